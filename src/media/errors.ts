@@ -1,0 +1,97 @@
+/**
+ * The one registry of everything that can go wrong, as a client sees it (spec §5).
+ * The README's error table is tested against it.
+ */
+
+interface ErrorRow {
+  /** HTTP status of the answer. */
+  readonly status: number;
+  /** Text for humans; may change, must not drive program logic. */
+  readonly message: string;
+  /** Whose fault it is: an operator is told of `origin` and `service`, never of `client`. */
+  readonly fault: 'client' | 'original' | 'origin' | 'service';
+}
+
+export const errorRegistry = {
+  INVALID_FORM_BODY: { status: 400, message: 'The request is not valid.', fault: 'client' },
+  NOT_FOUND: { status: 404, message: 'There is no such path.', fault: 'client' },
+  UNKNOWN_MEDIA: { status: 404, message: 'There is no such media.', fault: 'client' },
+  METHOD_NOT_ALLOWED: {
+    status: 405,
+    message: 'The method is not allowed; use GET, HEAD or OPTIONS.',
+    fault: 'client',
+  },
+  UNSUPPORTED_MEDIA_TYPE: {
+    status: 415,
+    message: 'The original is not an image that can be transformed.',
+    fault: 'original',
+  },
+  RANGE_NOT_SATISFIABLE: {
+    status: 416,
+    message: 'The range lies outside the media.',
+    fault: 'client',
+  },
+  MEDIA_TOO_LARGE: {
+    status: 422,
+    message: 'The original has more bytes, pixels or frames than are accepted.',
+    fault: 'original',
+  },
+  UNPROCESSABLE_MEDIA: {
+    status: 422,
+    message: 'The original is truncated or corrupt.',
+    fault: 'original',
+  },
+  RATE_LIMITED: { status: 429, message: 'Too many requests.', fault: 'client' },
+  INTERNAL_ERROR: { status: 500, message: 'The service has failed.', fault: 'service' },
+  ORIGIN_ERROR: { status: 502, message: 'The origin has failed.', fault: 'origin' },
+  OVERLOADED: {
+    status: 503,
+    message: 'The service is at its capacity; try again later.',
+    fault: 'service',
+  },
+  ORIGIN_TIMEOUT: {
+    status: 504,
+    message: 'The origin has not answered in time.',
+    fault: 'origin',
+  },
+  TRANSFORM_TIMEOUT: {
+    status: 504,
+    message: 'The transform has not ended in time.',
+    fault: 'original',
+  },
+} as const satisfies Record<string, ErrorRow>;
+
+/** Stable, machine-readable code of an error answer. */
+export type ErrorCode = keyof typeof errorRegistry;
+
+/** One fault of a request; `path` is the name of the path part or query parameter at fault. */
+export interface RequestFault {
+  readonly path: string;
+  readonly message: string;
+}
+
+interface MediaErrorOptions {
+  /** What happened underneath; for the log, never for the client. */
+  readonly cause?: unknown;
+  /** All faults of the request, for `INVALID_FORM_BODY` alone. */
+  readonly faults?: readonly RequestFault[];
+  /** Seconds after which a retry is worth it, for `OVERLOADED` and `RATE_LIMITED`. */
+  readonly retryAfterSeconds?: number;
+}
+
+/** The only error class of the service: a row of the registry plus what the log needs to know. */
+export class MediaError extends Error {
+  override readonly name = 'MediaError';
+  readonly code: ErrorCode;
+  readonly status: number;
+  readonly faults: readonly RequestFault[];
+  readonly retryAfterSeconds: number | undefined;
+
+  constructor(code: ErrorCode, options: MediaErrorOptions = {}) {
+    super(errorRegistry[code].message, { cause: options.cause });
+    this.code = code;
+    this.status = errorRegistry[code].status;
+    this.faults = options.faults ?? [];
+    this.retryAfterSeconds = options.retryAfterSeconds;
+  }
+}
