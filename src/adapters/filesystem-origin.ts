@@ -1,0 +1,105 @@
+import { constants } from 'node:fs';
+import { type FileHandle, open, realpath, stat } from 'node:fs/promises';
+import { join } from 'node:path';
+import { MediaError } from '../media/errors.ts';
+import type { ByteRange, Origin, OriginObject } from '../pipeline/ports.ts';
+import { clampRange } from './byte-range.ts';
+
+/** What the operating system says when a path names no file of ours. */
+const MISSING: ReadonlySet<unknown> = new Set([
+  'ENOENT',
+  'ENOTDIR',
+  'ENAMETOOLONG',
+  'EISDIR',
+  'ELOOP', // a symbolic link, refused by O_NOFOLLOW
+  'ENXIO', // a socket, or a pipe without a reader
+]);
+
+/**
+ * Originals below a folder, laid out by origin key.
+ *
+ * A key cannot leave the folder: its segments were validated one by one (no separator, no `..`), the
+ * last is opened without following a symbolic link, and the real path of what was opened must be the
+ * very path that was asked for, so that a link anywhere in between is refused as well. Only regular
+ * files are served.
+ *
+ * Not covered: hard links and bind mounts (they are regular paths; whoever can make them can write
+ * the folder anyway); a folder swapped for a link and back between opening and the check; names that
+ * differ only in case or normalization on file systems that do not tell them apart.
+ */
+export class FilesystemOrigin implements Origin {
+  readonly #root: string;
+
+  /** @param root the folder; a real path, see `createFilesystemOrigin` */
+  constructor(root: string) {
+    this.#root = root;
+  }
+
+  async read(
+    key: string,
+    { signal, range }: { readonly signal: AbortSignal; readonly range?: ByteRange },
+  ): Promise<OriginObject> {
+    signal.throwIfAborted();
+    const path = join(this.#root, key);
+    const file = await this.#open(path);
+    try {
+      signal.throwIfAborted();
+      const status = await file.stat({ bigint: true });
+      if (!status.isFile()) throw new MediaError('UNKNOWN_MEDIA');
+      const real = await realpath(path);
+      const realStatus = await stat(real, { bigint: true });
+      if (real !== path || realStatus.ino !== status.ino || realStatus.dev !== status.dev) {
+        throw new MediaError('UNKNOWN_MEDIA', { cause: new Error(`${path} is behind a link`) });
+      }
+      const sizeBytes = Number(status.size);
+      const { first, last } = clampRange(range, sizeBytes);
+      return {
+        sizeBytes,
+        etag: `${status.size.toString(36)}-${status.mtimeNs.toString(36)}`,
+        lastModified: new Date(Number(status.mtimeMs)),
+        storedContentType: undefined,
+        // Ends with the size seen above: a file that grows meanwhile is not sent beyond it.
+        body: file.createReadStream({
+          start: first,
+          end: Math.max(0, last),
+          highWaterMark: 65_536,
+        }),
+      };
+    } catch (error) {
+      await file.close();
+      throw await this.#translate(error);
+    }
+  }
+
+  async #open(path: string): Promise<FileHandle> {
+    try {
+      // O_NONBLOCK: a named pipe must not hang the open.
+      return await open(path, constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK);
+    } catch (error) {
+      throw await this.#translate(error);
+    }
+  }
+
+  async #translate(error: unknown): Promise<unknown> {
+    if (error instanceof MediaError) return error;
+    const code = error instanceof Error && 'code' in error ? error.code : undefined;
+    if (!MISSING.has(code)) return new MediaError('ORIGIN_ERROR', { cause: error });
+    // A folder that is gone (an unmounted disk) is a failing origin, not a missing object.
+    const isRootThere = await stat(this.#root).then(
+      (status) => status.isDirectory(),
+      () => false,
+    );
+    return new MediaError(isRootThere ? 'UNKNOWN_MEDIA' : 'ORIGIN_ERROR', { cause: error });
+  }
+}
+
+/**
+ * Opens a folder as an origin.
+ *
+ * @throws Error if there is no such folder
+ */
+export async function createFilesystemOrigin(folder: string): Promise<FilesystemOrigin> {
+  const root = await realpath(folder);
+  if (!(await stat(root)).isDirectory()) throw new Error(`${root} is not a folder`);
+  return new FilesystemOrigin(root);
+}

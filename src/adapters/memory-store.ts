@@ -1,0 +1,30 @@
+import { LRUCache } from 'lru-cache';
+import type { MediaResult, ResultStore } from '../pipeline/ports.ts';
+
+/** What an entry costs besides its body and key: validators, map and list nodes; an estimate. */
+const ENTRY_OVERHEAD_BYTES = 512;
+
+/** Results in memory, bounded by bytes, least recently used first out. */
+export class MemoryStore implements ResultStore {
+  readonly #cache: LRUCache<string, MediaResult> | undefined;
+
+  /** @param maxBytes bodies, keys and overhead together; 0 keeps nothing */
+  constructor(maxBytes: number) {
+    this.#cache =
+      maxBytes === 0
+        ? undefined
+        : new LRUCache({
+            maxSize: maxBytes,
+            sizeCalculation: ({ body }, key) =>
+              body.byteLength + 2 * key.length + ENTRY_OVERHEAD_BYTES,
+          });
+  }
+
+  get(key: string): MediaResult | undefined {
+    return this.#cache?.get(key);
+  }
+
+  set(key: string, result: MediaResult): boolean {
+    return this.#cache?.set(key, result).has(key) ?? false;
+  }
+}

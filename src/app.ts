@@ -1,0 +1,74 @@
+import type { FastifyInstance } from 'fastify';
+import { createFilesystemOrigin } from './adapters/filesystem-origin.ts';
+import { MemoryStore } from './adapters/memory-store.ts';
+import { WorkerRenderer } from './adapters/worker-renderer.ts';
+import type { Config } from './config.ts';
+import { loadDefaultAvatars } from './default-avatars/default-avatars.ts';
+import { MediaHandler } from './http/media-handler.ts';
+import { createServer } from './http/server.ts';
+import { Admission } from './pipeline/admission.ts';
+import { MediaService } from './pipeline/media-service.ts';
+import type { Clock, Log, Origin, Renderer } from './pipeline/ports.ts';
+import { VerbatimService } from './pipeline/verbatim-service.ts';
+
+/** Where the compiled worker is, seen from the compiled `app.js`. */
+const WORKER_FILE = new URL('./worker/main.js', import.meta.url);
+
+/** Parts that a test brings along instead of the real ones. */
+export interface AppParts {
+  readonly log: Log;
+  readonly clock?: Clock;
+  readonly origin?: Origin;
+  readonly renderer?: Renderer;
+  readonly workerFile?: URL;
+}
+
+/** The service, put together. */
+export interface App {
+  readonly server: FastifyInstance;
+  /** Stops accepting, lets what runs end, then ends the workers. */
+  close(): Promise<void>;
+}
+
+const systemClock: Clock = { nowMs: () => performance.now() };
+
+/**
+ * Puts the service together; it does not listen yet.
+ *
+ * @throws Error if a worker cannot start or the storage folder is gone
+ */
+export async function createApp(config: Config, parts: AppParts): Promise<App> {
+  const { log, clock = systemClock } = parts;
+  const origin = parts.origin ?? (await createFilesystemOrigin(config.storage.folder));
+  const defaultAvatars = await loadDefaultAvatars();
+  const workers = new WorkerRenderer({
+    ...config.renderer,
+    workerFile: parts.workerFile ?? WORKER_FILE,
+    log,
+  });
+  if (parts.renderer === undefined) await workers.start();
+
+  const handler = new MediaHandler({
+    media: new MediaService({
+      origin,
+      store: new MemoryStore(config.cache.maxBytes),
+      renderer: parts.renderer ?? workers,
+      admission: new Admission(config.admission, clock),
+      clock,
+      originLimits: config.originLimits,
+      decodeLimits: config.decodeLimits,
+      revalidateAfterMs: config.cache.revalidateAfterMs,
+    }),
+    verbatim: new VerbatimService(origin, config.originLimits),
+    defaultAvatars,
+    maxAgeSeconds: config.http.maxAgeSeconds,
+  });
+  const server = createServer({ ...config.http, handler, clock, log });
+  return {
+    server,
+    close: async () => {
+      await server.close();
+      workers.stop();
+    },
+  };
+}

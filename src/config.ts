@@ -1,0 +1,202 @@
+import { readFileSync, statSync } from 'node:fs';
+import { isIP } from 'node:net';
+import { z } from 'zod';
+import { countCores } from './cpu-cores.ts';
+
+/** Environment variables, as `process.env` has them. */
+export type Environment = Readonly<Record<string, string | undefined>>;
+
+/** All faults of the configuration at once; `message` has one line per variable. */
+export class ConfigError extends Error {
+  override readonly name = 'ConfigError';
+}
+
+/** Variables whose values are never shown. */
+const SECRETS = /SECRET|TOKEN|PASSWORD/;
+
+/** What workers inherit: how to run, and no secret. */
+const WORKER_VARIABLES = ['PATH', 'LD_PRELOAD', 'LD_LIBRARY_PATH', 'MALLOC_CONF'];
+
+const MEBIBYTE = 1024 * 1024;
+
+const integer = (min: number, max: number, unit: string, fallback: number) =>
+  z
+    .string()
+    .refine((text) => /^\d{1,15}$/.test(text) && Number(text) >= min && Number(text) <= max, {
+      error: `an integer from ${min} to ${max}${unit === '' ? '' : ` (${unit})`}`,
+    })
+    .transform(Number)
+    .default(fallback);
+
+const milliseconds = (fallback: number) => integer(1, 600_000, 'milliseconds', fallback);
+const seconds = (max: number, fallback: number) => integer(0, max, 'seconds', fallback);
+const bytes = (min: number, fallback: number) => integer(min, 2 ** 40, 'bytes', fallback);
+
+/** A choice whose other values belong to parts that are not built yet. */
+const only = (value: string, others: string) =>
+  z.literal(value, { error: `${value} (${others} is not built yet)` });
+
+const readableFile = z.string().refine(isReadableFile, { error: 'a readable file' });
+
+/** Every variable of spec §7 with its form and default, and those for the numbers of §4 and §6. */
+const schema = z.object({
+  HOST: z.string().default('127.0.0.1'),
+  PORT: integer(0, 65_535, '', 3000),
+  TLS_CERT_FILE: readableFile.optional(),
+  TLS_KEY_FILE: readableFile.optional(),
+  TRUST_PROXY: z
+    .string()
+    .refine(isProxyList, {
+      error: 'true, false, or a comma-separated list of addresses or networks',
+    })
+    .default('false'),
+  LOG_LEVEL: z
+    .enum(['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent'], {
+      error: 'one of fatal, error, warn, info, debug, trace, silent',
+    })
+    .default('info'),
+
+  STORAGE: only('filesystem', 's3').default('filesystem'),
+  STORAGE_DIR: z
+    .string()
+    .refine(isDirectory, { error: 'an existing folder' })
+    .default('fixtures/originals'),
+  ORIGIN_FIRST_BYTE_TIMEOUT_MS: milliseconds(5_000),
+  ORIGIN_TIMEOUT_MS: milliseconds(30_000),
+
+  MAX_ORIGINAL_BYTES: bytes(1, 50 * MEBIBYTE),
+  MAX_INPUT_PIXELS: integer(1, 1_000_000_000, 'pixels', 100_000_000),
+  MAX_FRAMES: integer(1, 100_000, 'frames', 1_024),
+  TRANSFORM_TIMEOUT_MS: milliseconds(15_000),
+  WORKERS: integer(1, 1_024, 'processes', 0),
+  QUEUE_PER_WORKER: integer(0, 100_000, 'requests', 64),
+  QUEUE_TIMEOUT_MS: milliseconds(5_000),
+
+  CACHE_MEMORY_BYTES: bytes(0, 256 * MEBIBYTE),
+  CACHE_REVALIDATE_SECONDS: seconds(31_536_000, 300),
+  RESULT_STORE: only('none', 'filesystem or s3').default('none'),
+  MEDIA_MAX_AGE_SECONDS: seconds(31_536_000, 31_536_000),
+  DEFAULT_AVATAR_MAX_AGE_SECONDS: seconds(31_536_000, 86_400),
+  NOT_FOUND_MAX_AGE_SECONDS: seconds(31_536_000, 30),
+  REFUSED_MAX_AGE_SECONDS: seconds(31_536_000, 300),
+
+  ADMIN_PORT: z.undefined({ error: 'nothing (the admin listener is not built yet)' }).optional(),
+  EXPLORER: only('off', 'the explorer').default('off'),
+  SHUTDOWN_GRACE_MS: milliseconds(20_000),
+});
+
+/** Names of all variables that are read; the README's table is tested against them. */
+export const settingNames: readonly string[] = Object.keys(schema.shape);
+
+/** The service's configuration, one slice per consumer. */
+export type Config = ReturnType<typeof readConfig>;
+
+/**
+ * Reads the configuration, once, at boot. An empty variable counts as one that is not set.
+ *
+ * @throws ConfigError with every fault: name, expected form and the value received
+ */
+export function readConfig(environment: Environment) {
+  const given = Object.fromEntries(
+    Object.entries(environment).filter(([, value]) => value !== undefined && value !== ''),
+  );
+  const parsed = schema.safeParse(given);
+  const faults = parsed.success
+    ? []
+    : parsed.error.issues.map(({ path, message }) => formatFault(path.join('.'), message, given));
+  if ((given.TLS_CERT_FILE === undefined) !== (given.TLS_KEY_FILE === undefined)) {
+    const missing = given.TLS_CERT_FILE === undefined ? 'TLS_CERT_FILE' : 'TLS_KEY_FILE';
+    faults.push(formatFault(missing, 'a file, since the other half of the pair is set', given));
+  }
+  if (!parsed.success || faults.length > 0) throw new ConfigError(faults.join('\n'));
+
+  const values = parsed.data;
+  const workers = values.WORKERS === 0 ? countCores() : values.WORKERS;
+  return Object.freeze({
+    listen: { host: values.HOST, port: values.PORT },
+    http: {
+      trustProxy: parseProxyList(values.TRUST_PROXY),
+      tls: readTls(values.TLS_CERT_FILE, values.TLS_KEY_FILE),
+      maxAgeSeconds: {
+        media: values.MEDIA_MAX_AGE_SECONDS,
+        defaultAvatar: values.DEFAULT_AVATAR_MAX_AGE_SECONDS,
+        notFound: values.NOT_FOUND_MAX_AGE_SECONDS,
+        refused: values.REFUSED_MAX_AGE_SECONDS,
+      },
+    },
+    log: { level: values.LOG_LEVEL },
+    storage: { folder: values.STORAGE_DIR, isSample: given.STORAGE_DIR === undefined },
+    originLimits: {
+      firstByteTimeoutMs: values.ORIGIN_FIRST_BYTE_TIMEOUT_MS,
+      wholeBodyTimeoutMs: values.ORIGIN_TIMEOUT_MS,
+      maxOriginalBytes: values.MAX_ORIGINAL_BYTES,
+    },
+    decodeLimits: { maxInputPixels: values.MAX_INPUT_PIXELS, maxFrames: values.MAX_FRAMES },
+    renderer: {
+      workers,
+      timeoutMs: values.TRANSFORM_TIMEOUT_MS,
+      environment: pick(given, WORKER_VARIABLES),
+    },
+    admission: {
+      slots: workers,
+      maxWaiting: workers * values.QUEUE_PER_WORKER,
+      maxWaitMs: values.QUEUE_TIMEOUT_MS,
+    },
+    cache: {
+      maxBytes: values.CACHE_MEMORY_BYTES,
+      revalidateAfterMs: values.CACHE_REVALIDATE_SECONDS * 1000,
+    },
+    shutdown: { graceMs: values.SHUTDOWN_GRACE_MS },
+  });
+}
+
+function formatFault(name: string, form: string, given: Environment): string {
+  const value = given[name];
+  const received = value === undefined ? 'nothing' : SECRETS.test(name) ? '***' : `"${value}"`;
+  return `${name}: expected ${form} but received ${received}`;
+}
+
+function pick(given: Environment, names: readonly string[]): Readonly<Record<string, string>> {
+  return Object.fromEntries(
+    names.flatMap((name) => (given[name] === undefined ? [] : [[name, given[name]]])),
+  );
+}
+
+function readTls(
+  certFile: string | undefined,
+  keyFile: string | undefined,
+): { readonly cert: Buffer; readonly key: Buffer } | undefined {
+  return certFile === undefined || keyFile === undefined
+    ? undefined
+    : { cert: readFileSync(certFile), key: readFileSync(keyFile) };
+}
+
+function isReadableFile(path: string): boolean {
+  try {
+    readFileSync(path);
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+function isDirectory(path: string): boolean {
+  return statSync(path, { throwIfNoEntry: false })?.isDirectory() ?? false;
+}
+
+function parseProxyList(text: string): boolean | string[] {
+  return text === 'true' || text === 'false' ? text === 'true' : text.split(/\s*,\s*/);
+}
+
+function isProxyList(text: string): boolean {
+  const list = parseProxyList(text);
+  return (
+    typeof list === 'boolean' ||
+    list.every((item) => {
+      const [address = '', prefix, ...rest] = item.split('/');
+      const bits = isIP(address) === 6 ? 128 : 32;
+      const isPrefix = prefix === undefined || (/^\d{1,3}$/.test(prefix) && Number(prefix) <= bits);
+      return isIP(address) !== 0 && isPrefix && rest.length === 0;
+    })
+  );
+}

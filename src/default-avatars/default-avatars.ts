@@ -1,0 +1,25 @@
+import { createHash } from 'node:crypto';
+import { readFile } from 'node:fs/promises';
+import { DEFAULT_AVATAR_COUNT } from '../media/limits.ts';
+
+/** One of the avatars of users who have none; a PNG of 256 × 256 pixels. */
+export interface DefaultAvatar {
+  readonly body: Buffer;
+  /** Strong entity tag, quoted; of the bytes. */
+  readonly etag: string;
+}
+
+/**
+ * Loads the default avatars that lie beside this module, by index.
+ *
+ * @throws Error if one is missing: the build is incomplete
+ */
+export function loadDefaultAvatars(): Promise<readonly DefaultAvatar[]> {
+  return Promise.all(
+    Array.from({ length: DEFAULT_AVATAR_COUNT }, async (_, index) => {
+      const body = await readFile(new URL(`${index}.png`, import.meta.url));
+      const hash = createHash('sha256').update(body).digest('base64url');
+      return { body, etag: `"${hash.slice(0, 22)}"` };
+    }),
+  );
+}

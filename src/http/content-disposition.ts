@@ -1,0 +1,111 @@
+/** How a browser takes an attachment, and by what name it saves it (RFC 6266). */
+
+/** `inline`: the browser may show it. `attachment`: it saves it. */
+export type Disposition = 'inline' | 'attachment';
+
+const STILL = 'a raster picture: a decoder reads it, nothing runs';
+const UNDECODED = 'a raster picture few browsers decode: shown or saved, nothing runs';
+
+/**
+ * The media types shown inline, each with the reason it is safe; whatever is not here is saved.
+ * An allow-list, since the next active type is not yet invented. Kept honest by `nosniff`.
+ */
+export const inlineTypes = {
+  'image/png': STILL,
+  'image/apng': STILL,
+  'image/jpeg': STILL,
+  'image/gif': STILL,
+  'image/webp': STILL,
+  'image/avif': STILL,
+  'image/bmp': STILL,
+  'image/x-icon': STILL,
+  'image/heic': UNDECODED,
+  'image/heic-sequence': UNDECODED,
+  'image/heif': UNDECODED,
+  'image/heif-sequence': UNDECODED,
+  'image/jxl': UNDECODED,
+  'image/tiff': UNDECODED,
+  'audio/*': 'sound: played by the browser or saved, nothing runs',
+  'video/*': 'pictures and sound: played by the browser or saved, nothing runs',
+  'text/plain': 'shown letter by letter: with nosniff, markup in it stays text',
+} as const satisfies Record<string, string>;
+
+/**
+ * Extensions of text that something runs. By its bytes, JavaScript or CSS is plain text like any
+ * other, so here the name has a say; and some receivers trust it above the Content-Type.
+ */
+const activeExtensions: ReadonlySet<string> = new Set([
+  ...['html', 'htm', 'xhtml', 'xht', 'shtml', 'shtm', 'mht', 'mhtml', 'hta', 'htc'], // markup
+  ...['svg', 'svgz', 'xml', 'xsl', 'xslt', 'xul', 'rdf'], // XML that browsers interpret
+  ...['js', 'mjs', 'cjs', 'jsx', 'css'], // parts of a page
+  ...['php', 'phtml', 'phar', 'asp', 'aspx', 'jsp', 'cgi'], // run by a web server
+  ...['jse', 'vbs', 'vbe', 'wsf', 'wsh', 'ps1', 'bat', 'cmd', 'reg', 'url', 'scf', 'inf'], // Windows
+  ...['command', 'desktop', 'webloc'], // macOS and Linux, by a click
+]);
+
+/**
+ * Whether a body of `contentType` (the `Content-Type` from its bytes, parameters allowed) is
+ * shown or saved (spec §4). The name can only turn plain text into an attachment, never anything
+ * into inline.
+ */
+export function dispositionOf(contentType: string, filename: string): Disposition {
+  const [essence = ''] = contentType.toLowerCase().split(';');
+  const type = essence.trim();
+  const isInline =
+    Object.hasOwn(inlineTypes, type) || Object.hasOwn(inlineTypes, type.replace(/\/.*/s, '/*'));
+  if (!isInline) return 'attachment';
+  return type === 'text/plain' && activeExtensions.has(extensionOf(filename))
+    ? 'attachment'
+    : 'inline';
+}
+
+function extensionOf(filename: string): string {
+  // Windows drops dots and spaces at the end of a name: `a.html.` is saved as `a.html`.
+  const name = displayName(filename).replace(/[\s.]+$/, '');
+  return /\.([^.]*)$/.exec(name)?.[1]?.toLowerCase() ?? '';
+}
+
+/**
+ * The `Content-Disposition` header (RFC 6266 §4) for a file of the given name: the name as ASCII
+ * in `filename`, and in full as UTF-8 in `filename*` (RFC 8187) where ASCII cannot say it. Takes
+ * any string; the result has visible ASCII and spaces only.
+ *
+ * Control characters are dropped, and with them the bidi controls that make `gpj.exe` read
+ * `exe.jpg`; lone surrogates become U+FFFD. A name with nothing left is `download`.
+ */
+export function formatContentDisposition(disposition: Disposition, filename: string): string {
+  const name = displayName(filename) || 'download';
+  const fallback = asciiFallback(name);
+  const quoted = `${disposition}; filename="${fallback.replace(/["\\]/g, '\\$&')}"`;
+  return fallback === name ? quoted : `${quoted}; filename*=UTF-8''${encodeExtValue(name)}`;
+}
+
+function displayName(filename: string): string {
+  return filename
+    .replace(/\p{Surrogate}/gu, '\uFFFD') // toWellFormed() of ES2024: with `u`, only lone ones match
+    .replace(/[\p{Control}\u202A-\u202E\u2066-\u2069]/gu, '');
+}
+
+/**
+ * The nearest name in ASCII: accents off, anything else `_`. So is what some browsers decode in
+ * `filename` although they must not: `%41` (RFC 6266 appendix D) and `=?` of RFC 2047.
+ */
+function asciiFallback(name: string): string {
+  return name
+    .normalize('NFC')
+    .replace(/[^ -~]/gu, (character) => {
+      const base = character.normalize('NFD').charAt(0);
+      // Letters alone: the base of U+2260 is `=`, and of others a sign with a meaning in paths.
+      return /[A-Za-z]/.test(base) ? base : '_';
+    })
+    .replace(/%(?=[\dA-Fa-f]{2})/g, '_')
+    .replace(/=\?/g, '=_');
+}
+
+/** UTF-8 in percent-encoding; `encodeURIComponent` spares four that attr-char lacks (RFC 8187). */
+function encodeExtValue(name: string): string {
+  return encodeURIComponent(name).replace(
+    /['()*]/g,
+    (character) => `%${character.charCodeAt(0).toString(16).toUpperCase()}`,
+  );
+}

@@ -1,0 +1,57 @@
+import type { FastifyReply } from 'fastify';
+import { errorRegistry, MediaError } from '../media/errors.ts';
+import type { Log } from '../pipeline/ports.ts';
+import { errorCacheControl, type MaxAgeSeconds } from './cache-policy.ts';
+
+/** Body of an error answer (reference, "Error object"). */
+interface ErrorBody {
+  readonly code: string;
+  readonly message: string;
+  readonly errors?: readonly { readonly path: string; readonly message: string }[];
+  readonly retry_after?: number;
+}
+
+/**
+ * Answers with an error of the registry. Anything that is not a `MediaError` is a bug of ours: it is
+ * logged with its cause and shown as 500 without a word of it.
+ */
+export function sendError(
+  reply: FastifyReply,
+  error: unknown,
+  maxAgeSeconds: MaxAgeSeconds,
+  log: Log,
+): FastifyReply {
+  const known =
+    error instanceof MediaError ? error : new MediaError('INTERNAL_ERROR', { cause: error });
+  report(known, reply.request.originalUrl, log);
+  reply
+    .status(known.status)
+    .header('cache-control', errorCacheControl(known.status, maxAgeSeconds))
+    .header('content-type', 'application/json; charset=utf-8');
+  if (known.retryAfterSeconds !== undefined) reply.header('retry-after', known.retryAfterSeconds);
+  return reply.send(Buffer.from(JSON.stringify(formatError(known))));
+}
+
+function formatError({ code, message, faults, retryAfterSeconds }: MediaError): ErrorBody {
+  return {
+    code,
+    message,
+    ...(code === 'INVALID_FORM_BODY' && { errors: faults }),
+    ...(code === 'RATE_LIMITED' && { retry_after: retryAfterSeconds ?? 1 }),
+  };
+}
+
+function report(error: MediaError, url: string, log: Log): void {
+  const details = { err: error, code: error.code, url };
+  switch (errorRegistry[error.code].fault) {
+    case 'service':
+    case 'origin':
+      log.error(details, 'a request failed');
+      break;
+    case 'original':
+      log.info(details, 'an original was refused');
+      break;
+    case 'client':
+      break;
+  }
+}

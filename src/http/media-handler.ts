@@ -1,0 +1,143 @@
+import type { FastifyReply, FastifyRequest } from 'fastify';
+import type { DefaultAvatar } from '../default-avatars/default-avatars.ts';
+import { MediaError } from '../media/errors.ts';
+import { type MediaRequest, parseTarget } from '../media/media-request.ts';
+import type { MediaService } from '../pipeline/media-service.ts';
+import type { RequestTrace } from '../pipeline/request-trace.ts';
+import type { Validators } from '../pipeline/validators.ts';
+import type { VerbatimService } from '../pipeline/verbatim-service.ts';
+import {
+  defaultAvatarCacheControl,
+  type MaxAgeSeconds,
+  mediaCacheControl,
+} from './cache-policy.ts';
+import { isNotModified } from './conditional.ts';
+import { dispositionOf, formatContentDisposition } from './content-disposition.ts';
+import { sendNotModified, sendRepresentation } from './representation.ts';
+
+/** What the routes stand on. */
+export interface MediaHandlerParts {
+  readonly media: MediaService;
+  readonly verbatim: VerbatimService;
+  readonly defaultAvatars: readonly DefaultAvatar[];
+  readonly maxAgeSeconds: MaxAgeSeconds;
+}
+
+/** What belongs to one request alone. */
+export interface RequestContext {
+  readonly trace: RequestTrace;
+  /** Aborts when the client has gone. */
+  readonly signal: AbortSignal;
+}
+
+/** Answers GET and HEAD of every path of the contract. */
+export class MediaHandler {
+  readonly #parts: MediaHandlerParts;
+
+  constructor(parts: MediaHandlerParts) {
+    this.#parts = parts;
+  }
+
+  /** @throws MediaError of any room; `context.signal.reason` when the client has gone */
+  async handle(
+    request: FastifyRequest,
+    reply: FastifyReply,
+    context: RequestContext,
+  ): Promise<FastifyReply> {
+    const target = parseTarget(request.originalUrl);
+    if (target.kind === 'default avatar') {
+      return this.#sendDefaultAvatar(request, reply, target.index, context);
+    }
+    return target.request.isVerbatim
+      ? this.#sendVerbatim(request, reply, target.request, context)
+      : this.#sendMedia(request, reply, target.request, context);
+  }
+
+  async #sendMedia(
+    request: FastifyRequest,
+    reply: FastifyReply,
+    media: MediaRequest,
+    context: RequestContext,
+  ): Promise<FastifyReply> {
+    const cacheControl = mediaCacheControl(this.#parts.maxAgeSeconds);
+    const served = await this.#parts.media.serve(media, {
+      ...context,
+      isCurrent: (validators) => isCurrent(request, validators),
+    });
+    if (served.kind === 'current') return sendNotModified(reply, served.validators, cacheControl);
+    const { body, mimeType } = served.result;
+    const bytes = Buffer.from(body.buffer, body.byteOffset, body.byteLength);
+    return sendRepresentation(request, reply, {
+      contentType: mimeType,
+      contentDisposition: formatDisposition(media, mimeType),
+      cacheControl,
+      validators: served.result,
+      sizeBytes: bytes.length,
+      open: (first, last) => bytes.subarray(first, last + 1),
+    });
+  }
+
+  async #sendVerbatim(
+    request: FastifyRequest,
+    reply: FastifyReply,
+    media: MediaRequest,
+    context: RequestContext,
+  ): Promise<FastifyReply> {
+    const cacheControl = mediaCacheControl(this.#parts.maxAgeSeconds);
+    const original = await this.#parts.verbatim.open(media, context);
+    try {
+      if (isCurrent(request, original.validators)) {
+        original.discard();
+        return sendNotModified(reply, original.validators, cacheControl);
+      }
+      if (request.method === 'HEAD') original.discard();
+      return await sendRepresentation(request, reply, {
+        contentType: original.contentType,
+        contentDisposition: formatDisposition(media, original.contentType),
+        cacheControl,
+        validators: original.validators,
+        sizeBytes: original.sizeBytes,
+        open: original.stream,
+      });
+    } catch (error) {
+      original.discard();
+      throw error;
+    }
+  }
+
+  async #sendDefaultAvatar(
+    request: FastifyRequest,
+    reply: FastifyReply,
+    index: string,
+    { trace }: RequestContext,
+  ): Promise<FastifyReply> {
+    const avatar = this.#parts.defaultAvatars[Number(index)];
+    if (avatar === undefined) throw new MediaError('UNKNOWN_MEDIA');
+    const cacheControl = defaultAvatarCacheControl(this.#parts.maxAgeSeconds);
+    const validators = { etag: avatar.etag, lastModified: undefined };
+    trace.outcome = { kind: 'hit' };
+    if (isCurrent(request, validators)) return sendNotModified(reply, validators, cacheControl);
+    return sendRepresentation(request, reply, {
+      contentType: 'image/png',
+      contentDisposition: undefined,
+      cacheControl,
+      validators,
+      sizeBytes: avatar.body.length,
+      open: (first, last) => avatar.body.subarray(first, last + 1),
+    });
+  }
+}
+
+function isCurrent({ headers }: FastifyRequest, validators: Validators): boolean {
+  return isNotModified(
+    { ifNoneMatch: headers['if-none-match'], ifModifiedSince: headers['if-modified-since'] },
+    validators,
+  );
+}
+
+/** Attachments have a name to be shown or saved under; a transformed one is an image in any case. */
+function formatDisposition({ filename }: MediaRequest, contentType: string): string | undefined {
+  return filename === undefined
+    ? undefined
+    : formatContentDisposition(dispositionOf(contentType, filename), filename);
+}

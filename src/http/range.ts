@@ -1,0 +1,60 @@
+/** Byte ranges (RFC 9110 §14): one range is served, anything else gets the whole body. */
+
+/**
+ * What a `Range` header asks of a body: 200 (`full`), 206 (`range`) or 416 (`unsatisfiable`).
+ * `first` and `last` are byte offsets within the body, both inclusive.
+ */
+export type RequestedRange =
+  | { readonly kind: 'full' }
+  | { readonly kind: 'range'; readonly first: number; readonly last: number }
+  | { readonly kind: 'unsatisfiable' };
+
+// `1#range-spec` with one element. A receiver ignores empty list elements and the white space
+// around their commas (RFC 9110 §5.6.1.2). No two neighbours of this pattern match the same
+// character, so it runs in linear time.
+const SINGLE_RANGE = /^bytes=(?:(?:[ \t]*,)+[ \t]*)?(\d*)-(\d*)(?:(?:[ \t]*,)+[ \t]*)?$/i;
+
+const FULL = { kind: 'full' } as const;
+const UNSATISFIABLE = { kind: 'unsatisfiable' } as const;
+
+/**
+ * Reads the `Range` header of a GET against a body of `sizeBytes` (RFC 9110 §14.1, §14.2).
+ *
+ * Several ranges, another unit, `first > last` and malformed headers are ignored (`full`), as
+ * §14.2 allows and spec §4 demands. A first byte at or past the end and the suffix `-0` are
+ * `unsatisfiable`. A suffix of an empty body is `full`: it is satisfiable, by a range that no
+ * Content-Range can express. Positions of any length are accepted and clamped to the body.
+ */
+export function parseRange(header: string | undefined, sizeBytes: number): RequestedRange {
+  const match = header === undefined ? null : SINGLE_RANGE.exec(header);
+  const [, firstDigits = '', lastDigits = ''] = match ?? [];
+  if (firstDigits === '') {
+    return lastDigits === '' ? FULL : suffixRange(Number(lastDigits), sizeBytes);
+  }
+  // Compared exactly: beyond 2^53 two numbers that differ can round to the same double.
+  if (lastDigits !== '' && BigInt(firstDigits) > BigInt(lastDigits)) return FULL;
+
+  const first = Number(firstDigits);
+  if (first >= sizeBytes) return UNSATISFIABLE;
+  const last = lastDigits === '' ? sizeBytes - 1 : Math.min(Number(lastDigits), sizeBytes - 1);
+  return { kind: 'range', first, last };
+}
+
+function suffixRange(lengthBytes: number, sizeBytes: number): RequestedRange {
+  if (lengthBytes === 0) return UNSATISFIABLE;
+  if (sizeBytes === 0) return FULL;
+  return { kind: 'range', first: Math.max(0, sizeBytes - lengthBytes), last: sizeBytes - 1 };
+}
+
+/**
+ * The `Content-Range` against a body of `sizeBytes` (RFC 9110 §14.4): of a 206 the part sent, as
+ * in `bytes 0-4/10`; of a 416 an asterisk in its place.
+ */
+export function formatContentRange(
+  range: Exclude<RequestedRange, { kind: 'full' }>,
+  sizeBytes: number,
+): string {
+  return range.kind === 'range'
+    ? `bytes ${range.first}-${range.last}/${sizeBytes}`
+    : `bytes */${sizeBytes}`;
+}

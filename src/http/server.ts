@@ -1,0 +1,139 @@
+import type { Socket } from 'node:net';
+import { type FastifyInstance, type FastifyReply, type FastifyRequest, fastify } from 'fastify';
+import { MediaError } from '../media/errors.ts';
+import { isKnownPath } from '../media/media-request.ts';
+import type { Clock, Log } from '../pipeline/ports.ts';
+import { RequestTrace } from '../pipeline/request-trace.ts';
+import type { MaxAgeSeconds } from './cache-policy.ts';
+import { formatCacheStatus } from './cache-status.ts';
+import { sendError } from './error-answer.ts';
+import type { MediaHandler, RequestContext } from './media-handler.ts';
+import { formatServerTiming } from './server-timing.ts';
+
+interface ServerOptions {
+  readonly handler: MediaHandler;
+  readonly maxAgeSeconds: MaxAgeSeconds;
+  /** Who may say where a request came from; see Fastify's `trustProxy`. */
+  readonly trustProxy: boolean | string[];
+  /** Certificate and key in PEM; without them the listener speaks plain HTTP. */
+  readonly tls: { readonly cert: Buffer; readonly key: Buffer } | undefined;
+  readonly clock: Clock;
+  readonly log: Log;
+}
+
+const ALLOWED_METHODS = 'GET, HEAD, OPTIONS';
+
+/** Headers of every answer, errors included (spec §4). */
+const COMMON_HEADERS = {
+  'x-content-type-options': 'nosniff',
+  'content-security-policy': "default-src 'none'; sandbox",
+  'cross-origin-resource-policy': 'cross-origin',
+  'access-control-allow-origin': '*',
+  'access-control-expose-headers':
+    'Accept-Ranges, Cache-Status, Content-Disposition, Content-Length, Content-Range, ETag, Server-Timing',
+  'timing-allow-origin': '*',
+} as const;
+
+/** Answer to a preflight; nothing here reads a header that could not be sent by anyone. */
+const PREFLIGHT_HEADERS = {
+  allow: ALLOWED_METHODS,
+  'access-control-allow-methods': ALLOWED_METHODS,
+  'access-control-allow-headers': '*, Authorization',
+  'access-control-max-age': '86400',
+} as const;
+
+/** A request whose bytes are no HTTP, by the parser's error code (RFC 9110 §15.5, RFC 6585 §5). */
+const MALFORMED_REQUEST_STATUS: Readonly<Record<string, string>> = {
+  HPE_HEADER_OVERFLOW: '431 Request Header Fields Too Large',
+  ERR_HTTP_REQUEST_TIMEOUT: '408 Request Timeout',
+};
+
+/** Creates the HTTP server; it does not listen yet. */
+export function createServer(options: ServerOptions): FastifyInstance {
+  const { handler, log, maxAgeSeconds } = options;
+  const server = fastify({
+    // The path grammar is ours, to the byte; Fastify's router would decode and normalize first. So
+    // it sees one path, and the parser gets `originalUrl`.
+    rewriteUrl: () => '/',
+    logger: false,
+    trustProxy: options.trustProxy,
+    exposeHeadRoutes: false,
+    return503OnClosing: false,
+    clientErrorHandler: answerMalformed,
+    https: options.tls === undefined ? null : { ...options.tls, minVersion: 'TLSv1.2' },
+  }) as FastifyInstance;
+
+  const contexts = new WeakMap<FastifyRequest, RequestContext>();
+
+  server.addHook('onRequest', async (request, reply) => {
+    contexts.set(request, createContext(reply, options.clock));
+    reply.headers(COMMON_HEADERS);
+    // Here, before Fastify would read a body.
+    if (!isKnownPath(request.originalUrl)) throw new MediaError('NOT_FOUND');
+    if (!ALLOWED_METHODS.split(', ').includes(request.method)) {
+      reply.header('allow', ALLOWED_METHODS);
+      throw new MediaError('METHOD_NOT_ALLOWED');
+    }
+  });
+
+  server.addHook('onSend', async (request, reply) => {
+    const context = contexts.get(request);
+    if (context === undefined) return;
+    const { outcome, timings } = context.trace;
+    if (outcome !== undefined) reply.header('cache-status', formatCacheStatus(outcome));
+    const serverTiming = formatServerTiming(timings);
+    if (serverTiming !== undefined) reply.header('server-timing', serverTiming);
+  });
+
+  server.setErrorHandler((error, request, reply) => {
+    if (contexts.get(request)?.signal.aborted) return abandon(reply);
+    return sendError(reply, error, maxAgeSeconds, log);
+  });
+  // Only methods that Fastify has no name for come here; `onRequest` has refused them already.
+  server.setNotFoundHandler((_request, reply) =>
+    sendError(reply, new MediaError('METHOD_NOT_ALLOWED'), maxAgeSeconds, log),
+  );
+
+  server.options('/', (_request, reply) => reply.status(204).headers(PREFLIGHT_HEADERS).send());
+  server.route({
+    method: ['GET', 'HEAD'],
+    url: '/',
+    handler: (request, reply) => {
+      const context = contexts.get(request) ?? createContext(reply, options.clock);
+      return handler.handle(request, reply, context);
+    },
+  });
+  return server;
+}
+
+function createContext(reply: FastifyReply, clock: Clock): RequestContext {
+  const gone = new AbortController();
+  reply.raw.once('close', () => {
+    if (!reply.raw.writableFinished) gone.abort();
+  });
+  return { trace: new RequestTrace(clock), signal: gone.signal };
+}
+
+/** The client has gone: there is nobody to answer. */
+function abandon(reply: FastifyReply): void {
+  reply.hijack();
+  reply.raw.destroy();
+}
+
+/** Answers what is no HTTP request, in the error format of the contract, and hangs up. */
+function answerMalformed(error: Error & { readonly code?: string }, socket: Socket): void {
+  if (error.code === 'ECONNRESET' || !socket.writable) {
+    socket.destroy();
+    return;
+  }
+  const status = MALFORMED_REQUEST_STATUS[error.code ?? ''] ?? '400 Bad Request';
+  const body = JSON.stringify({
+    code: 'INVALID_FORM_BODY',
+    message: 'The request is not valid HTTP.',
+    errors: [],
+  });
+  socket.end(
+    `HTTP/1.1 ${status}\r\nConnection: close\r\nCache-Control: no-store\r\n` +
+      `Content-Type: application/json; charset=utf-8\r\nContent-Length: ${body.length}\r\n\r\n${body}`,
+  );
+}

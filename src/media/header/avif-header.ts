@@ -1,0 +1,241 @@
+import { type Box, BoxCursor, readBox, readBoxes, toFullBox } from './avif-boxes.ts';
+import { ByteReader, corruptMedia, hasAscii } from './byte-reader.ts';
+import type { ImageFacts } from './image-facts.ts';
+
+/**
+ * Major brands of a file that may hold a still AV1 image. libvips knows seven more, all of them
+ * HEVC's, which it cannot decode; it does not know `avis`, the animated AVIF.
+ */
+const brands = ['avif', 'mif1', 'msf1'];
+/** Items that are put together from others (ISO/IEC 23008-12 §6.6.2). */
+const derivedTypes = ['grid', 'iovl', 'iden'];
+
+/** The meta box's children this reader needs, and the file around them. */
+interface Meta {
+  readonly reader: ByteReader;
+  readonly boxes: ReadonlyMap<string, Box>;
+}
+
+/** True where the bytes begin with a file type box of a brand that may hold a still AV1 image. */
+export function isAvifLike(bytes: Uint8Array): boolean {
+  return hasAscii(bytes, 4, 'ftyp') && brands.some((brand) => hasAscii(bytes, 8, brand));
+}
+
+/**
+ * Reads the facts of an AVIF (AV1 Image File Format 1.1; ISO/IEC 23008-12), of its primary image
+ * alone; `undefined` where that is not AV1 (HEIC in a `mif1` file) or the file holds only tracks.
+ *
+ * Size is after the transforms `clap` and `irot`, like libheif gives it. Never clean: AVIF is no
+ * output format. What stands after the meta box is not walked, for libheif does not either; that
+ * every item lies within the file shows a truncated one.
+ */
+export function readAvifHeader(bytes: Uint8Array): ImageFacts | undefined {
+  const reader = new ByteReader(bytes, 'AVIF');
+  const metaBox = findMeta(reader);
+  if (metaBox === undefined) {
+    return undefined;
+  }
+  const { start, end } = toFullBox(reader, metaBox);
+  const boxes = new Map<string, Box>();
+  for (const box of readBoxes(reader, start, end)) {
+    if (!boxes.has(box.type)) {
+      boxes.set(box.type, box);
+    }
+  }
+  const meta: Meta = { reader, boxes };
+  const primary = readPrimaryItem(meta);
+  checkItemLocations(meta);
+  if (!isAv1(meta, primary)) {
+    return undefined;
+  }
+  return {
+    format: 'avif',
+    ...readSize(meta, primary),
+    orientation: 1,
+    frames: 1,
+    animation: undefined,
+    isClean: false,
+  };
+}
+
+/** `undefined` where a movie box comes first and there is no meta box: an image sequence. */
+function findMeta(reader: ByteReader): Box | undefined {
+  let hasMovie = false;
+  for (let position = 0; position < reader.length; ) {
+    const box = readBox(reader, position, reader.length);
+    if (box.type === 'meta') {
+      return box;
+    }
+    hasMovie ||= box.type === 'moov';
+    position = box.end;
+  }
+  if (hasMovie) {
+    return undefined;
+  }
+  throw corruptMedia('AVIF: no meta box');
+}
+
+function findBox(meta: Meta, type: string): Box {
+  const box = meta.boxes.get(type);
+  if (box === undefined) {
+    throw corruptMedia(`AVIF: no ${type} box`);
+  }
+  return box;
+}
+
+function readPrimaryItem(meta: Meta): number {
+  const box = toFullBox(meta.reader, findBox(meta, 'pitm'));
+  return new BoxCursor(meta.reader, box).uint(box.version === 0 ? 2 : 4);
+}
+
+/** The four-character types of all items, by item id (`iinf`, §8.11.6). */
+function readItemTypes(meta: Meta): Map<number, string> {
+  const { reader } = meta;
+  const box = toFullBox(reader, findBox(meta, 'iinf'));
+  const types = new Map<number, string>();
+  for (const entry of readBoxes(reader, box.start + (box.version === 0 ? 2 : 4), box.end)) {
+    const info = toFullBox(reader, entry);
+    if (info.type === 'infe' && info.version >= 2) {
+      const cursor = new BoxCursor(reader, info);
+      const id = cursor.uint(info.version === 2 ? 2 : 4);
+      cursor.uint(2);
+      types.set(id, cursor.tag());
+    }
+  }
+  return types;
+}
+
+/** True for an AV1 item, and for one put together from AV1 items alone. */
+function isAv1(meta: Meta, item: number): boolean {
+  const types = readItemTypes(meta);
+  const type = types.get(item);
+  if (type === undefined) {
+    throw corruptMedia(`AVIF: primary item ${item} does not exist`);
+  }
+  if (!derivedTypes.includes(type)) {
+    return type === 'av01';
+  }
+  const sources = readSources(meta, item);
+  return sources.length > 0 && sources.every((source) => types.get(source) === 'av01');
+}
+
+/** Items an item is derived from (`dimg` of `iref`, §8.11.12). */
+function readSources(meta: Meta, item: number): number[] {
+  const { reader } = meta;
+  const box = toFullBox(reader, findBox(meta, 'iref'));
+  const idBytes = box.version === 0 ? 2 : 4;
+  for (const reference of readBoxes(reader, box.start, box.end)) {
+    const cursor = new BoxCursor(reader, reference);
+    if (reference.type === 'dimg' && cursor.uint(idBytes) === item) {
+      return Array.from({ length: cursor.uint(2) }, () => cursor.uint(idBytes));
+    }
+  }
+  return [];
+}
+
+/** Throws unless the bytes of every item lie within the file or the `idat` box (`iloc`, §8.11.3). */
+function checkItemLocations(meta: Meta): void {
+  const { reader } = meta;
+  const box = toFullBox(reader, findBox(meta, 'iloc'));
+  const cursor = new BoxCursor(reader, box);
+  const sizes = cursor.uint(2);
+  const offsetBytes = sizes >>> 12;
+  const lengthBytes = (sizes >>> 8) & 0xf;
+  const baseBytes = (sizes >>> 4) & 0xf;
+  const indexBytes = box.version === 0 ? 0 : sizes & 0xf;
+  const idBytes = box.version < 2 ? 2 : 4;
+  for (let items = cursor.uint(idBytes); items > 0; items -= 1) {
+    const item = cursor.uint(idBytes);
+    const method = box.version === 0 ? 0 : cursor.uint(2) & 0xf;
+    const isExternal = cursor.uint(2) !== 0;
+    const base = cursor.uint(baseBytes);
+    const extents = cursor.uint(2);
+    // Extents of no bytes are all alike; reading 65,535 of them per item would cost a hostile
+    // file nothing.
+    const distinct = indexBytes + offsetBytes + lengthBytes === 0 ? Math.min(extents, 1) : extents;
+    for (let extent = 0; extent < distinct; extent += 1) {
+      cursor.uint(indexBytes);
+      const start = base + cursor.uint(offsetBytes);
+      const end = start + cursor.uint(lengthBytes);
+      if (!isExternal && method < 2 && end > containerBytes(meta, method)) {
+        throw corruptMedia(`AVIF: item ${item} ends at ${end}, after the end of its container`);
+      }
+    }
+  }
+}
+
+/** Construction method 0 counts from the start of the file, 1 from that of the `idat` payload. */
+function containerBytes(meta: Meta, method: number): number {
+  if (method === 0) {
+    return meta.reader.length;
+  }
+  const idat = findBox(meta, 'idat');
+  return idat.end - idat.start;
+}
+
+/** Size of an item from `ispe`, with `clap` and `irot` applied in the order of association. */
+function readSize(meta: Meta, item: number): { widthPx: number; heightPx: number } {
+  const { reader } = meta;
+  let widthPx = 0;
+  let heightPx = 0;
+  for (const property of readProperties(meta, item)) {
+    if (property.type === 'ispe') {
+      const cursor = new BoxCursor(reader, toFullBox(reader, property));
+      widthPx = cursor.uint(4);
+      heightPx = cursor.uint(4);
+    } else if (property.type === 'clap') {
+      const cursor = new BoxCursor(reader, property);
+      widthPx = readAperture(cursor);
+      heightPx = readAperture(cursor);
+    } else if (property.type === 'irot') {
+      const quarterTurns = new BoxCursor(reader, property).uint(1) & 3;
+      if (quarterTurns % 2 === 1) {
+        [widthPx, heightPx] = [heightPx, widthPx];
+      }
+    }
+  }
+  if (!(widthPx >= 1 && heightPx >= 1)) {
+    throw corruptMedia(`AVIF: item ${item} has a size of ${widthPx}x${heightPx} px`);
+  }
+  return { widthPx, heightPx };
+}
+
+/** A side of the clean aperture, a fraction, rounded to pixels (ISO/IEC 14496-12 §12.1.4). */
+function readAperture(cursor: BoxCursor): number {
+  const numerator = cursor.uint(4);
+  return Math.floor(numerator / cursor.uint(4) + 0.5);
+}
+
+/** The property boxes associated with an item (`iprp`, ISO/IEC 23008-12 §9.3). */
+function readProperties(meta: Meta, item: number): Box[] {
+  const { reader } = meta;
+  const parts = readBoxes(reader, findBox(meta, 'iprp').start, findBox(meta, 'iprp').end);
+  const container = parts.find((part) => part.type === 'ipco');
+  const pool = container === undefined ? [] : readBoxes(reader, container.start, container.end);
+  for (const part of parts) {
+    const indices = part.type === 'ipma' ? readAssociations(reader, part, item) : undefined;
+    if (indices !== undefined) {
+      return indices.flatMap((index) => pool[index - 1] ?? []);
+    }
+  }
+  return [];
+}
+
+/** One-based indices of an item's properties; undefined where this `ipma` does not name it. */
+function readAssociations(reader: ByteReader, part: Box, item: number): number[] | undefined {
+  const box = toFullBox(reader, part);
+  const cursor = new BoxCursor(reader, box);
+  const indexBytes = (box.flags & 1) === 1 ? 2 : 1;
+  const indexMask = indexBytes === 2 ? 0x7fff : 0x7f;
+  for (let entries = cursor.uint(4); entries > 0; entries -= 1) {
+    const id = cursor.uint(box.version === 0 ? 2 : 4);
+    const indices: number[] = [];
+    for (let count = cursor.uint(1); count > 0; count -= 1) {
+      indices.push(cursor.uint(indexBytes) & indexMask);
+    }
+    if (id === item) {
+      return indices;
+    }
+  }
+  return undefined;
+}

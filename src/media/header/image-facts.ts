@@ -1,0 +1,68 @@
+import { isAvifLike, readAvifHeader } from './avif-header.ts';
+import { isGif, readGifHeader } from './gif-header.ts';
+import { isJpeg, readJpegHeader } from './jpeg-header.ts';
+import { isPng, readPngHeader } from './png-header.ts';
+import { isWebp, readWebpHeader } from './webp-header.ts';
+
+/** Formats an original may have; each is named after its magic bytes, never after its name. */
+export type SourceFormat = 'jpeg' | 'png' | 'webp' | 'gif' | 'avif';
+
+/** EXIF orientation: 1 upright, 2 to 4 mirrored or turned by 180°, 5 to 8 with sides swapped. */
+export type Orientation = 1 | 2 | 3 | 4 | 5 | 6 | 7 | 8;
+
+/** Timing of an animation, as the file stores it. */
+export interface Animation {
+  /** Milliseconds each frame is shown, one per frame; 0 is left as it is. */
+  readonly delaysMs: readonly number[];
+  /** How often the animation plays in all; 0 is for ever. */
+  readonly plays: number;
+}
+
+/** What the container tells of an original without decoding a pixel. */
+export interface ImageFacts {
+  readonly format: SourceFormat;
+  /** Width as the decoder (libvips 8.18) gives it, before EXIF orientation is applied. */
+  readonly widthPx: number;
+  /** Height of one frame, before EXIF orientation is applied. */
+  readonly heightPx: number;
+  /** 1 where absent or out of range; always 1 for AVIF, whose decoder turns the image itself. */
+  readonly orientation: Orientation;
+  /** Frames the file holds, at least 1. An APNG counts as 1: only its default image is decoded. */
+  readonly frames: number;
+  /** Only of a GIF or WebP with more than one frame. */
+  readonly animation: Animation | undefined;
+  /**
+   * True where the file could be sent out as it is: no metadata, no colour profile, nothing
+   * private or unknown, no byte after its end, upright, grey or RGB. Never true for AVIF.
+   */
+  readonly isClean: boolean;
+}
+
+/**
+ * Reads the facts of an original from its whole bytes; `undefined` where they are no image that
+ * is decoded here (spec §3): the caller answers 415.
+ *
+ * The container is walked to its end, in linear time, so that a truncated file is noticed even
+ * where nothing is decoded later. Pixel data is skipped, so a fault within it is not noticed.
+ *
+ * @throws MediaError `UNPROCESSABLE_MEDIA` where the magic matches but the container is truncated
+ * or corrupt; what decoders merely warn of is no error
+ */
+export function readImageFacts(bytes: Uint8Array): ImageFacts | undefined {
+  if (isJpeg(bytes)) {
+    return readJpegHeader(bytes);
+  }
+  if (isPng(bytes)) {
+    return readPngHeader(bytes);
+  }
+  if (isWebp(bytes)) {
+    return readWebpHeader(bytes);
+  }
+  if (isGif(bytes)) {
+    return readGifHeader(bytes);
+  }
+  if (isAvifLike(bytes)) {
+    return readAvifHeader(bytes);
+  }
+  return undefined;
+}

@@ -1,0 +1,185 @@
+import type { RequestFault } from './errors.ts';
+import type { Extension } from './image-format.ts';
+import { MAX_FILENAME_BYTES, MAX_HASH_LENGTH, MAX_SNOWFLAKE } from './limits.ts';
+import { type ResourceName, resourceRows } from './media-resource.ts';
+
+/** A path of the contract, taken apart; every value has passed its rule. */
+export interface MediaPath {
+  readonly resource: ResourceName;
+  /** Value per placeholder of the template, decoded, as it stands in the URL (a hash with its `a_`). */
+  readonly values: Readonly<Record<string, string>>;
+  readonly extension: Extension | undefined;
+}
+
+/** What a URL path turned out to be. */
+export type ParsedPath =
+  | { readonly kind: 'valid'; readonly path: MediaPath }
+  | {
+      readonly kind: 'invalid';
+      readonly resource: ResourceName;
+      readonly faults: readonly RequestFault[];
+    }
+  | { readonly kind: 'no template' };
+
+type TemplateSegment =
+  | { readonly kind: 'literal'; readonly text: string }
+  | { readonly kind: 'placeholder'; readonly name: string; readonly hasExtension: boolean };
+
+interface Template {
+  readonly resource: ResourceName;
+  readonly segments: readonly TemplateSegment[];
+}
+
+const templates: readonly Template[] = (Object.keys(resourceRows) as ResourceName[]).map(
+  (resource) => ({ resource, segments: parseTemplate(resourceRows[resource].template) }),
+);
+
+/** Words of the templates. An id that is one of them (`/avatars/avatars/3.png`) is no id gone wrong but another path. */
+const templateWords: ReadonlySet<string> = new Set(
+  templates.flatMap(({ segments }) =>
+    segments.flatMap((segment) => (segment.kind === 'literal' ? [segment.text] : [])),
+  ),
+);
+
+function parseTemplate(template: string): TemplateSegment[] {
+  return template
+    .slice(1)
+    .split('/')
+    .map((segment) => {
+      const placeholder = /^\{(\w+)\}(\.\{ext\})?$/.exec(segment);
+      return placeholder?.[1] === undefined
+        ? { kind: 'literal', text: segment }
+        : {
+            kind: 'placeholder',
+            name: placeholder[1],
+            hasExtension: placeholder[2] !== undefined,
+          };
+    });
+}
+
+/**
+ * Reads the path of a request target.
+ *
+ * @param rawPath the path as it came, still percent-encoded, without query; each segment is decoded
+ *   exactly once, so that `%252e` stays the text `%2e`
+ * @returns the path; or the faults, one per placeholder at fault; or that no template has this shape
+ */
+export function parsePath(rawPath: string): ParsedPath {
+  if (!rawPath.startsWith('/')) return { kind: 'no template' };
+  const segments = rawPath.slice(1).split('/').map(decodeSegment);
+  const template = templates.find((candidate) => hasShape(candidate, segments));
+  if (template === undefined) return { kind: 'no template' };
+
+  const { resource } = template;
+  const values: Record<string, string> = {};
+  const faults: RequestFault[] = [];
+  let extension: Extension | undefined;
+
+  template.segments.forEach((part, position) => {
+    if (part.kind === 'literal') return;
+    const segment = segments[position];
+    if (segment === undefined) {
+      faults.push({ path: part.name, message: 'Expected valid percent-encoded UTF-8.' });
+      return;
+    }
+    let value = segment;
+    if (part.hasExtension) {
+      const dot = segment.lastIndexOf('.');
+      value = segment.slice(0, dot);
+      extension = findExtension(resource, segment.slice(dot + 1));
+    }
+    const message = findFault(part.name, value);
+    if (message !== undefined) faults.push({ path: part.name, message });
+    if (part.hasExtension && extension === undefined) {
+      const expected = resourceRows[resource].extensions?.join(', ') ?? '';
+      faults.push({ path: 'ext', message: `Expected one of ${expected}.` });
+    }
+    values[part.name] = value;
+  });
+
+  return faults.length > 0
+    ? { kind: 'invalid', resource, faults }
+    : { kind: 'valid', path: { resource, values, extension } };
+}
+
+/** Writes the canonical path of what `parsePath` reads: `parsePath(formatPath(path))` is `path`. */
+export function formatPath({ resource, values, extension }: MediaPath): string {
+  return fill(resourceRows[resource].template, { ...values, ext: extension ?? '' });
+}
+
+/**
+ * The key of the original in the origin (spec §1), built from the parsed values, never from the raw
+ * path; `undefined` for what is shipped with the service.
+ */
+export function originKeyOf({ resource, values }: MediaPath): string | undefined {
+  const { originKey } = resourceRows[resource];
+  if (originKey === undefined) return undefined;
+  return originKey.replace(/\{(\w+)\}/g, (_, name: string) => {
+    const value = values[name] ?? '';
+    return name.endsWith('_hash') ? value.replace(/^a_/, '') : value;
+  });
+}
+
+function fill(template: string, values: Readonly<Record<string, string>>): string {
+  return template.replace(/\{(\w+)\}/g, (_, name: string) =>
+    encodeURIComponent(values[name] ?? ''),
+  );
+}
+
+/** Decodes once; `undefined` for a malformed escape or bytes that are not UTF-8. */
+function decodeSegment(segment: string): string | undefined {
+  // Node hands over bytes above 0x7f as one character each; clients that send raw UTF-8 mean it.
+  const escaped = segment.replace(
+    /[\u0080-\u00ff]/g,
+    (byte) => `%${byte.charCodeAt(0).toString(16)}`,
+  );
+  try {
+    return decodeURIComponent(escaped);
+  } catch {
+    return undefined;
+  }
+}
+
+function hasShape(template: Template, segments: readonly (string | undefined)[]): boolean {
+  return (
+    template.segments.length === segments.length &&
+    template.segments.every((part, position) => {
+      const segment = segments[position];
+      if (part.kind === 'literal') return segment === part.text;
+      if (segment === undefined || part.name === 'filename') return true;
+      if (part.hasExtension) return segment.includes('.');
+      return !templateWords.has(segment);
+    })
+  );
+}
+
+function findExtension(resource: ResourceName, text: string): Extension | undefined {
+  return resourceRows[resource].extensions?.find((extension) => extension === text);
+}
+
+/** What is wrong with a placeholder's value; `undefined` if nothing is. */
+function findFault(name: string, value: string): string | undefined {
+  if (name === 'filename') return findFilenameFault(value);
+  if (name.endsWith('_hash')) {
+    return /^[A-Za-z0-9_-]+$/.test(value) && value.length <= MAX_HASH_LENGTH && value !== 'a_'
+      ? undefined
+      : `Expected 1 to ${MAX_HASH_LENGTH} characters of A-Z a-z 0-9 _ -.`;
+  }
+  return isSnowflake(value)
+    ? undefined
+    : 'Expected a decimal integer from 0 to 18446744073709551615 without sign or leading zero.';
+}
+
+function isSnowflake(value: string): boolean {
+  return /^(?:0|[1-9][0-9]{0,19})$/.test(value) && BigInt(value) <= MAX_SNOWFLAKE;
+}
+
+function findFilenameFault(value: string): string | undefined {
+  const bytes = new TextEncoder().encode(value).length;
+  if (bytes < 1 || bytes > MAX_FILENAME_BYTES) {
+    return `Expected 1 to ${MAX_FILENAME_BYTES} bytes of UTF-8 but received ${bytes}.`;
+  }
+  if (value === '.' || value === '..') return 'Expected a file name, not a directory.';
+  if (/[/\\\p{Cc}]/u.test(value)) return 'Expected no slash, backslash or control character.';
+  return undefined;
+}

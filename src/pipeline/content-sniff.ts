@@ -1,0 +1,124 @@
+/** The media type of an attachment, from its first bytes and nothing else (spec §4). */
+
+import { fileTypeFromBuffer } from 'file-type';
+
+/** How many leading bytes are looked at: the sample `file-type` is made for. */
+export const SNIFF_BYTES = 4100;
+
+/** The answer where the bytes tell nothing; also that of an empty file. */
+const UNKNOWN = 'application/octet-stream';
+
+type TextEncoding = 'utf-8' | 'utf-16le' | 'utf-16be';
+
+/** Formats that can be all text, by how they begin; other text is `text/plain`. */
+const textFormats: readonly (readonly [RegExp, string])[] = [
+  [/^%PDF-/, 'application/pdf'],
+  [/^%!PS/, 'application/postscript'],
+  [/^\{\\rtf/, 'application/rtf'],
+  [/^GIF8[79]a/, 'image/gif'], // a header with a script behind it: a broken picture, not text
+  [/^BEGIN:VCARD\s/, 'text/vcard'],
+  [/^BEGIN:VCALENDAR\s/, 'text/calendar'],
+  [/^WEBVTT(?:\s|$)/, 'text/vtt'],
+];
+
+/**
+ * Tells the `Content-Type` of a file from its first `SNIFF_BYTES` bytes (more are not looked at;
+ * fewer are the whole file). Never throws: what cannot be told is `application/octet-stream`.
+ *
+ * In this order, on which the safety depends: markup, whatever follows it; text (UTF-8, or UTF-16
+ * with a byte order mark) without binary control characters; then the binary signatures of
+ * `file-type`, which alone would take prose for video (`The wide …` is a QuickTime atom). Scripts
+ * and JSON are `text/plain`. Text in legacy encodings is unknown.
+ *
+ * Not covered: markup behind a binary signature is named after the signature (a GIF with HTML
+ * appended is `image/gif`), safe as long as `nosniff` goes with it.
+ */
+export async function sniffContentType(prefix: Uint8Array): Promise<string> {
+  const bytes = prefix.subarray(0, SNIFF_BYTES);
+  const encoding = textEncodingOf(bytes);
+  const markup = sniffMarkup(new TextDecoder(encoding).decode(bytes), encoding);
+  if (markup !== undefined) return markup;
+
+  const text = decodeText(bytes, encoding);
+  if (text !== undefined) {
+    const format = textFormats.find(([signature]) => signature.test(text));
+    return format?.[1] ?? `text/plain; charset=${encoding}`;
+  }
+  // A byte order mark and no text behind it: file-type would hear MPEG audio in FF FE.
+  return encoding === 'utf-8' ? sniffBinary(bytes) : UNKNOWN;
+}
+
+function textEncodingOf(bytes: Uint8Array): TextEncoding {
+  if (bytes[0] === 0xff && bytes[1] === 0xfe) return 'utf-16le';
+  if (bytes[0] === 0xfe && bytes[1] === 0xff) return 'utf-16be';
+  return 'utf-8';
+}
+
+// Opening tags by which WHATWG MIME Sniffing §7.1 knows HTML, and a few that do harm by
+// themselves. Its tag-terminating bytes are space and `>`; parsers end a name at these as well.
+const HTML_TAG =
+  /^<(?:html|head|body|title|script|style|iframe|frameset|base|meta|link|h1|div|font|table|a|b|br|p|img|form|object|embed|math)(?=[\s/>]|$)/i;
+const SVG_TAG = /^<(?:[\w.-]+:)?svg(?=[\s/>]|$)/i;
+const DOCTYPE = /^<!doctype\s*(?:[\w.-]+:)?([\w.-]*)/i;
+
+// What may stand before the root element: white space, processing instructions, and comments,
+// which HTML also ends at `<!-->`, `<!--->` and `--!>`.
+const MISC = /\s+|<\?.*?\?>|<!--(?:-?>|.*?--!?>)/sy;
+// The internal subset, if any, ends at the first `]` before a `>`.
+const WHOLE_DOCTYPE = /^<!doctype[^[>]*(?:\[.*?\]\s*)?>/is;
+
+/** The media type of `text` as markup; `undefined` if its first tag is none we know. */
+function sniffMarkup(text: string, encoding: TextEncoding): string | undefined {
+  const html = `text/html; charset=${encoding}`;
+  const isXml = text.trimStart().startsWith('<?xml');
+  const xml = isXml ? 'application/xml' : undefined;
+
+  let root = skipMisc(text);
+  const [doctype, doctypeName] = DOCTYPE.exec(root) ?? [];
+  if (doctype !== undefined) {
+    if (/^svg$/i.test(doctypeName ?? '')) return 'image/svg+xml';
+    if (/^html/i.test(doctypeName ?? '')) return xml ?? html;
+    root = skipMisc(root.replace(WHOLE_DOCTYPE, ''));
+  }
+  if (SVG_TAG.test(root)) return 'image/svg+xml';
+  // A comment that the prefix cuts off may have anything behind it.
+  if (HTML_TAG.test(root) || root.startsWith('<!--')) return xml ?? html;
+  return doctype === undefined ? xml : 'application/xml';
+}
+
+function skipMisc(text: string): string {
+  let index = 0;
+  do {
+    MISC.lastIndex = index;
+    index += MISC.exec(text)?.[0].length ?? 0;
+  } while (MISC.lastIndex !== 0);
+  return text.slice(index);
+}
+
+/** The bytes as text; `undefined` if empty, malformed, or with control characters of no text. */
+function decodeText(bytes: Uint8Array, encoding: TextEncoding): string | undefined {
+  if (bytes.length === 0) return undefined;
+  // A full prefix may end within a character; the end of a file may not.
+  const stream = bytes.length === SNIFF_BYTES;
+  try {
+    const text = new TextDecoder(encoding, { fatal: true }).decode(bytes, { stream });
+    return Array.from(text).some(isBinary) ? undefined : text;
+  } catch {
+    return undefined;
+  }
+}
+
+// "Binary data bytes" of WHATWG MIME Sniffing §3: the C0 controls but tab, LF, FF, CR and ESC.
+function isBinary(character: string): boolean {
+  return character < ' ' && !'\t\n\f\r\u001b'.includes(character);
+}
+
+async function sniffBinary(bytes: Uint8Array): Promise<string> {
+  // file-type would inflate it to look for a tar, and call it gzip all the same.
+  if (bytes[0] === 0x1f && bytes[1] === 0x8b) return 'application/gzip';
+  try {
+    return (await fileTypeFromBuffer(bytes))?.mime ?? UNKNOWN;
+  } catch {
+    return UNKNOWN; // a parser that stumbles over hostile bytes has told nothing of them
+  }
+}

@@ -1,0 +1,145 @@
+import { once } from 'node:events';
+import { addAbortSignal, type Readable } from 'node:stream';
+import { MediaError } from '../media/errors.ts';
+import { withDeadline } from './abort.ts';
+import type { ByteRange, Origin, OriginObject } from './ports.ts';
+
+/** Deadlines and bounds of reading from the origin (spec §6). */
+export interface OriginLimits {
+  /** Until the origin answers, in milliseconds. */
+  readonly firstByteTimeoutMs: number;
+  /** Until the last byte of an original that is read whole, in milliseconds. */
+  readonly wholeBodyTimeoutMs: number;
+  /** Largest original that is read whole, in bytes. */
+  readonly maxOriginalBytes: number;
+}
+
+/**
+ * Opens an object within the first-byte deadline.
+ *
+ * @throws what `Origin.read` throws, and MediaError `ORIGIN_TIMEOUT`
+ */
+export async function openOriginal(
+  origin: Origin,
+  key: string,
+  limits: OriginLimits,
+  signal: AbortSignal,
+  range?: ByteRange,
+): Promise<OriginObject> {
+  return withDeadline(limits.firstByteTimeoutMs, signal, originTimeout, async (within) => {
+    const object = await origin.read(key, { signal: within, ...(range && { range }) });
+    // Whoever reads the body sees its errors; a body that nobody reads any more must not throw.
+    object.body.on('error', () => undefined);
+    if (within.aborted) object.body.destroy();
+    // The deadline ends with the answer; the body goes on for as long as its reader wants it.
+    addAbortSignal(signal, object.body);
+    return object;
+  });
+}
+
+/**
+ * Reads an opened object to its end.
+ *
+ * @throws MediaError `MEDIA_TOO_LARGE` over the bound, `ORIGIN_TIMEOUT` after the deadline,
+ *   `ORIGIN_ERROR` if the transfer fails or ends early: a cut body is never taken for an original
+ */
+export async function readOriginal(
+  object: OriginObject,
+  limits: OriginLimits,
+  signal: AbortSignal,
+): Promise<Uint8Array> {
+  const { body, sizeBytes } = object;
+  if (sizeBytes > limits.maxOriginalBytes) {
+    body.destroy();
+    throw new MediaError('MEDIA_TOO_LARGE', {
+      cause: new Error(`${sizeBytes} bytes, at most ${limits.maxOriginalBytes}`),
+    });
+  }
+  return withDeadline(limits.wholeBodyTimeoutMs, signal, originTimeout, async (within) => {
+    addAbortSignal(within, body);
+    // Allocated for this original alone, so that it can be handed to another process as it is.
+    const bytes = Buffer.allocUnsafeSlow(sizeBytes);
+    let received = 0;
+    try {
+      for await (const chunk of body as AsyncIterable<Buffer>) {
+        if (received + chunk.length > sizeBytes) break;
+        received += chunk.copy(bytes, received);
+      }
+    } catch (error) {
+      within.throwIfAborted();
+      throw error instanceof MediaError ? error : new MediaError('ORIGIN_ERROR', { cause: error });
+    }
+    within.throwIfAborted();
+    if (received !== sizeBytes || !body.readableEnded) {
+      body.destroy();
+      throw new MediaError('ORIGIN_ERROR', {
+        cause: new Error(`The origin promised ${sizeBytes} bytes; ${received} or more came.`),
+      });
+    }
+    return bytes;
+  });
+}
+
+/**
+ * Looks at the first bytes of an object, within the first-byte deadline, without taking them out of
+ * its body.
+ *
+ * @param count how many bytes, at most; fewer come back only where the object is shorter
+ * @throws MediaError `ORIGIN_ERROR` if the transfer fails or ends before, `ORIGIN_TIMEOUT`
+ */
+export async function peekOriginal(
+  object: OriginObject,
+  count: number,
+  limits: OriginLimits,
+  signal: AbortSignal,
+): Promise<Uint8Array> {
+  try {
+    return await withDeadline(limits.firstByteTimeoutMs, signal, originTimeout, () =>
+      peek(object, Math.min(count, object.sizeBytes)),
+    );
+  } catch (error) {
+    object.body.destroy();
+    throw error;
+  }
+}
+
+async function peek({ body }: OriginObject, count: number): Promise<Uint8Array> {
+  const chunks: Buffer[] = [];
+  let length = 0;
+  while (length < count) {
+    const chunk: unknown = body.read();
+    if (chunk instanceof Buffer) {
+      chunks.push(chunk);
+      length += chunk.length;
+    } else {
+      await nextChunk(body);
+    }
+  }
+  const prefix = Buffer.concat(chunks);
+  if (prefix.length > 0) body.unshift(prefix);
+  return prefix.subarray(0, count);
+}
+
+async function nextChunk(body: Readable): Promise<void> {
+  if (body.errored) throw new MediaError('ORIGIN_ERROR', { cause: body.errored });
+  if (body.readableEnded || body.destroyed) {
+    throw new MediaError('ORIGIN_ERROR', { cause: new Error('The body ended early.') });
+  }
+  const settled = new AbortController();
+  const { signal } = settled;
+  try {
+    await Promise.race([
+      once(body, 'readable', { signal }),
+      once(body, 'end', { signal }),
+      once(body, 'close', { signal }),
+    ]);
+  } catch (error) {
+    throw error instanceof MediaError ? error : new MediaError('ORIGIN_ERROR', { cause: error });
+  } finally {
+    settled.abort();
+  }
+}
+
+function originTimeout(): MediaError {
+  return new MediaError('ORIGIN_TIMEOUT');
+}

@@ -1,0 +1,33 @@
+/** What one request met on its way, for the headers that tell of it. */
+
+/** A room of the pipeline whose time is told (spec §4). */
+export type Room = 'store' | 'origin' | 'queue' | 'render';
+
+/** Time one request spent in one room. */
+export interface RoomTiming {
+  readonly room: Room;
+  readonly durationMs: number;
+}
+
+/** The origin's part in an answer. */
+interface Forwarded {
+  /** Whether the request joined another one's work instead of starting its own. */
+  readonly collapsed?: boolean | undefined;
+  /** HTTP status the origin answered with, where it is worth telling (304: still the same). */
+  readonly originStatus?: number | undefined;
+}
+
+/** A result was looked for and could not be used: absent (`miss`) or too old (`stale`). */
+interface Unfit extends Forwarded {
+  readonly kind: 'miss' | 'stale';
+  /** Whether the store keeps the new result. */
+  readonly stored?: boolean | undefined;
+}
+
+/** The store was never asked, nor will it keep the answer: a streamed original. */
+interface Bypass extends Forwarded {
+  readonly kind: 'bypass';
+}
+
+/** What the result store had to say to a request; the vocabulary is RFC 9211's. */
+export type CacheOutcome = { readonly kind: 'hit' } | Unfit | Bypass;

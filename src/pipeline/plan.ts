@@ -1,0 +1,121 @@
+import type { Animation, ImageFacts, Orientation } from '../media/header/image-facts.ts';
+import {
+  type EncoderSettings,
+  isLossless,
+  type OutputFormat,
+  outputFormats,
+  sourceFormats,
+} from '../media/image-format.ts';
+import type { MediaRequest } from '../media/media-request.ts';
+import { fitBox, fitProportionally, type Size } from './geometry.ts';
+
+/** Bounds of what is decoded (spec §6). */
+export interface DecodeLimits {
+  /** Pixels, summed over the frames that are decoded. */
+  readonly maxInputPixels: number;
+  /** Frames of an original, decoded or not. */
+  readonly maxFrames: number;
+}
+
+/** Everything a renderer must know; plain data, fit to cross a process boundary. */
+export interface RenderJob {
+  /** The animation to keep, frame by frame; `undefined`: the first frame alone. */
+  readonly animation: Animation | undefined;
+  /** Size of one decoded frame, not yet oriented. */
+  readonly originalSize: Size;
+  /** EXIF orientation to undo before anything is measured. */
+  readonly orientation: Orientation;
+  /** `scale` to exactly `size`; `crop`: scale to cover `size`, then cut its centre out. */
+  readonly resize: 'none' | 'scale' | 'crop';
+  /** Size of the result, oriented. */
+  readonly size: Size;
+  readonly format: OutputFormat;
+  readonly encoder: EncoderSettings;
+  readonly maxInputPixels: number;
+}
+
+/** What is to be done with an original. */
+export type Plan =
+  | { readonly kind: 'passthrough' }
+  | { readonly kind: 'refuse'; readonly reason: string }
+  | {
+      readonly kind: 'render';
+      readonly job: RenderJob;
+      /** Only the quality changes: a result that is not smaller gives way to the original. */
+      readonly isOnlyQuality: boolean;
+    };
+
+/** Decides from the facts of the original and the request (spec §3); pure. */
+export function planMedia(facts: ImageFacts, request: MediaRequest, limits: DecodeLimits): Plan {
+  if (facts.frames > limits.maxFrames) {
+    return { kind: 'refuse', reason: `${facts.frames} frames, at most ${limits.maxFrames}` };
+  }
+  const format = request.format ?? sourceFormats[facts.format].encodesAs;
+  const animation =
+    request.isAnimated && outputFormats[format].canAnimate ? facts.animation : undefined;
+  const isPassthroughCandidate = isSame(facts, format, animation, request);
+  const isPassthrough = isPassthroughCandidate && isLossless(format, request.quality);
+
+  // A passthrough is decoded too: by whoever receives it, frame by frame.
+  const framesDecoded = isPassthrough ? facts.frames : (animation?.delaysMs.length ?? 1);
+  const pixels = facts.widthPx * facts.heightPx * framesDecoded;
+  if (pixels > limits.maxInputPixels) {
+    return { kind: 'refuse', reason: `${pixels} pixels, at most ${limits.maxInputPixels}` };
+  }
+  if (isPassthrough) return { kind: 'passthrough' };
+
+  const original = orientedSize(facts);
+  const { size, isCrop } = targetSize(original, request, format);
+  return {
+    kind: 'render',
+    isOnlyQuality: isPassthroughCandidate,
+    job: {
+      animation,
+      originalSize: { widthPx: facts.widthPx, heightPx: facts.heightPx },
+      orientation: facts.orientation,
+      resize: isSameSize(size, original) ? 'none' : isCrop ? 'crop' : 'scale',
+      size,
+      format,
+      encoder: outputFormats[format].qualities[request.quality],
+      maxInputPixels: limits.maxInputPixels,
+    },
+  };
+}
+
+/** Whether the original's own bytes show what is asked for, quality aside. */
+function isSame(
+  facts: ImageFacts,
+  format: OutputFormat,
+  animation: Animation | undefined,
+  request: MediaRequest,
+): boolean {
+  const original = orientedSize(facts);
+  return (
+    facts.format === format &&
+    facts.isClean &&
+    facts.animation === animation &&
+    isSameSize(targetSize(original, request, format).size, original)
+  );
+}
+
+function targetSize(
+  original: Size,
+  { widthPx, heightPx }: MediaRequest,
+  format: OutputFormat,
+): { readonly size: Size; readonly isCrop: boolean } {
+  return widthPx !== undefined && heightPx !== undefined
+    ? { size: fitBox(original, { widthPx, heightPx }), isCrop: true }
+    : {
+        size: fitProportionally(original, { widthPx, heightPx }, outputFormats[format].maxEdgePx),
+        isCrop: false,
+      };
+}
+
+/** EXIF orientations 5 to 8 swap width and height (EXIF 2.32 §4.6.4). */
+function orientedSize({ widthPx, heightPx, orientation }: ImageFacts): Size {
+  return orientation >= 5 ? { widthPx: heightPx, heightPx: widthPx } : { widthPx, heightPx };
+}
+
+function isSameSize(one: Size, other: Size): boolean {
+  return one.widthPx === other.widthPx && one.heightPx === other.heightPx;
+}

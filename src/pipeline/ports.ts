@@ -1,0 +1,84 @@
+import type { Readable } from 'node:stream';
+import type { RenderJob } from './plan.ts';
+
+/** Bytes `first` to `last`, both included, counted from 0; without `last`, to the end. */
+export interface ByteRange {
+  readonly first: number;
+  readonly last: number | undefined;
+}
+
+/** An object of the origin, opened: what is known of it, and its bytes still to come. */
+export interface OriginObject {
+  /** Size of the whole object in bytes, also where `body` is a part of it. */
+  readonly sizeBytes: number;
+  /** Identity of these very bytes: another content has another value. Opaque, without quotes. */
+  readonly etag: string;
+  readonly lastModified: Date | undefined;
+  /** As stored beside the object; never trusted, the bytes decide. */
+  readonly storedContentType: string | undefined;
+  /** Not yet flowing; its reader's pace is the origin's pace. To destroy it ends the read. */
+  readonly body: Readable;
+}
+
+/** Where the originals are. Adapters translate every foreign error into the ones named here. */
+export interface Origin {
+  /**
+   * Opens an object by its key.
+   *
+   * @param key as built by `originKeyOf`: segments joined by `/`, each of them validated
+   * @param options `signal` ends the read; `range` limits `body`, and is cut at the object's end
+   * @throws MediaError `UNKNOWN_MEDIA` if there is none, `RANGE_NOT_SATISFIABLE` if the range begins
+   *   at or after its end, `ORIGIN_ERROR` if the origin fails; or `signal.reason`
+   */
+  read(
+    key: string,
+    options: { readonly signal: AbortSignal; readonly range?: ByteRange },
+  ): Promise<OriginObject>;
+}
+
+/** A finished answer, as it is kept: enough to serve and to revalidate it. */
+export interface MediaResult {
+  readonly body: Uint8Array;
+  readonly mimeType: string;
+  /** Strong entity tag, quoted. */
+  readonly etag: string;
+  readonly lastModified: Date | undefined;
+  /** `OriginObject.etag` of the original it was made from. */
+  readonly originalEtag: string;
+  /** When the origin last said that this is current, by the service's clock, in milliseconds. */
+  readonly checkedAtMs: number;
+}
+
+/** Where finished answers are kept, within a bound. */
+export interface ResultStore {
+  get(key: string): MediaResult | undefined;
+  /** Keeps a result; tells whether it did (one larger than the whole store is not kept). */
+  set(key: string, result: MediaResult): boolean;
+}
+
+/** Who decodes, transforms and encodes. */
+export interface Renderer {
+  /**
+   * Runs one job to its end or its deadline. Callers hold a CPU slot; a job once begun is not
+   * stopped by a client that leaves.
+   *
+   * @returns the encoded image
+   * @throws MediaError `UNPROCESSABLE_MEDIA` if the original cannot be decoded or killed its decoder,
+   *   `MEDIA_TOO_LARGE` if it decodes to more than the job allows, `TRANSFORM_TIMEOUT` after the
+   *   deadline; any other error is a bug of ours
+   */
+  render(original: Uint8Array, job: RenderJob): Promise<Uint8Array>;
+}
+
+/** The time, injected so that tests need not wait for it. */
+export interface Clock {
+  /** Milliseconds since some fixed moment; never goes back. */
+  nowMs(): number;
+}
+
+/** Where the operator is told what happens; pino's methods, as far as they are needed. */
+export interface Log {
+  info(details: object, message: string): void;
+  warn(details: object, message: string): void;
+  error(details: object, message: string): void;
+}

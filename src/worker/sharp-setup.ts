@@ -1,0 +1,23 @@
+import sharp from 'sharp';
+
+/** Loader operations of libvips that may run: the formats of spec §3, from memory alone. */
+const ALLOWED_LOADERS = [
+  'VipsForeignLoadJpegBuffer',
+  'VipsForeignLoadPngBuffer',
+  'VipsForeignLoadWebpBuffer',
+  'VipsForeignLoadNsgifBuffer',
+  'VipsForeignLoadHeifBuffer',
+];
+
+/**
+ * Sets what sharp and libvips keep per process; once, at a worker's start.
+ *
+ * One thread per worker: the workers are the parallelism. No operation cache: no original is
+ * rendered twice in a row, and what is not kept cannot leak into another answer.
+ */
+export function setUpSharp(): void {
+  sharp.concurrency(1);
+  sharp.cache(false);
+  sharp.block({ operation: ['VipsForeignLoad'] });
+  sharp.unblock({ operation: ALLOWED_LOADERS });
+}

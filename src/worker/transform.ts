@@ -1,0 +1,19 @@
+import type { Sharp } from 'sharp';
+import { outputFormats } from '../media/image-format.ts';
+import type { RenderJob } from '../pipeline/plan.ts';
+
+/** Scales to the planned size, or scales to cover it and cuts the centre out. */
+export function resize(image: Sharp, { resize: kind, size }: RenderJob): Sharp {
+  if (kind === 'none') return image;
+  return image.resize({
+    width: size.widthPx,
+    height: size.heightPx,
+    fit: kind === 'crop' ? 'cover' : 'fill',
+    position: 'centre',
+  });
+}
+
+/** Puts white under what is transparent where the format has no alpha. */
+export function flatten(image: Sharp, { format }: RenderJob): Sharp {
+  return outputFormats[format].hasAlpha ? image : image.flatten({ background: '#ffffff' });
+}

@@ -1,0 +1,165 @@
+import { formatChunk, parseChunks, type RiffChunk } from './riff-chunk.ts';
+
+/** One frame of an animated WebP: an `ANMF` chunk (RFC 9649 §2.7.1.1). */
+export interface WebpFrame {
+  /** Offset on the canvas in units of 2 px, as it is stored. */
+  readonly xHalved: number;
+  readonly yHalved: number;
+  readonly widthPx: number;
+  readonly heightPx: number;
+  readonly durationMs: number;
+  /** Blended over the canvas by its alpha; else it replaces its rectangle. */
+  readonly blends: boolean;
+  /** The rectangle is cleared once the frame's time is over. */
+  readonly disposes: boolean;
+  /** `VP8L`, or `VP8 ` with or without an `ALPH` before it. */
+  readonly image: readonly RiffChunk[];
+}
+
+/** The parts of a WebP file that make its picture; metadata is left out. */
+export interface WebpContainer {
+  readonly canvasWidthPx: number;
+  readonly canvasHeightPx: number;
+  /** Blue, green, red, alpha: a hint that viewers may use (RFC 9649 §2.7.1.1). */
+  readonly background: Uint8Array;
+  readonly frames: readonly WebpFrame[];
+}
+
+const ANMF_HEADER_BYTES = 16;
+const NO_BLEND_FLAG = 0x02;
+const DISPOSE_FLAG = 0x01;
+const ANIMATION_FLAG = 0x02;
+const ALPHA_FLAG = 0x10;
+const MAX_DURATION_MS = 2 ** 24 - 1;
+const MAX_PLAYS = 2 ** 16 - 1;
+/** White, which libwebp's animation encoder writes unless told otherwise. */
+const DEFAULT_BACKGROUND = Uint8Array.of(255, 255, 255, 255);
+
+/**
+ * Parses a whole WebP file, still or animated. A still one has one frame, with a duration of 0 ms,
+ * that fills the canvas and replaces what was there.
+ * Throws a plain Error when the bytes are no WebP file, end too early or hold no image.
+ */
+export function parseWebp(file: Uint8Array): WebpContainer & { readonly isAnimated: boolean } {
+  const [riff] = parseChunks(file);
+  if (riff?.fourCc !== 'RIFF' || riff.payload.toString('latin1', 0, 4) !== 'WEBP') {
+    throw new Error('Expected a WebP file but received something else');
+  }
+  const chunks = parseChunks(riff.payload.subarray(4));
+  const header = chunks.find(({ fourCc }) => fourCc === 'VP8X')?.payload;
+  const parameters = chunks.find(({ fourCc }) => fourCc === 'ANIM')?.payload;
+  if (header === undefined || parameters === undefined) {
+    const frame = parseStill(chunks);
+    return {
+      isAnimated: false,
+      canvasWidthPx: frame.widthPx,
+      canvasHeightPx: frame.heightPx,
+      background: DEFAULT_BACKGROUND,
+      frames: [frame],
+    };
+  }
+  return {
+    isAnimated: true,
+    canvasWidthPx: header.readUIntLE(4, 3) + 1,
+    canvasHeightPx: header.readUIntLE(7, 3) + 1,
+    background: parameters.subarray(0, 4),
+    frames: chunks.filter(({ fourCc }) => fourCc === 'ANMF').map(parseFrame),
+  };
+}
+
+/**
+ * Formats an animated WebP file: `VP8X`, `ANIM` and an `ANMF` for each frame (RFC 9649 §2.7).
+ * Durations are rounded and clamped to 0 to 2^24 − 1 ms, `plays` (0 is for ever) to 0 to 65535.
+ */
+export function formatAnimation(webp: WebpContainer & { readonly plays: number }): Buffer {
+  // "Set if any of the frames contain transparency information": libwebp's muxer refuses a file
+  // that does not keep to it.
+  const alphaFlag = webp.frames.some(hasAlpha) ? ALPHA_FLAG : 0;
+  const header = Buffer.alloc(10);
+  header.writeUInt8(ANIMATION_FLAG | alphaFlag, 0);
+  header.writeUIntLE(webp.canvasWidthPx - 1, 4, 3);
+  header.writeUIntLE(webp.canvasHeightPx - 1, 7, 3);
+  const loopCount = Buffer.alloc(2);
+  loopCount.writeUInt16LE(clamp(webp.plays, MAX_PLAYS));
+  return formatChunk(
+    'RIFF',
+    Buffer.from('WEBP', 'latin1'),
+    formatChunk('VP8X', header),
+    formatChunk('ANIM', webp.background, loopCount),
+    ...webp.frames.map(formatFrame),
+  );
+}
+
+function parseStill(chunks: readonly RiffChunk[]): WebpFrame {
+  const image = chunks.filter(isImage);
+  const bitstream = image.find(({ fourCc }) => fourCc !== 'ALPH');
+  if (bitstream === undefined) {
+    throw new Error('Expected an image in the WebP but received none');
+  }
+  return {
+    xHalved: 0,
+    yHalved: 0,
+    ...parseSize(bitstream),
+    durationMs: 0,
+    blends: false,
+    disposes: false,
+    image,
+  };
+}
+
+function parseSize({ fourCc, payload }: RiffChunk): { widthPx: number; heightPx: number } {
+  if (fourCc === 'VP8L') {
+    // Edge − 1 in 14 bits each, after the signature (RFC 9649 §3.4).
+    const bits = payload.readUInt32LE(1);
+    return { widthPx: (bits & 0x3fff) + 1, heightPx: ((bits >> 14) & 0x3fff) + 1 };
+  }
+  // Two words after frame tag and start code; their upper two bits are a display scale, unused in
+  // WebP (RFC 6386 §9.1).
+  return {
+    widthPx: payload.readUInt16LE(6) & 0x3fff,
+    heightPx: payload.readUInt16LE(8) & 0x3fff,
+  };
+}
+
+function parseFrame({ payload }: RiffChunk): WebpFrame {
+  const flags = payload.readUInt8(15);
+  return {
+    xHalved: payload.readUIntLE(0, 3),
+    yHalved: payload.readUIntLE(3, 3),
+    widthPx: payload.readUIntLE(6, 3) + 1,
+    heightPx: payload.readUIntLE(9, 3) + 1,
+    durationMs: payload.readUIntLE(12, 3),
+    blends: (flags & NO_BLEND_FLAG) === 0,
+    disposes: (flags & DISPOSE_FLAG) !== 0,
+    image: parseChunks(payload.subarray(ANMF_HEADER_BYTES)).filter(isImage),
+  };
+}
+
+function formatFrame(frame: WebpFrame): Buffer {
+  const header = Buffer.alloc(ANMF_HEADER_BYTES);
+  header.writeUIntLE(frame.xHalved, 0, 3);
+  header.writeUIntLE(frame.yHalved, 3, 3);
+  header.writeUIntLE(frame.widthPx - 1, 6, 3);
+  header.writeUIntLE(frame.heightPx - 1, 9, 3);
+  header.writeUIntLE(clamp(frame.durationMs, MAX_DURATION_MS), 12, 3);
+  header.writeUInt8((frame.blends ? 0 : NO_BLEND_FLAG) | (frame.disposes ? DISPOSE_FLAG : 0), 15);
+  const image = frame.image.map(({ fourCc, payload }) => formatChunk(fourCc, payload));
+  return formatChunk('ANMF', header, ...image);
+}
+
+function isImage({ fourCc }: RiffChunk): boolean {
+  return fourCc === 'ALPH' || fourCc === 'VP8 ' || fourCc === 'VP8L';
+}
+
+/** Asks the chunks, not the pixels: an `ALPH` that is all opaque is alpha to a decoder too. */
+function hasAlpha({ image }: WebpFrame): boolean {
+  return image.some(
+    ({ fourCc, payload }) =>
+      // alpha_is_used is the bit after both edges (RFC 9649 §3.4).
+      fourCc === 'ALPH' || (fourCc === 'VP8L' && (payload.readUInt8(4) & 0x10) !== 0),
+  );
+}
+
+function clamp(value: number, max: number): number {
+  return Math.min(Math.max(Math.round(value), 0), max);
+}

@@ -1,0 +1,52 @@
+import { createHash } from 'node:crypto';
+import { Readable } from 'node:stream';
+import { MediaError } from '../../src/media/errors.ts';
+import type { ByteRange, Origin, OriginObject } from '../../src/pipeline/ports.ts';
+import { clampRange } from '../../src/adapters/byte-range.ts';
+
+interface Stored {
+  readonly bytes: Uint8Array;
+  readonly lastModified: Date;
+}
+
+/** Originals in memory, for tests; counts what is read from it. */
+export class MemoryOrigin implements Origin {
+  readonly #objects = new Map<string, Stored>();
+  /** How often an object was opened, per key, missing ones included. */
+  readonly reads = new Map<string, number>();
+
+  put(key: string, bytes: Uint8Array, lastModified = new Date(0)): void {
+    this.#objects.set(key, { bytes, lastModified });
+  }
+
+  delete(key: string): void {
+    this.#objects.delete(key);
+  }
+
+  async read(
+    key: string,
+    { signal, range }: { readonly signal: AbortSignal; readonly range?: ByteRange },
+  ): Promise<OriginObject> {
+    signal.throwIfAborted();
+    this.reads.set(key, (this.reads.get(key) ?? 0) + 1);
+    const stored = this.#objects.get(key);
+    if (stored === undefined) throw new MediaError('UNKNOWN_MEDIA');
+    const { bytes, lastModified } = stored;
+    const { first, last } = clampRange(range, bytes.length);
+    return {
+      sizeBytes: bytes.length,
+      etag: createHash('sha256').update(bytes).digest('hex'),
+      lastModified,
+      storedContentType: undefined,
+      body: Readable.from(chunksOf(Buffer.from(bytes.subarray(first, last + 1))), {
+        objectMode: false,
+      }),
+    };
+  }
+}
+
+function* chunksOf(bytes: Buffer): Generator<Buffer> {
+  for (let start = 0; start < bytes.length; start += 65_536) {
+    yield bytes.subarray(start, start + 65_536);
+  }
+}
