@@ -1,6 +1,6 @@
 import { constants } from 'node:fs';
 import { type FileHandle, open, realpath, stat } from 'node:fs/promises';
-import { join } from 'node:path';
+import { join, relative } from 'node:path';
 import { MediaError } from '../media/errors.ts';
 import type { ByteRange, Origin, OriginObject } from '../pipeline/ports.ts';
 import { clampRange } from './byte-range.ts';
@@ -18,8 +18,8 @@ const MISSING: ReadonlySet<unknown> = new Set([
 /**
  * Originals below a folder, laid out by origin key.
  *
- * A key cannot leave the folder: its segments were validated one by one (no separator, no `..`), the
- * last is opened without following a symbolic link, and the real path of what was opened must be the
+ * A key cannot leave the folder: its segments were validated one by one, a key that still is no plain
+ * way down is refused, the last segment is opened without following a symbolic link, and the real path of what was opened must be the
  * very path that was asked for, so that a link anywhere in between is refused as well. Only regular
  * files are served.
  *
@@ -41,6 +41,7 @@ export class FilesystemOrigin implements Origin {
   ): Promise<OriginObject> {
     signal.throwIfAborted();
     const path = join(this.#root, key);
+    if (relative(this.#root, path) !== key) throw new MediaError('UNKNOWN_MEDIA');
     const file = await this.#open(path);
     try {
       signal.throwIfAborted();

@@ -1,6 +1,7 @@
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import type { DefaultAvatar } from '../default-avatars/default-avatars.ts';
 import { MediaError } from '../media/errors.ts';
+import { outputFormats } from '../media/image-format.ts';
 import { type MediaRequest, parseTarget } from '../media/media-request.ts';
 import type { MediaService } from '../pipeline/media-service.ts';
 import type { RequestTrace } from '../pipeline/request-trace.ts';
@@ -69,7 +70,7 @@ export class MediaHandler {
     const bytes = Buffer.from(body.buffer, body.byteOffset, body.byteLength);
     return sendRepresentation(request, reply, {
       contentType: mimeType,
-      contentDisposition: formatDisposition(media, mimeType),
+      contentDisposition: formatDisposition(renameTransformed(media, mimeType), mimeType),
       cacheControl,
       validators: served.result,
       sizeBytes: bytes.length,
@@ -135,9 +136,20 @@ function isCurrent({ headers }: FastifyRequest, validators: Validators): boolean
   );
 }
 
-/** Attachments have a name to be shown or saved under; a transformed one is an image in any case. */
+/** Attachments have a name to be shown or saved under; assets have none. */
 function formatDisposition({ filename }: MediaRequest, contentType: string): string | undefined {
   return filename === undefined
     ? undefined
     : formatContentDisposition(dispositionOf(contentType, filename), filename);
+}
+
+/** The name of a transformed attachment: a `photo.png` that became a WebP is saved as `photo.webp`. */
+function renameTransformed(media: MediaRequest, mimeType: string): MediaRequest {
+  const format = Object.values(outputFormats).find((row) => row.mimeType === mimeType);
+  if (media.filename === undefined || format === undefined) return media;
+  const { stem = media.filename, extension = '' } =
+    /^(?<stem>.+)\.(?<extension>[^.]*)$/su.exec(media.filename)?.groups ?? {};
+  return format.extensions.some((known) => known === extension.toLowerCase())
+    ? media
+    : { ...media, filename: `${stem}.${format.extensions[0]}` };
 }

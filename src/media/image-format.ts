@@ -34,6 +34,8 @@ export const sourceFormats = {
 
 interface OutputCapabilities {
   readonly mimeType: string;
+  /** Extensions a file of the format has; the first is the usual one. */
+  readonly extensions: readonly [Extension, ...Extension[]];
   readonly hasAlpha: boolean;
   readonly canAnimate: boolean;
   /** Longest edge the bitstream can express, in pixels. */
@@ -49,6 +51,7 @@ const gifFullPalette = { colours: 256, effort: 3, dither: 1, keepDuplicateFrames
 export const outputFormats = {
   jpeg: {
     mimeType: 'image/jpeg',
+    extensions: ['jpg', 'jpeg'],
     hasAlpha: false,
     canAnimate: false,
     maxEdgePx: 65_535, // ITU-T T.81 B.2.2: 16-bit X and Y; libvips refuses more
@@ -60,6 +63,7 @@ export const outputFormats = {
   },
   png: {
     mimeType: 'image/png',
+    extensions: ['png'],
     hasAlpha: true,
     canAnimate: false,
     maxEdgePx: 2 ** 31 - 1, // W3C PNG §11.2.1
@@ -71,6 +75,7 @@ export const outputFormats = {
   },
   webp: {
     mimeType: 'image/webp',
+    extensions: ['webp'],
     hasAlpha: true,
     canAnimate: true,
     maxEdgePx: 16_383, // RFC 9649 §2.5 and §3.4: 14-bit width and height of a bitstream
@@ -83,6 +88,7 @@ export const outputFormats = {
   },
   gif: {
     mimeType: 'image/gif',
+    extensions: ['gif'],
     hasAlpha: true,
     canAnimate: true,
     maxEdgePx: 65_535, // GIF89a §18: 16-bit logical screen

@@ -1,3 +1,4 @@
+import type { Animation } from '../media/header/image-facts.ts';
 import { createTransparentVp8l } from './transparent-vp8l.ts';
 import { formatAnimation, parseWebp, type WebpFrame } from './webp-container.ts';
 
@@ -10,14 +11,6 @@ import { formatAnimation, parseWebp, type WebpFrame } from './webp-container.ts'
  * itself starts another frame, a transparent one of 1×1 px (anim_encode.c), and the sum still holds.
  */
 export const SENTINEL_DELAY_MS = 20;
-
-/** What an encoder loses of an animation: when each frame is shown, and how often all are. */
-export interface Animation {
-  /** One delay in milliseconds per source frame, in order. */
-  readonly delaysMs: readonly number[];
-  /** How often the animation is played in all; 0 is for ever (RFC 9649 §2.7.1.1, loop count). */
-  readonly plays: number;
-}
 
 /**
  * Gives an animated WebP the exact delays and the play count that its encoder could not keep.

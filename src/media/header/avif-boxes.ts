@@ -96,3 +96,22 @@ export class BoxCursor {
     return this.#reader.tag(at);
   }
 }
+
+/** The children of a meta box, the first of each type, and the file around them. */
+export interface Meta {
+  readonly reader: ByteReader;
+  readonly boxes: ReadonlyMap<string, Box>;
+}
+
+/**
+ * The child of a type.
+ *
+ * @throws MediaError `UNPROCESSABLE_MEDIA` where there is none
+ */
+export function findBox(meta: Meta, type: string): Box {
+  const box = meta.boxes.get(type);
+  if (box === undefined) {
+    throw corruptMedia(`AVIF: no ${type} box`);
+  }
+  return box;
+}

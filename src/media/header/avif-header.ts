@@ -1,4 +1,13 @@
-import { type Box, BoxCursor, readBox, readBoxes, toFullBox } from './avif-boxes.ts';
+import {
+  type Box,
+  BoxCursor,
+  findBox,
+  type Meta,
+  readBox,
+  readBoxes,
+  toFullBox,
+} from './avif-boxes.ts';
+import { readItemSize } from './avif-properties.ts';
 import { ByteReader, corruptMedia, hasAscii } from './byte-reader.ts';
 import type { ImageFacts } from './image-facts.ts';
 
@@ -9,12 +18,6 @@ import type { ImageFacts } from './image-facts.ts';
 const brands = ['avif', 'mif1', 'msf1'];
 /** Items that are put together from others (ISO/IEC 23008-12 §6.6.2). */
 const derivedTypes = ['grid', 'iovl', 'iden'];
-
-/** The meta box's children this reader needs, and the file around them. */
-interface Meta {
-  readonly reader: ByteReader;
-  readonly boxes: ReadonlyMap<string, Box>;
-}
 
 /** True where the bytes begin with a file type box of a brand that may hold a still AV1 image. */
 export function isAvifLike(bytes: Uint8Array): boolean {
@@ -50,7 +53,7 @@ export function readAvifHeader(bytes: Uint8Array): ImageFacts | undefined {
   }
   return {
     format: 'avif',
-    ...readSize(meta, primary),
+    ...readItemSize(meta, primary),
     orientation: 1,
     frames: 1,
     animation: undefined,
@@ -73,14 +76,6 @@ function findMeta(reader: ByteReader): Box | undefined {
     return undefined;
   }
   throw corruptMedia('AVIF: no meta box');
-}
-
-function findBox(meta: Meta, type: string): Box {
-  const box = meta.boxes.get(type);
-  if (box === undefined) {
-    throw corruptMedia(`AVIF: no ${type} box`);
-  }
-  return box;
 }
 
 function readPrimaryItem(meta: Meta): number {
@@ -171,71 +166,4 @@ function containerBytes(meta: Meta, method: number): number {
   }
   const idat = findBox(meta, 'idat');
   return idat.end - idat.start;
-}
-
-/** Size of an item from `ispe`, with `clap` and `irot` applied in the order of association. */
-function readSize(meta: Meta, item: number): { widthPx: number; heightPx: number } {
-  const { reader } = meta;
-  let widthPx = 0;
-  let heightPx = 0;
-  for (const property of readProperties(meta, item)) {
-    if (property.type === 'ispe') {
-      const cursor = new BoxCursor(reader, toFullBox(reader, property));
-      widthPx = cursor.uint(4);
-      heightPx = cursor.uint(4);
-    } else if (property.type === 'clap') {
-      const cursor = new BoxCursor(reader, property);
-      widthPx = readAperture(cursor);
-      heightPx = readAperture(cursor);
-    } else if (property.type === 'irot') {
-      const quarterTurns = new BoxCursor(reader, property).uint(1) & 3;
-      if (quarterTurns % 2 === 1) {
-        [widthPx, heightPx] = [heightPx, widthPx];
-      }
-    }
-  }
-  if (!(widthPx >= 1 && heightPx >= 1)) {
-    throw corruptMedia(`AVIF: item ${item} has a size of ${widthPx}x${heightPx} px`);
-  }
-  return { widthPx, heightPx };
-}
-
-/** A side of the clean aperture, a fraction, rounded to pixels (ISO/IEC 14496-12 §12.1.4). */
-function readAperture(cursor: BoxCursor): number {
-  const numerator = cursor.uint(4);
-  return Math.floor(numerator / cursor.uint(4) + 0.5);
-}
-
-/** The property boxes associated with an item (`iprp`, ISO/IEC 23008-12 §9.3). */
-function readProperties(meta: Meta, item: number): Box[] {
-  const { reader } = meta;
-  const parts = readBoxes(reader, findBox(meta, 'iprp').start, findBox(meta, 'iprp').end);
-  const container = parts.find((part) => part.type === 'ipco');
-  const pool = container === undefined ? [] : readBoxes(reader, container.start, container.end);
-  for (const part of parts) {
-    const indices = part.type === 'ipma' ? readAssociations(reader, part, item) : undefined;
-    if (indices !== undefined) {
-      return indices.flatMap((index) => pool[index - 1] ?? []);
-    }
-  }
-  return [];
-}
-
-/** One-based indices of an item's properties; undefined where this `ipma` does not name it. */
-function readAssociations(reader: ByteReader, part: Box, item: number): number[] | undefined {
-  const box = toFullBox(reader, part);
-  const cursor = new BoxCursor(reader, box);
-  const indexBytes = (box.flags & 1) === 1 ? 2 : 1;
-  const indexMask = indexBytes === 2 ? 0x7fff : 0x7f;
-  for (let entries = cursor.uint(4); entries > 0; entries -= 1) {
-    const id = cursor.uint(box.version === 0 ? 2 : 4);
-    const indices: number[] = [];
-    for (let count = cursor.uint(1); count > 0; count -= 1) {
-      indices.push(cursor.uint(indexBytes) & indexMask);
-    }
-    if (id === item) {
-      return indices;
-    }
-  }
-  return undefined;
 }

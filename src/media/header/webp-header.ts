@@ -144,11 +144,6 @@ function visitFrame(reader: ByteReader, walk: Walk, canvas: Size, frame: Chunk):
     return;
   }
   const { start } = frame;
-  const right = 2 * reader.u24le(start) + 1 + reader.u24le(start + 6);
-  const bottom = 2 * reader.u24le(start + 3) + 1 + reader.u24le(start + 9);
-  if (right > canvas.widthPx || bottom > canvas.heightPx) {
-    throw corruptMedia(`WebP: frame at ${start} leaves the canvas`);
-  }
   let image: Size | undefined;
   for (let position = start + frameHeaderBytes; position < frame.end; ) {
     const chunk = readChunk(reader, position);
@@ -164,6 +159,12 @@ function visitFrame(reader: ByteReader, walk: Walk, canvas: Size, frame: Chunk):
   }
   if (image === undefined) {
     throw corruptMedia(`WebP: frame at ${start} has no image`);
+  }
+  // libwebp goes by the size in the bitstream, not by the one in ANMF.
+  const right = 2 * reader.u24le(start) + image.widthPx;
+  const bottom = 2 * reader.u24le(start + 3) + image.heightPx;
+  if (right > canvas.widthPx || bottom > canvas.heightPx) {
+    throw corruptMedia(`WebP: frame at ${start} leaves the canvas`);
   }
   walk.delaysMs.push(reader.u24le(start + 12));
 }
@@ -194,6 +195,9 @@ function finish(walk: Walk, isAtEnd: boolean): ImageFacts {
   const size = canvas ?? still;
   if (size === undefined || (still === undefined && delaysMs.length === 0)) {
     throw corruptMedia('WebP: no image');
+  }
+  if (still !== undefined && delaysMs.length > 0) {
+    throw corruptMedia('WebP: a still image and frames');
   }
   if (still !== undefined && (still.widthPx !== size.widthPx || still.heightPx !== size.heightPx)) {
     throw corruptMedia('WebP: the image does not fill its canvas');

@@ -1,0 +1,130 @@
+import { readFileSync } from 'node:fs';
+import { describe, expect, test } from 'vitest';
+import { ConfigError, readConfig, settingNames } from '../src/config.ts';
+import { countCores } from '../src/cpu-cores.ts';
+
+function faultsOf(environment: Record<string, string>): string[] {
+  try {
+    readConfig(environment);
+  } catch (error) {
+    if (error instanceof ConfigError) return error.message.split('\n');
+    throw error;
+  }
+  return [];
+}
+
+describe('the configuration', () => {
+  test('has the defaults of the contract with nothing set', () => {
+    const config = readConfig({});
+    expect(config.listen).toEqual({ host: '127.0.0.1', port: 3000 });
+    expect(config.storage).toEqual({ folder: 'fixtures/originals', isSample: true });
+    expect(config.originLimits).toEqual({
+      firstByteTimeoutMs: 5_000,
+      wholeBodyTimeoutMs: 30_000,
+      maxOriginalBytes: 52_428_800,
+    });
+    expect(config.decodeLimits).toEqual({ maxInputPixels: 100_000_000, maxFrames: 1_024 });
+    expect(config.renderer).toMatchObject({ workers: countCores(), timeoutMs: 15_000 });
+    expect(config.admission).toEqual({
+      slots: countCores(),
+      maxWaiting: 64 * countCores(),
+      maxWaitMs: 5_000,
+    });
+    expect(config.cache).toEqual({ maxBytes: 268_435_456, revalidateAfterMs: 300_000 });
+    expect(config.http.maxAgeSeconds).toEqual({
+      media: 31_536_000,
+      defaultAvatar: 86_400,
+      notFound: 30,
+      refused: 300,
+    });
+    expect(config.shutdown.graceMs).toBe(20_000);
+    expect(config.log.level).toBe('info');
+  });
+
+  test('takes an empty variable for one that is not set', () => {
+    expect(readConfig({ PORT: '', WORKERS: '' }).listen.port).toBe(3000);
+  });
+
+  test('reports every fault at once, with name, expected form and the value received', () => {
+    expect(
+      faultsOf({
+        PORT: '65536',
+        WORKERS: '0',
+        LOG_LEVEL: 'loud',
+        STORAGE: 'floppy',
+        STORAGE_DIR: '/nowhere',
+        TRUST_PROXY: '10.0.0.0/33',
+        TLS_KEY_FILE: 'package.json',
+      }),
+    ).toEqual([
+      'PORT: expected an integer from 0 to 65535 but received "65536"',
+      'TRUST_PROXY: expected true, false, or a comma-separated list of addresses or networks but received "10.0.0.0/33"',
+      'LOG_LEVEL: expected one of fatal, error, warn, info, debug, trace, silent but received "loud"',
+      'STORAGE: expected filesystem (s3 is not built yet) but received "floppy"',
+      'STORAGE_DIR: expected an existing folder but received "/nowhere"',
+      'WORKERS: expected an integer from 1 to 1024 (processes) but received "0"',
+      'TLS_CERT_FILE: expected a file, since the other half of the pair is set but received nothing',
+    ]);
+  });
+
+  test.each(['1.5', '-1', '1e3', ' 5', '0x10', 'NaN', '99999999999999999999'])(
+    'refuses %j where an integer belongs',
+    (value) => {
+      expect(faultsOf({ MAX_FRAMES: value })).toHaveLength(1);
+    },
+  );
+
+  test.each([
+    ['true', true],
+    ['false', false],
+    ['127.0.0.1, 10.0.0.0/8,::1', ['127.0.0.1', '10.0.0.0/8', '::1']],
+  ])('reads TRUST_PROXY=%s', (value, expected) => {
+    expect(readConfig({ TRUST_PROXY: value }).http.trustProxy).toEqual(expected);
+  });
+
+  test('hands no secret to the workers', () => {
+    const { environment } = readConfig({ AWS_SECRET_ACCESS_KEY: 's', PATH: '/bin' }).renderer;
+    expect(environment).toEqual({ PATH: '/bin' });
+  });
+
+  test('every variable is in the README with its default, and no other is', () => {
+    const readme = readFileSync('README.md', 'utf8');
+    const table = /^## Configuration$.*?(?=^## )/ms.exec(readme)?.[0] ?? '';
+    const documented = [...table.matchAll(/^\| `([A-Z0-9_]+)` \|/gm)].map((match) => match[1]);
+    expect(new Set(documented)).toEqual(new Set(settingNames));
+  });
+});
+
+describe('the cores', () => {
+  const files = (content: Record<string, string>) => (path: string) => {
+    const text = content[path];
+    if (text === undefined) throw new Error('no such file');
+    return text;
+  };
+
+  test('are limited by the quota of a container', () => {
+    expect(countCores(files({ '/sys/fs/cgroup/cpu.max': '50000 100000\n' }))).toBe(1);
+    expect(
+      countCores(
+        files({
+          '/sys/fs/cgroup/cpu/cpu.cfs_quota_us': '100000\n',
+          '/sys/fs/cgroup/cpu/cpu.cfs_period_us': '100000\n',
+        }),
+      ),
+    ).toBe(1);
+  });
+
+  test('are all there without a quota', () => {
+    const all = countCores(files({}));
+    expect(all).toBeGreaterThanOrEqual(1);
+    expect(countCores(files({ '/sys/fs/cgroup/cpu.max': 'max 100000\n' }))).toBe(all);
+    expect(
+      countCores(
+        files({
+          '/sys/fs/cgroup/cpu/cpu.cfs_quota_us': '-1\n',
+          '/sys/fs/cgroup/cpu/cpu.cfs_period_us': '100000\n',
+        }),
+      ),
+    ).toBe(all);
+  });
+});

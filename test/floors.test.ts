@@ -1,0 +1,147 @@
+import { readdirSync, readFileSync } from 'node:fs';
+import { dirname, join, relative, resolve } from 'node:path';
+import { describe, expect, test } from 'vitest';
+
+const SOURCES = resolve(import.meta.dirname, '../src');
+
+/** Rooms from the top down; a room may import from those named beside it, and from itself. */
+const floors: Readonly<Record<string, readonly string[]>> = {
+  '': ['http', 'adapters', 'worker', 'default-avatars', 'pipeline', 'media'],
+  http: ['default-avatars', 'pipeline', 'media'],
+  adapters: ['pipeline', 'media'],
+  worker: ['pipeline', 'media'],
+  'default-avatars': ['media'],
+  pipeline: ['media'],
+  media: [],
+};
+
+/** Packages and Node modules a room may use; what is not named here it may not. */
+const allowedPackages: Readonly<Record<string, readonly RegExp[]>> = {
+  '': [/^node:/, /^(fastify|pino|zod)$/],
+  http: [/^node:/, /^fastify$/],
+  adapters: [/^node:/, /^lru-cache$/],
+  worker: [/^sharp$/],
+  'default-avatars': [/^node:(crypto|fs\/promises)$/],
+  pipeline: [/^node:(crypto|events|stream)$/, /^file-type$/],
+  media: [/^zod$/, /^node:zlib$/], // zlib for a profile inside a PNG: pure, no I/O
+};
+
+interface Import {
+  readonly file: string;
+  readonly room: string;
+  readonly target: string;
+}
+
+function readImports(): Import[] {
+  const files = readdirSync(SOURCES, { recursive: true, encoding: 'utf8' }).filter((file) =>
+    file.endsWith('.ts'),
+  );
+  return files.flatMap((file) => {
+    const text = readFileSync(join(SOURCES, file), 'utf8');
+    const specifiers = text.matchAll(
+      /^(?:import|export)\b[^;]*?from '([^']+)'|\bimport\('([^']+)'\)/gms,
+    );
+    return [...specifiers].map((match) => ({
+      file,
+      room: roomOf(file),
+      target: match[1] ?? match[2] ?? '',
+    }));
+  });
+}
+
+function roomOf(file: string): string {
+  return file.includes('/') ? (file.split('/')[0] ?? '') : '';
+}
+
+const imports = readImports();
+const isLocal = ({ target }: Import): boolean => target.startsWith('.');
+
+describe('the floors', () => {
+  test('something is measured', () => {
+    expect(imports.filter(isLocal).length).toBeGreaterThan(80);
+    expect(new Set(imports.map(({ room }) => room))).toEqual(new Set(Object.keys(floors)));
+  });
+
+  test.each(Object.keys(floors))('imports of "%s" point down', (room) => {
+    const upward = imports
+      .filter((entry) => entry.room === room && isLocal(entry))
+      .map(({ file, target }) => ({
+        file,
+        target: relative(SOURCES, resolve(SOURCES, dirname(file), target)),
+      }))
+      .filter(({ target }) => roomOf(target) !== room && !floors[room]?.includes(roomOf(target)));
+    expect(upward).toEqual([]);
+  });
+
+  test.each(Object.keys(floors))('"%s" uses only the packages of its floor', (room) => {
+    const foreign = imports.filter(
+      (entry) =>
+        entry.room === room &&
+        !isLocal(entry) &&
+        !allowedPackages[room]?.some((pattern) => pattern.test(entry.target)),
+    );
+    expect(foreign).toEqual([]);
+  });
+
+  test('sharp is imported by workers alone, process.* used by entry points alone', () => {
+    const users = readdirSync(SOURCES, { recursive: true, encoding: 'utf8' })
+      .filter((file) => file.endsWith('.ts'))
+      .filter((file) =>
+        /\bprocess\.\w/.test(stripComments(readFileSync(join(SOURCES, file), 'utf8'))),
+      );
+    expect(users.sort()).toEqual(['main.ts', 'worker/main.ts']);
+    expect(
+      new Set(imports.filter(({ target }) => target === 'sharp').map(({ room }) => room)),
+    ).toEqual(new Set(['worker']));
+  });
+
+  test('no module goes in circles', () => {
+    const graph = new Map<string, string[]>();
+    for (const { file, target } of imports.filter(isLocal)) {
+      const to = relative(SOURCES, resolve(SOURCES, dirname(file), target));
+      graph.set(file, [...(graph.get(file) ?? []), to]);
+    }
+    expect(findCircle(graph)).toBeUndefined();
+  });
+
+  test('a circle would be found', () => {
+    const graph = new Map([
+      ['a', ['b']],
+      ['b', ['c']],
+      ['c', ['a']],
+    ]);
+    expect(findCircle(graph)).toEqual(['a', 'b', 'c', 'a']);
+  });
+
+  test('nothing of the service depends on fixtures or tests', () => {
+    const outside = imports.filter(
+      ({ file, target }) =>
+        target.startsWith('.') &&
+        !resolve(SOURCES, dirname(file), target).startsWith(`${SOURCES}/`),
+    );
+    expect(outside).toEqual([]);
+  });
+});
+
+function findCircle(graph: ReadonlyMap<string, readonly string[]>): string[] | undefined {
+  const finished = new Set<string>();
+  const visit = (node: string, path: readonly string[]): string[] | undefined => {
+    if (path.includes(node)) return [...path.slice(path.indexOf(node)), node];
+    if (finished.has(node)) return undefined;
+    for (const next of graph.get(node) ?? []) {
+      const circle = visit(next, [...path, node]);
+      if (circle !== undefined) return circle;
+    }
+    finished.add(node);
+    return undefined;
+  };
+  for (const node of graph.keys()) {
+    const circle = visit(node, []);
+    if (circle !== undefined) return circle;
+  }
+  return undefined;
+}
+
+function stripComments(text: string): string {
+  return text.replace(/\/\*.*?\*\/|\/\/[^\n]*/gs, '');
+}
