@@ -1,6 +1,6 @@
 import { constants } from 'node:fs';
 import { type FileHandle, open, realpath, stat } from 'node:fs/promises';
-import { join, relative } from 'node:path';
+import { join, sep } from 'node:path';
 import { MediaError } from '../media/errors.ts';
 import type { ByteRange, Origin, OriginObject } from '../pipeline/ports.ts';
 import { clampRange } from './byte-range.ts';
@@ -18,10 +18,10 @@ const MISSING: ReadonlySet<unknown> = new Set([
 /**
  * Originals below a folder, laid out by origin key.
  *
- * A key cannot leave the folder: its segments were validated one by one, a key that still is no plain
- * way down is refused, the last segment is opened without following a symbolic link, and the real path of what was opened must be the
- * very path that was asked for, so that a link anywhere in between is refused as well. Only regular
- * files are served.
+ * A key cannot leave the folder: its segments were validated one by one, a path that is not below the
+ * folder is refused all the same, the file is opened without following a symbolic link, and the real
+ * path of what was opened must be the very path that was asked for, so that a link anywhere in between
+ * is refused as well. Only regular files are served.
  *
  * Not covered: hard links and bind mounts (they are regular paths; whoever can make them can write
  * the folder anyway); a folder swapped for a link and back between opening and the check; names that
@@ -41,7 +41,7 @@ export class FilesystemOrigin implements Origin {
   ): Promise<OriginObject> {
     signal.throwIfAborted();
     const path = join(this.#root, key);
-    if (relative(this.#root, path) !== key) throw new MediaError('UNKNOWN_MEDIA');
+    if (!path.startsWith(this.#root + sep)) throw new MediaError('UNKNOWN_MEDIA');
     const file = await this.#open(path);
     try {
       signal.throwIfAborted();

@@ -2,24 +2,26 @@ import { type Box, BoxCursor, findBox, type Meta, readBoxes, toFullBox } from '.
 import { type ByteReader, corruptMedia } from './byte-reader.ts';
 
 /**
- * Size of an item from `ispe`, with `clap` and `irot` applied in the order of association, as
- * libheif applies them.
+ * Size of an item from `ispe`, wherever that stands, with `clap` and `irot` applied in the order
+ * of association, as libheif applies them.
  *
  * @throws MediaError `UNPROCESSABLE_MEDIA` where that is no size
  */
 export function readItemSize(meta: Meta, item: number): { widthPx: number; heightPx: number } {
   const { reader } = meta;
-  let widthPx = 0;
-  let heightPx = 0;
-  for (const property of readProperties(meta, item)) {
-    if (property.type === 'ispe') {
-      const cursor = new BoxCursor(reader, toFullBox(reader, property));
-      widthPx = cursor.uint(4);
-      heightPx = cursor.uint(4);
-    } else if (property.type === 'clap') {
-      const cursor = new BoxCursor(reader, property);
-      widthPx = readAperture(cursor);
-      heightPx = readAperture(cursor);
+  const properties = readProperties(meta, item);
+  const extents = properties.find((property) => property.type === 'ispe');
+  if (extents === undefined) {
+    throw corruptMedia(`AVIF: item ${item} has no size`);
+  }
+  const cursor = new BoxCursor(reader, toFullBox(reader, extents));
+  let widthPx = cursor.uint(4);
+  let heightPx = cursor.uint(4);
+  for (const property of properties) {
+    if (property.type === 'clap') {
+      const aperture = new BoxCursor(reader, property);
+      widthPx = readAperture(aperture);
+      heightPx = readAperture(aperture);
     } else if (property.type === 'irot') {
       const quarterTurns = new BoxCursor(reader, property).uint(1) & 3;
       if (quarterTurns % 2 === 1) {

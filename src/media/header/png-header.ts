@@ -33,6 +33,8 @@ const bitDepths = new Map([
   [6, [8, 16]],
 ]);
 const paletteColourType = 3;
+/** PNG 3rd edition §7.1: the largest four-byte integer. */
+const maxSidePx = 0x7fff_ffff;
 
 interface Chunk {
   readonly type: string;
@@ -157,8 +159,9 @@ function readImageHeader(reader: ByteReader, chunk: Chunk): ImageHeader {
   const colourType = reader.u8(start + 9);
   const isKnownCoding =
     reader.u8(start + 10) === 0 && reader.u8(start + 11) === 0 && reader.u8(start + 12) <= 1;
+  const isSize = [widthPx, heightPx].every((side) => side >= 1 && side <= maxSidePx);
   const isKnownColour = bitDepths.get(colourType)?.includes(bitDepth) ?? false;
-  if (widthPx === 0 || heightPx === 0 || !isKnownColour || !isKnownCoding) {
+  if (!isSize || !isKnownColour || !isKnownCoding) {
     throw corruptMedia(
       `PNG: IHDR of ${widthPx}x${heightPx} px, colour type ${colourType}, ${bitDepth} bit`,
     );

@@ -1,0 +1,111 @@
+import { crc32 } from 'node:zlib';
+
+/** Concatenates bytes given as numbers, Latin-1 text or buffers. */
+export function join(...parts: readonly (number | string | Uint8Array)[]): Buffer {
+  return Buffer.concat(
+    parts.map((part) => {
+      if (typeof part === 'number') {
+        return Buffer.from([part]);
+      }
+      return typeof part === 'string' ? Buffer.from(part, 'latin1') : part;
+    }),
+  );
+}
+
+export function u16le(...values: readonly number[]): Buffer {
+  return join(...values.flatMap((value) => [value & 0xff, value >>> 8]));
+}
+
+export function u24le(value: number): Buffer {
+  return join(value & 0xff, (value >>> 8) & 0xff, value >>> 16);
+}
+
+export function u32be(value: number): Buffer {
+  const bytes = Buffer.alloc(4);
+  bytes.writeUInt32BE(value);
+  return bytes;
+}
+
+function u32le(value: number): Buffer {
+  return u32be(value).reverse();
+}
+
+/** A TIFF block with one short in IFD 0: the orientation. */
+export function tiffOrientation(value: number, order: 'II' | 'MM' = 'II'): Buffer {
+  const bytes = Buffer.alloc(26);
+  const short = (at: number, number: number) =>
+    order === 'II' ? bytes.writeUInt16LE(number, at) : bytes.writeUInt16BE(number, at);
+  const long = (at: number, number: number) =>
+    order === 'II' ? bytes.writeUInt32LE(number, at) : bytes.writeUInt32BE(number, at);
+  bytes.write(order, 0, 'latin1');
+  short(2, 42);
+  long(4, 8);
+  short(8, 1);
+  short(10, 0x0112);
+  short(12, 3);
+  long(14, 1);
+  short(18, value);
+  return bytes;
+}
+
+/** A JPEG segment with its length; the code is the marker's second byte. */
+export function jpegSegment(code: number, data: Uint8Array | string): Buffer {
+  const length = data.length + 2;
+  return join(0xff, code, length >>> 8, length & 0xff, data);
+}
+
+/** Puts bytes behind the first two, SOI, of a JPEG. */
+export function afterSoi(jpeg: Uint8Array, ...parts: readonly Uint8Array[]): Buffer {
+  return join(jpeg.subarray(0, 2), ...parts, jpeg.subarray(2));
+}
+
+export function pngChunk(type: string, data: Uint8Array | string = ''): Buffer {
+  const body = join(type, data);
+  return join(u32be(data.length), body, u32be(crc32(body)));
+}
+
+/** Puts chunks between IHDR and the rest of a PNG. */
+export function afterIhdr(png: Uint8Array, ...chunks: readonly Uint8Array[]): Buffer {
+  return join(png.subarray(0, 33), ...chunks, png.subarray(33));
+}
+
+export function riffChunk(type: string, data: Uint8Array): Buffer {
+  return join(type, u32le(data.length), data, data.length % 2 === 1 ? '\0' : '');
+}
+
+export function webpFile(...chunks: readonly Uint8Array[]): Buffer {
+  const body = join('WEBP', ...chunks);
+  return join('RIFF', u32le(body.length), body);
+}
+
+export function vp8x(flags: number, widthPx: number, heightPx: number): Buffer {
+  return riffChunk('VP8X', join(flags, '\0\0\0', u24le(widthPx - 1), u24le(heightPx - 1)));
+}
+
+/** The chunks of a WebP without its RIFF header. */
+export function webpChunks(webp: Uint8Array): Uint8Array {
+  return webp.subarray(12);
+}
+
+export function anmf(durationMs: number, ...chunks: readonly Uint8Array[]): Buffer {
+  const fields = join(u24le(0), u24le(0), u24le(0), u24le(0), u24le(durationMs), 0);
+  return riffChunk('ANMF', join(fields, ...chunks));
+}
+
+/** Header and logical screen of a GIF with a palette of two. */
+export function gifScreen(widthPx: number, heightPx: number): Buffer {
+  return join('GIF89a', u16le(widthPx, heightPx), 0x80, 0, 0, '\0\0\0\xff\xff\xff');
+}
+
+export function gifControl(delayCs: number): Buffer {
+  return join(0x21, 0xf9, 4, 0, u16le(delayCs), 0, 0);
+}
+
+/** An image of one colour; LZW data of one pixel, which libnsgif takes for any size. */
+export function gifImage(x: number, y: number, widthPx: number, heightPx: number): Buffer {
+  return join(0x2c, u16le(x, y, widthPx, heightPx), 0, 2, 2, 0x44, 0x01, 0);
+}
+
+export function gifLoop(repeats: number, name = 'NETSCAPE2.0'): Buffer {
+  return join(0x21, 0xff, 11, name, 3, 1, u16le(repeats), 0);
+}
