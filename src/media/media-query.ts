@@ -112,7 +112,8 @@ export function parseQuery(kind: Exclude<QueryKind, 'none'>, rawQuery: string): 
   const given: Record<string, string> = {};
   const faults: RequestFault[] = [];
   const repeated = new Set<string>();
-  for (const [name, value] of new URLSearchParams(rawQuery)) {
+  // URLSearchParams drops a leading `?`; without ours it would take the second one of `??size=1`.
+  for (const [name, value] of new URLSearchParams(`?${rawQuery}`)) {
     if (!names.includes(name)) continue;
     if (Object.hasOwn(given, name)) repeated.add(name);
     given[name] = value;

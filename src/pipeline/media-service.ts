@@ -1,5 +1,5 @@
 import { MediaError } from '../media/errors.ts';
-import { readImageFacts } from '../media/header/image-facts.ts';
+import { readImageFacts } from '../media/header/read-image-facts.ts';
 import { outputFormats, sourceFormats } from '../media/image-format.ts';
 import { type MediaRequest, resultKey } from '../media/media-request.ts';
 import type { Admission } from './admission.ts';

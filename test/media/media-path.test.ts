@@ -206,7 +206,7 @@ describe('ids', () => {
     '18446744073709551616', // 2^64
     '99999999999999999999',
     '100000000000000000000',
-    '9'.repeat(10_000),
+    '9'.repeat(100),
     '01',
     '00',
     '-1',
@@ -243,12 +243,19 @@ describe('ids', () => {
 });
 
 describe('hashes', () => {
-  it.each(['a', '-', '_', 'A_b', 'aZ09_-', 'a_a', 'a_a_b', 'a'.repeat(128), `a_${'b'.repeat(126)}`])(
-    'accepts %s',
-    (hash) => {
-      expect(valid(`/icons/1/${hash}.png`).values.icon_hash).toBe(hash);
-    },
-  );
+  it.each([
+    'a',
+    '-',
+    '_',
+    'A_b',
+    'aZ09_-',
+    'a_a',
+    'a_a_b',
+    'a'.repeat(128),
+    `a_${'b'.repeat(126)}`,
+  ])('accepts %s', (hash) => {
+    expect(valid(`/icons/1/${hash}.png`).values.icon_hash).toBe(hash);
+  });
 
   it.each([
     '',
@@ -398,18 +405,16 @@ const nastyUnit = fc.oneof(
   fc.string({ unit: 'binary', minLength: 1, maxLength: 1 }),
   fc.constantFrom('%', '?', '#', ' ', '&', '=', '+', '.', '%2e', '%2f', '$&', '{', '}', 'é', '🎉'),
 );
-const filename = fc
-  .string({ unit: nastyUnit, minLength: 1, maxLength: 80 })
-  .filter(
-    (text) =>
-      Buffer.byteLength(text) <= 255 &&
-      text !== '.' &&
-      text !== '..' &&
-      !Array.from(text).some((character) => {
-        const code = character.codePointAt(0) ?? 0;
-        return character === '/' || character === '\\' || code < 32 || (code > 126 && code < 160);
-      }),
-  );
+const filename = fc.string({ unit: nastyUnit, minLength: 1, maxLength: 80 }).filter(
+  (text) =>
+    Buffer.byteLength(text) <= 255 &&
+    text !== '.' &&
+    text !== '..' &&
+    !Array.from(text).some((character) => {
+      const code = character.codePointAt(0) ?? 0;
+      return character === '/' || character === '\\' || code < 32 || (code > 126 && code < 160);
+    }),
+);
 
 const path: fc.Arbitrary<MediaPath> = fc.oneof(
   fc.constantFrom(...cases).chain(({ resource, values, extension }) =>
@@ -419,11 +424,13 @@ const path: fc.Arbitrary<MediaPath> = fc.oneof(
           Object.keys(values).map((name) => [name, name.endsWith('_hash') ? hash : id]),
         ),
       )
-      .map((drawn): MediaPath => ({
-        resource,
-        values: drawn,
-        extension: extension as MediaPath['extension'],
-      })),
+      .map(
+        (drawn): MediaPath => ({
+          resource,
+          values: drawn,
+          extension: extension as MediaPath['extension'],
+        }),
+      ),
   ),
   fc
     .record({ channel_id: id, attachment_id: id, filename })
@@ -478,7 +485,19 @@ describe('parsePath and formatPath', () => {
   it('let no raw path out of its folder, whatever it is made of', () => {
     const piece = fc.constantFrom(
       ...['/', '/', '/', '.', '..', '%2e', '%2f', '%5c', '\\', '%00', '%', '%ff', '\u00c3\u00a9'],
-      ...['avatars', 'attachments', 'emojis', 'guilds', 'users', '1', '2', 'a_', 'x', '.png', '%25'],
+      ...[
+        'avatars',
+        'attachments',
+        'emojis',
+        'guilds',
+        'users',
+        '1',
+        '2',
+        'a_',
+        'x',
+        '.png',
+        '%25',
+      ],
     );
     const raw = fc.oneof(
       fc.array(piece, { maxLength: 12 }).map((pieces) => `/${pieces.join('')}`),

@@ -146,7 +146,7 @@ describe.each(['image', 'sticker'] as const)('size of kind %s', (kind) => {
     '128,256',
     '123',
     '8192',
-    '9'.repeat(5000),
+    '9'.repeat(30),
     'NaN',
     'Infinity',
     'true',
@@ -192,7 +192,7 @@ describe.each([
     '100%25',
     'auto',
     'NaN',
-    '9'.repeat(5000),
+    '9'.repeat(30),
     '%D9%A3',
   ])('may not be %s', (edge) => {
     expect(faultsOf('external', `${name}=${edge}`)).toEqual([name]);

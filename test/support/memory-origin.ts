@@ -1,8 +1,8 @@
 import { createHash } from 'node:crypto';
 import { Readable } from 'node:stream';
+import { clampRange } from '../../src/adapters/byte-range.ts';
 import { MediaError } from '../../src/media/errors.ts';
 import type { ByteRange, Origin, OriginObject } from '../../src/pipeline/ports.ts';
-import { clampRange } from '../../src/adapters/byte-range.ts';
 
 interface Stored {
   readonly bytes: Uint8Array;

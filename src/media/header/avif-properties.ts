@@ -29,7 +29,8 @@ export function readItemSize(meta: Meta, item: number): { widthPx: number; heigh
       }
     }
   }
-  if (!(widthPx >= 1 && heightPx >= 1)) {
+  // An aperture is a fraction, and a hostile one is a fraction of zero.
+  if (![widthPx, heightPx].every((side) => Number.isSafeInteger(side) && side > 0)) {
     throw corruptMedia(`AVIF: item ${item} has a size of ${widthPx}x${heightPx} px`);
   }
   return { widthPx, heightPx };

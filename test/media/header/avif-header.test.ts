@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { join } from './containers.ts';
+import { join, u32be } from './containers.ts';
 import { corpusFile, factsOf, verdictOn } from './facts-of.ts';
 
 const avif = corpusFile('avif/libavif__white_1x1.avif');
@@ -8,6 +8,13 @@ const avif = corpusFile('avif/libavif__white_1x1.avif');
 function edited(text: string, offset: number, ...values: readonly number[]): Buffer {
   const bytes = Buffer.from(avif);
   Buffer.from(values).copy(bytes, bytes.indexOf(text, 0, 'latin1') + offset);
+  return bytes;
+}
+
+/** A file with an aperture, the width of which is given as numerator and denominator. */
+function withAperture(width: Buffer): Buffer {
+  const bytes = corpusFile('avif/libavif__clap_irot_imir_non_essential.avif');
+  width.copy(bytes, bytes.indexOf('clap', 0, 'latin1') + 4);
   return bytes;
 }
 
@@ -86,6 +93,7 @@ describe('corrupt', () => {
     ['an item past the end of the file', edited('iloc', 18, 0xff)],
     ['no properties', edited('iprp', 0, 0x78)],
     ['no size', edited('ispe', 0, 0x78)],
+    ['an aperture of a width divided by 0', withAperture(join(u32be(8), u32be(0)))],
     ['a width of 0', edited('ispe', 8, 0, 0, 0, 0)],
   ])('%s', (_, bytes) => {
     expect(verdictOn(bytes)).toBe('corrupt');

@@ -1,6 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { MediaError } from '../../../src/media/errors.ts';
-import { type ImageFacts, readImageFacts } from '../../../src/media/header/image-facts.ts';
+import type { ImageFacts } from '../../../src/media/header/image-facts.ts';
+import { readImageFacts } from '../../../src/media/header/read-image-facts.ts';
 
 const corpus = new URL('../../../fixtures/corpus/', import.meta.url);
 

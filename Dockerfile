@@ -1,0 +1,28 @@
+ARG NODE_VERSION=26
+
+FROM node:${NODE_VERSION}-slim AS build
+WORKDIR /app
+COPY package.json package-lock.json ./
+RUN npm ci
+COPY tsconfig.json ./
+COPY src ./src
+RUN npm run build && npm prune --omit=dev
+
+FROM node:${NODE_VERSION}-slim
+# Two malloc arenas: glibc's default of eight per core keeps freed image buffers for ever.
+ENV NODE_ENV=production \
+    MALLOC_ARENA_MAX=2 \
+    HOST=0.0.0.0 \
+    PORT=3000 \
+    STORAGE_DIR=/originals
+RUN mkdir /originals
+WORKDIR /app
+COPY --from=build /app/package.json ./
+COPY --from=build /app/node_modules ./node_modules
+COPY --from=build /app/dist ./dist
+USER node
+EXPOSE 3000
+# A default avatar needs no storage: this asks whether the service answers, not whether its disk does.
+HEALTHCHECK --interval=10s --timeout=3s --start-period=10s --retries=3 \
+  CMD ["node", "-e", "process.env.NODE_TLS_REJECT_UNAUTHORIZED='0';process.removeAllListeners('warning');fetch(`http${process.env.TLS_CERT_FILE?'s':''}://127.0.0.1:${process.env.PORT}/avatars/0.png`).then(r=>process.exit(r.ok?0:1),()=>process.exit(1))"]
+CMD ["node", "dist/main.js"]
