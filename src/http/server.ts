@@ -76,7 +76,18 @@ export function createServer(options: ServerOptions): FastifyInstance {
     }
   });
 
+  let isClosing = false;
+  server.addHook('preClose', async () => {
+    isClosing = true;
+  });
+  // A connection that was busy when the closing began would be kept alive for its client, and the
+  // closing would wait for it.
+  server.addHook('onResponse', async () => {
+    if (isClosing) setImmediate(() => server.server.closeIdleConnections());
+  });
+
   server.addHook('onSend', async (request, reply) => {
+    if (isClosing) reply.header('connection', 'close');
     const context = contexts.get(request);
     if (context === undefined) return;
     const { outcome, timings } = context.trace;

@@ -364,9 +364,7 @@ describe('a target that is refused', () => {
     ['/emojis/1.png?animated', ['animated']],
     [
       '/guilds/a/users/b/avatars/c.d?quality=',
-      ['guild_id', 'user_id', 'avatar_hash', 'ext', 'quality'].filter(
-        (name) => name !== 'avatar_hash',
-      ),
+      ['guild_id', 'user_id', 'ext', 'quality'],
     ],
     [
       '/attachments/-1/+1/%00?width=0&height=4097&format=PNG&quality=best&animated=on',

@@ -1,0 +1,61 @@
+import { once } from 'node:events';
+import { connect, type Socket } from 'node:net';
+
+/** An answer as it came over the wire. */
+export interface RawAnswer {
+  readonly status: number;
+  /** By lower-case name; of repeated ones the last. */
+  readonly headers: Readonly<Record<string, string>>;
+  /** All that followed the head, decoded by nobody. */
+  readonly body: Buffer;
+}
+
+/** Opens a connection to a port of this machine. */
+export async function connectTo(port: number): Promise<Socket> {
+  const socket = connect(port, '127.0.0.1');
+  socket.on('error', () => undefined);
+  await once(socket, 'connect');
+  return socket;
+}
+
+/**
+ * Sends bytes as they are and collects all that comes back until the server hangs up; requests
+ * must therefore say `Connection: close` or be wrong.
+ */
+export async function sendBytes(port: number, bytes: string | Buffer): Promise<Buffer> {
+  const socket = await connectTo(port);
+  const chunks: Buffer[] = [];
+  socket.on('data', (chunk: Buffer) => chunks.push(chunk));
+  socket.write(bytes, 'latin1');
+  await once(socket, 'close');
+  return Buffer.concat(chunks);
+}
+
+/** Sends one request of HTTP/1.1 whose target is not touched by any client's good manners. */
+export async function sendRaw(
+  port: number,
+  method: string,
+  target: string,
+  headers: Readonly<Record<string, string>> = {},
+  body = '',
+): Promise<RawAnswer> {
+  const lines = Object.entries({ Host: 'cdn.example', Connection: 'close', ...headers });
+  const head = [`${method} ${target} HTTP/1.1`, ...lines.map(([name, value]) => `${name}: ${value}`)];
+  return parseAnswer(await sendBytes(port, `${head.join('\r\n')}\r\n\r\n${body}`));
+}
+
+/** Takes the first answer of a connection apart. */
+export function parseAnswer(bytes: Buffer): RawAnswer {
+  const end = bytes.indexOf('\r\n\r\n');
+  const [statusLine = '', ...lines] = bytes.subarray(0, end).toString('latin1').split('\r\n');
+  return {
+    status: Number(/^HTTP\/1\.1 (\d{3}) /.exec(statusLine)?.[1]),
+    headers: Object.fromEntries(
+      lines.map((line) => {
+        const colon = line.indexOf(':');
+        return [line.slice(0, colon).toLowerCase(), line.slice(colon + 1).trim()];
+      }),
+    ),
+    body: bytes.subarray(end + 4),
+  };
+}

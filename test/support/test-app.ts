@@ -1,0 +1,125 @@
+import { readFileSync } from 'node:fs';
+import type { AddressInfo } from 'node:net';
+import type { FastifyInstance } from 'fastify';
+import { WorkerRenderer } from '../../src/adapters/worker-renderer.ts';
+import { createApp } from '../../src/app.ts';
+import { type Environment, readConfig } from '../../src/config.ts';
+import type { RenderJob } from '../../src/pipeline/plan.ts';
+import type { Clock, Log, Origin, Renderer } from '../../src/pipeline/ports.ts';
+import { MemoryOrigin } from './memory-origin.ts';
+
+const workerFile = new URL('../../dist/worker/main.js', import.meta.url);
+
+/** Counts the jobs that go through it. */
+export class CountingRenderer implements Renderer {
+  readonly #inner: Renderer;
+  renders = 0;
+
+  constructor(inner: Renderer) {
+    this.#inner = inner;
+  }
+
+  render(original: Uint8Array, job: RenderJob): Promise<Uint8Array> {
+    this.renders += 1;
+    return this.#inner.render(original, job);
+  }
+}
+
+/** A clock that stands still until it is told to go on. */
+export class FakeClock implements Clock {
+  #nowMs = 0;
+
+  nowMs(): number {
+    return this.#nowMs;
+  }
+
+  advance(durationMs: number): void {
+    this.#nowMs += durationMs;
+  }
+}
+
+/** Keeps what the operator is told. */
+export class RecordingLog implements Log {
+  readonly entries: { readonly level: string; readonly details: object }[] = [];
+  readonly info = (details: object): void => void this.entries.push({ level: 'info', details });
+  readonly warn = (details: object): void => void this.entries.push({ level: 'warn', details });
+  readonly error = (details: object): void => void this.entries.push({ level: 'error', details });
+
+  /** What an operator would be woken for. */
+  get errors(): readonly object[] {
+    return this.entries.flatMap(({ level, details }) => (level === 'error' ? [details] : []));
+  }
+}
+
+interface TestAppOptions {
+  /** Settings besides the defaults. */
+  readonly settings?: Environment;
+  /** Instead of the memory; for origins that fail. */
+  readonly origin?: Origin;
+  /** Instead of a worker process; for renderers that fail or wait. */
+  readonly renderer?: Renderer;
+}
+
+/** The service, in a world that a test can hold in its hand. */
+export interface TestApp {
+  readonly server: FastifyInstance;
+  /** Empty at first; unused where the test brought its own. */
+  readonly originals: MemoryOrigin;
+  readonly renderer: CountingRenderer;
+  readonly clock: FakeClock;
+  readonly log: RecordingLog;
+  /** Starts to listen on a free port of this machine, and tells it. */
+  listen(): Promise<number>;
+  close(): Promise<void>;
+}
+
+/** Puts the service together around originals in memory; renders in one real worker process. */
+export async function createTestApp(options: TestAppOptions = {}): Promise<TestApp> {
+  const originals = new MemoryOrigin();
+  const clock = new FakeClock();
+  const log = new RecordingLog();
+  const config = readConfig({ WORKERS: '1', ...options.settings });
+  const workers = new WorkerRenderer({ ...config.renderer, workerFile, log });
+  if (options.renderer === undefined) await workers.start();
+  const renderer = new CountingRenderer(options.renderer ?? workers);
+  const { server, close } = await createApp(config, {
+    log,
+    clock,
+    origin: options.origin ?? originals,
+    renderer,
+    workerFile,
+  });
+  return {
+    server,
+    originals,
+    renderer,
+    clock,
+    log,
+    listen: async () => {
+      await server.listen({ host: '127.0.0.1', port: 0 });
+      return (server.server.address() as AddressInfo).port;
+    },
+    close: async () => {
+      await close();
+      workers.stop();
+    },
+  };
+}
+
+/** A sample original by its origin key. */
+export function readSample(key: string): Buffer {
+  return readFileSync(new URL(`../../fixtures/originals/${key}`, import.meta.url));
+}
+
+/** Small samples of each kind, by what they are. */
+export const samples = {
+  jpeg: readSample('icons/1/ab12'),
+  png: readSample('emojis/1'),
+  webp: readSample('splashes/1/ab12'),
+  animatedGif: readSample('avatars/2/cd34'),
+  mp4: readSample('attachments/1/15/clip.mp4'),
+  text: readSample('attachments/1/14/romeo.txt'),
+  pdf: readSample('attachments/1/13/minutes.pdf'),
+  html: readSample('attachments/1/20/page.html'),
+  svg: readSample('attachments/1/21/cat.svg'),
+} as const;
