@@ -58,7 +58,11 @@ export class VerbatimService {
         first,
         last,
       });
-      if (part.etag === etag) return part.body;
+      if (part.etag === etag) {
+        // A failure that comes before the first byte can still be told by a status.
+        await peekOriginal(part, 1, this.#limits, signal);
+        return part.body;
+      }
       part.body.destroy();
       throw new MediaError('ORIGIN_ERROR', {
         cause: new Error('The original was replaced while it was being read.'),

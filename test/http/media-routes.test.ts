@@ -51,7 +51,9 @@ describe('every resource of spec §1', () => {
         expect(answer.rawPayload.length).toBeGreaterThan(0);
         expect(answer.headers['content-length']).toBe(String(answer.rawPayload.length));
       }
-      expect([...origin.reads.keys()].sort()).toEqual([...new Set(cases.map(([key]) => key))].sort());
+      expect([...origin.reads.keys()].sort()).toEqual(
+        [...new Set(cases.map(([key]) => key))].sort(),
+      );
       expect(parts.log.errors).toEqual([]);
     } finally {
       await close();
@@ -95,7 +97,7 @@ describe('every resource of spec §1', () => {
     const answer = await app.server.inject('/attachments/1/2/photo.jpg?width=20&format=webp');
     expect(answer.statusCode).toBe(200);
     expect(answer.headers['content-type']).toBe('image/webp');
-    expect(answer.headers['content-disposition']).toBe('inline; filename="photo.jpg"');
+    expect(answer.headers['content-disposition']).toBe('inline; filename="photo.webp"');
   });
 });
 
@@ -240,7 +242,9 @@ describe('work that is done once', () => {
     expect(
       statuses.filter((status) => status === 'darkroom; fwd=miss; stored; collapsed'),
     ).toHaveLength(499);
-    const followers = answers.filter(({ headers }) => /collapsed/.test(String(headers['cache-status'])));
+    const followers = answers.filter(({ headers }) =>
+      /collapsed/.test(String(headers['cache-status'])),
+    );
     for (const { headers } of followers) {
       expect(roomsOf(headers['server-timing'])).toEqual(['store']);
     }

@@ -40,7 +40,10 @@ export async function sendRaw(
   body = '',
 ): Promise<RawAnswer> {
   const lines = Object.entries({ Host: 'cdn.example', Connection: 'close', ...headers });
-  const head = [`${method} ${target} HTTP/1.1`, ...lines.map(([name, value]) => `${name}: ${value}`)];
+  const head = [
+    `${method} ${target} HTTP/1.1`,
+    ...lines.map(([name, value]) => `${name}: ${value}`),
+  ];
   return parseAnswer(await sendBytes(port, `${head.join('\r\n')}\r\n\r\n${body}`));
 }
 

@@ -1,0 +1,192 @@
+/**
+ * Goldens: what the service answers, pixel by pixel (spec §3), through its HTTP surface and real
+ * render workers, for every row of `fixtures/goldens.tsv`.
+ *
+ * A missing golden fails, and so does one that no row names. Only
+ *
+ *     UPDATE_GOLDENS=1 npx vitest run test/golden
+ *
+ * writes: goldens that are missing or no longer match, and nothing else; it deletes those that no
+ * row names. Facts in the table (size, delays, …) are never written by it. Look at every changed
+ * file before committing it. A failure leaves `test-report/goldens.html`.
+ *
+ * Bytes are not compared with the golden, for encoders round differently from processor to
+ * processor; that one request gives the same bytes twice is tested by itself.
+ */
+
+import { existsSync, readdirSync, readFileSync } from 'node:fs';
+import { mkdir, rm, writeFile } from 'node:fs/promises';
+import path from 'node:path';
+import { fileURLToPath } from 'node:url';
+import sharp from 'sharp';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { type App, createApp } from '../../src/app.ts';
+import { readConfig } from '../../src/config.ts';
+import { readImageFacts } from '../../src/media/header/read-image-facts.ts';
+import { sourceFormats } from '../../src/media/image-format.ts';
+import { parseTarget } from '../../src/media/media-request.ts';
+import { type GoldenFailure, writeGoldenReport } from '../support/golden-report.ts';
+import { compareImages, decodeImage } from '../support/image-comparison.ts';
+import { MemoryOrigin } from '../support/memory-origin.ts';
+import { fixturesUrl, type GoldenRow, readGoldenTable } from './golden-table.ts';
+
+const rows = readGoldenTable();
+const expectedDir = fileURLToPath(new URL('expected', fixturesUrl));
+const reportFile = fileURLToPath(new URL('../../test-report/goldens.html', import.meta.url));
+const isUpdating = process.env.UPDATE_GOLDENS === '1';
+/** Every so many rows, one is rendered twice. */
+const DETERMINISM_STRIDE = 6;
+
+const silent = { info: () => undefined, warn: () => undefined, error: () => undefined };
+const failures: GoldenFailure[] = [];
+let app: App;
+
+beforeAll(async () => {
+  const origin = new MemoryOrigin();
+  for (const { target, original } of rows) {
+    const parsed = parseTarget(target);
+    if (parsed.kind === 'media') origin.put(parsed.request.originKey, readOriginal(original));
+  }
+  // Without a cache every request is rendered.
+  app = await createApp(readConfig({ CACHE_MEMORY_BYTES: '0' }), {
+    log: silent,
+    origin,
+    workerFile: new URL('../../dist/worker/main.js', import.meta.url),
+  });
+});
+
+afterAll(async () => {
+  await app.close();
+  await rm(reportFile, { force: true });
+  if (failures.length > 0) await writeGoldenReport(reportFile, failures);
+});
+
+describe.concurrent('goldens', () => {
+  test.each(rows)('$name', async (row) => {
+    const { body, contentType, status } = await request(row.target);
+    expect({ status, contentType }).toEqual({
+      status: 200,
+      contentType: sourceFormats[row.format].mimeType,
+    });
+    const differences = [...(await compareFacts(row, body)), ...(await comparePixels(row, body))];
+    if (differences.length > 0) {
+      const expected = readExpected(row);
+      failures.push({ name: row.name, target: row.target, differences, expected, actual: body });
+    }
+    expect(differences).toEqual([]);
+  });
+});
+
+describe.concurrent('the same request gives the same bytes', () => {
+  const sample = rows.filter(
+    ({ golden }, index) => golden !== undefined && index % DETERMINISM_STRIDE === 0,
+  );
+
+  test.each(sample)('$name', async ({ target }) => {
+    const [one, other] = await Promise.all([request(target), request(`${target}${again(target)}`)]);
+    expect(one.status).toBe(200);
+    expect(Buffer.compare(one.body, other.body)).toBe(0);
+  });
+});
+
+test('every golden has a row, and they are small', async () => {
+  const named = new Set(rows.flatMap(({ golden }) => golden ?? []));
+  const files = readdirSync(expectedDir, { recursive: true, encoding: 'utf8' }).filter((file) =>
+    file.includes('.'),
+  );
+  const stale = files.filter((file) => !named.has(file));
+  if (isUpdating) for (const file of stale) await rm(path.join(expectedDir, file));
+  else expect(stale).toEqual([]);
+  const bytes = files.reduce((sum, f) => sum + readFileSync(path.join(expectedDir, f)).length, 0);
+  expect(bytes).toBeLessThan(8_000_000);
+});
+
+test('the table covers every kind, format, quality and orientation', () => {
+  expect(rows.length).toBeGreaterThanOrEqual(120);
+  const requests = rows.map(({ target }) => parseTarget(target));
+  const values = (read: (row: (typeof requests)[number]) => unknown): Set<unknown> =>
+    new Set(requests.map(read));
+  expect(values((r) => r.kind === 'media' && r.request.resource).size).toBe(10);
+  expect(values((r) => r.kind === 'media' && r.request.format).size).toBe(5);
+  expect(values((r) => r.kind === 'media' && r.request.quality).size).toBe(3);
+  const orientations = rows.map(({ original }) => readImageFacts(readOriginal(original)));
+  expect(new Set(orientations.map((facts) => facts?.orientation)).size).toBe(8);
+});
+
+async function request(target: string) {
+  const { rawPayload, headers, statusCode } = await app.server.inject({ url: target });
+  return { status: statusCode, contentType: headers['content-type'], body: rawPayload };
+}
+
+/** What tells the bytes themselves, by two readers: sharp and the service's own. */
+async function compareFacts(row: GoldenRow, body: Buffer): Promise<string[]> {
+  const frames = row.delaysMs?.length ?? 1;
+  const wanted = {
+    format: row.format,
+    size: `${row.widthPx}x${row.heightPx}`,
+    frames,
+    delays: row.delaysMs?.join(' '),
+    plays: row.plays,
+  };
+  const facts = readImageFacts(body);
+  const metadata = await sharp(body).metadata();
+  const isAnimated = (metadata.pages ?? 1) > 1 && row.format !== 'avif';
+  const given = {
+    facts: {
+      format: facts?.format,
+      size: `${facts?.widthPx}x${facts?.heightPx}`,
+      frames: facts?.frames,
+      delays: facts?.animation?.delaysMs.join(' '),
+      plays: facts?.animation?.plays,
+    },
+    sharp: {
+      format: metadata.format === 'heif' ? 'avif' : metadata.format,
+      size: `${metadata.width}x${metadata.pageHeight ?? metadata.height}`,
+      frames: metadata.pages ?? 1,
+      delays: isAnimated ? metadata.delay?.join(' ') : undefined,
+      plays: isAnimated ? metadata.loop : undefined,
+    },
+  };
+  const differences = (Object.keys(given) as (keyof typeof given)[]).flatMap((reader) =>
+    (Object.keys(wanted) as (keyof typeof wanted)[])
+      .filter((fact) => given[reader][fact] !== wanted[fact])
+      .map((fact) => `${reader}: ${fact} ${given[reader][fact]}, not ${wanted[fact]}`),
+  );
+  const { exif, icc, iptc, xmp } = metadata;
+  const hasMetadata = row.golden !== undefined && (exif ?? icc ?? iptc ?? xmp) !== undefined;
+  return hasMetadata ? [...differences, 'there is metadata in it'] : differences;
+}
+
+async function comparePixels(row: GoldenRow, body: Buffer): Promise<string[]> {
+  if (row.golden === undefined || row.pixels === 'verbatim') {
+    return body.equals(readOriginal(row.original)) ? [] : ['the bytes are not the original’s'];
+  }
+  // Rows that share a golden must come out alike: the first writes, the next run compares the rest.
+  const isAuthor = rows.find(({ golden }) => golden === row.golden) === row;
+  if (isUpdating && !isAuthor) return [];
+  const golden = readExpected(row);
+  const differences =
+    golden === undefined
+      ? [`there is no ${row.golden}`]
+      : compareImages(await decodeImage(golden), await decodeImage(body), row.pixels);
+  if (!isUpdating || differences.length === 0) return differences;
+  const file = path.join(expectedDir, row.golden);
+  await mkdir(path.dirname(file), { recursive: true });
+  await writeFile(file, body);
+  return [];
+}
+
+function readOriginal(original: string): Buffer {
+  return readFileSync(new URL(encodeURI(original), fixturesUrl));
+}
+
+function readExpected({ golden, original }: GoldenRow): Buffer | undefined {
+  if (golden === undefined) return readOriginal(original);
+  const file = path.join(expectedDir, golden);
+  return existsSync(file) ? readFileSync(file) : undefined;
+}
+
+/** A parameter that nobody names: the same canonical request, by another URL. */
+function again(target: string): string {
+  return `${target.includes('?') ? '&' : '?'}again`;
+}

@@ -1,0 +1,216 @@
+import type { IncomingHttpHeaders } from 'node:http';
+import { Agent, request } from 'node:http';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { sendRaw } from '../support/raw-http.ts';
+import { createTestApp, samples, type TestApp } from '../support/test-app.ts';
+
+let app: TestApp;
+let port: number;
+/** One connection for all, so that what a request leaves behind spoils the next. */
+const agent = new Agent({ keepAlive: true, maxSockets: 1 });
+
+beforeAll(async () => {
+  app = await createTestApp();
+  port = await app.listen();
+  app.originals.put('icons/1/ab', samples.jpeg, new Date('2024-01-02T03:04:05Z'));
+  app.originals.put('icons/2/text', samples.text);
+  app.originals.put('attachments/1/2/p.png', samples.png);
+  app.originals.put('attachments/1/2/🎉.html', samples.html);
+  app.originals.put('attachments/1/2/empty', Buffer.alloc(0));
+});
+
+afterAll(async () => {
+  agent.destroy();
+  await app.close();
+});
+
+interface Answer {
+  readonly status: number | undefined;
+  readonly headers: IncomingHttpHeaders;
+  readonly body: Buffer;
+}
+
+/** Over a real connection: `inject` would not notice a body after a HEAD. */
+function ask(method: string, path: string, headers = {}, body = ''): Promise<Answer> {
+  return new Promise((resolve, reject) => {
+    const sent = request({ port, path, method, headers, agent }, (answer) => {
+      const chunks: Buffer[] = [];
+      answer.on('data', (chunk: Buffer) => chunks.push(chunk));
+      answer.on('error', reject);
+      answer.on('end', () => {
+        const { statusCode: status, headers } = answer;
+        resolve({ status, headers, body: Buffer.concat(chunks) });
+      });
+    });
+    sent.on('error', reject);
+    sent.end(body);
+  });
+}
+
+/** The headers without what differs from one answer to the next of the same request. */
+function lasting({ date: _, ...headers }: IncomingHttpHeaders): IncomingHttpHeaders {
+  const timing = headers['server-timing'];
+  return typeof timing === 'string'
+    ? { ...headers, 'server-timing': timing.replace(/dur=[\d.]+/g, 'dur') }
+    : headers;
+}
+
+describe('HEAD', () => {
+  it.each([
+    ['a rendered asset', '/icons/1/ab.webp?size=32', 200],
+    ['an asset passed through', '/icons/1/ab.jpg?size=480&quality=lossless', 200],
+    ['a transformed attachment', '/attachments/1/2/p.png?width=16', 200],
+    ['a verbatim attachment', '/attachments/1/2/p.png', 200],
+    ['an attachment to be saved', '/attachments/1/2/%F0%9F%8E%89.html', 200],
+    ['an empty attachment', '/attachments/1/2/empty', 200],
+    ['a default avatar', '/avatars/3.png', 200],
+    ['a wrong request', '/avatars/x/ab.bmp?size=63', 400],
+    ['no template', '/nothing', 404],
+    ['a missing original', '/icons/9/ab.png', 404],
+    ['a missing attachment', '/attachments/9/9/a', 404],
+    ['no image', '/icons/2/text.png', 415],
+  ])('has the headers of GET and no body: %s', async (_, path, status) => {
+    await ask('GET', path); // so that both find the same in the store
+    const get = await ask('GET', path);
+    const head = await ask('HEAD', path);
+    expect(get.status).toBe(status);
+    expect(head.status).toBe(status);
+    expect(lasting(head.headers)).toEqual(lasting(get.headers));
+    expect(get.headers['content-length']).toBe(String(get.body.length));
+    expect(head.body.length).toBe(0);
+  });
+
+  it('works on a cold server too, and then costs one transform for both', async () => {
+    const before = app.renderer.renders;
+    const head = await ask('HEAD', '/icons/1/ab.png?size=20');
+    expect(head.headers['cache-status']).toBe('darkroom; fwd=miss; stored');
+    const get = await ask('GET', '/icons/1/ab.png?size=20');
+    expect(get.headers['content-length']).toBe(head.headers['content-length']);
+    expect(get.headers.etag).toBe(head.headers.etag);
+    expect(app.renderer.renders - before).toBe(1);
+  });
+
+  it('is answered 304 like GET', async () => {
+    const { headers } = await ask('GET', '/icons/1/ab.webp?size=32');
+    const conditions = { 'if-none-match': headers.etag };
+    const get = await ask('GET', '/icons/1/ab.webp?size=32', conditions);
+    const head = await ask('HEAD', '/icons/1/ab.webp?size=32', conditions);
+    expect([get.status, head.status]).toEqual([304, 304]);
+    expect(lasting(head.headers)).toEqual(lasting(get.headers));
+  });
+
+  it.each(['/icons/1/ab.webp?size=32', '/attachments/1/2/p.png', '/avatars/3.png'])(
+    'knows no ranges: %s',
+    async (path) => {
+      const whole = await ask('HEAD', path);
+      for (const range of ['bytes=0-3', 'bytes=999999-']) {
+        const part = await ask('HEAD', path, { range });
+        expect(part.status).toBe(200);
+        expect(part.headers['content-length']).toBe(whole.headers['content-length']);
+        expect(part.headers).not.toHaveProperty('content-range');
+      }
+    },
+  );
+});
+
+describe('OPTIONS', () => {
+  const allowed = {
+    allow: 'GET, HEAD, OPTIONS',
+    'access-control-allow-origin': '*',
+    'access-control-allow-methods': 'GET, HEAD, OPTIONS',
+    'x-content-type-options': 'nosniff',
+    'cross-origin-resource-policy': 'cross-origin',
+  };
+
+  it.each(['/icons/1/ab.webp', '/icons/9/missing.png', '/attachments/1/2/p.png', '/avatars/3.png'])(
+    'tells what may be done with %s, asking nobody',
+    async (path) => {
+      const reads = [...app.originals.reads];
+      const { status, headers, body } = await ask('OPTIONS', path, {
+        origin: 'https://app.example',
+        'access-control-request-method': 'GET',
+        'access-control-request-headers': 'authorization, range',
+      });
+      expect(status).toBe(204);
+      expect(body.length).toBe(0);
+      expect(headers).toMatchObject(allowed);
+      expect(headers['access-control-allow-headers']).toMatch(/\*.*authorization/i);
+      expect(headers).not.toHaveProperty('content-length');
+      expect([...app.originals.reads]).toEqual(reads);
+    },
+  );
+
+  it.each([
+    ['text/plain', 'text'],
+    ['application/json', '{'],
+    ['application/json', ''],
+    ['application/x-unheard-of', 'x'.repeat(100)],
+    ['???', 'x'],
+    ['', 'x'],
+  ])('does not care for a body of type %j', async (type, text) => {
+    const headers = { 'content-type': type, 'content-length': text.length };
+    const { status, headers: answered } = await ask('OPTIONS', '/icons/1/ab.webp', headers, text);
+    expect(status).toBe(204);
+    expect(answered).toMatchObject(allowed);
+    expect((await ask('GET', '/avatars/0.png')).status).toBe(200);
+    expect(app.log.errors).toEqual([]);
+  });
+
+  it('knows no unknown paths', async () => {
+    expect((await ask('OPTIONS', '/nothing')).status).toBe(404);
+  });
+});
+
+describe('any other method', () => {
+  const methods = ['POST', 'PUT', 'DELETE', 'PATCH', 'TRACE', 'PROPFIND', 'PURGE', 'QUERY', 'LOCK'];
+  const bodies = [
+    ['no body', {}, ''],
+    ['JSON', { 'content-type': 'application/json' }, '{"a":1}'],
+    ['broken JSON', { 'content-type': 'application/json' }, '{'],
+    ['an unknown type', { 'content-type': 'application/x-unheard-of' }, 'body'],
+    ['a wrong type', { 'content-type': '???' }, 'body'],
+    ['no type', {}, 'body'],
+  ] as const;
+
+  it.each(
+    methods.flatMap((method) => bodies.map(([what, type, body]) => ({ method, what, type, body }))),
+  )(
+    '$method with $what is a 405 on a known path, a 404 elsewhere',
+    async ({ method, type, body }) => {
+      const headers = { ...type, ...(body !== '' && { 'content-length': String(body.length) }) };
+      for (const path of ['/icons/1/ab.webp', '/avatars/3.png', '/attachments/1/2/p.png']) {
+        const answer = await sendRaw(port, method, path, headers, body);
+        expect(answer.status).toBe(405);
+        expect(answer.headers.allow).toBe('GET, HEAD, OPTIONS');
+        expect(answer.headers['cache-control']).toBe('no-store');
+        expect(answer.headers['access-control-allow-origin']).toBe('*');
+        expect(answer.headers['x-content-type-options']).toBe('nosniff');
+        expect(JSON.parse(answer.body.toString())).toEqual({
+          code: 'METHOD_NOT_ALLOWED',
+          message: 'The method is not allowed; use GET, HEAD or OPTIONS.',
+        });
+      }
+      const unknown = await sendRaw(port, method, '/nothing', headers, body);
+      expect(unknown.status).toBe(404);
+      expect(unknown.headers).not.toHaveProperty('allow');
+      expect(JSON.parse(unknown.body.toString())).toMatchObject({ code: 'NOT_FOUND' });
+    },
+  );
+
+  it('is told so even where the values of the path are wrong', async () => {
+    expect((await ask('POST', '/icons/x/ab.bmp')).status).toBe(405);
+  });
+
+  it('does not have its body taken for the next request', async () => {
+    const body = 'GET /nothing HTTP/1.1\r\nHost: a\r\n\r\n'.repeat(2000);
+    const headers = { 'content-length': body.length };
+    expect((await ask('POST', '/icons/1/ab.webp', headers, body)).status).toBe(405);
+    expect((await ask('GET', '/avatars/0.png')).status).toBe(200);
+  });
+
+  it('does not make a GET with a body a fault', async () => {
+    const headers = { 'content-type': 'application/json', 'content-length': 1 };
+    expect((await ask('GET', '/avatars/0.png', headers, '{')).status).toBe(200);
+    expect((await ask('GET', '/avatars/0.png')).status).toBe(200);
+  });
+});

@@ -1,0 +1,162 @@
+import { readdirSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import sharp from 'sharp';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { createTestApp, samples, type TestApp } from '../support/test-app.ts';
+
+const CORPUS = join(import.meta.dirname, '../../fixtures/corpus');
+
+/** Originals under test, by category. */
+const files = readdirSync(CORPUS, { recursive: true, encoding: 'utf8' })
+  .filter((file) => file.includes('/'))
+  .sort();
+const read = (file: string): Buffer => readFileSync(join(CORPUS, file));
+const category = (prefix: string): string[] => files.filter((file) => file.startsWith(prefix));
+
+/** Every way through the worker: still, animated, lossless, flattened. */
+const WAYS = [
+  'x.webp?size=64',
+  'x.gif?size=64',
+  'x.webp?size=4096&animated=true&quality=lossless',
+  'x.png?size=240',
+  'x.jpg?size=4096&quality=low',
+];
+
+describe('through the service,', () => {
+  let app: TestApp;
+  beforeAll(async () => {
+    app = await createTestApp({ settings: { CACHE_MEMORY_BYTES: '0' } });
+  });
+  afterAll(() => app.close());
+
+  const ask = async (file: string, ways = WAYS): Promise<number[]> => {
+    app.originals.put('avatars/1/x', read(file));
+    const statuses: number[] = [];
+    for (const way of ways) {
+      const { statusCode } = await app.server.inject({ url: `/avatars/1/${way}` });
+      statuses.push(statusCode);
+    }
+    return statuses;
+  };
+
+  test('there is a corpus', () => {
+    expect(files.length).toBeGreaterThan(350);
+    for (const prefix of [
+      'hostile-bomb',
+      'hostile-corrupt',
+      'hostile-svg',
+      'fuzz-jpeg',
+      'fuzz-png',
+    ]) {
+      expect(category(prefix).length, prefix).toBeGreaterThan(5);
+    }
+  });
+
+  test.each(files)(
+    '%s is served or refused, and nothing breaks',
+    async (file) => {
+      for (const status of await ask(file)) expect([200, 415, 422]).toContain(status);
+      expect(app.log.errors).toEqual([]);
+    },
+    60_000,
+  );
+
+  test.each([
+    ...category('hostile-truncated').filter((file) => !/scan00|zero-bytes/.test(file)),
+    'hostile-corrupt/filetype__fixture-corrupt.png',
+    'hostile-corrupt/imagepng__x_interlaced_chck.png',
+    'hostile-corrupt/codeccorpus__xhdn0g08.png',
+    'hostile-corrupt/sharp__corrupt-header.jpg',
+  ])('%s is 422 in every way: truncated or corrupt', async (file) => {
+    expect(new Set(await ask(file))).toEqual(new Set([422]));
+  });
+
+  test.each([
+    ...category('hostile-svg'),
+    ...category('svg'),
+    ...category('nonimage'),
+    ...category('other-image'),
+    ...category('heic'),
+    ...category('avif-animated'),
+    'hostile-mismatch/derived__svg-named.png',
+    'hostile-mismatch/derived__tiff-named.png',
+    'hostile-truncated/derived__zero-bytes.png',
+  ])('%s is 415 in every way: not an image that is decoded', async (file) => {
+    expect(new Set(await ask(file))).toEqual(new Set([415]));
+  });
+
+  test.each([
+    'hostile-bomb/fuzzdb__uber.gif', // 40 000 frames
+    'hostile-bomb/gen__png-20000x13000-1bit.png',
+    'hostile-bomb/gen__webp-16383x16383.webp',
+    'hostile-bomb/sharp__65536-uint32-limit.png',
+    'hostile-hugedim/fuzzdb__lottapixel.jpg',
+    'hostile-hugedim/sharp__giant-image.jpg',
+  ])('%s is 422 before anything is decoded', async (file) => {
+    const before = app.renderer.renders;
+    expect(new Set(await ask(file))).toEqual(new Set([422]));
+    expect(app.renderer.renders).toBe(before);
+  });
+
+  test('a bomb of frames is a still all the same, but no animation', async () => {
+    const file = 'hostile-bomb/gen__gif-1500x1500-100frames.gif';
+    expect(await ask(file, ['x.webp?size=64', 'x.gif?size=64'])).toEqual([200, 422]);
+  });
+
+  test('no payload of a polyglot survives a render', async () => {
+    for (const file of category('hostile-polyglot')) {
+      app.originals.put('avatars/1/x', read(file));
+      for (const way of ['x.gif?size=16', 'x.jpg?size=4096', 'x.webp?size=4096']) {
+        const { rawPayload } = await app.server.inject({ url: `/avatars/1/${way}` });
+        for (const payload of ['<?php', '<script', 'PK\x03\x04']) {
+          expect(rawPayload.includes(payload, 0, 'latin1'), `${file} as ${way}`).toBe(false);
+        }
+      }
+    }
+  });
+
+  test('a payload behind the end of an image is not passed through', async () => {
+    app.originals.put('avatars/1/x', read('hostile-polyglot/derived__gif-plus-html.gif'));
+    const { rawPayload } = await app.server.inject({ url: '/avatars/1/x.gif?size=4096' });
+    expect(rawPayload.includes('<script')).toBe(false);
+    expect(await sharp(rawPayload).metadata()).toMatchObject({ format: 'gif', width: 36 });
+  });
+
+  test('a good image is served right afterwards', async () => {
+    app.originals.put('avatars/1/x', samples.png);
+    const { rawPayload } = await app.server.inject({ url: '/avatars/1/x.webp?size=64' });
+    expect(await sharp(rawPayload).metadata()).toMatchObject({ format: 'webp', width: 64 });
+  });
+});
+
+describe('a jpeg that libjpeg warns of', () => {
+  let app: TestApp;
+  const photo = read('jpeg-photo/wuffs__hibiscus.regular.jpeg');
+  beforeAll(async () => {
+    app = await createTestApp();
+  });
+  afterAll(() => app.close());
+
+  const statusOf = async (bytes: Uint8Array, way: string): Promise<number> => {
+    app.originals.put('avatars/1/x', bytes);
+    return (await app.server.inject({ url: `/avatars/1/${way}` })).statusCode;
+  };
+
+  test('is served where only junk stands between two markers', async () => {
+    // Before the first quantization table: junk bytes that are no marker.
+    const table = photo.indexOf(Buffer.from([0xff, 0xdb]));
+    const junk = Buffer.concat([
+      photo.subarray(0, table),
+      Buffer.from([0, 1, 2, 3]),
+      photo.subarray(table),
+    ]);
+    expect(await statusOf(junk, 'x.webp?size=80')).toBe(200);
+  });
+
+  test('is refused where a part of the picture is lost', async () => {
+    const damaged = Buffer.from(photo);
+    const middle = Math.floor(photo.length / 2);
+    damaged.set([0xff, 0xd9], middle); // an end of image in the middle of the data
+    expect(await statusOf(damaged, 'x.webp?size=96')).toBe(422);
+  });
+});
