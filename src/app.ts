@@ -39,7 +39,7 @@ const systemClock: Clock = { nowMs: () => performance.now() };
  */
 export async function createApp(config: Config, parts: AppParts): Promise<App> {
   const { log, clock = systemClock } = parts;
-  const origin = parts.origin ?? (await createFilesystemOrigin(config.storage.folder));
+  const origin = parts.origin ?? (await openOrigin(config));
   const defaultAvatars = await loadDefaultAvatars();
   const workers = new WorkerRenderer({
     ...config.renderer,
@@ -71,4 +71,11 @@ export async function createApp(config: Config, parts: AppParts): Promise<App> {
       workers.stop();
     },
   };
+}
+
+async function openOrigin({ storage, originLimits }: Config): Promise<Origin> {
+  if (storage.kind === 'filesystem') return createFilesystemOrigin(storage.folder);
+  // Only where it is needed: the SDK takes 0.2 s and 25 MB.
+  const { createS3Origin } = await import('./adapters/s3-origin.ts');
+  return createS3Origin({ ...storage, stallTimeoutMs: originLimits.wholeBodyTimeoutMs });
 }

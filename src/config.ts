@@ -1,7 +1,21 @@
 import { readFileSync, statSync } from 'node:fs';
-import { isIP } from 'node:net';
 import { z } from 'zod';
 import { countCores } from './cpu-cores.ts';
+import {
+  bucketName,
+  bytes,
+  choice,
+  endpoint,
+  integer,
+  keyPrefix,
+  milliseconds,
+  only,
+  parseProxyList,
+  proxyList,
+  readableFile,
+  regionName,
+  seconds,
+} from './setting-forms.ts';
 
 /** Environment variables, as `process.env` has them. */
 export type Environment = Readonly<Record<string, string | undefined>>;
@@ -19,24 +33,7 @@ const WORKER_VARIABLES = ['PATH', 'LD_PRELOAD', 'LD_LIBRARY_PATH', 'MALLOC_CONF'
 
 const MEBIBYTE = 1024 * 1024;
 
-const integer = (min: number, max: number, unit: string, fallback: number) =>
-  z
-    .string()
-    .refine((text) => /^\d{1,15}$/.test(text) && Number(text) >= min && Number(text) <= max, {
-      error: `an integer from ${min} to ${max}${unit === '' ? '' : ` (${unit})`}`,
-    })
-    .transform(Number)
-    .default(fallback);
-
-const milliseconds = (fallback: number) => integer(1, 600_000, 'milliseconds', fallback);
-const seconds = (max: number, fallback: number) => integer(0, max, 'seconds', fallback);
-const bytes = (min: number, fallback: number) => integer(min, 2 ** 40, 'bytes', fallback);
-
-/** A choice whose other values belong to parts that are not built yet. */
-const only = (value: string, others: string) =>
-  z.literal(value, { error: `${value} (${others} is not built yet)` });
-
-const readableFile = z.string().refine(isReadableFile, { error: 'a readable file' });
+const SAMPLE_FOLDER = 'fixtures/originals';
 
 /** Every variable of spec §7 with its form and default, and those for the numbers of §4 and §6. */
 const schema = z.object({
@@ -44,23 +41,22 @@ const schema = z.object({
   PORT: integer(0, 65_535, '', 3000),
   TLS_CERT_FILE: readableFile.optional(),
   TLS_KEY_FILE: readableFile.optional(),
-  TRUST_PROXY: z
-    .string()
-    .refine(isProxyList, {
-      error: 'true, false, or a comma-separated list of addresses or networks',
-    })
-    .default('false'),
+  TRUST_PROXY: proxyList.default('false'),
   LOG_LEVEL: z
     .enum(['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent'], {
       error: 'one of fatal, error, warn, info, debug, trace, silent',
     })
     .default('info'),
 
-  STORAGE: only('filesystem', 's3').default('filesystem'),
-  STORAGE_DIR: z
-    .string()
-    .refine(isDirectory, { error: 'an existing folder' })
-    .default('fixtures/originals'),
+  STORAGE: choice('filesystem', 's3').default('filesystem'),
+  STORAGE_DIR: z.string().default(SAMPLE_FOLDER),
+  S3_BUCKET: bucketName.optional(),
+  S3_ENDPOINT: endpoint.optional(),
+  S3_REGION: regionName.default('us-east-1'),
+  S3_FORCE_PATH_STYLE: choice('true', 'false').optional(),
+  S3_PREFIX: keyPrefix.default(''),
+  S3_MAX_CONNECTIONS: integer(1, 65_535, 'connections', 64),
+  ORIGIN_CONNECT_TIMEOUT_MS: milliseconds(2_000),
   ORIGIN_FIRST_BYTE_TIMEOUT_MS: milliseconds(5_000),
   ORIGIN_TIMEOUT_MS: milliseconds(30_000),
 
@@ -88,6 +84,8 @@ const schema = z.object({
 /** Names of all variables that are read; the README's table is tested against them. */
 export const settingNames: readonly string[] = Object.keys(schema.shape);
 
+type Values = z.infer<typeof schema>;
+
 /** The service's configuration, one slice per consumer. */
 export type Config = ReturnType<typeof readConfig>;
 
@@ -108,6 +106,13 @@ export function readConfig(environment: Environment) {
     const missing = given.TLS_CERT_FILE === undefined ? 'TLS_CERT_FILE' : 'TLS_KEY_FILE';
     faults.push(formatFault(missing, 'a file, since the other half of the pair is set', given));
   }
+  if (given.STORAGE === 's3') {
+    if (given.S3_BUCKET === undefined) {
+      faults.push(formatFault('S3_BUCKET', 'the name of a bucket, since STORAGE is s3', given));
+    }
+  } else if (!isDirectory(given.STORAGE_DIR ?? SAMPLE_FOLDER)) {
+    faults.push(formatFault('STORAGE_DIR', 'an existing folder', given));
+  }
   if (!parsed.success || faults.length > 0) throw new ConfigError(faults.join('\n'));
 
   const values = parsed.data;
@@ -125,7 +130,7 @@ export function readConfig(environment: Environment) {
       },
     },
     log: { level: values.LOG_LEVEL },
-    storage: { folder: values.STORAGE_DIR, isSample: given.STORAGE_DIR === undefined },
+    storage: readStorage(values),
     originLimits: {
       firstByteTimeoutMs: values.ORIGIN_FIRST_BYTE_TIMEOUT_MS,
       wholeBodyTimeoutMs: values.ORIGIN_TIMEOUT_MS,
@@ -152,8 +157,34 @@ export function readConfig(environment: Environment) {
 
 function formatFault(name: string, form: string, given: Environment): string {
   const value = given[name];
-  const received = value === undefined ? 'nothing' : SECRETS.test(name) ? '***' : `"${value}"`;
+  const received =
+    value === undefined ? 'nothing' : SECRETS.test(name) ? '***' : formatValue(value);
   return `${name}: expected ${form} but received ${received}`;
+}
+
+/** Passwords in a URL are masked; they are a fault where they stand, but still somebody's. */
+function formatValue(value: string): string {
+  return `"${value.replace(/\/\/.*@/s, '//***@')}"`;
+}
+
+function readStorage(values: Values) {
+  const bucket = values.S3_BUCKET;
+  if (values.STORAGE === 'filesystem' || bucket === undefined) {
+    const folder = values.STORAGE_DIR;
+    return { kind: 'filesystem', folder, isSample: folder === SAMPLE_FOLDER } as const;
+  }
+  const { S3_FORCE_PATH_STYLE: pathStyle } = values;
+  return {
+    kind: 's3',
+    bucket,
+    prefix: values.S3_PREFIX,
+    region: values.S3_REGION,
+    endpoint: values.S3_ENDPOINT,
+    forcePathStyle:
+      pathStyle === undefined ? values.S3_ENDPOINT !== undefined : pathStyle === 'true',
+    maxConnections: values.S3_MAX_CONNECTIONS,
+    connectTimeoutMs: values.ORIGIN_CONNECT_TIMEOUT_MS,
+  } as const;
 }
 
 function pick(given: Environment, names: readonly string[]): Readonly<Record<string, string>> {
@@ -171,32 +202,6 @@ function readTls(
     : { cert: readFileSync(certFile), key: readFileSync(keyFile) };
 }
 
-function isReadableFile(path: string): boolean {
-  try {
-    readFileSync(path);
-    return true;
-  } catch {
-    return false;
-  }
-}
-
 function isDirectory(path: string): boolean {
   return statSync(path, { throwIfNoEntry: false })?.isDirectory() ?? false;
-}
-
-function parseProxyList(text: string): boolean | string[] {
-  return text === 'true' || text === 'false' ? text === 'true' : text.split(/\s*,\s*/);
-}
-
-function isProxyList(text: string): boolean {
-  const list = parseProxyList(text);
-  return (
-    typeof list === 'boolean' ||
-    list.every((item) => {
-      const [address = '', prefix, ...rest] = item.split('/');
-      const bits = isIP(address) === 6 ? 128 : 32;
-      const isPrefix = prefix === undefined || (/^\d{1,3}$/.test(prefix) && Number(prefix) <= bits);
-      return isIP(address) !== 0 && isPrefix && rest.length === 0;
-    })
-  );
 }

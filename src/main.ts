@@ -18,7 +18,7 @@ async function main(): Promise<void> {
   const app = await createApp(config, { log });
   const address = await app.server.listen(config.listen);
   log.info({ address, workers: config.renderer.workers }, `Darkroom listens on ${address}`);
-  if (config.storage.isSample) {
+  if (config.storage.kind === 'filesystem' && config.storage.isSample) {
     const links = SAMPLE_LINKS.map((link) => `  ${address}${link}`);
     process.stderr.write(
       `\nDarkroom serves its sample originals on ${address}\nTry:\n${links.join('\n')}\n\n`,

@@ -19,7 +19,7 @@ const floors: Readonly<Record<string, readonly string[]>> = {
 const allowedPackages: Readonly<Record<string, readonly RegExp[]>> = {
   '': [/^node:/, /^(fastify|pino|zod)$/],
   http: [/^node:/, /^fastify$/],
-  adapters: [/^node:/, /^lru-cache$/],
+  adapters: [/^node:/, /^lru-cache$/, /^@(aws-sdk|smithy)\//],
   worker: [/^sharp$/],
   'default-avatars': [/^node:(crypto|fs\/promises)$/],
   pipeline: [/^node:(crypto|events|stream)$/, /^file-type$/],

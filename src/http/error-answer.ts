@@ -23,7 +23,7 @@ export function sendError(
 ): FastifyReply {
   const known =
     error instanceof MediaError ? error : new MediaError('INTERNAL_ERROR', { cause: error });
-  report(known, reply.request.originalUrl, log);
+  reportError(known, reply.request.originalUrl, log);
   reply
     .status(known.status)
     .header('cache-control', errorCacheControl(known.status, maxAgeSeconds))
@@ -41,7 +41,8 @@ function formatError({ code, message, faults, retryAfterSeconds }: MediaError): 
   };
 }
 
-function report(error: MediaError, url: string, log: Log): void {
+/** Tells the operator of an error, if it is any of his business. */
+export function reportError(error: MediaError, url: string, log: Log): void {
   const details = { err: error, code: error.code, url };
   switch (errorRegistry[error.code].fault) {
     case 'service':

@@ -85,13 +85,19 @@ export class MediaHandler {
     context: RequestContext,
   ): Promise<FastifyReply> {
     const cacheControl = mediaCacheControl(this.#parts.maxAgeSeconds);
-    const original = await this.#parts.verbatim.open(media, context);
+    const { headers, method } = request;
+    const isConditional =
+      headers['if-none-match'] !== undefined || headers['if-modified-since'] !== undefined;
+    const original = await this.#parts.verbatim.open(media, {
+      ...context,
+      isWhole: method === 'GET' && headers.range === undefined && !isConditional,
+    });
     try {
       if (isCurrent(request, original.validators)) {
         original.discard();
         return sendNotModified(reply, original.validators, cacheControl);
       }
-      if (request.method === 'HEAD') original.discard();
+      if (method === 'HEAD') original.discard();
       return await sendRepresentation(request, reply, {
         contentType: original.contentType,
         contentDisposition: formatDisposition(media, original.contentType),

@@ -1,8 +1,9 @@
-import type { Readable } from 'node:stream';
+import { Readable } from 'node:stream';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { MediaError } from '../media/errors.ts';
 import type { Validators } from '../pipeline/validators.ts';
 import { isRangeApplicable } from './conditional.ts';
+import { exactLength } from './exact-length.ts';
 import { formatHttpDate } from './http-date.ts';
 import { formatContentRange, parseRange } from './range.ts';
 
@@ -38,16 +39,17 @@ export async function sendRepresentation(
   }
 
   const { first, last } = range.kind === 'full' ? { first: 0, last: sizeBytes - 1 } : range;
+  const lengthBytes = last - first + 1;
   const body = isGet ? await representation.open(first, last) : undefined;
   setValidators(reply, validators, cacheControl);
   reply.header('content-type', contentType);
-  reply.header('content-length', last - first + 1);
+  reply.header('content-length', lengthBytes);
   reply.header('accept-ranges', 'bytes');
   if (contentDisposition !== undefined) reply.header('content-disposition', contentDisposition);
   if (range.kind === 'range') {
     reply.status(206).header('content-range', formatContentRange(range, sizeBytes));
   }
-  return reply.send(body);
+  return reply.send(body instanceof Readable ? exactLength(body, lengthBytes) : body);
 }
 
 /** Tells a client that what it has is current (RFC 9110 §15.4.5). */

@@ -1,4 +1,6 @@
+import type { ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
+import { Readable } from 'node:stream';
 import { type FastifyInstance, type FastifyReply, type FastifyRequest, fastify } from 'fastify';
 import { MediaError } from '../media/errors.ts';
 import { isKnownPath } from '../media/media-request.ts';
@@ -6,7 +8,7 @@ import type { Clock, Log } from '../pipeline/ports.ts';
 import { RequestTrace } from '../pipeline/request-trace.ts';
 import type { MaxAgeSeconds } from './cache-policy.ts';
 import { formatCacheStatus } from './cache-status.ts';
-import { sendError } from './error-answer.ts';
+import { reportError, sendError } from './error-answer.ts';
 import type { MediaHandler, RequestContext } from './media-handler.ts';
 import { formatServerTiming } from './server-timing.ts';
 
@@ -51,6 +53,8 @@ const MALFORMED_REQUEST_STATUS: Readonly<Record<string, string>> = {
 /** Creates the HTTP server; it does not listen yet. */
 export function createServer(options: ServerOptions): FastifyInstance {
   const { handler, log, maxAgeSeconds } = options;
+  // Per connection. Answers to pipelined requests go out in order: once the last one is out, all are.
+  const lastAnswers = new WeakMap<Socket, ServerResponse>();
   const server = fastify({
     // The path grammar is ours, to the byte; Fastify's router would decode and normalize first. So
     // it sees one path, and the parser gets `originalUrl`.
@@ -59,21 +63,29 @@ export function createServer(options: ServerOptions): FastifyInstance {
     trustProxy: options.trustProxy,
     exposeHeadRoutes: false,
     return503OnClosing: false,
-    clientErrorHandler: answerMalformed,
+    clientErrorHandler: (error, socket) => {
+      const isIdle = lastAnswers.get(socket)?.writableFinished ?? true;
+      // In mid-answer, the bytes of another one would be taken for a part of its body.
+      if (error.code === 'ECONNRESET' || !socket.writable || !isIdle) socket.destroy();
+      else answerMalformed(error, socket);
+    },
     https: options.tls === undefined ? null : { ...options.tls, minVersion: 'TLSv1.2' },
   }) as FastifyInstance;
 
   const contexts = new WeakMap<FastifyRequest, RequestContext>();
 
   server.addHook('onRequest', async (request, reply) => {
+    lastAnswers.set(request.raw.socket, reply.raw);
     contexts.set(request, createContext(reply, options.clock));
     reply.headers(COMMON_HEADERS);
-    // Here, before Fastify would read a body.
+    // All but GET and HEAD ends here: Fastify would read its body, and refuse what it cannot parse.
     if (!isKnownPath(request.originalUrl)) throw new MediaError('NOT_FOUND');
     if (!ALLOWED_METHODS.split(', ').includes(request.method)) {
       reply.header('allow', ALLOWED_METHODS);
       throw new MediaError('METHOD_NOT_ALLOWED');
     }
+    if (request.method === 'OPTIONS') return reply.status(204).headers(PREFLIGHT_HEADERS).send();
+    return undefined;
   });
 
   let isClosing = false;
@@ -86,7 +98,7 @@ export function createServer(options: ServerOptions): FastifyInstance {
     if (isClosing) setImmediate(() => server.server.closeIdleConnections());
   });
 
-  server.addHook('onSend', async (request, reply) => {
+  server.addHook('onSend', async (request, reply, payload) => {
     if (isClosing) reply.header('connection', 'close');
     const context = contexts.get(request);
     if (context === undefined) return;
@@ -94,18 +106,24 @@ export function createServer(options: ServerOptions): FastifyInstance {
     if (outcome !== undefined) reply.header('cache-status', formatCacheStatus(outcome));
     const serverTiming = formatServerTiming(timings);
     if (serverTiming !== undefined) reply.header('server-timing', serverTiming);
+    if (!(payload instanceof Readable)) return;
+    payload.once('error', (error) => {
+      // Before the head is out, the error handler hears of it; afterwards nobody but us does.
+      if (!reply.raw.headersSent || context.signal.aborted || !(error instanceof MediaError))
+        return;
+      reportError(error, request.originalUrl, log);
+    });
   });
 
   server.setErrorHandler((error, request, reply) => {
     if (contexts.get(request)?.signal.aborted) return abandon(reply);
     return sendError(reply, error, maxAgeSeconds, log);
   });
-  // Only methods that Fastify has no name for come here; `onRequest` has refused them already.
+  // Only methods without a route come here; `onRequest` has answered them already.
   server.setNotFoundHandler((_request, reply) =>
     sendError(reply, new MediaError('METHOD_NOT_ALLOWED'), maxAgeSeconds, log),
   );
 
-  server.options('/', (_request, reply) => reply.status(204).headers(PREFLIGHT_HEADERS).send());
   server.route({
     method: ['GET', 'HEAD'],
     url: '/',
@@ -133,18 +151,18 @@ function abandon(reply: FastifyReply): void {
 
 /** Answers what is no HTTP request, in the error format of the contract, and hangs up. */
 function answerMalformed(error: Error & { readonly code?: string }, socket: Socket): void {
-  if (error.code === 'ECONNRESET' || !socket.writable) {
-    socket.destroy();
-    return;
-  }
   const status = MALFORMED_REQUEST_STATUS[error.code ?? ''] ?? '400 Bad Request';
   const body = JSON.stringify({
     code: 'INVALID_FORM_BODY',
     message: 'The request is not valid HTTP.',
     errors: [],
   });
-  socket.end(
-    `HTTP/1.1 ${status}\r\nConnection: close\r\nCache-Control: no-store\r\n` +
-      `Content-Type: application/json; charset=utf-8\r\nContent-Length: ${body.length}\r\n\r\n${body}`,
-  );
+  const headers = Object.entries({
+    ...COMMON_HEADERS,
+    connection: 'close',
+    'cache-control': 'no-store',
+    'content-type': 'application/json; charset=utf-8',
+    'content-length': body.length,
+  }).map(([name, value]) => `${name}: ${value}\r\n`);
+  socket.end(`HTTP/1.1 ${status}\r\n${headers.join('')}\r\n${body}`);
 }

@@ -55,29 +55,64 @@ export async function readOriginal(
       cause: new Error(`${sizeBytes} bytes, at most ${limits.maxOriginalBytes}`),
     });
   }
-  return withDeadline(limits.wholeBodyTimeoutMs, signal, originTimeout, async (within) => {
-    addAbortSignal(within, body);
-    // Allocated for this original alone, so that it can be handed to another process as it is.
-    const bytes = Buffer.allocUnsafeSlow(sizeBytes);
-    let received = 0;
-    try {
-      for await (const chunk of body as AsyncIterable<Buffer>) {
-        if (received + chunk.length > sizeBytes) break;
-        received += chunk.copy(bytes, received);
-      }
-    } catch (error) {
-      within.throwIfAborted();
-      throw error instanceof MediaError ? error : new MediaError('ORIGIN_ERROR', { cause: error });
-    }
-    within.throwIfAborted();
-    if (received !== sizeBytes || !body.readableEnded) {
-      body.destroy();
-      throw new MediaError('ORIGIN_ERROR', {
-        cause: new Error(`The origin promised ${sizeBytes} bytes; ${received} or more came.`),
-      });
-    }
-    return bytes;
+  return withDeadline(limits.wholeBodyTimeoutMs, signal, originTimeout, (within) =>
+    collect(body, sizeBytes, within),
+  );
+}
+
+/**
+ * Opens an object and reads its first bytes, and no more, within the first-byte deadline.
+ *
+ * @param count how many bytes, at most; fewer come back only where the object is shorter
+ * @returns the bytes, and the object without a body
+ * @throws what `Origin.read` throws, and MediaError `ORIGIN_ERROR`, `ORIGIN_TIMEOUT`
+ */
+export async function readPrefix(
+  origin: Origin,
+  key: string,
+  count: number,
+  limits: OriginLimits,
+  signal: AbortSignal,
+): Promise<{ readonly object: Omit<OriginObject, 'body'>; readonly prefix: Uint8Array }> {
+  const object = await openOriginal(origin, key, limits, signal, {
+    first: 0,
+    last: count - 1,
+  }).catch((error: unknown) => {
+    // No range fits an empty object.
+    const isEmpty = error instanceof MediaError && error.code === 'RANGE_NOT_SATISFIABLE';
+    if (isEmpty) return openOriginal(origin, key, limits, signal);
+    throw error;
   });
+  const length = Math.min(count, object.sizeBytes);
+  const prefix = await withDeadline(limits.firstByteTimeoutMs, signal, originTimeout, (within) =>
+    collect(object.body, length, within),
+  );
+  return { object, prefix };
+}
+
+/** All bytes of a body that must be so many. */
+async function collect(body: Readable, sizeBytes: number, signal: AbortSignal): Promise<Buffer> {
+  addAbortSignal(signal, body);
+  // Allocated for these bytes alone, so that they can be handed to another process as they are.
+  const bytes = Buffer.allocUnsafeSlow(sizeBytes);
+  let received = 0;
+  try {
+    for await (const chunk of body as AsyncIterable<Buffer>) {
+      if (received + chunk.length > sizeBytes) break;
+      received += chunk.copy(bytes, received);
+    }
+  } catch (error) {
+    signal.throwIfAborted();
+    throw error instanceof MediaError ? error : new MediaError('ORIGIN_ERROR', { cause: error });
+  }
+  signal.throwIfAborted();
+  if (received !== sizeBytes || !body.readableEnded) {
+    body.destroy();
+    throw new MediaError('ORIGIN_ERROR', {
+      cause: new Error(`The origin promised ${sizeBytes} bytes; ${received} or more came.`),
+    });
+  }
+  return bytes;
 }
 
 /**

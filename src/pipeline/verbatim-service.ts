@@ -1,13 +1,13 @@
-import type { Readable } from 'node:stream';
+import { Readable } from 'node:stream';
 import { MediaError } from '../media/errors.ts';
 import { type MediaRequest, resultKey } from '../media/media-request.ts';
 import { SNIFF_BYTES, sniffContentType } from './content-sniff.ts';
-import { type OriginLimits, openOriginal, peekOriginal } from './original.ts';
+import { type OriginLimits, openOriginal, peekOriginal, readPrefix } from './original.ts';
 import type { Origin } from './ports.ts';
 import type { RequestTrace } from './request-trace.ts';
 import { formatEtag, type Validators } from './validators.ts';
 
-/** An original, opened, to be sent out byte for byte. */
+/** An original, to be sent out byte for byte. */
 export interface VerbatimMedia {
   readonly validators: Validators;
   readonly sizeBytes: number;
@@ -23,6 +23,18 @@ export interface VerbatimMedia {
   readonly discard: () => void;
 }
 
+/** What one request brings along. */
+export interface VerbatimOptions {
+  /** Ends the reading when the client has gone. */
+  readonly signal: AbortSignal;
+  readonly trace: RequestTrace;
+  /**
+   * Whether the whole body is likely to be sent. If not (a HEAD, a range, a condition), only the
+   * first bytes are read at first: enough to answer, and no transfer has to be broken off.
+   */
+  readonly isWhole: boolean;
+}
+
 /** Serves attachments as they are (spec §2, external): streamed, never held in memory or kept. */
 export class VerbatimService {
   readonly #origin: Origin;
@@ -36,44 +48,60 @@ export class VerbatimService {
   /**
    * Opens an original; the caller must `stream` or `discard` it.
    *
-   * @param signal ends the reading when the client has gone
    * @throws MediaError `UNKNOWN_MEDIA`, `ORIGIN_ERROR`, `ORIGIN_TIMEOUT`
    */
-  async open(
-    request: MediaRequest,
-    { signal, trace }: { readonly signal: AbortSignal; readonly trace: RequestTrace },
-  ): Promise<VerbatimMedia> {
+  async open(request: MediaRequest, options: VerbatimOptions): Promise<VerbatimMedia> {
+    const { signal, trace, isWhole } = options;
+    const { originKey } = request;
     trace.outcome = { kind: 'bypass' };
-    const { object, contentType } = await trace.time('origin', async () => {
-      const opened = await openOriginal(this.#origin, request.originKey, this.#limits, signal);
-      const prefix = await peekOriginal(opened, SNIFF_BYTES, this.#limits, signal);
-      return { object: opened, contentType: await sniffContentType(prefix) };
+    return trace.time('origin', async () => {
+      const { object, prefix, body } = isWhole
+        ? await this.#openWhole(originKey, signal)
+        : await this.#openPrefix(originKey, signal);
+      const { sizeBytes, etag, lastModified } = object;
+      return {
+        validators: { etag: formatEtag(etag, resultKey(request)), lastModified },
+        sizeBytes,
+        contentType: await sniffContentType(prefix),
+        discard: () => body?.destroy(),
+        stream: async (first, last) => {
+          if (body !== undefined && first === 0 && last >= sizeBytes - 1) return body;
+          body?.destroy();
+          return last < prefix.length
+            ? Readable.from([prefix.subarray(first, last + 1)])
+            : this.#openPart(originKey, etag, { first, last }, signal);
+        },
+      };
     });
-    const { sizeBytes, etag, lastModified, body } = object;
+  }
 
-    const stream = async (first: number, last: number): Promise<Readable> => {
-      if (first === 0 && last >= sizeBytes - 1) return body;
-      body.destroy();
-      const part = await openOriginal(this.#origin, request.originKey, this.#limits, signal, {
-        first,
-        last,
-      });
-      if (part.etag === etag) {
-        // A failure that comes before the first byte can still be told by a status.
-        await peekOriginal(part, 1, this.#limits, signal);
-        return part.body;
-      }
+  async #openWhole(key: string, signal: AbortSignal) {
+    const object = await openOriginal(this.#origin, key, this.#limits, signal);
+    const prefix = await peekOriginal(object, SNIFF_BYTES, this.#limits, signal);
+    return { object, prefix, body: object.body };
+  }
+
+  async #openPrefix(key: string, signal: AbortSignal) {
+    const opened = await readPrefix(this.#origin, key, SNIFF_BYTES, this.#limits, signal);
+    return { ...opened, body: undefined };
+  }
+
+  /** A part of the very object whose first bytes were seen. */
+  async #openPart(
+    key: string,
+    etag: string,
+    range: { readonly first: number; readonly last: number },
+    signal: AbortSignal,
+  ): Promise<Readable> {
+    const part = await openOriginal(this.#origin, key, this.#limits, signal, range);
+    if (part.etag !== etag) {
       part.body.destroy();
       throw new MediaError('ORIGIN_ERROR', {
         cause: new Error('The original was replaced while it was being read.'),
       });
-    };
-    return {
-      validators: { etag: formatEtag(etag, resultKey(request)), lastModified },
-      sizeBytes,
-      contentType,
-      stream,
-      discard: () => body.destroy(),
-    };
+    }
+    // A failure that comes before the first byte can still be told by a status.
+    await peekOriginal(part, 1, this.#limits, signal);
+    return part.body;
   }
 }

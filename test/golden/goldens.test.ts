@@ -14,9 +14,8 @@
  * processor; that one request gives the same bytes twice is tested by itself.
  */
 
-import { existsSync, readdirSync, readFileSync } from 'node:fs';
-import { mkdir, rm, writeFile } from 'node:fs/promises';
-import path from 'node:path';
+import { readFileSync } from 'node:fs';
+import { rm } from 'node:fs/promises';
 import { fileURLToPath } from 'node:url';
 import sharp from 'sharp';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
@@ -26,14 +25,14 @@ import { readImageFacts } from '../../src/media/header/read-image-facts.ts';
 import { sourceFormats } from '../../src/media/image-format.ts';
 import { parseTarget } from '../../src/media/media-request.ts';
 import { type GoldenFailure, writeGoldenReport } from '../support/golden-report.ts';
-import { compareImages, decodeImage } from '../support/image-comparison.ts';
 import { MemoryOrigin } from '../support/memory-origin.ts';
+import { GoldenFiles } from './golden-files.ts';
 import { fixturesUrl, type GoldenRow, readGoldenTable } from './golden-table.ts';
 
 const rows = readGoldenTable();
-const expectedDir = fileURLToPath(new URL('expected', fixturesUrl));
 const reportFile = fileURLToPath(new URL('../../test-report/goldens.html', import.meta.url));
 const isUpdating = process.env.UPDATE_GOLDENS === '1';
+const goldens = new GoldenFiles(fileURLToPath(new URL('expected', fixturesUrl)), { isUpdating });
 /** Every so many rows, one is rendered twice. */
 const DETERMINISM_STRIDE = 6;
 
@@ -91,15 +90,23 @@ describe.concurrent('the same request gives the same bytes', () => {
 
 test('every golden has a row, and they are small', async () => {
   const named = new Set(rows.flatMap(({ golden }) => golden ?? []));
-  const files = readdirSync(expectedDir, { recursive: true, encoding: 'utf8' }).filter((file) =>
-    file.includes('.'),
-  );
-  const stale = files.filter((file) => !named.has(file));
-  if (isUpdating) for (const file of stale) await rm(path.join(expectedDir, file));
-  else expect(stale).toEqual([]);
-  const bytes = files.reduce((sum, f) => sum + readFileSync(path.join(expectedDir, f)).length, 0);
+  expect(await goldens.findStale(named)).toEqual([]);
+  const bytes = [...named].reduce((sum, golden) => sum + (goldens.read(golden)?.length ?? 0), 0);
   expect(bytes).toBeLessThan(8_000_000);
 });
+
+test.each(['png', 'jpg', 'webp', 'gif', 'animated-gif', 'animated-webp'])(
+  'a %s of low quality is smaller than one of high quality',
+  (name) => {
+    const size = (quality: string): number => {
+      const row = rows.find((candidate) => candidate.name === `quality/${name}-${quality}`);
+      return (row && readExpected(row)?.length) ?? 0;
+    };
+    expect(size('low')).toBeGreaterThan(0);
+    expect(size('low')).toBeLessThan(size('high'));
+    expect(size('high')).toBeLessThanOrEqual(size('lossless'));
+  },
+);
 
 test('the table covers every kind, format, quality and orientation', () => {
   expect(rows.length).toBeGreaterThanOrEqual(120);
@@ -158,22 +165,13 @@ async function compareFacts(row: GoldenRow, body: Buffer): Promise<string[]> {
 }
 
 async function comparePixels(row: GoldenRow, body: Buffer): Promise<string[]> {
-  if (row.golden === undefined || row.pixels === 'verbatim') {
+  const { golden, pixels } = row;
+  if (golden === undefined || pixels === 'verbatim') {
     return body.equals(readOriginal(row.original)) ? [] : ['the bytes are not the original’s'];
   }
   // Rows that share a golden must come out alike: the first writes, the next run compares the rest.
-  const isAuthor = rows.find(({ golden }) => golden === row.golden) === row;
-  if (isUpdating && !isAuthor) return [];
-  const golden = readExpected(row);
-  const differences =
-    golden === undefined
-      ? [`there is no ${row.golden}`]
-      : compareImages(await decodeImage(golden), await decodeImage(body), row.pixels);
-  if (!isUpdating || differences.length === 0) return differences;
-  const file = path.join(expectedDir, row.golden);
-  await mkdir(path.dirname(file), { recursive: true });
-  await writeFile(file, body);
-  return [];
+  const isAuthor = rows.find((other) => other.golden === golden) === row;
+  return isUpdating && !isAuthor ? [] : goldens.compare(golden, body, pixels);
 }
 
 function readOriginal(original: string): Buffer {
@@ -181,9 +179,7 @@ function readOriginal(original: string): Buffer {
 }
 
 function readExpected({ golden, original }: GoldenRow): Buffer | undefined {
-  if (golden === undefined) return readOriginal(original);
-  const file = path.join(expectedDir, golden);
-  return existsSync(file) ? readFileSync(file) : undefined;
+  return golden === undefined ? readOriginal(original) : goldens.read(golden);
 }
 
 /** A parameter that nobody names: the same canonical request, by another URL. */

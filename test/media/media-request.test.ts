@@ -241,6 +241,7 @@ describe('any query', () => {
         }),
         ({ plain, other }) => {
           expect(keyOf(other)).toBe(keyOf(plain));
+          expect(keyOf(other)).toMatch(/^[!->@-~]+\?[!->@-~]+$/); // ASCII, and one question mark
           expect(requestOf(other)).toEqual(requestOf(plain));
         },
       ),
@@ -362,10 +363,7 @@ describe('a target that is refused', () => {
     ['/icons/x/ab.png?size=16&size=16', ['guild_id', 'size']],
     ['/stickers/x.png?size=1', ['sticker_id', 'ext', 'size']],
     ['/emojis/1.png?animated', ['animated']],
-    [
-      '/guilds/a/users/b/avatars/c.d?quality=',
-      ['guild_id', 'user_id', 'ext', 'quality'],
-    ],
+    ['/guilds/a/users/b/avatars/c.d?quality=', ['guild_id', 'user_id', 'ext', 'quality']],
     [
       '/attachments/-1/+1/%00?width=0&height=4097&format=PNG&quality=best&animated=on',
       [

@@ -80,8 +80,15 @@ export async function createTestApp(options: TestAppOptions = {}): Promise<TestA
   const log = new RecordingLog();
   const config = readConfig({ WORKERS: '1', ...options.settings });
   const workers = new WorkerRenderer({ ...config.renderer, workerFile, log });
-  if (options.renderer === undefined) await workers.start();
-  const renderer = new CountingRenderer(options.renderer ?? workers);
+  let start: Promise<void> | undefined;
+  const inWorker: Renderer = {
+    render: async (original, job) => {
+      start ??= workers.start(); // not before: most tests render nothing
+      await start;
+      return workers.render(original, job);
+    },
+  };
+  const renderer = new CountingRenderer(options.renderer ?? inWorker);
   const { server, close } = await createApp(config, {
     log,
     clock,

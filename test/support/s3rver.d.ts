@@ -1,0 +1,27 @@
+// The package has no types of its own; these are the parts that tests use.
+declare module '@20minutes/s3rver' {
+  import type { AddressInfo } from 'node:net';
+
+  export default class S3rver {
+    constructor(options: {
+      readonly address: string;
+      readonly port: number;
+      readonly directory: string;
+      readonly silent: boolean;
+      readonly configureBuckets: readonly { readonly name: string }[];
+    });
+    run(): Promise<AddressInfo>;
+    close(): Promise<void>;
+  }
+}
+
+declare module '@20minutes/s3rver/lib/stores/filesystem.js' {
+  export default class FilesystemStore {
+    static encodeKeyPath(key: string): string;
+    getObject(
+      bucket: string,
+      key: string,
+      options?: { readonly start?: number; readonly end?: number | undefined },
+    ): Promise<unknown>;
+  }
+}
