@@ -17,7 +17,11 @@ describe('the configuration', () => {
   test('has the defaults of the contract with nothing set', () => {
     const config = readConfig({});
     expect(config.listen).toEqual({ host: '127.0.0.1', port: 3000 });
-    expect(config.storage).toEqual({ folder: 'fixtures/originals', isSample: true });
+    expect(config.storage).toEqual({
+      kind: 'filesystem',
+      folder: 'fixtures/originals',
+      isSample: true,
+    });
     expect(config.originLimits).toEqual({
       firstByteTimeoutMs: 5_000,
       wholeBodyTimeoutMs: 30_000,
@@ -60,11 +64,79 @@ describe('the configuration', () => {
       'PORT: expected an integer from 0 to 65535 but received "65536"',
       'TRUST_PROXY: expected true, false, or a comma-separated list of addresses or networks but received "10.0.0.0/33"',
       'LOG_LEVEL: expected one of fatal, error, warn, info, debug, trace, silent but received "loud"',
-      'STORAGE: expected filesystem (s3 is not built yet) but received "floppy"',
-      'STORAGE_DIR: expected an existing folder but received "/nowhere"',
+      'STORAGE: expected filesystem or s3 but received "floppy"',
       'WORKERS: expected an integer from 1 to 1024 (processes) but received "0"',
       'TLS_CERT_FILE: expected a file, since the other half of the pair is set but received nothing',
+      'STORAGE_DIR: expected an existing folder but received "/nowhere"',
     ]);
+  });
+
+  test('has the defaults of the contract for a bucket', () => {
+    const { storage } = readConfig({ STORAGE: 's3', S3_BUCKET: 'originals' });
+    expect(storage).toEqual({
+      kind: 's3',
+      bucket: 'originals',
+      prefix: '',
+      region: 'us-east-1',
+      endpoint: undefined,
+      forcePathStyle: false,
+      maxConnections: 64,
+      connectTimeoutMs: 2_000,
+    });
+  });
+
+  test('puts the bucket into the path where the server is not AWS', () => {
+    const given = { STORAGE: 's3', S3_BUCKET: 'originals', S3_ENDPOINT: 'http://[::1]:9000' };
+    expect(readConfig(given).storage).toMatchObject({
+      endpoint: 'http://[::1]:9000',
+      forcePathStyle: true,
+    });
+    expect(readConfig({ ...given, S3_FORCE_PATH_STYLE: 'false' }).storage).toMatchObject({
+      forcePathStyle: false,
+    });
+  });
+
+  test.each([
+    ['media', 'media/'],
+    ['media/', 'media/'],
+    ['a/b c/ü', 'a/b c/ü/'],
+  ])('reads S3_PREFIX=%s', (value, prefix) => {
+    const { storage } = readConfig({ STORAGE: 's3', S3_BUCKET: 'b', S3_PREFIX: value });
+    expect(storage).toMatchObject({ prefix });
+  });
+
+  test('asks for a folder only where the storage is one, for a bucket only where it is not', () => {
+    expect(faultsOf({ STORAGE: 's3', S3_BUCKET: 'b', STORAGE_DIR: '/nowhere' })).toEqual([]);
+    expect(faultsOf({ STORAGE: 's3', STORAGE_DIR: '/nowhere' })).toEqual([
+      'S3_BUCKET: expected the name of a bucket, since STORAGE is s3 but received nothing',
+    ]);
+  });
+
+  test.each([
+    ['S3_BUCKET', 'a/b'],
+    ['S3_REGION', 'eu central'],
+    ['S3_FORCE_PATH_STYLE', 'yes'],
+    ['S3_PREFIX', '/media'],
+    ['S3_PREFIX', 'media//x'],
+    ['S3_PREFIX', '../media'],
+    ['S3_PREFIX', 'x'.repeat(513)],
+    ['S3_ENDPOINT', 'minio:9000'],
+    ['S3_ENDPOINT', 'ftp://minio'],
+    ['S3_ENDPOINT', 'http://'],
+    ['S3_ENDPOINT', 'http://minio/bucket'],
+    ['S3_ENDPOINT', 'http://minio?a'],
+    ['S3_MAX_CONNECTIONS', '0'],
+  ])('refuses %s=%s', (name, value) => {
+    expect(faultsOf({ [name]: value })).toEqual([
+      expect.stringMatching(new RegExp(`^${name}: expected .* but received "`)),
+    ]);
+  });
+
+  test('shows no password that stands in a URL', () => {
+    const [fault] = faultsOf({ S3_ENDPOINT: 'https://key:se@cr/et@s3.example.net' });
+    expect(fault).toBe(
+      'S3_ENDPOINT: expected an http or https URL without path, query or credentials but received "https://***@s3.example.net"',
+    );
   });
 
   test.each(['1.5', '-1', '1e3', ' 5', '0x10', 'NaN', '99999999999999999999'])(

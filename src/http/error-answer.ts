@@ -49,6 +49,9 @@ export function reportError(error: MediaError, url: string, log: Log): void {
     case 'origin':
       log.error(details, 'a request failed');
       break;
+    case 'load':
+      log.warn(details, 'a request was turned away');
+      break;
     case 'original':
       log.info(details, 'an original was refused');
       break;

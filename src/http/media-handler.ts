@@ -154,7 +154,7 @@ function renameTransformed(media: MediaRequest, mimeType: string): MediaRequest 
   const format = Object.values(outputFormats).find((row) => row.mimeType === mimeType);
   if (media.filename === undefined || format === undefined) return media;
   const { stem = media.filename, extension = '' } =
-    /^(?<stem>.+)\.(?<extension>[^.]*)$/su.exec(media.filename)?.groups ?? {};
+    /^(?<stem>.+)\.(?<extension>[a-z][a-z0-9]{1,4})$/isu.exec(media.filename)?.groups ?? {};
   return format.extensions.some((known) => known === extension.toLowerCase())
     ? media
     : { ...media, filename: `${stem}.${format.extensions[0]}` };

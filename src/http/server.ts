@@ -1,7 +1,14 @@
-import type { ServerResponse } from 'node:http';
+import type { Server, ServerResponse } from 'node:http';
+import type { ServerHttp2Session } from 'node:http2';
 import type { Socket } from 'node:net';
 import { Readable } from 'node:stream';
-import { type FastifyInstance, type FastifyReply, type FastifyRequest, fastify } from 'fastify';
+import {
+  type FastifyInstance,
+  type FastifyReply,
+  type FastifyRequest,
+  type FastifyServerOptions,
+  fastify,
+} from 'fastify';
 import { MediaError } from '../media/errors.ts';
 import { isKnownPath } from '../media/media-request.ts';
 import type { Clock, Log } from '../pipeline/ports.ts';
@@ -17,7 +24,7 @@ interface ServerOptions {
   readonly maxAgeSeconds: MaxAgeSeconds;
   /** Who may say where a request came from; see Fastify's `trustProxy`. */
   readonly trustProxy: boolean | string[];
-  /** Certificate and key in PEM; without them the listener speaks plain HTTP. */
+  /** Certificate and key in PEM; with them the listener speaks TLS 1.2 and newer, and HTTP/2. */
   readonly tls: { readonly cert: Buffer; readonly key: Buffer } | undefined;
   readonly clock: Clock;
   readonly log: Log;
@@ -55,7 +62,7 @@ export function createServer(options: ServerOptions): FastifyInstance {
   const { handler, log, maxAgeSeconds } = options;
   // Per connection. Answers to pipelined requests go out in order: once the last one is out, all are.
   const lastAnswers = new WeakMap<Socket, ServerResponse>();
-  const server = fastify({
+  const server = createFastify(options.tls, {
     // The path grammar is ours, to the byte; Fastify's router would decode and normalize first. So
     // it sees one path, and the parser gets `originalUrl`.
     rewriteUrl: () => '/',
@@ -69,8 +76,7 @@ export function createServer(options: ServerOptions): FastifyInstance {
       if (error.code === 'ECONNRESET' || !socket.writable || !isIdle) socket.destroy();
       else answerMalformed(error, socket);
     },
-    https: options.tls === undefined ? null : { ...options.tls, minVersion: 'TLSv1.2' },
-  }) as FastifyInstance;
+  });
 
   const contexts = new WeakMap<FastifyRequest, RequestContext>();
 
@@ -99,7 +105,7 @@ export function createServer(options: ServerOptions): FastifyInstance {
   });
 
   server.addHook('onSend', async (request, reply, payload) => {
-    if (isClosing) reply.header('connection', 'close');
+    if (isClosing && isHttp1(request)) reply.header('connection', 'close');
     const context = contexts.get(request);
     if (context === undefined) return;
     const { outcome, timings } = context.trace;
@@ -116,8 +122,14 @@ export function createServer(options: ServerOptions): FastifyInstance {
   });
 
   server.setErrorHandler((error, request, reply) => {
-    if (contexts.get(request)?.signal.aborted) return abandon(reply);
-    return sendError(reply, error, maxAgeSeconds, log);
+    if (!contexts.get(request)?.signal.aborted) return sendError(reply, error, maxAgeSeconds, log);
+    // The client has gone: there is nobody to answer, but a bug is a bug.
+    if (!(error instanceof MediaError) && !isAbort(error)) {
+      reportError(new MediaError('INTERNAL_ERROR', { cause: error }), request.originalUrl, log);
+    }
+    reply.hijack();
+    if (isHttp1(request)) reply.raw.destroy();
+    return undefined;
   });
   // Only methods without a route come here; `onRequest` has answered them already.
   server.setNotFoundHandler((_request, reply) =>
@@ -143,10 +155,37 @@ function createContext(reply: FastifyReply, clock: Clock): RequestContext {
   return { trace: new RequestTrace(clock), signal: gone.signal };
 }
 
-/** The client has gone: there is nobody to answer. */
-function abandon(reply: FastifyReply): void {
-  reply.hijack();
-  reply.raw.destroy();
+/** With TLS, HTTP/2 and 1.1 by the client's choice (ALPN); without, HTTP/1.1. */
+function createFastify(
+  tls: ServerOptions['tls'],
+  options: FastifyServerOptions<Server>,
+): FastifyInstance {
+  if (tls === undefined) return fastify(options);
+  const secure = fastify({
+    // Fastify's types know no server of both versions: its options are those of one or the other.
+    ...(options as object),
+    http2: true,
+    https: { ...tls, allowHTTP1: true, minVersion: 'TLSv1.2' },
+  });
+  // Sessions are kept open by their clients; a stopping server takes leave of them (RFC 9113 §6.8).
+  const sessions = new Set<ServerHttp2Session>();
+  secure.server.on('session', (session: ServerHttp2Session) => {
+    sessions.add(session);
+    session.once('close', () => sessions.delete(session));
+  });
+  secure.addHook('preClose', async () => {
+    for (const session of sessions) session.close();
+  });
+  // Node gives HTTP/2 requests the interface of HTTP/1.1's; where they differ, `isHttp1` is asked.
+  return secure as unknown as FastifyInstance;
+}
+
+function isHttp1({ raw }: FastifyRequest): boolean {
+  return raw.httpVersionMajor === 1;
+}
+
+function isAbort(error: unknown): boolean {
+  return error instanceof Error && error.name === 'AbortError';
 }
 
 /** Answers what is no HTTP request, in the error format of the contract, and hangs up. */

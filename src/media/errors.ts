@@ -8,8 +8,8 @@ interface ErrorRow {
   readonly status: number;
   /** Text for humans; may change, must not drive program logic. */
   readonly message: string;
-  /** Whose fault it is: an operator is told of `origin` and `service`, never of `client`. */
-  readonly fault: 'client' | 'original' | 'origin' | 'service';
+  /** Whose fault it is, which decides what the operator is told, and how loud. */
+  readonly fault: 'client' | 'original' | 'origin' | 'load' | 'service';
 }
 
 export const errorRegistry = {
@@ -47,7 +47,7 @@ export const errorRegistry = {
   OVERLOADED: {
     status: 503,
     message: 'The service is at its capacity; try again later.',
-    fault: 'service',
+    fault: 'load',
   },
   ORIGIN_TIMEOUT: {
     status: 504,

@@ -47,6 +47,9 @@ interface OutputCapabilities {
 const pngTrueColour = { palette: false, compressionLevel: 6, adaptiveFiltering: true };
 const gifFullPalette = { colours: 256, effort: 3, dither: 1, keepDuplicateFrames: true };
 
+/** sharp rounds a number of colours to 2, 4, 16 or 256. A pixel may also stay as it was before. */
+const gifSmallPalette = { ...gifFullPalette, colours: 16, interFrameMaxError: 8 };
+
 /** What can be answered with, and how. */
 export const outputFormats = {
   jpeg: {
@@ -54,7 +57,8 @@ export const outputFormats = {
     extensions: ['jpg', 'jpeg'],
     hasAlpha: false,
     canAnimate: false,
-    maxEdgePx: 65_535, // ITU-T T.81 B.2.2: 16-bit X and Y; libvips refuses more
+    // ITU-T T.81 B.2.2 has room for 65 535; libjpeg stops short of it (JPEG_MAX_DIMENSION).
+    maxEdgePx: 65_500,
     qualities: {
       high: { quality: 80, chromaSubsampling: '4:2:0' },
       low: { quality: 20, chromaSubsampling: '4:2:0' },
@@ -94,7 +98,7 @@ export const outputFormats = {
     maxEdgePx: 65_535, // GIF89a §18: 16-bit logical screen
     qualities: {
       high: gifFullPalette,
-      low: { ...gifFullPalette, colours: 64 },
+      low: gifSmallPalette,
       lossless: gifFullPalette,
     },
   },

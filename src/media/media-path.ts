@@ -128,13 +128,8 @@ function fill(template: string, values: Readonly<Record<string, string>>): strin
 
 /** Decodes once; `undefined` for a malformed escape or bytes that are not UTF-8. */
 function decodeSegment(segment: string): string | undefined {
-  // Node hands over bytes above 0x7f as one character each; clients that send raw UTF-8 mean it.
-  const escaped = segment.replace(
-    /[\u0080-\u00ff]/g,
-    (byte) => `%${byte.charCodeAt(0).toString(16)}`,
-  );
   try {
-    return decodeURIComponent(escaped);
+    return decodeURIComponent(segment);
   } catch {
     return undefined;
   }

@@ -40,7 +40,7 @@ export type Served =
 /** Work on one key, shared by all who wait for it. */
 interface Work {
   /** The origin has answered: the validators are known, the body may still be to come. */
-  readonly opened: Promise<Validators>;
+  readonly opened: Promise<{ readonly validators: Validators; readonly isRevalidated: boolean }>;
   /** Begins the rest of the way at its first call; the same promise each time. */
   readonly finish: () => Promise<Produced>;
 }
@@ -48,7 +48,6 @@ interface Work {
 interface Produced {
   readonly result: MediaResult;
   readonly stored: boolean;
-  readonly isRevalidated: boolean;
 }
 
 /** Serves every media request that a transform may stand behind: store, origin, plan, render. */
@@ -77,19 +76,17 @@ export class MediaService {
         : { kind: 'result', result: known };
     }
 
-    const kind = known === undefined ? 'miss' : 'stale';
+    const kind: 'miss' | 'stale' = known === undefined ? 'miss' : 'stale';
     trace.outcome = { kind };
     const begin = (shared: AbortSignal): Work => this.#begin(request, key, known, trace, shared);
     return this.#flights.run(key, signal, begin, async (work, collapsed) => {
       trace.outcome = { kind, collapsed };
-      const validators = await work.opened;
+      const { validators, isRevalidated } = await work.opened;
+      const seen = { kind, collapsed, ...(isRevalidated && { originStatus: 304 }) };
+      trace.outcome = seen;
       if (isCurrent(validators)) return { kind: 'current', validators };
-      const { result, stored, isRevalidated } = await work.finish();
-      trace.outcome = {
-        kind,
-        collapsed,
-        ...(isRevalidated ? { originStatus: 304 } : { stored }),
-      };
+      const { result, stored } = await work.finish();
+      trace.outcome = isRevalidated ? seen : { ...seen, stored };
       return { kind: 'result', result };
     });
   }
@@ -120,10 +117,12 @@ export class MediaService {
       object.body.destroy();
       const result = { ...known, checkedAtMs: this.#parts.clock.nowMs() };
       const stored = store.set(key, result);
-      return { kind: 'unchanged', produced: { result, stored, isRevalidated: true } } as const;
+      return { kind: 'unchanged', produced: { result, stored } } as const;
     });
     const opened = opening.then((answer) =>
-      answer.kind === 'changed' ? validatorsOf(answer.object, key) : answer.produced.result,
+      answer.kind === 'changed'
+        ? { validators: validatorsOf(answer.object, key), isRevalidated: false }
+        : { validators: answer.produced.result, isRevalidated: true },
     );
     let produced: Promise<Produced> | undefined;
     const finish = (): Promise<Produced> => {
@@ -155,7 +154,7 @@ export class MediaService {
       originalEtag: object.etag,
       checkedAtMs: this.#parts.clock.nowMs(),
     };
-    return { result, stored: this.#parts.store.set(key, result), isRevalidated: false };
+    return { result, stored: this.#parts.store.set(key, result) };
   }
 
   /** Facts, limits, plan, render. */

@@ -9,6 +9,11 @@ import {
 import type { MediaRequest } from '../media/media-request.ts';
 import { fitBox, fitProportionally, type Size } from './geometry.ts';
 
+const SRGB_GAMMA = 2.2;
+
+/** Exponents this near to 1 are taken for it (as in libpng, `PNG_GAMMA_THRESHOLD`). */
+const GAMMA_TOLERANCE = 0.05;
+
 /** Bounds of what is decoded (spec §6). */
 export interface DecodeLimits {
   /** Pixels, summed over the frames that are decoded. */
@@ -25,6 +30,8 @@ export interface RenderJob {
   readonly originalSize: Size;
   /** EXIF orientation to undo before anything is measured. */
   readonly orientation: Orientation;
+  /** Exponent that turns the samples into sRGB's; `undefined`: they are, or a profile tells. */
+  readonly toSrgbExponent: number | undefined;
   /** `scale` to exactly `size`; `crop`: scale to cover `size`, then cut its centre out. */
   readonly resize: 'none' | 'scale' | 'crop';
   /** Size of the result, oriented. */
@@ -73,6 +80,7 @@ export function planMedia(facts: ImageFacts, request: MediaRequest, limits: Deco
       animation,
       originalSize: { widthPx: facts.widthPx, heightPx: facts.heightPx },
       orientation: facts.orientation,
+      toSrgbExponent: toSrgbExponent(facts),
       resize: isSameSize(size, original) ? 'none' : isCrop ? 'crop' : 'scale',
       size,
       format,
@@ -109,6 +117,16 @@ function targetSize(
         size: fitProportionally(original, { widthPx, heightPx }, outputFormats[format].maxEdgePx),
         isCrop: false,
       };
+}
+
+/**
+ * A PNG may tell its own transfer function (`gAMA`), and browsers go by it: without it, the picture
+ * would look different at each size but its own. sRGB's is close to an exponent of 1 / 2.2.
+ */
+function toSrgbExponent({ gamma }: ImageFacts): number | undefined {
+  if (gamma === undefined) return undefined;
+  const exponent = 1 / (gamma * SRGB_GAMMA);
+  return Math.abs(exponent - 1) < GAMMA_TOLERANCE ? undefined : exponent;
 }
 
 /** EXIF orientations 5 to 8 swap width and height (EXIF 2.32 §4.6.4). */

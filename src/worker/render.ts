@@ -1,7 +1,7 @@
 import type { RenderJob } from '../pipeline/plan.ts';
 import { decodeStrictly, openOriginal } from './open-original.ts';
 import { renderAnimation } from './render-animation.ts';
-import { flatten, resize } from './transform.ts';
+import { applyGamma, flatten, resize } from './transform.ts';
 
 /**
  * Renders one job (spec §3): decode, orient, resize, convert to sRGB, encode without metadata.
@@ -20,7 +20,7 @@ function renderStill(original: Uint8Array, job: RenderJob): Promise<Uint8Array> 
   return decodeStrictly(original, job, frames, (strictness) => {
     const image = openOriginal(original, job, frames, strictness);
     if (job.orientation !== 1) image.autoOrient();
-    return flatten(resize(image, job), job)
+    return flatten(resize(applyGamma(image, job), job), job)
       .toColourspace('srgb')
       .toFormat(job.format, job.encoder)
       .toBuffer();

@@ -8,6 +8,7 @@ const job: RenderJob = {
   animation: undefined,
   originalSize: { widthPx: 1, heightPx: 1 },
   orientation: 1,
+  toSrgbExponent: undefined,
   resize: 'none',
   size: { widthPx: 1, heightPx: 1 },
   format: 'png',

@@ -3,6 +3,7 @@
 import { mkdtemp, readFile, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
+import { fileURLToPath } from 'node:url';
 import sharp, { type Sharp } from 'sharp';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { writeGoldenReport } from '../support/golden-report.ts';
@@ -10,7 +11,7 @@ import { compareImages, type DecodedImage, decodeImage } from '../support/image-
 import { GoldenFiles } from './golden-files.ts';
 
 const fixture = (file: string): string =>
-  new URL(`../../fixtures/${file}`, import.meta.url).pathname;
+  fileURLToPath(new URL(`../../fixtures/${file}`, import.meta.url));
 const photoFile = fixture('expected/kinds/avatar-png.png');
 const animationFile = fixture('expected/kinds/sticker-gif-of-webp.gif');
 const rules = ['exact', 'lossy', 'palette'] as const;

@@ -295,8 +295,6 @@ describe('file names', () => {
     ['%6eame%2Epng', 'name.png'],
     ['caf%C3%A9', 'café'],
     ['caf%c3%a9', 'café'],
-    ['caf\u00c3\u00a9', 'café'], // raw UTF-8, as Node hands it over: a character a byte
-    ['caf\u00c3%a9', 'café'],
     ['%E2%80%AEgpj.exe', '\u202egpj.exe'],
     ['%EF%BB%BFbom', '\ufeffbom'],
     ['%F0%9F%8E%89%20party.png', '🎉 party.png'],
@@ -351,8 +349,6 @@ describe('file names', () => {
     ['%zz', 'no hexadecimal'],
     ['%u00e9', 'the escape of JScript'],
     ['%ff', 'no UTF-8'],
-    ['\u00ff', 'no UTF-8, raw'],
-    ['\u00e9', 'Latin-1, raw'],
     ['%c3', 'a cut character'],
     ['%80', 'a continuation alone'],
     ['%c0%af', 'an overlong slash'],
@@ -440,15 +436,13 @@ const path: fc.Arbitrary<MediaPath> = fc.oneof(
     .map((values): MediaPath => ({ resource: 'default avatar', values, extension: 'png' })),
 );
 
-/** The same URL, written in another way: every byte escaped, or none that Node would let through. */
+/** The same URL, written in another way: every byte escaped, or as few as a URL allows. */
 function escapeAll(text: string): string {
   return [...Buffer.from(text)].map((byte) => `%${byte.toString(16).padStart(2, '0')}`).join('');
 }
 
 function escapeLittle(text: string): string {
-  return Buffer.from(text)
-    .toString('latin1')
-    .replace(/[%?# ]/g, (character) => escapeAll(character));
+  return encodeURI(text).replace(/[?#]/g, (character) => escapeAll(character));
 }
 
 describe('parsePath and formatPath', () => {

@@ -15,6 +15,9 @@ export class MemoryOrigin implements Origin {
   /** How often an object was opened, per key, missing ones included. */
   readonly reads = new Map<string, number>();
 
+  /** Bodies that were handed out and are neither read to their end nor let go. */
+  openBodies = 0;
+
   put(key: string, bytes: Uint8Array, lastModified = new Date(0)): void {
     this.#objects.set(key, { bytes, lastModified });
   }
@@ -33,14 +36,19 @@ export class MemoryOrigin implements Origin {
     if (stored === undefined) throw new MediaError('UNKNOWN_MEDIA');
     const { bytes, lastModified } = stored;
     const { first, last } = clampRange(range, bytes.length);
+    const body = Readable.from(chunksOf(Buffer.from(bytes.subarray(first, last + 1))), {
+      objectMode: false,
+    });
+    this.openBodies += 1;
+    body.once('close', () => {
+      this.openBodies -= 1;
+    });
     return {
       sizeBytes: bytes.length,
       etag: createHash('sha256').update(bytes).digest('hex'),
       lastModified,
       storedContentType: undefined,
-      body: Readable.from(chunksOf(Buffer.from(bytes.subarray(first, last + 1))), {
-        objectMode: false,
-      }),
+      body,
     };
   }
 }

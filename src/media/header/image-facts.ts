@@ -26,6 +26,11 @@ export interface ImageFacts {
   /** Only of a GIF or WebP with more than one frame. */
   readonly animation: Animation | undefined;
   /**
+   * Exponent of a PNG's own transfer function (sample = light ^ gamma), where it says one and no
+   * profile overrides it; sRGB is about 1 / 2.2.
+   */
+  readonly gamma?: number | undefined;
+  /**
    * True where the file could be sent out as it is: no metadata, no colour profile, nothing
    * private or unknown, no byte after its end, upright, grey or RGB. Never true for AVIF.
    */

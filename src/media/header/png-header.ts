@@ -61,6 +61,8 @@ export function readPngHeader(bytes: Uint8Array): ImageFacts {
   let orientation: Orientation | undefined;
   let isClean = true;
   let hasPalette = false;
+  let gamma: number | undefined;
+  let hasColourSpace = false;
   let imageData: 'awaited' | 'open' | 'closed' = 'awaited';
   for (let position = header.end + 4; ; ) {
     const chunk = readChunk(reader, position);
@@ -84,6 +86,14 @@ export function readPngHeader(bytes: Uint8Array): ImageFacts {
         }
         imageData = 'open';
         break;
+      case 'gAMA':
+        if (imageData === 'awaited') gamma ??= readGamma(reader, chunk);
+        break;
+      case 'iCCP':
+      case 'sRGB':
+      case 'cICP':
+        hasColourSpace ||= imageData === 'awaited';
+        break;
       case 'eXIf':
         // libvips sees what stands before the image data, libpng the first that is a TIFF block.
         if (imageData === 'awaited' && isTiff(bytes, chunk.start)) {
@@ -101,6 +111,8 @@ export function readPngHeader(bytes: Uint8Array): ImageFacts {
           orientation: orientation ?? 1,
           frames: 1,
           animation: undefined,
+          // PNG 3rd edition §4.3: each of the three takes precedence over gAMA.
+          gamma: hasColourSpace ? undefined : gamma,
           isClean: isClean && position === bytes.length && hasRightCrc(reader, chunk),
         };
     }
@@ -132,6 +144,13 @@ function isChunkType(reader: ByteReader, at: number): boolean {
     const letter = (letters >>> shift) & 0xff;
     return letter >= 0x41 && letter <= 0x5a;
   });
+}
+
+/** PNG 3rd edition §11.3.2.2: the exponent times 100 000; `undefined` where libpng ignores it. */
+function readGamma(reader: ByteReader, chunk: Chunk): number | undefined {
+  if (chunk.end - chunk.start !== 4 || !hasRightCrc(reader, chunk)) return undefined;
+  const value = reader.u32be(chunk.start);
+  return value > 0 ? value / 100_000 : undefined;
 }
 
 function isTiff(bytes: Uint8Array, at: number): boolean {

@@ -1,0 +1,286 @@
+import { createHash } from 'node:crypto';
+import { copyFileSync, mkdirSync } from 'node:fs';
+import { dirname, join } from 'node:path';
+import fc from 'fast-check';
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { type Answer, createTlsClient } from './client.ts';
+import { type Stack, startStack } from './stack.ts';
+
+let stack: Stack;
+
+beforeAll(async () => {
+  stack = await startStack();
+});
+afterAll(async () => {
+  await stack.close();
+});
+beforeEach(() => {
+  stack.relay.requests.length = 0;
+});
+
+/** All that a client can tell one answer from another by. */
+function essence({ status, header, body }: Answer): object {
+  const sha256 = createHash('sha256').update(body).digest('hex');
+  return { status, type: header('content-type'), etag: header('etag'), sha256 };
+}
+
+/** Lets two targets be asked one after the other, and tells whether one cache entry served both. */
+async function shareOneEntry(first: string, second: string): Promise<boolean> {
+  const before = await stack.ask(first);
+  const forwarded = stack.relay.requests.length;
+  const after = await stack.ask(second);
+  expect(essence(after)).toEqual(essence(before));
+  return after.nginx === 'hit' && stack.relay.requests.length === forwarded;
+}
+
+describe('a hit', () => {
+  test('costs Darkroom no request', async () => {
+    const miss = await stack.ask('/avatars/1/ab12.webp?size=256');
+    expect(miss.nginx).toBe('fwd=uri-miss');
+    expect(miss.header('cache-status')).toBe('darkroom; fwd=miss; stored, nginx; fwd=uri-miss');
+    expect(miss.header('server-timing')).toMatch(/render;dur=/);
+
+    const hit = await stack.ask('/avatars/1/ab12.webp?size=256');
+    expect(hit.header('cache-status')).toBe('darkroom; fwd=miss; stored, nginx; hit');
+    // Of a request that entered no room of Darkroom.
+    expect(hit.headers['server-timing']).toBeUndefined();
+    expect(essence(hit)).toEqual(essence(miss));
+    expect(stack.relay.requests).toMatchObject([{ status: 200, isRendered: true }]);
+  });
+
+  test('answers HEAD from what GET has left, and GET from what HEAD has', async () => {
+    const path = '/icons/1/ab12.webp';
+    const get = await stack.ask(`${path}?size=64`);
+    const head = await stack.ask(`${path}?size=64`, { method: 'HEAD' });
+    expect(head).toMatchObject({ status: 200, nginx: 'hit', body: Buffer.alloc(0) });
+    expect(head.header('content-length')).toBe(String(get.body.length));
+    expect(head.header('etag')).toBe(get.header('etag'));
+
+    const coldHead = await stack.ask(`${path}?size=80`, { method: 'HEAD' });
+    const laterGet = await stack.ask(`${path}?size=80`);
+    expect(laterGet.nginx).toBe('hit');
+    expect(coldHead.header('content-length')).toBe(String(laterGet.body.length));
+    expect(stack.relay.requests.map(({ method }) => method)).toEqual(['GET', 'GET']);
+  });
+
+  test('answers conditional requests: If-None-Match, and any date from Last-Modified on', async () => {
+    const { headers } = await stack.ask('/emojis/1.png');
+    const etag = headers.etag?.[0] ?? '';
+    const lastModified = headers['last-modified']?.[0] ?? '';
+    const now = new Date().toUTCString();
+    for (const condition of [
+      { 'If-None-Match': etag },
+      { 'If-None-Match': `"other", W/${etag}` },
+      { 'If-Modified-Since': lastModified },
+      { 'If-Modified-Since': now },
+    ]) {
+      const answer = await stack.ask('/emojis/1.png', { headers: condition });
+      expect(answer, JSON.stringify(condition)).toMatchObject({ status: 304, nginx: 'hit' });
+      expect(answer.body).toHaveLength(0);
+      expect(answer.header('etag')).toBe(etag);
+    }
+    const other = await stack.ask('/emojis/1.png', { headers: { 'If-None-Match': '"other"' } });
+    expect(other.status).toBe(200);
+    expect(stack.relay.requests).toHaveLength(1);
+  });
+
+  test('is not to be talked out of by a client', async () => {
+    await stack.ask('/emojis/2.png');
+    const headers = { 'Cache-Control': 'no-cache', Pragma: 'no-cache' };
+    expect((await stack.ask('/emojis/2.png', { headers })).nginx).toBe('hit');
+    expect(stack.relay.requests).toHaveLength(1);
+  });
+});
+
+describe('the cache key', () => {
+  const avatar = '/avatars/9/qr78.webp';
+  const photo = '/attachments/1/1/country-lane.jpg';
+
+  test.each([
+    ['the order of parameters', `${avatar}?size=64&quality=low`, `${avatar}?quality=low&size=64`],
+    ['unknown parameters', `${avatar}?size=80`, `${avatar}?v=1&size=80&utm_source=a%20b&c`],
+    ['unknown parameters alone', avatar, `${avatar}?v=2`],
+    ['names in the wrong case', `${avatar}?size=96`, `${avatar}?SIZE=100&size=96&Size=128`],
+    ['parameters of other kinds', `${avatar}?size=100`, `${avatar}?width=7&size=100&format=gif`],
+    ['the size of an attachment', `${photo}?width=64`, `${photo}?size=128&width=64&size=256`],
+    ['any parameter of a default avatar', '/avatars/3.png', '/avatars/3.png?size=64&size=1'],
+    ['empty pairs', `${avatar}?size=128`, `${avatar}?&&size=128&`],
+    ['needless percent-encoding', '/emojis/3.webp', '/%65mojis/%33.web%70'],
+    ['raw UTF-8', '/attachments/1/9/%F0%9F%8E%89%20party.png?width=9', rawUtf8Path('?width=9')],
+  ])('has no part for %s', async (_, first, second) => {
+    expect(await shareOneEntry(first, second)).toBe(true);
+  });
+
+  test('has no part for the host, Authorization, cookies or anything else a client says', async () => {
+    await stack.ask('/emojis/4.webp', { headers: { Host: 'cdn.example.com' } });
+    const headers = {
+      Host: 'static.example.com',
+      Authorization: 'Bearer secret',
+      Cookie: 'session=secret',
+      Accept: 'image/avif',
+      'Accept-Encoding': 'gzip, br',
+      'User-Agent': 'somebody',
+    };
+    expect((await stack.ask('/emojis/4.webp', { headers })).nginx).toBe('hit');
+
+    await stack.ask('/emojis/4.webp?size=20', { headers });
+    const names = Object.keys(stack.relay.requests[1]?.headers ?? {}).sort();
+    expect(names).toEqual(['host', 'x-forwarded-for', 'x-forwarded-proto']);
+    expect(JSON.stringify(stack.relay.requests)).not.toContain('secret');
+  });
+
+  test('keeps defaults spelled out apart, for one render', async () => {
+    const path = '/icons/4/gh78.webp';
+    expect(await shareOneEntry(path, `${path}?size=128&animated=false`)).toBe(false);
+    expect(stack.relay.requests.map(({ isRendered }) => isRendered)).toEqual([true, false]);
+  });
+
+  test('is what Darkroom is sent', async () => {
+    await stack.ask(`${avatar}?animated=true&b=2&quality=low&a=1&size=300#part`);
+    await stack.ask(`${photo}?format=webp&height=8&quality=high&width=9&size=1`);
+    await stack.ask('/attachments/1/10/draft%20%231%20%2520%20c%61ts%20&%20dogs.png?width=20');
+    expect(stack.relay.requests.map(({ target }) => target)).toEqual([
+      `${avatar}?size=300&quality=low&animated=true`,
+      `${photo}?width=9&height=8&format=webp&quality=high`,
+      '/attachments/1/10/draft%20%231%20%2520%20cats%20&%20dogs.png?width=20',
+    ]);
+  });
+
+  test('keeps a file whose name has a question mark apart from a query', async () => {
+    copyInto('attachments/2/1/a', 'emojis/1');
+    copyInto('attachments/2/1/a?width=20', 'emojis/2');
+    const transformed = await stack.ask('/attachments/2/1/a?width=20');
+    const verbatim = await stack.ask('/attachments/2/1/a%3Fwidth=20');
+    expect(verbatim.nginx).toBe('fwd=uri-miss');
+    expect(verbatim.body).not.toEqual(transformed.body);
+  });
+
+  test('keeps a repeated parameter apart: it stays a 400', async () => {
+    const repeated = `${avatar}?size=64&size=128`;
+    for (const target of [`${avatar}?size=64`, `${avatar}?size=128`, repeated, repeated]) {
+      expect((await stack.ask(target)).status, target).toBe(target === repeated ? 400 : 200);
+    }
+  });
+
+  test.each([
+    [
+      '?size=64',
+      '?SIZE=64&size=128',
+      '?size=128',
+      '?s%69ze=64',
+      '?size=%36%34',
+      '?size=64&s%69ze=80',
+    ],
+    ['?size', '?size=', '?size=64=', '?size=64;size=80', '??size=64', '?size=+64', '?size=%2064'],
+    [
+      '?animated=true&animated=true',
+      '?animated=true',
+      '?animated=TRUE',
+      '?animated',
+      '?Animated=1',
+    ],
+    ['?size=64&v=1&size=64', '?v=1&v=2&size=64', '?%73ize', '?size&size', '?size=64&size'],
+  ])('never gives one query the answer of another: %s and its like', async (...queries) => {
+    // Each twice: the second answer comes from the cache.
+    for (const query of [...queries, ...queries]) {
+      const target = `/icons/1472222222222222223/fedcba9876543210fedcba9876543210.webp${query}`;
+      const [direct, proxied] = [await stack.askDirectly(target), await stack.ask(target)];
+      expect(essence(proxied), target).toEqual(essence(direct));
+    }
+  });
+
+  test.each([
+    '/avatars//1/ab12.webp',
+    '/avatars/1/../1/ab12.webp',
+    '/avatars/./1/ab12.webp',
+    '/avatars%2F1/ab12.webp',
+    '/avatars/1/ab12%2Ewebp',
+    '/avatars/1/ab12.webp/',
+    '/avatars/0.png',
+    '/avatars/%30.png?size=1',
+    '/avatars/6.png',
+    '/attachments/1/14/..',
+    '/attachments/1/14/%2e%2E',
+    '/attachments/1/14/.',
+    '/attachments/1/14/a%2Fb',
+    '/attachments/1/14/a%2fromeo.txt/../romeo.txt',
+    '/attachments/1/14/romeo.txt?width=',
+    '/attachments/1/14/%5C',
+    '/attachments/1/14/%0A',
+    '/attachments/1/14/%FF',
+    '/attachments/1/14/%252e%252e',
+    '/%61ttachments/1/1/country-lane.jpg?width=64&size=1',
+    '/attachments/1/1/country-lane.jpg?quality=lossless&animated=true',
+    '/attachments/1/1/country-lane.jpg?quality=best',
+    '/',
+    '/%2e',
+    '/favicon.ico',
+    '/.problem',
+  ])('never gives %s the answer of another path', async (target) => {
+    const direct = await stack.askDirectly(target);
+    for (const _ of ['miss', 'hit']) {
+      expect(essence(await stack.ask(target))).toEqual(essence(direct));
+    }
+  });
+
+  test('gives any query what Darkroom gives it', { timeout: 40_000 }, async () => {
+    const names = ['size', 'width', 'height', 'format', 'quality', 'animated', 'v', 'SIZE'];
+    const encoded = ['s%69ze', '%71uality', 'wi%64th', 'size%20', '+size', '%', '%zz', ''];
+    const values = ['64', '80', '', '+', '%36%34', 'webp', 'low', 'lossless', 'true', 'false', '0'];
+    const pair = fc
+      .tuple(
+        fc.constantFrom(...names, ...names, ...encoded),
+        fc.option(fc.constantFrom(...values), { nil: undefined }),
+      )
+      .map(([name, value]) => (value === undefined ? name : `${name}=${value}`));
+    const query = fc.array(pair, { maxLength: 4 }).map((pairs) => pairs.join('&'));
+    const path = fc.constantFrom('/emojis/5.webp', '/attachments/1/4/concert-grey.jpg');
+    await fc.assert(
+      fc.asyncProperty(path, query, async (known, pairs) => {
+        const target = `${known}?${pairs}`;
+        const [direct, proxied] = await Promise.all([stack.askDirectly(target), stack.ask(target)]);
+        expect(essence(proxied)).toEqual(essence(direct));
+      }),
+      { numRuns: 300 },
+    );
+  });
+});
+
+describe('a cold stampede', () => {
+  const hundred = Array.from({ length: 100 });
+
+  test('is one request to Darkroom and one render', async () => {
+    const target = '/splashes/1/ab12.webp?size=1280&quality=lossless';
+    const { port, certificate } = stack.nginx;
+    // Each on a connection of its own, so that all processes of nginx take part.
+    const clients = hundred.map(() => createTlsClient(port, certificate));
+    const answers = await Promise.all(clients.map((ask) => ask(target)));
+
+    expect(stack.relay.requests).toMatchObject([{ status: 200, isRendered: true }]);
+    const direct = essence(await stack.askDirectly(target));
+    for (const answer of answers) expect(essence(answer)).toEqual(direct);
+    const told = answers.map(({ nginx }) => nginx);
+    expect(told.filter((status) => status === 'fwd=uri-miss')).toHaveLength(1);
+    expect(told.filter((status) => status === 'hit')).toHaveLength(99);
+  });
+
+  test('on what is not there is one request for the status and one for the body', async () => {
+    const answers = await Promise.all(hundred.map(() => stack.ask('/avatars/1/missing.webp')));
+    for (const answer of answers) {
+      expect(answer.status).toBe(404);
+      expect(JSON.parse(answer.body.toString())).toMatchObject({ code: 'UNKNOWN_MEDIA' });
+    }
+    expect(stack.relay.requests).toHaveLength(2);
+  });
+});
+
+function rawUtf8Path(query: string): string {
+  // Node writes a target byte for byte as Latin-1.
+  return `${Buffer.from('/attachments/1/9/🎉%20party.png', 'utf8').toString('latin1')}${query}`;
+}
+
+function copyInto(key: string, sample: string): void {
+  const path = join(stack.originals, key);
+  mkdirSync(dirname(path), { recursive: true });
+  copyFileSync(join(stack.originals, sample), path);
+}

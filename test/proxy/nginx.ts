@@ -1,0 +1,162 @@
+import { execFileSync, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { chmodSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { createServer } from 'node:http';
+import { type AddressInfo, connect } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+
+/** The file that we recommend; this is the one place that knows how to run it elsewhere. */
+const RECOMMENDED = new URL('../../deploy/nginx/darkroom.conf', import.meta.url);
+
+/** nginx as a process, on ports of this machine. */
+export interface Nginx {
+  /** Of the listener with TLS and HTTP/2. */
+  readonly port: number;
+  /** Of the listener that only redirects. */
+  readonly plainPort: number;
+  /** The certificate in PEM, which clients must trust. */
+  readonly certificate: Buffer;
+  /** Folders of the two caches. */
+  readonly cacheFolders: readonly string[];
+  /** What nginx told the operator so far, from level `notice` on. */
+  readonly log: () => string;
+  readonly stop: () => Promise<void>;
+}
+
+/**
+ * Starts nginx with the recommended configuration. Only ports, paths and the certificate are put in,
+ * and each of them must be found where it is expected; around it stands what Debian's nginx.conf has.
+ *
+ * @param upstreamPort port of what takes Darkroom's place
+ */
+export async function startNginx(upstreamPort: number): Promise<Nginx> {
+  const folder = mkdtempSync(join(tmpdir(), 'darkroom-nginx-'));
+  // Started by root, the workers are somebody else, who must get through to the cache.
+  chmodSync(folder, 0o755);
+  const [certFile, keyFile] = createCertificate(folder);
+  mkdirSync(join(folder, 'cache'), { mode: 0o755 });
+  const ports = await findFreePorts(4);
+  const [port = 0, secondPort = 0, plainPort = 0, secondPlainPort = 0] = ports;
+
+  let site = readFileSync(RECOMMENDED, 'utf8');
+  const put = (what: string, value: string, times: number): void => {
+    const parts = site.split(what);
+    if (parts.length !== times + 1) {
+      throw new Error(`expected ${times} of "${what}" but found ${parts.length - 1}`);
+    }
+    site = parts.join(value);
+  };
+  put('listen 443 ssl', `listen 127.0.0.1:${port} ssl`, 2); // once in a comment
+  put('listen [::]:443 ssl', `listen 127.0.0.1:${secondPort} ssl`, 1);
+  put('listen 80;', `listen 127.0.0.1:${plainPort};`, 1);
+  put('listen [::]:80;', `listen 127.0.0.1:${secondPlainPort};`, 1);
+  put('server 127.0.0.1:3000;', `server 127.0.0.1:${upstreamPort};`, 1);
+  put('/var/cache/nginx/', `${folder}/cache/`, 2);
+  put('/etc/ssl/certs/darkroom.pem', certFile, 1);
+  put('/etc/ssl/private/darkroom.key', keyFile, 1);
+  writeFileSync(join(folder, 'darkroom.conf'), site);
+  writeFileSync(join(folder, 'nginx.conf'), debianConfiguration(folder));
+
+  const child = spawn('nginx', ['-p', folder, '-c', join(folder, 'nginx.conf')], {
+    // Where Debian has it, which is not in everybody's path.
+    env: { PATH: `${process.env.PATH ?? ''}:/usr/sbin` },
+    stdio: ['ignore', 'ignore', 'pipe'],
+  });
+  let log = '';
+  child.stderr.on('data', (chunk: Buffer) => {
+    log += chunk.toString();
+  });
+  const ended = new Promise<void>((resolve) => {
+    child.once('error', (error) => {
+      log += `${error.message} (apt-get install nginx-light)`;
+      resolve();
+    });
+    child.once('close', () => resolve());
+  });
+  const kill = (): void => void child.kill('SIGTERM');
+  process.once('exit', kill);
+  await Promise.race([waitForPort(port), ended]);
+  if (child.exitCode !== null || child.pid === undefined) {
+    throw new Error(`nginx does not start: ${log}`);
+  }
+
+  return {
+    port,
+    plainPort,
+    certificate: readFileSync(certFile),
+    cacheFolders: [join(folder, 'cache/darkroom'), join(folder, 'cache/darkroom-refused')],
+    log: () => log,
+    stop: async () => {
+      kill();
+      await ended;
+      process.off('exit', kill);
+      rmSync(folder, { recursive: true });
+    },
+  };
+}
+
+/** What Debian's /etc/nginx/nginx.conf puts around a file of conf.d, but for paths and log. */
+function debianConfiguration(folder: string): string {
+  return `
+daemon off;
+worker_processes 2; # auto, on the smallest of machines that can tell whether workers share a lock
+pid ${folder}/nginx.pid;
+error_log stderr notice;
+events { worker_connections 768; }
+http {
+  sendfile on;
+  tcp_nopush on;
+  types_hash_max_size 2048;
+  default_type application/octet-stream;
+  ssl_protocols TLSv1 TLSv1.1 TLSv1.2 TLSv1.3;
+  ssl_prefer_server_ciphers on;
+  gzip on;
+  access_log off;
+  client_body_temp_path ${folder}/body;
+  proxy_temp_path ${folder}/proxy;
+  fastcgi_temp_path ${folder}/fastcgi;
+  uwsgi_temp_path ${folder}/uwsgi;
+  scgi_temp_path ${folder}/scgi;
+  include ${folder}/darkroom.conf;
+}
+`;
+}
+
+function createCertificate(folder: string): readonly [certFile: string, keyFile: string] {
+  const certFile = join(folder, 'cert.pem');
+  const keyFile = join(folder, 'key.pem');
+  const names = 'IP:127.0.0.1,DNS:cdn.example.com,DNS:static.example.com';
+  const subject = ['-subj', '/CN=cdn.example.com', '-addext', `subjectAltName=${names}`];
+  const options = ['-x509', '-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:prime256v1', '-nodes'];
+  const files = ['-days', '2', '-out', certFile, '-keyout', keyFile];
+  execFileSync('openssl', ['req', ...options, ...subject, ...files], { stdio: 'pipe' });
+  return [certFile, keyFile];
+}
+
+/** nginx cannot take port 0; the gap until it binds is small, and a clash fails the start. */
+async function findFreePorts(count: number): Promise<number[]> {
+  const servers = Array.from({ length: count }, () => createServer().listen(0, '127.0.0.1'));
+  return Promise.all(
+    servers.map(async (server) => {
+      await once(server, 'listening');
+      const { port } = server.address() as AddressInfo;
+      server.close();
+      await once(server, 'close');
+      return port;
+    }),
+  );
+}
+
+async function waitForPort(port: number): Promise<void> {
+  for (;;) {
+    const socket = connect(port, '127.0.0.1');
+    const isOpen = await new Promise<boolean>((resolve) => {
+      socket.once('connect', () => resolve(true));
+      socket.once('error', () => resolve(false));
+    });
+    socket.destroy();
+    if (isOpen) return;
+    await new Promise((resolve) => setTimeout(resolve, 20));
+  }
+}

@@ -1,0 +1,127 @@
+import { once } from 'node:events';
+import {
+  Agent,
+  createServer,
+  type IncomingHttpHeaders,
+  type IncomingMessage,
+  request,
+  type Server,
+  type ServerResponse,
+} from 'node:http';
+import type { AddressInfo } from 'node:net';
+
+/** Of one connection alone (RFC 9110 §7.6.1). */
+const HOP_BY_HOP: ReadonlySet<string> = new Set(['connection', 'keep-alive']);
+
+/** One request that reached Darkroom, and what came of it. */
+export interface Forwarded {
+  readonly method: string;
+  /** Path and query, as nginx sent them. */
+  readonly target: string;
+  readonly headers: IncomingHttpHeaders;
+  /** 0 until the answer's head has come. */
+  status: number;
+  /** Whether Darkroom's Server-Timing tells of a render. */
+  isRendered: boolean;
+  bodyBytes: number;
+}
+
+/** A wire between nginx and Darkroom that counts what goes through it, and can be cut. */
+export class Relay {
+  readonly requests: Forwarded[] = [];
+  readonly #server: Server;
+  readonly #agent = new Agent({ keepAlive: true });
+  #port = 0;
+  #targetPort: number;
+  #gate: Promise<void> = Promise.resolve();
+  #scriptedStatus: number | undefined;
+
+  constructor(targetPort: number) {
+    this.#targetPort = targetPort;
+    this.#server = createServer((incoming, outgoing) => {
+      this.#forward(incoming, outgoing).catch(() => outgoing.destroy());
+    });
+  }
+
+  /** Starts to listen; again on the same port after `cut`. */
+  async open(targetPort: number = this.#targetPort): Promise<number> {
+    this.#targetPort = targetPort;
+    this.#server.listen(this.#port, '127.0.0.1');
+    await once(this.#server, 'listening');
+    this.#port = (this.#server.address() as AddressInfo).port;
+    return this.#port;
+  }
+
+  /** As if Darkroom's machine had no process on its port: connections are refused. */
+  async cut(): Promise<void> {
+    if (!this.#server.listening) return;
+    this.#server.close();
+    this.#agent.destroy();
+    this.#server.closeAllConnections();
+    await once(this.#server, 'close');
+  }
+
+  /** Holds all requests back, once they have been counted, until the function returned is called. */
+  hold(): () => void {
+    let release = (): void => undefined;
+    this.#gate = new Promise((resolve) => {
+      release = resolve;
+    });
+    return release;
+  }
+
+  /** Answers with an error that Darkroom cannot be brought to on demand; `undefined` ends it. */
+  answerWith(status: number | undefined): void {
+    this.#scriptedStatus = status;
+  }
+
+  /** Requests for a path, whatever their query. */
+  requestsOf(path: string): readonly Forwarded[] {
+    return this.requests.filter(({ target }) => target.split('?')[0] === path);
+  }
+
+  async #forward(incoming: IncomingMessage, outgoing: ServerResponse): Promise<void> {
+    const { method = '', url: target = '', headers } = incoming;
+    const entry: Forwarded = {
+      method,
+      target,
+      headers,
+      status: 0,
+      isRendered: false,
+      bodyBytes: 0,
+    };
+    this.requests.push(entry);
+    await this.#gate;
+    if (this.#scriptedStatus !== undefined) {
+      entry.status = this.#scriptedStatus;
+      outgoing.writeHead(entry.status, { 'Cache-Control': 'no-store', 'Retry-After': '1' });
+      outgoing.end(JSON.stringify({ code: 'SCRIPTED', message: 'The relay says so.' }));
+      return;
+    }
+    const forwarded = request({
+      ...{ host: '127.0.0.1', port: this.#targetPort, agent: this.#agent },
+      ...{ method, path: target, headers },
+    });
+    forwarded.on('error', () => outgoing.destroy());
+    outgoing.once('close', () => {
+      if (!outgoing.writableFinished) forwarded.destroy();
+    });
+    forwarded.end();
+    const [answer] = (await once(forwarded, 'response')) as [IncomingMessage];
+    entry.status = answer.statusCode ?? 0;
+    entry.isRendered = /\brender\b/.test(String(answer.headers['server-timing'] ?? ''));
+    outgoing.writeHead(entry.status, withoutHops(answer.rawHeaders));
+    answer.on('data', (chunk: Buffer) => {
+      entry.bodyBytes += chunk.length;
+    });
+    answer.on('error', () => outgoing.destroy());
+    answer.pipe(outgoing);
+  }
+}
+
+function withoutHops(rawHeaders: readonly string[]): string[] {
+  return rawHeaders.filter((_, index) => {
+    const name = rawHeaders[index - (index % 2)] ?? '';
+    return !HOP_BY_HOP.has(name.toLowerCase());
+  });
+}

@@ -1,0 +1,166 @@
+import { type ChildProcess, execFile, spawn } from 'node:child_process';
+import { randomBytes, randomUUID } from 'node:crypto';
+import { once } from 'node:events';
+import { openSync } from 'node:fs';
+import { mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
+import { createServer } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { promisify } from 'node:util';
+
+const run = promisify(execFile);
+
+/** Longest time for all of the start, in milliseconds; it takes one second, seldom six. */
+const START_TIMEOUT_MS = 60_000;
+
+/** A Ceph cluster with an S3 gateway, all of it on this machine and in memory. */
+export interface CephRgw {
+  readonly endpoint: string;
+  readonly accessKeyId: string;
+  readonly secretAccessKey: string;
+  /** Ends its processes and removes its files. */
+  readonly stop: () => Promise<void>;
+}
+
+/**
+ * Starts a monitor, one OSD in memory and a RADOS gateway, as Debian packages them: `ceph-mon`,
+ * `ceph-osd`, `ceph-common`, `radosgw`. Needs no systemd, no root and no fixed port; nothing of it is
+ * left when it is stopped, or when this process ends in whatever way.
+ *
+ * @throws Error with the last lines of the logs, if the cluster does not come up
+ */
+export async function startCephRgw(): Promise<CephRgw> {
+  const folder = await mkdtemp(join(tmpdir(), 'darkroom-ceph-'));
+  const daemons: ChildProcess[] = [];
+  const stop = async (): Promise<void> => {
+    // Nothing to be saved: all of it is in memory.
+    await Promise.all(
+      daemons.map(async (daemon) => {
+        if (daemon.exitCode === null && daemon.kill('SIGKILL')) await once(daemon, 'exit');
+      }),
+    );
+    await rm(folder, { recursive: true, force: true });
+  };
+  try {
+    return { ...(await startCluster(folder, daemons)), stop };
+  } catch (error) {
+    const logs = await readLogs(folder);
+    await stop();
+    throw new Error(`Ceph does not start.\n${logs}`, { cause: error });
+  }
+}
+
+async function startCluster(folder: string, daemons: ChildProcess[]) {
+  const deadline = AbortSignal.timeout(START_TIMEOUT_MS);
+  const [monitorPort, gatewayPort] = [await findFreePort(), await findFreePort()];
+  const clusterId = randomUUID();
+  const osdId = randomUUID();
+  const conf = join(folder, 'ceph.conf');
+  await writeFile(conf, formatConf(folder, clusterId, monitorPort));
+  await Promise.all(['mon', 'osd'].map((name) => mkdir(join(folder, name))));
+
+  /** Again when it hangs: a monitor that has just come up may lose a command. */
+  const command = async (name: string, ...args: string[]): Promise<void> => {
+    for (;;) {
+      deadline.throwIfAborted();
+      try {
+        await run(name, ['--conf', conf, ...args], { timeout: 5_000, killSignal: 'SIGKILL' });
+        return;
+      } catch (error) {
+        if (!(error instanceof Error && 'killed' in error && error.killed === true)) throw error;
+      }
+    }
+  };
+  const daemon = (name: string, ...args: string[]): void => {
+    const log = openSync(join(folder, `${name}.out`), 'a');
+    // Ends with this process, even where nothing can be tidied up any more (prctl(2)).
+    const guarded = ['--pdeathsig', 'KILL', name, '--conf', conf, '--foreground', ...args];
+    daemons.push(spawn('setpriv', guarded, { stdio: ['ignore', log, log] }));
+  };
+
+  const map = join(folder, 'monmap');
+  const address = `v1:127.0.0.1:${monitorPort}`;
+  await run('monmaptool', ['--create', '--fsid', clusterId, '--addv', 'a', address, map]);
+  await command('ceph-mon', '--mkfs', '--id', 'a', '--monmap', map);
+  daemon('ceph-mon', '--id', 'a');
+  await command('ceph', 'osd', 'new', osdId, '0');
+  await command('ceph', 'osd', 'crush', 'add', 'osd.0', '1', 'root=default', 'host=tests');
+  await command('ceph-osd', '--id', '0', '--mkfs', '--osd-uuid', osdId, '--no-mon-config');
+  daemon('ceph-osd', '--id', '0');
+
+  const accessKeyId = randomBytes(10).toString('hex').toUpperCase();
+  const secretAccessKey = randomBytes(20).toString('hex');
+  const keys = ['--access-key', accessKeyId, '--secret-key', secretAccessKey];
+  const user = ['--uid', 'tests', '--display-name', 'Tests', ...keys];
+  await command('radosgw-admin', 'user', 'create', ...user);
+  const endpoint = `http://127.0.0.1:${gatewayPort}`;
+  const frontend = `beast endpoint=127.0.0.1:${gatewayPort}`;
+  daemon('radosgw', '--name', 'client.gateway', '--rgw-frontends', frontend);
+  await waitForAnswer(endpoint, deadline);
+  return { endpoint, accessKeyId, secretAccessKey };
+}
+
+function formatConf(folder: string, clusterId: string, monitorPort: number): string {
+  return `[global]
+fsid = ${clusterId}
+mon initial members = a
+mon host = v1:127.0.0.1:${monitorPort}
+public network = 127.0.0.0/8
+ms bind msgr2 = false
+auth cluster required = none
+auth service required = none
+auth client required = none
+run dir = ${folder}
+admin socket =
+log file = ${folder}/$name.log
+pid file =
+mon data = ${folder}/mon
+osd data = ${folder}/osd
+osd objectstore = memstore
+# One OSD, one copy.
+osd pool default size = 1
+osd pool default min size = 1
+osd pool default pg num = 1
+osd crush chooseleaf type = 0
+# Said by us before it starts: without authentication, an OSD may say it before it knows the cluster.
+osd crush update on start = false
+osd class update on start = false
+mon max pg per osd = 1000
+mon allow pool size one = true
+# Each new pool is a round of votes that waits for others to join, a second by default.
+paxos propose interval = 0.05
+paxos min wait = 0.01
+mon tick interval = 1
+`;
+}
+
+async function findFreePort(): Promise<number> {
+  const server = createServer().listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  const address = server.address();
+  server.close();
+  await once(server, 'close');
+  if (typeof address !== 'object' || address === null) throw new Error('There is no free port.');
+  return address.port;
+}
+
+async function waitForAnswer(endpoint: string, deadline: AbortSignal): Promise<void> {
+  for (;;) {
+    deadline.throwIfAborted();
+    const answer = await fetch(endpoint, { signal: deadline }).catch(() => undefined);
+    await answer?.arrayBuffer();
+    if (answer?.ok) return;
+    await new Promise((resolve) => setTimeout(resolve, 50));
+  }
+}
+
+async function readLogs(folder: string): Promise<string> {
+  const names = ['ceph-mon.out', 'ceph-osd.out', 'radosgw.out', 'mon.a.log', 'osd.0.log'];
+  const tails = await Promise.all(
+    names.map(async (name) => {
+      const text = await readFile(join(folder, name), 'utf8').catch(() => '');
+      return `${name}:\n${text.split('\n').slice(-6).join('\n')}`;
+    }),
+  );
+  return tails.join('\n');
+}

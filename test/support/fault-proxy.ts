@@ -1,0 +1,145 @@
+import { once } from 'node:events';
+import { type AddressInfo, connect, createServer, type Server, type Socket } from 'node:net';
+
+/** What may go wrong between a client and a server of HTTP/1.1. */
+export type Fault =
+  /** The request is taken and never answered. */
+  | { readonly kind: 'hang' }
+  /** These bytes come instead of the server's answer. */
+  | { readonly kind: 'answer'; readonly bytes: string }
+  /** The connection ends, properly or by a reset, after so many bytes of the body. */
+  | { readonly kind: 'cut' | 'reset'; readonly afterBytes: number }
+  /** Nothing more comes after so many bytes of the body. */
+  | { readonly kind: 'stall'; readonly afterBytes: number }
+  /** The answer comes, a few bytes at a time, 20 times a second. */
+  | { readonly kind: 'trickle'; readonly bytes: number };
+
+/** A proxy in front of a server on this machine, which passes everything on until it is told not to. */
+export class FaultProxy {
+  readonly #target: number;
+  readonly #server: Server;
+  readonly #clients = new Set<Socket>();
+  #port = 0;
+  #fault: Fault | undefined;
+  #times = 0;
+  /** Heads of the requests that came, the refused ones included. */
+  readonly requests: string[] = [];
+
+  /** @param target port of the server */
+  constructor(target: number) {
+    this.#target = target;
+    this.#server = createServer((client) => this.#serve(client));
+  }
+
+  get endpoint(): string {
+    return `http://127.0.0.1:${this.#port}`;
+  }
+
+  /** Connections that are open now. */
+  get connections(): number {
+    return this.#clients.size;
+  }
+
+  /** Begins to listen; again on the same port after `refuse`. */
+  async listen(): Promise<void> {
+    this.#server.listen(this.#port, '127.0.0.1');
+    await once(this.#server, 'listening');
+    this.#port = (this.#server.address() as AddressInfo).port;
+  }
+
+  /** Lets no connection in any more, and drops those there are. */
+  async refuse(): Promise<void> {
+    this.#server.close();
+    for (const client of this.#clients) client.destroy();
+    await once(this.#server, 'close');
+  }
+
+  /** Spoils the next requests. */
+  spoil(fault: Fault, times = Number.POSITIVE_INFINITY): void {
+    this.#fault = fault;
+    this.#times = times;
+  }
+
+  heal(): void {
+    this.#fault = undefined;
+  }
+
+  #serve(client: Socket): void {
+    this.#clients.add(client);
+    const server = connect(this.#target, '127.0.0.1');
+    const end = (): void => {
+      this.#clients.delete(client);
+      client.destroy();
+      server.destroy();
+    };
+    client.on('close', end).on('error', end);
+    server.on('close', end).on('error', end);
+
+    let head = '';
+    let relay = createRelay(undefined, client, server);
+    client.on('data', (chunk) => {
+      // Only requests without a body come here.
+      head += chunk.toString('latin1');
+      if (!head.endsWith('\r\n\r\n')) return;
+      const request = head;
+      head = '';
+      this.requests.push(request);
+      const fault = this.#nextFault();
+      if (fault?.kind === 'hang') return;
+      if (fault?.kind === 'answer') {
+        client.write(fault.bytes, 'latin1');
+        return;
+      }
+      relay = createRelay(fault, client, server);
+      server.write(request, 'latin1');
+    });
+    server.on('data', (chunk) => relay(chunk));
+  }
+
+  #nextFault(): Fault | undefined {
+    this.#times -= 1;
+    return this.#times < 0 ? undefined : this.#fault;
+  }
+}
+
+/** Passes one answer on, spoiled or not. */
+function createRelay(
+  fault: Fault | undefined,
+  client: Socket,
+  server: Socket,
+): (chunk: Buffer) => void {
+  client.on('drain', () => server.resume());
+  if (fault === undefined || fault.kind === 'hang' || fault.kind === 'answer') {
+    return (chunk) => {
+      if (!client.write(chunk)) server.pause();
+    };
+  }
+  if (fault.kind === 'trickle') {
+    return (chunk) => {
+      server.pause();
+      let sent = 0;
+      const timer = setInterval(() => {
+        client.write(chunk.subarray(sent, sent + fault.bytes));
+        sent += fault.bytes;
+        if (sent >= chunk.length) {
+          clearInterval(timer);
+          server.resume();
+        }
+      }, 50);
+      client.once('close', () => clearInterval(timer));
+    };
+  }
+  let answer = Buffer.alloc(0);
+  let isSpoiled = false;
+  return (chunk) => {
+    if (isSpoiled) return;
+    answer = Buffer.concat([answer, chunk]);
+    const end = answer.indexOf('\r\n\r\n') + 4 + fault.afterBytes;
+    if (end < 4 + fault.afterBytes || answer.length < end) return;
+    isSpoiled = true;
+    const part = answer.subarray(0, end);
+    if (fault.kind === 'cut') client.end(part);
+    else if (fault.kind === 'stall') client.write(part);
+    else client.write(part, () => setTimeout(() => client.resetAndDestroy(), 50));
+  };
+}
