@@ -1,3 +1,4 @@
+import { execFileSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import { copyFileSync, mkdirSync } from 'node:fs';
 import { dirname, join } from 'node:path';
@@ -271,6 +272,28 @@ describe('a cold stampede', () => {
       expect(JSON.parse(answer.body.toString())).toMatchObject({ code: 'UNKNOWN_MEDIA' });
     }
     expect(stack.relay.requests).toHaveLength(2);
+  });
+});
+
+describe('the purge', () => {
+  const purge = (prefix: string): string =>
+    execFileSync('deploy/nginx/purge', [prefix, ...stack.nginx.cacheFolders], { encoding: 'utf8' });
+
+  test('removes what is under a path: every size, slice and refusal, and nothing else', async () => {
+    const [icon, other] = ['/icons/2/cd34.webp', '/icons/3/ef56.webp'];
+    const [song, refused] = ['/attachments/1/9/%F0%9F%8E%89%20party.png', `${icon}?size=63`];
+    const purged = [icon, `${icon}?size=64`, song, `${song}?height=30`];
+    for (const target of [...purged, refused, other]) await stack.ask(target);
+
+    expect(purge('/icons/2/cd34.')).toBe('3 removed\n');
+    expect(purge('/attachments/1/9/🎉 party.png')).toMatch(/^[2-9] removed\n$/);
+    stack.relay.requests.length = 0;
+    for (const target of purged) {
+      expect(await stack.ask(target), target).toMatchObject({ status: 200, nginx: 'fwd=uri-miss' });
+    }
+    expect(await stack.ask(refused)).toMatchObject({ status: 400, nginx: 'fwd=uri-miss' });
+    expect(await stack.ask(other)).toMatchObject({ status: 200, nginx: 'hit' });
+    expect(stack.relay.requests).toHaveLength(5);
   });
 });
 

@@ -95,6 +95,30 @@ describe('what has expired', () => {
     expect(stack.relay.requests[1]).toMatchObject({ status: 304 });
   });
 
+  test('is, as a slice, served stale to all but the one whose request updates it', async () => {
+    const target = '/attachments/1/17/jingle.mp3';
+    const first = await stack.ask(target);
+    const release = stack.relay.hold();
+    // Of those who come from now on, one meets the expired slice first, and waits.
+    const waiting: Promise<Answer>[] = [];
+    try {
+      while (stack.relay.requests.length < 2) {
+        waiting.push(stack.ask(target));
+        await new Promise((resolve) => setTimeout(resolve, 40));
+      }
+      const answers = await Promise.all(Array.from({ length: 20 }, () => stack.ask(target)));
+      for (const answer of answers) {
+        expect(answer.nginx).toBe('hit; detail=stale-while-updating');
+        expect(answer.body).toEqual(first.body);
+      }
+      expect(stack.relay.requests).toHaveLength(2);
+    } finally {
+      release();
+    }
+    const told = (await Promise.all(waiting)).map(({ nginx }) => nginx);
+    expect(told.filter((status) => status === 'fwd=stale; fwd-status=304')).toHaveLength(1);
+  });
+
   test('gives way to a changed original', async () => {
     const target = '/emojis/3.webp';
     const before = await stack.ask(target);

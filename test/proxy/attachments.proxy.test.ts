@@ -1,0 +1,243 @@
+import { once } from 'node:events';
+import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import type { IncomingMessage } from 'node:http';
+import { request } from 'node:https';
+import { dirname, join } from 'node:path';
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { createTlsClient } from './client.ts';
+import { type Stack, startStack } from './stack.ts';
+
+const MEBIBYTE = 1024 * 1024;
+
+let stack: Stack;
+
+beforeAll(async () => {
+  stack = await startStack();
+});
+afterAll(async () => {
+  await stack.close();
+});
+beforeEach(() => {
+  stack.relay.requests.length = 0;
+});
+
+/** Puts a file into the storage whose every four bytes tell where they are. */
+function putFile(path: string, sizeBytes: number): Buffer {
+  const words = Uint32Array.from({ length: Math.ceil(sizeBytes / 4) }, (_, index) => index * 7);
+  const bytes = Buffer.from(words.buffer, 0, sizeBytes);
+  const file = join(stack.originals, path);
+  mkdirSync(dirname(file), { recursive: true });
+  writeFileSync(file, bytes);
+  return bytes;
+}
+
+const rangesForwarded = (): readonly unknown[] =>
+  stack.relay.requests.map(({ headers }) => headers.range);
+
+describe('a large attachment', () => {
+  const target = '/attachments/2/64/film.bin';
+  let film: Buffer;
+  beforeAll(() => {
+    film = putFile(target, 64 * MEBIBYTE - 5);
+  });
+
+  test('is fetched in slices: as many as a range touches', async () => {
+    const first = 40 * MEBIBYTE + 17;
+    const ask = (range: string) => stack.ask(target, { headers: { Range: `bytes=${range}` } });
+
+    const part = await ask(`${first}-${first + 19}`);
+    expect(part).toMatchObject({ status: 206, body: film.subarray(first, first + 20) });
+    expect(part.header('content-range')).toBe(`bytes ${first}-${first + 19}/${film.length}`);
+    expect(part.header('content-length')).toBe('20');
+    expect(stack.relay.requests).toMatchObject([
+      {
+        headers: { range: `bytes=${40 * MEBIBYTE}-${41 * MEBIBYTE - 1}` },
+        status: 206,
+        bodyBytes: MEBIBYTE,
+      },
+    ]);
+
+    const neighbour = await ask(`${first + 5_000}-${first + 5_099}`);
+    expect(neighbour).toMatchObject({ status: 206, nginx: 'hit' });
+    expect(neighbour.body).toEqual(film.subarray(first + 5_000, first + 5_100));
+    expect(stack.relay.requests).toHaveLength(1);
+
+    const edge = 50 * MEBIBYTE;
+    const across = await ask(`${edge - 10}-${edge + 9}`);
+    expect(across.body).toEqual(film.subarray(edge - 10, edge + 10));
+    expect(stack.relay.requests).toHaveLength(3);
+
+    // How long the file is, only a slice can tell: the first one, for a range counted from the end.
+    const suffix = await ask('-10');
+    expect(suffix.body).toEqual(film.subarray(-10));
+    expect(suffix.header('content-range')).toBe(
+      `bytes ${film.length - 10}-${film.length - 1}/${film.length}`,
+    );
+    expect(rangesForwarded().slice(3)).toEqual([
+      `bytes=0-${MEBIBYTE - 1}`,
+      `bytes=${63 * MEBIBYTE}-${64 * MEBIBYTE - 1}`,
+    ]);
+
+    const open = await ask(`${film.length - 3}-`);
+    expect(open).toMatchObject({ status: 206, nginx: 'hit', body: film.subarray(-3) });
+    const clamped = await ask(`0-${film.length * 2}`);
+    expect(clamped.status).toBe(206);
+    expect(clamped.body.equals(film)).toBe(true);
+    expect(stack.relay.requests).toHaveLength(64);
+  });
+
+  test('is then sent whole, and in part again, without Darkroom', async () => {
+    const whole = await stack.ask(target);
+    expect(whole).toMatchObject({ status: 200, nginx: 'hit' });
+    expect(whole.header('content-length')).toBe(String(film.length));
+    expect(whole.body.equals(film)).toBe(true);
+    const head = await stack.ask(target, { method: 'HEAD' });
+    expect(head).toMatchObject({ status: 200, nginx: 'hit' });
+    expect(head.header('content-length')).toBe(String(film.length));
+    const etag = whole.header('etag');
+    const current = await stack.ask(target, { headers: { 'If-None-Match': etag } });
+    expect(current.status).toBe(304);
+    expect(stack.relay.requests).toHaveLength(0);
+  });
+
+  test('costs one slice where only its head is asked for', async () => {
+    putFile('attachments/2/65/film.bin', 8 * MEBIBYTE);
+    const head = await stack.ask('/attachments/2/65/film.bin', { method: 'HEAD' });
+    expect(head.header('content-length')).toBe(String(8 * MEBIBYTE));
+    expect(stack.relay.requests).toHaveLength(1);
+  });
+
+  test('is not fetched on when its client has gone', async () => {
+    putFile('attachments/2/66/film.bin', 64 * MEBIBYTE);
+    const { port, certificate: ca } = stack.nginx;
+    const path = '/attachments/2/66/film.bin';
+    const sent = request({ host: '127.0.0.1', port, ca, path, agent: false });
+    sent.on('error', () => undefined);
+    sent.end();
+    const [answer] = (await once(sent, 'response')) as [IncomingMessage];
+    await once(answer, 'readable');
+    sent.destroy();
+    let seen = -1;
+    const isQuiet = (): boolean => {
+      const before = seen;
+      seen = stack.relay.requests.length;
+      return seen === before;
+    };
+    await expect.poll(isQuiet, { interval: 300, timeout: 5_000 }).toBe(true);
+    expect(seen).toBeLessThan(32);
+  });
+
+  test('wanted by many at once is fetched once', async () => {
+    const bytes = putFile('attachments/2/67/song.bin', 3 * MEBIBYTE + 1);
+    const { port, certificate } = stack.nginx;
+    const clients = Array.from({ length: 20 }, () => createTlsClient(port, certificate));
+    const answers = await Promise.all(clients.map((ask) => ask('/attachments/2/67/song.bin')));
+    for (const { status, body } of answers) {
+      expect(status).toBe(200);
+      expect(body.equals(bytes)).toBe(true);
+    }
+    expect(stack.relay.requests).toHaveLength(4);
+  });
+});
+
+describe.each([
+  ['a small attachment', '/attachments/1/12/red-panda.jpg'],
+  ['a transformed attachment', '/attachments/1/12/red-panda.jpg?width=300'],
+  ['an image', '/splashes/1/ab12.webp?size=320'],
+  ['a default avatar', '/avatars/4.png'],
+])('ranges of %s', (_, target) => {
+  test('come out of the cache, of which the first has brought the whole', async () => {
+    const { body, header } = await stack.askDirectly(target);
+    const [etag, size] = [header('etag'), body.length];
+    const cases: [status: number, part: Buffer, headers: Record<string, string>][] = [
+      [206, body.subarray(5, 10), { Range: 'bytes=5-9' }],
+      [206, body.subarray(-7), { Range: 'bytes=-7' }],
+      [206, body.subarray(100), { Range: 'bytes=100-' }],
+      [206, body, { Range: `bytes=0-${size + 99}` }],
+      [206, body.subarray(0, 1), { Range: 'bytes=0-0', 'If-Range': etag }],
+      [206, body.subarray(0, 1), { Range: 'bytes=0-0', 'If-Range': header('last-modified') }],
+      [200, body, { Range: 'bytes=0-0', 'If-Range': '"another"' }],
+      [200, body, { Range: 'bytes=0-0', 'If-Range': `W/${etag}` }],
+      [200, body, { Range: 'bytes=0-1,4-5' }],
+      [200, body, { Range: 'items=0-1' }],
+      [304, Buffer.alloc(0), { Range: 'bytes=0-0', 'If-None-Match': etag }],
+    ];
+    for (const [status, part, headers] of cases) {
+      // Default avatars have no date.
+      if (headers['If-Range'] === '') continue;
+      const answer = await stack.ask(target, { headers });
+      expect(answer.status, JSON.stringify(headers)).toBe(status);
+      expect(answer.body.equals(part), JSON.stringify(headers)).toBe(true);
+      const direct = await stack.askDirectly(target, { headers });
+      expect(answer.headers['content-range']).toEqual(direct.headers['content-range']);
+    }
+    expect(stack.relay.requests).toHaveLength(1);
+  });
+
+  test.each(['bytes=900000-', 'bytes=99999999-', 'bytes=-0'])('that lie outside: %s', async (range) => {
+    const direct = await stack.askDirectly(target, { headers: { Range: range } });
+    for (const temperature of ['cold', 'warm']) {
+      const answer = await stack.ask(`${target}${target.includes('?') ? '&' : '?'}r`, {
+        headers: { Range: range },
+      });
+      expect(answer.status, temperature).toBe(416);
+      expect(answer.body).toEqual(direct.body);
+      expect(answer.headers['content-range']).toEqual(direct.headers['content-range']);
+      expect(answer.header('cache-control')).toMatch(/no-store$/);
+      expect(answer.header('content-type')).toMatch(/^application\/json/);
+      expect(answer.headers['x-content-type-options']).toHaveLength(1);
+    }
+  });
+});
+
+describe('an empty attachment', () => {
+  const path = '/attachments/2/0/nothing.txt';
+  beforeAll(() => {
+    putFile(path, 0);
+  });
+
+  // No slice can be had of it; see `@unsatisfiable`.
+  test.each([
+    ['GET', {}, 200],
+    ['HEAD', {}, 200],
+    ['GET', { Range: 'bytes=0-9' }, 416],
+    ['GET', { Range: 'bytes=-9' }, 200],
+  ])('is what it is: %s %j', async (method, headers, status) => {
+    const direct = await stack.askDirectly(path, { method, headers });
+    const answer = await stack.ask(path, { method, headers });
+    expect(answer.status).toBe(status);
+    expect(direct.status).toBe(status);
+    expect(answer.body).toEqual(direct.body);
+    expect(answer.header('content-length')).toBe(direct.header('content-length'));
+    expect(answer.header('content-range')).toBe(direct.header('content-range'));
+  });
+});
+
+describe('file names', () => {
+  test.each([
+    'attachments/1/8/صورة العائلة.jpg',
+    'attachments/1/9/🎉 party.png',
+    'attachments/1/10/draft #1 %20 cats & dogs.png',
+    'attachments/1475555555555555556/1476666666666666667/my photo é.png',
+    'attachments/2/1/what? a=b+c;d:e@f,g\'"<>|^`{}[]~!$*().png',
+  ])('of any kind reach the file: %s', async (key) => {
+    const sample = readFileSync(join(stack.originals, 'emojis/1'));
+    if (key.startsWith('attachments/2/')) {
+      mkdirSync(join(stack.originals, dirname(key)), { recursive: true });
+      writeFileSync(join(stack.originals, key), sample);
+    }
+    const bytes = readFileSync(join(stack.originals, key));
+    const path = `/${key.split('/').map(encodeURIComponent).join('/')}`;
+    for (const nginx of ['fwd=uri-miss', 'hit']) {
+      const answer = await stack.ask(path);
+      expect(answer).toMatchObject({ status: 200, nginx });
+      expect(answer.body.equals(bytes)).toBe(true);
+      const direct = await stack.askDirectly(path);
+      expect(answer.headers['content-disposition']).toEqual(direct.headers['content-disposition']);
+
+      const small = await stack.ask(`${path}?width=40&format=webp`);
+      expect(small).toMatchObject({ status: 200, nginx });
+      expect(small.header('content-type')).toBe('image/webp');
+    }
+  });
+});
