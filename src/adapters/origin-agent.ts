@@ -50,3 +50,21 @@ export function createOriginAgent(
   };
   return agent;
 }
+
+/**
+ * Ends a body with MediaError `ORIGIN_TIMEOUT` when nothing of it comes for a time though its reader
+ * waits. A reader that takes its time is left alone.
+ */
+export function endWhenStalled(body: http.IncomingMessage, timeoutMs: number): void {
+  const { socket } = body;
+  const check = (): void => {
+    if (body.complete) return;
+    const cause = new Error(`Nothing of the body came for ${timeoutMs} ms.`);
+    if (body.readableLength === 0) body.destroy(new MediaError('ORIGIN_TIMEOUT', { cause }));
+    // There are bytes that the reader has not taken yet: it is the slow one.
+    else socket.setTimeout(timeoutMs);
+  };
+  socket.setTimeout(timeoutMs);
+  socket.on('timeout', check);
+  body.once('close', () => socket.off('timeout', check));
+}

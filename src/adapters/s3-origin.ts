@@ -2,7 +2,7 @@ import { IncomingMessage } from 'node:http';
 import { GetObjectCommand, type GetObjectCommandOutput, S3Client } from '@aws-sdk/client-s3';
 import { MediaError } from '../media/errors.ts';
 import type { ByteRange, Origin, OriginObject } from '../pipeline/ports.ts';
-import { type ConnectionLimits, createOriginAgent } from './origin-agent.ts';
+import { type ConnectionLimits, createOriginAgent, endWhenStalled } from './origin-agent.ts';
 
 /** Where the bucket is and how it is talked to. */
 export interface S3OriginOptions extends ConnectionLimits {
@@ -111,8 +111,6 @@ export class S3Origin implements Origin {
  */
 export function createS3Origin(options: S3OriginOptions): S3Origin {
   const { region, endpoint, forcePathStyle } = options;
-  const isPlain = endpoint?.startsWith('http:') ?? false;
-  const agent = createOriginAgent(isPlain ? 'http:' : 'https:', options);
   const client = new S3Client({
     region,
     forcePathStyle,
@@ -123,7 +121,8 @@ export function createS3Origin(options: S3OriginOptions): S3Origin {
     requestChecksumCalculation: 'WHEN_REQUIRED',
     responseChecksumValidation: 'WHEN_REQUIRED',
     requestHandler: {
-      ...(isPlain ? { httpAgent: agent } : { httpsAgent: agent }),
+      httpAgent: createOriginAgent('http:', options),
+      httpsAgent: createOriginAgent('https:', options),
       // A slow reader would trip it; see `endWhenStalled`.
       socketTimeout: 0,
       // Else it tells the console when connections are scarce.
@@ -176,20 +175,6 @@ function readWholeSize(answer: GetObjectCommandOutput, range: ByteRange): number
     throw originError(`The answer has the range ${answer.ContentRange}.`);
   }
   return size;
-}
-
-/** Ends a body with `ORIGIN_TIMEOUT` when nothing of it comes for a time though its reader waits. */
-function endWhenStalled(body: IncomingMessage, timeoutMs: number): void {
-  const { socket } = body;
-  const check = (): void => {
-    if (body.complete) return;
-    if (body.readableLength === 0) body.destroy(new MediaError('ORIGIN_TIMEOUT'));
-    // There are bytes that the reader has not taken yet: it is the slow one.
-    else socket.setTimeout(timeoutMs);
-  };
-  socket.setTimeout(timeoutMs);
-  socket.on('timeout', check);
-  body.once('close', () => socket.off('timeout', check));
 }
 
 /** What there is to know of a failed request; the SDK adds properties of its own to any error. */

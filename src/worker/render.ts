@@ -1,4 +1,6 @@
+import { isGif } from '../media/header/gif-header.ts';
 import type { RenderJob } from '../pipeline/plan.ts';
+import { repairGif } from './gif-repair.ts';
 import { decodeStrictly, openOriginal } from './open-original.ts';
 import { renderAnimation } from './render-animation.ts';
 import { applyGamma, flatten, resize } from './transform.ts';
@@ -10,9 +12,10 @@ import { applyGamma, flatten, resize } from './transform.ts';
  * @throws MediaError `UNPROCESSABLE_MEDIA` or `MEDIA_TOO_LARGE`; any other error is a bug of ours
  */
 export function render(original: Uint8Array, job: RenderJob): Promise<Uint8Array> {
+  const source = isGif(original) ? repairGif(original, job.originalSize) : original;
   return job.animation === undefined
-    ? renderStill(original, job)
-    : renderAnimation(original, job, job.animation);
+    ? renderStill(source, job)
+    : renderAnimation(source, job, job.animation);
 }
 
 function renderStill(original: Uint8Array, job: RenderJob): Promise<Uint8Array> {

@@ -1,10 +1,11 @@
 import { execFileSync } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
-import { type AddressInfo, createServer, type LookupFunction } from 'node:net';
+import type { AddressInfo, LookupFunction } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createServer as createTlsServer } from 'node:tls';
+import { Worker } from 'node:worker_threads';
 import { stdSerializers } from 'pino';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test, vi } from 'vitest';
 import { createS3Origin, type S3OriginOptions } from '../../src/adapters/s3-origin.ts';
@@ -263,7 +264,7 @@ const expectHealed = async (): Promise<void> => {
   const { reply } = await ask();
   expect(reply.statusCode).toBe(200);
   expect(reply.headers['content-type']).toBe('image/webp');
-  expect(reply.headers['cache-status']).toContain('fwd=uri-miss');
+  expect(reply.headers['cache-status']).toContain('fwd=miss');
   expect((await ask()).reply.headers['cache-status']).toContain('hit');
 };
 
@@ -366,20 +367,29 @@ describe('a connection meets', () => {
     expect(log).toContain(`There was no connection within ${CONNECT_MS} ms.`);
   });
 
+  test('a server that accepts no connection: ORIGIN_TIMEOUT, after the connect deadline', async () => {
+    const server = await startDeafServer();
+    const { code, elapsedMs, log } = await outcomeOf({ endpoint: server.endpoint });
+    expect(code).toBe('ORIGIN_TIMEOUT');
+    expect(elapsedMs).toBeLessThan(FIRST_BYTE_MS);
+    expect(log).toContain(`There was no connection within ${CONNECT_MS} ms.`);
+    await server.close();
+  });
+
   test('a server that speaks no TLS: ORIGIN_ERROR', async () => {
-    const { code, log } = await outcomeOf({ endpoint: proxy.endpoint.replace('http', 'https') });
+    const { code, log } = await outcomeOf({ endpoint: s3.endpoint.replace('http', 'https') });
     expect(code).toBe('ORIGIN_ERROR');
     expect(log).toMatch(/EPROTO|ECONNRESET|ERR_SSL/);
   });
 
   test('a TLS handshake without end: ORIGIN_TIMEOUT, after the connect deadline', async () => {
-    const silent = createServer(() => undefined).listen(0, '127.0.0.1');
-    await once(silent, 'listening');
-    const { port } = silent.address() as AddressInfo;
-    const { code, elapsedMs } = await outcomeOf({ endpoint: `https://127.0.0.1:${port}` });
+    // The proxy waits for the end of a request's head.
+    const endpoint = proxy.endpoint.replace('http', 'https');
+    const { code, elapsedMs, log } = await outcomeOf({ endpoint });
     expect(code).toBe('ORIGIN_TIMEOUT');
     expect(elapsedMs).toBeLessThan(FIRST_BYTE_MS);
-    await new Promise((resolve) => silent.close(resolve));
+    expect(log).toContain(`There was no connection within ${CONNECT_MS} ms.`);
+    await expect.poll(() => proxy.connections).toBe(0);
   });
 
   test('a certificate of nobody: ORIGIN_ERROR', async () => {
@@ -421,6 +431,27 @@ describe('a connection meets', () => {
   });
 });
 
+/** Listens, but takes no connection out of its queue; when that is full, no other is established. */
+async function startDeafServer() {
+  const thread = new Worker(
+    `const server = require('node:net').createServer();
+    server.listen({ port: 0, host: '127.0.0.1', backlog: 1 }, () => {
+      require('node:worker_threads').parentPort.postMessage(server.address().port);
+      Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0);
+    });`,
+    { eval: true },
+  );
+  const [port] = (await once(thread, 'message')) as [number];
+  const queued = await Promise.all([1, 2].map(() => connectTo(port)));
+  return {
+    endpoint: `http://127.0.0.1:${port}`,
+    close: async () => {
+      for (const socket of queued) socket.destroy();
+      await thread.terminate();
+    },
+  };
+}
+
 describe('an attachment that is passed on meets', () => {
   const large = Buffer.alloc(20_000_000, 'large object, ');
   let port: number;
@@ -447,6 +478,16 @@ describe('an attachment that is passed on meets', () => {
       expect(bytes.equals(large)).toBe(true);
     },
   );
+
+  test('a client that leaves: the transfer from S3 ends', async () => {
+    const client = await connectTo(port);
+    client.write(`GET /${path} HTTP/1.1\r\nHost: cdn.example\r\n\r\n`);
+    await once(client, 'data');
+    client.destroy();
+    await expect.poll(() => proxy.connections).toBe(0);
+    expect(proxy.requests).toHaveLength(1);
+    expect(app.log.entries).toEqual([]);
+  });
 
   test('a slow client: it gets all of it, however long it takes', async () => {
     const reply = await request();

@@ -14,7 +14,7 @@ const rows: readonly (readonly [ErrorCode, number, string])[] = [
   ['RATE_LIMITED', 429, 'client'],
   ['INTERNAL_ERROR', 500, 'service'],
   ['ORIGIN_ERROR', 502, 'origin'],
-  ['OVERLOADED', 503, 'service'],
+  ['OVERLOADED', 503, 'load'],
   ['ORIGIN_TIMEOUT', 504, 'origin'],
   ['TRANSFORM_TIMEOUT', 504, 'original'],
 ];

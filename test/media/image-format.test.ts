@@ -31,7 +31,8 @@ describe('formats of originals', () => {
 
 describe('formats of answers', () => {
   it.each([
-    { format: 'jpeg', hasAlpha: false, canAnimate: false, maxEdgePx: 65_535 },
+    // libjpeg's JPEG_MAX_DIMENSION; the format itself has room for the 65 535 of spec §3
+    { format: 'jpeg', hasAlpha: false, canAnimate: false, maxEdgePx: 65_500 },
     { format: 'png', hasAlpha: true, canAnimate: false, maxEdgePx: 2_147_483_647 },
     { format: 'webp', hasAlpha: true, canAnimate: true, maxEdgePx: 16_383 },
     { format: 'gif', hasAlpha: true, canAnimate: true, maxEdgePx: 65_535 },

@@ -119,10 +119,7 @@ describe('two URLs with the same bytes', () => {
         `${avatar}.png?size=64#size=16`,
       ],
     ],
-    [
-      'escapes of a file name',
-      ['/attachments/1/2/%C3%A9', '/attachments/1/2/%c3%a9', '/attachments/1/2/\u00c3\u00a9'],
-    ],
+    ['escapes of a file name', ['/attachments/1/2/%C3%A9.png', '/attachments/1/2/%c3%a9%2e%70ng']],
   ])('have one key: %s', (_, targets) => {
     expect(targets.length).toBeGreaterThan(1);
     expect(new Set(targets.map(keyOf)).size).toBe(1);

@@ -49,13 +49,9 @@ describe('a large attachment', () => {
     expect(part).toMatchObject({ status: 206, body: film.subarray(first, first + 20) });
     expect(part.header('content-range')).toBe(`bytes ${first}-${first + 19}/${film.length}`);
     expect(part.header('content-length')).toBe('20');
-    expect(stack.relay.requests).toMatchObject([
-      {
-        headers: { range: `bytes=${40 * MEBIBYTE}-${41 * MEBIBYTE - 1}` },
-        status: 206,
-        bodyBytes: MEBIBYTE,
-      },
-    ]);
+    expect(rangesForwarded()).toEqual([`bytes=${40 * MEBIBYTE}-${41 * MEBIBYTE - 1}`]);
+    // The client has its bytes before nginx has the rest of the slice.
+    await expect.poll(() => stack.relay.requests[0]?.bodyBytes).toBe(MEBIBYTE);
 
     const neighbour = await ask(`${first + 5_000}-${first + 5_099}`);
     expect(neighbour).toMatchObject({ status: 206, nginx: 'hit' });
@@ -88,7 +84,8 @@ describe('a large attachment', () => {
 
   test('is then sent whole, and in part again, without Darkroom', async () => {
     const whole = await stack.ask(target);
-    expect(whole).toMatchObject({ status: 200, nginx: 'hit' });
+    // Not by toMatchObject, which would draw the difference of 64 MiB.
+    expect([whole.status, whole.nginx]).toEqual([200, 'hit']);
     expect(whole.header('content-length')).toBe(String(film.length));
     expect(whole.body.equals(film)).toBe(true);
     const head = await stack.ask(target, { method: 'HEAD' });
@@ -125,6 +122,17 @@ describe('a large attachment', () => {
     };
     await expect.poll(isQuiet, { interval: 300, timeout: 5_000 }).toBe(true);
     expect(seen).toBeLessThan(32);
+  });
+
+  test('that was replaced is never a mixture of both', async () => {
+    const path = '/attachments/2/68/song.bin';
+    const before = putFile(path, 2 * MEBIBYTE);
+    await stack.ask(path, { headers: { Range: 'bytes=0-0' } });
+    putFile(path, 2 * MEBIBYTE - 4);
+    // The first slice is the old one, the second the new one: nginx hangs up.
+    await expect(stack.ask(path)).rejects.toThrow(/aborted/);
+    const kept = await stack.ask(path, { headers: { Range: 'bytes=4-9' } });
+    expect(kept.body).toEqual(before.subarray(4, 10));
   });
 
   test('wanted by many at once is fetched once', async () => {
@@ -174,20 +182,24 @@ describe.each([
     expect(stack.relay.requests).toHaveLength(1);
   });
 
-  test.each(['bytes=900000-', 'bytes=99999999-', 'bytes=-0'])('that lie outside: %s', async (range) => {
-    const direct = await stack.askDirectly(target, { headers: { Range: range } });
-    for (const temperature of ['cold', 'warm']) {
-      const answer = await stack.ask(`${target}${target.includes('?') ? '&' : '?'}r`, {
-        headers: { Range: range },
-      });
-      expect(answer.status, temperature).toBe(416);
-      expect(answer.body).toEqual(direct.body);
-      expect(answer.headers['content-range']).toEqual(direct.headers['content-range']);
-      expect(answer.header('cache-control')).toMatch(/no-store$/);
-      expect(answer.header('content-type')).toMatch(/^application\/json/);
-      expect(answer.headers['x-content-type-options']).toHaveLength(1);
-    }
-  });
+  test.each(['bytes=900000-', 'bytes=99999999-', 'bytes=-0'])(
+    'that lie outside: %s',
+    async (range) => {
+      const headers = { Range: range };
+      const direct = await stack.askDirectly(target, { headers });
+      stack.nginx.purge('/');
+      for (const temperature of ['cold', 'warm']) {
+        const answer = await stack.ask(target, { headers });
+        expect(answer.status, temperature).toBe(416);
+        expect(answer.body).toEqual(direct.body);
+        expect(answer.headers['content-range']).toEqual(direct.headers['content-range']);
+        expect(answer.header('cache-control')).toMatch(/no-store$/);
+        expect(answer.header('content-type')).toMatch(/^application\/json/);
+        expect(answer.headers['x-content-type-options']).toHaveLength(1);
+        await stack.ask(target);
+      }
+    },
+  );
 });
 
 describe('an empty attachment', () => {

@@ -17,8 +17,8 @@ export interface Nginx {
   readonly plainPort: number;
   /** The certificate in PEM, which clients must trust. */
   readonly certificate: Buffer;
-  /** Folders of the two caches. */
-  readonly cacheFolders: readonly string[];
+  /** Runs the purge that we recommend, on all under a path; gives what it printed. */
+  readonly purge: (prefix: string) => string;
   /** What nginx told the operator so far, from level `notice` on. */
   readonly log: () => string;
   readonly stop: () => Promise<void>;
@@ -52,7 +52,7 @@ export async function startNginx(upstreamPort: number): Promise<Nginx> {
   put('listen 80;', `listen 127.0.0.1:${plainPort};`, 1);
   put('listen [::]:80;', `listen 127.0.0.1:${secondPlainPort};`, 1);
   put('server 127.0.0.1:3000;', `server 127.0.0.1:${upstreamPort};`, 1);
-  put('/var/cache/nginx/', `${folder}/cache/`, 2);
+  put('/var/cache/', `${folder}/cache/`, 2);
   put('/etc/ssl/certs/darkroom.pem', certFile, 1);
   put('/etc/ssl/private/darkroom.key', keyFile, 1);
   writeFileSync(join(folder, 'darkroom.conf'), site);
@@ -85,7 +85,10 @@ export async function startNginx(upstreamPort: number): Promise<Nginx> {
     port,
     plainPort,
     certificate: readFileSync(certFile),
-    cacheFolders: [join(folder, 'cache/darkroom'), join(folder, 'cache/darkroom-refused')],
+    purge: (prefix) => {
+      const caches = [join(folder, 'cache/darkroom'), join(folder, 'cache/darkroom-refused')];
+      return execFileSync('deploy/nginx/purge', [prefix, ...caches], { encoding: 'utf8' });
+    },
     log: () => log,
     stop: async () => {
       kill();
@@ -108,6 +111,7 @@ http {
   sendfile on;
   tcp_nopush on;
   types_hash_max_size 2048;
+  include /etc/nginx/mime.types;
   default_type application/octet-stream;
   ssl_protocols TLSv1 TLSv1.1 TLSv1.2 TLSv1.3;
   ssl_prefer_server_ciphers on;

@@ -74,6 +74,7 @@ export class FaultProxy {
     };
     client.on('close', end).on('error', end);
     server.on('close', end).on('error', end);
+    client.on('drain', () => server.resume());
 
     let head = '';
     let relay = createRelay(undefined, client, server);
@@ -108,7 +109,6 @@ function createRelay(
   client: Socket,
   server: Socket,
 ): (chunk: Buffer) => void {
-  client.on('drain', () => server.resume());
   if (fault === undefined || fault.kind === 'hang' || fault.kind === 'answer') {
     return (chunk) => {
       if (!client.write(chunk)) server.pause();

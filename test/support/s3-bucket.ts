@@ -1,10 +1,19 @@
-import { DeleteObjectCommand, PutObjectCommand, S3Client } from '@aws-sdk/client-s3';
-import type { S3OriginOptions } from '../../src/adapters/s3-origin.ts';
+import { randomUUID } from 'node:crypto';
+import {
+  CreateBucketCommand,
+  DeleteObjectCommand,
+  PutObjectCommand,
+  S3Client,
+} from '@aws-sdk/client-s3';
+import { createS3Origin, type S3OriginOptions } from '../../src/adapters/s3-origin.ts';
+import type { OriginFixture } from '../contracts/origin.contract.ts';
 
 /** A bucket that tests may write to. */
 export interface S3Bucket {
   readonly endpoint: string;
   readonly bucket: string;
+  /** Makes the bucket itself, where the server has not. */
+  readonly create: () => Promise<void>;
   readonly put: (key: string, bytes: Uint8Array) => Promise<void>;
   readonly remove: (key: string) => Promise<void>;
 }
@@ -20,6 +29,9 @@ export function openBucket(endpoint: string, bucket: string): S3Bucket {
   return {
     endpoint,
     bucket,
+    create: async () => {
+      await client.send(new CreateBucketCommand({ Bucket: bucket }));
+    },
     put: async (Key, Body) => {
       await client.send(new PutObjectCommand({ Bucket: bucket, Key, Body }));
     },
@@ -44,5 +56,16 @@ export function s3Options(
     connectTimeoutMs: 2_000,
     stallTimeoutMs: 30_000,
     ...options,
+  };
+}
+
+/** An origin under test, below a prefix of its own, which is as good as a bucket of its own. */
+export function createS3Fixture(bucket: S3Bucket): OriginFixture {
+  const prefix = `${randomUUID()}/`;
+  return {
+    origin: createS3Origin(s3Options(bucket, { prefix })),
+    put: (key, bytes) => bucket.put(prefix + key, bytes),
+    remove: (key) => bucket.remove(prefix + key),
+    close: async () => undefined,
   };
 }

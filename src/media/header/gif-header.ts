@@ -73,7 +73,8 @@ export function readGifHeader(bytes: Uint8Array): ImageFacts {
   return finish(walk, position >= bytes.length);
 }
 
-function colourTableBytes(flags: number): number {
+/** Bytes of the colour table that a packed field announces (GIF89a §18, §20). */
+export function colourTableBytes(flags: number): number {
   return (flags & 0x80) === 0 ? 0 : 3 * (2 << (flags & 0x07));
 }
 
@@ -125,8 +126,11 @@ function isLoop(reader: ByteReader, position: number): boolean {
   );
 }
 
-/** Offset after the zero that ends the sub-blocks at `position`. */
-function skipSubBlocks(reader: ByteReader, position: number): number {
+/**
+ * Offset after the zero that ends the sub-blocks at `position`.
+ * Throws `UNPROCESSABLE_MEDIA` where they run past the end.
+ */
+export function skipSubBlocks(reader: ByteReader, position: number): number {
   const { bytes } = reader;
   let at = position;
   for (;;) {

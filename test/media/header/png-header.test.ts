@@ -122,3 +122,29 @@ describe('corrupt', () => {
     expect(verdictOn(bytes)).toBe('corrupt');
   });
 });
+
+describe('the gamma of a PNG', () => {
+  const gammaOf = (file: string): number | undefined => factsOf(corpusFile(file)).gamma;
+
+  test.each([
+    ['png-gamma/wuffs__red-blue-gradient.gamma1dot0.png', 1],
+    ['png-gamma/wuffs__red-blue-gradient.gamma1dot8.png', 0.55556],
+    ['png-gamma/wuffs__red-blue-gradient.gamma2dot2.png', 0.45455],
+    ['png-16/codeccorpus__g25n0g16.png', 2.5],
+    ['png-gamma/wuffs__red-blue-gradient.vanilla.png', undefined],
+    // A profile, sRGB or cICP says it better (PNG 3rd edition §4.3).
+    ['png-gamma/wuffs__red-blue-gradient.dcip3d65-no-chrm-no-gama.png', undefined],
+    ['png-palette/wuffs__bricks-dither.png', undefined],
+    ['icc-wide/imagepng__cicp_pq.png', undefined],
+  ])('%s is %s', (file, gamma) => {
+    expect(gammaOf(file)).toBe(gamma);
+  });
+
+  test('counts for nothing where libpng ignores the chunk', () => {
+    const gamma = (chunk: Buffer): number | undefined => factsOf(afterIhdr(png, chunk)).gamma;
+    expect(gamma(pngChunk('gAMA', '\0\x01\x86\xa0'))).toBe(1);
+    expect(gamma(pngChunk('gAMA', '\0\0\0\0'))).toBeUndefined();
+    expect(gamma(pngChunk('gAMA', '\0\x01\x86'))).toBeUndefined();
+    expect(gamma(badCrc(pngChunk('gAMA', '\0\x01\x86\xa0')))).toBeUndefined();
+  });
+});

@@ -1,0 +1,129 @@
+import { MediaError } from '../media/errors.ts';
+import { ByteReader } from '../media/header/byte-reader.ts';
+import { colourTableBytes, skipSubBlocks } from '../media/header/gif-header.ts';
+import type { Size } from '../pipeline/geometry.ts';
+import { findUnusedIndex, MAX_CODE_BITS } from './lzw-indices.ts';
+
+/** What the decoder makes of one image and of the graphic control extensions before it. */
+interface GifFrame {
+  /** Offset of the image descriptor. */
+  readonly start: number;
+  /** Offset of the LZW code size, which the sub-blocks with the pixels follow. */
+  readonly data: number;
+  readonly left: number;
+  readonly top: number;
+  readonly right: number;
+  readonly bottom: number;
+  readonly delayCs: number;
+  /** The packed field of GIF89a §23, without the transparency flag. */
+  readonly disposal: number;
+  readonly isTransparent: boolean;
+}
+
+const block = { extension: 0x21, image: 0x2c } as const;
+const label = { graphicControl: 0xf9, comment: 0xfe } as const;
+const TRANSPARENCY_FLAG = 0x01;
+const DISPOSAL_MASK = 0x1c;
+const TO_BACKGROUND = 2 << 2;
+/** What libnsgif takes where there is no graphic control extension. */
+const DEFAULT_DELAY_CS = 10;
+
+/**
+ * Repairs a GIF for libnsgif, the decoder of libvips, which knows no transparency but that of a
+ * frame with the transparency flag: without it, a frame that is disposed to the background leaves
+ * the background colour; and where no frame has it, what no frame has painted is black. Browsers
+ * clear to transparent in both cases (measured: Chromium).
+ *
+ * Each frame without the flag is given it, with an index that none of its pixels uses, in a graphic
+ * control extension of its own just before the image: the last one counts. Frames, delays, disposals
+ * and loops stay as they are.
+ *
+ * Not repaired: a frame that uses all 256 indices has none to spare and stays without the flag.
+ * Neither is the logical screen that libnsgif ignores (gif-header.ts): there the canvas would have
+ * to come from a first frame that fills it, and so from new LZW data.
+ *
+ * @param canvas size of a frame as the decoder gives it
+ * @returns the same bytes where there is nothing to repair, or no way through the blocks
+ */
+export function repairGif(gif: Uint8Array, canvas: Size): Uint8Array {
+  try {
+    const frames = readFrames(new ByteReader(gif, 'GIF'));
+    return showsOpaqueBackground(frames, canvas) ? declareTransparency(gif, frames) : gif;
+  } catch (error) {
+    if (error instanceof MediaError) return gif; // it is for the decoder to refuse it
+    throw error;
+  }
+}
+
+/** Reads the blocks like `readGifHeader`, and ends where it does. */
+function readFrames(reader: ByteReader): GifFrame[] {
+  const frames: GifFrame[] = [];
+  const opaque = { delayCs: DEFAULT_DELAY_CS, disposal: 0, isTransparent: false };
+  let control = opaque;
+  let position = 13 + colourTableBytes(reader.u8(10));
+  while (position < reader.length) {
+    const code = reader.u8(position);
+    if (code === block.extension) {
+      const kind = reader.u8(position + 1);
+      if (kind === label.graphicControl) {
+        const packed = reader.u8(position + 3);
+        control = {
+          delayCs: reader.u16le(position + 4),
+          disposal: packed & DISPOSAL_MASK,
+          // Once set it stays, whatever a further extension says.
+          isTransparent: control.isTransparent || (packed & TRANSPARENCY_FLAG) !== 0,
+        };
+      }
+      // Of all but a comment libnsgif skips the first sub-block whatever its size, 0 included.
+      const first = kind === label.comment ? 2 : 3 + reader.u8(position + 2);
+      position = skipSubBlocks(reader, position + first);
+    } else if (code === block.image) {
+      const left = reader.u16le(position + 1);
+      const top = reader.u16le(position + 3);
+      const right = left + reader.u16le(position + 5);
+      const bottom = top + reader.u16le(position + 7);
+      const data = position + 10 + colourTableBytes(reader.u8(position + 9));
+      if (reader.u8(data) >= MAX_CODE_BITS) break;
+      frames.push({ start: position, data, left, top, right, bottom, ...control });
+      position = skipSubBlocks(reader, data + 1);
+      control = opaque;
+    } else break;
+  }
+  return frames;
+}
+
+function showsOpaqueBackground(frames: readonly GifFrame[], canvas: Size): boolean {
+  const [first] = frames;
+  if (first === undefined) return false;
+  const screen = { ...first, left: 0, top: 0, right: canvas.widthPx, bottom: canvas.heightPx };
+  if (!covers(first, screen) && !frames.some(({ isTransparent }) => isTransparent)) return true;
+  return frames.some((frame, index) => {
+    const next = frames[index + 1];
+    const isDisposed = !frame.isTransparent && frame.disposal === TO_BACKGROUND;
+    return isDisposed && next !== undefined && (next.isTransparent || !covers(next, frame));
+  });
+}
+
+function covers(one: GifFrame, other: GifFrame): boolean {
+  return (
+    one.left <= other.left &&
+    one.top <= other.top &&
+    one.right >= other.right &&
+    one.bottom >= other.bottom
+  );
+}
+
+function declareTransparency(gif: Uint8Array, frames: readonly GifFrame[]): Uint8Array {
+  const parts: Uint8Array[] = [];
+  let copied = 0;
+  for (const { start, data, delayCs, disposal, isTransparent } of frames) {
+    const index = isTransparent ? undefined : findUnusedIndex(gif, data);
+    if (index === undefined) continue;
+    const flags = disposal | TRANSPARENCY_FLAG;
+    const delay = [delayCs & 0xff, delayCs >> 8];
+    const control = [block.extension, label.graphicControl, 4, flags, ...delay, index, 0];
+    parts.push(gif.subarray(copied, start), Uint8Array.from(control));
+    copied = start;
+  }
+  return copied === 0 ? gif : Buffer.concat([...parts, gif.subarray(copied)]);
+}

@@ -1,0 +1,202 @@
+import { readdirSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { afterAll, afterEach, beforeAll, describe, expect, inject, test } from 'vitest';
+import { openBucket, type S3Bucket } from '../support/s3-bucket.ts';
+import { type ServiceProcess, startService } from '../support/service-process.ts';
+import { readSample } from '../support/test-app.ts';
+
+const ORIGINALS = 'fixtures/originals';
+const PREFIX = 'media/';
+const LARGE_BYTES = 128 * 1024 * 1024;
+
+const { endpoint, accessKeyId, secretAccessKey } = inject('rgw');
+const credentials = { AWS_ACCESS_KEY_ID: accessKeyId, AWS_SECRET_ACCESS_KEY: secretAccessKey };
+Object.assign(process.env, credentials);
+
+const settings = {
+  STORAGE: 's3',
+  S3_BUCKET: 'service',
+  S3_ENDPOINT: endpoint,
+  S3_PREFIX: PREFIX,
+  AWS_EC2_METADATA_DISABLED: 'true',
+  ...credentials,
+};
+
+let bucket: S3Bucket;
+let fromS3: ServiceProcess;
+let fromFolder: ServiceProcess;
+
+beforeAll(async () => {
+  bucket = openBucket(endpoint, 'service');
+  await bucket.create();
+  const files = readdirSync(ORIGINALS, { recursive: true, withFileTypes: true });
+  for (const file of files.filter((entry) => entry.isFile())) {
+    const key = join(file.parentPath, file.name).slice(ORIGINALS.length + 1);
+    await bucket.put(PREFIX + key, readFileSync(join(ORIGINALS, key)));
+  }
+  await bucket.put(`${PREFIX}attachments/1/500/empty.txt`, new Uint8Array());
+  await bucket.put(`${PREFIX}attachments/1/500/large.bin`, Buffer.alloc(LARGE_BYTES, 'large, '));
+  [fromS3, fromFolder] = await Promise.all([
+    startService(settings),
+    startService({ STORAGE_DIR: ORIGINALS }),
+  ]);
+});
+afterAll(async () => {
+  await Promise.all([fromS3?.stop(), fromFolder?.stop()]);
+});
+
+const attachment = (path: string): string =>
+  `/attachments/${path.split('/').map(encodeURIComponent).join('/')}`;
+const romeo = attachment('1/14/romeo.txt');
+const ask = (path: string, options: RequestInit = {}): Promise<Response> =>
+  fetch(fromS3.origin + path, options);
+
+describe('the service on Ceph RGW', () => {
+  test.each([
+    '/avatars/1/ab12.webp?size=256',
+    '/avatars/1/ab12.jpg?size=20&quality=low',
+    '/avatars/2/a_cd34.gif?size=64',
+    '/avatars/2/a_cd34.webp?size=64&animated=true',
+    '/icons/1/ab12.png',
+    '/splashes/1/ab12.webp?quality=lossless&size=512',
+    '/emojis/1473333333333333334.gif?size=64',
+    '/stickers/1474444444444444445.webp',
+    `${attachment('1475555555555555556/1476666666666666667/my photo é.png')}?width=400&format=webp`,
+    `${attachment('1/11/caps.avif')}?width=50`,
+    attachment('1/1/country-lane.jpg'),
+    attachment('1/10/draft #1 %20 cats & dogs.png'),
+    romeo,
+  ])('%s is what it is from a folder', async (path) => {
+    const expected = await fetch(fromFolder.origin + path);
+    const answer = await ask(path);
+    expect(answer.status).toBe(200);
+    for (const name of ['content-type', 'content-length', 'cache-control', 'content-disposition']) {
+      expect(answer.headers.get(name), name).toBe(expected.headers.get(name));
+    }
+    const bytes = Buffer.from(await answer.arrayBuffer());
+    expect(bytes.equals(Buffer.from(await expected.arrayBuffer()))).toBe(true);
+    expect(bytes.length).toBeGreaterThan(0);
+
+    const etag = answer.headers.get('etag') ?? '';
+    const again = await ask(path, { headers: { 'if-none-match': etag } });
+    expect(again.status).toBe(304);
+    const head = await ask(path, { method: 'HEAD' });
+    expect(head.status).toBe(200);
+    expect(head.headers.get('content-length')).toBe(String(bytes.length));
+    expect(head.headers.get('etag')).toBe(etag);
+  });
+
+  test('a result is kept', async () => {
+    const path = '/avatars/1/ab12.webp?size=32';
+    expect((await ask(path)).headers.get('cache-status')).toContain('fwd=miss');
+    expect((await ask(path)).headers.get('cache-status')).toContain('hit');
+  });
+
+  test.each([
+    ['bytes=0-0', 0, 0],
+    ['bytes=100-199', 100, 199],
+    ['bytes=-10', -10, undefined],
+    ['bytes=900-', 900, undefined],
+    ['bytes=900-9999999', 900, undefined],
+  ])('the range %s', async (range, first, last) => {
+    const whole = readSample('attachments/1/14/romeo.txt');
+    const answer = await ask(romeo, { headers: { range } });
+    expect(answer.status).toBe(206);
+    const expected = whole.subarray(first, last === undefined ? undefined : last + 1);
+    expect(Buffer.from(await answer.arrayBuffer()).equals(expected)).toBe(true);
+    const start = whole.length - whole.subarray(first).length;
+    expect(answer.headers.get('content-range')).toBe(
+      `bytes ${start}-${start + expected.length - 1}/${whole.length}`,
+    );
+  });
+
+  test('a range behind the end is 416, and an empty object is empty', async () => {
+    const behind = await ask(romeo, { headers: { range: 'bytes=5000-' } });
+    expect(behind.status).toBe(416);
+    const empty = await ask(attachment('1/500/empty.txt'));
+    expect(empty.status).toBe(200);
+    expect(empty.headers.get('content-length')).toBe('0');
+    expect(await empty.text()).toBe('');
+  });
+
+  test('the last modification is what S3 says, and a condition on it is answered', async () => {
+    const first = await ask(romeo);
+    await first.text();
+    const lastModified = first.headers.get('last-modified') ?? '';
+    expect(Math.abs(Date.now() - Date.parse(lastModified))).toBeLessThan(600_000);
+    const again = await ask(romeo, { headers: { 'if-modified-since': lastModified } });
+    expect(again.status).toBe(304);
+  });
+
+  test.each([
+    '/avatars/1/nothing.webp',
+    '/emojis/404.png',
+    attachment('1/404/nothing.bin'),
+    attachment(`1/404/${'ü'.repeat(127)}`),
+  ])('%s is missing: 404', async (path) => {
+    const answer = await ask(path);
+    expect(answer.status).toBe(404);
+    expect(await answer.json()).toMatchObject({ code: 'UNKNOWN_MEDIA' });
+  });
+
+  test('128 MiB go through in constant memory', async () => {
+    const path = attachment('1/500/large.bin');
+    const before = readPeakKib(fromS3);
+    const answer = await ask(path);
+    expect(answer.headers.get('content-length')).toBe(String(LARGE_BYTES));
+    let received = 0;
+    for await (const chunk of answer.body ?? []) received += chunk.length;
+    expect(received).toBe(LARGE_BYTES);
+    expect(readPeakKib(fromS3) - before).toBeLessThan(48 * 1024);
+  });
+
+  test('nothing was logged as a failure', () => {
+    const failures = fromS3
+      .output()
+      .split('\n')
+      .filter((line) => /"level":(40|50|60)/.test(line));
+    expect(failures).toEqual([]);
+  });
+});
+
+describe('a service that is set up wrong', () => {
+  let service: ServiceProcess | undefined;
+  afterEach(() => service?.stop());
+
+  test.each([
+    ['a wrong secret', { AWS_SECRET_ACCESS_KEY: 'wrong-secret' }, 'SignatureDoesNotMatch'],
+    ['an unknown user', { AWS_ACCESS_KEY_ID: 'UNKNOWN-USER' }, 'InvalidAccessKeyId'],
+    ['no credentials', { AWS_ACCESS_KEY_ID: '' }, 'CredentialsProviderError'],
+    ['a missing bucket', { S3_BUCKET: 'missing' }, 'NoSuchBucket'],
+    ['a name that is not known', { S3_ENDPOINT: 'http://s3.invalid' }, 'ENOTFOUND'],
+    ['TLS where there is none', { S3_ENDPOINT: endpoint.replace('http', 'https') }, 'EPROTO'],
+    ['a port where nobody listens', { S3_ENDPOINT: 'http://127.0.0.1:1' }, 'ECONNREFUSED'],
+  ])('with %s answers 502 and tells its operator why', async (_, wrong, cause) => {
+    const environment: Record<string, string> = { ...settings, ...wrong };
+    service = await startService(environment);
+    for (const path of ['/avatars/1/ab12.webp', romeo, '/avatars/1/nothing.webp']) {
+      const answer = await fetch(service.origin + path);
+      expect(answer.status).toBe(502);
+      expect(await answer.json()).toEqual({
+        code: 'ORIGIN_ERROR',
+        message: 'The origin has failed.',
+      });
+    }
+    expect((await fetch(`${service.origin}/avatars/0.png`)).status).toBe(200);
+    await expect.poll(service.output).toContain(cause);
+    for (const secret of [
+      secretAccessKey,
+      accessKeyId,
+      'wrong-secret',
+      'UNKNOWN-USER',
+      'no-token',
+    ]) {
+      expect(service.output()).not.toContain(secret);
+    }
+  });
+});
+
+/** Most memory that the process has held so far, in KiB (Linux, proc(5)). */
+function readPeakKib({ pid }: ServiceProcess): number {
+  return Number(/^VmHWM:\s+(\d+)/m.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))?.[1]);
+}
