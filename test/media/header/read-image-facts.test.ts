@@ -2,6 +2,7 @@ import { readdirSync } from 'node:fs';
 import fc from 'fast-check';
 import sharp from 'sharp';
 import { describe, expect, test } from 'vitest';
+import type { ImageFacts } from '../../../src/media/header/image-facts.ts';
 import { readImageFacts } from '../../../src/media/header/read-image-facts.ts';
 import { acceptedCuts, corpusFile, verdictOn } from './facts-of.ts';
 
