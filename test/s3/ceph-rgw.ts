@@ -24,8 +24,8 @@ export interface CephRgw {
 
 /**
  * Starts a monitor, one OSD in memory and a RADOS gateway, as Debian packages them: `ceph-mon`,
- * `ceph-osd`, `ceph-common`, `radosgw`. Needs no systemd, no root and no fixed port; nothing of it is
- * left when it is stopped, or when this process ends in whatever way.
+ * `ceph-osd`, `ceph-common`, `radosgw`. Needs no systemd, no root and no fixed port. Nothing of it is
+ * left when it is stopped; when this process is killed, its processes end too, and only files are left.
  *
  * @throws Error with the last lines of the logs, if the cluster does not come up
  */
