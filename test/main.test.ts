@@ -1,6 +1,7 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { existsSync, readFileSync } from 'node:fs';
 import { afterEach, describe, expect, test } from 'vitest';
+import { connectTo } from './support/raw-http.ts';
 
 /** The compiled service as a process, with what it printed so far. */
 interface Service {
@@ -90,6 +91,15 @@ describe('the process', () => {
     await expect(fetch(`${origin}/avatars/0.png`)).rejects.toThrow();
     await expect.poll(() => workers.filter(isAlive)).toEqual([]);
   });
+
+  test('does not wait for a client that has connected and says nothing', async () => {
+    const running = start({ PORT: '0', WORKERS: '1', SHUTDOWN_GRACE_MS: '20000' });
+    await listening(running);
+    const silent = await connectTo(Number(new URL(links(running)[0] ?? '').port));
+    running.process.kill('SIGTERM');
+    expect(await running.exited).toBe(0);
+    silent.destroy();
+  }, 10_000);
 
   test('leaves no worker behind when it is killed itself', async () => {
     const running = start({ PORT: '0', WORKERS: '2' });

@@ -2,6 +2,7 @@ import type { Server, ServerResponse } from 'node:http';
 import type { ServerHttp2Session } from 'node:http2';
 import type { Socket } from 'node:net';
 import { Readable } from 'node:stream';
+import type { TLSSocket } from 'node:tls';
 import {
   type FastifyInstance,
   type FastifyReply,
@@ -94,10 +95,19 @@ export function createServer(options: ServerOptions): FastifyInstance {
     return undefined;
   });
 
+  const sockets = new Set<Socket>();
+  server.server.on(options.tls === undefined ? 'connection' : 'secureConnection', (socket) => {
+    sockets.add(socket);
+    socket.once('close', () => sockets.delete(socket));
+  });
   let isClosing = false;
   server.addHook('preClose', async () => {
     isClosing = true;
+    for (const socket of sockets) if (!hasAsked(socket)) socket.destroy();
   });
+  // A client may connect ahead of time and then say nothing; Node waits for what it has to say.
+  const hasAsked = (socket: Socket | TLSSocket): boolean =>
+    lastAnswers.has(socket) || ('alpnProtocol' in socket && socket.alpnProtocol === 'h2');
   // A connection that was busy when the closing began would be kept alive for its client, and the
   // closing would wait for it.
   server.addHook('onResponse', async () => {

@@ -1,9 +1,6 @@
-import { execFileSync } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { readFileSync } from 'node:fs';
 import type { AddressInfo, LookupFunction } from 'node:net';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import { createServer as createTlsServer } from 'node:tls';
 import { Worker } from 'node:worker_threads';
 import { stdSerializers } from 'pino';
@@ -14,6 +11,7 @@ import { LOCAL_CREDENTIALS, type LocalS3, startLocalS3 } from '../support/local-
 import { connectTo } from '../support/raw-http.ts';
 import { s3Options } from '../support/s3-bucket.ts';
 import { createTestApp, samples, type TestApp } from '../support/test-app.ts';
+import { tlsFiles } from '../support/tls-files.ts';
 
 const CONNECT_MS = 200;
 const FIRST_BYTE_MS = 400;
@@ -393,16 +391,10 @@ describe('a connection meets', () => {
   });
 
   test('a certificate of nobody: ORIGIN_ERROR', async () => {
-    const folder = mkdtempSync(join(tmpdir(), 'darkroom-s3-tls-'));
-    const [key, cert] = [join(folder, 'key.pem'), join(folder, 'cert.pem')];
-    execFileSync(
-      'openssl',
-      ['req', '-x509', '-newkey', 'rsa:2048', '-nodes', '-subj', '/CN=localhost']
-        .concat(['-addext', 'subjectAltName=IP:127.0.0.1'])
-        .concat(['-keyout', key, '-out', cert]),
-      { stdio: 'ignore' },
-    );
-    const server = createTlsServer({ key: readFileSync(key), cert: readFileSync(cert) });
+    const server = createTlsServer({
+      key: readFileSync(tlsFiles.key),
+      cert: readFileSync(tlsFiles.cert),
+    });
     server.on('tlsClientError', () => undefined).listen(0, '127.0.0.1');
     await once(server, 'listening');
     const { port } = server.address() as AddressInfo;
@@ -410,7 +402,6 @@ describe('a connection meets', () => {
     expect(code).toBe('ORIGIN_ERROR');
     expect(log).toMatch(/DEPTH_ZERO_SELF_SIGNED_CERT, attempts: 1/);
     server.close();
-    rmSync(folder, { recursive: true });
   });
 
   test('a pool that is full: it waits for the first-byte deadline, and no longer', async () => {

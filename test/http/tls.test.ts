@@ -1,12 +1,11 @@
-import { execFileSync } from 'node:child_process';
-import { mkdtempSync, rmSync } from 'node:fs';
 import { type ClientHttp2Session, connect, constants } from 'node:http2';
 import { request } from 'node:https';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import { connect as connectTls } from 'node:tls';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { createTestApp, samples, type TestApp } from '../support/test-app.ts';
+import { tlsFiles } from '../support/tls-files.ts';
+
+const settings = { TLS_CERT_FILE: tlsFiles.cert, TLS_KEY_FILE: tlsFiles.key };
 
 interface Answer {
   readonly status: number | undefined;
@@ -33,27 +32,15 @@ function ask(session: ClientHttp2Session, path: string, method = 'GET'): Promise
 }
 
 describe('with a certificate, the listener', () => {
-  let folder: string;
   let app: TestApp;
   let port: number;
   beforeAll(async () => {
-    folder = mkdtempSync(join(tmpdir(), 'darkroom-tls-'));
-    const [key, cert] = [join(folder, 'key.pem'), join(folder, 'cert.pem')];
-    const subject = ['-subj', '/CN=localhost', '-addext', 'subjectAltName=IP:127.0.0.1'];
-    execFileSync(
-      'openssl',
-      ['req', '-x509', '-newkey', 'rsa:2048', '-nodes', '-keyout', key, '-out', cert, ...subject],
-      { stdio: 'ignore' },
-    );
-    app = await createTestApp({ settings: { TLS_CERT_FILE: cert, TLS_KEY_FILE: key } });
+    app = await createTestApp({ settings });
     app.originals.put('avatars/1/ab12', samples.png);
     app.originals.put('attachments/1/2/large.bin', Buffer.alloc(20_000_000));
     port = await app.listen();
   });
-  afterAll(async () => {
-    await app.close();
-    rmSync(folder, { recursive: true });
-  });
+  afterAll(() => app.close());
 
   const withSession = async <Result>(
     use: (session: ClientHttp2Session) => Promise<Result>,
@@ -144,12 +131,7 @@ describe('with a certificate, the listener', () => {
   });
 
   test('stops though an HTTP/2 session is open', async () => {
-    const second = await createTestApp({
-      settings: {
-        TLS_CERT_FILE: join(folder, 'cert.pem'),
-        TLS_KEY_FILE: join(folder, 'key.pem'),
-      },
-    });
+    const second = await createTestApp({ settings });
     const session = connect(`https://127.0.0.1:${await second.listen()}`, {
       rejectUnauthorized: false,
     });
