@@ -1,0 +1,69 @@
+import { readFileSync } from 'node:fs';
+import { get } from 'node:http';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { afterAll, beforeAll, describe, expect, inject, test } from 'vitest';
+import { openBucket } from '../support/s3-bucket.ts';
+import { type ServiceProcess, startService } from '../support/service-process.ts';
+
+const MEBIBYTE = 1024 * 1024;
+const LARGE_BYTES = 500 * MEBIBYTE;
+const AT_ONCE = 10;
+/** What ten transfers together may add to the memory of a service that has warmed up. */
+const ADDITIONAL_MEMORY_BYTES = 32 * MEBIBYTE;
+
+const { endpoint, accessKeyId, secretAccessKey } = inject('rgw');
+const credentials = { AWS_ACCESS_KEY_ID: accessKeyId, AWS_SECRET_ACCESS_KEY: secretAccessKey };
+Object.assign(process.env, credentials);
+
+describe('an attachment of 500 MiB', () => {
+  let service: ServiceProcess;
+  beforeAll(async () => {
+    const bucket = openBucket(endpoint, 'large');
+    await bucket.create();
+    await bucket.put('attachments/1/1/large.bin', Buffer.alloc(LARGE_BYTES, 'large, '));
+    await bucket.put('attachments/1/1/small.bin', Buffer.alloc(2 * MEBIBYTE, 'small, '));
+    service = await startService({
+      STORAGE: 's3',
+      S3_BUCKET: 'large',
+      S3_ENDPOINT: endpoint,
+      ...credentials,
+    });
+  }, 120_000);
+  afterAll(() => service?.stop());
+
+  const receive = (file: string): Promise<number> =>
+    new Promise((resolve, reject) => {
+      get(`${service.origin}/attachments/1/1/${file}`, { agent: false }, (answer) => {
+        let received = 0;
+        answer.on('data', (chunk: Buffer) => {
+          received += chunk.length;
+        });
+        answer.once('end', () => resolve(received));
+        answer.once('error', reject);
+      }).once('error', reject);
+    });
+
+  // The memory of a process with a garbage collector, seen from outside, is noisy: so up to three times.
+  test('goes through ten times at once in constant memory', {
+    retry: 2,
+    timeout: 120_000,
+  }, async () => {
+    for (let round = 0; round < 20; round += 1) await receive('small.bin');
+    await sleep(500);
+    const before = residentBytes(service);
+    let most = before;
+    const watch = setInterval(() => {
+      most = Math.max(most, residentBytes(service));
+    }, 20);
+    const received = await Promise.all(Array.from({ length: AT_ONCE }, () => receive('large.bin')));
+    clearInterval(watch);
+    expect(received).toEqual(Array(AT_ONCE).fill(LARGE_BYTES));
+    expect(most - before).toBeLessThan(ADDITIONAL_MEMORY_BYTES);
+  });
+});
+
+/** Memory a process holds now (Linux, proc(5)). */
+function residentBytes({ pid }: ServiceProcess): number {
+  const status = readFileSync(`/proc/${pid}/status`, 'utf8');
+  return Number(/^VmRSS:\s+(\d+)/m.exec(status)?.[1]) * 1024;
+}
