@@ -1,4 +1,5 @@
 import { readFileSync, statSync } from 'node:fs';
+import { createSecureContext } from 'node:tls';
 import { z } from 'zod';
 import { countCores } from './cpu-cores.ts';
 import {
@@ -6,7 +7,9 @@ import {
   bytes,
   choice,
   endpoint,
+  hostName,
   integer,
+  isReadableFile,
   keyPrefix,
   milliseconds,
   only,
@@ -35,9 +38,12 @@ const MEBIBYTE = 1024 * 1024;
 
 const SAMPLE_FOLDER = 'fixtures/originals';
 
-/** Every variable of spec §7 with its form and default, and those for the numbers of §4 and §6. */
+/**
+ * Every variable that is read, with form and default: those of spec §7 as far as their parts are built,
+ * and those for the numbers of §4 and §6. What would switch on a part that is not, is refused.
+ */
 const schema = z.object({
-  HOST: z.string().default('127.0.0.1'),
+  HOST: hostName.default('127.0.0.1'),
   PORT: integer(0, 65_535, '', 3000),
   TLS_CERT_FILE: readableFile.optional(),
   TLS_KEY_FILE: readableFile.optional(),
@@ -105,6 +111,10 @@ export function readConfig(environment: Environment) {
   if ((given.TLS_CERT_FILE === undefined) !== (given.TLS_KEY_FILE === undefined)) {
     const missing = given.TLS_CERT_FILE === undefined ? 'TLS_CERT_FILE' : 'TLS_KEY_FILE';
     faults.push(formatFault(missing, 'a file, since the other half of the pair is set', given));
+  }
+  const tlsFault = findTlsFault(given.TLS_CERT_FILE, given.TLS_KEY_FILE);
+  if (tlsFault !== undefined) {
+    faults.push(formatFault('TLS_CERT_FILE', `a certificate with its key (${tlsFault})`, given));
   }
   if (given.STORAGE === 's3') {
     if (given.S3_BUCKET === undefined) {
@@ -191,6 +201,21 @@ function pick(given: Environment, names: readonly string[]): Readonly<Record<str
   return Object.fromEntries(
     names.flatMap((name) => (given[name] === undefined ? [] : [[name, given[name]]])),
   );
+}
+
+/** What OpenSSL has against the pair; unreadable files are faults by themselves. */
+function findTlsFault(
+  certFile: string | undefined,
+  keyFile: string | undefined,
+): string | undefined {
+  if (certFile === undefined || keyFile === undefined) return undefined;
+  if (!isReadableFile(certFile) || !isReadableFile(keyFile)) return undefined;
+  try {
+    createSecureContext(readTls(certFile, keyFile));
+    return undefined;
+  } catch (error) {
+    return error instanceof Error ? error.message : String(error);
+  }
 }
 
 function readTls(

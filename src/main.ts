@@ -15,6 +15,11 @@ const SAMPLE_LINKS = [
 async function main(): Promise<void> {
   const config = readConfig(process.env);
   const log = pino({ level: config.log.level });
+  // Whatever this is, its cause must not be lost; nobody can tell in what state it leaves us.
+  process.on('uncaughtException', (error, kind) => {
+    log.fatal({ err: error, kind }, 'an error that nobody has caught');
+    process.exit(1);
+  });
   const app = await createApp(config, { log });
   const address = await app.server.listen(config.listen);
   log.info({ address, workers: config.renderer.workers }, `Darkroom listens on ${address}`);

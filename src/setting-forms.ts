@@ -34,6 +34,13 @@ export const only = (value: string, others: string) =>
 export const choice = <const Words extends readonly [string, ...string[]]>(...words: Words) =>
   z.enum(words, { error: words.join(' or ') });
 
+/** An address to listen on, or a name that stands for one. */
+export const hostName = z
+  .string()
+  .refine((text) => isIP(text) !== 0 || (/^[a-z\d.-]{1,253}$/i.test(text) && /[a-z]/i.test(text)), {
+    error: 'an IP address or a host name',
+  });
+
 /** A file that can be read. */
 export const readableFile = z.string().refine(isReadableFile, { error: 'a readable file' });
 
@@ -67,7 +74,7 @@ export function parseProxyList(text: string): boolean | string[] {
   return text === 'true' || text === 'false' ? text === 'true' : text.split(/\s*,\s*/);
 }
 
-function isReadableFile(path: string): boolean {
+export function isReadableFile(path: string): boolean {
   try {
     readFileSync(path);
     return true;

@@ -154,6 +154,23 @@ describe('the configuration', () => {
     expect(readConfig({ TRUST_PROXY: value }).http.trustProxy).toEqual(expected);
   });
 
+  test('refuses a certificate and a key that are none, and a host that cannot be', () => {
+    const [tls, ...others] = faultsOf({
+      TLS_CERT_FILE: 'package.json',
+      TLS_KEY_FILE: 'fixtures/tls/key.pem',
+    });
+    expect(tls).toMatch(
+      /^TLS_CERT_FILE: expected a certificate with its key \(error:.*\) but received "package.json"$/,
+    );
+    expect(others).toEqual([]);
+    for (const HOST of ['999.1.1.1', 'not a host']) {
+      expect(faultsOf({ HOST })).toEqual([
+        `HOST: expected an IP address or a host name but received "${HOST}"`,
+      ]);
+    }
+    for (const HOST of ['::1', '0.0.0.0', 'localhost']) expect(faultsOf({ HOST })).toEqual([]);
+  });
+
   test('hands no secret to the workers', () => {
     const { environment } = readConfig({ AWS_SECRET_ACCESS_KEY: 's', PATH: '/bin' }).renderer;
     expect(environment).toEqual({ PATH: '/bin' });

@@ -25,7 +25,8 @@ const MISSING: ReadonlySet<unknown> = new Set([
  *
  * Not covered: hard links and bind mounts (they are regular paths; whoever can make them can write
  * the folder anyway); a folder swapped for a link and back between opening and the check; names that
- * differ only in case or normalization on file systems that do not tell them apart.
+ * differ only in case or normalization on file systems that do not tell them apart. A file that is
+ * replaced by one of the same size and the same time of change is taken for the same.
  */
 export class FilesystemOrigin implements Origin {
   readonly #root: string;
@@ -57,7 +58,7 @@ export class FilesystemOrigin implements Origin {
       return {
         sizeBytes,
         etag: `${status.size.toString(36)}-${status.mtimeNs.toString(36)}`,
-        lastModified: new Date(Number(status.mtimeMs)),
+        lastModified: toLastModified(Number(status.mtimeMs)),
         storedContentType: undefined,
         // Ends with the size seen above: a file that grows meanwhile is not sent beyond it.
         body: file.createReadStream({
@@ -92,6 +93,11 @@ export class FilesystemOrigin implements Origin {
     );
     return new MediaError(isRootThere ? 'UNKNOWN_MEDIA' : 'ORIGIN_ERROR', { cause: error });
   }
+}
+
+/** A date to tell; `undefined` for one in the future, which must not be told (RFC 9110 §8.8.2.1). */
+function toLastModified(mtimeMs: number): Date | undefined {
+  return mtimeMs >= 0 && mtimeMs <= Date.now() ? new Date(mtimeMs) : undefined;
 }
 
 /**

@@ -20,6 +20,15 @@ interface WorkerRendererOptions {
 const FIRST_RESTART_DELAY_MS = 100;
 const MAX_RESTART_DELAY_MS = 5_000;
 
+/** Time for a replacement to be ready; a start takes some 0.2 s on an idle machine. */
+const START_TIMEOUT_MS = 10_000;
+
+/** How many workers may die under a job before it has begun. */
+const MAX_ATTEMPTS = 3;
+
+type Answer = Extract<WorkerMessage, { readonly kind: 'rendered' | 'failed' }>;
+type NotBegun = { readonly kind: 'not begun' };
+
 /**
  * Renders in a pool of pre-forked processes, one job each at a time. A job over its deadline is
  * killed with its process (sharp's own timeout stops neither libimagequant nor libaom); a process
@@ -61,20 +70,26 @@ export class WorkerRenderer implements Renderer {
   }
 
   async render(original: Uint8Array, job: RenderJob): Promise<Uint8Array> {
-    const worker = await this.#take();
-    const answer = await this.#run(worker, { original, job });
+    const answer = await this.#runOnLiving({ original, job });
     if (answer.kind === 'rendered') return answer.body;
     const cause = new Error(answer.detail);
     // A worker's unknown failure is ours: not a MediaError, so that it is logged and answered as 500.
     throw answer.code === 'INTERNAL_ERROR' ? cause : new MediaError(answer.code, { cause });
   }
 
+  /** A worker may have died while it was idle; that is no fault of the job, which takes another. */
+  async #runOnLiving(command: RenderCommand): Promise<Answer> {
+    for (let attempt = 1; ; attempt += 1) {
+      const outcome = await this.#run(await this.#take(), command);
+      if (outcome.kind !== 'not begun') return outcome;
+      if (attempt === MAX_ATTEMPTS) throw new Error('No render worker lived to begin the job.');
+    }
+  }
+
   /** One job, until its answer, its deadline or its worker's end. */
-  #run(
-    worker: ChildProcess,
-    command: RenderCommand,
-  ): Promise<Exclude<WorkerMessage, { readonly kind: 'ready' }>> {
+  #run(worker: ChildProcess, command: RenderCommand): Promise<Answer | NotBegun> {
     return new Promise((resolve, reject) => {
+      let hasBegun = false;
       const finish = (): void => {
         clearTimeout(timer);
         worker.off('message', onMessage);
@@ -82,6 +97,10 @@ export class WorkerRenderer implements Renderer {
       };
       const onMessage = (message: WorkerMessage): void => {
         if (message.kind === 'ready') return;
+        if (message.kind === 'begun') {
+          hasBegun = true;
+          return;
+        }
         finish();
         this.#release(worker);
         resolve(message);
@@ -89,7 +108,8 @@ export class WorkerRenderer implements Renderer {
       const onExit = (code: number | null, signal: string | null): void => {
         finish();
         const cause = new Error(`The worker ended with ${signal ?? `status ${code}`} in mid-job.`);
-        reject(new MediaError('UNPROCESSABLE_MEDIA', { cause }));
+        if (hasBegun) reject(new MediaError('UNPROCESSABLE_MEDIA', { cause }));
+        else resolve({ kind: 'not begun' });
       };
       const timer = setTimeout(() => {
         finish();
@@ -105,6 +125,12 @@ export class WorkerRenderer implements Renderer {
     });
   }
 
+  /**
+   * A worker that is idle, or the next one to be: callers hold a slot, so one is about to be ready,
+   * unless none can be started.
+   *
+   * @throws MediaError `OVERLOADED` if none is ready after the time that a start may take
+   */
   #take(): Promise<ChildProcess> {
     const worker = this.#idle.pop();
     if (worker !== undefined) return Promise.resolve(worker);
@@ -113,11 +139,11 @@ export class WorkerRenderer implements Renderer {
         clearTimeout(timer);
         resolve(ready);
       };
-      // Callers hold a slot, so a worker is about to be ready, unless none can be started.
       const timer = setTimeout(() => {
         this.#waiting.splice(this.#waiting.indexOf(take), 1);
-        reject(new Error('No render worker became ready in time.'));
-      }, this.#options.timeoutMs);
+        const cause = new Error('No render worker became ready in time.');
+        reject(new MediaError('OVERLOADED', { cause, retryAfterSeconds: 1 }));
+      }, START_TIMEOUT_MS);
       this.#waiting.push(take);
     });
   }
@@ -146,24 +172,26 @@ export class WorkerRenderer implements Renderer {
     this.#processes.add(worker);
     return new Promise((resolve, reject) => {
       let isReady = false;
+      const onEnd = (ending: string): void => {
+        if (!this.#processes.delete(worker)) return;
+        const position = this.#idle.indexOf(worker);
+        if (position >= 0) this.#idle.splice(position, 1);
+        if (!isReady) {
+          this.#failedStarts += 1;
+          reject(new Error(`A render worker ended with ${ending} at its start.`));
+        }
+        if (!this.#isStopped) this.#replace(isReady, ending);
+      };
       worker.once('message', () => {
         isReady = true;
         this.#failedStarts = 0;
         this.#release(worker);
         resolve();
       });
-      worker.once('error', reject);
-      worker.once('exit', (code, signal) => {
-        this.#processes.delete(worker);
-        const position = this.#idle.indexOf(worker);
-        if (position >= 0) this.#idle.splice(position, 1);
-        if (!isReady) {
-          this.#failedStarts += 1;
-          reject(
-            new Error(`A render worker ended with ${signal ?? `status ${code}`} at its start.`),
-          );
-        }
-        if (!this.#isStopped) this.#replace(isReady, signal ?? `status ${code}`);
+      worker.once('exit', (code, signal) => onEnd(signal ?? `status ${code}`));
+      // What could not be spawned at all (no memory, no process ids left) never exits.
+      worker.on('error', (error) => {
+        if (worker.pid === undefined) onEnd(error.message);
       });
     });
   }

@@ -54,17 +54,22 @@ function parseOpaqueTags(list: string): readonly string[] | undefined {
  * it is our very entity tag (strong comparison: a weak tag never matches) or a date equal to our
  * Last-Modified. When false, the range is ignored and the whole body sent.
  *
- * A date counts as a strong validator here because the originals are never overwritten, so none
- * changes twice within one second (RFC 9110 §8.8.2.2).
+ * A date counts as a strong validator only when it is a second in the past: until then, the original
+ * might change once more and keep it (RFC 9110 §8.8.2.2).
  */
-export function isRangeApplicable(ifRange: string | undefined, validators: Validators): boolean {
+export function isRangeApplicable(
+  ifRange: string | undefined,
+  validators: Validators,
+  now: Date = new Date(),
+): boolean {
   if (ifRange === undefined) return true;
   const value = ifRange.trim();
   if (ENTITY_TAG.test(value)) return value.startsWith('"') && value === validators.etag;
 
   const date = parseHttpDate(value);
   if (date === undefined || validators.lastModified === undefined) return false;
-  return wholeSeconds(date) === wholeSeconds(validators.lastModified);
+  const isStrong = now.getTime() - validators.lastModified.getTime() >= 1000;
+  return isStrong && wholeSeconds(date) === wholeSeconds(validators.lastModified);
 }
 
 function wholeSeconds(date: Date): number {

@@ -1,4 +1,4 @@
-import type { FastifyReply } from 'fastify';
+import type { FastifyReply, FastifyRequest } from 'fastify';
 import { errorRegistry, MediaError } from '../media/errors.ts';
 import type { Log } from '../pipeline/ports.ts';
 import { errorCacheControl, type MaxAgeSeconds } from './cache-policy.ts';
@@ -23,7 +23,7 @@ export function sendError(
 ): FastifyReply {
   const known =
     error instanceof MediaError ? error : new MediaError('INTERNAL_ERROR', { cause: error });
-  reportError(known, reply.request.originalUrl, log);
+  reportError(known, reply.request, log);
   reply
     .status(known.status)
     .header('cache-control', errorCacheControl(known.status, maxAgeSeconds))
@@ -41,19 +41,24 @@ function formatError({ code, message, faults, retryAfterSeconds }: MediaError): 
   };
 }
 
-/** Tells the operator of an error, if it is any of his business. */
-export function reportError(error: MediaError, url: string, log: Log): void {
-  const details = { err: error, code: error.code, url };
-  switch (errorRegistry[error.code].fault) {
+/**
+ * Tells the operator of an error, if it is any of his business. What clients can cause at will is told
+ * in a line; a stack is for what has to be mended.
+ */
+export function reportError(error: MediaError, request: FastifyRequest, log: Log): void {
+  const { code, cause } = error;
+  const where = { code, url: request.originalUrl, client: request.ip };
+  const brief = { ...where, reason: cause instanceof Error ? cause.message : undefined };
+  switch (errorRegistry[code].fault) {
     case 'service':
     case 'origin':
-      log.error(details, 'a request failed');
+      log.error({ ...where, err: error }, 'a request failed');
       break;
     case 'load':
-      log.warn(details, 'a request was turned away');
+      log.warn(brief, 'a request was turned away');
       break;
     case 'original':
-      log.info(details, 'an original was refused');
+      log.info(brief, 'an original was refused');
       break;
     case 'client':
       break;

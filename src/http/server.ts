@@ -127,7 +127,7 @@ export function createServer(options: ServerOptions): FastifyInstance {
       // Before the head is out, the error handler hears of it; afterwards nobody but us does.
       if (!reply.raw.headersSent || context.signal.aborted || !(error instanceof MediaError))
         return;
-      reportError(error, request.originalUrl, log);
+      reportError(error, request, log);
     });
   });
 
@@ -135,7 +135,7 @@ export function createServer(options: ServerOptions): FastifyInstance {
     if (!contexts.get(request)?.signal.aborted) return sendError(reply, error, maxAgeSeconds, log);
     // The client has gone: there is nobody to answer, but a bug is a bug.
     if (!(error instanceof MediaError) && !isAbort(error)) {
-      reportError(new MediaError('INTERNAL_ERROR', { cause: error }), request.originalUrl, log);
+      reportError(new MediaError('INTERNAL_ERROR', { cause: error }), request, log);
     }
     reply.hijack();
     if (isHttp1(request)) reply.raw.destroy();

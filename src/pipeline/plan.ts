@@ -14,6 +14,9 @@ const SRGB_GAMMA = 2.2;
 /** Exponents this near to 1 are taken for it (as in libpng, `PNG_GAMMA_THRESHOLD`). */
 const GAMMA_TOLERANCE = 0.05;
 
+/** Largest factor that libvips reduces by (vips_reduceh, `hshrink`). */
+const MAX_REDUCTION = 1_000_000;
+
 /** Bounds of what is decoded (spec §6). */
 export interface DecodeLimits {
   /** Pixels, summed over the frames that are decoded. */
@@ -73,6 +76,12 @@ export function planMedia(facts: ImageFacts, request: MediaRequest, limits: Deco
 
   const original = orientedSize(facts);
   const { size, isCrop } = targetSize(original, request, format);
+  if (
+    original.widthPx / size.widthPx > MAX_REDUCTION ||
+    original.heightPx / size.heightPx > MAX_REDUCTION
+  ) {
+    return { kind: 'refuse', reason: `a reduction by more than ${MAX_REDUCTION}` };
+  }
   return {
     kind: 'render',
     isOnlyQuality: isPassthroughCandidate,

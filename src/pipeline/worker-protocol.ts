@@ -7,9 +7,10 @@ export interface RenderCommand {
   readonly job: RenderJob;
 }
 
-/** What a worker says: once that it is ready, then one answer per job. */
+/** What a worker says: once that it is ready, then per job that it has begun, and one answer. */
 export type WorkerMessage =
   | { readonly kind: 'ready' }
+  | { readonly kind: 'begun' }
   | { readonly kind: 'rendered'; readonly body: Uint8Array }
   | {
       readonly kind: 'failed';

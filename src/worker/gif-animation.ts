@@ -1,35 +1,45 @@
+import type { Animation } from '../media/header/image-facts.ts';
+
 const EXTENSION = 0x21;
 const IMAGE_DESCRIPTOR = 0x2c;
 const TRAILER = 0x3b;
 const GRAPHIC_CONTROL = 0xf9;
+const APPLICATION = 0xff;
 const HEADER_BYTES = 13;
 
 /** Longest delay a graphic control extension can hold, in centiseconds (GIF89a §23). */
 const MAX_DELAY_CS = 65_535;
 
+/** Largest repeat count of the loop extension; 0 is for ever. */
+const MAX_REPEATS = 65_535;
+
 /**
- * Writes the exact delays of an animation into an encoded GIF, whose encoder was given a constant
- * one: sharp takes no delay over 65 535 ms, though the format holds ten times that.
+ * Writes delays and loop count of an animation into an encoded GIF, whose encoder was given others:
+ * sharp takes no delay over 65 535 ms, though the format holds ten times that, and no more than
+ * 65 535 plays, though it holds one more.
  *
- * A GIF counts in centiseconds; what is lost by rounding a delay is made up for in the next, so
- * that the animation as a whole keeps its length.
- *
- * @param encoded a GIF with a graphic control extension before each frame
- * @param delaysMs one delay per frame, in milliseconds
+ * @param encoded a GIF with a graphic control extension before each frame, and a loop extension
+ *   unless it plays once
+ * @param animation delays in milliseconds, one per frame, each rounded to the nearest centisecond;
+ *   `plays` in all, 0 for ever
  * @returns a copy of the GIF
  * @throws Error if the GIF has not exactly one frame per delay
  */
-export function restoreGifDelays(encoded: Uint8Array, delaysMs: readonly number[]): Buffer {
+export function restoreGifTiming(encoded: Uint8Array, { delaysMs, plays }: Animation): Buffer {
   const gif = Buffer.from(encoded);
-  const delaysCs = toCentiseconds(delaysMs);
   let controls = 0;
   let position = HEADER_BYTES + colourTableBytes(gif.readUInt8(10));
   while (gif.readUInt8(position) !== TRAILER) {
     const introducer = gif.readUInt8(position);
     if (introducer === EXTENSION) {
-      if (gif.readUInt8(position + 1) === GRAPHIC_CONTROL) {
-        gif.writeUInt16LE(delaysCs[controls] ?? 0, position + 4);
+      const label = gif.readUInt8(position + 1);
+      if (label === GRAPHIC_CONTROL) {
+        gif.writeUInt16LE(toCentiseconds(delaysMs[controls] ?? 0), position + 4);
         controls += 1;
+      } else if (label === APPLICATION && gif.readUInt8(position + 15) === 1) {
+        // NETSCAPE2.0: 11 bytes of name, then a sub-block of 1 and the number of repeats.
+        const repeats = plays === 0 ? 0 : Math.min(MAX_REPEATS, plays - 1);
+        gif.writeUInt16LE(repeats, position + 16);
       }
       position = skipSubBlocks(gif, position + 2);
     } else if (introducer === IMAGE_DESCRIPTOR) {
@@ -45,14 +55,8 @@ export function restoreGifDelays(encoded: Uint8Array, delaysMs: readonly number[
   return gif;
 }
 
-function toCentiseconds(delaysMs: readonly number[]): number[] {
-  let owedMs = 0;
-  return delaysMs.map((delayMs) => {
-    const delayCs = Math.min(MAX_DELAY_CS, Math.max(0, Math.round((delayMs + owedMs) / 10)));
-    // Only what rounding took is owed; what the format cannot hold at all is gone.
-    owedMs = delayCs === MAX_DELAY_CS ? 0 : delayMs + owedMs - delayCs * 10;
-    return delayCs;
-  });
+function toCentiseconds(delayMs: number): number {
+  return Math.min(MAX_DELAY_CS, Math.max(0, Math.round(delayMs / 10)));
 }
 
 /** Bytes of the colour table that a packed field announces (GIF89a §18, §20). */

@@ -9,6 +9,7 @@ import { setUpSharp } from './sharp-setup.ts';
  */
 setUpSharp();
 process.on('message', (command: RenderCommand) => {
+  send({ kind: 'begun' });
   answer(command).then(send, (error: unknown) => {
     throw error;
   });

@@ -1,6 +1,7 @@
 import sharp, { type Sharp } from 'sharp';
 import { MediaError } from '../media/errors.ts';
 import type { RenderJob } from '../pipeline/plan.ts';
+import { dropJunk } from './jpeg-junk.ts';
 
 /** Frames to decode, from `first` on. */
 export interface FrameRange {
@@ -44,8 +45,9 @@ export function openOriginal(
 }
 
 /**
- * Runs a transform with the strictest decoder, and once more with a lenient one where it stopped at
- * something harmless.
+ * Runs a transform with the strictest decoder. Where it stopped at something harmless, again without
+ * junk between the segments; and where even that is not to its taste, with a lenient one, which then
+ * takes a JPEG's other damage too: of a file with both, nothing but the first warning is known.
  *
  * @throws MediaError `UNPROCESSABLE_MEDIA` or `MEDIA_TOO_LARGE` if the original is at fault; what
  *   the transform threw if the original decodes well without it, for then the bug is ours
@@ -54,18 +56,20 @@ export async function decodeStrictly<Result>(
   original: Uint8Array,
   job: RenderJob,
   frames: FrameRange,
-  transform: (strictness: Strictness) => Promise<Result>,
+  transform: (bytes: Uint8Array, strictness: Strictness) => Promise<Result>,
 ): Promise<Result> {
-  try {
-    return await transform('warning');
-  } catch (error) {
-    if (!isHarmless(error)) throw await blame(error, original, job, frames, 'warning');
+  let bytes = original;
+  for (const strictness of ['warning', 'warning', 'error'] as const) {
+    try {
+      return await transform(bytes, strictness);
+    } catch (error) {
+      if (strictness === 'error' || !isHarmless(error)) {
+        throw await blame(error, bytes, job, frames, strictness);
+      }
+      bytes = dropJunk(original);
+    }
   }
-  try {
-    return await transform('error');
-  } catch (error) {
-    throw await blame(error, original, job, frames, 'error');
-  }
+  throw new Error('unreachable: the last attempt returns or throws');
 }
 
 function isHarmless(error: unknown): boolean {

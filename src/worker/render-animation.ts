@@ -2,7 +2,7 @@ import sharp, { type Sharp } from 'sharp';
 import { MediaError } from '../media/errors.ts';
 import type { Animation, Orientation } from '../media/header/image-facts.ts';
 import type { RenderJob } from '../pipeline/plan.ts';
-import { restoreGifDelays } from './gif-animation.ts';
+import { restoreGifTiming } from './gif-animation.ts';
 import { decodeStrictly, type FrameRange, openOriginal } from './open-original.ts';
 import { resize } from './transform.ts';
 import { restoreAnimation, SENTINEL_DELAY_MS } from './webp-animation.ts';
@@ -50,15 +50,15 @@ export async function renderAnimation(
       ? await recode(original, job, animation)
       : await encode(await renderFrames(original, job, animation.delaysMs.length), job, animation);
   return job.format === 'gif'
-    ? restoreGifDelays(encoded, animation.delaysMs)
+    ? restoreGifTiming(encoded, animation)
     : restoreAnimation(encoded, animation);
 }
 
 /** Frames that stay as they are need not be cut apart. */
 function recode(original: Uint8Array, job: RenderJob, animation: Animation): Promise<Uint8Array> {
   const frames = { first: 0, count: animation.delaysMs.length };
-  return decodeStrictly(original, job, frames, (strictness) =>
-    openOriginal(original, job, frames, strictness)
+  return decodeStrictly(original, job, frames, (bytes, strictness) =>
+    openOriginal(bytes, job, frames, strictness)
       .toColourspace('srgb')
       .toFormat(job.format, encoderOptions(job, animation))
       .toBuffer(),
@@ -79,15 +79,17 @@ function encode(strip: Pixels, job: RenderJob, animation: Animation): Promise<Ui
     .toBuffer();
 }
 
+/** Timing in a form that no encoder changes; the true one is written in afterwards. */
 function encoderOptions({ encoder }: RenderJob, { delaysMs, plays }: Animation): object {
-  return { ...encoder, delay: delaysMs.map(() => SENTINEL_DELAY_MS), loop: plays };
+  const loop = plays === 1 ? 1 : 0;
+  return { ...encoder, delay: delaysMs.map(() => SENTINEL_DELAY_MS), loop };
 }
 
 /** Decodes in batches, transforms frame by frame, and puts the results one below the other. */
 async function renderFrames(original: Uint8Array, job: RenderJob, count: number): Promise<Pixels> {
   const { widthPx, heightPx } = job.originalSize;
   const batchFrames = Math.max(1, Math.floor(BATCH_BYTES / (widthPx * heightPx * 4)));
-  const rendered: Buffer[] = [];
+  let strip: Buffer | undefined;
   let channels: Pixels['channels'] = 4;
   for (let first = 0; first < count; first += batchFrames) {
     const batch = await decode(original, job, {
@@ -96,13 +98,16 @@ async function renderFrames(original: Uint8Array, job: RenderJob, count: number)
     });
     channels = batch.channels;
     const frameBytes = widthPx * heightPx * channels;
-    for (let start = 0; start < batch.data.length; start += frameBytes) {
-      const data = batch.data.subarray(start, start + frameBytes);
-      rendered.push(await renderFrame({ data, widthPx, heightPx, channels }, job));
+    const renderedBytes = job.size.widthPx * job.size.heightPx * channels;
+    strip ??= Buffer.allocUnsafeSlow(renderedBytes * count);
+    for (let frame = 0; frame * frameBytes < batch.data.length; frame += 1) {
+      const data = batch.data.subarray(frame * frameBytes, (frame + 1) * frameBytes);
+      const rendered = await renderFrame({ data, widthPx, heightPx, channels }, job);
+      rendered.copy(strip, (first + frame) * renderedBytes);
     }
   }
   return {
-    data: Buffer.concat(rendered),
+    data: strip ?? Buffer.alloc(0),
     widthPx: job.size.widthPx,
     heightPx: job.size.heightPx * count,
     channels,
@@ -110,8 +115,8 @@ async function renderFrames(original: Uint8Array, job: RenderJob, count: number)
 }
 
 function decode(original: Uint8Array, job: RenderJob, frames: FrameRange): Promise<Pixels> {
-  return decodeStrictly(original, job, frames, async (strictness) => {
-    const image = openOriginal(original, job, frames, strictness).toColourspace('srgb');
+  return decodeStrictly(original, job, frames, async (bytes, strictness) => {
+    const image = openOriginal(bytes, job, frames, strictness).toColourspace('srgb');
     const pixels = await toPixels(image);
     const { widthPx, heightPx } = job.originalSize;
     if (pixels.widthPx !== widthPx || pixels.heightPx !== heightPx * frames.count) {

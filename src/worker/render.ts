@@ -20,8 +20,8 @@ export function render(original: Uint8Array, job: RenderJob): Promise<Uint8Array
 
 function renderStill(original: Uint8Array, job: RenderJob): Promise<Uint8Array> {
   const frames = { first: 0, count: 1 };
-  return decodeStrictly(original, job, frames, (strictness) => {
-    const image = openOriginal(original, job, frames, strictness);
+  return decodeStrictly(original, job, frames, (bytes, strictness) => {
+    const image = openOriginal(bytes, job, frames, strictness);
     if (job.orientation !== 1) image.autoOrient();
     return flatten(resize(applyGamma(image, job), job), job)
       .toColourspace('srgb')

@@ -79,6 +79,23 @@ describe('the worker pool', () => {
     expect(await say(pool, 'later')).toMatch(/ later$/);
   });
 
+  test('a worker that was killed while it was idle takes no job with it', async () => {
+    const pool = await start(2);
+    for (let round = 0; round < 10; round += 1) {
+      await expect.poll(() => pool.processIds.length).toBe(2);
+      for (const pid of pool.processIds) process.kill(pid, 'SIGKILL');
+      // At once: nobody has noticed yet.
+      expect(await say(pool, 'next')).toMatch(/ next$/);
+    }
+  });
+
+  test('jobs over their deadline, one after another, are all told so', async () => {
+    const pool = await start(1, 100);
+    for (let round = 0; round < 5; round += 1) {
+      await expect(say(pool, 'hang')).rejects.toMatchObject({ code: 'TRANSFORM_TIMEOUT' });
+    }
+  });
+
   test('tells a bad original from a bug of ours', async () => {
     const pool = await start(1);
     await expect(say(pool, 'corrupt')).rejects.toMatchObject({ code: 'UNPROCESSABLE_MEDIA' });

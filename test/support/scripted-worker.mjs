@@ -3,15 +3,16 @@
  * since it is forked as it is.
  */
 process.on('message', ({ original }) => {
+  process.send({ kind: 'begun' });
   const command = Buffer.from(original).toString();
   switch (command) {
     case 'hang':
       // Not even its event loop turns: only SIGKILL ends it.
       for (;;);
     case 'crash':
-      return process.abort();
+      return void setImmediate(() => process.abort());
     case 'exit':
-      return process.exit(3);
+      return void setImmediate(() => process.exit(3));
     case 'corrupt':
       return process.send({ kind: 'failed', code: 'UNPROCESSABLE_MEDIA', detail: 'bad bytes' });
     case 'bug':

@@ -129,6 +129,52 @@ describe('through the service,', () => {
   });
 });
 
+describe('an image that asks for much', () => {
+  let app: TestApp;
+  beforeAll(async () => {
+    app = await createTestApp();
+  });
+  afterAll(() => app.close());
+
+  const answer = async (bytes: Uint8Array, url: string) => {
+    app.originals.put(url.replace(/^\/|\.\w+\?.*$|\?.*$/g, ''), bytes);
+    return app.server.inject({ url });
+  };
+
+  test('is refused where libvips cannot reduce it so far', async () => {
+    const needle = await sharp({
+      create: { width: 1_000_001, height: 2, channels: 3, background: '#abc' },
+    })
+      .png()
+      .toBuffer();
+    const { statusCode, body } = await answer(needle, '/attachments/1/2/needle?width=1');
+    expect([statusCode, JSON.parse(body).code]).toEqual([422, 'MEDIA_TOO_LARGE']);
+  });
+
+  test('plays on where a GIF repeats 65 535 times, the most it can say', async () => {
+    const gif = Buffer.from(read('gif-animated/wuffs__muybridge.gif'));
+    const loop = gif.indexOf('NETSCAPE2.0');
+    gif.writeUInt16LE(65_535, loop + 13);
+    for (const url of ['/emojis/1.gif?size=16', '/emojis/1.webp?size=16&animated=true']) {
+      const { statusCode, rawPayload } = await answer(gif, url);
+      expect(statusCode).toBe(200);
+      const plays = (await sharp(rawPayload, { animated: true }).metadata()).loop;
+      expect(plays).toBe(url.includes('.gif') ? 65_536 : 65_535); // a WebP holds one less
+    }
+  });
+
+  test('is refused at once where it has more segments than any real file', async () => {
+    const segment = Buffer.from([0xff, 0xe1, 0, 2]);
+    const jpeg = Buffer.concat([
+      Buffer.from([0xff, 0xd8]),
+      Buffer.alloc(4_000_000, segment),
+      Buffer.from([0xff, 0xd9]),
+    ]);
+    const { statusCode, body } = await answer(jpeg, '/emojis/2.webp?size=16');
+    expect([statusCode, JSON.parse(body).code]).toEqual([422, 'UNPROCESSABLE_MEDIA']);
+  });
+});
+
 describe('a jpeg that libjpeg warns of', () => {
   let app: TestApp;
   const photo = read('jpeg-photo/wuffs__hibiscus.regular.jpeg');
@@ -153,7 +199,21 @@ describe('a jpeg that libjpeg warns of', () => {
     expect(await statusOf(junk, 'x.webp?size=80')).toBe(200);
   });
 
-  test('is refused where a part of the picture is lost', async () => {
+  test('is refused where a part of the picture is lost, junk or not', async () => {
+    const table = photo.indexOf(Buffer.from([0xff, 0xdb]));
+    const middle = Math.floor(photo.length / 2);
+    for (const junk of [Buffer.alloc(0), Buffer.from([0, 1, 2])]) {
+      const damaged = Buffer.concat([
+        photo.subarray(0, table),
+        junk,
+        photo.subarray(table, middle),
+        photo.subarray(middle + 8_000),
+      ]);
+      expect(await statusOf(damaged, `x.webp?size=${junk.length === 0 ? 60 : 56}`)).toBe(422);
+    }
+  });
+
+  test('is refused where it ends in the middle', async () => {
     const damaged = Buffer.from(photo);
     const middle = Math.floor(photo.length / 2);
     damaged.set([0xff, 0xd9], middle); // an end of image in the middle of the data

@@ -41,6 +41,9 @@ interface Walk {
   isClean: boolean;
 }
 
+/** Far beyond any real file (a 50 MB one with 64 KB of metadata a segment has 800); bounds the walk. */
+const maxMarkers = 20_000;
+
 /** True where the bytes begin with SOI, the whole magic libvips asks for. */
 export function isJpeg(bytes: Uint8Array): boolean {
   return bytes[0] === 0xff && bytes[1] === marker.soi;
@@ -58,7 +61,8 @@ export function readJpegHeader(bytes: Uint8Array): ImageFacts | undefined {
   const walk: Walk = { frame: undefined, orientation: undefined, hasScan: false, isClean: true };
   let position = 2;
   let isEntropyCoded = false;
-  for (;;) {
+  for (let markers = 1; ; markers += 1) {
+    if (markers > maxMarkers) throw corruptMedia(`JPEG: more than ${maxMarkers} markers`);
     const at = findMarker(bytes, position, isEntropyCoded);
     walk.isClean &&= isEntropyCoded || isFill(bytes, position, at);
     const code = reader.u8(at + 1);
