@@ -85,14 +85,12 @@ export function createServer(options: ServerOptions): FastifyInstance {
     lastAnswers.set(request.raw.socket, reply.raw);
     contexts.set(request, createContext(reply, options.clock));
     reply.headers(COMMON_HEADERS);
-    // All but GET and HEAD ends here: Fastify would read its body, and refuse what it cannot parse.
+    if (request.method === 'GET' || request.method === 'HEAD') return undefined;
+    // All else ends here: Fastify would read its body, and refuse what it cannot parse.
     if (!isKnownPath(request.originalUrl)) throw new MediaError('NOT_FOUND');
-    if (!ALLOWED_METHODS.split(', ').includes(request.method)) {
-      reply.header('allow', ALLOWED_METHODS);
-      throw new MediaError('METHOD_NOT_ALLOWED');
-    }
     if (request.method === 'OPTIONS') return reply.status(204).headers(PREFLIGHT_HEADERS).send();
-    return undefined;
+    reply.header('allow', ALLOWED_METHODS);
+    throw new MediaError('METHOD_NOT_ALLOWED');
   });
 
   const sockets = new Set<Socket>();

@@ -63,7 +63,14 @@ export function planMedia(facts: ImageFacts, request: MediaRequest, limits: Deco
   const format = request.format ?? sourceFormats[facts.format].encodesAs;
   const animation =
     request.isAnimated && outputFormats[format].canAnimate ? facts.animation : undefined;
-  const isPassthroughCandidate = isSame(facts, format, animation, request);
+  const original = orientedSize(facts);
+  const { size, isCrop } = targetSize(original, request, format);
+  // The original's own bytes show what is asked for, quality aside.
+  const isPassthroughCandidate =
+    facts.format === format &&
+    facts.isClean &&
+    facts.animation === animation &&
+    isSameSize(size, original);
   const isPassthrough = isPassthroughCandidate && isLossless(format, request.quality);
 
   // A passthrough is decoded too: by whoever receives it, frame by frame.
@@ -74,8 +81,6 @@ export function planMedia(facts: ImageFacts, request: MediaRequest, limits: Deco
   }
   if (isPassthrough) return { kind: 'passthrough' };
 
-  const original = orientedSize(facts);
-  const { size, isCrop } = targetSize(original, request, format);
   if (
     original.widthPx / size.widthPx > MAX_REDUCTION ||
     original.heightPx / size.heightPx > MAX_REDUCTION
@@ -97,22 +102,6 @@ export function planMedia(facts: ImageFacts, request: MediaRequest, limits: Deco
       maxInputPixels: limits.maxInputPixels,
     },
   };
-}
-
-/** Whether the original's own bytes show what is asked for, quality aside. */
-function isSame(
-  facts: ImageFacts,
-  format: OutputFormat,
-  animation: Animation | undefined,
-  request: MediaRequest,
-): boolean {
-  const original = orientedSize(facts);
-  return (
-    facts.format === format &&
-    facts.isClean &&
-    facts.animation === animation &&
-    isSameSize(targetSize(original, request, format).size, original)
-  );
 }
 
 function targetSize(

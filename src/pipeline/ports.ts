@@ -65,7 +65,7 @@ export interface Renderer {
    * @returns the encoded image
    * @throws MediaError `UNPROCESSABLE_MEDIA` if the original cannot be decoded or killed its decoder,
    *   `MEDIA_TOO_LARGE` if it decodes to more than the job allows, `TRANSFORM_TIMEOUT` after the
-   *   deadline; any other error is a bug of ours
+   *   deadline, `OVERLOADED` if nobody is there to begin it; any other error is a bug of ours
    */
   render(original: Uint8Array, job: RenderJob): Promise<Uint8Array>;
 }

@@ -1,3 +1,4 @@
+import { colourTableBytes } from '../media/header/gif-header.ts';
 import type { Animation } from '../media/header/image-facts.ts';
 
 const EXTENSION = 0x21;
@@ -57,11 +58,6 @@ export function restoreGifTiming(encoded: Uint8Array, { delaysMs, plays }: Anima
 
 function toCentiseconds(delayMs: number): number {
   return Math.min(MAX_DELAY_CS, Math.max(0, Math.round(delayMs / 10)));
-}
-
-/** Bytes of the colour table that a packed field announces (GIF89a §18, §20). */
-function colourTableBytes(packed: number): number {
-  return (packed & 0x80) === 0 ? 0 : 3 * 2 ** ((packed & 0x07) + 1);
 }
 
 function skipSubBlocks(gif: Buffer, start: number): number {
