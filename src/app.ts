@@ -1,14 +1,20 @@
 import type { FastifyInstance } from 'fastify';
 import { createFilesystemOrigin } from './adapters/filesystem-origin.ts';
 import { MemoryStore } from './adapters/memory-store.ts';
+import type { Confinement } from './adapters/worker-confinement.ts';
 import { WorkerRenderer } from './adapters/worker-renderer.ts';
 import type { Config } from './config.ts';
 import { loadDefaultAvatars } from './default-avatars/default-avatars.ts';
+import type { ClientLimits } from './http/client-limits.ts';
 import { MediaHandler } from './http/media-handler.ts';
 import { createServer } from './http/server.ts';
 import { Admission } from './pipeline/admission.ts';
+import { Gate } from './pipeline/gate.ts';
 import { MediaService } from './pipeline/media-service.ts';
+import { OriginalsBudget } from './pipeline/originals-budget.ts';
 import type { Clock, Log, Origin, Renderer } from './pipeline/ports.ts';
+import { RefusalMemory } from './pipeline/refusal-memory.ts';
+import { Transformer } from './pipeline/transformer.ts';
 import { VerbatimService } from './pipeline/verbatim-service.ts';
 
 /** Where the compiled worker is, seen from the compiled `app.js`. */
@@ -21,11 +27,14 @@ export interface AppParts {
   readonly origin?: Origin;
   readonly renderer?: Renderer;
   readonly workerFile?: URL;
+  readonly clientLimits?: Partial<ClientLimits>;
 }
 
 /** The service, put together. */
 export interface App {
   readonly server: FastifyInstance;
+  /** What the render workers are kept from; `undefined` where a test brought its own renderer. */
+  readonly confinement: Confinement | undefined;
   /** Stops accepting, lets what runs end, then ends the workers. */
   close(): Promise<void>;
 }
@@ -48,24 +57,36 @@ export async function createApp(config: Config, parts: AppParts): Promise<App> {
   });
   if (parts.renderer === undefined) await workers.start();
 
+  const { originLimits } = config;
+  const refusals = new RefusalMemory(config.http.maxAgeSeconds.refused * 1000, clock);
   const handler = new MediaHandler({
     media: new MediaService({
-      origin,
       store: new MemoryStore(config.cache.maxBytes),
-      renderer: parts.renderer ?? workers,
-      admission: new Admission(config.admission, clock),
+      refusals,
+      access: { origin, limits: originLimits, gate: new Gate(config.originReads) },
+      budget: new OriginalsBudget(config.originalsMemoryBytes),
+      transformer: new Transformer({
+        renderer: parts.renderer ?? workers,
+        admission: new Admission(config.admission, clock),
+        refusals,
+        limits: config.renderLimits,
+      }),
       clock,
-      originLimits: config.originLimits,
-      decodeLimits: config.decodeLimits,
       revalidateAfterMs: config.cache.revalidateAfterMs,
     }),
-    verbatim: new VerbatimService(origin, config.originLimits),
+    verbatim: new VerbatimService({
+      origin,
+      limits: originLimits,
+      gate: new Gate(config.originStreams),
+    }),
     defaultAvatars,
     maxAgeSeconds: config.http.maxAgeSeconds,
   });
-  const server = createServer({ ...config.http, handler, clock, log });
+  const limits = parts.clientLimits ?? {};
+  const server = createServer({ ...config.http, limits, handler, clock, log });
   return {
     server,
+    confinement: workers.confinement,
     close: async () => {
       await server.close();
       workers.stop();

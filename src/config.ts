@@ -1,6 +1,6 @@
-import { readFileSync, statSync } from 'node:fs';
-import { createSecureContext } from 'node:tls';
+import { statSync } from 'node:fs';
 import { z } from 'zod';
+import { planConnections } from './connection-budget.ts';
 import { countCores } from './cpu-cores.ts';
 import {
   bucketName,
@@ -9,7 +9,6 @@ import {
   endpoint,
   hostName,
   integer,
-  isReadableFile,
   keyPrefix,
   milliseconds,
   only,
@@ -19,6 +18,8 @@ import {
   regionName,
   seconds,
 } from './setting-forms.ts';
+import { findTlsFault, readTls } from './tls-pair.ts';
+import { splitWorkers } from './worker-split.ts';
 
 /** Environment variables, as `process.env` has them. */
 export type Environment = Readonly<Record<string, string | undefined>>;
@@ -34,7 +35,17 @@ const SECRETS = /SECRET|TOKEN|PASSWORD/;
 /** What workers inherit: how to run, and no secret. */
 const WORKER_VARIABLES = ['PATH', 'LD_PRELOAD', 'LD_LIBRARY_PATH', 'MALLOC_CONF'];
 
+/** The channel to it, and another one for a moment while it is replaced. */
+const FILES_PER_WORKER = 2;
+
 const MEBIBYTE = 1024 * 1024;
+
+/** Bodies of the origin that are open at once, unless set: to be transformed, and to be passed on. */
+const MAX_READS = 64;
+const MAX_STREAMS = 256;
+
+/** How many requests may wait to read from the origin: each costs some kilobytes. */
+const MAX_WAITING_FOR_ORIGIN = 1_024;
 
 const SAMPLE_FOLDER = 'fixtures/originals';
 
@@ -48,6 +59,7 @@ const schema = z.object({
   TLS_CERT_FILE: readableFile.optional(),
   TLS_KEY_FILE: readableFile.optional(),
   TRUST_PROXY: proxyList.default('false'),
+  MAX_CONNECTIONS: integer(1, 1_000_000, 'connections', 0),
   LOG_LEVEL: z
     .enum(['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent'], {
       error: 'one of fatal, error, warn, info, debug, trace, silent',
@@ -61,16 +73,20 @@ const schema = z.object({
   S3_REGION: regionName.default('us-east-1'),
   S3_FORCE_PATH_STYLE: choice('true', 'false').optional(),
   S3_PREFIX: keyPrefix.default(''),
-  S3_MAX_CONNECTIONS: integer(1, 65_535, 'connections', 64),
   ORIGIN_CONNECT_TIMEOUT_MS: milliseconds(2_000),
   ORIGIN_FIRST_BYTE_TIMEOUT_MS: milliseconds(5_000),
   ORIGIN_TIMEOUT_MS: milliseconds(30_000),
+  ORIGIN_MAX_READS: integer(1, 65_535, 'originals', MAX_READS),
+  ORIGIN_MAX_STREAMS: integer(1, 65_535, 'attachments', MAX_STREAMS),
 
   MAX_ORIGINAL_BYTES: bytes(1, 50 * MEBIBYTE),
   MAX_INPUT_PIXELS: integer(1, 1_000_000_000, 'pixels', 100_000_000),
   MAX_FRAMES: integer(1, 100_000, 'frames', 1_024),
+  MAX_RESULT_BYTES: bytes(1, 100 * MEBIBYTE),
+  ORIGINALS_MEMORY_BYTES: bytes(1, 512 * MEBIBYTE),
   TRANSFORM_TIMEOUT_MS: milliseconds(15_000),
   WORKERS: integer(1, 1_024, 'processes', 0),
+  WORKER_MEMORY_BYTES: bytes(256 * MEBIBYTE, 2_560 * MEBIBYTE),
   QUEUE_PER_WORKER: integer(0, 100_000, 'requests', 64),
   QUEUE_TIMEOUT_MS: milliseconds(5_000),
 
@@ -123,14 +139,24 @@ export function readConfig(environment: Environment) {
   } else if (!isDirectory(given.STORAGE_DIR ?? SAMPLE_FOLDER)) {
     faults.push(formatFault('STORAGE_DIR', 'an existing folder', given));
   }
+  if (parsed.success && parsed.data.ORIGINALS_MEMORY_BYTES < 2 * parsed.data.MAX_ORIGINAL_BYTES) {
+    faults.push(formatFault('ORIGINALS_MEMORY_BYTES', 'at least twice MAX_ORIGINAL_BYTES', given));
+  }
+  const connections = planConnections(countOtherFiles(given));
+  if (Number(given.MAX_CONNECTIONS) > connections.most) {
+    const form = `at most ${connections.most}, for the limit of open files`;
+    faults.push(formatFault('MAX_CONNECTIONS', form, given));
+  }
   if (!parsed.success || faults.length > 0) throw new ConfigError(faults.join('\n'));
 
   const values = parsed.data;
-  const workers = values.WORKERS === 0 ? countCores() : values.WORKERS;
+  const waiting = { maxWaiting: MAX_WAITING_FOR_ORIGIN, maxWaitMs: values.QUEUE_TIMEOUT_MS };
+  const workers = splitWorkers(values.WORKERS === 0 ? countCores() : values.WORKERS);
   return Object.freeze({
     listen: { host: values.HOST, port: values.PORT },
     http: {
       trustProxy: parseProxyList(values.TRUST_PROXY),
+      maxConnections: values.MAX_CONNECTIONS === 0 ? connections.byDefault : values.MAX_CONNECTIONS,
       tls: readTls(values.TLS_CERT_FILE, values.TLS_KEY_FILE),
       maxAgeSeconds: {
         media: values.MEDIA_MAX_AGE_SECONDS,
@@ -146,15 +172,24 @@ export function readConfig(environment: Environment) {
       wholeBodyTimeoutMs: values.ORIGIN_TIMEOUT_MS,
       maxOriginalBytes: values.MAX_ORIGINAL_BYTES,
     },
-    decodeLimits: { maxInputPixels: values.MAX_INPUT_PIXELS, maxFrames: values.MAX_FRAMES },
+    originReads: { ...waiting, slots: values.ORIGIN_MAX_READS },
+    originStreams: { ...waiting, slots: values.ORIGIN_MAX_STREAMS },
+    originalsMemoryBytes: values.ORIGINALS_MEMORY_BYTES,
+    renderLimits: {
+      maxInputPixels: values.MAX_INPUT_PIXELS,
+      maxFrames: values.MAX_FRAMES,
+      maxResultBytes: values.MAX_RESULT_BYTES,
+      timeoutMs: values.TRANSFORM_TIMEOUT_MS,
+    },
     renderer: {
       workers,
       timeoutMs: values.TRANSFORM_TIMEOUT_MS,
+      memoryBytes: values.WORKER_MEMORY_BYTES,
       environment: pick(given, WORKER_VARIABLES),
     },
     admission: {
       slots: workers,
-      maxWaiting: workers * values.QUEUE_PER_WORKER,
+      maxWaitingPerSlot: values.QUEUE_PER_WORKER,
       maxWaitMs: values.QUEUE_TIMEOUT_MS,
     },
     cache: {
@@ -163,6 +198,14 @@ export function readConfig(environment: Environment) {
     },
     shutdown: { graceMs: values.SHUTDOWN_GRACE_MS },
   });
+}
+
+/** Files that are open besides those of clients; not a number where a setting is none. */
+function countOtherFiles(given: Environment): number {
+  const workers = Number(given.WORKERS ?? countCores()) + 1;
+  const storage =
+    Number(given.ORIGIN_MAX_READS ?? MAX_READS) + Number(given.ORIGIN_MAX_STREAMS ?? MAX_STREAMS);
+  return FILES_PER_WORKER * workers + storage;
 }
 
 function formatFault(name: string, form: string, given: Environment): string {
@@ -192,7 +235,7 @@ function readStorage(values: Values) {
     endpoint: values.S3_ENDPOINT,
     forcePathStyle:
       pathStyle === undefined ? values.S3_ENDPOINT !== undefined : pathStyle === 'true',
-    maxConnections: values.S3_MAX_CONNECTIONS,
+    maxConnections: values.ORIGIN_MAX_READS + values.ORIGIN_MAX_STREAMS,
     connectTimeoutMs: values.ORIGIN_CONNECT_TIMEOUT_MS,
   } as const;
 }
@@ -201,30 +244,6 @@ function pick(given: Environment, names: readonly string[]): Readonly<Record<str
   return Object.fromEntries(
     names.flatMap((name) => (given[name] === undefined ? [] : [[name, given[name]]])),
   );
-}
-
-/** What OpenSSL has against the pair; unreadable files are faults by themselves. */
-function findTlsFault(
-  certFile: string | undefined,
-  keyFile: string | undefined,
-): string | undefined {
-  if (certFile === undefined || keyFile === undefined) return undefined;
-  if (!isReadableFile(certFile) || !isReadableFile(keyFile)) return undefined;
-  try {
-    createSecureContext(readTls(certFile, keyFile));
-    return undefined;
-  } catch (error) {
-    return error instanceof Error ? error.message : String(error);
-  }
-}
-
-function readTls(
-  certFile: string | undefined,
-  keyFile: string | undefined,
-): { readonly cert: Buffer; readonly key: Buffer } | undefined {
-  return certFile === undefined || keyFile === undefined
-    ? undefined
-    : { cert: readFileSync(certFile), key: readFileSync(keyFile) };
 }
 
 function isDirectory(path: string): boolean {

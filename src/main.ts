@@ -1,5 +1,5 @@
-import { pino } from 'pino';
-import { createApp } from './app.ts';
+import { type Logger, pino } from 'pino';
+import { type App, createApp } from './app.ts';
 import { ConfigError, readConfig } from './config.ts';
 
 /** Exit status of a faulty configuration (BSD `sysexits.h`, EX_CONFIG). */
@@ -12,6 +12,18 @@ const SAMPLE_LINKS = [
   '/attachments/1475555555555555556/1476666666666666667/my%20photo%20%C3%A9.png?width=400&format=webp',
 ];
 
+/**
+ * How many connections may wait to be accepted; the system cuts it to its own bound (Linux: 4096). After
+ * a start, all clients come at once, and of Node's 511 the rest would try again after a second.
+ */
+const BACKLOG = 4_096;
+
+/**
+ * A signal that comes again within this time is the same one: `timeout` of coreutils, and init systems,
+ * send it to the process and then to its group. Somebody's second ^C takes longer.
+ */
+const SAME_SIGNAL_MS = 100;
+
 async function main(): Promise<void> {
   const config = readConfig(process.env);
   const log = pino({ level: config.log.level });
@@ -20,22 +32,45 @@ async function main(): Promise<void> {
     log.fatal({ err: error, kind }, 'an error that nobody has caught');
     process.exit(1);
   });
+  let listening: App | undefined;
+  stopOnSignals(() => listening, config.shutdown.graceMs, log);
   const app = await createApp(config, { log });
-  const address = await app.server.listen(config.listen);
-  log.info({ address, workers: config.renderer.workers }, `Darkroom listens on ${address}`);
+  const address = await app.server.listen({ ...config.listen, backlog: BACKLOG });
+  listening = app;
+  const { workers } = config.renderer;
+  log.info({ address, workers, confinement: app.confinement }, `Darkroom listens on ${address}`);
   if (config.storage.kind === 'filesystem' && config.storage.isSample) {
     const links = SAMPLE_LINKS.map((link) => `  ${address}${link}`);
     process.stderr.write(
       `\nDarkroom serves its sample originals on ${address}\nTry:\n${links.join('\n')}\n\n`,
     );
   }
+}
 
-  let isStopping = false;
+/**
+ * From now on, SIGTERM and SIGINT stop the service: what runs may end within the grace time, and the exit
+ * status is 0; what has not ended by then is cut off, and the status is 1. A second signal cuts off at
+ * once. Before there is an app that listens, nothing runs, and there is nothing to wait for.
+ *
+ * The workers end with the process, however it ends: the channel to it closes.
+ */
+function stopOnSignals(findApp: () => App | undefined, graceMs: number, log: Logger): void {
+  let stoppingSinceMs: number | undefined;
   const stop = (signal: string): void => {
-    if (isStopping) process.exit(1);
-    isStopping = true;
+    const nowMs = performance.now();
+    if (stoppingSinceMs !== undefined) {
+      if (nowMs - stoppingSinceMs < SAME_SIGNAL_MS) return;
+      log.warn({ signal }, 'stopped by a second signal; what still ran is cut off');
+      process.exit(1);
+    }
+    stoppingSinceMs = nowMs;
     log.info({ signal }, 'stopping');
-    setTimeout(() => process.exit(1), config.shutdown.graceMs).unref();
+    const app = findApp();
+    if (app === undefined) process.exit(0);
+    setTimeout(() => {
+      log.warn({ graceMs }, 'the grace time is over; what still ran is cut off');
+      process.exit(1);
+    }, graceMs).unref();
     app.close().then(
       () => process.exit(0),
       (error: unknown) => {

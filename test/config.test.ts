@@ -1,6 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { describe, expect, test } from 'vitest';
 import { ConfigError, readConfig, settingNames } from '../src/config.ts';
+import { planConnections, readOpenFilesLimit } from '../src/connection-budget.ts';
 import { countCores } from '../src/cpu-cores.ts';
 
 function faultsOf(environment: Record<string, string>): string[] {
@@ -27,11 +28,19 @@ describe('the configuration', () => {
       wholeBodyTimeoutMs: 30_000,
       maxOriginalBytes: 52_428_800,
     });
-    expect(config.decodeLimits).toEqual({ maxInputPixels: 100_000_000, maxFrames: 1_024 });
-    expect(config.renderer).toMatchObject({ workers: countCores(), timeoutMs: 15_000 });
+    expect(config.renderLimits).toEqual({
+      maxInputPixels: 100_000_000,
+      maxFrames: 1_024,
+      maxResultBytes: 104_857_600,
+      timeoutMs: 15_000,
+    });
+    expect(config.originReads).toEqual({ slots: 64, maxWaiting: 1_024, maxWaitMs: 5_000 });
+    expect(config.originStreams).toEqual({ slots: 256, maxWaiting: 1_024, maxWaitMs: 5_000 });
+    expect(config.originalsMemoryBytes).toBe(536_870_912);
+    expect(config.renderer).toMatchObject({ timeoutMs: 15_000, memoryBytes: 2_684_354_560 });
     expect(config.admission).toEqual({
-      slots: countCores(),
-      maxWaiting: 64 * countCores(),
+      slots: config.renderer.workers,
+      maxWaitingPerSlot: 64,
       maxWaitMs: 5_000,
     });
     expect(config.cache).toEqual({ maxBytes: 268_435_456, revalidateAfterMs: 300_000 });
@@ -71,6 +80,22 @@ describe('the configuration', () => {
     ]);
   });
 
+  test('asks for memory for two of the largest originals', () => {
+    expect(faultsOf({ MAX_ORIGINAL_BYTES: '1000', ORIGINALS_MEMORY_BYTES: '1999' })).toEqual([
+      'ORIGINALS_MEMORY_BYTES: expected at least twice MAX_ORIGINAL_BYTES but received "1999"',
+    ]);
+    expect(faultsOf({ MAX_ORIGINAL_BYTES: '1000', ORIGINALS_MEMORY_BYTES: '2000' })).toEqual([]);
+  });
+
+  test.each([
+    ['1', { light: 1, heavy: 1 }],
+    ['2', { light: 1, heavy: 1 }],
+    ['3', { light: 2, heavy: 1 }],
+    ['8', { light: 4, heavy: 4 }],
+  ])('divides WORKERS=%s between the lanes', (WORKERS, lanes) => {
+    expect(readConfig({ WORKERS }).renderer.workers).toEqual(lanes);
+  });
+
   test('has the defaults of the contract for a bucket', () => {
     const { storage } = readConfig({ STORAGE: 's3', S3_BUCKET: 'originals' });
     expect(storage).toEqual({
@@ -80,7 +105,7 @@ describe('the configuration', () => {
       region: 'us-east-1',
       endpoint: undefined,
       forcePathStyle: false,
-      maxConnections: 64,
+      maxConnections: 64 + 256,
       connectTimeoutMs: 2_000,
     });
   });
@@ -125,7 +150,8 @@ describe('the configuration', () => {
     ['S3_ENDPOINT', 'http://'],
     ['S3_ENDPOINT', 'http://minio/bucket'],
     ['S3_ENDPOINT', 'http://minio?a'],
-    ['S3_MAX_CONNECTIONS', '0'],
+    ['ORIGIN_MAX_READS', '0'],
+    ['ORIGIN_MAX_STREAMS', '0'],
   ])('refuses %s=%s', (name, value) => {
     expect(faultsOf({ [name]: value })).toEqual([
       expect.stringMatching(new RegExp(`^${name}: expected .* but received "`)),
@@ -169,6 +195,18 @@ describe('the configuration', () => {
       ]);
     }
     for (const HOST of ['::1', '0.0.0.0', 'localhost']) expect(faultsOf({ HOST })).toEqual([]);
+  });
+
+  test('has as many connections as the limit of open files has room for', () => {
+    const { most, byDefault } = planConnections(2 * (countCores() + 1) + 64 + 256);
+    expect(readConfig({}).http.maxConnections).toBe(byDefault);
+    expect(readConfig({ MAX_CONNECTIONS: '2' }).http.maxConnections).toBe(2);
+    expect(faultsOf({ MAX_CONNECTIONS: '0' })).toHaveLength(1);
+    if (most >= 1_000_000) return; // no limit to speak of
+    expect(faultsOf({ MAX_CONNECTIONS: String(most + 1), PORT: 'x' })).toEqual([
+      expect.stringMatching(/^PORT: /),
+      `MAX_CONNECTIONS: expected at most ${most}, for the limit of open files but received "${most + 1}"`,
+    ]);
   });
 
   test('hands no secret to the workers', () => {
@@ -215,5 +253,40 @@ describe('the cores', () => {
         }),
       ),
     ).toBe(all);
+  });
+});
+
+describe('the connections', () => {
+  const limits = (line: string) => () => `Limit  Soft Limit  Hard Limit  Units\n${line}\n`;
+
+  test.each([
+    ['Max open files            1024                 524288               files', 1_024],
+    ['Max open files            unlimited            unlimited            files', Infinity],
+    ['Max processes             1024                 524288               processes', undefined],
+  ])('know the limit of open files: %s', (line, expected) => {
+    expect(readOpenFilesLimit(limits(line))).toBe(expected);
+  });
+
+  test('know none where the system does not tell', () => {
+    const readNothing = (): string => {
+      throw new Error('no such file');
+    };
+    expect(readOpenFilesLimit(readNothing)).toBeUndefined();
+  });
+
+  test.each([
+    [256, 6],
+    [1_024, 6],
+    [20_000, 70],
+    [1_048_576, 6],
+  ])('leave room, of %i files, for %i others', (limit, others) => {
+    const { byDefault, most } = planConnections(others, limit);
+    expect(most + others).toBeLessThan(limit - 100);
+    expect(most + others).toBeGreaterThan(limit - 140);
+    expect(byDefault).toBe(Math.min(most, 16_384));
+  });
+
+  test('are few where nearly no file may be open, but are', () => {
+    expect(planConnections(50, 100)).toEqual({ byDefault: 2, most: 2 });
   });
 });

@@ -20,7 +20,7 @@ const allowedPackages: Readonly<Record<string, readonly RegExp[]>> = {
   '': [/^node:/, /^(fastify|pino|zod)$/],
   http: [/^node:/, /^fastify$/],
   adapters: [/^node:/, /^lru-cache$/, /^@(aws-sdk|smithy)\//],
-  worker: [/^sharp$/],
+  worker: [/^sharp$/, /^node:net$/], // for the socket to the main process, which it inherits
   'default-avatars': [/^node:(crypto|fs\/promises)$/],
   pipeline: [/^node:(crypto|events|stream)$/, /^file-type$/],
   media: [/^zod$/, /^node:zlib$/], // zlib for a profile inside a PNG: pure, no I/O
@@ -87,9 +87,12 @@ describe('the floors', () => {
     const users = readdirSync(SOURCES, { recursive: true, encoding: 'utf8' })
       .filter((file) => file.endsWith('.ts'))
       .filter((file) =>
-        /\bprocess\.\w/.test(stripComments(readFileSync(join(SOURCES, file), 'utf8'))),
+        /(?<!-)\bprocess\.\w/.test(stripComments(readFileSync(join(SOURCES, file), 'utf8'))),
       );
     expect(users.sort()).toEqual(['main.ts', 'worker/main.ts']);
+    // Where Node itself is, to start workers with it.
+    const importers = imports.filter(({ target }) => /^(node:)?process$/.test(target));
+    expect(importers.map(({ file }) => file)).toEqual(['adapters/worker-confinement.ts']);
     expect(
       new Set(imports.filter(({ target }) => target === 'sharp').map(({ room }) => room)),
     ).toEqual(new Set(['worker']));

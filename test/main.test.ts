@@ -1,7 +1,18 @@
 import { type ChildProcess, spawn } from 'node:child_process';
-import { existsSync, readFileSync } from 'node:fs';
-import { afterEach, describe, expect, test } from 'vitest';
+import { once } from 'node:events';
+import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { connect as connectHttp2 } from 'node:http2';
+import { tmpdir } from 'node:os';
+import { dirname, join } from 'node:path';
+import type { Duplex } from 'node:stream';
+import { afterEach, describe, expect, onTestFinished, test } from 'vitest';
 import { connectTo } from './support/raw-http.ts';
+import { tlsFiles } from './support/tls-files.ts';
+
+/** A render that takes most of a second. */
+const SLOW_PATH =
+  '/splashes/1472222222222222223/0123456789abcdef0123456789abcdef.webp?size=4096&quality=lossless';
+const LARGE_PATH = '/attachments/1/2/large';
 
 /** The compiled service as a process, with what it printed so far. */
 interface Service {
@@ -34,6 +45,25 @@ describe('the process', () => {
     [...output().stderr.matchAll(/^ {2}(http:\S+)$/gm)].flatMap((match) => match[1] ?? []);
   const listening = (running: Service) =>
     expect.poll(() => links(running).length, { timeout: 10_000 }).toBe(3);
+
+  const logged = (running: Service, text: string) =>
+    expect.poll(() => running.output().stdout, { timeout: 10_000 }).toContain(text);
+  /** Until one of the workers has been busy for a while. */
+  const rendering = (running: Service) => {
+    const before = new Map(workersOf(running).map((pid) => [pid, cpuTicksOf(pid)]));
+    return expect
+      .poll(() => workersOf(running).some((pid) => cpuTicksOf(pid) > (before.get(pid) ?? 0) + 2), {
+        timeout: 10_000,
+      })
+      .toBe(true);
+  };
+  const startRenders = async (running: Service): Promise<void> => {
+    const { origin } = new URL(links(running)[0] ?? '');
+    for (const size of ['4096', '3072']) {
+      fetch(`${origin}${SLOW_PATH.replace('4096', size)}`).catch(() => undefined);
+    }
+    await rendering(running);
+  };
 
   test('starts with nothing set, and each of the three links it prints is an image', async () => {
     const running = start({ PORT: '0' });
@@ -75,10 +105,8 @@ describe('the process', () => {
     await listening(running);
     const { origin } = new URL(links(running)[0] ?? '');
     // Cold, and slow enough to be still running when the signal comes.
-    const slow = fetch(
-      `${origin}/splashes/1472222222222222223/0123456789abcdef0123456789abcdef.webp?size=4096&quality=lossless`,
-    );
-    await new Promise((resolve) => setTimeout(resolve, 50));
+    const slow = fetch(`${origin}${SLOW_PATH}`);
+    await rendering(running);
     const workers = workersOf(running);
     expect(workers).toHaveLength(2);
     running.process.kill('SIGTERM');
@@ -101,19 +129,138 @@ describe('the process', () => {
     silent.destroy();
   }, 10_000);
 
-  test('leaves no worker behind when it is killed itself', async () => {
+  test.each(['idle', 'busy'])(
+    'leaves no %s worker behind when it is killed itself',
+    async (what) => {
+      const running = start({ PORT: '0', WORKERS: '2' });
+      await listening(running);
+      const workers = workersOf(running);
+      expect(workers).toHaveLength(2);
+      if (what === 'busy') await startRenders(running);
+      running.process.kill('SIGKILL');
+      await expect.poll(() => workers.filter(isAlive), { timeout: 5_000 }).toEqual([]);
+    },
+  );
+
+  test('ends at once at a second signal, and leaves no busy worker behind', async () => {
     const running = start({ PORT: '0', WORKERS: '2' });
     await listening(running);
     const workers = workersOf(running);
-    expect(workers).toHaveLength(2);
-    running.process.kill('SIGKILL');
-    await expect.poll(() => workers.filter(isAlive)).toEqual([]);
+    await startRenders(running);
+    running.process.kill('SIGTERM');
+    await logged(running, 'stopping');
+    await new Promise((resolve) => setTimeout(resolve, 150)); // what comes sooner is the same signal
+    running.process.kill('SIGTERM');
+    expect(await running.exited).toBe(1);
+    expect(running.output().stdout).toContain('a second signal');
+    await expect.poll(() => workers.filter(isAlive), { timeout: 5_000 }).toEqual([]);
+  });
+
+  test('takes a signal that comes twice within a moment for one', async () => {
+    const running = start({ PORT: '0', WORKERS: '1' });
+    await listening(running);
+    const { origin } = new URL(links(running)[0] ?? '');
+    const slow = fetch(`${origin}${SLOW_PATH}`);
+    await rendering(running);
+    running.process.kill('SIGTERM');
+    running.process.kill('SIGINT');
+    expect((await slow).status).toBe(200);
+    expect(await running.exited).toBe(0);
+  });
+
+  test.each([0, 100, 250])(
+    'ends before it listens, %i ms after its start, with no worker left',
+    async (delayMs) => {
+      const running = start({ PORT: '0', WORKERS: '2' });
+      await expect.poll(() => workersOf(running).length, { interval: 1, timeout: 10_000 }).toBe(2);
+      const workers = workersOf(running);
+      await new Promise((resolve) => setTimeout(resolve, delayMs)); // at any moment of their start
+      running.process.kill('SIGTERM');
+      expect(await running.exited).toBe(0);
+      await expect.poll(() => workers.filter(isAlive), { timeout: 5_000 }).toEqual([]);
+    },
+  );
+
+  describe.each([
+    ['HTTP/1.1', {}],
+    ['TLS', { TLS_CERT_FILE: tlsFiles.cert, TLS_KEY_FILE: tlsFiles.key }],
+  ])('with clients of %s', (protocol, settings) => {
+    const connectIdle = async (port: number): Promise<Duplex> => {
+      const socket = await connectTo(port);
+      if (protocol === 'TLS') return socket; // in the handshake
+      socket.write('GET /avatars/0.png HTTP/1.1\r\nHost: a\r\n\r\n');
+      await once(socket, 'data');
+      return socket;
+    };
+    const stall = async (port: number): Promise<Duplex> => {
+      if (protocol === 'TLS') {
+        const session = connectHttp2(`https://127.0.0.1:${port}`, {
+          rejectUnauthorized: false,
+          settings: { initialWindowSize: 0 },
+        });
+        session.on('error', () => undefined);
+        const stream = session.request({ ':path': LARGE_PATH });
+        stream.on('error', () => undefined);
+        await once(stream, 'response');
+        return stream;
+      }
+      const socket = await connectTo(port);
+      socket.write(`GET ${LARGE_PATH} HTTP/1.1\r\nHost: a\r\n\r\n`);
+      await once(socket, 'data');
+      return socket.pause();
+    };
+    const startListening = async (graceMs: string): Promise<number> => {
+      const storage = mkdtempSync(join(tmpdir(), 'darkroom-main-'));
+      onTestFinished(() => rmSync(storage, { recursive: true }));
+      const file = join(storage, LARGE_PATH);
+      mkdirSync(dirname(file), { recursive: true });
+      writeFileSync(file, Buffer.alloc(48 * 1024 * 1024));
+      const running = start({
+        PORT: '0',
+        WORKERS: '1',
+        STORAGE_DIR: storage,
+        SHUTDOWN_GRACE_MS: graceMs,
+        ...settings,
+      });
+      const scheme = protocol === 'TLS' ? 'https' : 'http';
+      await logged(running, `Darkroom listens on ${scheme}://127.0.0.1:`);
+      return Number(/127\.0\.0\.1:(\d+)/.exec(running.output().stdout)?.[1]);
+    };
+
+    test('does not wait for idle ones', async () => {
+      const port = await startListening('20000');
+      const clients = await Promise.all(Array.from({ length: 20 }, () => connectIdle(port)));
+      const startMs = performance.now();
+      service?.process.kill('SIGTERM');
+      expect(await service?.exited).toBe(0);
+      expect(performance.now() - startMs).toBeLessThan(4_000);
+      for (const client of clients) client.destroy();
+    });
+
+    test('waits for one that does not read until the grace time is over, and says so', async () => {
+      const port = await startListening('1500');
+      const client = await stall(port);
+      const startMs = performance.now();
+      service?.process.kill('SIGTERM');
+      expect(await service?.exited).toBe(1);
+      expect(performance.now() - startMs).toBeGreaterThan(1_400);
+      expect(performance.now() - startMs).toBeLessThan(4_000);
+      expect(service?.output().stdout).toContain('the grace time is over');
+      client.destroy();
+    });
   });
 });
 
+/** Processor time of a process so far, in ticks of 10 ms (Linux, proc(5)). */
+function cpuTicksOf(pid: string): number {
+  const fields = readFileSync(`/proc/${pid}/stat`, 'utf8').split(') ')[1]?.split(' ') ?? [];
+  return Number(fields[11]) + Number(fields[12]);
+}
+
 /** Process ids of its children (Linux, proc(5)). */
 function workersOf({ process: { pid } }: Service): string[] {
-  return readFileSync(`/proc/${pid}/task/${pid}/children`, 'utf8').trim().split(' ');
+  const text = readFileSync(`/proc/${pid}/task/${pid}/children`, 'utf8').trim();
+  return text === '' ? [] : text.split(' ');
 }
 
 function isAlive(pid: string): boolean {

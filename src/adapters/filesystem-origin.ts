@@ -1,9 +1,15 @@
 import { constants } from 'node:fs';
 import { type FileHandle, open, realpath, stat } from 'node:fs/promises';
-import { join, sep } from 'node:path';
+import { normalize, sep } from 'node:path';
 import { MediaError } from '../media/errors.ts';
 import type { ByteRange, Origin, OriginObject } from '../pipeline/ports.ts';
 import { clampRange } from './byte-range.ts';
+
+/**
+ * Bytes read at a time: calls, copies and garbage are what reading costs. Under a flood of originals of
+ * some MB (`npm run bench:overload`), the main process took 0.88 of a core with 64 KiB, 0.60 with these.
+ */
+const CHUNK_BYTES = 512 * 1024;
 
 /** What the operating system says when a path names no file of ours. */
 const MISSING: ReadonlySet<unknown> = new Set([
@@ -18,8 +24,8 @@ const MISSING: ReadonlySet<unknown> = new Set([
 /**
  * Originals below a folder, laid out by origin key.
  *
- * A key cannot leave the folder: its segments were validated one by one, a path that is not below the
- * folder is refused all the same, the file is opened without following a symbolic link, and the real
+ * A key cannot leave the folder: its segments were validated one by one, a path that is not written
+ * straight (`..`, `.`, two slashes) is refused all the same, so that a file has one key, the file is opened without following a symbolic link, and the real
  * path of what was opened must be the very path that was asked for, so that a link anywhere in between
  * is refused as well. Only regular files are served.
  *
@@ -30,10 +36,13 @@ const MISSING: ReadonlySet<unknown> = new Set([
  */
 export class FilesystemOrigin implements Origin {
   readonly #root: string;
+  /** What stands before every key: the root with one separator behind it. */
+  readonly #prefix: string;
 
   /** @param root the folder; a real path, see `createFilesystemOrigin` */
   constructor(root: string) {
     this.#root = root;
+    this.#prefix = root.endsWith(sep) ? root : root + sep;
   }
 
   async read(
@@ -41,8 +50,8 @@ export class FilesystemOrigin implements Origin {
     { signal, range }: { readonly signal: AbortSignal; readonly range?: ByteRange },
   ): Promise<OriginObject> {
     signal.throwIfAborted();
-    const path = join(this.#root, key);
-    if (!path.startsWith(this.#root + sep)) throw new MediaError('UNKNOWN_MEDIA');
+    const path = this.#prefix + key;
+    if (normalize(path) !== path) throw new MediaError('UNKNOWN_MEDIA');
     const file = await this.#open(path);
     try {
       signal.throwIfAborted();
@@ -64,7 +73,7 @@ export class FilesystemOrigin implements Origin {
         body: file.createReadStream({
           start: first,
           end: Math.max(0, last),
-          highWaterMark: 65_536,
+          highWaterMark: CHUNK_BYTES,
         }),
       };
     } catch (error) {

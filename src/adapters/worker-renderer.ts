@@ -1,46 +1,66 @@
-import { type ChildProcess, fork } from 'node:child_process';
+import { fileURLToPath } from 'node:url';
 import { MediaError } from '../media/errors.ts';
-import type { RenderJob } from '../pipeline/plan.ts';
-import type { Log, Renderer } from '../pipeline/ports.ts';
-import type { RenderCommand, WorkerMessage } from '../pipeline/worker-protocol.ts';
+import type { Lane, Log, Renderer, RenderOptions } from '../pipeline/ports.ts';
+import type { RenderJob } from '../pipeline/render-job.ts';
+import type { RenderCommand, WorkerAnswer } from '../pipeline/worker-protocol.ts';
+import {
+  type Confinement,
+  findLaunchers,
+  type Launcher,
+  readConfinement,
+} from './worker-confinement.ts';
+import { type SharedByLanes, type WorkerCounters, WorkerLane } from './worker-lane.ts';
+import { WorkerProcess } from './worker-process.ts';
 
-interface WorkerRendererOptions {
+/** How the pool is made. */
+export interface WorkerRendererOptions {
   /** Compiled entry of the worker process. */
   readonly workerFile: URL;
-  /** How many processes to keep. */
-  readonly workers: number;
+  /** How many processes to keep for each lane. */
+  readonly workers: Readonly<Record<Lane, number>>;
   /** Time for one job, in milliseconds; then its process is killed. */
   readonly timeoutMs: number;
+  /** Private writable memory of a worker, in bytes, where the system can bound it. */
+  readonly memoryBytes: number;
   /** All that a worker gets to know of our environment; no secret. */
   readonly environment: Readonly<Record<string, string>>;
   readonly log: Log;
+  /** Jobs after which a worker is replaced. */
+  readonly maxJobs?: number;
+  /** Resident memory after a job, in bytes, from which on a worker is replaced. */
+  readonly maxRssBytes?: number;
 }
 
-/** Wait before a worker that failed to start is started again; doubled each time, in milliseconds. */
-const FIRST_RESTART_DELAY_MS = 100;
-const MAX_RESTART_DELAY_MS = 5_000;
+type Lanes = Readonly<Record<Lane, WorkerLane>>;
 
-/** Time for a replacement to be ready; a start takes some 0.2 s on an idle machine. */
-const START_TIMEOUT_MS = 10_000;
+/** Neither ever competes with the main process, nor a heavy render with a light one. */
+const NICENESS: Readonly<Record<Lane, number>> = { light: 5, heavy: 15 };
+
+/** Against what leaks slowly; at a replacement of 0.2 s it costs nothing. */
+const MAX_JOBS = 10_000;
+
+/** Part of the memory bound that a worker may keep between two jobs, */
+const MAX_RSS_SHARE = 1 / 4;
+
+/** or this, if that is less: after 2 000 ordinary jobs it was 137 MiB, and stayed there. */
+const MIN_WORN_RSS_BYTES = 192 * 1024 * 1024;
 
 /** How many workers may die under a job before it has begun. */
 const MAX_ATTEMPTS = 3;
 
-type Answer = Extract<WorkerMessage, { readonly kind: 'rendered' | 'failed' }>;
-type NotBegun = { readonly kind: 'not begun' };
-
 /**
- * Renders in a pool of pre-forked processes, one job each at a time. A job over its deadline is
- * killed with its process (sharp's own timeout stops neither libimagequant nor libaom); a process
- * that dies takes its own job with it and is replaced.
+ * Renders in a pool of pre-forked processes, one job each at a time, each bound to a lane for life. A
+ * job over its deadline is killed with its process (sharp's own timeout stops neither libimagequant
+ * nor libaom); a process that dies takes its own job with it and is replaced.
  */
 export class WorkerRenderer implements Renderer {
   readonly #options: WorkerRendererOptions;
-  readonly #processes = new Set<ChildProcess>();
-  readonly #idle: ChildProcess[] = [];
-  readonly #waiting: ((worker: ChildProcess) => void)[] = [];
-  readonly #restarts = new Set<NodeJS.Timeout>();
-  #failedStarts = 0;
+  readonly #shared: SharedByLanes = {
+    counters: { restarts: 0, kills: 0, recycles: 0 },
+    leaving: undefined,
+  };
+  #lanes: Lanes | undefined;
+  #confinement: Confinement | undefined;
   #isStopped = false;
 
   constructor(options: WorkerRendererOptions) {
@@ -48,29 +68,59 @@ export class WorkerRenderer implements Renderer {
   }
 
   /**
-   * Forks the workers and waits until all are ready.
+   * Starts the workers, as confined as the system allows, and waits until all are ready.
    *
    * @throws Error if one cannot start
    */
   async start(): Promise<void> {
-    const starts = Array.from({ length: this.#options.workers }, () => this.#fork());
-    await Promise.all(starts);
+    let failure: unknown;
+    const { workerFile, memoryBytes, log } = this.#options;
+    for await (const launcher of findLaunchers(fileURLToPath(workerFile), memoryBytes)) {
+      try {
+        return await this.#startWith(launcher);
+      } catch (error) {
+        if (this.#isStopped) throw error;
+        failure = error;
+        const { network, user } = launcher;
+        log.warn({ err: error, network, user }, 'the render workers do not start so confined');
+      }
+    }
+    throw failure;
   }
 
   /** Ends all workers at once, busy ones too. */
   stop(): void {
     this.#isStopped = true;
-    for (const timer of this.#restarts) clearTimeout(timer);
-    for (const worker of this.#processes) worker.kill('SIGKILL');
+    this.#lanes?.light.stop();
+    this.#lanes?.heavy.stop();
   }
 
-  /** Process ids of the living workers; for tests and diagnostics. */
+  /** Process ids of the living workers, starting ones too; for tests and diagnostics. */
   get processIds(): readonly number[] {
-    return [...this.#processes].flatMap(({ pid }) => pid ?? []);
+    return [...this.processIdsOf('light'), ...this.processIdsOf('heavy')];
   }
 
-  async render(original: Uint8Array, job: RenderJob): Promise<Uint8Array> {
-    const answer = await this.#runOnLiving({ original, job });
+  /** Process ids of a lane's living workers. */
+  processIdsOf(lane: Lane): readonly number[] {
+    return this.#lanes?.[lane].processIds ?? [];
+  }
+
+  /** Process ids of a lane's workers that are idle or at work. */
+  readyProcessIdsOf(lane: Lane): readonly number[] {
+    return this.#lanes?.[lane].readyProcessIds ?? [];
+  }
+
+  get counters(): WorkerCounters {
+    return this.#shared.counters;
+  }
+
+  /** What the workers are kept from; `undefined` before the start. */
+  get confinement(): Confinement | undefined {
+    return this.#confinement;
+  }
+
+  async render(original: Uint8Array, job: RenderJob, options: RenderOptions): Promise<Uint8Array> {
+    const answer = await this.#runOnLiving({ original, job }, options);
     if (answer.kind === 'rendered') return answer.body;
     const cause = new Error(answer.detail);
     // A worker's unknown failure is ours: not a MediaError, so that it is logged and answered as 500.
@@ -78,135 +128,60 @@ export class WorkerRenderer implements Renderer {
   }
 
   /** A worker may have died while it was idle; that is no fault of the job, which takes another. */
-  async #runOnLiving(command: RenderCommand): Promise<Answer> {
-    for (let attempt = 1; ; attempt += 1) {
-      const outcome = await this.#run(await this.#take(), command);
-      if (outcome.kind !== 'not begun') return outcome;
-      if (attempt === MAX_ATTEMPTS) throw new Error('No render worker lived to begin the job.');
+  async #runOnLiving(
+    command: RenderCommand,
+    { lane: name, signal }: RenderOptions,
+  ): Promise<WorkerAnswer> {
+    const lane = this.#lanes?.[name];
+    if (lane === undefined) throw new Error('The render workers are not started.');
+    const { timeoutMs } = this.#options;
+    for (let attempt = 1; attempt <= MAX_ATTEMPTS; attempt += 1) {
+      const worker = await lane.take(signal);
+      try {
+        const outcome = await worker.run(command, { timeoutMs, signal });
+        if (outcome.kind !== 'not begun') return outcome;
+      } finally {
+        lane.release(worker);
+      }
     }
+    throw new Error('No render worker lived to begin the job.');
   }
 
-  /** One job, until its answer, its deadline or its worker's end. */
-  #run(worker: ChildProcess, command: RenderCommand): Promise<Answer | NotBegun> {
-    return new Promise((resolve, reject) => {
-      let hasBegun = false;
-      const finish = (): void => {
-        clearTimeout(timer);
-        worker.off('message', onMessage);
-        worker.off('exit', onExit);
-      };
-      const onMessage = (message: WorkerMessage): void => {
-        if (message.kind === 'ready') return;
-        if (message.kind === 'begun') {
-          hasBegun = true;
-          return;
-        }
-        finish();
-        this.#release(worker);
-        resolve(message);
-      };
-      const onExit = (code: number | null, signal: string | null): void => {
-        finish();
-        const cause = new Error(`The worker ended with ${signal ?? `status ${code}`} in mid-job.`);
-        if (hasBegun) reject(new MediaError('UNPROCESSABLE_MEDIA', { cause }));
-        else resolve({ kind: 'not begun' });
-      };
-      const timer = setTimeout(() => {
-        finish();
-        worker.kill('SIGKILL');
-        reject(new MediaError('TRANSFORM_TIMEOUT'));
-      }, this.#options.timeoutMs);
-      worker.on('message', onMessage);
-      worker.on('exit', onExit);
-      worker.send(command, (error) => {
-        // The channel is closed only by the worker's end, which `onExit` hears of by itself.
-        if (error !== null) worker.kill('SIGKILL');
-      });
+  async #startWith(launcher: Launcher): Promise<void> {
+    const lanes: Lanes = {
+      light: this.#createLane('light', launcher),
+      heavy: this.#createLane('heavy', launcher),
+    };
+    this.#lanes = lanes;
+    try {
+      await Promise.all([lanes.light.start(), lanes.heavy.start()]);
+    } catch (error) {
+      lanes.light.stop();
+      lanes.heavy.stop();
+      throw error;
+    }
+    this.#confinement = readConfinement(launcher, {
+      light: lanes.light.processIds[0],
+      heavy: lanes.heavy.processIds[0],
     });
   }
 
-  /**
-   * A worker that is idle, or the next one to be: callers hold a slot, so one is about to be ready,
-   * unless none can be started.
-   *
-   * @throws MediaError `OVERLOADED` if none is ready after the time that a start may take
-   */
-  #take(): Promise<ChildProcess> {
-    const worker = this.#idle.pop();
-    if (worker !== undefined) return Promise.resolve(worker);
-    return new Promise((resolve, reject) => {
-      const take = (ready: ChildProcess): void => {
-        clearTimeout(timer);
-        resolve(ready);
-      };
-      const timer = setTimeout(() => {
-        this.#waiting.splice(this.#waiting.indexOf(take), 1);
-        const cause = new Error('No render worker became ready in time.');
-        reject(new MediaError('OVERLOADED', { cause, retryAfterSeconds: 1 }));
-      }, START_TIMEOUT_MS);
-      this.#waiting.push(take);
+  #createLane(lane: Lane, launcher: Launcher): WorkerLane {
+    const { workers, workerFile, environment, memoryBytes, log } = this.#options;
+    const wornRssBytes = Math.max(memoryBytes * MAX_RSS_SHARE, MIN_WORN_RSS_BYTES);
+    const { maxJobs = MAX_JOBS, maxRssBytes = wornRssBytes } = this.#options;
+    const niceness = NICENESS[lane];
+    return new WorkerLane({
+      lane,
+      size: workers[lane],
+      launch: (events) =>
+        new WorkerProcess(
+          { launcher, workerFile: fileURLToPath(workerFile), environment, niceness, log },
+          events,
+        ),
+      isWorn: ({ jobsDone, rssBytes }) => jobsDone >= maxJobs || rssBytes > maxRssBytes,
+      shared: this.#shared,
+      log,
     });
-  }
-
-  #release(worker: ChildProcess): void {
-    const next = this.#waiting.shift();
-    if (next === undefined) this.#idle.push(worker);
-    else next(worker);
-  }
-
-  /** Starts one worker; resolved when it is ready, rejected if it ends before. */
-  #fork(): Promise<void> {
-    const worker = fork(this.#options.workerFile, {
-      serialization: 'advanced',
-      env: {
-        ...this.#options.environment,
-        // One render at a time needs few threads; glibc's 8 arenas per core only fragment memory.
-        UV_THREADPOOL_SIZE: '2',
-        MALLOC_ARENA_MAX: '2',
-        // libvips' warnings are no errors (spec §3) and would reach the terminal as bare text.
-        VIPS_WARNING: '0',
-      },
-      execArgv: ['--enable-source-maps'],
-      stdio: ['ignore', 'ignore', 'inherit', 'ipc'],
-    });
-    this.#processes.add(worker);
-    return new Promise((resolve, reject) => {
-      let isReady = false;
-      const onEnd = (ending: string): void => {
-        if (!this.#processes.delete(worker)) return;
-        const position = this.#idle.indexOf(worker);
-        if (position >= 0) this.#idle.splice(position, 1);
-        if (!isReady) {
-          this.#failedStarts += 1;
-          reject(new Error(`A render worker ended with ${ending} at its start.`));
-        }
-        if (!this.#isStopped) this.#replace(isReady, ending);
-      };
-      worker.once('message', () => {
-        isReady = true;
-        this.#failedStarts = 0;
-        this.#release(worker);
-        resolve();
-      });
-      worker.once('exit', (code, signal) => onEnd(signal ?? `status ${code}`));
-      // What could not be spawned at all (no memory, no process ids left) never exits.
-      worker.on('error', (error) => {
-        if (worker.pid === undefined) onEnd(error.message);
-      });
-    });
-  }
-
-  #replace(wasReady: boolean, ending: string): void {
-    const delayMs = wasReady
-      ? 0
-      : Math.min(FIRST_RESTART_DELAY_MS * 2 ** this.#failedStarts, MAX_RESTART_DELAY_MS);
-    this.#options.log.warn({ ending, delayMs }, 'a render worker has ended and is replaced');
-    const timer = setTimeout(() => {
-      this.#restarts.delete(timer);
-      this.#fork().catch((error: unknown) => {
-        this.#options.log.error({ err: error }, 'a render worker cannot start');
-      });
-    }, delayMs);
-    this.#restarts.add(timer);
   }
 }

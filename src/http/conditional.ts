@@ -11,7 +11,9 @@ export interface CacheConditions {
 
 // etagc takes anything visible but the quote, commas included (RFC 9110 §8.8.3).
 const OPAQUE_TAG = '"[\\x21\\x23-\\x7e\\x80-\\xff]*"';
-const ENTITY_TAG = new RegExp(`^(?:W/)?${OPAQUE_TAG}$`);
+// White space is what HTTP takes for it, and not what trim() does: U+00A0 is part of a value.
+const ENTITY_TAG = new RegExp(`^[ \\t]*((?:W/)?${OPAQUE_TAG})[ \\t]*$`);
+const ANY_TAG = /^[ \t]*\*[ \t]*$/;
 // One element of a `#entity-tag` list, possibly empty, with the comma or end that follows it.
 const LIST_ELEMENT = new RegExp(`[ \\t]*(?:(?:W/)?(${OPAQUE_TAG})[ \\t]*)?(?:,|$)`, 'y');
 
@@ -32,7 +34,7 @@ export function isNotModified(conditions: CacheConditions, validators: Validator
 }
 
 function isListed(etag: string, list: string): boolean {
-  if (list.trim() === '*') return true;
+  if (ANY_TAG.test(list)) return true;
   const tags = parseOpaqueTags(list);
   return tags?.includes(etag.replace(/^W\//, '')) ?? false;
 }
@@ -63,10 +65,10 @@ export function isRangeApplicable(
   now: Date = new Date(),
 ): boolean {
   if (ifRange === undefined) return true;
-  const value = ifRange.trim();
-  if (ENTITY_TAG.test(value)) return value.startsWith('"') && value === validators.etag;
+  const tag = ENTITY_TAG.exec(ifRange)?.[1];
+  if (tag !== undefined) return tag.startsWith('"') && tag === validators.etag;
 
-  const date = parseHttpDate(value);
+  const date = parseHttpDate(ifRange);
   if (date === undefined || validators.lastModified === undefined) return false;
   const isStrong = now.getTime() - validators.lastModified.getTime() >= 1000;
   return isStrong && wholeSeconds(date) === wholeSeconds(validators.lastModified);

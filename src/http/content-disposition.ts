@@ -60,8 +60,12 @@ export function dispositionOf(contentType: string, filename: string): Dispositio
 }
 
 function extensionOf(filename: string): string {
-  // Windows drops dots and spaces at the end of a name: `a.html.` is saved as `a.html`.
-  const name = displayName(filename).replace(/[\s.]+$/, '');
+  const shown = displayName(filename);
+  // Windows drops dots and spaces at the end of a name: `a.html.` is saved as `a.html`. Counted from
+  // the end: `/[\s.]+$/` takes quadratic time on a name full of dots.
+  let end = shown.length;
+  while (end > 0 && /[\s.]/.test(shown.charAt(end - 1))) end -= 1;
+  const name = shown.slice(0, end);
   return /\.([^.]*)$/.exec(name)?.[1]?.toLowerCase() ?? '';
 }
 
@@ -92,6 +96,7 @@ function displayName(filename: string): string {
  */
 function asciiFallback(name: string): string {
   return name
+    .replace(/[\u037E\u1FEF]/g, '_') // NFC makes `;` and a backtick of them
     .normalize('NFC')
     .replace(/[^ -~]/gu, (character) => {
       const base = character.normalize('NFD').charAt(0);

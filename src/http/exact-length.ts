@@ -1,4 +1,4 @@
-import { pipeline, type Readable, Transform } from 'node:stream';
+import { pipeline, type Readable, Transform, type TransformCallback } from 'node:stream';
 import { MediaError } from '../media/errors.ts';
 
 /**
@@ -11,22 +11,37 @@ import { MediaError } from '../media/errors.ts';
  *   destroys `body`
  */
 export function exactLength(body: Readable, lengthBytes: number): Readable {
-  let receivedBytes = 0;
-  const mismatch = (): Error =>
-    new Error(`The origin promised ${lengthBytes} bytes but sent ${receivedBytes}.`);
-  const counter = new Transform({
-    transform(chunk: Buffer, _encoding, done) {
-      receivedBytes += chunk.length;
-      if (receivedBytes > lengthBytes) done(mismatch());
-      else done(null, chunk);
-    },
-    flush(done) {
-      done(receivedBytes < lengthBytes ? mismatch() : null);
-    },
-    destroy(error, done) {
-      const isForeign = error !== null && !(error instanceof MediaError);
-      done(isForeign ? new MediaError('ORIGIN_ERROR', { cause: error }) : error);
-    },
-  });
-  return pipeline(body, counter, () => undefined);
+  return pipeline(body, new ExactLength(lengthBytes), () => undefined);
+}
+
+class ExactLength extends Transform {
+  readonly #lengthBytes: number;
+  /** How much has come, and gone. */
+  passedBytes = 0;
+
+  constructor(lengthBytes: number) {
+    super();
+    this.#lengthBytes = lengthBytes;
+  }
+
+  override _transform(chunk: Buffer, _encoding: BufferEncoding, done: TransformCallback): void {
+    this.passedBytes += chunk.length;
+    if (this.passedBytes > this.#lengthBytes) done(this.#mismatch());
+    else done(null, chunk);
+  }
+
+  override _flush(done: TransformCallback): void {
+    done(this.passedBytes < this.#lengthBytes ? this.#mismatch() : null);
+  }
+
+  override _destroy(error: Error | null, done: (error?: Error | null) => void): void {
+    const isForeign = error !== null && !(error instanceof MediaError);
+    done(isForeign ? new MediaError('ORIGIN_ERROR', { cause: error }) : error);
+  }
+
+  #mismatch(): Error {
+    return new Error(
+      `The origin promised ${this.#lengthBytes} bytes but sent ${this.passedBytes}.`,
+    );
+  }
 }

@@ -2,6 +2,7 @@ import { Readable } from 'node:stream';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { MediaError } from '../media/errors.ts';
 import type { Validators } from '../pipeline/validators.ts';
+import { BufferPieces, PIECE_BYTES } from './buffer-pieces.ts';
 import { isRangeApplicable } from './conditional.ts';
 import { exactLength } from './exact-length.ts';
 import { formatHttpDate } from './http-date.ts';
@@ -49,7 +50,9 @@ export async function sendRepresentation(
   if (range.kind === 'range') {
     reply.status(206).header('content-range', formatContentRange(range, sizeBytes));
   }
-  return reply.send(body instanceof Readable ? exactLength(body, lengthBytes) : body);
+  if (body instanceof Readable) return reply.send(exactLength(body, lengthBytes));
+  const isInPieces = body !== undefined && body.length > PIECE_BYTES;
+  return reply.send(isInPieces ? new BufferPieces(body) : body);
 }
 
 /** Tells a client that what it has is current (RFC 9110 §15.4.5). */

@@ -1,48 +1,26 @@
-import type { Server, ServerResponse } from 'node:http';
-import type { ServerHttp2Session } from 'node:http2';
-import type { Socket } from 'node:net';
 import { Readable } from 'node:stream';
-import type { TLSSocket } from 'node:tls';
-import {
-  type FastifyInstance,
-  type FastifyReply,
-  type FastifyRequest,
-  type FastifyServerOptions,
-  fastify,
-} from 'fastify';
+import { type FastifyInstance, type FastifyReply, type FastifyRequest, fastify } from 'fastify';
 import { MediaError } from '../media/errors.ts';
 import { isKnownPath } from '../media/media-request.ts';
-import type { Clock, Log } from '../pipeline/ports.ts';
+import type { Clock } from '../pipeline/ports.ts';
 import { RequestTrace } from '../pipeline/request-trace.ts';
 import type { MaxAgeSeconds } from './cache-policy.ts';
 import { formatCacheStatus } from './cache-status.ts';
+import { type ClientLimits, clientLimits } from './client-limits.ts';
+import { ALLOWED_METHODS, COMMON_HEADERS } from './common-headers.ts';
 import { reportError, sendError } from './error-answer.ts';
+import { createListener, type ListenerOptions } from './listener.ts';
 import type { MediaHandler, RequestContext } from './media-handler.ts';
 import { formatServerTiming } from './server-timing.ts';
 
-interface ServerOptions {
+interface ServerOptions extends Omit<ListenerOptions, 'limits'> {
   readonly handler: MediaHandler;
   readonly maxAgeSeconds: MaxAgeSeconds;
   /** Who may say where a request came from; see Fastify's `trustProxy`. */
   readonly trustProxy: boolean | string[];
-  /** Certificate and key in PEM; with them the listener speaks TLS 1.2 and newer, and HTTP/2. */
-  readonly tls: { readonly cert: Buffer; readonly key: Buffer } | undefined;
-  readonly clock: Clock;
-  readonly log: Log;
+  /** Other limits than the usual ones, for tests. */
+  readonly limits?: Partial<ClientLimits>;
 }
-
-const ALLOWED_METHODS = 'GET, HEAD, OPTIONS';
-
-/** Headers of every answer, errors included (spec §4). */
-const COMMON_HEADERS = {
-  'x-content-type-options': 'nosniff',
-  'content-security-policy': "default-src 'none'; sandbox",
-  'cross-origin-resource-policy': 'cross-origin',
-  'access-control-allow-origin': '*',
-  'access-control-expose-headers':
-    'Accept-Ranges, Cache-Status, Content-Disposition, Content-Length, Content-Range, ETag, Server-Timing',
-  'timing-allow-origin': '*',
-} as const;
 
 /** Answer to a preflight; nothing here reads a header that could not be sent by anyone. */
 const PREFLIGHT_HEADERS = {
@@ -52,18 +30,19 @@ const PREFLIGHT_HEADERS = {
   'access-control-max-age': '86400',
 } as const;
 
-/** A request whose bytes are no HTTP, by the parser's error code (RFC 9110 §15.5, RFC 6585 §5). */
-const MALFORMED_REQUEST_STATUS: Readonly<Record<string, string>> = {
-  HPE_HEADER_OVERFLOW: '431 Request Header Fields Too Large',
-  ERR_HTTP_REQUEST_TIMEOUT: '408 Request Timeout',
-};
-
 /** Creates the HTTP server; it does not listen yet. */
 export function createServer(options: ServerOptions): FastifyInstance {
   const { handler, log, maxAgeSeconds } = options;
-  // Per connection. Answers to pipelined requests go out in order: once the last one is out, all are.
-  const lastAnswers = new WeakMap<Socket, ServerResponse>();
-  const server = createFastify(options.tls, {
+  const limits = { ...clientLimits, ...options.limits };
+  let drain = (): void => undefined;
+  const server = fastify({
+    serverFactory: (handle) => {
+      const listener = createListener({ ...options, limits }, handle);
+      drain = listener.drain;
+      return listener.server;
+    },
+    // For the address that it tells; the listener has its own.
+    ...(options.tls && { https: {} }),
     // The path grammar is ours, to the byte; Fastify's router would decode and normalize first. So
     // it sees one path, and the parser gets `originalUrl`.
     rewriteUrl: () => '/',
@@ -71,49 +50,24 @@ export function createServer(options: ServerOptions): FastifyInstance {
     trustProxy: options.trustProxy,
     exposeHeadRoutes: false,
     return503OnClosing: false,
-    clientErrorHandler: (error, socket) => {
-      const isIdle = lastAnswers.get(socket)?.writableFinished ?? true;
-      // In mid-answer, the bytes of another one would be taken for a part of its body.
-      if (error.code === 'ECONNRESET' || !socket.writable || !isIdle) socket.destroy();
-      else answerMalformed(error, socket);
-    },
+    clientErrorHandler: () => undefined, // the listener's own is there
   });
+  server.addHook('preClose', async () => drain());
 
   const contexts = new WeakMap<FastifyRequest, RequestContext>();
 
   server.addHook('onRequest', async (request, reply) => {
-    lastAnswers.set(request.raw.socket, reply.raw);
     contexts.set(request, createContext(reply, options.clock));
     reply.headers(COMMON_HEADERS);
     if (request.method === 'GET' || request.method === 'HEAD') return undefined;
     // All else ends here: Fastify would read its body, and refuse what it cannot parse.
-    if (!isKnownPath(request.originalUrl)) throw new MediaError('NOT_FOUND');
-    if (request.method === 'OPTIONS') return reply.status(204).headers(PREFLIGHT_HEADERS).send();
-    reply.header('allow', ALLOWED_METHODS);
-    throw new MediaError('METHOD_NOT_ALLOWED');
-  });
-
-  const sockets = new Set<Socket>();
-  server.server.on(options.tls === undefined ? 'connection' : 'secureConnection', (socket) => {
-    sockets.add(socket);
-    socket.once('close', () => sockets.delete(socket));
-  });
-  let isClosing = false;
-  server.addHook('preClose', async () => {
-    isClosing = true;
-    for (const socket of sockets) if (!hasAsked(socket)) socket.destroy();
-  });
-  // A client may connect ahead of time and then say nothing; Node waits for what it has to say.
-  const hasAsked = (socket: Socket | TLSSocket): boolean =>
-    lastAnswers.has(socket) || ('alpnProtocol' in socket && socket.alpnProtocol === 'h2');
-  // A connection that was busy when the closing began would be kept alive for its client, and the
-  // closing would wait for it.
-  server.addHook('onResponse', async () => {
-    if (isClosing) setImmediate(() => server.server.closeIdleConnections());
+    if (request.method === 'OPTIONS' && isKnownPath(request.originalUrl)) {
+      return reply.status(204).headers(PREFLIGHT_HEADERS).send();
+    }
+    throw refuseMethod(request, reply);
   });
 
   server.addHook('onSend', async (request, reply, payload) => {
-    if (isClosing && isHttp1(request)) reply.header('connection', 'close');
     const context = contexts.get(request);
     if (context === undefined) return;
     const { outcome, timings } = context.trace;
@@ -130,6 +84,10 @@ export function createServer(options: ServerOptions): FastifyInstance {
   });
 
   server.setErrorHandler((error, request, reply) => {
+    if (isUnroutable(error)) {
+      reply.headers(COMMON_HEADERS);
+      return sendError(reply, refuseMethod(request, reply), maxAgeSeconds, log);
+    }
     if (!contexts.get(request)?.signal.aborted) return sendError(reply, error, maxAgeSeconds, log);
     // The client has gone: there is nobody to answer, but a bug is a bug.
     if (!(error instanceof MediaError) && !isAbort(error)) {
@@ -163,53 +121,22 @@ function createContext(reply: FastifyReply, clock: Clock): RequestContext {
   return { trace: new RequestTrace(clock), signal: gone.signal };
 }
 
-/** With TLS, HTTP/2 and 1.1 by the client's choice (ALPN); without, HTTP/1.1. */
-function createFastify(
-  tls: ServerOptions['tls'],
-  options: FastifyServerOptions<Server>,
-): FastifyInstance {
-  if (tls === undefined) return fastify(options);
-  const secure = fastify({
-    // Fastify's types know no server of both versions: its options are those of one or the other.
-    ...(options as object),
-    http2: true,
-    https: { ...tls, allowHTTP1: true, minVersion: 'TLSv1.2' },
-  });
-  // Sessions are kept open by their clients; a stopping server takes leave of them (RFC 9113 §6.8).
-  const sessions = new Set<ServerHttp2Session>();
-  secure.server.on('session', (session: ServerHttp2Session) => {
-    sessions.add(session);
-    session.once('close', () => sessions.delete(session));
-  });
-  secure.addHook('preClose', async () => {
-    for (const session of sessions) session.close();
-  });
-  // Node gives HTTP/2 requests the interface of HTTP/1.1's; where they differ, `isHttp1` is asked.
-  return secure as unknown as FastifyInstance;
-}
-
 function isHttp1({ raw }: FastifyRequest): boolean {
   return raw.httpVersionMajor === 1;
 }
 
-function isAbort(error: unknown): boolean {
-  return error instanceof Error && error.name === 'AbortError';
+/** Any method but GET, HEAD and OPTIONS, on a path of the contract or on none. */
+function refuseMethod({ originalUrl }: FastifyRequest, reply: FastifyReply): MediaError {
+  if (!isKnownPath(originalUrl)) return new MediaError('NOT_FOUND');
+  reply.header('allow', ALLOWED_METHODS);
+  return new MediaError('METHOD_NOT_ALLOWED');
 }
 
-/** Answers what is no HTTP request, in the error format of the contract, and hangs up. */
-function answerMalformed(error: Error & { readonly code?: string }, socket: Socket): void {
-  const status = MALFORMED_REQUEST_STATUS[error.code ?? ''] ?? '400 Bad Request';
-  const body = JSON.stringify({
-    code: 'INVALID_FORM_BODY',
-    message: 'The request is not valid HTTP.',
-    errors: [],
-  });
-  const headers = Object.entries({
-    ...COMMON_HEADERS,
-    connection: 'close',
-    'cache-control': 'no-store',
-    'content-type': 'application/json; charset=utf-8',
-    'content-length': body.length,
-  }).map(([name, value]) => `${name}: ${value}\r\n`);
-  socket.end(`HTTP/1.1 ${status}\r\n${headers.join('')}\r\n${body}`);
+/** A method that Fastify's router has never heard of, any token over HTTP/2: it runs no hook of ours. */
+function isUnroutable(error: unknown): boolean {
+  return error instanceof Error && 'code' in error && error.code === 'FST_ERR_NOT_FOUND';
+}
+
+function isAbort(error: unknown): boolean {
+  return error instanceof Error && error.name === 'AbortError';
 }

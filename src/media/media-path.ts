@@ -126,8 +126,13 @@ function fill(template: string, values: Readonly<Record<string, string>>): strin
   );
 }
 
-/** Decodes once; `undefined` for a malformed escape or bytes that are not UTF-8. */
+/**
+ * Decodes once; `undefined` for a malformed escape or bytes that are not UTF-8, and for a raw character
+ * beyond ASCII: no URI has one (RFC 3986 §2), and HTTP/2, unlike Node's parser of HTTP/1.1, lets its
+ * bytes pass one by one, so that a raw `é` would name another file than `%C3%A9` does.
+ */
 function decodeSegment(segment: string): string | undefined {
+  if (/[\u0080-\uffff]/.test(segment)) return undefined;
   try {
     return decodeURIComponent(segment);
   } catch {

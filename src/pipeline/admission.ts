@@ -1,86 +1,131 @@
 import { MediaError } from '../media/errors.ts';
-import type { Clock } from './ports.ts';
+import type { Clock, Lane } from './ports.ts';
+import { WaitingLine } from './waiting-line.ts';
 
-interface Waiting {
-  readonly admit: () => void;
-}
-
-/** Bounds of the waiting room (spec §6). */
+/** Bounds of the lanes (spec §6). */
 export interface AdmissionLimits {
-  /** How many may work at once. */
-  readonly slots: number;
-  /** How many may wait. */
-  readonly maxWaiting: number;
+  /** How many of each lane may work at once; a light one may take the slot of a heavy one, too. */
+  readonly slots: Readonly<Record<Lane, number>>;
+  /** How many may wait for each slot of their lane. */
+  readonly maxWaitingPerSlot: number;
   /** How long one may wait, in milliseconds. */
   readonly maxWaitMs: number;
 }
 
-/** CPU slots, and a bounded queue before them: first come, first served. */
+/** A CPU slot, held by one render. */
+export interface Slot {
+  /** Whose slot it is. */
+  readonly lane: Lane;
+  /** Gives the slot back; to be called once. */
+  readonly leave: () => void;
+}
+
+/** A render that has a slot. */
+interface Running {
+  /** Whose slot it is. */
+  readonly slot: Lane;
+  readonly costMs: number;
+  readonly sinceMs: number;
+}
+
+/** How much one render teaches about the machine: an eighth, as in TCP's smoothed round trip (RFC 6298). */
+const LEARNING_RATE = 1 / 8;
+
+/** A render that takes longer than this times its estimate has run into something, not told of the machine. */
+const MAX_SLOWNESS = 8;
+
+/**
+ * How much of the longest wait may be foreseen for somebody who is let into the line: contents differ,
+ * and who is refused must be refused at once, not after the wait.
+ */
+const MAX_FORESEEN_SHARE = 1 / 2;
+
+/** Longest `Retry-After` that is told, in seconds: what comes later nobody can foresee. */
+const MAX_RETRY_AFTER_SECONDS = 60;
+
+/**
+ * CPU slots with two lanes before them. A light render takes a slot of either lane, a heavy one only
+ * its own lane's: so crowds of animations leave light renders a part of the machine, always. Who could
+ * not be served in time is refused at once: the wait is foreseen from the costs of all ahead.
+ */
 export class Admission {
   readonly #limits: AdmissionLimits;
   readonly #clock: Clock;
-  readonly #queue = new Set<Waiting>();
-  #free: number;
-  /** Moving average of how long a slot is held; for an honest `Retry-After`. */
-  #averageHoldMs = 0;
+  /** Who waits, by estimated cost in milliseconds; granted is a slot of the named lane. */
+  readonly #lines: Readonly<Record<Lane, WaitingLine<number, Lane>>>;
+  readonly #free: Record<Lane, number>;
+  readonly #running = new Set<Running>();
+  /** How long renders of a lane hold their slot, in relation to their estimated cost. */
+  readonly #slowness: Record<Lane, number> = { light: 1, heavy: 1 };
 
   constructor(limits: AdmissionLimits, clock: Clock) {
+    const { slots, maxWaitingPerSlot, maxWaitMs } = limits;
+    const createLine = (lane: Lane): WaitingLine<number, Lane> =>
+      new WaitingLine({ maxWaiting: maxWaitingPerSlot * slots[lane], maxWaitMs });
     this.#limits = limits;
     this.#clock = clock;
-    this.#free = limits.slots;
+    this.#lines = { light: createLine('light'), heavy: createLine('heavy') };
+    this.#free = { ...slots };
   }
 
   /**
    * Waits for a slot.
    *
-   * @returns gives the slot back; to be called once
-   * @throws MediaError `OVERLOADED` if the queue is full or the wait too long; or `signal.reason`
+   * @param costMs what the render is estimated to take of one core, in milliseconds
+   * @throws MediaError `OVERLOADED` if the lane is full, or if the wait in it is, or would be, too
+   *   long; or `signal.reason`
    */
-  async enter(signal: AbortSignal): Promise<() => void> {
+  async enter(lane: Lane, costMs: number, signal: AbortSignal): Promise<Slot> {
     signal.throwIfAborted();
-    if (this.#free > 0) {
-      this.#free -= 1;
-    } else {
-      await this.#wait(signal);
-    }
-    const enteredMs = this.#clock.nowMs();
-    return () => {
-      const heldMs = this.#clock.nowMs() - enteredMs;
-      this.#averageHoldMs += (heldMs - this.#averageHoldMs) / 8;
-      this.#leave();
+    const slot = this.#takeFree(lane) ?? (await this.#wait(lane, costMs, signal));
+    const running = { slot, costMs, sinceMs: this.#clock.nowMs() };
+    this.#running.add(running);
+    return { lane: slot, leave: () => this.#leave(lane, running) };
+  }
+
+  #takeFree(lane: Lane): Lane | undefined {
+    const slot = lane === 'light' && this.#free.light === 0 ? 'heavy' : lane;
+    if (this.#free[slot] === 0) return undefined;
+    this.#free[slot] -= 1;
+    return slot;
+  }
+
+  #wait(lane: Lane, costMs: number, signal: AbortSignal): Promise<Lane> {
+    const retryAfterSeconds = (): number => {
+      const seconds = Math.ceil(this.#foreseeWaitMs(lane) / 1000);
+      return Math.min(Math.max(seconds, 1), MAX_RETRY_AFTER_SECONDS);
     };
+    if (this.#foreseeWaitMs(lane) > this.#limits.maxWaitMs * MAX_FORESEEN_SHARE) {
+      throw new MediaError('OVERLOADED', { retryAfterSeconds: retryAfterSeconds() });
+    }
+    return this.#lines[lane].join({ item: costMs, signal, retryAfterSeconds });
   }
 
-  #wait(signal: AbortSignal): Promise<void> {
-    if (this.#queue.size >= this.#limits.maxWaiting) return Promise.reject(this.#overloaded());
-    return new Promise((resolve, reject) => {
-      const finish = (settle: () => void) => (): void => {
-        clearTimeout(timer);
-        signal.removeEventListener('abort', abandon);
-        this.#queue.delete(waiting);
-        settle();
-      };
-      const abandon = finish(() => reject(signal.reason));
-      const waiting = { admit: finish(resolve) };
-      const timer = setTimeout(
-        finish(() => reject(this.#overloaded())),
-        this.#limits.maxWaitMs,
-      );
-      signal.addEventListener('abort', abandon, { once: true });
-      this.#queue.add(waiting);
-    });
+  #leave(lane: Lane, running: Running): void {
+    this.#running.delete(running);
+    const slowness = (this.#clock.nowMs() - running.sinceMs) / running.costMs;
+    this.#slowness[lane] +=
+      (Math.min(slowness, MAX_SLOWNESS) - this.#slowness[lane]) * LEARNING_RATE;
+    if (!this.#admitNext(running.slot)) this.#free[running.slot] += 1;
   }
 
-  #leave(): void {
-    const [next] = this.#queue;
-    if (next === undefined) this.#free += 1;
-    else next.admit();
+  /** Hands a slot on; one of the heavy lane also to a light render, where no heavy one waits. */
+  #admitNext(slot: Lane): boolean {
+    const { light, heavy } = this.#lines;
+    return slot === 'light'
+      ? light.admitNext(slot)
+      : heavy.admitNext(slot) || light.admitNext(slot);
   }
 
-  #overloaded(): MediaError {
-    const aheadMs = (this.#averageHoldMs * (this.#queue.size + 1)) / this.#limits.slots;
-    return new MediaError('OVERLOADED', {
-      retryAfterSeconds: Math.max(1, Math.ceil(aheadMs / 1000)),
-    });
+  /** How long it takes until all who are ahead in a lane have left, shared among its slots. */
+  #foreseeWaitMs(lane: Lane): number {
+    const nowMs = this.#clock.nowMs();
+    const slowness = this.#slowness[lane];
+    let aheadMs = 0;
+    for (const costMs of this.#lines[lane].items()) aheadMs += costMs * slowness;
+    for (const { slot, costMs, sinceMs } of this.#running) {
+      if (slot === lane) aheadMs += Math.max(0, costMs * slowness - (nowMs - sinceMs));
+    }
+    return aheadMs / this.#limits.slots[lane];
   }
 }

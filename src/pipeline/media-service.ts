@@ -1,24 +1,23 @@
-import { MediaError } from '../media/errors.ts';
-import { readImageFacts } from '../media/header/read-image-facts.ts';
-import { outputFormats, sourceFormats } from '../media/image-format.ts';
 import { type MediaRequest, resultKey } from '../media/media-request.ts';
-import type { Admission } from './admission.ts';
-import { type OriginLimits, openOriginal, readOriginal } from './original.ts';
-import { type DecodeLimits, planMedia } from './plan.ts';
-import type { Clock, MediaResult, Origin, OriginObject, Renderer, ResultStore } from './ports.ts';
+import { unlessAborted } from './abort.ts';
+import { holdOriginal } from './held-original.ts';
+import { type OriginAccess, openOriginal } from './original.ts';
+import type { OriginalsBudget } from './originals-budget.ts';
+import type { Clock, MediaResult, OriginObject, ResultStore } from './ports.ts';
+import type { RefusalMemory } from './refusal-memory.ts';
 import type { RequestTrace } from './request-trace.ts';
-import { SingleFlight } from './single-flight.ts';
+import { type FlightControls, SingleFlight } from './single-flight.ts';
+import type { Transformer, TransformOptions } from './transformer.ts';
 import { formatEtag, type Validators } from './validators.ts';
 
 /** What the service is built from. */
 export interface MediaServiceParts {
-  readonly origin: Origin;
   readonly store: ResultStore;
-  readonly renderer: Renderer;
-  readonly admission: Admission;
+  readonly refusals: RefusalMemory;
+  readonly access: OriginAccess;
+  readonly budget: OriginalsBudget;
+  readonly transformer: Transformer;
   readonly clock: Clock;
-  readonly originLimits: OriginLimits;
-  readonly decodeLimits: DecodeLimits;
   /** How long a kept result is served before the origin is asked whether it is current, in milliseconds. */
   readonly revalidateAfterMs: number;
 }
@@ -50,7 +49,7 @@ interface Produced {
   readonly stored: boolean;
 }
 
-/** Serves every media request that a transform may stand behind: store, origin, plan, render. */
+/** Serves every media request that a transform may stand behind: store, origin, transform. */
 export class MediaService {
   readonly #parts: MediaServiceParts;
   readonly #flights = new SingleFlight<Work>();
@@ -60,7 +59,7 @@ export class MediaService {
   }
 
   /**
-   * Serves a request from the store, or by rendering its original.
+   * Serves a request from the store, or by transforming its original.
    *
    * @throws MediaError of the origin, the limits or the renderer; `options.signal.reason` when the
    *   client has gone
@@ -76,16 +75,23 @@ export class MediaService {
         : { kind: 'result', result: known };
     }
 
+    const refusal = this.#parts.refusals.find(key);
+    if (refusal !== undefined) {
+      trace.outcome = { kind: 'hit' };
+      throw refusal;
+    }
+
     const kind: 'miss' | 'stale' = known === undefined ? 'miss' : 'stale';
     trace.outcome = { kind };
-    const begin = (shared: AbortSignal): Work => this.#begin(request, key, known, trace, shared);
+    const begin = (controls: FlightControls): Work =>
+      this.#begin(request, key, known, { ...controls, trace });
     return this.#flights.run(key, signal, begin, async (work, collapsed) => {
       trace.outcome = { kind, collapsed };
-      const { validators, isRevalidated } = await work.opened;
+      const { validators, isRevalidated } = await unlessAborted(work.opened, signal);
       const seen = { kind, collapsed, ...(isRevalidated && { originStatus: 304 }) };
       trace.outcome = seen;
       if (isCurrent(validators)) return { kind: 'current', validators };
-      const { result, stored } = await work.finish();
+      const { result, stored } = await unlessAborted(work.finish(), signal);
       trace.outcome = isRevalidated ? seen : { ...seen, stored };
       return { kind: 'result', result };
     });
@@ -107,12 +113,12 @@ export class MediaService {
     request: MediaRequest,
     key: string,
     known: MediaResult | undefined,
-    trace: RequestTrace,
-    signal: AbortSignal,
+    options: TransformOptions,
   ): Work {
-    const { origin, originLimits, store } = this.#parts;
+    const { access, store } = this.#parts;
+    const { signal, trace } = options;
     const opening = trace.time('origin', async () => {
-      const object = await openOriginal(origin, request.originKey, originLimits, signal);
+      const object = await openOriginal(access, request.originKey, signal);
       if (known?.originalEtag !== object.etag) return { kind: 'changed', object } as const;
       object.body.destroy();
       const result = { ...known, checkedAtMs: this.#parts.clock.nowMs() };
@@ -128,7 +134,7 @@ export class MediaService {
     const finish = (): Promise<Produced> => {
       produced ??= opening.then((answer) =>
         answer.kind === 'changed'
-          ? this.#produce(request, key, answer.object, trace, signal)
+          ? this.#produce(request, key, answer.object, options)
           : answer.produced,
       );
       return produced;
@@ -136,53 +142,33 @@ export class MediaService {
     return { opened, finish };
   }
 
-  /** From the opened original to the kept result. */
+  /** From the opened original to the kept result; what cannot be made of it is kept in mind as well. */
   async #produce(
     request: MediaRequest,
     key: string,
     object: OriginObject,
-    trace: RequestTrace,
-    signal: AbortSignal,
+    options: TransformOptions,
   ): Promise<Produced> {
-    const original = await trace.time('origin', () =>
-      readOriginal(object, this.#parts.originLimits, signal),
-    );
-    const answer = await this.#transform(request, original, trace, signal);
-    const result: MediaResult = {
-      ...answer,
-      ...validatorsOf(object, key),
-      originalEtag: object.etag,
-      checkedAtMs: this.#parts.clock.nowMs(),
-    };
-    return { result, stored: this.#parts.store.set(key, result) };
-  }
-
-  /** Facts, limits, plan, render. */
-  async #transform(
-    request: MediaRequest,
-    original: Uint8Array,
-    trace: RequestTrace,
-    signal: AbortSignal,
-  ): Promise<Pick<MediaResult, 'body' | 'mimeType'>> {
-    const facts = readImageFacts(original);
-    if (facts === undefined) throw new MediaError('UNSUPPORTED_MEDIA_TYPE');
-    const untouched = { body: original, mimeType: sourceFormats[facts.format].mimeType };
-
-    const plan = planMedia(facts, request, this.#parts.decodeLimits);
-    if (plan.kind === 'passthrough') return untouched;
-    if (plan.kind === 'refuse') {
-      throw new MediaError('MEDIA_TOO_LARGE', { cause: new Error(plan.reason) });
-    }
-
-    const { admission, renderer } = this.#parts;
-    const release = await trace.time('queue', () => admission.enter(signal));
+    const { signal, trace } = options;
+    const { access, budget, clock, refusals, store, transformer } = this.#parts;
     try {
-      const body = await trace.time('render', () => renderer.render(original, plan.job));
-      return plan.isOnlyQuality && body.byteLength >= original.byteLength
-        ? untouched
-        : { body, mimeType: outputFormats[plan.job.format].mimeType };
-    } finally {
-      release();
+      const original = await trace.time('origin', () =>
+        holdOriginal(object, access.limits, budget, signal),
+      );
+      try {
+        const result: MediaResult = {
+          ...(await transformer.transform(request, original, options)),
+          ...validatorsOf(object, key),
+          originalEtag: object.etag,
+          checkedAtMs: clock.nowMs(),
+        };
+        return { result, stored: store.set(key, result) };
+      } finally {
+        original.release();
+      }
+    } catch (error) {
+      refusals.note(key, request.originKey, error);
+      throw error;
     }
   }
 }

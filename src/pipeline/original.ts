@@ -2,6 +2,7 @@ import { once } from 'node:events';
 import { addAbortSignal, type Readable } from 'node:stream';
 import { MediaError } from '../media/errors.ts';
 import { withDeadline } from './abort.ts';
+import type { Gate } from './gate.ts';
 import type { ByteRange, Origin, OriginObject } from './ports.ts';
 
 /** Deadlines and bounds of reading from the origin (spec §6). */
@@ -14,17 +15,44 @@ export interface OriginLimits {
   readonly maxOriginalBytes: number;
 }
 
+/** Where originals are read from, and how. */
+export interface OriginAccess {
+  readonly origin: Origin;
+  readonly limits: OriginLimits;
+  /** Bounds how many bodies are open at once. */
+  readonly gate: Gate;
+}
+
 /**
- * Opens an object within the first-byte deadline.
+ * Opens an object within the first-byte deadline, which does not count the wait at the gate. The
+ * object's body must be read or destroyed, unless the signal aborts.
  *
- * @throws what `Origin.read` throws, and MediaError `ORIGIN_TIMEOUT`
+ * @throws what `Origin.read` throws, and MediaError `OVERLOADED`, `ORIGIN_TIMEOUT`
  */
 export async function openOriginal(
+  { origin, limits, gate }: OriginAccess,
+  key: string,
+  signal: AbortSignal,
+  range?: ByteRange,
+): Promise<OriginObject> {
+  const leave = await gate.enter(signal);
+  try {
+    const object = await openInTime(origin, key, limits, signal, range);
+    if (object.body.closed) leave();
+    object.body.once('close', leave);
+    return object;
+  } catch (error) {
+    leave();
+    throw error;
+  }
+}
+
+function openInTime(
   origin: Origin,
   key: string,
   limits: OriginLimits,
   signal: AbortSignal,
-  range?: ByteRange,
+  range: ByteRange | undefined,
 ): Promise<OriginObject> {
   return withDeadline(limits.firstByteTimeoutMs, signal, originTimeout, async (within) => {
     const object = await origin.read(key, { signal: within, ...(range && { range }) });
@@ -65,26 +93,24 @@ export async function readOriginal(
  *
  * @param count how many bytes, at most; fewer come back only where the object is shorter
  * @returns the bytes, and the object without a body
- * @throws what `Origin.read` throws, and MediaError `ORIGIN_ERROR`, `ORIGIN_TIMEOUT`
+ * @throws what `openOriginal` throws, and MediaError `ORIGIN_ERROR`
  */
 export async function readPrefix(
-  origin: Origin,
+  access: OriginAccess,
   key: string,
   count: number,
-  limits: OriginLimits,
   signal: AbortSignal,
 ): Promise<{ readonly object: Omit<OriginObject, 'body'>; readonly prefix: Uint8Array }> {
-  const object = await openOriginal(origin, key, limits, signal, {
-    first: 0,
-    last: count - 1,
-  }).catch((error: unknown) => {
+  const range = { first: 0, last: count - 1 };
+  const object = await openOriginal(access, key, signal, range).catch((error: unknown) => {
     // No range fits an empty object.
     const isEmpty = error instanceof MediaError && error.code === 'RANGE_NOT_SATISFIABLE';
-    if (isEmpty) return openOriginal(origin, key, limits, signal);
+    if (isEmpty) return openOriginal(access, key, signal);
     throw error;
   });
   const length = Math.min(count, object.sizeBytes);
-  const prefix = await withDeadline(limits.firstByteTimeoutMs, signal, originTimeout, (within) =>
+  const { firstByteTimeoutMs } = access.limits;
+  const prefix = await withDeadline(firstByteTimeoutMs, signal, originTimeout, (within) =>
     collect(object.body, length, within),
   );
   return { object, prefix };
@@ -93,13 +119,19 @@ export async function readPrefix(
 /** All bytes of a body that must be so many. */
 async function collect(body: Readable, sizeBytes: number, signal: AbortSignal): Promise<Buffer> {
   addAbortSignal(signal, body);
-  // Allocated for these bytes alone, so that they can be handed to another process as they are.
-  const bytes = Buffer.allocUnsafeSlow(sizeBytes);
+  let bytes: Buffer | undefined;
   let received = 0;
   try {
     for await (const chunk of body as AsyncIterable<Buffer>) {
       if (received + chunk.length > sizeBytes) break;
-      received += chunk.copy(bytes, received);
+      // A part would keep the whole, such as the pool of small buffers.
+      const isAlone = chunk.length === chunk.buffer.byteLength;
+      if (isAlone && chunk.length === sizeBytes) bytes = chunk;
+      else {
+        bytes ??= Buffer.allocUnsafeSlow(sizeBytes);
+        chunk.copy(bytes, received);
+      }
+      received += chunk.length;
     }
   } catch (error) {
     signal.throwIfAborted();
@@ -112,7 +144,7 @@ async function collect(body: Readable, sizeBytes: number, signal: AbortSignal): 
       cause: new Error(`The origin promised ${sizeBytes} bytes; ${received} or more came.`),
     });
   }
-  return bytes;
+  return bytes ?? Buffer.alloc(0);
 }
 
 /**

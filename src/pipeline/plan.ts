@@ -1,6 +1,5 @@
-import type { Animation, ImageFacts, Orientation } from '../media/header/image-facts.ts';
+import type { ImageFacts } from '../media/header/image-facts.ts';
 import {
-  type EncoderSettings,
   isLossless,
   type OutputFormat,
   outputFormats,
@@ -8,6 +7,8 @@ import {
 } from '../media/image-format.ts';
 import type { MediaRequest } from '../media/media-request.ts';
 import { fitBox, fitProportionally, type Size } from './geometry.ts';
+import { estimateCost, type RenderCost } from './render-cost.ts';
+import type { RenderJob } from './render-job.ts';
 
 const SRGB_GAMMA = 2.2;
 
@@ -17,31 +18,16 @@ const GAMMA_TOLERANCE = 0.05;
 /** Largest factor that libvips reduces by (vips_reduceh, `hshrink`). */
 const MAX_REDUCTION = 1_000_000;
 
-/** Bounds of what is decoded (spec §6). */
-export interface DecodeLimits {
+/** Bounds of what is rendered (spec §6). */
+export interface RenderLimits {
   /** Pixels, summed over the frames that are decoded. */
   readonly maxInputPixels: number;
   /** Frames of an original, decoded or not. */
   readonly maxFrames: number;
-}
-
-/** Everything a renderer must know; plain data, fit to cross a process boundary. */
-export interface RenderJob {
-  /** The animation to keep, frame by frame; `undefined`: the first frame alone. */
-  readonly animation: Animation | undefined;
-  /** Size of one decoded frame, not yet oriented. */
-  readonly originalSize: Size;
-  /** EXIF orientation to undo before anything is measured. */
-  readonly orientation: Orientation;
-  /** Exponent that turns the samples into sRGB's; `undefined`: they are, or a profile tells. */
-  readonly toSrgbExponent: number | undefined;
-  /** `scale` to exactly `size`; `crop`: scale to cover `size`, then cut its centre out. */
-  readonly resize: 'none' | 'scale' | 'crop';
-  /** Size of the result, oriented. */
-  readonly size: Size;
-  readonly format: OutputFormat;
-  readonly encoder: EncoderSettings;
-  readonly maxInputPixels: number;
+  /** Time for one render, in milliseconds. */
+  readonly timeoutMs: number;
+  /** Bytes of an encoded result. */
+  readonly maxResultBytes: number;
 }
 
 /** What is to be done with an original. */
@@ -51,12 +37,13 @@ export type Plan =
   | {
       readonly kind: 'render';
       readonly job: RenderJob;
+      readonly cost: RenderCost;
       /** Only the quality changes: a result that is not smaller gives way to the original. */
       readonly isOnlyQuality: boolean;
     };
 
 /** Decides from the facts of the original and the request (spec §3); pure. */
-export function planMedia(facts: ImageFacts, request: MediaRequest, limits: DecodeLimits): Plan {
+export function planMedia(facts: ImageFacts, request: MediaRequest, limits: RenderLimits): Plan {
   if (facts.frames > limits.maxFrames) {
     return { kind: 'refuse', reason: `${facts.frames} frames, at most ${limits.maxFrames}` };
   }
@@ -87,21 +74,27 @@ export function planMedia(facts: ImageFacts, request: MediaRequest, limits: Deco
   ) {
     return { kind: 'refuse', reason: `a reduction by more than ${MAX_REDUCTION}` };
   }
-  return {
-    kind: 'render',
-    isOnlyQuality: isPassthroughCandidate,
-    job: {
-      animation,
-      originalSize: { widthPx: facts.widthPx, heightPx: facts.heightPx },
-      orientation: facts.orientation,
-      toSrgbExponent: toSrgbExponent(facts),
-      resize: isSameSize(size, original) ? 'none' : isCrop ? 'crop' : 'scale',
-      size,
-      format,
-      encoder: outputFormats[format].qualities[request.quality],
-      maxInputPixels: limits.maxInputPixels,
-    },
+  const job: RenderJob = {
+    animation,
+    originalSize: { widthPx: facts.widthPx, heightPx: facts.heightPx },
+    orientation: facts.orientation,
+    toSrgbExponent: toSrgbExponent(facts),
+    resize: isSameSize(size, original) ? 'none' : isCrop ? 'crop' : 'scale',
+    size,
+    format,
+    encoder: outputFormats[format].qualities[request.quality],
+    maxInputPixels: limits.maxInputPixels,
+    maxResultBytes: limits.maxResultBytes,
   };
+  const cost = estimateCost(facts.format, request.quality, job);
+  if (cost.leastMs > limits.timeoutMs) {
+    const leastMs = Math.round(cost.leastMs);
+    return {
+      kind: 'refuse',
+      reason: `at least ${leastMs} ms of work, at most ${limits.timeoutMs}`,
+    };
+  }
+  return { kind: 'render', job, cost, isOnlyQuality: isPassthroughCandidate };
 }
 
 function targetSize(

@@ -1,5 +1,5 @@
 import type { Readable } from 'node:stream';
-import type { RenderJob } from './plan.ts';
+import type { RenderJob } from './render-job.ts';
 
 /** Bytes `first` to `last`, both included, counted from 0; without `last`, to the end. */
 export interface ByteRange {
@@ -56,18 +56,34 @@ export interface ResultStore {
   set(key: string, result: MediaResult): boolean;
 }
 
+/** Which of the workers: heavy renders are kept to some of them, so that light ones never starve. */
+export type Lane = 'light' | 'heavy';
+
+/** What belongs to one run of a job. */
+export interface RenderOptions {
+  /** The lane whose CPU slot the caller holds. */
+  readonly lane: Lane;
+  /** Aborts when nobody wants the result any more: the job is stopped, and its worker with it. */
+  readonly signal: AbortSignal;
+}
+
 /** Who decodes, transforms and encodes. */
 export interface Renderer {
   /**
-   * Runs one job to its end or its deadline. Callers hold a CPU slot; a job once begun is not
-   * stopped by a client that leaves.
+   * Runs one job to its end or its deadline. Callers hold a CPU slot of the lane.
    *
    * @returns the encoded image
    * @throws MediaError `UNPROCESSABLE_MEDIA` if the original cannot be decoded or killed its decoder,
    *   `MEDIA_TOO_LARGE` if it decodes to more than the job allows, `TRANSFORM_TIMEOUT` after the
-   *   deadline, `OVERLOADED` if nobody is there to begin it; any other error is a bug of ours
+   *   deadline (with a `WorkerLost` as cause where a worker was lost), `OVERLOADED` if nobody is there
+   *   to begin it; `options.signal.reason`; any other error is a bug of ours
    */
-  render(original: Uint8Array, job: RenderJob): Promise<Uint8Array>;
+  render(original: Uint8Array, job: RenderJob, options: RenderOptions): Promise<Uint8Array>;
+}
+
+/** The cause of an error that cost a worker: whoever asks for the same again will cost another one. */
+export class WorkerLost extends Error {
+  override readonly name = 'WorkerLost';
 }
 
 /** The time, injected so that tests need not wait for it. */

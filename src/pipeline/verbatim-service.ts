@@ -2,8 +2,7 @@ import { Readable } from 'node:stream';
 import { MediaError } from '../media/errors.ts';
 import { type MediaRequest, resultKey } from '../media/media-request.ts';
 import { SNIFF_BYTES, sniffContentType } from './content-sniff.ts';
-import { type OriginLimits, openOriginal, peekOriginal, readPrefix } from './original.ts';
-import type { Origin } from './ports.ts';
+import { type OriginAccess, openOriginal, peekOriginal, readPrefix } from './original.ts';
 import type { RequestTrace } from './request-trace.ts';
 import { formatEtag, type Validators } from './validators.ts';
 
@@ -37,18 +36,16 @@ export interface VerbatimOptions {
 
 /** Serves attachments as they are (spec §2, external): streamed, never held in memory or kept. */
 export class VerbatimService {
-  readonly #origin: Origin;
-  readonly #limits: OriginLimits;
+  readonly #access: OriginAccess;
 
-  constructor(origin: Origin, limits: OriginLimits) {
-    this.#origin = origin;
-    this.#limits = limits;
+  constructor(access: OriginAccess) {
+    this.#access = access;
   }
 
   /**
    * Opens an original; the caller must `stream` or `discard` it.
    *
-   * @throws MediaError `UNKNOWN_MEDIA`, `ORIGIN_ERROR`, `ORIGIN_TIMEOUT`
+   * @throws MediaError `UNKNOWN_MEDIA`, `ORIGIN_ERROR`, `ORIGIN_TIMEOUT`, `OVERLOADED`
    */
   async open(request: MediaRequest, options: VerbatimOptions): Promise<VerbatimMedia> {
     const { signal, trace, isWhole } = options;
@@ -76,13 +73,13 @@ export class VerbatimService {
   }
 
   async #openWhole(key: string, signal: AbortSignal) {
-    const object = await openOriginal(this.#origin, key, this.#limits, signal);
-    const prefix = await peekOriginal(object, SNIFF_BYTES, this.#limits, signal);
+    const object = await openOriginal(this.#access, key, signal);
+    const prefix = await peekOriginal(object, SNIFF_BYTES, this.#access.limits, signal);
     return { object, prefix, body: object.body };
   }
 
   async #openPrefix(key: string, signal: AbortSignal) {
-    const opened = await readPrefix(this.#origin, key, SNIFF_BYTES, this.#limits, signal);
+    const opened = await readPrefix(this.#access, key, SNIFF_BYTES, signal);
     return { ...opened, body: undefined };
   }
 
@@ -93,7 +90,7 @@ export class VerbatimService {
     range: { readonly first: number; readonly last: number },
     signal: AbortSignal,
   ): Promise<Readable> {
-    const part = await openOriginal(this.#origin, key, this.#limits, signal, range);
+    const part = await openOriginal(this.#access, key, signal, range);
     if (part.etag !== etag) {
       part.body.destroy();
       throw new MediaError('ORIGIN_ERROR', {
@@ -101,7 +98,7 @@ export class VerbatimService {
       });
     }
     // A failure that comes before the first byte can still be told by a status.
-    await peekOriginal(part, 1, this.#limits, signal);
+    await peekOriginal(part, 1, this.#access.limits, signal);
     return part.body;
   }
 }

@@ -1,8 +1,6 @@
-import { MediaError } from '../media/errors.ts';
-import { ByteReader } from '../media/header/byte-reader.ts';
-import { colourTableBytes, skipSubBlocks } from '../media/header/gif-header.ts';
+import { gifLabel, walkGifBlocks } from '../media/header/gif-blocks.ts';
 import type { Size } from '../pipeline/geometry.ts';
-import { findUnusedIndex, MAX_CODE_BITS } from './lzw-indices.ts';
+import { findUnusedIndex } from './lzw-indices.ts';
 
 /** What the decoder makes of one image and of the graphic control extensions before it. */
 interface GifFrame {
@@ -20,8 +18,7 @@ interface GifFrame {
   readonly isTransparent: boolean;
 }
 
-const block = { extension: 0x21, image: 0x2c } as const;
-const label = { graphicControl: 0xf9, comment: 0xfe } as const;
+const EXTENSION = 0x21;
 const TRANSPARENCY_FLAG = 0x01;
 const DISPOSAL_MASK = 0x1c;
 const TO_BACKGROUND = 2 << 2;
@@ -46,50 +43,37 @@ const DEFAULT_DELAY_CS = 10;
  * @returns the same bytes where there is nothing to repair, or no way through the blocks
  */
 export function repairGif(gif: Uint8Array, canvas: Size): Uint8Array {
-  try {
-    const frames = readFrames(new ByteReader(gif, 'GIF'));
-    return showsOpaqueBackground(frames, canvas) ? declareTransparency(gif, frames) : gif;
-  } catch (error) {
-    if (error instanceof MediaError) return gif; // it is for the decoder to refuse it
-    throw error;
-  }
+  const frames = readFrames(gif);
+  if (frames === undefined) return gif; // it is for the decoder to refuse it
+  return showsOpaqueBackground(frames, canvas) ? declareTransparency(gif, frames) : gif;
 }
 
-/** Reads the blocks like `readGifHeader`, and ends where it does. */
-function readFrames(reader: ByteReader): GifFrame[] {
+/** The frames as `readGifHeader` counts them; undefined where the file ends within a block. */
+function readFrames(gif: Uint8Array): GifFrame[] | undefined {
   const frames: GifFrame[] = [];
+  const byte = (offset: number): number => gif[offset] ?? 0;
+  const u16 = (offset: number): number => byte(offset) | (byte(offset + 1) << 8);
   const opaque = { delayCs: DEFAULT_DELAY_CS, disposal: 0, isTransparent: false };
   let control = opaque;
-  let position = 13 + colourTableBytes(reader.u8(10));
-  while (position < reader.length) {
-    const code = reader.u8(position);
-    if (code === block.extension) {
-      const kind = reader.u8(position + 1);
-      if (kind === label.graphicControl) {
-        const packed = reader.u8(position + 3);
-        control = {
-          delayCs: reader.u16le(position + 4),
-          disposal: packed & DISPOSAL_MASK,
-          // Once set it stays, whatever a further extension says.
-          isTransparent: control.isTransparent || (packed & TRANSPARENCY_FLAG) !== 0,
-        };
-      }
-      // Of all but a comment libnsgif skips the first sub-block whatever its size, 0 included.
-      const first = kind === label.comment ? 2 : 3 + reader.u8(position + 2);
-      position = skipSubBlocks(reader, position + first);
-    } else if (code === block.image) {
-      const left = reader.u16le(position + 1);
-      const top = reader.u16le(position + 3);
-      const right = left + reader.u16le(position + 5);
-      const bottom = top + reader.u16le(position + 7);
-      const data = position + 10 + colourTableBytes(reader.u8(position + 9));
-      if (reader.u8(data) >= MAX_CODE_BITS) break;
-      frames.push({ start: position, data, left, top, right, bottom, ...control });
-      position = skipSubBlocks(reader, data + 1);
+  const end = walkGifBlocks(gif, {
+    onExtension: (label, start) => {
+      if (label !== gifLabel.graphicControl) return;
+      const packed = byte(start + 3);
+      control = {
+        delayCs: u16(start + 4),
+        disposal: packed & DISPOSAL_MASK,
+        // Once set it stays, whatever a further extension says.
+        isTransparent: control.isTransparent || (packed & TRANSPARENCY_FLAG) !== 0,
+      };
+    },
+    onImage: (start, data) => {
+      const [left, top] = [u16(start + 1), u16(start + 3)];
+      const [right, bottom] = [left + u16(start + 5), top + u16(start + 7)];
+      frames.push({ start, data, left, top, right, bottom, ...control });
       control = opaque;
-    } else break;
-  }
-  return frames;
+    },
+  });
+  return end.kind === 'truncated' ? undefined : frames;
 }
 
 function showsOpaqueBackground(frames: readonly GifFrame[], canvas: Size): boolean {
@@ -121,7 +105,7 @@ function declareTransparency(gif: Uint8Array, frames: readonly GifFrame[]): Uint
     if (index === undefined) continue;
     const flags = disposal | TRANSPARENCY_FLAG;
     const delay = [delayCs & 0xff, delayCs >> 8];
-    const control = [block.extension, label.graphicControl, 4, flags, ...delay, index, 0];
+    const control = [EXTENSION, gifLabel.graphicControl, 4, flags, ...delay, index, 0];
     parts.push(gif.subarray(copied, start), Uint8Array.from(control));
     copied = start;
   }

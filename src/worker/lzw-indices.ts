@@ -1,5 +1,4 @@
-/** Codes of a GIF have at most as many bits (GIF89a appendix F); libnsgif refuses roots of as many. */
-export const MAX_CODE_BITS = 12;
+import { MAX_CODE_BITS } from '../media/header/gif-blocks.ts';
 
 /** Indices a pixel can have. */
 const INDICES = 256;

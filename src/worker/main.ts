@@ -1,36 +1,79 @@
+import { Socket } from 'node:net';
 import { MediaError } from '../media/errors.ts';
-import type { RenderCommand, WorkerMessage } from '../pipeline/worker-protocol.ts';
+import {
+  CHANNEL_DESCRIPTOR,
+  FAILURE_CODES,
+  type FailureCode,
+  FrameReader,
+  formatMessage,
+  MAX_DETAIL_LENGTH,
+  parseCommand,
+  type RenderCommand,
+  type WorkerAnswer,
+  type WorkerMessage,
+} from '../pipeline/worker-protocol.ts';
 import { render } from './render.ts';
 import { setUpSharp } from './sharp-setup.ts';
 
 /**
+ * How an allocation that failed is told: "out of memory" (libvips), "Insufficient memory" (libjpeg),
+ * "Memory allocation error" (libheif), "Array buffer allocation failed" (V8), "std::bad_alloc" (C++).
+ */
+const OUT_OF_MEMORY = /\b(memory|allocation|bad_alloc)\b/i;
+
+/**
+ * How else it is told: libwebp is merely unable to, and a thread finds no room for its stack. Both were
+ * met by running every format and encoder into small bounds; neither is a bug of ours.
+ */
+const UNABLE = /\bwebp(save|2vips)\w*: |Error creating thread/;
+
+/**
  * A render worker: a process of its own, so that a decoder that hangs, crashes or eats memory takes
- * one job with it and nothing else. It reads nothing but its IPC channel and holds no credentials.
+ * one job with it and nothing else. It reads nothing but its channel and holds no credentials.
  */
 setUpSharp();
-process.on('message', (command: RenderCommand) => {
-  send({ kind: 'begun' });
-  answer(command).then(send, (error: unknown) => {
-    throw error;
-  });
+const channel = new Socket({ fd: CHANNEL_DESCRIPTOR });
+// Of the main process, which is trusted: it sends one command at a time, as large as it likes.
+const frames = new FrameReader({ maxHeaderBytes: Infinity, maxBodyBytes: () => Infinity });
+channel.on('data', (chunk) => {
+  for (const frame of frames.read(chunk)) {
+    send({ kind: 'begun' });
+    answer(parseCommand(frame)).then(send, (error: unknown) => {
+      throw error;
+    });
+  }
 });
 // The main process is gone, however it went: nobody is left to work for.
-process.on('disconnect', () => process.exit(0));
+channel.on('error', () => undefined);
+channel.on('close', () => process.exit(0));
 // A terminal's ^C reaches the whole process group; the main process decides when a worker ends.
 process.on('SIGINT', () => undefined);
 process.on('SIGTERM', () => undefined);
 send({ kind: 'ready' });
 
-async function answer({ original, job }: RenderCommand): Promise<WorkerMessage> {
+async function answer({ original, job }: RenderCommand): Promise<WorkerAnswer> {
   try {
-    return { kind: 'rendered', body: await render(original, job) };
+    const body = await render(original, job);
+    return { kind: 'rendered', body, rssBytes: process.memoryUsage.rss() };
   } catch (error) {
-    const { code, cause } =
-      error instanceof MediaError ? error : { code: 'INTERNAL_ERROR' as const, cause: error };
-    return { kind: 'failed', code, detail: cause instanceof Error ? String(cause.stack) : '' };
+    const { code, cause } = failureOf(error);
+    const detail = cause instanceof Error ? String(cause.stack).slice(0, MAX_DETAIL_LENGTH) : '';
+    return { kind: 'failed', code, detail, rssBytes: process.memoryUsage.rss() };
   }
 }
 
+/**
+ * What a worker may say of an error. An allocation that failed is the original's fault, whoever
+ * noticed it: libvips, a decoder, sharp or V8, which all have a bound here.
+ */
+function failureOf(error: unknown): { readonly code: FailureCode; readonly cause: unknown } {
+  const cause = error instanceof MediaError ? (error.cause ?? error) : error;
+  const code = error instanceof MediaError && FAILURE_CODES.find((known) => known === error.code);
+  if (OUT_OF_MEMORY.test(String(cause))) return { code: 'MEDIA_TOO_LARGE', cause };
+  if (code) return { code, cause };
+  return { code: UNABLE.test(String(cause)) ? 'UNPROCESSABLE_MEDIA' : 'INTERNAL_ERROR', cause };
+}
+
 function send(message: WorkerMessage): void {
-  process.send?.(message);
+  for (const piece of formatMessage(message)) channel.write(piece);
 }

@@ -1,6 +1,6 @@
 import sharp, { type Sharp } from 'sharp';
 import { MediaError } from '../media/errors.ts';
-import type { RenderJob } from '../pipeline/plan.ts';
+import type { RenderJob } from '../pipeline/render-job.ts';
 import { dropJunk } from './jpeg-junk.ts';
 
 /** Frames to decode, from `first` on. */
@@ -88,6 +88,9 @@ async function blame(
   if (error instanceof MediaError) return error;
   try {
     await openOriginal(original, job, frames, strictness).stats();
+    // An interlaced PNG whose rows are damaged passes that, and nothing else. Last, for it takes the
+    // memory of all pixels.
+    await openOriginal(original, job, frames, strictness).raw().toBuffer();
   } catch (cause) {
     const isTooLarge = cause instanceof Error && /exceeds pixel limit/.test(cause.message);
     return new MediaError(isTooLarge ? 'MEDIA_TOO_LARGE' : 'UNPROCESSABLE_MEDIA', { cause });

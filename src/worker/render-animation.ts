@@ -1,7 +1,7 @@
 import sharp, { type Sharp } from 'sharp';
 import { MediaError } from '../media/errors.ts';
 import type { Animation, Orientation } from '../media/header/image-facts.ts';
-import type { RenderJob } from '../pipeline/plan.ts';
+import type { RenderJob } from '../pipeline/render-job.ts';
 import { restoreGifTiming } from './gif-animation.ts';
 import { decodeStrictly, type FrameRange, openOriginal } from './open-original.ts';
 import { resize } from './transform.ts';

@@ -1,5 +1,7 @@
+import { MediaError } from '../media/errors.ts';
 import { isGif } from '../media/header/gif-header.ts';
-import type { RenderJob } from '../pipeline/plan.ts';
+import { withPlainExif } from '../media/header/plain-exif.ts';
+import type { RenderJob } from '../pipeline/render-job.ts';
 import { repairGif } from './gif-repair.ts';
 import { decodeStrictly, openOriginal } from './open-original.ts';
 import { renderAnimation } from './render-animation.ts';
@@ -11,11 +13,19 @@ import { applyGamma, flatten, resize } from './transform.ts';
  * @returns the encoded image
  * @throws MediaError `UNPROCESSABLE_MEDIA` or `MEDIA_TOO_LARGE`; any other error is a bug of ours
  */
-export function render(original: Uint8Array, job: RenderJob): Promise<Uint8Array> {
-  const source = isGif(original) ? repairGif(original, job.originalSize) : original;
-  return job.animation === undefined
-    ? renderStill(source, job)
-    : renderAnimation(source, job, job.animation);
+export async function render(original: Uint8Array, job: RenderJob): Promise<Uint8Array> {
+  const source = isGif(original)
+    ? repairGif(original, job.originalSize)
+    : withPlainExif(original, job.orientation);
+  const encoded =
+    job.animation === undefined
+      ? await renderStill(source, job)
+      : await renderAnimation(source, job, job.animation);
+  if (encoded.byteLength > job.maxResultBytes) {
+    const cause = new Error(`${encoded.byteLength} bytes encoded, at most ${job.maxResultBytes}`);
+    throw new MediaError('MEDIA_TOO_LARGE', { cause });
+  }
+  return encoded;
 }
 
 function renderStill(original: Uint8Array, job: RenderJob): Promise<Uint8Array> {

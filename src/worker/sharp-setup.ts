@@ -1,7 +1,7 @@
 import sharp from 'sharp';
 
 /** Loader operations of libvips that may run: the formats of spec §3, from memory alone. */
-const ALLOWED_LOADERS = [
+export const ALLOWED_LOADERS: readonly string[] = [
   'VipsForeignLoadJpegBuffer',
   'VipsForeignLoadPngBuffer',
   'VipsForeignLoadWebpBuffer',
@@ -19,5 +19,5 @@ export function setUpSharp(): void {
   sharp.concurrency(1);
   sharp.cache(false);
   sharp.block({ operation: ['VipsForeignLoad'] });
-  sharp.unblock({ operation: ALLOWED_LOADERS });
+  sharp.unblock({ operation: [...ALLOWED_LOADERS] });
 }

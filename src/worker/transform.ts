@@ -1,6 +1,6 @@
 import type { Sharp } from 'sharp';
 import { outputFormats } from '../media/image-format.ts';
-import type { RenderJob } from '../pipeline/plan.ts';
+import type { RenderJob } from '../pipeline/render-job.ts';
 
 /** Scales to the planned size, or scales to cover it and cuts the centre out. */
 export function resize(image: Sharp, { resize: kind, size }: RenderJob): Sharp {

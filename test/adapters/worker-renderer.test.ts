@@ -1,145 +1,283 @@
-import { afterEach, describe, expect, test } from 'vitest';
-import { WorkerRenderer } from '../../src/adapters/worker-renderer.ts';
-import type { RenderJob } from '../../src/pipeline/plan.ts';
+import { describe, expect, test } from 'vitest';
+import { MediaError } from '../../src/media/errors.ts';
+import { WorkerLost } from '../../src/pipeline/ports.ts';
+import { isAlive, usePools } from '../support/worker-pool.ts';
 
-const SCRIPTED = new URL('../support/scripted-worker.mjs', import.meta.url);
+const start = usePools();
 
-const job: RenderJob = {
-  animation: undefined,
-  originalSize: { widthPx: 1, heightPx: 1 },
-  orientation: 1,
-  toSrgbExponent: undefined,
-  resize: 'none',
-  size: { widthPx: 1, heightPx: 1 },
-  format: 'png',
-  encoder: {},
-  maxInputPixels: 1,
-};
+/** For a process to start or end on a busy machine. */
+const soon = { timeout: 20_000 };
 
-const silent = { info: () => undefined, warn: () => undefined, error: () => undefined };
+/** Until what was given to an idle worker is on its way to it. */
+const sent = () => new Promise((resolve) => setImmediate(resolve));
+
+const processIdIn = (answer: string): number => Number(answer.split(' ')[0]);
 
 describe('the worker pool', () => {
-  let renderer: WorkerRenderer | undefined;
-  afterEach(() => renderer?.stop());
-
-  const start = async (workers: number, timeoutMs = 10_000, workerFile = SCRIPTED) => {
-    renderer = new WorkerRenderer({
-      workerFile,
-      workers,
-      timeoutMs,
-      environment: { PATH: '/usr/bin:/bin' },
-      log: silent,
-    });
-    await renderer.start();
-    return renderer;
-  };
-  const say = async (pool: WorkerRenderer, command: string): Promise<string> =>
-    Buffer.from(await pool.render(Buffer.from(command), job)).toString();
-
-  test('forks its workers before the first job and spreads the work over them', async () => {
-    const pool = await start(2);
-    expect(pool.processIds).toHaveLength(2);
-    const answers = await Promise.all(['a', 'b', 'c', 'd'].map((command) => say(pool, command)));
-    const pids = new Set(answers.map((answer) => Number(answer.split(' ')[0])));
-    expect(pids).toEqual(new Set(pool.processIds));
+  test('starts its workers before the first job and spreads the work over them', async () => {
+    const { renderer, say } = await start({ workers: { light: 2, heavy: 0 } });
+    expect(renderer.processIds).toHaveLength(2);
+    const answers = await Promise.all(['a', 'b', 'c', 'd'].map((command) => say(command)));
+    expect(new Set(answers.map(processIdIn))).toEqual(new Set(renderer.processIds));
   });
 
   test('kills a job at its deadline, whatever it does, and goes on', async () => {
-    const pool = await start(1, 300);
-    const [hanging] = pool.processIds;
-    await expect(say(pool, 'hang')).rejects.toMatchObject({ code: 'TRANSFORM_TIMEOUT' });
-    const next = await say(pool, 'next');
+    const { renderer, say } = await start({ timeoutMs: 300 });
+    const [hanging = 0] = renderer.processIds;
+    await expect(say('hang')).rejects.toMatchObject({
+      code: 'TRANSFORM_TIMEOUT',
+      cause: expect.any(WorkerLost),
+    });
+    const next = await say('next');
     expect(next).toMatch(/ next$/);
-    expect(Number(next.split(' ')[0])).not.toBe(hanging);
-    expect(() => process.kill(hanging ?? 0, 0)).toThrow('ESRCH');
+    expect(processIdIn(next)).not.toBe(hanging);
+    expect(isAlive(hanging)).toBe(false);
+    expect(renderer.counters).toEqual({ restarts: 1, kills: 1, recycles: 0 });
   });
 
-  test.each(['crash', 'exit'])(
+  test.each(['crash', 'exit', 'orphan'])(
     'a worker that ends (%s) fails its own job alone',
     async (command) => {
-      const pool = await start(2);
+      const { renderer, say } = await start({ workers: { light: 2, heavy: 0 } });
       const results = await Promise.allSettled([
-        say(pool, command),
-        ...['a', 'b', 'c', 'd', 'e'].map((text) => say(pool, text)),
+        say(command),
+        ...['a', 'b', 'c', 'd', 'e'].map((text) => say(text)),
       ]);
       expect(results[0]).toMatchObject({
         status: 'rejected',
-        reason: { code: 'UNPROCESSABLE_MEDIA' },
+        reason: { code: 'UNPROCESSABLE_MEDIA', cause: expect.any(WorkerLost) },
       });
       expect(results.slice(1).map(({ status }) => status)).toEqual(Array(5).fill('fulfilled'));
-      await expect.poll(() => pool.processIds.length).toBe(2);
+      await expect.poll(() => renderer.readyProcessIdsOf('light').length, soon).toBe(2);
+      expect(renderer.counters).toEqual({ restarts: 1, kills: 0, recycles: 0 });
     },
+    15_000, // less than an orphan holds the channel for
   );
 
   test('a worker killed between jobs costs nothing', async () => {
-    const pool = await start(1);
-    const [killed] = pool.processIds;
-    process.kill(killed ?? 0, 'SIGKILL');
-    await expect.poll(() => pool.processIds).not.toContain(killed);
-    expect(await say(pool, 'later')).toMatch(/ later$/);
+    const { renderer, say } = await start();
+    const [killed = 0] = renderer.processIds;
+    process.kill(killed, 'SIGKILL');
+    await expect.poll(() => renderer.processIds, soon).not.toContain(killed);
+    expect(await say('later')).toMatch(/ later$/);
   });
 
   test('a worker that was killed while it was idle takes no job with it', async () => {
-    const pool = await start(2);
+    const { renderer, say } = await start({ workers: { light: 2, heavy: 0 } });
     for (let round = 0; round < 10; round += 1) {
-      await expect.poll(() => pool.processIds.length).toBe(2);
-      for (const pid of pool.processIds) process.kill(pid, 'SIGKILL');
+      await expect.poll(() => renderer.processIds.length, soon).toBe(2);
+      for (const processId of renderer.processIds) process.kill(processId, 'SIGKILL');
       // At once: nobody has noticed yet.
-      expect(await say(pool, 'next')).toMatch(/ next$/);
+      expect(await say('next')).toMatch(/ next$/);
     }
   });
 
+  test('a job that no worker lives to begin is a fault of ours, after three of them', async () => {
+    const { renderer, say } = await start();
+    const failure: unknown = await say('die before it begins').catch((error: unknown) => error);
+    expect(failure).toBeInstanceOf(Error);
+    expect(failure).not.toBeInstanceOf(MediaError);
+    await expect.poll(() => renderer.counters.restarts, soon).toBe(3);
+  });
+
   test('jobs over their deadline, one after another, are all told so', async () => {
-    const pool = await start(1, 100);
+    const { say } = await start({ timeoutMs: 100 });
     for (let round = 0; round < 5; round += 1) {
-      await expect(say(pool, 'hang')).rejects.toMatchObject({ code: 'TRANSFORM_TIMEOUT' });
+      await expect(say('hang')).rejects.toMatchObject({ code: 'TRANSFORM_TIMEOUT' });
     }
   });
 
   test('tells a bad original from a bug of ours', async () => {
-    const pool = await start(1);
-    await expect(say(pool, 'corrupt')).rejects.toMatchObject({ code: 'UNPROCESSABLE_MEDIA' });
-    const bug: unknown = await say(pool, 'bug').catch((error: unknown) => error);
+    const { renderer, say } = await start();
+    await expect(say('corrupt')).rejects.toMatchObject({ code: 'UNPROCESSABLE_MEDIA' });
+    const bug: unknown = await say('bug').catch((error: unknown) => error);
     expect(bug).toBeInstanceOf(Error);
     expect(bug).not.toHaveProperty('code');
-  });
-
-  test('hands workers no more of the environment than they need', async () => {
-    process.env.AWS_SECRET_ACCESS_KEY = 'secret';
-    const pool = await start(1);
-    const environment: Record<string, string> = JSON.parse(await say(pool, 'environment'));
-    delete process.env.AWS_SECRET_ACCESS_KEY;
-    // What Node itself adds for the IPC channel is all there is besides.
-    const names = Object.keys(environment).filter((name) => !name.startsWith('NODE_CHANNEL'));
-    expect(names.sort()).toEqual([
-      'MALLOC_ARENA_MAX',
-      'PATH',
-      'UV_THREADPOOL_SIZE',
-      'VIPS_WARNING',
-    ]);
+    // Neither has cost a worker.
+    expect(renderer.counters).toEqual({ restarts: 0, kills: 0, recycles: 0 });
   });
 
   test('that cannot start says so', async () => {
-    const missing = new URL('../support/no-such-worker.mjs', import.meta.url);
-    await expect(start(1, 1_000, missing)).rejects.toThrow('at its start');
+    const workerFile = new URL('../support/no-such-worker.mjs', import.meta.url);
+    await expect(start({ workerFile })).rejects.toThrow('at its start');
   });
 
-  test('leaves no process behind when it stops', async () => {
-    const pool = await start(2, 60_000);
-    const pids = pool.processIds;
-    const busy = say(pool, 'hang').catch((error: unknown) => error);
-    pool.stop();
-    await busy;
-    await expect
-      .poll(() =>
-        pids.filter((pid) => {
-          try {
-            return process.kill(pid, 0);
-          } catch {
-            return false;
-          }
-        }),
-      )
-      .toEqual([]);
+  test('leaves no process behind when it stops, and no job waiting', async () => {
+    const { renderer, say } = await start({ workers: { light: 2, heavy: 0 }, timeoutMs: 60_000 });
+    const { processIds } = renderer;
+    // Two at work, one that waits.
+    const jobs = ['hang', 'hang', 'wait'].map((command) => say(command));
+    await expect.poll(() => processIds.length, soon).toBe(2);
+    renderer.stop();
+    for (const job of jobs) {
+      const cause = { message: 'The render workers are stopped.' };
+      await expect(job).rejects.toMatchObject({ code: 'OVERLOADED', cause });
+    }
+    await expect.poll(() => processIds.filter(isAlive), soon).toEqual([]);
+    await expect(say('too late')).rejects.toMatchObject({ code: 'OVERLOADED' });
+    expect(renderer.counters.restarts).toBe(0);
+  });
+});
+
+describe('a stop by its caller', () => {
+  const reason = new Error('nobody wants it any more');
+
+  test('ends a running job with its worker, and nobody waits for it', async () => {
+    const { renderer, say } = await start({ timeoutMs: 60_000 });
+    const [stopped = 0] = renderer.processIds;
+    const caller = new AbortController();
+    const job = say('hang', { signal: caller.signal });
+    const next = say('next');
+    await sent();
+    caller.abort(reason);
+    await expect(job).rejects.toBe(reason);
+    expect(processIdIn(await next)).not.toBe(stopped);
+    expect(isAlive(stopped)).toBe(false);
+    expect(renderer.counters).toEqual({ restarts: 1, kills: 1, recycles: 0 });
+  });
+
+  test('before the job is on its way costs no worker', async () => {
+    const { renderer, say } = await start({ timeoutMs: 60_000 });
+    const caller = new AbortController();
+    const job = say('hang', { signal: caller.signal });
+    caller.abort(reason);
+    await expect(job).rejects.toBe(reason);
+    expect(await say('next')).toMatch(/ next$/);
+    expect(renderer.counters.kills).toBe(0);
+  });
+
+  test('takes a job out of the wait, and costs no worker', async () => {
+    const { renderer, say } = await start({ timeoutMs: 60_000 });
+    const [first] = renderer.processIds;
+    const runner = new AbortController();
+    const running = say('hang', { signal: runner.signal });
+    const caller = new AbortController();
+    const waiting = say('crash', { signal: caller.signal });
+    await sent();
+    caller.abort(reason);
+    await expect(waiting).rejects.toBe(reason);
+    await expect(say('crash', { signal: caller.signal })).rejects.toBe(reason);
+    expect(renderer.processIds).toEqual([first]);
+    runner.abort(reason);
+    await expect(running).rejects.toBe(reason);
+    expect(await say('next')).toMatch(/ next$/);
+    expect(renderer.counters).toEqual({ restarts: 1, kills: 1, recycles: 0 });
+  });
+
+  test('after the answer changes nothing', async () => {
+    const { renderer, say } = await start();
+    const caller = new AbortController();
+    const first = await say('first', { signal: caller.signal });
+    caller.abort(reason);
+    expect(processIdIn(await say('second'))).toBe(processIdIn(first));
+    expect(renderer.counters.kills).toBe(0);
+  });
+});
+
+describe('the lanes', () => {
+  test('have workers of their own: a hung heavy one delays no light job', async () => {
+    const { renderer, say } = await start({
+      workers: { light: 1, heavy: 1 },
+      timeoutMs: 60_000,
+    });
+    const heavy = Promise.allSettled([
+      say('hang', { lane: 'heavy' }),
+      say('waits for it', { lane: 'heavy' }),
+    ]);
+    for (let round = 0; round < 20; round += 1) {
+      expect(renderer.processIdsOf('light')).toEqual([processIdIn(await say('light'))]);
+    }
+    renderer.stop();
+    expect((await heavy).map(({ status }) => status)).toEqual(['rejected', 'rejected']);
+  });
+
+  test('keep a replacement in its lane', async () => {
+    const { renderer, say } = await start({ workers: { light: 1, heavy: 1 } });
+    const [light] = renderer.processIdsOf('light');
+    await expect(say('crash', { lane: 'heavy' })).rejects.toMatchObject({
+      code: 'UNPROCESSABLE_MEDIA',
+    });
+    const heavy = processIdIn(await say('next', { lane: 'heavy' }));
+    expect(renderer.processIdsOf('heavy')).toEqual([heavy]);
+    expect(renderer.processIdsOf('light')).toEqual([light]);
+  });
+
+  test('serve a waiting job by whichever worker is ready first', async () => {
+    const { renderer, say } = await start({ workers: { light: 2, heavy: 0 }, timeoutMs: 60_000 });
+    const caller = new AbortController();
+    const stuck = say('hang').catch(() => 'stuck');
+    const stopped = say('hang', { signal: caller.signal }).catch(() => 'stopped');
+    const waiting = say('served');
+    await sent();
+    caller.abort();
+    expect(await waiting).toMatch(/ served$/);
+    expect(await stopped).toBe('stopped');
+    renderer.stop();
+    expect(await stuck).toBe('stuck');
+  });
+});
+
+describe('a worker in the hands of somebody else', () => {
+  test.each([
+    'unknown kind',
+    'no object',
+    'null',
+    'no json',
+    'unknown code',
+    'inherited code',
+    'no detail',
+    'body of a failure',
+    'no body',
+    'body in the header',
+    'no size',
+    'ready again',
+    'begun again',
+    'huge header',
+    'huge body',
+    'body over the bound',
+  ])('is killed for its message, and its job with it: %s', async (lie) => {
+    const { renderer, say, log } = await start();
+    const [liar = 0] = renderer.processIds;
+    await expect(say(`lie ${lie}`)).rejects.toMatchObject({
+      code: 'UNPROCESSABLE_MEDIA',
+      cause: expect.any(WorkerLost),
+    });
+    expect(await say('next')).toMatch(/ next$/);
+    expect(isAlive(liar)).toBe(false);
+    expect(renderer.counters).toEqual({ restarts: 1, kills: 1, recycles: 0 });
+    expect(log.entries).toContainEqual(
+      expect.objectContaining({
+        level: 'warn',
+        details: expect.objectContaining({ reason: expect.stringMatching(/^protocol: /) }),
+      }),
+    );
+  });
+
+  test('is killed for a second answer, which the next job does not get', async () => {
+    const { renderer, say } = await start();
+    const [liar] = renderer.processIds;
+    expect(await say('answer unasked')).toBe('first');
+    const next = await say('next');
+    expect(next).toMatch(/ next$/);
+    expect(processIdIn(next)).not.toBe(liar);
+    expect(renderer.counters).toEqual({ restarts: 1, kills: 1, recycles: 0 });
+  });
+
+  test('is killed for an answer to a job it has not begun, which another may do', async () => {
+    const { renderer, say } = await start();
+    await expect(say('not begun')).rejects.toThrow('No render worker lived');
+    await expect.poll(() => renderer.counters.kills, soon).toBe(3);
+    expect(await say('next')).toMatch(/ next$/);
+  });
+
+  test('cannot fill the log', async () => {
+    const { say, log } = await start();
+    expect(await say('write-errors 5000')).toBe('written');
+    expect(await say('next')).toMatch(/ next$/);
+    const lines = log.entries.flatMap(({ details }) =>
+      'line' in details ? [String(details.line)] : [],
+    );
+    expect(lines[0]).toBe('complaint 1');
+    expect(lines).toHaveLength(20);
   });
 });

@@ -176,7 +176,8 @@ describe('what is no HTTP', () => {
     await once(socket, 'close');
     const { status, body } = parseAnswer(Buffer.concat(chunks));
     expect(status).toBe(200);
-    expect(body.every((byte) => byte === 0)).toBe(true);
+    expect(body.subarray(0, size).equals(Buffer.alloc(size))).toBe(true);
+    expect(parseAnswer(body.subarray(size)).status).toBe(400);
     await expectAlive();
   });
 

@@ -1,5 +1,6 @@
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
-import { Admission } from '../../src/pipeline/admission.ts';
+import { Admission, type Slot } from '../../src/pipeline/admission.ts';
+import type { Lane } from '../../src/pipeline/ports.ts';
 
 const never = new AbortController().signal;
 
@@ -15,78 +16,146 @@ describe('admission', () => {
     vi.useRealTimers();
   });
 
-  const create = (maxWaiting = 2) =>
-    new Admission({ slots: 1, maxWaiting, maxWaitMs: 5_000 }, clock);
+  const create = (slots = { light: 1, heavy: 1 }, maxWaitingPerSlot = 2) => {
+    const admission = new Admission({ slots, maxWaitingPerSlot, maxWaitMs: 5_000 }, clock);
+    const entered: string[] = [];
+    const enter = async (name: string, lane: Lane, costMs = 10, signal = never): Promise<Slot> => {
+      const slot = await admission.enter(lane, costMs, signal);
+      entered.push(name);
+      return slot;
+    };
+    return { enter, entered };
+  };
 
   test('admits in the order of arrival', async () => {
-    const admission = create();
-    const order: string[] = [];
-    const enter = async (name: string) => {
-      const release = await admission.enter(never);
-      order.push(name);
-      return release;
-    };
-    const first = await enter('first');
-    const second = enter('second');
-    const third = enter('third');
-    expect(order).toEqual(['first']);
-    first();
-    (await second)();
-    (await third)();
-    expect(order).toEqual(['first', 'second', 'third']);
-    await expect(admission.enter(never)).resolves.toBeTypeOf('function');
+    const { enter, entered } = create({ light: 1, heavy: 0 });
+    const first = await enter('first', 'light');
+    const second = enter('second', 'light');
+    const third = enter('third', 'light');
+    expect(entered).toEqual(['first']);
+    first.leave();
+    (await second).leave();
+    (await third).leave();
+    expect(entered).toEqual(['first', 'second', 'third']);
+    await expect(enter('fourth', 'light')).resolves.toMatchObject({ lane: 'light' });
   });
 
-  test('refuses at once when the queue is full, with an honest Retry-After', async () => {
-    const admission = create(1);
-    for (let round = 0; round < 40; round += 1) {
-      const release = await admission.enter(never);
-      nowMs += 4_000;
-      release();
-    }
-    await admission.enter(never);
-    const waiting = admission.enter(never);
-    waiting.catch(() => undefined);
-    // One waits ahead and one works, four seconds each.
-    await expect(admission.enter(never)).rejects.toMatchObject({
-      code: 'OVERLOADED',
-      retryAfterSeconds: 8,
-    });
+  test('a light render takes the slot of a heavy one, but a heavy one never that of a light one', async () => {
+    const { enter, entered } = create();
+    const slots = [await enter('light', 'light'), await enter('light too', 'light')];
+    expect(slots.map(({ lane }) => lane)).toEqual(['light', 'heavy']);
+    const heavy = enter('heavy', 'heavy');
+    slots[0]?.leave();
+    await vi.advanceTimersByTimeAsync(0);
+    expect(entered).toEqual(['light', 'light too']);
+    slots[1]?.leave();
+    expect((await heavy).lane).toBe('heavy');
   });
 
-  test('refuses who has waited too long, and gives the slot to the next', async () => {
-    const admission = create();
-    const release = await admission.enter(never);
-    const late = admission.enter(never);
-    const refused = expect(late).rejects.toMatchObject({
+  test('a freed slot of the heavy lane goes to a heavy render first, then to a light one', async () => {
+    const { enter, entered } = create();
+    await enter('light', 'light');
+    const running = await enter('heavy', 'heavy');
+    const light = enter('waiting light', 'light');
+    const heavy = enter('waiting heavy', 'heavy');
+    running.leave();
+    (await heavy).leave();
+    await light;
+    expect(entered).toEqual(['light', 'heavy', 'waiting heavy', 'waiting light']);
+  });
+
+  test('crowds of heavy renders leave the light ones theirs', async () => {
+    const { enter } = create({ light: 2, heavy: 1 }, 64);
+    const crowd = Array.from({ length: 50 }, (_, index) => enter(`heavy ${index}`, 'heavy'));
+    for (const entering of crowd.slice(1)) entering.catch(() => undefined);
+    const light = [await enter('one', 'light'), await enter('another', 'light')];
+    expect(light.map(({ lane }) => lane)).toEqual(['light', 'light']);
+  });
+
+  test('refuses at once what the number of those ahead forbids', async () => {
+    const { enter } = create({ light: 1, heavy: 0 }, 1);
+    await enter('running', 'light');
+    enter('waiting', 'light').catch(() => undefined);
+    await expect(enter('too many', 'light')).rejects.toMatchObject({
       code: 'OVERLOADED',
       retryAfterSeconds: 1,
     });
+  });
+
+  test('refuses at once what could not be served in time, and says when it could', async () => {
+    const { enter } = create({ light: 1, heavy: 1 }, 64);
+    await enter('running', 'heavy', 2_000);
+    enter('waiting', 'heavy', 1_500).catch(() => undefined);
+    // Half of the five seconds: the other half is for what was not foreseen.
+    await expect(enter('hopeless', 'heavy', 1)).rejects.toMatchObject({
+      code: 'OVERLOADED',
+      retryAfterSeconds: 4,
+    });
+    nowMs = 1_000; // of which the running one has done one second
+    const waiting = enter('in time', 'heavy', 1);
+    waiting.catch(() => undefined);
+    await expect(Promise.race([waiting, 'waits'])).resolves.toBe('waits');
+  });
+
+  test('learns how fast the machine is, and is not thrown by a single render', async () => {
+    const { enter } = create({ light: 1, heavy: 1 }, 64);
+    const renderOne = async (heldMs: number) => {
+      const slot = await enter('render', 'light', 100);
+      nowMs += heldMs;
+      slot.leave();
+    };
+    // 20 of 100 ms ahead are 2 s on this machine: in time.
+    const waitBehindTwenty = async () => {
+      const client = new AbortController();
+      const slots = [await enter('one', 'light', 100), await enter('other', 'light', 100)];
+      const line = Array.from({ length: 20 }, () => enter('line', 'light', 100, client.signal));
+      for (const entering of line) entering.catch(() => undefined);
+      const last = enter('last', 'light', 100, client.signal).then(
+        () => 'admitted',
+        (error: Error) => error.message,
+      );
+      client.abort(new Error('was waiting'));
+      for (const { leave } of slots) leave();
+      return last;
+    };
+    expect(await waitBehindTwenty()).toBe('was waiting');
+    await renderOne(15_000); // one that was killed at its deadline
+    for (let round = 0; round < 16; round += 1) await renderOne(100);
+    expect(await waitBehindTwenty()).toBe('was waiting');
+    for (let round = 0; round < 40; round += 1) await renderOne(400); // four times slower: 8 s
+    expect(await waitBehindTwenty()).toBe('The service is at its capacity; try again later.');
+  });
+
+  test('refuses who has waited too long, and gives the slot to the next', async () => {
+    const { enter } = create({ light: 1, heavy: 0 });
+    const running = await enter('running', 'light');
+    const refused = expect(enter('late', 'light')).rejects.toMatchObject({ code: 'OVERLOADED' });
     await vi.advanceTimersByTimeAsync(4_999);
-    const next = admission.enter(never);
+    const next = enter('next', 'light');
     await vi.advanceTimersByTimeAsync(1);
     await refused;
-    release();
-    await expect(next).resolves.toBeTypeOf('function');
+    running.leave();
+    await expect(next).resolves.toMatchObject({ lane: 'light' });
     expect(vi.getTimerCount()).toBe(0);
   });
 
-  test('forgets who leaves the queue', async () => {
-    const admission = create();
-    const release = await admission.enter(never);
+  test('forgets who leaves the line', async () => {
+    const { enter } = create({ light: 1, heavy: 0 });
+    const running = await enter('running', 'light');
     const client = new AbortController();
-    const gone = admission.enter(client.signal);
-    const next = admission.enter(never);
+    const gone = enter('gone', 'light', 10, client.signal);
+    const next = enter('next', 'light');
     client.abort(new Error('gone'));
     await expect(gone).rejects.toThrow('gone');
-    release();
-    await expect(next).resolves.toBeTypeOf('function');
+    running.leave();
+    await expect(next).resolves.toMatchObject({ lane: 'light' });
     expect(vi.getTimerCount()).toBe(0);
   });
 
   test('lets nobody in who has left already', async () => {
-    const admission = create();
-    await expect(admission.enter(AbortSignal.abort(new Error('gone')))).rejects.toThrow('gone');
-    await expect(admission.enter(never)).resolves.toBeTypeOf('function');
+    const { enter } = create({ light: 1, heavy: 0 });
+    const left = AbortSignal.abort(new Error('gone'));
+    await expect(enter('gone', 'light', 10, left)).rejects.toThrow('gone');
+    await expect(enter('next', 'light')).resolves.toMatchObject({ lane: 'light' });
   });
 });

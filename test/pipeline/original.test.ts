@@ -1,9 +1,15 @@
 import { Readable } from 'node:stream';
 import { describe, expect, test } from 'vitest';
+import { Gate } from '../../src/pipeline/gate.ts';
 import { openOriginal, peekOriginal, readOriginal } from '../../src/pipeline/original.ts';
 import type { Origin, OriginObject } from '../../src/pipeline/ports.ts';
 
 const limits = { firstByteTimeoutMs: 50, wholeBodyTimeoutMs: 50, maxOriginalBytes: 10 };
+const accessTo = (origin: Origin) => ({
+  origin,
+  limits,
+  gate: new Gate({ slots: 1, maxWaiting: 0, maxWaitMs: 1_000 }),
+});
 const never = new AbortController().signal;
 
 function objectOf(body: Readable, sizeBytes: number): OriginObject {
@@ -37,7 +43,7 @@ describe('opening an original', () => {
     const origin = originOf(
       () => new Promise((resolve) => setTimeout(() => resolve(objectOf(late, 4)), 80)),
     );
-    await expect(openOriginal(origin, 'a', limits, never)).rejects.toMatchObject({
+    await expect(openOriginal(accessTo(origin), 'a', never)).rejects.toMatchObject({
       code: 'ORIGIN_TIMEOUT',
     });
     await expect.poll(() => late.destroyed).toBe(true);
@@ -46,9 +52,8 @@ describe('opening an original', () => {
   test('ends with the client: before the answer, and in the body', async () => {
     const client = new AbortController();
     const hanging = openOriginal(
-      originOf(() => new Promise(() => undefined)),
+      accessTo(originOf(() => new Promise(() => undefined))),
       'a',
-      limits,
       client.signal,
     );
     client.abort(new Error('gone'));
@@ -56,12 +61,7 @@ describe('opening an original', () => {
 
     const second = new AbortController();
     const body = stalling('some');
-    await openOriginal(
-      originOf(async () => objectOf(body, 9)),
-      'a',
-      limits,
-      second.signal,
-    );
+    await openOriginal(accessTo(originOf(async () => objectOf(body, 9))), 'a', second.signal);
     second.abort();
     await expect.poll(() => body.destroyed).toBe(true);
   });

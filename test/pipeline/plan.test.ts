@@ -3,7 +3,12 @@ import type { ImageFacts } from '../../src/media/header/image-facts.ts';
 import { parseTarget } from '../../src/media/media-request.ts';
 import { type Plan, planMedia } from '../../src/pipeline/plan.ts';
 
-const limits = { maxInputPixels: 1_000_000, maxFrames: 100 };
+const limits = {
+  maxInputPixels: 1_000_000,
+  maxFrames: 100,
+  timeoutMs: 15_000,
+  maxResultBytes: 1_000_000,
+};
 
 const still: ImageFacts = {
   format: 'png',

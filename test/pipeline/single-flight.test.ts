@@ -1,33 +1,22 @@
+import { getEventListeners } from 'node:events';
 import { describe, expect, test } from 'vitest';
-import { SingleFlight } from '../../src/pipeline/single-flight.ts';
+import { type FlightControls, SingleFlight } from '../../src/pipeline/single-flight.ts';
+import { type Deferred, defer, settle } from '../support/deferred.ts';
+import { expectNoUnhandledRejections } from '../support/unhandled-rejections.ts';
 
-interface Deferred<Value> {
-  readonly promise: Promise<Value>;
-  readonly resolve: (value: Value) => void;
-  readonly reject: (error: Error) => void;
-}
-
-function defer<Value>(): Deferred<Value> {
-  let resolve: Deferred<Value>['resolve'] = () => undefined;
-  let reject: Deferred<Value>['reject'] = () => undefined;
-  const promise = new Promise<Value>((onResolve, onReject) => {
-    resolve = onResolve;
-    reject = onReject;
-  });
-  return { promise, resolve, reject };
-}
+expectNoUnhandledRejections();
 
 /** A flight whose work is a promise in our hands, with everything that happens to it counted. */
 function createFlights() {
   const flights = new SingleFlight<Promise<string>>();
-  const works: { readonly work: Deferred<string>; readonly signal: AbortSignal }[] = [];
+  const works: ({ readonly work: Deferred<string> } & FlightControls)[] = [];
   const join = (key: string, signal = new AbortController().signal) =>
     flights.run(
       key,
       signal,
-      (shared) => {
+      (controls) => {
         const work = defer<string>();
-        works.push({ work, signal: shared });
+        works.push({ work, ...controls });
         return work.promise;
       },
       (work, isJoined) => work.then((value) => ({ value, isJoined })),
@@ -125,5 +114,133 @@ describe('single flight', () => {
     const { join, works } = createFlights();
     await expect(join('a', AbortSignal.abort(new Error('gone')))).rejects.toThrow('gone');
     expect(works).toHaveLength(0);
+  });
+
+  test('a user who leaves while the work begins leaves the work and a clean signal behind', async () => {
+    const client = new AbortController();
+    const flights = new SingleFlight<Promise<string>>();
+    const work = defer<string>();
+    let shared: AbortSignal | undefined;
+    const gone = flights.run(
+      'a',
+      client.signal,
+      ({ signal }) => {
+        shared = signal;
+        client.abort(new Error('gone'));
+        return work.promise;
+      },
+      (promise) => promise,
+    );
+    await expect(gone).rejects.toThrow('gone');
+    expect(shared?.aborted).toBe(true);
+    expect(getEventListeners(client.signal, 'abort')).toEqual([]);
+    work.reject(new Error('for nobody')); // and nobody has to catch it
+    await settle();
+  });
+
+  test('a work that runs its own key while it begins takes nothing from anybody', async () => {
+    const { flights, join, works, workAt } = createFlights();
+    const [outerWork, { signal }] = [defer<string>(), new AbortController()];
+    let inner: Promise<unknown> | undefined;
+    const outer = flights.run(
+      'a',
+      signal,
+      () => {
+        inner = join('a');
+        return outerWork.promise;
+      },
+      (work) => work,
+    );
+    workAt(0).work.resolve('inner');
+    expect(await inner).toEqual({ value: 'inner', isJoined: false });
+    // The outer one is still running, and can be joined.
+    expect(flights.size).toBe(1);
+    const late = join('a');
+    outerWork.resolve('outer');
+    expect(await outer).toBe('outer');
+    expect(await late).toEqual({ value: 'outer', isJoined: true });
+    expect(works).toHaveLength(1);
+    expect(flights.size).toBe(0);
+  });
+
+  test('who wants a work again in the moment it is aborted gets a new one', async () => {
+    const { flights, join, works, workAt } = createFlights();
+    const client = new AbortController();
+    const first = join('a', client.signal);
+    let second: Promise<unknown> | undefined;
+    workAt(0).signal.addEventListener('abort', () => {
+      second = join('a');
+    });
+    client.abort(new Error('gone'));
+    await expect(first).rejects.toThrow('gone');
+    expect(works).toHaveLength(2);
+    workAt(1).work.resolve('anew');
+    expect(await second).toEqual({ value: 'anew', isJoined: false });
+    expect(flights.size).toBe(0);
+  });
+
+  test('thousands of users of one key cost one work, and leave in any order', async () => {
+    const { flights, join, works, workAt } = createFlights();
+    const clients = Array.from({ length: 5_000 }, () => new AbortController());
+    const users = clients.map(({ signal }) => join('a', signal));
+    const outcomes = Promise.allSettled(users);
+    // All but every seventh, the one who began it first.
+    for (const [index, client] of clients.entries()) {
+      if (index % 7 !== 3) client.abort(index);
+      if (index % 1000 === 0) await settle();
+    }
+    expect(workAt(0).signal.aborted).toBe(false);
+    workAt(0).work.resolve('shared');
+    const expected = clients.map((_, index) =>
+      index % 7 === 3
+        ? { status: 'fulfilled', value: { value: 'shared', isJoined: true } }
+        : { status: 'rejected', reason: index },
+    );
+    expect(await outcomes).toEqual(expected);
+    expect(works).toHaveLength(1);
+    expect(workAt(0).signal.aborted).toBe(true);
+    expect(flights.size).toBe(0);
+    expect(clients.flatMap(({ signal }) => getEventListeners(signal, 'abort'))).toEqual([]);
+  });
+
+  test('thousands of keys at once do not meet, and are all forgotten', async () => {
+    const { flights, join, works, workAt } = createFlights();
+    const keys = Array.from({ length: 5_000 }, (_, index) => `key ${index}`);
+    const users = keys.flatMap((key) => [join(key), join(key)]);
+    expect(flights.size).toBe(keys.length);
+    for (const index of keys.keys()) workAt(index).work.resolve(`work ${index}`);
+    expect(await Promise.all(users)).toEqual(
+      keys.flatMap((_, index) => [
+        { value: `work ${index}`, isJoined: false },
+        { value: `work ${index}`, isJoined: true },
+      ]),
+    );
+    expect(works).toHaveLength(keys.length);
+    expect(works.every(({ signal }) => signal.aborted)).toBe(true);
+    expect(flights.size).toBe(0);
+  });
+
+  test('what is worth keeping keeps the flight, though everybody has left', async () => {
+    const { flights, join, works, workAt } = createFlights();
+    const client = new AbortController();
+    const gone = join('a', client.signal);
+    const kept = defer<string>();
+    workAt(0).keep(kept.promise);
+    client.abort(new Error('gone'));
+    await expect(gone).rejects.toThrow('gone');
+    expect(workAt(0).signal.aborted).toBe(false);
+
+    const next = join('a');
+    expect(works).toHaveLength(1);
+    workAt(0).work.resolve('one');
+    expect(await next).toEqual({ value: 'one', isJoined: true });
+    expect(workAt(0).signal.aborted).toBe(false);
+
+    kept.reject(new Error('failed in the end'));
+    await expect.poll(() => flights.size).toBe(0);
+    expect(workAt(0).signal.aborted).toBe(true);
+    workAt(0).keep(Promise.resolve()); // too late: a new flight is not held by it
+    join('a').catch(() => undefined);
+    expect(works).toHaveLength(2);
   });
 });

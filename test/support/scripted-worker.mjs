@@ -1,31 +1,153 @@
 /**
  * A worker that does what the original's text says, to see how the pool takes it. Plain JavaScript,
- * since it is forked as it is.
+ * since it is started as it is.
  */
-process.on('message', ({ original }) => {
-  process.send({ kind: 'begun' });
-  const command = Buffer.from(original).toString();
-  switch (command) {
-    case 'hang':
-      // Not even its event loop turns: only SIGKILL ends it.
-      for (;;);
-    case 'crash':
-      return void setImmediate(() => process.abort());
-    case 'exit':
-      return void setImmediate(() => process.exit(3));
-    case 'corrupt':
-      return process.send({ kind: 'failed', code: 'UNPROCESSABLE_MEDIA', detail: 'bad bytes' });
-    case 'bug':
-      return process.send({ kind: 'failed', code: 'INTERNAL_ERROR', detail: 'a bug' });
-    case 'environment':
-      return reply(JSON.stringify(process.env));
-    default:
-      return reply(`${process.pid} ${command}`);
-  }
-});
-process.on('SIGTERM', () => undefined);
-process.send({ kind: 'ready' });
+import { spawn } from 'node:child_process';
+import { readdirSync, readFileSync, readlinkSync, writeFileSync } from 'node:fs';
+import { connect, Socket } from 'node:net';
+import { getHeapStatistics } from 'node:v8';
+import { FrameReader, formatFrame, formatMessage } from '../../dist/pipeline/worker-protocol.js';
 
-function reply(text) {
-  process.send({ kind: 'rendered', body: Buffer.from(text) });
+const channel = new Socket({ fd: 3 });
+const frames = new FrameReader({ maxHeaderBytes: Infinity, maxBodyBytes: () => Infinity });
+const send = (message) => write(formatMessage(message));
+const reply = (text, rssBytes = 1) =>
+  send({ kind: 'rendered', body: Buffer.from(String(text)), rssBytes });
+const fail = (code, detail) => send({ kind: 'failed', code, detail, rssBytes: 1 });
+
+const commands = {
+  // Not even its event loop turns: only SIGKILL ends it.
+  hang: () => {
+    for (;;);
+  },
+  crash: () => setImmediate(() => process.abort()),
+  exit: () => setImmediate(() => process.exit(3)),
+  corrupt: () => fail('UNPROCESSABLE_MEDIA', 'bad bytes'),
+  bug: () => fail('INTERNAL_ERROR', 'a bug'),
+  environment: () => reply(JSON.stringify(process.env)),
+  descriptors: () => reply(JSON.stringify(readdirSync('/proc/self/fd').map(describe))),
+  priorities: () => reply(JSON.stringify(readdirSync('/proc/self/task').flatMap(nicenessOf))),
+  // The memory that it gets until the system refuses, in MiB.
+  allocate: (limit) => {
+    const held = [];
+    try {
+      while (held.length < Number(limit)) held.push(Buffer.alloc(1024 * 1024, 1));
+    } catch (error) {
+      return reply(`${held.length} ${error.message}`);
+    }
+    reply(`${held.length} unbounded`);
+  },
+  // The same without an end: by what V8 cannot refuse to itself.
+  devour: () => {
+    const held = [];
+    for (;;) held.push(Array(10_000).fill(held.length));
+  },
+  'heap-bound': () => reply(getHeapStatistics().heap_size_limit),
+  connect: (port) => {
+    const socket = connect(Number(port), '127.0.0.1');
+    socket.on('connect', () => reply('connected'));
+    socket.on('error', ({ code }) => reply(code));
+  },
+  'read-parent': () => reply(attempt(() => readFileSync(`/proc/${process.ppid}/environ`).length)),
+  'write-file': (path) => reply(attempt(() => writeFileSync(path, 'x'))),
+  'write-errors': (count) => {
+    for (let line = 1; line <= Number(count); line += 1)
+      process.stderr.write(`complaint ${line}\n`);
+    reply('written');
+  },
+  grow: (rssBytes) => reply(process.pid, Number(rssBytes)),
+  // Dies, and leaves a child behind that holds its channel open.
+  orphan: () => {
+    spawn('sleep', ['20'], { stdio: ['ignore', 'ignore', 'inherit', channel] });
+    setTimeout(() => process.abort(), 200);
+  },
+};
+
+/** What it says instead of an answer, in the hands of somebody else. */
+const lies = {
+  'unknown kind': () => write(formatFrame({ kind: 'obey' })),
+  'no object': () => write(formatFrame([null])),
+  null: () => write([prefix(4, 0), Buffer.from('null')]),
+  'no json': () => write([prefix(3, 0), Buffer.from('{"}')]),
+  'unknown code': () =>
+    write(formatFrame({ kind: 'failed', code: 'OVERLOADED', detail: '', rssBytes: 1 })),
+  'inherited code': () =>
+    write(formatFrame({ kind: 'failed', code: 'toString', detail: '', rssBytes: 1 })),
+  'no detail': () =>
+    write(formatFrame({ kind: 'failed', code: 'UNPROCESSABLE_MEDIA', rssBytes: 1 })),
+  'body of a failure': () =>
+    write(
+      formatFrame(
+        { kind: 'failed', code: 'UNPROCESSABLE_MEDIA', detail: '', rssBytes: 1 },
+        Buffer.from('x'),
+      ),
+    ),
+  'no body': () => write(formatFrame({ kind: 'rendered', rssBytes: 1 })),
+  'body in the header': () => write(formatFrame({ kind: 'rendered', rssBytes: 1, body: [1, 2] })),
+  'no size': () => write(formatFrame({ kind: 'rendered' }, Buffer.from('x'))),
+  'ready again': () => send({ kind: 'ready' }),
+  'begun again': () => send({ kind: 'begun' }),
+  'huge header': () => write([prefix(16 * 1024 + 1, 0)]),
+  'huge body': () => write([prefix(40, 2 ** 32 - 1)]),
+  'body over the bound': () => write([prefix(40, 1024 * 1024 + 2_048 + 5 + 1)]),
+};
+
+channel.on('data', (chunk) => {
+  for (const { body } of frames.read(chunk)) obey(body.toString());
+});
+channel.on('error', () => undefined);
+channel.on('close', () => process.exit(0));
+process.on('SIGTERM', () => undefined);
+send({ kind: 'ready' });
+
+function obey(text) {
+  const [word, ...rest] = text.split(' ');
+  if (text === 'answer unasked') {
+    send({ kind: 'begun' });
+    reply('first');
+    return reply('second');
+  }
+  if (text === 'not begun') return reply('too early');
+  if (text === 'die before it begins') return process.kill(process.pid, 'SIGKILL');
+  send({ kind: 'begun' });
+  if (word === 'lie') return lies[rest.join(' ')]();
+  const command = Object.hasOwn(commands, word) ? commands[word] : undefined;
+  return command === undefined ? reply(`${process.pid} ${text}`) : command(rest.join(' '));
+}
+
+function write(pieces) {
+  for (const piece of pieces) channel.write(piece);
+}
+
+function prefix(headerBytes, bodyBytes) {
+  const bytes = Buffer.alloc(8);
+  bytes.writeUInt32BE(headerBytes, 0);
+  bytes.writeUInt32BE(bodyBytes, 4);
+  return bytes;
+}
+
+function attempt(action) {
+  try {
+    return `done ${action()}`;
+  } catch (error) {
+    return error.code;
+  }
+}
+
+function describe(descriptor) {
+  try {
+    return `${descriptor} ${readlinkSync(`/proc/self/fd/${descriptor}`)}`;
+  } catch {
+    return `${descriptor} gone`; // the one that read the folder
+  }
+}
+
+/** Of one thread (proc(5): the 19th value of its stat), if it is still there. */
+function nicenessOf(thread) {
+  try {
+    const stat = readFileSync(`/proc/self/task/${thread}/stat`, 'utf8');
+    return [Number(stat.slice(stat.lastIndexOf(')') + 2).split(' ')[16])];
+  } catch {
+    return [];
+  }
 }

@@ -11,6 +11,13 @@ export interface ServiceProcess {
   readonly stop: () => Promise<void>;
 }
 
+interface ServiceOptions {
+  /** How many files it may have open, where that is not the usual. */
+  readonly openFiles?: number | undefined;
+  /** Hears all that it prints, as it comes; then only its start is kept in `output`. */
+  readonly onOutput?: (text: string) => void;
+}
+
 /**
  * Starts the service on a free port, with these variables and no other.
  *
@@ -18,17 +25,25 @@ export interface ServiceProcess {
  */
 export async function startService(
   environment: Readonly<Record<string, string>>,
+  { openFiles, onOutput }: ServiceOptions = {},
 ): Promise<ServiceProcess> {
-  const child = spawn(process.execPath, ['dist/main.js'], {
+  const limit = openFiles === undefined ? '' : `ulimit -n ${openFiles} && `;
+  const child = spawn('sh', ['-c', `${limit}exec "$0" dist/main.js`, process.execPath], {
     env: { PATH: process.env.PATH ?? '', PORT: '0', WORKERS: '1', ...environment },
   });
   const exited = once(child, 'exit');
   let output = '';
   const origin = await new Promise<string>((resolve, reject) => {
+    let isListening = false;
     const collect = (chunk: Buffer): void => {
-      output += chunk.toString();
-      const address = /Darkroom listens on (http:\/\/[\d.:]+)/.exec(output)?.[1];
-      if (address !== undefined) resolve(address);
+      const text = chunk.toString();
+      onOutput?.(text);
+      if (isListening && onOutput !== undefined) return;
+      output += text;
+      const address = /Darkroom listens on (https?:\/\/[\d.:]+)/.exec(output)?.[1];
+      if (address === undefined) return;
+      isListening = true;
+      resolve(address);
     };
     child.stdout.on('data', collect);
     child.stderr.on('data', collect);

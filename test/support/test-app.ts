@@ -4,8 +4,9 @@ import type { FastifyInstance } from 'fastify';
 import { WorkerRenderer } from '../../src/adapters/worker-renderer.ts';
 import { createApp } from '../../src/app.ts';
 import { type Environment, readConfig } from '../../src/config.ts';
-import type { RenderJob } from '../../src/pipeline/plan.ts';
-import type { Clock, Log, Origin, Renderer } from '../../src/pipeline/ports.ts';
+import type { ClientLimits } from '../../src/http/client-limits.ts';
+import type { Clock, Log, Origin, Renderer, RenderOptions } from '../../src/pipeline/ports.ts';
+import type { RenderJob } from '../../src/pipeline/render-job.ts';
 import { MemoryOrigin } from './memory-origin.ts';
 
 const workerFile = new URL('../../dist/worker/main.js', import.meta.url);
@@ -19,9 +20,9 @@ export class CountingRenderer implements Renderer {
     this.#inner = inner;
   }
 
-  render(original: Uint8Array, job: RenderJob): Promise<Uint8Array> {
+  render(original: Uint8Array, job: RenderJob, options: RenderOptions): Promise<Uint8Array> {
     this.renders += 1;
-    return this.#inner.render(original, job);
+    return this.#inner.render(original, job, options);
   }
 }
 
@@ -58,6 +59,8 @@ interface TestAppOptions {
   readonly origin?: Origin;
   /** Instead of a worker process; for renderers that fail or wait. */
   readonly renderer?: Renderer;
+  /** What clients may take, where it is not the usual. */
+  readonly clientLimits?: Partial<ClientLimits>;
 }
 
 /** The service, in a world that a test can hold in its hand. */
@@ -68,6 +71,8 @@ export interface TestApp {
   readonly renderer: CountingRenderer;
   readonly clock: FakeClock;
   readonly log: RecordingLog;
+  /** The processes that render; none before the first render. */
+  readonly workers: WorkerRenderer;
   /** Starts to listen on a free port of this machine, and tells it. */
   listen(): Promise<number>;
   close(): Promise<void>;
@@ -82,10 +87,10 @@ export async function createTestApp(options: TestAppOptions = {}): Promise<TestA
   const workers = new WorkerRenderer({ ...config.renderer, workerFile, log });
   let start: Promise<void> | undefined;
   const inWorker: Renderer = {
-    render: async (original, job) => {
+    render: async (original, job, options) => {
       start ??= workers.start(); // not before: most tests render nothing
       await start;
-      return workers.render(original, job);
+      return workers.render(original, job, options);
     },
   };
   const renderer = new CountingRenderer(options.renderer ?? inWorker);
@@ -95,6 +100,7 @@ export async function createTestApp(options: TestAppOptions = {}): Promise<TestA
     origin: options.origin ?? originals,
     renderer,
     workerFile,
+    ...(options.clientLimits && { clientLimits: options.clientLimits }),
   });
   return {
     server,
@@ -102,12 +108,16 @@ export async function createTestApp(options: TestAppOptions = {}): Promise<TestA
     renderer,
     clock,
     log,
+    workers,
     listen: async () => {
       await server.listen({ host: '127.0.0.1', port: 0 });
       return (server.server.address() as AddressInfo).port;
     },
     close: async () => {
+      // Of clients that do not close their connections, it takes leave for a time.
+      const ticking = setInterval(() => clock.advance(1_000), 100);
       await close();
+      clearInterval(ticking);
       workers.stop();
     },
   };

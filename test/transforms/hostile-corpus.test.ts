@@ -1,16 +1,29 @@
 import { readdirSync, readFileSync } from 'node:fs';
-import { join } from 'node:path';
+import { join as joinPath } from 'node:path';
+import { deflateSync, inflateSync } from 'node:zlib';
 import sharp from 'sharp';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { avifWithExif } from '../hostile/bombs/avif-bombs.ts';
+import { exifInCircles } from '../hostile/bombs/metadata-bombs.ts';
+import {
+  afterIhdr,
+  afterSoi,
+  join,
+  jpegSegment,
+  pngChunk,
+  riffChunk,
+  vp8x,
+  webpFile,
+} from '../media/header/containers.ts';
 import { createTestApp, samples, type TestApp } from '../support/test-app.ts';
 
-const CORPUS = join(import.meta.dirname, '../../fixtures/corpus');
+const CORPUS = joinPath(import.meta.dirname, '../../fixtures/corpus');
 
 /** Originals under test, by category. */
 const files = readdirSync(CORPUS, { recursive: true, encoding: 'utf8' })
   .filter((file) => file.includes('/'))
   .sort();
-const read = (file: string): Buffer => readFileSync(join(CORPUS, file));
+const read = (file: string): Buffer => readFileSync(joinPath(CORPUS, file));
 const category = (prefix: string): string[] => files.filter((file) => file.startsWith(prefix));
 
 /** Every way through the worker: still, animated, lossless, flattened. */
@@ -25,15 +38,28 @@ const WAYS = [
 describe('through the service,', () => {
   let app: TestApp;
   beforeAll(async () => {
-    app = await createTestApp({ settings: { CACHE_MEMORY_BYTES: '0' } });
+    app = await createTestApp({
+      // Each file is asked for in several tests, each time anew.
+      settings: {
+        CACHE_MEMORY_BYTES: '0',
+        REFUSED_MAX_AGE_SECONDS: '0',
+        TRANSFORM_TIMEOUT_MS: '60000', // a busy machine is no fault of the file
+      },
+    });
   });
   afterAll(() => app.close());
 
+  /** Each file has an id of its own: nothing is remembered from one to the next. */
+  const put = (file: string): number => {
+    const id = files.indexOf(file);
+    app.originals.put(`avatars/${id}/x`, read(file));
+    return id;
+  };
   const ask = async (file: string, ways = WAYS): Promise<number[]> => {
-    app.originals.put('avatars/1/x', read(file));
+    const id = put(file);
     const statuses: number[] = [];
     for (const way of ways) {
-      const { statusCode } = await app.server.inject({ url: `/avatars/1/${way}` });
+      const { statusCode } = await app.server.inject({ url: `/avatars/${id}/${way}` });
       statuses.push(statusCode);
     }
     return statuses;
@@ -105,9 +131,9 @@ describe('through the service,', () => {
 
   test('no payload of a polyglot survives a render', async () => {
     for (const file of category('hostile-polyglot')) {
-      app.originals.put('avatars/1/x', read(file));
+      const id = put(file);
       for (const way of ['x.gif?size=16', 'x.jpg?size=4096', 'x.webp?size=4096']) {
-        const { rawPayload } = await app.server.inject({ url: `/avatars/1/${way}` });
+        const { rawPayload } = await app.server.inject({ url: `/avatars/${id}/${way}` });
         for (const payload of ['<?php', '<script', 'PK\x03\x04']) {
           expect(rawPayload.includes(payload, 0, 'latin1'), `${file} as ${way}`).toBe(false);
         }
@@ -116,15 +142,15 @@ describe('through the service,', () => {
   });
 
   test('a payload behind the end of an image is not passed through', async () => {
-    app.originals.put('avatars/1/x', read('hostile-polyglot/derived__gif-plus-html.gif'));
-    const { rawPayload } = await app.server.inject({ url: '/avatars/1/x.gif?size=4096' });
+    const id = put('hostile-polyglot/derived__gif-plus-html.gif');
+    const { rawPayload } = await app.server.inject({ url: `/avatars/${id}/x.gif?size=4096` });
     expect(rawPayload.includes('<script')).toBe(false);
     expect(await sharp(rawPayload).metadata()).toMatchObject({ format: 'gif', width: 36 });
   });
 
   test('a good image is served right afterwards', async () => {
-    app.originals.put('avatars/1/x', samples.png);
-    const { rawPayload } = await app.server.inject({ url: '/avatars/1/x.webp?size=64' });
+    app.originals.put('avatars/1/good', samples.png);
+    const { rawPayload } = await app.server.inject({ url: '/avatars/1/good.webp?size=64' });
     expect(await sharp(rawPayload).metadata()).toMatchObject({ format: 'webp', width: 64 });
   });
 });
@@ -175,6 +201,51 @@ describe('an image that asks for much', () => {
   });
 });
 
+describe('EXIF that leads in circles', () => {
+  // libexif would be at it for 10 to 40 s.
+  const circles = exifInCircles();
+  const blank = sharp({ create: { width: 16, height: 16, channels: 3, background: '#c33' } });
+  const originals: Readonly<Record<string, () => Promise<Buffer>>> = {
+    jpeg: async () =>
+      afterSoi(await blank.clone().jpeg().toBuffer(), jpegSegment(0xe1, join('Exif\0\0', circles))),
+    png: async () => afterIhdr(await blank.clone().png().toBuffer(), pngChunk('eXIf', circles)),
+    webp: async () => {
+      const image = (await blank.clone().webp().toBuffer()).subarray(12);
+      return webpFile(vp8x(8, 16, 16), image, riffChunk('EXIF', circles));
+    },
+    avif: async () => avifWithExif(await blank.clone().avif({ effort: 0 }).toBuffer(), circles),
+  };
+
+  test.each(Object.keys(originals))('does not keep a worker busy: %s', async (name) => {
+    const app = await createTestApp({ settings: { TRANSFORM_TIMEOUT_MS: '4000' } });
+    app.originals.put('avatars/1/x', (await originals[name]?.()) ?? Buffer.alloc(0));
+    const { statusCode } = await app.server.inject({ url: '/avatars/1/x.webp?size=16' });
+    expect(statusCode).toBe(200);
+    await app.close();
+  });
+});
+
+describe('an interlaced png', () => {
+  test('is refused where a row has a filter that there is not', async () => {
+    const app = await createTestApp();
+    const png = await sharp(samples.png).png({ progressive: true, palette: false }).toBuffer();
+    const data = png.indexOf('IDAT', 0, 'latin1');
+    const pixels = inflateSync(png.subarray(data + 4));
+    pixels[0] = 9; // of the first row of the first pass; there are filters 0 to 4
+    const damaged = Buffer.concat([
+      png.subarray(0, data - 4),
+      pngChunk('IDAT', deflateSync(pixels)),
+      pngChunk('IEND'),
+    ]);
+    app.originals.put('avatars/1/x', damaged);
+    for (const way of ['x.webp?size=64', 'x.gif?size=64', 'x.png?size=32', 'x.jpg?size=4096']) {
+      const { statusCode } = await app.server.inject({ url: `/avatars/1/${way}` });
+      expect([way, statusCode]).toEqual([way, 422]);
+    }
+    await app.close();
+  });
+});
+
 describe('a jpeg that libjpeg warns of', () => {
   let app: TestApp;
   const photo = read('jpeg-photo/wuffs__hibiscus.regular.jpeg');
@@ -183,9 +254,11 @@ describe('a jpeg that libjpeg warns of', () => {
   });
   afterAll(() => app.close());
 
+  let id = 0;
   const statusOf = async (bytes: Uint8Array, way: string): Promise<number> => {
-    app.originals.put('avatars/1/x', bytes);
-    return (await app.server.inject({ url: `/avatars/1/${way}` })).statusCode;
+    id += 1;
+    app.originals.put(`avatars/${id}/x`, bytes);
+    return (await app.server.inject({ url: `/avatars/${id}/${way}` })).statusCode;
   };
 
   test('is served where only junk stands between two markers', async () => {

@@ -1,5 +1,6 @@
 import sharp from 'sharp';
 import { describe, expect, test } from 'vitest';
+import { MediaError } from '../../src/media/errors.ts';
 import { restoreGifTiming } from '../../src/worker/gif-animation.ts';
 
 /** A GIF of small frames that all differ, as the worker's encoder leaves it. */
@@ -38,5 +39,12 @@ describe('the timing of a GIF', () => {
     expect(() => restoreGifTiming(gif, { delaysMs: [20, 20, 20], plays: 0 })).toThrow(
       'Expected 3 frames',
     );
+  });
+
+  test('is refused, as a fault of ours, where the encoder has left half a GIF', async () => {
+    const gif = await encode(2, 0);
+    const attempt = () => restoreGifTiming(gif.subarray(0, -4), { delaysMs: [20, 20], plays: 0 });
+    expect(attempt).toThrow('Expected a GIF with a trailer but received truncated');
+    expect(attempt).not.toThrow(MediaError); // which would blame the original
   });
 });

@@ -32,8 +32,11 @@ export function readBox(reader: ByteReader, position: number, limit: number): Bo
   return { type, start, end };
 }
 
-/** libheif's limit of children of one box; without one, 50 MB of empty boxes are 6 million objects. */
-const maxChildren = 20_000;
+/**
+ * libheif's limit of children of one box; without one, 50 MB of empty boxes are 6 million objects. It
+ * is ours for the entries of a table, too, of which libheif takes still fewer.
+ */
+export const maxChildren = 20_000;
 
 /** The boxes between two offsets, in order; at most 20,000. */
 export function readBoxes(reader: ByteReader, start: number, end: number): Box[] {

@@ -3,6 +3,7 @@ import {
   BoxCursor,
   findBox,
   type Meta,
+  maxChildren,
   readBox,
   readBoxes,
   toFullBox,
@@ -16,6 +17,8 @@ import type { ImageFacts } from './image-facts.ts';
  * HEVC's, which it cannot decode; it does not know `avis`, the animated AVIF.
  */
 const brands = ['avif', 'mif1', 'msf1'];
+/** Far beyond libheif, which takes 32 an item; bounds the walk. */
+const maxExtents = 100_000;
 /** Items that are put together from others (ISO/IEC 23008-12 §6.6.2). */
 const derivedTypes = ['grid', 'iovl', 'iden'];
 
@@ -29,7 +32,7 @@ export function isAvifLike(bytes: Uint8Array): boolean {
  * alone; `undefined` where that is not AV1 (HEIC in a `mif1` file) or the file holds only tracks.
  *
  * Size is after the transforms `clap` and `irot`, like libheif gives it. Never clean: AVIF is no
- * output format. What stands after the meta box is not walked, for libheif does not either; that
+ * output format. What stands after the meta box is not looked into, for libheif does not either; that
  * every item lies within the file shows a truncated one.
  */
 export function readAvifHeader(bytes: Uint8Array): ImageFacts | undefined {
@@ -64,9 +67,13 @@ export function readAvifHeader(bytes: Uint8Array): ImageFacts | undefined {
 /** `undefined` where a movie box comes first and there is no meta box: an image sequence. */
 function findMeta(reader: ByteReader): Box | undefined {
   let hasMovie = false;
+  let boxes = 0;
   for (let position = 0; position < reader.length; ) {
+    boxes += 1;
+    if (boxes > maxChildren) throw corruptMedia(`AVIF: more than ${maxChildren} boxes`);
     const box = readBox(reader, position, reader.length);
     if (box.type === 'meta') {
+      refuseSecondMeta(reader, box.end);
       return box;
     }
     hasMovie ||= box.type === 'moov';
@@ -76,6 +83,22 @@ function findMeta(reader: ByteReader): Box | undefined {
     return undefined;
   }
   throw corruptMedia('AVIF: no meta box');
+}
+
+/**
+ * Of several meta boxes libheif goes by the last, which may tell of another image than ours. What is
+ * no box ends its walk, and so this one.
+ */
+function refuseSecondMeta(reader: ByteReader, start: number): void {
+  let boxes = 0;
+  for (let position = start; position + 8 <= reader.length; boxes += 1) {
+    const size = reader.u32be(position);
+    const isMeta = reader.tag(position + 4) === 'meta';
+    if (isMeta || boxes === maxChildren) throw corruptMedia(`AVIF: a box too many at ${position}`);
+    const length = size === 1 && position + 16 <= reader.length ? reader.u64be(position + 8) : size;
+    if (length < 8) return;
+    position += length;
+  }
 }
 
 function readPrimaryItem(meta: Meta): number {
@@ -139,16 +162,18 @@ function checkItemLocations(meta: Meta): void {
   const baseBytes = (sizes >>> 4) & 0xf;
   const indexBytes = box.version === 0 ? 0 : sizes & 0xf;
   const idBytes = box.version < 2 ? 2 : 4;
-  for (let items = cursor.uint(idBytes); items > 0; items -= 1) {
+  let items = cursor.uint(idBytes);
+  let extentsInAll = 0;
+  if (items > maxChildren) throw corruptMedia(`AVIF: ${items} items`);
+  for (; items > 0; items -= 1) {
     const item = cursor.uint(idBytes);
     const method = box.version === 0 ? 0 : cursor.uint(2) & 0xf;
     const isExternal = cursor.uint(2) !== 0;
     const base = cursor.uint(baseBytes);
     const extents = cursor.uint(2);
-    // Extents of no bytes are all alike; reading 65,535 of them per item would cost a hostile
-    // file nothing.
-    const distinct = indexBytes + offsetBytes + lengthBytes === 0 ? Math.min(extents, 1) : extents;
-    for (let extent = 0; extent < distinct; extent += 1) {
+    extentsInAll += extents;
+    if (extentsInAll > maxExtents) throw corruptMedia(`AVIF: more than ${maxExtents} extents`);
+    for (let extent = 0; extent < extents; extent += 1) {
       cursor.uint(indexBytes);
       const start = base + cursor.uint(offsetBytes);
       const end = start + cursor.uint(lengthBytes);

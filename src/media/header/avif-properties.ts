@@ -1,4 +1,12 @@
-import { type Box, BoxCursor, findBox, type Meta, readBoxes, toFullBox } from './avif-boxes.ts';
+import {
+  type Box,
+  BoxCursor,
+  findBox,
+  type Meta,
+  maxChildren,
+  readBoxes,
+  toFullBox,
+} from './avif-boxes.ts';
 import { type ByteReader, corruptMedia } from './byte-reader.ts';
 
 /**
@@ -48,13 +56,21 @@ function readProperties(meta: Meta, item: number): Box[] {
   const parts = readBoxes(reader, findBox(meta, 'iprp').start, findBox(meta, 'iprp').end);
   const container = parts.find((part) => part.type === 'ipco');
   const pool = container === undefined ? [] : readBoxes(reader, container.start, container.end);
-  for (const part of parts) {
-    const indices = part.type === 'ipma' ? readAssociations(reader, part, item) : undefined;
+  let entries = 0;
+  for (const part of parts.filter(({ type }) => type === 'ipma')) {
+    entries += countAssociations(reader, part);
+    if (entries > maxChildren) throw corruptMedia(`AVIF: more than ${maxChildren} associations`);
+    const indices = readAssociations(reader, part, item);
     if (indices !== undefined) {
       return indices.flatMap((index) => pool[index - 1] ?? []);
     }
   }
   return [];
+}
+
+/** Entries of an `ipma`, one per item. */
+function countAssociations(reader: ByteReader, part: Box): number {
+  return new BoxCursor(reader, toFullBox(reader, part)).uint(4);
 }
 
 /** One-based indices of an item's properties; undefined where this `ipma` does not name it. */

@@ -1,12 +1,11 @@
 import { ByteReader, corruptMedia, hasAscii } from './byte-reader.ts';
+import { gifLabel, walkGifBlocks } from './gif-blocks.ts';
 import type { ImageFacts } from './image-facts.ts';
 
-const block = { extension: 0x21, image: 0x2c, trailer: 0x3b } as const;
-const label = { graphicControl: 0xf9, comment: 0xfe, application: 0xff } as const;
 const loopApplications = ['NETSCAPE2.0', 'ANIMEXTS1.0'];
 const defaultDelayCs = 10;
-/** LZW codes are at most 12 bit; libnsgif refuses a minimum of as many. */
-const maxCodeBits = 12;
+/** Twice what 100 000 frames, the most that can be allowed, have with their controls; bounds the walk. */
+const maxBlocks = 400_000;
 
 /** Screen sizes libnsgif takes for the author's monitor and not for the image. */
 const monitorSizes = new Set([
@@ -52,30 +51,25 @@ export function readGifHeader(bytes: Uint8Array): ImageFacts {
     plays: 1,
     isClean: true,
   };
-  let position = 13 + colourTableBytes(reader.u8(10));
-  reader.require(0, position);
-  while (position < bytes.length) {
-    const code = reader.u8(position);
-    if (code === block.extension) {
-      position = readExtension(reader, walk, position);
-    } else if (code === block.image) {
-      const end = readImage(reader, walk, position);
-      if (end === undefined) {
-        walk.isClean = false;
-        break;
-      }
-      position = end;
-    } else {
-      walk.isClean &&= code === block.trailer && position + 1 === bytes.length;
-      break;
-    }
-  }
-  return finish(walk, position >= bytes.length);
-}
-
-/** Bytes of the colour table that a packed field announces (GIF89a §18, §20). */
-export function colourTableBytes(flags: number): number {
-  return (flags & 0x80) === 0 ? 0 : 3 * (2 << (flags & 0x07));
+  let blocks = 0;
+  const countBlock = (): void => {
+    blocks += 1;
+    if (blocks > maxBlocks) throw corruptMedia(`GIF: more than ${maxBlocks} blocks`);
+  };
+  const end = walkGifBlocks(bytes, {
+    onExtension: (label, start, end) => {
+      countBlock();
+      readExtension(reader, walk, label, start, end);
+    },
+    onImage: (start) => {
+      countBlock();
+      readImage(reader, walk, start);
+    },
+  });
+  if (end.kind === 'truncated') throw corruptMedia('GIF: the file ends within a block');
+  if (end.kind === 'junk') walk.isClean = false;
+  if (end.kind === 'trailer') walk.isClean &&= end.position + 1 === bytes.length;
+  return finish(walk, end.kind === 'end of file');
 }
 
 /** The logical screen, or 1x1 where libnsgif leaves the size to the first frame. */
@@ -91,28 +85,24 @@ function readScreen(reader: ByteReader): { widthPx: number; heightPx: number } {
   return isTrusted ? { widthPx, heightPx } : { widthPx: 1, heightPx: 1 };
 }
 
-/** Offset after the extension at `position`. */
-function readExtension(reader: ByteReader, walk: Walk, position: number): number {
-  const kind = reader.u8(position + 1);
-  if (kind === label.comment) {
-    walk.isClean = false;
-    return skipSubBlocks(reader, position + 2);
-  }
-  // libnsgif goes by the label and skips the first sub-block whatever its size, 0 included.
-  const size = reader.u8(position + 2);
-  const data = position + 3;
-  const end = skipSubBlocks(reader, data + size);
-  if (kind === label.graphicControl) {
+function readExtension(
+  reader: ByteReader,
+  walk: Walk,
+  label: number,
+  start: number,
+  end: number,
+): void {
+  const data = start + 3;
+  if (label === gifLabel.graphicControl) {
     walk.pendingDelayCs = reader.u16le(data + 1);
-    walk.isClean &&= size === 4 && end === data + size + 1;
+    walk.isClean &&= reader.u8(start + 2) === 4 && end === data + 5;
+  } else if (label === gifLabel.application && isLoop(reader, start)) {
+    const repeats = reader.u16le(data + 13);
+    walk.plays = repeats === 0 ? 0 : repeats + 1;
+    walk.isClean &&= end === data + 16;
   } else {
-    walk.isClean &&= kind === label.application && isLoop(reader, position) && end === data + 16;
-    if (kind === label.application && isLoop(reader, position)) {
-      const repeats = reader.u16le(data + 13);
-      walk.plays = repeats === 0 ? 0 : repeats + 1;
-    }
+    walk.isClean = false;
   }
-  return end;
 }
 
 /** True for a loop extension with its one sub-block: 3 bytes, of which the first is 1. */
@@ -126,42 +116,13 @@ function isLoop(reader: ByteReader, position: number): boolean {
   );
 }
 
-/**
- * Offset after the zero that ends the sub-blocks at `position`.
- * Throws `UNPROCESSABLE_MEDIA` where they run past the end.
- */
-export function skipSubBlocks(reader: ByteReader, position: number): number {
-  const { bytes } = reader;
-  let at = position;
-  for (;;) {
-    const size = bytes[at];
-    if (size === undefined) {
-      throw corruptMedia(`GIF: the block at ${position} does not end`);
-    }
-    at += size + 1;
-    if (size === 0) {
-      return at;
-    }
-  }
-}
-
-/** Offset after the image at `position`; undefined where libnsgif stops reading. */
-function readImage(reader: ByteReader, walk: Walk, position: number): number | undefined {
-  const right = reader.u16le(position + 1) + reader.u16le(position + 5);
-  const bottom = reader.u16le(position + 3) + reader.u16le(position + 7);
-  const data = position + 10 + colourTableBytes(reader.u8(position + 9));
-  const codeBits = reader.u8(data);
-  if (codeBits >= maxCodeBits) {
-    return undefined;
-  }
+function readImage(reader: ByteReader, walk: Walk, start: number): void {
   if (walk.delaysMs.length === 0) {
-    walk.widthPx = Math.max(walk.widthPx, right);
-    walk.heightPx = Math.max(walk.heightPx, bottom);
+    walk.widthPx = Math.max(walk.widthPx, reader.u16le(start + 1) + reader.u16le(start + 5));
+    walk.heightPx = Math.max(walk.heightPx, reader.u16le(start + 3) + reader.u16le(start + 7));
   }
-  const end = skipSubBlocks(reader, data + 1);
   walk.delaysMs.push(10 * (walk.pendingDelayCs ?? defaultDelayCs));
   walk.pendingDelayCs = undefined;
-  return end;
 }
 
 function finish(walk: Walk, isEndOfFile: boolean): ImageFacts {

@@ -8,6 +8,8 @@ const vp8xBytes = 10;
 const animBytes = 6;
 /** The fields of ANMF before the chunks of its frame. */
 const frameHeaderBytes = 16;
+/** 100 000 frames, the most that can be allowed, have three each and their ANMF; bounds the walk. */
+const maxChunks = 400_000;
 
 interface Size {
   readonly widthPx: number;
@@ -27,6 +29,7 @@ interface Walk {
   readonly canvas: Size | undefined;
   readonly flags: number;
   readonly delaysMs: number[];
+  chunks: number;
   still: Size | undefined;
   plays: number | undefined;
   orientation: Orientation | undefined;
@@ -50,7 +53,7 @@ export function readWebpHeader(bytes: Uint8Array): ImageFacts {
   const reader = new ByteReader(file.slice(0, riffEnd), 'WebP');
   const walk = startWalk(reader);
   for (let position = 12; position < riffEnd; ) {
-    const chunk = readChunk(reader, position);
+    const chunk = readChunk(reader, walk, position);
     visitChunk(reader, walk, chunk, position === 12);
     position = chunk.next;
   }
@@ -66,6 +69,7 @@ function startWalk(reader: ByteReader): Walk {
       : undefined,
     flags,
     delaysMs: [],
+    chunks: 0,
     still: undefined,
     plays: undefined,
     orientation: undefined,
@@ -73,7 +77,9 @@ function startWalk(reader: ByteReader): Walk {
   };
 }
 
-function readChunk(reader: ByteReader, position: number): Chunk {
+function readChunk(reader: ByteReader, walk: Walk, position: number): Chunk {
+  walk.chunks += 1;
+  if (walk.chunks > maxChunks) throw corruptMedia(`WebP: more than ${maxChunks} chunks`);
   const start = position + 8;
   const type = reader.tag(position);
   const end = start + reader.u32le(position + 4);
@@ -146,7 +152,7 @@ function visitFrame(reader: ByteReader, walk: Walk, canvas: Size, frame: Chunk):
   const { start } = frame;
   let image: Size | undefined;
   for (let position = start + frameHeaderBytes; position < frame.end; ) {
-    const chunk = readChunk(reader, position);
+    const chunk = readChunk(reader, walk, position);
     if (chunk.end > frame.end) {
       throw corruptMedia(`WebP: chunk ${chunk.type} at ${position} leaves its frame`);
     }

@@ -87,6 +87,8 @@ describe('corrupt', () => {
     ['no meta box', join(avif.subarray(0, 32), '\0\0\0\x08mdat')],
     ['a box of size 7 before meta', join(avif.subarray(0, 32), '\0\0\0\x07free')],
     ['a meta box past the end', edited('meta', -4, 0, 0xff)],
+    ['a second meta box, which libheif would go by', join(avif, avif.subarray(32))],
+    ['a second meta box somewhere behind', join(avif, '\0\0\0\x08free', avif.subarray(32))],
     ['no primary item', edited('pitm', 0, 0x78)],
     ['a primary item that does not exist', edited('pitm', 8, 0, 9)],
     ['no item locations', edited('iloc', 0, 0x78)],

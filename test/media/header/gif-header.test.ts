@@ -41,6 +41,7 @@ test.each([
     'a control extension with more in it',
     join(screen, 0x21, 0xf9, 4, 0, 1, 0, 0, 1, 'x', 0, image),
   ],
+  ['a control extension in two parts', join(screen, 0x21, 0xf9, 2, 0, 1, 1, 0, 0, image, trailer)],
   ['bytes after the trailer', join(screen, image, trailer, '<html>')],
   ['a zero after the trailer', join(screen, image, trailer, 0)],
   ['junk between blocks, which ends the animation', join(screen, image, 0, image, trailer)],

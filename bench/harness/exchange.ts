@@ -1,0 +1,127 @@
+import { Agent, type IncomingHttpHeaders, type IncomingMessage, request } from 'node:http';
+import { epochMs } from './epoch.ts';
+
+/** How a client behaves while it is answered. */
+export type Manner =
+  | { readonly kind: 'reads' }
+  /** Hangs up some time after it has asked, whatever has come by then. */
+  | { readonly kind: 'leaves'; readonly afterMs: number }
+  /** Hangs up when so much of the body has come. */
+  | { readonly kind: 'leaves body'; readonly afterBytes: number }
+  /** Takes a chunk of the body, then a rest. */
+  | { readonly kind: 'dawdles'; readonly pauseMs: number };
+
+/** What a client asks. */
+export interface Question {
+  readonly method: 'GET' | 'HEAD' | 'OPTIONS' | 'POST' | 'DELETE';
+  /** Path and query, sent as they are. */
+  readonly path: string;
+  readonly headers: Readonly<Record<string, string>>;
+  readonly manner: Manner;
+}
+
+/** How it went. */
+export interface Exchange {
+  /** Since 1970. */
+  readonly startedMs: number;
+  /** From the request to the head of the answer; `undefined` if none came. */
+  readonly headMs: number | undefined;
+  /** From the request to the last byte, or to the end of it all. */
+  readonly totalMs: number;
+  readonly status: number | undefined;
+  readonly headers: IncomingHttpHeaders;
+  readonly body: Buffer;
+  /**
+   * `complete`: to the last byte; `left`: the client hung up; `broken`: the server did, in mid-answer;
+   * `unanswered`: the server did, before any; `hung`: nothing happened for a long time.
+   */
+  readonly ending: 'complete' | 'left' | 'broken' | 'unanswered' | 'hung';
+  /** What was reported, where the server hung up. */
+  readonly failure: string | undefined;
+}
+
+/** After this long without an end, a request counts as hung, in milliseconds. */
+const HUNG_AFTER_MS = 90_000;
+
+const UNANSWERED = { status: undefined, headers: {}, headMs: undefined } as const;
+
+/** One client, or many that share their connections. */
+export class HttpClient {
+  readonly #agent = new Agent({ keepAlive: true });
+  readonly #host: string;
+  readonly #port: number;
+
+  /** @param origin scheme, host and port of the server */
+  constructor(origin: string) {
+    const { hostname, port } = new URL(origin);
+    this.#host = hostname;
+    this.#port = Number(port);
+  }
+
+  /** Asks, and tells how it went; never fails itself. */
+  ask({ method, path, headers, manner }: Question): Promise<Exchange> {
+    return new Promise((resolve) => {
+      const startedMs = epochMs();
+      const chunks: Buffer[] = [];
+      let head: Pick<Exchange, 'status' | 'headers' | 'headMs'> = UNANSWERED;
+      let ending: Exchange['ending'] | undefined;
+      const asked = request({
+        agent: this.#agent,
+        host: this.#host,
+        port: this.#port,
+        method,
+        path,
+        headers,
+      });
+      const settle = (how: Exchange['ending'], failure?: string): void => {
+        if (ending !== undefined) return;
+        ending = how;
+        for (const timer of timers) clearTimeout(timer);
+        if (how !== 'complete') asked.destroy();
+        const totalMs = epochMs() - startedMs;
+        resolve({ startedMs, totalMs, ...head, body: Buffer.concat(chunks), ending, failure });
+      };
+      const timers = [setTimeout(() => settle('hung'), HUNG_AFTER_MS)];
+      if (manner.kind === 'leaves') timers.push(setTimeout(() => settle('left'), manner.afterMs));
+      asked.on('error', (error) =>
+        settle(head === UNANSWERED ? 'unanswered' : 'broken', error.message),
+      );
+      asked.once('response', (answer) => {
+        const { statusCode: status, headers: answered } = answer;
+        head = { status, headers: answered, headMs: epochMs() - startedMs };
+        answer.once('error', (error) => settle('broken', error.message));
+        answer.once('end', () => settle('complete'));
+        receive(answer, manner, chunks, () => settle('left'));
+      });
+      asked.end();
+    });
+  }
+
+  /** Hangs up every connection. */
+  close(): void {
+    this.#agent.destroy();
+  }
+}
+
+/** A plain GET. */
+export function get(path: string, headers: Readonly<Record<string, string>> = {}): Question {
+  return { method: 'GET', path, headers, manner: { kind: 'reads' } };
+}
+
+function receive(
+  answer: IncomingMessage,
+  manner: Manner,
+  chunks: Buffer[],
+  leave: () => void,
+): void {
+  let received = 0;
+  answer.on('data', (chunk: Buffer) => {
+    chunks.push(chunk);
+    received += chunk.length;
+    if (manner.kind === 'leaves body' && received >= manner.afterBytes) leave();
+    if (manner.kind === 'dawdles') {
+      answer.pause();
+      setTimeout(() => answer.resume(), manner.pauseMs);
+    }
+  });
+}

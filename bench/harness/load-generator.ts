@@ -1,0 +1,79 @@
+import { type ChildProcess, fork } from 'node:child_process';
+import { once } from 'node:events';
+import { existsSync, writeFileSync } from 'node:fs';
+import { constants, setPriority } from 'node:os';
+import type { Load, LoadResult } from './load.ts';
+import { readProcess } from './process-numbers.ts';
+
+type Report =
+  | { readonly kind: 'done'; readonly result: LoadResult }
+  | { readonly kind: 'failed'; readonly message: string };
+
+/** A process that drives loads, seen from its parent. */
+export class LoadGenerator {
+  readonly #child: ChildProcess;
+  /** Whether it runs before other processes. */
+  readonly isPreferred: boolean;
+
+  /**
+   * @param wish `preferred`: to run before other processes, so that it measures them, and not how long
+   *   it waits for a core itself; it needs the right to that (root, as a rule)
+   */
+  constructor(wish: 'equal' | 'preferred') {
+    this.#child = fork(new URL('./load-process.js', import.meta.url), {
+      serialization: 'advanced',
+      // A session of its own, since Linux shares cores out between sessions before it looks at priorities.
+      detached: true,
+    });
+    this.isPreferred = wish === 'preferred' && prefer(this.#child.pid ?? 0);
+  }
+
+  /** CPU seconds used so far. */
+  get cpuSeconds(): number {
+    return readProcess(this.#child.pid ?? 0)?.cpuSeconds ?? 0;
+  }
+
+  /**
+   * Drives a load; one at a time.
+   *
+   * @throws Error as the load does, or if the process ends before
+   */
+  async run(load: Load): Promise<LoadResult> {
+    const settled = new AbortController();
+    const { signal } = settled;
+    try {
+      const report = once(this.#child, 'message', { signal });
+      const exit = once(this.#child, 'exit', { signal });
+      this.#child.send(load);
+      const [message] = (await Promise.race([
+        report,
+        exit.then(() => [{ kind: 'failed', message: 'The load generator has ended.' }]),
+      ])) as [Report];
+      if (message.kind === 'failed') throw new Error(message.message);
+      return message.result;
+    } finally {
+      settled.abort();
+    }
+  }
+
+  /** Ends the load that is running; `run` still waits for its last answers. */
+  cut(): void {
+    this.#child.kill('SIGUSR2');
+  }
+
+  close(): void {
+    if (this.#child.connected) this.#child.disconnect();
+  }
+}
+
+/** Within its session, and its session among the others (sched(7), "The autogroup feature"). */
+function prefer(pid: number): boolean {
+  try {
+    setPriority(pid, constants.priority.PRIORITY_HIGH);
+    const autogroup = `/proc/${pid}/autogroup`;
+    if (existsSync(autogroup)) writeFileSync(autogroup, String(constants.priority.PRIORITY_HIGH));
+    return true;
+  } catch {
+    return false;
+  }
+}

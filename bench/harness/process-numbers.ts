@@ -1,0 +1,102 @@
+import { readdirSync, readFileSync, readlinkSync } from 'node:fs';
+
+/** What the system says of one process (Linux, proc(5)). */
+export interface ProcessNumbers {
+  readonly residentBytes: number;
+  readonly threads: number;
+  /** Open file descriptors, the sockets included. */
+  readonly descriptors: number;
+  readonly sockets: number;
+  /** Used by the process itself, in user and kernel mode. */
+  readonly cpuSeconds: number;
+  /** Used by children that have ended, and theirs. */
+  readonly endedChildrenCpuSeconds: number;
+}
+
+/** Clock ticks of proc(5) in a second: 100 on every Linux that Node runs on (sysconf(3), `_SC_CLK_TCK`). */
+const TICKS_PER_SECOND = 100;
+
+/** Numbers of a process; `undefined` if it has ended. */
+export function readProcess(pid: number): ProcessNumbers | undefined {
+  try {
+    const status = readFileSync(`/proc/${pid}/status`, 'utf8');
+    const stat = readFileSync(`/proc/${pid}/stat`, 'utf8');
+    // The second field is the name in parentheses, which may hold anything; the 14th to 17th are times.
+    const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
+    const seconds = (field: number): number => Number(fields[field - 3]) / TICKS_PER_SECOND;
+    const { descriptors, sockets } = countDescriptors(pid);
+    return {
+      residentBytes: readNumber(status, 'VmRSS') * 1024,
+      threads: readNumber(status, 'Threads'),
+      descriptors,
+      sockets,
+      cpuSeconds: seconds(14) + seconds(15),
+      endedChildrenCpuSeconds: seconds(16) + seconds(17),
+    };
+  } catch (error) {
+    if (isGone(error)) return undefined;
+    throw error;
+  }
+}
+
+/** Process ids of the children that a process's first thread has forked; none if it has ended. */
+export function readChildren(pid: number): readonly number[] {
+  try {
+    const text = readFileSync(`/proc/${pid}/task/${pid}/children`, 'utf8').trim();
+    return text === '' ? [] : text.split(' ').map(Number);
+  } catch (error) {
+    if (isGone(error)) return [];
+    throw error;
+  }
+}
+
+/** CPU seconds that all processes of the machine have used since its start (proc(5), `stat`). */
+export function readMachineCpuSeconds(): number {
+  const [, user, nice, system, , , irq, softIrq, stolen] = readFileSync('/proc/stat', 'utf8')
+    .split('\n', 1)
+    .join()
+    .split(/\s+/)
+    .map(Number);
+  const ticks = [user, nice, system, irq, softIrq, stolen];
+  return ticks.reduce<number>((sum, part) => sum + (part ?? 0), 0) / TICKS_PER_SECOND;
+}
+
+/** CPU seconds of a service, so far. */
+export interface CpuSeconds {
+  readonly main: number;
+  /** Of all workers there ever were. */
+  readonly workers: number;
+}
+
+/** What a service and its workers have used so far. */
+export function readCpuSeconds(pid: number): CpuSeconds {
+  const main = readProcess(pid);
+  const living = readChildren(pid).map((child) => readProcess(child)?.cpuSeconds ?? 0);
+  return {
+    main: main?.cpuSeconds ?? 0,
+    workers: living.reduce((sum, part) => sum + part, main?.endedChildrenCpuSeconds ?? 0),
+  };
+}
+
+function countDescriptors(pid: number): { readonly descriptors: number; readonly sockets: number } {
+  const folder = `/proc/${pid}/fd`;
+  const names = readdirSync(folder);
+  const sockets = names.filter((name) => {
+    try {
+      return readlinkSync(`${folder}/${name}`).startsWith('socket:');
+    } catch {
+      return false; // closed meanwhile
+    }
+  });
+  return { descriptors: names.length, sockets: sockets.length };
+}
+
+function readNumber(status: string, name: string): number {
+  return Number(new RegExp(`^${name}:\\s+(\\d+)`, 'm').exec(status)?.[1] ?? 0);
+}
+
+/** A process may end between two files of it. */
+function isGone(error: unknown): boolean {
+  const code = error instanceof Error && 'code' in error ? error.code : undefined;
+  return code === 'ENOENT' || code === 'ESRCH';
+}

@@ -1,0 +1,76 @@
+/** Numbers that look random and are the same for the same seed (mulberry32, 32 bits of state). */
+export class Random {
+  #state: number;
+
+  constructor(seed: number) {
+    this.#state = seed >>> 0;
+  }
+
+  /** From 0 up to, but not, 1. */
+  next(): number {
+    this.#state = (this.#state + 0x6d2b79f5) >>> 0;
+    let mixed = this.#state;
+    mixed = Math.imul(mixed ^ (mixed >>> 15), mixed | 1);
+    mixed ^= mixed + Math.imul(mixed ^ (mixed >>> 7), mixed | 61);
+    return ((mixed ^ (mixed >>> 14)) >>> 0) / 2 ** 32;
+  }
+
+  /** An integer from `least` to `most`, both included. */
+  integer(least: number, most: number): number {
+    return least + Math.floor(this.next() * (most - least + 1));
+  }
+
+  /** Between `least` and `most`, small values as likely per decade as large ones. */
+  spread(least: number, most: number): number {
+    return least * (most / least) ** this.next();
+  }
+
+  /** Waiting times of what happens at random moments, by their mean. */
+  exponential(mean: number): number {
+    return -mean * Math.log(1 - this.next());
+  }
+
+  /** @throws Error if there is nothing to pick from */
+  pick<Item>(items: readonly Item[]): Item {
+    const item = items[Math.floor(this.next() * items.length)];
+    if (item === undefined) throw new Error('There is nothing to pick from.');
+    return item;
+  }
+
+  /** A shuffled copy. */
+  shuffle<Item>(items: readonly Item[]): Item[] {
+    const drawn = items.map((item) => ({ item, lot: this.next() }));
+    return drawn.sort((one, other) => one.lot - other.lot).map(({ item }) => item);
+  }
+}
+
+/** Picks by weight: index `i` as often as `weights[i]` says, beside the sum of all. */
+export class WeightedChoice {
+  readonly #bounds: number[] = [];
+
+  constructor(weights: readonly number[]) {
+    let sum = 0;
+    for (const weight of weights) {
+      sum += weight;
+      this.#bounds.push(sum);
+    }
+  }
+
+  /** An index of the weights; bisected, since there may be hundreds. */
+  next(random: Random): number {
+    const target = random.next() * (this.#bounds.at(-1) ?? 0);
+    let low = 0;
+    let high = this.#bounds.length - 1;
+    while (low < high) {
+      const middle = (low + high) >> 1;
+      if ((this.#bounds[middle] ?? 0) > target) high = middle;
+      else low = middle + 1;
+    }
+    return low;
+  }
+}
+
+/** Popularity by rank: the n-th is asked for `n ** -exponent` times as often as the first (Zipf). */
+export function zipf(count: number, exponent: number): WeightedChoice {
+  return new WeightedChoice(Array.from({ length: count }, (_, rank) => (rank + 1) ** -exponent));
+}

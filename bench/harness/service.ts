@@ -1,0 +1,86 @@
+import { type ChildProcess, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { closeSync, openSync, readFileSync } from 'node:fs';
+import { setTimeout as sleep } from 'node:timers/promises';
+
+/** Longest time until the service listens, in milliseconds. */
+const START_TIMEOUT_MS = 20_000;
+
+/** How a process ended; `undefined` while it runs. */
+export interface Ending {
+  readonly code: number | null;
+  readonly signal: string | null;
+}
+
+/** The compiled service as a process of its own, as in production. */
+export interface Service {
+  readonly pid: number;
+  /** Scheme, host and port. */
+  readonly origin: string;
+  /** Where its log goes: straight into the file, so that nobody has to read it meanwhile. */
+  readonly logFile: string;
+  readonly ending: () => Ending | undefined;
+  /** Sends SIGTERM and waits for the end; after `graceMs`, SIGKILL. */
+  readonly stop: (graceMs: number) => Promise<Ending>;
+}
+
+/**
+ * Starts `dist/main.js` on a free port of 127.0.0.1, with these variables and no other.
+ *
+ * @throws Error with its output, if it ends or does not listen in time
+ */
+export async function startService(
+  environment: Readonly<Record<string, string>>,
+  logFile: string,
+): Promise<Service> {
+  const log = openSync(logFile, 'w');
+  // Ends with this process, whatever ends that (prctl(2)); but not by a Ctrl-C at the terminal.
+  const guarded = ['--pdeathsig', 'KILL', process.execPath, 'dist/main.js'];
+  const child = spawn('setpriv', guarded, {
+    detached: true,
+    env: { PATH: process.env.PATH ?? '', HOST: '127.0.0.1', PORT: '0', ...environment },
+    stdio: ['ignore', log, log],
+  });
+  closeSync(log);
+  const exited = once(child, 'exit');
+  const ending = (): Ending | undefined =>
+    child.exitCode === null && child.signalCode === null
+      ? undefined
+      : { code: child.exitCode, signal: child.signalCode };
+  try {
+    return {
+      pid: child.pid ?? 0,
+      origin: await waitForAddress(logFile, ending),
+      logFile,
+      ending,
+      stop: (graceMs) => stop(child, exited, ending, graceMs),
+    };
+  } catch (error) {
+    child.kill('SIGKILL');
+    throw error;
+  }
+}
+
+async function waitForAddress(logFile: string, ending: () => Ending | undefined): Promise<string> {
+  const deadlineMs = performance.now() + START_TIMEOUT_MS;
+  while (performance.now() < deadlineMs && ending() === undefined) {
+    const output = readFileSync(logFile, 'utf8');
+    const address = /Darkroom listens on (http:\/\/[\d.:]+)/.exec(output)?.[1];
+    if (address !== undefined) return address;
+    await sleep(50);
+  }
+  throw new Error(`The service does not listen.\n${readFileSync(logFile, 'utf8')}`);
+}
+
+async function stop(
+  child: ChildProcess,
+  exited: Promise<unknown>,
+  ending: () => Ending | undefined,
+  graceMs: number,
+): Promise<Ending> {
+  const timer = setTimeout(() => child.kill('SIGKILL'), graceMs);
+  child.kill('SIGTERM');
+  if (ending() === undefined) await exited;
+  clearTimeout(timer);
+  return ending() ?? { code: null, signal: null };
+}

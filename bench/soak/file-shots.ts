@@ -1,0 +1,73 @@
+import { get } from '../harness/exchange.ts';
+import type { Random } from '../harness/random.ts';
+import type { Original } from './originals.ts';
+import { type Shot, targetOf } from './shot.ts';
+
+/** Larger ones take a slow reader longer than is needed to see that it holds nothing up. */
+const LARGEST_SLOW_BYTES = 6_000_000;
+
+/** A slow reader takes a piece (some 64 KiB) and then rests so long, in milliseconds. */
+const REST_MS = 100;
+
+/** A range, the status of its answer, and the body. */
+type Form = readonly [range: string, status: number, readBody: Shot['readBody']];
+
+/** A file as it is, to its end. */
+export function fileShot(file: Original): Shot {
+  return {
+    purpose: 'file',
+    question: get(targetOf(file)),
+    originKey: file.key,
+    expected: [200],
+    render: 'none',
+    readBody: file.read,
+  };
+}
+
+/** A part of a file, in one of the forms that a `Range` header may have (RFC 9110 §14.1.2). */
+export function rangeShot(file: Original, random: Random): Shot {
+  const { sizeBytes } = file;
+  const first = random.integer(0, sizeBytes - 1);
+  const last = Math.min(sizeBytes - 1, first + Math.round(random.spread(1, 1_000_000)));
+  const length = random.integer(1, Math.min(sizeBytes, 200_000));
+  const suffix = (): Buffer => file.read().subarray(sizeBytes - length);
+  const middle = (): Buffer => file.read().subarray(first, last + 1);
+  const [range, status, readBody] = random.pick<Form>([
+    [`${first}-${last}`, 206, middle],
+    [`${sizeBytes - length}-`, 206, suffix],
+    [`-${length}`, 206, suffix],
+    // Several ranges: all of it.
+    ['0-0,2-3', 200, file.read],
+    [`${sizeBytes}-`, 416, undefined],
+  ]);
+  return {
+    ...fileShot(file),
+    purpose: 'range',
+    question: get(targetOf(file), { range: `bytes=${range}` }),
+    expected: [status],
+    readBody,
+  };
+}
+
+/** A client that hangs up somewhere in the body. */
+export function leaveBodyShot(file: Original, random: Random): Shot {
+  const shot = fileShot(file);
+  const afterBytes = random.integer(1, Math.ceil(file.sizeBytes / 2));
+  return {
+    ...shot,
+    purpose: 'leaves in mid-body',
+    question: { ...shot.question, manner: { kind: 'leaves body', afterBytes } },
+    readBody: undefined,
+  };
+}
+
+/** A client that takes its time. */
+export function slowShot(files: readonly Original[], random: Random): Shot {
+  const file = random.pick(files.filter(({ sizeBytes }) => sizeBytes < LARGEST_SLOW_BYTES));
+  const shot = fileShot(file);
+  return {
+    ...shot,
+    purpose: 'slow reader',
+    question: { ...shot.question, manner: { kind: 'dawdles', pauseMs: REST_MS } },
+  };
+}

@@ -1,0 +1,49 @@
+import { createHash } from 'node:crypto';
+import { get, HttpClient } from '../harness/exchange.ts';
+import { copyKey, RESERVED_COPY } from './originals.ts';
+
+/** One of each way through the service; all of them right at the start, or nothing is worth measuring. */
+const GOOD_PATHS = [
+  '/avatars/1/ab12.webp?size=256',
+  '/icons/1/ab12.png?size=64',
+  '/splashes/1/ab12.jpg?size=480&quality=low',
+  '/avatars/8/op56.webp?quality=lossless',
+  '/avatars/2/a_cd34.gif?size=64',
+  '/stickers/1474444444444444445.webp',
+  '/emojis/1473333333333333334.webp?size=48&animated=true',
+  '/attachments/1/1/country-lane.jpg?width=200&height=200&format=webp',
+  '/attachments/1/14/romeo.txt',
+];
+
+/** Digests of the good images' bodies, in order. */
+export type GoodImages = readonly string[];
+
+/**
+ * Fetches the good images.
+ *
+ * @param from `samples`, or `copies`: the same bytes under ids that nobody has asked for yet, so that
+ *   they are rendered anew
+ * @returns the digest of each body, or what came instead
+ */
+export async function fetchGoodImages(
+  origin: string,
+  from: 'samples' | 'copies',
+): Promise<GoodImages> {
+  const client = new HttpClient(origin);
+  const digests: string[] = [];
+  for (const path of GOOD_PATHS) {
+    const target = from === 'samples' ? path : copyKey(path, RESERVED_COPY);
+    const { status, body, ending } = await client.ask(get(target));
+    const digest = createHash('sha256').update(body).digest('hex').slice(0, 16);
+    digests.push(status === 200 && ending === 'complete' ? digest : `${status} ${ending}`);
+  }
+  client.close();
+  return digests;
+}
+
+/** The good images that are not, or no longer, what they were. */
+export function findChanged(before: GoodImages, after: GoodImages): readonly string[] {
+  return GOOD_PATHS.filter(
+    (_, index) => !/^[0-9a-f]{16}$/.test(before[index] ?? '') || before[index] !== after[index],
+  );
+}

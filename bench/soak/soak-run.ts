@@ -1,0 +1,176 @@
+import { setMaxListeners } from 'node:events';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { epochMs } from '../harness/epoch.ts';
+import type { Answer } from '../harness/load.ts';
+import { LoadGenerator } from '../harness/load-generator.ts';
+import { Random } from '../harness/random.ts';
+import { type Ending, type Service, startService } from '../harness/service.ts';
+import { type Burst, Clients, type Pressure } from './clients.ts';
+import { planWaves, type Wave } from './fault-waves.ts';
+import { fetchGoodImages, type GoodImages } from './good-images.ts';
+import { LoadMix } from './load-mix.ts';
+import { type FaultyOrigin, startOrigin } from './origin.ts';
+import { listOriginals } from './originals.ts';
+import { type Sample, Sampler, takeSample } from './sampler.ts';
+import { type Visit, Witness } from './visit.ts';
+
+/** What is chosen for a run. */
+export interface SoakOptions {
+  readonly durationMs: number;
+  readonly seed: number;
+  readonly pressure: Pressure;
+  /** Where the service's log goes. */
+  readonly logFile: string;
+}
+
+/** All that a run has brought to light. */
+export interface SoakRun {
+  readonly options: SoakOptions;
+  /** Since 1970; all other times are after it. */
+  readonly beganMs: number;
+  /** How long the load went on: less than planned, if it was cut short. */
+  readonly loadedMs: number;
+  readonly visits: readonly Visit[];
+  readonly waves: readonly Wave[];
+  readonly bursts: readonly Burst[];
+  readonly samples: readonly Sample[];
+  /** At rest, before and after the load; `undefined` if the service was gone. */
+  readonly atRest: { readonly before: Sample | undefined; readonly after: Sample | undefined };
+  /** One request a second for the same image, from a process of its own. */
+  readonly probes: readonly Answer[];
+  /** At the start, and rendered anew at the end. */
+  readonly goodImages: { readonly before: GoodImages; readonly after: GoodImages };
+  /** How the service ended, if it did before it was asked to. */
+  readonly earlyEnding: Ending | undefined;
+  readonly ending: Ending;
+}
+
+/**
+ * Small enough that it is full within the first minutes, so that memory can be flat afterwards; and a
+ * stalled body ends within a wave's cycle.
+ */
+export const SERVICE_SETTINGS = {
+  CACHE_MEMORY_BYTES: String(64 * 2 ** 20),
+  ORIGIN_TIMEOUT_MS: '10000',
+} as const;
+
+const PROBE_PATH = '/avatars/1/ab12.webp?size=256';
+const SAMPLES_PER_RUN = 360;
+const SHORTEST_SAMPLE_DISTANCE_MS = 1_000;
+
+/** Until idle connections to the origin are closed (15 s) and what clients left behind is cleared away. */
+const QUIET_MS = 25_000;
+
+const STOP_GRACE_MS = 30_000;
+
+/**
+ * Runs the service under a mixed load for a time.
+ *
+ * @param cut ends the load early; what was measured until then is returned
+ * @throws Error if the service or its origin do not start
+ */
+export async function runSoak(options: SoakOptions, cut: AbortSignal): Promise<SoakRun> {
+  const origin = await startOrigin();
+  const prober = new LoadGenerator('preferred');
+  let service: Service | undefined;
+  try {
+    service = await startService({ ...SERVICE_SETTINGS, ...origin.settings }, options.logFile);
+    return await soak(options, service, origin, prober, cut);
+  } finally {
+    prober.close();
+    if (service?.ending() === undefined) await service?.stop(0);
+    origin.close();
+  }
+}
+
+async function soak(
+  options: SoakOptions,
+  service: Service,
+  origin: FaultyOrigin,
+  prober: LoadGenerator,
+  cut: AbortSignal,
+): Promise<SoakRun> {
+  const { durationMs, seed, pressure } = options;
+  const random = new Random(seed);
+  const goodBefore = await fetchGoodImages(service.origin, 'samples');
+  const witness = new Witness();
+  const mix = new LoadMix(listOriginals(), random, witness.tags);
+
+  const beganMs = epochMs();
+  const before = takeSample(service.pid, beganMs);
+  const clients = new Clients(service.origin, mix, witness, beganMs);
+  const everyMs = Math.max(SHORTEST_SAMPLE_DISTANCE_MS, durationMs / SAMPLES_PER_RUN);
+  const sampler = new Sampler(service.pid, beganMs, everyMs);
+  const over = endAfter(durationMs, cut);
+  const probing = prober.run({
+    kind: 'steady',
+    origin: service.origin,
+    paths: [PROBE_PATH],
+    perSecond: 1,
+    durationMs,
+  });
+  over.addEventListener('abort', () => prober.cut(), { once: true });
+
+  const striking = strike(origin, planWaves(durationMs, random), beganMs, over);
+  await clients.run(pressure, seed, over);
+  const loadedMs = epochMs() - beganMs;
+  const waves = await striking;
+  const { answers: probes } = await probing;
+  sampler.stop();
+
+  const goodAfter = await fetchGoodImages(service.origin, 'copies');
+  await sleep(QUIET_MS);
+  const after = takeSample(service.pid, beganMs);
+  const earlyEnding = service.ending();
+  return {
+    options,
+    beganMs,
+    loadedMs,
+    visits: clients.visits,
+    waves,
+    bursts: clients.bursts,
+    samples: sampler.samples,
+    atRest: { before, after },
+    probes,
+    goodImages: { before: goodBefore, after: goodAfter },
+    earlyEnding,
+    ending: earlyEnding ?? (await service.stop(STOP_GRACE_MS)),
+  };
+}
+
+/** Aborts after a time, or when `cut` does. Not `AbortSignal.any`: Node 20 may collect what it waits for. */
+function endAfter(ms: number, cut: AbortSignal): AbortSignal {
+  const end = new AbortController();
+  // Each client listens to it while it thinks.
+  setMaxListeners(0, end.signal);
+  const timer = setTimeout(() => end.abort(), ms);
+  cut.addEventListener('abort', () => {
+    clearTimeout(timer);
+    end.abort();
+  });
+  return end.signal;
+}
+
+/** Makes the origin fail as planned; returns the waves with the times at which they really were. */
+async function strike(
+  origin: FaultyOrigin,
+  plan: readonly Wave[],
+  beganMs: number,
+  over: AbortSignal,
+): Promise<Wave[]> {
+  const nowMs = (): number => epochMs() - beganMs;
+  const waitUntil = async (atMs: number): Promise<void> => {
+    await sleep(Math.max(0, atMs - nowMs()), undefined, { signal: over }).catch(() => undefined);
+  };
+  const waves: Wave[] = [];
+  for (const wave of plan) {
+    await waitUntil(wave.startMs);
+    if (over.aborted) break;
+    const startMs = nowMs();
+    await origin.strike(wave);
+    await waitUntil(wave.endMs);
+    await origin.calm();
+    waves.push({ ...wave, startMs, endMs: nowMs() });
+  }
+  return waves;
+}

@@ -1,0 +1,24 @@
+import type { Animation, Orientation } from '../media/header/image-facts.ts';
+import type { EncoderSettings, OutputFormat } from '../media/image-format.ts';
+import type { Size } from './geometry.ts';
+
+/** Everything a renderer must know; plain data, fit to cross a process boundary. */
+export interface RenderJob {
+  /** The animation to keep, frame by frame; `undefined`: the first frame alone. */
+  readonly animation: Animation | undefined;
+  /** Size of one decoded frame, not yet oriented. */
+  readonly originalSize: Size;
+  /** EXIF orientation to undo before anything is measured. */
+  readonly orientation: Orientation;
+  /** Exponent that turns the samples into sRGB's; `undefined`: they are, or a profile tells. */
+  readonly toSrgbExponent: number | undefined;
+  /** `scale` to exactly `size`; `crop`: scale to cover `size`, then cut its centre out. */
+  readonly resize: 'none' | 'scale' | 'crop';
+  /** Size of the result, oriented. */
+  readonly size: Size;
+  readonly format: OutputFormat;
+  readonly encoder: EncoderSettings;
+  readonly maxInputPixels: number;
+  /** Bytes of the encoded image. */
+  readonly maxResultBytes: number;
+}

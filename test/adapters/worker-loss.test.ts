@@ -1,0 +1,57 @@
+import { readFileSync } from 'node:fs';
+import sharp from 'sharp';
+import { afterEach, describe, expect, test } from 'vitest';
+import { createTestApp, type TestApp } from '../support/test-app.ts';
+
+const isLinux = process.platform === 'linux';
+
+let app: TestApp | undefined;
+afterEach(() => app?.close());
+
+/** Clock ticks of CPU time that a process has used (proc(5): values 14 and 15 of its stat). */
+function cpuTicksOf(processId: number): number {
+  const stat = readFileSync(`/proc/${processId}/stat`, 'utf8');
+  const values = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
+  return Number(values[11]) + Number(values[12]);
+}
+
+describe.skipIf(!isLinux)(
+  'kill -9 of a worker in mid-job (tells who is at work by proc(5))',
+  () => {
+    test('costs exactly one request of those under way', async () => {
+      const running = await createTestApp({
+        settings: { WORKERS: '2', QUEUE_TIMEOUT_MS: '60000', TRANSFORM_TIMEOUT_MS: '60000' },
+      });
+      app = running;
+      const { workers, originals } = running;
+      const noise = { type: 'gaussian', mean: 128, sigma: 40 } as const;
+      const original = await sharp({
+        create: { width: 400, height: 400, channels: 3, background: '#000', noise },
+      })
+        .png()
+        .toBuffer();
+      const port = await running.listen();
+      const get = async (name: string): Promise<number> => {
+        const url = `http://127.0.0.1:${port}/attachments/1/2/${name}?format=webp&quality=lossless`;
+        const answer = await fetch(url);
+        await answer.arrayBuffer();
+        return answer.status;
+      };
+      originals.put('attachments/1/2/warm.png', original);
+      expect(await get('warm.png')).toBe(200);
+
+      const names = Array.from({ length: 12 }, (_, index) => `${index}.png`);
+      for (const name of names) originals.put(`attachments/1/2/${name}`, original);
+      const before = new Map(workers.processIds.map((pid) => [pid, cpuTicksOf(pid)]));
+      const answers = Promise.all(names.map(get));
+      const atWork = (): number | undefined =>
+        workers.processIds.find((pid) => cpuTicksOf(pid) > (before.get(pid) ?? Infinity) + 3);
+      await expect.poll(atWork, { interval: 1, timeout: 20_000 }).toBeDefined();
+      process.kill(atWork() ?? 0, 'SIGKILL');
+
+      expect((await answers).sort()).toEqual([...Array(11).fill(200), 422]);
+      expect(workers.counters).toEqual({ restarts: 1, kills: 0, recycles: 0 });
+      expect(running.log.errors).toEqual([]);
+    });
+  },
+);

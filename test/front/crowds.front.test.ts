@@ -1,0 +1,217 @@
+import { once } from 'node:events';
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { connect as connectHttp2 } from 'node:http2';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { connect as connectTls } from 'node:tls';
+import { afterEach, describe, expect, test } from 'vitest';
+import { type ServiceProcess, startService } from '../support/service-process.ts';
+import { tlsFiles } from '../support/tls-files.ts';
+import {
+  askOver,
+  closeCrowd,
+  measureHits,
+  openCrowd,
+  openFilesOf,
+  openSocket,
+  residentBytes,
+} from './crowd.ts';
+
+const tls = { TLS_CERT_FILE: tlsFiles.cert, TLS_KEY_FILE: tlsFiles.key };
+const HIT = '/avatars/0.png';
+const LARGE = '/attachments/1/2/large';
+
+let service: ServiceProcess;
+let storage: string | undefined;
+
+afterEach(async () => {
+  await service.stop();
+  if (storage !== undefined) rmSync(storage, { recursive: true });
+  storage = undefined;
+});
+
+async function start(settings: Record<string, string>, openFiles?: number): Promise<number> {
+  service = await startService(settings, { openFiles });
+  return Number(new URL(service.origin).port);
+}
+
+/** A storage of one attachment that no buffer holds. */
+function makeStorage(): string {
+  storage = mkdtempSync(join(tmpdir(), 'darkroom-front-'));
+  mkdirSync(join(storage, 'attachments/1/2'), { recursive: true });
+  writeFileSync(join(storage, LARGE), Buffer.alloc(64 * 1024 * 1024));
+  return storage;
+}
+
+/** What is printed is what the note of a release tells. */
+function tell(what: string, figures: Record<string, number>): void {
+  const rounded = Object.entries(figures).map(([name, value]) => `${name} ${value.toFixed(1)}`);
+  process.stdout.write(`${what}: ${rounded.join(', ')}\n`);
+}
+
+/** A crowd, seen from the service: what it costs, and whether hits go on and memory comes back. */
+async function observe(what: string, count: number, gather: () => Promise<() => void>) {
+  const url = `${service.origin}${HIT}`;
+  const alone = await measureHits(url, 500);
+  const before = { bytes: residentBytes(service.pid), files: openFilesOf(service.pid) };
+  const disperse = await gather();
+  const crowded = await measureHits(url, 500);
+  const newcomers = await measureHits(url, 100, false);
+  const during = { bytes: residentBytes(service.pid), files: openFilesOf(service.pid) };
+  disperse();
+  await expect
+    .poll(() => openFilesOf(service.pid), { timeout: 20_000 })
+    .toBeLessThan(before.files + 10);
+  const afterwards = await measureHits(url, 500);
+  tell(what, {
+    'kB each': (during.bytes - before.bytes) / count / 1024,
+    'files each': (during.files - before.files) / count,
+    'p50 ms alone': alone.p50Ms,
+    'p50 ms crowded': crowded.p50Ms,
+    'p99 ms alone': alone.p99Ms,
+    'p99 ms crowded': crowded.p99Ms,
+    'p99 ms newcomers': newcomers.p99Ms,
+    'p99 ms afterwards': afterwards.p99Ms,
+  });
+  for (const { statuses } of [alone, crowded, newcomers, afterwards]) {
+    expect(statuses).toEqual([200]);
+  }
+  expect(crowded.p99Ms).toBeLessThan(100); // on two cores, one of which is the crowd's
+  return { bytesEach: (during.bytes - before.bytes) / count, files: during.files - before.files };
+}
+
+describe('10 000 idle connections', () => {
+  test('cost little, and nobody notices', async () => {
+    const port = await start({});
+    const { bytesEach, files } = await observe('idle, plain', 10_000, async () => {
+      const crowd = await openCrowd(10_000, async (index) => {
+        const socket = await openSocket(port, index);
+        await askOver(socket, HIT);
+        return socket;
+      });
+      return () => closeCrowd(crowd);
+    });
+    expect(files).toBeGreaterThan(9_990);
+    expect(bytesEach).toBeLessThan(24 * 1024);
+  });
+
+  test('that say nothing are told so within seconds', async () => {
+    const port = await start({});
+    const crowd = await openCrowd(10_000, (index) => openSocket(port, index));
+    const startMs = performance.now();
+    let refused = 0;
+    for (const socket of crowd) {
+      socket.once('data', (bytes: Buffer) => {
+        refused += Number(bytes.toString('latin1').startsWith('HTTP/1.1 408 '));
+      });
+    }
+    const ended = Promise.all(crowd.map((socket) => socket.closed || once(socket, 'close')));
+    const { statuses, p99Ms } = await measureHits(`${service.origin}${HIT}`, 500);
+    expect(statuses).toEqual([200]);
+    await ended;
+    tell('silent, plain', {
+      's until the last was sent away': (performance.now() - startMs) / 1000,
+      'p99 ms crowded': p99Ms,
+    });
+    expect(refused).toBe(10_000);
+    expect(performance.now() - startMs).toBeLessThan(20_000);
+  });
+
+  test('more than there may be make room for those who ask', async () => {
+    const port = await start({ MAX_CONNECTIONS: '2000' });
+    const crowd = await openCrowd(6_000, (index) => openSocket(port, index));
+    expect(openFilesOf(service.pid)).toBeLessThan(2_100);
+    const { statuses } = await measureHits(`${service.origin}${HIT}`, 200, false);
+    expect(statuses).toEqual([200]);
+    closeCrowd(crowd);
+  });
+});
+
+describe('2 000 idle connections with TLS', () => {
+  test.each([
+    [
+      'HTTP/1.1',
+      async (port: number) => {
+        const socket = connectTls({ port, host: '127.0.0.1', rejectUnauthorized: false });
+        socket.on('error', () => undefined);
+        await once(socket, 'secureConnect');
+        await askOver(socket, HIT);
+        return () => socket.destroy();
+      },
+    ],
+    [
+      'HTTP/2',
+      async (port: number) => {
+        const session = connectHttp2(`https://127.0.0.1:${port}`, { rejectUnauthorized: false });
+        session.on('error', () => undefined);
+        await once(session.request({ ':path': HIT }).resume(), 'end');
+        return () => session.destroy();
+      },
+    ],
+  ])('cost little, and nobody notices: %s', async (protocol, open) => {
+    const port = await start(tls);
+    const { bytesEach } = await observe(`idle, ${protocol} over TLS`, 2_000, async () => {
+      const ends: (() => void)[] = [];
+      for (let index = 0; index < 2_000; index += 20) {
+        ends.push(...(await Promise.all(Array.from({ length: 20 }, () => open(port)))));
+      }
+      return () => {
+        for (const end of ends) end();
+      };
+    });
+    expect(bytesEach).toBeLessThan(160 * 1024);
+  });
+});
+
+describe('500 clients that do not read', () => {
+  test.each([
+    ['plain', {}],
+    ['with TLS', tls],
+  ])('hold little of the service, and their system buffers: %s', async (what, settings) => {
+    const port = await start({ STORAGE_DIR: makeStorage(), ...settings });
+    const { bytesEach } = await observe(`not reading, ${what}`, 500, async () => {
+      const crowd = await openCrowd(500, async (index) => {
+        const socket = await openSocket(port, index);
+        if (what === 'plain') {
+          socket.write(`GET ${LARGE} HTTP/1.1\r\nHost: a\r\n\r\n`);
+          return socket.pause();
+        }
+        const secure = connectTls({ socket, rejectUnauthorized: false });
+        secure.on('error', () => undefined);
+        await once(secure, 'secureConnect');
+        await askOver(secure, LARGE);
+        secure.pause();
+        return socket.pause();
+      });
+      // All have a file open, and have stopped for want of room.
+      await expect
+        .poll(() => openFilesOf(service.pid), { timeout: 20_000 })
+        .toBeGreaterThanOrEqual(1_000); // a socket and a file for each
+      return () => closeCrowd(crowd);
+    });
+    expect(bytesEach).toBeLessThan(1024 * 1024);
+  });
+});
+
+describe('where few files may be open', () => {
+  test('neither the storage nor the listener runs out of them', async () => {
+    const port = await start({ STORAGE_DIR: makeStorage(), LOG_LEVEL: 'info' }, 512);
+    const crowd = await openCrowd(1_500, async (index) => {
+      const socket = await openSocket(port, index);
+      socket.write(`GET ${LARGE} HTTP/1.1\r\nHost: a\r\nRange: bytes=0-50000000\r\n\r\n`);
+      return socket.pause();
+    });
+    await expect.poll(() => openFilesOf(service.pid)).toBeGreaterThan(250);
+    expect(openFilesOf(service.pid)).toBeLessThan(450);
+    tell('512 files', { 'at most open': openFilesOf(service.pid) });
+    // Who stands still goes after 10 s; then there is room for everybody.
+    await expect
+      .poll(async () => (await measureHits(`${service.origin}${LARGE}`, 1, false)).statuses, {
+        timeout: 60_000,
+        interval: 500,
+      })
+      .toEqual([200]);
+    closeCrowd(crowd);
+    expect(service.output()).not.toMatch(/EMFILE|ORIGIN_ERROR|"level":50/);
+  });
+});

@@ -1,0 +1,196 @@
+import {
+  gifControl,
+  gifImage,
+  gifLoop,
+  gifScreen,
+  join,
+  u16le,
+} from '../../media/header/containers.ts';
+import { createSeededRandom } from '../../support/seeded-random.ts';
+import * as ways from '../ways.ts';
+import { BitWriter } from './bit-writer.ts';
+import { type Bomb, bomb, LARGEST_BYTES, repeat } from './bomb.ts';
+
+const TRAILER = join(0x3b);
+const CODE_BITS = 12;
+
+/** An image descriptor and the code size behind it. */
+function descriptor(widthPx: number, heightPx: number, codeSize = 2): Buffer {
+  return join(0x2c, u16le(0, 0, widthPx, heightPx), 0, codeSize);
+}
+
+/** Data in sub-blocks of at most 255 bytes (GIF89a §15). */
+function subBlocks(data: Buffer): Buffer {
+  const blocks = Array.from({ length: Math.ceil(data.length / 255) }, (_, index) => {
+    const part = data.subarray(index * 255, (index + 1) * 255);
+    return join(part.length, part);
+  });
+  return join(...blocks, 0);
+}
+
+/** An image whose codes stand for ever longer rows of one colour, of up to 4000 pixels each. */
+function longestCodes(widthPx: number, heightPx: number): Buffer {
+  const writer = new BitWriter('low first').write(4, 3).write(0, 3);
+  let pixels = 1;
+  let bits = 3;
+  for (let code = 6; code < 4096; code += 1) {
+    if (code === 2 ** bits && bits < CODE_BITS) bits += 1;
+    writer.write(code, bits);
+    pixels += code - 4;
+  }
+  for (; pixels < widthPx * heightPx; pixels += 4090) writer.write(4095, CODE_BITS);
+  return join(descriptor(widthPx, heightPx), subBlocks(writer.write(5, CODE_BITS).toBuffer()));
+}
+
+/** Noise in four colours: codes of three bits, the table cleared before they grow. */
+function noise(widthPx: number, heightPx: number, seed: string): Buffer {
+  const random = createSeededRandom(seed);
+  const writer = new BitWriter('low first');
+  for (let pixel = 0; pixel < widthPx * heightPx; pixel += 1) {
+    if (pixel % 2 === 0) writer.write(4, 3);
+    writer.write(random.integer(4), 3);
+  }
+  return join(descriptor(widthPx, heightPx), subBlocks(writer.write(5, 3).toBuffer()));
+}
+
+function gif(widthPx: number, heightPx: number, ...blocks: readonly Uint8Array[]): Buffer {
+  return join(gifScreen(widthPx, heightPx), ...blocks, TRAILER);
+}
+
+/** The same blocks so many times. */
+function times(count: number, ...blocks: readonly Uint8Array[]): Buffer {
+  const part = join(...blocks);
+  return repeat(part, count * part.length);
+}
+
+/** Palette of four, which the noise is made for. */
+function fourColours(widthPx: number, heightPx: number, ...blocks: readonly Uint8Array[]): Buffer {
+  const colours = [0, 0, 0, 255, 0, 0, 0, 255, 0, 0, 0, 255];
+  return join('GIF89a', u16le(widthPx, heightPx), 0x81, 0, 0, ...colours, ...blocks, TRAILER);
+}
+
+function control(packed: number): Buffer {
+  return join(0x21, 0xf9, 4, packed, u16le(7), 0, 0);
+}
+
+const moving = [ways.stillSmall, ways.animatedSmall, ways.gif, ways.losslessLarge];
+const still = [ways.stillSmall, ways.jpeg];
+
+export const gifBombs: readonly Bomb[] = [
+  bomb(
+    '40 000 frames of 1×1',
+    ways.everyWay,
+    () => gif(1, 1, times(40_000, gifImage(0, 0, 1, 1))),
+    'refused unseen',
+  ),
+  bomb(
+    'three million frames',
+    still,
+    () => gif(1, 1, times(3_000_000, gifImage(0, 0, 1, 1))),
+    'refused unseen',
+  ),
+  bomb('1024 frames of 1×1', moving, () => gif(1, 1, times(1024, gifImage(0, 0, 1, 1)))),
+  bomb(
+    'says 65535×65535, and has a frame as large',
+    ways.everyWay,
+    () => gif(65_535, 65_535, gifImage(0, 0, 65_535, 65_535)),
+    'refused unseen',
+  ),
+  bomb('says 65535×65535, and has frames of 1×1', ways.everyWay, () =>
+    gif(65_535, 65_535, times(100, gifImage(0, 0, 1, 1))),
+  ),
+  bomb('a frame larger than the screen', ways.everyWay, () =>
+    gif(1, 1, gifImage(0, 0, 3_000, 3_000), gifImage(0, 0, 1, 1)),
+  ),
+  bomb('later frames larger than the screen', ways.everyWay, () =>
+    gif(16, 16, gifImage(0, 0, 16, 16), times(500, gifImage(3, 3, 65_535, 65_535))),
+  ),
+  bomb('a frame far outside of the screen', ways.everyWay, () =>
+    gif(16, 16, gifImage(0, 0, 16, 16), times(500, gifImage(65_535, 65_535, 65_535, 65_535))),
+  ),
+  bomb('a first frame at the far corner', ways.everyWay, () =>
+    gif(16, 16, gifImage(9_999, 9_999, 1, 1), gifImage(0, 0, 1, 1)),
+  ),
+  bomb('100 million px in 20 bytes', still, () => gif(1, 1, gifImage(0, 0, 10_000, 10_000))),
+  bomb('100 million px of longest codes', still, () => gif(1, 1, longestCodes(10_000, 10_000))),
+  bomb(
+    '6 kB, asked for at 4096',
+    [ways.gifLarge, ways.losslessLarge],
+    () => gif(100, 100, times(300, gifControl(5), gifImage(0, 0, 100, 100))),
+    'in time',
+  ),
+  bomb(
+    '100 frames of 1500×1500',
+    moving,
+    () => gif(1500, 1500, times(100, gifImage(0, 0, 1500, 1500))),
+    'in time',
+  ),
+  bomb(
+    '1000 frames of 128×128',
+    moving,
+    () => gif(128, 128, gifLoop(0), times(1000, gifControl(2), longestCodes(128, 128))),
+    'in time',
+  ),
+  bomb('44 frames of 1500×1500', moving, () =>
+    gif(1500, 1500, times(44, gifControl(5), longestCodes(1500, 1500))),
+  ),
+  bomb('1000 frames of 312×312', [...moving, ways.gifLarge], () =>
+    gif(312, 312, gifLoop(0), times(1000, gifControl(2), longestCodes(312, 312))),
+  ),
+  bomb('1000 frames of noise, 100 of which are different', [...moving, ways.gifLarge], () => {
+    const frames = Array.from({ length: 100 }, (_, index) => noise(200, 200, `gif ${index}`));
+    return fourColours(200, 200, gifLoop(0), times(10, ...frames));
+  }),
+  ...[
+    ['left', 0x04],
+    ['disposed to the background', 0x08],
+    ['disposed to what was before', 0x0c],
+    ['disposed to what was before, transparent', 0x0d],
+  ].map(([name, packed]) =>
+    bomb(`1024 frames of 312×312, ${name}`, [ways.animatedSmall, ways.gif], () =>
+      gif(312, 312, times(1024, control(Number(packed)), gifImage(1, 1, 311, 311))),
+    ),
+  ),
+  bomb('frames of no size', ways.everyWay, () =>
+    gif(16, 16, gifImage(0, 0, 16, 16), times(1000, gifImage(0, 0, 0, 0))),
+  ),
+  bomb('nothing but frames of no size', ways.everyWay, () =>
+    gif(0, 0, times(1000, gifImage(0, 0, 0, 0))),
+  ),
+  bomb(
+    'endless sub-blocks',
+    still,
+    () => join(gifScreen(16, 16), descriptor(16, 16), repeat(join(1, 0x55), LARGEST_BYTES)),
+    'refused',
+  ),
+  bomb('50 MB of sub-blocks behind the last pixel', moving, () =>
+    join(gifScreen(16, 16), descriptor(16, 16), repeat(join(1, 0x55), LARGEST_BYTES), 0, TRAILER),
+  ),
+  bomb('50 MB of empty extensions', still, () =>
+    gif(16, 16, repeat(join(0x21, 1, 0, 0), LARGEST_BYTES), gifImage(0, 0, 16, 16)),
+  ),
+  bomb('50 MB of comments', still, () =>
+    gif(16, 16, repeat(join(0x21, 0xfe, 1, 65, 0), LARGEST_BYTES), gifImage(0, 0, 16, 16)),
+  ),
+  bomb('a million loop extensions', moving, () =>
+    gif(16, 16, times(1_000_000, gifLoop(65_535)), times(2, gifImage(0, 0, 16, 16))),
+  ),
+  bomb('a million control extensions', moving, () =>
+    gif(16, 16, times(1_000_000, gifControl(65_535)), times(2, gifImage(0, 0, 16, 16))),
+  ),
+  bomb('a trailer in the middle', ways.everyWay, () =>
+    gif(16, 16, gifImage(0, 0, 16, 16), TRAILER, times(40_000, gifImage(0, 0, 16, 16))),
+  ),
+  bomb('delays as long as can be', moving, () =>
+    gif(16, 16, gifLoop(65_535), times(1000, gifControl(65_535), gifImage(0, 0, 16, 16))),
+  ),
+  ...[0, 1, 8, 9, 11, 12, 255].map((codeSize) =>
+    bomb(`a code size of ${codeSize}`, ways.everyWay, () =>
+      gif(16, 16, descriptor(16, 16, codeSize), subBlocks(Buffer.alloc(600, 0x9c))),
+    ),
+  ),
+  bomb('a palette for each of 1024 frames', moving, () => {
+    const image = join(0x2c, u16le(0, 0, 16, 16), 0x87, Buffer.alloc(768, 7), 2, 2, 0x44, 1, 0);
+    return gif(16, 16, times(1024, image));
+  }),
+];

@@ -1,0 +1,89 @@
+import { join } from '../../media/header/containers.ts';
+import { samples } from '../../support/test-app.ts';
+import * as ways from '../ways.ts';
+import { type Bomb, bomb, LARGEST_BYTES, MEBIBYTE } from './bomb.ts';
+
+/** First bytes of what is decoded here. */
+const magics = {
+  jpeg: join(0xff, 0xd8, 0xff, 0xe0),
+  png: join('\x89PNG\r\n\x1a\n'),
+  webp: join('RIFF\x24\0\0\0WEBPVP8 '),
+  gif: join('GIF89a'),
+  avif: join('\0\0\0\x1cftypavif\0\0\0\0'),
+} as const;
+
+/** First bytes of what libvips or ImageMagick would decode, and Darkroom must not. */
+const foreign = {
+  svg: '<?xml version="1.0"?><svg xmlns="http://www.w3.org/2000/svg" width="9999" height="9999"/>',
+  'svg without a declaration': '<svg width="100000" height="100000"><circle r="50000"/></svg>',
+  'gzipped svg': '\x1f\x8b\x08\0\0\0\0\0\0\x03',
+  bmp: 'BM\x46\0\0\0\0\0\0\0\x36\0\0\0\x28\0\0\0\xff\x7f\0\0\xff\x7f\0\0\x01\0\x18\0',
+  tiff: 'II*\0\x08\0\0\0\x01\0\0\x01\x03\0\x01\0\0\0\xff\xff\0\0\0\0\0\0',
+  bigtiff: 'MM\0+\0\x08\0\0\0\0\0\0\0\0\0\x10',
+  psd: '8BPS\0\x01\0\0\0\0\0\0\0\x03\0\x01\0\0\0\x01\0\0\0\x08\0\x03',
+  ico: '\0\0\x01\0\x01\0\0\0\0\0\x01\0\x20\0\xff\xff\xff\x7f\x16\0\0\0',
+  jxl: '\xff\x0a\xfa\x1f\x01\x91\x08\x06\x01\0\x68\0',
+  jp2: '\0\0\0\x0cjP  \r\n\x87\n\0\0\0\x14ftypjp2 ',
+  heic: '\0\0\0\x18ftypheic\0\0\0\0mif1heic',
+  pdf: '%PDF-1.7\n1 0 obj<</Type/Catalog>>endobj',
+  postscript: '%!PS-Adobe-3.0 EPSF-3.0\n(id) run',
+  mvg: 'push graphic-context\nviewbox 0 0 640 480\nimage over 0,0 0,0 "https://127.0.0.1/"\n',
+  ppm: 'P6\n65535 65535\n255\n',
+  pfm: 'PF\n65535 65535\n-1.0\n',
+  radiance: '#?RADIANCE\nFORMAT=32-bit_rle_rgbe\n\n-Y 65535 +X 65535\n',
+  openexr: 'v/1\x01\x02\0\0\0channels\0chlist\0',
+  fits: 'SIMPLE  =                    T / conforms to FITS standard',
+  matlab: 'MATLAB 5.0 MAT-file, Platform: GLNXA64',
+  analyze: '\x5c\x01\0\0\0\0\0\0\0\0\0\0\0\0\0\0',
+  nifti: 'n+1\0\0\0\0\0\0\0\0\0\0\0\0\0',
+  vips: '\xb6\xa6\xf2\x08\xff\xff\0\0\xff\xff\0\0\x03\0\0\0',
+  csv: '1,2,3\n4,5,6\n7,8,9\n',
+  openslide: 'II*\0Aperio Image Library',
+  ultrahdr: '\xff\xd9\xff\xd8',
+  html: '<!doctype html><script>alert(1)</script>',
+  zip: 'PK\x03\x04\x14\0\0\0\0\0',
+  elf: '\x7fELF\x02\x01\x01\0',
+} as const;
+
+const many = [ways.stillSmall, ways.animatedLossless, ways.verbatim, ways.cropped];
+const big = [ways.stillSmall, ways.verbatim];
+
+/** What is no image, or hardly one. */
+export const otherBombs: readonly Bomb[] = [
+  ...Object.entries(foreign).map(([name, text]) =>
+    bomb(name, many, () => join(text, Buffer.alloc(200)), 'refused unseen'),
+  ),
+  ...Object.entries(magics).flatMap(([name, magic]) => [
+    ...Array.from({ length: 16 }, (_, length) =>
+      bomb(
+        `the first ${length + 1} bytes of a ${name}`,
+        many,
+        () => join(magic, Buffer.alloc(16)).subarray(0, length + 1),
+        'refused unseen',
+      ),
+    ),
+    bomb(`an svg that begins like a ${name}`, many, () => join(magic, foreign.svg), 'refused'),
+    bomb(`a page that begins like a ${name}`, many, () => join(magic, foreign.html), 'refused'),
+    bomb(
+      `49.9 MiB of zeros that begin like a ${name}`,
+      big,
+      () => join(magic, Buffer.alloc(LARGEST_BYTES)),
+      'refused',
+    ),
+    bomb(
+      `50 MiB and a byte that begin like a ${name}`,
+      big,
+      () => join(magic, Buffer.alloc(50 * MEBIBYTE + 1 - magic.length)),
+      'refused unseen',
+    ),
+  ]),
+  bomb('an empty file', many, () => Buffer.alloc(0), 'refused unseen'),
+  bomb('zeros', many, () => Buffer.alloc(1000), 'refused unseen'),
+  bomb('200 MB of zeros', big, () => Buffer.alloc(200 * MEBIBYTE), 'refused unseen'),
+  ...(['jpeg', 'png', 'webp', 'animatedGif'] as const).flatMap((name) => [
+    bomb(`${name} and a page`, ways.everyWay, () => join(samples[name], foreign.html), 'served'),
+    bomb(`${name} and 30 MB`, ways.everyWay, () =>
+      join(samples[name], Buffer.alloc(30 * MEBIBYTE, foreign.html)),
+    ),
+  ]),
+];

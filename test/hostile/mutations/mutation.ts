@@ -1,0 +1,110 @@
+import { readdirSync, readFileSync } from 'node:fs';
+import type { ImageFacts, SourceFormat } from '../../../src/media/header/image-facts.ts';
+import { readImageFacts } from '../../../src/media/header/read-image-facts.ts';
+import { createSeededRandom, type SeededRandom } from '../../support/seeded-random.ts';
+import { smallWays, type Way } from '../ways.ts';
+import { changeBytes, splice } from './byte-changes.ts';
+import type { Part, PartCodec } from './part.ts';
+import { changeParts } from './part-changes.ts';
+import { partCodecs } from './part-codecs.ts';
+
+/** A file that was real once, and what to ask of it. */
+export interface Mutation {
+  readonly bytes: Buffer;
+  readonly way: Way;
+}
+
+/** Bounds of the files that are mutated: what is rendered ten thousand times has to be small. */
+const MAX_BYTES = 20_000;
+const MAX_PIXELS = 400_000;
+
+/** Of the files in a folder of the fixtures, those that are small enough and whole. */
+function readOriginals(): { readonly bytes: Buffer; readonly facts: ImageFacts }[] {
+  return ['corpus', 'originals', 'golden-originals'].flatMap((folder) => {
+    const root = new URL(`../../../fixtures/${folder}/`, import.meta.url);
+    return readdirSync(root, { recursive: true, withFileTypes: true })
+      .filter((entry) => entry.isFile())
+      .map(({ parentPath, name }) => `${parentPath}/${name}`)
+      .sort()
+      .map((file) => readFileSync(file))
+      .filter(({ length }) => length <= MAX_BYTES)
+      .flatMap((bytes) => {
+        const facts = readFacts(bytes);
+        const pixels = facts === undefined ? 0 : facts.widthPx * facts.heightPx * facts.frames;
+        return facts === undefined || pixels > MAX_PIXELS ? [] : [{ bytes, facts }];
+      });
+  });
+}
+
+function readFacts(bytes: Buffer): ImageFacts | undefined {
+  try {
+    return readImageFacts(bytes);
+  } catch {
+    return undefined;
+  }
+}
+
+/** Makes mutations of the small files of the fixtures, the same ones for the same seed. */
+export class Mutator {
+  readonly #seed: string;
+  readonly #originals = readOriginals();
+
+  constructor(seed: string) {
+    this.#seed = seed;
+  }
+
+  /** How many files of a format there are to be mutated. */
+  countOriginals(format: SourceFormat): number {
+    return this.#filesOf(format).length;
+  }
+
+  create(format: SourceFormat, index: number): Mutation {
+    const random = createSeededRandom(`${this.#seed}:${format}:${index}`);
+    const files = this.#filesOf(format);
+    const [one, other] = [random.pick(files), random.pick(files)];
+    const way = random.pick(smallWays);
+    // Half of them keep lengths and checksums right, so that the decoders get to see them.
+    const bytes =
+      (random.integer(2) === 0
+        ? undefined
+        : mutateParts(one, other, random.pick(partCodecs[format]), random)) ??
+      mutateBytes(one, other, random);
+    return { bytes, way };
+  }
+
+  #filesOf(format: SourceFormat): Buffer[] {
+    return this.#originals.filter(({ facts }) => facts.format === format).map(({ bytes }) => bytes);
+  }
+}
+
+function mutateBytes(one: Buffer, other: Buffer, random: SeededRandom): Buffer {
+  let bytes = random.integer(20) === 0 ? splice(one, other, random) : one;
+  for (let changes = random.pick([1, 1, 1, 2, 4, 16]); changes > 0; changes -= 1) {
+    bytes = changeBytes(bytes, random);
+  }
+  return bytes;
+}
+
+/** `undefined` where the file is one that cannot be taken apart. */
+function mutateParts(
+  one: Buffer,
+  other: Buffer,
+  codec: PartCodec,
+  random: SeededRandom,
+): Buffer | undefined {
+  const parts = parse(codec, one);
+  if (parts === undefined) return undefined;
+  let changed = parts;
+  for (let changes = random.pick([1, 1, 1, 2, 4]); changes > 0; changes -= 1) {
+    changed = changeParts(changed, parse(codec, other) ?? [], random);
+  }
+  return codec.format(changed);
+}
+
+function parse({ parse }: PartCodec, file: Buffer): Part[] | undefined {
+  try {
+    return parse(file);
+  } catch {
+    return undefined;
+  }
+}

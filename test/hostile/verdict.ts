@@ -1,0 +1,155 @@
+import sharp, { type Metadata } from 'sharp';
+import type { ImageFacts } from '../../src/media/header/image-facts.ts';
+import { readImageFacts } from '../../src/media/header/read-image-facts.ts';
+import { type OutputFormat, outputFormats } from '../../src/media/image-format.ts';
+import { type MediaRequest, parseTarget } from '../../src/media/media-request.ts';
+import type { Answer } from './http-client.ts';
+
+/** What any original at all may be answered with: never the service's fault, nor the origin's. */
+const ALLOWED_STATUSES = new Set([200, 415, 422, 504]);
+
+/** Pixels of an answer that are decoded to the last; of more, the first frame is. */
+const MAX_DECODED_PX = 8_000_000;
+
+/**
+ * Judges an answer to a hostile original: refused in the format of the contract, or a whole image of
+ * the format, size and timing that were asked for.
+ *
+ * @returns what is wrong with it, a sentence each
+ */
+export async function findFaults(
+  original: Buffer,
+  target: string,
+  answer: Answer,
+): Promise<string[]> {
+  const parsed = parseTarget(target);
+  if (parsed.kind !== 'media') throw new Error(`Expected a media path but received ${target}`);
+  const { status, headers, body } = answer;
+  const faults: string[] = [];
+  if (!ALLOWED_STATUSES.has(status)) faults.push(`status ${status}: ${body.subarray(0, 300)}`);
+  if (headers['x-content-type-options'] !== 'nosniff') faults.push('no nosniff');
+  if (parsed.request.isVerbatim) {
+    if (status !== 200) faults.push(`status ${status} of a file that is only passed on`);
+    else if (!body.equals(original)) faults.push(`${body.length} bytes that are not the file's`);
+  } else if (status === 200) {
+    faults.push(...(await findImageFaults(original, parsed.request, answer)));
+  } else {
+    faults.push(...findRefusalFaults(answer));
+  }
+  return faults;
+}
+
+function findRefusalFaults({ status, body }: Answer): string[] {
+  const codes = {
+    415: /^UNSUPPORTED_MEDIA_TYPE$/,
+    422: /^(MEDIA_TOO_LARGE|UNPROCESSABLE_MEDIA)$/,
+    504: /^TRANSFORM_TIMEOUT$/,
+  };
+  const expected = codes[status as keyof typeof codes];
+  if (expected === undefined) return [];
+  const { code } = JSON.parse(body.toString()) as { readonly code: string };
+  return expected.test(code) ? [] : [`status ${status} with the code ${code}`];
+}
+
+async function findImageFaults(
+  original: Buffer,
+  request: MediaRequest,
+  { headers, body }: Answer,
+): Promise<string[]> {
+  const facts = readImageFacts(original);
+  if (facts === undefined) return ['an image made of what is none'];
+  const format = request.format ?? (facts.format === 'avif' ? 'webp' : facts.format);
+  const faults: string[] = [];
+  const type = headers['content-type'];
+  if (type !== outputFormats[format].mimeType) faults.push(`${type} instead of ${format}`);
+  const size = sizeOf(facts, request, format);
+  if (body.equals(original)) {
+    // A hostile original is decoded in a worker and nowhere else, so not here either.
+    if (facts.format !== format || !facts.isClean) faults.push('passed through unclean');
+    if (size.widthPx !== facts.widthPx) faults.push('passed through in another size');
+    return faults;
+  }
+  return [...faults, ...(await findRenderFaults(facts, request, format, size, body))];
+}
+
+async function findRenderFaults(
+  facts: ImageFacts,
+  request: MediaRequest,
+  format: OutputFormat,
+  size: Size,
+  body: Buffer,
+): Promise<string[]> {
+  try {
+    const metadata = await sharp(body, { animated: true, limitInputPixels: false }).metadata();
+    const pages = metadata.pages ?? 1;
+    const heightPx = metadata.pageHeight ?? metadata.height;
+    const isWholeDecoded = metadata.width * heightPx * pages <= MAX_DECODED_PX;
+    await sharp(body, {
+      pages: isWholeDecoded ? -1 : 1,
+      failOn: 'warning',
+      limitInputPixels: false,
+    })
+      .raw()
+      .toBuffer();
+    const faults: string[] = [];
+    if (metadata.format !== format) faults.push(`${metadata.format} instead of ${format}`);
+    if (metadata.width !== size.widthPx || heightPx !== size.heightPx) {
+      const expected = `${size.widthPx}×${size.heightPx}`;
+      faults.push(`${metadata.width}×${heightPx} px instead of ${expected}`);
+    }
+    for (const part of ['exif', 'xmp', 'iptc', 'icc'] as const) {
+      if (metadata[part] !== undefined) faults.push(`${part} has survived`);
+    }
+    const canMove = request.isAnimated && outputFormats[format].canAnimate;
+    const animation = canMove ? facts.animation : undefined;
+    return [...faults, ...findTimingFaults(metadata, format, animation)];
+  } catch (error) {
+    return [`no whole image: ${error}`];
+  }
+}
+
+/** Frames, delays and loop of the original (spec §3), as far as the format can hold them. */
+function findTimingFaults(
+  { pages = 1, delay, loop }: Metadata,
+  format: OutputFormat,
+  animation: ImageFacts['animation'],
+): string[] {
+  if (animation === undefined) return pages === 1 ? [] : [`${pages} frames of a still`];
+  const { delaysMs, plays } = animation;
+  if (pages !== delaysMs.length) return [`${pages} frames instead of ${delaysMs.length}`];
+  const expected =
+    format === 'gif'
+      ? delaysMs.map((delayMs) => 10 * Math.min(65_535, Math.round(delayMs / 10)))
+      : delaysMs;
+  const isTimed = expected.every((delayMs, index) => delay?.[index] === delayMs);
+  const most = format === 'gif' ? 65_536 : 65_535;
+  return [
+    ...(isTimed ? [] : ['other delays']),
+    ...(loop === Math.min(plays, most) ? [] : [`plays ${loop} times instead of ${plays}`]),
+  ];
+}
+
+interface Size {
+  readonly widthPx: number;
+  readonly heightPx: number;
+}
+
+/** Spec §3 once more, in other words than the code's. */
+function sizeOf(facts: ImageFacts, request: MediaRequest, format: OutputFormat): Size {
+  const [width, height] =
+    facts.orientation >= 5 ? [facts.heightPx, facts.widthPx] : [facts.widthPx, facts.heightPx];
+  const box = { width: request.widthPx, height: request.heightPx };
+  if (box.width !== undefined && box.height !== undefined) {
+    const scale = Math.min(1, width / box.width, height / box.height);
+    return { widthPx: edge(box.width * scale), heightPx: edge(box.height * scale) };
+  }
+  const scale = Math.min(1, (box.width ?? width) / width, (box.height ?? height) / height);
+  const longest = edge(Math.max(width, height) * scale);
+  const limit = outputFormats[format].maxEdgePx;
+  const fitted = longest > limit ? limit / Math.max(width, height) : scale;
+  return { widthPx: edge(width * fitted), heightPx: edge(height * fitted) };
+}
+
+function edge(lengthPx: number): number {
+  return Math.max(1, Math.round(lengthPx));
+}

@@ -1,0 +1,245 @@
+import { afterEach, describe, expect, it } from 'vitest';
+import { MediaError } from '../../src/media/errors.ts';
+import { type Lane, type Renderer, WorkerLost } from '../../src/pipeline/ports.ts';
+import { MemoryOrigin } from '../support/memory-origin.ts';
+import { connectTo } from '../support/raw-http.ts';
+import { refuse } from '../support/refusal.ts';
+import { createTestApp, readSample, samples, type TestApp } from '../support/test-app.ts';
+
+let app: TestApp;
+afterEach(() => app.close());
+
+/** A renderer whose jobs end when the test says so, with all that it was asked for. */
+class HeldRenderer implements Renderer {
+  #isReleased = false;
+  readonly jobs: {
+    readonly lane: Lane;
+    readonly signal: AbortSignal;
+    readonly finish: () => void;
+  }[] = [];
+  render: Renderer['render'] = (_original, _job, { lane, signal }) =>
+    new Promise((resolve, reject) => {
+      signal.addEventListener('abort', () => reject(signal.reason));
+      const finish = (): void => resolve(samples.webp);
+      this.jobs.push({ lane, signal, finish });
+      if (this.#isReleased) finish();
+    });
+
+  /** Ends all jobs, and every later one at once. */
+  release(): void {
+    this.#isReleased = true;
+    for (const { finish } of this.jobs) finish();
+  }
+}
+
+/** 16 frames of 320 × 320, scaled one by one: heavy. */
+const animation = readSample('attachments/1/6/moon.gif');
+const heavyUrl = (id: number): string => `/emojis/${id}.gif?size=240`;
+const lightUrl = (id: number): string => `/icons/${id}/ab.webp?size=16`;
+
+/** The service with so many originals of either kind, ids from 1 on. */
+async function startWith(options: Parameters<typeof createTestApp>[0]): Promise<void> {
+  app = await createTestApp(options);
+  for (let id = 1; id <= 200; id += 1) {
+    app.originals.put(`emojis/${id}`, animation);
+    app.originals.put(`icons/${id}/ab`, samples.jpeg);
+  }
+}
+
+describe('a crowd of heavy renders', () => {
+  it('leaves the light ones their share, and is refused at once beyond what can wait', async () => {
+    const renderer = new HeldRenderer();
+    await startWith({ renderer, settings: { WORKERS: '2', QUEUE_TIMEOUT_MS: '600000' } });
+    const crowd = Array.from({ length: 100 }, (_, index) => app.server.inject(heavyUrl(index + 1)));
+    const refused = await Promise.race(crowd);
+    expect(refused.statusCode).toBe(503);
+    expect(Number(refused.headers['retry-after'])).toBeGreaterThan(1);
+    expect(renderer.jobs.map(({ lane }) => lane)).toEqual(['heavy']);
+
+    const light = app.server.inject(lightUrl(1));
+    await expect.poll(() => renderer.jobs.length).toBe(2);
+    expect(renderer.jobs[1]?.lane).toBe('light');
+    renderer.jobs[1]?.finish();
+    expect((await light).statusCode).toBe(200);
+
+    // One in work, 64 in the line, the others turned away.
+    renderer.release();
+    const statuses = (await Promise.all(crowd)).map(({ statusCode }) => statusCode);
+    expect(statuses.filter((status) => status === 200)).toHaveLength(65);
+    expect(statuses.filter((status) => status === 503)).toHaveLength(35);
+  });
+
+  it('is refused before its originals fill the memory', async () => {
+    const renderer = new HeldRenderer();
+    const large = Buffer.concat([animation, Buffer.alloc(2 * 1024 * 1024)]);
+    await startWith({
+      renderer,
+      settings: {
+        MAX_ORIGINAL_BYTES: String(4 * 1024 * 1024),
+        ORIGINALS_MEMORY_BYTES: String(12 * 1024 * 1024),
+      },
+    });
+    for (let id = 1; id <= 5; id += 1) app.originals.put(`emojis/${id}`, large);
+    // Two of some 2 MiB fit into the half of heavy renders.
+    const held = [1, 2].map((id) => app.server.inject(heavyUrl(id)));
+    await expect.poll(() => app.originals.openBodies).toBe(0);
+    await expect.poll(() => renderer.jobs.length).toBe(1);
+    const { headers } = await refuse(app, heavyUrl(3), 'OVERLOADED', 'no-store');
+    expect(headers['retry-after']).toBe('1');
+    // Light renders of originals as large are not refused: another half is theirs.
+    const light = app.server.inject('/emojis/4.png?size=16');
+    await expect.poll(() => renderer.jobs.length).toBe(2);
+    renderer.release();
+    for (const { statusCode } of await Promise.all([light, ...held])) expect(statusCode).toBe(200);
+    expect((await app.server.inject(heavyUrl(3))).statusCode).toBe(200);
+  });
+});
+
+describe('work that nobody waits for any more', () => {
+  const ask = async (port: number, url: string) => {
+    const socket = await connectTo(port);
+    socket.write(`GET ${url} HTTP/1.1\r\nHost: a\r\n\r\n`);
+    return socket;
+  };
+
+  it('is stopped if it is heavy: not by the first who leaves, but by the last', async () => {
+    const renderer = new HeldRenderer();
+    await startWith({ renderer });
+    const port = await app.listen();
+    const clients = [await ask(port, heavyUrl(1)), await ask(port, heavyUrl(1))];
+    await expect.poll(() => renderer.jobs.length).toBe(1);
+    clients[0]?.destroy();
+    const probe = app.server.inject('/avatars/0.png');
+    expect((await probe).statusCode).toBe(200);
+    expect(renderer.jobs[0]?.signal.aborted).toBe(false);
+    clients[1]?.destroy();
+    await expect.poll(() => renderer.jobs[0]?.signal.aborted).toBe(true);
+    // Its slot is free again.
+    const next = app.server.inject(heavyUrl(2));
+    await expect.poll(() => renderer.jobs.length).toBe(2);
+    renderer.jobs[1]?.finish();
+    expect((await next).statusCode).toBe(200);
+    expect(app.log.errors).toEqual([]);
+  });
+
+  it('goes on if it is light, and is kept for the next one', async () => {
+    const renderer = new HeldRenderer();
+    await startWith({ renderer });
+    const client = await ask(await app.listen(), lightUrl(1));
+    await expect.poll(() => renderer.jobs.length).toBe(1);
+    client.destroy();
+    await expect.poll(() => countConnections(app)).toBe(0);
+    expect(renderer.jobs[0]?.signal.aborted).toBe(false);
+    renderer.release();
+    await new Promise((resolve) => setImmediate(resolve));
+    const { headers } = await app.server.inject(lightUrl(1));
+    expect(headers['cache-status']).toBe('darkroom; hit');
+    expect(renderer.jobs).toHaveLength(1);
+  });
+});
+
+describe('an original that kills its decoder', () => {
+  const kill = (code: 'UNPROCESSABLE_MEDIA' | 'TRANSFORM_TIMEOUT'): Renderer => ({
+    render: () => Promise.reject(new MediaError(code, { cause: new WorkerLost('SIGSEGV') })),
+  });
+
+  it('costs one worker per request, whoever asks again', async () => {
+    await startWith({ renderer: kill('UNPROCESSABLE_MEDIA') });
+    for (let time = 0; time < 5; time += 1) {
+      await refuse(app, lightUrl(1), 'UNPROCESSABLE_MEDIA', 'public, max-age=300');
+    }
+    expect(app.renderer.renders).toBe(1);
+    expect(app.originals.reads.get('icons/1/ab')).toBe(1);
+  });
+
+  it('costs three workers, in whatever sizes, and those that are at work with it then', async () => {
+    await startWith({ renderer: kill('TRANSFORM_TIMEOUT') });
+    const sizes = [16, 20, 22, 24, 28, 32, 40, 44, 48, 56];
+    const answers = await Promise.all(
+      sizes.map((size) => app.server.inject(`/icons/1/ab.webp?size=${size}`)),
+    );
+    expect(app.renderer.renders).toBe(4); // two at once, on two slots
+    expect(answers.map(({ statusCode }) => statusCode).sort()).toEqual([
+      ...Array.from({ length: 6 }, () => 422),
+      ...Array.from({ length: 4 }, () => 504),
+    ]);
+    expect((await app.server.inject('/icons/1/ab.webp?size=60')).statusCode).toBe(422);
+    expect(app.renderer.renders).toBe(4);
+    // Nobody else pays for it.
+    expect((await app.server.inject(lightUrl(2))).statusCode).toBe(504);
+    expect(app.renderer.renders).toBe(5);
+  });
+
+  it('is tried again after a while', async () => {
+    await startWith({ renderer: kill('TRANSFORM_TIMEOUT') });
+    await refuse(app, lightUrl(1), 'TRANSFORM_TIMEOUT', 'no-store');
+    app.clock.advance(59_999);
+    await refuse(app, lightUrl(1), 'TRANSFORM_TIMEOUT', 'no-store');
+    expect(app.renderer.renders).toBe(1);
+    app.clock.advance(1);
+    await refuse(app, lightUrl(1), 'TRANSFORM_TIMEOUT', 'no-store');
+    expect(app.renderer.renders).toBe(2);
+  });
+});
+
+describe('the bounds of the origin', () => {
+  it('readers of attachments, however slow, take no place from transforms', async () => {
+    const originals = new MemoryOrigin();
+    originals.put('attachments/1/2/film.mp4', Buffer.alloc(64 * 1024 * 1024));
+    originals.put('icons/1/ab', samples.jpeg);
+    app = await createTestApp({
+      origin: originals,
+      renderer: { render: async () => samples.webp },
+      settings: { ORIGIN_MAX_STREAMS: '2', ORIGIN_MAX_READS: '1', QUEUE_TIMEOUT_MS: '50' },
+    });
+    const port = await app.listen();
+    const slow = await Promise.all([1, 2].map(() => connectTo(port)));
+    for (const socket of slow) {
+      socket.pause();
+      socket.write('GET /attachments/1/2/film.mp4 HTTP/1.1\r\nHost: a\r\n\r\n');
+    }
+    await expect.poll(() => originals.openBodies).toBe(2);
+    await refuse(app, '/attachments/1/2/film.mp4', 'OVERLOADED', 'no-store');
+    expect((await app.server.inject(lightUrl(1))).statusCode).toBe(200);
+    for (const socket of slow) socket.destroy();
+    await expect.poll(() => originals.openBodies).toBe(0);
+    const range = { range: 'bytes=0-9' };
+    const url = '/attachments/1/2/film.mp4';
+    expect((await app.server.inject({ url, headers: range })).statusCode).toBe(206);
+  });
+
+  it('only so many originals are read at once', async () => {
+    const originals = new MemoryOrigin();
+    let reading = 0;
+    let mostAtOnce = 0;
+    app = await createTestApp({
+      origin: {
+        read: async (key, options) => {
+          reading += 1;
+          mostAtOnce = Math.max(mostAtOnce, reading);
+          await new Promise((resolve) => setImmediate(resolve));
+          const object = await originals.read(key, options);
+          object.body.once('close', () => {
+            reading -= 1;
+          });
+          return object;
+        },
+      },
+      renderer: { render: async () => samples.webp },
+      settings: { ORIGIN_MAX_READS: '3' },
+    });
+    const ids = Array.from({ length: 20 }, (_, index) => index + 1);
+    for (const id of ids) originals.put(`icons/${id}/ab`, samples.jpeg);
+    const answers = await Promise.all(ids.map((id) => app.server.inject(lightUrl(id))));
+    expect(new Set(answers.map(({ statusCode }) => statusCode))).toEqual(new Set([200]));
+    expect(mostAtOnce).toBe(3);
+  });
+});
+
+function countConnections({ server }: TestApp): Promise<number> {
+  return new Promise((resolve, reject) => {
+    server.server.getConnections((error, count) =>
+      error === null ? resolve(count) : reject(error),
+    );
+  });
+}

@@ -1,0 +1,196 @@
+import { once } from 'node:events';
+import type { Socket } from 'node:net';
+import fc from 'fast-check';
+import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { defer, settle } from '../support/deferred.ts';
+import { collectGarbage } from '../support/garbage.ts';
+import { connectTo, parseAnswer } from '../support/raw-http.ts';
+import { ScriptedPorts } from '../support/scripted-ports.ts';
+import { createTestApp, samples, type TestApp } from '../support/test-app.ts';
+import { expectNoUnhandledRejections } from '../support/unhandled-rejections.ts';
+
+expectNoUnhandledRejections();
+
+const pictures = [samples.jpeg, samples.png, samples.webp];
+
+let ports: ScriptedPorts;
+let app: TestApp;
+let port: number;
+/** Requests that the server has seen, and connections it still has. */
+let arrived: number;
+let open: number;
+
+beforeEach(async () => {
+  ports = new ScriptedPorts();
+  const { origin, renderer } = ports;
+  app = await createTestApp({ origin, renderer, settings: { WORKERS: '6' } });
+  [arrived, open] = [0, 0];
+  app.server.server.on('request', () => {
+    arrived += 1;
+  });
+  app.server.server.on('connection', (socket: Socket) => {
+    open += 1;
+    socket.once('close', () => {
+      open -= 1;
+    });
+  });
+  port = await app.listen();
+});
+
+afterEach(async () => {
+  await app.close();
+});
+
+/** Writes an original down that comes, and is rendered, as soon as it may. */
+function write(key: string, bytes: Uint8Array): void {
+  const script = { origin: 'answers', render: 'succeeds' } as const;
+  ports.originals.set(key, { bytes, name: key, lastModified: new Date(0), ...script });
+}
+
+function prepare(run: number): readonly string[] {
+  return pictures.map((bytes, index) => {
+    const key = `icons/${run}/key${index}`;
+    write(key, bytes);
+    return key;
+  });
+}
+
+interface Client {
+  readonly key: string;
+  readonly socket: Socket;
+  readonly answer: Promise<Buffer>;
+}
+
+async function ask(key: string): Promise<Client> {
+  const socket = await connectTo(port);
+  const chunks: Buffer[] = [];
+  socket.on('data', (chunk: Buffer) => chunks.push(chunk));
+  const answer = once(socket, 'close').then(() => Buffer.concat(chunks));
+  socket.write(
+    `GET /${key}.webp?size=16 HTTP/1.1\r\nHost: cdn.example\r\nConnection: close\r\n\r\n`,
+  );
+  return { key, socket, answer };
+}
+
+/** Holds every step whose name begins so, until it is let go. */
+function hold(what: string): () => void {
+  const { promise, resolve } = defer<void>();
+  ports.turn = (step) => (step.startsWith(what) ? promise : Promise.resolve());
+  return resolve;
+}
+
+describe('clients on real connections', () => {
+  test('whoever hangs up, before the original comes or while it is rendered, harms nobody', async () => {
+    let run = 0;
+    const leaves = fc.constantFrom('before' as const, 'during' as const, 'never' as const);
+    await fc.assert(
+      fc.asyncProperty(fc.array(leaves, { minLength: 30, maxLength: 30 }), async (plan) => {
+        run += 1;
+        arrived = 0;
+        const keys = prepare(run);
+        const answer = hold('the origin');
+        const clients = await Promise.all(
+          plan.map((_, index) => ask(at(keys, index % keys.length))),
+        );
+        await expect.poll(() => arrived).toBe(plan.length);
+        const hangUp = async (when: 'before' | 'during'): Promise<void> => {
+          for (const [index, { socket }] of clients.entries()) {
+            if (plan[index] === when) socket.destroy();
+          }
+          const gone = plan.filter((it) => it === 'before' || it === when).length;
+          await expect.poll(() => open).toBe(plan.length - gone);
+        };
+        await hangUp('before');
+        const render = hold('the renderer');
+        answer();
+        const wanted = keys.filter((_, key) =>
+          plan.some((it, index) => it !== 'before' && index % keys.length === key),
+        );
+        await expect.poll(() => ports.renders.size).toBe(wanted.length);
+        await hangUp('during');
+        render();
+        for (const [index, client] of clients.entries()) {
+          if (plan[index] !== 'never') continue;
+          const { status, body } = parseAnswer(await client.answer);
+          expect({ status, body: body.toString() }).toEqual({ status: 200, body: client.key });
+        }
+        expect([...ports.reads.values()]).toEqual(keys.map(() => 1));
+        expect([...ports.renders.values()]).toEqual(wanted.map(() => 1));
+        await expect.poll(() => ports.openBodies).toBe(0);
+        await expect.poll(() => open).toBe(0);
+        for (const counts of [ports.originals, ports.reads, ports.renders]) counts.clear();
+      }),
+      { numRuns: 8 },
+    );
+    expect(ports.faults).toEqual([]);
+    expect(app.log.entries).toEqual([]);
+  });
+
+  test('if all hang up a light render goes on, and the next client joins it', async () => {
+    const [key = ''] = prepare(1);
+    const render = hold('the renderer');
+    const clients = await Promise.all(Array.from({ length: 20 }, () => ask(key)));
+    await expect.poll(() => [arrived, ports.renders.get(key)]).toEqual([20, 1]);
+    for (const { socket } of clients) socket.destroy();
+    await expect.poll(() => open).toBe(0);
+
+    const next = await ask(key);
+    await expect.poll(() => arrived).toBe(21);
+    render();
+    const { status, body, headers } = parseAnswer(await next.answer);
+    expect({ status, body: body.toString() }).toEqual({ status: 200, body: key });
+    expect(headers['cache-status']).toBe('darkroom; fwd=miss; stored; collapsed');
+    expect([ports.reads.get(key), ports.renders.get(key)]).toEqual([1, 1]);
+    expect(ports.faults).toEqual([]);
+    expect(ports.openBodies).toBe(0);
+  });
+
+  test('who has hung up is forgotten, though others still wait for the same', async () => {
+    const [key = ''] = prepare(1);
+    const answer = hold('the origin');
+    const seen: WeakRef<object>[] = [];
+    app.server.server.on('request', (request: object) => seen.push(new WeakRef(request)));
+    const stays = await ask(key);
+    const leave = await Promise.all(Array.from({ length: 200 }, () => ask(key)));
+    await expect.poll(() => seen.length).toBe(201);
+    for (const { socket } of leave) socket.destroy();
+    await expect.poll(() => open).toBe(1);
+    await settle();
+    collectGarbage();
+    // Node keeps some for a while, to use them again; the one who stays is another.
+    expect(seen.filter((request) => request.deref() !== undefined).length).toBeLessThan(20);
+    answer();
+    expect(parseAnswer(await stays.answer).status).toBe(200);
+  });
+
+  test('who hangs up in the queue is not rendered for', async () => {
+    const keys = Array.from({ length: 16 }, (_, index) => `icons/1/key${index}`);
+    for (const [index, key] of keys.entries()) {
+      const bytes = Buffer.concat([samples.png, Buffer.alloc(index)]); // of another key all the same
+      write(key, bytes);
+    }
+    const render = hold('the renderer');
+    const clients = await Promise.all(keys.map(ask));
+    await expect.poll(() => [ports.reads.size, ports.openBodies]).toEqual([keys.length, 0]);
+    for (let turn = 0; turn < 5; turn += 1) await settle();
+    const working = [...ports.renders.keys()];
+    expect(working.length).toBeLessThan(keys.length / 2);
+    expect(open).toBe(keys.length);
+    for (const { key, socket } of clients) if (!working.includes(key)) socket.destroy();
+    await expect.poll(() => open).toBe(working.length);
+    render();
+    for (const { key, answer } of clients) {
+      if (working.includes(key)) expect(parseAnswer(await answer).status).toBe(200);
+    }
+    expect([...ports.renders.keys()]).toEqual(working);
+    // And the slots are free again.
+    write('icons/1/next', samples.jpeg);
+    expect(parseAnswer(await (await ask('icons/1/next')).answer).status).toBe(200);
+  });
+});
+
+function at<Item>(items: readonly Item[], index: number): Item {
+  const item = items[index];
+  if (item === undefined) throw new Error(`there is no ${index}`);
+  return item;
+}

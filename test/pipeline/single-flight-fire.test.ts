@@ -1,0 +1,165 @@
+import fc from 'fast-check';
+import { expect, test } from 'vitest';
+import { settle } from '../support/deferred.ts';
+import { expectNoUnhandledRejections } from '../support/unhandled-rejections.ts';
+import {
+  listenersOf,
+  type Moment,
+  messageOf,
+  type UseKind,
+  WatchedFlights,
+  type WatchedUser,
+  type WatchedWork,
+} from './watched-flights.ts';
+
+expectNoUnhandledRejections();
+
+interface UserPlan {
+  readonly key: string;
+  readonly kind: UseKind;
+  /** Turns before it comes, and before it leaves, if it does. */
+  readonly comesAfter: number;
+  readonly leavesAfter: number | undefined;
+}
+
+interface WorkPlan {
+  readonly how: 'value' | 'failure' | 'cannot begin';
+  /** Turns before it ends. */
+  readonly endsAfter: number;
+  /** It begins by joining the work of the next key, and ends after it. */
+  readonly needsNext: boolean;
+  /** Somebody wants it anew in the moment it is aborted. */
+  readonly isWantedAgain: boolean;
+}
+
+const keys = ['a', 'b', 'c'];
+const turns = fc.nat(12);
+const userPlan: fc.Arbitrary<UserPlan> = fc.record({
+  key: fc.constantFrom(...keys),
+  kind: fc.oneof(
+    fc.constantFrom<UseKind[]>('plain', 'lingering', 'breaking', 'refusing', 'leaving'),
+    fc.constantFrom<UseKind[]>('plain', 'nesting same'),
+    fc.constantFrom(...keys).map((nests): UseKind => ({ nests })),
+  ),
+  comesAfter: turns,
+  leavesAfter: fc.option(turns, { nil: undefined }),
+});
+const workPlan: fc.Arbitrary<WorkPlan> = fc.record({
+  how: fc.constantFrom<WorkPlan['how'][]>('value', 'value', 'failure', 'failure', 'cannot begin'),
+  endsAfter: turns,
+  needsNext: fc.boolean(),
+  isWantedAgain: fc.boolean(),
+});
+/** Of the works that nobody has planned. */
+const easyWork: WorkPlan = {
+  how: 'value',
+  endsAfter: 0,
+  needsNext: false,
+  isWantedAgain: false,
+};
+
+/**
+ * Some turns of the promise queue. Between two tasks of the scheduler many promises have theirs, and
+ * it is within those turns that a wake-up would be lost.
+ */
+async function take(count: number): Promise<void> {
+  for (let turn = 0; turn < count; turn += 1) await undefined;
+}
+
+/** Plays all plans, in an order of the scheduler's choice. */
+async function play(
+  scheduler: fc.Scheduler,
+  users: readonly UserPlan[],
+  works: readonly WorkPlan[],
+): Promise<WatchedFlights> {
+  const real = new WatchedFlights();
+  const planned = [...works];
+  const turn = async (what: string, after: number): Promise<void> => {
+    await scheduler.schedule(Promise.resolve(), what);
+    await take(after);
+  };
+  const begun = (work: WatchedWork): void => {
+    const plan = planned.shift() ?? easyWork;
+    if (plan.how === 'cannot begin') throw new Error('cannot begin');
+    void finish(work, plan);
+  };
+  const finish = async (work: WatchedWork, plan: WorkPlan): Promise<void> => {
+    const { key, signal, promise, end } = work;
+    // All may refuse it, and then its failure is for nobody.
+    promise.catch(() => undefined);
+    const next = plan.needsNext ? keys[keys.indexOf(key) + 1] : undefined;
+    const needed = next === undefined ? undefined : real.join(next, 'plain', { signal, begun });
+    if (plan.isWantedAgain) {
+      signal.addEventListener('abort', () => real.join(key, 'plain', { begun }), { once: true });
+    }
+    await needed?.work?.promise.catch(() => undefined);
+    await turn(`work ${work.id} of ${key} ends`, plan.endsAfter);
+    end(plan.how === 'failure' ? 'failure' : 'value');
+  };
+  for (const [id, { key, kind, comesAfter, leavesAfter }] of users.entries()) {
+    void turn(`${id} comes`, comesAfter).then(async () => {
+      const user = real.join(key, kind, { begun });
+      void turn(`gate of ${id} opens`, 0).then(() => user.gate.resolve());
+      if (leavesAfter === undefined) return;
+      await turn(`${id} leaves`, leavesAfter);
+      user.leave();
+    });
+  }
+  while (scheduler.count() > 0) {
+    // `waitIdle` and `waitFor` would let 50 turns pass after each task: nothing would ever collide.
+    await scheduler.waitAll();
+    await settle();
+  }
+  return real;
+}
+
+/** What a user must have come to, if it stayed. */
+function dueOf({ id, kind, work, inner }: WatchedUser): string | undefined {
+  if (work === undefined) return 'cannot begin';
+  if (kind === 'refusing') return `refused ${id}`;
+  if (work.ending === 'failure') return `failure ${work.id}`;
+  if (kind === 'breaking') return `broken ${id}`;
+  return inner === undefined ? `value ${work.id}` : inner.outcomes[0];
+}
+
+function check(user: WatchedUser): void {
+  const { signal, outcomes, isUnserved } = user;
+  const due = dueOf(user);
+  const reason = signal.aborted ? messageOf(signal.reason) : undefined;
+  expect(outcomes).toHaveLength(1);
+  // Who left in the turns between its being served and its being told may have come to either.
+  if (isUnserved) expect(outcomes).toEqual([reason]);
+  else expect([due, reason]).toContain(outcomes[0]);
+  expect(listenersOf(user)).toBe(0);
+}
+
+test('keeps its promises in every interleaving', async () => {
+  const moments = new Set<Moment>();
+  await fc.assert(
+    fc.asyncProperty(
+      fc.scheduler(),
+      fc.array(userPlan, { minLength: 1, maxLength: 12, size: 'max' }),
+      fc.array(workPlan, { maxLength: 8, size: 'max' }),
+      async (scheduler, users, works) => {
+        const real = await play(scheduler, users, works);
+        expect(real.faults).toEqual([]);
+        expect(real.flights.size).toBe(0);
+        for (const user of real.users) {
+          check(user);
+          if (user.inner !== undefined) check(user.inner);
+        }
+        for (const { signal } of real.works) expect(signal.aborted).toBe(true);
+        for (const moment of real.moments) moments.add(moment);
+      },
+    ),
+    { numRuns: 500 },
+  );
+  expect([...moments].sort()).toEqual([
+    'begun anew after failure',
+    'begun anew after nothing',
+    'begun anew after value',
+    'joined what had ended',
+    'joined when all had left',
+    'left between being served and being told',
+  ]);
+});

@@ -1,0 +1,88 @@
+import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
+
+/** Most memory that processes have held at once, in bytes. */
+export interface MemoryPeaks {
+  readonly main: number;
+  /** The largest of its children. */
+  readonly worker: number;
+}
+
+/** How often the processes are looked at; what a child takes in its last moments is not seen. */
+const INTERVAL_MS = 10;
+
+/**
+ * Watches the resident memory of a process and of its children, by the high-water mark that Linux
+ * keeps for each (`VmHWM`, proc_pid_status(5)).
+ */
+export class MemoryWatch {
+  readonly #pid: number;
+  readonly #timer: NodeJS.Timeout;
+  #recent = { main: 0, worker: 0 };
+  #total = { main: 0, worker: 0 };
+
+  constructor(pid: number) {
+    this.#pid = pid;
+    this.#timer = setInterval(() => this.#look(), INTERVAL_MS);
+  }
+
+  /** The peaks since the last call, or the beginning; the marks are reset where the system allows it. */
+  takeRecent(): MemoryPeaks {
+    this.#look();
+    const recent = this.#recent;
+    this.#recent = { main: 0, worker: 0 };
+    for (const pid of [this.#pid, ...childrenOf(this.#pid)]) resetMark(pid);
+    return recent;
+  }
+
+  /** The peaks of the whole time. */
+  get total(): MemoryPeaks {
+    this.#look();
+    return this.#total;
+  }
+
+  stop(): void {
+    clearInterval(this.#timer);
+  }
+
+  #look(): void {
+    const main = readMark(this.#pid);
+    const worker = Math.max(0, ...childrenOf(this.#pid).map(readMark));
+    this.#recent = larger(this.#recent, { main, worker });
+    this.#total = larger(this.#total, { main, worker });
+  }
+}
+
+function larger(one: MemoryPeaks, other: MemoryPeaks): MemoryPeaks {
+  return { main: Math.max(one.main, other.main), worker: Math.max(one.worker, other.worker) };
+}
+
+/** Process ids of the children that any thread of a process has started. */
+export function childrenOf(pid: number): number[] {
+  try {
+    return readdirSync(`/proc/${pid}/task`).flatMap((thread) =>
+      readFileSync(`/proc/${pid}/task/${thread}/children`, 'utf8')
+        .split(' ')
+        .filter((child) => child !== '')
+        .map(Number),
+    );
+  } catch {
+    return []; // gone in between
+  }
+}
+
+function readMark(pid: number): number {
+  try {
+    const status = readFileSync(`/proc/${pid}/status`, 'utf8');
+    return Number(/^VmHWM:\s+(\d+) kB$/m.exec(status)?.[1] ?? 0) * 1024;
+  } catch {
+    return 0; // gone in between
+  }
+}
+
+function resetMark(pid: number): void {
+  try {
+    writeFileSync(`/proc/${pid}/clear_refs`, '5'); // proc_pid_clear_refs(5)
+  } catch {
+    // Gone, or not allowed: then the mark stays that of an earlier time.
+  }
+}

@@ -1,0 +1,40 @@
+import { once } from 'node:events';
+import { type AddressInfo, connect, createServer, type Socket } from 'node:net';
+
+/** Passes bytes on between a client and a port of this machine, and stops reading the port's when told to. */
+export interface StallingRelay {
+  readonly port: number;
+  /** Reads nothing more of what the server sends; what the client sends still goes through. */
+  readonly stall: () => void;
+  readonly close: () => void;
+}
+
+/** Needed where a client cannot stop by itself: one of TLS or HTTP/2 has to read to live. */
+export async function startStallingRelay(target: number): Promise<StallingRelay> {
+  const sockets: Socket[] = [];
+  let isStalled = false;
+  const relay = createServer((client) => {
+    const server = connect(target, '127.0.0.1');
+    sockets.push(client, server);
+    client.on('error', () => undefined);
+    client.on('data', (chunk) => server.write(chunk));
+    server.on('data', (chunk) => {
+      client.write(chunk);
+      if (isStalled) server.pause();
+    });
+    server.on('error', () => undefined);
+    server.on('close', () => client.destroy());
+  });
+  relay.listen(0, '127.0.0.1');
+  await once(relay, 'listening');
+  return {
+    port: (relay.address() as AddressInfo).port,
+    stall: () => {
+      isStalled = true;
+    },
+    close: () => {
+      relay.close();
+      for (const socket of sockets) socket.destroy();
+    },
+  };
+}

@@ -1,0 +1,77 @@
+import { afterEach } from 'vitest';
+import { WorkerRenderer, type WorkerRendererOptions } from '../../src/adapters/worker-renderer.ts';
+import type { RenderOptions } from '../../src/pipeline/ports.ts';
+import type { RenderJob } from '../../src/pipeline/render-job.ts';
+import { RecordingLog } from './test-app.ts';
+
+/** A worker that does what the original says; see there. */
+export const SCRIPTED_WORKER = new URL('scripted-worker.mjs', import.meta.url);
+
+/** The real one, compiled. */
+export const REAL_WORKER = new URL('../../dist/worker/main.js', import.meta.url);
+
+/** A job of one pixel. */
+export const anyJob: RenderJob = {
+  animation: undefined,
+  originalSize: { widthPx: 1, heightPx: 1 },
+  orientation: 1,
+  toSrgbExponent: undefined,
+  resize: 'none',
+  size: { widthPx: 1, heightPx: 1 },
+  format: 'png',
+  encoder: {},
+  maxInputPixels: 100_000_000,
+  maxResultBytes: 1_000_000,
+};
+
+/** Of somebody who stays. */
+const staying = new AbortController().signal;
+
+const GIBIBYTE = 2 ** 30;
+
+/** A pool of a test, with what it has logged. */
+export interface TestPool {
+  readonly renderer: WorkerRenderer;
+  readonly log: RecordingLog;
+  /** Has a scripted worker do something; resolves with its answer as text. */
+  readonly say: (command: string, options?: Partial<RenderOptions>) => Promise<string>;
+}
+
+/** Starts pools that end with their test: of one scripted light worker, where nothing else is said. */
+export function usePools(): (options?: Partial<WorkerRendererOptions>) => Promise<TestPool> {
+  const renderers: WorkerRenderer[] = [];
+  afterEach(() => {
+    for (const renderer of renderers.splice(0)) renderer.stop();
+  });
+  return async (options = {}) => {
+    const log = new RecordingLog();
+    const renderer = new WorkerRenderer({
+      workerFile: SCRIPTED_WORKER,
+      workers: { light: 1, heavy: 0 },
+      timeoutMs: 10_000,
+      memoryBytes: GIBIBYTE,
+      environment: { PATH: '/usr/bin:/bin' },
+      log,
+      ...options,
+    });
+    renderers.push(renderer);
+    await renderer.start();
+    return {
+      renderer,
+      log,
+      say: async (command, { lane = 'light', signal = staying } = {}) =>
+        Buffer.from(
+          await renderer.render(Buffer.from(command), anyJob, { lane, signal }),
+        ).toString(),
+    };
+  };
+}
+
+/** Whether a process is there. */
+export function isAlive(processId: number): boolean {
+  try {
+    return process.kill(processId, 0);
+  } catch {
+    return false;
+  }
+}

@@ -1,0 +1,316 @@
+/**
+ * The contract once more, written from its text alone and as plainly as it can be: what a request
+ * target asks for, or what is wrong with it. Tests hold the service against it, so nothing of the
+ * service's own parsers is used here.
+ */
+
+export type Quality = 'high' | 'low' | 'lossless';
+export type Format = 'jpeg' | 'png' | 'webp' | 'gif';
+
+/** What must be equal where two URLs must give the same bytes. */
+export interface Canonical {
+  readonly originKey: string;
+  readonly widthPx: number | undefined;
+  readonly heightPx: number | undefined;
+  readonly format: Format | undefined;
+  readonly quality: Quality;
+  readonly animated: boolean;
+  /** The original, byte for byte. */
+  readonly verbatim: boolean;
+}
+
+/** What a request target is, by the contract. */
+export type Verdict =
+  | { readonly kind: 'unknown path' }
+  /** Names of the path parts and parameters at fault, sorted. */
+  | { readonly kind: 'refused'; readonly faults: readonly string[] }
+  | { readonly kind: 'default avatar'; readonly index: string }
+  | { readonly kind: 'media'; readonly canonical: Canonical; readonly filename?: string };
+
+export type QueryKind = 'image' | 'sticker' | 'external' | 'none';
+
+/** A row of the table of resources. */
+export interface Row {
+  readonly path: string;
+  readonly extensions: readonly string[];
+  readonly originKey: string;
+  readonly query: QueryKind;
+}
+
+const FIVE = ['png', 'jpg', 'jpeg', 'webp', 'gif'];
+const FOUR = ['png', 'jpg', 'jpeg', 'webp'];
+
+const row = (path: string, extensions: string[], originKey: string, query: QueryKind): Row => {
+  return { path, extensions, originKey, query };
+};
+
+/** The table of resources, in its order. */
+export const rows: readonly Row[] = [
+  row('/avatars/{user_id}/{avatar_hash}.{ext}', FIVE, 'avatars/{user_id}/{avatar_hash}', 'image'),
+  row('/icons/{guild_id}/{icon_hash}.{ext}', FIVE, 'icons/{guild_id}/{icon_hash}', 'image'),
+  row('/banners/{guild_id}/{banner_hash}.{ext}', FIVE, 'banners/{guild_id}/{banner_hash}', 'image'),
+  row(
+    '/splashes/{guild_id}/{splash_hash}.{ext}',
+    FIVE,
+    'splashes/{guild_id}/{splash_hash}',
+    'image',
+  ),
+  row(
+    '/embed-splashes/{guild_id}/{embed_splash_hash}.{ext}',
+    FOUR,
+    'embed-splashes/{guild_id}/{embed_splash_hash}',
+    'image',
+  ),
+  row('/emojis/{emoji_id}.{ext}', FIVE, 'emojis/{emoji_id}', 'image'),
+  row('/stickers/{sticker_id}.{ext}', ['webp', 'gif'], 'stickers/{sticker_id}', 'sticker'),
+  row(
+    '/guilds/{guild_id}/users/{user_id}/avatars/{avatar_hash}.{ext}',
+    FIVE,
+    'guilds/{guild_id}/users/{user_id}/avatars/{avatar_hash}',
+    'image',
+  ),
+  row(
+    '/guilds/{guild_id}/users/{user_id}/banners/{banner_hash}.{ext}',
+    FIVE,
+    'guilds/{guild_id}/users/{user_id}/banners/{banner_hash}',
+    'image',
+  ),
+  row(
+    '/attachments/{channel_id}/{attachment_id}/{filename}',
+    [],
+    'attachments/{channel_id}/{attachment_id}/{filename}',
+    'external',
+  ),
+  row('/avatars/{index}.{ext}', ['png'], '', 'none'),
+];
+
+/** One segment of a row's path: a word, or the name of what stands there. */
+export interface Segment {
+  readonly word: string | undefined;
+  readonly name: string;
+  readonly hasExtension: boolean;
+}
+
+export function segmentsOf({ path }: Row): readonly Segment[] {
+  return path
+    .slice(1)
+    .split('/')
+    .map((text) => ({
+      word: text.startsWith('{') ? undefined : text,
+      name: text.slice(1, text.indexOf('}')),
+      hasExtension: text.endsWith('.{ext}'),
+    }));
+}
+
+/** Words of the paths: where an id must stand, one of them makes it another path. */
+export const pathWords: readonly string[] = [
+  ...new Set(rows.flatMap((each) => segmentsOf(each).flatMap(({ word }) => word ?? []))),
+];
+
+export const SIZES =
+  '16 20 22 24 28 32 40 44 48 56 60 64 80 96 100 128 160 240 256 300 320 480 512 600 640 1024 1280 1536 2048 3072 4096'.split(
+    ' ',
+  );
+
+/** Parameters of each kind of query. */
+export const parameterNames: Readonly<Record<QueryKind, readonly string[]>> = {
+  image: ['size', 'quality', 'animated'],
+  sticker: ['size', 'quality', 'animated'],
+  external: ['width', 'height', 'format', 'quality', 'animated'],
+  none: [],
+};
+
+/** Whether a parameter may have this value. */
+export function isParameterValue(name: string, value: string): boolean {
+  switch (name) {
+    case 'size':
+      return SIZES.includes(value);
+    case 'quality':
+      return ['high', 'low', 'lossless'].includes(value);
+    case 'animated':
+      return ['true', 'false'].includes(value);
+    case 'format':
+      return FIVE.includes(value);
+    default:
+      // width and height: written as a decimal integer is, and no other way.
+      return String(Number.parseInt(value, 10)) === value && +value >= 1 && +value <= 4096;
+  }
+}
+
+/** Whether a part of a path may have this (decoded) value. */
+export function isPathValue(name: string, value: string): boolean {
+  if (name === 'filename') return isFilename(value);
+  return name.endsWith('hash') ? isHash(value) : isId(value);
+}
+
+function isId(value: string): boolean {
+  if (value === '' || [...value].some((digit) => digit < '0' || digit > '9')) return false;
+  return BigInt(value).toString() === value && BigInt(value) < 18446744073709551616n;
+}
+
+function isHash(value: string): boolean {
+  const letters = 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_-';
+  // Of a bare mark of animation, no stored key is left.
+  if (value === '' || value === 'a_' || value.length > 128) return false;
+  return value.split('').every((letter) => letters.includes(letter));
+}
+
+function isFilename(value: string): boolean {
+  const bytes = Buffer.from(value);
+  if (bytes.length === 0 || bytes.length > 255 || value === '.' || value === '..') return false;
+  return Array.from(value).every((character) => {
+    const code = character.codePointAt(0) ?? 0;
+    const isControl = code < 0x20 || (code >= 0x7f && code < 0xa0);
+    return !isControl && character !== '/' && character !== '\\';
+  });
+}
+
+/** The canonical request of a row with these values; a parameter not given is not there. */
+export function canonicalOf(
+  { originKey, query }: Row,
+  values: Readonly<Record<string, string>>,
+  extension: string | undefined,
+  parameters: Readonly<Record<string, string>>,
+): Canonical {
+  const key = originKey
+    .split('/')
+    .map((part) => {
+      if (!part.startsWith('{')) return part;
+      const name = part.slice(1, -1);
+      const value = values[name] ?? '';
+      return name.endsWith('hash') && value.startsWith('a_') ? value.slice(2) : value;
+    })
+    .join('/');
+  const named = query === 'external' ? parameters.format : extension;
+  const format = (named === 'jpg' ? 'jpeg' : named) as Format | undefined;
+  const quality = (parameters.quality ?? (query === 'image' ? 'high' : 'lossless')) as Quality;
+  const width = query === 'external' ? parameters.width : parameters.size;
+  const { height } = query === 'external' ? parameters : { height: undefined };
+  const size = width ?? (query === 'image' ? '128' : undefined);
+  const verbatim =
+    query === 'external' &&
+    format === undefined &&
+    width === undefined &&
+    height === undefined &&
+    quality === 'lossless';
+  const isAsked = (parameters.animated ?? String(query === 'sticker')) === 'true';
+  return {
+    originKey: key,
+    widthPx: size === undefined ? undefined : Number(size),
+    heightPx: height === undefined ? undefined : Number(height),
+    format,
+    // What png and gif do with `high` and with `lossless` is the same.
+    quality:
+      quality === 'high' && (format === 'png' || format === 'gif')
+        ? 'lossless'
+        : (quality as Quality),
+    animated: isAnimated(query, format, isAsked) && !verbatim,
+    verbatim,
+  };
+}
+
+function isAnimated(query: QueryKind, format: Format | undefined, isAsked: boolean): boolean {
+  if (format === 'png' || format === 'jpeg') return false;
+  return format === 'gif' && query !== 'external' ? true : isAsked;
+}
+
+/** Judges the target of a request line. */
+export function judge(target: string): Verdict {
+  const [path, query] = splitTarget(target);
+  if (path[0] !== '/') return { kind: 'unknown path' };
+  const texts = path.slice(1).split('/').map(decodeSegment);
+  const found = rows.find((each) => fits(segmentsOf(each), texts));
+  if (found === undefined) return { kind: 'unknown path' };
+
+  const faults: string[] = [];
+  const values: Record<string, string> = {};
+  let extension: string | undefined;
+  segmentsOf(found).forEach(({ word, name, hasExtension }, index) => {
+    if (word !== undefined) return;
+    const text = texts[index];
+    if (text === undefined) {
+      faults.push(name);
+      return;
+    }
+    const parts = hasExtension ? text.split('.') : [text];
+    if (hasExtension) extension = parts.pop();
+    values[name] = parts.join('.');
+    if (!isPathValue(name, values[name])) faults.push(name);
+    if (hasExtension && !found.extensions.includes(extension ?? '')) faults.push('ext');
+  });
+
+  const given = parametersOf(query);
+  const parameters: Record<string, string> = {};
+  for (const name of parameterNames[found.query]) {
+    const all = given.flatMap(([key, value]) => (key === name ? [value] : []));
+    const [value] = all;
+    if (value === undefined) continue;
+    if (all.length > 1 || !isParameterValue(name, value)) faults.push(name);
+    parameters[name] = value;
+  }
+  if (faults.length > 0) return { kind: 'refused', faults: faults.sort() };
+  if (found.query === 'none') return { kind: 'default avatar', index: values.index ?? '' };
+  const canonical = canonicalOf(found, values, extension, parameters);
+  const { filename } = values;
+  return { kind: 'media', canonical, ...(filename !== undefined && { filename }) };
+}
+
+function splitTarget(target: string): readonly [path: string, query: string] {
+  let rest = target;
+  const scheme = ['http://', 'https://'].find((each) => target.toLowerCase().startsWith(each));
+  if (scheme !== undefined) {
+    rest = target.slice(scheme.length);
+    while (rest !== '' && !'/?#'.includes(rest.charAt(0))) rest = rest.slice(1);
+  }
+  const [whole = ''] = rest.split('#');
+  const [path = '', ...queries] = whole.split('?');
+  return [path, queries.join('?')];
+}
+
+function fits(segments: readonly Segment[], texts: readonly (string | undefined)[]): boolean {
+  if (segments.length !== texts.length) return false;
+  return segments.every(({ word, name, hasExtension }, index) => {
+    const text = texts[index];
+    if (word !== undefined) return text === word;
+    if (text === undefined || name === 'filename') return true;
+    return hasExtension ? text.includes('.') : !pathWords.includes(text);
+  });
+}
+
+/** Bytes of a target: its ASCII characters and its escapes; `undefined` for anything else. */
+function bytesOf(text: string, isStrict: boolean): Buffer | undefined {
+  const bytes: number[] = [];
+  for (let index = 0; index < text.length; index += 1) {
+    const code = text.charCodeAt(index);
+    const digits = text.slice(index + 1, index + 3);
+    if (text[index] === '%' && digits.length === 2 && !/[^0-9A-Fa-f]/.test(digits)) {
+      bytes.push(Number.parseInt(digits, 16));
+      index += 2;
+    } else if (isStrict && (text[index] === '%' || code > 0x7f)) {
+      return undefined;
+    } else {
+      bytes.push(code > 0x7f ? 0x3f : code); // no name or value of the contract has such a byte
+    }
+  }
+  return Buffer.from(bytes);
+}
+
+function decodeSegment(text: string): string | undefined {
+  const bytes = bytesOf(text, true);
+  if (bytes === undefined) return undefined;
+  const decoded = bytes.toString('utf8');
+  return Buffer.from(decoded).equals(bytes) ? decoded : undefined; // no replacement was needed
+}
+
+/** Names and values of a query, as HTML forms write them; a malformed escape is plain text. */
+function parametersOf(query: string): readonly (readonly [name: string, value: string])[] {
+  const decode = (text: string): string =>
+    (bytesOf(text.replaceAll('+', ' '), false) ?? Buffer.alloc(0)).toString('utf8');
+  return query
+    .split('&')
+    .filter((pair) => pair !== '')
+    .map((pair) => {
+      const [name = '', ...values] = pair.split('=');
+      return [decode(name), decode(values.join('='))] as const;
+    });
+}

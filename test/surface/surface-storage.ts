@@ -1,0 +1,129 @@
+import { mkdir, mkdtemp, readFile, rm, symlink, utimes, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { dirname, join } from 'node:path';
+import sharp from 'sharp';
+import { drawGif } from '../support/draw-gif.ts';
+
+/** What stands next to the storage, and must never be seen. */
+export const CANARY = 'CANARY-7f3a: this file is next to the storage';
+
+/** An original, and what is known of it without asking the service. */
+export interface Original {
+  readonly key: string;
+  readonly bytes: Buffer;
+  /** What a transform makes of it. */
+  readonly transformed: 200 | 415 | 422;
+  /** Of the attachment as it is. */
+  readonly contentType: string;
+  readonly disposition: 'inline' | 'attachment';
+}
+
+/** When every original was changed last; the milliseconds are never told. */
+export const CHANGED_AT = new Date('2024-05-14T10:00:00.789Z');
+
+/** A folder of originals of each kind, with a canary next to it. */
+export interface SurfaceStorage {
+  readonly root: string;
+  readonly originals: ReadonlyMap<string, Original>;
+  readonly remove: () => Promise<void>;
+}
+
+/** Small enough to be rendered in a few milliseconds, and none of them plain. */
+async function drawImages(): Promise<Readonly<Record<'png' | 'jpeg' | 'webp' | 'gif', Buffer>>> {
+  const [width, height] = [48, 32];
+  const pixels = Buffer.from(Array.from({ length: width * height * 4 }, (_, i) => (i * 37) % 251));
+  const image = sharp(pixels, { raw: { width, height, channels: 4 } });
+  const frame = (shift: number) => ({
+    widthPx: 20,
+    pixels: Array.from({ length: 200 }, (_, index) => (index + shift) % 4),
+    controls: [[0, 7 + shift, 0]] as const,
+  });
+  return {
+    png: await image.clone().png().toBuffer(),
+    jpeg: await image.clone().jpeg().toBuffer(),
+    webp: await image.clone().webp().toBuffer(),
+    gif: drawGif({
+      widthPx: 20,
+      heightPx: 10,
+      indexBits: 2,
+      repeats: 0,
+      frames: [0, 1, 2].map(frame),
+    }),
+  };
+}
+
+/** Fills a new folder. */
+export async function createSurfaceStorage(): Promise<SurfaceStorage> {
+  const folder = await mkdtemp(join(tmpdir(), 'darkroom-surface-'));
+  const root = join(folder, 'storage');
+  const { png, jpeg, webp, gif } = await drawImages();
+  const text = Buffer.from('Two households, both alike in dignity.\n'.repeat(40));
+  const html = Buffer.from('<!doctype html><script>alert(1)</script>');
+  const svg = Buffer.from(
+    '<svg xmlns="http://www.w3.org/2000/svg"><script>alert(1)</script></svg>',
+  );
+  const noise = Buffer.from(Array.from({ length: 300_000 }, (_, index) => (index * index) % 256));
+  const cut = png.subarray(0, png.length - 40);
+
+  const originals = new Map<string, Original>();
+  const put = (
+    key: string,
+    bytes: Buffer,
+    transformed: 200 | 415 | 422,
+    contentType = '',
+    disposition: 'inline' | 'attachment' = 'inline',
+  ): void => {
+    originals.set(key, { key, bytes, transformed, contentType, disposition });
+  };
+  put('avatars/1/ab12', png, 200);
+  put('icons/18446744073709551615/A_-9', gif, 200);
+  put('banners/2/b', jpeg, 200);
+  put('splashes/3/c', webp, 200);
+  put('embed-splashes/3/c', jpeg, 200);
+  put('emojis/4', gif, 200);
+  put('stickers/5', gif, 200);
+  put('stickers/6', webp, 200);
+  put('guilds/7/users/8/avatars/d', png, 200);
+  put('guilds/7/users/8/banners/e', webp, 200);
+  put('avatars/1/text', text, 415);
+  put('icons/1/svg', svg, 415);
+  put('emojis/9', cut, 422);
+  const plain = 'text/plain; charset=utf-8';
+  const attachment = (name: string): string => `attachments/1/2/${name}`;
+  put(attachment('photo.png'), png, 200, 'image/png');
+  put(attachment('wave.gif'), gif, 200, 'image/gif');
+  put(attachment('no extension'), jpeg, 200, 'image/jpeg');
+  put(attachment('cut.png'), cut, 422, 'image/png');
+  put(attachment('romeo.txt'), text, 415, plain);
+  put(attachment('.htaccess'), text, 415, plain);
+  put(attachment('empty'), Buffer.alloc(0), 415, 'application/octet-stream', 'attachment');
+  put(attachment('page.html'), html, 415, 'text/html; charset=utf-8', 'attachment');
+  put(attachment('lies.png'), html, 415, 'text/html; charset=utf-8', 'attachment');
+  put(attachment('script.js'), text, 415, plain, 'attachment');
+  put(attachment('cat.svg'), svg, 415, 'image/svg+xml', 'attachment');
+  put(attachment('noise.bin'), noise, 415, 'application/octet-stream', 'attachment');
+  // Names that are paths, headers, queries and tricks to whoever does not look.
+  put(attachment('a"b;c=d, e.txt'), text, 415, plain);
+  put(attachment('%2e%2e%2fcanary'), text, 415, plain);
+  put(attachment('what?width=1&x#y'), text, 415, plain);
+  put(attachment('🎉 naïve.png'), png, 200, 'image/png');
+  put(attachment('\u202egnp.exe'), png, 200, 'image/png');
+  put(attachment('..%00'), text, 415, plain);
+  put(attachment('x'.repeat(255)), text, 415, plain);
+
+  for (const { key, bytes } of originals.values()) {
+    await mkdir(dirname(join(root, key)), { recursive: true });
+    await writeFile(join(root, key), bytes);
+    await utimes(join(root, key), CHANGED_AT, CHANGED_AT);
+  }
+  for (const place of ['canary', 'storage2']) await writeFile(join(folder, place), CANARY);
+  await symlink(join(folder, 'canary'), join(root, 'attachments/1/2/link'));
+  await symlink('..', join(root, 'attachments/1/3'));
+  await symlink(folder, join(root, 'banners/9'));
+  return { root, originals, remove: () => rm(folder, { recursive: true }) };
+}
+
+/** The default avatars as they are shipped, by index. */
+export function readDefaultAvatar(index: string): Promise<Buffer> {
+  return readFile(new URL(`../../src/default-avatars/${index}.png`, import.meta.url));
+}
