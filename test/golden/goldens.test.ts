@@ -26,6 +26,7 @@ import { sourceFormats } from '../../src/media/image-format.ts';
 import { parseTarget } from '../../src/media/media-request.ts';
 import { type GoldenFailure, writeGoldenReport } from '../support/golden-report.ts';
 import { MemoryOrigin } from '../support/memory-origin.ts';
+import { patient } from '../support/patient.ts';
 import { GoldenFiles } from './golden-files.ts';
 import { fixturesUrl, type GoldenRow, readGoldenTable } from './golden-table.ts';
 
@@ -47,11 +48,14 @@ beforeAll(async () => {
     if (parsed.kind === 'media') origin.put(parsed.request.originKey, readOriginal(original));
   }
   // Without a cache every request is rendered.
-  app = await createApp(readConfig({ CACHE_MEMORY_BYTES: '0' }), {
-    log: silent,
-    origin,
-    workerFile: new URL('../../dist/worker/main.js', import.meta.url),
-  });
+  app = await createApp(
+    readConfig({ CACHE_MEMORY_BYTES: '0', ...patient, TRANSFORM_TIMEOUT_MS: '60000' }),
+    {
+      log: silent,
+      origin,
+      workerFile: new URL('../../dist/worker/main.js', import.meta.url),
+    },
+  );
 });
 
 afterAll(async () => {

@@ -2,6 +2,7 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { createApp } from '../../src/app.ts';
 import { readConfig } from '../../src/config.ts';
 import { MemoryOrigin } from '../support/memory-origin.ts';
+import { patient } from '../support/patient.ts';
 import { createTestApp, RecordingLog, samples, type TestApp } from '../support/test-app.ts';
 
 let app: TestApp;
@@ -40,7 +41,7 @@ describe('every resource of spec §1', () => {
       origin,
       workerFile: new URL('../../dist/worker/main.js', import.meta.url),
     };
-    const { server, close } = await createApp(readConfig({ WORKERS: '1' }), parts);
+    const { server, close } = await createApp(readConfig({ WORKERS: '1', ...patient }), parts);
     try {
       for (const [key, ext] of cases) {
         origin.put(key, samples.png);

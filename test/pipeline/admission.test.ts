@@ -2,7 +2,8 @@ import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
 import { Admission, type Slot } from '../../src/pipeline/admission.ts';
 import type { Lane } from '../../src/pipeline/ports.ts';
 
-const never = new AbortController().signal;
+/** Nobody gives up. */
+const never = (): AbortSignal => new AbortController().signal;
 
 describe('admission', () => {
   let nowMs = 0;
@@ -19,7 +20,12 @@ describe('admission', () => {
   const create = (slots = { light: 1, heavy: 1 }, maxWaitingPerSlot = 2) => {
     const admission = new Admission({ slots, maxWaitingPerSlot, maxWaitMs: 5_000 }, clock);
     const entered: string[] = [];
-    const enter = async (name: string, lane: Lane, costMs = 10, signal = never): Promise<Slot> => {
+    const enter = async (
+      name: string,
+      lane: Lane,
+      costMs = 10,
+      signal = never(),
+    ): Promise<Slot> => {
       const slot = await admission.enter(lane, costMs, signal);
       entered.push(name);
       return slot;

@@ -3,6 +3,7 @@ import { once } from 'node:events';
 import { cpSync, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { patient } from '../support/patient.ts';
 import { type Ask, createPlainClient, createTlsClient } from './client.ts';
 import { type Nginx, startNginx } from './nginx.ts';
 import { Relay } from './relay.ts';
@@ -62,7 +63,7 @@ interface Darkroom {
 
 async function startDarkroom(settings: Readonly<Record<string, string>>): Promise<Darkroom> {
   const child = spawn(process.execPath, ['dist/main.js'], {
-    env: { PATH: process.env.PATH ?? '', PORT: '0', WORKERS: '2', ...settings },
+    env: { PATH: process.env.PATH ?? '', PORT: '0', WORKERS: '2', ...patient, ...settings },
     stdio: ['ignore', 'pipe', 'inherit'],
   });
   const ended = once(child, 'close');

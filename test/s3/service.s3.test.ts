@@ -1,6 +1,7 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, afterEach, beforeAll, describe, expect, inject, test } from 'vitest';
+import { patient } from '../support/patient.ts';
 import { openBucket, type S3Bucket } from '../support/s3-bucket.ts';
 import { type ServiceProcess, startService } from '../support/service-process.ts';
 import { readSample } from '../support/test-app.ts';
@@ -19,6 +20,7 @@ const settings = {
   S3_PREFIX: PREFIX,
   AWS_EC2_METADATA_DISABLED: 'true',
   ...credentials,
+  ...patient,
 };
 
 let bucket: S3Bucket;
@@ -36,7 +38,7 @@ beforeAll(async () => {
   await bucket.put(`${PREFIX}attachments/1/500/empty.txt`, new Uint8Array());
   [fromS3, fromFolder] = await Promise.all([
     startService(settings),
-    startService({ STORAGE_DIR: ORIGINALS }),
+    startService({ STORAGE_DIR: ORIGINALS, ...patient }),
   ]);
 });
 afterAll(async () => {

@@ -8,6 +8,7 @@ import type { ClientLimits } from '../../src/http/client-limits.ts';
 import type { Clock, Log, Origin, Renderer, RenderOptions } from '../../src/pipeline/ports.ts';
 import type { RenderJob } from '../../src/pipeline/render-job.ts';
 import { MemoryOrigin } from './memory-origin.ts';
+import { patient } from './patient.ts';
 
 const workerFile = new URL('../../dist/worker/main.js', import.meta.url);
 
@@ -83,7 +84,7 @@ export async function createTestApp(options: TestAppOptions = {}): Promise<TestA
   const originals = new MemoryOrigin();
   const clock = new FakeClock();
   const log = new RecordingLog();
-  const config = readConfig({ WORKERS: '1', ...options.settings });
+  const config = readConfig({ WORKERS: '1', ...patient, ...options.settings });
   const workers = new WorkerRenderer({ ...config.renderer, workerFile, log });
   let start: Promise<void> | undefined;
   const inWorker: Renderer = {

@@ -1,5 +1,6 @@
 import fc from 'fast-check';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { patient } from '../support/patient.ts';
 import { type ServiceProcess, startService } from '../support/service-process.ts';
 import { bytesOf, SurfaceModel } from './surface-model.ts';
 import { type Conversation, conversations, MARKER, type SoundRequest } from './surface-requests.ts';
@@ -25,6 +26,7 @@ beforeAll(async () => {
   keys.push(...storage.originals.keys());
   service = await startService({
     STORAGE_DIR: storage.root,
+    ...patient,
     // What was learned once stays: the store is not asked twice.
     CACHE_REVALIDATE_SECONDS: '31536000',
   });
