@@ -63,8 +63,10 @@ export async function createApp(config: Config, parts: AppParts): Promise<App> {
     media: new MediaService({
       store: new MemoryStore(config.cache.maxBytes),
       refusals,
-      access: { origin, limits: originLimits, gate: new Gate(config.originReads) },
-      budget: new OriginalsBudget(config.originalsMemoryBytes),
+      originals: {
+        access: { origin, limits: originLimits, gate: new Gate(config.originReads) },
+        budget: new OriginalsBudget(config.originalsMemoryBytes),
+      },
       transformer: new Transformer({
         renderer: parts.renderer ?? workers,
         admission: new Admission(config.admission, clock),

@@ -183,7 +183,6 @@ export function readConfig(environment: Environment) {
     },
     renderer: {
       workers,
-      timeoutMs: values.TRANSFORM_TIMEOUT_MS,
       memoryBytes: values.WORKER_MEMORY_BYTES,
       environment: pick(given, WORKER_VARIABLES),
     },

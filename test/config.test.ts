@@ -37,7 +37,7 @@ describe('the configuration', () => {
     expect(config.originReads).toEqual({ slots: 64, maxWaiting: 1_024, maxWaitMs: 5_000 });
     expect(config.originStreams).toEqual({ slots: 256, maxWaiting: 1_024, maxWaitMs: 5_000 });
     expect(config.originalsMemoryBytes).toBe(536_870_912);
-    expect(config.renderer).toMatchObject({ timeoutMs: 15_000, memoryBytes: 2_684_354_560 });
+    expect(config.renderer).toMatchObject({ memoryBytes: 2_684_354_560 });
     expect(config.admission).toEqual({
       slots: config.renderer.workers,
       maxWaitingPerSlot: 64,

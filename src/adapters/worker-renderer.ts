@@ -18,8 +18,6 @@ export interface WorkerRendererOptions {
   readonly workerFile: URL;
   /** How many processes to keep for each lane. */
   readonly workers: Readonly<Record<Lane, number>>;
-  /** Time for one job, in milliseconds; then its process is killed. */
-  readonly timeoutMs: number;
   /** Private writable memory of a worker, in bytes, where the system can bound it. */
   readonly memoryBytes: number;
   /** All that a worker gets to know of our environment; no secret. */
@@ -34,7 +32,7 @@ export interface WorkerRendererOptions {
 type Lanes = Readonly<Record<Lane, WorkerLane>>;
 
 /** Neither ever competes with the main process, nor a heavy render with a light one. */
-const NICENESS: Readonly<Record<Lane, number>> = { light: 5, heavy: 15 };
+const NICENESS: Readonly<Record<Lane, number>> = { light: 5, heavy: 19 };
 
 /** Against what leaks slowly; at a replacement of 0.2 s it costs nothing. */
 const MAX_JOBS = 10_000;
@@ -130,11 +128,10 @@ export class WorkerRenderer implements Renderer {
   /** A worker may have died while it was idle; that is no fault of the job, which takes another. */
   async #runOnLiving(
     command: RenderCommand,
-    { lane: name, signal }: RenderOptions,
+    { lane: name, timeoutMs, signal }: RenderOptions,
   ): Promise<WorkerAnswer> {
     const lane = this.#lanes?.[name];
     if (lane === undefined) throw new Error('The render workers are not started.');
-    const { timeoutMs } = this.#options;
     for (let attempt = 1; attempt <= MAX_ATTEMPTS; attempt += 1) {
       const worker = await lane.take(signal);
       try {

@@ -83,6 +83,22 @@ export class Admission {
     return { lane: slot, leave: () => this.#leave(lane, running) };
   }
 
+  /** Whether nobody more can wait in a lane, or the wait would be too long. */
+  isCrowded(lane: Lane): boolean {
+    if (this.#free[lane] > 0) return false;
+    return (
+      this.#lines[lane].isFull ||
+      this.#foreseeWaitMs(lane) > this.#limits.maxWaitMs * MAX_FORESEEN_SHARE
+    );
+  }
+
+  /** @throws MediaError `OVERLOADED` if a lane is crowded, as `enter` would */
+  check(lane: Lane): void {
+    if (this.isCrowded(lane)) {
+      throw new MediaError('OVERLOADED', { retryAfterSeconds: this.#retryAfterSeconds(lane) });
+    }
+  }
+
   #takeFree(lane: Lane): Lane | undefined {
     const slot = lane === 'light' && this.#free.light === 0 ? 'heavy' : lane;
     if (this.#free[slot] === 0) return undefined;
@@ -91,14 +107,14 @@ export class Admission {
   }
 
   #wait(lane: Lane, costMs: number, signal: AbortSignal): Promise<Lane> {
-    const retryAfterSeconds = (): number => {
-      const seconds = Math.ceil(this.#foreseeWaitMs(lane) / 1000);
-      return Math.min(Math.max(seconds, 1), MAX_RETRY_AFTER_SECONDS);
-    };
-    if (this.#foreseeWaitMs(lane) > this.#limits.maxWaitMs * MAX_FORESEEN_SHARE) {
-      throw new MediaError('OVERLOADED', { retryAfterSeconds: retryAfterSeconds() });
-    }
+    this.check(lane);
+    const retryAfterSeconds = (): number => this.#retryAfterSeconds(lane);
     return this.#lines[lane].join({ item: costMs, signal, retryAfterSeconds });
+  }
+
+  #retryAfterSeconds(lane: Lane): number {
+    const seconds = Math.ceil(this.#foreseeWaitMs(lane) / 1000);
+    return Math.min(Math.max(seconds, 1), MAX_RETRY_AFTER_SECONDS);
   }
 
   #leave(lane: Lane, running: Running): void {

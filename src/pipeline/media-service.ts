@@ -1,9 +1,13 @@
 import { type MediaRequest, resultKey } from '../media/media-request.ts';
 import { unlessAborted } from './abort.ts';
-import { holdOriginal } from './held-original.ts';
-import { type OriginAccess, openOriginal } from './original.ts';
-import type { OriginalsBudget } from './originals-budget.ts';
-import type { Clock, MediaResult, OriginObject, ResultStore } from './ports.ts';
+import {
+  type FoundOriginal,
+  findOriginal,
+  findOriginalByPrefix,
+  type OriginalIdentity,
+  type OriginalSource,
+} from './held-original.ts';
+import type { Clock, MediaResult, ResultStore } from './ports.ts';
 import type { RefusalMemory } from './refusal-memory.ts';
 import type { RequestTrace } from './request-trace.ts';
 import { type FlightControls, SingleFlight } from './single-flight.ts';
@@ -14,8 +18,7 @@ import { formatEtag, type Validators } from './validators.ts';
 export interface MediaServiceParts {
   readonly store: ResultStore;
   readonly refusals: RefusalMemory;
-  readonly access: OriginAccess;
-  readonly budget: OriginalsBudget;
+  readonly originals: OriginalSource;
   readonly transformer: Transformer;
   readonly clock: Clock;
   /** How long a kept result is served before the origin is asked whether it is current, in milliseconds. */
@@ -67,7 +70,7 @@ export class MediaService {
   async serve(request: MediaRequest, options: ServeOptions): Promise<Served> {
     const { signal, trace, isCurrent } = options;
     const key = resultKey(request);
-    const known = this.#find(key, trace);
+    const known = this.#lookUp(key, trace);
     if (known !== undefined && this.#isFresh(known)) {
       trace.outcome = { kind: 'hit' };
       return isCurrent(known)
@@ -97,7 +100,7 @@ export class MediaService {
     });
   }
 
-  #find(key: string, trace: RequestTrace): MediaResult | undefined {
+  #lookUp(key: string, trace: RequestTrace): MediaResult | undefined {
     const leave = trace.enter('store');
     const known = this.#parts.store.get(key);
     leave();
@@ -115,26 +118,27 @@ export class MediaService {
     known: MediaResult | undefined,
     options: TransformOptions,
   ): Work {
-    const { access, store } = this.#parts;
-    const { signal, trace } = options;
-    const opening = trace.time('origin', async () => {
-      const object = await openOriginal(access, request.originKey, signal);
-      if (known?.originalEtag !== object.etag) return { kind: 'changed', object } as const;
-      object.body.destroy();
+    const { store } = this.#parts;
+    const opening = options.trace.time('origin', async () => {
+      const original = await this.#find(request, options.signal);
+      if (known?.originalEtag !== original.identity.etag) {
+        return { kind: 'changed', original } as const;
+      }
+      original.discard();
       const result = { ...known, checkedAtMs: this.#parts.clock.nowMs() };
       const stored = store.set(key, result);
       return { kind: 'unchanged', produced: { result, stored } } as const;
     });
     const opened = opening.then((answer) =>
       answer.kind === 'changed'
-        ? { validators: validatorsOf(answer.object, key), isRevalidated: false }
+        ? { validators: validatorsOf(answer.original.identity, key), isRevalidated: false }
         : { validators: answer.produced.result, isRevalidated: true },
     );
     let produced: Promise<Produced> | undefined;
     const finish = (): Promise<Produced> => {
       produced ??= opening.then((answer) =>
         answer.kind === 'changed'
-          ? this.#produce(request, key, answer.object, options)
+          ? this.#produce(request, key, answer.original, options)
           : answer.produced,
       );
       return produced;
@@ -142,24 +146,32 @@ export class MediaService {
     return { opened, finish };
   }
 
-  /** From the opened original to the kept result; what cannot be made of it is kept in mind as well. */
+  /** In a crowd, by the first bytes of what may be an animation. */
+  #find(request: MediaRequest, signal: AbortSignal): Promise<FoundOriginal> {
+    const { originals, transformer } = this.#parts;
+    const { originKey } = request;
+    return transformer.isCrowdedFor(request)
+      ? findOriginalByPrefix(originals, originKey, signal, (prefix) =>
+          transformer.judge(request, prefix),
+        )
+      : findOriginal(originals, originKey, signal);
+  }
+
+  /** From the found original to the kept result; what cannot be made of it is kept in mind as well. */
   async #produce(
     request: MediaRequest,
     key: string,
-    object: OriginObject,
+    found: FoundOriginal,
     options: TransformOptions,
   ): Promise<Produced> {
-    const { signal, trace } = options;
-    const { access, budget, clock, refusals, store, transformer } = this.#parts;
+    const { clock, refusals, store, transformer } = this.#parts;
     try {
-      const original = await trace.time('origin', () =>
-        holdOriginal(object, access.limits, budget, signal),
-      );
+      const original = await options.trace.time('origin', () => found.hold());
       try {
         const result: MediaResult = {
           ...(await transformer.transform(request, original, options)),
-          ...validatorsOf(object, key),
-          originalEtag: object.etag,
+          ...validatorsOf(original.identity, key),
+          originalEtag: original.identity.etag,
           checkedAtMs: clock.nowMs(),
         };
         return { result, stored: store.set(key, result) };
@@ -173,6 +185,6 @@ export class MediaService {
   }
 }
 
-function validatorsOf({ etag, lastModified }: OriginObject, key: string): Validators {
+function validatorsOf({ etag, lastModified }: OriginalIdentity, key: string): Validators {
   return { etag: formatEtag(etag, key), lastModified };
 }

@@ -63,6 +63,8 @@ export type Lane = 'light' | 'heavy';
 export interface RenderOptions {
   /** The lane whose CPU slot the caller holds. */
   readonly lane: Lane;
+  /** Deadline of this run, in milliseconds. */
+  readonly timeoutMs: number;
   /** Aborts when nobody wants the result any more: the job is stopped, and its worker with it. */
   readonly signal: AbortSignal;
 }

@@ -10,7 +10,7 @@ const REMEMBERED: ReadonlySet<ErrorCode> = new Set([
   'TRANSFORM_TIMEOUT',
 ]);
 
-/** A deadline may have passed because the machine was busy: remembered for this long, in milliseconds. */
+/** Time may have run out because the machine was busy: remembered for this long, in milliseconds. */
 const TIMEOUT_MEMORY_MS = 60_000;
 
 /**
@@ -27,17 +27,19 @@ const MAX_ENTRIES = 10_000;
 
 /**
  * Remembers what was refused for a while, so that a storm of retries reads no original twice and does
- * not kill one worker after another.
+ * not kill one worker after another; and which originals are slower than their header tells.
  */
 export class RefusalMemory {
   readonly #refusals: ExpiringMap<MediaError>;
   readonly #lostWorkers: ExpiringMap<number>;
+  readonly #slowOriginals: ExpiringMap<true>;
   readonly #refusedForMs: number;
 
   /** @param refusedForMs as long as HTTP caches may keep a 415 or 422, in milliseconds */
   constructor(refusedForMs: number, clock: Clock) {
     this.#refusals = new ExpiringMap(MAX_ENTRIES, clock);
     this.#lostWorkers = new ExpiringMap(MAX_ENTRIES, clock);
+    this.#slowOriginals = new ExpiringMap(MAX_ENTRIES, clock);
     this.#refusedForMs = refusedForMs;
   }
 
@@ -52,6 +54,16 @@ export class RefusalMemory {
     if (lost < MAX_LOST_WORKERS) return;
     const cause = new Error(`The original has cost ${lost} workers.`);
     throw new MediaError('UNPROCESSABLE_MEDIA', { cause });
+  }
+
+  /** Whether a light render of the original has turned out to be none lately. */
+  isSlow(originKey: string): boolean {
+    return this.#slowOriginals.get(originKey) ?? false;
+  }
+
+  /** Takes note that a light render of the original has turned out to be none. */
+  noteSlow(originKey: string): void {
+    this.#slowOriginals.set(originKey, true, TIMEOUT_MEMORY_MS);
   }
 
   /**

@@ -1,11 +1,12 @@
 import { MediaError } from '../media/errors.ts';
+import { peekAnimation } from '../media/header/peek-animation.ts';
 import { readImageFacts } from '../media/header/read-image-facts.ts';
 import { outputFormats, sourceFormats } from '../media/image-format.ts';
 import type { MediaRequest } from '../media/media-request.ts';
 import type { Admission } from './admission.ts';
 import type { HeldOriginal } from './held-original.ts';
 import { type Plan, planMedia, type RenderLimits } from './plan.ts';
-import type { MediaResult, Renderer } from './ports.ts';
+import type { Lane, MediaResult, Renderer } from './ports.ts';
 import type { RefusalMemory } from './refusal-memory.ts';
 import { laneOf } from './render-cost.ts';
 import type { RequestTrace } from './request-trace.ts';
@@ -26,6 +27,22 @@ export interface TransformOptions extends FlightControls {
 
 /** The answer's body, and what it is. */
 export type Transformed = Pick<MediaResult, 'body' | 'mimeType'>;
+
+type RenderPlan = Extract<Plan, { readonly kind: 'render' }>;
+
+/** One render, and what it is made from. */
+interface Run extends Pick<RenderPlan, 'job' | 'cost'> {
+  readonly originKey: string;
+  readonly original: HeldOriginal;
+}
+
+/** A render that was estimated to be light, and is not. */
+class TooSlowForLane extends Error {
+  override readonly name = 'TooSlowForLane';
+}
+
+/** Time for a render in the light lane, in milliseconds: thirty times as much as is foreseen at most. */
+const LIGHT_TIMEOUT_MS = 3_000;
 
 /** From an original's bytes to an answer's: facts, limits, plan, render. */
 export class Transformer {
@@ -67,29 +84,85 @@ export class Transformer {
     }
   }
 
-  /** A CPU slot is held from here to the end of encoding. */
+  /** Whether a request is likely to be turned away, if its original is an animation. */
+  isCrowdedFor({ isAnimated, format }: MediaRequest): boolean {
+    const mayAnimate = isAnimated && (format === undefined || outputFormats[format].canAnimate);
+    return mayAnimate && this.#parts.admission.isCrowded('heavy');
+  }
+
+  /**
+   * Turns a request away, if its original's first bytes tell that `transform` would do that: in a crowd
+   * of animations, to read them whole is most of what they cost.
+   *
+   * @throws MediaError `OVERLOADED`
+   */
+  judge(request: MediaRequest, prefix: Uint8Array): void {
+    const { admission, limits } = this.#parts;
+    const facts = peekAnimation(prefix);
+    if (facts === undefined) return;
+    const plan = planMedia(facts, request, limits);
+    if (plan.kind === 'render' && laneOf(plan.cost, plan.job) === 'heavy') admission.check('heavy');
+  }
+
+  /**
+   * What looks light and is not (thousands of scans in a JPEG, say) would keep the others of the light
+   * lane waiting: after a while it begins anew among the heavy ones.
+   */
   async #render(
     originKey: string,
     original: HeldOriginal,
-    { job, cost }: Extract<Plan, { readonly kind: 'render' }>,
+    { job, cost }: RenderPlan,
+    options: TransformOptions,
+  ): Promise<Uint8Array> {
+    const { refusals } = this.#parts;
+    const run = { originKey, original, job, cost };
+    if (laneOf(cost, job) === 'heavy' || refusals.isSlow(originKey)) {
+      return this.#renderIn('heavy', run, options);
+    }
+    try {
+      return await this.#renderIn('light', run, options);
+    } catch (error) {
+      if (!(error instanceof TooSlowForLane)) throw error;
+      return this.#renderIn('heavy', run, options);
+    }
+  }
+
+  /**
+   * A CPU slot is held from here to the end of encoding.
+   *
+   * @throws TooSlowForLane if a light render has taken too long for its lane
+   */
+  async #renderIn(
+    wanted: Lane,
+    { originKey, original, job, cost }: Run,
     { signal, keep, trace }: TransformOptions,
   ): Promise<Uint8Array> {
-    const { admission, refusals, renderer } = this.#parts;
-    const wanted = laneOf(cost, job);
+    const { admission, limits, refusals, renderer } = this.#parts;
     original.assign(wanted);
     const slot = await trace.time('queue', () => admission.enter(wanted, cost.typicalMs, signal));
     try {
       signal.throwIfAborted();
       // Others of the same original may have been ahead in the line.
       refusals.checkOriginal(originKey);
+      if (wanted === 'light' && refusals.isSlow(originKey)) throw new TooSlowForLane();
+      const { lane } = slot;
+      const timeoutMs = Math.min(limits.timeoutMs, lane === 'light' ? LIGHT_TIMEOUT_MS : Infinity);
       const rendering = trace.time('render', () =>
-        renderer.render(original.bytes, job, { lane: slot.lane, signal }),
+        renderer.render(original.bytes, job, { lane, timeoutMs, signal }),
       );
       // For the store, whoever leaves: a new worker would cost more than what is left of it.
       if (wanted === 'light') keep(rendering);
       return await rendering;
+    } catch (error) {
+      if (slot.lane === 'heavy' || !isTimeout(error)) throw error;
+      refusals.noteSlow(originKey);
+      throw new TooSlowForLane();
     } finally {
       slot.leave();
     }
   }
+}
+
+function isTimeout(error: unknown): boolean {
+  return error instanceof MediaError && error.code === 'TRANSFORM_TIMEOUT';
 }

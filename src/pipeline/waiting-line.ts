@@ -35,6 +35,10 @@ export class WaitingLine<Item, Grant> {
     this.#limits = limits;
   }
 
+  get isFull(): boolean {
+    return this.#waiting.size >= this.#limits.maxWaiting;
+  }
+
   get length(): number {
     return this.#waiting.size;
   }
@@ -53,7 +57,7 @@ export class WaitingLine<Item, Grant> {
   join({ item, signal, retryAfterSeconds }: WaitingOptions<Item>): Promise<Grant> {
     const overloaded = (): MediaError =>
       new MediaError('OVERLOADED', { retryAfterSeconds: retryAfterSeconds() });
-    if (this.#waiting.size >= this.#limits.maxWaiting) return Promise.reject(overloaded());
+    if (this.isFull) return Promise.reject(overloaded());
     return new Promise((resolve, reject) => {
       const stopWaiting = (): void => {
         clearTimeout(timer);

@@ -61,10 +61,10 @@ describe('the confinement as it is told', () => {
 
   test('agrees with the priorities of the lanes, in every thread', async () => {
     const { renderer, say } = await start({ workers: { light: 1, heavy: 1 } });
-    expect(renderer.confinement?.priority).toEqual({ light: 5, heavy: 15 });
+    expect(renderer.confinement?.priority).toEqual({ light: 5, heavy: 19 });
     for (const [lane, niceness] of [
       ['light', 5],
-      ['heavy', 15],
+      ['heavy', 19],
     ] as const) {
       expect(getPriority(renderer.processIdsOf(lane)[0] ?? 0)).toBe(niceness);
       if (!isLinux) continue;
@@ -80,7 +80,7 @@ describe('the confinement as it is told', () => {
     await expect(say('crash', { lane: 'heavy' })).rejects.toMatchObject({ status: 422 });
     expect(await say('next', { lane: 'heavy' })).toMatch(/ next$/);
     const [replacement = 0] = renderer.processIds;
-    expect(getPriority(replacement)).toBe(15);
+    expect(getPriority(replacement)).toBe(19);
     if (isLinux) {
       expect(readFileSync(`/proc/${replacement}/limits`, 'utf8')).toMatch(
         /^Max data size +1073741824 +1073741824 /m,
@@ -145,10 +145,11 @@ describe.skipIf(!isLinux)('a confined worker (limits of Linux)', () => {
       const { renderer } = await start({
         workerFile: REAL_WORKER,
         memoryBytes: 256 * MEBIBYTE,
-        timeoutMs: 60_000,
       });
-      const render = (bytes: Uint8Array, job: RenderJob) =>
-        renderer.render(bytes, job, { lane: 'light', signal: new AbortController().signal });
+      const render = (bytes: Uint8Array, job: RenderJob) => {
+        const { signal } = new AbortController();
+        return renderer.render(bytes, job, { lane: 'light', timeoutMs: 60_000, signal });
+      };
 
       const encoder = { lossless: true, effort: 0 };
       const job: RenderJob = { ...anyJob, originalSize: size, size, format: 'webp', encoder };
@@ -168,7 +169,7 @@ describe.skipIf(!isLinux)('a confined worker (limits of Linux)', () => {
     })
       .webp({ lossless: true, effort: 0 })
       .toBuffer();
-    const { renderer } = await start({ workerFile: REAL_WORKER, timeoutMs: 60_000 });
+    const { renderer } = await start({ workerFile: REAL_WORKER });
     const job: RenderJob = {
       ...anyJob,
       originalSize: size,
@@ -176,7 +177,11 @@ describe.skipIf(!isLinux)('a confined worker (limits of Linux)', () => {
       size: { widthPx: 16, heightPx: 16 },
     };
     const { signal } = new AbortController();
-    const rendered = await renderer.render(original, job, { lane: 'light', signal });
+    const rendered = await renderer.render(original, job, {
+      lane: 'light',
+      timeoutMs: 60_000,
+      signal,
+    });
     expect(await sharp(rendered).metadata()).toMatchObject({ format: 'png', width: 16 });
   });
 

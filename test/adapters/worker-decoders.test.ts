@@ -156,7 +156,6 @@ describe('a worker', () => {
   const renderer = new WorkerRenderer({
     workerFile: REAL_WORKER,
     workers: { light: 1, heavy: 0 },
-    timeoutMs: 20_000,
     memoryBytes: 2 ** 30,
     environment: { PATH: '/usr/bin:/bin' },
     log,
@@ -165,8 +164,10 @@ describe('a worker', () => {
     await renderer.start();
     return () => renderer.stop();
   });
-  const render = (original: Uint8Array) =>
-    renderer.render(original, anyJob, { lane: 'light', signal: new AbortController().signal });
+  const render = (original: Uint8Array) => {
+    const { signal } = new AbortController();
+    return renderer.render(original, anyJob, { lane: 'light', timeoutMs: 20_000, signal });
+  };
 
   test.each(['jpeg', 'png', 'webp', 'gif', 'avif'] as const)('decodes %s', async (format) => {
     const original = await pixels().toFormat(format).toBuffer();

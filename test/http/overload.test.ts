@@ -95,6 +95,73 @@ describe('a crowd of heavy renders', () => {
   });
 });
 
+describe('an original in a crowd of animations', () => {
+  /** What nobody decodes here: the renderer is held. */
+  const large = Buffer.concat([animation, Buffer.alloc(2 * 1024 * 1024)]);
+
+  /** The heavy lane holds all that it can. */
+  async function startCrowded(renderer: HeldRenderer) {
+    await startWith({ renderer });
+    const crowd = Array.from({ length: 100 }, (_, index) =>
+      app.server.inject(heavyUrl(index + 101)),
+    );
+    expect((await Promise.race(crowd)).statusCode).toBe(503);
+    for (const id of [1, 2, 3]) app.originals.put(`emojis/${id}`, large);
+    return crowd;
+  }
+
+  it('is refused for its first bytes', async () => {
+    const renderer = new HeldRenderer();
+    const crowd = await startCrowded(renderer);
+    const { headers } = await refuse(app, heavyUrl(1), 'OVERLOADED', 'no-store');
+    expect(Number(headers['retry-after'])).toBeGreaterThan(1);
+    expect(app.originals.bytesAskedFor.get('emojis/1')).toBe(256 * 1024);
+    renderer.release();
+    await Promise.all(crowd);
+    // And read whole as soon as there is room.
+    expect((await app.server.inject(heavyUrl(1))).statusCode).toBe(200);
+    expect(app.originals.bytesAskedFor.get('emojis/1')).toBe(256 * 1024 + large.length);
+  });
+
+  it('is read whole where a still of it is wanted, or where it is light', async () => {
+    const renderer = new HeldRenderer();
+    const crowd = await startCrowded(renderer);
+    app.originals.put('emojis/4', samples.animatedGif);
+    app.originals.put('emojis/5', Buffer.concat([samples.png, Buffer.alloc(300_000)]));
+    const urls = ['/emojis/2.png?size=16', '/emojis/4.gif?size=16', '/emojis/5.gif?size=16'];
+    const answers = urls.map((url) => app.server.inject(url));
+    await expect.poll(() => app.originals.reads.get('emojis/5')).toBe(2);
+    renderer.release();
+    for (const { statusCode } of await Promise.all(answers)) expect(statusCode).toBe(200);
+    expect(app.originals.bytesAskedFor.get('emojis/2')).toBe(large.length);
+    expect(app.originals.reads.get('emojis/4')).toBe(1);
+    expect(app.originals.reads.get('emojis/5')).toBe(2);
+    await Promise.all(crowd);
+  });
+
+  it('that changes between its first bytes and the others is served as what it is then', async () => {
+    const renderer = new HeldRenderer();
+    const crowd = await startCrowded(renderer);
+    const later = Buffer.concat([samples.png, Buffer.alloc(300_000, 1)]);
+    app.originals.put('emojis/5', Buffer.concat([samples.png, Buffer.alloc(300_000)]));
+    const read = app.originals.read.bind(app.originals);
+    app.originals.read = async (key, options) => {
+      const object = await read(key, options);
+      app.originals.put('emojis/5', later);
+      return object;
+    };
+    const answer = app.server.inject('/emojis/5.gif?size=16');
+    await expect.poll(() => app.originals.reads.get('emojis/5')).toBe(2);
+    renderer.release();
+    const { etag } = (await answer).headers;
+    await Promise.all(crowd);
+    app.clock.advance(301_000);
+    const again = await app.server.inject('/emojis/5.gif?size=16');
+    expect(again.headers.etag).toBe(etag);
+    expect(again.headers['cache-status']).toMatch(/fwd=stale; fwd-status=304/);
+  });
+});
+
 describe('work that nobody waits for any more', () => {
   const ask = async (port: number, url: string) => {
     const socket = await connectTo(port);
@@ -158,16 +225,16 @@ describe('an original that kills its decoder', () => {
     const answers = await Promise.all(
       sizes.map((size) => app.server.inject(`/icons/1/ab.webp?size=${size}`)),
     );
-    expect(app.renderer.renders).toBe(4); // two at once, on two slots
+    expect(app.renderer.renders).toBe(5); // one in the light lane, then two at once
     expect(answers.map(({ statusCode }) => statusCode).sort()).toEqual([
       ...Array.from({ length: 6 }, () => 422),
       ...Array.from({ length: 4 }, () => 504),
     ]);
     expect((await app.server.inject('/icons/1/ab.webp?size=60')).statusCode).toBe(422);
-    expect(app.renderer.renders).toBe(4);
+    expect(app.renderer.renders).toBe(5);
     // Nobody else pays for it.
     expect((await app.server.inject(lightUrl(2))).statusCode).toBe(504);
-    expect(app.renderer.renders).toBe(5);
+    expect(app.renderer.renders).toBe(7);
   });
 
   it('is tried again after a while', async () => {
@@ -175,10 +242,58 @@ describe('an original that kills its decoder', () => {
     await refuse(app, lightUrl(1), 'TRANSFORM_TIMEOUT', 'no-store');
     app.clock.advance(59_999);
     await refuse(app, lightUrl(1), 'TRANSFORM_TIMEOUT', 'no-store');
-    expect(app.renderer.renders).toBe(1);
+    expect(app.renderer.renders).toBe(2); // in one lane, then in the other
     app.clock.advance(1);
     await refuse(app, lightUrl(1), 'TRANSFORM_TIMEOUT', 'no-store');
-    expect(app.renderer.renders).toBe(2);
+    expect(app.renderer.renders).toBe(4);
+  });
+});
+
+describe('a light render that turns out to be none', () => {
+  /** Never done in the light lane, within anything in the heavy one. */
+  class SlowRenderer implements Renderer {
+    readonly lanes: Lane[] = [];
+    readonly timeoutsMs: number[] = [];
+    render: Renderer['render'] = async (_original, _job, { lane, timeoutMs }) => {
+      this.lanes.push(lane);
+      this.timeoutsMs.push(timeoutMs);
+      const cause = new WorkerLost('killed at its deadline');
+      if (lane === 'light') throw new MediaError('TRANSFORM_TIMEOUT', { cause });
+      return samples.webp;
+    };
+  }
+
+  it('goes on among the heavy ones, and so do the others of its original', async () => {
+    const renderer = new SlowRenderer();
+    await startWith({ renderer, settings: { WORKERS: '2' } });
+    expect((await app.server.inject(lightUrl(1))).statusCode).toBe(200);
+    expect(renderer.lanes).toEqual(['light', 'heavy']);
+    expect(renderer.timeoutsMs).toEqual([3_000, 15_000]);
+    expect((await app.server.inject('/icons/1/ab.webp?size=20')).statusCode).toBe(200);
+    expect(renderer.lanes.slice(2)).toEqual(['heavy']);
+    // Another original is innocent.
+    expect((await app.server.inject(lightUrl(2))).statusCode).toBe(200);
+    expect(renderer.lanes.slice(3)).toEqual(['light', 'heavy']);
+    // The machine may only have been busy.
+    app.clock.advance(60_000);
+    expect((await app.server.inject('/icons/1/ab.webp?size=22')).statusCode).toBe(200);
+    expect(renderer.lanes.slice(5)).toEqual(['light', 'heavy']);
+  });
+
+  it('costs its lane one worker, in however many sizes it is asked for at once', async () => {
+    const renderer = new SlowRenderer();
+    await startWith({ renderer, settings: { WORKERS: '2' } });
+    const urls = [16, 20, 22, 24, 28, 32].map((size) => `/icons/1/ab.webp?size=${size}`);
+    const answers = await Promise.all(urls.map((url) => app.server.inject(url)));
+    expect(answers.map(({ statusCode }) => statusCode)).toEqual(urls.map(() => 200));
+    expect(renderer.lanes.filter((lane) => lane === 'light')).toHaveLength(1);
+  });
+
+  it('gets no more time than there is at all', async () => {
+    const renderer = new SlowRenderer();
+    await startWith({ renderer, settings: { TRANSFORM_TIMEOUT_MS: '1000' } });
+    expect((await app.server.inject(lightUrl(1))).statusCode).toBe(200);
+    expect(renderer.timeoutsMs).toEqual([1_000, 1_000]);
   });
 });
 

@@ -203,7 +203,8 @@ function check(slot: Slot, plan: SlotPlan, answers: readonly Answer[]): void {
   const reads = ports.reads.get(slot.key) ?? 0;
   const renders = ports.renders.get(slot.key) ?? 0;
   expect(reads).toBeLessThanOrEqual(answers.length);
-  expect(renders).toBeLessThanOrEqual(reads);
+  // What takes too long for the light lane begins anew in the heavy one.
+  expect(renders).toBeLessThanOrEqual(plan.render === 'times out' ? 2 * reads : reads);
   const needsBody = answers.some(({ plan: { kind } }) => kind !== 'current');
   if (slot.isKept === 'yes' || !needsBody) expect(renders).toBe(0);
   if (isServed) {

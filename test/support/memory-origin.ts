@@ -15,6 +15,9 @@ export class MemoryOrigin implements Origin {
   /** How often an object was opened, per key, missing ones included. */
   readonly reads = new Map<string, number>();
 
+  /** How many bytes of an object were asked for, per key. */
+  readonly bytesAskedFor = new Map<string, number>();
+
   /** Bodies that were handed out and are neither read to their end nor let go. */
   openBodies = 0;
 
@@ -36,6 +39,7 @@ export class MemoryOrigin implements Origin {
     if (stored === undefined) throw new MediaError('UNKNOWN_MEDIA');
     const { bytes, lastModified } = stored;
     const { first, last } = clampRange(range, bytes.length);
+    this.bytesAskedFor.set(key, (this.bytesAskedFor.get(key) ?? 0) + last - first + 1);
     const body = Readable.from(chunksOf(Buffer.from(bytes.subarray(first, last + 1))), {
       objectMode: false,
     });

@@ -37,18 +37,23 @@ export interface TestPool {
   readonly say: (command: string, options?: Partial<RenderOptions>) => Promise<string>;
 }
 
+/** How a test's pool is made. */
+interface TestPoolOptions extends Partial<WorkerRendererOptions> {
+  /** Deadline of what `say` says, in milliseconds. */
+  readonly timeoutMs?: number;
+}
+
 /** Starts pools that end with their test: of one scripted light worker, where nothing else is said. */
-export function usePools(): (options?: Partial<WorkerRendererOptions>) => Promise<TestPool> {
+export function usePools(): (options?: TestPoolOptions) => Promise<TestPool> {
   const renderers: WorkerRenderer[] = [];
   afterEach(() => {
     for (const renderer of renderers.splice(0)) renderer.stop();
   });
-  return async (options = {}) => {
+  return async ({ timeoutMs = 10_000, ...options } = {}) => {
     const log = new RecordingLog();
     const renderer = new WorkerRenderer({
       workerFile: SCRIPTED_WORKER,
       workers: { light: 1, heavy: 0 },
-      timeoutMs: 10_000,
       memoryBytes: GIBIBYTE,
       environment: { PATH: '/usr/bin:/bin' },
       log,
@@ -61,7 +66,7 @@ export function usePools(): (options?: Partial<WorkerRendererOptions>) => Promis
       log,
       say: async (command, { lane = 'light', signal = staying } = {}) =>
         Buffer.from(
-          await renderer.render(Buffer.from(command), anyJob, { lane, signal }),
+          await renderer.render(Buffer.from(command), anyJob, { lane, timeoutMs, signal }),
         ).toString(),
     };
   };

@@ -19,8 +19,9 @@ export interface GifVisitor {
   /**
    * @param start of the image descriptor
    * @param data offset of the LZW code size, which the sub-blocks with the pixels follow
+   * @param end of the last sub-block, its zero included
    */
-  readonly onImage: (start: number, data: number) => void;
+  readonly onImage: (start: number, data: number, end: number) => void;
 }
 
 /**
@@ -53,7 +54,7 @@ export function walkGifBlocks(gif: Uint8Array, { onExtension, onImage }: GifVisi
       const data = start + 10 + colourTableBytes(byte(start + 9));
       if (byte(data) >= MAX_CODE_BITS) return { kind: 'junk', position };
       position = skipSubBlocks(gif, data + 1);
-      if (position <= gif.length) onImage(start, data);
+      if (position <= gif.length) onImage(start, data, position);
     } else {
       return { kind: code === introducer.trailer ? 'trailer' : 'junk', position };
     }

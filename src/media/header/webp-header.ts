@@ -5,6 +5,8 @@ import type { ImageFacts, Orientation } from './image-facts.ts';
 /** Flags of VP8X (RFC 9649 §2.7.1). */
 const flag = { animation: 0x02, xmp: 0x04, exif: 0x08, icc: 0x20 } as const;
 const vp8xBytes = 10;
+/** Of the first chunk, where that is VP8X. */
+const vp8xEnd = 12 + 8 + vp8xBytes;
 const animBytes = 6;
 /** The fields of ANMF before the chunks of its frame. */
 const frameHeaderBytes = 16;
@@ -41,6 +43,18 @@ export function isWebp(bytes: Uint8Array): boolean {
   return hasAscii(bytes, 0, 'RIFF') && hasAscii(bytes, 8, 'WEBP');
 }
 
+/** True where the bytes begin with the header of a WebP that calls itself animated. */
+export function isAnimatedWebp(bytes: Uint8Array): boolean {
+  const isExtended = isWebp(bytes) && hasAscii(bytes, 12, 'VP8X') && bytes.length >= vp8xEnd;
+  return isExtended && ((bytes[20] ?? 0) & flag.animation) !== 0;
+}
+
+/** The canvas that the VP8X chunk at the beginning tells. */
+export function readWebpCanvas(bytes: Uint8Array): Size {
+  const reader = new ByteReader(bytes, 'WebP');
+  return { widthPx: 1 + reader.u24le(24), heightPx: 1 + reader.u24le(27) };
+}
+
 /**
  * Reads the facts of a WebP (RFC 9649), still or animated.
  *
@@ -64,9 +78,7 @@ function startWalk(reader: ByteReader): Walk {
   const isExtended = reader.tag(12) === 'VP8X';
   const flags = isExtended ? reader.u8(20) : 0;
   return {
-    canvas: isExtended
-      ? { widthPx: 1 + reader.u24le(24), heightPx: 1 + reader.u24le(27) }
-      : undefined,
+    canvas: isExtended ? readWebpCanvas(reader.bytes) : undefined,
     flags,
     delaysMs: [],
     chunks: 0,
