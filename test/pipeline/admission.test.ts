@@ -1,3 +1,4 @@
+import { setMaxListeners } from 'node:events';
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
 import { Admission, type Slot } from '../../src/pipeline/admission.ts';
 import type { Lane } from '../../src/pipeline/ports.ts';
@@ -113,6 +114,7 @@ describe('admission', () => {
     // 20 of 100 ms ahead are 2 s on this machine: in time.
     const waitBehindTwenty = async () => {
       const client = new AbortController();
+      setMaxListeners(0, client.signal); // one client, in all of these places
       const slots = [await enter('one', 'light', 100), await enter('other', 'light', 100)];
       const line = Array.from({ length: 20 }, () => enter('line', 'light', 100, client.signal));
       for (const entering of line) entering.catch(() => undefined);
