@@ -1,6 +1,6 @@
 import type { FastifyInstance } from 'fastify';
 import { createFilesystemOrigin } from './adapters/filesystem-origin.ts';
-import { MemoryStore } from './adapters/memory-store.ts';
+import { MemoryCache } from './adapters/memory-cache.ts';
 import type { Confinement } from './adapters/worker-confinement.ts';
 import { WorkerRenderer } from './adapters/worker-renderer.ts';
 import type { Config } from './config.ts';
@@ -61,7 +61,7 @@ export async function createApp(config: Config, parts: AppParts): Promise<App> {
   const refusals = new RefusalMemory(config.http.maxAgeSeconds.refused * 1000, clock);
   const handler = new MediaHandler({
     media: new MediaService({
-      store: new MemoryStore(config.cache.maxBytes),
+      store: new MemoryCache(config.cache.maxBytes),
       refusals,
       originals: {
         access: { origin, limits: originLimits, gate: new Gate(config.originReads) },

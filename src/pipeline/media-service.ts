@@ -7,7 +7,7 @@ import {
   type OriginalIdentity,
   type OriginalSource,
 } from './held-original.ts';
-import type { Clock, MediaResult, ResultStore } from './ports.ts';
+import type { Clock, MediaResult, ResultCache } from './ports.ts';
 import type { RefusalMemory } from './refusal-memory.ts';
 import type { RequestTrace } from './request-trace.ts';
 import { type FlightControls, SingleFlight } from './single-flight.ts';
@@ -16,7 +16,7 @@ import { formatEtag, type Validators } from './validators.ts';
 
 /** What the service is built from. */
 export interface MediaServiceParts {
-  readonly store: ResultStore;
+  readonly store: ResultCache;
   readonly refusals: RefusalMemory;
   readonly originals: OriginalSource;
   readonly transformer: Transformer;
