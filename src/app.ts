@@ -1,6 +1,7 @@
 import type { FastifyInstance } from 'fastify';
 import { createFilesystemOrigin } from './adapters/filesystem-origin.ts';
 import { MemoryCache } from './adapters/memory-cache.ts';
+import { OriginalMemory } from './adapters/original-memory.ts';
 import type { Confinement } from './adapters/worker-confinement.ts';
 import { WorkerRenderer } from './adapters/worker-renderer.ts';
 import type { Config } from './config.ts';
@@ -11,9 +12,12 @@ import { createServer } from './http/server.ts';
 import { Admission } from './pipeline/admission.ts';
 import { Gate } from './pipeline/gate.ts';
 import { MediaService } from './pipeline/media-service.ts';
+import { OriginalVersions } from './pipeline/original-versions.ts';
+import { Originals } from './pipeline/originals.ts';
 import { OriginalsBudget } from './pipeline/originals-budget.ts';
-import type { Clock, Log, Origin, Renderer } from './pipeline/ports.ts';
+import type { Clock, Log, Origin, Renderer, ResultStore } from './pipeline/ports.ts';
 import { RefusalMemory } from './pipeline/refusal-memory.ts';
+import { Results } from './pipeline/results.ts';
 import { Transformer } from './pipeline/transformer.ts';
 import { VerbatimService } from './pipeline/verbatim-service.ts';
 
@@ -26,6 +30,7 @@ export interface AppParts {
   readonly clock?: Clock;
   readonly origin?: Origin;
   readonly renderer?: Renderer;
+  readonly resultStore?: ResultStore;
   readonly workerFile?: URL;
   readonly clientLimits?: Partial<ClientLimits>;
 }
@@ -59,22 +64,32 @@ export async function createApp(config: Config, parts: AppParts): Promise<App> {
 
   const { originLimits } = config;
   const refusals = new RefusalMemory(config.http.maxAgeSeconds.refused * 1000, clock);
+  const versions = new OriginalVersions(config.versions, clock);
+  const results = new Results({
+    cache: new MemoryCache(config.cache.maxBytes),
+    store: parts.resultStore,
+    clock,
+    log,
+  });
   const handler = new MediaHandler({
     media: new MediaService({
-      store: new MemoryCache(config.cache.maxBytes),
+      results,
       refusals,
-      originals: {
-        access: { origin, limits: originLimits, gate: new Gate(config.originReads) },
-        budget: new OriginalsBudget(config.originalsMemoryBytes),
-      },
+      versions,
+      originals: new Originals({
+        source: {
+          access: { origin, limits: originLimits, gate: new Gate(config.originReads) },
+          budget: new OriginalsBudget(config.originalsMemoryBytes),
+        },
+        versions,
+        cache: new OriginalMemory(config.cache.originalBytes),
+      }),
       transformer: new Transformer({
         renderer: parts.renderer ?? workers,
         admission: new Admission(config.admission, clock),
         refusals,
         limits: config.renderLimits,
       }),
-      clock,
-      revalidateAfterMs: config.cache.revalidateAfterMs,
     }),
     verbatim: new VerbatimService({
       origin,

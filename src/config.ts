@@ -91,6 +91,7 @@ const schema = z.object({
   QUEUE_TIMEOUT_MS: milliseconds(5_000),
 
   CACHE_MEMORY_BYTES: bytes(0, 256 * MEBIBYTE),
+  CACHE_ORIGINALS_BYTES: bytes(0, 64 * MEBIBYTE),
   CACHE_REVALIDATE_SECONDS: seconds(31_536_000, 300),
   RESULT_STORE: only('none', 'filesystem or s3').default('none'),
   MEDIA_MAX_AGE_SECONDS: seconds(31_536_000, 31_536_000),
@@ -193,7 +194,11 @@ export function readConfig(environment: Environment) {
     },
     cache: {
       maxBytes: values.CACHE_MEMORY_BYTES,
-      revalidateAfterMs: values.CACHE_REVALIDATE_SECONDS * 1000,
+      originalBytes: values.CACHE_ORIGINALS_BYTES,
+    },
+    versions: {
+      freshForMs: values.CACHE_REVALIDATE_SECONDS * 1000,
+      goneForMs: values.NOT_FOUND_MAX_AGE_SECONDS * 1000,
     },
     shutdown: { graceMs: values.SHUTDOWN_GRACE_MS },
   });

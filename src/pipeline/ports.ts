@@ -45,8 +45,6 @@ export interface MediaResult {
   readonly lastModified: Date | undefined;
   /** `OriginObject.etag` of the original it was made from. */
   readonly originalEtag: string;
-  /** When the origin last said that this is current, by the service's clock, in milliseconds. */
-  readonly checkedAtMs: number;
 }
 
 /** Where finished answers are kept in memory, within a bound; nothing waits here. */
@@ -54,6 +52,18 @@ export interface ResultCache {
   get(key: string): MediaResult | undefined;
   /** Keeps a result; tells whether it did (one larger than the whole cache is not kept). */
   set(key: string, result: MediaResult): boolean;
+}
+
+/** An original as it was read. */
+export interface KeptOriginal {
+  readonly identity: Pick<OriginObject, 'etag' | 'lastModified'>;
+  readonly bytes: Uint8Array;
+}
+
+/** Where originals that were read lately are kept in memory, within a bound. */
+export interface OriginalCache {
+  get(originKey: string): KeptOriginal | undefined;
+  set(originKey: string, original: KeptOriginal): void;
 }
 
 /** Which rendering a stored result is: any other value of any of them is another one. */
