@@ -6,6 +6,7 @@ import type { Confinement } from './adapters/worker-confinement.ts';
 import { WorkerRenderer } from './adapters/worker-renderer.ts';
 import type { Config } from './config.ts';
 import { loadDefaultAvatars } from './default-avatars/default-avatars.ts';
+import { createAdminServer } from './http/admin-server.ts';
 import type { ClientLimits } from './http/client-limits.ts';
 import { MediaHandler } from './http/media-handler.ts';
 import { createServer } from './http/server.ts';
@@ -16,6 +17,7 @@ import { OriginalVersions } from './pipeline/original-versions.ts';
 import { Originals } from './pipeline/originals.ts';
 import { OriginalsBudget } from './pipeline/originals-budget.ts';
 import type { Clock, Log, Origin, Renderer, ResultStore } from './pipeline/ports.ts';
+import { Purger } from './pipeline/purger.ts';
 import { RefusalMemory } from './pipeline/refusal-memory.ts';
 import { Results } from './pipeline/results.ts';
 import { Transformer } from './pipeline/transformer.ts';
@@ -38,6 +40,8 @@ export interface AppParts {
 /** The service, put together. */
 export interface App {
   readonly server: FastifyInstance;
+  /** Where the service is told what to forget; `undefined` where it is switched off. */
+  readonly admin: FastifyInstance | undefined;
   /** What the render workers are kept from; `undefined` where a test brought its own renderer. */
   readonly confinement: Confinement | undefined;
   /** Stops accepting, lets what runs end, then ends the workers. */
@@ -64,6 +68,7 @@ export async function createApp(config: Config, parts: AppParts): Promise<App> {
 
   const { originLimits } = config;
   const refusals = new RefusalMemory(config.http.maxAgeSeconds.refused * 1000, clock);
+  const originalMemory = new OriginalMemory(config.cache.originalBytes);
   const versions = new OriginalVersions(config.versions, clock);
   const results = new Results({
     cache: new MemoryCache(config.cache.maxBytes),
@@ -82,7 +87,7 @@ export async function createApp(config: Config, parts: AppParts): Promise<App> {
           budget: new OriginalsBudget(config.originalsMemoryBytes),
         },
         versions,
-        cache: new OriginalMemory(config.cache.originalBytes),
+        cache: originalMemory,
       }),
       transformer: new Transformer({
         renderer: parts.renderer ?? workers,
@@ -101,11 +106,16 @@ export async function createApp(config: Config, parts: AppParts): Promise<App> {
   });
   const limits = parts.clientLimits ?? {};
   const server = createServer({ ...config.http, limits, handler, clock, log });
+  const purger = new Purger({ versions, originals: originalMemory, refusals, results });
+  const admin = config.admin && createAdminServer({ token: config.admin.token, purger, log });
   return {
     server,
+    admin,
     confinement: workers.confinement,
     close: async () => {
-      await server.close();
+      await Promise.all([server.close(), admin?.close()]);
+      await results.flush();
+      parts.resultStore?.close();
       workers.stop();
     },
   };

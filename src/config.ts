@@ -3,6 +3,7 @@ import { z } from 'zod';
 import { planConnections } from './connection-budget.ts';
 import { countCores } from './cpu-cores.ts';
 import {
+  bearerToken,
   bucketName,
   bytes,
   choice,
@@ -99,7 +100,9 @@ const schema = z.object({
   NOT_FOUND_MAX_AGE_SECONDS: seconds(31_536_000, 30),
   REFUSED_MAX_AGE_SECONDS: seconds(31_536_000, 300),
 
-  ADMIN_PORT: z.undefined({ error: 'nothing (the admin listener is not built yet)' }).optional(),
+  ADMIN_HOST: hostName.default('127.0.0.1'),
+  ADMIN_PORT: integer(0, 65_535, '', -1),
+  ADMIN_TOKEN: bearerToken.optional(),
   EXPLORER: only('off', 'the explorer').default('off'),
   SHUTDOWN_GRACE_MS: milliseconds(20_000),
 });
@@ -142,6 +145,9 @@ export function readConfig(environment: Environment) {
   }
   if (parsed.success && parsed.data.ORIGINALS_MEMORY_BYTES < 2 * parsed.data.MAX_ORIGINAL_BYTES) {
     faults.push(formatFault('ORIGINALS_MEMORY_BYTES', 'at least twice MAX_ORIGINAL_BYTES', given));
+  }
+  if (given.ADMIN_PORT !== undefined && given.ADMIN_TOKEN === undefined) {
+    faults.push(formatFault('ADMIN_TOKEN', 'a token, since ADMIN_PORT is set', given));
   }
   const connections = planConnections(countOtherFiles(given));
   if (Number(given.MAX_CONNECTIONS) > connections.most) {
@@ -200,6 +206,7 @@ export function readConfig(environment: Environment) {
       freshForMs: values.CACHE_REVALIDATE_SECONDS * 1000,
       goneForMs: values.NOT_FOUND_MAX_AGE_SECONDS * 1000,
     },
+    admin: readAdmin(values),
     shutdown: { graceMs: values.SHUTDOWN_GRACE_MS },
   });
 }
@@ -242,6 +249,11 @@ function readStorage(values: Values) {
     maxConnections: values.ORIGIN_MAX_READS + values.ORIGIN_MAX_STREAMS,
     connectTimeoutMs: values.ORIGIN_CONNECT_TIMEOUT_MS,
   } as const;
+}
+
+/** `undefined`: there is no admin listener. */
+function readAdmin({ ADMIN_HOST: host, ADMIN_PORT: port, ADMIN_TOKEN: token }: Values) {
+  return port < 0 || token === undefined ? undefined : { listen: { host, port }, token };
 }
 
 function pick(given: Environment, names: readonly string[]): Readonly<Record<string, string>> {

@@ -37,6 +37,10 @@ async function main(): Promise<void> {
   const app = await createApp(config, { log });
   const address = await app.server.listen({ ...config.listen, backlog: BACKLOG });
   listening = app;
+  if (app.admin !== undefined && config.admin !== undefined) {
+    const adminAddress = await app.admin.listen(config.admin.listen);
+    log.info({ address: adminAddress }, `The admin listener is on ${adminAddress}`);
+  }
   const { workers } = config.renderer;
   log.info({ address, workers, confinement: app.confinement }, `Darkroom listens on ${address}`);
   if (config.storage.kind === 'filesystem' && config.storage.isSample) {

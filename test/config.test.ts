@@ -43,7 +43,8 @@ describe('the configuration', () => {
       maxWaitingPerSlot: 64,
       maxWaitMs: 5_000,
     });
-    expect(config.cache).toEqual({ maxBytes: 268_435_456, revalidateAfterMs: 300_000 });
+    expect(config.cache).toEqual({ maxBytes: 268_435_456, originalBytes: 67_108_864 });
+    expect(config.versions).toEqual({ freshForMs: 300_000, goneForMs: 30_000 });
     expect(config.http.maxAgeSeconds).toEqual({
       media: 31_536_000,
       defaultAvatar: 86_400,

@@ -27,4 +27,10 @@ export class MemoryCache implements ResultCache {
   set(key: string, result: MediaResult): boolean {
     return this.#cache?.set(key, result).has(key) ?? false;
   }
+
+  deleteWhere(fits: (key: string) => boolean): number {
+    const keys = [...(this.#cache?.keys() ?? [])].filter(fits);
+    for (const key of keys) this.#cache?.delete(key);
+    return keys.length;
+  }
 }

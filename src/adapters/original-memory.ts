@@ -31,4 +31,8 @@ export class OriginalMemory implements OriginalCache {
   set(originKey: string, original: KeptOriginal): void {
     this.#cache?.set(originKey, original);
   }
+
+  deleteWhere(fits: (originKey: string) => boolean): void {
+    for (const key of [...(this.#cache?.keys() ?? [])].filter(fits)) this.#cache?.delete(key);
+  }
 }

@@ -98,7 +98,8 @@ export class MediaService {
     trace.outcome = { kind: kindOf(known) };
     const task = { request, key, known, epoch: versions.epoch };
     const begin = (controls: FlightControls): Work => this.#begin(task, { ...controls, trace });
-    return this.#flights.run(key, signal, begin, async (work, collapsed) => {
+    // Nobody joins what was begun before a purge.
+    return this.#flights.run(`${task.epoch} ${key}`, signal, begin, async (work, collapsed) => {
       const note = (outcome: CacheOutcome): void => {
         trace.outcome = outcome.kind === 'hit' ? outcome : { ...outcome, collapsed };
       };

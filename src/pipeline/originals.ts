@@ -63,7 +63,9 @@ export class Originals {
 
   /** Finds an original; it is at hand until the signal aborts. */
   find(originKey: string, approach: Approach, signal: AbortSignal): OriginalWork {
-    const { work, leave } = this.#flights.join(originKey, (controls) =>
+    // Nobody joins what was begun before a purge.
+    const flightKey = `${this.#parts.versions.epoch} ${originKey}`;
+    const { work, leave } = this.#flights.join(flightKey, (controls) =>
       this.#begin(originKey, approach, controls.signal),
     );
     if (signal.aborted) leave();

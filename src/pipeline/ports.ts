@@ -52,6 +52,8 @@ export interface ResultCache {
   get(key: string): MediaResult | undefined;
   /** Keeps a result; tells whether it did (one larger than the whole cache is not kept). */
   set(key: string, result: MediaResult): boolean;
+  /** Removes the results whose keys fit; tells how many. */
+  deleteWhere(fits: (key: string) => boolean): number;
 }
 
 /** An original as it was read. */
@@ -64,6 +66,8 @@ export interface KeptOriginal {
 export interface OriginalCache {
   get(originKey: string): KeptOriginal | undefined;
   set(originKey: string, original: KeptOriginal): void;
+  /** Removes the originals whose keys fit. */
+  deleteWhere(fits: (originKey: string) => boolean): void;
 }
 
 /** Which rendering a stored result is: any other value of any of them is another one. */

@@ -84,6 +84,32 @@ export class Results {
     this.#writer?.add({ ...rendering, release: PIPELINE_RELEASE }, result);
   }
 
+  /** Removes answers from memory; tells how many. */
+  forget(fits: (key: string) => boolean): number {
+    return this.#parts.cache.deleteWhere(fits);
+  }
+
+  /**
+   * Removes renderings from the store, those included that are on their way there.
+   *
+   * @param prefixes of their paths
+   * @param fits whether a rendering that is still to be stored must not be
+   * @returns how many were removed
+   * @throws Error if the store fails
+   */
+  async removeStored(
+    prefixes: readonly string[],
+    fits: (originKey: string) => boolean,
+  ): Promise<number> {
+    const { store } = this.#parts;
+    if (store === undefined) return 0;
+    this.#writer?.drop(({ originKey }) => fits(originKey));
+    await this.#writer?.flush();
+    let removed = 0;
+    for (const prefix of prefixes) removed += await store.remove(prefix);
+    return removed;
+  }
+
   /** Waits until what was to be stored is. */
   async flush(): Promise<void> {
     await this.#writer?.flush();
