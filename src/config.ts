@@ -94,7 +94,11 @@ const schema = z.object({
   CACHE_MEMORY_BYTES: bytes(0, 256 * MEBIBYTE),
   CACHE_ORIGINALS_BYTES: bytes(0, 64 * MEBIBYTE),
   CACHE_REVALIDATE_SECONDS: seconds(31_536_000, 300),
-  RESULT_STORE: only('none', 'filesystem or s3').default('none'),
+  RESULT_STORE: choice('none', 'filesystem', 's3').default('none'),
+  RESULT_STORE_DIR: z.string().optional(),
+  RESULT_STORE_MAX_BYTES: bytes(64 * MEBIBYTE, 10_240 * MEBIBYTE),
+  RESULT_S3_BUCKET: bucketName.optional(),
+  RESULT_S3_PREFIX: keyPrefix.default(''),
   MEDIA_MAX_AGE_SECONDS: seconds(31_536_000, 31_536_000),
   DEFAULT_AVATAR_MAX_AGE_SECONDS: seconds(31_536_000, 86_400),
   NOT_FOUND_MAX_AGE_SECONDS: seconds(31_536_000, 30),
@@ -145,6 +149,14 @@ export function readConfig(environment: Environment) {
   }
   if (parsed.success && parsed.data.ORIGINALS_MEMORY_BYTES < 2 * parsed.data.MAX_ORIGINAL_BYTES) {
     faults.push(formatFault('ORIGINALS_MEMORY_BYTES', 'at least twice MAX_ORIGINAL_BYTES', given));
+  }
+  if (given.RESULT_STORE === 'filesystem' && !isDirectory(given.RESULT_STORE_DIR ?? '')) {
+    const form = 'an existing folder, since RESULT_STORE is filesystem';
+    faults.push(formatFault('RESULT_STORE_DIR', form, given));
+  }
+  if (given.RESULT_STORE === 's3' && given.RESULT_S3_BUCKET === undefined) {
+    const form = 'the name of a bucket, since RESULT_STORE is s3';
+    faults.push(formatFault('RESULT_S3_BUCKET', form, given));
   }
   if (given.ADMIN_PORT !== undefined && given.ADMIN_TOKEN === undefined) {
     faults.push(formatFault('ADMIN_TOKEN', 'a token, since ADMIN_PORT is set', given));
