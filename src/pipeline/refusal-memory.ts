@@ -30,7 +30,8 @@ const MAX_ENTRIES = 10_000;
  * not kill one worker after another; and which originals are slower than their header tells.
  */
 export class RefusalMemory {
-  readonly #refusals: ExpiringMap<MediaError>;
+  /** Codes alone: an error keeps its stack, and its cause, some kilobytes. */
+  readonly #refusals: ExpiringMap<ErrorCode>;
   readonly #lostWorkers: ExpiringMap<number>;
   readonly #slowOriginals: ExpiringMap<true>;
   readonly #refusedForMs: number;
@@ -45,7 +46,8 @@ export class RefusalMemory {
 
   /** The refusal of this very request, if there was one lately. */
   find(key: string): MediaError | undefined {
-    return this.#refusals.get(key);
+    const code = this.#refusals.get(key);
+    return code && new MediaError(code, { cause: new Error('It was refused for this lately.') });
   }
 
   /** @throws MediaError `UNPROCESSABLE_MEDIA` if the original has cost too many workers lately */
@@ -82,7 +84,7 @@ export class RefusalMemory {
   note(key: string, originKey: string, error: unknown): void {
     if (!(error instanceof MediaError) || !REMEMBERED.has(error.code)) return;
     const forMs = error.code === 'TRANSFORM_TIMEOUT' ? TIMEOUT_MEMORY_MS : this.#refusedForMs;
-    this.#refusals.set(key, error, forMs);
+    this.#refusals.set(key, error.code, forMs);
     if (!(error.cause instanceof WorkerLost)) return;
     const lost = (this.#lostWorkers.get(originKey) ?? 0) + 1;
     this.#lostWorkers.set(originKey, lost, LOSS_MEMORY_MS);
