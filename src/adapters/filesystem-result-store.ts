@@ -144,8 +144,8 @@ export class FilesystemResultStore implements ResultStore {
     try {
       let made = 0;
       for (let attempt = 1; ; attempt += 1) {
-        made += await makeFolder(dirname(target), dirname(this.#results));
         try {
+          made += await makeFolder(dirname(target), dirname(this.#results));
           await rename(source, target);
           return made;
         } catch (error) {

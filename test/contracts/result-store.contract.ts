@@ -83,10 +83,12 @@ export function describeResultStore(name: string, create: () => Promise<ResultSt
       expect(await readText(addressOf())).toBe('as it was');
     });
 
-    test('many writes of one rendering at once leave a whole one', async () => {
+    test('many writes of one rendering at once leave a whole one, or none', async () => {
       const texts = Array.from({ length: 20 }, (_, at) => `${at}`.repeat(1_000 + at));
       await Promise.all(texts.map((text) => writeText(addressOf(), text)));
-      expect(texts).toContain(await readText(addressOf()));
+      expect([...texts, undefined]).toContain(await readText(addressOf()));
+      await writeText(addressOf(), 'the last');
+      expect(await readText(addressOf())).toBe('the last');
     });
 
     test.each([
