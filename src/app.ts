@@ -1,5 +1,6 @@
 import type { FastifyInstance } from 'fastify';
 import { createFilesystemOrigin } from './adapters/filesystem-origin.ts';
+import { createFilesystemResultStore } from './adapters/filesystem-result-store.ts';
 import { MemoryCache } from './adapters/memory-cache.ts';
 import { OriginalMemory } from './adapters/original-memory.ts';
 import type { Confinement } from './adapters/worker-confinement.ts';
@@ -69,10 +70,11 @@ export async function createApp(config: Config, parts: AppParts): Promise<App> {
   const { originLimits } = config;
   const refusals = new RefusalMemory(config.http.maxAgeSeconds.refused * 1000, clock);
   const originalMemory = new OriginalMemory(config.cache.originalBytes);
+  const resultStore = parts.resultStore ?? (await openResultStore(config, log));
   const versions = new OriginalVersions(config.versions, clock);
   const results = new Results({
     cache: new MemoryCache(config.cache.maxBytes),
-    store: parts.resultStore,
+    store: resultStore,
     clock,
     log,
   });
@@ -115,10 +117,22 @@ export async function createApp(config: Config, parts: AppParts): Promise<App> {
     close: async () => {
       await Promise.all([server.close(), admin?.close()]);
       await results.flush();
-      parts.resultStore?.close();
+      resultStore?.close();
       workers.stop();
     },
   };
+}
+
+async function openResultStore(
+  { resultStore }: Config,
+  log: Log,
+): Promise<ResultStore | undefined> {
+  if (resultStore?.kind === 'filesystem') {
+    return createFilesystemResultStore({ ...resultStore, log });
+  }
+  if (resultStore === undefined) return undefined;
+  const { createS3ResultStore } = await import('./adapters/s3-result-store.ts');
+  return createS3ResultStore(resultStore);
 }
 
 async function openOrigin({ storage, originLimits }: Config): Promise<Origin> {

@@ -19,6 +19,13 @@ import {
   regionName,
   seconds,
 } from './setting-forms.ts';
+import {
+  mayMixUp,
+  RESULT_CONNECTIONS,
+  readResultStore,
+  readStorage,
+  SAMPLE_FOLDER,
+} from './storage-settings.ts';
 import { findTlsFault, readTls } from './tls-pair.ts';
 import { splitWorkers } from './worker-split.ts';
 
@@ -47,8 +54,6 @@ const MAX_STREAMS = 256;
 
 /** How many requests may wait to read from the origin: each costs some kilobytes. */
 const MAX_WAITING_FOR_ORIGIN = 1_024;
-
-const SAMPLE_FOLDER = 'fixtures/originals';
 
 /**
  * Every variable that is read, with form and default: those of spec §7 as far as their parts are built,
@@ -158,6 +163,10 @@ export function readConfig(environment: Environment) {
     const form = 'the name of a bucket, since RESULT_STORE is s3';
     faults.push(formatFault('RESULT_S3_BUCKET', form, given));
   }
+  if (parsed.success && mayMixUp(parsed.data)) {
+    const form = 'a prefix beside that of the originals, since both are in one bucket';
+    faults.push(formatFault('RESULT_S3_PREFIX', form, given));
+  }
   if (given.ADMIN_PORT !== undefined && given.ADMIN_TOKEN === undefined) {
     faults.push(formatFault('ADMIN_TOKEN', 'a token, since ADMIN_PORT is set', given));
   }
@@ -186,6 +195,7 @@ export function readConfig(environment: Environment) {
     },
     log: { level: values.LOG_LEVEL },
     storage: readStorage(values),
+    resultStore: readResultStore(values),
     originLimits: {
       firstByteTimeoutMs: values.ORIGIN_FIRST_BYTE_TIMEOUT_MS,
       wholeBodyTimeoutMs: values.ORIGIN_TIMEOUT_MS,
@@ -228,7 +238,8 @@ function countOtherFiles(given: Environment): number {
   const workers = Number(given.WORKERS ?? countCores()) + 1;
   const storage =
     Number(given.ORIGIN_MAX_READS ?? MAX_READS) + Number(given.ORIGIN_MAX_STREAMS ?? MAX_STREAMS);
-  return FILES_PER_WORKER * workers + storage;
+  const results = (given.RESULT_STORE ?? 'none') === 'none' ? 0 : RESULT_CONNECTIONS;
+  return FILES_PER_WORKER * workers + storage + results;
 }
 
 function formatFault(name: string, form: string, given: Environment): string {
@@ -241,26 +252,6 @@ function formatFault(name: string, form: string, given: Environment): string {
 /** Passwords in a URL are masked; they are a fault where they stand, but still somebody's. */
 function formatValue(value: string): string {
   return `"${value.replace(/\/\/.*@/s, '//***@')}"`;
-}
-
-function readStorage(values: Values) {
-  const bucket = values.S3_BUCKET;
-  if (values.STORAGE === 'filesystem' || bucket === undefined) {
-    const folder = values.STORAGE_DIR;
-    return { kind: 'filesystem', folder, isSample: folder === SAMPLE_FOLDER } as const;
-  }
-  const { S3_FORCE_PATH_STYLE: pathStyle } = values;
-  return {
-    kind: 's3',
-    bucket,
-    prefix: values.S3_PREFIX,
-    region: values.S3_REGION,
-    endpoint: values.S3_ENDPOINT,
-    forcePathStyle:
-      pathStyle === undefined ? values.S3_ENDPOINT !== undefined : pathStyle === 'true',
-    maxConnections: values.ORIGIN_MAX_READS + values.ORIGIN_MAX_STREAMS,
-    connectTimeoutMs: values.ORIGIN_CONNECT_TIMEOUT_MS,
-  } as const;
 }
 
 /** `undefined`: there is no admin listener. */
