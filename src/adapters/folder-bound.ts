@@ -6,8 +6,12 @@ import { cutByAge, type FolderSurvey, surveyFolder } from './folder-survey.ts';
 const HIGH_PART = 0.95;
 const LOW_PART = 0.85;
 
-/** Part of the bound that is written between two surveys: what other processes write is seen in them. */
-const UNSURVEYED_PART = 0.05;
+/**
+ * Parts of the bound that are written between two surveys, which see what other processes write: after
+ * the first the next one begins, after the second nothing is written before it has ended.
+ */
+const SURVEY_AFTER_PART = 0.05;
+const UNSURVEYED_PART = 0.1;
 
 /** Time after a survey or clearing that failed or freed too little, before the next, in milliseconds. */
 const RETRY_AFTER_MS = 60_000;
@@ -33,7 +37,7 @@ export interface FolderBoundOptions {
  * room.
  *
  * So a process alone never leads the folder above its bound. Of several that share it, each sees the
- * writes of the others with its next survey: together they may go beyond by 5 % for each further one.
+ * writes of the others with its next survey: together they may go beyond by 10 % for each further one.
  * When two of them clear at the same time, they remove the same files, but for some of one age class.
  *
  * Not covered: entries that Node cannot name (not UTF-8) and those in folders that must not be read.
@@ -64,7 +68,9 @@ export class FolderBound {
    */
   tryReserve(costBytes: number): boolean {
     const { maxBytes } = this.#options;
-    const hasRoom = this.#heldBytes + costBytes <= maxBytes;
+    const hasRoom =
+      this.#heldBytes + costBytes <= maxBytes &&
+      this.#grownBytes + costBytes <= UNSURVEYED_PART * maxBytes;
     if (hasRoom) {
       this.#heldBytes += costBytes;
       this.#pendingBytes += costBytes;
@@ -92,7 +98,7 @@ export class FolderBound {
   }
 
   #isSurveyDue(): boolean {
-    return this.#isHigh() || this.#grownBytes > UNSURVEYED_PART * this.#options.maxBytes;
+    return this.#isHigh() || this.#grownBytes > SURVEY_AFTER_PART * this.#options.maxBytes;
   }
 
   #isHigh(): boolean {
@@ -114,8 +120,7 @@ export class FolderBound {
     try {
       do {
         const survey = await this.#survey();
-        if (this.#isHigh()) await this.#clear(survey);
-        if (this.#isHigh()) this.#rest();
+        if (this.#isHigh() && !(await this.#clear(survey))) this.#rest();
       } while (this.#isSurveyDue() && performance.now() >= this.#restUntilMs);
     } catch (error) {
       if (this.#closing.signal.aborted) return;
@@ -144,20 +149,30 @@ export class FolderBound {
     return survey;
   }
 
-  /** Removes the oldest files, until the sum is at the lower part. */
-  async #clear(survey: FolderSurvey): Promise<void> {
+  /**
+   * Removes the oldest files, as many as bring the sum to the lower part; writes go on meanwhile.
+   *
+   * @returns whether at least half of it could be removed; if not, the next time will be no better
+   */
+  async #clear(survey: FolderSurvey): Promise<boolean> {
     const { folder, maxBytes, log } = this.#options;
     const startedMs = performance.now();
-    const cut = cutByAge(survey, this.#heldBytes - LOW_PART * maxBytes);
+    const excessBytes = this.#heldBytes - LOW_PART * maxBytes;
+    const cut = cutByAge(survey, excessBytes);
+    let freedBytes = 0;
     const { files, refused } = await clearFolder(folder, survey.atMs, cut, {
       signal: this.#closing.signal,
-      onFreed: (costBytes) => this.release(costBytes),
+      onFreed: (costBytes) => {
+        freedBytes += costBytes;
+        this.release(costBytes);
+      },
     });
     if (refused.count > 0) {
       const { count, first } = refused;
       log.warn({ err: first, count }, 'files of the result store cannot be removed');
     }
     const durationMs = Math.round(performance.now() - startedMs);
-    log.info({ files, heldBytes: this.#heldBytes, durationMs }, 'result store cleared');
+    log.info({ files, freedBytes, durationMs }, 'result store cleared');
+    return freedBytes >= excessBytes / 2;
   }
 }

@@ -75,9 +75,13 @@ export function ageClassOf(ageMs: number): number {
   return Math.min(CLASS_COUNT - 1, Math.floor(doublings * CLASSES_PER_DOUBLING));
 }
 
-/** The cut that frees so many bytes, the oldest first; all files, if there are no more. */
-export function cutByAge({ costByAge }: FolderSurvey, excessBytes: number): AgeCut {
-  let missingBytes = excessBytes;
+/**
+ * The cut that frees about so many bytes, the oldest first; all files, if there are no more. Folders
+ * are expected to go with their files, in proportion.
+ */
+export function cutByAge({ costBytes, costByAge }: FolderSurvey, excessBytes: number): AgeCut {
+  const fileBytes = costByAge.reduce((sum, bytes) => sum + bytes, 0);
+  let missingBytes = excessBytes * (fileBytes / Math.max(1, costBytes));
   for (let ageClass = CLASS_COUNT - 1; ageClass >= 0; ageClass -= 1) {
     const classBytes = costByAge[ageClass] ?? 0;
     if (classBytes >= missingBytes) return { ageClass, classBytes: missingBytes };

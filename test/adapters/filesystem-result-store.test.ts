@@ -42,7 +42,7 @@ async function openStore(maxBytes = 10_000_000): Promise<FilesystemResultStore> 
   const log = new RecordedLog();
   const created = await createFilesystemResultStore({ folder, maxBytes, log });
   opened.push(created);
-  await expect.poll(() => log.count('result store counted')).toBe(1);
+  await expect.poll(() => log.count('result store counted'), { timeout: 20_000 }).toBe(1);
   return created;
 }
 
