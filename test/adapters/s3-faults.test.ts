@@ -534,7 +534,7 @@ describe('the S3 origin', () => {
     vi.stubEnv('HOME', '/nowhere');
     await expect(read()).rejects.toMatchObject({
       code: 'ORIGIN_ERROR',
-      cause: { message: expect.stringMatching(/^CredentialsProviderError .*credentials/) },
+      cause: { message: expect.stringMatching(/^CredentialsProviderError: .*credentials/) },
     });
     vi.unstubAllEnvs();
     expect(proxy.requests).toEqual([]);
