@@ -21,8 +21,11 @@ export interface FilesystemResultStoreOptions {
   readonly log: Log;
 }
 
-/** Largest rendering that is kept, as a part of the whole: one must not drive out all others. */
-const MAX_RESULT_PART = 0.1;
+/**
+ * Largest rendering that is kept, as a part of the whole: one must not drive out many others, and must
+ * have room between two surveys.
+ */
+const MAX_RESULT_PART = 0.05;
 
 /** Age from which a read renews the time of last use, in milliseconds: it costs a write of metadata. */
 const TOUCH_AFTER_MS = 60 * 60 * 1000;

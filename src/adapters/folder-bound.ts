@@ -7,8 +7,9 @@ const HIGH_PART = 0.95;
 const LOW_PART = 0.85;
 
 /**
- * Parts of the bound that are written between two surveys, which see what other processes write: after
- * the first the next one begins, after the second nothing is written before it has ended.
+ * Parts of the bound that may be written unseen by a survey, which sees what other processes write:
+ * after the first the next one begins, after the second nothing is written before it has ended. This is
+ * what each process may add to what another one believes is there, and no more.
  */
 const SURVEY_AFTER_PART = 0.05;
 const UNSURVEYED_PART = 0.1;
@@ -49,7 +50,7 @@ export class FolderBound {
   #heldBytes: number;
   /** Part of it that is being written: a survey may or may not see it. */
   #pendingBytes = 0;
-  /** Part of it that was reserved since the last survey began. */
+  /** What was written since the last survey that has ended began, and what is being written. */
   #grownBytes = 0;
   #isWorking = false;
   #restUntilMs = 0;
@@ -137,11 +138,12 @@ export class FolderBound {
     const { folder, log, beforeSurvey } = this.#options;
     const startedMs = performance.now();
     await beforeSurvey(this.#closing.signal);
-    // The walk may see what is written from here on, or not; it is added, so the sum is not too small.
-    this.#grownBytes = this.#pendingBytes;
+    const seenBytes = this.#grownBytes - this.#pendingBytes;
     const survey = await surveyFolder(folder, this.#closing.signal, (path, error) =>
       log.warn({ err: error, path }, 'a folder of the result store cannot be read'),
     );
+    // The walk may have seen what was written since it began, or not; it is added: better too much.
+    this.#grownBytes -= seenBytes;
     this.#heldBytes = survey.costBytes + this.#grownBytes;
     const { files, costBytes } = survey;
     const durationMs = Math.round(performance.now() - startedMs);
@@ -152,7 +154,8 @@ export class FolderBound {
   /**
    * Removes the oldest files, as many as bring the sum to the lower part; writes go on meanwhile.
    *
-   * @returns whether at least half of it could be removed; if not, the next time will be no better
+   * @returns `false` if half of it or more must not be removed: the next time will be no better. What
+   *   another process has removed meanwhile is no such reason; the next survey will tell.
    */
   async #clear(survey: FolderSurvey): Promise<boolean> {
     const { folder, maxBytes, log } = this.#options;
@@ -173,6 +176,6 @@ export class FolderBound {
     }
     const durationMs = Math.round(performance.now() - startedMs);
     log.info({ files, freedBytes, durationMs }, 'result store cleared');
-    return freedBytes >= excessBytes / 2;
+    return refused.count === 0 || freedBytes > excessBytes / 2;
   }
 }

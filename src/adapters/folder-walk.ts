@@ -30,7 +30,8 @@ export interface WalkOptions {
 
 /**
  * Stretches of a gentle walk and its rests, in milliseconds: a third of what it could do. All out it
- * takes most of the main thread, for some 20 000 files a second.
+ * takes most of the main thread, for 45 000 files a second; so, a quarter, for 11 000 (100 000 files in
+ * 10 000 folders, on a busy machine of two cores).
  */
 const WORK_MS = 10;
 const REST_MS = 20;

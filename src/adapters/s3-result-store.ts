@@ -1,5 +1,4 @@
 import { IncomingMessage } from 'node:http';
-import { addAbortSignal } from 'node:stream';
 import { GetObjectCommand, PutObjectCommand, type S3Client } from '@aws-sdk/client-s3';
 import { MediaError } from '../media/errors.ts';
 import { withDeadline } from '../pipeline/abort.ts';
@@ -60,7 +59,7 @@ export class S3ResultStore implements ResultStore {
       const bytes = await this.#within(signal, async (abortSignal) => {
         const { Body } = await this.#client.send(command, { abortSignal });
         if (!(Body instanceof IncomingMessage)) throw new Error('The answer has no body.');
-        return readBounded(addAbortSignal(abortSignal, Body), this.#maxBytes);
+        return readBounded(Body, this.#maxBytes); // the SDK ends it with the signal, too
       });
       return bytes && parseResultFile(bytes, address);
     } catch (error) {

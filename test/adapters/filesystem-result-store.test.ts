@@ -100,16 +100,16 @@ describe('a file of the store', () => {
 
   test('is nothing when it is larger than any that is written', async () => {
     const small = await openStore(20_000_000);
-    await small.write(address, resultOf('x'.repeat(1_500_000)));
+    await small.write(address, resultOf('x'.repeat(700_000)));
     expect(await small.read(address, signal)).toBeDefined();
     expect(await store.read(address, signal)).toBeUndefined();
   });
 
-  test('is not kept when it is larger than a tenth of the bound', async () => {
-    await store.write(address, resultOf('x'.repeat(1_000_000)));
+  test('is not kept when it is larger than a twentieth of the bound', async () => {
+    await store.write(address, resultOf('x'.repeat(500_000)));
     expect(await readdir(join(folder, 'results'))).toEqual([]);
-    await store.write(address, resultOf('x'.repeat(999_000)));
-    expect(await readText()).toHaveLength(999_000);
+    await store.write(address, resultOf('x'.repeat(499_000)));
+    expect(await readText()).toHaveLength(499_000);
   });
 
   test('has the time of its last use, to an hour', async () => {

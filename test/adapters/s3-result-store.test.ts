@@ -94,11 +94,19 @@ describe('a read from a bucket', () => {
     ['a head', (response: ServerResponse) => response.writeHead(200).flushHeaders()],
     ['half', (response: ServerResponse) => response.write(file.subarray(0, 50))],
   ])('ends with the deadline when %s comes', async (_name, begin) => {
-    const store = await openStore((_request, response) => void begin(response), { timeoutMs: 100 });
+    let isClosed = false;
+    const answer: ScriptedAnswer = (_request, response) => {
+      response.on('close', () => {
+        isClosed = true;
+      });
+      begin(response);
+    };
+    const store = await openStore(answer, { timeoutMs: 100 });
     await expect(store.read(address, signal)).rejects.toMatchObject({
       message: expect.stringContaining('cannot be read'),
       cause: { message: expect.stringContaining('There was no whole answer within 100 ms.') },
     });
+    await expect.poll(() => isClosed).toBe(true);
   });
 
   test('ends with its signal', async () => {
