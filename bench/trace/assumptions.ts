@@ -10,6 +10,8 @@ export const assumptions = {
   usersPerGuild: 15,
   /** Guilds a user is in; decides how many faces a guild has. */
   guildsPerUser: 10,
+  /** Some are everywhere: the loudest share `x` of the users has `x ** (1 / loudness)` of all memberships. */
+  loudness: 3,
 
   /**
    * How unevenly guilds are read, and their members seen. Web proxies were seen with 0.64 to 0.83
@@ -29,10 +31,14 @@ export const assumptions = {
 
   /** Sorts of sessions, by weight. */
   sessions: { channel: 82, start: 8, profile: 8, invite: 2 },
-  /** What a channel shows, at the mean. */
-  authorsPerChannelView: 9,
-  emojisPerChannelView: 5,
-  attachmentsPerChannelView: 3.5,
+  /**
+   * What a channel shows, at the mean. All who open it see the same last messages; so many come between
+   * two who open it. Most of the attachments were seen before, see below.
+   */
+  messagesPerChannelView: 3,
+  messagesShown: 16,
+  emojisPerMessage: 0.35,
+  attachmentsPerChannelView: 12,
   stickersPerChannelView: 0.3,
   /** Of the thumbnails, those that are opened. */
   fullViewShare: 0.12,
@@ -46,11 +52,18 @@ export const assumptions = {
   uploadsPerRequest: 0.008,
   /**
    * How far back a reader scrolls, in attachments: the share that goes beyond `n` is
-   * `(1 + n / recentAttachments) ** -scrollExponent`. With it, content of a week is asked for an order
-   * of magnitude less than that of a day (Muralidhar et al., "f4", OSDI 2014); a test holds it to that.
+   * `(1 + n / recentAttachments) ** -scrollExponent`.
    */
   recentAttachments: 4,
   scrollExponent: 1.3,
+  /**
+   * What is older was seen before by most, and is in their browsers: of the readers who have it on
+   * their screens, `1 / (1 + age / seenAfterDays)` ask for it, never less than `firstSeenShare`. With
+   * it, content of a week is asked for an order of magnitude less than that of a day (Muralidhar et
+   * al., "f4", OSDI 2014); a test holds it to that.
+   */
+  seenAfterDays: 0.2,
+  firstSeenShare: 0.03,
   membersPerChannel: 40,
   mostChannels: 30,
 

@@ -5,13 +5,25 @@ import type { Catalogue } from './catalogue.ts';
 /** Nobody scrolls further, in attachments. */
 const MOST_DEPTH = 400;
 
-/** The attachments of a channel, the newest first to be seen. */
+/** A channel remembers so many messages; nobody is shown more at once. */
+const MOST_MESSAGES = 60;
+
+/** A message, as far as it shows pictures. */
+export interface Message {
+  readonly author: number;
+  /** Places of emojis. */
+  readonly emojis: readonly number[];
+}
+
+/** A channel: all who open it see the same last messages, and the same attachments, the newest first. */
 export class ChannelFeed {
   readonly #catalogue: Catalogue;
   /** Posted since the start of the trace, the oldest first. */
   readonly #posted: number[] = [];
-  /** From before, the youngest first; drawn when somebody scrolls there. */
-  readonly #earlier: number[] = [];
+  /** From before, by age, 0 the youngest; drawn when somebody asks for it. */
+  readonly #earlier = new Map<number, number>();
+  /** The latest last. */
+  readonly #messages: Message[] = [];
 
   constructor(catalogue: Catalogue) {
     this.#catalogue = catalogue;
@@ -39,10 +51,20 @@ export class ChannelFeed {
     const posted = this.#posted[this.#posted.length - 1 - depth];
     if (posted !== undefined) return posted;
     const place = depth - this.#posted.length;
-    while (this.#earlier.length <= place) {
+    const earlier =
       // Their age is unknown; that they are old is enough.
-      this.#earlier.push(this.#catalogue.addOriginal('attachment', -DAY_S * 30));
-    }
-    return this.#earlier[place] ?? 0;
+      this.#earlier.get(place) ?? this.#catalogue.addOriginal('attachment', -DAY_S * 30);
+    this.#earlier.set(place, earlier);
+    return earlier;
+  }
+
+  say(message: Message): void {
+    this.#messages.push(message);
+    if (this.#messages.length > MOST_MESSAGES) this.#messages.shift();
+  }
+
+  /** The last so many, or as many as there are. */
+  latest(count: number): readonly Message[] {
+    return this.#messages.slice(Math.max(0, this.#messages.length - count));
   }
 }

@@ -68,7 +68,8 @@ export class Population {
   /** A member of a guild, as often as members speak. */
   drawMember(guild: number, random: Random): number {
     const rank = memberRanks.next(this.#members[guild] ?? 1, random);
-    return mix(guild, rank) % this.users;
+    const lot = mix(guild, rank) / 2 ** 31;
+    return Math.floor(lot ** assumptions.loudness * this.users);
   }
 
   avatarOf(user: number, nowS: number): number {
@@ -92,10 +93,15 @@ export class Population {
     return this.#show(this.#splashes, guild, nowS);
   }
 
-  drawEmoji(guild: number, nowS: number, random: Random): number {
+  /** The place of an emoji of a guild, as often as emojis are used. */
+  drawEmoji(guild: number, random: Random): number {
     const start = this.#emojiStart[guild] ?? 0;
     const count = (this.#emojiStart[guild + 1] ?? 0) - start;
-    return this.#show(this.#emojis, start + wordRanks.next(count, random), nowS);
+    return start + wordRanks.next(count, random);
+  }
+
+  emojiAt(place: number, nowS: number): number {
+    return this.#show(this.#emojis, place, nowS);
   }
 
   drawSticker(guild: number, nowS: number, random: Random): number {

@@ -1,6 +1,7 @@
 import { type Random, WeightedChoice } from '../harness/random.ts';
-import { assumptions } from './assumptions.ts';
+import { assumptions, DAY_S } from './assumptions.ts';
 import type { Catalogue } from './catalogue.ts';
+import type { ChannelFeed, Message } from './channel-feed.ts';
 import type { Population } from './population.ts';
 import { DEVICE_WEIGHTS, type Usage, variantsOf } from './usages.ts';
 import { ZipfRanks } from './zipf.ts';
@@ -52,37 +53,45 @@ export class Session {
 
   #openChannel(guild: number): void {
     const random = this.#random;
-    this.#repeat(assumptions.authorsPerChannelView, () => this.#showAuthor(guild));
-    this.#repeat(assumptions.emojisPerChannelView, () => {
-      const isForeign = random.next() < assumptions.foreignEmojiShare;
-      const home = isForeign ? this.#drawGuild() : guild;
-      this.#ask('emoji', this.#population.drawEmoji(home, this.#nowS, random));
-    });
+    const feed = this.#population.drawChannel(guild, random);
+    this.#repeat(assumptions.messagesPerChannelView, () => feed.say(this.#write(guild)));
+    const shown = Math.ceil(random.exponential(assumptions.messagesShown));
+    for (const { author, emojis } of feed.latest(shown)) {
+      this.#showAuthor(author);
+      for (const place of emojis) this.#ask('emoji', this.#population.emojiAt(place, this.#nowS));
+    }
     this.#repeat(assumptions.stickersPerChannelView, () =>
       this.#ask('sticker', this.#population.drawSticker(guild, this.#nowS, random)),
     );
-    this.#scroll(guild);
+    this.#scroll(feed);
   }
 
-  #showAuthor(guild: number): void {
+  #write(guild: number): Message {
     const random = this.#random;
-    const member = this.#population.drawMember(guild, random);
+    const emojis: number[] = [];
+    this.#repeat(assumptions.emojisPerMessage, () => {
+      const isForeign = random.next() < assumptions.foreignEmojiShare;
+      emojis.push(this.#population.drawEmoji(isForeign ? this.#drawGuild() : guild, random));
+    });
+    return { author: this.#population.drawMember(guild, random), emojis };
+  }
+
+  #showAuthor(author: number): void {
+    const random = this.#random;
     if (random.next() < assumptions.memberAvatarShare) {
-      this.#ask('member author', this.#population.memberAvatarOf(member, this.#nowS));
+      this.#ask('member author', this.#population.memberAvatarOf(author, this.#nowS));
       return;
     }
-    const avatar = this.#population.avatarOf(member, this.#nowS);
+    const avatar = this.#population.avatarOf(author, this.#nowS);
     this.#ask('author', avatar);
     if (random.next() < assumptions.hoverShare) this.#ask('hovered author', avatar);
   }
 
-  #scroll(guild: number): void {
+  #scroll(feed: ChannelFeed): void {
     const random = this.#random;
-    const feed = this.#population.drawChannel(guild, random);
     this.#repeat(assumptions.attachmentsPerChannelView, () => {
       const attachment = feed.at(feed.drawDepth(random));
-      const deletedS = this.#catalogue.originals[attachment]?.deletedS ?? 0;
-      if (deletedS <= this.#nowS && random.next() >= assumptions.staleShare) return;
+      if (random.next() >= this.#askedShare(attachment)) return;
       this.#ask('thumbnail', attachment);
       if (random.next() < assumptions.fullViewShare) this.#ask('full view', attachment);
     });
@@ -90,6 +99,14 @@ export class Session {
       const posted = feed.post(this.#nowS, random);
       this.#ask('thumbnail', posted);
     });
+  }
+
+  /** Of the clients that would show an attachment, how many ask for it. */
+  #askedShare(attachment: number): number {
+    const { createdS = 0, deletedS = 0 } = this.#catalogue.originals[attachment] ?? {};
+    if (deletedS <= this.#nowS) return assumptions.staleShare;
+    const ageDays = (this.#nowS - createdS) / DAY_S;
+    return Math.max(assumptions.firstSeenShare, 1 / (1 + ageDays / assumptions.seenAfterDays));
   }
 
   #start(): void {

@@ -5,7 +5,7 @@ import { generateTrace, type Trace } from '../../../bench/trace/trace.ts';
 import { variants } from '../../../bench/trace/usages.ts';
 import { parseTarget } from '../../../src/media/media-request.ts';
 
-const options = { seed: 3, requests: 60_000, days: 5 };
+const options = { seed: 3, requests: 90_000, days: 9 };
 const trace = generateTrace(options);
 
 function originalAt({ catalogue }: Trace, rendering: number) {
@@ -72,16 +72,17 @@ describe('a trace', () => {
     expect(share).toBeGreaterThan(0.5 * assumptions.uploadsPerRequest);
     expect(share).toBeLessThan(1.5 * assumptions.uploadsPerRequest);
 
-    // Requests a day of those posted on the first day: on their first, and on their fourth.
+    // Requests for those posted on the first day: on their first, and a week later.
     const requests = { young: 0, old: 0 };
     for (const [index, nowS] of trace.seconds.entries()) {
       const { kind, createdS } = originalAt(trace, trace.renderings[index] ?? 0);
       if (kind !== 'attachment' || createdS <= 0 || createdS > DAY_S) continue;
       const ageDays = (nowS - createdS) / DAY_S;
       if (ageDays < 1) requests.young += 1;
-      else if (ageDays >= 3 && ageDays < 4) requests.old += 1;
+      else if (ageDays >= 7 && ageDays < 8) requests.old += 1;
     }
-    expect(requests.young).toBeGreaterThan(3 * requests.old);
+    expect(requests.young).toBeGreaterThan(8 * requests.old);
+    expect(requests.young).toBeLessThan(60 * requests.old);
   });
 
   test('what is deleted is hardly asked for any more', () => {
