@@ -3,8 +3,18 @@ import { hitRatiosOf, perMillion } from './hit-ratios.ts';
 import type { StoreSetup } from './setup.ts';
 import type { Simulation } from './simulate.ts';
 
-const MEBIBYTE = 2 ** 20;
-const BALANCING_COLOURS = { path: '#2166ac', key: '#8c510a', random: '#b2182b' } as const;
+const GIBIBYTE = 2 ** 30;
+
+/** One per way, and enough for those that there are. */
+const WAY_COLOURS = [
+  '#2166ac',
+  '#8c510a',
+  '#b2182b',
+  '#67a9cf',
+  '#ef8a62',
+  '#1b7837',
+  '#762a83',
+] as const;
 const STORE_COLOURS = { none: '#b2182b', filesystem: '#1b7837', s3: '#2166ac' } as const;
 
 /** How hit ratios and CPU change with the memory of one replica, as SVG. */
@@ -17,13 +27,13 @@ export function drawMemory(simulations: readonly Simulation[]): string {
       isDashed: kind === 'filesystem',
       points: simulations
         .filter(({ setup }) => setup.store.kind === kind)
-        .map((simulation) => [simulation.setup.memoryBytes / MEBIBYTE, measure(simulation)]),
+        .map((simulation) => [simulation.setup.memoryBytes / GIBIBYTE, measure(simulation)]),
     }));
   return drawChart({
     title: 'One replica by its memory',
-    xTitle: 'MiB of memory',
-    xLeast: 10,
-    xMost: 100_000,
+    xTitle: 'GiB of memory',
+    xLeast: 0.01,
+    xMost: 100,
     bands: [],
     panels: panels(lines),
   });
@@ -33,19 +43,14 @@ export function drawMemory(simulations: readonly Simulation[]): string {
 export function drawReplicas(simulations: readonly Simulation[]): string {
   const ways = [...new Set(simulations.map(wayOf))];
   const lines = (measure: (simulation: Simulation) => number): Series[] =>
-    ways.flatMap((way) => {
-      const ofWay = simulations.filter((simulation) => wayOf(simulation) === way);
-      const [first] = ofWay;
-      if (first === undefined) return [];
-      return [
-        {
-          name: way,
-          colour: BALANCING_COLOURS[first.setup.balancing],
-          isDashed: first.setup.store.kind !== 'none',
-          points: ofWay.map((simulation) => [simulation.setup.replicas, measure(simulation)]),
-        },
-      ];
-    });
+    ways.map((way, index) => ({
+      name: way,
+      colour: WAY_COLOURS[index % WAY_COLOURS.length] ?? '#222',
+      isDashed: way.includes('random'),
+      points: simulations
+        .filter((simulation) => wayOf(simulation) === way)
+        .map((simulation) => [simulation.setup.replicas, measure(simulation)]),
+    }));
   return drawChart({
     title: 'Replicas of 256 MiB, by balancing and store',
     xTitle: 'replicas',
@@ -94,5 +99,6 @@ function wayOf({ setup }: Simulation): string {
     filesystem: ', filesystem',
     s3: ', s3',
   };
-  return `by ${setup.balancing}${names[setup.store.kind]}`;
+  const balancing = setup.balancing === 'random' ? 'at random' : `by ${setup.balancing}`;
+  return balancing + names[setup.store.kind];
 }
