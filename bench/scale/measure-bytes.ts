@@ -1,4 +1,4 @@
-import { readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
+import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { readImageFacts } from '../../src/media/header/read-image-facts.ts';
 import type { OutputFormat, Quality } from '../../src/media/image-format.ts';
@@ -6,6 +6,8 @@ import { get, HttpClient } from '../harness/exchange.ts';
 import { type Service, startService } from '../harness/service.ts';
 import { makeOriginals } from '../overload/originals.ts';
 import type { Content, OriginalBytesRow, ResultBytesRow } from './byte-table.ts';
+import { geometricMean, groupBy } from './groups.ts';
+import { listFiles, weighOriginals } from './original-weights.ts';
 
 const FIXTURES = 'fixtures/originals';
 const TABLE = 'bench/scale/result-bytes.ts';
@@ -152,53 +154,6 @@ function joinPoints(measured: readonly Measured[]): [number, number][] {
       Math.round(geometricMean(group.map(({ bytes }) => bytes))),
     ])
     .sort(([one], [other]) => one - other);
-}
-
-function listFiles(folder: string): string[] {
-  return readdirSync(folder, { recursive: true, encoding: 'utf8' })
-    .map((name) => join(folder, name))
-    .filter((path) => statSync(path).isFile());
-}
-
-/** @param isFilm of animations: whether those in here are films; the fixtures' are drawn */
-function weighOriginals(files: readonly string[], isFilm: boolean): OriginalBytesRow[] {
-  const weighed = files.flatMap((path) => {
-    const bytes = readFileSync(path);
-    const facts = readImageFacts(bytes);
-    if (facts === undefined || facts.format === 'avif') return [];
-    const isAnimated = facts.animation !== undefined;
-    const isDrawing = isAnimated ? !isFilm : /\/(emojis|stickers)\//.test(path);
-    return [
-      {
-        content: isDrawing ? ('drawing' as const) : ('photo' as const),
-        format: facts.format,
-        isAnimated,
-        bytesPerPixel: bytes.length / (facts.widthPx * facts.heightPx * facts.frames),
-      },
-    ];
-  });
-  const groups = groupBy(weighed, ({ content, format, isAnimated }) =>
-    [content, format, isAnimated].join(),
-  );
-  return groups.flatMap((group) => {
-    const [first] = group;
-    const mean = geometricMean(group.map(({ bytesPerPixel }) => bytesPerPixel));
-    return first === undefined ? [] : [{ ...first, bytesPerPixel: Number(mean.toPrecision(3)) }];
-  });
-}
-
-function groupBy<Item>(items: readonly Item[], keyOf: (item: Item) => unknown): Item[][] {
-  const groups = new Map<unknown, Item[]>();
-  for (const item of items) {
-    const group = groups.get(keyOf(item));
-    if (group === undefined) groups.set(keyOf(item), [item]);
-    else group.push(item);
-  }
-  return [...groups.values()];
-}
-
-function geometricMean(values: readonly number[]): number {
-  return Math.exp(values.reduce((sum, value) => sum + Math.log(value), 0) / values.length);
 }
 
 function formatTable(
