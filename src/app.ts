@@ -1,19 +1,26 @@
 import type { FastifyInstance } from 'fastify';
 import { createFilesystemOrigin } from './adapters/filesystem-origin.ts';
-import { MemoryStore } from './adapters/memory-store.ts';
+import { createFilesystemResultStore } from './adapters/filesystem-result-store.ts';
+import { MemoryCache } from './adapters/memory-cache.ts';
+import { OriginalMemory } from './adapters/original-memory.ts';
 import type { Confinement } from './adapters/worker-confinement.ts';
 import { WorkerRenderer } from './adapters/worker-renderer.ts';
 import type { Config } from './config.ts';
 import { loadDefaultAvatars } from './default-avatars/default-avatars.ts';
+import { createAdminServer } from './http/admin-server.ts';
 import type { ClientLimits } from './http/client-limits.ts';
 import { MediaHandler } from './http/media-handler.ts';
 import { createServer } from './http/server.ts';
 import { Admission } from './pipeline/admission.ts';
 import { Gate } from './pipeline/gate.ts';
 import { MediaService } from './pipeline/media-service.ts';
+import { OriginalVersions } from './pipeline/original-versions.ts';
+import { Originals } from './pipeline/originals.ts';
 import { OriginalsBudget } from './pipeline/originals-budget.ts';
-import type { Clock, Log, Origin, Renderer } from './pipeline/ports.ts';
+import type { Clock, Log, Origin, Renderer, ResultStore } from './pipeline/ports.ts';
+import { Purger } from './pipeline/purger.ts';
 import { RefusalMemory } from './pipeline/refusal-memory.ts';
+import { Results } from './pipeline/results.ts';
 import { Transformer } from './pipeline/transformer.ts';
 import { VerbatimService } from './pipeline/verbatim-service.ts';
 
@@ -26,6 +33,7 @@ export interface AppParts {
   readonly clock?: Clock;
   readonly origin?: Origin;
   readonly renderer?: Renderer;
+  readonly resultStore?: ResultStore;
   readonly workerFile?: URL;
   readonly clientLimits?: Partial<ClientLimits>;
 }
@@ -33,6 +41,8 @@ export interface AppParts {
 /** The service, put together. */
 export interface App {
   readonly server: FastifyInstance;
+  /** Where the service is told what to forget; `undefined` where it is switched off. */
+  readonly admin: FastifyInstance | undefined;
   /** What the render workers are kept from; `undefined` where a test brought its own renderer. */
   readonly confinement: Confinement | undefined;
   /** Stops accepting, lets what runs end, then ends the workers. */
@@ -59,22 +69,34 @@ export async function createApp(config: Config, parts: AppParts): Promise<App> {
 
   const { originLimits } = config;
   const refusals = new RefusalMemory(config.http.maxAgeSeconds.refused * 1000, clock);
+  const originalMemory = new OriginalMemory(config.cache.originalBytes);
+  const resultStore = parts.resultStore ?? (await openResultStore(config, log));
+  const versions = new OriginalVersions(config.versions, clock);
+  const results = new Results({
+    cache: new MemoryCache(config.cache.maxBytes),
+    store: resultStore,
+    clock,
+    log,
+  });
   const handler = new MediaHandler({
     media: new MediaService({
-      store: new MemoryStore(config.cache.maxBytes),
+      results,
       refusals,
-      originals: {
-        access: { origin, limits: originLimits, gate: new Gate(config.originReads) },
-        budget: new OriginalsBudget(config.originalsMemoryBytes),
-      },
+      versions,
+      originals: new Originals({
+        source: {
+          access: { origin, limits: originLimits, gate: new Gate(config.originReads) },
+          budget: new OriginalsBudget(config.originalsMemoryBytes),
+        },
+        versions,
+        cache: originalMemory,
+      }),
       transformer: new Transformer({
         renderer: parts.renderer ?? workers,
         admission: new Admission(config.admission, clock),
         refusals,
         limits: config.renderLimits,
       }),
-      clock,
-      revalidateAfterMs: config.cache.revalidateAfterMs,
     }),
     verbatim: new VerbatimService({
       origin,
@@ -86,14 +108,31 @@ export async function createApp(config: Config, parts: AppParts): Promise<App> {
   });
   const limits = parts.clientLimits ?? {};
   const server = createServer({ ...config.http, limits, handler, clock, log });
+  const purger = new Purger({ versions, originals: originalMemory, refusals, results });
+  const admin = config.admin && createAdminServer({ token: config.admin.token, purger, log });
   return {
     server,
+    admin,
     confinement: workers.confinement,
     close: async () => {
-      await server.close();
+      await Promise.all([server.close(), admin?.close()]);
+      await results.flush();
+      resultStore?.close();
       workers.stop();
     },
   };
+}
+
+async function openResultStore(
+  { resultStore }: Config,
+  log: Log,
+): Promise<ResultStore | undefined> {
+  if (resultStore?.kind === 'filesystem') {
+    return createFilesystemResultStore({ ...resultStore, log });
+  }
+  if (resultStore === undefined) return undefined;
+  const { createS3ResultStore } = await import('./adapters/s3-result-store.ts');
+  return createS3ResultStore(resultStore);
 }
 
 async function openOrigin({ storage, originLimits }: Config): Promise<Origin> {

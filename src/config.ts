@@ -3,6 +3,7 @@ import { z } from 'zod';
 import { planConnections } from './connection-budget.ts';
 import { countCores } from './cpu-cores.ts';
 import {
+  bearerToken,
   bucketName,
   bytes,
   choice,
@@ -18,6 +19,13 @@ import {
   regionName,
   seconds,
 } from './setting-forms.ts';
+import {
+  mayMixUp,
+  RESULT_CONNECTIONS,
+  readResultStore,
+  readStorage,
+  SAMPLE_FOLDER,
+} from './storage-settings.ts';
 import { findTlsFault, readTls } from './tls-pair.ts';
 import { splitWorkers } from './worker-split.ts';
 
@@ -46,8 +54,6 @@ const MAX_STREAMS = 256;
 
 /** How many requests may wait to read from the origin: each costs some kilobytes. */
 const MAX_WAITING_FOR_ORIGIN = 1_024;
-
-const SAMPLE_FOLDER = 'fixtures/originals';
 
 /**
  * Every variable that is read, with form and default: those of spec §7 as far as their parts are built,
@@ -91,14 +97,21 @@ const schema = z.object({
   QUEUE_TIMEOUT_MS: milliseconds(5_000),
 
   CACHE_MEMORY_BYTES: bytes(0, 256 * MEBIBYTE),
+  CACHE_ORIGINALS_BYTES: bytes(0, 64 * MEBIBYTE),
   CACHE_REVALIDATE_SECONDS: seconds(31_536_000, 300),
-  RESULT_STORE: only('none', 'filesystem or s3').default('none'),
+  RESULT_STORE: choice('none', 'filesystem', 's3').default('none'),
+  RESULT_STORE_DIR: z.string().optional(),
+  RESULT_STORE_MAX_BYTES: bytes(64 * MEBIBYTE, 10_240 * MEBIBYTE),
+  RESULT_S3_BUCKET: bucketName.optional(),
+  RESULT_S3_PREFIX: keyPrefix.default(''),
   MEDIA_MAX_AGE_SECONDS: seconds(31_536_000, 31_536_000),
   DEFAULT_AVATAR_MAX_AGE_SECONDS: seconds(31_536_000, 86_400),
   NOT_FOUND_MAX_AGE_SECONDS: seconds(31_536_000, 30),
   REFUSED_MAX_AGE_SECONDS: seconds(31_536_000, 300),
 
-  ADMIN_PORT: z.undefined({ error: 'nothing (the admin listener is not built yet)' }).optional(),
+  ADMIN_HOST: hostName.default('127.0.0.1'),
+  ADMIN_PORT: integer(0, 65_535, '', -1),
+  ADMIN_TOKEN: bearerToken.optional(),
   EXPLORER: only('off', 'the explorer').default('off'),
   SHUTDOWN_GRACE_MS: milliseconds(20_000),
 });
@@ -142,6 +155,21 @@ export function readConfig(environment: Environment) {
   if (parsed.success && parsed.data.ORIGINALS_MEMORY_BYTES < 2 * parsed.data.MAX_ORIGINAL_BYTES) {
     faults.push(formatFault('ORIGINALS_MEMORY_BYTES', 'at least twice MAX_ORIGINAL_BYTES', given));
   }
+  if (given.RESULT_STORE === 'filesystem' && !isDirectory(given.RESULT_STORE_DIR ?? '')) {
+    const form = 'an existing folder, since RESULT_STORE is filesystem';
+    faults.push(formatFault('RESULT_STORE_DIR', form, given));
+  }
+  if (given.RESULT_STORE === 's3' && given.RESULT_S3_BUCKET === undefined) {
+    const form = 'the name of a bucket, since RESULT_STORE is s3';
+    faults.push(formatFault('RESULT_S3_BUCKET', form, given));
+  }
+  if (parsed.success && mayMixUp(parsed.data)) {
+    const form = 'a prefix beside that of the originals, since both are in one bucket';
+    faults.push(formatFault('RESULT_S3_PREFIX', form, given));
+  }
+  if (given.ADMIN_PORT !== undefined && given.ADMIN_TOKEN === undefined) {
+    faults.push(formatFault('ADMIN_TOKEN', 'a token, since ADMIN_PORT is set', given));
+  }
   const connections = planConnections(countOtherFiles(given));
   if (Number(given.MAX_CONNECTIONS) > connections.most) {
     const form = `at most ${connections.most}, for the limit of open files`;
@@ -167,6 +195,7 @@ export function readConfig(environment: Environment) {
     },
     log: { level: values.LOG_LEVEL },
     storage: readStorage(values),
+    resultStore: readResultStore(values),
     originLimits: {
       firstByteTimeoutMs: values.ORIGIN_FIRST_BYTE_TIMEOUT_MS,
       wholeBodyTimeoutMs: values.ORIGIN_TIMEOUT_MS,
@@ -193,8 +222,13 @@ export function readConfig(environment: Environment) {
     },
     cache: {
       maxBytes: values.CACHE_MEMORY_BYTES,
-      revalidateAfterMs: values.CACHE_REVALIDATE_SECONDS * 1000,
+      originalBytes: values.CACHE_ORIGINALS_BYTES,
     },
+    versions: {
+      freshForMs: values.CACHE_REVALIDATE_SECONDS * 1000,
+      goneForMs: values.NOT_FOUND_MAX_AGE_SECONDS * 1000,
+    },
+    admin: readAdmin(values),
     shutdown: { graceMs: values.SHUTDOWN_GRACE_MS },
   });
 }
@@ -204,7 +238,8 @@ function countOtherFiles(given: Environment): number {
   const workers = Number(given.WORKERS ?? countCores()) + 1;
   const storage =
     Number(given.ORIGIN_MAX_READS ?? MAX_READS) + Number(given.ORIGIN_MAX_STREAMS ?? MAX_STREAMS);
-  return FILES_PER_WORKER * workers + storage;
+  const results = (given.RESULT_STORE ?? 'none') === 'none' ? 0 : RESULT_CONNECTIONS;
+  return FILES_PER_WORKER * workers + storage + results;
 }
 
 function formatFault(name: string, form: string, given: Environment): string {
@@ -219,24 +254,9 @@ function formatValue(value: string): string {
   return `"${value.replace(/\/\/.*@/s, '//***@')}"`;
 }
 
-function readStorage(values: Values) {
-  const bucket = values.S3_BUCKET;
-  if (values.STORAGE === 'filesystem' || bucket === undefined) {
-    const folder = values.STORAGE_DIR;
-    return { kind: 'filesystem', folder, isSample: folder === SAMPLE_FOLDER } as const;
-  }
-  const { S3_FORCE_PATH_STYLE: pathStyle } = values;
-  return {
-    kind: 's3',
-    bucket,
-    prefix: values.S3_PREFIX,
-    region: values.S3_REGION,
-    endpoint: values.S3_ENDPOINT,
-    forcePathStyle:
-      pathStyle === undefined ? values.S3_ENDPOINT !== undefined : pathStyle === 'true',
-    maxConnections: values.ORIGIN_MAX_READS + values.ORIGIN_MAX_STREAMS,
-    connectTimeoutMs: values.ORIGIN_CONNECT_TIMEOUT_MS,
-  } as const;
+/** `undefined`: there is no admin listener. */
+function readAdmin({ ADMIN_HOST: host, ADMIN_PORT: port, ADMIN_TOKEN: token }: Values) {
+  return port < 0 || token === undefined ? undefined : { listen: { host, port }, token };
 }
 
 function pick(given: Environment, names: readonly string[]): Readonly<Record<string, string>> {

@@ -1,3 +1,4 @@
+import { setFlagsFromString } from 'node:v8';
 import { type Logger, pino } from 'pino';
 import { type App, createApp } from './app.ts';
 import { ConfigError, readConfig } from './config.ts';
@@ -24,7 +25,15 @@ const BACKLOG = 4_096;
  */
 const SAME_SIGNAL_MS = 100;
 
+/**
+ * How far the heap may grow beyond what was alive at the last collection, in percent. V8 lets it grow to
+ * four times that on a machine with much memory: under a mixed load of half an hour (`npm run soak`), the
+ * process rose from 217 to 256 MiB, though no more was alive.
+ */
+const HEAP_GROWTH_PERCENT = 50;
+
 async function main(): Promise<void> {
+  setFlagsFromString(`--heap-growing-percent=${HEAP_GROWTH_PERCENT}`);
   const config = readConfig(process.env);
   const log = pino({ level: config.log.level });
   // Whatever this is, its cause must not be lost; nobody can tell in what state it leaves us.
@@ -37,6 +46,10 @@ async function main(): Promise<void> {
   const app = await createApp(config, { log });
   const address = await app.server.listen({ ...config.listen, backlog: BACKLOG });
   listening = app;
+  if (app.admin !== undefined && config.admin !== undefined) {
+    const adminAddress = await app.admin.listen(config.admin.listen);
+    log.info({ address: adminAddress }, `The admin listener is on ${adminAddress}`);
+  }
   const { workers } = config.renderer;
   log.info({ address, workers, confinement: app.confinement }, `Darkroom listens on ${address}`);
   if (config.storage.kind === 'filesystem' && config.storage.isSample) {

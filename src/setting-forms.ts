@@ -41,6 +41,11 @@ export const hostName = z
     error: 'an IP address or a host name',
   });
 
+/** A secret that is sent in a header. */
+export const bearerToken = z.string().regex(/^[\w.~+/=-]{16,512}$/, {
+  error: 'at least 16 characters of A-Z a-z 0-9 . _ ~ + / = -',
+});
+
 /** A file that can be read. */
 export const readableFile = z.string().refine(isReadableFile, { error: 'a readable file' });
 

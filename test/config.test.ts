@@ -43,7 +43,8 @@ describe('the configuration', () => {
       maxWaitingPerSlot: 64,
       maxWaitMs: 5_000,
     });
-    expect(config.cache).toEqual({ maxBytes: 268_435_456, revalidateAfterMs: 300_000 });
+    expect(config.cache).toEqual({ maxBytes: 268_435_456, originalBytes: 67_108_864 });
+    expect(config.versions).toEqual({ freshForMs: 300_000, goneForMs: 30_000 });
     expect(config.http.maxAgeSeconds).toEqual({
       media: 31_536_000,
       defaultAvatar: 86_400,
@@ -108,6 +109,79 @@ describe('the configuration', () => {
       maxConnections: 64 + 256,
       connectTimeoutMs: 2_000,
     });
+  });
+
+  test('keeps renderings nowhere unless it is told to, then where it is told', () => {
+    expect(readConfig({}).resultStore).toBeUndefined();
+    expect(readConfig({ RESULT_STORE: 'filesystem', RESULT_STORE_DIR: 'src' }).resultStore).toEqual(
+      { kind: 'filesystem', folder: 'src', maxBytes: 10_737_418_240 },
+    );
+    const server = { S3_ENDPOINT: 'http://127.0.0.1:9000', S3_REGION: 'here' };
+    const given = { ...server, RESULT_STORE: 's3', RESULT_S3_BUCKET: 'renderings' };
+    expect(readConfig(given).resultStore).toEqual({
+      kind: 's3',
+      bucket: 'renderings',
+      prefix: '',
+      region: 'here',
+      endpoint: 'http://127.0.0.1:9000',
+      forcePathStyle: true,
+      maxConnections: 64,
+      connectTimeoutMs: 2_000,
+      timeoutMs: 10_000,
+      maxObjectBytes: 104_857_600,
+    });
+  });
+
+  test('asks for what a store of renderings needs', () => {
+    expect(faultsOf({ RESULT_STORE: 'filesystem' })).toEqual([
+      'RESULT_STORE_DIR: expected an existing folder, since RESULT_STORE is filesystem but received nothing',
+    ]);
+    expect(faultsOf({ RESULT_STORE: 's3' })).toEqual([
+      'RESULT_S3_BUCKET: expected the name of a bucket, since RESULT_STORE is s3 but received nothing',
+    ]);
+  });
+
+  test.each([
+    ['', '', false],
+    ['', 'avatars', false],
+    ['', 'avatars/1', false],
+    ['media', '', false],
+    ['media', 'media', false],
+    ['media', 'media/emojis', false],
+    ['media/here', 'media', false],
+    ['', 'renderings', true],
+    ['media', 'renderings', true],
+    ['media', 'media/renderings', true],
+    ['media', 'media2', true],
+  ])('with originals under "%s", renderings may be under "%s" of one bucket: %s', (...row) => {
+    const [S3_PREFIX, RESULT_S3_PREFIX, isAllowed] = row;
+    const given = {
+      STORAGE: 's3',
+      S3_BUCKET: 'b',
+      RESULT_STORE: 's3',
+      S3_PREFIX,
+      RESULT_S3_PREFIX,
+    };
+    const faults = faultsOf({ ...given, RESULT_S3_BUCKET: 'b' });
+    expect(faults.map((fault) => fault.split(':')[0])).toEqual(
+      isAllowed ? [] : ['RESULT_S3_PREFIX'],
+    );
+    expect(faultsOf({ ...given, RESULT_S3_BUCKET: 'another' })).toEqual([]);
+  });
+
+  test('has an admin listener where there is a port, and wants a token for it', () => {
+    expect(readConfig({}).admin).toBeUndefined();
+    expect(readConfig({ ADMIN_TOKEN: 'a-token-of-the-tests' }).admin).toBeUndefined();
+    expect(readConfig({ ADMIN_PORT: '9090', ADMIN_TOKEN: 'a-token-of-the-tests' }).admin).toEqual({
+      listen: { host: '127.0.0.1', port: 9_090 },
+      token: 'a-token-of-the-tests',
+    });
+    expect(faultsOf({ ADMIN_PORT: '9090' })).toEqual([
+      'ADMIN_TOKEN: expected a token, since ADMIN_PORT is set but received nothing',
+    ]);
+    expect(faultsOf({ ADMIN_PORT: '9090', ADMIN_TOKEN: 'short' })).toEqual([
+      'ADMIN_TOKEN: expected at least 16 characters of A-Z a-z 0-9 . _ ~ + / = - but received ***',
+    ]);
   });
 
   test('puts the bucket into the path where the server is not AWS', () => {

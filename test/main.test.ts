@@ -65,6 +65,54 @@ describe('the process', () => {
     await rendering(running);
   };
 
+  test('started again before a folder of renderings, makes none of them anew, and forgets on order', async () => {
+    const folder = mkdtempSync(join(tmpdir(), 'darkroom-'));
+    onTestFinished(() => rmSync(folder, { recursive: true }));
+    const token = 'a-token-of-the-tests';
+    const environment = {
+      PORT: '0',
+      RESULT_STORE: 'filesystem',
+      RESULT_STORE_DIR: folder,
+      ADMIN_PORT: '0',
+      ADMIN_TOKEN: token,
+    };
+    const statuses: (string | null)[] = [];
+    const askAll = async (running: Service): Promise<void> => {
+      for (const link of links(running)) {
+        const answer = await fetch(link);
+        expect((await answer.arrayBuffer()).byteLength).toBeGreaterThan(1_000);
+        statuses.push(answer.headers.get('cache-status'));
+      }
+    };
+    const first = start(environment);
+    await listening(first);
+    await askAll(first);
+    first.process.kill();
+    expect(await first.exited).toBe(0);
+
+    const second = start(environment);
+    await listening(second);
+    await askAll(second);
+    const [admin] =
+      /http:\/\/127\.0\.0\.1:\d+/.exec(second.output().stdout.split('admin')[1] ?? '') ?? [];
+    const purged = await fetch(`${admin}/purge`, {
+      method: 'POST',
+      headers: { authorization: `Bearer ${token}`, 'content-type': 'application/json' },
+      body: JSON.stringify({ prefix: 'avatars/' }),
+    });
+    expect(await purged.json()).toEqual({ removed: { memory: 1, store: 1 } });
+    await askAll(second);
+    const fromStore = 'darkroom; fwd=stale; fwd-status=304; detail=store';
+    expect(statuses).toEqual([
+      ...Array.from({ length: 3 }, () => 'darkroom; fwd=miss; stored'),
+      ...[fromStore, fromStore, fromStore],
+      ...['darkroom; fwd=miss; stored', 'darkroom; hit', 'darkroom; hit'],
+    ]);
+    expect(second.output().stdout).not.toContain(token);
+    second.process.kill();
+    expect(await second.exited).toBe(0);
+  });
+
   test('starts with nothing set, and each of the three links it prints is an image', async () => {
     const running = start({ PORT: '0' });
     await listening(running);
@@ -153,7 +201,7 @@ describe('the process', () => {
     running.process.kill('SIGTERM');
     expect(await running.exited).toBe(1);
     expect(running.output().stdout).toContain('a second signal');
-    await expect.poll(() => workers.filter(isAlive), { timeout: 5_000 }).toEqual([]);
+    await expect.poll(() => workers.filter(isAlive), { timeout: 20_000 }).toEqual([]);
   });
 
   test('takes a signal that comes twice within a moment for one', async () => {

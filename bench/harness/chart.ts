@@ -28,6 +28,8 @@ export interface Chart {
   readonly title: string;
   readonly xTitle: string;
   readonly xMost: number;
+  /** Where a logarithmic x axis begins; without it, the axis is linear and begins at 0. */
+  readonly xLeast?: number;
   readonly panels: readonly Panel[];
   readonly bands: readonly Band[];
 }
@@ -43,7 +45,10 @@ const LEGEND_STEP = 18;
 /** Draws a chart as an SVG picture, light, and readable without anything else. */
 export function drawChart(chart: Chart): string {
   const height = TOP + chart.panels.length * (PANEL_HEIGHT + GAP) + 8;
-  const x = linearScale(0, chart.xMost, LEFT, WIDTH - RIGHT);
+  const x =
+    chart.xLeast === undefined
+      ? linearScale(0, chart.xMost, LEFT, WIDTH - RIGHT)
+      : logScale(chart.xLeast, chart.xMost, LEFT, WIDTH - RIGHT);
   const panels = chart.panels.map((panel, index) =>
     drawPanel(panel, chart, x, TOP + index * (PANEL_HEIGHT + GAP)),
   );

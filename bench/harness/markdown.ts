@@ -19,6 +19,21 @@ export function formatMebibytes(bytes: number | undefined): string {
   return bytes === undefined ? '–' : `${Math.round(bytes / 2 ** 20)} MiB`;
 }
 
+const BYTE_UNITS = ['B', 'KiB', 'MiB', 'GiB', 'TiB', 'PiB'];
+
+/** Bytes for people, in the unit that gives a number from 1 to 1023: `1.5 GiB`. */
+export function formatBytes(bytes: number): string {
+  const unit = Math.floor(Math.log2(Math.max(1, Math.abs(bytes))) / 10);
+  const power = Math.min(unit, BYTE_UNITS.length - 1);
+  const value = bytes / 2 ** (10 * power);
+  return `${value < 10 ? Number(value.toFixed(1)) : Math.round(value)} ${BYTE_UNITS[power]}`;
+}
+
+/** A share for people: `97.3 %`; a dash for a share of nothing. */
+export function formatShare(part: number, whole: number): string {
+  return whole === 0 ? '–' : `${((100 * part) / whole).toFixed(1)} %`;
+}
+
 /** Values with their counts, the most frequent first: `200 × 12, 503 × 2`. */
 export function formatCounts(values: readonly (string | number)[]): string {
   const counts = new Map<string | number, number>();

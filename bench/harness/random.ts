@@ -30,6 +30,11 @@ export class Random {
     return -mean * Math.log(1 - this.next());
   }
 
+  /** Of the normal distribution with mean 0 and standard deviation 1 (Box and Muller). */
+  normal(): number {
+    return Math.sqrt(this.exponential(2)) * Math.cos(2 * Math.PI * this.next());
+  }
+
   /** @throws Error if there is nothing to pick from */
   pick<Item>(items: readonly Item[]): Item {
     const item = items[Math.floor(this.next() * items.length)];

@@ -50,7 +50,8 @@ export interface SoakRun {
  * stalled body ends within a wave's cycle.
  */
 export const SERVICE_SETTINGS = {
-  CACHE_MEMORY_BYTES: String(64 * 2 ** 20),
+  CACHE_MEMORY_BYTES: String(48 * 2 ** 20),
+  CACHE_ORIGINALS_BYTES: String(16 * 2 ** 20),
   ORIGIN_TIMEOUT_MS: '10000',
 } as const;
 

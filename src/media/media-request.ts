@@ -102,6 +102,12 @@ export function resultKey(request: MediaRequest): string {
   return `${key}?${size}&format=${format ?? ''}&quality=${quality}&animated=${isAnimated}`;
 }
 
+/** The origin key that a `resultKey` begins with. */
+export function originKeyOfResultKey(key: string): string {
+  const path = key.slice(0, key.indexOf('?'));
+  return path.split('/').map(decodeURIComponent).join('/');
+}
+
 /** Absolute form (RFC 9112 §3.2.2) loses scheme and authority; a fragment is never part of a target. */
 function splitTarget(target: string): [path: string, query: string] {
   const origin = /^https?:\/\/[^/?#]*/i.exec(target)?.[0] ?? '';

@@ -34,4 +34,15 @@ export class ExpiringMap<Value> {
     const [oldest] = this.#entries.keys();
     if (this.#entries.size > this.#maxEntries && oldest !== undefined) this.#entries.delete(oldest);
   }
+
+  delete(key: string): void {
+    this.#entries.delete(key);
+  }
+
+  /** Removes the entries whose keys fit. */
+  deleteWhere(fits: (key: string) => boolean): void {
+    for (const key of this.#entries.keys()) {
+      if (fits(key)) this.#entries.delete(key);
+    }
+  }
 }

@@ -47,7 +47,8 @@ export class OriginalsBudget {
     let isHeld = true;
     return {
       assign: (lane) => {
-        if (lane === 'light') return;
+        // Whoever shares it counts it once.
+        if (lane === 'light' || heavyBytes > 0) return;
         this.#check(sizeBytes, this.#heavyBytes, this.#maxBytes * HEAVY_SHARE);
         heavyBytes = sizeBytes;
         this.#heavyBytes += heavyBytes;

@@ -20,14 +20,27 @@ interface Forwarded {
 /** A result was looked for and could not be used: absent (`miss`) or too old (`stale`). */
 interface Unfit extends Forwarded {
   readonly kind: 'miss' | 'stale';
-  /** Whether the store keeps the new result. */
+  /** Whether the new result is kept. */
   readonly stored?: boolean | undefined;
+  readonly detail?: OutcomeDetail | undefined;
 }
 
-/** The store was never asked, nor will it keep the answer: a streamed original. */
+/** The caches were never asked, nor will they keep the answer: a streamed original. */
 interface Bypass extends Forwarded {
   readonly kind: 'bypass';
 }
 
-/** What the result store had to say to a request; the vocabulary is RFC 9211's. */
-export type CacheOutcome = { readonly kind: 'hit' } | Unfit | Bypass;
+/** The origin was not asked, or could not be reached, for this answer. */
+interface Hit {
+  readonly kind: 'hit';
+  readonly detail?: OutcomeDetail | undefined;
+}
+
+/**
+ * Worth telling of an answer: it came from the persistent store; or the origin has failed, and it is what
+ * was known before (RFC 5861).
+ */
+export type OutcomeDetail = 'store' | 'stale-if-error';
+
+/** What the caches had to say to a request; the vocabulary is RFC 9211's. */
+export type CacheOutcome = Hit | Unfit | Bypass;

@@ -45,15 +45,73 @@ export interface MediaResult {
   readonly lastModified: Date | undefined;
   /** `OriginObject.etag` of the original it was made from. */
   readonly originalEtag: string;
-  /** When the origin last said that this is current, by the service's clock, in milliseconds. */
-  readonly checkedAtMs: number;
 }
 
-/** Where finished answers are kept, within a bound. */
-export interface ResultStore {
+/** Where finished answers are kept in memory, within a bound; nothing waits here. */
+export interface ResultCache {
   get(key: string): MediaResult | undefined;
-  /** Keeps a result; tells whether it did (one larger than the whole store is not kept). */
+  /** Keeps a result; tells whether it did (one larger than the whole cache is not kept). */
   set(key: string, result: MediaResult): boolean;
+  /** Removes the results whose keys fit; tells how many. */
+  deleteWhere(fits: (key: string) => boolean): number;
+}
+
+/** An original as it was read. */
+export interface KeptOriginal {
+  readonly identity: Pick<OriginObject, 'etag' | 'lastModified'>;
+  readonly bytes: Uint8Array;
+}
+
+/** Where originals that were read lately are kept in memory, within a bound. */
+export interface OriginalCache {
+  get(originKey: string): KeptOriginal | undefined;
+  set(originKey: string, original: KeptOriginal): void;
+  /** Removes the originals whose keys fit. */
+  deleteWhere(fits: (originKey: string) => boolean): void;
+}
+
+/** Which rendering a stored result is: any other value of any of them is another one. */
+export interface ResultAddress {
+  readonly originKey: string;
+  /** Of the canonical request: `resultKey`. */
+  readonly key: string;
+  /** `OriginObject.etag` of the original it was made from. */
+  readonly originalEtag: string;
+  /** What made it: `PIPELINE_RELEASE`. */
+  readonly release: string;
+}
+
+/** A rendering as it is stored. */
+export type StoredResult = Pick<MediaResult, 'body' | 'mimeType'>;
+
+/**
+ * Where renderings outlive the process and are shared by replicas. It may lose any of them at any
+ * time; it never gives another one than was asked for, nor a part of one.
+ */
+export interface ResultStore {
+  /**
+   * Reads a rendering; `undefined` where there is none, or a damaged one.
+   *
+   * @throws Error if the store fails; `signal.reason`
+   */
+  read(address: ResultAddress, signal: AbortSignal): Promise<StoredResult | undefined>;
+  /**
+   * Stores a rendering, in place of the same one if there is one.
+   *
+   * @throws Error if the store fails; then nothing, or the whole, is stored
+   */
+  write(address: ResultAddress, result: StoredResult): Promise<void>;
+  /**
+   * Removes all renderings whose path (`resultPath`) begins with a text: those of a user, of an
+   * original, of one request in all its states.
+   *
+   * @param prefix of paths, not empty
+   * @returns how many were removed
+   * @throws Error if the store fails; a part may have been removed
+   */
+  remove(prefix: string): Promise<number>;
+  /** Ends what the store does by itself; reads and writes under way go on. */
+  close(): void;
 }
 
 /** Which of the workers: heavy renders are kept to some of them, so that light ones never starve. */

@@ -68,6 +68,13 @@ export class RefusalMemory {
     this.#slowOriginals.set(originKey, true, TIMEOUT_MEMORY_MS);
   }
 
+  /** Forgets requests and originals that fit: they are judged anew. */
+  forget(fitsKey: (key: string) => boolean, fitsOriginal: (originKey: string) => boolean): void {
+    this.#refusals.deleteWhere(fitsKey);
+    this.#lostWorkers.deleteWhere(fitsOriginal);
+    this.#slowOriginals.deleteWhere(fitsOriginal);
+  }
+
   /**
    * Takes note of why a request failed, if that is worth remembering.
    *

@@ -8,6 +8,15 @@ export interface FlightControls {
   readonly keep: (promise: Promise<unknown>) => void;
 }
 
+/** A user's part in the work of a key. */
+export interface Joined<Work> {
+  readonly work: Work;
+  /** Whether somebody else began it. */
+  readonly isJoined: boolean;
+  /** To be called once. */
+  readonly leave: () => void;
+}
+
 /** Work under way, with a count of those who use it. */
 class Flight<Work> {
   readonly work: Work;
@@ -68,14 +77,24 @@ export class SingleFlight<Work> {
     use: (work: Work, isJoined: boolean) => Promise<Result>,
   ): Promise<Result> {
     signal.throwIfAborted();
+    const { work, isJoined, leave } = this.join(key, begin);
+    try {
+      return await unlessAborted(use(work, isJoined), signal);
+    } finally {
+      leave();
+    }
+  }
+
+  /**
+   * Joins the work of a key, or begins it, for a user who says himself when he leaves.
+   *
+   * @throws what `begin` throws
+   */
+  join(key: string, begin: (controls: FlightControls) => Work): Joined<Work> {
     const running = this.#flights.get(key);
     const flight = running ?? this.#begin(key, begin);
     flight.enter();
-    try {
-      return await unlessAborted(use(flight.work, running !== undefined), signal);
-    } finally {
-      flight.leave();
-    }
+    return { work: flight.work, isJoined: running !== undefined, leave: () => flight.leave() };
   }
 
   /** Number of keys being worked on. */

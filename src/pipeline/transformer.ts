@@ -4,9 +4,9 @@ import { readImageFacts } from '../media/header/read-image-facts.ts';
 import { outputFormats, sourceFormats } from '../media/image-format.ts';
 import type { MediaRequest } from '../media/media-request.ts';
 import type { Admission } from './admission.ts';
-import type { HeldOriginal } from './held-original.ts';
+import type { HeldOriginal } from './found-original.ts';
 import { type Plan, planMedia, type RenderLimits } from './plan.ts';
-import type { Lane, MediaResult, Renderer } from './ports.ts';
+import type { Lane, Renderer, StoredResult } from './ports.ts';
 import type { RefusalMemory } from './refusal-memory.ts';
 import { laneOf } from './render-cost.ts';
 import type { RequestTrace } from './request-trace.ts';
@@ -26,7 +26,10 @@ export interface TransformOptions extends FlightControls {
 }
 
 /** The answer's body, and what it is. */
-export type Transformed = Pick<MediaResult, 'body' | 'mimeType'>;
+export interface Transformed extends StoredResult {
+  /** Whether the body is the original's own. */
+  readonly isOriginal: boolean;
+}
 
 type RenderPlan = Extract<Plan, { readonly kind: 'render' }>;
 
@@ -68,6 +71,7 @@ export class Transformer {
     const untouched = {
       body: original.bytes,
       mimeType: sourceFormats[facts.format].mimeType,
+      isOriginal: true,
     };
     const plan = planMedia(facts, request, this.#parts.limits);
     switch (plan.kind) {
@@ -79,7 +83,7 @@ export class Transformer {
         const body = await this.#render(request.originKey, original, plan, options);
         return plan.isOnlyQuality && body.byteLength >= original.bytes.byteLength
           ? untouched
-          : { body, mimeType: outputFormats[plan.job.format].mimeType };
+          : { body, mimeType: outputFormats[plan.job.format].mimeType, isOriginal: false };
       }
     }
   }

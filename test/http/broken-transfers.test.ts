@@ -151,7 +151,7 @@ describe('a client that goes away', () => {
       renderer: { render: () => rendered },
     });
     const seen = watchRequests();
-    for (const id of [1, 2, 3]) app.originals.put(`icons/${id}/ab`, samples.jpeg);
+    for (const id of [1, 2, 3, 4]) app.originals.put(`icons/${id}/ab`, samples.jpeg);
     // One in the slot of each lane.
     const running = [16, 20].map((size) => sendRaw(port, 'GET', `/icons/1/ab.webp?size=${size}`));
     await expect.poll(() => app.renderer.renders).toBe(2);
@@ -169,8 +169,8 @@ describe('a client that goes away', () => {
     for (const socket of waiting) socket.destroy();
     await expect.poll(() => seen.departures).toBe(1);
 
-    const next = sendRaw(port, 'GET', '/icons/3/ab.webp?size=16');
-    await expect.poll(() => app.originals.reads.get('icons/3/ab')).toBe(2);
+    const next = sendRaw(port, 'GET', '/icons/4/ab.webp?size=16');
+    await expect.poll(() => app.originals.reads.get('icons/4/ab')).toBe(1);
     finish();
     for (const answer of [...running, next]) expect((await answer).status).toBe(200);
     expect(app.renderer.renders).toBe(3); // the one that left was never begun

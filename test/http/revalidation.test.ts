@@ -89,17 +89,19 @@ describe('a kept result', () => {
     expect(answer.json()).toMatchObject({ code: 'UNKNOWN_MEDIA' });
   });
 
-  it('is not declared gone by an origin that fails', async () => {
-    await get();
-    origin.failure = new MediaError('ORIGIN_ERROR', { cause: new Error('down') });
-    app.clock.advance(REVALIDATE_MS);
-    const during = await get();
-    expect(during.statusCode).toBe(502);
-    expect(during.headers['cache-control']).toBe('no-store');
-    origin.failure = undefined;
-    const after = await get();
-    expect(after.headers['cache-status']).toBe('darkroom; fwd=stale; fwd-status=304');
-    expect(app.renderer.renders).toBe(1);
+  it('is gone for as long as the answer says, and then looked for again', async () => {
+    origin.delete(key);
+    const missing = await get();
+    expect(missing.statusCode).toBe(404);
+    expect(missing.headers['cache-control']).toBe('public, max-age=30');
+    origin.put(key, samples.jpeg);
+    app.clock.advance(29_999);
+    const still = await app.server.inject('/icons/1/ab.png?size=64');
+    expect(still.statusCode).toBe(404);
+    expect(still.headers['cache-status']).toBe('darkroom; hit');
+    expect(origin.reads.get(key)).toBe(1);
+    app.clock.advance(1);
+    expect((await get()).statusCode).toBe(200);
   });
 
   it('is checked once for all who ask at the same time', async () => {
@@ -138,6 +140,98 @@ describe('a kept result', () => {
     await get();
     expect((await get()).headers['cache-status']).toBe('darkroom; fwd=stale; fwd-status=304');
     expect(app.renderer.renders).toBe(1);
+  });
+});
+
+describe('while the origin fails', () => {
+  beforeEach(async () => {
+    await get();
+    origin.failure = new MediaError('ORIGIN_ERROR', { cause: new Error('down') });
+    app.clock.advance(REVALIDATE_MS);
+  });
+
+  it('what is known is served, and says so', async () => {
+    const during = await get();
+    expect(during.statusCode).toBe(200);
+    expect(during.headers['cache-status']).toBe('darkroom; fwd=stale; detail=stale-if-error');
+    const conditional = await get({ 'if-none-match': String(during.headers.etag) });
+    expect(conditional.statusCode).toBe(304);
+    origin.failure = undefined;
+    app.clock.advance(5_000);
+    const after = await get();
+    expect(after.headers['cache-status']).toBe('darkroom; fwd=stale; fwd-status=304');
+    expect(app.renderer.renders).toBe(1);
+  });
+
+  it('it is left alone for five seconds', async () => {
+    await get();
+    expect(origin.reads.get(key)).toBe(2);
+    app.clock.advance(4_999);
+    expect((await get()).headers['cache-status']).toBe('darkroom; hit; detail=stale-if-error');
+    expect(origin.reads.get(key)).toBe(2);
+    app.clock.advance(1);
+    expect((await get()).headers['cache-status']).toContain('fwd=stale');
+    expect(origin.reads.get(key)).toBe(3);
+  });
+
+  it('what is not known is an error', async () => {
+    const answer = await app.server.inject('/icons/1/ab.png?size=64');
+    expect(answer.statusCode).toBe(502);
+    expect(answer.headers['cache-control']).toBe('no-store');
+  });
+
+  it('nothing is served for more than a day after it was seen', async () => {
+    app.clock.advance(86_400_000 - REVALIDATE_MS - 1);
+    expect((await get()).statusCode).toBe(200);
+    app.clock.advance(1);
+    expect((await get()).statusCode).toBe(502);
+  });
+
+  it('what is gone is not served', async () => {
+    origin.failure = new MediaError('UNKNOWN_MEDIA');
+    expect((await get()).statusCode).toBe(404);
+    origin.failure = new MediaError('ORIGIN_TIMEOUT');
+    app.clock.advance(30_000);
+    expect((await get()).statusCode).toBe(504);
+  });
+});
+
+describe('an original', () => {
+  const sizes = [16, 20, 22, 24, 28, 32];
+  const ask = (size: number) => app.server.inject(`/icons/1/ab.webp?size=${size}`);
+
+  it('is read once for all the sizes that are asked for at once', async () => {
+    const answers = await Promise.all(sizes.map(ask));
+    expect(answers.map(({ statusCode }) => statusCode)).toEqual(sizes.map(() => 200));
+    expect(origin.reads.get(key)).toBe(1);
+    expect(app.renderer.renders).toBe(sizes.length);
+  });
+
+  it('is read once for all the sizes that are asked for soon after', async () => {
+    for (const size of sizes) expect((await ask(size)).statusCode).toBe(200);
+    expect(origin.reads.get(key)).toBe(1);
+    const { headers } = await ask(40);
+    expect(headers['server-timing']).not.toContain('origin');
+    // Later, it is asked whether it is the same.
+    app.clock.advance(REVALIDATE_MS);
+    expect((await ask(44)).statusCode).toBe(200);
+    expect(origin.reads.get(key)).toBe(2);
+    expect(origin.bytesAskedFor.get(key)).toBe(samples.jpeg.length + 1);
+  });
+
+  it('is checked once for all its sizes', async () => {
+    for (const size of sizes) await ask(size);
+    app.clock.advance(REVALIDATE_MS);
+    for (const size of sizes) expect((await ask(size)).statusCode).toBe(200);
+    expect(origin.reads.get(key)).toBe(2);
+    expect(app.renderer.renders).toBe(sizes.length);
+  });
+
+  it('is not kept where that is switched off', async () => {
+    await app.close();
+    app = await createTestApp({ origin, settings: { CACHE_ORIGINALS_BYTES: '0' } });
+    for (const size of sizes) expect((await ask(size)).statusCode).toBe(200);
+    expect(origin.reads.get(key)).toBe(sizes.length);
   });
 });
 

@@ -6,7 +6,12 @@ import {
   S3Client,
 } from '@aws-sdk/client-s3';
 import { createS3Origin, type S3OriginOptions } from '../../src/adapters/s3-origin.ts';
+import {
+  createS3ResultStore,
+  type S3ResultStoreOptions,
+} from '../../src/adapters/s3-result-store.ts';
 import type { OriginFixture } from '../contracts/origin.contract.ts';
+import type { ResultStoreFixture } from '../contracts/result-store.contract.ts';
 
 /** A bucket that tests may write to. */
 export interface S3Bucket {
@@ -66,6 +71,34 @@ export function createS3Fixture(bucket: S3Bucket): OriginFixture {
     origin: createS3Origin(s3Options(bucket, { prefix })),
     put: (key, bytes) => bucket.put(prefix + key, bytes),
     remove: (key) => bucket.remove(prefix + key),
+    close: async () => undefined,
+  };
+}
+
+/** Options of a result store on a bucket, as the configuration would have them. */
+export function s3ResultOptions(
+  { endpoint, bucket }: Pick<S3Bucket, 'endpoint' | 'bucket'>,
+  options: Partial<S3ResultStoreOptions> = {},
+): S3ResultStoreOptions {
+  return {
+    bucket,
+    endpoint,
+    prefix: '',
+    region: 'us-east-1',
+    forcePathStyle: true,
+    maxConnections: 8,
+    connectTimeoutMs: 2_000,
+    timeoutMs: 30_000,
+    maxObjectBytes: 1_000_000,
+    ...options,
+  };
+}
+
+/** A result store under test, below a prefix of its own. */
+export function createS3ResultFixture(bucket: S3Bucket): ResultStoreFixture {
+  const prefix = `${randomUUID()}/`;
+  return {
+    store: createS3ResultStore(s3ResultOptions(bucket, { prefix })),
     close: async () => undefined,
   };
 }

@@ -8,8 +8,14 @@ declare module '@20minutes/s3rver' {
       readonly port: number;
       readonly directory: string;
       readonly silent: boolean;
+      readonly allowMismatchedSignatures: boolean;
       readonly configureBuckets: readonly { readonly name: string }[];
     });
+    /** Of Koa, from the outside in. */
+    readonly middleware: ((
+      context: { body: unknown },
+      next: () => Promise<void>,
+    ) => Promise<void>)[];
     run(): Promise<AddressInfo>;
     close(): Promise<void>;
   }
@@ -23,5 +29,6 @@ declare module '@20minutes/s3rver/lib/stores/filesystem.js' {
       key: string,
       options?: { readonly start?: number; readonly end?: number | undefined },
     ): Promise<unknown>;
+    deleteObject(bucket: string, key: string): Promise<unknown>;
   }
 }

@@ -1,6 +1,13 @@
 import { Readable } from 'node:stream';
+import { clampRange } from '../../src/adapters/byte-range.ts';
 import { MediaError } from '../../src/media/errors.ts';
-import type { Origin, OriginObject, Renderer, RenderOptions } from '../../src/pipeline/ports.ts';
+import type {
+  ByteRange,
+  Origin,
+  OriginObject,
+  Renderer,
+  RenderOptions,
+} from '../../src/pipeline/ports.ts';
 import type { RenderJob } from '../../src/pipeline/render-job.ts';
 
 /** What an origin does with a key; a deaf one answers even those who have left. */
@@ -43,12 +50,18 @@ export class ScriptedPorts {
   readonly #reading = new Map<string, Running>();
   readonly #rendering = new Map<string, Running>();
 
-  readonly origin: Origin = { read: (key, { signal }) => this.#read(key, signal) };
+  readonly origin: Origin = {
+    read: (key, { signal, range }) => this.#read(key, signal, range),
+  };
   readonly renderer: Renderer = {
     render: (original, job, options) => this.#render(original, job, options),
   };
 
-  async #read(key: string, signal: AbortSignal): Promise<OriginObject> {
+  async #read(
+    key: string,
+    signal: AbortSignal,
+    range: ByteRange | undefined,
+  ): Promise<OriginObject> {
     count(this.reads, key);
     let isOver = false;
     let body: Readable | undefined;
@@ -64,7 +77,7 @@ export class ScriptedPorts {
       if (original === undefined || script === 'is gone') throw new MediaError('UNKNOWN_MEDIA');
       if (script === 'fails')
         throw new MediaError('ORIGIN_ERROR', { cause: new Error('scripted') });
-      body = this.#open(key, original, script === 'cuts');
+      body = this.#open(key, original, script === 'cuts', range);
       const { bytes, name, lastModified } = original;
       const [sizeBytes, etag] = [bytes.length, name];
       return { sizeBytes, etag, lastModified, storedContentType: undefined, body };
@@ -75,11 +88,19 @@ export class ScriptedPorts {
   }
 
   /** The second half comes when the test says so, if it comes. */
-  #open(key: string, { bytes }: ScriptedOriginal, isCut: boolean): Readable {
-    const half = Math.floor(bytes.length / 2);
+  #open(
+    key: string,
+    original: ScriptedOriginal,
+    isCut: boolean,
+    range: ByteRange | undefined,
+  ): Readable {
+    const { first, last } = clampRange(range, original.bytes.length);
+    const bytes = original.bytes.subarray(first, last + 1);
+    const half = Math.ceil(bytes.length / 2);
     const { turn } = this;
     async function* chunks(): AsyncGenerator<Buffer> {
       yield Buffer.from(bytes.subarray(0, half));
+      if (half === bytes.length) return;
       await turn(`the second half: ${key}`);
       if (isCut) throw new MediaError('ORIGIN_ERROR', { cause: new Error('cut') });
       yield Buffer.from(bytes.subarray(half));

@@ -5,7 +5,14 @@ import { WorkerRenderer } from '../../src/adapters/worker-renderer.ts';
 import { createApp } from '../../src/app.ts';
 import { type Environment, readConfig } from '../../src/config.ts';
 import type { ClientLimits } from '../../src/http/client-limits.ts';
-import type { Clock, Log, Origin, Renderer, RenderOptions } from '../../src/pipeline/ports.ts';
+import type {
+  Clock,
+  Log,
+  Origin,
+  Renderer,
+  RenderOptions,
+  ResultStore,
+} from '../../src/pipeline/ports.ts';
 import type { RenderJob } from '../../src/pipeline/render-job.ts';
 import { MemoryOrigin } from './memory-origin.ts';
 import { patient } from './patient.ts';
@@ -60,6 +67,8 @@ interface TestAppOptions {
   readonly origin?: Origin;
   /** Instead of a worker process; for renderers that fail or wait. */
   readonly renderer?: Renderer;
+  /** Where renderings outlive the app. */
+  readonly resultStore?: ResultStore;
   /** What clients may take, where it is not the usual. */
   readonly clientLimits?: Partial<ClientLimits>;
 }
@@ -67,6 +76,8 @@ interface TestAppOptions {
 /** The service, in a world that a test can hold in its hand. */
 export interface TestApp {
   readonly server: FastifyInstance;
+  /** There where the settings ask for it. */
+  readonly admin: FastifyInstance | undefined;
   /** Empty at first; unused where the test brought its own. */
   readonly originals: MemoryOrigin;
   readonly renderer: CountingRenderer;
@@ -95,16 +106,18 @@ export async function createTestApp(options: TestAppOptions = {}): Promise<TestA
     },
   };
   const renderer = new CountingRenderer(options.renderer ?? inWorker);
-  const { server, close } = await createApp(config, {
+  const { server, admin, close } = await createApp(config, {
     log,
     clock,
     origin: options.origin ?? originals,
     renderer,
     workerFile,
+    ...(options.resultStore && { resultStore: options.resultStore }),
     ...(options.clientLimits && { clientLimits: options.clientLimits }),
   });
   return {
     server,
+    admin,
     originals,
     renderer,
     clock,

@@ -1,28 +1,28 @@
 import { type OriginAccess, openOriginal, readOriginal, readPrefix } from './original.ts';
+import type { OriginalIdentity } from './original-versions.ts';
 import type { OriginalsBudget, Reservation } from './originals-budget.ts';
 import type { OriginObject } from './ports.ts';
-
-/** Which original it is, and in which state. */
-export type OriginalIdentity = Pick<OriginObject, 'etag' | 'lastModified'>;
 
 /** An original in memory; to be released when it is needed no more. */
 export interface HeldOriginal extends Reservation {
   readonly bytes: Uint8Array;
   /** Of these bytes: it may have changed since it was found. */
   readonly identity: OriginalIdentity;
+  /** From the origin, and not from memory. */
+  readonly wasRead: boolean;
 }
 
 /** An original that is there: what is known of it, and its bytes for whoever needs them. */
 export interface FoundOriginal {
   readonly identity: OriginalIdentity;
+  /** Its first bytes, where they were read. */
+  readonly prefix: Uint8Array | undefined;
   /**
    * Reads it to its end, into memory that is accounted for.
    *
    * @throws MediaError `OVERLOADED` if there is no room for it, and what `readOriginal` throws
    */
   readonly hold: () => Promise<HeldOriginal>;
-  /** Lets go of the origin, where nobody needs the bytes. */
-  readonly discard: () => void;
 }
 
 /** Where originals come from, and the memory they are given. */
@@ -32,50 +32,60 @@ export interface OriginalSource {
 }
 
 /**
- * Finds an original by opening it, on the way to be read whole.
+ * Finds an original by opening it, on the way to be read whole. Unless it is held, it must be let go by
+ * the signal.
  *
  * @throws what `openOriginal` throws
  */
-export async function findOriginal(
+export async function findByOpening(
   source: OriginalSource,
   key: string,
   signal: AbortSignal,
 ): Promise<FoundOriginal> {
   const object = await openOriginal(source.access, key, signal);
+  return { identity: object, prefix: undefined, hold: () => hold(object, source, signal) };
+}
+
+/**
+ * Finds an original by its first bytes: there is no cheaper question that every origin answers rightly.
+ *
+ * @param prefixBytes how many
+ * @throws what `readPrefix` throws
+ */
+export async function findByPrefix(
+  source: OriginalSource,
+  key: string,
+  prefixBytes: number,
+  signal: AbortSignal,
+): Promise<FoundOriginal> {
+  const { object, prefix } = await readPrefix(source.access, key, prefixBytes, signal);
+  const rest = findLater(source, key, object, signal);
   return {
     identity: object,
-    hold: () => hold(object, source, signal),
-    discard: () => void object.body.destroy(),
+    prefix,
+    hold: async () =>
+      prefix.length === object.sizeBytes
+        ? {
+            ...source.budget.reserve(prefix.length),
+            bytes: prefix,
+            identity: object,
+            wasRead: true,
+          }
+        : rest.hold(),
   };
 }
 
-/** Enough for the first frames of an animation, in bytes. */
-const PREFIX_BYTES = 256 * 1024;
-
-/**
- * Finds an original by its first bytes, which may tell that there is no use in reading the others.
- *
- * @param judge throws if so; then `hold` does
- * @throws what `openOriginal` throws
- */
-export async function findOriginalByPrefix(
+/** An original that is known already; the origin is asked as soon as somebody needs its bytes. */
+export function findLater(
   source: OriginalSource,
   key: string,
+  identity: OriginalIdentity,
   signal: AbortSignal,
-  judge: (prefix: Uint8Array) => void,
-): Promise<FoundOriginal> {
-  const { access, budget } = source;
-  const { object, prefix } = await readPrefix(access, key, PREFIX_BYTES, signal);
+): FoundOriginal {
   return {
-    identity: object,
-    hold: async () => {
-      judge(prefix);
-      if (prefix.length === object.sizeBytes) {
-        return { ...budget.reserve(prefix.length), bytes: prefix, identity: object };
-      }
-      return hold(await openOriginal(access, key, signal), source, signal);
-    },
-    discard: () => undefined,
+    identity,
+    prefix: undefined,
+    hold: async () => hold(await openOriginal(source.access, key, signal), source, signal),
   };
 }
 
@@ -89,7 +99,7 @@ async function hold(
     // Larger ones are refused by the reading; there is nothing to hold for them.
     reservation = budget.reserve(Math.min(object.sizeBytes, limits.maxOriginalBytes));
     const bytes = await readOriginal(object, limits, signal);
-    return { ...reservation, bytes, identity: object };
+    return { ...reservation, bytes, identity: object, wasRead: true };
   } catch (error) {
     object.body.destroy();
     reservation?.release();

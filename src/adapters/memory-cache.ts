@@ -1,11 +1,11 @@
 import { LRUCache } from 'lru-cache';
-import type { MediaResult, ResultStore } from '../pipeline/ports.ts';
+import type { MediaResult, ResultCache } from '../pipeline/ports.ts';
 
 /** What an entry costs besides its body and key: validators, map and list nodes; an estimate. */
 const ENTRY_OVERHEAD_BYTES = 512;
 
 /** Results in memory, bounded by bytes, least recently used first out. */
-export class MemoryStore implements ResultStore {
+export class MemoryCache implements ResultCache {
   readonly #cache: LRUCache<string, MediaResult> | undefined;
 
   /** @param maxBytes bodies, keys and overhead together; 0 keeps nothing */
@@ -26,5 +26,11 @@ export class MemoryStore implements ResultStore {
 
   set(key: string, result: MediaResult): boolean {
     return this.#cache?.set(key, result).has(key) ?? false;
+  }
+
+  deleteWhere(fits: (key: string) => boolean): number {
+    const keys = [...(this.#cache?.keys() ?? [])].filter(fits);
+    for (const key of keys) this.#cache?.delete(key);
+    return keys.length;
   }
 }

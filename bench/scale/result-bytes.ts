@@ -1,0 +1,226 @@
+import type { OriginalBytesRow, ResultBytesRow } from './byte-table.ts';
+
+// Written by `npm run bench:scale -- --measure-bytes`; then `npx biome check --write`.
+
+/** Bytes of results, measured by asking the service for renderings of the fixtures. */
+export const resultBytes: readonly ResultBytesRow[] = [
+  {
+    content: 'photo',
+    format: 'webp',
+    quality: 'high',
+    isAnimated: false,
+    points: [
+      [399, 274],
+      [1119, 548],
+      [4419, 1434],
+      [11330, 2939],
+      [66590, 12886],
+      [284149, 46744],
+      [837081, 126699],
+    ],
+  },
+  {
+    content: 'photo',
+    format: 'png',
+    quality: 'high',
+    isAnimated: false,
+    points: [
+      [399, 1097],
+      [1119, 2677],
+      [4419, 9347],
+      [11330, 22582],
+      [66590, 119784],
+      [284149, 475715],
+      [837081, 1305486],
+    ],
+  },
+  {
+    content: 'photo',
+    format: 'jpeg',
+    quality: 'high',
+    isAnimated: false,
+    points: [
+      [399, 471],
+      [1119, 761],
+      [4419, 1732],
+      [11330, 3468],
+      [66590, 15226],
+      [284149, 56140],
+      [837081, 154613],
+    ],
+  },
+  {
+    content: 'photo',
+    format: 'gif',
+    quality: 'high',
+    isAnimated: false,
+    points: [
+      [399, 1258],
+      [1119, 2045],
+      [4419, 5296],
+      [11330, 10972],
+      [66590, 50653],
+      [284149, 197137],
+      [837081, 563139],
+    ],
+  },
+  {
+    content: 'drawing',
+    format: 'webp',
+    quality: 'high',
+    isAnimated: false,
+    points: [
+      [576, 723],
+      [3000, 1188],
+      [12466, 2837],
+      [102400, 7275],
+    ],
+  },
+  {
+    content: 'drawing',
+    format: 'webp',
+    quality: 'lossless',
+    isAnimated: false,
+    points: [
+      [576, 986],
+      [3000, 1543],
+      [12466, 4114],
+      [102400, 11036],
+    ],
+  },
+  {
+    content: 'drawing',
+    format: 'gif',
+    quality: 'high',
+    isAnimated: false,
+    points: [
+      [576, 948],
+      [3000, 1229],
+      [12466, 3276],
+      [102400, 9268],
+    ],
+  },
+  {
+    content: 'drawing',
+    format: 'webp',
+    quality: 'high',
+    isAnimated: true,
+    points: [
+      [384, 316],
+      [663, 595],
+      [3105, 983],
+      [13363, 1693],
+      [73843, 2057],
+    ],
+  },
+  {
+    content: 'drawing',
+    format: 'webp',
+    quality: 'lossless',
+    isAnimated: true,
+    points: [
+      [384, 402],
+      [663, 800],
+      [3105, 1419],
+      [13363, 2386],
+      [73843, 2038],
+    ],
+  },
+  {
+    content: 'drawing',
+    format: 'gif',
+    quality: 'high',
+    isAnimated: true,
+    points: [
+      [384, 508],
+      [663, 554],
+      [3105, 1148],
+      [13363, 2871],
+      [73843, 10818],
+    ],
+  },
+  {
+    content: 'photo',
+    format: 'webp',
+    quality: 'high',
+    isAnimated: true,
+    points: [
+      [1600, 664],
+      [6400, 1721],
+      [20480, 4360],
+      [65392, 11901],
+      [230400, 37573],
+    ],
+  },
+  {
+    content: 'photo',
+    format: 'gif',
+    quality: 'high',
+    isAnimated: true,
+    points: [
+      [1600, 2287],
+      [6400, 6622],
+      [20480, 17532],
+      [65392, 47830],
+      [230400, 154518],
+    ],
+  },
+];
+
+/** Bytes of the originals themselves. */
+export const originalBytes: readonly OriginalBytesRow[] = [
+  {
+    content: 'drawing',
+    format: 'png',
+    isAnimated: false,
+    bytesPerPixel: 0.373,
+  },
+  {
+    content: 'drawing',
+    format: 'webp',
+    isAnimated: true,
+    bytesPerPixel: 0.0239,
+  },
+  {
+    content: 'drawing',
+    format: 'gif',
+    isAnimated: true,
+    bytesPerPixel: 0.0556,
+  },
+  {
+    content: 'drawing',
+    format: 'webp',
+    isAnimated: false,
+    bytesPerPixel: 0.161,
+  },
+  {
+    content: 'photo',
+    format: 'jpeg',
+    isAnimated: false,
+    bytesPerPixel: 0.264,
+  },
+  {
+    content: 'photo',
+    format: 'png',
+    isAnimated: false,
+    bytesPerPixel: 0.273,
+  },
+  {
+    content: 'photo',
+    format: 'webp',
+    isAnimated: false,
+    bytesPerPixel: 0.298,
+  },
+  {
+    content: 'photo',
+    format: 'gif',
+    isAnimated: true,
+    bytesPerPixel: 0.714,
+  },
+  {
+    content: 'photo',
+    format: 'webp',
+    isAnimated: true,
+    bytesPerPixel: 0.262,
+  },
+];

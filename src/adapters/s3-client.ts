@@ -1,0 +1,103 @@
+import { S3Client } from '@aws-sdk/client-s3';
+import { type ConnectionLimits, createOriginAgent } from './origin-agent.ts';
+
+/** Where a server is and how it is talked to. */
+export interface S3ConnectionOptions extends ConnectionLimits {
+  readonly region: string;
+  /** Of a server that is not AWS: scheme, host and port. */
+  readonly endpoint: string | undefined;
+  /** Whether the bucket's name is in the path, and not in the host name. */
+  readonly forcePathStyle: boolean;
+}
+
+/** What there is to know of a failed request. */
+export interface S3Failure {
+  /** The server's code, or the class of a local error: `NoSuchKey`. */
+  readonly name: string;
+  readonly message: string;
+  /** Of a system call: `ECONNREFUSED`. */
+  readonly code: string | undefined;
+  /** Of the server's answer; none came without it. */
+  readonly status: number | undefined;
+  readonly requestId: string | undefined;
+  readonly attempts: number | undefined;
+}
+
+/** Of one request, the first included. The wait in between is the SDK's: exponential, with full jitter. */
+const MAX_ATTEMPTS = 3;
+
+/** Longest key of S3 in bytes of UTF-8 (Amazon S3 User Guide, "Object key naming guidelines"). */
+const MAX_KEY_BYTES = 1_024;
+
+/** Longest message of a server that goes into the log, in UTF-16 units. */
+const MAX_MESSAGE_LENGTH = 300;
+
+/**
+ * Connects to a server; nothing is asked of it before the first request. Credentials come from the SDK's
+ * usual chain: environment, shared files, container, instance.
+ */
+export function createS3Client(options: S3ConnectionOptions): S3Client {
+  const { region, endpoint, forcePathStyle } = options;
+  return new S3Client({
+    region,
+    forcePathStyle,
+    ...(endpoint !== undefined && { endpoint }),
+    maxAttempts: MAX_ATTEMPTS,
+    retryMode: 'standard',
+    // Newer defaults of the SDK: older servers refuse or ignore their headers.
+    requestChecksumCalculation: 'WHEN_REQUIRED',
+    responseChecksumValidation: 'WHEN_REQUIRED',
+    requestHandler: {
+      httpAgent: createOriginAgent('http:', options),
+      httpsAgent: createOriginAgent('https:', options),
+      // A slow reader would trip it; see `endWhenStalled`.
+      socketTimeout: 0,
+      // Else it tells the console when connections are scarce.
+      logger: { debug: ignore, info: ignore, warn: ignore, error: ignore },
+    },
+  });
+}
+
+function ignore(): void {}
+
+/** Whether a server can have an object under a key, and takes it as it is signed. */
+export function isPossibleKey(key: string): boolean {
+  return (
+    Buffer.byteLength(key) <= MAX_KEY_BYTES &&
+    // Proxies and some servers normalize such paths, to another object than the one that was signed.
+    key.split('/').every((segment) => segment !== '' && segment !== '.' && segment !== '..')
+  );
+}
+
+/** Reads what the SDK has thrown; it adds properties of its own to any error. */
+export function readS3Failure(error: unknown): S3Failure {
+  const { name, message, code, $metadata } = error as Error & {
+    readonly code?: string;
+    readonly $metadata?: { httpStatusCode?: number; requestId?: string; attempts?: number };
+  };
+  const { httpStatusCode: status, requestId, attempts } = $metadata ?? {};
+  return { name, message, code, status, requestId, attempts };
+}
+
+/** Says what the SDK, the server or the network reported, without a credential in it. */
+export async function describeS3Failure(client: S3Client, failure: S3Failure): Promise<Error> {
+  const { name, message, code, status, requestId, attempts } = failure;
+  const facts = [
+    code,
+    status && `HTTP ${status}`,
+    requestId && `request ${requestId}`,
+    attempts && `attempts: ${attempts}`,
+  ].filter(Boolean);
+  const shown = status === undefined ? message : await redact(client, message);
+  const details = facts.length === 0 ? '' : ` (${facts.join(', ')})`;
+  return new Error(`${name}${details}: ${shown.slice(0, MAX_MESSAGE_LENGTH)}`);
+}
+
+/** Some servers quote the access key in their refusals. */
+async function redact(client: S3Client, message: string): Promise<string> {
+  const used = await client.config.credentials();
+  return [used.accessKeyId, used.secretAccessKey, used.sessionToken].reduce<string>(
+    (text, secret) => (secret ? text.replaceAll(secret, '***') : text),
+    message,
+  );
+}

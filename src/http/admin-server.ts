@@ -1,0 +1,79 @@
+import { createHash, timingSafeEqual } from 'node:crypto';
+import { type FastifyInstance, fastify } from 'fastify';
+import { MediaError } from '../media/errors.ts';
+import { parsePurgeOrder } from '../media/purge-order.ts';
+import type { Log } from '../pipeline/ports.ts';
+import type { Purger } from '../pipeline/purger.ts';
+
+interface AdminServerOptions {
+  /** Whoever has it may do everything here. */
+  readonly token: string;
+  readonly purger: Purger;
+  readonly log: Log;
+}
+
+/** Largest body of an order, in bytes: a thousand keys of the longest kind. */
+const MAX_BODY_BYTES = 2 * 1024 * 1024;
+
+/** Time for a whole request to come in, in milliseconds. */
+const REQUEST_TIMEOUT_MS = 10_000;
+
+/**
+ * The listener for those who run the service, apart from that of the media: it does not listen yet.
+ *
+ * `POST /purge` with `Authorization: Bearer {token}`; see `parsePurgeOrder` for its body.
+ */
+export function createAdminServer({ token, purger, log }: AdminServerOptions): FastifyInstance {
+  const server = fastify({
+    logger: false,
+    bodyLimit: MAX_BODY_BYTES,
+    requestTimeout: REQUEST_TIMEOUT_MS,
+    // Who waits for it would hold up the stop of the service.
+    forceCloseConnections: true,
+    routerOptions: { maxParamLength: 100 },
+  });
+  const expected = digest(`Bearer ${token}`);
+
+  server.addHook('onRequest', async ({ headers }, reply) => {
+    reply.header('cache-control', 'no-store');
+    if (timingSafeEqual(digest(headers.authorization ?? ''), expected)) return;
+    reply.header('www-authenticate', 'Bearer');
+    return reply.status(401).send({ code: 'UNAUTHORIZED', message: 'A valid token is needed.' });
+  });
+
+  server.post('/purge', async ({ body }) => {
+    const order = parsePurgeOrder(body);
+    const removed = await purger.purge(order);
+    log.info({ order: order.kind, removed }, 'purged');
+    return { removed };
+  });
+
+  server.setNotFoundHandler((_request, reply) =>
+    reply.status(404).send({ code: 'NOT_FOUND', message: 'There is no such path.' }),
+  );
+  server.setErrorHandler((error, _request, reply) => {
+    if (error instanceof MediaError) {
+      const { code, message, faults } = error;
+      return reply.status(error.status).send({ code, message, errors: faults });
+    }
+    const status = statusOf(error);
+    if (status < 500) {
+      const message = 'The body is not what was expected: JSON, and not too long.';
+      return reply.status(status).send({ code: 'INVALID_FORM_BODY', message, errors: [] });
+    }
+    log.error({ err: error }, 'an order of the administrator has failed');
+    return reply.status(500).send({ code: 'INTERNAL_ERROR', message: 'The service has failed.' });
+  });
+  return server;
+}
+
+/** So that the comparison takes as long whatever was sent, its length included. */
+function digest(text: string): Buffer {
+  return createHash('sha256').update(text).digest();
+}
+
+/** Of Fastify's own refusals: no JSON, another media type, too long. */
+function statusOf(error: unknown): number {
+  const status = error instanceof Error && 'statusCode' in error ? error.statusCode : undefined;
+  return typeof status === 'number' ? status : 500;
+}

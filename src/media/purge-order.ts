@@ -1,0 +1,94 @@
+import { z } from 'zod';
+import { MediaError, type RequestFault } from './errors.ts';
+import { type MediaRequest, parseTarget } from './media-request.ts';
+
+/** What is to be forgotten: single renderings, all renderings of originals, or all below a prefix. */
+export type PurgeOrder =
+  | { readonly kind: 'requests'; readonly requests: readonly MediaRequest[] }
+  | { readonly kind: 'originals'; readonly originKeys: readonly string[] }
+  | { readonly kind: 'prefix'; readonly prefix: string };
+
+/** Most paths or assets of one order. */
+const MAX_ITEMS = 1_000;
+
+/** Longest key of an origin, in UTF-16 units (S3: 1024 bytes). */
+const MAX_KEY_LENGTH = 1_024;
+
+const items = z
+  .array(z.string(), { error: 'Expected a list of texts.' })
+  .min(1, { error: 'Expected at least one item.' })
+  .max(MAX_ITEMS, { error: `Expected at most ${MAX_ITEMS} items.` });
+
+/** Keys as in the table of origin keys: no leading slash, nothing that leads out of it. */
+const key = z
+  .string()
+  .max(MAX_KEY_LENGTH, { error: `Expected at most ${MAX_KEY_LENGTH} characters.` })
+  .refine((text) => text.replace(/\/$/, '').split('/').every(isSegment), {
+    error: 'Expected an origin key, such as avatars/1/ab12.',
+  });
+
+/** An order has one of these members, and no other. */
+const members = {
+  paths: items,
+  assets: items.pipe(z.array(key)),
+  prefix: key.refine((text) => text.endsWith('/'), {
+    error: 'Expected a prefix that ends with a slash, such as avatars/1/.',
+  }),
+} as const;
+
+/**
+ * Reads the body of a purge.
+ *
+ * @param body parsed JSON
+ * @throws MediaError `INVALID_FORM_BODY` with all faults
+ */
+export function parsePurgeOrder(body: unknown): PurgeOrder {
+  const [member, value] = readMember(body);
+  if (member === 'prefix') return { kind: 'prefix', prefix: parse(member, members[member], value) };
+  if (member === 'paths') {
+    return { kind: 'requests', requests: parsePaths(parse(member, members[member], value)) };
+  }
+  const assets = parse(member, members[member], value);
+  return { kind: 'originals', originKeys: assets.map((asset) => asset.replace(/\/$/, '')) };
+}
+
+function readMember(body: unknown): [keyof typeof members, unknown] {
+  const entries = typeof body === 'object' && body !== null ? Object.entries(body) : [];
+  const [name, value] = entries.length === 1 ? (entries[0] ?? []) : [];
+  const member = (['paths', 'assets', 'prefix'] as const).find((known) => known === name);
+  if (member !== undefined) return [member, value];
+  const message = 'Expected an object with one of paths, assets and prefix.';
+  throw new MediaError('INVALID_FORM_BODY', { faults: [{ path: '', message }] });
+}
+
+function parse<Value>(member: string, schema: z.ZodType<Value>, value: unknown): Value {
+  const parsed = schema.safeParse(value);
+  if (parsed.success) return parsed.data;
+  const faults = parsed.error.issues.map(({ path, message }) => ({
+    path: [member, ...path].join('.'),
+    message,
+  }));
+  throw new MediaError('INVALID_FORM_BODY', { faults });
+}
+
+function parsePaths(paths: readonly string[]): MediaRequest[] {
+  const faults: RequestFault[] = [];
+  const requests = paths.flatMap((path, index) => {
+    try {
+      const target = parseTarget(path);
+      if (target.kind === 'media') return [target.request];
+      faults.push({ path: `paths.${index}`, message: 'Default avatars are never purged.' });
+    } catch (error) {
+      if (!(error instanceof MediaError)) throw error;
+      const message = error.faults[0]?.message ?? error.message;
+      faults.push({ path: `paths.${index}`, message });
+    }
+    return [];
+  });
+  if (faults.length > 0) throw new MediaError('INVALID_FORM_BODY', { faults });
+  return requests;
+}
+
+function isSegment(text: string): boolean {
+  return text !== '' && text !== '.' && text !== '..' && !text.includes('\\');
+}

@@ -1,0 +1,158 @@
+import { MediaError } from '../media/errors.ts';
+import {
+  type FoundOriginal,
+  findByOpening,
+  findByPrefix,
+  findLater,
+  type HeldOriginal,
+  type OriginalSource,
+} from './found-original.ts';
+import type { OriginalIdentity, OriginalVersions } from './original-versions.ts';
+import type { OriginalCache } from './ports.ts';
+import { SingleFlight } from './single-flight.ts';
+
+/** What originals are found with. */
+export interface OriginalsParts {
+  readonly source: OriginalSource;
+  readonly versions: OriginalVersions;
+  /** Those that were read lately. */
+  readonly cache: OriginalCache;
+}
+
+/**
+ * How much to ask of the origin at first: the whole; enough to know an animation by; or only whether
+ * it is what it was, since its bytes may not be needed.
+ */
+export type Approach = 'whole' | 'first frames' | 'identity';
+
+/** An original that is there, and whether the origin was asked for it just now. */
+export interface SeenOriginal extends FoundOriginal {
+  readonly wasAsked: boolean;
+}
+
+/** An original for all who need it at the same time. */
+export interface OriginalWork {
+  /** @throws MediaError of the origin */
+  readonly found: Promise<SeenOriginal>;
+  /**
+   * Reads its bytes, once for all.
+   *
+   * @param judge is shown the first bytes, where they are all that was read so far; may throw
+   * @throws MediaError as `FoundOriginal.hold` does, and what `judge` throws
+   */
+  readonly hold: (judge: (prefix: Uint8Array) => void) => Promise<HeldOriginal>;
+}
+
+/** Enough for the first frames of an animation, in bytes. */
+const FIRST_FRAMES_BYTES = 256 * 1024;
+
+/** No origin answers a cheaper question rightly: of a missing object's HEAD, S3 does not say why. */
+const IDENTITY_BYTES = 1;
+
+/**
+ * Originals, shared: whoever needs one while others do, in whatever sizes, or soon after, causes no
+ * second read. What the origin says of them is remembered.
+ */
+export class Originals {
+  readonly #parts: OriginalsParts;
+  readonly #flights = new SingleFlight<OriginalWork>();
+
+  constructor(parts: OriginalsParts) {
+    this.#parts = parts;
+  }
+
+  /** Finds an original; it is at hand until the signal aborts. */
+  find(originKey: string, approach: Approach, signal: AbortSignal): OriginalWork {
+    // Nobody joins what was begun before a purge.
+    const flightKey = `${this.#parts.versions.epoch} ${originKey}`;
+    const { work, leave } = this.#flights.join(flightKey, (controls) =>
+      this.#begin(originKey, approach, controls.signal),
+    );
+    if (signal.aborted) leave();
+    else signal.addEventListener('abort', leave, { once: true });
+    return work;
+  }
+
+  #begin(originKey: string, approach: Approach, signal: AbortSignal): OriginalWork {
+    const { epoch } = this.#parts.versions;
+    const found = this.#find(originKey, approach, epoch, signal);
+    let held: Promise<HeldOriginal> | undefined;
+    const release = (): void => {
+      held?.then(
+        (original) => original.release(),
+        () => undefined,
+      );
+    };
+    signal.addEventListener('abort', release, { once: true });
+    return {
+      found,
+      hold: async (judge) => {
+        const original = await found;
+        if (held === undefined && original.prefix !== undefined) judge(original.prefix);
+        held ??= this.#hold(originKey, original, epoch);
+        return held;
+      },
+    };
+  }
+
+  /** By what is known of it, where that is fresh; else by asking. */
+  async #find(
+    originKey: string,
+    approach: Approach,
+    epoch: number,
+    signal: AbortSignal,
+  ): Promise<SeenOriginal> {
+    const { source, versions, cache } = this.#parts;
+    const version = versions.find(originKey);
+    if (version?.isFresh && approach !== 'first frames') {
+      const found = findLater(source, originKey, version.identity, signal);
+      return { ...found, wasAsked: false };
+    }
+    const isWhole = approach === 'whole' && cache.get(originKey) === undefined;
+    const prefixBytes = approach === 'first frames' ? FIRST_FRAMES_BYTES : IDENTITY_BYTES;
+    const found = await this.#ask(originKey, epoch, () =>
+      isWhole
+        ? findByOpening(source, originKey, signal)
+        : findByPrefix(source, originKey, prefixBytes, signal),
+    );
+    return { ...found, wasAsked: true };
+  }
+
+  async #hold(originKey: string, found: FoundOriginal, epoch: number): Promise<HeldOriginal> {
+    const { source, versions, cache } = this.#parts;
+    const kept = cache.get(originKey);
+    if (kept?.identity.etag === found.identity.etag) {
+      return { ...source.budget.reserve(kept.bytes.byteLength), ...kept, wasRead: false };
+    }
+    const held = await this.#ask(originKey, epoch, found.hold);
+    const { bytes, identity } = held;
+    if (epoch === versions.epoch) cache.set(originKey, { bytes, identity });
+    return held;
+  }
+
+  /** Takes note of what the origin says. */
+  async #ask<Answer extends { readonly identity: OriginalIdentity }>(
+    originKey: string,
+    epoch: number,
+    ask: () => Promise<Answer>,
+  ): Promise<Answer> {
+    const { versions } = this.#parts;
+    try {
+      const answer = await ask();
+      if (epoch === versions.epoch) versions.noteSeen(originKey, answer.identity);
+      return answer;
+    } catch (error) {
+      if (error instanceof MediaError) {
+        if (error.code === 'UNKNOWN_MEDIA') versions.noteGone(originKey);
+        else if (isOriginFailure(error)) versions.noteFailed(originKey);
+      }
+      throw error;
+    }
+  }
+}
+
+/** Whether the origin could not tell what it has. */
+export function isOriginFailure(error: unknown): boolean {
+  const code = error instanceof MediaError ? error.code : undefined;
+  return code === 'ORIGIN_ERROR' || code === 'ORIGIN_TIMEOUT';
+}

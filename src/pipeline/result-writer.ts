@@ -1,0 +1,99 @@
+import type { Log, ResultAddress, ResultStore, StoredResult } from './ports.ts';
+
+/** What a writer is made with. */
+export interface ResultWriterParts {
+  readonly store: ResultStore;
+  readonly log: Log;
+}
+
+/** What became of renderings that were to be stored, since the start. */
+export interface WriteCounters {
+  readonly written: number;
+  /** Not even tried: the store was too slow for what came. */
+  readonly dropped: number;
+  readonly failed: number;
+}
+
+interface Write {
+  readonly address: ResultAddress;
+  readonly result: StoredResult;
+}
+
+/** Writes at once. */
+const MAX_WRITES = 4;
+
+/** Bodies in line, in bytes: they are in memory until they are written. */
+const MAX_WAITING_BYTES = 64 * 1024 * 1024;
+
+/** Of a store that fails, the operator is told once in this many failures. */
+const FAILURES_PER_LINE = 1_000;
+
+/** Writes renderings to the store after their answers, in the background: nobody waits, nobody fails. */
+export class ResultWriter {
+  readonly #parts: ResultWriterParts;
+  readonly #waiting: Write[] = [];
+  readonly #running = new Set<Promise<void>>();
+  readonly #counters = { written: 0, dropped: 0, failed: 0 };
+  #waitingBytes = 0;
+
+  constructor(parts: ResultWriterParts) {
+    this.#parts = parts;
+  }
+
+  get counters(): WriteCounters {
+    return this.#counters;
+  }
+
+  /** Takes a rendering to be written, unless too much is in line. */
+  add(address: ResultAddress, result: StoredResult): void {
+    const { byteLength } = result.body;
+    if (this.#waitingBytes + byteLength > MAX_WAITING_BYTES) {
+      this.#counters.dropped += 1;
+      return;
+    }
+    this.#waitingBytes += byteLength;
+    this.#waiting.push({ address, result });
+    this.#start();
+  }
+
+  /** Drops what waits to be written and fits: it is out of date. */
+  drop(fits: (address: ResultAddress) => boolean): void {
+    for (const write of this.#waiting.splice(0)) {
+      if (fits(write.address)) this.#waitingBytes -= write.result.body.byteLength;
+      else this.#waiting.push(write);
+    }
+  }
+
+  /** Waits until all that was taken is written, or has failed. */
+  async flush(): Promise<void> {
+    while (this.#running.size > 0) await Promise.all(this.#running);
+  }
+
+  #start(): void {
+    while (this.#running.size < MAX_WRITES) {
+      const write = this.#waiting.shift();
+      if (write === undefined) return;
+      const running = this.#write(write).finally(() => {
+        this.#running.delete(running);
+        this.#start();
+      });
+      this.#running.add(running);
+    }
+  }
+
+  async #write({ address, result }: Write): Promise<void> {
+    const { store, log } = this.#parts;
+    try {
+      await store.write(address, result);
+      this.#counters.written += 1;
+    } catch (error) {
+      const { failed } = this.#counters;
+      this.#counters.failed += 1;
+      if (failed % FAILURES_PER_LINE === 0) {
+        log.warn({ err: error, failed: failed + 1 }, 'a rendering could not be stored');
+      }
+    } finally {
+      this.#waitingBytes -= result.body.byteLength;
+    }
+  }
+}

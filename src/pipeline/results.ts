@@ -1,0 +1,117 @@
+import { PIPELINE_RELEASE } from '../media/pipeline-release.ts';
+import { withDeadline } from './abort.ts';
+import type {
+  Clock,
+  Log,
+  MediaResult,
+  ResultAddress,
+  ResultCache,
+  ResultStore,
+  StoredResult,
+} from './ports.ts';
+import { resultPath } from './result-path.ts';
+import { ResultWriter } from './result-writer.ts';
+
+/** Where finished answers are kept. */
+export interface ResultsParts {
+  readonly cache: ResultCache;
+  /** `undefined`: nothing outlives the process. */
+  readonly store: ResultStore | undefined;
+  readonly clock: Clock;
+  readonly log: Log;
+}
+
+/** Which rendering is meant; the release is ours. */
+export type RenderingOf = Omit<ResultAddress, 'release'>;
+
+/** Longest wait for the store, in milliseconds: to render anew takes less. */
+const READ_TIMEOUT_MS = 2_000;
+
+/** How long a store that has failed is not asked, in milliseconds. */
+const FAILED_FOR_MS = 5_000;
+
+/** Finished answers: in memory, and behind that in a store that outlives the process, if there is one. */
+export class Results {
+  readonly #parts: ResultsParts;
+  readonly #writer: ResultWriter | undefined;
+  #failedUntilMs = Number.NEGATIVE_INFINITY;
+
+  constructor(parts: ResultsParts) {
+    this.#parts = parts;
+    const { store, log } = parts;
+    this.#writer = store && new ResultWriter({ store, log });
+  }
+
+  /** Whether renderings may be found that this process has not made. */
+  get isPersistent(): boolean {
+    return this.#parts.store !== undefined;
+  }
+
+  /** An answer in memory, of whatever state of its original. */
+  get(key: string): MediaResult | undefined {
+    return this.#parts.cache.get(key);
+  }
+
+  /**
+   * Looks a rendering up in the store. A store that fails, or takes too long, has none.
+   *
+   * @throws `signal.reason`
+   */
+  async find(rendering: RenderingOf, signal: AbortSignal): Promise<StoredResult | undefined> {
+    const { store, clock, log } = this.#parts;
+    if (store === undefined || clock.nowMs() < this.#failedUntilMs) return undefined;
+    const address = { ...rendering, release: PIPELINE_RELEASE };
+    const onTimeout = (): Error => new Error(`No answer within ${READ_TIMEOUT_MS} ms.`);
+    try {
+      return await withDeadline(READ_TIMEOUT_MS, signal, onTimeout, (within) =>
+        store.read(address, within),
+      );
+    } catch (error) {
+      signal.throwIfAborted();
+      this.#failedUntilMs = clock.nowMs() + FAILED_FOR_MS;
+      log.warn({ err: error, path: resultPath(address) }, 'the result store has failed');
+      return undefined;
+    }
+  }
+
+  /** Keeps an answer in memory; tells whether it did. */
+  keep(key: string, result: MediaResult): boolean {
+    return this.#parts.cache.set(key, result);
+  }
+
+  /** Stores a rendering, later. */
+  store(rendering: RenderingOf, result: StoredResult): void {
+    this.#writer?.add({ ...rendering, release: PIPELINE_RELEASE }, result);
+  }
+
+  /** Removes answers from memory; tells how many. */
+  forget(fits: (key: string) => boolean): number {
+    return this.#parts.cache.deleteWhere(fits);
+  }
+
+  /**
+   * Removes renderings from the store, those included that are on their way there.
+   *
+   * @param prefixes of their paths
+   * @param fits whether a rendering that is still to be stored must not be
+   * @returns how many were removed
+   * @throws Error if the store fails
+   */
+  async removeStored(
+    prefixes: readonly string[],
+    fits: (originKey: string) => boolean,
+  ): Promise<number> {
+    const { store } = this.#parts;
+    if (store === undefined) return 0;
+    this.#writer?.drop(({ originKey }) => fits(originKey));
+    await this.#writer?.flush();
+    let removed = 0;
+    for (const prefix of prefixes) removed += await store.remove(prefix);
+    return removed;
+  }
+
+  /** Waits until what was to be stored is. */
+  async flush(): Promise<void> {
+    await this.#writer?.flush();
+  }
+}

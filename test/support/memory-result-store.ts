@@ -1,0 +1,61 @@
+import type { ResultAddress, ResultStore, StoredResult } from '../../src/pipeline/ports.ts';
+import { resultPath } from '../../src/pipeline/result-path.ts';
+
+/** Renderings in memory, without a bound, for tests; counts what is asked of it, and fails on demand. */
+export class MemoryResultStore implements ResultStore {
+  readonly #results = new Map<string, StoredResult>();
+  /** Calls, the failed ones included. */
+  reads = 0;
+  writes = 0;
+  removals = 0;
+  /** What every call but `close` is rejected with, from now on; `undefined` heals the store. */
+  failure: Error | undefined;
+  isClosed = false;
+
+  /** Paths of what is there, in the order of their first writes. */
+  get paths(): string[] {
+    return [...this.#results.keys()];
+  }
+
+  async read(address: ResultAddress, signal: AbortSignal): Promise<StoredResult | undefined> {
+    this.reads += 1;
+    signal.throwIfAborted();
+    this.#failIfTold();
+    return this.#results.get(pathOf(address));
+  }
+
+  async write(address: ResultAddress, { body, mimeType }: StoredResult): Promise<void> {
+    this.writes += 1;
+    this.#failIfTold();
+    this.#results.set(pathOf(address), { body: Uint8Array.from(body), mimeType });
+  }
+
+  async remove(prefix: string): Promise<number> {
+    this.removals += 1;
+    this.#failIfTold();
+    const segments = prefix.split('/');
+    const last = segments.pop();
+    if (prefix === '' || last === '..' || segments.some((segment) => /^\.{0,2}$/.test(segment))) {
+      throw new Error(`"${prefix}" is no beginning of a path`);
+    }
+    const found = this.paths.filter((path) => path.startsWith(prefix));
+    for (const path of found) this.#results.delete(path);
+    return found.length;
+  }
+
+  close(): void {
+    this.isClosed = true;
+  }
+
+  #failIfTold(): void {
+    if (this.failure !== undefined) throw this.failure;
+  }
+}
+
+function pathOf(address: ResultAddress): string {
+  const path = resultPath(address);
+  if (path.split('/').some((segment) => /^\.{0,2}$/.test(segment))) {
+    throw new Error(`${path} is no path`);
+  }
+  return path;
+}

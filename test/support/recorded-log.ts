@@ -1,0 +1,30 @@
+import type { Log } from '../../src/pipeline/ports.ts';
+
+/** A line that a part of the service has told its operator. */
+export interface LogEntry {
+  readonly level: 'info' | 'warn' | 'error';
+  readonly details: object;
+  readonly message: string;
+}
+
+/** A log that is kept, for tests. */
+export class RecordedLog implements Log {
+  readonly entries: LogEntry[] = [];
+
+  info(details: object, message: string): void {
+    this.entries.push({ level: 'info', details, message });
+  }
+
+  warn(details: object, message: string): void {
+    this.entries.push({ level: 'warn', details, message });
+  }
+
+  error(details: object, message: string): void {
+    this.entries.push({ level: 'error', details, message });
+  }
+
+  /** How often something was told. */
+  count(message: string): number {
+    return this.entries.filter((entry) => entry.message === message).length;
+  }
+}

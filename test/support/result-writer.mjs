@@ -1,0 +1,18 @@
+// Writes renderings into a store without end, until it is killed: the store that was built, and its folder.
+import { setImmediate as nextTurn } from 'node:timers/promises';
+import { crashAddressOf, crashBodyOf } from './crash-results.mjs';
+
+const [storeModule, folder, maxBytes] = process.argv.slice(2);
+const { createFilesystemResultStore } = await import(storeModule);
+const log = { info: () => undefined, warn: console.error, error: console.error };
+const store = await createFilesystemResultStore({ folder, maxBytes: Number(maxBytes), log });
+process.send('writing');
+
+const writeAll = async (first) => {
+  for (let turn = first; ; turn += 4) {
+    const body = crashBodyOf(turn);
+    await store.write(crashAddressOf(turn), { body, mimeType: 'image/webp' });
+    await nextTurn(); // a write that finds no room is over at once
+  }
+};
+await Promise.all([0, 1, 2, 3].map(writeAll));

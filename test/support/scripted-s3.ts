@@ -1,0 +1,46 @@
+import { once } from 'node:events';
+import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { buffer } from 'node:stream/consumers';
+
+/** A request that came to a scripted server. */
+export interface ScriptedRequest {
+  readonly method: string;
+  readonly url: URL;
+  readonly headers: IncomingMessage['headers'];
+  readonly body: Buffer;
+}
+
+/** What it answers: the rest is up to the response. */
+export type ScriptedAnswer = (request: ScriptedRequest, response: ServerResponse) => void;
+
+/** A server that says what a test wants an S3 server to say, and checks nothing. */
+export interface ScriptedS3 {
+  readonly endpoint: string;
+  readonly requests: ScriptedRequest[];
+  readonly close: () => Promise<void>;
+}
+
+/** Starts a server on a free port of this machine. */
+export async function startScriptedS3(answer: ScriptedAnswer): Promise<ScriptedS3> {
+  const requests: ScriptedRequest[] = [];
+  const server = createServer(async (incoming, response) => {
+    const { method = '', url = '', headers } = incoming;
+    const body = await buffer(incoming);
+    const request = { method, url: new URL(url, 'http://scripted'), headers, body };
+    requests.push(request);
+    answer(request, response);
+  });
+  server.listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  const { port } = server.address() as AddressInfo;
+  return {
+    endpoint: `http://127.0.0.1:${port}`,
+    requests,
+    close: async () => {
+      server.close();
+      server.closeAllConnections();
+      await once(server, 'close');
+    },
+  };
+}
