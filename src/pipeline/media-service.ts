@@ -189,9 +189,12 @@ export class MediaService {
   /** What was right when the origin could be asked last. */
   async #findStale(task: Task, options: TransformOptions): Promise<MediaResult | undefined> {
     const { known, request } = task;
-    const identity = this.#parts.versions.find(request.originKey)?.identity;
-    if (identity === undefined || known?.originalEtag === identity.etag) return identity && known;
-    return this.#readStored(task, identity, options);
+    const version = this.#parts.versions.find(request.originKey);
+    if (version === undefined) return undefined;
+    const { identity } = version;
+    return known?.originalEtag === identity.etag
+      ? known
+      : this.#readStored(task, identity, options);
   }
 
   async #findStored(

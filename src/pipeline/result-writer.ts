@@ -1,3 +1,4 @@
+import { withDeadline } from './abort.ts';
 import type { Log, ResultAddress, ResultStore, StoredResult } from './ports.ts';
 
 /** What a writer is made with. */
@@ -64,9 +65,23 @@ export class ResultWriter {
     }
   }
 
-  /** Waits until all that was taken is written, or has failed. */
-  async flush(): Promise<void> {
-    while (this.#running.size > 0) await Promise.all(this.#running);
+  /** Waits until what is being written is written, or has failed. */
+  async settle(): Promise<void> {
+    await Promise.all(this.#running);
+  }
+
+  /** Waits until all that was taken is written, or has failed; but no longer than a time, in milliseconds. */
+  async flush(maxWaitMs: number): Promise<void> {
+    const isLate = new Error(`A store took longer than ${maxWaitMs} ms.`);
+    const settleAll = async (): Promise<void> => {
+      while (this.#running.size > 0) await this.settle();
+    };
+    try {
+      await withDeadline(maxWaitMs, new AbortController().signal, () => isLate, settleAll);
+    } catch (error) {
+      const unwritten = this.#waiting.length + this.#running.size;
+      this.#parts.log.warn({ err: error, unwritten }, 'not all renderings could be stored');
+    }
   }
 
   #start(): void {

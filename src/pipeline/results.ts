@@ -30,6 +30,9 @@ const READ_TIMEOUT_MS = 2_000;
 /** How long a store that has failed is not asked, in milliseconds. */
 const FAILED_FOR_MS = 5_000;
 
+/** How long a stop waits for the store, in milliseconds. */
+const FLUSH_TIMEOUT_MS = 5_000;
+
 /** Finished answers: in memory, and behind that in a store that outlives the process, if there is one. */
 export class Results {
   readonly #parts: ResultsParts;
@@ -104,14 +107,14 @@ export class Results {
     const { store } = this.#parts;
     if (store === undefined) return 0;
     this.#writer?.drop(({ originKey }) => fits(originKey));
-    await this.#writer?.flush();
+    await this.#writer?.settle();
     let removed = 0;
     for (const prefix of prefixes) removed += await store.remove(prefix);
     return removed;
   }
 
-  /** Waits until what was to be stored is. */
+  /** Waits until what was to be stored is, where the store is not too slow for that. */
   async flush(): Promise<void> {
-    await this.#writer?.flush();
+    await this.#writer?.flush(FLUSH_TIMEOUT_MS);
   }
 }

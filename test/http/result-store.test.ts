@@ -174,6 +174,16 @@ describe('while the origin fails', () => {
 });
 
 describe('a stop', () => {
+  it('does not wait for a store that hangs', async () => {
+    const app = await start();
+    store.write = () => new Promise(() => undefined);
+    await get(app);
+    apps.splice(0);
+    await app.close();
+    const told = app.log.entries.find(({ details }) => 'unwritten' in details);
+    expect(told).toMatchObject({ level: 'warn', details: { unwritten: 1 } });
+  });
+
   it('waits for what is being stored', async () => {
     const app = await start();
     let finish = (): void => undefined;
