@@ -1,8 +1,9 @@
 import { readFileSync } from 'node:fs';
 import { describe, expect, test } from 'vitest';
-import { ConfigError, readConfig, settingNames } from '../src/config.ts';
+import { ConfigError, readConfig } from '../src/config.ts';
 import { planConnections, readOpenFilesLimit } from '../src/connection-budget.ts';
 import { countCores } from '../src/cpu-cores.ts';
+import { settingNames } from '../src/settings.ts';
 
 function faultsOf(environment: Record<string, string>): string[] {
   try {

@@ -1,0 +1,204 @@
+import type { MediaRequest } from '../media/media-request.ts';
+import type { OriginalIdentity, OriginalVersions } from './original-versions.ts';
+import {
+  type Approach,
+  isOriginFailure,
+  type Originals,
+  type OriginalWork,
+  type SeenOriginal,
+} from './originals.ts';
+import type { CacheOutcome } from './outcome.ts';
+import type { MediaResult } from './ports.ts';
+import type { RefusalMemory } from './refusal-memory.ts';
+import type { Results } from './results.ts';
+import type { Transformer, TransformOptions } from './transformer.ts';
+import { formatEtag, type Validators } from './validators.ts';
+
+/** What answers are made with. */
+export interface MediaMakerParts {
+  readonly results: Results;
+  readonly refusals: RefusalMemory;
+  readonly originals: Originals;
+  readonly versions: OriginalVersions;
+  readonly transformer: Transformer;
+}
+
+/** Work on one key, shared by all who wait for it. */
+export interface MediaWork {
+  /** The state of the original is known, the body may still be to come. */
+  readonly opened: Promise<Opened>;
+  /** Begins the rest of the way at its first call; the same promise each time. */
+  readonly finish: () => Promise<Produced>;
+}
+
+/** The state of an answer, and what to tell of it if that is all that is needed. */
+export interface Opened {
+  readonly validators: Validators;
+  /** Of an answer without a body. */
+  readonly outcome: CacheOutcome;
+}
+
+/** An answer, and what to tell of how it came about. */
+export interface Produced {
+  readonly result: MediaResult;
+  readonly outcome: CacheOutcome;
+}
+
+/** What the work on a key begins with. */
+export interface MediaTask {
+  readonly request: MediaRequest;
+  readonly key: string;
+  /** An answer in memory that is not known to be current. */
+  readonly known: MediaResult | undefined;
+  /** See `OriginalVersions.epoch`. */
+  readonly epoch: number;
+}
+
+/** Makes one answer: from what is stored, or by transforming its original; or finds that none is needed. */
+export class MediaMaker {
+  readonly #parts: MediaMakerParts;
+
+  constructor(parts: MediaMakerParts) {
+    this.#parts = parts;
+  }
+
+  /** Learns the state of the original; what follows waits until somebody needs the body. */
+  begin(task: MediaTask, options: TransformOptions): MediaWork {
+    const opening = this.#open(task, options);
+    let produced: Promise<Produced> | undefined;
+    return {
+      opened: opening.then(({ opened }) => opened),
+      finish: () => {
+        produced ??= opening.then(({ finish }) => finish());
+        return produced;
+      },
+    };
+  }
+
+  async #open(
+    task: MediaTask,
+    options: TransformOptions,
+  ): Promise<{ readonly opened: Opened; readonly finish: () => Promise<Produced> }> {
+    const { known, request } = task;
+    const { originals, versions } = this.#parts;
+    const { originKey } = request;
+    const settled = (result: MediaResult, outcome: CacheOutcome) => ({
+      opened: { validators: result, outcome },
+      finish: async () => ({ result, outcome }),
+    });
+    const stale = versions.hasFailed(originKey) && (await this.#findStale(task, options));
+    if (stale) return settled(stale, { kind: 'hit', detail: 'stale-if-error' });
+
+    const original = originals.find(originKey, this.#approach(task), options.signal);
+    const leaveOrigin = options.trace.enter('origin');
+    let seen: SeenOriginal;
+    try {
+      seen = await original.found;
+    } catch (error) {
+      leaveOrigin();
+      const last = isOriginFailure(error) && (await this.#findStale(task, options));
+      if (!last) throw error;
+      return settled(last, { kind: 'stale', detail: 'stale-if-error' });
+    }
+    if (seen.wasAsked) leaveOrigin();
+    const { identity, wasAsked } = seen;
+    if (known?.originalEtag === identity.etag) {
+      return settled(known, wasAsked ? { kind: 'stale', originStatus: 304 } : { kind: 'hit' });
+    }
+    return {
+      opened: {
+        validators: validatorsOf(identity, task.key),
+        outcome: wasAsked ? { kind: kindOf(known) } : { kind: 'hit' },
+      },
+      finish: async () =>
+        (await this.#findStored(task, seen, options)) ??
+        (await this.#render(task, original, options)),
+    };
+  }
+
+  /** In a crowd, the first bytes of what may be an animation; no more than the state, where that may do. */
+  #approach({ known, request }: MediaTask): Approach {
+    const { results, transformer } = this.#parts;
+    if (transformer.isCrowdedFor(request)) return 'first frames';
+    return known !== undefined || results.isPersistent ? 'identity' : 'whole';
+  }
+
+  /** What was right when the origin could be asked last. */
+  async #findStale(task: MediaTask, options: TransformOptions): Promise<MediaResult | undefined> {
+    const { known, request } = task;
+    const version = this.#parts.versions.find(request.originKey);
+    if (version === undefined) return undefined;
+    const { identity } = version;
+    return known?.originalEtag === identity.etag
+      ? known
+      : this.#readStored(task, identity, options);
+  }
+
+  async #findStored(
+    task: MediaTask,
+    { identity, wasAsked }: SeenOriginal,
+    options: TransformOptions,
+  ): Promise<Produced | undefined> {
+    const result = await this.#readStored(task, identity, options);
+    if (result === undefined) return undefined;
+    const detail = 'store';
+    const outcome: CacheOutcome = wasAsked
+      ? { kind: 'stale', originStatus: 304, detail }
+      : { kind: 'hit', detail };
+    return { result, outcome };
+  }
+
+  /** From the store to the memory. */
+  async #readStored(
+    { key, request, epoch }: MediaTask,
+    identity: OriginalIdentity,
+    { signal, trace }: TransformOptions,
+  ): Promise<MediaResult | undefined> {
+    const { results, versions } = this.#parts;
+    if (!results.isPersistent) return undefined;
+    const { originKey } = request;
+    const originalEtag = identity.etag;
+    const stored = await trace.time('store', () =>
+      results.find({ originKey, key, originalEtag }, signal),
+    );
+    if (stored === undefined) return undefined;
+    const result = { ...stored, ...validatorsOf(identity, key), originalEtag };
+    if (epoch === versions.epoch) results.keep(key, result);
+    return result;
+  }
+
+  /** From the original to the kept result; what cannot be made of it is kept in mind as well. */
+  async #render(
+    { key, known, request, epoch }: MediaTask,
+    original: OriginalWork,
+    options: TransformOptions,
+  ): Promise<Produced> {
+    const { refusals, results, transformer, versions } = this.#parts;
+    const { originKey } = request;
+    try {
+      const leaveOrigin = options.trace.enter('origin');
+      const held = await original.hold((prefix) => transformer.judge(request, prefix));
+      if (held.wasRead) leaveOrigin();
+      const { isOriginal, ...transformed } = await transformer.transform(request, held, options);
+      const { identity } = held;
+      const originalEtag = identity.etag;
+      const result = { ...transformed, ...validatorsOf(identity, key), originalEtag };
+      if (epoch !== versions.epoch) return { result, outcome: { kind: kindOf(known) } };
+      // The store would only be another place to read the original from.
+      if (!isOriginal) results.store({ originKey, key, originalEtag }, transformed);
+      return { result, outcome: { kind: kindOf(known), stored: results.keep(key, result) } };
+    } catch (error) {
+      refusals.note(key, originKey, error);
+      throw error;
+    }
+  }
+}
+
+/** What looking a result up in memory has come to. */
+export function kindOf(known: MediaResult | undefined): 'miss' | 'stale' {
+  return known === undefined ? 'miss' : 'stale';
+}
+
+function validatorsOf({ etag, lastModified }: OriginalIdentity, key: string): Validators {
+  return { etag: formatEtag(etag, key), lastModified };
+}
