@@ -90,6 +90,7 @@ export async function createApp(config: Config, parts: AppParts): Promise<App> {
         },
         versions,
         cache: originalMemory,
+        clock,
       }),
       transformer: new Transformer({
         renderer: parts.renderer ?? workers,

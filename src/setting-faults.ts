@@ -1,7 +1,7 @@
 import { statSync } from 'node:fs';
 import type { z } from 'zod';
 import type { Environment, Settings } from './settings.ts';
-import { mayMixUp, SAMPLE_FOLDER } from './storage-settings.ts';
+import { areNested, mayMixUp, SAMPLE_FOLDER } from './storage-settings.ts';
 import { findTlsFault } from './tls-pair.ts';
 
 /** Variables whose values are never shown. */
@@ -48,6 +48,9 @@ export function findSettingFaults({ given, parsed, mostConnections }: Judged): s
   }
   if (given.RESULT_STORE === 's3' && given.RESULT_S3_BUCKET === undefined) {
     add('RESULT_S3_BUCKET', 'the name of a bucket, since RESULT_STORE is s3');
+  }
+  if (values && areNested(values)) {
+    add('RESULT_STORE_DIR', 'a folder beside that of the originals');
   }
   if (values && mayMixUp(values)) {
     add('RESULT_S3_PREFIX', 'a prefix beside that of the originals, since both are in one bucket');

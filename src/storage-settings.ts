@@ -1,3 +1,4 @@
+import { resolve, sep } from 'node:path';
 import { mediaResources } from './media/media-resource.ts';
 
 /** Folder of the sample originals, seen from where the service is started. */
@@ -84,6 +85,16 @@ export function mayMixUp(values: StorageValues): boolean {
   if (values.S3_BUCKET !== values.RESULT_S3_BUCKET) return false;
   if (originals.startsWith(results)) return true;
   return originalRoots().some((root) => results.startsWith(originals + root));
+}
+
+/** Whether one of the folders of originals and renderings is in the other, or is the other. */
+export function areNested(values: StorageValues): boolean {
+  const { STORAGE_DIR: folder, RESULT_STORE_DIR: resultFolder } = values;
+  if (values.STORAGE !== 'filesystem' || values.RESULT_STORE !== 'filesystem') return false;
+  if (resultFolder === undefined) return false;
+  const originals = resolve(folder) + sep;
+  const results = resolve(resultFolder) + sep;
+  return originals.startsWith(results) || results.startsWith(originals);
 }
 
 /** What the keys of originals begin with. */

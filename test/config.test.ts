@@ -143,6 +143,21 @@ describe('the configuration', () => {
   });
 
   test.each([
+    ['test', 'test', false],
+    ['test', 'test/support', false],
+    ['test/support', 'test', false],
+    ['test/http', 'test/support', true],
+  ])(
+    'with originals in %s, renderings may be in %s: %s',
+    (STORAGE_DIR, RESULT_STORE_DIR, isAllowed) => {
+      const faults = faultsOf({ STORAGE_DIR, RESULT_STORE: 'filesystem', RESULT_STORE_DIR });
+      expect(faults.map((fault) => fault.split(':')[0])).toEqual(
+        isAllowed ? [] : ['RESULT_STORE_DIR'],
+      );
+    },
+  );
+
+  test.each([
     ['', '', false],
     ['', 'avatars', false],
     ['', 'avatars/1', false],

@@ -6,6 +6,7 @@ import {
   type ListObjectsV2CommandOutput,
   type S3Client,
 } from '@aws-sdk/client-s3';
+import { isResultPath } from '../pipeline/result-path.ts';
 import { readS3Failure } from './s3-client.ts';
 
 /** What is removed, and in how long each request must be answered. */
@@ -47,8 +48,10 @@ export async function removeObjects(client: S3Client, removal: S3Removal): Promi
     // A server that does not know the parameter lists the whole bucket.
     const stranger = keys.find((key) => !key.startsWith(prefix));
     if (stranger !== undefined) throw new Error(`The server lists ${stranger} below ${prefix}`);
-    if (keys.length > 0) await removeKeys(client, removal, keys);
-    removed += keys.length;
+    // Nothing but renderings, should originals be there under another name of the bucket.
+    const renderings = keys.filter(isResultPath);
+    if (renderings.length > 0) await removeKeys(client, removal, renderings);
+    removed += renderings.length;
     ContinuationToken = page.IsTruncated === true ? page.NextContinuationToken : undefined;
   } while (ContinuationToken !== undefined);
   return removed;

@@ -15,6 +15,9 @@ interface AdminServerOptions {
 /** Largest body of an order, in bytes: a thousand keys of the longest kind. */
 const MAX_BODY_BYTES = 2 * 1024 * 1024;
 
+/** Strangers may come, too, where the address is not the machine's own. */
+const MAX_CONNECTIONS = 64;
+
 /** Time for a whole request to come in, in milliseconds. */
 const REQUEST_TIMEOUT_MS = 10_000;
 
@@ -32,6 +35,7 @@ export function createAdminServer({ token, purger, log }: AdminServerOptions): F
     forceCloseConnections: true,
     routerOptions: { maxParamLength: 100 },
   });
+  server.server.maxConnections = MAX_CONNECTIONS;
   const expected = digest(`Bearer ${token}`);
 
   server.addHook('onRequest', async ({ headers }, reply) => {

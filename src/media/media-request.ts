@@ -97,15 +97,19 @@ export function createRequest(path: MediaPath, query: MediaQuery): MediaRequest 
 export function resultKey(request: MediaRequest): string {
   const { originKey, widthPx, heightPx, format, quality, isAnimated } = request;
   // A file name may hold a question mark; encoded segments keep key and query apart.
-  const key = originKey.split('/').map(encodeURIComponent).join('/');
+  const key = encodeOriginKey(originKey);
   const size = `width=${widthPx ?? ''}&height=${heightPx ?? ''}`;
   return `${key}?${size}&format=${format ?? ''}&quality=${quality}&animated=${isAnimated}`;
 }
 
-/** The origin key that a `resultKey` begins with. */
-export function originKeyOfResultKey(key: string): string {
-  const path = key.slice(0, key.indexOf('?'));
-  return path.split('/').map(decodeURIComponent).join('/');
+/** An origin key, or the beginning of one, as it stands at the beginning of a `resultKey`. */
+export function encodeOriginKey(originKey: string): string {
+  return originKey.split('/').map(encodeURIComponent).join('/');
+}
+
+/** What a `resultKey` begins with: the encoded origin key. */
+export function encodedOriginKeyOf(key: string): string {
+  return key.slice(0, key.indexOf('?'));
 }
 
 /** Absolute form (RFC 9112 §3.2.2) loses scheme and authority; a fragment is never part of a target. */

@@ -19,6 +19,9 @@ const items = z
   .min(1, { error: 'Expected at least one item.' })
   .max(MAX_ITEMS, { error: `Expected at most ${MAX_ITEMS} items.` });
 
+/** What no key of an original has: a backslash, control characters, halves of characters. */
+const IMPOSSIBLE = /[\\\p{Cc}\p{Cs}]/u;
+
 /** Keys as in the table of origin keys: no leading slash, nothing that leads out of it. */
 const key = z
   .string()
@@ -90,5 +93,5 @@ function parsePaths(paths: readonly string[]): MediaRequest[] {
 }
 
 function isSegment(text: string): boolean {
-  return text !== '' && text !== '.' && text !== '..' && !text.includes('\\');
+  return text !== '' && text !== '.' && text !== '..' && !IMPOSSIBLE.test(text);
 }

@@ -43,7 +43,11 @@ export async function findByOpening(
   signal: AbortSignal,
 ): Promise<FoundOriginal> {
   const object = await openOriginal(source.access, key, signal);
-  return { identity: object, prefix: undefined, hold: () => hold(object, source, signal) };
+  return {
+    identity: identityOf(object),
+    prefix: undefined,
+    hold: () => hold(object, source, signal),
+  };
 }
 
 /**
@@ -59,16 +63,17 @@ export async function findByPrefix(
   signal: AbortSignal,
 ): Promise<FoundOriginal> {
   const { object, prefix } = await readPrefix(source.access, key, prefixBytes, signal);
-  const rest = findLater(source, key, object, signal);
+  const identity = identityOf(object);
+  const rest = findLater(source, key, identity, signal);
   return {
-    identity: object,
+    identity,
     prefix,
     hold: async () =>
       prefix.length === object.sizeBytes
         ? {
             ...source.budget.reserve(prefix.length),
             bytes: prefix,
-            identity: object,
+            identity,
             wasRead: true,
           }
         : rest.hold(),
@@ -99,10 +104,15 @@ async function hold(
     // Larger ones are refused by the reading; there is nothing to hold for them.
     reservation = budget.reserve(Math.min(object.sizeBytes, limits.maxOriginalBytes));
     const bytes = await readOriginal(object, limits, signal);
-    return { ...reservation, bytes, identity: object, wasRead: true };
+    return { ...reservation, bytes, identity: identityOf(object), wasRead: true };
   } catch (error) {
     object.body.destroy();
     reservation?.release();
     throw error;
   }
+}
+
+/** These two alone: identities are kept for long, and the object has a body, with its socket. */
+function identityOf({ etag, lastModified }: OriginalIdentity): OriginalIdentity {
+  return { etag, lastModified };
 }

@@ -50,7 +50,7 @@ export interface MediaTask {
   readonly key: string;
   /** An answer in memory that is not known to be current. */
   readonly known: MediaResult | undefined;
-  /** See `OriginalVersions.epoch`. */
+  /** See `OriginalVersions.epochOf`. */
   readonly epoch: number;
 }
 
@@ -163,7 +163,7 @@ export class MediaMaker {
     );
     if (stored === undefined) return undefined;
     const result = { ...stored, ...validatorsOf(identity, key), originalEtag };
-    if (epoch === versions.epoch) results.keep(key, result);
+    if (epoch === versions.epochOf(originKey)) results.keep(key, result);
     return result;
   }
 
@@ -183,12 +183,13 @@ export class MediaMaker {
       const { identity } = held;
       const originalEtag = identity.etag;
       const result = { ...transformed, ...validatorsOf(identity, key), originalEtag };
-      if (epoch !== versions.epoch) return { result, outcome: { kind: kindOf(known) } };
+      if (epoch !== versions.epochOf(originKey))
+        return { result, outcome: { kind: kindOf(known) } };
       // The store would only be another place to read the original from.
       if (!isOriginal) results.store({ originKey, key, originalEtag }, transformed);
       return { result, outcome: { kind: kindOf(known), stored: results.keep(key, result) } };
     } catch (error) {
-      refusals.note(key, originKey, error);
+      if (epoch === versions.epochOf(originKey)) refusals.note(key, originKey, error);
       throw error;
     }
   }

@@ -56,7 +56,7 @@ export class MediaService {
     }
 
     trace.outcome = { kind: kindOf(known) };
-    const task = { request, key, known, epoch: versions.epoch };
+    const task = { request, key, known, epoch: versions.epochOf(request.originKey) };
     const begin = (controls: FlightControls): MediaWork =>
       this.#maker.begin(task, { ...controls, trace });
     // Nobody joins what was begun before a purge.

@@ -24,6 +24,15 @@ interface Checked {
   readonly checkedAtMs: number;
 }
 
+/** An order to forget. */
+interface Forgotten {
+  readonly epoch: number;
+  readonly fits: (originKey: string) => boolean;
+}
+
+/** How many orders to forget are told apart; asked one after the other, where an answer is not in memory. */
+const MAX_FORGOTTEN = 200;
+
 /**
  * How long an answer may be served that an origin which fails cannot confirm, in milliseconds
  * (RFC 5861 §4, `stale-if-error`).
@@ -43,7 +52,11 @@ export class OriginalVersions {
   readonly #checked: ExpiringMap<Checked>;
   readonly #gone: ExpiringMap<true>;
   readonly #failed: ExpiringMap<true>;
-  #epoch = 0;
+  /** The latest orders to forget, the oldest first. */
+  readonly #forgotten: Forgotten[] = [];
+  #orders = 0;
+  /** The epoch of whatever no order in the list concerns. */
+  #floor = 0;
 
   constructor(limits: VersionLimits, clock: Clock) {
     this.#limits = limits;
@@ -71,9 +84,9 @@ export class OriginalVersions {
     return this.#failed.get(originKey) ?? false;
   }
 
-  /** Changes whenever something is forgotten on purpose: what was read before may be out of date. */
-  get epoch(): number {
-    return this.#epoch;
+  /** Changes whenever an original is forgotten on purpose: what was begun before may be out of date. */
+  epochOf(originKey: string): number {
+    return this.#forgotten.findLast(({ fits }) => fits(originKey))?.epoch ?? this.#floor;
   }
 
   /** The origin has shown the original. */
@@ -99,7 +112,11 @@ export class OriginalVersions {
 
   /** Forgets all originals whose keys fit; the origin is asked again. */
   forget(fits: (originKey: string) => boolean): void {
-    this.#epoch += 1;
+    this.#orders += 1;
+    this.#forgotten.push({ epoch: this.#orders, fits });
+    const tooMany = this.#forgotten.length > MAX_FORGOTTEN ? this.#forgotten.shift() : undefined;
+    // From now on it concerns every original: better one read too many than one that is out of date.
+    if (tooMany !== undefined) this.#floor = tooMany.epoch;
     for (const map of [this.#checked, this.#gone, this.#failed]) map.deleteWhere(fits);
   }
 }

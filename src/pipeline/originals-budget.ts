@@ -47,8 +47,8 @@ export class OriginalsBudget {
     let isHeld = true;
     return {
       assign: (lane) => {
-        // Whoever shares it counts it once.
-        if (lane === 'light' || heavyBytes > 0) return;
+        // Whoever shares it counts it once; what is released counts no more.
+        if (!isHeld || lane === 'light' || heavyBytes > 0) return;
         this.#check(sizeBytes, this.#heavyBytes, this.#maxBytes * HEAVY_SHARE);
         heavyBytes = sizeBytes;
         this.#heavyBytes += heavyBytes;

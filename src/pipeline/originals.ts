@@ -8,7 +8,7 @@ import {
   type OriginalSource,
 } from './found-original.ts';
 import type { OriginalIdentity, OriginalVersions } from './original-versions.ts';
-import type { OriginalCache } from './ports.ts';
+import type { Clock, OriginalCache } from './ports.ts';
 import { SingleFlight } from './single-flight.ts';
 
 /** What originals are found with. */
@@ -17,6 +17,7 @@ export interface OriginalsParts {
   readonly versions: OriginalVersions;
   /** Those that were read lately. */
   readonly cache: OriginalCache;
+  readonly clock: Clock;
 }
 
 /**
@@ -43,6 +44,9 @@ export interface OriginalWork {
   readonly hold: (judge: (prefix: Uint8Array) => void) => Promise<HeldOriginal>;
 }
 
+/** How old work on an original may be for somebody to join it, in milliseconds. */
+const MAX_FLIGHT_AGE_MS = 5_000;
+
 /** Enough for the first frames of an animation, in bytes. */
 const FIRST_FRAMES_BYTES = 256 * 1024;
 
@@ -63,8 +67,10 @@ export class Originals {
 
   /** Finds an original; it is at hand until the signal aborts. */
   find(originKey: string, approach: Approach, signal: AbortSignal): OriginalWork {
-    // Nobody joins what was begun before a purge.
-    const flightKey = `${this.#parts.versions.epoch} ${originKey}`;
+    const { versions, clock } = this.#parts;
+    // Nobody joins what was begun before a purge, or long ago: what it has found may be out of date.
+    const period = Math.floor(clock.nowMs() / MAX_FLIGHT_AGE_MS);
+    const flightKey = `${versions.epochOf(originKey)} ${period} ${originKey}`;
     const { work, leave } = this.#flights.join(flightKey, (controls) =>
       this.#begin(originKey, approach, controls.signal),
     );
@@ -74,7 +80,7 @@ export class Originals {
   }
 
   #begin(originKey: string, approach: Approach, signal: AbortSignal): OriginalWork {
-    const { epoch } = this.#parts.versions;
+    const epoch = this.#parts.versions.epochOf(originKey);
     const found = this.#find(originKey, approach, epoch, signal);
     let held: Promise<HeldOriginal> | undefined;
     const release = (): void => {
@@ -88,6 +94,7 @@ export class Originals {
       found,
       hold: async (judge) => {
         const original = await found;
+        signal.throwIfAborted();
         if (held === undefined && original.prefix !== undefined) judge(original.prefix);
         held ??= this.#hold(originKey, original, epoch);
         return held;
@@ -126,7 +133,7 @@ export class Originals {
     }
     const held = await this.#ask(originKey, epoch, found.hold);
     const { bytes, identity } = held;
-    if (epoch === versions.epoch) cache.set(originKey, { bytes, identity });
+    if (epoch === versions.epochOf(originKey)) cache.set(originKey, { bytes, identity });
     return held;
   }
 
@@ -137,12 +144,13 @@ export class Originals {
     ask: () => Promise<Answer>,
   ): Promise<Answer> {
     const { versions } = this.#parts;
+    const isCurrent = (): boolean => epoch === versions.epochOf(originKey);
     try {
       const answer = await ask();
-      if (epoch === versions.epoch) versions.noteSeen(originKey, answer.identity);
+      if (isCurrent()) versions.noteSeen(originKey, answer.identity);
       return answer;
     } catch (error) {
-      if (error instanceof MediaError) {
+      if (error instanceof MediaError && isCurrent()) {
         if (error.code === 'UNKNOWN_MEDIA') versions.noteGone(originKey);
         else if (isOriginFailure(error)) versions.noteFailed(originKey);
       }

@@ -1,4 +1,4 @@
-import { originKeyOfResultKey, resultKey } from '../media/media-request.ts';
+import { encodedOriginKeyOf, encodeOriginKey, resultKey } from '../media/media-request.ts';
 import type { PurgeOrder } from '../media/purge-order.ts';
 import type { OriginalVersions } from './original-versions.ts';
 import type { OriginalCache } from './ports.ts';
@@ -36,37 +36,61 @@ export class Purger {
   /** @throws Error if the store fails; the memory is purged then, and a part of the store */
   async purge(order: PurgeOrder): Promise<Purged> {
     const { results } = this.#parts;
-    const fits = originsOf(order);
-    this.#forgetOriginals(fits);
-    if (order.kind === 'requests') {
-      const keys = new Set(order.requests.map(resultKey));
-      const memory = results.forget((key) => keys.has(key));
-      const prefixes = order.requests.map((it) => resultPathPrefix(it.originKey, resultKey(it)));
-      return { memory, store: await results.removeStored(prefixes, fits) };
-    }
-    const memory = results.forget((key) => fits(originKeyOfResultKey(key)));
-    const prefixes =
-      order.kind === 'prefix'
-        ? [order.prefix]
-        : order.originKeys.map((originKey) => `${originKey}/`);
-    return { memory, store: await results.removeStored(prefixes, fits) };
+    const filters = filtersOf(order);
+    const memory = this.#forget(filters);
+    const store = await results.removeStored(prefixesOf(order), filters.fitsOriginal);
+    // Meanwhile somebody may have found a rendering that was not removed yet.
+    return { memory: memory + this.#forget(filters), store };
   }
 
   /** From now on the origin is asked, and nobody joins what was begun before. */
-  #forgetOriginals(fits: (originKey: string) => boolean): void {
-    const { versions, originals, refusals } = this.#parts;
-    versions.forget(fits);
-    originals.deleteWhere(fits);
-    refusals.forget((key) => fits(originKeyOfResultKey(key)), fits);
+  #forget({ fitsOriginal, fitsOwnKey, fitsKey }: Filters): number {
+    const { versions, originals, refusals, results } = this.#parts;
+    versions.forget(fitsOriginal);
+    originals.deleteWhere(fitsOriginal);
+    refusals.forget(fitsOwnKey, fitsOriginal);
+    return results.forget(fitsKey);
   }
 }
 
-function originsOf(order: PurgeOrder): (originKey: string) => boolean {
-  if (order.kind === 'prefix') return (originKey) => originKey.startsWith(order.prefix);
+/** What an order concerns. */
+interface Filters {
+  readonly fitsOriginal: (originKey: string) => boolean;
+  /** Whether a `resultKey` is of one of these originals. */
+  readonly fitsOwnKey: (key: string) => boolean;
+  /** Whether a `resultKey` is of an answer that is to be removed. */
+  readonly fitsKey: (key: string) => boolean;
+}
+
+/** Keys are compared as they are, encoded: there may be millions of them. */
+function filtersOf(order: PurgeOrder): Filters {
+  if (order.kind === 'prefix') {
+    const encoded = encodeOriginKey(order.prefix);
+    const fitsOwnKey = (key: string): boolean => key.startsWith(encoded);
+    const fitsOriginal = (originKey: string): boolean => originKey.startsWith(order.prefix);
+    return { fitsOriginal, fitsOwnKey, fitsKey: fitsOwnKey };
+  }
   const originKeys = new Set(
-    order.kind === 'originals'
-      ? order.originKeys
-      : order.requests.map(({ originKey }) => originKey),
+    order.kind === 'originals' ? order.originKeys : order.requests.map((it) => it.originKey),
   );
-  return (originKey) => originKeys.has(originKey);
+  const encoded = new Set([...originKeys].map(encodeOriginKey));
+  const fitsOwnKey = (key: string): boolean => encoded.has(encodedOriginKeyOf(key));
+  const keys = order.kind === 'requests' ? new Set(order.requests.map(resultKey)) : undefined;
+  return {
+    fitsOriginal: (originKey) => originKeys.has(originKey),
+    fitsOwnKey,
+    fitsKey: keys === undefined ? fitsOwnKey : (key) => keys.has(key),
+  };
+}
+
+/** Of the paths in the store. */
+function prefixesOf(order: PurgeOrder): readonly string[] {
+  switch (order.kind) {
+    case 'prefix':
+      return [order.prefix];
+    case 'originals':
+      return order.originKeys.map((originKey) => `${originKey}/`);
+    case 'requests':
+      return order.requests.map((it) => resultPathPrefix(it.originKey, resultKey(it)));
+  }
 }

@@ -18,6 +18,11 @@ export function resultPathPrefix(originKey: string, key: string): string {
   return `${originKey}/${hash(key)}-`;
 }
 
+/** Whether a path may be that of a rendering, whatever stands before it. */
+export function isResultPath(path: string): boolean {
+  return /\/[\da-f]{16}-[\da-f]{16}$/.test(path);
+}
+
 function hash(text: string): string {
   return createHash('sha256').update(text).digest('hex').slice(0, DIGITS);
 }

@@ -23,7 +23,7 @@ interface Write {
 /** Writes at once. */
 const MAX_WRITES = 4;
 
-/** Bodies in line, in bytes: they are in memory until they are written. */
+/** What is in line, in bytes: it is in memory until it is written. One alone may be larger. */
 const MAX_WAITING_BYTES = 64 * 1024 * 1024;
 
 /** Of a store that fails, the operator is told once in this many failures. */
@@ -47,12 +47,12 @@ export class ResultWriter {
 
   /** Takes a rendering to be written, unless too much is in line. */
   add(address: ResultAddress, result: StoredResult): void {
-    const { byteLength } = result.body;
-    if (this.#waitingBytes + byteLength > MAX_WAITING_BYTES) {
+    const costBytes = costOf(result);
+    if (this.#waitingBytes > 0 && this.#waitingBytes + costBytes > MAX_WAITING_BYTES) {
       this.#counters.dropped += 1;
       return;
     }
-    this.#waitingBytes += byteLength;
+    this.#waitingBytes += costBytes;
     this.#waiting.push({ address, result });
     this.#start();
   }
@@ -60,7 +60,7 @@ export class ResultWriter {
   /** Drops what waits to be written and fits: it is out of date. */
   drop(fits: (address: ResultAddress) => boolean): void {
     for (const write of this.#waiting.splice(0)) {
-      if (fits(write.address)) this.#waitingBytes -= write.result.body.byteLength;
+      if (fits(write.address)) this.#waitingBytes -= costOf(write.result);
       else this.#waiting.push(write);
     }
   }
@@ -108,7 +108,12 @@ export class ResultWriter {
         log.warn({ err: error, failed: failed + 1 }, 'a rendering could not be stored');
       }
     } finally {
-      this.#waitingBytes -= result.body.byteLength;
+      this.#waitingBytes -= costOf(result);
     }
   }
+}
+
+/** Its body, and about what else is kept of a write. */
+function costOf({ body }: StoredResult): number {
+  return body.byteLength + 1_024;
 }

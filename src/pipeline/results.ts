@@ -1,5 +1,7 @@
+import { MediaError } from '../media/errors.ts';
 import { PIPELINE_RELEASE } from '../media/pipeline-release.ts';
 import { withDeadline } from './abort.ts';
+import { Gate } from './gate.ts';
 import type {
   Clock,
   Log,
@@ -24,6 +26,9 @@ export interface ResultsParts {
 /** Which rendering is meant; the release is ours. */
 export type RenderingOf = Omit<ResultAddress, 'release'>;
 
+/** Reads from the store at the same time. */
+const MAX_READS = 16;
+
 /** Longest wait for the store, in milliseconds: to render anew takes less. */
 const READ_TIMEOUT_MS = 2_000;
 
@@ -37,6 +42,8 @@ const FLUSH_TIMEOUT_MS = 5_000;
 export class Results {
   readonly #parts: ResultsParts;
   readonly #writer: ResultWriter | undefined;
+  /** A body read from the store is in memory before anybody has made room for it. */
+  readonly #gate = new Gate({ slots: MAX_READS, maxWaiting: 1_024, maxWaitMs: READ_TIMEOUT_MS });
   #failedUntilMs = Number.NEGATIVE_INFINITY;
 
   constructor(parts: ResultsParts) {
@@ -64,6 +71,13 @@ export class Results {
     const { store, clock, log } = this.#parts;
     if (store === undefined || clock.nowMs() < this.#failedUntilMs) return undefined;
     const address = { ...rendering, release: PIPELINE_RELEASE };
+    const leave = await this.#gate.enter(signal).catch((error: unknown) => {
+      signal.throwIfAborted();
+      // To wait longer for it than for a render makes no sense.
+      if (error instanceof MediaError) return undefined;
+      throw error;
+    });
+    if (leave === undefined) return undefined;
     const onTimeout = (): Error => new Error(`No answer within ${READ_TIMEOUT_MS} ms.`);
     try {
       return await withDeadline(READ_TIMEOUT_MS, signal, onTimeout, (within) =>
@@ -74,6 +88,8 @@ export class Results {
       this.#failedUntilMs = clock.nowMs() + FAILED_FOR_MS;
       log.warn({ err: error, path: resultPath(address) }, 'the result store has failed');
       return undefined;
+    } finally {
+      leave();
     }
   }
 

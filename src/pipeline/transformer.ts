@@ -142,6 +142,7 @@ export class Transformer {
     { signal, keep, trace }: TransformOptions,
   ): Promise<Uint8Array> {
     const { admission, limits, refusals, renderer } = this.#parts;
+    signal.throwIfAborted();
     original.assign(wanted);
     const slot = await trace.time('queue', () => admission.enter(wanted, cost.typicalMs, signal));
     try {

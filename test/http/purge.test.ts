@@ -1,4 +1,5 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { MediaError } from '../../src/media/errors.ts';
 import type { Renderer } from '../../src/pipeline/ports.ts';
 import { MemoryResultStore } from '../support/memory-result-store.ts';
 import { createTestApp, samples, type TestApp } from '../support/test-app.ts';
@@ -136,6 +137,43 @@ describe('a purge', () => {
     expect((await get(small)).status).toBe(404);
   });
 
+  it('in the middle of a render remembers no refusal of it', async () => {
+    let fail = (): void => undefined;
+    const failing = new Promise<never>((_, reject) => {
+      fail = () => reject(new MediaError('UNPROCESSABLE_MEDIA', { cause: new Error('corrupt') }));
+    });
+    const renders = [failing, Promise.resolve(samples.webp)];
+    await start({ render: () => renders.shift() ?? failing });
+    const before = get(small);
+    await expect.poll(() => app.renderer.renders).toBe(1);
+    app.originals.put('icons/1/ab', samples.png);
+    await order({ assets: ['icons/1/ab'] });
+    fail();
+    expect((await before).status).toBe(422);
+    expect((await get(small)).status).toBe(200);
+  });
+
+  it('leaves the work on other originals alone', async () => {
+    let finish = (): void => undefined;
+    const rendered = new Promise<Uint8Array>((resolve) => {
+      finish = () => resolve(samples.webp);
+    });
+    await start({ render: () => rendered });
+    const answers = [get(other)];
+    await expect.poll(() => app.renderer.renders).toBe(1);
+    await order({ assets: ['icons/1/ab'] });
+    answers.push(get(other));
+    await new Promise((resolve) => setImmediate(resolve));
+    finish();
+    const statuses = (await Promise.all(answers)).map(({ cacheStatus }) => cacheStatus);
+    expect(statuses).toEqual([
+      'darkroom; fwd=miss; stored',
+      'darkroom; fwd=miss; stored; collapsed',
+    ]);
+    expect(app.renderer.renders).toBe(1);
+    expect(app.originals.reads.get('icons/12/ab')).toBe(2); // whether it is there, then the whole
+  });
+
   it('tells of a store that fails, and has purged the memory', async () => {
     await fill(small);
     store.failure = new Error('the disk is gone');
@@ -177,6 +215,7 @@ describe('an order that is none', () => {
     [{ prefix: 'icons/1' }, [['prefix', /ends with a slash/]]],
     [{ prefix: '../' }, [['prefix', /Expected an origin key/]]],
     [{ assets: ['icons/1/ab', 'icons//ab'] }, [['assets.1', /Expected an origin key/]]],
+    [{ assets: ['icons/1/a\u0000b'] }, [['assets.0', /Expected an origin key/]]],
     [{ assets: ['/icons/1/ab'] }, [['assets.0', /Expected an origin key/]]],
   ] as const)('%j is refused with what is wrong', async (payload, faults) => {
     await fill(small);

@@ -27,6 +27,16 @@ describe('the budget of originals', () => {
     expect(budget.heldBytes).toBe(100 * MEBIBYTE);
   });
 
+  test('counts one that is shared once, and one that was let go not at all', () => {
+    const budget = new OriginalsBudget(100 * MEBIBYTE);
+    const shared = budget.reserve(20 * MEBIBYTE);
+    for (let size = 0; size < 5; size += 1) shared.assign('heavy');
+    shared.release();
+    shared.assign('heavy');
+    const next = budget.reserve(50 * MEBIBYTE);
+    expect(() => next.assign('heavy')).not.toThrow();
+  });
+
   test('leaves half of it to light renders', () => {
     const budget = new OriginalsBudget(100 * MEBIBYTE);
     const heavy = [budget.reserve(30 * MEBIBYTE), budget.reserve(30 * MEBIBYTE)];
