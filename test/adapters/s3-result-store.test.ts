@@ -161,7 +161,19 @@ describe('a write into a bucket', () => {
 });
 
 describe('a removal from a bucket', () => {
-  const keys = ['a', 'b c', 'd+é', '&<>'].map((name) => `${PREFIX}avatars/1/${name}/x-y`);
+  test('leaves what is no rendering alone, such as originals in the same place', async () => {
+    const original = `${PREFIX}avatars/1/0123456789abcdef`;
+    const store = await openStore((request, response) => {
+      if (request.method === 'GET')
+        list(response, [original, `${original}/a-b`].map(encodeURIComponent));
+      else response.end('<DeleteResult/>');
+    });
+    expect(await store.remove('avatars/1/')).toBe(0);
+    expect(server?.requests.map(({ method }) => method)).toEqual(['GET']);
+  });
+
+  const name = '0123456789abcdef-fedcba9876543210';
+  const keys = ['a', 'b c', 'd+é', '&<>'].map((hash) => `${PREFIX}avatars/1/${hash}/${name}`);
   const encode = (key: string): string => encodeURIComponent(key).replaceAll('%20', '+');
   const pages: ScriptedAnswer = (request, response) => {
     if (request.method !== 'GET') response.end('<DeleteResult/>');
@@ -183,7 +195,7 @@ describe('a removal from a bucket', () => {
     const named = bodies.flatMap(({ body }) =>
       [...body.toString().matchAll(/<Key>(.*?)<\/Key>/g)].map((match) => match[1]),
     );
-    expect(named).toEqual([...keys.slice(0, 3), `${PREFIX}avatars/1/&amp;&lt;&gt;/x-y`]);
+    expect(named).toEqual([...keys.slice(0, 3), `${PREFIX}avatars/1/&amp;&lt;&gt;/${name}`]);
   });
 
   test('gives each request the MD5 that older servers want, and no other sum', async () => {
