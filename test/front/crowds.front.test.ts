@@ -168,7 +168,8 @@ describe('500 clients that do not read', () => {
     ['plain', {}],
     ['with TLS', tls],
   ])('hold little of the service, and their system buffers: %s', async (what, settings) => {
-    const port = await start({ STORAGE_DIR: makeStorage(), ...settings });
+    const bounds = { STORAGE_DIR: makeStorage(), ORIGIN_MAX_STREAMS: '600' };
+    const port = await start({ ...bounds, ...settings });
     const { bytesEach } = await observe(`not reading, ${what}`, 500, async () => {
       const crowd = await openCrowd(500, async (index) => {
         const socket = await openSocket(port, index);
@@ -195,7 +196,8 @@ describe('500 clients that do not read', () => {
 
 describe('where few files may be open', () => {
   test('neither the storage nor the listener runs out of them', async () => {
-    const port = await start({ STORAGE_DIR: makeStorage(), LOG_LEVEL: 'info' }, 512);
+    const bounds = { ORIGIN_MAX_STREAMS: '128', ORIGIN_MAX_READS: '16' };
+    const port = await start({ STORAGE_DIR: makeStorage(), LOG_LEVEL: 'info', ...bounds }, 512);
     const crowd = await openCrowd(1_500, async (index) => {
       const socket = await openSocket(port, index);
       socket.write(`GET ${LARGE} HTTP/1.1\r\nHost: a\r\nRange: bytes=0-50000000\r\n\r\n`);
