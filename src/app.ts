@@ -2,7 +2,6 @@ import type { FastifyInstance } from 'fastify';
 import { createFilesystemOrigin } from './adapters/filesystem-origin.ts';
 import { createFilesystemResultStore } from './adapters/filesystem-result-store.ts';
 import { MemoryCache } from './adapters/memory-cache.ts';
-import { OriginalMemory } from './adapters/original-memory.ts';
 import type { Confinement } from './adapters/worker-confinement.ts';
 import { WorkerRenderer } from './adapters/worker-renderer.ts';
 import type { Config } from './config.ts';
@@ -17,7 +16,15 @@ import { MediaService } from './pipeline/media-service.ts';
 import { OriginalVersions } from './pipeline/original-versions.ts';
 import { Originals } from './pipeline/originals.ts';
 import { OriginalsBudget } from './pipeline/originals-budget.ts';
-import type { Clock, Log, Origin, Renderer, ResultStore } from './pipeline/ports.ts';
+import type {
+  Clock,
+  KeptOriginal,
+  Log,
+  MediaResult,
+  Origin,
+  Renderer,
+  ResultStore,
+} from './pipeline/ports.ts';
 import { Purger } from './pipeline/purger.ts';
 import { RefusalMemory } from './pipeline/refusal-memory.ts';
 import { Results } from './pipeline/results.ts';
@@ -26,6 +33,9 @@ import { VerbatimService } from './pipeline/verbatim-service.ts';
 
 /** Where the compiled worker is, seen from the compiled `app.js`. */
 const WORKER_FILE = new URL('./worker/main.js', import.meta.url);
+
+/** Part of the memory for originals that one may take: a large one would drive out all avatars. */
+const MAX_ORIGINAL_SHARE = 1 / 8;
 
 /** Parts that a test brings along instead of the real ones. */
 export interface AppParts {
@@ -69,11 +79,18 @@ export async function createApp(config: Config, parts: AppParts): Promise<App> {
 
   const { originLimits } = config;
   const refusals = new RefusalMemory(config.http.maxAgeSeconds.refused * 1000, clock);
-  const originalMemory = new OriginalMemory(config.cache.originalBytes);
+  const originalMemory = new MemoryCache<KeptOriginal>({
+    maxBytes: config.cache.originalBytes,
+    maxShare: MAX_ORIGINAL_SHARE,
+    bytesOf: ({ bytes }) => bytes,
+  });
   const resultStore = parts.resultStore ?? (await openResultStore(config, log));
   const versions = new OriginalVersions(config.versions, clock);
   const results = new Results({
-    cache: new MemoryCache(config.cache.maxBytes),
+    cache: new MemoryCache<MediaResult>({
+      maxBytes: config.cache.maxBytes,
+      bytesOf: ({ body }) => body,
+    }),
     store: resultStore,
     clock,
     log,

@@ -1,31 +1,39 @@
 import { LRUCache } from 'lru-cache';
-import type { MediaResult, ResultCache } from '../pipeline/ports.ts';
+import type { BoundedCache } from '../pipeline/ports.ts';
 
-/** What an entry costs besides its body and key: validators, map and list nodes; an estimate. */
+/** How a cache is bounded. */
+export interface MemoryCacheOptions<Value> {
+  /** Contents, keys and overhead together; 0 keeps nothing. */
+  readonly maxBytes: number;
+  /** Largest entry, overhead included, as a part of the whole; 1 where nothing else is said. */
+  readonly maxShare?: number;
+  /** What the bulk of an entry is. */
+  readonly bytesOf: (value: Value) => Uint8Array;
+}
+
+/** What an entry costs besides its bytes and key: validators, map and list nodes; an estimate. */
 const ENTRY_OVERHEAD_BYTES = 512;
 
-/** Results in memory, bounded by bytes, least recently used first out. */
-export class MemoryCache implements ResultCache {
-  readonly #cache: LRUCache<string, MediaResult> | undefined;
+/** What is kept in memory, bounded by bytes, least recently used first out. */
+export class MemoryCache<Value extends object> implements BoundedCache<Value> {
+  readonly #cache: LRUCache<string, Value> | undefined;
 
-  /** @param maxBytes bodies, keys and overhead together; 0 keeps nothing */
-  constructor(maxBytes: number) {
-    this.#cache =
-      maxBytes === 0
-        ? undefined
-        : new LRUCache({
-            maxSize: maxBytes,
-            sizeCalculation: ({ body }, key) =>
-              body.byteLength + 2 * key.length + ENTRY_OVERHEAD_BYTES,
-          });
+  constructor({ maxBytes, maxShare = 1, bytesOf }: MemoryCacheOptions<Value>) {
+    if (maxBytes === 0) return;
+    this.#cache = new LRUCache({
+      maxSize: maxBytes,
+      maxEntrySize: Math.max(1, Math.floor(maxBytes * maxShare)),
+      sizeCalculation: (value, key) =>
+        bytesOf(value).byteLength + 2 * key.length + ENTRY_OVERHEAD_BYTES,
+    });
   }
 
-  get(key: string): MediaResult | undefined {
+  get(key: string): Value | undefined {
     return this.#cache?.get(key);
   }
 
-  set(key: string, result: MediaResult): boolean {
-    return this.#cache?.set(key, result).has(key) ?? false;
+  set(key: string, value: Value): boolean {
+    return this.#cache?.set(key, value).has(key) ?? false;
   }
 
   deleteWhere(fits: (key: string) => boolean): number {

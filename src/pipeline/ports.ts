@@ -47,14 +47,17 @@ export interface MediaResult {
   readonly originalEtag: string;
 }
 
-/** Where finished answers are kept in memory, within a bound; nothing waits here. */
-export interface ResultCache {
-  get(key: string): MediaResult | undefined;
-  /** Keeps a result; tells whether it did (one larger than the whole cache is not kept). */
-  set(key: string, result: MediaResult): boolean;
-  /** Removes the results whose keys fit; tells how many. */
+/** Where something is kept in memory, within a bound; nothing waits here. */
+export interface BoundedCache<Value> {
+  get(key: string): Value | undefined;
+  /** Keeps a value; tells whether it did (one that is too large is not kept). */
+  set(key: string, value: Value): boolean;
+  /** Removes the values whose keys fit; tells how many. */
   deleteWhere(fits: (key: string) => boolean): number;
 }
+
+/** Finished answers by the key of their request, `resultKey`. */
+export type ResultCache = BoundedCache<MediaResult>;
 
 /** An original as it was read. */
 export interface KeptOriginal {
@@ -62,13 +65,8 @@ export interface KeptOriginal {
   readonly bytes: Uint8Array;
 }
 
-/** Where originals that were read lately are kept in memory, within a bound. */
-export interface OriginalCache {
-  get(originKey: string): KeptOriginal | undefined;
-  set(originKey: string, original: KeptOriginal): void;
-  /** Removes the originals whose keys fit. */
-  deleteWhere(fits: (originKey: string) => boolean): void;
-}
+/** Originals that were read lately, by their keys. */
+export type OriginalCache = BoundedCache<KeptOriginal>;
 
 /** Which rendering a stored result is: any other value of any of them is another one. */
 export interface ResultAddress {
