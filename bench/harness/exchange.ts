@@ -1,4 +1,5 @@
 import { Agent, type IncomingHttpHeaders, type IncomingMessage, request } from 'node:http';
+import type { Socket } from 'node:net';
 import { epochMs } from './epoch.ts';
 
 /** How a client behaves while it is answered. */
@@ -43,11 +44,18 @@ export interface Exchange {
 /** After this long without an end, a request counts as hung, in milliseconds. */
 const HUNG_AFTER_MS = 90_000;
 
+/**
+ * Connections that have rested so long are not used again, in milliseconds. A server may close one just as a
+ * request is sent over it (RFC 9112 §9.5), so a client has to give up first; so does nginx, with this default.
+ */
+const KEEP_IDLE_MS = 60_000;
+
 const UNANSWERED = { status: undefined, headers: {}, headMs: undefined } as const;
 
 /** One client, or many that share their connections. */
 export class HttpClient {
-  readonly #agent = new Agent({ keepAlive: true });
+  readonly #agent = new Agent({ keepAlive: true, timeout: KEEP_IDLE_MS });
+  readonly #lastUsedMs = new WeakMap<Socket, number>();
   readonly #host: string;
   readonly #port: number;
 
@@ -83,14 +91,22 @@ export class HttpClient {
       };
       const timers = [setTimeout(() => settle('hung'), HUNG_AFTER_MS)];
       if (manner.kind === 'leaves') timers.push(setTimeout(() => settle('left'), manner.afterMs));
+      let usage = 'no connection';
+      asked.once('socket', (socket) => {
+        const restedMs = epochMs() - (this.#lastUsedMs.get(socket) ?? epochMs());
+        usage = asked.reusedSocket ? `connection idle for ${restedMs} ms` : 'new connection';
+      });
       asked.on('error', (error) =>
-        settle(head === UNANSWERED ? 'unanswered' : 'broken', error.message),
+        settle(head === UNANSWERED ? 'unanswered' : 'broken', `${error.message} (${usage})`),
       );
       asked.once('response', (answer) => {
         const { statusCode: status, headers: answered } = answer;
         head = { status, headers: answered, headMs: epochMs() - startedMs };
         answer.once('error', (error) => settle('broken', error.message));
-        answer.once('end', () => settle('complete'));
+        answer.once('end', () => {
+          this.#lastUsedMs.set(answer.socket, epochMs());
+          settle('complete');
+        });
         receive(answer, manner, chunks, () => settle('left'));
       });
       asked.end();

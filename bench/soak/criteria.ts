@@ -22,10 +22,13 @@ export interface JudgedVisit {
   readonly verdict: Verdict;
 }
 
-/** Memory at this time is what it is compared with later, on average over as much before and after. */
+/**
+ * Memory at this time is what it is compared with at the end: medians of as long a span. Workers come and go
+ * with their renders, and swing by a quarter within a minute.
+ */
 const LEVEL_AT_MS = 5 * 60_000;
-const LEVEL_SPAN_MS = 30_000;
-const FINAL_SPAN_MS = 2 * 60_000;
+const LEVEL_SPAN_MS = 2 * 60_000;
+const FINAL_SPAN_MS = 2 * LEVEL_SPAN_MS;
 const MAX_GROWTH = 0.1;
 
 /** Descriptors, threads and workers at rest may differ by so many. */
@@ -128,7 +131,7 @@ function judgeMemory(
   const change = `${sign}${Math.abs(growth * 100).toFixed(1)} %`;
   return {
     name,
-    measured: `${formatMebibytes(level)} at minute 5, ${formatMebibytes(final)} in the last two: ${change}`,
+    measured: `${formatMebibytes(level)} at minute 5, ${formatMebibytes(final)} in the last four: ${change}`,
     demanded,
     result: growth <= MAX_GROWTH ? 'holds' : 'broken',
   };
