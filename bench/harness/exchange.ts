@@ -93,6 +93,7 @@ export class HttpClient {
       if (manner.kind === 'leaves') timers.push(setTimeout(() => settle('left'), manner.afterMs));
       let usage = 'no connection';
       asked.once('socket', (socket) => {
+        asked.once('close', () => this.#lastUsedMs.set(socket, epochMs()));
         const restedMs = epochMs() - (this.#lastUsedMs.get(socket) ?? epochMs());
         usage = asked.reusedSocket ? `connection idle for ${restedMs} ms` : 'new connection';
       });
@@ -103,10 +104,7 @@ export class HttpClient {
         const { statusCode: status, headers: answered } = answer;
         head = { status, headers: answered, headMs: epochMs() - startedMs };
         answer.once('error', (error) => settle('broken', error.message));
-        answer.once('end', () => {
-          this.#lastUsedMs.set(answer.socket, epochMs());
-          settle('complete');
-        });
+        answer.once('end', () => settle('complete'));
         receive(answer, manner, chunks, () => settle('left'));
       });
       asked.end();
