@@ -4,7 +4,9 @@ export default defineConfig({
   test: {
     include: ['test/**/*.test.ts'],
     // Take minutes, or servers that are not from npm; see their own configurations.
-    exclude: ['front', 'hostile', 'proxy', 's3', 'surface'].map((suite) => `test/${suite}/**`),
+    exclude: ['front', 'hostile', 'proxy', 'replicas', 's3', 'surface'].map(
+      (suite) => `test/${suite}/**`,
+    ),
     globalSetup: ['test/support/build.ts'],
     testTimeout: 30_000,
     hookTimeout: 30_000,

@@ -4,7 +4,7 @@ import { defineConfig } from 'vitest/config';
 export default defineConfig({
   test: {
     include: ['test/s3/*.s3.test.ts'],
-    globalSetup: ['test/support/build.ts', 'test/s3/global-setup.ts'],
+    globalSetup: ['test/support/build.ts', 'test/support/ceph-setup.ts'],
     testTimeout: 30_000,
     hookTimeout: 60_000,
   },

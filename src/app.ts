@@ -2,6 +2,7 @@ import type { FastifyInstance } from 'fastify';
 import { createFilesystemOrigin } from './adapters/filesystem-origin.ts';
 import { createFilesystemResultStore } from './adapters/filesystem-result-store.ts';
 import { MemoryCache } from './adapters/memory-cache.ts';
+import { PrometheusMeter } from './adapters/prometheus-meter.ts';
 import type { Confinement } from './adapters/worker-confinement.ts';
 import { WorkerRenderer } from './adapters/worker-renderer.ts';
 import type { Config } from './config.ts';
@@ -78,6 +79,7 @@ export async function createApp(config: Config, parts: AppParts): Promise<App> {
   if (parts.renderer === undefined) await workers.start();
 
   const { originLimits } = config;
+  const meter = new PrometheusMeter();
   const refusals = new RefusalMemory(config.http.maxAgeSeconds.refused * 1000, clock);
   const originalMemory = new MemoryCache<KeptOriginal>({
     maxBytes: config.cache.originalBytes,
@@ -111,7 +113,7 @@ export async function createApp(config: Config, parts: AppParts): Promise<App> {
       }),
       transformer: new Transformer({
         renderer: parts.renderer ?? workers,
-        admission: new Admission(config.admission, clock),
+        admission: new Admission(config.admission, clock, meter),
         refusals,
         limits: config.renderLimits,
       }),
@@ -127,12 +129,20 @@ export async function createApp(config: Config, parts: AppParts): Promise<App> {
   const limits = parts.clientLimits ?? {};
   const server = createServer({ ...config.http, limits, handler, clock, log });
   const purger = new Purger({ versions, originals: originalMemory, refusals, results });
-  const admin = config.admin && createAdminServer({ token: config.admin.token, purger, log });
+  let isClosing = false;
+  const readiness = () => {
+    if (isClosing) return 'draining';
+    return workers.readyProcessIdsOf('light').length > 0 ? 'ready' : 'no worker is ready';
+  };
+  const admin =
+    config.admin &&
+    createAdminServer({ token: config.admin.token, purger, readiness, metrics: meter, log });
   return {
     server,
     admin,
     confinement: workers.confinement,
     close: async () => {
+      isClosing = true;
       await Promise.all([server.close(), admin?.close()]);
       await results.flush();
       resultStore?.close();

@@ -19,7 +19,7 @@ const floors: Readonly<Record<string, readonly string[]>> = {
 const allowedPackages: Readonly<Record<string, readonly RegExp[]>> = {
   '': [/^node:/, /^(fastify|pino|zod)$/],
   http: [/^node:/, /^fastify$/],
-  adapters: [/^node:/, /^lru-cache$/, /^@(aws-sdk|smithy)\//],
+  adapters: [/^node:/, /^lru-cache$/, /^prom-client$/, /^@(aws-sdk|smithy)\//],
   worker: [/^sharp$/, /^node:net$/], // for the socket to the main process, which it inherits
   'default-avatars': [/^node:(crypto|fs\/promises)$/],
   pipeline: [/^node:(crypto|events|stream)$/, /^file-type$/],

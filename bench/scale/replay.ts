@@ -1,9 +1,12 @@
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { get, HttpClient } from '../harness/exchange.ts';
 import { readCpuSeconds } from '../harness/process-numbers.ts';
 import { startService } from '../harness/service.ts';
 import { generateTrace } from '../trace/trace.ts';
 import { layOutOriginals, type ReplayOriginals } from './replay-originals.ts';
-import { DEFAULT_SETUP } from './setup.ts';
+import { DEFAULT_SETUP, type Setup } from './setup.ts';
 import { simulate } from './simulate.ts';
 import { createWorkload, type Workload } from './workload.ts';
 
@@ -11,7 +14,7 @@ import { createWorkload, type Workload } from './workload.ts';
 export interface ReplayOptions {
   readonly seed: number;
   readonly requests: number;
-  /** One run of the service with each. */
+  /** Two runs of the service with each: without a store, and before a folder that holds all. */
   readonly memories: readonly number[];
   readonly logFile: string;
 }
@@ -19,14 +22,17 @@ export interface ReplayOptions {
 /** What was foreseen of a run. */
 export interface Forecast {
   readonly hits: number;
+  readonly storeHits: number;
   readonly renderCpuSeconds: number;
 }
 
 /** One run of the service, and what the model had said of it. */
 export interface ReplayRun {
   readonly memoryBytes: number;
+  readonly hasStore: boolean;
   readonly requests: number;
   readonly hits: number;
+  readonly storeHits: number;
   readonly cpuSeconds: { readonly main: number; readonly workers: number };
   /** With the bytes of the table. */
   readonly forecast: Forecast;
@@ -48,6 +54,9 @@ export interface Replay {
 /** Hits of one small picture, to see what a request costs that is no work. */
 const HITS = 3_000;
 
+/** More than all renderings of a replay take. */
+const STORE_BYTES = 2 ** 30;
+
 /** Longer than a replay takes. */
 const NEVER_S = 86_400;
 
@@ -66,9 +75,16 @@ export async function replay(options: ReplayOptions): Promise<Replay> {
     const measured: Omit<ReplayRun, 'forecast' | 'forecastOfRealBytes'>[] = [];
     let hitCpuMs = 0;
     for (const memoryBytes of memories) {
-      const run = await runService(originals, memoryBytes, realBytes, logFile);
-      measured.push(run);
-      hitCpuMs = run.hitCpuMs;
+      for (const hasStore of [false, true]) {
+        const store = hasStore ? mkdtempSync(join(tmpdir(), 'darkroom-replay-')) : undefined;
+        try {
+          const run = await runService(originals, { memoryBytes, store, realBytes, logFile });
+          measured.push(run);
+          hitCpuMs = run.hitCpuMs;
+        } finally {
+          if (store !== undefined) rmSync(store, { recursive: true });
+        }
+      }
     }
     const real: Workload = {
       ...workload,
@@ -81,8 +97,8 @@ export async function replay(options: ReplayOptions): Promise<Replay> {
     return {
       runs: measured.map((run) => ({
         ...run,
-        forecast: foresee(workload, run.memoryBytes),
-        forecastOfRealBytes: foresee(real, run.memoryBytes),
+        forecast: foresee(workload, run),
+        forecastOfRealBytes: foresee(real, run),
       })),
       renderings: workload.facts.length,
       tableBytes: sum(workload),
@@ -94,45 +110,61 @@ export async function replay(options: ReplayOptions): Promise<Replay> {
   }
 }
 
-function foresee(workload: Workload, memoryBytes: number): Forecast {
+function foresee(
+  workload: Workload,
+  { memoryBytes, hasStore }: Pick<ReplayRun, 'memoryBytes' | 'hasStore'>,
+): Forecast {
   const { options } = workload.trace;
-  const setup = {
+  const setup: Setup = {
     ...DEFAULT_SETUP,
     // As many as there are: nothing is scaled.
     requestsPerDay: options.requests / options.days,
     memoryBytes,
     originalsBytes: 0,
     revalidateS: NEVER_S,
+    store: hasStore ? { kind: 'filesystem', maxBytes: STORE_BYTES } : { kind: 'none' },
   };
   const { counts } = simulate(workload, setup, { fromDay: 0 });
-  return { hits: counts.tiers.memory, renderCpuSeconds: counts.renderCpuMs / 1_000 };
+  const { memory: hits, store: storeHits } = counts.tiers;
+  return { hits, storeHits, renderCpuSeconds: counts.renderCpuMs / 1_000 };
+}
+
+/** How the service is run once, and what is noted of it. */
+interface ServiceRun {
+  readonly memoryBytes: number;
+  /** Folder of its result store. */
+  readonly store: string | undefined;
+  /** By the renderings' places in the trace. */
+  readonly realBytes: Map<number, number>;
+  readonly logFile: string;
 }
 
 async function runService(
   { trace, folder, targets }: ReplayOriginals,
-  memoryBytes: number,
-  realBytes: Map<number, number>,
-  logFile: string,
+  { memoryBytes, store, realBytes, logFile }: ServiceRun,
 ) {
   const environment = {
     STORAGE_DIR: folder,
     CACHE_MEMORY_BYTES: String(memoryBytes),
     CACHE_REVALIDATE_SECONDS: String(NEVER_S),
+    ...(store !== undefined && { RESULT_STORE: 'filesystem', RESULT_STORE_DIR: store }),
   };
   const service = await startService(environment, logFile);
   const client = new HttpClient(service.origin);
-  const ask = async (path: string): Promise<{ isHit: boolean; bytes: number }> => {
+  const ask = async (path: string): Promise<{ outcome: string; bytes: number }> => {
     const { status, headers, body } = await client.ask(get(path));
     if (status !== 200) throw new Error(`${path} is answered with ${status}.`);
-    return { isHit: headers['cache-status'] === 'darkroom; hit', bytes: body.length };
+    return { outcome: String(headers['cache-status']), bytes: body.length };
   };
   try {
     const before = readCpuSeconds(service.pid);
     let hits = 0;
+    let storeHits = 0;
     for (const rendering of trace.renderings) {
-      const { isHit, bytes } = await ask(targets[rendering] ?? '');
+      const { outcome, bytes } = await ask(targets[rendering] ?? '');
       realBytes.set(rendering, bytes);
-      if (isHit) hits += 1;
+      if (outcome === 'darkroom; hit') hits += 1;
+      if (outcome.endsWith('; detail=store')) storeHits += 1;
     }
     const after = readCpuSeconds(service.pid);
     const smallest = [...realBytes].reduce((one, other) => (other[1] < one[1] ? other : one));
@@ -142,8 +174,10 @@ async function runService(
     const hitCpuSeconds = readCpuSeconds(service.pid).main - idle;
     return {
       memoryBytes,
+      hasStore: store !== undefined,
       requests: trace.renderings.length,
       hits,
+      storeHits,
       cpuSeconds: {
         main: after.main - before.main,
         workers: after.workers - before.workers,

@@ -1,7 +1,7 @@
 import { formatBytes, formatShare, formatTable } from '../harness/markdown.ts';
 import { contentKinds } from '../trace/shapes.ts';
 import { hitRatiosOf } from './hit-ratios.ts';
-import type { Replay, ReplayRun } from './replay.ts';
+import type { Replay } from './replay.ts';
 import { formatCount, formatSimulations } from './setup-table.ts';
 import type { Simulation } from './simulate.ts';
 import { formatSizing, margins } from './sizing.ts';
@@ -89,20 +89,26 @@ function formatCheck(simulations: readonly Simulation[]): string {
 export function formatReplay(replay: Replay, command: string): string {
   const head = [
     'Memory',
+    'Store',
     'Requests',
     'Hits',
     'Foreseen',
     'With the real bytes',
+    'From the store',
+    'Foreseen',
     'CPU s of workers',
     'Foreseen',
     'CPU of main per request',
   ];
   const rows = replay.runs.map((run) => [
     formatBytes(run.memoryBytes),
+    run.hasStore ? 'a folder' : 'none',
     run.requests,
     formatShare(run.hits, run.requests),
-    formatForecast(run, run.forecast.hits),
-    formatForecast(run, run.forecastOfRealBytes.hits),
+    formatForecast(run.hits, run.forecast.hits, run.requests),
+    formatForecast(run.hits, run.forecastOfRealBytes.hits, run.requests),
+    formatShare(run.storeHits, run.requests),
+    formatForecast(run.storeHits, run.forecastOfRealBytes.storeHits, run.requests),
     run.cpuSeconds.workers.toFixed(1),
     run.forecast.renderCpuSeconds.toFixed(1),
     `${((run.cpuSeconds.main * 1_000) / run.requests).toFixed(2)} ms`,
@@ -116,7 +122,7 @@ export function formatReplay(replay: Replay, command: string): string {
   ].join('\n\n')}\n`;
 }
 
-function formatForecast({ requests, hits }: ReplayRun, foreseen: number): string {
-  const points = ((foreseen - hits) * 100) / requests;
+function formatForecast(measured: number, foreseen: number, requests: number): string {
+  const points = ((foreseen - measured) * 100) / requests;
   return `${formatShare(foreseen, requests)} (${points < 0 ? '−' : '+'}${Math.abs(points).toFixed(1)})`;
 }

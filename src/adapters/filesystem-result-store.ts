@@ -65,11 +65,15 @@ export class FilesystemResultStore implements ResultStore {
     });
   }
 
-  async read(address: ResultAddress, signal: AbortSignal): Promise<StoredResult | undefined> {
+  async read(
+    address: ResultAddress,
+    signal: AbortSignal,
+    takeRoom: (sizeBytes: number) => boolean,
+  ): Promise<StoredResult | undefined> {
     signal.throwIfAborted();
     const path = join(this.#results, storedPathOf(address));
     // A disk that hangs keeps its calls, not their caller.
-    return unlessAborted(this.#read(path, address, signal), signal);
+    return unlessAborted(this.#read(path, address, signal, takeRoom), signal);
   }
 
   async write(address: ResultAddress, result: StoredResult): Promise<void> {
@@ -110,6 +114,7 @@ export class FilesystemResultStore implements ResultStore {
     path: string,
     address: ResultAddress,
     signal: AbortSignal,
+    takeRoom: (sizeBytes: number) => boolean,
   ): Promise<StoredResult | undefined> {
     try {
       // O_NONBLOCK: a named pipe must not hang the open.
@@ -119,6 +124,8 @@ export class FilesystemResultStore implements ResultStore {
         signal.throwIfAborted();
         const status = await file.stat();
         if (!status.isFile() || status.size > this.#maxFileBytes) return undefined;
+        // A caller that has gone has given its room back already.
+        if (signal.aborted || !takeRoom(status.size)) return undefined;
         const bytes = await readWhole(file, status.size);
         const result = parseResultFile(bytes, address);
         if (result !== undefined && Date.now() - status.mtimeMs > TOUCH_AFTER_MS) {

@@ -25,9 +25,6 @@ export interface S3ResultStoreOptions extends S3ConnectionOptions {
   readonly maxObjectBytes: number;
 }
 
-/** For work that nobody calls off. */
-const never = new AbortController().signal;
-
 /**
  * Renderings as objects `<prefix><resultPath>` in a bucket of S3, or of a server that speaks its
  * protocol, with the same bytes as in a file of the filesystem store.
@@ -50,16 +47,25 @@ export class S3ResultStore implements ResultStore {
     this.#maxBytes = Math.min(options.maxObjectBytes, MAX_RESULT_FILE_BYTES);
   }
 
-  async read(address: ResultAddress, signal: AbortSignal): Promise<StoredResult | undefined> {
+  async read(
+    address: ResultAddress,
+    signal: AbortSignal,
+    takeRoom: (sizeBytes: number) => boolean,
+  ): Promise<StoredResult | undefined> {
     const Key = this.#options.prefix + storedPathOf(address);
     signal.throwIfAborted();
     if (!isPossibleKey(Key)) return undefined;
     const command = new GetObjectCommand({ Bucket: this.#options.bucket, Key });
     try {
       const bytes = await this.#within(signal, async (abortSignal) => {
-        const { Body } = await this.#client.send(command, { abortSignal });
+        const { Body, ContentLength } = await this.#client.send(command, { abortSignal });
         if (!(Body instanceof IncomingMessage)) throw new Error('The answer has no body.');
-        return readBounded(Body, this.#maxBytes); // the SDK ends it with the signal, too
+        const sizeBytes = ContentLength ?? this.#maxBytes;
+        if (sizeBytes > this.#maxBytes || abortSignal.aborted || !takeRoom(sizeBytes)) {
+          Body.destroy();
+          return undefined;
+        }
+        return readWhole(Body, sizeBytes); // the SDK ends it with the signal, too
       });
       return bytes && parseResultFile(bytes, address);
     } catch (error) {
@@ -78,7 +84,7 @@ export class S3ResultStore implements ResultStore {
     if (Body.length > this.#maxBytes) return;
     const command = new PutObjectCommand({ Bucket: this.#options.bucket, Key, Body });
     try {
-      await this.#within(never, (abortSignal) => this.#client.send(command, { abortSignal }));
+      await this.#within(never(), (abortSignal) => this.#client.send(command, { abortSignal }));
     } catch (error) {
       throw await this.#translate(error, `The rendering ${Key} cannot be written.`);
     }
@@ -90,7 +96,7 @@ export class S3ResultStore implements ResultStore {
       return await removeObjects(this.#client, {
         bucket: this.#options.bucket,
         prefix: this.#options.prefix + prefix,
-        within: (request) => this.#within(never, request),
+        within: (request) => this.#within(never(), request),
       });
     } catch (error) {
       throw await this.#translate(error, `The renderings of ${prefix} cannot be removed.`);
@@ -125,16 +131,21 @@ export function createS3ResultStore(options: S3ResultStoreOptions): S3ResultStor
 }
 
 /** All bytes of a body; `undefined` if there are more than so many. */
-async function readBounded(
+async function readWhole(
   body: AsyncIterable<Buffer>,
   maxBytes: number,
 ): Promise<Buffer | undefined> {
-  const chunks: Buffer[] = [];
-  let sizeBytes = 0;
+  // Not of Node's pool: the body lives on in the memory cache, and would hold 8 KiB of others.
+  const bytes = Buffer.allocUnsafeSlow(maxBytes);
+  let filled = 0;
   for await (const chunk of body) {
-    sizeBytes += chunk.length;
-    if (sizeBytes > maxBytes) return undefined;
-    chunks.push(chunk);
+    if (filled + chunk.length > maxBytes) return undefined;
+    filled += chunk.copy(bytes, filled);
   }
-  return Buffer.concat(chunks, sizeBytes);
+  return bytes.subarray(0, filled);
+}
+
+/** For work that nobody calls off; a new one each time, lest they all listen to the same. */
+function never(): AbortSignal {
+  return new AbortController().signal;
 }

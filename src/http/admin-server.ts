@@ -9,8 +9,20 @@ interface AdminServerOptions {
   /** Whoever has it may do everything here. */
   readonly token: string;
   readonly purger: Purger;
+  /** Whether requests should come here; or what is in the way. */
+  readonly readiness: () => 'ready' | 'draining' | 'no worker is ready';
+  readonly metrics: Metrics;
   readonly log: Log;
 }
+
+/** What was counted, as text. */
+interface Metrics {
+  readonly contentType: string;
+  format(): Promise<string>;
+}
+
+/** Without a token: orchestrators have none, and learn what a request for an image would tell anyone. */
+const OPEN_PATHS: ReadonlySet<string> = new Set(['/healthz', '/readyz']);
 
 /** Largest body of an order, in bytes: a thousand keys of the longest kind. */
 const MAX_BODY_BYTES = 2 * 1024 * 1024;
@@ -24,9 +36,13 @@ const REQUEST_TIMEOUT_MS = 10_000;
 /**
  * The listener for those who run the service, apart from that of the media: it does not listen yet.
  *
- * `POST /purge` with `Authorization: Bearer {token}`; see `parsePurgeOrder` for its body.
+ * - `GET /healthz`: 200 as long as the process can answer at all.
+ * - `GET /readyz`: 200, or 503 with what is in the way.
+ * - With `Authorization: Bearer {token}`: `POST /purge`, see `parsePurgeOrder` for its body; `GET /metrics`
+ *   for Prometheus.
  */
-export function createAdminServer({ token, purger, log }: AdminServerOptions): FastifyInstance {
+export function createAdminServer(options: AdminServerOptions): FastifyInstance {
+  const { token, purger, readiness, metrics, log } = options;
   const server = fastify({
     logger: false,
     bodyLimit: MAX_BODY_BYTES,
@@ -38,9 +54,10 @@ export function createAdminServer({ token, purger, log }: AdminServerOptions): F
   server.server.maxConnections = MAX_CONNECTIONS;
   const expected = digest(`Bearer ${token}`);
 
-  server.addHook('onRequest', async ({ headers }, reply) => {
+  server.addHook('onRequest', async ({ headers, url }, reply) => {
     reply.header('cache-control', 'no-store');
-    if (timingSafeEqual(digest(headers.authorization ?? ''), expected)) return;
+    if (OPEN_PATHS.has(url)) return undefined;
+    if (timingSafeEqual(digest(headers.authorization ?? ''), expected)) return undefined;
     reply.header('www-authenticate', 'Bearer');
     return reply.status(401).send({ code: 'UNAUTHORIZED', message: 'A valid token is needed.' });
   });
@@ -51,6 +68,17 @@ export function createAdminServer({ token, purger, log }: AdminServerOptions): F
     log.info({ order: order.kind, removed }, 'purged');
     return { removed };
   });
+
+  server.get('/healthz', async () => ({ status: 'alive' }));
+
+  server.get('/readyz', async (_request, reply) => {
+    const status = readiness();
+    return reply.status(status === 'ready' ? 200 : 503).send({ status });
+  });
+
+  server.get('/metrics', async (_request, reply) =>
+    reply.type(metrics.contentType).send(await metrics.format()),
+  );
 
   server.setNotFoundHandler((_request, reply) =>
     reply.status(404).send({ code: 'NOT_FOUND', message: 'There is no such path.' }),

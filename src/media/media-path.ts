@@ -34,6 +34,11 @@ const templates: readonly Template[] = (Object.keys(resourceRows) as ResourceNam
   (resource) => ({ resource, segments: parseTemplate(resourceRows[resource].template) }),
 );
 
+/** The same of the keys of originals. */
+const originKeyTemplates: readonly (readonly TemplateSegment[])[] = Object.values(
+  resourceRows,
+).flatMap(({ originKey }) => (originKey === undefined ? [] : [parseTemplate(`/${originKey}`)]));
+
 /** Words of the templates. An id that is one of them (`/avatars/avatars/3.png`) is no id gone wrong but another path. */
 const templateWords: ReadonlySet<string> = new Set(
   templates.flatMap(({ segments }) =>
@@ -118,6 +123,21 @@ export function originKeyOf({ resource, values }: MediaPath): string | undefined
     const value = values[name] ?? '';
     return name.endsWith('_hash') ? value.replace(/^a_/, '') : value;
   });
+}
+
+/** Whether a text has the form of an original's key (spec §1). */
+export function isOriginKey(text: string): boolean {
+  const segments = text.split('/');
+  return originKeyTemplates.some(
+    (template) =>
+      template.length === segments.length &&
+      template.every((part, position) => {
+        const segment = segments[position] ?? '';
+        return part.kind === 'literal'
+          ? part.text === segment
+          : findFault(part.name, segment) === undefined;
+      }),
+  );
 }
 
 function fill(template: string, values: Readonly<Record<string, string>>): string {

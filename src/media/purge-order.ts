@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import { MediaError, type RequestFault } from './errors.ts';
+import { isOriginKey } from './media-path.ts';
 import { type MediaRequest, parseTarget } from './media-request.ts';
 
 /** What is to be forgotten: single renderings, all renderings of originals, or all below a prefix. */
@@ -33,7 +34,15 @@ const key = z
 /** An order has one of these members, and no other. */
 const members = {
   paths: items,
-  assets: items.pipe(z.array(key)),
+  // Half a key would be a folder in the store, and nothing at all in memory.
+  assets: items.pipe(
+    z.array(
+      z.string().refine((text) => isOriginKey(text.replace(/\/$/, '')), {
+        error:
+          'Expected an origin key, such as avatars/1/ab12; for all below one, there is prefix.',
+      }),
+    ),
+  ),
   prefix: key.refine((text) => text.endsWith('/'), {
     error: 'Expected a prefix that ends with a slash, such as avatars/1/.',
   }),

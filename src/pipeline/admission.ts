@@ -1,5 +1,5 @@
 import { MediaError } from '../media/errors.ts';
-import type { Clock, Lane } from './ports.ts';
+import type { Clock, Lane, Meter } from './ports.ts';
 import { WaitingLine } from './waiting-line.ts';
 
 /** Bounds of the lanes (spec §6). */
@@ -16,8 +16,12 @@ export interface AdmissionLimits {
 export interface Slot {
   /** Whose slot it is. */
   readonly lane: Lane;
-  /** Gives the slot back; to be called once. */
-  readonly leave: () => void;
+  /**
+   * Gives the slot back; to be called once.
+   *
+   * @param isTelling whether the time it was held tells what such renders take: not if one was stopped
+   */
+  readonly leave: (isTelling: boolean) => void;
 }
 
 /** A render that has a slot. */
@@ -51,6 +55,7 @@ const MAX_RETRY_AFTER_SECONDS = 60;
 export class Admission {
   readonly #limits: AdmissionLimits;
   readonly #clock: Clock;
+  readonly #meter: Meter | undefined;
   /** Who waits, by estimated cost in milliseconds; granted is a slot of the named lane. */
   readonly #lines: Readonly<Record<Lane, WaitingLine<number, Lane>>>;
   readonly #free: Record<Lane, number>;
@@ -58,12 +63,13 @@ export class Admission {
   /** How long renders of a lane hold their slot, in relation to their estimated cost. */
   readonly #slowness: Record<Lane, number> = { light: 1, heavy: 1 };
 
-  constructor(limits: AdmissionLimits, clock: Clock) {
+  constructor(limits: AdmissionLimits, clock: Clock, meter?: Meter) {
     const { slots, maxWaitingPerSlot, maxWaitMs } = limits;
     const createLine = (lane: Lane): WaitingLine<number, Lane> =>
       new WaitingLine({ maxWaiting: maxWaitingPerSlot * slots[lane], maxWaitMs });
     this.#limits = limits;
     this.#clock = clock;
+    this.#meter = meter;
     this.#lines = { light: createLine('light'), heavy: createLine('heavy') };
     this.#free = { ...slots };
   }
@@ -77,10 +83,13 @@ export class Admission {
    */
   async enter(lane: Lane, costMs: number, signal: AbortSignal): Promise<Slot> {
     signal.throwIfAborted();
+    const cameMs = this.#clock.nowMs();
     const slot = this.#takeFree(lane) ?? (await this.#wait(lane, costMs, signal));
-    const running = { slot, costMs, sinceMs: this.#clock.nowMs() };
+    const sinceMs = this.#clock.nowMs();
+    this.#meter?.noteQueueWait(lane, sinceMs - cameMs);
+    const running = { slot, costMs, sinceMs };
     this.#running.add(running);
-    return { lane: slot, leave: () => this.#leave(lane, running) };
+    return { lane: slot, leave: (isTelling) => this.#leave(lane, running, isTelling) };
   }
 
   /** Whether nobody more can wait in a lane, or the wait would be too long. */
@@ -117,11 +126,13 @@ export class Admission {
     return Math.min(Math.max(seconds, 1), MAX_RETRY_AFTER_SECONDS);
   }
 
-  #leave(lane: Lane, running: Running): void {
+  #leave(lane: Lane, running: Running, isTelling: boolean): void {
     this.#running.delete(running);
-    const slowness = (this.#clock.nowMs() - running.sinceMs) / running.costMs;
-    this.#slowness[lane] +=
-      (Math.min(slowness, MAX_SLOWNESS) - this.#slowness[lane]) * LEARNING_RATE;
+    if (isTelling) {
+      const slowness = (this.#clock.nowMs() - running.sinceMs) / running.costMs;
+      this.#slowness[lane] +=
+        (Math.min(slowness, MAX_SLOWNESS) - this.#slowness[lane]) * LEARNING_RATE;
+    }
     if (!this.#admitNext(running.slot)) this.#free[running.slot] += 1;
   }
 

@@ -17,6 +17,8 @@ export interface FoundOriginal {
   readonly identity: OriginalIdentity;
   /** Its first bytes, where they were read. */
   readonly prefix: Uint8Array | undefined;
+  /** Whether the origin has begun to send it whole. */
+  readonly isOpen: boolean;
   /**
    * Reads it to its end, into memory that is accounted for.
    *
@@ -46,6 +48,7 @@ export async function findByOpening(
   return {
     identity: identityOf(object),
     prefix: undefined,
+    isOpen: true,
     hold: () => hold(object, source, signal),
   };
 }
@@ -68,6 +71,7 @@ export async function findByPrefix(
   return {
     identity,
     prefix,
+    isOpen: false,
     hold: async () =>
       prefix.length === object.sizeBytes
         ? {
@@ -90,6 +94,7 @@ export function findLater(
   return {
     identity,
     prefix: undefined,
+    isOpen: false,
     hold: async () => hold(await openOriginal(source.access, key, signal), source, signal),
   };
 }

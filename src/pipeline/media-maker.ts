@@ -10,8 +10,10 @@ import {
 import type { CacheOutcome } from './outcome.ts';
 import type { MediaResult } from './ports.ts';
 import type { RefusalMemory } from './refusal-memory.ts';
+import type { RequestTrace } from './request-trace.ts';
 import type { Results } from './results.ts';
-import type { Transformer, TransformOptions } from './transformer.ts';
+import type { FlightControls } from './single-flight.ts';
+import type { Transformer } from './transformer.ts';
 import { formatEtag, type Validators } from './validators.ts';
 
 /** What answers are made with. */
@@ -44,6 +46,11 @@ export interface Produced {
   readonly outcome: CacheOutcome;
 }
 
+/** What belongs to the work on one key; its signal aborts when nobody waits for it any more. */
+export interface MakeOptions extends FlightControls {
+  readonly trace: RequestTrace;
+}
+
 /** What the work on a key begins with. */
 export interface MediaTask {
   readonly request: MediaRequest;
@@ -63,7 +70,7 @@ export class MediaMaker {
   }
 
   /** Learns the state of the original; what follows waits until somebody needs the body. */
-  begin(task: MediaTask, options: TransformOptions): MediaWork {
+  begin(task: MediaTask, options: MakeOptions): MediaWork {
     const opening = this.#open(task, options);
     let produced: Promise<Produced> | undefined;
     return {
@@ -77,7 +84,7 @@ export class MediaMaker {
 
   async #open(
     task: MediaTask,
-    options: TransformOptions,
+    options: MakeOptions,
   ): Promise<{ readonly opened: Opened; readonly finish: () => Promise<Produced> }> {
     const { known, request } = task;
     const { originals, versions } = this.#parts;
@@ -116,7 +123,7 @@ export class MediaMaker {
     };
   }
 
-  /** In a crowd, the first bytes of what may be an animation; no more than the state, where that may do. */
+  /** No more than the state, where that may do; in a crowd, the first bytes of what may be an animation. */
   #approach({ known, request }: MediaTask): Approach {
     const { results, transformer } = this.#parts;
     if (transformer.isCrowdedFor(request)) return 'first frames';
@@ -124,7 +131,7 @@ export class MediaMaker {
   }
 
   /** What was right when the origin could be asked last. */
-  async #findStale(task: MediaTask, options: TransformOptions): Promise<MediaResult | undefined> {
+  async #findStale(task: MediaTask, options: MakeOptions): Promise<MediaResult | undefined> {
     const { known, request } = task;
     const version = this.#parts.versions.find(request.originKey);
     if (version === undefined) return undefined;
@@ -137,7 +144,7 @@ export class MediaMaker {
   async #findStored(
     task: MediaTask,
     { identity, wasAsked }: SeenOriginal,
-    options: TransformOptions,
+    options: MakeOptions,
   ): Promise<Produced | undefined> {
     const result = await this.#readStored(task, identity, options);
     if (result === undefined) return undefined;
@@ -152,7 +159,7 @@ export class MediaMaker {
   async #readStored(
     { key, request, epoch }: MediaTask,
     identity: OriginalIdentity,
-    { signal, trace }: TransformOptions,
+    { signal, trace }: MakeOptions,
   ): Promise<MediaResult | undefined> {
     const { results, versions } = this.#parts;
     if (!results.isPersistent) return undefined;
@@ -171,25 +178,31 @@ export class MediaMaker {
   async #render(
     { key, known, request, epoch }: MediaTask,
     original: OriginalWork,
-    options: TransformOptions,
+    options: MakeOptions,
   ): Promise<Produced> {
     const { refusals, results, transformer, versions } = this.#parts;
     const { originKey } = request;
+    const isCurrent = (): boolean => epoch === versions.epochOf(originKey);
     try {
       const leaveOrigin = options.trace.enter('origin');
-      const held = await original.hold((prefix) => transformer.judge(request, prefix));
+      const held = await original.hold({
+        isHesitant: transformer.isCrowdedFor(request),
+        judge: (prefix) => transformer.judge(request, prefix),
+      });
       if (held.wasRead) leaveOrigin();
-      const { isOriginal, ...transformed } = await transformer.transform(request, held, options);
+      const { isOriginal, ...transformed } = await transformer.transform(request, held, {
+        ...options,
+        isCurrent,
+      });
       const { identity } = held;
       const originalEtag = identity.etag;
       const result = { ...transformed, ...validatorsOf(identity, key), originalEtag };
-      if (epoch !== versions.epochOf(originKey))
-        return { result, outcome: { kind: kindOf(known) } };
+      if (!isCurrent()) return { result, outcome: { kind: kindOf(known) } };
       // The store would only be another place to read the original from.
       if (!isOriginal) results.store({ originKey, key, originalEtag }, transformed);
       return { result, outcome: { kind: kindOf(known), stored: results.keep(key, result) } };
     } catch (error) {
-      if (epoch === versions.epochOf(originKey)) refusals.note(key, originKey, error);
+      if (isCurrent()) refusals.note(key, originKey, error);
       throw error;
     }
   }

@@ -38,10 +38,17 @@ export interface OriginalWork {
   /**
    * Reads its bytes, once for all.
    *
-   * @param judge is shown the first bytes, where they are all that was read so far; may throw
    * @throws MediaError as `FoundOriginal.hold` does, and what `judge` throws
    */
-  readonly hold: (judge: (prefix: Uint8Array) => void) => Promise<HeldOriginal>;
+  readonly hold: (scruples: Scruples) => Promise<HeldOriginal>;
+}
+
+/** What somebody has against reading a whole original. */
+export interface Scruples {
+  /** Whether its first frames are to be read before the rest. */
+  readonly isHesitant: boolean;
+  /** Is shown the first bytes, where they are all that was read so far; may throw. */
+  readonly judge: (prefix: Uint8Array) => void;
 }
 
 /** How old work on an original may be for somebody to join it, in milliseconds. */
@@ -82,6 +89,7 @@ export class Originals {
   #begin(originKey: string, approach: Approach, signal: AbortSignal): OriginalWork {
     const epoch = this.#parts.versions.epochOf(originKey);
     const found = this.#find(originKey, approach, epoch, signal);
+    let firstFrames: Promise<FoundOriginal> | undefined;
     let held: Promise<HeldOriginal> | undefined;
     const release = (): void => {
       held?.then(
@@ -92,9 +100,16 @@ export class Originals {
     signal.addEventListener('abort', release, { once: true });
     return {
       found,
-      hold: async (judge) => {
-        const original = await found;
+      hold: async ({ isHesitant, judge }) => {
+        let original: FoundOriginal = await found;
         signal.throwIfAborted();
+        if (isHesitant && held === undefined && !this.#isAtHand(originKey, original)) {
+          firstFrames ??= this.#ask(originKey, epoch, () =>
+            findByPrefix(this.#parts.source, originKey, FIRST_FRAMES_BYTES, signal),
+          );
+          original = await firstFrames;
+          signal.throwIfAborted();
+        }
         if (held === undefined && original.prefix !== undefined) judge(original.prefix);
         held ??= this.#hold(originKey, original, epoch);
         return held;
@@ -111,7 +126,7 @@ export class Originals {
   ): Promise<SeenOriginal> {
     const { source, versions, cache } = this.#parts;
     const version = versions.find(originKey);
-    if (version?.isFresh && approach !== 'first frames') {
+    if (version?.isFresh) {
       const found = findLater(source, originKey, version.identity, signal);
       return { ...found, wasAsked: false };
     }
@@ -123,6 +138,12 @@ export class Originals {
         : findByPrefix(source, originKey, prefixBytes, signal),
     );
     return { ...found, wasAsked: true };
+  }
+
+  /** Whether its bytes need no asking, or are being read from their beginning already. */
+  #isAtHand(originKey: string, { identity, prefix, isOpen }: FoundOriginal): boolean {
+    const isKept = this.#parts.cache.get(originKey)?.identity.etag === identity.etag;
+    return isKept || isOpen || (prefix?.length ?? 0) > IDENTITY_BYTES;
   }
 
   async #hold(originKey: string, found: FoundOriginal, epoch: number): Promise<HeldOriginal> {

@@ -90,9 +90,14 @@ export interface ResultStore {
   /**
    * Reads a rendering; `undefined` where there is none, or a damaged one.
    *
+   * @param takeRoom is told how many bytes there are to be read, before they are; whether it may be
    * @throws Error if the store fails; `signal.reason`
    */
-  read(address: ResultAddress, signal: AbortSignal): Promise<StoredResult | undefined>;
+  read(
+    address: ResultAddress,
+    signal: AbortSignal,
+    takeRoom: (sizeBytes: number) => boolean,
+  ): Promise<StoredResult | undefined>;
   /**
    * Stores a rendering, in place of the same one if there is one.
    *
@@ -148,6 +153,12 @@ export class WorkerLost extends Error {
 export interface Clock {
   /** Milliseconds since some fixed moment; never goes back. */
   nowMs(): number;
+}
+
+/** Who counts what happens, for those who watch over the service. */
+export interface Meter {
+  /** A render has got its CPU slot, after so many milliseconds; 0 where one was free. */
+  noteQueueWait(lane: Lane, waitedMs: number): void;
 }
 
 /** Where the operator is told what happens; pino's methods, as far as they are needed. */

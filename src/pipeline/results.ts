@@ -29,6 +29,9 @@ export type RenderingOf = Omit<ResultAddress, 'release'>;
 /** Reads from the store at the same time. */
 const MAX_READS = 16;
 
+/** Bytes of the bodies that these may read together; a larger one is read by itself. */
+const MAX_READING_BYTES = 128 * 1024 * 1024;
+
 /** Longest wait for the store, in milliseconds: to render anew takes less. */
 const READ_TIMEOUT_MS = 2_000;
 
@@ -44,6 +47,7 @@ export class Results {
   readonly #writer: ResultWriter | undefined;
   /** A body read from the store is in memory before anybody has made room for it. */
   readonly #gate = new Gate({ slots: MAX_READS, maxWaiting: 1_024, maxWaitMs: READ_TIMEOUT_MS });
+  #readingBytes = 0;
   #failedUntilMs = Number.NEGATIVE_INFINITY;
 
   constructor(parts: ResultsParts) {
@@ -79,9 +83,18 @@ export class Results {
     });
     if (leave === undefined) return undefined;
     const onTimeout = (): Error => new Error(`No answer within ${READ_TIMEOUT_MS} ms.`);
+    let takenBytes = 0;
+    const takeRoom = (sizeBytes: number): boolean => {
+      const isRoom =
+        this.#readingBytes === 0 || this.#readingBytes + sizeBytes <= MAX_READING_BYTES;
+      if (!isRoom) return false;
+      takenBytes += sizeBytes;
+      this.#readingBytes += sizeBytes;
+      return true;
+    };
     try {
       return await withDeadline(READ_TIMEOUT_MS, signal, onTimeout, (within) =>
-        store.read(address, within),
+        store.read(address, within, takeRoom),
       );
     } catch (error) {
       signal.throwIfAborted();
@@ -89,6 +102,7 @@ export class Results {
       log.warn({ err: error, path: resultPath(address) }, 'the result store has failed');
       return undefined;
     } finally {
+      this.#readingBytes -= takenBytes;
       leave();
     }
   }

@@ -23,6 +23,8 @@ export interface TransformerParts {
 /** What belongs to one transform; its signal aborts when nobody waits for the result any more. */
 export interface TransformOptions extends FlightControls {
   readonly trace: RequestTrace;
+  /** Whether what is learned of the original still holds: not after a purge. */
+  readonly isCurrent: () => boolean;
 }
 
 /** The answer's body, and what it is. */
@@ -139,12 +141,13 @@ export class Transformer {
   async #renderIn(
     wanted: Lane,
     { originKey, original, job, cost }: Run,
-    { signal, keep, trace }: TransformOptions,
+    { signal, keep, trace, isCurrent }: TransformOptions,
   ): Promise<Uint8Array> {
     const { admission, limits, refusals, renderer } = this.#parts;
     signal.throwIfAborted();
     original.assign(wanted);
     const slot = await trace.time('queue', () => admission.enter(wanted, cost.typicalMs, signal));
+    let isTelling = false;
     try {
       signal.throwIfAborted();
       // Others of the same original may have been ahead in the line.
@@ -157,13 +160,17 @@ export class Transformer {
       );
       // For the store, whoever leaves: a new worker would cost more than what is left of it.
       if (wanted === 'light') keep(rendering);
-      return await rendering;
+      const body = await rendering;
+      isTelling = true;
+      return body;
     } catch (error) {
-      if (slot.lane === 'heavy' || !isTimeout(error)) throw error;
-      refusals.noteSlow(originKey);
+      isTelling = isTimeout(error);
+      const isFinal = slot.lane === 'heavy' || limits.timeoutMs <= LIGHT_TIMEOUT_MS;
+      if (isFinal || !isTimeout(error)) throw error;
+      if (isCurrent()) refusals.noteSlow(originKey);
       throw new TooSlowForLane();
     } finally {
-      slot.leave();
+      slot.leave(isTelling);
     }
   }
 }

@@ -9,6 +9,7 @@ import { createFilesystemResultStore } from '../../src/adapters/filesystem-resul
 import { parseResultFile } from '../../src/adapters/result-file.ts';
 import type { ResultStore } from '../../src/pipeline/ports.ts';
 import { resultPath } from '../../src/pipeline/result-path.ts';
+import { anySize } from '../contracts/result-store.contract.ts';
 import { CRASH_ADDRESSES, crashAddressOf, crashBodyOf } from '../support/crash-results.mjs';
 import { RecordedLog } from '../support/recorded-log.ts';
 
@@ -46,7 +47,7 @@ async function writeAndKill(maxBytes: number, forMs: number): Promise<void> {
 async function readAll(store: ResultStore): Promise<number> {
   let found = 0;
   for (let number = 0; number < CRASH_ADDRESSES; number += 1) {
-    const result = await store.read(crashAddressOf(number), signal);
+    const result = await store.read(crashAddressOf(number), signal, anySize);
     if (result === undefined) continue;
     const body = Buffer.from(result.body);
     const turn = body.readUInt32BE(0);

@@ -24,7 +24,7 @@ import {
   type FilesystemResultStore,
 } from '../../src/adapters/filesystem-result-store.ts';
 import { resultPath } from '../../src/pipeline/result-path.ts';
-import { addressOf, resultOf } from '../contracts/result-store.contract.ts';
+import { addressOf, anySize, resultOf } from '../contracts/result-store.contract.ts';
 import { RecordedLog } from '../support/recorded-log.ts';
 
 const HOUR_MS = 3_600_000;
@@ -58,7 +58,7 @@ afterEach(async () => {
 });
 
 const readText = async (from = address): Promise<string | undefined> => {
-  const result = await store.read(from, signal);
+  const result = await store.read(from, signal, anySize);
   return result && Buffer.from(result.body).toString();
 };
 const exists = (at: string): Promise<boolean> =>
@@ -101,8 +101,8 @@ describe('a file of the store', () => {
   test('is nothing when it is larger than any that is written', async () => {
     const small = await openStore(20_000_000);
     await small.write(address, resultOf('x'.repeat(700_000)));
-    expect(await small.read(address, signal)).toBeDefined();
-    expect(await store.read(address, signal)).toBeUndefined();
+    expect(await small.read(address, signal, anySize)).toBeDefined();
+    expect(await store.read(address, signal, anySize)).toBeUndefined();
   });
 
   test('is not kept when it is larger than a twentieth of the bound', async () => {

@@ -4,7 +4,7 @@ import { afterEach, describe, expect, test } from 'vitest';
 import { formatResultFile } from '../../src/adapters/result-file.ts';
 import { createS3ResultStore, type S3ResultStore } from '../../src/adapters/s3-result-store.ts';
 import { resultPath } from '../../src/pipeline/result-path.ts';
-import { addressOf, resultOf } from '../contracts/result-store.contract.ts';
+import { addressOf, anySize, resultOf } from '../contracts/result-store.contract.ts';
 import { LOCAL_CREDENTIALS } from '../support/local-s3.ts';
 import { s3ResultOptions } from '../support/s3-bucket.ts';
 import { type ScriptedAnswer, type ScriptedS3, startScriptedS3 } from '../support/scripted-s3.ts';
@@ -48,7 +48,7 @@ function list(response: ServerResponse, keys: readonly string[], next?: string):
 describe('a read from a bucket', () => {
   test('is one request for the object below the prefix', async () => {
     const store = await openStore((_request, response) => response.end(file));
-    const result = await store.read(address, signal);
+    const result = await store.read(address, signal, anySize);
     expect(Buffer.from(result?.body ?? []).toString()).toBe('a rendering');
     expect(server?.requests.map(({ method, url }) => [method, url.pathname])).toEqual([
       ['GET', `/results/${PREFIX}${resultPath(address)}`],
@@ -65,7 +65,7 @@ describe('a read from a bucket', () => {
     ['empty', Buffer.of()],
   ])('finds nothing in an answer %s', async (_name, bytes) => {
     const store = await openStore((_request, response) => response.end(bytes));
-    expect(await store.read(address, signal)).toBeUndefined();
+    expect(await store.read(address, signal, anySize)).toBeUndefined();
   });
 
   test('takes no more than the largest object, and lets the rest go', async () => {
@@ -84,7 +84,7 @@ describe('a read from a bucket', () => {
       },
       { maxObjectBytes: 300_000 },
     );
-    expect(await store.read(address, signal)).toBeUndefined();
+    expect(await store.read(address, signal, anySize)).toBeUndefined();
     await expect.poll(() => isClosed).toBe(true);
     expect(sentBytes).toBeGreaterThan(300_000); // so it was not the server that ended
   });
@@ -102,7 +102,7 @@ describe('a read from a bucket', () => {
       begin(response);
     };
     const store = await openStore(answer, { timeoutMs: 100 });
-    await expect(store.read(address, signal)).rejects.toMatchObject({
+    await expect(store.read(address, signal, anySize)).rejects.toMatchObject({
       message: expect.stringContaining('cannot be read'),
       cause: { message: expect.stringContaining('There was no whole answer within 100 ms.') },
     });
@@ -112,21 +112,21 @@ describe('a read from a bucket', () => {
   test('ends with its signal', async () => {
     const controller = new AbortController();
     const store = await openStore(() => controller.abort(new Error('gone')));
-    await expect(store.read(address, controller.signal)).rejects.toThrow('gone');
+    await expect(store.read(address, controller.signal, anySize)).rejects.toThrow('gone');
   });
 
   test('that is refused says why, without a credential', async () => {
     const store = await openStore((_request, response) =>
       refuse(response, 403, 'InvalidAccessKeyId', 'No such key: S3RVER'),
     );
-    await expect(store.read(address, signal)).rejects.toMatchObject({
+    await expect(store.read(address, signal, anySize)).rejects.toMatchObject({
       cause: { message: 'InvalidAccessKeyId (HTTP 403, attempts: 1): No such key: ***' },
     });
   });
 
   test('from a bucket that is not there is an error, not an absence', async () => {
     const store = await openStore((_request, response) => refuse(response, 404, 'NoSuchBucket'));
-    await expect(store.read(address, signal)).rejects.toMatchObject({
+    await expect(store.read(address, signal, anySize)).rejects.toMatchObject({
       cause: { message: expect.stringContaining('NoSuchBucket') },
     });
   });

@@ -2,6 +2,9 @@ import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import type { ResultAddress, ResultStore, StoredResult } from '../../src/pipeline/ports.ts';
 import { resultPathPrefix } from '../../src/pipeline/result-path.ts';
 
+/** Who reads has room for all. */
+export const anySize = (): boolean => true;
+
 /** A store under test, empty. */
 export interface ResultStoreFixture {
   readonly store: ResultStore;
@@ -36,7 +39,7 @@ export function describeResultStore(name: string, create: () => Promise<ResultSt
     });
 
     const readText = async (address: ResultAddress): Promise<string | undefined> => {
-      const result = await store.read(address, signal);
+      const result = await store.read(address, signal, anySize);
       return result && Buffer.from(result.body).toString();
     };
     const writeText = (address: ResultAddress, text: string): Promise<void> =>
@@ -45,13 +48,27 @@ export function describeResultStore(name: string, create: () => Promise<ResultSt
     test('what was written is read, bytes and type', async () => {
       const body = Buffer.from(Array.from({ length: 70_000 }, (_, at) => (at * 31) & 0xff));
       await store.write(addressOf(), { body, mimeType: 'image/avif' });
-      const result = await store.read(addressOf(), signal);
+      const result = await store.read(addressOf(), signal, anySize);
       expect(result?.mimeType).toBe('image/avif');
       expect(body.equals(result?.body ?? Buffer.of())).toBe(true);
     });
 
+    test('who has no room for it gets nothing, and may come again', async () => {
+      const body = Buffer.alloc(50_000, 1);
+      await store.write(addressOf(), { body, mimeType: 'image/webp' });
+      const sizes: number[] = [];
+      const noRoom = (sizeBytes: number): boolean => sizes.push(sizeBytes) === 0;
+      expect(await store.read(addressOf(), signal, noRoom)).toBeUndefined();
+      expect(sizes).toHaveLength(1);
+      expect(sizes[0]).toBeGreaterThanOrEqual(body.length);
+      expect(sizes[0]).toBeLessThan(body.length + 1_000);
+      expect(await store.read(addressOf(), signal, anySize)).toBeDefined();
+      expect(await store.read(addressOf({ key: 'another' }), signal, noRoom)).toBeUndefined();
+      expect(sizes).toHaveLength(1);
+    });
+
     test('there is nothing where nothing was written', async () => {
-      expect(await store.read(addressOf(), signal)).toBeUndefined();
+      expect(await store.read(addressOf(), signal, anySize)).toBeUndefined();
       await writeText(addressOf(), 'a');
       expect(await readText(addressOf({ originKey: 'avatars/2/ab12' }))).toBeUndefined();
     });
@@ -132,7 +149,7 @@ export function describeResultStore(name: string, create: () => Promise<ResultSt
       async (originKey) => {
         const address = addressOf({ originKey });
         await expect(store.write(address, resultOf('a'))).rejects.toThrow(Error);
-        await expect(store.read(address, signal)).rejects.toThrow(Error);
+        await expect(store.read(address, signal, anySize)).rejects.toThrow(Error);
       },
     );
 
@@ -204,7 +221,7 @@ export function describeResultStore(name: string, create: () => Promise<ResultSt
     test('a signal that has aborted reads nothing', async () => {
       await writeText(addressOf(), 'a');
       const aborted = AbortSignal.abort(new Error('gone'));
-      await expect(store.read(addressOf(), aborted)).rejects.toThrow('gone');
+      await expect(store.read(addressOf(), aborted, anySize)).rejects.toThrow('gone');
     });
 
     test('a closed store still reads and writes', async () => {

@@ -123,6 +123,19 @@ describe('an original in a crowd of animations', () => {
     expect(app.originals.bytesAskedFor.get('emojis/1')).toBe(256 * 1024 + large.length);
   });
 
+  it('is not asked for, where it was read lately', async () => {
+    const renderer = new HeldRenderer();
+    const crowd = await startCrowded(renderer);
+    const still = app.server.inject('/emojis/2.png?size=16');
+    await expect.poll(() => app.originals.openBodies).toBe(0);
+    await expect.poll(() => app.originals.reads.get('emojis/2')).toBe(1);
+    await refuse(app, heavyUrl(2), 'OVERLOADED', 'no-store');
+    expect(app.originals.reads.get('emojis/2')).toBe(1);
+    renderer.release();
+    expect((await still).statusCode).toBe(200);
+    await Promise.all(crowd);
+  });
+
   it('is read whole where a still of it is wanted, or where it is light', async () => {
     const renderer = new HeldRenderer();
     const crowd = await startCrowded(renderer);
@@ -289,11 +302,11 @@ describe('a light render that turns out to be none', () => {
     expect(renderer.lanes.filter((lane) => lane === 'light')).toHaveLength(1);
   });
 
-  it('gets no more time than there is at all', async () => {
+  it('gets no more time than there is at all, and not twice of it', async () => {
     const renderer = new SlowRenderer();
     await startWith({ renderer, settings: { TRANSFORM_TIMEOUT_MS: '1000' } });
-    expect((await app.server.inject(lightUrl(1))).statusCode).toBe(200);
-    expect(renderer.timeoutsMs).toEqual([1_000, 1_000]);
+    await refuse(app, lightUrl(1), 'TRANSFORM_TIMEOUT', 'no-store');
+    expect(renderer.timeoutsMs).toEqual([1_000]);
   });
 });
 

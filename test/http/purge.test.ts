@@ -216,6 +216,8 @@ describe('an order that is none', () => {
     [{ prefix: '../' }, [['prefix', /Expected an origin key/]]],
     [{ assets: ['icons/1/ab', 'icons//ab'] }, [['assets.1', /Expected an origin key/]]],
     [{ assets: ['icons/1/a\u0000b'] }, [['assets.0', /Expected an origin key/]]],
+    [{ assets: ['icons/1'] }, [['assets.0', /Expected an origin key/]]],
+    [{ assets: ['icons/x/ab', 'emojis/1'] }, [['assets.0', /Expected an origin key/]]],
     [{ assets: ['/icons/1/ab'] }, [['assets.0', /Expected an origin key/]]],
   ] as const)('%j is refused with what is wrong', async (payload, faults) => {
     await fill(small);

@@ -19,7 +19,10 @@ describe('admission', () => {
   });
 
   const create = (slots = { light: 1, heavy: 1 }, maxWaitingPerSlot = 2) => {
-    const admission = new Admission({ slots, maxWaitingPerSlot, maxWaitMs: 5_000 }, clock);
+    const waits: string[] = [];
+    const admission = new Admission({ slots, maxWaitingPerSlot, maxWaitMs: 5_000 }, clock, {
+      noteQueueWait: (lane, waitedMs) => void waits.push(`${lane} ${waitedMs}`),
+    });
     const entered: string[] = [];
     const enter = async (
       name: string,
@@ -31,7 +34,7 @@ describe('admission', () => {
       entered.push(name);
       return slot;
     };
-    return { enter, entered };
+    return { enter, entered, waits };
   };
 
   test('admits in the order of arrival', async () => {
@@ -40,11 +43,26 @@ describe('admission', () => {
     const second = enter('second', 'light');
     const third = enter('third', 'light');
     expect(entered).toEqual(['first']);
-    first.leave();
-    (await second).leave();
-    (await third).leave();
+    first.leave(true);
+    (await second).leave(true);
+    (await third).leave(true);
     expect(entered).toEqual(['first', 'second', 'third']);
     await expect(enter('fourth', 'light')).resolves.toMatchObject({ lane: 'light' });
+  });
+
+  test('tells how long each has waited', async () => {
+    const { enter, waits } = create({ light: 1, heavy: 1 });
+    const first = await enter('first', 'heavy');
+    const second = enter('second', 'heavy');
+    const left = new AbortController();
+    const third = enter('third', 'heavy', 10, left.signal);
+    third.catch(() => undefined);
+    nowMs = 300;
+    left.abort();
+    first.leave(true);
+    await second;
+    await enter('light', 'light');
+    expect(waits).toEqual(['heavy 0', 'heavy 300', 'light 0']);
   });
 
   test('a light render takes the slot of a heavy one, but a heavy one never that of a light one', async () => {
@@ -52,10 +70,10 @@ describe('admission', () => {
     const slots = [await enter('light', 'light'), await enter('light too', 'light')];
     expect(slots.map(({ lane }) => lane)).toEqual(['light', 'heavy']);
     const heavy = enter('heavy', 'heavy');
-    slots[0]?.leave();
+    slots[0]?.leave(true);
     await vi.advanceTimersByTimeAsync(0);
     expect(entered).toEqual(['light', 'light too']);
-    slots[1]?.leave();
+    slots[1]?.leave(true);
     expect((await heavy).lane).toBe('heavy');
   });
 
@@ -65,8 +83,8 @@ describe('admission', () => {
     const running = await enter('heavy', 'heavy');
     const light = enter('waiting light', 'light');
     const heavy = enter('waiting heavy', 'heavy');
-    running.leave();
-    (await heavy).leave();
+    running.leave(true);
+    (await heavy).leave(true);
     await light;
     expect(entered).toEqual(['light', 'heavy', 'waiting heavy', 'waiting light']);
   });
@@ -106,10 +124,10 @@ describe('admission', () => {
 
   test('learns how fast the machine is, and is not thrown by a single render', async () => {
     const { enter } = create({ light: 1, heavy: 1 }, 64);
-    const renderOne = async (heldMs: number) => {
+    const renderOne = async (heldMs: number, isTelling = true) => {
       const slot = await enter('render', 'light', 100);
       nowMs += heldMs;
-      slot.leave();
+      slot.leave(isTelling);
     };
     // 20 of 100 ms ahead are 2 s on this machine: in time.
     const waitBehindTwenty = async () => {
@@ -123,7 +141,7 @@ describe('admission', () => {
         (error: Error) => error.message,
       );
       client.abort(new Error('was waiting'));
-      for (const { leave } of slots) leave();
+      for (const { leave } of slots) leave(false);
       return last;
     };
     expect(await waitBehindTwenty()).toBe('was waiting');
@@ -131,6 +149,9 @@ describe('admission', () => {
     for (let round = 0; round < 16; round += 1) await renderOne(100);
     expect(await waitBehindTwenty()).toBe('was waiting');
     for (let round = 0; round < 40; round += 1) await renderOne(400); // four times slower: 8 s
+    expect(await waitBehindTwenty()).toBe('The service is at its capacity; try again later.');
+    // Those that were stopped before they had begun.
+    for (let round = 0; round < 40; round += 1) await renderOne(0, false);
     expect(await waitBehindTwenty()).toBe('The service is at its capacity; try again later.');
   });
 
@@ -142,7 +163,7 @@ describe('admission', () => {
     const next = enter('next', 'light');
     await vi.advanceTimersByTimeAsync(1);
     await refused;
-    running.leave();
+    running.leave(true);
     await expect(next).resolves.toMatchObject({ lane: 'light' });
     expect(vi.getTimerCount()).toBe(0);
   });
@@ -155,7 +176,7 @@ describe('admission', () => {
     const next = enter('next', 'light');
     client.abort(new Error('gone'));
     await expect(gone).rejects.toThrow('gone');
-    running.leave();
+    running.leave(true);
     await expect(next).resolves.toMatchObject({ lane: 'light' });
     expect(vi.getTimerCount()).toBe(0);
   });

@@ -3,14 +3,14 @@ import { once } from 'node:events';
 import { cpSync, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { startNginx, type TlsNginx } from '../support/nginx.ts';
 import { patient } from '../support/patient.ts';
 import { type Ask, createPlainClient, createTlsClient } from './client.ts';
-import { type Nginx, startNginx } from './nginx.ts';
 import { Relay } from './relay.ts';
 
 /** Client → nginx → relay → Darkroom, each of them real but for the relay, which only counts. */
 export interface Stack {
-  readonly nginx: Nginx;
+  readonly nginx: TlsNginx;
   readonly relay: Relay;
   /** Asks nginx. */
   readonly ask: Ask;

@@ -17,11 +17,16 @@ export class MemoryResultStore implements ResultStore {
     return [...this.#results.keys()];
   }
 
-  async read(address: ResultAddress, signal: AbortSignal): Promise<StoredResult | undefined> {
+  async read(
+    address: ResultAddress,
+    signal: AbortSignal,
+    takeRoom: (sizeBytes: number) => boolean,
+  ): Promise<StoredResult | undefined> {
     this.reads += 1;
     signal.throwIfAborted();
     this.#failIfTold();
-    return this.#results.get(pathOf(address));
+    const result = this.#results.get(pathOf(address));
+    return result && takeRoom(result.body.byteLength) ? result : undefined;
   }
 
   async write(address: ResultAddress, { body, mimeType }: StoredResult): Promise<void> {

@@ -8,7 +8,8 @@ export interface ServiceProcess {
   readonly pid: number;
   /** All that it has printed so far. */
   readonly output: () => string;
-  readonly stop: () => Promise<void>;
+  /** Sends a signal, SIGTERM where none is named, and waits for the end; gives the exit status. */
+  readonly stop: (signal?: NodeJS.Signals) => Promise<number | null>;
 }
 
 interface ServiceOptions {
@@ -31,7 +32,7 @@ export async function startService(
   const child = spawn('sh', ['-c', `${limit}exec "$0" dist/main.js`, process.execPath], {
     env: { PATH: process.env.PATH ?? '', PORT: '0', WORKERS: '1', ...environment },
   });
-  const exited = once(child, 'exit');
+  const exited = once(child, 'exit') as Promise<[status: number | null]>;
   let output = '';
   const origin = await new Promise<string>((resolve, reject) => {
     let isListening = false;
@@ -53,9 +54,9 @@ export async function startService(
     origin,
     pid: child.pid ?? 0,
     output: () => output,
-    stop: async () => {
-      child.kill();
-      await exited;
+    stop: async (signal) => {
+      child.kill(signal);
+      return (await exited)[0];
     },
   };
 }

@@ -1,22 +1,25 @@
 import { execFileSync, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { chmodSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import {
+  chmodSync,
+  cpSync,
+  mkdirSync,
+  mkdtempSync,
+  readFileSync,
+  rmSync,
+  writeFileSync,
+} from 'node:fs';
 import { createServer } from 'node:http';
 import { type AddressInfo, connect } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 
-/** The file that we recommend; this is the one place that knows how to run it elsewhere. */
-const RECOMMENDED = new URL('../../deploy/nginx/darkroom.conf', import.meta.url);
+/** The files that we recommend; this is the one place that knows how to run them elsewhere. */
+const RECOMMENDED = new URL('../../deploy/nginx/', import.meta.url);
 
-/** nginx as a process, on ports of this machine. */
+/** nginx as a process, on a port of this machine. */
 export interface Nginx {
-  /** Of the listener with TLS and HTTP/2. */
   readonly port: number;
-  /** Of the listener that only redirects. */
-  readonly plainPort: number;
-  /** The certificate in PEM, which clients must trust. */
-  readonly certificate: Buffer;
   /** Runs the purge that we recommend, on all under a path; gives what it printed. */
   readonly purge: (prefix: string) => string;
   /** What nginx told the operator so far, from level `notice` on. */
@@ -24,38 +27,84 @@ export interface Nginx {
   readonly stop: () => Promise<void>;
 }
 
+/** nginx with TLS and HTTP/2. */
+export interface TlsNginx extends Nginx {
+  /** Of the listener that only redirects. */
+  readonly plainPort: number;
+  /** The certificate in PEM, which clients must trust. */
+  readonly certificate: Buffer;
+}
+
 /**
- * Starts nginx with the recommended configuration. Only ports, paths and the certificate are put in,
- * and each of them must be found where it is expected; around it stands what Debian's nginx.conf has.
+ * Starts nginx with `darkroom.conf`. Only ports, paths and the certificate are put in, and each of them
+ * must be found where it is expected; around it stands what Debian's nginx.conf has.
  *
  * @param upstreamPort port of what takes Darkroom's place
  */
-export async function startNginx(upstreamPort: number): Promise<Nginx> {
-  const folder = mkdtempSync(join(tmpdir(), 'darkroom-nginx-'));
-  // Started by root, the workers are somebody else, who must get through to the cache.
-  chmodSync(folder, 0o755);
+export async function startNginx(upstreamPort: number): Promise<TlsNginx> {
+  const folder = createFolder();
   const [certFile, keyFile] = createCertificate(folder);
-  mkdirSync(join(folder, 'cache'), { mode: 0o755 });
   const ports = await findFreePorts(4);
   const [port = 0, secondPort = 0, plainPort = 0, secondPlainPort = 0] = ports;
+  const site = new Template('darkroom.conf');
+  site.put('listen 443 ssl', `listen 127.0.0.1:${port} ssl`, 2); // once in a comment
+  site.put('listen [::]:443 ssl', `listen 127.0.0.1:${secondPort} ssl`);
+  site.put('listen 80;', `listen 127.0.0.1:${plainPort};`);
+  site.put('listen [::]:80;', `listen 127.0.0.1:${secondPlainPort};`);
+  site.put('server 127.0.0.1:3000;', `server 127.0.0.1:${upstreamPort};`);
+  site.put('/etc/ssl/certs/darkroom.pem', certFile);
+  site.put('/etc/ssl/private/darkroom.key', keyFile);
+  const nginx = await run(folder, site, port);
+  return { ...nginx, plainPort, certificate: readFileSync(certFile) };
+}
 
-  let site = readFileSync(RECOMMENDED, 'utf8');
-  const put = (what: string, value: string, times: number): void => {
-    const parts = site.split(what);
+/**
+ * Starts nginx with `darkroom-replicas.conf`, the same way.
+ *
+ * @param replicaPorts of as many Darkrooms as it names
+ */
+export async function startNginxForReplicas(replicaPorts: readonly number[]): Promise<Nginx> {
+  const folder = createFolder();
+  const [port = 0] = await findFreePorts(1);
+  const site = new Template('darkroom-replicas.conf');
+  site.put('listen 8080;', `listen 127.0.0.1:${port};`);
+  for (const [index, replicaPort] of replicaPorts.entries()) {
+    site.put(`server darkroom-${index + 1}:3000 `, `server 127.0.0.1:${replicaPort} `);
+  }
+  if (/darkroom-\d/.test(site.text)) throw new Error('there are more replicas in the file');
+  return run(folder, site, port);
+}
+
+/** A recommended file, with what a machine puts into it. */
+class Template {
+  text: string;
+
+  constructor(name: string) {
+    this.text = readFileSync(new URL(name, RECOMMENDED), 'utf8');
+  }
+
+  /** @throws Error if it is not found as often as expected */
+  put(what: string, value: string, times = 1): void {
+    const parts = this.text.split(what);
     if (parts.length !== times + 1) {
       throw new Error(`expected ${times} of "${what}" but found ${parts.length - 1}`);
     }
-    site = parts.join(value);
-  };
-  put('listen 443 ssl', `listen 127.0.0.1:${port} ssl`, 2); // once in a comment
-  put('listen [::]:443 ssl', `listen 127.0.0.1:${secondPort} ssl`, 1);
-  put('listen 80;', `listen 127.0.0.1:${plainPort};`, 1);
-  put('listen [::]:80;', `listen 127.0.0.1:${secondPlainPort};`, 1);
-  put('server 127.0.0.1:3000;', `server 127.0.0.1:${upstreamPort};`, 1);
-  put('/var/cache/', `${folder}/cache/`, 2);
-  put('/etc/ssl/certs/darkroom.pem', certFile, 1);
-  put('/etc/ssl/private/darkroom.key', keyFile, 1);
-  writeFileSync(join(folder, 'darkroom.conf'), site);
+    this.text = parts.join(value);
+  }
+}
+
+function createFolder(): string {
+  const folder = mkdtempSync(join(tmpdir(), 'darkroom-nginx-'));
+  // Started by root, the workers are somebody else, who must get through to the cache.
+  chmodSync(folder, 0o755);
+  mkdirSync(join(folder, 'cache'), { mode: 0o755 });
+  return folder;
+}
+
+async function run(folder: string, site: Template, port: number): Promise<Nginx> {
+  site.put('/var/cache/', `${folder}/cache/`, 2);
+  cpSync(new URL('snippets', RECOMMENDED), join(folder, 'snippets'), { recursive: true });
+  writeFileSync(join(folder, 'darkroom.conf'), site.text);
   writeFileSync(join(folder, 'nginx.conf'), debianConfiguration(folder));
 
   const child = spawn('nginx', ['-p', folder, '-c', join(folder, 'nginx.conf')], {
@@ -83,8 +132,6 @@ export async function startNginx(upstreamPort: number): Promise<Nginx> {
 
   return {
     port,
-    plainPort,
-    certificate: readFileSync(certFile),
     purge: (prefix) => {
       const caches = [join(folder, 'cache/darkroom'), join(folder, 'cache/darkroom-refused')];
       return execFileSync('deploy/nginx/purge', [prefix, ...caches], { encoding: 'utf8' });
@@ -139,7 +186,7 @@ function createCertificate(folder: string): readonly [certFile: string, keyFile:
 }
 
 /** nginx cannot take port 0; the gap until it binds is small, and a clash fails the start. */
-async function findFreePorts(count: number): Promise<number[]> {
+export async function findFreePorts(count: number): Promise<number[]> {
   const servers = Array.from({ length: count }, () => createServer().listen(0, '127.0.0.1'));
   return Promise.all(
     servers.map(async (server) => {

