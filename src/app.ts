@@ -143,7 +143,9 @@ export async function createApp(config: Config, parts: AppParts): Promise<App> {
     confinement: workers.confinement,
     close: async () => {
       isClosing = true;
-      await Promise.all([server.close(), admin?.close()]);
+      await server.close();
+      // Until here it says that we are not ready.
+      await admin?.close();
       await results.flush();
       resultStore?.close();
       workers.stop();

@@ -95,9 +95,17 @@ describe('the process', () => {
     await askAll(second);
     const [admin] =
       /http:\/\/127\.0\.0\.1:\d+/.exec(second.output().stdout.split('admin')[1] ?? '') ?? [];
+    const headers = { authorization: `Bearer ${token}` };
+    expect((await fetch(`${admin}/healthz`)).status).toBe(200);
+    expect(await (await fetch(`${admin}/readyz`)).json()).toEqual({ status: 'ready' });
+    expect((await fetch(`${admin}/metrics`)).status).toBe(401);
+    const metrics = await fetch(`${admin}/metrics`, { headers });
+    expect(metrics.headers.get('content-type')).toMatch(/^text\/plain; version=0\.0\.4/);
+    // All of it came from the store.
+    expect(await metrics.text()).toContain('darkroom_queue_wait_seconds_count{lane="light"} 0\n');
     const purged = await fetch(`${admin}/purge`, {
       method: 'POST',
-      headers: { authorization: `Bearer ${token}`, 'content-type': 'application/json' },
+      headers: { ...headers, 'content-type': 'application/json' },
       body: JSON.stringify({ prefix: 'avatars/' }),
     });
     expect(await purged.json()).toEqual({ removed: { memory: 1, store: 1 } });
