@@ -3,6 +3,8 @@ import { readdirSync, readFileSync, readlinkSync } from 'node:fs';
 /** What the system says of one process (Linux, proc(5)). */
 export interface ProcessNumbers {
   readonly residentBytes: number;
+  /** The most that it ever had. */
+  readonly peakResidentBytes: number;
   readonly threads: number;
   /** Open file descriptors, the sockets included. */
   readonly descriptors: number;
@@ -27,6 +29,7 @@ export function readProcess(pid: number): ProcessNumbers | undefined {
     const { descriptors, sockets } = countDescriptors(pid);
     return {
       residentBytes: readNumber(status, 'VmRSS') * 1024,
+      peakResidentBytes: readNumber(status, 'VmHWM') * 1024,
       threads: readNumber(status, 'Threads'),
       descriptors,
       sockets,

@@ -3,7 +3,7 @@ import { once } from 'node:events';
 import { closeSync, openSync, readFileSync } from 'node:fs';
 import { setTimeout as sleep } from 'node:timers/promises';
 
-/** Longest time until the service listens, in milliseconds. */
+/** Longest time until a server listens, in milliseconds. */
 const START_TIMEOUT_MS = 20_000;
 
 /** How a process ended; `undefined` while it runs. */
@@ -12,7 +12,7 @@ export interface Ending {
   readonly signal: string | null;
 }
 
-/** The compiled service as a process of its own, as in production. */
+/** A server as a process of its own. */
 export interface Service {
   readonly pid: number;
   /** Scheme, host and port. */
@@ -24,18 +24,29 @@ export interface Service {
   readonly stop: (graceMs: number) => Promise<Ending>;
 }
 
+/** Starts the compiled service, `dist/main.js`, as in production; see `startServer`. */
+export function startService(
+  environment: Readonly<Record<string, string>>,
+  logFile: string,
+): Promise<Service> {
+  return startServer([process.execPath, 'dist/main.js'], environment, logFile);
+}
+
 /**
- * Starts `dist/main.js` on a free port of 127.0.0.1, with these variables and no other.
+ * Starts a server on a free port of 127.0.0.1, with these variables and no other. It has to print that it
+ * "listens on" its origin.
  *
+ * @param command program and arguments
  * @throws Error with its output, if it ends or does not listen in time
  */
-export async function startService(
+export async function startServer(
+  command: readonly string[],
   environment: Readonly<Record<string, string>>,
   logFile: string,
 ): Promise<Service> {
   const log = openSync(logFile, 'w');
   // Ends with this process, whatever ends that (prctl(2)); but not by a Ctrl-C at the terminal.
-  const guarded = ['--pdeathsig', 'KILL', process.execPath, 'dist/main.js'];
+  const guarded = ['--pdeathsig', 'KILL', ...command];
   const child = spawn('setpriv', guarded, {
     detached: true,
     env: { PATH: process.env.PATH ?? '', HOST: '127.0.0.1', PORT: '0', ...environment },
@@ -65,11 +76,11 @@ async function waitForAddress(logFile: string, ending: () => Ending | undefined)
   const deadlineMs = performance.now() + START_TIMEOUT_MS;
   while (performance.now() < deadlineMs && ending() === undefined) {
     const output = readFileSync(logFile, 'utf8');
-    const address = /Darkroom listens on (http:\/\/[\d.:]+)/.exec(output)?.[1];
+    const address = /listens on (http:\/\/[\d.:]+)/.exec(output)?.[1];
     if (address !== undefined) return address;
     await sleep(50);
   }
-  throw new Error(`The service does not listen.\n${readFileSync(logFile, 'utf8')}`);
+  throw new Error(`The server does not listen.\n${readFileSync(logFile, 'utf8')}`);
 }
 
 async function stop(

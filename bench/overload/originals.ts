@@ -1,22 +1,14 @@
 import { link, mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import sharp from 'sharp';
+import { drawAnimation, drawAvatar, PHOTOS } from '../harness/draw-originals.ts';
 import { Random } from '../harness/random.ts';
-
-/** Photos that everything is cut from. */
-const PHOTOS = [
-  'attachments/1/1/country-lane.jpg',
-  'attachments/1/2/waterfall.jpg',
-  'attachments/1/12/red-panda.jpg',
-].map((key) => join('fixtures/originals', key));
 
 /** Avatars as people upload them: squares of a few sizes and formats. */
 const LIGHT_EDGES_PX = [256, 512, 768, 1024];
 const LIGHT_FORMATS = ['jpeg', 'png', 'webp'] as const;
 const LIGHT_WIDTHS_PX = [64, 80, 96, 100, 128];
 
-/** A camera that moves over a photo: every frame differs everywhere, as in a film. */
 const ANIMATIONS = [
   { format: 'gif', edgePx: 200, frames: 16 },
   { format: 'gif', edgePx: 320, frames: 24 },
@@ -100,35 +92,4 @@ async function spread(
       await link(source, join(folder, kind, kind === 'avatars' ? `${id}/face` : String(id)));
     }
   }
-}
-
-function drawAvatar(
-  photo: string,
-  edgePx: number,
-  format: (typeof LIGHT_FORMATS)[number],
-): Promise<Buffer> {
-  return sharp(photo).resize(edgePx, edgePx).toFormat(format).toBuffer();
-}
-
-async function drawAnimation(
-  photo: string,
-  { format, edgePx, frames }: (typeof ANIMATIONS)[number],
-): Promise<Buffer> {
-  const stepPx = 6;
-  const ground = await sharp(photo)
-    .resize(edgePx + frames * stepPx, edgePx)
-    .png()
-    .toBuffer();
-  const pictures = await Promise.all(
-    Array.from({ length: frames }, (_, index) =>
-      sharp(ground)
-        .extract({ left: index * stepPx, top: 0, width: edgePx, height: edgePx })
-        .png({ compressionLevel: 1 })
-        .toBuffer(),
-    ),
-  );
-  const film = sharp(pictures, { join: { animated: true } });
-  return format === 'gif'
-    ? film.gif({ delay: 80, loop: 0 }).toBuffer()
-    : film.webp({ delay: 80, loop: 0, quality: 90 }).toBuffer();
 }

@@ -142,7 +142,11 @@ async function readWhole(
     if (filled + chunk.length > maxBytes) return undefined;
     filled += chunk.copy(bytes, filled);
   }
-  return bytes.subarray(0, filled);
+  if (filled === maxBytes) return bytes;
+  // Less than there was room for: the rest is not to be held as long as this.
+  const whole = Buffer.allocUnsafeSlow(filled);
+  bytes.copy(whole, 0, 0, filled);
+  return whole;
 }
 
 /** For work that nobody calls off; a new one each time, lest they all listen to the same. */

@@ -54,9 +54,9 @@ export function createAdminServer(options: AdminServerOptions): FastifyInstance 
   server.server.maxConnections = MAX_CONNECTIONS;
   const expected = digest(`Bearer ${token}`);
 
-  server.addHook('onRequest', async ({ headers, url }, reply) => {
+  server.addHook('onRequest', async ({ headers, method, url }, reply) => {
     reply.header('cache-control', 'no-store');
-    if (OPEN_PATHS.has(url)) return undefined;
+    if (method === 'GET' && OPEN_PATHS.has(url)) return undefined;
     if (timingSafeEqual(digest(headers.authorization ?? ''), expected)) return undefined;
     reply.header('www-authenticate', 'Bearer');
     return reply.status(401).send({ code: 'UNAUTHORIZED', message: 'A valid token is needed.' });

@@ -37,7 +37,7 @@ const members = {
   // Half a key would be a folder in the store, and nothing at all in memory.
   assets: items.pipe(
     z.array(
-      z.string().refine((text) => isOriginKey(text.replace(/\/$/, '')), {
+      z.string().refine((text) => !IMPOSSIBLE.test(text) && isOriginKey(text.replace(/\/$/, '')), {
         error:
           'Expected an origin key, such as avatars/1/ab12; for all below one, there is prefix.',
       }),

@@ -165,9 +165,10 @@ export class Transformer {
       return body;
     } catch (error) {
       isTelling = isTimeout(error);
-      const isFinal = slot.lane === 'heavy' || limits.timeoutMs <= LIGHT_TIMEOUT_MS;
-      if (isFinal || !isTimeout(error)) throw error;
+      if (slot.lane === 'heavy' || !isTimeout(error)) throw error;
       if (isCurrent()) refusals.noteSlow(originKey);
+      // The heavy lane would give it no more time than it had.
+      if (limits.timeoutMs <= LIGHT_TIMEOUT_MS) throw error;
       throw new TooSlowForLane();
     } finally {
       slot.leave(isTelling);

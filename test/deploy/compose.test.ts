@@ -1,9 +1,9 @@
 import { execFileSync } from 'node:child_process';
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { DCLinter } from 'dclint';
-import { describe, expect, onTestFinished, test } from 'vitest';
+import { afterAll, describe, expect, test } from 'vitest';
 import { parse } from 'yaml';
 import { readConfig } from '../../src/config.ts';
 import { settings } from '../../src/settings.ts';
@@ -18,8 +18,12 @@ interface Compose {
 }
 
 const text = readFileSync('deploy/compose.yaml', 'utf8');
+const folder = mkdtempSync(join(tmpdir(), 'darkroom-compose-'));
+afterAll(() => rmSync(folder, { recursive: true }));
+const secretsFile = join(folder, '.env');
+execFileSync('deploy/secrets', [secretsFile]);
 const secrets = Object.fromEntries(
-  execFileSync('deploy/secrets', { encoding: 'utf8' })
+  readFileSync(secretsFile, 'utf8')
     .trim()
     .split('\n')
     .map((line) => line.split('=') as [string, string]),
@@ -57,8 +61,6 @@ describe('compose.yaml', () => {
   });
 
   test('which would find a key that does not exist', () => {
-    const folder = mkdtempSync(join(tmpdir(), 'darkroom-compose-'));
-    onTestFinished(() => rmSync(folder, { recursive: true }));
     const broken = join(folder, 'compose.yaml');
     writeFileSync(broken, text.replace('healthcheck:', 'helthcheck:'));
     expect(findFaults(broken)).toEqual([expect.stringMatching(/services\/s3.*additional/)]);
@@ -68,6 +70,12 @@ describe('compose.yaml', () => {
     const names = [...text.matchAll(/\$\{(\w+)/g)].map(([, name]) => name);
     expect(new Set(names)).toEqual(new Set(Object.keys(secrets)));
     for (const secret of Object.values(secrets)) expect(secret).toMatch(/^(GK)?[0-9a-f]{24,64}$/);
+  });
+
+  test('has its secrets in a file that nobody else can read, and that is never written over', () => {
+    expect(statSync(secretsFile).mode & 0o777).toBe(0o600);
+    expect(() => execFileSync('deploy/secrets', [secretsFile], { stdio: 'pipe' })).toThrow();
+    expect(readFileSync(secretsFile, 'utf8')).toContain(secrets['ADMIN_TOKEN'] ?? 'none');
   });
 
   test.each(replicas)('%s is configured as the service allows', (_, { environment = {} }) => {

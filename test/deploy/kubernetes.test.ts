@@ -100,7 +100,7 @@ describe('the manifests', () => {
     ['an unknown name', 'readinessProbe', 'redinessProbe', /redinessProbe/],
     ['a wrong type', '"periodSeconds":10', '"periodSeconds":"10"', /string/],
     ['a missing part', '"selector"', '"minReadySeconds":1,"x-selector"', /selector/],
-    ['a wrong quantity', '"4Gi"', '"4 gigabytes"', /memory/],
+    ['a wrong quantity', '"7Gi"', '"7 gigabytes"', /memory/],
   ])('%s would be found', (_, right, wrong, fault) => {
     const text = JSON.stringify(find('Deployment'));
     expect(text).toContain(right);

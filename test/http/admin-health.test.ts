@@ -19,6 +19,8 @@ describe('the health of the service', () => {
     expect(alive.statusCode).toBe(200);
     expect(alive.json()).toEqual({ status: 'alive' });
     expect(alive.headers['cache-control']).toBe('no-store');
+    const posted = await app.admin?.inject({ method: 'POST', url: '/healthz', payload: '{}' });
+    expect(posted?.statusCode).toBe(401);
   });
 
   it('is not told to the clients of media', async () => {

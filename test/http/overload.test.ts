@@ -307,6 +307,9 @@ describe('a light render that turns out to be none', () => {
     await startWith({ renderer, settings: { TRANSFORM_TIMEOUT_MS: '1000' } });
     await refuse(app, lightUrl(1), 'TRANSFORM_TIMEOUT', 'no-store');
     expect(renderer.timeoutsMs).toEqual([1_000]);
+    // The others of its original keep no light one waiting.
+    expect((await app.server.inject('/icons/1/ab.webp?size=20')).statusCode).toBe(200);
+    expect(renderer.lanes).toEqual(['light', 'heavy']);
   });
 });
 

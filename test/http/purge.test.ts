@@ -216,6 +216,7 @@ describe('an order that is none', () => {
     [{ prefix: '../' }, [['prefix', /Expected an origin key/]]],
     [{ assets: ['icons/1/ab', 'icons//ab'] }, [['assets.1', /Expected an origin key/]]],
     [{ assets: ['icons/1/a\u0000b'] }, [['assets.0', /Expected an origin key/]]],
+    [{ assets: ['attachments/1/2/\ud800'] }, [['assets.0', /Expected an origin key/]]],
     [{ assets: ['icons/1'] }, [['assets.0', /Expected an origin key/]]],
     [{ assets: ['icons/x/ab', 'emojis/1'] }, [['assets.0', /Expected an origin key/]]],
     [{ assets: ['/icons/1/ab'] }, [['assets.0', /Expected an origin key/]]],

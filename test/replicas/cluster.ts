@@ -67,7 +67,7 @@ export async function startCluster(settings: Readonly<Record<string, string>>): 
   // As compose.yaml does it, and twice: the second time changes nothing.
   for (let times = 0; times < 2; times += 1) {
     await promisify(execFile)(process.execPath, ['deploy/prepare-buckets.mjs'], {
-      env: { ...process.env, ...environment },
+      env: { ...process.env, ...environment, SAMPLES_DIR: 'fixtures/originals' },
     });
   }
   const ports = await findFreePorts(6);

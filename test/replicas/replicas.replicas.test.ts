@@ -18,15 +18,18 @@ const SIZES = [
   16, 20, 22, 24, 28, 32, 40, 44, 48, 56, 60, 64, 80, 96, 100, 128, 160, 240, 256, 300, 320, 480,
 ];
 
-const original = readFileSync('fixtures/originals/icons/1/ab12');
+/** Not the same for all: nobody must get another's. */
+const originals = ['icons/1/ab12', 'avatars/1/ab12', 'attachments/1/12/red-panda.jpg'].map((key) =>
+  readFileSync(`fixtures/originals/${key}`),
+);
+const originalOf = (id: number): Buffer => originals[id % originals.length] ?? Buffer.of();
 
 let cluster: Cluster;
 
 beforeAll(async () => {
   cluster = await startCluster({ CACHE_REVALIDATE_SECONDS: String(REVALIDATE_SECONDS) });
   for (let id = 1; id <= ORIGINALS; id += 1) {
-    // Not the same bytes: identical originals would have identical ETags.
-    await cluster.originals.put(`avatars/${id}/load`, original);
+    await cluster.originals.put(`avatars/${id}/load`, originalOf(id));
   }
 });
 afterAll(() => cluster?.close());
@@ -115,7 +118,7 @@ describe('three replicas behind nginx', () => {
   });
 
   test('a deleted original is a 404 on each of them after the revalidation time', async () => {
-    await cluster.originals.put('avatars/1/deleted', original);
+    await cluster.originals.put('avatars/1/deleted', originalOf(1));
     const path = '/avatars/1/deleted.webp?size=64';
     const askAll = () => Promise.all(cluster.replicas.map((replica) => replica.ask(path)));
     expect(statusesOf(await askAll())).toEqual([200, 200, 200]);
@@ -125,7 +128,7 @@ describe('three replicas behind nginx', () => {
   });
 
   test('a deleted original is a 404 at once after a purge of replicas and nginx', async () => {
-    await cluster.originals.put('avatars/1/purged', original);
+    await cluster.originals.put('avatars/1/purged', originalOf(1));
     const paths = ['/avatars/1/purged.webp?size=64', '/avatars/1/purged.png?size=80'];
     for (const path of paths) {
       expect((await cluster.ask(path)).status).toBe(200);

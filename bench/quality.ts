@@ -1,0 +1,116 @@
+import { execFileSync } from 'node:child_process';
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import sharp from 'sharp';
+import { formatBytes, formatMs, formatTable } from './harness/markdown.ts';
+import { quantile } from './harness/quantile.ts';
+import { renderReference, type Variant, variants } from './quality/variants.ts';
+
+/*
+ * `npm run bench:quality`: what each setting of resize and encoder costs in bytes and time, and gives in
+ * likeness to an exact reduction. Needs butteraugli_main and ssimulacra_main (Debian: libjxl-devtools).
+ */
+
+const REPORT_FOLDER = 'bench-report';
+const PHOTOS = [
+  'fixtures/originals/attachments/1/1/country-lane.jpg',
+  'fixtures/originals/attachments/1/2/waterfall.jpg',
+  'fixtures/originals/attachments/1/12/red-panda.jpg',
+  'fixtures/corpus/jpeg-large/exifr__IMG_20180725_163423.jpg',
+];
+const WIDTHS_PX = [128, 512];
+const TIMED_ROUNDS = 5;
+
+/** One variant of one photo in one size. */
+interface Sample {
+  readonly bytes: number;
+  readonly cpuMs: number;
+  /** Butteraugli's distance, 3-norm: 0 is the same, 1 is just noticed. */
+  readonly butteraugli: number;
+  /** SSIMULACRA: 0 is the same. */
+  readonly ssimulacra: number;
+}
+
+const folder = mkdtempSync(join(tmpdir(), 'darkroom-quality-'));
+sharp.concurrency(1);
+sharp.cache(false);
+
+async function measure(
+  { render }: Variant,
+  source: Buffer,
+  widthPx: number,
+  reference: string,
+): Promise<Sample> {
+  const times: number[] = [];
+  let body: Buffer = Buffer.of();
+  for (let round = 0; round < TIMED_ROUNDS; round += 1) {
+    const before = process.cpuUsage();
+    body = await render(source, widthPx);
+    const { user, system } = process.cpuUsage(before);
+    times.push((user + system) / 1000);
+  }
+  const decoded = join(folder, 'decoded.png');
+  writeFileSync(decoded, await sharp(body).png({ compressionLevel: 1 }).toBuffer());
+  const run = (tool: string): string =>
+    execFileSync(tool, [reference, decoded], {
+      encoding: 'utf8',
+      stdio: ['ignore', 'pipe', 'pipe'],
+    });
+  const butteraugli = Number(/3-norm: ([\d.]+)/.exec(run('butteraugli_main'))?.[1]);
+  const ssimulacra = Number(run('ssimulacra_main').trim().split(/\s+/)[0]);
+  if (!(butteraugli >= 0) || !(ssimulacra >= 0)) throw new Error('The tools print something else.');
+  return { bytes: body.length, cpuMs: quantile(times, 0.5) ?? 0, butteraugli, ssimulacra };
+}
+
+function mean(values: readonly number[]): number {
+  return values.reduce((sum, value) => sum + value, 0) / values.length;
+}
+
+function formatRow(name: string, samples: readonly Sample[], base: readonly Sample[]) {
+  const sum = (read: (sample: Sample) => number, of: readonly Sample[]): number =>
+    of.reduce((all, sample) => all + read(sample), 0);
+  const bytes = ({ bytes: size }: Sample): number => size;
+  const cpuMs = ({ cpuMs: time }: Sample): number => time;
+  return [
+    name,
+    formatBytes(sum(bytes, samples) / samples.length),
+    (sum(bytes, samples) / sum(bytes, base)).toFixed(3),
+    formatMs(sum(cpuMs, samples) / samples.length),
+    (sum(cpuMs, samples) / sum(cpuMs, base)).toFixed(2),
+    mean(samples.map(({ butteraugli }) => butteraugli)).toFixed(3),
+    mean(samples.map(({ ssimulacra }) => ssimulacra)).toFixed(4),
+  ];
+}
+
+async function main(): Promise<void> {
+  const parts = ['# Quality per byte', `${PHOTOS.length} photographs; means of them.`];
+  for (const widthPx of WIDTHS_PX) {
+    const samples = new Map<Variant, Sample[]>(variants.map((variant) => [variant, []]));
+    for (const photo of PHOTOS) {
+      const source = readFileSync(photo);
+      const reference = join(folder, 'reference.png');
+      writeFileSync(reference, await renderReference(source, widthPx).toBuffer());
+      for (const variant of variants) {
+        samples.get(variant)?.push(await measure(variant, source, widthPx, reference));
+      }
+    }
+    for (const format of ['webp', 'jpeg'] as const) {
+      const own = variants.filter((variant) => variant.format === format);
+      const base = samples.get(own[0] as Variant) ?? [];
+      const head = ['', 'Bytes', 'ratio', 'CPU', 'ratio', 'Butteraugli', 'SSIMULACRA'];
+      const rows = own.map((variant) => formatRow(variant.name, samples.get(variant) ?? [], base));
+      parts.push(`## ${format}, ${widthPx} px`, formatTable(head, rows));
+    }
+  }
+  const report = `${parts.join('\n\n')}\n`;
+  mkdirSync(REPORT_FOLDER, { recursive: true });
+  writeFileSync(`${REPORT_FOLDER}/quality.md`, report);
+  process.stdout.write(`${report}\nWritten to ${REPORT_FOLDER}/quality.md\n`);
+}
+
+try {
+  await main();
+} finally {
+  rmSync(folder, { recursive: true });
+}

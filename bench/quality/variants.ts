@@ -1,0 +1,80 @@
+import sharp, { type ResizeOptions, type Sharp } from 'sharp';
+import { outputFormats } from '../../src/media/image-format.ts';
+
+/** One way to make a rendering of a photograph; the first of each format is what Darkroom does. */
+export interface Variant {
+  readonly name: string;
+  readonly format: 'webp' | 'jpeg';
+  readonly render: (source: Buffer, widthPx: number) => Promise<Buffer>;
+}
+
+interface Recipe {
+  readonly resize?: ResizeOptions;
+  /** Resize by light instead of by sRGB's values. */
+  readonly isLinear?: boolean;
+  readonly encoder?: Readonly<Record<string, number | boolean | string>>;
+}
+
+/** As `src/worker` does it. */
+const usualResize: ResizeOptions = { fastShrinkOnLoad: false };
+
+function variant(format: Variant['format'], name: string, recipe: Recipe = {}): Variant {
+  const encoder = { ...outputFormats[format].qualities.high, ...recipe.encoder };
+  return {
+    name,
+    format,
+    render: (source, widthPx) => {
+      const image = sharp(source, { failOn: 'warning', sequentialRead: true }).autoOrient();
+      if (recipe.isLinear) image.pipelineColourspace('scrgb');
+      return image
+        .resize({ width: widthPx, ...usualResize, ...recipe.resize })
+        .toColourspace('srgb')
+        .toFormat(format, encoder)
+        .toBuffer();
+    },
+  };
+}
+
+const shared: readonly (readonly [string, Recipe])[] = [
+  ['shrink on load as far as it goes', { resize: { fastShrinkOnLoad: true } }],
+  ['resized by light', { isLinear: true }],
+  ['kernel mitchell', { resize: { kernel: 'mitchell' } }],
+  ['kernel cubic', { resize: { kernel: 'cubic' } }],
+  ['kernel lanczos2', { resize: { kernel: 'lanczos2' } }],
+  ['kernel mks2013', { resize: { kernel: 'mks2013' } }],
+];
+
+const webp: readonly (readonly [string, Recipe])[] = [
+  ...[0, 1, 2, 3, 5, 6].map((effort) => [`effort ${effort}`, { encoder: { effort } }] as const),
+  ['smart subsampling', { encoder: { smartSubsample: true } }],
+  ['smart deblocking', { encoder: { smartDeblock: true } }],
+  ['preset photo', { encoder: { preset: 'photo' } }],
+  ['preset picture', { encoder: { preset: 'picture' } }],
+];
+
+const jpeg: readonly (readonly [string, Recipe])[] = [
+  ['4:4:4', { encoder: { chromaSubsampling: '4:4:4' } }],
+  ['Huffman tables of the standard', { encoder: { optimiseCoding: false } }],
+  ['progressive', { encoder: { progressive: true } }],
+  ['quantisation table 3', { encoder: { quantisationTable: 3 } }],
+  ['MozJPEG', { encoder: { mozjpeg: true } }],
+  ['trellis, deringing', { encoder: { trellisQuantisation: true, overshootDeringing: true } }],
+];
+
+/** All that is compared. */
+export const variants: readonly Variant[] = [
+  variant('webp', 'Darkroom'),
+  ...[...shared, ...webp].map(([name, recipe]) => variant('webp', name, recipe)),
+  variant('jpeg', 'Darkroom'),
+  ...[...shared, ...jpeg].map(([name, recipe]) => variant('jpeg', name, recipe)),
+];
+
+/** Reduced exactly: all pixels, by their light, with Lanczos' kernel; 16 bits, for what follows. */
+export function renderReference(source: Buffer, widthPx: number): Sharp {
+  return sharp(source)
+    .autoOrient()
+    .pipelineColourspace('scrgb')
+    .resize({ width: widthPx, kernel: 'lanczos3' })
+    .toColourspace('rgb16')
+    .png({ compressionLevel: 1 });
+}
