@@ -8,9 +8,12 @@ import { WorkerRenderer } from './adapters/worker-renderer.ts';
 import type { Config } from './config.ts';
 import { loadDefaultAvatars } from './default-avatars/default-avatars.ts';
 import { createAdminServer } from './http/admin-server.ts';
+import { mediaCacheControl } from './http/cache-policy.ts';
 import type { ClientLimits } from './http/client-limits.ts';
+import { HitLane } from './http/hit-lane.ts';
 import { MediaHandler } from './http/media-handler.ts';
 import { createServer } from './http/server.ts';
+import { TargetMemory } from './http/target-memory.ts';
 import { Admission } from './pipeline/admission.ts';
 import { Gate } from './pipeline/gate.ts';
 import { MediaService } from './pipeline/media-service.ts';
@@ -97,37 +100,47 @@ export async function createApp(config: Config, parts: AppParts): Promise<App> {
     clock,
     log,
   });
-  const handler = new MediaHandler({
-    media: new MediaService({
-      results,
-      refusals,
+  const media = new MediaService({
+    results,
+    refusals,
+    versions,
+    originals: new Originals({
+      source: {
+        access: { origin, limits: originLimits, gate: new Gate(config.originReads) },
+        budget: new OriginalsBudget(config.originalsMemoryBytes),
+      },
       versions,
-      originals: new Originals({
-        source: {
-          access: { origin, limits: originLimits, gate: new Gate(config.originReads) },
-          budget: new OriginalsBudget(config.originalsMemoryBytes),
-        },
-        versions,
-        cache: originalMemory,
-        clock,
-      }),
-      transformer: new Transformer({
-        renderer: parts.renderer ?? workers,
-        admission: new Admission(config.admission, clock, meter),
-        refusals,
-        limits: config.renderLimits,
-      }),
+      cache: originalMemory,
+      clock,
     }),
+    transformer: new Transformer({
+      renderer: parts.renderer ?? workers,
+      admission: new Admission(config.admission, clock, meter),
+      refusals,
+      limits: config.renderLimits,
+    }),
+  });
+  const targets = new TargetMemory();
+  const { maxAgeSeconds } = config.http;
+  const handler = new MediaHandler({
+    media,
     verbatim: new VerbatimService({
       origin,
       limits: originLimits,
       gate: new Gate(config.originStreams),
     }),
     defaultAvatars,
-    maxAgeSeconds: config.http.maxAgeSeconds,
+    targets,
+    maxAgeSeconds,
+  });
+  const hits = new HitLane({
+    findHit: ({ request, key }) => media.findHit(request, key),
+    targets,
+    cacheControl: mediaCacheControl(maxAgeSeconds),
+    clock,
   });
   const limits = parts.clientLimits ?? {};
-  const server = createServer({ ...config.http, limits, handler, clock, log });
+  const server = createServer({ ...config.http, limits, handler, hits, clock, log });
   const purger = new Purger({ versions, originals: originalMemory, refusals, results });
   let isClosing = false;
   const readiness = () => {

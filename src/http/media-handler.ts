@@ -1,7 +1,6 @@
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import type { DefaultAvatar } from '../default-avatars/default-avatars.ts';
 import { MediaError } from '../media/errors.ts';
-import { outputFormats } from '../media/image-format.ts';
 import { type MediaRequest, parseTarget } from '../media/media-request.ts';
 import type { MediaService } from '../pipeline/media-service.ts';
 import type { RequestTrace } from '../pipeline/request-trace.ts';
@@ -13,14 +12,17 @@ import {
   mediaCacheControl,
 } from './cache-policy.ts';
 import { isNotModified } from './conditional.ts';
-import { dispositionOf, formatContentDisposition } from './content-disposition.ts';
+import { formatMediaDisposition } from './media-disposition.ts';
 import { sendNotModified, sendRepresentation } from './representation.ts';
+import type { TargetMemory } from './target-memory.ts';
 
 /** What the routes stand on. */
 export interface MediaHandlerParts {
   readonly media: MediaService;
   readonly verbatim: VerbatimService;
   readonly defaultAvatars: readonly DefaultAvatar[];
+  /** Those of transformed media are noted here. */
+  readonly targets: TargetMemory;
   readonly maxAgeSeconds: MaxAgeSeconds;
 }
 
@@ -49,9 +51,11 @@ export class MediaHandler {
     if (target.kind === 'default avatar') {
       return this.#sendDefaultAvatar(request, reply, target.index, context);
     }
-    return target.request.isVerbatim
-      ? this.#sendVerbatim(request, reply, target.request, context)
-      : this.#sendMedia(request, reply, target.request, context);
+    if (target.request.isVerbatim) {
+      return this.#sendVerbatim(request, reply, target.request, context);
+    }
+    this.#parts.targets.note(request.originalUrl, target.request);
+    return this.#sendMedia(request, reply, target.request, context);
   }
 
   async #sendMedia(
@@ -70,7 +74,7 @@ export class MediaHandler {
     const bytes = Buffer.from(body.buffer, body.byteOffset, body.byteLength);
     return sendRepresentation(request, reply, {
       contentType: mimeType,
-      contentDisposition: formatDisposition(renameTransformed(media, mimeType), mimeType),
+      contentDisposition: formatMediaDisposition(media, mimeType),
       cacheControl,
       validators: served.result,
       sizeBytes: bytes.length,
@@ -100,7 +104,7 @@ export class MediaHandler {
       if (method === 'HEAD') original.discard();
       return await sendRepresentation(request, reply, {
         contentType: original.contentType,
-        contentDisposition: formatDisposition(media, original.contentType),
+        contentDisposition: formatMediaDisposition(media, original.contentType),
         cacheControl,
         validators: original.validators,
         sizeBytes: original.sizeBytes,
@@ -140,22 +144,4 @@ function isCurrent({ headers }: FastifyRequest, validators: Validators): boolean
     { ifNoneMatch: headers['if-none-match'], ifModifiedSince: headers['if-modified-since'] },
     validators,
   );
-}
-
-/** Attachments have a name to be shown or saved under; assets have none. */
-function formatDisposition({ filename }: MediaRequest, contentType: string): string | undefined {
-  return filename === undefined
-    ? undefined
-    : formatContentDisposition(dispositionOf(contentType, filename), filename);
-}
-
-/** The name of a transformed attachment: a `photo.png` that became a WebP is saved as `photo.webp`. */
-function renameTransformed(media: MediaRequest, mimeType: string): MediaRequest {
-  const format = Object.values(outputFormats).find((row) => row.mimeType === mimeType);
-  if (media.filename === undefined || format === undefined) return media;
-  const { stem = media.filename, extension = '' } =
-    /^(?<stem>.+)\.(?<extension>[a-z][a-z0-9]{1,4})$/isu.exec(media.filename)?.groups ?? {};
-  return format.extensions.some((known) => known === extension.toLowerCase())
-    ? media
-    : { ...media, filename: `${stem}.${format.extensions[0]}` };
 }

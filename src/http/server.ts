@@ -9,12 +9,15 @@ import { formatCacheStatus } from './cache-status.ts';
 import { type ClientLimits, clientLimits } from './client-limits.ts';
 import { ALLOWED_METHODS, COMMON_HEADERS } from './common-headers.ts';
 import { reportError, sendError } from './error-answer.ts';
+import type { HitLane } from './hit-lane.ts';
 import { createListener, type ListenerOptions } from './listener.ts';
 import type { MediaHandler, RequestContext } from './media-handler.ts';
 import { formatServerTiming } from './server-timing.ts';
 
 interface ServerOptions extends Omit<ListenerOptions, 'limits'> {
   readonly handler: MediaHandler;
+  /** Answers what is plain, before anything else sees it. */
+  readonly hits: HitLane;
   readonly maxAgeSeconds: MaxAgeSeconds;
   /** Who may say where a request came from; see Fastify's `trustProxy`. */
   readonly trustProxy: boolean | string[];
@@ -35,10 +38,17 @@ export function createServer(options: ServerOptions): FastifyInstance {
   const { handler, log, maxAgeSeconds } = options;
   const limits = { ...clientLimits, ...options.limits };
   let drain = (): void => undefined;
+  let isDraining = false;
   const server = fastify({
     serverFactory: (handle) => {
-      const listener = createListener({ ...options, limits }, handle);
-      drain = listener.drain;
+      const listener = createListener({ ...options, limits }, (request, response) => {
+        // A stop is told to clients the usual way.
+        if (isDraining || !options.hits.tryAnswer(request, response)) handle(request, response);
+      });
+      drain = () => {
+        isDraining = true;
+        listener.drain();
+      };
       return listener.server;
     },
     // For the address that it tells; the listener has its own.

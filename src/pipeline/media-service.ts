@@ -74,6 +74,16 @@ export class MediaService {
     });
   }
 
+  /**
+   * An answer in memory that is current, for whoever needs no more than that.
+   *
+   * @param key the request's `resultKey`
+   */
+  findHit(request: MediaRequest, key: string): MediaResult | undefined {
+    const known = this.#parts.results.get(key);
+    return known !== undefined && this.#isFresh(known, request) ? known : undefined;
+  }
+
   #lookUp(key: string, trace: RequestTrace): MediaResult | undefined {
     const leave = trace.enter('store');
     const known = this.#parts.results.get(key);
