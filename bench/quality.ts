@@ -5,7 +5,8 @@ import { join } from 'node:path';
 import sharp from 'sharp';
 import { formatBytes, formatMs, formatTable } from './harness/markdown.ts';
 import { quantile } from './harness/quantile.ts';
-import { renderReference, type Variant, variants } from './quality/variants.ts';
+import { renderReference } from './quality/reference.ts';
+import { type Variant, variants } from './quality/variants.ts';
 
 /*
  * `npm run bench:quality`: what each setting of resize and encoder costs in bytes and time, and gives in
@@ -90,7 +91,7 @@ async function main(): Promise<void> {
     for (const photo of PHOTOS) {
       const source = readFileSync(photo);
       const reference = join(folder, 'reference.png');
-      writeFileSync(reference, await renderReference(source, widthPx).toBuffer());
+      writeFileSync(reference, await renderReference(source, widthPx));
       for (const variant of variants) {
         samples.get(variant)?.push(await measure(variant, source, widthPx, reference));
       }

@@ -1,6 +1,7 @@
 import type { LoadGenerator } from '../harness/load-generator.ts';
 import { readChildren, readCpuSeconds, readProcess } from '../harness/process-numbers.ts';
 import { quantile } from '../harness/quantile.ts';
+import type { Service } from '../harness/service.ts';
 import type { Contestant } from './contestants.ts';
 import { askAgainAndAgain } from './hit-load.ts';
 import type { Rendering } from './originals.ts';
@@ -49,32 +50,30 @@ interface RenderContest {
 export async function contestRenders(contest: RenderContest): Promise<Contest> {
   const { name, folder, contestants, renderings, clients, rounds, turnMs, generator } = contest;
   const turns = contestants.map((): Turn[] => []);
-  const share = Math.floor(renderings.length / rounds);
-  for (let round = 0; round < rounds; round += 1) {
-    const own = renderings.slice(round * share, (round + 1) * share);
-    for (const [index, contestant] of contestants.entries()) {
-      const server = await contestant.start(folder);
-      try {
+  const servers = await startAll(contestants, folder);
+  // The turn before the first one tells of the start, and is not counted.
+  const share = Math.floor(renderings.length / (rounds + 1));
+  try {
+    for (let round = 0; round <= rounds; round += 1) {
+      const own = renderings.slice(round * share, (round + 1) * share);
+      for (const [index, contestant] of contestants.entries()) {
+        const server = servers[index];
+        if (server === undefined) continue;
         const paths = own.map((rendering) => contestant.targetOf(rendering));
-        // The first few tell of the start.
-        const warmUp = { kind: 'closed', origin: server.origin, clients } as const;
-        await generator.run({ ...warmUp, paths: paths.slice(0, share / 4), durationMs: 1_000 });
         const before = readCpuSeconds(server.pid);
         const beganMs = performance.now();
-        const { answers } = await generator.run({
-          ...warmUp,
-          paths: paths.slice(share / 4),
-          durationMs: turnMs,
-        });
+        const { origin } = server;
+        const load = { kind: 'closed', origin, clients, paths, durationMs: turnMs } as const;
+        const { answers } = await generator.run(load);
         const seconds = (performance.now() - beganMs) / 1000;
         const wrong = answers.find(({ status }) => status !== 200);
         if (wrong !== undefined) throw new Error(`${contestant.name} answers ${wrong.status}.`);
         const latencies = answers.map(({ totalMs }) => totalMs);
-        turns[index]?.push(describeTurn(server.pid, before, latencies, seconds));
-      } finally {
-        await server.stop(5_000);
+        if (round > 0) turns[index]?.push(describeTurn(server.pid, before, latencies, seconds));
       }
     }
+  } finally {
+    for (const server of servers) await server.stop(5_000);
   }
   return { name, entries: toEntries(contestants, turns) };
 }
@@ -101,7 +100,7 @@ interface HitContest {
 export async function contestHits(contest: HitContest): Promise<Contest> {
   const { name, folder, contestants, rendering, clients, rounds, turnMs } = contest;
   const turns = contestants.map((): Turn[] => []);
-  const servers = await Promise.all(contestants.map(({ start }) => start(folder)));
+  const servers = await startAll(contestants, folder);
   try {
     for (let round = 0; round < rounds; round += 1) {
       for (const [index, contestant] of contestants.entries()) {
@@ -121,6 +120,17 @@ export async function contestHits(contest: HitContest): Promise<Contest> {
     for (const server of servers) await server.stop(5_000);
   }
   return { name, entries: toEntries(contestants, turns) };
+}
+
+async function startAll(contestants: readonly Contestant[], folder: string): Promise<Service[]> {
+  const servers: Service[] = [];
+  try {
+    for (const { start } of contestants) servers.push(await start(folder));
+    return servers;
+  } catch (error) {
+    for (const server of servers) await server.stop(5_000);
+    throw error;
+  }
 }
 
 function describeTurn(

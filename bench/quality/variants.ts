@@ -1,4 +1,4 @@
-import sharp, { type ResizeOptions, type Sharp } from 'sharp';
+import sharp, { type ResizeOptions } from 'sharp';
 import { outputFormats } from '../../src/media/image-format.ts';
 
 /** One way to make a rendering of a photograph; the first of each format is what Darkroom does. */
@@ -10,7 +10,7 @@ export interface Variant {
 
 interface Recipe {
   readonly resize?: ResizeOptions;
-  /** Resize by light instead of by sRGB's values. */
+  /** Resize by light, as far as an exponent gives it, instead of by sRGB's values. */
   readonly isLinear?: boolean;
   readonly encoder?: Readonly<Record<string, number | boolean | string>>;
 }
@@ -25,7 +25,7 @@ function variant(format: Variant['format'], name: string, recipe: Recipe = {}): 
     format,
     render: (source, widthPx) => {
       const image = sharp(source, { failOn: 'warning', sequentialRead: true }).autoOrient();
-      if (recipe.isLinear) image.pipelineColourspace('scrgb');
+      if (recipe.isLinear) image.gamma(2.2);
       return image
         .resize({ width: widthPx, ...usualResize, ...recipe.resize })
         .toColourspace('srgb')
@@ -68,13 +68,3 @@ export const variants: readonly Variant[] = [
   variant('jpeg', 'Darkroom'),
   ...[...shared, ...jpeg].map(([name, recipe]) => variant('jpeg', name, recipe)),
 ];
-
-/** Reduced exactly: all pixels, by their light, with Lanczos' kernel; 16 bits, for what follows. */
-export function renderReference(source: Buffer, widthPx: number): Sharp {
-  return sharp(source)
-    .autoOrient()
-    .pipelineColourspace('scrgb')
-    .resize({ width: widthPx, kernel: 'lanczos3' })
-    .toColourspace('rgb16')
-    .png({ compressionLevel: 1 });
-}

@@ -21,7 +21,7 @@ export interface MediaHandlerParts {
   readonly media: MediaService;
   readonly verbatim: VerbatimService;
   readonly defaultAvatars: readonly DefaultAvatar[];
-  /** Those of transformed media are noted here. */
+  /** Those that were hits are noted here. */
   readonly targets: TargetMemory;
   readonly maxAgeSeconds: MaxAgeSeconds;
 }
@@ -54,7 +54,6 @@ export class MediaHandler {
     if (target.request.isVerbatim) {
       return this.#sendVerbatim(request, reply, target.request, context);
     }
-    this.#parts.targets.note(request.originalUrl, target.request);
     return this.#sendMedia(request, reply, target.request, context);
   }
 
@@ -69,6 +68,10 @@ export class MediaHandler {
       ...context,
       isCurrent: (validators) => isCurrent(request, validators),
     });
+    // What was asked for once is mostly not asked for again.
+    if (context.trace.outcome?.kind === 'hit') {
+      this.#parts.targets.note(request.originalUrl, media);
+    }
     if (served.kind === 'current') return sendNotModified(reply, served.validators, cacheControl);
     const { body, mimeType } = served.result;
     const bytes = Buffer.from(body.buffer, body.byteOffset, body.byteLength);

@@ -11,7 +11,7 @@ export interface KnownTarget {
 const MAX_TARGET_LENGTH = 256;
 
 /** Of each generation; a target takes some 600 bytes, with its request. */
-const MAX_TARGETS = 8_192;
+const MAX_TARGETS = 4_096;
 
 /**
  * Request targets that were read lately, so that popular ones need not be read again: to read one takes
@@ -31,7 +31,7 @@ export class TargetMemory {
     return aged;
   }
 
-  /** Takes note of a target that is valid. */
+  /** Takes note of a target that is valid, and likely to come again. */
   note(target: string, request: MediaRequest): void {
     if (target.length > MAX_TARGET_LENGTH || this.find(target) !== undefined) return;
     this.#keep(target, { request, key: resultKey(request) });

@@ -67,6 +67,8 @@ describe('a hit that takes the short way', () => {
     ['a condition without a range', asset, { headers: { 'if-range': '"x"' } }],
   ])('is what it is the usual way: %s', async (_, path, init: RequestInit) => {
     expect((await ask(path)).headers['cache-status']).toBe('darkroom; fwd=miss; stored');
+    // The first hit is one the usual way.
+    expect((await ask(path)).headers['cache-status']).toBe('darkroom; hit');
     const [short, usual] = [await ask(path, init), await inject(path, init)];
     expect(short).toEqual(usual);
     expect(short.headers['cache-status']).toBe('darkroom; hit');
@@ -74,12 +76,13 @@ describe('a hit that takes the short way', () => {
   });
 
   it('tells how long the look into the memory took, and enters no other room', async () => {
-    await ask(asset);
+    for (let time = 0; time < 2; time += 1) await ask(asset);
     const timing = (await fetch(origin + asset)).headers.get('server-timing') ?? '';
     expect(timing).toMatch(/^store;dur=[\d.]+$/);
   });
 
   it('is one only as long as the original is known to be the same', async () => {
+    await ask(asset);
     const first = await ask(asset);
     app.clock.advance(299_999);
     expect((await ask(asset)).headers['cache-status']).toBe('darkroom; hit');
@@ -103,7 +106,7 @@ describe('a hit that takes the short way', () => {
       '/icons/1/ab.webp?size=16&quality=high',
       '/icons/1/%61b.webp?size=16&v=1',
     ]) {
-      for (let time = 0; time < 2; time += 1) {
+      for (let time = 0; time < 3; time += 1) {
         expect((await ask(path)).headers['cache-status']).toBe('darkroom; hit');
       }
     }

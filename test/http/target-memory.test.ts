@@ -27,8 +27,8 @@ describe('the memory of targets', () => {
     }
     const kept = Array.from({ length: 40_000 }, (_, id) => memory.find(pathOf(id)) !== undefined);
     const count = kept.filter(Boolean).length;
-    expect(count).toBeGreaterThan(8_000);
-    expect(count).toBeLessThanOrEqual(16_384);
+    expect(count).toBeGreaterThan(4_000);
+    expect(count).toBeLessThanOrEqual(8_192);
     expect(kept.at(-1)).toBe(true);
     expect(kept[8]).toBe(false);
   });

@@ -74,8 +74,13 @@ export async function startCluster(settings: Readonly<Record<string, string>>): 
   const replicas = [0, 1, 2].map((index) =>
     createReplica(ports[2 * index] ?? 0, ports[2 * index + 1] ?? 0, environment),
   );
-  await Promise.all(replicas.map((replica) => replica.start()));
-  const nginx = await startNginxForReplicas([0, 1, 2].map((index) => ports[2 * index] ?? 0));
+  const stopAll = () => Promise.all(replicas.map((replica) => replica.stop()));
+  const nginx = await Promise.all(replicas.map((replica) => replica.start()))
+    .then(() => startNginxForReplicas([0, 1, 2].map((index) => ports[2 * index] ?? 0)))
+    .catch(async (error: unknown) => {
+      await stopAll();
+      throw error;
+    });
   return {
     nginx,
     replicas,
@@ -84,7 +89,7 @@ export async function startCluster(settings: Readonly<Record<string, string>>): 
     ask: createClient(nginx.port),
     close: async () => {
       await nginx.stop();
-      await Promise.all(replicas.map((replica) => replica.stop()));
+      await stopAll();
     },
   };
 }
