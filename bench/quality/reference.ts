@@ -16,7 +16,7 @@ function toValue(light: number): number {
 const lightOf = Uint16Array.from({ length: MAX_8 + 1 }, (_, value) =>
   Math.round(toLight(value / MAX_8) * MAX_16),
 );
-const valueOf = Uint16Array.from({ length: MAX_16 + 1 }, (_, light) =>
+const sampleOf = Uint16Array.from({ length: MAX_16 + 1 }, (_, light) =>
   Math.round(toValue(light / MAX_16) * MAX_16),
 );
 
@@ -39,7 +39,7 @@ export async function renderReference(source: Buffer, widthPx: number): Promise<
     .raw({ depth: 'ushort' })
     .toBuffer({ resolveWithObject: true });
   const { buffer, byteOffset, byteLength } = reduced.data;
-  const values = new Uint16Array(buffer, byteOffset, byteLength / 2).map((it) => valueOf[it] ?? 0);
+  const values = new Uint16Array(buffer, byteOffset, byteLength / 2).map((it) => sampleOf[it] ?? 0);
   return sharp(values, {
     raw: { width: reduced.info.width, height: reduced.info.height, channels: 3 },
   })

@@ -75,7 +75,7 @@ describe('compose.yaml', () => {
   test('has its secrets in a file that nobody else can read, and that is never written over', () => {
     expect(statSync(secretsFile).mode & 0o777).toBe(0o600);
     expect(() => execFileSync('deploy/secrets', [secretsFile], { stdio: 'pipe' })).toThrow();
-    expect(readFileSync(secretsFile, 'utf8')).toContain(secrets['ADMIN_TOKEN'] ?? 'none');
+    expect(readFileSync(secretsFile, 'utf8')).toContain(secrets.ADMIN_TOKEN ?? 'none');
   });
 
   test.each(replicas)('%s is configured as the service allows', (_, { environment = {} }) => {
