@@ -1,4 +1,5 @@
 import { crc32 } from 'node:zlib';
+import { outputFormats } from '../media/image-format.ts';
 import type { ResultAddress, StoredResult } from '../pipeline/ports.ts';
 
 /**
@@ -16,9 +17,14 @@ import type { ResultAddress, StoredResult } from '../pipeline/ports.ts';
  * The head repeats the whole address, because the name of a file has 64 bits of it, file systems may
  * take two names for one, and operators copy and rename files. The sum finds what disks do by
  * themselves: every run of up to 32 damaged bits, and all but one in 2³² of other damages. It is no
- * signature: whoever can write the store decides what is served.
+ * signature: whoever can write the store decides what is served, as one of the types that are rendered.
  */
 const MAGIC = Buffer.from('DKR1', 'latin1');
+
+/** What a rendering may be. */
+const RENDERED_TYPES: ReadonlySet<string> = new Set(
+  Object.values(outputFormats).map(({ mimeType }) => mimeType),
+);
 
 const PREAMBLE_BYTES = 16;
 /** What the sum does not cover: the magic bytes, which are compared, and itself. */
@@ -74,9 +80,8 @@ export function parseResultFile(file: Buffer, address: ResultAddress): StoredRes
   const head = parseHead(file.toString('utf8', PREAMBLE_BYTES, bodyStart));
   const expected = fieldsOf(address);
   const mimeType = head?.[expected.length];
-  if (mimeType === undefined || !expected.every((field, at) => field === head?.[at])) {
-    return undefined;
-  }
+  if (mimeType === undefined || !RENDERED_TYPES.has(mimeType)) return undefined;
+  if (!expected.every((field, at) => field === head?.[at])) return undefined;
   return { body: file.subarray(bodyStart), mimeType };
 }
 

@@ -22,9 +22,10 @@ export interface HitLaneParts {
 /** Names and values, one after the other; the last value is told anew in each answer. */
 type Head = string[];
 
-/** An answer in memory, ready to be sent. */
-interface ReadyAnswer {
-  readonly body: Buffer;
+/** The heads of a target's answers. */
+interface ReadyHeads {
+  /** The result that they are of. Not to be kept alive by them. */
+  readonly result: WeakRef<MediaResult>;
   /** Of a 200, and of a 304. */
   readonly whole: Head;
   readonly current: Head;
@@ -38,7 +39,8 @@ interface ReadyAnswer {
  */
 export class HitLane {
   readonly #parts: HitLaneParts;
-  readonly #ready = new WeakMap<MediaResult, ReadyAnswer>();
+  /** Some kilobyte each; there are no more than targets are remembered. */
+  readonly #ready = new WeakMap<KnownTarget, ReadyHeads>();
 
   constructor(parts: HitLaneParts) {
     this.#parts = parts;
@@ -55,25 +57,32 @@ export class HitLane {
     const enteredMs = clock.nowMs();
     const result = findHit(target);
     if (result === undefined || result.body.byteLength > PIECE_BYTES) return false;
-    const answer = this.#prepare(result, target);
+    const heads = this.#prepare(result, target);
     const durationMs = clock.nowMs() - enteredMs;
     const conditions = {
       ifNoneMatch: headers['if-none-match'],
       ifModifiedSince: headers['if-modified-since'],
     };
     const isCurrent = isNotModified(conditions, result);
-    const head = isCurrent ? answer.current : answer.whole;
+    const head = isCurrent ? heads.current : heads.whole;
     head[head.length - 1] = formatServerTiming([{ room: 'store', durationMs }]) ?? '';
-    response.writeHead(isCurrent ? 304 : 200, head);
-    response.end(isCurrent || method === 'HEAD' ? undefined : answer.body);
+    try {
+      response.writeHead(isCurrent ? 304 : 200, head);
+    } catch {
+      // Of a head that Node does not write, nothing is out yet; thrown from here, it would end the process.
+      return false;
+    }
+    const { buffer, byteOffset, byteLength } = result.body;
+    const hasBody = !isCurrent && method === 'GET';
+    response.end(hasBody ? Buffer.from(buffer, byteOffset, byteLength) : undefined);
     return true;
   }
 
-  #prepare(result: MediaResult, { request }: KnownTarget): ReadyAnswer {
-    const ready = this.#ready.get(result);
-    if (ready !== undefined) return ready;
+  #prepare(result: MediaResult, target: KnownTarget): ReadyHeads {
+    const ready = this.#ready.get(target);
+    if (ready?.result.deref() === result) return ready;
     const { body, mimeType, etag, lastModified } = result;
-    const disposition = formatMediaDisposition(request, mimeType);
+    const disposition = formatMediaDisposition(target.request, mimeType);
     const ofState = {
       ...COMMON_HEADERS,
       etag,
@@ -87,12 +96,12 @@ export class HitLane {
       ...(disposition !== undefined && { 'content-disposition': disposition }),
     };
     const ofRequest = { 'cache-status': formatCacheStatus({ kind: 'hit' }), 'server-timing': '' };
-    const answer = {
-      body: Buffer.from(body.buffer, body.byteOffset, body.byteLength),
+    const heads = {
+      result: new WeakRef(result),
       whole: Object.entries({ ...ofState, ...ofBody, ...ofRequest }).flat(),
       current: Object.entries({ ...ofState, ...ofRequest }).flat(),
     };
-    this.#ready.set(result, answer);
-    return answer;
+    this.#ready.set(target, heads);
+    return heads;
   }
 }

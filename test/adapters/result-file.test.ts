@@ -28,12 +28,21 @@ describe('the file of a rendering', () => {
     expect(file.equals(Buffer.concat([preamble, Buffer.from(head + body)]))).toBe(true);
   });
 
+  test.each(['', 'text/html', 'image/svg+xml', 'image/webp\n', 'image/avif'])(
+    'is none of type %j',
+    (mimeType) => {
+      const other = format(address, { ...resultOf('a body'), mimeType });
+      expect(parseResultFile(other, address)).toBeUndefined();
+    },
+  );
+
   test('gives the rendering of any address back', () => {
     const text = fc.string({ unit: 'binary', maxLength: 300 });
     const addresses = fc.record({ originKey: text, key: text, originalEtag: text, release: text });
     const bodies = fc.uint8Array({ maxLength: 300 });
+    const types = fc.constantFrom('image/webp', 'image/png', 'image/jpeg', 'image/gif');
     fc.assert(
-      fc.property(addresses, bodies, text, (any, body, mimeType) => {
+      fc.property(addresses, bodies, types, (any, body, mimeType) => {
         const result = parseResultFile(format(any, { body, mimeType }), any);
         expect(result?.mimeType).toBe(mimeType);
         expect(Buffer.from(body).equals(result?.body ?? Buffer.from('none'))).toBe(true);
