@@ -1,6 +1,7 @@
+import { createHash } from 'node:crypto';
 import { link, mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import sharp from 'sharp';
 import type { OutputFormat } from '../../src/media/image-format.ts';
 import { drawAnimation, drawAvatar, PHOTOS, type StillFormat } from '../harness/draw-originals.ts';
@@ -50,94 +51,116 @@ const COPIES = { photos: 12, avatars: 14, emojis: 40 };
 export async function makeOriginals(): Promise<Originals> {
   const folder = await mkdtemp(join(tmpdir(), 'darkroom-compare-'));
   const random = new Random(1);
-  const put = async (bytes: Buffer, index: number, paths: readonly string[]): Promise<void> => {
-    const source = join(folder, `original-${index}-${bytes.length}`);
-    await writeFile(source, bytes);
-    for (const path of paths) {
-      await mkdir(join(folder, path, '..'), { recursive: true });
-      await link(source, join(folder, path));
-    }
+  return {
+    folder,
+    photos: random.shuffle(await makePhotos(folder)),
+    avatars: random.shuffle(await makeAvatars(folder)),
+    emojis: random.shuffle(await makeEmojis(folder)),
+    remove: () => rm(folder, { recursive: true }),
   };
+}
 
-  const photos: Rendering[] = [];
-  let photoId = 0;
+async function makePhotos(folder: string): Promise<Rendering[]> {
+  const renderings: Rendering[] = [];
   for (const widthPx of PHOTO_WIDTHS_PX) {
     for (const photo of PHOTOS) {
       for (const format of STILL_FORMATS) {
-        const bytes = await sharp(photo)
-          .resize(widthPx, Math.round((widthPx * 2) / 3))
-          .toFormat(format)
-          .toBuffer();
-        const paths = Array.from({ length: COPIES.photos }, () => {
-          photoId += 1;
-          return `attachments/1/${photoId}/photo.${format}`;
-        });
-        await put(bytes, photoId, paths);
-        for (const path of paths) {
+        const heightPx = Math.round((widthPx * 2) / 3);
+        const bytes = await sharp(photo).resize(widthPx, heightPx).toFormat(format).toBuffer();
+        const nameOf = (id: string): string => `attachments/1/${id}/photo.${format}`;
+        const ids = await putCopies(
+          folder,
+          bytes,
+          `${photo} ${widthPx} ${format}`,
+          'photos',
+          nameOf,
+        );
+        for (const id of ids) {
+          const path = nameOf(id);
           const darkroomPath = `/${path}?width=${FIT_PX}&quality=high`;
-          photos.push({ path, widthPx: FIT_PX, format, isAnimated: false, darkroomPath });
+          renderings.push({ path, widthPx: FIT_PX, format, isAnimated: false, darkroomPath });
         }
       }
     }
   }
+  return renderings;
+}
 
-  const avatars: Rendering[] = [];
-  let avatarId = 0;
+async function makeAvatars(folder: string): Promise<Rendering[]> {
+  const renderings: Rendering[] = [];
+  const nameOf = (id: string): string => `avatars/${id}/face`;
   for (const edgePx of AVATAR_EDGES_PX) {
     for (const photo of PHOTOS) {
       for (const source of STILL_FORMATS) {
-        const ids = Array.from({ length: COPIES.avatars }, () => {
-          avatarId += 1;
-          return avatarId;
-        });
-        await put(
-          await drawAvatar(photo, edgePx, source),
-          avatarId,
-          ids.map((id) => `avatars/${id}/face`),
+        const bytes = await drawAvatar(photo, edgePx, source);
+        const ids = await putCopies(
+          folder,
+          bytes,
+          `${photo} ${edgePx} ${source}`,
+          'avatars',
+          nameOf,
         );
         for (const id of ids) {
           for (const widthPx of AVATAR_SIZES.filter((size) => size < edgePx)) {
             for (const format of ['webp', 'png'] as const) {
-              const darkroomPath = `/avatars/${id}/face.${format}?size=${widthPx}`;
-              const path = `avatars/${id}/face`;
-              avatars.push({ path, widthPx, format, isAnimated: false, darkroomPath });
+              const path = nameOf(id);
+              const darkroomPath = `/${path}.${format}?size=${widthPx}`;
+              renderings.push({ path, widthPx, format, isAnimated: false, darkroomPath });
             }
           }
         }
       }
     }
   }
+  return renderings;
+}
 
-  const emojis: Rendering[] = [];
-  let emojiId = 0;
+async function makeEmojis(folder: string): Promise<Rendering[]> {
+  const renderings: Rendering[] = [];
+  const nameOf = (id: string): string => `emojis/${id}`;
   for (const film of FILMS) {
     for (const photo of PHOTOS) {
-      const ids = Array.from({ length: COPIES.emojis }, () => {
-        emojiId += 1;
-        return emojiId;
-      });
-      await put(
-        await drawAnimation(photo, film),
-        emojiId,
-        ids.map((id) => `emojis/${id}`),
-      );
+      const bytes = await drawAnimation(photo, film);
+      const { format: source, edgePx } = film;
+      const ids = await putCopies(folder, bytes, `${photo} ${edgePx} ${source}`, 'emojis', nameOf);
       for (const id of ids) {
         for (const widthPx of EMOJI_SIZES) {
           for (const format of ['webp', 'gif'] as const) {
+            const path = nameOf(id);
             const animated = format === 'webp' ? '&animated=true' : '';
-            const darkroomPath = `/emojis/${id}.${format}?size=${widthPx}${animated}`;
-            emojis.push({ path: `emojis/${id}`, widthPx, format, isAnimated: true, darkroomPath });
+            const darkroomPath = `/${path}.${format}?size=${widthPx}${animated}`;
+            renderings.push({ path, widthPx, format, isAnimated: true, darkroomPath });
           }
         }
       }
     }
   }
+  return renderings;
+}
 
-  return {
-    folder,
-    photos: random.shuffle(photos),
-    avatars: random.shuffle(avatars),
-    emojis: random.shuffle(emojis),
-    remove: () => rm(folder, { recursive: true }),
-  };
+/**
+ * Puts an original under ids of its own.
+ *
+ * @param title what no other original of its kind is called; the ids follow from it
+ * @returns the ids
+ */
+async function putCopies(
+  folder: string,
+  bytes: Buffer,
+  title: string,
+  kind: keyof typeof COPIES,
+  nameOf: (id: string) => string,
+): Promise<string[]> {
+  const digest = createHash('sha1').update(`${kind} ${title}`).digest();
+  // The lower half of an id counts the copies.
+  const base = BigInt(digest.readUInt32BE()) << 16n;
+  const source = join(folder, `${kind}-${base}`);
+  await writeFile(source, bytes, { flag: 'wx' });
+  const ids = Array.from({ length: COPIES[kind] }, (_, copy) => String(base + BigInt(copy)));
+  for (const id of ids) {
+    const path = join(folder, nameOf(id));
+    await mkdir(dirname(path), { recursive: true });
+    await link(source, path);
+  }
+  return ids;
 }
