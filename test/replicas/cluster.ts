@@ -34,7 +34,7 @@ export interface Replica {
 /** nginx, replicas and S3, each of them real, all on this machine. */
 export interface Cluster {
   readonly nginx: Nginx;
-  readonly replicas: readonly Replica[];
+  readonly replicas: readonly [Replica, Replica, Replica];
   readonly originals: S3Bucket;
   readonly renderings: S3Bucket;
   /** Asks nginx. */
@@ -71,9 +71,9 @@ export async function startCluster(settings: Readonly<Record<string, string>>): 
     });
   }
   const ports = await findFreePorts(6);
-  const replicas = [0, 1, 2].map((index) =>
-    createReplica(ports[2 * index] ?? 0, ports[2 * index + 1] ?? 0, environment),
-  );
+  const createNth = (index: number): Replica =>
+    createReplica(ports[2 * index] ?? 0, ports[2 * index + 1] ?? 0, environment);
+  const replicas = [createNth(0), createNth(1), createNth(2)] as const;
   const stopAll = () => Promise.all(replicas.map((replica) => replica.stop()));
   const nginx = await Promise.all(replicas.map((replica) => replica.start()))
     .then(() => startNginxForReplicas([0, 1, 2].map((index) => ports[2 * index] ?? 0)))
