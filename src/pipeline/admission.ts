@@ -4,7 +4,7 @@ import { WaitingLine } from './waiting-line.ts';
 
 /** Bounds of the lanes (spec §6). */
 export interface AdmissionLimits {
-  /** How many of each lane may work at once; a light one may take the slot of a heavy one, too. */
+  /** How many slots each lane has; a render may also take one of the other lane, as `Admission` says. */
   readonly slots: Readonly<Record<Lane, number>>;
   /** How many may wait for each slot of their lane. */
   readonly maxWaitingPerSlot: number;
@@ -44,13 +44,20 @@ const MAX_SLOWNESS = 8;
  */
 const MAX_FORESEEN_SHARE = 1 / 2;
 
+/**
+ * Longest heavy render that may take a light one's slot, in milliseconds: as long as light ones themselves
+ * may take. With all slots instead of half of them, animated emojis are rendered at twice the rate.
+ */
+const MAX_GUEST_MS = 100;
+
 /** Longest `Retry-After` that is told, in seconds: what comes later nobody can foresee. */
 const MAX_RETRY_AFTER_SECONDS = 60;
 
 /**
- * CPU slots with two lanes before them. A light render takes a slot of either lane, a heavy one only
- * its own lane's: so crowds of animations leave light renders a part of the machine, always. Who could
- * not be served in time is refused at once: the wait is foreseen from the costs of all ahead.
+ * CPU slots with two lanes before them. A light render takes a slot of either lane. A heavy one takes its
+ * own lane's, and if it is short, as an animated emoji is, also a light one that no light render waits for:
+ * so crowds of animations leave light renders a part of the machine, always, and all of it is used. Who
+ * could not be served in time is refused at once: the wait is foreseen from the costs of all ahead.
  */
 export class Admission {
   readonly #limits: AdmissionLimits;
@@ -84,7 +91,7 @@ export class Admission {
   async enter(lane: Lane, costMs: number, signal: AbortSignal): Promise<Slot> {
     signal.throwIfAborted();
     const cameMs = this.#clock.nowMs();
-    const slot = this.#takeFree(lane) ?? (await this.#wait(lane, costMs, signal));
+    const slot = this.#takeFree(lane, costMs) ?? (await this.#wait(lane, costMs, signal));
     const sinceMs = this.#clock.nowMs();
     this.#meter?.noteQueueWait(lane, sinceMs - cameMs);
     const running = { slot, costMs, sinceMs };
@@ -108,11 +115,19 @@ export class Admission {
     }
   }
 
-  #takeFree(lane: Lane): Lane | undefined {
-    const slot = lane === 'light' && this.#free.light === 0 ? 'heavy' : lane;
+  /** Where a slot is free, nobody waits for it. */
+  #takeFree(lane: Lane, costMs: number): Lane | undefined {
+    const other = lane === 'light' ? 'heavy' : 'light';
+    const mayTakeOther = lane === 'light' || this.#isShort(costMs);
+    const slot = this.#free[lane] === 0 && mayTakeOther ? other : lane;
     if (this.#free[slot] === 0) return undefined;
     this.#free[slot] -= 1;
     return slot;
+  }
+
+  /** Whether a heavy render keeps a slot no longer than a light one may. */
+  #isShort(costMs: number): boolean {
+    return costMs * this.#slowness.heavy <= MAX_GUEST_MS;
   }
 
   #wait(lane: Lane, costMs: number, signal: AbortSignal): Promise<Lane> {
@@ -136,11 +151,11 @@ export class Admission {
     if (!this.#admitNext(running.slot)) this.#free[running.slot] += 1;
   }
 
-  /** Hands a slot on; one of the heavy lane also to a light render, where no heavy one waits. */
+  /** Hands a slot on, to somebody of its own lane first. */
   #admitNext(slot: Lane): boolean {
     const { light, heavy } = this.#lines;
     return slot === 'light'
-      ? light.admitNext(slot)
+      ? light.admitNext(slot) || heavy.admitNext(slot, (costMs) => this.#isShort(costMs))
       : heavy.admitNext(slot) || light.admitNext(slot);
   }
 

@@ -122,11 +122,9 @@ export class Transformer {
   ): Promise<Uint8Array> {
     const { refusals } = this.#parts;
     const run = { originKey, original, job, cost };
-    if (laneOf(cost, job) === 'heavy' || refusals.isSlow(originKey)) {
-      return this.#renderIn('heavy', run, options);
-    }
+    const lane = refusals.isSlow(originKey) ? 'heavy' : laneOf(cost, job);
     try {
-      return await this.#renderIn('light', run, options);
+      return await this.#renderIn(lane, run, options);
     } catch (error) {
       if (!(error instanceof TooSlowForLane)) throw error;
       return this.#renderIn('heavy', run, options);
@@ -136,7 +134,7 @@ export class Transformer {
   /**
    * A CPU slot is held from here to the end of encoding.
    *
-   * @throws TooSlowForLane if a light render has taken too long for its lane
+   * @throws TooSlowForLane if a render in a light slot has taken too long for it
    */
   async #renderIn(
     wanted: Lane,
@@ -146,20 +144,23 @@ export class Transformer {
     const { admission, limits, refusals, renderer } = this.#parts;
     signal.throwIfAborted();
     original.assign(wanted);
-    const slot = await trace.time('queue', () => admission.enter(wanted, cost.typicalMs, signal));
+    // So long it took at least.
+    const costMs = Math.max(cost.typicalMs, refusals.isSlow(originKey) ? LIGHT_TIMEOUT_MS : 0);
+    const slot = await trace.time('queue', () => admission.enter(wanted, costMs, signal));
     let isTelling = false;
     try {
       signal.throwIfAborted();
       // Others of the same original may have been ahead in the line.
       refusals.checkOriginal(originKey);
-      if (wanted === 'light' && refusals.isSlow(originKey)) throw new TooSlowForLane();
       const { lane } = slot;
+      const isLight = wanted === 'light' || lane === 'light';
+      if (isLight && refusals.isSlow(originKey)) throw new TooSlowForLane();
       const timeoutMs = Math.min(limits.timeoutMs, lane === 'light' ? LIGHT_TIMEOUT_MS : Infinity);
       const rendering = trace.time('render', () =>
         renderer.render(original.bytes, job, { lane, timeoutMs, signal }),
       );
       // For the store, whoever leaves: a new worker would cost more than what is left of it.
-      if (wanted === 'light') keep(rendering);
+      if (isLight) keep(rendering);
       const body = await rendering;
       isTelling = true;
       return body;

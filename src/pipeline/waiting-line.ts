@@ -25,7 +25,7 @@ interface Waiting<Item, Grant> {
 
 /**
  * A bounded line before something scarce, of which one is granted what becomes free: first come, first
- * served. Who leaves it leaves no trace.
+ * served, among those that it is fit for. Who leaves it leaves no trace.
  */
 export class WaitingLine<Item, Grant> {
   readonly #limits: WaitingLimits;
@@ -83,10 +83,17 @@ export class WaitingLine<Item, Grant> {
     });
   }
 
-  /** Admits the next one; tells whether there was one. */
-  admitNext(grant: Grant): boolean {
-    const [next] = this.#waiting;
-    next?.admit(grant);
-    return next !== undefined;
+  /**
+   * Admits the next one, or the next of those that are fit; tells whether there was one.
+   *
+   * @param isFit without it, all are
+   */
+  admitNext(grant: Grant, isFit: (item: Item) => boolean = () => true): boolean {
+    for (const next of this.#waiting) {
+      if (!isFit(next.item)) continue;
+      next.admit(grant);
+      return true;
+    }
+    return false;
   }
 }

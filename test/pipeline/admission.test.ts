@@ -27,7 +27,7 @@ describe('admission', () => {
     const enter = async (
       name: string,
       lane: Lane,
-      costMs = 10,
+      costMs = lane === 'light' ? 10 : 500,
       signal = never(),
     ): Promise<Slot> => {
       const slot = await admission.enter(lane, costMs, signal);
@@ -55,7 +55,7 @@ describe('admission', () => {
     const first = await enter('first', 'heavy');
     const second = enter('second', 'heavy');
     const left = new AbortController();
-    const third = enter('third', 'heavy', 10, left.signal);
+    const third = enter('third', 'heavy', 500, left.signal);
     third.catch(() => undefined);
     nowMs = 300;
     left.abort();
@@ -65,7 +65,7 @@ describe('admission', () => {
     expect(waits).toEqual(['heavy 0', 'heavy 300', 'light 0']);
   });
 
-  test('a light render takes the slot of a heavy one, but a heavy one never that of a light one', async () => {
+  test('a light render takes the slot of a heavy one, but a long heavy one never that of a light one', async () => {
     const { enter, entered } = create();
     const slots = [await enter('light', 'light'), await enter('light too', 'light')];
     expect(slots.map(({ lane }) => lane)).toEqual(['light', 'heavy']);
@@ -75,6 +75,40 @@ describe('admission', () => {
     expect(entered).toEqual(['light', 'light too']);
     slots[1]?.leave(true);
     expect((await heavy).lane).toBe('heavy');
+  });
+
+  test('short heavy renders take light slots, but only those that no light render waits for', async () => {
+    const { enter, entered } = create({ light: 1, heavy: 1 }, 64);
+    const [long, short] = [await enter('long', 'heavy'), await enter('short', 'heavy', 80)];
+    expect([long, short].map(({ lane }) => lane)).toEqual(['heavy', 'light']);
+    const waiting = [
+      enter('second long', 'heavy'),
+      enter('second short', 'heavy', 80),
+      enter('light', 'light'),
+    ];
+    short.leave(false);
+    await vi.advanceTimersByTimeAsync(0);
+    expect(entered.slice(2)).toEqual(['light']);
+    (await waiting[2])?.leave(false);
+    await vi.advanceTimersByTimeAsync(0);
+    expect(entered.slice(3)).toEqual(['second short']);
+    expect((await waiting[1])?.lane).toBe('light');
+    long.leave(false);
+    expect((await waiting[0])?.lane).toBe('heavy');
+  });
+
+  test('how short a heavy render is goes by how fast the machine is', async () => {
+    const { enter } = create();
+    for (let round = 0; round < 40; round += 1) {
+      const slot = await enter('heavy', 'heavy', 80);
+      nowMs += 160; // twice as slow
+      slot.leave(true);
+    }
+    await enter('one', 'heavy', 80);
+    const other = enter('other', 'heavy', 80);
+    await enter('light', 'light');
+    expect(await Promise.race([other, 'waits'])).toBe('waits');
+    other.catch(() => undefined);
   });
 
   test('a freed slot of the heavy lane goes to a heavy render first, then to a light one', async () => {
@@ -112,12 +146,12 @@ describe('admission', () => {
     await enter('running', 'heavy', 2_000);
     enter('waiting', 'heavy', 1_500).catch(() => undefined);
     // Half of the five seconds: the other half is for what was not foreseen.
-    await expect(enter('hopeless', 'heavy', 1)).rejects.toMatchObject({
+    await expect(enter('hopeless', 'heavy', 200)).rejects.toMatchObject({
       code: 'OVERLOADED',
       retryAfterSeconds: 4,
     });
     nowMs = 1_000; // of which the running one has done one second
-    const waiting = enter('in time', 'heavy', 1);
+    const waiting = enter('in time', 'heavy', 200);
     waiting.catch(() => undefined);
     await expect(Promise.race([waiting, 'waits'])).resolves.toBe('waits');
   });
