@@ -1,7 +1,7 @@
 import type { SourceFormat } from '../media/header/image-facts.ts';
 import type { OutputFormat, Quality } from '../media/image-format.ts';
 import type { Lane } from './ports.ts';
-import type { RenderJob } from './render-job.ts';
+import { type RenderJob, scalesTogether } from './render-job.ts';
 
 /** What a render costs of one core, in milliseconds, before it is begun. */
 export interface RenderCost {
@@ -39,8 +39,11 @@ const encodeWeights: Readonly<Record<OutputFormat, Readonly<Record<Quality, Weig
 /** Whatever the picture: message, decoder, encoder, in milliseconds. */
 const baseMs: Weight = [2, 1];
 
-/** Of each frame of an animation, which goes through libvips by itself, in milliseconds. */
-const frameMs: Weight = [1.2, 0.2];
+/** Of each frame of an animation, in milliseconds: one that goes through libvips by itself, and one of many. */
+const frameMs: { readonly [kind in 'alone' | 'together']: Weight } = {
+  alone: [1.2, 0.2],
+  together: [0.25, 0.05],
+};
 
 /**
  * What a light render costs at most, in milliseconds. A still may cost as much as some ten avatars; an
@@ -53,11 +56,12 @@ export function estimateCost(format: SourceFormat, quality: Quality, job: Render
   const frames = job.animation?.delaysMs.length ?? 1;
   const decodedPixels = job.originalSize.widthPx * job.originalSize.heightPx * frames;
   const encodedPixels = job.size.widthPx * job.size.heightPx * frames;
+  const frameWeight = frameMs[scalesTogether(job) ? 'together' : 'alone'];
   const encodeWeight = encodeWeights[job.format][quality];
   const costMs = (column: 0 | 1): number => {
     const decodeNs = decodeWeights[format][column] + resizeWeight[column];
     const pixelsNs = decodedPixels * decodeNs + encodedPixels * encodeWeight[column];
-    return baseMs[column] + (frames - 1) * frameMs[column] + pixelsNs / 1e6;
+    return baseMs[column] + (frames - 1) * frameWeight[column] + pixelsNs / 1e6;
   };
   return { typicalMs: costMs(0), leastMs: costMs(1) };
 }

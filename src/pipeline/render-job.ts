@@ -22,3 +22,12 @@ export interface RenderJob {
   /** Bytes of the encoded image. */
   readonly maxResultBytes: number;
 }
+
+/** Frames up to this are scaled together; beyond, copying costs as much as is gained. */
+const MAX_TOGETHER_PIXELS = 320 * 320;
+
+/** Whether the frames of an animation are scaled together, not one by one. */
+export function scalesTogether({ resize, orientation, originalSize }: RenderJob): boolean {
+  const { widthPx, heightPx } = originalSize;
+  return resize === 'scale' && orientation === 1 && widthPx * heightPx <= MAX_TOGETHER_PIXELS;
+}

@@ -1,7 +1,8 @@
 import sharp, { type Sharp } from 'sharp';
 import { MediaError } from '../media/errors.ts';
 import type { Animation, Orientation } from '../media/header/image-facts.ts';
-import type { RenderJob } from '../pipeline/render-job.ts';
+import { type RenderJob, scalesTogether } from '../pipeline/render-job.ts';
+import { type Pixels, scaleFrames } from './frame-scaling.ts';
 import { restoreGifTiming } from './gif-animation.ts';
 import { decodeStrictly, type FrameRange, openOriginal } from './open-original.ts';
 import { resize } from './transform.ts';
@@ -23,20 +24,12 @@ const UPRIGHT: Readonly<Record<Orientation, { readonly mirror: boolean; readonly
     8: { mirror: false, turn: 270 },
   };
 
-/** Pixels of one frame, or of several of the same size, one below the other; 8-bit sRGB. */
-interface Pixels {
-  readonly data: Buffer;
-  readonly widthPx: number;
-  readonly heightPx: number;
-  readonly channels: 1 | 2 | 3 | 4;
-}
-
 /**
  * Renders every frame of an animation by itself, then encodes them together.
  *
  * libvips would resize the frames as one tall image, in which the edge of a frame takes on the
  * colours of its neighbour; and its encoders round delays up and merge equal frames. So frames are
- * cut apart for the transform, and delays and loops are written into the encoded file afterwards.
+ * transformed apart, and delays and loops are written into the encoded file afterwards.
  *
  * @throws MediaError `UNPROCESSABLE_MEDIA` or `MEDIA_TOO_LARGE`; any other error is a bug of ours
  */
@@ -85,7 +78,7 @@ function encoderOptions({ encoder }: RenderJob, { delaysMs, plays }: Animation):
   return { ...encoder, delay: delaysMs.map(() => SENTINEL_DELAY_MS), loop };
 }
 
-/** Decodes in batches, transforms frame by frame, and puts the results one below the other. */
+/** Decodes in batches, transforms each frame by itself, and puts the results one below the other. */
 async function renderFrames(original: Uint8Array, job: RenderJob, count: number): Promise<Pixels> {
   const { widthPx, heightPx } = job.originalSize;
   const batchFrames = Math.max(1, Math.floor(BATCH_BYTES / (widthPx * heightPx * 4)));
@@ -97,14 +90,12 @@ async function renderFrames(original: Uint8Array, job: RenderJob, count: number)
       count: Math.min(batchFrames, count - first),
     });
     channels = batch.channels;
-    const frameBytes = widthPx * heightPx * channels;
     const renderedBytes = job.size.widthPx * job.size.heightPx * channels;
     strip ??= Buffer.allocUnsafeSlow(renderedBytes * count);
-    for (let frame = 0; frame * frameBytes < batch.data.length; frame += 1) {
-      const data = batch.data.subarray(frame * frameBytes, (frame + 1) * frameBytes);
-      const rendered = await renderFrame({ data, widthPx, heightPx, channels }, job);
-      rendered.copy(strip, (first + frame) * renderedBytes);
-    }
+    const rendered = scalesTogether(job)
+      ? await scaleFrames(batch, job.originalSize, job.size)
+      : await renderOneByOne(batch, job);
+    strip.set(rendered, first * renderedBytes);
   }
   return {
     data: strip ?? Buffer.alloc(0),
@@ -126,6 +117,17 @@ function decode(original: Uint8Array, job: RenderJob, frames: FrameRange): Promi
     }
     return pixels;
   });
+}
+
+async function renderOneByOne({ data, channels }: Pixels, job: RenderJob): Promise<Uint8Array> {
+  const { widthPx, heightPx } = job.originalSize;
+  const frameBytes = widthPx * heightPx * channels;
+  const rendered: Uint8Array[] = [];
+  for (let start = 0; start < data.length; start += frameBytes) {
+    const frame = data.subarray(start, start + frameBytes);
+    rendered.push(await renderFrame({ data: frame, widthPx, heightPx, channels }, job));
+  }
+  return Buffer.concat(rendered);
 }
 
 async function renderFrame(frame: Pixels, job: RenderJob): Promise<Buffer> {
