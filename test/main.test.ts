@@ -7,6 +7,7 @@ import { dirname, join } from 'node:path';
 import type { Duplex } from 'node:stream';
 import { afterEach, describe, expect, onTestFinished, test } from 'vitest';
 import { connectTo } from './support/raw-http.ts';
+import { startFlags } from './support/start-flags.ts';
 import { tlsFiles } from './support/tls-files.ts';
 
 /** A render that takes most of a second. */
@@ -26,7 +27,7 @@ describe('the process', () => {
   afterEach(() => service?.process.kill('SIGKILL'));
 
   const start = (environment: Record<string, string>): Service => {
-    const child = spawn(process.execPath, ['dist/main.js'], {
+    const child = spawn(process.execPath, [...startFlags, 'dist/main.js'], {
       env: { PATH: process.env.PATH ?? '', ...environment },
     });
     let stdout = '';

@@ -2,6 +2,7 @@ import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { closeSync, openSync, readFileSync } from 'node:fs';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { startFlags } from '../../test/support/start-flags.ts';
 
 /** Longest time until a server listens, in milliseconds. */
 const START_TIMEOUT_MS = 20_000;
@@ -29,7 +30,7 @@ export function startService(
   environment: Readonly<Record<string, string>>,
   logFile: string,
 ): Promise<Service> {
-  return startServer([process.execPath, 'dist/main.js'], environment, logFile);
+  return startServer([process.execPath, ...startFlags, 'dist/main.js'], environment, logFile);
 }
 
 /**

@@ -2,19 +2,16 @@ import { constants } from 'node:fs';
 import { type FileHandle, open, realpath, stat } from 'node:fs/promises';
 import { normalize, sep } from 'node:path';
 import { MediaError } from '../media/errors.ts';
-import type { ByteRange, Origin, OriginObject } from '../pipeline/ports.ts';
+import type { Origin, OriginObject } from '../pipeline/ports.ts';
 import { clampRange } from './byte-range.ts';
 import { isMissingFile } from './missing-file.ts';
 
 /**
- * Bytes read at a time: calls, copies and garbage are what reading costs. Under a flood of originals of
- * some MB (`npm run bench:overload`), the main process took 0.88 of a core with 64 KiB, 0.60 with these.
- * But of large files, which are passed on as they are, a client that does not read would hold four times
- * as much (`npm run test:front`): they are read in small pieces.
+ * Bytes read at a time of what is passed on as it is: a client that does not read holds four times as much
+ * (`npm run test:front`). What goes into memory is read in one piece: calls, copies and garbage are what
+ * reading costs.
  */
-const CHUNK_BYTES = 512 * 1024;
-const LARGE_FILE_BYTES = 4 * 1024 * 1024;
-const LARGE_FILE_CHUNK_BYTES = 64 * 1024;
+const CHUNK_BYTES = 64 * 1024;
 
 /**
  * Originals below a folder, laid out by origin key.
@@ -42,7 +39,7 @@ export class FilesystemOrigin implements Origin {
 
   async read(
     key: string,
-    { signal, range }: { readonly signal: AbortSignal; readonly range?: ByteRange },
+    { signal, range, isForMemory = false }: Parameters<Origin['read']>[1],
   ): Promise<OriginObject> {
     signal.throwIfAborted();
     const path = this.#prefix + key;
@@ -68,7 +65,7 @@ export class FilesystemOrigin implements Origin {
         body: file.createReadStream({
           start: first,
           end: Math.max(0, last),
-          highWaterMark: sizeBytes > LARGE_FILE_BYTES ? LARGE_FILE_CHUNK_BYTES : CHUNK_BYTES,
+          highWaterMark: isForMemory ? Math.max(1, sizeBytes) : CHUNK_BYTES,
         }),
       };
     } catch (error) {

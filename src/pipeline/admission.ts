@@ -12,6 +12,14 @@ export interface AdmissionLimits {
   readonly maxWaitMs: number;
 }
 
+/** What a render asks a slot for. */
+export interface Demand {
+  /** What it is estimated to take of one core, in milliseconds. */
+  readonly costMs: number;
+  /** Whether a heavy one may take a light slot, if it is short: not where it has been too slow for one. */
+  readonly mayBeGuest: boolean;
+}
+
 /** A CPU slot, held by one render. */
 export interface Slot {
   /** Whose slot it is. */
@@ -63,8 +71,8 @@ export class Admission {
   readonly #limits: AdmissionLimits;
   readonly #clock: Clock;
   readonly #meter: Meter | undefined;
-  /** Who waits, by estimated cost in milliseconds; granted is a slot of the named lane. */
-  readonly #lines: Readonly<Record<Lane, WaitingLine<number, Lane>>>;
+  /** Who waits; granted is a slot of the named lane. */
+  readonly #lines: Readonly<Record<Lane, WaitingLine<Demand, Lane>>>;
   readonly #free: Record<Lane, number>;
   readonly #running = new Set<Running>();
   /** How long renders of a lane hold their slot, in relation to their estimated cost. */
@@ -72,7 +80,7 @@ export class Admission {
 
   constructor(limits: AdmissionLimits, clock: Clock, meter?: Meter) {
     const { slots, maxWaitingPerSlot, maxWaitMs } = limits;
-    const createLine = (lane: Lane): WaitingLine<number, Lane> =>
+    const createLine = (lane: Lane): WaitingLine<Demand, Lane> =>
       new WaitingLine({ maxWaiting: maxWaitingPerSlot * slots[lane], maxWaitMs });
     this.#limits = limits;
     this.#clock = clock;
@@ -84,17 +92,16 @@ export class Admission {
   /**
    * Waits for a slot.
    *
-   * @param costMs what the render is estimated to take of one core, in milliseconds
    * @throws MediaError `OVERLOADED` if the lane is full, or if the wait in it is, or would be, too
    *   long; or `signal.reason`
    */
-  async enter(lane: Lane, costMs: number, signal: AbortSignal): Promise<Slot> {
+  async enter(lane: Lane, demand: Demand, signal: AbortSignal): Promise<Slot> {
     signal.throwIfAborted();
     const cameMs = this.#clock.nowMs();
-    const slot = this.#takeFree(lane, costMs) ?? (await this.#wait(lane, costMs, signal));
+    const slot = this.#takeFree(lane, demand) ?? (await this.#wait(lane, demand, signal));
     const sinceMs = this.#clock.nowMs();
     this.#meter?.noteQueueWait(lane, sinceMs - cameMs);
-    const running = { slot, costMs, sinceMs };
+    const running = { slot, costMs: demand.costMs, sinceMs };
     this.#running.add(running);
     return { lane: slot, leave: (isTelling) => this.#leave(lane, running, isTelling) };
   }
@@ -116,24 +123,24 @@ export class Admission {
   }
 
   /** Where a slot is free, nobody waits for it. */
-  #takeFree(lane: Lane, costMs: number): Lane | undefined {
+  #takeFree(lane: Lane, demand: Demand): Lane | undefined {
     const other = lane === 'light' ? 'heavy' : 'light';
-    const mayTakeOther = lane === 'light' || this.#isShort(costMs);
+    const mayTakeOther = lane === 'light' || this.#isGuest(demand);
     const slot = this.#free[lane] === 0 && mayTakeOther ? other : lane;
     if (this.#free[slot] === 0) return undefined;
     this.#free[slot] -= 1;
     return slot;
   }
 
-  /** Whether a heavy render keeps a slot no longer than a light one may. */
-  #isShort(costMs: number): boolean {
-    return costMs * this.#slowness.heavy <= MAX_GUEST_MS;
+  /** Whether a heavy render is welcome in a light slot: it keeps it no longer than a light one may. */
+  #isGuest({ costMs, mayBeGuest }: Demand): boolean {
+    return mayBeGuest && costMs * this.#slowness.heavy <= MAX_GUEST_MS;
   }
 
-  #wait(lane: Lane, costMs: number, signal: AbortSignal): Promise<Lane> {
+  #wait(lane: Lane, demand: Demand, signal: AbortSignal): Promise<Lane> {
     this.check(lane);
     const retryAfterSeconds = (): number => this.#retryAfterSeconds(lane);
-    return this.#lines[lane].join({ item: costMs, signal, retryAfterSeconds });
+    return this.#lines[lane].join({ item: demand, signal, retryAfterSeconds });
   }
 
   #retryAfterSeconds(lane: Lane): number {
@@ -155,7 +162,7 @@ export class Admission {
   #admitNext(slot: Lane): boolean {
     const { light, heavy } = this.#lines;
     return slot === 'light'
-      ? light.admitNext(slot) || heavy.admitNext(slot, (costMs) => this.#isShort(costMs))
+      ? light.admitNext(slot) || heavy.admitNext(slot, (demand) => this.#isGuest(demand))
       : heavy.admitNext(slot) || light.admitNext(slot);
   }
 
@@ -164,7 +171,7 @@ export class Admission {
     const nowMs = this.#clock.nowMs();
     const slowness = this.#slowness[lane];
     let aheadMs = 0;
-    for (const costMs of this.#lines[lane].items()) aheadMs += costMs * slowness;
+    for (const { costMs } of this.#lines[lane].items()) aheadMs += costMs * slowness;
     for (const { slot, costMs, sinceMs } of this.#running) {
       if (slot === lane) aheadMs += Math.max(0, costMs * slowness - (nowMs - sinceMs));
     }

@@ -44,7 +44,7 @@ export async function findByOpening(
   key: string,
   signal: AbortSignal,
 ): Promise<FoundOriginal> {
-  const object = await openOriginal(source.access, key, signal);
+  const object = await openOriginal(source.access, key, signal, { isForMemory: true });
   return {
     identity: identityOf(object),
     prefix: undefined,
@@ -95,7 +95,10 @@ export function findLater(
     identity,
     prefix: undefined,
     isOpen: false,
-    hold: async () => hold(await openOriginal(source.access, key, signal), source, signal),
+    hold: async () => {
+      const object = await openOriginal(source.access, key, signal, { isForMemory: true });
+      return hold(object, source, signal);
+    },
   };
 }
 

@@ -23,6 +23,12 @@ export interface OriginAccess {
   readonly gate: Gate;
 }
 
+/** What of an object is wanted: all of it unless there is a range; as `Origin.read` takes it. */
+export interface Wanted {
+  readonly range?: ByteRange;
+  readonly isForMemory?: boolean;
+}
+
 /**
  * Opens an object within the first-byte deadline, which does not count the wait at the gate. The
  * object's body must be read or destroyed, unless the signal aborts.
@@ -33,11 +39,11 @@ export async function openOriginal(
   { origin, limits, gate }: OriginAccess,
   key: string,
   signal: AbortSignal,
-  range?: ByteRange,
+  wanted: Wanted = {},
 ): Promise<OriginObject> {
   const leave = await gate.enter(signal);
   try {
-    const object = await openInTime(origin, key, limits, signal, range);
+    const object = await openInTime(origin, key, limits, signal, wanted);
     if (object.body.closed) leave();
     object.body.once('close', leave);
     return object;
@@ -52,10 +58,10 @@ function openInTime(
   key: string,
   limits: OriginLimits,
   signal: AbortSignal,
-  range: ByteRange | undefined,
+  wanted: Wanted,
 ): Promise<OriginObject> {
   return withDeadline(limits.firstByteTimeoutMs, signal, originTimeout, async (within) => {
-    const object = await origin.read(key, { signal: within, ...(range && { range }) });
+    const object = await origin.read(key, { signal: within, ...wanted });
     // Whoever reads the body sees its errors; a body that nobody reads any more must not throw.
     object.body.on('error', () => undefined);
     if (within.aborted) object.body.destroy();
@@ -102,7 +108,7 @@ export async function readPrefix(
   signal: AbortSignal,
 ): Promise<{ readonly object: Omit<OriginObject, 'body'>; readonly prefix: Uint8Array }> {
   const range = { first: 0, last: count - 1 };
-  const object = await openOriginal(access, key, signal, range).catch((error: unknown) => {
+  const object = await openOriginal(access, key, signal, { range }).catch((error: unknown) => {
     // No range fits an empty object.
     const isEmpty = error instanceof MediaError && error.code === 'RANGE_NOT_SATISFIABLE';
     if (isEmpty) return openOriginal(access, key, signal);

@@ -26,13 +26,18 @@ export interface Origin {
    * Opens an object by its key.
    *
    * @param key as built by `originKeyOf`: segments joined by `/`, each of them validated
-   * @param options `signal` ends the read; `range` limits `body`, and is cut at the object's end
+   * @param options `signal` ends the read; `range` limits `body`, and is cut at the object's end;
+   *   `isForMemory` tells that the body will be read at once, to be held whole
    * @throws MediaError `UNKNOWN_MEDIA` if there is none, `RANGE_NOT_SATISFIABLE` if the range begins
    *   at or after its end, `ORIGIN_ERROR` if the origin fails; or `signal.reason`
    */
   read(
     key: string,
-    options: { readonly signal: AbortSignal; readonly range?: ByteRange },
+    options: {
+      readonly signal: AbortSignal;
+      readonly range?: ByteRange;
+      readonly isForMemory?: boolean;
+    },
   ): Promise<OriginObject>;
 }
 

@@ -31,7 +31,7 @@ const resizeWeight: Weight = [5, 0.1];
 
 const encodeWeights: Readonly<Record<OutputFormat, Readonly<Record<Quality, Weight>>>> = {
   jpeg: { high: [21, 8], low: [19, 8], lossless: [60, 30] },
-  png: { high: [110, 12], low: [320, 20], lossless: [110, 12] },
+  png: { high: [80, 10], low: [320, 20], lossless: [80, 10] },
   webp: { high: [140, 20], low: [100, 20], lossless: [570, 10] },
   gif: { high: [390, 20], low: [110, 20], lossless: [390, 20] },
 };

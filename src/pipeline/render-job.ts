@@ -14,6 +14,8 @@ export interface RenderJob {
   readonly toSrgbExponent: number | undefined;
   /** `scale` to exactly `size`; `crop`: scale to cover `size`, then cut its centre out. */
   readonly resize: 'none' | 'scale' | 'crop';
+  /** Whether the decoder may reduce all the way: see `mayShrinkOnLoad`. */
+  readonly shrinksOnLoad: boolean;
   /** Size of the result, oriented. */
   readonly size: Size;
   readonly format: OutputFormat;

@@ -3,12 +3,13 @@ import { peekAnimation } from '../media/header/peek-animation.ts';
 import { readImageFacts } from '../media/header/read-image-facts.ts';
 import { outputFormats, sourceFormats } from '../media/image-format.ts';
 import type { MediaRequest } from '../media/media-request.ts';
-import type { Admission } from './admission.ts';
+import type { Admission, Demand } from './admission.ts';
 import type { HeldOriginal } from './found-original.ts';
 import { type Plan, planMedia, type RenderLimits } from './plan.ts';
 import type { Lane, Renderer, StoredResult } from './ports.ts';
 import type { RefusalMemory } from './refusal-memory.ts';
 import { laneOf } from './render-cost.ts';
+import type { RenderJob } from './render-job.ts';
 import type { RequestTrace } from './request-trace.ts';
 import type { FlightControls } from './single-flight.ts';
 
@@ -36,7 +37,8 @@ export interface Transformed extends StoredResult {
 type RenderPlan = Extract<Plan, { readonly kind: 'render' }>;
 
 /** One render, and what it is made from. */
-interface Run extends Pick<RenderPlan, 'job' | 'cost'> {
+interface Run extends Demand {
+  readonly job: RenderJob;
   readonly originKey: string;
   readonly original: HeldOriginal;
 }
@@ -121,14 +123,15 @@ export class Transformer {
     options: TransformOptions,
   ): Promise<Uint8Array> {
     const { refusals } = this.#parts;
-    const run = { originKey, original, job, cost };
-    const lane = refusals.isSlow(originKey) ? 'heavy' : laneOf(cost, job);
-    try {
-      return await this.#renderIn(lane, run, options);
-    } catch (error) {
-      if (!(error instanceof TooSlowForLane)) throw error;
-      return this.#renderIn('heavy', run, options);
+    const run = { originKey, original, job, costMs: cost.typicalMs };
+    if (!refusals.isSlow(originKey)) {
+      try {
+        return await this.#renderIn(laneOf(cost, job), { ...run, mayBeGuest: true }, options);
+      } catch (error) {
+        if (!(error instanceof TooSlowForLane)) throw error;
+      }
     }
+    return this.#renderIn('heavy', { ...run, mayBeGuest: false }, options);
   }
 
   /**
@@ -138,15 +141,14 @@ export class Transformer {
    */
   async #renderIn(
     wanted: Lane,
-    { originKey, original, job, cost }: Run,
+    run: Run,
     { signal, keep, trace, isCurrent }: TransformOptions,
   ): Promise<Uint8Array> {
     const { admission, limits, refusals, renderer } = this.#parts;
+    const { originKey, original, job } = run;
     signal.throwIfAborted();
     original.assign(wanted);
-    // So long it took at least.
-    const costMs = Math.max(cost.typicalMs, refusals.isSlow(originKey) ? LIGHT_TIMEOUT_MS : 0);
-    const slot = await trace.time('queue', () => admission.enter(wanted, costMs, signal));
+    const slot = await trace.time('queue', () => admission.enter(wanted, run, signal));
     let isTelling = false;
     try {
       signal.throwIfAborted();

@@ -3,15 +3,14 @@ import { outputFormats } from '../media/image-format.ts';
 import type { RenderJob } from '../pipeline/render-job.ts';
 
 /** Scales to the planned size, or scales to cover it and cuts the centre out. */
-export function resize(image: Sharp, { resize: kind, size }: RenderJob): Sharp {
+export function resize(image: Sharp, { resize: kind, size, shrinksOnLoad }: RenderJob): Sharp {
   if (kind === 'none') return image;
   return image.resize({
     width: size.widthPx,
     height: size.heightPx,
     fit: kind === 'crop' ? 'cover' : 'fill',
     position: 'centre',
-    // Shrink while decoding, but leave enough to the kernel: nearer to an exact reduction.
-    fastShrinkOnLoad: false,
+    fastShrinkOnLoad: shrinksOnLoad,
   });
 }
 

@@ -29,8 +29,9 @@ describe('admission', () => {
       lane: Lane,
       costMs = lane === 'light' ? 10 : 500,
       signal = never(),
+      mayBeGuest = true,
     ): Promise<Slot> => {
-      const slot = await admission.enter(lane, costMs, signal);
+      const slot = await admission.enter(lane, { costMs, mayBeGuest }, signal);
       entered.push(name);
       return slot;
     };
@@ -95,6 +96,15 @@ describe('admission', () => {
     expect((await waiting[1])?.lane).toBe('light');
     long.leave(false);
     expect((await waiting[0])?.lane).toBe('heavy');
+  });
+
+  test('a heavy render that has been too slow for a light slot takes none', async () => {
+    const { enter } = create();
+    await enter('heavy', 'heavy');
+    const slow = enter('slow', 'heavy', 80, never(), false);
+    expect(await Promise.race([slow, 'waits'])).toBe('waits');
+    (await enter('light', 'light')).leave(false);
+    expect(await Promise.race([slow, 'waits'])).toBe('waits');
   });
 
   test('how short a heavy render is goes by how fast the machine is', async () => {

@@ -26,10 +26,10 @@ const animated: ImageFacts = {
   animation: { delaysMs: [100, 200, 300], plays: 0 },
 };
 
-function plan(facts: Partial<ImageFacts>, url: string, base = still): Plan {
+function plan(facts: Partial<ImageFacts>, url: string, base = still, bounds = limits): Plan {
   const target = parseTarget(url);
   if (target.kind !== 'media') throw new Error('not media');
-  return planMedia({ ...base, ...facts }, target.request, limits);
+  return planMedia({ ...base, ...facts }, target.request, bounds);
 }
 
 const avatar = '/avatars/1/ab12';
@@ -108,6 +108,23 @@ describe('a render', () => {
       plan({ format: 'jpeg', orientation: 6, isClean: false }, `${avatar}.jpg?size=80`),
     ).toMatchObject({
       job: { orientation: 6, resize: 'scale', size: { widthPx: 80, heightPx: 160 } },
+    });
+  });
+
+  test.each([
+    ['a large JPEG', { format: 'jpeg', widthPx: 2000, heightPx: 1333 }, 'width=512', true],
+    [
+      'one that is not so large',
+      { format: 'jpeg', widthPx: 1600, heightPx: 1200 },
+      'width=512',
+      false,
+    ],
+    ['a small rendering', { format: 'jpeg', widthPx: 2000, heightPx: 1333 }, 'width=200', false],
+    ['a WebP', { format: 'webp', widthPx: 2000, heightPx: 1333 }, 'width=512', false],
+  ] as const)('shrinks on load: %s', (_, facts, query, shrinksOnLoad) => {
+    const bounds = { ...limits, maxInputPixels: 4_000_000 };
+    expect(plan(facts, `${attachment}?${query}`, still, bounds)).toMatchObject({
+      job: { shrinksOnLoad },
     });
   });
 

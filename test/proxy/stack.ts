@@ -5,6 +5,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { startNginx, type TlsNginx } from '../support/nginx.ts';
 import { patient } from '../support/patient.ts';
+import { startFlags } from '../support/start-flags.ts';
 import { type Ask, createPlainClient, createTlsClient } from './client.ts';
 import { Relay } from './relay.ts';
 
@@ -62,7 +63,7 @@ interface Darkroom {
 }
 
 async function startDarkroom(settings: Readonly<Record<string, string>>): Promise<Darkroom> {
-  const child = spawn(process.execPath, ['dist/main.js'], {
+  const child = spawn(process.execPath, [...startFlags, 'dist/main.js'], {
     env: { PATH: process.env.PATH ?? '', PORT: '0', WORKERS: '2', ...patient, ...settings },
     stdio: ['ignore', 'pipe', 'inherit'],
   });

@@ -1,5 +1,6 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
+import { startFlags } from './start-flags.ts';
 
 /** The compiled service, running as a process of its own. */
 export interface ServiceProcess {
@@ -29,9 +30,13 @@ export async function startService(
   { openFiles, onOutput }: ServiceOptions = {},
 ): Promise<ServiceProcess> {
   const limit = openFiles === undefined ? '' : `ulimit -n ${openFiles} && `;
-  const child = spawn('sh', ['-c', `${limit}exec "$0" dist/main.js`, process.execPath], {
-    env: { PATH: process.env.PATH ?? '', PORT: '0', WORKERS: '1', ...environment },
-  });
+  const child = spawn(
+    'sh',
+    ['-c', `${limit}exec "$0" "$@"`, process.execPath, ...startFlags, 'dist/main.js'],
+    {
+      env: { PATH: process.env.PATH ?? '', PORT: '0', WORKERS: '1', ...environment },
+    },
+  );
   const exited = once(child, 'exit') as Promise<[status: number | null]>;
   let output = '';
   const origin = await new Promise<string>((resolve, reject) => {

@@ -17,6 +17,7 @@ export const anyJob: RenderJob = {
   orientation: 1,
   toSrgbExponent: undefined,
   resize: 'none',
+  shrinksOnLoad: false,
   size: { widthPx: 1, heightPx: 1 },
   format: 'png',
   encoder: {},

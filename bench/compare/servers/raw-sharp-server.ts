@@ -16,10 +16,12 @@ sharp.cache(false);
 const server = createServer(async (request, response) => {
   const [, width, name, motion, ...path] = (request.url ?? '').split('/');
   const format = name as OutputFormat;
+  // As Darkroom decides for these originals: photographs of 2 to 4 megapixels have an extension.
+  const fastShrinkOnLoad = path.at(-1)?.endsWith('.jpeg') ?? false;
   const bytes = await readFile(join(folder, ...path));
   const body = await sharp(bytes, { animated: motion === 'animated', failOn: 'warning' })
     .autoOrient()
-    .resize({ width: Number(width), fastShrinkOnLoad: false })
+    .resize({ width: Number(width), fastShrinkOnLoad })
     .toColourspace('srgb')
     .toFormat(format, outputFormats[format].qualities.high)
     .toBuffer();
