@@ -1,10 +1,10 @@
-import { constants } from 'node:fs';
-import { type FileHandle, open, realpath, stat } from 'node:fs/promises';
+import { realpath, stat } from 'node:fs/promises';
 import { normalize, sep } from 'node:path';
 import { MediaError } from '../media/errors.ts';
 import type { Origin, OriginObject } from '../pipeline/ports.ts';
 import { clampRange } from './byte-range.ts';
 import { isMissingFile } from './missing-file.ts';
+import { type OpenedFile, openRegularFile } from './opened-file.ts';
 
 /**
  * Bytes read at a time of what is passed on as it is: a client that does not read holds four times as much
@@ -16,15 +16,16 @@ const CHUNK_BYTES = 64 * 1024;
 /**
  * Originals below a folder, laid out by origin key.
  *
- * A key cannot leave the folder: its segments were validated one by one, a path that is not written
- * straight (`..`, `.`, two slashes) is refused all the same, so that a file has one key, the file is opened without following a symbolic link, and the real
- * path of what was opened must be the very path that was asked for, so that a link anywhere in between
- * is refused as well. Only regular files are served.
+ * A key cannot leave the folder: its segments were validated one by one; a path that is not written
+ * straight (`..`, `.`, two slashes) is refused all the same, so that a file has one key; the file is
+ * opened without following a symbolic link; and the real path of what was opened must be the very path
+ * that was asked for, so that a link anywhere in between is refused as well. Only regular files are
+ * served.
  *
  * Not covered: hard links and bind mounts (they are regular paths; whoever can make them can write
- * the folder anyway); a folder swapped for a link and back between opening and the check; names that
- * differ only in case or normalization on file systems that do not tell them apart. A file that is
- * replaced by one of the same size and the same time of change is taken for the same.
+ * the folder anyway); names that differ only in case or normalization on file systems that do not tell
+ * them apart. A file that is replaced by one of the same size and the same time of change is taken for
+ * the same.
  */
 export class FilesystemOrigin implements Origin {
   readonly #root: string;
@@ -44,16 +45,11 @@ export class FilesystemOrigin implements Origin {
     signal.throwIfAborted();
     const path = this.#prefix + key;
     if (normalize(path) !== path) throw new MediaError('UNKNOWN_MEDIA');
-    const file = await this.#open(path);
+    const opened = await this.#open(path);
+    if (opened === undefined) throw new MediaError('UNKNOWN_MEDIA');
+    const { file, status } = opened;
     try {
       signal.throwIfAborted();
-      const status = await file.stat({ bigint: true });
-      if (!status.isFile()) throw new MediaError('UNKNOWN_MEDIA');
-      const real = await realpath(path);
-      const realStatus = await stat(real, { bigint: true });
-      if (real !== path || realStatus.ino !== status.ino || realStatus.dev !== status.dev) {
-        throw new MediaError('UNKNOWN_MEDIA', { cause: new Error(`${path} is behind a link`) });
-      }
       const sizeBytes = Number(status.size);
       const { first, last } = clampRange(range, sizeBytes);
       return {
@@ -74,10 +70,9 @@ export class FilesystemOrigin implements Origin {
     }
   }
 
-  async #open(path: string): Promise<FileHandle> {
+  async #open(path: string): Promise<OpenedFile | undefined> {
     try {
-      // O_NONBLOCK: a named pipe must not hang the open.
-      return await open(path, constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK);
+      return await openRegularFile(path);
     } catch (error) {
       throw await this.#translate(error);
     }
