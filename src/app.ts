@@ -1,18 +1,23 @@
 import type { FastifyInstance } from 'fastify';
 import { PrometheusMeter } from './adapters/prometheus-meter.ts';
+import { WatchedOrigin } from './adapters/watched-origin.ts';
 import type { Confinement } from './adapters/worker-confinement.ts';
 import { WorkerRenderer } from './adapters/worker-renderer.ts';
 import type { Config } from './config.ts';
 import { loadDefaultAvatars } from './default-avatars/default-avatars.ts';
-import { createAdminServer } from './http/admin-server.ts';
+import { createAdminServer, type Readiness } from './http/admin-server.ts';
 import { mediaCacheControl } from './http/cache-policy.ts';
 import type { ClientLimits } from './http/client-limits.ts';
 import { HitLane } from './http/hit-lane.ts';
 import { MediaHandler } from './http/media-handler.ts';
+import type { RequestLog } from './http/request-log.ts';
 import { createServer } from './http/server.ts';
 import { TargetMemory } from './http/target-memory.ts';
 import { createMediaRooms } from './media-rooms.ts';
-import type { Clock, Log, Origin, Renderer, ResultStore } from './pipeline/ports.ts';
+import { OriginHealth } from './pipeline/origin-health.ts';
+import type { Clock, Lane, Log, Origin, Renderer, ResultStore } from './pipeline/ports.ts';
+import { judgeReadiness } from './readiness.ts';
+import { listReadings } from './readings.ts';
 import { openOrigin, openResultStore } from './storage.ts';
 
 /** Where the compiled worker is, seen from the compiled `app.js`. */
@@ -21,6 +26,8 @@ const WORKER_FILE = new URL('./worker/main.js', import.meta.url);
 /** Parts that a test brings along instead of the real ones. */
 export interface AppParts {
   readonly log: Log;
+  /** Without one, requests are not told of. */
+  readonly requestLog?: RequestLog;
   readonly clock?: Clock;
   readonly origin?: Origin;
   readonly renderer?: Renderer;
@@ -42,6 +49,15 @@ export interface App {
 
 const systemClock: Clock = { nowMs: () => performance.now() };
 
+const noRequestLog: RequestLog = { scope: 'none', tell: () => undefined };
+
+const LANES = ['light', 'heavy'] as const satisfies readonly Lane[];
+
+function countReady(workers: WorkerRenderer): Readonly<Record<Lane, number>> {
+  const countOf = (lane: Lane): number => workers.readyProcessIdsOf(lane).length;
+  return { light: countOf('light'), heavy: countOf('heavy') };
+}
+
 /**
  * Puts the service together; it does not listen yet.
  *
@@ -49,7 +65,12 @@ const systemClock: Clock = { nowMs: () => performance.now() };
  */
 export async function createApp(config: Config, parts: AppParts): Promise<App> {
   const { log, clock = systemClock } = parts;
-  const origin = parts.origin ?? (await openOrigin(config));
+  const meter = new PrometheusMeter();
+  const originHealth = new OriginHealth(clock);
+  const origin = new WatchedOrigin(parts.origin ?? (await openOrigin(config)), {
+    meter,
+    health: originHealth,
+  });
   const defaultAvatars = await loadDefaultAvatars();
   const workers = new WorkerRenderer({
     ...config.renderer,
@@ -58,8 +79,7 @@ export async function createApp(config: Config, parts: AppParts): Promise<App> {
   });
   if (parts.renderer === undefined) await workers.start();
   const resultStore = parts.resultStore ?? (await openResultStore(config, log));
-  const meter = new PrometheusMeter();
-  const { media, verbatim, purger, results } = createMediaRooms(config, {
+  const rooms = createMediaRooms(config, {
     origin,
     resultStore,
     renderer: parts.renderer ?? workers,
@@ -67,25 +87,58 @@ export async function createApp(config: Config, parts: AppParts): Promise<App> {
     clock,
     log,
   });
+  const { media, verbatim, purger, results } = rooms;
   const targets = new TargetMemory();
+  const watchers = { meter, requests: parts.requestLog ?? noRequestLog, clock };
   const { maxAgeSeconds } = config.http;
   const handler = new MediaHandler({ media, verbatim, defaultAvatars, targets, maxAgeSeconds });
   const hits = new HitLane({
     findHit: ({ request, key }) => media.findHit(request, key),
     targets,
     cacheControl: mediaCacheControl(maxAgeSeconds),
-    clock,
+    watchers,
+    lookUps: meter.lookUps.results,
   });
   const limits = parts.clientLimits ?? {};
-  const server = createServer({ ...config.http, limits, handler, hits, clock, log });
+  const { server, watchDoor } = createServer({
+    ...config.http,
+    ...watchers,
+    limits,
+    handler,
+    hits,
+    log,
+  });
   let isClosing = false;
-  const readiness = () => {
-    if (isClosing) return 'draining';
-    return workers.readyProcessIdsOf('light').length > 0 ? 'ready' : 'no worker is ready';
+  const readiness = (): Readiness => {
+    originHealth.probe(origin, config.originLimits.firstByteTimeoutMs);
+    return judgeReadiness({
+      isClosing,
+      readyWorkers: countReady(workers),
+      origin: originHealth,
+      isStoreFailing: results.isStoreFailing,
+      crowdedLanes: LANES.filter((lane) => rooms.admission.isCrowded(lane)),
+      door: watchDoor(),
+    });
   };
+  meter.watch(
+    listReadings({
+      config,
+      rooms,
+      resultStore,
+      workers,
+      originHealth,
+      watchDoor,
+      judge: readiness,
+    }),
+  );
   const admin =
     config.admin &&
     createAdminServer({ token: config.admin.token, purger, readiness, metrics: meter, log });
+  if (admin !== undefined) {
+    meter.watchProcess();
+    // So that the first who asks whether we are ready is told so.
+    readiness();
+  }
   return {
     server,
     admin,

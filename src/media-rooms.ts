@@ -3,6 +3,7 @@ import type { Config } from './config.ts';
 import { Admission } from './pipeline/admission.ts';
 import { Gate } from './pipeline/gate.ts';
 import { MediaService } from './pipeline/media-service.ts';
+import type { Meter } from './pipeline/meter.ts';
 import { OriginalVersions } from './pipeline/original-versions.ts';
 import { Originals } from './pipeline/originals.ts';
 import { OriginalsBudget } from './pipeline/originals-budget.ts';
@@ -11,7 +12,6 @@ import type {
   KeptOriginal,
   Log,
   MediaResult,
-  Meter,
   Origin,
   Renderer,
   ResultStore,
@@ -41,6 +41,15 @@ export interface MediaRooms {
   readonly verbatim: VerbatimService;
   readonly purger: Purger;
   readonly results: Results;
+  /** For whoever watches how full they are. */
+  readonly memories: {
+    readonly results: MemoryCache<MediaResult>;
+    readonly originals: MemoryCache<KeptOriginal>;
+  };
+  readonly admission: Admission;
+  readonly originalsBudget: OriginalsBudget;
+  readonly originReads: Gate;
+  readonly originStreams: Gate;
 }
 
 /** Puts the rooms of the pipeline together, with the memories that they share. */
@@ -54,44 +63,51 @@ export function createMediaRooms(config: Config, adapters: MediaAdapters): Media
     bytesOf: ({ bytes }) => bytes,
   });
   const versions = new OriginalVersions(config.versions, clock);
-  const results = new Results({
-    cache: new MemoryCache<MediaResult>({
-      maxBytes: config.cache.maxBytes,
-      bytesOf: ({ body }) => body,
-    }),
-    store: resultStore,
-    clock,
-    log,
+  const answers = new MemoryCache<MediaResult>({
+    maxBytes: config.cache.maxBytes,
+    bytesOf: ({ body }) => body,
   });
+  const results = new Results({ cache: answers, store: resultStore, clock, log, meter });
+  const admission = new Admission(config.admission, clock, meter);
+  const originalsBudget = new OriginalsBudget(config.originalsMemoryBytes);
+  const originReads = new Gate(config.originReads);
+  const originStreams = new Gate(config.originStreams);
   const media = new MediaService({
     results,
     refusals,
     versions,
     originals: new Originals({
       source: {
-        access: { origin, limits: originLimits, gate: new Gate(config.originReads) },
-        budget: new OriginalsBudget(config.originalsMemoryBytes),
+        access: { origin, limits: originLimits, gate: originReads },
+        budget: originalsBudget,
       },
       versions,
       cache: originals,
       clock,
+      meter,
     }),
     transformer: new Transformer({
       renderer,
-      admission: new Admission(config.admission, clock, meter),
+      admission,
       refusals,
       limits: config.renderLimits,
     }),
+    meter,
   });
   const verbatim = new VerbatimService({
     origin,
     limits: originLimits,
-    gate: new Gate(config.originStreams),
+    gate: originStreams,
   });
   return {
     media,
     verbatim,
     purger: new Purger({ versions, originals, refusals, results }),
     results,
+    memories: { results: answers, originals },
+    admission,
+    originalsBudget,
+    originReads,
+    originStreams,
   };
 }
