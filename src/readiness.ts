@@ -33,13 +33,13 @@ export function judgeReadiness(vitals: Vitals): Readiness {
         : 'the origin has failed since the start'),
     door.requests >= door.maxRequests && 'as many requests as there may be are under way',
   ].filter((reason) => reason !== false);
-  if (obstacles.length > 0) return { status: 'not ready', reasons: obstacles };
-
   const shortcomings = [
-    origin.state === 'failing' && 'the origin fails; what is kept is served',
+    origin.state === 'failing' && origin.hasAnswered && 'the origin fails; what is kept is served',
     vitals.isStoreFailing && 'the store of renderings fails; they are made anew',
     readyWorkers.heavy === 0 && 'no worker for heavy renders is ready',
     ...vitals.crowdedLanes.map((lane) => `${lane} renders are turned away; hits are served`),
   ].filter((reason) => reason !== false);
-  return { status: shortcomings.length > 0 ? 'degraded' : 'ready', reasons: shortcomings };
+  const reasons = [...obstacles, ...shortcomings];
+  if (obstacles.length > 0) return { status: 'not ready', reasons };
+  return { status: reasons.length > 0 ? 'degraded' : 'ready', reasons };
 }

@@ -34,7 +34,10 @@ describe('the health of the service', () => {
     app = await createTestApp({ settings }); // whose renders are made elsewhere
     const answer = await ask('/readyz');
     expect(answer.statusCode).toBe(503);
-    expect(answer.json()).toMatchObject({ status: 'not ready', reasons: ['no worker is ready'] });
+    expect(answer.json()).toMatchObject({
+      status: 'not ready',
+      reasons: expect.arrayContaining(['no worker is ready']),
+    });
   });
 
   it('is not ready while it stops, and alive until all is answered', async () => {
