@@ -1,7 +1,8 @@
 import { setFlagsFromString } from 'node:v8';
-import { type Logger, pino } from 'pino';
+import type { Logger } from 'pino';
 import { type App, createApp } from './app.ts';
 import { ConfigError, readConfig } from './config.ts';
+import { createLog, createRequestLog } from './log.ts';
 
 /** Exit status of a faulty configuration (BSD `sysexits.h`, EX_CONFIG). */
 const EX_CONFIG = 78;
@@ -38,7 +39,12 @@ const HEAP_GROWTH_PERCENT = 50;
 async function main(): Promise<void> {
   setFlagsFromString(`--heap-growing-percent=${HEAP_GROWTH_PERCENT}`);
   const config = readConfig(process.env);
-  const log = pino({ level: config.log.level });
+  const { AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY, AWS_SESSION_TOKEN } = process.env;
+  const log = createLog({
+    level: config.log.level,
+    secrets: [config.admin?.token, AWS_SECRET_ACCESS_KEY, AWS_SESSION_TOKEN, AWS_ACCESS_KEY_ID],
+    terminal: process.stdout.isTTY ? process.stdout : undefined,
+  });
   // Whatever this is, its cause must not be lost; nobody can tell in what state it leaves us.
   process.on('uncaughtException', (error, kind) => {
     log.fatal({ err: error, kind }, 'an error that nobody has caught');
@@ -46,7 +52,7 @@ async function main(): Promise<void> {
   });
   let listening: App | undefined;
   stopOnSignals(() => listening, config.shutdown.graceMs, log);
-  const app = await createApp(config, { log });
+  const app = await createApp(config, { log, requestLog: createRequestLog(log) });
   const address = await app.server.listen({ ...config.listen, backlog: BACKLOG });
   listening = app;
   if (app.admin !== undefined && config.admin !== undefined) {

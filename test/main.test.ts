@@ -98,7 +98,7 @@ describe('the process', () => {
       /http:\/\/127\.0\.0\.1:\d+/.exec(second.output().stdout.split('admin')[1] ?? '') ?? [];
     const headers = { authorization: `Bearer ${token}` };
     expect((await fetch(`${admin}/healthz`)).status).toBe(200);
-    expect(await (await fetch(`${admin}/readyz`)).json()).toEqual({ status: 'ready' });
+    expect(await (await fetch(`${admin}/readyz`)).json()).toEqual({ status: 'ready', reasons: [] });
     expect((await fetch(`${admin}/metrics`)).status).toBe(401);
     const metrics = await fetch(`${admin}/metrics`, { headers });
     expect(metrics.headers.get('content-type')).toMatch(/^text\/plain; version=0\.0\.4/);

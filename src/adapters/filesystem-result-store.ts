@@ -2,7 +2,13 @@ import { constants } from 'node:fs';
 import { type FileHandle, mkdir, open, realpath, rename } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { unlessAborted } from '../pipeline/abort.ts';
-import type { Log, ResultAddress, ResultStore, StoredResult } from '../pipeline/ports.ts';
+import type {
+  Log,
+  ResultAddress,
+  ResultStore,
+  StoredResult,
+  StoreUsage,
+} from '../pipeline/ports.ts';
 import { FolderBound } from './folder-bound.ts';
 import { removeByPrefix } from './folder-removal.ts';
 import { FOLDER_COST_BYTES, fileCostBytes } from './folder-survey.ts';
@@ -108,6 +114,10 @@ export class FilesystemResultStore implements ResultStore {
 
   close(): void {
     this.#bound.close();
+  }
+
+  usage(): StoreUsage | undefined {
+    return this.#bound.usage;
   }
 
   async #read(

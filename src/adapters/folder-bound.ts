@@ -1,4 +1,4 @@
-import type { Log } from '../pipeline/ports.ts';
+import type { Log, StoreUsage } from '../pipeline/ports.ts';
 import { clearFolder } from './folder-clearing.ts';
 import { cutByAge, type FolderSurvey, surveyFolder } from './folder-survey.ts';
 
@@ -53,6 +53,8 @@ export class FolderBound {
   /** What was written since the last survey that has ended began, and what is being written. */
   #grownBytes = 0;
   #isWorking = false;
+  #isCounted = false;
+  #evictions = 0;
   #restUntilMs = 0;
 
   /** Begins the first survey. */
@@ -60,6 +62,13 @@ export class FolderBound {
     this.#options = options;
     this.#heldBytes = HIGH_PART * options.maxBytes;
     this.#wake();
+  }
+
+  /** How full the folder is; `undefined` before it was counted for the first time. */
+  get usage(): StoreUsage | undefined {
+    if (!this.#isCounted) return undefined;
+    const { maxBytes } = this.#options;
+    return { heldBytes: this.#heldBytes, maxBytes, evictions: this.#evictions };
   }
 
   /**
@@ -145,6 +154,7 @@ export class FolderBound {
     // The walk may have seen what was written since it began, or not; it is added: better too much.
     this.#grownBytes -= seenBytes;
     this.#heldBytes = survey.costBytes + this.#grownBytes;
+    this.#isCounted = true;
     const { files, costBytes } = survey;
     const durationMs = Math.round(performance.now() - startedMs);
     log.info({ files, costBytes, durationMs }, 'result store counted');
@@ -170,6 +180,7 @@ export class FolderBound {
         this.release(costBytes);
       },
     });
+    this.#evictions += files;
     if (refused.count > 0) {
       const { count, first } = refused;
       log.warn({ err: first, count }, 'files of the result store cannot be removed');

@@ -17,15 +17,35 @@ const ENTRY_OVERHEAD_BYTES = 512;
 /** What is kept in memory, bounded by bytes, least recently used first out. */
 export class MemoryCache<Value extends object> implements BoundedCache<Value> {
   readonly #cache: LRUCache<string, Value> | undefined;
+  readonly maxBytes: number;
+  #evictions = 0;
 
   constructor({ maxBytes, maxShare = 1, bytesOf }: MemoryCacheOptions<Value>) {
+    this.maxBytes = maxBytes;
     if (maxBytes === 0) return;
     this.#cache = new LRUCache({
       maxSize: maxBytes,
       maxEntrySize: Math.max(1, Math.floor(maxBytes * maxShare)),
       sizeCalculation: (value, key) =>
         bytesOf(value).byteLength + 2 * key.length + ENTRY_OVERHEAD_BYTES,
+      dispose: (_value, _key, reason) => {
+        if (reason === 'evict') this.#evictions += 1;
+      },
     });
+  }
+
+  /** What all entries take, as far as it is counted. */
+  get heldBytes(): number {
+    return this.#cache?.calculatedSize ?? 0;
+  }
+
+  get entries(): number {
+    return this.#cache?.size ?? 0;
+  }
+
+  /** Entries that had to go for others, since the start. */
+  get evictions(): number {
+    return this.#evictions;
   }
 
   get(key: string): Value | undefined {

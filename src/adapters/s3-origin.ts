@@ -1,7 +1,12 @@
 import { IncomingMessage } from 'node:http';
 import { GetObjectCommand, type GetObjectCommandOutput, type S3Client } from '@aws-sdk/client-s3';
 import { MediaError } from '../media/errors.ts';
-import type { ByteRange, Origin, OriginObject } from '../pipeline/ports.ts';
+import {
+  AccessRefused,
+  type ByteRange,
+  type Origin,
+  type OriginObject,
+} from '../pipeline/ports.ts';
 import { endWhenStalled } from './origin-agent.ts';
 import {
   createS3Client,
@@ -77,7 +82,8 @@ export class S3Origin implements Origin {
     const { name, status, code } = failure;
     if (name === 'NoSuchKey' || name === 'KeyTooLongError') return new MediaError('UNKNOWN_MEDIA');
     if (status === 416) return new MediaError('RANGE_NOT_SATISFIABLE');
-    const cause = await describeS3Failure(this.#client, failure);
+    const described = await describeS3Failure(this.#client, failure);
+    const cause = name === 'AccessDenied' ? new AccessRefused(described.message) : described;
     return new MediaError(code === 'ETIMEDOUT' ? 'ORIGIN_TIMEOUT' : 'ORIGIN_ERROR', { cause });
   }
 }

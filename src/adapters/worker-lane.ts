@@ -87,6 +87,11 @@ export class WorkerLane {
     return [...this.#members].flatMap(({ processId }) => processId ?? []);
   }
 
+  /** Resident memory of all, after their last jobs, in bytes; 0 of those that have done none. */
+  get rssBytes(): number {
+    return [...this.#members].reduce((sum, { rssBytes }) => sum + rssBytes, 0);
+  }
+
   /** Process ids of those that are idle or at work. */
   get readyProcessIds(): readonly number[] {
     return [...this.#ready].flatMap(({ processId }) => processId ?? []);
@@ -117,7 +122,7 @@ export class WorkerLane {
       const leave = (): void => waiting.refuse(signal.reason);
       const timer = setTimeout(() => {
         const cause = new Error('No render worker became ready in time.');
-        waiting.refuse(new MediaError('OVERLOADED', { cause, retryAfterSeconds: 1 }));
+        waiting.refuse(overloaded(cause));
       }, MAX_WAIT_MS);
       signal.addEventListener('abort', leave, { once: true });
       this.#waiting.add(waiting);
@@ -216,5 +221,9 @@ export class WorkerLane {
 
 function stoppedError(): MediaError {
   const cause = new Error('The render workers are stopped.');
-  return new MediaError('OVERLOADED', { cause, retryAfterSeconds: 1 });
+  return overloaded(cause);
+}
+
+function overloaded(cause: Error): MediaError {
+  return new MediaError('OVERLOADED', { cause, bottleneck: 'workers', retryAfterSeconds: 1 });
 }

@@ -108,6 +108,11 @@ export class WorkerRenderer implements Renderer {
     return this.#lanes?.[lane].readyProcessIds ?? [];
   }
 
+  /** Resident memory of a lane's workers, as far as they have told it, in bytes. */
+  rssBytesOf(lane: Lane): number {
+    return this.#lanes?.[lane].rssBytes ?? 0;
+  }
+
   get counters(): WorkerCounters {
     return this.#shared.counters;
   }

@@ -9,10 +9,16 @@ interface AdminServerOptions {
   /** Whoever has it may do everything here. */
   readonly token: string;
   readonly purger: Purger;
-  /** Whether requests should come here; or what is in the way. */
-  readonly readiness: () => 'ready' | 'draining' | 'no worker is ready';
+  readonly readiness: () => Readiness;
   readonly metrics: Metrics;
   readonly log: Log;
+}
+
+/** Whether requests should come here, and what is in the way, or short of what it should be. */
+export interface Readiness {
+  /** `degraded`: they should, but not all of them can be served. */
+  readonly status: 'ready' | 'degraded' | 'not ready';
+  readonly reasons: readonly string[];
 }
 
 /** What was counted, as text. */
@@ -37,7 +43,7 @@ const REQUEST_TIMEOUT_MS = 10_000;
  * The listener for those who run the service, apart from that of the media: it does not listen yet.
  *
  * - `GET /healthz`: 200 as long as the process can answer at all.
- * - `GET /readyz`: 200, or 503 with what is in the way.
+ * - `GET /readyz`: 200, or 503 if requests should not come here; the body has the reasons, of a 200 as well.
  * - With `Authorization: Bearer {token}`: `POST /purge`, see `parsePurgeOrder` for its body; `GET /metrics`
  *   for Prometheus.
  */
@@ -72,8 +78,8 @@ export function createAdminServer(options: AdminServerOptions): FastifyInstance 
   server.get('/healthz', async () => ({ status: 'alive' }));
 
   server.get('/readyz', async (_request, reply) => {
-    const status = readiness();
-    return reply.status(status === 'ready' ? 200 : 503).send({ status });
+    const judgement = readiness();
+    return reply.status(judgement.status === 'not ready' ? 503 : 200).send(judgement);
   });
 
   server.get('/metrics', async (_request, reply) =>

@@ -1,17 +1,20 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { ServerHttp2Session } from 'node:http2';
 import type { Socket } from 'node:net';
+import type { AnswerMeter } from '../pipeline/meter.ts';
 import type { Clock, Log } from '../pipeline/ports.ts';
 import type { ClientLimits } from './client-limits.ts';
 import { Connection, type Exchange, type Phase } from './connection.ts';
+import type { Door } from './door.ts';
 import { ReaderPace } from './reader-pace.ts';
-import { type Refusal, refusals } from './refusal.ts';
+import { countRefusal, type Refusal, refusals } from './refusal.ts';
 
 interface ConnectionsOptions {
   readonly maxConnections: number;
   readonly limits: ClientLimits;
   readonly clock: Clock;
   readonly log: Log;
+  readonly meter: AnswerMeter;
 }
 
 /**
@@ -37,6 +40,8 @@ export class Connections {
   #isDraining = false;
   /** Since the last sweep: what the operator is told of. */
   readonly #tally = { slowReaders: 0, evicted: 0, turnedAway: 0 };
+  /** The same since the start, without the last tally. */
+  readonly #sums = { slowReaders: 0, evicted: 0, turnedAway: 0 };
 
   constructor(options: ConnectionsOptions) {
     this.#options = options;
@@ -52,6 +57,19 @@ export class Connections {
   /** How many connections there are. */
   get size(): number {
     return this.#ends.size;
+  }
+
+  /** What goes on here, at this moment. */
+  get door(): Door {
+    return {
+      connections: this.size,
+      maxConnections: this.#options.maxConnections,
+      requests: this.#exchangeCount,
+      maxRequests: this.#maxExchanges,
+      slowReaders: this.#sums.slowReaders + this.#tally.slowReaders,
+      evicted: this.#sums.evicted + this.#tally.evicted,
+      turnedAway: this.#sums.turnedAway + this.#tally.turnedAway,
+    };
   }
 
   /**
@@ -121,6 +139,7 @@ export class Connections {
   /** Refuses what the parser of HTTP/1.1 could not read. The connection is of no use any more. */
   refuse(connection: Connection, refusal: Refusal): void {
     if (connection.isEnding) return; // the parser complains of every byte that follows
+    countRefusal(this.#options.meter, refusal);
     connection.isEnding = true;
     const [oldest] = connection.exchanges;
     if (connection.lastRequest?.complete ?? true) {
@@ -143,6 +162,7 @@ export class Connections {
       socket.destroy();
       return;
     }
+    countRefusal(this.#options.meter, refusals.connect);
     connection.isEnding = true;
     connection.lastWords = refusals.connect;
     socket.resume();
@@ -186,6 +206,8 @@ export class Connections {
     }
     if (Object.values(this.#tally).some((count) => count > 0)) {
       log.warn({ ...this.#tally, connections: this.size }, 'clients were cut off or turned away');
+      const { slowReaders, evicted, turnedAway } = this.door;
+      Object.assign(this.#sums, { slowReaders, evicted, turnedAway });
       Object.assign(this.#tally, { slowReaders: 0, evicted: 0, turnedAway: 0 });
     }
   }

@@ -2,6 +2,7 @@ import type { FastifyReply, FastifyRequest } from 'fastify';
 import { errorRegistry, MediaError } from '../media/errors.ts';
 import type { Log } from '../pipeline/ports.ts';
 import { errorCacheControl, type MaxAgeSeconds } from './cache-policy.ts';
+import type { RequestRecord } from './request-record.ts';
 
 /** Body of an error answer (reference, "Error object"). */
 interface ErrorBody {
@@ -11,6 +12,13 @@ interface ErrorBody {
   readonly retry_after?: number;
 }
 
+/** What an error is answered with, and who is told of it. */
+interface ErrorAnswerOptions {
+  readonly maxAgeSeconds: MaxAgeSeconds;
+  readonly log: Log;
+  readonly record: RequestRecord | undefined;
+}
+
 /**
  * Answers with an error of the registry. Anything that is not a `MediaError` is a bug of ours: it is
  * logged with its cause and shown as 500 without a word of it.
@@ -18,11 +26,11 @@ interface ErrorBody {
 export function sendError(
   reply: FastifyReply,
   error: unknown,
-  maxAgeSeconds: MaxAgeSeconds,
-  log: Log,
+  { maxAgeSeconds, log, record }: ErrorAnswerOptions,
 ): FastifyReply {
   const known =
     error instanceof MediaError ? error : new MediaError('INTERNAL_ERROR', { cause: error });
+  record?.noteError(known);
   reportError(known, reply.request, log);
   reply
     .status(known.status)
@@ -47,7 +55,8 @@ function formatError({ code, message, faults, retryAfterSeconds }: MediaError): 
  */
 export function reportError(error: MediaError, request: FastifyRequest, log: Log): void {
   const { code, cause } = error;
-  const where = { code, url: request.originalUrl, client: request.ip };
+  const { id, originalUrl: url, ip: client } = request;
+  const where = { id, code, url, client };
   const brief = { ...where, reason: cause instanceof Error ? cause.message : undefined };
   switch (errorRegistry[code].fault) {
     case 'service':

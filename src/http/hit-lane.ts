@@ -1,11 +1,15 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import type { Clock, MediaResult } from '../pipeline/ports.ts';
+import type { AnswerCount, LookUps } from '../pipeline/meter.ts';
+import type { MediaResult } from '../pipeline/ports.ts';
 import { PIECE_BYTES } from './buffer-pieces.ts';
 import { formatCacheStatus } from './cache-status.ts';
 import { COMMON_HEADERS } from './common-headers.ts';
 import { isNotModified } from './conditional.ts';
 import { formatHttpDate } from './http-date.ts';
 import { formatMediaDisposition } from './media-disposition.ts';
+import { requestIdOf } from './request-id.ts';
+import { roundMs } from './request-log.ts';
+import type { RequestWatchers } from './request-record.ts';
 import { formatServerTiming } from './server-timing.ts';
 import type { KnownTarget, TargetMemory } from './target-memory.ts';
 
@@ -16,19 +20,42 @@ export interface HitLaneParts {
   readonly targets: TargetMemory;
   /** `Cache-Control` of media. */
   readonly cacheControl: string;
-  readonly clock: Clock;
+  readonly watchers: RequestWatchers;
+  /** Of answers in memory. */
+  readonly lookUps: LookUps;
 }
 
-/** Names and values, one after the other; the last value is told anew in each answer. */
+/** Names and values, one after the other; the last two values are told anew in each answer. */
 type Head = string[];
 
-/** The heads of a target's answers. */
-interface ReadyHeads {
+const SERVER_TIMING = -3;
+const REQUEST_ID = -1;
+
+/** What answers of a kind begin with, and where they are counted. */
+interface ReadyAnswer {
+  readonly status: number;
+  readonly head: Head;
+  readonly count: AnswerCount;
+}
+
+/** A target's answers. */
+interface ReadyAnswers {
   /** The result that they are of. Not to be kept alive by them. */
   readonly result: WeakRef<MediaResult>;
-  /** Of a 200, and of a 304. */
-  readonly whole: Head;
-  readonly current: Head;
+  /** A 200, and a 304. */
+  readonly whole: ReadyAnswer;
+  readonly current: ReadyAnswer;
+}
+
+/** A hit, as far as it is told of. */
+interface ToldHit {
+  readonly id: string;
+  readonly method: string;
+  readonly status: number;
+  readonly bytes: number;
+  readonly target: KnownTarget;
+  readonly enteredMs: number;
+  readonly durationMs: number;
 }
 
 /**
@@ -40,7 +67,7 @@ interface ReadyHeads {
 export class HitLane {
   readonly #parts: HitLaneParts;
   /** Some kilobyte each; there are no more than targets are remembered. */
-  readonly #ready = new WeakMap<KnownTarget, ReadyHeads>();
+  readonly #ready = new WeakMap<KnownTarget, ReadyAnswers>();
 
   constructor(parts: HitLaneParts) {
     this.#parts = parts;
@@ -51,23 +78,26 @@ export class HitLane {
     const { method, url, headers, httpVersionMajor } = request;
     if (httpVersionMajor !== 1 || (method !== 'GET' && method !== 'HEAD')) return false;
     if (url === undefined || headers.range !== undefined) return false;
-    const { clock, findHit, targets } = this.#parts;
+    const { watchers, findHit, targets, lookUps } = this.#parts;
+    const { clock } = watchers;
     const target = targets.find(url);
     if (target === undefined) return false;
     const enteredMs = clock.nowMs();
     const result = findHit(target);
     if (result === undefined || result.body.byteLength > PIECE_BYTES) return false;
-    const heads = this.#prepare(result, target);
+    const ready = this.#prepare(result, target);
     const durationMs = clock.nowMs() - enteredMs;
     const conditions = {
       ifNoneMatch: headers['if-none-match'],
       ifModifiedSince: headers['if-modified-since'],
     };
     const isCurrent = isNotModified(conditions, result);
-    const head = isCurrent ? heads.current : heads.whole;
-    head[head.length - 1] = formatServerTiming([{ room: 'store', durationMs }]) ?? '';
+    const { status, head, count } = isCurrent ? ready.current : ready.whole;
+    const id = requestIdOf(headers['x-request-id']);
+    head[head.length + SERVER_TIMING] = formatServerTiming([{ room: 'store', durationMs }]) ?? '';
+    head[head.length + REQUEST_ID] = id;
     try {
-      response.writeHead(isCurrent ? 304 : 200, head);
+      response.writeHead(status, head);
     } catch {
       // Of a head that Node does not write, nothing is out yet; thrown from here, it would end the process.
       return false;
@@ -75,10 +105,41 @@ export class HitLane {
     const { buffer, byteOffset, byteLength } = result.body;
     const hasBody = !isCurrent && method === 'GET';
     response.end(hasBody ? Buffer.from(buffer, byteOffset, byteLength) : undefined);
+    lookUps.found += 1;
+    count.answers += 1;
+    if (hasBody) count.bodyBytes += byteLength;
+    if (watchers.requests.scope !== 'all') return true;
+    const bytes = hasBody ? byteLength : 0;
+    this.#tell(request, response, { id, method, status, bytes, target, enteredMs, durationMs });
     return true;
   }
 
-  #prepare(result: MediaResult, target: KnownTarget): ReadyHeads {
+  /** Only where every hit is wanted in the log: it takes as long as all the rest. */
+  #tell(request: IncomingMessage, response: ServerResponse, hit: ToldHit): void {
+    const { clock, requests } = this.#parts.watchers;
+    const { id, method, status, bytes, target, enteredMs, durationMs } = hit;
+    // Once it is closed, there is no address.
+    const client = request.socket.remoteAddress ?? '';
+    const sendingSinceMs = clock.nowMs();
+    response.once('close', () => {
+      const nowMs = clock.nowMs();
+      const line = {
+        id,
+        method,
+        resource: target.request.resource,
+        asset: target.key,
+        status,
+        cache: 'memory',
+        bytes,
+        durationMs: roundMs(nowMs - enteredMs),
+        stagesMs: { store: roundMs(durationMs), send: roundMs(nowMs - sendingSinceMs) },
+        client,
+      } as const;
+      requests.tell(line, true);
+    });
+  }
+
+  #prepare(result: MediaResult, target: KnownTarget): ReadyAnswers {
     const ready = this.#ready.get(target);
     if (ready?.result.deref() === result) return ready;
     const { body, mimeType, etag, lastModified } = result;
@@ -95,13 +156,24 @@ export class HitLane {
       'accept-ranges': 'bytes',
       ...(disposition !== undefined && { 'content-disposition': disposition }),
     };
-    const ofRequest = { 'cache-status': formatCacheStatus({ kind: 'hit' }), 'server-timing': '' };
-    const heads = {
-      result: new WeakRef(result),
-      whole: Object.entries({ ...ofState, ...ofBody, ...ofRequest }).flat(),
-      current: Object.entries({ ...ofState, ...ofRequest }).flat(),
+    const ofRequest = {
+      'cache-status': formatCacheStatus({ kind: 'hit' }),
+      'server-timing': '',
+      'x-request-id': '',
     };
-    this.#ready.set(target, heads);
-    return heads;
+    const { meter } = this.#parts.watchers;
+    const { resource } = target.request;
+    const answerOf = (status: number, headers: Readonly<Record<string, string>>): ReadyAnswer => ({
+      status,
+      head: Object.entries(headers).flat(),
+      count: meter.countOf({ resource, status, cache: 'memory' }),
+    });
+    const answers = {
+      result: new WeakRef(result),
+      whole: answerOf(200, { ...ofState, ...ofBody, ...ofRequest }),
+      current: answerOf(304, { ...ofState, ...ofRequest }),
+    };
+    this.#ready.set(target, answers);
+    return answers;
   }
 }

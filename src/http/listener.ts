@@ -2,11 +2,13 @@ import { createServer, type IncomingMessage, type Server, type ServerResponse } 
 import { createSecureServer, Http2ServerRequest, type ServerHttp2Session } from 'node:http2';
 import type { Socket } from 'node:net';
 import type { TLSSocket } from 'node:tls';
+import type { AnswerMeter } from '../pipeline/meter.ts';
 import type { Clock, Log } from '../pipeline/ports.ts';
 import type { ClientLimits } from './client-limits.ts';
 import { Connections } from './connections.ts';
+import type { Door } from './door.ts';
 import { findFormFault } from './message-form.ts';
-import { refusalOf, refusals, sendRefusal } from './refusal.ts';
+import { countRefusal, type Refusal, refusalOf, refusals, sendRefusal } from './refusal.ts';
 
 export interface ListenerOptions {
   /** Certificate and key in PEM; with them the listener speaks TLS 1.2 and newer, and HTTP/2. */
@@ -16,6 +18,7 @@ export interface ListenerOptions {
   readonly limits: ClientLimits;
   readonly clock: Clock;
   readonly log: Log;
+  readonly meter: AnswerMeter;
 }
 
 /** Handles a request that was let in. */
@@ -26,6 +29,8 @@ export interface Listener {
   readonly server: Server;
   /** Takes leave of all clients, once their answers are out. */
   readonly drain: () => void;
+  /** What goes on at the door, at this moment. */
+  readonly watchDoor: () => Door;
 }
 
 /**
@@ -33,9 +38,14 @@ export interface Listener {
  * clients; whom it lets in has sent a request of good form, and has room for its answer.
  */
 export function createListener(options: ListenerOptions, handle: RequestHandler): Listener {
-  const { limits } = options;
+  const { limits, meter } = options;
   const connections = new Connections(options);
   const server = options.tls === undefined ? createPlain(limits) : createTls(options.tls, limits);
+
+  const refuse = (request: IncomingMessage, response: ServerResponse, refusal: Refusal): void => {
+    countRefusal(meter, refusal);
+    sendRefusal(request, response, refusal);
+  };
 
   /** Lets a request in, as far as its form and the room there is allow. */
   const admit = (serve: RequestHandler) => (request: IncomingMessage, response: ServerResponse) => {
@@ -55,8 +65,8 @@ export function createListener(options: ListenerOptions, handle: RequestHandler)
       discardBody(request, limits.maxBodyBytes, () => connections.end(connection));
     }
     const fault = findFormFault(request, connection.session !== undefined, limits);
-    if (fault !== undefined) sendRefusal(request, response, fault);
-    else if (connections.isOverloaded) sendRefusal(request, response, refusals.overloaded);
+    if (fault !== undefined) refuse(request, response, fault);
+    else if (connections.isOverloaded) refuse(request, response, refusals.overloaded);
     else serve(request, response);
   };
 
@@ -71,9 +81,7 @@ export function createListener(options: ListenerOptions, handle: RequestHandler)
   // that is not read, and Node would write its 100 into the middle of a pipelined answer.
   server.on('checkContinue', admit(handle));
   server.on('checkExpectation', admit(handle));
-  const refuseConnect = admit((request, response) =>
-    sendRefusal(request, response, refusals.connect),
-  );
+  const refuseConnect = admit((request, response) => refuse(request, response, refusals.connect));
   server.on('connect', (request: IncomingMessage, peer: Socket | ServerResponse) => {
     if ('writeHead' in peer) refuseConnect(request, peer);
     else connections.refuseTunnel(peer);
@@ -89,7 +97,7 @@ export function createListener(options: ListenerOptions, handle: RequestHandler)
     const sweep = setInterval(() => connections.sweep(), limits.sweepIntervalMs).unref();
     server.once('close', () => clearInterval(sweep));
   });
-  return { server, drain: () => connections.drain() };
+  return { server, drain: () => connections.drain(), watchDoor: () => connections.door };
 }
 
 function createPlain(limits: ClientLimits): Server {

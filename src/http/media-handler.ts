@@ -1,7 +1,7 @@
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import type { DefaultAvatar } from '../default-avatars/default-avatars.ts';
 import { MediaError } from '../media/errors.ts';
-import { type MediaRequest, parseTarget } from '../media/media-request.ts';
+import { type MediaRequest, parseTarget, type RequestTarget } from '../media/media-request.ts';
 import type { MediaService } from '../pipeline/media-service.ts';
 import type { RequestTrace } from '../pipeline/request-trace.ts';
 import type { Validators } from '../pipeline/validators.ts';
@@ -31,6 +31,8 @@ export interface RequestContext {
   readonly trace: RequestTrace;
   /** Aborts when the client has gone. */
   readonly signal: AbortSignal;
+  /** Is told what is asked for, as soon as that is known. */
+  readonly noteTarget: (target: RequestTarget) => void;
 }
 
 /** Answers GET and HEAD of every path of the contract. */
@@ -48,6 +50,7 @@ export class MediaHandler {
     context: RequestContext,
   ): Promise<FastifyReply> {
     const target = parseTarget(request.originalUrl);
+    context.noteTarget(target);
     if (target.kind === 'default avatar') {
       return this.#sendDefaultAvatar(request, reply, target.index, context);
     }

@@ -1,6 +1,7 @@
 import { type IncomingMessage, type ServerResponse, STATUS_CODES } from 'node:http';
 import type { Socket } from 'node:net';
 import { type ErrorCode, errorRegistry } from '../media/errors.ts';
+import type { AnswerMeter } from '../pipeline/meter.ts';
 import { ALLOWED_METHODS, COMMON_HEADERS } from './common-headers.ts';
 
 /**
@@ -37,6 +38,12 @@ export function refusalOf(errorCode: string | undefined): Refusal | undefined {
   if (errorCode === 'ERR_HTTP_REQUEST_TIMEOUT') return refusals.timeout;
   if (errorCode === 'HPE_HEADER_OVERFLOW') return refusals.headTooLarge;
   return errorCode?.startsWith('HPE_') === true ? refusals.badMessage : undefined;
+}
+
+/** Counts a refusal that is about to be given: nobody behind the door hears of it. */
+export function countRefusal(meter: AnswerMeter, { status }: Refusal): void {
+  meter.countOf({ resource: 'none', status, cache: 'none' }).answers += 1;
+  if (status === refusals.overloaded.status) meter.noteRefusal('requests');
 }
 
 /** Refuses a request that was read; of HTTP/1.1, its connection ends. */

@@ -2,19 +2,20 @@ import { Readable } from 'node:stream';
 import { type FastifyInstance, type FastifyReply, type FastifyRequest, fastify } from 'fastify';
 import { MediaError } from '../media/errors.ts';
 import { isKnownPath } from '../media/media-request.ts';
-import type { Clock } from '../pipeline/ports.ts';
-import { RequestTrace } from '../pipeline/request-trace.ts';
 import type { MaxAgeSeconds } from './cache-policy.ts';
 import { formatCacheStatus } from './cache-status.ts';
 import { type ClientLimits, clientLimits } from './client-limits.ts';
 import { ALLOWED_METHODS, COMMON_HEADERS } from './common-headers.ts';
+import type { Door } from './door.ts';
 import { reportError, sendError } from './error-answer.ts';
 import type { HitLane } from './hit-lane.ts';
-import { createListener, type ListenerOptions } from './listener.ts';
+import { createListener, type Listener, type ListenerOptions } from './listener.ts';
 import type { MediaHandler, RequestContext } from './media-handler.ts';
+import { requestIdOf } from './request-id.ts';
+import { RequestRecord, type RequestWatchers } from './request-record.ts';
 import { formatServerTiming } from './server-timing.ts';
 
-interface ServerOptions extends Omit<ListenerOptions, 'limits'> {
+interface ServerOptions extends Omit<ListenerOptions, 'limits'>, RequestWatchers {
   readonly handler: MediaHandler;
   /** Answers what is plain, before anything else sees it. */
   readonly hits: HitLane;
@@ -33,22 +34,29 @@ const PREFLIGHT_HEADERS = {
   'access-control-max-age': '86400',
 } as const;
 
+/** The media listener, and a look at its door. */
+export interface MediaServer {
+  readonly server: FastifyInstance;
+  readonly watchDoor: () => Door;
+}
+
+/** What is known of one request on its way. */
+interface Context extends RequestContext {
+  readonly record: RequestRecord;
+}
+
 /** Creates the HTTP server; it does not listen yet. */
-export function createServer(options: ServerOptions): FastifyInstance {
+export function createServer(options: ServerOptions): MediaServer {
   const { handler, log, maxAgeSeconds } = options;
   const limits = { ...clientLimits, ...options.limits };
-  let drain = (): void => undefined;
+  let listener: Listener | undefined;
   let isDraining = false;
   const server = fastify({
     serverFactory: (handle) => {
-      const listener = createListener({ ...options, limits }, (request, response) => {
+      listener = createListener({ ...options, limits }, (request, response) => {
         // A stop is told to clients the usual way.
         if (isDraining || !options.hits.tryAnswer(request, response)) handle(request, response);
       });
-      drain = () => {
-        isDraining = true;
-        listener.drain();
-      };
       return listener.server;
     },
     // For the address that it tells; the listener has its own.
@@ -57,17 +65,30 @@ export function createServer(options: ServerOptions): FastifyInstance {
     // it sees one path, and the parser gets `originalUrl`.
     rewriteUrl: () => '/',
     logger: false,
+    genReqId: ({ headers }) => requestIdOf(headers['x-request-id']),
     trustProxy: options.trustProxy,
     exposeHeadRoutes: false,
     return503OnClosing: false,
     clientErrorHandler: () => undefined, // the listener's own is there
   });
-  server.addHook('preClose', async () => drain());
+  server.addHook('preClose', async () => {
+    isDraining = true;
+    listener?.drain();
+  });
 
-  const contexts = new WeakMap<FastifyRequest, RequestContext>();
+  const contexts = new WeakMap<FastifyRequest, Context>();
+  /** The same each time, for each request. */
+  const contextOf = (request: FastifyRequest, reply: FastifyReply): Context => {
+    const known = contexts.get(request);
+    if (known !== undefined) return known;
+    const context = createContext(request, reply, options);
+    contexts.set(request, context);
+    reply.header('x-request-id', request.id);
+    return context;
+  };
 
   server.addHook('onRequest', async (request, reply) => {
-    contexts.set(request, createContext(reply, options.clock));
+    contextOf(request, reply);
     reply.headers(COMMON_HEADERS);
     if (request.method === 'GET' || request.method === 'HEAD') return undefined;
     // All else ends here: Fastify would read its body, and refuse what it cannot parse.
@@ -84,8 +105,10 @@ export function createServer(options: ServerOptions): FastifyInstance {
     if (outcome !== undefined) reply.header('cache-status', formatCacheStatus(outcome));
     const serverTiming = formatServerTiming(timings);
     if (serverTiming !== undefined) reply.header('server-timing', serverTiming);
+    context.record.noteBody(payload);
     if (!(payload instanceof Readable)) return;
     payload.once('error', (error) => {
+      if (error instanceof MediaError) context.record.noteError(error);
       // Before the head is out, the error handler hears of it; afterwards nobody but us does.
       if (!reply.raw.headersSent || context.signal.aborted || !(error instanceof MediaError))
         return;
@@ -96,9 +119,11 @@ export function createServer(options: ServerOptions): FastifyInstance {
   server.setErrorHandler((error, request, reply) => {
     if (isUnroutable(error)) {
       reply.headers(COMMON_HEADERS);
-      return sendError(reply, refuseMethod(request, reply), maxAgeSeconds, log);
+      const { record } = contextOf(request, reply);
+      return sendError(reply, refuseMethod(request, reply), { maxAgeSeconds, log, record });
     }
-    if (!contexts.get(request)?.signal.aborted) return sendError(reply, error, maxAgeSeconds, log);
+    const { signal, record } = contextOf(request, reply);
+    if (!signal.aborted) return sendError(reply, error, { maxAgeSeconds, log, record });
     // The client has gone: there is nobody to answer, but a bug is a bug.
     if (!(error instanceof MediaError) && !isAbort(error)) {
       reportError(new MediaError('INTERNAL_ERROR', { cause: error }), request, log);
@@ -108,27 +133,42 @@ export function createServer(options: ServerOptions): FastifyInstance {
     return undefined;
   });
   // Only methods without a route come here; `onRequest` has answered them already.
-  server.setNotFoundHandler((_request, reply) =>
-    sendError(reply, new MediaError('METHOD_NOT_ALLOWED'), maxAgeSeconds, log),
-  );
+  server.setNotFoundHandler((request, reply) => {
+    const { record } = contextOf(request, reply);
+    const error = new MediaError('METHOD_NOT_ALLOWED');
+    return sendError(reply, error, { maxAgeSeconds, log, record });
+  });
 
   server.route({
     method: ['GET', 'HEAD'],
     url: '/',
-    handler: (request, reply) => {
-      const context = contexts.get(request) ?? createContext(reply, options.clock);
-      return handler.handle(request, reply, context);
-    },
+    handler: (request, reply) => handler.handle(request, reply, contextOf(request, reply)),
   });
-  return server;
+  return {
+    server,
+    watchDoor: () => {
+      if (listener === undefined) throw new Error('Fastify has made no listener.');
+      return listener.watchDoor();
+    },
+  };
 }
 
-function createContext(reply: FastifyReply, clock: Clock): RequestContext {
+function createContext(
+  request: FastifyRequest,
+  reply: FastifyReply,
+  watchers: RequestWatchers,
+): Context {
+  const record = new RequestRecord(request, reply, watchers);
   const gone = new AbortController();
   reply.raw.once('close', () => {
     if (!reply.raw.writableFinished) gone.abort();
   });
-  return { trace: new RequestTrace(clock), signal: gone.signal };
+  return {
+    record,
+    trace: record.trace,
+    signal: gone.signal,
+    noteTarget: (target) => record.noteTarget(target),
+  };
 }
 
 function isHttp1({ raw }: FastifyRequest): boolean {

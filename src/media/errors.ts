@@ -70,6 +70,17 @@ export interface RequestFault {
   readonly message: string;
 }
 
+/** What there was too little of, where a request was turned away. */
+export const bottlenecks = [
+  'light lane',
+  'heavy lane',
+  'origin',
+  'memory',
+  'workers',
+  'requests',
+] as const;
+export type Bottleneck = (typeof bottlenecks)[number];
+
 interface MediaErrorOptions {
   /** What happened underneath; for the log, never for the client. */
   readonly cause?: unknown;
@@ -77,6 +88,8 @@ interface MediaErrorOptions {
   readonly faults?: readonly RequestFault[];
   /** Seconds after which a retry is worth it, for `OVERLOADED` and `RATE_LIMITED`. */
   readonly retryAfterSeconds?: number;
+  /** For `OVERLOADED`: why. For the log and the counters. */
+  readonly bottleneck?: Bottleneck;
 }
 
 /** The only error class of the service: a row of the registry plus what the log needs to know. */
@@ -86,6 +99,7 @@ export class MediaError extends Error {
   readonly status: number;
   readonly faults: readonly RequestFault[];
   readonly retryAfterSeconds: number | undefined;
+  readonly bottleneck: Bottleneck | undefined;
 
   constructor(code: ErrorCode, options: MediaErrorOptions = {}) {
     super(errorRegistry[code].message, { cause: options.cause });
@@ -93,5 +107,6 @@ export class MediaError extends Error {
     this.status = errorRegistry[code].status;
     this.faults = options.faults ?? [];
     this.retryAfterSeconds = options.retryAfterSeconds;
+    this.bottleneck = options.bottleneck;
   }
 }

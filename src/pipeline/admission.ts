@@ -1,5 +1,6 @@
 import { MediaError } from '../media/errors.ts';
-import type { Clock, Lane, Meter } from './ports.ts';
+import type { Meter } from './meter.ts';
+import type { Clock, Lane } from './ports.ts';
 import { WaitingLine } from './waiting-line.ts';
 
 /** Bounds of the lanes (spec §6). */
@@ -70,7 +71,7 @@ const MAX_RETRY_AFTER_SECONDS = 60;
 export class Admission {
   readonly #limits: AdmissionLimits;
   readonly #clock: Clock;
-  readonly #meter: Meter | undefined;
+  readonly #meter: Pick<Meter, 'noteQueueWait'> | undefined;
   /** Who waits; granted is a slot of the named lane. */
   readonly #lines: Readonly<Record<Lane, WaitingLine<Demand, Lane>>>;
   readonly #free: Record<Lane, number>;
@@ -78,7 +79,7 @@ export class Admission {
   /** How long renders of a lane hold their slot, in relation to their estimated cost. */
   readonly #slowness: Record<Lane, number> = { light: 1, heavy: 1 };
 
-  constructor(limits: AdmissionLimits, clock: Clock, meter?: Meter) {
+  constructor(limits: AdmissionLimits, clock: Clock, meter?: Pick<Meter, 'noteQueueWait'>) {
     const { slots, maxWaitingPerSlot, maxWaitMs } = limits;
     const createLine = (lane: Lane): WaitingLine<Demand, Lane> =>
       new WaitingLine({ maxWaiting: maxWaitingPerSlot * slots[lane], maxWaitMs });
@@ -106,6 +107,16 @@ export class Admission {
     return { lane: slot, leave: (isTelling) => this.#leave(lane, running, isTelling) };
   }
 
+  /** How many renders wait in a lane. */
+  waitingIn(lane: Lane): number {
+    return this.#lines[lane].length;
+  }
+
+  /** How many slots of a lane are held, by renders of either. */
+  heldSlotsOf(lane: Lane): number {
+    return this.#limits.slots[lane] - this.#free[lane];
+  }
+
   /** Whether nobody more can wait in a lane, or the wait would be too long. */
   isCrowded(lane: Lane): boolean {
     if (this.#free[lane] > 0) return false;
@@ -118,7 +129,10 @@ export class Admission {
   /** @throws MediaError `OVERLOADED` if a lane is crowded, as `enter` would */
   check(lane: Lane): void {
     if (this.isCrowded(lane)) {
-      throw new MediaError('OVERLOADED', { retryAfterSeconds: this.#retryAfterSeconds(lane) });
+      throw new MediaError('OVERLOADED', {
+        bottleneck: `${lane} lane`,
+        retryAfterSeconds: this.#retryAfterSeconds(lane),
+      });
     }
   }
 
@@ -140,7 +154,8 @@ export class Admission {
   #wait(lane: Lane, demand: Demand, signal: AbortSignal): Promise<Lane> {
     this.check(lane);
     const retryAfterSeconds = (): number => this.#retryAfterSeconds(lane);
-    return this.#lines[lane].join({ item: demand, signal, retryAfterSeconds });
+    const bottleneck = `${lane} lane` as const;
+    return this.#lines[lane].join({ item: demand, signal, bottleneck, retryAfterSeconds });
   }
 
   #retryAfterSeconds(lane: Lane): number {

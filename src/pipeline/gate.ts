@@ -6,14 +6,28 @@ export interface GateLimits extends WaitingLimits {
   readonly slots: number;
 }
 
-/** Bounds how many do something at once that takes no CPU, such as reading from the origin. */
+const JOINING = { item: undefined, bottleneck: 'origin', retryAfterSeconds: () => 1 } as const;
+
+/** Bounds how many do something at once that takes no CPU: reading from the origin, or from a store. */
 export class Gate {
   readonly #line: WaitingLine<undefined, undefined>;
+  readonly #slots: number;
   #free: number;
 
   constructor(limits: GateLimits) {
     this.#line = new WaitingLine(limits);
+    this.#slots = limits.slots;
     this.#free = limits.slots;
+  }
+
+  /** How many are inside. */
+  get inside(): number {
+    return this.#slots - this.#free;
+  }
+
+  /** How many wait. */
+  get waiting(): number {
+    return this.#line.length;
   }
 
   /**
@@ -25,7 +39,7 @@ export class Gate {
   async enter(signal: AbortSignal): Promise<() => void> {
     signal.throwIfAborted();
     if (this.#free > 0) this.#free -= 1;
-    else await this.#line.join({ item: undefined, signal, retryAfterSeconds: () => 1 });
+    else await this.#line.join({ ...JOINING, signal });
     let isInside = true;
     return () => {
       if (!isInside) return;

@@ -1,4 +1,5 @@
 import type { MediaRequest } from '../media/media-request.ts';
+import type { Meter } from './meter.ts';
 import type { OriginalIdentity, OriginalVersions } from './original-versions.ts';
 import {
   type Approach,
@@ -23,6 +24,7 @@ export interface MediaMakerParts {
   readonly originals: Originals;
   readonly versions: OriginalVersions;
   readonly transformer: Transformer;
+  readonly meter?: Pick<Meter, 'lookUps'>;
 }
 
 /** Work on one key, shared by all who wait for it. */

@@ -88,6 +88,8 @@ export class MediaService {
     const leave = trace.enter('store');
     const known = this.#parts.results.get(key);
     leave();
+    const { meter } = this.#parts;
+    if (meter !== undefined) meter.lookUps.results[known === undefined ? 'missed' : 'found'] += 1;
     return known;
   }
 

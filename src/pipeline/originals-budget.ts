@@ -35,6 +35,10 @@ export class OriginalsBudget {
     this.#maxBytes = maxBytes;
   }
 
+  get maxBytes(): number {
+    return this.#maxBytes;
+  }
+
   get heldBytes(): number {
     return this.#heldBytes;
   }
@@ -67,6 +71,10 @@ export class OriginalsBudget {
     const cause = new Error(
       `Originals of ${heldBytes} bytes are in memory, of ${maxBytes} at most.`,
     );
-    throw new MediaError('OVERLOADED', { cause, retryAfterSeconds: RETRY_AFTER_SECONDS });
+    throw new MediaError('OVERLOADED', {
+      cause,
+      bottleneck: 'memory',
+      retryAfterSeconds: RETRY_AFTER_SECONDS,
+    });
   }
 }

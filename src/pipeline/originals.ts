@@ -7,6 +7,7 @@ import {
   type HeldOriginal,
   type OriginalSource,
 } from './found-original.ts';
+import type { Meter } from './meter.ts';
 import type { OriginalIdentity, OriginalVersions } from './original-versions.ts';
 import type { Clock, OriginalCache } from './ports.ts';
 import { SingleFlight } from './single-flight.ts';
@@ -18,6 +19,7 @@ export interface OriginalsParts {
   /** Those that were read lately. */
   readonly cache: OriginalCache;
   readonly clock: Clock;
+  readonly meter?: Pick<Meter, 'lookUps'>;
 }
 
 /**
@@ -147,9 +149,11 @@ export class Originals {
   }
 
   async #hold(originKey: string, found: FoundOriginal, epoch: number): Promise<HeldOriginal> {
-    const { source, versions, cache } = this.#parts;
+    const { source, versions, cache, meter } = this.#parts;
     const kept = cache.get(originKey);
-    if (kept?.identity.etag === found.identity.etag) {
+    const isKept = kept?.identity.etag === found.identity.etag;
+    if (meter !== undefined) meter.lookUps.originals[isKept ? 'found' : 'missed'] += 1;
+    if (kept !== undefined && isKept) {
       return { ...source.budget.reserve(kept.bytes.byteLength), ...kept, wasRead: false };
     }
     const held = await this.#ask(originKey, epoch, found.hold);

@@ -44,3 +44,31 @@ export type OutcomeDetail = 'store' | 'stale-if-error';
 
 /** What the caches had to say to a request; the vocabulary is RFC 9211's. */
 export type CacheOutcome = Hit | Unfit | Bypass;
+
+/**
+ * The same in a word, for counting: a hit in memory; one in the store; known before, and the origin says that
+ * it still holds; known before, while the origin fails; another one's work; nothing known, or nothing that is
+ * still right; never kept; no word, since the request got no further than its form.
+ */
+export const cacheUses = [
+  'memory',
+  'store',
+  'revalidated',
+  'stale-if-error',
+  'collapsed',
+  'miss',
+  'stale',
+  'bypass',
+  'none',
+] as const;
+export type CacheUse = (typeof cacheUses)[number];
+
+/** Where an answer came from, in a word. */
+export function cacheUseOf(outcome: CacheOutcome | undefined): CacheUse {
+  if (outcome === undefined) return 'none';
+  if (outcome.kind === 'bypass') return 'bypass';
+  if (outcome.detail !== undefined) return outcome.detail;
+  if (outcome.kind === 'hit') return 'memory';
+  if (outcome.collapsed) return 'collapsed';
+  return outcome.originStatus === 304 ? 'revalidated' : outcome.kind;
+}

@@ -87,6 +87,14 @@ export interface ResultAddress {
 /** A rendering as it is stored. */
 export type StoredResult = Pick<MediaResult, 'body' | 'mimeType'>;
 
+/** How full a store is. */
+export interface StoreUsage {
+  readonly heldBytes: number;
+  readonly maxBytes: number;
+  /** Files removed to make room, since the start. */
+  readonly evictions: number;
+}
+
 /**
  * Where renderings outlive the process and are shared by replicas. It may lose any of them at any
  * time; it never gives another one than was asked for, nor a part of one.
@@ -120,6 +128,8 @@ export interface ResultStore {
   remove(prefix: string): Promise<number>;
   /** Ends what the store does by itself; reads and writes under way go on. */
   close(): void;
+  /** How full it is, where the store bounds itself and has counted what it has. */
+  usage?(): StoreUsage | undefined;
 }
 
 /** Which of the workers: heavy renders are kept to some of them, so that light ones never starve. */
@@ -154,16 +164,18 @@ export class WorkerLost extends Error {
   override readonly name = 'WorkerLost';
 }
 
+/**
+ * The cause of an `ORIGIN_ERROR` where the origin answers, and knows us, but does not show an object: S3 says
+ * so of a missing one to whoever may not list the bucket.
+ */
+export class AccessRefused extends Error {
+  override readonly name = 'AccessRefused';
+}
+
 /** The time, injected so that tests need not wait for it. */
 export interface Clock {
   /** Milliseconds since some fixed moment; never goes back. */
   nowMs(): number;
-}
-
-/** Who counts what happens, for those who watch over the service. */
-export interface Meter {
-  /** A render has got its CPU slot, after so many milliseconds; 0 where one was free. */
-  noteQueueWait(lane: Lane, waitedMs: number): void;
 }
 
 /** Where the operator is told what happens; pino's methods, as far as they are needed. */

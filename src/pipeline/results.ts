@@ -2,6 +2,7 @@ import { MediaError } from '../media/errors.ts';
 import { PIPELINE_RELEASE } from '../media/pipeline-release.ts';
 import { withDeadline } from './abort.ts';
 import { Gate } from './gate.ts';
+import type { Meter } from './meter.ts';
 import type {
   Clock,
   Log,
@@ -12,7 +13,7 @@ import type {
   StoredResult,
 } from './ports.ts';
 import { resultPath } from './result-path.ts';
-import { ResultWriter } from './result-writer.ts';
+import { ResultWriter, type WriteCounters } from './result-writer.ts';
 
 /** Where finished answers are kept. */
 export interface ResultsParts {
@@ -21,6 +22,7 @@ export interface ResultsParts {
   readonly store: ResultStore | undefined;
   readonly clock: Clock;
   readonly log: Log;
+  readonly meter?: Pick<Meter, 'lookUps'>;
 }
 
 /** Which rendering is meant; the release is ours. */
@@ -61,6 +63,16 @@ export class Results {
     return this.#parts.store !== undefined;
   }
 
+  /** Whether the store has failed lately, and is left alone. */
+  get isStoreFailing(): boolean {
+    return this.#parts.clock.nowMs() < this.#failedUntilMs;
+  }
+
+  /** What became of renderings that were to be stored; `undefined` where there is no store. */
+  get writes(): WriteCounters | undefined {
+    return this.#writer?.counters;
+  }
+
   /** An answer in memory, of whatever state of its original. */
   get(key: string): MediaResult | undefined {
     return this.#parts.cache.get(key);
@@ -72,7 +84,7 @@ export class Results {
    * @throws `signal.reason`
    */
   async find(rendering: RenderingOf, signal: AbortSignal): Promise<StoredResult | undefined> {
-    const { store, clock, log } = this.#parts;
+    const { store, clock, log, meter } = this.#parts;
     if (store === undefined || clock.nowMs() < this.#failedUntilMs) return undefined;
     const address = { ...rendering, release: PIPELINE_RELEASE };
     const leave = await this.#gate.enter(signal).catch((error: unknown) => {
@@ -93,9 +105,11 @@ export class Results {
       return true;
     };
     try {
-      return await withDeadline(READ_TIMEOUT_MS, signal, onTimeout, (within) =>
+      const found = await withDeadline(READ_TIMEOUT_MS, signal, onTimeout, (within) =>
         store.read(address, within, takeRoom),
       );
+      if (meter !== undefined) meter.lookUps.store[found === undefined ? 'missed' : 'found'] += 1;
+      return found;
     } catch (error) {
       signal.throwIfAborted();
       this.#failedUntilMs = clock.nowMs() + FAILED_FOR_MS;

@@ -1,4 +1,4 @@
-import { MediaError } from '../media/errors.ts';
+import { type Bottleneck, MediaError } from '../media/errors.ts';
 
 /** Bounds of a line. */
 export interface WaitingLimits {
@@ -14,7 +14,8 @@ export interface WaitingOptions<Item> {
   readonly item: Item;
   /** Aborts when the client has gone. */
   readonly signal: AbortSignal;
-  /** When a retry is worth it, for the refusal. */
+  /** What is waited for, and when a retry is worth it: for the refusal. */
+  readonly bottleneck: Bottleneck;
   readonly retryAfterSeconds: () => number;
 }
 
@@ -54,9 +55,9 @@ export class WaitingLine<Item, Grant> {
    * @returns what was granted
    * @throws MediaError `OVERLOADED` if the line is full or the wait too long; or `signal.reason`
    */
-  join({ item, signal, retryAfterSeconds }: WaitingOptions<Item>): Promise<Grant> {
+  join({ item, signal, bottleneck, retryAfterSeconds }: WaitingOptions<Item>): Promise<Grant> {
     const overloaded = (): MediaError =>
-      new MediaError('OVERLOADED', { retryAfterSeconds: retryAfterSeconds() });
+      new MediaError('OVERLOADED', { bottleneck, retryAfterSeconds: retryAfterSeconds() });
     if (this.isFull) return Promise.reject(overloaded());
     return new Promise((resolve, reject) => {
       const stopWaiting = (): void => {

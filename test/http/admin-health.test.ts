@@ -34,7 +34,10 @@ describe('the health of the service', () => {
     app = await createTestApp({ settings }); // whose renders are made elsewhere
     const answer = await ask('/readyz');
     expect(answer.statusCode).toBe(503);
-    expect(answer.json()).toEqual({ status: 'no worker is ready' });
+    expect(answer.json()).toMatchObject({
+      status: 'not ready',
+      reasons: expect.arrayContaining(['no worker is ready']),
+    });
   });
 
   it('is not ready while it stops, and alive until all is answered', async () => {
@@ -48,7 +51,10 @@ describe('the health of the service', () => {
     const running = fetch(`http://127.0.0.1:${port}/icons/1/ab.webp?size=16`);
     await expect.poll(() => app.renderer.renders).toBe(1);
     const closed = app.close();
-    expect((await ask('/readyz')).json()).toEqual({ status: 'draining' });
+    expect((await ask('/readyz')).json()).toMatchObject({
+      status: 'not ready',
+      reasons: expect.arrayContaining(['draining']),
+    });
     expect((await ask('/healthz')).statusCode).toBe(200);
     finish();
     expect((await running).status).toBe(200);

@@ -5,6 +5,7 @@ import { WorkerRenderer } from '../../src/adapters/worker-renderer.ts';
 import { createApp } from '../../src/app.ts';
 import { readConfig } from '../../src/config.ts';
 import type { ClientLimits } from '../../src/http/client-limits.ts';
+import type { RequestLine, RequestLog } from '../../src/http/request-log.ts';
 import type {
   Clock,
   Log,
@@ -61,9 +62,25 @@ export class RecordingLog implements Log {
   }
 }
 
+/** Keeps the lines that are told of requests. */
+export class RecordingRequestLog implements RequestLog {
+  readonly scope: RequestLog['scope'];
+  readonly lines: RequestLine[] = [];
+
+  constructor(scope: RequestLog['scope']) {
+    this.scope = scope;
+  }
+
+  tell(line: RequestLine): void {
+    this.lines.push(line);
+  }
+}
+
 interface TestAppOptions {
   /** Settings besides the defaults. */
   readonly settings?: Environment;
+  /** Is told of requests; without, nobody is. */
+  readonly requestLog?: RequestLog;
   /** Instead of the memory; for origins that fail. */
   readonly origin?: Origin;
   /** Instead of a worker process; for renderers that fail or wait. */
@@ -113,6 +130,7 @@ export async function createTestApp(options: TestAppOptions = {}): Promise<TestA
     origin: options.origin ?? originals,
     renderer,
     workerFile,
+    ...(options.requestLog && { requestLog: options.requestLog }),
     ...(options.resultStore && { resultStore: options.resultStore }),
     ...(options.clientLimits && { clientLimits: options.clientLimits }),
   });

@@ -1,0 +1,119 @@
+import type { ServerResponse } from 'node:http';
+import type { FastifyReply, FastifyRequest } from 'fastify';
+import type { MediaError } from '../media/errors.ts';
+import { type MediaRequest, type RequestTarget, resultKey } from '../media/media-request.ts';
+import type { ResourceName } from '../media/media-resource.ts';
+import type { AnswerMeter, Stage } from '../pipeline/meter.ts';
+import { cacheUseOf } from '../pipeline/outcome.ts';
+import type { Clock } from '../pipeline/ports.ts';
+import { RequestTrace } from '../pipeline/request-trace.ts';
+import { type RequestLog, roundMs, shortenTarget } from './request-log.ts';
+
+/** Who is told of requests. */
+export interface RequestWatchers {
+  readonly meter: AnswerMeter;
+  readonly requests: RequestLog;
+  readonly clock: Clock;
+}
+
+/** nginx's number for a client that has gone before there was an answer. */
+const CLIENT_GONE = 499;
+
+/** A body that tells how much of it was taken. */
+interface MeteredBody {
+  readonly passedBytes: number;
+}
+
+/** What becomes of one request, from its head to the end of its answer; told once that has come. */
+export class RequestRecord {
+  readonly trace: RequestTrace;
+  readonly #watchers: RequestWatchers;
+  readonly #request: FastifyRequest;
+  readonly #response: ServerResponse;
+  readonly #beganMs: number;
+  #resource: ResourceName | 'none' = 'none';
+  #media: MediaRequest | undefined;
+  #error: MediaError | undefined;
+  #bodyBytes = (): number => 0;
+  #sendingSinceMs: number | undefined;
+
+  constructor(request: FastifyRequest, reply: FastifyReply, watchers: RequestWatchers) {
+    this.#request = request;
+    this.#response = reply.raw;
+    this.#watchers = watchers;
+    this.trace = new RequestTrace(watchers.clock);
+    this.#beganMs = watchers.clock.nowMs();
+    reply.raw.once('close', () => this.#end());
+  }
+
+  /** It has turned out what is asked for. */
+  noteTarget(target: RequestTarget): void {
+    this.#resource = target.kind === 'media' ? target.request.resource : target.kind;
+    if (target.kind === 'media') this.#media = target.request;
+  }
+
+  /** It is answered with an error. */
+  noteError(error: MediaError): void {
+    this.#error = error;
+  }
+
+  /** The head of the answer is complete, and this its body. */
+  noteBody(payload: unknown): void {
+    this.#sendingSinceMs = this.#watchers.clock.nowMs();
+    if (this.#request.method === 'HEAD') return;
+    if (isMetered(payload)) this.#bodyBytes = () => payload.passedBytes;
+    else if (payload instanceof Buffer) {
+      this.#bodyBytes = () => (this.#response.writableFinished ? payload.length : 0);
+    }
+  }
+
+  #end(): void {
+    const { meter, clock, requests } = this.#watchers;
+    const { headersSent, statusCode } = this.#response;
+    const nowMs = clock.nowMs();
+    const status = headersSent ? statusCode : CLIENT_GONE;
+    const cache = cacheUseOf(this.trace.outcome);
+    const resource = this.#resource;
+    const bytes = this.#bodyBytes();
+    const count = meter.countOf({ resource, status, cache });
+    count.answers += 1;
+    count.bodyBytes += bytes;
+    const stagesMs: Partial<Record<Stage, number>> = {};
+    const noteStage = (stage: Stage, durationMs: number): void => {
+      meter.noteStage(stage, durationMs);
+      stagesMs[stage] = roundMs(durationMs);
+    };
+    for (const { room, durationMs } of this.trace.timings) noteStage(room, durationMs);
+    if (this.#sendingSinceMs !== undefined) noteStage('send', nowMs - this.#sendingSinceMs);
+    const bottleneck = this.#error?.bottleneck;
+    if (bottleneck !== undefined) meter.noteRefusal(bottleneck);
+
+    const isPlainHit = cache === 'memory' && this.#error === undefined;
+    if (requests.scope === 'none' || (isPlainHit && requests.scope !== 'all')) return;
+    const { id, method, ip } = this.#request;
+    const line = {
+      id,
+      method,
+      resource,
+      asset: this.#describeAsset(),
+      status,
+      ...(this.#error && { code: this.#error.code }),
+      cache,
+      bytes,
+      durationMs: roundMs(nowMs - this.#beganMs),
+      stagesMs,
+      client: ip,
+    };
+    requests.tell(line, isPlainHit);
+  }
+
+  #describeAsset(): string {
+    return this.#media === undefined
+      ? shortenTarget(this.#request.originalUrl)
+      : resultKey(this.#media);
+  }
+}
+
+function isMetered(payload: unknown): payload is MeteredBody {
+  return typeof payload === 'object' && payload !== null && 'passedBytes' in payload;
+}

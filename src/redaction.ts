@@ -1,0 +1,37 @@
+const REDACTED = '[redacted]';
+
+/** Parameters that stand for a permission: of signed URLs (S3, Google, CloudFront, Azure), and usual names. */
+const PARAMETER =
+  /((?<![a-z0-9])(?:x-(?:amz|goog)-)?(?:signature|credential|security-token|awsaccesskeyid|policy|key-pair-id|sig|hm|token|access_token|api_?key|secret|password)(?:=|%3d))[^&\s"'\\,;]+/gi;
+
+/** Headers, as they are written in JSON or in text. */
+const HEADER = /("?\bauthorization"?\s*[:=]\s*"?)[\w.~+/=-]+(?: [\w.~+/=-]+)?/gi;
+const BEARER = /(\bbearer )[\w.~+/=-]{8,}/gi;
+
+/** Shorter ones would be found in words. */
+const MIN_SECRET_LENGTH = 8;
+
+/**
+ * What a line of the log goes through before it is written: the secrets that are known, wherever they stand, and
+ * what looks like a permission of somebody else. The rest of the line, JSON or not, stays as it is.
+ *
+ * Not covered: secrets that are split, encoded in another way than JSON's, or shorter than eight characters.
+ *
+ * @param secrets of our own; those that are not set are left out
+ */
+export function createRedaction(
+  secrets: readonly (string | undefined)[],
+): (line: string) => string {
+  const known = secrets
+    .filter((secret) => secret !== undefined)
+    .filter((secret) => secret.length >= MIN_SECRET_LENGTH)
+    .map((secret) => JSON.stringify(secret).slice(1, -1));
+  return (line) => {
+    let redacted = line;
+    for (const pattern of [PARAMETER, HEADER, BEARER]) {
+      redacted = redacted.replace(pattern, `$1${REDACTED}`);
+    }
+    for (const secret of known) redacted = redacted.replaceAll(secret, REDACTED);
+    return redacted;
+  };
+}

@@ -1,0 +1,211 @@
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import type { RequestLine } from '../../src/http/request-log.ts';
+import { MediaError } from '../../src/media/errors.ts';
+import { connectTo, sendRaw } from '../support/raw-http.ts';
+import { createTestApp, RecordingRequestLog, samples, type TestApp } from '../support/test-app.ts';
+
+const asset = '/icons/1/ab.webp?v=7&size=16';
+const canonical = 'icons/1/ab?width=16&height=&format=webp&quality=high&animated=false';
+
+let app: TestApp;
+let log: RecordingRequestLog;
+let port: number;
+
+async function start(
+  scope: 'all' | 'without hits',
+  options: Parameters<typeof createTestApp>[0] = {},
+): Promise<void> {
+  log = new RecordingRequestLog(scope);
+  app = await createTestApp({ ...options, requestLog: log });
+  app.originals.put('icons/1/ab', samples.jpeg);
+  app.originals.put('attachments/1/2/a b.txt', samples.text);
+  port = await app.listen();
+}
+
+/** The line of the only request since the last call. */
+async function oneLine(): Promise<RequestLine> {
+  await expect.poll(() => log.lines).toHaveLength(1);
+  const [line] = log.lines.splice(0);
+  return line ?? expect.fail('no line');
+}
+
+afterEach(() => app.close());
+
+describe('a line for each request', () => {
+  beforeEach(() => start('without hits'));
+
+  it('tells what was asked for in its one form, what came, from where and where the time went', async () => {
+    const { status, body } = await sendRaw(port, 'GET', asset, { 'X-Request-Id': 'abc-1' });
+    expect(status).toBe(200);
+    const { stagesMs, ...line } = await oneLine();
+    expect(line).toEqual({
+      id: 'abc-1',
+      method: 'GET',
+      resource: 'guild icon',
+      asset: canonical,
+      status: 200,
+      cache: 'miss',
+      bytes: body.length,
+      durationMs: 0, // by the clock of the tests, which stands still
+      client: '127.0.0.1',
+    });
+    expect(Object.keys(stagesMs)).toEqual(['store', 'origin', 'queue', 'render', 'send']);
+  });
+
+  it('is not written for hits, which are most of all requests, however they are answered', async () => {
+    await sendRaw(port, 'GET', asset);
+    await oneLine();
+    for (let time = 0; time < 3; time += 1) {
+      const { headers } = await sendRaw(port, 'GET', asset);
+      expect(headers['cache-status']).toBe('darkroom; hit');
+    }
+    await sendRaw(port, 'GET', '/avatars/0.png');
+    app.clock.advance(300_000);
+    await sendRaw(port, 'GET', asset);
+    expect(await oneLine()).toMatchObject({ status: 200, cache: 'revalidated' });
+  });
+
+  it('tells of originals that are passed on, with the bytes that were sent', async () => {
+    const target = '/attachments/1/2/a%20b.txt';
+    const headers = { Range: 'bytes=0-9' };
+    await sendRaw(port, 'GET', target, headers);
+    const verbatim =
+      'attachments/1/2/a%20b.txt?width=&height=&format=&quality=lossless&animated=false';
+    expect(await oneLine()).toMatchObject({
+      resource: 'attachment',
+      asset: verbatim,
+      status: 206,
+      cache: 'bypass',
+      bytes: 10,
+    });
+    await sendRaw(port, 'HEAD', target);
+    expect(await oneLine()).toMatchObject({ method: 'HEAD', status: 200, bytes: 0 });
+    await sendRaw(port, 'GET', target);
+    expect(await oneLine()).toMatchObject({ status: 200, bytes: samples.text.length });
+    await sendRaw(port, 'GET', target, { 'If-None-Match': '*' });
+    expect(await oneLine()).toMatchObject({ status: 304, bytes: 0 });
+  });
+
+  it.each([
+    ['GET', '/emojis/1.png', 404, 'UNKNOWN_MEDIA', 'miss', 'custom emoji'],
+    ['GET', '/emojis/01.png?size=3', 400, 'INVALID_FORM_BODY', 'none', 'none'],
+    ['GET', '/robots.txt', 404, 'NOT_FOUND', 'none', 'none'],
+    ['POST', '/emojis/1.png', 405, 'METHOD_NOT_ALLOWED', 'none', 'none'],
+    ['PROPFIND', '/emojis/1.png', 405, 'METHOD_NOT_ALLOWED', 'none', 'none'],
+    ['OPTIONS', '/emojis/1.png', 204, undefined, 'none', 'none'],
+  ])(
+    'tells of errors by their code: %s %s',
+    async (method, target, status, code, cache, resource) => {
+      await sendRaw(port, method, target);
+      expect(await oneLine()).toMatchObject({
+        method,
+        status,
+        cache,
+        resource,
+        ...(code !== undefined && { code }),
+      });
+    },
+  );
+
+  it('has room for the beginning of what is no asset', async () => {
+    await sendRaw(port, 'GET', `/${'x'.repeat(1_000)}`);
+    expect(await oneLine()).toMatchObject({ asset: `/${'x'.repeat(199)}…` });
+  });
+
+  it('is one for each of those who share a render', async () => {
+    const asked = await Promise.all([1, 2, 3].map(() => sendRaw(port, 'GET', asset)));
+    expect(asked.map(({ status }) => status)).toEqual([200, 200, 200]);
+    await expect.poll(() => log.lines).toHaveLength(3);
+    expect(log.lines.map(({ cache }) => cache).sort()).toEqual(['collapsed', 'collapsed', 'miss']);
+  });
+});
+
+describe('a line for a request that went wrong', () => {
+  it('is 499 where the client has gone before there was an answer', async () => {
+    await start('without hits', { origin: { read: () => new Promise(() => undefined) } });
+    const client = await connectTo(port);
+    client.write(`GET ${asset} HTTP/1.1\r\nHost: a\r\n\r\n`);
+    await new Promise((resolve) => setTimeout(resolve, 100));
+    expect(log.lines).toEqual([]);
+    client.destroy();
+    expect(await oneLine()).toMatchObject({ status: 499, bytes: 0, resource: 'guild icon' });
+  });
+
+  it('has the id of the line that tells the error, which is told once', async () => {
+    const cause = new Error('no route');
+    const failure = new MediaError('ORIGIN_ERROR', { cause });
+    await start('without hits', { origin: { read: () => Promise.reject(failure) } });
+    await sendRaw(port, 'GET', asset, { 'X-Request-Id': 'trace/7' });
+    expect(await oneLine()).toMatchObject({ id: 'trace/7', status: 502, code: 'ORIGIN_ERROR' });
+    expect(app.log.errors).toMatchObject([{ id: 'trace/7', err: { cause } }]);
+  });
+});
+
+describe('where hits are wanted as well', () => {
+  it('they are told of alike, whichever way they take', async () => {
+    await start('all');
+    const { body } = await sendRaw(port, 'GET', asset);
+    await oneLine();
+    const hits: RequestLine[] = [];
+    for (const id of ['usual', 'short']) {
+      await sendRaw(port, 'GET', asset, { 'X-Request-Id': id });
+      hits.push(await oneLine());
+    }
+    const expected = {
+      method: 'GET',
+      resource: 'guild icon',
+      asset: canonical,
+      status: 200,
+      cache: 'memory',
+      bytes: body.length,
+      durationMs: 0,
+      stagesMs: { store: 0, send: 0 },
+      client: '127.0.0.1',
+    };
+    expect(hits).toEqual([
+      { id: 'usual', ...expected },
+      { id: 'short', ...expected },
+    ]);
+    await sendRaw(port, 'HEAD', asset);
+    expect(await oneLine()).toMatchObject({ method: 'HEAD', bytes: 0 });
+    await sendRaw(port, 'GET', asset, { 'If-None-Match': '*' });
+    expect(await oneLine()).toMatchObject({ status: 304, bytes: 0 });
+  });
+});
+
+describe('the id of a request', () => {
+  beforeEach(() => start('all'));
+
+  const UUID = /^[\da-f]{8}(-[\da-f]{4}){3}-[\da-f]{12}$/;
+
+  it.each(['7f3a', 'Root=1-67891233-abcdef012345678912345678', 'a+b/c==:1~x_y.z', 'x'.repeat(128)])(
+    'is taken from its sender, and given back: %s',
+    async (id) => {
+      for (const target of [asset, asset, asset, '/robots.txt', '/avatars/0.png']) {
+        const { headers } = await sendRaw(port, 'GET', target, { 'X-Request-Id': id });
+        expect(headers['x-request-id']).toBe(id);
+        expect(await oneLine()).toMatchObject({ id });
+      }
+    },
+  );
+
+  it.each(['', 'x'.repeat(129), 'a b', 'a"b', '<b>', 'a\u00e9', 'a,b', 'a\tb', '{}'])(
+    'is made where there is none of good form: %j',
+    async (id) => {
+      const seen = new Set<string>();
+      for (const target of [asset, asset, asset, '/robots.txt']) {
+        const { headers } = await sendRaw(port, 'GET', target, { 'X-Request-Id': id });
+        expect(headers['x-request-id']).toMatch(UUID);
+        seen.add((await oneLine()).id);
+      }
+      expect(seen.size).toBe(4);
+    },
+  );
+
+  it('is made where it comes twice', async () => {
+    const client = await connectTo(port);
+    client.write(`HEAD ${asset} HTTP/1.1\r\nHost: a\r\nX-Request-Id: a\r\nX-Request-Id: b\r\n\r\n`);
+    expect((await oneLine()).id).toMatch(UUID);
+    client.destroy();
+  });
+});

@@ -1,0 +1,122 @@
+import { execFileSync, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join, resolve } from 'node:path';
+import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
+import { parse, stringify } from 'yaml';
+import { listExpressions } from '../support/dashboard.ts';
+import { findFreePorts } from '../support/nginx.ts';
+import { type ServiceProcess, startService } from '../support/service-process.ts';
+
+const TOKEN = 'token-of-the-administrator';
+
+/** What is there only after something has gone wrong, or where a thing is set up that is not here. */
+const MAY_BE_EMPTY = /evictions|store/;
+
+interface Answer {
+  readonly status: string;
+  readonly error?: string;
+  readonly data: { readonly result: readonly { readonly value: readonly [number, string] }[] };
+}
+
+let folder: string;
+let prometheus: ReturnType<typeof spawn>;
+let service: ServiceProcess;
+let api: string;
+
+/** The shipped configuration, for one replica on this machine, in a hurry. */
+function writeConfiguration(adminPort: number): string {
+  const shipped = parse(readFileSync('deploy/prometheus/prometheus.yaml', 'utf8'));
+  const tokenFile = join(folder, 'token');
+  writeFileSync(tokenFile, TOKEN);
+  shipped.global = { scrape_interval: '500ms', evaluation_interval: '500ms' };
+  shipped.rule_files = [resolve('deploy/prometheus/alerts.yaml')];
+  const [darkroom] = shipped.scrape_configs;
+  darkroom.authorization.credentials_file = tokenFile;
+  darkroom.static_configs = [{ targets: [`127.0.0.1:${adminPort}`] }];
+  const file = join(folder, 'prometheus.yaml');
+  writeFileSync(file, stringify(shipped));
+  return file;
+}
+
+async function query(expression: string): Promise<Answer> {
+  const answer = await fetch(`${api}/query?query=${encodeURIComponent(expression)}`);
+  return (await answer.json()) as Answer;
+}
+
+beforeAll(async () => {
+  folder = mkdtempSync(join(tmpdir(), 'darkroom-prometheus-'));
+  const [adminPort = 0, port = 0] = await findFreePorts(2);
+  service = await startService({ ADMIN_PORT: String(adminPort), ADMIN_TOKEN: TOKEN });
+  const file = writeConfiguration(adminPort);
+  expect(execFileSync('promtool', ['check', 'config', file], { encoding: 'utf8' })).toContain(
+    'SUCCESS',
+  );
+  prometheus = spawn(
+    'prometheus',
+    [
+      `--config.file=${file}`,
+      `--storage.tsdb.path=${join(folder, 'data')}`,
+      `--web.listen-address=127.0.0.1:${port}`,
+    ],
+    { stdio: 'ignore' },
+  );
+  api = `http://127.0.0.1:${port}/api/v1`;
+  const isUp = async (): Promise<boolean> =>
+    query('up').then(
+      ({ data }) => data.result[0]?.value[1] === '1',
+      () => false,
+    );
+  await vi.waitUntil(isUp, { timeout: 20_000, interval: 100 });
+  // Something of everything: renders, hits, errors, passthrough; twice, since a rate is between two scrapes.
+  for (let round = 0; round < 2; round += 1) {
+    for (const path of [
+      `/icons/1/ab12.webp?size=${[16, 20][round]}`,
+      `/icons/1/ab12.webp?size=${[16, 20][round]}`,
+      `/avatars/2/a_cd34.gif?size=${[16, 20][round]}`,
+      '/attachments/1/14/romeo.txt',
+      '/icons/1/none.png',
+      '/robots.txt',
+    ]) {
+      await (await fetch(service.origin + path)).arrayBuffer();
+    }
+    await new Promise((resolve) => setTimeout(resolve, 1_500));
+  }
+}, 60_000);
+
+afterAll(async () => {
+  const ended = once(prometheus, 'exit');
+  prometheus.kill();
+  await ended;
+  await service.stop('SIGKILL');
+  rmSync(folder, { recursive: true });
+});
+
+describe('a real Prometheus', () => {
+  test('reads the metrics, and finds the alerts inactive', async () => {
+    const answer = await fetch(`${api}/rules`);
+    const { data } = (await answer.json()) as {
+      readonly data: {
+        readonly groups: readonly {
+          readonly rules: readonly { readonly health: string; readonly state: string }[];
+        }[];
+      };
+    };
+    const rules = data.groups.flatMap((group) => group.rules);
+    expect(rules).toHaveLength(15);
+    expect(new Set(rules.map(({ state }) => state))).toEqual(new Set(['inactive']));
+    await expect
+      .poll(async () => (await query('count(darkroom_ready)')).data.result[0]?.value[1])
+      .toBe('1');
+  });
+
+  test.each(listExpressions())('answers the dashboard: $title: $expr', async ({ expr }) => {
+    const answer = await query(
+      expr.replaceAll('$__rate_interval', '30s').replaceAll(/\$(job|instance)/g, '.+'),
+    );
+    expect(answer.error).toBeUndefined();
+    expect(answer.status).toBe('success');
+    if (!MAY_BE_EMPTY.test(expr)) expect(answer.data.result).not.toEqual([]);
+  });
+});

@@ -1,0 +1,64 @@
+import { expect } from 'vitest';
+import type { TestApp } from './test-app.ts';
+
+/** One series of a scrape. */
+export interface Sample {
+  /** As it stands in the text, `_bucket` and the like included. */
+  readonly name: string;
+  readonly labels: Readonly<Record<string, string>>;
+  readonly value: number;
+}
+
+/** What a scrape has told. */
+export interface Scrape {
+  readonly samples: readonly Sample[];
+  /** Types by the names of the metrics. */
+  readonly types: ReadonlyMap<string, string>;
+  /** The value of the one series that has these labels, among others; 0 if there is none. */
+  readonly read: (name: string, labels?: Readonly<Record<string, string>>) => number;
+}
+
+/** What the settings of an app with metrics are. */
+export const METRICS_TOKEN = 'a-token-of-the-tests';
+export const metricsSettings = { ADMIN_PORT: '0', ADMIN_TOKEN: METRICS_TOKEN };
+
+/** Reads Prometheus' text format (version 0.0.4), strictly. */
+export function parseScrape(text: string): Scrape {
+  const types = new Map<string, string>();
+  const samples: Sample[] = [];
+  for (const line of text.split('\n')) {
+    const type = /^# TYPE (\S+) (counter|gauge|histogram|summary)$/.exec(line);
+    if (type?.[1] !== undefined) types.set(type[1], type[2] ?? '');
+    if (line === '' || line.startsWith('#')) continue;
+    const parts = /^([a-zA-Z_:][\w:]*)(?:\{(.*)\})? (\S+)$/.exec(line);
+    if (parts === null) throw new Error(`No sample: ${line}`);
+    const [, name = '', labelText = '', value] = parts;
+    const labels = [...labelText.matchAll(/([a-zA-Z_]\w*)="((?:[^"\\]|\\.)*)"(?:,|$)/g)];
+    samples.push({
+      name,
+      labels: Object.fromEntries(labels.map(([, label, text]) => [label, text])),
+      value: Number(value),
+    });
+  }
+  return {
+    samples,
+    types,
+    read: (name, labels = {}) => {
+      const found = samples.filter(
+        (sample) =>
+          sample.name === name &&
+          Object.entries(labels).every(([label, text]) => sample.labels[label] === text),
+      );
+      if (found.length > 1) throw new Error(`${found.length} series are ${name}`);
+      return found[0]?.value ?? 0;
+    },
+  };
+}
+
+/** Asks a test app for its metrics. */
+export async function scrape(app: TestApp): Promise<Scrape> {
+  const headers = { authorization: `Bearer ${METRICS_TOKEN}` };
+  const answer = await app.admin?.inject({ url: '/metrics', headers });
+  expect(answer?.statusCode).toBe(200);
+  return parseScrape(answer?.body ?? '');
+}
