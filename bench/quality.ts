@@ -96,7 +96,7 @@ async function main(): Promise<void> {
         samples.get(variant)?.push(await measure(variant, source, widthPx, reference));
       }
     }
-    for (const format of ['webp', 'jpeg'] as const) {
+    for (const format of ['webp', 'jpeg', 'png'] as const) {
       const own = variants.filter((variant) => variant.format === format);
       const base = samples.get(own[0] as Variant) ?? [];
       const head = ['', 'Bytes', 'ratio', 'CPU', 'ratio', 'Butteraugli', 'SSIMULACRA'];

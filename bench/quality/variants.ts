@@ -1,10 +1,12 @@
 import sharp, { type ResizeOptions } from 'sharp';
+import { readImageFacts } from '../../src/media/header/read-image-facts.ts';
 import { outputFormats } from '../../src/media/image-format.ts';
+import { mayShrinkOnLoad } from '../../src/pipeline/plan.ts';
 
 /** One way to make a rendering of a photograph; the first of each format is what Darkroom does. */
 export interface Variant {
   readonly name: string;
-  readonly format: 'webp' | 'jpeg';
+  readonly format: 'webp' | 'jpeg' | 'png';
   readonly render: (source: Buffer, widthPx: number) => Promise<Buffer>;
 }
 
@@ -15,8 +17,13 @@ interface Recipe {
   readonly encoder?: Readonly<Record<string, number | boolean | string>>;
 }
 
-/** As `src/worker` does it. */
-const usualResize: ResizeOptions = { fastShrinkOnLoad: false };
+/** As the service does it. */
+function usualResize(source: Buffer, widthPx: number): ResizeOptions {
+  const facts = readImageFacts(source);
+  if (facts === undefined) throw new Error('This is no photograph.');
+  const heightPx = Math.round((facts.heightPx * widthPx) / facts.widthPx);
+  return { fastShrinkOnLoad: mayShrinkOnLoad(facts, { widthPx, heightPx }) };
+}
 
 function variant(format: Variant['format'], name: string, recipe: Recipe = {}): Variant {
   const encoder = { ...outputFormats[format].qualities.high, ...recipe.encoder };
@@ -27,7 +34,7 @@ function variant(format: Variant['format'], name: string, recipe: Recipe = {}): 
       const image = sharp(source, { failOn: 'warning', sequentialRead: true }).autoOrient();
       if (recipe.isLinear) image.gamma(2.2);
       return image
-        .resize({ width: widthPx, ...usualResize, ...recipe.resize })
+        .resize({ width: widthPx, ...usualResize(source, widthPx), ...recipe.resize })
         .toColourspace('srgb')
         .toFormat(format, encoder)
         .toBuffer();
@@ -37,6 +44,7 @@ function variant(format: Variant['format'], name: string, recipe: Recipe = {}): 
 
 const shared: readonly (readonly [string, Recipe])[] = [
   ['shrink on load as far as it goes', { resize: { fastShrinkOnLoad: true } }],
+  ['a factor of two left to the filter', { resize: { fastShrinkOnLoad: false } }],
   ['resized by light', { isLinear: true }],
   ['kernel mitchell', { resize: { kernel: 'mitchell' } }],
   ['kernel cubic', { resize: { kernel: 'cubic' } }],
@@ -61,10 +69,25 @@ const jpeg: readonly (readonly [string, Recipe])[] = [
   ['trellis, deringing', { encoder: { trellisQuantisation: true, overshootDeringing: true } }],
 ];
 
+const png: readonly (readonly [string, Recipe])[] = [
+  ...[1, 2, 4, 6, 9].map(
+    (compressionLevel) => [`level ${compressionLevel}`, { encoder: { compressionLevel } }] as const,
+  ),
+  ...[3, 6].map(
+    (compressionLevel) =>
+      [
+        `level ${compressionLevel}, no filter`,
+        { encoder: { compressionLevel, adaptiveFiltering: false } },
+      ] as const,
+  ),
+];
+
 /** All that is compared. */
 export const variants: readonly Variant[] = [
   variant('webp', 'Darkroom'),
   ...[...shared, ...webp].map(([name, recipe]) => variant('webp', name, recipe)),
   variant('jpeg', 'Darkroom'),
   ...[...shared, ...jpeg].map(([name, recipe]) => variant('jpeg', name, recipe)),
+  variant('png', 'Darkroom'),
+  ...png.map(([name, recipe]) => variant('png', name, recipe)),
 ];

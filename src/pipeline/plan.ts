@@ -107,7 +107,7 @@ export function planMedia(facts: ImageFacts, request: MediaRequest, limits: Rend
  * result not small; elsewhere it saves nothing and is seen. A WebP's decoder would reduce by all of the
  * factor, without a filter (measured: `npm run bench:quality`).
  */
-function mayShrinkOnLoad({ format, widthPx, heightPx }: ImageFacts, size: Size): boolean {
+export function mayShrinkOnLoad({ format, widthPx, heightPx }: ImageFacts, size: Size): boolean {
   return (
     format === 'jpeg' &&
     widthPx * heightPx >= LARGE_PHOTO_PIXELS &&
