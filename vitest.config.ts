@@ -9,6 +9,8 @@ export default defineConfig({
     ),
     globalSetup: ['test/support/build.ts'],
     testTimeout: 30_000,
+    // What is waited for comes when the machine gets to it.
+    expect: { poll: { timeout: 20_000 } },
     hookTimeout: 30_000,
   },
 });

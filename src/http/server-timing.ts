@@ -12,6 +12,6 @@ export function formatServerTiming(timings: readonly RoomTiming[]): string | und
 
 function formatMs(durationMs: number): string {
   const measuredMs = durationMs > 0 ? Math.min(durationMs, Number.MAX_SAFE_INTEGER) : 0;
-  // By way of toFixed, so that no exponent is left: 1e-7 has no place in the header's grammar.
-  return String(Number(measuredMs.toFixed(3)));
+  // Rounded, so that no exponent is left: 1e-7 has no place in the header's grammar.
+  return String(Math.round(measuredMs * 1000) / 1000);
 }
