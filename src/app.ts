@@ -36,7 +36,7 @@ import { Transformer } from './pipeline/transformer.ts';
 import { VerbatimService } from './pipeline/verbatim-service.ts';
 
 /** Where the compiled worker is, seen from the compiled `app.js`. */
-const WORKER_FILE = new URL('./worker/main.js', import.meta.url);
+export const WORKER_FILE = new URL('./worker/main.js', import.meta.url);
 
 /** Part of the memory for originals that one may take: a large one would drive out all avatars. */
 const MAX_ORIGINAL_SHARE = 1 / 8;
@@ -166,7 +166,8 @@ export async function createApp(config: Config, parts: AppParts): Promise<App> {
   };
 }
 
-async function openResultStore(
+/** Connects to the store of renderings; `undefined` where there is none. */
+export async function openResultStore(
   { resultStore }: Config,
   log: Log,
 ): Promise<ResultStore | undefined> {
@@ -178,7 +179,8 @@ async function openResultStore(
   return createS3ResultStore(resultStore);
 }
 
-async function openOrigin({ storage, originLimits }: Config): Promise<Origin> {
+/** Connects to where the originals are. */
+export async function openOrigin({ storage, originLimits }: Config): Promise<Origin> {
   if (storage.kind === 'filesystem') return createFilesystemOrigin(storage.folder);
   // Only where it is needed: the SDK takes 0.2 s and 25 MB.
   const { createS3Origin } = await import('./adapters/s3-origin.ts');

@@ -1,0 +1,40 @@
+import { randomBytes } from 'node:crypto';
+import { openResultStore } from '../app.ts';
+import type { Config } from '../config.ts';
+import { type Finding, fault, ok } from './finding.ts';
+import { formatCauses, silentLog } from './plain-log.ts';
+
+/** Time for one read, in milliseconds. */
+const READ_TIMEOUT_MS = 10_000;
+
+/** Whether renderings can be kept, read and removed, by a small one that is gone afterwards. */
+export async function checkResultStore(config: Config, signal: AbortSignal): Promise<Finding> {
+  const { resultStore } = config;
+  if (resultStore === undefined) return ok('renderings', 'kept in memory alone (RESULT_STORE)');
+  const where =
+    resultStore.kind === 's3' ? `bucket ${resultStore.bucket}` : `folder ${resultStore.folder}`;
+  const originKey = `attachments/0/0/darkroom-check-${randomBytes(8).toString('hex')}`;
+  const address = { originKey, key: originKey, originalEtag: 'check', release: 'check' };
+  let step = 'opened';
+  try {
+    const store = await openResultStore(config, silentLog);
+    if (store === undefined) return fault('renderings', `${where}: there is no store`);
+    try {
+      step = 'written';
+      await store.write(address, { body: randomBytes(16), mimeType: 'image/png' });
+      step = 'read';
+      const within = AbortSignal.any([signal, AbortSignal.timeout(READ_TIMEOUT_MS)]);
+      const isThere = (await store.read(address, within, () => true)) !== undefined;
+      step = 'removed';
+      await store.remove(`${originKey}/`);
+      return isThere
+        ? ok('renderings', `${where}: one was written, read and removed`)
+        : fault('renderings', `${where}: there is no room for one (RESULT_STORE_MAX_BYTES)`);
+    } finally {
+      store.close();
+    }
+  } catch (error) {
+    signal.throwIfAborted();
+    return fault('renderings', `${where}: one cannot be ${step}${formatCauses(error)}`);
+  }
+}
