@@ -58,7 +58,10 @@ export async function inspectBucket(
     const isConnecting = error instanceof MediaError;
     const failure = readS3Failure(error);
     const cause = isConnecting ? error.cause : await describeS3Failure(client, failure);
-    return { listing: { kind: 'failed', cause, isDenied: failure.status === 403 }, clockAheadMs };
+    return {
+      listing: { kind: 'failed', cause, isDenied: failure.name === 'AccessDenied' },
+      clockAheadMs,
+    };
   } finally {
     client.destroy();
   }

@@ -29,10 +29,11 @@ export async function* checkOrigin(config: Config, signal: AbortSignal): AsyncGe
 
   const { listing, clock } = await inspect(config, within(), signal);
   const origin = await openOrigin(config);
-  const keys = listing.kind === 'listed' ? listing.keys : undefined;
-  yield await checkAbsence(origin, keys !== undefined, within(), signal);
+  const keys = listing.kind === 'listed' ? listing.keys : [];
+  const mayNotList = storage.kind === 's3' && listing.kind === 'failed' && listing.isDenied;
+  yield await checkAbsence(origin, mayNotList, within(), signal);
   yield describeListing(listing, storage.kind);
-  const key = keys?.find(isOriginKey);
+  const key = keys.find(isOriginKey);
   if (key !== undefined) yield await checkReading(origin, key, within(), signal);
   if (clock !== undefined) yield clock;
 }
@@ -59,7 +60,7 @@ async function inspect(
 
 async function checkAbsence(
   origin: Origin,
-  canList: boolean,
+  mayNotList: boolean,
   within: AbortSignal,
   signal: AbortSignal,
 ): Promise<Finding> {
@@ -67,9 +68,9 @@ async function checkAbsence(
   const outcome = await tryReading(origin, key, within, signal);
   if (outcome.kind === 'absent') return ok('missing original', 'is told as missing');
   if (outcome.kind === 'read') return fault('missing original', `there is something at ${key}`);
-  const consequence = canList
-    ? ''
-    : '; without the right to list (s3:ListBucket), S3 answers 403 for a missing original, which clients get as 502 instead of 404';
+  const consequence = mayNotList
+    ? '; without the right to list (s3:ListBucket), S3 answers 403 for a missing original, which clients get as 502 instead of 404'
+    : '';
   return fault('missing original', `is told as a failure${outcome.reason}${consequence}`);
 }
 

@@ -16,9 +16,9 @@ export const putCommand: Command = {
   operands: ['KEY', 'FILE'],
   help: `
 KEY is the key of an original, as in the table of URLs in README.md: what is served at
-/avatars/1/ab12.webp has the key avatars/1/ab12, without extension, and without a_ before the hash.
-FILE is copied into STORAGE_DIR, or into S3_BUCKET, where it takes the place of what was there at
-once and whole; - is standard input. A bucket needs the right to write (s3:PutObject).
+/avatars/1/ab12.webp has the key avatars/1/ab12, without an extension, and without a_ before the
+hash. FILE is copied into STORAGE_DIR, or into S3_BUCKET, where it takes the place of what was
+there, whole and at once; - is standard input. A bucket needs the right to write (s3:PutObject).
 
 A file that could never be served from KEY is refused: what is no image, is broken, or is over a
 limit. Attachments may be anything. What replaces an original must be purged, see README.md.
