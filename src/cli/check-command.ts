@@ -11,19 +11,19 @@ export const checkCommand: Command = {
   summary: 'checks the configuration and the storage',
   operands: [],
   help: `
-Prints a line for each thing that it looks at: ok, or FAULT with what follows from it. It can run
-beside a service with the same settings. It looks at
+Prints a line for each thing that it looks at: ok, or FAULT with what follows
+from it. It can run beside a service with the same settings. It looks at
 
   settings          all of them, as the service does at its start
   missing original  whether the storage says so, which is what makes a 404
   listing           whether what is there looks like originals
   reading           whether the first of them can be read
-  clock             of S3: whether it agrees with the server's, which requests are signed with
+  clock             of S3: whether it agrees with the server's
   renderings        whether RESULT_STORE takes one, gives it back and removes it
   workers           whether render processes start, and what they are kept from
 
-Secrets are never shown. Exit status: 0 all is well; 1 there are faults; 78 settings are not valid,
-and nothing else was looked at.`,
+Secrets are never shown. Exit status: 0 all is well; 1 there are faults; 78
+settings are not valid, and nothing else was looked at.`,
   run: async (_operands, { environment, stdout, signal }) => {
     const config = readConfigOr(
       (line) => writeFinding(stdout, fault('settings', line)),

@@ -35,7 +35,7 @@ export async function runCommandLine(args: readonly string[], terminal: Terminal
     }
     return await command.command.run(operands, terminal);
   } catch (error) {
-    if (terminal.signal.aborted) {
+    if (terminal.signal.aborted && !(error instanceof CommandFault)) {
       writeLine(terminal.stderr, 'darkroom: stopped');
       return exitStatus.interrupted;
     }
@@ -109,11 +109,12 @@ ${usages.join('\n')}
 
 ${OPTIONS}
 
-Settings come from environment variables, for each command the same as for the service:
-STORAGE_DIR or S3_BUCKET say where originals are. README.md lists all of them.
+Settings come from environment variables, for each command the same as for
+the service: STORAGE_DIR or S3_BUCKET say where originals are. README.md lists
+all of them.
 
-Exit status: 0 done; 1 not done, or not all is well; 64 no such command; 78 the configuration
-is not valid.`;
+Exit status: 0 done; 1 not done, or not all is well; 64 no such command; 78
+the configuration is not valid.`;
 }
 
 function formatCommandHelp(name: string, { operands, summary, help }: Command): string {

@@ -1,4 +1,5 @@
 import { type FileHandle, open } from 'node:fs/promises';
+import { addAbortSignal } from 'node:stream';
 import { CommandFault, type Terminal } from './command.ts';
 
 /** Bytes read at a time. */
@@ -17,8 +18,9 @@ export interface InputFile {
  * @param path `-` is standard input
  * @throws CommandFault if it cannot be read, or is no file
  */
-export async function openInputFile(path: string, { stdin }: Terminal): Promise<InputFile> {
-  if (path === '-') return { sizeBytes: undefined, chunks: stdin };
+export async function openInputFile(path: string, { stdin, signal }: Terminal): Promise<InputFile> {
+  // Who stops us need not wait for whoever writes to us.
+  if (path === '-') return { sizeBytes: undefined, chunks: addAbortSignal(signal, stdin) };
   const file = await open(path).catch((cause: unknown) => {
     throw new CommandFault(`${path} cannot be read`, { cause });
   });

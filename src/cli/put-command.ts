@@ -15,13 +15,15 @@ export const putCommand: Command = {
   summary: 'puts an original at its key, from a file',
   operands: ['KEY', 'FILE'],
   help: `
-KEY is the key of an original, as in the table of URLs in README.md: what is served at
-/avatars/1/ab12.webp has the key avatars/1/ab12, without an extension, and without a_ before the
-hash. FILE is copied into STORAGE_DIR, or into S3_BUCKET, where it takes the place of what was
-there, whole and at once; - is standard input. A bucket needs the right to write (s3:PutObject).
+KEY is the key of an original, as in the table of URLs in README.md: what is
+served at /avatars/1/ab12.webp has the key avatars/1/ab12, without an
+extension, and without a_ before the hash. FILE is copied into STORAGE_DIR, or
+into S3_BUCKET, where it takes the place of what was there, whole and at once;
+- is standard input. A bucket needs the right to write (s3:PutObject).
 
-A file that could never be served from KEY is refused: what is no image, is broken, or is over a
-limit. Attachments may be anything. What replaces an original must be purged, see README.md.
+A file that could never be served from KEY is refused: what is no image, is
+broken, or is over a limit. Attachments may be anything. What replaces an
+original must be purged, see README.md.
 
   darkroom put avatars/1/ab12 portrait.jpg
   darkroom put attachments/1/2/holiday.mp4 ~/Videos/holiday.mp4
@@ -93,7 +95,8 @@ async function write(
     await writer.write(key, chunks, { signal, onProgress });
     return writtenBytes;
   } catch (cause) {
-    signal.throwIfAborted();
+    // What is left behind is told, even to whoever has stopped it.
+    if (cause instanceof Error && cause.name === 'AbortError') throw cause;
     throw new CommandFault(`${key} cannot be written`, { cause });
   } finally {
     progress.clear();

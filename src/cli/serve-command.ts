@@ -5,12 +5,15 @@ export const serveCommand: Command = {
   summary: 'serves media until it is stopped',
   operands: [],
   help: `
-Answers on HOST and PORT (127.0.0.1:3000), with originals from STORAGE_DIR or S3_BUCKET. With no
-setting at all it serves the sample originals, and prints three links to open.
+Answers on HOST and PORT (127.0.0.1:3000), with originals from STORAGE_DIR or
+S3_BUCKET. With no setting at all it serves the sample originals, and prints
+three links to open.
 
-It is the same as \`node dist/main.js\`, which is what a supervisor should start: SIGTERM and SIGINT
-let running requests end, within SHUTDOWN_GRACE_MS. Exit status: 0 stopped; 1 cut off, or failed;
-78 the configuration is not valid.`,
+It is the same as "node dist/main.js", which is what a supervisor should
+start: SIGTERM and SIGINT let running requests end, within SHUTDOWN_GRACE_MS.
+
+Exit status: 0 stopped; 1 cut off, or failed; 78 the configuration is not
+valid.`,
   run: async () => {
     // The service is a program of its own, with signals and exit statuses of its own; to import it is
     // to run it.

@@ -20,8 +20,8 @@ describe('the command line', () => {
       const help = await runDarkroom([name, '--help']);
       expect(help.status, name).toBe(0);
       expect(help.stdout.toString()).toMatch(new RegExp(`^Usage: darkroom ${name}`, 'm'));
-      // A terminal of 100 columns is enough.
-      for (const line of help.stdout.toString().split('\n')) expect(line.length).toBeLessThan(101);
+      // A terminal of 80 columns is enough.
+      for (const line of help.stdout.toString().split('\n')) expect(line.length).toBeLessThan(80);
     }
   });
 

@@ -9,4 +9,8 @@ beforeAll(async () => {
 });
 afterAll(() => server.close());
 
-describeOriginalWriter('the S3 writer', async () => createS3WriterFixture(server));
+// The server knows no AbortMultipartUpload; that parts are removed is shown on Ceph (`npm run test:s3`).
+describeOriginalWriter('the S3 writer', async () => ({
+  ...createS3WriterFixture(server),
+  keepsParts: true,
+}));
