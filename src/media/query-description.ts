@@ -16,11 +16,12 @@ export interface QueryParameter {
 /** The parameters of a query, from the very schemas that read it; all of them may be left out. */
 export function describeQuery(kind: QueryKind): readonly QueryParameter[] {
   if (kind === 'none') return [];
-  const { properties = {} } = z.toJSONSchema(querySchemas[kind], { io: 'input' });
-  return Object.entries(properties).map(([name, property]) => {
-    if (typeof property === 'boolean') throw new Error(`The parameter ${name} has no schema.`);
-    const { description = '', ...schema } = property;
-    return { name, description, schema: toValueSchema(schema) };
+  const shape: Readonly<Record<string, z.ZodType>> = querySchemas[kind].in.shape;
+  return Object.entries(shape).map(([name, schema]) => {
+    const { $schema: _, description = '', ...read } = z.toJSONSchema(schema, { io: 'input' });
+    const fallback = schema.parse(undefined);
+    const withDefault = fallback === undefined ? read : { ...read, default: fallback };
+    return { name, description, schema: toValueSchema(withDefault) };
   });
 }
 
