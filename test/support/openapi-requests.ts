@@ -22,6 +22,7 @@ const candidates: fc.Arbitrary<string> = fc.oneof(
   fc.constantFrom(
     ...['', ' ', '.', '..', 'a_', '01', '-1', '1.0', '1e2', '0x10', '%', '%zz', 'a/b', 'a\\b'],
     ...['true', 'false', 'TRUE', '1', 'null', '128', '128 ', '٣', '\0', '\n', 'a.b', 'PNG', 'bmp'],
+    ...['a'.repeat(128), 'a'.repeat(129), 'é'.repeat(127), 'é'.repeat(128), 'x'.repeat(255)],
     ...['18446744073709551615', '18446744073709551616', 'undefined', '[object Object]'],
   ),
 );
@@ -93,15 +94,19 @@ export class OpenapiRequests {
     // A word of another path is no wrong value but another path, says the description.
     const isFault = (text: string): boolean =>
       !this.#reader.isValidText(schema, text) && !this.#reader.words.has(text);
-    if (faults.includes(name)) return candidates.filter(isFault);
+    const values = fc.oneof(candidates, fc.constantFrom(...edgesOf(schema)));
+    if (faults.includes(name)) return values.filter(isFault);
     const listed = schema.type === 'boolean' ? [true, false] : schema.enum;
     const value = Array.isArray(listed)
       ? fc.constantFrom(...listed.map(String))
-      : this.#validValue(parameter);
+      : values.filter((text) => this.#reader.isValidText(schema, text));
     return parameter.required === true ? value : fc.option(value, { nil: undefined });
   }
+}
 
-  #validValue({ schema }: Parameter): fc.Arbitrary<string> {
-    return candidates.filter((text) => this.#reader.isValidText(schema, text));
-  }
+/** Numbers at the bounds of a schema, and beyond them; of one without bounds, any number. */
+function edgesOf({ minimum = 0, maximum = 0 }: Parameter['schema']): string[] {
+  return [minimum, maximum].flatMap((bound) =>
+    typeof bound === 'number' ? [bound - 1, bound, bound + 1].map(String) : [],
+  );
 }
