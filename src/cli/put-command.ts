@@ -27,7 +27,7 @@ original must be purged, see README.md.
 
   darkroom put avatars/1/ab12 portrait.jpg
   darkroom put attachments/1/2/holiday.mp4 ~/Videos/holiday.mp4
-  curl -s https://example.net/party.gif | darkroom put emojis/1473333333333333334 -`,
+  curl -s https://example.net/party.gif | darkroom put emojis/1 -`,
   run: async ([key = '', path = ''], terminal) => {
     const address = parseAddress(key);
     const config = readConfig(terminal.environment);
