@@ -10,6 +10,7 @@ interface PathValueForm {
   /** Longest value in bytes of UTF-8, which a pattern cannot count. */
   readonly maxBytes?: number;
   readonly description: string;
+  readonly example: string;
 }
 
 /** One form per kind of value. */
@@ -17,15 +18,18 @@ export const pathValueForms = {
   snowflake: {
     pattern: `^(?:${patternUpTo(MAX_SNOWFLAKE)})$`,
     description: `A decimal integer from 0 to ${MAX_SNOWFLAKE} without sign or leading zero.`,
+    example: '1471234567890123456',
   },
   hash: {
     pattern: `^(?!a_$)[A-Za-z0-9_-]{1,${MAX_HASH_LENGTH}}$`,
     description: `1 to ${MAX_HASH_LENGTH} characters of A-Z a-z 0-9 _ -. A leading a_ marks an animated original and is not part of its key.`,
+    example: 'a_0123456789abcdef',
   },
   filename: {
     pattern: '^(?!\\.{1,2}$)[^/\\\\\\p{Cc}]+$',
     maxBytes: MAX_FILENAME_BYTES,
     description: `1 to ${MAX_FILENAME_BYTES} bytes of UTF-8 once decoded; no slash, backslash or control character, neither . nor ..`,
+    example: 'photo.png',
   },
 } as const satisfies Record<PathValueKind, PathValueForm>;
 

@@ -82,7 +82,7 @@ function expect(script: string): string {
       const { command, status } = EXPECTED_STATUS.exec(line)?.groups ?? {};
       return command === undefined
         ? line
-        : `if (${command}); then false; else [ $? -eq ${status} ]; fi`;
+        : `if ( ${command} ); then false; else [ $? -eq ${status} ]; fi`;
     })
     .join('\n');
 }

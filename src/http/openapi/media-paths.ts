@@ -47,9 +47,27 @@ export const pathValueSchemas: Readonly<Record<string, Schema>> = Object.fromEnt
       pattern: form.pattern,
       ...('maxBytes' in form && { maxLength: form.maxBytes, 'x-max-bytes': form.maxBytes }),
       description: form.description,
+      examples: [form.example],
     },
   ]),
 );
+
+/** Answers of media that are the same for all resources. */
+export const mediaAnswers: Readonly<Record<string, Answer>> = {
+  NotModified: {
+    description: 'What the client has is current.',
+    headers: headersOf('ETag', 'Last-Modified', 'Cache-Control', 'Cache-Status', 'Server-Timing'),
+  },
+  Preflight: {
+    description: 'Whatever the values in the path are.',
+    headers: headersOf(
+      'Allow',
+      'Access-Control-Allow-Methods',
+      'Access-Control-Allow-Headers',
+      'Access-Control-Max-Age',
+    ),
+  },
+};
 
 /** A path item per resource of the contract. */
 export const mediaPaths: Readonly<Record<string, PathItem>> = Object.fromEntries(
@@ -119,16 +137,7 @@ function describeOperation(resource: ResourceName, method: 'get' | 'head'): Oper
           'Content-Range',
         ),
       }),
-      304: {
-        description: 'What the client has is current.',
-        headers: headersOf(
-          'ETag',
-          'Last-Modified',
-          'Cache-Control',
-          'Cache-Status',
-          'Server-Timing',
-        ),
-      },
+      304: { $ref: '#/components/responses/NotModified' },
       ...errorAnswers([...new Set([...possible, ...doorStatuses])]),
     },
   };
@@ -170,15 +179,7 @@ function describePreflight(resource: ResourceName): Operation {
     tags: ['media'],
     summary: `What may be asked of a ${resource}`,
     responses: {
-      204: {
-        description: 'Whatever the values in the path are.',
-        headers: headersOf(
-          'Allow',
-          'Access-Control-Allow-Methods',
-          'Access-Control-Allow-Headers',
-          'Access-Control-Max-Age',
-        ),
-      },
+      204: { $ref: '#/components/responses/Preflight' },
       ...errorAnswers([...new Set([404, ...doorStatuses])]),
     },
   };

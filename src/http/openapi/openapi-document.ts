@@ -1,7 +1,7 @@
 import { adminAnswers, adminPaths, adminSchemas } from './admin-paths.ts';
 import { errorAnswerComponents, errorSchemas } from './error-answers.ts';
 import { headerComponents } from './headers.ts';
-import { headerParameters, mediaPaths, pathValueSchemas } from './media-paths.ts';
+import { headerParameters, mediaAnswers, mediaPaths, pathValueSchemas } from './media-paths.ts';
 import type { OpenapiDocument } from './model.ts';
 
 /** Of the HTTP API, not of the program: raised by hand where a client would notice. */
@@ -40,7 +40,7 @@ export function createOpenapiDocument(): OpenapiDocument {
     components: {
       headers: headerComponents,
       parameters: headerParameters,
-      responses: { ...errorAnswerComponents, ...adminAnswers },
+      responses: { ...mediaAnswers, ...errorAnswerComponents, ...adminAnswers },
       schemas: { ...pathValueSchemas, ...errorSchemas, ...adminSchemas },
       securitySchemes: {
         adminToken: { type: 'http', scheme: 'bearer', description: 'ADMIN_TOKEN' },
