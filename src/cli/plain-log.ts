@@ -20,12 +20,13 @@ export function createPlainLog(stderr: Writable): Log {
 /** A log that nobody reads. */
 export const silentLog: Log = { info: ignore, warn: ignore, error: ignore };
 
-/** An error and what is behind it, each after a colon; empty where there is none. */
+/** An error and what is behind it, each after a colon and without its full stop; empty where there is none. */
 export function formatCauses(error: unknown): string {
   let text = '';
   let cause = error;
   for (let depth = 0; cause !== undefined && depth < MAX_CAUSES; depth += 1) {
-    text += `: ${cause instanceof Error ? cause.message : String(cause)}`;
+    const message = cause instanceof Error ? cause.message : String(cause);
+    text += `: ${message.replace(/\.$/, '')}`;
     cause = cause instanceof Error ? cause.cause : undefined;
   }
   return text;

@@ -22,11 +22,13 @@ export async function checkResultStore(config: Config, signal: AbortSignal): Pro
     try {
       step = 'written';
       await store.write(address, { body: randomBytes(16), mimeType: 'image/png' });
-      step = 'read';
       const within = AbortSignal.any([signal, AbortSignal.timeout(READ_TIMEOUT_MS)]);
-      const isThere = (await store.read(address, within, () => true)) !== undefined;
-      step = 'removed';
+      const reading = await Promise.allSettled([store.read(address, within, () => true)]);
+      step = 'removed'; // whatever came of the reading
       await store.remove(`${originKey}/`);
+      step = 'read';
+      if (reading[0].status === 'rejected') throw reading[0].reason;
+      const isThere = reading[0].value !== undefined;
       return isThere
         ? ok('renderings', `${where}: one was written, read and removed`)
         : fault('renderings', `${where}: there is no room for one (RESULT_STORE_MAX_BYTES)`);

@@ -1,7 +1,5 @@
 import { formatOfExtension, outputFormats } from '../../media/image-format.ts';
-import { DEFAULT_AVATAR_COUNT } from '../../media/limits.ts';
 import { type ResourceName, resourceRows } from '../../media/media-resource.ts';
-import { kindOfPathValue, type PathValueKind, pathValueForms } from '../../media/path-value.ts';
 import { describeQuery } from '../../media/query-description.ts';
 import { doorStatuses, errorAnswers, ownStatuses, registeredStatuses } from './error-answers.ts';
 import { headersOf } from './headers.ts';
@@ -12,9 +10,9 @@ import {
   type Operation,
   type Parameter,
   type PathItem,
-  type Schema,
   type Server,
 } from './model.ts';
+import { describePathParameters } from './path-parameters.ts';
 
 /** Where default avatars are served. */
 const staticServer: Server = {
@@ -35,21 +33,6 @@ const ranges: readonly Parameter[] = [
 /** Parameters by name, for references. */
 export const headerParameters: Readonly<Record<string, Parameter>> = Object.fromEntries(
   [...conditions, ...ranges].map((parameter) => [parameter.name, parameter]),
-);
-
-/** The schemas that path parameters refer to. */
-export const pathValueSchemas: Readonly<Record<string, Schema>> = Object.fromEntries(
-  Object.entries(pathValueForms).map(([kind, form]) => [
-    schemaNameOf(kind as PathValueKind),
-    {
-      type: 'string',
-      minLength: 1,
-      pattern: form.pattern,
-      ...('maxBytes' in form && { maxLength: form.maxBytes, 'x-max-bytes': form.maxBytes }),
-      description: form.description,
-      examples: [form.example],
-    },
-  ]),
 );
 
 /** Answers of media that are the same for all resources. */
@@ -79,33 +62,14 @@ export const mediaPaths: Readonly<Record<string, PathItem>> = Object.fromEntries
 
 function describeResource(resource: ResourceName): PathItem {
   const { originKey, extensions, template } = resourceRows[resource];
-  const names = [...template.matchAll(/\{(\w+)\}/g)].flatMap(([, name]) => name ?? []);
   return {
     summary: resource.slice(0, 1).toUpperCase() + resource.slice(1),
     ...(originKey === undefined && { servers: [staticServer] }),
     ...(originKey !== undefined && { 'x-origin-key': originKey }),
-    parameters: names.map((name) => describePathParameter(name, extensions ?? [])),
+    parameters: describePathParameters(template, extensions ?? []),
     get: describeOperation(resource, 'get'),
     head: describeOperation(resource, 'head'),
     options: describePreflight(resource),
-  };
-}
-
-function describePathParameter(name: string, extensions: readonly string[]): Parameter {
-  const common = { name, in: 'path', required: true } as const;
-  if (name === 'ext') {
-    const schema = { type: 'string', enum: extensions };
-    return { ...common, description: 'Format of the answer; jpg and jpeg are one.', schema };
-  }
-  const kind = kindOfPathValue(name);
-  const description =
-    name === 'index'
-      ? `Those from 0 to ${DEFAULT_AVATAR_COUNT - 1} exist; any other is a 404.`
-      : pathValueForms[kind].description;
-  return {
-    ...common,
-    description,
-    schema: { $ref: `#/components/schemas/${schemaNameOf(kind)}` },
   };
 }
 
@@ -193,9 +157,4 @@ function header(name: string, description: string): Parameter {
 function operationId(method: string, resource: ResourceName): string {
   const words = resource.split(' ').map((word) => word.slice(0, 1).toUpperCase() + word.slice(1));
   return method + words.join('');
-}
-
-/** As in `Snowflake`. */
-function schemaNameOf(kind: PathValueKind): string {
-  return kind.slice(0, 1).toUpperCase() + kind.slice(1);
 }

@@ -1,8 +1,9 @@
 import { adminAnswers, adminPaths, adminSchemas } from './admin-paths.ts';
 import { errorAnswerComponents, errorSchemas } from './error-answers.ts';
 import { headerComponents } from './headers.ts';
-import { headerParameters, mediaAnswers, mediaPaths, pathValueSchemas } from './media-paths.ts';
+import { headerParameters, mediaAnswers, mediaPaths } from './media-paths.ts';
 import type { OpenapiDocument } from './model.ts';
+import { pathValueSchemas } from './path-parameters.ts';
 
 /** Of the HTTP API, not of the program: raised by hand where a client would notice. */
 const API_VERSION = '1.0.0';
