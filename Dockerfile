@@ -20,6 +20,7 @@ WORKDIR /app
 COPY --from=build /app/package.json ./
 COPY --from=build /app/node_modules ./node_modules
 COPY --from=build /app/dist ./dist
+COPY bin ./bin
 USER node
 EXPOSE 3000
 # A default avatar needs no storage: this asks whether the service answers, not whether its disk does.

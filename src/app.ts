@@ -21,7 +21,7 @@ import { listReadings } from './readings.ts';
 import { openOrigin, openResultStore } from './storage.ts';
 
 /** Where the compiled worker is, seen from the compiled `app.js`. */
-const WORKER_FILE = new URL('./worker/main.js', import.meta.url);
+export const WORKER_FILE = new URL('./worker/main.js', import.meta.url);
 
 /** Parts that a test brings along instead of the real ones. */
 export interface AppParts {

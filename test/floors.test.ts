@@ -6,6 +6,8 @@ const SOURCES = resolve(import.meta.dirname, '../src');
 
 /** Rooms from the top down; a room may import from those named beside it, and from itself. */
 const floors: Readonly<Record<string, readonly string[]>> = {
+  // Above all others: it runs the service, or parts of it, for somebody at a terminal.
+  cli: ['', 'adapters', 'pipeline', 'media'],
   '': ['http', 'adapters', 'worker', 'default-avatars', 'pipeline', 'media'],
   http: ['default-avatars', 'pipeline', 'media'],
   adapters: ['pipeline', 'media'],
@@ -17,6 +19,7 @@ const floors: Readonly<Record<string, readonly string[]>> = {
 
 /** Packages and Node modules a room may use; what is not named here it may not. */
 const allowedPackages: Readonly<Record<string, readonly RegExp[]>> = {
+  cli: [/^node:/, /^zod$/],
   '': [/^node:/, /^(fastify|pino|zod)$/],
   http: [/^node:/, /^fastify$/],
   adapters: [/^node:/, /^lru-cache$/, /^prom-client$/, /^@(aws-sdk|smithy)\//],
@@ -89,7 +92,7 @@ describe('the floors', () => {
       .filter((file) =>
         /(?<!-)\bprocess\.\w/.test(stripComments(readFileSync(join(SOURCES, file), 'utf8'))),
       );
-    expect(users.sort()).toEqual(['main.ts', 'worker/main.ts']);
+    expect(users.sort()).toEqual(['cli/main.ts', 'main.ts', 'worker/main.ts']);
     // Where Node itself is, to start workers with it.
     const importers = imports.filter(({ target }) => /^(node:)?process$/.test(target));
     expect(importers.map(({ file }) => file)).toEqual(['adapters/worker-confinement.ts']);

@@ -4,6 +4,7 @@ import { MediaError } from '../media/errors.ts';
 import { parsePurgeOrder } from '../media/purge-order.ts';
 import type { Log } from '../pipeline/ports.ts';
 import type { Purger } from '../pipeline/purger.ts';
+import { OPENAPI_PATH, registerOpenapi } from './openapi/openapi-route.ts';
 
 interface AdminServerOptions {
   /** Whoever has it may do everything here. */
@@ -28,7 +29,7 @@ interface Metrics {
 }
 
 /** Without a token: orchestrators have none, and learn what a request for an image would tell anyone. */
-const OPEN_PATHS: ReadonlySet<string> = new Set(['/healthz', '/readyz']);
+const OPEN_PATHS: ReadonlySet<string> = new Set(['/healthz', '/readyz', OPENAPI_PATH]);
 
 /** Largest body of an order, in bytes: a thousand keys of the longest kind. */
 const MAX_BODY_BYTES = 2 * 1024 * 1024;
@@ -44,6 +45,7 @@ const REQUEST_TIMEOUT_MS = 10_000;
  *
  * - `GET /healthz`: 200 as long as the process can answer at all.
  * - `GET /readyz`: 200, or 503 if requests should not come here; the body has the reasons, of a 200 as well.
+ * - `GET /openapi.json`: what can be asked, here and of media.
  * - With `Authorization: Bearer {token}`: `POST /purge`, see `parsePurgeOrder` for its body; `GET /metrics`
  *   for Prometheus.
  */
@@ -74,6 +76,8 @@ export function createAdminServer(options: AdminServerOptions): FastifyInstance 
     log.info({ order: order.kind, removed }, 'purged');
     return { removed };
   });
+
+  registerOpenapi(server);
 
   server.get('/healthz', async () => ({ status: 'alive' }));
 

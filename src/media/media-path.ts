@@ -1,7 +1,7 @@
 import type { RequestFault } from './errors.ts';
 import type { Extension } from './image-format.ts';
-import { MAX_FILENAME_BYTES, MAX_HASH_LENGTH, MAX_SNOWFLAKE } from './limits.ts';
 import { type ResourceName, resourceRows } from './media-resource.ts';
+import { findPathValueFault } from './path-value.ts';
 
 /** A path of the contract, taken apart; every value has passed its rule. */
 export interface MediaPath {
@@ -30,14 +30,18 @@ interface Template {
   readonly segments: readonly TemplateSegment[];
 }
 
-const templates: readonly Template[] = (Object.keys(resourceRows) as ResourceName[]).map(
-  (resource) => ({ resource, segments: parseTemplate(resourceRows[resource].template) }),
-);
+const resources = Object.keys(resourceRows) as ResourceName[];
+
+const templates: readonly Template[] = resources.map((resource) => ({
+  resource,
+  segments: parseTemplate(resourceRows[resource].template),
+}));
 
 /** The same of the keys of originals. */
-const originKeyTemplates: readonly (readonly TemplateSegment[])[] = Object.values(
-  resourceRows,
-).flatMap(({ originKey }) => (originKey === undefined ? [] : [parseTemplate(`/${originKey}`)]));
+const originKeyTemplates: readonly Template[] = resources.flatMap((resource) => {
+  const { originKey } = resourceRows[resource];
+  return originKey === undefined ? [] : [{ resource, segments: parseTemplate(`/${originKey}`) }];
+});
 
 /** Words of the templates. An id that is one of them (`/avatars/avatars/3.png`) is no id gone wrong but another path. */
 const templateWords: ReadonlySet<string> = new Set(
@@ -93,7 +97,7 @@ export function parsePath(rawPath: string): ParsedPath {
       value = segment.slice(0, dot);
       extension = findExtension(resource, segment.slice(dot + 1));
     }
-    const message = findFault(part.name, value);
+    const message = findPathValueFault(part.name, value);
     if (message !== undefined) faults.push({ path: part.name, message });
     if (part.hasExtension && extension === undefined) {
       const expected = resourceRows[resource].extensions?.join(', ') ?? '';
@@ -125,19 +129,29 @@ export function originKeyOf({ resource, values }: MediaPath): string | undefined
   });
 }
 
+/** An original's key, taken apart; every value has passed its rule. */
+export type OriginKey = Pick<MediaPath, 'resource' | 'values'>;
+
+/** Reads the key of an original (spec §1); `undefined` for a text that has the form of none. */
+export function parseOriginKey(text: string): OriginKey | undefined {
+  const segments = text.split('/');
+  for (const template of originKeyTemplates) {
+    if (template.segments.length !== segments.length) continue;
+    const values: Record<string, string> = {};
+    const fits = template.segments.every((part, position) => {
+      const segment = segments[position] ?? '';
+      if (part.kind === 'literal') return part.text === segment;
+      values[part.name] = segment;
+      return findPathValueFault(part.name, segment) === undefined;
+    });
+    if (fits) return { resource: template.resource, values };
+  }
+  return undefined;
+}
+
 /** Whether a text has the form of an original's key (spec §1). */
 export function isOriginKey(text: string): boolean {
-  const segments = text.split('/');
-  return originKeyTemplates.some(
-    (template) =>
-      template.length === segments.length &&
-      template.every((part, position) => {
-        const segment = segments[position] ?? '';
-        return part.kind === 'literal'
-          ? part.text === segment
-          : findFault(part.name, segment) === undefined;
-      }),
-  );
+  return parseOriginKey(text) !== undefined;
 }
 
 function fill(template: string, values: Readonly<Record<string, string>>): string {
@@ -175,31 +189,4 @@ function hasShape(template: Template, segments: readonly (string | undefined)[])
 
 function findExtension(resource: ResourceName, text: string): Extension | undefined {
   return resourceRows[resource].extensions?.find((extension) => extension === text);
-}
-
-/** What is wrong with a placeholder's value; `undefined` if nothing is. */
-function findFault(name: string, value: string): string | undefined {
-  if (name === 'filename') return findFilenameFault(value);
-  if (name.endsWith('_hash')) {
-    return /^[A-Za-z0-9_-]+$/.test(value) && value.length <= MAX_HASH_LENGTH && value !== 'a_'
-      ? undefined
-      : `Expected 1 to ${MAX_HASH_LENGTH} characters of A-Z a-z 0-9 _ -.`;
-  }
-  return isSnowflake(value)
-    ? undefined
-    : 'Expected a decimal integer from 0 to 18446744073709551615 without sign or leading zero.';
-}
-
-function isSnowflake(value: string): boolean {
-  return /^(?:0|[1-9][0-9]{0,19})$/.test(value) && BigInt(value) <= MAX_SNOWFLAKE;
-}
-
-function findFilenameFault(value: string): string | undefined {
-  const bytes = new TextEncoder().encode(value).length;
-  if (bytes < 1 || bytes > MAX_FILENAME_BYTES) {
-    return `Expected 1 to ${MAX_FILENAME_BYTES} bytes of UTF-8 but received ${bytes}.`;
-  }
-  if (value === '.' || value === '..') return 'Expected a file name, not a directory.';
-  if (/[/\\\p{Cc}]/u.test(value)) return 'Expected no slash, backslash or control character.';
-  return undefined;
 }

@@ -24,14 +24,21 @@ const expected =
     `Expected ${what} but received ${quote(input)}.`;
 
 const qualities = ['high', 'low', 'lossless'] as const;
-const quality = z.enum(qualities, { error: expected(`one of ${qualities.join(', ')}`) });
+const quality = z
+  .enum(qualities, { error: expected(`one of ${qualities.join(', ')}`) })
+  .meta({ description: 'How much is lost: high (80), low (20) or lossless (100).' });
 const animated = z
   .enum(['true', 'false'], { error: expected('true or false') })
+  .meta({
+    description:
+      'Whether an animation is kept as WebP. GIF assets always keep it; attachments, of either format, only with true.',
+  })
   .transform((text) => text === 'true');
 
 const listedWidths = ASSET_WIDTHS_PX.map(String);
 const size = z
   .enum(listedWidths, { error: expected(`one of ${listedWidths.join(', ')}`) })
+  .meta({ description: 'Width in pixels; the height follows. Nothing is enlarged.' })
   .transform(Number);
 
 const edge = z
@@ -39,13 +46,22 @@ const edge = z
   .refine((text) => /^[1-9][0-9]{0,3}$/.test(text) && Number(text) <= MAX_ATTACHMENT_EDGE_PX, {
     error: expected(`an integer from 1 to ${MAX_ATTACHMENT_EDGE_PX}`),
   })
+  .meta({
+    type: 'integer',
+    minimum: 1,
+    maximum: MAX_ATTACHMENT_EDGE_PX,
+    description:
+      'In pixels. One edge alone keeps the aspect ratio, both crop to theirs. Nothing is enlarged.',
+  })
   .transform(Number);
 
 const formats = ['png', 'jpg', 'jpeg', 'webp', 'gif'] as const satisfies readonly Extension[];
-const format = z.enum(formats, { error: expected(`one of ${formats.join(', ')}`) });
+const format = z.enum(formats, { error: expected(`one of ${formats.join(', ')}`) }).meta({
+  description: "Without it, the original's own, or webp where that has no encoder.",
+});
 
 /** One schema per query kind, keyed by the contract's parameter names: the tables of spec §2. */
-const querySchemas = {
+export const querySchemas = {
   image: z
     .object({
       size: size.default(DEFAULT_ASSET_WIDTH_PX),

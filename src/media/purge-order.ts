@@ -33,19 +33,35 @@ const key = z
 
 /** An order has one of these members, and no other. */
 const members = {
-  paths: items,
-  // Half a key would be a folder in the store, and nothing at all in memory.
-  assets: items.pipe(
-    z.array(
-      z.string().refine((text) => !IMPOSSIBLE.test(text) && isOriginKey(text.replace(/\/$/, '')), {
-        error:
-          'Expected an origin key, such as avatars/1/ab12; for all below one, there is prefix.',
-      }),
-    ),
-  ),
-  prefix: key.refine((text) => text.endsWith('/'), {
-    error: 'Expected a prefix that ends with a slash, such as avatars/1/.',
+  paths: items.meta({
+    description: 'Paths and queries of URLs: single renderings.',
+    examples: [['/avatars/1/ab12.webp?size=80']],
   }),
+  // Half a key would be a folder in the store, and nothing at all in memory.
+  assets: items
+    .pipe(
+      z.array(
+        z
+          .string()
+          .refine((text) => !IMPOSSIBLE.test(text) && isOriginKey(text.replace(/\/$/, '')), {
+            error:
+              'Expected an origin key, such as avatars/1/ab12; for all below one, there is prefix.',
+          }),
+      ),
+    )
+    .meta({
+      description: 'Keys of originals, see x-origin-key: all renderings of them.',
+      examples: [['avatars/1/ab12']],
+    }),
+  prefix: key
+    .refine((text) => text.endsWith('/'), {
+      error: 'Expected a prefix that ends with a slash, such as avatars/1/.',
+    })
+    .meta({
+      description: 'What keys of originals begin with: all renderings below it.',
+      pattern: '/$',
+      examples: ['avatars/1/'],
+    }),
 } as const;
 
 /**
@@ -62,6 +78,21 @@ export function parsePurgeOrder(body: unknown): PurgeOrder {
   }
   const assets = parse(member, members[member], value);
   return { kind: 'originals', originKeys: assets.map((asset) => asset.replace(/\/$/, '')) };
+}
+
+/** A JSON Schema (draft 2020-12) of an order, for those who write them; what it lets by is checked anew. */
+export function describePurgeOrder(): Readonly<Record<string, unknown>> {
+  return {
+    oneOf: Object.entries(members).map(([name, schema]) => {
+      const { $schema: _, ...member } = z.toJSONSchema(schema, { io: 'input' });
+      return {
+        type: 'object',
+        properties: { [name]: member },
+        required: [name],
+        additionalProperties: false,
+      };
+    }),
+  };
 }
 
 function readMember(body: unknown): [keyof typeof members, unknown] {

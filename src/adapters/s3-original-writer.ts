@@ -1,0 +1,141 @@
+import {
+  AbortMultipartUploadCommand,
+  type CompletedPart,
+  CompleteMultipartUploadCommand,
+  CreateMultipartUploadCommand,
+  PutObjectCommand,
+  type S3Client,
+  UploadPartCommand,
+} from '@aws-sdk/client-s3';
+import { MediaError } from '../media/errors.ts';
+import type { OriginalWriteOptions, OriginalWriter } from '../pipeline/original-writer.ts';
+import { gatherPieces } from './pieces.ts';
+import {
+  createS3Client,
+  describeS3Failure,
+  isPossibleKey,
+  readS3Failure,
+  type S3ConnectionOptions,
+} from './s3-client.ts';
+
+/** Where the bucket is and how it is talked to. */
+export interface S3OriginalWriterOptions extends S3ConnectionOptions {
+  readonly bucket: string;
+  /** Before every key; empty, or ending in `/`. */
+  readonly prefix: string;
+}
+
+/**
+ * One part of an upload; what is not larger is sent at once. S3 takes 10 000 parts of 5 MiB and more
+ * (Amazon S3 User Guide, "Amazon S3 multipart upload limits"), so that 156 GiB fit.
+ */
+const PART_BYTES = 16 * 1024 * 1024;
+const MAX_PARTS = 10_000;
+
+/** Time to take an upload back, in milliseconds. */
+const ABORT_TIMEOUT_MS = 10_000;
+
+/**
+ * Writes originals into the bucket that `S3Origin` reads: small ones at once, large ones in parts, one
+ * after the other. An upload that fails is taken back, since its parts would cost money unseen.
+ *
+ * Not covered: the parts of a process that is killed; a lifecycle rule of the bucket can remove them.
+ */
+export class S3OriginalWriter implements OriginalWriter {
+  readonly #client: S3Client;
+  readonly #options: S3OriginalWriterOptions;
+
+  /** @param client see `createS3OriginalWriter` */
+  constructor(client: S3Client, options: S3OriginalWriterOptions) {
+    this.#client = client;
+    this.#options = options;
+  }
+
+  async write(
+    key: string,
+    chunks: AsyncIterable<Uint8Array>,
+    options: OriginalWriteOptions,
+  ): Promise<void> {
+    const { signal, onProgress } = options;
+    signal.throwIfAborted();
+    const Key = this.#options.prefix + key;
+    if (!isPossibleKey(Key)) throw new Error(`${Key} is not a key that a bucket can have.`);
+    const target = { Bucket: this.#options.bucket, Key };
+    const pieces = gatherPieces(chunks, PART_BYTES);
+    try {
+      const { value: first = Buffer.alloc(0) } = await pieces.next();
+      if (first.length === PART_BYTES) {
+        return await this.#writeInParts(target, first, pieces, options);
+      }
+      const command = new PutObjectCommand({ ...target, Body: first });
+      await this.#within(signal, () => this.#client.send(command, { abortSignal: signal }));
+      onProgress?.(first.length);
+    } finally {
+      await pieces.return(); // else the file that they are read from stayed open
+    }
+  }
+
+  async #writeInParts(
+    target: { readonly Bucket: string; readonly Key: string },
+    first: Buffer,
+    rest: AsyncIterator<Buffer, void>,
+    { signal, onProgress }: OriginalWriteOptions,
+  ): Promise<void> {
+    const send = { abortSignal: signal };
+    const { UploadId } = await this.#within(signal, () =>
+      this.#client.send(new CreateMultipartUploadCommand(target), send),
+    );
+    const upload = { ...target, UploadId };
+    try {
+      const parts: CompletedPart[] = [];
+      let writtenBytes = 0;
+      for (let Body: Buffer | undefined = first; Body !== undefined; ) {
+        const PartNumber = parts.length + 1;
+        if (PartNumber > MAX_PARTS) throw new Error(`It has more than ${MAX_PARTS} parts.`);
+        const command = new UploadPartCommand({ ...upload, PartNumber, Body });
+        const { ETag } = await this.#within(signal, () => this.#client.send(command, send));
+        parts.push({ PartNumber, ETag });
+        writtenBytes += Body.length;
+        onProgress?.(writtenBytes);
+        const next = await rest.next();
+        Body = next.done === true ? undefined : next.value;
+      }
+      const command = new CompleteMultipartUploadCommand({
+        ...upload,
+        MultipartUpload: { Parts: parts },
+      });
+      await this.#within(signal, () => this.#client.send(command, send));
+    } catch (error) {
+      await this.#abort(new AbortMultipartUploadCommand(upload), error);
+      throw error;
+    }
+  }
+
+  /** @throws Error, with what led to it as cause, if the parts stay where they are */
+  async #abort(command: AbortMultipartUploadCommand, cause: unknown): Promise<void> {
+    try {
+      await this.#client.send(command, { abortSignal: AbortSignal.timeout(ABORT_TIMEOUT_MS) });
+    } catch {
+      throw new Error('The upload has failed, and its parts cannot be removed', { cause });
+    }
+  }
+
+  async #within<Result>(signal: AbortSignal, request: () => Promise<Result>): Promise<Result> {
+    try {
+      return await request();
+    } catch (error) {
+      signal.throwIfAborted();
+      // Of the agent, whose words are for origins; its cause says what happened.
+      const isConnecting = error instanceof MediaError;
+      const cause = isConnecting
+        ? error.cause
+        : await describeS3Failure(this.#client, readS3Failure(error));
+      throw new Error('The bucket does not take it', { cause });
+    }
+  }
+}
+
+/** Connects to a bucket; see `createS3Client`. */
+export function createS3OriginalWriter(options: S3OriginalWriterOptions): S3OriginalWriter {
+  return new S3OriginalWriter(createS3Client(options), options);
+}

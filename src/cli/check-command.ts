@@ -1,0 +1,65 @@
+import { type Config, ConfigError, readConfig } from '../config.ts';
+import { settingNames } from '../settings.ts';
+import { type Command, exitStatus, type Terminal } from './command.ts';
+import { type Finding, fault, ok, writeFinding } from './finding.ts';
+import { checkOrigin } from './origin-check.ts';
+import { checkResultStore } from './result-store-check.ts';
+import { checkWorkers } from './worker-check.ts';
+
+/** Tells whether the service would work as it is configured. */
+export const checkCommand: Command = {
+  summary: 'checks the configuration and the storage',
+  operands: [],
+  help: `
+Prints a line for each thing that it looks at: ok, or FAULT with what follows
+from it. It can run beside a service with the same settings. It looks at
+
+  settings          all of them, as the service does at its start
+  missing original  whether the storage says so, which is what makes a 404
+  listing           whether what is there looks like originals
+  reading           whether the first of them can be read
+  clock             of S3: whether it agrees with the server's
+  renderings        whether RESULT_STORE takes one, gives it back and removes it
+  workers           whether render processes start, and what they are kept from
+
+Secrets are never shown. Exit status: 0 all is well; 1 there are faults; 78
+settings are not valid, and nothing else was looked at.`,
+  run: async (_operands, { environment, stdout, signal }) => {
+    const config = readConfigOr(
+      (line) => writeFinding(stdout, fault('settings', line)),
+      environment,
+    );
+    if (config === undefined) return exitStatus.configuration;
+    let faults = 0;
+    for await (const finding of checkAll(config, environment, signal)) {
+      writeFinding(stdout, finding);
+      if (finding.isFault) faults += 1;
+    }
+    return faults === 0 ? exitStatus.ok : exitStatus.fault;
+  },
+};
+
+async function* checkAll(
+  config: Config,
+  environment: Terminal['environment'],
+  signal: AbortSignal,
+): AsyncGenerator<Finding> {
+  const set = settingNames.filter((name) => environment[name] !== undefined);
+  yield ok('settings', set.length === 0 ? 'all have their defaults' : `valid: ${set.join(', ')}`);
+  yield* checkOrigin(config, signal);
+  yield await checkResultStore(config, signal);
+  yield await checkWorkers(config);
+}
+
+function readConfigOr(
+  tell: (line: string) => void,
+  environment: Terminal['environment'],
+): Config | undefined {
+  try {
+    return readConfig(environment);
+  } catch (error) {
+    if (!(error instanceof ConfigError)) throw error;
+    for (const line of error.message.split('\n')) tell(line);
+    return undefined;
+  }
+}

@@ -1,0 +1,132 @@
+import { readFileSync } from 'node:fs';
+import { parseArgs } from 'node:util';
+import { ConfigError } from '../config.ts';
+import { checkCommand } from './check-command.ts';
+import { type Command, CommandFault, exitStatus, type Terminal, writeLine } from './command.ts';
+import { formatCauses } from './plain-log.ts';
+import { putCommand } from './put-command.ts';
+import { renderCommand } from './render-command.ts';
+import { serveCommand } from './serve-command.ts';
+
+const commands: Readonly<Record<string, Command>> = {
+  serve: serveCommand,
+  check: checkCommand,
+  put: putCommand,
+  render: renderCommand,
+};
+
+const OPTIONS = `Options:
+  --help     tells what a command does and needs
+  --version  tells the release`;
+
+/**
+ * Runs a command line to its end.
+ *
+ * @param args what follows the program's name
+ * @returns the exit status; whatever went wrong has been told on `stderr`
+ * @throws what is a bug of ours
+ */
+export async function runCommandLine(args: readonly string[], terminal: Terminal): Promise<number> {
+  try {
+    const { command, operands } = parseCommandLine(args);
+    if (command.kind === 'answer') {
+      writeLine(terminal.stdout, command.text);
+      return exitStatus.ok;
+    }
+    return await command.command.run(operands, terminal);
+  } catch (error) {
+    if (terminal.signal.aborted && !(error instanceof CommandFault)) {
+      writeLine(terminal.stderr, 'darkroom: stopped');
+      return exitStatus.interrupted;
+    }
+    if (error instanceof ConfigError) {
+      writeLine(terminal.stderr, `darkroom: the configuration is not valid:\n${error.message}`);
+      return exitStatus.configuration;
+    }
+    if (!(error instanceof CommandFault)) throw error;
+    writeLine(terminal.stderr, `darkroom: ${error.message}${formatCauses(error.cause)}`);
+    return error.exitStatus;
+  }
+}
+
+interface ParsedCommandLine {
+  readonly command:
+    | { readonly kind: 'run'; readonly command: Command }
+    | { readonly kind: 'answer'; readonly text: string };
+  readonly operands: readonly string[];
+}
+
+/** @throws CommandFault with the status of a usage */
+function parseCommandLine(args: readonly string[]): ParsedCommandLine {
+  const { values, positionals } = parseOptions(args);
+  const [name, ...operands] = positionals;
+  const answer = (text: string) => ({ command: { kind: 'answer', text } as const, operands });
+  if (values.version === true) return answer(`darkroom ${readVersion()}`);
+  if (name === undefined) {
+    if (values.help === true) return answer(formatHelp());
+    throw usageFault('which command?', '');
+  }
+  const command = Object.hasOwn(commands, name) ? commands[name] : undefined;
+  if (command === undefined) throw usageFault(`there is no command "${name}"`, '');
+  if (values.help === true) return answer(formatCommandHelp(name, command));
+  const missing = command.operands.slice(operands.length);
+  if (missing.length > 0) throw usageFault(`${name} needs ${missing.join(' and ')}`, name);
+  const extra = operands[command.operands.length];
+  if (extra !== undefined) throw usageFault(`${name} has no use for "${extra}"`, name);
+  return { command: { kind: 'run', command }, operands };
+}
+
+function parseOptions(args: readonly string[]) {
+  try {
+    return parseArgs({
+      args: [...args],
+      allowPositionals: true,
+      options: { help: { type: 'boolean', short: 'h' }, version: { type: 'boolean' } },
+    });
+  } catch (error) {
+    // Node's own words are for programmers, and go on about `--`.
+    const option = args.find((arg) => /^-./.test(arg) && !/^(-h|--help|--version)$/.test(arg));
+    if (option === undefined) throw error;
+    throw usageFault(`there is no option ${option}`, '');
+  }
+}
+
+function usageFault(what: string, command: string): CommandFault {
+  const help = ['darkroom', command, '--help'].filter((word) => word !== '').join(' ');
+  return new CommandFault(`${what}; see ${help}`, { exitStatus: exitStatus.usage });
+}
+
+function formatHelp(): string {
+  const usages = Object.entries(commands).map(
+    ([name, { operands, summary }]) => `  ${[name, ...operands].join(' ').padEnd(28)}${summary}`,
+  );
+  return `Darkroom: media CDN origin and image transformation service.
+
+Usage: darkroom COMMAND
+
+Commands:
+${usages.join('\n')}
+
+${OPTIONS}
+
+Settings come from environment variables, for each command the same as for
+the service: STORAGE_DIR or S3_BUCKET say where originals are. README.md lists
+all of them.
+
+Exit status: 0 done; 1 not done, or not all is well; 64 no such command; 78
+the configuration is not valid.`;
+}
+
+function formatCommandHelp(name: string, { operands, summary, help }: Command): string {
+  return `darkroom ${name}: ${summary}
+
+Usage: darkroom ${[name, ...operands].join(' ')}
+
+${help.trim()}`;
+}
+
+function readVersion(): string {
+  const text = readFileSync(new URL('../../package.json', import.meta.url), 'utf8');
+  const { version } = JSON.parse(text) as { readonly version: string };
+  return version;
+}

@@ -1,0 +1,64 @@
+import type { Readable, Writable } from 'node:stream';
+import type { Environment } from '../settings.ts';
+
+/** How a command ends; those above 2 are BSD's (`sysexits.h`). */
+export const exitStatus = {
+  ok: 0,
+  /** What was asked for was not done, or not all is well. */
+  fault: 1,
+  /** The command line is no command: EX_USAGE. */
+  usage: 64,
+  /** The configuration is not valid, as when the service starts: EX_CONFIG. */
+  configuration: 78,
+  /** Stopped by SIGINT, as a shell would tell it. */
+  interrupted: 130,
+} as const;
+
+/** What a command has of the process that it runs in. */
+export interface Terminal {
+  readonly environment: Environment;
+  readonly stdin: Readable;
+  readonly stdout: Writable;
+  readonly stderr: Writable;
+  /** Columns of the terminal that `stderr` is; `undefined` where it is none. */
+  readonly columns: number | undefined;
+  /** Aborts when somebody stops the command. */
+  readonly signal: AbortSignal;
+}
+
+/** One command of the command line. */
+export interface Command {
+  /** What it does, in a line. */
+  readonly summary: string;
+  /** Names of its operands, all of which it needs. */
+  readonly operands: readonly string[];
+  /** What `--help` tells after summary and usage. */
+  readonly help: string;
+  /**
+   * Does it.
+   *
+   * @param operands one for each name
+   * @returns the exit status
+   * @throws CommandFault, ConfigError, or `terminal.signal.reason`; any other error is a bug of ours
+   */
+  run(operands: readonly string[], terminal: Terminal): Promise<number>;
+}
+
+/** Why something could not be done, in words for whoever asked for it. */
+export class CommandFault extends Error {
+  override readonly name = 'CommandFault';
+  readonly exitStatus: number;
+
+  constructor(
+    message: string,
+    { exitStatus: status = exitStatus.fault, cause }: { exitStatus?: number; cause?: unknown } = {},
+  ) {
+    super(message, { cause });
+    this.exitStatus = status;
+  }
+}
+
+/** Writes one line. */
+export function writeLine(stream: Writable, line: string): void {
+  stream.write(`${line}\n`);
+}

@@ -1,0 +1,68 @@
+import { type FileHandle, open } from 'node:fs/promises';
+import { addAbortSignal } from 'node:stream';
+import { CommandFault, type Terminal } from './command.ts';
+
+/** Bytes read at a time. */
+const CHUNK_BYTES = 1024 * 1024;
+
+/** A file, or standard input, on its way to be read once. */
+export interface InputFile {
+  /** `undefined` where nobody knows before its end. */
+  readonly sizeBytes: number | undefined;
+  readonly chunks: AsyncIterable<Uint8Array>;
+}
+
+/**
+ * Opens a file.
+ *
+ * @param path `-` is standard input
+ * @throws CommandFault if it cannot be read, or is no file
+ */
+export async function openInputFile(path: string, { stdin, signal }: Terminal): Promise<InputFile> {
+  // Who stops us need not wait for whoever writes to us.
+  if (path === '-') return { sizeBytes: undefined, chunks: addAbortSignal(signal, stdin) };
+  const file = await open(path).catch((cause: unknown) => {
+    throw new CommandFault(`${path} cannot be read`, { cause });
+  });
+  const status = await file.stat();
+  if (status.isDirectory()) {
+    await file.close();
+    throw new CommandFault(`${path} is a folder`);
+  }
+  return {
+    // Of a pipe, or of a file of /proc, the size says nothing.
+    sizeBytes: status.isFile() && status.size > 0 ? status.size : undefined,
+    chunks: readChunks(file),
+  };
+}
+
+/**
+ * All bytes of a file that are needed at once; `undefined` where there are more than so many.
+ *
+ * @throws what `chunks` throws
+ */
+export async function readWhole(
+  chunks: AsyncIterable<Uint8Array>,
+  maxBytes: number,
+): Promise<Buffer | undefined> {
+  const parts: Uint8Array[] = [];
+  let sizeBytes = 0;
+  for await (const chunk of chunks) {
+    sizeBytes += chunk.length;
+    if (sizeBytes > maxBytes) return undefined;
+    parts.push(chunk);
+  }
+  return Buffer.concat(parts);
+}
+
+async function* readChunks(file: FileHandle): AsyncGenerator<Uint8Array> {
+  try {
+    for (;;) {
+      const { bytesRead, buffer } = await file.read(Buffer.allocUnsafe(CHUNK_BYTES));
+      if (bytesRead === 0) return;
+      yield buffer.subarray(0, bytesRead);
+    }
+  } finally {
+    await file.close();
+  }
+}

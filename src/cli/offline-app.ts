@@ -1,0 +1,51 @@
+import { type App, type AppParts, createApp } from '../app.ts';
+import type { Config } from '../config.ts';
+
+/** A single request needs no more than one worker of each lane. */
+const ONE_WORKER = { light: 1, heavy: 1 } as const;
+
+/** What the service would answer to one request, without a server. */
+export interface OfflineAnswer {
+  readonly status: number;
+  readonly contentType: string;
+  readonly body: AsyncIterable<Uint8Array>;
+}
+
+/**
+ * Runs something with the service as it is configured, but for its listeners and its number of workers,
+ * and ends it again.
+ *
+ * @throws what the work throws, and what `createApp` throws
+ */
+export async function withOfflineApp<Result>(
+  config: Config,
+  parts: AppParts,
+  work: (ask: (target: string) => Promise<OfflineAnswer>) => Promise<Result>,
+): Promise<Result> {
+  const app: App = await createApp(
+    {
+      ...config,
+      admin: undefined,
+      renderer: { ...config.renderer, workers: ONE_WORKER },
+      admission: { ...config.admission, slots: ONE_WORKER },
+    },
+    parts,
+  );
+  try {
+    return await work(async (target) => {
+      const answer = await app.server.inject({
+        method: 'GET',
+        url: target,
+        headers: { host: 'localhost' },
+        payloadAsStream: true, // attachments may be larger than the memory
+      });
+      return {
+        status: answer.statusCode,
+        contentType: String(answer.headers['content-type'] ?? ''),
+        body: answer.stream(),
+      };
+    });
+  } finally {
+    await app.close();
+  }
+}

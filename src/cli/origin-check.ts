@@ -1,0 +1,141 @@
+import { randomBytes } from 'node:crypto';
+import type { StorageListing } from '../adapters/storage-listing.ts';
+import type { Config } from '../config.ts';
+import { MediaError } from '../media/errors.ts';
+import { isOriginKey } from '../media/media-path.ts';
+import type { Origin } from '../pipeline/ports.ts';
+import { openOrigin } from '../storage.ts';
+import { type Finding, fault, ok } from './finding.ts';
+import { formatCauses } from './plain-log.ts';
+
+/** How many keys are looked at. */
+const LISTED_KEYS = 100;
+
+/** How far clocks may be apart; S3 refuses requests from 15 minutes on. */
+const MAX_CLOCK_DIFFERENCE_MS = 60_000;
+
+const NO_ANSWER = 'no answer within ORIGIN_FIRST_BYTE_TIMEOUT_MS';
+
+/** Whether originals can be read, and what is there; one finding each, as soon as it is known. */
+export async function* checkOrigin(config: Config, signal: AbortSignal): AsyncGenerator<Finding> {
+  const { storage, originLimits } = config;
+  const within = (): AbortSignal =>
+    AbortSignal.any([signal, AbortSignal.timeout(originLimits.firstByteTimeoutMs)]);
+  const where = storage.kind === 's3' ? `bucket ${storage.bucket}` : `folder ${storage.folder}`;
+  yield ok(
+    'storage',
+    storage.kind === 's3' && storage.prefix ? `${where}, ${storage.prefix}` : where,
+  );
+
+  const { listing, clock } = await inspect(config, within(), signal);
+  const origin = await openOrigin(config);
+  const keys = listing.kind === 'listed' ? listing.keys : [];
+  const mayNotList = storage.kind === 's3' && listing.kind === 'failed' && listing.isDenied;
+  yield await checkAbsence(origin, mayNotList, within(), signal);
+  yield describeListing(listing, storage.kind);
+  const key = keys.find(isOriginKey);
+  if (key !== undefined) yield await checkReading(origin, key, within(), signal);
+  if (clock !== undefined) yield clock;
+}
+
+async function inspect(
+  { storage }: Config,
+  within: AbortSignal,
+  signal: AbortSignal,
+): Promise<{ readonly listing: StorageListing; readonly clock?: Finding }> {
+  try {
+    if (storage.kind === 'filesystem') {
+      const { listFolder } = await import('../adapters/folder-inspection.ts');
+      return { listing: await listFolder(storage.folder, LISTED_KEYS, within) };
+    }
+    const { inspectBucket } = await import('../adapters/s3-inspection.ts');
+    const { listing, clockAheadMs } = await inspectBucket(storage, LISTED_KEYS, within);
+    return { listing, clock: describeClock(clockAheadMs) };
+  } catch (cause) {
+    signal.throwIfAborted();
+    if (!within.aborted) throw cause;
+    return { listing: { kind: 'failed', cause: new Error(NO_ANSWER), isDenied: false } };
+  }
+}
+
+async function checkAbsence(
+  origin: Origin,
+  mayNotList: boolean,
+  within: AbortSignal,
+  signal: AbortSignal,
+): Promise<Finding> {
+  const key = `attachments/0/0/darkroom-check-${randomBytes(8).toString('hex')}`;
+  const outcome = await tryReading(origin, key, within, signal);
+  if (outcome.kind === 'absent') return ok('missing original', 'is told as missing');
+  if (outcome.kind === 'read') return fault('missing original', `there is something at ${key}`);
+  const consequence = mayNotList
+    ? '; without the right to list (s3:ListBucket), S3 answers 403 for a missing original, which clients get as 502 instead of 404'
+    : '';
+  return fault('missing original', `is told as a failure${outcome.reason}${consequence}`);
+}
+
+async function checkReading(
+  origin: Origin,
+  key: string,
+  within: AbortSignal,
+  signal: AbortSignal,
+): Promise<Finding> {
+  const outcome = await tryReading(origin, key, within, signal);
+  if (outcome.kind === 'read') return ok('reading', `${key} has ${outcome.sizeBytes} bytes`);
+  const reason = outcome.kind === 'failed' ? outcome.reason : ': it is listed, and not there';
+  return fault('reading', `${key} cannot be read${reason}`);
+}
+
+type ReadOutcome =
+  | { readonly kind: 'read'; readonly sizeBytes: number }
+  | { readonly kind: 'absent' }
+  | { readonly kind: 'failed'; readonly reason: string };
+
+async function tryReading(
+  origin: Origin,
+  key: string,
+  within: AbortSignal,
+  signal: AbortSignal,
+): Promise<ReadOutcome> {
+  try {
+    const { body, sizeBytes } = await origin.read(key, { signal: within });
+    body.destroy();
+    return { kind: 'read', sizeBytes };
+  } catch (error) {
+    signal.throwIfAborted();
+    if (within.aborted) {
+      return { kind: 'failed', reason: `: ${NO_ANSWER}` };
+    }
+    const isAbsent = error instanceof MediaError && error.code === 'UNKNOWN_MEDIA';
+    return isAbsent ? { kind: 'absent' } : { kind: 'failed', reason: formatCauses(error) };
+  }
+}
+
+function describeListing(listing: StorageListing, storage: 's3' | 'filesystem'): Finding {
+  if (listing.kind === 'failed') {
+    const advice = listing.isDenied && storage === 's3' ? '; grant s3:ListBucket' : '';
+    return fault('listing', `is refused${formatCauses(listing.cause)}${advice}`);
+  }
+  const { keys, isPart } = listing;
+  if (keys.length === 0) return ok('listing', 'nothing is there yet');
+  const originals = keys.filter(isOriginKey).length;
+  const all = isPart ? `the first ${keys.length} files` : `${keys.length} files`;
+  if (originals > 0) return ok('listing', `${all}, ${originals} of them originals`);
+  const setting = storage === 's3' ? 'S3_PREFIX' : 'STORAGE_DIR';
+  return fault(
+    'listing',
+    `none of ${all} has the key of an original; the first is "${keys[0]}". Is ${setting} right?`,
+  );
+}
+
+function describeClock(clockAheadMs: number | undefined): Finding {
+  if (clockAheadMs === undefined) return fault('clock', 'the server has not told its time');
+  const seconds = Math.abs(Math.round(clockAheadMs / 1000));
+  if (Math.abs(clockAheadMs) <= MAX_CLOCK_DIFFERENCE_MS) {
+    return ok('clock', `within ${Math.max(1, seconds)} s of the storage's`);
+  }
+  return fault(
+    'clock',
+    `${seconds} s ${clockAheadMs > 0 ? 'ahead of' : 'behind'} the storage's; from 900 s on, S3 refuses what we sign (RequestTimeTooSkewed)`,
+  );
+}

@@ -1,0 +1,50 @@
+import { formatByteSize } from './byte-size.ts';
+import type { Terminal } from './command.ts';
+
+/** What takes no longer than this shows no progress, in milliseconds. */
+const QUIET_MS = 500;
+
+/** Shortest time between two states of the line, in milliseconds. */
+const REFRESH_MS = 100;
+
+/** Back to the first column, and the line cleared (ECMA-48, EL). */
+const CLEAR_LINE = '\r\u001b[K';
+
+/** One line of a terminal that tells how far something is; where there is no terminal, nothing. */
+export class ProgressLine {
+  readonly #terminal: Terminal;
+  readonly #totalBytes: number | undefined;
+  readonly #startedMs = performance.now();
+  #shownMs = this.#startedMs + QUIET_MS - REFRESH_MS;
+  #isShown = false;
+
+  /** @param totalBytes `undefined` where nobody knows */
+  constructor(terminal: Terminal, totalBytes: number | undefined) {
+    this.#terminal = terminal;
+    this.#totalBytes = totalBytes;
+  }
+
+  /** Tells how many bytes are done. */
+  update(doneBytes: number): void {
+    const nowMs = performance.now();
+    if (this.#terminal.columns === undefined || nowMs - this.#shownMs < REFRESH_MS) return;
+    this.#shownMs = nowMs;
+    this.#isShown = true;
+    const text = this.#format(doneBytes, nowMs - this.#startedMs);
+    this.#terminal.stderr.write(CLEAR_LINE + text.slice(0, this.#terminal.columns - 1));
+  }
+
+  /** Takes the line away. */
+  clear(): void {
+    if (this.#isShown) this.#terminal.stderr.write(CLEAR_LINE);
+    this.#isShown = false;
+  }
+
+  #format(doneBytes: number, elapsedMs: number): string {
+    const done = formatByteSize(doneBytes);
+    const speed = `${formatByteSize(doneBytes / (elapsedMs / 1000))}/s`;
+    if (this.#totalBytes === undefined) return `${done}, ${speed}`;
+    const percent = Math.floor((doneBytes / this.#totalBytes) * 100);
+    return `${String(percent).padStart(3)} %  ${done} of ${formatByteSize(this.#totalBytes)}, ${speed}`;
+  }
+}

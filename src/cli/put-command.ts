@@ -1,0 +1,130 @@
+import { type Config, readConfig } from '../config.ts';
+import { MediaError } from '../media/errors.ts';
+import type { OriginalWriter } from '../pipeline/original-writer.ts';
+import type { Origin } from '../pipeline/ports.ts';
+import { openOrigin } from '../storage.ts';
+import { formatByteSize } from './byte-size.ts';
+import { type Command, CommandFault, exitStatus, type Terminal, writeLine } from './command.ts';
+import { type InputFile, openInputFile, readWhole } from './input-file.ts';
+import { type OriginalAddress, parseAddress } from './original-address.ts';
+import { ProgressLine } from './progress-line.ts';
+import { findServingFault } from './serving-trial.ts';
+
+/** Puts an original where the service finds it. */
+export const putCommand: Command = {
+  summary: 'puts an original at its key, from a file',
+  operands: ['KEY', 'FILE'],
+  help: `
+KEY is the key of an original, as in the table of URLs in README.md: what is
+served at /avatars/1/ab12.webp has the key avatars/1/ab12, without an
+extension, and without a_ before the hash. FILE is copied into STORAGE_DIR, or
+into S3_BUCKET, where it takes the place of what was there, whole and at once;
+- is standard input. A bucket needs the right to write (s3:PutObject).
+
+A file that could never be served from KEY is refused: what is no image, is
+broken, or is over a limit. Attachments may be anything. What replaces an
+original must be purged, see README.md.
+
+  darkroom put avatars/1/ab12 portrait.jpg
+  darkroom put attachments/1/2/holiday.mp4 ~/Videos/holiday.mp4
+  curl -s https://example.net/party.gif | darkroom put emojis/1 -`,
+  run: async ([key = '', path = ''], terminal) => {
+    const address = parseAddress(key);
+    const config = readConfig(terminal.environment);
+    const input = await openInputFile(path, terminal);
+    const checked = address.isImage ? await checkImage(config, address, path, input) : input;
+    const origin = await openOrigin(config);
+    const isReplaced = (await findSize(origin, key, terminal.signal)) !== undefined;
+    const sizeBytes = await write(await openWriter(config), address, checked, terminal);
+    const storedBytes = await findSize(origin, key, terminal.signal);
+    if (storedBytes !== sizeBytes) {
+      throw new CommandFault(
+        `${key} was written with ${sizeBytes} bytes, but has ${storedBytes ?? 'none'}`,
+      );
+    }
+    writeLine(
+      terminal.stdout,
+      `${key}: ${formatByteSize(sizeBytes)} (${sizeBytes}), served at ${address.urlPath}`,
+    );
+    if (isReplaced) {
+      writeLine(terminal.stdout, `It has replaced another one; purge {"assets": ["${key}"]}.`);
+    }
+    return exitStatus.ok;
+  },
+};
+
+/** @throws CommandFault if the service would never serve it */
+async function checkImage(
+  config: Config,
+  address: OriginalAddress,
+  path: string,
+  { chunks }: InputFile,
+): Promise<InputFile> {
+  const { maxOriginalBytes } = config.originLimits;
+  const bytes = await readWhole(chunks, maxOriginalBytes);
+  const fault =
+    bytes === undefined
+      ? `it is larger than ${formatByteSize(maxOriginalBytes)} (MAX_ORIGINAL_BYTES)`
+      : await findServingFault(config, address, bytes);
+  if (fault !== undefined || bytes === undefined) {
+    throw new CommandFault(`${path} could never be served at ${address.urlPath}: ${fault}`);
+  }
+  return {
+    sizeBytes: bytes.length,
+    chunks: (async function* () {
+      yield bytes;
+    })(),
+  };
+}
+
+/** @returns how many bytes were written */
+async function write(
+  writer: OriginalWriter,
+  { key }: OriginalAddress,
+  { chunks, sizeBytes }: InputFile,
+  terminal: Terminal,
+): Promise<number> {
+  const { signal } = terminal;
+  const progress = new ProgressLine(terminal, sizeBytes);
+  let writtenBytes = 0;
+  const onProgress = (doneBytes: number): void => {
+    writtenBytes = doneBytes;
+    progress.update(doneBytes);
+  };
+  try {
+    await writer.write(key, chunks, { signal, onProgress });
+    return writtenBytes;
+  } catch (cause) {
+    // What is left behind is told, even to whoever has stopped it.
+    if (cause instanceof Error && cause.name === 'AbortError') throw cause;
+    throw new CommandFault(`${key} cannot be written`, { cause });
+  } finally {
+    progress.clear();
+  }
+}
+
+/** Size of an original; `undefined` where there is none. */
+async function findSize(
+  origin: Origin,
+  key: string,
+  signal: AbortSignal,
+): Promise<number | undefined> {
+  try {
+    const object = await origin.read(key, { signal });
+    object.body.destroy();
+    return object.sizeBytes;
+  } catch (error) {
+    signal.throwIfAborted();
+    if (error instanceof MediaError && error.code === 'UNKNOWN_MEDIA') return undefined;
+    throw new CommandFault(`the storage cannot be read; see darkroom check`, { cause: error });
+  }
+}
+
+async function openWriter({ storage }: Config): Promise<OriginalWriter> {
+  if (storage.kind === 'filesystem') {
+    const adapter = await import('../adapters/filesystem-original-writer.ts');
+    return adapter.createFilesystemOriginalWriter(storage.folder);
+  }
+  const adapter = await import('../adapters/s3-original-writer.ts');
+  return adapter.createS3OriginalWriter(storage);
+}

@@ -1,0 +1,90 @@
+import { pipeline } from 'node:stream/promises';
+import { readConfig } from '../config.ts';
+import { readImageFacts } from '../media/header/read-image-facts.ts';
+import { formatByteSize } from './byte-size.ts';
+import { type Command, CommandFault, exitStatus, type Terminal, writeLine } from './command.ts';
+import { formatErrorAnswer } from './error-text.ts';
+import { withOfflineApp } from './offline-app.ts';
+import { writeOutputFile } from './output-file.ts';
+import { createPlainLog } from './plain-log.ts';
+
+/** Larger answers are files that nobody asks the dimensions of; the longest head of an image is kept. */
+const MAX_MEASURED_BYTES = 64 * 1024 * 1024;
+
+/** Gives one URL's answer without a server. */
+export const renderCommand: Command = {
+  summary: 'renders one URL to a file, without a server',
+  operands: ['URL-PATH', 'OUTPUT-FILE'],
+  help: `
+Writes the very bytes that the service would send, with the storage and the
+limits it would have, and tells status, type, dimensions and size. URL-PATH is
+path and query of a URL; scheme and host are ignored. Quote it, since a shell
+has its own use for ? and &. OUTPUT-FILE is replaced when all is there; - is
+standard output. An error is shown as the API gives it, and nothing is
+written.
+
+  darkroom render '/avatars/1/ab12.webp?size=256' avatar.webp
+  darkroom render '/emojis/1473333333333333334.gif?size=64' party.gif
+  darkroom render '/attachments/1/2/photo.png?width=400&format=jpg' - | display`,
+  run: async ([target = '', output = ''], terminal) => {
+    const config = readConfig(terminal.environment);
+    const parts = { log: createPlainLog(terminal.stderr) };
+    return withOfflineApp(config, parts, async (ask) => {
+      const answer = await ask(toPath(target));
+      if (answer.status !== 200) throw new CommandFault(await formatErrorAnswer(answer));
+      const measure = new Measure();
+      const chunks = measure.through(answer.body);
+      const isStandardOutput = output === '-';
+      if (isStandardOutput) await writeToStandardOutput(chunks, terminal);
+      else await writeOutputFile(output, chunks, terminal.signal);
+      const { sizeBytes } = measure;
+      const facts = [answer.status, answer.contentType, ...measure.dimensions()];
+      const where = isStandardOutput ? '' : ` to ${output}`;
+      writeLine(
+        isStandardOutput ? terminal.stderr : terminal.stdout,
+        `${facts.join(', ')}, ${formatByteSize(sizeBytes)} (${sizeBytes})${where}`,
+      );
+      return exitStatus.ok;
+    });
+  },
+};
+
+/** Path and query of a URL; what has no path of ours is the service's to refuse. */
+function toPath(target: string): string {
+  const local = target.replace(/^https?:\/\/[^/?#]*/i, '');
+  return local.startsWith('/') ? local : `/${local}`;
+}
+
+async function writeToStandardOutput(
+  chunks: AsyncIterable<Uint8Array>,
+  { stdout, signal }: Terminal,
+): Promise<void> {
+  await pipeline(chunks, stdout, { signal, end: false });
+}
+
+/** Looks at what goes by. */
+class Measure {
+  sizeBytes = 0;
+  #kept: Uint8Array[] = [];
+
+  async *through(chunks: AsyncIterable<Uint8Array>): AsyncGenerator<Uint8Array> {
+    for await (const chunk of chunks) {
+      this.sizeBytes += chunk.length;
+      if (this.sizeBytes <= MAX_MEASURED_BYTES) this.#kept.push(chunk);
+      else this.#kept = [];
+      yield chunk;
+    }
+  }
+
+  /** Of an image that we read, width, height and frames; nothing of all else. */
+  dimensions(): string[] {
+    try {
+      const facts = readImageFacts(Buffer.concat(this.#kept));
+      if (facts === undefined) return [];
+      const { widthPx, heightPx, frames } = facts;
+      return [`${widthPx} x ${heightPx} px`, ...(frames > 1 ? [`${frames} frames`] : [])];
+    } catch {
+      return []; // a broken image that is passed on as it is
+    }
+  }
+}

@@ -1,0 +1,42 @@
+import { randomBytes } from 'node:crypto';
+import type { Config } from '../config.ts';
+import { openResultStore } from '../storage.ts';
+import { type Finding, fault, ok } from './finding.ts';
+import { formatCauses, silentLog } from './plain-log.ts';
+
+/** Time for one read, in milliseconds. */
+const READ_TIMEOUT_MS = 10_000;
+
+/** Whether renderings can be kept, read and removed, by a small one that is gone afterwards. */
+export async function checkResultStore(config: Config, signal: AbortSignal): Promise<Finding> {
+  const { resultStore } = config;
+  if (resultStore === undefined) return ok('renderings', 'kept in memory alone (RESULT_STORE)');
+  const where =
+    resultStore.kind === 's3' ? `bucket ${resultStore.bucket}` : `folder ${resultStore.folder}`;
+  const originKey = `attachments/0/0/darkroom-check-${randomBytes(8).toString('hex')}`;
+  const address = { originKey, key: originKey, originalEtag: 'check', release: 'check' };
+  let step = 'opened';
+  try {
+    const store = await openResultStore(config, silentLog);
+    if (store === undefined) return fault('renderings', `${where}: there is no store`);
+    try {
+      step = 'written';
+      await store.write(address, { body: randomBytes(16), mimeType: 'image/png' });
+      const within = AbortSignal.any([signal, AbortSignal.timeout(READ_TIMEOUT_MS)]);
+      const reading = await Promise.allSettled([store.read(address, within, () => true)]);
+      step = 'removed'; // whatever came of the reading
+      await store.remove(`${originKey}/`);
+      step = 'read';
+      if (reading[0].status === 'rejected') throw reading[0].reason;
+      const isThere = reading[0].value !== undefined;
+      return isThere
+        ? ok('renderings', `${where}: one was written, read and removed`)
+        : fault('renderings', `${where}: there is no room for one (RESULT_STORE_MAX_BYTES)`);
+    } finally {
+      store.close();
+    }
+  } catch (error) {
+    signal.throwIfAborted();
+    return fault('renderings', `${where}: one cannot be ${step}${formatCauses(error)}`);
+  }
+}

@@ -1,0 +1,49 @@
+import { Readable } from 'node:stream';
+import type { Config } from '../config.ts';
+import { MediaError } from '../media/errors.ts';
+import { sniffContentType } from '../pipeline/content-sniff.ts';
+import type { Origin } from '../pipeline/ports.ts';
+import { formatErrorAnswer } from './error-text.ts';
+import { withOfflineApp } from './offline-app.ts';
+import type { OriginalAddress } from './original-address.ts';
+import { silentLog } from './plain-log.ts';
+
+/**
+ * Why the service would never serve a file as the original of an address: it is asked, with the file in
+ * the place of all originals, for the least that it can be asked for, a small still.
+ *
+ * @returns what the API would say; `undefined` where it would serve it
+ */
+export async function findServingFault(
+  config: Config,
+  { urlPath }: OriginalAddress,
+  bytes: Buffer,
+): Promise<string | undefined> {
+  const parts = { log: silentLog, origin: createTrialOrigin(bytes) };
+  const isolated = { ...config, resultStore: undefined };
+  return withOfflineApp(isolated, parts, async (ask) => {
+    const answer = await ask(`${urlPath}?size=16`);
+    if (answer.status === 200) return undefined;
+    const type = await sniffContentType(bytes);
+    return `${await formatErrorAnswer(answer)} (It is ${type}.)`;
+  });
+}
+
+/** An origin that has one original, whatever it is asked for. */
+function createTrialOrigin(bytes: Buffer): Origin {
+  return {
+    read: async (_key, { signal, range }) => {
+      signal.throwIfAborted();
+      const { first = 0, last = bytes.length - 1 } = range ?? {};
+      if (range !== undefined && first >= bytes.length)
+        throw new MediaError('RANGE_NOT_SATISFIABLE');
+      return {
+        sizeBytes: bytes.length,
+        etag: 'trial',
+        lastModified: undefined,
+        storedContentType: undefined,
+        body: Readable.from([bytes.subarray(first, last + 1)], { objectMode: false }),
+      };
+    },
+  };
+}

@@ -1,0 +1,126 @@
+import { describePurgeOrder } from '../../media/purge-order.ts';
+import { onlyHeaders } from './headers.ts';
+import type { Answer, Operation, PathItem, Schema, Server } from './model.ts';
+
+const adminServer: Server = {
+  url: '{admin_url}',
+  description: 'The admin listener: ADMIN_HOST and ADMIN_PORT.',
+  variables: { admin_url: { default: 'http://127.0.0.1:9090' } },
+};
+
+const count = { type: 'integer', minimum: 0 };
+
+/** Schemas of the admin listener. */
+export const adminSchemas: Readonly<Record<string, Schema>> = {
+  PurgeOrder: describePurgeOrder(),
+  Purged: {
+    type: 'object',
+    properties: {
+      removed: {
+        type: 'object',
+        description: 'How many renderings there were.',
+        properties: { memory: count, store: count },
+        required: ['memory', 'store'],
+      },
+    },
+    required: ['removed'],
+  },
+  Status: {
+    type: 'object',
+    properties: { status: { type: 'string' } },
+    required: ['status'],
+  },
+  Unauthorized: {
+    type: 'object',
+    properties: { code: { const: 'UNAUTHORIZED' }, message: { type: 'string' } },
+    required: ['code', 'message'],
+    additionalProperties: false,
+  },
+};
+
+/** Answers of the admin listener that several operations have. */
+export const adminAnswers: Readonly<Record<string, Answer>> = {
+  Unauthorized: {
+    ...json('Unauthorized', 'There is no token, or another one.'),
+    headers: onlyHeaders('Cache-Control', 'Content-Length', 'WWW-Authenticate'),
+  },
+  BadOrder: json('InvalidFormBody', 'The body is no order, no JSON, or too long.'),
+  Failed: json('InternalError', 'The service has failed.'),
+};
+
+const withToken = [{ adminToken: [] }];
+
+/** A path item per path of the admin listener. */
+export const adminPaths: Readonly<Record<string, PathItem>> = {
+  '/healthz': get({
+    operationId: 'getHealth',
+    summary: 'Whether the process can answer at all',
+    responses: { 200: json('Status', 'It can.') },
+  }),
+  '/readyz': get({
+    operationId: 'getReadiness',
+    summary: 'Whether requests should come here',
+    responses: {
+      200: json('Status', 'They should.'),
+      503: json('Status', 'They should not; `status` says why.'),
+    },
+  }),
+  '/openapi.json': get({
+    operationId: 'getOpenapi',
+    summary: 'This document',
+    responses: { 200: { ...json(undefined, 'OpenAPI 3.1.') } },
+  }),
+  '/metrics': get({
+    operationId: 'getMetrics',
+    summary: 'What was counted, for Prometheus',
+    security: withToken,
+    responses: {
+      200: {
+        description: 'Text exposition format 0.0.4.',
+        headers: onlyHeaders('Cache-Control', 'Content-Length'),
+        content: { 'text/plain': { schema: { type: 'string' } } },
+      },
+      401: { $ref: '#/components/responses/Unauthorized' },
+      500: { $ref: '#/components/responses/Failed' },
+    },
+  }),
+  '/purge': {
+    servers: [adminServer],
+    post: {
+      operationId: 'purge',
+      tags: ['admin'],
+      summary: 'Forgets renderings, and has their originals looked for again',
+      security: withToken,
+      requestBody: {
+        required: true,
+        content: { 'application/json': { schema: { $ref: '#/components/schemas/PurgeOrder' } } },
+      },
+      responses: {
+        200: json('Purged', 'They are forgotten.'),
+        400: { $ref: '#/components/responses/BadOrder' },
+        401: { $ref: '#/components/responses/Unauthorized' },
+        413: { $ref: '#/components/responses/BadOrder' },
+        415: { $ref: '#/components/responses/BadOrder' },
+        500: { $ref: '#/components/responses/Failed' },
+      },
+    },
+  },
+};
+
+function get(operation: Omit<Operation, 'tags'>): PathItem {
+  return { servers: [adminServer], get: { tags: ['admin'], security: [], ...operation } };
+}
+
+/** An answer in JSON, of a schema of `components`. */
+function json(schema: string | undefined, description: string): Answer {
+  return {
+    description,
+    headers: onlyHeaders('Cache-Control', 'Content-Length'),
+    content: {
+      'application/json': {
+        schema:
+          schema === undefined ? { type: 'object' } : { $ref: `#/components/schemas/${schema}` },
+      },
+    },
+  };
+}

@@ -1,0 +1,129 @@
+import { type ErrorCode, errorRegistry } from '../../media/errors.ts';
+import { refusals } from '../refusal.ts';
+import { type headerComponents, headersOf } from './headers.ts';
+import { type Answer, byName, type Reference, type Schema } from './model.ts';
+
+/** Headers that belong to one status alone. */
+const headersByStatus: Readonly<Record<number, readonly (keyof typeof headerComponents)[]>> = {
+  405: ['Allow'],
+  416: ['Content-Range'],
+  429: ['Retry-After', 'X-RateLimit-Limit', 'X-RateLimit-Remaining', 'X-RateLimit-Reset'],
+  503: ['Retry-After'],
+};
+
+/** Of 429, the contract has more to tell (reference, "Rate limit error body"). */
+const membersByCode: Readonly<Partial<Record<ErrorCode, Readonly<Record<string, Schema>>>>> = {
+  INVALID_FORM_BODY: {
+    errors: { type: 'array', items: { $ref: '#/components/schemas/RequestFault' } },
+  },
+  RATE_LIMITED: { retry_after: { type: 'number', minimum: 0 } },
+};
+
+const codes = Object.keys(errorRegistry) as ErrorCode[];
+
+/** Statuses with which a message is refused that never becomes a request. */
+export const doorStatuses: readonly number[] = unique(
+  Object.values(refusals)
+    .map(({ status }) => status)
+    .filter((status) => status !== 405), // of CONNECT alone
+);
+
+/** Statuses of all errors of the registry, but that of methods which no operation has. */
+export const registeredStatuses: readonly number[] = unique(
+  codes.map((code) => errorRegistry[code].status),
+).filter((status) => status !== 405);
+
+/** Those that no storage and no original is needed for. */
+export const ownStatuses: readonly number[] = unique(
+  codes.flatMap((code) => {
+    const { status, fault } = errorRegistry[code];
+    return fault === 'client' || fault === 'service' ? [status] : [];
+  }),
+).filter((status) => status !== 405);
+
+/** References to the answers of these errors, by status. */
+export function errorAnswers(statuses: readonly number[]): Readonly<Record<string, Reference>> {
+  return byName([...statuses].sort(), (status) => ({
+    $ref: `#/components/responses/${nameOf(status)}`,
+  }));
+}
+
+/** An answer for each status of the registry and of the door. */
+export const errorAnswerComponents: Readonly<Record<string, Answer>> = Object.fromEntries(
+  unique([...registeredStatuses, 405, ...doorStatuses])
+    .sort()
+    .map((status) => [nameOf(status), describeStatus(status)]),
+);
+
+/** The schemas that they refer to. */
+export const errorSchemas: Readonly<Record<string, Schema>> = {
+  ...Object.fromEntries(codes.map((code) => [schemaNameOf(code), describeCode(code)])),
+  RequestFault: {
+    type: 'object',
+    description: 'One fault of a request; all of them are told at once.',
+    properties: {
+      path: { type: 'string', description: 'Name of the part of the path, or of the parameter.' },
+      message: { type: 'string' },
+    },
+    required: ['path', 'message'],
+    additionalProperties: false,
+  },
+};
+
+function describeStatus(status: number): Answer {
+  const registered = codes.filter((code) => errorRegistry[code].status === status);
+  const refused = Object.values(refusals).filter((refusal) => refusal.status === status);
+  const messages = unique([
+    ...registered.map((code) => `\`${code}\`: ${errorRegistry[code].message}`),
+    ...refused.map(({ code, message }) => `\`${code}\`: ${message}`),
+  ]);
+  const refs = unique([...registered, ...refused.map(({ code }) => code)]).map((code) => ({
+    $ref: `#/components/schemas/${schemaNameOf(code)}`,
+  }));
+  return {
+    description: messages.join(' '),
+    headers: headersOf(
+      'Cache-Control',
+      'Content-Length',
+      'Cache-Status',
+      'Server-Timing',
+      ...(headersByStatus[status] ?? []),
+    ),
+    content: {
+      'application/json': { schema: refs.length === 1 ? { ...refs[0] } : { oneOf: refs } },
+    },
+  };
+}
+
+function describeCode(code: ErrorCode): Schema {
+  const { message } = errorRegistry[code];
+  const members = membersByCode[code] ?? {};
+  return {
+    type: 'object',
+    properties: {
+      code: { const: code },
+      message: { type: 'string', description: 'For people; it may change.', examples: [message] },
+      ...members,
+      ...(code === 'RATE_LIMITED' && { global: { type: 'boolean' } }),
+    },
+    required: ['code', 'message', ...Object.keys(members)],
+    additionalProperties: false,
+  };
+}
+
+/** As in `Error404`. */
+function nameOf(status: number): string {
+  return `Error${status}`;
+}
+
+/** As in `UnknownMedia`. */
+function schemaNameOf(code: ErrorCode): string {
+  return code
+    .split('_')
+    .map((word) => word.slice(0, 1) + word.slice(1).toLowerCase())
+    .join('');
+}
+
+function unique<Value>(values: readonly Value[]): Value[] {
+  return [...new Set(values)];
+}

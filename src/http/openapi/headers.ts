@@ -1,0 +1,109 @@
+import { ALLOWED_METHODS, COMMON_HEADERS } from '../common-headers.ts';
+import { byName, type Header, type Reference } from './model.ts';
+
+const text = (description: string, pattern?: string): Header => ({
+  description,
+  required: true,
+  schema: { type: 'string', ...(pattern !== undefined && { pattern }) },
+});
+
+const count = (description: string): Header => ({
+  description,
+  required: true,
+  schema: { type: 'integer', minimum: 0 },
+});
+
+const DATE = '^[A-Z][a-z]{2}, \\d{2} [A-Z][a-z]{2} \\d{4} \\d{2}:\\d{2}:\\d{2} GMT$';
+
+/** One value per header of `COMMON_HEADERS`, by its usual spelling. */
+const usualSpelling: Readonly<Record<keyof typeof COMMON_HEADERS, string>> = {
+  'x-content-type-options': 'X-Content-Type-Options',
+  'content-security-policy': 'Content-Security-Policy',
+  'cross-origin-resource-policy': 'Cross-Origin-Resource-Policy',
+  'access-control-allow-origin': 'Access-Control-Allow-Origin',
+  'access-control-expose-headers': 'Access-Control-Expose-Headers',
+  'timing-allow-origin': 'Timing-Allow-Origin',
+};
+
+const commonHeaders: Readonly<Record<string, Header>> = Object.fromEntries(
+  Object.entries(usualSpelling).map(([name, spelling]) => {
+    const value = Object.entries(COMMON_HEADERS).find(([known]) => known === name)?.[1];
+    return [
+      spelling,
+      { description: 'Of every answer.', required: true, schema: { type: 'string', const: value } },
+    ];
+  }),
+);
+
+/** Every header of an answer, but those of the connection; `Content-Type` is told by `content`. */
+export const headerComponents = {
+  ...commonHeaders,
+  ETag: text(
+    'Strong: a function of original, canonical request and release of the transforms.',
+    '^"[!#-~]+"$',
+  ),
+  'Last-Modified': {
+    ...text("The original's, where its storage tells it.", DATE),
+    required: false,
+  },
+  'Cache-Control': text(
+    'How long a shared cache may keep the answer; the numbers are configuration.',
+    '^(public, max-age=\\d+(, immutable)?|no-store)$',
+  ),
+  'Content-Length': count('Bytes of the body, of HEAD those of a GET.'),
+  'Accept-Ranges': { ...text('Ranges of bytes can be asked for.'), schema: { const: 'bytes' } },
+  'Content-Range': text(
+    'Which bytes these are, or how many there are.',
+    '^bytes (\\d+-\\d+|\\*)/\\d+$',
+  ),
+  'Content-Disposition': text(
+    'Shown in place where it is safe, else offered for download, under its name (RFC 6266).',
+    '^(inline|attachment)(; .+)?$',
+  ),
+  'Cache-Status': {
+    ...text(
+      'RFC 9211: a hit, or why and with what outcome the storage was asked. Not of what was refused before a cache was looked into.',
+      '^darkroom(; [a-z-]+(=[A-Za-z0-9-]+)?)+$',
+    ),
+    required: false,
+  },
+  'Server-Timing': {
+    ...text(
+      'An entry for each room that the request has entered, in milliseconds.',
+      '^(store|origin|queue|render);dur=[0-9.]+(, (store|origin|queue|render);dur=[0-9.]+)*$',
+    ),
+    required: false,
+  },
+  'Retry-After': count('Seconds after which another try is worth it.'),
+  'X-RateLimit-Limit': count('Requests that are allowed in a window.'),
+  'X-RateLimit-Remaining': count('Requests that are left of them.'),
+  'X-RateLimit-Reset': {
+    description: 'When the window ends, in seconds since 1970.',
+    required: true,
+    schema: { type: 'number', minimum: 0 },
+  },
+  Allow: { ...text('Methods that are answered.'), schema: { const: ALLOWED_METHODS } },
+  'Access-Control-Allow-Methods': {
+    ...text('The same for a preflight.'),
+    schema: { const: ALLOWED_METHODS },
+  },
+  'Access-Control-Allow-Headers': text('A preflight may announce any.'),
+  'Access-Control-Max-Age': count('Seconds for which a preflight holds.'),
+  'WWW-Authenticate': { ...text('How to authenticate.'), schema: { const: 'Bearer' } },
+} as const satisfies Readonly<Record<string, Header>>;
+
+/** References to the headers named, and to those of every answer. */
+export function headersOf(
+  ...names: (keyof typeof headerComponents)[]
+): Readonly<Record<string, Reference>> {
+  return byName([...Object.values(usualSpelling), ...names], (name) => ({
+    $ref: `#/components/headers/${name}`,
+  }));
+}
+
+/** References to the headers named, and no other: the admin listener is not for browsers. */
+export function onlyHeaders(
+  ...names: (keyof typeof headerComponents)[]
+): Readonly<Record<string, Reference>> {
+  return byName(names, (name) => ({ $ref: `#/components/headers/${name}` }));
+}

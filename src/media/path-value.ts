@@ -1,0 +1,86 @@
+import { MAX_FILENAME_BYTES, MAX_HASH_LENGTH, MAX_SNOWFLAKE } from './limits.ts';
+
+/** What a placeholder of a path stands for (spec §1). */
+export type PathValueKind = 'snowflake' | 'hash' | 'filename';
+
+/** The form of a value, for those who check it and for those who describe it. */
+interface PathValueForm {
+  /** Source of an ECMAScript regular expression with the flag `u`; the whole value must match. */
+  readonly pattern: string;
+  /** Longest value in bytes of UTF-8, which a pattern cannot count. */
+  readonly maxBytes?: number;
+  readonly description: string;
+  readonly example: string;
+}
+
+/** One form per kind of value. */
+export const pathValueForms = {
+  snowflake: {
+    pattern: `^(?:${patternUpTo(MAX_SNOWFLAKE)})$`,
+    description: `A decimal integer from 0 to ${MAX_SNOWFLAKE} without sign or leading zero.`,
+    example: '1471234567890123456',
+  },
+  hash: {
+    pattern: `^(?!a_$)[A-Za-z0-9_-]{1,${MAX_HASH_LENGTH}}$`,
+    description: `1 to ${MAX_HASH_LENGTH} characters of A-Z a-z 0-9 _ -. A leading a_ marks an animated original and is not part of its key.`,
+    example: 'a_0123456789abcdef',
+  },
+  filename: {
+    pattern: '^(?!\\.{1,2}$)[^/\\\\\\p{Cc}]+$',
+    maxBytes: MAX_FILENAME_BYTES,
+    description: `1 to ${MAX_FILENAME_BYTES} bytes of UTF-8 once decoded; no slash, backslash or control character, neither . nor ..`,
+    example: 'photo.png',
+  },
+} as const satisfies Record<PathValueKind, PathValueForm>;
+
+const snowflake = new RegExp(pathValueForms.snowflake.pattern, 'u');
+const hash = new RegExp(pathValueForms.hash.pattern, 'u');
+
+/** What a placeholder stands for, by its name: `{…_hash}`, `{filename}`, and ids for all others. */
+export function kindOfPathValue(name: string): PathValueKind {
+  if (name === 'filename') return 'filename';
+  return name.endsWith('_hash') ? 'hash' : 'snowflake';
+}
+
+/** What is wrong with a placeholder's value, a sentence; `undefined` if nothing is. */
+export function findPathValueFault(name: string, value: string): string | undefined {
+  switch (kindOfPathValue(name)) {
+    case 'filename':
+      return findFilenameFault(value);
+    case 'hash':
+      return hash.test(value)
+        ? undefined
+        : `Expected 1 to ${MAX_HASH_LENGTH} characters of A-Z a-z 0-9 _ -.`;
+    case 'snowflake':
+      return snowflake.test(value)
+        ? undefined
+        : `Expected a decimal integer from 0 to ${MAX_SNOWFLAKE} without sign or leading zero.`;
+  }
+}
+
+/** By sentences of its own for each fault; together they are the form above, which a test compares. */
+function findFilenameFault(value: string): string | undefined {
+  const bytes = new TextEncoder().encode(value).length;
+  if (bytes < 1 || bytes > MAX_FILENAME_BYTES) {
+    return `Expected 1 to ${MAX_FILENAME_BYTES} bytes of UTF-8 but received ${bytes}.`;
+  }
+  if (value === '.' || value === '..') return 'Expected a file name, not a directory.';
+  if (/[/\\\p{Cc}]/u.test(value)) return 'Expected no slash, backslash or control character.';
+  return undefined;
+}
+
+/**
+ * A pattern of the integers from 0 to a limit: all with fewer digits, and of those with as many each
+ * that is smaller at some digit and equal before it.
+ */
+function patternUpTo(limit: bigint): string {
+  const digits = [...limit.toString()].map(Number);
+  const smaller = digits.flatMap((digit, position) => {
+    const least = position === 0 ? 1 : 0;
+    if (digit <= least) return [];
+    const rest = digits.length - position - 1;
+    const range = digit - 1 === least ? `${least}` : `[${least}-${digit - 1}]`;
+    return [`${digits.slice(0, position).join('')}${range}${rest > 0 ? `[0-9]{${rest}}` : ''}`];
+  });
+  return ['0', `[1-9][0-9]{0,${digits.length - 2}}`, ...smaller, limit.toString()].join('|');
+}

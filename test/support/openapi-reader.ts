@@ -1,0 +1,155 @@
+import { readFileSync } from 'node:fs';
+import { Ajv2020, type ValidateFunction } from 'ajv/dist/2020.js';
+import type {
+  Answer,
+  Header,
+  OpenapiDocument,
+  Operation,
+  Parameter,
+  Reference,
+  Schema,
+} from '../../src/http/openapi/model.ts';
+
+/** An operation of a document, with all that belongs to it. */
+export interface DocumentedOperation {
+  readonly method: 'GET' | 'HEAD' | 'OPTIONS' | 'POST';
+  readonly template: string;
+  readonly operation: Operation;
+  readonly parameters: readonly Parameter[];
+}
+
+/** An answer as it came. */
+export interface ReceivedAnswer {
+  readonly status: number;
+  /** By lower-case name. */
+  readonly headers: Readonly<Record<string, string>>;
+  readonly body: Buffer;
+}
+
+/** Of the connection, not of the answer; the last is told by `content`. */
+const CONNECTION_HEADERS = ['connection', 'date', 'keep-alive', 'content-type'];
+
+/** Reads an OpenAPI document as a client would that has nothing else. */
+export class OpenapiReader {
+  readonly document: OpenapiDocument;
+  readonly #ajv = new Ajv2020({ strict: false });
+  readonly #validators = new Map<Schema, ValidateFunction>();
+
+  constructor(file: string) {
+    this.document = JSON.parse(readFileSync(file, 'utf8'));
+    this.#ajv.addKeyword({
+      keyword: 'x-max-bytes',
+      type: 'string',
+      validate: (max: number, text: string) => Buffer.byteLength(text) <= max,
+    });
+    this.#ajv.addSchema({ ...this.document, $id: 'http://document/' });
+  }
+
+  /** All operations that have a tag. */
+  operations(tag: string): readonly DocumentedOperation[] {
+    return Object.entries(this.document.paths).flatMap(([template, item]) =>
+      (['get', 'head', 'options', 'post'] as const).flatMap((method) => {
+        const operation = item[method];
+        if (operation === undefined || !operation.tags.includes(tag)) return [];
+        const parameters = [...(item.parameters ?? []), ...(operation.parameters ?? [])];
+        return [
+          {
+            method: method.toUpperCase() as DocumentedOperation['method'],
+            template,
+            operation,
+            parameters: parameters.map((parameter) => this.#resolve<Parameter>(parameter)),
+          },
+        ];
+      }),
+    );
+  }
+
+  /** Words of the paths that are no placeholder. */
+  get words(): ReadonlySet<string> {
+    const segments = Object.keys(this.document.paths).flatMap((path) => path.split('/'));
+    return new Set(segments.filter((segment) => !segment.includes('{')));
+  }
+
+  /** Whether a value is what a schema describes. */
+  isValid(schema: Schema, value: unknown): boolean {
+    return this.#validatorOf(schema)(value);
+  }
+
+  /** Whether a text, as it stands in a URL or a header, is a value that a schema describes. */
+  isValidText(schema: Schema, text: string): boolean {
+    return this.isValid(schema, toValue(this.#resolve<Schema>(schema), text));
+  }
+
+  /** All in which an answer is not as documented, a sentence each. */
+  findDeviations({ method, operation }: DocumentedOperation, received: ReceivedAnswer): string[] {
+    const { status, headers, body } = received;
+    const documented = operation.responses[status];
+    if (documented === undefined) return [`the status ${status} is not documented`];
+    const answer = this.#resolve<Answer>(documented);
+    return [
+      ...this.#findHeaderDeviations(answer, headers),
+      ...this.#findContentDeviations(answer, method, headers['content-type'], body),
+    ];
+  }
+
+  #findHeaderDeviations(answer: Answer, headers: Readonly<Record<string, string>>): string[] {
+    const deviations: string[] = [];
+    const known = new Set(CONNECTION_HEADERS);
+    for (const [name, reference] of Object.entries(answer.headers)) {
+      const { required = false, schema } = this.#resolve<Header>(reference);
+      known.add(name.toLowerCase());
+      const value = headers[name.toLowerCase()];
+      if (value === undefined) {
+        if (required) deviations.push(`there is no ${name}`);
+      } else if (!this.isValidText(schema, value)) {
+        deviations.push(`${name} is "${value}"`);
+      }
+    }
+    const others = Object.keys(headers).filter((name) => !known.has(name));
+    return [...deviations, ...others.map((name) => `the header ${name} is not documented`)];
+  }
+
+  #findContentDeviations(
+    { content }: Answer,
+    method: string,
+    contentType: string | undefined,
+    body: Buffer,
+  ): string[] {
+    if (content === undefined || method === 'HEAD') {
+      if (body.length > 0) return [`there is a body of ${body.length} bytes`];
+      if (content === undefined) return contentType === undefined ? [] : ['there is a type'];
+    }
+    const type = contentType?.split(';')[0] ?? '';
+    const found = content?.[type] ?? content?.['*/*'];
+    if (found === undefined) return [`the type "${type}" is not documented`];
+    if (found.schema === undefined || type !== 'application/json' || method === 'HEAD') return [];
+    const validate = this.#validatorOf(found.schema);
+    if (validate(JSON.parse(body.toString()))) return [];
+    return [`the body ${body.toString()} is not valid: ${this.#ajv.errorsText(validate.errors)}`];
+  }
+
+  #validatorOf(schema: Schema): ValidateFunction {
+    const known = this.#validators.get(schema);
+    if (known !== undefined) return known;
+    const absolute = JSON.stringify(schema).replaceAll('"$ref":"#', '"$ref":"http://document/#');
+    const validator = this.#ajv.compile(JSON.parse(absolute));
+    this.#validators.set(schema, validator);
+    return validator;
+  }
+
+  #resolve<Target extends object>(value: Target | Reference): Target {
+    if (!('$ref' in value) || typeof value.$ref !== 'string') return value as Target;
+    const path = value.$ref.replace('#/', '').split('/');
+    return path.reduce<unknown>(
+      (at, name) => (at as Readonly<Record<string, unknown>>)[name],
+      this.document,
+    ) as Target;
+  }
+}
+
+/** What a text stands for; a text that is written in another way stands for itself. */
+function toValue({ type }: Schema, text: string): unknown {
+  if (type === 'boolean' && (text === 'true' || text === 'false')) return text === 'true';
+  const isNumber = type === 'integer' || type === 'number';
+  return isNumber && /^(0|[1-9]\d*)$/.test(text) ? Number(text) : text;
+}
