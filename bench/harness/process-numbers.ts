@@ -42,6 +42,18 @@ export function readProcess(pid: number): ProcessNumbers | undefined {
   }
 }
 
+/**
+ * Memory of a process in bytes, what it shares with others in parts (proc(5), `smaps_rollup`): of several that
+ * run one program, the sum counts its code once. `undefined` where it has ended, or may not be looked into.
+ */
+export function readProportionalBytes(pid: number): number | undefined {
+  try {
+    return readNumber(readFileSync(`/proc/${pid}/smaps_rollup`, 'utf8'), 'Pss') * 1024;
+  } catch {
+    return undefined;
+  }
+}
+
 /** Process ids of the children that a process's first thread has forked; none if it has ended. */
 export function readChildren(pid: number): readonly number[] {
   try {

@@ -1,0 +1,192 @@
+import { mkdir, mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { readCpuSeconds } from '../../harness/process-numbers.ts';
+import { quantile } from '../../harness/quantile.ts';
+import { type Service, startService } from '../../harness/service.ts';
+import { type Contest, holdContest, type Player } from '../contest.ts';
+import { startOwn } from '../contestants.ts';
+import type { Turn } from '../measures.ts';
+import { makeNginxFolder, missingNginx, startNginx } from '../nginx.ts';
+import { measureServer, readServerCpuSeconds } from '../server-numbers.ts';
+import { createTraceRequests, type TraceRequest, type TraceRequests } from '../trace-requests.ts';
+import type { Stage, Workload } from '../workload.ts';
+
+const REQUESTS = 2_500;
+const SEED = 1;
+const CLIENTS = 8;
+const LATENCY_MS = 20;
+
+/**
+ * Shared memory for the keys of nginx's cache: when it is full, the answer that was used longest ago goes. A
+ * bound in bytes would be looked at every ten seconds only, when half of a trace as short has gone by.
+ */
+const CACHE_KEYS = '64k';
+
+const NAME = 'trace';
+
+/** One way to run a server behind the cache. */
+interface Setup {
+  readonly name: string;
+  readonly pathOf: (request: TraceRequest) => string;
+  /** @param bucket URL of the bucket, without a slash at its end */
+  readonly start: (bucket: URL, scratch: string) => Promise<Service>;
+}
+
+const NO_MEMORY = { CACHE_MEMORY_BYTES: '0', CACHE_ORIGINALS_BYTES: '0' } as const;
+
+const setups: readonly Setup[] = [
+  darkroomSetup('Darkroom', () => ({})),
+  darkroomSetup('Darkroom, no memory', () => NO_MEMORY),
+  darkroomSetup('Darkroom, no memory, a folder', (scratch) => ({
+    ...NO_MEMORY,
+    RESULT_STORE: 'filesystem',
+    RESULT_STORE_DIR: scratch,
+  })),
+  {
+    name: 'IPX',
+    pathOf: ({ ipx }) => ipx,
+    start: (bucket) => startOwn('ipx-server.js', 'compare-ipx-trace', `${bucket.href}/`),
+  },
+];
+
+/** What a day of a chat asks for, behind a cache that forgets. */
+export function traceWorkload(): Workload {
+  return { name: NAME, aims: [{ of: 'Darkroom', to: 'IPX', atLeast: 3 }], hold };
+}
+
+async function hold(stage: Stage): Promise<Contest | undefined> {
+  const missing = missingNginx();
+  if (missing !== undefined) {
+    stage.excuse(NAME, 'all', missing);
+    return undefined;
+  }
+  const trace = createTraceRequests(SEED, REQUESTS);
+  const bucketOptions = [trace.folder, String(LATENCY_MS)];
+  const origin = await startOwn('slow-origin-server.js', 'compare-origin', ...bucketOptions);
+  try {
+    const players = setups.map(
+      (setup): Player => ({
+        name: setup.name,
+        play: () => replay(stage, setup, trace, new URL('/originals', origin.origin)),
+        leave: async () => undefined,
+      }),
+    );
+    const measures = [
+      'cpuSeconds',
+      'mainCpuSeconds',
+      'reached',
+      'p50Ms',
+      'p99Ms',
+      'peakBytes',
+      'seconds',
+      'answers',
+    ] as const;
+    return await holdContest(
+      { name: NAME, note: describe(trace), measures, rounds: stage.rounds, hasPractice: false },
+      players,
+    );
+  } finally {
+    await origin.stop(5_000);
+    trace.remove();
+  }
+}
+
+function describe({ requests, renderings }: TraceRequests): string {
+  return [
+    `${requests.length} requests for ${renderings} renderings (a day of \`bench/trace\`, seed ${SEED}; without attachments that are served as they are; originals are the fixtures), by ${CLIENTS} clients as fast as they are answered,`,
+    `through nginx, which keeps as many answers as ${CACHE_KEYS} of keys have room for, and asks once for what many want at once. The bucket answers after ${LATENCY_MS} ms. CPU is the server's alone, without nginx and bucket.`,
+    'Darkroom by itself has 256 MiB for results, which is more than a trace as short can fill: it forgets nothing. Without memory it is as one whose memory is small beside what is asked for, which is so on large platforms; what it has rendered may then be in a result store.',
+  ].join(' ');
+}
+
+async function replay(
+  { generator }: Stage,
+  { name, pathOf, start }: Setup,
+  { requests }: TraceRequests,
+  bucket: URL,
+): Promise<Turn> {
+  const scratch = await mkdtemp(join(tmpdir(), 'darkroom-compare-trace-'));
+  const stops: (() => Promise<unknown>)[] = [() => rm(scratch, { recursive: true })];
+  try {
+    const server = await start(bucket, scratch);
+    stops.unshift(() => server.stop(5_000));
+    const cache = await startCache(server.origin);
+    stops.unshift(() => cache.stop(5_000));
+    const cpuBefore = readServerCpuSeconds(server);
+    const mainBefore = readCpuSeconds(server.pid).main;
+    const paths = requests.map(pathOf);
+    const beganMs = performance.now();
+    const load = { kind: 'list', origin: cache.origin, clients: CLIENTS, paths } as const;
+    const { answers } = await generator.run(load);
+    const seconds = (performance.now() - beganMs) / 1000;
+    const wrong = answers.findIndex(({ status }) => status !== 200);
+    if (wrong >= 0) throw new Error(`${name} answers ${answers[wrong]?.status} in the trace.`);
+    const used = measureServer(server, cpuBefore);
+    const latenciesMs = answers.map(({ totalMs }) => totalMs);
+    return {
+      cpuSeconds: used?.cpuSeconds ?? 0,
+      mainCpuSeconds: readCpuSeconds(server.pid).main - mainBefore,
+      reached: answers.filter(({ isHit }) => !isHit).length,
+      p50Ms: quantile(latenciesMs, 0.5) ?? 0,
+      p99Ms: quantile(latenciesMs, 0.99) ?? 0,
+      peakBytes: used?.peakBytes ?? 0,
+      seconds,
+      answers: answers.length,
+    };
+  } finally {
+    for (const stop of stops) await stop();
+  }
+}
+
+/** The same cache for everybody, whatever the answers say of how long they may be kept. */
+async function startCache(upstream: string): Promise<Service> {
+  const folder = await makeNginxFolder();
+  await mkdir(join(folder, 'cache'));
+  return startNginx(folder, {
+    name: 'compare-nginx-cache',
+    http: `
+  proxy_cache_path ${folder}/cache levels=1:2 keys_zone=answers:${CACHE_KEYS} use_temp_path=off;
+  map $upstream_cache_status $cache_word { HIT "nginx; hit"; default "nginx; miss"; }
+  upstream renderer { server ${new URL(upstream).host}; keepalive 32; }`,
+    server: `
+    merge_slashes off;
+    location / {
+      proxy_pass http://renderer;
+      proxy_http_version 1.1;
+      proxy_set_header Connection "";
+      proxy_cache answers;
+      proxy_cache_key $request_uri;
+      proxy_cache_valid 200 1d;
+      proxy_ignore_headers Cache-Control Expires Set-Cookie Vary;
+      proxy_cache_lock on;
+      proxy_cache_lock_age 60s;
+      proxy_cache_lock_timeout 60s;
+      proxy_hide_header Cache-Status;
+      add_header Cache-Status $cache_word;
+    }`,
+  });
+}
+
+function darkroomSetup(
+  name: string,
+  settings: (scratch: string) => Readonly<Record<string, string>>,
+): Setup {
+  return {
+    name,
+    pathOf: ({ darkroom }) => darkroom,
+    start: (bucket, scratch) =>
+      startService(
+        {
+          STORAGE: 's3',
+          S3_BUCKET: bucket.pathname.slice(1),
+          S3_ENDPOINT: bucket.origin,
+          AWS_ACCESS_KEY_ID: 'anybody',
+          AWS_SECRET_ACCESS_KEY: 'anybody',
+          AWS_EC2_METADATA_DISABLED: 'true',
+          ...settings(scratch),
+        },
+        'bench-report/compare-darkroom-trace.log',
+      ),
+  };
+}
