@@ -1,6 +1,6 @@
 import { type MediaRequest, parseTarget } from '../../src/media/media-request.ts';
 import { layOutOriginals } from '../scale/replay-originals.ts';
-import { generateTrace } from '../trace/trace.ts';
+import { generateTrace, type TraceOptions } from '../trace/trace.ts';
 
 /** One request of a trace, in the words of both. */
 export interface TraceRequest {
@@ -18,19 +18,17 @@ export interface TraceRequests {
 }
 
 /**
- * Generates a trace of a day whose originals are fixtures. What was made equal: stickers are asked for with
+ * Generates a trace whose originals are fixtures. What was made equal: stickers are asked for with
  * quality 80, since IPX has no lossless; attachments that are served byte for byte are left out, since IPX
  * would encode them anew, and whoever uses it would have his proxy fetch them from the bucket.
  *
  * What could not be: IPX neither keeps GIF delays exactly nor passes an unchanged original through, and looks for
  * its `Last-Modified` with a request of its own.
  *
- * @param count of requests, the attachments that are left out included
+ * @param options `requests`: with the attachments that are left out
  */
-export function createTraceRequests(seed: number, count: number): TraceRequests {
-  const { trace, folder, targets, remove } = layOutOriginals(
-    generateTrace({ seed, requests: count, days: 1 }),
-  );
+export function createTraceRequests(options: TraceOptions): TraceRequests {
+  const { trace, folder, targets, remove } = layOutOriginals(generateTrace(options));
   const requests = [...trace.renderings].flatMap((rendering) => {
     const target = targets[rendering] ?? '';
     return translate(target) ?? [];

@@ -24,6 +24,9 @@ const SIZES: readonly Size[] = [
 
 const KEY = 'attachments/1/2/film.mp4';
 
+/** How a film begins (ISO/IEC 14496-12, a box `ftyp`), since Darkroom looks at what it sends. */
+const FILM_HEAD = Buffer.from('\0\0\0\x18ftypisom\0\0\x02\0isommp41', 'latin1');
+
 /** Whoever sends the file; the first is Darkroom. */
 interface Sender {
   readonly name: string;
@@ -50,12 +53,18 @@ export function passthroughWorkloads(): readonly Workload[] {
   });
 }
 
+function createFilm(bytes: number): Buffer {
+  const film = Buffer.alloc(bytes, 7);
+  FILM_HEAD.copy(film);
+  return film;
+}
+
 async function holdFolder(stage: Stage, name: string, size: Size): Promise<Contest> {
   const folder = await mkdtemp(join(tmpdir(), 'darkroom-compare-files-'));
   try {
     const file = join(folder, KEY);
     await mkdir(dirname(file), { recursive: true });
-    await writeFile(file, Buffer.alloc(size.bytes, 7));
+    await writeFile(file, createFilm(size.bytes));
     const senders: Sender[] = [
       { name: 'Darkroom', target: `/${KEY}`, start: async () => keepingDarkroom.start(folder) },
       {
@@ -83,7 +92,7 @@ async function holdS3(stage: Stage, name: string, size: Size): Promise<Contest |
     stage.excuse(name, 'all', missing);
     return undefined;
   }
-  const { settings, endpoint, bucket, stop } = await startBucket(KEY, Buffer.alloc(size.bytes, 7));
+  const { settings, endpoint, bucket, stop } = await startBucket(KEY, createFilm(size.bytes));
   try {
     const senders: Sender[] = [
       {

@@ -82,7 +82,7 @@ async function countOwn({ origin }: RunningServer): Promise<number> {
 /** Renders that had a slot, by the metrics of the admin listener. */
 async function createCountingDarkroom(): Promise<Counting> {
   const [adminPort = 0] = await findFreePorts(1);
-  const token = 'a token of the benchmark';
+  const token = 'token-of-the-benchmark';
   return {
     ...darkroom,
     start: (folder) =>
