@@ -30,13 +30,16 @@ export interface BarChart {
 }
 
 const WIDTH = 1100;
-const LEFT = 190;
-const RIGHT = 250;
+const LEFT = 236;
+const RIGHT = 210;
 const TOP = 84;
 const BAR_HEIGHT = 15;
 const BAR_STEP = 21;
 const GROUP_GAP = 42;
 const FOOT = 34;
+
+/** Around what may stand on a line. */
+const HALO = 'stroke="#fff" stroke-width="4" paint-order="stroke" stroke-linejoin="round"';
 
 /** Draws bars as an SVG picture, light, and readable without anything else. */
 export function drawBarChart({ title, subtitle, mark, most, groups }: BarChart): string {
@@ -56,8 +59,8 @@ export function drawBarChart({ title, subtitle, mark, most, groups }: BarChart):
         line(x.at(tick), TOP - 8, x.at(tick), bottom, '#e4e4e4'),
         text(x.at(tick), bottom + 19, `${x.format(tick)} ×`, 'text-anchor="middle"'),
       ]),
-      ...groups.flatMap((group, index) => drawGroup(group, tops[index] ?? TOP, most, x.at)),
       line(x.at(mark), TOP - 8, x.at(mark), bottom, '#444', '4 3'),
+      ...groups.flatMap((group, index) => drawGroup(group, tops[index] ?? TOP, most, x.at)),
     ],
   );
 }
@@ -80,7 +83,7 @@ function drawGroup(
         text(LEFT - 10, middle + 4, name, 'text-anchor="end"'),
         `<rect x="${LEFT}" y="${y}" width="${round(Math.max(1, end - LEFT))}" height="${BAR_HEIGHT}" fill="${colour}"/>`,
         line(at(Math.min(least, most)), middle, whiskerEnd, middle, '#222', undefined, 1.4),
-        text(Math.max(end, whiskerEnd) + 8, middle + 4, `${label}${cut}`),
+        text(Math.max(end, whiskerEnd) + 8, middle + 4, `${label}${cut}`, HALO),
       ];
     }),
   ];
