@@ -1,3 +1,4 @@
+import sharp from 'sharp';
 import { get, HttpClient } from '../harness/exchange.ts';
 import type { Contestant, RunningServer } from './contestants.ts';
 import type { Rendering } from './originals.ts';
@@ -9,17 +10,22 @@ export interface Starter<Kind extends Contestant = Contestant> {
   readonly server: RunningServer;
 }
 
+/** What each is asked for first. */
+export interface Trial {
+  readonly renderings: readonly Rendering[];
+  /** Whether answers have to be just these images, or anything. */
+  readonly isExact: boolean;
+}
+
 /**
- * Starts the contestants that can run here and that answer; the stage is told of the others, and why.
- *
- * @param trial what each is asked for first
+ * Starts the contestants that can run here and that answer rightly; the stage is told of the others, and why.
  */
 export async function lineUp<Kind extends Contestant>(
   stage: Stage,
   contest: string,
   contestants: readonly Kind[],
   folder: string,
-  trial: Rendering | undefined,
+  trial: Trial,
 ): Promise<Starter<Kind>[]> {
   const starters: Starter<Kind>[] = [];
   for (const contestant of contestants) {
@@ -30,7 +36,7 @@ export async function lineUp<Kind extends Contestant>(
     }
     const server = await startOrExcuse(stage, contest, contestant, folder);
     if (server === undefined) continue;
-    const fault = trial && (await findFault(server.origin, contestant.targetOf(trial)));
+    const fault = await findFault(contestant, server.origin, trial);
     if (fault === undefined) starters.push({ contestant, server });
     else {
       stage.excuse(contest, contestant.name, fault);
@@ -54,13 +60,38 @@ async function startOrExcuse(
   }
 }
 
-async function findFault(origin: string, target: string): Promise<string | undefined> {
+async function findFault(
+  { targetOf }: Contestant,
+  origin: string,
+  { renderings, isExact }: Trial,
+): Promise<string | undefined> {
   const client = new HttpClient(origin);
   try {
-    const { status, ending, failure } = await client.ask(get(target));
-    if (status === 200 && ending === 'complete') return undefined;
-    return `answers ${status ?? failure ?? ending} to ${target}`;
+    for (const rendering of renderings) {
+      const target = targetOf(rendering);
+      const { status, ending, failure, body } = await client.ask(get(target));
+      if (status !== 200 || ending !== 'complete') {
+        return `answers ${status ?? failure ?? ending} to ${target}`;
+      }
+      const difference = isExact ? await findDifference(body, rendering) : undefined;
+      if (difference !== undefined) return difference;
+    }
+    return undefined;
   } finally {
     client.close();
   }
+}
+
+/** Whoever sends the original, or another size, has less to do. */
+async function findDifference(
+  body: Buffer,
+  { widthPx, format, isAnimated }: Rendering,
+): Promise<string | undefined> {
+  const wanted = `${isAnimated ? 'a moving' : 'a still'} ${format} of ${widthPx} px`;
+  const facts = await sharp(body)
+    .metadata()
+    .catch(() => undefined);
+  if (facts === undefined) return `sends no image for ${wanted}`;
+  const sent = `${(facts.pages ?? 1) > 1 ? 'a moving' : 'a still'} ${facts.format} of ${facts.width} px`;
+  return sent === wanted ? undefined : `sends ${sent} for ${wanted}`;
 }

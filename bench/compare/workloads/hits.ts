@@ -79,7 +79,8 @@ async function hold(
   rendering: Rendering,
 ): Promise<Contest> {
   const { folder } = await stage.originals();
-  const starters = await lineUp(stage, name, contestants, folder, rendering);
+  const trial = { renderings: [rendering], isExact: false };
+  const starters = await lineUp(stage, name, contestants, folder, trial);
   const players = starters.map(({ contestant, server }) =>
     join(contestant, server, rendering, stage.turnMs),
   );

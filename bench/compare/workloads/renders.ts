@@ -7,7 +7,7 @@ import {
   type RunningServer,
   rawSharp,
 } from '../contestants.ts';
-import { lineUp } from '../line-up.ts';
+import { lineUp, type Trial } from '../line-up.ts';
 import type { Originals, Rendering } from '../originals.ts';
 import { describeAnswers, readServerCpuSeconds } from '../server-numbers.ts';
 import { joinVipsThumbnail, missingVipsThumbnail } from '../vips-thumbnail.ts';
@@ -87,7 +87,7 @@ async function hold(stage: Stage, options: RenderOptions): Promise<Contest> {
     renderings.slice(round * share, (round + 1) * share);
   const foreign = stage.foreign.filter(isForeignWanted);
   const contestants = [darkroom, rawSharp, ipx, ...others, ...foreign];
-  const starters = await lineUp(stage, name, contestants, folder, renderings.at(-1));
+  const starters = await lineUp(stage, name, contestants, folder, pickTrial(renderings));
   const players = starters.map(({ contestant, server }) =>
     join(stage, contestant, server, options.clients, ofRound),
   );
@@ -107,6 +107,12 @@ async function hold(stage: Stage, options: RenderOptions): Promise<Contest> {
   return holdContest({ name, note, measures, rounds, hasPractice: true }, players);
 }
 
+/** One for each format: the last ones, which are asked for in no round, or at the end of the last one. */
+export function pickTrial(renderings: readonly Rendering[]): Trial {
+  const byFormat = new Map(renderings.map((rendering) => [rendering.format, rendering]));
+  return { renderings: [...byFormat.values()], isExact: true };
+}
+
 function join(
   { generator, turnMs }: Stage,
   { name, targetOf }: Contestant,
@@ -122,7 +128,9 @@ function join(
       const before = readServerCpuSeconds(server);
       const beganMs = performance.now();
       const load = { kind: 'closed', origin, clients, paths, durationMs: turnMs } as const;
-      const { answers } = await generator.run(load);
+      const { answers } = await generator.run(load).catch((cause: unknown) => {
+        throw new Error(`${name} could not be asked to the end.`, { cause });
+      });
       const seconds = (performance.now() - beganMs) / 1000;
       const wrong = answers.find(({ status }) => status !== 200);
       if (wrong !== undefined) throw new Error(`${name} answers ${wrong.status}.`);

@@ -7,6 +7,7 @@ import { lineUp } from '../line-up.ts';
 import type { Rendering } from '../originals.ts';
 import { measureServer, readServerCpuSeconds } from '../server-numbers.ts';
 import type { Stage, Workload } from '../workload.ts';
+import { pickTrial } from './renders.ts';
 
 const CLIENTS = 32;
 const KEYS_PER_ROUND = 4;
@@ -32,7 +33,7 @@ async function hold(stage: Stage): Promise<Contest> {
     { ...rawSharp, countRenders: countOwn },
     { ...ipx, countRenders: countOwn },
   ];
-  const starters = await lineUp(stage, NAME, contestants, folder, photos.at(-1));
+  const starters = await lineUp(stage, NAME, contestants, folder, pickTrial(photos));
   const players = starters.map(({ contestant, server }) => join(stage, contestant, server, photos));
   const measures = ['allAnsweredMs', 'rendersPerKey', 'cpuSecondsPerKey', 'peakBytes'] as const;
   return holdContest({ name: NAME, note: NOTE, measures, rounds, hasPractice: true }, players);
