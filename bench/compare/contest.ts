@@ -1,3 +1,5 @@
+import { availableParallelism } from 'node:os';
+import { readMachineCpuSeconds, readTreeCpuSeconds } from '../harness/process-numbers.ts';
 import type { MeasureName, Turn } from './measures.ts';
 
 /** All turns of one contestant in one workload. */
@@ -44,8 +46,9 @@ export async function holdContest(
   try {
     for (let round = hasPractice ? 0 : 1; round <= rounds; round += 1) {
       for (const [index, player] of players.entries()) {
+        const othersShare = watchOthers();
         const turn = await player.play(round);
-        if (round > 0) turns[index]?.push(turn);
+        if (round > 0) turns[index]?.push({ ...turn, othersShare: othersShare() });
       }
     }
   } finally {
@@ -53,6 +56,21 @@ export async function holdContest(
   }
   return {
     ...plan,
+    measures: [...plan.measures, 'othersShare'],
     entries: players.map(({ name }, index) => ({ name, turns: turns[index] ?? [] })),
+  };
+}
+
+/**
+ * Watches what the machine does beside all that this process has started: as a share of its cores, from now on
+ * until it is asked. What a host keeps from a virtual machine counts as well.
+ */
+function watchOthers(): () => number {
+  const read = (): number => readMachineCpuSeconds() - readTreeCpuSeconds(process.pid);
+  const before = read();
+  const beganMs = performance.now();
+  return () => {
+    const coreSeconds = (availableParallelism() * (performance.now() - beganMs)) / 1000;
+    return Math.max(0, (read() - before) / coreSeconds);
   };
 }

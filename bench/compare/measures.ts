@@ -45,6 +45,8 @@ export const measures = {
   mainCpuSeconds: { ...less, title: 'of it the first process', format: digits(1) },
   reached: { ...less, title: 'Requests it had', format: digits(0) },
   seconds: { ...less, title: 'Took', format: (value) => `${value.toFixed(0)} s` },
+  /** What the machine did beside it, as a share of its cores. */
+  othersShare: { ...less, title: 'Others', format: (value) => `${(value * 100).toFixed(0)} %` },
   answers: { ...more, over: 'sum', title: 'Answers', format: digits(0) },
 } satisfies Readonly<Record<string, Measure>>;
 

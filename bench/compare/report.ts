@@ -61,7 +61,7 @@ export function formatComparison(comparison: Comparison): string {
   return `${[
     '# Darkroom and others',
     `\`${command}\` on ${machine}; ${software.join(', ')}.`,
-    'Contestants take turns, on one machine with the clients. Values are medians of the turns, in brackets how far these are apart. Ratios are of medians, in brackets the least and the most of the rounds; above 1 the first one is better. CPU and memory are of the server with its children.',
+    'Contestants take turns, on one machine with the clients. Values are medians of the turns, in brackets how far these are apart. Ratios are of medians, in brackets the least and the most of the rounds; above 1 the first one is better. CPU and memory are of the server with its children. Others: what the machine did meanwhile for somebody else, or what its host kept from it, as a share of its cores; where that is much, or spreads are wide, only CPU seconds can be trusted.',
     formatTable(
       ['Aim', 'Wanted', 'Measured', 'Result'],
       aims.map((aim) => [

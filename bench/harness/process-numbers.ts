@@ -93,6 +93,16 @@ export function readCpuSeconds(pid: number): CpuSeconds {
   };
 }
 
+/** CPU seconds of a process, of all that it has started, and of what these have: those that ended too. */
+export function readTreeCpuSeconds(pid: number): number {
+  const own = readProcess(pid);
+  if (own === undefined) return 0;
+  return readChildren(pid).reduce(
+    (sum, child) => sum + readTreeCpuSeconds(child),
+    own.cpuSeconds + own.endedChildrenCpuSeconds,
+  );
+}
+
 function countDescriptors(pid: number): { readonly descriptors: number; readonly sockets: number } {
   const folder = `/proc/${pid}/fd`;
   const names = readdirSync(folder);

@@ -80,11 +80,13 @@ describe('a contest', () => {
       rounds: 2,
       hasPractice: true,
     } as const;
-    const { entries } = await holdContest(plan, [player('A'), player('B')]);
+    const { entries, measures } = await holdContest(plan, [player('A'), player('B')]);
     expect(calls).toEqual(['A0', 'B0', 'A1', 'B1', 'A2', 'B2', 'A leaves', 'B leaves']);
+    const turns = [1, 2].map((perSecond) => ({ perSecond, othersShare: expect.any(Number) }));
     expect(entries).toEqual([
-      { name: 'A', turns: [{ perSecond: 1 }, { perSecond: 2 }] },
-      { name: 'B', turns: [{ perSecond: 1 }, { perSecond: 2 }] },
+      { name: 'A', turns },
+      { name: 'B', turns },
     ]);
+    expect(measures).toEqual(['perSecond', 'othersShare']);
   });
 });
