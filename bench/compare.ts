@@ -18,7 +18,7 @@ import { LoadGenerator } from './harness/load-generator.ts';
 
 const { values } = parseArgs({
   options: {
-    seconds: { type: 'string', default: '5' },
+    seconds: { type: 'string', default: '4' },
     rounds: { type: 'string', default: '3' },
     /** Part of a contest's name: only these; may be given several times. */
     only: { type: 'string', multiple: true, default: [''] },
@@ -44,7 +44,7 @@ const workloads = [
   startUpWorkload(),
 ];
 
-/** `npm run bench -- --seconds 5 --rounds 3 --only avatars --only hits`: see the README. */
+/** `npm run bench -- --seconds 4 --rounds 3 --only avatars --only hits`: see the README. */
 async function main(): Promise<number> {
   mkdirSync(REPORT_FOLDER, { recursive: true });
   const chosen = workloads.filter(isWanted);

@@ -1,14 +1,15 @@
-import { mkdir, mkdtemp, rm } from 'node:fs/promises';
+import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { Answer } from '../../harness/load.ts';
 import { readCpuSeconds } from '../../harness/process-numbers.ts';
 import { quantile } from '../../harness/quantile.ts';
 import { type Service, startService } from '../../harness/service.ts';
+import { startAnswerCache } from '../answer-cache.ts';
 import { type Contest, holdContest, type Player } from '../contest.ts';
 import { startOwn } from '../contestants.ts';
 import type { Turn } from '../measures.ts';
-import { makeNginxFolder, missingNginx, startNginx } from '../nginx.ts';
+import { missingNginx } from '../nginx.ts';
 import { measureServer, readServerCpuSeconds } from '../server-numbers.ts';
 import { createTraceRequests, type TraceRequest, type TraceRequests } from '../trace-requests.ts';
 import type { Stage, Workload } from '../workload.ts';
@@ -126,7 +127,7 @@ async function replay(
   try {
     const server = await start(bucket, scratch);
     stops.unshift(() => server.stop(5_000));
-    const cache = await startCache(server.origin);
+    const cache = await startAnswerCache(server.origin, CACHE_KEYS);
     stops.unshift(() => cache.stop(5_000));
     const paths = requests.map(pathOf);
     const ask = async (part: readonly string[]): Promise<readonly Answer[]> => {
@@ -158,35 +159,6 @@ async function replay(
   } finally {
     for (const stop of stops) await stop();
   }
-}
-
-/** The same cache for everybody, whatever the answers say of how long they may be kept. */
-async function startCache(upstream: string): Promise<Service> {
-  const folder = await makeNginxFolder();
-  await mkdir(join(folder, 'cache'));
-  return startNginx(folder, {
-    name: 'compare-nginx-cache',
-    http: `
-  proxy_cache_path ${folder}/cache levels=1:2 keys_zone=answers:${CACHE_KEYS} use_temp_path=off;
-  map $upstream_cache_status $cache_word { HIT "nginx; hit"; default "nginx; miss"; }
-  upstream renderer { server ${new URL(upstream).host}; keepalive 32; }`,
-    server: `
-    merge_slashes off;
-    location / {
-      proxy_pass http://renderer;
-      proxy_http_version 1.1;
-      proxy_set_header Connection "";
-      proxy_cache answers;
-      proxy_cache_key $request_uri;
-      proxy_cache_valid 200 1d;
-      proxy_ignore_headers Cache-Control Expires Set-Cookie Vary;
-      proxy_cache_lock on;
-      proxy_cache_lock_age 60s;
-      proxy_cache_lock_timeout 60s;
-      proxy_hide_header Cache-Status;
-      add_header Cache-Status $cache_word;
-    }`,
-  });
 }
 
 function darkroomSetup(
