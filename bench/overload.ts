@@ -9,26 +9,30 @@ import { formatOverload, judgeOverload } from './overload/report.ts';
 /** Beside the code, and not part of the repository. */
 const REPORT_FOLDER = 'bench-report';
 
-/** `npm run bench:overload -- --seconds 20 --rounds 2 --factor 20`: see the README. */
+/** `npm run bench:overload -- --seconds 15 --rounds 2 --factor 5 --factor 20`: see the README. */
 async function main(): Promise<number> {
   const { values } = parseArgs({
     options: {
-      seconds: { type: 'string', default: '20' },
+      seconds: { type: 'string', default: '15' },
       rounds: { type: 'string', default: '2' },
-      factor: { type: 'string', default: '20' },
+      /** One or several. */
+      factor: { type: 'string', multiple: true, default: ['1', '5', '20'] },
       workers: { type: 'string', default: String(availableParallelism()) },
     },
   });
-  const number = (name: keyof typeof values): number => {
-    const value = Number(values[name]);
+  const parse = (name: string, text: string): number => {
+    const value = Number(text);
     if (!(value > 0)) throw new Error(`--${name}: expected a number above 0`);
     return value;
   };
+  const number = (name: 'seconds' | 'rounds' | 'workers'): number => parse(name, values[name]);
   mkdirSync(REPORT_FOLDER, { recursive: true });
   const options = {
     phaseMs: number('seconds') * 1000,
     rounds: number('rounds'),
-    factor: number('factor'),
+    factors: values.factor
+      .map((factor) => parse('factor', factor))
+      .sort((one, other) => one - other),
     workers: number('workers'),
     logFile: join(REPORT_FOLDER, 'overload-service.log'),
   };

@@ -1,17 +1,34 @@
 import { type Service, startServer, startService } from '../harness/service.ts';
+import { missingNginx, startImageFilter, startStaticNginx } from './nginx.ts';
 import type { Rendering } from './originals.ts';
+import { type ForeignServer, fillTemplate } from './url-template.ts';
 
-/** Somebody who renders images from a folder. */
+/** A server, as far as a contest deals with it. */
+export interface RunningServer {
+  readonly origin: string;
+  /** `undefined` where it is not ours. */
+  readonly pid: number | undefined;
+  readonly stop: (graceMs: number) => Promise<unknown>;
+}
+
+/** Somebody who renders images from a folder, or has them. */
 export interface Contestant {
   readonly name: string;
-  readonly start: (folder: string) => Promise<Service>;
+  /** What it lacks on this machine; `undefined` where it can run. */
+  readonly missing?: () => string | undefined;
+  readonly start: (folder: string) => Promise<RunningServer>;
   /** How a rendering is asked for. */
   readonly targetOf: (rendering: Rendering) => string;
 }
 
 const SERVERS = 'bench/dist/bench/compare/servers';
 
-function startOwn(script: string, name: string, ...options: readonly string[]): Promise<Service> {
+/** Starts one of the servers beside this file. */
+export function startOwn(
+  script: string,
+  name: string,
+  ...options: readonly string[]
+): Promise<Service> {
   const command = [process.execPath, `${SERVERS}/${script}`, ...options];
   return startServer(command, {}, `bench-report/${name}.log`);
 }
@@ -25,6 +42,13 @@ export const darkroom: Contestant = {
       'bench-report/compare-darkroom.log',
     ),
   targetOf: ({ darkroomPath }) => darkroomPath,
+};
+
+/** With its caches, as anybody runs it. */
+export const keepingDarkroom: Contestant = {
+  ...darkroom,
+  start: (folder) =>
+    startService({ STORAGE_DIR: folder }, 'bench-report/compare-darkroom-keeping.log'),
 };
 
 export const rawSharp: Contestant = {
@@ -42,11 +66,38 @@ export const ipx: Contestant = {
     `/w_${widthPx},f_${format}${isAnimated ? ',animated' : ''}/${path}`,
 };
 
+/** Debian's, with quality 80 too. It keeps the original's format and one frame: photographs alone. */
+export const imageFilter: Contestant = {
+  name: 'nginx image_filter',
+  missing: () => missingNginx('image filter'),
+  start: startImageFilter,
+  targetOf: ({ path, widthPx }) => `/${widthPx}/${path}`,
+};
+
 /** Sends the same bytes to everybody. */
 export function fixedServer(kind: 'fastify' | 'http', bytes: number): Contestant {
   return {
     name: kind === 'fastify' ? 'bare Fastify' : 'bare node:http',
     start: () => startOwn('fixed-server.js', `compare-${kind}`, kind, String(bytes)),
     targetOf: ({ darkroomPath }) => darkroomPath,
+  };
+}
+
+/** Sends a file of so many bytes. */
+export function fileNginx(bytes: number): Contestant {
+  return {
+    name: 'nginx static',
+    missing: () => missingNginx(),
+    start: () => startStaticNginx(bytes),
+    targetOf: () => '/file',
+  };
+}
+
+/** A server that somebody else runs on the same originals. */
+export function foreignServer({ name, origin, target }: ForeignServer): Contestant {
+  return {
+    name,
+    start: async () => ({ origin, pid: undefined, stop: async () => undefined }),
+    targetOf: (rendering) => fillTemplate(target, rendering),
   };
 }

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
-import { link, mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { link, mkdir, mkdtemp, readdir, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
-import { dirname, join } from 'node:path';
+import { dirname, join, resolve } from 'node:path';
 import sharp from 'sharp';
 import type { OutputFormat } from '../../src/media/image-format.ts';
 import { drawAnimation, drawAvatar, PHOTOS, type StillFormat } from '../harness/draw-originals.ts';
@@ -47,16 +47,29 @@ const EMOJI_SIZES = [20, 22, 24, 28, 32, 40, 44, 48, 56, 60, 64, 80];
 /** How often each original is there, under ids of its own: links to one file. */
 const COPIES = { photos: 12, avatars: 14, emojis: 40 };
 
-/** Draws all originals into a new folder. */
-export async function makeOriginals(): Promise<Originals> {
-  const folder = await mkdtemp(join(tmpdir(), 'darkroom-compare-'));
+/**
+ * Draws all originals into a new folder, or into one that others know too.
+ *
+ * @param known an empty folder, or none yet; it stays, but empty
+ * @throws Error if there is something in it
+ */
+export async function makeOriginals(known?: string): Promise<Originals> {
+  const folder = resolve(known ?? (await mkdtemp(join(tmpdir(), 'darkroom-compare-'))));
+  if (known !== undefined) {
+    await mkdir(folder, { recursive: true });
+    if ((await readdir(folder)).length > 0) throw new Error(`--folder: ${folder} is not empty`);
+  }
   const random = new Random(1);
   return {
     folder,
     photos: random.shuffle(await makePhotos(folder)),
     avatars: random.shuffle(await makeAvatars(folder)),
     emojis: random.shuffle(await makeEmojis(folder)),
-    remove: () => rm(folder, { recursive: true }),
+    remove: async () => {
+      if (known === undefined) await rm(folder, { recursive: true });
+      else
+        for (const name of await readdir(folder)) await rm(join(folder, name), { recursive: true });
+    },
   };
 }
 

@@ -1,9 +1,9 @@
 import { cpus, totalmem } from 'node:os';
-import { formatBytes, formatMs, formatTable } from '../harness/markdown.ts';
-import { quantile } from '../harness/quantile.ts';
-import type { Contest, Entry, Turn } from './contest.ts';
+import { formatBytes, formatTable } from '../harness/markdown.ts';
+import type { Contest } from './contest.ts';
+import { compare, measures, type Ratio, summarize } from './measures.ts';
 
-/** What has to be shown, as the ratio of two contestants' medians in one contest. */
+/** What has to be shown: so many times as good as another contestant, in one contest. */
 export interface Aim {
   readonly contest: string;
   readonly of: string;
@@ -14,68 +14,93 @@ export interface Aim {
 /** An aim, and what came of it. */
 export interface JudgedAim extends Aim {
   /** `undefined` where it was not measured. */
-  readonly ratio: number | undefined;
+  readonly ratio: Ratio | undefined;
 }
 
-/** Median of the turns, and how far they are apart, as a part of it. */
-function summarize(turns: readonly Turn[], read: (turn: Turn) => number) {
-  const values = turns.map(read);
-  const median = quantile(values, 0.5) ?? 0;
-  return { median, spread: (Math.max(...values) - Math.min(...values)) / median };
+/** Somebody who could not take part in a contest. */
+export interface Absence {
+  readonly contest: string;
+  readonly who: string;
+  readonly why: string;
 }
 
-const perSecond = ({ turns }: Entry) => summarize(turns, (turn) => turn.perSecond);
+/** All that is reported. */
+export interface Comparison {
+  readonly contests: readonly Contest[];
+  readonly aims: readonly JudgedAim[];
+  readonly absences: readonly Absence[];
+  /** Names of the contests that were not asked for. */
+  readonly left: readonly string[];
+  readonly versions: Readonly<Record<string, string>>;
+  readonly command: string;
+}
 
 /** Compares what was measured with what was wanted. */
 export function judgeAims(contests: readonly Contest[], aims: readonly Aim[]): JudgedAim[] {
   return aims.map((aim) => {
-    const entries = contests.find(({ name }) => name === aim.contest)?.entries ?? [];
-    const [of, to] = [aim.of, aim.to].map((wanted) => entries.find(({ name }) => name === wanted));
-    const ratio = of && to && perSecond(of).median / perSecond(to).median;
+    const contest = contests.find(({ name }) => name === aim.contest);
+    const turnsOf = (wanted: string) =>
+      contest?.entries.find(({ name }) => name === wanted)?.turns ?? [];
+    const [deciding] = contest?.measures ?? [];
+    const ratio = deciding && compare(turnsOf(aim.of), turnsOf(aim.to), deciding);
     return { ...aim, ratio };
   });
 }
 
+/** Whether an aim was reached: as well as it is written, with two digits. */
+export function isReached({ ratio, atLeast }: JudgedAim): boolean {
+  return ratio !== undefined && Number(ratio.value.toFixed(2)) >= atLeast;
+}
+
 /** All of it as Markdown. */
-export function formatContests(
-  contests: readonly Contest[],
-  aims: readonly JudgedAim[],
-  versions: Readonly<Record<string, string>>,
-  command: string,
-): string {
+export function formatComparison(comparison: Comparison): string {
+  const { contests, aims, absences, left, versions, command } = comparison;
   const [cpu] = cpus();
   const machine = `${cpus().length} cores (${cpu?.model ?? 'unknown'}), ${formatBytes(totalmem())}`;
   const software = Object.entries(versions).map(([name, version]) => `${name} ${version}`);
   return `${[
     '# Darkroom and others',
-    `\`${command}\` on ${machine}; ${software.join(', ')}. Contestants take turns, on one machine with the clients; medians of the turns, and in brackets how far these are apart.`,
+    `\`${command}\` on ${machine}; ${software.join(', ')}.`,
+    'Contestants take turns, on one machine with the clients. Values are medians of the turns, in brackets how far these are apart. Ratios are of medians, in brackets the least and the most of the rounds; above 1 the first one is better. CPU and memory are of the server with its children. Others: what the machine did meanwhile for somebody else, or what its host kept from it, as a share of its cores; where that is much, or spreads are wide, only CPU seconds can be trusted.',
     formatTable(
       ['Aim', 'Wanted', 'Measured', 'Result'],
-      aims.map(({ contest, of, to, atLeast, ratio }) => [
-        `${contest}: ${of} / ${to}`,
-        `at least ${atLeast}`,
-        ratio === undefined ? '–' : ratio.toFixed(2),
-        ratio === undefined ? 'not measured' : ratio >= atLeast ? 'reached' : 'missed',
+      aims.map((aim) => [
+        `${aim.contest}: ${aim.of} / ${aim.to}`,
+        `at least ${aim.atLeast}`,
+        formatRatio(aim.ratio),
+        aim.ratio === undefined ? 'not measured' : isReached(aim) ? 'reached' : 'missed',
       ]),
     ),
+    ...(left.length === 0 ? [] : [`Not measured in this run: ${left.join('; ')}.`]),
+    ...(absences.length === 0 ? [] : [formatAbsences(absences)]),
     ...contests.map(formatContest),
   ].join('\n\n')}\n`;
 }
 
-function formatContest({ name, entries }: Contest): string {
-  const head = ['', 'Answers/s', 'p50', 'p99', 'CPU s per 1 000', 'Peak memory', 'Answers'];
+function formatAbsences(absences: readonly Absence[]): string {
+  const rows = absences.map(({ contest, who, why }) => [contest, who, why]);
+  return `Left out on this machine:\n\n${formatTable(['Contest', 'Who', 'Why'], rows)}`;
+}
+
+function formatContest({ name, note, measures: names, entries }: Contest): string {
+  const [deciding] = names;
+  const [first] = entries;
+  const head = ['', ...names.map((it) => measures[it].title), `${first?.name ?? ''} / it`];
   const rows = entries.map((entry) => {
-    const { median, spread } = perSecond(entry);
-    const of = (read: (turn: Turn) => number): number => summarize(entry.turns, read).median;
-    return [
-      entry.name,
-      `${median.toFixed(median < 100 ? 1 : 0)} (${(spread * 100).toFixed(0)} %)`,
-      formatMs(of(({ p50Ms }) => p50Ms)),
-      formatMs(of(({ p99Ms }) => p99Ms)),
-      of(({ cpuSecondsPer1000 }) => cpuSecondsPer1000).toFixed(2),
-      formatBytes(of(({ peakBytes }) => peakBytes)),
-      entry.turns.reduce((sum, { answers }) => sum + answers, 0),
-    ];
+    const cells = names.map((it) => {
+      const summary = summarize(entry.turns, it);
+      if (summary === undefined) return '–';
+      const text = measures[it].format(summary.value);
+      return it === deciding ? `${text} (${(summary.spread * 100).toFixed(0)} %)` : text;
+    });
+    const ratio = deciding && first && compare(first.turns, entry.turns, deciding);
+    return [entry.name, ...cells, entry === first ? '' : formatRatio(ratio)];
   });
-  return `## ${name}\n\n${formatTable(head, rows)}`;
+  return `## ${name}\n\n${note}\n\n${formatTable(head, rows)}`;
+}
+
+function formatRatio(ratio: Ratio | undefined): string {
+  if (ratio === undefined) return '–';
+  const [value, least, most] = [ratio.value, ratio.least, ratio.most].map((it) => it.toFixed(2));
+  return `${value} (${least} to ${most})`;
 }

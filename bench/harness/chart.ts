@@ -1,4 +1,5 @@
 import { linearScale, logScale, type Scale } from './chart-scale.ts';
+import { line, picture, round, text } from './svg.ts';
 
 /** A line of a panel; a point without a value is a gap. */
 export interface Series {
@@ -52,13 +53,7 @@ export function drawChart(chart: Chart): string {
   const panels = chart.panels.map((panel, index) =>
     drawPanel(panel, chart, x, TOP + index * (PANEL_HEIGHT + GAP)),
   );
-  return [
-    `<svg xmlns="http://www.w3.org/2000/svg" width="${WIDTH}" height="${height}" viewBox="0 0 ${WIDTH} ${height}" font-family="Helvetica, Arial, sans-serif" font-size="12" fill="#222">`,
-    `<rect width="${WIDTH}" height="${height}" fill="#fff"/>`,
-    text(LEFT, 26, chart.title, 'font-size="17" font-weight="bold"'),
-    ...panels.flat(),
-    '</svg>\n',
-  ].join('\n');
+  return picture(WIDTH, height, [LEFT, chart.title], panels.flat());
 }
 
 function drawPanel(panel: Panel, chart: Chart, x: Scale, top: number): string[] {
@@ -130,26 +125,4 @@ function drawLegend({ series }: Panel, { bands }: Chart, top: number): string[] 
       text(left + 28, at(series.length + index) + 4, name),
     ]),
   ];
-}
-
-function line(
-  x1: number,
-  y1: number,
-  x2: number,
-  y2: number,
-  colour: string,
-  dash?: string,
-  width = 1,
-): string {
-  const dashed = dash === undefined ? '' : ` stroke-dasharray="${dash}"`;
-  return `<line x1="${round(x1)}" y1="${round(y1)}" x2="${round(x2)}" y2="${round(y2)}" stroke="${colour}" stroke-width="${width}"${dashed}/>`;
-}
-
-function text(x: number, y: number, content: string, attributes = ''): string {
-  const escaped = content.replace(/[&<>]/g, (sign) => `&#${sign.charCodeAt(0)};`);
-  return `<text x="${round(x)}" y="${round(y)}" ${attributes}>${escaped}</text>`;
-}
-
-function round(value: number): number {
-  return Math.round(value * 10) / 10;
 }

@@ -6,16 +6,26 @@ import { get, HttpClient } from './exchange.ts';
 export type Load = {
   readonly origin: string;
   readonly paths: readonly string[];
-  readonly durationMs: number;
 } & (
   | {
       /** Open loop: so many a second at even distances, whatever has been answered; the list is repeated. */
       readonly kind: 'steady';
       readonly perSecond: number;
+      readonly durationMs: number;
     }
   | {
       /** Closed loop: each of the clients asks when it has been answered; the list must be long enough. */
       readonly kind: 'closed';
+      readonly clients: number;
+      readonly durationMs: number;
+    }
+  | {
+      /** All at once, each path by a client of its own. */
+      readonly kind: 'crowd';
+    }
+  | {
+      /** So many clients go through the list, in its order, to its end. */
+      readonly kind: 'list';
       readonly clients: number;
     }
 );
@@ -52,8 +62,7 @@ export async function drive(load: Load, signal: AbortSignal): Promise<LoadResult
   const client = new HttpClient(load.origin);
   const run = new LoadRun(client);
   try {
-    const latenessMs =
-      load.kind === 'steady' ? await run.steady(load, signal) : await run.closed(load, signal);
+    const latenessMs = await run.drive(load, signal);
     return { answers: run.answers, mostInFlight: run.mostInFlight, latenessMs };
   } finally {
     client.close();
@@ -70,7 +79,24 @@ class LoadRun {
     this.#client = client;
   }
 
-  async steady(
+  /** @returns lateness of each request of an open loop */
+  async drive(load: Load, signal: AbortSignal): Promise<number[]> {
+    switch (load.kind) {
+      case 'steady':
+        return this.#steady(load, signal);
+      case 'closed':
+        await this.#closed(load, signal);
+        return [];
+      case 'crowd':
+        await Promise.all(load.paths.map((path) => this.#ask(path)));
+        return [];
+      case 'list':
+        await this.#list(load, signal);
+        return [];
+    }
+  }
+
+  async #steady(
     { paths, perSecond, durationMs }: Load & { readonly kind: 'steady' },
     signal: AbortSignal,
   ): Promise<number[]> {
@@ -91,10 +117,10 @@ class LoadRun {
     return latenessMs;
   }
 
-  async closed(
+  async #closed(
     { paths, clients, durationMs }: Load & { readonly kind: 'closed' },
     signal: AbortSignal,
-  ): Promise<number[]> {
+  ): Promise<void> {
     const endMs = performance.now() + durationMs;
     let next = 0;
     const loop = async (): Promise<void> => {
@@ -107,7 +133,20 @@ class LoadRun {
       }
     };
     await Promise.all(Array.from({ length: clients }, loop));
-    return [];
+  }
+
+  async #list(
+    { paths, clients }: Load & { readonly kind: 'list' },
+    signal: AbortSignal,
+  ): Promise<void> {
+    let next = 0;
+    const loop = async (): Promise<void> => {
+      for (let path = paths[next]; path !== undefined && !signal.aborted; path = paths[next]) {
+        next += 1;
+        await this.#ask(path);
+      }
+    };
+    await Promise.all(Array.from({ length: clients }, loop));
   }
 
   async #ask(path: string): Promise<Answer> {

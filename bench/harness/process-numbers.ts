@@ -42,6 +42,18 @@ export function readProcess(pid: number): ProcessNumbers | undefined {
   }
 }
 
+/**
+ * Memory of a process in bytes, what it shares with others in parts (proc(5), `smaps_rollup`): of several that
+ * run one program, the sum counts its code once. `undefined` where it has ended, or may not be looked into.
+ */
+export function readProportionalBytes(pid: number): number | undefined {
+  try {
+    return readNumber(readFileSync(`/proc/${pid}/smaps_rollup`, 'utf8'), 'Pss') * 1024;
+  } catch {
+    return undefined;
+  }
+}
+
 /** Process ids of the children that a process's first thread has forked; none if it has ended. */
 export function readChildren(pid: number): readonly number[] {
   try {
@@ -79,6 +91,16 @@ export function readCpuSeconds(pid: number): CpuSeconds {
     main: main?.cpuSeconds ?? 0,
     workers: living.reduce((sum, part) => sum + part, main?.endedChildrenCpuSeconds ?? 0),
   };
+}
+
+/** CPU seconds of a process, of all that it has started, and of what these have: those that ended too. */
+export function readTreeCpuSeconds(pid: number): number {
+  const own = readProcess(pid);
+  if (own === undefined) return 0;
+  return readChildren(pid).reduce(
+    (sum, child) => sum + readTreeCpuSeconds(child),
+    own.cpuSeconds + own.endedChildrenCpuSeconds,
+  );
 }
 
 function countDescriptors(pid: number): { readonly descriptors: number; readonly sockets: number } {

@@ -4,7 +4,7 @@
  * @param share 0.5 for the median, 0.99 for the 99th percentile
  * @returns `undefined` where nothing was measured
  */
-export function quantile(values: readonly number[], share: number): number | undefined {
+export function quantile(values: ArrayLike<number>, share: number): number | undefined {
   const sorted = Float64Array.from(values).sort();
   return sorted[Math.max(0, Math.ceil(share * sorted.length) - 1)];
 }

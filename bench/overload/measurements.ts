@@ -8,14 +8,15 @@ export interface OverloadOptions {
   /** How often the phases alternate. */
   readonly rounds: number;
   readonly workers: number;
-  /** Animated renders arrive at so many times the capacity. */
-  readonly factor: number;
+  /** Animated renders arrive at so many times the capacity, in phases of their own; the greatest last. */
+  readonly factors: readonly number[];
   readonly logFile: string;
 }
 
 /** What was measured in one phase. */
 export interface Phase {
-  readonly kind: 'alone' | 'overload';
+  /** Times the capacity of animated renders; 0 while the others are alone. */
+  readonly factor: number;
   readonly lengthMs: number;
   readonly hits: LoadResult;
   /** Light renders that were done within the phase. */

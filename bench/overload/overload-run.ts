@@ -24,15 +24,16 @@ const REST_SHARE = 0.05;
 const MAX_REST_WAIT_MS = 60_000;
 
 /** How many requests of each sort a run may need; a closed loop that runs out fails. */
-export function countPaths({ phaseMs, rounds, factor }: OverloadOptions): {
+export function countPaths({ phaseMs, rounds, factors }: OverloadOptions): {
   readonly light: number;
   readonly heavy: number;
 } {
   const [mostLightPerSecond, mostHeavyPerSecond] = [1_500, 25];
-  const seconds = (2 * rounds * phaseMs) / 1_000;
+  const floodSeconds = (phaseMs + 2 * HEAD_START_MS) / 1_000;
+  const times = factors.reduce((sum, factor) => sum + factor, 0);
   return {
-    light: mostLightPerSecond * seconds,
-    heavy: mostHeavyPerSecond * (CAPACITY_MS / 1000 + (factor * seconds) / 2 + factor * rounds * 3),
+    light: (mostLightPerSecond * (1 + factors.length) * rounds * phaseMs) / 1_000,
+    heavy: mostHeavyPerSecond * (CAPACITY_MS / 1_000 + times * rounds * floodSeconds),
   };
 }
 
@@ -92,10 +93,10 @@ class Bench {
     const heavy = await this.#measureHeavy();
     const phases: Phase[] = [];
     for (let round = 0; round < rounds; round += 1) {
-      await this.#rest();
-      phases.push(await this.#measure('alone', 0));
-      await this.#rest();
-      phases.push(await this.#measure('overload', heavy.perSecond * this.#options.factor));
+      for (const factor of [0, ...this.#options.factors]) {
+        await this.#rest();
+        phases.push(await this.#measure(factor, heavy.perSecond * factor));
+      }
     }
     return {
       options: this.#options,
@@ -123,7 +124,7 @@ class Bench {
     return { answers, perSecond: (countServed(answers) * 1000) / CAPACITY_MS };
   }
 
-  async #measure(kind: Phase['kind'], heavyPerSecond: number): Promise<Phase> {
+  async #measure(factor: number, heavyPerSecond: number): Promise<Phase> {
     const { phaseMs } = this.#options;
     const { pid } = this.#service;
     const before = this.#readCpu();
@@ -131,7 +132,7 @@ class Bench {
     const watch = setInterval(() => {
       mainPeakBytes = Math.max(mainPeakBytes, readProcess(pid)?.residentBytes ?? 0);
     }, MEMORY_SAMPLE_MS);
-    const flood = kind === 'overload' ? this.#flood(heavyPerSecond) : undefined;
+    const flood = factor > 0 ? this.#flood(heavyPerSecond) : undefined;
     if (flood !== undefined) await sleep(HEAD_START_MS);
     const [hits, light] = await Promise.all([
       this.#generators[0].run(this.#hits(phaseMs)),
@@ -141,7 +142,7 @@ class Bench {
     clearInterval(watch);
     const after = this.#readCpu();
     return {
-      kind,
+      factor,
       lengthMs: phaseMs,
       hits,
       light,

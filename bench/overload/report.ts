@@ -1,7 +1,22 @@
 import { availableParallelism } from 'node:os';
 import type { Answer } from '../harness/load.ts';
-import { formatCounts, formatMebibytes, formatMs, formatTable } from '../harness/markdown.ts';
+import {
+  formatCounts,
+  formatMebibytes,
+  formatMs,
+  formatShare,
+  formatTable,
+} from '../harness/markdown.ts';
 import { quantile } from '../harness/quantile.ts';
+import {
+  greatest,
+  heavyOf,
+  hitsOf,
+  lightPerSecond,
+  refusedOf,
+  served,
+  timesOf,
+} from './load-answers.ts';
 import { countServed, type OverloadRun, type Phase } from './measurements.ts';
 
 /** What the service must show under overload. */
@@ -15,11 +30,12 @@ export interface Aim {
   readonly isReached: boolean;
 }
 
-/** Compares a run with its aims; phases of a kind count together. */
+/** Compares a run with its aims, at the greatest load; phases of one load count together. */
 export function judgeOverload(run: OverloadRun): readonly Aim[] {
-  const hitP99Ms = quantile(timesOf(hitsOf(run, 'overload')), 0.99);
-  const refusedP99Ms = quantile(timesOf(refusedOf(run)), 0.99);
-  const ratio = lightPerSecond(run, 'overload') / lightPerSecond(run, 'alone');
+  const factor = greatest(run);
+  const hitP99Ms = quantile(timesOf(hitsOf(run, factor)), 0.99);
+  const refusedP99Ms = quantile(timesOf(refusedOf(run, factor)), 0.99);
+  const ratio = lightPerSecond(run, factor) / lightPerSecond(run, 0);
   return [
     {
       name: 'p99 of hits under overload',
@@ -44,13 +60,13 @@ export function judgeOverload(run: OverloadRun): readonly Aim[] {
 
 /** The whole report of a run, in Markdown. */
 export function formatOverload(run: OverloadRun, animationBytes: readonly number[]): string {
-  const { factor, workers, phaseMs } = run.options;
+  const { factors, workers, phaseMs } = run.options;
   const kibibytes = animationBytes.map((bytes) => Math.round(bytes / 1024));
   return `${[
     '# Overload',
     `${workers} workers. Animated renders (originals of ${Math.min(...kibibytes)} to ${Math.max(...kibibytes)} KiB): ` +
       `${run.heavyCapacityPerSecond.toFixed(1)} a second with nothing else to do, p50 ${formatMs(quantile(timesOf(run.heavyAlone), 0.5))}. ` +
-      `Under overload ${(run.heavyCapacityPerSecond * factor).toFixed(0)} a second arrive, ${factor} times as many. ` +
+      `Under load, ${factors.map((factor) => formatTimes(factor)).join(', ')} as many arrive; the aims are for the most. ` +
       `Phases of ${phaseMs / 1000} s. Service and generators share ${availableParallelism()} cores; the one that asks for hits ` +
       `runs at ${run.isHitClientPreferred ? 'a higher' : 'the same'} priority, the others at the same.`,
     formatTable(
@@ -62,11 +78,51 @@ export function formatOverload(run: OverloadRun, animationBytes: readonly number
         isReached ? 'reached' : 'missed',
       ]),
     ),
+    '## By load',
+    formatLoads(run),
     '## Phases, in their order',
     formatPhases(run),
     '## Animated renders under overload',
     formatHeavy(run),
   ].join('\n\n')}\n`;
+}
+
+/** What becomes of the others the more animations come. */
+function formatLoads(run: OverloadRun): string {
+  const alone = lightPerSecond(run, 0);
+  const rows = [0, ...run.options.factors].map((factor) => {
+    const hits = timesOf(hitsOf(run, factor));
+    const light = lightPerSecond(run, factor);
+    const heavy = heavyOf(run, factor);
+    const refused = timesOf(refusedOf(run, factor));
+    return [
+      factor === 0 ? 'none' : formatTimes(factor),
+      ...[0.5, 0.99].map((share) => formatMs(quantile(hits, share))),
+      light.toFixed(0),
+      (light / alone).toFixed(2),
+      formatShare(countServed(heavy), heavy.length),
+      ...[0.5, 0.99].map((share) => formatMs(quantile(timesOf(served(heavy)), share))),
+      formatShare(refused.length, heavy.length),
+      formatMs(quantile(refused, 0.99)),
+    ];
+  });
+  const head = [
+    'Animated renders, of the capacity',
+    'Hits p50',
+    'p99',
+    'Light/s',
+    'of alone',
+    'Animated served',
+    'p50',
+    'p99',
+    'Refused',
+    '503 p99',
+  ];
+  return formatTable(head, rows);
+}
+
+function formatTimes(factor: number): string {
+  return `${factor} ×`;
 }
 
 function formatPhases({ quietHits, phases }: OverloadRun): string {
@@ -93,8 +149,8 @@ function formatPhases({ quietHits, phases }: OverloadRun): string {
     String(answers.filter(({ status, isHit }) => status !== 200 || !isHit).length),
     formatMs(quantile(latenessMs, 0.99)),
   ];
-  const rows = phases.map(({ kind, hits, light, lengthMs, mainPeakBytes, cpu }) => [
-    kind,
+  const rows = phases.map(({ factor, hits, light, lengthMs, mainPeakBytes, cpu }) => [
+    factor === 0 ? 'alone' : formatTimes(factor),
     ...hitCells(hits),
     ((countServed(light) * 1000) / lengthMs).toFixed(0),
     ...[0.5, 0.99].map((share) => formatMs(quantile(timesOf(served(light)), share))),
@@ -110,7 +166,7 @@ function formatPhases({ quietHits, phases }: OverloadRun): string {
 }
 
 function formatHeavy({ phases }: OverloadRun): string {
-  const rows = phases.flatMap(({ heavy }) => {
+  const rows = phases.flatMap(({ heavy, factor }) => {
     if (heavy === undefined) return [];
     const { answers, mostInFlight, latenessMs } = heavy;
     const refused = answers.filter(({ status }) => status === 503);
@@ -118,6 +174,7 @@ function formatHeavy({ phases }: OverloadRun): string {
     const spanMs = Math.max(...startsMs) - Math.min(...startsMs);
     return [
       [
+        formatTimes(factor),
         formatCounts(answers.map(({ status }) => status)),
         ((answers.length * 1000) / spanMs).toFixed(1),
         ((countServed(answers) * 1000) / spanMs).toFixed(1),
@@ -130,6 +187,7 @@ function formatHeavy({ phases }: OverloadRun): string {
     ];
   });
   const head = [
+    'Load',
     'Answers',
     'Arrived/s',
     'Served/s',
@@ -150,26 +208,4 @@ function formatRetryAfter(refused: readonly Answer[]): string {
   const without = refused.length - seconds.length;
   const [least, median, most] = [0, 0.5, 1].map((share) => quantile(seconds, share) ?? '–');
   return `${least} to ${most} s, median ${median} s${without === 0 ? '' : `; none × ${without}`}`;
-}
-
-function hitsOf({ phases }: OverloadRun, kind: Phase['kind']): readonly Answer[] {
-  return phases.filter((phase) => phase.kind === kind).flatMap(({ hits }) => hits.answers);
-}
-
-function refusedOf({ phases }: OverloadRun): readonly Answer[] {
-  return phases.flatMap(({ heavy }) => heavy?.answers ?? []).filter(({ status }) => status === 503);
-}
-
-function lightPerSecond({ phases }: OverloadRun, kind: Phase['kind']): number {
-  const of = phases.filter((phase) => phase.kind === kind);
-  const ms = of.reduce((sum, { lengthMs }) => sum + lengthMs, 0);
-  return (of.reduce((sum, { light }) => sum + countServed(light), 0) * 1000) / ms;
-}
-
-function served(answers: readonly Answer[]): readonly Answer[] {
-  return answers.filter(({ status }) => status === 200);
-}
-
-function timesOf(answers: readonly Answer[]): number[] {
-  return answers.map(({ totalMs }) => totalMs);
 }
