@@ -48,7 +48,8 @@ function ask(method: string, path: string, headers = {}, body = ''): Promise<Ans
 }
 
 /** The headers without what differs from one answer to the next of the same request. */
-function lasting({ date: _, ...headers }: IncomingHttpHeaders): IncomingHttpHeaders {
+function lasting(all: IncomingHttpHeaders): IncomingHttpHeaders {
+  const { date: _, 'x-request-id': __, ...headers } = all;
   const timing = headers['server-timing'];
   return typeof timing === 'string'
     ? { ...headers, 'server-timing': timing.replace(/dur=[\d.]+/g, 'dur') }

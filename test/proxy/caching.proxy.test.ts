@@ -127,8 +127,19 @@ describe('the cache key', () => {
 
     await stack.ask('/emojis/4.webp?size=20', { headers });
     const names = Object.keys(stack.relay.requests[1]?.headers ?? {}).sort();
-    expect(names).toEqual(['host', 'x-forwarded-for', 'x-forwarded-proto']);
+    expect(names).toEqual(['host', 'x-forwarded-for', 'x-forwarded-proto', 'x-request-id']);
     expect(JSON.stringify(stack.relay.requests)).not.toContain('secret');
+  });
+
+  test("has no part for the id of a request, which is nginx's own, and the same in Darkroom", async () => {
+    const headers = { 'X-Request-Id': 'from-a-client' };
+    const miss = await stack.ask('/emojis/4.webp?size=24', { headers });
+    const hit = await stack.ask('/emojis/4.webp?size=24', { headers });
+    expect(hit.nginx).toBe('hit');
+    const told = stack.relay.requests.at(-1)?.headers['x-request-id'];
+    expect(miss.headers['x-request-id']).toBe(told);
+    expect(hit.headers['x-request-id']).not.toBe(told);
+    for (const { headers } of [miss, hit]) expect(headers['x-request-id']).toMatch(/^[\da-f]{32}$/);
   });
 
   test('keeps defaults spelled out apart, for one render', async () => {

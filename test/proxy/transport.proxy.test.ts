@@ -94,7 +94,7 @@ describe('HTTP/2', () => {
 /** Of one connection, of one moment, or told by nginx for itself. */
 const OF_THE_HOP: ReadonlySet<string> = new Set([
   ...['connection', 'keep-alive', 'transfer-encoding', 'date', 'server'],
-  ...['cache-status', 'server-timing'],
+  ...['cache-status', 'server-timing', 'x-request-id'],
 ]);
 
 describe('what goes through is what Darkroom has said', () => {

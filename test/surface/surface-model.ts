@@ -15,7 +15,14 @@ const COMMON_HEADERS = {
 };
 
 /** Headers that tell of this one exchange and not of the media. */
-const OF_THE_EXCHANGE = ['date', 'connection', 'keep-alive', 'cache-status', 'server-timing'];
+const OF_THE_EXCHANGE = [
+  'date',
+  'connection',
+  'keep-alive',
+  'cache-status',
+  'server-timing',
+  'x-request-id',
+];
 
 /** Media whose plain GET is known: what every other answer about it must agree with. */
 interface Learned {
