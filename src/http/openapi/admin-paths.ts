@@ -25,10 +25,25 @@ export const adminSchemas: Readonly<Record<string, Schema>> = {
     },
     required: ['removed'],
   },
-  Status: {
+  Liveness: {
     type: 'object',
-    properties: { status: { type: 'string' } },
+    properties: { status: { const: 'alive' } },
     required: ['status'],
+  },
+  Readiness: {
+    type: 'object',
+    properties: {
+      status: {
+        enum: ['ready', 'degraded', 'not ready'],
+        description: 'degraded: requests should come here, but not all of them can be served.',
+      },
+      reasons: {
+        type: 'array',
+        items: { type: 'string' },
+        description: 'What is in the way, or short of what it should be.',
+      },
+    },
+    required: ['status', 'reasons'],
   },
   Unauthorized: {
     type: 'object',
@@ -55,14 +70,14 @@ export const adminPaths: Readonly<Record<string, PathItem>> = {
   '/healthz': get({
     operationId: 'getHealth',
     summary: 'Whether the process can answer at all',
-    responses: { 200: json('Status', 'It can.') },
+    responses: { 200: json('Liveness', 'It can.') },
   }),
   '/readyz': get({
     operationId: 'getReadiness',
     summary: 'Whether requests should come here',
     responses: {
-      200: json('Status', 'They should.'),
-      503: json('Status', 'They should not; `status` says why.'),
+      200: json('Readiness', 'They should.'),
+      503: json('Readiness', 'They should not.'),
     },
   }),
   '/openapi.json': get({

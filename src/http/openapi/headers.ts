@@ -1,4 +1,5 @@
 import { ALLOWED_METHODS, COMMON_HEADERS } from '../common-headers.ts';
+import { REQUEST_ID_FORM } from '../request-id.ts';
 import { byName, type Header, type Reference } from './model.ts';
 
 const text = (description: string, pattern?: string): Header => ({
@@ -35,9 +36,14 @@ const commonHeaders: Readonly<Record<string, Header>> = Object.fromEntries(
   }),
 );
 
+const requestId = text('In the log, under this id.', REQUEST_ID_FORM.source);
+
 /** Every header of an answer, but those of the connection; `Content-Type` is told by `content`. */
 export const headerComponents = {
   ...commonHeaders,
+  'X-Request-Id': requestId,
+  /** Of statuses that may also be given to what never became a request. */
+  'X-Request-Id-If-Any': { ...requestId, required: false },
   ETag: text(
     'Strong: a function of original, canonical request and release of the transforms.',
     '^"[!#-~]+"$',
@@ -92,13 +98,21 @@ export const headerComponents = {
   'WWW-Authenticate': { ...text('How to authenticate.'), schema: { const: 'Bearer' } },
 } as const satisfies Readonly<Record<string, Header>>;
 
-/** References to the headers named, and to those of every answer. */
+/** References to the headers named, and to those of every answer to a request. */
 export function headersOf(
   ...names: (keyof typeof headerComponents)[]
 ): Readonly<Record<string, Reference>> {
-  return byName([...Object.values(usualSpelling), ...names], (name) => ({
+  return byName([...Object.values(usualSpelling), 'X-Request-Id', ...names], (name) => ({
     $ref: `#/components/headers/${name}`,
   }));
+}
+
+/** The same, of answers that are also given where there is no request. */
+export function headersWithoutRequest(
+  ...names: (keyof typeof headerComponents)[]
+): Readonly<Record<string, Reference>> {
+  const ifAny = { $ref: '#/components/headers/X-Request-Id-If-Any' };
+  return { ...headersOf(...names), 'X-Request-Id': ifAny };
 }
 
 /** References to the headers named, and no other: the admin listener is not for browsers. */

@@ -1,6 +1,7 @@
 import { formatOfExtension, outputFormats } from '../../media/image-format.ts';
 import { type ResourceName, resourceRows } from '../../media/media-resource.ts';
 import { describeQuery } from '../../media/query-description.ts';
+import { REQUEST_ID_FORM } from '../request-id.ts';
 import { doorStatuses, errorAnswers, ownStatuses, registeredStatuses } from './error-answers.ts';
 import { headersOf } from './headers.ts';
 import {
@@ -22,6 +23,10 @@ const staticServer: Server = {
 };
 
 const conditions: readonly Parameter[] = [
+  {
+    ...header('X-Request-Id', 'An id for the log; one of another form is replaced by a new one.'),
+    schema: { type: 'string', pattern: REQUEST_ID_FORM.source },
+  },
   header('If-None-Match', 'Entity tags that the client has. Wins over If-Modified-Since.'),
   header('If-Modified-Since', 'The date of what the client has.'),
 ];
