@@ -7,6 +7,7 @@ import type { Confinement } from './adapters/worker-confinement.ts';
 import { WorkerRenderer } from './adapters/worker-renderer.ts';
 import type { Config } from './config.ts';
 import { loadDefaultAvatars } from './default-avatars/default-avatars.ts';
+import { openExplorer } from './explorer-setup.ts';
 import { createAdminServer } from './http/admin-server.ts';
 import { mediaCacheControl } from './http/cache-policy.ts';
 import type { ClientLimits } from './http/client-limits.ts';
@@ -140,7 +141,8 @@ export async function createApp(config: Config, parts: AppParts): Promise<App> {
     clock,
   });
   const limits = parts.clientLimits ?? {};
-  const server = createServer({ ...config.http, limits, handler, hits, clock, log });
+  const explorer = config.explorer.isOn ? await openExplorer(config, defaultAvatars) : undefined;
+  const server = createServer({ ...config.http, limits, handler, explorer, hits, clock, log });
   const purger = new Purger({ versions, originals: originalMemory, refusals, results });
   let isClosing = false;
   const readiness = () => {

@@ -9,6 +9,7 @@ import { formatCacheStatus } from './cache-status.ts';
 import { type ClientLimits, clientLimits } from './client-limits.ts';
 import { ALLOWED_METHODS, COMMON_HEADERS } from './common-headers.ts';
 import { reportError, sendError } from './error-answer.ts';
+import { EXPLORER_HEADERS, type ExplorerHandler } from './explorer-handler.ts';
 import type { HitLane } from './hit-lane.ts';
 import { createListener, type ListenerOptions } from './listener.ts';
 import type { MediaHandler, RequestContext } from './media-handler.ts';
@@ -16,6 +17,8 @@ import { formatServerTiming } from './server-timing.ts';
 
 interface ServerOptions extends Omit<ListenerOptions, 'limits'> {
   readonly handler: MediaHandler;
+  /** Answers the paths of the explorer; without it, there are none. */
+  readonly explorer?: ExplorerHandler | undefined;
   /** Answers what is plain, before anything else sees it. */
   readonly hits: HitLane;
   readonly maxAgeSeconds: MaxAgeSeconds;
@@ -33,9 +36,13 @@ const PREFLIGHT_HEADERS = {
   'access-control-max-age': '86400',
 } as const;
 
+/** The routes as Fastify's router sees them. */
+const MEDIA_ROUTE = '/';
+const EXPLORER_ROUTE = '/explorer';
+
 /** Creates the HTTP server; it does not listen yet. */
 export function createServer(options: ServerOptions): FastifyInstance {
-  const { handler, log, maxAgeSeconds } = options;
+  const { handler, explorer, log, maxAgeSeconds } = options;
   const limits = { ...clientLimits, ...options.limits };
   let drain = (): void => undefined;
   let isDraining = false;
@@ -54,8 +61,8 @@ export function createServer(options: ServerOptions): FastifyInstance {
     // For the address that it tells; the listener has its own.
     ...(options.tls && { https: {} }),
     // The path grammar is ours, to the byte; Fastify's router would decode and normalize first. So
-    // it sees one path, and the parser gets `originalUrl`.
-    rewriteUrl: () => '/',
+    // it sees two paths, and the parsers get `originalUrl`.
+    rewriteUrl: ({ url = '' }) => (explorer?.has(url) ? EXPLORER_ROUTE : MEDIA_ROUTE),
     logger: false,
     trustProxy: options.trustProxy,
     exposeHeadRoutes: false,
@@ -68,13 +75,18 @@ export function createServer(options: ServerOptions): FastifyInstance {
 
   server.addHook('onRequest', async (request, reply) => {
     contexts.set(request, createContext(reply, options.clock));
-    reply.headers(COMMON_HEADERS);
+    const isOfExplorer = explorer?.has(request.originalUrl) ?? false;
+    reply.headers(isOfExplorer ? EXPLORER_HEADERS : COMMON_HEADERS);
     if (request.method === 'GET' || request.method === 'HEAD') return undefined;
     // All else ends here: Fastify would read its body, and refuse what it cannot parse.
+    if (request.method === 'OPTIONS' && isOfExplorer) {
+      // No other site may ask anything of it.
+      return reply.status(204).header('allow', ALLOWED_METHODS).send();
+    }
     if (request.method === 'OPTIONS' && isKnownPath(request.originalUrl)) {
       return reply.status(204).headers(PREFLIGHT_HEADERS).send();
     }
-    throw refuseMethod(request, reply);
+    throw refuseMethod(request, reply, isOfExplorer);
   });
 
   server.addHook('onSend', async (request, reply, payload) => {
@@ -95,8 +107,10 @@ export function createServer(options: ServerOptions): FastifyInstance {
 
   server.setErrorHandler((error, request, reply) => {
     if (isUnroutable(error)) {
-      reply.headers(COMMON_HEADERS);
-      return sendError(reply, refuseMethod(request, reply), maxAgeSeconds, log);
+      const isOfExplorer = explorer?.has(request.originalUrl) ?? false;
+      reply.headers(isOfExplorer ? EXPLORER_HEADERS : COMMON_HEADERS);
+      const refusal = refuseMethod(request, reply, isOfExplorer);
+      return sendError(reply, refusal, maxAgeSeconds, log);
     }
     if (!contexts.get(request)?.signal.aborted) return sendError(reply, error, maxAgeSeconds, log);
     // The client has gone: there is nobody to answer, but a bug is a bug.
@@ -114,12 +128,19 @@ export function createServer(options: ServerOptions): FastifyInstance {
 
   server.route({
     method: ['GET', 'HEAD'],
-    url: '/',
+    url: MEDIA_ROUTE,
     handler: (request, reply) => {
       const context = contexts.get(request) ?? createContext(reply, options.clock);
       return handler.handle(request, reply, context);
     },
   });
+  if (explorer !== undefined) {
+    server.route({
+      method: ['GET', 'HEAD'],
+      url: EXPLORER_ROUTE,
+      handler: (request, reply) => explorer.handle(request, reply),
+    });
+  }
   return server;
 }
 
@@ -135,9 +156,13 @@ function isHttp1({ raw }: FastifyRequest): boolean {
   return raw.httpVersionMajor === 1;
 }
 
-/** Any method but GET, HEAD and OPTIONS, on a path of the contract or on none. */
-function refuseMethod({ originalUrl }: FastifyRequest, reply: FastifyReply): MediaError {
-  if (!isKnownPath(originalUrl)) return new MediaError('NOT_FOUND');
+/** Any method but GET, HEAD and OPTIONS, on a path of the contract, of the explorer, or on none. */
+function refuseMethod(
+  { originalUrl }: FastifyRequest,
+  reply: FastifyReply,
+  isOfExplorer: boolean,
+): MediaError {
+  if (!isOfExplorer && !isKnownPath(originalUrl)) return new MediaError('NOT_FOUND');
   reply.header('allow', ALLOWED_METHODS);
   return new MediaError('METHOD_NOT_ALLOWED');
 }

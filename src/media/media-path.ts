@@ -35,9 +35,10 @@ const templates: readonly Template[] = (Object.keys(resourceRows) as ResourceNam
 );
 
 /** The same of the keys of originals. */
-const originKeyTemplates: readonly (readonly TemplateSegment[])[] = Object.values(
-  resourceRows,
-).flatMap(({ originKey }) => (originKey === undefined ? [] : [parseTemplate(`/${originKey}`)]));
+const originKeyTemplates: readonly Template[] = templates.flatMap(({ resource }) => {
+  const { originKey } = resourceRows[resource];
+  return originKey === undefined ? [] : [{ resource, segments: parseTemplate(`/${originKey}`) }];
+});
 
 /** Words of the templates. An id that is one of them (`/avatars/avatars/3.png`) is no id gone wrong but another path. */
 const templateWords: ReadonlySet<string> = new Set(
@@ -127,16 +128,37 @@ export function originKeyOf({ resource, values }: MediaPath): string | undefined
 
 /** Whether a text has the form of an original's key (spec §1). */
 export function isOriginKey(text: string): boolean {
-  const segments = text.split('/');
-  return originKeyTemplates.some(
-    (template) =>
-      template.length === segments.length &&
-      template.every((part, position) => {
-        const segment = segments[position] ?? '';
-        return part.kind === 'literal'
-          ? part.text === segment
-          : findFault(part.name, segment) === undefined;
-      }),
+  return parseOriginKey(text) !== undefined;
+}
+
+/**
+ * Takes the key of an original apart: `originKeyOf` of what it gives is the key again. `undefined` for a
+ * text that is no key.
+ */
+export function parseOriginKey(key: string): Omit<MediaPath, 'extension'> | undefined {
+  const segments = key.split('/');
+  const template = originKeyTemplates.find((candidate) => isKeyOf(candidate, segments));
+  if (template === undefined) return undefined;
+  const values: Record<string, string> = {};
+  template.segments.forEach((part, position) => {
+    const segment = segments[position];
+    if (part.kind === 'literal' || segment === undefined) return;
+    // A key has no mark of animation: what looks like one needs another before it in a path.
+    const isMarked = part.name.endsWith('_hash') && segment.startsWith('a_');
+    values[part.name] = isMarked ? `a_${segment}` : segment;
+  });
+  return { resource: template.resource, values };
+}
+
+function isKeyOf(template: Template, segments: readonly string[]): boolean {
+  return (
+    template.segments.length === segments.length &&
+    template.segments.every((part, position) => {
+      const segment = segments[position] ?? '';
+      return part.kind === 'literal'
+        ? part.text === segment
+        : findFault(part.name, segment) === undefined;
+    })
   );
 }
 

@@ -39,13 +39,14 @@ const edge = z
   .refine((text) => /^[1-9][0-9]{0,3}$/.test(text) && Number(text) <= MAX_ATTACHMENT_EDGE_PX, {
     error: expected(`an integer from 1 to ${MAX_ATTACHMENT_EDGE_PX}`),
   })
+  .meta({ minimum: 1, maximum: MAX_ATTACHMENT_EDGE_PX })
   .transform(Number);
 
 const formats = ['png', 'jpg', 'jpeg', 'webp', 'gif'] as const satisfies readonly Extension[];
 const format = z.enum(formats, { error: expected(`one of ${formats.join(', ')}`) });
 
 /** One schema per query kind, keyed by the contract's parameter names: the tables of spec §2. */
-const querySchemas = {
+export const querySchemas = {
   image: z
     .object({
       size: size.default(DEFAULT_ASSET_WIDTH_PX),

@@ -1,0 +1,23 @@
+import { find } from './element.ts';
+
+/** Where the choice is kept; `auto` is kept as nothing. */
+const KEY = 'darkroom-theme';
+
+const root = document.documentElement;
+const choices = find('theme', HTMLFieldSetElement);
+
+function apply(theme: string): void {
+  if (theme === 'light' || theme === 'dark') root.dataset.theme = theme;
+  else delete root.dataset.theme;
+}
+
+const kept = localStorage.getItem(KEY) ?? 'auto';
+apply(kept);
+for (const input of choices.querySelectorAll('input')) input.checked = input.value === kept;
+choices.hidden = false;
+choices.addEventListener('change', ({ target }) => {
+  if (!(target instanceof HTMLInputElement)) return;
+  apply(target.value);
+  if (target.value === 'auto') localStorage.removeItem(KEY);
+  else localStorage.setItem(KEY, target.value);
+});
