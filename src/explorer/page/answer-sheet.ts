@@ -33,9 +33,10 @@ function statusNote({ body }: Exchange): string {
 }
 
 function weighBytes(sizeBytes: number, originalBytes: number | undefined): HTMLElement {
-  if (originalBytes === undefined) return fact('Bytes', formatBytes(sizeBytes), formatExactBytes(sizeBytes));
-  const note = `${formatShare(sizeBytes, originalBytes)} of the original’s ${formatBytes(originalBytes)}`;
-  const bar = create('span', 'bar', create('span'));
+  if (originalBytes === undefined)
+    return fact('Bytes', formatBytes(sizeBytes), formatExactBytes(sizeBytes));
+  const note = `${formatShare(sizeBytes, originalBytes)} of the original`;
+  const bar = create('span', 'bar', create('span', 'part'));
   bar.style.setProperty('--part', String(Math.min(1, sizeBytes / Math.max(1, originalBytes))));
   const element = fact('Bytes', formatBytes(sizeBytes), note);
   element.querySelector('dd')?.append(bar);
@@ -47,7 +48,7 @@ function weighBytes(sizeBytes: number, originalBytes: number | undefined): HTMLE
 function showTimings(timings: readonly Timing[], totalMs: number): HTMLElement {
   const bar = create('span', 'bar rooms');
   for (const { room, durationMs } of timings) {
-    const part = create('span', room);
+    const part = create('span', `part ${room}`);
     part.style.setProperty('--part', String(Math.min(1, durationMs / Math.max(1, totalMs))));
     bar.append(part);
   }
@@ -55,7 +56,7 @@ function showTimings(timings: readonly Timing[], totalMs: number): HTMLElement {
     create('span', `room ${room}`, `${room} ${formatMs(durationMs)}`),
   );
   const element = fact('Server-Timing', create('span', 'rooms-list', ...words));
-  const seen = create('span', 'note', `${formatMs(totalMs)} in all, as the browser saw it`);
+  const seen = create('span', 'note', `${formatMs(totalMs)} round trip`);
   element.querySelector('dd')?.append(bar, seen);
   return element;
 }

@@ -107,7 +107,7 @@ export class ContactSheet {
   /** Arrows go from frame to frame, as the eye does; the tab key does so, too. */
   #move(event: KeyboardEvent): void {
     const links = [...this.#frames.values()].map(({ link }) => link);
-    const here = links.findIndex((link) => link === document.activeElement);
+    const here = links.findIndex((link) => link.matches(':focus'));
     const current = links[here];
     if (current === undefined) return;
     const next = {

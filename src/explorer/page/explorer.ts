@@ -36,10 +36,11 @@ const ladder = new SizeLadder({
   root: find('ladder', HTMLFieldSetElement),
   note: find('ladder-note', HTMLElement),
   button: find('measure', HTMLButtonElement),
-  widths: resources
-    .flatMap(({ parameters }) => parameters)
-    .flatMap(({ name, form }) => (name === 'size' && form.kind === 'choice' ? [form.values] : []))
-    .at(0) ?? [],
+  widths:
+    resources
+      .flatMap(({ parameters }) => parameters)
+      .flatMap(({ name, form }) => (name === 'size' && form.kind === 'choice' ? [form.values] : []))
+      .at(0) ?? [],
   onPick: (parameter, width) => {
     if (current === undefined) return;
     const parameters = { ...current.parameters, height: '', [parameter]: width };
@@ -68,23 +69,25 @@ function show(choice: MediaChoice, { isTyping = false } = {}): void {
   ]);
   curlLine.show([{ text: formatCurl(url, choice) }]);
   ladder.show(choice);
-  const isCompared = choice.resource.parameters.some(({ name }) => name === 'quality');
-  find('ladder-section', HTMLElement).hidden = !ladder.isOfUse;
-  find('compare-section', HTMLElement).hidden = !isCompared;
   stage.wait();
   clearTimeout(timer);
-  timer = window.setTimeout(() => request(target, original), isTyping ? TYPING_MS : 0);
-  if (isCompared) slider.show(choice);
+  timer = window.setTimeout(() => request(choice, original), isTyping ? TYPING_MS : 0);
 }
 
-async function request(target: string, original: ListedOriginal | undefined): Promise<void> {
+async function request(choice: MediaChoice, original: ListedOriginal | undefined): Promise<void> {
   asked += 1;
   const turn = asked;
   try {
-    const exchange = await ask(target);
+    const exchange = await ask(formatTarget(choice));
     if (turn !== asked) return;
     showAnswer(answer, exchange, original?.sizeBytes);
     await stage.show(exchange);
+    // What is no picture has no other sizes and qualities.
+    const isPicture = exchange.body.kind === 'picture';
+    const hasQuality = choice.resource.parameters.some(({ name }) => name === 'quality');
+    find('ladder-section', HTMLElement).hidden = !isPicture || !ladder.isOfUse;
+    find('compare-section', HTMLElement).hidden = !isPicture || !hasQuality;
+    if (isPicture && hasQuality) slider.show(choice);
   } catch (error) {
     if (turn !== asked) return;
     clearAnswer(answer);
@@ -95,7 +98,8 @@ async function request(target: string, original: ListedOriginal | undefined): Pr
 function describe({ resource, values }: MediaChoice, original: ListedOriginal | undefined): void {
   const name = Object.values(values).at(-1) ?? '';
   find('original', HTMLElement).textContent = name;
-  const size = original === undefined ? 'not in the list' : `${formatBytes(original.sizeBytes)} original`;
+  const size =
+    original === undefined ? 'not in the list' : `${formatBytes(original.sizeBytes)} original`;
   find('provenance', HTMLElement).textContent = `${resource.name}, ${size}`;
   document.title = `${name} · Darkroom explorer`;
 }

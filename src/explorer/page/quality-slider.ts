@@ -60,6 +60,7 @@ export class QualitySlider {
     this.#pair = create('div', 'pair', this.#left.picture, this.#right.picture);
     this.#pair.append(create('span', 'divider'), this.#range);
     this.#view = create('div', 'view', this.#pair);
+    this.#view.hidden = true;
     const left = create('div', 'side', this.#left.select, this.#left.told);
     const right = create('div', 'side', this.#right.told, this.#right.select);
     root.replaceChildren(create('div', 'sides', left, right), this.#view);

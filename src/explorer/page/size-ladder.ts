@@ -22,6 +22,7 @@ interface LadderParts {
 interface Rung {
   readonly input: HTMLInputElement;
   readonly label: HTMLLabelElement;
+  readonly weight: HTMLSpanElement;
 }
 
 /** What all widths of a picture weigh, as a chart whose bars are the choice of a width. */
@@ -36,9 +37,8 @@ export class SizeLadder {
   constructor(parts: LadderParts) {
     this.#parts = parts;
     this.#rungs = new Map(parts.widths.map((width) => [width, createRung(width)]));
-    const scale = create('p', 'scale');
     const bars = create('div', 'bars', ...[...this.#rungs.values()].map(({ label }) => label));
-    parts.root.replaceChildren(scale, bars);
+    parts.root.replaceChildren(bars);
     parts.root.addEventListener('change', ({ target }) => {
       const parameter = this.#parameter;
       if (target instanceof HTMLInputElement && parameter !== undefined) {
@@ -115,7 +115,6 @@ export class SizeLadder {
     const measured = found.filter(({ exchange }) => exchange !== undefined);
     const { root, note, button, widths } = this.#parts;
     root.classList.toggle('is-empty', measured.length === 0);
-    root.querySelector('.scale')?.replaceChildren(measured.length === 0 ? '' : formatBytes(most));
     const isWhole = measured.length === widths.length;
     button.hidden = isWhole;
     note.textContent = isWhole
@@ -131,13 +130,14 @@ function createRung(width: string): Rung {
   input.type = 'radio';
   input.name = 'ladder';
   input.value = width;
-  const label = create('label', NAMED.has(width) ? 'named' : '', input, create('span', 'fill'));
-  label.append(create('span', 'width', width));
-  return { input, label };
+  const weight = create('span', 'weight');
+  const label = create('label', NAMED.has(width) ? 'rung named' : 'rung', input, weight);
+  label.append(create('span', 'fill'), create('span', 'width', width));
+  return { input, label, weight };
 }
 
 function drawRung(
-  { input, label }: Rung,
+  { input, label, weight }: Rung,
   width: string,
   exchange: Exchange | undefined,
   most: number,
@@ -147,6 +147,7 @@ function drawRung(
   const isOriginal = drawnWidth !== undefined && drawnWidth < Number(width);
   const note = isOriginal ? `, ${drawnWidth} px wide: never enlarged` : '';
   const told = exchange === undefined ? '' : `: ${formatBytes(sizeBytes)}${note}`;
+  weight.textContent = exchange === undefined ? '' : formatBytes(sizeBytes);
   label.style.setProperty('--part', String(sizeBytes / most));
   label.classList.toggle('is-original', isOriginal);
   label.title = `${width} px${told}`;
@@ -157,5 +158,5 @@ function drawRung(
 function describe(exchanges: readonly (Exchange | undefined)[]): string {
   const last = exchanges.at(-1);
   if (last?.body.kind !== 'picture') return '';
-  return `${formatBytes(exchanges[0]?.sizeBytes ?? 0)} to ${formatBytes(last.sizeBytes)}; the original is ${last.body.width} px wide`;
+  return `${formatBytes(exchanges[0]?.sizeBytes ?? 0)} to ${formatBytes(last.sizeBytes)}: the original is ${last.body.width} px wide and never enlarged`;
 }

@@ -1,6 +1,6 @@
 import { create } from './element.ts';
 import type { Exchange } from './exchange.ts';
-import { formatExactBytes } from './quantity.ts';
+import { formatExactBytes, formatShare } from './quantity.ts';
 
 /** Where the picture is seen, or the error instead. */
 export class Stage {
@@ -21,6 +21,7 @@ export class Stage {
     const content = await this.#createContent(exchange);
     this.#root.removeAttribute('aria-busy');
     this.#root.replaceChildren(...content);
+    this.#tellScale();
   }
 
   /** Shows that nothing came back. */
@@ -29,6 +30,14 @@ export class Stage {
     this.#root.replaceChildren(
       create('div', 'fault', create('p', 'code', 'No answer'), create('p', '', message)),
     );
+  }
+
+  /** What is not seen pixel for pixel is no judge of sharpness. */
+  #tellScale(): void {
+    const picture = this.#root.querySelector('img');
+    if (picture === null || picture.clientWidth >= picture.naturalWidth) return;
+    const share = formatShare(picture.clientWidth, picture.naturalWidth);
+    this.#root.append(create('figcaption', '', `seen at ${share}`));
   }
 
   async #createContent({ target, mimeType, sizeBytes, body, status }: Exchange): Promise<Node[]> {
@@ -48,7 +57,7 @@ export class Stage {
       link.href = target;
       link.target = '_blank';
       link.rel = 'noopener';
-      const what = `${mimeType}, ${formatExactBytes(sizeBytes)}. It is not shown here.`;
+      const what = `${formatExactBytes(sizeBytes)}, not shown here.`;
       return [create('div', 'file', create('p', 'code', mimeType), create('p', '', what), link)];
     }
     const picture = create('img');

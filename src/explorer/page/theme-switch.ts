@@ -11,13 +11,28 @@ function apply(theme: string): void {
   else delete root.dataset.theme;
 }
 
-const kept = localStorage.getItem(KEY) ?? 'auto';
+/** Browsers that keep nothing throw instead. */
+function keep(theme: string): void {
+  try {
+    if (theme === 'auto') localStorage.removeItem(KEY);
+    else localStorage.setItem(KEY, theme);
+  } catch {}
+}
+
+function readKept(): string {
+  try {
+    return localStorage.getItem(KEY) ?? 'auto';
+  } catch {
+    return 'auto';
+  }
+}
+
+const kept = readKept();
 apply(kept);
 for (const input of choices.querySelectorAll('input')) input.checked = input.value === kept;
 choices.hidden = false;
 choices.addEventListener('change', ({ target }) => {
   if (!(target instanceof HTMLInputElement)) return;
   apply(target.value);
-  if (target.value === 'auto') localStorage.removeItem(KEY);
-  else localStorage.setItem(KEY, target.value);
+  keep(target.value);
 });

@@ -46,7 +46,9 @@ export class UrlForm {
       if (element instanceof HTMLInputElement || element instanceof HTMLSelectElement) {
         element.value = value;
       } else if (element instanceof RadioNodeList) {
-        element.value = value;
+        for (const each of element) {
+          if (each instanceof HTMLInputElement) each.checked = each.value === value;
+        }
       }
     };
     for (const [name, value] of Object.entries(values)) set(name, value);
@@ -64,7 +66,9 @@ export class UrlForm {
     const [first = ''] = resource.extensions;
     this.show({
       resource,
-      values: Object.fromEntries(placeholdersOf(resource).map((name) => [name, values[name] ?? ''])),
+      values: Object.fromEntries(
+        placeholdersOf(resource).map((name) => [name, values[name] ?? '']),
+      ),
       extension: resource.extensions.some((each) => each === extension) ? extension : first,
       parameters,
     });
@@ -86,13 +90,13 @@ export class UrlForm {
     const resource = this.#resource;
     if (resource === undefined) return undefined;
     const data = new FormData(this.#parts.root);
-    const valueOf = (name: string): string => String(data.get(name) ?? '');
+    const textOf = (name: string): string => String(data.get(name) ?? '');
     const read = (names: readonly string[]) =>
-      Object.fromEntries(names.map((name) => [name, valueOf(name)]));
+      Object.fromEntries(names.map((name) => [name, textOf(name)]));
     return {
       resource,
       values: read(placeholdersOf(resource)),
-      extension: valueOf('ext'),
+      extension: textOf('ext'),
       parameters: read(resource.parameters.map(({ name }) => name)),
     };
   }
@@ -118,8 +122,8 @@ function createParameter({ name, form, default: fallback }: QueryParameter): HTM
   const select = create('select');
   select.name = name;
   select.append(
-    ...words.map(({ value, label }) =>
-      new Option(value === fallback ? `${label} (default)` : label, value),
+    ...words.map(
+      ({ value, label }) => new Option(value === fallback ? `${label} (default)` : label, value),
     ),
   );
   return field(name, select);
@@ -147,5 +151,6 @@ function segments(name: string, words: readonly Word[]): HTMLFieldSetElement {
     input.value = value;
     return create('label', '', input, create('span', '', label));
   });
-  return create('fieldset', 'segments field', create('legend', 'name', name), ...labels);
+  const legend = create('legend', 'name', name);
+  return create('fieldset', 'field', legend, create('div', 'segments', ...labels));
 }
