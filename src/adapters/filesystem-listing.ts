@@ -1,5 +1,5 @@
 import { lstat, realpath, stat } from 'node:fs/promises';
-import { join, relative, sep } from 'node:path';
+import { relative, resolve, sep } from 'node:path';
 import { MediaError } from '../media/errors.ts';
 import type { ListedOriginal, OriginListing } from '../pipeline/ports.ts';
 import { walkFolder } from './folder-walk.ts';
@@ -27,7 +27,8 @@ export class FilesystemListing implements OriginListing {
   ): Promise<void> {
     const enough = new AbortController();
     try {
-      const folder = join(this.#root, prefix);
+      // Without the slash at its end, behind which a link is what it leads to.
+      const folder = resolve(this.#root, prefix);
       if (!(await this.#isOwnFolder(folder))) return;
       const visitor = {
         file: (path: string, sizeBytes: number): void => {

@@ -20,7 +20,8 @@ interface ServiceOptions {
 }
 
 /**
- * Starts the service on a free port, with these variables and no other.
+ * Starts the service on a free port, with these variables and no other; without the explorer, so that there
+ * is nothing but the contract, unless they say so.
  *
  * @throws Error with all that it printed, if it ends instead
  */
@@ -30,7 +31,13 @@ export async function startService(
 ): Promise<ServiceProcess> {
   const limit = openFiles === undefined ? '' : `ulimit -n ${openFiles} && `;
   const child = spawn('sh', ['-c', `${limit}exec "$0" dist/main.js`, process.execPath], {
-    env: { PATH: process.env.PATH ?? '', PORT: '0', WORKERS: '1', ...environment },
+    env: {
+      PATH: process.env.PATH ?? '',
+      PORT: '0',
+      WORKERS: '1',
+      EXPLORER: 'off',
+      ...environment,
+    },
   });
   const exited = once(child, 'exit') as Promise<[status: number | null]>;
   let output = '';

@@ -14,9 +14,6 @@ export class CopyLine {
     this.#button.type = 'button';
     this.#button.setAttribute('aria-label', `Copy the ${label}`);
     this.#button.addEventListener('click', () => this.#copy());
-    this.#code.tabIndex = 0; // to be scrolled by keys
-    this.#code.setAttribute('aria-label', label);
-    this.#code.setAttribute('role', 'group');
     root.replaceChildren(create('span', 'soft', label), this.#code, this.#button);
   }
 
