@@ -71,12 +71,17 @@ function show(choice: MediaChoice, { isTyping = false } = {}): void {
   ladder.show(choice);
   stage.wait();
   clearTimeout(timer);
-  timer = window.setTimeout(() => request(choice, original), isTyping ? TYPING_MS : 0);
-}
-
-async function request(choice: MediaChoice, original: ListedOriginal | undefined): Promise<void> {
   asked += 1;
   const turn = asked;
+  timer = window.setTimeout(() => request(choice, original, turn), isTyping ? TYPING_MS : 0);
+}
+
+/** @param turn that of the choice: the answer of an earlier one is not shown */
+async function request(
+  choice: MediaChoice,
+  original: ListedOriginal | undefined,
+  turn: number,
+): Promise<void> {
   try {
     const exchange = await ask(formatTarget(choice));
     if (turn !== asked) return;

@@ -39,15 +39,15 @@ export class UrlForm {
   show({ resource, values, extension, parameters }: MediaChoice): void {
     if (resource !== this.#resource) this.#build(resource);
     this.#kind.value = resource.name;
-    const { elements } = this.#parts.root;
+    const controls = [...this.#parts.root.elements].filter(
+      (each) => each instanceof HTMLInputElement || each instanceof HTMLSelectElement,
+    );
     const set = (name: string, value: string): void => {
-      const element = elements.namedItem(name);
-      if (element === document.activeElement) return;
-      if (element instanceof HTMLInputElement || element instanceof HTMLSelectElement) {
-        element.value = value;
-      } else if (element instanceof RadioNodeList) {
-        for (const each of element) {
-          if (each instanceof HTMLInputElement) each.checked = each.value === value;
+      for (const control of controls.filter((each) => each.name === name)) {
+        if (control.type === 'radio' && control instanceof HTMLInputElement) {
+          control.checked = control.value === value;
+        } else if (control !== document.activeElement) {
+          control.value = value;
         }
       }
     };
