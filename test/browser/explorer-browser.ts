@@ -1,5 +1,6 @@
 import { existsSync } from 'node:fs';
 import { type Browser, type BrowserContextOptions, chromium, type Page } from 'playwright-core';
+import { patient } from '../support/patient.ts';
 import { type ServiceProcess, startService } from '../support/service-process.ts';
 
 /** Where Debian's package has it; CHROMIUM names another one. */
@@ -23,11 +24,14 @@ export interface ExplorerBrowser {
 /**
  * Starts both.
  *
+ * @param settings of the service, besides those that the explorer needs
  * @throws Error if there is no browser
  */
-export async function startExplorerBrowser(): Promise<ExplorerBrowser> {
+export async function startExplorerBrowser(
+  settings: Readonly<Record<string, string>> = {},
+): Promise<ExplorerBrowser> {
   if (!existsSync(EXECUTABLE)) throw new Error(`There is no browser at ${EXECUTABLE}.`);
-  const service = await startService({ WORKERS: '2', EXPLORER: 'on', QUEUE_TIMEOUT_MS: '60000' });
+  const service = await startService({ WORKERS: '2', EXPLORER: 'on', ...patient, ...settings });
   const browser = await chromium.launch({
     executablePath: EXECUTABLE,
     // Its sandbox does not work for root.

@@ -8,6 +8,9 @@ import { type ExplorerBrowser, startExplorerBrowser } from './explorer-browser.t
 /** Where the README finds them. */
 const FOLDER = 'docs/images';
 
+/** The port that is seen in them: the one that everybody has. */
+const PORT = '3000';
+
 /** More would be much to load for who only wants to read. */
 const MAX_BYTES = 250_000;
 
@@ -25,7 +28,7 @@ const shots: readonly Shot[] = [
   },
   {
     name: 'explorer-dark',
-    hash: '#/attachments/1/2/waterfall.jpg?width=640&format=webp&quality=high',
+    hash: '#/attachments/1/12/red-panda.jpg?width=640&format=webp&quality=high',
     colorScheme: 'dark',
     viewport: { width: 1440, height: 1220 },
   },
@@ -43,7 +46,7 @@ const shots: readonly Shot[] = [
 describe.runIf(process.env.SCREENSHOTS === 'write')('the pictures of the README', () => {
   let explorer: ExplorerBrowser;
   beforeAll(async () => {
-    explorer = await startExplorerBrowser();
+    explorer = await startExplorerBrowser({ PORT });
     mkdirSync(FOLDER, { recursive: true });
   });
   afterAll(() => explorer.close());
