@@ -14,7 +14,8 @@ ENV NODE_ENV=production \
     MALLOC_ARENA_MAX=2 \
     HOST=0.0.0.0 \
     PORT=3000 \
-    STORAGE_DIR=/originals
+    STORAGE_DIR=/originals \
+    EXPLORER=off
 RUN mkdir /originals
 WORKDIR /app
 COPY --from=build /app/package.json ./

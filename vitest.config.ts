@@ -4,7 +4,7 @@ export default defineConfig({
   test: {
     include: ['test/**/*.test.ts'],
     // Take minutes, or servers that are not from npm; see their own configurations.
-    exclude: ['front', 'hostile', 'metrics', 'proxy', 'replicas', 's3', 'surface'].map(
+    exclude: ['browser', 'front', 'hostile', 'metrics', 'proxy', 'replicas', 's3', 'surface'].map(
       (suite) => `test/${suite}/**`,
     ),
     globalSetup: ['test/support/build.ts'],

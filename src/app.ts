@@ -5,6 +5,7 @@ import type { Confinement } from './adapters/worker-confinement.ts';
 import { WorkerRenderer } from './adapters/worker-renderer.ts';
 import type { Config } from './config.ts';
 import { loadDefaultAvatars } from './default-avatars/default-avatars.ts';
+import { openExplorer } from './explorer-setup.ts';
 import { createAdminServer, type Readiness } from './http/admin-server.ts';
 import { mediaCacheControl } from './http/cache-policy.ts';
 import type { ClientLimits } from './http/client-limits.ts';
@@ -100,11 +101,13 @@ export async function createApp(config: Config, parts: AppParts): Promise<App> {
     lookUps: meter.lookUps.results,
   });
   const limits = parts.clientLimits ?? {};
+  const explorer = config.explorer.isOn ? await openExplorer(config, defaultAvatars) : undefined;
   const { server, watchDoor } = createServer({
     ...config.http,
     ...watchers,
     limits,
     handler,
+    explorer,
     hits,
     log,
   });

@@ -90,6 +90,7 @@ export function readConfig(environment: Environment) {
       goneForMs: values.NOT_FOUND_MAX_AGE_SECONDS * 1000,
     },
     admin: readAdmin(values),
+    explorer: readExplorer(values),
     shutdown: { graceMs: values.SHUTDOWN_GRACE_MS },
   });
 }
@@ -106,6 +107,11 @@ function countOtherFiles(given: Environment): number {
 /** `undefined`: there is no admin listener. */
 function readAdmin({ ADMIN_HOST: host, ADMIN_PORT: port, ADMIN_TOKEN: token }: Settings) {
   return port < 0 || token === undefined ? undefined : { listen: { host, port }, token };
+}
+
+/** It lists the originals to whoever asks: by default where they are the machine's own, never a bucket's. */
+function readExplorer({ EXPLORER: word, STORAGE: storage }: Settings) {
+  return { isOn: word === undefined ? storage === 'filesystem' : word === 'on' };
 }
 
 function pick(given: Environment, names: readonly string[]): Readonly<Record<string, string>> {

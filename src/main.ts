@@ -61,10 +61,14 @@ async function main(): Promise<void> {
   }
   const { workers } = config.renderer;
   log.info({ address, workers, confinement: app.confinement }, `Darkroom listens on ${address}`);
+  if (config.explorer.isOn) {
+    log.info({ address }, `The explorer lists the originals on ${address}/`);
+  }
   if (config.storage.kind === 'filesystem' && config.storage.isSample) {
     const links = SAMPLE_LINKS.map((link) => `  ${address}${link}`);
+    const explorer = config.explorer.isOn ? `Look around: ${address}/\n` : '';
     process.stderr.write(
-      `\nDarkroom serves its sample originals on ${address}\nTry:\n${links.join('\n')}\n\n`,
+      `\nDarkroom serves its sample originals on ${address}\n${explorer}Try:\n${links.join('\n')}\n\n`,
     );
   }
 }

@@ -26,10 +26,6 @@ export const seconds = (max: number, fallback: number) => integer(0, max, 'secon
 /** A size, at most 1 TiB. */
 export const bytes = (min: number, fallback: number) => integer(min, 2 ** 40, 'bytes', fallback);
 
-/** A choice whose other values belong to parts that are not built yet. */
-export const only = (value: string, others: string) =>
-  z.literal(value, { error: `${value} (${others} is not built yet)` });
-
 /** One of a few words. */
 export const choice = <const Words extends readonly [string, ...string[]]>(...words: Words) =>
   z.enum(words, { error: words.join(' or ') });

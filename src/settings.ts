@@ -9,7 +9,6 @@ import {
   integer,
   keyPrefix,
   milliseconds,
-  only,
   proxyList,
   readableFile,
   regionName,
@@ -27,8 +26,8 @@ export const MAX_READS = 64;
 export const MAX_STREAMS = 256;
 
 /**
- * Every variable that is read, with form and default: those of spec §7 as far as their parts are built,
- * and those for the numbers of §4 and §6. What would switch on a part that is not, is refused.
+ * Every variable that is read, with form and default: those of spec §7, and those for the numbers of §4
+ * and §6.
  */
 export const settings = z.object({
   HOST: hostName.default('127.0.0.1'),
@@ -83,7 +82,7 @@ export const settings = z.object({
   ADMIN_HOST: hostName.default('127.0.0.1'),
   ADMIN_PORT: integer(0, 65_535, '', -1),
   ADMIN_TOKEN: bearerToken.optional(),
-  EXPLORER: only('off', 'the explorer').default('off'),
+  EXPLORER: choice('on', 'off').optional(),
   SHUTDOWN_GRACE_MS: milliseconds(20_000),
 });
 

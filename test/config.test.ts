@@ -56,6 +56,17 @@ describe('the configuration', () => {
     expect(config.log.level).toBe('info');
   });
 
+  test('lists the originals of a folder to whoever asks, those of a bucket on request alone', () => {
+    const bucket = { STORAGE: 's3', S3_BUCKET: 'originals' };
+    expect(readConfig({}).explorer.isOn).toBe(true);
+    expect(readConfig({ EXPLORER: 'off' }).explorer.isOn).toBe(false);
+    expect(readConfig(bucket).explorer.isOn).toBe(false);
+    expect(readConfig({ ...bucket, EXPLORER: 'on' }).explorer.isOn).toBe(true);
+    expect(faultsOf({ EXPLORER: 'yes' })).toEqual([
+      'EXPLORER: expected on or off but received "yes"',
+    ]);
+  });
+
   test('takes an empty variable for one that is not set', () => {
     expect(readConfig({ PORT: '', WORKERS: '' }).listen.port).toBe(3000);
   });

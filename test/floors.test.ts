@@ -8,11 +8,12 @@ const SOURCES = resolve(import.meta.dirname, '../src');
 const floors: Readonly<Record<string, readonly string[]>> = {
   // Above all others: it runs the service, or parts of it, for somebody at a terminal.
   cli: ['', 'adapters', 'pipeline', 'media'],
-  '': ['http', 'adapters', 'worker', 'default-avatars', 'pipeline', 'media'],
-  http: ['default-avatars', 'pipeline', 'media'],
+  '': ['http', 'adapters', 'worker', 'default-avatars', 'explorer', 'pipeline', 'media'],
+  http: ['default-avatars', 'explorer', 'pipeline', 'media'],
   adapters: ['pipeline', 'media'],
   worker: ['pipeline', 'media'],
   'default-avatars': ['media'],
+  explorer: ['media'],
   pipeline: ['media'],
   media: [],
 };
@@ -25,6 +26,7 @@ const allowedPackages: Readonly<Record<string, readonly RegExp[]>> = {
   adapters: [/^node:/, /^lru-cache$/, /^prom-client$/, /^@(aws-sdk|smithy)\//],
   worker: [/^sharp$/, /^node:net$/], // for the socket to the main process, which it inherits
   'default-avatars': [/^node:(crypto|fs\/promises)$/],
+  explorer: [/^node:(fs\/promises|path)$/], // its page, which runs in browsers, uses none
   pipeline: [/^node:(crypto|events|stream)$/, /^file-type$/],
   media: [/^zod$/, /^node:zlib$/], // zlib for a profile inside a PNG: pure, no I/O
 };

@@ -137,6 +137,25 @@ describe('the process', () => {
     });
   });
 
+  test('prints the address of the explorer, and serves its page with all that belongs to it', async () => {
+    const running = start({ PORT: '0' });
+    await listening(running);
+    const [, address = ''] = /^Look around: (http:\S+)$/m.exec(running.output().stderr) ?? [];
+    const page = await (await fetch(address)).text();
+    const files = [...page.matchAll(/(?:src|href)="(\/explorer\/[^"]+)"/g)].map(([, path]) => path);
+    expect(files.filter((path) => path?.endsWith('.js')).length).toBeGreaterThan(1);
+    for (const path of files) expect((await fetch(new URL(path ?? '', address))).status).toBe(200);
+    const list = await (await fetch(new URL('/explorer/originals.json', address))).json();
+    expect(list).toHaveProperty('shelves.length', 11);
+  });
+
+  test('has no explorer where it is told to have none', async () => {
+    const running = start({ PORT: '0', EXPLORER: 'off' });
+    await listening(running);
+    expect(running.output().stderr).not.toContain('Look around');
+    expect((await fetch(new URL('/', links(running)[0]))).status).toBe(404);
+  });
+
   test('ends with status 78 and every fault of its configuration', async () => {
     const running = start({ PORT: 'eighty', STORAGE_DIR: '/nowhere' });
     expect(await running.exited).toBe(78);

@@ -8,6 +8,7 @@ import {
 } from '@aws-sdk/client-s3';
 import { isResultPath } from '../pipeline/result-path.ts';
 import { readS3Failure } from './s3-client.ts';
+import { readListedObjects } from './s3-listed-objects.ts';
 
 /** What is removed, and in how long each request must be answered. */
 export interface S3Removal {
@@ -44,10 +45,7 @@ export async function removeObjects(client: S3Client, removal: S3Removal): Promi
         { abortSignal },
       ),
     );
-    const keys = readKeys(page);
-    // A server that does not know the parameter lists the whole bucket.
-    const stranger = keys.find((key) => !key.startsWith(prefix));
-    if (stranger !== undefined) throw new Error(`The server lists ${stranger} below ${prefix}`);
+    const keys = readListedObjects(page, prefix).map(({ key }) => key);
     // Nothing but renderings, should originals be there under another name of the bucket.
     const renderings = keys.filter(isResultPath);
     if (renderings.length > 0) await removeKeys(client, removal, renderings);
@@ -55,14 +53,6 @@ export async function removeObjects(client: S3Client, removal: S3Removal): Promi
     ContinuationToken = page.IsTruncated === true ? page.NextContinuationToken : undefined;
   } while (ContinuationToken !== undefined);
   return removed;
-}
-
-function readKeys({ Contents = [], EncodingType }: ListObjectsV2CommandOutput): string[] {
-  return Contents.flatMap(({ Key }) => {
-    if (Key === undefined) return [];
-    // A plus sign itself is encoded; servers that leave the encoding out do not name it either.
-    return EncodingType === 'url' ? decodeURIComponent(Key.replaceAll('+', '%20')) : Key;
-  });
 }
 
 async function removeKeys(

@@ -40,7 +40,13 @@ function findMeantKey(text: string): string | undefined {
 
 /** The key without the `a_` of an animated hash, which is part of URLs alone; `undefined` without one. */
 function unmarkedKey(text: string, key: OriginKey): string | undefined {
-  const unmarked = originKeyOf({ ...key, extension: undefined });
+  const values = Object.fromEntries(
+    Object.entries(key.values).map(([name, value]) => [
+      name,
+      name.endsWith('_hash') ? value.replace(/^a_/, '') : value,
+    ]),
+  );
+  const unmarked = originKeyOf({ ...key, values, extension: undefined });
   return unmarked === text ? undefined : unmarked;
 }
 

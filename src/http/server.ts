@@ -8,6 +8,7 @@ import { type ClientLimits, clientLimits } from './client-limits.ts';
 import { ALLOWED_METHODS, COMMON_HEADERS } from './common-headers.ts';
 import type { Door } from './door.ts';
 import { reportError, sendError } from './error-answer.ts';
+import { EXPLORER_HEADERS, type ExplorerHandler } from './explorer-handler.ts';
 import type { HitLane } from './hit-lane.ts';
 import { createListener, type Listener, type ListenerOptions } from './listener.ts';
 import type { MediaHandler, RequestContext } from './media-handler.ts';
@@ -17,6 +18,8 @@ import { formatServerTiming } from './server-timing.ts';
 
 interface ServerOptions extends Omit<ListenerOptions, 'limits'>, RequestWatchers {
   readonly handler: MediaHandler;
+  /** Answers the paths of the explorer; without it, there are none. */
+  readonly explorer?: ExplorerHandler | undefined;
   /** Answers what is plain, before anything else sees it. */
   readonly hits: HitLane;
   readonly maxAgeSeconds: MaxAgeSeconds;
@@ -34,6 +37,10 @@ const PREFLIGHT_HEADERS = {
   'access-control-max-age': '86400',
 } as const;
 
+/** The routes as Fastify's router sees them. */
+const MEDIA_ROUTE = '/';
+const EXPLORER_ROUTE = '/explorer';
+
 /** The media listener, and a look at its door. */
 export interface MediaServer {
   readonly server: FastifyInstance;
@@ -47,7 +54,7 @@ interface Context extends RequestContext {
 
 /** Creates the HTTP server; it does not listen yet. */
 export function createServer(options: ServerOptions): MediaServer {
-  const { handler, log, maxAgeSeconds } = options;
+  const { handler, explorer, log, maxAgeSeconds } = options;
   const limits = { ...clientLimits, ...options.limits };
   let listener: Listener | undefined;
   let isDraining = false;
@@ -62,8 +69,8 @@ export function createServer(options: ServerOptions): MediaServer {
     // For the address that it tells; the listener has its own.
     ...(options.tls && { https: {} }),
     // The path grammar is ours, to the byte; Fastify's router would decode and normalize first. So
-    // it sees one path, and the parser gets `originalUrl`.
-    rewriteUrl: () => '/',
+    // it sees two paths, and the parsers get `originalUrl`.
+    rewriteUrl: ({ url = '' }) => (explorer?.has(url) ? EXPLORER_ROUTE : MEDIA_ROUTE),
     logger: false,
     genReqId: ({ headers }) => requestIdOf(headers['x-request-id']),
     trustProxy: options.trustProxy,
@@ -89,13 +96,18 @@ export function createServer(options: ServerOptions): MediaServer {
 
   server.addHook('onRequest', async (request, reply) => {
     contextOf(request, reply);
-    reply.headers(COMMON_HEADERS);
+    const isOfExplorer = explorer?.has(request.originalUrl) ?? false;
+    reply.headers(isOfExplorer ? EXPLORER_HEADERS : COMMON_HEADERS);
     if (request.method === 'GET' || request.method === 'HEAD') return undefined;
     // All else ends here: Fastify would read its body, and refuse what it cannot parse.
+    if (request.method === 'OPTIONS' && isOfExplorer) {
+      // No other site may ask anything of it.
+      return reply.status(204).header('allow', ALLOWED_METHODS).send();
+    }
     if (request.method === 'OPTIONS' && isKnownPath(request.originalUrl)) {
       return reply.status(204).headers(PREFLIGHT_HEADERS).send();
     }
-    throw refuseMethod(request, reply);
+    throw refuseMethod(request, reply, isOfExplorer);
   });
 
   server.addHook('onSend', async (request, reply, payload) => {
@@ -118,9 +130,11 @@ export function createServer(options: ServerOptions): MediaServer {
 
   server.setErrorHandler((error, request, reply) => {
     if (isUnroutable(error)) {
-      reply.headers(COMMON_HEADERS);
+      const isOfExplorer = explorer?.has(request.originalUrl) ?? false;
+      reply.headers(isOfExplorer ? EXPLORER_HEADERS : COMMON_HEADERS);
       const { record } = contextOf(request, reply);
-      return sendError(reply, refuseMethod(request, reply), { maxAgeSeconds, log, record });
+      const refusal = refuseMethod(request, reply, isOfExplorer);
+      return sendError(reply, refusal, { maxAgeSeconds, log, record });
     }
     const { signal, record } = contextOf(request, reply);
     if (!signal.aborted) return sendError(reply, error, { maxAgeSeconds, log, record });
@@ -141,9 +155,16 @@ export function createServer(options: ServerOptions): MediaServer {
 
   server.route({
     method: ['GET', 'HEAD'],
-    url: '/',
+    url: MEDIA_ROUTE,
     handler: (request, reply) => handler.handle(request, reply, contextOf(request, reply)),
   });
+  if (explorer !== undefined) {
+    server.route({
+      method: ['GET', 'HEAD'],
+      url: EXPLORER_ROUTE,
+      handler: (request, reply) => explorer.handle(request, reply),
+    });
+  }
   return {
     server,
     watchDoor: () => {
@@ -175,9 +196,13 @@ function isHttp1({ raw }: FastifyRequest): boolean {
   return raw.httpVersionMajor === 1;
 }
 
-/** Any method but GET, HEAD and OPTIONS, on a path of the contract or on none. */
-function refuseMethod({ originalUrl }: FastifyRequest, reply: FastifyReply): MediaError {
-  if (!isKnownPath(originalUrl)) return new MediaError('NOT_FOUND');
+/** Any method but GET, HEAD and OPTIONS, on a path of the contract, of the explorer, or on none. */
+function refuseMethod(
+  { originalUrl }: FastifyRequest,
+  reply: FastifyReply,
+  isOfExplorer: boolean,
+): MediaError {
+  if (!isOfExplorer && !isKnownPath(originalUrl)) return new MediaError('NOT_FOUND');
   reply.header('allow', ALLOWED_METHODS);
   return new MediaError('METHOD_NOT_ALLOWED');
 }

@@ -132,7 +132,10 @@ export function originKeyOf({ resource, values }: MediaPath): string | undefined
 /** An original's key, taken apart; every value has passed its rule. */
 export type OriginKey = Pick<MediaPath, 'resource' | 'values'>;
 
-/** Reads the key of an original (spec §1); `undefined` for a text that has the form of none. */
+/**
+ * Reads the key of an original (spec §1): `originKeyOf` of what it gives is the key again. `undefined` for a
+ * text that has the form of none.
+ */
 export function parseOriginKey(text: string): OriginKey | undefined {
   const segments = text.split('/');
   for (const template of originKeyTemplates) {
@@ -141,7 +144,9 @@ export function parseOriginKey(text: string): OriginKey | undefined {
     const fits = template.segments.every((part, position) => {
       const segment = segments[position] ?? '';
       if (part.kind === 'literal') return part.text === segment;
-      values[part.name] = segment;
+      // A key has no mark of animation: what looks like one needs another before it in a path.
+      const isMarked = part.name.endsWith('_hash') && segment.startsWith('a_');
+      values[part.name] = isMarked ? `a_${segment}` : segment;
       return findPathValueFault(part.name, segment) === undefined;
     });
     if (fits) return { resource: template.resource, values };

@@ -68,6 +68,11 @@ export function isKnownPath(target: string): boolean {
   return parsePath(splitTarget(target)[0]).kind !== 'no template';
 }
 
+/** The path of a request target, as it came. */
+export function pathOfTarget(target: string): string {
+  return splitTarget(target)[0];
+}
+
 /** Joins path and query into the canonical request; flags without effect are set to one value. */
 export function createRequest(path: MediaPath, query: MediaQuery): MediaRequest {
   const extension =

@@ -41,6 +41,29 @@ export interface Origin {
   ): Promise<OriginObject>;
 }
 
+/** An original, as a list of the storage tells of it. */
+export interface ListedOriginal {
+  readonly key: string;
+  readonly sizeBytes: number;
+}
+
+/** Who tells which originals there are, for people who look around: to serve them, nobody asks. */
+export interface OriginListing {
+  /**
+   * Shows the objects that could be read and whose keys begin with a text, whatever their keys look like,
+   * in no particular order.
+   *
+   * @param prefix a name and a slash: `avatars/`
+   * @param visit is shown one object after another; whether there should be more
+   * @throws MediaError `ORIGIN_ERROR` if the origin fails; or `signal.reason`
+   */
+  list(
+    prefix: string,
+    visit: (original: ListedOriginal) => boolean,
+    signal: AbortSignal,
+  ): Promise<void>;
+}
+
 /** A finished answer, as it is kept: enough to serve and to revalidate it. */
 export interface MediaResult {
   readonly body: Uint8Array;

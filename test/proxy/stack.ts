@@ -64,7 +64,14 @@ interface Darkroom {
 
 async function startDarkroom(settings: Readonly<Record<string, string>>): Promise<Darkroom> {
   const child = spawn(process.execPath, [...startFlags, 'dist/main.js'], {
-    env: { PATH: process.env.PATH ?? '', PORT: '0', WORKERS: '2', ...patient, ...settings },
+    env: {
+      PATH: process.env.PATH ?? '',
+      PORT: '0',
+      WORKERS: '2',
+      EXPLORER: 'off',
+      ...patient,
+      ...settings,
+    },
     stdio: ['ignore', 'pipe', 'inherit'],
   });
   const ended = once(child, 'close');

@@ -21,7 +21,8 @@ interface ServiceOptions {
 }
 
 /**
- * Starts the service on a free port, with these variables and no other.
+ * Starts the service on a free port, with these variables and no other; without the explorer, so that there
+ * is nothing but the contract, unless they say so.
  *
  * @throws Error with all that it printed, if it ends instead
  */
@@ -34,7 +35,13 @@ export async function startService(
     'sh',
     ['-c', `${limit}exec "$0" "$@"`, process.execPath, ...startFlags, 'dist/main.js'],
     {
-      env: { PATH: process.env.PATH ?? '', PORT: '0', WORKERS: '1', ...environment },
+      env: {
+        PATH: process.env.PATH ?? '',
+        PORT: '0',
+        WORKERS: '1',
+        EXPLORER: 'off',
+        ...environment,
+      },
     },
   );
   const exited = once(child, 'exit') as Promise<[status: number | null]>;

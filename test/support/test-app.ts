@@ -113,7 +113,7 @@ export async function createTestApp(options: TestAppOptions = {}): Promise<TestA
   const originals = new MemoryOrigin();
   const clock = new FakeClock();
   const log = new RecordingLog();
-  const config = readConfig({ WORKERS: '1', ...patient, ...options.settings });
+  const config = readConfig({ WORKERS: '1', EXPLORER: 'off', ...patient, ...options.settings });
   const workers = new WorkerRenderer({ ...config.renderer, workerFile, log });
   let start: Promise<void> | undefined;
   const inWorker: Renderer = {

@@ -1,0 +1,31 @@
+import { createFilesystemListing } from './adapters/filesystem-listing.ts';
+import type { Config } from './config.ts';
+import type { DefaultAvatar } from './default-avatars/default-avatars.ts';
+import { loadExplorerFiles } from './explorer/explorer-files.ts';
+import { ExplorerHandler } from './http/explorer-handler.ts';
+import { OriginalsCatalogue } from './pipeline/originals-catalogue.ts';
+import type { OriginListing } from './pipeline/ports.ts';
+
+/** Connections to a bucket that is being listed: one per prefix of its keys. */
+const LISTING_CONNECTIONS = 9;
+
+/**
+ * Puts the explorer together.
+ *
+ * @throws Error if its page is not there: the build is incomplete
+ */
+export async function openExplorer(
+  { storage }: Config,
+  defaultAvatars: readonly DefaultAvatar[],
+): Promise<ExplorerHandler> {
+  const files = await loadExplorerFiles();
+  const catalogue = new OriginalsCatalogue(await openListing(storage));
+  return new ExplorerHandler({ files, catalogue, defaultAvatars });
+}
+
+async function openListing(storage: Config['storage']): Promise<OriginListing> {
+  if (storage.kind === 'filesystem') return createFilesystemListing(storage.folder);
+  // Only where it is needed, like the origin's.
+  const { createS3Listing } = await import('./adapters/s3-listing.ts');
+  return createS3Listing({ ...storage, maxConnections: LISTING_CONNECTIONS });
+}

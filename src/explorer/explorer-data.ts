@@ -1,0 +1,33 @@
+import type { ResourceName } from '../media/media-resource.ts';
+import type { QueryParameter } from '../media/query-parameter.ts';
+
+/** The contract's tables, as the page reads them: what it offers is what the service routes by. */
+export interface ContractTables {
+  readonly resources: readonly DescribedResource[];
+}
+
+/** A kind of media: a row of spec §1, with the parameters of its query. */
+export interface DescribedResource {
+  readonly name: ResourceName;
+  readonly template: string;
+  /** Empty where the path ends with a file name. */
+  readonly extensions: readonly string[];
+  readonly parameters: readonly QueryParameter[];
+}
+
+/** The originals that were found, as the page reads them. */
+export interface OriginalsList {
+  readonly shelves: readonly {
+    readonly resource: ResourceName;
+    readonly originals: readonly ListedOriginal[];
+    /** Whether there are no others. */
+    readonly isComplete: boolean;
+  }[];
+}
+
+/** An original: what stands for it in the paths of its resource, and how large it is. */
+export interface ListedOriginal {
+  /** Value per placeholder of the template, decoded. */
+  readonly values: Readonly<Record<string, string>>;
+  readonly sizeBytes: number;
+}

@@ -1,0 +1,114 @@
+/** What the service did in one of its rooms. */
+export interface Timing {
+  readonly room: string;
+  readonly durationMs: number;
+}
+
+/** What was in an answer. */
+export type AnswerBody =
+  | {
+      readonly kind: 'picture';
+      readonly blob: Blob;
+      /** In pixels; 0 where the browser cannot decode it. */
+      readonly width: number;
+      readonly height: number;
+    }
+  /** A file that is no picture, or too large a one; it was not loaded. */
+  | { readonly kind: 'file' }
+  /** As the API gives it. */
+  | {
+      readonly kind: 'error';
+      readonly code: string;
+      readonly message: string;
+      readonly errors: readonly { readonly path: string; readonly message: string }[];
+    };
+
+/** A request and what came back. */
+export interface Exchange {
+  readonly target: string;
+  readonly status: number;
+  readonly mimeType: string;
+  readonly sizeBytes: number;
+  readonly cacheStatus: string | undefined;
+  readonly timings: readonly Timing[];
+  /** From the request to the last byte, as the browser saw it. */
+  readonly totalMs: number;
+  readonly body: AnswerBody;
+}
+
+/** A picture with more bytes is told of, not loaded. */
+const MAX_PICTURE_BYTES = 64 * 1024 * 1024;
+
+/** What an `img` may show: the formats of the contract. */
+const PICTURE_TYPES = /^image\/(?:png|jpeg|webp|gif|avif)$/;
+
+/**
+ * Asks the service, past the browser's own cache.
+ *
+ * @throws TypeError if there was no answer
+ */
+export async function ask(target: string): Promise<Exchange> {
+  const startMs = performance.now();
+  const response = await fetch(target, { cache: 'no-store' });
+  const { status, headers } = response;
+  const mimeType = (headers.get('content-type') ?? '').split(';')[0]?.trim() ?? '';
+  const toldBytes = Number(headers.get('content-length') ?? 0);
+  const { body, sizeBytes } = await readBody(response, mimeType, toldBytes);
+  return {
+    target,
+    status,
+    mimeType,
+    sizeBytes,
+    cacheStatus: headers.get('cache-status') ?? undefined,
+    timings: readTimings(headers.get('server-timing') ?? ''),
+    totalMs: performance.now() - startMs,
+    body,
+  };
+}
+
+async function readBody(
+  response: Response,
+  mimeType: string,
+  toldBytes: number,
+): Promise<{ readonly body: AnswerBody; readonly sizeBytes: number }> {
+  if (!response.ok) return readError(response);
+  if (!PICTURE_TYPES.test(mimeType) || toldBytes > MAX_PICTURE_BYTES) {
+    await response.body?.cancel();
+    return { body: { kind: 'file' }, sizeBytes: toldBytes };
+  }
+  const blob = await response.blob();
+  const { width, height } = await measure(blob);
+  return { body: { kind: 'picture', blob, width, height }, sizeBytes: blob.size };
+}
+
+async function measure(blob: Blob): Promise<{ readonly width: number; readonly height: number }> {
+  try {
+    const bitmap = await createImageBitmap(blob);
+    const { width, height } = bitmap;
+    bitmap.close();
+    return { width, height };
+  } catch {
+    return { width: 0, height: 0 };
+  }
+}
+
+/** An error of the API; what else may be between it and us answers in its own way. */
+async function readError(
+  response: Response,
+): Promise<{ readonly body: AnswerBody; readonly sizeBytes: number }> {
+  const text = await response.text();
+  const error = { code: `HTTP ${response.status}`, message: response.statusText, errors: [] };
+  const sizeBytes = new TextEncoder().encode(text).length;
+  try {
+    return { body: { kind: 'error', ...error, ...JSON.parse(text) }, sizeBytes };
+  } catch {
+    return { body: { kind: 'error', ...error }, sizeBytes };
+  }
+}
+
+function readTimings(header: string): readonly Timing[] {
+  return [...header.matchAll(/([\w-]+);dur=([\d.]+)/g)].map(([, room = '', duration]) => ({
+    room,
+    durationMs: Number(duration),
+  }));
+}

@@ -1,0 +1,38 @@
+import { find } from './element.ts';
+
+/** Where the choice is kept; `auto` is kept as nothing. */
+const KEY = 'darkroom-theme';
+
+const root = document.documentElement;
+const choices = find('theme', HTMLFieldSetElement);
+
+function apply(theme: string): void {
+  if (theme === 'light' || theme === 'dark') root.dataset.theme = theme;
+  else delete root.dataset.theme;
+}
+
+/** Browsers that keep nothing throw instead. */
+function keep(theme: string): void {
+  try {
+    if (theme === 'auto') localStorage.removeItem(KEY);
+    else localStorage.setItem(KEY, theme);
+  } catch {}
+}
+
+function readKept(): string {
+  try {
+    return localStorage.getItem(KEY) ?? 'auto';
+  } catch {
+    return 'auto';
+  }
+}
+
+const kept = readKept();
+apply(kept);
+for (const input of choices.querySelectorAll('input')) input.checked = input.value === kept;
+choices.hidden = false;
+choices.addEventListener('change', ({ target }) => {
+  if (!(target instanceof HTMLInputElement)) return;
+  apply(target.value);
+  keep(target.value);
+});

@@ -1,0 +1,69 @@
+import { mkdirSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import type { BrowserContextOptions } from 'playwright-core';
+import sharp from 'sharp';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { type ExplorerBrowser, startExplorerBrowser } from './explorer-browser.ts';
+
+/** Where the README finds them. */
+const FOLDER = 'docs/images';
+
+/** The port that is seen in them: the one that everybody has. */
+const PORT = '3000';
+
+/** More would be much to load for who only wants to read. */
+const MAX_BYTES = 250_000;
+
+interface Shot extends BrowserContextOptions {
+  readonly name: string;
+  readonly hash: string;
+}
+
+const shots: readonly Shot[] = [
+  {
+    name: 'explorer-light',
+    hash: '#/avatars/1/ab12.webp?size=512',
+    colorScheme: 'light',
+    viewport: { width: 1440, height: 1220 },
+  },
+  {
+    name: 'explorer-dark',
+    hash: '#/attachments/1/12/red-panda.jpg?width=640&format=webp&quality=high',
+    colorScheme: 'dark',
+    viewport: { width: 1440, height: 1220 },
+  },
+  {
+    name: 'explorer-narrow',
+    hash: '#/icons/1/ab12.webp?size=320',
+    colorScheme: 'light',
+    viewport: { width: 390, height: 1500 },
+    deviceScaleFactor: 2,
+    isMobile: true,
+  },
+];
+
+/** Written when SCREENSHOTS is `write`; in the fonts of the machine, so never compared. */
+describe.runIf(process.env.SCREENSHOTS === 'write')('the pictures of the README', () => {
+  let explorer: ExplorerBrowser;
+  beforeAll(async () => {
+    explorer = await startExplorerBrowser({ PORT });
+    mkdirSync(FOLDER, { recursive: true });
+  });
+  afterAll(() => explorer.close());
+
+  test.each(shots)('$name', async ({ name, hash, ...options }) => {
+    const { page, complaints } = await explorer.open(options, hash);
+    await page.locator('#stage img').waitFor();
+    await page.getByRole('button', { name: 'Measure 31 widths' }).click();
+    await page.getByText('the original is').waitFor();
+    await page.mouse.move(0, 0);
+    await page.evaluate(() => scrollTo(0, 0));
+    await page.waitForLoadState('networkidle');
+    const picture = await sharp(await page.screenshot())
+      .webp({ quality: 82, effort: 6 })
+      .toBuffer();
+    expect(complaints).toEqual([]);
+    expect(picture.length).toBeLessThan(MAX_BYTES);
+    writeFileSync(join(FOLDER, `${name}.webp`), picture);
+  });
+});

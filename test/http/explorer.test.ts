@@ -1,0 +1,174 @@
+import { mkdir, mkdtemp, rename, rm, symlink, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { parsePath } from '../../src/media/media-path.ts';
+import { resourceRows } from '../../src/media/media-resource.ts';
+import { createTestApp, samples, type TestApp } from '../support/test-app.ts';
+
+const PATHS = [
+  '/',
+  '/explorer/page.css',
+  '/explorer/icon.svg',
+  '/explorer/contract.json',
+  '/explorer/originals.json',
+];
+
+let app: TestApp | undefined;
+let folder: string;
+
+beforeEach(async () => {
+  folder = await mkdtemp(join(tmpdir(), 'darkroom-explorer-'));
+  await mkdir(join(folder, 'originals/avatars/1'), { recursive: true });
+  await writeFile(join(folder, 'originals/avatars/1/ab12'), samples.jpeg);
+});
+afterEach(async () => {
+  await app?.close();
+  app = undefined;
+  await rm(folder, { recursive: true });
+});
+
+async function start(EXPLORER: string | undefined): Promise<TestApp> {
+  app = await createTestApp({ settings: { EXPLORER, STORAGE_DIR: join(folder, 'originals') } });
+  return app;
+}
+
+describe('the explorer', () => {
+  it('is a page with files of its own, that nobody keeps, frames or reads from elsewhere', async () => {
+    const { server } = await start('on');
+    for (const path of PATHS) {
+      const { statusCode, headers } = await server.inject(path);
+      expect(statusCode, path).toBe(200);
+      expect(headers, path).toMatchObject({
+        'cache-control': 'no-store',
+        'x-content-type-options': 'nosniff',
+        'cross-origin-resource-policy': 'same-origin',
+        'content-security-policy':
+          "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' blob:; connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
+      });
+      expect(headers, path).not.toHaveProperty('access-control-allow-origin');
+    }
+    const typeOf = async (path: string) => (await server.inject(path)).headers['content-type'];
+    expect(await typeOf('/')).toBe('text/html; charset=utf-8');
+    expect(await typeOf('/?anything')).toBe('text/html; charset=utf-8');
+    expect(await typeOf('/explorer/page.css')).toBe('text/css; charset=utf-8');
+    expect(await typeOf('/explorer/icon.svg')).toBe('image/svg+xml');
+  });
+
+  it('has a page that runs nothing but its own files, and says what it is without them', async () => {
+    const { server } = await start('on');
+    const { body } = await server.inject('/');
+    expect(body).not.toMatch(/<script(?![^>]*\bsrc=)|<style|\sstyle=|\son\w+=/);
+    const links = [...body.matchAll(/(?:src|href)="([^"#]+)"/g)].map(([, link = '']) => link);
+    expect(links.length).toBeGreaterThan(5);
+    for (const link of links) expect(link).toMatch(/^\/(?:explorer\/[\w-]+\.\w+|avatars\/0\.png)$/);
+    expect(body).toMatch(/<noscript>.*needs JavaScript/s);
+  });
+
+  it('serves nothing else of its folder', async () => {
+    const { server } = await start('on');
+    const others = ['explorer.ts', 'tsconfig.json', 'nothing.js', '../explorer-files.ts', ''];
+    for (const name of others) {
+      const { statusCode, body } = await server.inject(`/explorer/${name}`);
+      expect([statusCode, JSON.parse(body).code], name).toEqual([404, 'NOT_FOUND']);
+    }
+  });
+
+  it('takes no other path for its own than exactly these', async () => {
+    const { server } = await start('on');
+    for (const path of ['//', '/%65xplorer/page.css', '/explorer/page.css/', '/index.html']) {
+      expect((await server.inject(path)).statusCode, path).toBe(404);
+    }
+    for (const path of PATHS) expect(parsePath(path).kind).toBe('no template');
+  });
+
+  it('answers HEAD as GET, and OPTIONS with what it takes; refuses the rest', async () => {
+    const { server } = await start('on');
+    for (const url of PATHS) {
+      const get = await server.inject(url);
+      const head = await server.inject({ method: 'HEAD', url });
+      const lasting = ({ date: _, ...headers }: typeof get.headers) => headers;
+      expect(lasting(head.headers)).toEqual(lasting(get.headers));
+      expect(get.headers['content-length']).toBe(String(get.rawPayload.length));
+      expect(head.body).toBe('');
+      const options = await server.inject({ method: 'OPTIONS', url });
+      expect(options.statusCode).toBe(204);
+      expect(options.headers.allow).toBe('GET, HEAD, OPTIONS');
+      expect(Object.keys(options.headers).join()).not.toContain('access-control');
+      for (const method of ['POST', 'PUT', 'DELETE'] as const) {
+        const refused = await server.inject({ method, url });
+        expect([refused.statusCode, refused.json().code]).toEqual([405, 'METHOD_NOT_ALLOWED']);
+        expect(refused.headers).toMatchObject({
+          allow: 'GET, HEAD, OPTIONS',
+          'cache-control': 'no-store',
+        });
+      }
+    }
+  });
+
+  it('is not there where it is off: its paths are 404 like any other', async () => {
+    const { server } = await start('off');
+    for (const url of PATHS) {
+      for (const method of ['GET', 'HEAD', 'OPTIONS', 'POST'] as const) {
+        const { statusCode, headers, body } = await server.inject({ method, url });
+        expect(statusCode, `${method} ${url}`).toBe(404);
+        expect(headers['cache-control']).toBe('public, max-age=30');
+        if (method !== 'HEAD') expect(JSON.parse(body).code).toBe('NOT_FOUND');
+      }
+    }
+  });
+
+  it('changes nothing of the media beside it', async () => {
+    const { server, originals } = await start('on');
+    originals.put('avatars/1/ab12', samples.jpeg);
+    const media = await server.inject('/avatars/1/ab12.webp?size=16');
+    expect(media.statusCode).toBe(200);
+    expect(media.headers).toMatchObject({
+      'access-control-allow-origin': '*',
+      'content-security-policy': "default-src 'none'; sandbox",
+    });
+    expect((await server.inject('/nothing')).headers['cache-control']).toBe('public, max-age=30');
+  });
+
+  it('offers what the contract has, from its tables', async () => {
+    const { server } = await start('on');
+    const { resources } = (await server.inject('/explorer/contract.json')).json();
+    expect(resources.map(({ name }: { name: string }) => name)).toEqual(Object.keys(resourceRows));
+    expect(resources[0]).toMatchObject({
+      template: '/avatars/{user_id}/{avatar_hash}.{ext}',
+      extensions: ['png', 'jpg', 'jpeg', 'webp', 'gif'],
+    });
+  });
+
+  it('lists the originals of the storage and the default avatars, and nothing behind a link', async () => {
+    await writeFile(join(folder, 'secret'), 'secret');
+    await symlink(join(folder, 'secret'), join(folder, 'originals/avatars/1/link'));
+    const { server } = await start('on');
+    const { shelves } = (await server.inject('/explorer/originals.json')).json();
+    const found = shelves.filter(({ originals }: { originals: unknown[] }) => originals.length > 0);
+    expect(found).toMatchObject([
+      {
+        resource: 'user avatar',
+        isComplete: true,
+        originals: [
+          { values: { user_id: '1', avatar_hash: 'ab12' }, sizeBytes: samples.jpeg.length },
+        ],
+      },
+      { resource: 'default avatar', isComplete: true },
+    ]);
+    expect(found[0].originals).toHaveLength(1);
+    expect(found[1].originals).toHaveLength(6);
+  });
+
+  it('says so where the storage fails, the way the API does, and tells the operator', async () => {
+    const { server, log } = await start('on');
+    await rename(join(folder, 'originals'), join(folder, 'gone'));
+    const { statusCode, headers, body } = await server.inject('/explorer/originals.json');
+    expect([statusCode, JSON.parse(body).code]).toEqual([502, 'ORIGIN_ERROR']);
+    expect(headers['cache-control']).toBe('no-store');
+    expect(headers).not.toHaveProperty('access-control-allow-origin');
+    expect(body).not.toContain(folder);
+    expect(log.errors).toHaveLength(1);
+    expect((await server.inject('/')).statusCode).toBe(200);
+  });
+});
