@@ -17,6 +17,8 @@ const MAX_BYTES = 250_000;
 interface Shot extends BrowserContextOptions {
   readonly name: string;
   readonly hash: string;
+  /** The heading that it begins with; without one, it begins with the page. */
+  readonly from?: string;
 }
 
 const shots: readonly Shot[] = [
@@ -28,7 +30,8 @@ const shots: readonly Shot[] = [
   },
   {
     name: 'explorer-dark',
-    hash: '#/attachments/1/12/red-panda.jpg?width=640&format=webp&quality=high',
+    hash: '#/attachments/1/12/red-panda.jpg?width=1024&format=webp&quality=high',
+    from: 'answer-title',
     colorScheme: 'dark',
     viewport: { width: 1440, height: 1220 },
   },
@@ -51,13 +54,20 @@ describe.runIf(process.env.SCREENSHOTS === 'write')('the pictures of the README'
   });
   afterAll(() => explorer.close());
 
-  test.each(shots)('$name', async ({ name, hash, ...options }) => {
+  test.each(shots)('$name', async ({ name, hash, from, ...options }) => {
     const { page, complaints } = await explorer.open(options, hash);
     await page.locator('#stage img').waitFor();
     await page.getByRole('button', { name: 'Measure 31 widths' }).click();
     await page.getByText('the original is').waitFor();
     await page.mouse.move(0, 0);
-    await page.evaluate(() => scrollTo(0, 0));
+    if (from !== undefined) {
+      await page.locator('#compare').scrollIntoViewIfNeeded();
+      await page.locator('.pair').waitFor();
+    }
+    await page.evaluate(
+      (id) => (id === undefined ? scrollTo(0, 0) : document.getElementById(id)?.scrollIntoView()),
+      from,
+    );
     await page.waitForLoadState('networkidle');
     const picture = await sharp(await page.screenshot())
       .webp({ quality: 82, effort: 6 })
