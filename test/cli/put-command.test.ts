@@ -12,8 +12,9 @@ import {
 } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { afterEach, beforeEach, describe, expect, onTestFinished, test } from 'vitest';
 import { runDarkroom } from '../support/command-line.ts';
+import { LOCAL_CREDENTIALS, startLocalS3 } from '../support/local-s3.ts';
 import { readSample, samples } from '../support/test-app.ts';
 
 let folder: string;
@@ -134,6 +135,33 @@ describe('darkroom put', () => {
     ]);
     const directory = await put('avatars/1/ab12', folder);
     expect(directory.stderr).toBe(`darkroom: ${folder} is a folder\n`);
+  });
+
+  test('puts into a bucket, and finds what is there already', async () => {
+    const server = await startLocalS3({ allowMismatchedSignatures: true });
+    onTestFinished(() => server.close());
+    environment = {
+      STORAGE: 's3',
+      S3_BUCKET: 'originals',
+      S3_ENDPOINT: server.endpoint,
+      S3_PREFIX: 'media/',
+      NODE_NO_WARNINGS: '1', // the SDK's, of Node 20
+      ...LOCAL_CREDENTIALS,
+    };
+    const first = await put('emojis/7', file(samples.png));
+    expect([first.status, first.stderr]).toEqual([0, '']);
+    expect(first.stdout.toString()).not.toContain('replaced');
+    expect((await put('emojis/7', file(samples.webp))).stdout.toString()).toContain('replaced');
+    const rendered = await runDarkroom(['render', '/emojis/7.webp?size=16', '-'], { environment });
+    expect(rendered.stderr).toMatch(/^200, image\/webp, 16 x /);
+    environment = { ...environment, S3_BUCKET: 'no-such-bucket' };
+    const refused = await put('emojis/7', file(samples.png));
+    expect([refused.status, refused.stderr]).toEqual([
+      1,
+      expect.stringMatching(
+        /^darkroom: the storage cannot be read; see darkroom check: .*NoSuchBucket/,
+      ),
+    ]);
   });
 
   test('shows its progress on a terminal, and stops when it is told to', () => {

@@ -51,7 +51,9 @@ export async function runDocument(
   const folder = mkdtempSync(join(tmpdir(), 'darkroom-docs-'));
   try {
     for (const name of CLONE) symlinkSync(resolve(name), join(folder, name));
-    const script = blocks.map(({ script: text }, index) => `echo '@@ ${index}'\n${expect(text)}`);
+    const script = blocks.map(
+      ({ script: text }, index) => `echo '@@ ${index}'\n${withStatuses(text)}`,
+    );
     const whole = `exec 2>&1\nset -e -o pipefail\n${script.join('\n')}`;
     const child = spawn('bash', ['-c', whole.replaceAll('http://127.0.0.1:3000', origin ?? '$&')], {
       cwd: folder,
@@ -75,7 +77,7 @@ export async function runDocument(
 }
 
 /** Lets commands fail that must, and only with the status that is documented. */
-function expect(script: string): string {
+function withStatuses(script: string): string {
   return script
     .split('\n')
     .map((line) => {

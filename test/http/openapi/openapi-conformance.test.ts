@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto';
 import fc from 'fast-check';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import type { Parameter } from '../../../src/http/openapi/model.ts';
 import { MediaError } from '../../../src/media/errors.ts';
 import { resourceRows } from '../../../src/media/media-resource.ts';
 import type { Origin } from '../../../src/pipeline/ports.ts';
@@ -149,6 +150,42 @@ describe('the service is as its OpenAPI document says:', () => {
     expect(statuses).toEqual(Array.from({ length: 6 }, () => [304, 206, 416]).flat());
   });
 
+  test.each(
+    media
+      .filter(({ method, parameters }) => method === 'GET' && parameters.some(isOfQuery))
+      .map((operation) => [operation] as const),
+  )(
+    'parameters of $operation.operationId stand once, and others are ignored',
+    async (operation) => {
+      const listed = operation.parameters.filter(isOfQuery);
+      await fc.assert(
+        fc.asyncProperty(
+          requests.valid(operation),
+          fc.constantFrom(...listed),
+          async ({ target, headers, faults }, { name, schema }) => {
+            const more = (text: string): GeneratedRequest => ({
+              target: `${target}${target.includes('?') ? '&' : '?'}${text}`,
+              headers,
+              faults,
+            });
+            const plain = await ask(operation, more(''));
+            const ignored = await ask(operation, more('v=1&Size=0&utm_source=x'));
+            expect([ignored.status, ignored.headers.etag]).toEqual([
+              plain.status,
+              plain.headers.etag,
+            ]);
+            // A value that is right where it stands alone.
+            const value = Array.isArray(schema.enum) ? schema.enum[0] : (schema.minimum ?? true);
+            expect(reader.isValidText(schema, String(value))).toBe(true);
+            const twice = await ask(operation, more(`${name}=${value}&${name}=${value}`));
+            expect(twice.status, twice.body.toString()).toBe(400);
+          },
+        ),
+        { numRuns: 5 },
+      );
+    },
+  );
+
   test('every status that is documented was seen, but those of clients that are too slow or too many', async () => {
     const [operation] = media;
     if (operation === undefined) return expect.fail('there is no operation');
@@ -260,6 +297,10 @@ describe('the admin listener is as its OpenAPI document says:', () => {
     );
   });
 });
+
+function isOfQuery(parameter: Parameter): boolean {
+  return parameter.in === 'query';
+}
 
 /** The answer names every parameter at fault of the query, and no other of it. */
 function expectFaults(
