@@ -25,11 +25,8 @@ export interface HitLaneParts {
   readonly lookUps: LookUps;
 }
 
-/** Names and values, one after the other; the last two values are told anew in each answer. */
+/** Names and values, one after the other; the last value is told anew in each answer. */
 type Head = string[];
-
-const SERVER_TIMING = -3;
-const REQUEST_ID = -1;
 
 /** What answers of a kind begin with, and where they are counted. */
 interface ReadyAnswer {
@@ -93,11 +90,10 @@ export class HitLane {
     };
     const isCurrent = isNotModified(conditions, result);
     const { status, head, count } = isCurrent ? ready.current : ready.whole;
-    const id = requestIdOf(headers['x-request-id']);
-    head[head.length + SERVER_TIMING] = formatServerTiming([{ room: 'store', durationMs }]) ?? '';
-    head[head.length + REQUEST_ID] = id;
+    head[head.length - 1] = formatServerTiming([{ room: 'store', durationMs }]) ?? '';
+    const id = this.#identify(headers['x-request-id']);
     try {
-      response.writeHead(status, head);
+      response.writeHead(status, id === undefined ? head : [...head, 'x-request-id', id]);
     } catch {
       // Of a head that Node does not write, nothing is out yet; thrown from here, it would end the process.
       return false;
@@ -108,10 +104,16 @@ export class HitLane {
     lookUps.found += 1;
     count.answers += 1;
     if (hasBody) count.bodyBytes += byteLength;
-    if (watchers.requests.scope !== 'all') return true;
+    if (id === undefined || watchers.requests.scope !== 'all') return true;
     const bytes = hasBody ? byteLength : 0;
     this.#tell(request, response, { id, method, status, bytes, target, enteredMs, durationMs });
     return true;
+  }
+
+  /** None is made where nobody could look it up: that alone would be a tenth of what a hit takes. */
+  #identify(sent: string | string[] | undefined): string | undefined {
+    const isTold = this.#parts.watchers.requests.scope === 'all';
+    return sent === undefined && !isTold ? undefined : requestIdOf(sent);
   }
 
   /** Only where every hit is wanted in the log: it takes as long as all the rest. */
@@ -159,7 +161,6 @@ export class HitLane {
     const ofRequest = {
       'cache-status': formatCacheStatus({ kind: 'hit' }),
       'server-timing': '',
-      'x-request-id': '',
     };
     const { meter } = this.#parts.watchers;
     const { resource } = target.request;

@@ -86,6 +86,14 @@ describe('a hit that takes the short way', () => {
     expect(timing).toMatch(/^store;dur=[\d.]+$/);
   });
 
+  it('has an id only where its client has one: no line of the log could be found by another', async () => {
+    for (let time = 0; time < 2; time += 1) await ask(asset);
+    const { headers } = await fetch(origin + asset);
+    expect(headers.get('cache-status')).toBe('darkroom; hit');
+    expect(headers.has('x-request-id')).toBe(false);
+    expect((await ask(asset)).headers).toMatchObject(REQUEST_ID);
+  });
+
   it('is one only as long as the original is known to be the same', async () => {
     await ask(asset);
     const first = await ask(asset);

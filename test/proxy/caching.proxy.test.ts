@@ -137,9 +137,10 @@ describe('the cache key', () => {
     const hit = await stack.ask('/emojis/4.webp?size=24', { headers });
     expect(hit.nginx).toBe('hit');
     const told = stack.relay.requests.at(-1)?.headers['x-request-id'];
-    expect(miss.headers['x-request-id']).toBe(told);
-    expect(hit.headers['x-request-id']).not.toBe(told);
-    for (const { headers } of [miss, hit]) expect(headers['x-request-id']).toMatch(/^[\da-f]{32}$/);
+    expect(miss.header('x-request-id')).toBe(told);
+    expect(hit.header('x-request-id')).not.toBe(told);
+    for (const answer of [miss, hit])
+      expect(answer.header('x-request-id')).toMatch(/^[\da-f]{32}$/);
   });
 
   test('keeps defaults spelled out apart, for one render', async () => {
