@@ -7,7 +7,7 @@ import { quantile } from '../../harness/quantile.ts';
 import { type Service, startService } from '../../harness/service.ts';
 import { startAnswerCache } from '../answer-cache.ts';
 import { type Contest, holdContest, type Player } from '../contest.ts';
-import { startOwn } from '../contestants.ts';
+import { PATIENT, startOwn } from '../contestants.ts';
 import type { Turn } from '../measures.ts';
 import { missingNginx } from '../nginx.ts';
 import { measureServer, readServerCpuSeconds } from '../server-numbers.ts';
@@ -177,6 +177,7 @@ function darkroomSetup(
           AWS_ACCESS_KEY_ID: 'anybody',
           AWS_SECRET_ACCESS_KEY: 'anybody',
           AWS_EC2_METADATA_DISABLED: 'true',
+          ...PATIENT,
           ...settings(scratch),
         },
         'bench-report/compare-darkroom-trace.log',
