@@ -61,6 +61,11 @@ async function findOwner(path: string): Promise<number> {
   return owners[0] ?? -1;
 }
 
+/** Waits until a replica has reached the storage, as a rolling update does. */
+async function untilReady(replica: Replica): Promise<void> {
+  await expect.poll(() => replica.probe('/readyz'), { timeout: 20_000 }).toBe(200);
+}
+
 /**
  * Waits until a replica has had its part of a load, however slow the machine.
  *
@@ -89,7 +94,7 @@ describe('three replicas behind nginx', () => {
   test('are alive and ready', async () => {
     for (const replica of cluster.replicas) {
       expect(await replica.probe('/healthz')).toBe(200);
-      expect(await replica.probe('/readyz')).toBe(200);
+      await untilReady(replica);
       expect(await replica.probe('/metrics')).toBe(401);
     }
   });
@@ -186,7 +191,7 @@ describe('three replicas behind nginx', () => {
       await untilRendering(replica);
       expect(await replica.stop()).toBe(0);
       await replica.start();
-      expect(await replica.probe('/readyz')).toBe(200);
+      await untilReady(replica);
       await untilRendering(replica);
     }
     const report = await load.stop();
