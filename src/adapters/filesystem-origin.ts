@@ -7,11 +7,11 @@ import { isMissingFile } from './missing-file.ts';
 import { type OpenedFile, openRegularFile } from './opened-file.ts';
 
 /**
- * Bytes read at a time of what is passed on as it is: a client that does not read holds four times as much
- * (`npm run test:front`). What goes into memory is read in one piece: calls, copies and garbage are what
- * reading costs.
+ * Bytes read at a time of what is passed on as it is: twice as many as Node would read, at 0.75 of the CPU for
+ * 500 MiB; a client that does not read holds four times as much (`npm run test:front`). What goes into
+ * memory is read in one piece: calls, copies and garbage are what reading costs.
  */
-const CHUNK_BYTES = 64 * 1024;
+const CHUNK_BYTES = 128 * 1024;
 
 /**
  * Originals below a folder, laid out by origin key.
