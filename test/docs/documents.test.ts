@@ -19,6 +19,7 @@ const documents: Readonly<Record<string, Document>> = {
   'clients.md': { kind: 'run', asksService: true },
   'command-line.md': { kind: 'run', asksService: false },
   'contributing.md': { kind: 'scripts' },
+  'operating.md': { kind: 'run', asksService: true },
 };
 
 const rows = Object.entries(documents);
@@ -77,8 +78,8 @@ describe('the commands of the documents', () => {
     }
   });
 
-  test('the advice for clients has every error', () => {
-    const advice = readFileSync('docs/clients.md', 'utf8');
+  test.each(['clients.md', 'operating.md'])('the advice of docs/%s has every error', (file) => {
+    const advice = readFileSync(`docs/${file}`, 'utf8');
     for (const code of Object.keys(errorRegistry)) expect(advice).toContain(`\`${code}\``);
   });
 
