@@ -79,7 +79,12 @@ export async function createApp(config: Config, parts: AppParts): Promise<App> {
     log,
   });
   if (parts.renderer === undefined) await workers.start();
-  const resultStore = parts.resultStore ?? (await openResultStore(config, log));
+  const resultStore =
+    parts.resultStore ??
+    (await openResultStore(config, log).catch((error: unknown) => {
+      workers.stop();
+      throw error;
+    }));
   const rooms = createMediaRooms(config, {
     origin,
     resultStore,

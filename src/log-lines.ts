@@ -22,7 +22,12 @@ export function formatForTerminal(line: string): string {
   const details = Object.entries(entry)
     .filter(([name]) => !HIDDEN.has(name))
     .map(([name, value]) => paint(90, `${name}=`) + formatValue(value));
-  const head = [time, paint(color, level.padEnd(5)), String(entry.msg ?? ''), ...details].join(' ');
+  const head = [
+    time,
+    paint(color, level.padEnd(5)),
+    harmless(String(entry.msg ?? '')),
+    ...details,
+  ].join(' ');
   return `${head}\n${formatError(entry.err)}`;
 }
 
@@ -37,14 +42,18 @@ function parseEntry(line: string): Readonly<Record<string, unknown>> | undefined
 
 function formatValue(value: unknown): string {
   const isPlain = typeof value === 'string' && /^[!#-<>-~]+$/.test(value);
-  return isPlain ? value : JSON.stringify(value);
+  return isPlain ? value : harmless(JSON.stringify(value));
+}
+
+/** A terminal takes orders from control characters, and lines quote what strangers sent. */
+function harmless(text: string): string {
+  return text.replaceAll(/[^\P{Cc}\n\t]/gu, '?');
 }
 
 function formatError(error: unknown): string {
   if (!isRecord(error)) return '';
   const text = String(error.stack ?? error.message ?? JSON.stringify(error));
-  // A terminal takes orders from control characters, and messages quote what strangers sent.
-  return `${text.replaceAll(/[^\P{Cc}\n\t]/gu, '?').replaceAll(/^/gm, '    ')}\n`;
+  return `${harmless(text).replaceAll(/^/gm, '    ')}\n`;
 }
 
 function isRecord(value: unknown): value is Readonly<Record<string, unknown>> {

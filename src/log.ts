@@ -17,18 +17,55 @@ const MAX_UNWRITTEN_BYTES = 8 * 1024 * 1024;
 
 const STANDARD_OUTPUT = 1;
 
+/** Time at the end of the process for what is unwritten, in milliseconds. */
+const LAST_WORDS_MS = 500;
+
 /**
  * Creates the log. It is written in the background: whoever reads it, if too slowly or not at all, does not
- * hold up the service. What is unwritten at the end of the process is written then. Each line goes through the
- * redaction as the last thing before it is written.
+ * hold up the service. What is unwritten at the end of the process is written then, if that can be done soon.
+ * Each line goes through the redaction as the last thing before it is written.
+ *
+ * Not covered: a pipe that nobody reads, and that blocks who writes. The thread that does has to end before the
+ * process does.
  */
 export function createLog({ level, secrets, terminal }: LogOptions): Logger {
   const options = { level, hooks: { streamWrite: createRedaction(secrets) } };
   if (terminal !== undefined) {
     return pino(options, { write: (line) => terminal.write(formatForTerminal(line)) });
   }
-  const output = { dest: STANDARD_OUTPUT, sync: false, maxLength: MAX_UNWRITTEN_BYTES };
-  return pino(options, pino.destination(output));
+  return pino(options, openOutput());
+}
+
+/** pino's own would try for ever at the end, also where a disk is full, and take a failure for the end of all. */
+function openOutput(): ReturnType<typeof pino.destination> {
+  let isFailing = false;
+  let flushingUntilMs: number | undefined;
+  const output = pino.destination({
+    dest: STANDARD_OUTPUT,
+    sync: false,
+    maxLength: MAX_UNWRITTEN_BYTES,
+    retryEAGAIN: () => flushingUntilMs === undefined || performance.now() < flushingUntilMs,
+  });
+  // What could not be written is tried again with the next line.
+  output.on('error', () => {
+    isFailing = true;
+  });
+  output.on('write', () => {
+    isFailing = false;
+  });
+  const flushSync = output.flushSync.bind(output);
+  output.flushSync = () => {
+    if (isFailing) return;
+    flushingUntilMs = performance.now() + LAST_WORDS_MS;
+    try {
+      flushSync();
+    } catch {
+      // Nobody is left to be told.
+    } finally {
+      flushingUntilMs = undefined;
+    }
+  };
+  return output;
 }
 
 /**

@@ -77,5 +77,9 @@ function formatValue(value: string): string {
 }
 
 function isDirectory(path: string): boolean {
-  return statSync(path, { throwIfNoEntry: false })?.isDirectory() ?? false;
+  try {
+    return statSync(path).isDirectory();
+  } catch {
+    return false; // not there, or below a folder that must not be looked into
+  }
 }

@@ -1,6 +1,15 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import {
+  closeSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  openSync,
+  readFileSync,
+  rmSync,
+  writeFileSync,
+} from 'node:fs';
 import { connect as connectHttp2 } from 'node:http2';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
@@ -26,16 +35,20 @@ describe('the process', () => {
   let service: Service | undefined;
   afterEach(() => service?.process.kill('SIGKILL'));
 
-  const start = (environment: Record<string, string>): Service => {
+  const start = (
+    environment: Record<string, string>,
+    output: 'pipe' | number = 'pipe',
+  ): Service => {
     const child = spawn(process.execPath, [...startFlags, 'dist/main.js'], {
       env: { PATH: process.env.PATH ?? '', ...environment },
+      stdio: ['ignore', output, 'pipe'],
     });
     let stdout = '';
     let stderr = '';
-    child.stdout.on('data', (chunk: Buffer) => {
+    child.stdout?.on('data', (chunk: Buffer) => {
       stdout += chunk.toString();
     });
-    child.stderr.on('data', (chunk: Buffer) => {
+    child.stderr?.on('data', (chunk: Buffer) => {
       stderr += chunk.toString();
     });
     const exited = new Promise<number | null>((resolve) => child.once('close', resolve));
@@ -65,6 +78,20 @@ describe('the process', () => {
     }
     await rendering(running);
   };
+
+  test('whose log finds no room on its disk serves, and stops, all the same', async () => {
+    const fullDisk = openSync('/dev/full', 'w');
+    onTestFinished(() => closeSync(fullDisk));
+    const running = start({ PORT: '0' }, fullDisk);
+    await listening(running);
+    const { origin } = new URL(links(running)[0] ?? '');
+    for (let id = 0; id < 20; id += 1) {
+      expect((await fetch(`${origin}/avatars/${id}/missing.webp`)).status).toBe(404);
+    }
+    expect((await fetch(links(running)[0] ?? '')).status).toBe(200);
+    running.process.kill('SIGTERM');
+    expect(await running.exited).toBe(0);
+  });
 
   test('started again before a folder of renderings, makes none of them anew, and forgets on order', async () => {
     const folder = mkdtempSync(join(tmpdir(), 'darkroom-'));

@@ -1,4 +1,4 @@
-import { type BigIntStats, constants, fstatSync, readlinkSync } from 'node:fs';
+import { type BigIntStats, constants, readlinkSync } from 'node:fs';
 import { type FileHandle, open, realpath, stat } from 'node:fs/promises';
 
 /** A file that was opened for reading. */
@@ -14,8 +14,8 @@ const MAX_ATTEMPTS = 3;
  * Opens a regular file, if there is one at this very path: no part of it may be a link.
  *
  * The kernel is asked where what was opened is; on systems without /proc, the path is looked at once more.
- * Of an open file, status and path are in memory: to ask for them at once costs less than to wake a thread
- * that asks.
+ * Of an open file, the path is in the kernel's memory: to ask for it at once costs less than to wake a thread
+ * that asks. Its status may have to be asked of a file server.
  *
  * @param path absolute and straight: no `..`, no `.`, no two slashes
  * @returns `undefined` where there is something else
@@ -30,11 +30,11 @@ export async function openRegularFile(
     const flags = constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK;
     const file = await open(path, flags);
     try {
-      const status = fstatSync(file.fd, { bigint: true });
+      const status = await file.stat({ bigint: true });
       if (status.isFile() && (await findPath({ file, status }, path)) === path) {
         return { file, status };
       }
-      const isReplaced = fstatSync(file.fd).nlink === 0;
+      const isReplaced = (await file.stat()).nlink === 0;
       await file.close();
       if (!isReplaced) return undefined;
     } catch (error) {

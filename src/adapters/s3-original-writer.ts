@@ -32,14 +32,16 @@ export interface S3OriginalWriterOptions extends S3ConnectionOptions {
 const PART_BYTES = 16 * 1024 * 1024;
 const MAX_PARTS = 10_000;
 
-/** Time to take an upload back, in milliseconds. */
+/** Time to begin an upload in parts, and to take it back, in milliseconds. */
+const BEGIN_TIMEOUT_MS = 30_000;
 const ABORT_TIMEOUT_MS = 10_000;
 
 /**
  * Writes originals into the bucket that `S3Origin` reads: small ones at once, large ones in parts, one
  * after the other. An upload that fails is taken back, since its parts would cost money unseen.
  *
- * Not covered: the parts of a process that is killed; a lifecycle rule of the bucket can remove them.
+ * Not covered: the parts of a process that is killed, and an upload whose beginning was answered too late; a
+ * lifecycle rule of the bucket can remove them.
  */
 export class S3OriginalWriter implements OriginalWriter {
   readonly #client: S3Client;
@@ -82,11 +84,15 @@ export class S3OriginalWriter implements OriginalWriter {
     { signal, onProgress }: OriginalWriteOptions,
   ): Promise<void> {
     const send = { abortSignal: signal };
+    // Not stopped by the signal: without the answer, nobody could take the upload back.
     const { UploadId } = await this.#within(signal, () =>
-      this.#client.send(new CreateMultipartUploadCommand(target), send),
+      this.#client.send(new CreateMultipartUploadCommand(target), {
+        abortSignal: AbortSignal.timeout(BEGIN_TIMEOUT_MS),
+      }),
     );
     const upload = { ...target, UploadId };
     try {
+      signal.throwIfAborted();
       const parts: CompletedPart[] = [];
       let writtenBytes = 0;
       for (let Body: Buffer | undefined = first; Body !== undefined; ) {

@@ -47,7 +47,10 @@ original must be purged, see README.md.
       `${key}: ${formatByteSize(sizeBytes)} (${sizeBytes}), served at ${address.urlPath}`,
     );
     if (isReplaced) {
-      writeLine(terminal.stdout, `It has replaced another one; purge {"assets": ["${key}"]}.`);
+      writeLine(
+        terminal.stdout,
+        `It has replaced another one; purge ${JSON.stringify({ assets: [key] })}.`,
+      );
     }
     return exitStatus.ok;
   },

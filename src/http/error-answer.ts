@@ -2,6 +2,7 @@ import type { FastifyReply, FastifyRequest } from 'fastify';
 import { errorRegistry, MediaError } from '../media/errors.ts';
 import type { Log } from '../pipeline/ports.ts';
 import { errorCacheControl, type MaxAgeSeconds } from './cache-policy.ts';
+import { shortenTarget } from './request-log.ts';
 import type { RequestRecord } from './request-record.ts';
 
 /** Body of an error answer (reference, "Error object"). */
@@ -55,8 +56,8 @@ function formatError({ code, message, faults, retryAfterSeconds }: MediaError): 
  */
 export function reportError(error: MediaError, request: FastifyRequest, log: Log): void {
   const { code, cause } = error;
-  const { id, originalUrl: url, ip: client } = request;
-  const where = { id, code, url, client };
+  const { id, originalUrl, ip: client } = request;
+  const where = { id, code, url: shortenTarget(originalUrl), client };
   const brief = { ...where, reason: cause instanceof Error ? cause.message : undefined };
   switch (errorRegistry[code].fault) {
     case 'service':

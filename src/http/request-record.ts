@@ -31,6 +31,8 @@ export class RequestRecord {
   readonly #request: FastifyRequest;
   readonly #response: ServerResponse;
   readonly #beganMs: number;
+  /** Of a stream that is closed, nobody knows it. */
+  readonly #client: string;
   #resource: ResourceName | 'none' = 'none';
   #media: MediaRequest | undefined;
   #error: MediaError | undefined;
@@ -43,6 +45,7 @@ export class RequestRecord {
     this.#watchers = watchers;
     this.trace = new RequestTrace(watchers.clock);
     this.#beganMs = watchers.clock.nowMs();
+    this.#client = request.ip;
     reply.raw.once('close', () => this.#end());
   }
 
@@ -90,7 +93,7 @@ export class RequestRecord {
 
     const isPlainHit = cache === 'memory' && this.#error === undefined;
     if (requests.scope === 'none' || (isPlainHit && requests.scope !== 'all')) return;
-    const { id, method, ip } = this.#request;
+    const { id, method } = this.#request;
     const line = {
       id,
       method,
@@ -102,7 +105,7 @@ export class RequestRecord {
       bytes,
       durationMs: roundMs(nowMs - this.#beganMs),
       stagesMs,
-      client: ip,
+      client: this.#client,
     };
     requests.tell(line, isPlainHit);
   }

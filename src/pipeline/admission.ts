@@ -127,8 +127,8 @@ export class Admission {
   }
 
   /** @throws MediaError `OVERLOADED` if a lane is crowded, as `enter` would */
-  check(lane: Lane): void {
-    if (this.isCrowded(lane)) {
+  check(lane: Lane, demand: Demand): void {
+    if (this.#findFree(lane, demand) === undefined && this.isCrowded(lane)) {
       throw new MediaError('OVERLOADED', {
         bottleneck: `${lane} lane`,
         retryAfterSeconds: this.#retryAfterSeconds(lane),
@@ -138,21 +138,28 @@ export class Admission {
 
   /** Where a slot is free, nobody waits for it. */
   #takeFree(lane: Lane, demand: Demand): Lane | undefined {
-    const other = lane === 'light' ? 'heavy' : 'light';
-    const mayTakeOther = lane === 'light' || this.#isGuest(demand);
-    const slot = this.#free[lane] === 0 && mayTakeOther ? other : lane;
-    if (this.#free[slot] === 0) return undefined;
-    this.#free[slot] -= 1;
+    const slot = this.#findFree(lane, demand);
+    if (slot !== undefined) this.#free[slot] -= 1;
     return slot;
   }
 
-  /** Whether a heavy render is welcome in a light slot: it keeps it no longer than a light one may. */
+  #findFree(lane: Lane, demand: Demand): Lane | undefined {
+    const other = lane === 'light' ? 'heavy' : 'light';
+    const mayTakeOther = lane === 'light' || this.#isGuest(demand);
+    const slot = this.#free[lane] === 0 && mayTakeOther ? other : lane;
+    return this.#free[slot] === 0 ? undefined : slot;
+  }
+
+  /**
+   * Whether a heavy render is welcome in a light slot: it keeps it about as long as a light one may. That
+   * renders took less than their estimate lately says nothing of this one: flat pictures do.
+   */
   #isGuest({ costMs, mayBeGuest }: Demand): boolean {
-    return mayBeGuest && costMs * this.#slowness.heavy <= MAX_GUEST_MS;
+    return mayBeGuest && costMs * Math.max(1, this.#slowness.heavy) <= MAX_GUEST_MS;
   }
 
   #wait(lane: Lane, demand: Demand, signal: AbortSignal): Promise<Lane> {
-    this.check(lane);
+    this.check(lane, demand);
     const retryAfterSeconds = (): number => this.#retryAfterSeconds(lane);
     const bottleneck = `${lane} lane` as const;
     return this.#lines[lane].join({ item: demand, signal, bottleneck, retryAfterSeconds });
@@ -171,14 +178,20 @@ export class Admission {
         (Math.min(slowness, MAX_SLOWNESS) - this.#slowness[lane]) * LEARNING_RATE;
     }
     if (!this.#admitNext(running.slot)) this.#free[running.slot] += 1;
+    // By what has been learned, some who wait may have become guests.
+    while (this.#free.light > 0 && this.#admitGuest()) this.#free.light -= 1;
   }
 
   /** Hands a slot on, to somebody of its own lane first. */
   #admitNext(slot: Lane): boolean {
     const { light, heavy } = this.#lines;
     return slot === 'light'
-      ? light.admitNext(slot) || heavy.admitNext(slot, (demand) => this.#isGuest(demand))
+      ? light.admitNext(slot) || this.#admitGuest()
       : heavy.admitNext(slot) || light.admitNext(slot);
+  }
+
+  #admitGuest(): boolean {
+    return this.#lines.heavy.admitNext('light', (demand) => this.#isGuest(demand));
   }
 
   /** How long it takes until all who are ahead in a lane have left, shared among its slots. */

@@ -105,11 +105,13 @@ export class Transformer {
    * @throws MediaError `OVERLOADED`
    */
   judge(request: MediaRequest, prefix: Uint8Array): void {
-    const { admission, limits } = this.#parts;
+    const { admission, limits, refusals } = this.#parts;
     const facts = peekAnimation(prefix);
     if (facts === undefined) return;
     const plan = planMedia(facts, request, limits);
-    if (plan.kind === 'render' && laneOf(plan.cost, plan.job) === 'heavy') admission.check('heavy');
+    if (plan.kind !== 'render' || laneOf(plan.cost, plan.job) !== 'heavy') return;
+    const mayBeGuest = !refusals.isSlow(request.originKey);
+    admission.check('heavy', { costMs: plan.cost.typicalMs, mayBeGuest });
   }
 
   /**

@@ -92,10 +92,9 @@ async function renderFrames(original: Uint8Array, job: RenderJob, count: number)
     channels = batch.channels;
     const renderedBytes = job.size.widthPx * job.size.heightPx * channels;
     strip ??= Buffer.allocUnsafeSlow(renderedBytes * count);
-    const rendered = scalesTogether(job)
-      ? await scaleFrames(batch, job.originalSize, job.size)
-      : await renderOneByOne(batch, job);
-    strip.set(rendered, first * renderedBytes);
+    const place = strip.subarray(first * renderedBytes);
+    if (scalesTogether(job)) place.set(await scaleFrames(batch, job.originalSize, job.size));
+    else await renderOneByOne(batch, job, place);
   }
   return {
     data: strip ?? Buffer.alloc(0),
@@ -119,15 +118,21 @@ function decode(original: Uint8Array, job: RenderJob, frames: FrameRange): Promi
   });
 }
 
-async function renderOneByOne({ data, channels }: Pixels, job: RenderJob): Promise<Uint8Array> {
+/** Renders frames into the place for them, one after the other. */
+async function renderOneByOne(
+  { data, channels }: Pixels,
+  job: RenderJob,
+  place: Uint8Array,
+): Promise<void> {
   const { widthPx, heightPx } = job.originalSize;
   const frameBytes = widthPx * heightPx * channels;
-  const rendered: Uint8Array[] = [];
+  let placedBytes = 0;
   for (let start = 0; start < data.length; start += frameBytes) {
     const frame = data.subarray(start, start + frameBytes);
-    rendered.push(await renderFrame({ data: frame, widthPx, heightPx, channels }, job));
+    const rendered = await renderFrame({ data: frame, widthPx, heightPx, channels }, job);
+    place.set(rendered, placedBytes);
+    placedBytes += rendered.length;
   }
-  return Buffer.concat(rendered);
 }
 
 async function renderFrame(frame: Pixels, job: RenderJob): Promise<Buffer> {

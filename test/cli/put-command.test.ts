@@ -46,7 +46,7 @@ describe('darkroom put', () => {
     expect(readFileSync(join(originals, 'avatars/1/ab12')).equals(samples.jpeg)).toBe(true);
     const second = await put('avatars/1/ab12', file(samples.png));
     expect(second.stdout.toString()).toContain(
-      'It has replaced another one; purge {"assets": ["avatars/1/ab12"]}.\n',
+      'It has replaced another one; purge {"assets":["avatars/1/ab12"]}.\n',
     );
     expect(readFileSync(join(originals, 'avatars/1/ab12')).equals(samples.png)).toBe(true);
     expect(readdirSync(originals)).toEqual(['avatars']);

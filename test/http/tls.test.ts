@@ -2,7 +2,7 @@ import { type ClientHttp2Session, connect, constants } from 'node:http2';
 import { request } from 'node:https';
 import { connect as connectTls } from 'node:tls';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { createTestApp, samples, type TestApp } from '../support/test-app.ts';
+import { createTestApp, RecordingRequestLog, samples, type TestApp } from '../support/test-app.ts';
 import { tlsFiles } from '../support/tls-files.ts';
 
 const settings = { TLS_CERT_FILE: tlsFiles.cert, TLS_KEY_FILE: tlsFiles.key };
@@ -32,15 +32,24 @@ function ask(session: ClientHttp2Session, path: string, method = 'GET'): Promise
 }
 
 describe('with a certificate, the listener', () => {
+  const log = new RecordingRequestLog('all');
   let app: TestApp;
   let port: number;
   beforeAll(async () => {
-    app = await createTestApp({ settings });
+    app = await createTestApp({ settings, requestLog: log });
     app.originals.put('avatars/1/ab12', samples.png);
     app.originals.put('attachments/1/2/large.bin', Buffer.alloc(20_000_000));
     port = await app.listen();
   });
   afterAll(() => app.close());
+
+  test('tells the address of a client of HTTP/2', async () => {
+    const path = '/avatars/1/logged.webp';
+    await withSession((session) => ask(session, path));
+    const find = () => log.lines.find(({ asset }) => asset.includes('logged'));
+    await expect.poll(find).toBeDefined();
+    expect(find()?.client).toBe('127.0.0.1');
+  });
 
   const withSession = async <Result>(
     use: (session: ClientHttp2Session) => Promise<Result>,

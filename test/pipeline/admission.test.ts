@@ -35,7 +35,7 @@ describe('admission', () => {
       entered.push(name);
       return slot;
     };
-    return { enter, entered, waits };
+    return { admission, enter, entered, waits };
   };
 
   test('admits in the order of arrival', async () => {
@@ -105,6 +105,48 @@ describe('admission', () => {
     expect(await Promise.race([slow, 'waits'])).toBe('waits');
     (await enter('light', 'light')).leave(false);
     expect(await Promise.race([slow, 'waits'])).toBe('waits');
+  });
+
+  test('flat pictures, which take less than their estimate, make nobody else a guest', async () => {
+    const { enter } = create();
+    for (let round = 0; round < 40; round += 1) {
+      const slot = await enter('flat', 'heavy');
+      nowMs += 50; // a tenth
+      slot.leave(true);
+    }
+    await enter('one', 'heavy');
+    const other = enter('other', 'heavy', 300);
+    expect(await Promise.race([other, 'waits'])).toBe('waits');
+  });
+
+  test('who has become short by what was learned takes a free light slot at once', async () => {
+    const { enter, entered } = create({ light: 1, heavy: 1 }, 64);
+    const teach = async (factor: number): Promise<void> => {
+      const slot = await enter('teacher', 'heavy', 1_000, never(), false);
+      nowMs += 1_000 * factor;
+      slot.leave(true);
+    };
+    for (let round = 0; round < 3; round += 1) await teach(2);
+    const holder = await enter('holder', 'heavy', 1_000, never(), false);
+    const waiting = [enter('first', 'heavy', 80), enter('second', 'heavy', 80)];
+    await vi.advanceTimersByTimeAsync(0);
+    expect(entered.slice(-1)).toEqual(['holder']);
+    nowMs += 10; // so little that the estimate for the others falls below 100 ms
+    holder.leave(true);
+    expect(await Promise.all(waiting.map(async (slot) => (await slot).lane))).toEqual([
+      'heavy',
+      'light',
+    ]);
+  });
+
+  test('a guest is not turned away while a light slot is free, however crowded its lane is', async () => {
+    const { admission, enter } = create({ light: 1, heavy: 1 }, 64);
+    await enter('hours of work', 'heavy', 10_000);
+    const check = (costMs: number) => () => admission.check('heavy', { costMs, mayBeGuest: true });
+    expect(check(50)).not.toThrow();
+    expect(check(500)).toThrow('The service is at its capacity');
+    await enter('light', 'light');
+    expect(check(50)).toThrow('The service is at its capacity');
   });
 
   test('how short a heavy render is goes by how fast the machine is', async () => {

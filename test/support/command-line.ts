@@ -12,14 +12,12 @@ interface CommandOptions {
   /** All variables that it has, besides PATH. */
   readonly environment?: Readonly<Record<string, string>>;
   readonly stdin?: Uint8Array;
-  /** Sent to it as soon as it has written this to standard error. */
-  readonly interruptAfter?: RegExp;
 }
 
 /** Runs the real command line, as `npx darkroom` does, to its end. */
 export async function runDarkroom(
   args: readonly string[],
-  { environment = {}, stdin, interruptAfter }: CommandOptions = {},
+  { environment = {}, stdin }: CommandOptions = {},
 ): Promise<CommandResult> {
   const child = spawn(process.execPath, ['bin/darkroom.mjs', ...args], {
     env: { PATH: process.env.PATH ?? '', ...environment },
@@ -30,7 +28,6 @@ export async function runDarkroom(
   let stderr = '';
   child.stderr.on('data', (chunk: Buffer) => {
     stderr += chunk.toString();
-    if (interruptAfter?.test(stderr)) child.kill('SIGINT');
   });
   const stdout = await buffer(child.stdout);
   return { status: await exited, stdout, stderr };

@@ -1,6 +1,6 @@
 import { type ErrorCode, errorRegistry } from '../../media/errors.ts';
 import { refusals } from '../refusal.ts';
-import { type headerComponents, headersOf, headersWithoutRequest } from './headers.ts';
+import { type headerComponents, headersOf, headersWithIdIfAny } from './headers.ts';
 import { type Answer, byName, type Reference, type Schema } from './model.ts';
 
 /** Headers that belong to one status alone. */
@@ -82,7 +82,7 @@ function describeStatus(status: number): Answer {
   }));
   return {
     description: messages.join(' '),
-    headers: (refused.length > 0 ? headersWithoutRequest : headersOf)(
+    headers: (refused.length > 0 ? headersWithIdIfAny : headersOf)(
       'Cache-Control',
       'Content-Length',
       'Cache-Status',

@@ -42,7 +42,7 @@ const requestId = text('In the log, under this id.', REQUEST_ID_FORM.source);
 export const headerComponents = {
   ...commonHeaders,
   'X-Request-Id': requestId,
-  /** Of statuses that may also be given to what never became a request. */
+  /** Of hits in memory, and of statuses that may also be given to what never became a request. */
   'X-Request-Id-If-Any': { ...requestId, required: false },
   ETag: text(
     'Strong: a function of original, canonical request and release of the transforms.',
@@ -107,8 +107,8 @@ export function headersOf(
   }));
 }
 
-/** The same, of answers that are also given where there is no request. */
-export function headersWithoutRequest(
+/** The same, of answers that no line of the log need tell of: hits in memory, and where there is no request. */
+export function headersWithIdIfAny(
   ...names: (keyof typeof headerComponents)[]
 ): Readonly<Record<string, Reference>> {
   const ifAny = { $ref: '#/components/headers/X-Request-Id-If-Any' };

@@ -3,7 +3,7 @@ import { type ResourceName, resourceRows } from '../../media/media-resource.ts';
 import { describeQuery } from '../../media/query-description.ts';
 import { REQUEST_ID_FORM } from '../request-id.ts';
 import { doorStatuses, errorAnswers, ownStatuses, registeredStatuses } from './error-answers.ts';
-import { headersOf } from './headers.ts';
+import { headersOf, headersWithIdIfAny } from './headers.ts';
 import {
   type Answer,
   byName,
@@ -44,7 +44,13 @@ export const headerParameters: Readonly<Record<string, Parameter>> = Object.from
 export const mediaAnswers: Readonly<Record<string, Answer>> = {
   NotModified: {
     description: 'What the client has is current.',
-    headers: headersOf('ETag', 'Last-Modified', 'Cache-Control', 'Cache-Status', 'Server-Timing'),
+    headers: headersWithIdIfAny(
+      'ETag',
+      'Last-Modified',
+      'Cache-Control',
+      'Cache-Status',
+      'Server-Timing',
+    ),
   },
   Preflight: {
     description: 'Whatever the values in the path are.',
@@ -120,7 +126,7 @@ function describeSuccess(
   const { query } = resourceRows[resource];
   return {
     description,
-    headers: headersOf(
+    headers: headersWithIdIfAny(
       'ETag',
       'Last-Modified',
       'Cache-Control',
