@@ -49,10 +49,20 @@ written.
   },
 };
 
-/** Path and query of a URL; what has no path of ours is the service's to refuse. */
+/**
+ * Path and query of a URL; what has no path of ours is the service's to refuse.
+ *
+ * @throws CommandFault if clients would send it otherwise: the answer would be that to another URL
+ */
 function toPath(target: string): string {
   const local = target.replace(/^https?:\/\/[^/?#]*/i, '');
-  return local.startsWith('/') ? local : `/${local}`;
+  const path = local.startsWith('/') ? local : `/${local}`;
+  const { pathname, search } = new URL(path, 'http://localhost');
+  const sent = pathname + search;
+  if (sent === path) return path;
+  throw new CommandFault(`"${path}" is not how a URL is sent. Clients send ${sent}`, {
+    exitStatus: exitStatus.usage,
+  });
 }
 
 async function writeToStandardOutput(

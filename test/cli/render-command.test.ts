@@ -80,6 +80,17 @@ describe('darkroom render', () => {
     expect(existsSync(join(folder, 'new'))).toBe(false);
   });
 
+  test.each([
+    ['/attachments/1/2/é.txt', '/attachments/1/2/%C3%A9.txt'],
+    ['/avatars/1/../2/ab12.webp', '/avatars/2/ab12.webp'],
+  ])('renders nothing that clients would ask for otherwise: %s', async (target, sent) => {
+    const { status, stderr } = await runDarkroom(['render', target, join(folder, 'new')]);
+    expect([status, stderr]).toEqual([
+      64,
+      `darkroom: "${target}" is not how a URL is sent. Clients send ${sent}\n`,
+    ]);
+  });
+
   test('tells what is behind a failing storage', async () => {
     const environment = {
       STORAGE: 's3',
