@@ -3,6 +3,7 @@ import type { StorageListing } from '../adapters/storage-listing.ts';
 import type { Config } from '../config.ts';
 import { MediaError } from '../media/errors.ts';
 import { isOriginKey } from '../media/media-path.ts';
+import { unlessAborted } from '../pipeline/abort.ts';
 import type { Origin } from '../pipeline/ports.ts';
 import { openOrigin } from '../storage.ts';
 import { type Finding, fault, ok } from './finding.ts';
@@ -46,7 +47,9 @@ async function inspect(
   try {
     if (storage.kind === 'filesystem') {
       const { listFolder } = await import('../adapters/folder-inspection.ts');
-      return { listing: await listFolder(storage.folder, LISTED_KEYS, within) };
+      // A file server that hangs does not hear the signal.
+      const listing = unlessAborted(listFolder(storage.folder, LISTED_KEYS, within), within);
+      return { listing: await listing };
     }
     const { inspectBucket } = await import('../adapters/s3-inspection.ts');
     const { listing, clockAheadMs } = await inspectBucket(storage, LISTED_KEYS, within);
@@ -98,7 +101,7 @@ async function tryReading(
   signal: AbortSignal,
 ): Promise<ReadOutcome> {
   try {
-    const { body, sizeBytes } = await origin.read(key, { signal: within });
+    const { body, sizeBytes } = await unlessAborted(origin.read(key, { signal: within }), within);
     body.destroy();
     return { kind: 'read', sizeBytes };
   } catch (error) {

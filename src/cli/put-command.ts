@@ -1,5 +1,6 @@
 import { type Config, readConfig } from '../config.ts';
 import { MediaError } from '../media/errors.ts';
+import { withDeadline } from '../pipeline/abort.ts';
 import type { OriginalWriter } from '../pipeline/original-writer.ts';
 import type { Origin } from '../pipeline/ports.ts';
 import { openOrigin } from '../storage.ts';
@@ -34,9 +35,11 @@ original must be purged, see README.md.
     const input = await openInputFile(path, terminal);
     const checked = address.isImage ? await checkImage(config, address, path, input) : input;
     const origin = await openOrigin(config);
-    const isReplaced = (await findSize(origin, key, terminal.signal)) !== undefined;
+    const { firstByteTimeoutMs } = config.originLimits;
+    const find = () => findSize(origin, key, firstByteTimeoutMs, terminal.signal);
+    const isReplaced = (await find()) !== undefined;
     const sizeBytes = await write(await openWriter(config), address, checked, terminal);
-    const storedBytes = await findSize(origin, key, terminal.signal);
+    const storedBytes = await find();
     if (storedBytes !== sizeBytes) {
       throw new CommandFault(
         `${key} was written with ${sizeBytes} bytes, but has ${storedBytes ?? 'none'}`,
@@ -110,10 +113,13 @@ async function write(
 async function findSize(
   origin: Origin,
   key: string,
+  timeoutMs: number,
   signal: AbortSignal,
 ): Promise<number | undefined> {
   try {
-    const object = await origin.read(key, { signal });
+    const object = await withDeadline(timeoutMs, signal, noAnswer, (within) =>
+      origin.read(key, { signal: within }),
+    );
     object.body.destroy();
     return object.sizeBytes;
   } catch (error) {
@@ -121,6 +127,10 @@ async function findSize(
     if (error instanceof MediaError && error.code === 'UNKNOWN_MEDIA') return undefined;
     throw new CommandFault(`the storage cannot be read; see darkroom check`, { cause: error });
   }
+}
+
+function noAnswer(): Error {
+  return new Error('no answer within ORIGIN_FIRST_BYTE_TIMEOUT_MS');
 }
 
 async function openWriter({ storage }: Config): Promise<OriginalWriter> {
