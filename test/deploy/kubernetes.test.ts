@@ -11,6 +11,7 @@ import { describe, expect, test } from 'vitest';
 import { parse, parseAllDocuments } from 'yaml';
 import { PrometheusMeter } from '../../src/adapters/prometheus-meter.ts';
 import { readConfig } from '../../src/config.ts';
+import { adminPaths } from '../../src/http/openapi/admin-paths.ts';
 
 const FOLDER = 'deploy/kubernetes';
 
@@ -83,6 +84,26 @@ function findFaults(all: readonly Manifest[]): string[] {
 const find = (kind: string): Manifest =>
   manifests.find((manifest) => manifest.kind === kind) ?? expect.fail(`there is no ${kind}`);
 
+interface Probe {
+  readonly httpGet: { readonly path: string; readonly port: string };
+}
+
+/** As much of the container as is looked at here. */
+interface Container {
+  readonly env: readonly { readonly name: string; readonly value: string }[];
+  readonly ports: readonly { readonly name: string; readonly containerPort: number }[];
+  readonly startupProbe: Probe;
+  readonly livenessProbe: Probe;
+  readonly readinessProbe: Probe;
+}
+
+const deployment = find('Deployment') as unknown as {
+  readonly spec: {
+    readonly template: { readonly spec: { readonly containers: readonly [Container] } };
+  };
+};
+const [container] = deployment.spec.template.spec.containers;
+
 describe('the manifests', () => {
   test('follow the schema of Kubernetes', () => {
     expect(manifests.map(({ kind }) => kind)).toEqual([
@@ -110,29 +131,28 @@ describe('the manifests', () => {
 
   test('what they set is what the service allows', () => {
     const literals = kustomization.configMapGenerator[0]?.literals ?? [];
-    const deployment = find('Deployment') as unknown as {
-      readonly spec: {
-        readonly template: {
-          readonly spec: {
-            readonly containers: readonly {
-              readonly env: readonly { readonly name: string; readonly value: string }[];
-              readonly ports: readonly { readonly name: string; readonly containerPort: number }[];
-            }[];
-          };
-        };
-      };
-    };
-    const [container] = deployment.spec.template.spec.containers;
     const environment = Object.fromEntries([
       ...literals.map((literal) => literal.split('=') as [string, string]),
-      ...(container?.env ?? []).map(({ name, value }) => [name, value] as const),
+      ...container.env.map(({ name, value }) => [name, value] as const),
       ['ADMIN_TOKEN', 'a-token-of-the-tests'],
     ]);
     const { listen, admin } = readConfig(environment);
-    expect(container?.ports.map(({ containerPort }) => containerPort)).toEqual([
+    expect(container.ports.map(({ containerPort }) => containerPort)).toEqual([
       listen.port,
       admin?.listen.port,
     ]);
+  });
+
+  test('a replica is restarted for what is wrong with it, not for what is asked of it', () => {
+    const { startupProbe, livenessProbe, readinessProbe } = container;
+    // At the port of the media a full replica refuses all. Nothing is asked of one that has just started.
+    expect(startupProbe.httpGet).toEqual({ path: '/avatars/0.png', port: 'http' });
+    expect(livenessProbe.httpGet).toEqual({ path: '/healthz', port: 'admin' });
+    expect(readinessProbe.httpGet).toEqual({ path: '/readyz', port: 'admin' });
+    for (const { httpGet } of [livenessProbe, readinessProbe]) {
+      // It is there, and asks for no token: probes have none.
+      expect(adminPaths[httpGet.path]?.get?.security).toEqual([]);
+    }
   });
 
   test('every label that chooses pods is theirs', () => {

@@ -196,6 +196,7 @@ describe.each([
         expect(answer.header('cache-control')).toMatch(/no-store$/);
         expect(answer.header('content-type')).toMatch(/^application\/json/);
         expect(answer.headers['x-content-type-options']).toHaveLength(1);
+        expect(answer.headers['x-request-id'], temperature).toHaveLength(1);
         await stack.ask(target);
       }
     },

@@ -173,8 +173,10 @@ describe('what nginx refuses by itself', () => {
       'content-security-policy': ["default-src 'none'; sandbox"],
       'cross-origin-resource-policy': ['cross-origin'],
       'access-control-allow-origin': ['*'],
+      'x-request-id': [expect.stringMatching(/^[\da-f]{32}$/)],
       server: ['nginx'],
     });
+    expect(answer.headers['cache-status']).toBeUndefined();
     expect(stack.relay.requests).toHaveLength(before);
   });
 });

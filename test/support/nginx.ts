@@ -17,6 +17,9 @@ import { join } from 'node:path';
 /** The files that we recommend; this is the one place that knows how to run them elsewhere. */
 const RECOMMENDED = new URL('../../deploy/nginx/', import.meta.url);
 
+/** What the access log is called here, whatever its name where we recommend it. */
+const ACCESS_LOG = 'access.log';
+
 /** nginx as a process, on a port of this machine. */
 export interface Nginx {
   readonly port: number;
@@ -24,6 +27,8 @@ export interface Nginx {
   readonly purge: (prefix: string) => string;
   /** What nginx told the operator so far, from level `notice` on. */
   readonly log: () => string;
+  /** Its access log so far. */
+  readonly accessLog: () => string;
   readonly stop: () => Promise<void>;
 }
 
@@ -54,6 +59,7 @@ export async function startNginx(upstreamPort: number): Promise<TlsNginx> {
   site.put('server 127.0.0.1:3000;', `server 127.0.0.1:${upstreamPort};`);
   site.put('/etc/ssl/certs/darkroom.pem', certFile);
   site.put('/etc/ssl/private/darkroom.key', keyFile);
+  site.put('/var/log/nginx/darkroom.log', join(folder, ACCESS_LOG));
   const nginx = await run(folder, site, port);
   return { ...nginx, plainPort, certificate: readFileSync(certFile) };
 }
@@ -68,6 +74,7 @@ export async function startNginxForReplicas(replicaPorts: readonly number[]): Pr
   const [port = 0] = await findFreePorts(1);
   const site = new Template('darkroom-replicas.conf');
   site.put('listen 8080;', `listen 127.0.0.1:${port};`);
+  site.put('/var/log/nginx/access.log', join(folder, ACCESS_LOG));
   for (const [index, replicaPort] of replicaPorts.entries()) {
     site.put(`server darkroom-${index + 1}:3000 `, `server 127.0.0.1:${replicaPort} `);
   }
@@ -137,6 +144,7 @@ async function run(folder: string, site: Template, port: number): Promise<Nginx>
       return execFileSync('deploy/nginx/purge', [prefix, ...caches], { encoding: 'utf8' });
     },
     log: () => log,
+    accessLog: () => readFileSync(join(folder, ACCESS_LOG), 'utf8'),
     stop: async () => {
       kill();
       await ended;
@@ -146,7 +154,7 @@ async function run(folder: string, site: Template, port: number): Promise<Nginx>
   };
 }
 
-/** What Debian's /etc/nginx/nginx.conf puts around a file of conf.d, but for paths and log. */
+/** What Debian's /etc/nginx/nginx.conf puts around a file of conf.d, but for paths and logs. */
 function debianConfiguration(folder: string): string {
   return `
 daemon off;

@@ -1,0 +1,89 @@
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import type { Answer } from './client.ts';
+import { type Stack, startStack } from './stack.ts';
+
+let stack: Stack;
+
+beforeAll(async () => {
+  stack = await startStack();
+});
+afterAll(async () => {
+  await stack.close();
+});
+
+/** As much of a line as is looked at here. */
+interface Line {
+  readonly id: string;
+  readonly bytes: number;
+  readonly seconds: number;
+}
+
+/** The one line that the access log has of an answer, by its id. */
+async function findLine({ headers }: Answer): Promise<Line> {
+  expect(headers['x-request-id']).toEqual([expect.stringMatching(/^[\da-f]{32}$/)]);
+  const [id] = headers['x-request-id'] ?? [];
+  const find = (): readonly Line[] =>
+    stack.nginx
+      .accessLog()
+      .split('\n')
+      .slice(0, -1)
+      .map((line) => JSON.parse(line) as Line)
+      .filter((line) => line.id === id);
+  // It is written when the answer is out.
+  await expect.poll(find, { timeout: 5_000 }).toHaveLength(1);
+  return find()[0] ?? expect.fail('the line has gone');
+}
+
+test('has a line for each request, with the id of the answer and of Darkroom', async () => {
+  const target = '/emojis/5.webp?size=48';
+  const headers = { 'User-Agent': 'a "quoted" agent' };
+  const miss = await stack.ask(target, { headers });
+  const line = await findLine(miss);
+  expect(line).toMatchObject({
+    client: '127.0.0.1',
+    request: `GET ${target} HTTP/1.1`,
+    status: '200',
+    bytes: miss.body.length,
+    cache: 'MISS',
+    upstream: expect.stringMatching(/^127\.0\.0\.1:\d+$/),
+    upstreamStatus: '200',
+    upstreamSeconds: expect.stringMatching(/^\d+\.\d{3}$/),
+    userAgent: headers['User-Agent'],
+  });
+  expect(line.seconds).toBeGreaterThanOrEqual(0);
+  expect(stack.relay.requestsOf('/emojis/5.webp')[0]?.headers['x-request-id']).toBe(line.id);
+
+  const hit = await findLine(await stack.ask(target));
+  expect(hit).toMatchObject({ status: '200', cache: 'HIT', upstream: '', upstreamStatus: '' });
+  expect(hit.id).not.toBe(line.id);
+});
+
+test("has those of Darkroom's errors", async () => {
+  const answer = await stack.ask('/emojis/5.webp?size=47');
+  expect(answer.status).toBe(400);
+  const { id } = await findLine(answer);
+  // One from each of nginx's two caches.
+  const told = stack.relay.requests.filter(({ status }) => status === 400);
+  expect(told.map(({ headers }) => headers['x-request-id'])).toEqual([id, id]);
+});
+
+test.each([
+  ['an escape that is none', '/avatars/1/%zz.webp', {}, 400],
+  ['a path that is not for those outside', '/', {}, 404],
+  ['a target that is too long', `/avatars/1/${'a'.repeat(9_000)}.webp`, {}, 414],
+  ['a range outside of what it has', '/avatars/4.png', { Range: 'bytes=99999999-' }, 416],
+])('has what nginx refuses by itself: %s', async (_, target, headers, status) => {
+  const answer = await stack.ask(target, { headers });
+  expect(answer.status).toBe(status);
+  expect(await findLine(answer)).toMatchObject({ status: String(status) });
+});
+
+test('has a Darkroom that cannot be reached', async () => {
+  await stack.stopDarkroom();
+  const answer = await stack.ask('/emojis/6.webp?size=48');
+  expect(answer.status).toBe(502);
+  expect(await findLine(answer)).toMatchObject({
+    status: '502',
+    upstreamStatus: expect.stringMatching(/502$/), // twice, if a kept connection was tried first
+  });
+});
