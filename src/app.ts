@@ -106,7 +106,9 @@ export async function createApp(config: Config, parts: AppParts): Promise<App> {
     lookUps: meter.lookUps.results,
   });
   const limits = parts.clientLimits ?? {};
-  const explorer = config.explorer.isOn ? await openExplorer(config, defaultAvatars) : undefined;
+  const explorer = config.explorer.isOn
+    ? await openExplorer(config, defaultAvatars, clock)
+    : undefined;
   const { server, watchDoor } = createServer({
     ...config.http,
     ...watchers,

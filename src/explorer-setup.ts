@@ -4,7 +4,7 @@ import type { DefaultAvatar } from './default-avatars/default-avatars.ts';
 import { loadExplorerFiles } from './explorer/explorer-files.ts';
 import { ExplorerHandler } from './http/explorer-handler.ts';
 import { OriginalsCatalogue } from './pipeline/originals-catalogue.ts';
-import type { OriginListing } from './pipeline/ports.ts';
+import type { Clock, OriginListing } from './pipeline/ports.ts';
 
 /** Connections to a bucket that is being listed: one per prefix of its keys. */
 const LISTING_CONNECTIONS = 9;
@@ -17,10 +17,11 @@ const LISTING_CONNECTIONS = 9;
 export async function openExplorer(
   { storage }: Config,
   defaultAvatars: readonly DefaultAvatar[],
+  clock: Clock,
 ): Promise<ExplorerHandler> {
   const files = await loadExplorerFiles();
   const catalogue = new OriginalsCatalogue(await openListing(storage));
-  return new ExplorerHandler({ files, catalogue, defaultAvatars });
+  return new ExplorerHandler({ files, catalogue, defaultAvatars, clock });
 }
 
 async function openListing(storage: Config['storage']): Promise<OriginListing> {

@@ -1,3 +1,4 @@
+import type { IncomingMessage } from 'node:http';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import type { DefaultAvatar } from '../default-avatars/default-avatars.ts';
 import type { ContractTables, OriginalsList } from '../explorer/explorer-data.ts';
@@ -7,6 +8,10 @@ import { pathOfTarget } from '../media/media-request.ts';
 import { type ResourceName, resourceRows } from '../media/media-resource.ts';
 import { describeQuery } from '../media/query-parameter.ts';
 import type { OriginalsCatalogue } from '../pipeline/originals-catalogue.ts';
+import type { Clock } from '../pipeline/ports.ts';
+import { BufferPieces, PIECE_BYTES } from './buffer-pieces.ts';
+import { isRebound } from './rebinding.ts';
+import { SharedFile } from './shared-file.ts';
 
 /** What the explorer stands on. */
 export interface ExplorerParts {
@@ -14,6 +19,7 @@ export interface ExplorerParts {
   readonly files: ReadonlyMap<string, ExplorerFile>;
   readonly catalogue: OriginalsCatalogue;
   readonly defaultAvatars: readonly DefaultAvatar[];
+  readonly clock: Clock;
 }
 
 /**
@@ -33,30 +39,36 @@ export const EXPLORER_HEADERS = {
 /** Answers a GET or HEAD of one path. */
 type Responder = () => ExplorerFile | Promise<ExplorerFile>;
 
-/** Beside the media on their listener: a page for people, its files, and what it shows. */
+/**
+ * Beside the media on their listener: a page for people, its files, and what it shows. Its paths are there for
+ * who comes to this machine by a name of this machine alone (see `isRebound`), lest pages of others read the list
+ * of originals through a browser here. A proxy on the same machine, which passes other names on, is no exception:
+ * behind one the explorer is off.
+ */
 export class ExplorerHandler {
   /** By path; none of them is a path of the contract. */
   readonly #responders: ReadonlyMap<string, Responder>;
 
   /** @throws Error if the page is not among the files: the build is incomplete */
-  constructor({ files, catalogue, defaultAvatars }: ExplorerParts) {
+  constructor({ files, catalogue, defaultAvatars, clock }: ExplorerParts) {
     const page = files.get('index.html');
     if (page === undefined) throw new Error('The explorer has no page.');
     const tables = jsonOf(describeContract());
+    const originals = new SharedFile(
+      async () => jsonOf(listOriginals(await catalogue.list(), defaultAvatars)),
+      clock,
+    );
     this.#responders = new Map<string, Responder>([
       ...[...files].map(([name, file]) => [`/explorer/${name}`, () => file] as const),
       ['/', () => page],
       ['/explorer/contract.json', () => tables],
-      [
-        '/explorer/originals.json',
-        async () => jsonOf(listOriginals(await catalogue.list(), defaultAvatars)),
-      ],
+      ['/explorer/originals.json', () => originals.read()],
     ]);
   }
 
-  /** Whether a request target is one of the explorer's. */
-  has(target: string): boolean {
-    return this.#responders.has(pathOfTarget(target));
+  /** Whether a request asks for a path of the explorer, and may. */
+  isFor(request: IncomingMessage): boolean {
+    return this.#responders.has(pathOfTarget(request.url ?? '')) && !isRebound(request);
   }
 
   /** @throws MediaError `ORIGIN_ERROR` or `ORIGIN_TIMEOUT` where the originals are to be listed */
@@ -65,7 +77,8 @@ export class ExplorerHandler {
     if (respond === undefined) throw new MediaError('NOT_FOUND');
     const { mimeType, body } = await respond();
     reply.header('content-type', mimeType).header('content-length', body.length);
-    return reply.send(request.method === 'HEAD' ? undefined : body);
+    if (request.method === 'HEAD') return reply.send();
+    return reply.send(body.length > PIECE_BYTES ? new BufferPieces(body) : body);
   }
 }
 

@@ -37,7 +37,7 @@ const PREFLIGHT_HEADERS = {
   'access-control-max-age': '86400',
 } as const;
 
-/** The routes as Fastify's router sees them. */
+/** The routes as Fastify's router sees them; the URL of each request is one of them. */
 const MEDIA_ROUTE = '/';
 const EXPLORER_ROUTE = '/explorer';
 
@@ -70,7 +70,7 @@ export function createServer(options: ServerOptions): MediaServer {
     ...(options.tls && { https: {} }),
     // The path grammar is ours, to the byte; Fastify's router would decode and normalize first. So
     // it sees two paths, and the parsers get `originalUrl`.
-    rewriteUrl: ({ url = '' }) => (explorer?.has(url) ? EXPLORER_ROUTE : MEDIA_ROUTE),
+    rewriteUrl: (request) => (explorer?.isFor(request) ? EXPLORER_ROUTE : MEDIA_ROUTE),
     logger: false,
     genReqId: ({ headers }) => requestIdOf(headers['x-request-id']),
     trustProxy: options.trustProxy,
@@ -96,7 +96,7 @@ export function createServer(options: ServerOptions): MediaServer {
 
   server.addHook('onRequest', async (request, reply) => {
     contextOf(request, reply);
-    const isOfExplorer = explorer?.has(request.originalUrl) ?? false;
+    const isOfExplorer = request.url === EXPLORER_ROUTE;
     reply.headers(isOfExplorer ? EXPLORER_HEADERS : COMMON_HEADERS);
     if (request.method === 'GET' || request.method === 'HEAD') return undefined;
     // All else ends here: Fastify would read its body, and refuse what it cannot parse.
@@ -130,7 +130,7 @@ export function createServer(options: ServerOptions): MediaServer {
 
   server.setErrorHandler((error, request, reply) => {
     if (isUnroutable(error)) {
-      const isOfExplorer = explorer?.has(request.originalUrl) ?? false;
+      const isOfExplorer = request.url === EXPLORER_ROUTE;
       reply.headers(isOfExplorer ? EXPLORER_HEADERS : COMMON_HEADERS);
       const { record } = contextOf(request, reply);
       const refusal = refuseMethod(request, reply, isOfExplorer);

@@ -224,6 +224,122 @@ describe('the explorer in a browser', () => {
     expect(complaints).toEqual([]);
   });
 
+  test('asks again for a width that was refused, and for no other', async () => {
+    const { page } = await visit({}, '#/avatars/5/ij90.webp?size=256');
+    await settle(page, '?size=256');
+    await page.route(
+      /ij90\.webp\?size=100$/,
+      (route) =>
+        route.fulfill({
+          status: 503,
+          contentType: 'application/json',
+          body: JSON.stringify({ code: 'OVERLOADED', message: 'Later.' }),
+        }),
+      { times: 1 },
+    );
+    const measure = page.locator('#measure');
+    await measure.click();
+    await page.getByText('30 of 31').waitFor();
+    await page.locator('#measure:not([disabled])').waitFor();
+    const asked: string[] = [];
+    page.on('request', (request) => {
+      // Those of the comparison have a quality, too.
+      const size = /ij90\.webp\?size=(\d+)$/.exec(request.url())?.[1];
+      if (size !== undefined) asked.push(size);
+    });
+    await measure.click();
+    await page.getByText('the original is 320 px wide').waitFor();
+    expect(asked).toEqual(['100']);
+    expect(await measure.isVisible()).toBe(false);
+  });
+
+  test('shows the picture that was asked for last, however long an older one takes', async () => {
+    const { page, complaints } = await visit({}, '#/avatars/6/kl12.webp?size=256');
+    await settle(page, '?size=256');
+    await page.evaluate(() => {
+      const { decode } = HTMLImageElement.prototype;
+      HTMLImageElement.prototype.decode = async function slowly(this: HTMLImageElement) {
+        const isSlow = this.alt.startsWith('512 ');
+        if (isSlow) {
+          document.body.dataset.late = 'waiting';
+          await new Promise((resolve) => addEventListener('go on', resolve, { once: true }));
+        }
+        await decode.call(this);
+        if (isSlow) document.body.dataset.late = 'decoded';
+      };
+      location.hash = '#/avatars/6/kl12.webp?size=512';
+    });
+    await page.locator('body[data-late=waiting]').waitFor();
+    await page.evaluate(() => {
+      location.hash = '#/avatars/6/kl12.webp?size=64';
+    });
+    await settle(page, '?size=64');
+    const seen = () => page.locator('#stage img').getAttribute('alt');
+    expect(await seen()).toBe('64 × 64 pixels');
+    await page.evaluate(() => dispatchEvent(new Event('go on')));
+    await page.locator('body[data-late=decoded]').waitFor();
+    expect(await seen()).toBe('64 × 64 pixels');
+    expect(await page.locator('#stage img').count()).toBe(1);
+    expect(await textOf(page, 'dimensions')).toBe('64 × 64');
+
+    // And an older one does not end the wait for a newer one.
+    await page.evaluate(() => {
+      delete document.body.dataset.late;
+      location.hash = '#/avatars/6/kl12.webp?size=512';
+    });
+    await page.locator('body[data-late=waiting]').waitFor();
+    let answer = () => {};
+    const held = new Promise<void>((resolve) => {
+      answer = resolve;
+    });
+    await page.route(/kl12\.webp\?size=32$/, async (route) => {
+      await held;
+      await route.continue();
+    });
+    await page.evaluate(() => {
+      location.hash = '#/avatars/6/kl12.webp?size=32';
+    });
+    await page
+      .locator('#url code')
+      .filter({ hasText: /size=32$/ })
+      .waitFor();
+    await page.evaluate(() => dispatchEvent(new Event('go on')));
+    await page.locator('body[data-late=decoded]').waitFor();
+    expect(await page.locator('#stage').getAttribute('aria-busy')).toBe('true');
+    expect(await seen()).toBe('64 × 64 pixels');
+    answer();
+    await settle(page, '?size=32');
+    expect(await seen()).toBe('32 × 32 pixels');
+    expect(complaints).toEqual([]);
+  });
+
+  test.each([
+    { status: 200, contentType: 'text/html', body: '<p>Down</p>', code: 'HTTP 200' },
+    { status: 502, contentType: 'text/html', body: '<p>Down</p>', code: 'HTTP 502' },
+    { status: 502, contentType: 'application/json', body: '{}', code: 'HTTP 502' },
+    { status: 200, contentType: 'application/json', body: 'null', code: 'HTTP 200' },
+  ])('lives without a list of originals: $status with $body', async ({ code, ...answer }) => {
+    const { page, complaints } = await visit({}, AVATAR);
+    await page.route('**/explorer/originals.json', (route) => route.fulfill(answer));
+    await page.reload();
+    await page.getByText('The originals cannot be listed').waitFor();
+    expect(await page.locator('#sheet .notice code').textContent()).toBe(code);
+    await settle(page, AVATAR.slice(1));
+    expect(await textOf(page, 'dimensions')).toBe('512 × 512');
+    await page.locator('select[name=size]').selectOption('64');
+    await settle(page, '/avatars/6/kl12.webp?size=64');
+    expect(await textOf(page, 'dimensions')).toBe('64 × 64');
+    expect(complaints.filter((each) => each.startsWith('script:'))).toEqual([]);
+  });
+
+  test('copies no line that does more than ask', async () => {
+    const { page } = await visit({}, '#/avatars/6/kl12.x;reboot?size=64');
+    await page.locator('.fault').waitFor();
+    expect(await page.locator('#curl code').textContent()).toBe(
+      `curl -sS -D - -o answer '${explorer.service.origin}/avatars/6/kl12.x%3Breboot?size=64'`,
+    );
+  });
+
   test('compares two qualities, and the slider shows more of the one or the other', async () => {
     const { page, complaints } = await visit({}, '#/avatars/5/ij90.webp?size=320');
     await settle(page, '?size=320');

@@ -1,3 +1,5 @@
+import { execFileSync } from 'node:child_process';
+import { tmpdir } from 'node:os';
 import { describe, expect, test } from 'vitest';
 import type { DescribedResource } from '../../src/explorer/explorer-data.ts';
 import {
@@ -43,6 +45,37 @@ const choices: readonly MediaChoice[] = [
   { resource: of('default avatar'), values: { index: '3' }, extension: 'png', parameters: {} },
 ];
 
+/** Texts with which somebody may want to have a shell run what he likes. */
+const hostile = [
+  "'; printf broken; '",
+  "'\\''; printf broken; '\\''",
+  ';printf broken',
+  '$(printf broken)',
+  '`printf broken`',
+  'png\nprintf broken',
+  'png -o broken',
+  'png&printf broken',
+  'png|printf broken',
+  'png>broken',
+  '"$HOME"',
+  '\\',
+  '!!',
+  "''",
+] as const;
+
+/**
+ * The words that a shell would call curl with.
+ *
+ * @throws Error if it does anything else
+ */
+function wordsOf(line: string): readonly string[] {
+  const script = `curl() { printf '%s\\0' "$@"; }\n${line}`;
+  const said = execFileSync('sh', ['-c', script], { encoding: 'utf8', cwd: tmpdir() });
+  const words = said.split('\0');
+  if (words.pop() !== '') throw new Error(`The shell says ${JSON.stringify(said)}.`);
+  return words;
+}
+
 describe('a choice on the page', () => {
   test.each(choices)('is a target that the service takes: %j', (choice) => {
     const target = parseTarget(formatTarget(choice));
@@ -86,9 +119,62 @@ describe('a choice on the page', () => {
   test('is a line that a shell takes for one word', () => {
     const [, , attachment] = choices;
     if (attachment === undefined) throw new Error('no choice');
-    const url = `http://127.0.0.1:3000${formatTarget(attachment)}`;
-    expect(formatCurl(url, attachment)).toBe(
-      `curl -sS -D - -o answer.jpg '${url.replace("'", "'\\''")}'`,
-    );
+    const target = formatTarget(attachment);
+    expect(target).toContain("it's");
+    const unquoted = target.replace("'", '%27');
+    expect(readTarget(unquoted, resources)).toEqual(attachment);
+    const line = formatCurl(`http://127.0.0.1:3000${target}`, attachment);
+    expect(line).toBe(`curl -sS -D - -o answer.jpg 'http://127.0.0.1:3000${unquoted}'`);
+    expect(wordsOf(line)).toEqual([
+      ...['-sS', '-D', '-', '-o', 'answer.jpg'],
+      `http://127.0.0.1:3000${unquoted}`,
+    ]);
+  });
+
+  test('says what the answer is to be called, if the contract knows its ending', () => {
+    const fileOf = (choice: MediaChoice) => wordsOf(formatCurl('http://a/', choice)).at(-2);
+    const [avatar, , attachment] = choices;
+    if (avatar === undefined || attachment === undefined) throw new Error('no choice');
+    expect(fileOf(avatar)).toBe('answer.webp');
+    expect(fileOf({ ...avatar, extension: 'jpeg' })).toBe('answer.jpeg');
+    expect(fileOf({ ...avatar, extension: 'bmp' })).toBe('answer');
+    expect(fileOf(attachment)).toBe('answer.jpg');
+    expect(fileOf({ ...attachment, parameters: {} })).toBe('answer');
+    expect(fileOf({ ...attachment, parameters: { format: 'exe' } })).toBe('answer');
+  });
+
+  test.each(hostile)('does not make a shell do anything else: %j', (text) => {
+    const broken: readonly MediaChoice[] = [
+      {
+        resource: of('user avatar'),
+        values: { user_id: text, avatar_hash: text },
+        extension: text,
+        parameters: { size: text },
+      },
+      {
+        resource: of('attachment'),
+        values: { channel_id: '1', attachment_id: text, filename: text },
+        extension: '',
+        parameters: { format: text, width: text },
+      },
+    ];
+    for (const choice of broken) {
+      const url = `http://127.0.0.1:3000${formatTarget(choice)}`;
+      expect(wordsOf(formatCurl(url, choice))).toEqual([
+        ...['-sS', '-D', '-', '-o', 'answer'],
+        url.replaceAll("'", '%27'),
+      ]);
+    }
+  });
+
+  test('does not, either, as the address of the page brings it', () => {
+    const target = '/avatars/1/ab12.x%3Bprintf%20broken';
+    const choice = readTarget(target, resources);
+    if (choice === undefined) throw new Error('not read');
+    expect(choice.extension).toBe('x;printf broken');
+    expect(wordsOf(formatCurl(`http://a${formatTarget(choice)}`, choice))).toEqual([
+      ...['-sS', '-D', '-', '-o', 'answer'],
+      `http://a${target}`,
+    ]);
   });
 });

@@ -1,10 +1,14 @@
+import { once } from 'node:events';
 import { mkdir, mkdtemp, rename, rm, symlink, writeFile } from 'node:fs/promises';
+import { connect } from 'node:http2';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { parsePath } from '../../src/media/media-path.ts';
 import { resourceRows } from '../../src/media/media-resource.ts';
+import { sendRaw } from '../support/raw-http.ts';
 import { createTestApp, samples, type TestApp } from '../support/test-app.ts';
+import { tlsFiles } from '../support/tls-files.ts';
 
 const PATHS = [
   '/',
@@ -28,9 +32,28 @@ afterEach(async () => {
   await rm(folder, { recursive: true });
 });
 
-async function start(EXPLORER: string | undefined): Promise<TestApp> {
-  app = await createTestApp({ settings: { EXPLORER, STORAGE_DIR: join(folder, 'originals') } });
+async function start(
+  EXPLORER: string | undefined,
+  settings: Readonly<Record<string, string>> = {},
+): Promise<TestApp> {
+  app = await createTestApp({
+    settings: { EXPLORER, STORAGE_DIR: join(folder, 'originals'), ...settings },
+  });
   return app;
+}
+
+/** Asks over HTTP/2, under a name; tells the status. */
+async function askHttp2(port: number, authority: string, path: string): Promise<number> {
+  const session = connect(`https://127.0.0.1:${port}`, { rejectUnauthorized: false });
+  try {
+    const stream = session.request({ ':authority': authority, ':path': path });
+    stream.resume();
+    const [headers] = await once(stream, 'response');
+    await once(stream, 'close');
+    return headers[':status'];
+  } finally {
+    session.close();
+  }
 }
 
 describe('the explorer', () => {
@@ -158,6 +181,57 @@ describe('the explorer', () => {
     ]);
     expect(found[0].originals).toHaveLength(1);
     expect(found[1].originals).toHaveLength(6);
+  });
+
+  it('looks through the storage once in two seconds, whoever asks, and however', async () => {
+    const { server, clock } = await start('on');
+    const url = '/explorer/originals.json';
+    const first = await server.inject(url);
+    await writeFile(join(folder, 'originals/avatars/1/ef34'), samples.jpeg);
+    clock.advance(1_999);
+    expect((await server.inject(url)).body).toBe(first.body);
+    clock.advance(1);
+    // A HEAD tells of the same list as the GET after it.
+    const head = await server.inject({ method: 'HEAD', url });
+    await rm(join(folder, 'originals/avatars/1/ef34'));
+    const second = await server.inject(url);
+    expect(second.body).toContain('ef34');
+    expect(head.headers['content-length']).toBe(String(second.rawPayload.length));
+  });
+
+  it('is not there for a page whose name leads to this machine: as if it were off', async () => {
+    const { server, listen } = await start('on');
+    const port = await listen();
+    const off = await server.inject('/nothing');
+    for (const path of PATHS) {
+      for (const method of ['GET', 'POST', 'OPTIONS']) {
+        const { status, headers, body } = await sendRaw(port, method, path, {
+          Host: `evil.example:${port}`,
+        });
+        expect(status, `${method} ${path}`).toBe(404);
+        expect(headers['cache-control']).toBe(off.headers['cache-control']);
+        expect(body.toString()).toBe(off.body);
+      }
+      for (const name of ['localhost', '127.0.0.1', '[::1]', 'darkroom.localhost']) {
+        const { status } = await sendRaw(port, 'GET', path, { Host: `${name}:${port}` });
+        expect(status, `${name} ${path}`).toBe(200);
+      }
+    }
+    // The media are anybody's.
+    const media = await sendRaw(port, 'GET', '/avatars/0.png', { Host: 'evil.example' });
+    expect(media.status).toBe(200);
+  });
+
+  it('is not there for such a page over HTTP/2 either', async () => {
+    const { listen } = await start('on', {
+      TLS_CERT_FILE: tlsFiles.cert,
+      TLS_KEY_FILE: tlsFiles.key,
+    });
+    const port = await listen();
+    const path = '/explorer/originals.json';
+    expect(await askHttp2(port, `evil.example:${port}`, path)).toBe(404);
+    expect(await askHttp2(port, `localhost:${port}`, path)).toBe(200);
+    expect(await askHttp2(port, 'evil.example', '/avatars/0.png')).toBe(200);
   });
 
   it('says so where the storage fails, the way the API does, and tells the operator', async () => {

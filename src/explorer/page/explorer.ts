@@ -87,6 +87,7 @@ async function request(
     if (turn !== asked) return;
     showAnswer(answer, exchange, original?.sizeBytes);
     await stage.show(exchange);
+    if (turn !== asked) return;
     // What is no picture has no other sizes and qualities.
     const isPicture = exchange.body.kind === 'picture';
     const hasQuality = choice.resource.parameters.some(({ name }) => name === 'quality');
@@ -127,13 +128,20 @@ function follow(): void {
   history.replaceState(null, '', SHEET_HASH);
 }
 
+/** Whatever comes of it, the rest of the page needs no list. */
 async function listOriginals(): Promise<void> {
-  const response = await fetch('/explorer/originals.json');
-  const list = await response.json();
-  if (response.ok) {
-    sheet.show(list satisfies OriginalsList, resources);
-  } else {
-    sheet.showFailure(list.code, list.message);
+  let code = 'No answer';
+  try {
+    const response = await fetch('/explorer/originals.json');
+    code = `HTTP ${response.status}`;
+    const list = await response.json();
+    if (response.ok) {
+      sheet.show(list satisfies OriginalsList, resources);
+    } else {
+      sheet.showFailure(list.code ?? code, list.message ?? response.statusText);
+    }
+  } catch (error) {
+    sheet.showFailure(code, error instanceof Error ? error.message : String(error));
   }
 }
 

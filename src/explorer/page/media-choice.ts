@@ -54,11 +54,26 @@ export function readTarget(
   return undefined;
 }
 
-/** A line for a shell that asks for a URL and shows the head of the answer. */
-export function formatCurl(url: string, { extension, parameters }: MediaChoice): string {
+/**
+ * A line for a shell that asks for a URL and shows the head of the answer. What is in a choice may be anybody's:
+ * it comes from the address of the page, and the line is pasted. So nothing of it is a word of its own, and
+ * there is no quote in the URL: shells differ in how one is written within quotes.
+ *
+ * @param url with the target of the choice, as `formatTarget` encodes it
+ */
+export function formatCurl(url: string, choice: MediaChoice): string {
+  const ending = endingOf(choice);
+  const file = ending === undefined ? 'answer' : `answer.${ending}`;
+  return `curl -sS -D - -o ${file} '${url.replaceAll("'", '%27')}'`;
+}
+
+/** The ending of what comes back, if the contract knows it. */
+function endingOf({ resource, extension, parameters }: MediaChoice): string | undefined {
+  const known = resource.parameters.flatMap(({ name, form }) =>
+    name === 'format' && form.kind === 'choice' ? form.values : [],
+  );
   const ending = extension === '' ? parameters.format : extension;
-  const file = ending === undefined || ending === '' ? 'answer' : `answer.${ending}`;
-  return `curl -sS -D - -o ${file} '${url.replaceAll("'", "'\\''")}'`;
+  return [...resource.extensions, ...known].find((each) => each === ending);
 }
 
 function patternOf({ template }: DescribedResource): RegExp {

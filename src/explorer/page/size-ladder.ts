@@ -1,5 +1,5 @@
 import { create } from './element.ts';
-import { ask, type Exchange } from './exchange.ts';
+import { ask } from './exchange.ts';
 import { formatTarget, type MediaChoice } from './media-choice.ts';
 import { formatBytes } from './quantity.ts';
 
@@ -25,12 +25,19 @@ interface Rung {
   readonly weight: HTMLSpanElement;
 }
 
+/** What is known of a width: of the picture alone, so that nothing holds on to its bytes. */
+interface Measurement {
+  readonly sizeBytes: number;
+  /** That of the picture, which is never enlarged; in pixels. */
+  readonly widthPx: number;
+}
+
 /** What all widths of a picture weigh, as a chart whose bars are the choice of a width. */
 export class SizeLadder {
   readonly #parts: LadderParts;
   readonly #rungs: ReadonlyMap<string, Rung>;
-  /** What was measured, by the target of each. */
-  readonly #measured = new Map<string, Exchange>();
+  /** What was measured, by the target of each; what failed is not, and is asked for again. */
+  readonly #measured = new Map<string, Measurement>();
   #choice: MediaChoice | undefined;
   #run = 0;
 
@@ -94,7 +101,9 @@ export class SizeLadder {
         if (this.#measured.has(target)) continue;
         const exchange = await ask(target).catch(() => undefined);
         if (exchange === undefined) return;
-        this.#measured.set(target, exchange);
+        const { body, sizeBytes } = exchange;
+        if (body.kind !== 'picture') continue;
+        this.#measured.set(target, { sizeBytes, widthPx: body.width });
         if (this.#run === run) this.#draw();
       }
     };
@@ -106,19 +115,20 @@ export class SizeLadder {
   #draw(): void {
     const choice = this.#choice;
     if (choice === undefined) return;
-    const found = [...this.#rungs].map(([width, rung]) => {
-      const exchange = this.#measured.get(this.#targetOf(choice, width));
-      return { width, rung, exchange: exchange?.body.kind === 'picture' ? exchange : undefined };
-    });
-    const most = Math.max(1, ...found.map(({ exchange }) => exchange?.sizeBytes ?? 0));
-    for (const { width, rung, exchange } of found) drawRung(rung, width, exchange, most);
-    const measured = found.filter(({ exchange }) => exchange !== undefined);
+    const found = [...this.#rungs].map(([width, rung]) => ({
+      width,
+      rung,
+      measurement: this.#measured.get(this.#targetOf(choice, width)),
+    }));
+    const measured = found.flatMap(({ measurement }) => measurement ?? []);
+    const most = Math.max(1, ...measured.map(({ sizeBytes }) => sizeBytes));
+    for (const { width, rung, measurement } of found) drawRung(rung, width, measurement, most);
     const { root, note, button, widths } = this.#parts;
     root.classList.toggle('is-empty', measured.length === 0);
     const isWhole = measured.length === widths.length;
     button.hidden = isWhole;
     note.textContent = isWhole
-      ? describe(found.map(({ exchange }) => exchange))
+      ? describe(measured)
       : measured.length > 0
         ? `${measured.length} of ${widths.length}`
         : 'Bytes of every width that may be asked for, in this format and quality';
@@ -139,15 +149,14 @@ function createRung(width: string): Rung {
 function drawRung(
   { input, label, weight }: Rung,
   width: string,
-  exchange: Exchange | undefined,
+  measurement: Measurement | undefined,
   most: number,
 ): void {
-  const { sizeBytes = 0, body } = exchange ?? {};
-  const drawnWidth = body?.kind === 'picture' ? body.width : undefined;
-  const isOriginal = drawnWidth !== undefined && drawnWidth < Number(width);
-  const note = isOriginal ? `, ${drawnWidth} px wide: never enlarged` : '';
-  const told = exchange === undefined ? '' : `: ${formatBytes(sizeBytes)}${note}`;
-  weight.textContent = exchange === undefined ? '' : formatBytes(sizeBytes);
+  const { sizeBytes = 0, widthPx = Number(width) } = measurement ?? {};
+  const isOriginal = widthPx < Number(width);
+  const note = isOriginal ? `, ${widthPx} px wide: never enlarged` : '';
+  const told = measurement === undefined ? '' : `: ${formatBytes(sizeBytes)}${note}`;
+  weight.textContent = measurement === undefined ? '' : formatBytes(sizeBytes);
   label.style.setProperty('--part', String(sizeBytes / most));
   label.classList.toggle('is-original', isOriginal);
   label.title = `${width} px${told}`;
@@ -155,8 +164,8 @@ function drawRung(
 }
 
 /** Where the picture ends, and what the widths beyond come to. */
-function describe(exchanges: readonly (Exchange | undefined)[]): string {
-  const last = exchanges.at(-1);
-  if (last?.body.kind !== 'picture') return '';
-  return `${formatBytes(exchanges[0]?.sizeBytes ?? 0)} to ${formatBytes(last.sizeBytes)}: the original is ${last.body.width} px wide and never enlarged`;
+function describe(measured: readonly Measurement[]): string {
+  const [first, last] = [measured.at(0), measured.at(-1)];
+  if (first === undefined || last === undefined) return '';
+  return `${formatBytes(first.sizeBytes)} to ${formatBytes(last.sizeBytes)}: the original is ${last.widthPx} px wide and never enlarged`;
 }

@@ -1,11 +1,13 @@
 import { create } from './element.ts';
-import type { Exchange } from './exchange.ts';
+import type { AnswerBody, Exchange } from './exchange.ts';
 import { formatExactBytes, formatShare } from './quantity.ts';
 
 /** Where the picture is seen, or the error instead. */
 export class Stage {
   readonly #root: HTMLElement;
   #pictureUrl: string | undefined;
+  /** Rises with all that is to be shown: what has come too late for its turn is not. */
+  #turn = 0;
 
   constructor(root: HTMLElement) {
     this.#root = root;
@@ -13,23 +15,45 @@ export class Stage {
 
   /** Says that an answer is awaited; what is there stays until it has come. */
   wait(): void {
+    this.#turn += 1;
     this.#root.setAttribute('aria-busy', 'true');
   }
 
-  /** Shows what came back. */
+  /** Shows what came back, unless there is something newer once its picture is decoded. */
   async show(exchange: Exchange): Promise<void> {
-    const content = await this.#createContent(exchange);
-    this.#root.removeAttribute('aria-busy');
-    this.#root.replaceChildren(...content);
+    this.#turn += 1;
+    const turn = this.#turn;
+    const { body } = exchange;
+    if (body.kind !== 'picture') {
+      this.#replace(body.kind === 'error' ? describeError(exchange, body) : describeFile(exchange));
+      return;
+    }
+    const picture = create('img');
+    picture.alt = `${body.width} × ${body.height} pixels`;
+    const url = URL.createObjectURL(body.blob);
+    picture.src = url;
+    await picture.decode().catch(() => undefined);
+    if (turn !== this.#turn) {
+      URL.revokeObjectURL(url);
+      return;
+    }
+    this.#replace(picture, url);
     this.#tellScale();
   }
 
   /** Shows that nothing came back. */
   showFailure(message: string): void {
-    this.#root.removeAttribute('aria-busy');
-    this.#root.replaceChildren(
+    this.#turn += 1;
+    this.#replace(
       create('div', 'fault', create('p', 'code', 'No answer'), create('p', '', message)),
     );
+  }
+
+  #replace(content: HTMLElement, pictureUrl?: string): void {
+    this.#root.removeAttribute('aria-busy');
+    this.#root.replaceChildren(content);
+    if (this.#pictureUrl !== undefined) URL.revokeObjectURL(this.#pictureUrl);
+    this.#pictureUrl = pictureUrl;
   }
 
   /** What is not seen pixel for pixel is no judge of sharpness. */
@@ -39,34 +63,28 @@ export class Stage {
     const share = formatShare(picture.clientWidth, picture.naturalWidth);
     this.#root.append(create('figcaption', '', `seen at ${share}`));
   }
+}
 
-  async #createContent({ target, mimeType, sizeBytes, body, status }: Exchange): Promise<Node[]> {
-    if (body.kind === 'error') {
-      const list = create('ul');
-      for (const { path, message } of body.errors) {
-        list.append(create('li', '', create('code', '', path), ` ${message}`));
-      }
-      const fault = create('div', 'fault');
-      fault.append(create('p', 'status', String(status)), create('p', 'code', body.code));
-      fault.append(create('p', '', body.message));
-      if (body.errors.length > 0) fault.append(list);
-      return [fault];
-    }
-    if (body.kind === 'file') {
-      const link = create('a', '', 'Open it');
-      link.href = target;
-      link.target = '_blank';
-      link.rel = 'noopener';
-      const what = `${formatExactBytes(sizeBytes)}, not shown here.`;
-      return [create('div', 'file', create('p', 'code', mimeType), create('p', '', what), link)];
-    }
-    const picture = create('img');
-    picture.alt = `${body.width} × ${body.height} pixels`;
-    const url = URL.createObjectURL(body.blob);
-    picture.src = url;
-    await picture.decode().catch(() => undefined);
-    if (this.#pictureUrl !== undefined) URL.revokeObjectURL(this.#pictureUrl);
-    this.#pictureUrl = url;
-    return [picture];
+function describeError(
+  { status }: Exchange,
+  { code, message, errors }: Extract<AnswerBody, { kind: 'error' }>,
+): HTMLElement {
+  const list = create('ul');
+  for (const fault of errors) {
+    list.append(create('li', '', create('code', '', fault.path), ` ${fault.message}`));
   }
+  const fault = create('div', 'fault');
+  fault.append(create('p', 'status', String(status)), create('p', 'code', code));
+  fault.append(create('p', '', message));
+  if (errors.length > 0) fault.append(list);
+  return fault;
+}
+
+function describeFile({ target, mimeType, sizeBytes }: Exchange): HTMLElement {
+  const link = create('a', '', 'Open it');
+  link.href = target;
+  link.target = '_blank';
+  link.rel = 'noopener';
+  const what = `${formatExactBytes(sizeBytes)}, not shown here.`;
+  return create('div', 'file', create('p', 'code', mimeType), create('p', '', what), link);
 }

@@ -1,0 +1,33 @@
+import type { IncomingHttpHeaders } from 'node:http';
+import { isIP } from 'node:net';
+
+/** What a request tells of its way here; one of Node's, over HTTP/1.1 or HTTP/2. */
+interface Arrival {
+  readonly headers: IncomingHttpHeaders;
+  readonly socket: { readonly localAddress?: string | undefined };
+}
+
+/**
+ * Whether a request came to this machine's own address under a name that anybody may have pointed there: a page
+ * of `evil.example`, whose name leads to 127.0.0.1 once it is loaded, is of the same origin as what answers it
+ * there, and would read it in the browser of whoever works on this machine (DNS rebinding). Without suspicion are
+ * `localhost`, what ends with `.localhost` (RFC 6761 §6.3), and addresses: those are nobody's to point elsewhere.
+ *
+ * An address that Node does not know counts as this machine's own. Not covered are addresses of a network, where
+ * a name is the usual way.
+ */
+export function isRebound({ headers, socket }: Arrival): boolean {
+  if (socket.localAddress !== undefined && !isLoopback(socket.localAddress)) return false;
+  const { ':authority': authority = headers.host } = headers; // HTTP/2 says it there
+  return typeof authority !== 'string' || !isOfThisMachine(authority.replace(/:\d*$/, ''));
+}
+
+function isLoopback(address: string): boolean {
+  return address === '::1' || /^(?:::ffff:)?127\./i.test(address);
+}
+
+/** @param host without a port */
+function isOfThisMachine(host: string): boolean {
+  const address = /^\[(.*)\]$/.exec(host)?.[1] ?? host;
+  return /^(?:[^.]+\.)*localhost$/i.test(host) || isIP(address) !== 0;
+}
