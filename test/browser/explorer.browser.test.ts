@@ -161,8 +161,8 @@ describe('the explorer in a browser', () => {
     await page.locator('.file').waitFor();
     expect(await textOf(page, 'type')).toBe('video/mp4');
     expect(await page.locator('#answer .bytes .note').textContent()).toBe('100 % of the original');
-    expect(await page.locator('#ladder-section').isVisible()).toBe(false);
-    expect(await page.locator('#compare-section').isVisible()).toBe(false);
+    await page.locator('#ladder-section').waitFor({ state: 'hidden' });
+    await page.locator('#compare-section').waitFor({ state: 'hidden' });
     expect(complaints).toEqual([]);
   });
 
@@ -373,19 +373,19 @@ describe('the explorer in a browser', () => {
       page.evaluate(
         () => document.documentElement.scrollWidth - document.documentElement.clientWidth,
       );
-    expect(await page.locator('#bench').isVisible()).toBe(false);
+    await page.locator('#bench').waitFor({ state: 'hidden' });
     expect(await overflow()).toBe(0);
     await page.locator('#sheet a[aria-label^="guild banner 1"]').first().tap();
     await page.locator('#stage img').waitFor();
-    expect(await page.locator('#sheet').isVisible()).toBe(false);
+    await page.locator('#sheet').waitFor({ state: 'hidden' });
     await page.getByRole('button', { name: 'Measure 31 widths' }).tap();
     await page.getByText('the original is').waitFor();
     await page.locator('#compare').scrollIntoViewIfNeeded();
     await page.locator('.pair').waitFor();
     expect(await overflow()).toBe(0);
     await page.getByRole('link', { name: 'All originals' }).tap();
-    expect(await page.locator('#sheet').isVisible()).toBe(true);
-    expect(await page.locator('#bench').isVisible()).toBe(false);
+    await page.locator('#sheet').waitFor({ state: 'visible' });
+    await page.locator('#bench').waitFor({ state: 'hidden' });
     expect(complaints).toEqual([]);
   });
 
@@ -423,7 +423,7 @@ describe('the explorer in a browser', () => {
     const text = await page.locator('noscript').innerText();
     expect(text).toContain('The explorer of a Darkroom');
     expect(text).toContain('needs JavaScript');
-    expect(await page.locator('main').isVisible()).toBe(false);
+    await page.locator('main').waitFor({ state: 'hidden' });
     await page.getByRole('link', { name: '/avatars/0.png' }).click();
     expect(page.url()).toBe(`${explorer.service.origin}/avatars/0.png`);
   });
