@@ -10,6 +10,13 @@ export interface S3ConnectionOptions extends ConnectionLimits {
   readonly forcePathStyle: boolean;
 }
 
+/** Where the originals are in a bucket, and how its server is talked to. */
+export interface S3BucketOptions extends S3ConnectionOptions {
+  readonly bucket: string;
+  /** Before every key; empty, or ending in `/`. */
+  readonly prefix: string;
+}
+
 /** What there is to know of a failed request. */
 export interface S3Failure {
   /** The server's code, or the class of a local error: `NoSuchKey`. */

@@ -4,16 +4,9 @@ import {
   createS3Client,
   describeS3Failure,
   readS3Failure,
-  type S3ConnectionOptions,
+  type S3BucketOptions,
 } from './s3-client.ts';
 import type { StorageListing } from './storage-listing.ts';
-
-/** Where the bucket is and how it is talked to. */
-export interface S3InspectionOptions extends S3ConnectionOptions {
-  readonly bucket: string;
-  /** Before every key; empty, or ending in `/`. */
-  readonly prefix: string;
-}
 
 /** What a server says when it is asked for a list. */
 export interface S3Inspection {
@@ -32,7 +25,7 @@ export interface S3Inspection {
  * @throws signal.reason
  */
 export async function inspectBucket(
-  options: S3InspectionOptions,
+  options: S3BucketOptions,
   maxKeys: number,
   signal: AbortSignal,
 ): Promise<S3Inspection> {

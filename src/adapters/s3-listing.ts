@@ -10,24 +10,17 @@ import {
   describeS3Failure,
   isPossibleKey,
   readS3Failure,
-  type S3ConnectionOptions,
+  type S3BucketOptions,
 } from './s3-client.ts';
 import { readListedObjects } from './s3-listed-objects.ts';
-
-/** Where the bucket is and how it is talked to. */
-export interface S3ListingOptions extends S3ConnectionOptions {
-  readonly bucket: string;
-  /** Before every key; empty, or ending in `/`. */
-  readonly prefix: string;
-}
 
 /** Tells what is in the bucket of an `S3Origin`, page by page; it takes the right to list (`s3:ListBucket`). */
 export class S3Listing implements OriginListing {
   readonly #client: S3Client;
-  readonly #options: S3ListingOptions;
+  readonly #options: S3BucketOptions;
 
   /** @param client see `createS3Listing` */
-  constructor(client: S3Client, options: S3ListingOptions) {
+  constructor(client: S3Client, options: S3BucketOptions) {
     this.#client = client;
     this.#options = options;
   }
@@ -68,6 +61,6 @@ export class S3Listing implements OriginListing {
 }
 
 /** Connects to a bucket; see `createS3Client`. */
-export function createS3Listing(options: S3ListingOptions): S3Listing {
+export function createS3Listing(options: S3BucketOptions): S3Listing {
   return new S3Listing(createS3Client(options), options);
 }

@@ -13,14 +13,11 @@ import {
   describeS3Failure,
   isPossibleKey,
   readS3Failure,
-  type S3ConnectionOptions,
+  type S3BucketOptions,
 } from './s3-client.ts';
 
 /** Where the bucket is and how it is talked to. */
-export interface S3OriginOptions extends S3ConnectionOptions {
-  readonly bucket: string;
-  /** Before every key; empty, or ending in `/`. */
-  readonly prefix: string;
+export interface S3OriginOptions extends S3BucketOptions {
   /** How long a body may stand still while its reader waits for it, in milliseconds. */
   readonly stallTimeoutMs: number;
 }

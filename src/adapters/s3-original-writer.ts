@@ -15,15 +15,8 @@ import {
   describeS3Failure,
   isPossibleKey,
   readS3Failure,
-  type S3ConnectionOptions,
+  type S3BucketOptions,
 } from './s3-client.ts';
-
-/** Where the bucket is and how it is talked to. */
-export interface S3OriginalWriterOptions extends S3ConnectionOptions {
-  readonly bucket: string;
-  /** Before every key; empty, or ending in `/`. */
-  readonly prefix: string;
-}
 
 /**
  * One part of an upload; what is not larger is sent at once. S3 takes 10 000 parts of 5 MiB and more
@@ -45,10 +38,10 @@ const ABORT_TIMEOUT_MS = 10_000;
  */
 export class S3OriginalWriter implements OriginalWriter {
   readonly #client: S3Client;
-  readonly #options: S3OriginalWriterOptions;
+  readonly #options: S3BucketOptions;
 
   /** @param client see `createS3OriginalWriter` */
-  constructor(client: S3Client, options: S3OriginalWriterOptions) {
+  constructor(client: S3Client, options: S3BucketOptions) {
     this.#client = client;
     this.#options = options;
   }
@@ -142,6 +135,6 @@ export class S3OriginalWriter implements OriginalWriter {
 }
 
 /** Connects to a bucket; see `createS3Client`. */
-export function createS3OriginalWriter(options: S3OriginalWriterOptions): S3OriginalWriter {
+export function createS3OriginalWriter(options: S3BucketOptions): S3OriginalWriter {
   return new S3OriginalWriter(createS3Client(options), options);
 }
