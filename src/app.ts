@@ -3,7 +3,6 @@ import { PrometheusMeter } from './adapters/prometheus-meter.ts';
 import { WatchedOrigin } from './adapters/watched-origin.ts';
 import type { Confinement } from './adapters/worker-confinement.ts';
 import { WorkerRenderer } from './adapters/worker-renderer.ts';
-import type { Config } from './config.ts';
 import { loadDefaultAvatars } from './default-avatars/default-avatars.ts';
 import { openExplorer } from './explorer-setup.ts';
 import { createAdminServer, type Readiness } from './http/admin-server.ts';
@@ -19,6 +18,7 @@ import { OriginHealth } from './pipeline/origin-health.ts';
 import type { Clock, Lane, Log, Origin, Renderer, ResultStore } from './pipeline/ports.ts';
 import { judgeReadiness } from './readiness.ts';
 import { listReadings } from './readings.ts';
+import type { Config } from './settings/config.ts';
 import { openOrigin, openResultStore } from './storage.ts';
 
 /** Where the compiled worker is, seen from the compiled `app.js`. */

@@ -1,10 +1,10 @@
 import { createFilesystemListing } from './adapters/filesystem-listing.ts';
-import type { Config } from './config.ts';
 import type { DefaultAvatar } from './default-avatars/default-avatars.ts';
 import { loadExplorerFiles } from './explorer/explorer-files.ts';
 import { ExplorerHandler } from './http/explorer-handler.ts';
 import { OriginalsCatalogue } from './pipeline/originals-catalogue.ts';
 import type { Clock, OriginListing } from './pipeline/ports.ts';
+import type { Config } from './settings/config.ts';
 
 /** Connections to a bucket that is being listed: one per prefix of its keys. */
 const LISTING_CONNECTIONS = 9;

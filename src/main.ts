@@ -1,8 +1,8 @@
 import { setFlagsFromString } from 'node:v8';
 import type { Logger } from 'pino';
 import { type App, createApp } from './app.ts';
-import { ConfigError, readConfig } from './config.ts';
-import { createLog, createRequestLog } from './log.ts';
+import { createLog, createRequestLog } from './logging/log.ts';
+import { ConfigError, readConfig } from './settings/config.ts';
 
 /** Exit status of a faulty configuration (BSD `sysexits.h`, EX_CONFIG). */
 const EX_CONFIG = 78;

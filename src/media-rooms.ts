@@ -1,5 +1,4 @@
 import { MemoryCache } from './adapters/memory-cache.ts';
-import type { Config } from './config.ts';
 import { Admission } from './pipeline/admission.ts';
 import { Gate } from './pipeline/gate.ts';
 import { MediaService } from './pipeline/media-service.ts';
@@ -21,6 +20,7 @@ import { RefusalMemory } from './pipeline/refusal-memory.ts';
 import { Results } from './pipeline/results.ts';
 import { Transformer } from './pipeline/transformer.ts';
 import { VerbatimService } from './pipeline/verbatim-service.ts';
+import type { Config } from './settings/config.ts';
 
 /** Part of the memory for originals that one may take: a large one would drive out all avatars. */
 const MAX_ORIGINAL_SHARE = 1 / 8;

@@ -1,12 +1,12 @@
 import type { Reading } from './adapters/prometheus-reading.ts';
 import type { WorkerRenderer } from './adapters/worker-renderer.ts';
-import type { Config } from './config.ts';
 import type { Readiness } from './http/admin-server.ts';
 import type { Door } from './http/door.ts';
 import { PIPELINE_RELEASE } from './media/pipeline-release.ts';
 import type { MediaRooms } from './media-rooms.ts';
 import type { OriginHealth } from './pipeline/origin-health.ts';
 import type { Lane, ResultStore } from './pipeline/ports.ts';
+import type { Config } from './settings/config.ts';
 
 /** What is read from. */
 export interface ReadingSources {

@@ -1,7 +1,7 @@
 import { createFilesystemOrigin } from './adapters/filesystem-origin.ts';
 import { createFilesystemResultStore } from './adapters/filesystem-result-store.ts';
-import type { Config } from './config.ts';
 import type { Log, Origin, ResultStore } from './pipeline/ports.ts';
+import type { Config } from './settings/config.ts';
 
 /**
  * Opens what the originals are in.

@@ -7,8 +7,20 @@ const SOURCES = resolve(import.meta.dirname, '../src');
 /** Rooms from the top down; a room may import from those named beside it, and from itself. */
 const floors: Readonly<Record<string, readonly string[]>> = {
   // Above all others: it runs the service, or parts of it, for somebody at a terminal.
-  cli: ['', 'adapters', 'pipeline', 'media'],
-  '': ['http', 'adapters', 'worker', 'default-avatars', 'explorer', 'pipeline', 'media'],
+  cli: ['', 'settings', 'adapters', 'pipeline', 'media'],
+  '': [
+    'settings',
+    'logging',
+    'http',
+    'adapters',
+    'worker',
+    'default-avatars',
+    'explorer',
+    'pipeline',
+    'media',
+  ],
+  settings: ['media'],
+  logging: ['http'],
   http: ['default-avatars', 'explorer', 'pipeline', 'media'],
   adapters: ['pipeline', 'media'],
   worker: ['pipeline', 'media'],
@@ -21,7 +33,9 @@ const floors: Readonly<Record<string, readonly string[]>> = {
 /** Packages and Node modules a room may use; what is not named here it may not. */
 const allowedPackages: Readonly<Record<string, readonly RegExp[]>> = {
   cli: [/^node:/, /^zod$/],
-  '': [/^node:/, /^(fastify|pino|zod)$/],
+  '': [/^node:/, /^(fastify|pino)$/],
+  settings: [/^node:(fs|net|os|path|tls)$/, /^zod$/],
+  logging: [/^pino$/],
   http: [/^node:/, /^fastify$/],
   adapters: [/^node:/, /^lru-cache$/, /^prom-client$/, /^@(aws-sdk|smithy)\//],
   worker: [/^sharp$/, /^node:net$/], // for the socket to the main process, which it inherits

@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { parseArgs } from 'node:util';
-import { ConfigError } from '../config.ts';
+import { ConfigError } from '../settings/config.ts';
 import { checkCommand } from './check-command.ts';
 import { type Command, CommandFault, exitStatus, type Terminal, writeLine } from './command.ts';
 import { formatCauses } from './plain-log.ts';

@@ -1,5 +1,5 @@
 import { type App, type AppParts, createApp } from '../app.ts';
-import type { Config } from '../config.ts';
+import type { Config } from '../settings/config.ts';
 
 /** A single request needs no more than one worker of each lane. */
 const ONE_WORKER = { light: 1, heavy: 1 } as const;

@@ -1,10 +1,10 @@
 import { randomBytes } from 'node:crypto';
 import type { StorageListing } from '../adapters/storage-listing.ts';
-import type { Config } from '../config.ts';
 import { MediaError } from '../media/errors.ts';
 import { isOriginKey } from '../media/media-path.ts';
 import { unlessAborted } from '../pipeline/abort.ts';
 import type { Origin } from '../pipeline/ports.ts';
+import type { Config } from '../settings/config.ts';
 import { openOrigin } from '../storage.ts';
 import { type Finding, fault, ok } from './finding.ts';
 import { formatCauses } from './plain-log.ts';

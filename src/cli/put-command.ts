@@ -1,8 +1,8 @@
-import { type Config, readConfig } from '../config.ts';
 import { MediaError } from '../media/errors.ts';
 import { withDeadline } from '../pipeline/abort.ts';
 import type { OriginalWriter } from '../pipeline/original-writer.ts';
 import type { Origin } from '../pipeline/ports.ts';
+import { type Config, readConfig } from '../settings/config.ts';
 import { openOrigin } from '../storage.ts';
 import { formatByteSize } from './byte-size.ts';
 import { type Command, CommandFault, exitStatus, type Terminal, writeLine } from './command.ts';

@@ -1,5 +1,5 @@
 import { randomBytes } from 'node:crypto';
-import type { Config } from '../config.ts';
+import type { Config } from '../settings/config.ts';
 import { openResultStore } from '../storage.ts';
 import { type Finding, fault, ok } from './finding.ts';
 import { formatCauses, silentLog } from './plain-log.ts';

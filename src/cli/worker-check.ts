@@ -1,6 +1,6 @@
 import { WorkerRenderer } from '../adapters/worker-renderer.ts';
 import { WORKER_FILE } from '../app.ts';
-import type { Config } from '../config.ts';
+import type { Config } from '../settings/config.ts';
 import { formatByteSize } from './byte-size.ts';
 import { type Finding, fault, ok } from './finding.ts';
 import { formatCauses, silentLog } from './plain-log.ts';

@@ -10,8 +10,8 @@ import { Service } from 'kubernetes-models/v1/Service';
 import { describe, expect, test } from 'vitest';
 import { parse, parseAllDocuments } from 'yaml';
 import { PrometheusMeter } from '../../src/adapters/prometheus-meter.ts';
-import { readConfig } from '../../src/config.ts';
 import { adminPaths } from '../../src/http/openapi/admin-paths.ts';
+import { readConfig } from '../../src/settings/config.ts';
 
 const FOLDER = 'deploy/kubernetes';
 

@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { createApp } from '../../src/app.ts';
-import { readConfig } from '../../src/config.ts';
+import { readConfig } from '../../src/settings/config.ts';
 import { MemoryOrigin } from '../support/memory-origin.ts';
 import { patient } from '../support/patient.ts';
 import { createTestApp, RecordingLog, samples, type TestApp } from '../support/test-app.ts';

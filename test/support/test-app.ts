@@ -3,7 +3,6 @@ import type { AddressInfo } from 'node:net';
 import type { FastifyInstance } from 'fastify';
 import { WorkerRenderer } from '../../src/adapters/worker-renderer.ts';
 import { createApp } from '../../src/app.ts';
-import { readConfig } from '../../src/config.ts';
 import type { ClientLimits } from '../../src/http/client-limits.ts';
 import type { RequestLine, RequestLog } from '../../src/http/request-log.ts';
 import type {
@@ -15,7 +14,8 @@ import type {
   ResultStore,
 } from '../../src/pipeline/ports.ts';
 import type { RenderJob } from '../../src/pipeline/render-job.ts';
-import type { Environment } from '../../src/settings.ts';
+import { readConfig } from '../../src/settings/config.ts';
+import type { Environment } from '../../src/settings/settings.ts';
 import { MemoryOrigin } from './memory-origin.ts';
 import { patient } from './patient.ts';
 

@@ -1,5 +1,5 @@
 import { type Logger, pino } from 'pino';
-import type { RequestLine, RequestLog } from './http/request-log.ts';
+import type { RequestLine, RequestLog } from '../http/request-log.ts';
 import { formatForTerminal } from './log-lines.ts';
 import { createRedaction } from './redaction.ts';
 

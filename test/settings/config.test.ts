@@ -1,9 +1,9 @@
 import { readFileSync } from 'node:fs';
 import { describe, expect, test } from 'vitest';
-import { ConfigError, readConfig } from '../src/config.ts';
-import { planConnections, readOpenFilesLimit } from '../src/connection-budget.ts';
-import { countCores } from '../src/cpu-cores.ts';
-import { settingNames } from '../src/settings.ts';
+import { ConfigError, readConfig } from '../../src/settings/config.ts';
+import { planConnections, readOpenFilesLimit } from '../../src/settings/connection-budget.ts';
+import { countCores } from '../../src/settings/cpu-cores.ts';
+import { settingNames } from '../../src/settings/settings.ts';
 
 function faultsOf(environment: Record<string, string>): string[] {
   try {

@@ -2,10 +2,10 @@ import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { stripVTControlCharacters } from 'node:util';
 import { afterEach, describe, expect, onTestFinished, test } from 'vitest';
-import { createLog, createRequestLog } from '../src/log.ts';
-import { formatForTerminal } from '../src/log-lines.ts';
-import { createRedaction } from '../src/redaction.ts';
-import { type ServiceProcess, startService } from './support/service-process.ts';
+import { createLog, createRequestLog } from '../../src/logging/log.ts';
+import { formatForTerminal } from '../../src/logging/log-lines.ts';
+import { createRedaction } from '../../src/logging/redaction.ts';
+import { type ServiceProcess, startService } from '../support/service-process.ts';
 
 const TOKEN = 'token-of-the-administrator';
 const AWS_SECRET = 'wJalrXUtnFEMI/K7MDENG+bPxRfiCYEXAMPLEKEY';

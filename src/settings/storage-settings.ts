@@ -1,5 +1,5 @@
 import { resolve, sep } from 'node:path';
-import { mediaResources } from './media/media-resource.ts';
+import { mediaResources } from '../media/media-resource.ts';
 
 /** Folder of the sample originals, seen from where the service is started. */
 export const SAMPLE_FOLDER = 'fixtures/originals';
