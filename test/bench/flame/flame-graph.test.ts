@@ -21,7 +21,7 @@ libvips worker 17483
 	  54000200000000 [unknown] ([unknown])
 
 node 11611 
-	    7f47081b34ab JS:~send file:///srv/node_modules/fastify/lib/reply.js:7 (/tmp/perf-11611.map)
+	    7f47081b34ab JS:~send file:///srv/node_modules/fastify/lib/reply.js:7:12 (/tmp/perf-11611.map)
 	          7bbbe6 node::SpinEventLoopInternal (/usr/bin/node)
 
 node 11611 
