@@ -3,13 +3,15 @@ import { once } from 'node:events';
 import { mkdirSync, rmSync, writeFileSync } from 'node:fs';
 import { parseArgs } from 'node:util';
 import { startFlags } from '../test/support/start-flags.ts';
-import { makeOriginals, type Rendering } from './compare/originals.ts';
-import { drawFlameGraph } from './flame/flame-graph.ts';
+import { PATIENT } from './compare/contestants.ts';
+import { askAgainAndAgain } from './compare/hit-load.ts';
+import { makeOriginals } from './compare/originals.ts';
+import { drawFlameGraph, meanings } from './flame/flame-graph.ts';
 import { readStacks, type Stack } from './flame/stacks.ts';
 import { LoadGenerator } from './harness/load-generator.ts';
 import { formatTable } from './harness/markdown.ts';
 import { readChildren } from './harness/process-numbers.ts';
-import { startServer } from './harness/service.ts';
+import { type Service, startServer } from './harness/service.ts';
 
 /*
  * `npm run bench:flame -- --workload avatars --seconds 10`: where the time of the main process and of the
@@ -30,26 +32,30 @@ const CLIENTS = 8;
 /** So that perf knows the functions of JavaScript by name, those that are interpreted too. */
 const NAMES = ['--perf-basic-prof', '--interpreted-frames-native-stack'];
 
+/** Whose time is looked at. */
+const PARTIES = ['main', 'workers'] as const;
+type Party = (typeof PARTIES)[number];
+
+interface Recorded extends Readonly<Record<Party, readonly Stack[]>> {
+  readonly answers: number;
+}
+
+const fileOf = (who: Party): string => `${REPORT_FOLDER}/flame-${who}.data`;
+
 const { values } = parseArgs({
   options: {
     workload: { type: 'string', default: 'avatars' },
     seconds: { type: 'string', default: '10' },
   },
 });
-const workload = WORKLOADS.find((known) => known === values.workload);
+const workload = findWorkload(values.workload);
 const durationMs = Number(values.seconds) * 1000;
-if (workload === undefined) throw new Error(`--workload: expected one of ${WORKLOADS.join(', ')}`);
 if (!(durationMs > 0)) throw new Error('--seconds: expected a number above 0');
 
-/** What is asked for, before anything is recorded and then. */
-function splitPaths(renderings: readonly Rendering[]): { warmUp: string[]; recorded: string[] } {
-  const paths = renderings.map(({ darkroomPath }) => darkroomPath);
-  if (workload === 'hits') {
-    const [first = ''] = paths;
-    return { warmUp: [first], recorded: [first] };
-  }
-  const third = Math.floor(paths.length / 3);
-  return { warmUp: paths.slice(0, third), recorded: paths.slice(third) };
+function findWorkload(name: string): (typeof WORKLOADS)[number] {
+  const found = WORKLOADS.find((known) => known === name);
+  if (found === undefined) throw new Error(`--workload: expected one of ${WORKLOADS.join(', ')}`);
+  return found;
 }
 
 function startRecording(pids: readonly number[], file: string): ChildProcess {
@@ -77,12 +83,55 @@ function readRecording(file: string): Stack[] {
 /** Whose code was at work, in percent of the samples. */
 function listShares(stacks: readonly Stack[]): string[] {
   const all = stacks.reduce((sum, { samples }) => sum + samples, 0);
-  const kinds = ['darkroom', 'javascript', 'node', 'imaging', 'system'] as const;
-  return kinds.map((kind) => {
+  return Object.keys(meanings).map((kind) => {
     const own = stacks.filter(({ calls }) => calls.at(-1)?.kind === kind);
     const samples = own.reduce((sum, stack) => sum + stack.samples, 0);
     return `${((100 * samples) / Math.max(1, all)).toFixed(0)} %`;
   });
+}
+
+/** Drives the workload for a while, with what has not been asked for yet; resolves to how many answers came. */
+type Drive = (durationMs: number) => Promise<number>;
+
+function driveRenders(generator: LoadGenerator, origin: string, all: readonly string[]): Drive {
+  const paths = [...all];
+  return async (durationMs) => {
+    const load = { kind: 'closed', origin, paths, clients: CLIENTS, durationMs } as const;
+    const { answers } = await generator.run(load);
+    paths.splice(0, answers.length);
+    return answers.length;
+  };
+}
+
+function driveHits(origin: string, path: string): Drive {
+  return async (durationMs) => {
+    const load = { clients: CLIENTS, durationMs, status: 200 };
+    return (await askAgainAndAgain(origin, `GET ${path} HTTP/1.1`, load)).answers;
+  };
+}
+
+/** Records one process, or several, while the workload runs. */
+async function record(service: Service, drive: Drive): Promise<Recorded> {
+  const processes = { main: [service.pid], workers: readChildren(service.pid) };
+  const recordings = PARTIES.map((who) => startRecording(processes[who], fileOf(who)));
+  const answers = await drive(durationMs);
+  await Promise.all(recordings.map(endRecording));
+  return {
+    answers,
+    main: readRecording(fileOf('main')),
+    workers: readRecording(fileOf('workers')),
+  };
+}
+
+/** Draws what was recorded of a party, and tells it in a row. */
+function report(who: Party, { answers, [who]: stacks }: Recorded): string[] {
+  const samples = stacks.reduce((sum, stack) => sum + stack.samples, 0);
+  const title = who === 'main' ? 'The main process' : 'The workers';
+  const subtitle = `${workload}, ${CLIENTS} clients, ${answers} answers; ${samples} samples, ${FREQUENCY_HZ} for a second of CPU`;
+  const picture = `${REPORT_FOLDER}/flame-${workload}-${who}.svg`;
+  writeFileSync(picture, drawFlameGraph(title, subtitle, stacks));
+  const msPerAnswer = ((samples / FREQUENCY_HZ) * 1000) / answers;
+  return [who, `${msPerAnswer.toFixed(3)} ms`, ...listShares(stacks), picture];
 }
 
 async function main(): Promise<void> {
@@ -92,49 +141,23 @@ async function main(): Promise<void> {
   const caches = workload === 'hits' ? {} : { CACHE_MEMORY_BYTES: '0', CACHE_ORIGINALS_BYTES: '0' };
   const service = await startServer(
     [process.execPath, ...startFlags, ...NAMES, 'dist/main.js'],
-    { STORAGE_DIR: originals.folder, QUEUE_TIMEOUT_MS: '60000', ...caches },
+    { STORAGE_DIR: originals.folder, ...PATIENT, ...caches },
     `${REPORT_FOLDER}/flame-service.log`,
   );
   try {
-    const { warmUp, recorded } = splitPaths(
-      originals[workload === 'hits' ? 'avatars' : (workload ?? 'avatars')],
-    );
-    const load = { kind: 'closed', origin: service.origin, clients: CLIENTS } as const;
-    await generator.run({ ...load, paths: warmUp, durationMs: WARM_UP_MS });
-    const targets = { main: [service.pid], workers: readChildren(service.pid) };
-    const files = {
-      main: `${REPORT_FOLDER}/flame-main.data`,
-      workers: `${REPORT_FOLDER}/flame-workers.data`,
-    };
-    const recordings = [
-      startRecording(targets.main, files.main),
-      startRecording(targets.workers, files.workers),
-    ];
-    const { answers } = await generator.run({ ...load, paths: recorded, durationMs });
-    await Promise.all(recordings.map(endRecording));
-    const rows = (['main', 'workers'] as const).map((who) => {
-      const stacks = readRecording(files[who]);
-      rmSync(files[who]);
-      const samples = stacks.reduce((sum, stack) => sum + stack.samples, 0);
-      const subtitle = `${workload}, ${CLIENTS} clients, ${answers.length} answers; ${samples} samples, ${FREQUENCY_HZ} for a second of CPU`;
-      const title = who === 'main' ? 'The main process' : 'The workers';
-      const file = `${REPORT_FOLDER}/flame-${workload}-${who}.svg`;
-      writeFileSync(file, drawFlameGraph(title, subtitle, stacks));
-      const msPerAnswer = ((samples / FREQUENCY_HZ) * 1000) / answers.length;
-      return [who, `${msPerAnswer.toFixed(2)} ms`, ...listShares(stacks), file];
-    });
-    const head = [
-      '',
-      'CPU per answer',
-      'Darkroom',
-      'Other JavaScript',
-      'Node and V8',
-      'Imaging',
-      'System',
-      'Picture',
-    ];
+    const renderings = originals[workload === 'hits' ? 'avatars' : workload];
+    const paths = renderings.map(({ darkroomPath }) => darkroomPath);
+    const drive =
+      workload === 'hits'
+        ? driveHits(service.origin, paths[0] ?? '/')
+        : driveRenders(generator, service.origin, paths);
+    await drive(WARM_UP_MS);
+    const recorded = await record(service, drive);
+    const head = ['', 'CPU per answer', ...Object.values(meanings), 'Picture'];
+    const rows = PARTIES.map((who) => report(who, recorded));
     process.stdout.write(`${formatTable(head, rows)}\n`);
   } finally {
+    for (const who of PARTIES) rmSync(fileOf(who), { force: true });
     await service.stop(5_000);
     generator.close();
     await originals.remove();

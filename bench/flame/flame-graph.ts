@@ -18,7 +18,8 @@ const colours: Readonly<Record<CallKind, string>> = {
   system: '#b9b6c9',
 };
 
-const meanings: Readonly<Record<CallKind, string>> = {
+/** What the colours stand for. */
+export const meanings: Readonly<Record<CallKind, string>> = {
   darkroom: 'Darkroom',
   javascript: 'other JavaScript',
   node: 'Node and V8',
