@@ -64,12 +64,12 @@ describe('the command line on Ceph RGW', () => {
       (await client.send(new ListMultipartUploadsCommand({ Bucket: 'commands' }))).Uploads ?? [];
     const running = startDarkroom(['put', key, file], environment);
     onTestFinished(() => void running.child.kill('SIGKILL'));
-    await expect.poll(listUploads, { interval: 20 }).toHaveLength(1);
+    await expect.poll(listUploads, { interval: 20, timeout: 10_000 }).toHaveLength(1);
     const [{ UploadId } = {}] = await listUploads();
     const upload = { Bucket: 'commands', Key: key, UploadId };
     const countParts = async () =>
       (await client.send(new ListPartsCommand(upload))).Parts?.length ?? 0;
-    await expect.poll(countParts, { interval: 20 }).toBeGreaterThan(1);
+    await expect.poll(countParts, { interval: 20, timeout: 10_000 }).toBeGreaterThan(1);
     running.child.kill('SIGINT');
     expect([await running.ended, running.stderr()]).toEqual([
       'SIGINT',
