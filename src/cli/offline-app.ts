@@ -12,8 +12,8 @@ export interface OfflineAnswer {
 }
 
 /**
- * Runs something with the service as it is configured, but for its listeners and its number of workers,
- * and ends it again.
+ * Runs something with the service as it is configured, but for its listeners, its traces and its number of
+ * workers, and ends it again.
  *
  * @throws what the work throws, and what `createApp` throws
  */
@@ -26,6 +26,7 @@ export async function withOfflineApp<Result>(
     {
       ...config,
       admin: undefined,
+      tracing: undefined,
       renderer: { ...config.renderer, workers: ONE_WORKER },
       admission: { ...config.admission, slots: ONE_WORKER },
     },
