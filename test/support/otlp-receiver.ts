@@ -34,6 +34,7 @@ export interface OtlpReceiver {
   readonly spans: ReceivedSpan[];
   /** Heads of all batches, with their paths. */
   readonly batches: { readonly path: string; readonly headers: IncomingHttpHeaders }[];
+  /** A second call does nothing. */
   close(): Promise<void>;
 }
 
@@ -71,6 +72,7 @@ export async function startOtlpReceiver(port = 0): Promise<OtlpReceiver> {
     spans,
     batches,
     close: async () => {
+      if (!server.listening) return;
       server.closeAllConnections();
       server.close();
       await once(server, 'close');
