@@ -1,3 +1,5 @@
+import { once } from 'node:events';
+import { connect } from 'node:http2';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { MediaError } from '../../src/media/errors.ts';
 import { defer } from '../support/deferred.ts';
@@ -9,6 +11,7 @@ import {
 } from '../support/otlp-receiver.ts';
 import { connectTo, sendRaw } from '../support/raw-http.ts';
 import { createTestApp, RecordingRequestLog, samples, type TestApp } from '../support/test-app.ts';
+import { tlsFiles } from '../support/tls-files.ts';
 
 const icon = '/icons/1/ab.webp?size=16&v=7';
 const route = '/icons/{guild_id}/{icon_hash}.{ext}';
@@ -255,6 +258,22 @@ describe('a trace of one request', () => {
     });
     expect(server.attributes).not.toHaveProperty('http.route');
     expect(JSON.stringify(server)).not.toContain('hush');
+  });
+
+  it('is of the protocol and the name that it came by', async () => {
+    await start({ settings: { TLS_CERT_FILE: tlsFiles.cert, TLS_KEY_FILE: tlsFiles.key } });
+    const session = connect(`https://127.0.0.1:${port}`, { rejectUnauthorized: false });
+    const stream = session.request({ ':path': icon, ':authority': 'media.example', traceparent });
+    await once(stream.resume().end(), 'close');
+    session.close();
+    const [server, ...rooms] = await oneTrace();
+    expectRooms(server, rooms, ['store', 'origin', 'origin', 'facts', 'queue', 'render', 'send']);
+    expect(server).toMatchObject({ name: `GET ${route}`, parentSpanId: PARENT_ID });
+    expect(server.attributes).toMatchObject({
+      'url.scheme': 'https',
+      'server.address': 'media.example',
+      'network.protocol.version': '2',
+    });
   });
 
   it('names default avatars', async () => {
