@@ -170,11 +170,11 @@ export class MediaMaker {
     if (!results.isPersistent) return undefined;
     const { originKey } = request;
     const originalEtag = identity.etag;
-    const stored = await trace.time('store', async (visit) => {
-      const found = await results.find({ originKey, key, originalEtag }, signal);
-      visit.note({ memory: 'store', isFound: found !== undefined, ...sizeOf(found?.body) });
-      return found;
-    });
+    const stored = await trace.time(
+      'store',
+      () => results.find({ originKey, key, originalEtag }, signal),
+      (found) => ({ memory: 'store', isFound: found !== undefined, ...sizeOf(found?.body) }),
+    );
     if (stored === undefined) return undefined;
     const result = { ...stored, ...validatorsOf(identity, key), originalEtag };
     if (epoch === versions.epochOf(originKey)) results.keep(key, result);

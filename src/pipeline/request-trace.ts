@@ -30,11 +30,20 @@ export class RequestTrace {
     this.#span = span?.isRecorded ? span : undefined;
   }
 
-  /** Does some work in a room, and adds its time to the room's. */
-  async time<Result>(room: Room, work: (visit: Visit) => Promise<Result>): Promise<Result> {
+  /**
+   * Does some work in a room, and adds its time to the room's.
+   *
+   * @param describe what to tell of its result
+   */
+  async time<Result>(
+    room: Room,
+    work: (visit: Visit) => Promise<Result>,
+    describe?: (result: Result) => SpanDetails,
+  ): Promise<Result> {
     const visit = this.enter(room);
     try {
       const result = await work(visit);
+      if (describe !== undefined) visit.note(describe(result));
       visit.leave();
       return result;
     } catch (error) {

@@ -151,12 +151,14 @@ export class Transformer {
     const { originKey, original, job } = run;
     signal.throwIfAborted();
     original.assign(wanted);
-    const slot = await trace.time('queue', async (visit) => {
-      visit.note({ lane: wanted });
-      const entered = await admission.enter(wanted, run, signal);
-      visit.note({ slot: entered.lane });
-      return entered;
-    });
+    const slot = await trace.time(
+      'queue',
+      (visit) => {
+        visit.note({ lane: wanted });
+        return admission.enter(wanted, run, signal);
+      },
+      (entered) => ({ slot: entered.lane }),
+    );
     let isTelling = false;
     try {
       signal.throwIfAborted();
@@ -166,12 +168,14 @@ export class Transformer {
       const isLight = wanted === 'light' || lane === 'light';
       if (isLight && refusals.isSlow(originKey)) throw new TooSlowForLane();
       const timeoutMs = Math.min(limits.timeoutMs, lane === 'light' ? LIGHT_TIMEOUT_MS : Infinity);
-      const rendering = trace.time('render', async (visit) => {
-        visit.note({ lane: wanted, slot: lane, ...describeJob(job) });
-        const rendered = await renderer.render(original.bytes, job, { lane, timeoutMs, signal });
-        visit.note({ bytes: rendered.byteLength });
-        return rendered;
-      });
+      const rendering = trace.time(
+        'render',
+        (visit) => {
+          visit.note({ lane: wanted, slot: lane, ...describeJob(job) });
+          return renderer.render(original.bytes, job, { lane, timeoutMs, signal });
+        },
+        ({ byteLength }) => ({ bytes: byteLength }),
+      );
       // For the store, whoever leaves: a new worker would cost more than what is left of it.
       if (isLight) keep(rendering);
       const body = await rendering;

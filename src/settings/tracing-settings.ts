@@ -60,14 +60,22 @@ type Variables = Readonly<Record<string, string | undefined>>;
 type TracingValues = z.infer<z.ZodObject<typeof tracingForms>>;
 
 /**
- * The variables without those of tracing where there is none: they are then somebody else's, meant for all
- * programs of a machine, and whether they are right is none of our business.
+ * The variables without those that have no say: of tracing where there is none, and those in whose place there is one
+ * for traces alone. They are somebody else's, meant for all programs of a machine, and whether they are right is none
+ * of our business.
  */
 export function withoutIdleTracing(given: Variables): Variables {
-  if (isTracing(given)) return given;
-  const isIdle = (name: string): boolean =>
-    Object.hasOwn(tracingForms, name) && !Object.hasOwn(switches, name);
+  const isIdle = isTracing(given)
+    ? (name: string): boolean => isReplaced(name, given)
+    : (name: string): boolean =>
+        Object.hasOwn(tracingForms, name) && !Object.hasOwn(switches, name);
   return Object.fromEntries(Object.entries(given).filter(([name]) => !isIdle(name)));
+}
+
+/** Not of headers, which are put together. */
+function isReplaced(name: string, given: Variables): boolean {
+  const [, what] = /^OTEL_EXPORTER_OTLP_(ENDPOINT|PROTOCOL|TIMEOUT|COMPRESSION)$/.exec(name) ?? [];
+  return what !== undefined && given[`OTEL_EXPORTER_OTLP_TRACES_${what}`] !== undefined;
 }
 
 /** On where it is asked for, or where there is a collector. */

@@ -137,6 +137,15 @@ describe('traces', () => {
 });
 
 describe('a wrong setting of traces', () => {
+  it('that another one stands in for is no fault', () => {
+    const general = { ...collector, OTEL_EXPORTER_OTLP_PROTOCOL: 'grpc' };
+    expect(faultsOf(general)).toEqual([
+      'OTEL_EXPORTER_OTLP_PROTOCOL: expected http/protobuf or http/json, for OTLP over gRPC is not spoken here, but received "grpc"',
+    ]);
+    const own = { ...general, OTEL_EXPORTER_OTLP_TRACES_PROTOCOL: 'http/json' };
+    expect(readConfig(own).tracing).toMatchObject({ protocol: 'http/json' });
+  });
+
   it.each([
     ['OTEL_SDK_DISABLED', 'yes', 'true or false', '"yes"'],
     ['OTEL_TRACES_EXPORTER', 'zipkin', 'otlp or none', '"zipkin"'],
