@@ -1,5 +1,4 @@
 import {
-  type Attributes,
   type Context,
   ROOT_CONTEXT,
   type Span,
@@ -20,7 +19,7 @@ import {
   ATTR_URL_SCHEME,
 } from '@opentelemetry/semantic-conventions';
 import { type ErrorCode, errorRegistry, MediaError } from '../media/errors.ts';
-import { type MediaRequest, pathOfTarget } from '../media/media-request.ts';
+import { pathOfTarget } from '../media/media-request.ts';
 import { resourceRows } from '../media/media-resource.ts';
 import type {
   RequestHead,
@@ -100,25 +99,33 @@ export class OpenTelemetryRequestSpan implements RequestSpan {
   }
 
   end(answer: TracedAnswer): void {
-    const { resource, status, code } = answer;
+    const { resource, status, code, media } = answer;
     const { method, target, httpVersion } = this.#head;
+    const isKnown = KNOWN_METHODS.has(method);
     const route = resource === 'none' ? undefined : resourceRows[resource].template;
+    const server = serverOf(this.#head);
     if (route !== undefined) this.#span.updateName(`${nameOfMethod(method)} ${route}`);
+    // In one piece, since each hit has them: without those that are `undefined`, as the SDK takes them.
     this.#span.setAttributes({
-      ...describeMethod(method),
+      [ATTR_HTTP_REQUEST_METHOD]: isKnown ? method : '_OTHER',
+      [ATTR_HTTP_REQUEST_METHOD_ORIGINAL]: isKnown ? undefined : shorten(method),
       [ATTR_URL_SCHEME]: this.#scheme,
       [ATTR_URL_PATH]: shorten(pathOfTarget(target)),
       [ATTR_NETWORK_PROTOCOL_VERSION]: httpVersion === '2.0' ? '2' : httpVersion,
-      ...describeServer(this.#head),
-      ...(route !== undefined && { [ATTR_HTTP_ROUTE]: route }),
-      ...(status === undefined
-        ? { 'darkroom.client_gone': true }
-        : { [ATTR_HTTP_RESPONSE_STATUS_CODE]: status }),
-      ...(answer.id !== undefined && { 'darkroom.request.id': answer.id }),
+      [ATTR_SERVER_ADDRESS]: server?.address,
+      [ATTR_SERVER_PORT]: server?.port,
+      [ATTR_HTTP_ROUTE]: route,
+      [ATTR_HTTP_RESPONSE_STATUS_CODE]: status,
+      'darkroom.client_gone': status === undefined ? true : undefined,
+      'darkroom.request.id': answer.id,
       'darkroom.resource': resource,
       'darkroom.cache': answer.cache,
       'darkroom.bytes': answer.bytes,
-      ...describeMedia(answer.media),
+      'darkroom.width': media?.widthPx,
+      'darkroom.height': media?.heightPx,
+      'darkroom.format': media?.format,
+      'darkroom.quality': media?.quality,
+      'darkroom.animated': media?.isAnimated,
     });
     if (code !== undefined) noteCode(this.#span, code);
     this.#span.end();
@@ -165,37 +172,15 @@ function noteFailure(span: Span, type: string): void {
   span.setStatus({ code: SpanStatusCode.ERROR });
 }
 
-function describeMethod(method: string): Attributes {
-  return KNOWN_METHODS.has(method)
-    ? { [ATTR_HTTP_REQUEST_METHOD]: method }
-    : {
-        [ATTR_HTTP_REQUEST_METHOD]: '_OTHER',
-        [ATTR_HTTP_REQUEST_METHOD_ORIGINAL]: shorten(method),
-      };
-}
-
-/** As the client calls it. */
-function describeServer({ headers }: RequestHead): Attributes {
+/** Host and port, as the client calls them. */
+function serverOf({
+  headers,
+}: RequestHead): { readonly address: string; readonly port: number | undefined } | undefined {
   const authority = headers[':authority'] ?? headers.host;
-  if (typeof authority !== 'string') return {};
+  if (typeof authority !== 'string') return undefined;
   const [, address = '', port] = /^(\[[^\]]*\]|[^:]*)(?::(\d{1,5}))?$/.exec(authority) ?? [];
-  if (address === '') return {};
-  return {
-    [ATTR_SERVER_ADDRESS]: shorten(address),
-    ...(port !== undefined && { [ATTR_SERVER_PORT]: Number(port) }),
-  };
-}
-
-function describeMedia(media: MediaRequest | undefined): Attributes {
-  if (media === undefined) return {};
-  const { widthPx, heightPx, format, quality, isAnimated } = media;
-  return {
-    ...(widthPx !== undefined && { 'darkroom.width': widthPx }),
-    ...(heightPx !== undefined && { 'darkroom.height': heightPx }),
-    ...(format !== undefined && { 'darkroom.format': format }),
-    'darkroom.quality': quality,
-    'darkroom.animated': isAnimated,
-  };
+  if (address === '') return undefined;
+  return { address: shorten(address), port: port === undefined ? undefined : Number(port) };
 }
 
 function shorten(text: string): string {
