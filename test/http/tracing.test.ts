@@ -340,6 +340,14 @@ describe("a trace of somebody else's", () => {
     expect(log.lines.at(-1)?.traceId).toBe(server.traceId);
   });
 
+  it('goes on whatever else its sender writes of it', async () => {
+    await start();
+    const tracestate = `a=1,${'=,'.repeat(50)}${'x'.repeat(4_000)}`;
+    expect((await sendRaw(port, 'GET', icon, { traceparent, tracestate })).status).toBe(200);
+    const [server] = await oneTrace();
+    expect(server).toMatchObject({ traceId: TRACE_ID, parentSpanId: PARENT_ID });
+  });
+
   it('decides whether it is recorded here, too', async () => {
     await start();
     await sendRaw(port, 'GET', icon, { traceparent: `00-${TRACE_ID}-${PARENT_ID}-00` });
@@ -427,6 +435,22 @@ describe('a collector', () => {
     expect(warnings()).toMatchObject([
       { level: 'warn', details: { url, reason: 'Bad Request (400)' } },
       { level: 'info', details: { url, lostSpans: expect.any(Number) } },
+    ]);
+  });
+
+  it('that gets more than may wait is not waited for, and what is dropped is told of once', async () => {
+    await start({ settings: { OTEL_BSP_MAX_QUEUE_SIZE: '2' } });
+    const drops = () =>
+      app.log.entries.filter(({ details }) => /Dropped/.test(JSON.stringify(details)));
+    for (let time = 0; time < 4; time += 1) {
+      const before = collector.batches.length;
+      // An original that is gone has four spans, and is remembered for half a minute.
+      app.clock.advance(31_000);
+      expect((await sendRaw(port, 'GET', '/emojis/1.png')).status).toBe(404);
+      await expect.poll(() => collector.batches.length).toBeGreaterThan(before);
+    }
+    expect(drops()).toMatchObject([
+      { level: 'warn', details: { reason: expect.stringMatching(/^Dropped \d+ spans/) } },
     ]);
   });
 
