@@ -223,6 +223,8 @@ describe('the environment of a worker', () => {
     const names = Object.keys(environment).filter((name) => name !== '_');
     expect(names.sort()).toEqual([
       'MALLOC_ARENA_MAX',
+      'MALLOC_MMAP_THRESHOLD_',
+      'MALLOC_TRIM_THRESHOLD_',
       'PATH',
       'UV_THREADPOOL_SIZE',
       'VIPS_DISC_THRESHOLD',

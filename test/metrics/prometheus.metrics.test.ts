@@ -6,7 +6,7 @@ import { join, resolve } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
 import { parse, stringify } from 'yaml';
 import { listExpressions } from '../support/dashboard.ts';
-import { findFreePorts } from '../support/nginx.ts';
+import { findFreePorts } from '../support/free-ports.ts';
 import { type ServiceProcess, startService } from '../support/service-process.ts';
 
 const TOKEN = 'token-of-the-administrator';
