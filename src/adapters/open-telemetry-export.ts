@@ -81,7 +81,7 @@ class WatchedExporter implements SpanExporter {
 function reasonOf(error: unknown): string {
   if (!(error instanceof Error)) return 'no reason was given';
   const { message, name, cause } = error;
-  const code = 'code' in error ? ` (${String(error.code)})` : '';
+  const code = 'code' in error && !message.includes(String(error.code)) ? ` (${error.code})` : '';
   const because = cause instanceof Error ? `: ${reasonOf(cause)}` : '';
   return `${message === '' ? name : message}${code}${because}`;
 }

@@ -439,10 +439,10 @@ describe('a collector', () => {
   });
 
   it('that gets more than may wait is not waited for, and what is dropped is told of once', async () => {
-    await start({ settings: { OTEL_BSP_MAX_QUEUE_SIZE: '2' } });
+    await start({ settings: { OTEL_BSP_MAX_QUEUE_SIZE: '1' } });
     const drops = () =>
       app.log.entries.filter(({ details }) => /Dropped/.test(JSON.stringify(details)));
-    for (let time = 0; time < 4; time += 1) {
+    for (let time = 0; time < 6; time += 1) {
       const before = collector.batches.length;
       // An original that is gone has four spans, and is remembered for half a minute.
       app.clock.advance(31_000);
