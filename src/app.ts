@@ -20,6 +20,7 @@ import { judgeReadiness } from './readiness.ts';
 import { listReadings } from './readings.ts';
 import type { Config } from './settings/config.ts';
 import { openOrigin, openResultStore } from './storage.ts';
+import { openTracer } from './tracing-setup.ts';
 
 /** Where the compiled worker is, seen from the compiled `app.js`. */
 export const WORKER_FILE = new URL('./worker/main.js', import.meta.url);
@@ -97,7 +98,8 @@ export async function createApp(config: Config, parts: AppParts): Promise<App> {
   });
   const { media, verbatim, purger, results } = rooms;
   const targets = new TargetMemory();
-  const watchers = { meter, requests: parts.requestLog ?? noRequestLog, clock };
+  const tracer = await openTracer(config, log);
+  const watchers = { meter, requests: parts.requestLog ?? noRequestLog, tracer, clock };
   const { maxAgeSeconds } = config.http;
   const handler = new MediaHandler({ media, verbatim, defaultAvatars, targets, maxAgeSeconds });
   const hits = new HitLane({
@@ -158,12 +160,15 @@ export async function createApp(config: Config, parts: AppParts): Promise<App> {
     confinement: workers.confinement,
     close: async () => {
       isClosing = true;
+      const closingSinceMs = clock.nowMs();
       await server.close();
       // Until here it says that we are not ready.
       await admin?.close();
       await results.flush();
       resultStore?.close();
       workers.stop();
+      const leftMs = config.shutdown.graceMs - (clock.nowMs() - closingSinceMs);
+      await tracer?.close(leftMs / 2);
     },
   };
 }

@@ -41,7 +41,13 @@ async function main(): Promise<void> {
   const { AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY, AWS_SESSION_TOKEN } = process.env;
   const processLog = createLog({
     level: config.log.level,
-    secrets: [config.admin?.token, AWS_SECRET_ACCESS_KEY, AWS_SESSION_TOKEN, AWS_ACCESS_KEY_ID],
+    secrets: [
+      config.admin?.token,
+      AWS_SECRET_ACCESS_KEY,
+      AWS_SESSION_TOKEN,
+      AWS_ACCESS_KEY_ID,
+      ...(config.tracing?.secrets ?? []),
+    ],
     terminal: process.stdout.isTTY ? process.stdout : undefined,
   });
   const { log, countLost } = processLog;

@@ -37,7 +37,7 @@ const allowedPackages: Readonly<Record<string, readonly RegExp[]>> = {
   settings: [/^node:(fs|net|os|path|tls)$/, /^zod$/],
   logging: [/^node:(fs|timers\/promises)$/, /^pino$/],
   http: [/^node:/, /^fastify$/],
-  adapters: [/^node:/, /^lru-cache$/, /^prom-client$/, /^@(aws-sdk|smithy)\//],
+  adapters: [/^node:/, /^lru-cache$/, /^prom-client$/, /^@(aws-sdk|smithy|opentelemetry)\//],
   worker: [/^sharp$/, /^node:net$/], // for the socket to the main process, which it inherits
   'default-avatars': [/^node:(crypto|fs\/promises)$/],
   explorer: [/^node:(fs\/promises|path)$/], // its page, which runs in browsers, uses none

@@ -13,8 +13,8 @@ export interface OfflineAnswer {
 }
 
 /**
- * Runs something with the service as it is configured, but for its listeners and its number of workers,
- * and ends it again.
+ * Runs something with the service as it is configured, but for its listeners, its traces and its number of
+ * workers, and ends it again.
  *
  * @param signal ends the wait for an answer
  * @throws what the work throws, what `createApp` throws; `signal.reason`
@@ -29,6 +29,7 @@ export async function withOfflineApp<Result>(
     {
       ...config,
       admin: undefined,
+      tracing: undefined,
       renderer: { ...config.renderer, workers: ONE_WORKER },
       admission: { ...config.admission, slots: ONE_WORKER },
     },

@@ -53,6 +53,7 @@ interface ToldHit {
   readonly target: KnownTarget;
   readonly enteredMs: number;
   readonly durationMs: number;
+  readonly traceId: string | undefined;
 }
 
 /**
@@ -92,6 +93,8 @@ export class HitLane {
     const { status, head, count } = isCurrent ? ready.current : ready.whole;
     head[head.length - 1] = formatServerTiming([{ room: 'store', durationMs }]) ?? '';
     const id = this.#identify(headers['x-request-id']);
+    const { httpVersion } = request;
+    const span = watchers.tracer?.begin({ method, target: url, httpVersion, headers });
     try {
       response.writeHead(status, id === undefined ? head : [...head, 'x-request-id', id]);
     } catch {
@@ -104,9 +107,17 @@ export class HitLane {
     lookUps.found += 1;
     count.answers += 1;
     if (hasBody) count.bodyBytes += byteLength;
-    if (id === undefined || watchers.requests.scope !== 'all') return true;
     const bytes = hasBody ? byteLength : 0;
-    this.#tell(request, response, { id, method, status, bytes, target, enteredMs, durationMs });
+    if (span?.isRecorded) {
+      const { request: media } = target;
+      const { resource } = media;
+      const hit = { resource, status, code: undefined, cache: 'memory', bytes, id, media } as const;
+      response.once('close', () => span.end(hit));
+    }
+    if (id === undefined || watchers.requests.scope !== 'all') return true;
+    const traceId = span?.traceId;
+    const hit = { id, method, status, bytes, target, enteredMs, durationMs, traceId };
+    this.#tell(request, response, hit);
     return true;
   }
 
@@ -119,7 +130,7 @@ export class HitLane {
   /** Only where every hit is wanted in the log: it takes as long as all the rest. */
   #tell(request: IncomingMessage, response: ServerResponse, hit: ToldHit): void {
     const { clock, requests } = this.#parts.watchers;
-    const { id, method, status, bytes, target, enteredMs, durationMs } = hit;
+    const { id, method, status, bytes, target, enteredMs, durationMs, traceId } = hit;
     // Once it is closed, there is no address.
     const client = request.socket.remoteAddress ?? '';
     const sendingSinceMs = clock.nowMs();
@@ -136,6 +147,7 @@ export class HitLane {
         durationMs: roundMs(nowMs - enteredMs),
         stagesMs: { store: roundMs(durationMs), send: roundMs(nowMs - sendingSinceMs) },
         client,
+        ...(traceId !== undefined && { traceId }),
       } as const;
       requests.tell(line, true);
     });

@@ -21,6 +21,8 @@ export interface RequestLine {
   readonly stagesMs: Readonly<Partial<Record<Stage, number>>>;
   /** Its address. */
   readonly client: string;
+  /** Where requests are traced: 32 hexadecimal digits, the same for all who took part in it. */
+  readonly traceId?: string;
 }
 
 /** Where a line for each request goes. */

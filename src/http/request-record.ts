@@ -7,12 +7,15 @@ import type { AnswerMeter, Stage } from '../pipeline/meter.ts';
 import { cacheUseOf } from '../pipeline/outcome.ts';
 import type { Clock } from '../pipeline/ports.ts';
 import { RequestTrace } from '../pipeline/request-trace.ts';
+import type { RequestHead, RequestSpan, RoomSpan, Tracer } from '../pipeline/tracer.ts';
 import { type RequestLog, roundMs, shortenTarget } from './request-log.ts';
 
 /** Who is told of requests. */
 export interface RequestWatchers {
   readonly meter: AnswerMeter;
   readonly requests: RequestLog;
+  /** `undefined`: requests are not traced. */
+  readonly tracer: Tracer | undefined;
   readonly clock: Clock;
 }
 
@@ -27,6 +30,7 @@ interface MeteredBody {
 /** What becomes of one request, from its head to the end of its answer; told once that has come. */
 export class RequestRecord {
   readonly trace: RequestTrace;
+  readonly #span: RequestSpan | undefined;
   readonly #watchers: RequestWatchers;
   readonly #request: FastifyRequest;
   readonly #response: ServerResponse;
@@ -38,12 +42,14 @@ export class RequestRecord {
   #error: MediaError | undefined;
   #bodyBytes = (): number => 0;
   #sendingSinceMs: number | undefined;
+  #sending: RoomSpan | undefined;
 
   constructor(request: FastifyRequest, reply: FastifyReply, watchers: RequestWatchers) {
     this.#request = request;
     this.#response = reply.raw;
     this.#watchers = watchers;
-    this.trace = new RequestTrace(watchers.clock);
+    this.#span = watchers.tracer?.begin(headOf(request));
+    this.trace = new RequestTrace(watchers.clock, this.#span);
     this.#beganMs = watchers.clock.nowMs();
     this.#client = request.ip;
     reply.raw.once('close', () => this.#end());
@@ -63,6 +69,8 @@ export class RequestRecord {
   /** The head of the answer is complete, and this its body. */
   noteBody(payload: unknown): void {
     this.#sendingSinceMs = this.#watchers.clock.nowMs();
+    // Of what was at hand, a trace shows no rooms.
+    if (cacheUseOf(this.trace.outcome) !== 'memory') this.#sending = this.trace.begin('send');
     if (this.#request.method === 'HEAD') return;
     if (isMetered(payload)) this.#bodyBytes = () => payload.passedBytes;
     else if (payload instanceof Buffer) {
@@ -75,6 +83,7 @@ export class RequestRecord {
     const { headersSent, statusCode } = this.#response;
     const nowMs = clock.nowMs();
     const status = headersSent ? statusCode : CLIENT_GONE;
+    const { id, method } = this.#request;
     const cache = cacheUseOf(this.trace.outcome);
     const resource = this.#resource;
     const bytes = this.#bodyBytes();
@@ -88,12 +97,22 @@ export class RequestRecord {
     };
     for (const { room, durationMs } of this.trace.timings) noteStage(room, durationMs);
     if (this.#sendingSinceMs !== undefined) noteStage('send', nowMs - this.#sendingSinceMs);
+    this.#sending?.note({ bytes });
+    this.#sending?.end();
+    this.#span?.end({
+      resource,
+      status: headersSent ? statusCode : undefined,
+      code: this.#error?.code,
+      cache,
+      bytes,
+      id,
+      media: this.#media,
+    });
     const bottleneck = this.#error?.bottleneck;
     if (bottleneck !== undefined) meter.noteRefusal(bottleneck);
 
     const isPlainHit = cache === 'memory' && this.#error === undefined;
     if (requests.scope === 'none' || (isPlainHit && requests.scope !== 'all')) return;
-    const { id, method } = this.#request;
     const line = {
       id,
       method,
@@ -106,6 +125,7 @@ export class RequestRecord {
       durationMs: roundMs(nowMs - this.#beganMs),
       stagesMs,
       client: this.#client,
+      ...(this.#span && { traceId: this.#span.traceId }),
     };
     requests.tell(line, isPlainHit);
   }
@@ -115,6 +135,10 @@ export class RequestRecord {
       ? shortenTarget(this.#request.originalUrl)
       : resultKey(this.#media);
   }
+}
+
+function headOf({ method, originalUrl, raw, headers }: FastifyRequest): RequestHead {
+  return { method, target: originalUrl, httpVersion: raw.httpVersion, headers };
 }
 
 function isMetered(payload: unknown): payload is MeteredBody {

@@ -1,4 +1,5 @@
 import type { MediaRequest } from '../media/media-request.ts';
+import type { HeldOriginal } from './found-original.ts';
 import type { Meter } from './meter.ts';
 import type { OriginalIdentity, OriginalVersions } from './original-versions.ts';
 import {
@@ -14,6 +15,7 @@ import type { RefusalMemory } from './refusal-memory.ts';
 import type { RequestTrace } from './request-trace.ts';
 import type { Results } from './results.ts';
 import type { FlightControls } from './single-flight.ts';
+import type { SpanDetails } from './tracer.ts';
 import type { Transformer } from './transformer.ts';
 import { formatEtag, type Validators } from './validators.ts';
 
@@ -99,17 +101,18 @@ export class MediaMaker {
     if (stale) return settled(stale, { kind: 'hit', detail: 'stale-if-error' });
 
     const original = originals.find(originKey, this.#approach(task), options.signal);
-    const leaveOrigin = options.trace.enter('origin');
+    const visit = options.trace.enter('origin');
+    visit.note({ part: 'state' });
     let seen: SeenOriginal;
     try {
       seen = await original.found;
     } catch (error) {
-      leaveOrigin();
+      visit.leave(error);
       const last = isOriginFailure(error) && (await this.#findStale(task, options));
       if (!last) throw error;
       return settled(last, { kind: 'stale', detail: 'stale-if-error' });
     }
-    if (seen.wasAsked) leaveOrigin();
+    if (seen.wasAsked) visit.leave();
     const { identity, wasAsked } = seen;
     if (known?.originalEtag === identity.etag) {
       return settled(known, wasAsked ? { kind: 'stale', originStatus: 304 } : { kind: 'hit' });
@@ -167,8 +170,10 @@ export class MediaMaker {
     if (!results.isPersistent) return undefined;
     const { originKey } = request;
     const originalEtag = identity.etag;
-    const stored = await trace.time('store', () =>
-      results.find({ originKey, key, originalEtag }, signal),
+    const stored = await trace.time(
+      'store',
+      () => results.find({ originKey, key, originalEtag }, signal),
+      (found) => ({ memory: 'store', isFound: found !== undefined, ...sizeOf(found?.body) }),
     );
     if (stored === undefined) return undefined;
     const result = { ...stored, ...validatorsOf(identity, key), originalEtag };
@@ -186,12 +191,7 @@ export class MediaMaker {
     const { originKey } = request;
     const isCurrent = (): boolean => epoch === versions.epochOf(originKey);
     try {
-      const leaveOrigin = options.trace.enter('origin');
-      const held = await original.hold({
-        isHesitant: transformer.isCrowdedFor(request),
-        judge: (prefix) => transformer.judge(request, prefix),
-      });
-      if (held.wasRead) leaveOrigin();
+      const held = await this.#hold(original, request, options);
       const { isOriginal, ...transformed } = await transformer.transform(request, held, {
         ...options,
         isCurrent,
@@ -201,13 +201,41 @@ export class MediaMaker {
       const result = { ...transformed, ...validatorsOf(identity, key), originalEtag };
       if (!isCurrent()) return { result, outcome: { kind: kindOf(known) } };
       // The store would only be another place to read the original from.
-      if (!isOriginal) results.store({ originKey, key, originalEtag }, transformed);
+      const rendering = { originKey, key, originalEtag };
+      if (!isOriginal) results.store(rendering, transformed, options.trace);
       return { result, outcome: { kind: kindOf(known), stored: results.keep(key, result) } };
     } catch (error) {
       if (isCurrent()) refusals.note(key, originKey, error);
       throw error;
     }
   }
+
+  /** Reads the original; the time counts as the origin's only where it was asked. */
+  async #hold(
+    original: OriginalWork,
+    request: MediaRequest,
+    { trace }: MakeOptions,
+  ): Promise<HeldOriginal> {
+    const { transformer } = this.#parts;
+    const visit = trace.enter('origin');
+    visit.note({ part: 'body' });
+    try {
+      const held = await original.hold({
+        isHesitant: transformer.isCrowdedFor(request),
+        judge: (prefix) => transformer.judge(request, prefix),
+      });
+      visit.note(sizeOf(held.bytes));
+      if (held.wasRead) visit.leave();
+      return held;
+    } catch (error) {
+      if (isOriginFailure(error)) visit.leave(error);
+      throw error;
+    }
+  }
+}
+
+function sizeOf(body: Uint8Array | undefined): SpanDetails {
+  return body === undefined ? {} : { bytes: body.byteLength };
 }
 
 /** What looking a result up in memory has come to. */

@@ -22,11 +22,16 @@ export type Served =
   | { readonly kind: 'current'; readonly validators: Validators }
   | { readonly kind: 'result'; readonly result: MediaResult };
 
+/** Work on one key, and the request that began it. */
+interface LedWork extends MediaWork {
+  readonly leader: RequestTrace;
+}
+
 /** Serves every media request that a transform may stand behind: results, origin, transform. */
 export class MediaService {
   readonly #parts: MediaMakerParts;
   readonly #maker: MediaMaker;
-  readonly #flights = new SingleFlight<MediaWork>();
+  readonly #flights = new SingleFlight<LedWork>();
 
   constructor(parts: MediaMakerParts) {
     this.#parts = parts;
@@ -43,11 +48,16 @@ export class MediaService {
     const { signal, trace, isCurrent } = options;
     const { refusals, versions } = this.#parts;
     const key = resultKey(request);
-    const known = this.#lookUp(key, trace);
+    const visit = trace.enter('store');
+    const known = this.#lookUp(key);
     if (known !== undefined && this.#isFresh(known, request)) {
+      visit.leaveUnseen();
       trace.outcome = { kind: 'hit' };
       return answerWith(known, isCurrent);
     }
+
+    visit.note({ memory: 'results', isFound: known !== undefined });
+    visit.leave();
 
     const refusal = refusals.find(key);
     if (refusal !== undefined || versions.isGone(request.originKey)) {
@@ -57,20 +67,18 @@ export class MediaService {
 
     trace.outcome = { kind: kindOf(known) };
     const task = { request, key, known, epoch: versions.epochOf(request.originKey) };
-    const begin = (controls: FlightControls): MediaWork =>
-      this.#maker.begin(task, { ...controls, trace });
+    const begin = (controls: FlightControls): LedWork => ({
+      ...this.#maker.begin(task, { ...controls, trace }),
+      leader: trace,
+    });
     // Nobody joins what was begun before a purge.
-    return this.#flights.run(`${task.epoch} ${key}`, signal, begin, async (work, collapsed) => {
+    return this.#flights.run(`${task.epoch} ${key}`, signal, begin, (work, collapsed) => {
       const note = (outcome: CacheOutcome): void => {
         trace.outcome = outcome.kind === 'hit' ? outcome : { ...outcome, collapsed };
       };
       note({ kind: kindOf(known) });
-      const { validators, outcome } = await unlessAborted(work.opened, signal);
-      note(outcome);
-      if (isCurrent(validators)) return { kind: 'current', validators };
-      const produced = await unlessAborted(work.finish(), signal);
-      note(produced.outcome);
-      return { kind: 'result', result: produced.result };
+      const take = (): Promise<Served> => takeFrom(work, options, note);
+      return collapsed ? trace.show('join', take, work.leader) : take();
     });
   }
 
@@ -84,10 +92,8 @@ export class MediaService {
     return known !== undefined && this.#isFresh(known, request) ? known : undefined;
   }
 
-  #lookUp(key: string, trace: RequestTrace): MediaResult | undefined {
-    const leave = trace.enter('store');
+  #lookUp(key: string): MediaResult | undefined {
     const known = this.#parts.results.get(key);
-    leave();
     const { meter } = this.#parts;
     if (meter !== undefined) meter.lookUps.results[known === undefined ? 'missed' : 'found'] += 1;
     return known;
@@ -97,6 +103,20 @@ export class MediaService {
     const version = this.#parts.versions.find(originKey);
     return version?.isFresh === true && version.identity.etag === originalEtag;
   }
+}
+
+/** Waits for as much of the work as this request needs. */
+async function takeFrom(
+  work: MediaWork,
+  { signal, isCurrent }: ServeOptions,
+  note: (outcome: CacheOutcome) => void,
+): Promise<Served> {
+  const { validators, outcome } = await unlessAborted(work.opened, signal);
+  note(outcome);
+  if (isCurrent(validators)) return { kind: 'current', validators };
+  const produced = await unlessAborted(work.finish(), signal);
+  note(produced.outcome);
+  return { kind: 'result', result: produced.result };
 }
 
 function answerWith(result: MediaResult, isCurrent: ServeOptions['isCurrent']): Served {

@@ -1,5 +1,6 @@
 import { withDeadline } from './abort.ts';
 import type { Log, ResultAddress, ResultStore, StoredResult } from './ports.ts';
+import type { RequestTrace } from './request-trace.ts';
 
 /** What a writer is made with. */
 export interface ResultWriterParts {
@@ -18,6 +19,7 @@ export interface WriteCounters {
 interface Write {
   readonly address: ResultAddress;
   readonly result: StoredResult;
+  readonly trace: RequestTrace;
 }
 
 /** Writes at once. */
@@ -46,14 +48,14 @@ export class ResultWriter {
   }
 
   /** Takes a rendering to be written, unless too much is in line. */
-  add(address: ResultAddress, result: StoredResult): void {
+  add(address: ResultAddress, result: StoredResult, trace: RequestTrace): void {
     const costBytes = costOf(result);
     if (this.#waitingBytes > 0 && this.#waitingBytes + costBytes > MAX_WAITING_BYTES) {
       this.#counters.dropped += 1;
       return;
     }
     this.#waitingBytes += costBytes;
-    this.#waiting.push({ address, result });
+    this.#waiting.push({ address, result, trace });
     this.#start();
   }
 
@@ -96,10 +98,13 @@ export class ResultWriter {
     }
   }
 
-  async #write({ address, result }: Write): Promise<void> {
+  async #write({ address, result, trace }: Write): Promise<void> {
     const { store, log } = this.#parts;
     try {
-      await store.write(address, result);
+      await trace.show('write', (span) => {
+        span.note({ bytes: result.body.byteLength });
+        return store.write(address, result);
+      });
       this.#counters.written += 1;
     } catch (error) {
       const { failed } = this.#counters;

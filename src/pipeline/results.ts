@@ -13,6 +13,7 @@ import {
   type StoredResult,
   StoreStalled,
 } from './ports.ts';
+import type { RequestTrace } from './request-trace.ts';
 import { resultPath } from './result-path.ts';
 import { ResultWriter, type WriteCounters } from './result-writer.ts';
 
@@ -136,9 +137,13 @@ export class Results {
     return this.#parts.cache.set(key, result);
   }
 
-  /** Stores a rendering, later. */
-  store(rendering: RenderingOf, result: StoredResult): void {
-    this.#writer?.add({ ...rendering, release: PIPELINE_RELEASE }, result);
+  /**
+   * Stores a rendering, later.
+   *
+   * @param trace of the request that it was made for
+   */
+  store(rendering: RenderingOf, result: StoredResult, trace: RequestTrace): void {
+    this.#writer?.add({ ...rendering, release: PIPELINE_RELEASE }, result, trace);
   }
 
   /** Removes answers from memory; tells how many. */

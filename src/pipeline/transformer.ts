@@ -1,4 +1,5 @@
 import { MediaError } from '../media/errors.ts';
+import type { ImageFacts } from '../media/header/image-facts.ts';
 import { peekAnimation } from '../media/header/peek-animation.ts';
 import { readImageFacts } from '../media/header/read-image-facts.ts';
 import { outputFormats, sourceFormats } from '../media/image-format.ts';
@@ -12,6 +13,7 @@ import { laneOf } from './render-cost.ts';
 import type { RenderJob } from './render-job.ts';
 import type { RequestTrace } from './request-trace.ts';
 import type { FlightControls } from './single-flight.ts';
+import type { SpanDetails } from './tracer.ts';
 
 /** What transforms are made with. */
 export interface TransformerParts {
@@ -70,8 +72,7 @@ export class Transformer {
     original: HeldOriginal,
     options: TransformOptions,
   ): Promise<Transformed> {
-    const facts = readImageFacts(original.bytes);
-    if (facts === undefined) throw new MediaError('UNSUPPORTED_MEDIA_TYPE');
+    const facts = readFacts(original.bytes, options.trace);
     const untouched = {
       body: original.bytes,
       mimeType: sourceFormats[facts.format].mimeType,
@@ -150,7 +151,14 @@ export class Transformer {
     const { originKey, original, job } = run;
     signal.throwIfAborted();
     original.assign(wanted);
-    const slot = await trace.time('queue', () => admission.enter(wanted, run, signal));
+    const slot = await trace.time(
+      'queue',
+      (visit) => {
+        visit.note({ lane: wanted });
+        return admission.enter(wanted, run, signal);
+      },
+      (entered) => ({ slot: entered.lane }),
+    );
     let isTelling = false;
     try {
       signal.throwIfAborted();
@@ -160,8 +168,13 @@ export class Transformer {
       const isLight = wanted === 'light' || lane === 'light';
       if (isLight && refusals.isSlow(originKey)) throw new TooSlowForLane();
       const timeoutMs = Math.min(limits.timeoutMs, lane === 'light' ? LIGHT_TIMEOUT_MS : Infinity);
-      const rendering = trace.time('render', () =>
-        renderer.render(original.bytes, job, { lane, timeoutMs, signal }),
+      const rendering = trace.time(
+        'render',
+        (visit) => {
+          visit.note({ lane: wanted, slot: lane, ...describeJob(job) });
+          return renderer.render(original.bytes, job, { lane, timeoutMs, signal });
+        },
+        ({ byteLength }) => ({ bytes: byteLength }),
       );
       // For the store, whoever leaves: a new worker would cost more than what is left of it.
       if (isLight) keep(rendering);
@@ -179,6 +192,26 @@ export class Transformer {
       slot.leave(isTelling);
     }
   }
+}
+
+/** @throws MediaError `UNSUPPORTED_MEDIA_TYPE` */
+function readFacts(bytes: Uint8Array, trace: RequestTrace): ImageFacts {
+  const span = trace.begin('facts');
+  try {
+    const facts = readImageFacts(bytes);
+    if (facts === undefined) throw new MediaError('UNSUPPORTED_MEDIA_TYPE');
+    const { format, widthPx, heightPx, frames } = facts;
+    span.note({ bytes: bytes.byteLength, format, widthPx, heightPx, frames });
+    span.end();
+    return facts;
+  } catch (error) {
+    span.end(error);
+    throw error;
+  }
+}
+
+function describeJob({ animation, format, size }: RenderJob): SpanDetails {
+  return { format, ...size, frames: animation?.delaysMs.length ?? 1 };
 }
 
 function isTimeout(error: unknown): boolean {

@@ -51,11 +51,12 @@ export class VerbatimService {
     const { signal, trace, isWhole } = options;
     const { originKey } = request;
     trace.outcome = { kind: 'bypass' };
-    return trace.time('origin', async () => {
+    return trace.time('origin', async (visit) => {
       const { object, prefix, body } = isWhole
         ? await this.#openWhole(originKey, signal)
         : await this.#openPrefix(originKey, signal);
       const { sizeBytes, etag, lastModified } = object;
+      visit.note({ part: isWhole ? 'body' : 'state', bytes: sizeBytes });
       return {
         validators: { etag: formatEtag(etag, resultKey(request)), lastModified },
         sizeBytes,

@@ -5,6 +5,7 @@ import { parseProxyList } from './setting-forms.ts';
 import { type Environment, MAX_READS, MAX_STREAMS, type Settings, settings } from './settings.ts';
 import { RESULT_CONNECTIONS, readResultStore, readStorage } from './storage-settings.ts';
 import { readTls } from './tls-pair.ts';
+import { readTracing, withoutIdleTracing } from './tracing-settings.ts';
 import { splitWorkers } from './worker-split.ts';
 
 /** All faults of the configuration at once; `message` has one line per variable. */
@@ -30,8 +31,10 @@ export type Config = ReturnType<typeof readConfig>;
  * @throws ConfigError with every fault: name, expected form and the value received
  */
 export function readConfig(environment: Environment) {
-  const given = Object.fromEntries(
-    Object.entries(environment).filter(([, value]) => value !== undefined && value !== ''),
+  const given = withoutIdleTracing(
+    Object.fromEntries(
+      Object.entries(environment).filter(([, value]) => value !== undefined && value !== ''),
+    ),
   );
   const parsed = settings.safeParse(given);
   const connections = planConnections(countOtherFiles(given));
@@ -91,6 +94,7 @@ export function readConfig(environment: Environment) {
     },
     admin: readAdmin(values),
     explorer: readExplorer(values),
+    tracing: readTracing(given, values),
     shutdown: { graceMs: values.SHUTDOWN_GRACE_MS },
   });
 }

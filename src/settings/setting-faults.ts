@@ -5,7 +5,7 @@ import { areNested, mayMixUp, SAMPLE_FOLDER } from './storage-settings.ts';
 import { findTlsFault } from './tls-pair.ts';
 
 /** Variables whose values are never shown. */
-const SECRETS = /SECRET|TOKEN|PASSWORD/;
+const SECRETS = /SECRET|TOKEN|PASSWORD|_OTLP_(TRACES_)?HEADERS/;
 
 /** What the variables are judged by. */
 interface Judged {
@@ -58,6 +58,9 @@ export function findSettingFaults({ given, parsed, mostConnections }: Judged): s
   if (given.ADMIN_PORT !== undefined && given.ADMIN_TOKEN === undefined) {
     add('ADMIN_TOKEN', 'a token, since ADMIN_PORT is set');
   }
+  if (values && Number(given.OTEL_BSP_MAX_EXPORT_BATCH_SIZE) > values.OTEL_BSP_MAX_QUEUE_SIZE) {
+    add('OTEL_BSP_MAX_EXPORT_BATCH_SIZE', 'at most OTEL_BSP_MAX_QUEUE_SIZE');
+  }
   if (Number(given.MAX_CONNECTIONS) > mostConnections) {
     add('MAX_CONNECTIONS', `at most ${mostConnections}, for the limit of open files`);
   }
@@ -71,9 +74,9 @@ function formatFault(name: string, form: string, given: Environment): string {
   return `${name}: expected ${form} but received ${received}`;
 }
 
-/** Passwords in a URL are masked; they are a fault where they stand, but still somebody's. */
+/** Passwords and keys in a URL are masked; they are a fault where they stand, but still somebody's. */
 function formatValue(value: string): string {
-  return `"${value.replace(/\/\/.*@/s, '//***@')}"`;
+  return `"${value.replace(/\/\/.*@/s, '//***@').replace(/(\/\/[^?]*\?).*/s, '$1***')}"`;
 }
 
 function isDirectory(path: string): boolean {

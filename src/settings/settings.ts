@@ -15,6 +15,7 @@ import {
   seconds,
 } from './setting-forms.ts';
 import { SAMPLE_FOLDER } from './storage-settings.ts';
+import { tracingForms } from './tracing-settings.ts';
 
 /** Environment variables, as `process.env` has them. */
 export type Environment = Readonly<Record<string, string | undefined>>;
@@ -84,6 +85,8 @@ export const settings = z.object({
   ADMIN_TOKEN: bearerToken.optional(),
   EXPLORER: choice('on', 'off').optional(),
   SHUTDOWN_GRACE_MS: milliseconds(20_000),
+
+  ...tracingForms,
 });
 
 /** Names of all variables that are read; the README's table is tested against them. */

@@ -1,0 +1,18 @@
+/**
+ * To be given to Node with `--import`: tells on the standard error of every package that a program imports, by its
+ * name. Hooks run in a thread of their own, which loads this file once more.
+ */
+import { writeSync } from 'node:fs';
+import { register } from 'node:module';
+import { isMainThread } from 'node:worker_threads';
+
+const STANDARD_ERROR = 2;
+
+if (isMainThread) register(import.meta.url);
+
+export async function resolve(specifier, context, next) {
+  const resolved = await next(specifier, context);
+  const [, name] = /.*\/node_modules\/((?:@[^/]+\/)?[^/]+)/.exec(resolved.url) ?? [];
+  if (name !== undefined) writeSync(STANDARD_ERROR, `imported ${name}\n`);
+  return resolved;
+}

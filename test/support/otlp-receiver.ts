@@ -1,0 +1,136 @@
+import { once } from 'node:events';
+import { createServer, type IncomingHttpHeaders } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { gunzipSync } from 'node:zlib';
+import { readProtobufSpans } from './otlp-protobuf.ts';
+
+/** A span as it came, whatever it was sent as. */
+export interface ReceivedSpan {
+  readonly name: string;
+  readonly traceId: string;
+  readonly spanId: string;
+  /** Empty where it has no parent. */
+  readonly parentSpanId: string;
+  /** 1 internal, 2 server. */
+  readonly kind: number;
+  readonly durationMs: number;
+  readonly attributes: Readonly<Record<string, unknown>>;
+  /** 0 unset, 2 error. */
+  readonly status: number;
+  readonly links: readonly { readonly traceId: string; readonly spanId: string }[];
+  readonly resource: Readonly<Record<string, unknown>>;
+}
+
+/** What a collector does with a batch. */
+export type ReceiverMood = 'takes' | 'refuses' | 'hangs';
+
+/** A collector of traces, on a port of its own. */
+export interface OtlpReceiver {
+  /** To be used as `OTEL_EXPORTER_OTLP_ENDPOINT`. */
+  readonly url: string;
+  readonly port: number;
+  mood: ReceiverMood;
+  /** All that came, in the order in which it ended. */
+  readonly spans: ReceivedSpan[];
+  /** Heads of all batches, with their paths. */
+  readonly batches: { readonly path: string; readonly headers: IncomingHttpHeaders }[];
+  /** A second call does nothing. */
+  close(): Promise<void>;
+}
+
+/**
+ * Starts a collector that keeps what it is sent.
+ *
+ * @param port a free one, unless a certain one is asked for
+ */
+export async function startOtlpReceiver(port = 0): Promise<OtlpReceiver> {
+  const spans: ReceivedSpan[] = [];
+  const batches: OtlpReceiver['batches'] = [];
+  const server = createServer(async (request, response) => {
+    const pieces: Buffer[] = [];
+    for await (const piece of request as AsyncIterable<Buffer>) pieces.push(piece);
+    const sent = Buffer.concat(pieces);
+    const { headers, url = '' } = request;
+    batches.push({ path: url, headers });
+    if (receiver.mood === 'hangs') return;
+    if (receiver.mood === 'refuses') {
+      response.writeHead(400).end('no');
+      return;
+    }
+    const body = headers['content-encoding'] === 'gzip' ? gunzipSync(sent) : sent;
+    const isJson = headers['content-type'] === 'application/json';
+    spans.push(...(isJson ? readJsonSpans(body.toString()) : readProtobufSpans(body)));
+    response.writeHead(200, { 'content-type': headers['content-type'] }).end(isJson ? '{}' : '');
+  });
+  server.listen(port, '127.0.0.1');
+  await once(server, 'listening');
+  const bound = (server.address() as AddressInfo).port;
+  const receiver: OtlpReceiver = {
+    url: `http://127.0.0.1:${bound}`,
+    port: bound,
+    mood: 'takes',
+    spans,
+    batches,
+    close: async () => {
+      if (!server.listening) return;
+      server.closeAllConnections();
+      server.close();
+      await once(server, 'close');
+    },
+  };
+  return receiver;
+}
+
+interface JsonAttribute {
+  readonly key: string;
+  readonly value: Readonly<Record<string, unknown>>;
+}
+
+interface JsonSpan {
+  readonly name: string;
+  readonly traceId: string;
+  readonly spanId: string;
+  readonly parentSpanId?: string;
+  readonly kind: number;
+  readonly startTimeUnixNano: string;
+  readonly endTimeUnixNano: string;
+  readonly attributes: readonly JsonAttribute[];
+  readonly status: { readonly code?: number };
+  readonly links?: readonly { readonly traceId: string; readonly spanId: string }[];
+}
+
+interface JsonRequest {
+  readonly resourceSpans: readonly {
+    readonly resource: { readonly attributes: readonly JsonAttribute[] };
+    readonly scopeSpans: readonly { readonly spans: readonly JsonSpan[] }[];
+  }[];
+}
+
+function readJsonSpans(text: string): ReceivedSpan[] {
+  const { resourceSpans } = JSON.parse(text) as JsonRequest;
+  return resourceSpans.flatMap(({ resource, scopeSpans }) =>
+    scopeSpans.flatMap(({ spans }) =>
+      spans.map((span) => ({
+        name: span.name,
+        traceId: span.traceId,
+        spanId: span.spanId,
+        parentSpanId: span.parentSpanId ?? '',
+        kind: span.kind,
+        durationMs: Number(BigInt(span.endTimeUnixNano) - BigInt(span.startTimeUnixNano)) / 1e6,
+        attributes: readAttributes(span.attributes),
+        status: span.status.code ?? 0,
+        links: (span.links ?? []).map(({ traceId, spanId }) => ({ traceId, spanId })),
+        resource: readAttributes(resource.attributes),
+      })),
+    ),
+  );
+}
+
+function readAttributes(attributes: readonly JsonAttribute[]): Record<string, unknown> {
+  return Object.fromEntries(
+    attributes.map(({ key, value: { stringValue, boolValue, intValue, doubleValue } }) => [
+      key,
+      stringValue ?? boolValue ?? (intValue === undefined ? doubleValue : Number(intValue)),
+    ]),
+  );
+}
