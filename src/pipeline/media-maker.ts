@@ -38,8 +38,10 @@ export interface MediaWork {
 /** The state of an answer, and what to tell of it if that is all that is needed. */
 export interface Opened {
   readonly validators: Validators;
-  /** Of an answer without a body. */
+  /** Of an answer without a body, or of one that is there. */
   readonly outcome: CacheOutcome;
+  /** Whether the body is there; if not, it is still to be made, which may fail. */
+  readonly isMade: boolean;
 }
 
 /** An answer, and what to tell of how it came about. */
@@ -92,7 +94,7 @@ export class MediaMaker {
     const { originals, versions } = this.#parts;
     const { originKey } = request;
     const settled = (result: MediaResult, outcome: CacheOutcome) => ({
-      opened: { validators: result, outcome },
+      opened: { validators: result, outcome, isMade: true },
       finish: async () => ({ result, outcome }),
     });
     const stale = versions.hasFailed(originKey) && (await this.#findStale(task, options));
@@ -118,6 +120,7 @@ export class MediaMaker {
       opened: {
         validators: validatorsOf(identity, task.key),
         outcome: wasAsked ? { kind: kindOf(known) } : { kind: 'hit' },
+        isMade: false,
       },
       finish: async () =>
         (await this.#findStored(task, seen, options)) ??

@@ -65,9 +65,11 @@ export class MediaService {
         trace.outcome = outcome.kind === 'hit' ? outcome : { ...outcome, collapsed };
       };
       note({ kind: kindOf(known) });
-      const { validators, outcome } = await unlessAborted(work.opened, signal);
-      note(outcome);
-      if (isCurrent(validators)) return { kind: 'current', validators };
+      const { validators, outcome, isMade } = await unlessAborted(work.opened, signal);
+      const isEnough = isCurrent(validators);
+      // A state that is known is a hit for whoever needs no more. To make the body is none, if it fails, too.
+      if (isEnough || isMade) note(outcome);
+      if (isEnough) return { kind: 'current', validators };
       const produced = await unlessAborted(work.finish(), signal);
       note(produced.outcome);
       return { kind: 'result', result: produced.result };
