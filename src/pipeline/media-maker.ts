@@ -1,4 +1,5 @@
 import type { MediaRequest } from '../media/media-request.ts';
+import type { HeldOriginal } from './found-original.ts';
 import type { Meter } from './meter.ts';
 import type { OriginalIdentity, OriginalVersions } from './original-versions.ts';
 import {
@@ -179,6 +180,27 @@ export class MediaMaker {
     return result;
   }
 
+  async #hold(
+    request: MediaRequest,
+    original: OriginalWork,
+    trace: RequestTrace,
+  ): Promise<HeldOriginal> {
+    const { transformer } = this.#parts;
+    const leaveOrigin = trace.enter('origin');
+    let isRead = false;
+    try {
+      return await original.hold({
+        isHesitant: transformer.isCrowdedFor(request),
+        judge: (prefix) => transformer.judge(request, prefix),
+        noteRead: () => {
+          isRead = true;
+        },
+      });
+    } finally {
+      if (isRead) leaveOrigin();
+    }
+  }
+
   /** From the original to the kept result; what cannot be made of it is kept in mind as well. */
   async #render(
     { key, known, request, epoch }: MediaTask,
@@ -189,12 +211,7 @@ export class MediaMaker {
     const { originKey } = request;
     const isCurrent = (): boolean => epoch === versions.epochOf(originKey);
     try {
-      const leaveOrigin = options.trace.enter('origin');
-      const held = await original.hold({
-        isHesitant: transformer.isCrowdedFor(request),
-        judge: (prefix) => transformer.judge(request, prefix),
-      });
-      if (held.wasRead) leaveOrigin();
+      const held = await this.#hold(request, original, options.trace);
       const { isOriginal, ...transformed } = await transformer.transform(request, held, {
         ...options,
         isCurrent,

@@ -1,9 +1,17 @@
+import { Readable } from 'node:stream';
 import { afterEach, describe, expect, it } from 'vitest';
 import { MediaError } from '../../src/media/errors.ts';
-import type { Renderer } from '../../src/pipeline/ports.ts';
+import type { OriginObject, Renderer } from '../../src/pipeline/ports.ts';
+import { MemoryOrigin } from '../support/memory-origin.ts';
 import { metricsSettings, scrape } from '../support/prometheus-text.ts';
 import { connectTo, sendRaw } from '../support/raw-http.ts';
-import { createTestApp, RecordingRequestLog, samples, type TestApp } from '../support/test-app.ts';
+import {
+  createTestApp,
+  RecordingRequestLog,
+  readSample,
+  samples,
+  type TestApp,
+} from '../support/test-app.ts';
 
 const first = '/icons/1/ab.webp?size=16';
 const second = '/icons/1/ab.webp?size=20';
@@ -81,5 +89,78 @@ describe('a second size of an original that is known, and fresh', () => {
     const answer = await sendRaw(port, 'GET', second, headers);
     expect(answer.status).toBe(304);
     expect(answer.headers['cache-status']).toBe('darkroom; hit');
+  });
+});
+
+/** Its bodies break off in their midst where that is wanted, after 7 ms. */
+class BreakingOrigin extends MemoryOrigin {
+  breaks = false;
+
+  override async read(...args: Parameters<MemoryOrigin['read']>): Promise<OriginObject> {
+    const object = await super.read(...args);
+    if (!this.breaks) return object;
+    object.body.destroy();
+    const body = async function* () {
+      yield samples.jpeg.subarray(0, 1_000);
+      app.clock.advance(7);
+      throw new Error('cut');
+    };
+    return { ...object, body: Readable.from(body(), { objectMode: false }) };
+  }
+}
+
+describe('rooms that were entered are told of, also where one was left in vain', () => {
+  it.each([
+    ['the origin, that was not asked before', {}, 'store;dur=0, origin;dur=7'],
+    // The look into the originals' memory ends it: they are there, and the origin is not asked.
+    ['but none that was not', { CACHE_ORIGINALS_BYTES: '67108864' }, 'store;dur=0'],
+  ])('%s', async (_, settings, expected) => {
+    const origin = new BreakingOrigin();
+    origin.put('icons/1/ab', samples.jpeg);
+    const failure = new MediaError('UNPROCESSABLE_MEDIA', { cause: new Error('scripted') });
+    log = new RecordingRequestLog('without hits');
+    app = await createTestApp({
+      origin,
+      renderer: {
+        render: (_original, _job, { signal }) => {
+          signal.throwIfAborted();
+          return origin.breaks ? Promise.reject(failure) : Promise.resolve(samples.webp);
+        },
+      },
+      requestLog: log,
+      settings: { ...metricsSettings, CACHE_ORIGINALS_BYTES: '0', ...settings },
+    });
+    port = await app.listen();
+    expect((await sendRaw(port, 'GET', first)).status).toBe(200);
+    origin.breaks = true;
+    const before = (await scrape(app)).read('darkroom_stage_seconds_count', { stage: 'origin' });
+    const { status, headers } = await sendRaw(port, 'GET', second);
+    const isRead = expected.includes('origin');
+    expect(status).toBe(isRead ? 502 : 422);
+    expect(String(headers['server-timing']).replace(/, queue.*/, '')).toBe(expected);
+    await expect.poll(() => log.lines).toHaveLength(2);
+    expect(log.lines[1]?.stagesMs.origin).toBe(isRead ? 7 : undefined);
+    const { read } = await scrape(app);
+    const entered = read('darkroom_stage_seconds_count', { stage: 'origin' }) - before;
+    expect(entered).toBe(isRead ? 1 : 0);
+  });
+
+  it('the origin, for the first frames by which an animation is turned away', async () => {
+    const renderer: Renderer = { render: () => new Promise(() => undefined) };
+    const settings = { WORKERS: '2', QUEUE_PER_WORKER: '0' };
+    app = await createTestApp({ renderer, settings });
+    const animation = readSample('attachments/1/6/moon.gif');
+    for (const id of [1, 2]) app.originals.put(`emojis/${id}`, animation);
+    // One that is seen while nobody is in the way, and one in the way.
+    const still = await app.server.inject({
+      url: '/emojis/2.gif?size=240',
+      headers: { 'if-modified-since': new Date(0).toUTCString() },
+    });
+    expect(still.statusCode).toBe(304);
+    void app.server.inject('/emojis/1.gif?size=240');
+    await expect.poll(() => app.renderer.renders).toBe(1);
+    const refused = await app.server.inject('/emojis/2.gif?size=240');
+    expect(refused.statusCode).toBe(503);
+    expect(refused.headers['server-timing']).toBe('store;dur=0, origin;dur=0');
   });
 });
