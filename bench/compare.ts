@@ -44,7 +44,7 @@ const workloads = [
   startUpWorkload(),
 ];
 
-/** `npm run bench -- --seconds 4 --rounds 3 --only avatars --only hits`: see the README. */
+/** `npm run bench -- --seconds 4 --rounds 3 --only avatars --only hits`: see docs/performance.md. */
 async function main(): Promise<number> {
   mkdirSync(REPORT_FOLDER, { recursive: true });
   const chosen = workloads.filter(isWanted);

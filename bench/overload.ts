@@ -9,7 +9,7 @@ import { formatOverload, judgeOverload } from './overload/report.ts';
 /** Beside the code, and not part of the repository. */
 const REPORT_FOLDER = 'bench-report';
 
-/** `npm run bench:overload -- --seconds 15 --rounds 2 --factor 5 --factor 20`: see the README. */
+/** `npm run bench:overload -- --seconds 15 --rounds 2 --factor 5 --factor 20`: see docs/performance.md. */
 async function main(): Promise<number> {
   const { values } = parseArgs({
     options: {

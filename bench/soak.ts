@@ -10,7 +10,7 @@ import { runSoak } from './soak/soak-run.ts';
 /** Beside the code, and not part of the repository. */
 const REPORT_FOLDER = 'bench-report';
 
-/** `npm run soak -- --minutes 2 --seed 7`: see the README. */
+/** `npm run soak -- --minutes 2 --seed 7`: see docs/performance.md. */
 async function main(): Promise<number> {
   const { values } = parseArgs({
     options: {

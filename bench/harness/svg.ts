@@ -34,8 +34,12 @@ export function line(
 
 /** A line of text, its signs escaped. */
 export function text(x: number, y: number, content: string, attributes = ''): string {
-  const escaped = content.replace(/[&<>]/g, (sign) => `&#${sign.charCodeAt(0)};`);
-  return `<text x="${round(x)}" y="${round(y)}" ${attributes}>${escaped}</text>`;
+  return `<text x="${round(x)}" y="${round(y)}" ${attributes}>${escapeSigns(content)}</text>`;
+}
+
+/** Text as it may stand in XML. */
+export function escapeSigns(content: string): string {
+  return content.replace(/[&<>]/g, (sign) => `&#${sign.charCodeAt(0)};`);
 }
 
 /** As exact as a picture has to be. */

@@ -14,7 +14,7 @@ export interface Ratio {
   readonly asked: number;
 }
 
-/** Hit ratios as the formulae of the README take them: each of what the tiers before it have left. */
+/** Hit ratios as the formulae of docs/performance.md take them: each of what the tiers before it have left. */
 export function hitRatiosOf({ requests, tiers }: Counts): HitRatios {
   const transforms = requests - tiers.edge - tiers.verbatim - tiers.missing;
   const beyondMemory = transforms - tiers.memory;

@@ -33,7 +33,7 @@ export interface Needs {
   readonly bytesServed: number;
 }
 
-/** The formulae of the README's section on sizing, on what a simulation counted. */
+/** The formulae of docs/performance.md, "Sizing", on what a simulation counted. */
 export function needsOf({ setup, counts }: Simulation): Needs {
   const requests = (setup.requestsPerDay / DAY_S) * margins.peakFactor;
   const perRequest = (count: number): number => (requests * count) / counts.requests;

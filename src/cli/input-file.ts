@@ -1,5 +1,6 @@
 import { type FileHandle, open } from 'node:fs/promises';
 import { addAbortSignal } from 'node:stream';
+import { unlessAborted } from '../pipeline/abort.ts';
 import { CommandFault, type Terminal } from './command.ts';
 
 /** Bytes read at a time. */
@@ -21,7 +22,10 @@ export interface InputFile {
 export async function openInputFile(path: string, { stdin, signal }: Terminal): Promise<InputFile> {
   // Who stops us need not wait for whoever writes to us.
   if (path === '-') return { sizeBytes: undefined, chunks: addAbortSignal(signal, stdin) };
-  const file = await open(path).catch((cause: unknown) => {
+  const opening = open(path);
+  // Nor for whoever opens the other end of a pipe.
+  const file = await unlessAborted(opening, signal).catch((cause: unknown) => {
+    signal.throwIfAborted();
     throw new CommandFault(`${path} cannot be read`, { cause });
   });
   const status = await file.stat();
@@ -32,7 +36,7 @@ export async function openInputFile(path: string, { stdin, signal }: Terminal): 
   return {
     // Of a pipe, or of a file of /proc, the size says nothing.
     sizeBytes: status.isFile() && status.size > 0 ? status.size : undefined,
-    chunks: readChunks(file),
+    chunks: readChunks(file, signal),
   };
 }
 
@@ -55,14 +59,17 @@ export async function readWhole(
   return Buffer.concat(parts);
 }
 
-async function* readChunks(file: FileHandle): AsyncGenerator<Uint8Array> {
+async function* readChunks(file: FileHandle, signal: AbortSignal): AsyncGenerator<Uint8Array> {
   try {
     for (;;) {
-      const { bytesRead, buffer } = await file.read(Buffer.allocUnsafe(CHUNK_BYTES));
+      const reading = file.read(Buffer.allocUnsafe(CHUNK_BYTES));
+      const { bytesRead, buffer } = await unlessAborted(reading, signal);
       if (bytesRead === 0) return;
       yield buffer.subarray(0, bytesRead);
     }
   } finally {
-    await file.close();
+    // It closes when a read that hangs has ended, which who stops us does not wait for.
+    const closing = file.close();
+    if (!signal.aborted) await closing;
   }
 }

@@ -1,4 +1,5 @@
 import { type App, type AppParts, createApp } from '../app.ts';
+import { unlessAborted } from '../pipeline/abort.ts';
 import type { Config } from '../settings/config.ts';
 
 /** A single request needs no more than one worker of each lane. */
@@ -15,11 +16,13 @@ export interface OfflineAnswer {
  * Runs something with the service as it is configured, but for its listeners and its number of workers,
  * and ends it again.
  *
- * @throws what the work throws, and what `createApp` throws
+ * @param signal ends the wait for an answer
+ * @throws what the work throws, what `createApp` throws; `signal.reason`
  */
 export async function withOfflineApp<Result>(
   config: Config,
   parts: AppParts,
+  signal: AbortSignal,
   work: (ask: (target: string) => Promise<OfflineAnswer>) => Promise<Result>,
 ): Promise<Result> {
   const app: App = await createApp(
@@ -33,12 +36,13 @@ export async function withOfflineApp<Result>(
   );
   try {
     return await work(async (target) => {
-      const answer = await app.server.inject({
+      const answering = app.server.inject({
         method: 'GET',
         url: target,
         headers: { host: 'localhost' },
         payloadAsStream: true, // attachments may be larger than the memory
       });
+      const answer = await unlessAborted(answering, signal);
       return {
         status: answer.statusCode,
         contentType: String(answer.headers['content-type'] ?? ''),

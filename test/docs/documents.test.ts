@@ -20,6 +20,8 @@ const documents: Readonly<Record<string, Document>> = {
   'command-line.md': { kind: 'run', asksService: false },
   'contributing.md': { kind: 'scripts' },
   'operating.md': { kind: 'run', asksService: true },
+  'performance.md': { kind: 'scripts' },
+  'safety.md': { kind: 'run', asksService: true },
 };
 
 const rows = Object.entries(documents);
@@ -70,7 +72,7 @@ describe('the commands of the documents', () => {
     for (const line of lines) {
       const command = line.replace(/ +#.*/, '');
       const { script, path } =
-        /^(?:npm ci|npm (?:run )?(?<script>[\w:]+)|(?:UPDATE_\w+=1 )?npx vitest run (?<path>\S+))$/.exec(
+        /^(?:npm ci|npm (?:run )?(?<script>[\w:]+)(?: -- .+)?|(?:UPDATE_\w+=1 )?npx vitest run (?<path>\S+))$/.exec(
           command,
         )?.groups ?? expect.fail(`docs/${file} has the command "${command}"`);
       if (script !== undefined) expect(known).toContain(script);

@@ -6,7 +6,7 @@ import { join, resolve } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
 import { parse, stringify } from 'yaml';
 import { listExpressions } from '../support/dashboard.ts';
-import { findFreePorts } from '../support/nginx.ts';
+import { findFreePorts } from '../support/free-ports.ts';
 import { type ServiceProcess, startService } from '../support/service-process.ts';
 
 const TOKEN = 'token-of-the-administrator';
@@ -104,7 +104,7 @@ describe('a real Prometheus', () => {
       };
     };
     const rules = data.groups.flatMap((group) => group.rules);
-    expect(rules).toHaveLength(15);
+    expect(rules).toHaveLength(16);
     expect(new Set(rules.map(({ state }) => state))).toEqual(new Set(['inactive']));
     await expect
       .poll(async () => (await query('count(darkroom_ready)')).data.result[0]?.value[1])

@@ -3,10 +3,10 @@ import { randomBytes, randomUUID } from 'node:crypto';
 import { once } from 'node:events';
 import { openSync } from 'node:fs';
 import { mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
-import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
+import { findFreePorts } from './free-ports.ts';
 
 const run = promisify(execFile);
 
@@ -52,7 +52,7 @@ export async function startCephRgw(): Promise<CephRgw> {
 
 async function startCluster(folder: string, daemons: ChildProcess[]) {
   const deadline = AbortSignal.timeout(START_TIMEOUT_MS);
-  const [monitorPort, gatewayPort] = [await findFreePort(), await findFreePort()];
+  const [monitorPort = 0, gatewayPort = 0] = await findFreePorts(2);
   const clusterId = randomUUID();
   const osdId = randomUUID();
   const conf = join(folder, 'ceph.conf');
@@ -133,16 +133,6 @@ paxos propose interval = 0.05
 paxos min wait = 0.01
 mon tick interval = 1
 `;
-}
-
-async function findFreePort(): Promise<number> {
-  const server = createServer().listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  const address = server.address();
-  server.close();
-  await once(server, 'close');
-  if (typeof address !== 'object' || address === null) throw new Error('There is no free port.');
-  return address.port;
 }
 
 async function waitForAnswer(endpoint: string, deadline: AbortSignal): Promise<void> {

@@ -1,5 +1,4 @@
 import { execFileSync, spawn } from 'node:child_process';
-import { once } from 'node:events';
 import {
   chmodSync,
   cpSync,
@@ -9,10 +8,10 @@ import {
   rmSync,
   writeFileSync,
 } from 'node:fs';
-import { createServer } from 'node:http';
-import { type AddressInfo, connect } from 'node:net';
+import { connect } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { findFreePorts } from './free-ports.ts';
 
 /** The files that we recommend; this is the one place that knows how to run them elsewhere. */
 const RECOMMENDED = new URL('../../deploy/nginx/', import.meta.url);
@@ -191,20 +190,6 @@ function createCertificate(folder: string): readonly [certFile: string, keyFile:
   const files = ['-days', '2', '-out', certFile, '-keyout', keyFile];
   execFileSync('openssl', ['req', ...options, ...subject, ...files], { stdio: 'pipe' });
   return [certFile, keyFile];
-}
-
-/** nginx cannot take port 0; the gap until it binds is small, and a clash fails the start. */
-export async function findFreePorts(count: number): Promise<number[]> {
-  const servers = Array.from({ length: count }, () => createServer().listen(0, '127.0.0.1'));
-  return Promise.all(
-    servers.map(async (server) => {
-      await once(server, 'listening');
-      const { port } = server.address() as AddressInfo;
-      server.close();
-      await once(server, 'close');
-      return port;
-    }),
-  );
 }
 
 async function waitForPort(port: number): Promise<void> {

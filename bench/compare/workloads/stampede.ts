@@ -1,4 +1,4 @@
-import { findFreePorts } from '../../../test/support/nginx.ts';
+import { findFreePorts } from '../../../test/support/free-ports.ts';
 import { get, HttpClient } from '../../harness/exchange.ts';
 import { startService } from '../../harness/service.ts';
 import { type Contest, holdContest, type Player } from '../contest.ts';

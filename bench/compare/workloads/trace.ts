@@ -15,7 +15,7 @@ import { createTraceRequests, type TraceRequest, type TraceRequests } from '../t
 import type { Stage, Workload } from '../workload.ts';
 
 /**
- * A small platform. What comes out of it is like the sizing model of large ones (README, "Sizing"): with the cache
+ * A small platform. What comes out of it is like the sizing model of large ones (docs/performance.md, "Sizing"): with the cache
  * below, it answers some 85 % of the requests, and two thirds of what is left were rendered before.
  */
 const TRACE = { seed: 1, requests: 20_000, days: 9 } as const;
