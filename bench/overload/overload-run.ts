@@ -46,7 +46,11 @@ export async function runOverload(
   originals: OverloadOriginals,
 ): Promise<OverloadRun> {
   const service = await startService(
-    { STORAGE_DIR: originals.folder, WORKERS: String(options.workers) },
+    {
+      STORAGE_DIR: originals.folder,
+      WORKERS: String(options.workers),
+      CACHE_REVALIDATE_SECONDS: '86400', // a hit stays one, however long it is measured
+    },
     options.logFile,
   );
   const generators = [

@@ -33,15 +33,18 @@ export interface Aim {
 /** Compares a run with its aims, at the greatest load; phases of one load count together. */
 export function judgeOverload(run: OverloadRun): readonly Aim[] {
   const factor = greatest(run);
-  const hitP99Ms = quantile(timesOf(hitsOf(run, factor)), 0.99);
+  const hits = hitsOf(run, factor);
+  const hitP99Ms = quantile(timesOf(hits), 0.99);
+  // A refusal is answered sooner than a hit: it must not count for one.
+  const others = hits.filter((answer) => !isPlainHit(answer));
   const refusedP99Ms = quantile(timesOf(refusedOf(run, factor)), 0.99);
   const ratio = lightPerSecond(run, factor) / lightPerSecond(run, 0);
   return [
     {
       name: 'p99 of hits under overload',
-      aim: `under ${AIMS.hitP99Ms} ms`,
-      measured: formatMs(hitP99Ms),
-      isReached: hitP99Ms !== undefined && hitP99Ms < AIMS.hitP99Ms,
+      aim: `under ${AIMS.hitP99Ms} ms, all of them 200 from memory`,
+      measured: formatMs(hitP99Ms) + formatOthers(others, hits.length),
+      isReached: hitP99Ms !== undefined && hitP99Ms < AIMS.hitP99Ms && others.length === 0,
     },
     {
       name: 'light renders under overload, of what they are alone',
@@ -56,6 +59,24 @@ export function judgeOverload(run: OverloadRun): readonly Aim[] {
       isReached: refusedP99Ms !== undefined && refusedP99Ms < AIMS.refusedP99Ms,
     },
   ];
+}
+
+function isPlainHit({ status, isHit }: Answer): boolean {
+  return status === 200 && isHit;
+}
+
+/** What came instead of hits: nothing to say where nothing did. */
+function formatOthers(others: readonly Answer[], asked: number): string {
+  if (others.length === 0) return '';
+  const kinds = others.map(({ status }) => {
+    if (status === 0) return 'not answered';
+    return status === 200 ? '200, and no hit' : String(status);
+  });
+  const counts = [...new Set(kinds)].map((kind) => {
+    const count = kinds.filter((other) => other === kind).length;
+    return `${count} of ${asked} ${count === 1 ? 'was' : 'were'} ${kind}`;
+  });
+  return `, but ${counts.join(', ')}`;
 }
 
 /** The whole report of a run, in Markdown. */
@@ -146,7 +167,7 @@ function formatPhases({ quietHits, phases }: OverloadRun): string {
   const hitCells = ({ answers, latenessMs }: Phase['hits']): string[] => [
     ...[0.5, 0.99, 1].map((share) => formatMs(quantile(timesOf(answers), share))),
     // Their times count as well: what was asked for was a hit.
-    String(answers.filter(({ status, isHit }) => status !== 200 || !isHit).length),
+    String(answers.filter((answer) => !isPlainHit(answer)).length),
     formatMs(quantile(latenessMs, 0.99)),
   ];
   const rows = phases.map(({ factor, hits, light, lengthMs, mainPeakBytes, cpu }) => [

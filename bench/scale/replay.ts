@@ -1,6 +1,7 @@
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { findFreePorts } from '../../test/support/free-ports.ts';
 import { get, HttpClient } from '../harness/exchange.ts';
 import { readCpuSeconds } from '../harness/process-numbers.ts';
 import { startService } from '../harness/service.ts';
@@ -23,6 +24,8 @@ export interface ReplayOptions {
 export interface Forecast {
   readonly hits: number;
   readonly storeHits: number;
+  /** Small ones and whole ones. */
+  readonly originReads: number;
   readonly renderCpuSeconds: number;
 }
 
@@ -33,6 +36,8 @@ export interface ReplayRun {
   readonly requests: number;
   readonly hits: number;
   readonly storeHits: number;
+  /** By the service's own count. */
+  readonly originReads: number;
   readonly cpuSeconds: { readonly main: number; readonly workers: number };
   /** With the bytes of the table. */
   readonly forecast: Forecast;
@@ -53,6 +58,8 @@ export interface Replay {
 
 /** Hits of one small picture, to see what a request costs that is no work. */
 const HITS = 3_000;
+
+const METRICS_TOKEN = 'token-of-the-replay';
 
 /** More than all renderings of a replay take. */
 const STORE_BYTES = 2 ** 30;
@@ -126,7 +133,12 @@ function foresee(
   };
   const { counts } = simulate(workload, setup, { fromDay: 0 });
   const { memory: hits, store: storeHits } = counts.tiers;
-  return { hits, storeHits, renderCpuSeconds: counts.renderCpuMs / 1_000 };
+  return {
+    hits,
+    storeHits,
+    originReads: counts.originReads + counts.revalidations,
+    renderCpuSeconds: counts.renderCpuMs / 1_000,
+  };
 }
 
 /** How the service is run once, and what is noted of it. */
@@ -143,20 +155,26 @@ async function runService(
   { trace, folder, targets }: ReplayOriginals,
   { memoryBytes, store, realBytes, logFile }: ServiceRun,
 ) {
+  const [adminPort = 0] = await findFreePorts(1);
   const environment = {
     STORAGE_DIR: folder,
     CACHE_MEMORY_BYTES: String(memoryBytes),
+    CACHE_ORIGINALS_BYTES: '0', // as foreseen
     CACHE_REVALIDATE_SECONDS: String(NEVER_S),
+    ADMIN_PORT: String(adminPort),
+    ADMIN_TOKEN: METRICS_TOKEN,
     ...(store !== undefined && { RESULT_STORE: 'filesystem', RESULT_STORE_DIR: store }),
   };
   const service = await startService(environment, logFile);
   const client = new HttpClient(service.origin);
+  const admin = new HttpClient(`http://127.0.0.1:${adminPort}`);
   const ask = async (path: string): Promise<{ outcome: string; bytes: number }> => {
     const { status, headers, body } = await client.ask(get(path));
     if (status !== 200) throw new Error(`${path} is answered with ${status}.`);
     return { outcome: String(headers['cache-status']), bytes: body.length };
   };
   try {
+    const readsBefore = await countOriginReads(admin);
     const before = readCpuSeconds(service.pid);
     let hits = 0;
     let storeHits = 0;
@@ -167,6 +185,7 @@ async function runService(
       if (outcome.endsWith('; detail=store')) storeHits += 1;
     }
     const after = readCpuSeconds(service.pid);
+    const originReads = (await countOriginReads(admin)) - readsBefore;
     const smallest = [...realBytes].reduce((one, other) => (other[1] < one[1] ? other : one));
     await ask(targets[smallest[0]] ?? '');
     const idle = readCpuSeconds(service.pid).main;
@@ -178,6 +197,7 @@ async function runService(
       requests: trace.renderings.length,
       hits,
       storeHits,
+      originReads,
       cpuSeconds: {
         main: after.main - before.main,
         workers: after.workers - before.workers,
@@ -186,6 +206,17 @@ async function runService(
     };
   } finally {
     client.close();
+    admin.close();
     await service.stop(5_000);
   }
+}
+
+/** Reads that have found something, since the start of the service. */
+async function countOriginReads(admin: HttpClient): Promise<number> {
+  const headers = { authorization: `Bearer ${METRICS_TOKEN}` };
+  const { body } = await admin.ask(get('/metrics', headers));
+  const [, count] =
+    /^darkroom_origin_reads_total\{outcome="found"\} (\d+)$/m.exec(String(body)) ?? [];
+  if (count === undefined) throw new Error('The metrics have no count of reads.');
+  return Number(count);
 }

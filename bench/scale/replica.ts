@@ -63,6 +63,8 @@ export class Replica {
         this.#revalidate(original, nowS, counts);
       } else {
         counts.tiers.origin += 1;
+        // Before the store is looked into, the origin is asked for one byte; then, in vain, for all.
+        if (this.#store !== undefined) this.#revalidate(original, nowS, counts);
         this.#readOrigin(original, nowS, counts);
         this.#originals.add(original, originalBytes[original] ?? 0);
       }

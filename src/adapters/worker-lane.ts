@@ -224,6 +224,7 @@ function stoppedError(): MediaError {
   return overloaded(cause);
 }
 
-function overloaded(cause: Error): MediaError {
+/** The refusal of a job that no worker is there to begin. */
+export function overloaded(cause: Error): MediaError {
   return new MediaError('OVERLOADED', { cause, bottleneck: 'workers', retryAfterSeconds: 1 });
 }

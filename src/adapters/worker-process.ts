@@ -109,7 +109,7 @@ export class WorkerProcess {
   }
 
   /**
-   * Runs one job, until its answer, its deadline, its stop or the process's end.
+   * Runs one job, until its answer, its deadline, its stop or the process's end; none where that has come.
    *
    * @throws MediaError `UNPROCESSABLE_MEDIA` if the process ended in mid-job, `TRANSFORM_TIMEOUT` at
    *   the deadline; or `signal.reason`
@@ -117,6 +117,7 @@ export class WorkerProcess {
   run(command: RenderCommand, { timeoutMs, signal }: JobBounds): Promise<Outcome> {
     // Between the wait for a worker and this, a caller may have gone; that costs no worker.
     if (signal.aborted) return Promise.reject(signal.reason);
+    if (!this.isUsable) return Promise.resolve({ kind: 'not begun' });
     return new Promise((resolve, reject) => {
       const settle = (how: () => void): void => {
         clearTimeout(timer);

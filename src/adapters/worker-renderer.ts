@@ -9,7 +9,7 @@ import {
   type Launcher,
   readConfinement,
 } from './worker-confinement.ts';
-import { type SharedByLanes, type WorkerCounters, WorkerLane } from './worker-lane.ts';
+import { overloaded, type SharedByLanes, type WorkerCounters, WorkerLane } from './worker-lane.ts';
 import { WorkerProcess } from './worker-process.ts';
 
 /** How the pool is made. */
@@ -146,7 +146,7 @@ export class WorkerRenderer implements Renderer {
         lane.release(worker);
       }
     }
-    throw new Error('No render worker lived to begin the job.');
+    throw overloaded(new Error('No render worker lived to begin the job.'));
   }
 
   async #startWith(launcher: Launcher): Promise<void> {

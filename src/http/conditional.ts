@@ -1,4 +1,4 @@
-/** Conditional requests (RFC 9110 §13): decided from validators alone, before any body exists. */
+/** Conditional requests (RFC 9110 §13): decided from validators, before any body exists where that may be. */
 
 import type { Validators } from '../pipeline/validators.ts';
 import { parseHttpDate } from './http-date.ts';
@@ -23,10 +23,19 @@ const LIST_ELEMENT = new RegExp(`[ \\t]*(?:(?:W/)?(${OPAQUE_TAG})[ \\t]*)?(?:,|$
  * If-None-Match, by its presence, disables If-Modified-Since. It matches by weak comparison, on
  * any tag of its list or on `*`; a malformed list matches nothing. If-Modified-Since compares
  * whole seconds, and counts for nothing when its date is invalid or ours is unknown.
+ *
+ * @param isMade whether there is an answer. Before, `*` matches nothing: it would be a 304 where the
+ *   plain request may be an error, which comes first (§13.2.1). A tag or a date was given out with one
  */
-export function isNotModified(conditions: CacheConditions, validators: Validators): boolean {
+export function isNotModified(
+  conditions: CacheConditions,
+  validators: Validators,
+  isMade = true,
+): boolean {
   const { ifNoneMatch, ifModifiedSince } = conditions;
-  if (ifNoneMatch !== undefined) return isListed(validators.etag, ifNoneMatch);
+  if (ifNoneMatch !== undefined) {
+    return ANY_TAG.test(ifNoneMatch) ? isMade : isListed(validators.etag, ifNoneMatch);
+  }
   if (ifModifiedSince === undefined || validators.lastModified === undefined) return false;
 
   const since = parseHttpDate(ifModifiedSince);
@@ -34,7 +43,6 @@ export function isNotModified(conditions: CacheConditions, validators: Validator
 }
 
 function isListed(etag: string, list: string): boolean {
-  if (ANY_TAG.test(list)) return true;
   const tags = parseOpaqueTags(list);
   return tags?.includes(etag.replace(/^W\//, '')) ?? false;
 }

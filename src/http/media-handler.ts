@@ -69,7 +69,7 @@ export class MediaHandler {
     const cacheControl = mediaCacheControl(this.#parts.maxAgeSeconds);
     const served = await this.#parts.media.serve(media, {
       ...context,
-      isCurrent: (validators) => isCurrent(request, validators),
+      isCurrent: (validators, isMade) => isCurrent(request, validators, isMade),
     });
     // What was asked for once is mostly not asked for again.
     if (context.trace.outcome?.kind === 'hit') {
@@ -145,9 +145,10 @@ export class MediaHandler {
   }
 }
 
-function isCurrent({ headers }: FastifyRequest, validators: Validators): boolean {
+function isCurrent({ headers }: FastifyRequest, validators: Validators, isMade?: boolean): boolean {
   return isNotModified(
     { ifNoneMatch: headers['if-none-match'], ifModifiedSince: headers['if-modified-since'] },
     validators,
+    isMade,
   );
 }

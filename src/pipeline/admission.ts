@@ -35,7 +35,9 @@ export interface Slot {
 
 /** A render that has a slot. */
 interface Running {
-  /** Whose slot it is. */
+  /** Which lane it came by, */
+  readonly lane: Lane;
+  /** and whose slot it has. */
   readonly slot: Lane;
   readonly costMs: number;
   readonly sinceMs: number;
@@ -49,7 +51,7 @@ const MAX_SLOWNESS = 8;
 
 /**
  * How much of the longest wait may be foreseen for somebody who is let into the line: contents differ,
- * and who is refused must be refused at once, not after the wait.
+ * and who is refused must be refused at once, not after the wait. The README says so of `QUEUE_TIMEOUT_MS`.
  */
 const MAX_FORESEEN_SHARE = 1 / 2;
 
@@ -102,9 +104,9 @@ export class Admission {
     const slot = this.#takeFree(lane, demand) ?? (await this.#wait(lane, demand, signal));
     const sinceMs = this.#clock.nowMs();
     this.#meter?.noteQueueWait(lane, sinceMs - cameMs);
-    const running = { slot, costMs: demand.costMs, sinceMs };
+    const running = { lane, slot, costMs: demand.costMs, sinceMs };
     this.#running.add(running);
-    return { lane: slot, leave: (isTelling) => this.#leave(lane, running, isTelling) };
+    return { lane: slot, leave: (isTelling) => this.#leave(running, isTelling) };
   }
 
   /** How many renders wait in a lane. */
@@ -170,9 +172,10 @@ export class Admission {
     return Math.min(Math.max(seconds, 1), MAX_RETRY_AFTER_SECONDS);
   }
 
-  #leave(lane: Lane, running: Running, isTelling: boolean): void {
+  #leave(running: Running, isTelling: boolean): void {
     this.#running.delete(running);
     if (isTelling) {
+      const { lane } = running;
       const slowness = (this.#clock.nowMs() - running.sinceMs) / running.costMs;
       this.#slowness[lane] +=
         (Math.min(slowness, MAX_SLOWNESS) - this.#slowness[lane]) * LEARNING_RATE;
@@ -194,15 +197,39 @@ export class Admission {
     return this.#lines.heavy.admitNext('light', (demand) => this.#isGuest(demand));
   }
 
-  /** How long it takes until all who are ahead in a lane have left, shared among its slots. */
+  /** How long it takes until there is a slot for one more, if those ahead take what they are estimated to. */
   #foreseeWaitMs(lane: Lane): number {
+    const { slots } = this.#limits;
+    // Then, all slots are for light renders as they become free.
+    const hasAll = lane === 'light' && this.#lines.heavy.length === 0;
+    const count = hasAll ? slots.light + slots.heavy : slots[lane];
     const nowMs = this.#clock.nowMs();
-    const slowness = this.#slowness[lane];
-    let aheadMs = 0;
-    for (const { costMs } of this.#lines[lane].items()) aheadMs += costMs * slowness;
-    for (const { slot, costMs, sinceMs } of this.#running) {
-      if (slot === lane) aheadMs += Math.max(0, costMs * slowness - (nowMs - sinceMs));
+    const busyMs: number[] = [];
+    for (const { lane: by, slot, costMs, sinceMs } of this.#running) {
+      if (!hasAll && slot !== lane) continue;
+      busyMs.push(Math.max(0, costMs * this.#slowness[by] - (nowMs - sinceMs)));
     }
-    return aheadMs / this.#limits.slots[lane];
+    while (busyMs.length < count) busyMs.push(0);
+    let aheadMs = 0;
+    for (const { costMs } of this.#lines[lane].items()) aheadMs += costMs * this.#slowness[lane];
+    return shareOut(aheadMs, busyMs);
   }
+}
+
+/**
+ * When work is done that is shared among slots as each of them becomes free: who is at work for longer
+ * takes no part in it.
+ *
+ * @param workMs in milliseconds of one slot
+ * @param busyMs how long each slot is not free
+ */
+function shareOut(workMs: number, busyMs: readonly number[]): number {
+  let doneMs = Infinity;
+  let sumMs = workMs;
+  for (const [index, slotMs] of busyMs.toSorted((one, other) => one - other).entries()) {
+    if (slotMs >= doneMs) break;
+    sumMs += slotMs;
+    doneMs = sumMs / (index + 1);
+  }
+  return doneMs;
 }

@@ -8,8 +8,6 @@ export interface HeldOriginal extends Reservation {
   readonly bytes: Uint8Array;
   /** Of these bytes: it may have changed since it was found. */
   readonly identity: OriginalIdentity;
-  /** From the origin, and not from memory. */
-  readonly wasRead: boolean;
 }
 
 /** An original that is there: what is known of it, and its bytes for whoever needs them. */
@@ -78,7 +76,6 @@ export async function findByPrefix(
             ...source.budget.reserve(prefix.length),
             bytes: prefix,
             identity,
-            wasRead: true,
           }
         : rest.hold(),
   };
@@ -112,7 +109,7 @@ async function hold(
     // Larger ones are refused by the reading; there is nothing to hold for them.
     reservation = budget.reserve(Math.min(object.sizeBytes, limits.maxOriginalBytes));
     const bytes = await readOriginal(object, limits, signal);
-    return { ...reservation, bytes, identity: identityOf(object), wasRead: true };
+    return { ...reservation, bytes, identity: identityOf(object) };
   } catch (error) {
     object.body.destroy();
     reservation?.release();

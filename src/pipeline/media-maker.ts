@@ -40,8 +40,10 @@ export interface MediaWork {
 /** The state of an answer, and what to tell of it if that is all that is needed. */
 export interface Opened {
   readonly validators: Validators;
-  /** Of an answer without a body. */
+  /** Of an answer without a body, or of one that is there. */
   readonly outcome: CacheOutcome;
+  /** Whether the body is there; if not, it is still to be made, which may fail. */
+  readonly isMade: boolean;
 }
 
 /** An answer, and what to tell of how it came about. */
@@ -94,7 +96,7 @@ export class MediaMaker {
     const { originals, versions } = this.#parts;
     const { originKey } = request;
     const settled = (result: MediaResult, outcome: CacheOutcome) => ({
-      opened: { validators: result, outcome },
+      opened: { validators: result, outcome, isMade: true },
       finish: async () => ({ result, outcome }),
     });
     const stale = versions.hasFailed(originKey) && (await this.#findStale(task, options));
@@ -121,6 +123,7 @@ export class MediaMaker {
       opened: {
         validators: validatorsOf(identity, task.key),
         outcome: wasAsked ? { kind: kindOf(known) } : { kind: 'hit' },
+        isMade: false,
       },
       finish: async () =>
         (await this.#findStored(task, seen, options)) ??
@@ -181,6 +184,35 @@ export class MediaMaker {
     return result;
   }
 
+  async #hold(
+    request: MediaRequest,
+    original: OriginalWork,
+    trace: RequestTrace,
+  ): Promise<HeldOriginal> {
+    const { transformer } = this.#parts;
+    const visit = trace.enter('origin');
+    visit.note({ part: 'body' });
+    let isRead = false;
+    const leave = (error?: unknown): void => {
+      if (isRead) visit.leave(error);
+    };
+    try {
+      const held = await original.hold({
+        isHesitant: transformer.isCrowdedFor(request),
+        judge: (prefix) => transformer.judge(request, prefix),
+        noteRead: () => {
+          isRead = true;
+        },
+      });
+      visit.note(sizeOf(held.bytes));
+      leave();
+      return held;
+    } catch (error) {
+      leave(error);
+      throw error;
+    }
+  }
+
   /** From the original to the kept result; what cannot be made of it is kept in mind as well. */
   async #render(
     { key, known, request, epoch }: MediaTask,
@@ -191,7 +223,7 @@ export class MediaMaker {
     const { originKey } = request;
     const isCurrent = (): boolean => epoch === versions.epochOf(originKey);
     try {
-      const held = await this.#hold(original, request, options);
+      const held = await this.#hold(request, original, options.trace);
       const { isOriginal, ...transformed } = await transformer.transform(request, held, {
         ...options,
         isCurrent,
@@ -206,29 +238,6 @@ export class MediaMaker {
       return { result, outcome: { kind: kindOf(known), stored: results.keep(key, result) } };
     } catch (error) {
       if (isCurrent()) refusals.note(key, originKey, error);
-      throw error;
-    }
-  }
-
-  /** Reads the original; the time counts as the origin's only where it was asked. */
-  async #hold(
-    original: OriginalWork,
-    request: MediaRequest,
-    { trace }: MakeOptions,
-  ): Promise<HeldOriginal> {
-    const { transformer } = this.#parts;
-    const visit = trace.enter('origin');
-    visit.note({ part: 'body' });
-    try {
-      const held = await original.hold({
-        isHesitant: transformer.isCrowdedFor(request),
-        judge: (prefix) => transformer.judge(request, prefix),
-      });
-      visit.note(sizeOf(held.bytes));
-      if (held.wasRead) visit.leave();
-      return held;
-    } catch (error) {
-      if (isOriginFailure(error)) visit.leave(error);
       throw error;
     }
   }

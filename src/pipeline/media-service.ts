@@ -13,8 +13,11 @@ export interface ServeOptions {
   /** Aborts when the client has gone. */
   readonly signal: AbortSignal;
   readonly trace: RequestTrace;
-  /** Whether the client has this state already, so that no body is needed. */
-  readonly isCurrent: (validators: Validators) => boolean;
+  /**
+   * Whether the client has this state already, so that no body is needed; `isMade` tells whether there is
+   * one yet. Who needs none only if there is one is asked again then.
+   */
+  readonly isCurrent: (validators: Validators, isMade: boolean) => boolean;
 }
 
 /** An answer: a body, or the news that the client's is current. */
@@ -111,14 +114,18 @@ async function takeFrom(
   { signal, isCurrent }: ServeOptions,
   note: (outcome: CacheOutcome) => void,
 ): Promise<Served> {
-  const { validators, outcome } = await unlessAborted(work.opened, signal);
-  note(outcome);
-  if (isCurrent(validators)) return { kind: 'current', validators };
+  const { validators, outcome, isMade } = await unlessAborted(work.opened, signal);
+  const isEnough = isCurrent(validators, isMade);
+  // A state that is known is a hit for whoever needs no more. To make the body is none, if it fails, too.
+  if (isEnough || isMade) note(outcome);
+  if (isEnough) return { kind: 'current', validators };
   const produced = await unlessAborted(work.finish(), signal);
   note(produced.outcome);
-  return { kind: 'result', result: produced.result };
+  return answerWith(produced.result, isCurrent);
 }
 
 function answerWith(result: MediaResult, isCurrent: ServeOptions['isCurrent']): Served {
-  return isCurrent(result) ? { kind: 'current', validators: result } : { kind: 'result', result };
+  return isCurrent(result, true)
+    ? { kind: 'current', validators: result }
+    : { kind: 'result', result };
 }

@@ -9,7 +9,7 @@ import {
 } from './found-original.ts';
 import type { Meter } from './meter.ts';
 import type { OriginalIdentity, OriginalVersions } from './original-versions.ts';
-import type { Clock, OriginalCache } from './ports.ts';
+import type { Clock, KeptOriginal, OriginalCache } from './ports.ts';
 import { SingleFlight } from './single-flight.ts';
 
 /** What originals are found with. */
@@ -51,6 +51,15 @@ export interface Scruples {
   readonly isHesitant: boolean;
   /** Is shown the first bytes, where they are all that was read so far; may throw. */
   readonly judge: (prefix: Uint8Array) => void;
+  /** Is called if bytes are awaited from the origin, whether or not they come. */
+  readonly noteRead: () => void;
+}
+
+/** An original on its way into memory, for all who wait for it. */
+interface Holding {
+  readonly original: Promise<HeldOriginal>;
+  /** From the origin; or else it was in memory already. */
+  readonly isRead: boolean;
 }
 
 /** How old work on an original may be for somebody to join it, in milliseconds. */
@@ -92,9 +101,9 @@ export class Originals {
     const epoch = this.#parts.versions.epochOf(originKey);
     const found = this.#find(originKey, approach, epoch, signal);
     let firstFrames: Promise<FoundOriginal> | undefined;
-    let held: Promise<HeldOriginal> | undefined;
+    let held: Holding | undefined;
     const release = (): void => {
-      held?.then(
+      held?.original.then(
         (original) => original.release(),
         () => undefined,
       );
@@ -102,10 +111,11 @@ export class Originals {
     signal.addEventListener('abort', release, { once: true });
     return {
       found,
-      hold: async ({ isHesitant, judge }) => {
+      hold: async ({ isHesitant, judge, noteRead }) => {
         let original: FoundOriginal = await found;
         signal.throwIfAborted();
         if (isHesitant && held === undefined && !this.#isAtHand(originKey, original)) {
+          noteRead();
           firstFrames ??= this.#ask(originKey, epoch, () =>
             findByPrefix(this.#parts.source, originKey, FIRST_FRAMES_BYTES, signal),
           );
@@ -114,7 +124,8 @@ export class Originals {
         }
         if (held === undefined && original.prefix !== undefined) judge(original.prefix);
         held ??= this.#hold(originKey, original, epoch);
-        return held;
+        if (held.isRead) noteRead();
+        return held.original;
       },
     };
   }
@@ -148,14 +159,22 @@ export class Originals {
     return isKept || isOpen || (prefix?.length ?? 0) > IDENTITY_BYTES;
   }
 
-  async #hold(originKey: string, found: FoundOriginal, epoch: number): Promise<HeldOriginal> {
-    const { source, versions, cache, meter } = this.#parts;
+  #hold(originKey: string, found: FoundOriginal, epoch: number): Holding {
+    const { cache, meter } = this.#parts;
     const kept = cache.get(originKey);
-    const isKept = kept?.identity.etag === found.identity.etag;
-    if (meter !== undefined) meter.lookUps.originals[isKept ? 'found' : 'missed'] += 1;
-    if (kept !== undefined && isKept) {
-      return { ...source.budget.reserve(kept.bytes.byteLength), ...kept, wasRead: false };
-    }
+    const isRead = kept?.identity.etag !== found.identity.etag;
+    if (meter !== undefined) meter.lookUps.originals[isRead ? 'missed' : 'found'] += 1;
+    const original =
+      kept === undefined || isRead ? this.#read(originKey, found, epoch) : this.#reserve(kept);
+    return { original, isRead };
+  }
+
+  async #reserve(kept: KeptOriginal): Promise<HeldOriginal> {
+    return { ...this.#parts.source.budget.reserve(kept.bytes.byteLength), ...kept };
+  }
+
+  async #read(originKey: string, found: FoundOriginal, epoch: number): Promise<HeldOriginal> {
+    const { versions, cache } = this.#parts;
     const held = await this.#ask(originKey, epoch, found.hold);
     const { bytes, identity } = held;
     if (epoch === versions.epochOf(originKey)) cache.set(originKey, { bytes, identity });

@@ -39,7 +39,10 @@ export const FAILURE_CODES = [
 /** One of `FAILURE_CODES`. */
 export type FailureCode = (typeof FAILURE_CODES)[number];
 
-/** What a worker says: once that it is ready, then per job that it has begun, and one answer. */
+/**
+ * What a worker says: once that it is ready, then per job that it has begun, as soon as the first bytes of
+ * it are there, and one answer.
+ */
 export type WorkerMessage = { readonly kind: 'ready' } | { readonly kind: 'begun' } | WorkerAnswer;
 
 /** The end of a job; `rssBytes` is the worker's resident memory after it. */
@@ -61,7 +64,8 @@ export class ProtocolError extends Error {
 /** A frame as it was read: its header parsed, nothing of it checked. */
 export interface Frame {
   readonly header: unknown;
-  readonly body: Uint8Array;
+  /** `undefined` where there was no memory for it; then it was passed over. */
+  readonly body: Uint8Array | undefined;
 }
 
 /** What a reader accepts, in bytes. */
@@ -69,6 +73,8 @@ export interface FrameBounds {
   readonly maxHeaderBytes: number;
   /** Asked at the beginning of each frame, since it depends on the job under way. */
   readonly maxBodyBytes: () => number;
+  /** Called when a frame is coming, before there is room for it. */
+  readonly onFrame?: () => void;
 }
 
 /** Cuts a stream of bytes into frames. Holds no more than one frame within the bounds. */
@@ -76,7 +82,7 @@ export class FrameReader {
   readonly #bounds: FrameBounds;
   #prefix = new Filling(PREFIX_BYTES);
   #header: Filling | undefined;
-  #body: Filling | undefined;
+  #body: Filling | Skipping | undefined;
 
   constructor(bounds: FrameBounds) {
     this.#bounds = bounds;
@@ -112,8 +118,9 @@ export class FrameReader {
     if (headerBytes > this.#bounds.maxHeaderBytes || bodyBytes > this.#bounds.maxBodyBytes()) {
       throw new ProtocolError(`a frame of ${headerBytes} and ${bodyBytes} bytes`);
     }
+    this.#bounds.onFrame?.();
     this.#header = new Filling(headerBytes);
-    this.#body = new Filling(bodyBytes);
+    this.#body = makeRoom(bodyBytes);
   }
 }
 
@@ -140,6 +147,37 @@ class Filling {
   }
 }
 
+/** Bytes of a known number that there is no memory for: the stream goes on behind them. */
+class Skipping {
+  readonly bytes = undefined;
+  #leftBytes: number;
+
+  constructor(lengthBytes: number) {
+    this.#leftBytes = lengthBytes;
+  }
+
+  get isFull(): boolean {
+    return this.#leftBytes === 0;
+  }
+
+  /** Passes over what belongs to them; returns what is left over. */
+  take(chunk: Uint8Array): Uint8Array {
+    const rest = chunk.subarray(this.#leftBytes);
+    this.#leftBytes -= chunk.length - rest.length;
+    return rest;
+  }
+}
+
+function makeRoom(lengthBytes: number): Filling | Skipping {
+  try {
+    return new Filling(lengthBytes);
+  } catch (error) {
+    // So V8 says it: "Array buffer allocation failed".
+    if (error instanceof RangeError) return new Skipping(lengthBytes);
+    throw error;
+  }
+}
+
 /** A frame as the pieces to be written one after the other; the body is not copied. */
 export function formatFrame(header: object, body: Uint8Array = new Uint8Array()): Uint8Array[] {
   const json = Buffer.from(JSON.stringify(header));
@@ -154,8 +192,13 @@ export function formatCommand({ original, job }: RenderCommand): Uint8Array[] {
   return formatFrame({ job }, original);
 }
 
-/** A job as a worker receives it. The main process is trusted: its form is not checked. */
+/**
+ * A job as a worker receives it. The main process is trusted: its form is not checked.
+ *
+ * @throws Error if there was no memory for the original
+ */
 export function parseCommand({ header, body }: Frame): RenderCommand {
+  if (body === undefined) throw new Error('There is no memory for an original of that size.');
   return { original: body, job: (header as { readonly job: RenderJob }).job };
 }
 
@@ -170,9 +213,10 @@ export function formatMessage(message: WorkerMessage): Uint8Array[] {
  * A message as the main process receives it. Its sender decodes what strangers upload, and may be in
  * their hands: nothing of it is believed.
  *
- * @throws ProtocolError if it is none of `WorkerMessage`
+ * @throws ProtocolError if it is none of `WorkerMessage`, or there was no memory for it
  */
 export function parseMessage({ header, body }: Frame): WorkerMessage {
+  if (body === undefined) throw new ProtocolError('a body that there is no memory for');
   const { kind, code, detail, rssBytes } = isRecord(header) ? header : {};
   if (kind === 'rendered' && isByteCount(rssBytes) && body.length > 0) {
     return { kind, body, rssBytes };

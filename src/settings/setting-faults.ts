@@ -7,6 +7,14 @@ import { findTlsFault } from './tls-pair.ts';
 /** Variables whose values are never shown. */
 const SECRETS = /SECRET|TOKEN|PASSWORD|_OTLP_(TRACES_)?HEADERS/;
 
+const MEBIBYTE = 2 ** 20;
+
+/**
+ * What a worker needs besides an original to make a small image of it: of 256 MiB, originals could have
+ * 124 (measured on Linux x64).
+ */
+const WORKER_OWN_BYTES = 160 * MEBIBYTE;
+
 /** What the variables are judged by. */
 interface Judged {
   /** Those that are set. */
@@ -42,6 +50,12 @@ export function findSettingFaults({ given, parsed, mostConnections }: Judged): s
   }
   if (values && values.ORIGINALS_MEMORY_BYTES < 2 * values.MAX_ORIGINAL_BYTES) {
     add('ORIGINALS_MEMORY_BYTES', 'at least twice MAX_ORIGINAL_BYTES');
+  }
+  if (values && values.WORKER_MEMORY_BYTES < values.MAX_ORIGINAL_BYTES + WORKER_OWN_BYTES) {
+    add(
+      'WORKER_MEMORY_BYTES',
+      `at least ${WORKER_OWN_BYTES / MEBIBYTE} MiB more than MAX_ORIGINAL_BYTES`,
+    );
   }
   if (given.RESULT_STORE === 'filesystem' && !isDirectory(given.RESULT_STORE_DIR ?? '')) {
     add('RESULT_STORE_DIR', 'an existing folder, since RESULT_STORE is filesystem');

@@ -1,5 +1,6 @@
 import sharp from 'sharp';
 import type { Size } from '../pipeline/geometry.ts';
+import { hasTies } from './reduction-ties.ts';
 
 /** Pixels of one frame, or of several of the same size, one below the other; 8-bit sRGB. */
 export interface Pixels {
@@ -25,7 +26,8 @@ const GROUP_BYTES = 4 * 1024 * 1024;
  *
  * A filter that works in one direction does not mix what stands side by side in the other. So the frames
  * are put side by side to be scaled in height; then the picture is turned over its diagonal, so that each
- * column of each frame is a row, and scaled once more.
+ * column of each frame is a row, and scaled once more. It is the same filter both ways, to the bit, but for
+ * sizes with ties (`hasTies`), which are left to libvips frame by frame.
  *
  * @param strip frames of size `from`, one below the other
  * @param to no edge is longer than that of `from`
@@ -37,20 +39,32 @@ export async function scaleFrames(strip: Pixels, from: Size, to: Size): Promise<
   const frameBytes = from.widthPx * from.heightPx * channels;
   const scaledBytes = to.widthPx * to.heightPx * channels;
   const scaled = Buffer.allocUnsafeSlow(scaledBytes * count);
+  const isAlike = !hasTies(from.widthPx, to.widthPx) && !hasTies(from.heightPx, to.heightPx);
   const longestPx = Math.max(from.widthPx, from.heightPx);
-  const groupFrames = Math.max(
-    1,
-    Math.min(
-      Math.floor(GROUP_BYTES / frameBytes),
-      Math.floor(MAX_EDGE_PX / (longestPx * channels)),
-    ),
+  const mostFrames = Math.min(
+    Math.floor(GROUP_BYTES / frameBytes),
+    Math.floor(MAX_EDGE_PX / (longestPx * channels)),
   );
+  const groupFrames = isAlike ? Math.max(1, mostFrames) : 1;
   for (let first = 0; first < count; first += groupFrames) {
     const group = data.subarray(first * frameBytes, (first + groupFrames) * frameBytes);
-    const frames = await scaleGroup(group, channels, from, to);
+    const scale = isAlike ? scaleGroup : scaleFrame;
+    const frames = await scale(group, channels, from, to);
     scaled.set(frames, first * scaledBytes);
   }
   return scaled;
+}
+
+async function scaleFrame(
+  frame: Uint8Array,
+  channels: Pixels['channels'],
+  from: Size,
+  to: Size,
+): Promise<Uint8Array> {
+  return await sharp(frame, { raw: { width: from.widthPx, height: from.heightPx, channels } })
+    .resize({ width: to.widthPx, height: to.heightPx, fit: 'fill' })
+    .raw()
+    .toBuffer();
 }
 
 async function scaleGroup(

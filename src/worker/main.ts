@@ -4,11 +4,11 @@ import {
   CHANNEL_DESCRIPTOR,
   FAILURE_CODES,
   type FailureCode,
+  type Frame,
   FrameReader,
   formatMessage,
   MAX_DETAIL_LENGTH,
   parseCommand,
-  type RenderCommand,
   type WorkerAnswer,
   type WorkerMessage,
 } from '../pipeline/worker-protocol.ts';
@@ -34,11 +34,15 @@ const UNABLE = /\bwebp(save|2vips)\w*: |Error creating thread/;
 setUpSharp();
 const channel = new Socket({ fd: CHANNEL_DESCRIPTOR });
 // Of the main process, which is trusted: it sends one command at a time, as large as it likes.
-const frames = new FrameReader({ maxHeaderBytes: Infinity, maxBodyBytes: () => Infinity });
+const frames = new FrameReader({
+  maxHeaderBytes: Infinity,
+  maxBodyBytes: () => Infinity,
+  // An original that is more than this process survives is not to be tried on others.
+  onFrame: () => send({ kind: 'begun' }),
+});
 channel.on('data', (chunk) => {
   for (const frame of frames.read(chunk)) {
-    send({ kind: 'begun' });
-    answer(parseCommand(frame)).then(send, (error: unknown) => {
+    answer(frame).then(send, (error: unknown) => {
       throw error;
     });
   }
@@ -51,8 +55,9 @@ process.on('SIGINT', () => undefined);
 process.on('SIGTERM', () => undefined);
 send({ kind: 'ready' });
 
-async function answer({ original, job }: RenderCommand): Promise<WorkerAnswer> {
+async function answer(frame: Frame): Promise<WorkerAnswer> {
   try {
+    const { original, job } = parseCommand(frame);
     const body = await render(original, job);
     return { kind: 'rendered', body, rssBytes: process.memoryUsage.rss() };
   } catch (error) {

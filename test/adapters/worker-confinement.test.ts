@@ -160,6 +160,23 @@ describe.skipIf(!isLinux)('a confined worker (limits of Linux)', () => {
     },
   );
 
+  test('that has no room for an original says so, and lives on', async () => {
+    const { renderer } = await start({ workerFile: REAL_WORKER, memoryBytes: 256 * MEBIBYTE });
+    const { processIds } = renderer;
+    const options = () => {
+      const { signal } = new AbortController();
+      return { lane: 'light', timeoutMs: 60_000, signal } as const;
+    };
+    const tooLarge = Buffer.concat([samples.png, Buffer.alloc(280 * MEBIBYTE)]);
+    await expect(renderer.render(tooLarge, anyJob, options())).rejects.toMatchObject({
+      code: 'MEDIA_TOO_LARGE',
+      cause: { message: expect.stringContaining('no memory for an original') },
+    });
+    expect((await renderer.render(samples.png, anyJob, options())).length).toBeGreaterThan(100);
+    expect(renderer.processIds).toEqual(processIds);
+    expect(renderer.counters).toEqual({ restarts: 0, kills: 0, recycles: 0 });
+  });
+
   test('decodes in memory what libvips would put into a file', async () => {
     // Its threshold is 100 MiB; no file could be written.
     const size = { widthPx: 5_200, heightPx: 5_200 };

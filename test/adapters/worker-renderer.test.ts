@@ -1,5 +1,4 @@
 import { describe, expect, test } from 'vitest';
-import { MediaError } from '../../src/media/errors.ts';
 import { WorkerLost } from '../../src/pipeline/ports.ts';
 import { isAlive, usePools } from '../support/worker-pool.ts';
 
@@ -72,11 +71,14 @@ describe('the worker pool', () => {
     }
   });
 
-  test('a job that no worker lives to begin is a fault of ours, after three of them', async () => {
+  test('a job that no worker lives to begin may be tried again later, after three of them', async () => {
     const { renderer, say } = await start();
-    const failure: unknown = await say('die before it begins').catch((error: unknown) => error);
-    expect(failure).toBeInstanceOf(Error);
-    expect(failure).not.toBeInstanceOf(MediaError);
+    await expect(say('die before it begins')).rejects.toMatchObject({
+      code: 'OVERLOADED',
+      bottleneck: 'workers',
+      retryAfterSeconds: 1,
+      cause: { message: 'No render worker lived to begin the job.' },
+    });
     await expect.poll(() => renderer.counters.restarts, soon).toBe(3);
   });
 
@@ -265,7 +267,7 @@ describe('a worker in the hands of somebody else', () => {
 
   test('is killed for an answer to a job it has not begun, which another may do', async () => {
     const { renderer, say } = await start();
-    await expect(say('not begun')).rejects.toThrow('No render worker lived');
+    await expect(say('not begun')).rejects.toMatchObject({ code: 'OVERLOADED' });
     await expect.poll(() => renderer.counters.kills, soon).toBe(3);
     expect(await say('next')).toMatch(/ next$/);
   });

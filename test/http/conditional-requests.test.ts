@@ -201,6 +201,42 @@ describe('a cold server', () => {
   });
 });
 
+describe('an asterisk is any answer that there is', () => {
+  it('is none of what was never made, and cannot be', async () => {
+    origin.put('attachments/1/2/a.txt', samples.text, lastModified);
+    const url = '/attachments/1/2/a.txt?width=10';
+    for (const list of ['*', ' * ']) {
+      const { statusCode, headers } = await get(url, { 'if-none-match': list });
+      expect(statusCode).toBe(415);
+      expect(headers).not.toHaveProperty('etag');
+    }
+    expect((await get(url)).statusCode).toBe(415);
+  });
+
+  it('is answered as soon as there is one', async () => {
+    const url = '/icons/1/ab.webp?size=16';
+    const answer = await get(url, { 'if-none-match': '*' });
+    expect(answer.statusCode).toBe(304);
+    expect(answer.headers['cache-status']).toBe('darkroom; fwd=miss; stored');
+    expect(app.renderer.renders).toBe(1);
+    const again = await get(url, { 'if-none-match': '*' });
+    expect(again.statusCode).toBe(304);
+    expect(again.headers.etag).toBe(answer.headers.etag);
+    expect(again.headers['cache-status']).toBe('darkroom; hit');
+    expect(app.renderer.renders).toBe(1);
+  });
+
+  it('is answered from what is known, without a body, once its state is confirmed', async () => {
+    const url = '/icons/1/ab.webp?size=16';
+    await get(url);
+    app.clock.advance(300_000);
+    const answer = await get(url, { 'if-none-match': '*' });
+    expect(answer.statusCode).toBe(304);
+    expect(answer.headers['cache-status']).toBe('darkroom; fwd=stale; fwd-status=304');
+    expect(app.renderer.renders).toBe(1);
+  });
+});
+
 describe('entity tags', () => {
   it('differ between canonical requests and between originals, and agree otherwise', async () => {
     const tagOf = async (url: string) => (await get(url)).headers.etag;

@@ -208,6 +208,51 @@ describe('admission', () => {
     await expect(Promise.race([waiting, 'waits'])).resolves.toBe('waits');
   });
 
+  /** Has light renders of 100 ms wait until one is refused; tells how many wait, and when to try again. */
+  const fillLight = async ({ admission, enter }: ReturnType<typeof create>) => {
+    for (;;) {
+      const waiting = enter('light', 'light', 100);
+      const refusal = await Promise.race([waiting, vi.advanceTimersByTimeAsync(0)]).then(
+        () => undefined,
+        (error: unknown) => error,
+      );
+      if (refusal !== undefined) return { waiting: admission.waitingIn('light'), refusal };
+      waiting.catch(() => undefined);
+    }
+  };
+
+  test('foresees that light renders have all slots, while no heavy one waits', async () => {
+    const pool = create({ light: 1, heavy: 1 }, 64);
+    await pool.enter('heavy', 'heavy', 500);
+    await pool.enter('light', 'light', 100);
+    // (500 + 100 + 44 × 100 ms) ÷ 2 slots is all that may be foreseen.
+    expect(await fillLight(pool)).toMatchObject({ waiting: 45, refusal: { retryAfterSeconds: 3 } });
+    pool.enter('heavy too', 'heavy', 500).catch(() => undefined);
+    expect(await fillLight(pool)).toMatchObject({ waiting: 45, refusal: { retryAfterSeconds: 5 } });
+  });
+
+  test('foresees no more than what their own slots take, whatever is in the others', async () => {
+    const pool = create({ light: 1, heavy: 1 }, 64);
+    await pool.enter('heavy', 'heavy', 60_000);
+    await pool.enter('light', 'light', 100);
+    expect(await fillLight(pool)).toMatchObject({ waiting: 25, refusal: { retryAfterSeconds: 3 } });
+  });
+
+  test('a guest in a light slot keeps it for as long as such heavy renders take', async () => {
+    const pool = create({ light: 1, heavy: 1 }, 64);
+    for (let round = 0; round < 80; round += 1) {
+      const slot = await pool.enter('heavy', 'heavy', 500);
+      nowMs += 50; // a tenth of what is estimated
+      slot.leave(true);
+    }
+    await pool.enter('heavy', 'heavy', 60_000);
+    await pool.enter('guest', 'heavy', 100);
+    // 10 ms of it, and 24 × 100.
+    expect(await fillLight(pool)).toMatchObject({ waiting: 25 });
+    nowMs += 20; // It should be over, were it one of those.
+    expect(await fillLight(pool)).toMatchObject({ waiting: 26 });
+  });
+
   test('learns how fast the machine is, and is not thrown by a single render', async () => {
     const { enter } = create({ light: 1, heavy: 1 }, 64);
     const renderOne = async (heldMs: number, isTelling = true) => {

@@ -1,6 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { MemoryCache } from '../../src/adapters/memory-cache.ts';
 import { type MediaResult, type StoredResult, StoreStalled } from '../../src/pipeline/ports.ts';
+import { RequestTrace } from '../../src/pipeline/request-trace.ts';
 import { Results } from '../../src/pipeline/results.ts';
 import { settle } from '../support/deferred.ts';
 import { MemoryResultStore } from '../support/memory-result-store.ts';
@@ -85,7 +86,7 @@ describe('a removal from the store', () => {
     const store = new MemoryResultStore();
     store.write = () => new Promise(() => undefined);
     const results = create(store, 20);
-    results.store(rendering, result);
+    results.store(rendering, result, new RequestTrace(new FakeClock()));
     await expect(results.removeStored(['avatars/1/'], () => true)).rejects.toThrow(
       new StoreStalled('Writes have not ended within 20 ms.'),
     );

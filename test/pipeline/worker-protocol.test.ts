@@ -1,5 +1,5 @@
 import fc from 'fast-check';
-import { describe, expect, test } from 'vitest';
+import { describe, expect, test, vi } from 'vitest';
 import {
   FrameReader,
   formatCommand,
@@ -38,7 +38,7 @@ describe('frames', () => {
           received.push(...reader.read(wire.subarray(at, end)));
           at = end;
         }
-        expect(received.map(({ header, body }) => ({ header, body: [...body] }))).toEqual(
+        expect(received.map(({ header, body }) => ({ header, body: [...(body ?? [])] }))).toEqual(
           sent.map(({ header, body }) => ({
             header: JSON.parse(JSON.stringify(header)),
             body: [...body],
@@ -59,6 +59,29 @@ describe('frames', () => {
     expect(() => [...reader.read(prefix.subarray(0, 7))]).not.toThrow();
     expect(() => [...reader.read(prefix.subarray(7))]).toThrow(ProtocolError);
   });
+});
+
+test('a frame is told of before there is room for it; without room, the next one still comes', () => {
+  const LENGTH = 100_000;
+  const allocate = vi.spyOn(Buffer, 'allocUnsafeSlow').mockImplementation((size) => {
+    if (size === LENGTH) throw new RangeError('Array buffer allocation failed');
+    return Buffer.alloc(size);
+  });
+  const told: string[] = [];
+  const reader = new FrameReader({ ...unbounded, onFrame: () => told.push('begun') });
+  const wire = [{ large: 1 }, { small: 2 }].flatMap((header, index) =>
+    formatFrame(header, Buffer.alloc(index === 0 ? LENGTH : 3)),
+  );
+  for (const piece of wire) {
+    for (let at = 0; at < piece.length; at += 1_000) {
+      for (const { header, body } of reader.read(piece.subarray(at, at + 1_000))) {
+        told.push(`${JSON.stringify(header)}, ${body?.length ?? 'no'} bytes`);
+      }
+      if (piece.length === 8) expect(told.at(-1)).toBe('begun');
+    }
+  }
+  expect(told).toEqual(['begun', '{"large":1}, no bytes', 'begun', '{"small":2}, 3 bytes']);
+  allocate.mockRestore();
 });
 
 describe('messages', () => {

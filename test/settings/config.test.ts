@@ -100,6 +100,20 @@ describe('the configuration', () => {
     expect(faultsOf({ MAX_ORIGINAL_BYTES: '1000', ORIGINALS_MEMORY_BYTES: '2000' })).toEqual([]);
   });
 
+  test('asks for workers that have room for the largest original', () => {
+    const gibibyte = 2 ** 30;
+    const settings = {
+      MAX_ORIGINAL_BYTES: String(gibibyte),
+      ORIGINALS_MEMORY_BYTES: String(2 * gibibyte),
+    };
+    const least = gibibyte + 160 * 2 ** 20;
+    expect(faultsOf({ ...settings, WORKER_MEMORY_BYTES: String(least) })).toEqual([]);
+    expect(faultsOf({ ...settings, WORKER_MEMORY_BYTES: String(least - 1) })).toEqual([
+      `WORKER_MEMORY_BYTES: expected at least 160 MiB more than MAX_ORIGINAL_BYTES but received "${least - 1}"`,
+    ]);
+    expect(faultsOf({ WORKER_MEMORY_BYTES: String(256 * 2 ** 20) })).toEqual([]);
+  });
+
   test.each([
     ['1', { light: 1, heavy: 1 }],
     ['2', { light: 1, heavy: 1 }],

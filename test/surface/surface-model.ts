@@ -248,7 +248,9 @@ function isCurrent(request: SoundRequest, learned: Learned | undefined): boolean
     learned?.etag ?? '"unknown"',
   );
   if (list !== undefined) {
-    return list === '*' || (tagsOf(list)?.some((tag) => `"${tag}"` === learned?.etag) ?? false);
+    // Of what is refused there is no answer that `*` could mean.
+    if (list === '*') return learned !== undefined;
+    return tagsOf(list)?.some((tag) => `"${tag}"` === learned?.etag) ?? false;
   }
   const since = valueOfHeader(request, 'if-modified-since');
   if (since === undefined || learned?.isDated === false) return false;

@@ -26,6 +26,14 @@ describe.each([3, 4] as const)('frames of %i channels', (channels) => {
     { from: [77, 33], to: [20, 33], count: 3 },
     { from: [64, 1], to: [32, 1], count: 3 },
     { from: [5, 3], to: [4, 1], count: 9 },
+    // Widths of which some pixels lie halfway between two of libvips' positions.
+    { from: [211, 32], to: [192, 32], count: 5 },
+    { from: [451, 20], to: [320, 14], count: 3 },
+    { from: [643, 32], to: [160, 8], count: 3 },
+    // Such heights, and such widths that are exact.
+    { from: [32, 211], to: [32, 192], count: 5 },
+    { from: [20, 643], to: [5, 160], count: 3 },
+    { from: [127, 32], to: [64, 32], count: 3 },
     { from: [300, 200], to: [200, 133], count: 40 }, // of 9.6 MB: in three groups
   ] as const)(
     '$count from $from to $to are, to the bit, what libvips makes of each alone',

@@ -100,7 +100,20 @@ describe('a simulation by hand', () => {
     ] as const;
     const counts = run(handWritten(requests, 1_000), { store: { kind: 's3', maxAgeDays: 1 } });
     expect(counts.tiers).toMatchObject({ origin: 3, store: 1 });
-    expect(counts).toMatchObject({ originReads: 3, revalidations: 1, storeWrites: 3 });
+    expect(counts).toMatchObject({ originReads: 3, revalidations: 4, storeWrites: 3 });
+  });
+
+  test('before what the store does not have, an original is asked for one byte, then for all', () => {
+    const requests = [
+      [0, 0],
+      [1, 1],
+      [2, 2],
+      [0, 3], // from the store, while what the origin said of it is fresh
+    ] as const;
+    const workload = handWritten(requests, 1_000);
+    const stored = run(workload, { store: { kind: 's3', maxAgeDays: 1 } });
+    expect(stored).toMatchObject({ originReads: 3, revalidations: 3, storeWrites: 3 });
+    expect(run(workload)).toMatchObject({ originReads: 4, revalidations: 0 });
   });
 
   test('an original in memory is not read again', () => {
