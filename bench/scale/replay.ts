@@ -1,7 +1,7 @@
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { findFreePorts } from '../../test/support/nginx.ts';
+import { findFreePorts } from '../../test/support/free-ports.ts';
 import { get, HttpClient } from '../harness/exchange.ts';
 import { readCpuSeconds } from '../harness/process-numbers.ts';
 import { startService } from '../harness/service.ts';
