@@ -1,5 +1,7 @@
-import { readFileSync } from 'node:fs';
-import { describe, expect, test } from 'vitest';
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { describe, expect, onTestFinished, test } from 'vitest';
 import { ConfigError, readConfig } from '../../src/settings/config.ts';
 import { planConnections, readOpenFilesLimit } from '../../src/settings/connection-budget.ts';
 import { countCores } from '../../src/settings/cpu-cores.ts';
@@ -167,6 +169,30 @@ describe('the configuration', () => {
       );
     },
   );
+
+  test.each([
+    ['a link into the results', 'pool/results', 'originals-link', 'pool', false],
+    ['a link to where results are written', 'pool/incoming', 'originals-link', 'pool', false],
+    ['a link to the folder itself', 'pool', 'originals-link', 'pool', false],
+    ['a link to what is above it', '.', 'originals-link', 'pool', false],
+    ['a link from within it', 'originals', 'originals', 'pool', false, 'pool/results'],
+    ['a link beside it', 'originals', 'originals-link', 'pool', true],
+  ])('takes links for what they lead to: %s', (...row) => {
+    const [, target, originals, results, isAllowed, link = 'originals-link'] = row;
+    const folder = mkdtempSync(join(tmpdir(), 'darkroom-config-'));
+    onTestFinished(() => rmSync(folder, { recursive: true }));
+    for (const name of ['originals', 'pool']) mkdirSync(join(folder, name));
+    if (link === 'originals-link') mkdirSync(join(folder, target), { recursive: true });
+    symlinkSync(join(folder, target), join(folder, link));
+    const faults = faultsOf({
+      STORAGE_DIR: join(folder, originals),
+      RESULT_STORE: 'filesystem',
+      RESULT_STORE_DIR: join(folder, results),
+    });
+    expect(faults.map((fault) => fault.split(':')[0])).toEqual(
+      isAllowed ? [] : ['RESULT_STORE_DIR'],
+    );
+  });
 
   test.each([
     ['', '', false],
