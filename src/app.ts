@@ -46,6 +46,8 @@ export interface App {
   readonly confinement: Confinement | undefined;
   /** Stops accepting, lets what runs end, then ends the workers. */
   close(): Promise<void>;
+  /** Ends the workers at once, busy ones too, for a process that ends without `close`. */
+  endWorkers(): void;
 }
 
 const systemClock: Clock = { nowMs: () => performance.now() };
@@ -162,5 +164,6 @@ export async function createApp(config: Config, parts: AppParts): Promise<App> {
       resultStore?.close();
       workers.stop();
     },
+    endWorkers: () => workers.stop(),
   };
 }

@@ -46,11 +46,11 @@ async function main(): Promise<void> {
     terminal: process.stdout.isTTY ? process.stdout : undefined,
   });
   // Whatever this is, its cause must not be lost; nobody can tell in what state it leaves us.
+  let listening: App | undefined;
   process.on('uncaughtException', (error, kind) => {
     log.fatal({ err: error, kind }, 'an error that nobody has caught');
-    process.exit(1);
+    exitAtOnce(listening);
   });
-  let listening: App | undefined;
   stopOnSignals(() => listening, config.shutdown.graceMs, log);
   const app = await createApp(config, { log, requestLog: createRequestLog(log) });
   const address = await app.server.listen({ ...config.listen, backlog: BACKLOG });
@@ -78,7 +78,7 @@ async function main(): Promise<void> {
  * status is 0; what has not ended by then is cut off, and the status is 1. A second signal cuts off at
  * once. Before there is an app that listens, nothing runs, and there is nothing to wait for.
  *
- * The workers end with the process, however it ends: the channel to it closes.
+ * The workers end with the process, however it ends: they are ended first, or the channel to it closes.
  */
 function stopOnSignals(findApp: () => App | undefined, graceMs: number, log: Logger): void {
   let stoppingSinceMs: number | undefined;
@@ -87,7 +87,7 @@ function stopOnSignals(findApp: () => App | undefined, graceMs: number, log: Log
     if (stoppingSinceMs !== undefined) {
       if (nowMs - stoppingSinceMs < SAME_SIGNAL_MS) return;
       log.warn({ signal }, 'stopped by a second signal; what still ran is cut off');
-      process.exit(1);
+      exitAtOnce(findApp());
     }
     stoppingSinceMs = nowMs;
     log.info({ signal }, 'stopping');
@@ -95,18 +95,24 @@ function stopOnSignals(findApp: () => App | undefined, graceMs: number, log: Log
     if (app === undefined) process.exit(0);
     setTimeout(() => {
       log.warn({ graceMs }, 'the grace time is over; what still ran is cut off');
-      process.exit(1);
+      exitAtOnce(app);
     }, graceMs).unref();
     app.close().then(
       () => process.exit(0),
       (error: unknown) => {
         log.error({ err: error }, 'the stop failed');
-        process.exit(1);
+        exitAtOnce(app);
       },
     );
   };
   process.on('SIGTERM', stop);
   process.on('SIGINT', stop);
+}
+
+/** Ends the process with what still runs in its workers. */
+function exitAtOnce(app: App | undefined): never {
+  app?.endWorkers();
+  process.exit(1);
 }
 
 main().catch((error: unknown) => {
