@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import type { StorageListing } from '../adapters/storage-listing.ts';
 import { MediaError } from '../media/errors.ts';
-import { isOriginKey } from '../media/media-path.ts';
+import { isOriginKey } from '../media/origin-key.ts';
 import { unlessAborted } from '../pipeline/abort.ts';
 import type { Origin } from '../pipeline/ports.ts';
 import type { Config } from '../settings/config.ts';
