@@ -25,6 +25,8 @@ export interface FilesystemResultStoreOptions {
   /** Of disk, in bytes; see `FolderBound`. */
   readonly maxBytes: number;
   readonly log: Log;
+  /** `false` for a guest, who leaves it to the service to make room, and to clear up after the dead. */
+  readonly isUpkept?: boolean | undefined;
 }
 
 /**
@@ -59,7 +61,7 @@ export class FilesystemResultStore implements ResultStore {
   readonly #maxFileBytes: number;
 
   /** @param folder a real path, with `results` and `incoming` in it; see `createFilesystemResultStore` */
-  constructor(folder: string, { maxBytes, log }: FilesystemResultStoreOptions) {
+  constructor(folder: string, { maxBytes, log, isUpkept }: FilesystemResultStoreOptions) {
     this.#results = join(folder, 'results');
     this.#incoming = new IncomingFolder(join(folder, 'incoming'));
     this.#maxFileBytes = Math.min(MAX_RESULT_PART * maxBytes, MAX_RESULT_FILE_BYTES);
@@ -67,6 +69,7 @@ export class FilesystemResultStore implements ResultStore {
       folder: this.#results,
       maxBytes,
       log,
+      isUpkept,
       beforeSurvey: (signal) => this.#incoming.removeAbandoned(signal),
     });
   }
@@ -181,7 +184,7 @@ export class FilesystemResultStore implements ResultStore {
 }
 
 /**
- * Opens a folder as a store and begins to count what is in it.
+ * Opens a folder as a store and begins to count what is in it, unless that is left to others.
  *
  * @throws Error if the folder cannot be made or read, or is no folder
  */

@@ -13,7 +13,7 @@ export interface OfflineAnswer {
 
 /**
  * Runs something with the service as it is configured, but for its listeners and its number of workers,
- * and ends it again.
+ * and ends it again. It keeps no rendering and looks for none: the store is the running service's.
  *
  * @throws what the work throws, and what `createApp` throws
  */
@@ -26,6 +26,7 @@ export async function withOfflineApp<Result>(
     {
       ...config,
       admin: undefined,
+      resultStore: undefined,
       renderer: { ...config.renderer, workers: ONE_WORKER },
       admission: { ...config.admission, slots: ONE_WORKER },
     },

@@ -20,8 +20,7 @@ export async function findServingFault(
   bytes: Buffer,
 ): Promise<string | undefined> {
   const parts = { log: silentLog, origin: createTrialOrigin(bytes) };
-  const isolated = { ...config, resultStore: undefined };
-  return withOfflineApp(isolated, parts, async (ask) => {
+  return withOfflineApp(config, parts, async (ask) => {
     const answer = await ask(`${urlPath}?size=16`);
     if (answer.status === 200) return undefined;
     const type = await sniffContentType(bytes);
