@@ -71,9 +71,13 @@ function formatFault(name: string, form: string, given: Environment): string {
   return `${name}: expected ${form} but received ${received}`;
 }
 
-/** Passwords in a URL are masked; they are a fault where they stand, but still somebody's. */
+/**
+ * Secrets that stand where they do not belong are a fault, but still somebody's: what is before an `@`, as
+ * passwords are in a URL, or a key itself, in PEM or some other text of several lines, in place of its file.
+ */
 function formatValue(value: string): string {
-  return `"${value.replace(/\/\/.*@/s, '//***@')}"`;
+  if (/-----BEGIN|[\r\n]/.test(value)) return '***';
+  return `"${value.replace(/^(https?:\/\/)?.*@/is, '$1***@')}"`;
 }
 
 function isDirectory(path: string): boolean {

@@ -285,11 +285,19 @@ describe('the configuration', () => {
     ]);
   });
 
-  test('shows no password that stands in a URL', () => {
-    const [fault] = faultsOf({ S3_ENDPOINT: 'https://key:se@cr/et@s3.example.net' });
-    expect(fault).toBe(
-      'S3_ENDPOINT: expected an http or https URL without path, query or credentials but received "https://***@s3.example.net"',
-    );
+  test.each([
+    ['S3_ENDPOINT', 'https://key:se@cr/et@s3.example.net', '"https://***@s3.example.net"'],
+    ['S3_ENDPOINT', 'key:secret@s3.example.net', '"***@s3.example.net"'],
+    ['S3_ENDPOINT', 'key://secret@s3.example.net', '"***@s3.example.net"'],
+    ['TLS_KEY_FILE', '-----BEGIN PRIVATE KEY-----\nc2VjcmV0\n-----END PRIVATE KEY-----\n', '***'],
+    ['TLS_KEY_FILE', '-----BEGIN PRIVATE KEY-----\\nc2VjcmV0', '***'],
+    ['TLS_KEY_FILE', 'c2VjcmV0\nc2VjcmV0', '***'],
+    ['TLS_KEY_FILE', 'c2VjcmV0\rc2VjcmV0', '***'],
+    ['STORAGE_DIR', '/no/such/folder', '"/no/such/folder"'],
+  ])('shows no secret that stands in the wrong place: %s=%j', (name, value, shown) => {
+    const faults = faultsOf({ [name]: value }).filter((fault) => fault.startsWith(`${name}:`));
+    expect(faults).toEqual([expect.stringMatching(/^\w+: expected .+ but received /)]);
+    expect(faults[0]?.split(' but received ')[1]).toBe(shown);
   });
 
   test.each(['1.5', '-1', '1e3', ' 5', '0x10', 'NaN', '99999999999999999999'])(
