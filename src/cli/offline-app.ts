@@ -1,5 +1,6 @@
 import { type App, type AppParts, createApp } from '../app.ts';
 import type { Config } from '../settings/config.ts';
+import { CommandFault } from './command.ts';
 
 /** A single request needs no more than one worker of each lane. */
 const ONE_WORKER = { light: 1, heavy: 1 } as const;
@@ -15,7 +16,7 @@ export interface OfflineAnswer {
  * Runs something with the service as it is configured, but for its listeners and its number of workers,
  * and ends it again. It keeps no rendering and looks for none: the store is the running service's.
  *
- * @throws what the work throws, and what `createApp` throws
+ * @throws CommandFault if the service cannot start; what the work throws
  */
 export async function withOfflineApp<Result>(
   config: Config,
@@ -31,7 +32,9 @@ export async function withOfflineApp<Result>(
       admission: { ...config.admission, slots: ONE_WORKER },
     },
     parts,
-  );
+  ).catch((cause: unknown) => {
+    throw new CommandFault('the service cannot start; see darkroom check', { cause });
+  });
   try {
     return await work(async (target) => {
       const answer = await app.server.inject({

@@ -34,7 +34,7 @@ original must be purged, see README.md.
     const config = readConfig(terminal.environment);
     const input = await openInputFile(path, terminal);
     const checked = address.isImage ? await checkImage(config, address, path, input) : input;
-    const origin = await openOrigin(config);
+    const origin = await openOrigin(config).catch(failToRead);
     const { firstByteTimeoutMs } = config.originLimits;
     const find = () => findSize(origin, key, firstByteTimeoutMs, terminal.signal);
     const isReplaced = (await find()) !== undefined;
@@ -125,8 +125,12 @@ async function findSize(
   } catch (error) {
     signal.throwIfAborted();
     if (error instanceof MediaError && error.code === 'UNKNOWN_MEDIA') return undefined;
-    throw new CommandFault(`the storage cannot be read; see darkroom check`, { cause: error });
+    return failToRead(error);
   }
+}
+
+function failToRead(cause: unknown): never {
+  throw new CommandFault('the storage cannot be read; see darkroom check', { cause });
 }
 
 function noAnswer(): Error {

@@ -91,6 +91,13 @@ describe('darkroom render', () => {
     ]);
   });
 
+  test.each(['//', '//a b/'])('renders nothing for %j, which is no URL', async (target) => {
+    const { status, stderr } = await runDarkroom(['render', target, join(folder, 'new')]);
+    expect(status).toBe(64);
+    expect(stderr).toMatch(/^darkroom: "[^"]+" is [^\n]+\n$/);
+    expect(readdirSync(folder)).toEqual([]);
+  });
+
   test('tells what is behind a failing storage', async () => {
     const environment = {
       STORAGE: 's3',
