@@ -105,6 +105,7 @@ export async function createApp(config: Config, parts: AppParts): Promise<App> {
     targets,
     cacheControl: mediaCacheControl(maxAgeSeconds),
     watchers,
+    trustsProxy: config.http.trustProxy !== false,
     lookUps: meter.lookUps.results,
   });
   const limits = parts.clientLimits ?? {};
