@@ -277,6 +277,8 @@ describe('the admin listener', () => {
     ['more than it', `Bearer ${token}x`],
     ['another scheme', `Basic ${token}`],
     ['the token alone', token],
+    ['more behind it', `Bearer ${token} x`],
+    ['nothing in its place', 'Bearer '],
   ])('turns away whoever comes with %s', async (_, authorization) => {
     await fill(small);
     const answer = await order({ prefix: 'icons/' }, authorization);
@@ -285,6 +287,28 @@ describe('the admin listener', () => {
     expect(answer.json()).toEqual({ code: 'UNAUTHORIZED', message: 'A valid token is needed.' });
     expect(store.paths.length).toBe(1);
   });
+
+  it.each([`Bearer ${token}`, `bearer ${token}`, `BEARER  ${token}`])(
+    'takes orders with the token: %s',
+    async (authorization) => {
+      expect((await order({ prefix: 'icons/' }, authorization)).statusCode).toBe(200);
+    },
+  );
+
+  it.each([
+    ['nobody', {}, 401, 'UNAUTHORIZED'],
+    ['who has the token', { authorization: `Bearer ${token}` }, 404, 'NOT_FOUND'],
+  ])(
+    'answers what cannot be decoded like any other path: to %s',
+    async (_, headers, status, code) => {
+      for (const url of ['/%zz', '/nothing']) {
+        const answer = await app.admin?.inject({ url, headers });
+        expect(answer?.statusCode).toBe(status);
+        expect(answer?.json()).toEqual({ code, message: expect.any(String) });
+        expect(answer?.headers['cache-control']).toBe('no-store');
+      }
+    },
+  );
 
   it('serves no media, nor does the other one take orders', async () => {
     const headers = { authorization: `Bearer ${token}` };
