@@ -257,3 +257,14 @@ describe('a method that nobody has heard of, over HTTP/1.1', () => {
     expect(parseAnswer(await sendBytes(port, bytes)).status).toBe(400);
   });
 });
+
+describe('a script of another site', () => {
+  it('may read what tells it when to try again, and what its request is called in the log', async () => {
+    for (const path of ['/icons/1/ab.webp?size=16', '/avatars/3.png', '/nothing']) {
+      const { headers } = await ask('GET', path, { 'X-Request-Id': 'one' });
+      const exposed = String(headers['access-control-expose-headers']).split(', ');
+      expect(exposed).toEqual(expect.arrayContaining(['Retry-After', 'X-Request-Id', 'ETag']));
+      expect(headers['x-request-id']).toBe('one');
+    }
+  });
+});
