@@ -29,7 +29,13 @@ export async function* checkOrigin(config: Config, signal: AbortSignal): AsyncGe
   );
 
   const { listing, clock } = await inspect(config, within(), signal);
-  const origin = await openOrigin(config);
+  let origin: Origin;
+  try {
+    origin = await openOrigin(config);
+  } catch (error) {
+    yield fault('storage', `${where} cannot be opened${formatCauses(error)}`);
+    return;
+  }
   const keys = listing.kind === 'listed' ? listing.keys : [];
   const mayNotList = storage.kind === 's3' && listing.kind === 'failed' && listing.isDenied;
   yield await checkAbsence(origin, mayNotList, within(), signal);

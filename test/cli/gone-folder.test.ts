@@ -33,3 +33,11 @@ test.each([
   const [, text] = /^darkroom: ([^\n]*)\n$/.exec(stderr) ?? [];
   expect(text, stderr).toMatch(reason);
 });
+
+test('darkroom check tells of it as of any fault', async () => {
+  const { status, stdout, stderr } = await runDarkroom(['check'], {
+    environment: { STORAGE_DIR: goneFolder() },
+  });
+  expect([status, stderr]).toEqual([1, '']);
+  expect(stdout.toString()).toMatch(/^FAULT {2}storage: folder \S+ cannot be opened: ENOENT/m);
+});
