@@ -29,6 +29,8 @@ export interface AppParts {
   readonly log: Log;
   /** Without one, requests are not told of. */
   readonly requestLog?: RequestLog;
+  /** How many lines the log has lost. */
+  readonly countLostLines?: () => number;
   readonly clock?: Clock;
   readonly origin?: Origin;
   readonly renderer?: Renderer;
@@ -142,6 +144,7 @@ export async function createApp(config: Config, parts: AppParts): Promise<App> {
       originHealth,
       watchDoor,
       judge: readiness,
+      countLostLines: parts.countLostLines ?? (() => 0),
     }),
   );
   const admin =

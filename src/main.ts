@@ -1,7 +1,6 @@
 import { setFlagsFromString } from 'node:v8';
-import type { Logger } from 'pino';
 import { type App, createApp } from './app.ts';
-import { createLog, createRequestLog } from './logging/log.ts';
+import { createLog, createRequestLog, type ProcessLog } from './logging/log.ts';
 import { ConfigError, readConfig } from './settings/config.ts';
 
 /** Exit status of a faulty configuration (BSD `sysexits.h`, EX_CONFIG). */
@@ -40,19 +39,25 @@ async function main(): Promise<void> {
   setFlagsFromString(`--heap-growing-percent=${HEAP_GROWTH_PERCENT}`);
   const config = readConfig(process.env);
   const { AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY, AWS_SESSION_TOKEN } = process.env;
-  const log = createLog({
+  const processLog = createLog({
     level: config.log.level,
     secrets: [config.admin?.token, AWS_SECRET_ACCESS_KEY, AWS_SESSION_TOKEN, AWS_ACCESS_KEY_ID],
     terminal: process.stdout.isTTY ? process.stdout : undefined,
   });
+  const { log, countLost } = processLog;
   // Whatever this is, its cause must not be lost; nobody can tell in what state it leaves us.
   let listening: App | undefined;
   process.on('uncaughtException', (error, kind) => {
     log.fatal({ err: error, kind }, 'an error that nobody has caught');
-    exitAtOnce(listening);
+    listening?.endWorkers();
+    process.exit(1);
   });
-  stopOnSignals(() => listening, config.shutdown.graceMs, log);
-  const app = await createApp(config, { log, requestLog: createRequestLog(log) });
+  stopOnSignals(() => listening, config.shutdown.graceMs, processLog);
+  const app = await createApp(config, {
+    log,
+    requestLog: createRequestLog(log),
+    countLostLines: countLost,
+  });
   const address = await app.server.listen({ ...config.listen, backlog: BACKLOG });
   listening = app;
   if (app.admin !== undefined && config.admin !== undefined) {
@@ -80,28 +85,41 @@ async function main(): Promise<void> {
  *
  * The workers end with the process, however it ends: they are ended first, or the channel to it closes.
  */
-function stopOnSignals(findApp: () => App | undefined, graceMs: number, log: Logger): void {
+function stopOnSignals(
+  findApp: () => App | undefined,
+  graceMs: number,
+  processLog: ProcessLog,
+): void {
+  const { log } = processLog;
   let stoppingSinceMs: number | undefined;
-  const stop = (signal: string): void => {
+  const stop = (signal: NodeJS.Signals): void => {
+    const end = (status: 0 | 1): void => {
+      if (status === 1) findApp()?.endWorkers();
+      void endProcess(status, signal, processLog);
+    };
     const nowMs = performance.now();
     if (stoppingSinceMs !== undefined) {
       if (nowMs - stoppingSinceMs < SAME_SIGNAL_MS) return;
       log.warn({ signal }, 'stopped by a second signal; what still ran is cut off');
-      exitAtOnce(findApp());
+      end(1);
+      return;
     }
     stoppingSinceMs = nowMs;
     log.info({ signal }, 'stopping');
     const app = findApp();
-    if (app === undefined) process.exit(0);
+    if (app === undefined) {
+      end(0);
+      return;
+    }
     setTimeout(() => {
       log.warn({ graceMs }, 'the grace time is over; what still ran is cut off');
-      exitAtOnce(app);
+      end(1);
     }, graceMs).unref();
     app.close().then(
-      () => process.exit(0),
+      () => end(0),
       (error: unknown) => {
         log.error({ err: error }, 'the stop failed');
-        exitAtOnce(app);
+        end(1);
       },
     );
   };
@@ -109,10 +127,23 @@ function stopOnSignals(findApp: () => App | undefined, graceMs: number, log: Log
   process.on('SIGINT', stop);
 }
 
-/** Ends the process with what still runs in its workers. */
-function exitAtOnce(app: App | undefined): never {
-  app?.endWorkers();
-  process.exit(1);
+/**
+ * Ends the process. Node would wait for a write of the log that hangs; so if one does, the system ends it: by the
+ * signal that was to stop it, which supervisors take for a good end, or by SIGKILL if something was cut off.
+ *
+ * Not covered: the first process of a container, which no signal of its own ends. Docker and Kubernetes give it
+ * pipes, which do not hang.
+ */
+async function endProcess(
+  status: 0 | 1,
+  signal: NodeJS.Signals,
+  { settle }: ProcessLog,
+): Promise<void> {
+  if (!(await settle())) {
+    process.removeAllListeners(signal);
+    process.kill(process.pid, status === 0 ? signal : 'SIGKILL');
+  }
+  process.exit(status);
 }
 
 main().catch((error: unknown) => {

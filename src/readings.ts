@@ -17,6 +17,7 @@ export interface ReadingSources {
   readonly originHealth: OriginHealth;
   readonly watchDoor: () => Door;
   readonly judge: () => Readiness;
+  readonly countLostLines: () => number;
 }
 
 const perLane = (read: (lane: Lane) => number) => ({ light: read('light'), heavy: read('heavy') });
@@ -31,7 +32,7 @@ export function listReadings(sources: ReadingSources): readonly Reading[] {
   ];
 }
 
-function listStates({ originHealth, judge }: ReadingSources): readonly Reading[] {
+function listStates({ originHealth, judge, countLostLines }: ReadingSources): readonly Reading[] {
   return [
     {
       name: 'darkroom_build_info',
@@ -51,6 +52,12 @@ function listStates({ originHealth, judge }: ReadingSources): readonly Reading[]
       help: 'Whether the origin has answered lately, or nothing is known to the contrary: 1 or 0.',
       type: 'gauge',
       read: () => Number(originHealth.state !== 'failing'),
+    },
+    {
+      name: 'darkroom_log_lines_lost_total',
+      help: 'Lines of the log that were dropped, because whoever reads it was too slow.',
+      type: 'counter',
+      read: countLostLines,
     },
   ];
 }

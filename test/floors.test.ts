@@ -35,7 +35,7 @@ const allowedPackages: Readonly<Record<string, readonly RegExp[]>> = {
   cli: [/^node:/, /^zod$/],
   '': [/^node:/, /^(fastify|pino)$/],
   settings: [/^node:(fs|net|os|path|tls)$/, /^zod$/],
-  logging: [/^pino$/],
+  logging: [/^node:(fs|timers\/promises)$/, /^pino$/],
   http: [/^node:/, /^fastify$/],
   adapters: [/^node:/, /^lru-cache$/, /^prom-client$/, /^@(aws-sdk|smithy)\//],
   worker: [/^sharp$/, /^node:net$/], // for the socket to the main process, which it inherits

@@ -3,6 +3,7 @@ import { relative, resolve, sep } from 'node:path';
 import { MediaError } from '../media/errors.ts';
 import type { ListedOriginal, OriginListing } from '../pipeline/ports.ts';
 import { walkFolder } from './folder-walk.ts';
+import { GentlePace } from './gentle-pace.ts';
 import { isMissingFile } from './missing-file.ts';
 
 /**
@@ -38,7 +39,7 @@ export class FilesystemListing implements OriginListing {
         refused: (): void => undefined,
       };
       const either = AbortSignal.any([signal, enough.signal]);
-      await walkFolder(folder, visitor, { signal: either, isGentle: true });
+      await walkFolder(folder, visitor, { signal: either, pace: new GentlePace() });
     } catch (error) {
       signal.throwIfAborted();
       if (!enough.signal.aborted) throw new MediaError('ORIGIN_ERROR', { cause: error });

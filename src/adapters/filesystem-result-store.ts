@@ -2,19 +2,22 @@ import { constants } from 'node:fs';
 import { type FileHandle, mkdir, open, realpath, rename } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { unlessAborted } from '../pipeline/abort.ts';
-import type {
-  Log,
-  ResultAddress,
-  ResultStore,
-  StoredResult,
-  StoreUsage,
+import {
+  type Log,
+  type ResultAddress,
+  type ResultStore,
+  type StoredResult,
+  StoreStalled,
+  type StoreUsage,
 } from '../pipeline/ports.ts';
 import { FolderBound } from './folder-bound.ts';
 import { removeByPrefix } from './folder-removal.ts';
 import { FOLDER_COST_BYTES, fileCostBytes } from './folder-survey.ts';
+import { GentlePace } from './gentle-pace.ts';
 import { IncomingFolder } from './incoming-folder.ts';
 import { isMissingFile, systemCodeOf } from './missing-file.ts';
 import { makeFolder } from './real-folder.ts';
+import { RemovalWatch } from './removal-watch.ts';
 import { formatResultFile, MAX_RESULT_FILE_BYTES, parseResultFile } from './result-file.ts';
 import { checkPathPrefix, storedPathOf } from './stored-path.ts';
 
@@ -27,7 +30,15 @@ export interface FilesystemResultStoreOptions {
   readonly log: Log;
   /** `false` for a guest, who leaves it to the service to make room, and to clear up after the dead. */
   readonly isUpkept?: boolean | undefined;
+  /** Time for each step of a removal, in milliseconds. */
+  readonly stallTimeoutMs?: number;
 }
+
+/**
+ * Time after which a disk is taken to hang, in milliseconds. A removal may take minutes, but each of its steps is
+ * a few system calls, and two seconds are too long for a read already.
+ */
+const STALL_TIMEOUT_MS = 10_000;
 
 /**
  * Largest rendering that is kept, as a part of the whole: one must not drive out many others, and must
@@ -59,9 +70,16 @@ export class FilesystemResultStore implements ResultStore {
   readonly #incoming: IncomingFolder;
   readonly #bound: FolderBound;
   readonly #maxFileBytes: number;
+  readonly #removals: RemovalWatch;
+  /** One for all removals: however many there are, they take their part of the main thread together. */
+  readonly #pace = new GentlePace();
 
   /** @param folder a real path, with `results` and `incoming` in it; see `createFilesystemResultStore` */
-  constructor(folder: string, { maxBytes, log, isUpkept }: FilesystemResultStoreOptions) {
+  constructor(
+    folder: string,
+    { maxBytes, log, isUpkept, stallTimeoutMs = STALL_TIMEOUT_MS }: FilesystemResultStoreOptions,
+  ) {
+    this.#removals = new RemovalWatch(stallTimeoutMs);
     this.#results = join(folder, 'results');
     this.#incoming = new IncomingFolder(join(folder, 'incoming'));
     this.#maxFileBytes = Math.min(MAX_RESULT_PART * maxBytes, MAX_RESULT_FILE_BYTES);
@@ -109,8 +127,16 @@ export class FilesystemResultStore implements ResultStore {
   async remove(prefix: string): Promise<number> {
     checkPathPrefix(prefix);
     try {
-      return await removeByPrefix(this.#results, prefix, (bytes) => this.#bound.release(bytes));
+      return await this.#removals.run((signal, onStep) =>
+        removeByPrefix(this.#results, prefix, {
+          onFreed: (bytes) => this.#bound.release(bytes),
+          pace: this.#pace,
+          onStep,
+          signal,
+        }),
+      );
     } catch (error) {
+      if (error instanceof StoreStalled) throw error;
       throw new Error(`The renderings of ${prefix} cannot be removed.`, { cause: error });
     }
   }

@@ -1,6 +1,7 @@
 import { rmdir, unlink } from 'node:fs/promises';
 import { type AgeCut, ageClassOf, FOLDER_COST_BYTES, fileCostBytes } from './folder-survey.ts';
 import { walkFolder } from './folder-walk.ts';
+import { GentlePace } from './gentle-pace.ts';
 import { isMissingFile, systemCodeOf } from './missing-file.ts';
 
 /** What came of a clearing. */
@@ -49,7 +50,7 @@ export async function clearFolder(
     },
     refused: (_path: string, error: unknown): void => note(error),
   };
-  await walkFolder(folder, visitor, { signal: options.signal, isGentle: true });
+  await walkFolder(folder, visitor, { signal: options.signal, pace: new GentlePace() });
   return { files, refused };
 }
 

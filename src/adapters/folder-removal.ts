@@ -2,23 +2,34 @@ import { rmdir, unlink } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { FOLDER_COST_BYTES, fileCostBytes } from './folder-survey.ts';
 import { walkFolder } from './folder-walk.ts';
+import type { GentlePace } from './gentle-pace.ts';
 import { isMissingFile, systemCodeOf } from './missing-file.ts';
 import { isRealFolder } from './real-folder.ts';
 
+/** How a removal goes. */
+export interface RemovalOptions {
+  /** Is told what each file and folder took of the disk, in bytes. */
+  readonly onFreed: (costBytes: number) => void;
+  readonly pace: GentlePace;
+  /** Is told of each step: a disk that hangs lets none follow. */
+  readonly onStep: () => void;
+  /** Ends the removal at its next step. */
+  readonly signal: AbortSignal;
+}
+
 /**
  * Removes all regular files below a folder whose paths begin with a text, and the folders that are
- * empty then.
+ * empty then; gently, with one system call at a time.
  *
  * @param root a real path
  * @param prefix of paths below it, written straight; may end in the middle of a name
- * @param onFreed is told what each file and folder took of the disk, in bytes
  * @returns how many files were removed
- * @throws Error if a symbolic link leads there, and of a system call; a part may have been removed
+ * @throws Error if a symbolic link leads there, and of a system call; `signal.reason`; a part may have been removed
  */
 export async function removeByPrefix(
   root: string,
   prefix: string,
-  onFreed: (costBytes: number) => void,
+  { onFreed, ...options }: RemovalOptions,
 ): Promise<number> {
   let files = 0;
   const visitor = {
@@ -34,7 +45,7 @@ export async function removeByPrefix(
   const nameAt = prefix.lastIndexOf('/') + 1;
   let folder = join(root, prefix.slice(0, nameAt), '.');
   if (!(await isRealFolder(folder))) return 0;
-  await walkFolder(folder, visitor, { namePrefix: prefix.slice(nameAt) });
+  await walkFolder(folder, visitor, { ...options, namePrefix: prefix.slice(nameAt) });
   for (; folder !== root; folder = dirname(folder)) await visitor.folder(folder);
   return files;
 }

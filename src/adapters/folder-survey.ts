@@ -1,4 +1,5 @@
 import { walkFolder } from './folder-walk.ts';
+import { GentlePace } from './gentle-pace.ts';
 
 /** What file systems give out at a time, in bytes: what the smallest file or folder takes of the disk. */
 const BLOCK_BYTES = 4096;
@@ -65,7 +66,7 @@ export async function surveyFolder(
     },
     refused: onRefused,
   };
-  await walkFolder(folder, visitor, { signal, isGentle: true });
+  await walkFolder(folder, visitor, { signal, pace: new GentlePace() });
   return { atMs, files, costBytes, costByAge };
 }
 

@@ -3,6 +3,7 @@ import { constants } from 'node:fs';
 import { mkdir, open, unlink } from 'node:fs/promises';
 import { join } from 'node:path';
 import { walkFolder } from './folder-walk.ts';
+import { GentlePace } from './gentle-pace.ts';
 import { systemCodeOf } from './missing-file.ts';
 
 /** Age from which a file belongs to a process that has died, in milliseconds; a write takes seconds. */
@@ -61,6 +62,6 @@ export class IncomingFolder {
     const file = async (path: string, _sizeBytes: number, mtimeMs: number): Promise<void> => {
       if (mtimeMs < beforeMs) await this.discard(path);
     };
-    await walkFolder(this.#folder, { file }, { signal, isGentle: true });
+    await walkFolder(this.#folder, { file }, { signal, pace: new GentlePace() });
   }
 }

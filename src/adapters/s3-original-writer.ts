@@ -1,5 +1,7 @@
+import { setTimeout as wait } from 'node:timers/promises';
 import {
   AbortMultipartUploadCommand,
+  type AbortMultipartUploadCommandInput,
   type CompletedPart,
   CompleteMultipartUploadCommand,
   CreateMultipartUploadCommand,
@@ -29,9 +31,19 @@ const MAX_PARTS = 10_000;
 const BEGIN_TIMEOUT_MS = 30_000;
 const ABORT_TIMEOUT_MS = 10_000;
 
+/** Time after a stop for the answer to what stores the original, in milliseconds. */
+const SETTLE_TIMEOUT_MS = 10_000;
+
+/**
+ * Time after which an upload is taken back for the second time, in milliseconds: a part that the server was
+ * taking then may have been kept (Amazon S3 API Reference, "AbortMultipartUpload").
+ */
+const ABORT_AGAIN_AFTER_MS = 500;
+
 /**
  * Writes originals into the bucket that `S3Origin` reads: small ones at once, large ones in parts, one
- * after the other. An upload that fails is taken back, since its parts would cost money unseen.
+ * after the other. An upload that fails or is stopped is taken back, since its parts would cost money unseen.
+ * The one request that stores the original is not stopped: without its answer, nobody would know whether it did.
  *
  * Not covered: the parts of a process that is killed, and an upload whose beginning was answered too late; a
  * lifecycle rule of the bucket can remove them.
@@ -63,7 +75,7 @@ export class S3OriginalWriter implements OriginalWriter {
         return await this.#writeInParts(target, first, pieces, options);
       }
       const command = new PutObjectCommand({ ...target, Body: first });
-      await this.#within(signal, () => this.#client.send(command, { abortSignal: signal }));
+      await this.#settle(signal, (send) => this.#client.send(command, send));
       onProgress?.(first.length);
     } finally {
       await pieces.return(); // else the file that they are read from stayed open
@@ -103,19 +115,56 @@ export class S3OriginalWriter implements OriginalWriter {
         ...upload,
         MultipartUpload: { Parts: parts },
       });
-      await this.#within(signal, () => this.#client.send(command, send));
+      await this.#settle(signal, (settling) => this.#client.send(command, settling));
     } catch (error) {
-      await this.#abort(new AbortMultipartUploadCommand(upload), error);
+      await this.#abort(upload, error);
       throw error;
     }
   }
 
-  /** @throws Error, with what led to it as cause, if the parts stay where they are */
-  async #abort(command: AbortMultipartUploadCommand, cause: unknown): Promise<void> {
+  /**
+   * Sends the request that stores the original; a stop waits for its answer.
+   *
+   * @throws Error if none comes in time after a stop: it may be stored or not
+   */
+  async #settle<Result>(
+    signal: AbortSignal,
+    request: (send: { readonly abortSignal: AbortSignal }) => Promise<Result>,
+  ): Promise<Result> {
+    signal.throwIfAborted();
+    const late = new AbortController();
+    let timer: NodeJS.Timeout | undefined;
+    const beginToWait = (): void => {
+      timer = setTimeout(() => {
+        late.abort(new Error('The bucket has not answered; nobody knows whether it is stored'));
+      }, SETTLE_TIMEOUT_MS);
+    };
+    signal.addEventListener('abort', beginToWait, { once: true });
     try {
-      await this.#client.send(command, { abortSignal: AbortSignal.timeout(ABORT_TIMEOUT_MS) });
+      return await this.#within(late.signal, () => request({ abortSignal: late.signal }));
+    } finally {
+      signal.removeEventListener('abort', beginToWait);
+      clearTimeout(timer);
+    }
+  }
+
+  /** @throws Error, with what led to it as cause, if the parts stay where they are */
+  async #abort(upload: AbortMultipartUploadCommandInput, cause: unknown): Promise<void> {
+    try {
+      await this.#takeBack(upload);
+      await wait(ABORT_AGAIN_AFTER_MS);
+      await this.#takeBack(upload);
     } catch {
       throw new Error('The upload has failed, and its parts cannot be removed', { cause });
+    }
+  }
+
+  async #takeBack(upload: AbortMultipartUploadCommandInput): Promise<void> {
+    const abortSignal = AbortSignal.timeout(ABORT_TIMEOUT_MS);
+    try {
+      await this.#client.send(new AbortMultipartUploadCommand(upload), { abortSignal });
+    } catch (error) {
+      if (readS3Failure(error).name !== 'NoSuchUpload') throw error;
     }
   }
 

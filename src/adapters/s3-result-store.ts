@@ -2,7 +2,12 @@ import { IncomingMessage } from 'node:http';
 import { GetObjectCommand, PutObjectCommand, type S3Client } from '@aws-sdk/client-s3';
 import { MediaError } from '../media/errors.ts';
 import { withDeadline } from '../pipeline/abort.ts';
-import type { ResultAddress, ResultStore, StoredResult } from '../pipeline/ports.ts';
+import {
+  type ResultAddress,
+  type ResultStore,
+  type StoredResult,
+  StoreStalled,
+} from '../pipeline/ports.ts';
 import { formatResultFile, MAX_RESULT_FILE_BYTES, parseResultFile } from './result-file.ts';
 import {
   createS3Client,
@@ -99,6 +104,7 @@ export class S3ResultStore implements ResultStore {
         within: (request) => this.#within(never(), request),
       });
     } catch (error) {
+      if (error instanceof StoreStalled) throw error;
       throw await this.#translate(error, `The renderings of ${prefix} cannot be removed.`);
     }
   }
@@ -111,7 +117,7 @@ export class S3ResultStore implements ResultStore {
     work: (within: AbortSignal) => Promise<Result>,
   ): Promise<Result> {
     const { timeoutMs } = this.#options;
-    const onTimeout = () => new Error(`There was no whole answer within ${timeoutMs} ms.`);
+    const onTimeout = () => new StoreStalled(`There was no whole answer within ${timeoutMs} ms.`);
     return withDeadline(timeoutMs, signal, onTimeout, work);
   }
 

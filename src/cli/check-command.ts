@@ -48,7 +48,7 @@ async function* checkAll(
   yield ok('settings', set.length === 0 ? 'all have their defaults' : `valid: ${set.join(', ')}`);
   yield* checkOrigin(config, signal);
   yield await checkResultStore(config, signal);
-  yield await checkWorkers(config);
+  yield await checkWorkers(config, signal);
 }
 
 function readConfigOr(

@@ -2,7 +2,15 @@ import { readFileSync } from 'node:fs';
 import { parseArgs } from 'node:util';
 import { ConfigError } from '../settings/config.ts';
 import { checkCommand } from './check-command.ts';
-import { type Command, CommandFault, exitStatus, type Terminal, writeLine } from './command.ts';
+import {
+  type Command,
+  type CommandEnd,
+  CommandFault,
+  CommandStopped,
+  exitStatus,
+  type Terminal,
+  writeLine,
+} from './command.ts';
 import { formatCauses } from './plain-log.ts';
 import { putCommand } from './put-command.ts';
 import { renderCommand } from './render-command.ts';
@@ -23,10 +31,13 @@ const OPTIONS = `Options:
  * Runs a command line to its end.
  *
  * @param args what follows the program's name
- * @returns the exit status; whatever went wrong has been told on `stderr`
+ * @returns how it ends; whatever went wrong has been told on `stderr`
  * @throws what is a bug of ours
  */
-export async function runCommandLine(args: readonly string[], terminal: Terminal): Promise<number> {
+export async function runCommandLine(
+  args: readonly string[],
+  terminal: Terminal,
+): Promise<CommandEnd> {
   try {
     const { command, operands } = parseCommandLine(args);
     if (command.kind === 'answer') {
@@ -36,8 +47,9 @@ export async function runCommandLine(args: readonly string[], terminal: Terminal
     return await command.command.run(operands, terminal);
   } catch (error) {
     if (terminal.signal.aborted && !(error instanceof CommandFault)) {
-      writeLine(terminal.stderr, 'darkroom: stopped');
-      return exitStatus.interrupted;
+      const outcome = error instanceof CommandStopped ? `; ${error.message}` : '';
+      writeLine(terminal.stderr, `darkroom: stopped${outcome}`);
+      return 'stopped';
     }
     if (error instanceof ConfigError) {
       writeLine(terminal.stderr, `darkroom: the configuration is not valid:\n${error.message}`);
@@ -114,7 +126,8 @@ the service: STORAGE_DIR or S3_BUCKET say where originals are. README.md lists
 all of them.
 
 Exit status: 0 done; 1 not done, or not all is well; 64 no such command; 78
-the configuration is not valid.`;
+the configuration is not valid. Who is stopped by a signal dies of it once all
+is cleaned up: 130 of SIGINT (Ctrl-C), 143 of SIGTERM.`;
 }
 
 function formatCommandHelp(name: string, { operands, summary, help }: Command): string {

@@ -10,9 +10,10 @@ export const exitStatus = {
   usage: 64,
   /** The configuration is not valid, as when the service starts: EX_CONFIG. */
   configuration: 78,
-  /** Stopped by SIGINT, as a shell would tell it. */
-  interrupted: 130,
 } as const;
+
+/** How a command line ends: with an exit status, or as the signal would have ended it that has stopped it. */
+export type CommandEnd = number | 'stopped';
 
 /** What a command has of the process that it runs in. */
 export interface Terminal {
@@ -39,7 +40,8 @@ export interface Command {
    *
    * @param operands one for each name
    * @returns the exit status
-   * @throws CommandFault, ConfigError, or `terminal.signal.reason`; any other error is a bug of ours
+   * @throws CommandFault, ConfigError; CommandStopped or `terminal.signal.reason` where it was stopped; any
+   *   other error is a bug of ours
    */
   run(operands: readonly string[], terminal: Terminal): Promise<number>;
 }
@@ -56,6 +58,11 @@ export class CommandFault extends Error {
     super(message, { cause });
     this.exitStatus = status;
   }
+}
+
+/** That a command was stopped, in words on what has become of its work. */
+export class CommandStopped extends Error {
+  override readonly name = 'CommandStopped';
 }
 
 /** Writes one line. */

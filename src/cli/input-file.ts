@@ -2,6 +2,7 @@ import { fstatSync, type Stats, statSync } from 'node:fs';
 import { type FileHandle, open } from 'node:fs/promises';
 import { devNull } from 'node:os';
 import { addAbortSignal } from 'node:stream';
+import { unlessAborted } from '../pipeline/abort.ts';
 import { CommandFault, type Terminal } from './command.ts';
 
 /** The descriptor of standard input. */
@@ -30,7 +31,10 @@ export async function openInputFile(path: string, { stdin, signal }: Terminal): 
     const chunks = readOr('standard input', addAbortSignal(signal, stdin), signal);
     return { sizeBytes: undefined, chunks };
   }
-  const file = await open(path).catch((cause: unknown) => {
+  const opening = open(path);
+  // Nor for whoever opens the other end of a pipe.
+  const file = await unlessAborted(opening, signal).catch((cause: unknown) => {
+    signal.throwIfAborted();
     throw new CommandFault(`${path} cannot be read`, { cause });
   });
   const status = await file.stat();
@@ -41,7 +45,7 @@ export async function openInputFile(path: string, { stdin, signal }: Terminal): 
   return {
     // Of a pipe, or of a file of /proc, the size says nothing.
     sizeBytes: status.isFile() && status.size > 0 ? status.size : undefined,
-    chunks: readOr(path, readChunks(file), signal),
+    chunks: readOr(path, readChunks(file, signal), signal),
   };
 }
 
@@ -105,14 +109,17 @@ async function* readOr(
   }
 }
 
-async function* readChunks(file: FileHandle): AsyncGenerator<Uint8Array> {
+async function* readChunks(file: FileHandle, signal: AbortSignal): AsyncGenerator<Uint8Array> {
   try {
     for (;;) {
-      const { bytesRead, buffer } = await file.read(Buffer.allocUnsafe(CHUNK_BYTES));
+      const reading = file.read(Buffer.allocUnsafe(CHUNK_BYTES));
+      const { bytesRead, buffer } = await unlessAborted(reading, signal);
       if (bytesRead === 0) return;
       yield buffer.subarray(0, bytesRead);
     }
   } finally {
-    await file.close();
+    // It closes when a read that hangs has ended, which who stops us does not wait for.
+    const closing = file.close();
+    if (!signal.aborted) await closing;
   }
 }

@@ -1,4 +1,5 @@
 import { type App, type AppParts, createApp } from '../app.ts';
+import { unlessAborted } from '../pipeline/abort.ts';
 import type { Config } from '../settings/config.ts';
 import { CommandFault } from './command.ts';
 
@@ -16,11 +17,13 @@ export interface OfflineAnswer {
  * Runs something with the service as it is configured, but for its listeners and its number of workers,
  * and ends it again. It keeps no rendering and looks for none: the store is the running service's.
  *
- * @throws CommandFault if the service cannot start; what the work throws
+ * @param signal ends the wait for an answer
+ * @throws CommandFault if the service cannot start; what the work throws; `signal.reason`
  */
 export async function withOfflineApp<Result>(
   config: Config,
   parts: AppParts,
+  signal: AbortSignal,
   work: (ask: (target: string) => Promise<OfflineAnswer>) => Promise<Result>,
 ): Promise<Result> {
   const app: App = await createApp(
@@ -37,12 +40,13 @@ export async function withOfflineApp<Result>(
   });
   try {
     return await work(async (target) => {
-      const answer = await app.server.inject({
+      const answering = app.server.inject({
         method: 'GET',
         url: target,
         headers: { host: 'localhost' },
         payloadAsStream: true, // attachments may be larger than the memory
       });
+      const answer = await unlessAborted(answering, signal);
       return {
         status: answer.statusCode,
         contentType: String(answer.headers['content-type'] ?? ''),

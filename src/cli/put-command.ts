@@ -5,7 +5,14 @@ import type { Origin } from '../pipeline/ports.ts';
 import { type Config, readConfig } from '../settings/config.ts';
 import { openOrigin } from '../storage.ts';
 import { formatByteSize } from './byte-size.ts';
-import { type Command, CommandFault, exitStatus, type Terminal, writeLine } from './command.ts';
+import {
+  type Command,
+  CommandFault,
+  CommandStopped,
+  exitStatus,
+  type Terminal,
+  writeLine,
+} from './command.ts';
 import { type InputFile, openInputFile, readWhole } from './input-file.ts';
 import { type OriginalAddress, parseAddress } from './original-address.ts';
 import { ProgressLine } from './progress-line.ts';
@@ -32,14 +39,22 @@ original must be purged, see README.md.
   run: async ([key = '', path = ''], terminal) => {
     const address = parseAddress(key);
     const config = readConfig(terminal.environment);
-    const input = await openInputFile(path, terminal);
-    const checked = address.isImage ? await checkImage(config, address, path, input) : input;
     const origin = await openOrigin(config).catch(failToRead);
     const { firstByteTimeoutMs } = config.originLimits;
-    const find = () => findSize(origin, key, firstByteTimeoutMs, terminal.signal);
-    const isReplaced = (await find()) !== undefined;
-    const sizeBytes = await write(await openWriter(config), address, checked, terminal);
-    const storedBytes = await find();
+    const find = (signal: AbortSignal) => findSize(origin, key, firstByteTimeoutMs, signal);
+    const { sizeBytes, isReplaced } = await unlessStopped(terminal, async () => {
+      const input = await openInputFile(path, terminal);
+      const checked = address.isImage
+        ? await checkImage(config, address, path, input, terminal.signal)
+        : input;
+      const before = await find(terminal.signal);
+      return {
+        isReplaced: before !== undefined,
+        sizeBytes: await write(await openWriter(config), address, checked, terminal),
+      };
+    });
+    // Who stops us from now on comes too late: it is stored, and that is told.
+    const storedBytes = await find(new AbortController().signal);
     if (storedBytes !== sizeBytes) {
       throw new CommandFault(
         `${key} was written with ${sizeBytes} bytes, but has ${storedBytes ?? 'none'}`,
@@ -59,19 +74,33 @@ original must be purged, see README.md.
   },
 };
 
+/** @throws CommandStopped where it was stopped in time; what the work throws */
+async function unlessStopped<Result>(
+  { signal }: Terminal,
+  work: () => Promise<Result>,
+): Promise<Result> {
+  try {
+    return await work();
+  } catch (cause) {
+    if (!signal.aborted || cause instanceof CommandFault) throw cause;
+    throw new CommandStopped('nothing was stored', { cause });
+  }
+}
+
 /** @throws CommandFault if the service would never serve it */
 async function checkImage(
   config: Config,
   address: OriginalAddress,
   path: string,
   { chunks }: InputFile,
+  signal: AbortSignal,
 ): Promise<InputFile> {
   const { maxOriginalBytes } = config.originLimits;
   const bytes = await readWhole(chunks, maxOriginalBytes);
   const fault =
     bytes === undefined
       ? `it is larger than ${formatByteSize(maxOriginalBytes)} (MAX_ORIGINAL_BYTES)`
-      : await findServingFault(config, address, bytes);
+      : await findServingFault(config, address, bytes, signal);
   if (fault !== undefined || bytes === undefined) {
     throw new CommandFault(`${path} could never be served at ${address.urlPath}: ${fault}`);
   }

@@ -29,7 +29,7 @@ written.
   run: async ([target = '', output = ''], terminal) => {
     const config = readConfig(terminal.environment);
     const parts = { log: createPlainLog(terminal.stderr) };
-    return withOfflineApp(config, parts, async (ask) => {
+    return withOfflineApp(config, parts, terminal.signal, async (ask) => {
       const answer = await ask(toPath(target));
       if (answer.status !== 200) throw new CommandFault(await formatErrorAnswer(answer));
       const measure = new Measure();

@@ -1,11 +1,12 @@
 import { randomBytes } from 'node:crypto';
+import { withDeadline } from '../pipeline/abort.ts';
 import type { Config } from '../settings/config.ts';
 import { openResultStore } from '../storage.ts';
 import { type Finding, fault, ok } from './finding.ts';
 import { formatCauses, silentLog } from './plain-log.ts';
 
-/** Time for one read, in milliseconds. */
-const READ_TIMEOUT_MS = 10_000;
+/** Time for each step, in milliseconds. */
+const STEP_TIMEOUT_MS = 10_000;
 
 /** Whether renderings can be kept, read and removed, by a small one that is gone afterwards. */
 export async function checkResultStore(config: Config, signal: AbortSignal): Promise<Finding> {
@@ -21,11 +22,11 @@ export async function checkResultStore(config: Config, signal: AbortSignal): Pro
     if (store === undefined) return fault('renderings', `${where}: there is no store`);
     try {
       step = 'written';
-      await store.write(address, { body: randomBytes(16), mimeType: 'image/png' });
-      const within = AbortSignal.any([signal, AbortSignal.timeout(READ_TIMEOUT_MS)]);
+      await inTime(store.write(address, { body: randomBytes(16), mimeType: 'image/png' }));
+      const within = AbortSignal.any([signal, AbortSignal.timeout(STEP_TIMEOUT_MS)]);
       const reading = await Promise.allSettled([store.read(address, within, () => true)]);
       step = 'removed'; // whatever came of the reading
-      await store.remove(`${originKey}/`);
+      await inTime(store.remove(`${originKey}/`));
       step = 'read';
       if (reading[0].status === 'rejected') throw reading[0].reason;
       const isThere = reading[0].value !== undefined;
@@ -39,4 +40,11 @@ export async function checkResultStore(config: Config, signal: AbortSignal): Pro
     signal.throwIfAborted();
     return fault('renderings', `${where}: one cannot be ${step}${formatCauses(error)}`);
   }
+}
+
+/** Also for who stops us, so that what was written is removed; but a disk that hangs is not waited for. */
+function inTime<Result>(step: Promise<Result>): Promise<Result> {
+  const never = new AbortController().signal;
+  const onTimeout = (): Error => new Error(`no answer within ${STEP_TIMEOUT_MS} ms`);
+  return withDeadline(STEP_TIMEOUT_MS, never, onTimeout, () => step);
 }

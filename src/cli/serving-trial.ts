@@ -13,14 +13,16 @@ import { silentLog } from './plain-log.ts';
  * the place of all originals, for the least that it can be asked for, a small still.
  *
  * @returns what the API would say; `undefined` where it would serve it
+ * @throws `signal.reason`
  */
 export async function findServingFault(
   config: Config,
   { urlPath }: OriginalAddress,
   bytes: Buffer,
+  signal: AbortSignal,
 ): Promise<string | undefined> {
   const parts = { log: silentLog, origin: createTrialOrigin(bytes) };
-  return withOfflineApp(config, parts, async (ask) => {
+  return withOfflineApp(config, parts, signal, async (ask) => {
     const answer = await ask(`${urlPath}?size=16`);
     if (answer.status === 200) return undefined;
     const type = await sniffContentType(bytes);

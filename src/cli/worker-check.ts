@@ -1,12 +1,17 @@
 import { WorkerRenderer } from '../adapters/worker-renderer.ts';
 import { WORKER_FILE } from '../app.ts';
+import { unlessAborted } from '../pipeline/abort.ts';
 import type { Config } from '../settings/config.ts';
 import { formatByteSize } from './byte-size.ts';
 import { type Finding, fault, ok } from './finding.ts';
 import { formatCauses, silentLog } from './plain-log.ts';
 
-/** Whether render processes start, and what they are kept from; one of each lane is enough to tell. */
-export async function checkWorkers({ renderer }: Config): Promise<Finding> {
+/**
+ * Whether render processes start, and what they are kept from; one of each lane is enough to tell.
+ *
+ * @throws `signal.reason`
+ */
+export async function checkWorkers({ renderer }: Config, signal: AbortSignal): Promise<Finding> {
   const { light, heavy } = renderer.workers;
   const workers = new WorkerRenderer({
     ...renderer,
@@ -15,7 +20,7 @@ export async function checkWorkers({ renderer }: Config): Promise<Finding> {
     log: silentLog,
   });
   try {
-    await workers.start();
+    await unlessAborted(workers.start(), signal);
     const { network, user, memoryBytes } = workers.confinement ?? {};
     const bounds = [
       `network: ${network}`,
@@ -24,6 +29,7 @@ export async function checkWorkers({ renderer }: Config): Promise<Finding> {
     ];
     return ok('workers', `start; the service has ${light + heavy} (${bounds.join(', ')})`);
   } catch (error) {
+    signal.throwIfAborted();
     return fault('workers', `do not start${formatCauses(error)}`);
   } finally {
     workers.stop();

@@ -2,7 +2,7 @@ import { createHash, timingSafeEqual } from 'node:crypto';
 import { type FastifyInstance, type FastifyReply, type FastifyRequest, fastify } from 'fastify';
 import { MediaError } from '../media/errors.ts';
 import { parsePurgeOrder } from '../media/purge-order.ts';
-import type { Log } from '../pipeline/ports.ts';
+import { type Log, StoreStalled } from '../pipeline/ports.ts';
 import type { Purger } from '../pipeline/purger.ts';
 import { OPENAPI_PATH, registerOpenapi } from './openapi/openapi-route.ts';
 
@@ -103,7 +103,14 @@ export function createAdminServer(options: AdminServerOptions): FastifyInstance 
   server.setErrorHandler((error, _request, reply) => {
     if (error instanceof MediaError) {
       const { code, message, faults } = error;
-      return reply.status(error.status).send({ code, message, errors: faults });
+      const isForm = code === 'INVALID_FORM_BODY';
+      return reply.status(error.status).send({ code, message, ...(isForm && { errors: faults }) });
+    }
+    if (error instanceof StoreStalled) {
+      log.error({ err: error }, 'a purge was given up: the result store does not answer');
+      const message =
+        'The store has not answered in time. The memory is purged; purge again later.';
+      return reply.status(504).send({ code: 'STORE_TIMEOUT', message });
     }
     const status = statusOf(error);
     if (status < 500) {

@@ -4,7 +4,9 @@ import type { Socket } from 'node:net';
 import type { AnswerMeter } from '../pipeline/meter.ts';
 import type { Clock, Log } from '../pipeline/ports.ts';
 import type { ClientLimits } from './client-limits.ts';
-import { Connection, type Exchange, type Phase } from './connection.ts';
+import { Connection, type Exchange } from './connection.ts';
+import { ConnectionPhases } from './connection-phases.ts';
+import { CutOffTally } from './cut-off-tally.ts';
 import type { Door } from './door.ts';
 import { ReaderPace } from './reader-pace.ts';
 import { countRefusal, type Refusal, refusals } from './refusal.ts';
@@ -25,27 +27,19 @@ export class Connections {
   readonly #options: ConnectionsOptions;
   /** Each may have a file of the storage open, and there is one for every other connection. */
   readonly #maxExchanges: number;
-  /** Each in the order of `sinceMs`. */
-  readonly #phases: Readonly<Record<Phase, Set<Connection>>> = {
-    silent: new Set(),
-    busy: new Set(),
-    idle: new Set(),
-    leaving: new Set(),
-  };
+  readonly #phases: ConnectionPhases;
   /** By their sockets and sessions, as requests and errors name them. */
   readonly #owners = new WeakMap<object, Connection>();
   /** By the addresses of both ends: the one thing that a TLS socket has in common with the one below. */
   readonly #ends = new Map<string, Connection>();
   #exchangeCount = 0;
   #isDraining = false;
-  /** Since the last sweep: what the operator is told of. */
-  readonly #tally = { slowReaders: 0, evicted: 0, turnedAway: 0 };
-  /** The same since the start, without the last tally. */
-  readonly #sums = { slowReaders: 0, evicted: 0, turnedAway: 0 };
+  readonly #tally = new CutOffTally();
 
   constructor(options: ConnectionsOptions) {
     this.#options = options;
-    const { maxConnections, limits } = options;
+    const { maxConnections, limits, clock } = options;
+    this.#phases = new ConnectionPhases(clock);
     this.#maxExchanges = Math.min(Math.ceil(maxConnections / 2), limits.maxRequests);
   }
 
@@ -66,9 +60,7 @@ export class Connections {
       maxConnections: this.#options.maxConnections,
       requests: this.#exchangeCount,
       maxRequests: this.#maxExchanges,
-      slowReaders: this.#sums.slowReaders + this.#tally.slowReaders,
-      evicted: this.#sums.evicted + this.#tally.evicted,
-      turnedAway: this.#sums.turnedAway + this.#tally.turnedAway,
+      ...this.#tally.sinceStart,
     };
   }
 
@@ -86,12 +78,12 @@ export class Connections {
     }
     const connection = new Connection(transport, this.#options.clock.nowMs());
     const ends = endsOf(transport);
-    this.#phases.silent.add(connection);
+    this.#phases.add(connection);
     this.#owners.set(transport, connection);
     this.#ends.set(ends, connection);
     transport.once('close', () => {
       if (this.#ends.get(ends) === connection) this.#ends.delete(ends);
-      this.#phases[connection.phase].delete(connection);
+      this.#phases.remove(connection);
       connection.closeWaiting();
     });
   }
@@ -125,7 +117,7 @@ export class Connections {
     connection.exchanges.add(exchange);
     connection.lastRequest = request;
     this.#exchangeCount += 1;
-    if (connection.phase !== 'busy') this.#move(connection, 'busy');
+    if (connection.phase !== 'busy') this.#phases.move(connection, 'busy');
     response.once('close', () => this.#finish(connection, exchange));
     return true;
   }
@@ -172,9 +164,9 @@ export class Connections {
   /** Closes what is not busy, and the rest as soon as it is not. */
   drain(): void {
     this.#isDraining = true;
-    for (const { transport } of this.#phases.silent) transport.destroy();
-    for (const connection of this.#phases.idle) this.#leave(connection);
-    for (const { session, exchanges } of this.#phases.busy) {
+    for (const { transport } of this.#phases.in('silent')) transport.destroy();
+    for (const connection of this.#phases.in('idle')) this.#leave(connection);
+    for (const { session, exchanges } of this.#phases.in('busy')) {
       session?.close(); // after its streams; it says so (RFC 9113 §6.8)
       for (const { response } of exchanges) {
         if (session === undefined && !response.headersSent) response.shouldKeepAlive = false;
@@ -186,43 +178,40 @@ export class Connections {
   sweep(): void {
     const { limits, clock, log } = this.#options;
     const nowMs = clock.nowMs();
-    for (const { transport } of overdue(this.#phases.silent, nowMs - limits.silenceTimeoutMs)) {
+    for (const { transport } of this.#phases.olderThan('silent', nowMs - limits.silenceTimeoutMs)) {
       transport.destroy();
     }
-    for (const connection of overdue(this.#phases.idle, nowMs - limits.keepAliveTimeoutMs)) {
+    for (const connection of this.#phases.olderThan('idle', nowMs - limits.keepAliveTimeoutMs)) {
       this.#leave(connection);
     }
-    for (const { transport } of overdue(this.#phases.leaving, nowMs - limits.lingerTimeoutMs)) {
+    for (const { transport } of this.#phases.olderThan('leaving', nowMs - limits.lingerTimeoutMs)) {
       transport.destroy();
     }
     const isCrowded = this.#exchangeCount > 0.75 * this.#maxExchanges;
     const windowMs = isCrowded ? limits.crowdedReaderWindowMs : limits.slowReaderWindowMs;
-    for (const connection of this.#phases.busy) {
+    for (const connection of this.#phases.in('busy')) {
       for (const exchange of connection.exchanges) {
         if (exchange.pace.standstillMs(nowMs) < windowMs) continue;
-        this.#tally.slowReaders += 1;
+        this.#tally.note('slowReaders');
         connection.cutOff(exchange);
       }
     }
-    if (Object.values(this.#tally).some((count) => count > 0)) {
-      log.warn({ ...this.#tally, connections: this.size }, 'clients were cut off or turned away');
-      const { slowReaders, evicted, turnedAway } = this.door;
-      Object.assign(this.#sums, { slowReaders, evicted, turnedAway });
-      Object.assign(this.#tally, { slowReaders: 0, evicted: 0, turnedAway: 0 });
+    const counts = this.#tally.takeSinceLast();
+    if (counts !== undefined) {
+      log.warn({ ...counts, connections: this.size }, 'clients were cut off or turned away');
     }
   }
 
   #makeRoom(): boolean {
     if (this.size < this.#options.maxConnections) return true;
-    const { leaving, silent, idle } = this.#phases;
-    for (const candidates of [leaving, silent, idle]) {
-      const [oldest] = candidates;
+    for (const phase of ['leaving', 'silent', 'idle'] as const) {
+      const [oldest] = this.#phases.in(phase);
       if (oldest === undefined) continue;
-      this.#tally.evicted += 1;
+      this.#tally.note('evicted');
       oldest.transport.destroy();
       return true;
     }
-    this.#tally.turnedAway += 1;
+    this.#tally.note('turnedAway');
     return false;
   }
 
@@ -232,26 +221,12 @@ export class Connections {
     if (connection.exchanges.size > 0 || connection.phase !== 'busy') return;
     if (connection.transport.destroyed) return; // forgotten already, or about to be
     if (connection.isEnding || this.#isDraining) this.#leave(connection);
-    else this.#move(connection, 'idle');
+    else this.#phases.move(connection, 'idle');
   }
 
   #leave(connection: Connection): void {
-    this.#move(connection, 'leaving');
+    this.#phases.move(connection, 'leaving');
     connection.takeLeave();
-  }
-
-  #move(connection: Connection, phase: Phase): void {
-    this.#phases[connection.phase].delete(connection);
-    connection.phase = phase;
-    connection.sinceMs = this.#options.clock.nowMs();
-    this.#phases[phase].add(connection);
-  }
-}
-
-function* overdue(connections: Iterable<Connection>, sinceMs: number): Generator<Connection> {
-  for (const connection of connections) {
-    if (connection.sinceMs > sinceMs) return;
-    yield connection;
   }
 }
 

@@ -11,9 +11,10 @@ import { reportError, sendError } from './error-answer.ts';
 import { EXPLORER_HEADERS, type ExplorerHandler } from './explorer-handler.ts';
 import type { HitLane } from './hit-lane.ts';
 import { createListener, type Listener, type ListenerOptions } from './listener.ts';
-import type { MediaHandler, RequestContext } from './media-handler.ts';
+import type { MediaHandler } from './media-handler.ts';
+import { RequestContexts } from './request-context.ts';
 import { requestIdOf } from './request-id.ts';
-import { RequestRecord, type RequestWatchers } from './request-record.ts';
+import type { RequestWatchers } from './request-record.ts';
 import { formatServerTiming } from './server-timing.ts';
 
 interface ServerOptions extends Omit<ListenerOptions, 'limits'>, RequestWatchers {
@@ -47,11 +48,6 @@ export interface MediaServer {
   readonly watchDoor: () => Door;
 }
 
-/** What is known of one request on its way. */
-interface Context extends RequestContext {
-  readonly record: RequestRecord;
-}
-
 /** Creates the HTTP server; it does not listen yet. */
 export function createServer(options: ServerOptions): MediaServer {
   const { handler, explorer, log, maxAgeSeconds } = options;
@@ -83,19 +79,10 @@ export function createServer(options: ServerOptions): MediaServer {
     listener?.drain();
   });
 
-  const contexts = new WeakMap<FastifyRequest, Context>();
-  /** The same each time, for each request. */
-  const contextOf = (request: FastifyRequest, reply: FastifyReply): Context => {
-    const known = contexts.get(request);
-    if (known !== undefined) return known;
-    const context = createContext(request, reply, options);
-    contexts.set(request, context);
-    reply.header('x-request-id', request.id);
-    return context;
-  };
+  const contexts = new RequestContexts(options);
 
   server.addHook('onRequest', async (request, reply) => {
-    contextOf(request, reply);
+    contexts.of(request, reply);
     const isOfExplorer = request.url === EXPLORER_ROUTE;
     reply.headers(isOfExplorer ? EXPLORER_HEADERS : COMMON_HEADERS);
     if (request.method === 'GET' || request.method === 'HEAD') return undefined;
@@ -111,7 +98,7 @@ export function createServer(options: ServerOptions): MediaServer {
   });
 
   server.addHook('onSend', async (request, reply, payload) => {
-    const context = contexts.get(request);
+    const context = contexts.find(request);
     if (context === undefined) return;
     const { outcome, timings } = context.trace;
     if (outcome !== undefined) reply.header('cache-status', formatCacheStatus(outcome));
@@ -132,11 +119,11 @@ export function createServer(options: ServerOptions): MediaServer {
     if (isUnroutable(error)) {
       const isOfExplorer = request.url === EXPLORER_ROUTE;
       reply.headers(isOfExplorer ? EXPLORER_HEADERS : COMMON_HEADERS);
-      const { record } = contextOf(request, reply);
+      const { record } = contexts.of(request, reply);
       const refusal = refuseMethod(request, reply, isOfExplorer);
       return sendError(reply, refusal, { maxAgeSeconds, log, record });
     }
-    const { signal, record } = contextOf(request, reply);
+    const { signal, record } = contexts.of(request, reply);
     if (!signal.aborted) return sendError(reply, error, { maxAgeSeconds, log, record });
     // The client has gone: there is nobody to answer, but a bug is a bug.
     if (!(error instanceof MediaError) && !isAbort(error)) {
@@ -148,7 +135,7 @@ export function createServer(options: ServerOptions): MediaServer {
   });
   // Only methods without a route come here; `onRequest` has answered them already.
   server.setNotFoundHandler((request, reply) => {
-    const { record } = contextOf(request, reply);
+    const { record } = contexts.of(request, reply);
     const error = new MediaError('METHOD_NOT_ALLOWED');
     return sendError(reply, error, { maxAgeSeconds, log, record });
   });
@@ -156,7 +143,7 @@ export function createServer(options: ServerOptions): MediaServer {
   server.route({
     method: ['GET', 'HEAD'],
     url: MEDIA_ROUTE,
-    handler: (request, reply) => handler.handle(request, reply, contextOf(request, reply)),
+    handler: (request, reply) => handler.handle(request, reply, contexts.of(request, reply)),
   });
   if (explorer !== undefined) {
     server.route({
@@ -171,24 +158,6 @@ export function createServer(options: ServerOptions): MediaServer {
       if (listener === undefined) throw new Error('Fastify has made no listener.');
       return listener.watchDoor();
     },
-  };
-}
-
-function createContext(
-  request: FastifyRequest,
-  reply: FastifyReply,
-  watchers: RequestWatchers,
-): Context {
-  const record = new RequestRecord(request, reply, watchers);
-  const gone = new AbortController();
-  reply.raw.once('close', () => {
-    if (!reply.raw.writableFinished) gone.abort();
-  });
-  return {
-    record,
-    trace: record.trace,
-    signal: gone.signal,
-    noteTarget: (target) => record.noteTarget(target),
   };
 }
 

@@ -1,6 +1,7 @@
 import { type Logger, pino } from 'pino';
 import type { RequestLine, RequestLog } from '../http/request-log.ts';
 import { formatForTerminal } from './log-lines.ts';
+import { LogOutput } from './log-output.ts';
 import { createRedaction } from './redaction.ts';
 
 /** How the log is made. */
@@ -12,60 +13,27 @@ export interface LogOptions {
   readonly terminal: { write(text: string): unknown } | undefined;
 }
 
-/** What is not yet written when the reader is slow, in bytes; what comes on top is dropped. */
-const MAX_UNWRITTEN_BYTES = 8 * 1024 * 1024;
-
-const STANDARD_OUTPUT = 1;
-
-/** Time at the end of the process for what is unwritten, in milliseconds. */
-const LAST_WORDS_MS = 500;
-
-/**
- * Creates the log. It is written in the background: whoever reads it, if too slowly or not at all, does not
- * hold up the service. What is unwritten at the end of the process is written then, if that can be done soon.
- * Each line goes through the redaction as the last thing before it is written.
- *
- * Not covered: a pipe that nobody reads, and that blocks who writes. The thread that does has to end before the
- * process does.
- */
-export function createLog({ level, secrets, terminal }: LogOptions): Logger {
-  const options = { level, hooks: { streamWrite: createRedaction(secrets) } };
-  if (terminal !== undefined) {
-    return pino(options, { write: (line) => terminal.write(formatForTerminal(line)) });
-  }
-  return pino(options, openOutput());
+/** The log of a process, and what its end has to know of it. */
+export interface ProcessLog {
+  readonly log: Logger;
+  /** How many lines were lost since the start, because whoever reads them was too slow. */
+  readonly countLost: () => number;
+  /** Waits shortly for what is unwritten; whether the process can end then, see `LogOutput.settle`. */
+  readonly settle: () => Promise<boolean>;
 }
 
-/** pino's own would try for ever at the end, also where a disk is full, and take a failure for the end of all. */
-function openOutput(): ReturnType<typeof pino.destination> {
-  let isFailing = false;
-  let flushingUntilMs: number | undefined;
-  const output = pino.destination({
-    dest: STANDARD_OUTPUT,
-    sync: false,
-    maxLength: MAX_UNWRITTEN_BYTES,
-    retryEAGAIN: () => flushingUntilMs === undefined || performance.now() < flushingUntilMs,
+/** Creates the log. Each line goes through the redaction as the last thing before it is written. */
+export function createLog({ level, secrets, terminal }: LogOptions): ProcessLog {
+  const options = { level, hooks: { streamWrite: createRedaction(secrets) } };
+  if (terminal !== undefined) {
+    const log = pino(options, { write: (line) => terminal.write(formatForTerminal(line)) });
+    return { log, countLost: () => 0, settle: async () => true };
+  }
+  const output = new LogOutput((lines) => {
+    log.warn({ lines }, 'lines of the log were lost: whoever reads it was too slow');
   });
-  // What could not be written is tried again with the next line.
-  output.on('error', () => {
-    isFailing = true;
-  });
-  output.on('write', () => {
-    isFailing = false;
-  });
-  const flushSync = output.flushSync.bind(output);
-  output.flushSync = () => {
-    if (isFailing) return;
-    flushingUntilMs = performance.now() + LAST_WORDS_MS;
-    try {
-      flushSync();
-    } catch {
-      // Nobody is left to be told.
-    } finally {
-      flushingUntilMs = undefined;
-    }
-  };
-  return output;
+  const log = pino(options, output);
+  return { log, countLost: () => output.linesLost, settle: () => output.settle() };
 }
 
 /**

@@ -146,13 +146,18 @@ export interface ResultStore {
    *
    * @param prefix of paths, not empty
    * @returns how many were removed
-   * @throws Error if the store fails; a part may have been removed
+   * @throws Error if the store fails, `StoreStalled` if it does not answer; a part may have been removed
    */
   remove(prefix: string): Promise<number>;
   /** Ends what the store does by itself; reads and writes under way go on. */
   close(): void;
   /** How full it is, where the store bounds itself and has counted what it has. */
   usage?(): StoreUsage | undefined;
+}
+
+/** That a store has not answered in time, or still does not. */
+export class StoreStalled extends Error {
+  override readonly name = 'StoreStalled';
 }
 
 /** Which of the workers: heavy renders are kept to some of them, so that light ones never starve. */

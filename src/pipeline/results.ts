@@ -3,14 +3,15 @@ import { PIPELINE_RELEASE } from '../media/pipeline-release.ts';
 import { withDeadline } from './abort.ts';
 import { Gate } from './gate.ts';
 import type { Meter } from './meter.ts';
-import type {
-  Clock,
-  Log,
-  MediaResult,
-  ResultAddress,
-  ResultCache,
-  ResultStore,
-  StoredResult,
+import {
+  type Clock,
+  type Log,
+  type MediaResult,
+  type ResultAddress,
+  type ResultCache,
+  type ResultStore,
+  type StoredResult,
+  StoreStalled,
 } from './ports.ts';
 import { resultPath } from './result-path.ts';
 import { ResultWriter, type WriteCounters } from './result-writer.ts';
@@ -23,6 +24,8 @@ export interface ResultsParts {
   readonly clock: Clock;
   readonly log: Log;
   readonly meter?: Pick<Meter, 'lookUps'>;
+  /** How long a removal waits for the writes under way, in milliseconds. */
+  readonly settleTimeoutMs?: number;
 }
 
 /** Which rendering is meant; the release is ours. */
@@ -40,6 +43,12 @@ const READ_TIMEOUT_MS = 2_000;
 /** How long a store that has failed is not asked, in milliseconds. */
 const FAILED_FOR_MS = 5_000;
 
+/** Longer than the store of S3 gives a write, which bounds itself; a disk that hangs does not. */
+const SETTLE_TIMEOUT_MS = 15_000;
+
+/** Removals at a time, those that wait for them, and for how long, in milliseconds: some take minutes. */
+const REMOVALS = { slots: 2, maxWaiting: 64, maxWaitMs: 60_000 } as const;
+
 /** How long a stop waits for the store, in milliseconds. */
 const FLUSH_TIMEOUT_MS = 5_000;
 
@@ -49,6 +58,7 @@ export class Results {
   readonly #writer: ResultWriter | undefined;
   /** A body read from the store is in memory before anybody has made room for it. */
   readonly #gate = new Gate({ slots: MAX_READS, maxWaiting: 1_024, maxWaitMs: READ_TIMEOUT_MS });
+  readonly #removalGate = new Gate(REMOVALS);
   #readingBytes = 0;
   #failedUntilMs = Number.NEGATIVE_INFINITY;
 
@@ -142,7 +152,8 @@ export class Results {
    * @param prefixes of their paths
    * @param fits whether a rendering that is still to be stored must not be
    * @returns how many were removed
-   * @throws Error if the store fails
+   * @throws Error if the store fails, `StoreStalled` if it does not answer; MediaError `OVERLOADED` if other removals
+   *   take too long
    */
   async removeStored(
     prefixes: readonly string[],
@@ -151,14 +162,28 @@ export class Results {
     const { store } = this.#parts;
     if (store === undefined) return 0;
     this.#writer?.drop(({ originKey }) => fits(originKey));
-    await this.#writer?.settle();
-    let removed = 0;
-    for (const prefix of prefixes) removed += await store.remove(prefix);
-    return removed;
+    const { signal } = new AbortController();
+    await this.#settleWrites(signal);
+    const leave = await this.#removalGate.enter(signal);
+    try {
+      let removed = 0;
+      for (const prefix of prefixes) removed += await store.remove(prefix);
+      return removed;
+    } finally {
+      leave();
+    }
   }
 
   /** Waits until what was to be stored is, where the store is not too slow for that. */
   async flush(): Promise<void> {
     await this.#writer?.flush(FLUSH_TIMEOUT_MS);
+  }
+
+  /** One that is under way might end after the removal. */
+  async #settleWrites(signal: AbortSignal): Promise<void> {
+    const { settleTimeoutMs = SETTLE_TIMEOUT_MS } = this.#parts;
+    const onTimeout = (): Error =>
+      new StoreStalled(`Writes have not ended within ${settleTimeoutMs} ms.`);
+    await withDeadline(settleTimeoutMs, signal, onTimeout, async () => this.#writer?.settle());
   }
 }

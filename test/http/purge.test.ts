@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { MediaError } from '../../src/media/errors.ts';
-import type { Renderer } from '../../src/pipeline/ports.ts';
+import { type Renderer, StoreStalled } from '../../src/pipeline/ports.ts';
 import { MemoryResultStore } from '../support/memory-result-store.ts';
 import { createTestApp, samples, type TestApp } from '../support/test-app.ts';
 
@@ -201,6 +201,24 @@ describe('a purge', () => {
     const answer = await order({ assets: ['icons/1/ab'] });
     expect(answer.statusCode).toBe(500);
     expect(answer.body).not.toContain('disk');
+    expect(app.log.errors).toHaveLength(1);
+    app.originals.delete('icons/1/ab');
+    expect((await get(small)).status).toBe(404);
+  });
+});
+
+describe('a purge of a store that does not answer', () => {
+  it('ends with 504, and has purged the memory', async () => {
+    await fill(small);
+    store.failure = new StoreStalled('the disk hangs');
+    const answer = await order({ assets: ['icons/1/ab'] });
+    expect([answer.statusCode, answer.json()]).toEqual([
+      504,
+      {
+        code: 'STORE_TIMEOUT',
+        message: 'The store has not answered in time. The memory is purged; purge again later.',
+      },
+    ]);
     expect(app.log.errors).toHaveLength(1);
     app.originals.delete('icons/1/ab');
     expect((await get(small)).status).toBe(404);

@@ -152,7 +152,7 @@ describe('at a terminal', () => {
         text += line;
       },
     };
-    const log = createLog({ level: 'info', secrets: [TOKEN], terminal });
+    const { log } = createLog({ level: 'info', secrets: [TOKEN], terminal });
     log.info(
       { status: 200, asset: 'a/b', note: `two words ${TOKEN}`, stagesMs: { store: 1 } },
       'request',
@@ -170,7 +170,7 @@ describe('at a terminal', () => {
         text += line;
       },
     };
-    const log = createLog({ level: 'info', secrets: [], terminal });
+    const { log } = createLog({ level: 'info', secrets: [], terminal });
     const root = new Error('no route');
     log.error({ err: new Error('the origin has failed', { cause: root }) }, 'a request failed');
     expect(plain(text)).toMatch(
@@ -196,7 +196,8 @@ describe('at a terminal', () => {
   test('levels decide what is told of requests', () => {
     const scopes = ['trace', 'debug', 'info', 'warn', 'silent'].map(
       (level) =>
-        createRequestLog(createLog({ level, secrets: [], terminal: { write: () => true } })).scope,
+        createRequestLog(createLog({ level, secrets: [], terminal: { write: () => true } }).log)
+          .scope,
     );
     expect(scopes).toEqual(['all', 'all', 'without hits', 'none', 'none']);
   });

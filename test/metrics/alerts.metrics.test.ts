@@ -44,6 +44,7 @@ const WELL: Series = {
   nodejs_eventloop_lag_p99_seconds: '0.02x90',
   'darkroom_clients_cut_off_total{reason="turned away"}': '0x90',
   'darkroom_clients_cut_off_total{reason="slow reader"}': '0+5x90',
+  darkroom_log_lines_lost_total: '100x90',
 };
 
 const FEW_REQUESTS: Series = {
@@ -124,6 +125,11 @@ const cases: readonly (readonly [string, Series, readonly string[]])[] = [
     { 'darkroom_clients_cut_off_total{reason="turned away"}': '0+5x90' },
     ['DarkroomClientsTurnedAway'],
   ],
+  [
+    'a log that is read too slowly',
+    { darkroom_log_lines_lost_total: '0+5x90' },
+    ['DarkroomLogLosesLines'],
+  ],
 ];
 
 /** With the labels that Prometheus adds. */
@@ -166,7 +172,7 @@ function testRules(series: Series, alerts: readonly string[]): void {
 
 describe('the alerts', () => {
   test('are rules of good form', () => {
-    expect(promtool('check', 'rules', RULES)).toMatch(/SUCCESS: 15 rules found/);
+    expect(promtool('check', 'rules', RULES)).toMatch(/SUCCESS: 16 rules found/);
   });
 
   test.each(cases)('%s', (_, series, alerts) => {

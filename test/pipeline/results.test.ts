@@ -1,7 +1,8 @@
 import { describe, expect, test } from 'vitest';
 import { MemoryCache } from '../../src/adapters/memory-cache.ts';
-import type { MediaResult, StoredResult } from '../../src/pipeline/ports.ts';
+import { type MediaResult, type StoredResult, StoreStalled } from '../../src/pipeline/ports.ts';
 import { Results } from '../../src/pipeline/results.ts';
+import { settle } from '../support/deferred.ts';
 import { MemoryResultStore } from '../support/memory-result-store.ts';
 import { FakeClock, RecordingLog } from '../support/test-app.ts';
 
@@ -65,5 +66,49 @@ describe('reads from the store', () => {
     expect(await find('small', 1)).toBeUndefined();
     store.finishAll();
     expect(await large).toBeDefined();
+  });
+});
+
+describe('a removal from the store', () => {
+  const rendering = { originKey: 'avatars/1/ab', key: 'k', originalEtag: 'e' };
+  const result = { body: Buffer.from('x'), mimeType: 'image/webp' };
+  const create = (store: MemoryResultStore, settleTimeoutMs: number): Results =>
+    new Results({
+      cache: new MemoryCache<MediaResult>({ maxBytes: 0, bytesOf: ({ body }) => body }),
+      store,
+      clock: new FakeClock(),
+      log: new RecordingLog(),
+      settleTimeoutMs,
+    });
+
+  test('does not wait for ever for a write that hangs', async () => {
+    const store = new MemoryResultStore();
+    store.write = () => new Promise(() => undefined);
+    const results = create(store, 20);
+    results.store(rendering, result);
+    await expect(results.removeStored(['avatars/1/'], () => true)).rejects.toThrow(
+      new StoreStalled('Writes have not ended within 20 ms.'),
+    );
+    expect(store.removals).toBe(0);
+  });
+
+  test('is one of two at the same time, however many are asked for', async () => {
+    const store = new MemoryResultStore();
+    const ends: (() => void)[] = [];
+    store.remove = () =>
+      new Promise((resolve) => {
+        ends.push(() => resolve(1));
+      });
+    const results = create(store, 20);
+    const removals = Array.from({ length: 5 }, () =>
+      results.removeStored(['avatars/1/'], () => true),
+    );
+    for (const begun of [2, 3, 4, 5, 5]) {
+      await settle();
+      expect(ends).toHaveLength(begun);
+      ends[begun === 5 ? 3 : begun - 2]?.();
+    }
+    ends[4]?.();
+    expect(await Promise.all(removals)).toEqual([1, 1, 1, 1, 1]);
   });
 });

@@ -2,8 +2,9 @@ import { randomBytes } from 'node:crypto';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { afterAll, beforeAll, describe, expect, inject, test } from 'vitest';
-import { runDarkroom } from '../support/command-line.ts';
+import { ListMultipartUploadsCommand, ListPartsCommand, S3Client } from '@aws-sdk/client-s3';
+import { afterAll, beforeAll, describe, expect, inject, onTestFinished, test } from 'vitest';
+import { runDarkroom, startDarkroom } from '../support/command-line.ts';
 import { openBucket } from '../support/s3-bucket.ts';
 
 const { endpoint, accessKeyId, secretAccessKey } = inject('rgw');
@@ -46,6 +47,38 @@ describe('the command line on Ceph RGW', () => {
     expect([large.status, large.stderr]).toEqual([0, '']);
     const back = await runDarkroom(['render', '/attachments/1/2/large.bin', '-'], { environment });
     expect(back.stdout.equals(bytes)).toBe(true);
+  });
+
+  test('leaves no part of an upload behind that ^C has stopped, nor another original', async () => {
+    const key = 'attachments/1/3/large.bin';
+    const file = join(folder, 'larger.bin');
+    writeFileSync(file, Buffer.alloc(400 * 1024 * 1024, 'large'));
+    const first = await runDarkroom(['put', key, '-'], {
+      environment,
+      stdin: Buffer.from('before'),
+    });
+    expect(first.status).toBe(0);
+    const client = new S3Client({ endpoint, region: 'us-east-1', forcePathStyle: true });
+    onTestFinished(() => client.destroy());
+    const listUploads = async () =>
+      (await client.send(new ListMultipartUploadsCommand({ Bucket: 'commands' }))).Uploads ?? [];
+    const running = startDarkroom(['put', key, file], environment);
+    onTestFinished(() => void running.child.kill('SIGKILL'));
+    await expect.poll(listUploads, { interval: 20, timeout: 10_000 }).toHaveLength(1);
+    const [{ UploadId } = {}] = await listUploads();
+    const upload = { Bucket: 'commands', Key: key, UploadId };
+    const countParts = async () =>
+      (await client.send(new ListPartsCommand(upload))).Parts?.length ?? 0;
+    await expect.poll(countParts, { interval: 20, timeout: 10_000 }).toBeGreaterThan(1);
+    running.child.kill('SIGINT');
+    expect([await running.ended, running.stderr()]).toEqual([
+      'SIGINT',
+      'darkroom: stopped; nothing was stored\n',
+    ]);
+    expect(await listUploads()).toEqual([]);
+    await expect(countParts()).rejects.toMatchObject({ name: expect.stringMatching(/^NoSuch/) });
+    const back = await runDarkroom(['render', `/${key}`, '-'], { environment });
+    expect(back.stdout.toString()).toBe('before');
   });
 
   test('finds nothing to complain of', async () => {

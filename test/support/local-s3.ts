@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import { mkdtemp, rm } from 'node:fs/promises';
+import { mkdtemp, readdir, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import S3rver from '@20minutes/s3rver';
@@ -20,17 +20,35 @@ const MAX_NAME_BYTES = 220;
 /** An S3 server in this process. */
 export interface LocalS3 extends S3Bucket {
   readonly port: number;
+  /** Uploads in parts that are neither completed nor taken back. */
+  readonly listUploads: () => Promise<readonly string[]>;
   readonly close: () => Promise<void>;
+}
+
+/** A request, as far as a test tells it from others. */
+export interface LocalS3Request {
+  readonly method: string;
+  readonly query: Readonly<Record<string, string | undefined>>;
+}
+
+interface LocalS3Options {
+  /** For tests that ask the bucket itself, for a list: the server counts its path without the slash that the SDK has signed. */
+  readonly allowMismatchedSignatures?: boolean;
+  /** Whether uploads can be taken back, which the server has not learned. */
+  readonly takesUploadsBack?: boolean;
+  /** What each request waits for. */
+  readonly beforeRequest?: (request: LocalS3Request) => Promise<void> | void;
 }
 
 /**
  * Starts an S3 server with an empty bucket in this process. It checks signatures; its files are gone
  * when it is closed. Puts its credentials into the environment, where the SDK looks for them.
- *
- * @param options `allowMismatchedSignatures` for tests that ask the bucket itself, for a list: the server
- *   counts its path without the slash that the SDK has signed
  */
-export async function startLocalS3({ allowMismatchedSignatures = false } = {}): Promise<LocalS3> {
+export async function startLocalS3({
+  allowMismatchedSignatures = false,
+  takesUploadsBack = false,
+  beforeRequest,
+}: LocalS3Options = {}): Promise<LocalS3> {
   mendStore();
   Object.assign(process.env, LOCAL_CREDENTIALS);
   const directory = await mkdtemp(join(tmpdir(), 'darkroom-s3-'));
@@ -48,10 +66,19 @@ export async function startLocalS3({ allowMismatchedSignatures = false } = {}): 
     if (typeof context.body !== 'string') return;
     context.body = context.body.replaceAll(/&amp;(amp|lt|gt|#x27|#x60);/g, '&$1;');
   });
+  const uploads = join(directory, 'originals', '._S3rver_uploads');
+  server.middleware.unshift(async (context, next) => {
+    const { method, query } = context;
+    await beforeRequest?.({ method, query });
+    if (!takesUploadsBack || method !== 'DELETE' || query.uploadId === undefined) return next();
+    await rm(join(uploads, query.uploadId), { recursive: true, force: true });
+    context.status = 204;
+  });
   const { port } = await server.run();
   return {
     ...openBucket(`http://127.0.0.1:${port}`, 'originals'),
     port,
+    listUploads: () => readdir(uploads).catch(() => []),
     close: async () => {
       await server.close();
       await rm(directory, { recursive: true });

@@ -13,7 +13,12 @@ declare module '@20minutes/s3rver' {
     });
     /** Of Koa, from the outside in. */
     readonly middleware: ((
-      context: { body: unknown },
+      context: {
+        body: unknown;
+        status: number;
+        readonly method: string;
+        readonly query: Readonly<Record<string, string | undefined>>;
+      },
       next: () => Promise<void>,
     ) => Promise<void>)[];
     run(): Promise<AddressInfo>;

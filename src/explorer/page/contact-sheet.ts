@@ -2,6 +2,7 @@ import type { DescribedResource, ListedOriginal, OriginalsList } from '../explor
 import { create } from './element.ts';
 import { formatTarget, type MediaChoice } from './media-choice.ts';
 import { formatBytes } from './quantity.ts';
+import { createCard, createThumbnail, isFilePicture, isPicture, shapeOf } from './thumbnail.ts';
 
 /** What each kind is called where there are many of it. */
 const PLURALS: Readonly<Record<string, string>> = {
@@ -17,21 +18,6 @@ const PLURALS: Readonly<Record<string, string>> = {
   attachment: 'Attachments',
   'default avatar': 'Default avatars',
 };
-
-/** The shape of the frames; square ones where nothing is said. */
-const SHAPES: Readonly<Record<string, string>> = {
-  'guild banner': 'broad',
-  'member banner': 'broad',
-  'guild splash': 'wide',
-  'guild embed splash': 'wide',
-  attachment: 'wide',
-};
-
-/** Files that a picture can be made of, by their names alone: others are not asked for. */
-const PICTURE_NAME = /\.(?:png|jpe?g|webp|gif|avif)$/i;
-
-/** Kinds whose pictures are seen whole, on the ground of the page. */
-const CUT_OUT = new Set(['custom emoji', 'sticker']);
 
 interface Frame {
   readonly resource: DescribedResource;
@@ -56,7 +42,7 @@ export class ContactSheet {
       if (resource === undefined || originals.length === 0) return [];
       const count = isComplete ? String(originals.length) : `the first ${originals.length}`;
       const heading = create('h2', '', PLURALS[name] ?? name, create('span', 'soft', count));
-      const list = create('ul', `frames ${SHAPES[name] ?? 'square'}`);
+      const list = create('ul', `frames ${shapeOf(name)}`);
       list.append(...originals.map((original) => this.#createFrame(resource, original)));
       return [create('section', '', heading, list)];
     });
@@ -97,8 +83,9 @@ export class ContactSheet {
     link.title = `${names.at(-1)}, ${size}`;
     const name = names.at(-1) ?? '';
     const isFile = resource.name === 'attachment';
-    const isPicture = !isFile || PICTURE_NAME.test(name);
-    link.append(isPicture ? createThumbnail(resource, original) : createCard(name));
+    link.append(
+      isPicture(resource, original) ? createThumbnail(resource, original) : createCard(name),
+    );
     if (isFile) link.append(create('span', 'caption', name));
     this.#frames.set(identify(resource, original.values), { resource, original, link });
     return create('li', '', link);
@@ -147,46 +134,15 @@ function chooseFirst(resource: DescribedResource, original: ListedOriginal): Med
   const { extensions, parameters } = resource;
   const [first = ''] = extensions;
   const isSized = parameters.some(({ name, default: fallback }) => name === 'size' && fallback);
-  const filename = original.values.filename ?? '';
   return {
     resource,
     values: original.values,
     extension: extensions.includes('webp') ? 'webp' : first,
     parameters: {
       ...(isSized && { size: '512' }),
-      ...(PICTURE_NAME.test(filename) && { width: '640' }),
+      ...(isFilePicture(original) && { width: '640' }),
     },
   };
-}
-
-/** Twice the width of its frame, for fine screens, as far as the kind has sizes. */
-function createThumbnail(
-  resource: DescribedResource,
-  { values }: ListedOriginal,
-): HTMLImageElement {
-  const { name, extensions, parameters } = resource;
-  const isAttachment = name === 'attachment';
-  const size = SHAPES[name] === undefined ? '160' : '320';
-  const picture = create('img', CUT_OUT.has(name) ? 'whole' : '');
-  picture.loading = 'lazy';
-  picture.decoding = 'async';
-  picture.alt = '';
-  picture.src = formatTarget({
-    resource,
-    values,
-    extension: extensions.includes('webp') ? 'webp' : (extensions[0] ?? ''),
-    parameters: isAttachment
-      ? { width: size, format: 'webp', quality: 'high' }
-      : parameters.length === 0
-        ? {}
-        : { size, quality: 'high', animated: 'false' },
-  });
-  return picture;
-}
-
-function createCard(filename: string): HTMLSpanElement {
-  const ending = /\.([^.]+)$/.exec(filename)?.[1] ?? 'file';
-  return create('span', 'card', ending.toLowerCase());
 }
 
 function describeEmptiness(): HTMLElement {

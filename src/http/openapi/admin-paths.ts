@@ -51,6 +51,12 @@ export const adminSchemas: Readonly<Record<string, Schema>> = {
     required: ['code', 'message'],
     additionalProperties: false,
   },
+  StoreTimeout: {
+    type: 'object',
+    properties: { code: { const: 'STORE_TIMEOUT' }, message: { type: 'string' } },
+    required: ['code', 'message'],
+    additionalProperties: false,
+  },
 };
 
 /** Answers of the admin listener that several operations have. */
@@ -61,6 +67,14 @@ export const adminAnswers: Readonly<Record<string, Answer>> = {
   },
   BadOrder: json('InvalidFormBody', 'The body is no order, no JSON, or too long.'),
   Failed: json('InternalError', 'The service has failed.'),
+  Busy: json(
+    'Overloaded',
+    'Other purges take too long; the memory is purged, and the store is not.',
+  ),
+  Stalled: json(
+    'StoreTimeout',
+    'The store of renderings does not answer; the memory is purged, and a part of the store may be.',
+  ),
 };
 
 const withToken = [{ adminToken: [] }];
@@ -117,6 +131,8 @@ export const adminPaths: Readonly<Record<string, PathItem>> = {
         413: { $ref: '#/components/responses/BadOrder' },
         415: { $ref: '#/components/responses/BadOrder' },
         500: { $ref: '#/components/responses/Failed' },
+        503: { $ref: '#/components/responses/Busy' },
+        504: { $ref: '#/components/responses/Stalled' },
       },
     },
   },

@@ -1,0 +1,132 @@
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { describe, expect, onTestFinished, test } from 'vitest';
+import { parseScrape } from '../support/prometheus-text.ts';
+import { connectTo } from '../support/raw-http.ts';
+
+const TOKEN = 'token-of-the-administrator';
+
+const BATCH = 20;
+
+const environment = {
+  PATH: process.env.PATH ?? '',
+  PORT: '0',
+  WORKERS: '1',
+  ADMIN_PORT: '0',
+  ADMIN_TOKEN: TOKEN,
+  SHUTDOWN_GRACE_MS: '2000',
+};
+
+/** Asks over one connection, some at a time, for what has long lines: a kilobyte. */
+async function ask(origin: string | undefined, times: number): Promise<void> {
+  const socket = await connectTo(Number(new URL(origin ?? '').port));
+  onTestFinished(() => void socket.destroy());
+  const request = `GET /attachments/1/2/${'%C3%A9'.repeat(127)} HTTP/1.1\r\nHost: a\r\n\r\n`;
+  let answers = 0;
+  socket.on('data', (chunk: Buffer) => {
+    answers += chunk.toString('latin1').split('HTTP/1.1 404 ').length - 1;
+  });
+  for (let sent = 0; sent < times; sent += BATCH) {
+    socket.write(request.repeat(BATCH));
+    await expect.poll(() => answers, { interval: 2 }).toBe(sent + BATCH);
+  }
+}
+
+describe('a log that is read too slowly', () => {
+  test('loses lines, counts them, and says so when it flows again', async () => {
+    const child = spawn(process.execPath, ['dist/main.js'], {
+      env: environment,
+      stdio: ['ignore', 'pipe', 'ignore'],
+    });
+    onTestFinished(() => void child.kill('SIGKILL'));
+    let text = '';
+    child.stdout.on('data', (chunk: Buffer) => {
+      text += chunk.toString();
+    });
+    const addressOf = (name: string) =>
+      new RegExp(`${name} (?:is|listens) on (http://[\\d.:]+)`).exec(text)?.[1];
+    await expect.poll(() => addressOf('Darkroom'), { interval: 20 }).toBeDefined();
+    const origin = addressOf('Darkroom');
+    const admin = addressOf('The admin listener');
+    const countLost = async (): Promise<number> => {
+      const headers = { authorization: `Bearer ${TOKEN}` };
+      const metrics = parseScrape(await (await fetch(`${admin}/metrics`, { headers })).text());
+      return metrics.read('darkroom_log_lines_lost_total');
+    };
+    expect(await countLost()).toBe(0);
+    child.stdout.pause();
+    const asked = 12_000;
+    await ask(origin, asked);
+    const lost = await countLost();
+    expect(lost).toBeGreaterThan(10);
+    expect(lost).toBeLessThan(asked / 2);
+    child.stdout.resume();
+    await expect.poll(() => text).toContain('"lines":');
+    const lines = text.split('\n').flatMap((line) => (line === '' ? [] : [JSON.parse(line)]));
+    expect(lines.filter(({ msg }) => msg === 'request')).toHaveLength(asked - lost);
+    expect(lines.filter((line) => 'lines' in line)).toEqual([
+      expect.objectContaining({
+        level: 40,
+        lines: lost,
+        msg: 'lines of the log were lost: whoever reads it was too slow',
+      }),
+    ]);
+    expect(await countLost()).toBe(lost);
+  });
+});
+
+describe('a log that nobody reads, and that blocks who writes', () => {
+  /**
+   * The service with a log of a kind, which another process then makes block: a Node that shares it, and that
+   * puts it back as it was when it ends.
+   */
+  async function startBlocked(kind: 'pipe' | 'socket') {
+    const folder = mkdtempSync(join(tmpdir(), 'darkroom-'));
+    onTestFinished(() => rmSync(folder, { recursive: true }));
+    // What Node gives a child is a socket; a pipe is made by the shell, and its other end never read.
+    const openPipe = kind === 'pipe' ? 'exec > >(exec sleep 60 2>&- 4>&-); ' : '';
+    const other = 'process.stdout.isTTY; process.stdin.on("end", () => {}).resume()';
+    const child = spawn(
+      'bash',
+      [
+        '-c',
+        `${openPipe}exec 4<&0; "$0" -e '${other}' <&4 2>&- & exec "$0" dist/main.js 4<&-`,
+        process.execPath,
+      ],
+      { env: environment, stdio: ['pipe', 'pipe', 'pipe'], detached: true },
+    );
+    const gone = once(child, 'exit') as Promise<[number | null, NodeJS.Signals | null]>;
+    onTestFinished(() => {
+      try {
+        process.kill(-(child.pid ?? Number.NaN), 'SIGKILL');
+      } catch {
+        // All of them have ended.
+      }
+    });
+    let told = '';
+    child.stderr.on('data', (chunk: Buffer) => {
+      told += chunk.toString();
+    });
+    child.stdout.pause();
+    const originOf = () => /serves its sample originals on (http:\S+)/.exec(told)?.[1];
+    await expect.poll(originOf, { interval: 20 }).toBeDefined();
+    await new Promise((resolve) => setTimeout(resolve, 500)); // the other one has long begun
+    child.stdin.end();
+    await new Promise((resolve) => setTimeout(resolve, 500)); // it ends, and leaves a log that blocks
+    return { child, gone, origin: originOf() ?? '' };
+  }
+
+  test.each(['pipe', 'socket'] as const)('does not hold up the stop: a %s', async (kind) => {
+    const { child, gone, origin } = await startBlocked(kind);
+    await ask(origin, 1_500); // more than a pipe or socket holds
+    const startMs = performance.now();
+    child.kill('SIGTERM');
+    const [status, signal] = await gone;
+    expect(performance.now() - startMs).toBeLessThan(3_000);
+    // Who cannot end by itself ends by what has stopped it.
+    expect([status, signal]).toEqual(kind === 'pipe' ? [0, null] : [null, 'SIGTERM']);
+  });
+});
