@@ -49,6 +49,8 @@ export interface App {
   readonly confinement: Confinement | undefined;
   /** Stops accepting, lets what runs end, then ends the workers. */
   close(): Promise<void>;
+  /** Ends the workers at once, busy ones too, for a process that ends without `close`. */
+  endWorkers(): void;
 }
 
 const systemClock: Clock = { nowMs: () => performance.now() };
@@ -107,6 +109,7 @@ export async function createApp(config: Config, parts: AppParts): Promise<App> {
     targets,
     cacheControl: mediaCacheControl(maxAgeSeconds),
     watchers,
+    trustsProxy: config.http.trustProxy !== false,
     lookUps: meter.lookUps.results,
   });
   const limits = parts.clientLimits ?? {};
@@ -170,5 +173,6 @@ export async function createApp(config: Config, parts: AppParts): Promise<App> {
       const leftMs = config.shutdown.graceMs - (clock.nowMs() - closingSinceMs);
       await tracer?.close(leftMs / 2);
     },
+    endWorkers: () => workers.stop(),
   };
 }

@@ -52,11 +52,12 @@ async function main(): Promise<void> {
   });
   const { log, countLost } = processLog;
   // Whatever this is, its cause must not be lost; nobody can tell in what state it leaves us.
+  let listening: App | undefined;
   process.on('uncaughtException', (error, kind) => {
     log.fatal({ err: error, kind }, 'an error that nobody has caught');
+    listening?.endWorkers();
     process.exit(1);
   });
-  let listening: App | undefined;
   stopOnSignals(() => listening, config.shutdown.graceMs, processLog);
   const app = await createApp(config, {
     log,
@@ -88,7 +89,7 @@ async function main(): Promise<void> {
  * status is 0; what has not ended by then is cut off, and the status is 1. A second signal cuts off at
  * once. Before there is an app that listens, nothing runs, and there is nothing to wait for.
  *
- * The workers end with the process, however it ends: the channel to it closes.
+ * The workers end with the process, however it ends: they are ended first, or the channel to it closes.
  */
 function stopOnSignals(
   findApp: () => App | undefined,
@@ -98,7 +99,10 @@ function stopOnSignals(
   const { log } = processLog;
   let stoppingSinceMs: number | undefined;
   const stop = (signal: NodeJS.Signals): void => {
-    const end = (status: 0 | 1): void => void endProcess(status, signal, processLog);
+    const end = (status: 0 | 1): void => {
+      if (status === 1) findApp()?.endWorkers();
+      void endProcess(status, signal, processLog);
+    };
     const nowMs = performance.now();
     if (stoppingSinceMs !== undefined) {
       if (nowMs - stoppingSinceMs < SAME_SIGNAL_MS) return;

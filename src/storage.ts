@@ -21,14 +21,16 @@ export async function openOrigin({
 /**
  * Opens what renderings outlive the process in; `undefined` where nothing is set up for that.
  *
+ * @param options `isUpkept: false` leaves a folder's bound to the service beside which somebody looks at it
  * @throws Error if the folder cannot be made or read
  */
 export async function openResultStore(
   { resultStore }: Pick<Config, 'resultStore'>,
   log: Log,
+  { isUpkept }: { readonly isUpkept?: boolean } = {},
 ): Promise<ResultStore | undefined> {
   if (resultStore?.kind === 'filesystem') {
-    return createFilesystemResultStore({ ...resultStore, log });
+    return createFilesystemResultStore({ ...resultStore, log, isUpkept });
   }
   if (resultStore === undefined) return undefined;
   const { createS3ResultStore } = await import('./adapters/s3-result-store.ts');

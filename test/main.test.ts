@@ -3,6 +3,7 @@ import { once } from 'node:events';
 import {
   closeSync,
   existsSync,
+  linkSync,
   mkdirSync,
   mkdtempSync,
   openSync,
@@ -14,7 +15,8 @@ import { connect as connectHttp2 } from 'node:http2';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import type { Duplex } from 'node:stream';
-import { afterEach, describe, expect, onTestFinished, test } from 'vitest';
+import sharp from 'sharp';
+import { afterAll, afterEach, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
 import { connectTo } from './support/raw-http.ts';
 import { startFlags } from './support/start-flags.ts';
 import { tlsFiles } from './support/tls-files.ts';
@@ -23,6 +25,14 @@ import { tlsFiles } from './support/tls-files.ts';
 const SLOW_PATH =
   '/splashes/1472222222222222223/0123456789abcdef0123456789abcdef.webp?size=4096&quality=lossless';
 const LARGE_PATH = '/attachments/1/2/large';
+
+const PHOTO = 'fixtures/corpus/jpeg-large/exifr__IMG_20180725_163423.jpg';
+
+/** A render that takes some ten seconds: of 81 megapixels, losslessly. */
+const LONG_PATH = '/attachments/1/2/long.jpg?format=webp&width=4096&quality=lossless';
+
+/** Within which workers are gone that have nobody left to work for, in milliseconds. */
+const ORPHAN_LIMIT_MS = 1_000;
 
 /** The compiled service as a process, with what it printed so far. */
 interface Service {
@@ -33,6 +43,12 @@ interface Service {
 
 describe('the process', () => {
   let service: Service | undefined;
+  let longOriginal = '';
+  beforeAll(async () => {
+    longOriginal = join(mkdtempSync(join(tmpdir(), 'darkroom-long-')), 'long.jpg');
+    await sharp(PHOTO).resize(9_000, 9_000, { fit: 'fill' }).jpeg().toFile(longOriginal);
+  }, 120_000);
+  afterAll(() => rmSync(dirname(longOriginal), { recursive: true }));
   afterEach(() => service?.process.kill('SIGKILL'));
 
   const start = (
@@ -71,13 +87,23 @@ describe('the process', () => {
       })
       .toBe(true);
   };
-  const startRenders = async (running: Service): Promise<void> => {
-    const { origin } = new URL(links(running)[0] ?? '');
-    for (const size of ['4096', '3072']) {
-      fetch(`${origin}${SLOW_PATH.replace('4096', size)}`).catch(() => undefined);
-    }
+  /** A service that has just begun a long render, and its workers. */
+  const startLongRender = async (settings: Record<string, string> = {}) => {
+    const storage = mkdtempSync(join(tmpdir(), 'darkroom-main-'));
+    onTestFinished(() => rmSync(storage, { recursive: true }));
+    mkdirSync(join(storage, 'attachments/1/2'), { recursive: true });
+    linkSync(longOriginal, join(storage, 'attachments/1/2/long.jpg'));
+    const running = start({ PORT: '0', WORKERS: '2', STORAGE_DIR: storage, ...settings });
+    await logged(running, 'Darkroom listens on ');
+    const [origin] = /http:\/\/127\.0\.0\.1:\d+/.exec(running.output().stdout) ?? [];
+    const workers = workersOf(running);
+    expect(workers).toHaveLength(2);
+    fetch(`${origin}${LONG_PATH}`).catch(() => undefined);
     await rendering(running);
+    return { running, workers };
   };
+  const endSoon = (workers: readonly string[]) =>
+    expect.poll(() => workers.filter(isAlive), { timeout: ORPHAN_LIMIT_MS }).toEqual([]);
 
   test('whose log finds no room on its disk serves, and stops, all the same', async () => {
     const fullDisk = openSync('/dev/full', 'w');
@@ -232,31 +258,38 @@ describe('the process', () => {
     silent.destroy();
   }, 10_000);
 
-  test.each(['idle', 'busy'])(
-    'leaves no %s worker behind when it is killed itself',
-    async (what) => {
-      const running = start({ PORT: '0', WORKERS: '2' });
-      await listening(running);
-      const workers = workersOf(running);
-      expect(workers).toHaveLength(2);
-      if (what === 'busy') await startRenders(running);
-      running.process.kill('SIGKILL');
-      await expect.poll(() => workers.filter(isAlive), { timeout: 5_000 }).toEqual([]);
-    },
-  );
-
-  test('ends at once at a second signal, and leaves no busy worker behind', async () => {
+  test('leaves no idle worker behind when it is killed itself', async () => {
     const running = start({ PORT: '0', WORKERS: '2' });
     await listening(running);
     const workers = workersOf(running);
-    await startRenders(running);
+    expect(workers).toHaveLength(2);
+    running.process.kill('SIGKILL');
+    await endSoon(workers);
+  });
+
+  test('leaves no busy worker behind when it is killed itself', async () => {
+    const { running, workers } = await startLongRender();
+    running.process.kill('SIGKILL');
+    await endSoon(workers);
+  });
+
+  test('ends at once at a second signal, and leaves no busy worker behind', async () => {
+    const { running, workers } = await startLongRender();
     running.process.kill('SIGTERM');
     await logged(running, 'stopping');
     await new Promise((resolve) => setTimeout(resolve, 150)); // what comes sooner is the same signal
     running.process.kill('SIGTERM');
     expect(await running.exited).toBe(1);
     expect(running.output().stdout).toContain('a second signal');
-    await expect.poll(() => workers.filter(isAlive), { timeout: 20_000 }).toEqual([]);
+    await endSoon(workers);
+  });
+
+  test('leaves no busy worker behind when its grace time is over', async () => {
+    const { running, workers } = await startLongRender({ SHUTDOWN_GRACE_MS: '200' });
+    running.process.kill('SIGTERM');
+    expect(await running.exited).toBe(1);
+    expect(running.output().stdout).toContain('the grace time is over');
+    await endSoon(workers);
   });
 
   test('takes a signal that comes twice within a moment for one', async () => {

@@ -3,6 +3,7 @@ import { normalize, sep } from 'node:path';
 import { MediaError } from '../media/errors.ts';
 import type { Origin, OriginObject } from '../pipeline/ports.ts';
 import { clampRange } from './byte-range.ts';
+import { readLastModified } from './last-modified.ts';
 import { isMissingFile } from './missing-file.ts';
 import { type OpenedFile, openRegularFile } from './opened-file.ts';
 
@@ -55,7 +56,7 @@ export class FilesystemOrigin implements Origin {
       return {
         sizeBytes,
         etag: `${status.size.toString(36)}-${status.mtimeNs.toString(36)}`,
-        lastModified: toLastModified(Number(status.mtimeMs)),
+        lastModified: readLastModified(new Date(Number(status.mtimeMs))),
         storedContentType: undefined,
         // Ends with the size seen above: a file that grows meanwhile is not sent beyond it.
         body: file.createReadStream({
@@ -88,11 +89,6 @@ export class FilesystemOrigin implements Origin {
     );
     return new MediaError(isRootThere ? 'UNKNOWN_MEDIA' : 'ORIGIN_ERROR', { cause: error });
   }
-}
-
-/** A date to tell; `undefined` for one in the future, which must not be told (RFC 9110 §8.8.2.1). */
-function toLastModified(mtimeMs: number): Date | undefined {
-  return mtimeMs >= 0 && mtimeMs <= Date.now() ? new Date(mtimeMs) : undefined;
 }
 
 /**

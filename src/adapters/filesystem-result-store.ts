@@ -28,6 +28,8 @@ export interface FilesystemResultStoreOptions {
   /** Of disk, in bytes; see `FolderBound`. */
   readonly maxBytes: number;
   readonly log: Log;
+  /** `false` for a guest, who leaves it to the service to make room, and to clear up after the dead. */
+  readonly isUpkept?: boolean | undefined;
   /** Time for each step of a removal, in milliseconds. */
   readonly stallTimeoutMs?: number;
 }
@@ -75,7 +77,7 @@ export class FilesystemResultStore implements ResultStore {
   /** @param folder a real path, with `results` and `incoming` in it; see `createFilesystemResultStore` */
   constructor(
     folder: string,
-    { maxBytes, log, stallTimeoutMs = STALL_TIMEOUT_MS }: FilesystemResultStoreOptions,
+    { maxBytes, log, isUpkept, stallTimeoutMs = STALL_TIMEOUT_MS }: FilesystemResultStoreOptions,
   ) {
     this.#removals = new RemovalWatch(stallTimeoutMs);
     this.#results = join(folder, 'results');
@@ -85,6 +87,7 @@ export class FilesystemResultStore implements ResultStore {
       folder: this.#results,
       maxBytes,
       log,
+      isUpkept,
       beforeSurvey: (signal) => this.#incoming.removeAbandoned(signal),
     });
   }
@@ -207,7 +210,7 @@ export class FilesystemResultStore implements ResultStore {
 }
 
 /**
- * Opens a folder as a store and begins to count what is in it.
+ * Opens a folder as a store and begins to count what is in it, unless that is left to others.
  *
  * @throws Error if the folder cannot be made or read, or is no folder
  */

@@ -24,6 +24,8 @@ export interface FolderBoundOptions {
   /** Of disk, in bytes, counted in whole blocks. */
   readonly maxBytes: number;
   readonly log: Log;
+  /** `false`: nothing is ever counted or removed; 5 % of the bound can be written. */
+  readonly isUpkept?: boolean | undefined;
   /** Runs before each survey; what it throws ends the survey. */
   readonly beforeSurvey: (signal: AbortSignal) => Promise<void>;
 }
@@ -57,7 +59,7 @@ export class FolderBound {
   #evictions = 0;
   #restUntilMs = 0;
 
-  /** Begins the first survey. */
+  /** Begins the first survey, unless the folder is left to others. */
   constructor(options: FolderBoundOptions) {
     this.#options = options;
     this.#heldBytes = HIGH_PART * options.maxBytes;
@@ -118,7 +120,7 @@ export class FolderBound {
   /** Begins to work, unless it does, or has to wait, or is closed. */
   #wake(): void {
     if (this.#isWorking || performance.now() < this.#restUntilMs) return;
-    if (this.#closing.signal.aborted) return;
+    if (this.#closing.signal.aborted || this.#options.isUpkept === false) return;
     this.#isWorking = true;
     void this.#work().finally(() => {
       this.#isWorking = false;

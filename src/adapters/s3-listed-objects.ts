@@ -27,3 +27,17 @@ export function readListedObjects(
   if (stranger !== undefined) throw new Error(`The server lists ${stranger.key} below ${prefix}`);
   return objects;
 }
+
+/**
+ * What the next page of a list is asked for with; `undefined` after the last one.
+ *
+ * @throws Error if there is more, and no way to it: what was listed is not all, whoever takes it for that
+ */
+export function readNextPage({
+  IsTruncated,
+  NextContinuationToken,
+}: ListObjectsV2CommandOutput): string | undefined {
+  if (IsTruncated !== true) return undefined;
+  if (NextContinuationToken) return NextContinuationToken;
+  throw new Error('The server lists a part, and tells no way to the rest.');
+}

@@ -12,7 +12,7 @@ import {
   readS3Failure,
   type S3BucketOptions,
 } from './s3-client.ts';
-import { readListedObjects } from './s3-listed-objects.ts';
+import { readListedObjects, readNextPage } from './s3-listed-objects.ts';
 
 /** Tells what is in the bucket of an `S3Origin`, page by page; it takes the right to list (`s3:ListBucket`). */
 export class S3Listing implements OriginListing {
@@ -49,7 +49,7 @@ export class S3Listing implements OriginListing {
           if (!isPossibleKey(key)) continue;
           if (!visit({ key: key.slice(root.length), sizeBytes })) return;
         }
-        ContinuationToken = page.IsTruncated === true ? page.NextContinuationToken : undefined;
+        ContinuationToken = readNextPage(page);
       } while (ContinuationToken !== undefined);
     } catch (error) {
       signal.throwIfAborted();

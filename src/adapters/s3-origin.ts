@@ -7,6 +7,7 @@ import {
   type Origin,
   type OriginObject,
 } from '../pipeline/ports.ts';
+import { readLastModified } from './last-modified.ts';
 import { endWhenStalled } from './origin-agent.ts';
 import {
   createS3Client,
@@ -102,7 +103,7 @@ function describeObject(
   return {
     sizeBytes: range === undefined ? answer.ContentLength : readWholeSize(answer, range),
     etag,
-    lastModified: answer.LastModified,
+    lastModified: readLastModified(answer.LastModified),
     storedContentType: answer.ContentType,
     body,
   };

@@ -8,7 +8,7 @@ import {
 } from '@aws-sdk/client-s3';
 import { isResultPath } from '../pipeline/result-path.ts';
 import { readS3Failure } from './s3-client.ts';
-import { readListedObjects } from './s3-listed-objects.ts';
+import { readListedObjects, readNextPage } from './s3-listed-objects.ts';
 
 /** What is removed, and in how long each request must be answered. */
 export interface S3Removal {
@@ -26,7 +26,8 @@ const SINGLE_REQUESTS = 8;
  * Removes all objects whose keys begin with a text, page by page, up to 1000 at a time.
  *
  * @returns how many there were
- * @throws Error of the SDK, and for an object that the server does not remove; a part may be removed
+ * @throws Error of the SDK, and for an object that the server does not remove, or a list without its rest; a part may be
+ *   removed
  */
 export async function removeObjects(client: S3Client, removal: S3Removal): Promise<number> {
   const { bucket, prefix, within } = removal;
@@ -50,7 +51,7 @@ export async function removeObjects(client: S3Client, removal: S3Removal): Promi
     const renderings = keys.filter(isResultPath);
     if (renderings.length > 0) await removeKeys(client, removal, renderings);
     removed += renderings.length;
-    ContinuationToken = page.IsTruncated === true ? page.NextContinuationToken : undefined;
+    ContinuationToken = readNextPage(page);
   } while (ContinuationToken !== undefined);
   return removed;
 }

@@ -1,7 +1,12 @@
+import { fstatSync, type Stats, statSync } from 'node:fs';
 import { type FileHandle, open } from 'node:fs/promises';
+import { devNull } from 'node:os';
 import { addAbortSignal } from 'node:stream';
 import { unlessAborted } from '../pipeline/abort.ts';
 import { CommandFault, type Terminal } from './command.ts';
+
+/** The descriptor of standard input. */
+const STANDARD_INPUT = 0;
 
 /** Bytes read at a time. */
 const CHUNK_BYTES = 1024 * 1024;
@@ -14,14 +19,18 @@ export interface InputFile {
 }
 
 /**
- * Opens a file.
+ * Opens a file. Its `chunks` throw a CommandFault if it cannot be read to its end.
  *
  * @param path `-` is standard input
  * @throws CommandFault if it cannot be read, or is no file
  */
 export async function openInputFile(path: string, { stdin, signal }: Terminal): Promise<InputFile> {
-  // Who stops us need not wait for whoever writes to us.
-  if (path === '-') return { sizeBytes: undefined, chunks: addAbortSignal(signal, stdin) };
+  if (path === '-') {
+    checkStandardInput();
+    // Who stops us need not wait for whoever writes to us.
+    const chunks = readOr('standard input', addAbortSignal(signal, stdin), signal);
+    return { sizeBytes: undefined, chunks };
+  }
   const opening = open(path);
   // Nor for whoever opens the other end of a pipe.
   const file = await unlessAborted(opening, signal).catch((cause: unknown) => {
@@ -36,8 +45,35 @@ export async function openInputFile(path: string, { stdin, signal }: Terminal): 
   return {
     // Of a pipe, or of a file of /proc, the size says nothing.
     sizeBytes: status.isFile() && status.size > 0 ? status.size : undefined,
-    chunks: readChunks(file, signal),
+    chunks: readOr(path, readChunks(file, signal), signal),
   };
+}
+
+/**
+ * Node takes for empty what it cannot read from, and puts the null device in the place of a descriptor that
+ * is closed. Nobody means to empty an original so.
+ *
+ * @throws CommandFault if there is nothing to be read from
+ */
+function checkStandardInput(): void {
+  const status = statOr(() => fstatSync(STANDARD_INPUT));
+  if (status?.isDirectory()) throw new CommandFault('standard input is a folder');
+  const isNull =
+    status?.isCharacterDevice() && status.rdev === statOr(() => statSync(devNull))?.rdev;
+  if (status === undefined || isNull) {
+    throw new CommandFault(
+      `standard input is closed, or ${devNull}; name ${devNull} itself for an empty file`,
+    );
+  }
+  if (status.isBlockDevice()) throw new CommandFault('standard input is no file, pipe or terminal');
+}
+
+function statOr(read: () => Stats): Stats | undefined {
+  try {
+    return read();
+  } catch {
+    return undefined;
+  }
 }
 
 /**
@@ -57,6 +93,20 @@ export async function readWhole(
     parts.push(chunk);
   }
   return Buffer.concat(parts);
+}
+
+/** The same chunks; what goes wrong is told of the file. */
+async function* readOr(
+  name: string,
+  chunks: AsyncIterable<Uint8Array>,
+  signal: AbortSignal,
+): AsyncGenerator<Uint8Array> {
+  try {
+    yield* chunks;
+  } catch (cause) {
+    signal.throwIfAborted();
+    throw new CommandFault(`${name} cannot be read`, { cause });
+  }
 }
 
 async function* readChunks(file: FileHandle, signal: AbortSignal): AsyncGenerator<Uint8Array> {

@@ -1,6 +1,7 @@
 import { type App, type AppParts, createApp } from '../app.ts';
 import { unlessAborted } from '../pipeline/abort.ts';
 import type { Config } from '../settings/config.ts';
+import { CommandFault } from './command.ts';
 
 /** A single request needs no more than one worker of each lane. */
 const ONE_WORKER = { light: 1, heavy: 1 } as const;
@@ -14,10 +15,10 @@ export interface OfflineAnswer {
 
 /**
  * Runs something with the service as it is configured, but for its listeners, its traces and its number of
- * workers, and ends it again.
+ * workers, and ends it again. It keeps no rendering and looks for none: the store is the running service's.
  *
  * @param signal ends the wait for an answer
- * @throws what the work throws, what `createApp` throws; `signal.reason`
+ * @throws CommandFault if the service cannot start; what the work throws; `signal.reason`
  */
 export async function withOfflineApp<Result>(
   config: Config,
@@ -30,11 +31,14 @@ export async function withOfflineApp<Result>(
       ...config,
       admin: undefined,
       tracing: undefined,
+      resultStore: undefined,
       renderer: { ...config.renderer, workers: ONE_WORKER },
       admission: { ...config.admission, slots: ONE_WORKER },
     },
     parts,
-  );
+  ).catch((cause: unknown) => {
+    throw new CommandFault('the service cannot start; see darkroom check', { cause });
+  });
   try {
     return await work(async (target) => {
       const answering = app.server.inject({

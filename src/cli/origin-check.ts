@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import type { StorageListing } from '../adapters/storage-listing.ts';
 import { MediaError } from '../media/errors.ts';
-import { isOriginKey } from '../media/media-path.ts';
+import { isOriginKey } from '../media/origin-key.ts';
 import { unlessAborted } from '../pipeline/abort.ts';
 import type { Origin } from '../pipeline/ports.ts';
 import type { Config } from '../settings/config.ts';
@@ -29,7 +29,13 @@ export async function* checkOrigin(config: Config, signal: AbortSignal): AsyncGe
   );
 
   const { listing, clock } = await inspect(config, within(), signal);
-  const origin = await openOrigin(config);
+  let origin: Origin;
+  try {
+    origin = await openOrigin(config);
+  } catch (error) {
+    yield fault('storage', `${where} cannot be opened${formatCauses(error)}`);
+    return;
+  }
   const keys = listing.kind === 'listed' ? listing.keys : [];
   const mayNotList = storage.kind === 's3' && listing.kind === 'failed' && listing.isDenied;
   yield await checkAbsence(origin, mayNotList, within(), signal);

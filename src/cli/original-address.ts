@@ -1,11 +1,6 @@
-import {
-  formatPath,
-  type OriginKey,
-  originKeyOf,
-  parseOriginKey,
-  parsePath,
-} from '../media/media-path.ts';
+import { formatPath, parsePath } from '../media/media-path.ts';
 import { resourceRows } from '../media/media-resource.ts';
+import { originKeyOf, parseOriginKey, unmarkedKeyOf } from '../media/origin-key.ts';
 import { CommandFault, exitStatus } from './command.ts';
 
 /** A key that Darkroom reads an original from, and a URL that it is served at. */
@@ -25,7 +20,7 @@ export interface OriginalAddress {
 export function parseAddress(text: string): OriginalAddress {
   const key = parseOriginKey(text);
   if (key === undefined) throw refusal(text, findMeantKey(text));
-  const meant = unmarkedKey(text, key);
+  const meant = unmarkedKeyOf(text);
   if (meant !== undefined) throw refusal(text, meant);
   const isImage = resourceRows[key.resource].query !== 'external';
   const urlPath = formatPath({ ...key, extension: isImage ? 'webp' : undefined });
@@ -36,18 +31,6 @@ export function parseAddress(text: string): OriginalAddress {
 function findMeantKey(text: string): string | undefined {
   const parsed = parsePath(text.startsWith('/') ? text : `/${text}`);
   return parsed.kind === 'valid' ? originKeyOf(parsed.path) : undefined;
-}
-
-/** The key without the `a_` of an animated hash, which is part of URLs alone; `undefined` without one. */
-function unmarkedKey(text: string, key: OriginKey): string | undefined {
-  const values = Object.fromEntries(
-    Object.entries(key.values).map(([name, value]) => [
-      name,
-      name.endsWith('_hash') ? value.replace(/^a_/, '') : value,
-    ]),
-  );
-  const unmarked = originKeyOf({ ...key, values, extension: undefined });
-  return unmarked === text ? undefined : unmarked;
 }
 
 function refusal(text: string, meant: string | undefined): CommandFault {

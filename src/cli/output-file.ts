@@ -1,15 +1,21 @@
 import { randomBytes } from 'node:crypto';
-import { createWriteStream } from 'node:fs';
-import { open, realpath, rename, stat, unlink } from 'node:fs/promises';
-import { basename, dirname, join } from 'node:path';
+import { createWriteStream, type Stats } from 'node:fs';
+import { type FileHandle, open, readlink, realpath, rename, stat, unlink } from 'node:fs/promises';
+import { dirname, join, resolve } from 'node:path';
 import type { Writable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import { CommandFault } from './command.ts';
 
+/** Links to links that are followed: as many as Linux follows. */
+const MAX_LINKS = 40;
+
+/** Bits of a mode that say who may do what. */
+const PERMISSIONS = 0o7777;
+
 /**
- * Writes a file that is there whole or not at all: it gets its name when it is on the disk. A link is
- * followed, and its target replaced; what is no file, such as a pipe or `/dev/null`, is written to as it
- * is.
+ * Writes a file that is there whole or not at all: it gets its name when it is on the disk. Whoever was let
+ * to the one that it replaces is let to it. A link is followed, and its target replaced or made; what is no
+ * file, such as a pipe or `/dev/null`, is written to as it is.
  *
  * @throws CommandFault if it cannot be written, or `chunks` fail; `signal.reason`
  */
@@ -18,23 +24,53 @@ export async function writeOutputFile(
   chunks: AsyncIterable<Uint8Array>,
   signal: AbortSignal,
 ): Promise<void> {
-  const target = await realpath(path).catch(() => path);
+  const target = await findTarget(path);
   const status = await stat(target).catch(() => undefined);
   if (status?.isDirectory()) throw new CommandFault(`${path} is a folder`);
   if (status !== undefined && !status.isFile()) {
     return writeChunks(chunks, createWriteStream(target), path, signal);
   }
-  const incoming = join(dirname(target), `.${basename(target)}.${randomBytes(6).toString('hex')}`);
-  const file = await open(incoming, 'wx').catch((cause: unknown) => {
-    throw new CommandFault(`${path} cannot be written`, { cause });
-  });
+  // Not from the target's name, which may be as long as a name can be.
+  const incoming = join(dirname(target), `.darkroom-${randomBytes(8).toString('hex')}`);
+  const file = await open(incoming, 'wx', status === undefined ? 0o666 : 0o600).catch(
+    (cause: unknown) => {
+      throw new CommandFault(`${path} cannot be written`, { cause });
+    },
+  );
   try {
+    if (status !== undefined) await copyPermissions(file, status);
     await writeChunks(chunks, file.createWriteStream({ flush: true }), path, signal);
-    await rename(incoming, target);
+    await rename(incoming, target).catch((cause: unknown) => {
+      throw new CommandFault(`${path} cannot be written`, { cause });
+    });
   } catch (error) {
     await unlink(incoming).catch(() => undefined);
     throw error;
   }
+}
+
+/**
+ * Where a path leads, also where nothing is there yet.
+ *
+ * @throws CommandFault if it leads round in circles
+ */
+async function findTarget(path: string): Promise<string> {
+  let target = path;
+  for (let links = 0; links < MAX_LINKS; links += 1) {
+    const real = await realpath(target).catch(() => undefined);
+    if (real !== undefined) return real;
+    const link = await readlink(target).catch(() => undefined);
+    if (link === undefined) return target;
+    const folder = await realpath(dirname(target)).catch(() => dirname(target));
+    target = resolve(folder, link);
+  }
+  throw new CommandFault(`${path} cannot be written`, { cause: new Error('too many links') });
+}
+
+/** A file of somebody else's stays theirs where we may give it away; else it becomes ours. */
+async function copyPermissions(file: FileHandle, { mode, uid, gid }: Stats): Promise<void> {
+  await file.chown(uid, gid).catch(() => undefined);
+  await file.chmod(mode & PERMISSIONS);
 }
 
 async function writeChunks(

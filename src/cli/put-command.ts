@@ -39,7 +39,7 @@ original must be purged, see README.md.
   run: async ([key = '', path = ''], terminal) => {
     const address = parseAddress(key);
     const config = readConfig(terminal.environment);
-    const origin = await openOrigin(config);
+    const origin = await openOrigin(config).catch(failToRead);
     const { firstByteTimeoutMs } = config.originLimits;
     const find = (signal: AbortSignal) => findSize(origin, key, firstByteTimeoutMs, signal);
     const { sizeBytes, isReplaced } = await unlessStopped(terminal, async () => {
@@ -154,8 +154,12 @@ async function findSize(
   } catch (error) {
     signal.throwIfAborted();
     if (error instanceof MediaError && error.code === 'UNKNOWN_MEDIA') return undefined;
-    throw new CommandFault(`the storage cannot be read; see darkroom check`, { cause: error });
+    return failToRead(error);
   }
+}
+
+function failToRead(cause: unknown): never {
+  throw new CommandFault('the storage cannot be read; see darkroom check', { cause });
 }
 
 function noAnswer(): Error {

@@ -52,11 +52,15 @@ written.
 /**
  * Path and query of a URL; what has no path of ours is the service's to refuse.
  *
- * @throws CommandFault if clients would send it otherwise: the answer would be that to another URL
+ * @throws CommandFault if it is none, or clients would send it otherwise: the answer would be that to
+ *   another URL
  */
 function toPath(target: string): string {
   const local = target.replace(/^https?:\/\/[^/?#]*/i, '');
   const path = local.startsWith('/') ? local : `/${local}`;
+  if (!URL.canParse(path, 'http://localhost')) {
+    throw new CommandFault(`"${path}" is the path of no URL`, { exitStatus: exitStatus.usage });
+  }
   const { pathname, search } = new URL(path, 'http://localhost');
   const sent = pathname + search;
   if (sent === path) return path;

@@ -18,7 +18,7 @@ export async function checkResultStore(config: Config, signal: AbortSignal): Pro
   const address = { originKey, key: originKey, originalEtag: 'check', release: 'check' };
   let step = 'opened';
   try {
-    const store = await openResultStore(config, silentLog);
+    const store = await openResultStore(config, silentLog, { isUpkept: false });
     if (store === undefined) return fault('renderings', `${where}: there is no store`);
     try {
       step = 'written';

@@ -22,8 +22,7 @@ export async function findServingFault(
   signal: AbortSignal,
 ): Promise<string | undefined> {
   const parts = { log: silentLog, origin: createTrialOrigin(bytes) };
-  const isolated = { ...config, resultStore: undefined };
-  return withOfflineApp(isolated, parts, signal, async (ask) => {
+  return withOfflineApp(config, parts, signal, async (ask) => {
     const answer = await ask(`${urlPath}?size=16`);
     if (answer.status === 200) return undefined;
     const type = await sniffContentType(bytes);

@@ -1,5 +1,5 @@
 import { createHash, timingSafeEqual } from 'node:crypto';
-import { type FastifyInstance, fastify } from 'fastify';
+import { type FastifyInstance, type FastifyReply, type FastifyRequest, fastify } from 'fastify';
 import { MediaError } from '../media/errors.ts';
 import { parsePurgeOrder } from '../media/purge-order.ts';
 import { type Log, StoreStalled } from '../pipeline/ports.ts';
@@ -58,16 +58,25 @@ export function createAdminServer(options: AdminServerOptions): FastifyInstance 
     // Who waits for it would hold up the stop of the service.
     forceCloseConnections: true,
     routerOptions: { maxParamLength: 100 },
+    // Of what the router cannot decode, such as /%zz: no hook hears of it.
+    frameworkErrors: (_error, request, reply) => {
+      reply.header('cache-control', 'no-store');
+      if (mayPass(request)) sendNotFound(reply);
+      else sendUnauthorized(reply);
+    },
   });
   server.server.maxConnections = MAX_CONNECTIONS;
-  const expected = digest(`Bearer ${token}`);
+  const expected = digest(token);
 
-  server.addHook('onRequest', async ({ headers, method, url }, reply) => {
+  const mayPass = ({ headers, method, url }: FastifyRequest): boolean => {
+    const [path = ''] = url.split('?');
+    if ((method === 'GET' || method === 'HEAD') && OPEN_PATHS.has(path)) return true;
+    return timingSafeEqual(digest(bearerOf(headers.authorization)), expected);
+  };
+
+  server.addHook('onRequest', async (request, reply) => {
     reply.header('cache-control', 'no-store');
-    if (method === 'GET' && OPEN_PATHS.has(url)) return undefined;
-    if (timingSafeEqual(digest(headers.authorization ?? ''), expected)) return undefined;
-    reply.header('www-authenticate', 'Bearer');
-    return reply.status(401).send({ code: 'UNAUTHORIZED', message: 'A valid token is needed.' });
+    return mayPass(request) ? undefined : sendUnauthorized(reply);
   });
 
   server.post('/purge', async ({ body }) => {
@@ -90,9 +99,7 @@ export function createAdminServer(options: AdminServerOptions): FastifyInstance 
     reply.type(metrics.contentType).send(await metrics.format()),
   );
 
-  server.setNotFoundHandler((_request, reply) =>
-    reply.status(404).send({ code: 'NOT_FOUND', message: 'There is no such path.' }),
-  );
+  server.setNotFoundHandler((_request, reply) => sendNotFound(reply));
   server.setErrorHandler((error, _request, reply) => {
     if (error instanceof MediaError) {
       const { code, message, faults } = error;
@@ -114,6 +121,20 @@ export function createAdminServer(options: AdminServerOptions): FastifyInstance 
     return reply.status(500).send({ code: 'INTERNAL_ERROR', message: 'The service has failed.' });
   });
   return server;
+}
+
+/** The token that was sent; the scheme's case does not matter (RFC 9110 §11.1). Empty where there is none. */
+function bearerOf(authorization = ''): string {
+  return /^bearer +(\S+)$/i.exec(authorization)?.[1] ?? '';
+}
+
+function sendUnauthorized(reply: FastifyReply): FastifyReply {
+  reply.header('www-authenticate', 'Bearer');
+  return reply.status(401).send({ code: 'UNAUTHORIZED', message: 'A valid token is needed.' });
+}
+
+function sendNotFound(reply: FastifyReply): FastifyReply {
+  return reply.status(404).send({ code: 'NOT_FOUND', message: 'There is no such path.' });
 }
 
 /** So that the comparison takes as long whatever was sent, its length included. */

@@ -8,6 +8,6 @@ export const COMMON_HEADERS = {
   'cross-origin-resource-policy': 'cross-origin',
   'access-control-allow-origin': '*',
   'access-control-expose-headers':
-    'Accept-Ranges, Cache-Status, Content-Disposition, Content-Length, Content-Range, ETag, Server-Timing',
+    'Accept-Ranges, Cache-Status, Content-Disposition, Content-Length, Content-Range, ETag, Retry-After, Server-Timing, X-Request-Id',
   'timing-allow-origin': '*',
 } as const;

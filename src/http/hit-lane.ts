@@ -21,6 +21,8 @@ export interface HitLaneParts {
   /** `Cache-Control` of media. */
   readonly cacheControl: string;
   readonly watchers: RequestWatchers;
+  /** Whether somebody in front may say whose a request is. */
+  readonly trustsProxy: boolean;
   /** Of answers in memory. */
   readonly lookUps: LookUps;
 }
@@ -64,15 +66,19 @@ interface ToldHit {
  */
 export class HitLane {
   readonly #parts: HitLaneParts;
+  /** Where every hit is told of with the address that a proxy tells: Fastify finds that, here nobody does. */
+  readonly #isClosed: boolean;
   /** Some kilobyte each; there are no more than targets are remembered. */
   readonly #ready = new WeakMap<KnownTarget, ReadyAnswers>();
 
   constructor(parts: HitLaneParts) {
     this.#parts = parts;
+    this.#isClosed = parts.trustsProxy && parts.watchers.requests.scope === 'all';
   }
 
   /** Answers a request, if that takes no more than a look into the memory; tells whether it did. */
   tryAnswer(request: IncomingMessage, response: ServerResponse): boolean {
+    if (this.#isClosed) return false;
     const { method, url, headers, httpVersionMajor } = request;
     if (httpVersionMajor !== 1 || (method !== 'GET' && method !== 'HEAD')) return false;
     if (url === undefined || headers.range !== undefined) return false;

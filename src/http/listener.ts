@@ -8,7 +8,14 @@ import type { ClientLimits } from './client-limits.ts';
 import { Connections } from './connections.ts';
 import type { Door } from './door.ts';
 import { findFormFault } from './message-form.ts';
-import { countRefusal, type Refusal, refusalOf, refusals, sendRefusal } from './refusal.ts';
+import {
+  countRefusal,
+  type ParserError,
+  type Refusal,
+  refusalOf,
+  refusals,
+  sendRefusal,
+} from './refusal.ts';
 
 export interface ListenerOptions {
   /** Certificate and key in PEM; with them the listener speaks TLS 1.2 and newer, and HTTP/2. */
@@ -86,9 +93,9 @@ export function createListener(options: ListenerOptions, handle: RequestHandler)
     if ('writeHead' in peer) refuseConnect(request, peer);
     else connections.refuseTunnel(peer);
   });
-  server.on('clientError', (error: Error & { readonly code?: string }, socket: Socket) => {
+  server.on('clientError', (error: ParserError, socket: Socket) => {
     const connection = connections.find(socket);
-    const refusal = refusalOf(error.code);
+    const refusal = refusalOf(error);
     if (connection === undefined || refusal === undefined) socket.destroy();
     else connections.refuse(connection, refusal);
   });

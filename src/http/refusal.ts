@@ -1,8 +1,10 @@
 import { type IncomingMessage, type ServerResponse, STATUS_CODES } from 'node:http';
 import type { Socket } from 'node:net';
 import { type ErrorCode, errorRegistry } from '../media/errors.ts';
+import { isKnownPath } from '../media/media-request.ts';
 import type { AnswerMeter } from '../pipeline/meter.ts';
 import { ALLOWED_METHODS, COMMON_HEADERS } from './common-headers.ts';
+import { formatHttpDate } from './http-date.ts';
 
 /**
  * An answer that is given at the door, to what never becomes a request of the service: it is no HTTP, too
@@ -33,11 +35,36 @@ export const refusals = {
   overloaded: registered('OVERLOADED', { 'retry-after': '1' }),
 } as const satisfies Record<string, Refusal>;
 
-/** The refusal of what the parser could not read, by its error code; `undefined` for any other error. */
-export function refusalOf(errorCode: string | undefined): Refusal | undefined {
-  if (errorCode === 'ERR_HTTP_REQUEST_TIMEOUT') return refusals.timeout;
-  if (errorCode === 'HPE_HEADER_OVERFLOW') return refusals.headTooLarge;
-  return errorCode?.startsWith('HPE_') === true ? refusals.badMessage : undefined;
+/** An error of Node's parser of HTTP/1.1, with the bytes that it was given last, and how many it has read of them. */
+export interface ParserError extends Error {
+  readonly code?: string;
+  readonly rawPacket?: Buffer;
+  readonly bytesParsed?: number;
+}
+
+/** The refusal of what the parser could not read; `undefined` for any other error. */
+export function refusalOf(error: ParserError): Refusal | undefined {
+  if (error.code === 'ERR_HTTP_REQUEST_TIMEOUT') return refusals.timeout;
+  if (error.code === 'HPE_HEADER_OVERFLOW') return refusals.headTooLarge;
+  if (error.code === 'HPE_INVALID_METHOD') return refusalOfMethod(error);
+  return error.code?.startsWith('HPE_') === true ? refusals.badMessage : undefined;
+}
+
+/** A line of RFC 9112 §3; a method is any token. */
+const REQUEST_LINE = /^[!#$%&'*+.^_`|~\dA-Za-z-]+ (?<target>\/[!-~]*) HTTP\/1\.[01]$/;
+
+/**
+ * The parser knows methods by a list, and calls all others an error; of HTTP it is none. Not covered: a line
+ * that comes in pieces, whose method is told from nonsense by nobody.
+ */
+function refusalOfMethod({ rawPacket, bytesParsed = 0 }: ParserError): Refusal {
+  const text = rawPacket?.toString('latin1') ?? '';
+  // More than one request may have come at once.
+  const start = bytesParsed === 0 ? 0 : text.lastIndexOf('\r\n', bytesParsed - 1) + 1;
+  const line = text.slice(start, text.indexOf('\r\n', bytesParsed)).replace(/^\n/, '');
+  const target = REQUEST_LINE.exec(line)?.groups?.target;
+  if (target === undefined) return refusals.badMessage;
+  return isKnownPath(target) ? refusals.connect : registered('NOT_FOUND', {});
 }
 
 /** Counts a refusal that is about to be given: nobody behind the door hears of it. */
@@ -62,7 +89,9 @@ export function sendRefusal(
 /** Refuses what was not, over the bare socket: the last that is said there. */
 export function writeRefusal(socket: Socket, refusal: Refusal): void {
   const body = formatBody(refusal);
-  const headers = Object.entries({ ...formatHeaders(refusal, body), connection: 'close' });
+  // RFC 9110 §6.6.1: whoever has a clock tells the time, with any answer below 500.
+  const ofMessage = { date: formatHttpDate(new Date()), connection: 'close' };
+  const headers = Object.entries({ ...formatHeaders(refusal, body), ...ofMessage });
   const lines = headers.map(([name, value]) => `${name}: ${value}\r\n`).join('');
   socket.write(`HTTP/1.1 ${refusal.status} ${STATUS_CODES[refusal.status]}\r\n${lines}\r\n${body}`);
 }

@@ -1,6 +1,7 @@
 import type { RequestFault } from './errors.ts';
 import type { Extension } from './image-format.ts';
 import { type ResourceName, resourceRows } from './media-resource.ts';
+import { parseTemplate, type Template } from './path-template.ts';
 import { findPathValueFault } from './path-value.ts';
 
 /** A path of the contract, taken apart; every value has passed its rule. */
@@ -21,15 +22,6 @@ export type ParsedPath =
     }
   | { readonly kind: 'no template' };
 
-type TemplateSegment =
-  | { readonly kind: 'literal'; readonly text: string }
-  | { readonly kind: 'placeholder'; readonly name: string; readonly hasExtension: boolean };
-
-interface Template {
-  readonly resource: ResourceName;
-  readonly segments: readonly TemplateSegment[];
-}
-
 const resources = Object.keys(resourceRows) as ResourceName[];
 
 const templates: readonly Template[] = resources.map((resource) => ({
@@ -37,34 +29,12 @@ const templates: readonly Template[] = resources.map((resource) => ({
   segments: parseTemplate(resourceRows[resource].template),
 }));
 
-/** The same of the keys of originals. */
-const originKeyTemplates: readonly Template[] = resources.flatMap((resource) => {
-  const { originKey } = resourceRows[resource];
-  return originKey === undefined ? [] : [{ resource, segments: parseTemplate(`/${originKey}`) }];
-});
-
 /** Words of the templates. An id that is one of them (`/avatars/avatars/3.png`) is no id gone wrong but another path. */
 const templateWords: ReadonlySet<string> = new Set(
   templates.flatMap(({ segments }) =>
     segments.flatMap((segment) => (segment.kind === 'literal' ? [segment.text] : [])),
   ),
 );
-
-function parseTemplate(template: string): TemplateSegment[] {
-  return template
-    .slice(1)
-    .split('/')
-    .map((segment) => {
-      const placeholder = /^\{(\w+)\}(\.\{ext\})?$/.exec(segment);
-      return placeholder?.[1] === undefined
-        ? { kind: 'literal', text: segment }
-        : {
-            kind: 'placeholder',
-            name: placeholder[1],
-            hasExtension: placeholder[2] !== undefined,
-          };
-    });
-}
 
 /**
  * Reads the path of a request target.
@@ -114,49 +84,6 @@ export function parsePath(rawPath: string): ParsedPath {
 /** Writes the canonical path of what `parsePath` reads: `parsePath(formatPath(path))` is `path`. */
 export function formatPath({ resource, values, extension }: MediaPath): string {
   return fill(resourceRows[resource].template, { ...values, ext: extension ?? '' });
-}
-
-/**
- * The key of the original in the origin (spec §1), built from the parsed values, never from the raw
- * path; `undefined` for what is shipped with the service.
- */
-export function originKeyOf({ resource, values }: MediaPath): string | undefined {
-  const { originKey } = resourceRows[resource];
-  if (originKey === undefined) return undefined;
-  return originKey.replace(/\{(\w+)\}/g, (_, name: string) => {
-    const value = values[name] ?? '';
-    return name.endsWith('_hash') ? value.replace(/^a_/, '') : value;
-  });
-}
-
-/** An original's key, taken apart; every value has passed its rule. */
-export type OriginKey = Pick<MediaPath, 'resource' | 'values'>;
-
-/**
- * Reads the key of an original (spec §1): `originKeyOf` of what it gives is the key again. `undefined` for a
- * text that has the form of none.
- */
-export function parseOriginKey(text: string): OriginKey | undefined {
-  const segments = text.split('/');
-  for (const template of originKeyTemplates) {
-    if (template.segments.length !== segments.length) continue;
-    const values: Record<string, string> = {};
-    const fits = template.segments.every((part, position) => {
-      const segment = segments[position] ?? '';
-      if (part.kind === 'literal') return part.text === segment;
-      // A key has no mark of animation: what looks like one needs another before it in a path.
-      const isMarked = part.name.endsWith('_hash') && segment.startsWith('a_');
-      values[part.name] = isMarked ? `a_${segment}` : segment;
-      return findPathValueFault(part.name, segment) === undefined;
-    });
-    if (fits) return { resource: template.resource, values };
-  }
-  return undefined;
-}
-
-/** Whether a text has the form of an original's key (spec §1). */
-export function isOriginKey(text: string): boolean {
-  return parseOriginKey(text) !== undefined;
 }
 
 function fill(template: string, values: Readonly<Record<string, string>>): string {

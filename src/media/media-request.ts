@@ -6,9 +6,10 @@ import {
   outputFormats,
   type Quality,
 } from './image-format.ts';
-import { type MediaPath, originKeyOf, parsePath } from './media-path.ts';
+import { type MediaPath, parsePath } from './media-path.ts';
 import { type MediaQuery, parseQuery } from './media-query.ts';
 import { type ResourceName, resourceRows } from './media-resource.ts';
+import { originKeyOf } from './origin-key.ts';
 
 /**
  * A request in canonical form (spec §2): two URLs that must give the same bytes give equal values

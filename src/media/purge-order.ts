@@ -1,7 +1,8 @@
 import { z } from 'zod';
 import { MediaError, type RequestFault } from './errors.ts';
-import { isOriginKey } from './media-path.ts';
 import { type MediaRequest, parseTarget } from './media-request.ts';
+import { resourceRows } from './media-resource.ts';
+import { canBeginOriginKey, isOriginKey, unmarkedKeyOf } from './origin-key.ts';
 
 /** What is to be forgotten: single renderings, all renderings of originals, or all below a prefix. */
 export type PurgeOrder =
@@ -23,12 +24,19 @@ const items = z
 /** What no key of an original has: a backslash, control characters, halves of characters. */
 const IMPOSSIBLE = /[\\\p{Cc}\p{Cs}]/u;
 
-/** Keys as in the table of origin keys: no leading slash, nothing that leads out of it. */
-const key = z
+/** First words of the keys of originals. */
+const roots = [
+  ...new Set(
+    Object.values(resourceRows).flatMap(({ originKey }) => originKey?.split('/')[0] ?? []),
+  ),
+];
+
+/** What is the beginning of no key would remove nothing, and leave whoever has mistyped it at ease. */
+const beginning = z
   .string()
   .max(MAX_KEY_LENGTH, { error: `Expected at most ${MAX_KEY_LENGTH} characters.` })
-  .refine((text) => text.replace(/\/$/, '').split('/').every(isSegment), {
-    error: 'Expected an origin key, such as avatars/1/ab12.',
+  .refine((text) => !IMPOSSIBLE.test(text) && canBeginOriginKey(withoutSlash(text)), {
+    error: `Expected an origin key, such as avatars/1/ab12, or whole segments that one begins with. The first one is one of ${roots.join(', ')}.`,
   });
 
 /** An order has one of these members, and no other. */
@@ -41,19 +49,17 @@ const members = {
   assets: items
     .pipe(
       z.array(
-        z
-          .string()
-          .refine((text) => !IMPOSSIBLE.test(text) && isOriginKey(text.replace(/\/$/, '')), {
-            error:
-              'Expected an origin key, such as avatars/1/ab12; for all below one, there is prefix.',
-          }),
+        z.string().refine((text) => !IMPOSSIBLE.test(text) && isOriginKey(withoutSlash(text)), {
+          error: `Expected an origin key, such as avatars/1/ab12, that begins with one of ${roots.join(', ')}; for all below a part of one, there is prefix.`,
+        }),
       ),
     )
     .meta({
-      description: 'Keys of originals, see x-origin-key: all renderings of them.',
+      description:
+        'Keys of originals, see x-origin-key: all renderings of them. A hash may have its a_ here.',
       examples: [['avatars/1/ab12']],
     }),
-  prefix: key
+  prefix: beginning
     .refine((text) => text.endsWith('/'), {
       error: 'Expected a prefix that ends with a slash, such as avatars/1/.',
     })
@@ -72,12 +78,28 @@ const members = {
  */
 export function parsePurgeOrder(body: unknown): PurgeOrder {
   const [member, value] = readMember(body);
-  if (member === 'prefix') return { kind: 'prefix', prefix: parse(member, members[member], value) };
+  if (member === 'prefix') {
+    const prefix = parse(member, members[member], value);
+    // All below a whole key is what was made from one original.
+    return isOriginKey(withoutSlash(prefix)) ? originalsOf([prefix]) : { kind: 'prefix', prefix };
+  }
   if (member === 'paths') {
     return { kind: 'requests', requests: parsePaths(parse(member, members[member], value)) };
   }
-  const assets = parse(member, members[member], value);
-  return { kind: 'originals', originKeys: assets.map((asset) => asset.replace(/\/$/, '')) };
+  return originalsOf(parse(member, members[member], value));
+}
+
+/**
+ * Of a hash with its `a_`, as the API and URLs have it, the original has a key without; one with it may be
+ * there as well, and is not spared.
+ */
+function originalsOf(assets: readonly string[]): PurgeOrder {
+  const originKeys = assets.map(withoutSlash).flatMap((key) => [key, unmarkedKeyOf(key) ?? key]);
+  return { kind: 'originals', originKeys: [...new Set(originKeys)] };
+}
+
+function withoutSlash(text: string): string {
+  return text.replace(/\/$/, '');
 }
 
 /** A JSON Schema (draft 2020-12) of an order, for those who write them; what it lets by is checked anew. */
@@ -130,8 +152,4 @@ function parsePaths(paths: readonly string[]): MediaRequest[] {
   });
   if (faults.length > 0) throw new MediaError('INVALID_FORM_BODY', { faults });
   return requests;
-}
-
-function isSegment(text: string): boolean {
-  return text !== '' && text !== '.' && text !== '..' && !IMPOSSIBLE.test(text);
 }

@@ -1,6 +1,6 @@
 import { MediaError } from '../media/errors.ts';
-import { parseOriginKey } from '../media/media-path.ts';
 import { type ResourceName, resourceRows } from '../media/media-resource.ts';
+import { parseOriginKey } from '../media/origin-key.ts';
 import { withDeadline } from './abort.ts';
 import type { ListedOriginal, OriginListing } from './ports.ts';
 

@@ -67,7 +67,7 @@ export class VerbatimService {
           body?.destroy();
           return last < prefix.length
             ? Readable.from([prefix.subarray(first, last + 1)])
-            : this.#openPart(originKey, etag, { first, last }, signal);
+            : trace.time('origin', () => this.#openPart(originKey, etag, { first, last }, signal));
         },
       };
     });

@@ -88,9 +88,15 @@ function formatFault(name: string, form: string, given: Environment): string {
   return `${name}: expected ${form} but received ${received}`;
 }
 
-/** Passwords and keys in a URL are masked; they are a fault where they stand, but still somebody's. */
+/**
+ * Secrets that stand where they do not belong are a fault, but still somebody's: what is before an `@`, as
+ * passwords are in a URL, or after its `?`; or a key itself, in PEM or some other text of several lines, in place
+ * of its file.
+ */
 function formatValue(value: string): string {
-  return `"${value.replace(/\/\/.*@/s, '//***@').replace(/(\/\/[^?]*\?).*/s, '$1***')}"`;
+  if (/-----BEGIN|[\r\n]/.test(value)) return '***';
+  const masked = value.replace(/^(https?:\/\/)?.*@/is, '$1***@');
+  return `"${masked.replace(/(\/\/[^?]*\?).*/s, '$1***')}"`;
 }
 
 function isDirectory(path: string): boolean {

@@ -1,4 +1,5 @@
-import { resolve, sep } from 'node:path';
+import { realpathSync } from 'node:fs';
+import { join, resolve, sep } from 'node:path';
 import { mediaResources } from '../media/media-resource.ts';
 
 /** Folder of the sample originals, seen from where the service is started. */
@@ -87,14 +88,36 @@ export function mayMixUp(values: StorageValues): boolean {
   return originalRoots().some((root) => results.startsWith(originals + root));
 }
 
-/** Whether one of the folders of originals and renderings is in the other, or is the other. */
+/** What a folder of renderings is made of; see `FilesystemResultStore`. */
+const RESULT_FOLDERS = ['', 'results', 'incoming'] as const;
+
+/**
+ * Whether one of the folders of originals and renderings is in the other, or is the other, by whatever links
+ * they are called: a full store would remove originals. Not covered: folders that are mounted at two places.
+ */
 export function areNested(values: StorageValues): boolean {
   const { STORAGE_DIR: folder, RESULT_STORE_DIR: resultFolder } = values;
   if (values.STORAGE !== 'filesystem' || values.RESULT_STORE !== 'filesystem') return false;
   if (resultFolder === undefined) return false;
-  const originals = resolve(folder) + sep;
-  const results = resolve(resultFolder) + sep;
-  return originals.startsWith(results) || results.startsWith(originals);
+  const originals = realFolder(folder);
+  return RESULT_FOLDERS.some((name) => {
+    const results = realFolder(join(resultFolder, name));
+    return originals.startsWith(results) || results.startsWith(originals);
+  });
+}
+
+/** Where a path leads, with a separator after it; as it is where it leads nowhere. */
+function realFolder(path: string): string {
+  const real = realPathOf(resolve(path));
+  return real.endsWith(sep) ? real : real + sep;
+}
+
+function realPathOf(path: string): string {
+  try {
+    return realpathSync(path);
+  } catch {
+    return path; // not there yet, or a fault by itself
+  }
 }
 
 /** What the keys of originals begin with. */

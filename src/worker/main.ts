@@ -47,9 +47,10 @@ channel.on('data', (chunk) => {
     });
   }
 });
-// The main process is gone, however it went: nobody is left to work for.
+// The main process is gone, however it went: nobody is left to work for, and nobody bounds a render any
+// more. `exit` would wait for libvips' threads, to the end of it.
 channel.on('error', () => undefined);
-channel.on('close', () => process.exit(0));
+channel.on('close', () => process.kill(process.pid, 'SIGKILL'));
 // A terminal's ^C reaches the whole process group; the main process decides when a worker ends.
 process.on('SIGINT', () => undefined);
 process.on('SIGTERM', () => undefined);

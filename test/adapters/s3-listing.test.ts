@@ -55,6 +55,7 @@ describe('the listing of a bucket', () => {
 
   test.each([
     ['refuses', 403, '<Error><Code>AccessDenied</Code></Error>', 'AccessDenied'],
+    ['has more, and tells no way to it', 200, pageOf(['media/emojis/1'], ''), 'no way to the rest'],
     ['knows no prefixes', 200, pageOf(['secrets/1']), 'lists secrets/1 below media/emojis/'],
   ])('fails where the server %s', async (_, status, body, reason) => {
     const answer: ScriptedAnswer = (_request, response) => {

@@ -127,11 +127,35 @@ describe('darkroom put', () => {
     expect(readFileSync(join(originals, 'emojis/1')).equals(samples.png)).toBe(true);
   });
 
+  test.each([
+    ['a folder', '< /', 'standard input is a folder'],
+    ['closed', '<&-', 'standard input is closed, or /dev/null; name /dev/null itself for an empty'],
+    ['nothing', '< /dev/null', 'standard input is closed, or /dev/null; name /dev/null itself'],
+    ['not to be read', '0> /dev/full', 'standard input cannot be read: EBADF'],
+  ])('replaces nothing where standard input is %s', async (_, redirection, reason) => {
+    expect((await put('attachments/1/2/kept', file(samples.text))).status).toBe(0);
+    for (const key of ['attachments/1/2/kept', 'avatars/1/ab12']) {
+      const command = `${process.execPath} bin/darkroom.mjs put ${key} - ${redirection}`;
+      const env = { ...process.env, ...environment };
+      const { status, stderr } = spawnSync('sh', ['-c', command], { env, encoding: 'utf8' });
+      expect([status, stderr]).toEqual([1, expect.stringContaining(reason)]);
+      expect(stderr).toMatch(/^darkroom: [^\n]*\n$/);
+    }
+    expect(readFileSync(join(originals, 'attachments/1/2/kept')).equals(samples.text)).toBe(true);
+    expect(readdirSync(originals)).toEqual(['attachments']);
+    expect(readdirSync(join(originals, 'attachments/1/2'))).toEqual(['kept']);
+  });
+
   test('says which file cannot be read', async () => {
     const missing = await put('avatars/1/ab12', join(folder, 'nothing'));
     expect([missing.status, missing.stderr]).toEqual([
       1,
       expect.stringMatching(/^darkroom: .*nothing cannot be read: ENOENT/),
+    ]);
+    const failing = await put('avatars/1/ab12', '/proc/self/mem');
+    expect([failing.status, failing.stderr]).toEqual([
+      1,
+      expect.stringMatching(/^darkroom: \/proc\/self\/mem cannot be read: EIO[^\n]*\n$/),
     ]);
     const directory = await put('avatars/1/ab12', folder);
     expect(directory.stderr).toBe(`darkroom: ${folder} is a folder\n`);

@@ -1,9 +1,13 @@
 import {
+  chmodSync,
   existsSync,
+  mkdirSync,
   mkdtempSync,
   readdirSync,
   readFileSync,
+  readlinkSync,
   rmSync,
+  statSync,
   symlinkSync,
   writeFileSync,
 } from 'node:fs';
@@ -91,6 +95,13 @@ describe('darkroom render', () => {
     ]);
   });
 
+  test.each(['//', '//a b/'])('renders nothing for %j, which is no URL', async (target) => {
+    const { status, stderr } = await runDarkroom(['render', target, join(folder, 'new')]);
+    expect(status).toBe(64);
+    expect(stderr).toMatch(/^darkroom: "[^"]+" is [^\n]+\n$/);
+    expect(readdirSync(folder)).toEqual([]);
+  });
+
   test('tells what is behind a failing storage', async () => {
     const environment = {
       STORAGE: 's3',
@@ -116,6 +127,40 @@ describe('darkroom render', () => {
     expect(status).toBe(0);
     expect(readFileSync(join(folder, 'real')).subarray(1, 4).toString()).toBe('PNG');
     expect(readdirSync(folder).sort()).toEqual(['link', 'real']);
+  });
+
+  test('makes what a link leads to, and gives up on links in a circle', async () => {
+    mkdirSync(join(folder, 'there'));
+    symlinkSync('there', join(folder, 'folder-link'));
+    symlinkSync('../real', join(folder, 'there/second'));
+    symlinkSync('folder-link/second', join(folder, 'first'));
+    const { status } = await runDarkroom(['render', '/avatars/0.png', join(folder, 'first')]);
+    expect(status).toBe(0);
+    expect(readFileSync(join(folder, 'real')).subarray(1, 4).toString()).toBe('PNG');
+    expect(readlinkSync(join(folder, 'first'))).toBe('folder-link/second');
+
+    symlinkSync('circle', join(folder, 'circle'));
+    const circle = await runDarkroom(['render', '/avatars/0.png', join(folder, 'circle')]);
+    expect([circle.status, circle.stderr]).toEqual([
+      1,
+      `darkroom: ${join(folder, 'circle')} cannot be written: too many links\n`,
+    ]);
+    expect(readdirSync(folder).sort()).toEqual(['circle', 'first', 'folder-link', 'real', 'there']);
+  });
+
+  test.each([0o600, 0o664, 0o400])('leaves a file of mode %o its mode', async (mode) => {
+    const output = join(folder, 'output');
+    writeFileSync(output, 'before');
+    chmodSync(output, mode);
+    expect((await runDarkroom(['render', '/avatars/0.png', output])).status).toBe(0);
+    expect(readFileSync(output).subarray(1, 4).toString()).toBe('PNG');
+    expect(statSync(output).mode & 0o7777).toBe(mode);
+  });
+
+  test('writes a file whose name is as long as one can be', async () => {
+    const name = 'x'.repeat(255);
+    expect((await runDarkroom(['render', '/avatars/0.png', join(folder, name)])).status).toBe(0);
+    expect(readdirSync(folder)).toEqual([name]);
   });
 
   test('writes to what is no file as it is, and to no folder', async () => {

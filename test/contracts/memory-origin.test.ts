@@ -5,7 +5,7 @@ describeOrigin('memory', async () => {
   const origin = new MemoryOrigin();
   return {
     origin,
-    put: async (key, bytes) => origin.put(key, bytes),
+    put: async (key, bytes) => origin.put(key, bytes, new Date()),
     remove: async (key) => origin.delete(key),
     close: async () => undefined,
   };

@@ -1,5 +1,5 @@
 import { text } from 'node:stream/consumers';
-import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { afterEach, beforeEach, describe, expect, onTestFinished, test, vi } from 'vitest';
 import { MediaError } from '../../src/media/errors.ts';
 import type { Origin } from '../../src/pipeline/ports.ts';
 
@@ -35,6 +35,17 @@ export function describeOrigin(name: string, create: () => Promise<OriginFixture
       expect(object.etag).toMatch(/^[^"\s]+$/);
       expect(object.lastModified).toBeInstanceOf(Date);
       expect(await text(object.body)).toBe('original');
+    });
+
+    test('a change that is still to come by our clock is not told', async () => {
+      await fixture.put('emojis/1', bytes('one'));
+      vi.useFakeTimers({ toFake: ['Date'], now: Date.now() - 5 * 60_000 });
+      onTestFinished(() => {
+        vi.useRealTimers();
+      });
+      const object = await fixture.origin.read('emojis/1', { signal });
+      expect(object.lastModified).toBeUndefined();
+      expect(await text(object.body)).toBe('one');
     });
 
     test('the identity stays with the bytes and changes with them', async () => {

@@ -23,6 +23,18 @@ describe('the health of the service', () => {
     expect(posted?.statusCode).toBe(401);
   });
 
+  it('is told to whoever asks with HEAD, or with a query', async () => {
+    app = await createTestApp({ settings });
+    for (const url of ['/healthz', '/healthz?x', '/openapi.json?v=1']) {
+      expect((await ask(url)).statusCode).toBe(200);
+      const head = await app.admin?.inject({ method: 'HEAD', url });
+      expect([head?.statusCode, head?.body]).toEqual([200, '']);
+    }
+    expect((await ask('/readyz?x')).json()).toMatchObject({ status: 'not ready' });
+    expect((await ask('/healthz%3Fx')).statusCode).toBe(401);
+    expect((await ask('/healthz/')).statusCode).toBe(401);
+  });
+
   it('is not told to the clients of media', async () => {
     app = await createTestApp({ settings });
     for (const url of ['/healthz', '/readyz', '/metrics']) {

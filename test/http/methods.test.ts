@@ -1,7 +1,7 @@
 import type { IncomingHttpHeaders } from 'node:http';
 import { Agent, request } from 'node:http';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { sendRaw } from '../support/raw-http.ts';
+import { parseAnswer, sendBytes, sendRaw } from '../support/raw-http.ts';
 import { createTestApp, samples, type TestApp } from '../support/test-app.ts';
 
 let app: TestApp;
@@ -213,5 +213,58 @@ describe('any other method', () => {
     const headers = { 'content-type': 'application/json', 'content-length': 1 };
     expect((await ask('GET', '/avatars/0.png', headers, '{')).status).toBe(200);
     expect((await ask('GET', '/avatars/0.png')).status).toBe(200);
+  });
+});
+
+describe('a method that nobody has heard of, over HTTP/1.1', () => {
+  const GONE = { connection: 'close', allow: 'GET, HEAD, OPTIONS' };
+
+  it.each(['BREW', 'get', 'GETS', 'G', "!#$%&'*+.^_`|~-9"])(
+    'is refused as such: %s',
+    async (method) => {
+      const answer = await sendRaw(port, method, '/icons/1/ab.webp?size=16');
+      expect(answer).toMatchObject({ status: 405, headers: { ...GONE } });
+      expect(JSON.parse(answer.body.toString())).toMatchObject({ code: 'METHOD_NOT_ALLOWED' });
+      expect(Date.parse(answer.headers.date ?? '')).toBeGreaterThan(Date.now() - 60_000);
+      expect(answer.headers.date).toMatch(/^\w{3}, \d\d \w{3} \d{4} [\d:]{8} GMT$/);
+      expect((await sendRaw(port, method, '/nothing')).status).toBe(404);
+    },
+  );
+
+  it('is refused after the answers to what came before it', async () => {
+    const before = 'GET /avatars/0.png HTTP/1.1\r\nHost: a\r\n\r\n';
+    const brew = 'BREW /avatars/0.png HTTP/1.1\r\nHost: a\r\n\r\n';
+    const statuses = async (...requests: string[]): Promise<string[]> => {
+      const bytes = await sendBytes(port, requests.join(''));
+      return [...bytes.toString('latin1').matchAll(/HTTP\/1\.1 (\d+) /g)].map(([, it]) => `${it}`);
+    };
+    expect(await statuses(before, before, brew, before)).toEqual(['200', '200', '405']);
+    expect(await statuses('\r\n', brew)).toEqual(['405']);
+    const body = 'POST /avatars/0.png HTTP/1.1\r\nHost: a\r\nContent-Length: 2\r\n\r\n\r\n';
+    expect(await statuses(body, brew)).toEqual(['405', '405']);
+  });
+
+  it.each([
+    'BREW /avatars/0.png',
+    'BREW /avatars/0.png HTTP/1.1\nHost: a\n\n',
+    'BREW /avatars/0.png HTTP/2.0\r\n\r\n',
+    'BREW  /avatars/0.png HTTP/1.1\r\n\r\n',
+    'BREW /avatars/ 0.png HTTP/1.1\r\n\r\n',
+    'BREW avatars/0.png HTTP/1.1\r\n\r\n',
+    'BR(W /avatars/0.png HTTP/1.1\r\n\r\n',
+    ' BREW /avatars/0.png HTTP/1.1\r\n\r\n',
+  ])('is no method where the line is none: %j', async (bytes) => {
+    expect(parseAnswer(await sendBytes(port, bytes)).status).toBe(400);
+  });
+});
+
+describe('a script of another site', () => {
+  it('may read what tells it when to try again, and what its request is called in the log', async () => {
+    for (const path of ['/icons/1/ab.webp?size=16', '/avatars/3.png', '/nothing']) {
+      const { headers } = await ask('GET', path, { 'X-Request-Id': 'one' });
+      const exposed = String(headers['access-control-expose-headers']).split(', ');
+      expect(exposed).toEqual(expect.arrayContaining(['Retry-After', 'X-Request-Id', 'ETag']));
+      expect(headers['x-request-id']).toBe('one');
+    }
   });
 });

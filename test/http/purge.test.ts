@@ -75,6 +75,27 @@ describe('a purge', () => {
     expect((await get(other)).cacheStatus).toBe('darkroom; hit');
   });
 
+  it.each([
+    [{ assets: ['icons/1/a_ab'] }, 'as the API gives it'],
+    [{ assets: ['icons/1/a_ab/', 'icons/1/ab'] }, 'as the API gives it, and with its key'],
+    [{ prefix: 'icons/1/a_ab/' }, 'as a prefix'],
+    [{ prefix: 'icons/1/ab/' }, 'as a prefix, with its key'],
+  ])('%j removes an animated original, %s', async (...[payload]) => {
+    await fill('/icons/1/a_ab.webp?size=16', large, other);
+    expect((await order(payload)).json()).toEqual({ removed: { memory: 2, store: 2 } });
+    app.originals.delete('icons/1/ab');
+    expect((await get('/icons/1/a_ab.webp?size=16')).status).toBe(404);
+    expect((await get(other)).cacheStatus).toBe('darkroom; hit');
+  });
+
+  it('spares no original whose key looks animated', async () => {
+    app.originals.put('icons/1/a_ab', samples.jpeg);
+    await fill('/icons/1/a_a_ab.webp?size=16', small);
+    expect((await order({ assets: ['icons/1/a_ab'] })).json()).toEqual({
+      removed: { memory: 2, store: 2 },
+    });
+  });
+
   it('by prefix removes all of one owner', async () => {
     await fill(small, large, other);
     expect((await order({ prefix: 'icons/1/' })).json()).toEqual({
@@ -232,6 +253,11 @@ describe('an order that is none', () => {
     [{ prefix: '/' }, [['prefix', /Expected an origin key/]]],
     [{ prefix: 'icons/1' }, [['prefix', /ends with a slash/]]],
     [{ prefix: '../' }, [['prefix', /Expected an origin key/]]],
+    [{ prefix: 'iconss/' }, [['prefix', /one of avatars, icons, .*, attachments\./]]],
+    [{ prefix: 'icons/x/' }, [['prefix', /Expected an origin key/]]],
+    [{ prefix: 'guilds/1/members/' }, [['prefix', /Expected an origin key/]]],
+    [{ prefix: 'emojis/1/x/' }, [['prefix', /Expected an origin key/]]],
+    [{ assets: ['iconss/1/ab'] }, [['assets.0', /one of avatars, icons, .*, attachments;/]]],
     [{ assets: ['icons/1/ab', 'icons//ab'] }, [['assets.1', /Expected an origin key/]]],
     [{ assets: ['icons/1/a\u0000b'] }, [['assets.0', /Expected an origin key/]]],
     [{ assets: ['attachments/1/2/\ud800'] }, [['assets.0', /Expected an origin key/]]],
@@ -269,6 +295,8 @@ describe('the admin listener', () => {
     ['more than it', `Bearer ${token}x`],
     ['another scheme', `Basic ${token}`],
     ['the token alone', token],
+    ['more behind it', `Bearer ${token} x`],
+    ['nothing in its place', 'Bearer '],
   ])('turns away whoever comes with %s', async (_, authorization) => {
     await fill(small);
     const answer = await order({ prefix: 'icons/' }, authorization);
@@ -277,6 +305,28 @@ describe('the admin listener', () => {
     expect(answer.json()).toEqual({ code: 'UNAUTHORIZED', message: 'A valid token is needed.' });
     expect(store.paths.length).toBe(1);
   });
+
+  it.each([`Bearer ${token}`, `bearer ${token}`, `BEARER  ${token}`])(
+    'takes orders with the token: %s',
+    async (authorization) => {
+      expect((await order({ prefix: 'icons/' }, authorization)).statusCode).toBe(200);
+    },
+  );
+
+  it.each([
+    ['nobody', {}, 401, 'UNAUTHORIZED'],
+    ['who has the token', { authorization: `Bearer ${token}` }, 404, 'NOT_FOUND'],
+  ])(
+    'answers what cannot be decoded like any other path: to %s',
+    async (_, headers, status, code) => {
+      for (const url of ['/%zz', '/nothing']) {
+        const answer = await app.admin?.inject({ url, headers });
+        expect(answer?.statusCode).toBe(status);
+        expect(answer?.json()).toEqual({ code, message: expect.any(String) });
+        expect(answer?.headers['cache-control']).toBe('no-store');
+      }
+    },
+  );
 
   it('serves no media, nor does the other one take orders', async () => {
     const headers = { authorization: `Bearer ${token}` };

@@ -1,4 +1,6 @@
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest';
+import type { Origin } from '../../src/pipeline/ports.ts';
+import { MemoryOrigin } from '../support/memory-origin.ts';
 import { createTestApp, samples, type TestApp } from '../support/test-app.ts';
 
 let app: TestApp;
@@ -147,5 +149,29 @@ describe('an empty attachment', () => {
     expect(answer.statusCode).toBe(status);
     if (status === 416) expect(answer.headers['content-range']).toBe('bytes */0');
     else expect(answer.headers['content-length']).toBe('0');
+  });
+});
+
+describe('the time that a part takes the origin', () => {
+  it('is told, the second read of it included', async () => {
+    const originals = new MemoryOrigin();
+    originals.put('attachments/1/2/clip.mp4', samples.mp4);
+    const slow: Origin = {
+      read: (key, options) => {
+        timed.clock.advance(100);
+        return originals.read(key, options);
+      },
+    };
+    const timed = await createTestApp({ origin: slow });
+    onTestFinished(() => timed.close());
+    const url = '/attachments/1/2/clip.mp4';
+    const originMs = async (range: string): Promise<string> => {
+      const { statusCode, headers } = await timed.server.inject({ url, headers: { range } });
+      expect(statusCode).toBe(206);
+      return String(headers['server-timing']);
+    };
+    expect(await originMs('bytes=0-9')).toBe('origin;dur=100');
+    expect(await originMs(`bytes=${samples.mp4.length - 9}-`)).toBe('origin;dur=200');
+    expect(originals.reads.get('attachments/1/2/clip.mp4')).toBe(3);
   });
 });

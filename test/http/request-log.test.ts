@@ -171,6 +171,19 @@ describe('where hits are wanted as well', () => {
     await sendRaw(port, 'GET', asset, { 'If-None-Match': '*' });
     expect(await oneLine()).toMatchObject({ status: 304, bytes: 0 });
   });
+
+  it.each([
+    ['127.0.0.1', '203.0.113.9'],
+    ['true', '203.0.113.9'],
+    ['10.0.0.0/8', '127.0.0.1'],
+    ['false', '127.0.0.1'],
+  ])('with TRUST_PROXY=%s they are told of with the address %s', async (TRUST_PROXY, client) => {
+    await start('all', { settings: { TRUST_PROXY } });
+    for (const cache of ['miss', 'memory', 'memory', 'memory']) {
+      await sendRaw(port, 'GET', asset, { 'X-Forwarded-For': '203.0.113.9' });
+      expect(await oneLine()).toMatchObject({ cache, client });
+    }
+  });
 });
 
 describe('the id of a request', () => {

@@ -3,11 +3,11 @@ import { describe, expect, it } from 'vitest';
 import {
   formatPath,
   type MediaPath,
-  originKeyOf,
   type ParsedPath,
   parsePath,
 } from '../../src/media/media-path.ts';
 import type { ResourceName } from '../../src/media/media-resource.ts';
+import { originKeyOf } from '../../src/media/origin-key.ts';
 
 const FIVE = ['png', 'jpg', 'jpeg', 'webp', 'gif'];
 

@@ -1,5 +1,7 @@
-import { readFileSync } from 'node:fs';
-import { describe, expect, test } from 'vitest';
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { describe, expect, onTestFinished, test } from 'vitest';
 import { ConfigError, readConfig } from '../../src/settings/config.ts';
 import { planConnections, readOpenFilesLimit } from '../../src/settings/connection-budget.ts';
 import { countCores } from '../../src/settings/cpu-cores.ts';
@@ -183,6 +185,30 @@ describe('the configuration', () => {
   );
 
   test.each([
+    ['a link into the results', 'pool/results', 'originals-link', 'pool', false],
+    ['a link to where results are written', 'pool/incoming', 'originals-link', 'pool', false],
+    ['a link to the folder itself', 'pool', 'originals-link', 'pool', false],
+    ['a link to what is above it', '.', 'originals-link', 'pool', false],
+    ['a link from within it', 'originals', 'originals', 'pool', false, 'pool/results'],
+    ['a link beside it', 'originals', 'originals-link', 'pool', true],
+  ])('takes links for what they lead to: %s', (...row) => {
+    const [, target, originals, results, isAllowed, link = 'originals-link'] = row;
+    const folder = mkdtempSync(join(tmpdir(), 'darkroom-config-'));
+    onTestFinished(() => rmSync(folder, { recursive: true }));
+    for (const name of ['originals', 'pool']) mkdirSync(join(folder, name));
+    if (link === 'originals-link') mkdirSync(join(folder, target), { recursive: true });
+    symlinkSync(join(folder, target), join(folder, link));
+    const faults = faultsOf({
+      STORAGE_DIR: join(folder, originals),
+      RESULT_STORE: 'filesystem',
+      RESULT_STORE_DIR: join(folder, results),
+    });
+    expect(faults.map((fault) => fault.split(':')[0])).toEqual(
+      isAllowed ? [] : ['RESULT_STORE_DIR'],
+    );
+  });
+
+  test.each([
     ['', '', false],
     ['', 'avatars', false],
     ['', 'avatars/1', false],
@@ -273,11 +299,19 @@ describe('the configuration', () => {
     ]);
   });
 
-  test('shows no password that stands in a URL', () => {
-    const [fault] = faultsOf({ S3_ENDPOINT: 'https://key:se@cr/et@s3.example.net' });
-    expect(fault).toBe(
-      'S3_ENDPOINT: expected an http or https URL without path, query or credentials but received "https://***@s3.example.net"',
-    );
+  test.each([
+    ['S3_ENDPOINT', 'https://key:se@cr/et@s3.example.net', '"https://***@s3.example.net"'],
+    ['S3_ENDPOINT', 'key:secret@s3.example.net', '"***@s3.example.net"'],
+    ['S3_ENDPOINT', 'key://secret@s3.example.net', '"***@s3.example.net"'],
+    ['TLS_KEY_FILE', '-----BEGIN PRIVATE KEY-----\nc2VjcmV0\n-----END PRIVATE KEY-----\n', '***'],
+    ['TLS_KEY_FILE', '-----BEGIN PRIVATE KEY-----\\nc2VjcmV0', '***'],
+    ['TLS_KEY_FILE', 'c2VjcmV0\nc2VjcmV0', '***'],
+    ['TLS_KEY_FILE', 'c2VjcmV0\rc2VjcmV0', '***'],
+    ['STORAGE_DIR', '/no/such/folder', '"/no/such/folder"'],
+  ])('shows no secret that stands in the wrong place: %s=%j', (name, value, shown) => {
+    const faults = faultsOf({ [name]: value }).filter((fault) => fault.startsWith(`${name}:`));
+    expect(faults).toEqual([expect.stringMatching(/^\w+: expected .+ but received /)]);
+    expect(faults[0]?.split(' but received ')[1]).toBe(shown);
   });
 
   test.each(['1.5', '-1', '1e3', ' 5', '0x10', 'NaN', '99999999999999999999'])(

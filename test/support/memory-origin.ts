@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto';
 import { Readable } from 'node:stream';
 import { clampRange } from '../../src/adapters/byte-range.ts';
+import { readLastModified } from '../../src/adapters/last-modified.ts';
 import { MediaError } from '../../src/media/errors.ts';
 import type { ByteRange, Origin, OriginObject } from '../../src/pipeline/ports.ts';
 
@@ -50,7 +51,7 @@ export class MemoryOrigin implements Origin {
     return {
       sizeBytes: bytes.length,
       etag: createHash('sha256').update(bytes).digest('hex'),
-      lastModified,
+      lastModified: readLastModified(lastModified),
       storedContentType: undefined,
       body,
     };

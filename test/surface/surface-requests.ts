@@ -316,9 +316,11 @@ const REFUSED = /^(?:400|431)$/;
 const REFUSED_LATE = /^(?:(?:200|405) ?)?(?:400)?$/;
 
 const unsoundForms: readonly (readonly [fault: string, bytes: string, statuses?: RegExp])[] = [
-  ['lower-case method', `get /avatars/0.png HTTP/1.1\r\nHost: a\r\n\r\n`],
-  ['unknown method', `${MARKER} /avatars/0.png HTTP/1.1\r\nHost: a\r\n\r\n`],
-  ['very long method', `${'G'.repeat(9_000)} / HTTP/1.1\r\nHost: a\r\n\r\n`],
+  ['lower-case method', `get /avatars/0.png HTTP/1.1\r\nHost: a\r\n\r\n`, /^405$/],
+  ['unknown method', `${MARKER} /avatars/0.png HTTP/1.1\r\nHost: a\r\n\r\n`, /^405$/],
+  ['unknown method of no path', `${MARKER} /x HTTP/1.1\r\nHost: a\r\n\r\n`, /^404$/],
+  ['very long method', `${'G'.repeat(9_000)} / HTTP/1.1\r\nHost: a\r\n\r\n`, /^404$/],
+  ['unknown method, version and all', `${MARKER} /avatars/0.png HTTP/3.7\r\nHost: a\r\n\r\n`],
   ['CONNECT', 'CONNECT cdn.example:443 HTTP/1.1\r\nHost: a\r\n\r\n', /^405$/],
   ['unknown version', 'GET /avatars/0.png HTTP/3.7\r\nHost: a\r\n\r\n'],
   ['HTTP/2 preface', 'PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n'],

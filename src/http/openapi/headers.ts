@@ -83,11 +83,7 @@ export const headerComponents = {
   'Retry-After': count('Seconds after which another try is worth it.'),
   'X-RateLimit-Limit': count('Requests that are allowed in a window.'),
   'X-RateLimit-Remaining': count('Requests that are left of them.'),
-  'X-RateLimit-Reset': {
-    description: 'When the window ends, in seconds since 1970.',
-    required: true,
-    schema: { type: 'number', minimum: 0 },
-  },
+  'X-RateLimit-Reset': count('When the window ends, in seconds since 1970.'),
   Allow: { ...text('Methods that are answered.'), schema: { const: ALLOWED_METHODS } },
   'Access-Control-Allow-Methods': {
     ...text('The same for a preflight.'),
