@@ -22,7 +22,7 @@ test.each([
   ],
   [
     ['put', 'avatars/1/ab12', 'fixtures/originals/avatars/1/ab12'],
-    /^the service cannot start; see darkroom check: ENOENT/,
+    /^the (service cannot start|storage cannot be read); see darkroom check: ENOENT/,
   ],
   [['put', 'attachments/1/2/x', 'README.md'], /^the storage cannot be read; .*ENOENT/],
 ])('darkroom %j, of a folder that has just gone, says so in a line', async (args, reason) => {
