@@ -246,6 +246,16 @@ describe('a removal from a bucket', () => {
     expect(asked('POST') + asked('DELETE')).toBe(0);
   });
 
+  test('fails where the server lists a part, and tells no way to the rest', async () => {
+    const store = await openStore((request, response) => {
+      if (request.method === 'GET') list(response, [], '');
+      else response.end('<DeleteResult></DeleteResult>');
+    });
+    await expect(store.remove('avatars/1/')).rejects.toMatchObject({
+      cause: { message: expect.stringContaining('no way to the rest') },
+    });
+  });
+
   test('of nothing asks once', async () => {
     const store = await openStore((_request, response) => list(response, []));
     expect(await store.remove('avatars/1/')).toBe(0);
