@@ -1,22 +1,8 @@
 import type { DescribedResource, ListedOriginal, OriginalsList } from '../explorer-data.ts';
 import { create } from './element.ts';
+import { formatHeading } from './kind-heading.ts';
 import { formatTarget, type MediaChoice } from './media-choice.ts';
 import { formatBytes } from './quantity.ts';
-
-/** What each kind is called where there are many of it. */
-const PLURALS: Readonly<Record<string, string>> = {
-  'user avatar': 'Avatars',
-  'guild icon': 'Icons',
-  'guild banner': 'Banners',
-  'guild splash': 'Splashes',
-  'guild embed splash': 'Embed splashes',
-  'custom emoji': 'Emojis',
-  sticker: 'Stickers',
-  'member avatar': 'Members’ avatars',
-  'member banner': 'Members’ banners',
-  attachment: 'Attachments',
-  'default avatar': 'Default avatars',
-};
 
 /** The shape of the frames; square ones where nothing is said. */
 const SHAPES: Readonly<Record<string, string>> = {
@@ -55,7 +41,7 @@ export class ContactSheet {
       const resource = resources.find((each) => each.name === name);
       if (resource === undefined || originals.length === 0) return [];
       const count = isComplete ? String(originals.length) : `the first ${originals.length}`;
-      const heading = create('h2', '', PLURALS[name] ?? name, create('span', 'soft', count));
+      const heading = create('h2', '', formatHeading(name), create('span', 'soft', count));
       const list = create('ul', `frames ${SHAPES[name] ?? 'square'}`);
       list.append(...originals.map((original) => this.#createFrame(resource, original)));
       return [create('section', '', heading, list)];
