@@ -1,4 +1,5 @@
-import { readFileSync } from 'node:fs';
+import { readdirSync, readFileSync } from 'node:fs';
+import { join, relative } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { errorRegistry } from '../src/media/errors.ts';
 import { type EncoderSettings, outputFormats } from '../src/media/image-format.ts';
@@ -52,6 +53,25 @@ function tellQuality(encoder: EncoderSettings): string {
   if (encoder.palette !== undefined) return encoder.palette ? 'palette' : 'true colour';
   if (encoder.lossless) return 'VP8L, every bit';
   return `q ${encoder.quality}${encoder.chromaSubsampling === '4:4:4' ? ', 4:4:4' : ''}`;
+}
+
+/** All files of a folder, by their paths below it. */
+function filesBelow(folder: string): string[] {
+  return readdirSync(folder, { recursive: true, withFileTypes: true })
+    .filter((entry) => entry.isFile())
+    .map((entry) => relative(folder, join(entry.parentPath, entry.name)));
+}
+
+/** The folder of `fixtures` that a file is in, as the README writes it. */
+const folderOf = (file: string): string => `\`${file.slice(0, file.indexOf('/') + 1)}\``;
+
+/** A table of tab-separated values, a record per line. */
+function readTable(file: string): Record<string, string>[] {
+  const [head = [], ...lines] = readFileSync(file, 'utf8')
+    .trimEnd()
+    .split('\n')
+    .map((line) => line.split('\t'));
+  return lines.map((cells) => Object.fromEntries(head.map((name, i) => [name, cells[i] ?? ''])));
 }
 
 /**
@@ -124,6 +144,27 @@ describe('the README', () => {
         format,
         ...[high, low, lossless].map(tellQuality),
       ]);
+    }
+  });
+
+  test('names the list of every folder of images, and each has a line with its licence', () => {
+    const folders = readdirSync('fixtures', { withFileTypes: true }).flatMap((entry) =>
+      entry.isDirectory() && entry.name !== 'tls' ? [`\`${entry.name}/\``] : [],
+    );
+    const documented = rowsOf('Licence').filter(([folder]) => folder?.endsWith('/`'));
+    expect(documented.map(([folder]) => folder).toSorted()).toEqual(folders.toSorted());
+    for (const [folder = '', cell = ''] of documented) {
+      const list = join('fixtures', cell.replace(/^`([^`]*)`.*$/, '$1'));
+      const lines = readTable(list);
+      if (folder === '`expected/`') {
+        // That each of them has a line is tested with the goldens.
+        for (const { original = '' } of lines) expect(folders).toContain(folderOf(original));
+        continue;
+      }
+      const below = join('fixtures', folder.replaceAll('`', ''));
+      const files = filesBelow(below).filter((file) => join(below, file) !== list);
+      expect(lines.map(({ file, key }) => file ?? key).toSorted(), list).toEqual(files.toSorted());
+      expect(lines.filter(({ licence = '' }) => licence === '')).toEqual([]);
     }
   });
 
