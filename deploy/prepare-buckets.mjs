@@ -1,5 +1,6 @@
-// Makes the buckets of an S3 server that has none yet: what compose.yaml runs once, in Darkroom's image. What
-// is there already is left as it is; only samples that are missing are put in.
+// Makes the buckets of an S3 server that has none yet: what compose.yaml runs, in Darkroom's image, each time it
+// is brought up. What is there already is left as it is, be it a bucket, its lifecycle or an original; what is
+// missing is made, also where a run before this one was broken off.
 //
 //   S3_ENDPOINT, S3_REGION, S3_BUCKET, RESULT_S3_BUCKET, AWS_*   as Darkroom has them
 //   SAMPLES_DIR                                                  originals to begin with, laid out by key; or none
@@ -8,8 +9,9 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { join, relative, sep } from 'node:path';
 import {
   CreateBucketCommand,
+  GetBucketLifecycleConfigurationCommand,
   HeadBucketCommand,
-  ListObjectsV2Command,
+  HeadObjectCommand,
   PutBucketLifecycleConfigurationCommand,
   PutObjectCommand,
   S3Client,
@@ -32,26 +34,31 @@ const s3 = new S3Client({
 });
 
 await createBucket(S3_BUCKET);
-if (await createBucket(RESULT_S3_BUCKET)) {
-  await s3.send(
-    new PutBucketLifecycleConfigurationCommand({
-      Bucket: RESULT_S3_BUCKET,
-      LifecycleConfiguration: JSON.parse(readFileSync(LIFECYCLE_FILE, 'utf8')),
-    }),
-  );
-}
+await createBucket(RESULT_S3_BUCKET);
+await boundRenderings();
 if (SAMPLES_DIR !== undefined) await putSamples();
 
-/** Tells whether it was not there yet. */
-async function createBucket(bucket) {
-  const exists = await s3.send(new HeadBucketCommand({ Bucket: bucket })).then(
+async function createBucket(Bucket) {
+  const exists = await s3.send(new HeadBucketCommand({ Bucket })).then(
     () => true,
     () => false,
   );
   // If it failed for another reason than that, this tells which.
-  if (!exists) await s3.send(new CreateBucketCommand({ Bucket: bucket }));
-  console.log(`bucket ${bucket}: ${exists ? 'is there' : 'made'}`);
-  return !exists;
+  if (!exists) await s3.send(new CreateBucketCommand({ Bucket }));
+  console.log(`bucket ${Bucket}: ${exists ? 'is there' : 'made'}`);
+}
+
+/** Asked for whoever made the bucket, and when: without a rule, renderings are kept for ever. */
+async function boundRenderings() {
+  const Bucket = RESULT_S3_BUCKET;
+  const found = await ask(new GetBucketLifecycleConfigurationCommand({ Bucket }));
+  // Where there is none, the answer is a 404; of older Garages an empty 204.
+  const hasRules = (found?.Rules ?? []).length > 0;
+  if (!hasRules) {
+    const LifecycleConfiguration = JSON.parse(readFileSync(LIFECYCLE_FILE, 'utf8'));
+    await s3.send(new PutBucketLifecycleConfigurationCommand({ Bucket, LifecycleConfiguration }));
+  }
+  console.log(`bucket ${Bucket}: its lifecycle ${hasRules ? 'is there' : 'is set'}`);
 }
 
 async function putSamples() {
@@ -62,12 +69,19 @@ async function putSamples() {
   let put = 0;
   for (const path of paths) {
     const Key = relative(SAMPLES_DIR, path).split(sep).join('/');
-    const { KeyCount } = await s3.send(
-      new ListObjectsV2Command({ Bucket: S3_BUCKET, Prefix: Key, MaxKeys: 1 }),
-    );
-    if (KeyCount > 0) continue;
+    if ((await ask(new HeadObjectCommand({ Bucket: S3_BUCKET, Key }))) !== undefined) continue;
     await s3.send(new PutObjectCommand({ Bucket: S3_BUCKET, Key, Body: readFileSync(path) }));
     put += 1;
   }
   console.log(`bucket ${S3_BUCKET}: ${put} sample originals put in`);
+}
+
+/** What the server says of something; `undefined` where there is no such thing, and nowhere else. */
+async function ask(command) {
+  try {
+    return await s3.send(command);
+  } catch (error) {
+    if (error.$metadata?.httpStatusCode !== 404) throw error;
+    return undefined;
+  }
 }

@@ -2,12 +2,10 @@ import { createFilesystemListing } from './adapters/filesystem-listing.ts';
 import type { DefaultAvatar } from './default-avatars/default-avatars.ts';
 import { loadExplorerFiles } from './explorer/explorer-files.ts';
 import { ExplorerHandler } from './http/explorer-handler.ts';
+import { originFolders } from './media/media-resource.ts';
 import { OriginalsCatalogue } from './pipeline/originals-catalogue.ts';
 import type { Clock, OriginListing } from './pipeline/ports.ts';
 import type { Config } from './settings/config.ts';
-
-/** Connections to a bucket that is being listed: one per prefix of its keys. */
-const LISTING_CONNECTIONS = 9;
 
 /**
  * Puts the explorer together.
@@ -26,7 +24,7 @@ export async function openExplorer(
 
 async function openListing(storage: Config['storage']): Promise<OriginListing> {
   if (storage.kind === 'filesystem') return createFilesystemListing(storage.folder);
-  // Only where it is needed, like the origin's.
+  // Only where it is needed, like the origin's. Its folders are listed all at once.
   const { createS3Listing } = await import('./adapters/s3-listing.ts');
-  return createS3Listing({ ...storage, maxConnections: LISTING_CONNECTIONS });
+  return createS3Listing({ ...storage, maxConnections: originFolders.length });
 }

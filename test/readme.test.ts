@@ -1,15 +1,92 @@
-import { readFileSync } from 'node:fs';
+import { readdirSync, readFileSync } from 'node:fs';
+import { join, relative } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { errorRegistry } from '../src/media/errors.ts';
-import { ASSET_WIDTHS_PX } from '../src/media/limits.ts';
+import { type EncoderSettings, outputFormats } from '../src/media/image-format.ts';
 import { resourceRows } from '../src/media/media-resource.ts';
+import { describeQuery, type QueryParameter } from '../src/media/query-parameter.ts';
+import { type Settings, settings } from '../src/settings/settings.ts';
 
 const readme = readFileSync('README.md', 'utf8');
 
+/** The cells of the tables below a heading, and of no other. */
 function rowsOf(heading: string): string[][] {
-  const section = new RegExp(`^## ${heading}$.*?(?=^## )`, 'ms').exec(readme)?.[0] ?? '';
-  return [...section.matchAll(/^\| (.*) \|$/gm)].map((match) => (match[1] ?? '').split(' | '));
+  const section = new RegExp(`^## ${heading}$.*?(?=^## |(?![^]))`, 'ms').exec(readme)?.[0] ?? '';
+  return [...section.matchAll(/^\| (.*) \|$/gm)].map(([, row = '']) =>
+    row.split('|').map((cell) => cell.trim()),
+  );
 }
+
+/** What the README calls those who have a query. */
+const queries = { assets: 'image', stickers: 'sticker', attachments: 'external' } as const;
+type Asked = keyof typeof queries;
+const asked = Object.keys(queries) as Asked[];
+
+/** Of whom a parameter is, in one word. */
+const owners: Readonly<Record<string, readonly Asked[]>> = {
+  all: asked,
+  assets: ['assets', 'stickers'],
+  attachments: ['attachments'],
+};
+
+/** Words for a default that is no value of the parameter. */
+const noDefaults = ['none', 'their own width', "the original's"];
+
+/** What leaving a parameter out comes to, of whom: as in "128; stickers: their own width". */
+function readDefault(cell: string, whose: Asked): string | undefined {
+  const [usual = '', ...others] = cell.split('; ');
+  const own = others.find((other) => other.split(':')[0]?.split(' and ').includes(whose));
+  const text = (own?.replace(/^[^:]*: /, '') ?? usual).replaceAll('`', '');
+  return noDefaults.includes(text) ? undefined : text;
+}
+
+/** Values that a parameter may have, as its cell has to have them. */
+function tellValues({ form }: QueryParameter): string {
+  if (form.kind === 'integer') return `${form.min} to ${form.max}`;
+  const isNumeric = form.values.every((value) => /^\d+$/.test(value));
+  return isNumeric ? form.values.join(' ') : form.values.map((value) => `\`${value}\``).join(', ');
+}
+
+/** What a quality means, in the README's words. */
+function tellQuality(encoder: EncoderSettings): string {
+  if (encoder.colours !== undefined) return `${encoder.colours} colours`;
+  if (encoder.palette !== undefined) return encoder.palette ? 'palette' : 'true colour';
+  if (encoder.lossless) return 'VP8L, every bit';
+  return `q ${encoder.quality}${encoder.chromaSubsampling === '4:4:4' ? ', 4:4:4' : ''}`;
+}
+
+/** All files of a folder, by their paths below it. */
+function filesBelow(folder: string): string[] {
+  return readdirSync(folder, { recursive: true, withFileTypes: true })
+    .filter((entry) => entry.isFile())
+    .map((entry) => relative(folder, join(entry.parentPath, entry.name)));
+}
+
+/** The folder of `fixtures` that a file is in, as the README writes it. */
+const folderOf = (file: string): string => `\`${file.slice(0, file.indexOf('/') + 1)}\``;
+
+/** A table of tab-separated values, a record per line. */
+function readTable(file: string): Record<string, string>[] {
+  const [head = [], ...lines] = readFileSync(file, 'utf8')
+    .trimEnd()
+    .split('\n')
+    .map((line) => line.split('\t'));
+  return lines.map((cells) => Object.fromEntries(head.map((name, i) => [name, cells[i] ?? ''])));
+}
+
+/**
+ * Defaults that the README has in words, since they depend on the machine or on another variable, beside
+ * what stands for them in the schema.
+ */
+const defaultsInWords: Readonly<Partial<Record<keyof Settings, [words: string, value: unknown]>>> =
+  {
+    MAX_CONNECTIONS: ['16384, or what the limit of open files has room for', 0],
+    S3_ENDPOINT: ['AWS', undefined],
+    S3_FORCE_PATH_STYLE: ['`true` with `S3_ENDPOINT`', undefined],
+    WORKERS: ['one per core', 0],
+    ADMIN_PORT: ['', -1],
+    EXPLORER: ['`on` with `STORAGE=filesystem`, else `off`', undefined],
+  };
 
 describe('the README', () => {
   test('has one row per error of the registry, and no other', () => {
@@ -35,7 +112,75 @@ describe('the README', () => {
     }
   });
 
-  test('lists every size', () => {
-    expect(readme).toContain(ASSET_WIDTHS_PX.join(' '));
+  test('has every parameter, of whom it is, its default and its values', () => {
+    const documented = rowsOf('URLs').filter(
+      (cells) => cells.length === 4 && /^`[a-z]+`/.test(cells[0] ?? ''),
+    );
+    const names = documented.flatMap(([cell = '']) => cell.replaceAll('`', '').split(', '));
+    const known = asked.flatMap((whose) => describeQuery(queries[whose]));
+    expect(names.toSorted()).toEqual([...new Set(known.map(({ name }) => name))].toSorted());
+    for (const [cell = '', of = '', fallback = '', values] of documented) {
+      for (const name of cell.replaceAll('`', '').split(', ')) {
+        for (const whose of asked) {
+          const parameter = describeQuery(queries[whose]).find((each) => each.name === name);
+          expect(parameter !== undefined, `${name} of ${whose}`).toBe(owners[of]?.includes(whose));
+          if (parameter === undefined) continue;
+          expect(readDefault(fallback, whose), `${name} of ${whose}`).toBe(parameter.default);
+          expect(values).toContain(tellValues(parameter));
+        }
+      }
+    }
+  });
+
+  test('has what each quality means in each format', () => {
+    const head = rowsOf('URLs').findIndex((cells) => cells.includes('`lossless`'));
+    const documented = rowsOf('URLs').slice(head + 1);
+    expect(documented.map(([format]) => format).toSorted()).toEqual(
+      Object.keys(outputFormats).toSorted(),
+    );
+    for (const [format, { qualities }] of Object.entries(outputFormats)) {
+      const { high, low, lossless } = qualities;
+      expect(documented.find(([name]) => name === format)).toEqual([
+        format,
+        ...[high, low, lossless].map(tellQuality),
+      ]);
+    }
+  });
+
+  test('names the list of every folder of images, and each has a line with its licence', () => {
+    const folders = readdirSync('fixtures', { withFileTypes: true }).flatMap((entry) =>
+      entry.isDirectory() && entry.name !== 'tls' ? [`\`${entry.name}/\``] : [],
+    );
+    const documented = rowsOf('Licence').filter(([folder]) => folder?.endsWith('/`'));
+    expect(documented.map(([folder]) => folder).toSorted()).toEqual(folders.toSorted());
+    for (const [folder = '', cell = ''] of documented) {
+      const list = join('fixtures', cell.replace(/^`([^`]*)`.*$/, '$1'));
+      const lines = readTable(list);
+      if (folder === '`expected/`') {
+        // That each of them has a line is tested with the goldens.
+        for (const { original = '' } of lines) expect(folders).toContain(folderOf(original));
+        continue;
+      }
+      const below = join('fixtures', folder.replaceAll('`', ''));
+      const files = filesBelow(below).filter((file) => join(below, file) !== list);
+      expect(lines.map(({ file, key }) => file ?? key).toSorted(), list).toEqual(files.toSorted());
+      expect(lines.filter(({ licence = '' }) => licence === '')).toEqual([]);
+    }
+  });
+
+  test('has the default of every variable', () => {
+    const defaults = settings.parse({});
+    const documented = rowsOf('Configuration').filter(([name]) =>
+      /^`[A-Z0-9_]+`$/.test(name ?? ''),
+    );
+    expect(documented).toHaveLength(Object.keys(settings.shape).length);
+    for (const name of Object.keys(settings.shape) as (keyof Settings)[]) {
+      const value = defaults[name];
+      const [words, standIn] = defaultsInWords[name] ?? [];
+      const isNone = value === undefined || value === '';
+      if (words !== undefined) expect(value, name).toBe(standIn);
+      const [, cell] = documented.find(([first]) => first === `\`${name}\``) ?? [];
+      expect(cell, name).toBe(words ?? (isNone ? '' : `\`${value}\``));
+    }
   });
 });

@@ -91,3 +91,12 @@ export type ResourceName = keyof typeof mediaResources;
 
 /** The rows under one type, for code that treats all resources alike. */
 export const resourceRows: Readonly<Record<ResourceName, ResourceRow>> = mediaResources;
+
+/** First folders of the keys of originals, `avatars/` for example, each once: all originals are below them. */
+export const originFolders: readonly string[] = [
+  ...new Set(
+    Object.values(resourceRows).flatMap(
+      ({ originKey }) => originKey?.slice(0, originKey.indexOf('/') + 1) ?? [],
+    ),
+  ),
+];

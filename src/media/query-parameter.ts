@@ -7,34 +7,35 @@ export type ParameterForm =
   | { readonly kind: 'choice'; readonly values: readonly string[] }
   | { readonly kind: 'integer'; readonly min: number; readonly max: number };
 
-/** A parameter of a query, for those who build URLs. */
+/** A parameter of a query, for those who build URLs and those who write clients; all may be left out. */
 export interface QueryParameter {
   readonly name: string;
+  /** What it is for, in a sentence or two. */
+  readonly description: string;
   readonly form: ParameterForm;
-  /** What leaving it out comes to; absent where that is a choice of its own. */
+  /** What leaving it out comes to, as it would be written; absent where that is a choice of its own. */
   readonly default?: string;
 }
 
-const formSchema = z.union([
-  z.object({ enum: z.array(z.string()) }),
-  z.object({ minimum: z.int(), maximum: z.int() }),
+const propertySchema = z.union([
+  z.object({ description: z.string(), enum: z.array(z.string()) }),
+  z.object({ description: z.string(), minimum: z.int(), maximum: z.int() }),
 ]);
 
 /** The parameters of a kind of query, read from the schema that reads them from requests. */
 export function describeQuery(kind: QueryKind): readonly QueryParameter[] {
   if (kind === 'none') return [];
-  const schema = querySchemas[kind].in;
-  const defaults: Readonly<Record<string, unknown>> = schema.parse({});
-  const { properties = {} } = z.toJSONSchema(schema, { io: 'input' });
-  return Object.entries(properties).map(([name, property]) => {
-    const form = formSchema.parse(property);
-    const fallback = defaults[name];
+  const shape: Readonly<Record<string, z.ZodType>> = querySchemas[kind].in.shape;
+  return Object.entries(shape).map(([name, schema]) => {
+    const property = propertySchema.parse(z.toJSONSchema(schema, { io: 'input' }));
+    const fallback = schema.parse(undefined);
     return {
       name,
+      description: property.description,
       form:
-        'enum' in form
-          ? { kind: 'choice', values: form.enum }
-          : { kind: 'integer', min: form.minimum, max: form.maximum },
+        'enum' in property
+          ? { kind: 'choice', values: property.enum }
+          : { kind: 'integer', min: property.minimum, max: property.maximum },
       ...(fallback !== undefined && { default: String(fallback) }),
     };
   });

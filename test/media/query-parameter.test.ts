@@ -15,6 +15,7 @@ describe('the described parameters', () => {
     const [size] = describeQuery('image');
     expect(size).toEqual({
       name: 'size',
+      description: expect.stringMatching(/^Width in pixels/),
       form: { kind: 'choice', values: ASSET_WIDTHS_PX.map(String) },
       default: '128',
     });

@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { MediaError } from '../../src/media/errors.ts';
+import { originFolders, resourceRows } from '../../src/media/media-resource.ts';
 import { originKeyOf } from '../../src/media/origin-key.ts';
 import {
   type CatalogueBounds,
@@ -10,18 +11,18 @@ import type { ListedOriginal, OriginListing } from '../../src/pipeline/ports.ts'
 
 const BOUNDS: CatalogueBounds = { maxOriginals: 3, maxObjects: 10, timeoutMs: 60_000 };
 
-/** A storage with these keys; counts what it has shown. */
+/** A storage with these keys; counts what it has shown, and tells where it was looked through. */
 class ScriptedListing implements OriginListing {
   readonly #keys: readonly string[];
   shown = 0;
-  walks = 0;
+  readonly walks: string[] = [];
 
   constructor(keys: readonly string[]) {
     this.#keys = keys;
   }
 
   async list(prefix: string, visit: (original: ListedOriginal) => boolean): Promise<void> {
-    this.walks += 1;
+    this.walks.push(prefix);
     await undefined;
     for (const key of this.#keys.filter((each) => each.startsWith(prefix))) {
       this.shown += 1;
@@ -46,7 +47,8 @@ describe('the catalogue of originals', () => {
       'emojis/1',
     ];
     const shelves = await new OriginalsCatalogue(new ScriptedListing(keys), BOUNDS).list();
-    expect(shelves).toHaveLength(10);
+    const stored = Object.entries(resourceRows).filter(([, { originKey }]) => originKey);
+    expect(shelves.map(({ resource }) => resource)).toEqual(stored.map(([name]) => name));
     const whole = { isComplete: true };
     expect(shelfOf(shelves, 'user avatar')).toEqual({
       keys: ['avatars/9/ab', 'avatars/10/ab'],
@@ -108,10 +110,20 @@ describe('the catalogue of originals', () => {
     const listing = new ScriptedListing(['emojis/1']);
     const catalogue = new OriginalsCatalogue(listing, BOUNDS);
     await Promise.all([catalogue.list(), catalogue.list()]);
-    const prefixes = listing.walks;
-    expect(prefixes).toBe(9);
+    expect(listing.walks.filter((prefix) => prefix === 'emojis/')).toHaveLength(1);
     await catalogue.list();
-    expect(listing.walks).toBe(2 * prefixes);
+    expect(listing.walks.filter((prefix) => prefix === 'emojis/')).toHaveLength(2);
+  });
+
+  test('walks every folder of originals once, whichever kinds share it', async () => {
+    const listing = new ScriptedListing([]);
+    await new OriginalsCatalogue(listing, BOUNDS).list();
+    expect(listing.walks).toEqual(originFolders);
+    for (const { originKey } of Object.values(resourceRows)) {
+      if (originKey === undefined) continue;
+      const above = listing.walks.filter((prefix) => originKey.startsWith(prefix));
+      expect(above, originKey).toHaveLength(1);
+    }
   });
 
   test('ends in time with what was found, or says that nothing was', async () => {

@@ -1,23 +1,9 @@
 import type { DescribedResource, ListedOriginal, OriginalsList } from '../explorer-data.ts';
 import { create } from './element.ts';
+import { formatHeading } from './kind-heading.ts';
 import { formatTarget, type MediaChoice } from './media-choice.ts';
 import { formatBytes } from './quantity.ts';
 import { createCard, createThumbnail, isFilePicture, isPicture, shapeOf } from './thumbnail.ts';
-
-/** What each kind is called where there are many of it. */
-const PLURALS: Readonly<Record<string, string>> = {
-  'user avatar': 'Avatars',
-  'guild icon': 'Icons',
-  'guild banner': 'Banners',
-  'guild splash': 'Splashes',
-  'guild embed splash': 'Embed splashes',
-  'custom emoji': 'Emojis',
-  sticker: 'Stickers',
-  'member avatar': 'Members’ avatars',
-  'member banner': 'Members’ banners',
-  attachment: 'Attachments',
-  'default avatar': 'Default avatars',
-};
 
 interface Frame {
   readonly resource: DescribedResource;
@@ -41,7 +27,7 @@ export class ContactSheet {
       const resource = resources.find((each) => each.name === name);
       if (resource === undefined || originals.length === 0) return [];
       const count = isComplete ? String(originals.length) : `the first ${originals.length}`;
-      const heading = create('h2', '', PLURALS[name] ?? name, create('span', 'soft', count));
+      const heading = create('h2', '', formatHeading(name), create('span', 'soft', count));
       const list = create('ul', `frames ${shapeOf(name)}`);
       list.append(...originals.map((original) => this.#createFrame(resource, original)));
       return [create('section', '', heading, list)];

@@ -1,6 +1,5 @@
 import { formatOfExtension, outputFormats } from '../../media/image-format.ts';
 import { type ResourceName, resourceRows } from '../../media/media-resource.ts';
-import { describeQuery } from '../../media/query-description.ts';
 import { REQUEST_ID_FORM } from '../request-id.ts';
 import { doorStatuses, errorAnswers, ownStatuses, registeredStatuses } from './error-answers.ts';
 import { headersOf, headersWithIdIfAny } from './headers.ts';
@@ -14,6 +13,7 @@ import {
   type Server,
 } from './model.ts';
 import { describePathParameters } from './path-parameters.ts';
+import { describeQueryParameters } from './query-parameters.ts';
 
 /** Where default avatars are served. */
 const staticServer: Server = {
@@ -94,9 +94,7 @@ function describeOperation(resource: ResourceName, method: 'get' | 'head'): Oper
     tags: ['media'],
     summary: isGet ? `Serves a ${resource}` : `The headers of a ${resource}, as of a GET`,
     parameters: [
-      ...describeQuery(query).map(
-        ({ name, description, schema }): Parameter => ({ name, in: 'query', description, schema }),
-      ),
+      ...describeQueryParameters(query),
       ...(isGet ? [...conditions, ...ranges] : conditions).map(({ name }) => ({
         $ref: `#/components/parameters/${name}`,
       })),

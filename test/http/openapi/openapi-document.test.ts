@@ -44,7 +44,7 @@ describe('the OpenAPI document', () => {
 
   test('is the committed file', () => {
     if (process.env.UPDATE_OPENAPI === '1') writeFileSync(FILE, text);
-    // UPDATE_OPENAPI=1 npx vitest run test/http/openapi
+    // UPDATE_OPENAPI=1 npx vitest run test/http/openapi/openapi-document.test.ts
     expect(readFileSync(FILE, 'utf8')).toBe(text);
   });
 

@@ -1,0 +1,122 @@
+import { execFile } from 'node:child_process';
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import {
+  CreateBucketCommand,
+  GetBucketLifecycleConfigurationCommand,
+  GetObjectCommand,
+  PutBucketLifecycleConfigurationCommand,
+  PutObjectCommand,
+  S3Client,
+} from '@aws-sdk/client-s3';
+import { afterAll, describe, expect, inject, test } from 'vitest';
+
+const { endpoint, accessKeyId, secretAccessKey } = inject('rgw');
+const s3 = new S3Client({
+  endpoint,
+  region: 'us-east-1',
+  forcePathStyle: true,
+  requestChecksumCalculation: 'WHEN_REQUIRED',
+  credentials: { accessKeyId, secretAccessKey },
+});
+
+const samples = mkdtempSync(join(tmpdir(), 'darkroom-samples-'));
+mkdirSync(join(samples, 'emojis'));
+for (const id of ['1', '2', '14']) writeFileSync(join(samples, 'emojis', id), `sample ${id}`);
+afterAll(() => rmSync(samples, { recursive: true }));
+
+/** What compose.yaml runs; `name` is of buckets that no other test has. */
+async function prepare(name: string, settings: Readonly<Record<string, string>> = {}) {
+  const environment = {
+    ...process.env,
+    S3_ENDPOINT: endpoint,
+    S3_REGION: 'us-east-1',
+    S3_BUCKET: `${name}-originals`,
+    RESULT_S3_BUCKET: `${name}-renderings`,
+    AWS_ACCESS_KEY_ID: accessKeyId,
+    AWS_SECRET_ACCESS_KEY: secretAccessKey,
+    AWS_EC2_METADATA_DISABLED: 'true',
+    ...settings,
+  };
+  return new Promise<{ readonly isDone: boolean; readonly lines: readonly string[] }>((resolve) => {
+    const args = ['deploy/prepare-buckets.mjs'];
+    execFile(process.execPath, args, { env: environment }, (error, stdout) => {
+      resolve({ isDone: error === null, lines: stdout.trimEnd().split('\n') });
+    });
+  });
+}
+
+/** Names of the rules of the renderings' bucket; the server fails where there are none. */
+async function rulesOf(name: string) {
+  const Bucket = `${name}-renderings`;
+  const { Rules } = await s3.send(new GetBucketLifecycleConfigurationCommand({ Bucket }));
+  return Rules?.map(({ ID, Expiration }) => [ID, Expiration?.Days]);
+}
+
+const { Rules: shipped } = JSON.parse(readFileSync('deploy/s3-lifecycle.json', 'utf8'));
+const shippedRules = [[shipped[0].ID, shipped[0].Expiration.Days]];
+
+describe('prepare-buckets on Ceph RGW', () => {
+  test('makes two buckets and bounds the renderings; the second time it changes nothing', async () => {
+    expect(await prepare('plain')).toEqual({
+      isDone: true,
+      lines: [
+        'bucket plain-originals: made',
+        'bucket plain-renderings: made',
+        'bucket plain-renderings: its lifecycle is set',
+      ],
+    });
+    expect(await rulesOf('plain')).toEqual(shippedRules);
+    expect(await prepare('plain')).toEqual({
+      isDone: true,
+      lines: [
+        'bucket plain-originals: is there',
+        'bucket plain-renderings: is there',
+        'bucket plain-renderings: its lifecycle is there',
+      ],
+    });
+    expect(await rulesOf('plain')).toEqual(shippedRules);
+  });
+
+  test('bounds them also where the run that made the bucket was broken off', async () => {
+    const broken = await prepare('broken', { LIFECYCLE_FILE: join(samples, 'nothing.json') });
+    expect(broken.isDone).toBe(false);
+    expect(broken.lines).toContain('bucket broken-renderings: made');
+    await expect(rulesOf('broken')).rejects.toMatchObject({ $metadata: { httpStatusCode: 404 } });
+    expect((await prepare('broken')).isDone).toBe(true);
+    expect(await rulesOf('broken')).toEqual(shippedRules);
+  });
+
+  test('leaves rules that are there already', async () => {
+    const Bucket = 'own-renderings';
+    await s3.send(new CreateBucketCommand({ Bucket }));
+    const rule = { ID: 'own', Filter: { Prefix: '' }, Expiration: { Days: 7 } };
+    await s3.send(
+      new PutBucketLifecycleConfigurationCommand({
+        Bucket,
+        LifecycleConfiguration: { Rules: [{ ...rule, Status: 'Enabled' }] },
+      }),
+    );
+    expect((await prepare('own')).isDone).toBe(true);
+    expect(await rulesOf('own')).toEqual([['own', 7]]);
+  });
+
+  test('puts in each sample that is missing, and leaves what is there', async () => {
+    const Bucket = 'filled-originals';
+    const read = async (Key: string) => {
+      const { Body } = await s3.send(new GetObjectCommand({ Bucket, Key }));
+      return Body?.transformToString();
+    };
+    await prepare('filled');
+    // Another key that begins with that of a sample is not the sample.
+    await s3.send(new PutObjectCommand({ Bucket, Key: 'emojis/14', Body: 'own' }));
+    const first = await prepare('filled', { SAMPLES_DIR: samples });
+    expect(first.lines.at(-1)).toBe('bucket filled-originals: 2 sample originals put in');
+    expect(await read('emojis/1')).toBe('sample 1');
+    expect(await read('emojis/2')).toBe('sample 2');
+    expect(await read('emojis/14')).toBe('own');
+    const second = await prepare('filled', { SAMPLES_DIR: samples });
+    expect(second.lines.at(-1)).toBe('bucket filled-originals: 0 sample originals put in');
+  });
+});
