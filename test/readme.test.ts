@@ -8,10 +8,12 @@ import { describeQuery, type QueryParameter } from '../src/media/query-parameter
 import { type Settings, settings } from '../src/settings/settings.ts';
 
 const readme = readFileSync('README.md', 'utf8');
+/** Where the variables of tracing are. */
+const operating = readFileSync('docs/operating.md', 'utf8');
 
 /** The cells of the tables below a heading, and of no other. */
-function rowsOf(heading: string): string[][] {
-  const section = new RegExp(`^## ${heading}$.*?(?=^## |(?![^]))`, 'ms').exec(readme)?.[0] ?? '';
+function rowsOf(heading: string, text = readme): string[][] {
+  const section = new RegExp(`^## ${heading}$.*?(?=^## |(?![^]))`, 'ms').exec(text)?.[0] ?? '';
   return [...section.matchAll(/^\| (.*) \|$/gm)].map(([, row = '']) =>
     row.split('|').map((cell) => cell.trim()),
   );
@@ -75,7 +77,7 @@ function readTable(file: string): Record<string, string>[] {
 }
 
 /**
- * Defaults that the README has in words, since they depend on the machine or on another variable, beside
+ * Defaults that the tables have in words, since they depend on the machine or on another variable, beside
  * what stands for them in the schema.
  */
 const defaultsInWords: Readonly<Partial<Record<keyof Settings, [words: string, value: unknown]>>> =
@@ -85,6 +87,10 @@ const defaultsInWords: Readonly<Partial<Record<keyof Settings, [words: string, v
     S3_FORCE_PATH_STYLE: ['`true` with `S3_ENDPOINT`', undefined],
     WORKERS: ['one per core', 0],
     ADMIN_PORT: ['', -1],
+    OTEL_TRACES_EXPORTER: ['`otlp` where one of the two endpoints is set, else `none`', undefined],
+    OTEL_SDK_DISABLED: ['`false`', undefined],
+    OTEL_SERVICE_NAME: ['`darkroom`', undefined],
+    OTEL_BSP_MAX_EXPORT_BATCH_SIZE: ['`512`', undefined],
     EXPLORER: ['`on` with `STORAGE=filesystem`, else `off`', undefined],
   };
 
@@ -170,14 +176,15 @@ describe('the README', () => {
 
   test('has the default of every variable', () => {
     const defaults = settings.parse({});
-    const documented = rowsOf('Configuration').filter(([name]) =>
-      /^`[A-Z0-9_]+`$/.test(name ?? ''),
+    const tables = [...rowsOf('Configuration'), ...rowsOf('Traces', operating)];
+    const documented = tables.filter(([name]) => /^`[A-Z0-9_]+`$/.test(name ?? ''));
+    expect(documented.map(([name]) => name?.replaceAll('`', '')).toSorted()).toEqual(
+      Object.keys(settings.shape).toSorted(),
     );
-    expect(documented).toHaveLength(Object.keys(settings.shape).length);
     for (const name of Object.keys(settings.shape) as (keyof Settings)[]) {
       const value = defaults[name];
       const [words, standIn] = defaultsInWords[name] ?? [];
-      const isNone = value === undefined || value === '';
+      const isNone = ['', '{}'].includes(JSON.stringify(value ?? '').replaceAll('"', ''));
       if (words !== undefined) expect(value, name).toBe(standIn);
       const [, cell] = documented.find(([first]) => first === `\`${name}\``) ?? [];
       expect(cell, name).toBe(words ?? (isNone ? '' : `\`${value}\``));

@@ -89,7 +89,7 @@ export const settings = z.object({
   ...tracingForms,
 });
 
-/** Names of all variables that are read; the README's table is tested against them. */
+/** Names of all variables that are read; the documents' tables are tested against them. */
 export const settingNames: readonly string[] = Object.keys(settings.shape);
 
 /** The values of all variables. */

@@ -1,11 +1,10 @@
-import { mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync } from 'node:fs';
+import { mkdirSync, mkdtempSync, rmSync, symlinkSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { ConfigError, readConfig } from '../../src/settings/config.ts';
 import { planConnections, readOpenFilesLimit } from '../../src/settings/connection-budget.ts';
 import { countCores } from '../../src/settings/cpu-cores.ts';
-import { settingNames } from '../../src/settings/settings.ts';
 
 function faultsOf(environment: Record<string, string>): string[] {
   try {
@@ -361,13 +360,6 @@ describe('the configuration', () => {
   test('hands no secret to the workers', () => {
     const { environment } = readConfig({ AWS_SECRET_ACCESS_KEY: 's', PATH: '/bin' }).renderer;
     expect(environment).toEqual({ PATH: '/bin' });
-  });
-
-  test('every variable is in the README with its default, and no other is', () => {
-    const readme = readFileSync('README.md', 'utf8');
-    const table = /^## Configuration$.*?(?=^## )/ms.exec(readme)?.[0] ?? '';
-    const documented = [...table.matchAll(/^\| `([A-Z0-9_]+)` \|/gm)].map((match) => match[1]);
-    expect(new Set(documented)).toEqual(new Set(settingNames));
   });
 });
 
