@@ -51,8 +51,8 @@ async function main(): Promise<void> {
     terminal: process.stdout.isTTY ? process.stdout : undefined,
   });
   const { log, countLost } = processLog;
-  // Whatever this is, its cause must not be lost; nobody can tell in what state it leaves us.
   let listening: App | undefined;
+  // Whatever this is, its cause must not be lost; nobody can tell in what state it leaves us.
   process.on('uncaughtException', (error, kind) => {
     log.fatal({ err: error, kind }, 'an error that nobody has caught');
     listening?.endWorkers();
@@ -98,8 +98,12 @@ function stopOnSignals(
 ): void {
   const { log } = processLog;
   let stoppingSinceMs: number | undefined;
+  let isEnding = false;
   const stop = (signal: NodeJS.Signals): void => {
     const end = (status: 0 | 1): void => {
+      // Once the workers have been ended, the app is soon closed, too; that is no good end.
+      if (isEnding) return;
+      isEnding = true;
       if (status === 1) findApp()?.endWorkers();
       void endProcess(status, signal, processLog);
     };
