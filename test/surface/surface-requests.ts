@@ -321,8 +321,16 @@ const UNKNOWN_METHOD_AND_PATH = /^40[04]$/;
 const unsoundForms: readonly (readonly [fault: string, bytes: string, statuses?: RegExp])[] = [
   ['lower-case method', `get /avatars/0.png HTTP/1.1\r\nHost: a\r\n\r\n`, UNKNOWN_METHOD],
   ['unknown method', `${MARKER} /avatars/0.png HTTP/1.1\r\nHost: a\r\n\r\n`, UNKNOWN_METHOD],
-  ['unknown method of no path', `${MARKER} /x HTTP/1.1\r\nHost: a\r\n\r\n`, UNKNOWN_METHOD_AND_PATH],
-  ['very long method', `${'G'.repeat(9_000)} / HTTP/1.1\r\nHost: a\r\n\r\n`, UNKNOWN_METHOD_AND_PATH],
+  [
+    'unknown method of no path',
+    `${MARKER} /x HTTP/1.1\r\nHost: a\r\n\r\n`,
+    UNKNOWN_METHOD_AND_PATH,
+  ],
+  [
+    'very long method',
+    `${'G'.repeat(9_000)} / HTTP/1.1\r\nHost: a\r\n\r\n`,
+    UNKNOWN_METHOD_AND_PATH,
+  ],
   ['unknown method, version and all', `${MARKER} /avatars/0.png HTTP/3.7\r\nHost: a\r\n\r\n`],
   ['CONNECT', 'CONNECT cdn.example:443 HTTP/1.1\r\nHost: a\r\n\r\n', /^405$/],
   ['unknown version', 'GET /avatars/0.png HTTP/3.7\r\nHost: a\r\n\r\n'],
