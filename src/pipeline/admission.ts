@@ -56,10 +56,10 @@ const MAX_SLOWNESS = 8;
 const MAX_FORESEEN_SHARE = 1 / 2;
 
 /**
- * Longest heavy render that may take a light one's slot, in milliseconds: as long as light ones themselves
- * may take. With all slots instead of half of them, animated emojis are rendered at twice the rate.
+ * Longest heavy render that may take a light one's slot, in milliseconds: little longer than light ones
+ * themselves may take. With all slots instead of half of them, animated emojis are rendered at twice the rate.
  */
-const MAX_GUEST_MS = 100;
+const MAX_GUEST_MS = 150;
 
 /** Longest `Retry-After` that is told, in seconds: what comes later nobody can foresee. */
 const MAX_RETRY_AFTER_SECONDS = 60;

@@ -1,5 +1,6 @@
 import type { SourceFormat } from '../media/header/image-facts.ts';
 import type { OutputFormat, Quality } from '../media/image-format.ts';
+import type { Size } from './geometry.ts';
 import type { Lane } from './ports.ts';
 import { type RenderJob, scalesTogether } from './render-job.ts';
 
@@ -16,24 +17,27 @@ type Weight = readonly [typicalNs: number, leastNs: number];
 
 /**
  * Measured with sharp 0.35.5 (libvips 8.18.7) on one core of an x86-64 server, sharp's concurrency 1:
- * CPU time of photographs and noise of 3 megapixels, and of one flat colour of 12. Noise takes up to
+ * CPU time of photographs of 0.7 to 6 megapixels, and of one flat colour of 12. Noise takes up to
  * twice as long as a photograph. Machines differ; `Admission` learns by how much.
  */
 const decodeWeights: Readonly<Record<SourceFormat, Weight>> = {
   jpeg: [15, 0.5],
-  png: [17, 4],
-  webp: [45, 10],
-  gif: [10, 3],
-  avif: [110, 40],
+  png: [13, 4],
+  webp: [25, 10],
+  gif: [9, 3],
+  avif: [65, 40],
 };
 
-const resizeWeight: Weight = [5, 0.1];
+/** Of a JPEG whose decoder reduces it by two at least. */
+const reducedJpegWeight: Weight = [2, 0.1];
+
+const resizeWeight: Weight = [3, 0.1];
 
 const encodeWeights: Readonly<Record<OutputFormat, Readonly<Record<Quality, Weight>>>> = {
   jpeg: { high: [21, 8], low: [19, 8], lossless: [60, 30] },
   png: { high: [80, 10], low: [320, 20], lossless: [80, 10] },
   webp: { high: [140, 20], low: [100, 20], lossless: [570, 10] },
-  gif: { high: [390, 20], low: [110, 20], lossless: [390, 20] },
+  gif: { high: [500, 20], low: [140, 20], lossless: [500, 20] },
 };
 
 /** Whatever the picture: message, decoder, encoder, in milliseconds. */
@@ -41,8 +45,23 @@ const baseMs: Weight = [2, 1];
 
 /** Of each frame of an animation, in milliseconds: one that goes through libvips by itself, and one of many. */
 const frameMs: { readonly [kind in 'alone' | 'together']: Weight } = {
-  alone: [1.2, 0.2],
-  together: [0.25, 0.05],
+  alone: [1, 0.2],
+  together: [0, 0.05],
+};
+
+/** Of each frame besides, typically, in milliseconds: a WebP's is an image of its own, a GIF's looks for its colours. */
+const decodedFrameMs: Readonly<Record<SourceFormat, number>> = {
+  jpeg: 0,
+  png: 0,
+  webp: 0.8,
+  gif: 0,
+  avif: 0,
+};
+const encodedFrameMs: Readonly<Record<OutputFormat, number>> = {
+  jpeg: 0,
+  png: 0,
+  webp: 0.5,
+  gif: 1.8,
 };
 
 /**
@@ -56,14 +75,29 @@ export function estimateCost(format: SourceFormat, quality: Quality, job: Render
   const frames = job.animation?.delaysMs.length ?? 1;
   const decodedPixels = job.originalSize.widthPx * job.originalSize.heightPx * frames;
   const encodedPixels = job.size.widthPx * job.size.heightPx * frames;
-  const frameWeight = frameMs[scalesTogether(job) ? 'together' : 'alone'];
+  const [typicalFrameMs, leastFrameMs] = frameMs[scalesTogether(job) ? 'together' : 'alone'];
+  const besidesMs = decodedFrameMs[format] + encodedFrameMs[job.format];
+  const frameCost: Weight = [typicalFrameMs + besidesMs, leastFrameMs];
+  const decodeWeight =
+    format === 'jpeg' && isReducedOnLoad(job) ? reducedJpegWeight : decodeWeights[format];
   const encodeWeight = encodeWeights[job.format][quality];
   const costMs = (column: 0 | 1): number => {
-    const decodeNs = decodeWeights[format][column] + resizeWeight[column];
+    const decodeNs = decodeWeight[column] + resizeWeight[column];
     const pixelsNs = decodedPixels * decodeNs + encodedPixels * encodeWeight[column];
-    return baseMs[column] + (frames - 1) * frameWeight[column] + pixelsNs / 1e6;
+    return baseMs[column] + (frames - 1) * frameCost[column] + pixelsNs / 1e6;
   };
   return { typicalMs: costMs(0), leastMs: costMs(1) };
+}
+
+/** Whether a JPEG's decoder leaves out most of its pixels: by powers of two, and the last one to the filter. */
+function isReducedOnLoad({ originalSize, size, shrinksOnLoad }: RenderJob): boolean {
+  const edges = ({ widthPx, heightPx }: Size): [number, number] =>
+    widthPx < heightPx ? [widthPx, heightPx] : [heightPx, widthPx];
+  // Whichever way it lies.
+  const [shorter, longer] = edges(originalSize);
+  const [toShorter, toLonger] = edges(size);
+  const factor = Math.min(shorter / toShorter, longer / toLonger);
+  return factor >= (shrinksOnLoad ? 2 : 4);
 }
 
 /** Heavy renders are kept to some of the workers, so that an animation never keeps an avatar waiting. */

@@ -128,10 +128,10 @@ describe('admission', () => {
     };
     for (let round = 0; round < 3; round += 1) await teach(2);
     const holder = await enter('holder', 'heavy', 1_000, never(), false);
-    const waiting = [enter('first', 'heavy', 80), enter('second', 'heavy', 80)];
+    const waiting = [enter('first', 'heavy', 120), enter('second', 'heavy', 120)];
     await vi.advanceTimersByTimeAsync(0);
     expect(entered.slice(-1)).toEqual(['holder']);
-    nowMs += 10; // so little that the estimate for the others falls below 100 ms
+    nowMs += 10; // so little that the estimate for the others falls below 150 ms
     holder.leave(true);
     expect(await Promise.all(waiting.map(async (slot) => (await slot).lane))).toEqual([
       'heavy',

@@ -31,6 +31,15 @@ describe('the lane', () => {
   test.each([
     ['an avatar', 'jpeg', [1024, 1024], '/avatars/1/a.webp?size=80', 'light'],
     ['an emoji', 'png', [128, 128], '/emojis/1.webp?size=48', 'light'],
+    ['a phone photo that its decoder reduces', 'jpeg', [4000, 3000], '/icons/1/a.webp', 'light'],
+    ['one that it cannot reduce', 'jpeg', [4000, 3000], '/attachments/1/2/a?width=2100', 'heavy'],
+    [
+      'a film whose frames are images of their own',
+      'webp',
+      [64, 64, 24],
+      '/emojis/1.webp?size=48&animated=true',
+      'heavy',
+    ],
     [
       'a small animated emoji',
       'gif',
