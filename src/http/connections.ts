@@ -81,6 +81,7 @@ export class Connections {
     this.#phases.add(connection);
     this.#owners.set(transport, connection);
     this.#ends.set(ends, connection);
+    this.#lingerAtEnd(connection);
     transport.once('close', () => {
       if (this.#ends.get(ends) === connection) this.#ends.delete(ends);
       this.#phases.remove(connection);
@@ -94,6 +95,7 @@ export class Connections {
     if (connection === undefined) return;
     connection.socket = socket;
     this.#owners.set(socket, connection);
+    this.#lingerAtEnd(connection);
   }
 
   /** The same of HTTP/2. */
@@ -222,6 +224,19 @@ export class Connections {
     if (connection.transport.destroyed) return; // forgotten already, or about to be
     if (connection.isEnding || this.#isDraining) this.#leave(connection);
     else this.#phases.move(connection, 'idle');
+  }
+
+  /**
+   * After the last answer, Node closes a connection whether the client has sent all or not; and from a client
+   * that still sends, the system then takes the answer back, if it was not read yet (RFC 9112 §9.6).
+   */
+  #lingerAtEnd(connection: Connection): void {
+    connection.socket.destroySoon = () => {
+      connection.isEnding = true;
+      // All is said; what comes after a `Connection: close` has no answer.
+      connection.lastWords = undefined;
+      if (connection.phase !== 'leaving') this.#leave(connection);
+    };
   }
 
   #leave(connection: Connection): void {

@@ -162,6 +162,63 @@ describe.each(listeners)('%s, a body that nobody wants', (_, settings, open) => 
   });
 });
 
+describe('a client that still sends when it has had its last answer', () => {
+  const openHalf = {
+    plain: async (): Promise<Socket> => {
+      const socket = connectTcp({ port, host: '127.0.0.1', allowHalfOpen: true });
+      await once(socket, 'connect');
+      return socket;
+    },
+    'with TLS': async (): Promise<Socket> => {
+      const options = { port, allowHalfOpen: true, rejectUnauthorized: false };
+      const socket = connectTls(options); // whose type does not know the second
+      await once(socket, 'secureConnect');
+      return socket;
+    },
+  };
+
+  it.each([
+    ['plain', {}],
+    ['with TLS', tls],
+  ] as const)('is not reset, lest the answer be lost, %s', async (kind, settings) => {
+    await start({ settings });
+    const socket = await openHalf[kind]();
+    const errors: Error[] = [];
+    socket.on('error', (error) => errors.push(error));
+    const answers: Buffer[] = [];
+    socket.on('data', (chunk: Buffer) => answers.push(chunk));
+    socket.write(
+      'GET /avatars/0.png HTTP/1.1\r\nHost: a\r\nConnection: close\r\nContent-Length: 20\r\n\r\n0123456789',
+    );
+    await once(socket, 'end');
+    // What comes too late is read, and the connection closed when the client closes it.
+    const closed = once(socket, 'close');
+    socket.write('01234');
+    await sweeps();
+    socket.end('56789');
+    await closed;
+    expect(errors).toEqual([]);
+    expect(parseAnswer(Buffer.concat(answers))).toMatchObject({ status: 200 });
+  });
+
+  it('is not waited for when it has had its time', async () => {
+    await start();
+    const socket = await openHalf.plain();
+    socket.on('error', () => undefined).resume();
+    socket.write('GET /avatars/0.png HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n');
+    await once(socket, 'end');
+    const isClosed = watchClose(socket);
+    app.clock.advance(2 * clientLimits.lingerTimeoutMs);
+    await sweeps();
+    await expect
+      .poll(() => {
+        socket.write('anything'); // so that it hears of it
+        return isClosed();
+      })
+      .toBe(true);
+  });
+});
+
 describe('a connection that says nothing more', () => {
   it('is kept for longer than the proxy in front keeps it', () => {
     expect(clientLimits.keepAliveTimeoutMs).toBe(72_000); // deploy/nginx/darkroom.conf: 60 s
