@@ -2,19 +2,10 @@ import { mkdirSync, mkdtempSync, rmSync, symlinkSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, expect, onTestFinished, test } from 'vitest';
-import { ConfigError, readConfig } from '../../src/settings/config.ts';
+import { readConfig } from '../../src/settings/config.ts';
 import { planConnections, readOpenFilesLimit } from '../../src/settings/connection-budget.ts';
 import { countCores } from '../../src/settings/cpu-cores.ts';
-
-function faultsOf(environment: Record<string, string>): string[] {
-  try {
-    readConfig(environment);
-  } catch (error) {
-    if (error instanceof ConfigError) return error.message.split('\n');
-    throw error;
-  }
-  return [];
-}
+import { faultsOf } from '../support/setting-faults.ts';
 
 describe('the configuration', () => {
   test('has the defaults of the contract with nothing set', () => {

@@ -1,17 +1,8 @@
 import { describe, expect, it } from 'vitest';
-import { ConfigError, readConfig } from '../../src/settings/config.ts';
+import { readConfig } from '../../src/settings/config.ts';
+import { faultsOf } from '../support/setting-faults.ts';
 
 const collector = { OTEL_EXPORTER_OTLP_ENDPOINT: 'http://collector:4318' };
-
-function faultsOf(environment: Record<string, string>): string[] {
-  try {
-    readConfig(environment);
-  } catch (error) {
-    if (error instanceof ConfigError) return error.message.split('\n');
-    throw error;
-  }
-  return [];
-}
 
 describe('traces', () => {
   it.each([
