@@ -1,12 +1,12 @@
 import { readFileSync } from 'node:fs';
 import sharp from 'sharp';
-import { readImageFacts } from '../src/media/header/read-image-facts.ts';
-import { parseTarget } from '../src/media/media-request.ts';
-import { planMedia } from '../src/pipeline/plan.ts';
-import type { RenderJob } from '../src/pipeline/render-job.ts';
-import { render } from '../src/worker/render.ts';
-import { setUpSharp } from '../src/worker/sharp-setup.ts';
-import { resize } from '../src/worker/transform.ts';
+import { parseTarget } from '../src/contract/media-request.ts';
+import { readImageFacts } from '../src/formats/read-image-facts.ts';
+import { planMedia } from '../src/pipeline/render/plan.ts';
+import type { RenderJob } from '../src/pipeline/render/render-job.ts';
+import { render } from '../src/workers/child/render.ts';
+import { setUpSharp } from '../src/workers/child/sharp-setup.ts';
+import { resize } from '../src/workers/child/transform.ts';
 import { formatBytes, formatMs, formatTable } from './harness/markdown.ts';
 import { quantile } from './harness/quantile.ts';
 

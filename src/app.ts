@@ -1,29 +1,31 @@
 import type { FastifyInstance } from 'fastify';
-import { PrometheusMeter } from './adapters/prometheus-meter.ts';
-import { WatchedOrigin } from './adapters/watched-origin.ts';
-import type { Confinement } from './adapters/worker-confinement.ts';
-import { WorkerRenderer } from './adapters/worker-renderer.ts';
+import type { Config } from './config/config.ts';
 import { loadDefaultAvatars } from './default-avatars/default-avatars.ts';
-import { openExplorer } from './explorer-setup.ts';
-import { createAdminServer, type Readiness } from './http/admin-server.ts';
-import { mediaCacheControl } from './http/cache-policy.ts';
-import type { ClientLimits } from './http/client-limits.ts';
-import { HitLane } from './http/hit-lane.ts';
-import { MediaHandler } from './http/media-handler.ts';
-import type { RequestLog } from './http/request-log.ts';
+import { createAdminServer } from './http/admin/admin-server.ts';
+import type { ClientLimits } from './http/edge/client-limits.ts';
+import { mediaCacheControl } from './http/media/cache-policy.ts';
+import { FastPath } from './http/media/fast-path.ts';
+import { MediaHandler } from './http/media/media-handler.ts';
+import { TargetMemory } from './http/media/target-memory.ts';
 import { createServer } from './http/server.ts';
-import { TargetMemory } from './http/target-memory.ts';
-import { createMediaRooms } from './media-rooms.ts';
-import { OriginHealth } from './pipeline/origin-health.ts';
+import { openExplorer } from './open-explorer.ts';
+import { createMediaPipeline } from './pipeline/media-pipeline.ts';
+import { OriginHealth } from './pipeline/originals/origin-health.ts';
 import type { Clock, Lane, Log, Origin, Renderer, ResultStore } from './pipeline/ports.ts';
-import { judgeReadiness } from './readiness.ts';
-import { listReadings } from './readings.ts';
-import type { Config } from './settings/config.ts';
-import { openOrigin, openResultStore } from './storage.ts';
-import { openTracer } from './tracing-setup.ts';
+import { MemoryCache } from './storage/memory-cache.ts';
+import { openOrigin, openResultStore } from './storage/open-storage.ts';
+import { WatchedOrigin } from './storage/watched-origin.ts';
+import { listGauges } from './telemetry/gauges.ts';
+import { openTracer } from './telemetry/open-tracing.ts';
+import { PrometheusMeter } from './telemetry/prometheus-meter.ts';
+import type { Readiness } from './telemetry/readiness.ts';
+import { judgeReadiness } from './telemetry/readiness.ts';
+import type { RequestLog } from './telemetry/request-log.ts';
+import type { Confinement } from './workers/sandbox.ts';
+import { WorkerPool } from './workers/worker-pool.ts';
 
 /** Where the compiled worker is, seen from the compiled `app.js`. */
-export const WORKER_FILE = new URL('./worker/main.js', import.meta.url);
+export const WORKER_FILE = new URL('./workers/child/main.js', import.meta.url);
 
 /** Parts that a test brings along instead of the real ones. */
 export interface AppParts {
@@ -59,7 +61,7 @@ const noRequestLog: RequestLog = { scope: 'none', tell: () => undefined };
 
 const LANES = ['light', 'heavy'] as const satisfies readonly Lane[];
 
-function countReady(workers: WorkerRenderer): Readonly<Record<Lane, number>> {
+function countReady(workers: WorkerPool): Readonly<Record<Lane, number>> {
   const countOf = (lane: Lane): number => workers.readyProcessIdsOf(lane).length;
   return { light: countOf('light'), heavy: countOf('heavy') };
 }
@@ -78,7 +80,7 @@ export async function createApp(config: Config, parts: AppParts): Promise<App> {
     health: originHealth,
   });
   const defaultAvatars = await loadDefaultAvatars();
-  const workers = new WorkerRenderer({
+  const workers = new WorkerPool({
     ...config.renderer,
     workerFile: parts.workerFile ?? WORKER_FILE,
     log,
@@ -90,7 +92,8 @@ export async function createApp(config: Config, parts: AppParts): Promise<App> {
       workers.stop();
       throw error;
     }));
-  const rooms = createMediaRooms(config, {
+  const rooms = createMediaPipeline(config, {
+    createCache: (options) => new MemoryCache(options),
     origin,
     resultStore,
     renderer: parts.renderer ?? workers,
@@ -98,13 +101,13 @@ export async function createApp(config: Config, parts: AppParts): Promise<App> {
     clock,
     log,
   });
-  const { media, verbatim, purger, results } = rooms;
+  const { media, passthrough, purger, results } = rooms;
   const targets = new TargetMemory();
   const tracer = await openTracer(config, log);
   const watchers = { meter, requests: parts.requestLog ?? noRequestLog, tracer, clock };
   const { maxAgeSeconds } = config.http;
-  const handler = new MediaHandler({ media, verbatim, defaultAvatars, targets, maxAgeSeconds });
-  const hits = new HitLane({
+  const handler = new MediaHandler({ media, passthrough, defaultAvatars, targets, maxAgeSeconds });
+  const hits = new FastPath({
     findHit: ({ request, key }) => media.findHit(request, key),
     targets,
     cacheControl: mediaCacheControl(maxAgeSeconds),
@@ -116,7 +119,7 @@ export async function createApp(config: Config, parts: AppParts): Promise<App> {
   const explorer = config.explorer.isOn
     ? await openExplorer(config, defaultAvatars, clock)
     : undefined;
-  const { server, watchDoor } = createServer({
+  const { server, countConnections } = createServer({
     ...config.http,
     ...watchers,
     limits,
@@ -134,17 +137,17 @@ export async function createApp(config: Config, parts: AppParts): Promise<App> {
       origin: originHealth,
       isStoreFailing: results.isStoreFailing,
       crowdedLanes: LANES.filter((lane) => rooms.admission.isCrowded(lane)),
-      door: watchDoor(),
+      door: countConnections(),
     });
   };
   meter.watch(
-    listReadings({
+    listGauges({
       config,
       rooms,
       resultStore,
       workers,
       originHealth,
-      watchDoor,
+      countConnections,
       judge: readiness,
       countLostLines: parts.countLostLines ?? (() => 0),
     }),

@@ -1,7 +1,7 @@
 import { setFlagsFromString } from 'node:v8';
 import { type App, createApp } from './app.ts';
-import { createLog, createRequestLog, type ProcessLog } from './logging/log.ts';
-import { ConfigError, readConfig } from './settings/config.ts';
+import { ConfigError, readConfig } from './config/config.ts';
+import { createLog, createRequestLog, type ProcessLog } from './telemetry/log.ts';
 
 /** Exit status of a faulty configuration (BSD `sysexits.h`, EX_CONFIG). */
 const EX_CONFIG = 78;

@@ -6,43 +6,45 @@ const SOURCES = resolve(import.meta.dirname, '../src');
 
 /** Rooms from the top down; a room may import from those named beside it, and from itself. */
 const floors: Readonly<Record<string, readonly string[]>> = {
-  // Above all others: it runs the service, or parts of it, for somebody at a terminal.
-  cli: ['', 'settings', 'adapters', 'pipeline', 'media'],
+  cli: ['', 'config', 'storage', 'workers', 'pipeline', 'formats', 'contract'],
+  // The composition root.
   '': [
-    'settings',
-    'logging',
-    'http',
-    'adapters',
-    'worker',
+    'config',
     'default-avatars',
     'explorer',
+    'http',
+    'storage',
+    'telemetry',
+    'workers',
     'pipeline',
-    'media',
+    'contract',
   ],
-  settings: ['media'],
-  logging: ['http'],
-  http: ['default-avatars', 'explorer', 'pipeline', 'media'],
-  adapters: ['pipeline', 'media'],
-  worker: ['pipeline', 'media'],
-  'default-avatars': ['media'],
-  explorer: ['media'],
-  pipeline: ['media'],
-  media: [],
+  http: ['default-avatars', 'explorer', 'telemetry', 'pipeline', 'contract'],
+  storage: ['config', 'pipeline', 'contract'],
+  workers: ['pipeline', 'formats', 'contract'],
+  telemetry: ['config', 'pipeline', 'contract'],
+  'default-avatars': ['contract'],
+  explorer: ['contract'],
+  pipeline: ['config', 'formats', 'contract'],
+  config: ['contract'],
+  formats: ['contract'],
+  contract: [],
 };
 
 /** Packages and Node modules a room may use; what is not named here it may not. */
 const allowedPackages: Readonly<Record<string, readonly RegExp[]>> = {
   cli: [/^node:/, /^zod$/],
   '': [/^node:/, /^(fastify|pino)$/],
-  settings: [/^node:(fs|net|os|path|tls)$/, /^zod$/],
-  logging: [/^node:(fs|timers\/promises)$/, /^pino$/],
+  config: [/^node:(fs|net|os|path|tls)$/, /^zod$/],
   http: [/^node:/, /^fastify$/],
-  adapters: [/^node:/, /^lru-cache$/, /^prom-client$/, /^@(aws-sdk|smithy|opentelemetry)\//],
-  worker: [/^sharp$/, /^node:net$/], // for the socket to the main process, which it inherits
+  storage: [/^node:/, /^lru-cache$/, /^@(aws-sdk|smithy)\//],
+  telemetry: [/^node:/, /^pino$/, /^prom-client$/, /^@opentelemetry\//],
+  workers: [/^node:/, /^sharp$/],
   'default-avatars': [/^node:(crypto|fs\/promises)$/],
   explorer: [/^node:(fs\/promises|path)$/], // its page, which runs in browsers, uses none
   pipeline: [/^node:(crypto|events|stream)$/, /^file-type$/],
-  media: [/^zod$/, /^node:zlib$/], // zlib for a profile inside a PNG: pure, no I/O
+  formats: [/^node:zlib$/], // for a profile inside a PNG: pure, no I/O
+  contract: [/^zod$/],
 };
 
 interface Import {
@@ -108,13 +110,14 @@ describe('the floors', () => {
       .filter((file) =>
         /(?<!-)\bprocess\.\w/.test(stripComments(readFileSync(join(SOURCES, file), 'utf8'))),
       );
-    expect(users.sort()).toEqual(['cli/main.ts', 'main.ts', 'worker/main.ts']);
+    expect(users.sort()).toEqual(['cli/main.ts', 'main.ts', 'workers/child/main.ts']);
     // Where Node itself is, to start workers with it.
     const importers = imports.filter(({ target }) => /^(node:)?process$/.test(target));
-    expect(importers.map(({ file }) => file)).toEqual(['adapters/worker-confinement.ts']);
-    expect(
-      new Set(imports.filter(({ target }) => target === 'sharp').map(({ room }) => room)),
-    ).toEqual(new Set(['worker']));
+    expect(importers.map(({ file }) => file)).toEqual(['workers/sandbox.ts']);
+    const folders = imports
+      .filter(({ target }) => target === 'sharp')
+      .map(({ file }) => dirname(file));
+    expect(new Set(folders)).toEqual(new Set(['workers/child']));
   });
 
   test('no module goes in circles', () => {

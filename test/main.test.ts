@@ -17,7 +17,7 @@ import { dirname, join } from 'node:path';
 import type { Duplex } from 'node:stream';
 import sharp from 'sharp';
 import { afterAll, afterEach, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
-import { resourceRows } from '../src/media/media-resource.ts';
+import { resourceRows } from '../src/contract/resources.ts';
 import { connectTo } from './support/raw-http.ts';
 import { startFlags } from './support/start-flags.ts';
 import { tlsFiles } from './support/tls-files.ts';

@@ -1,11 +1,11 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import { join, relative } from 'node:path';
 import { describe, expect, test } from 'vitest';
-import { errorRegistry } from '../src/media/errors.ts';
-import { type EncoderSettings, outputFormats } from '../src/media/image-format.ts';
-import { resourceRows } from '../src/media/media-resource.ts';
-import { describeQuery, type QueryParameter } from '../src/media/query-parameter.ts';
-import { type Settings, settings } from '../src/settings/settings.ts';
+import { type Settings, settings } from '../src/config/settings.ts';
+import { errorRegistry } from '../src/contract/errors.ts';
+import { type EncoderSettings, outputFormats } from '../src/contract/image-formats.ts';
+import { describeQuery, type QueryParameter } from '../src/contract/query-parameter.ts';
+import { resourceRows } from '../src/contract/resources.ts';
 
 const readme = readFileSync('README.md', 'utf8');
 /** Where the variables of tracing are. */

@@ -3,7 +3,7 @@ import { link, mkdir, mkdtemp, readdir, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { dirname, join, resolve } from 'node:path';
 import sharp from 'sharp';
-import type { OutputFormat } from '../../src/media/image-format.ts';
+import type { OutputFormat } from '../../src/contract/image-formats.ts';
 import { drawAnimation, drawAvatar, PHOTOS, type StillFormat } from '../harness/draw-originals.ts';
 import { Random } from '../harness/random.ts';
 

@@ -1,4 +1,4 @@
-import { type MediaRequest, parseTarget } from '../../src/media/media-request.ts';
+import { type MediaRequest, parseTarget } from '../../src/contract/media-request.ts';
 import { layOutOriginals } from '../scale/replay-originals.ts';
 import { generateTrace, type TraceOptions } from '../trace/trace.ts';
 

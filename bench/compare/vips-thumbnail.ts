@@ -4,7 +4,7 @@ import { existsSync } from 'node:fs';
 import { mkdir, mkdtemp, rm } from 'node:fs/promises';
 import { availableParallelism, tmpdir } from 'node:os';
 import { join } from 'node:path';
-import type { OutputFormat } from '../../src/media/image-format.ts';
+import type { OutputFormat } from '../../src/contract/image-formats.ts';
 import { readProcess } from '../harness/process-numbers.ts';
 import type { Player } from './contest.ts';
 import type { Turn } from './measures.ts';

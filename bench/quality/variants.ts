@@ -1,7 +1,7 @@
 import sharp, { type ResizeOptions } from 'sharp';
-import { readImageFacts } from '../../src/media/header/read-image-facts.ts';
-import { outputFormats } from '../../src/media/image-format.ts';
-import { mayShrinkOnLoad } from '../../src/pipeline/plan.ts';
+import { outputFormats } from '../../src/contract/image-formats.ts';
+import { readImageFacts } from '../../src/formats/read-image-facts.ts';
+import { mayShrinkOnLoad } from '../../src/pipeline/render/plan.ts';
 
 /** One way to make a rendering of a photograph; the first of each format is what Darkroom does. */
 export interface Variant {

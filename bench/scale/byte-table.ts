@@ -1,5 +1,4 @@
-import type { SourceFormat } from '../../src/media/header/image-facts.ts';
-import type { OutputFormat, Quality } from '../../src/media/image-format.ts';
+import type { OutputFormat, Quality, SourceFormat } from '../../src/contract/image-formats.ts';
 import type { ContentKind } from '../trace/shapes.ts';
 
 /** What is in a picture, as far as its bytes depend on it. */

@@ -9,7 +9,7 @@ export const tiers = [
   /** The same after a read from the origin. */
   'origin',
   /** An attachment as it is: streamed from the origin, kept by the edge alone. */
-  'verbatim',
+  'passthrough',
   /** Deleted: a 404 of the origin. */
   'missing',
 ] as const;
@@ -43,7 +43,7 @@ export function emptyCounts(): Counts {
       store: 0,
       'held original': 0,
       origin: 0,
-      verbatim: 0,
+      passthrough: 0,
       missing: 0,
     },
     originReads: 0,

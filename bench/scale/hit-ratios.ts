@@ -16,7 +16,7 @@ export interface Ratio {
 
 /** Hit ratios as the formulae of docs/performance.md take them: each of what the tiers before it have left. */
 export function hitRatiosOf({ requests, tiers }: Counts): HitRatios {
-  const transforms = requests - tiers.edge - tiers.verbatim - tiers.missing;
+  const transforms = requests - tiers.edge - tiers.passthrough - tiers.missing;
   const beyondMemory = transforms - tiers.memory;
   const beyondStore = beyondMemory - tiers.store;
   return {

@@ -1,7 +1,7 @@
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { readImageFacts } from '../../src/media/header/read-image-facts.ts';
-import type { OutputFormat, Quality } from '../../src/media/image-format.ts';
+import type { OutputFormat, Quality } from '../../src/contract/image-formats.ts';
+import { readImageFacts } from '../../src/formats/read-image-facts.ts';
 import { get, HttpClient } from '../harness/exchange.ts';
 import { type Service, startService } from '../harness/service.ts';
 import { makeOriginals } from '../overload/originals.ts';

@@ -1,8 +1,8 @@
 import { copyFileSync, linkSync, mkdirSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
-import { readImageFacts } from '../../src/media/header/read-image-facts.ts';
-import { parseTarget } from '../../src/media/media-request.ts';
+import { parseTarget } from '../../src/contract/media-request.ts';
+import { readImageFacts } from '../../src/formats/read-image-facts.ts';
 import type { TracedOriginal } from '../trace/catalogue.ts';
 import type { ContentKind, Shape } from '../trace/shapes.ts';
 import { formatTarget } from '../trace/targets.ts';

@@ -40,11 +40,11 @@ export class Replica {
    */
   serve(rendering: number, nowS: number, counts: Counts): void {
     const { facts, originals, originalBytes } = this.#workload;
-    const { work, cpuMs, bytes } = facts[rendering] ?? { work: 'verbatim', cpuMs: 0, bytes: 0 };
+    const { work, cpuMs, bytes } = facts[rendering] ?? { work: 'passthrough', cpuMs: 0, bytes: 0 };
     const original = originals[rendering] ?? 0;
     counts.bytesServed += bytes;
-    if (work === 'verbatim') {
-      counts.tiers.verbatim += 1;
+    if (work === 'passthrough') {
+      counts.tiers.passthrough += 1;
       this.#readOrigin(original, nowS, counts);
       return;
     }

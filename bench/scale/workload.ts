@@ -1,7 +1,7 @@
-import type { ImageFacts } from '../../src/media/header/image-facts.ts';
-import { sourceFormats } from '../../src/media/image-format.ts';
-import { parseTarget } from '../../src/media/media-request.ts';
-import { type Plan, planMedia } from '../../src/pipeline/plan.ts';
+import { sourceFormats } from '../../src/contract/image-formats.ts';
+import { parseTarget } from '../../src/contract/media-request.ts';
+import type { ImageFacts } from '../../src/formats/image-facts.ts';
+import { type Plan, planMedia } from '../../src/pipeline/render/plan.ts';
 import type { ContentKind, Shape } from '../trace/shapes.ts';
 import { formatTarget } from '../trace/targets.ts';
 import type { Trace } from '../trace/trace.ts';
@@ -10,7 +10,7 @@ import { contentOf, interpolate } from './byte-table.ts';
 import { originalBytes, resultBytes } from './result-bytes.ts';
 
 /** What a request is to the service. */
-export type Work = 'verbatim' | 'passthrough' | 'render';
+export type Work = 'passthrough' | 'passthrough' | 'render';
 
 /** What a rendering takes and gives. */
 export interface RenderingFacts {
@@ -81,7 +81,7 @@ export function planRendering(kind: ContentKind, shape: Shape, ask: string): Ren
   const target = parseTarget(formatTarget(kind, shape, 0, ask));
   if (target.kind !== 'media') throw new Error(`${ask} asks for no media.`);
   if (target.request.isVerbatim) {
-    return { work: 'verbatim', cpuMs: 0, bytes: estimateOriginalBytes(kind, shape) };
+    return { work: 'passthrough', cpuMs: 0, bytes: estimateOriginalBytes(kind, shape) };
   }
   const plan = planMedia(toFacts(shape), target.request, limits);
   switch (plan.kind) {

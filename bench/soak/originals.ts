@@ -1,6 +1,6 @@
 import { readdirSync, readFileSync, statSync } from 'node:fs';
 import { join } from 'node:path';
-import { readImageFacts } from '../../src/media/header/read-image-facts.ts';
+import { readImageFacts } from '../../src/formats/read-image-facts.ts';
 import { Random } from '../harness/random.ts';
 
 const SAMPLES = 'fixtures/originals';

@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { z } from 'zod';
-import { MediaError } from '../../src/media/errors.ts';
-import { parseTarget } from '../../src/media/media-request.ts';
+import { MediaError } from '../../src/contract/errors.ts';
+import { parseTarget } from '../../src/contract/media-request.ts';
 import { findCulprit } from './fault-waves.ts';
 import type { Circumstances } from './judgement.ts';
 

@@ -1,4 +1,4 @@
-import { ASSET_WIDTHS_PX } from '../../src/media/limits.ts';
+import { ASSET_WIDTHS_PX } from '../../src/contract/limits.ts';
 import { get, type Question } from '../harness/exchange.ts';
 import type { Random } from '../harness/random.ts';
 import type { Original } from './originals.ts';

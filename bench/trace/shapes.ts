@@ -1,4 +1,4 @@
-import type { SourceFormat } from '../../src/media/header/image-facts.ts';
+import type { SourceFormat } from '../../src/contract/image-formats.ts';
 
 /** Kinds of content that a trace asks for; the others of the contract are rare, and look like these. */
 export const contentKinds = [

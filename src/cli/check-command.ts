@@ -1,5 +1,5 @@
-import { type Config, ConfigError, readConfig } from '../settings/config.ts';
-import { settingNames } from '../settings/settings.ts';
+import { type Config, ConfigError, readConfig } from '../config/config.ts';
+import { settingNames } from '../config/settings.ts';
 import { type Command, exitStatus, type Terminal } from './command.ts';
 import { type Finding, fault, ok, writeFinding } from './finding.ts';
 import { checkOrigin } from './origin-check.ts';

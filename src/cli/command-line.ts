@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { parseArgs } from 'node:util';
-import { ConfigError } from '../settings/config.ts';
+import { ConfigError } from '../config/config.ts';
 import { checkCommand } from './check-command.ts';
 import {
   type Command,

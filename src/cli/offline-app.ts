@@ -1,6 +1,6 @@
 import { type App, type AppParts, createApp } from '../app.ts';
+import type { Config } from '../config/config.ts';
 import { unlessAborted } from '../pipeline/abort.ts';
-import type { Config } from '../settings/config.ts';
 import { CommandFault } from './command.ts';
 
 /** A single request needs no more than one worker of each lane. */

@@ -1,11 +1,11 @@
 import { randomBytes } from 'node:crypto';
-import type { StorageListing } from '../adapters/storage-listing.ts';
-import { MediaError } from '../media/errors.ts';
-import { isOriginKey } from '../media/origin-key.ts';
+import type { Config } from '../config/config.ts';
+import { MediaError } from '../contract/errors.ts';
+import { isOriginKey } from '../contract/origin-key.ts';
 import { unlessAborted } from '../pipeline/abort.ts';
 import type { Origin } from '../pipeline/ports.ts';
-import type { Config } from '../settings/config.ts';
-import { openOrigin } from '../storage.ts';
+import { openOrigin } from '../storage/open-storage.ts';
+import type { StorageListing } from '../storage/storage-listing.ts';
 import { type Finding, fault, ok } from './finding.ts';
 import { formatCauses } from './plain-log.ts';
 
@@ -52,12 +52,12 @@ async function inspect(
 ): Promise<{ readonly listing: StorageListing; readonly clock?: Finding }> {
   try {
     if (storage.kind === 'filesystem') {
-      const { listFolder } = await import('../adapters/folder-inspection.ts');
+      const { listFolder } = await import('../storage/filesystem/folder-inspection.ts');
       // A file server that hangs does not hear the signal.
       const listing = unlessAborted(listFolder(storage.folder, LISTED_KEYS, within), within);
       return { listing: await listing };
     }
-    const { inspectBucket } = await import('../adapters/s3-inspection.ts');
+    const { inspectBucket } = await import('../storage/s3/s3-inspection.ts');
     const { listing, clockAheadMs } = await inspectBucket(storage, LISTED_KEYS, within);
     return { listing, clock: describeClock(clockAheadMs) };
   } catch (cause) {

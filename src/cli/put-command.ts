@@ -1,9 +1,9 @@
-import { MediaError } from '../media/errors.ts';
+import { type Config, readConfig } from '../config/config.ts';
+import { MediaError } from '../contract/errors.ts';
 import { withDeadline } from '../pipeline/abort.ts';
-import type { OriginalWriter } from '../pipeline/original-writer.ts';
+import type { OriginalWriter } from '../pipeline/originals/original-writer.ts';
 import type { Origin } from '../pipeline/ports.ts';
-import { type Config, readConfig } from '../settings/config.ts';
-import { openOrigin } from '../storage.ts';
+import { openOrigin } from '../storage/open-storage.ts';
 import { formatByteSize } from './byte-size.ts';
 import {
   type Command,
@@ -168,9 +168,9 @@ function noAnswer(): Error {
 
 async function openWriter({ storage }: Config): Promise<OriginalWriter> {
   if (storage.kind === 'filesystem') {
-    const adapter = await import('../adapters/filesystem-original-writer.ts');
+    const adapter = await import('../storage/filesystem/filesystem-original-writer.ts');
     return adapter.createFilesystemOriginalWriter(storage.folder);
   }
-  const adapter = await import('../adapters/s3-original-writer.ts');
+  const adapter = await import('../storage/s3/s3-original-writer.ts');
   return adapter.createS3OriginalWriter(storage);
 }

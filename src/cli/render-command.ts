@@ -1,6 +1,6 @@
 import { pipeline } from 'node:stream/promises';
-import { readImageFacts } from '../media/header/read-image-facts.ts';
-import { readConfig } from '../settings/config.ts';
+import { readConfig } from '../config/config.ts';
+import { readImageFacts } from '../formats/read-image-facts.ts';
 import { formatByteSize } from './byte-size.ts';
 import { type Command, CommandFault, exitStatus, type Terminal, writeLine } from './command.ts';
 import { formatErrorAnswer } from './error-text.ts';

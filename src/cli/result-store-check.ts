@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto';
+import type { Config } from '../config/config.ts';
 import { withDeadline } from '../pipeline/abort.ts';
-import type { Config } from '../settings/config.ts';
-import { openResultStore } from '../storage.ts';
+import { openResultStore } from '../storage/open-storage.ts';
 import { type Finding, fault, ok } from './finding.ts';
 import { formatCauses, silentLog } from './plain-log.ts';
 

@@ -1,8 +1,8 @@
 import { Readable } from 'node:stream';
-import { MediaError } from '../media/errors.ts';
-import { sniffContentType } from '../pipeline/content-sniff.ts';
+import type { Config } from '../config/config.ts';
+import { MediaError } from '../contract/errors.ts';
+import { sniffContentType } from '../pipeline/originals/content-sniff.ts';
 import type { Origin } from '../pipeline/ports.ts';
-import type { Config } from '../settings/config.ts';
 import { formatErrorAnswer } from './error-text.ts';
 import { withOfflineApp } from './offline-app.ts';
 import type { OriginalAddress } from './original-address.ts';

@@ -1,7 +1,7 @@
-import { WorkerRenderer } from '../adapters/worker-renderer.ts';
 import { WORKER_FILE } from '../app.ts';
+import type { Config } from '../config/config.ts';
 import { unlessAborted } from '../pipeline/abort.ts';
-import type { Config } from '../settings/config.ts';
+import { WorkerPool } from '../workers/worker-pool.ts';
 import { formatByteSize } from './byte-size.ts';
 import { type Finding, fault, ok } from './finding.ts';
 import { formatCauses, silentLog } from './plain-log.ts';
@@ -13,7 +13,7 @@ import { formatCauses, silentLog } from './plain-log.ts';
  */
 export async function checkWorkers({ renderer }: Config, signal: AbortSignal): Promise<Finding> {
   const { light, heavy } = renderer.workers;
-  const workers = new WorkerRenderer({
+  const workers = new WorkerPool({
     ...renderer,
     workers: { light: 1, heavy: 1 },
     workerFile: WORKER_FILE,

@@ -1,5 +1,5 @@
-import type { ResourceName } from '../media/media-resource.ts';
-import type { QueryParameter } from '../media/query-parameter.ts';
+import type { QueryParameter } from '../contract/query-parameter.ts';
+import type { ResourceName } from '../contract/resources.ts';
 
 /** The contract's tables, as the page reads them: what it offers is what the service routes by. */
 export interface ContractTables {

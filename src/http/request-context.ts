@@ -1,5 +1,5 @@
 import type { FastifyReply, FastifyRequest } from 'fastify';
-import type { RequestContext } from './media-handler.ts';
+import type { RequestContext } from './media/media-handler.ts';
 import { RequestRecord, type RequestWatchers } from './request-record.ts';
 
 /** A request's context, and what will be told of it. */

@@ -1,18 +1,18 @@
 import type { ServerResponse } from 'node:http';
 import type { FastifyReply, FastifyRequest } from 'fastify';
-import type { MediaError } from '../media/errors.ts';
-import { type MediaRequest, type RequestTarget, resultKey } from '../media/media-request.ts';
-import type { ResourceName } from '../media/media-resource.ts';
-import type { AnswerMeter, Stage } from '../pipeline/meter.ts';
-import { cacheUseOf } from '../pipeline/outcome.ts';
+import type { MediaError } from '../contract/errors.ts';
+import { type MediaRequest, type RequestTarget, resultKey } from '../contract/media-request.ts';
+import type { ResourceName } from '../contract/resources.ts';
+import { cacheUseOf } from '../pipeline/cache-outcome.ts';
+import type { ResponseMeter, Stage } from '../pipeline/meter.ts';
 import type { Clock } from '../pipeline/ports.ts';
 import { RequestTrace } from '../pipeline/request-trace.ts';
-import type { RequestHead, RequestSpan, RoomSpan, Tracer } from '../pipeline/tracer.ts';
-import { type RequestLog, roundMs, shortenTarget } from './request-log.ts';
+import type { RequestHead, RequestSpan, StageSpan, Tracer } from '../pipeline/tracer.ts';
+import { type RequestLog, roundMs, shortenTarget } from '../telemetry/request-log.ts';
 
 /** Who is told of requests. */
 export interface RequestWatchers {
-  readonly meter: AnswerMeter;
+  readonly meter: ResponseMeter;
   readonly requests: RequestLog;
   /** `undefined`: requests are not traced. */
   readonly tracer: Tracer | undefined;
@@ -42,7 +42,7 @@ export class RequestRecord {
   #error: MediaError | undefined;
   #bodyBytes = (): number => 0;
   #sendingSinceMs: number | undefined;
-  #sending: RoomSpan | undefined;
+  #sending: StageSpan | undefined;
 
   constructor(request: FastifyRequest, reply: FastifyReply, watchers: RequestWatchers) {
     this.#request = request;

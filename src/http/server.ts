@@ -1,28 +1,28 @@
 import { Readable } from 'node:stream';
 import { type FastifyInstance, type FastifyReply, type FastifyRequest, fastify } from 'fastify';
-import { MediaError } from '../media/errors.ts';
-import { isKnownPath } from '../media/media-request.ts';
-import type { MaxAgeSeconds } from './cache-policy.ts';
-import { formatCacheStatus } from './cache-status.ts';
-import { type ClientLimits, clientLimits } from './client-limits.ts';
+import { MediaError } from '../contract/errors.ts';
+import { isKnownPath } from '../contract/media-request.ts';
+import type { ConnectionCounters } from '../telemetry/connection-counters.ts';
 import { ALLOWED_METHODS, COMMON_HEADERS } from './common-headers.ts';
-import type { Door } from './door.ts';
-import { reportError, sendError } from './error-answer.ts';
-import { EXPLORER_HEADERS, type ExplorerHandler } from './explorer-handler.ts';
-import type { HitLane } from './hit-lane.ts';
-import { createListener, type Listener, type ListenerOptions } from './listener.ts';
-import type { MediaHandler } from './media-handler.ts';
+import { type ClientLimits, clientLimits } from './edge/client-limits.ts';
+import { createListener, type Listener, type ListenerOptions } from './edge/listener.ts';
+import { reportError, sendError } from './error-response.ts';
+import { EXPLORER_HEADERS, type ExplorerHandler } from './explorer/explorer-handler.ts';
+import type { MaxAgeSeconds } from './media/cache-policy.ts';
+import { formatCacheStatus } from './media/cache-status.ts';
+import type { FastPath } from './media/fast-path.ts';
+import type { MediaHandler } from './media/media-handler.ts';
+import { formatServerTiming } from './media/server-timing.ts';
 import { RequestContexts } from './request-context.ts';
 import { requestIdOf } from './request-id.ts';
 import type { RequestWatchers } from './request-record.ts';
-import { formatServerTiming } from './server-timing.ts';
 
 interface ServerOptions extends Omit<ListenerOptions, 'limits'>, RequestWatchers {
   readonly handler: MediaHandler;
   /** Answers the paths of the explorer; without it, there are none. */
   readonly explorer?: ExplorerHandler | undefined;
   /** Answers what is plain, before anything else sees it. */
-  readonly hits: HitLane;
+  readonly hits: FastPath;
   readonly maxAgeSeconds: MaxAgeSeconds;
   /** Who may say where a request came from; see Fastify's `trustProxy`. */
   readonly trustProxy: boolean | string[];
@@ -45,7 +45,7 @@ const EXPLORER_ROUTE = '/explorer';
 /** The media listener, and a look at its door. */
 export interface MediaServer {
   readonly server: FastifyInstance;
-  readonly watchDoor: () => Door;
+  readonly countConnections: () => ConnectionCounters;
 }
 
 /** Creates the HTTP server; it does not listen yet. */
@@ -154,9 +154,9 @@ export function createServer(options: ServerOptions): MediaServer {
   }
   return {
     server,
-    watchDoor: () => {
+    countConnections: () => {
       if (listener === undefined) throw new Error('Fastify has made no listener.');
-      return listener.watchDoor();
+      return listener.countConnections();
     },
   };
 }

@@ -1,28 +1,28 @@
-import type { MediaRequest } from '../media/media-request.ts';
-import type { HeldOriginal } from './found-original.ts';
+import type { MediaRequest } from '../contract/media-request.ts';
+import type { CacheOutcome } from './cache-outcome.ts';
 import type { Meter } from './meter.ts';
-import type { OriginalIdentity, OriginalVersions } from './original-versions.ts';
+import type { HeldOriginal } from './originals/found-original.ts';
+import type { OriginalIdentity, OriginalVersions } from './originals/freshness.ts';
 import {
   type Approach,
   isOriginFailure,
   type Originals,
   type OriginalWork,
   type SeenOriginal,
-} from './originals.ts';
-import type { CacheOutcome } from './outcome.ts';
+} from './originals/originals.ts';
 import type { MediaResult } from './ports.ts';
-import type { RefusalMemory } from './refusal-memory.ts';
+import type { Transformer } from './render/transformer.ts';
 import type { RequestTrace } from './request-trace.ts';
-import type { Results } from './results.ts';
+import type { NegativeCache } from './results/negative-cache.ts';
+import type { Results } from './results/results.ts';
 import type { FlightControls } from './single-flight.ts';
 import type { SpanDetails } from './tracer.ts';
-import type { Transformer } from './transformer.ts';
 import { formatEtag, type Validators } from './validators.ts';
 
 /** What answers are made with. */
 export interface MediaMakerParts {
   readonly results: Results;
-  readonly refusals: RefusalMemory;
+  readonly refusals: NegativeCache;
   readonly originals: Originals;
   readonly versions: OriginalVersions;
   readonly transformer: Transformer;

@@ -1,8 +1,8 @@
-import { MediaError } from '../media/errors.ts';
-import { type MediaRequest, resultKey } from '../media/media-request.ts';
+import { MediaError } from '../contract/errors.ts';
+import { type MediaRequest, resultKey } from '../contract/media-request.ts';
 import { unlessAborted } from './abort.ts';
+import type { CacheOutcome } from './cache-outcome.ts';
 import { kindOf, MediaMaker, type MediaMakerParts, type MediaWork } from './media-maker.ts';
-import type { CacheOutcome } from './outcome.ts';
 import type { MediaResult } from './ports.ts';
 import type { RequestTrace } from './request-trace.ts';
 import { type FlightControls, SingleFlight } from './single-flight.ts';

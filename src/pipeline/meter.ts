@@ -1,6 +1,6 @@
-import type { Bottleneck } from '../media/errors.ts';
-import type { ResourceName } from '../media/media-resource.ts';
-import type { CacheUse, Room } from './outcome.ts';
+import type { Bottleneck } from '../contract/errors.ts';
+import type { ResourceName } from '../contract/resources.ts';
+import type { CacheUse, TimedStage } from './cache-outcome.ts';
 import type { Lane } from './ports.ts';
 
 /** Looks into one of the memories. A plain pair of numbers, so that to count costs no more than to add. */
@@ -22,7 +22,7 @@ export interface Meter {
 }
 
 /** Of what sort an answer was; each has few values, and none of them is a client's. */
-export interface AnswerSort {
+export interface ResponseClass {
   /** `none`: the path is none of the contract's. */
   readonly resource: ResourceName | 'none';
   /** 499, as nginx has it, where the client has gone before there was one. */
@@ -31,19 +31,19 @@ export interface AnswerSort {
 }
 
 /** Answers of one sort, to be added to by whoever gives them. */
-export interface AnswerCount {
+export interface ResponseCount {
   answers: number;
   /** Of bodies, as far as they were handed over to the system. */
   bodyBytes: number;
 }
 
 /** Where the time of a request goes: into the rooms, and into its body being taken. */
-export type Stage = Room | 'send';
+export type Stage = TimedStage | 'send';
 
 /** Who counts the answers. */
-export interface AnswerMeter {
+export interface ResponseMeter {
   /** The same object each time, for each sort: who gives many of them keeps it at hand. */
-  countOf(sort: AnswerSort): AnswerCount;
+  countOf(sort: ResponseClass): ResponseCount;
   /** A request has spent so long in a stage. */
   noteStage(stage: Stage, durationMs: number): void;
   /** A request was turned away, for want of this. */
@@ -54,12 +54,12 @@ export interface AnswerMeter {
  * What a read from the origin has come to: there is no such object; it has failed, or not answered in
  * time; or nobody waited for it any more.
  */
-export const originAnswers = ['found', 'missing', 'failed', 'timeout', 'stopped'] as const;
-export type OriginAnswer = (typeof originAnswers)[number];
+export const originOutcomes = ['found', 'missing', 'failed', 'timeout', 'stopped'] as const;
+export type OriginOutcome = (typeof originOutcomes)[number];
 
 /** Who counts what the origin does. */
 export interface OriginMeter {
-  noteAnswer(answer: OriginAnswer): void;
+  noteAnswer(answer: OriginOutcome): void;
   noteReadBytes(count: number): void;
   /** A body that was begun was not sent to its end. */
   noteBrokenBody(): void;

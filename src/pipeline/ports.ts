@@ -1,5 +1,5 @@
 import type { Readable } from 'node:stream';
-import type { RenderJob } from './render-job.ts';
+import type { RenderJob } from './render/render-job.ts';
 
 /** Bytes `first` to `last`, both included, counted from 0; without `last`, to the end. */
 export interface ByteRange {
@@ -75,8 +75,24 @@ export interface MediaResult {
   readonly originalEtag: string;
 }
 
+/** How a cache is bounded. */
+export interface CacheOptions<Value> {
+  /** Contents, keys and overhead together; 0 keeps nothing. */
+  readonly maxBytes: number;
+  /** Largest entry, overhead included, as a part of the whole; 1 where nothing else is said. */
+  readonly maxShare?: number;
+  /** What the bulk of an entry is. */
+  readonly bytesOf: (value: Value) => Uint8Array;
+}
+
 /** Where something is kept in memory, within a bound; nothing waits here. */
 export interface BoundedCache<Value> {
+  readonly maxBytes: number;
+  /** What all entries take, as far as it is counted. */
+  readonly heldBytes: number;
+  readonly entries: number;
+  /** Entries that had to go for others, since the start. */
+  readonly evictions: number;
   get(key: string): Value | undefined;
   /** Keeps a value; tells whether it did (one that is too large is not kept). */
   set(key: string, value: Value): boolean;

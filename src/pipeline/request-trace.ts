@@ -1,6 +1,6 @@
-import type { CacheOutcome, Room, RoomTiming } from './outcome.ts';
+import type { CacheOutcome, StageTiming, TimedStage } from './cache-outcome.ts';
 import type { Clock } from './ports.ts';
-import type { RequestSpan, RoomSpan, SpanDetails, SpanName, Step } from './tracer.ts';
+import type { RequestSpan, SpanDetails, SpanName, StageSpan, Step } from './tracer.ts';
 
 /** A stay in a room. One of the `leave`s is to be called, once, unless the room turns out not to have been entered. */
 export interface Visit {
@@ -12,7 +12,7 @@ export interface Visit {
   leaveUnseen(): void;
 }
 
-const unseen: RoomSpan = { note: () => undefined, end: () => undefined };
+const unseen: StageSpan = { note: () => undefined, end: () => undefined };
 
 /**
  * What became of one request on its way: the rooms it entered with the time spent in each, and
@@ -21,7 +21,7 @@ const unseen: RoomSpan = { note: () => undefined, end: () => undefined };
 export class RequestTrace {
   readonly #clock: Clock;
   readonly #span: RequestSpan | undefined;
-  readonly #durationsMs = new Map<Room, number>();
+  readonly #durationsMs = new Map<TimedStage, number>();
   outcome: CacheOutcome | undefined;
 
   /** @param span shows the same rooms to whoever traces requests; `undefined` where nobody does */
@@ -36,7 +36,7 @@ export class RequestTrace {
    * @param describe what to tell of its result
    */
   async time<Result>(
-    room: Room,
+    room: TimedStage,
     work: (visit: Visit) => Promise<Result>,
     describe?: (result: Result) => SpanDetails,
   ): Promise<Result> {
@@ -53,7 +53,7 @@ export class RequestTrace {
   }
 
   /** Enters a room. */
-  enter(room: Room): Visit {
+  enter(room: TimedStage): Visit {
     const enteredMs = this.#clock.nowMs();
     const span = this.begin(room);
     const leaveUnseen = (): void => {
@@ -77,7 +77,7 @@ export class RequestTrace {
    */
   async show<Result>(
     step: Step,
-    work: (span: RoomSpan) => Promise<Result>,
+    work: (span: StageSpan) => Promise<Result>,
     joined?: RequestTrace,
   ): Promise<Result> {
     const span = this.begin(step, joined);
@@ -92,13 +92,13 @@ export class RequestTrace {
   }
 
   /** Begins what only a trace shows. */
-  begin(name: SpanName, joined?: RequestTrace): RoomSpan {
+  begin(name: SpanName, joined?: RequestTrace): StageSpan {
     const leader = joined === undefined ? undefined : joined.#span;
     return this.#span?.begin(name, leader) ?? unseen;
   }
 
   /** Each room entered so far, in order of the first visit's end. */
-  get timings(): readonly RoomTiming[] {
+  get timings(): readonly StageTiming[] {
     return [...this.#durationsMs].map(([room, durationMs]) => ({ room, durationMs }));
   }
 }

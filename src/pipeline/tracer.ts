@@ -1,8 +1,8 @@
-import type { ErrorCode } from '../media/errors.ts';
-import type { MediaRequest } from '../media/media-request.ts';
-import type { ResourceName } from '../media/media-resource.ts';
+import type { ErrorCode } from '../contract/errors.ts';
+import type { MediaRequest } from '../contract/media-request.ts';
+import type { ResourceName } from '../contract/resources.ts';
+import type { CacheUse } from './cache-outcome.ts';
 import type { Memory, Stage } from './meter.ts';
-import type { CacheUse } from './outcome.ts';
 import type { Lane } from './ports.ts';
 
 /**
@@ -32,14 +32,14 @@ export interface SpanDetails {
 }
 
 /** A stretch of a request's way. One that is not ended is never told of. */
-export interface RoomSpan {
+export interface StageSpan {
   note(details: SpanDetails): void;
   /** @param error why it came to nothing; an error of the registry, an abort, or a bug of ours */
   end(error?: unknown): void;
 }
 
 /** A request, when it is over. */
-export interface TracedAnswer {
+export interface TracedResponse {
   readonly resource: ResourceName | 'none';
   /** `undefined` where nobody is left who could have got one. */
   readonly status: number | undefined;
@@ -63,8 +63,8 @@ export interface RequestSpan {
    *
    * @param joined the request that does what this one waits for
    */
-  begin(name: SpanName, joined?: RequestSpan): RoomSpan;
-  end(answer: TracedAnswer): void;
+  begin(name: SpanName, joined?: RequestSpan): StageSpan;
+  end(answer: TracedResponse): void;
 }
 
 /** A request, as far as a trace begins with it. */

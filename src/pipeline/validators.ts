@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import { PIPELINE_RELEASE } from '../media/pipeline-release.ts';
+import { PIPELINE_RELEASE } from '../contract/pipeline-release.ts';
 
 /** What tells one state of an answer from another; known before anything is rendered. */
 export interface Validators {

@@ -5,8 +5,8 @@ import { join } from 'node:path';
 import { DCLinter } from 'dclint';
 import { afterAll, describe, expect, test } from 'vitest';
 import { parse } from 'yaml';
-import { readConfig } from '../../src/settings/config.ts';
-import { settings } from '../../src/settings/settings.ts';
+import { readConfig } from '../../src/config/config.ts';
+import { settings } from '../../src/config/settings.ts';
 
 interface Service {
   readonly environment?: Readonly<Record<string, string | number>>;

@@ -9,9 +9,9 @@ import { PodDisruptionBudget } from 'kubernetes-models/policy/v1/PodDisruptionBu
 import { Service } from 'kubernetes-models/v1/Service';
 import { describe, expect, test } from 'vitest';
 import { parse, parseAllDocuments } from 'yaml';
-import { PrometheusMeter } from '../../src/adapters/prometheus-meter.ts';
+import { readConfig } from '../../src/config/config.ts';
 import { adminPaths } from '../../src/http/openapi/admin-paths.ts';
-import { readConfig } from '../../src/settings/config.ts';
+import { PrometheusMeter } from '../../src/telemetry/prometheus-meter.ts';
 
 const FOLDER = 'deploy/kubernetes';
 

@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
 import { parse } from 'yaml';
-import { cacheUses } from '../../src/pipeline/outcome.ts';
+import { cacheUses } from '../../src/pipeline/cache-outcome.ts';
 import { listExpressions, readDashboard } from '../support/dashboard.ts';
 import { parseScrape, type Scrape } from '../support/prometheus-text.ts';
 import { type ServiceProcess, startService } from '../support/service-process.ts';

@@ -3,7 +3,7 @@ import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSy
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, expect, onTestFinished, test } from 'vitest';
-import { errorRegistry } from '../../src/media/errors.ts';
+import { errorRegistry } from '../../src/contract/errors.ts';
 import { startService } from '../support/service-process.ts';
 import { readCommandBlocks, runDocument } from './document-commands.ts';
 

@@ -1,6 +1,9 @@
 import { execFileSync } from 'node:child_process';
 import { tmpdir } from 'node:os';
 import { describe, expect, test } from 'vitest';
+import { parseTarget } from '../../src/contract/media-request.ts';
+import { describeQuery } from '../../src/contract/query-parameter.ts';
+import { type ResourceName, resourceRows } from '../../src/contract/resources.ts';
 import type { DescribedResource } from '../../src/explorer/explorer-data.ts';
 import {
   formatCurl,
@@ -8,9 +11,6 @@ import {
   type MediaChoice,
   readTarget,
 } from '../../src/explorer/page/media-choice.ts';
-import { parseTarget } from '../../src/media/media-request.ts';
-import { type ResourceName, resourceRows } from '../../src/media/media-resource.ts';
-import { describeQuery } from '../../src/media/query-parameter.ts';
 
 const resources: DescribedResource[] = (Object.keys(resourceRows) as ResourceName[]).map((name) => {
   const { template, extensions = [], query } = resourceRows[name];

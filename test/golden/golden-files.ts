@@ -28,7 +28,7 @@ export class GoldenFiles {
   async compare(
     golden: string,
     answer: Uint8Array,
-    rule: Exclude<PixelRule, 'verbatim'>,
+    rule: Exclude<PixelRule, 'passthrough'>,
   ): Promise<string[]> {
     const expected = this.read(golden);
     const differences =

@@ -1,5 +1,5 @@
 import { readFileSync } from 'node:fs';
-import type { SourceFormat } from '../../src/media/header/image-facts.ts';
+import type { SourceFormat } from '../../src/contract/image-formats.ts';
 import type { PixelRule } from '../support/image-comparison.ts';
 
 /** Everything that lies below `fixtures/`. */

@@ -20,11 +20,11 @@ import { fileURLToPath } from 'node:url';
 import sharp from 'sharp';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { type App, createApp } from '../../src/app.ts';
-import { readImageFacts } from '../../src/media/header/read-image-facts.ts';
-import { outputFormats, sourceFormats } from '../../src/media/image-format.ts';
-import { parseTarget } from '../../src/media/media-request.ts';
-import { resourceRows } from '../../src/media/media-resource.ts';
-import { readConfig } from '../../src/settings/config.ts';
+import { readConfig } from '../../src/config/config.ts';
+import { outputFormats, sourceFormats } from '../../src/contract/image-formats.ts';
+import { parseTarget } from '../../src/contract/media-request.ts';
+import { resourceRows } from '../../src/contract/resources.ts';
+import { readImageFacts } from '../../src/formats/read-image-facts.ts';
 import { type GoldenFailure, writeGoldenReport } from '../support/golden-report.ts';
 import { MemoryOrigin } from '../support/memory-origin.ts';
 import { patient } from '../support/patient.ts';
@@ -54,7 +54,7 @@ beforeAll(async () => {
     {
       log: silent,
       origin,
-      workerFile: new URL('../../dist/worker/main.js', import.meta.url),
+      workerFile: new URL('../../dist/workers/child/main.js', import.meta.url),
     },
   );
 });
@@ -208,7 +208,7 @@ async function compareFacts(row: GoldenRow, body: Buffer): Promise<string[]> {
 
 async function comparePixels(row: GoldenRow, body: Buffer): Promise<string[]> {
   const { golden, pixels } = row;
-  if (golden === undefined || pixels === 'verbatim') {
+  if (golden === undefined || pixels === 'passthrough') {
     return body.equals(readOriginal(row.original)) ? [] : ['the bytes are not the original’s'];
   }
   // Rows that share a golden must come out alike: the first writes, the next run compares the rest.

@@ -7,7 +7,7 @@
  *                              test-report/hostile
  */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import type { SourceFormat } from '../../src/media/header/image-facts.ts';
+import type { SourceFormat } from '../../src/contract/image-formats.ts';
 import { FireReport } from './fire-report.ts';
 import { HostileRun } from './hostile-run.ts';
 import { Mutator } from './mutations/mutation.ts';

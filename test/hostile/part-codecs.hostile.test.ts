@@ -3,7 +3,7 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import sharp from 'sharp';
 import { describe, expect, test } from 'vitest';
-import { readImageFacts } from '../../src/media/header/read-image-facts.ts';
+import { readImageFacts } from '../../src/formats/read-image-facts.ts';
 import { Mutator } from './mutations/mutation.ts';
 import type { PartCodec } from './mutations/part.ts';
 import { partCodecs } from './mutations/part-codecs.ts';

@@ -1,7 +1,7 @@
 import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
-import { parseTarget } from '../../src/media/media-request.ts';
+import { parseTarget } from '../../src/contract/media-request.ts';
 import { LatencyProbe } from '../support/latency-probe.ts';
 import { type MemoryPeaks, MemoryWatch } from '../support/process-memory.ts';
 import { type ServiceProcess, startService } from '../support/service-process.ts';

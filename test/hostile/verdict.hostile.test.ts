@@ -18,7 +18,7 @@ const answer = (status: number, body: Buffer | string, type = 'application/json'
 const refusal = (status: number, code: string): Answer => answer(status, JSON.stringify({ code }));
 const still = '/avatars/1/1.webp?size=64';
 const moving = '/avatars/1/1.webp?size=64&animated=true';
-const verbatim = '/attachments/1/1/file';
+const passthrough = '/attachments/1/1/file';
 
 const webp = await sharp(photo).resize(64).webp().toBuffer();
 const animated = await sharp(parrot, { animated: true }).resize(64).webp().toBuffer();
@@ -44,7 +44,7 @@ describe('nothing is wrong with', () => {
   test.each([
     ['a still', photo, still, answer(200, webp, 'image/webp')],
     ['an animation', parrot, moving, answer(200, animated, 'image/webp')],
-    ['a file passed on', photo, verbatim, answer(200, photo, 'image/jpeg')],
+    ['a file passed on', photo, passthrough, answer(200, photo, 'image/jpeg')],
     ['a file passed through', flat, '/emojis/1.gif', answer(200, flat, 'image/gif')],
     ['no image', samples.text, still, refusal(415, 'UNSUPPORTED_MEDIA_TYPE')],
     ['too much', photo, still, refusal(422, 'MEDIA_TOO_LARGE')],
@@ -74,8 +74,8 @@ describe('something is wrong with', () => {
     ['a lost animation', parrot, moving, answer(200, firstFrame, 'image/webp')],
     ['other delays', parrot, moving, answer(200, slowed, 'image/webp')],
     ['EXIF', photo, still, answer(200, withExif, 'image/webp')],
-    ['another file passed on', photo, verbatim, answer(200, webp, 'image/jpeg')],
-    ['a refusal to pass a file on', photo, verbatim, refusal(422, 'MEDIA_TOO_LARGE')],
+    ['another file passed on', photo, passthrough, answer(200, webp, 'image/jpeg')],
+    ['a refusal to pass a file on', photo, passthrough, refusal(422, 'MEDIA_TOO_LARGE')],
     [
       'a file with EXIF passed through',
       readSample('avatars/1/ab12'),

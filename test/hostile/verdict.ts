@@ -1,8 +1,8 @@
 import sharp, { type Metadata } from 'sharp';
-import type { ImageFacts } from '../../src/media/header/image-facts.ts';
-import { readImageFacts } from '../../src/media/header/read-image-facts.ts';
-import { type OutputFormat, outputFormats } from '../../src/media/image-format.ts';
-import { type MediaRequest, parseTarget } from '../../src/media/media-request.ts';
+import { type OutputFormat, outputFormats } from '../../src/contract/image-formats.ts';
+import { type MediaRequest, parseTarget } from '../../src/contract/media-request.ts';
+import type { ImageFacts } from '../../src/formats/image-facts.ts';
+import { readImageFacts } from '../../src/formats/read-image-facts.ts';
 import type { Answer } from './http-client.ts';
 
 /** What any original at all may be answered with: never the service's fault, nor the origin's. */

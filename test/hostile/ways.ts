@@ -26,7 +26,7 @@ export const jpeg = way('jpeg', (id) => `/avatars/1/${id}.jpg?size=4096`);
 export const png = way('png', (id) => `/avatars/1/${id}.png?size=240`);
 export const pngLarge = way('png, large', (id) => `/avatars/1/${id}.png?size=4096`);
 export const pngLow = way('png, low', (id) => `/avatars/1/${id}.png?size=128&quality=low`);
-export const verbatim = way('verbatim', (id) => `/attachments/1/${id}/file`);
+export const passthrough = way('passthrough', (id) => `/attachments/1/${id}/file`);
 export const cropped = way(
   'cropped',
   (id) => `/attachments/1/${id}/file?width=100&height=40&format=webp`,
@@ -41,7 +41,7 @@ export const everyWay = [
   jpeg,
   png,
   pngLow,
-  verbatim,
+  passthrough,
   cropped,
   asItIs,
 ] as const;

@@ -61,7 +61,7 @@ describe('HEAD', () => {
     ['a rendered asset', '/icons/1/ab.webp?size=32', 200],
     ['an asset passed through', '/icons/1/ab.jpg?size=480&quality=lossless', 200],
     ['a transformed attachment', '/attachments/1/2/p.png?width=16', 200],
-    ['a verbatim attachment', '/attachments/1/2/p.png', 200],
+    ['a passthrough attachment', '/attachments/1/2/p.png', 200],
     ['an attachment to be saved', '/attachments/1/2/%F0%9F%8E%89.html', 200],
     ['an empty attachment', '/attachments/1/2/empty', 200],
     ['a default avatar', '/avatars/3.png', 200],

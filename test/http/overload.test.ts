@@ -1,5 +1,5 @@
 import { afterEach, describe, expect, it } from 'vitest';
-import { MediaError } from '../../src/media/errors.ts';
+import { MediaError } from '../../src/contract/errors.ts';
 import { type Lane, type Renderer, WorkerLost } from '../../src/pipeline/ports.ts';
 import { MemoryOrigin } from '../support/memory-origin.ts';
 import { connectTo } from '../support/raw-http.ts';

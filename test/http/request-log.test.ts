@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import type { RequestLine } from '../../src/http/request-log.ts';
-import { MediaError } from '../../src/media/errors.ts';
+import { MediaError } from '../../src/contract/errors.ts';
+import type { RequestLine } from '../../src/telemetry/request-log.ts';
 import { connectTo, sendRaw } from '../support/raw-http.ts';
 import { createTestApp, RecordingRequestLog, samples, type TestApp } from '../support/test-app.ts';
 
@@ -69,11 +69,11 @@ describe('a line for each request', () => {
     const target = '/attachments/1/2/a%20b.txt';
     const headers = { Range: 'bytes=0-9' };
     await sendRaw(port, 'GET', target, headers);
-    const verbatim =
+    const passthrough =
       'attachments/1/2/a%20b.txt?width=&height=&format=&quality=lossless&animated=false';
     expect(await oneLine()).toMatchObject({
       resource: 'attachment',
-      asset: verbatim,
+      asset: passthrough,
       status: 206,
       cache: 'bypass',
       bytes: 10,

@@ -1,7 +1,7 @@
 import { once } from 'node:events';
 import { connect } from 'node:http2';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { MediaError } from '../../src/media/errors.ts';
+import { MediaError } from '../../src/contract/errors.ts';
 import { defer } from '../support/deferred.ts';
 import { MemoryResultStore } from '../support/memory-result-store.ts';
 import {

@@ -164,9 +164,9 @@ describe('the cache key', () => {
     copyInto('attachments/2/1/a', 'emojis/1');
     copyInto('attachments/2/1/a?width=20', 'emojis/2');
     const transformed = await stack.ask('/attachments/2/1/a?width=20');
-    const verbatim = await stack.ask('/attachments/2/1/a%3Fwidth=20');
-    expect(verbatim.nginx).toBe('fwd=uri-miss');
-    expect(verbatim.body).not.toEqual(transformed.body);
+    const passthrough = await stack.ask('/attachments/2/1/a%3Fwidth=20');
+    expect(passthrough.nginx).toBe('fwd=uri-miss');
+    expect(passthrough.body).not.toEqual(transformed.body);
   });
 
   test('keeps a repeated parameter apart: it stays a 400', async () => {

@@ -1,5 +1,5 @@
 import { beforeAll, inject } from 'vitest';
-import { describeOrigin } from '../contracts/origin.contract.ts';
+import { describeOrigin } from '../storage/contracts/origin.contract.ts';
 import { createS3Fixture, openBucket, type S3Bucket } from '../support/s3-bucket.ts';
 
 const { endpoint, accessKeyId, secretAccessKey } = inject('rgw');

@@ -1,5 +1,5 @@
 import { beforeAll, inject } from 'vitest';
-import { describeOriginalWriter } from '../contracts/original-writer.contract.ts';
+import { describeOriginalWriter } from '../storage/contracts/original-writer.contract.ts';
 import { openBucket, type S3Bucket } from '../support/s3-bucket.ts';
 import { createS3WriterFixture } from '../support/s3-original-writer.ts';
 

@@ -5,7 +5,11 @@ import {
   S3Client,
 } from '@aws-sdk/client-s3';
 import { beforeAll, describe, expect, inject, test } from 'vitest';
-import { addressOf, describeResultStore, resultOf } from '../contracts/result-store.contract.ts';
+import {
+  addressOf,
+  describeResultStore,
+  resultOf,
+} from '../storage/contracts/result-store.contract.ts';
 import { createS3ResultFixture, openBucket, type S3Bucket } from '../support/s3-bucket.ts';
 
 const { endpoint, accessKeyId, secretAccessKey } = inject('rgw');

@@ -18,9 +18,9 @@ export interface DecodedImage {
  * `exact`: every sample is equal, what lies below transparent pixels included;
  * `lossy`: what a decoder or an encoder may round otherwise on another processor;
  * `palette`: also what a dither may then place otherwise;
- * `verbatim`: not pixels but bytes are compared.
+ * `passthrough`: not pixels but bytes are compared.
  */
-export type PixelRule = 'exact' | 'lossy' | 'palette' | 'verbatim';
+export type PixelRule = 'exact' | 'lossy' | 'palette' | 'passthrough';
 
 interface Tolerance {
   /** pixelmatch's threshold on the distance in YIQ: 0.1 is a step of about 26 of 255 in grey. */
@@ -34,7 +34,7 @@ interface Tolerance {
 }
 
 /**
- * Stated thresholds; `exact` and `verbatim` have none.
+ * Stated thresholds; `exact` and `passthrough` have none.
  *
  * Measured between two builds of the same codecs, x64 with its vector code and WebAssembly: `exact`
  * rows were equal in every sample; of `lossy` rows at most 0.1 % of the pixels differed and the mean
@@ -85,7 +85,7 @@ export async function decodeImage(bytes: Uint8Array): Promise<DecodedImage> {
 export function compareImages(
   expected: DecodedImage,
   actual: DecodedImage,
-  rule: Exclude<PixelRule, 'verbatim'>,
+  rule: Exclude<PixelRule, 'passthrough'>,
 ): string[] {
   const differences = compareShape(expected, actual);
   if (differences.length > 0) return differences;

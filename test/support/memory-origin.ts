@@ -1,9 +1,9 @@
 import { createHash } from 'node:crypto';
 import { Readable } from 'node:stream';
-import { clampRange } from '../../src/adapters/byte-range.ts';
-import { readLastModified } from '../../src/adapters/last-modified.ts';
-import { MediaError } from '../../src/media/errors.ts';
+import { MediaError } from '../../src/contract/errors.ts';
 import type { ByteRange, Origin, OriginObject } from '../../src/pipeline/ports.ts';
+import { clampRange } from '../../src/storage/byte-range.ts';
+import { readLastModified } from '../../src/storage/last-modified.ts';
 
 interface Stored {
   readonly bytes: Uint8Array;

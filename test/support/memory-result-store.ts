@@ -1,5 +1,5 @@
 import type { ResultAddress, ResultStore, StoredResult } from '../../src/pipeline/ports.ts';
-import { resultPath } from '../../src/pipeline/result-path.ts';
+import { resultPath } from '../../src/pipeline/results/result-path.ts';
 
 /** Renderings in memory, without a bound, for tests; counts what is asked of it, and fails on demand. */
 export class MemoryResultStore implements ResultStore {

@@ -1,6 +1,5 @@
 import { Readable } from 'node:stream';
-import { clampRange } from '../../src/adapters/byte-range.ts';
-import { MediaError } from '../../src/media/errors.ts';
+import { MediaError } from '../../src/contract/errors.ts';
 import type {
   ByteRange,
   Origin,
@@ -8,7 +7,8 @@ import type {
   Renderer,
   RenderOptions,
 } from '../../src/pipeline/ports.ts';
-import type { RenderJob } from '../../src/pipeline/render-job.ts';
+import type { RenderJob } from '../../src/pipeline/render/render-job.ts';
+import { clampRange } from '../../src/storage/byte-range.ts';
 
 /** What an origin does with a key; a deaf one answers even those who have left. */
 export type OriginScript = 'answers' | 'is deaf' | 'fails' | 'is gone' | 'hangs' | 'cuts';

@@ -1,4 +1,4 @@
-import { ConfigError, readConfig } from '../../src/settings/config.ts';
+import { ConfigError, readConfig } from '../../src/config/config.ts';
 
 /** The faults of a configuration, a line each; none if it is right. */
 export function faultsOf(environment: Readonly<Record<string, string>>): string[] {

@@ -1,10 +1,10 @@
 import { readFileSync } from 'node:fs';
 import type { AddressInfo } from 'node:net';
 import type { FastifyInstance } from 'fastify';
-import { WorkerRenderer } from '../../src/adapters/worker-renderer.ts';
 import { createApp } from '../../src/app.ts';
-import type { ClientLimits } from '../../src/http/client-limits.ts';
-import type { RequestLine, RequestLog } from '../../src/http/request-log.ts';
+import { readConfig } from '../../src/config/config.ts';
+import type { Environment } from '../../src/config/settings.ts';
+import type { ClientLimits } from '../../src/http/edge/client-limits.ts';
 import type {
   Clock,
   Log,
@@ -13,13 +13,13 @@ import type {
   RenderOptions,
   ResultStore,
 } from '../../src/pipeline/ports.ts';
-import type { RenderJob } from '../../src/pipeline/render-job.ts';
-import { readConfig } from '../../src/settings/config.ts';
-import type { Environment } from '../../src/settings/settings.ts';
+import type { RenderJob } from '../../src/pipeline/render/render-job.ts';
+import type { RequestLine, RequestLog } from '../../src/telemetry/request-log.ts';
+import { WorkerPool } from '../../src/workers/worker-pool.ts';
 import { MemoryOrigin } from './memory-origin.ts';
 import { patient } from './patient.ts';
 
-const workerFile = new URL('../../dist/worker/main.js', import.meta.url);
+const workerFile = new URL('../../dist/workers/child/main.js', import.meta.url);
 
 /** Counts the jobs that go through it. */
 export class CountingRenderer implements Renderer {
@@ -102,7 +102,7 @@ export interface TestApp {
   readonly clock: FakeClock;
   readonly log: RecordingLog;
   /** The processes that render; none before the first render. */
-  readonly workers: WorkerRenderer;
+  readonly workers: WorkerPool;
   /** Starts to listen on a free port of this machine, and tells it. */
   listen(): Promise<number>;
   close(): Promise<void>;
@@ -114,7 +114,7 @@ export async function createTestApp(options: TestAppOptions = {}): Promise<TestA
   const clock = new FakeClock();
   const log = new RecordingLog();
   const config = readConfig({ WORKERS: '1', EXPLORER: 'off', ...patient, ...options.settings });
-  const workers = new WorkerRenderer({ ...config.renderer, workerFile, log });
+  const workers = new WorkerPool({ ...config.renderer, workerFile, log });
   let start: Promise<void> | undefined;
   const inWorker: Renderer = {
     render: async (original, job, options) => {

@@ -1,14 +1,14 @@
 import { afterEach } from 'vitest';
-import { WorkerRenderer, type WorkerRendererOptions } from '../../src/adapters/worker-renderer.ts';
 import type { RenderOptions } from '../../src/pipeline/ports.ts';
-import type { RenderJob } from '../../src/pipeline/render-job.ts';
+import type { RenderJob } from '../../src/pipeline/render/render-job.ts';
+import { WorkerPool, type WorkerRendererOptions } from '../../src/workers/worker-pool.ts';
 import { RecordingLog } from './test-app.ts';
 
 /** A worker that does what the original says; see there. */
 export const SCRIPTED_WORKER = new URL('scripted-worker.mjs', import.meta.url);
 
 /** The real one, compiled. */
-export const REAL_WORKER = new URL('../../dist/worker/main.js', import.meta.url);
+export const REAL_WORKER = new URL('../../dist/workers/child/main.js', import.meta.url);
 
 /** A job of one pixel. */
 export const anyJob: RenderJob = {
@@ -32,7 +32,7 @@ const GIBIBYTE = 2 ** 30;
 
 /** A pool of a test, with what it has logged. */
 export interface TestPool {
-  readonly renderer: WorkerRenderer;
+  readonly renderer: WorkerPool;
   readonly log: RecordingLog;
   /** Has a scripted worker do something; resolves with its answer as text. */
   readonly say: (command: string, options?: Partial<RenderOptions>) => Promise<string>;
@@ -46,13 +46,13 @@ interface TestPoolOptions extends Partial<WorkerRendererOptions> {
 
 /** Starts pools that end with their test: of one scripted light worker, where nothing else is said. */
 export function usePools(): (options?: TestPoolOptions) => Promise<TestPool> {
-  const renderers: WorkerRenderer[] = [];
+  const renderers: WorkerPool[] = [];
   afterEach(() => {
     for (const renderer of renderers.splice(0)) renderer.stop();
   });
   return async ({ timeoutMs = 10_000, ...options } = {}) => {
     const log = new RecordingLog();
-    const renderer = new WorkerRenderer({
+    const renderer = new WorkerPool({
       workerFile: SCRIPTED_WORKER,
       workers: { light: 1, heavy: 0 },
       memoryBytes: GIBIBYTE,

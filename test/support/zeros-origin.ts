@@ -1,6 +1,6 @@
 import { Readable } from 'node:stream';
-import { clampRange } from '../../src/adapters/byte-range.ts';
 import type { ByteRange, Origin, OriginObject } from '../../src/pipeline/ports.ts';
+import { clampRange } from '../../src/storage/byte-range.ts';
 
 const CHUNK = Buffer.alloc(65_536);
 

@@ -16,7 +16,7 @@ export interface Canonical {
   readonly quality: Quality;
   readonly animated: boolean;
   /** The original, byte for byte. */
-  readonly verbatim: boolean;
+  readonly passthrough: boolean;
 }
 
 /** What a request target is, by the contract. */
@@ -187,7 +187,7 @@ export function canonicalOf(
   const width = query === 'external' ? parameters.width : parameters.size;
   const { height } = query === 'external' ? parameters : { height: undefined };
   const size = width ?? (query === 'image' ? '128' : undefined);
-  const verbatim =
+  const passthrough =
     query === 'external' &&
     format === undefined &&
     width === undefined &&
@@ -204,8 +204,8 @@ export function canonicalOf(
       quality === 'high' && (format === 'png' || format === 'gif')
         ? 'lossless'
         : (quality as Quality),
-    animated: isAnimated(query, format, isAsked) && !verbatim,
-    verbatim,
+    animated: isAnimated(query, format, isAsked) && !passthrough,
+    passthrough,
   };
 }
 

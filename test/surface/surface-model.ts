@@ -77,7 +77,7 @@ export class SurfaceModel {
     }
     const original = this.#originals.get(verdict.canonical.originKey);
     if (original === undefined) return UNKNOWN_MEDIA;
-    if (verdict.canonical.verbatim || original.transformed === 200) {
+    if (verdict.canonical.passthrough || original.transformed === 200) {
       return this.#learn(target, verdict);
     }
     const code = original.transformed === 415 ? 'UNSUPPORTED_MEDIA_TYPE' : 'UNPROCESSABLE_MEDIA';
@@ -167,12 +167,12 @@ export class SurfaceModel {
     });
     const type = canonical.format === undefined ? contentType : `image/${canonical.format}`;
     expect(headers.get('content-type')).toBe(type);
-    if (canonical.verbatim) expect(body.equals(bytes)).toBe(true);
+    if (canonical.passthrough) expect(body.equals(bytes)).toBe(true);
     else expect(`image/${formatOf(body)}`).toBe(type);
     const told = headers.get('content-disposition');
     if (filename === undefined) expect(told).toBeUndefined();
     else expect(told?.split(';')[0]).toBe(disposition);
-    return { kind: 'media', answer, etag, isVerbatim: canonical.verbatim, isDated: true };
+    return { kind: 'media', answer, etag, isVerbatim: canonical.passthrough, isDated: true };
   }
 }
 

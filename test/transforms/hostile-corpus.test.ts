@@ -3,8 +3,6 @@ import { join as joinPath } from 'node:path';
 import { deflateSync, inflateSync } from 'node:zlib';
 import sharp from 'sharp';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { avifWithExif } from '../hostile/bombs/avif-bombs.ts';
-import { exifInCircles } from '../hostile/bombs/metadata-bombs.ts';
 import {
   afterIhdr,
   afterSoi,
@@ -14,7 +12,9 @@ import {
   riffChunk,
   vp8x,
   webpFile,
-} from '../media/header/containers.ts';
+} from '../formats/containers.ts';
+import { avifWithExif } from '../hostile/bombs/avif-bombs.ts';
+import { exifInCircles } from '../hostile/bombs/metadata-bombs.ts';
 import { createTestApp, samples, type TestApp } from '../support/test-app.ts';
 
 const CORPUS = joinPath(import.meta.dirname, '../../fixtures/corpus');

@@ -2,7 +2,7 @@ import { readFile } from 'node:fs/promises';
 import { createServer } from 'node:http';
 import { join } from 'node:path';
 import sharp from 'sharp';
-import { type OutputFormat, outputFormats } from '../../../src/media/image-format.ts';
+import { type OutputFormat, outputFormats } from '../../../src/contract/image-formats.ts';
 import { announce } from './announce.ts';
 
 /*

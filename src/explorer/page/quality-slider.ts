@@ -1,4 +1,4 @@
-import type { ParameterForm } from '../../media/query-parameter.ts';
+import type { ParameterForm } from '../../contract/query-parameter.ts';
 import { create } from './element.ts';
 import { ask, type Exchange } from './exchange.ts';
 import { formatTarget, type MediaChoice } from './media-choice.ts';

@@ -1,4 +1,4 @@
-import { describePurgeOrder } from '../../media/purge-order.ts';
+import { describePurgeOrder } from '../../contract/purge-order.ts';
 import { onlyHeaders } from './headers.ts';
 import type { Answer, Operation, PathItem, Schema, Server } from './model.ts';
 

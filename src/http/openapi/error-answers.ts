@@ -1,5 +1,5 @@
-import { type ErrorCode, errorRegistry } from '../../media/errors.ts';
-import { refusals } from '../refusal.ts';
+import { type ErrorCode, errorRegistry } from '../../contract/errors.ts';
+import { refusals } from '../edge/refusal.ts';
 import { type headerComponents, headersOf, headersWithIdIfAny } from './headers.ts';
 import { type Answer, byName, type Reference, type Schema } from './model.ts';
 

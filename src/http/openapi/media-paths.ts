@@ -1,5 +1,5 @@
-import { formatOfExtension, outputFormats } from '../../media/image-format.ts';
-import { type ResourceName, resourceRows } from '../../media/media-resource.ts';
+import { formatOfExtension, outputFormats } from '../../contract/image-formats.ts';
+import { type ResourceName, resourceRows } from '../../contract/resources.ts';
 import { REQUEST_ID_FORM } from '../request-id.ts';
 import { doorStatuses, errorAnswers, ownStatuses, registeredStatuses } from './error-answers.ts';
 import { headersOf, headersWithIdIfAny } from './headers.ts';

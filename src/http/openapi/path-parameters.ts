@@ -1,5 +1,5 @@
-import { DEFAULT_AVATAR_COUNT } from '../../media/limits.ts';
-import { kindOfPathValue, type PathValueKind, pathValueForms } from '../../media/path-value.ts';
+import { DEFAULT_AVATAR_COUNT } from '../../contract/limits.ts';
+import { kindOfPathValue, type PathValueKind, pathValueForms } from '../../contract/path-value.ts';
 import type { Parameter, Schema } from './model.ts';
 
 const kinds = Object.keys(pathValueForms) as PathValueKind[];

@@ -171,7 +171,7 @@ describe('conservation', () => {
     const answered = Object.values(counts.tiers).reduce((sum, count) => sum + count, 0);
     expect(answered).toBe(workload.trace.renderings.length);
     expect(counts.requests).toBe(answered);
-    expect(counts.originReads).toBe(counts.tiers.origin + counts.tiers.verbatim);
+    expect(counts.originReads).toBe(counts.tiers.origin + counts.tiers.passthrough);
     expect(counts.renders).toBeLessThanOrEqual(counts.tiers.origin + counts.tiers['held original']);
     expect(busiest).toBeGreaterThanOrEqual(1);
   });

@@ -3,7 +3,7 @@ import { assumptions, DAY_S } from '../../../bench/trace/assumptions.ts';
 import { formatTarget } from '../../../bench/trace/targets.ts';
 import { generateTrace, type Trace } from '../../../bench/trace/trace.ts';
 import { variants } from '../../../bench/trace/usages.ts';
-import { parseTarget } from '../../../src/media/media-request.ts';
+import { parseTarget } from '../../../src/contract/media-request.ts';
 
 const options = { seed: 3, requests: 90_000, days: 9 };
 const trace = generateTrace(options);

@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs';
 import sharp from 'sharp';
-import { join, u32be } from '../../media/header/containers.ts';
+import { join, u32be } from '../../formats/containers.ts';
 import * as ways from '../ways.ts';
 import { type AvifItem, alphaProperty, box, createAvif, imageSize, u16be } from './avif-file.ts';
 import { type Bomb, bomb, LARGEST_BYTES, repeat } from './bomb.ts';

@@ -1,4 +1,4 @@
-import { join, u32be } from '../../media/header/containers.ts';
+import { join, u32be } from '../../formats/containers.ts';
 
 /** An item of an AVIF file. */
 export interface AvifItem {

@@ -7,7 +7,7 @@ export interface Bomb {
   readonly make: () => Buffer | Promise<Buffer>;
   readonly ways: readonly Way[];
   /**
-   * How it must end in every way but the verbatim one: refused, before it is rendered or not; served;
+   * How it must end in every way but the passthrough one: refused, before it is rendered or not; served;
    * either of them, but before the deadline. At the deadline, too, where nothing is said.
    */
   readonly end?: 'refused' | 'refused unseen' | 'served' | 'in time';

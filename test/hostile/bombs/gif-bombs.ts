@@ -1,11 +1,4 @@
-import {
-  gifControl,
-  gifImage,
-  gifLoop,
-  gifScreen,
-  join,
-  u16le,
-} from '../../media/header/containers.ts';
+import { gifControl, gifImage, gifLoop, gifScreen, join, u16le } from '../../formats/containers.ts';
 import { createSeededRandom } from '../../support/seeded-random.ts';
 import * as ways from '../ways.ts';
 import { BitWriter } from './bit-writer.ts';

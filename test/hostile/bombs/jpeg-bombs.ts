@@ -1,4 +1,4 @@
-import { join, jpegSegment, tiffOrientation } from '../../media/header/containers.ts';
+import { join, jpegSegment, tiffOrientation } from '../../formats/containers.ts';
 import * as ways from '../ways.ts';
 import { type Bomb, bomb, LARGEST_BYTES, repeat } from './bomb.ts';
 import { exifInCircles, exifOfHugeCounts, exifOfOverlaps, iccOf } from './metadata-bombs.ts';

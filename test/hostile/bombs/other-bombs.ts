@@ -1,4 +1,4 @@
-import { join } from '../../media/header/containers.ts';
+import { join } from '../../formats/containers.ts';
 import { samples } from '../../support/test-app.ts';
 import * as ways from '../ways.ts';
 import { type Bomb, bomb, LARGEST_BYTES, MEBIBYTE } from './bomb.ts';
@@ -45,8 +45,8 @@ const foreign = {
   elf: '\x7fELF\x02\x01\x01\0',
 } as const;
 
-const many = [ways.stillSmall, ways.animatedLossless, ways.verbatim, ways.cropped];
-const big = [ways.stillSmall, ways.verbatim];
+const many = [ways.stillSmall, ways.animatedLossless, ways.passthrough, ways.cropped];
+const big = [ways.stillSmall, ways.passthrough];
 
 /** What is no image, or hardly one. */
 export const otherBombs: readonly Bomb[] = [

@@ -1,5 +1,5 @@
 import { constants, deflateRawSync } from 'node:zlib';
-import { join, pngChunk, u32be } from '../../media/header/containers.ts';
+import { join, pngChunk, u32be } from '../../formats/containers.ts';
 import * as ways from '../ways.ts';
 import { type Bomb, bomb, LARGEST_BYTES, MEBIBYTE, repeat } from './bomb.ts';
 import { exifInCircles, exifOfHugeCounts, exifOfOverlaps, iccOf } from './metadata-bombs.ts';

@@ -1,6 +1,6 @@
 import sharp from 'sharp';
-import { createTransparentVp8l } from '../../../src/worker/transparent-vp8l.ts';
-import { anmf, join, riffChunk, u24le, vp8x, webpFile } from '../../media/header/containers.ts';
+import { createTransparentVp8l } from '../../../src/formats/webp/transparent-vp8l.ts';
+import { anmf, join, riffChunk, u24le, vp8x, webpFile } from '../../formats/containers.ts';
 import * as ways from '../ways.ts';
 import { BitWriter } from './bit-writer.ts';
 import { type Bomb, bomb, LARGEST_BYTES, MEBIBYTE, repeat } from './bomb.ts';

@@ -1,6 +1,7 @@
 import { readdirSync, readFileSync } from 'node:fs';
-import type { ImageFacts, SourceFormat } from '../../../src/media/header/image-facts.ts';
-import { readImageFacts } from '../../../src/media/header/read-image-facts.ts';
+import type { SourceFormat } from '../../../src/contract/image-formats.ts';
+import type { ImageFacts } from '../../../src/formats/image-facts.ts';
+import { readImageFacts } from '../../../src/formats/read-image-facts.ts';
 import { createSeededRandom, type SeededRandom } from '../../support/seeded-random.ts';
 import { smallWays, type Way } from '../ways.ts';
 import { changeBytes, splice } from './byte-changes.ts';

@@ -1,6 +1,6 @@
 import { crc32, deflateSync, inflateSync } from 'node:zlib';
-import type { SourceFormat } from '../../../src/media/header/image-facts.ts';
-import { join, jpegSegment, pngChunk, riffChunk, webpFile } from '../../media/header/containers.ts';
+import type { SourceFormat } from '../../../src/contract/image-formats.ts';
+import { join, jpegSegment, pngChunk, riffChunk, webpFile } from '../../formats/containers.ts';
 import { box } from '../bombs/avif-file.ts';
 import type { Part, PartCodec } from './part.ts';
 

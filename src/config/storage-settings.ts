@@ -1,0 +1,128 @@
+import { realpathSync } from 'node:fs';
+import { join, resolve, sep } from 'node:path';
+import { mediaResources } from '../contract/resources.ts';
+
+/** Folder of the sample originals, seen from where the service is started. */
+export const SAMPLE_FOLDER = 'fixtures/originals';
+
+/** The settings that tell where originals and renderings are, as they were read. */
+export interface StorageValues {
+  readonly STORAGE: 'filesystem' | 's3';
+  readonly STORAGE_DIR: string;
+  readonly S3_BUCKET?: string | undefined;
+  readonly S3_ENDPOINT?: string | undefined;
+  readonly S3_REGION: string;
+  readonly S3_FORCE_PATH_STYLE?: 'true' | 'false' | undefined;
+  readonly S3_PREFIX: string;
+  readonly ORIGIN_CONNECT_TIMEOUT_MS: number;
+  readonly ORIGIN_MAX_READS: number;
+  readonly ORIGIN_MAX_STREAMS: number;
+  readonly RESULT_STORE: 'none' | 'filesystem' | 's3';
+  readonly RESULT_STORE_DIR?: string | undefined;
+  readonly RESULT_STORE_MAX_BYTES: number;
+  readonly RESULT_S3_BUCKET?: string | undefined;
+  readonly RESULT_S3_PREFIX: string;
+  readonly MAX_RESULT_BYTES: number;
+}
+
+/** Connections to the bucket of renderings at the same time: reads and writes are short. */
+export const RESULT_CONNECTIONS = 64;
+
+/** For one read or write of a rendering in a bucket, in milliseconds. */
+const RESULT_TIMEOUT_MS = 10_000;
+
+/** Where the originals are. */
+export function readStorage(values: StorageValues) {
+  const bucket = values.S3_BUCKET;
+  if (values.STORAGE === 'filesystem' || bucket === undefined) {
+    const folder = values.STORAGE_DIR;
+    return { kind: 'filesystem', folder, isSample: folder === SAMPLE_FOLDER } as const;
+  }
+  return {
+    kind: 's3',
+    bucket,
+    prefix: values.S3_PREFIX,
+    ...readServer(values),
+    maxConnections: values.ORIGIN_MAX_READS + values.ORIGIN_MAX_STREAMS,
+  } as const;
+}
+
+/** Where renderings outlive the process; `undefined`: nowhere. */
+export function readResultStore(values: StorageValues) {
+  const { RESULT_STORE_DIR: folder, RESULT_S3_BUCKET: bucket } = values;
+  if (values.RESULT_STORE === 'filesystem' && folder !== undefined) {
+    return { kind: 'filesystem', folder, maxBytes: values.RESULT_STORE_MAX_BYTES } as const;
+  }
+  if (values.RESULT_STORE !== 's3' || bucket === undefined) return undefined;
+  return {
+    kind: 's3',
+    bucket,
+    prefix: values.RESULT_S3_PREFIX,
+    ...readServer(values),
+    maxConnections: RESULT_CONNECTIONS,
+    timeoutMs: RESULT_TIMEOUT_MS,
+    maxObjectBytes: values.MAX_RESULT_BYTES,
+  } as const;
+}
+
+/** The server is one for both buckets. */
+function readServer({ S3_FORCE_PATH_STYLE: pathStyle, ...values }: StorageValues) {
+  return {
+    region: values.S3_REGION,
+    endpoint: values.S3_ENDPOINT,
+    forcePathStyle:
+      pathStyle === undefined ? values.S3_ENDPOINT !== undefined : pathStyle === 'true',
+    connectTimeoutMs: values.ORIGIN_CONNECT_TIMEOUT_MS,
+  };
+}
+
+/**
+ * Whether a key of a rendering could be one of an original, both in one bucket: a purge, or the rule that
+ * clears the renderings, would remove originals.
+ */
+export function mayMixUp(values: StorageValues): boolean {
+  const { S3_PREFIX: originals, RESULT_S3_PREFIX: results } = values;
+  if (values.STORAGE !== 's3' || values.RESULT_STORE !== 's3') return false;
+  if (values.S3_BUCKET !== values.RESULT_S3_BUCKET) return false;
+  if (originals.startsWith(results)) return true;
+  return originalRoots().some((root) => results.startsWith(originals + root));
+}
+
+/** What a folder of renderings is made of; see `FilesystemResultStore`. */
+const RESULT_FOLDERS = ['', 'results', 'incoming'] as const;
+
+/**
+ * Whether one of the folders of originals and renderings is in the other, or is the other, by whatever links
+ * they are called: a full store would remove originals. Not covered: folders that are mounted at two places.
+ */
+export function areNested(values: StorageValues): boolean {
+  const { STORAGE_DIR: folder, RESULT_STORE_DIR: resultFolder } = values;
+  if (values.STORAGE !== 'filesystem' || values.RESULT_STORE !== 'filesystem') return false;
+  if (resultFolder === undefined) return false;
+  const originals = realFolder(folder);
+  return RESULT_FOLDERS.some((name) => {
+    const results = realFolder(join(resultFolder, name));
+    return originals.startsWith(results) || results.startsWith(originals);
+  });
+}
+
+/** Where a path leads, with a separator after it; as it is where it leads nowhere. */
+function realFolder(path: string): string {
+  const real = realPathOf(resolve(path));
+  return real.endsWith(sep) ? real : real + sep;
+}
+
+function realPathOf(path: string): string {
+  try {
+    return realpathSync(path);
+  } catch {
+    return path; // not there yet, or a fault by itself
+  }
+}
+
+/** What the keys of originals begin with. */
+function originalRoots(): string[] {
+  return Object.values(mediaResources).flatMap(({ originKey }) =>
+    originKey === undefined ? [] : [`${originKey.split('/')[0]}/`],
+  );
+}

@@ -1,0 +1,124 @@
+import type { RequestFault } from './errors.ts';
+import type { Extension } from './image-formats.ts';
+import { parseTemplate, type Template } from './path-template.ts';
+import { findPathValueFault } from './path-value.ts';
+import { type ResourceName, resourceRows } from './resources.ts';
+
+/** A path of the contract, taken apart; every value has passed its rule. */
+export interface MediaPath {
+  readonly resource: ResourceName;
+  /** Value per placeholder of the template, decoded, as it stands in the URL (a hash with its `a_`). */
+  readonly values: Readonly<Record<string, string>>;
+  readonly extension: Extension | undefined;
+}
+
+/** What a URL path turned out to be. */
+export type ParsedPath =
+  | { readonly kind: 'valid'; readonly path: MediaPath }
+  | {
+      readonly kind: 'invalid';
+      readonly resource: ResourceName;
+      readonly faults: readonly RequestFault[];
+    }
+  | { readonly kind: 'no template' };
+
+const resources = Object.keys(resourceRows) as ResourceName[];
+
+const templates: readonly Template[] = resources.map((resource) => ({
+  resource,
+  segments: parseTemplate(resourceRows[resource].template),
+}));
+
+/** Words of the templates. An id that is one of them (`/avatars/avatars/3.png`) is no id gone wrong but another path. */
+const templateWords: ReadonlySet<string> = new Set(
+  templates.flatMap(({ segments }) =>
+    segments.flatMap((segment) => (segment.kind === 'literal' ? [segment.text] : [])),
+  ),
+);
+
+/**
+ * Reads the path of a request target.
+ *
+ * @param rawPath the path as it came, still percent-encoded, without query; each segment is decoded
+ *   exactly once, so that `%252e` stays the text `%2e`
+ * @returns the path; or the faults, one per placeholder at fault; or that no template has this shape
+ */
+export function parsePath(rawPath: string): ParsedPath {
+  if (!rawPath.startsWith('/')) return { kind: 'no template' };
+  const segments = rawPath.slice(1).split('/').map(decodeSegment);
+  const template = templates.find((candidate) => hasShape(candidate, segments));
+  if (template === undefined) return { kind: 'no template' };
+
+  const { resource } = template;
+  const values: Record<string, string> = {};
+  const faults: RequestFault[] = [];
+  let extension: Extension | undefined;
+
+  template.segments.forEach((part, position) => {
+    if (part.kind === 'literal') return;
+    const segment = segments[position];
+    if (segment === undefined) {
+      faults.push({ path: part.name, message: 'Expected valid percent-encoded UTF-8.' });
+      return;
+    }
+    let value = segment;
+    if (part.hasExtension) {
+      const dot = segment.lastIndexOf('.');
+      value = segment.slice(0, dot);
+      extension = findExtension(resource, segment.slice(dot + 1));
+    }
+    const message = findPathValueFault(part.name, value);
+    if (message !== undefined) faults.push({ path: part.name, message });
+    if (part.hasExtension && extension === undefined) {
+      const expected = resourceRows[resource].extensions?.join(', ') ?? '';
+      faults.push({ path: 'ext', message: `Expected one of ${expected}.` });
+    }
+    values[part.name] = value;
+  });
+
+  return faults.length > 0
+    ? { kind: 'invalid', resource, faults }
+    : { kind: 'valid', path: { resource, values, extension } };
+}
+
+/** Writes the canonical path of what `parsePath` reads: `parsePath(formatPath(path))` is `path`. */
+export function formatPath({ resource, values, extension }: MediaPath): string {
+  return fill(resourceRows[resource].template, { ...values, ext: extension ?? '' });
+}
+
+function fill(template: string, values: Readonly<Record<string, string>>): string {
+  return template.replace(/\{(\w+)\}/g, (_, name: string) =>
+    encodeURIComponent(values[name] ?? ''),
+  );
+}
+
+/**
+ * Decodes once; `undefined` for a malformed escape or bytes that are not UTF-8, and for a raw character
+ * beyond ASCII: no URI has one (RFC 3986 §2), and HTTP/2, unlike Node's parser of HTTP/1.1, lets its
+ * bytes pass one by one, so that a raw `é` would name another file than `%C3%A9` does.
+ */
+function decodeSegment(segment: string): string | undefined {
+  if (/[\u0080-\uffff]/.test(segment)) return undefined;
+  try {
+    return decodeURIComponent(segment);
+  } catch {
+    return undefined;
+  }
+}
+
+function hasShape(template: Template, segments: readonly (string | undefined)[]): boolean {
+  return (
+    template.segments.length === segments.length &&
+    template.segments.every((part, position) => {
+      const segment = segments[position];
+      if (part.kind === 'literal') return segment === part.text;
+      if (segment === undefined || part.name === 'filename') return true;
+      if (part.hasExtension) return segment.includes('.');
+      return !templateWords.has(segment);
+    })
+  );
+}
+
+function findExtension(resource: ResourceName, text: string): Extension | undefined {
+  return resourceRows[resource].extensions?.find((extension) => extension === text);
+}

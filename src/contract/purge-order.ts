@@ -1,0 +1,155 @@
+import { z } from 'zod';
+import { MediaError, type RequestFault } from './errors.ts';
+import { type MediaRequest, parseTarget } from './media-request.ts';
+import { canBeginOriginKey, isOriginKey, unmarkedKeyOf } from './origin-key.ts';
+import { resourceRows } from './resources.ts';
+
+/** What is to be forgotten: single renderings, all renderings of originals, or all below a prefix. */
+export type PurgeOrder =
+  | { readonly kind: 'requests'; readonly requests: readonly MediaRequest[] }
+  | { readonly kind: 'originals'; readonly originKeys: readonly string[] }
+  | { readonly kind: 'prefix'; readonly prefix: string };
+
+/** Most paths or assets of one order. */
+const MAX_ITEMS = 1_000;
+
+/** Longest key of an origin, in UTF-16 units (S3: 1024 bytes). */
+const MAX_KEY_LENGTH = 1_024;
+
+const items = z
+  .array(z.string(), { error: 'Expected a list of texts.' })
+  .min(1, { error: 'Expected at least one item.' })
+  .max(MAX_ITEMS, { error: `Expected at most ${MAX_ITEMS} items.` });
+
+/** What no key of an original has: a backslash, control characters, halves of characters. */
+const IMPOSSIBLE = /[\\\p{Cc}\p{Cs}]/u;
+
+/** First words of the keys of originals. */
+const roots = [
+  ...new Set(
+    Object.values(resourceRows).flatMap(({ originKey }) => originKey?.split('/')[0] ?? []),
+  ),
+];
+
+/** What is the beginning of no key would remove nothing, and leave whoever has mistyped it at ease. */
+const beginning = z
+  .string()
+  .max(MAX_KEY_LENGTH, { error: `Expected at most ${MAX_KEY_LENGTH} characters.` })
+  .refine((text) => !IMPOSSIBLE.test(text) && canBeginOriginKey(withoutSlash(text)), {
+    error: `Expected an origin key, such as avatars/1/ab12, or whole segments that one begins with. The first one is one of ${roots.join(', ')}.`,
+  });
+
+/** An order has one of these members, and no other. */
+const members = {
+  paths: items.meta({
+    description: 'Paths and queries of URLs: single renderings.',
+    examples: [['/avatars/1/ab12.webp?size=80']],
+  }),
+  // Half a key would be a folder in the store, and nothing at all in memory.
+  assets: items
+    .pipe(
+      z.array(
+        z.string().refine((text) => !IMPOSSIBLE.test(text) && isOriginKey(withoutSlash(text)), {
+          error: `Expected an origin key, such as avatars/1/ab12, that begins with one of ${roots.join(', ')}; for all below a part of one, there is prefix.`,
+        }),
+      ),
+    )
+    .meta({
+      description:
+        'Keys of originals, see x-origin-key: all renderings of them. A hash may have its a_ here.',
+      examples: [['avatars/1/ab12']],
+    }),
+  prefix: beginning
+    .refine((text) => text.endsWith('/'), {
+      error: 'Expected a prefix that ends with a slash, such as avatars/1/.',
+    })
+    .meta({
+      description: 'What keys of originals begin with: all renderings below it.',
+      pattern: '/$',
+      examples: ['avatars/1/'],
+    }),
+} as const;
+
+/**
+ * Reads the body of a purge.
+ *
+ * @param body parsed JSON
+ * @throws MediaError `INVALID_FORM_BODY` with all faults
+ */
+export function parsePurgeOrder(body: unknown): PurgeOrder {
+  const [member, value] = readMember(body);
+  if (member === 'prefix') {
+    const prefix = parse(member, members[member], value);
+    // All below a whole key is what was made from one original.
+    return isOriginKey(withoutSlash(prefix)) ? originalsOf([prefix]) : { kind: 'prefix', prefix };
+  }
+  if (member === 'paths') {
+    return { kind: 'requests', requests: parsePaths(parse(member, members[member], value)) };
+  }
+  return originalsOf(parse(member, members[member], value));
+}
+
+/**
+ * Of a hash with its `a_`, as the API and URLs have it, the original has a key without; one with it may be
+ * there as well, and is not spared.
+ */
+function originalsOf(assets: readonly string[]): PurgeOrder {
+  const originKeys = assets.map(withoutSlash).flatMap((key) => [key, unmarkedKeyOf(key) ?? key]);
+  return { kind: 'originals', originKeys: [...new Set(originKeys)] };
+}
+
+function withoutSlash(text: string): string {
+  return text.replace(/\/$/, '');
+}
+
+/** A JSON Schema (draft 2020-12) of an order, for those who write them; what it lets by is checked anew. */
+export function describePurgeOrder(): Readonly<Record<string, unknown>> {
+  return {
+    oneOf: Object.entries(members).map(([name, schema]) => {
+      const { $schema: _, ...member } = z.toJSONSchema(schema, { io: 'input' });
+      return {
+        type: 'object',
+        properties: { [name]: member },
+        required: [name],
+        additionalProperties: false,
+      };
+    }),
+  };
+}
+
+function readMember(body: unknown): [keyof typeof members, unknown] {
+  const entries = typeof body === 'object' && body !== null ? Object.entries(body) : [];
+  const [name, value] = entries.length === 1 ? (entries[0] ?? []) : [];
+  const member = (['paths', 'assets', 'prefix'] as const).find((known) => known === name);
+  if (member !== undefined) return [member, value];
+  const message = 'Expected an object with one of paths, assets and prefix.';
+  throw new MediaError('INVALID_FORM_BODY', { faults: [{ path: '', message }] });
+}
+
+function parse<Value>(member: string, schema: z.ZodType<Value>, value: unknown): Value {
+  const parsed = schema.safeParse(value);
+  if (parsed.success) return parsed.data;
+  const faults = parsed.error.issues.map(({ path, message }) => ({
+    path: [member, ...path].join('.'),
+    message,
+  }));
+  throw new MediaError('INVALID_FORM_BODY', { faults });
+}
+
+function parsePaths(paths: readonly string[]): MediaRequest[] {
+  const faults: RequestFault[] = [];
+  const requests = paths.flatMap((path, index) => {
+    try {
+      const target = parseTarget(path);
+      if (target.kind === 'media') return [target.request];
+      faults.push({ path: `paths.${index}`, message: 'Default avatars are never purged.' });
+    } catch (error) {
+      if (!(error instanceof MediaError)) throw error;
+      const message = error.faults[0]?.message ?? error.message;
+      faults.push({ path: `paths.${index}`, message });
+    }
+    return [];
+  });
+  if (faults.length > 0) throw new MediaError('INVALID_FORM_BODY', { faults });
+  return requests;
+}

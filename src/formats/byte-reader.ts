@@ -1,0 +1,101 @@
+import { MediaError } from '../contract/errors.ts';
+
+/**
+ * Makes the error of an original whose container is truncated or corrupt.
+ *
+ * @param what what is wrong and where; for the log alone
+ */
+export function corruptMedia(what: string): MediaError {
+  return new MediaError('UNPROCESSABLE_MEDIA', { cause: new Error(what) });
+}
+
+/**
+ * Bounds-checked random access to the bytes of a container.
+ *
+ * Offsets and counts are bytes from the start of `bytes`. Every read past the end throws
+ * `UNPROCESSABLE_MEDIA`: a declared length that the file does not hold is a truncated file.
+ */
+export class ByteReader {
+  readonly bytes: Uint8Array;
+  readonly length: number;
+  readonly #view: DataView;
+  readonly #name: string;
+
+  /** @param name of the container, for the error's cause */
+  constructor(bytes: Uint8Array, name: string) {
+    this.bytes = bytes;
+    this.length = bytes.length;
+    this.#view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
+    this.#name = name;
+  }
+
+  /** Throws unless `count` bytes lie at `offset`. */
+  require(offset: number, count: number): void {
+    if (offset < 0 || offset + count > this.length) {
+      throw corruptMedia(
+        `${this.#name}: expected ${count} bytes at ${offset} but the file ends at ${this.length}`,
+      );
+    }
+  }
+
+  u8(offset: number): number {
+    this.require(offset, 1);
+    return this.#view.getUint8(offset);
+  }
+
+  u16be(offset: number): number {
+    this.require(offset, 2);
+    return this.#view.getUint16(offset);
+  }
+
+  u16le(offset: number): number {
+    this.require(offset, 2);
+    return this.#view.getUint16(offset, true);
+  }
+
+  u24le(offset: number): number {
+    return this.u16le(offset) + this.u8(offset + 2) * 0x1_0000;
+  }
+
+  u32be(offset: number): number {
+    this.require(offset, 4);
+    return this.#view.getUint32(offset);
+  }
+
+  u32le(offset: number): number {
+    this.require(offset, 4);
+    return this.#view.getUint32(offset, true);
+  }
+
+  /** Inexact above 2^53, where no file ends: a bounds check of the value still fails rightly. */
+  u64be(offset: number): number {
+    return this.u32be(offset) * 0x1_0000_0000 + this.u32be(offset + 4);
+  }
+
+  /** Four bytes as Latin-1, for chunk and box types. */
+  tag(offset: number): string {
+    this.require(offset, 4);
+    return String.fromCharCode(
+      this.#view.getUint8(offset),
+      this.#view.getUint8(offset + 1),
+      this.#view.getUint8(offset + 2),
+      this.#view.getUint8(offset + 3),
+    );
+  }
+
+  /** The bytes `[start, end)`, without a copy. */
+  slice(start: number, end: number): Uint8Array {
+    this.require(start, end - start);
+    return this.bytes.subarray(start, end);
+  }
+}
+
+/** True where the ASCII text stands at `offset`; false past the end. */
+export function hasAscii(bytes: Uint8Array, offset: number, text: string): boolean {
+  for (let index = 0; index < text.length; index += 1) {
+    if (bytes[offset + index] !== text.charCodeAt(index)) {
+      return false;
+    }
+  }
+  return true;
+}

@@ -1,0 +1,194 @@
+import { crc32 } from 'node:zlib';
+import { ByteReader, corruptMedia, hasAscii } from '../byte-reader.ts';
+import { readExifOrientation } from '../exif-orientation.ts';
+import type { ImageFacts, Orientation } from '../image-facts.ts';
+
+const signature = '\x89PNG\r\n\x1a\n';
+
+/**
+ * Chunks that may be sent out, with the most bytes each can mean (PNG 3rd edition §11): a longer
+ * one carries something else.
+ */
+const cleanChunkBytes = new Map([
+  ['IHDR', 13],
+  ['PLTE', 768],
+  ['IDAT', 0x7fff_ffff],
+  ['IEND', 0],
+  ['tRNS', 256],
+  ['gAMA', 4],
+  ['cHRM', 32],
+  ['sRGB', 1],
+  ['sBIT', 4],
+  ['bKGD', 6],
+  ['hIST', 512],
+  ['pHYs', 9],
+]);
+
+/** Bit depths allowed for each colour type (PNG 3rd edition §11.2.1). */
+const bitDepths = new Map([
+  [0, [1, 2, 4, 8, 16]],
+  [2, [8, 16]],
+  [3, [1, 2, 4, 8]],
+  [4, [8, 16]],
+  [6, [8, 16]],
+]);
+const paletteColourType = 3;
+/** Far beyond any real file (50 MB in IDATs of 4 KB are 12 800); bounds the walk. */
+const maxChunks = 100_000;
+/** PNG 3rd edition §7.1: the largest four-byte integer. */
+const maxSidePx = 0x7fff_ffff;
+
+interface Chunk {
+  readonly type: string;
+  readonly start: number;
+  /** Offset after the payload, where the CRC stands. */
+  readonly end: number;
+}
+
+/** True where the bytes begin with the PNG signature. */
+export function isPng(bytes: Uint8Array): boolean {
+  return hasAscii(bytes, 0, signature);
+}
+
+/**
+ * Reads the facts of a PNG (PNG 3rd edition, W3C 2025) and of an APNG, which counts as a still.
+ *
+ * Chunks are walked until IEND. The CRC of critical chunks is checked, because libpng fails on it
+ * and a passthrough would not; that of ancillary chunks is not, for libpng only warns.
+ */
+export function readPngHeader(bytes: Uint8Array): ImageFacts {
+  const reader = new ByteReader(bytes, 'PNG');
+  const header = readChunk(reader, signature.length);
+  const { widthPx, heightPx, colourType } = readImageHeader(reader, header);
+  let orientation: Orientation | undefined;
+  let isClean = true;
+  let hasPalette = false;
+  let gamma: number | undefined;
+  let hasColourSpace = false;
+  let imageData: 'awaited' | 'open' | 'closed' = 'awaited';
+  let chunks = 1;
+  for (let position = header.end + 4; ; ) {
+    chunks += 1;
+    if (chunks > maxChunks) throw corruptMedia(`PNG: more than ${maxChunks} chunks`);
+    const chunk = readChunk(reader, position);
+    position = chunk.end + 4;
+    isClean &&= chunk.end - chunk.start <= (cleanChunkBytes.get(chunk.type) ?? -1);
+    if (chunk.type !== 'IDAT' && imageData === 'open') {
+      imageData = 'closed';
+    }
+    switch (chunk.type) {
+      case 'IHDR':
+        throw corruptMedia(`PNG: second IHDR at ${chunk.start}`);
+      case 'PLTE':
+        hasPalette = true;
+        break;
+      case 'IDAT':
+        if (imageData === 'closed') {
+          throw corruptMedia(`PNG: IDAT at ${chunk.start} does not follow the others`);
+        }
+        if (colourType === paletteColourType && !hasPalette) {
+          throw corruptMedia(`PNG: IDAT at ${chunk.start} before PLTE`);
+        }
+        imageData = 'open';
+        break;
+      case 'gAMA':
+        if (imageData === 'awaited') gamma ??= readGamma(reader, chunk);
+        break;
+      case 'iCCP':
+      case 'sRGB':
+      case 'cICP':
+        hasColourSpace ||= imageData === 'awaited';
+        break;
+      case 'eXIf':
+        // libvips sees what stands before the image data, libpng the first that is a TIFF block.
+        if (imageData === 'awaited' && isTiff(bytes, chunk.start)) {
+          orientation ??= readExifOrientation(reader.slice(chunk.start, chunk.end));
+        }
+        break;
+      case 'IEND':
+        if (imageData === 'awaited') {
+          throw corruptMedia('PNG: no IDAT before IEND');
+        }
+        return {
+          format: 'png',
+          widthPx,
+          heightPx,
+          orientation: orientation ?? 1,
+          frames: 1,
+          animation: undefined,
+          // PNG 3rd edition §4.3: each of the three takes precedence over gAMA.
+          gamma: hasColourSpace ? undefined : gamma,
+          isClean: isClean && position === bytes.length && hasRightCrc(reader, chunk),
+        };
+    }
+  }
+}
+
+/** Reads a chunk's frame and, of a critical chunk, proves its CRC. */
+function readChunk(reader: ByteReader, position: number): Chunk {
+  const start = position + 8;
+  const type = reader.tag(position + 4);
+  const end = start + reader.u32be(position);
+  reader.require(start, end + 4 - start);
+  if (!isChunkType(reader, position + 4)) {
+    throw corruptMedia(`PNG: no chunk type at ${position + 4}`);
+  }
+  const chunk = { type, start, end };
+  // No decoder reads as far as the CRC of IEND.
+  const isCritical = type.charCodeAt(0) < 0x60 && type !== 'IEND';
+  if (isCritical && !hasRightCrc(reader, chunk)) {
+    throw corruptMedia(`PNG: wrong CRC of ${type} at ${position}`);
+  }
+  return chunk;
+}
+
+/** Four ASCII letters (PNG 3rd edition §5.3). */
+function isChunkType(reader: ByteReader, at: number): boolean {
+  const letters = reader.u32be(at) & 0xdfdf_dfdf;
+  return [24, 16, 8, 0].every((shift) => {
+    const letter = (letters >>> shift) & 0xff;
+    return letter >= 0x41 && letter <= 0x5a;
+  });
+}
+
+/** PNG 3rd edition §11.3.2.2: the exponent times 100 000; `undefined` where libpng ignores it. */
+function readGamma(reader: ByteReader, chunk: Chunk): number | undefined {
+  if (chunk.end - chunk.start !== 4 || !hasRightCrc(reader, chunk)) return undefined;
+  const value = reader.u32be(chunk.start);
+  return value > 0 ? value / 100_000 : undefined;
+}
+
+function isTiff(bytes: Uint8Array, at: number): boolean {
+  return hasAscii(bytes, at, 'II') || hasAscii(bytes, at, 'MM');
+}
+
+function hasRightCrc(reader: ByteReader, chunk: Chunk): boolean {
+  return crc32(reader.slice(chunk.start - 4, chunk.end)) === reader.u32be(chunk.end);
+}
+
+interface ImageHeader {
+  readonly widthPx: number;
+  readonly heightPx: number;
+  readonly colourType: number;
+}
+
+function readImageHeader(reader: ByteReader, chunk: Chunk): ImageHeader {
+  const { type, start, end } = chunk;
+  if (type !== 'IHDR' || end - start !== 13) {
+    throw corruptMedia(`PNG: the first chunk is ${type} of ${end - start} bytes, not IHDR of 13`);
+  }
+  const widthPx = reader.u32be(start);
+  const heightPx = reader.u32be(start + 4);
+  const bitDepth = reader.u8(start + 8);
+  const colourType = reader.u8(start + 9);
+  const isKnownCoding =
+    reader.u8(start + 10) === 0 && reader.u8(start + 11) === 0 && reader.u8(start + 12) <= 1;
+  const isSize = [widthPx, heightPx].every((side) => side >= 1 && side <= maxSidePx);
+  const isKnownColour = bitDepths.get(colourType)?.includes(bitDepth) ?? false;
+  if (!isSize || !isKnownColour || !isKnownCoding) {
+    throw corruptMedia(
+      `PNG: IHDR of ${widthPx}x${heightPx} px, colour type ${colourType}, ${bitDepth} bit`,
+    );
+  }
+  return { widthPx, heightPx, colourType };
+}

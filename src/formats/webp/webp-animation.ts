@@ -1,0 +1,72 @@
+import type { Animation } from '../image-facts.ts';
+import { createTransparentVp8l } from './transparent-vp8l.ts';
+import { formatAnimation, parseWebp, type WebpFrame } from './webp-container.ts';
+
+/**
+ * Delay in milliseconds that the encoder must be given for every frame, so that the duration of
+ * an encoded frame tells how many source frames libwebp has merged into it.
+ *
+ * Over 10 ms, because libvips turns anything up to that into 100 ms. A duration has 24 bits
+ * (RFC 9649 §2.7.1.1), which counts 838 860 merged frames; where the next would not fit, libwebp
+ * itself starts another frame, a transparent one of 1×1 px (anim_encode.c), and the sum still holds.
+ */
+export const SENTINEL_DELAY_MS = 20;
+
+/**
+ * Gives an animated WebP the exact delays and the play count that its encoder could not keep.
+ *
+ * `encoded` is a whole file, made with {@link SENTINEL_DELAY_MS} for every frame. Where libwebp has
+ * merged k equal frames into one, that one keeps the first delay and k − 1 blank frames follow with
+ * the others: transparent and blended, so the canvas stays as it is. A blank costs 40 bytes. A still
+ * file is what libwebp makes of frames that are all equal; it becomes an animation again, and is
+ * taken for as many frames as there are delays, for nothing in it tells their number.
+ *
+ * Delays are rounded and clamped to 0 to 2^24 − 1 ms, plays to 0 to 65535. The canvas, its background
+ * colour and the compressed pixels are kept; EXIF, XMP, ICC (so the pixels must be sRGB) and unknown
+ * chunks are not. Every frame looks as before; the red, green and blue that a decoder leaves under
+ * an alpha of 0 may differ.
+ *
+ * Throws a plain Error where `encoded` is no such file or does not stand for `delaysMs.length` frames.
+ */
+export function restoreAnimation(encoded: Uint8Array, animation: Animation): Buffer {
+  const { delaysMs, plays } = animation;
+  const { isAnimated, ...webp } = parseWebp(encoded);
+  let sourceFrames = 0;
+  const frames = webp.frames.flatMap((frame) => {
+    const first = sourceFrames;
+    sourceFrames += isAnimated ? countSourceFrames(frame) : delaysMs.length;
+    return splitFrame(frame, delaysMs.slice(first, sourceFrames));
+  });
+  if (sourceFrames !== delaysMs.length || sourceFrames === 0) {
+    throw new Error(
+      `Expected ${delaysMs.length} source frames in the WebP but received ${sourceFrames}`,
+    );
+  }
+  return formatAnimation({ ...webp, frames, plays });
+}
+
+function countSourceFrames({ durationMs }: WebpFrame): number {
+  const count = durationMs / SENTINEL_DELAY_MS;
+  if (!Number.isInteger(count) || count === 0) {
+    throw new Error(
+      `Expected a multiple of ${SENTINEL_DELAY_MS} ms for a frame but received ${durationMs} ms`,
+    );
+  }
+  return count;
+}
+
+/** The frame with the first of the delays, and a frame that changes nothing for each of the others. */
+function splitFrame(frame: WebpFrame, delaysMs: readonly number[]): WebpFrame[] {
+  return delaysMs.map((durationMs, index) => {
+    // The rectangle is to be seen to the end of the last delay, and is cleared only then.
+    const disposes = frame.disposes && index === delaysMs.length - 1;
+    if (index === 0) {
+      return { ...frame, durationMs, disposes };
+    }
+    const pixel = { xHalved: 0, yHalved: 0, widthPx: 1, heightPx: 1 };
+    const { xHalved, yHalved, widthPx, heightPx } = disposes ? frame : pixel;
+    const payload = createTransparentVp8l(widthPx, heightPx);
+    const image = [{ fourCc: 'VP8L', payload }];
+    return { xHalved, yHalved, widthPx, heightPx, durationMs, blends: true, disposes, image };
+  });
+}

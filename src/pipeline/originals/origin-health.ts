@@ -1,0 +1,78 @@
+import { MediaError } from '../../contract/errors.ts';
+import { withDeadline } from '../abort.ts';
+import { AccessRefused, type Clock, type Origin } from '../ports.ts';
+
+/**
+ * What is known of the origin: nothing yet; it has answered, lately or with nothing to the contrary since; or
+ * it fails, and has not answered for a while.
+ */
+export type OriginState = 'unknown' | 'reachable' | 'failing';
+
+/** How old an answer may be for failures beside it to be failures of an object, in milliseconds. */
+const LATELY_MS = 10_000;
+
+/** How long nothing must have been heard from the origin before it is asked for this, in milliseconds. */
+const SILENCE_MS = { reachable: 10_000, otherwise: 1_000 };
+
+/** A key of the right form under which nobody keeps anything: that it is missing is an answer, too. */
+const PROBE_KEY = 'avatars/0/darkroom-readiness';
+
+/** What the origin was heard to say, in requests and by asking it in quiet times. */
+export class OriginHealth {
+  readonly #clock: Clock;
+  #answeredMs: number | undefined;
+  #failedMs: number | undefined;
+  #isProbing = false;
+
+  constructor(clock: Clock) {
+    this.#clock = clock;
+  }
+
+  /** Whether it has ever answered. */
+  get hasAnswered(): boolean {
+    return this.#answeredMs !== undefined;
+  }
+
+  get state(): OriginState {
+    const [answeredMs, failedMs] = [this.#answeredMs, this.#failedMs];
+    if (answeredMs === undefined) return failedMs === undefined ? 'unknown' : 'failing';
+    const hasFailedSince = failedMs !== undefined && failedMs > answeredMs;
+    const isOld = this.#clock.nowMs() - answeredMs > LATELY_MS;
+    return hasFailedSince && isOld ? 'failing' : 'reachable';
+  }
+
+  /** It has answered, be it that there is no such object. */
+  noteAnswer(): void {
+    this.#answeredMs = this.#clock.nowMs();
+  }
+
+  /** It has failed, or not answered in time. */
+  noteFailure(error: unknown): void {
+    if (error instanceof MediaError && error.cause instanceof AccessRefused) this.noteAnswer();
+    else this.#failedMs = this.#clock.nowMs();
+  }
+
+  /**
+   * Asks the origin, in the background, if nothing was heard from it for a while.
+   *
+   * @param origin which tells this object what it says
+   * @param timeoutMs time for its answer
+   */
+  probe(origin: Origin, timeoutMs: number): void {
+    const heardMs = Math.max(this.#answeredMs ?? -Infinity, this.#failedMs ?? -Infinity);
+    const silenceMs = this.state === 'reachable' ? SILENCE_MS.reachable : SILENCE_MS.otherwise;
+    if (this.#isProbing || this.#clock.nowMs() - heardMs < silenceMs) return;
+    this.#isProbing = true;
+    const onTimeout = (): MediaError => new MediaError('ORIGIN_TIMEOUT');
+    withDeadline(timeoutMs, new AbortController().signal, onTimeout, async (signal) => {
+      const { body } = await origin.read(PROBE_KEY, { signal });
+      body.on('error', () => undefined);
+      body.destroy();
+    })
+      // Whoever watches the origin has heard of it.
+      .catch(() => undefined)
+      .finally(() => {
+        this.#isProbing = false;
+      });
+  }
+}

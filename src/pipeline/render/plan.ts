@@ -1,0 +1,148 @@
+import {
+  isLossless,
+  type OutputFormat,
+  outputFormats,
+  sourceFormats,
+} from '../../contract/image-formats.ts';
+import type { MediaRequest } from '../../contract/media-request.ts';
+import type { ImageFacts, Size } from '../../formats/image-facts.ts';
+import { fitBox, fitProportionally } from './geometry.ts';
+import { estimateCost, type RenderCost } from './render-cost.ts';
+import type { RenderJob } from './render-job.ts';
+
+const SRGB_GAMMA = 2.2;
+
+/** Exponents this near to 1 are taken for it (as in libpng, `PNG_GAMMA_THRESHOLD`). */
+const GAMMA_TOLERANCE = 0.05;
+
+const LARGE_PHOTO_PIXELS = 2_500_000;
+const LARGE_RESULT_PIXELS = 40_000;
+
+/** Largest factor that libvips reduces by (vips_reduceh, `hshrink`). */
+const MAX_REDUCTION = 1_000_000;
+
+/** Bounds of what is rendered (spec §6). */
+export interface RenderLimits {
+  /** Pixels, summed over the frames that are decoded. */
+  readonly maxInputPixels: number;
+  /** Frames of an original, decoded or not. */
+  readonly maxFrames: number;
+  /** Time for one render, in milliseconds. */
+  readonly timeoutMs: number;
+  /** Bytes of an encoded result. */
+  readonly maxResultBytes: number;
+}
+
+/** What is to be done with an original. */
+export type Plan =
+  | { readonly kind: 'passthrough' }
+  | { readonly kind: 'refuse'; readonly reason: string }
+  | {
+      readonly kind: 'render';
+      readonly job: RenderJob;
+      readonly cost: RenderCost;
+      /** Only the quality changes: a result that is not smaller gives way to the original. */
+      readonly isOnlyQuality: boolean;
+    };
+
+/** Decides from the facts of the original and the request (spec §3); pure. */
+export function planMedia(facts: ImageFacts, request: MediaRequest, limits: RenderLimits): Plan {
+  if (facts.frames > limits.maxFrames) {
+    return { kind: 'refuse', reason: `${facts.frames} frames, at most ${limits.maxFrames}` };
+  }
+  const format = request.format ?? sourceFormats[facts.format].encodesAs;
+  const animation =
+    request.isAnimated && outputFormats[format].canAnimate ? facts.animation : undefined;
+  const original = orientedSize(facts);
+  const { size, isCrop } = targetSize(original, request, format);
+  // The original's own bytes show what is asked for, quality aside.
+  const isPassthroughCandidate =
+    facts.format === format &&
+    facts.isClean &&
+    facts.animation === animation &&
+    isSameSize(size, original);
+  const isPassthrough = isPassthroughCandidate && isLossless(format, request.quality);
+
+  // A passthrough is decoded too: by whoever receives it, frame by frame.
+  const framesDecoded = isPassthrough ? facts.frames : (animation?.delaysMs.length ?? 1);
+  const pixels = facts.widthPx * facts.heightPx * framesDecoded;
+  if (pixels > limits.maxInputPixels) {
+    return { kind: 'refuse', reason: `${pixels} pixels, at most ${limits.maxInputPixels}` };
+  }
+  if (isPassthrough) return { kind: 'passthrough' };
+
+  if (
+    original.widthPx / size.widthPx > MAX_REDUCTION ||
+    original.heightPx / size.heightPx > MAX_REDUCTION
+  ) {
+    return { kind: 'refuse', reason: `a reduction by more than ${MAX_REDUCTION}` };
+  }
+  const job: RenderJob = {
+    animation,
+    originalSize: { widthPx: facts.widthPx, heightPx: facts.heightPx },
+    orientation: facts.orientation,
+    toSrgbExponent: toSrgbExponent(facts),
+    resize: isSameSize(size, original) ? 'none' : isCrop ? 'crop' : 'scale',
+    shrinksOnLoad: mayShrinkOnLoad(facts, size),
+    size,
+    format,
+    encoder: outputFormats[format].qualities[request.quality],
+    maxInputPixels: limits.maxInputPixels,
+    maxResultBytes: limits.maxResultBytes,
+  };
+  const cost = estimateCost(facts.format, request.quality, job);
+  if (cost.leastMs > limits.timeoutMs) {
+    const leastMs = Math.round(cost.leastMs);
+    return {
+      kind: 'refuse',
+      reason: `at least ${leastMs} ms of work, at most ${limits.timeoutMs}`,
+    };
+  }
+  return { kind: 'render', job, cost, isOnlyQuality: isPassthroughCandidate };
+}
+
+/**
+ * Whether a JPEG's decoder may reduce by the largest power of two that fits, instead of leaving a factor of
+ * two to the filter. That saves a fifth of the time where the original is a large photograph and the
+ * result not small; elsewhere it saves nothing and is seen. A WebP's decoder would reduce by all of the
+ * factor, without a filter (measured: `npm run bench:quality`).
+ */
+export function mayShrinkOnLoad({ format, widthPx, heightPx }: ImageFacts, size: Size): boolean {
+  return (
+    format === 'jpeg' &&
+    widthPx * heightPx >= LARGE_PHOTO_PIXELS &&
+    size.widthPx * size.heightPx >= LARGE_RESULT_PIXELS
+  );
+}
+
+function targetSize(
+  original: Size,
+  { widthPx, heightPx }: MediaRequest,
+  format: OutputFormat,
+): { readonly size: Size; readonly isCrop: boolean } {
+  return widthPx !== undefined && heightPx !== undefined
+    ? { size: fitBox(original, { widthPx, heightPx }), isCrop: true }
+    : {
+        size: fitProportionally(original, { widthPx, heightPx }, outputFormats[format].maxEdgePx),
+        isCrop: false,
+      };
+}
+
+/**
+ * A PNG may tell its own transfer function (`gAMA`), and browsers go by it: without it, the picture
+ * would look different at each size but its own. sRGB's is close to an exponent of 1 / 2.2.
+ */
+function toSrgbExponent({ gamma }: ImageFacts): number | undefined {
+  if (gamma === undefined) return undefined;
+  const exponent = 1 / (gamma * SRGB_GAMMA);
+  return Math.abs(exponent - 1) < GAMMA_TOLERANCE ? undefined : exponent;
+}
+
+/** EXIF orientations 5 to 8 swap width and height (EXIF 2.32 §4.6.4). */
+function orientedSize({ widthPx, heightPx, orientation }: ImageFacts): Size {
+  return orientation >= 5 ? { widthPx: heightPx, heightPx: widthPx } : { widthPx, heightPx };
+}
+
+function isSameSize(one: Size, other: Size): boolean {
+  return one.widthPx === other.widthPx && one.heightPx === other.heightPx;
+}

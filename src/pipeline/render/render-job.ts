@@ -1,0 +1,34 @@
+import type { EncoderSettings, OutputFormat } from '../../contract/image-formats.ts';
+import type { Animation, Orientation, Size } from '../../formats/image-facts.ts';
+
+/** Everything a renderer must know; plain data, fit to cross a process boundary. */
+export interface RenderJob {
+  /** The animation to keep, frame by frame; `undefined`: the first frame alone. */
+  readonly animation: Animation | undefined;
+  /** Size of one decoded frame, not yet oriented. */
+  readonly originalSize: Size;
+  /** EXIF orientation to undo before anything is measured. */
+  readonly orientation: Orientation;
+  /** Exponent that turns the samples into sRGB's; `undefined`: they are, or a profile tells. */
+  readonly toSrgbExponent: number | undefined;
+  /** `scale` to exactly `size`; `crop`: scale to cover `size`, then cut its centre out. */
+  readonly resize: 'none' | 'scale' | 'crop';
+  /** Whether the decoder may reduce all the way: see `mayShrinkOnLoad`. */
+  readonly shrinksOnLoad: boolean;
+  /** Size of the result, oriented. */
+  readonly size: Size;
+  readonly format: OutputFormat;
+  readonly encoder: EncoderSettings;
+  readonly maxInputPixels: number;
+  /** Bytes of the encoded image. */
+  readonly maxResultBytes: number;
+}
+
+/** Frames up to this are scaled together; beyond, copying costs as much as is gained. */
+const MAX_TOGETHER_PIXELS = 320 * 320;
+
+/** Whether the frames of an animation are scaled together, not one by one. */
+export function scalesTogether({ resize, orientation, originalSize }: RenderJob): boolean {
+  const { widthPx, heightPx } = originalSize;
+  return resize === 'scale' && orientation === 1 && widthPx * heightPx <= MAX_TOGETHER_PIXELS;
+}

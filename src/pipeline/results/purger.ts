@@ -1,0 +1,96 @@
+import { encodedOriginKeyOf, encodeOriginKey, resultKey } from '../../contract/media-request.ts';
+import type { PurgeOrder } from '../../contract/purge-order.ts';
+import type { OriginalVersions } from '../originals/freshness.ts';
+import type { OriginalCache } from '../ports.ts';
+import type { NegativeCache } from './negative-cache.ts';
+import { resultPathPrefix } from './result-path.ts';
+import type { Results } from './results.ts';
+
+/** All that remembers something of originals. */
+export interface PurgerParts {
+  readonly versions: OriginalVersions;
+  readonly originals: OriginalCache;
+  readonly refusals: NegativeCache;
+  readonly results: Results;
+}
+
+/** How many were removed, and from where. */
+export interface Purged {
+  /** Answers in this process's memory. */
+  readonly memory: number;
+  /** Renderings in the persistent store. */
+  readonly store: number;
+}
+
+/**
+ * Forgets what was made from originals that were deleted or replaced, everywhere in this process and in
+ * the store. What was begun before is served to those who waited for it, and not kept.
+ */
+export class Purger {
+  readonly #parts: PurgerParts;
+
+  constructor(parts: PurgerParts) {
+    this.#parts = parts;
+  }
+
+  /** @throws Error if the store fails; the memory is purged then, and a part of the store */
+  async purge(order: PurgeOrder): Promise<Purged> {
+    const { results } = this.#parts;
+    const filters = filtersOf(order);
+    const memory = this.#forget(filters);
+    const store = await results.removeStored(prefixesOf(order), filters.fitsOriginal);
+    // Meanwhile somebody may have found a rendering that was not removed yet.
+    return { memory: memory + this.#forget(filters), store };
+  }
+
+  /** From now on the origin is asked, and nobody joins what was begun before. */
+  #forget({ fitsOriginal, fitsOwnKey, fitsKey }: Filters): number {
+    const { versions, originals, refusals, results } = this.#parts;
+    versions.forget(fitsOriginal);
+    originals.deleteWhere(fitsOriginal);
+    refusals.forget(fitsOwnKey, fitsOriginal);
+    return results.forget(fitsKey);
+  }
+}
+
+/** What an order concerns. */
+interface Filters {
+  readonly fitsOriginal: (originKey: string) => boolean;
+  /** Whether a `resultKey` is of one of these originals. */
+  readonly fitsOwnKey: (key: string) => boolean;
+  /** Whether a `resultKey` is of an answer that is to be removed. */
+  readonly fitsKey: (key: string) => boolean;
+}
+
+/** Keys are compared as they are, encoded: there may be millions of them. */
+function filtersOf(order: PurgeOrder): Filters {
+  if (order.kind === 'prefix') {
+    const encoded = encodeOriginKey(order.prefix);
+    const fitsOwnKey = (key: string): boolean => key.startsWith(encoded);
+    const fitsOriginal = (originKey: string): boolean => originKey.startsWith(order.prefix);
+    return { fitsOriginal, fitsOwnKey, fitsKey: fitsOwnKey };
+  }
+  const originKeys = new Set(
+    order.kind === 'originals' ? order.originKeys : order.requests.map((it) => it.originKey),
+  );
+  const encoded = new Set([...originKeys].map(encodeOriginKey));
+  const fitsOwnKey = (key: string): boolean => encoded.has(encodedOriginKeyOf(key));
+  const keys = order.kind === 'requests' ? new Set(order.requests.map(resultKey)) : undefined;
+  return {
+    fitsOriginal: (originKey) => originKeys.has(originKey),
+    fitsOwnKey,
+    fitsKey: keys === undefined ? fitsOwnKey : (key) => keys.has(key),
+  };
+}
+
+/** Of the paths in the store. */
+function prefixesOf(order: PurgeOrder): readonly string[] {
+  switch (order.kind) {
+    case 'prefix':
+      return [order.prefix];
+    case 'originals':
+      return order.originKeys.map((originKey) => `${originKey}/`);
+    case 'requests':
+      return order.requests.map((it) => resultPathPrefix(it.originKey, resultKey(it)));
+  }
+}

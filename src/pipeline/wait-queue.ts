@@ -1,0 +1,100 @@
+import { type Bottleneck, MediaError } from '../contract/errors.ts';
+
+/** Bounds of a line. */
+export interface WaitQueueLimits {
+  /** How many may wait. */
+  readonly maxWaiting: number;
+  /** How long one may wait, in milliseconds. */
+  readonly maxWaitMs: number;
+}
+
+/** What belongs to one who waits. */
+export interface WaitingOptions<Item> {
+  /** Kept for whoever admits. */
+  readonly item: Item;
+  /** Aborts when the client has gone. */
+  readonly signal: AbortSignal;
+  /** What is waited for, and when a retry is worth it: for the refusal. */
+  readonly bottleneck: Bottleneck;
+  readonly retryAfterSeconds: () => number;
+}
+
+interface Waiting<Item, Grant> {
+  readonly item: Item;
+  readonly admit: (grant: Grant) => void;
+}
+
+/**
+ * A bounded line before something scarce, of which one is granted what becomes free: first come, first
+ * served, among those that it is fit for. Who leaves it leaves no trace.
+ */
+export class WaitQueue<Item, Grant> {
+  readonly #limits: WaitQueueLimits;
+  readonly #waiting = new Set<Waiting<Item, Grant>>();
+
+  constructor(limits: WaitQueueLimits) {
+    this.#limits = limits;
+  }
+
+  get isFull(): boolean {
+    return this.#waiting.size >= this.#limits.maxWaiting;
+  }
+
+  get length(): number {
+    return this.#waiting.size;
+  }
+
+  /** Those who wait, the next one first. */
+  items(): Item[] {
+    return [...this.#waiting].map(({ item }) => item);
+  }
+
+  /**
+   * Waits until `admitNext` comes to this one.
+   *
+   * @returns what was granted
+   * @throws MediaError `OVERLOADED` if the line is full or the wait too long; or `signal.reason`
+   */
+  join({ item, signal, bottleneck, retryAfterSeconds }: WaitingOptions<Item>): Promise<Grant> {
+    const overloaded = (): MediaError =>
+      new MediaError('OVERLOADED', { bottleneck, retryAfterSeconds: retryAfterSeconds() });
+    if (this.isFull) return Promise.reject(overloaded());
+    return new Promise((resolve, reject) => {
+      const stopWaiting = (): void => {
+        clearTimeout(timer);
+        signal.removeEventListener('abort', abandon);
+        this.#waiting.delete(waiting);
+      };
+      const abandon = (): void => {
+        stopWaiting();
+        reject(signal.reason);
+      };
+      const admit = (grant: Grant): void => {
+        stopWaiting();
+        resolve(grant);
+      };
+      const giveUp = (): void => {
+        stopWaiting();
+        reject(overloaded());
+      };
+      const waiting = { item, admit };
+      const timer = setTimeout(giveUp, this.#limits.maxWaitMs);
+      signal.addEventListener('abort', abandon, { once: true });
+      this.#waiting.add(waiting);
+    });
+  }
+
+  /**
+   * Admits the next one, or the next of those that are fit; tells whether there was one.
+   *
+   * @param isFit without it, all are
+   */
+  admitNext(grant: Grant, isFit: (item: Item) => boolean = () => true): boolean {
+    for (const next of this.#waiting) {
+      if (!isFit(next.item)) continue;
+      next.admit(grant);
+      return true;
+    }
+    return false;
+  }
+}

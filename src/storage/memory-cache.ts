@@ -1,0 +1,54 @@
+import { LRUCache } from 'lru-cache';
+import type { BoundedCache, CacheOptions } from '../pipeline/ports.ts';
+
+/** What an entry costs besides its bytes and key: validators, map and list nodes; an estimate. */
+const ENTRY_OVERHEAD_BYTES = 512;
+
+/** What is kept in memory, bounded by bytes, least recently used first out. */
+export class MemoryCache<Value extends object> implements BoundedCache<Value> {
+  readonly #cache: LRUCache<string, Value> | undefined;
+  readonly maxBytes: number;
+  #evictions = 0;
+
+  constructor({ maxBytes, maxShare = 1, bytesOf }: CacheOptions<Value>) {
+    this.maxBytes = maxBytes;
+    if (maxBytes === 0) return;
+    this.#cache = new LRUCache({
+      maxSize: maxBytes,
+      maxEntrySize: Math.max(1, Math.floor(maxBytes * maxShare)),
+      sizeCalculation: (value, key) =>
+        bytesOf(value).byteLength + 2 * key.length + ENTRY_OVERHEAD_BYTES,
+      dispose: (_value, _key, reason) => {
+        if (reason === 'evict') this.#evictions += 1;
+      },
+    });
+  }
+
+  /** What all entries take, as far as it is counted. */
+  get heldBytes(): number {
+    return this.#cache?.calculatedSize ?? 0;
+  }
+
+  get entries(): number {
+    return this.#cache?.size ?? 0;
+  }
+
+  /** Entries that had to go for others, since the start. */
+  get evictions(): number {
+    return this.#evictions;
+  }
+
+  get(key: string): Value | undefined {
+    return this.#cache?.get(key);
+  }
+
+  set(key: string, value: Value): boolean {
+    return this.#cache?.set(key, value).has(key) ?? false;
+  }
+
+  deleteWhere(fits: (key: string) => boolean): number {
+    const keys = [...(this.#cache?.keys() ?? [])].filter(fits);
+    for (const key of keys) this.#cache?.delete(key);
+    return keys.length;
+  }
+}

@@ -1,0 +1,102 @@
+import { crc32 } from 'node:zlib';
+import { outputFormats } from '../contract/image-formats.ts';
+import type { ResultAddress, StoredResult } from '../pipeline/ports.ts';
+
+/**
+ * A rendering as bytes in a store, the same in a file and in an object. Numbers are unsigned, big-endian:
+ *
+ * | offset | bytes |                                                          |
+ * | -----: | ----: | -------------------------------------------------------- |
+ * |      0 |     4 | `DKR1`: what this is, and its version                    |
+ * |      4 |     4 | CRC-32 (IEEE 802.3) of all that follows                  |
+ * |      8 |     4 | length of the head                                       |
+ * |     12 |     4 | length of the body                                       |
+ * |     16 |       | head: the address and the MIME type, JSON in UTF-8       |
+ * |        |       | body: the encoded image                                  |
+ *
+ * The head repeats the whole address, because the name of a file has 64 bits of it, file systems may
+ * take two names for one, and operators copy and rename files. The sum finds what disks do by
+ * themselves: every run of up to 32 damaged bits, and all but one in 2³² of other damages. It is no
+ * signature: whoever can write the store decides what is served, as one of the types that are rendered.
+ */
+const MAGIC = Buffer.from('DKR1', 'latin1');
+
+/** What a rendering may be. */
+const RENDERED_TYPES: ReadonlySet<string> = new Set(
+  Object.values(outputFormats).map(({ mimeType }) => mimeType),
+);
+
+const PREAMBLE_BYTES = 16;
+/** What the sum does not cover: the magic bytes, which are compared, and itself. */
+const UNSUMMED_BYTES = 8;
+
+/**
+ * Longest head: an origin key of some 400 bytes, which JSON may write with six for one, a request and an
+ * entity tag as long as a header of Node's HTTP parser (16 KiB). A longer one is damage.
+ */
+const MAX_HEAD_BYTES = 32 * 1024;
+
+/** Longest body: far above what is rendered, and what one buffer holds on every platform. */
+const MAX_BODY_BYTES = 1024 ** 3;
+
+/** Largest file that is written or read, in bytes. */
+export const MAX_RESULT_FILE_BYTES = PREAMBLE_BYTES + MAX_HEAD_BYTES + MAX_BODY_BYTES;
+
+/**
+ * Writes a rendering down.
+ *
+ * @returns what stands before the body, and the body as it was given; `undefined` for one too large to
+ *   be read again
+ */
+export function formatResultFile(
+  address: ResultAddress,
+  { body, mimeType }: StoredResult,
+): readonly [before: Buffer, body: Uint8Array] | undefined {
+  const head = Buffer.from(JSON.stringify([...fieldsOf(address), mimeType]));
+  if (head.length > MAX_HEAD_BYTES || body.length > MAX_BODY_BYTES) return undefined;
+  const before = Buffer.concat([MAGIC, Buffer.alloc(PREAMBLE_BYTES - MAGIC.length), head]);
+  before.writeUInt32BE(head.length, 8);
+  before.writeUInt32BE(body.length, 12);
+  before.writeUInt32BE(crc32(body, crc32(before.subarray(UNSUMMED_BYTES))), 4);
+  return [before, body];
+}
+
+/**
+ * Reads a rendering.
+ *
+ * @param file all bytes there are; the body that is returned is a part of them, not a copy
+ * @returns `undefined` for anything but the whole and undamaged rendering of this very address, in this
+ *   version
+ */
+export function parseResultFile(file: Buffer, address: ResultAddress): StoredResult | undefined {
+  if (file.length < PREAMBLE_BYTES || !file.subarray(0, MAGIC.length).equals(MAGIC)) {
+    return undefined;
+  }
+  const headBytes = file.readUInt32BE(8);
+  const bodyBytes = file.readUInt32BE(12);
+  const bodyStart = PREAMBLE_BYTES + headBytes;
+  if (headBytes > MAX_HEAD_BYTES || file.length !== bodyStart + bodyBytes) return undefined;
+  if (crc32(file.subarray(UNSUMMED_BYTES)) !== file.readUInt32BE(4)) return undefined;
+  const head = parseHead(file.toString('utf8', PREAMBLE_BYTES, bodyStart));
+  const expected = fieldsOf(address);
+  const mimeType = head?.[expected.length];
+  if (mimeType === undefined || !RENDERED_TYPES.has(mimeType)) return undefined;
+  if (!expected.every((field, at) => field === head?.[at])) return undefined;
+  return { body: file.subarray(bodyStart), mimeType };
+}
+
+/** In the order of the head; another order, or another number, needs another magic. */
+function fieldsOf({ originKey, key, originalEtag, release }: ResultAddress): readonly string[] {
+  return [originKey, key, originalEtag, release];
+}
+
+/** The texts of a head; `undefined` for one that nobody of ours has written. */
+function parseHead(json: string): readonly string[] | undefined {
+  try {
+    const head: unknown = JSON.parse(json);
+    const isHead = Array.isArray(head) && head.every((field) => typeof field === 'string');
+    return isHead ? head : undefined;
+  } catch {
+    return undefined;
+  }
+}

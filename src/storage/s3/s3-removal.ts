@@ -1,0 +1,106 @@
+import { createHash } from 'node:crypto';
+import {
+  DeleteObjectCommand,
+  DeleteObjectsCommand,
+  ListObjectsV2Command,
+  type ListObjectsV2CommandOutput,
+  type S3Client,
+} from '@aws-sdk/client-s3';
+import { isResultPath } from '../../pipeline/results/result-path.ts';
+import { readS3Failure } from './s3-client.ts';
+import { readListedObjects, readNextPage } from './s3-listed-objects.ts';
+
+/** What is removed, and in how long each request must be answered. */
+export interface S3Removal {
+  readonly bucket: string;
+  /** What keys must begin with; not empty. */
+  readonly prefix: string;
+  /** Gives a signal that aborts after the deadline of one request. */
+  readonly within: <Result>(request: (signal: AbortSignal) => Promise<Result>) => Promise<Result>;
+}
+
+/** Requests at a time where a server takes one key in each. */
+const SINGLE_REQUESTS = 8;
+
+/**
+ * Removes all objects whose keys begin with a text, page by page, up to 1000 at a time.
+ *
+ * @returns how many there were
+ * @throws Error of the SDK, and for an object that the server does not remove, or a list without its rest; a part may be
+ *   removed
+ */
+export async function removeObjects(client: S3Client, removal: S3Removal): Promise<number> {
+  const { bucket, prefix, within } = removal;
+  let removed = 0;
+  let ContinuationToken: string | undefined;
+  do {
+    const page: ListObjectsV2CommandOutput = await within((abortSignal) =>
+      client.send(
+        // Encoded, because XML 1.0 cannot say every character of a file name.
+        new ListObjectsV2Command({
+          Bucket: bucket,
+          Prefix: prefix,
+          EncodingType: 'url',
+          ContinuationToken,
+        }),
+        { abortSignal },
+      ),
+    );
+    const keys = readListedObjects(page, prefix).map(({ key }) => key);
+    // Nothing but renderings, should originals be there under another name of the bucket.
+    const renderings = keys.filter(isResultPath);
+    if (renderings.length > 0) await removeKeys(client, removal, renderings);
+    removed += renderings.length;
+    ContinuationToken = readNextPage(page);
+  } while (ContinuationToken !== undefined);
+  return removed;
+}
+
+async function removeKeys(
+  client: S3Client,
+  { bucket, within }: S3Removal,
+  keys: readonly string[],
+): Promise<void> {
+  const command = new DeleteObjectsCommand({
+    Bucket: bucket,
+    Delete: { Objects: keys.map((Key) => ({ Key })), Quiet: true },
+  });
+  summarizeByMd5(command);
+  try {
+    const { Errors = [] } = await within((abortSignal) => client.send(command, { abortSignal }));
+    const [first] = Errors.filter(({ Code }) => Code !== 'NoSuchKey');
+    if (first === undefined) return;
+    throw new Error(`${first.Key} is not removed: ${first.Code} ${first.Message}`);
+  } catch (error) {
+    const { status = 500 } = readS3Failure(error);
+    if (status >= 500 && status !== 501) throw error;
+  }
+  // Refused as a whole: some servers do not know the request, or want another sum in it.
+  const waiting = [...keys];
+  const removeOneByOne = async (): Promise<void> => {
+    for (let Key = waiting.pop(); Key !== undefined; Key = waiting.pop()) {
+      const single = new DeleteObjectCommand({ Bucket: bucket, Key });
+      await within((abortSignal) => client.send(single, { abortSignal }));
+    }
+  };
+  await Promise.all(Array.from({ length: SINGLE_REQUESTS }, removeOneByOne));
+}
+
+/**
+ * Gives a request the sum that every server knows. S3 wants one of this request, and took only MD5
+ * until 2022, as do the servers that follow it; the SDK sends only CRC-32, whatever it is told
+ * (aws-sdk-js-v3, `MD5_FALLBACK.md`; its issues 6819 and 6920).
+ */
+function summarizeByMd5(command: DeleteObjectsCommand): void {
+  command.middlewareStack.add(
+    (next) => (call) => {
+      const { headers, body } = call.request as { headers: Record<string, string>; body: string };
+      for (const name of Object.keys(headers)) {
+        if (/^x-amz-(sdk-)?checksum-/i.test(name)) delete headers[name];
+      }
+      headers['Content-MD5'] = createHash('md5').update(body).digest('base64');
+      return next(call);
+    },
+    { step: 'build', priority: 'low', name: 'summarizeByMd5' },
+  );
+}

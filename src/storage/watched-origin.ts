@@ -1,0 +1,89 @@
+import type { Readable } from 'node:stream';
+import { MediaError } from '../contract/errors.ts';
+import type { OriginMeter, OriginOutcome } from '../pipeline/meter.ts';
+import type { OriginHealth } from '../pipeline/originals/origin-health.ts';
+import type { ByteRange, Origin, OriginObject } from '../pipeline/ports.ts';
+
+/** Who is told of what the origin does. */
+export interface OriginWatchers {
+  readonly meter: OriginMeter;
+  readonly health: OriginHealth;
+}
+
+/** An origin whose answers and bytes are counted; it changes nothing of them. */
+export class WatchedOrigin implements Origin {
+  readonly #inner: Origin;
+  readonly #watchers: OriginWatchers;
+
+  constructor(inner: Origin, watchers: OriginWatchers) {
+    this.#inner = inner;
+    this.#watchers = watchers;
+  }
+
+  async read(
+    key: string,
+    options: { readonly signal: AbortSignal; readonly range?: ByteRange },
+  ): Promise<OriginObject> {
+    const { signal } = options;
+    // Of an origin that hangs, the signal is all that is heard.
+    const giveUp = (): void => this.#note(signal.reason, true);
+    signal.addEventListener('abort', giveUp, { once: true });
+    try {
+      const object = await this.#inner.read(key, options);
+      if (!signal.aborted) {
+        this.#watchers.meter.noteAnswer('found');
+        this.#watchers.health.noteAnswer();
+      }
+      this.#watchBody(object.body);
+      return object;
+    } catch (error) {
+      if (!signal.aborted) this.#note(error, false);
+      throw error;
+    } finally {
+      signal.removeEventListener('abort', giveUp);
+    }
+  }
+
+  #note(error: unknown, isStopped: boolean): void {
+    const { meter, health } = this.#watchers;
+    const answer = answerOf(error, isStopped);
+    meter.noteAnswer(answer);
+    if (answer === 'found' || answer === 'missing') health.noteAnswer();
+    else if (answer !== 'stopped') health.noteFailure(error);
+  }
+
+  /**
+   * Counts what comes in where it comes in. A listener for `data` would set the body flowing, and a stream in
+   * between would have buffers of its own, and end at other times.
+   */
+  #watchBody(body: Readable): void {
+    const { meter } = this.#watchers;
+    const push = body.push.bind(body);
+    // Some of it may have come with the head.
+    meter.noteReadBytes(body.readableLength);
+    body.push = (chunk: unknown, encoding?: BufferEncoding): boolean => {
+      if (chunk instanceof Uint8Array) meter.noteReadBytes(chunk.byteLength);
+      return push(chunk, encoding);
+    };
+    body.once('error', (error) => {
+      if (isBroken(error)) meter.noteBrokenBody();
+    });
+  }
+}
+
+function answerOf(error: unknown, isStopped: boolean): OriginOutcome {
+  const code = error instanceof MediaError ? error.code : undefined;
+  if (code === 'ORIGIN_TIMEOUT') return 'timeout';
+  if (isStopped) return 'stopped';
+  if (code === 'UNKNOWN_MEDIA') return 'missing';
+  return code === 'RANGE_NOT_SATISFIABLE' ? 'found' : 'failed';
+}
+
+/** Not if its reader has left. */
+function isBroken(error: Error): boolean {
+  return error.name !== 'AbortError' || isTimeout(error.cause);
+}
+
+function isTimeout(cause: unknown): boolean {
+  return cause instanceof MediaError && cause.code === 'ORIGIN_TIMEOUT';
+}

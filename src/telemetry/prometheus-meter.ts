@@ -1,0 +1,186 @@
+import { Counter, collectDefaultMetrics, Histogram, Registry } from 'prom-client';
+import { type Bottleneck, bottlenecks } from '../contract/errors.ts';
+import {
+  type LookUps,
+  type Memory,
+  type Meter,
+  memories,
+  type OriginMeter,
+  type OriginOutcome,
+  originOutcomes,
+  type ResponseClass,
+  type ResponseCount,
+  type ResponseMeter,
+  type Stage,
+} from '../pipeline/meter.ts';
+import type { Lane } from '../pipeline/ports.ts';
+import { type Reading, registerReading } from './prometheus-gauge.ts';
+
+/** Upper bounds of the waits that are told apart, in seconds; the longest that is allowed is 5 by default. */
+const WAIT_BUCKETS_SECONDS = [0.005, 0.025, 0.1, 0.25, 0.5, 1, 2.5, 5];
+
+/** The same of the stages: from a look into the memory to a large file sent to a slow client. */
+const STAGE_BUCKETS_SECONDS = [0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 15, 60];
+
+const LANES = ['light', 'heavy'] as const satisfies readonly Lane[];
+const STAGES = ['store', 'origin', 'queue', 'render', 'send'] as const satisfies readonly Stage[];
+
+/**
+ * Counts for Prometheus, in its text format. What happens often is added to plain numbers, and they are folded
+ * into metrics when somebody asks for them. Rates need a first value, also of what has not happened yet: all is
+ * there from the start, but for the sorts of answers, which are too many.
+ */
+export class PrometheusMeter implements Meter, ResponseMeter, OriginMeter {
+  readonly #registry = new Registry();
+  readonly #answers = new Map<string, ResponseClass & ResponseCount>();
+  readonly lookUps: Readonly<Record<Memory, LookUps>> = {
+    results: { found: 0, missed: 0 },
+    originals: { found: 0, missed: 0 },
+    store: { found: 0, missed: 0 },
+  };
+  readonly #queueWaits = new Histogram({
+    name: 'darkroom_queue_wait_seconds',
+    help: 'How long renders have waited for a CPU slot, 0 where one was free.',
+    labelNames: ['lane'],
+    buckets: WAIT_BUCKETS_SECONDS,
+    registers: [this.#registry],
+  });
+  readonly #stages = new Histogram({
+    name: 'darkroom_stage_seconds',
+    help: 'What a request has spent in a stage that it entered; plain hits in memory are not timed.',
+    labelNames: ['stage'],
+    buckets: STAGE_BUCKETS_SECONDS,
+    registers: [this.#registry],
+  });
+  readonly #refusals = new Counter({
+    name: 'darkroom_refusals_total',
+    help: 'Requests that were turned away (503), by what there was too little of.',
+    labelNames: ['reason'],
+    registers: [this.#registry],
+  });
+  readonly #originReads = new Counter({
+    name: 'darkroom_origin_reads_total',
+    help: 'Reads from the origin, probes included, by what they have come to.',
+    labelNames: ['outcome'],
+    registers: [this.#registry],
+  });
+  readonly #originBytes = new Counter({
+    name: 'darkroom_origin_read_bytes_total',
+    help: 'Bytes of bodies that the origin has sent.',
+    registers: [this.#registry],
+  });
+  readonly #brokenBodies = new Counter({
+    name: 'darkroom_origin_broken_bodies_total',
+    help: 'Bodies that the origin has begun to send, and not ended.',
+    registers: [this.#registry],
+  });
+
+  constructor() {
+    for (const lane of LANES) this.#queueWaits.zero({ lane });
+    for (const stage of STAGES) this.#stages.zero({ stage });
+    for (const reason of bottlenecks) this.#refusals.inc({ reason }, 0);
+    for (const outcome of originOutcomes) this.#originReads.inc({ outcome }, 0);
+    this.#registerAnswers();
+    this.watch([
+      {
+        name: 'darkroom_cache_hits_total',
+        help: 'Looks into a cache that have found what was looked for, be it current or not.',
+        type: 'counter',
+        label: 'cache',
+        read: () => this.#countLookUps('found'),
+      },
+      {
+        name: 'darkroom_cache_misses_total',
+        help: 'Looks into a cache that have not.',
+        type: 'counter',
+        label: 'cache',
+        read: () => this.#countLookUps('missed'),
+      },
+    ]);
+  }
+
+  /** Adds numbers that are read when somebody asks. */
+  watch(readings: readonly Reading[]): void {
+    for (const reading of readings) registerReading(this.#registry, reading);
+  }
+
+  /** Adds what prom-client tells of the process: CPU, memory, garbage collection, lag of the event loop. */
+  watchProcess(): void {
+    collectDefaultMetrics({ register: this.#registry });
+  }
+
+  countOf(sort: ResponseClass): ResponseCount {
+    const { resource, status, cache } = sort;
+    const key = `${resource} ${status} ${cache}`;
+    const known = this.#answers.get(key);
+    if (known !== undefined) return known;
+    const count = { resource, status, cache, answers: 0, bodyBytes: 0 };
+    this.#answers.set(key, count);
+    return count;
+  }
+
+  noteQueueWait(lane: Lane, waitedMs: number): void {
+    this.#queueWaits.observe({ lane }, waitedMs / 1000);
+  }
+
+  noteStage(stage: Stage, durationMs: number): void {
+    this.#stages.observe({ stage }, durationMs / 1000);
+  }
+
+  noteRefusal(reason: Bottleneck): void {
+    this.#refusals.inc({ reason });
+  }
+
+  noteAnswer(outcome: OriginOutcome): void {
+    this.#originReads.inc({ outcome });
+  }
+
+  noteReadBytes(count: number): void {
+    this.#originBytes.inc(count);
+  }
+
+  noteBrokenBody(): void {
+    this.#brokenBodies.inc();
+  }
+
+  /** Media type of `format`. */
+  get contentType(): string {
+    return this.#registry.contentType;
+  }
+
+  /** All that was counted, in the text format of Prometheus. */
+  format(): Promise<string> {
+    return this.#registry.metrics();
+  }
+
+  #registerAnswers(): void {
+    const answers = this.#answers;
+    new Counter({
+      name: 'darkroom_requests_total',
+      help: 'Requests by what they asked for, status, and where the answer came from.',
+      labelNames: ['resource', 'status', 'cache'],
+      registers: [this.#registry],
+      collect() {
+        this.reset();
+        for (const count of answers.values()) {
+          const { resource, status, cache } = count;
+          this.inc({ resource, status, cache }, count.answers);
+        }
+      },
+    });
+    new Counter({
+      name: 'darkroom_sent_bytes_total',
+      help: 'Bytes of bodies that were handed over to the system, on their way to clients.',
+      labelNames: ['resource'],
+      registers: [this.#registry],
+      collect() {
+        this.reset();
+        for (const { resource, bodyBytes } of answers.values()) this.inc({ resource }, bodyBytes);
+      },
+    });
+  }
+
+  #countLookUps(outcome: keyof LookUps): Readonly<Record<string, number>> {
+    return Object.fromEntries(memories.map((memory) => [memory, this.lookUps[memory][outcome]]));
+  }
+}

@@ -1,0 +1,51 @@
+import type { OriginState } from '../pipeline/originals/origin-health.ts';
+import type { Lane } from '../pipeline/ports.ts';
+import type { ConnectionCounters } from './connection-counters.ts';
+
+/** Whether requests should come here, and what is in the way, or short of what it should be. */
+export interface Readiness {
+  /** `degraded`: they should, but not all of them can be served. */
+  readonly status: 'ready' | 'degraded' | 'not ready';
+  readonly reasons: readonly string[];
+}
+
+/** What readiness is judged by. */
+export interface Vitals {
+  readonly isClosing: boolean;
+  readonly readyWorkers: Readonly<Record<Lane, number>>;
+  readonly origin: { readonly state: OriginState; readonly hasAnswered: boolean };
+  readonly isStoreFailing: boolean;
+  readonly crowdedLanes: readonly Lane[];
+  readonly door: ConnectionCounters;
+}
+
+/**
+ * Judges whether requests should come here.
+ *
+ * What takes a replica out of service is what no other replica shares and every request suffers from: that it
+ * stops, has no worker, has no room for a request, or has not reached the origin since its start (a wrong
+ * setting, or a network that is not there yet). What all replicas share, or what only new renders suffer from,
+ * does not: if the origin fails, or renders queue, to take out one after another would end the hits as well,
+ * which are nine of ten requests. It is told as a reason all the same.
+ */
+export function judgeReadiness(vitals: Vitals): Readiness {
+  const { readyWorkers, origin, door } = vitals;
+  const obstacles = [
+    vitals.isClosing && 'draining',
+    readyWorkers.light === 0 && 'no worker is ready',
+    !origin.hasAnswered &&
+      (origin.state === 'unknown'
+        ? 'the origin has not answered yet'
+        : 'the origin has failed since the start'),
+    door.requests >= door.maxRequests && 'as many requests as there may be are under way',
+  ].filter((reason) => reason !== false);
+  const shortcomings = [
+    origin.state === 'failing' && origin.hasAnswered && 'the origin fails; what is kept is served',
+    vitals.isStoreFailing && 'the store of renderings fails; they are made anew',
+    readyWorkers.heavy === 0 && 'no worker for heavy renders is ready',
+    ...vitals.crowdedLanes.map((lane) => `${lane} renders are turned away; hits are served`),
+  ].filter((reason) => reason !== false);
+  const reasons = [...obstacles, ...shortcomings];
+  if (obstacles.length > 0) return { status: 'not ready', reasons };
+  return { status: reasons.length > 0 ? 'degraded' : 'ready', reasons };
+}

@@ -1,0 +1,99 @@
+import sharp, { type Sharp } from 'sharp';
+import { MediaError } from '../../contract/errors.ts';
+import { dropJunk } from '../../formats/jpeg/jpeg-junk.ts';
+import type { RenderJob } from '../../pipeline/render/render-job.ts';
+
+/** Frames to decode, from `first` on. */
+export interface FrameRange {
+  readonly first: number;
+  readonly count: number;
+}
+
+/**
+ * How strict the decoder is. `warning` stops at everything it notices; `error` lets pass what
+ * libjpeg merely warns of.
+ */
+export type Strictness = 'warning' | 'error';
+
+/**
+ * Warnings of libjpeg that leave the picture whole (spec §3: "junk between markers, a wrong but
+ * harmless header field"). Its other warnings (a bad Huffman code, a missing restart marker, a data
+ * segment that ends early) mean that a part of the picture is lost.
+ */
+const HARMLESS_WARNINGS = [
+  /extraneous bytes before marker/,
+  /Invalid SOS parameters for sequential JPEG/,
+  /Unknown Adobe color transform code/,
+  /unknown JFIF revision number/,
+  /Inconsistent progression sequence/,
+];
+
+/** Opens frames of an original for sharp; nothing is decoded yet. */
+export function openOriginal(
+  original: Uint8Array,
+  { maxInputPixels }: RenderJob,
+  { first, count }: FrameRange,
+  strictness: Strictness,
+): Sharp {
+  return sharp(original, {
+    page: first,
+    pages: count,
+    failOn: strictness,
+    limitInputPixels: maxInputPixels,
+    sequentialRead: true,
+  });
+}
+
+/**
+ * Runs a transform with the strictest decoder. Where it stopped at something harmless, again without
+ * junk between the segments; and where even that is not to its taste, with a lenient one, which then
+ * takes a JPEG's other damage too: of a file with both, nothing but the first warning is known.
+ *
+ * @throws MediaError `UNPROCESSABLE_MEDIA` or `MEDIA_TOO_LARGE` if the original is at fault; what
+ *   the transform threw if the original decodes well without it, for then the bug is ours
+ */
+export async function decodeStrictly<Result>(
+  original: Uint8Array,
+  job: RenderJob,
+  frames: FrameRange,
+  transform: (bytes: Uint8Array, strictness: Strictness) => Promise<Result>,
+): Promise<Result> {
+  let bytes = original;
+  for (const strictness of ['warning', 'warning', 'error'] as const) {
+    try {
+      return await transform(bytes, strictness);
+    } catch (error) {
+      if (strictness === 'error' || !isHarmless(error)) {
+        throw await blame(error, bytes, job, frames, strictness);
+      }
+      bytes = dropJunk(original);
+    }
+  }
+  throw new Error('unreachable: the last attempt returns or throws');
+}
+
+function isHarmless(error: unknown): boolean {
+  const message = error instanceof Error ? error.message : '';
+  return HARMLESS_WARNINGS.some((pattern) => pattern.test(message));
+}
+
+/** libvips decodes while it encodes, and says "unable to write" for both: so decode once, alone. */
+async function blame(
+  error: unknown,
+  original: Uint8Array,
+  job: RenderJob,
+  frames: FrameRange,
+  strictness: Strictness,
+): Promise<unknown> {
+  if (error instanceof MediaError) return error;
+  try {
+    await openOriginal(original, job, frames, strictness).stats();
+    // An interlaced PNG whose rows are damaged passes that, and nothing else. Last, for it takes the
+    // memory of all pixels.
+    await openOriginal(original, job, frames, strictness).raw().toBuffer();
+  } catch (cause) {
+    const isTooLarge = cause instanceof Error && /exceeds pixel limit/.test(cause.message);
+    return new MediaError(isTooLarge ? 'MEDIA_TOO_LARGE' : 'UNPROCESSABLE_MEDIA', { cause });
+  }
+  return error;
+}

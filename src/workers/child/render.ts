@@ -1,0 +1,41 @@
+import { MediaError } from '../../contract/errors.ts';
+import { isGif } from '../../formats/gif/gif-header.ts';
+import { repairGif } from '../../formats/gif/gif-repair.ts';
+import { withPlainExif } from '../../formats/plain-exif.ts';
+import type { RenderJob } from '../../pipeline/render/render-job.ts';
+import { decodeStrictly, openOriginal } from './open-original.ts';
+import { renderAnimation } from './render-animation.ts';
+import { applyGamma, flatten, resize } from './transform.ts';
+
+/**
+ * Renders one job (spec §3): decode, orient, resize, convert to sRGB, encode without metadata.
+ *
+ * @returns the encoded image
+ * @throws MediaError `UNPROCESSABLE_MEDIA` or `MEDIA_TOO_LARGE`; any other error is a bug of ours
+ */
+export async function render(original: Uint8Array, job: RenderJob): Promise<Uint8Array> {
+  const source = isGif(original)
+    ? repairGif(original, job.originalSize)
+    : withPlainExif(original, job.orientation);
+  const encoded =
+    job.animation === undefined
+      ? await renderStill(source, job)
+      : await renderAnimation(source, job, job.animation);
+  if (encoded.byteLength > job.maxResultBytes) {
+    const cause = new Error(`${encoded.byteLength} bytes encoded, at most ${job.maxResultBytes}`);
+    throw new MediaError('MEDIA_TOO_LARGE', { cause });
+  }
+  return encoded;
+}
+
+function renderStill(original: Uint8Array, job: RenderJob): Promise<Uint8Array> {
+  const frames = { first: 0, count: 1 };
+  return decodeStrictly(original, job, frames, (bytes, strictness) => {
+    const image = openOriginal(bytes, job, frames, strictness);
+    if (job.orientation !== 1) image.autoOrient();
+    return flatten(resize(applyGamma(image, job), job), job)
+      .toColourspace('srgb')
+      .toFormat(job.format, job.encoder)
+      .toBuffer();
+  });
+}

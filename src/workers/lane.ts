@@ -1,0 +1,230 @@
+import { MediaError } from '../contract/errors.ts';
+import type { Lane, Log } from '../pipeline/ports.ts';
+import type { WorkerProcess, WorkerProcessEvents } from './worker-process.ts';
+
+/** What happened to workers since the start. */
+export interface WorkerCounters {
+  /** Started in place of one that ended or was killed; attempts that failed included. */
+  readonly restarts: number;
+  /** Killed: at a deadline, by a stop, for breaking the protocol, for not becoming ready. */
+  readonly kills: number;
+  /** Replaced because they were worn. */
+  readonly recycles: number;
+}
+
+/** What the lanes of one pool share. */
+export interface SharedByLanes {
+  readonly counters: { -readonly [Name in keyof WorkerCounters]: number };
+  /** The one worker of the pool that is being replaced because it is worn. */
+  leaving: WorkerProcess | undefined;
+}
+
+/** How a lane is made. */
+export interface WorkerLaneOptions {
+  readonly lane: Lane;
+  /** How many workers to keep. */
+  readonly size: number;
+  readonly launch: (events: WorkerProcessEvents) => WorkerProcess;
+  /** Whether a worker has grown too large or too old. */
+  readonly isWorn: (worker: WorkerProcess) => boolean;
+  readonly shared: SharedByLanes;
+  readonly log: Log;
+}
+
+interface Waiting {
+  readonly accept: (worker: WorkerProcess) => void;
+  readonly refuse: (error: unknown) => void;
+}
+
+/** Wait before a worker that failed to start is started again; doubled each time, in milliseconds. */
+const FIRST_RESTART_DELAY_MS = 100;
+const MAX_RESTART_DELAY_MS = 5_000;
+
+/** Longest wait for a worker, in milliseconds: callers hold a slot, so one is about to be ready. */
+const MAX_WAIT_MS = 10_000;
+
+/**
+ * The workers of one lane: keeps as many as it should, replaces those that end, and those that are
+ * worn without a gap: the replacement is started first, and the old one works until it is there.
+ */
+export class WorkerLane {
+  readonly #options: WorkerLaneOptions;
+  /** All processes, from their start to their end. */
+  readonly #members = new Set<WorkerProcess>();
+  readonly #ready = new Set<WorkerProcess>();
+  readonly #idle: WorkerProcess[] = [];
+  readonly #waiting = new Set<Waiting>();
+  readonly #restarts = new Set<NodeJS.Timeout>();
+  #isStarted = false;
+  #isStopped = false;
+  #failedStarts = 0;
+
+  constructor(options: WorkerLaneOptions) {
+    this.#options = options;
+  }
+
+  /**
+   * Starts all workers.
+   *
+   * @throws Error if one cannot start
+   */
+  async start(): Promise<void> {
+    await Promise.all(Array.from({ length: this.#options.size }, () => this.#launch()));
+    this.#isStarted = true;
+    this.#fill(0); // one that was ready may have died while others were not
+  }
+
+  /** Ends all workers at once, busy ones too. */
+  stop(): void {
+    this.#isStopped = true;
+    const failure = stoppedError();
+    for (const timer of this.#restarts) clearTimeout(timer);
+    for (const { refuse } of this.#waiting) refuse(failure);
+    for (const worker of this.#members) worker.kill('shutdown', failure);
+  }
+
+  get processIds(): readonly number[] {
+    return [...this.#members].flatMap(({ processId }) => processId ?? []);
+  }
+
+  /** Resident memory of all, after their last jobs, in bytes; 0 of those that have done none. */
+  get rssBytes(): number {
+    return [...this.#members].reduce((sum, { rssBytes }) => sum + rssBytes, 0);
+  }
+
+  /** Process ids of those that are idle or at work. */
+  get readyProcessIds(): readonly number[] {
+    return [...this.#ready].flatMap(({ processId }) => processId ?? []);
+  }
+
+  /**
+   * A worker that is idle, or the first one to be. To be given back with `release`.
+   *
+   * @throws MediaError `OVERLOADED` if none is ready in time; or `signal.reason`
+   */
+  take(signal: AbortSignal): Promise<WorkerProcess> {
+    if (signal.aborted) return Promise.reject(signal.reason);
+    if (this.#isStopped) return Promise.reject(stoppedError());
+    for (let worker = this.#idle.pop(); worker !== undefined; worker = this.#idle.pop()) {
+      if (worker.isUsable) return Promise.resolve(worker);
+    }
+    return new Promise((resolve, reject) => {
+      const finish = (settle: () => void): void => {
+        clearTimeout(timer);
+        signal.removeEventListener('abort', leave);
+        this.#waiting.delete(waiting);
+        settle();
+      };
+      const waiting: Waiting = {
+        accept: (ready) => finish(() => resolve(ready)),
+        refuse: (error) => finish(() => reject(error)),
+      };
+      const leave = (): void => waiting.refuse(signal.reason);
+      const timer = setTimeout(() => {
+        const cause = new Error('No render worker became ready in time.');
+        waiting.refuse(overloaded(cause));
+      }, MAX_WAIT_MS);
+      signal.addEventListener('abort', leave, { once: true });
+      this.#waiting.add(waiting);
+    });
+  }
+
+  /** Takes a worker back after its job, whatever became of it. */
+  release(worker: WorkerProcess): void {
+    if (!worker.isUsable) return;
+    const { shared, isWorn, log, lane } = this.#options;
+    if (shared.leaving === undefined && isWorn(worker)) {
+      shared.leaving = worker;
+      const { processId, jobsDone, rssBytes } = worker;
+      log.info({ lane, processId, jobsDone, rssBytes }, 'a worn render worker is to be replaced');
+      this.#fill(0);
+    }
+    const [next] = this.#waiting;
+    if (this.#isDispensable(worker)) worker.kill('recycled');
+    else if (next === undefined) this.#idle.push(worker);
+    else next.accept(worker);
+  }
+
+  /** A worn worker whose replacement is there. */
+  #isDispensable(worker: WorkerProcess): boolean {
+    const usable = [...this.#ready].filter(({ isUsable }) => isUsable).length;
+    return worker === this.#options.shared.leaving && usable > this.#options.size;
+  }
+
+  /** Starts as many workers as are missing. */
+  #fill(delayMs: number): void {
+    const { shared, size, log, lane } = this.#options;
+    const leaving = shared.leaving !== undefined && this.#members.has(shared.leaving) ? 1 : 0;
+    const coming = this.#members.size - leaving + this.#restarts.size;
+    for (let missing = size - coming; missing > 0; missing -= 1) {
+      const timer = setTimeout(() => {
+        this.#restarts.delete(timer);
+        this.#launch().catch((error: unknown) => {
+          log.error({ err: error, lane }, 'a render worker cannot start');
+        });
+      }, delayMs);
+      this.#restarts.add(timer);
+    }
+  }
+
+  /** Starts one worker; resolved when it is ready, rejected if it ends before. */
+  #launch(): Promise<void> {
+    return new Promise((resolve, reject) => {
+      const worker = this.#options.launch({
+        onReady: () => {
+          this.#failedStarts = 0;
+          this.#ready.add(worker);
+          this.release(worker);
+          this.#idle.find((other) => this.#isDispensable(other))?.kill('recycled');
+          resolve();
+        },
+        onEnd: (ending) => {
+          const wasReady = this.#forget(worker);
+          if (!wasReady) reject(new Error(`A render worker ended with ${ending} at its start.`));
+          this.#onEnd(worker, ending, wasReady);
+        },
+      });
+      this.#members.add(worker);
+    });
+  }
+
+  /** Returns whether the worker was ready. */
+  #forget(worker: WorkerProcess): boolean {
+    this.#members.delete(worker);
+    const position = this.#idle.indexOf(worker);
+    if (position >= 0) this.#idle.splice(position, 1);
+    return this.#ready.delete(worker);
+  }
+
+  #onEnd(worker: WorkerProcess, ending: string, wasReady: boolean): void {
+    const { shared, log, lane } = this.#options;
+    const { killReason: reason, processId, jobsDone, rssBytes } = worker;
+    if (shared.leaving === worker) shared.leaving = undefined;
+    if (this.#isStopped) return;
+    const details = { lane, processId, ending, reason, jobsDone, rssBytes };
+    if (reason === 'recycled') {
+      shared.counters.recycles += 1;
+      log.info(details, 'a worn render worker has ended');
+      return;
+    }
+    if (reason !== undefined) shared.counters.kills += 1;
+    if (!this.#isStarted) return;
+    if (!wasReady) this.#failedStarts += 1;
+    shared.counters.restarts += 1;
+    const delayMs = wasReady
+      ? 0
+      : Math.min(FIRST_RESTART_DELAY_MS * 2 ** this.#failedStarts, MAX_RESTART_DELAY_MS);
+    log.warn({ ...details, delayMs }, 'a render worker has ended and is replaced');
+    this.#fill(delayMs);
+  }
+}
+
+function stoppedError(): MediaError {
+  const cause = new Error('The render workers are stopped.');
+  return overloaded(cause);
+}
+
+/** The refusal of a job that no worker is there to begin. */
+export function overloaded(cause: Error): MediaError {
+  return new MediaError('OVERLOADED', { cause, bottleneck: 'workers', retryAfterSeconds: 1 });
+}

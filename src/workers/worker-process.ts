@@ -1,0 +1,235 @@
+import type { ChildProcess } from 'node:child_process';
+import type { Socket } from 'node:net';
+import { MediaError } from '../contract/errors.ts';
+import { type Log, WorkerLost } from '../pipeline/ports.ts';
+import { readLines } from './bounded-lines.ts';
+import {
+  CHANNEL_DESCRIPTOR,
+  FrameReader,
+  formatCommand,
+  MAX_MESSAGE_HEADER_BYTES,
+  ProtocolError,
+  parseMessage,
+  type RenderCommand,
+  type WorkerAnswer,
+  type WorkerMessage,
+} from './protocol.ts';
+import { spawnWorker, type WorkerSpawn } from './spawn.ts';
+
+/** How a worker process is made. */
+export interface WorkerProcessOptions extends WorkerSpawn {
+  readonly log: Log;
+}
+
+/** Whom a worker process tells of itself; each at most once, and never before it is constructed. */
+export interface WorkerProcessEvents {
+  readonly onReady: () => void;
+  /** @param ending a signal, an exit status, or why it could not be started */
+  readonly onEnd: (ending: string) => void;
+}
+
+/** Bounds of one job. */
+export interface JobBounds {
+  /** Time for it, in milliseconds; then the process is killed. */
+  readonly timeoutMs: number;
+  /** Aborts when nobody wants the result any more; then the process is killed. */
+  readonly signal: AbortSignal;
+}
+
+/** What became of a job; one that has not begun when its worker ended may be given to another. */
+export type Outcome = WorkerAnswer | { readonly kind: 'not begun' };
+
+interface RunningJob {
+  readonly maxResultBytes: number;
+  hasBegun: boolean;
+  readonly finish: (outcome: Outcome) => void;
+  readonly fail: (error: unknown) => void;
+}
+
+/** Time for a worker to be ready; some 0.2 s on an idle machine, far more beside busy ones. */
+const START_TIMEOUT_MS = 30_000;
+
+/** What is logged of a worker's standard error in its whole life. */
+const STDERR_BOUNDS = { maxLines: 20, maxLineBytes: 500 };
+
+/** Time for the rest of an ended worker's words to be read; a child of its own may hold them open. */
+const LAST_WORDS_MS = 1_000;
+
+/** One render worker: a process, the channel to it, and the one job it may have. */
+export class WorkerProcess {
+  readonly #options: WorkerProcessOptions;
+  readonly #events: WorkerProcessEvents;
+  readonly #frames = new FrameReader({
+    maxHeaderBytes: MAX_MESSAGE_HEADER_BYTES,
+    maxBodyBytes: () => this.#job?.maxResultBytes ?? 0,
+  });
+  readonly #startTimer: NodeJS.Timeout;
+  #child: ChildProcess | undefined;
+  #channel: Socket | undefined;
+  #job: RunningJob | undefined;
+  #killReason: string | undefined;
+  #isReady = false;
+  #hasEnded = false;
+  #jobsDone = 0;
+  #rssBytes = 0;
+
+  constructor(options: WorkerProcessOptions, events: WorkerProcessEvents) {
+    this.#options = options;
+    this.#events = events;
+    this.#startTimer = setTimeout(() => this.kill('slow start'), START_TIMEOUT_MS);
+    try {
+      this.#start();
+    } catch (error) {
+      // Some failures are thrown (ENOMEM), others are events (EAGAIN); to whom it matters, all are one.
+      queueMicrotask(() => this.#end(String(error)));
+    }
+  }
+
+  get processId(): number | undefined {
+    return this.#child?.pid;
+  }
+
+  /** Whether it can be given a job, as far as is known. */
+  get isUsable(): boolean {
+    return this.#isReady && !this.#hasEnded && this.#killReason === undefined;
+  }
+
+  /** Why it was killed: a reason of the pool's, or what it did against the protocol. */
+  get killReason(): string | undefined {
+    return this.#killReason;
+  }
+
+  get jobsDone(): number {
+    return this.#jobsDone;
+  }
+
+  /** Its resident memory after its last job, as it says. */
+  get rssBytes(): number {
+    return this.#rssBytes;
+  }
+
+  /**
+   * Runs one job, until its answer, its deadline, its stop or the process's end; none where that has come.
+   *
+   * @throws MediaError `UNPROCESSABLE_MEDIA` if the process ended in mid-job, `TRANSFORM_TIMEOUT` at
+   *   the deadline; or `signal.reason`
+   */
+  run(command: RenderCommand, { timeoutMs, signal }: JobBounds): Promise<Outcome> {
+    // Between the wait for a worker and this, a caller may have gone; that costs no worker.
+    if (signal.aborted) return Promise.reject(signal.reason);
+    if (!this.isUsable) return Promise.resolve({ kind: 'not begun' });
+    return new Promise((resolve, reject) => {
+      const settle = (how: () => void): void => {
+        clearTimeout(timer);
+        signal.removeEventListener('abort', stop);
+        this.#job = undefined;
+        how();
+      };
+      const stop = (): void => this.kill('stopped', signal.reason);
+      const timer = setTimeout(() => {
+        const cause = new WorkerLost('The worker was killed at its deadline.');
+        this.kill('deadline', new MediaError('TRANSFORM_TIMEOUT', { cause }));
+      }, timeoutMs);
+      signal.addEventListener('abort', stop, { once: true });
+      this.#job = {
+        maxResultBytes: command.job.maxResultBytes,
+        hasBegun: false,
+        finish: (outcome) => settle(() => resolve(outcome)),
+        fail: (error) => settle(() => reject(error)),
+      };
+      for (const piece of formatCommand(command)) this.#channel?.write(piece);
+    });
+  }
+
+  /**
+   * Ends the process at once.
+   *
+   * @param failure what its job fails with; without, that its worker was lost
+   */
+  kill(reason: string, failure?: unknown): void {
+    if (this.#hasEnded || this.#killReason !== undefined) return;
+    this.#killReason = reason;
+    if (failure === undefined) this.#loseJob(reason);
+    else this.#job?.fail(failure);
+    this.#child?.kill('SIGKILL');
+    // Nothing of what it said and was not read yet counts any more.
+    this.#channel?.destroy();
+  }
+
+  #start(): void {
+    const child = spawnWorker(this.#options);
+    this.#child = child;
+    child.once('exit', (code, signal) => this.#onExit(child, signal ?? `status ${code}`));
+    // What could not be spawned at all never exits.
+    child.on('error', (error) => {
+      if (child.pid === undefined) this.#end(error.message);
+    });
+    // A pipe of `spawn` is a socket, and there is none if no descriptor was left for it.
+    const channel = child.stdio?.[CHANNEL_DESCRIPTOR] as Socket | undefined;
+    this.#channel = channel;
+    channel?.on('data', (chunk) => this.#read(chunk));
+    // Of a process that is about to end, or ought to.
+    channel?.on('error', () => child.kill('SIGKILL'));
+    channel?.on('close', () => child.kill('SIGKILL'));
+    if (child.stderr) {
+      readLines(child.stderr, STDERR_BOUNDS, (line) => {
+        const details = { processId: child.pid, line };
+        this.#options.log.warn(details, 'a render worker has written to its standard error');
+      });
+    }
+  }
+
+  #read(chunk: Buffer): void {
+    try {
+      for (const frame of this.#frames.read(chunk)) this.#hear(parseMessage(frame));
+    } catch (error) {
+      if (!(error instanceof ProtocolError)) throw error;
+      this.kill(`protocol: ${error.message}`);
+    }
+  }
+
+  #hear(message: WorkerMessage): void {
+    const job = this.#job;
+    if (message.kind === 'ready' && !this.#isReady) {
+      clearTimeout(this.#startTimer);
+      this.#isReady = true;
+      this.#events.onReady();
+    } else if (message.kind === 'begun' && job?.hasBegun === false) {
+      job.hasBegun = true;
+    } else if ((message.kind === 'rendered' || message.kind === 'failed') && job?.hasBegun) {
+      this.#jobsDone += 1;
+      this.#rssBytes = message.rssBytes;
+      job.finish(message);
+    } else {
+      throw new ProtocolError(`"${message.kind}" out of turn`);
+    }
+  }
+
+  /** What it has still said is in its pipes, so that comes first. */
+  #onExit(child: ChildProcess, ending: string): void {
+    const timer = setTimeout(() => this.#end(ending), LAST_WORDS_MS);
+    child.once('close', () => {
+      clearTimeout(timer);
+      this.#end(ending);
+    });
+  }
+
+  #end(ending: string): void {
+    if (this.#hasEnded) return;
+    this.#hasEnded = true;
+    clearTimeout(this.#startTimer);
+    this.#channel?.destroy();
+    this.#child?.stderr?.destroy();
+    this.#loseJob(ending);
+    this.#events.onEnd(ending);
+  }
+
+  #loseJob(ending: string): void {
+    if (this.#job?.hasBegun) {
+      const cause = new WorkerLost(`The worker ended with ${ending} in mid-job.`);
+      this.#job.fail(new MediaError('UNPROCESSABLE_MEDIA', { cause }));
+    } else {
+      this.#job?.finish({ kind: 'not begun' });
+    }
+  }
+}

@@ -1,0 +1,292 @@
+import fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import { MediaError } from '../../src/contract/errors.ts';
+import { formatPath, parsePath } from '../../src/contract/media-path.ts';
+import {
+  isKnownPath,
+  type MediaRequest,
+  parseTarget,
+  resultKey,
+} from '../../src/contract/media-request.ts';
+import { resourceRows } from '../../src/contract/resources.ts';
+import { type Canonical, judge, rows, type Verdict } from '../surface/contract-oracle.ts';
+import {
+  broken,
+  canonicalOfDrawn,
+  drawn,
+  equivalents,
+  foreign,
+  hostile,
+  neighbours,
+  spellings,
+} from '../surface/contract-requests.ts';
+
+/** What the service makes of a target, in the oracle's words. */
+function verdictOf(target: string): Verdict {
+  try {
+    const parsed = parseTarget(target);
+    if (parsed.kind === 'default avatar') return parsed;
+    const { filename } = parsed.request;
+    const canonical = canonicalOfRequest(parsed.request);
+    return { kind: 'media', canonical, ...(filename !== undefined && { filename }) };
+  } catch (error) {
+    if (!(error instanceof MediaError)) throw error;
+    if (error.code === 'NOT_FOUND' && error.faults.length === 0) return { kind: 'unknown path' };
+    expect(error.code).toBe('INVALID_FORM_BODY');
+    expect(error.faults.every(({ message }) => /^Expected .+\.$/s.test(message))).toBe(true);
+    return { kind: 'refused', faults: error.faults.map(({ path }) => path).sort() };
+  }
+}
+
+function canonicalOfRequest(request: MediaRequest): Canonical {
+  const { originKey, widthPx, heightPx, format, quality, isAnimated, isVerbatim } = request;
+  return {
+    originKey,
+    widthPx,
+    heightPx,
+    format,
+    quality,
+    animated: isAnimated,
+    passthrough: isVerbatim,
+  };
+}
+
+function keyOf(target: string): string {
+  const parsed = parseTarget(target);
+  return parsed.kind === 'media' ? resultKey(parsed.request) : parsed.index;
+}
+
+/** Reads a result key back, by its form alone: nothing of a request may be missing in it. */
+function readKey(key: string): Omit<Canonical, 'passthrough'> {
+  const [path = '', query = '', ...rest] = key.split('?');
+  expect(rest).toEqual([]);
+  const pairs = query.split('&').map((pair) => pair.split('='));
+  expect(pairs.map(([name]) => name)).toEqual(['width', 'height', 'format', 'quality', 'animated']);
+  const [width, height, format, quality, animated] = pairs.map(([, value]) => value ?? '');
+  const numberOf = (text = ''): number | undefined => (text === '' ? undefined : Number(text));
+  return {
+    originKey: path.split('/').map(decodeURIComponent).join('/'),
+    widthPx: numberOf(width),
+    heightPx: numberOf(height),
+    format: (format === '' ? undefined : format) as Canonical['format'],
+    quality: quality as Canonical['quality'],
+    animated: animated === 'true',
+  };
+}
+
+/** The one thing that must hold of a key, whatever was asked: it names an object below the root. */
+function expectSafeKey(originKey: string): void {
+  for (const segment of originKey.split('/')) expect(segment).not.toMatch(/^\.{0,2}$/);
+  expect(originKey).not.toMatch(/[\\\p{Cc}\p{Surrogate}]/u);
+  expect(Buffer.byteLength(originKey)).toBeLessThanOrEqual(1024); // what S3 takes
+}
+
+describe('the contract and the service', () => {
+  it('have the same rows', () => {
+    const own = Object.values(resourceRows).map(
+      ({ template, extensions = [], originKey = '', query }) => {
+        return { path: template, extensions, originKey, query };
+      },
+    );
+    const byPath = <Row extends { readonly path: string }>(all: readonly Row[]) =>
+      all.toSorted((one, other) => (one.path < other.path ? -1 : 1));
+    expect(byPath(own)).toEqual(byPath(rows));
+  });
+});
+
+describe('a valid request', () => {
+  it('of any row, in any spelling, is the canonical request of the contract', () => {
+    const spelled = drawn.chain((request) => fc.tuple(fc.constant(request), spellings(request)));
+    fc.assert(
+      fc.property(spelled, ([request, target]) => {
+        const { row, values } = request;
+        const expected: Verdict =
+          row.query === 'none'
+            ? { kind: 'default avatar', index: values.index ?? '' }
+            : {
+                kind: 'media',
+                canonical: canonicalOfDrawn(request),
+                ...(values.filename !== undefined && { filename: values.filename }),
+              };
+        expect(verdictOf(target)).toEqual(expected);
+        expect(judge(target)).toEqual(expected); // the oracle's own parser is held to it as well
+        expect(isKnownPath(target)).toBe(true);
+        if (expected.kind === 'media') expectSafeKey(expected.canonical.originKey);
+      }),
+      { numRuns: 3_000 },
+    );
+  });
+
+  it('has a path that is written as it was read', () => {
+    fc.assert(
+      fc.property(drawn.chain(spellings), (target) => {
+        const path = target.replace(/^https?:\/\/[^/]*/i, '').replace(/[?#].*$/s, '');
+        const parsed = parsePath(path);
+        if (parsed.kind !== 'valid') throw new Error(parsed.kind);
+        const written = formatPath(parsed.path);
+        expect(written).toMatch(/^[!-~]+$/);
+        expect(written).not.toMatch(/[?#\\]/);
+        expect(parsePath(written)).toEqual(parsed);
+      }),
+      { numRuns: 2_000 },
+    );
+  });
+
+  it('said otherwise has the same key', () => {
+    const pair = drawn
+      .filter(({ row }) => row.query !== 'none')
+      .chain((request) => fc.tuple(fc.constant(request), equivalents(request)))
+      .chain(([one, other]) => fc.tuple(spellings(one), spellings(other)));
+    fc.assert(
+      fc.property(pair, ([one, other]) => {
+        expect(keyOf(other)).toBe(keyOf(one));
+        expect(keyOf(one)).toMatch(/^[!->@-~]+\?[!->@-~]+$/);
+      }),
+      { numRuns: 3_000 },
+    );
+  });
+
+  it('has a key that tells all that was asked for', () => {
+    const target = drawn.filter(({ row }) => row.query !== 'none').chain(spellings);
+    fc.assert(
+      fc.property(target, (text) => {
+        const verdict = judge(text);
+        if (verdict.kind !== 'media') throw new Error(verdict.kind);
+        const { passthrough, ...told } = verdict.canonical;
+        expect(readKey(keyOf(text))).toEqual(told);
+      }),
+      { numRuns: 2_000 },
+    );
+  });
+
+  it('shares its key with no request for other bytes', () => {
+    const seen = { alike: 0, different: 0 };
+    const pair = neighbours
+      .filter(([one, other]) => one.row.query !== 'none' && other.row.query !== 'none')
+      .chain(([one, other]) =>
+        fc.tuple(fc.constant([one, other]), spellings(one), spellings(other)),
+      );
+    fc.assert(
+      fc.property(pair, ([requests, one, other]) => {
+        const [first, second] = requests.map((each) => JSON.stringify(canonicalOfDrawn(each)));
+        const isAlike = first === second;
+        seen[isAlike ? 'alike' : 'different'] += 1;
+        expect(keyOf(one) === keyOf(other)).toBe(isAlike);
+      }),
+      { numRuns: 4_000 },
+    );
+    expect(seen.alike).toBeGreaterThan(200);
+    expect(seen.different).toBeGreaterThan(200);
+  });
+});
+
+describe('a broken request', () => {
+  it('is refused with exactly the faults that were put in, all at once', () => {
+    fc.assert(
+      fc.property(broken, ({ target, faults }) => {
+        expect(verdictOf(target)).toEqual({ kind: 'refused', faults });
+        expect(judge(target)).toEqual({ kind: 'refused', faults });
+        expect(isKnownPath(target)).toBe(true);
+      }),
+      { numRuns: 4_000 },
+    );
+  });
+
+  it('that is no path of the contract is not found, whatever its query', () => {
+    fc.assert(
+      fc.property(foreign, (target) => {
+        expect(verdictOf(target)).toEqual({ kind: 'unknown path' });
+        expect(judge(target)).toEqual({ kind: 'unknown path' });
+        expect(isKnownPath(target)).toBe(false);
+      }),
+      { numRuns: 2_000 },
+    );
+  });
+});
+
+describe('any string at all', () => {
+  it('is judged as the contract says, and its key stays below the root', () => {
+    const seen: Record<string, number> = {};
+    fc.assert(
+      fc.property(hostile, (target) => {
+        const verdict = verdictOf(target);
+        seen[verdict.kind] = (seen[verdict.kind] ?? 0) + 1;
+        expect(verdict).toEqual(judge(target));
+        expect(isKnownPath(target)).toBe(verdict.kind !== 'unknown path');
+        if (verdict.kind !== 'media') return;
+        expectSafeKey(verdict.canonical.originKey);
+        expect(keyOf(target)).toMatch(/^[!-~]+$/);
+      }),
+      // Found here: raw characters beyond ASCII, of which lone surrogates broke the key.
+      {
+        numRuns: 20_000,
+        examples: [['/attachments/1/2/\ud800'], ['/attachments/1/2/\u00c3\u00a9']],
+      },
+    );
+    for (const kind of ['media', 'refused', 'unknown path']) {
+      expect(seen[kind], kind).toBeGreaterThan(500);
+    }
+  });
+
+  // At this length, what takes quadratic time takes ten seconds and more; linear time is far below one.
+  const LENGTH = 128 * 1024;
+  const units = [
+    ...[
+      'a',
+      '/',
+      '.',
+      '..',
+      '../',
+      '%',
+      '%2',
+      '%2e',
+      '%2f',
+      '%ff',
+      '%25',
+      '\\',
+      '0',
+      '9',
+      '_',
+      'a_',
+    ],
+    ...[
+      '&',
+      '=',
+      '?',
+      '#',
+      '+',
+      ' ',
+      '\0',
+      'size=1&',
+      'size=128&',
+      'a=1&',
+      '%26',
+      '\u00e9',
+      '\ud800',
+    ],
+    ...['http://', 'https', '{', '[]', '.png', 'e\u0301', '&size', '&&=', 'quality=low&'],
+  ];
+  it.each([
+    ['', ''],
+    ['/', ''],
+    ['http://', '/avatars/1/ab.png'],
+    ['/avatars/', '/ab.png'],
+    ['/avatars/1/', '.png'],
+    ['/avatars/1/', 'x'],
+    ['/emojis/', '.png'],
+    ['/attachments/1/2/', ''],
+    ['/attachments/1/2/', '%00'],
+    ['/avatars/1/ab.png?', 'x'],
+    ['/avatars/1/ab.png?size=', 'x'],
+    ['/attachments/1/2/a?width=', '&width=1'],
+    ['/attachments/1/2/a#', 'x'],
+  ])('of 128 KB is read in no time: %s…%s', (head, tail) => {
+    for (const unit of units) {
+      const target = head + unit.repeat(Math.ceil(LENGTH / unit.length)) + tail;
+      const started = performance.now();
+      const verdict = verdictOf(target);
+      expect(performance.now() - started, JSON.stringify(unit)).toBeLessThan(3_000);
+      if (verdict.kind === 'media') expectSafeKey(verdict.canonical.originKey);
+    }
+  });
+});

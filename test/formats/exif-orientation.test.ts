@@ -1,0 +1,46 @@
+import { describe, expect, test } from 'vitest';
+import { readExifOrientation } from '../../src/formats/exif-orientation.ts';
+import { join, tiffOrientation, u16le } from './containers.ts';
+
+/** A little-endian TIFF block of entries given as tag, type, count and value, in 16 bit words. */
+function tiff(...entries: readonly (readonly number[])[]): Buffer {
+  return join('II', u16le(42, 8, 0, entries.length), ...entries.map((words) => u16le(...words)));
+}
+
+const orientation = (type: number, value: number, count = 1) => [0x0112, type, count, 0, value, 0];
+
+describe.each(['II', 'MM'] as const)('byte order %s', (order) => {
+  test.each([1, 2, 3, 4, 5, 6, 7, 8] as const)('orientation %i', (value) => {
+    expect(readExifOrientation(tiffOrientation(value, order))).toBe(value);
+    expect(readExifOrientation(join('Exif\0\0', tiffOrientation(value, order)))).toBe(value);
+  });
+
+  test.each([0, 9, 257, 65_535])('%i is out of range', (value) => {
+    expect(readExifOrientation(tiffOrientation(value, order))).toBe(1);
+  });
+
+  test('a block cut off anywhere is upright or what it was', () => {
+    const block = tiffOrientation(6, order);
+    for (let length = 0; length <= block.length; length += 1) {
+      expect([1, 6]).toContain(readExifOrientation(block.subarray(0, length)));
+    }
+  });
+});
+
+test.each([
+  ['a byte', tiff(orientation(1, 6)), 6],
+  ['a long', tiff(orientation(4, 6)), 6],
+  ['a signed short', tiff(orientation(8, 6)), 6],
+  ['text', tiff(orientation(2, 6)), 1],
+  ['the first of two', tiff(orientation(3, 6), orientation(3, 3)), 6],
+  ['a later one after one of an unknown type', tiff(orientation(99, 3), orientation(3, 6)), 6],
+  ['a later one after one of no values', tiff(orientation(3, 3, 0), orientation(3, 6)), 6],
+  ['a later one after one past the end', tiff(orientation(4, 999, 2), orientation(3, 6)), 6],
+  ['one behind another tag', tiff([0x010f, 2, 1, 0, 0, 0], orientation(3, 6)), 6],
+  ['none', tiff([0x010f, 2, 1, 0, 0, 0]), 1],
+  ['no entries', tiff(), 1],
+  ['no TIFF', join('Exif\0\0XX'), 1],
+  ['a directory past the end', join('II', u16le(42, 8000, 0)), 1],
+])('%s', (_, block, expected) => {
+  expect(readExifOrientation(block)).toBe(expected);
+});

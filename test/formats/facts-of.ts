@@ -1,0 +1,46 @@
+import { readFileSync } from 'node:fs';
+import { MediaError } from '../../src/contract/errors.ts';
+import type { ImageFacts } from '../../src/formats/image-facts.ts';
+import { readImageFacts } from '../../src/formats/read-image-facts.ts';
+
+const corpus = new URL('../../fixtures/corpus/', import.meta.url);
+
+/** Reads a file of the corpus, given as `category/file`. */
+export function corpusFile(name: string): Buffer {
+  return readFileSync(new URL(name.split('/').map(encodeURIComponent).join('/'), corpus));
+}
+
+/** The facts, `unsupported` for no image that is decoded, `corrupt` for UNPROCESSABLE_MEDIA. */
+export type Verdict = ImageFacts | 'unsupported' | 'corrupt';
+
+/** Reads facts and lets no other error pass than the one the reader may throw. */
+export function verdictOn(bytes: Uint8Array): Verdict {
+  try {
+    return readImageFacts(bytes) ?? 'unsupported';
+  } catch (error) {
+    if (
+      error instanceof MediaError &&
+      error.code === 'UNPROCESSABLE_MEDIA' &&
+      error.cause instanceof Error
+    ) {
+      return 'corrupt';
+    }
+    throw error;
+  }
+}
+
+/** Facts of bytes that have to have some. */
+export function factsOf(bytes: Uint8Array): ImageFacts {
+  const verdict = verdictOn(bytes);
+  if (typeof verdict === 'string') {
+    throw new Error(`Expected facts but the verdict is ${verdict}`);
+  }
+  return verdict;
+}
+
+/** Lengths below the whole at which a file cut there still has facts. */
+export function acceptedCuts(bytes: Uint8Array): number[] {
+  return Array.from({ length: bytes.length }, (_, length) => length).filter(
+    (length) => typeof verdictOn(bytes.subarray(0, length)) === 'object',
+  );
+}

@@ -1,0 +1,80 @@
+import { readdirSync, readFileSync } from 'node:fs';
+import fc from 'fast-check';
+import { describe, expect, test } from 'vitest';
+import { peekAnimation } from '../../src/formats/peek-animation.ts';
+import { readImageFacts } from '../../src/formats/read-image-facts.ts';
+import { gifImage, gifScreen, join } from './containers.ts';
+
+const fixtures = new URL('../../fixtures/', import.meta.url);
+
+function readFiles(folder: string): { readonly name: string; readonly bytes: Buffer }[] {
+  return readdirSync(new URL(folder, fixtures)).map((file) => {
+    const name = `${folder}/${file}`;
+    return { name, bytes: readFileSync(new URL(name, fixtures)) };
+  });
+}
+
+const animations = ['gif-animated', 'gif-delays', 'gif-manyframes', 'webp-animated']
+  .flatMap((folder) => readFiles(`corpus/${folder}`))
+  .flatMap((file) => {
+    const facts = readImageFacts(file.bytes);
+    return facts?.animation === undefined ? [] : [{ ...file, facts }];
+  });
+
+test('there are animations of both formats to look at', () => {
+  const formats = animations.map(({ facts }) => facts.format);
+  expect(formats.filter((format) => format === 'gif').length).toBeGreaterThan(5);
+  expect(formats.filter((format) => format === 'webp').length).toBeGreaterThan(2);
+});
+
+describe.each(animations)('the first bytes of $name', ({ bytes, facts }) => {
+  test('tell nothing that the whole does not', () => {
+    let mostFrames = 0;
+    for (let part = 1; part <= 64; part += 1) {
+      const seen = peekAnimation(bytes.subarray(0, Math.floor((bytes.length * part) / 64)));
+      if (seen === undefined) continue;
+      const { format, widthPx, heightPx, frames } = seen;
+      expect({ format, widthPx, heightPx }).toEqual({
+        format: facts.format,
+        widthPx: facts.widthPx,
+        heightPx: facts.heightPx,
+      });
+      expect(seen.animation?.delaysMs).toEqual(facts.animation?.delaysMs.slice(0, frames));
+      expect(seen.isClean || !facts.isClean).toBe(true);
+      expect(frames).toBeGreaterThanOrEqual(Math.max(2, mostFrames));
+      mostFrames = frames;
+    }
+    // All of them are the first bytes, too.
+    expect(mostFrames).toBe(facts.frames);
+  });
+});
+
+test.each([
+  ['nothing', new Uint8Array()],
+  ['a magic alone', Buffer.from('GIF89a')],
+  ['a GIF of one frame', join(gifScreen(4, 3), gifImage(0, 0, 4, 3))],
+  ['the header of an animated WebP', readFiles('corpus/webp-animated')[0]?.bytes.subarray(0, 40)],
+  ['a JPEG', readFiles('corpus/jpeg-gray')[0]?.bytes],
+])('%s is no animation yet', (_, bytes) => {
+  expect(peekAnimation(bytes ?? expect.fail('a fixture is missing'))).toBeUndefined();
+});
+
+test('never fails, whatever the bytes', () => {
+  const originals = animations.map(({ bytes }) => bytes.subarray(0, 4_096));
+  fc.assert(
+    fc.property(
+      fc.constantFrom(...originals),
+      fc.array(fc.tuple(fc.nat(4_095), fc.nat(255)), { maxLength: 20 }),
+      fc.nat(4_096),
+      (original, changes, length) => {
+        const bytes = Buffer.from(original);
+        for (const [position, value] of changes) {
+          if (position >= 12 && position < bytes.length) bytes[position] = value;
+        }
+        const seen = peekAnimation(bytes.subarray(0, length));
+        if (seen !== undefined) expect(seen.frames).toBe(seen.animation?.delaysMs.length);
+      },
+    ),
+    { numRuns: 2_000 },
+  );
+});

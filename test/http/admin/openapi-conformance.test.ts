@@ -1,0 +1,326 @@
+import { createHash } from 'node:crypto';
+import fc from 'fast-check';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { MediaError } from '../../../src/contract/errors.ts';
+import { resourceRows } from '../../../src/contract/resources.ts';
+import type { Parameter } from '../../../src/http/openapi/model.ts';
+import type { Origin } from '../../../src/pipeline/ports.ts';
+import { MemoryOrigin } from '../../support/memory-origin.ts';
+import {
+  type DocumentedOperation,
+  OpenapiReader,
+  type ReceivedAnswer,
+} from '../../support/openapi-reader.ts';
+import { type GeneratedRequest, OpenapiRequests } from '../../support/openapi-requests.ts';
+import { sendRaw } from '../../support/raw-http.ts';
+import { createTestApp, samples, type TestApp } from '../../support/test-app.ts';
+
+/**
+ * Everything here is asked for and judged by the committed document alone: what is in it must be so, and
+ * what is so must be in it.
+ */
+const reader = new OpenapiReader('docs/openapi.json');
+const requests = new OpenapiRequests(reader);
+
+const TOKEN = 'a-token-of-the-tests';
+const MAX_ORIGINAL_BYTES = 400_000;
+
+/** What an original may be; which one it is follows from its key. */
+const originals: readonly (Uint8Array | MediaError | Error)[] = [
+  samples.jpeg,
+  samples.png,
+  samples.webp,
+  samples.animatedGif,
+  samples.text,
+  samples.jpeg.subarray(0, samples.jpeg.length - 500),
+  Buffer.alloc(MAX_ORIGINAL_BYTES + 1),
+  new MediaError('UNKNOWN_MEDIA'),
+  new MediaError('ORIGIN_ERROR', { cause: new Error('of the test') }),
+  new MediaError('ORIGIN_TIMEOUT'),
+  new MediaError('OVERLOADED', { retryAfterSeconds: 2 }),
+  new Error('a bug of the test'),
+];
+
+const origin: Origin = {
+  read: async (key, options) => {
+    const original = originals[(createHash('md5').update(key).digest()[0] ?? 0) % originals.length];
+    if (original instanceof Error) throw original;
+    const memory = new MemoryOrigin();
+    memory.put(key, original ?? samples.text);
+    return memory.read(key, options);
+  },
+};
+
+let app: TestApp;
+let port: number;
+beforeAll(async () => {
+  app = await createTestApp({
+    origin,
+    settings: {
+      ADMIN_PORT: '0',
+      ADMIN_TOKEN: TOKEN,
+      MAX_ORIGINAL_BYTES: String(MAX_ORIGINAL_BYTES),
+    },
+  });
+  port = await app.listen();
+});
+afterAll(() => app.close());
+
+/** Statuses that came, of all operations of media. */
+const seen = new Set<string>();
+
+async function ask({ method }: DocumentedOperation, request: GeneratedRequest) {
+  const answer = await sendRaw(port, method, request.target, request.headers);
+  seen.add(String(answer.status));
+  return answer;
+}
+
+function expectDocumented(
+  operation: DocumentedOperation,
+  request: GeneratedRequest,
+  answer: ReceivedAnswer,
+): void {
+  const asked = `${operation.method} ${request.target} ${JSON.stringify(request.headers)}`;
+  expect(reader.findDeviations(operation, answer), `${asked}: ${answer.status}`).toEqual([]);
+}
+
+const media = reader.operations('media');
+
+describe('the service is as its OpenAPI document says:', () => {
+  test('the document has operations to be tried', () => {
+    expect(media.length).toBe(3 * Object.keys(resourceRows).length);
+    expect(reader.operations('admin').length).toBe(5);
+  });
+
+  test.each(media.map((operation) => [operation.operation.operationId, operation] as const))(
+    '%s, with what is documented',
+    async (_, operation) => {
+      const runs = { GET: 40, HEAD: 12, OPTIONS: 8, POST: 0 }[operation.method];
+      await fc.assert(
+        fc.asyncProperty(requests.valid(operation), async (request) => {
+          const answer = await ask(operation, request);
+          expect(answer.status, request.target).not.toBe(400);
+          expectDocumented(operation, request, answer);
+        }),
+        { numRuns: runs },
+      );
+    },
+  );
+
+  test.each(media.map((operation) => [operation.operation.operationId, operation] as const))(
+    '%s, with what is not documented',
+    async (_, operation) => {
+      await fc.assert(
+        fc.asyncProperty(requests.invalid(operation), async (request) => {
+          const answer = await ask(operation, request);
+          expectDocumented(operation, request, answer);
+          // A preflight asks for methods, whatever the values are.
+          const expected = operation.method === 'OPTIONS' ? 204 : 400;
+          expect(answer.status, request.target).toBe(expected);
+          if (operation.method === 'GET') expectFaults(operation, request, answer);
+        }),
+        { numRuns: operation.method === 'GET' ? 30 : 8 },
+      );
+    },
+  );
+
+  test.each(
+    media.filter(({ method }) => method === 'GET').map((operation) => [operation] as const),
+  )('conditions and ranges of $operation.operationId', async (operation) => {
+    const statuses: number[] = [];
+    await fc.assert(
+      fc.asyncProperty(requests.valid(operation), async (request) => {
+        const plain = { ...request, headers: {} };
+        const { status, headers } = await ask(operation, plain);
+        fc.pre(status === 200);
+        const { etag = '' } = headers;
+        const conditions = [
+          { 'If-None-Match': etag },
+          { Range: 'bytes=0-0', 'If-Range': etag },
+          { Range: 'bytes=99999999-' },
+        ];
+        for (const condition of conditions) {
+          const answer = await ask(operation, { ...plain, headers: condition });
+          expectDocumented(operation, { ...plain, headers: condition }, answer);
+          statuses.push(answer.status);
+        }
+      }),
+      { numRuns: 6 },
+    );
+    expect(statuses).toEqual(Array.from({ length: 6 }, () => [304, 206, 416]).flat());
+  });
+
+  test.each(
+    media
+      .filter(({ method, parameters }) => method === 'GET' && parameters.some(isOfQuery))
+      .map((operation) => [operation] as const),
+  )(
+    'parameters of $operation.operationId stand once, and others are ignored',
+    async (operation) => {
+      const listed = operation.parameters.filter(isOfQuery);
+      await fc.assert(
+        fc.asyncProperty(
+          requests.valid(operation),
+          fc.constantFrom(...listed),
+          async ({ target, headers, faults }, { name, schema }) => {
+            const more = (text: string): GeneratedRequest => ({
+              target: `${target}${target.includes('?') ? '&' : '?'}${text}`,
+              headers,
+              faults,
+            });
+            const plain = await ask(operation, more(''));
+            const ignored = await ask(operation, more('v=1&Size=0&utm_source=x'));
+            expect([ignored.status, ignored.headers.etag]).toEqual([
+              plain.status,
+              plain.headers.etag,
+            ]);
+            // A value that is right where it stands alone.
+            const value = Array.isArray(schema.enum) ? schema.enum[0] : (schema.minimum ?? true);
+            expect(reader.isValidText(schema, String(value))).toBe(true);
+            const twice = await ask(operation, more(`${name}=${value}&${name}=${value}`));
+            expect(twice.status, twice.body.toString()).toBe(400);
+          },
+        ),
+        { numRuns: 5 },
+      );
+    },
+  );
+
+  test('every status that is documented was seen, but those of clients that are too slow or too many', async () => {
+    const [operation] = media;
+    if (operation === undefined) return expect.fail('there is no operation');
+    const request = { target: '/emojis/1.png', headers: { 'X-Long': 'x'.repeat(20_000) } };
+    const tooLarge = await ask(operation, { ...request, faults: [] });
+    expectDocumented(operation, { ...request, faults: [] }, tooLarge);
+    const documented = new Set(
+      media.flatMap(({ operation: { responses } }) => Object.keys(responses)),
+    );
+    const unseen = ['408', '429'];
+    expect([...documented].filter((status) => !seen.has(status)).sort()).toEqual(unseen);
+    expect([...seen].filter((status) => !documented.has(status))).toEqual([]);
+  });
+
+  test('methods that are not documented are refused as it says', async () => {
+    const refused = reader.document.components.responses.Error405;
+    if (refused === undefined) return expect.fail('there is no answer to other methods');
+    for (const { template, operation, parameters } of media) {
+      const responses = { 405: refused };
+      const answer = await sendRaw(port, 'DELETE', template.replaceAll(/\{\w+\}/g, '1'));
+      const asDocumented = {
+        method: 'GET',
+        template,
+        operation: { ...operation, responses },
+        parameters,
+      } as const;
+      expect(reader.findDeviations(asDocumented, answer), template).toEqual([]);
+    }
+  });
+});
+
+describe('the admin listener is as its OpenAPI document says:', () => {
+  const anyPath: fc.Arbitrary<string> = fc
+    .constantFrom(...media.filter(({ operation }) => operation.operationId.startsWith('get')))
+    .filter(({ template }) => reader.document.paths[template]?.['x-origin-key'] !== undefined)
+    .chain((operation) => requests.valid(operation))
+    .map(({ target }) => target);
+  const orders = fc.oneof(
+    fc.record({ paths: fc.array(anyPath, { minLength: 1, maxLength: 5 }) }),
+    fc.constantFrom({ assets: ['avatars/1/ab12'] }, { prefix: 'avatars/1/' }),
+  );
+  const noOrders = fc.oneof(
+    fc.jsonValue(),
+    fc.constantFrom(
+      { paths: [] },
+      { prefix: 'avatars' },
+      { assets: ['avatars/1/ab12'], paths: ['/x'] },
+    ),
+  );
+
+  const send = async (
+    operation: DocumentedOperation,
+    headers: Record<string, string>,
+    body?: string,
+  ) => {
+    const answer = await app.admin?.inject({
+      method: operation.method,
+      url: operation.template,
+      headers,
+      ...(body !== undefined && { payload: body }),
+    });
+    if (answer === undefined) return expect.fail('there is no admin listener');
+    const received: ReceivedAnswer = {
+      status: answer.statusCode,
+      headers: Object.fromEntries(
+        Object.entries(answer.headers).map(([name, value]) => [name, String(value)]),
+      ),
+      body: answer.rawPayload,
+    };
+    expect(reader.findDeviations(operation, received), operation.template).toEqual([]);
+    return received.status;
+  };
+  const admin = reader.operations('admin');
+  const token = { authorization: `Bearer ${TOKEN}` };
+
+  test.each(admin.map((operation) => [operation.template, operation] as const))(
+    '%s, with and without a token',
+    async (_, operation) => {
+      const needsToken = (operation.operation.security ?? []).length > 0;
+      const withoutToken = await send(operation, {});
+      expect(withoutToken === 401).toBe(needsToken);
+      expect(await send(operation, token)).not.toBe(401);
+    },
+  );
+
+  test('orders', async () => {
+    const purge = admin.find(({ method }) => method === 'POST');
+    const schema = purge?.operation.requestBody?.content['application/json']?.schema;
+    if (purge === undefined || schema === undefined) return expect.fail('there is no order');
+    const json = { ...token, 'content-type': 'application/json' };
+    await fc.assert(
+      fc.asyncProperty(orders, async (order) => {
+        expect(reader.isValid(schema, order)).toBe(true);
+        expect(await send(purge, json, JSON.stringify(order))).toBe(200);
+      }),
+      { numRuns: 40 },
+    );
+    await fc.assert(
+      fc.asyncProperty(noOrders, async (order) => {
+        fc.pre(!reader.isValid(schema, order));
+        expect(await send(purge, json, JSON.stringify(order))).toBe(400);
+      }),
+      { numRuns: 60 },
+    );
+    const long = JSON.stringify({ paths: ['x'.repeat(3_000_000)] });
+    expect(await send(purge, json, long)).toBe(413);
+    expect(await send(purge, { ...token, 'content-type': 'application/xml' }, '<paths/>')).toBe(
+      415,
+    );
+  });
+});
+
+function isOfQuery(parameter: Parameter): boolean {
+  return parameter.in === 'query';
+}
+
+/** The answer names every parameter at fault of the query, and no other of it. */
+function expectFaults(
+  { parameters }: DocumentedOperation,
+  { target, faults }: GeneratedRequest,
+  { body }: ReceivedAnswer,
+): void {
+  const { errors } = JSON.parse(body.toString());
+  const told = new Set(errors.map(({ path }: { path: string }) => path));
+  const ofQuery = parameters
+    .filter((parameter) => parameter.in === 'query')
+    .map(({ name }) => name);
+  expect(
+    ofQuery.filter((name) => told.has(name)),
+    target,
+  ).toEqual(ofQuery.filter((name) => faults.includes(name)));
+  // A wrong extension with a dot in it reads as the end of what is before it.
+  const ofPath = parameters.filter((parameter) => parameter.in === 'path').map(({ name }) => name);
+  expect(
+    ofPath.some((name) => told.has(name)),
+    target,
+  ).toBe(ofPath.some((name) => faults.includes(name)));
+}

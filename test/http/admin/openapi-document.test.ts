@@ -1,0 +1,115 @@
+import { readFileSync, writeFileSync } from 'node:fs';
+import { Validator } from '@seriousme/openapi-schema-validator';
+import fc from 'fast-check';
+import { afterEach, describe, expect, test } from 'vitest';
+import { errorRegistry } from '../../../src/contract/errors.ts';
+import { ASSET_WIDTHS_PX } from '../../../src/contract/limits.ts';
+import { findPathValueFault, pathValueForms } from '../../../src/contract/path-value.ts';
+import { resourceRows } from '../../../src/contract/resources.ts';
+import { formatOpenapi } from '../../../src/http/admin/openapi-route.ts';
+import { createTestApp, type TestApp } from '../../support/test-app.ts';
+
+/** Run with UPDATE_OPENAPI=1 to write it anew. */
+const FILE = 'docs/openapi.json';
+
+const text = formatOpenapi();
+const document = JSON.parse(text);
+
+describe('the OpenAPI document', () => {
+  test('is valid OpenAPI 3.1', async () => {
+    const validator = new Validator();
+    const { valid, errors } = await validator.validate(structuredClone(document));
+    expect(errors).toBeUndefined();
+    expect(valid).toBe(true);
+    expect(validator.version).toBe('3.1');
+    const broken = structuredClone(document);
+    delete broken.paths['/emojis/{emoji_id}.{ext}'].get.responses;
+    broken.paths['/healthz'].get.parameters = [{ name: 'x' }];
+    expect((await new Validator().validate(broken)).valid).toBe(false);
+  });
+
+  test('has no pointer that leads nowhere, and no component that nobody points to', () => {
+    const pointers = new Set(text.match(/(?<="\$ref": ")[^"]+/g));
+    expect(pointers.size).toBeGreaterThan(40);
+    const components = Object.entries(document.components).flatMap(([kind, members]) =>
+      kind === 'securitySchemes'
+        ? []
+        : Object.keys(members as object).map((name) => `#/components/${kind}/${name}`),
+    );
+    // A method that no operation has is the one answer that none points to.
+    const unused = ['#/components/responses/Error405', '#/components/schemas/MethodNotAllowed'];
+    expect(components.filter((pointer) => !pointers.has(pointer))).toEqual(unused.slice(0, 1));
+    expect([...pointers].filter((pointer) => !components.includes(pointer))).toEqual([]);
+  });
+
+  test('is the committed file', () => {
+    if (process.env.UPDATE_OPENAPI === '1') writeFileSync(FILE, text);
+    // UPDATE_OPENAPI=1 npx vitest run test/http/openapi/openapi-document.test.ts
+    expect(readFileSync(FILE, 'utf8')).toBe(text);
+  });
+
+  test('has every resource, every size and every error', () => {
+    for (const { template, originKey, extensions } of Object.values(resourceRows)) {
+      const item = document.paths[template];
+      expect(item['x-origin-key'], template).toBe(originKey);
+      const ext = item.parameters.find(({ name }: { name: string }) => name === 'ext');
+      expect(ext?.schema.enum, template).toEqual(extensions);
+    }
+    const avatar = document.paths['/avatars/{user_id}/{avatar_hash}.{ext}'].get;
+    const parameters = Object.fromEntries(
+      avatar.parameters.flatMap((parameter: { name?: string; schema: object }) =>
+        parameter.name === undefined ? [] : [[parameter.name, parameter.schema]],
+      ),
+    );
+    expect(parameters).toEqual({
+      size: { type: 'integer', enum: [...ASSET_WIDTHS_PX], default: 128 },
+      quality: { type: 'string', enum: ['high', 'low', 'lossless'], default: 'high' },
+      animated: { type: 'boolean', default: false },
+    });
+    for (const code of Object.keys(errorRegistry)) expect(text).toContain(`"const": "${code}"`);
+  });
+
+  test('has the forms of path values that are checked', () => {
+    const filename = new RegExp(pathValueForms.filename.pattern, 'u');
+    const { maxBytes } = pathValueForms.filename;
+    const candidate = fc.oneof(
+      fc.string({ unit: 'binary', maxLength: 300 }),
+      fc.constantFrom('.', '..', '...', '.a', '/', '\\', '\n', 'a\u0085', 'é'.repeat(128)),
+    );
+    fc.assert(
+      fc.property(candidate, (value) => {
+        const fits = filename.test(value) && Buffer.byteLength(value) <= maxBytes;
+        expect(findPathValueFault('filename', value) === undefined).toBe(fits);
+      }),
+    );
+    const limit = 2n ** 64n - 1n;
+    fc.assert(
+      fc.property(fc.bigInt({ min: -limit, max: limit * 20n }), (value) => {
+        const fits = value >= 0n && value <= limit;
+        expect(findPathValueFault('user_id', String(value)) === undefined).toBe(fits);
+      }),
+    );
+    // At each of its digits, the largest one could be one more or less.
+    for (let unit = 1n; unit <= limit; unit *= 10n) {
+      expect(findPathValueFault('user_id', String(limit - unit)), `${unit}`).toBeUndefined();
+      expect(findPathValueFault('user_id', String(limit + unit)), `${unit}`).toBeDefined();
+    }
+  });
+});
+
+describe('the admin listener', () => {
+  let app: TestApp;
+  afterEach(() => app.close());
+
+  test('gives the document to anyone', async () => {
+    app = await createTestApp({
+      settings: { ADMIN_PORT: '0', ADMIN_TOKEN: 'a-token-of-the-tests' },
+    });
+    const answer = await app.admin?.inject('/openapi.json');
+    expect(answer?.statusCode).toBe(200);
+    expect(answer?.headers['content-type']).toBe('application/json; charset=utf-8');
+    expect(answer?.headers['cache-control']).toBe('no-store');
+    expect(answer?.payload).toBe(text);
+    expect((await app.server.inject('/openapi.json')).statusCode).toBe(404);
+  });
+});

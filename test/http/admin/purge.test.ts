@@ -1,0 +1,343 @@
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { MediaError } from '../../../src/contract/errors.ts';
+import { type Renderer, StoreStalled } from '../../../src/pipeline/ports.ts';
+import { MemoryResultStore } from '../../support/memory-result-store.ts';
+import { createTestApp, samples, type TestApp } from '../../support/test-app.ts';
+
+const token = 'a-token-of-the-tests';
+const settings = { ADMIN_PORT: '0', ADMIN_TOKEN: token };
+const small = '/icons/1/ab.webp?size=16';
+const large = '/icons/1/ab.png?size=64';
+const other = '/icons/12/ab.webp?size=16';
+
+let app: TestApp;
+let store: MemoryResultStore;
+
+beforeEach(async () => {
+  store = new MemoryResultStore();
+  await start();
+});
+afterEach(() => app.close());
+
+async function start(renderer?: Renderer): Promise<void> {
+  await app?.close();
+  app = await createTestApp({ settings, resultStore: store, ...(renderer && { renderer }) });
+  for (const id of [1, 12]) app.originals.put(`icons/${id}/ab`, samples.jpeg);
+}
+
+async function get(url: string) {
+  const { statusCode, headers } = await app.server.inject(url);
+  return { status: statusCode, cacheStatus: headers['cache-status'] };
+}
+
+async function order(
+  payload: object | string,
+  authorization: string | undefined = `Bearer ${token}`,
+) {
+  const answer = await app.admin?.inject({
+    method: 'POST',
+    url: '/purge',
+    headers: { 'content-type': 'application/json', ...(authorization && { authorization }) },
+    payload: typeof payload === 'string' ? payload : JSON.stringify(payload),
+  });
+  return answer ?? expect.fail('there is no admin listener');
+}
+
+/** Has renderings made, and waits until they are stored. */
+async function fill(...urls: string[]): Promise<void> {
+  for (const url of urls) expect((await get(url)).status).toBe(200);
+  await expect.poll(() => store.paths.length).toBe(urls.length);
+}
+
+describe('a purge', () => {
+  it('by path removes one rendering, and has its original looked for again', async () => {
+    await fill(small, large, other);
+    const answer = await order({ paths: [small] });
+    expect(answer.statusCode).toBe(200);
+    expect(answer.json()).toEqual({ removed: { memory: 1, store: 1 } });
+    expect(store.paths.length).toBe(2);
+    expect((await get(small)).cacheStatus).toBe('darkroom; fwd=miss; stored');
+    expect((await get(other)).cacheStatus).toBe('darkroom; hit');
+  });
+
+  it('finds a rendering by any way to write its path', async () => {
+    await fill('/icons/1/ab.jpg?size=16');
+    const answer = await order({ paths: ['/icons/1/a_ab.jpeg?v=2&quality=high&size=16'] });
+    expect(answer.json()).toEqual({ removed: { memory: 1, store: 1 } });
+  });
+
+  it('by asset removes all renderings of an original, and no other', async () => {
+    await fill(small, large, other);
+    const answer = await order({ assets: ['icons/1/ab'] });
+    expect(answer.json()).toEqual({ removed: { memory: 2, store: 2 } });
+    app.originals.delete('icons/1/ab');
+    for (const url of [small, large]) expect((await get(url)).status).toBe(404);
+    expect((await get(other)).cacheStatus).toBe('darkroom; hit');
+  });
+
+  it.each([
+    [{ assets: ['icons/1/a_ab'] }, 'as the API gives it'],
+    [{ assets: ['icons/1/a_ab/', 'icons/1/ab'] }, 'as the API gives it, and with its key'],
+    [{ prefix: 'icons/1/a_ab/' }, 'as a prefix'],
+    [{ prefix: 'icons/1/ab/' }, 'as a prefix, with its key'],
+  ])('%j removes an animated original, %s', async (...[payload]) => {
+    await fill('/icons/1/a_ab.webp?size=16', large, other);
+    expect((await order(payload)).json()).toEqual({ removed: { memory: 2, store: 2 } });
+    app.originals.delete('icons/1/ab');
+    expect((await get('/icons/1/a_ab.webp?size=16')).status).toBe(404);
+    expect((await get(other)).cacheStatus).toBe('darkroom; hit');
+  });
+
+  it('spares no original whose key looks animated', async () => {
+    app.originals.put('icons/1/a_ab', samples.jpeg);
+    await fill('/icons/1/a_a_ab.webp?size=16', small);
+    expect((await order({ assets: ['icons/1/a_ab'] })).json()).toEqual({
+      removed: { memory: 2, store: 2 },
+    });
+  });
+
+  it('by prefix removes all of one owner', async () => {
+    await fill(small, large, other);
+    expect((await order({ prefix: 'icons/1/' })).json()).toEqual({
+      removed: { memory: 2, store: 2 },
+    });
+    expect((await get(other)).cacheStatus).toBe('darkroom; hit');
+    expect((await order({ prefix: 'icons/' })).json()).toEqual({
+      removed: { memory: 1, store: 1 },
+    });
+    expect(store.paths.length).toBe(0);
+  });
+
+  it('makes a deleted original a 404 at once, and a replaced one another', async () => {
+    await fill(small);
+    app.originals.put('icons/1/ab', samples.png);
+    const { headers } = await app.server.inject(small);
+    await order({ assets: ['icons/1/ab'] });
+    const replaced = await app.server.inject(small);
+    expect(replaced.statusCode).toBe(200);
+    expect(replaced.headers.etag).not.toBe(headers.etag);
+    app.originals.delete('icons/1/ab');
+    expect((await get(small)).status).toBe(200);
+    await order({ assets: ['icons/1/ab'] });
+    expect((await get(small)).status).toBe(404);
+    // And one that has come back is there at once, too.
+    app.originals.put('icons/1/ab', samples.jpeg);
+    expect((await get(small)).status).toBe(404);
+    await order({ assets: ['icons/1/ab'] });
+    expect((await get(small)).status).toBe(200);
+  });
+
+  it('forgets what was refused', async () => {
+    app.originals.put('icons/1/ab', samples.text);
+    expect((await get(small)).status).toBe(415);
+    app.originals.put('icons/1/ab', samples.png);
+    expect((await get(small)).status).toBe(415);
+    await order({ assets: ['icons/1/ab'] });
+    expect((await get(small)).status).toBe(200);
+  });
+
+  it('in the middle of a render keeps nothing of it', async () => {
+    let finish = (): void => undefined;
+    const rendered = new Promise<Uint8Array>((resolve) => {
+      finish = () => resolve(samples.webp);
+    });
+    await start({ render: () => rendered });
+    const before = get(small);
+    await expect.poll(() => app.renderer.renders).toBe(1);
+    await order({ assets: ['icons/1/ab'] });
+    // Whoever comes now does not join it.
+    app.originals.put('icons/1/ab', samples.png);
+    const after = get(small);
+    await expect.poll(() => app.renderer.renders).toBe(2);
+    finish();
+    expect(await before).toEqual({ status: 200, cacheStatus: 'darkroom; fwd=miss' });
+    expect(await after).toEqual({ status: 200, cacheStatus: 'darkroom; fwd=miss; stored' });
+    await expect.poll(() => store.paths.length).toBe(1);
+    app.originals.delete('icons/1/ab');
+    await order({ assets: ['icons/1/ab'] });
+    expect((await get(small)).status).toBe(404);
+  });
+
+  it('in the middle of a render remembers no refusal of it', async () => {
+    let fail = (): void => undefined;
+    const failing = new Promise<never>((_, reject) => {
+      fail = () => reject(new MediaError('UNPROCESSABLE_MEDIA', { cause: new Error('corrupt') }));
+    });
+    const renders = [failing, Promise.resolve(samples.webp)];
+    await start({ render: () => renders.shift() ?? failing });
+    const before = get(small);
+    await expect.poll(() => app.renderer.renders).toBe(1);
+    app.originals.put('icons/1/ab', samples.png);
+    await order({ assets: ['icons/1/ab'] });
+    fail();
+    expect((await before).status).toBe(422);
+    expect((await get(small)).status).toBe(200);
+  });
+
+  it('leaves the work on other originals alone', async () => {
+    let finish = (): void => undefined;
+    const rendered = new Promise<Uint8Array>((resolve) => {
+      finish = () => resolve(samples.webp);
+    });
+    await start({ render: () => rendered });
+    const answers = [get(other)];
+    await expect.poll(() => app.renderer.renders).toBe(1);
+    await order({ assets: ['icons/1/ab'] });
+    answers.push(get(other));
+    await new Promise((resolve) => setImmediate(resolve));
+    finish();
+    const statuses = (await Promise.all(answers)).map(({ cacheStatus }) => cacheStatus);
+    expect(statuses).toEqual([
+      'darkroom; fwd=miss; stored',
+      'darkroom; fwd=miss; stored; collapsed',
+    ]);
+    expect(app.renderer.renders).toBe(1);
+    expect(app.originals.reads.get('icons/12/ab')).toBe(2); // whether it is there, then the whole
+  });
+
+  it('tells of a store that fails, and has purged the memory', async () => {
+    await fill(small);
+    store.failure = new Error('the disk is gone');
+    const answer = await order({ assets: ['icons/1/ab'] });
+    expect(answer.statusCode).toBe(500);
+    expect(answer.body).not.toContain('disk');
+    expect(app.log.errors).toHaveLength(1);
+    app.originals.delete('icons/1/ab');
+    expect((await get(small)).status).toBe(404);
+  });
+});
+
+describe('a purge of a store that does not answer', () => {
+  it('ends with 504, and has purged the memory', async () => {
+    await fill(small);
+    store.failure = new StoreStalled('the disk hangs');
+    const answer = await order({ assets: ['icons/1/ab'] });
+    expect([answer.statusCode, answer.json()]).toEqual([
+      504,
+      {
+        code: 'STORE_TIMEOUT',
+        message: 'The store has not answered in time. The memory is purged; purge again later.',
+      },
+    ]);
+    expect(app.log.errors).toHaveLength(1);
+    app.originals.delete('icons/1/ab');
+    expect((await get(small)).status).toBe(404);
+  });
+});
+
+describe('an order that is none', () => {
+  it.each([
+    [{}, [['', 'Expected an object with one of paths, assets and prefix.']]],
+    [[], [['', 'Expected an object with one of paths, assets and prefix.']]],
+    [
+      { prefix: 'icons/', assets: ['icons/1/ab'] },
+      [['', 'Expected an object with one of paths, assets and prefix.']],
+    ],
+    [{ paths: [] }, [['paths', 'Expected at least one item.']]],
+    [{ paths: 'x' }, [['paths', 'Expected a list of texts.']]],
+    [
+      { paths: [small, '/nowhere', '/icons/x/ab.webp', '/embed/avatars/1.png'] },
+      [
+        ['paths.1', 'There is no such path.'],
+        ['paths.2', /.+/],
+        ['paths.3', /.+/],
+      ],
+    ],
+    [
+      { prefix: '' },
+      [
+        ['prefix', /Expected an origin key/],
+        ['prefix', /ends with a slash/],
+      ],
+    ],
+    [{ prefix: '/' }, [['prefix', /Expected an origin key/]]],
+    [{ prefix: 'icons/1' }, [['prefix', /ends with a slash/]]],
+    [{ prefix: '../' }, [['prefix', /Expected an origin key/]]],
+    [{ prefix: 'iconss/' }, [['prefix', /one of avatars, icons, .*, attachments\./]]],
+    [{ prefix: 'icons/x/' }, [['prefix', /Expected an origin key/]]],
+    [{ prefix: 'guilds/1/members/' }, [['prefix', /Expected an origin key/]]],
+    [{ prefix: 'emojis/1/x/' }, [['prefix', /Expected an origin key/]]],
+    [{ assets: ['iconss/1/ab'] }, [['assets.0', /one of avatars, icons, .*, attachments;/]]],
+    [{ assets: ['icons/1/ab', 'icons//ab'] }, [['assets.1', /Expected an origin key/]]],
+    [{ assets: ['icons/1/a\u0000b'] }, [['assets.0', /Expected an origin key/]]],
+    [{ assets: ['attachments/1/2/\ud800'] }, [['assets.0', /Expected an origin key/]]],
+    [{ assets: ['icons/1'] }, [['assets.0', /Expected an origin key/]]],
+    [{ assets: ['icons/x/ab', 'emojis/1'] }, [['assets.0', /Expected an origin key/]]],
+    [{ assets: ['/icons/1/ab'] }, [['assets.0', /Expected an origin key/]]],
+  ] as const)('%j is refused with what is wrong', async (payload, faults) => {
+    await fill(small);
+    const answer = await order(payload);
+    expect(answer.statusCode).toBe(400);
+    expect(answer.json()).toMatchObject({ code: 'INVALID_FORM_BODY' });
+    const { errors } = answer.json();
+    expect(errors).toHaveLength(faults.length);
+    for (const [index, [path, message]] of faults.entries()) {
+      expect(errors[index].path).toBe(path);
+      expect(errors[index].message).toMatch(message);
+    }
+    expect(store.paths.length).toBe(1);
+  });
+
+  it.each(['', '{', 'null', '"text"'])('%j is refused', async (payload) => {
+    expect((await order(payload)).statusCode).toBe(400);
+  });
+
+  it('of too many bytes is refused', async () => {
+    expect((await order(`{"paths": ["${'x'.repeat(3_000_000)}"]}`)).statusCode).toBe(413);
+  });
+});
+
+describe('the admin listener', () => {
+  it.each([
+    ['no token', ''],
+    ['another token', 'Bearer another-token-of-them'],
+    ['a part of it', `Bearer ${token.slice(0, -1)}`],
+    ['more than it', `Bearer ${token}x`],
+    ['another scheme', `Basic ${token}`],
+    ['the token alone', token],
+    ['more behind it', `Bearer ${token} x`],
+    ['nothing in its place', 'Bearer '],
+  ])('turns away whoever comes with %s', async (_, authorization) => {
+    await fill(small);
+    const answer = await order({ prefix: 'icons/' }, authorization);
+    expect(answer.statusCode).toBe(401);
+    expect(answer.headers['www-authenticate']).toBe('Bearer');
+    expect(answer.json()).toEqual({ code: 'UNAUTHORIZED', message: 'A valid token is needed.' });
+    expect(store.paths.length).toBe(1);
+  });
+
+  it.each([`Bearer ${token}`, `bearer ${token}`, `BEARER  ${token}`])(
+    'takes orders with the token: %s',
+    async (authorization) => {
+      expect((await order({ prefix: 'icons/' }, authorization)).statusCode).toBe(200);
+    },
+  );
+
+  it.each([
+    ['nobody', {}, 401, 'UNAUTHORIZED'],
+    ['who has the token', { authorization: `Bearer ${token}` }, 404, 'NOT_FOUND'],
+  ])(
+    'answers what cannot be decoded like any other path: to %s',
+    async (_, headers, status, code) => {
+      for (const url of ['/%zz', '/nothing']) {
+        const answer = await app.admin?.inject({ url, headers });
+        expect(answer?.statusCode).toBe(status);
+        expect(answer?.json()).toEqual({ code, message: expect.any(String) });
+        expect(answer?.headers['cache-control']).toBe('no-store');
+      }
+    },
+  );
+
+  it('serves no media, nor does the other one take orders', async () => {
+    const headers = { authorization: `Bearer ${token}` };
+    expect((await app.admin?.inject({ url: small, headers }))?.statusCode).toBe(404);
+    const { statusCode } = await app.server.inject({ method: 'POST', url: '/purge', headers });
+    expect(statusCode).toBe(404);
+  });
+
+  it('is not there unless it is asked for', async () => {
+    const plain = await createTestApp();
+    expect(plain.admin).toBeUndefined();
+    await plain.close();
+  });
+});

@@ -1,0 +1,189 @@
+import { afterEach, describe, expect, it } from 'vitest';
+import { MediaError } from '../../../src/contract/errors.ts';
+import { AccessRefused, type Origin } from '../../../src/pipeline/ports.ts';
+import { judgeReadiness, type Vitals } from '../../../src/telemetry/readiness.ts';
+import { MemoryOrigin } from '../../support/memory-origin.ts';
+import { metricsSettings, scrape } from '../../support/prometheus-text.ts';
+import { createTestApp, samples, type TestApp } from '../../support/test-app.ts';
+
+const WELL: Vitals = {
+  isClosing: false,
+  readyWorkers: { light: 1, heavy: 1 },
+  origin: { state: 'reachable', hasAnswered: true },
+  isStoreFailing: false,
+  crowdedLanes: [],
+  door: {
+    connections: 1,
+    maxConnections: 10,
+    requests: 1,
+    maxRequests: 5,
+    slowReaders: 0,
+    evicted: 0,
+    turnedAway: 0,
+  },
+};
+
+describe('a replica', () => {
+  it.each([
+    ['all is well', {}, 'ready', []],
+    ['it stops', { isClosing: true }, 'not ready', ['draining']],
+    [
+      'it has no workers',
+      { readyWorkers: { light: 0, heavy: 0 } },
+      'not ready',
+      ['no worker is ready', 'no worker for heavy renders is ready'],
+    ],
+    [
+      'it has none for heavy renders',
+      { readyWorkers: { light: 1, heavy: 0 } },
+      'degraded',
+      ['no worker for heavy renders is ready'],
+    ],
+    [
+      'it has not heard of the origin yet',
+      { origin: { state: 'unknown', hasAnswered: false } },
+      'not ready',
+      ['the origin has not answered yet'],
+    ],
+    [
+      'it has heard nothing good of it since its start',
+      { origin: { state: 'failing', hasAnswered: false } },
+      'not ready',
+      ['the origin has failed since the start'],
+    ],
+    [
+      'the origin fails, for all replicas',
+      { origin: { state: 'failing', hasAnswered: true } },
+      'degraded',
+      ['the origin fails; what is kept is served'],
+    ],
+    [
+      'the store fails',
+      { isStoreFailing: true },
+      'degraded',
+      ['the store of renderings fails; they are made anew'],
+    ],
+    [
+      'renders are turned away',
+      { crowdedLanes: ['light', 'heavy'] },
+      'degraded',
+      [
+        'light renders are turned away; hits are served',
+        'heavy renders are turned away; hits are served',
+      ],
+    ],
+    [
+      'every request would be turned away',
+      { door: { ...WELL.door, requests: 5 } },
+      'not ready',
+      ['as many requests as there may be are under way'],
+    ],
+    [
+      'several things are wrong',
+      { isClosing: true, isStoreFailing: true },
+      'not ready',
+      ['draining', 'the store of renderings fails; they are made anew'],
+    ],
+  ] satisfies [string, Partial<Vitals>, string, string[]][])(
+    'where %s',
+    (_, changes, status, reasons) => {
+      expect(judgeReadiness({ ...WELL, ...changes })).toEqual({ status, reasons });
+    },
+  );
+});
+
+describe('what a replica knows of the origin', () => {
+  let app: TestApp;
+  afterEach(() => app.close());
+
+  /** Without what stands in the way of every test app: that its workers are not its own. */
+  async function judge(): Promise<string[]> {
+    const answer = await app.admin?.inject('/readyz');
+    const reasons: unknown = answer?.json().reasons;
+    if (!Array.isArray(reasons)) throw new Error('There are no reasons.');
+    return reasons.filter((reason) => !reason.includes('worker'));
+  }
+
+  /** An origin that can be made to fail. */
+  class FragileOrigin implements Origin {
+    readonly inner = new MemoryOrigin();
+    failure: Error | undefined;
+    reads = 0;
+
+    read(...[key, options]: Parameters<Origin['read']>): ReturnType<Origin['read']> {
+      this.reads += 1;
+      return this.failure ? Promise.reject(this.failure) : this.inner.read(key, options);
+    }
+  }
+
+  it('it learns at its start, and again when it has heard nothing for a while', async () => {
+    const origin = new FragileOrigin();
+    app = await createTestApp({ origin, settings: metricsSettings });
+    await expect.poll(judge).toEqual([]);
+    expect(origin.reads).toBe(1);
+    for (let time = 0; time < 5; time += 1) await judge();
+    expect(origin.reads).toBe(1);
+    app.clock.advance(10_000);
+    await judge();
+    expect(origin.reads).toBe(2);
+    // What requests hear counts as well.
+    app.clock.advance(9_000);
+    await app.server.inject('/icons/1/none.png');
+    app.clock.advance(9_000);
+    await judge();
+    expect(origin.reads).toBe(3);
+  });
+
+  it('an origin that fails is told, but keeps nobody from what is cached; it heals by itself', async () => {
+    const origin = new FragileOrigin();
+    app = await createTestApp({ origin, settings: metricsSettings });
+    origin.inner.put('icons/1/ab', samples.jpeg);
+    const asset = '/icons/1/ab.webp?size=16';
+    expect((await app.server.inject(asset)).statusCode).toBe(200);
+    await expect.poll(judge).toEqual([]);
+
+    origin.failure = new MediaError('ORIGIN_ERROR', { cause: new Error('down') });
+    expect((await app.server.inject('/icons/1/other.png')).statusCode).toBe(502);
+    // One object may fail; an origin is down when nothing is heard of it any more.
+    app.clock.advance(1_000);
+    expect(await judge()).toEqual([]);
+    app.clock.advance(10_000);
+    await judge();
+    const failing = ['the origin fails; what is kept is served'];
+    await expect.poll(judge).toEqual(failing);
+    expect((await scrape(app)).read('darkroom_origin_reachable')).toBe(0);
+    expect((await app.server.inject(asset)).headers['cache-status']).toBe('darkroom; hit');
+
+    origin.failure = undefined;
+    app.clock.advance(1_000);
+    await judge();
+    await expect.poll(judge).toEqual([]);
+    expect((await scrape(app)).read('darkroom_origin_reachable')).toBe(1);
+  });
+
+  it('one that was never reached keeps it out of service', async () => {
+    const origin = new FragileOrigin();
+    origin.failure = new MediaError('ORIGIN_ERROR', { cause: new Error('InvalidAccessKeyId') });
+    app = await createTestApp({ origin, settings: metricsSettings });
+    await expect.poll(judge).toEqual(['the origin has failed since the start']);
+    expect((await app.admin?.inject('/readyz'))?.statusCode).toBe(503);
+    origin.failure = undefined;
+    app.clock.advance(1_000);
+    await judge();
+    await expect.poll(judge).toEqual([]);
+  });
+
+  it('one that hangs has not answered, either', async () => {
+    const settings = { ...metricsSettings, ORIGIN_FIRST_BYTE_TIMEOUT_MS: '30' };
+    app = await createTestApp({ origin: { read: () => new Promise(() => undefined) }, settings });
+    expect(await judge()).toEqual(['the origin has not answered yet']);
+    await expect.poll(judge).toEqual(['the origin has failed since the start']);
+  });
+
+  it('one that knows us and shows no missing object is reachable', async () => {
+    const origin = new FragileOrigin();
+    origin.failure = new MediaError('ORIGIN_ERROR', { cause: new AccessRefused('AccessDenied') });
+    app = await createTestApp({ origin, settings: metricsSettings });
+    await expect.poll(judge).toEqual([]);
+  });
+});

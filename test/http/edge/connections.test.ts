@@ -1,0 +1,196 @@
+import { once } from 'node:events';
+import { connect as connectHttp2 } from 'node:http2';
+import type { Socket } from 'node:net';
+import { afterEach, describe, expect, it } from 'vitest';
+import { clientLimits } from '../../../src/http/edge/client-limits.ts';
+import { connectTo, parseAnswer, sendRaw } from '../../support/raw-http.ts';
+import { createTestApp, type TestApp } from '../../support/test-app.ts';
+import { tlsFiles } from '../../support/tls-files.ts';
+import { ZerosOrigin } from '../../support/zeros-origin.ts';
+
+let app: TestApp;
+let port: number;
+let origin: ZerosOrigin;
+
+afterEach(() => app.close());
+
+async function start(settings: Record<string, string>): Promise<void> {
+  origin = new ZerosOrigin(48 * 1024 * 1024); // more than the buffers of a connection hold
+  app = await createTestApp({ settings, origin, clientLimits: { sweepIntervalMs: 5 } });
+  port = await app.listen();
+}
+
+interface Client {
+  readonly socket: Socket;
+  readonly isClosed: () => boolean;
+}
+
+async function open(): Promise<Client> {
+  const socket = await connectTo(port);
+  let isClosed = false;
+  socket.once('close', () => {
+    isClosed = true;
+  });
+  socket.resume();
+  return { socket, isClosed: () => isClosed };
+}
+
+/** Asks, and keeps the connection. */
+async function ask({ socket }: Client): Promise<number> {
+  socket.write('GET /avatars/0.png HTTP/1.1\r\nHost: a\r\n\r\n');
+  const [bytes] = await once(socket, 'data');
+  return parseAnswer(bytes).status;
+}
+
+const LARGE = 'GET /attachments/1/2/large HTTP/1.1\r\nHost: a\r\n\r\n';
+
+describe('at the bound of connections', () => {
+  it('the one that has been idle for the longest time makes room', async () => {
+    await start({ MAX_CONNECTIONS: '3' });
+    const clients = [await open(), await open(), await open()];
+    for (const client of clients) expect(await ask(client)).toBe(200);
+    const [first, second, third] = clients;
+    if (first) await ask(first); // the second is now the longest idle one
+    const newcomer = await open();
+    expect(await ask(newcomer)).toBe(200);
+    await expect.poll(() => second?.isClosed()).toBe(true);
+    expect([first?.isClosed(), third?.isClosed(), newcomer.isClosed()]).toEqual([
+      false,
+      false,
+      false,
+    ]);
+    for (const { socket } of [...clients, newcomer]) socket.destroy();
+  });
+
+  it('those that have asked for nothing go before those that have', async () => {
+    await start({ MAX_CONNECTIONS: '3' });
+    const idle = await open();
+    await ask(idle);
+    const silent = [await open(), await open()];
+    const newcomers = [await open(), await open()];
+    for (const newcomer of newcomers) expect(await ask(newcomer)).toBe(200);
+    await expect.poll(() => silent.map(({ isClosed }) => isClosed())).toEqual([true, true]);
+    expect(idle.isClosed()).toBe(false);
+    expect(await ask(idle)).toBe(200);
+    await expect
+      .poll(() => app.log.entries)
+      .toContainEqual({ level: 'warn', details: expect.objectContaining({ turnedAway: 0 }) });
+    for (const { socket } of [idle, ...newcomers]) socket.destroy();
+  });
+
+  it('nobody goes who is being served; the new one does', async () => {
+    await start({ MAX_CONNECTIONS: '1' });
+    const busy = await open();
+    busy.socket.pause();
+    busy.socket.write(LARGE);
+    await expect.poll(() => origin.openBodies).toBe(1);
+    const newcomer = await open();
+    await expect.poll(newcomer.isClosed).toBe(true);
+    expect(busy.isClosed()).toBe(false);
+    await expect
+      .poll(() => app.log.entries)
+      .toMatchObject([{ level: 'warn', details: { turnedAway: 1, evicted: 0 } }]);
+    busy.socket.destroy();
+    await expect.poll(() => origin.openBodies).toBe(0);
+    expect((await sendRaw(port, 'GET', '/avatars/0.png')).status).toBe(200);
+  });
+
+  it('one that was left in mid-answer is none any more', async () => {
+    await start({ MAX_CONNECTIONS: '2' });
+    const gone = await open();
+    gone.socket.pause();
+    gone.socket.write(LARGE);
+    await expect.poll(() => origin.openBodies).toBe(1);
+    gone.socket.destroy();
+    await expect.poll(() => origin.openBodies).toBe(0);
+    const clients = [await open(), await open()];
+    for (const client of clients) expect(await ask(client)).toBe(200);
+    const newcomer = await open();
+    expect(await ask(newcomer)).toBe(200);
+    await expect.poll(() => clients.map(({ isClosed }) => isClosed())).toEqual([true, false]);
+    for (const { socket } of [...clients, newcomer]) socket.destroy();
+  });
+
+  it('many that come at once each take the place of another', async () => {
+    await start({ MAX_CONNECTIONS: '5' });
+    const crowd = await Promise.all(Array.from({ length: 300 }, open));
+    await expect
+      .poll(() => crowd.filter(({ isClosed }) => isClosed()).length)
+      .toBeGreaterThanOrEqual(295);
+    for (const { socket } of crowd) socket.destroy();
+  });
+
+  it('handshakes are connections, too', async () => {
+    await start({
+      MAX_CONNECTIONS: '5',
+      TLS_CERT_FILE: tlsFiles.cert,
+      TLS_KEY_FILE: tlsFiles.key,
+    });
+    const silent = await Promise.all(Array.from({ length: 20 }, open));
+    await expect
+      .poll(() => silent.filter(({ isClosed }) => isClosed()).length)
+      .toBeGreaterThanOrEqual(15);
+    const session = connectHttp2(`https://127.0.0.1:${port}`, { rejectUnauthorized: false });
+    const [headers] = await once(session.request({ ':path': '/avatars/0.png' }), 'response');
+    expect(headers[':status']).toBe(200);
+    // A session that is idle makes room like any other.
+    const others = await Promise.all(Array.from({ length: 5 }, open));
+    session.on('error', () => undefined);
+    for (const { socket } of [...silent, ...others]) socket.destroy();
+    session.destroy();
+  });
+
+  it('a thousand connections that come and go leave no trace', async () => {
+    await start({ MAX_CONNECTIONS: '10' });
+    for (let round = 0; round < 50; round += 1) {
+      const clients = await Promise.all(Array.from({ length: 20 }, open));
+      for (const { socket } of clients) socket.destroy();
+    }
+    const counted = () =>
+      new Promise((resolve) => app.server.server.getConnections((_, count) => resolve(count)));
+    await expect.poll(counted).toBe(0);
+    const clients = await Promise.all(Array.from({ length: 10 }, open));
+    for (const client of clients) expect(await ask(client)).toBe(200);
+    expect(clients.filter(({ isClosed }) => isClosed())).toEqual([]);
+    for (const { socket } of clients) socket.destroy();
+  });
+});
+
+describe('requests', () => {
+  it('at a time are half as many as connections; more are told to come later', async () => {
+    const tls = { TLS_CERT_FILE: tlsFiles.cert, TLS_KEY_FILE: tlsFiles.key };
+    await start({ MAX_CONNECTIONS: '20', ...tls });
+    const options = { rejectUnauthorized: false, settings: { initialWindowSize: 0 } };
+    const session = connectHttp2(`https://127.0.0.1:${port}`, options);
+    await once(session, 'remoteSettings');
+    expect(session.remoteSettings.maxConcurrentStreams).toBe(clientLimits.maxStreams);
+    const streams = Array.from({ length: 30 }, () =>
+      session.request({ ':path': '/attachments/1/2/large' }).on('error', () => undefined),
+    );
+    const answers = await Promise.all(
+      streams.map(async (stream) => (await once(stream, 'response'))[0]),
+    );
+    const refused = answers.filter((headers) => headers[':status'] === 503);
+    expect(refused).toHaveLength(20);
+    expect(refused[0]).toMatchObject({ 'retry-after': '1', 'cache-control': 'no-store' });
+    expect(origin.openBodies).toBe(10);
+    session.destroy();
+    await expect.poll(() => origin.openBodies).toBe(0);
+  });
+
+  it('of one connection that are not answered yet are not without number', async () => {
+    await start({});
+    const { socket, isClosed } = await open();
+    socket.pause();
+    socket.write(LARGE.repeat(clientLimits.maxPipelinedRequests));
+    await expect.poll(() => origin.openBodies).toBe(clientLimits.maxPipelinedRequests);
+    expect(isClosed()).toBe(false);
+    socket.write(LARGE.repeat(2_000));
+    socket.resume();
+    await expect.poll(isClosed).toBe(true);
+    await expect.poll(() => origin.openBodies).toBe(0);
+    expect(origin.reads).toBe(clientLimits.maxPipelinedRequests);
+    expect((await sendRaw(port, 'GET', '/avatars/0.png')).status).toBe(200);
+    expect(app.log.errors).toEqual([]);
+  });
+});

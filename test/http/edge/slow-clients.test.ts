@@ -1,0 +1,393 @@
+import { once } from 'node:events';
+import { connect as connectHttp2 } from 'node:http2';
+import { connect as connectTcp, type Socket } from 'node:net';
+import { connect as connectTls } from 'node:tls';
+import { afterEach, describe, expect, it } from 'vitest';
+import { type ClientLimits, clientLimits } from '../../../src/http/edge/client-limits.ts';
+import { connectTo, parseAnswer, sendRaw } from '../../support/raw-http.ts';
+import { createTestApp, type TestApp } from '../../support/test-app.ts';
+import { tlsFiles } from '../../support/tls-files.ts';
+
+/** Short enough to be waited for, and far enough apart to be told from each other. */
+const short: Partial<ClientLimits> = {
+  handshakeTimeoutMs: 200,
+  headTimeoutMs: 200,
+  requestTimeoutMs: 600,
+  sweepIntervalMs: 20,
+};
+const tls = { TLS_CERT_FILE: tlsFiles.cert, TLS_KEY_FILE: tlsFiles.key };
+
+let app: TestApp;
+let port: number;
+
+afterEach(() => app.close());
+
+async function start(options: Parameters<typeof createTestApp>[0] = {}): Promise<void> {
+  app = await createTestApp({ clientLimits: short, ...options });
+  port = await app.listen();
+}
+
+/** A client of either listener, as far as HTTP/1.1 goes. */
+const listeners = [
+  ['plain', {}, () => connectTo(port)],
+  [
+    'with TLS',
+    tls,
+    async (): Promise<Socket> => {
+      const socket = connectTls({ port, rejectUnauthorized: false });
+      socket.on('error', () => undefined);
+      await once(socket, 'secureConnect');
+      return socket;
+    },
+  ],
+] as const;
+
+/** All that comes until the server hangs up, and how long that took. */
+async function untilClosed(socket: Socket): Promise<{ bytes: Buffer; tookMs: number }> {
+  const startMs = performance.now();
+  const chunks: Buffer[] = [];
+  socket.on('data', (chunk: Buffer) => chunks.push(chunk));
+  await once(socket, 'close');
+  return { bytes: Buffer.concat(chunks), tookMs: performance.now() - startMs };
+}
+
+/** Sends a byte at a time, until the server hangs up. */
+function trickle(socket: Socket, bytes: string): void {
+  let sent = 0;
+  const timer = setInterval(() => {
+    socket.write(bytes.charAt(sent % bytes.length));
+    sent += 1;
+  }, 5);
+  socket.once('close', () => clearInterval(timer));
+}
+
+describe.each(listeners)('%s, a request that does not come to its end', (_, settings, open) => {
+  it.each([
+    ['not a word', (): void => undefined],
+    ['half a request line', (socket: Socket) => void socket.write('GET /avatars/0')],
+    ['a request line byte by byte', (socket: Socket) => trickle(socket, `GET /${'x'.repeat(999)}`)],
+    [
+      'one field after the other',
+      (socket: Socket): void => {
+        socket.write('GET /avatars/0.png HTTP/1.1\r\nHost: a\r\n');
+        trickle(socket, 'X: y\r\n');
+      },
+    ],
+  ])('is answered 408, and its connection closed: %s', async (_, send) => {
+    await start({ settings });
+    const socket = await open();
+    send(socket);
+    const { bytes, tookMs } = await untilClosed(socket);
+    const answer = parseAnswer(bytes);
+    expect(answer.status).toBe(408);
+    expect(answer.headers).toMatchObject({
+      connection: 'close',
+      'cache-control': 'no-store',
+      'content-type': 'application/json; charset=utf-8',
+      'content-length': String(answer.body.length),
+      'access-control-allow-origin': '*',
+    });
+    expect(JSON.parse(answer.body.toString())).toEqual({
+      code: 'INVALID_FORM_BODY',
+      message: 'The request has not come in time.',
+      errors: [],
+    });
+    expect(tookMs).toBeGreaterThan(150);
+    expect(tookMs).toBeLessThan(2_000);
+    expect(app.log.errors).toEqual([]);
+  });
+
+  it('is answered 408 also if it is the second one', async () => {
+    await start({ settings });
+    const socket = await open();
+    socket.write('GET /avatars/0.png HTTP/1.1\r\nHost: a\r\n\r\n');
+    await once(socket, 'data');
+    socket.write('GET /avatars/0.png HTTP/1.1\r\n');
+    const { bytes } = await untilClosed(socket);
+    expect(bytes.toString('latin1')).toMatch(/HTTP\/1\.1 408 /);
+  });
+
+  it('has one answer if only its body does not: that is not waited for', async () => {
+    await start({ settings });
+    const socket = await open();
+    socket.write('GET /avatars/0.png HTTP/1.1\r\nHost: a\r\nContent-Length: 1000000\r\n\r\n');
+    trickle(socket, 'x');
+    const { bytes, tookMs } = await untilClosed(socket);
+    expect(bytes.toString('latin1').match(/HTTP\/1\.1 \d{3}/g)).toEqual(['HTTP/1.1 200']);
+    expect(tookMs).toBeGreaterThan(500);
+    expect(tookMs).toBeLessThan(2_500);
+  });
+});
+
+describe.each(listeners)('%s, a body that nobody wants', (_, settings, open) => {
+  it('is not read for ever', async () => {
+    await start({ settings });
+    let readBytes = (): number => 0;
+    app.server.server.once('connection', (transport: Socket) => {
+      readBytes = () => transport.bytesRead;
+    });
+    const socket = await open();
+    const closed = untilClosed(socket);
+    socket.write('POST /avatars/0.png HTTP/1.1\r\nHost: a\r\nContent-Length: 10000000000\r\n\r\n');
+    const megabyte = Buffer.alloc(1_000_000);
+    let sentBytes = 0;
+    const send = (): void => {
+      if (sentBytes >= 100_000_000 || !socket.writable) return;
+      sentBytes += megabyte.length;
+      socket.write(megabyte, () => send());
+    };
+    send();
+    await expect.poll(() => socket.bytesRead).toBeGreaterThan(0);
+    app.clock.advance(2 * clientLimits.lingerTimeoutMs);
+    const { bytes } = await closed;
+    expect(bytes.toString('latin1').match(/HTTP\/1\.1 \d{3}/g)).toEqual(['HTTP/1.1 405']);
+    expect(readBytes()).toBeGreaterThan(clientLimits.maxBodyBytes);
+    expect(readBytes()).toBeLessThan(10 * clientLimits.maxBodyBytes); // TLS reads some ahead
+  });
+
+  it('is read over if it is short', async () => {
+    await start({ settings });
+    const socket = await open();
+    const closed = untilClosed(socket);
+    const body = 'x'.repeat(500_000);
+    socket.write(
+      `POST /avatars/0.png HTTP/1.1\r\nHost: a\r\nContent-Length: ${body.length}\r\n\r\n${body}`,
+    );
+    socket.write('GET /avatars/0.png HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n');
+    const { bytes } = await closed;
+    expect(bytes.toString('latin1').match(/HTTP\/1\.1 \d{3}/g)).toEqual([
+      'HTTP/1.1 405',
+      'HTTP/1.1 200',
+    ]);
+  });
+});
+
+describe('a client that still sends when it has had its last answer', () => {
+  const openHalf = {
+    plain: async (): Promise<Socket> => {
+      const socket = connectTcp({ port, host: '127.0.0.1', allowHalfOpen: true });
+      await once(socket, 'connect');
+      return socket;
+    },
+    'with TLS': async (): Promise<Socket> => {
+      const options = { port, allowHalfOpen: true, rejectUnauthorized: false };
+      const socket = connectTls(options); // whose type does not know the second
+      await once(socket, 'secureConnect');
+      return socket;
+    },
+  };
+
+  it.each([
+    ['plain', {}],
+    ['with TLS', tls],
+  ] as const)('is not reset, lest the answer be lost, %s', async (kind, settings) => {
+    await start({ settings });
+    const socket = await openHalf[kind]();
+    const errors: Error[] = [];
+    socket.on('error', (error) => errors.push(error));
+    const answers: Buffer[] = [];
+    socket.on('data', (chunk: Buffer) => answers.push(chunk));
+    socket.write(
+      'GET /avatars/0.png HTTP/1.1\r\nHost: a\r\nConnection: close\r\nContent-Length: 20\r\n\r\n0123456789',
+    );
+    await once(socket, 'end');
+    // What comes too late is read, and the connection closed when the client closes it.
+    const closed = once(socket, 'close');
+    socket.write('01234');
+    await sweeps();
+    socket.end('56789');
+    await closed;
+    expect(errors).toEqual([]);
+    expect(parseAnswer(Buffer.concat(answers))).toMatchObject({ status: 200 });
+  });
+
+  it('is not waited for when it has had its time', async () => {
+    await start();
+    const socket = await openHalf.plain();
+    socket.on('error', () => undefined).resume();
+    socket.write('GET /avatars/0.png HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n');
+    await once(socket, 'end');
+    const isClosed = watchClose(socket);
+    app.clock.advance(2 * clientLimits.lingerTimeoutMs);
+    await sweeps();
+    await expect
+      .poll(() => {
+        socket.write('anything'); // so that it hears of it
+        return isClosed();
+      })
+      .toBe(true);
+  });
+});
+
+describe('a connection that says nothing more', () => {
+  it('is kept for longer than the proxy in front keeps it', () => {
+    expect(clientLimits.keepAliveTimeoutMs).toBe(72_000); // deploy/nginx/darkroom.conf: 60 s
+  });
+
+  it.each(listeners)('is closed after its time, %s', async (_, settings, open) => {
+    await start({ settings });
+    const socket = await open();
+    socket.write('GET /avatars/0.png HTTP/1.1\r\nHost: a\r\n\r\n');
+    await once(socket, 'data');
+    const isClosed = watchClose(socket);
+    for (let passedMs = 0; passedMs < 70_000; passedMs += 10_000) {
+      app.clock.advance(10_000);
+      await sweeps();
+    }
+    expect(isClosed()).toBe(false);
+    app.clock.advance(3_000);
+    await expect.poll(isClosed).toBe(true);
+  });
+
+  it('is closed for good: what it asks after that is not begun', async () => {
+    await start();
+    const socket = connectTcp({ port, host: '127.0.0.1', allowHalfOpen: true });
+    socket.on('error', () => undefined);
+    const ended = once(socket, 'end');
+    socket.write('GET /avatars/0.png HTTP/1.1\r\nHost: a\r\n\r\n');
+    await once(socket, 'data');
+    app.clock.advance(73_000);
+    await ended;
+    expect(await countConnections()).toBe(1);
+    socket.write('GET /attachments/1/2/a HTTP/1.1\r\nHost: a\r\n\r\n');
+    await expect.poll(countConnections).toBe(0);
+    expect(app.originals.reads.size).toBe(0);
+    socket.destroy();
+  });
+
+  it('is closed after its time with HTTP/2, with a farewell', async () => {
+    await start({ settings: tls });
+    const session = connectHttp2(`https://127.0.0.1:${port}`, { rejectUnauthorized: false });
+    await once(session.request({ ':path': '/avatars/0.png' }).resume(), 'end');
+    const farewell = once(session, 'goaway');
+    app.clock.advance(71_000);
+    await sweeps();
+    // Signs of life are no requests.
+    await new Promise((resolve) => session.ping(resolve));
+    expect(session.closed).toBe(false);
+    app.clock.advance(2_000);
+    expect((await farewell)[0]).toBe(0);
+    await expect.poll(() => session.destroyed).toBe(true);
+  });
+
+  it('is cut off with HTTP/2 if it does not ask at all', async () => {
+    await start({ settings: tls });
+    const session = connectHttp2(`https://127.0.0.1:${port}`, { rejectUnauthorized: false });
+    session.on('error', () => undefined);
+    await once(session, 'remoteSettings');
+    app.clock.advance(clientLimits.silenceTimeoutMs - 1_000);
+    await sweeps();
+    expect(session.destroyed).toBe(false);
+    app.clock.advance(2_000);
+    await expect.poll(() => session.destroyed).toBe(true);
+  });
+
+  it('is cut off if it stays open after the last word', async () => {
+    await start();
+    const socket = connectTcp({ port, host: '127.0.0.1', allowHalfOpen: true });
+    socket.on('error', () => undefined);
+    const ended = once(socket.resume(), 'end');
+    socket.write('garbage\r\n\r\n');
+    await ended;
+    await sweeps();
+    expect(await countConnections()).toBe(1);
+    app.clock.advance(clientLimits.lingerTimeoutMs + 1_000);
+    await expect.poll(countConnections).toBe(0);
+    socket.destroy();
+  });
+
+  it('is cut off if it goes on and on after the last word', async () => {
+    await start({ clientLimits: { ...short, headTimeoutMs: 60_000, requestTimeoutMs: 60_000 } });
+    const socket = connectTcp({ port, host: '127.0.0.1', allowHalfOpen: true });
+    socket.on('error', () => undefined);
+    const ended = once(socket.resume(), 'end');
+    socket.write('garbage\r\n\r\n');
+    await ended;
+    trickle(socket, 'x');
+    const closed = new Promise((resolve) => socket.once('close', resolve));
+    for (let part = 0; part < 5; part += 1) {
+      app.clock.advance(clientLimits.lingerTimeoutMs / 4);
+      await sweeps();
+    }
+    await closed;
+  });
+
+  it.each([
+    ['not a word', ''],
+    ['half a greeting', '\u0016\u0003\u0001\u0002'],
+    ['HTTP without TLS', 'GET /avatars/0.png HTTP/1.1\r\nHost: a\r\n\r\n'],
+  ])('is cut off in the handshake: %s', async (_, bytes) => {
+    await start({ settings: tls });
+    const socket = await connectTo(port);
+    socket.write(bytes, 'latin1');
+    const { tookMs } = await untilClosed(socket);
+    expect(tookMs).toBeLessThan(2_000);
+    expect(app.log.errors).toEqual([]);
+  });
+});
+
+describe('a head that is too large', () => {
+  const fields = (count: number, bytes: number): Record<string, string> =>
+    Object.fromEntries(
+      Array.from({ length: count }, (_, index) => [`x-${index}`, 'x'.repeat(bytes)]),
+    );
+
+  it.each([
+    ['a long URL', `/icons/1/ab.png?v=${'x'.repeat(1_000_000)}`, {}],
+    ['a long field', '/icons/1/ab.png', fields(1, 1_000_000)],
+    ['many fields', '/icons/1/ab.png', fields(150, 1)],
+    ['very many fields', '/icons/1/ab.png', fields(50_000, 1)],
+  ])(
+    'is refused, and the client hears of it though it is still sending: %s',
+    async (_, path, headers) => {
+      await start();
+      const answer = await sendRaw(port, 'GET', path, headers);
+      expect(answer.status).toBe(431);
+      expect(JSON.parse(answer.body.toString())).toMatchObject({ code: 'INVALID_FORM_BODY' });
+      expect((await sendRaw(port, 'GET', '/avatars/0.png', fields(90, 100))).status).toBe(200);
+    },
+  );
+
+  it.each([
+    ['a long URL', `/icons/1/ab.png?v=${'x'.repeat(20_000)}`, {}],
+    ['a long field', '/icons/1/ab.png', fields(1, 60_000)],
+    ['many fields', '/icons/1/ab.png', fields(150, 1)],
+    ['very many fields', '/icons/1/ab.png', fields(2_000, 1)],
+  ])('is refused, or its stream reset, with HTTP/2: %s', async (what, path, headers) => {
+    await start({ settings: tls });
+    const session = connectHttp2(`https://127.0.0.1:${port}`, { rejectUnauthorized: false });
+    session.on('error', () => undefined);
+    const stream = session.request({ ':path': path, ...headers }).on('error', () => undefined);
+    const status = await new Promise((resolve) => {
+      stream.once('response', (answered) => resolve(answered[':status']));
+      stream.once('close', () => resolve(undefined));
+    });
+    expect(status).toBe(what.startsWith('very') ? undefined : 431);
+    session.destroy();
+    const next = connectHttp2(`https://127.0.0.1:${port}`, { rejectUnauthorized: false });
+    const [answered] = await once(next.request({ ':path': '/avatars/0.png' }), 'response');
+    expect(answered[':status']).toBe(200);
+    next.destroy();
+    expect(app.log.errors).toEqual([]);
+  });
+});
+
+/** As the server sees them. */
+function countConnections(): Promise<number> {
+  return new Promise((resolve) => {
+    app.server.server.getConnections((_, count) => resolve(count));
+  });
+}
+
+function watchClose(socket: Socket): () => boolean {
+  let isClosed = false;
+  socket.once('close', () => {
+    isClosed = true;
+  });
+  return () => isClosed;
+}
+
+/** Two of them, at least. */
+async function sweeps(): Promise<void> {
+  await new Promise((resolve) => setTimeout(resolve, 60));
+}

@@ -1,0 +1,319 @@
+import { once } from 'node:events';
+import { readFileSync } from 'node:fs';
+import { type ClientHttp2Session, type ClientHttp2Stream, connect, constants } from 'node:http2';
+import type { Socket } from 'node:net';
+import { Readable } from 'node:stream';
+import { connect as connectTls } from 'node:tls';
+import { afterEach, describe, expect, it } from 'vitest';
+import { clientLimits } from '../../../src/http/edge/client-limits.ts';
+import { PIECE_BYTES } from '../../../src/http/media/buffer-chunks.ts';
+import { MemoryOrigin } from '../../support/memory-origin.ts';
+import { connectTo, sendRaw } from '../../support/raw-http.ts';
+import { type StallingRelay, startStallingRelay } from '../../support/stalling-relay.ts';
+import { createTestApp, samples, type TestApp } from '../../support/test-app.ts';
+import { tlsFiles } from '../../support/tls-files.ts';
+import { ZerosOrigin } from '../../support/zeros-origin.ts';
+
+const WINDOW_MS = clientLimits.slowReaderWindowMs;
+const tls = { TLS_CERT_FILE: tlsFiles.cert, TLS_KEY_FILE: tlsFiles.key };
+/** More than the buffers of a connection hold: 4 MiB at the sender, 6 at the receiver. */
+const LARGE_BYTES = 48 * 1024 * 1024;
+
+let app: TestApp;
+let port: number;
+let origin: ZerosOrigin;
+let countConnections: () => number;
+let relay: StallingRelay | undefined;
+
+afterEach(async () => {
+  relay?.close();
+  relay = undefined;
+  await app.close();
+});
+
+async function start(options: Parameters<typeof createTestApp>[0] = {}): Promise<void> {
+  origin = new ZerosOrigin(LARGE_BYTES);
+  app = await createTestApp({ origin, clientLimits: { sweepIntervalMs: 5 }, ...options });
+  const accepted = new Set<Socket>();
+  app.server.server.on('connection', (socket: Socket) => {
+    accepted.add(socket);
+    socket.once('close', () => accepted.delete(socket));
+  });
+  countConnections = () => accepted.size;
+  port = await app.listen();
+}
+
+/** Lets the service's time pass, a second for each look, until something has happened; tells how long. */
+async function passTimeUntil(hasHappened: () => boolean, atMostMs = 4 * WINDOW_MS) {
+  let passedMs = 0;
+  while (!hasHappened() && passedMs < atMostMs) {
+    app.clock.advance(1_000);
+    passedMs += 1_000;
+    await new Promise((resolve) => setTimeout(resolve, 7)); // a sweep
+  }
+  expect(hasHappened()).toBe(true);
+  return passedMs;
+}
+
+async function passTime(durationMs: number): Promise<void> {
+  const end = app.clock.nowMs() + durationMs;
+  await passTimeUntil(() => app.clock.nowMs() >= end, durationMs + 1_000);
+}
+
+const REQUEST = 'GET /attachments/1/2/large HTTP/1.1\r\nHost: a\r\n\r\n';
+
+/** What the system still has to send from a port (Linux, proc(5)). */
+function countUnsentBytes(from: number): number {
+  const local = new RegExp(` [0-9A-F]{8}:${from.toString(16).toUpperCase().padStart(4, '0')} `);
+  const lines = readFileSync('/proc/net/tcp', 'utf8').split('\n');
+  const queues = lines.flatMap((line) => {
+    const [address, , state, queue] = line.trim().split(/ +/).slice(1);
+    return state !== '0A' && local.test(` ${address} `) ? (queue?.split(':')[0] ?? []) : [];
+  });
+  return queues.reduce((sum, queue) => sum + Number.parseInt(queue, 16), 0);
+}
+
+/** A client that asks for the large attachment and takes no byte of it. */
+async function askAndStall(): Promise<{ readonly socket: Socket; readonly isCut: () => boolean }> {
+  const socket = await connectTo(port);
+  let isCut = false;
+  socket.once('close', () => {
+    isCut = true;
+  });
+  socket.pause();
+  socket.write(REQUEST);
+  await expect.poll(() => origin.openBodies).toBe(1);
+  return { socket, isCut: () => isCut };
+}
+
+describe('a client that does not take its answer', () => {
+  it('is cut off after a minute, and what it held is let go', async () => {
+    await start();
+    const { socket } = await askAndStall();
+    await expect.poll(() => countUnsentBytes(port)).toBeGreaterThan(1_000_000);
+    const passedMs = await passTimeUntil(() => origin.openBodies === 0);
+    expect(passedMs).toBeGreaterThanOrEqual(WINDOW_MS);
+    expect(passedMs).toBeLessThan(1.5 * WINDOW_MS);
+    // Reset, not just closed: the system would hold 4 MiB, and go on trying to deliver them.
+    await expect.poll(() => countUnsentBytes(port)).toBe(0);
+    socket.destroy();
+    expect(app.log.entries).toMatchObject([{ level: 'warn', details: { slowReaders: 1 } }]);
+  });
+
+  it('is cut off sooner where there is hardly any room left', async () => {
+    await start({ settings: { MAX_CONNECTIONS: '2' } });
+    const { socket } = await askAndStall();
+    const passedMs = await passTimeUntil(() => origin.openBodies === 0);
+    expect(passedMs).toBeGreaterThanOrEqual(clientLimits.crowdedReaderWindowMs);
+    expect(passedMs).toBeLessThan(2 * clientLimits.crowdedReaderWindowMs);
+    socket.destroy();
+  });
+
+  it('is cut off too if it takes a little now and then', async () => {
+    await start();
+    const { socket } = await askAndStall();
+    const passedMs = await passTimeUntil(() => {
+      socket.read(100); // 100 B/s
+      return origin.openBodies === 0;
+    });
+    expect(passedMs).toBeLessThan(3 * WINDOW_MS);
+  });
+
+  it('stays for as long as it takes some', async () => {
+    await start();
+    const { socket, isCut } = await askAndStall();
+    let received = 0;
+    socket.on('data', (chunk: Buffer) => {
+      received += chunk.length;
+    });
+    for (let part = 1; part <= 5; part += 1) {
+      const enough = received + 4 * 1024 * 1024;
+      socket.resume();
+      await expect.poll(() => received, { interval: 1 }).toBeGreaterThan(enough);
+      socket.pause();
+      await passTime(0.8 * WINDOW_MS);
+    }
+    expect(isCut()).toBe(false);
+    socket.resume();
+    await expect.poll(() => received).toBeGreaterThan(LARGE_BYTES);
+    await expect.poll(() => origin.openBodies).toBe(0);
+    socket.destroy();
+  });
+
+  it('is not one that waits for the origin, or for the answer before its own', async () => {
+    class StallingOrigin extends MemoryOrigin {
+      body: Readable | undefined;
+
+      override async read(...args: Parameters<MemoryOrigin['read']>) {
+        const object = await super.read(...args);
+        if (args[0] !== 'attachments/1/2/stalls') return object;
+        object.body.destroy();
+        this.body = new Readable({ read: () => undefined });
+        this.body.push(Buffer.alloc(10_000));
+        return { ...object, body: this.body };
+      }
+    }
+    const originals = new StallingOrigin();
+    originals.put('attachments/1/2/stalls', Buffer.alloc(20_000));
+    await start({ origin: originals });
+    const socket = await connectTo(port);
+    const chunks: Buffer[] = [];
+    socket.on('data', (chunk: Buffer) => chunks.push(chunk));
+    socket.write(
+      'GET /attachments/1/2/stalls HTTP/1.1\r\nHost: a\r\n\r\nGET /avatars/0.png HTTP/1.1\r\nHost: a\r\n\r\n',
+    );
+    await expect.poll(() => Buffer.concat(chunks).length).toBeGreaterThan(10_000);
+    await passTime(3 * WINDOW_MS);
+    originals.body?.push(Buffer.alloc(10_000));
+    originals.body?.push(null);
+    await expect
+      .poll(() =>
+        Buffer.concat(chunks)
+          .toString('latin1')
+          .match(/HTTP\/1\.1 200 OK/g),
+      )
+      .toHaveLength(2);
+    socket.destroy();
+  });
+
+  it('takes its pipelined requests along, which hold nothing any more', async () => {
+    await start();
+    const { socket } = await askAndStall();
+    socket.write(REQUEST.repeat(3));
+    await expect.poll(() => origin.openBodies).toBe(4);
+    await passTimeUntil(() => origin.openBodies === 0);
+  });
+});
+
+describe('a client that leaves', () => {
+  it('takes its pipelined requests along', async () => {
+    await start();
+    const { socket } = await askAndStall();
+    socket.write(REQUEST.repeat(3));
+    await expect.poll(() => origin.openBodies).toBe(4);
+    socket.destroy();
+    await expect.poll(() => origin.openBodies).toBe(0);
+  });
+});
+
+describe('with TLS, a client that does not take its answer', () => {
+  it('is cut off with HTTP/1.1', async () => {
+    await start({ settings: tls });
+    relay = await startStallingRelay(port);
+    const socket = connectTls({ port: relay.port, rejectUnauthorized: false });
+    socket.on('error', () => undefined);
+    await once(socket, 'secureConnect');
+    relay.stall();
+    socket.write(REQUEST);
+    await expect.poll(() => origin.openBodies).toBe(1);
+    const passedMs = await passTimeUntil(() => origin.openBodies === 0);
+    expect(passedMs).toBeGreaterThanOrEqual(WINDOW_MS);
+    expect(passedMs).toBeLessThan(1.5 * WINDOW_MS);
+    expect(countConnections()).toBe(0);
+    socket.destroy();
+  });
+
+  const withSession = async (
+    use: (session: ClientHttp2Session) => Promise<void>,
+    settings: { readonly initialWindowSize: number },
+    through = port,
+  ): Promise<void> => {
+    const options = { rejectUnauthorized: false, settings };
+    const session = connect(`https://127.0.0.1:${through}`, options);
+    session.on('error', () => undefined);
+    try {
+      await once(session, 'remoteSettings');
+      await use(session);
+    } finally {
+      session.destroy();
+    }
+  };
+  const ask = (session: ClientHttp2Session, path: string, method = 'GET'): ClientHttp2Stream =>
+    session.request({ ':path': path, ':method': method }).on('error', () => undefined);
+
+  it('loses its stream with HTTP/2, and nothing else', async () => {
+    await start({ settings: tls });
+    await withSession(
+      async (session) => {
+        const streams = [1, 2, 3].map(() => ask(session, '/attachments/1/2/large'));
+        const closed = Promise.all(streams.map((stream) => once(stream, 'close')));
+        await expect.poll(() => origin.openBodies).toBe(3);
+        const passedMs = await passTimeUntil(() => origin.openBodies === 0);
+        expect(passedMs).toBeGreaterThanOrEqual(WINDOW_MS);
+        expect(passedMs).toBeLessThan(1.5 * WINDOW_MS);
+        await closed;
+        expect(streams.map(({ rstCode }) => rstCode)).toEqual(
+          Array(3).fill(constants.NGHTTP2_CANCEL),
+        );
+        const [headers] = await once(ask(session, '/avatars/0.png', 'HEAD'), 'response');
+        expect(headers[':status']).toBe(200);
+      },
+      { initialWindowSize: 0 },
+    );
+    expect(app.log.errors).toEqual([]);
+  });
+
+  it('loses its session with HTTP/2 if it takes no news of that either', async () => {
+    await start({ settings: tls });
+    relay = await startStallingRelay(port);
+    const { stall } = relay;
+    await withSession(
+      async (session) => {
+        session.setLocalWindowSize(2 ** 31 - 1);
+        stall();
+        const streams = [1, 2].map(() => ask(session, '/attachments/1/2/large'));
+        await expect.poll(() => origin.openBodies).toBe(2);
+        const passedMs = await passTimeUntil(() => origin.openBodies === 0);
+        expect(passedMs).toBeGreaterThanOrEqual(WINDOW_MS);
+        await passTimeUntil(() => countConnections() === 0);
+        for (const stream of streams) stream.destroy();
+      },
+      { initialWindowSize: 2 ** 31 - 1 },
+      relay.port,
+    );
+  });
+});
+
+describe('a large result', () => {
+  /** Renders this, whatever is asked. */
+  const startWithResult = (result: Buffer): Promise<void> => {
+    const originals = new MemoryOrigin();
+    originals.put('icons/1/ab', samples.jpeg);
+    return start({ origin: originals, renderer: { render: async () => result } });
+  };
+
+  it('waits in the store for its client, not in a buffer for each', async () => {
+    const large = Buffer.alloc(LARGE_BYTES);
+    await startWithResult(large);
+    let mostBytes = 0;
+    app.server.server.on('request', (_, response) => {
+      const look = setInterval(() => {
+        mostBytes = Math.max(mostBytes, response.writableLength);
+      }, 1);
+      response.once('close', () => clearInterval(look));
+    });
+    const socket = await connectTo(port);
+    socket.write('GET /icons/1/ab.webp HTTP/1.1\r\nHost: a\r\n\r\n');
+    let received = 0;
+    socket.on('data', (chunk: Buffer) => {
+      received += chunk.length;
+      socket.pause();
+      setImmediate(() => socket.resume());
+    });
+    await expect.poll(() => received, { timeout: 10_000 }).toBeGreaterThan(LARGE_BYTES);
+    expect(mostBytes).toBeGreaterThan(0);
+    expect(mostBytes).toBeLessThan(4 * PIECE_BYTES);
+    socket.destroy();
+  });
+
+  it('is whole, also in part', async () => {
+    const large = Buffer.from(Array.from({ length: 900_000 }, (_, index) => index % 251));
+    await startWithResult(large);
+    const whole = await sendRaw(port, 'GET', '/icons/1/ab.webp');
+    expect(whole.body.equals(large)).toBe(true);
+    const range = { Range: 'bytes=1000-800000' };
+    const part = await sendRaw(port, 'GET', '/icons/1/ab.webp', range);
+    expect(part.status).toBe(206);
+    expect(part.body.equals(large.subarray(1_000, 800_001))).toBe(true);
+  });
+});

@@ -1,0 +1,248 @@
+import { once } from 'node:events';
+import { mkdir, mkdtemp, rename, rm, symlink, writeFile } from 'node:fs/promises';
+import { connect } from 'node:http2';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { parsePath } from '../../../src/contract/media-path.ts';
+import { resourceRows } from '../../../src/contract/resources.ts';
+import { sendRaw } from '../../support/raw-http.ts';
+import { createTestApp, samples, type TestApp } from '../../support/test-app.ts';
+import { tlsFiles } from '../../support/tls-files.ts';
+
+const PATHS = [
+  '/',
+  '/explorer/page.css',
+  '/explorer/icon.svg',
+  '/explorer/contract.json',
+  '/explorer/originals.json',
+];
+
+let app: TestApp | undefined;
+let folder: string;
+
+beforeEach(async () => {
+  folder = await mkdtemp(join(tmpdir(), 'darkroom-explorer-'));
+  await mkdir(join(folder, 'originals/avatars/1'), { recursive: true });
+  await writeFile(join(folder, 'originals/avatars/1/ab12'), samples.jpeg);
+});
+afterEach(async () => {
+  await app?.close();
+  app = undefined;
+  await rm(folder, { recursive: true });
+});
+
+async function start(
+  EXPLORER: string | undefined,
+  settings: Readonly<Record<string, string>> = {},
+): Promise<TestApp> {
+  app = await createTestApp({
+    settings: { EXPLORER, STORAGE_DIR: join(folder, 'originals'), ...settings },
+  });
+  return app;
+}
+
+/** Asks over HTTP/2, under a name; tells the status. */
+async function askHttp2(port: number, authority: string, path: string): Promise<number> {
+  const session = connect(`https://127.0.0.1:${port}`, { rejectUnauthorized: false });
+  try {
+    const stream = session.request({ ':authority': authority, ':path': path });
+    stream.resume();
+    const [headers] = await once(stream, 'response');
+    await once(stream, 'close');
+    return headers[':status'];
+  } finally {
+    session.close();
+  }
+}
+
+describe('the explorer', () => {
+  it('is a page with files of its own, that nobody keeps, frames or reads from elsewhere', async () => {
+    const { server } = await start('on');
+    for (const path of PATHS) {
+      const { statusCode, headers } = await server.inject(path);
+      expect(statusCode, path).toBe(200);
+      expect(headers, path).toMatchObject({
+        'cache-control': 'no-store',
+        'x-content-type-options': 'nosniff',
+        'cross-origin-resource-policy': 'same-origin',
+        'content-security-policy':
+          "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' blob:; connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
+      });
+      expect(headers, path).not.toHaveProperty('access-control-allow-origin');
+    }
+    const typeOf = async (path: string) => (await server.inject(path)).headers['content-type'];
+    expect(await typeOf('/')).toBe('text/html; charset=utf-8');
+    expect(await typeOf('/?anything')).toBe('text/html; charset=utf-8');
+    expect(await typeOf('/explorer/page.css')).toBe('text/css; charset=utf-8');
+    expect(await typeOf('/explorer/icon.svg')).toBe('image/svg+xml');
+  });
+
+  it('has a page that runs nothing but its own files, and says what it is without them', async () => {
+    const { server } = await start('on');
+    const { body } = await server.inject('/');
+    expect(body).not.toMatch(/<script(?![^>]*\bsrc=)|<style|\sstyle=|\son\w+=/);
+    const links = [...body.matchAll(/(?:src|href)="([^"#]+)"/g)].map(([, link = '']) => link);
+    expect(links.length).toBeGreaterThan(5);
+    for (const link of links) expect(link).toMatch(/^\/(?:explorer\/[\w-]+\.\w+|avatars\/0\.png)$/);
+    expect(body).toMatch(/<noscript>.*needs JavaScript/s);
+  });
+
+  it('serves nothing else of its folder', async () => {
+    const { server } = await start('on');
+    const others = ['explorer.ts', 'tsconfig.json', 'nothing.js', '../explorer-files.ts', ''];
+    for (const name of others) {
+      const { statusCode, body } = await server.inject(`/explorer/${name}`);
+      expect([statusCode, JSON.parse(body).code], name).toEqual([404, 'NOT_FOUND']);
+    }
+  });
+
+  it('takes no other path for its own than exactly these', async () => {
+    const { server } = await start('on');
+    for (const path of ['//', '/%65xplorer/page.css', '/explorer/page.css/', '/index.html']) {
+      expect((await server.inject(path)).statusCode, path).toBe(404);
+    }
+    for (const path of PATHS) expect(parsePath(path).kind).toBe('no template');
+  });
+
+  it('answers HEAD as GET, and OPTIONS with what it takes; refuses the rest', async () => {
+    const { server } = await start('on');
+    for (const url of PATHS) {
+      const get = await server.inject(url);
+      const head = await server.inject({ method: 'HEAD', url });
+      const lasting = ({ date: _, 'x-request-id': __, ...headers }: typeof get.headers) => headers;
+      expect(lasting(head.headers)).toEqual(lasting(get.headers));
+      expect(get.headers['content-length']).toBe(String(get.rawPayload.length));
+      expect(head.body).toBe('');
+      const options = await server.inject({ method: 'OPTIONS', url });
+      expect(options.statusCode).toBe(204);
+      expect(options.headers.allow).toBe('GET, HEAD, OPTIONS');
+      expect(Object.keys(options.headers).join()).not.toContain('access-control');
+      for (const method of ['POST', 'PUT', 'DELETE'] as const) {
+        const refused = await server.inject({ method, url });
+        expect([refused.statusCode, refused.json().code]).toEqual([405, 'METHOD_NOT_ALLOWED']);
+        expect(refused.headers).toMatchObject({
+          allow: 'GET, HEAD, OPTIONS',
+          'cache-control': 'no-store',
+        });
+      }
+    }
+  });
+
+  it('is not there where it is off: its paths are 404 like any other', async () => {
+    const { server } = await start('off');
+    for (const url of PATHS) {
+      for (const method of ['GET', 'HEAD', 'OPTIONS', 'POST'] as const) {
+        const { statusCode, headers, body } = await server.inject({ method, url });
+        expect(statusCode, `${method} ${url}`).toBe(404);
+        expect(headers['cache-control']).toBe('public, max-age=30');
+        if (method !== 'HEAD') expect(JSON.parse(body).code).toBe('NOT_FOUND');
+      }
+    }
+  });
+
+  it('changes nothing of the media beside it', async () => {
+    const { server, originals } = await start('on');
+    originals.put('avatars/1/ab12', samples.jpeg);
+    const media = await server.inject('/avatars/1/ab12.webp?size=16');
+    expect(media.statusCode).toBe(200);
+    expect(media.headers).toMatchObject({
+      'access-control-allow-origin': '*',
+      'content-security-policy': "default-src 'none'; sandbox",
+    });
+    expect((await server.inject('/nothing')).headers['cache-control']).toBe('public, max-age=30');
+  });
+
+  it('offers what the contract has, from its tables', async () => {
+    const { server } = await start('on');
+    const { resources } = (await server.inject('/explorer/contract.json')).json();
+    expect(resources.map(({ name }: { name: string }) => name)).toEqual(Object.keys(resourceRows));
+    expect(resources[0]).toMatchObject({
+      template: '/avatars/{user_id}/{avatar_hash}.{ext}',
+      extensions: ['png', 'jpg', 'jpeg', 'webp', 'gif'],
+    });
+  });
+
+  it('lists the originals of the storage and the default avatars, and nothing behind a link', async () => {
+    await writeFile(join(folder, 'secret'), 'secret');
+    await symlink(join(folder, 'secret'), join(folder, 'originals/avatars/1/link'));
+    const { server } = await start('on');
+    const { shelves } = (await server.inject('/explorer/originals.json')).json();
+    const found = shelves.filter(({ originals }: { originals: unknown[] }) => originals.length > 0);
+    expect(found).toMatchObject([
+      {
+        resource: 'user avatar',
+        isComplete: true,
+        originals: [
+          { values: { user_id: '1', avatar_hash: 'ab12' }, sizeBytes: samples.jpeg.length },
+        ],
+      },
+      { resource: 'default avatar', isComplete: true },
+    ]);
+    expect(found[0].originals).toHaveLength(1);
+    expect(found[1].originals).toHaveLength(6);
+  });
+
+  it('looks through the storage once in two seconds, whoever asks, and however', async () => {
+    const { server, clock } = await start('on');
+    const url = '/explorer/originals.json';
+    const first = await server.inject(url);
+    await writeFile(join(folder, 'originals/avatars/1/ef34'), samples.jpeg);
+    clock.advance(1_999);
+    expect((await server.inject(url)).body).toBe(first.body);
+    clock.advance(1);
+    // A HEAD tells of the same list as the GET after it.
+    const head = await server.inject({ method: 'HEAD', url });
+    await rm(join(folder, 'originals/avatars/1/ef34'));
+    const second = await server.inject(url);
+    expect(second.body).toContain('ef34');
+    expect(head.headers['content-length']).toBe(String(second.rawPayload.length));
+  });
+
+  it('is not there for a page whose name leads to this machine: as if it were off', async () => {
+    const { server, listen } = await start('on');
+    const port = await listen();
+    const off = await server.inject('/nothing');
+    for (const path of PATHS) {
+      for (const method of ['GET', 'POST', 'OPTIONS']) {
+        const { status, headers, body } = await sendRaw(port, method, path, {
+          Host: `evil.example:${port}`,
+        });
+        expect(status, `${method} ${path}`).toBe(404);
+        expect(headers['cache-control']).toBe(off.headers['cache-control']);
+        expect(body.toString()).toBe(off.body);
+      }
+      for (const name of ['localhost', '127.0.0.1', '[::1]', 'darkroom.localhost']) {
+        const { status } = await sendRaw(port, 'GET', path, { Host: `${name}:${port}` });
+        expect(status, `${name} ${path}`).toBe(200);
+      }
+    }
+    // The media are anybody's.
+    const media = await sendRaw(port, 'GET', '/avatars/0.png', { Host: 'evil.example' });
+    expect(media.status).toBe(200);
+  });
+
+  it('is not there for such a page over HTTP/2 either', async () => {
+    const { listen } = await start('on', {
+      TLS_CERT_FILE: tlsFiles.cert,
+      TLS_KEY_FILE: tlsFiles.key,
+    });
+    const port = await listen();
+    const path = '/explorer/originals.json';
+    expect(await askHttp2(port, `evil.example:${port}`, path)).toBe(404);
+    expect(await askHttp2(port, `localhost:${port}`, path)).toBe(200);
+    expect(await askHttp2(port, 'evil.example', '/avatars/0.png')).toBe(200);
+  });
+
+  it('says so where the storage fails, the way the API does, and tells the operator', async () => {
+    const { server, log } = await start('on');
+    await rename(join(folder, 'originals'), join(folder, 'gone'));
+    const { statusCode, headers, body } = await server.inject('/explorer/originals.json');
+    expect([statusCode, JSON.parse(body).code]).toEqual([502, 'ORIGIN_ERROR']);
+    expect(headers['cache-control']).toBe('no-store');
+    expect(headers).not.toHaveProperty('access-control-allow-origin');
+    expect(body).not.toContain(folder);
+    expect(log.errors).toHaveLength(1);
+    expect((await server.inject('/')).statusCode).toBe(200);
+  });
+});

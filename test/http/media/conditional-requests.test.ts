@@ -1,0 +1,254 @@
+import { Readable } from 'node:stream';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import type { OriginObject } from '../../../src/pipeline/ports.ts';
+import { MemoryOrigin } from '../../support/memory-origin.ts';
+import { createTestApp, samples, type TestApp } from '../../support/test-app.ts';
+
+const lastModified = new Date('2024-02-29T12:30:15.750Z');
+const lastModifiedText = 'Thu, 29 Feb 2024 12:30:15 GMT';
+
+/** Counts how many bytes were taken out of the bodies it gave. */
+class MeteredOrigin extends MemoryOrigin {
+  bytesTaken = 0;
+  readonly bodies: Readable[] = [];
+
+  override async read(...args: Parameters<MemoryOrigin['read']>): Promise<OriginObject> {
+    const object = await super.read(...args);
+    const source = object.body;
+    const meter = (count: number): void => {
+      this.bytesTaken += count;
+    };
+    const metered = async function* () {
+      for await (const chunk of source as AsyncIterable<Buffer>) {
+        meter(chunk.length);
+        yield chunk;
+      }
+    };
+    const body = Readable.from(metered(), { objectMode: false, highWaterMark: 1 });
+    this.bodies.push(body);
+    return { ...object, body };
+  }
+}
+
+let app: TestApp;
+let origin: MeteredOrigin;
+
+beforeEach(async () => {
+  origin = new MeteredOrigin();
+  origin.put('icons/1/ab', samples.jpeg, lastModified);
+  origin.put('attachments/1/2/p.jpg', samples.jpeg, lastModified);
+  app = await createTestApp({ origin });
+});
+
+afterEach(async () => {
+  await app.close();
+});
+
+function get(url: string, headers: Record<string, string> = {}) {
+  return app.server.inject({ url, headers });
+}
+
+/** The entity tag of an answer, learnt from a server of its own. */
+async function etagOf(url: string): Promise<string> {
+  const other = await createTestApp({ origin });
+  try {
+    const { headers } = await other.server.inject(url);
+    return String(headers.etag);
+  } finally {
+    await other.close();
+  }
+}
+
+const cases = [
+  ['a rendered asset', '/icons/1/ab.webp?size=16'],
+  ['an asset passed through', '/icons/1/ab.jpg?size=480&quality=lossless'],
+  ['a transformed attachment', '/attachments/1/2/p.jpg?width=16'],
+  ['a passthrough attachment', '/attachments/1/2/p.jpg'],
+  ['a default avatar', '/avatars/3.png'],
+] as const;
+
+describe.each(cases)('%s', (_, url) => {
+  it('has a strong entity tag, the same on every server', async () => {
+    const { headers } = await get(url);
+    expect(headers.etag).toMatch(/^"[\x21\x23-\x7e]{16,}"$/);
+    expect(headers.etag).toBe(await etagOf(url));
+  });
+
+  it.each<[string, (etag: string) => string]>([
+    ['itself', (etag) => etag],
+    ['its weak form', (etag) => `W/${etag}`],
+    ['a list', (etag) => `"x", ${etag} ,W/"y"`],
+    ['an asterisk', () => '*'],
+  ])('is not sent again to who has it, by %s', async (_how, listOf) => {
+    const full = await get(url);
+    const answer = await get(url, { 'if-none-match': listOf(String(full.headers.etag)) });
+    expect(answer.statusCode).toBe(304);
+    expect(answer.rawPayload.length).toBe(0);
+    for (const name of ['etag', 'cache-control', 'last-modified', 'access-control-allow-origin']) {
+      expect(answer.headers[name]).toBe(full.headers[name]);
+    }
+    for (const name of ['content-length', 'content-type', 'content-encoding']) {
+      expect(answer.headers).not.toHaveProperty(name);
+    }
+  });
+
+  it.each(['"other"', '""', 'nonsense', 'W/"other"', '', '*, "x"'])(
+    'is sent to who has something else: %s',
+    async (list) => {
+      const answer = await get(url, { 'if-none-match': list });
+      expect(answer.statusCode).toBe(200);
+      expect(answer.rawPayload.length).toBeGreaterThan(0);
+    },
+  );
+
+  it('is not taken for current by a range', async () => {
+    const { headers } = await get(url);
+    const conditions = { 'if-none-match': String(headers.etag), range: 'bytes=0-3' };
+    expect((await get(url, conditions)).statusCode).toBe(304);
+    expect((await get(url, { ...conditions, 'if-none-match': '"x"' })).statusCode).toBe(206);
+  });
+});
+
+describe('If-Modified-Since', () => {
+  const dated = cases.filter(([, url]) => url !== '/avatars/3.png');
+
+  it.each(dated)('is answered 304 from the second of the change on: %s', async (_, url) => {
+    expect((await get(url)).headers['last-modified']).toBe(lastModifiedText);
+    const answers = await Promise.all(
+      [lastModifiedText, 'Fri, 01 Mar 2024 00:00:00 GMT', 'Thu, 29 Feb 2024 12:30:14 GMT', 'x'].map(
+        (since) => get(url, { 'if-modified-since': since }),
+      ),
+    );
+    expect(answers.map(({ statusCode }) => statusCode)).toEqual([304, 304, 200, 200]);
+  });
+
+  it.each(dated)('counts for nothing beside If-None-Match: %s', async (_, url) => {
+    const { headers } = await get(url);
+    const since = { 'if-modified-since': lastModifiedText };
+    const before = { 'if-modified-since': 'Thu, 01 Jan 1970 00:00:00 GMT' };
+    expect((await get(url, { ...since, 'if-none-match': '"x"' })).statusCode).toBe(200);
+    const current = { ...before, 'if-none-match': String(headers.etag) };
+    expect((await get(url, current)).statusCode).toBe(304);
+  });
+
+  it('is no matter of default avatars, which have no date', async () => {
+    const { statusCode, headers } = await get('/avatars/3.png', {
+      'if-modified-since': 'Fri, 01 Jan 2100 00:00:00 GMT',
+    });
+    expect(statusCode).toBe(200);
+    expect(headers).not.toHaveProperty('last-modified');
+  });
+});
+
+describe('a cold server', () => {
+  const originals = cases.filter(([, url]) => url !== '/avatars/3.png');
+
+  it.each(originals)('answers 304 without rendering or reading a body: %s', async (name, url) => {
+    const isVerbatim = name === 'a passthrough attachment';
+    const etag = await etagOf(url);
+    origin.bytesTaken = 0;
+    origin.reads.clear();
+    for (const [conditions, cacheStatus] of [
+      [{ 'if-none-match': etag }, isVerbatim ? 'darkroom; fwd=bypass' : 'darkroom; fwd=miss'],
+      // What the origin said just now is good for a while; of what is kept, that is.
+      [
+        { 'if-modified-since': lastModifiedText },
+        isVerbatim ? 'darkroom; fwd=bypass' : 'darkroom; hit',
+      ],
+    ] as const) {
+      const { statusCode, headers } = await get(url, conditions);
+      expect(statusCode).toBe(304);
+      expect(headers['server-timing']).not.toMatch(/queue|render/);
+      expect(headers['cache-status']).toBe(cacheStatus);
+    }
+    expect(app.renderer.renders).toBe(0);
+    expect([...origin.reads.values()]).toEqual([isVerbatim ? 2 : 1]);
+    // Of a passthrough attachment the first bytes are read, twice here, which tell its type.
+    expect(origin.bytesTaken).toBe(url === '/attachments/1/2/p.jpg' ? 2 * 4100 : 0);
+    expect(origin.bodies.every(({ destroyed }) => destroyed)).toBe(true);
+  });
+
+  it('answers 304 to a HEAD in the same way', async () => {
+    const etag = await etagOf('/icons/1/ab.webp');
+    origin.bytesTaken = 0;
+    const headers = { 'if-none-match': etag };
+    const answer = await app.server.inject({ method: 'HEAD', url: '/icons/1/ab.webp', headers });
+    expect(answer.statusCode).toBe(304);
+    expect(app.renderer.renders).toBe(0);
+    expect(origin.bytesTaken).toBe(0);
+  });
+
+  it('gives one who has it and one who has not their own, from one read', async () => {
+    const url = '/icons/1/ab.webp';
+    const etag = await etagOf(url);
+    origin.reads.clear();
+    const [current, full, late] = await Promise.all([
+      get(url, { 'if-none-match': etag }),
+      get(url),
+      get(url, { 'if-none-match': etag }),
+    ]);
+    expect([current.statusCode, full.statusCode, late.statusCode]).toEqual([304, 200, 304]);
+    expect([...origin.reads.values()]).toEqual([1]);
+    expect(app.renderer.renders).toBe(1);
+  });
+
+  it('still tells a missing original from a current one', async () => {
+    origin.delete('icons/1/ab');
+    origin.delete('attachments/1/2/p.jpg');
+    for (const url of ['/icons/1/ab.webp', '/attachments/1/2/p.jpg']) {
+      expect((await get(url, { 'if-none-match': '*' })).statusCode).toBe(404);
+    }
+  });
+});
+
+describe('an asterisk is any answer that there is', () => {
+  it('is none of what was never made, and cannot be', async () => {
+    origin.put('attachments/1/2/a.txt', samples.text, lastModified);
+    const url = '/attachments/1/2/a.txt?width=10';
+    for (const list of ['*', ' * ']) {
+      const { statusCode, headers } = await get(url, { 'if-none-match': list });
+      expect(statusCode).toBe(415);
+      expect(headers).not.toHaveProperty('etag');
+    }
+    expect((await get(url)).statusCode).toBe(415);
+  });
+
+  it('is answered as soon as there is one', async () => {
+    const url = '/icons/1/ab.webp?size=16';
+    const answer = await get(url, { 'if-none-match': '*' });
+    expect(answer.statusCode).toBe(304);
+    expect(answer.headers['cache-status']).toBe('darkroom; fwd=miss; stored');
+    expect(app.renderer.renders).toBe(1);
+    const again = await get(url, { 'if-none-match': '*' });
+    expect(again.statusCode).toBe(304);
+    expect(again.headers.etag).toBe(answer.headers.etag);
+    expect(again.headers['cache-status']).toBe('darkroom; hit');
+    expect(app.renderer.renders).toBe(1);
+  });
+
+  it('is answered from what is known, without a body, once its state is confirmed', async () => {
+    const url = '/icons/1/ab.webp?size=16';
+    await get(url);
+    app.clock.advance(300_000);
+    const answer = await get(url, { 'if-none-match': '*' });
+    expect(answer.statusCode).toBe(304);
+    expect(answer.headers['cache-status']).toBe('darkroom; fwd=stale; fwd-status=304');
+    expect(app.renderer.renders).toBe(1);
+  });
+});
+
+describe('entity tags', () => {
+  it('differ between canonical requests and between originals, and agree otherwise', async () => {
+    const tagOf = async (url: string) => (await get(url)).headers.etag;
+    origin.put('icons/2/ab', samples.png);
+    origin.put('icons/3/ab', samples.jpeg);
+    const urls = [
+      ...['/icons/1/ab.webp', '/icons/1/ab.png', '/icons/1/ab.webp?size=16', '/icons/2/ab.webp'],
+      ...['/icons/1/ab.webp?quality=low', '/icons/3/ab.webp', '/attachments/1/2/p.jpg'],
+      ...['/attachments/1/2/p.jpg?width=16', '/avatars/0.png', '/avatars/1.png'],
+    ];
+    const tags = await Promise.all(urls.map(tagOf));
+    expect(new Set(tags).size).toBe(urls.length);
+    expect(await tagOf('/icons/1/a_ab.webp?v=1&size=128')).toBe(tags[0]);
+  });
+});

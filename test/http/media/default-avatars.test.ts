@@ -1,0 +1,93 @@
+import { readFileSync } from 'node:fs';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { readImageFacts } from '../../../src/formats/read-image-facts.ts';
+import { createTestApp, type TestApp } from '../../support/test-app.ts';
+
+let app: TestApp;
+
+beforeAll(async () => {
+  app = await createTestApp();
+});
+
+afterAll(async () => {
+  await app.close();
+});
+
+describe('a default avatar', () => {
+  it.each([0, 1, 2, 3, 4, 5])('%i is a PNG of its own, shipped with the service', async (index) => {
+    const { statusCode, headers, rawPayload } = await app.server.inject(`/avatars/${index}.png`);
+    expect(statusCode).toBe(200);
+    const file = new URL(`../../../src/default-avatars/${index}.png`, import.meta.url);
+    expect(rawPayload.equals(readFileSync(file))).toBe(true);
+    expect(readImageFacts(rawPayload)).toMatchObject({ format: 'png', isClean: true });
+    expect(headers).toMatchObject({
+      'content-type': 'image/png',
+      'content-length': String(rawPayload.length),
+      'cache-control': 'public, max-age=86400',
+      'accept-ranges': 'bytes',
+      'cache-status': 'darkroom; hit',
+      'x-content-type-options': 'nosniff',
+      'content-security-policy': "default-src 'none'; sandbox",
+      'access-control-allow-origin': '*',
+      'cross-origin-resource-policy': 'cross-origin',
+      'timing-allow-origin': '*',
+    });
+    expect(headers).not.toHaveProperty('content-disposition');
+    expect(headers).not.toHaveProperty('server-timing'); // it enters no room
+  });
+
+  it('asks neither origin nor renderer', async () => {
+    await app.server.inject('/avatars/0.png');
+    expect(app.originals.reads.size).toBe(0);
+    expect(app.renderer.renders).toBe(0);
+  });
+
+  it('differs from every other', async () => {
+    const answers = await Promise.all(
+      [0, 1, 2, 3, 4, 5].map((index) => app.server.inject(`/avatars/${index}.png`)),
+    );
+    expect(new Set(answers.map(({ headers }) => headers.etag)).size).toBe(6);
+    expect(new Set(answers.map(({ rawPayload }) => rawPayload.toString('hex'))).size).toBe(6);
+  });
+
+  it.each(['size=123', 'size=16&size=32', 'quality=bad', 'animated=1', 'v=1', '&&=%zz'])(
+    'ignores its query: %s',
+    async (query) => {
+      const plain = await app.server.inject('/avatars/3.png');
+      const answer = await app.server.inject(`/avatars/3.png?${query}`);
+      expect(answer.statusCode).toBe(200);
+      expect(answer.rawPayload.equals(plain.rawPayload)).toBe(true);
+    },
+  );
+
+  it.each([
+    ['/avatars/6.png', 404, 'UNKNOWN_MEDIA'],
+    ['/avatars/18446744073709551615.png', 404, 'UNKNOWN_MEDIA'],
+    ['/avatars/18446744073709551616.png', 400, 'INVALID_FORM_BODY'],
+    ['/avatars/-1.png', 400, 'INVALID_FORM_BODY'],
+    ['/avatars/03.png', 400, 'INVALID_FORM_BODY'],
+    ['/avatars/3.0.png', 400, 'INVALID_FORM_BODY'],
+    ['/avatars/3.webp', 400, 'INVALID_FORM_BODY'],
+    ['/avatars/3.PNG', 400, 'INVALID_FORM_BODY'],
+    ['/avatars/.png', 400, 'INVALID_FORM_BODY'],
+    ['/avatars/__proto__.png', 400, 'INVALID_FORM_BODY'],
+    ['/avatars/length.png', 400, 'INVALID_FORM_BODY'],
+    ['/avatars/3', 404, 'NOT_FOUND'],
+    ['/avatars/avatars/3.png', 404, 'NOT_FOUND'],
+    ['/3.png', 404, 'NOT_FOUND'],
+  ])('is not %s: %i %s', async (url, status, code) => {
+    const answer = await app.server.inject(url);
+    expect(answer.statusCode).toBe(status);
+    expect(answer.json()).toMatchObject({ code });
+  });
+
+  it('has a lifetime by configuration', async () => {
+    const other = await createTestApp({ settings: { DEFAULT_AVATAR_MAX_AGE_SECONDS: '60' } });
+    try {
+      const { headers } = await other.server.inject('/avatars/3.png');
+      expect(headers['cache-control']).toBe('public, max-age=60');
+    } finally {
+      await other.close();
+    }
+  });
+});

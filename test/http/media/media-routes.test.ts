@@ -1,0 +1,292 @@
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { createApp } from '../../../src/app.ts';
+import { readConfig } from '../../../src/config/config.ts';
+import { MemoryOrigin } from '../../support/memory-origin.ts';
+import { patient } from '../../support/patient.ts';
+import { createTestApp, RecordingLog, samples, type TestApp } from '../../support/test-app.ts';
+
+let app: TestApp;
+
+beforeEach(async () => {
+  app = await createTestApp();
+});
+
+afterEach(async () => {
+  await app.close();
+});
+
+/** The rooms that a `Server-Timing` header names, in its order. */
+function roomsOf(header: unknown): readonly string[] {
+  return String(header)
+    .split(', ')
+    .map((entry) => entry.replace(/;dur=[\d.]+$/, ''));
+}
+
+describe('every resource of spec §1', () => {
+  const withHash = ['avatars/1', 'icons/1', 'banners/1', 'splashes/1', 'guilds/1/users/2/avatars'];
+  const cases = [
+    ...[...withHash, 'guilds/1/users/2/banners'].flatMap((folder) =>
+      ['png', 'jpg', 'jpeg', 'webp', 'gif'].map((ext) => [`${folder}/ab`, ext] as const),
+    ),
+    ...['png', 'jpg', 'jpeg', 'webp'].map((ext) => ['embed-splashes/1/ab', ext] as const),
+    ...['png', 'jpg', 'jpeg', 'webp', 'gif'].map((ext) => ['emojis/1', ext] as const),
+    ...['webp', 'gif'].map((ext) => ['stickers/1', ext] as const),
+  ];
+
+  // The one place where the app makes its own workers, as it does in production.
+  it('is answered from its origin key, in the format asked for', async () => {
+    const origin = new MemoryOrigin();
+    const parts = {
+      log: new RecordingLog(),
+      origin,
+      workerFile: new URL('../../../dist/workers/child/main.js', import.meta.url),
+    };
+    const { server, close } = await createApp(readConfig({ WORKERS: '1', ...patient }), parts);
+    try {
+      for (const [key, ext] of cases) {
+        origin.put(key, samples.png);
+        const answer = await server.inject(`/${key}.${ext}?size=16`);
+        expect(answer.statusCode, `/${key}.${ext}`).toBe(200);
+        const format = ext === 'jpg' ? 'jpeg' : ext;
+        expect(answer.headers['content-type']).toBe(`image/${format}`);
+        expect(answer.rawPayload.length).toBeGreaterThan(0);
+        expect(answer.headers['content-length']).toBe(String(answer.rawPayload.length));
+      }
+      expect([...origin.reads.keys()].sort()).toEqual(
+        [...new Set(cases.map(([key]) => key))].sort(),
+      );
+      expect(parts.log.errors).toEqual([]);
+    } finally {
+      await close();
+    }
+  });
+
+  it('finds the original of an animated hash without its mark', async () => {
+    app.originals.put('avatars/1/ab', samples.animatedGif);
+    const answer = await app.server.inject('/avatars/1/a_ab.gif?size=16');
+    expect(answer.statusCode).toBe(200);
+    expect([...app.originals.reads]).toEqual([['avatars/1/ab', 1]]);
+  });
+
+  it('serves an attachment byte for byte', async () => {
+    app.originals.put('attachments/1/2/clip.mp4', samples.mp4);
+    const answer = await app.server.inject('/attachments/1/2/clip.mp4');
+    expect(answer.statusCode).toBe(200);
+    expect(answer.headers['content-type']).toBe('video/mp4');
+    expect(answer.rawPayload.equals(samples.mp4)).toBe(true);
+    expect(answer.headers['content-length']).toBe(String(samples.mp4.length));
+    expect(app.renderer.renders).toBe(0);
+  });
+
+  it('serves an empty attachment', async () => {
+    app.originals.put('attachments/1/2/empty', Buffer.alloc(0));
+    const answer = await app.server.inject('/attachments/1/2/empty');
+    expect(answer.statusCode).toBe(200);
+    expect(answer.headers['content-length']).toBe('0');
+    expect(answer.headers['content-type']).toBe('application/octet-stream');
+  });
+
+  it('tells the type of an attachment from its bytes, not from its name', async () => {
+    app.originals.put('attachments/1/2/harmless.png', samples.html);
+    const answer = await app.server.inject('/attachments/1/2/harmless.png');
+    expect(answer.headers['content-type']).toBe('text/html; charset=utf-8');
+    expect(answer.headers['content-disposition']).toBe('attachment; filename="harmless.png"');
+  });
+
+  it('transforms an attachment into the format asked for', async () => {
+    app.originals.put('attachments/1/2/photo.jpg', samples.jpeg);
+    const answer = await app.server.inject('/attachments/1/2/photo.jpg?width=20&format=webp');
+    expect(answer.statusCode).toBe(200);
+    expect(answer.headers['content-type']).toBe('image/webp');
+    expect(answer.headers['content-disposition']).toBe('inline; filename="photo.webp"');
+  });
+});
+
+describe('the headers of a success', () => {
+  it.each([
+    ['a rendered asset', '/icons/1/ab.webp?size=16'],
+    ['an asset passed through', '/icons/1/ab.jpg?size=480&quality=lossless'],
+    ['a transformed attachment', '/attachments/1/2/p.jpg?width=16'],
+    ['a passthrough attachment', '/attachments/1/2/p.jpg'],
+  ])('let %s be kept for ever, embedded by anyone, and run by nobody', async (_, url) => {
+    app.originals.put('icons/1/ab', samples.jpeg, new Date(Date.UTC(2024, 1, 29, 12, 30, 15, 999)));
+    app.originals.put('attachments/1/2/p.jpg', samples.jpeg, new Date('2024-02-29T12:30:15.999Z'));
+    const { statusCode, headers } = await app.server.inject(url);
+    expect(statusCode).toBe(200);
+    expect(headers).toMatchObject({
+      'cache-control': 'public, max-age=31536000, immutable',
+      'x-content-type-options': 'nosniff',
+      'content-security-policy': "default-src 'none'; sandbox",
+      'access-control-allow-origin': '*',
+      'cross-origin-resource-policy': 'cross-origin',
+      'timing-allow-origin': '*',
+      'accept-ranges': 'bytes',
+      'last-modified': 'Thu, 29 Feb 2024 12:30:15 GMT',
+    });
+    expect(headers.etag).toMatch(/^"[\x21\x23-\x7e]+"$/); // strong: no W/
+    expect(headers).not.toHaveProperty('set-cookie');
+    expect(headers).not.toHaveProperty('vary');
+  });
+
+  it('follow the configuration', async () => {
+    await app.close();
+    app = await createTestApp({ settings: { MEDIA_MAX_AGE_SECONDS: '7' } });
+    app.originals.put('emojis/1', samples.png);
+    const { headers } = await app.server.inject('/emojis/1.png');
+    expect(headers['cache-control']).toBe('public, max-age=7, immutable');
+  });
+});
+
+describe('the name and disposition of an attachment', () => {
+  it.each([
+    ['png', 'inline', samples.png],
+    ['mp4', 'inline', samples.mp4],
+    ['txt', 'inline', samples.text],
+    ['html', 'attachment', samples.html],
+    ['svg', 'attachment', samples.svg],
+    ['pdf', 'attachment', samples.pdf],
+    ['js', 'attachment', Buffer.from('alert(document.domain)')],
+    ['bin', 'attachment', Buffer.from([0, 1, 2, 3])],
+  ])('%s: %s', async (extension, disposition, bytes) => {
+    app.originals.put(`attachments/1/2/f.${extension}`, bytes);
+    const { headers } = await app.server.inject(`/attachments/1/2/f.${extension}`);
+    expect(headers['content-disposition']).toBe(`${disposition}; filename="f.${extension}"`);
+  });
+
+  it.each([
+    [
+      'صورة العائلة.png',
+      `inline; filename="____ _______.png"; filename*=UTF-8''%D8%B5%D9%88%D8%B1%D8%A9%20%D8%A7%D9%84%D8%B9%D8%A7%D8%A6%D9%84%D8%A9.png`,
+    ],
+    ['🎉 party.png', `inline; filename="_ party.png"; filename*=UTF-8''%F0%9F%8E%89%20party.png`],
+    ['a"b;c.png', 'inline; filename="a\\"b;c.png"'],
+  ])('%s, passthrough and transformed', async (name, expected) => {
+    app.originals.put(`attachments/1/2/${name}`, samples.png);
+    const path = `/attachments/1/2/${encodeURIComponent(name)}`;
+    for (const url of [path, `${path}?width=16`]) {
+      const { statusCode, headers } = await app.server.inject(url);
+      expect(statusCode).toBe(200);
+      expect(headers['content-disposition']).toBe(expected);
+    }
+  });
+
+  it('is no matter of assets', async () => {
+    app.originals.put('emojis/1', samples.png);
+    const { headers } = await app.server.inject('/emojis/1.png');
+    expect(headers).not.toHaveProperty('content-disposition');
+  });
+});
+
+describe('work that is done once', () => {
+  it('a miss is stored, and hit by every URL of the same canonical request', async () => {
+    app.originals.put('icons/1/ab', samples.jpeg);
+    const first = await app.server.inject('/icons/1/ab.jpg?size=16&v=1');
+    expect(first.headers['cache-status']).toBe('darkroom; fwd=miss; stored');
+    expect(roomsOf(first.headers['server-timing'])).toEqual(['store', 'origin', 'queue', 'render']);
+
+    for (const url of [
+      '/icons/1/ab.jpg?size=16',
+      '/icons/1/ab.jpeg?size=16',
+      '/icons/1/a_ab.jpg?animated=true&size=16&quality=high',
+      '/icons/1/%61b.jpg?v=2&s%69ze=16',
+    ]) {
+      const again = await app.server.inject(url);
+      expect(again.headers['cache-status']).toBe('darkroom; hit');
+      expect(roomsOf(again.headers['server-timing'])).toEqual(['store']);
+      expect(again.headers.etag).toBe(first.headers.etag);
+      expect(again.rawPayload.equals(first.rawPayload)).toBe(true);
+    }
+    expect(app.renderer.renders).toBe(1);
+    expect([...app.originals.reads]).toEqual([['icons/1/ab', 1]]);
+  });
+
+  it('a result that passes through waits for no slot and no worker', async () => {
+    app.originals.put('emojis/1', samples.png);
+    const { headers, rawPayload } = await app.server.inject('/emojis/1.png');
+    expect(rawPayload.equals(samples.png)).toBe(true);
+    expect(roomsOf(headers['server-timing'])).toEqual(['store', 'origin']);
+    expect(app.renderer.renders).toBe(0);
+  });
+
+  it('a passthrough attachment enters the origin alone, each time', async () => {
+    app.originals.put('attachments/1/2/p.png', samples.png);
+    for (let time = 0; time < 2; time += 1) {
+      const { headers } = await app.server.inject('/attachments/1/2/p.png');
+      expect(roomsOf(headers['server-timing'])).toEqual(['origin']);
+      expect(headers['cache-status']).toBe('darkroom; fwd=bypass');
+    }
+  });
+
+  it('a result larger than the store is served and not said to be stored', async () => {
+    await app.close();
+    app = await createTestApp({ settings: { CACHE_MEMORY_BYTES: '0' } });
+    app.originals.put('icons/1/ab', samples.jpeg);
+    const { statusCode, headers } = await app.server.inject('/icons/1/ab.png?size=16');
+    expect(statusCode).toBe(200);
+    expect(headers['cache-status']).toBe('darkroom; fwd=miss');
+  });
+
+  it('500 identical requests at once read one original and render one result', async () => {
+    app.originals.put('icons/1/ab', samples.jpeg);
+    const answers = await Promise.all(
+      Array.from({ length: 500 }, (_, index) =>
+        app.server.inject(index % 2 === 0 ? '/icons/1/ab.webp' : `/icons/1/ab.webp?v=${index}`),
+      ),
+    );
+    expect([...app.originals.reads]).toEqual([['icons/1/ab', 1]]);
+    expect(app.renderer.renders).toBe(1);
+    expect(new Set(answers.map(({ statusCode }) => statusCode))).toEqual(new Set([200]));
+    expect(new Set(answers.map(({ headers }) => headers.etag)).size).toBe(1);
+    expect(new Set(answers.map(({ rawPayload }) => rawPayload.toString('latin1'))).size).toBe(1);
+    const statuses = answers.map(({ headers }) => headers['cache-status']);
+    expect(statuses.filter((status) => status === 'darkroom; fwd=miss; stored')).toHaveLength(1);
+    expect(
+      statuses.filter((status) => status === 'darkroom; fwd=miss; stored; collapsed'),
+    ).toHaveLength(499);
+    const followers = answers.filter(({ headers }) =>
+      /collapsed/.test(String(headers['cache-status'])),
+    );
+    for (const { headers } of followers) {
+      expect(roomsOf(headers['server-timing'])).toEqual(['store']);
+    }
+  });
+
+  it('500 identical failures at once cost one read, and a later request tries again', async () => {
+    const answers = await Promise.all(
+      Array.from({ length: 500 }, () => app.server.inject('/icons/1/ab.webp')),
+    );
+    expect(new Set(answers.map(({ statusCode }) => statusCode))).toEqual(new Set([404]));
+    expect([...app.originals.reads]).toEqual([['icons/1/ab', 1]]);
+
+    app.originals.put('icons/1/ab', samples.jpeg);
+    app.clock.advance(30_000);
+    expect((await app.server.inject('/icons/1/ab.webp')).statusCode).toBe(200);
+  });
+
+  it.each(['no-cache', 'no-store', 'max-age=0'])(
+    'Cache-Control: %s of a client costs nothing',
+    async (directive) => {
+      app.originals.put('icons/1/ab', samples.jpeg);
+      await app.server.inject('/icons/1/ab.webp');
+      const headers = { 'cache-control': directive, pragma: 'no-cache' };
+      const again = await app.server.inject({ url: '/icons/1/ab.webp', headers });
+      expect(again.headers['cache-status']).toBe('darkroom; hit');
+      expect(app.renderer.renders).toBe(1);
+      expect([...app.originals.reads]).toEqual([['icons/1/ab', 1]]);
+    },
+  );
+
+  it.each(['Bot abc', 'Bearer \u00e9', 'Basic !!', ''])(
+    'Authorization: %j changes nothing',
+    async (authorization) => {
+      app.originals.put('icons/1/ab', samples.jpeg);
+      const plain = await app.server.inject('/icons/1/ab.webp');
+      const headers = { authorization };
+      const answer = await app.server.inject({ url: '/icons/1/ab.webp', headers });
+      expect(answer.statusCode).toBe(200);
+      expect(answer.headers.etag).toBe(plain.headers.etag);
+      expect(answer.headers['cache-status']).toBe('darkroom; hit');
+      expect(answer.headers['cache-control']).toBe(plain.headers['cache-control']);
+    },
+  );
+});

@@ -1,0 +1,206 @@
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { MediaError } from '../../../src/contract/errors.ts';
+import { MemoryOrigin } from '../../support/memory-origin.ts';
+import { MemoryResultStore } from '../../support/memory-result-store.ts';
+import { createTestApp, samples, type TestApp } from '../../support/test-app.ts';
+
+const url = '/icons/1/ab.webp?size=16';
+const key = 'icons/1/ab';
+
+/** Can be made to fail. */
+class FragileOrigin extends MemoryOrigin {
+  isDown = false;
+
+  override async read(...args: Parameters<MemoryOrigin['read']>) {
+    if (this.isDown) throw new MediaError('ORIGIN_ERROR', { cause: new Error('down') });
+    return super.read(...args);
+  }
+}
+
+let origin: FragileOrigin;
+let store: MemoryResultStore;
+const apps: TestApp[] = [];
+
+beforeEach(() => {
+  origin = new FragileOrigin();
+  store = new MemoryResultStore();
+  origin.put(key, samples.jpeg);
+});
+afterEach(async () => {
+  for (const app of apps.splice(0)) await app.close();
+});
+
+/** One more process before the same origin and the same store. */
+async function start(settings: Record<string, string> = {}): Promise<TestApp> {
+  const app = await createTestApp({ origin, resultStore: store, settings });
+  apps.push(app);
+  return app;
+}
+
+async function get(app: TestApp, target = url) {
+  const { statusCode, headers, rawPayload } = await app.server.inject(target);
+  return { status: statusCode, headers, cacheStatus: headers['cache-status'], body: rawPayload };
+}
+
+/** Has renderings made by a process of its own, and waits until they are stored. */
+async function fill(...targets: string[]) {
+  const app = await start();
+  const answers = [];
+  for (const target of targets) answers.push(await get(app, target));
+  await expect.poll(() => store.paths.length).toBe(targets.length);
+  return answers;
+}
+
+describe('a new process before a filled store', () => {
+  it('renders nothing that was rendered already', async () => {
+    const targets = [16, 20, 22, 24].map((size) => `/icons/1/ab.webp?size=${size}`);
+    const first = await fill(...targets);
+    const app = await start();
+    for (const [index, target] of targets.entries()) {
+      const again = await get(app, target);
+      expect(again.body.equals(first[index]?.body ?? Buffer.alloc(0))).toBe(true);
+      expect(again.headers.etag).toBe(first[index]?.headers.etag);
+      expect(again.headers['last-modified']).toBe(first[index]?.headers['last-modified']);
+      expect(again.headers['content-type']).toBe('image/webp');
+      expect(again.cacheStatus).toBe(
+        // Once the origin is asked whether the original is the same, for all of them.
+        index === 0
+          ? 'darkroom; fwd=stale; fwd-status=304; detail=store'
+          : 'darkroom; hit; detail=store',
+      );
+      expect((await get(app, target)).cacheStatus).toBe('darkroom; hit');
+    }
+    expect(app.renderer.renders).toBe(0);
+    expect(origin.reads.get(key)).toBe(1 + 1 + 1); // by the first: the state, the whole; now the state
+  });
+
+  it('makes anew what has another original by now', async () => {
+    const [first] = await fill(url);
+    origin.put(key, samples.png);
+    const app = await start();
+    const again = await get(app);
+    expect(again.cacheStatus).toBe('darkroom; fwd=miss; stored');
+    expect(again.headers.etag).not.toBe(first?.headers.etag);
+    expect(app.renderer.renders).toBe(1);
+    await expect.poll(() => store.paths.length).toBe(2);
+  });
+
+  it('knows nothing of what is gone', async () => {
+    await fill(url);
+    origin.delete(key);
+    expect((await get(await start())).status).toBe(404);
+  });
+
+  it('looks once for all who ask at the same time', async () => {
+    await fill(url);
+    const app = await start();
+    store.reads = 0;
+    const answers = await Promise.all(Array.from({ length: 50 }, () => get(app)));
+    expect(new Set(answers.map(({ status }) => status))).toEqual(new Set([200]));
+    expect(store.reads).toBe(1);
+    expect(app.renderer.renders).toBe(0);
+  });
+
+  it('does not read a body for a conditional request', async () => {
+    const [first] = await fill(url);
+    const app = await start();
+    store.reads = 0;
+    const headers = { 'if-none-match': String(first?.headers.etag) };
+    expect((await app.server.inject({ url, headers })).statusCode).toBe(304);
+    expect(store.reads).toBe(0);
+  });
+});
+
+describe('what is passed through', () => {
+  it('is not stored: the original is there already', async () => {
+    const app = await start();
+    origin.put('emojis/1', samples.png);
+    const { body } = await get(app, '/emojis/1.png?size=4096&quality=lossless');
+    await get(app);
+    await expect.poll(() => store.paths.length).toBe(1);
+    expect(body.equals(samples.png)).toBe(true);
+    expect(store.paths[0]).toMatch(/^icons\/1\/ab\//);
+  });
+});
+
+describe('a store that fails', () => {
+  it('costs a render, and nobody an error', async () => {
+    const app = await start();
+    store.failure = new Error('the bucket is gone');
+    const sizes = [16, 20, 22, 24, 28];
+    for (const size of sizes) {
+      expect((await get(app, `/icons/1/ab.webp?size=${size}`)).status).toBe(200);
+    }
+    expect(app.renderer.renders).toBe(sizes.length);
+    // Not asked again at once, and told of once: the read, and the write.
+    expect(store.reads).toBe(1);
+    const warnings = app.log.entries.filter(({ level }) => level === 'warn');
+    expect(warnings).toHaveLength(2);
+    expect(app.log.errors).toEqual([]);
+    store.failure = undefined;
+    app.clock.advance(5_000);
+    await get(app, '/icons/1/ab.webp?size=32');
+    expect(store.reads).toBe(2);
+    await expect.poll(() => store.paths.length).toBe(1);
+  });
+
+  it('that never answers is left after two seconds', async () => {
+    const app = await start();
+    store.read = () => new Promise(() => undefined);
+    const answer = await get(app);
+    expect(answer.status).toBe(200);
+    expect(answer.cacheStatus).toBe('darkroom; fwd=miss; stored');
+  });
+});
+
+describe('while the origin fails', () => {
+  it('what was stored is served where its state is known', async () => {
+    await fill(url);
+    const app = await start({ CACHE_MEMORY_BYTES: '0' });
+    expect((await get(app)).status).toBe(200);
+    app.clock.advance(300_000);
+    origin.isDown = true;
+    const answer = await get(app);
+    expect(answer.status).toBe(200);
+    expect(answer.cacheStatus).toBe('darkroom; fwd=stale; detail=stale-if-error');
+    expect(app.renderer.renders).toBe(0);
+  });
+
+  it('a process that has never seen the original cannot know its state', async () => {
+    await fill(url);
+    origin.isDown = true;
+    expect((await get(await start())).status).toBe(502);
+  });
+});
+
+describe('a stop', () => {
+  it('does not wait for a store that hangs', async () => {
+    const app = await start();
+    store.write = () => new Promise(() => undefined);
+    await get(app);
+    apps.splice(0);
+    await app.close();
+    const told = app.log.entries.find(({ details }) => 'unwritten' in details);
+    expect(told).toMatchObject({ level: 'warn', details: { unwritten: 1 } });
+  });
+
+  it('waits for what is being stored', async () => {
+    const app = await start();
+    let finish = (): void => undefined;
+    const held = new Promise<void>((resolve) => {
+      finish = resolve;
+    });
+    const write = store.write.bind(store);
+    store.write = async (...args) => {
+      await held;
+      await write(...args);
+    };
+    await get(app);
+    const closed = app.close();
+    apps.splice(0);
+    finish();
+    await closed;
+    expect(store.paths).toHaveLength(1);
+    expect(store.isClosed).toBe(true);
+  });
+});

@@ -1,0 +1,331 @@
+import { readdirSync, readFileSync } from 'node:fs';
+import { gzipSync } from 'node:zlib';
+import fc from 'fast-check';
+import { afterAll, describe, expect, it } from 'vitest';
+import { dispositionOf } from '../../../src/http/media/content-disposition.ts';
+import { SNIFF_BYTES, sniffContentType } from '../../../src/pipeline/originals/content-sniff.ts';
+
+const HTML = 'text/html; charset=utf-8';
+const SVG = 'image/svg+xml';
+const XML = 'application/xml';
+const TEXT = 'text/plain; charset=utf-8';
+const UNKNOWN = 'application/octet-stream';
+
+const corpus = new URL('../../../fixtures/corpus/', import.meta.url);
+
+function filesOf(category: string): readonly string[] {
+  return readdirSync(new URL(`${category}/`, corpus)).map((file) => `${category}/${file}`);
+}
+
+function prefixOf(path: string): Uint8Array {
+  return readFileSync(new URL(path, corpus)).subarray(0, SNIFF_BYTES);
+}
+
+function sniffText(text: string): Promise<string> {
+  return sniffContentType(new TextEncoder().encode(text));
+}
+
+function utf16(text: string, endian: 'le' | 'be'): Uint8Array {
+  const bytes = Buffer.from(`\uFEFF${text}`, 'utf16le');
+  return endian === 'le' ? bytes : bytes.swap16();
+}
+
+describe('real files', () => {
+  it.each([
+    ['nonimage/filetype__fixture-imovie.mp4', 'video/mp4'],
+    ['nonimage/filetype__fixture-isom.mp4', 'video/mp4'],
+    ['nonimage/filetype__fixture.webm', 'video/webm'],
+    ['nonimage/filetype__fixture.mp3', 'audio/mpeg'],
+    ['nonimage/filetype__fixture.ogg', 'audio/ogg'],
+    ['nonimage/filetype__fixture.pdf', 'application/pdf'],
+    ['nonimage/filetype__fixture-minimal.pdf', 'application/pdf'],
+    ['nonimage/filetype__fixture.rtf', 'application/rtf'],
+    ['nonimage/filetype__fixture.7z', 'application/x-7z-compressed'],
+    ['nonimage/filetype__fixture.zip', 'application/zip'],
+    ['nonimage/wuffs__archive.zip', 'application/zip'],
+    ['nonimage/filetype__fixture.xml', XML],
+    ['nonimage/fuzzdb__source-directory-file-indexing-cheatsheet.html', HTML],
+    ['nonimage/wuffs__json-things.formatted.json', TEXT],
+    ['nonimage/wuffs__midsummer.txt', TEXT],
+    ['nonimage/wuffs__romeo.txt', TEXT],
+    ['hostile-polyglot/derived__gif-plus-html.gif', 'image/gif'],
+    ['hostile-polyglot/derived__jpeg-plus-zip.jpg', 'image/jpeg'],
+    ['hostile-polyglot/fuzzdb__POC_img_phpinfo-CR.gif', 'image/gif'],
+    ['hostile-polyglot/fuzzdb__POC_img_phpinfo-LF-CR.gif', 'image/gif'],
+    ['hostile-polyglot/fuzzdb__POC_phpinfo-metadata.jpg', 'image/jpeg'],
+  ])('%s is %s', async (path, expected) => {
+    expect(await sniffContentType(prefixOf(path))).toBe(expected);
+  });
+
+  it.each([
+    ['svg', SVG],
+    ['hostile-svg', SVG],
+    ['jpeg-photo', 'image/jpeg'],
+    ['png-8', 'image/png'],
+    ['apng', 'image/apng'],
+    ['gif-static', 'image/gif'],
+    ['webp-lossy', 'image/webp'],
+    ['avif', 'image/avif'],
+  ])('every file of %s is %s', async (category, expected) => {
+    const files = filesOf(category);
+    expect(files).not.toHaveLength(0);
+    for (const file of files) {
+      expect(await sniffContentType(prefixOf(file)), file).toBe(expected);
+    }
+  });
+});
+
+describe('markup', () => {
+  it.each([
+    '<!DOCTYPE html><title>x</title>',
+    '<!doctype HTML PUBLIC "-//W3C//DTD HTML 4.01//EN">',
+    '<!doctypehtml>',
+    '<!DOCTYPE><html>',
+    '<html>',
+    '<HtMl lang=en>',
+    '<head>',
+    '<body onload=alert(1)>',
+    '<script>alert(1)</script>',
+    '<script/src=x>',
+    '<iframe src=javascript:alert(1)>',
+    '<img src=x onerror=alert(1)>',
+    '<a href=x>',
+    '<p>',
+    '<b>',
+    '<table\n>',
+    '<meta',
+    ' \t\r\n\f<html>',
+    '\uFEFF<html>',
+    '\uFEFF \n<!-- x --><html>',
+    '<!-- a --><!-- b > -- -->\n<script>',
+    '<!--><script>',
+    '<!--><script>x</script>--> y',
+    '<!-- --!><b>x</b>--> y',
+    '<!---><script>',
+    '<!-- x --!><script>',
+    '<!-- never closed <b>',
+    '<?php echo 1 ?>\n<html>',
+    '<!DOCTYPE html><svg xmlns="http://www.w3.org/2000/svg">',
+  ])('%j is HTML', async (text) => {
+    expect(await sniffText(text)).toBe(HTML);
+  });
+
+  it.each([
+    '<svg>',
+    '<SVG onload=alert(1)>',
+    '<svg/onload=alert(1)>',
+    '<s:svg xmlns:s="http://www.w3.org/2000/svg"/>',
+    '\uFEFF\n<svg xmlns="http://www.w3.org/2000/svg">',
+    '<?xml version="1.0"?><svg>',
+    '<?xml version="1.0"?>\n<!-- <html> --><?xml-stylesheet href="x>"?>\n<svg>',
+    '<!DOCTYPE svg PUBLIC "-//W3C//DTD SVG 1.1//EN" "svg11.dtd">',
+    '<!DOCTYPE svg:svg [ <!ENTITY x "]>"> ]>',
+    '<!DOCTYPE x [ <!ENTITY a "<b>"> ] ><svg>',
+    '<?xml version="1.0"?><!DOCTYPE x SYSTEM "y"><!-- z --><svg>',
+  ])('%j is SVG', async (text) => {
+    expect(await sniffText(text)).toBe(SVG);
+  });
+
+  it.each([
+    '<?xml version="1.0"?><feed/>',
+    ' <?xml version="1.0"?>',
+    '<?xml version="1.0"?><html xmlns="http://www.w3.org/1999/xhtml">',
+    '<?xml version="1.0"?><!-- cut',
+    '<!DOCTYPE plist PUBLIC "x" "y"><plist/>',
+    '<!DOCTYPE x [ <!ENTITY a "cut',
+  ])('%j is XML', async (text) => {
+    expect(await sniffText(text)).toBe(XML);
+  });
+
+  it.each([
+    'see <html> and <script>',
+    '<3 you',
+    '<htmlx>',
+    '<svgish>',
+    '<note>not HTML</note>',
+    '<!-- todo -->\n# Notes',
+    '<?php echo "x";',
+    '{"a": "<script>"}',
+    'alert(1)',
+    '#!/bin/sh\necho hi',
+  ])('%j is plain text', async (text) => {
+    expect(await sniffText(text)).toBe(TEXT);
+  });
+
+  it('is found in UTF-16, in broken UTF-8 and before binary junk', async () => {
+    expect(await sniffContentType(utf16('<html>', 'le'))).toBe('text/html; charset=utf-16le');
+    expect(await sniffContentType(utf16('<!-- --><b>', 'be'))).toBe('text/html; charset=utf-16be');
+    expect(await sniffContentType(utf16('<?xml ?><svg>', 'le'))).toBe(SVG);
+    expect(await sniffContentType(Buffer.from('<html>caf\xe9', 'latin1'))).toBe(HTML);
+    expect(await sniffContentType(Buffer.from('<svg>\0\x01\xff', 'latin1'))).toBe(SVG);
+
+    // Two sync bytes, 188 apart: an MPEG transport stream, were it not markup.
+    const stream = Buffer.alloc(400, 0);
+    stream.write('<p>\0G');
+    stream.write('G', 196);
+    expect(await sniffContentType(stream)).toBe(HTML);
+  });
+
+  it('is read without backtracking', async () => {
+    for (const unit of ['<!--', '<?', ' ', '<!-- -->', '<!doctype x [', '] ', '<!doctype x []']) {
+      const text = unit.repeat(SNIFF_BYTES / unit.length);
+      const started = performance.now();
+      await sniffText(text);
+      await sniffText(`<!doctype x [${text}`);
+      expect(performance.now() - started, unit).toBeLessThan(1_000);
+    }
+  });
+});
+
+describe('text', () => {
+  it.each([
+    'The wide, wide sea', // `wide` at 4: QuickTime
+    'Are free', // `free` at 4
+    'BMW',
+    'MAC addresses',
+    'MZ',
+    'GIFs are fun',
+    'FORM 27b',
+    'solid state',
+    'II*',
+    'ID3 is a tag',
+    `G${'x'.repeat(187)}G`, // MPEG transport stream
+    'Größe, 猫, 😀',
+    '\uFEFFwith a mark',
+    '\u001b[31mred\u001b[0m\t\f\r\n',
+    'x',
+  ])('%j is plain text, whatever signature it begins with', async (text) => {
+    expect(await sniffText(text)).toBe(TEXT);
+  });
+
+  it.each([
+    ['%PDF-1.7\n', 'application/pdf'],
+    ['%!PS-Adobe-3.0 EPSF-3.0', 'application/postscript'],
+    ['{\\rtf1 x}', 'application/rtf'],
+    ['GIF89a<script>alert(1)</script>', 'image/gif'],
+    ['BEGIN:VCARD\r\nVERSION:4.0', 'text/vcard'],
+    ['BEGIN:VCALENDAR\r\n', 'text/calendar'],
+    ['WEBVTT\n\n', 'text/vtt'],
+  ])('%j is the format it names', async (text, expected) => {
+    expect(await sniffText(text)).toBe(expected);
+  });
+
+  it('is told in UTF-16 by its byte order mark', async () => {
+    expect(await sniffContentType(utf16('Grüße 😀', 'le'))).toBe('text/plain; charset=utf-16le');
+    expect(await sniffContentType(utf16('Grüße 😀', 'be'))).toBe('text/plain; charset=utf-16be');
+    expect(await sniffContentType(utf16('a\0b', 'le'))).toBe(UNKNOWN);
+    expect(await sniffContentType(Uint8Array.of(0xfe, 0xff, 0xd8, 0x3d))).toBe(UNKNOWN);
+  });
+
+  it.each([
+    ['NUL', Buffer.from('a\0b')],
+    ['a control character', Buffer.from('a\x01b')],
+    ['latin-1', Buffer.from('caf\xe9 ol\xe9', 'latin1')],
+    ['a character cut at the end of the file', Buffer.from('猫').subarray(0, 2)],
+    ['an encoded surrogate', Buffer.from([0x61, 0xed, 0xa0, 0x80])],
+    ['nothing', Buffer.alloc(0)],
+  ])('is not: %s', async (_, bytes) => {
+    expect(await sniffContentType(bytes)).toBe(UNKNOWN);
+  });
+
+  it('may be cut within a character at the end of a full prefix', async () => {
+    for (const length of [1, 2, 3, 4]) {
+      const long = Buffer.from('x'.repeat(SNIFF_BYTES - length) + '😀'.repeat(2));
+      expect(await sniffContentType(long.subarray(0, SNIFF_BYTES))).toBe(TEXT);
+      expect(await sniffContentType(long)).toBe(TEXT);
+    }
+    const odd = utf16('猫'.repeat(SNIFF_BYTES), 'le');
+    expect(await sniffContentType(odd)).toBe('text/plain; charset=utf-16le');
+  });
+
+  it('never becomes anything inline but text or a broken GIF', async () => {
+    const head = fc.constantFrom('', 'GIF8', 'GIF89a', 'BM', 'ID3', 'ftyp', 'RIFF', '<', '\uFEFF');
+    const tail = fc
+      .string({ unit: 'binary', maxLength: 300 })
+      .map((text) =>
+        Array.from(text, (character) => (character < ' ' ? '\n' : character)).join(''),
+      );
+    await fc.assert(
+      fc.asyncProperty(head, tail, async (start, end) => {
+        const type = await sniffText(start + end);
+        if (dispositionOf(type, 'x') === 'inline') expect([TEXT, 'image/gif']).toContain(type);
+      }),
+    );
+  });
+});
+
+describe('hostile bytes', () => {
+  const rejections: unknown[] = [];
+  const note = (reason: unknown) => rejections.push(reason);
+  process.on('unhandledRejection', note);
+  afterAll(() => {
+    process.off('unhandledRejection', note);
+  });
+
+  // A Content-Type that can go into a header as it is.
+  const MEDIA_TYPE = /^[a-z]+\/[\w.+-]+(?:; (?:charset=utf-(?:8|16le|16be)|codecs=opus))?$/;
+  // Everything file-type walks through rather than looks at.
+  const magic = fc.constantFrom(
+    ...[
+      'PK\x03\x04',
+      '\x1aE\xdf\xa3',
+      'ID3\x03\0\0\0\0\0\x05',
+      'OggS',
+      'II*\0',
+      'MM\0*',
+      '!<arch>',
+    ],
+    ...[
+      '\x89PNG\r\n\x1a\n',
+      '\0\0\0\x18ftyp',
+      'RIFF\0\0\0\0',
+      '\xff\xfb',
+      '\xef\xbb\xbf\xef\xbb\xbf',
+    ],
+    ...[
+      '0&\xb2u\x8ef\xcf\x11\xa6\xd9\0\xaa\0b\xcel',
+      '\0\0\0\x0cjP  \r\n\x87\n',
+      '\x04\0\0\0',
+      '<!--',
+    ],
+  );
+  const junk = fc.uint8Array({ maxLength: SNIFF_BYTES });
+
+  it('always get an answer, soon', async () => {
+    const slowest = { ms: 0 };
+    await fc.assert(
+      fc.asyncProperty(fc.option(magic), junk, async (head, tail) => {
+        const bytes = Buffer.concat([Buffer.from(head ?? '', 'latin1'), tail]);
+        const started = performance.now();
+        expect(await sniffContentType(bytes)).toMatch(MEDIA_TYPE);
+        slowest.ms = Math.max(slowest.ms, performance.now() - started);
+      }),
+      { numRuns: 2_000 },
+    );
+    expect(slowest.ms).toBeLessThan(1_000);
+    expect(rejections).toEqual([]);
+  });
+
+  it('of damaged real files get one as well', async () => {
+    const files = [...filesOf('nonimage'), ...filesOf('hostile-corrupt'), ...filesOf('apng')];
+    await fc.assert(
+      fc.asyncProperty(
+        fc.constantFrom(...files),
+        fc.array(fc.tuple(fc.nat(SNIFF_BYTES - 1), fc.nat(255)), { maxLength: 20 }),
+        fc.nat(SNIFF_BYTES),
+        async (file, changes, length) => {
+          const bytes = Uint8Array.from(prefixOf(file));
+          for (const [index, value] of changes) bytes[index % bytes.length] = value;
+          expect(await sniffContentType(bytes.subarray(0, length))).toMatch(MEDIA_TYPE);
+        },
+      ),
+      { numRuns: 1_000 },
+    );
+    expect(rejections).toEqual([]);
+  });
+
+  it('in gzip are not inflated', async () => {
+    const bomb = gzipSync(Buffer.alloc(50_000_000));
+    expect(await sniffContentType(bomb)).toBe('application/gzip');
+  });
+});

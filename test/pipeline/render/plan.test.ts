@@ -1,0 +1,173 @@
+import { describe, expect, test } from 'vitest';
+import { parseTarget } from '../../../src/contract/media-request.ts';
+import type { ImageFacts } from '../../../src/formats/image-facts.ts';
+import { type Plan, planMedia } from '../../../src/pipeline/render/plan.ts';
+
+const limits = {
+  maxInputPixels: 1_000_000,
+  maxFrames: 100,
+  timeoutMs: 15_000,
+  maxResultBytes: 1_000_000,
+};
+
+const still: ImageFacts = {
+  format: 'png',
+  widthPx: 200,
+  heightPx: 100,
+  orientation: 1,
+  frames: 1,
+  animation: undefined,
+  isClean: true,
+};
+const animated: ImageFacts = {
+  ...still,
+  format: 'gif',
+  frames: 3,
+  animation: { delaysMs: [100, 200, 300], plays: 0 },
+};
+
+function plan(facts: Partial<ImageFacts>, url: string, base = still, bounds = limits): Plan {
+  const target = parseTarget(url);
+  if (target.kind !== 'media') throw new Error('not media');
+  return planMedia({ ...base, ...facts }, target.request, bounds);
+}
+
+const avatar = '/avatars/1/ab12';
+const attachment = '/attachments/1/2/a.png';
+
+describe('passthrough', () => {
+  test.each([
+    ['a png at its own width', {}, `${avatar}.png?size=240`],
+    ['a png smaller than asked for', {}, `${avatar}.png?size=4096&quality=lossless`],
+    ['a lossless webp', { format: 'webp' }, `${avatar}.webp?size=240&quality=lossless`],
+    ['a lossless jpeg', { format: 'jpeg' }, `${avatar}.jpg?size=240&quality=lossless`],
+    ['a bare sticker', { format: 'webp' }, '/stickers/1.webp'],
+    ['a box of the very size', {}, `${attachment}?width=200&height=100`],
+    ['a box of the same ratio, but larger', {}, `${attachment}?width=400&height=200`],
+    ['the format it has already', {}, `${attachment}?format=png`],
+  ] as const)('%s', (_, facts, url) => {
+    expect(plan(facts, url)).toEqual({ kind: 'passthrough' });
+  });
+
+  test.each([
+    ['an animated gif', {}, `${avatar}.gif?size=240`],
+    ['an animated webp', { format: 'webp' }, '/stickers/1.webp'],
+    [
+      'an animated webp avatar',
+      { format: 'webp' },
+      `${avatar}.webp?size=240&animated=true&quality=lossless`,
+    ],
+    ['an animated gif attachment', {}, `${attachment}?format=gif&animated=true`],
+  ] as const)('%s', (_, facts, url) => {
+    expect(plan(facts, url, animated)).toEqual({ kind: 'passthrough' });
+  });
+});
+
+describe('not passthrough:', () => {
+  test.each([
+    ['another format', {}, `${avatar}.webp?size=240&quality=lossless`],
+    ['a smaller size', {}, `${avatar}.png?size=128`],
+    ['metadata to strip', { isClean: false }, `${avatar}.png?size=240`],
+    ['low quality', {}, `${avatar}.png?size=240&quality=low`],
+    ['a lossy quality', { format: 'webp' }, `${avatar}.webp?size=240`],
+    ['a box of another ratio', {}, `${attachment}?width=100&height=100`],
+  ] as const)('%s', (_, facts, url) => {
+    expect(plan(facts, url).kind).toBe('render');
+  });
+
+  test.each([
+    [
+      'an animation that is not wanted',
+      { format: 'webp' },
+      `${avatar}.webp?size=240&quality=lossless`,
+    ],
+    ['an animation that an attachment must ask for', {}, `${attachment}?format=gif`],
+  ] as const)('%s', (_, facts, url) => {
+    expect(plan(facts, url, animated)).toMatchObject({
+      kind: 'render',
+      isOnlyQuality: false,
+      job: { animation: undefined },
+    });
+  });
+});
+
+describe('a render', () => {
+  test('that changes the quality alone may give way to the original', () => {
+    const isOnlyQuality = (facts: Partial<ImageFacts>, url: string) => {
+      const made = plan(facts, url);
+      return made.kind === 'render' && made.isOnlyQuality;
+    };
+    expect(isOnlyQuality({ format: 'jpeg' }, `${avatar}.jpg?size=240`)).toBe(true);
+    expect(isOnlyQuality({}, `${avatar}.png?size=240&quality=low`)).toBe(true);
+    expect(isOnlyQuality({ format: 'jpeg', isClean: false }, `${avatar}.jpg?size=240`)).toBe(false);
+    expect(isOnlyQuality({ format: 'jpeg' }, `${avatar}.jpg?size=128`)).toBe(false);
+  });
+
+  test('measures after orientation', () => {
+    expect(
+      plan({ format: 'jpeg', orientation: 6, isClean: false }, `${avatar}.jpg?size=80`),
+    ).toMatchObject({
+      job: { orientation: 6, resize: 'scale', size: { widthPx: 80, heightPx: 160 } },
+    });
+  });
+
+  test.each([
+    ['a large JPEG', { format: 'jpeg', widthPx: 2000, heightPx: 1333 }, 'width=512', true],
+    [
+      'one that is not so large',
+      { format: 'jpeg', widthPx: 1600, heightPx: 1200 },
+      'width=512',
+      false,
+    ],
+    ['a small rendering', { format: 'jpeg', widthPx: 2000, heightPx: 1333 }, 'width=200', false],
+    ['a WebP', { format: 'webp', widthPx: 2000, heightPx: 1333 }, 'width=512', false],
+  ] as const)('shrinks on load: %s', (_, facts, query, shrinksOnLoad) => {
+    const bounds = { ...limits, maxInputPixels: 4_000_000 };
+    expect(plan(facts, `${attachment}?${query}`, still, bounds)).toMatchObject({
+      job: { shrinksOnLoad },
+    });
+  });
+
+  test('keeps the animation where the format has one and it is asked for', () => {
+    const animationOf = (url: string) => {
+      const made = plan({}, url, animated);
+      return made.kind === 'render' ? made.job.animation : undefined;
+    };
+    expect(animationOf(`${avatar}.gif`)).toEqual(animated.animation);
+    expect(animationOf(`${avatar}.webp?animated=true`)).toEqual(animated.animation);
+    expect(animationOf(`${avatar}.webp`)).toBeUndefined();
+    expect(animationOf(`${avatar}.png?animated=true`)).toBeUndefined();
+    expect(animationOf(`${attachment}?width=50`)).toBeUndefined();
+    expect(animationOf(`${attachment}?width=50&animated=true`)).toEqual(animated.animation);
+  });
+
+  test('without a format has the original one, or webp for what has no encoder', () => {
+    expect(plan({}, `${attachment}?width=50`)).toMatchObject({ job: { format: 'png' } });
+    expect(plan({ format: 'avif' }, `${attachment}?width=50`)).toMatchObject({
+      job: { format: 'webp' },
+    });
+  });
+});
+
+describe('the limits', () => {
+  const large = { widthPx: 1_000, heightPx: 1_001 };
+  const long = { widthPx: 500, heightPx: 1_000 };
+
+  test.each([
+    ['pixels of a still', large, `${avatar}.webp`, still],
+    ['pixels of a passthrough', large, `${avatar}.png?size=1024`, still],
+    ['pixels of all frames that are decoded', long, `${avatar}.gif`, animated],
+    ['pixels of all frames that are passed through', long, `${avatar}.gif?size=512`, animated],
+    ['frames, decoded or not', { frames: 101 }, `${avatar}.png`, animated],
+  ] as const)('hold for %s', (_, facts, url, base) => {
+    expect(plan(facts, url, base)).toMatchObject({ kind: 'refuse' });
+  });
+
+  test.each([
+    ['the very last pixel', { widthPx: 1_000, heightPx: 1_000 }, `${avatar}.webp`, still],
+    ['one frame of many', long, `${avatar}.png`, animated],
+    ['the very last frame', { frames: 100 }, `${avatar}.png`, animated],
+  ] as const)('allow %s', (_, facts, url, base) => {
+    expect(plan(facts, url, base).kind).toBe('render');
+  });
+});

@@ -1,0 +1,111 @@
+import { describe, expect, test } from 'vitest';
+import type { SourceFormat } from '../../../src/contract/image-formats.ts';
+import { outputFormats } from '../../../src/contract/image-formats.ts';
+import { parseTarget } from '../../../src/contract/media-request.ts';
+import { planMedia } from '../../../src/pipeline/render/plan.ts';
+import { laneOf } from '../../../src/pipeline/render/render-cost.ts';
+
+const limits = {
+  maxInputPixels: 100_000_000,
+  maxFrames: 1_024,
+  timeoutMs: 15_000,
+  maxResultBytes: 104_857_600,
+};
+
+/** The plan for an original of so many pixels and frames. */
+function plan(
+  format: SourceFormat,
+  [widthPx, heightPx, frames = 1]: readonly [number, number, number?],
+  url: string,
+  changed: Partial<typeof limits> = {},
+) {
+  const target = parseTarget(url);
+  if (target.kind !== 'media') throw new Error('not media');
+  const animation =
+    frames > 1 ? { delaysMs: Array.from({ length: frames }, () => 100), plays: 0 } : undefined;
+  const facts = { format, widthPx, heightPx, orientation: 1, frames, animation } as const;
+  return planMedia({ ...facts, isClean: false }, target.request, { ...limits, ...changed });
+}
+
+describe('the lane', () => {
+  test.each([
+    ['an avatar', 'jpeg', [1024, 1024], '/avatars/1/a.webp?size=80', 'light'],
+    ['an emoji', 'png', [128, 128], '/emojis/1.webp?size=48', 'light'],
+    ['a phone photo that its decoder reduces', 'jpeg', [4000, 3000], '/icons/1/a.webp', 'light'],
+    ['one that it cannot reduce', 'jpeg', [4000, 3000], '/attachments/1/2/a?width=2100', 'heavy'],
+    [
+      'a film whose frames are images of their own',
+      'webp',
+      [64, 64, 24],
+      '/emojis/1.webp?size=48&animated=true',
+      'heavy',
+    ],
+    [
+      'a small animated emoji',
+      'gif',
+      [64, 64, 12],
+      '/emojis/1.webp?size=48&animated=true',
+      'light',
+    ],
+    ['a still of a long animation', 'gif', [480, 480, 300], '/emojis/1.webp?size=48', 'light'],
+    ['a short animation', 'gif', [200, 200, 16], '/emojis/1.webp?animated=true', 'heavy'],
+    ['an animation', 'gif', [320, 320, 60], '/emojis/1.gif?size=128', 'heavy'],
+    ['a 50-megapixel photo', 'jpeg', [8660, 5774], '/attachments/1/2/a?width=400', 'heavy'],
+    ['a 12-megapixel AVIF', 'avif', [4000, 3000], '/attachments/1/2/a?width=400', 'heavy'],
+    ['a large lossless WebP', 'png', [2000, 2000], '/attachments/1/2/a?format=webp', 'heavy'],
+  ] as const)('of %s', (_, format, size, url, lane) => {
+    const planned = plan(format, size, url);
+    if (planned.kind !== 'render') throw new Error(planned.kind);
+    expect(laneOf(planned.cost, planned.job)).toBe(lane);
+  });
+});
+
+describe('what is refused before it is decoded', () => {
+  test.each([
+    ['40 000 frames of one pixel', 'gif', [1, 1, 40_000], '/emojis/1.gif', '40000 frames'],
+    ['12 000 × 12 000 pixels', 'avif', [12_000, 12_000], '/emojis/1.webp', '144000000 pixels'],
+    ['1 500 × 1 500, a hundred times', 'gif', [1_500, 1_500, 100], '/emojis/1.gif', '225000000'],
+  ] as const)('%s', (_, format, size, url, reason) => {
+    expect(plan(format, size, url)).toEqual({
+      kind: 'refuse',
+      reason: expect.stringContaining(reason),
+    });
+  });
+
+  test('what even a picture of one colour would not get through in time', () => {
+    const raised = { maxInputPixels: 1_000_000_000 };
+    const url = '/attachments/1/2/a?format=png';
+    expect(plan('avif', [31_000, 31_000], url, raised)).toEqual({
+      kind: 'refuse',
+      reason: expect.stringMatching(/^at least \d{5} ms of work, at most 15000$/),
+    });
+    expect(plan('jpeg', [31_000, 31_000], url, { ...raised, timeoutMs: 15_000 }).kind).toBe(
+      'render',
+    );
+    expect(plan('jpeg', [31_000, 31_000], url, { ...raised, timeoutMs: 1_000 }).kind).toBe(
+      'refuse',
+    );
+  });
+
+  test('nothing within the default limits: what one machine cannot do, another may', () => {
+    for (const format of ['jpeg', 'png', 'webp', 'avif'] as const) {
+      for (const extension of ['jpg', 'png', 'webp'] as const) {
+        const url = `/attachments/1/2/a?format=${extension}`;
+        expect(plan(format, [10_000, 10_000], url).kind, `${format} ${extension}`).toBe('render');
+      }
+    }
+  });
+});
+
+test('the least is never more than the typical', () => {
+  for (const format of ['jpeg', 'png', 'webp', 'gif', 'avif'] as const) {
+    for (const [name, { qualities }] of Object.entries(outputFormats)) {
+      for (const quality of Object.keys(qualities)) {
+        const url = `/attachments/1/2/a?format=${name}&quality=${quality}&width=500`;
+        const planned = plan(format, [1000, 1000], url);
+        if (planned.kind !== 'render') throw new Error(planned.kind);
+        expect(planned.cost.leastMs, `${format} ${url}`).toBeLessThan(planned.cost.typicalMs);
+      }
+    }
+  }
+});

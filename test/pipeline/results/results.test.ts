@@ -1,0 +1,115 @@
+import { describe, expect, test } from 'vitest';
+import { type MediaResult, type StoredResult, StoreStalled } from '../../../src/pipeline/ports.ts';
+import { RequestTrace } from '../../../src/pipeline/request-trace.ts';
+import { Results } from '../../../src/pipeline/results/results.ts';
+import { MemoryCache } from '../../../src/storage/memory-cache.ts';
+import { settle } from '../../support/deferred.ts';
+import { MemoryResultStore } from '../../support/memory-result-store.ts';
+import { FakeClock, RecordingLog } from '../../support/test-app.ts';
+
+const MEBIBYTE = 1024 * 1024;
+const signal = new AbortController().signal;
+
+/** Says at once how large a rendering is, and gives it when it is told. */
+class SlowStore extends MemoryResultStore {
+  readonly sizes = new Map<string, number>();
+  readonly #pending: (() => void)[] = [];
+
+  override async read(...[{ key }, , takeRoom]: Parameters<MemoryResultStore['read']>) {
+    const sizeBytes = this.sizes.get(key);
+    if (sizeBytes === undefined || !takeRoom(sizeBytes)) return undefined;
+    await new Promise<void>((resolve) => this.#pending.push(resolve));
+    return { body: Buffer.from(key), mimeType: 'image/webp' };
+  }
+
+  finishAll(): void {
+    for (const finish of this.#pending.splice(0)) finish();
+  }
+}
+
+describe('reads from the store', () => {
+  const create = () => {
+    const store = new SlowStore();
+    const results = new Results({
+      cache: new MemoryCache<MediaResult>({ maxBytes: 0, bytesOf: ({ body }) => body }),
+      store,
+      clock: new FakeClock(),
+      log: new RecordingLog(),
+    });
+    const find = (key: string, sizeBytes: number): Promise<StoredResult | undefined> => {
+      store.sizes.set(key, sizeBytes);
+      return results.find({ originKey: 'avatars/1/ab', key, originalEtag: 'e' }, signal);
+    };
+    return { store, find };
+  };
+
+  test('take no more memory together than there is for them', async () => {
+    const { store, find } = create();
+    const first = find('first', 100 * MEBIBYTE);
+    await Promise.resolve();
+    expect(await find('too large beside it', 29 * MEBIBYTE)).toBeUndefined();
+    const second = find('second', 28 * MEBIBYTE);
+    await new Promise(setImmediate);
+    store.finishAll();
+    expect(await first).toBeDefined();
+    expect(await second).toBeDefined();
+
+    const later = find('too large beside it', 29 * MEBIBYTE);
+    await new Promise(setImmediate);
+    store.finishAll();
+    expect(await later).toBeDefined();
+  });
+
+  test('of one that is larger than all of it are alone', async () => {
+    const { store, find } = create();
+    const large = find('large', 200 * MEBIBYTE);
+    await new Promise(setImmediate);
+    expect(await find('small', 1)).toBeUndefined();
+    store.finishAll();
+    expect(await large).toBeDefined();
+  });
+});
+
+describe('a removal from the store', () => {
+  const rendering = { originKey: 'avatars/1/ab', key: 'k', originalEtag: 'e' };
+  const result = { body: Buffer.from('x'), mimeType: 'image/webp' };
+  const create = (store: MemoryResultStore, settleTimeoutMs: number): Results =>
+    new Results({
+      cache: new MemoryCache<MediaResult>({ maxBytes: 0, bytesOf: ({ body }) => body }),
+      store,
+      clock: new FakeClock(),
+      log: new RecordingLog(),
+      settleTimeoutMs,
+    });
+
+  test('does not wait for ever for a write that hangs', async () => {
+    const store = new MemoryResultStore();
+    store.write = () => new Promise(() => undefined);
+    const results = create(store, 20);
+    results.store(rendering, result, new RequestTrace(new FakeClock()));
+    await expect(results.removeStored(['avatars/1/'], () => true)).rejects.toThrow(
+      new StoreStalled('Writes have not ended within 20 ms.'),
+    );
+    expect(store.removals).toBe(0);
+  });
+
+  test('is one of two at the same time, however many are asked for', async () => {
+    const store = new MemoryResultStore();
+    const ends: (() => void)[] = [];
+    store.remove = () =>
+      new Promise((resolve) => {
+        ends.push(() => resolve(1));
+      });
+    const results = create(store, 20);
+    const removals = Array.from({ length: 5 }, () =>
+      results.removeStored(['avatars/1/'], () => true),
+    );
+    for (const begun of [2, 3, 4, 5, 5]) {
+      await settle();
+      expect(ends).toHaveLength(begun);
+      ends[begun === 5 ? 3 : begun - 2]?.();
+    }
+    ends[4]?.();
+    expect(await Promise.all(removals)).toEqual([1, 1, 1, 1, 1]);
+  });
+});

@@ -1,0 +1,73 @@
+import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import type { ListedOriginal, OriginListing } from '../../../src/pipeline/ports.ts';
+
+/** A listing under test, with a way to fill what it lists. */
+export interface ListingFixture {
+  readonly listing: OriginListing;
+  readonly put: (key: string, bytes: Uint8Array) => Promise<void>;
+  readonly close: () => Promise<void>;
+}
+
+const signal = new AbortController().signal;
+
+/** What every listing must do, whatever is behind it. */
+export function describeOriginListing(name: string, create: () => Promise<ListingFixture>): void {
+  describe(`${name} keeps the contract of a listing:`, () => {
+    let fixture: ListingFixture;
+    beforeEach(async () => {
+      fixture = await create();
+    });
+    afterEach(() => fixture.close());
+
+    const put = async (...keys: string[]): Promise<void> => {
+      for (const key of keys) await fixture.put(key, Buffer.from(key));
+    };
+    const list = async (prefix: string, most = Infinity): Promise<ListedOriginal[]> => {
+      const found: ListedOriginal[] = [];
+      await fixture.listing.list(prefix, (original) => found.push(original) < most, signal);
+      return found;
+    };
+    const keysOf = (found: readonly ListedOriginal[]) => found.map(({ key }) => key).sort();
+
+    test('objects come with key and size', async () => {
+      await fixture.put('emojis/1', Buffer.from('original'));
+      await fixture.put('emojis/2', Buffer.alloc(0));
+      const found = await list('emojis/');
+      expect(found.sort((a, b) => a.key.localeCompare(b.key))).toEqual([
+        { key: 'emojis/1', sizeBytes: 8 },
+        { key: 'emojis/2', sizeBytes: 0 },
+      ]);
+    });
+
+    test('all below the prefix is told, at any depth, and nothing beside it', async () => {
+      await put('avatars/1/ab', 'avatars/2/c/d/e', 'avatars-2/1/ab', 'icons/1/ab', 'avatar');
+      expect(keysOf(await list('avatars/'))).toEqual(['avatars/1/ab', 'avatars/2/c/d/e']);
+    });
+
+    test('where there is nothing, nothing is told', async () => {
+      expect(await list('stickers/')).toEqual([]);
+      await put('stickers');
+      expect(await list('stickers/')).toEqual([]);
+    });
+
+    const names = ['my photo é.png', '🎉.png', '100%.png', '%2e%2e', 'a#b?c&d=e+f.png', '.hidden'];
+    test.each(names)('the file name %s is told as it is', async (filename) => {
+      await put(`attachments/1/2/${filename}`);
+      expect(keysOf(await list('attachments/'))).toEqual([`attachments/1/2/${filename}`]);
+    });
+
+    test('it ends when it has shown enough', async () => {
+      await put(...Array.from({ length: 20 }, (_, index) => `avatars/${index}/ab`));
+      expect(await list('avatars/', 3)).toHaveLength(3);
+    });
+
+    test('a signal that has aborted lists nothing', async () => {
+      await put('emojis/1');
+      const aborted = AbortSignal.abort(new Error('gone'));
+      const visited: string[] = [];
+      const visit = ({ key }: ListedOriginal) => visited.push(key) > 0;
+      await expect(fixture.listing.list('emojis/', visit, aborted)).rejects.toThrow('gone');
+      expect(visited).toEqual([]);
+    });
+  });
+}

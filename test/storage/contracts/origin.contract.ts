@@ -1,0 +1,155 @@
+import { text } from 'node:stream/consumers';
+import { afterEach, beforeEach, describe, expect, onTestFinished, test, vi } from 'vitest';
+import { MediaError } from '../../../src/contract/errors.ts';
+import type { Origin } from '../../../src/pipeline/ports.ts';
+
+/** An origin under test, with a way to fill it. */
+export interface OriginFixture {
+  readonly origin: Origin;
+  readonly put: (key: string, bytes: Uint8Array) => Promise<void>;
+  readonly remove: (key: string) => Promise<void>;
+  readonly close: () => Promise<void>;
+}
+
+const signal = new AbortController().signal;
+const bytes = (content: string): Uint8Array => Buffer.from(content);
+
+/** What every origin must do, whatever is behind it. */
+export function describeOrigin(name: string, create: () => Promise<OriginFixture>): void {
+  describe(`${name} keeps the contract of an origin:`, () => {
+    let fixture: OriginFixture;
+    beforeEach(async () => {
+      fixture = await create();
+    });
+    afterEach(() => fixture.close());
+
+    const readText = async (key: string, range?: { first: number; last: number | undefined }) => {
+      const object = await fixture.origin.read(key, { signal, ...(range && { range }) });
+      return text(object.body);
+    };
+
+    test('an object comes with its size, an identity and a date', async () => {
+      await fixture.put('avatars/1/ab12', bytes('original'));
+      const object = await fixture.origin.read('avatars/1/ab12', { signal });
+      expect(object.sizeBytes).toBe(8);
+      expect(object.etag).toMatch(/^[^"\s]+$/);
+      expect(object.lastModified).toBeInstanceOf(Date);
+      expect(await text(object.body)).toBe('original');
+    });
+
+    test('a change that is still to come by our clock is not told', async () => {
+      await fixture.put('emojis/1', bytes('one'));
+      vi.useFakeTimers({ toFake: ['Date'], now: Date.now() - 5 * 60_000 });
+      onTestFinished(() => {
+        vi.useRealTimers();
+      });
+      const object = await fixture.origin.read('emojis/1', { signal });
+      expect(object.lastModified).toBeUndefined();
+      expect(await text(object.body)).toBe('one');
+    });
+
+    test('the identity stays with the bytes and changes with them', async () => {
+      await fixture.put('emojis/1', bytes('one'));
+      const etag = async () => {
+        const object = await fixture.origin.read('emojis/1', { signal });
+        object.body.destroy();
+        return object.etag;
+      };
+      const before = await etag();
+      expect(await etag()).toBe(before);
+      await fixture.put('emojis/1', bytes('two!'));
+      expect(await etag()).not.toBe(before);
+    });
+
+    test('an object larger than any buffer arrives whole', async () => {
+      const large = Buffer.alloc(3_000_001, 'abc');
+      await fixture.put('attachments/1/2/large.bin', large);
+      const object = await fixture.origin.read('attachments/1/2/large.bin', { signal });
+      expect(object.sizeBytes).toBe(large.length);
+      const received: Buffer[] = [];
+      for await (const chunk of object.body) received.push(chunk);
+      expect(Buffer.concat(received).equals(large)).toBe(true);
+    });
+
+    test('an empty object is empty, not missing', async () => {
+      await fixture.put('attachments/1/2/empty', bytes(''));
+      const object = await fixture.origin.read('attachments/1/2/empty', { signal });
+      expect(object.sizeBytes).toBe(0);
+      expect(await text(object.body)).toBe('');
+    });
+
+    test.each([
+      { first: 0, last: 0, expected: '0' },
+      { first: 2, last: 4, expected: '234' },
+      { first: 7, last: undefined, expected: '789' },
+      { first: 7, last: 1_000, expected: '789' },
+      { first: 9, last: 9, expected: '9' },
+    ])('a range $first to $last gives its bytes, and the size of the whole', async (range) => {
+      await fixture.put('attachments/1/2/digits', bytes('0123456789'));
+      const { first, last } = range;
+      const object = await fixture.origin.read('attachments/1/2/digits', {
+        signal,
+        range: { first, last },
+      });
+      expect(object.sizeBytes).toBe(10);
+      expect(await text(object.body)).toBe(range.expected);
+    });
+
+    test('a range behind the end is RANGE_NOT_SATISFIABLE', async () => {
+      await fixture.put('attachments/1/2/digits', bytes('0123456789'));
+      await expect(
+        readText('attachments/1/2/digits', { first: 10, last: 12 }),
+      ).rejects.toMatchObject({ code: 'RANGE_NOT_SATISFIABLE' });
+    });
+
+    test.each([
+      'avatars/1/nothing',
+      'nothing/at/all',
+      'avatars', // a folder, or a prefix of other keys
+      'avatars/1',
+      'avatars/1/ab12/below-an-object',
+      `attachments/1/2/${'x'.repeat(255)}`,
+      `attachments/1/2/${'ü'.repeat(200)}`, // longer than file systems take
+    ])('%s is UNKNOWN_MEDIA', async (key) => {
+      await fixture.put('avatars/1/ab12', bytes('original'));
+      const error: unknown = await fixture.origin.read(key, { signal }).catch((reason) => reason);
+      expect(error).toBeInstanceOf(MediaError);
+      expect(error).toMatchObject({ code: 'UNKNOWN_MEDIA' });
+    });
+
+    test('an object that was removed is UNKNOWN_MEDIA', async () => {
+      await fixture.put('emojis/1', bytes('one'));
+      await fixture.remove('emojis/1');
+      await expect(readText('emojis/1')).rejects.toMatchObject({ code: 'UNKNOWN_MEDIA' });
+    });
+
+    test.each([
+      'my photo é.png',
+      'صورة العائلة.jpg',
+      '🎉 party.png',
+      '100%.png',
+      '%2e%2e',
+      'a#b?c&d=e+f.png',
+      'quote\'"`$(x).png',
+      '...',
+      '-rf',
+    ])('the file name %s is taken as it is', async (filename) => {
+      await fixture.put(`attachments/1/2/${filename}`, bytes(filename));
+      expect(await readText(`attachments/1/2/${filename}`)).toBe(filename);
+    });
+
+    test('a signal that has aborted reads nothing', async () => {
+      await fixture.put('emojis/1', bytes('one'));
+      const aborted = AbortSignal.abort(new Error('gone'));
+      await expect(fixture.origin.read('emojis/1', { signal: aborted })).rejects.toThrow('gone');
+    });
+
+    test('a body that nobody wants can be let go', async () => {
+      await fixture.put('attachments/1/2/large.bin', Buffer.alloc(3_000_000));
+      const object = await fixture.origin.read('attachments/1/2/large.bin', { signal });
+      object.body.destroy();
+      await new Promise((resolve) => object.body.once('close', resolve));
+      expect(object.body.readableEnded).toBe(false);
+    });
+  });
+}

@@ -1,0 +1,117 @@
+import { buffer } from 'node:stream/consumers';
+import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { MediaError } from '../../../src/contract/errors.ts';
+import type { OriginalWriter } from '../../../src/pipeline/originals/original-writer.ts';
+import type { Origin } from '../../../src/pipeline/ports.ts';
+
+/** A writer under test, and the origin that reads what it writes. */
+export interface OriginalWriterFixture {
+  readonly writer: OriginalWriter;
+  readonly origin: Origin;
+  /** Names of whatever is in the storage, parts of uploads included. */
+  readonly list: () => Promise<readonly string[]>;
+  /** Where the server of a test cannot remove the parts of an upload, and the writer must say so. */
+  readonly keepsParts?: true;
+  readonly close: () => Promise<void>;
+}
+
+const MEBIBYTE = 1024 * 1024;
+const signal = new AbortController().signal;
+
+const PARTS_ARE_KEPT = 'The upload has failed, and its parts cannot be removed';
+
+/** Bytes that are nowhere the same, so that parts in another order would be noticed. */
+function numbered(sizeBytes: number): Buffer {
+  const bytes = Buffer.alloc(sizeBytes);
+  for (let at = 0; at + 4 <= sizeBytes; at += 4) bytes.writeUInt32BE(at, at);
+  return bytes;
+}
+
+async function* inChunks(bytes: Buffer, chunkBytes: number): AsyncGenerator<Uint8Array> {
+  for (let start = 0; start < bytes.length; start += chunkBytes) {
+    yield bytes.subarray(start, start + chunkBytes);
+  }
+}
+
+/** What every writer of originals must do, whatever is behind it. */
+export function describeOriginalWriter(
+  name: string,
+  create: () => Promise<OriginalWriterFixture>,
+): void {
+  describe(`${name} keeps the contract of a writer of originals:`, () => {
+    let fixture: OriginalWriterFixture;
+    beforeEach(async () => {
+      fixture = await create();
+    });
+    afterEach(() => fixture.close());
+
+    const read = async (key: string): Promise<Buffer> =>
+      buffer((await fixture.origin.read(key, { signal })).body);
+
+    test.each([0, 1, 70_000, 16 * MEBIBYTE - 1, 16 * MEBIBYTE, 40 * MEBIBYTE + 3])(
+      'what is written is read: %i bytes',
+      async (sizeBytes) => {
+        const bytes = numbered(sizeBytes);
+        const progress: number[] = [];
+        const key = 'attachments/1/2/Größe ?&.bin';
+        await fixture.writer.write(key, inChunks(bytes, 1_000_003), {
+          signal,
+          onProgress: (done) => void progress.push(done),
+        });
+        expect((await read(key)).equals(bytes)).toBe(true);
+        expect(progress.at(-1) ?? 0).toBe(sizeBytes);
+        expect(progress).toEqual([...progress].sort((a, b) => a - b));
+        expect(await fixture.list()).toEqual([key]);
+      },
+    );
+
+    test('it takes the place of what was there', async () => {
+      for (const text of ['one', 'another']) {
+        await fixture.writer.write('emojis/1', inChunks(Buffer.from(text), 2), { signal });
+      }
+      expect((await read('emojis/1')).toString()).toBe('another');
+      expect(await fixture.list()).toEqual(['emojis/1']);
+    });
+
+    test.each([
+      ['at once', 0],
+      ['after many megabytes', 20 * MEBIBYTE],
+    ])('a source that fails %s leaves what was there, and nothing else', async (_, sizeBytes) => {
+      await fixture.writer.write('emojis/1', inChunks(Buffer.from('before'), 6), { signal });
+      const failing = (async function* () {
+        yield* inChunks(numbered(sizeBytes), MEBIBYTE);
+        throw new Error('the disk is gone');
+      })();
+      const cause = new Error('the disk is gone');
+      const keepsParts = fixture.keepsParts === true && sizeBytes > 0;
+      await expect(fixture.writer.write('emojis/1', failing, { signal })).rejects.toEqual(
+        keepsParts ? new Error(PARTS_ARE_KEPT, { cause }) : cause,
+      );
+      expect((await read('emojis/1')).toString()).toBe('before');
+      expect(await fixture.list()).toEqual(['emojis/1']);
+    });
+
+    test('one that is stopped leaves nothing', async () => {
+      const stop = new AbortController();
+      const stopped = (async function* () {
+        yield* inChunks(numbered(20 * MEBIBYTE), MEBIBYTE);
+        stop.abort(new Error('stopped'));
+        yield* inChunks(numbered(20 * MEBIBYTE), MEBIBYTE);
+      })();
+      await expect(
+        fixture.writer.write('emojis/1', stopped, { signal: stop.signal }),
+      ).rejects.toThrow(fixture.keepsParts === true ? PARTS_ARE_KEPT : 'stopped');
+      await expect(read('emojis/1')).rejects.toEqual(new MediaError('UNKNOWN_MEDIA'));
+      expect(await fixture.list()).toEqual([]);
+    });
+
+    test.each(['../outside', 'emojis/../../outside', 'emojis//1', 'emojis/.'])(
+      'a key that is not written straight is refused: %s',
+      async (key) => {
+        const written = fixture.writer.write(key, inChunks(Buffer.from('x'), 1), { signal });
+        await expect(written).rejects.toThrow(key);
+        expect(await fixture.list()).toEqual([]);
+      },
+    );
+  });
+}

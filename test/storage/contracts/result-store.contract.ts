@@ -1,0 +1,233 @@
+import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import type { ResultAddress, ResultStore, StoredResult } from '../../../src/pipeline/ports.ts';
+import { resultPathPrefix } from '../../../src/pipeline/results/result-path.ts';
+
+/** Who reads has room for all. */
+export const anySize = (): boolean => true;
+
+/** A store under test, empty. */
+export interface ResultStoreFixture {
+  readonly store: ResultStore;
+  readonly close: () => Promise<void>;
+}
+
+const signal = new AbortController().signal;
+
+/** An address of its own for every change that is made to it. */
+export function addressOf(change: Partial<ResultAddress> = {}): ResultAddress {
+  const originKey = change.originKey ?? 'avatars/1/ab12';
+  return { originKey, key: `${originKey}?width=64`, originalEtag: 'e1', release: 'r1', ...change };
+}
+
+/** A rendering that looks like no other of another text. */
+export function resultOf(text: string): StoredResult {
+  return { body: Buffer.from(text), mimeType: 'image/webp' };
+}
+
+/** What every store of renderings must do, wherever it has them. */
+export function describeResultStore(name: string, create: () => Promise<ResultStoreFixture>): void {
+  describe(`${name} keeps the contract of a result store:`, () => {
+    let fixture: ResultStoreFixture;
+    let store: ResultStore;
+    beforeEach(async () => {
+      fixture = await create();
+      store = fixture.store;
+    });
+    afterEach(async () => {
+      store.close();
+      await fixture.close();
+    });
+
+    const readText = async (address: ResultAddress): Promise<string | undefined> => {
+      const result = await store.read(address, signal, anySize);
+      return result && Buffer.from(result.body).toString();
+    };
+    const writeText = (address: ResultAddress, text: string): Promise<void> =>
+      store.write(address, resultOf(text));
+
+    test('what was written is read, bytes and type', async () => {
+      const body = Buffer.from(Array.from({ length: 70_000 }, (_, at) => (at * 31) & 0xff));
+      await store.write(addressOf(), { body, mimeType: 'image/gif' });
+      const result = await store.read(addressOf(), signal, anySize);
+      expect(result?.mimeType).toBe('image/gif');
+      expect(body.equals(result?.body ?? Buffer.of())).toBe(true);
+    });
+
+    test('who has no room for it gets nothing, and may come again', async () => {
+      const body = Buffer.alloc(50_000, 1);
+      await store.write(addressOf(), { body, mimeType: 'image/webp' });
+      const sizes: number[] = [];
+      const noRoom = (sizeBytes: number): boolean => sizes.push(sizeBytes) === 0;
+      expect(await store.read(addressOf(), signal, noRoom)).toBeUndefined();
+      expect(sizes).toHaveLength(1);
+      expect(sizes[0]).toBeGreaterThanOrEqual(body.length);
+      expect(sizes[0]).toBeLessThan(body.length + 1_000);
+      expect(await store.read(addressOf(), signal, anySize)).toBeDefined();
+      expect(await store.read(addressOf({ key: 'another' }), signal, noRoom)).toBeUndefined();
+      expect(sizes).toHaveLength(1);
+    });
+
+    test('there is nothing where nothing was written', async () => {
+      expect(await store.read(addressOf(), signal, anySize)).toBeUndefined();
+      await writeText(addressOf(), 'a');
+      expect(await readText(addressOf({ originKey: 'avatars/2/ab12' }))).toBeUndefined();
+    });
+
+    test.each([
+      { originKey: 'avatars/1/ab13' },
+      { key: 'avatars/1/ab12?width=65' },
+      { originalEtag: 'e2' },
+      { release: 'r2' },
+    ])('another address is another rendering: %o', async (change) => {
+      await writeText(addressOf(), 'one');
+      expect(await readText(addressOf(change))).toBeUndefined();
+      await writeText(addressOf(change), 'two');
+      expect(await readText(addressOf())).toBe('one');
+      expect(await readText(addressOf(change))).toBe('two');
+    });
+
+    test('the later write is in place of the earlier one', async () => {
+      await writeText(addressOf(), 'earlier, and longer');
+      await writeText(addressOf(), 'later');
+      expect(await readText(addressOf())).toBe('later');
+      expect(await store.remove('avatars/')).toBe(1);
+    });
+
+    test('what is written does not change with the buffer it came in', async () => {
+      const body = Buffer.from('as it was');
+      await store.write(addressOf(), { body, mimeType: 'image/png' });
+      body.fill('x');
+      expect(await readText(addressOf())).toBe('as it was');
+    });
+
+    test('many writes of one rendering at once leave a whole one, or none', async () => {
+      const texts = Array.from({ length: 20 }, (_, at) => `${at}`.repeat(1_000 + at));
+      await Promise.all(texts.map((text) => writeText(addressOf(), text)));
+      expect([...texts, undefined]).toContain(await readText(addressOf()));
+      await writeText(addressOf(), 'the last');
+      expect(await readText(addressOf())).toBe('the last');
+    });
+
+    test.each([
+      'my photo é.png',
+      'e\u0301.png',
+      'صورة العائلة.jpg',
+      '🎉 party.png',
+      '100%.png',
+      '%2e%2e',
+      'a#b?c&d=e+f.png',
+      'quote\'"`$(x)<&>.png',
+      '...',
+      '..name',
+      ' ',
+      '~',
+      '-rf',
+      'con',
+      'results',
+      'incoming',
+      '0123456789abcdef-0123456789abcdef',
+      `${'x'.repeat(251)}.png`,
+      `${'é'.repeat(127)}x`,
+    ])('an original of the name %j has renderings like any other', async (filename) => {
+      const address = addressOf({ originKey: `attachments/1/2/${filename}` });
+      await writeText(address, filename);
+      expect(await readText(address)).toBe(filename);
+      expect(await store.remove(`attachments/1/2/${filename}/`)).toBe(1);
+      expect(await readText(address)).toBeUndefined();
+    });
+
+    test('a name that storage does not take is not kept, and that is no error', async () => {
+      const address = addressOf({ originKey: `attachments/1/2/${'x'.repeat(1_100)}` });
+      await writeText(address, 'a');
+      expect([undefined, 'a']).toContain(await readText(address));
+      await writeText(addressOf(), 'still there');
+      expect(await readText(addressOf())).toBe('still there');
+    });
+
+    test.each(['../outside', 'avatars/../../outside', 'avatars/./1', 'avatars//1', '/etc'])(
+      'an origin key %s is refused',
+      async (originKey) => {
+        const address = addressOf({ originKey });
+        await expect(store.write(address, resultOf('a'))).rejects.toThrow(Error);
+        await expect(store.read(address, signal, anySize)).rejects.toThrow(Error);
+      },
+    );
+
+    describe('a removal', () => {
+      const keys = ['avatars/1/ab', 'avatars/1/cd', 'avatars/12/ab', 'avatars/1', 'banners/1/ab'];
+      const left = async (): Promise<string[]> => {
+        const found: string[] = [];
+        for (const originKey of keys) {
+          const count = await Promise.all(
+            ['r1', 'r2'].map((release) => readText(addressOf({ originKey, release }))),
+          );
+          if (count.includes(originKey)) found.push(originKey);
+        }
+        return found;
+      };
+      beforeEach(async () => {
+        for (const originKey of keys) {
+          await writeText(addressOf({ originKey, release: 'r1' }), originKey);
+          await writeText(addressOf({ originKey, release: 'r2' }), originKey);
+        }
+        expect(await left()).toEqual(keys);
+      });
+
+      test.each([
+        ['avatars/1/ab/', 2, ['avatars/1/cd', 'avatars/12/ab', 'avatars/1', 'banners/1/ab']],
+        // Renderings of the original `avatars/1` are in there too.
+        ['avatars/1/', 6, ['avatars/12/ab', 'banners/1/ab']],
+        ['avatars/1', 8, ['banners/1/ab']],
+        ['avatars/1/a', 2, ['avatars/1/cd', 'avatars/12/ab', 'avatars/1', 'banners/1/ab']],
+        ['avatars', 8, ['banners/1/ab']],
+        ['avatars/3/', 0, keys],
+        ['vatars', 0, keys],
+        ['avatars/1/ab/x/y', 0, keys],
+        ['AVATARS/', 0, keys],
+        ['a%', 0, keys],
+        ['a*', 0, keys],
+        [`avatars/1/${'x'.repeat(300)}`, 0, keys],
+      ])('of %s takes %i and leaves the others', async (prefix, count, rest) => {
+        expect(await store.remove(prefix)).toBe(count);
+        expect(await left()).toEqual(rest);
+        expect(await store.remove(prefix)).toBe(0);
+      });
+
+      test('of one request takes it in all its states, and no other', async () => {
+        const originKey = 'avatars/1/ab';
+        const other = addressOf({ originKey, key: `${originKey}?width=128` });
+        await writeText(other, 'other');
+        const prefix = resultPathPrefix(originKey, addressOf({ originKey }).key);
+        expect(await store.remove(prefix)).toBe(2);
+        expect(await readText(other)).toBe('other');
+        expect(await left()).toEqual(keys.slice(1));
+      });
+
+      test.each(['', '..', '../', 'avatars/../avatars/1/', 'avatars/..', './avatars', '/', '//'])(
+        'of %j is refused',
+        async (prefix) => {
+          await expect(store.remove(prefix)).rejects.toThrow(Error);
+          expect(await left()).toEqual(keys);
+        },
+      );
+
+      test('makes no end: what was removed can be written again', async () => {
+        await store.remove('avatars/1/');
+        await writeText(addressOf({ originKey: 'avatars/1/ab' }), 'again');
+        expect(await readText(addressOf({ originKey: 'avatars/1/ab' }))).toBe('again');
+      });
+    });
+
+    test('a signal that has aborted reads nothing', async () => {
+      await writeText(addressOf(), 'a');
+      const aborted = AbortSignal.abort(new Error('gone'));
+      await expect(store.read(addressOf(), aborted, anySize)).rejects.toThrow('gone');
+    });
+
+    test('a closed store still reads and writes', async () => {
+      store.close();
+      await writeText(addressOf(), 'a');
+      expect(await readText(addressOf())).toBe('a');
+    });
+  });
+}

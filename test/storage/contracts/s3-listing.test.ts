@@ -1,0 +1,21 @@
+import { randomUUID } from 'node:crypto';
+import { afterAll, beforeAll } from 'vitest';
+import { createS3Listing } from '../../../src/storage/s3/s3-listing.ts';
+import { type LocalS3, startLocalS3 } from '../../support/local-s3.ts';
+import { s3Options } from '../../support/s3-bucket.ts';
+import { describeOriginListing } from './origin-listing.contract.ts';
+
+let server: LocalS3;
+beforeAll(async () => {
+  server = await startLocalS3({ allowMismatchedSignatures: true });
+});
+afterAll(() => server.close());
+
+describeOriginListing('s3', async () => {
+  const prefix = `${randomUUID()}/`;
+  return {
+    listing: createS3Listing(s3Options(server, { prefix })),
+    put: (key, bytes) => server.put(prefix + key, bytes),
+    close: async () => undefined,
+  };
+});

@@ -1,0 +1,105 @@
+import { mkdirSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
+import { StoreStalled } from '../../../src/pipeline/ports.ts';
+import { createFilesystemResultStore } from '../../../src/storage/disk-cache/disk-cache.ts';
+import { defer } from '../../support/deferred.ts';
+import { RecordedLog } from '../../support/recorded-log.ts';
+
+/** A disk that hangs in its removals, where it is told to; no real one does on demand. */
+const disk = vi.hoisted(() => ({ unlinks: 0, hangs: undefined as Promise<void> | undefined }));
+vi.mock('node:fs/promises', async (importOriginal) => {
+  const real = await importOriginal<typeof import('node:fs/promises')>();
+  const unlink: typeof real.unlink = async (path) => {
+    disk.unlinks += 1;
+    await disk.hangs;
+    return real.unlink(path);
+  };
+  return { ...real, unlink };
+});
+
+/** How often something rests; the clock of the machine says nothing on a busy one. */
+const rests = vi.hoisted(() => ({ count: 0 }));
+vi.mock('node:timers/promises', async (importOriginal) => {
+  const real = await importOriginal<typeof import('node:timers/promises')>();
+  const wait: typeof real.setTimeout = (...parameters) => {
+    rests.count += 1;
+    return real.setTimeout(...parameters);
+  };
+  return { ...real, setTimeout: wait };
+});
+
+let folder: string;
+beforeEach(() => {
+  folder = mkdtempSync(join(tmpdir(), 'darkroom-'));
+  disk.unlinks = 0;
+  disk.hangs = undefined;
+});
+afterEach(() => rmSync(folder, { recursive: true }));
+
+const open = (stallTimeoutMs?: number) =>
+  createFilesystemResultStore({
+    folder,
+    maxBytes: 1_000_000_000,
+    log: new RecordedLog(),
+    ...(stallTimeoutMs !== undefined && { stallTimeoutMs }),
+  });
+
+const put = (path: string): void => {
+  mkdirSync(join(folder, 'results', path, '..'), { recursive: true });
+  writeFileSync(join(folder, 'results', path), 'x');
+};
+
+describe('a removal from a folder', () => {
+  test('leaves the main thread to others for most of its time, together with another one', async () => {
+    const store = await open();
+    for (let id = 0; id < 6_000; id += 1) put(`avatars/${id % 300}/ab/${id}`);
+    rests.count = 0;
+    const sinceMs = performance.now();
+    const removed = await Promise.all([store.remove('avatars/1'), store.remove('avatars/2')]);
+    const elapsedMs = performance.now() - sinceMs;
+    store.close();
+    expect(removed).toEqual([111 * 20, 111 * 20]);
+    // After 10 ms of work 20 ms of rest, and what a busy machine adds to both.
+    expect(rests.count).toBeGreaterThan(elapsedMs / 80);
+  });
+
+  test('is given up where the disk hangs, and none follows before it has come back', async () => {
+    const store = await open(50);
+    for (const path of ['avatars/1/ab/1', 'avatars/1/ab/2', 'icons/1/ab/1']) put(path);
+    const back = defer<void>();
+    disk.hangs = back.promise;
+    await expect(store.remove('avatars/1/')).rejects.toThrow(
+      new StoreStalled('The disk has not answered for 50 ms.'),
+    );
+    await expect(store.remove('icons/1/')).rejects.toThrow(
+      new StoreStalled('The disk still does not answer.'),
+    );
+    expect(disk.unlinks).toBe(1);
+    disk.hangs = undefined;
+    back.resolve();
+    // What was given up does not go on.
+    await expect.poll(() => readdirSync(join(folder, 'results/avatars/1/ab')).length).toBe(1);
+    await expect.poll(() => store.remove('icons/1/').catch(() => 0)).toBe(1);
+    expect(await store.remove('avatars/1/')).toBe(1);
+    store.close();
+  });
+
+  test('that takes longer than that, but goes on, is not given up', async () => {
+    const store = await open(100);
+    for (let id = 0; id < 10; id += 1) put(`avatars/1/ab/${id}`);
+    const slow = (): void => {
+      disk.hangs = new Promise((resolve) => {
+        setTimeout(() => {
+          slow();
+          resolve();
+        }, 30);
+      });
+    };
+    slow();
+    expect(await store.remove('avatars/1/')).toBe(10);
+    store.close();
+    disk.hangs = undefined;
+  });
+});

@@ -1,0 +1,162 @@
+import { crc32 } from 'node:zlib';
+import fc from 'fast-check';
+import { describe, expect, test } from 'vitest';
+import type { ResultAddress, StoredResult } from '../../src/pipeline/ports.ts';
+import { formatResultFile, parseResultFile } from '../../src/storage/result-file.ts';
+import { addressOf, resultOf } from './contracts/result-store.contract.ts';
+
+function format(address: ResultAddress, result: StoredResult): Buffer {
+  const parts = formatResultFile(address, result);
+  if (parts === undefined) throw new Error('The rendering is too large');
+  return Buffer.concat(parts);
+}
+
+/** A file with a sum that is right, whatever else is in it. */
+function sum(file: Buffer): Buffer {
+  file.writeUInt32BE(crc32(file.subarray(8)), 4);
+  return file;
+}
+
+const address = addressOf();
+const file = format(address, resultOf('the body of a rendering'));
+
+describe('the file of a rendering', () => {
+  test('is, byte for byte, what older processes have written', () => {
+    const head = '["avatars/1/ab12","avatars/1/ab12?width=64","e1","r1","image/webp"]';
+    const body = 'the body of a rendering';
+    const preamble = Buffer.from('444b52313855ea4a0000004300000017', 'hex');
+    expect(file.equals(Buffer.concat([preamble, Buffer.from(head + body)]))).toBe(true);
+  });
+
+  test.each(['', 'text/html', 'image/svg+xml', 'image/webp\n', 'image/avif'])(
+    'is none of type %j',
+    (mimeType) => {
+      const other = format(address, { ...resultOf('a body'), mimeType });
+      expect(parseResultFile(other, address)).toBeUndefined();
+    },
+  );
+
+  test('gives the rendering of any address back', () => {
+    const text = fc.string({ unit: 'binary', maxLength: 300 });
+    const addresses = fc.record({ originKey: text, key: text, originalEtag: text, release: text });
+    const bodies = fc.uint8Array({ maxLength: 300 });
+    const types = fc.constantFrom('image/webp', 'image/png', 'image/jpeg', 'image/gif');
+    fc.assert(
+      fc.property(addresses, bodies, types, (any, body, mimeType) => {
+        const result = parseResultFile(format(any, { body, mimeType }), any);
+        expect(result?.mimeType).toBe(mimeType);
+        expect(Buffer.from(body).equals(result?.body ?? Buffer.from('none'))).toBe(true);
+      }),
+    );
+  });
+
+  test('is nothing at every shorter length, and at a longer one', () => {
+    expect(parseResultFile(file, address)).toBeDefined();
+    for (let length = 0; length < file.length; length += 1) {
+      expect(parseResultFile(file.subarray(0, length), address)).toBeUndefined();
+    }
+    expect(parseResultFile(Buffer.concat([file, Buffer.of(0)]), address)).toBeUndefined();
+  });
+
+  test('is nothing with any single bit turned', () => {
+    for (let bit = 0; bit < 8 * file.length; bit += 1) {
+      const damaged = Buffer.from(file);
+      damaged.writeUInt8(damaged.readUInt8(bit >> 3) ^ (1 << (bit & 7)), bit >> 3);
+      expect(parseResultFile(damaged, address), `bit ${bit}`).toBeUndefined();
+    }
+  });
+
+  test('is nothing with other bytes anywhere: zeros of a lost block, pieces of another file', () => {
+    const other = format(addressOf({ originalEtag: 'e2' }), resultOf('another one of equal size'));
+    const piece = fc.oneof(
+      fc.uint8Array({ minLength: 1, maxLength: 64 }),
+      fc.nat(64).map((length) => new Uint8Array(length + 1)),
+      fc.nat(64).map((length) => other.subarray(length, 2 * length + 1)),
+    );
+    let damages = 0;
+    fc.assert(
+      fc.property(fc.nat(file.length - 1), piece, (at, bytes) => {
+        const damaged = Buffer.from(file);
+        damaged.set(bytes.subarray(0, file.length - at), at);
+        if (damaged.equals(file)) return;
+        damages += 1;
+        expect(parseResultFile(damaged, address)).toBeUndefined();
+      }),
+      { numRuns: 2_000 },
+    );
+    expect(damages).toBeGreaterThan(1_000);
+  });
+
+  test.each([
+    { originKey: 'avatars/1/ab13' },
+    { key: 'avatars/1/ab12?width=65' },
+    { originalEtag: 'e2' },
+    { release: 'r2' },
+    { originalEtag: 'r1', release: 'e1' },
+  ])('is nothing for another address: %o', (change) => {
+    expect(parseResultFile(file, { ...address, ...change })).toBeUndefined();
+  });
+
+  test('tells fields apart, whatever is in them', () => {
+    const first = addressOf({ originalEtag: 'a","b', release: 'c' });
+    const second = addressOf({ originalEtag: 'a', release: 'b","c' });
+    expect(parseResultFile(format(first, resultOf('x')), second)).toBeUndefined();
+  });
+
+  test.each([
+    ['of another version', (bytes: Buffer) => bytes.write('DKR2', 'latin1')],
+    ['of something else', (bytes: Buffer) => bytes.write('RIFF', 'latin1')],
+  ])('is nothing %s, though its sum is right', (_name, change) => {
+    const changed = Buffer.from(file);
+    change(changed);
+    expect(parseResultFile(sum(changed), address)).toBeUndefined();
+  });
+
+  test.each(['', '{}', 'null', '"text"', '[]', '["avatars/1/ab12"]', '[1,2,3,4,5]', '[', '\xff'])(
+    'is nothing with the head %j, though its sum is right',
+    (head) => {
+      const bytes = Buffer.concat([file.subarray(0, 16), Buffer.from(head, 'latin1')]);
+      bytes.writeUInt32BE(head.length, 8);
+      bytes.writeUInt32BE(0, 12);
+      expect(parseResultFile(sum(bytes), address)).toBeUndefined();
+    },
+  );
+
+  test('may have a head of 32 KiB and not more, though its sum is right', () => {
+    const withKey = (length: number): Buffer => {
+      const key = 'k'.repeat(length);
+      const head = JSON.stringify(['o', key, 'e1', 'r1', 'image/png']);
+      const bytes = Buffer.concat([file.subarray(0, 16), Buffer.from(head)]);
+      bytes.writeUInt32BE(head.length, 8);
+      bytes.writeUInt32BE(0, 12);
+      return sum(bytes);
+    };
+    const overhead = JSON.stringify(['o', '', 'e1', 'r1', 'image/png']).length;
+    const longest = 32 * 1024 - overhead;
+    const parse = (length: number) =>
+      parseResultFile(withKey(length), addressOf({ originKey: 'o', key: 'k'.repeat(length) }));
+    expect(parse(longest)?.mimeType).toBe('image/png');
+    expect(parse(longest + 1)).toBeUndefined();
+    const tooLong = addressOf({ key: 'k'.repeat(longest + 100) });
+    expect(formatResultFile(tooLong, resultOf('x'))).toBeUndefined();
+  });
+
+  test.each([0x7fff_ffff, 0x8000_0000, 0xffff_ffff])(
+    'is nothing where a length says %i, and takes no memory for it',
+    (length) => {
+      for (const at of [8, 12]) {
+        const absurd = Buffer.from(file);
+        absurd.writeUInt32BE(length, at);
+        expect(parseResultFile(sum(absurd), address)).toBeUndefined();
+      }
+    },
+  );
+
+  test('does not copy the body', () => {
+    const parts = formatResultFile(address, resultOf('x'));
+    const body = Buffer.alloc(8);
+    expect(formatResultFile(address, { body, mimeType: 'image/png' })?.[1]).toBe(body);
+    expect(parts).toHaveLength(2);
+    expect(parseResultFile(file, address)?.body.buffer).toBe(file.buffer);
+  });
+});

@@ -1,0 +1,594 @@
+import { once } from 'node:events';
+import { readFileSync } from 'node:fs';
+import type { AddressInfo, LookupFunction } from 'node:net';
+import { createServer as createTlsServer } from 'node:tls';
+import { Worker } from 'node:worker_threads';
+import { stdSerializers } from 'pino';
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test, vi } from 'vitest';
+import { createS3Origin, type S3OriginOptions } from '../../../src/storage/s3/s3-origin.ts';
+import { type Fault, FaultProxy } from '../../support/fault-proxy.ts';
+import { LOCAL_CREDENTIALS, type LocalS3, startLocalS3 } from '../../support/local-s3.ts';
+import { connectTo } from '../../support/raw-http.ts';
+import { s3Options } from '../../support/s3-bucket.ts';
+import { createTestApp, samples, type TestApp } from '../../support/test-app.ts';
+import { tlsFiles } from '../../support/tls-files.ts';
+
+const CONNECT_MS = 200;
+const FIRST_BYTE_MS = 400;
+const WHOLE_BODY_MS = 600;
+/** What a busy machine may add to a deadline. */
+const SLACK_MS = 400;
+
+const settings = {
+  ORIGIN_FIRST_BYTE_TIMEOUT_MS: String(FIRST_BYTE_MS),
+  ORIGIN_TIMEOUT_MS: String(WHOLE_BODY_MS),
+};
+
+/** An answer of S3 that is an error. */
+function refusal(status: string, code: string, message = 'No.', head = ''): Fault {
+  const body = `<?xml version="1.0"?><Error><Code>${code}</Code><Message>${message}</Message></Error>`;
+  return answer(status, body, `${head}Content-Type: application/xml\r\n`);
+}
+
+function answer(status: string, body: string, head = ''): Fault {
+  const bytes = `HTTP/1.1 ${status}\r\n${head}Content-Length: ${body.length}\r\n\r\n${body}`;
+  return { kind: 'answer', bytes };
+}
+
+interface FaultRow {
+  readonly name: string;
+  readonly fault: Fault;
+  readonly code: 'ORIGIN_ERROR' | 'ORIGIN_TIMEOUT' | 'UNKNOWN_MEDIA';
+  /** Requests that the server sees. */
+  readonly requests: number;
+  /** What the log says; nothing is said of a deadline but the code. */
+  readonly cause?: RegExp;
+  /** Deadline that passes, in milliseconds. */
+  readonly withinMs?: number;
+}
+
+const faults: readonly FaultRow[] = [
+  {
+    name: 'no answer',
+    fault: { kind: 'hang' },
+    code: 'ORIGIN_TIMEOUT',
+    requests: 1,
+    withinMs: FIRST_BYTE_MS,
+  },
+  {
+    name: 'a body that stops',
+    fault: { kind: 'stall', afterBytes: 1_000 },
+    code: 'ORIGIN_TIMEOUT',
+    requests: 1,
+    withinMs: WHOLE_BODY_MS,
+  },
+  {
+    name: 'a body that stops before its first byte',
+    fault: { kind: 'stall', afterBytes: 0 },
+    code: 'ORIGIN_TIMEOUT',
+    requests: 1,
+    withinMs: WHOLE_BODY_MS,
+  },
+  {
+    name: 'a body that trickles',
+    fault: { kind: 'trickle', bytes: 150 },
+    code: 'ORIGIN_TIMEOUT',
+    requests: 1,
+    withinMs: FIRST_BYTE_MS + WHOLE_BODY_MS,
+  },
+  {
+    name: 'a body that is cut',
+    fault: { kind: 'cut', afterBytes: 1_000 },
+    code: 'ORIGIN_ERROR',
+    requests: 1,
+    cause: /aborted/,
+  },
+  {
+    name: 'a body that is cut before its last byte',
+    fault: { kind: 'cut', afterBytes: samples.png.length - 1 },
+    code: 'ORIGIN_ERROR',
+    requests: 1,
+    cause: /aborted/,
+  },
+  {
+    name: 'a connection that is reset in the body',
+    fault: { kind: 'reset', afterBytes: 1_000 },
+    code: 'ORIGIN_ERROR',
+    requests: 1,
+    cause: /aborted|ECONNRESET/,
+  },
+  {
+    name: 'garbage',
+    fault: { kind: 'answer', bytes: '\0\x01garbage\r\n\r\n' },
+    code: 'ORIGIN_ERROR',
+    requests: 1,
+    cause: /HPE_/,
+  },
+  {
+    name: '500',
+    fault: refusal('500 Internal Server Error', 'InternalError'),
+    code: 'ORIGIN_ERROR',
+    requests: 3,
+    cause: /InternalError \(HTTP 500, attempts: 3\): No\./,
+  },
+  {
+    name: '503 SlowDown',
+    fault: refusal('503 Slow Down', 'SlowDown', 'Please reduce your request rate.'),
+    code: 'ORIGIN_ERROR',
+    requests: 3,
+    cause: /SlowDown \(HTTP 503, attempts: 3\): Please reduce your request rate\./,
+  },
+  {
+    name: '502 of a proxy, in HTML',
+    fault: answer('502 Bad Gateway', '<html>Bad gateway<br>', 'Content-Type: text/html\r\n'),
+    code: 'ORIGIN_ERROR',
+    requests: 3,
+    cause: /HTTP 502/,
+  },
+  {
+    name: '403 AccessDenied',
+    fault: refusal('403 Forbidden', 'AccessDenied', 'Denied.', 'x-amz-request-id: r1\r\n'),
+    code: 'ORIGIN_ERROR',
+    requests: 1,
+    cause: /AccessDenied \(HTTP 403, request r1, attempts: 1\): Denied\./,
+  },
+  {
+    name: '403 that quotes the credentials',
+    fault: refusal('403 Forbidden', 'InvalidAccessKeyId', 'No such key: S3RVER'),
+    code: 'ORIGIN_ERROR',
+    requests: 1,
+    cause: /InvalidAccessKeyId \(HTTP 403, attempts: 1\): No such key: \*\*\*/,
+  },
+  {
+    name: '404 NoSuchKey',
+    fault: refusal('404 Not Found', 'NoSuchKey'),
+    code: 'UNKNOWN_MEDIA',
+    requests: 1,
+  },
+  {
+    name: '404 NoSuchBucket',
+    fault: refusal('404 Not Found', 'NoSuchBucket'),
+    code: 'ORIGIN_ERROR',
+    requests: 1,
+    cause: /NoSuchBucket \(HTTP 404/,
+  },
+  {
+    name: '404 of something that is no S3',
+    fault: answer('404 Not Found', '404 page not found\n', 'Content-Type: text/plain\r\n'),
+    code: 'ORIGIN_ERROR',
+    requests: 1,
+    cause: /HTTP 404/,
+  },
+  {
+    name: '404 without a body',
+    fault: answer('404 Not Found', ''),
+    code: 'ORIGIN_ERROR',
+    requests: 1,
+    cause: /HTTP 404/,
+  },
+  {
+    name: 'a redirect to another region',
+    fault: refusal(
+      '301 Moved Permanently',
+      'PermanentRedirect',
+      'Wrong endpoint.',
+      'x-amz-bucket-region: eu-central-1\r\n',
+    ),
+    code: 'ORIGIN_ERROR',
+    requests: 1,
+    cause: /PermanentRedirect \(HTTP 301/,
+  },
+  {
+    name: 'a signature for another region',
+    fault: refusal('400 Bad Request', 'AuthorizationHeaderMalformed', 'Expecting eu-central-1.'),
+    code: 'ORIGIN_ERROR',
+    requests: 1,
+    cause: /AuthorizationHeaderMalformed \(HTTP 400, attempts: 1\): Expecting eu-central-1\./,
+  },
+  {
+    name: 'an object without an ETag',
+    fault: answer('200 OK', 'bytes'),
+    code: 'ORIGIN_ERROR',
+    requests: 1,
+    cause: /no ETag/,
+  },
+  {
+    name: 'an object without a length',
+    fault: {
+      kind: 'answer',
+      bytes:
+        'HTTP/1.1 200 OK\r\nETag: "a"\r\nTransfer-Encoding: chunked\r\n\r\n1\r\na\r\n0\r\n\r\n',
+    },
+    code: 'ORIGIN_ERROR',
+    requests: 1,
+    cause: /no Content-Length/,
+  },
+];
+
+/** What the operator reads of an error, causes included. */
+const textOf = (entry: unknown): string =>
+  JSON.stringify(entry, (_key, value) =>
+    value instanceof Error ? stdSerializers.err(value) : value,
+  );
+
+let s3: LocalS3;
+let proxy: FaultProxy;
+let app: TestApp;
+/** Of a fresh user, so that nothing is in the cache. */
+let user = 0;
+const warnings: Error[] = [];
+const keepWarning = (warning: Error): void => void warnings.push(warning);
+
+beforeAll(async () => {
+  s3 = await startLocalS3();
+  process.on('warning', keepWarning);
+});
+afterAll(async () => {
+  process.off('warning', keepWarning);
+  await s3.close();
+});
+beforeEach(async () => {
+  proxy = new FaultProxy(s3.port);
+  await proxy.listen();
+  app = await createTestApp({ settings, origin: createOrigin() });
+  user += 1;
+  await s3.put(`avatars/${user}/ab12`, samples.png);
+});
+afterEach(async () => {
+  vi.restoreAllMocks();
+  await app.close();
+  await proxy.refuse();
+});
+
+/** With a pool of one connection: one that is left behind busy makes every later read fail. */
+const createOrigin = (options: Partial<S3OriginOptions> = {}) =>
+  createS3Origin(
+    s3Options(s3, {
+      endpoint: proxy.endpoint,
+      maxConnections: 1,
+      connectTimeoutMs: CONNECT_MS,
+      stallTimeoutMs: WHOLE_BODY_MS,
+      ...options,
+    }),
+  );
+
+const ask = async (server = app.server) => {
+  const beganAt = performance.now();
+  const reply = await server.inject(`/avatars/${user}/ab12.webp?size=16`);
+  return { reply, elapsedMs: performance.now() - beganAt };
+};
+
+const expectHealed = async (): Promise<void> => {
+  const { reply } = await ask();
+  expect(reply.statusCode).toBe(200);
+  expect(reply.headers['content-type']).toBe('image/webp');
+  expect(reply.headers['cache-status']).toContain('fwd=miss');
+  expect((await ask()).reply.headers['cache-status']).toContain('hit');
+};
+
+describe('a render meets', () => {
+  test.each(faults)('$name: $code', async ({ fault, code, requests, cause, withinMs }) => {
+    vi.spyOn(Math, 'random').mockReturnValue(0); // no wait between two attempts
+    proxy.spoil(fault);
+    const { reply, elapsedMs } = await ask();
+    expect(reply.json()).toMatchObject({ code });
+    expect(reply.statusCode).toBe(
+      { ORIGIN_ERROR: 502, ORIGIN_TIMEOUT: 504, UNKNOWN_MEDIA: 404 }[code],
+    );
+    expect(elapsedMs).toBeLessThan((withinMs ?? 0) + SLACK_MS);
+    expect(proxy.requests).toHaveLength(requests);
+    const log = textOf(app.log.errors);
+    if (cause !== undefined) expect(log).toMatch(cause);
+    for (const text of [log, reply.body]) {
+      expect(text).not.toContain(LOCAL_CREDENTIALS.AWS_SECRET_ACCESS_KEY);
+      expect(text).not.toMatch(/Signature=|Credential=/);
+    }
+
+    proxy.heal();
+    // A missing object is looked for again as soon as its answer says.
+    if (code === 'UNKNOWN_MEDIA') app.clock.advance(30_000);
+    await expectHealed();
+    expect(proxy.connections).toBeLessThanOrEqual(1);
+  });
+
+  test('one 500 and then an answer: 200', async () => {
+    proxy.spoil(refusal('500 Internal Server Error', 'InternalError'), 1);
+    expect((await ask()).reply.statusCode).toBe(200);
+    expect(proxy.requests).toHaveLength(2);
+  });
+
+  test('a kept connection that the server has closed: 200', async () => {
+    expect((await ask()).reply.statusCode).toBe(200);
+    await proxy.refuse();
+    await proxy.listen();
+    user += 1;
+    await s3.put(`avatars/${user}/ab12`, samples.png);
+    expect((await ask()).reply.statusCode).toBe(200);
+  });
+
+  test('throttling for longer than the first-byte deadline: 504', async () => {
+    vi.spyOn(Math, 'random').mockReturnValue(0.99); // the longest wait between two attempts
+    proxy.spoil(refusal('503 Slow Down', 'SlowDown'));
+    const { reply, elapsedMs } = await ask();
+    expect(reply.json()).toMatchObject({ code: 'ORIGIN_TIMEOUT' });
+    expect(elapsedMs).toBeLessThan(FIRST_BYTE_MS + SLACK_MS);
+    expect(proxy.requests).toHaveLength(1);
+  });
+
+  test('a refused connection: ORIGIN_ERROR', async () => {
+    await proxy.refuse();
+    const { reply } = await ask();
+    expect(reply.json()).toMatchObject({ code: 'ORIGIN_ERROR' });
+    expect(textOf(app.log.errors)).toMatch(/ECONNREFUSED, attempts: 3/);
+    await proxy.listen();
+    await expectHealed();
+  });
+
+  test('a client that leaves: the request to S3 ends', async () => {
+    proxy.spoil({ kind: 'hang' });
+    const client = await connectTo(await app.listen());
+    client.write(`GET /avatars/${user}/ab12.webp HTTP/1.1\r\nHost: cdn.example\r\n\r\n`);
+    await expect.poll(() => proxy.requests.length).toBe(1);
+    expect(proxy.connections).toBe(1);
+    client.destroy();
+    await expect.poll(() => proxy.connections).toBe(0);
+    expect(proxy.requests).toHaveLength(1);
+    expect(app.log.entries).toEqual([]);
+  });
+});
+
+describe('a connection meets', () => {
+  /** A fresh service whose origin is as told, and what one request comes to. */
+  const outcomeOf = async (options: Partial<S3OriginOptions>) => {
+    const broken = await createTestApp({ settings, origin: createOrigin(options) });
+    try {
+      const { reply, elapsedMs } = await ask(broken.server);
+      return { code: reply.json().code, elapsedMs, log: textOf(broken.log.errors) };
+    } finally {
+      await broken.close();
+    }
+  };
+  const slowLookup: LookupFunction = () => undefined;
+
+  test('a name that nobody knows: ORIGIN_ERROR', async () => {
+    const failing: LookupFunction = (host, _options, done) =>
+      done(Object.assign(new Error(`getaddrinfo ENOTFOUND ${host}`), { code: 'ENOTFOUND' }), '', 4);
+    const options = { endpoint: 'http://s3.invalid', lookup: failing };
+    const { code, log } = await outcomeOf(options);
+    expect(code).toBe('ORIGIN_ERROR');
+    expect(log).toMatch(/ENOTFOUND, attempts: 3\): getaddrinfo ENOTFOUND s3\.invalid/);
+  });
+
+  test('a name server that does not answer: ORIGIN_TIMEOUT, after the connect deadline', async () => {
+    const options = { endpoint: 'http://s3.example', lookup: slowLookup };
+    const { code, elapsedMs, log } = await outcomeOf(options);
+    expect(code).toBe('ORIGIN_TIMEOUT');
+    expect(elapsedMs).toBeLessThan(FIRST_BYTE_MS);
+    expect(log).toContain(`There was no connection within ${CONNECT_MS} ms.`);
+  });
+
+  test('a server that accepts no connection: ORIGIN_TIMEOUT, after the connect deadline', async () => {
+    const server = await startDeafServer();
+    const { code, elapsedMs, log } = await outcomeOf({ endpoint: server.endpoint });
+    expect(code).toBe('ORIGIN_TIMEOUT');
+    expect(elapsedMs).toBeLessThan(FIRST_BYTE_MS);
+    expect(log).toContain(`There was no connection within ${CONNECT_MS} ms.`);
+    await server.close();
+  });
+
+  test('a server that speaks no TLS: ORIGIN_ERROR', async () => {
+    const { code, log } = await outcomeOf({ endpoint: s3.endpoint.replace('http', 'https') });
+    expect(code).toBe('ORIGIN_ERROR');
+    expect(log).toMatch(/EPROTO|ECONNRESET|ERR_SSL/);
+  });
+
+  test('a TLS handshake without end: ORIGIN_TIMEOUT, after the connect deadline', async () => {
+    // The proxy waits for the end of a request's head.
+    const endpoint = proxy.endpoint.replace('http', 'https');
+    const { code, elapsedMs, log } = await outcomeOf({ endpoint });
+    expect(code).toBe('ORIGIN_TIMEOUT');
+    expect(elapsedMs).toBeLessThan(FIRST_BYTE_MS);
+    expect(log).toContain(`There was no connection within ${CONNECT_MS} ms.`);
+    await expect.poll(() => proxy.connections).toBe(0);
+  });
+
+  test('a certificate of nobody: ORIGIN_ERROR', async () => {
+    const server = createTlsServer({
+      key: readFileSync(tlsFiles.key),
+      cert: readFileSync(tlsFiles.cert),
+    });
+    server.on('tlsClientError', () => undefined).listen(0, '127.0.0.1');
+    await once(server, 'listening');
+    const { port } = server.address() as AddressInfo;
+    const { code, log } = await outcomeOf({ endpoint: `https://127.0.0.1:${port}` });
+    expect(code).toBe('ORIGIN_ERROR');
+    expect(log).toMatch(/DEPTH_ZERO_SELF_SIGNED_CERT, attempts: 1/);
+    server.close();
+  });
+
+  test('a pool that is full: it waits for the first-byte deadline, and no longer', async () => {
+    const origin = createOrigin();
+    const signal = new AbortController().signal;
+    const first = await origin.read(`avatars/${user}/ab12`, { signal });
+    const waiting = await createTestApp({ settings, origin });
+    const late = await ask(waiting.server);
+    expect(late.reply.json()).toMatchObject({ code: 'ORIGIN_TIMEOUT' });
+    expect(late.elapsedMs).toBeGreaterThan(FIRST_BYTE_MS - 50); // and not the connect deadline
+    expect(proxy.requests).toHaveLength(1);
+
+    const patient = ask(waiting.server);
+    first.body.resume();
+    expect((await patient).reply.statusCode).toBe(200);
+    expect(proxy.connections).toBe(1);
+    await waiting.close();
+  });
+});
+
+/** Listens, but takes no connection out of its queue; when that is full, no other is established. */
+async function startDeafServer() {
+  const thread = new Worker(
+    `const server = require('node:net').createServer();
+    server.listen({ port: 0, host: '127.0.0.1', backlog: 1 }, () => {
+      require('node:worker_threads').parentPort.postMessage(server.address().port);
+      Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0);
+    });`,
+    { eval: true },
+  );
+  const [port] = (await once(thread, 'message')) as [number];
+  const queued = await Promise.all([1, 2].map(() => connectTo(port)));
+  return {
+    endpoint: `http://127.0.0.1:${port}`,
+    close: async () => {
+      for (const socket of queued) socket.destroy();
+      await thread.terminate();
+    },
+  };
+}
+
+describe('an attachment that is passed on meets', () => {
+  const large = Buffer.alloc(20_000_000, 'large object, ');
+  let port: number;
+  let path: string;
+  beforeEach(async () => {
+    path = `attachments/1/${user}/large.bin`;
+    await s3.put(path, large);
+    port = await app.listen();
+  });
+  const request = () => fetch(`http://127.0.0.1:${port}/${path}`);
+
+  test.each(['cut', 'reset', 'stall'] as const)(
+    '%s in its body: its client sees a broken transfer',
+    async (kind) => {
+      proxy.spoil({ kind, afterBytes: 1_000_000 });
+      const reply = await request();
+      expect(reply.status).toBe(200);
+      await expect(reply.arrayBuffer()).rejects.toThrow();
+      expect(proxy.requests).toHaveLength(1);
+      await expect.poll(() => proxy.connections).toBe(0);
+
+      proxy.heal();
+      let healed = await request();
+      // The deadline is short here, and the machine may be busy.
+      while (healed.status === 504) healed = await request();
+      expect(healed.status).toBe(200);
+      expect(Buffer.from(await healed.arrayBuffer()).equals(large)).toBe(true);
+    },
+  );
+
+  test('a client that leaves: the transfer from S3 ends', async () => {
+    const client = await connectTo(port);
+    client.write(`GET /${path} HTTP/1.1\r\nHost: cdn.example\r\n\r\n`);
+    await once(client, 'data');
+    client.destroy();
+    await expect.poll(() => proxy.connections).toBe(0);
+    expect(proxy.requests).toHaveLength(1);
+    expect(app.log.entries).toEqual([]);
+  });
+
+  test('a slow client: it gets all of it, however long it takes', async () => {
+    const reply = await request();
+    const reader = (reply.body ?? new ReadableStream()).getReader();
+    let received = (await reader.read()).value?.length ?? 0;
+    await new Promise((resolve) => setTimeout(resolve, 2.5 * WHOLE_BODY_MS));
+    for (let part = await reader.read(); !part.done; part = await reader.read()) {
+      received += part.value.length;
+    }
+    expect(received).toBe(large.length);
+  });
+});
+
+describe('the S3 origin', () => {
+  const signal = new AbortController().signal;
+  const read = async (origin = createOrigin(), key = `avatars/${user}/ab12`) => {
+    const { body } = await origin.read(key, { signal });
+    body.resume();
+    await once(body, 'end');
+  };
+
+  test('sends one GET per read, on one connection, and leaves no listener on it', async () => {
+    const origin = createOrigin();
+    const connections = new Set<number>();
+    for (let count = 0; count < 20; count += 1) {
+      await read(origin);
+      connections.add(proxy.connections);
+    }
+    expect(proxy.requests.map((head) => head.split(' ')[0])).toEqual(Array(20).fill('GET'));
+    expect(connections).toEqual(new Set([1]));
+    expect(warnings.map(({ message }) => message)).not.toContainEqual(
+      expect.stringMatching(/listeners/),
+    );
+  });
+
+  test('asks for no checksum, and signs with a session token where there is one', async () => {
+    vi.stubEnv('AWS_SESSION_TOKEN', 'token-of-a-session');
+    proxy.spoil(refusal('403 Forbidden', 'InvalidToken', 'token-of-a-session is malformed'));
+    await expect(read()).rejects.toMatchObject({
+      code: 'ORIGIN_ERROR',
+      cause: { message: 'InvalidToken (HTTP 403, attempts: 1): *** is malformed' },
+    });
+    vi.unstubAllEnvs();
+    expect(proxy.requests).toHaveLength(1);
+    expect(proxy.requests[0]).toContain('x-amz-security-token: token-of-a-session\r\n');
+    expect(proxy.requests[0]).not.toMatch(/checksum/i);
+  });
+
+  test('without credentials is a failing origin, and says so', async () => {
+    vi.stubEnv('AWS_ACCESS_KEY_ID', undefined);
+    vi.stubEnv('AWS_SECRET_ACCESS_KEY', undefined);
+    vi.stubEnv('AWS_EC2_METADATA_DISABLED', 'true');
+    vi.stubEnv('HOME', '/nowhere');
+    await expect(read()).rejects.toMatchObject({
+      code: 'ORIGIN_ERROR',
+      cause: { message: expect.stringMatching(/^CredentialsProviderError: .*credentials/) },
+    });
+    vi.unstubAllEnvs();
+    expect(proxy.requests).toEqual([]);
+  });
+
+  test.each([
+    'x'.repeat(1_025),
+    'ü'.repeat(513),
+    '/avatars/1/ab12',
+    'avatars/../icons/1/ab12',
+    'avatars//ab12',
+    './avatars',
+    '',
+  ])('asks for no key that S3 does not take or a proxy would change: %s', async (key) => {
+    await expect(read(createOrigin(), key)).rejects.toMatchObject({ code: 'UNKNOWN_MEDIA' });
+    expect(proxy.requests).toEqual([]);
+  });
+
+  test.each([
+    ['', 'the whole'],
+    ['bytes 0-8/9', 'the whole'], // begins before
+    ['bytes 1-7/9', 'part of'], // ends before
+    ['bytes 1-9/20', 'part of'], // is shorter than it says
+    ['bytes 1-8/*', 'he whole'],
+  ])('takes no other range than the one it asked for: %j', async (contentRange, body) => {
+    const head = contentRange === '' ? '' : `Content-Range: ${contentRange}\r\n`;
+    proxy.spoil(answer('206 Partial Content', body, `ETag: "a"\r\n${head}`));
+    const range = { first: 1, last: 9 };
+    await expect(createOrigin().read('a', { signal, range })).rejects.toMatchObject({
+      code: 'ORIGIN_ERROR',
+    });
+  });
+
+  test('of an empty object has no range, whatever the server answers', async () => {
+    const range = { first: 0, last: 9 };
+    proxy.spoil(answer('200 OK', '', 'ETag: "a"\r\n'));
+    await expect(createOrigin().read('a', { signal, range })).rejects.toMatchObject({
+      code: 'RANGE_NOT_SATISFIABLE',
+    });
+    proxy.spoil(answer('416 Range Not Satisfiable', ''));
+    await expect(createOrigin().read('a', { signal, range })).rejects.toMatchObject({
+      code: 'RANGE_NOT_SATISFIABLE',
+    });
+  });
+
+  test.each(['"abc"', 'W/"abc"', 'abc'])('takes the ETag %s without its quotes', async (etag) => {
+    proxy.spoil(answer('200 OK', 'x', `ETag: ${etag}\r\n`));
+    const object = await createOrigin().read('a', { signal });
+    expect(object.etag).toBe('abc');
+    object.body.destroy();
+  });
+});

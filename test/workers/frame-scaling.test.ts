@@ -1,0 +1,60 @@
+import { createHash } from 'node:crypto';
+import sharp from 'sharp';
+import { describe, expect, test } from 'vitest';
+import { scaleFrames } from '../../src/workers/child/frame-scaling.ts';
+
+/** Frames of noise: no two are alike, and their edges least of all. */
+function drawNoise(lengthBytes: number, channels: number): Buffer {
+  const noise = createHash('shake256', { outputLength: lengthBytes }).update('noise').digest();
+  if (channels === 4) {
+    for (let at = 3; at < lengthBytes; at += 4) {
+      // As in pictures: much is opaque or transparent, and some is in between.
+      const alpha = noise.readUInt8(at);
+      if (alpha < 60) noise.writeUInt8(0, at);
+      else if (alpha < 150) noise.writeUInt8(255, at);
+    }
+  }
+  return noise;
+}
+
+describe.each([3, 4] as const)('frames of %i channels', (channels) => {
+  test.each([
+    { from: [128, 128], to: [64, 64], count: 5 },
+    { from: [96, 96], to: [20, 20], count: 7 },
+    { from: [100, 37], to: [63, 23], count: 4 },
+    { from: [33, 77], to: [33, 20], count: 3 },
+    { from: [77, 33], to: [20, 33], count: 3 },
+    { from: [64, 1], to: [32, 1], count: 3 },
+    { from: [5, 3], to: [4, 1], count: 9 },
+    // Widths of which some pixels lie halfway between two of libvips' positions.
+    { from: [211, 32], to: [192, 32], count: 5 },
+    { from: [451, 20], to: [320, 14], count: 3 },
+    { from: [643, 32], to: [160, 8], count: 3 },
+    // Such heights, and such widths that are exact.
+    { from: [32, 211], to: [32, 192], count: 5 },
+    { from: [20, 643], to: [5, 160], count: 3 },
+    { from: [127, 32], to: [64, 32], count: 3 },
+    { from: [300, 200], to: [200, 133], count: 40 }, // of 9.6 MB: in three groups
+  ] as const)(
+    '$count from $from to $to are, to the bit, what libvips makes of each alone',
+    async ({ from, to, count }) => {
+      const [widthPx, heightPx] = from;
+      const [toWidthPx, toHeightPx] = to;
+      const frameBytes = widthPx * heightPx * channels;
+      const data = drawNoise(frameBytes * count, channels);
+      const scaled = await scaleFrames(
+        { data, widthPx, heightPx: heightPx * count, channels },
+        { widthPx, heightPx },
+        { widthPx: toWidthPx, heightPx: toHeightPx },
+      );
+      const alone: Buffer[] = [];
+      for (let start = 0; start < data.length; start += frameBytes) {
+        const raw = { width: widthPx, height: heightPx, channels };
+        const frame = sharp(data.subarray(start, start + frameBytes), { raw });
+        frame.resize({ width: toWidthPx, height: toHeightPx, fit: 'fill' });
+        alone.push(await frame.raw().toBuffer());
+      }
+      expect(Buffer.concat(alone).equals(scaled)).toBe(true);
+    },
+  );
+});

@@ -1,0 +1,295 @@
+import { existsSync, mkdtempSync, readdirSync, readFileSync, readlinkSync, rmSync } from 'node:fs';
+import { type AddressInfo, createServer } from 'node:net';
+import { getPriority, tmpdir } from 'node:os';
+import { join } from 'node:path';
+import sharp from 'sharp';
+import { afterAll, describe, expect, test } from 'vitest';
+import { MediaError } from '../../src/contract/errors.ts';
+import type { RenderJob } from '../../src/pipeline/render/render-job.ts';
+import { findLaunchers, type Launcher } from '../../src/workers/sandbox.ts';
+import { samples } from '../support/test-app.ts';
+import { anyJob, REAL_WORKER, SCRIPTED_WORKER, usePools } from '../support/worker-pool.ts';
+
+const start = usePools();
+
+const isLinux = process.platform === 'linux';
+const MEBIBYTE = 2 ** 20;
+const MEMORY_BYTES = 300 * MEBIBYTE;
+
+const server = createServer((socket) => socket.destroy());
+afterAll(() => server.close());
+
+describe('the confinement as it is told', () => {
+  test.skipIf(!isLinux)('has every limit on Linux (elsewhere there is no proc(5))', async () => {
+    const { renderer } = await start({ memoryBytes: MEMORY_BYTES });
+    expect(renderer.confinement).toMatchObject({
+      memoryBytes: MEMORY_BYTES,
+      fileBytes: 0,
+      descriptors: 64,
+      isFirstToKill: true,
+    });
+  });
+
+  test.skipIf(isLinux)('has none elsewhere', async () => {
+    const { renderer } = await start({ memoryBytes: MEMORY_BYTES });
+    expect(renderer.confinement).toMatchObject({
+      network: 'shared',
+      user: 'shared',
+      memoryBytes: undefined,
+      fileBytes: undefined,
+      descriptors: undefined,
+      noNewPrivileges: false,
+      isFirstToKill: false,
+    });
+  });
+
+  test('agrees with whether a worker reaches a listening port of ours', async () => {
+    await new Promise<void>((resolve) => void server.listen(0, '127.0.0.1', resolve));
+    const { port } = server.address() as AddressInfo;
+    const { renderer, say } = await start();
+    expect(await say(`connect ${port}`)).toBe(
+      renderer.confinement?.network === 'none' ? 'ENETUNREACH' : 'connected',
+    );
+  });
+
+  test.skipIf(!isLinux)('agrees with whether it can read our environment (proc(5))', async () => {
+    const { renderer, say } = await start();
+    expect(await say('read-parent')).toMatch(
+      renderer.confinement?.user === 'shared' ? /^done \d+$/ : /^EACCES$/,
+    );
+  });
+
+  test('agrees with the priorities of the lanes, in every thread', async () => {
+    const { renderer, say } = await start({ workers: { light: 1, heavy: 1 } });
+    expect(renderer.confinement?.priority).toEqual({ light: 5, heavy: 19 });
+    for (const [lane, niceness] of [
+      ['light', 5],
+      ['heavy', 19],
+    ] as const) {
+      expect(getPriority(renderer.processIdsOf(lane)[0] ?? 0)).toBe(niceness);
+      if (!isLinux) continue;
+      const threads: number[] = JSON.parse(await say('priorities', { lane }));
+      expect(threads.length).toBeGreaterThan(1);
+      expect(new Set(threads)).toEqual(new Set([niceness]));
+    }
+    expect(getPriority()).toBe(0);
+  });
+
+  test('holds for a replacement too', async () => {
+    const { renderer, say } = await start({ workers: { light: 0, heavy: 1 } });
+    await expect(say('crash', { lane: 'heavy' })).rejects.toMatchObject({ status: 422 });
+    expect(await say('next', { lane: 'heavy' })).toMatch(/ next$/);
+    const [replacement = 0] = renderer.processIds;
+    expect(getPriority(replacement)).toBe(19);
+    if (isLinux) {
+      expect(readFileSync(`/proc/${replacement}/limits`, 'utf8')).toMatch(
+        /^Max data size +1073741824 +1073741824 /m,
+      );
+    }
+  });
+});
+
+describe.skipIf(!isLinux)('a confined worker (limits of Linux)', () => {
+  test('has its limits, soft and hard', async () => {
+    const { renderer } = await start({ memoryBytes: MEMORY_BYTES });
+    const [processId] = renderer.processIds;
+    const limits = readFileSync(`/proc/${processId}/limits`, 'utf8');
+    expect(limits).toMatch(new RegExp(`^Max data size +${MEMORY_BYTES} +${MEMORY_BYTES} `, 'm'));
+    expect(limits).toMatch(/^Max core file size +0 +0 /m);
+    expect(limits).toMatch(/^Max file size +0 +0 /m);
+    expect(limits).toMatch(/^Max open files +64 +64 /m);
+    expect(readFileSync(`/proc/${processId}/oom_score_adj`, 'utf8')).toBe('1000\n');
+    // None of it is ours.
+    const own = readFileSync('/proc/self/limits', 'utf8');
+    expect(own).not.toMatch(/^Max file size +0 /m);
+    expect(own).not.toMatch(new RegExp(`^Max data size +${MEMORY_BYTES} `, 'm'));
+  });
+
+  test('gets no more memory than it may, and fails its own job alone', async () => {
+    const { renderer, say } = await start({ memoryBytes: MEMORY_BYTES });
+    expect(await say('allocate 50')).toBe('50 unbounded');
+    // V8 aborts, or the allocation throws: it depends on who asks first.
+    const outcome = await say('allocate 1000').catch((error: unknown) => error);
+    if (typeof outcome === 'string') {
+      expect(outcome).toMatch(/^\d+ Array buffer allocation failed$/);
+      expect(Number.parseInt(outcome, 10)).toBeLessThan(300);
+    } else {
+      expect(outcome).toMatchObject({ code: 'UNPROCESSABLE_MEDIA' });
+    }
+    expect(await say('next')).toMatch(/ next$/);
+    expect(renderer.counters.kills).toBe(0);
+  });
+
+  test('has a small heap, beyond which it ends', async () => {
+    const { say } = await start();
+    // V8 adds its young generation to what it was told.
+    expect(Number(await say('heap-bound'))).toBeLessThan(256 * MEBIBYTE);
+    await expect(say('devour')).rejects.toMatchObject({ code: 'UNPROCESSABLE_MEDIA' });
+    expect(await say('next')).toMatch(/ next$/);
+  });
+
+  test.each([
+    ['png', { progressive: true }],
+    ['jpeg', { progressive: true, chromaSubsampling: '4:4:4' }],
+    ['webp', { lossless: true, effort: 0 }],
+    ['avif', { effort: 0 }],
+  ] as const)(
+    'that decodes more than it may hold fails that job alone: %s',
+    async (format, how) => {
+      const size = { widthPx: 5_000, heightPx: 5_000 };
+      const original = await sharp({
+        create: { width: size.widthPx, height: size.heightPx, channels: 4, background: '#abcd' },
+      })
+        .toFormat(format, how)
+        .toBuffer();
+      const { renderer } = await start({
+        workerFile: REAL_WORKER,
+        memoryBytes: 256 * MEBIBYTE,
+      });
+      const render = (bytes: Uint8Array, job: RenderJob) => {
+        const { signal } = new AbortController();
+        return renderer.render(bytes, job, { lane: 'light', timeoutMs: 60_000, signal });
+      };
+
+      const encoder = { lossless: true, effort: 0 };
+      const job: RenderJob = { ...anyJob, originalSize: size, size, format: 'webp', encoder };
+      const failure: unknown = await render(original, job).catch((error: unknown) => error);
+      expect(failure).toBeInstanceOf(MediaError);
+      expect(failure).toMatchObject({ status: 422 });
+      expect((await render(samples.png, anyJob)).length).toBeGreaterThan(100);
+    },
+  );
+
+  test('that has no room for an original says so, and lives on', async () => {
+    const { renderer } = await start({ workerFile: REAL_WORKER, memoryBytes: 256 * MEBIBYTE });
+    const { processIds } = renderer;
+    const options = () => {
+      const { signal } = new AbortController();
+      return { lane: 'light', timeoutMs: 60_000, signal } as const;
+    };
+    const tooLarge = Buffer.concat([samples.png, Buffer.alloc(280 * MEBIBYTE)]);
+    await expect(renderer.render(tooLarge, anyJob, options())).rejects.toMatchObject({
+      code: 'MEDIA_TOO_LARGE',
+      cause: { message: expect.stringContaining('no memory for an original') },
+    });
+    expect((await renderer.render(samples.png, anyJob, options())).length).toBeGreaterThan(100);
+    expect(renderer.processIds).toEqual(processIds);
+    expect(renderer.counters).toEqual({ restarts: 0, kills: 0, recycles: 0 });
+  });
+
+  test('decodes in memory what libvips would put into a file', async () => {
+    // Its threshold is 100 MiB; no file could be written.
+    const size = { widthPx: 5_200, heightPx: 5_200 };
+    const background = '#abcd';
+    const original = await sharp({
+      create: { width: size.widthPx, height: size.heightPx, channels: 4, background },
+    })
+      .webp({ lossless: true, effort: 0 })
+      .toBuffer();
+    const { renderer } = await start({ workerFile: REAL_WORKER });
+    const job: RenderJob = {
+      ...anyJob,
+      originalSize: size,
+      resize: 'scale',
+      size: { widthPx: 16, heightPx: 16 },
+    };
+    const { signal } = new AbortController();
+    const rendered = await renderer.render(original, job, {
+      lane: 'light',
+      timeoutMs: 60_000,
+      signal,
+    });
+    expect(await sharp(rendered).metadata()).toMatchObject({ format: 'png', width: 16 });
+  });
+
+  test('writes no file', async () => {
+    const folder = mkdtempSync(join(tmpdir(), 'darkroom-'));
+    const { say } = await start();
+    // Where the user may not write either, that is said first.
+    expect(await say(`write-file ${join(folder, 'x')}`)).toMatch(/^(EFBIG|EACCES)$/);
+    expect(existsSync(join(folder, 'x')) && readFileSync(join(folder, 'x')).length > 0).toBe(false);
+    rmSync(folder, { recursive: true });
+  });
+
+  test('holds no descriptor of ours', async () => {
+    await using file = await (await import('node:fs/promises')).open('package.json');
+    const { say } = await start();
+    const held: string[] = JSON.parse(await say('descriptors'));
+    const targets = held.map((line) => line.replace(/^\d+ /, '')).filter((it) => it !== 'gone');
+    const ours = new Set(ownDescriptors().map(({ target }) => target));
+    expect(ours).toContain(readlinkSync(`/proc/self/fd/${file.fd}`));
+    // What we were handed ourselves by whoever started us goes on to every program that we start.
+    const handedDown = ownDescriptors().flatMap(({ isKept, target }) => (isKept ? [target] : []));
+    const own = targets.filter((target) => !handedDown.includes(target));
+    const nameless = /^(\/dev\/null|anon_inode:\[event(fd|poll)\])$/;
+    const named = own.filter((target) => !nameless.test(target));
+    expect(named.filter((target) => ours.has(target))).toEqual([]);
+    // Standard error and the channel, and the pipes by which Node's event loops wake themselves.
+    expect(named.filter((target) => target.startsWith('socket:'))).toHaveLength(2);
+    expect(named.filter((target) => !/^(socket|pipe):/.test(target))).toEqual([]);
+  });
+});
+
+describe('the environment of a worker', () => {
+  test('has no more than it needs', async () => {
+    process.env.AWS_SECRET_ACCESS_KEY = 'secret';
+    const { say } = await start();
+    const environment: Record<string, string> = JSON.parse(await say('environment'));
+    delete process.env.AWS_SECRET_ACCESS_KEY;
+    // bash, where it is the shell, adds the name of the program.
+    const names = Object.keys(environment).filter((name) => name !== '_');
+    expect(names.sort()).toEqual([
+      'MALLOC_ARENA_MAX',
+      'MALLOC_MMAP_THRESHOLD_',
+      'MALLOC_TRIM_THRESHOLD_',
+      'PATH',
+      'UV_THREADPOOL_SIZE',
+      'VIPS_DISC_THRESHOLD',
+      'VIPS_WARNING',
+    ]);
+  });
+});
+
+describe('the ways to start a worker', () => {
+  const find = async (workerFile: string): Promise<Launcher[]> => {
+    const launchers: Launcher[] = [];
+    for await (const launcher of findLaunchers(workerFile, MEMORY_BYTES)) launchers.push(launcher);
+    return launchers;
+  };
+
+  test('are those that work here, and none for a file that cannot be read', async () => {
+    const path = SCRIPTED_WORKER.pathname;
+    const found = await find(path);
+    expect(found.length).toBeGreaterThan(0);
+    // Without a limit only where there is no other way.
+    expect(found.filter(({ argsFor }) => argsFor(5).length === 0)).toHaveLength(isLinux ? 0 : 1);
+    expect(await find('/nowhere/worker.js')).toMatchObject([
+      { command: process.execPath, network: 'shared', user: 'shared' },
+    ]);
+  });
+
+  test('take no value for shell text', async () => {
+    const folder = mkdtempSync(join(tmpdir(), 'darkroom-'));
+    await find(`$(touch ${folder}/a); touch ${folder}/b; \`touch ${folder}/c\``);
+    expect(readdirSync(folder)).toEqual([]);
+    rmSync(folder, { recursive: true });
+  });
+});
+
+/** Our own descriptors; `isKept`: not closed when we start a program. */
+function ownDescriptors(): { readonly target: string; readonly isKept: boolean }[] {
+  return readdirSync('/proc/self/fd').flatMap((descriptor) => {
+    try {
+      const flags = /^flags:\t(\d+)$/m.exec(
+        readFileSync(`/proc/self/fdinfo/${descriptor}`, 'utf8'),
+      )?.[1];
+      const isKept = (Number.parseInt(flags ?? '0', 8) & O_CLOEXEC) === 0;
+      return [{ target: readlinkSync(`/proc/self/fd/${descriptor}`), isKept }];
+    } catch {
+      return []; // the one that read the folder
+    }
+  });
+}
+
+/** open(2); Node does not name it. */
+const O_CLOEXEC = 0o2000000;

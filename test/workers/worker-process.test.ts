@@ -1,0 +1,36 @@
+import { fileURLToPath } from 'node:url';
+import { expect, test } from 'vitest';
+import { findLaunchers } from '../../src/workers/sandbox.ts';
+import { WorkerProcess } from '../../src/workers/worker-process.ts';
+import { RecordingLog } from '../support/test-app.ts';
+import { anyJob, SCRIPTED_WORKER } from '../support/worker-pool.ts';
+
+const workerFile = fileURLToPath(SCRIPTED_WORKER);
+
+test('a process that was killed, or has ended, begins no job and keeps nobody waiting', async () => {
+  const launchers = findLaunchers(workerFile, 2 ** 30);
+  const { value: launcher } = await launchers.next();
+  if (launcher === undefined) throw new Error('Nothing starts workers here.');
+  let worker: WorkerProcess | undefined;
+  let end = (): void => undefined;
+  const ended = new Promise<void>((resolve) => {
+    end = resolve;
+  });
+  const environment = { PATH: '/usr/bin:/bin' };
+  await new Promise<void>((resolve) => {
+    worker = new WorkerProcess(
+      { launcher, workerFile, environment, niceness: 5, log: new RecordingLog() },
+      { onReady: resolve, onEnd: end },
+    );
+  });
+  const run = () =>
+    worker?.run(
+      { original: Buffer.from('anything'), job: anyJob },
+      { timeoutMs: 60_000, signal: new AbortController().signal },
+    );
+  await expect(run()).resolves.toMatchObject({ kind: 'rendered' });
+  worker?.kill('test');
+  await expect(run()).resolves.toEqual({ kind: 'not begun' });
+  await ended;
+  await expect(run()).resolves.toEqual({ kind: 'not begun' });
+});

@@ -1,0 +1,734 @@
+/**
+ * Makes the originals of the golden suite that no corpus has: `fixtures/golden-originals/`, and its
+ * `index.tsv`, which says of each what it is, where it comes from and under which licence.
+ *
+ *     node tools/derive-goldens.mjs
+ *
+ * Colour profiles, animations and odd sizes are written from their specifications by this file, so
+ * that none of them has passed through the code under test. Pixels are drawn here or taken from
+ * `fixtures/corpus`. The same sharp release gives the same bytes. Fails when the folder holds a file
+ * that no row names.
+ */
+
+import { mkdir, readdir, readFile, writeFile } from 'node:fs/promises';
+import path from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { crc32, deflateSync } from 'node:zlib';
+import sharp from 'sharp';
+
+/**
+ * @typedef {{ file: string, what: string, source: string, licence: string, bytes: Buffer }} Derived
+ * @typedef {{ x?: number, y?: number, width: number, height: number }} Place
+ * @typedef {(x: number, y: number) => readonly [number, number, number]} Colours  8 bits each.
+ */
+
+const fixturesDir = fileURLToPath(new URL('../fixtures/', import.meta.url));
+const targetDir = path.join(fixturesDir, 'golden-originals');
+const drawn = { source: 'drawn by tools/derive-goldens.mjs', licence: 'Apache-2.0' };
+const wuffs = {
+  source: 'google/wuffs:test/data@2560db99aa19, by way of fixtures/corpus',
+  licence: 'PD/CC0/Apache-2.0 OR MIT (per-file, test/data/README.md)',
+};
+
+/** @param {string} file */
+const corpus = (file) => readFile(path.join(fixturesDir, 'corpus', file));
+
+// ---- ICC profiles (ICC.1:2001-04) ------------------------------------------------------------
+
+/** @param {number} value */
+const fixed = (value) => {
+  const bytes = Buffer.alloc(4);
+  bytes.writeInt32BE(Math.round(value * 65536));
+  return bytes;
+};
+/** @param {number[]} xyz */
+const xyzTag = (xyz) => Buffer.concat([Buffer.from('XYZ \0\0\0\0'), ...xyz.map(fixed)]);
+/** @param {number} gamma */
+const curveTag = (gamma) => {
+  const bytes = Buffer.from('curv\0\0\0\0\0\0\0\x01\0\0\0\0', 'latin1');
+  bytes.writeUInt16BE(Math.round(gamma * 256), 12);
+  return bytes;
+};
+/** @param {string} name */
+const descriptionTag = (name) => {
+  const bytes = Buffer.alloc(90 + name.length + 1);
+  bytes.write('desc', 0);
+  bytes.writeUInt32BE(name.length + 1, 8);
+  bytes.write(name, 12);
+  return bytes;
+};
+const d50 = [0.9642, 1, 0.8249];
+
+/**
+ * @param {string} deviceClass @param {string} space @param {string} connection
+ * @param {Record<string, Buffer>} tags
+ */
+function profile(deviceClass, space, connection, tags) {
+  const names = Object.keys(tags);
+  const header = Buffer.alloc(128 + 4 + 12 * names.length);
+  header.write('\x02\x40\0\0', 8, 'latin1');
+  header.write(deviceClass + space + connection, 12);
+  header.writeUInt16BE(2000, 24);
+  header.writeUInt16BE(1, 26);
+  header.writeUInt16BE(1, 28);
+  header.write('acsp', 36);
+  Buffer.concat(d50.map(fixed)).copy(header, 68);
+  header.writeUInt32BE(names.length, 128);
+  const parts = [header];
+  let offset = header.length;
+  names.forEach((name, index) => {
+    const data = tags[name] ?? Buffer.alloc(0);
+    const entry = 132 + 12 * index;
+    header.write(name, entry);
+    header.writeUInt32BE(offset, entry + 4);
+    header.writeUInt32BE(data.length, entry + 8);
+    const padded = Buffer.concat([data, Buffer.alloc((4 - (data.length % 4)) % 4)]);
+    parts.push(padded);
+    offset += padded.length;
+  });
+  header.writeUInt32BE(offset, 0);
+  return Buffer.concat(parts);
+}
+
+/**
+ * @param {string} name @param {number} gamma
+ * @param {number[][]} primaries  XYZ of red, green and blue, adapted to D50
+ */
+const matrixProfile = (name, gamma, [red = [], green = [], blue = []]) =>
+  profile('mntr', 'RGB ', 'XYZ ', {
+    desc: descriptionTag(name),
+    cprt: Buffer.from('text\0\0\0\0none\0'),
+    wtpt: xyzTag(d50),
+    rXYZ: xyzTag(red),
+    gXYZ: xyzTag(green),
+    bXYZ: xyzTag(blue),
+    rTRC: curveTag(gamma),
+    gTRC: curveTag(gamma),
+    bTRC: curveTag(gamma),
+  });
+
+/** Adobe RGB (1998) Color Image Encoding §4.3.4.2, adapted to D50 by Bradford. */
+const adobeRgb = matrixProfile('Adobe RGB (1998) by numbers', 563 / 256, [
+  [0.60974, 0.31111, 0.01947],
+  [0.20528, 0.62567, 0.06087],
+  [0.14919, 0.06322, 0.74457],
+]);
+/** ROMM RGB, ISO 22028-2:2013, with the plain gamma of 1.8. */
+const proPhoto = matrixProfile('ProPhoto RGB by numbers', 1.8, [
+  [0.79767, 0.28804, 0],
+  [0.13519, 0.71187, 0],
+  [0.03134, 0.00009, 0.8249],
+]);
+/** Light itself: far enough from sRGB that nobody can overlook whether it was applied. */
+const linearGrey = profile('mntr', 'GRAY', 'XYZ ', {
+  desc: descriptionTag('grey, gamma 1.0'),
+  cprt: Buffer.from('text\0\0\0\0none\0'),
+  wtpt: xyzTag(d50),
+  kTRC: curveTag(1),
+});
+
+/**
+ * A printer by the colours of its 16 solid overprints, straight lines between them: `lut8Type` with
+ * two grid points an ink. Inks of a newspaper rather than of a magazine, relative to the paper, so
+ * that they differ from those of any default profile.
+ */
+const newspaper = (() => {
+  const inks = [
+    [66, -22, -25],
+    [62, 44, -2],
+    [94, -4, 58],
+    [40, 0, 0],
+  ];
+  const table = Array.from({ length: 16 }, (_, solids) =>
+    inks
+      .filter((_, i) => (solids & (8 >> i)) > 0)
+      .reduce(
+        (sum, ink) => [(sum[0] * ink[0]) / 100, sum[1] + ink[1], sum[2] + ink[2]],
+        [100, 0, 0],
+      )
+      // Chroma goes down with lightness: the overprint of everything is near to neutral.
+      .map((value, i, [lightness]) =>
+        i === 0 ? value * 2.55 : 128 + value * (lightness / 100) ** 0.5,
+      ),
+  ).flat();
+  const identity = Array.from({ length: 256 }, (_, i) => i);
+  const head = Buffer.from('mft1\0\0\0\0\x04\x03\x02\0', 'latin1');
+  const unity = [1, 0, 0, 0, 1, 0, 0, 0, 1].map(fixed);
+  const lut = [
+    ...Array(4).fill(identity).flat(),
+    ...table.map(Math.round),
+    ...Array(3).fill(identity).flat(),
+  ];
+  return profile('prtr', 'CMYK', 'Lab ', {
+    desc: descriptionTag('newspaper, two grid points an ink'),
+    cprt: Buffer.from('text\0\0\0\0none\0'),
+    wtpt: xyzTag(d50),
+    A2B0: Buffer.concat([head, ...unity, Buffer.from(lut)]),
+  });
+})();
+
+/** Puts a segment behind the SOI of a JPEG. @param {Buffer} jpeg @param {number} marker @param {Buffer} data */
+function insertJpegSegment(jpeg, marker, data) {
+  const head = Buffer.from([0xff, marker, 0, 0]);
+  head.writeUInt16BE(data.length + 2, 2);
+  return Buffer.concat([jpeg.subarray(0, 2), head, data, jpeg.subarray(2)]);
+}
+
+/** ICC.1:2001-04 B.4. @param {Buffer} jpeg @param {Buffer} icc */
+const tagJpeg = (jpeg, icc) =>
+  insertJpegSegment(
+    jpeg,
+    0xe2,
+    Buffer.concat([Buffer.from('ICC_PROFILE\0\x01\x01', 'latin1'), icc]),
+  );
+
+/** Puts a chunk behind a PNG's header. @param {Buffer} png @param {string} type @param {Buffer} data */
+function insertPngChunk(png, type, data) {
+  const body = Buffer.concat([Buffer.from(type), data]);
+  const frame = Buffer.alloc(8);
+  frame.writeUInt32BE(data.length, 0);
+  frame.writeUInt32BE(crc32(body), 4);
+  return Buffer.concat([
+    png.subarray(0, 33),
+    frame.subarray(0, 4),
+    body,
+    frame.subarray(4),
+    png.subarray(33),
+  ]);
+}
+
+/** @param {Buffer} png @param {Buffer} icc */
+function tagPng(png, icc) {
+  return insertPngChunk(png, 'iCCP', Buffer.concat([Buffer.from('icc\0\0'), deflateSync(icc)]));
+}
+
+// ---- Drawing ---------------------------------------------------------------------------------
+
+/** @param {number} width @param {number} height @param {Colours} colours */
+function paint(width, height, colours) {
+  const data = Buffer.alloc(width * height * 3);
+  for (let y = 0; y < height; y += 1) {
+    for (let x = 0; x < width; x += 1) data.set(colours(x, y), 3 * (y * width + x));
+  }
+  return sharp(data, { raw: { width, height, channels: 3 } });
+}
+
+const hues = [
+  [255, 0, 0],
+  [255, 255, 0],
+  [0, 255, 0],
+  [0, 255, 255],
+  [0, 0, 255],
+  [255, 0, 255],
+];
+/**
+ * Six full hues from black over the hue to white, above a grey wedge, 96×80.
+ * @param {number} x @param {number} y
+ * @returns {[number, number, number]}
+ */
+function chart(x, y) {
+  if (y >= 64) return [x, x, x].map((v) => Math.round((v * 255) / 95));
+  const hue = hues[Math.floor(x / 16)] ?? [];
+  const t = y / 63;
+  return hue.map((v) => Math.round(t < 0.5 ? 2 * t * v : v + (2 * t - 1) * (255 - v)));
+}
+
+/** Letters on an unsymmetrical ground, upright 64×40; `step` moves the ball. @param {number} step */
+const signpost = (step) =>
+  Buffer.from(`<svg xmlns="http://www.w3.org/2000/svg" width="64" height="40">
+    <rect width="64" height="40" fill="#9fd0ff"/><rect y="28" width="64" height="12" fill="#3f9b4f"/>
+    <path d="M6 6h20v6H12v5h10v6H12v11H6z" fill="#b3202c"/>
+    <circle cx="${36 + 9 * step}" cy="20" r="5" fill="#ffcf33"/></svg>`);
+
+/** What turns an upright picture into one that is stored with an orientation (EXIF 2.32 §4.6.4). */
+const stored = /** @type {Record<number, { turn: number, mirror: boolean }>} */ ({
+  1: { turn: 0, mirror: false },
+  2: { turn: 0, mirror: true },
+  3: { turn: 180, mirror: false },
+  4: { turn: 180, mirror: true },
+  5: { turn: 90, mirror: true },
+  6: { turn: 270, mirror: false },
+  7: { turn: 270, mirror: true },
+  8: { turn: 90, mirror: false },
+});
+
+/** @param {Buffer} upright @param {number} orientation */
+async function store(upright, orientation) {
+  const { turn, mirror } = stored[orientation] ?? { turn: 0, mirror: false };
+  const turned = await sharp(upright).removeAlpha().rotate(turn).png().toBuffer();
+  return sharp(turned).flop(mirror);
+}
+/** @param {number} orientation @param {number} step */
+const storedSignpost = (orientation, step) => store(signpost(step), orientation);
+
+/** A TIFF structure with the orientation alone. @param {number} orientation */
+const exif = (orientation) =>
+  Buffer.from([
+    0x4d,
+    0x4d,
+    0,
+    42,
+    0,
+    0,
+    0,
+    8,
+    0,
+    1,
+    1,
+    0x12,
+    0,
+    3,
+    0,
+    0,
+    0,
+    1,
+    0,
+    orientation,
+    0,
+    0,
+    0,
+    0,
+    0,
+    0,
+  ]);
+
+// ---- GIF (GIF89a specification) --------------------------------------------------------------
+
+const palette = [
+  [0, 0, 0],
+  [255, 255, 255],
+  [214, 39, 40],
+  [44, 160, 44],
+  [31, 119, 180],
+  [255, 187, 51],
+  [148, 103, 189],
+  [127, 127, 127],
+];
+const transparent = 7;
+
+/** LZW without compression: a clear code before the table would make the codes longer. @param {number[]} indices */
+function packCodes(indices) {
+  const codes = [8, ...indices.flatMap((v, i) => ((i + 1) % 6 === 0 ? [v, 8] : [v])), 9];
+  const bytes = Buffer.alloc(Math.ceil((codes.length * 4) / 8));
+  codes.forEach((code, i) => {
+    bytes[i >> 1] |= code << (4 * (i & 1));
+  });
+  const blocks = [];
+  for (let at = 0; at < bytes.length; at += 255) {
+    const block = bytes.subarray(at, at + 255);
+    blocks.push(Buffer.from([block.length]), block);
+  }
+  return Buffer.concat([Buffer.from([3]), ...blocks, Buffer.from([0])]);
+}
+
+/**
+ * Writes an animated GIF in the palette above, colour 7 being transparent.
+ *
+ * @param {{ width: number, height: number }} screen
+ * @param {number | undefined} repeats  of the NETSCAPE extension; 0 is for ever; undefined: no extension
+ * @param {(Place & { delayCs: number, disposal?: number, colour: (x: number, y: number) => number })[]} frames
+ */
+function gif(screen, repeats, frames) {
+  const u16 = (/** @type {number[]} */ ...values) => {
+    const bytes = Buffer.alloc(2 * values.length);
+    values.forEach((value, i) => {
+      bytes.writeUInt16LE(value, 2 * i);
+    });
+    return bytes;
+  };
+  const loop =
+    repeats === undefined
+      ? []
+      : [Buffer.from('\x21\xff\x0bNETSCAPE2.0\x03\x01', 'latin1'), u16(repeats), Buffer.from([0])];
+  const images = frames.flatMap(
+    ({ x = 0, y = 0, width, height, delayCs, disposal = 0, colour }) => [
+      Buffer.from([0x21, 0xf9, 4, (disposal << 2) | 1]),
+      u16(delayCs),
+      Buffer.from([transparent, 0, 0x2c]),
+      u16(x, y, width, height),
+      Buffer.from([0]),
+      packCodes(
+        Array.from({ length: width * height }, (_, i) => colour(i % width, Math.floor(i / width))),
+      ),
+    ],
+  );
+  return Buffer.concat([
+    Buffer.from('GIF89a'),
+    u16(screen.width, screen.height),
+    Buffer.from([0x82, 0, 0]),
+    Buffer.from(palette.flat()),
+    ...loop,
+    ...images,
+    Buffer.from([0x3b]),
+  ]);
+}
+
+/** @param {number} colour */
+const plain = (colour) => () => colour;
+/** A ring with a hole. @param {number} size @param {number} colour */
+const ring = (size, colour) => (/** @type {number} */ x, /** @type {number} */ y) => {
+  const distance = Math.hypot(x - (size - 1) / 2, y - (size - 1) / 2);
+  return distance <= size / 2 && distance > size / 5 ? colour : transparent;
+};
+/** Stripes with a transparent right third. @param {number} width @param {number} a @param {number} b */
+const scene = (width, a, b) => (/** @type {number} */ x, /** @type {number} */ y) =>
+  x >= (2 * width) / 3 ? transparent : (x + y) % 16 < 8 ? a : b;
+
+// ---- WebP (RFC 9649) -------------------------------------------------------------------------
+
+/** @param {string} fourCc @param {Buffer[]} parts */
+function riff(fourCc, ...parts) {
+  const payload = Buffer.concat(parts);
+  const head = Buffer.alloc(8);
+  head.write(fourCc);
+  head.writeUInt32LE(payload.length, 4);
+  return Buffer.concat([head, payload, Buffer.alloc(payload.length % 2)]);
+}
+/** @param {number[]} values */
+const u24 = (...values) => {
+  const bytes = Buffer.alloc(3 * values.length);
+  values.forEach((value, i) => {
+    bytes.writeUIntLE(value, 3 * i, 3);
+  });
+  return bytes;
+};
+
+/**
+ * Writes an animated WebP of lossless frames; x and y are even.
+ *
+ * @param {{ width: number, height: number }} canvas
+ * @param {number} plays  0 is for ever
+ * @param {(Place & { delayMs: number, blends?: boolean, disposes?: boolean, image: import('sharp').Sharp })[]} frames
+ * @param {Buffer} [metadata]  EXIF
+ */
+async function webp(canvas, plays, frames, metadata) {
+  const chunks = [];
+  for (const {
+    x = 0,
+    y = 0,
+    width,
+    height,
+    delayMs,
+    blends = true,
+    disposes = false,
+    image,
+  } of frames) {
+    const still = await image.webp({ lossless: true, exact: true, effort: 6 }).toBuffer();
+    const from = still.indexOf('VP8L');
+    const bitstream = still.subarray(from + 8, from + 8 + still.readUInt32LE(from + 4));
+    const flags = Buffer.from([(blends ? 0 : 2) | (disposes ? 1 : 0)]);
+    const head = u24(x / 2, y / 2, width - 1, height - 1, delayMs);
+    chunks.push(riff('ANMF', head, flags, riff('VP8L', bitstream)));
+  }
+  const loop = Buffer.alloc(6);
+  loop.writeUInt16LE(plays, 4);
+  const header = Buffer.concat([
+    Buffer.from([metadata === undefined ? 0x12 : 0x1a, 0, 0, 0]),
+    u24(canvas.width - 1, canvas.height - 1),
+  ]);
+  const trailer = metadata === undefined ? [] : [riff('EXIF', metadata)];
+  return riff(
+    'RIFF',
+    Buffer.from('WEBP'),
+    riff('VP8X', header),
+    riff('ANIM', loop),
+    ...chunks,
+    ...trailer,
+  );
+}
+
+/** @param {number} size @param {string} fill */
+const disc = (size, fill) =>
+  sharp(
+    Buffer.from(
+      `<svg xmlns="http://www.w3.org/2000/svg" width="${size}" height="${size}"><circle cx="${size / 2}" cy="${size / 2}" r="${size / 2 - 1}" fill="${fill}"/></svg>`,
+    ),
+  );
+/** @param {number} width @param {number} height */
+const dusk = (width, height) =>
+  paint(width, height, (x, y) => [200 - 2 * y, 90 + y, 60 + Math.round((190 * x) / width)]);
+
+// ---- The originals ---------------------------------------------------------------------------
+
+const bricks = await corpus('jpeg-photo/wuffs__bricks-color.jpeg');
+const greyBricks = await corpus('jpeg-gray/wuffs__bricks-gray.jpeg');
+const bricksPng = await corpus('png-8/wuffs__bricks-color.png');
+const cmyk = await corpus('jpeg-cmyk/pillow__pil_sample_cmyk.jpg');
+const chartPng = await paint(96, 80, chart).png({ compressionLevel: 9 }).toBuffer();
+const deepChartPng = await paint(96, 80, chart)
+  .toColourspace('rgb16')
+  .png({ compressionLevel: 9 })
+  .toBuffer();
+const small = { width: 64, height: 40 };
+const lace = (/** @type {number} */ x, /** @type {number} */ y) =>
+  /** @type {const} */ ([12 * (x % 20), (y >> 6) % 256, y % 512 < 16 ? 255 : 60]);
+
+/** @param {number} orientation */
+const turnedAnimation = async (orientation) => {
+  const isTurned = orientation >= 5;
+  const canvas = isTurned ? { width: 40, height: 64 } : small;
+  const frames = [0, 1, 2].map(async (step) => ({
+    ...canvas,
+    delayMs: 100 + 50 * step,
+    image: await storedSignpost(orientation, step),
+  }));
+  return webp(canvas, 0, await Promise.all(frames), exif(orientation));
+};
+
+/** @type {Derived[]} */
+const originals = [
+  {
+    file: 'adobe-rgb.jpg',
+    what: 'toy bricks, JPEG 160x120 tagged as Adobe RGB (1998)',
+    ...wuffs,
+    bytes: tagJpeg(bricks, adobeRgb),
+  },
+  {
+    file: 'adobe-rgb-chart.png',
+    what: 'colour chart, PNG 96x80 tagged as Adobe RGB (1998); most hues lie outside sRGB',
+    ...drawn,
+    bytes: tagPng(chartPng, adobeRgb),
+  },
+  {
+    file: 'prophoto-chart-16-bit.png',
+    what: 'colour chart, PNG 96x80 of 16 bits tagged as ProPhoto RGB',
+    ...drawn,
+    bytes: tagPng(deepChartPng, proPhoto),
+  },
+  {
+    file: 'grey-linear.jpg',
+    what: 'toy bricks, grey JPEG 160x120 with a grey profile of gamma 1.0',
+    ...wuffs,
+    bytes: tagJpeg(greyBricks, linearGrey),
+  },
+  {
+    file: 'cmyk-newspaper.jpg',
+    what: 'CMYK JPEG 100x100 with a CMYK profile',
+    source: 'fixtures/corpus/jpeg-cmyk/pillow__pil_sample_cmyk.jpg with another profile',
+    licence: 'as that file, see fixtures/corpus/MANIFEST.tsv',
+    bytes: tagJpeg(cmyk, newspaper),
+  },
+  {
+    file: 'chart.png',
+    what: 'colour chart, PNG 96x80 without a profile',
+    ...drawn,
+    bytes: chartPng,
+  },
+  ...(await Promise.all(
+    [1, 2, 3, 4, 5, 6, 7, 8].map(async (orientation) => ({
+      file: `orientation-${orientation}.jpg`,
+      what: `toy bricks, JPEG upright 160x120, stored with EXIF orientation ${orientation}`,
+      ...wuffs,
+      bytes: insertJpegSegment(
+        await (await store(bricksPng, orientation)).jpeg({ quality: 90 }).toBuffer(),
+        0xe1,
+        Buffer.concat([Buffer.from('Exif\0\0'), exif(orientation)]),
+      ),
+    })),
+  )),
+  ...(await Promise.all(
+    [3, 5, 7, 8].map(async (orientation) => ({
+      file: `orientation-${orientation}.png`,
+      what: `signpost, PNG upright 64x40, stored with eXIf orientation ${orientation}`,
+      ...drawn,
+      bytes: insertPngChunk(
+        await (await storedSignpost(orientation, 0)).png().toBuffer(),
+        'eXIf',
+        exif(orientation),
+      ),
+    })),
+  )),
+  ...(await Promise.all(
+    [6, 7].map(async (orientation) => ({
+      file: `orientation-${orientation}.webp`,
+      what: `signpost, still WebP upright 64x40, stored with EXIF orientation ${orientation}`,
+      ...drawn,
+      bytes: await (await storedSignpost(orientation, 0))
+        .withMetadata({ orientation })
+        .webp({ lossless: true })
+        .toBuffer(),
+    })),
+  )),
+  ...(await Promise.all(
+    [1, 2, 3, 4, 5, 6, 7, 8].map(async (orientation) => ({
+      file: `animated-orientation-${orientation}.webp`,
+      what: `signpost, animated WebP upright 64x40, 3 frames, stored with EXIF orientation ${orientation}`,
+      ...drawn,
+      bytes: await turnedAnimation(orientation),
+    })),
+  )),
+  {
+    file: 'delays.gif',
+    what: 'animated GIF 48x32, delays of 0, 10, 20, 100 000 and 655 350 ms, shown 6 times',
+    ...drawn,
+    bytes: gif(
+      { width: 48, height: 32 },
+      5,
+      [0, 1, 2, 10_000, 65_535].map((delayCs, i) => ({
+        width: 48,
+        height: 32,
+        delayCs,
+        colour: scene(72, i, i + 1),
+      })),
+    ),
+  },
+  {
+    file: 'disposal.gif',
+    what: 'animated GIF 60x48 of partial frames with every disposal method, transparent ground',
+    ...drawn,
+    bytes: gif({ width: 60, height: 48 }, 0, [
+      { width: 60, height: 48, delayCs: 10, disposal: 1, colour: scene(60, 5, 4) },
+      { x: 4, y: 4, width: 24, height: 24, delayCs: 12, disposal: 3, colour: ring(24, 2) },
+      { x: 30, y: 20, width: 24, height: 24, delayCs: 14, disposal: 2, colour: ring(24, 3) },
+      { x: 8, y: 16, width: 20, height: 20, delayCs: 16, disposal: 0, colour: plain(6) },
+      { x: 20, y: 8, width: 24, height: 24, delayCs: 18, disposal: 2, colour: ring(24, 0) },
+      { x: 0, y: 40, width: 60, height: 8, delayCs: 20, disposal: 1, colour: plain(1) },
+    ]),
+  },
+  {
+    file: 'duplicate-frames.gif',
+    what: 'animated GIF 40x40, frames A A A B B A, no loop extension',
+    ...drawn,
+    bytes: gif(
+      { width: 40, height: 40 },
+      undefined,
+      [2, 2, 2, 4, 4, 2].map((colour, i) => ({
+        width: 40,
+        height: 40,
+        delayCs: 5 + i,
+        disposal: 2,
+        colour: ring(40, colour),
+      })),
+    ),
+  },
+  {
+    file: 'growing-canvas.gif',
+    what: 'animated GIF, screen 20x16, whose first frame is 60x40',
+    ...drawn,
+    bytes: gif({ width: 20, height: 16 }, 0, [
+      { width: 60, height: 40, delayCs: 20, disposal: 1, colour: scene(90, 3, 1) },
+      { x: 24, y: 8, width: 24, height: 24, delayCs: 30, disposal: 1, colour: ring(24, 2) },
+      { x: 30, y: 14, width: 30, height: 26, delayCs: 40, disposal: 1, colour: plain(6) },
+    ]),
+  },
+  {
+    file: 'neighbours.gif',
+    what: 'animated GIF 64x64, black and white in turn: what bleeds from a neighbouring frame shows',
+    ...drawn,
+    bytes: gif(
+      { width: 64, height: 64 },
+      0,
+      [0, 1, 0, 1].map((colour) => ({ width: 64, height: 64, delayCs: 10, colour: plain(colour) })),
+    ),
+  },
+  {
+    file: 'delays.webp',
+    what: 'animated WebP 64x40, delays of 0, 10, 33, 1 and 100 000 ms, partial frames, shown 7 times',
+    ...drawn,
+    bytes: await webp(small, 7, [
+      { ...small, delayMs: 0, image: dusk(64, 40) },
+      { x: 4, y: 4, width: 20, height: 20, delayMs: 10, image: disc(20, '#ffcf33') },
+      {
+        x: 20,
+        y: 10,
+        width: 28,
+        height: 28,
+        delayMs: 33,
+        disposes: true,
+        image: disc(28, '#b3202c'),
+      },
+      { x: 30, y: 2, width: 16, height: 16, delayMs: 1, blends: false, image: disc(16, '#ffffff') },
+      { x: 0, y: 30, width: 10, height: 10, delayMs: 100_000, image: disc(10, '#00000080') },
+    ]),
+  },
+  {
+    file: 'duplicate-frames.webp',
+    what: 'animated WebP 40x40, frames A A B B A A, half transparent',
+    ...drawn,
+    bytes: await webp(
+      { width: 40, height: 40 },
+      2,
+      ['#d62728', '#d62728', '#1f77b4', '#1f77b4', '#d62728', '#d62728'].map((fill, i) => ({
+        width: 40,
+        height: 40,
+        delayMs: 41 + i,
+        blends: false,
+        image: disc(40, `${fill}a0`),
+      })),
+    ),
+  },
+  {
+    file: 'equal-frames.webp',
+    what: 'animated WebP 40x40 of three equal frames',
+    ...drawn,
+    bytes: await webp(
+      { width: 40, height: 40 },
+      0,
+      [250, 20, 500].map((delayMs) => ({
+        width: 40,
+        height: 40,
+        delayMs,
+        blends: false,
+        image: disc(40, '#2ca02c'),
+      })),
+    ),
+  },
+  {
+    file: 'tall.png',
+    what: 'PNG 20x70000: higher than a WebP (16 383), a JPEG or a GIF (65 535) may be',
+    ...drawn,
+    bytes: await paint(20, 70_000, lace).png({ compressionLevel: 9, palette: false }).toBuffer(),
+  },
+  {
+    file: 'wide.png',
+    what: 'PNG 20000x30: wider than a WebP may be',
+    ...drawn,
+    bytes: await paint(20_000, 30, (x, y) => lace(y, x))
+      .png({ compressionLevel: 9 })
+      .toBuffer(),
+  },
+  {
+    file: 'needle.png',
+    what: 'PNG 1x70000',
+    ...drawn,
+    bytes: await paint(1, 70_000, lace).png({ compressionLevel: 9 }).toBuffer(),
+  },
+  {
+    file: 'line.png',
+    what: 'PNG 600x1',
+    ...drawn,
+    bytes: await paint(600, 1, (x) => [
+      Math.round((x * 255) / 599),
+      120,
+      255 - Math.round((x * 255) / 599),
+    ])
+      .png()
+      .toBuffer(),
+  },
+  {
+    file: '10-bit.avif',
+    what: 'toy bricks, AVIF 160x120 of 10 bits',
+    ...wuffs,
+    bytes: await sharp(bricksPng).avif({ bitdepth: 10, quality: 70, effort: 4 }).toBuffer(),
+  },
+];
+
+await writeOriginals();
+await refuseStrays();
+
+async function writeOriginals() {
+  await mkdir(targetDir, { recursive: true });
+  const rows = [['file', 'what it is', 'source', 'licence']];
+  for (const { file, what, source, licence, bytes } of originals) {
+    await writeFile(path.join(targetDir, file), bytes);
+    rows.push([file, what, source, licence]);
+  }
+  const table = rows.map((row) => `${row.join('\t')}\n`).join('');
+  await writeFile(path.join(targetDir, 'index.tsv'), table);
+}
+
+async function refuseStrays() {
+  const known = new Set(['index.tsv', ...originals.map(({ file }) => file)]);
+  const strays = (await readdir(targetDir)).filter((file) => !known.has(file));
+  if (strays.length > 0) throw new Error(`No row names ${strays.join(', ')}`);
+}
