@@ -1,16 +1,68 @@
-import { defineConfig } from 'vitest/config';
+import { defineConfig, type TestProjectInlineConfiguration } from 'vitest/config';
+
+type Options = NonNullable<TestProjectInlineConfiguration['test']>;
+
+/**
+ * What each suite beside `npm test` needs, by its folder below `test/`, which holds its files as
+ * `*.<suite>.test.ts`. A suite that measures time or memory, or that loads the machine as it is,
+ * runs one file at a time.
+ */
+const suites: Readonly<Record<string, Options>> = {
+  browser: { testTimeout: 60_000, hookTimeout: 60_000, fileParallelism: false },
+  front: { testTimeout: 180_000, hookTimeout: 60_000, fileParallelism: false },
+  hostile: { testTimeout: 60_000, hookTimeout: 60_000, fileParallelism: false },
+  metrics: { testTimeout: 30_000, hookTimeout: 60_000 },
+  proxy: { testTimeout: 20_000, hookTimeout: 20_000, fileParallelism: false },
+  replicas: {
+    testTimeout: 120_000,
+    hookTimeout: 60_000,
+    fileParallelism: false,
+    globalSetup: ['test/support/ceph-setup.ts'],
+  },
+  s3: {
+    testTimeout: 30_000,
+    hookTimeout: 60_000,
+    globalSetup: ['test/support/ceph-setup.ts'],
+  },
+  surface: { testTimeout: 60_000, hookTimeout: 30_000 },
+};
+
+/** What is waited for comes when the machine gets to it. */
+const unhurried: Options = {
+  testTimeout: 30_000,
+  hookTimeout: 30_000,
+  expect: { poll: { timeout: 20_000 } },
+};
+
+const projects: Readonly<Record<string, Options>> = {
+  // Behind `npm test`: what a newcomer waits for.
+  unit: {
+    ...unhurried,
+    include: ['test/**/*.test.ts'],
+    exclude: [
+      'test/**/*.exhaustive.test.ts',
+      ...Object.keys(suites).map((name) => `test/${name}/**`),
+    ],
+  },
+  // Whole matrices and long property runs, which only CI waits for.
+  exhaustive: { ...unhurried, testTimeout: 120_000, include: ['test/**/*.exhaustive.test.ts'] },
+  ...Object.fromEntries(
+    Object.entries(suites).map(([name, options]) => [
+      name,
+      { ...options, include: [`test/${name}/*.${name}.test.ts`] },
+    ]),
+  ),
+};
 
 export default defineConfig({
   test: {
-    include: ['test/**/*.test.ts'],
-    // Take minutes, or servers that are not from npm; see their own configurations.
-    exclude: ['browser', 'front', 'hostile', 'metrics', 'proxy', 'replicas', 's3', 'surface'].map(
-      (suite) => `test/${suite}/**`,
-    ),
+    // Once per run, however many projects take part.
     globalSetup: ['test/support/build.ts'],
-    testTimeout: 30_000,
-    // What is waited for comes when the machine gets to it.
-    expect: { poll: { timeout: 20_000 } },
-    hookTimeout: 30_000,
+    // By default one core is left free; the tests wait for processes as often as they compute.
+    maxWorkers: '100%',
+    projects: Object.entries(projects).map(([name, options], index) => ({
+      // One project after another, where a run has several.
+      test: { ...options, name, sequence: { groupOrder: index } },
+    })),
   },
 });
