@@ -6,6 +6,7 @@ COPY package.json package-lock.json ./
 RUN npm ci
 COPY tsconfig.json ./
 COPY src ./src
+COPY docs/openapi.json ./docs/
 RUN npm run build && npm prune --omit=dev
 
 FROM node:${NODE_VERSION}-slim

@@ -26,7 +26,8 @@ export const pathValueForms = {
     example: 'a_0123456789abcdef',
   },
   filename: {
-    pattern: '^(?!\\.{1,2}$)[^/\\\\\\p{Cc}]+$',
+    // The control characters are written out: many readers of the OpenAPI document know no \p{Cc}.
+    pattern: '^(?!\\.{1,2}$)[^/\\\\\\x00-\\x1f\\x7f-\\x9f]+$',
     maxBytes: MAX_FILENAME_BYTES,
     description: `1 to ${MAX_FILENAME_BYTES} bytes of UTF-8 once decoded; no slash, backslash or control character, neither . nor ..`,
     example: 'photo.png',

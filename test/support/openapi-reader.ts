@@ -1,14 +1,14 @@
 import { readFileSync } from 'node:fs';
 import { Ajv2020, type ValidateFunction } from 'ajv/dist/2020.js';
 import type {
-  Answer,
   Header,
   OpenapiDocument,
   Operation,
   Parameter,
   Reference,
+  ResponseObject,
   Schema,
-} from '../../src/http/openapi/model.ts';
+} from '../../tools/openapi/model.ts';
 
 /** An operation of a document, with all that belongs to it. */
 export interface DocumentedOperation {
@@ -18,18 +18,18 @@ export interface DocumentedOperation {
   readonly parameters: readonly Parameter[];
 }
 
-/** An answer as it came. */
-export interface ReceivedAnswer {
+/** A response as it was received. */
+export interface ReceivedResponse {
   readonly status: number;
   /** By lower-case name. */
   readonly headers: Readonly<Record<string, string>>;
   readonly body: Buffer;
 }
 
-/** Of the connection, not of the answer; the last is told by `content`. */
+/** Of the connection, not of the response; the last follows from `content`. */
 const CONNECTION_HEADERS = ['connection', 'date', 'keep-alive', 'content-type'];
 
-/** Reads an OpenAPI document as a client would that has nothing else. */
+/** Reads an OpenAPI document as a client would that knows nothing else. */
 export class OpenapiReader {
   readonly document: OpenapiDocument;
   readonly #ajv = new Ajv2020({ strict: false });
@@ -80,22 +80,25 @@ export class OpenapiReader {
     return this.isValid(schema, toValue(this.#resolve<Schema>(schema), text));
   }
 
-  /** All in which an answer is not as documented, a sentence each. */
-  findDeviations({ method, operation }: DocumentedOperation, received: ReceivedAnswer): string[] {
+  /** All in which a response is not as documented, a sentence each. */
+  findDeviations({ method, operation }: DocumentedOperation, received: ReceivedResponse): string[] {
     const { status, headers, body } = received;
     const documented = operation.responses[status];
     if (documented === undefined) return [`the status ${status} is not documented`];
-    const answer = this.#resolve<Answer>(documented);
+    const response = this.#resolve<ResponseObject>(documented);
     return [
-      ...this.#findHeaderDeviations(answer, headers),
-      ...this.#findContentDeviations(answer, method, headers['content-type'], body),
+      ...this.#findHeaderDeviations(response, headers),
+      ...this.#findContentDeviations(response, method, headers['content-type'], body),
     ];
   }
 
-  #findHeaderDeviations(answer: Answer, headers: Readonly<Record<string, string>>): string[] {
+  #findHeaderDeviations(
+    response: ResponseObject,
+    headers: Readonly<Record<string, string>>,
+  ): string[] {
     const deviations: string[] = [];
     const known = new Set(CONNECTION_HEADERS);
-    for (const [name, reference] of Object.entries(answer.headers)) {
+    for (const [name, reference] of Object.entries(response.headers)) {
       const { required = false, schema } = this.#resolve<Header>(reference);
       known.add(name.toLowerCase());
       const value = headers[name.toLowerCase()];
@@ -110,7 +113,7 @@ export class OpenapiReader {
   }
 
   #findContentDeviations(
-    { content }: Answer,
+    { content }: ResponseObject,
     method: string,
     contentType: string | undefined,
     body: Buffer,
@@ -120,9 +123,11 @@ export class OpenapiReader {
       if (content === undefined) return contentType === undefined ? [] : ['there is a type'];
     }
     const type = contentType?.split(';')[0] ?? '';
-    const found = content?.[type] ?? content?.['*/*'];
+    const found = content?.[type];
+    // The schema of any type is raw bytes, be they JSON or not.
+    if (found === undefined && content?.['*/*'] !== undefined) return [];
     if (found === undefined) return [`the type "${type}" is not documented`];
-    if (found.schema === undefined || type !== 'application/json' || method === 'HEAD') return [];
+    if (type !== 'application/json' || method === 'HEAD') return [];
     const validate = this.#validatorOf(found.schema);
     if (validate(JSON.parse(body.toString()))) return [];
     return [`the body ${body.toString()} is not valid: ${this.#ajv.errorsText(validate.errors)}`];

@@ -1,15 +1,17 @@
 import { readFileSync, writeFileSync } from 'node:fs';
 import { Validator } from '@seriousme/openapi-schema-validator';
 import fc from 'fast-check';
-import { afterEach, describe, expect, test } from 'vitest';
+import { afterEach, describe, expect, onTestFinished, test } from 'vitest';
 import { errorRegistry } from '../../../src/contract/errors.ts';
 import { ASSET_WIDTHS_PX } from '../../../src/contract/limits.ts';
 import { findPathValueFault, pathValueForms } from '../../../src/contract/path-value.ts';
 import { resourceRows } from '../../../src/contract/resources.ts';
-import { formatOpenapi } from '../../../src/http/admin/openapi-route.ts';
+import type { OpenapiDocument } from '../../../tools/openapi/model.ts';
+import { formatOpenapi } from '../../../tools/openapi/openapi-document.ts';
+import { startService } from '../../support/service-process.ts';
 import { createTestApp, type TestApp } from '../../support/test-app.ts';
 
-/** Run with UPDATE_OPENAPI=1 to write it anew. */
+/** `npm run openapi` writes it anew. */
 const FILE = 'docs/openapi.json';
 
 const text = formatOpenapi();
@@ -28,7 +30,7 @@ describe('the OpenAPI document', () => {
     expect((await new Validator().validate(broken)).valid).toBe(false);
   });
 
-  test('has no pointer that leads nowhere, and no component that nobody points to', () => {
+  test('has no pointer that leads nowhere, and no component without a pointer to it', () => {
     const pointers = new Set(text.match(/(?<="\$ref": ")[^"]+/g));
     expect(pointers.size).toBeGreaterThan(40);
     const components = Object.entries(document.components).flatMap(([kind, members]) =>
@@ -36,7 +38,7 @@ describe('the OpenAPI document', () => {
         ? []
         : Object.keys(members as object).map((name) => `#/components/${kind}/${name}`),
     );
-    // A method that no operation has is the one answer that none points to.
+    // The response to a method that no operation has is the only one that no operation points to.
     const unused = ['#/components/responses/Error405', '#/components/schemas/MethodNotAllowed'];
     expect(components.filter((pointer) => !pointers.has(pointer))).toEqual(unused.slice(0, 1));
     expect([...pointers].filter((pointer) => !components.includes(pointer))).toEqual([]);
@@ -44,7 +46,6 @@ describe('the OpenAPI document', () => {
 
   test('is the committed file', () => {
     if (process.env.UPDATE_OPENAPI === '1') writeFileSync(FILE, text);
-    // UPDATE_OPENAPI=1 npx vitest run test/http/openapi/openapi-document.test.ts
     expect(readFileSync(FILE, 'utf8')).toBe(text);
   });
 
@@ -67,6 +68,63 @@ describe('the OpenAPI document', () => {
       animated: { type: 'boolean', default: false },
     });
     for (const code of Object.keys(errorRegistry)) expect(text).toContain(`"const": "${code}"`);
+  });
+
+  test('has the version of the package', () => {
+    const { version } = JSON.parse(readFileSync('package.json', 'utf8'));
+    expect(document.info.version).toBe(version);
+  });
+
+  test('tells of each operation on which server it is, and who may ask', () => {
+    const needToken: string[] = [];
+    for (const [template, item] of Object.entries<OpenapiDocument['paths'][string]>(
+      document.paths,
+    )) {
+      for (const operation of [item.get, item.head, item.options, item.post]) {
+        if (operation === undefined) continue;
+        const { operationId, tags, servers, security } = operation;
+        const [server] = servers ?? document.servers;
+        const expected = tags.includes('admin')
+          ? '{admin_url}'
+          : template === '/avatars/{index}.{ext}'
+            ? '{static_url}'
+            : '{cdn_url}';
+        expect(server.url, operationId).toBe(expected);
+        if (security.length > 0) needToken.push(operationId);
+      }
+    }
+    expect(needToken).toEqual(['getMetrics', 'purge']);
+  });
+
+  test('can be read by those who know no property escapes, and types every body', () => {
+    expect(text).not.toMatch(/\\\\p\{/i);
+    const contents = text.match(/"content": \{\s*"[^"]+": \{\s*("schema")?/g) ?? [];
+    expect(contents.length).toBeGreaterThan(30);
+    for (const content of contents) expect(content).toMatch(/"schema"$/);
+  });
+
+  test('asks nothing of an id but that it is a text, since any is accepted', () => {
+    expect(document.components.parameters['X-Request-Id'].schema).toEqual({ type: 'string' });
+  });
+
+  test('has the default avatars that there are', () => {
+    const [index] = document.paths['/avatars/{index}.{ext}'].parameters;
+    expect(index.schema).toEqual({ type: 'integer', enum: [0, 1, 2, 3, 4, 5] });
+  });
+
+  test('has examples that exist among the samples', async () => {
+    const service = await startService({});
+    onTestFinished(async () => void (await service.stop()));
+    for (const [template, { parameters, summary }] of Object.entries<
+      OpenapiDocument['paths'][string]
+    >(document.paths)) {
+      if (summary === undefined) continue;
+      const path = (parameters ?? []).reduce(
+        (whole, { name, example }) => whole.replace(`{${name}}`, String(example)),
+        template,
+      );
+      expect((await fetch(`${service.origin}${path}`)).status, path).toBe(200);
+    }
   });
 
   test('has the forms of path values that are checked', () => {
@@ -101,15 +159,15 @@ describe('the admin listener', () => {
   let app: TestApp;
   afterEach(() => app.close());
 
-  test('gives the document to anyone', async () => {
+  test('gives the document to anybody', async () => {
     app = await createTestApp({
       settings: { ADMIN_PORT: '0', ADMIN_TOKEN: 'a-token-of-the-tests' },
     });
-    const answer = await app.admin?.inject('/openapi.json');
-    expect(answer?.statusCode).toBe(200);
-    expect(answer?.headers['content-type']).toBe('application/json; charset=utf-8');
-    expect(answer?.headers['cache-control']).toBe('no-store');
-    expect(answer?.payload).toBe(text);
+    const response = await app.admin?.inject('/openapi.json');
+    expect(response?.statusCode).toBe(200);
+    expect(response?.headers['content-type']).toBe('application/json; charset=utf-8');
+    expect(response?.headers['cache-control']).toBe('no-store');
+    expect(response?.payload).toBe(text);
     expect((await app.server.inject('/openapi.json')).statusCode).toBe(404);
   });
 });

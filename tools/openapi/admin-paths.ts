@@ -1,6 +1,6 @@
-import { describePurgeOrder } from '../../contract/purge-order.ts';
+import { describePurgeOrder } from '../../src/contract/purge-order.ts';
 import { onlyHeaders } from './headers.ts';
-import type { Answer, Operation, PathItem, Schema, Server } from './model.ts';
+import type { Operation, PathItem, ResponseObject, Schema, Server } from './model.ts';
 
 const adminServer: Server = {
   url: '{admin_url}',
@@ -59,8 +59,8 @@ export const adminSchemas: Readonly<Record<string, Schema>> = {
   },
 };
 
-/** Answers of the admin listener that several operations have. */
-export const adminAnswers: Readonly<Record<string, Answer>> = {
+/** Responses of the admin listener that several operations have. */
+export const adminResponses: Readonly<Record<string, ResponseObject>> = {
   Unauthorized: {
     ...json('Unauthorized', 'There is no token, or another one.'),
     headers: onlyHeaders('Cache-Control', 'Content-Length', 'WWW-Authenticate'),
@@ -70,10 +70,11 @@ export const adminAnswers: Readonly<Record<string, Answer>> = {
   Busy: json(
     'Overloaded',
     'Other purges take too long; the memory is purged, and the store is not.',
+    'Retry-After',
   ),
   Stalled: json(
     'StoreTimeout',
-    'The store of renderings does not answer; the memory is purged, and a part of the store may be.',
+    'The store of renderings does not respond; the memory is purged, and a part of the store may be.',
   ),
 };
 
@@ -83,7 +84,7 @@ const withToken = [{ adminToken: [] }];
 export const adminPaths: Readonly<Record<string, PathItem>> = {
   '/healthz': get({
     operationId: 'getHealth',
-    summary: 'Whether the process can answer at all',
+    summary: 'Whether the process can respond at all',
     responses: { 200: json('Liveness', 'It can.') },
   }),
   '/readyz': get({
@@ -114,8 +115,8 @@ export const adminPaths: Readonly<Record<string, PathItem>> = {
     },
   }),
   '/purge': {
-    servers: [adminServer],
     post: {
+      servers: [adminServer],
       operationId: 'purge',
       tags: ['admin'],
       summary: 'Forgets renderings, and has their originals looked for again',
@@ -138,15 +139,23 @@ export const adminPaths: Readonly<Record<string, PathItem>> = {
   },
 };
 
-function get(operation: Omit<Operation, 'tags'>): PathItem {
-  return { servers: [adminServer], get: { tags: ['admin'], security: [], ...operation } };
+/** Each operation names its server: some readers look for `servers` neither in the path nor in the document. */
+function get(
+  operation: Omit<Operation, 'servers' | 'tags' | 'security'> &
+    Pick<Partial<Operation>, 'security'>,
+): PathItem {
+  return { get: { servers: [adminServer], tags: ['admin'], security: [], ...operation } };
 }
 
-/** An answer in JSON, of a schema of `components`. */
-function json(schema: string | undefined, description: string): Answer {
+/** A response in JSON, of a schema of `components`. */
+function json(
+  schema: string | undefined,
+  description: string,
+  ...more: Parameters<typeof onlyHeaders>
+): ResponseObject {
   return {
     description,
-    headers: onlyHeaders('Cache-Control', 'Content-Length'),
+    headers: onlyHeaders('Cache-Control', 'Content-Length', ...more),
     content: {
       'application/json': {
         schema:

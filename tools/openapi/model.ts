@@ -13,7 +13,7 @@ export interface Reference {
 
 export interface Header {
   readonly description: string;
-  /** Whether every answer that names it has it. */
+  /** Whether every response that names it has it. */
   readonly required?: boolean;
   readonly schema: Schema;
 }
@@ -24,31 +24,35 @@ export interface Parameter {
   readonly required?: boolean;
   readonly description: string;
   readonly schema: Schema;
+  /** A value with which the operation succeeds on the sample originals. */
+  readonly example?: string | number;
 }
 
 export interface MediaType {
-  readonly schema?: Schema;
+  readonly schema: Schema;
 }
 
-export interface Answer {
+export interface ResponseObject {
   readonly description: string;
   readonly headers: Readonly<Record<string, Header | Reference>>;
   readonly content?: Readonly<Record<string, MediaType>>;
 }
 
 export interface Operation {
+  readonly servers?: readonly Server[];
   readonly operationId: string;
   readonly tags: readonly string[];
   readonly summary: string;
   readonly description?: string;
-  readonly security?: readonly Readonly<Record<string, readonly string[]>>[];
+  /** Empty: anybody may. */
+  readonly security: readonly Readonly<Record<string, readonly string[]>>[];
   readonly parameters?: readonly (Parameter | Reference)[];
   readonly requestBody?: {
     readonly required: boolean;
     readonly content: Readonly<Record<string, MediaType>>;
   };
   /** By status. */
-  readonly responses: Readonly<Record<string, Answer | Reference>>;
+  readonly responses: Readonly<Record<string, ResponseObject | Reference>>;
 }
 
 export interface Server {
@@ -59,7 +63,6 @@ export interface Server {
 
 export interface PathItem {
   readonly summary?: string;
-  readonly servers?: readonly Server[];
   readonly parameters?: readonly Parameter[];
   /** Key of the original in the storage. */
   readonly 'x-origin-key'?: string;
@@ -78,7 +81,7 @@ export interface OpenapiDocument {
   readonly components: {
     readonly headers: Readonly<Record<string, Header>>;
     readonly parameters: Readonly<Record<string, Parameter>>;
-    readonly responses: Readonly<Record<string, Answer>>;
+    readonly responses: Readonly<Record<string, ResponseObject>>;
     readonly schemas: Readonly<Record<string, Schema>>;
     readonly securitySchemes: Readonly<Record<string, Schema>>;
   };

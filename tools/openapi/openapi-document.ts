@@ -1,28 +1,30 @@
-import { adminAnswers, adminPaths, adminSchemas } from './admin-paths.ts';
-import { errorAnswerComponents, errorSchemas } from './error-answers.ts';
+import { readFileSync } from 'node:fs';
+import { adminPaths, adminResponses, adminSchemas } from './admin-paths.ts';
+import { errorResponseComponents, errorSchemas } from './error-responses.ts';
 import { headerComponents } from './headers.ts';
-import { headerParameters, mediaAnswers, mediaPaths } from './media-paths.ts';
+import { headerParameters, mediaPaths, mediaResponses } from './media-paths.ts';
 import type { OpenapiDocument } from './model.ts';
 import { pathValueSchemas } from './path-parameters.ts';
 
-/** Of the HTTP API, not of the program: raised by hand where a client would notice. */
-const API_VERSION = '1.0.0';
+const packageFile = new URL('../../package.json', import.meta.url);
 
 const DESCRIPTION = `Media of an instant-messaging platform: what a URL names, in the size and format it asks for.
 
 - The same URL gives the same bytes. Media may be kept for ever.
-- GET, HEAD and OPTIONS are answered; any other method is a 405 with \`Allow\`, or a 404 where the path is none.
-- A wrong value, or a parameter given twice, is a 400 that tells all faults. Parameters that are not listed are ignored.
-- An id that is a word of one of the paths (\`/avatars/avatars/3.png\`) is no id gone wrong but a path that does not exist: 404.
-- Keys of originals (\`x-origin-key\`) have a hash without its leading \`a_\`.`;
+- GET, HEAD and OPTIONS are allowed; any other method is a 405 with \`Allow\`, or a 404 where the path is none.
+- A wrong value, or a parameter given twice, is a 400 that lists all faults. Parameters that are not listed are ignored.
+- An id that is a word of one of the paths (\`/avatars/avatars/3.png\`) is not a wrong id but a path that does not exist: 404.
+- Keys of originals (\`x-origin-key\`) have a hash without its leading \`a_\`.
+- The examples exist among the sample originals that \`npm start\` serves.`;
 
 /** The HTTP API as an OpenAPI 3.1 document, from the tables that route and the schemas that parse. */
-export function createOpenapiDocument(): OpenapiDocument {
+function createOpenapiDocument(): OpenapiDocument {
+  const { version } = JSON.parse(readFileSync(packageFile, 'utf8')) as { readonly version: string };
   return {
     openapi: '3.1.0',
     info: {
       title: 'Darkroom',
-      version: API_VERSION,
+      version,
       description: DESCRIPTION,
       license: { name: 'Apache-2.0', identifier: 'Apache-2.0' },
     },
@@ -41,11 +43,16 @@ export function createOpenapiDocument(): OpenapiDocument {
     components: {
       headers: headerComponents,
       parameters: headerParameters,
-      responses: { ...mediaAnswers, ...errorAnswerComponents, ...adminAnswers },
+      responses: { ...mediaResponses, ...errorResponseComponents, ...adminResponses },
       schemas: { ...pathValueSchemas, ...errorSchemas, ...adminSchemas },
       securitySchemes: {
         adminToken: { type: 'http', scheme: 'bearer', description: 'ADMIN_TOKEN' },
       },
     },
   };
+}
+
+/** The text of `docs/openapi.json`; `npm run openapi` writes it. */
+export function formatOpenapi(): string {
+  return `${JSON.stringify(createOpenapiDocument(), undefined, 2)}\n`;
 }

@@ -1,5 +1,5 @@
-import { describeQuery, type QueryParameter } from '../../contract/query-parameter.ts';
-import type { QueryKind } from '../../contract/resources.ts';
+import { describeQuery, type QueryParameter } from '../../src/contract/query-parameter.ts';
+import type { QueryKind } from '../../src/contract/resources.ts';
 import type { Parameter, Schema } from './model.ts';
 
 /** The parameters of a kind of query, as OpenAPI has them. */

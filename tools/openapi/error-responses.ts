@@ -1,7 +1,7 @@
-import { type ErrorCode, errorRegistry } from '../../contract/errors.ts';
-import { refusals } from '../edge/refusal.ts';
+import { type ErrorCode, errorRegistry } from '../../src/contract/errors.ts';
+import { refusals } from '../../src/http/edge/refusal.ts';
 import { type headerComponents, headersOf, headersWithIdIfAny } from './headers.ts';
-import { type Answer, byName, type Reference, type Schema } from './model.ts';
+import { byName, type Reference, type ResponseObject, type Schema } from './model.ts';
 
 /** Headers that belong to one status alone. */
 const headersByStatus: Readonly<Record<number, readonly (keyof typeof headerComponents)[]>> = {
@@ -11,7 +11,7 @@ const headersByStatus: Readonly<Record<number, readonly (keyof typeof headerComp
   503: ['Retry-After'],
 };
 
-/** Of 429, the contract has more to tell (reference, "Rate limit error body"). */
+/** Members of the body beside `code` and `message` (contract §5). */
 const membersByCode: Readonly<Partial<Record<ErrorCode, Readonly<Record<string, Schema>>>>> = {
   INVALID_FORM_BODY: {
     errors: { type: 'array', items: { $ref: '#/components/schemas/RequestFault' } },
@@ -22,7 +22,7 @@ const membersByCode: Readonly<Partial<Record<ErrorCode, Readonly<Record<string, 
 const codes = Object.keys(errorRegistry) as ErrorCode[];
 
 /** Statuses with which a message is refused that never becomes a request. */
-export const doorStatuses: readonly number[] = unique(
+export const refusalStatuses: readonly number[] = unique(
   Object.values(refusals)
     .map(({ status }) => status)
     .filter((status) => status !== 405), // of CONNECT alone
@@ -41,16 +41,16 @@ export const ownStatuses: readonly number[] = unique(
   }),
 ).filter((status) => status !== 405);
 
-/** References to the answers of these errors, by status. */
-export function errorAnswers(statuses: readonly number[]): Readonly<Record<string, Reference>> {
+/** References to the responses of these errors, by status. */
+export function errorResponses(statuses: readonly number[]): Readonly<Record<string, Reference>> {
   return byName([...statuses].sort(), (status) => ({
     $ref: `#/components/responses/${nameOf(status)}`,
   }));
 }
 
-/** An answer for each status of the registry and of the door. */
-export const errorAnswerComponents: Readonly<Record<string, Answer>> = Object.fromEntries(
-  unique([...registeredStatuses, 405, ...doorStatuses])
+/** A response for each status of the registry, and for each with which a message is refused. */
+export const errorResponseComponents: Readonly<Record<string, ResponseObject>> = Object.fromEntries(
+  unique([...registeredStatuses, 405, ...refusalStatuses])
     .sort()
     .map((status) => [nameOf(status), describeStatus(status)]),
 );
@@ -60,7 +60,7 @@ export const errorSchemas: Readonly<Record<string, Schema>> = {
   ...Object.fromEntries(codes.map((code) => [schemaNameOf(code), describeCode(code)])),
   RequestFault: {
     type: 'object',
-    description: 'One fault of a request; all of them are told at once.',
+    description: 'One fault of a request; all of them are listed at once.',
     properties: {
       path: { type: 'string', description: 'Name of the part of the path, or of the parameter.' },
       message: { type: 'string' },
@@ -70,7 +70,7 @@ export const errorSchemas: Readonly<Record<string, Schema>> = {
   },
 };
 
-function describeStatus(status: number): Answer {
+function describeStatus(status: number): ResponseObject {
   const registered = codes.filter((code) => errorRegistry[code].status === status);
   const refused = Object.values(refusals).filter((refusal) => refusal.status === status);
   const messages = unique([

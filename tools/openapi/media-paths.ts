@@ -1,15 +1,20 @@
-import { formatOfExtension, outputFormats } from '../../contract/image-formats.ts';
-import { type ResourceName, resourceRows } from '../../contract/resources.ts';
-import { REQUEST_ID_FORM } from '../request-id.ts';
-import { doorStatuses, errorAnswers, ownStatuses, registeredStatuses } from './error-answers.ts';
+import { formatOfExtension, outputFormats } from '../../src/contract/image-formats.ts';
+import { type ResourceName, resourceRows } from '../../src/contract/resources.ts';
+import { REQUEST_ID_FORM } from '../../src/http/request-id.ts';
+import {
+  errorResponses,
+  ownStatuses,
+  refusalStatuses,
+  registeredStatuses,
+} from './error-responses.ts';
 import { headersOf, headersWithIdIfAny } from './headers.ts';
 import {
-  type Answer,
   byName,
   type MediaType,
   type Operation,
   type Parameter,
   type PathItem,
+  type ResponseObject,
   type Server,
 } from './model.ts';
 import { describePathParameters } from './path-parameters.ts';
@@ -23,25 +28,28 @@ const staticServer: Server = {
 };
 
 const conditions: readonly Parameter[] = [
-  {
-    ...header('X-Request-Id', 'An id for the log; one of another form is replaced by a new one.'),
-    schema: { type: 'string', pattern: REQUEST_ID_FORM.source },
-  },
+  header(
+    'X-Request-Id',
+    `An id for the log. One that does not match ${REQUEST_ID_FORM.source} is no error: a new one replaces it.`,
+  ),
   header('If-None-Match', 'Entity tags that the client has. Wins over If-Modified-Since.'),
   header('If-Modified-Since', 'The date of what the client has.'),
 ];
 const ranges: readonly Parameter[] = [
-  header('Range', 'One range of bytes. Several, or anything else, is answered with the whole.'),
+  header('Range', 'One range of bytes. Several, or anything else, get the whole.'),
   header('If-Range', 'Entity tag or date of what the client has a part of.'),
 ];
+
+/** Raw bytes. JSON Schema has no word for them; this is the one that generators of clients know. */
+const binary = { type: 'string', format: 'binary' };
 
 /** Parameters by name, for references. */
 export const headerParameters: Readonly<Record<string, Parameter>> = Object.fromEntries(
   [...conditions, ...ranges].map((parameter) => [parameter.name, parameter]),
 );
 
-/** Answers of media that are the same for all resources. */
-export const mediaAnswers: Readonly<Record<string, Answer>> = {
+/** Responses of media that are the same for all resources. */
+export const mediaResponses: Readonly<Record<string, ResponseObject>> = {
   NotModified: {
     description: 'What the client has is current.',
     headers: headersWithIdIfAny(
@@ -53,7 +61,7 @@ export const mediaAnswers: Readonly<Record<string, Answer>> = {
     ),
   },
   Preflight: {
-    description: 'Whatever the values in the path are.',
+    description: 'What is allowed, whatever the values in the path are.',
     headers: headersOf(
       'Allow',
       'Access-Control-Allow-Methods',
@@ -75,7 +83,6 @@ function describeResource(resource: ResourceName): PathItem {
   const { originKey, extensions, template } = resourceRows[resource];
   return {
     summary: resource.slice(0, 1).toUpperCase() + resource.slice(1),
-    ...(originKey === undefined && { servers: [staticServer] }),
     ...(originKey !== undefined && { 'x-origin-key': originKey }),
     parameters: describePathParameters(template, extensions ?? []),
     get: describeOperation(resource, 'get'),
@@ -90,8 +97,8 @@ function describeOperation(resource: ResourceName, method: 'get' | 'head'): Oper
   const errors = originKey === undefined ? ownStatuses : registeredStatuses;
   const possible = errors.filter((status) => isGet || status !== 416);
   return {
+    ...describeAccess(resource),
     operationId: operationId(method, resource),
-    tags: ['media'],
     summary: isGet ? `Serves a ${resource}` : `The headers of a ${resource}, as of a GET`,
     parameters: [
       ...describeQueryParameters(query),
@@ -111,7 +118,7 @@ function describeOperation(resource: ResourceName, method: 'get' | 'head'): Oper
         ),
       }),
       304: { $ref: '#/components/responses/NotModified' },
-      ...errorAnswers([...new Set([...possible, ...doorStatuses])]),
+      ...errorResponses([...new Set([...possible, ...refusalStatuses])]),
     },
   };
 }
@@ -120,7 +127,7 @@ function describeSuccess(
   resource: ResourceName,
   description: string,
   ...more: Parameters<typeof headersOf>
-): Answer {
+): ResponseObject {
   const { query } = resourceRows[resource];
   return {
     description,
@@ -137,23 +144,29 @@ function describeSuccess(
   };
 }
 
-/** Bytes: of the format that the extension names, or of whatever an attachment is. */
+/** Bytes: of the format that the extension names, or of any type that an attachment has. */
 function describeContent(resource: ResourceName): Readonly<Record<string, MediaType>> {
   const { extensions } = resourceRows[resource];
   const types = extensions?.map(
     (extension) => outputFormats[formatOfExtension(extension)].mimeType,
   );
-  return byName([...new Set(types ?? ['*/*'])], () => ({}));
+  return byName([...new Set(types ?? ['*/*'])], () => ({ schema: binary }));
+}
+
+/** Media are for everybody; default avatars have a host of their own. */
+function describeAccess(resource: ResourceName): Pick<Operation, 'servers' | 'tags' | 'security'> {
+  const isDefaultAvatar = resourceRows[resource].originKey === undefined;
+  return { ...(isDefaultAvatar && { servers: [staticServer] }), tags: ['media'], security: [] };
 }
 
 function describePreflight(resource: ResourceName): Operation {
   return {
+    ...describeAccess(resource),
     operationId: operationId('options', resource),
-    tags: ['media'],
     summary: `What may be asked of a ${resource}`,
     responses: {
       204: { $ref: '#/components/responses/Preflight' },
-      ...errorAnswers([...new Set([404, ...doorStatuses])]),
+      ...errorResponses([...new Set([404, ...refusalStatuses])]),
     },
   };
 }

@@ -1,5 +1,5 @@
-import { ALLOWED_METHODS, COMMON_HEADERS } from '../common-headers.ts';
-import { REQUEST_ID_FORM } from '../request-id.ts';
+import { ALLOWED_METHODS, COMMON_HEADERS } from '../../src/http/common-headers.ts';
+import { REQUEST_ID_FORM } from '../../src/http/request-id.ts';
 import { byName, type Header, type Reference } from './model.ts';
 
 const text = (description: string, pattern?: string): Header => ({
@@ -31,14 +31,18 @@ const commonHeaders: Readonly<Record<string, Header>> = Object.fromEntries(
     const value = Object.entries(COMMON_HEADERS).find(([known]) => known === name)?.[1];
     return [
       spelling,
-      { description: 'Of every answer.', required: true, schema: { type: 'string', const: value } },
+      {
+        description: 'Of every response.',
+        required: true,
+        schema: { type: 'string', const: value },
+      },
     ];
   }),
 );
 
 const requestId = text('In the log, under this id.', REQUEST_ID_FORM.source);
 
-/** Every header of an answer, but those of the connection; `Content-Type` is told by `content`. */
+/** Every header of a response, but those of the connection; `Content-Type` follows from `content`. */
 export const headerComponents = {
   ...commonHeaders,
   'X-Request-Id': requestId,
@@ -49,11 +53,11 @@ export const headerComponents = {
     '^"[!#-~]+"$',
   ),
   'Last-Modified': {
-    ...text("The original's, where its storage tells it.", DATE),
+    ...text("The original's, where its storage knows it.", DATE),
     required: false,
   },
   'Cache-Control': text(
-    'How long a shared cache may keep the answer; the numbers are configuration.',
+    'How long a shared cache may keep the response; the numbers are configuration.',
     '^(public, max-age=\\d+(, immutable)?|no-store)$',
   ),
   'Content-Length': count('Bytes of the body, of HEAD those of a GET.'),
@@ -75,7 +79,7 @@ export const headerComponents = {
   },
   'Server-Timing': {
     ...text(
-      'An entry for each room that the request has entered, in milliseconds.',
+      'An entry for each stage that the request has entered, in milliseconds.',
       '^(store|origin|queue|render);dur=[0-9.]+(, (store|origin|queue|render);dur=[0-9.]+)*$',
     ),
     required: false,
@@ -84,7 +88,7 @@ export const headerComponents = {
   'X-RateLimit-Limit': count('Requests that are allowed in a window.'),
   'X-RateLimit-Remaining': count('Requests that are left of them.'),
   'X-RateLimit-Reset': count('When the window ends, in seconds since 1970.'),
-  Allow: { ...text('Methods that are answered.'), schema: { const: ALLOWED_METHODS } },
+  Allow: { ...text('Methods that are allowed.'), schema: { const: ALLOWED_METHODS } },
   'Access-Control-Allow-Methods': {
     ...text('The same for a preflight.'),
     schema: { const: ALLOWED_METHODS },
@@ -94,7 +98,7 @@ export const headerComponents = {
   'WWW-Authenticate': { ...text('How to authenticate.'), schema: { const: 'Bearer' } },
 } as const satisfies Readonly<Record<string, Header>>;
 
-/** References to the headers named, and to those of every answer to a request. */
+/** References to the headers named, and to those of every response to a request. */
 export function headersOf(
   ...names: (keyof typeof headerComponents)[]
 ): Readonly<Record<string, Reference>> {
@@ -103,7 +107,7 @@ export function headersOf(
   }));
 }
 
-/** The same, of answers that no line of the log need tell of: hits in memory, and where there is no request. */
+/** The same for responses that may have no line in the log: hits in memory, and where there is no request. */
 export function headersWithIdIfAny(
   ...names: (keyof typeof headerComponents)[]
 ): Readonly<Record<string, Reference>> {
