@@ -8,6 +8,7 @@ import { describeQuery, type QueryParameter } from '../src/contract/query-parame
 import { resourceRows } from '../src/contract/resources.ts';
 
 const readme = readFileSync('README.md', 'utf8');
+const contract = readFileSync('docs/contract.md', 'utf8');
 /** Where the variables of tracing are. */
 const operating = readFileSync('docs/operating.md', 'utf8');
 
@@ -94,9 +95,15 @@ const defaultsInWords: Readonly<Partial<Record<keyof Settings, [words: string, v
     EXPLORER: ['`on` with `STORAGE=filesystem`, else `off`', undefined],
   };
 
-describe('the README', () => {
+/** The tables that the README has for readers, and the contract for those who cite it. */
+const contractTables = [
+  { name: 'the README', text: readme, urls: 'URLs', errors: 'Errors' },
+  { name: 'the contract', text: contract, urls: '1. Resources', errors: '5. Errors' },
+];
+
+describe.each(contractTables)('$name', ({ text, urls, errors }) => {
   test('has one row per error of the registry, and no other', () => {
-    const documented = rowsOf('Errors').flatMap(([status, code]) =>
+    const documented = rowsOf(errors, text).flatMap(([status, code]) =>
       /^\d{3}$/.test(status ?? '') ? [`${status} ${code}`] : [],
     );
     const registered = Object.entries(errorRegistry).map(
@@ -106,7 +113,7 @@ describe('the README', () => {
   });
 
   test('has one row per resource, with its extensions and key', () => {
-    const documented = rowsOf('URLs').filter(([, path]) => path?.startsWith('`/'));
+    const documented = rowsOf(urls, text).filter(([, path]) => path?.startsWith('`/'));
     expect(documented).toHaveLength(Object.keys(resourceRows).length);
     for (const row of Object.values(resourceRows)) {
       const path = row.template.replace('{index}.{ext}', '{index}.png');
@@ -117,7 +124,28 @@ describe('the README', () => {
       }
     }
   });
+});
 
+describe('the contract', () => {
+  test('has the query of every resource, and every value of its parameters', () => {
+    const resources = rowsOf('1. Resources', contract).filter(([, path]) => path?.startsWith('`/'));
+    const queryRows = rowsOf('2. Queries', contract);
+    expect(resources.map((cells) => cells[4])).toEqual(
+      Object.values(resourceRows).map(({ query }) => query),
+    );
+    for (const kind of new Set(Object.values(resourceRows).map(({ query }) => query))) {
+      for (const parameter of describeQuery(kind)) {
+        const cells = queryRows.filter(([name]) => name?.includes(`\`${parameter.name}\``));
+        const values = cells
+          .map((row) => row[2])
+          .filter((cell) => cell?.includes(tellValues(parameter)));
+        expect(values, `${parameter.name} of ${kind}`).not.toEqual([]);
+      }
+    }
+  });
+});
+
+describe('the README', () => {
   test('has every parameter, of whom it is, its default and its values', () => {
     const documented = rowsOf('URLs').filter(
       (cells) => cells.length === 4 && /^`[a-z]+`/.test(cells[0] ?? ''),

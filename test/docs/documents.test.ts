@@ -12,12 +12,15 @@ type Document =
   /** They are run; with the sample originals on port 3000, where they ask for them. */
   | { readonly kind: 'run'; readonly asksService: boolean }
   /** They are those of the gate, which runs them: here it is seen that there are such. */
-  | { readonly kind: 'scripts' };
+  | { readonly kind: 'scripts' }
+  /** There are none. */
+  | { readonly kind: 'no commands' };
 
 /** Every document. To have another one tested, write its line. */
 const documents: Readonly<Record<string, Document>> = {
   'clients.md': { kind: 'run', asksService: true },
   'command-line.md': { kind: 'run', asksService: false },
+  'contract.md': { kind: 'no commands' },
   'contributing.md': { kind: 'scripts' },
   'operating.md': { kind: 'run', asksService: true },
   'performance.md': { kind: 'scripts' },
@@ -29,6 +32,7 @@ const scripts = rows.flatMap(([file, { kind }]) => (kind === 'scripts' ? [file] 
 const runs = rows.flatMap(([file, row]) =>
   row.kind === 'run' ? [{ file, asksService: row.asksService }] : [],
 );
+const withoutCommands = rows.flatMap(([file, { kind }]) => (kind === 'no commands' ? [file] : []));
 const hasCurl = spawnSync('curl', ['--version']).status === 0;
 
 describe('the commands of the documents', () => {
@@ -78,6 +82,10 @@ describe('the commands of the documents', () => {
       if (script !== undefined) expect(known).toContain(script);
       if (path !== undefined) expect(existsSync(path), path).toBe(true);
     }
+  });
+
+  test.each(withoutCommands)('of docs/%s do not exist', (file) => {
+    expect(readCommandBlocks(`docs/${file}`)).toEqual([]);
   });
 
   test.each(['clients.md', 'operating.md'])('the advice of docs/%s has every error', (file) => {
