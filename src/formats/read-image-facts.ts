@@ -1,13 +1,54 @@
-import { isGif, readGifHeader } from './gif/gif-header.ts';
+import type { SourceFormat } from '../contract/image-formats.ts';
+import { isGif } from './gif/gif-blocks.ts';
+import { peekGif, readGifHeader } from './gif/gif-header.ts';
+import { repairGif } from './gif/gif-repair.ts';
 import { isAvifLike, readAvifHeader } from './heif/avif-header.ts';
-import type { ImageFacts } from './image-facts.ts';
-import { isJpeg, readJpegHeader } from './jpeg/jpeg-header.ts';
-import { isPng, readPngHeader } from './png/png-header.ts';
-import { isWebp, readWebpHeader } from './webp/webp-header.ts';
+import { withoutExifItems } from './heif/heif-boxes.ts';
+import type { ImageFacts, Orientation, Size } from './image-facts.ts';
+import { readJpegHeader } from './jpeg/jpeg-header.ts';
+import { isJpeg, withPlainJpegExif } from './jpeg/jpeg-segments.ts';
+import { isPng, withPlainPngExif } from './png/png-chunks.ts';
+import { readPngHeader } from './png/png-header.ts';
+import { isWebp, withPlainWebpExif } from './webp/riff-chunks.ts';
+import { peekWebp, readWebpHeader } from './webp/webp-header.ts';
+
+/** What can be done with the files of a format without decoding a pixel. */
+interface Container {
+  readonly hasMagic: (bytes: Uint8Array) => boolean;
+  /** As `readImageFacts`, of bytes with the magic. */
+  readonly readHeader: (bytes: Uint8Array) => ImageFacts | undefined;
+  /** As `peekAnimation`, of bytes with the magic; where the format has animations that are decoded. */
+  readonly peek?: (prefix: Uint8Array) => ImageFacts | undefined;
+  /** As `prepareForDecoder`, of bytes with the magic. */
+  readonly prepare: (bytes: Uint8Array, orientation: Orientation, canvas: Size) => Uint8Array;
+}
+
+/** One row per format. Nothing else asks which format an original has: it asks the row. */
+const containers: Readonly<Record<SourceFormat, Container>> = {
+  jpeg: { hasMagic: isJpeg, readHeader: readJpegHeader, prepare: withPlainJpegExif },
+  png: { hasMagic: isPng, readHeader: readPngHeader, prepare: withPlainPngExif },
+  webp: {
+    hasMagic: isWebp,
+    readHeader: readWebpHeader,
+    peek: peekWebp,
+    prepare: withPlainWebpExif,
+  },
+  gif: {
+    hasMagic: isGif,
+    readHeader: readGifHeader,
+    peek: peekGif,
+    prepare: (gif, _orientation, canvas) => repairGif(gif, canvas),
+  },
+  avif: { hasMagic: isAvifLike, readHeader: readAvifHeader, prepare: withoutExifItems },
+};
+
+function containerOf(bytes: Uint8Array): Container | undefined {
+  return Object.values(containers).find(({ hasMagic }) => hasMagic(bytes));
+}
 
 /**
  * Reads the facts of an original from its whole bytes; `undefined` where they are no image that
- * is decoded here (spec §3): the caller answers 415.
+ * is decoded here (contract §3), which is a 415.
  *
  * The container is walked to its end, in linear time, so that a truncated file is noticed even
  * where nothing is decoded later. Pixel data is skipped, so a fault within it is not noticed.
@@ -16,20 +57,33 @@ import { isWebp, readWebpHeader } from './webp/webp-header.ts';
  * or corrupt; what decoders merely warn of is no error
  */
 export function readImageFacts(bytes: Uint8Array): ImageFacts | undefined {
-  if (isJpeg(bytes)) {
-    return readJpegHeader(bytes);
-  }
-  if (isPng(bytes)) {
-    return readPngHeader(bytes);
-  }
-  if (isWebp(bytes)) {
-    return readWebpHeader(bytes);
-  }
-  if (isGif(bytes)) {
-    return readGifHeader(bytes);
-  }
-  if (isAvifLike(bytes)) {
-    return readAvifHeader(bytes);
-  }
-  return undefined;
+  return containerOf(bytes)?.readHeader(bytes);
+}
+
+/**
+ * What the first bytes of an animation tell, before the others are read: facts in which `frames` and
+ * `animation` are those that begin within these bytes, so no more than there are. `isClean` is true
+ * unless something is known to stand against it.
+ *
+ * @returns `undefined` where fewer than two frames are seen, or where anything is wrong, which is found out
+ *   when the whole is read
+ */
+export function peekAnimation(prefix: Uint8Array): ImageFacts | undefined {
+  return containerOf(prefix)?.peek?.(prefix);
+}
+
+/**
+ * Changes in a container what its decoder stumbles over: EXIF says the orientation and nothing else
+ * (`withPlainExif`), and a GIF says where it is transparent (`repairGif`). The picture stays the same.
+ *
+ * @param orientation as `readImageFacts` gives it
+ * @param canvas size of a frame as the decoder gives it
+ * @returns the same bytes where there is nothing to change
+ */
+export function prepareForDecoder(
+  bytes: Uint8Array,
+  orientation: Orientation,
+  canvas: Size,
+): Uint8Array {
+  return containerOf(bytes)?.prepare(bytes, orientation, canvas) ?? bytes;
 }

@@ -1,8 +1,7 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { peekAnimation } from '../../src/formats/peek-animation.ts';
-import { readImageFacts } from '../../src/formats/read-image-facts.ts';
+import { peekAnimation, readImageFacts } from '../../src/formats/read-image-facts.ts';
 import { gifImage, gifScreen, join } from './containers.ts';
 
 const fixtures = new URL('../../fixtures/', import.meta.url);

@@ -1,3 +1,5 @@
+import { hasAscii } from '../byte-reader.ts';
+
 const SCREEN_BYTES = 13;
 const introducer = { extension: 0x21, image: 0x2c, trailer: 0x3b } as const;
 
@@ -7,7 +9,12 @@ export const gifLabel = { graphicControl: 0xf9, comment: 0xfe, application: 0xff
 /** Codes of a GIF have at most as many bits (GIF89a appendix F); libnsgif refuses roots of as many. */
 export const MAX_CODE_BITS = 12;
 
-/** Is told of the blocks of a GIF, in their order; all offsets are bytes from its start. */
+/** True where the bytes begin with `GIF8`, the magic libvips asks for. */
+export function isGif(bytes: Uint8Array): boolean {
+  return hasAscii(bytes, 0, 'GIF8');
+}
+
+/** Called for the blocks of a GIF, in their order; all offsets are bytes from its start. */
 export interface GifVisitor {
   /**
    * @param label one of `gifLabel`, or any other byte
@@ -15,13 +22,13 @@ export interface GifVisitor {
    *   sub-block follow
    * @param end of the last sub-block, its zero included
    */
-  readonly onExtension: (label: number, start: number, end: number) => void;
+  readonly onExtension?: (label: number, start: number, end: number) => void;
   /**
    * @param start of the image descriptor
    * @param data offset of the LZW code size, which the sub-blocks with the pixels follow
    * @param end of the last sub-block, its zero included
    */
-  readonly onImage: (start: number, data: number, end: number) => void;
+  readonly onImage?: (start: number, data: number, end: number) => void;
 }
 
 /**
@@ -35,7 +42,7 @@ export interface GifEnd {
 
 /**
  * Walks through the blocks of a GIF (GIF89a specification) as libnsgif does, the decoder of libvips.
- * Each block is told once it is known to end within the file. Never throws; linear in the bytes.
+ * The visitor is called for each block that ends within the file. Never throws; linear in the bytes.
  */
 export function walkGifBlocks(gif: Uint8Array, { onExtension, onImage }: GifVisitor): GifEnd {
   // What lies past the end counts as 0: it moves the position past the end all the same.
@@ -49,12 +56,12 @@ export function walkGifBlocks(gif: Uint8Array, { onExtension, onImage }: GifVisi
       // Of all but a comment libnsgif skips the first sub-block whatever its size, 0 included.
       const first = start + (label === gifLabel.comment ? 2 : 3 + byte(start + 2));
       position = skipSubBlocks(gif, first);
-      if (position <= gif.length) onExtension(label, start, position);
+      if (position <= gif.length) onExtension?.(label, start, position);
     } else if (code === introducer.image) {
       const data = start + 10 + colourTableBytes(byte(start + 9));
       if (byte(data) >= MAX_CODE_BITS) return { kind: 'junk', position };
       position = skipSubBlocks(gif, data + 1);
-      if (position <= gif.length) onImage(start, data, position);
+      if (position <= gif.length) onImage?.(start, data, position);
     } else {
       return { kind: code === introducer.trailer ? 'trailer' : 'junk', position };
     }

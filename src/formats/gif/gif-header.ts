@@ -29,9 +29,22 @@ interface Walk {
   isClean: boolean;
 }
 
-/** True where the bytes begin with `GIF8`, the magic libvips asks for. */
-export function isGif(bytes: Uint8Array): boolean {
-  return hasAscii(bytes, 0, 'GIF8');
+/**
+ * What the first bytes of an animated GIF tell. It may end after any frame, so what ends with the last
+ * whole one is a GIF.
+ *
+ * @returns `undefined` where fewer than two frames are seen
+ */
+export function peekGif(prefix: Uint8Array): ImageFacts | undefined {
+  let frames = 0;
+  let end = 0;
+  walkGifBlocks(prefix, {
+    onImage: (_start, _data, imageEnd) => {
+      frames += 1;
+      end = imageEnd;
+    },
+  });
+  return frames < 2 ? undefined : readGifHeader(prefix.subarray(0, end));
 }
 
 /**

@@ -1,5 +1,6 @@
 import { ByteReader, corruptMedia, hasAscii } from '../byte-reader.ts';
 import type { ImageFacts } from '../image-facts.ts';
+import { readItemSize } from './avif-properties.ts';
 import {
   type Box,
   BoxCursor,
@@ -9,8 +10,7 @@ import {
   readBox,
   readBoxes,
   toFullBox,
-} from './avif-boxes.ts';
-import { readItemSize } from './avif-properties.ts';
+} from './heif-boxes.ts';
 
 /**
  * Major brands of a file that may hold a still AV1 image. libvips knows seven more, all of them

@@ -7,7 +7,7 @@ import {
   maxChildren,
   readBoxes,
   toFullBox,
-} from './avif-boxes.ts';
+} from './heif-boxes.ts';
 
 /**
  * Size of an item from `ispe`, wherever that stands, with `clap` and `irot` applied in the order

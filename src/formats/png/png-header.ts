@@ -1,9 +1,7 @@
-import { crc32 } from 'node:zlib';
 import { ByteReader, corruptMedia, hasAscii } from '../byte-reader.ts';
-import { readExifOrientation } from '../exif-orientation.ts';
+import { readExifOrientation } from '../exif-block.ts';
 import type { ImageFacts, Orientation } from '../image-facts.ts';
-
-const signature = '\x89PNG\r\n\x1a\n';
+import { hasRightCrc, type PngChunk, walkPngChunks } from './png-chunks.ts';
 
 /**
  * Chunks that may be sent out, with the most bytes each can mean (PNG 3rd edition §11): a longer
@@ -38,18 +36,6 @@ const maxChunks = 100_000;
 /** PNG 3rd edition §7.1: the largest four-byte integer. */
 const maxSidePx = 0x7fff_ffff;
 
-interface Chunk {
-  readonly type: string;
-  readonly start: number;
-  /** Offset after the payload, where the CRC stands. */
-  readonly end: number;
-}
-
-/** True where the bytes begin with the PNG signature. */
-export function isPng(bytes: Uint8Array): boolean {
-  return hasAscii(bytes, 0, signature);
-}
-
 /**
  * Reads the facts of a PNG (PNG 3rd edition, W3C 2025) and of an APNG, which counts as a still.
  *
@@ -58,20 +44,22 @@ export function isPng(bytes: Uint8Array): boolean {
  */
 export function readPngHeader(bytes: Uint8Array): ImageFacts {
   const reader = new ByteReader(bytes, 'PNG');
-  const header = readChunk(reader, signature.length);
-  const { widthPx, heightPx, colourType } = readImageHeader(reader, header);
+  let header: ImageHeader | undefined;
   let orientation: Orientation | undefined;
   let isClean = true;
   let hasPalette = false;
   let gamma: number | undefined;
   let hasColourSpace = false;
   let imageData: 'awaited' | 'open' | 'closed' = 'awaited';
-  let chunks = 1;
-  for (let position = header.end + 4; ; ) {
+  let chunks = 0;
+  for (const chunk of walkPngChunks(bytes)) {
     chunks += 1;
     if (chunks > maxChunks) throw corruptMedia(`PNG: more than ${maxChunks} chunks`);
-    const chunk = readChunk(reader, position);
-    position = chunk.end + 4;
+    proveChunk(reader, chunk);
+    if (header === undefined) {
+      header = readImageHeader(reader, chunk);
+      continue;
+    }
     isClean &&= chunk.end - chunk.start <= (cleanChunkBytes.get(chunk.type) ?? -1);
     if (chunk.type !== 'IDAT' && imageData === 'open') {
       imageData = 'closed';
@@ -86,7 +74,7 @@ export function readPngHeader(bytes: Uint8Array): ImageFacts {
         if (imageData === 'closed') {
           throw corruptMedia(`PNG: IDAT at ${chunk.start} does not follow the others`);
         }
-        if (colourType === paletteColourType && !hasPalette) {
+        if (header.colourType === paletteColourType && !hasPalette) {
           throw corruptMedia(`PNG: IDAT at ${chunk.start} before PLTE`);
         }
         imageData = 'open';
@@ -111,49 +99,37 @@ export function readPngHeader(bytes: Uint8Array): ImageFacts {
         }
         return {
           format: 'png',
-          widthPx,
-          heightPx,
+          widthPx: header.widthPx,
+          heightPx: header.heightPx,
           orientation: orientation ?? 1,
           frames: 1,
           animation: undefined,
           // PNG 3rd edition §4.3: each of the three takes precedence over gAMA.
           gamma: hasColourSpace ? undefined : gamma,
-          isClean: isClean && position === bytes.length && hasRightCrc(reader, chunk),
+          isClean: isClean && chunk.end + 4 === bytes.length && hasRightCrc(bytes, chunk),
         };
     }
   }
+  throw corruptMedia(`PNG: no IEND in ${bytes.length} bytes`);
 }
 
-/** Reads a chunk's frame and, of a critical chunk, proves its CRC. */
-function readChunk(reader: ByteReader, position: number): Chunk {
-  const start = position + 8;
-  const type = reader.tag(position + 4);
-  const end = start + reader.u32be(position);
+/** Throws unless a chunk lies within the file, has a type and, where it is critical, the right CRC. */
+function proveChunk(reader: ByteReader, chunk: PngChunk): void {
+  const { type, start, end } = chunk;
   reader.require(start, end + 4 - start);
-  if (!isChunkType(reader, position + 4)) {
-    throw corruptMedia(`PNG: no chunk type at ${position + 4}`);
+  if (!/^[A-Za-z]{4}$/.test(type)) {
+    throw corruptMedia(`PNG: no chunk type at ${start - 4}`);
   }
-  const chunk = { type, start, end };
   // No decoder reads as far as the CRC of IEND.
   const isCritical = type.charCodeAt(0) < 0x60 && type !== 'IEND';
-  if (isCritical && !hasRightCrc(reader, chunk)) {
-    throw corruptMedia(`PNG: wrong CRC of ${type} at ${position}`);
+  if (isCritical && !hasRightCrc(reader.bytes, chunk)) {
+    throw corruptMedia(`PNG: wrong CRC of ${type} at ${start - 8}`);
   }
-  return chunk;
-}
-
-/** Four ASCII letters (PNG 3rd edition §5.3). */
-function isChunkType(reader: ByteReader, at: number): boolean {
-  const letters = reader.u32be(at) & 0xdfdf_dfdf;
-  return [24, 16, 8, 0].every((shift) => {
-    const letter = (letters >>> shift) & 0xff;
-    return letter >= 0x41 && letter <= 0x5a;
-  });
 }
 
 /** PNG 3rd edition §11.3.2.2: the exponent times 100 000; `undefined` where libpng ignores it. */
-function readGamma(reader: ByteReader, chunk: Chunk): number | undefined {
-  if (chunk.end - chunk.start !== 4 || !hasRightCrc(reader, chunk)) return undefined;
+function readGamma(reader: ByteReader, chunk: PngChunk): number | undefined {
+  if (chunk.end - chunk.start !== 4 || !hasRightCrc(reader.bytes, chunk)) return undefined;
   const value = reader.u32be(chunk.start);
   return value > 0 ? value / 100_000 : undefined;
 }
@@ -162,17 +138,13 @@ function isTiff(bytes: Uint8Array, at: number): boolean {
   return hasAscii(bytes, at, 'II') || hasAscii(bytes, at, 'MM');
 }
 
-function hasRightCrc(reader: ByteReader, chunk: Chunk): boolean {
-  return crc32(reader.slice(chunk.start - 4, chunk.end)) === reader.u32be(chunk.end);
-}
-
 interface ImageHeader {
   readonly widthPx: number;
   readonly heightPx: number;
   readonly colourType: number;
 }
 
-function readImageHeader(reader: ByteReader, chunk: Chunk): ImageHeader {
+function readImageHeader(reader: ByteReader, chunk: PngChunk): ImageHeader {
   const { type, start, end } = chunk;
   if (type !== 'IHDR' || end - start !== 13) {
     throw corruptMedia(`PNG: the first chunk is ${type} of ${end - start} bytes, not IHDR of 13`);

@@ -1,4 +1,17 @@
-import { formatChunk, parseChunks, type RiffChunk } from './riff-chunk.ts';
+import {
+  FIRST_CHUNK,
+  formatChunk,
+  isWebp,
+  readBitstreamSize,
+  walkRiffChunks,
+} from './riff-chunks.ts';
+
+/** A chunk and what is in it. */
+interface Part {
+  readonly fourCc: string;
+  /** A view of the parsed bytes, without header and padding. */
+  readonly payload: Buffer;
+}
 
 /** One frame of an animated WebP: an `ANMF` chunk (RFC 9649 §2.7.1.1). */
 export interface WebpFrame {
@@ -13,7 +26,7 @@ export interface WebpFrame {
   /** The rectangle is cleared once the frame's time is over. */
   readonly disposes: boolean;
   /** `VP8L`, or `VP8 ` with or without an `ALPH` before it. */
-  readonly image: readonly RiffChunk[];
+  readonly image: readonly Part[];
 }
 
 /** The parts of a WebP file that make its picture; metadata is left out. */
@@ -41,15 +54,14 @@ const DEFAULT_BACKGROUND = Uint8Array.of(255, 255, 255, 255);
  * Throws a plain Error when the bytes are no WebP file, end too early or hold no image.
  */
 export function parseWebp(file: Uint8Array): WebpContainer & { readonly isAnimated: boolean } {
-  const [riff] = parseChunks(file);
-  if (riff?.fourCc !== 'RIFF' || riff.payload.toString('latin1', 0, 4) !== 'WEBP') {
-    throw new Error('Expected a WebP file but received something else');
-  }
-  const chunks = parseChunks(riff.payload.subarray(4));
-  const header = chunks.find(({ fourCc }) => fourCc === 'VP8X')?.payload;
-  const parameters = chunks.find(({ fourCc }) => fourCc === 'ANIM')?.payload;
+  if (!isWebp(file)) throw new Error('Expected a WebP file but received something else');
+  const bytes = Buffer.from(file.buffer, file.byteOffset, file.byteLength);
+  const [riff] = parseParts(bytes, 0);
+  const parts = parseParts(bytes, FIRST_CHUNK, 8 + (riff?.payload.length ?? 0));
+  const header = parts.find(({ fourCc }) => fourCc === 'VP8X')?.payload;
+  const parameters = parts.find(({ fourCc }) => fourCc === 'ANIM')?.payload;
   if (header === undefined || parameters === undefined) {
-    const frame = parseStill(chunks);
+    const frame = parseStill(parts);
     return {
       isAnimated: false,
       canvasWidthPx: frame.widthPx,
@@ -63,7 +75,7 @@ export function parseWebp(file: Uint8Array): WebpContainer & { readonly isAnimat
     canvasWidthPx: header.readUIntLE(4, 3) + 1,
     canvasHeightPx: header.readUIntLE(7, 3) + 1,
     background: parameters.subarray(0, 4),
-    frames: chunks.filter(({ fourCc }) => fourCc === 'ANMF').map(parseFrame),
+    frames: parts.filter(({ fourCc }) => fourCc === 'ANMF').map(parseFrame),
   };
 }
 
@@ -90,38 +102,24 @@ export function formatAnimation(webp: WebpContainer & { readonly plays: number }
   );
 }
 
-function parseStill(chunks: readonly RiffChunk[]): WebpFrame {
-  const image = chunks.filter(isImage);
+/** Of bytes that are a sequence of chunks and nothing else; a missing last padding byte is no fault. */
+function parseParts(bytes: Buffer, from: number, to: number = bytes.length): Part[] {
+  return Array.from(walkRiffChunks(bytes, from, to), ({ fourCc, start, end }) => {
+    if (end > to)
+      throw new Error(`Expected a RIFF chunk at byte ${start} but received ${to} bytes`);
+    return { fourCc, payload: bytes.subarray(start, end) };
+  });
+}
+
+function parseStill(parts: readonly Part[]): WebpFrame {
+  const image = parts.filter(isImage);
   const bitstream = image.find(({ fourCc }) => fourCc !== 'ALPH');
-  if (bitstream === undefined) {
-    throw new Error('Expected an image in the WebP but received none');
-  }
-  return {
-    xHalved: 0,
-    yHalved: 0,
-    ...parseSize(bitstream),
-    durationMs: 0,
-    blends: false,
-    disposes: false,
-    image,
-  };
+  const size = bitstream && readBitstreamSize(bitstream.fourCc, bitstream.payload);
+  if (size === undefined) throw new Error('Expected an image in the WebP but received none');
+  return { xHalved: 0, yHalved: 0, ...size, durationMs: 0, blends: false, disposes: false, image };
 }
 
-function parseSize({ fourCc, payload }: RiffChunk): { widthPx: number; heightPx: number } {
-  if (fourCc === 'VP8L') {
-    // Edge − 1 in 14 bits each, after the signature (RFC 9649 §3.4).
-    const bits = payload.readUInt32LE(1);
-    return { widthPx: (bits & 0x3fff) + 1, heightPx: ((bits >> 14) & 0x3fff) + 1 };
-  }
-  // Two words after frame tag and start code; their upper two bits are a display scale, unused in
-  // WebP (RFC 6386 §9.1).
-  return {
-    widthPx: payload.readUInt16LE(6) & 0x3fff,
-    heightPx: payload.readUInt16LE(8) & 0x3fff,
-  };
-}
-
-function parseFrame({ payload }: RiffChunk): WebpFrame {
+function parseFrame({ payload }: Part): WebpFrame {
   const flags = payload.readUInt8(15);
   return {
     xHalved: payload.readUIntLE(0, 3),
@@ -131,7 +129,7 @@ function parseFrame({ payload }: RiffChunk): WebpFrame {
     durationMs: payload.readUIntLE(12, 3),
     blends: (flags & NO_BLEND_FLAG) === 0,
     disposes: (flags & DISPOSE_FLAG) !== 0,
-    image: parseChunks(payload.subarray(ANMF_HEADER_BYTES)).filter(isImage),
+    image: parseParts(payload, ANMF_HEADER_BYTES).filter(isImage),
   };
 }
 
@@ -147,7 +145,7 @@ function formatFrame(frame: WebpFrame): Buffer {
   return formatChunk('ANMF', header, ...image);
 }
 
-function isImage({ fourCc }: RiffChunk): boolean {
+function isImage({ fourCc }: Part): boolean {
   return fourCc === 'ALPH' || fourCc === 'VP8 ' || fourCc === 'VP8L';
 }
 

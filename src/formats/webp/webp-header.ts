@@ -1,30 +1,25 @@
 import { ByteReader, corruptMedia, hasAscii } from '../byte-reader.ts';
-import { readExifOrientation } from '../exif-orientation.ts';
-import type { ImageFacts, Orientation } from '../image-facts.ts';
+import { readExifOrientation } from '../exif-block.ts';
+import type { ImageFacts, Orientation, Size } from '../image-facts.ts';
+import {
+  FIRST_CHUNK,
+  isWebp,
+  nextChunk,
+  type RiffChunk,
+  readBitstreamSize,
+  walkRiffChunks,
+} from './riff-chunks.ts';
 
 /** Flags of VP8X (RFC 9649 §2.7.1). */
 const flag = { animation: 0x02, xmp: 0x04, exif: 0x08, icc: 0x20 } as const;
 const vp8xBytes = 10;
 /** Of the first chunk, where that is VP8X. */
-const vp8xEnd = 12 + 8 + vp8xBytes;
+const vp8xEnd = FIRST_CHUNK + 8 + vp8xBytes;
 const animBytes = 6;
 /** The fields of ANMF before the chunks of its frame. */
 const frameHeaderBytes = 16;
 /** 100 000 frames, the most that can be allowed, have three each and their ANMF; bounds the walk. */
 const maxChunks = 400_000;
-
-interface Size {
-  readonly widthPx: number;
-  readonly heightPx: number;
-}
-
-interface Chunk {
-  readonly type: string;
-  readonly start: number;
-  readonly end: number;
-  /** Where the next chunk begins: after the pad byte of an odd payload. */
-  readonly next: number;
-}
 
 /** What has been gathered on the way through the chunks. */
 interface Walk {
@@ -38,21 +33,30 @@ interface Walk {
   isClean: boolean;
 }
 
-/** True where the bytes begin with a RIFF header of type WEBP. */
-export function isWebp(bytes: Uint8Array): boolean {
-  return hasAscii(bytes, 0, 'RIFF') && hasAscii(bytes, 8, 'WEBP');
-}
-
-/** True where the bytes begin with the header of a WebP that calls itself animated. */
-export function isAnimatedWebp(bytes: Uint8Array): boolean {
-  const isExtended = isWebp(bytes) && hasAscii(bytes, 12, 'VP8X') && bytes.length >= vp8xEnd;
-  return isExtended && ((bytes[20] ?? 0) & flag.animation) !== 0;
-}
-
-/** The canvas that the VP8X chunk at the beginning tells. */
-export function readWebpCanvas(bytes: Uint8Array): Size {
-  const reader = new ByteReader(bytes, 'WebP');
-  return { widthPx: 1 + reader.u24le(24), heightPx: 1 + reader.u24le(27) };
+/**
+ * What the first bytes of an animated WebP tell: the frames whose header lies within them.
+ *
+ * @returns `undefined` where these are fewer than two, or it does not call itself animated
+ */
+export function peekWebp(prefix: Uint8Array): ImageFacts | undefined {
+  const isExtended = isWebp(prefix) && hasAscii(prefix, FIRST_CHUNK, 'VP8X');
+  if (!isExtended || prefix.length < vp8xEnd) return undefined;
+  const reader = new ByteReader(prefix, 'WebP');
+  if ((reader.u8(20) & flag.animation) === 0) return undefined;
+  const delaysMs: number[] = [];
+  for (const { fourCc, start } of walkRiffChunks(prefix, FIRST_CHUNK)) {
+    if (start + frameHeaderBytes > prefix.length) break;
+    if (fourCc === 'ANMF') delaysMs.push(readDuration(reader, start));
+  }
+  if (delaysMs.length < 2) return undefined;
+  return {
+    format: 'webp',
+    ...readCanvas(reader),
+    orientation: 1,
+    frames: delaysMs.length,
+    animation: { delaysMs, plays: 0 },
+    isClean: true,
+  };
 }
 
 /**
@@ -66,19 +70,19 @@ export function readWebpHeader(bytes: Uint8Array): ImageFacts {
   const riffEnd = 8 + file.u32le(4);
   const reader = new ByteReader(file.slice(0, riffEnd), 'WebP');
   const walk = startWalk(reader);
-  for (let position = 12; position < riffEnd; ) {
-    const chunk = readChunk(reader, walk, position);
-    visitChunk(reader, walk, chunk, position === 12);
-    position = chunk.next;
+  for (const chunk of walkRiffChunks(reader.bytes, FIRST_CHUNK)) {
+    countChunk(walk);
+    reader.require(chunk.start, nextChunk(chunk.end) - chunk.start);
+    visitChunk(reader, walk, chunk);
   }
   return finish(walk, riffEnd === bytes.length);
 }
 
 function startWalk(reader: ByteReader): Walk {
-  const isExtended = reader.tag(12) === 'VP8X';
+  const isExtended = reader.tag(FIRST_CHUNK) === 'VP8X';
   const flags = isExtended ? reader.u8(20) : 0;
   return {
-    canvas: isExtended ? readWebpCanvas(reader.bytes) : undefined,
+    canvas: isExtended ? readCanvas(reader) : undefined,
     flags,
     delaysMs: [],
     chunks: 0,
@@ -89,24 +93,29 @@ function startWalk(reader: ByteReader): Walk {
   };
 }
 
-function readChunk(reader: ByteReader, walk: Walk, position: number): Chunk {
-  walk.chunks += 1;
-  if (walk.chunks > maxChunks) throw corruptMedia(`WebP: more than ${maxChunks} chunks`);
-  const start = position + 8;
-  const type = reader.tag(position);
-  const end = start + reader.u32le(position + 4);
-  const next = end + (end % 2);
-  reader.require(start, next - start);
-  return { type, start, end, next };
+/** The canvas that the VP8X chunk at the beginning tells. */
+function readCanvas(reader: ByteReader): Size {
+  return { widthPx: 1 + reader.u24le(24), heightPx: 1 + reader.u24le(27) };
 }
 
-function visitChunk(reader: ByteReader, walk: Walk, chunk: Chunk, isFirst: boolean): void {
-  const { type, start, end } = chunk;
+/** The duration in the payload of an ANMF (RFC 9649 §2.7.1.1). */
+function readDuration(reader: ByteReader, start: number): number {
+  return reader.u24le(start + 12);
+}
+
+function countChunk(walk: Walk): void {
+  walk.chunks += 1;
+  if (walk.chunks > maxChunks) throw corruptMedia(`WebP: more than ${maxChunks} chunks`);
+}
+
+function visitChunk(reader: ByteReader, walk: Walk, chunk: RiffChunk): void {
+  const { fourCc, start, end } = chunk;
+  const isFirst = walk.chunks === 1;
   if (walk.canvas === undefined) {
     visitSimple(reader, walk, chunk, isFirst);
     return;
   }
-  switch (type) {
+  switch (fourCc) {
     case 'VP8X':
       if (!isFirst || end - start < vp8xBytes) {
         throw corruptMedia(`WebP: VP8X of ${end - start} bytes at ${start}`);
@@ -128,7 +137,7 @@ function visitChunk(reader: ByteReader, walk: Walk, chunk: Chunk, isFirst: boole
       if (walk.still !== undefined || walk.delaysMs.length > 0) {
         throw corruptMedia(`WebP: second image at ${start}`);
       }
-      walk.still = readBitstreamSize(reader, chunk);
+      walk.still = requireSize(reader, chunk);
       break;
     case 'ALPH':
       break;
@@ -145,17 +154,17 @@ function visitChunk(reader: ByteReader, walk: Walk, chunk: Chunk, isFirst: boole
 }
 
 /** A file without VP8X is its first chunk; libwebp does not look at the others. */
-function visitSimple(reader: ByteReader, walk: Walk, chunk: Chunk, isFirst: boolean): void {
+function visitSimple(reader: ByteReader, walk: Walk, chunk: RiffChunk, isFirst: boolean): void {
   if (!isFirst) {
     walk.isClean = false;
-  } else if (chunk.type === 'VP8 ' || chunk.type === 'VP8L') {
-    walk.still = readBitstreamSize(reader, chunk);
+  } else if (isBitstream(chunk)) {
+    walk.still = requireSize(reader, chunk);
   } else {
-    throw corruptMedia(`WebP: the first chunk is ${chunk.type}`);
+    throw corruptMedia(`WebP: the first chunk is ${chunk.fourCc}`);
   }
 }
 
-function visitFrame(reader: ByteReader, walk: Walk, canvas: Size, frame: Chunk): void {
+function visitFrame(reader: ByteReader, walk: Walk, canvas: Size, frame: RiffChunk): void {
   if ((walk.flags & flag.animation) === 0) {
     // libwebp leaves the frames of a file that does not call itself animated out.
     walk.isClean = false;
@@ -163,17 +172,16 @@ function visitFrame(reader: ByteReader, walk: Walk, canvas: Size, frame: Chunk):
   }
   const { start } = frame;
   let image: Size | undefined;
-  for (let position = start + frameHeaderBytes; position < frame.end; ) {
-    const chunk = readChunk(reader, walk, position);
+  for (const chunk of walkRiffChunks(reader.bytes, start + frameHeaderBytes, frame.end)) {
+    countChunk(walk);
     if (chunk.end > frame.end) {
-      throw corruptMedia(`WebP: chunk ${chunk.type} at ${position} leaves its frame`);
+      throw corruptMedia(`WebP: chunk ${chunk.fourCc} at ${chunk.start} leaves its frame`);
     }
-    if (chunk.type === 'VP8 ' || chunk.type === 'VP8L') {
-      image ??= readBitstreamSize(reader, chunk);
+    if (isBitstream(chunk)) {
+      image ??= requireSize(reader, chunk);
     } else {
-      walk.isClean &&= chunk.type === 'ALPH';
+      walk.isClean &&= chunk.fourCc === 'ALPH';
     }
-    position = chunk.next;
   }
   if (image === undefined) {
     throw corruptMedia(`WebP: frame at ${start} has no image`);
@@ -184,28 +192,17 @@ function visitFrame(reader: ByteReader, walk: Walk, canvas: Size, frame: Chunk):
   if (right > canvas.widthPx || bottom > canvas.heightPx) {
     throw corruptMedia(`WebP: frame at ${start} leaves the canvas`);
   }
-  walk.delaysMs.push(reader.u24le(start + 12));
+  walk.delaysMs.push(readDuration(reader, start));
 }
 
-/** The size in the key frame header (RFC 6386 §9.1) or the lossless header (RFC 9649 §3.4). */
-function readBitstreamSize(reader: ByteReader, chunk: Chunk): Size {
-  const { type, start, end } = chunk;
-  const payload = new ByteReader(reader.slice(start, end), `WebP ${type}at ${start}`);
-  if (type === 'VP8L') {
-    const bits = payload.u32le(1);
-    if (payload.u8(0) !== 0x2f || bits >>> 29 !== 0) {
-      throw corruptMedia(`WebP: no VP8L header at ${start}`);
-    }
-    return { widthPx: 1 + (bits & 0x3fff), heightPx: 1 + ((bits >>> 14) & 0x3fff) };
-  }
-  const widthPx = payload.u16le(6) & 0x3fff;
-  const heightPx = payload.u16le(8) & 0x3fff;
-  const isKeyFrame = (payload.u8(0) & 1) === 0;
-  const hasStartCode = payload.u24le(3) === 0x2a_01_9d;
-  if (!isKeyFrame || !hasStartCode || widthPx === 0 || heightPx === 0) {
-    throw corruptMedia(`WebP: no VP8 key frame at ${start}`);
-  }
-  return { widthPx, heightPx };
+function isBitstream({ fourCc }: RiffChunk): boolean {
+  return fourCc === 'VP8 ' || fourCc === 'VP8L';
+}
+
+function requireSize(reader: ByteReader, { fourCc, start, end }: RiffChunk): Size {
+  const size = readBitstreamSize(fourCc, reader.slice(start, end));
+  if (size === undefined) throw corruptMedia(`WebP: no header of ${fourCc} at ${start}`);
+  return size;
 }
 
 function finish(walk: Walk, isAtEnd: boolean): ImageFacts {

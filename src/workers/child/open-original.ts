@@ -1,6 +1,6 @@
 import sharp, { type Sharp } from 'sharp';
 import { MediaError } from '../../contract/errors.ts';
-import { dropJunk } from '../../formats/jpeg/jpeg-junk.ts';
+import { dropJunk } from '../../formats/jpeg/jpeg-segments.ts';
 import type { RenderJob } from '../../pipeline/render/render-job.ts';
 
 /** Frames to decode, from `first` on. */

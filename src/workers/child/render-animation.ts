@@ -1,6 +1,6 @@
 import sharp, { type Sharp } from 'sharp';
 import { MediaError } from '../../contract/errors.ts';
-import { restoreGifTiming } from '../../formats/gif/gif-animation.ts';
+import { restoreGifTiming } from '../../formats/gif/gif-timing.ts';
 import type { Animation, Orientation } from '../../formats/image-facts.ts';
 import { restoreAnimation, SENTINEL_DELAY_MS } from '../../formats/webp/webp-animation.ts';
 import { type RenderJob, scalesTogether } from '../../pipeline/render/render-job.ts';

@@ -1,22 +1,18 @@
 import { MediaError } from '../../contract/errors.ts';
-import { isGif } from '../../formats/gif/gif-header.ts';
-import { repairGif } from '../../formats/gif/gif-repair.ts';
-import { withPlainExif } from '../../formats/plain-exif.ts';
+import { prepareForDecoder } from '../../formats/read-image-facts.ts';
 import type { RenderJob } from '../../pipeline/render/render-job.ts';
 import { decodeStrictly, openOriginal } from './open-original.ts';
 import { renderAnimation } from './render-animation.ts';
 import { applyGamma, flatten, resize } from './transform.ts';
 
 /**
- * Renders one job (spec §3): decode, orient, resize, convert to sRGB, encode without metadata.
+ * Renders one job (contract §3): decode, orient, resize, convert to sRGB, encode without metadata.
  *
  * @returns the encoded image
  * @throws MediaError `UNPROCESSABLE_MEDIA` or `MEDIA_TOO_LARGE`; any other error is a bug of ours
  */
 export async function render(original: Uint8Array, job: RenderJob): Promise<Uint8Array> {
-  const source = isGif(original)
-    ? repairGif(original, job.originalSize)
-    : withPlainExif(original, job.orientation);
+  const source = prepareForDecoder(original, job.orientation, job.originalSize);
   const encoded =
     job.animation === undefined
       ? await renderStill(source, job)

@@ -1,8 +1,7 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import fc from 'fast-check';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { repairGif } from '../../../src/formats/gif/gif-repair.ts';
-import { findUnusedIndex } from '../../../src/formats/gif/lzw-indices.ts';
+import { findUnusedIndex, repairGif } from '../../../src/formats/gif/gif-repair.ts';
 import type { ImageFacts } from '../../../src/formats/image-facts.ts';
 import { readImageFacts } from '../../../src/formats/read-image-facts.ts';
 import { compressIndices, type DrawnFrame, drawGif } from '../../support/draw-gif.ts';

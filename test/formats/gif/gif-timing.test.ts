@@ -1,7 +1,7 @@
 import sharp from 'sharp';
 import { describe, expect, test } from 'vitest';
 import { MediaError } from '../../../src/contract/errors.ts';
-import { restoreGifTiming } from '../../../src/formats/gif/gif-animation.ts';
+import { restoreGifTiming } from '../../../src/formats/gif/gif-timing.ts';
 
 /** A GIF of small frames that all differ, as the worker's encoder leaves it. */
 function encode(frames: number, loop: number): Promise<Buffer> {

@@ -1,8 +1,11 @@
 import fc from 'fast-check';
 import sharp, { type WebpOptions } from 'sharp';
 import { describe, expect, it } from 'vitest';
-import { createTransparentVp8l } from '../../../src/formats/webp/transparent-vp8l.ts';
-import { restoreAnimation, SENTINEL_DELAY_MS } from '../../../src/formats/webp/webp-animation.ts';
+import {
+  createTransparentVp8l,
+  restoreAnimation,
+  SENTINEL_DELAY_MS,
+} from '../../../src/formats/webp/webp-animation.ts';
 
 type Pixel = readonly [red: number, green: number, blue: number, alpha: number];
 

@@ -1,5 +1,5 @@
 import sharp from 'sharp';
-import { createTransparentVp8l } from '../../../src/formats/webp/transparent-vp8l.ts';
+import { createTransparentVp8l } from '../../../src/formats/webp/webp-animation.ts';
 import { anmf, join, riffChunk, u24le, vp8x, webpFile } from '../../formats/containers.ts';
 import * as ways from '../ways.ts';
 import { BitWriter } from './bit-writer.ts';

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { readExifOrientation } from '../../src/formats/exif-orientation.ts';
+import { readExifOrientation } from '../../src/formats/exif-block.ts';
 import { join, tiffOrientation, u16le } from './containers.ts';
 
 /** A little-endian TIFF block of entries given as tag, type, count and value, in 16 bit words. */

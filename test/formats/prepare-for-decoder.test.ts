@@ -1,7 +1,7 @@
 import { deflateSync } from 'node:zlib';
 import sharp from 'sharp';
 import { expect, test } from 'vitest';
-import { withPlainExif } from '../../src/formats/plain-exif.ts';
+import { prepareForDecoder } from '../../src/formats/read-image-facts.ts';
 import {
   afterIhdr,
   afterSoi,
@@ -15,6 +15,7 @@ import {
 } from './containers.ts';
 import { corpusFile, factsOf } from './facts-of.ts';
 
+const SIZE = { widthPx: 4, heightPx: 2 };
 const SECRET = 'taken at home';
 
 const blank = sharp({ create: { width: 4, height: 2, channels: 3, background: '#c33' } });
@@ -41,7 +42,7 @@ test.each(Object.entries(around))(
     for (const orientation of [1, 2, 3, 4, 5, 6, 7, 8] as const) {
       const original = wrap(join(tiffOrientation(orientation, 'MM'), SECRET));
       const before = Buffer.from(original);
-      const plain = withPlainExif(original, orientation);
+      const plain = prepareForDecoder(original, orientation, SIZE);
       expect(plain.length).toBe(original.length);
       expect(Buffer.from(plain).includes(SECRET)).toBe(false);
       expect(original.equals(before)).toBe(true);
@@ -57,7 +58,7 @@ test.each(Object.entries(around))(
 test.each(Object.entries(around))('a %s whose block could not be shorter', async (_, wrap) => {
   const original = wrap(tiffOrientation(6).subarray(0, 22));
   expect(factsOf(original).orientation).toBe(6);
-  const plain = withPlainExif(original, 6);
+  const plain = prepareForDecoder(original, 6, SIZE);
   expect((await sharp(plain).metadata()).orientation).toBe(6);
 });
 
@@ -65,13 +66,13 @@ test('a chunk of a png has the right checksum afterwards', () => {
   const [before, after] = (['MM', 'II'] as const).map((order) =>
     afterIhdr(png, pngChunk('eXIf', tiffOrientation(6, order))),
   );
-  expect(withPlainExif(before ?? png, 6)).toEqual(after);
+  expect(prepareForDecoder(before ?? png, 6, SIZE)).toEqual(after);
 });
 
 test('an avif has no EXIF any more', async () => {
   const original = corpusFile('avif/libavif__paris_icc_exif_xmp.avif');
   expect((await sharp(original).metadata()).exif).toBeDefined();
-  const { exif, icc, width } = await sharp(withPlainExif(original, 1)).metadata();
+  const { exif, icc, width } = await sharp(prepareForDecoder(original, 1, SIZE)).metadata();
   expect({ exif, hasIcc: icc !== undefined, width }).toEqual({
     exif: undefined,
     hasIcc: true,
@@ -83,7 +84,7 @@ test.each(['avif/libavif__white_1x1.avif', 'webp-lossy/wuffs__hat.lossy.webp'])(
   '%s without EXIF comes back as it is',
   (file) => {
     const original = corpusFile(file);
-    expect(withPlainExif(original, 1)).toBe(original);
+    expect(prepareForDecoder(original, 1, SIZE)).toBe(original);
   },
 );
 
@@ -92,17 +93,17 @@ test('what is cut off or lies about its length is left to others', () => {
     const whole = wrap(join(tiffOrientation(6), SECRET));
     for (let length = 0; length < whole.length; length += 1) {
       const cut = whole.subarray(0, length);
-      expect(withPlainExif(cut, 6).length).toBe(length);
+      expect(prepareForDecoder(cut, 6, SIZE).length).toBe(length);
     }
   }
 });
 
 test('EXIF after the image data of a jpeg is not looked for', () => {
   const late = join(jpeg.subarray(0, -2), jpegSegment(0xe1, 'Exif\0\0'), jpeg.subarray(-2));
-  expect(withPlainExif(late, 1)).toBe(late);
+  expect(prepareForDecoder(late, 1, SIZE)).toBe(late);
 });
 
 test('text that only looks like it is left alone', () => {
   const text = afterIhdr(png, pngChunk('zTXt', join('eXIf\0\0', deflateSync('eXIf'))));
-  expect(withPlainExif(text, 1)).toBe(text);
+  expect(prepareForDecoder(text, 1, SIZE)).toBe(text);
 });

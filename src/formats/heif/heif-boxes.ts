@@ -1,4 +1,4 @@
-import { type ByteReader, corruptMedia } from '../byte-reader.ts';
+import { type ByteReader, corruptMedia, hasAscii } from '../byte-reader.ts';
 
 /** A box of ISO/IEC 14496-12: the offsets of its payload. */
 export interface Box {
@@ -58,6 +58,9 @@ export function toFullBox(reader: ByteReader, box: Box): FullBox {
   return { ...box, version: word >>> 24, flags: word & 0xff_ffff, start: box.start + 4 };
 }
 
+/** Lengths of integers in boxes. */
+const FIELD_BYTES = [0, 1, 2, 4, 8];
+
 /** Reads a box's fields one after another and never past its end. */
 export class BoxCursor {
   readonly #reader: ByteReader;
@@ -70,27 +73,21 @@ export class BoxCursor {
     this.#position = box.start;
   }
 
-  /** Unsigned integer of 0 (which reads as 0), 1, 2, 4 or 8 bytes, big-endian. */
+  /** Unsigned integer of so many bytes, big-endian; inexact above 2^53, where no file ends. */
   uint(bytes: number): number {
     const at = this.#position;
     this.#position += bytes;
     if (this.#position > this.#box.end) {
       throw corruptMedia(`AVIF: box ${this.#box.type} ends within a field at ${at}`);
     }
-    switch (bytes) {
-      case 0:
-        return 0;
-      case 1:
-        return this.#reader.u8(at);
-      case 2:
-        return this.#reader.u16be(at);
-      case 4:
-        return this.#reader.u32be(at);
-      case 8:
-        return this.#reader.u64be(at);
-      default:
-        throw corruptMedia(`AVIF: box ${this.#box.type} has a field of ${bytes} bytes at ${at}`);
+    if (!FIELD_BYTES.includes(bytes)) {
+      throw corruptMedia(`AVIF: box ${this.#box.type} has a field of ${bytes} bytes at ${at}`);
     }
+    let value = 0;
+    for (let offset = at; offset < this.#position; offset += 1) {
+      value = value * 256 + this.#reader.u8(offset);
+    }
+    return value;
   }
 
   tag(): string {
@@ -117,4 +114,24 @@ export function findBox(meta: Meta, type: string): Box {
     throw corruptMedia(`AVIF: no ${type} box`);
   }
   return box;
+}
+
+/**
+ * The file without EXIF: item information entries (ISO/IEC 14496-12 §8.11.6) of the type `Exif` become
+ * `free`. The bytes are searched, not the boxes: libheif may find its way to an entry by another path than ours.
+ *
+ * @returns the same bytes where there is none, or a copy as long
+ */
+export function withoutExifItems(heif: Uint8Array): Uint8Array {
+  const bytes = Buffer.from(heif.buffer, heif.byteOffset, heif.byteLength);
+  let plain: Buffer | undefined;
+  for (let at = bytes.indexOf('infe'); at >= 0; at = bytes.indexOf('infe', at + 4)) {
+    // Behind version, flags, id (of 2 bytes in version 2, of 4 in version 3) and protection index.
+    for (const type of [at + 12, at + 14]) {
+      if (!hasAscii(bytes, type, 'Exif')) continue;
+      plain ??= Buffer.from(heif);
+      plain.write('free', type, 'latin1');
+    }
+  }
+  return plain ?? heif;
 }

@@ -33,7 +33,6 @@ export function restoreGifTiming(encoded: Uint8Array, { delaysMs, plays }: Anima
         gif.writeUInt16LE(repeats, start + 16);
       }
     },
-    onImage: () => undefined,
   });
   if (end.kind !== 'trailer') {
     throw new Error(

@@ -9,21 +9,10 @@ const maxBlockBytes = 1 << 20;
 /** libvips turns an entry of more values into prose. */
 const maxValues = 9;
 
-/** Bytes of a value of each TIFF field type; libexif 0.6.26 drops an entry of another type. */
-const valueBytes = new Map([
-  [1, 1],
-  [2, 1],
-  [3, 2],
-  [4, 4],
-  [5, 8],
-  [6, 1],
-  [7, 1],
-  [8, 2],
-  [9, 4],
-  [10, 8],
-  [11, 4],
-  [12, 8],
-]);
+const orientations = [1, 2, 3, 4, 5, 6, 7, 8] as const satisfies readonly Orientation[];
+
+/** Bytes of a value of each TIFF field type, from type 1 on; libexif 0.6.26 drops an entry of another type. */
+const valueBytes = [1, 1, 2, 4, 8, 1, 1, 2, 4, 8, 4, 8];
 
 /**
  * Reads the orientation of the main image (IFD 0, tag 0x0112) from an EXIF block.
@@ -73,7 +62,7 @@ function readFirstValue(
 ): number | undefined {
   const type = view.getUint16(entry + 2, isLittleEndian);
   const count = view.getUint32(entry + 4, isLittleEndian);
-  const size = count * (valueBytes.get(type) ?? 0);
+  const size = count * (valueBytes[type - 1] ?? 0);
   const at = size > 4 ? view.getUint32(entry + 8, isLittleEndian) : entry + 8;
   if (size === 0 || at + size > view.byteLength) {
     return undefined;
@@ -101,16 +90,44 @@ function readFirstValue(
 }
 
 function toOrientation(value: number): Orientation {
-  switch (value) {
-    case 2:
-    case 3:
-    case 4:
-    case 5:
-    case 6:
-    case 7:
-    case 8:
-      return value;
-    default:
-      return 1;
+  return orientations.find((orientation) => orientation === value) ?? 1;
+}
+
+/** A stretch of a file that holds a TIFF structure, perhaps with the prefix `Exif\0\0`. */
+export interface ExifBlock {
+  readonly start: number;
+  readonly end: number;
+}
+
+/** A directory of one entry, the orientation, as a short (TIFF 6.0 §2); its value goes to byte 18. */
+const plainTiff = Buffer.from('49492a0008000000010012010300010000000000000000000000', 'hex');
+const valueAt = 18;
+/** What comes after may be missing: the offset of a next directory. */
+const leastBytes = 22;
+
+/**
+ * Makes EXIF blocks say the orientation and nothing else, before a decoder sees them. libvips has
+ * libexif parse whatever it finds, and libexif 0.6.26 follows directories that lead to each other:
+ * 500 bytes keep it busy for half a minute.
+ *
+ * @param blocks those that libvips looks at
+ * @param orientation as `readExifOrientation` gives it; of 1 nothing is said at all
+ * @returns the same bytes where there is no block, or a copy as long
+ */
+export function withPlainExif(
+  original: Uint8Array,
+  blocks: readonly ExifBlock[],
+  orientation: Orientation,
+): Uint8Array {
+  if (blocks.length === 0) return original;
+  const plain = Buffer.from(original);
+  for (const { start, end } of blocks) {
+    const tiff = hasAscii(original, start, exifPrefix) ? start + exifPrefix.length : start;
+    plain.fill(0, tiff, end);
+    if (orientation !== 1 && end - tiff >= leastBytes) {
+      plainTiff.copy(plain, tiff, 0, end - tiff);
+      plain[tiff + valueAt] = orientation;
+    }
   }
+  return plain;
 }

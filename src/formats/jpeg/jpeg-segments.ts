@@ -1,0 +1,136 @@
+import { hasAscii } from '../byte-reader.ts';
+import { type ExifBlock, withPlainExif } from '../exif-block.ts';
+import type { Orientation } from '../image-facts.ts';
+
+/** Second bytes of the markers that mean something here (ITU-T T.81 table B.1). */
+export const jpegMarker = {
+  sof0: 0xc0,
+  sof2: 0xc2,
+  dht: 0xc4,
+  sof9: 0xc9,
+  sof10: 0xca,
+  dac: 0xcc,
+  sof15: 0xcf,
+  rst0: 0xd0,
+  rst7: 0xd7,
+  soi: 0xd8,
+  eoi: 0xd9,
+  sos: 0xda,
+  dnl: 0xdc,
+  dri: 0xdd,
+  app0: 0xe0,
+  app1: 0xe1,
+  app14: 0xee,
+  app15: 0xef,
+  com: 0xfe,
+} as const;
+
+/** A marker and the segment that belongs to it, if one does; all offsets are bytes from the file's start. */
+export interface JpegSegment {
+  /** Second byte of the marker. */
+  readonly code: number;
+  /** Of the marker. */
+  readonly at: number;
+  /** Of the segment's length, behind the marker. */
+  readonly start: number;
+  /** Behind the segment, as its length says, be that past the end of the file; `start` where there is none. */
+  readonly end: number;
+}
+
+/** True where the bytes begin with SOI, the whole magic that libvips asks for. */
+export function isJpeg(bytes: Uint8Array): boolean {
+  return bytes[0] === 0xff && bytes[1] === jpegMarker.soi;
+}
+
+/**
+ * Walks through the markers of a JPEG (ITU-T T.81 annex B) as `jdmarker.c` of libjpeg does: junk, fill
+ * bytes and stuffed zeros before a marker are skipped, and the restart markers of a scan with its data.
+ * Ends where no marker follows. Never throws; linear in the bytes.
+ *
+ * @param jpeg begins with the two bytes of SOI, which is not among the markers
+ */
+export function* walkJpegSegments(jpeg: Uint8Array): Generator<JpegSegment, void> {
+  let isScan = false;
+  for (let position = 2; ; ) {
+    const at = findMarker(jpeg, position, isScan);
+    const code = jpeg[at + 1];
+    if (code === undefined) return;
+    const start = at + 2;
+    const length = (jpeg[start] ?? 0) * 256 + (jpeg[start + 1] ?? 0);
+    // libjpeg skips nothing of a segment whose length is below 2, and goes on behind it.
+    const end = hasSegment(code) ? start + Math.max(length, 2) : start;
+    yield { code, at, start, end };
+    isScan = code === jpegMarker.sos;
+    position = end;
+  }
+}
+
+/** SOFn, JPG, DHT, DAC; SOS, DQT, DNL, DRI; APPn; COM. */
+export function hasSegment(code: number): boolean {
+  return (
+    (code >= jpegMarker.sof0 && code <= jpegMarker.sof15) ||
+    (code >= jpegMarker.sos && code <= jpegMarker.dri) ||
+    (code >= jpegMarker.app0 && code <= jpegMarker.app15) ||
+    code === jpegMarker.com
+  );
+}
+
+/** Offset of the next marker's 0xff; the file's length where there is none. */
+function findMarker(jpeg: Uint8Array, start: number, isScan: boolean): number {
+  let at = jpeg.indexOf(0xff, start);
+  while (at !== -1) {
+    while (jpeg[at + 1] === 0xff) {
+      at += 1;
+    }
+    const code = jpeg[at + 1];
+    if (code !== 0 && !(isScan && isRestart(code))) return at;
+    at = findNear(jpeg, at + 2);
+  }
+  return jpeg.length;
+}
+
+/**
+ * Offset of the next 0xff. A call of `indexOf` costs as much as a look at ten bytes: 50 MB of stuffed
+ * zeros would take 0.3 s.
+ */
+function findNear(jpeg: Uint8Array, start: number): number {
+  const near = Math.min(start + 16, jpeg.length);
+  for (let at = start; at < near; at += 1) {
+    if (jpeg[at] === 0xff) return at;
+  }
+  return jpeg.indexOf(0xff, near);
+}
+
+function isRestart(code: number | undefined): boolean {
+  return code !== undefined && code >= jpegMarker.rst0 && code <= jpegMarker.rst7;
+}
+
+/**
+ * Drops the junk that stands between the segments of a JPEG before its first scan, so that libjpeg
+ * has nothing harmless to warn of, and what it still warns of is real. Bytes that cannot be walked
+ * are returned as they are.
+ *
+ * @returns the same bytes, or a copy without the junk (ITU-T T.81 B.1.1.2: markers and fill bytes)
+ */
+export function dropJunk(jpeg: Uint8Array): Uint8Array {
+  const kept = [jpeg.subarray(0, 2)];
+  for (const { code, at, end } of walkJpegSegments(jpeg)) {
+    if (code === jpegMarker.sos) return Buffer.concat([...kept, jpeg.subarray(at)]);
+    const isAlone = code < jpegMarker.sof0 || (code >= jpegMarker.rst0 && code <= jpegMarker.eoi);
+    // What libjpeg does not know is kept, and libjpeg refuses it.
+    if (!isAlone) kept.push(jpeg.subarray(at, end));
+  }
+  return jpeg;
+}
+
+/** The file with plain EXIF (`withPlainExif`) in each APP1 before the first scan. */
+export function withPlainJpegExif(jpeg: Uint8Array, orientation: Orientation): Uint8Array {
+  const blocks: ExifBlock[] = [];
+  for (const { code, start, end } of walkJpegSegments(jpeg)) {
+    if (code === jpegMarker.sos) break;
+    if (code === jpegMarker.app1 && hasAscii(jpeg, start + 2, 'Exif')) {
+      blocks.push({ start: start + 2, end: Math.min(end, jpeg.length) });
+    }
+  }
+  return withPlainExif(jpeg, blocks, orientation);
+}

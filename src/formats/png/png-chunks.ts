@@ -1,0 +1,53 @@
+import { crc32 } from 'node:zlib';
+import { hasAscii } from '../byte-reader.ts';
+import { withPlainExif } from '../exif-block.ts';
+import type { Orientation } from '../image-facts.ts';
+
+const signature = '\x89PNG\r\n\x1a\n';
+
+/** A chunk of a PNG (3rd edition §5.3); offsets are bytes from the file's start. */
+export interface PngChunk {
+  readonly type: string;
+  /** Of the payload. */
+  readonly start: number;
+  /** Behind the payload, where the CRC stands; as the length says, be that past the end of the file. */
+  readonly end: number;
+}
+
+/** True where the bytes begin with the PNG signature. */
+export function isPng(bytes: Uint8Array): boolean {
+  return hasAscii(bytes, 0, signature);
+}
+
+/** Walks through the chunks of a PNG to the end of the file. Never throws; linear in the chunks. */
+export function* walkPngChunks(png: Uint8Array): Generator<PngChunk, void> {
+  const bytes = Buffer.from(png.buffer, png.byteOffset, png.byteLength);
+  for (let position = signature.length; position < bytes.length; ) {
+    const start = position + 8;
+    const type = bytes.toString('latin1', position + 4, start);
+    const end = start + (start <= bytes.length ? bytes.readUInt32BE(position) : 0);
+    yield { type, start, end };
+    position = end + 4;
+  }
+}
+
+/** Whether the CRC of a chunk that lies within the file is that of its type and payload. */
+export function hasRightCrc(png: Uint8Array, chunk: PngChunk): boolean {
+  const stored = new DataView(png.buffer, png.byteOffset + chunk.end, 4).getUint32(0);
+  return crcOf(png, chunk) === stored;
+}
+
+/** The file with plain EXIF (`withPlainExif`) in each eXIf, and its right CRC behind it. */
+export function withPlainPngExif(png: Uint8Array, orientation: Orientation): Uint8Array {
+  const chunks = [...walkPngChunks(png)].filter(
+    ({ type, end }) => type === 'eXIf' && end + 4 <= png.length,
+  );
+  const plain = withPlainExif(png, chunks, orientation);
+  const view = new DataView(plain.buffer, plain.byteOffset, plain.byteLength);
+  for (const chunk of chunks) view.setUint32(chunk.end, crcOf(plain, chunk));
+  return plain;
+}
+
+function crcOf(png: Uint8Array, { start, end }: PngChunk): number {
+  return crc32(png.subarray(start - 4, end));
+}

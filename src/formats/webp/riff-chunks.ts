@@ -1,0 +1,85 @@
+import { hasAscii } from '../byte-reader.ts';
+import { type ExifBlock, withPlainExif } from '../exif-block.ts';
+import type { Orientation, Size } from '../image-facts.ts';
+
+/** A chunk of a RIFF file (RFC 9649 §2.3); offsets are bytes from the start of what is walked. */
+export interface RiffChunk {
+  /** Four ASCII characters, trailing space included: `VP8 `. */
+  readonly fourCc: string;
+  /** Of the payload. */
+  readonly start: number;
+  /** Behind the payload; as the length says, be that past the end. */
+  readonly end: number;
+}
+
+/** Where the chunks of a WebP file begin (RFC 9649 §2.4). */
+export const FIRST_CHUNK = 12;
+
+const HEADER_BYTES = 8;
+
+/** True where the bytes begin with a RIFF header of type WEBP. */
+export function isWebp(bytes: Uint8Array): boolean {
+  return hasAscii(bytes, 0, 'RIFF') && hasAscii(bytes, 8, 'WEBP');
+}
+
+/**
+ * Walks through the chunks from one offset to another; each begins at an even one. Never throws; linear in
+ * the chunks.
+ */
+export function* walkRiffChunks(
+  bytes: Uint8Array,
+  from: number,
+  to: number = bytes.length,
+): Generator<RiffChunk, void> {
+  const view = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);
+  for (let position = from; position < to; ) {
+    const start = position + HEADER_BYTES;
+    const fourCc = view.toString('latin1', position, position + 4);
+    const end = start + (start <= view.length ? view.readUInt32LE(position + 4) : 0);
+    yield { fourCc, start, end };
+    position = nextChunk(end);
+  }
+}
+
+/** Where the next chunk begins: behind the padding byte of an odd payload. */
+export function nextChunk(end: number): number {
+  return end + (end % 2);
+}
+
+/** Formats one chunk whose payload is the parts in a row, padded to an even length with a zero. */
+export function formatChunk(fourCc: string, ...parts: readonly Uint8Array[]): Buffer {
+  const payloadBytes = parts.reduce((sum, part) => sum + part.length, 0);
+  const header = Buffer.alloc(HEADER_BYTES);
+  header.write(fourCc, 'latin1');
+  header.writeUInt32LE(payloadBytes, 4);
+  return Buffer.concat([header, ...parts, Buffer.alloc(payloadBytes & 1)]);
+}
+
+/** The file with plain EXIF (`withPlainExif`) in each EXIF chunk. */
+export function withPlainWebpExif(webp: Uint8Array, orientation: Orientation): Uint8Array {
+  const blocks: ExifBlock[] = [];
+  for (const { fourCc, start, end } of walkRiffChunks(webp, FIRST_CHUNK)) {
+    if (fourCc === 'EXIF') blocks.push({ start, end: Math.min(end, webp.length) });
+  }
+  return withPlainExif(webp, blocks, orientation);
+}
+
+/**
+ * The size in the key frame header of a `VP8 ` (RFC 6386 §9.1) or the header of a `VP8L` (RFC 9649 §3.4);
+ * `undefined` where the payload does not begin with one.
+ */
+export function readBitstreamSize(fourCc: string, payload: Uint8Array): Size | undefined {
+  const view = new DataView(payload.buffer, payload.byteOffset, payload.byteLength);
+  if (fourCc === 'VP8L') {
+    if (view.byteLength < 5 || view.getUint8(0) !== 0x2f) return undefined;
+    const bits = view.getUint32(1, true);
+    if (bits >>> 29 !== 0) return undefined; // the version
+    return { widthPx: 1 + (bits & 0x3fff), heightPx: 1 + ((bits >>> 14) & 0x3fff) };
+  }
+  const isKeyFrame = view.byteLength >= 10 && (view.getUint8(0) & 1) === 0;
+  if (!isKeyFrame || !hasAscii(payload, 3, '\x9d\x01\x2a')) return undefined;
+  // The upper two bits of each word are a display scale, unused in WebP.
+  const widthPx = view.getUint16(6, true) & 0x3fff;
+  const heightPx = view.getUint16(8, true) & 0x3fff;
+  return widthPx === 0 || heightPx === 0 ? undefined : { widthPx, heightPx };
+}
