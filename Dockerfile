@@ -5,8 +5,11 @@ WORKDIR /app
 COPY package.json package-lock.json ./
 RUN npm ci
 COPY tsconfig.json ./
+COPY tools/write-release.mjs ./tools/
 COPY src ./src
 COPY docs/openapi.json ./docs/
+# Shown in the log, by /readyz and in the metrics: --build-arg GIT_COMMIT=$(git rev-parse HEAD)
+ARG GIT_COMMIT
 RUN npm run build && npm prune --omit=dev
 
 FROM node:${NODE_VERSION}-slim

@@ -16,11 +16,11 @@ import { MemoryCache } from './storage/memory-cache.ts';
 import { openOrigin, openResultStore } from './storage/open-storage.ts';
 import { WatchedOrigin } from './storage/watched-origin.ts';
 import { listGauges } from './telemetry/gauges.ts';
-import { openTracer } from './telemetry/open-tracing.ts';
 import { PrometheusMeter } from './telemetry/prometheus-meter.ts';
 import type { Readiness } from './telemetry/readiness.ts';
 import { judgeReadiness } from './telemetry/readiness.ts';
 import type { RequestLog } from './telemetry/request-log.ts';
+import type { Tracing } from './telemetry/tracing.ts';
 import type { Confinement } from './workers/sandbox.ts';
 import { WorkerPool } from './workers/worker-pool.ts';
 
@@ -103,8 +103,13 @@ export async function createApp(config: Config, parts: AppParts): Promise<App> {
   });
   const { media, passthrough, purger, results } = rooms;
   const targets = new TargetMemory();
-  const tracer = await openTracer(config, log);
-  const watchers = { meter, requests: parts.requestLog ?? noRequestLog, tracer, clock };
+  const tracing = await openTracing(config, log);
+  const watchers = {
+    meter,
+    requests: parts.requestLog ?? noRequestLog,
+    tracer: tracing?.tracer,
+    clock,
+  };
   const { maxAgeSeconds } = config.http;
   const handler = new MediaHandler({ media, passthrough, defaultAvatars, targets, maxAgeSeconds });
   const hits = new FastPath({
@@ -174,8 +179,19 @@ export async function createApp(config: Config, parts: AppParts): Promise<App> {
       resultStore?.close();
       workers.stop();
       const leftMs = config.shutdown.graceMs - (clock.nowMs() - closingSinceMs);
-      await tracer?.close(leftMs / 2);
+      await tracing?.close(leftMs / 2);
     },
     endWorkers: () => workers.stop(),
   };
+}
+
+/** Starts tracing, if it is wanted; where not, nothing of OpenTelemetry is loaded. */
+async function openTracing(
+  { tracing, http, release }: Config,
+  log: Log,
+): Promise<Tracing | undefined> {
+  if (tracing === undefined) return undefined;
+  const { startTracing } = await import('./telemetry/tracing.ts');
+  const scheme = http.tls === undefined ? 'http' : 'https';
+  return startTracing({ ...tracing, scheme, version: release.version, log });
 }

@@ -75,6 +75,12 @@ async function main(): Promise<void> {
   if (config.explorer.isOn) {
     log.info({ address }, `The explorer lists the originals on ${address}/`);
   }
+  if (config.explorer.isExposed) {
+    log.warn(
+      { address },
+      'The explorer shows all originals, private attachments too, to anybody who reaches this address',
+    );
+  }
   if (config.storage.kind === 'filesystem' && config.storage.isSample) {
     const links = SAMPLE_LINKS.map((link) => `  ${address}${link}`);
     const explorer = config.explorer.isOn ? `Look around: ${address}/\n` : '';

@@ -35,14 +35,14 @@ const floors: Readonly<Record<string, readonly string[]>> = {
 const allowedPackages: Readonly<Record<string, readonly RegExp[]>> = {
   cli: [/^node:/, /^zod$/],
   '': [/^node:/, /^(fastify|pino)$/],
-  config: [/^node:(fs|net|os|path|tls)$/, /^zod$/],
+  config: [/^node:(fs|net|os|path|tls|url)$/],
   http: [/^node:/, /^fastify$/],
   storage: [/^node:/, /^lru-cache$/, /^@(aws-sdk|smithy)\//],
-  telemetry: [/^node:/, /^pino$/, /^prom-client$/, /^@opentelemetry\//],
+  telemetry: [/^node:/, /^pino(-pretty)?$/, /^prom-client$/, /^@opentelemetry\//],
   workers: [/^node:/, /^sharp$/],
   'default-avatars': [/^node:(crypto|fs\/promises)$/],
   explorer: [/^node:(fs\/promises|path)$/], // its page, which runs in browsers, uses none
-  pipeline: [/^node:(crypto|events|stream)$/, /^file-type$/],
+  pipeline: [/^node:(crypto|events|stream)$/, /^file-type$/, /^@opentelemetry\/api$/],
   formats: [/^node:zlib$/], // for a profile inside a PNG: pure, no I/O
   contract: [/^zod$/],
 };

@@ -1,7 +1,6 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import { join, relative } from 'node:path';
 import { describe, expect, test } from 'vitest';
-import { type Settings, settings } from '../src/config/settings.ts';
 import { errorRegistry } from '../src/contract/errors.ts';
 import { type EncoderSettings, outputFormats } from '../src/contract/image-formats.ts';
 import { describeQuery, type QueryParameter } from '../src/contract/query-parameter.ts';
@@ -9,8 +8,6 @@ import { resourceRows } from '../src/contract/resources.ts';
 
 const readme = readFileSync('README.md', 'utf8');
 const contract = readFileSync('docs/contract.md', 'utf8');
-/** Where the variables of tracing are. */
-const operating = readFileSync('docs/operating.md', 'utf8');
 
 /** The cells of the tables below a heading, and of no other. */
 function rowsOf(heading: string, text = readme): string[][] {
@@ -76,24 +73,6 @@ function readTable(file: string): Record<string, string>[] {
     .map((line) => line.split('\t'));
   return lines.map((cells) => Object.fromEntries(head.map((name, i) => [name, cells[i] ?? ''])));
 }
-
-/**
- * Defaults that the tables have in words, since they depend on the machine or on another variable, beside
- * what stands for them in the schema.
- */
-const defaultsInWords: Readonly<Partial<Record<keyof Settings, [words: string, value: unknown]>>> =
-  {
-    MAX_CONNECTIONS: ['16384, or what the limit of open files has room for', 0],
-    S3_ENDPOINT: ['AWS', undefined],
-    S3_FORCE_PATH_STYLE: ['`true` with `S3_ENDPOINT`', undefined],
-    WORKERS: ['one per core', 0],
-    ADMIN_PORT: ['', -1],
-    OTEL_TRACES_EXPORTER: ['`otlp` where one of the two endpoints is set, else `none`', undefined],
-    OTEL_SDK_DISABLED: ['`false`', undefined],
-    OTEL_SERVICE_NAME: ['`darkroom`', undefined],
-    OTEL_BSP_MAX_EXPORT_BATCH_SIZE: ['`512`', undefined],
-    EXPLORER: ['`on` with `STORAGE=filesystem`, else `off`', undefined],
-  };
 
 /** The tables that the README has for readers, and the contract for those who cite it. */
 const contractTables = [
@@ -199,23 +178,6 @@ describe('the README', () => {
       const files = filesBelow(below).filter((file) => join(below, file) !== list);
       expect(lines.map(({ file, key }) => file ?? key).toSorted(), list).toEqual(files.toSorted());
       expect(lines.filter(({ licence = '' }) => licence === '')).toEqual([]);
-    }
-  });
-
-  test('has the default of every variable', () => {
-    const defaults = settings.parse({});
-    const tables = [...rowsOf('Configuration'), ...rowsOf('Traces', operating)];
-    const documented = tables.filter(([name]) => /^`[A-Z0-9_]+`$/.test(name ?? ''));
-    expect(documented.map(([name]) => name?.replaceAll('`', '')).toSorted()).toEqual(
-      Object.keys(settings.shape).toSorted(),
-    );
-    for (const name of Object.keys(settings.shape) as (keyof Settings)[]) {
-      const value = defaults[name];
-      const [words, standIn] = defaultsInWords[name] ?? [];
-      const isNone = ['', '{}'].includes(JSON.stringify(value ?? '').replaceAll('"', ''));
-      if (words !== undefined) expect(value, name).toBe(standIn);
-      const [, cell] = documented.find(([first]) => first === `\`${name}\``) ?? [];
-      expect(cell, name).toBe(words ?? (isNone ? '' : `\`${value}\``));
     }
   });
 });

@@ -1,12 +1,12 @@
+import { isIP } from 'node:net';
 import { planConnections } from './connection-budget.ts';
 import { countCores } from './cpu-cores.ts';
-import { findSettingFaults } from './setting-faults.ts';
-import { parseProxyList } from './setting-forms.ts';
-import { type Environment, MAX_READS, MAX_STREAMS, type Settings, settings } from './settings.ts';
+import { readRelease } from './release.ts';
+import { readSettings } from './setting-faults.ts';
+import { type Environment, type Settings, settingTable } from './settings.ts';
 import { RESULT_CONNECTIONS, readResultStore, readStorage } from './storage-settings.ts';
 import { readTls } from './tls-pair.ts';
-import { readTracing, withoutIdleTracing } from './tracing-settings.ts';
-import { splitWorkers } from './worker-split.ts';
+import { readTracing } from './tracing-settings.ts';
 
 /** All faults of the configuration at once; `message` has one line per variable. */
 export class ConfigError extends Error {
@@ -31,24 +31,21 @@ export type Config = ReturnType<typeof readConfig>;
  * @throws ConfigError with every fault: name, expected form and the value received
  */
 export function readConfig(environment: Environment) {
-  const given = withoutIdleTracing(
-    Object.fromEntries(
-      Object.entries(environment).filter(([, value]) => value !== undefined && value !== ''),
-    ),
+  const given = Object.fromEntries(
+    Object.entries(environment).filter(([, value]) => value !== undefined && value !== ''),
   );
-  const parsed = settings.safeParse(given);
   const connections = planConnections(countOtherFiles(given));
-  const faults = findSettingFaults({ given, parsed, mostConnections: connections.most });
-  if (!parsed.success || faults.length > 0) throw new ConfigError(faults.join('\n'));
+  const { values, faults } = readSettings(given, connections.most);
+  if (faults.length > 0) throw new ConfigError(faults.join('\n'));
 
-  const values = parsed.data;
   const waiting = { maxWaiting: MAX_WAITING_FOR_ORIGIN, maxWaitMs: values.QUEUE_TIMEOUT_MS };
-  const workers = splitWorkers(values.WORKERS === 0 ? countCores() : values.WORKERS);
+  const workers = splitWorkers(values.WORKERS ?? countCores());
   return Object.freeze({
+    release: readRelease(),
     listen: { host: values.HOST, port: values.PORT },
     http: {
-      trustProxy: parseProxyList(values.TRUST_PROXY),
-      maxConnections: values.MAX_CONNECTIONS === 0 ? connections.byDefault : values.MAX_CONNECTIONS,
+      trustProxy: values.TRUST_PROXY,
+      maxConnections: values.MAX_CONNECTIONS ?? connections.byDefault,
       tls: readTls(values.TLS_CERT_FILE, values.TLS_KEY_FILE),
       maxAgeSeconds: {
         media: values.MEDIA_MAX_AGE_SECONDS,
@@ -94,7 +91,7 @@ export function readConfig(environment: Environment) {
     },
     admin: readAdmin(values),
     explorer: readExplorer(values),
-    tracing: readTracing(given, values),
+    tracing: readTracing(given),
     shutdown: { graceMs: values.SHUTDOWN_GRACE_MS },
   });
 }
@@ -103,19 +100,39 @@ export function readConfig(environment: Environment) {
 function countOtherFiles(given: Environment): number {
   const workers = Number(given.WORKERS ?? countCores()) + 1;
   const storage =
-    Number(given.ORIGIN_MAX_READS ?? MAX_READS) + Number(given.ORIGIN_MAX_STREAMS ?? MAX_STREAMS);
+    Number(given.ORIGIN_MAX_READS ?? settingTable.ORIGIN_MAX_READS.default) +
+    Number(given.ORIGIN_MAX_STREAMS ?? settingTable.ORIGIN_MAX_STREAMS.default);
   const results = (given.RESULT_STORE ?? 'none') === 'none' ? 0 : RESULT_CONNECTIONS;
   return FILES_PER_WORKER * workers + storage + results;
 }
 
-/** `undefined`: there is no admin listener. */
-function readAdmin({ ADMIN_HOST: host, ADMIN_PORT: port, ADMIN_TOKEN: token }: Settings) {
-  return port < 0 || token === undefined ? undefined : { listen: { host, port }, token };
+/**
+ * Half of the workers, rounded down, may be taken by heavy renders. One worker alone could not serve
+ * anything else meanwhile, so each lane has at least one.
+ */
+function splitWorkers(workers: number): { readonly light: number; readonly heavy: number } {
+  const heavy = Math.max(1, Math.floor(workers / 2));
+  return { light: Math.max(1, workers - heavy), heavy };
 }
 
-/** It lists the originals to whoever asks: by default where they are the machine's own, never a bucket's. */
-function readExplorer({ EXPLORER: word, STORAGE: storage }: Settings) {
-  return { isOn: word === undefined ? storage === 'filesystem' : word === 'on' };
+/** `undefined`: there is no admin listener. */
+function readAdmin({ ADMIN_HOST: host, ADMIN_PORT: port, ADMIN_TOKEN: token }: Settings) {
+  return port === undefined || token === undefined ? undefined : { listen: { host, port }, token };
+}
+
+/**
+ * The explorer lists all originals, private attachments too, to anybody who can reach the listener. So it is on by
+ * itself only where that is nobody but this machine, and nothing says that this is in earnest.
+ */
+function readExplorer({ EXPLORER: word, STORAGE, HOST, NODE_ENV }: Settings) {
+  const isPrivate = isLoopback(HOST) && NODE_ENV !== 'production';
+  const isOn = word === undefined ? isPrivate && STORAGE === 'filesystem' : word === 'on';
+  return { isOn, isExposed: isOn && !isPrivate };
+}
+
+/** Whether only programs of this machine reach an address or name. */
+function isLoopback(host: string): boolean {
+  return host === 'localhost' || host === '::1' || (isIP(host) === 4 && host.startsWith('127.'));
 }
 
 function pick(given: Environment, names: readonly string[]): Readonly<Record<string, string>> {

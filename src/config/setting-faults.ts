@@ -1,11 +1,15 @@
 import { statSync } from 'node:fs';
-import type { z } from 'zod';
-import type { Environment, Settings } from './settings.ts';
+import {
+  type Environment,
+  type Setting,
+  type SettingName,
+  type Settings,
+  settingNames,
+  settingTable,
+} from './settings.ts';
 import { areNested, mayMixUp, SAMPLE_FOLDER } from './storage-settings.ts';
 import { findTlsFault } from './tls-pair.ts';
-
-/** Variables whose values are never shown. */
-const SECRETS = /SECRET|TOKEN|PASSWORD|_OTLP_(TRACES_)?HEADERS/;
+import { findProtocolFault } from './tracing-settings.ts';
 
 const MEBIBYTE = 2 ** 20;
 
@@ -15,76 +19,137 @@ const MEBIBYTE = 2 ** 20;
  */
 const WORKER_OWN_BYTES = 160 * MEBIBYTE;
 
-/** What the variables are judged by. */
+/** What the variables were read as, and what is wrong with them, a line each. */
+export interface ReadSettings {
+  readonly values: Settings;
+  readonly faults: readonly string[];
+}
+
+/** What a rule about several variables looks at. */
 interface Judged {
   /** Those that are set. */
   readonly given: Environment;
-  /** What they were read as; nothing where one has no known form. */
-  readonly parsed: z.ZodSafeParseResult<Settings>;
+  /** `undefined` where one of them has no known form. */
+  readonly values: Settings | undefined;
   /** How many connections of clients there can be. */
   readonly mostConnections: number;
 }
 
-/** All faults of the configuration, a line each: of single variables, and of those that go together. */
-export function findSettingFaults({ given, parsed, mostConnections }: Judged): string[] {
-  const faults: string[] = [];
-  const add = (name: string, form: string): void => {
-    faults.push(formatFault(name, form, given));
-  };
-  for (const { path, message } of parsed.error?.issues ?? []) add(path.join('.'), message);
-  const values = parsed.data;
-  if ((given.TLS_CERT_FILE === undefined) !== (given.TLS_KEY_FILE === undefined)) {
-    const missing = given.TLS_CERT_FILE === undefined ? 'TLS_CERT_FILE' : 'TLS_KEY_FILE';
-    add(missing, 'a file, since the other half of the pair is set');
-  }
-  const tlsFault = findTlsFault(given.TLS_CERT_FILE, given.TLS_KEY_FILE);
-  if (tlsFault !== undefined) {
-    add('TLS_CERT_FILE', `a certificate with its key (${tlsFault})`);
-  }
-  if (given.STORAGE === 's3') {
-    if (given.S3_BUCKET === undefined) {
-      add('S3_BUCKET', 'the name of a bucket, since STORAGE is s3');
-    }
-  } else if (!isDirectory(given.STORAGE_DIR ?? SAMPLE_FOLDER)) {
-    add('STORAGE_DIR', 'an existing folder');
-  }
-  if (values && values.ORIGINALS_MEMORY_BYTES < 2 * values.MAX_ORIGINAL_BYTES) {
-    add('ORIGINALS_MEMORY_BYTES', 'at least twice MAX_ORIGINAL_BYTES');
-  }
-  if (values && values.WORKER_MEMORY_BYTES < values.MAX_ORIGINAL_BYTES + WORKER_OWN_BYTES) {
-    add(
-      'WORKER_MEMORY_BYTES',
+/** A rule about variables that go together: the form that one of them must have where the rule is broken. */
+type Rule = readonly [SettingName, (judged: Judged) => string | false | undefined];
+
+const rules: readonly Rule[] = [
+  ['TLS_CERT_FILE', ({ given }) => missesOther(given.TLS_CERT_FILE, given.TLS_KEY_FILE)],
+  ['TLS_KEY_FILE', ({ given }) => missesOther(given.TLS_KEY_FILE, given.TLS_CERT_FILE)],
+  [
+    'TLS_CERT_FILE',
+    ({ given }) => {
+      const fault = findTlsFault(given.TLS_CERT_FILE, given.TLS_KEY_FILE);
+      return fault !== undefined && `a certificate with its key (${fault})`;
+    },
+  ],
+  [
+    'S3_BUCKET',
+    ({ given }) =>
+      given.STORAGE === 's3' &&
+      given.S3_BUCKET === undefined &&
+      'the name of a bucket, since STORAGE is s3',
+  ],
+  [
+    'STORAGE_DIR',
+    ({ given }) => {
+      if (given.STORAGE === 's3') return undefined;
+      if (given.STORAGE_DIR === undefined && given.NODE_ENV === 'production') {
+        return 'an existing folder, since NODE_ENV is production';
+      }
+      return !isDirectory(given.STORAGE_DIR ?? SAMPLE_FOLDER) && 'an existing folder';
+    },
+  ],
+  [
+    'ORIGINALS_MEMORY_BYTES',
+    ({ values }) =>
+      values &&
+      values.ORIGINALS_MEMORY_BYTES < 2 * values.MAX_ORIGINAL_BYTES &&
+      'at least twice MAX_ORIGINAL_BYTES',
+  ],
+  [
+    'WORKER_MEMORY_BYTES',
+    ({ values }) =>
+      values &&
+      values.WORKER_MEMORY_BYTES < values.MAX_ORIGINAL_BYTES + WORKER_OWN_BYTES &&
       `at least ${WORKER_OWN_BYTES / MEBIBYTE} MiB more than MAX_ORIGINAL_BYTES`,
-    );
+  ],
+  [
+    'RESULT_STORE_DIR',
+    ({ given }) =>
+      given.RESULT_STORE === 'filesystem' &&
+      !isDirectory(given.RESULT_STORE_DIR ?? '') &&
+      'an existing folder, since RESULT_STORE is filesystem',
+  ],
+  [
+    'RESULT_S3_BUCKET',
+    ({ given }) =>
+      given.RESULT_STORE === 's3' &&
+      given.RESULT_S3_BUCKET === undefined &&
+      'the name of a bucket, since RESULT_STORE is s3',
+  ],
+  [
+    'RESULT_STORE_DIR',
+    ({ values }) => values && areNested(values) && 'a folder beside that of the originals',
+  ],
+  [
+    'RESULT_S3_PREFIX',
+    ({ values }) =>
+      values &&
+      mayMixUp(values) &&
+      'a prefix beside that of the originals, since both are in one bucket',
+  ],
+  [
+    'ADMIN_TOKEN',
+    ({ given }) =>
+      given.ADMIN_PORT !== undefined &&
+      given.ADMIN_TOKEN === undefined &&
+      'a token, since ADMIN_PORT is set',
+  ],
+  ['OTEL_EXPORTER_OTLP_PROTOCOL', ({ given }) => findProtocolFault(given, 'general')],
+  ['OTEL_EXPORTER_OTLP_TRACES_PROTOCOL', ({ given }) => findProtocolFault(given, 'traces')],
+  [
+    'MAX_CONNECTIONS',
+    ({ given, mostConnections }) =>
+      Number(given.MAX_CONNECTIONS) > mostConnections &&
+      `at most ${mostConnections}, for the limit of open files`,
+  ],
+];
+
+/**
+ * Reads all variables by the table, and judges them: each by itself, then those that go together.
+ *
+ * @param given those that are set
+ * @param mostConnections how many connections of clients there can be
+ */
+export function readSettings(given: Environment, mostConnections: number): ReadSettings {
+  const faults: string[] = [];
+  const read = (name: SettingName): unknown => {
+    const row: Setting = settingTable[name];
+    const text = given[name];
+    if (text === undefined) return row.default;
+    const value = row.form.read(text);
+    if (value === undefined) faults.push(formatFault(name, row.form.words, text));
+    return value;
+  };
+  // Each value is of its row's form: the type says so of the table.
+  const values = Object.fromEntries(settingNames.map((name) => [name, read(name)])) as Settings;
+  const judged = { given, values: faults.length > 0 ? undefined : values, mostConnections };
+  for (const [name, judge] of rules) {
+    const form = judge(judged);
+    if (typeof form === 'string') faults.push(formatFault(name, form, given[name]));
   }
-  if (given.RESULT_STORE === 'filesystem' && !isDirectory(given.RESULT_STORE_DIR ?? '')) {
-    add('RESULT_STORE_DIR', 'an existing folder, since RESULT_STORE is filesystem');
-  }
-  if (given.RESULT_STORE === 's3' && given.RESULT_S3_BUCKET === undefined) {
-    add('RESULT_S3_BUCKET', 'the name of a bucket, since RESULT_STORE is s3');
-  }
-  if (values && areNested(values)) {
-    add('RESULT_STORE_DIR', 'a folder beside that of the originals');
-  }
-  if (values && mayMixUp(values)) {
-    add('RESULT_S3_PREFIX', 'a prefix beside that of the originals, since both are in one bucket');
-  }
-  if (given.ADMIN_PORT !== undefined && given.ADMIN_TOKEN === undefined) {
-    add('ADMIN_TOKEN', 'a token, since ADMIN_PORT is set');
-  }
-  if (values && Number(given.OTEL_BSP_MAX_EXPORT_BATCH_SIZE) > values.OTEL_BSP_MAX_QUEUE_SIZE) {
-    add('OTEL_BSP_MAX_EXPORT_BATCH_SIZE', 'at most OTEL_BSP_MAX_QUEUE_SIZE');
-  }
-  if (Number(given.MAX_CONNECTIONS) > mostConnections) {
-    add('MAX_CONNECTIONS', `at most ${mostConnections}, for the limit of open files`);
-  }
-  return faults;
+  return { values, faults };
 }
 
-function formatFault(name: string, form: string, given: Environment): string {
-  const value = given[name];
-  const received =
-    value === undefined ? 'nothing' : SECRETS.test(name) ? '***' : formatValue(value);
+function formatFault(name: SettingName, form: string, text: string | undefined): string {
+  const row: Setting = settingTable[name];
+  const received = text === undefined ? 'nothing' : row.isSecret ? '***' : formatValue(text);
   return `${name}: expected ${form} but received ${received}`;
 }
 
@@ -97,6 +162,11 @@ function formatValue(value: string): string {
   if (/-----BEGIN|[\r\n]/.test(value)) return '***';
   const masked = value.replace(/^(https?:\/\/)?.*@/is, '$1***@');
   return `"${masked.replace(/(\/\/[^?]*\?).*/s, '$1***')}"`;
+}
+
+function missesOther(own: string | undefined, other: string | undefined): string | undefined {
+  const isMissing = own === undefined && other !== undefined;
+  return isMissing ? 'a file, since the other half of the pair is set' : undefined;
 }
 
 function isDirectory(path: string): boolean {

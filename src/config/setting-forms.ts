@@ -1,80 +1,111 @@
 import { readFileSync } from 'node:fs';
 import { isIP } from 'node:net';
-import { z } from 'zod';
 
-/**
- * The forms that settings take: one zod schema each, from the text of a variable to its value. The
- * error of a schema is the form in words, as in "expected … but received …".
- */
+/** A form that settings take: from the text of a variable to its value. */
+export interface Form<Value> {
+  /** The form in words, as in "expected … but received …". */
+  readonly words: string;
+  /** `undefined` where the text has another form. */
+  read(text: string): Value | undefined;
+}
+
+/** A form whose values are the texts that a test lets pass. */
+function texts(words: string, isValid: (text: string) => boolean): Form<string> {
+  return { words, read: (text) => (isValid(text) ? text : undefined) };
+}
+
+/** Any text, in words of whoever judges it. */
+export const anyText = (words: string): Form<string> => texts(words, () => true);
 
 /** An integer within bounds, both included. */
-export const integer = (min: number, max: number, unit: string, fallback: number) =>
-  z
-    .string()
-    .refine((text) => /^\d{1,15}$/.test(text) && Number(text) >= min && Number(text) <= max, {
-      error: `an integer from ${min} to ${max}${unit === '' ? '' : ` (${unit})`}`,
-    })
-    .transform(Number)
-    .default(fallback);
+export function integer(min: number, max: number, unit = ''): Form<number> {
+  return {
+    words: `an integer from ${min} to ${max}${unit === '' ? '' : ` (${unit})`}`,
+    read: (text) => {
+      const isValid = /^\d{1,15}$/.test(text) && Number(text) >= min && Number(text) <= max;
+      return isValid ? Number(text) : undefined;
+    },
+  };
+}
 
 /** A time, at most ten minutes. */
-export const milliseconds = (fallback: number) => integer(1, 600_000, 'milliseconds', fallback);
+export const milliseconds = integer(1, 600_000, 'milliseconds');
 
-/** A time, 0 included. */
-export const seconds = (max: number, fallback: number) => integer(0, max, 'seconds', fallback);
+/** A time of at most a year, 0 included. */
+export const seconds = integer(0, 31_536_000, 'seconds');
 
 /** A size, at most 1 TiB. */
-export const bytes = (min: number, fallback: number) => integer(min, 2 ** 40, 'bytes', fallback);
+export const bytes = (min: number) => integer(min, 2 ** 40, 'bytes');
 
 /** One of a few words. */
-export const choice = <const Words extends readonly [string, ...string[]]>(...words: Words) =>
-  z.enum(words, { error: words.join(' or ') });
+export function choice<const Word extends string>(...words: readonly Word[]): Form<Word> {
+  const isMany = words.length > 3;
+  return {
+    words: isMany ? `one of ${words.join(', ')}` : words.join(' or '),
+    read: (text) => words.find((word) => word === text),
+  };
+}
+
+/** One of a few words, in upper or lower case and with spaces around it, as OpenTelemetry has them. */
+export function looseChoice<const Word extends string>(...words: readonly Word[]): Form<Word> {
+  const form = choice(...words);
+  return { ...form, read: (text) => form.read(text.trim().toLowerCase()) };
+}
+
+/** A path that is looked for later, with all that it depends on. */
+export const folder = anyText('an existing folder');
 
 /** An address to listen on, or a name that stands for one. */
-export const hostName = z
-  .string()
-  .refine((text) => isIP(text) !== 0 || (/^[a-z\d.-]{1,253}$/i.test(text) && /[a-z]/i.test(text)), {
-    error: 'an IP address or a host name',
-  });
+export const hostName = texts(
+  'an IP address or a host name',
+  (text) => isIP(text) !== 0 || (/^[a-z\d.-]{1,253}$/i.test(text) && /[a-z]/i.test(text)),
+);
 
 /** A secret that is sent in a header. */
-export const bearerToken = z.string().regex(/^[\w.~+/=-]{16,512}$/, {
-  error: 'at least 16 characters of A-Z a-z 0-9 . _ ~ + / = -',
-});
+export const bearerToken = texts('at least 16 characters of A-Z a-z 0-9 . _ ~ + / = -', (text) =>
+  /^[\w.~+/=-]{16,512}$/.test(text),
+);
 
 /** A file that can be read. */
-export const readableFile = z.string().refine(isReadableFile, { error: 'a readable file' });
+export const readableFile = texts('a readable file', isReadableFile);
 
-/** Whom to believe about where a request came from. */
-export const proxyList = z.string().refine(isProxyList, {
-  error: 'true, false, or a comma-separated list of addresses or networks',
-});
+/** Which proxies are believed about where a request came from, as Fastify takes it. */
+export const proxyList: Form<boolean | string[]> = {
+  words: 'true, false, or a comma-separated list of addresses or networks',
+  read: (text) => {
+    if (text === 'true' || text === 'false') return text === 'true';
+    const list = text.split(/\s*,\s*/);
+    return list.every(isNetwork) ? list : undefined;
+  },
+};
 
 /** The name of a bucket; also the ARN of an access point, or `tenant:bucket` of Ceph. */
-export const bucketName = z.string().regex(/^[\w.:-]{1,255}$/, { error: 'the name of a bucket' });
+export const bucketName = texts('the name of a bucket', (text) => /^[\w.:-]{1,255}$/.test(text));
 
 /** The name of a region, as the server calls its own. */
-export const regionName = z.string().regex(/^[\w-]{1,64}$/, { error: 'the name of a region' });
+export const regionName = texts('the name of a region', (text) => /^[\w-]{1,64}$/.test(text));
 
 /** Scheme, host and port of a server. */
-export const endpoint = z
-  .string()
-  .refine(isEndpoint, { error: 'an http or https URL without path, query or credentials' });
+export const endpoint = texts('an http or https URL without path, query or credentials', (text) => {
+  if (!/^https?:\/\//.test(text) || !URL.canParse(text)) return false;
+  const { origin, href } = new URL(text);
+  return href === `${origin}/` && !/[?#@]/.test(text);
+});
 
 /**
  * What stands before every key; empty, or ending in `/`. Its bound leaves room for the longest key of
- * spec §1 within the 1 024 bytes of S3.
+ * contract §1 within the 1 024 bytes of S3.
  */
-export const keyPrefix = z
-  .string()
-  .refine(isKeyPrefix, { error: 'names joined by "/", not "." or "..", 512 bytes at most' })
-  .transform((text) => (text.endsWith('/') ? text : `${text}/`));
+export const keyPrefix: Form<string> = {
+  words: 'names joined by "/", not "." or "..", 512 bytes at most',
+  read: (text) => {
+    const names = text.replace(/\/$/, '').split('/');
+    const isSound = names.every((name) => !['', '.', '..'].includes(name));
+    return Buffer.byteLength(text) <= 512 && isSound ? `${names.join('/')}/` : undefined;
+  },
+};
 
-/** The value of a valid `proxyList`, as Fastify takes it. */
-export function parseProxyList(text: string): boolean | string[] {
-  return text === 'true' || text === 'false' ? text === 'true' : text.split(/\s*,\s*/);
-}
-
+/** Whether a file is there and can be read. */
 export function isReadableFile(path: string): boolean {
   try {
     readFileSync(path);
@@ -84,26 +115,10 @@ export function isReadableFile(path: string): boolean {
   }
 }
 
-function isProxyList(text: string): boolean {
-  const list = parseProxyList(text);
-  return (
-    typeof list === 'boolean' ||
-    list.every((item) => {
-      const [address = '', prefix, ...rest] = item.split('/');
-      const bits = isIP(address) === 6 ? 128 : 32;
-      const isPrefix = prefix === undefined || (/^\d{1,3}$/.test(prefix) && Number(prefix) <= bits);
-      return isIP(address) !== 0 && isPrefix && rest.length === 0;
-    })
-  );
-}
-
-function isEndpoint(text: string): boolean {
-  if (!/^https?:\/\//.test(text) || !URL.canParse(text)) return false;
-  const { origin, href } = new URL(text);
-  return href === `${origin}/` && !/[?#@]/.test(text);
-}
-
-function isKeyPrefix(text: string): boolean {
-  const names = text.replace(/\/$/, '').split('/');
-  return Buffer.byteLength(text) <= 512 && names.every((name) => !['', '.', '..'].includes(name));
+/** An address, or a network in CIDR notation. */
+function isNetwork(text: string): boolean {
+  const [address = '', prefix, ...rest] = text.split('/');
+  const bits = isIP(address) === 6 ? 128 : 32;
+  const isPrefix = prefix === undefined || (/^\d{1,3}$/.test(prefix) && Number(prefix) <= bits);
+  return isIP(address) !== 0 && isPrefix && rest.length === 0;
 }

@@ -1,96 +1,325 @@
-import { z } from 'zod';
 import {
+  anyText,
   bearerToken,
   bucketName,
   bytes,
   choice,
   endpoint,
+  type Form,
+  folder,
   hostName,
   integer,
   keyPrefix,
+  looseChoice,
   milliseconds,
   proxyList,
   readableFile,
   regionName,
   seconds,
 } from './setting-forms.ts';
-import { SAMPLE_FOLDER } from './storage-settings.ts';
-import { tracingForms } from './tracing-settings.ts';
 
 /** Environment variables, as `process.env` has them. */
 export type Environment = Readonly<Record<string, string | undefined>>;
 
+/** One variable: a row of the table. */
+export interface Setting<Value = unknown> {
+  readonly form: Form<Value>;
+  /** What it is where it is not set; `undefined` where that is nothing, or depends on something else. */
+  readonly default?: Value | undefined;
+  /** What it is for, in Markdown. */
+  readonly description: string;
+  /** The default in Markdown, where it depends on the machine or on another variable. */
+  readonly defaultText?: string;
+  /** Its value is never shown. */
+  readonly isSecret?: true;
+}
+
+/** A variable that always has a value. */
+interface WithDefault<Value> extends Setting<Value> {
+  readonly default: Value;
+}
+
+type More = Pick<Setting, 'defaultText' | 'isSecret'>;
+
 const MEBIBYTE = 1024 * 1024;
 
-/** Bodies of the origin that are open at once, unless set: to be transformed, and to be passed on. */
-export const MAX_READS = 64;
-export const MAX_STREAMS = 256;
+function setting<Value>(
+  form: Form<Value>,
+  fallback: NoInfer<Value>,
+  description: string,
+): WithDefault<Value> {
+  return { form, default: fallback, description };
+}
 
-/**
- * Every variable that is read, with form and default: those of spec §7, and those for the numbers of §4
- * and §6.
- */
-export const settings = z.object({
-  HOST: hostName.default('127.0.0.1'),
-  PORT: integer(0, 65_535, '', 3000),
-  TLS_CERT_FILE: readableFile.optional(),
-  TLS_KEY_FILE: readableFile.optional(),
-  TRUST_PROXY: proxyList.default('false'),
-  MAX_CONNECTIONS: integer(1, 1_000_000, 'connections', 0),
-  LOG_LEVEL: z
-    .enum(['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent'], {
-      error: 'one of fatal, error, warn, info, debug, trace, silent',
-    })
-    .default('info'),
+function optional<Value>(form: Form<Value>, description: string, more: More = {}): Setting<Value> {
+  return { form, description, ...more };
+}
 
-  STORAGE: choice('filesystem', 's3').default('filesystem'),
-  STORAGE_DIR: z.string().default(SAMPLE_FOLDER),
-  S3_BUCKET: bucketName.optional(),
-  S3_ENDPOINT: endpoint.optional(),
-  S3_REGION: regionName.default('us-east-1'),
-  S3_FORCE_PATH_STYLE: choice('true', 'false').optional(),
-  S3_PREFIX: keyPrefix.default(''),
-  ORIGIN_CONNECT_TIMEOUT_MS: milliseconds(2_000),
-  ORIGIN_FIRST_BYTE_TIMEOUT_MS: milliseconds(5_000),
-  ORIGIN_TIMEOUT_MS: milliseconds(30_000),
-  ORIGIN_MAX_READS: integer(1, 65_535, 'originals', MAX_READS),
-  ORIGIN_MAX_STREAMS: integer(1, 65_535, 'attachments', MAX_STREAMS),
+/** How OpenTelemetry writes lists. */
+const PAIRS = '`name=value,name=value`, percent-encoded';
 
-  MAX_ORIGINAL_BYTES: bytes(1, 50 * MEBIBYTE),
-  MAX_INPUT_PIXELS: integer(1, 1_000_000_000, 'pixels', 100_000_000),
-  MAX_FRAMES: integer(1, 100_000, 'frames', 1_024),
-  MAX_RESULT_BYTES: bytes(1, 100 * MEBIBYTE),
-  ORIGINALS_MEMORY_BYTES: bytes(1, 512 * MEBIBYTE),
-  TRANSFORM_TIMEOUT_MS: milliseconds(15_000),
-  WORKERS: integer(1, 1_024, 'processes', 0),
-  WORKER_MEMORY_BYTES: bytes(256 * MEBIBYTE, 2_560 * MEBIBYTE),
-  QUEUE_PER_WORKER: integer(0, 100_000, 'requests', 64),
-  QUEUE_TIMEOUT_MS: milliseconds(5_000),
+/** What the OpenTelemetry SDK reads and judges by itself: of a wrong value, the SDK warns. */
+function ofSdk(usual: string, description: string, isSecret?: true): Setting<string> {
+  const defaultText = usual === '' ? '' : `\`${usual}\``;
+  return optional(asOpenTelemetryHasIt, description, {
+    defaultText,
+    ...(isSecret && { isSecret }),
+  });
+}
 
-  CACHE_MEMORY_BYTES: bytes(0, 256 * MEBIBYTE),
-  CACHE_ORIGINALS_BYTES: bytes(0, 64 * MEBIBYTE),
-  CACHE_REVALIDATE_SECONDS: seconds(31_536_000, 300),
-  RESULT_STORE: choice('none', 'filesystem', 's3').default('none'),
-  RESULT_STORE_DIR: z.string().optional(),
-  RESULT_STORE_MAX_BYTES: bytes(64 * MEBIBYTE, 10_240 * MEBIBYTE),
-  RESULT_S3_BUCKET: bucketName.optional(),
-  RESULT_S3_PREFIX: keyPrefix.default(''),
-  MEDIA_MAX_AGE_SECONDS: seconds(31_536_000, 31_536_000),
-  DEFAULT_AVATAR_MAX_AGE_SECONDS: seconds(31_536_000, 86_400),
-  NOT_FOUND_MAX_AGE_SECONDS: seconds(31_536_000, 30),
-  REFUSED_MAX_AGE_SECONDS: seconds(31_536_000, 300),
+const asOpenTelemetryHasIt = anyText('what OpenTelemetry takes');
 
-  ADMIN_HOST: hostName.default('127.0.0.1'),
-  ADMIN_PORT: integer(0, 65_535, '', -1),
-  ADMIN_TOKEN: bearerToken.optional(),
-  EXPLORER: choice('on', 'off').optional(),
-  SHUTDOWN_GRACE_MS: milliseconds(20_000),
+const listener = {
+  HOST: setting(hostName, '127.0.0.1', 'address to listen on'),
+  PORT: setting(integer(0, 65_535), 3000, 'port to listen on; 0 takes a free one'),
+  TLS_CERT_FILE: optional(
+    readableFile,
+    'certificate chain in PEM; with the key, the listener speaks TLS 1.2 and newer',
+  ),
+  TLS_KEY_FILE: optional(readableFile, 'its private key in PEM'),
+  TRUST_PROXY: setting(
+    proxyList,
+    false,
+    "`true`, or the addresses and networks of proxies whose `X-Forwarded-For` to believe, for the client's address in the log",
+  ),
+  MAX_CONNECTIONS: optional(
+    integer(1, 1_000_000, 'connections'),
+    'clients connected at a time; requests at a time are half as many, 2048 at most, and more get a 503',
+    { defaultText: '16384, or what the limit of open files has room for' },
+  ),
+  LOG_LEVEL: setting(
+    choice('fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent'),
+    'info',
+    'JSON lines on standard output, or lines for people if that is a terminal; requests at `info`, hits in memory at `debug`',
+  ),
+  NODE_ENV: optional(
+    anyText('production, or any other text'),
+    '`production`: `STORAGE_DIR` must be set where originals are in a folder, and the explorer is off unless it is asked for',
+  ),
+};
 
-  ...tracingForms,
-});
+const originals = {
+  STORAGE: setting(
+    choice('filesystem', 's3'),
+    'filesystem',
+    'where originals are: `filesystem` or `s3`',
+  ),
+  STORAGE_DIR: optional(
+    folder,
+    'folder of the originals, laid out by key; must be set with `NODE_ENV=production`',
+    { defaultText: '`fixtures/originals`, the samples' },
+  ),
+  S3_BUCKET: optional(bucketName, 'bucket of the originals; needed with `s3`'),
+  S3_ENDPOINT: optional(
+    endpoint,
+    '`http` or `https` URL of another server: scheme, host and port',
+    { defaultText: 'AWS' },
+  ),
+  S3_REGION: setting(regionName, 'us-east-1', 'region of the bucket, as its server calls it'),
+  S3_FORCE_PATH_STYLE: optional(
+    choice('true', 'false'),
+    "`true`: the bucket's name is in the path; `false`: in the host name",
+    { defaultText: '`true` with `S3_ENDPOINT`' },
+  ),
+  S3_PREFIX: setting(keyPrefix, '', 'what stands before every key, `media/` for example'),
+  ORIGIN_CONNECT_TIMEOUT_MS: setting(milliseconds, 2_000, 'time to connect to S3: name, TCP, TLS'),
+  ORIGIN_FIRST_BYTE_TIMEOUT_MS: setting(milliseconds, 5_000, 'time for the storage to answer'),
+  ORIGIN_TIMEOUT_MS: setting(
+    milliseconds,
+    30_000,
+    'time to read an original that is to be transformed; while one from S3 is passed on as it is, the longest pause of the server',
+  ),
+  ORIGIN_MAX_READS: setting(
+    integer(1, 65_535, 'originals'),
+    64,
+    'originals read for a transform at the same time',
+  ),
+  ORIGIN_MAX_STREAMS: setting(
+    integer(1, 65_535, 'attachments'),
+    256,
+    'attachments passed on as they are at the same time',
+  ),
+};
 
-/** Names of all variables that are read; the documents' tables are tested against them. */
-export const settingNames: readonly string[] = Object.keys(settings.shape);
+const rendering = {
+  MAX_ORIGINAL_BYTES: setting(bytes(1), 50 * MEBIBYTE, 'largest original accepted for a transform'),
+  MAX_INPUT_PIXELS: setting(
+    integer(1, 1_000_000_000, 'pixels'),
+    100_000_000,
+    'most pixels decoded, summed over the frames',
+  ),
+  MAX_FRAMES: setting(integer(1, 100_000, 'frames'), 1_024, 'most frames of an original'),
+  MAX_RESULT_BYTES: setting(bytes(1), 100 * MEBIBYTE, 'largest result of a transform'),
+  ORIGINALS_MEMORY_BYTES: setting(
+    bytes(1),
+    512 * MEBIBYTE,
+    'memory for originals that are being read or rendered, or wait for it; at least twice `MAX_ORIGINAL_BYTES`',
+  ),
+  TRANSFORM_TIMEOUT_MS: setting(
+    milliseconds,
+    15_000,
+    'time for one transform; then its process is killed',
+  ),
+  WORKERS: optional(
+    integer(1, 1_024, 'processes'),
+    "render processes, two at least; a container's CPU quota counts. Long renders get half of them, rounded down",
+    { defaultText: 'one per core' },
+  ),
+  WORKER_MEMORY_BYTES: setting(
+    bytes(256 * MEBIBYTE),
+    2_560 * MEBIBYTE,
+    'private memory of one of them, where the system can bound it; at least 160 MiB more than `MAX_ORIGINAL_BYTES`',
+  ),
+  QUEUE_PER_WORKER: setting(
+    integer(0, 100_000, 'requests'),
+    64,
+    'requests that may wait for each of them',
+  ),
+  QUEUE_TIMEOUT_MS: setting(
+    milliseconds,
+    5_000,
+    'longest wait; a request that is foreseen to wait longer than half of it is refused at once',
+  ),
+};
+
+const caches = {
+  CACHE_MEMORY_BYTES: setting(bytes(0), 256 * MEBIBYTE, 'memory for results; 0 keeps none'),
+  CACHE_ORIGINALS_BYTES: setting(
+    bytes(0),
+    64 * MEBIBYTE,
+    'memory for originals that were read lately, for their other sizes; 0 keeps none',
+  ),
+  CACHE_REVALIDATE_SECONDS: setting(
+    seconds,
+    300,
+    'how long what the storage has said of an original is taken for true',
+  ),
+  RESULT_STORE: setting(
+    choice('none', 'filesystem', 's3'),
+    'none',
+    'where renderings outlive the process: `filesystem` or `s3`',
+  ),
+  RESULT_STORE_DIR: optional(
+    folder,
+    'folder for them, beside that of the originals; needed with `filesystem`',
+  ),
+  RESULT_STORE_MAX_BYTES: setting(
+    bytes(64 * MEBIBYTE),
+    10_240 * MEBIBYTE,
+    'disk that they may take',
+  ),
+  RESULT_S3_BUCKET: optional(
+    bucketName,
+    'bucket for them, on the server of the `S3_*` settings; needed with `s3`',
+  ),
+  RESULT_S3_PREFIX: setting(
+    keyPrefix,
+    '',
+    'what stands before their keys; needed where the bucket is that of the originals',
+  ),
+  MEDIA_MAX_AGE_SECONDS: setting(
+    seconds,
+    31_536_000,
+    '`max-age` in the `Cache-Control` of media, which is `immutable`',
+  ),
+  DEFAULT_AVATAR_MAX_AGE_SECONDS: setting(seconds, 86_400, '`max-age` of default avatars'),
+  NOT_FOUND_MAX_AGE_SECONDS: setting(seconds, 30, '`max-age` of 404'),
+  REFUSED_MAX_AGE_SECONDS: setting(seconds, 300, '`max-age` of 400, 415 and 422'),
+};
+
+const operation = {
+  ADMIN_HOST: setting(hostName, '127.0.0.1', 'address of the admin listener'),
+  ADMIN_PORT: optional(integer(0, 65_535), 'its port; without one there is none'),
+  ADMIN_TOKEN: optional(
+    bearerToken,
+    'what a request to purge or to read the metrics must have; needed with `ADMIN_PORT`',
+    { isSecret: true },
+  ),
+  EXPLORER: optional(
+    choice('on', 'off'),
+    'a page at `/` that lists all originals, private attachments too, to anybody who can reach the listener, and builds URLs',
+    {
+      defaultText:
+        '`on` with `STORAGE=filesystem` where `HOST` is a loopback address and `NODE_ENV` is not `production`, else `off`',
+    },
+  ),
+  SHUTDOWN_GRACE_MS: setting(milliseconds, 20_000, 'time for running requests after SIGTERM'),
+};
+
+const tracing = {
+  OTEL_TRACES_EXPORTER: optional(
+    looseChoice('otlp', 'none'),
+    '`otlp`: requests are traced; `none`: not. Unless they are, the variables below are not even looked at',
+    { defaultText: '`otlp` where one of the two endpoints is set, else `none`' },
+  ),
+  OTEL_SDK_DISABLED: optional(
+    looseChoice('true', 'false'),
+    '`true`: no traces, whatever else is set',
+    { defaultText: '`false`' },
+  ),
+  OTEL_EXPORTER_OTLP_ENDPOINT: ofSdk(
+    'http://localhost:4318',
+    '`http` or `https` URL of a collector; `/v1/traces` is appended',
+  ),
+  OTEL_EXPORTER_OTLP_TRACES_ENDPOINT: ofSdk('', 'the same for traces alone, as it is'),
+  OTEL_EXPORTER_OTLP_PROTOCOL: ofSdk('http/protobuf', 'or `http/json`; gRPC is not spoken'),
+  OTEL_EXPORTER_OTLP_TRACES_PROTOCOL: ofSdk('', 'the same for traces alone'),
+  OTEL_EXPORTER_OTLP_HEADERS: ofSdk('', `headers to send along, ${PAIRS}; never shown`, true),
+  OTEL_EXPORTER_OTLP_TRACES_HEADERS: ofSdk('', 'more of them, for traces alone', true),
+  OTEL_EXPORTER_OTLP_TIMEOUT: ofSdk('10000', 'milliseconds for a batch, with all attempts'),
+  OTEL_EXPORTER_OTLP_TRACES_TIMEOUT: ofSdk('', 'the same for traces alone'),
+  OTEL_EXPORTER_OTLP_COMPRESSION: ofSdk('none', 'or `gzip`'),
+  OTEL_EXPORTER_OTLP_TRACES_COMPRESSION: ofSdk('', 'the same for traces alone'),
+  OTEL_SERVICE_NAME: ofSdk('darkroom', 'name of the service in traces'),
+  OTEL_RESOURCE_ATTRIBUTES: ofSdk('', `what else to tell of it, ${PAIRS}`),
+  OTEL_TRACES_SAMPLER: ofSdk(
+    'parentbased_always_on',
+    'which requests are recorded: `always_on`, `always_off`, `traceidratio`, or with `parentbased_` before it, as the sender has decided, where there is one',
+  ),
+  OTEL_TRACES_SAMPLER_ARG: ofSdk('1', 'share of all, 0 to 1, for the two with `traceidratio`'),
+  OTEL_PROPAGATORS: ofSdk(
+    'tracecontext',
+    "`none`: a trace of the sender's (`traceparent`) does not go on here",
+  ),
+  OTEL_BSP_SCHEDULE_DELAY: ofSdk('5000', 'milliseconds that spans are gathered before they leave'),
+  OTEL_BSP_EXPORT_TIMEOUT: ofSdk('30000', 'milliseconds after which a batch is given up'),
+  OTEL_BSP_MAX_QUEUE_SIZE: ofSdk('2048', 'spans that may wait; more are dropped'),
+  OTEL_BSP_MAX_EXPORT_BATCH_SIZE: ofSdk('512', 'spans sent at once, as many as may wait at most'),
+};
+
+/** The variables by what they are for, as the documents show them: contract §7, and the numbers of §4 and §6. */
+export const settingGroups = {
+  Listener: listener,
+  Originals: originals,
+  Rendering: rendering,
+  Caches: caches,
+  Operation: operation,
+  Traces: tracing,
+} satisfies Readonly<Record<string, Readonly<Record<string, Setting>>>>;
+
+/** Every variable that is read: the schema, the faults, `darkroom check` and the documents are made from this. */
+export const settingTable = {
+  ...listener,
+  ...originals,
+  ...rendering,
+  ...caches,
+  ...operation,
+  ...tracing,
+};
+
+type Table = typeof settingTable;
+
+/** The name of a variable that is read. */
+export type SettingName = keyof Table;
+
+/** Names of all variables that are read. */
+export const settingNames = Object.keys(settingTable) as readonly SettingName[];
 
 /** The values of all variables. */
-export type Settings = z.infer<typeof settings>;
+export type Settings = {
+  readonly [Name in SettingName]: Table[Name] extends WithDefault<infer Value>
+    ? Value
+    : Table[Name] extends Setting<infer Value>
+      ? Value | undefined
+      : never;
+};

@@ -1,29 +1,11 @@
 import { realpathSync } from 'node:fs';
 import { join, resolve, sep } from 'node:path';
+import { fileURLToPath } from 'node:url';
 import { mediaResources } from '../contract/resources.ts';
+import type { Settings } from './settings.ts';
 
-/** Folder of the sample originals, seen from where the service is started. */
-export const SAMPLE_FOLDER = 'fixtures/originals';
-
-/** The settings that tell where originals and renderings are, as they were read. */
-export interface StorageValues {
-  readonly STORAGE: 'filesystem' | 's3';
-  readonly STORAGE_DIR: string;
-  readonly S3_BUCKET?: string | undefined;
-  readonly S3_ENDPOINT?: string | undefined;
-  readonly S3_REGION: string;
-  readonly S3_FORCE_PATH_STYLE?: 'true' | 'false' | undefined;
-  readonly S3_PREFIX: string;
-  readonly ORIGIN_CONNECT_TIMEOUT_MS: number;
-  readonly ORIGIN_MAX_READS: number;
-  readonly ORIGIN_MAX_STREAMS: number;
-  readonly RESULT_STORE: 'none' | 'filesystem' | 's3';
-  readonly RESULT_STORE_DIR?: string | undefined;
-  readonly RESULT_STORE_MAX_BYTES: number;
-  readonly RESULT_S3_BUCKET?: string | undefined;
-  readonly RESULT_S3_PREFIX: string;
-  readonly MAX_RESULT_BYTES: number;
-}
+/** Folder of the sample originals, which come with the package; seen from the compiled file, and from its source. */
+export const SAMPLE_FOLDER = fileURLToPath(new URL('../../fixtures/originals', import.meta.url));
 
 /** Connections to the bucket of renderings at the same time: reads and writes are short. */
 export const RESULT_CONNECTIONS = 64;
@@ -32,11 +14,11 @@ export const RESULT_CONNECTIONS = 64;
 const RESULT_TIMEOUT_MS = 10_000;
 
 /** Where the originals are. */
-export function readStorage(values: StorageValues) {
+export function readStorage(values: Settings) {
   const bucket = values.S3_BUCKET;
   if (values.STORAGE === 'filesystem' || bucket === undefined) {
-    const folder = values.STORAGE_DIR;
-    return { kind: 'filesystem', folder, isSample: folder === SAMPLE_FOLDER } as const;
+    const folder = values.STORAGE_DIR ?? SAMPLE_FOLDER;
+    return { kind: 'filesystem', folder, isSample: resolve(folder) === SAMPLE_FOLDER } as const;
   }
   return {
     kind: 's3',
@@ -48,7 +30,7 @@ export function readStorage(values: StorageValues) {
 }
 
 /** Where renderings outlive the process; `undefined`: nowhere. */
-export function readResultStore(values: StorageValues) {
+export function readResultStore(values: Settings) {
   const { RESULT_STORE_DIR: folder, RESULT_S3_BUCKET: bucket } = values;
   if (values.RESULT_STORE === 'filesystem' && folder !== undefined) {
     return { kind: 'filesystem', folder, maxBytes: values.RESULT_STORE_MAX_BYTES } as const;
@@ -66,7 +48,7 @@ export function readResultStore(values: StorageValues) {
 }
 
 /** The server is one for both buckets. */
-function readServer({ S3_FORCE_PATH_STYLE: pathStyle, ...values }: StorageValues) {
+function readServer({ S3_FORCE_PATH_STYLE: pathStyle, ...values }: Settings) {
   return {
     region: values.S3_REGION,
     endpoint: values.S3_ENDPOINT,
@@ -80,7 +62,7 @@ function readServer({ S3_FORCE_PATH_STYLE: pathStyle, ...values }: StorageValues
  * Whether a key of a rendering could be one of an original, both in one bucket: a purge, or the rule that
  * clears the renderings, would remove originals.
  */
-export function mayMixUp(values: StorageValues): boolean {
+export function mayMixUp(values: Settings): boolean {
   const { S3_PREFIX: originals, RESULT_S3_PREFIX: results } = values;
   if (values.STORAGE !== 's3' || values.RESULT_STORE !== 's3') return false;
   if (values.S3_BUCKET !== values.RESULT_S3_BUCKET) return false;
@@ -95,11 +77,11 @@ const RESULT_FOLDERS = ['', 'results', 'incoming'] as const;
  * Whether one of the folders of originals and renderings is in the other, or is the other, by whatever links
  * they are called: a full store would remove originals. Not covered: folders that are mounted at two places.
  */
-export function areNested(values: StorageValues): boolean {
+export function areNested(values: Settings): boolean {
   const { STORAGE_DIR: folder, RESULT_STORE_DIR: resultFolder } = values;
   if (values.STORAGE !== 'filesystem' || values.RESULT_STORE !== 'filesystem') return false;
   if (resultFolder === undefined) return false;
-  const originals = realFolder(folder);
+  const originals = realFolder(folder ?? SAMPLE_FOLDER);
   return RESULT_FOLDERS.some((name) => {
     const results = realFolder(join(resultFolder, name));
     return originals.startsWith(results) || results.startsWith(originals);

@@ -6,16 +6,16 @@ import type { ResourceName } from '../contract/resources.ts';
 import { cacheUseOf } from '../pipeline/cache-outcome.ts';
 import type { ResponseMeter, Stage } from '../pipeline/meter.ts';
 import type { Clock } from '../pipeline/ports.ts';
-import { RequestTrace } from '../pipeline/request-trace.ts';
-import type { RequestHead, RequestSpan, StageSpan, Tracer } from '../pipeline/tracer.ts';
+import { RequestTrace, type StageSpan } from '../pipeline/request-trace.ts';
 import { type RequestLog, roundMs, shortenTarget } from '../telemetry/request-log.ts';
+import type { RequestHead, RequestSpan, RequestTracer } from '../telemetry/request-tracer.ts';
 
 /** Who is told of requests. */
 export interface RequestWatchers {
   readonly meter: ResponseMeter;
   readonly requests: RequestLog;
   /** `undefined`: requests are not traced. */
-  readonly tracer: Tracer | undefined;
+  readonly tracer: RequestTracer | undefined;
   readonly clock: Clock;
 }
 

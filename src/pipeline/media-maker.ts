@@ -12,11 +12,10 @@ import {
 } from './originals/originals.ts';
 import type { MediaResult } from './ports.ts';
 import type { Transformer } from './render/transformer.ts';
-import type { RequestTrace } from './request-trace.ts';
+import type { RequestTrace, SpanDetails } from './request-trace.ts';
 import type { NegativeCache } from './results/negative-cache.ts';
 import type { Results } from './results/results.ts';
 import type { FlightControls } from './single-flight.ts';
-import type { SpanDetails } from './tracer.ts';
 import { formatEtag, type Validators } from './validators.ts';
 
 /** What answers are made with. */

@@ -1,39 +1,124 @@
+import type { Context, Span, SpanStatusCode, Tracer } from '@opentelemetry/api';
+import { type ErrorCode, errorRegistry, MediaError } from '../contract/errors.ts';
 import type { CacheOutcome, StageTiming, TimedStage } from './cache-outcome.ts';
-import type { Clock } from './ports.ts';
-import type { RequestSpan, SpanDetails, SpanName, StageSpan, Step } from './tracer.ts';
+import type { Memory, Stage } from './meter.ts';
+import type { Clock, Lane } from './ports.ts';
 
-/** A stay in a room. One of the `leave`s is to be called, once, unless the room turns out not to have been entered. */
+/**
+ * What a trace shows of a request: the stages that are timed for all to see, and steps that only a trace shows:
+ * the wait for the work of another request, what the header of an original says, a rendering on its way to the store.
+ */
+export type SpanName = Stage | Step;
+export type Step = 'join' | 'facts' | 'write';
+
+/** What can be noted of a stage: numbers and words of ours, never a key, a name or a secret. */
+export interface SpanDetails {
+  /** Which of the memories was looked into, and whether there was anything. */
+  readonly memory?: Memory;
+  readonly isFound?: boolean;
+  /** What the origin was asked for: which state the original is in, or all of it. */
+  readonly part?: 'state' | 'body';
+  /** The lane that a render waited in, and the one whose slot it got. */
+  readonly lane?: Lane;
+  readonly slot?: Lane;
+  /** Of an original, or of what was made of it. */
+  readonly format?: string;
+  readonly widthPx?: number;
+  readonly heightPx?: number;
+  readonly frames?: number;
+  /** Read, made or written. */
+  readonly bytes?: number;
+}
+
+/** A request in a trace, in the terms of OpenTelemetry's API; the package itself is loaded only with a tracer. */
+export interface TracedRequest {
+  readonly tracer: Tracer;
+  readonly span: Span;
+  /** Makes that span the parent of those that are begun with it. */
+  readonly context: Context;
+}
+
+/** A stay in a stage. One of the `leave`s is to be called, once, unless the stage turns out not to have been entered. */
 export interface Visit {
-  /** Tells of the room, to whoever follows the request's trace. */
+  /** Notes something of the stage in the request's trace. */
   note(details: SpanDetails): void;
-  /** Adds the time spent to the room's. */
+  /** Adds the time spent to the stage's. */
   leave(error?: unknown): void;
-  /** The same where it is no news: of a hit, no trace shows the rooms. */
+  /** The same where it is no news: of a hit, no trace shows the stages. */
   leaveUnseen(): void;
 }
 
-const unseen: StageSpan = { note: () => undefined, end: () => undefined };
+/** Names of `SpanDetails` in traces. */
+const detailNames = {
+  memory: 'darkroom.memory',
+  isFound: 'darkroom.found',
+  part: 'darkroom.origin.part',
+  lane: 'darkroom.lane',
+  slot: 'darkroom.slot',
+  format: 'darkroom.format',
+  widthPx: 'darkroom.width',
+  heightPx: 'darkroom.height',
+  frames: 'darkroom.frames',
+  bytes: 'darkroom.bytes',
+} as const satisfies Record<keyof SpanDetails, string>;
+
+/** `SpanStatusCode.ERROR`, without the package. */
+const ERROR: SpanStatusCode.ERROR = 2;
+
+/** A part of a request's way in its trace; without a trace, nothing. One that is not ended is not sent. */
+export class StageSpan {
+  readonly #span: Span | undefined;
+
+  constructor(span: Span | undefined) {
+    this.#span = span;
+  }
+
+  note(details: SpanDetails): void {
+    if (this.#span === undefined) return;
+    for (const [name, value] of Object.entries(details)) {
+      if (isDetail(name)) this.#span.setAttribute(detailNames[name], value);
+    }
+  }
+
+  /** @param error why it came to nothing; an error of the registry, an abort, or a bug of ours */
+  end(error?: unknown): void {
+    if (this.#span === undefined) return;
+    if (error instanceof MediaError) noteErrorCode(this.#span, error.code);
+    else if (error instanceof Error) {
+      // A client that has left did nothing wrong.
+      if (error.name === 'AbortError') this.#span.setAttribute('darkroom.aborted', true);
+      else noteFailure(this.#span, error.name);
+    }
+    this.#span.end();
+  }
+}
+
+/** Notes an error response: one that is the client's fault is a response like others, as in OpenTelemetry's conventions. */
+export function noteErrorCode(span: Span, code: ErrorCode): void {
+  span.setAttribute('darkroom.error.code', code);
+  if (errorRegistry[code].status >= 500) noteFailure(span, code);
+}
 
 /**
- * What became of one request on its way: the rooms it entered with the time spent in each, and
- * what the cache had to say. Kept apart from the answer, since an error has it as well.
+ * What became of one request on its way: the stages it entered with the time spent in each, and
+ * what the cache had to say. Kept apart from the response, since an error has it as well.
  */
 export class RequestTrace {
   readonly #clock: Clock;
-  readonly #span: RequestSpan | undefined;
+  readonly #traced: TracedRequest | undefined;
   readonly #durationsMs = new Map<TimedStage, number>();
   outcome: CacheOutcome | undefined;
 
-  /** @param span shows the same rooms to whoever traces requests; `undefined` where nobody does */
-  constructor(clock: Clock, span?: RequestSpan) {
+  /** @param traced shows the same stages to those who trace requests; `undefined` where this one is not traced */
+  constructor(clock: Clock, traced?: TracedRequest) {
     this.#clock = clock;
-    this.#span = span?.isRecorded ? span : undefined;
+    this.#traced = traced?.span.isRecording() ? traced : undefined;
   }
 
   /**
-   * Does some work in a room, and adds its time to the room's.
+   * Does some work in a stage, and adds its time to the stage's.
    *
-   * @param describe what to tell of its result
+   * @param describe what to note of its result
    */
   async time<Result>(
     room: TimedStage,
@@ -52,7 +137,7 @@ export class RequestTrace {
     }
   }
 
-  /** Enters a room. */
+  /** Enters a stage. */
   enter(room: TimedStage): Visit {
     const enteredMs = this.#clock.nowMs();
     const span = this.begin(room);
@@ -71,7 +156,7 @@ export class RequestTrace {
   }
 
   /**
-   * Does some work that is not timed for all to see, but shown to whoever traces requests.
+   * Does some work that is not timed for all to see, but shown in a trace.
    *
    * @param joined the request whose work is waited for
    */
@@ -93,12 +178,27 @@ export class RequestTrace {
 
   /** Begins what only a trace shows. */
   begin(name: SpanName, joined?: RequestTrace): StageSpan {
-    const leader = joined === undefined ? undefined : joined.#span;
-    return this.#span?.begin(name, leader) ?? unseen;
+    if (this.#traced === undefined) return unseen;
+    const { tracer, context } = this.#traced;
+    const leader = joined === undefined ? undefined : joined.#traced;
+    const links = leader === undefined ? [] : [{ context: leader.span.spanContext() }];
+    return new StageSpan(tracer.startSpan(name, { links }, context));
   }
 
-  /** Each room entered so far, in order of the first visit's end. */
+  /** Each stage entered so far, in order of the first visit's end. */
   get timings(): readonly StageTiming[] {
     return [...this.#durationsMs].map(([room, durationMs]) => ({ room, durationMs }));
   }
+}
+
+/** Hits are many, and most are not traced: one for all of them. */
+const unseen = new StageSpan(undefined);
+
+function isDetail(name: string): name is keyof SpanDetails {
+  return Object.hasOwn(detailNames, name);
+}
+
+function noteFailure(span: Span, type: string): void {
+  span.setAttribute('error.type', type);
+  span.setStatus({ code: ERROR });
 }

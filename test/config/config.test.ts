@@ -1,6 +1,6 @@
 import { mkdirSync, mkdtempSync, rmSync, symlinkSync } from 'node:fs';
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { join, resolve } from 'node:path';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { readConfig } from '../../src/config/config.ts';
 import { planConnections, readOpenFilesLimit } from '../../src/config/connection-budget.ts';
@@ -13,7 +13,7 @@ describe('the configuration', () => {
     expect(config.listen).toEqual({ host: '127.0.0.1', port: 3000 });
     expect(config.storage).toEqual({
       kind: 'filesystem',
-      folder: 'fixtures/originals',
+      folder: resolve('fixtures/originals'),
       isSample: true,
     });
     expect(config.originLimits).toEqual({
@@ -48,15 +48,31 @@ describe('the configuration', () => {
     expect(config.log.level).toBe('info');
   });
 
-  test('lists the originals of a folder to whoever asks, those of a bucket on request alone', () => {
-    const bucket = { STORAGE: 's3', S3_BUCKET: 'originals' };
-    expect(readConfig({}).explorer.isOn).toBe(true);
-    expect(readConfig({ EXPLORER: 'off' }).explorer.isOn).toBe(false);
-    expect(readConfig(bucket).explorer.isOn).toBe(false);
-    expect(readConfig({ ...bucket, EXPLORER: 'on' }).explorer.isOn).toBe(true);
-    expect(faultsOf({ EXPLORER: 'yes' })).toEqual([
-      'EXPLORER: expected on or off but received "yes"',
+  test.each([
+    [{}, true],
+    [{ HOST: '127.8.0.1' }, true],
+    [{ HOST: '::1' }, true],
+    [{ HOST: 'localhost', NODE_ENV: 'test' }, true],
+    [{ HOST: '0.0.0.0' }, false],
+    [{ HOST: '::' }, false],
+    [{ HOST: '127.media.example' }, false],
+    [{ NODE_ENV: 'production', STORAGE_DIR: 'src' }, false],
+    [{ STORAGE: 's3', S3_BUCKET: 'originals' }, false],
+    [{ EXPLORER: 'off' }, false],
+  ])('with %j alone the explorer is on: %s; elsewhere it has to be asked for', (given, isOn) => {
+    expect(readConfig(given).explorer).toEqual({ isOn, isExposed: false });
+    const isExposed = !isOn && !('STORAGE' in given || 'EXPLORER' in given);
+    expect(readConfig({ ...given, EXPLORER: 'on' }).explorer).toEqual({ isOn: true, isExposed });
+  });
+
+  test('serves no samples in production', () => {
+    expect(faultsOf({ NODE_ENV: 'production' })).toEqual([
+      'STORAGE_DIR: expected an existing folder, since NODE_ENV is production but received nothing',
     ]);
+    const bucket = { STORAGE: 's3', S3_BUCKET: 'b' };
+    for (const given of [{ STORAGE_DIR: 'src' }, bucket]) {
+      expect(faultsOf({ NODE_ENV: 'production', ...given })).toEqual([]);
+    }
   });
 
   test('takes an empty variable for one that is not set', () => {

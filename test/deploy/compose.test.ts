@@ -6,7 +6,7 @@ import { DCLinter } from 'dclint';
 import { afterAll, describe, expect, test } from 'vitest';
 import { parse } from 'yaml';
 import { readConfig } from '../../src/config/config.ts';
-import { settings } from '../../src/config/settings.ts';
+import { settingTable } from '../../src/config/settings.ts';
 
 interface Service {
   readonly environment?: Readonly<Record<string, string | number>>;
@@ -87,7 +87,7 @@ describe('compose.yaml', () => {
       resultStore: { kind: 's3', bucket: 'renderings' },
       admin: { listen: { port: 9090 } },
     });
-    const unknown = Object.keys(variables).filter((name) => !(name in settings.shape));
+    const unknown = Object.keys(variables).filter((name) => !(name in settingTable));
     expect(unknown.sort()).toEqual(['AWS_ACCESS_KEY_ID', 'AWS_SECRET_ACCESS_KEY']);
   });
 

@@ -21,6 +21,7 @@ const documents: Readonly<Record<string, Document>> = {
   'clients.md': { kind: 'run', asksService: true },
   'command-line.md': { kind: 'run', asksService: false },
   'contract.md': { kind: 'no commands' },
+  'configuration.md': { kind: 'run', asksService: false },
   'contributing.md': { kind: 'scripts' },
   'operating.md': { kind: 'run', asksService: true },
   'performance.md': { kind: 'scripts' },

@@ -5,10 +5,10 @@ import type { ImageFacts } from '../../formats/image-facts.ts';
 import { peekAnimation, readImageFacts } from '../../formats/read-image-facts.ts';
 import type { HeldOriginal } from '../originals/found-original.ts';
 import type { Lane, Renderer, StoredResult } from '../ports.ts';
-import type { RequestTrace } from '../request-trace.ts';
+import type { RequestTrace, SpanDetails } from '../request-trace.ts';
 import type { NegativeCache } from '../results/negative-cache.ts';
 import type { FlightControls } from '../single-flight.ts';
-import type { SpanDetails } from '../tracer.ts';
+
 import type { Admission, Demand } from './admission.ts';
 import { type Plan, planMedia, type RenderLimits } from './plan.ts';
 import { laneOf } from './render-cost.ts';

@@ -1,0 +1,173 @@
+import {
+  type Context,
+  defaultTextMapGetter,
+  ROOT_CONTEXT,
+  type Span,
+  SpanKind,
+  type Tracer,
+  trace,
+} from '@opentelemetry/api';
+import { W3CTraceContextPropagator } from '@opentelemetry/core';
+import {
+  ATTR_HTTP_REQUEST_METHOD,
+  ATTR_HTTP_REQUEST_METHOD_ORIGINAL,
+  ATTR_HTTP_RESPONSE_STATUS_CODE,
+  ATTR_HTTP_ROUTE,
+  ATTR_NETWORK_PROTOCOL_VERSION,
+  ATTR_SERVER_ADDRESS,
+  ATTR_SERVER_PORT,
+  ATTR_URL_PATH,
+  ATTR_URL_SCHEME,
+} from '@opentelemetry/semantic-conventions';
+import type { ErrorCode } from '../contract/errors.ts';
+import { type MediaRequest, pathOfTarget } from '../contract/media-request.ts';
+import { type ResourceName, resourceRows } from '../contract/resources.ts';
+import type { CacheUse } from '../pipeline/cache-outcome.ts';
+import { noteErrorCode, type TracedRequest } from '../pipeline/request-trace.ts';
+
+/** A request, as far as a trace begins with it. */
+export interface RequestHead {
+  readonly method: string;
+  /** Path and query as they came; only the path is shown. */
+  readonly target: string;
+  readonly httpVersion: string;
+  readonly headers: Readonly<Record<string, string | readonly string[] | undefined>>;
+}
+
+/** A request, when it is over. */
+export interface TracedResponse {
+  readonly resource: ResourceName | 'none';
+  /** `undefined` where the client has gone before there was a response. */
+  readonly status: number | undefined;
+  readonly code: ErrorCode | undefined;
+  readonly cache: CacheUse;
+  /** Of the body, as far as it was handed over to the system. */
+  readonly bytes: number;
+  /** Its `X-Request-Id`, where it has one. */
+  readonly id: string | undefined;
+  readonly media: MediaRequest | undefined;
+}
+
+/** How requests are traced. */
+export interface RequestTracerOptions {
+  /** Whether the trace of a request's sender goes on here. */
+  readonly isContinuing: boolean;
+  /** What the listener speaks. */
+  readonly scheme: 'http' | 'https';
+}
+
+/** Any other method is `_OTHER` (HTTP semantic conventions): span names have few values. */
+const KNOWN_METHODS = new Set('CONNECT DELETE GET HEAD OPTIONS PATCH POST PUT TRACE'.split(' '));
+
+/** Longest text of a client's that is shown, in characters. */
+const MAX_TEXT_LENGTH = 200;
+
+/** Begins a span for each request, in its sender's trace if there is one. */
+export class RequestTracer {
+  readonly #tracer: Tracer;
+  readonly #options: RequestTracerOptions;
+  readonly #propagator = new W3CTraceContextPropagator();
+
+  constructor(tracer: Tracer, options: RequestTracerOptions) {
+    this.#tracer = tracer;
+    this.#options = options;
+  }
+
+  begin(head: RequestHead): RequestSpan {
+    const { isContinuing, scheme } = this.#options;
+    const parent = isContinuing
+      ? this.#propagator.extract(ROOT_CONTEXT, head.headers, defaultTextMapGetter)
+      : ROOT_CONTEXT;
+    // No context is kept beside the call, as the packages offer: it would cost every request, traced or not.
+    const span = this.#tracer.startSpan(nameOf(head), { kind: SpanKind.SERVER }, parent);
+    return new RequestSpan(this.#tracer, span, head, scheme);
+  }
+}
+
+/**
+ * A request as OpenTelemetry's server span, by its HTTP semantic conventions. Left out are what is the client's own
+ * (address, user agent) and what may hold a secret (the query); what the query means is shown as far as it is ours.
+ */
+export class RequestSpan implements TracedRequest {
+  readonly tracer: Tracer;
+  readonly span: Span;
+  readonly #head: RequestHead;
+  readonly #scheme: string;
+  #context: Context | undefined;
+
+  constructor(tracer: Tracer, span: Span, head: RequestHead, scheme: string) {
+    this.tracer = tracer;
+    this.span = span;
+    this.#head = head;
+    this.#scheme = scheme;
+  }
+
+  /** Made when the first part begins: hits have none. */
+  get context(): Context {
+    this.#context ??= trace.setSpan(ROOT_CONTEXT, this.span);
+    return this.#context;
+  }
+
+  /** 32 hexadecimal digits (W3C Trace Context §3.2.2.3). */
+  get traceId(): string {
+    return this.span.spanContext().traceId;
+  }
+
+  /** Whether it will be sent; where not, nothing of it needs to be noted. */
+  get isRecorded(): boolean {
+    return this.span.isRecording();
+  }
+
+  end(response: TracedResponse): void {
+    const { resource, status, code, media } = response;
+    const { method, target, httpVersion } = this.#head;
+    const isKnown = KNOWN_METHODS.has(method);
+    const route = resource === 'none' ? undefined : resourceRows[resource].template;
+    const server = serverOf(this.#head);
+    if (route !== undefined) this.span.updateName(`${nameOf(this.#head)} ${route}`);
+    // In one piece, since each hit has them: without those that are `undefined`, as the SDK takes them.
+    this.span.setAttributes({
+      [ATTR_HTTP_REQUEST_METHOD]: isKnown ? method : '_OTHER',
+      [ATTR_HTTP_REQUEST_METHOD_ORIGINAL]: isKnown ? undefined : shorten(method),
+      [ATTR_URL_SCHEME]: this.#scheme,
+      [ATTR_URL_PATH]: shorten(pathOfTarget(target)),
+      [ATTR_NETWORK_PROTOCOL_VERSION]: httpVersion === '2.0' ? '2' : httpVersion,
+      [ATTR_SERVER_ADDRESS]: server?.address,
+      [ATTR_SERVER_PORT]: server?.port,
+      [ATTR_HTTP_ROUTE]: route,
+      [ATTR_HTTP_RESPONSE_STATUS_CODE]: status,
+      'darkroom.client_gone': status === undefined ? true : undefined,
+      'darkroom.request.id': response.id,
+      'darkroom.resource': resource,
+      'darkroom.cache': response.cache,
+      'darkroom.bytes': response.bytes,
+      'darkroom.width': media?.widthPx,
+      'darkroom.height': media?.heightPx,
+      'darkroom.format': media?.format,
+      'darkroom.quality': media?.quality,
+      'darkroom.animated': media?.isAnimated,
+    });
+    if (code !== undefined) noteErrorCode(this.span, code);
+    this.span.end();
+  }
+}
+
+/** How the name of a request's span begins. */
+function nameOf({ method }: RequestHead): string {
+  return KNOWN_METHODS.has(method) ? method : 'HTTP';
+}
+
+/** Host and port, as the client calls them. */
+function serverOf({
+  headers,
+}: RequestHead): { readonly address: string; readonly port: number | undefined } | undefined {
+  const authority = headers[':authority'] ?? headers.host;
+  if (typeof authority !== 'string') return undefined;
+  const [, address = '', port] = /^(\[[^\]]*\]|[^:]*)(?::(\d{1,5}))?$/.exec(authority) ?? [];
+  if (address === '') return undefined;
+  return { address: shorten(address), port: port === undefined ? undefined : Number(port) };
+}
+
+function shorten(text: string): string {
+  return text.length <= MAX_TEXT_LENGTH ? text : `${text.slice(0, MAX_TEXT_LENGTH)}…`;
+}
