@@ -48,19 +48,42 @@ export interface TlsNginx extends Nginx {
 export async function startNginx(upstreamPort: number): Promise<TlsNginx> {
   const folder = createFolder();
   const [certFile, keyFile] = createCertificate(folder);
-  const ports = await findFreePorts(4);
-  const [port = 0, secondPort = 0, plainPort = 0, secondPlainPort = 0] = ports;
+  const ports = await findFreePorts(5);
+  const [port = 0, secondPort = 0, plainPort = 0, secondPlainPort = 0, unusedPort = 0] = ports;
   const site = new Template('darkroom.conf');
   site.put('listen 443 ssl', `listen 127.0.0.1:${port} ssl`, 2); // once in a comment
   site.put('listen [::]:443 ssl', `listen 127.0.0.1:${secondPort} ssl`);
   site.put('listen 80;', `listen 127.0.0.1:${plainPort};`);
   site.put('listen [::]:80;', `listen 127.0.0.1:${secondPlainPort};`);
-  site.put('server 127.0.0.1:3000;', `server 127.0.0.1:${upstreamPort};`);
+  putUpstreams(site, [upstreamPort, unusedPort]);
   site.put('/etc/ssl/certs/darkroom.pem', certFile);
   site.put('/etc/ssl/private/darkroom.key', keyFile);
   site.put('/var/log/nginx/darkroom.log', join(folder, ACCESS_LOG));
   const nginx = await run(folder, site, port);
   return { ...nginx, plainPort, certificate: readFileSync(certFile) };
+}
+
+/**
+ * Starts nginx with `darkroom-plain.conf`, the same way.
+ *
+ * @param upstreamPorts of the two instances that take turns
+ */
+export async function startPlainNginx(upstreamPorts: readonly [number, number]): Promise<Nginx> {
+  const folder = createFolder();
+  const [port = 0] = await findFreePorts(1);
+  const site = new Template('darkroom-plain.conf');
+  site.put('listen 127.0.0.1:8080;', `listen 127.0.0.1:${port};`);
+  putUpstreams(site, upstreamPorts);
+  site.put('/var/log/nginx/darkroom.log', join(folder, ACCESS_LOG));
+  return run(folder, site, port);
+}
+
+function putUpstreams(site: Template, [first, second]: readonly [number, number]): void {
+  site.put('server 127.0.0.1:3000 max_fails=0;', `server 127.0.0.1:${first} max_fails=0;`);
+  site.put(
+    'server 127.0.0.1:3001 max_fails=0 backup;',
+    `server 127.0.0.1:${second} max_fails=0 backup;`,
+  );
 }
 
 /**
