@@ -27,10 +27,12 @@ const suites: Readonly<Record<string, Options>> = {
   surface: { testTimeout: 60_000, hookTimeout: 30_000 },
 };
 
-/** What is waited for comes when the machine gets to it. */
 const unhurried: Options = {
+  // One process after another would load the same modules; what a test changes, it changes back.
+  isolate: false,
   testTimeout: 30_000,
   hookTimeout: 30_000,
+  // What is waited for comes when the machine gets to it.
   expect: { poll: { timeout: 20_000 } },
 };
 

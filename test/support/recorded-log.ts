@@ -27,4 +27,9 @@ export class RecordedLog implements Log {
   count(message: string): number {
     return this.entries.filter((entry) => entry.message === message).length;
   }
+
+  /** What an operator would be woken for. */
+  get errors(): readonly object[] {
+    return this.entries.flatMap(({ level, details }) => (level === 'error' ? [details] : []));
+  }
 }

@@ -1,8 +1,9 @@
 import { readFileSync } from 'node:fs';
 import type { AddressInfo } from 'node:net';
+import { isDeepStrictEqual } from 'node:util';
 import type { FastifyInstance } from 'fastify';
 import { createApp } from '../../src/app.ts';
-import { readConfig } from '../../src/config/config.ts';
+import { type Config, readConfig } from '../../src/config/config.ts';
 import type { Environment } from '../../src/config/settings.ts';
 import type { ClientLimits } from '../../src/http/edge/client-limits.ts';
 import type {
@@ -18,8 +19,12 @@ import type { RequestLine, RequestLog } from '../../src/telemetry/request-log.ts
 import { WorkerPool } from '../../src/workers/worker-pool.ts';
 import { MemoryOrigin } from './memory-origin.ts';
 import { patient } from './patient.ts';
+import { RecordedLog } from './recorded-log.ts';
 
 const workerFile = new URL('../../dist/workers/child/main.js', import.meta.url);
+
+const usualSettings: Environment = { WORKERS: '1', EXPLORER: 'off', ...patient };
+const usualConfig = readConfig(usualSettings);
 
 /** Counts the jobs that go through it. */
 export class CountingRenderer implements Renderer {
@@ -46,19 +51,6 @@ export class FakeClock implements Clock {
 
   advance(durationMs: number): void {
     this.#nowMs += durationMs;
-  }
-}
-
-/** Keeps what the operator is told. */
-export class RecordingLog implements Log {
-  readonly entries: { readonly level: string; readonly details: object }[] = [];
-  readonly info = (details: object): void => void this.entries.push({ level: 'info', details });
-  readonly warn = (details: object): void => void this.entries.push({ level: 'warn', details });
-  readonly error = (details: object): void => void this.entries.push({ level: 'error', details });
-
-  /** What an operator would be woken for. */
-  get errors(): readonly object[] {
-    return this.entries.flatMap(({ level, details }) => (level === 'error' ? [details] : []));
   }
 }
 
@@ -100,7 +92,7 @@ export interface TestApp {
   readonly originals: MemoryOrigin;
   readonly renderer: CountingRenderer;
   readonly clock: FakeClock;
-  readonly log: RecordingLog;
+  readonly log: RecordedLog;
   /** The processes that render; none before the first render. */
   readonly workers: WorkerPool;
   /** Starts to listen on a free port of this machine, and tells it. */
@@ -108,22 +100,45 @@ export interface TestApp {
   close(): Promise<void>;
 }
 
+/** Workers that start with their first render: most tests render nothing. */
+class LazyWorkers implements Renderer {
+  readonly pool: WorkerPool;
+  #start: Promise<void> | undefined;
+
+  constructor(options: Config['renderer'], log: Log) {
+    this.pool = new WorkerPool({ ...options, workerFile, log });
+  }
+
+  async render(original: Uint8Array, job: RenderJob, options: RenderOptions): Promise<Uint8Array> {
+    this.#start ??= this.pool.start();
+    await this.#start;
+    return this.pool.render(original, job, options);
+  }
+}
+
+let latestLog = new RecordedLog();
+
+/**
+ * The worker process of all apps whose settings say nothing of workers, since its start takes longer
+ * than most tests. It ends with the process of the tests, whose end it sees on its pipe.
+ */
+const usualWorkers = new LazyWorkers(usualConfig.renderer, {
+  info: (details, message) => latestLog.info(details, message),
+  warn: (details, message) => latestLog.warn(details, message),
+  error: (details, message) => latestLog.error(details, message),
+});
+
 /** Puts the service together around originals in memory; renders in one real worker process. */
 export async function createTestApp(options: TestAppOptions = {}): Promise<TestApp> {
   const originals = new MemoryOrigin();
   const clock = new FakeClock();
-  const log = new RecordingLog();
-  const config = readConfig({ WORKERS: '1', EXPLORER: 'off', ...patient, ...options.settings });
-  const workers = new WorkerPool({ ...config.renderer, workerFile, log });
-  let start: Promise<void> | undefined;
-  const inWorker: Renderer = {
-    render: async (original, job, options) => {
-      start ??= workers.start(); // not before: most tests render nothing
-      await start;
-      return workers.render(original, job, options);
-    },
-  };
-  const renderer = new CountingRenderer(options.renderer ?? inWorker);
+  const log = new RecordedLog();
+  const config = readConfig({ ...usualSettings, ...options.settings });
+  const workers = isDeepStrictEqual(config.renderer, usualConfig.renderer)
+    ? usualWorkers
+    : new LazyWorkers(config.renderer, log);
+  latestLog = log;
+  const renderer = new CountingRenderer(options.renderer ?? workers);
   const { server, admin, close } = await createApp(config, {
     log,
     clock,
@@ -141,7 +156,7 @@ export async function createTestApp(options: TestAppOptions = {}): Promise<TestA
     renderer,
     clock,
     log,
-    workers,
+    workers: workers.pool,
     listen: async () => {
       await server.listen({ host: '127.0.0.1', port: 0 });
       return (server.server.address() as AddressInfo).port;
@@ -151,7 +166,7 @@ export async function createTestApp(options: TestAppOptions = {}): Promise<TestA
       const ticking = setInterval(() => clock.advance(1_000), 100);
       await close();
       clearInterval(ticking);
-      workers.stop();
+      if (workers !== usualWorkers) workers.pool.stop();
     },
   };
 }

@@ -2,7 +2,7 @@ import { afterEach } from 'vitest';
 import type { RenderOptions } from '../../src/pipeline/ports.ts';
 import type { RenderJob } from '../../src/pipeline/render/render-job.ts';
 import { WorkerPool, type WorkerRendererOptions } from '../../src/workers/worker-pool.ts';
-import { RecordingLog } from './test-app.ts';
+import { RecordedLog } from './recorded-log.ts';
 
 /** A worker that does what the original says; see there. */
 export const SCRIPTED_WORKER = new URL('scripted-worker.mjs', import.meta.url);
@@ -33,7 +33,7 @@ const GIBIBYTE = 2 ** 30;
 /** A pool of a test, with what it has logged. */
 export interface TestPool {
   readonly renderer: WorkerPool;
-  readonly log: RecordingLog;
+  readonly log: RecordedLog;
   /** Has a scripted worker do something; resolves with its answer as text. */
   readonly say: (command: string, options?: Partial<RenderOptions>) => Promise<string>;
 }
@@ -51,7 +51,7 @@ export function usePools(): (options?: TestPoolOptions) => Promise<TestPool> {
     for (const renderer of renderers.splice(0)) renderer.stop();
   });
   return async ({ timeoutMs = 10_000, ...options } = {}) => {
-    const log = new RecordingLog();
+    const log = new RecordedLog();
     const renderer = new WorkerPool({
       workerFile: SCRIPTED_WORKER,
       workers: { light: 1, heavy: 0 },

@@ -2,7 +2,7 @@ import { fileURLToPath } from 'node:url';
 import { expect, test } from 'vitest';
 import { findLaunchers } from '../../src/workers/sandbox.ts';
 import { WorkerProcess } from '../../src/workers/worker-process.ts';
-import { RecordingLog } from '../support/test-app.ts';
+import { RecordedLog } from '../support/recorded-log.ts';
 import { anyJob, SCRIPTED_WORKER } from '../support/worker-pool.ts';
 
 const workerFile = fileURLToPath(SCRIPTED_WORKER);
@@ -19,7 +19,7 @@ test('a process that was killed, or has ended, begins no job and keeps nobody wa
   const environment = { PATH: '/usr/bin:/bin' };
   await new Promise<void>((resolve) => {
     worker = new WorkerProcess(
-      { launcher, workerFile, environment, niceness: 5, log: new RecordingLog() },
+      { launcher, workerFile, environment, niceness: 5, log: new RecordedLog() },
       { onReady: resolve, onEnd: end },
     );
   });

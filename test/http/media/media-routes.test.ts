@@ -3,7 +3,8 @@ import { createApp } from '../../../src/app.ts';
 import { readConfig } from '../../../src/config/config.ts';
 import { MemoryOrigin } from '../../support/memory-origin.ts';
 import { patient } from '../../support/patient.ts';
-import { createTestApp, RecordingLog, samples, type TestApp } from '../../support/test-app.ts';
+import { RecordedLog } from '../../support/recorded-log.ts';
+import { createTestApp, samples, type TestApp } from '../../support/test-app.ts';
 
 let app: TestApp;
 
@@ -37,7 +38,7 @@ describe('every resource of spec §1', () => {
   it('is answered from its origin key, in the format asked for', async () => {
     const origin = new MemoryOrigin();
     const parts = {
-      log: new RecordingLog(),
+      log: new RecordedLog(),
       origin,
       workerFile: new URL('../../../dist/workers/child/main.js', import.meta.url),
     };

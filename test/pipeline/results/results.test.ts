@@ -5,7 +5,8 @@ import { Results } from '../../../src/pipeline/results/results.ts';
 import { MemoryCache } from '../../../src/storage/memory-cache.ts';
 import { settle } from '../../support/deferred.ts';
 import { MemoryResultStore } from '../../support/memory-result-store.ts';
-import { FakeClock, RecordingLog } from '../../support/test-app.ts';
+import { RecordedLog } from '../../support/recorded-log.ts';
+import { FakeClock } from '../../support/test-app.ts';
 
 const MEBIBYTE = 1024 * 1024;
 const signal = new AbortController().signal;
@@ -34,7 +35,7 @@ describe('reads from the store', () => {
       cache: new MemoryCache<MediaResult>({ maxBytes: 0, bytesOf: ({ body }) => body }),
       store,
       clock: new FakeClock(),
-      log: new RecordingLog(),
+      log: new RecordedLog(),
     });
     const find = (key: string, sizeBytes: number): Promise<StoredResult | undefined> => {
       store.sizes.set(key, sizeBytes);
@@ -78,7 +79,7 @@ describe('a removal from the store', () => {
       cache: new MemoryCache<MediaResult>({ maxBytes: 0, bytesOf: ({ body }) => body }),
       store,
       clock: new FakeClock(),
-      log: new RecordingLog(),
+      log: new RecordedLog(),
       settleTimeoutMs,
     });
 
