@@ -74,7 +74,12 @@ describe('at the bound of connections', () => {
     expect(await ask(idle)).toBe(200);
     await expect
       .poll(() => app.log.entries)
-      .toContainEqual({ level: 'warn', details: expect.objectContaining({ turnedAway: 0 }) });
+      .toContainEqual(
+        expect.objectContaining({
+          level: 'warn',
+          details: expect.objectContaining({ turnedAway: 0 }),
+        }),
+      );
     for (const { socket } of [idle, ...newcomers]) socket.destroy();
   });
 

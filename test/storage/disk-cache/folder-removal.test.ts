@@ -1,11 +1,17 @@
 import { mkdirSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
-import { StoreStalled } from '../../../src/pipeline/ports.ts';
-import { createFilesystemResultStore } from '../../../src/storage/disk-cache/disk-cache.ts';
+import { afterAll, afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
 import { defer } from '../../support/deferred.ts';
 import { RecordedLog } from '../../support/recorded-log.ts';
+
+// Test files share their modules; these are loaded anew, to be given the mocks below.
+vi.resetModules();
+const { StoreStalled } = await import('../../../src/pipeline/ports.ts');
+const { createFilesystemResultStore } = await import(
+  '../../../src/storage/disk-cache/disk-cache.ts'
+);
+afterAll(() => vi.resetModules());
 
 /** A disk that hangs in its removals, where it is told to; no real one does on demand. */
 const disk = vi.hoisted(() => ({ unlinks: 0, hangs: undefined as Promise<void> | undefined }));
