@@ -1,13 +1,15 @@
-import { mkdirSync, writeFileSync } from 'node:fs';
 import { parseArgs } from 'node:util';
-import { drawContests } from './compare/compare-chart.ts';
-import type { Contest } from './compare/contest.ts';
-import { type Contestant, foreignServer } from './compare/contestants.ts';
+import type { Contest, Stage, Workload } from './compare/contest.ts';
+import { type Contestant, foreignContestant } from './compare/contestants.ts';
+import { knowsAnimations, parseServer } from './compare/foreign-server.ts';
 import { makeOriginals, type Originals } from './compare/originals.ts';
-import { type Absence, formatComparison, isReached, judgeAims } from './compare/report.ts';
-import { knowsAnimations, parseServer } from './compare/url-template.ts';
-import { readVersions } from './compare/versions.ts';
-import { REPORT_FOLDER, type Stage, type Workload } from './compare/workload.ts';
+import {
+  type Absence,
+  formatComparison,
+  isReached,
+  judgeAims,
+  readVersions,
+} from './compare/report.ts';
 import { hitWorkloads } from './compare/workloads/hits.ts';
 import { passthroughWorkloads } from './compare/workloads/passthrough.ts';
 import { renderWorkloads } from './compare/workloads/renders.ts';
@@ -15,6 +17,7 @@ import { stampedeWorkload } from './compare/workloads/stampede.ts';
 import { startUpWorkload } from './compare/workloads/start-up.ts';
 import { traceWorkload } from './compare/workloads/trace.ts';
 import { LoadGenerator } from './harness/load-generator.ts';
+import { parsePositive, publishReport } from './harness/report.ts';
 
 const { values } = parseArgs({
   options: {
@@ -28,9 +31,8 @@ const { values } = parseArgs({
     folder: { type: 'string' },
   },
 });
-const rounds = Number(values.rounds);
-const turnMs = Number(values.seconds) * 1000;
-if (!(rounds >= 1 && turnMs > 0)) throw new Error('--rounds, --seconds: expected numbers above 0');
+const rounds = Math.ceil(parsePositive('rounds', values.rounds));
+const turnMs = parsePositive('seconds', values.seconds) * 1000;
 const isWanted = ({ name }: Workload): boolean => values.only.some((part) => name.includes(part));
 
 const foreign = values.server.map(parseServer);
@@ -46,7 +48,6 @@ const workloads = [
 
 /** `npm run bench -- --seconds 4 --rounds 3 --only avatars --only hits`: see docs/performance.md. */
 async function main(): Promise<number> {
-  mkdirSync(REPORT_FOLDER, { recursive: true });
   const chosen = workloads.filter(isWanted);
   if (chosen.length === 0) {
     throw new Error(`--only: expected parts of ${workloads.map(({ name }) => name).join('; ')}`);
@@ -65,9 +66,7 @@ async function main(): Promise<number> {
     versions: readVersions(),
     command: ['npm run bench --', ...process.argv.slice(2)].join(' '),
   });
-  writeFileSync(`${REPORT_FOLDER}/compare.md`, report);
-  writeFileSync(`${REPORT_FOLDER}/compare.svg`, drawContests(contests));
-  process.stdout.write(`${report}\nWritten to ${REPORT_FOLDER}/compare.md and compare.svg\n`);
+  publishReport('compare.md', report);
   return aims.every(isReached) ? 0 : 1;
 }
 
@@ -78,12 +77,12 @@ async function holdAll(chosen: readonly Workload[], absences: Absence[]): Promis
     rounds,
     turnMs,
     generator,
-    foreign: foreign.map(foreignServer),
+    foreign: foreign.map(foreignContestant),
     originals: () => {
       originals ??= makeOriginals(values.folder);
       return originals;
     },
-    excuse: (contest, who, why) => void absences.push({ contest, who, why }),
+    noteAbsence: (contest, who, why) => void absences.push({ contest, who, why }),
   };
   try {
     const contests: Contest[] = [];

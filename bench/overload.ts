@@ -1,13 +1,9 @@
-import { mkdirSync, writeFileSync } from 'node:fs';
 import { availableParallelism } from 'node:os';
-import { join } from 'node:path';
 import { parseArgs } from 'node:util';
+import { parsePositive, publishReport } from './harness/report.ts';
 import { makeOriginals } from './overload/originals.ts';
 import { countPaths, runOverload } from './overload/overload-run.ts';
 import { formatOverload, judgeOverload } from './overload/report.ts';
-
-/** Beside the code, and not part of the repository. */
-const REPORT_FOLDER = 'bench-report';
 
 /** `npm run bench:overload -- --seconds 15 --rounds 2 --factor 5 --factor 20`: see docs/performance.md. */
 async function main(): Promise<number> {
@@ -20,29 +16,18 @@ async function main(): Promise<number> {
       workers: { type: 'string', default: String(availableParallelism()) },
     },
   });
-  const parse = (name: string, text: string): number => {
-    const value = Number(text);
-    if (!(value > 0)) throw new Error(`--${name}: expected a number above 0`);
-    return value;
-  };
-  const number = (name: 'seconds' | 'rounds' | 'workers'): number => parse(name, values[name]);
-  mkdirSync(REPORT_FOLDER, { recursive: true });
   const options = {
-    phaseMs: number('seconds') * 1000,
-    rounds: number('rounds'),
+    phaseMs: parsePositive('seconds', values.seconds) * 1000,
+    rounds: parsePositive('rounds', values.rounds),
     factors: values.factor
-      .map((factor) => parse('factor', factor))
+      .map((factor) => parsePositive('factor', factor))
       .sort((one, other) => one - other),
-    workers: number('workers'),
-    logFile: join(REPORT_FOLDER, 'overload-service.log'),
+    workers: parsePositive('workers', values.workers),
   };
-  const counts = countPaths(options);
-  const originals = await makeOriginals(counts.light, counts.heavy);
+  const originals = await makeOriginals(countPaths(options));
   try {
     const run = await runOverload(options, originals);
-    const report = formatOverload(run, originals.animationBytes);
-    writeFileSync(join(REPORT_FOLDER, 'overload.md'), report);
-    process.stdout.write(`${report}\nWritten to ${REPORT_FOLDER}/overload.md\n`);
+    publishReport('overload.md', formatOverload(run, originals.animationBytes));
     return judgeOverload(run).every(({ isReached }) => isReached) ? 0 : 1;
   } finally {
     await originals.remove();

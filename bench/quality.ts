@@ -1,10 +1,17 @@
 import { execFileSync } from 'node:child_process';
-import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import sharp from 'sharp';
-import { formatBytes, formatMs, formatTable } from './harness/markdown.ts';
-import { quantile } from './harness/quantile.ts';
+import { PHOTOS } from './harness/drawings.ts';
+import {
+  formatBytes,
+  formatMs,
+  formatTable,
+  publishReport,
+  quantile,
+  sumOf,
+} from './harness/report.ts';
 import { renderReference } from './quality/reference.ts';
 import { type Variant, variants } from './quality/variants.ts';
 
@@ -13,13 +20,7 @@ import { type Variant, variants } from './quality/variants.ts';
  * likeness to an exact reduction. Needs butteraugli_main and ssimulacra_main (Debian: libjxl-devtools).
  */
 
-const REPORT_FOLDER = 'bench-report';
-const PHOTOS = [
-  'fixtures/originals/attachments/1/1/country-lane.jpg',
-  'fixtures/originals/attachments/1/2/waterfall.jpg',
-  'fixtures/originals/attachments/1/12/red-panda.jpg',
-  'fixtures/corpus/jpeg-large/exifr__IMG_20180725_163423.jpg',
-];
+const ORIGINALS = [...PHOTOS, 'fixtures/corpus/jpeg-large/exifr__IMG_20180725_163423.jpg'];
 const WIDTHS_PX = [128, 512];
 const TIMED_ROUNDS = 5;
 
@@ -64,31 +65,26 @@ async function measure(
   return { bytes: body.length, cpuMs: quantile(times, 0.5) ?? 0, butteraugli, ssimulacra };
 }
 
-function mean(values: readonly number[]): number {
-  return values.reduce((sum, value) => sum + value, 0) / values.length;
-}
-
-function formatRow(name: string, samples: readonly Sample[], base: readonly Sample[]) {
-  const sum = (read: (sample: Sample) => number, of: readonly Sample[]): number =>
-    of.reduce((all, sample) => all + read(sample), 0);
-  const bytes = ({ bytes: size }: Sample): number => size;
-  const cpuMs = ({ cpuMs: time }: Sample): number => time;
+function formatRow(name: string, samples: readonly Sample[], base: readonly Sample[]): string[] {
+  const mean = (of: readonly Sample[], measure: keyof Sample): number =>
+    sumOf(of, (sample) => sample[measure]) / of.length;
+  const ratio = (measure: keyof Sample): number => mean(samples, measure) / mean(base, measure);
   return [
     name,
-    formatBytes(sum(bytes, samples) / samples.length),
-    (sum(bytes, samples) / sum(bytes, base)).toFixed(3),
-    formatMs(sum(cpuMs, samples) / samples.length),
-    (sum(cpuMs, samples) / sum(cpuMs, base)).toFixed(2),
-    mean(samples.map(({ butteraugli }) => butteraugli)).toFixed(3),
-    mean(samples.map(({ ssimulacra }) => ssimulacra)).toFixed(4),
+    formatBytes(mean(samples, 'bytes')),
+    ratio('bytes').toFixed(3),
+    formatMs(mean(samples, 'cpuMs')),
+    ratio('cpuMs').toFixed(2),
+    mean(samples, 'butteraugli').toFixed(3),
+    mean(samples, 'ssimulacra').toFixed(4),
   ];
 }
 
 async function main(): Promise<void> {
-  const parts = ['# Quality per byte', `${PHOTOS.length} photographs; means of them.`];
+  const parts = ['# Quality per byte', `${ORIGINALS.length} photographs; means of them.`];
   for (const widthPx of WIDTHS_PX) {
     const samples = new Map<Variant, Sample[]>(variants.map((variant) => [variant, []]));
-    for (const photo of PHOTOS) {
+    for (const photo of ORIGINALS) {
       const source = readFileSync(photo);
       const reference = join(folder, 'reference.png');
       writeFileSync(reference, await renderReference(source, widthPx));
@@ -104,10 +100,7 @@ async function main(): Promise<void> {
       parts.push(`## ${format}, ${widthPx} px`, formatTable(head, rows));
     }
   }
-  const report = `${parts.join('\n\n')}\n`;
-  mkdirSync(REPORT_FOLDER, { recursive: true });
-  writeFileSync(`${REPORT_FOLDER}/quality.md`, report);
-  process.stdout.write(`${report}\nWritten to ${REPORT_FOLDER}/quality.md\n`);
+  publishReport('quality.md', `${parts.join('\n\n')}\n`);
 }
 
 try {

@@ -1,6 +1,31 @@
 import { availableParallelism } from 'node:os';
+import type { LoadGenerator } from '../harness/load-generator.ts';
 import { readMachineCpuSeconds, readTreeCpuSeconds } from '../harness/process-numbers.ts';
+import type { Contestant } from './contestants.ts';
 import type { MeasureName, Turn } from './measures.ts';
+import type { Originals } from './originals.ts';
+import type { Aim } from './report.ts';
+
+/** What workloads share. */
+export interface Stage {
+  readonly rounds: number;
+  readonly turnMs: number;
+  readonly generator: LoadGenerator;
+  /** Drawn when they are wanted first. */
+  readonly originals: () => Promise<Originals>;
+  /** Servers that somebody else runs. */
+  readonly foreign: readonly Contestant[];
+  /** Notes in the report that a contestant did not take part, and why. */
+  readonly noteAbsence: (contest: string, who: string, why: string) => void;
+}
+
+/** Something to be good at; the name is that of its contest. */
+export interface Workload {
+  readonly name: string;
+  readonly aims: readonly Omit<Aim, 'contest'>[];
+  /** `undefined` where nothing could be compared on this machine; the stage knows why. */
+  readonly hold: (stage: Stage) => Promise<Contest | undefined>;
+}
 
 /** All turns of one contestant in one workload. */
 export interface Entry {
@@ -8,7 +33,7 @@ export interface Entry {
   readonly turns: readonly Turn[];
 }
 
-/** A workload, and who was how good at it. */
+/** A workload, and how good each contestant was at it. */
 export interface Contest {
   readonly name: string;
   /** What a reader has to know of it. */
@@ -18,12 +43,12 @@ export interface Contest {
   readonly entries: readonly Entry[];
 }
 
-/** Somebody who takes part. */
+/** A contestant in one contest. */
 export interface Player {
   readonly name: string;
   /** @param round 0 is for practice, and not counted */
   readonly play: (round: number) => Promise<Turn>;
-  readonly leave: () => Promise<unknown>;
+  readonly leave?: () => Promise<unknown>;
 }
 
 /** How a contest is held. */
@@ -46,13 +71,13 @@ export async function holdContest(
   try {
     for (let round = hasPractice ? 0 : 1; round <= rounds; round += 1) {
       for (const [index, player] of players.entries()) {
-        const othersShare = watchOthers();
+        const readOthersShare = watchOthers();
         const turn = await player.play(round);
-        if (round > 0) turns[index]?.push({ ...turn, othersShare: othersShare() });
+        if (round > 0) turns[index]?.push({ ...turn, othersShare: readOthersShare() });
       }
     }
   } finally {
-    for (const player of players) await player.leave();
+    for (const player of players) await player.leave?.();
   }
   return {
     ...plan,
@@ -63,7 +88,7 @@ export async function holdContest(
 
 /**
  * Watches what the machine does beside all that this process has started: as a share of its cores, from now on
- * until it is asked. What a host keeps from a virtual machine counts as well.
+ * until it is read. What a host keeps from a virtual machine counts as well.
  */
 function watchOthers(): () => number {
   const read = (): number => readMachineCpuSeconds() - readTreeCpuSeconds(process.pid);

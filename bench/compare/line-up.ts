@@ -1,8 +1,8 @@
 import sharp from 'sharp';
-import { get, HttpClient } from '../harness/exchange.ts';
+import { fetchOk } from '../harness/service.ts';
+import type { Stage } from './contest.ts';
 import type { Contestant, RunningServer } from './contestants.ts';
 import type { Rendering } from './originals.ts';
-import type { Stage } from './workload.ts';
 
 /** A contestant that runs. */
 export interface Starter<Kind extends Contestant = Contestant> {
@@ -13,13 +13,17 @@ export interface Starter<Kind extends Contestant = Contestant> {
 /** What each is asked for first. */
 export interface Trial {
   readonly renderings: readonly Rendering[];
-  /** Whether answers have to be just these images, or anything. */
+  /** Whether responses have to be just these images, or anything. */
   readonly isExact: boolean;
 }
 
-/**
- * Starts the contestants that can run here and that answer rightly; the stage is told of the others, and why.
- */
+/** One for each format: the last ones, which are asked for in no round, or at the end of the last one. */
+export function pickTrial(renderings: readonly Rendering[]): Trial {
+  const byFormat = new Map(renderings.map((rendering) => [rendering.format, rendering]));
+  return { renderings: [...byFormat.values()], isExact: true };
+}
+
+/** Starts the contestants that can run here and pass the trial; notes the absence of the others. */
 export async function lineUp<Kind extends Contestant>(
   stage: Stage,
   contest: string,
@@ -29,69 +33,40 @@ export async function lineUp<Kind extends Contestant>(
 ): Promise<Starter<Kind>[]> {
   const starters: Starter<Kind>[] = [];
   for (const contestant of contestants) {
-    const missing = contestant.missing?.();
-    if (missing !== undefined) {
-      stage.excuse(contest, contestant.name, missing);
-      continue;
-    }
-    const server = await startOrExcuse(stage, contest, contestant, folder);
-    if (server === undefined) continue;
-    const fault = await findFault(contestant, server.origin, trial);
-    if (fault === undefined) starters.push({ contestant, server });
-    else {
-      stage.excuse(contest, contestant.name, fault);
-      await server.stop(5_000);
+    let server: RunningServer | undefined;
+    try {
+      const missing = contestant.missing?.();
+      if (missing !== undefined) throw new Error(missing);
+      server = await contestant.start(folder);
+      await tryOut(contestant, server, trial);
+      starters.push({ contestant, server });
+    } catch (error) {
+      const why = error instanceof Error ? error.message : String(error);
+      stage.noteAbsence(contest, contestant.name, why);
+      await server?.stop();
     }
   }
   return starters;
 }
 
-async function startOrExcuse(
-  stage: Stage,
-  contest: string,
-  { name, start }: Contestant,
-  folder: string,
-): Promise<RunningServer | undefined> {
-  try {
-    return await start(folder);
-  } catch (error) {
-    stage.excuse(contest, name, error instanceof Error ? error.message : String(error));
-    return undefined;
-  }
-}
-
-async function findFault(
+/** @throws Error if it does not pass */
+async function tryOut(
   { targetOf }: Contestant,
-  origin: string,
+  { origin }: RunningServer,
   { renderings, isExact }: Trial,
-): Promise<string | undefined> {
-  const client = new HttpClient(origin);
-  try {
-    for (const rendering of renderings) {
-      const target = targetOf(rendering);
-      const { status, ending, failure, body } = await client.ask(get(target));
-      if (status !== 200 || ending !== 'complete') {
-        return `answers ${status ?? failure ?? ending} to ${target}`;
-      }
-      const difference = isExact ? await findDifference(body, rendering) : undefined;
-      if (difference !== undefined) return difference;
-    }
-    return undefined;
-  } finally {
-    client.close();
+): Promise<void> {
+  for (const rendering of renderings) {
+    const { body } = await fetchOk(origin, targetOf(rendering));
+    if (isExact) await checkImage(body, rendering);
   }
 }
 
-/** Whoever sends the original, or another size, has less to do. */
-async function findDifference(
-  body: Buffer,
-  { widthPx, format, isAnimated }: Rendering,
-): Promise<string | undefined> {
-  const wanted = `${isAnimated ? 'a moving' : 'a still'} ${format} of ${widthPx} px`;
-  const facts = await sharp(body)
-    .metadata()
-    .catch(() => undefined);
-  if (facts === undefined) return `sends no image for ${wanted}`;
-  const sent = `${(facts.pages ?? 1) > 1 ? 'a moving' : 'a still'} ${facts.format} of ${facts.width} px`;
-  return sent === wanted ? undefined : `sends ${sent} for ${wanted}`;
+/** A server that sends the original, or another size, has less to do. */
+async function checkImage(body: Buffer, { widthPx, format, isAnimated }: Rendering): Promise<void> {
+  const describe = (isMoving: boolean, name: string, width: number): string =>
+    `${isMoving ? 'a moving' : 'a still'} ${name} of ${width} px`;
+  const wanted = describe(isAnimated, format, widthPx);
+  const facts = await sharp(body).metadata();
+  const sent = describe((facts.pages ?? 1) > 1, facts.format, facts.width);
+  if (sent !== wanted) throw new Error(`sends ${sent} for ${wanted}`);
 }

@@ -1,5 +1,4 @@
-import { formatBytes, formatMs } from '../harness/markdown.ts';
-import { quantile } from '../harness/quantile.ts';
+import { formatBytes, formatMs, quantile } from '../harness/report.ts';
 
 /** One thing that is measured in a turn. */
 interface Measure {
@@ -22,7 +21,7 @@ const less = { better: 'less', over: 'median' } as const;
 
 /** All that is measured. CPU and memory are of a server and its children; each contest says what it has. */
 export const measures = {
-  perSecond: { ...more, title: 'Answers/s', format: short },
+  perSecond: { ...more, title: 'Responses/s', format: short },
   mebibytesPerSecond: { ...more, title: 'MiB/s', format: short },
   p50Ms: { ...less, title: 'p50', format: formatMs },
   p99Ms: { ...less, title: 'p99', format: formatMs },
@@ -30,8 +29,8 @@ export const measures = {
   cpuSecondsPerGibibyte: { ...less, title: 'CPU s per GiB', format: digits(2) },
   /** The most that they ever had, each at its own time. */
   peakBytes: { ...less, title: 'Peak memory', format: formatBytes },
-  /** From the first question to the last answer. */
-  allAnsweredMs: { ...less, title: 'Until all have it', format: formatMs },
+  /** From the first request to the last response. */
+  allServedMs: { ...less, title: 'Until all have it', format: formatMs },
   rendersPerKey: { ...less, title: 'Renders per image', format: digits(2) },
   cpuSecondsPerKey: { ...less, title: 'CPU s per image', format: digits(3) },
   /** From the start of the process. */
@@ -47,7 +46,7 @@ export const measures = {
   seconds: { ...less, title: 'Took', format: (value) => `${value.toFixed(0)} s` },
   /** What the machine did beside it, as a share of its cores. */
   othersShare: { ...less, title: 'Others', format: (value) => `${(value * 100).toFixed(0)} %` },
-  answers: { ...more, over: 'sum', title: 'Answers', format: digits(0) },
+  responses: { ...more, over: 'sum', title: 'Responses', format: digits(0) },
 } satisfies Readonly<Record<string, Measure>>;
 
 /** One of them. */

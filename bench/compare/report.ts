@@ -1,5 +1,7 @@
+import { spawnSync } from 'node:child_process';
+import { readFileSync } from 'node:fs';
 import { cpus, totalmem } from 'node:os';
-import { formatBytes, formatTable } from '../harness/markdown.ts';
+import { formatBytes, formatTable } from '../harness/report.ts';
 import type { Contest } from './contest.ts';
 import { compare, measures, type Ratio, summarize } from './measures.ts';
 
@@ -17,7 +19,7 @@ export interface JudgedAim extends Aim {
   readonly ratio: Ratio | undefined;
 }
 
-/** Somebody who could not take part in a contest. */
+/** A contestant that could not take part in a contest. */
 export interface Absence {
   readonly contest: string;
   readonly who: string;
@@ -61,7 +63,7 @@ export function formatComparison(comparison: Comparison): string {
   return `${[
     '# Darkroom and others',
     `\`${command}\` on ${machine}; ${software.join(', ')}.`,
-    'Contestants take turns, on one machine with the clients. Values are medians of the turns, in brackets how far these are apart. Ratios are of medians, in brackets the least and the most of the rounds; above 1 the first one is better. CPU and memory are of the server with its children. Others: what the machine did meanwhile for somebody else, or what its host kept from it, as a share of its cores; where that is much, or spreads are wide, only CPU seconds can be trusted.',
+    'Contestants take turns, on one machine with the clients. Values are medians of the turns, in brackets how far these are apart. Ratios are of medians, in brackets the least and the most of the rounds; above 1 the first one is better. CPU and memory are of the server with its children. Others: what the machine did meanwhile beside this, or what its host kept from it, as a share of its cores; where that is much, or spreads are wide, only CPU seconds can be trusted.',
     formatTable(
       ['Aim', 'Wanted', 'Measured', 'Result'],
       aims.map((aim) => [
@@ -72,14 +74,14 @@ export function formatComparison(comparison: Comparison): string {
       ]),
     ),
     ...(left.length === 0 ? [] : [`Not measured in this run: ${left.join('; ')}.`]),
-    ...(absences.length === 0 ? [] : [formatAbsences(absences)]),
+    ...(absences.length === 0 ? [] : ['Left out on this machine:', formatAbsences(absences)]),
     ...contests.map(formatContest),
   ].join('\n\n')}\n`;
 }
 
 function formatAbsences(absences: readonly Absence[]): string {
   const rows = absences.map(({ contest, who, why }) => [contest, who, why]);
-  return `Left out on this machine:\n\n${formatTable(['Contest', 'Who', 'Why'], rows)}`;
+  return formatTable(['Contest', 'Who', 'Why'], rows);
 }
 
 function formatContest({ name, note, measures: names, entries }: Contest): string {
@@ -103,4 +105,31 @@ function formatRatio(ratio: Ratio | undefined): string {
   if (ratio === undefined) return '–';
   const [value, least, most] = [ratio.value, ratio.least, ratio.most].map((it) => it.toFixed(2));
   return `${value} (${least} to ${most})`;
+}
+
+/** What is compared, by name; only what is installed. */
+export function readVersions(): Record<string, string> {
+  const versions: Record<string, string | undefined> = {
+    Node: process.version,
+    sharp: readPackageVersion('sharp'),
+    IPX: readPackageVersion('ipx'),
+    'its sharp': readPackageVersion('ipx/node_modules/sharp'),
+    Fastify: readPackageVersion('fastify'),
+    nginx: readProgramVersion('/usr/sbin/nginx', '-v'),
+    vipsthumbnail: readProgramVersion('/usr/bin/vipsthumbnail', '--vips-version'),
+    Ceph: readProgramVersion('/usr/bin/ceph', '--version'),
+  };
+  const known = Object.entries(versions).filter(([, version]) => version !== undefined);
+  return Object.fromEntries(known) as Record<string, string>;
+}
+
+function readPackageVersion(name: string): string {
+  const text = readFileSync(`node_modules/${name}/package.json`, 'utf8');
+  return (JSON.parse(text) as { version: string }).version;
+}
+
+/** The first number with a dot that it prints. */
+function readProgramVersion(program: string, option: string): string | undefined {
+  const { stdout, stderr } = spawnSync(program, [option], { encoding: 'utf8' });
+  return /\d+\.[\d.]*\d/.exec(`${stdout ?? ''}${stderr ?? ''}`)?.[0];
 }

@@ -29,7 +29,7 @@ export function missingVipsThumbnail(): string | undefined {
 
 /**
  * Debian's libvips with nothing around it: one process for each core, one thread each, from file to file.
- * It serves nobody, and so has no latencies.
+ * It serves no client, and so has no latencies.
  */
 export async function joinVipsThumbnail(
   folder: string,
@@ -53,8 +53,8 @@ async function render(
   const cpuBefore = readEndedCpuSeconds();
   const beganMs = performance.now();
   let next = 0;
-  let answers = 0;
-  const lane = async (_: unknown, index: number): Promise<void> => {
+  let rendered = 0;
+  const runLane = async (_: unknown, index: number): Promise<void> => {
     const own = join(output, String(index));
     await mkdir(own, { recursive: true });
     while (performance.now() - beganMs < turnMs) {
@@ -62,19 +62,19 @@ async function render(
       if (images === undefined) return;
       next += 1;
       await runProgram(folder, own, images);
-      answers += images.length;
+      rendered += images.length;
     }
   };
-  await Promise.all(Array.from({ length: availableParallelism() }, lane));
+  await Promise.all(Array.from({ length: availableParallelism() }, runLane));
   const cpuSeconds = readEndedCpuSeconds() - cpuBefore;
   return {
-    perSecond: (answers * 1000) / (performance.now() - beganMs),
-    cpuSecondsPer1000: (cpuSeconds * 1000) / answers,
-    answers,
+    perSecond: (rendered * 1000) / (performance.now() - beganMs),
+    cpuSecondsPer1000: (cpuSeconds * 1000) / rendered,
+    responses: rendered,
   };
 }
 
-/** Images of one size and format, since a process is told them once; in the order they come. */
+/** Images of one size and format, since a process takes them once; in the order they come. */
 function batch(renderings: readonly Rendering[]): (readonly Rendering[])[] {
   const open = new Map<string, Rendering[]>();
   const full: Rendering[][] = [];

@@ -56,11 +56,6 @@ export class LoadGenerator {
     }
   }
 
-  /** Ends the load that is running; `run` still waits for its last answers. */
-  cut(): void {
-    this.#child.kill('SIGUSR2');
-  }
-
   close(): void {
     if (this.#child.connected) this.#child.disconnect();
   }

@@ -2,11 +2,9 @@ import { drive, type Load } from './load.ts';
 
 /** Entry of a child process: drives one load at a time, so that its generator disturbs no other. */
 process.on('message', (load: Load) => {
-  void drive(load, stop.signal).then(
+  void drive(load).then(
     (result) => process.send?.({ kind: 'done', result }),
     (error: unknown) => process.send?.({ kind: 'failed', message: String(error) }),
   );
 });
-const stop = new AbortController();
-process.on('SIGUSR2', () => stop.abort());
 process.on('disconnect', () => process.exit());

@@ -74,8 +74,3 @@ export class WeightedChoice {
     return low;
   }
 }
-
-/** Popularity by rank: the n-th is asked for `n ** -exponent` times as often as the first (Zipf). */
-export function zipf(count: number, exponent: number): WeightedChoice {
-  return new WeightedChoice(Array.from({ length: count }, (_, rank) => (rank + 1) ** -exponent));
-}

@@ -1,9 +1,11 @@
-import { type ChildProcess, spawn } from 'node:child_process';
+import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { closeSync, openSync, readFileSync } from 'node:fs';
+import { closeSync, mkdirSync, openSync, readFileSync } from 'node:fs';
 import { connect } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { findFreePorts } from '../../test/support/free-ports.ts';
 import { startFlags } from '../../test/support/start-flags.ts';
+import { REPORT_FOLDER } from './report.ts';
 
 /** Longest time until a server listens, in milliseconds. */
 const START_TIMEOUT_MS = 20_000;
@@ -11,7 +13,7 @@ const START_TIMEOUT_MS = 20_000;
 /** How often it is looked whether one does, in milliseconds: how long a start takes is measured, too. */
 const START_POLL_MS = 5;
 
-/** How a process ended; `undefined` while it runs. */
+/** How a process ended. */
 export interface Ending {
   readonly code: number | null;
   readonly signal: string | null;
@@ -22,67 +24,55 @@ export interface Service {
   readonly pid: number;
   /** Scheme, host and port. */
   readonly origin: string;
-  /** Where its log goes: straight into the file, so that nobody has to read it meanwhile. */
+  /** Where its log goes: straight into the file, so that no process has to read it meanwhile. */
   readonly logFile: string;
+  /** `undefined` while it runs. */
   readonly ending: () => Ending | undefined;
   /** Sends SIGTERM and waits for the end; after `graceMs`, SIGKILL. */
-  readonly stop: (graceMs: number) => Promise<Ending>;
+  readonly stop: (graceMs?: number) => Promise<Ending>;
+}
+
+/** A server to be started. */
+export interface ServerStart {
+  /** Of its log among the reports. */
+  readonly name: string;
+  /** Program and arguments. */
+  readonly command: readonly string[];
+  /** Its variables, `HOST` and `PORT` beside them, and no other. */
+  readonly environment?: Readonly<Record<string, string>>;
+  /** Where it is known already; a free one otherwise. */
+  readonly port?: number;
+  /** What ends it where this process ends; `TERM` where it has processes of its own to end. */
+  readonly deathSignal?: 'KILL' | 'TERM';
 }
 
 /** Starts the compiled service, `dist/main.js`, as in production; see `startServer`. */
 export function startService(
+  name: string,
   environment: Readonly<Record<string, string>>,
-  logFile: string,
 ): Promise<Service> {
-  return startServer([process.execPath, ...startFlags, 'dist/main.js'], environment, logFile);
-}
-
-/**
- * Starts a server on a free port of 127.0.0.1, with these variables and no other. It has to print that it
- * "listens on" its origin.
- *
- * @param command program and arguments
- * @throws Error with its output, if it ends or does not listen in time
- */
-export function startServer(
-  command: readonly string[],
-  environment: Readonly<Record<string, string>>,
-  logFile: string,
-): Promise<Service> {
-  return start(command, { HOST: '127.0.0.1', PORT: '0', ...environment }, logFile, 'KILL', () => {
-    return /listens on (http:\/\/[\d.:]+)/.exec(readFileSync(logFile, 'utf8'))?.[1];
+  return startServer({
+    name,
+    command: [process.execPath, ...startFlags, 'dist/main.js'],
+    environment,
   });
 }
 
 /**
- * Starts a server that prints nothing, on a port that it was told, such as nginx. Ends it by SIGTERM where this
- * process ends, so that it can end its own.
+ * Starts a server on a port of 127.0.0.1.
  *
  * @throws Error with its output, if it ends or does not listen in time
  */
-export function startServerOnPort(
-  command: readonly string[],
-  port: number,
-  logFile: string,
-): Promise<Service> {
-  return start(command, {}, logFile, 'TERM', async () =>
-    (await isListening(port)) ? `http://127.0.0.1:${port}` : undefined,
-  );
-}
-
-async function start(
-  command: readonly string[],
-  environment: Readonly<Record<string, string>>,
-  logFile: string,
-  deathSignal: 'KILL' | 'TERM',
-  findOrigin: () => string | undefined | Promise<string | undefined>,
-): Promise<Service> {
+export async function startServer(start: ServerStart): Promise<Service> {
+  const { name, command, environment, deathSignal = 'KILL' } = start;
+  const [port = 0] = start.port === undefined ? await findFreePorts(1) : [start.port];
+  mkdirSync(REPORT_FOLDER, { recursive: true });
+  const logFile = `${REPORT_FOLDER}/${name}.log`;
   const log = openSync(logFile, 'w');
   // Ends with this process, whatever ends that (prctl(2)); but not by a Ctrl-C at the terminal.
-  const guarded = ['--pdeathsig', deathSignal, ...command];
-  const child = spawn('setpriv', guarded, {
+  const child = spawn('setpriv', ['--pdeathsig', deathSignal, ...command], {
     detached: true,
-    env: { PATH: process.env.PATH ?? '', ...environment },
+    env: { PATH: process.env.PATH ?? '', HOST: '127.0.0.1', PORT: String(port), ...environment },
     stdio: ['ignore', log, log],
   });
   closeSync(log);
@@ -91,32 +81,44 @@ async function start(
     child.exitCode === null && child.signalCode === null
       ? undefined
       : { code: child.exitCode, signal: child.signalCode };
-  try {
-    return {
-      pid: child.pid ?? 0,
-      origin: await waitForOrigin(findOrigin, logFile, ending),
-      logFile,
-      ending,
-      stop: (graceMs) => stop(child, exited, ending, graceMs),
-    };
-  } catch (error) {
-    child.kill('SIGKILL');
-    throw error;
-  }
-}
-
-async function waitForOrigin(
-  findOrigin: () => string | undefined | Promise<string | undefined>,
-  logFile: string,
-  ending: () => Ending | undefined,
-): Promise<string> {
   const deadlineMs = performance.now() + START_TIMEOUT_MS;
-  while (performance.now() < deadlineMs && ending() === undefined) {
-    const origin = await findOrigin();
-    if (origin !== undefined) return origin;
+  while (!(await isListening(port))) {
+    if (performance.now() > deadlineMs || ending() !== undefined) {
+      child.kill('SIGKILL');
+      throw new Error(`The server does not listen.\n${readFileSync(logFile, 'utf8')}`);
+    }
     await sleep(START_POLL_MS);
   }
-  throw new Error(`The server does not listen.\n${readFileSync(logFile, 'utf8')}`);
+  const stop = async (graceMs = 5_000): Promise<Ending> => {
+    const timer = setTimeout(() => child.kill('SIGKILL'), graceMs);
+    child.kill('SIGTERM');
+    if (ending() === undefined) await exited;
+    clearTimeout(timer);
+    return ending() ?? { code: null, signal: null };
+  };
+  return { pid: child.pid ?? 0, origin: `http://127.0.0.1:${port}`, logFile, ending, stop };
+}
+
+/** A whole response of a server. */
+export interface FetchedResponse {
+  readonly headers: Headers;
+  readonly body: Buffer;
+}
+
+/**
+ * Fetches one thing.
+ *
+ * @throws Error if the status is not 200
+ */
+export async function fetchOk(
+  origin: string,
+  path: string,
+  headers: Readonly<Record<string, string>> = {},
+): Promise<FetchedResponse> {
+  const response = await fetch(origin + path, { headers });
+  const body = Buffer.from(await response.arrayBuffer());
+  if (response.status !== 200) throw new Error(`${path} gets ${response.status}.`);
+  return { headers: response.headers, body };
 }
 
 function isListening(port: number): Promise<boolean> {
@@ -128,17 +130,4 @@ function isListening(port: number): Promise<boolean> {
       resolve(true);
     });
   });
-}
-
-async function stop(
-  child: ChildProcess,
-  exited: Promise<unknown>,
-  ending: () => Ending | undefined,
-  graceMs: number,
-): Promise<Ending> {
-  const timer = setTimeout(() => child.kill('SIGKILL'), graceMs);
-  child.kill('SIGTERM');
-  if (ending() === undefined) await exited;
-  clearTimeout(timer);
-  return ending() ?? { code: null, signal: null };
 }

@@ -1,21 +1,25 @@
-import { link, mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { drawAnimation, drawAvatar, PHOTOS } from '../harness/draw-originals.ts';
+import { drawAvatars, drawFilms, type Film, layOut } from '../harness/drawings.ts';
 import { Random } from '../harness/random.ts';
 
-/** Avatars as people upload them: squares of a few sizes and formats. */
-const LIGHT_EDGES_PX = [256, 512, 768, 1024];
-const LIGHT_FORMATS = ['jpeg', 'png', 'webp'] as const;
 const LIGHT_WIDTHS_PX = [64, 80, 96, 100, 128];
 
-const ANIMATIONS = [
-  { format: 'gif', edgePx: 200, frames: 16 },
-  { format: 'gif', edgePx: 320, frames: 24 },
-  { format: 'webp', edgePx: 320, frames: 24 },
-  { format: 'webp', edgePx: 480, frames: 40 },
-] as const;
+/** Animations as people upload them for stickers. */
+export const HEAVY_FILMS: readonly Film[] = [
+  { format: 'gif', widthPx: 200, frames: 16 },
+  { format: 'gif', widthPx: 320, frames: 24 },
+  { format: 'webp', widthPx: 320, frames: 24 },
+  { format: 'webp', widthPx: 480, frames: 40 },
+];
 const HEAVY_WIDTHS_PX = [128, 160, 240, 256, 300];
+
+/** How many requests there are, or must be, of each sort. */
+export interface PathCounts {
+  readonly light: number;
+  readonly heavy: number;
+}
 
 /** A folder of originals, and the requests that there are for it, each of them for another result. */
 export interface OverloadOriginals {
@@ -29,67 +33,26 @@ export interface OverloadOriginals {
   readonly remove: () => Promise<void>;
 }
 
-/**
- * Makes a folder of originals. Each is there under many ids, as links to one file: to the service they
- * are originals like any other.
- */
-export async function makeOriginals(
-  lightCount: number,
-  heavyCount: number,
-): Promise<OverloadOriginals> {
+/** Makes a folder of originals with at least so many requests. */
+export async function makeOriginals({ light, heavy }: PathCounts): Promise<OverloadOriginals> {
   const folder = await mkdtemp(join(tmpdir(), 'darkroom-overload-'));
-  const light = await Promise.all(
-    LIGHT_EDGES_PX.flatMap((edgePx) =>
-      LIGHT_FORMATS.flatMap((format) => PHOTOS.map((photo) => drawAvatar(photo, edgePx, format))),
-    ),
-  );
-  const heavy = await Promise.all(
-    ANIMATIONS.flatMap((animation) => PHOTOS.map((photo) => drawAnimation(photo, animation))),
-  );
+  const lightIds = Math.ceil(light / LIGHT_WIDTHS_PX.length);
+  const heavyIds = Math.ceil(heavy / HEAVY_WIDTHS_PX.length);
+  const films = await drawFilms(HEAVY_FILMS);
+  await layOut(folder, await drawAvatars(), lightIds, (id) => `avatars/${id}/face`);
+  await layOut(folder, films, heavyIds, (id) => `stickers/${id}`);
   const random = new Random(1);
-  const lightIds = Math.ceil(lightCount / LIGHT_WIDTHS_PX.length);
-  const heavyIds = Math.ceil(heavyCount / HEAVY_WIDTHS_PX.length);
-  await spread(folder, 'avatars', light, lightIds);
-  await spread(folder, 'stickers', heavy, heavyIds);
+  const listPaths = (ids: number, widthsPx: readonly number[], pathOf: (id: number) => string) =>
+    random.shuffle(
+      Array.from({ length: ids }, (_, id) =>
+        widthsPx.map((widthPx) => `${pathOf(id)}size=${widthPx}`),
+      ).flat(),
+    );
   return {
     folder,
-    lightPaths: random.shuffle(
-      listTargets(lightIds, LIGHT_WIDTHS_PX, (id) => `/avatars/${id}/face.webp`),
-    ),
-    heavyPaths: random.shuffle(
-      listTargets(heavyIds, HEAVY_WIDTHS_PX, (id) => `/stickers/${id}.webp`).map(
-        (path) => `${path}&quality=high`,
-      ),
-    ),
-    animationBytes: heavy.map(({ length }) => length),
+    lightPaths: listPaths(lightIds, LIGHT_WIDTHS_PX, (id) => `/avatars/${id}/face.webp?`),
+    heavyPaths: listPaths(heavyIds, HEAVY_WIDTHS_PX, (id) => `/stickers/${id}.webp?quality=high&`),
+    animationBytes: films.map(({ bytes }) => bytes.length),
     remove: () => rm(folder, { recursive: true }),
   };
-}
-
-function listTargets(
-  ids: number,
-  widthsPx: readonly number[],
-  pathOf: (id: number) => string,
-): string[] {
-  return Array.from({ length: ids }, (_, id) =>
-    widthsPx.map((width) => `${pathOf(id)}?size=${width}`),
-  ).flat();
-}
-
-/** Puts images under ids from 0 up, in turn. */
-async function spread(
-  folder: string,
-  kind: 'avatars' | 'stickers',
-  images: readonly Buffer[],
-  ids: number,
-): Promise<void> {
-  await mkdir(join(folder, kind));
-  for (const [index, bytes] of images.entries()) {
-    const source = join(folder, `${kind}-${index}`);
-    await writeFile(source, bytes);
-    for (let id = index; id < ids; id += images.length) {
-      if (kind === 'avatars') await mkdir(join(folder, kind, String(id)));
-      await link(source, join(folder, kind, kind === 'avatars' ? `${id}/face` : String(id)));
-    }
-  }
 }

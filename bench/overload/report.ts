@@ -1,23 +1,16 @@
 import { availableParallelism } from 'node:os';
-import type { Answer } from '../harness/load.ts';
+import type { LoadResponse } from '../harness/load.ts';
 import {
+  formatBytes,
   formatCounts,
-  formatMebibytes,
   formatMs,
+  formatQuantiles,
   formatShare,
   formatTable,
-} from '../harness/markdown.ts';
-import { quantile } from '../harness/quantile.ts';
-import {
-  greatest,
-  heavyOf,
-  hitsOf,
-  lightPerSecond,
-  refusedOf,
-  served,
-  timesOf,
-} from './load-answers.ts';
-import { countServed, type OverloadRun, type Phase } from './measurements.ts';
+  quantile,
+  sumOf,
+} from '../harness/report.ts';
+import { type OverloadRun, type Phase, served } from './overload-run.ts';
 
 /** What the service must show under overload. */
 const AIMS = { hitP99Ms: 20, lightRatio: 0.5, refusedP99Ms: 50 } as const;
@@ -30,15 +23,36 @@ export interface Aim {
   readonly isReached: boolean;
 }
 
+/** All phases of one load together; load 0 is none. */
+function gather({ phases }: Pick<OverloadRun, 'phases'>, factor: number) {
+  const own = phases.filter((phase) => phase.factor === factor);
+  const heavy = own.flatMap((phase) => phase.heavy?.responses ?? []);
+  const seconds = sumOf(own, ({ lengthMs }) => lengthMs) / 1000;
+  return {
+    hits: own.flatMap(({ hits }) => hits.responses),
+    /** Light renders that were served, a second. */
+    lightPerSecond: sumOf(own, ({ light }) => served(light).length) / seconds,
+    heavy,
+    refused: heavy.filter(({ status }) => status === 503),
+  };
+}
+
+function timesOf(responses: readonly LoadResponse[]): number[] {
+  return responses.map(({ totalMs }) => totalMs);
+}
+
+function isPlainHit({ status, isHit }: LoadResponse): boolean {
+  return status === 200 && isHit;
+}
+
 /** Compares a run with its aims, at the greatest load; phases of one load count together. */
 export function judgeOverload(run: OverloadRun): readonly Aim[] {
-  const factor = greatest(run);
-  const hits = hitsOf(run, factor);
+  const { hits, refused, lightPerSecond } = gather(run, Math.max(...run.options.factors));
   const hitP99Ms = quantile(timesOf(hits), 0.99);
-  // A refusal is answered sooner than a hit: it must not count for one.
-  const others = hits.filter((answer) => !isPlainHit(answer));
-  const refusedP99Ms = quantile(timesOf(refusedOf(run, factor)), 0.99);
-  const ratio = lightPerSecond(run, factor) / lightPerSecond(run, 0);
+  // A refusal comes sooner than a hit: it must not count for one.
+  const others = hits.filter((response) => !isPlainHit(response));
+  const refusedP99Ms = quantile(timesOf(refused), 0.99);
+  const ratio = lightPerSecond / gather(run, 0).lightPerSecond;
   return [
     {
       name: 'p99 of hits under overload',
@@ -53,7 +67,7 @@ export function judgeOverload(run: OverloadRun): readonly Aim[] {
       isReached: ratio >= AIMS.lightRatio,
     },
     {
-      name: 'p99 of the answer 503',
+      name: 'p99 of the response 503',
       aim: `under ${AIMS.refusedP99Ms} ms`,
       measured: formatMs(refusedP99Ms),
       isReached: refusedP99Ms !== undefined && refusedP99Ms < AIMS.refusedP99Ms,
@@ -61,170 +75,91 @@ export function judgeOverload(run: OverloadRun): readonly Aim[] {
   ];
 }
 
-function isPlainHit({ status, isHit }: Answer): boolean {
-  return status === 200 && isHit;
-}
-
-/** What came instead of hits: nothing to say where nothing did. */
-function formatOthers(others: readonly Answer[], asked: number): string {
-  if (others.length === 0) return '';
+/** What came instead of hits; empty where nothing did. */
+function formatOthers(others: readonly LoadResponse[], asked: number): string {
   const kinds = others.map(({ status }) => {
-    if (status === 0) return 'not answered';
+    if (status === 0) return 'no response';
     return status === 200 ? '200, and no hit' : String(status);
   });
-  const counts = [...new Set(kinds)].map((kind) => {
-    const count = kinds.filter((other) => other === kind).length;
-    return `${count} of ${asked} ${count === 1 ? 'was' : 'were'} ${kind}`;
-  });
-  return `, but ${counts.join(', ')}`;
+  return others.length === 0 ? '' : `, but of ${asked}: ${formatCounts(kinds)}`;
 }
 
 /** The whole report of a run, in Markdown. */
 export function formatOverload(run: OverloadRun, animationBytes: readonly number[]): string {
   const { factors, workers, phaseMs } = run.options;
-  const kibibytes = animationBytes.map((bytes) => Math.round(bytes / 1024));
+  const sizes = [Math.min(...animationBytes), Math.max(...animationBytes)].map(formatBytes);
+  const aims = judgeOverload(run).map(({ name, aim, measured, isReached }) => [
+    name,
+    aim,
+    measured,
+    isReached ? 'reached' : 'missed',
+  ]);
   return `${[
     '# Overload',
-    `${workers} workers. Animated renders (originals of ${Math.min(...kibibytes)} to ${Math.max(...kibibytes)} KiB): ` +
+    `${workers} workers. Animated renders (originals of ${sizes.join(' to ')}): ` +
       `${run.heavyCapacityPerSecond.toFixed(1)} a second with nothing else to do, p50 ${formatMs(quantile(timesOf(run.heavyAlone), 0.5))}. ` +
-      `Under load, ${factors.map((factor) => formatTimes(factor)).join(', ')} as many arrive; the aims are for the most. ` +
+      `Under load, ${factors.map(formatFactor).join(', ')} as many arrive; the aims are for the most. ` +
       `Phases of ${phaseMs / 1000} s. Service and generators share ${availableParallelism()} cores; the one that asks for hits ` +
       `runs at ${run.isHitClientPreferred ? 'a higher' : 'the same'} priority, the others at the same.`,
-    formatTable(
-      ['Aim', 'Wanted', 'Measured', 'Result'],
-      judgeOverload(run).map(({ name, aim, measured, isReached }) => [
-        name,
-        aim,
-        measured,
-        isReached ? 'reached' : 'missed',
-      ]),
-    ),
+    formatTable(['Aim', 'Wanted', 'Measured', 'Result'], aims),
     '## By load',
     formatLoads(run),
     '## Phases, in their order',
     formatPhases(run),
-    '## Animated renders under overload',
-    formatHeavy(run),
   ].join('\n\n')}\n`;
+}
+
+function formatFactor(factor: number): string {
+  return factor === 0 ? 'none' : `${factor} ×`;
 }
 
 /** What becomes of the others the more animations come. */
 function formatLoads(run: OverloadRun): string {
-  const alone = lightPerSecond(run, 0);
+  const alone = gather(run, 0).lightPerSecond;
+  const head =
+    'Animated renders, of the capacity|Hits p50|p99|Light/s|of alone|Animated responses|Served|p50|p99|Refused|503 p50|p99|most|Retry-After';
   const rows = [0, ...run.options.factors].map((factor) => {
-    const hits = timesOf(hitsOf(run, factor));
-    const light = lightPerSecond(run, factor);
-    const heavy = heavyOf(run, factor);
-    const refused = timesOf(refusedOf(run, factor));
+    const { hits, lightPerSecond, heavy, refused } = gather(run, factor);
     return [
-      factor === 0 ? 'none' : formatTimes(factor),
-      ...[0.5, 0.99].map((share) => formatMs(quantile(hits, share))),
-      light.toFixed(0),
-      (light / alone).toFixed(2),
-      formatShare(countServed(heavy), heavy.length),
-      ...[0.5, 0.99].map((share) => formatMs(quantile(timesOf(served(heavy)), share))),
+      formatFactor(factor),
+      ...formatQuantiles(timesOf(hits), [0.5, 0.99]),
+      lightPerSecond.toFixed(0),
+      (lightPerSecond / alone).toFixed(2),
+      formatCounts(heavy.map(({ status }) => status)),
+      formatShare(served(heavy).length, heavy.length),
+      ...formatQuantiles(timesOf(served(heavy)), [0.5, 0.99]),
       formatShare(refused.length, heavy.length),
-      formatMs(quantile(refused, 0.99)),
+      ...formatQuantiles(timesOf(refused), [0.5, 0.99, 1]),
+      formatRetryAfter(refused),
     ];
   });
-  const head = [
-    'Animated renders, of the capacity',
-    'Hits p50',
-    'p99',
-    'Light/s',
-    'of alone',
-    'Animated served',
-    'p50',
-    'p99',
-    'Refused',
-    '503 p99',
-  ];
-  return formatTable(head, rows);
+  return formatTable(head.split('|'), rows);
 }
 
-function formatTimes(factor: number): string {
-  return `${factor} ×`;
-}
-
-function formatPhases({ quietHits, phases }: OverloadRun): string {
-  const head = [
-    'Phase',
-    'Hits p50',
-    'p99',
-    'Most',
-    'No hits',
-    'Sent late, p99',
-    'Light/s',
-    'p50',
-    'p99',
-    'Light answers',
-    'Main, most',
-    'CPU s: main',
-    'workers',
-    'generators',
-    'others',
-  ];
-  const hitCells = ({ answers, latenessMs }: Phase['hits']): string[] => [
-    ...[0.5, 0.99, 1].map((share) => formatMs(quantile(timesOf(answers), share))),
-    // Their times count as well: what was asked for was a hit.
-    String(answers.filter((answer) => !isPlainHit(answer)).length),
-    formatMs(quantile(latenessMs, 0.99)),
-  ];
-  const rows = phases.map(({ factor, hits, light, lengthMs, mainPeakBytes, cpu }) => [
-    factor === 0 ? 'alone' : formatTimes(factor),
-    ...hitCells(hits),
-    ((countServed(light) * 1000) / lengthMs).toFixed(0),
-    ...[0.5, 0.99].map((share) => formatMs(quantile(timesOf(served(light)), share))),
-    formatCounts(light.map(({ status }) => status)),
-    formatMebibytes(mainPeakBytes),
-    ...[cpu.main, cpu.workers, cpu.generators, cpu.others].map((seconds) => seconds.toFixed(1)),
-  ]);
-  const quiet = ['hits only', ...hitCells(quietHits)];
-  return formatTable(head, [
-    [...quiet, ...Array<string>(head.length - quiet.length).fill('–')],
-    ...rows,
-  ]);
-}
-
-function formatHeavy({ phases }: OverloadRun): string {
-  const rows = phases.flatMap(({ heavy, factor }) => {
-    if (heavy === undefined) return [];
-    const { answers, mostInFlight, latenessMs } = heavy;
-    const refused = answers.filter(({ status }) => status === 503);
-    const startsMs = answers.map(({ startedMs }) => startedMs);
-    const spanMs = Math.max(...startsMs) - Math.min(...startsMs);
+function formatPhases({ phases }: OverloadRun): string {
+  const head =
+    'Animated|Hits p50|p99|most|No hits|Sent late, p99|Light/s|p50|p99|Light responses|Flood sent late, p99|In flight, most|Main, most|CPU s: main|workers|generators|others';
+  const rows = phases.map((phase: Phase) => {
+    const { factor, hits, light, heavy, lengthMs, mainPeakBytes, cpu } = phase;
     return [
-      [
-        formatTimes(factor),
-        formatCounts(answers.map(({ status }) => status)),
-        ((answers.length * 1000) / spanMs).toFixed(1),
-        ((countServed(answers) * 1000) / spanMs).toFixed(1),
-        ...[0.5, 0.99].map((share) => formatMs(quantile(timesOf(served(answers)), share))),
-        ...[0.5, 0.99, 1].map((share) => formatMs(quantile(timesOf(refused), share))),
-        formatRetryAfter(refused),
-        mostInFlight,
-        formatMs(quantile(latenessMs, 0.99)),
-      ],
+      formatFactor(factor),
+      ...formatQuantiles(timesOf(hits.responses), [0.5, 0.99, 1]),
+      // Their times count as well: what was asked for was a hit.
+      hits.responses.filter((response) => !isPlainHit(response)).length,
+      formatMs(quantile(hits.latenessMs, 0.99)),
+      ((served(light).length * 1000) / lengthMs).toFixed(0),
+      ...formatQuantiles(timesOf(served(light)), [0.5, 0.99]),
+      formatCounts(light.map(({ status }) => status)),
+      formatMs(quantile(heavy?.latenessMs ?? [], 0.99)),
+      heavy?.mostInFlight ?? '–',
+      formatBytes(mainPeakBytes),
+      ...[cpu.main, cpu.workers, cpu.generators, cpu.others].map((seconds) => seconds.toFixed(1)),
     ];
   });
-  const head = [
-    'Load',
-    'Answers',
-    'Arrived/s',
-    'Served/s',
-    'p50',
-    'p99',
-    '503 p50',
-    'p99',
-    'Most',
-    'Retry-After',
-    'In flight, most',
-    'Sent late, p99',
-  ];
-  return formatTable(head, rows);
+  return formatTable(head.split('|'), rows);
 }
 
-function formatRetryAfter(refused: readonly Answer[]): string {
+function formatRetryAfter(refused: readonly LoadResponse[]): string {
   const seconds = refused.flatMap(({ retryAfterSeconds }) => retryAfterSeconds ?? []);
   const without = refused.length - seconds.length;
   const [least, median, most] = [0, 0.5, 1].map((share) => quantile(seconds, share) ?? '–');

@@ -1,25 +1,47 @@
-import type { OutputFormat, Quality, SourceFormat } from '../../src/contract/image-formats.ts';
+import { readFileSync, writeFileSync } from 'node:fs';
 import type { ContentKind } from '../trace/shapes.ts';
+
+const FILE = 'bench/scale/bytes.tsv';
+
+const COMMENT = [
+  '# Bytes by content, measured by `npm run bench:scale -- --measure-bytes`: of a frame of a result by its pixels,',
+  '# and of a pixel of an original.',
+];
 
 /** What is in a picture, as far as its bytes depend on it. */
 export type Content = 'photo' | 'drawing';
 
-/** Bytes of results of one sort, by size. */
-export interface ResultBytesRow {
+/** Bytes of pictures of one sort, by size. */
+export interface BytesRow {
+  readonly of: 'result' | 'original';
   readonly content: Content;
-  readonly format: OutputFormat;
-  readonly quality: Quality;
-  readonly isAnimated: boolean;
+  readonly format: string;
+  /** `any` of originals. */
+  readonly quality: string;
+  readonly motion: 'still' | 'animated';
   /** Pixels of a frame and bytes of a frame, the smallest first. */
   readonly points: readonly (readonly [pixels: number, bytes: number])[];
 }
 
-/** Bytes of originals of one sort. */
-export interface OriginalBytesRow {
-  readonly content: Content;
-  readonly format: SourceFormat;
-  readonly isAnimated: boolean;
-  readonly bytesPerPixel: number;
+/** Reads the committed table. */
+export function readByteTable(): readonly BytesRow[] {
+  const lines = readFileSync(FILE, 'utf8')
+    .split('\n')
+    .filter((line) => line !== '' && !line.startsWith('#'));
+  return lines.map((line) => {
+    const [of, content, format, quality, motion, points = ''] = line.split('\t');
+    const pairs = points.split(' ').map((point) => point.split(':').map(Number));
+    return { of, content, format, quality, motion, points: pairs } as unknown as BytesRow;
+  });
+}
+
+/** Writes the table anew. */
+export function writeByteTable(rows: readonly BytesRow[]): void {
+  const lines = rows.map(({ points, of, content, format, quality, motion }) => {
+    const pairs = points.map((point) => point.join(':')).join(' ');
+    return [of, content, format, quality, motion, pairs].join('\t');
+  });
+  writeFileSync(FILE, `${[...COMMENT, ...lines].join('\n')}\n`);
 }
 
 /** Whether a kind shows what was drawn, or photographed and filmed. */
@@ -28,7 +50,7 @@ export function contentOf(kind: ContentKind): Content {
 }
 
 /** Bytes at a size between the measured ones, on a straight line of their logarithms. */
-export function interpolate(points: ResultBytesRow['points'], pixels: number): number {
+export function interpolate(points: BytesRow['points'], pixels: number): number {
   const after = points.findIndex(([measured]) => measured >= pixels);
   const high = Math.max(1, after < 0 ? points.length - 1 : after);
   const [highPixels, highBytes] = points[Math.min(high, points.length - 1)] ?? [1, 1];

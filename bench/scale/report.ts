@@ -1,10 +1,9 @@
-import { formatBytes, formatShare, formatTable } from '../harness/markdown.ts';
+import { formatBytes, formatShare, formatTable, sumOf } from '../harness/report.ts';
+import { DAY_S } from '../trace/assumptions.ts';
 import { contentKinds } from '../trace/shapes.ts';
-import { hitRatiosOf } from './hit-ratios.ts';
-import type { Replay } from './replay.ts';
-import { formatCount, formatSimulations } from './setup-table.ts';
+import type { Counts } from './replica.ts';
+import type { Setup } from './setups.ts';
 import type { Simulation } from './simulate.ts';
-import { formatSizing, margins } from './sizing.ts';
 import type { Workload } from './workload.ts';
 
 /** All simulations of a run. */
@@ -20,113 +19,177 @@ export interface ScaleRun {
   readonly check: readonly Simulation[];
 }
 
+/** What is put on top of the simulation. */
+const MARGINS = {
+  /** The busiest hour beside the mean of a day; assumed. */
+  peakFactor: 2,
+  /** How much of a core is to be used at peak: beyond, waiting grows quickly. */
+  utilisation: 0.6,
+  /**
+   * CPU of the main process, in milliseconds, for a hit in memory and for anything else that reaches a
+   * replica: measured, and rounded up. That a result from the store takes as much as a miss is assumed.
+   */
+  hitCpuMs: 0.2,
+  missCpuMs: 3.5,
+} as const;
+
+/** A column: its heading, and what a simulation has in it. */
+type Columns = Readonly<Record<string, (simulation: Simulation) => string>>;
+
+/** Hit ratios as the formulae of docs/performance.md take them: each of what the tiers before it have left. */
+const hitRatios = {
+  'Edge hits': ({ counts, setup }) =>
+    setup.edge.kind === 'none' ? '–' : formatShare(counts.tiers.edge, counts.requests),
+  'Memory hits': ({ counts }) => formatShare(counts.tiers.memory, countTransforms(counts)),
+  'Store hits': ({ counts, setup }) => {
+    const beyondMemory = countTransforms(counts) - counts.tiers.memory;
+    return setup.store.kind === 'none' ? '–' : formatShare(counts.tiers.store, beyondMemory);
+  },
+  'Held originals': ({ counts: { tiers, ...counts } }) => {
+    const rest = countTransforms({ ...counts, tiers }) - tiers.memory - tiers.store;
+    return formatShare(tiers['held original'], rest);
+  },
+} satisfies Columns;
+
+const setupColumns: Columns = {
+  Replicas: ({ setup }) => String(setup.replicas),
+  'Balanced by': ({ setup }) => (setup.replicas === 1 ? '–' : setup.balancing),
+  'Memory each': ({ setup }) => formatBytes(setup.memoryBytes),
+  Store: ({ setup: { store } }) =>
+    store.kind === 'filesystem' ? `${store.kind}, ${formatBytes(store.maxBytes)}` : store.kind,
+  Edge: ({ setup }) => formatEdge(setup),
+  ...hitRatios,
+  'Origin reads': ({ counts }) => perMillion(counts.originReads, counts),
+  Revalidations: ({ counts }) => perMillion(counts.revalidations, counts),
+  Renders: ({ counts }) => perMillion(counts.renders, counts),
+  'CPU s': ({ counts }) => perMillion(counts.renderCpuMs / 1_000, counts),
+  'Store after all days': ({ storeBytes }) => (storeBytes === 0 ? '–' : formatBytes(storeBytes)),
+  'Store a day': ({ storeBytesPerDay, storeBytes }) =>
+    storeBytes === 0 ? '–' : formatBytes(storeBytesPerDay),
+  Busiest: ({ setup, busiest }) => (setup.replicas === 1 ? '–' : `${busiest.toFixed(2)} ×`),
+};
+
+/** The formulae of docs/performance.md, "Sizing", on what a simulation counted: at peak, a second. */
+const sizingColumns: Columns = {
+  'Requests a day': ({ setup }) => formatCount(setup.requestsPerDay),
+  'At peak': (simulation) => atPeak(simulation, simulation.counts.requests),
+  'Edge cache': ({ setup }) => formatEdge(setup),
+  'Replicas × memory': ({ setup }) => `${setup.replicas} × ${formatBytes(setup.memoryBytes)}`,
+  'Edge hits': hitRatios['Edge hits'],
+  'Memory hits': hitRatios['Memory hits'],
+  'Store hits': hitRatios['Store hits'],
+  Renders: (simulation) => atPeak(simulation, simulation.counts.renders),
+  'Cores: render': (simulation) => cores(simulation, simulation.counts.renderCpuMs),
+  'the rest': (simulation) => {
+    const { requests, tiers } = simulation.counts;
+    const misses = requests - tiers.edge - tiers.memory;
+    const { hitCpuMs, missCpuMs } = MARGINS;
+    return cores(simulation, tiers.memory * hitCpuMs + misses * missCpuMs);
+  },
+  'Origin reads': (simulation) => atPeak(simulation, simulation.counts.originReads),
+  'Small reads': (simulation) => atPeak(simulation, simulation.counts.revalidations),
+  'Sent to the edge': (simulation) =>
+    atPeak(simulation, simulation.counts.bytesServed, formatBytes),
+  'Store grows a day': ({ storeBytesPerDay }) => formatBytes(storeBytesPerDay),
+};
+
+const checkColumns: Columns = {
+  Scale: ({ scale }) => `1 : ${formatCount(scale)}`,
+  'Memory hits': hitRatios['Memory hits'],
+  'Store hits': hitRatios['Store hits'],
+  'Renders per million': ({ counts }) => perMillion(counts.renders, counts),
+  'CPU s per million': ({ counts }) => perMillion(counts.renderCpuMs / 1_000, counts),
+};
+
 /** The whole report, in Markdown. */
 export function formatScale(run: ScaleRun): string {
-  const { options } = run.workload.trace;
-  const tables = (simulations: readonly Simulation[]): string =>
-    formatSimulations(simulations, options.days);
+  const { days } = run.workload.trace.options;
   return `${[
     '# Scale model',
-    `\`${run.command}\`. ${options.days} days, of which those after the first ${run.fromDay} are counted. ` +
+    `\`${run.command}\`. ${days} days, of which those after the first ${run.fromDay} are counted. ` +
       'Hit ratios are of what reaches a tier; origin reads, revalidations (small reads), renders and their ' +
       'CPU seconds are per million requests of clients; the store is that of all replicas together.',
     '## The trace',
     formatWorkload(run.workload),
     '## Memory and store: one replica',
-    tables(run.memory),
+    formatSimulations(setupColumns, run.memory),
     '## Replicas and balancing: 256 MiB each',
-    tables(run.replicas),
+    formatSimulations(setupColumns, run.replicas),
     '## A caching proxy in front',
-    tables(run.edge),
+    formatSimulations(setupColumns, run.edge),
     '## Sizing',
-    `At peak, ${margins.peakFactor} times the mean; cores at ${margins.utilisation * 100} % of use, ` +
-      `${margins.hitCpuMs} ms of the main process for a hit, ${margins.missCpuMs} ms for any other answer. Balanced by path, results in a bucket.`,
-    formatSizing(run.sizing),
+    `At peak, ${MARGINS.peakFactor} times the mean; cores at ${MARGINS.utilisation * 100} % of use, ` +
+      `${MARGINS.hitCpuMs} ms of the main process for a hit, ${MARGINS.missCpuMs} ms for any other response. Balanced by path, results in a bucket.`,
+    formatSimulations(sizingColumns, run.sizing),
     '## Does the scale matter?',
     'The same setup in models of several sizes.',
-    formatCheck(run.check),
+    formatSimulations(checkColumns, run.check),
   ].join('\n\n')}\n`;
+}
+
+function formatSimulations(columns: Columns, simulations: readonly Simulation[]): string {
+  const rows = simulations.map((simulation) =>
+    Object.values(columns).map((format) => format(simulation)),
+  );
+  return formatTable(Object.keys(columns), rows);
 }
 
 function formatWorkload({ trace, facts, originals }: Workload): string {
   const rows = contentKinds.map((kind) => {
     const isOfKind = (rendering: number): boolean =>
       trace.catalogue.originals[originals[rendering] ?? 0]?.kind === kind;
-    const asked = trace.renderings.filter(isOfKind);
     const distinct = facts.filter((_, rendering) => isOfKind(rendering));
-    const mean = (values: readonly number[]): number =>
-      values.reduce((sum, value) => sum + value, 0) / Math.max(1, values.length);
+    const renders = distinct.filter(({ work }) => work === 'render');
+    const mean = (sum: number, count: number): number => sum / Math.max(1, count);
     return [
       kind,
-      formatShare(asked.length, trace.renderings.length),
+      formatShare(trace.renderings.filter(isOfKind).length, trace.renderings.length),
       formatCount(trace.catalogue.originals.filter((original) => original.kind === kind).length),
       formatCount(distinct.length),
-      formatBytes(mean(distinct.map(({ bytes }) => bytes))),
-      `${formatCount(mean(distinct.filter(({ work }) => work === 'render').map(({ cpuMs }) => cpuMs)))} ms`,
+      formatBytes(
+        mean(
+          sumOf(distinct, ({ bytes }) => bytes),
+          distinct.length,
+        ),
+      ),
+      `${formatCount(
+        mean(
+          sumOf(renders, ({ cpuMs }) => cpuMs),
+          renders.length,
+        ),
+      )} ms`,
     ];
   });
   const head = ['Kind', 'Requests', 'Originals', 'Renderings', 'Mean size', 'Mean render'];
   return `${formatCount(trace.renderings.length)} requests, ${trace.deletions.length} deletions, seed ${trace.options.seed}.\n\n${formatTable(head, rows)}`;
 }
 
-function formatCheck(simulations: readonly Simulation[]): string {
-  return formatTable(
-    ['Scale', 'Memory hits', 'Store hits', 'Renders per million', 'CPU s per million'],
-    simulations.map(({ scale, counts }) => {
-      const { memory, store } = hitRatiosOf(counts);
-      return [
-        `1 : ${formatCount(scale)}`,
-        formatShare(memory.answered, memory.asked),
-        formatShare(store.answered, store.asked),
-        formatCount((counts.renders * 1e6) / counts.requests),
-        formatCount((counts.renderCpuMs * 1e3) / counts.requests),
-      ];
-    }),
-  );
+/** Requests that reach a replica and may be rendered. */
+function countTransforms({ requests, tiers }: Counts): number {
+  return requests - tiers.edge - tiers.streamed - tiers.missing;
 }
 
-/** The comparison of the model with the service, in Markdown. */
-export function formatReplay(replay: Replay, command: string): string {
-  const head = [
-    'Memory',
-    'Store',
-    'Requests',
-    'Hits',
-    'Foreseen',
-    'With the real bytes',
-    'From the store',
-    'Foreseen',
-    'Origin reads',
-    'Foreseen',
-    'CPU s of workers',
-    'Foreseen',
-    'CPU of main per request',
-  ];
-  const rows = replay.runs.map((run) => [
-    formatBytes(run.memoryBytes),
-    run.hasStore ? 'a folder' : 'none',
-    run.requests,
-    formatShare(run.hits, run.requests),
-    formatForecast(run.hits, run.forecast.hits, run.requests),
-    formatForecast(run.hits, run.forecastOfRealBytes.hits, run.requests),
-    formatShare(run.storeHits, run.requests),
-    formatForecast(run.storeHits, run.forecastOfRealBytes.storeHits, run.requests),
-    run.originReads,
-    run.forecastOfRealBytes.originReads,
-    run.cpuSeconds.workers.toFixed(1),
-    run.forecast.renderCpuSeconds.toFixed(1),
-    `${((run.cpuSeconds.main * 1_000) / run.requests).toFixed(2)} ms`,
-  ]);
-  return `${[
-    '# The scale model and the service',
-    `\`${command}\`. The same trace over the fixtures, sent to the service one request after the other, and simulated.`,
-    formatTable(head, rows),
-    `${replay.renderings} renderings: ${formatBytes(replay.realBytes)}, by the table ${formatBytes(replay.tableBytes)}. ` +
-      `A hit of a small picture takes ${replay.hitCpuMs.toFixed(2)} ms of the main process.`,
-  ].join('\n\n')}\n`;
+function perMillion(count: number, { requests }: Counts): string {
+  return formatCount((count * 1e6) / Math.max(1, requests));
 }
 
-function formatForecast(measured: number, foreseen: number, requests: number): string {
-  const points = ((foreseen - measured) * 100) / requests;
-  return `${formatShare(foreseen, requests)} (${points < 0 ? '−' : '+'}${Math.abs(points).toFixed(1)})`;
+function atPeak({ setup, counts }: Simulation, count: number, format = formatCount): string {
+  const requestsPerSecond = (setup.requestsPerDay / DAY_S) * MARGINS.peakFactor;
+  return `${format((requestsPerSecond * count) / counts.requests)}/s`;
+}
+
+function cores({ setup, counts }: Simulation, cpuMs: number): string {
+  const requestsPerSecond = (setup.requestsPerDay / DAY_S) * MARGINS.peakFactor;
+  return formatCount((requestsPerSecond * cpuMs) / counts.requests / 1_000 / MARGINS.utilisation);
+}
+
+function formatEdge({ edge }: Setup): string {
+  if (edge.kind === 'lru') return formatBytes(edge.maxBytes);
+  return edge.kind === 'none' ? 'none' : `${Math.round(edge.ratio * 100)} % given`;
+}
+
+/** Three digits that count, and the thousands apart. */
+function formatCount(value: number): string {
+  const rounded = value === 0 ? 0 : Number(value.toPrecision(3));
+  return rounded.toLocaleString('en').replaceAll(',', ' ');
 }

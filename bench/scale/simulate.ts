@@ -1,10 +1,9 @@
 import { Random } from '../harness/random.ts';
 import { DAY_S } from '../trace/assumptions.ts';
-import { AgedStore, ByteLru, type ByteStore } from './byte-lru.ts';
-import { type Counts, emptyCounts } from './counts.ts';
+import { ByteCache } from './byte-cache.ts';
 import { HashRing, hashPair } from './hash-ring.ts';
-import { Replica } from './replica.ts';
-import type { Setup } from './setup.ts';
+import { type Counts, emptyCounts, Replica } from './replica.ts';
+import type { Setup } from './setups.ts';
 import type { Workload } from './workload.ts';
 
 /** What came of a simulation, in the real sizes of the setup. */
@@ -20,13 +19,6 @@ export interface Simulation {
   readonly storeBytes: number;
   /** By how much that grew over the measured span, a day. */
   readonly storeBytesPerDay: number;
-  readonly edgeBytes: number;
-}
-
-/** What is measured of a trace. */
-export interface Span {
-  /** What comes before fills the caches, in days. */
-  readonly fromDay: number;
 }
 
 /**
@@ -42,8 +34,10 @@ const LEAST_MEMORY_BYTES = 4 * 2 ** 20;
  * Robert, Roberts, "A versatile and accurate approximation for LRU cache performance", ITC 2012), so
  * a model with all of these divided by one number has the same (as in SHARDS, Waldspurger et al.,
  * FAST 2015). Time is not scaled: there are as many times fewer originals as there are requests.
+ *
+ * @param fromDay what comes before fills the caches, and is not counted
  */
-export function simulate(workload: Workload, setup: Setup, { fromDay }: Span): Simulation {
+export function simulate(workload: Workload, setup: Setup, fromDay: number): Simulation {
   const { trace } = workload;
   const scale = (setup.requestsPerDay * trace.options.days) / trace.options.requests;
   const fleet = new Fleet(workload, setup, scale);
@@ -73,7 +67,6 @@ export function simulate(workload: Workload, setup: Setup, { fromDay }: Span): S
     busiest: servedInAll === 0 ? 1 : (Math.max(...served) * setup.replicas) / servedInAll,
     storeBytes: fleet.storeBytes * scale,
     storeBytesPerDay: ((fleet.storeBytes - (storeBytesBefore ?? 0)) * scale) / spanDays,
-    edgeBytes: fleet.edgeBytes * scale,
   };
 }
 
@@ -82,8 +75,8 @@ class Fleet {
   readonly #workload: Workload;
   readonly #setup: Setup;
   readonly #replicas: readonly Replica[];
-  readonly #stores: readonly ByteStore[];
-  readonly #edge: ByteLru | undefined;
+  readonly #stores: readonly ByteCache[];
+  readonly #edge: ByteCache | undefined;
   /** For each rendering: which of `#replicas`, and which of those of the setup. */
   readonly #home: { readonly model: Int32Array; readonly real: Int32Array } | undefined;
   readonly #renderingsOf = new Map<number, number[]>();
@@ -99,26 +92,18 @@ class Fleet {
       ? Math.min(replicas, Math.max(1, Math.floor(memoryBytes / LEAST_MEMORY_BYTES)))
       : replicas;
     const share = replicas / count / scale;
-    const createStore = (): ByteStore | undefined => {
-      if (store.kind === 'none') return undefined;
-      return store.kind === 's3'
-        ? new AgedStore(store.maxAgeDays * DAY_S)
-        : new ByteLru(store.maxBytes * share);
-    };
-    const shared = createStore();
+    const bucket = store.kind === 's3' ? new ByteCache(Number.POSITIVE_INFINITY) : undefined;
     const bounds = {
       memoryBytes: setup.memoryBytes * share,
       originalsBytes: setup.originalsBytes * share,
       revalidateS: setup.revalidateS,
     };
-    const stores = new Set<ByteStore>();
-    this.#replicas = Array.from({ length: count }, () => {
-      const own = store.kind === 'filesystem' ? createStore() : shared;
-      if (own !== undefined) stores.add(own);
-      return new Replica(workload, bounds, own);
-    });
-    this.#stores = [...stores];
-    this.#edge = edge.kind === 'lru' ? new ByteLru(edge.maxBytes / scale) : undefined;
+    const stores = Array.from({ length: count }, () =>
+      store.kind === 'filesystem' ? new ByteCache(store.maxBytes * share) : bucket,
+    );
+    this.#replicas = stores.map((own) => new Replica(workload, bounds, own));
+    this.#stores = [...new Set(stores)].filter((own) => own !== undefined);
+    this.#edge = edge.kind === 'lru' ? new ByteCache(edge.maxBytes / scale) : undefined;
     this.#home = isHashed ? { model: this.#hash(count), real: this.#hash(replicas) } : undefined;
     for (const [rendering, original] of workload.originals.entries()) {
       const known = this.#renderingsOf.get(original);
@@ -131,17 +116,13 @@ class Fleet {
     return this.#stores.reduce((sum, { usedBytes }) => sum + usedBytes, 0);
   }
 
-  get edgeBytes(): number {
-    return this.#edge?.usedBytes ?? 0;
-  }
-
   /** @returns the replica of the setup that was asked; -1 where none was */
   serve(rendering: number, nowS: number, counts: Counts): number {
     const { edge, replicas } = this.#setup;
     counts.requests += 1;
-    const isAnswered =
+    const isServed =
       edge.kind === 'ratio' ? this.#random.next() < edge.ratio : this.#edge?.touch(rendering);
-    if (isAnswered === true) {
+    if (isServed === true) {
       counts.tiers.edge += 1;
       return -1;
     }
@@ -159,7 +140,7 @@ class Fleet {
     return this.#home?.real[rendering] ?? drawn;
   }
 
-  /** Whoever deletes content purges the stores; memories forget it by themselves. */
+  /** Stores are purged of deleted content; memories forget it by themselves. */
   forget(original: number): void {
     for (const rendering of this.#renderingsOf.get(original) ?? []) {
       for (const store of this.#stores) store.remove(rendering);

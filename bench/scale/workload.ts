@@ -1,20 +1,16 @@
-import { sourceFormats } from '../../src/contract/image-formats.ts';
 import { parseTarget } from '../../src/contract/media-request.ts';
 import type { ImageFacts } from '../../src/formats/image-facts.ts';
-import { type Plan, planMedia } from '../../src/pipeline/render/plan.ts';
+import { planMedia } from '../../src/pipeline/render/plan.ts';
 import type { ContentKind, Shape } from '../trace/shapes.ts';
 import { formatTarget } from '../trace/targets.ts';
 import type { Trace } from '../trace/trace.ts';
 import { variants } from '../trace/usages.ts';
-import { contentOf, interpolate } from './byte-table.ts';
-import { originalBytes, resultBytes } from './result-bytes.ts';
-
-/** What a request is to the service. */
-export type Work = 'passthrough' | 'passthrough' | 'render';
+import { type BytesRow, contentOf, interpolate, readByteTable } from './byte-table.ts';
 
 /** What a rendering takes and gives. */
 export interface RenderingFacts {
-  readonly work: Work;
+  /** `stream`: an attachment as it is; `passthrough`: a result that is the original. */
+  readonly work: 'stream' | 'passthrough' | 'render';
   /** CPU of its render, by the service's own estimate; 0 of what is not rendered. */
   readonly cpuMs: number;
   readonly bytes: number;
@@ -30,7 +26,7 @@ export interface Workload {
   readonly originalBytes: Float64Array;
 }
 
-/** The contract's defaults (spec §6). */
+/** The contract's defaults (contract §6). */
 const limits = {
   maxInputPixels: 100_000_000,
   maxFrames: 1_024,
@@ -40,31 +36,24 @@ const limits = {
 
 const DELAY_MS = 60;
 
+const byteTable = readByteTable();
+
 /** Works out what each rendering of a trace takes: by the service's own parser, plan and estimate. */
 export function createWorkload(trace: Trace): Workload {
   const { originals, renderings } = trace.catalogue;
-  const known = new Map<Shape, Map<number, RenderingFacts>>();
-  const factsOf = (kind: ContentKind, shape: Shape, variant: number): RenderingFacts => {
-    let ofShape = known.get(shape);
-    if (ofShape === undefined) {
-      ofShape = new Map();
-      known.set(shape, ofShape);
-    }
-    let facts = ofShape.get(variant);
-    if (facts === undefined) {
-      facts = planRendering(kind, shape, variants[variant]?.ask ?? '');
-      ofShape.set(variant, facts);
-    }
-    return facts;
-  };
+  const known = new Map<Shape, (RenderingFacts | undefined)[]>();
   return {
     trace,
     originals: Int32Array.from(renderings, ({ original }) => original),
     facts: renderings.map(({ original, variant }) => {
       const traced = originals[original];
       if (traced === undefined) throw new Error(`There is no original ${original}.`);
-      const { work, cpuMs, bytes } = factsOf(traced.kind, traced.shape, variant);
-      return { work, cpuMs, bytes: Math.round(bytes * traced.detail) };
+      const { kind, shape, detail } = traced;
+      const ofShape = known.get(shape) ?? [];
+      known.set(shape, ofShape);
+      ofShape[variant] ??= planRendering(kind, shape, variants[variant]?.ask ?? '');
+      const { work, cpuMs, bytes } = ofShape[variant];
+      return { work, cpuMs, bytes: Math.round(bytes * detail) };
     }),
     originalBytes: Float64Array.from(originals, ({ kind, shape, detail }) =>
       Math.round(estimateOriginalBytes(kind, shape) * detail),
@@ -81,7 +70,7 @@ export function planRendering(kind: ContentKind, shape: Shape, ask: string): Ren
   const target = parseTarget(formatTarget(kind, shape, 0, ask));
   if (target.kind !== 'media') throw new Error(`${ask} asks for no media.`);
   if (target.request.isVerbatim) {
-    return { work: 'passthrough', cpuMs: 0, bytes: estimateOriginalBytes(kind, shape) };
+    return { work: 'stream', cpuMs: 0, bytes: estimateOriginalBytes(kind, shape) };
   }
   const plan = planMedia(toFacts(shape), target.request, limits);
   switch (plan.kind) {
@@ -89,12 +78,18 @@ export function planRendering(kind: ContentKind, shape: Shape, ask: string): Ren
       throw new Error(`${kind}${ask}: ${plan.reason}`);
     case 'passthrough':
       return { work: 'passthrough', cpuMs: 0, bytes: estimateOriginalBytes(kind, shape) };
-    case 'render':
-      return {
-        work: 'render',
-        cpuMs: plan.cost.typicalMs,
-        bytes: estimateResultBytes(kind, target.request.quality, plan),
-      };
+    case 'render': {
+      const { job, cost } = plan;
+      const points = findPoints('result', kind, {
+        format: job.format,
+        // Where both qualities are the same, one was measured.
+        quality: job.format === 'webp' || job.format === 'jpeg' ? target.request.quality : 'high',
+        motion: job.animation === undefined ? 'still' : 'animated',
+      });
+      const frames = job.animation?.delaysMs.length ?? 1;
+      const bytes = frames * interpolate(points, job.size.widthPx * job.size.heightPx);
+      return { work: 'render', cpuMs: cost.typicalMs, bytes };
+    }
   }
 }
 
@@ -104,40 +99,28 @@ function toFacts({ format, widthPx, heightPx, frames, isClean }: Shape): ImageFa
   return { format, widthPx, heightPx, orientation: 1, frames, animation, isClean };
 }
 
-function estimateResultBytes(
-  kind: ContentKind,
-  quality: 'high' | 'low' | 'lossless',
-  { job }: Extract<Plan, { readonly kind: 'render' }>,
-): number {
-  const content = contentOf(kind);
-  const isAnimated = job.animation !== undefined;
-  const row = resultBytes.find(
-    (candidate) =>
-      candidate.content === content &&
-      candidate.format === job.format &&
-      candidate.isAnimated === isAnimated &&
-      // Where both qualities are the same, one was measured.
-      (candidate.quality === quality || (job.format !== 'webp' && job.format !== 'jpeg')),
-  );
-  if (row === undefined) {
-    throw new Error(`Bytes of a ${content} as ${job.format}, ${quality}: not measured.`);
-  }
-  const frames = job.animation?.delaysMs.length ?? 1;
-  return frames * interpolate(row.points, job.size.widthPx * job.size.heightPx);
+function estimateOriginalBytes(kind: ContentKind, shape: Shape): number {
+  const { format, widthPx, heightPx, frames } = shape;
+  const motion = frames > 1 ? 'animated' : 'still';
+  const [[, bytesPerPixel] = [1, 0]] = findPoints('original', kind, {
+    format,
+    quality: 'any',
+    motion,
+  });
+  return bytesPerPixel * widthPx * heightPx * frames;
 }
 
-/** Bytes of an original of this shape, its detail aside. */
-export function estimateOriginalBytes(kind: ContentKind, shape: Shape): number {
-  const content = contentOf(kind);
-  const { format, widthPx, heightPx, frames } = shape;
-  const row = originalBytes.find(
-    (candidate) =>
-      candidate.content === content &&
-      candidate.format === format &&
-      candidate.isAnimated === frames > 1,
+/** @throws Error if nothing of this sort was measured */
+function findPoints(
+  of: BytesRow['of'],
+  kind: ContentKind,
+  sort: Pick<BytesRow, 'format' | 'quality' | 'motion'>,
+): BytesRow['points'] {
+  const wanted = [of, contentOf(kind), sort.format, sort.quality, sort.motion].join();
+  const row = byteTable.find(
+    ({ of, content, format, quality, motion }) =>
+      [of, content, format, quality, motion].join() === wanted,
   );
-  if (row === undefined) {
-    throw new Error(`Bytes of a ${content} as ${sourceFormats[format].mimeType}: not measured.`);
-  }
-  return row.bytesPerPixel * widthPx * heightPx * frames;
+  if (row === undefined) throw new Error(`Bytes of ${wanted}: not measured.`);
+  return row.points;
 }

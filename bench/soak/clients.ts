@@ -1,16 +1,16 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { epochMs } from '../harness/epoch.ts';
-import { HttpClient } from '../harness/exchange.ts';
+import { epochMs } from '../harness/load.ts';
 import { Random } from '../harness/random.ts';
+import { HttpClient } from './exchange.ts';
 import type { LoadMix } from './load-mix.ts';
-import type { Shot } from './shot.ts';
+import type { PurposedShot } from './shot.ts';
 import type { Visit, Witness } from './visit.ts';
 
 /** How hard the service is driven. */
 export interface Pressure {
   /** Clients that each ask one thing after another. */
   readonly clients: number;
-  /** Their pause between an answer and the next request, on average, in milliseconds. */
+  /** Their pause between a response and the next request, on average, in milliseconds. */
   readonly thinkMs: number;
   readonly burstEveryMs: number;
   /** Requests of a burst, all at once. */
@@ -40,7 +40,7 @@ export class Clients {
     this.#beganMs = beganMs;
   }
 
-  /** Asks until `signal` aborts, and waits for the last answers; then hangs up. */
+  /** Asks until `signal` aborts, and waits for the last responses; then hangs up. */
   async run(pressure: Pressure, seed: number, signal: AbortSignal): Promise<void> {
     const loops = Array.from({ length: pressure.clients }, (_, index) =>
       this.#askOn(new Random(seed + index + 1), pressure.thinkMs, signal),
@@ -66,7 +66,7 @@ export class Clients {
     }
   }
 
-  async #ask(shot: Shot): Promise<void> {
+  async #ask(shot: PurposedShot): Promise<void> {
     const exchange = await this.#http.ask(shot.question);
     this.visits.push(this.#witness.testify(shot, exchange, this.#beganMs));
   }

@@ -1,11 +1,9 @@
-import { formatMebibytes } from '../harness/markdown.ts';
-import { quantile } from '../harness/quantile.ts';
+import { formatBytes, quantile } from '../harness/report.ts';
 import { findChanged } from './good-images.ts';
 import { judgeVisit, type Verdict } from './judgement.ts';
-import type { Sample } from './sampler.ts';
 import type { LogSummary } from './service-log.ts';
 import type { Purpose } from './shot.ts';
-import type { SoakRun } from './soak-run.ts';
+import type { Sample, SoakRun } from './soak-run.ts';
 import type { Visit } from './visit.ts';
 
 /** One thing that must hold at the end of a run. */
@@ -52,7 +50,7 @@ export function judgeRun(
 ): readonly Criterion[] {
   return [
     judgeCoverage(run, judged),
-    judgeAnswers(judged),
+    judgeResponses(judged),
     judgeRefusals(judged),
     judgeMemory('memory of the main process', run, ({ main }) => main.residentBytes),
     judgeMemory('memory of all workers', run, ({ workers }) => workers.residentBytes),
@@ -78,7 +76,7 @@ function judgeCoverage({ waves }: SoakRun, judged: readonly JudgedVisit[]): Crit
   );
   const hits = judged.filter(({ visit }) => visit.isHit).length;
   const felt = judged.filter(({ verdict }) => verdict.kind === 'origin').length;
-  const harmful = waves.filter(({ kind }) => kind !== 'slow answers').length;
+  const harmful = waves.filter(({ kind }) => kind !== 'slow responses').length;
   const isCovered = hits > 0 && renders.every((count) => count > 0) && (felt > 0 || harmful === 0);
   return {
     name: 'something was asked of everything',
@@ -88,10 +86,10 @@ function judgeCoverage({ waves }: SoakRun, judged: readonly JudgedVisit[]): Crit
   };
 }
 
-function judgeAnswers(judged: readonly JudgedVisit[]): Criterion {
+function judgeResponses(judged: readonly JudgedVisit[]): Criterion {
   const wrong = judged.filter(({ verdict }) => verdict.kind === 'unexpected').length;
   return {
-    name: 'unexpected answers',
+    name: 'unexpected responses',
     measured: `${wrong} of ${judged.length}`,
     demanded: '0',
     result: wrong === 0 ? 'holds' : 'broken',
@@ -123,7 +121,7 @@ function judgeMemory(
   const demanded = `at most ${MAX_GROWTH * 100} % above minute 5`;
   const isLong = loadedMs - FINAL_SPAN_MS >= LEVEL_AT_MS + LEVEL_SPAN_MS;
   if (level === undefined || final === undefined || !isLong) {
-    const measured = `${formatMebibytes(final)} at the end of a run too short for this`;
+    const measured = `${formatBytes(final)} at the end of a run too short for this`;
     return { name, measured, demanded, result: 'not judged' };
   }
   const growth = final / level - 1;
@@ -131,7 +129,7 @@ function judgeMemory(
   const change = `${sign}${Math.abs(growth * 100).toFixed(1)} %`;
   return {
     name,
-    measured: `${formatMebibytes(level)} at minute 5, ${formatMebibytes(final)} in the last four: ${change}`,
+    measured: `${formatBytes(level)} at minute 5, ${formatBytes(final)} in the last four: ${change}`,
     demanded,
     result: growth <= MAX_GROWTH ? 'holds' : 'broken',
   };

@@ -3,10 +3,10 @@ import type { Random } from '../harness/random.ts';
 
 /** What may go wrong with an origin, and for how long after a wave it is still felt, in milliseconds. */
 const FAULTS = {
-  /** The answer comes late, but in time. */
-  'slow answers': { isHarmless: true, shadowMs: 2_000 },
+  /** The response comes late, but in time. */
+  'slow responses': { isHarmless: true, shadowMs: 2_000 },
   /** It comes after the deadline. */
-  'late answers': { isHarmless: false, shadowMs: 12_000 },
+  'late responses': { isHarmless: false, shadowMs: 12_000 },
   /** Nothing more comes after half of the body. */
   'stalled bodies': { isHarmless: false, shadowMs: 14_000 },
   /** A reset after half of the body. */
@@ -15,7 +15,7 @@ const FAULTS = {
   'truncated bodies': { isHarmless: false, shadowMs: 2_000 },
   'status 500': { isHarmless: false, shadowMs: 2_000 },
   'status 503 SlowDown': { isHarmless: false, shadowMs: 2_000 },
-  /** Nobody listens; open connections are dropped. */
+  /** Nothing listens; open connections are dropped. */
   'connections refused': { isHarmless: false, shadowMs: 2_000 },
 } as const;
 
@@ -50,7 +50,7 @@ export function planWaves(durationMs: number, random: Random): readonly Wave[] {
 }
 
 /** Whether a wave makes the origin fail for this key. */
-export function isStruck({ index, kind }: Pick<Wave, 'index' | 'kind'>, key: string): boolean {
+export function isStruck({ index, kind }: Wave, key: string): boolean {
   if (kind === 'connections refused') return true;
   const digest = createHash('md5').update(`${index} ${key}`).digest();
   return digest.readUInt16BE() < STRUCK_SHARE * 65_536;

@@ -1,7 +1,8 @@
-import { get } from '../harness/exchange.ts';
 import type { Random } from '../harness/random.ts';
+import { get } from './exchange.ts';
+import { targetOf } from './image-shots.ts';
 import type { Original } from './originals.ts';
-import { type Shot, targetOf } from './shot.ts';
+import type { Shot } from './shot.ts';
 
 /** Larger ones take a slow reader longer than is needed to see that it holds nothing up. */
 const LARGEST_SLOW_BYTES = 6_000_000;
@@ -9,13 +10,12 @@ const LARGEST_SLOW_BYTES = 6_000_000;
 /** A slow reader takes a piece (some 64 KiB) and then rests so long, in milliseconds. */
 const REST_MS = 100;
 
-/** A range, the status of its answer, and the body. */
+/** A range, the status of its response, and the body. */
 type Form = readonly [range: string, status: number, readBody: Shot['readBody']];
 
 /** A file as it is, to its end. */
 export function fileShot(file: Original): Shot {
   return {
-    purpose: 'file',
     question: get(targetOf(file)),
     originKey: file.key,
     expected: [200],
@@ -42,7 +42,6 @@ export function rangeShot(file: Original, random: Random): Shot {
   ]);
   return {
     ...fileShot(file),
-    purpose: 'range',
     question: get(targetOf(file), { range: `bytes=${range}` }),
     expected: [status],
     readBody,
@@ -55,7 +54,6 @@ export function leaveBodyShot(file: Original, random: Random): Shot {
   const afterBytes = random.integer(1, Math.ceil(file.sizeBytes / 2));
   return {
     ...shot,
-    purpose: 'leaves in mid-body',
     question: { ...shot.question, manner: { kind: 'leaves body', afterBytes } },
     readBody: undefined,
   };
@@ -67,7 +65,6 @@ export function slowShot(files: readonly Original[], random: Random): Shot {
   const shot = fileShot(file);
   return {
     ...shot,
-    purpose: 'slow reader',
     question: { ...shot.question, manner: { kind: 'dawdles', pauseMs: REST_MS } },
   };
 }

@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import { get, HttpClient } from '../harness/exchange.ts';
+import { get, HttpClient } from './exchange.ts';
 import { copyKey, RESERVED_COPY } from './originals.ts';
 
 /** One of each way through the service; all of them right at the start, or nothing is worth measuring. */
@@ -21,7 +21,7 @@ export type GoodImages = readonly string[];
 /**
  * Fetches the good images.
  *
- * @param from `samples`, or `copies`: the same bytes under ids that nobody has asked for yet, so that
+ * @param from `samples`, or `copies`: the same bytes under ids that have not been asked for yet, so that
  *   they are rendered anew
  * @returns the digest of each body, or what came instead
  */

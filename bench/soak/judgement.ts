@@ -30,7 +30,7 @@ export function judgeVisit(visit: Visit, circumstances: Circumstances): Verdict 
     case 'hung':
       return unexpected('no end');
     case 'unanswered':
-      return unexpected(`no answer: ${failure}`);
+      return unexpected(`no response: ${failure}`);
     case 'broken':
       return blameOrigin(visit, circumstances) ?? unexpected(`broken off: ${failure}`);
     case 'left':

@@ -1,11 +1,16 @@
 import { availableParallelism } from 'node:os';
-import { formatCounts, formatMebibytes, formatMs, formatTable } from '../harness/markdown.ts';
-import { quantile } from '../harness/quantile.ts';
+import {
+  formatBytes,
+  formatCounts,
+  formatMs,
+  formatQuantiles,
+  formatTable,
+  quantile,
+} from '../harness/report.ts';
 import type { Criterion, JudgedVisit } from './criteria.ts';
 import { isDisturbed, isInBurst } from './judgement.ts';
-import { LATENCY_CLASSES } from './latency-classes.ts';
 import type { LogSummary } from './service-log.ts';
-import type { SoakRun } from './soak-run.ts';
+import type { Sample, SoakRun } from './soak-run.ts';
 import type { Visit } from './visit.ts';
 
 const MINUTE_MS = 60_000;
@@ -31,17 +36,17 @@ export function formatReport(
       ['Criterion', 'Measured', 'Demanded', 'Result'],
       criteria.map(({ name, measured, demanded, result }) => [name, measured, demanded, result]),
     ),
-    '## Answers',
-    formatAnswers(judged),
+    '## Responses',
+    formatResponses(judged),
     '## Latencies',
     formatLatencies(run),
-    '## Memory and handles of the main process and its workers',
-    formatMoments(run),
+    '## Course of the run',
+    formatCourse(run),
     '## Waves of origin faults',
     formatWaves(run, judged),
     '## Log, warnings and above',
     formatTable(['Kind', 'Lines'], [...log.counts]),
-    ...formatExamples('Unexpected answers', judged.flatMap(describeUnexpected)),
+    ...formatExamples('Unexpected responses', judged.flatMap(describeUnexpected)),
     ...formatExamples('Lines in the log without an excuse', log.unexplained),
   ].join('\n\n')}\n`;
 }
@@ -61,7 +66,7 @@ function formatCpu({ samples }: SoakRun): string {
   );
 }
 
-function formatAnswers(judged: readonly JudgedVisit[]): string {
+function formatResponses(judged: readonly JudgedVisit[]): string {
   const purposes = [...new Set(judged.map(({ visit }) => visit.purpose))].sort();
   const rows = purposes.map((purpose) => {
     const of = judged.filter(({ visit }) => visit.purpose === purpose);
@@ -70,7 +75,7 @@ function formatAnswers(judged: readonly JudgedVisit[]): string {
     return [
       purpose,
       of.length,
-      formatCounts(of.map(({ visit }) => describeAnswer(visit))),
+      formatCounts(of.map(({ visit }) => describeResponse(visit))),
       of.filter(({ visit }) => visit.isHit).length,
       count('origin'),
       count('burst') + count('refused'),
@@ -78,79 +83,99 @@ function formatAnswers(judged: readonly JudgedVisit[]): string {
     ];
   });
   return formatTable(
-    ['Request', 'Count', 'Answers', 'Hits', 'Origin failed', 'Refused', 'Unexpected'],
+    ['Request', 'Count', 'Responses', 'Hits', 'Origin failed', 'Refused', 'Unexpected'],
     rows,
   );
 }
 
-function describeAnswer({ status, code, ending }: Visit): string {
-  const answer = [status, code].filter(Boolean).join(' ');
-  return ending === 'complete' ? answer : [answer, ending].filter(Boolean).join(', ');
+function describeResponse({ status, code, ending }: Visit): string {
+  const response = [status, code].filter(Boolean).join(' ');
+  return ending === 'complete' ? response : [response, ending].filter(Boolean).join(', ');
+}
+
+/** Sorts of responses whose times can be compared, and the time of a visit that is of this sort. */
+const LATENCIES: Readonly<Record<string, (visit: Visit) => number | undefined>> = {
+  hit: ({ ending, isHit, totalMs }) => (ending === 'complete' && isHit ? totalMs : undefined),
+  'light render': (visit) =>
+    isRendered(visit) && (visit.purpose === 'new still' || visit.purpose === 'popular image')
+      ? visit.totalMs
+      : undefined,
+  animation: (visit) =>
+    isRendered(visit) && visit.purpose === 'new animation' ? visit.totalMs : undefined,
+  // What follows the first byte is as fast as the reader.
+  'file, first byte': ({ purpose, status, headMs }) =>
+    (purpose === 'file' && status === 200) || (purpose === 'range' && status === 206)
+      ? headMs
+      : undefined,
+};
+
+function isRendered({ ending, status, isHit }: Visit): boolean {
+  return ending === 'complete' && status === 200 && !isHit;
 }
 
 function formatLatencies(run: SoakRun): string {
   const own = run.visits.filter((visit) => !isDisturbed(visit, run));
-  const [calm, burst] = [false, true].map((isBurst) =>
-    own.filter((visit) => isInBurst(visit, run) === isBurst),
-  );
-  const rows = LATENCY_CLASSES.map(({ name, read }) => {
-    const times = (visits: readonly Visit[] = []): number[] =>
-      visits.flatMap((visit) => read(visit) ?? []);
-    const [inCalm, inBurst] = [times(calm), times(burst)];
+  const rows = Object.entries(LATENCIES).map(([name, read]) => {
+    const timesOf = (isBurst: boolean): number[] =>
+      own.flatMap((visit) => (isInBurst(visit, run) === isBurst ? (read(visit) ?? []) : []));
+    const [calm, burst] = [timesOf(false), timesOf(true)];
     return [
       name,
-      inCalm.length,
-      ...[0.5, 0.9, 0.99, 1].map((share) => formatMs(quantile(inCalm, share))),
-      inBurst.length,
-      ...[0.5, 0.99].map((share) => formatMs(quantile(inBurst, share))),
+      calm.length,
+      ...formatQuantiles(calm, [0.5, 0.9, 0.99, 1]),
+      burst.length,
+      ...formatQuantiles(burst, [0.5, 0.99]),
     ];
   });
-  const probes = run.probes.filter(({ isHit }) => isHit).map(({ totalMs }) => totalMs);
-  rows.push([
-    'a hit asked for each second by a process of its own, bursts included',
-    probes.length,
-    ...[0.5, 0.9, 0.99, 1].map((share) => formatMs(quantile(probes, share))),
-    ...['–', '–', '–'],
-  ]);
-  const head = ['Answer', 'Count', 'p50', 'p90', 'p99', 'Most', 'In bursts', 'p50', 'p99'];
+  const head = ['Response', 'Count', 'p50', 'p90', 'p99', 'Most', 'In bursts', 'p50', 'p99'];
   return `${formatTable(head, rows)}\n\nRequests whose origin was failing or slow are left out.`;
 }
 
-function formatMoments({ samples, visits, atRest }: SoakRun): string {
+/** Memory and handles of the main process and its workers, and what clients saw meanwhile. */
+function formatCourse({ samples, visits, atRest }: SoakRun): string {
   const step = Math.max(1, Math.ceil(samples.length / MOST_MOMENTS));
   const chosen = samples.filter((_, index) => index % step === 0);
-  const row = (name: string, sample: (typeof samples)[number], rate: string): string[] => [
+  const row = (name: string, { main, workers }: Sample, ended?: readonly Visit[], ms = 1) => [
     name,
-    formatMebibytes(sample.main.residentBytes),
-    `${formatMebibytes(sample.workers.residentBytes)} in ${sample.workers.count}`,
-    String(sample.main.descriptors),
-    String(sample.main.sockets),
-    String(sample.main.threads),
-    rate,
+    formatBytes(main.residentBytes),
+    `${formatBytes(workers.residentBytes)} in ${workers.count}`,
+    main.descriptors,
+    main.sockets,
+    main.threads,
+    ended === undefined ? '–' : ((ended.length * 1000) / Math.max(1, ms)).toFixed(0),
+    ended?.filter(({ status = 0 }) => status >= 500).length ?? '–',
+    ...['hit', 'light render'].map((sort) =>
+      formatMs(
+        quantile(
+          (ended ?? []).flatMap((visit) => LATENCIES[sort]?.(visit) ?? []),
+          0.99,
+        ),
+      ),
+    ),
   ];
   const rows = chosen.map((sample, index) => {
     const untilMs = chosen[index + 1]?.atMs ?? samples.at(-1)?.atMs ?? sample.atMs;
     const ended = visits.filter(({ endedMs }) => endedMs >= sample.atMs && endedMs < untilMs);
-    const rate = (ended.length * 1000) / Math.max(1, untilMs - sample.atMs);
-    return row((sample.atMs / MINUTE_MS).toFixed(1), sample, rate.toFixed(0));
+    return row((sample.atMs / MINUTE_MS).toFixed(1), sample, ended, untilMs - sample.atMs);
   });
-  if (atRest.before !== undefined) rows.unshift(row('at rest, before', atRest.before, '–'));
-  if (atRest.after !== undefined) rows.push(row('at rest, after', atRest.after, '–'));
-  const head = ['Minute', 'Main', 'Workers', 'Descriptors', 'Sockets', 'Threads', 'Answers/s'];
-  return formatTable(head, rows);
+  if (atRest.before !== undefined) rows.unshift(row('at rest, before', atRest.before));
+  if (atRest.after !== undefined) rows.push(row('at rest, after', atRest.after));
+  const head =
+    'Minute|Main|Workers|Descriptors|Sockets|Threads|Responses/s|5xx|Hits p99|Light renders p99';
+  return formatTable(head.split('|'), rows);
 }
 
 function formatWaves({ waves }: SoakRun, judged: readonly JudgedVisit[]): string {
   const kinds = [...new Set(waves.map(({ kind }) => kind))].sort();
   return formatTable(
-    ['Fault', 'Waves', 'Answers that it explains'],
+    ['Fault', 'Waves', 'Responses that it explains'],
     kinds.map((kind) => [
       kind,
       waves.filter((wave) => wave.kind === kind).length,
       formatCounts(
         judged
           .filter(({ verdict }) => verdict.kind === 'origin' && verdict.fault === kind)
-          .map(({ visit }) => describeAnswer(visit)),
+          .map(({ visit }) => describeResponse(visit)),
       ),
     ]),
   );

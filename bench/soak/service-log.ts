@@ -3,7 +3,7 @@ import { z } from 'zod';
 import { MediaError } from '../../src/contract/errors.ts';
 import { parseTarget } from '../../src/contract/media-request.ts';
 import { findCulprit } from './fault-waves.ts';
-import type { Circumstances } from './judgement.ts';
+import type { SoakRun } from './soak-run.ts';
 
 /** pino's numbers. */
 const LEVELS: Readonly<Record<number, string>> = { 40: 'warn', 50: 'error', 60: 'fatal' };
@@ -24,29 +24,18 @@ export interface LogSummary {
   readonly unexplained: readonly string[];
 }
 
-/**
- * Reads the log of a run.
- *
- * @param beganMs when the load began, since 1970
- */
-export function readServiceLog(
-  file: string,
-  circumstances: Circumstances,
-  beganMs: number,
-): LogSummary {
+/** Reads the log of a run. */
+export function readServiceLog(run: Pick<SoakRun, 'logFile' | 'waves' | 'beganMs'>): LogSummary {
   const counts = new Map<string, number>();
   const unexplained: string[] = [];
-  for (const text of readFileSync(file, 'utf8').split('\n')) {
+  for (const text of readFileSync(run.logFile, 'utf8').split('\n')) {
     if (text === '') continue;
     const line = parseLine(text);
     const level = line === undefined ? 'no log line' : LEVELS[line.level];
     if (level === undefined) continue;
     const kind = [level, line?.msg, line?.code].filter(Boolean).join(', ');
     counts.set(kind, (counts.get(kind) ?? 0) + 1);
-    if (line !== undefined && (line.level < 50 || isExplained(line, circumstances, beganMs))) {
-      continue;
-    }
-    unexplained.push(text);
+    if (line === undefined || (line.level >= 50 && !isExplained(line, run))) unexplained.push(text);
   }
   return { counts, unexplained };
 }
@@ -61,8 +50,7 @@ function parseLine(text: string): z.infer<typeof lineForm> | undefined {
 
 function isExplained(
   { code, url, time }: z.infer<typeof lineForm>,
-  { waves }: Circumstances,
-  beganMs: number,
+  { waves, beganMs }: Pick<SoakRun, 'waves' | 'beganMs'>,
 ): boolean {
   if (code !== 'ORIGIN_ERROR' && code !== 'ORIGIN_TIMEOUT') return false;
   const key = url === undefined ? undefined : originKeyOf(url);

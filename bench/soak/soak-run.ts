@@ -1,17 +1,23 @@
 import { setMaxListeners } from 'node:events';
+import { loadavg } from 'node:os';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { epochMs } from '../harness/epoch.ts';
-import type { Answer } from '../harness/load.ts';
-import { LoadGenerator } from '../harness/load-generator.ts';
+import { epochMs } from '../harness/load.ts';
+import {
+  type CpuSeconds,
+  type ProcessNumbers,
+  readChildren,
+  readCpuSeconds,
+  readProcess,
+} from '../harness/process-numbers.ts';
 import { Random } from '../harness/random.ts';
+import { sumOf } from '../harness/report.ts';
 import { type Ending, type Service, startService } from '../harness/service.ts';
 import { type Burst, Clients, type Pressure } from './clients.ts';
 import { planWaves, type Wave } from './fault-waves.ts';
+import { type FaultyOrigin, startFaultyOrigin } from './faulty-origin.ts';
 import { fetchGoodImages, type GoodImages } from './good-images.ts';
 import { LoadMix } from './load-mix.ts';
-import { type FaultyOrigin, startOrigin } from './origin.ts';
 import { listOriginals } from './originals.ts';
-import { type Sample, Sampler, takeSample } from './sampler.ts';
 import { type Visit, Witness } from './visit.ts';
 
 /** What is chosen for a run. */
@@ -19,13 +25,24 @@ export interface SoakOptions {
   readonly durationMs: number;
   readonly seed: number;
   readonly pressure: Pressure;
-  /** Where the service's log goes. */
-  readonly logFile: string;
+}
+
+/** The service at one moment. */
+export interface Sample {
+  /** After the load began. */
+  readonly atMs: number;
+  readonly main: ProcessNumbers;
+  readonly workers: { readonly count: number; readonly residentBytes: number };
+  /** Used so far. */
+  readonly cpu: CpuSeconds;
+  /** Processes of the whole machine that ran or wanted to, over the last minute (proc(5)). */
+  readonly machineLoad: number;
 }
 
 /** All that a run has brought to light. */
 export interface SoakRun {
   readonly options: SoakOptions;
+  readonly logFile: string;
   /** Since 1970; all other times are after it. */
   readonly beganMs: number;
   /** How long the load went on: less than planned, if it was cut short. */
@@ -36,8 +53,6 @@ export interface SoakRun {
   readonly samples: readonly Sample[];
   /** At rest, before and after the load; `undefined` if the service was gone. */
   readonly atRest: { readonly before: Sample | undefined; readonly after: Sample | undefined };
-  /** One request a second for the same image, from a process of its own. */
-  readonly probes: readonly Answer[];
   /** At the start, and rendered anew at the end. */
   readonly goodImages: { readonly before: GoodImages; readonly after: GoodImages };
   /** How the service ended, if it did before it was asked to. */
@@ -49,13 +64,12 @@ export interface SoakRun {
  * Small enough that it is full within the first minutes, so that memory can be flat afterwards; and a
  * stalled body ends within a wave's cycle.
  */
-export const SERVICE_SETTINGS = {
+const SERVICE_SETTINGS = {
   CACHE_MEMORY_BYTES: String(48 * 2 ** 20),
   CACHE_ORIGINALS_BYTES: String(16 * 2 ** 20),
   ORIGIN_TIMEOUT_MS: '10000',
 } as const;
 
-const PROBE_PATH = '/avatars/1/ab12.webp?size=256';
 const SAMPLES_PER_RUN = 360;
 const SHORTEST_SAMPLE_DISTANCE_MS = 1_000;
 
@@ -71,16 +85,14 @@ const STOP_GRACE_MS = 30_000;
  * @throws Error if the service or its origin do not start
  */
 export async function runSoak(options: SoakOptions, cut: AbortSignal): Promise<SoakRun> {
-  const origin = await startOrigin();
-  const prober = new LoadGenerator('preferred');
+  const origin = await startFaultyOrigin();
   let service: Service | undefined;
   try {
-    service = await startService({ ...SERVICE_SETTINGS, ...origin.settings }, options.logFile);
-    return await soak(options, service, origin, prober, cut);
+    service = await startService('soak-service', { ...SERVICE_SETTINGS, ...origin.settings });
+    return await soak(options, service, origin, cut);
   } finally {
-    prober.close();
     if (service?.ending() === undefined) await service?.stop(0);
-    origin.close();
+    await origin.close();
   }
 }
 
@@ -88,7 +100,6 @@ async function soak(
   options: SoakOptions,
   service: Service,
   origin: FaultyOrigin,
-  prober: LoadGenerator,
   cut: AbortSignal,
 ): Promise<SoakRun> {
   const { durationMs, seed, pressure } = options;
@@ -100,24 +111,18 @@ async function soak(
   const beganMs = epochMs();
   const before = takeSample(service.pid, beganMs);
   const clients = new Clients(service.origin, mix, witness, beganMs);
+  const samples: Sample[] = [];
   const everyMs = Math.max(SHORTEST_SAMPLE_DISTANCE_MS, durationMs / SAMPLES_PER_RUN);
-  const sampler = new Sampler(service.pid, beganMs, everyMs);
+  const sampling = setInterval(() => {
+    const sample = takeSample(service.pid, beganMs);
+    if (sample !== undefined) samples.push(sample);
+  }, everyMs);
   const over = endAfter(durationMs, cut);
-  const probing = prober.run({
-    kind: 'steady',
-    origin: service.origin,
-    paths: [PROBE_PATH],
-    perSecond: 1,
-    durationMs,
-  });
-  over.addEventListener('abort', () => prober.cut(), { once: true });
-
   const striking = strike(origin, planWaves(durationMs, random), beganMs, over);
   await clients.run(pressure, seed, over);
   const loadedMs = epochMs() - beganMs;
   const waves = await striking;
-  const { answers: probes } = await probing;
-  sampler.stop();
+  clearInterval(sampling);
 
   const goodAfter = await fetchGoodImages(service.origin, 'copies');
   await sleep(QUIET_MS);
@@ -125,17 +130,34 @@ async function soak(
   const earlyEnding = service.ending();
   return {
     options,
+    logFile: service.logFile,
     beganMs,
     loadedMs,
     visits: clients.visits,
     waves,
     bursts: clients.bursts,
-    samples: sampler.samples,
+    samples,
     atRest: { before, after },
-    probes,
     goodImages: { before: goodBefore, after: goodAfter },
     earlyEnding,
     ending: earlyEnding ?? (await service.stop(STOP_GRACE_MS)),
+  };
+}
+
+/** Looks at the service and its workers now; `undefined` if it has ended. */
+function takeSample(pid: number, beganMs: number): Sample | undefined {
+  const main = readProcess(pid);
+  if (main === undefined) return undefined;
+  const workers = readChildren(pid).flatMap((child) => readProcess(child) ?? []);
+  return {
+    atMs: epochMs() - beganMs,
+    main,
+    workers: {
+      count: workers.length,
+      residentBytes: sumOf(workers, ({ residentBytes }) => residentBytes),
+    },
+    cpu: readCpuSeconds(pid),
+    machineLoad: loadavg()[0] ?? 0,
   };
 }
 

@@ -1,9 +1,10 @@
 import { createHash } from 'node:crypto';
-import type { Exchange } from '../harness/exchange.ts';
-import type { Shot } from './shot.ts';
+import type { Exchange } from './exchange.ts';
+import type { KnownTag } from './load-mix.ts';
+import type { PurposedShot } from './shot.ts';
 
 /** A request that was made, and what came of it: a shot and its exchange, without their bytes. */
-export interface Visit extends Omit<Shot, 'question' | 'readBody'> {
+export interface Visit extends Omit<PurposedShot, 'question' | 'readBody'> {
   readonly method: string;
   readonly path: string;
   /** After the load began. */
@@ -16,22 +17,24 @@ export interface Visit extends Omit<Shot, 'question' | 'readBody'> {
   readonly code: string | undefined;
   readonly ending: Exchange['ending'];
   readonly failure: string | undefined;
-  /** Answered from the store. */
+  /** From memory. */
   readonly isHit: boolean;
-  /** What is wrong with a whole answer whose status may be right. */
+  /** What is wrong with a whole response whose status may be right. */
   readonly lie: string | undefined;
 }
 
-/** Remembers what was received, so that the same question must get the same answer. */
+/** Remembers what was received, so that the same question must get the same response. */
 export class Witness {
   readonly #digests = new Map<string, string>();
-  readonly tags = new Map<
-    string,
-    { readonly etag: string; readonly lastModified: string | undefined }
-  >();
+  readonly #tags = new Map<string, KnownTag>();
+
+  /** Validators of what popular images were received with, by path. */
+  get tags(): ReadonlyMap<string, KnownTag> {
+    return this.#tags;
+  }
 
   /** @param beganMs when the load began, since 1970 */
-  testify(shot: Shot, exchange: Exchange, beganMs: number): Visit {
+  testify(shot: PurposedShot, exchange: Exchange, beganMs: number): Visit {
     const { question, readBody: _, ...rest } = shot;
     const { startedMs, totalMs, headMs, status, ending, failure, headers } = exchange;
     return {
@@ -51,7 +54,7 @@ export class Witness {
     };
   }
 
-  #findLie(shot: Shot, { status, headers, body }: Exchange): string | undefined {
+  #findLie(shot: PurposedShot, { status, headers, body }: Exchange): string | undefined {
     const { method, path } = shot.question;
     if (method !== 'GET') return body.length > 0 && method === 'HEAD' ? 'a body' : undefined;
     if (status !== 200 && status !== 206) return undefined;
@@ -62,7 +65,7 @@ export class Witness {
     if (status !== 200) return undefined;
     const { etag, 'last-modified': lastModified } = headers;
     if (etag === undefined) return 'no ETag';
-    if (shot.purpose === 'popular image') this.tags.set(path, { etag, lastModified });
+    if (shot.purpose === 'popular image') this.#tags.set(path, { etag, lastModified });
     const digest = createHash('sha1').update(etag).update(body).digest('base64');
     const before = this.#digests.get(path) ?? digest;
     this.#digests.set(path, before);
@@ -75,9 +78,9 @@ function readCode({ status, ending, body }: Exchange): string | undefined {
     return undefined;
   }
   try {
-    const answer: unknown = JSON.parse(body.toString());
-    return typeof answer === 'object' && answer !== null && 'code' in answer
-      ? String(answer.code)
+    const error: unknown = JSON.parse(body.toString());
+    return typeof error === 'object' && error !== null && 'code' in error
+      ? String(error.code)
       : 'no code';
   } catch {
     return 'no JSON';

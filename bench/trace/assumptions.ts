@@ -1,7 +1,7 @@
 /**
  * What a trace is made of. Where a number was published, its source stands beside it; the others are
  * assumptions, to be replaced by those of the platform's own logs. All requests are those that leave the
- * browsers: their caches are taken as subtracted (they answered 65.5 % at Facebook: Huang et al., "An
+ * browsers: their caches are taken as subtracted (they served 65.5 % at Facebook: Huang et al., "An
  * Analysis of Facebook Photo Caching", SOSP 2013).
  */
 export const assumptions = {
@@ -68,7 +68,15 @@ export const assumptions = {
   mostChannels: 30,
 
   /** Replaced a day: the new is asked for from then on, the old is deleted. New users count as well. */
-  turnoverPerDay: { avatar: 0.01, memberAvatar: 0.01, icon: 0.003, emoji: 0.005, banner: 0.003 },
+  turnoverPerDay: {
+    'user avatar': 0.01,
+    'member avatar': 0.01,
+    'guild icon': 0.003,
+    'guild banner': 0.003,
+    'guild splash': 0.003,
+    'custom emoji': 0.005,
+    sticker: 0.005,
+  },
   /** Attachments that are deleted, after a mean of so many days: most are when young (f4, §3). */
   deletedAttachmentShare: 0.05,
   attachmentDaysToDeletion: 1,

@@ -3,7 +3,7 @@ import { assumptions, DAY_S } from './assumptions.ts';
 import type { Catalogue } from './catalogue.ts';
 import type { ChannelFeed, Message } from './channel-feed.ts';
 import type { Population } from './population.ts';
-import { DEVICE_WEIGHTS, type Usage, variantsOf } from './usages.ts';
+import { DEVICE_WEIGHTS, type PlacedUsage, type Usage, usages, variantOf } from './usages.ts';
 import { ZipfRanks } from './zipf.ts';
 
 const deviceChoice = new WeightedChoice(DEVICE_WEIGHTS);
@@ -42,8 +42,8 @@ export class Session {
         this.#openProfile(guild);
         break;
       case 'invite':
-        this.#ask('invite', this.#population.splashOf(guild, this.#nowS));
-        this.#ask('guild list', this.#population.iconOf(guild, this.#nowS));
+        this.#ask('invite', guild);
+        this.#ask('guild list', guild);
         break;
       default:
         this.#openChannel(guild);
@@ -58,10 +58,10 @@ export class Session {
     const shown = Math.ceil(random.exponential(assumptions.messagesShown));
     for (const { author, emojis } of feed.latest(shown)) {
       this.#showAuthor(author);
-      for (const place of emojis) this.#ask('emoji', this.#population.emojiAt(place, this.#nowS));
+      for (const place of emojis) this.#ask('emoji', place);
     }
     this.#repeat(assumptions.stickersPerChannelView, () =>
-      this.#ask('sticker', this.#population.drawSticker(guild, this.#nowS, random)),
+      this.#ask('sticker', this.#population.drawSticker(guild, random)),
     );
     this.#scroll(feed);
   }
@@ -79,12 +79,11 @@ export class Session {
   #showAuthor(author: number): void {
     const random = this.#random;
     if (random.next() < assumptions.memberAvatarShare) {
-      this.#ask('member author', this.#population.memberAvatarOf(author, this.#nowS));
+      this.#ask('member author', author);
       return;
     }
-    const avatar = this.#population.avatarOf(author, this.#nowS);
-    this.#ask('author', avatar);
-    if (random.next() < assumptions.hoverShare) this.#ask('hovered author', avatar);
+    this.#ask('author', author);
+    if (random.next() < assumptions.hoverShare) this.#ask('hovered author', author);
   }
 
   #scroll(feed: ChannelFeed): void {
@@ -92,12 +91,11 @@ export class Session {
     this.#repeat(assumptions.attachmentsPerChannelView, () => {
       const attachment = feed.at(feed.drawDepth(random));
       if (random.next() >= this.#askedShare(attachment)) return;
-      this.#ask('thumbnail', attachment);
-      if (random.next() < assumptions.fullViewShare) this.#ask('full view', attachment);
+      this.#askFor('thumbnail', attachment);
+      if (random.next() < assumptions.fullViewShare) this.#askFor('full view', attachment);
     });
     this.#repeat(this.#asked.size * assumptions.uploadsPerRequest, () => {
-      const posted = feed.post(this.#nowS, random);
-      this.#ask('thumbnail', posted);
+      this.#askFor('thumbnail', feed.post(this.#nowS, random));
     });
   }
 
@@ -110,23 +108,26 @@ export class Session {
   }
 
   #start(): void {
-    this.#repeat(assumptions.guildListLength, () =>
-      this.#ask('guild list', this.#population.iconOf(this.#drawGuild(), this.#nowS)),
-    );
+    this.#repeat(assumptions.guildListLength, () => this.#ask('guild list', this.#drawGuild()));
   }
 
   #openProfile(guild: number): void {
     const member = this.#population.drawMember(guild, this.#random);
-    this.#ask('profile avatar', this.#population.avatarOf(member, this.#nowS));
-    this.#ask('profile banner', this.#population.bannerOf(guild, this.#nowS));
+    this.#ask('profile avatar', member);
+    this.#ask('profile banner', guild);
   }
 
   #drawGuild(): number {
     return guildRanks.next(this.#population.guilds, this.#random);
   }
 
-  #ask(usage: Usage, original: number): void {
-    const variant = variantsOf[usage][this.#device] ?? 0;
+  /** For what is in a place of the usage's kind now. */
+  #ask(usage: PlacedUsage, place: number): void {
+    this.#askFor(usage, this.#population.originalAt(usages[usage].kind, place, this.#nowS));
+  }
+
+  #askFor(usage: Usage, original: number): void {
+    const variant = variantOf(usage, this.#device);
     this.#asked.add(this.#catalogue.rendering(original, variant));
   }
 

@@ -1,6 +1,6 @@
 import { createServer } from 'node:http';
 import { fastify } from 'fastify';
-import { announce } from './announce.ts';
+import { serve } from './serve.ts';
 
 /*
  * What a hit could cost at best: the same buffer to everybody, with the headers of a media answer, from
@@ -22,9 +22,9 @@ if (kind === 'fastify') {
     return reply.send(body);
   });
   await app.ready();
-  announce(app.server);
+  serve(app.server);
 } else {
-  announce(
+  serve(
     createServer((_request, response) => {
       response.writeHead(200, { ...headers, 'content-length': body.length }).end(body);
     }),

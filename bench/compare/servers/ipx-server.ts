@@ -1,6 +1,6 @@
 import { createServer } from 'node:http';
 import { createIPX, createIPXNodeServer, type IPXStorage, ipxFSStorage, ipxHttpStorage } from 'ipx';
-import { announce } from './announce.ts';
+import { serve } from './serve.ts';
 
 /*
  * IPX with its own server and its defaults. `/{modifiers}/{path of the original}`, from a folder or from a URL
@@ -25,7 +25,7 @@ const ipx = createIPX(
     : { storage: counting(ipxFSStorage({ dir: place })) },
 );
 const answer = createIPXNodeServer(ipx);
-announce(
+serve(
   createServer((request, response) => {
     if (request.url === '/-/renders') response.end(String(renders));
     else answer(request, response);

@@ -3,7 +3,7 @@ import { createServer } from 'node:http';
 import { join } from 'node:path';
 import sharp from 'sharp';
 import { type OutputFormat, outputFormats } from '../../../src/contract/image-formats.ts';
-import { announce } from './announce.ts';
+import { serve } from './serve.ts';
 
 /*
  * The ceiling: sharp in the process that serves, with Darkroom's encoder settings, and nothing else: no rules,
@@ -35,4 +35,4 @@ const server = createServer(async (request, response) => {
   const { mimeType } = outputFormats[format];
   response.writeHead(200, { 'content-type': mimeType, 'content-length': body.length }).end(body);
 });
-announce(server);
+serve(server);

@@ -1,14 +1,14 @@
+import { existsSync } from 'node:fs';
 import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
+import { CreateBucketCommand, PutObjectCommand, S3Client } from '@aws-sdk/client-s3';
+import { startCephRgw } from '../../../test/support/ceph-rgw.ts';
 import { startService } from '../../harness/service.ts';
-import { missingCeph, startBucket } from '../bucket.ts';
-import { type Contest, holdContest, type Player } from '../contest.ts';
-import { keepingDarkroom, type RunningServer, startOwn } from '../contestants.ts';
-import { askAgainAndAgain } from '../hit-load.ts';
-import { missingNginx, startFolderNginx } from '../nginx.ts';
-import { describeAnswers, measureServer, readServerCpuSeconds } from '../server-numbers.ts';
-import type { Stage, Workload } from '../workload.ts';
+import { type Contest, holdContest, type Player, type Stage, type Workload } from '../contest.ts';
+import { type RunningServer, startOwn } from '../contestants.ts';
+import { missingNginx, startStaticNginx } from '../nginx.ts';
+import { playLoad } from '../turns.ts';
 
 /** A file that is passed on as it is, and by how many at a time it is fetched. */
 interface Size {
@@ -26,11 +26,15 @@ const SIZES: readonly Size[] = [
 const WARM_UP_MS = 500;
 
 const KEY = 'attachments/1/2/film.mp4';
+const BUCKET = 'originals';
 
 /** How a film begins (ISO/IEC 14496-12, a box `ftyp`), since Darkroom looks at what it sends. */
 const FILM_HEAD = Buffer.from('\0\0\0\x18ftypisom\0\0\x02\0isommp41', 'latin1');
 
-/** Whoever sends the file; the first is Darkroom. */
+/** Where Debian has them. */
+const CEPH = ['ceph-mon', 'ceph-osd', 'radosgw', 'ceph'].map((name) => `/usr/bin/${name}`);
+
+/** A server that sends the file. */
 interface Sender {
   readonly name: string;
   readonly target: string;
@@ -40,7 +44,7 @@ interface Sender {
 /** Attachments without parameters, from a folder and from S3, beside reading where they come from. */
 export function passthroughWorkloads(): readonly Workload[] {
   return SIZES.flatMap((size): Workload[] => {
-    // What one answer costs counts in small ones, and is not an aim.
+    // What one response costs counts in small ones, and is not an aim.
     const aims = (to: string) =>
       size.bytes > 2 ** 20 ? [{ of: 'Darkroom', to, atLeast: 0.9 }] : [];
     const fromFolder = `passthrough of ${size.title}`;
@@ -68,20 +72,17 @@ async function holdFolder(stage: Stage, name: string, size: Size): Promise<Conte
     const file = join(folder, KEY);
     await mkdir(dirname(file), { recursive: true });
     await writeFile(file, createFilm(size.bytes));
+    const target = `/${KEY}`;
+    const startDarkroom = () =>
+      startService('compare-darkroom-files', { STORAGE_DIR: folder, EXPLORER: 'off' });
+    const startDirect = () => startOwn('bucket-server', folder, '0');
     const senders: Sender[] = [
-      { name: 'Darkroom', target: `/${KEY}`, start: async () => keepingDarkroom.start(folder) },
-      {
-        name: 'node:http, direct',
-        target: `/${KEY}`,
-        start: () => startOwn('file-server.js', 'compare-file-server', folder),
-      },
+      { name: 'Darkroom', target, start: startDarkroom },
+      { name: 'node:http, direct', target: `/bucket/${KEY}`, start: startDirect },
     ];
     const missing = missingNginx();
-    if (missing !== undefined) stage.excuse(name, 'nginx static', missing);
-    else {
-      const start = (): Promise<RunningServer> => startFolderNginx(folder);
-      senders.push({ name: 'nginx static', target: `/${KEY}`, start });
-    }
+    if (missing !== undefined) stage.noteAbsence(name, 'nginx static', missing);
+    else senders.push({ name: 'nginx static', target, start: () => startStaticNginx(folder) });
     const note = `A file from the page cache, fetched by ${size.clients} clients again and again, who read and discard. Directly, it is streamed by \`createReadStream\` behind \`node:http\`; nginx has the kernel send it (sendfile), on all cores.`;
     return await hold(stage, name, note, size, senders);
   } finally {
@@ -90,22 +91,32 @@ async function holdFolder(stage: Stage, name: string, size: Size): Promise<Conte
 }
 
 async function holdS3(stage: Stage, name: string, size: Size): Promise<Contest | undefined> {
-  const missing = missingCeph();
-  if (missing !== undefined) {
-    stage.excuse(name, 'all', missing);
+  if (!CEPH.every((program) => existsSync(program))) {
+    const why = 'needs a Ceph RGW (Debian: ceph-mon ceph-osd ceph-common radosgw)';
+    stage.noteAbsence(name, 'all', why);
     return undefined;
   }
-  const { settings, endpoint, bucket, stop } = await startBucket(KEY, createFilm(size.bytes));
+  const { endpoint, accessKeyId, secretAccessKey, stop } = await startCephRgw();
   try {
+    const credentials = { accessKeyId, secretAccessKey };
+    await putObject(endpoint, credentials, createFilm(size.bytes));
+    const environment = {
+      STORAGE: 's3',
+      S3_BUCKET: BUCKET,
+      S3_ENDPOINT: endpoint,
+      AWS_ACCESS_KEY_ID: accessKeyId,
+      AWS_SECRET_ACCESS_KEY: secretAccessKey,
+      AWS_EC2_METADATA_DISABLED: 'true',
+    };
     const senders: Sender[] = [
       {
         name: 'Darkroom',
         target: `/${KEY}`,
-        start: () => startService(settings, 'bench-report/compare-darkroom-s3.log'),
+        start: () => startService('compare-darkroom-s3', environment),
       },
       {
         name: 'RGW, direct',
-        target: `/${bucket}/${KEY}`,
+        target: `/${BUCKET}/${KEY}`,
         start: async () => ({ origin: endpoint, pid: undefined, stop: async () => undefined }),
       },
     ];
@@ -116,50 +127,63 @@ async function holdS3(stage: Stage, name: string, size: Size): Promise<Contest |
   }
 }
 
+/** Puts an object that is public into a new bucket. */
+async function putObject(
+  endpoint: string,
+  credentials: { readonly accessKeyId: string; readonly secretAccessKey: string },
+  body: Buffer,
+): Promise<void> {
+  const client = new S3Client({
+    endpoint,
+    region: 'us-east-1',
+    forcePathStyle: true,
+    credentials,
+    requestChecksumCalculation: 'WHEN_REQUIRED',
+  });
+  await client.send(new CreateBucketCommand({ Bucket: BUCKET }));
+  const object = { Bucket: BUCKET, Key: KEY, Body: body, ACL: 'public-read' } as const;
+  await client.send(new PutObjectCommand(object));
+  client.destroy();
+}
+
 async function hold(
   stage: Stage,
   name: string,
   note: string,
-  size: Size,
+  { bytes, clients }: Size,
   senders: readonly Sender[],
 ): Promise<Contest> {
   const players: Player[] = [];
-  for (const sender of senders) players.push(enter(sender, await sender.start(), size, stage));
+  for (const sender of senders) {
+    const server = await sender.start();
+    const load = { kind: 'closed', clients, paths: [sender.target], isRepeated: true } as const;
+    const play = (durationMs: number) =>
+      playLoad(stage, sender.name, server, { ...load, durationMs });
+    players.push({
+      name: sender.name,
+      play: async () => {
+        await play(WARM_UP_MS);
+        const { turn, responses, usage } = await play(stage.turnMs);
+        const sentBytes = responses.length * bytes;
+        const { cpuSeconds } = usage;
+        return {
+          ...turn,
+          mebibytesPerSecond: sentBytes / 2 ** 20 / (turn.seconds ?? 1),
+          ...(cpuSeconds !== undefined && {
+            cpuSecondsPerGibibyte: (cpuSeconds * 2 ** 30) / sentBytes,
+          }),
+        };
+      },
+      leave: () => server.stop(),
+    });
+  }
   const measures = [
     'mebibytesPerSecond',
     'p50Ms',
     'p99Ms',
     'cpuSecondsPerGibibyte',
     'peakBytes',
-    'answers',
+    'responses',
   ] as const;
   return holdContest({ name, note, measures, rounds: stage.rounds, hasPractice: false }, players);
-}
-
-function enter(
-  { name, target }: Sender,
-  server: RunningServer,
-  { bytes, clients }: Size,
-  { turnMs: durationMs }: Stage,
-): Player {
-  return {
-    name,
-    play: async () => {
-      const head = `GET ${target} HTTP/1.1`;
-      const load = { clients, durationMs, status: 200 };
-      await askAgainAndAgain(server.origin, head, { ...load, durationMs: WARM_UP_MS });
-      const before = readServerCpuSeconds(server);
-      const { latenciesMs, seconds } = await askAgainAndAgain(server.origin, head, load);
-      const used = measureServer(server, before);
-      const sentBytes = latenciesMs.length * bytes;
-      return {
-        ...describeAnswers(server, before, latenciesMs, seconds),
-        mebibytesPerSecond: sentBytes / 2 ** 20 / seconds,
-        ...(used !== undefined && {
-          cpuSecondsPerGibibyte: (used.cpuSeconds * 2 ** 30) / sentBytes,
-        }),
-      };
-    },
-    leave: () => server.stop(5_000),
-  };
 }

@@ -1,17 +1,9 @@
-import { type Contest, holdContest, type Player } from '../contest.ts';
-import {
-  type Contestant,
-  darkroom,
-  imageFilter,
-  ipx,
-  type RunningServer,
-  rawSharp,
-} from '../contestants.ts';
-import { lineUp, type Trial } from '../line-up.ts';
+import { type Contest, holdContest, type Player, type Stage, type Workload } from '../contest.ts';
+import { type Contestant, darkroom, imageFilter, ipx, rawSharp } from '../contestants.ts';
+import { lineUp, pickTrial } from '../line-up.ts';
 import type { Originals, Rendering } from '../originals.ts';
-import { describeAnswers, readServerCpuSeconds } from '../server-numbers.ts';
+import { playLoad, RESPONSE_MEASURES } from '../turns.ts';
 import { joinVipsThumbnail, missingVipsThumbnail } from '../vips-thumbnail.ts';
-import type { Stage, Workload } from '../workload.ts';
 
 interface RenderOptions {
   readonly name: string;
@@ -25,7 +17,7 @@ interface RenderOptions {
   readonly isForeignWanted: (contestant: Contestant) => boolean;
 }
 
-const COLD = 'Every answer is rendered: no caches, and nothing is asked for twice.';
+const COLD = 'Every response is rendered: no caches, and nothing is asked for twice.';
 
 /**
  * Cold renders.
@@ -88,55 +80,29 @@ async function hold(stage: Stage, options: RenderOptions): Promise<Contest> {
   const foreign = stage.foreign.filter(isForeignWanted);
   const contestants = [darkroom, rawSharp, ipx, ...others, ...foreign];
   const starters = await lineUp(stage, name, contestants, folder, pickTrial(renderings));
-  const players = starters.map(({ contestant, server }) =>
-    join(stage, contestant, server, options.clients, ofRound),
+  const players = starters.map(
+    ({ contestant, server }): Player => ({
+      name: contestant.name,
+      play: async (round) => {
+        const paths = ofRound(round).map(contestant.targetOf);
+        const load = {
+          kind: 'closed',
+          clients: options.clients,
+          paths,
+          durationMs: turnMs,
+        } as const;
+        return (await playLoad(stage, contestant.name, server, load)).turn;
+      },
+      leave: () => server.stop(),
+    }),
   );
   const missing = missingVipsThumbnail();
-  if (hasVips && missing !== undefined) stage.excuse(name, 'vipsthumbnail', missing);
+  if (hasVips && missing !== undefined) stage.noteAbsence(name, 'vipsthumbnail', missing);
   if (hasVips && missing === undefined) {
     players.push(await joinVipsThumbnail(folder, ofRound, turnMs));
   }
-  const measures = [
-    'perSecond',
-    'p50Ms',
-    'p99Ms',
-    'cpuSecondsPer1000',
-    'peakBytes',
-    'answers',
-  ] as const;
-  return holdContest({ name, note, measures, rounds, hasPractice: true }, players);
-}
-
-/** One for each format: the last ones, which are asked for in no round, or at the end of the last one. */
-export function pickTrial(renderings: readonly Rendering[]): Trial {
-  const byFormat = new Map(renderings.map((rendering) => [rendering.format, rendering]));
-  return { renderings: [...byFormat.values()], isExact: true };
-}
-
-function join(
-  { generator, turnMs }: Stage,
-  { name, targetOf }: Contestant,
-  server: RunningServer,
-  clients: number,
-  ofRound: (round: number) => readonly Rendering[],
-): Player {
-  const { origin } = server;
-  return {
-    name,
-    play: async (round) => {
-      const paths = ofRound(round).map(targetOf);
-      const before = readServerCpuSeconds(server);
-      const beganMs = performance.now();
-      const load = { kind: 'closed', origin, clients, paths, durationMs: turnMs } as const;
-      const { answers } = await generator.run(load).catch((cause: unknown) => {
-        throw new Error(`${name} could not be asked to the end.`, { cause });
-      });
-      const seconds = (performance.now() - beganMs) / 1000;
-      const wrong = answers.find(({ status }) => status !== 200);
-      if (wrong !== undefined) throw new Error(`${name} answers ${wrong.status}.`);
-      const latenciesMs = answers.map(({ totalMs }) => totalMs);
-      return describeAnswers(server, before, latenciesMs, seconds);
-    },
-    leave: () => server.stop(5_000),
-  };
+  return holdContest(
+    { name, note, measures: RESPONSE_MEASURES, rounds, hasPractice: true },
+    players,
+  );
 }

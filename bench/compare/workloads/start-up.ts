@@ -1,11 +1,11 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { get, HttpClient } from '../../harness/exchange.ts';
 import { readChildren, readProcess, readProportionalBytes } from '../../harness/process-numbers.ts';
-import { type Contest, holdContest, type Player } from '../contest.ts';
-import { type Contestant, ipx, keepingDarkroom, rawSharp } from '../contestants.ts';
+import { sumOf } from '../../harness/report.ts';
+import { fetchOk } from '../../harness/service.ts';
+import { type Contest, holdContest, type Player, type Stage, type Workload } from '../contest.ts';
+import { type Contestant, cachingDarkroom, ipx, rawSharp } from '../contestants.ts';
 import type { Turn } from '../measures.ts';
 import type { Rendering } from '../originals.ts';
-import type { Stage, Workload } from '../workload.ts';
 
 /** After the first image, before memory is read, in milliseconds. */
 const REST_MS = 2_000;
@@ -23,11 +23,10 @@ async function hold(stage: Stage): Promise<Contest> {
   const { folder, avatars } = await stage.originals();
   const [rendering] = avatars;
   if (rendering === undefined) throw new Error('There are no avatars.');
-  const players = [keepingDarkroom, rawSharp, ipx].map(
+  const players = [cachingDarkroom, rawSharp, ipx].map(
     (contestant): Player => ({
       name: contestant.name,
       play: () => startOnce(contestant, folder, rendering),
-      leave: async () => undefined,
     }),
   );
   const measures = ['firstImageMs', 'listeningMs', 'idleBytes', 'idleProportionalBytes'] as const;
@@ -36,31 +35,28 @@ async function hold(stage: Stage): Promise<Contest> {
 }
 
 async function startOnce(
-  { name, start, targetOf }: Contestant,
+  { start, targetOf }: Contestant,
   folder: string,
   rendering: Rendering,
 ): Promise<Turn> {
   const beganMs = performance.now();
   const server = await start(folder);
-  const client = new HttpClient(server.origin);
   try {
     const listeningMs = performance.now() - beganMs;
-    const { status } = await client.ask(get(targetOf(rendering)));
+    await fetchOk(server.origin, targetOf(rendering));
     const firstImageMs = performance.now() - beganMs;
-    if (status !== 200) throw new Error(`${name} answers ${status}.`);
     await sleep(REST_MS);
     const processes = server.pid === undefined ? [] : [server.pid, ...readChildren(server.pid)];
-    const parts = processes.map(readProportionalBytes);
+    const parts = processes.flatMap((pid) => readProportionalBytes(pid) ?? []);
     return {
       listeningMs,
       firstImageMs,
-      idleBytes: processes.reduce((sum, pid) => sum + (readProcess(pid)?.residentBytes ?? 0), 0),
-      ...(!parts.includes(undefined) && {
-        idleProportionalBytes: parts.reduce<number>((sum, part) => sum + (part ?? 0), 0),
+      idleBytes: sumOf(processes, (pid) => readProcess(pid)?.residentBytes ?? 0),
+      ...(parts.length === processes.length && {
+        idleProportionalBytes: sumOf(parts, (part) => part),
       }),
     };
   } finally {
-    client.close();
-    await server.stop(5_000);
+    await server.stop();
   }
 }

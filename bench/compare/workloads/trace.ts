@@ -1,22 +1,17 @@
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import type { Answer } from '../../harness/load.ts';
-import { readCpuSeconds } from '../../harness/process-numbers.ts';
-import { quantile } from '../../harness/quantile.ts';
 import { type Service, startService } from '../../harness/service.ts';
-import { startAnswerCache } from '../answer-cache.ts';
-import { type Contest, holdContest, type Player } from '../contest.ts';
+import { type Contest, holdContest, type Player, type Stage, type Workload } from '../contest.ts';
 import { PATIENT, startOwn } from '../contestants.ts';
 import type { Turn } from '../measures.ts';
-import { missingNginx } from '../nginx.ts';
-import { measureServer, readServerCpuSeconds } from '../server-numbers.ts';
+import { missingNginx, startCachingNginx } from '../nginx.ts';
 import { createTraceRequests, type TraceRequest, type TraceRequests } from '../trace-requests.ts';
-import type { Stage, Workload } from '../workload.ts';
+import { playLoad, watchServer } from '../turns.ts';
 
 /**
  * A small platform. What comes out of it is like the sizing model of large ones (docs/performance.md, "Sizing"): with the cache
- * below, it answers some 85 % of the requests, and two thirds of what is left were rendered before.
+ * below, it serves some 85 % of the requests, and two thirds of what is left were rendered before.
  */
 const TRACE = { seed: 1, requests: 20_000, days: 9 } as const;
 
@@ -27,12 +22,12 @@ const CLIENTS = 8;
 const LATENCY_MS = 20;
 
 /**
- * Shared memory for the keys of nginx's cache, which has room for some 550: when it is full, the answer that was
+ * Shared memory for the keys of nginx's cache, which has room for some 550: when it is full, the response that was
  * used longest ago goes. A bound in bytes would be looked at every ten seconds only, which is too seldom here.
  */
 const CACHE_KEYS = '80k';
 
-/** Each takes half a minute, and CPU seconds vary less than answers a second. */
+/** Each takes half a minute, and CPU seconds vary less than responses a second. */
 const MOST_ROUNDS = 2;
 
 const NAME = 'trace';
@@ -58,7 +53,7 @@ const setups: readonly Setup[] = [
   {
     name: 'IPX',
     pathOf: ({ ipx }) => ipx,
-    start: (bucket) => startOwn('ipx-server.js', 'compare-ipx-trace', `${bucket.href}/`),
+    start: (bucket) => startOwn('ipx-server', `${bucket.href}/`),
   },
 ];
 
@@ -71,18 +66,16 @@ export function traceWorkload(): Workload {
 async function hold(stage: Stage): Promise<Contest | undefined> {
   const missing = missingNginx();
   if (missing !== undefined) {
-    stage.excuse(NAME, 'all', missing);
+    stage.noteAbsence(NAME, 'all', missing);
     return undefined;
   }
   const trace = createTraceRequests(TRACE);
-  const bucketOptions = [trace.folder, String(LATENCY_MS)];
-  const origin = await startOwn('slow-origin-server.js', 'compare-origin', ...bucketOptions);
+  const origin = await startOwn('bucket-server', trace.folder, String(LATENCY_MS));
   try {
     const players = setups.map(
       (setup): Player => ({
         name: setup.name,
         play: () => replay(stage, setup, trace, new URL('/originals', origin.origin)),
-        leave: async () => undefined,
       }),
     );
     const measures = [
@@ -93,13 +86,13 @@ async function hold(stage: Stage): Promise<Contest | undefined> {
       'p99Ms',
       'peakBytes',
       'seconds',
-      'answers',
+      'responses',
     ] as const;
     const rounds = Math.min(stage.rounds, MOST_ROUNDS);
     const note = describe(trace);
     return await holdContest({ name: NAME, note, measures, rounds, hasPractice: false }, players);
   } finally {
-    await origin.stop(5_000);
+    await origin.stop();
     trace.remove();
   }
 }
@@ -107,7 +100,7 @@ async function hold(stage: Stage): Promise<Contest | undefined> {
 function describe({ requests, renderings }: TraceRequests): string {
   const measured = requests.length - countFilling(requests);
   return [
-    `The last ${measured} of ${requests.length} requests for ${renderings} renderings (${TRACE.days} days of \`bench/trace\`, seed ${TRACE.seed}; without attachments that are served as they are; originals are the fixtures), by ${CLIENTS} clients as fast as they are answered, through nginx, which keeps as many answers as ${CACHE_KEYS} of keys have room for, and asks once for what many want at once. The bucket answers after ${LATENCY_MS} ms. CPU is the server's alone, without nginx and bucket.`,
+    `The last ${measured} of ${requests.length} requests for ${renderings} renderings (${TRACE.days} days of \`bench/trace\`, seed ${TRACE.seed}; without attachments that are served as they are; originals are the fixtures), by ${CLIENTS} clients as fast as they are served, through nginx, which keeps as many responses as ${CACHE_KEYS} of keys have room for, and asks once for what many want at once. The bucket responds after ${LATENCY_MS} ms. CPU is the server's alone, without nginx and bucket.`,
     'Darkroom by itself has 256 MiB for results, which is more than a platform as small can fill: it forgets nothing. With a folder and no memory it is as on a large platform, whose renderings are in a store, and whose memory is small beside what is asked for.',
   ].join(' ');
 }
@@ -117,7 +110,7 @@ function countFilling(requests: readonly TraceRequest[]): number {
 }
 
 async function replay(
-  { generator }: Stage,
+  stage: Stage,
   { name, pathOf, start }: Setup,
   { requests }: TraceRequests,
   bucket: URL,
@@ -126,36 +119,19 @@ async function replay(
   const stops: (() => Promise<unknown>)[] = [() => rm(scratch, { recursive: true })];
   try {
     const server = await start(bucket, scratch);
-    stops.unshift(() => server.stop(5_000));
-    const cache = await startAnswerCache(server.origin, CACHE_KEYS);
-    stops.unshift(() => cache.stop(5_000));
+    stops.unshift(() => server.stop());
+    const cache = await startCachingNginx(server.origin, CACHE_KEYS);
+    stops.unshift(() => cache.stop());
     const paths = requests.map(pathOf);
-    const ask = async (part: readonly string[]): Promise<readonly Answer[]> => {
-      const load = { kind: 'list', origin: cache.origin, clients: CLIENTS, paths: part } as const;
-      const { answers } = await generator.run(load);
-      const wrong = answers.find(({ status }) => status !== 200);
-      if (wrong !== undefined) throw new Error(`${name} answers ${wrong.status} in the trace.`);
-      return answers;
-    };
+    const send = (part: readonly string[]) =>
+      playLoad(stage, name, cache, { kind: 'closed', clients: CLIENTS, paths: part });
     const filling = countFilling(requests);
-    await ask(paths.slice(0, filling));
-    const cpuBefore = readServerCpuSeconds(server);
-    const mainBefore = readCpuSeconds(server.pid).main;
-    const beganMs = performance.now();
-    const answers = await ask(paths.slice(filling));
-    const seconds = (performance.now() - beganMs) / 1000;
-    const used = measureServer(server, cpuBefore);
-    const latenciesMs = answers.map(({ totalMs }) => totalMs);
-    return {
-      cpuSeconds: used?.cpuSeconds ?? 0,
-      mainCpuSeconds: readCpuSeconds(server.pid).main - mainBefore,
-      reached: answers.filter(({ isHit }) => !isHit).length,
-      p50Ms: quantile(latenciesMs, 0.5) ?? 0,
-      p99Ms: quantile(latenciesMs, 0.99) ?? 0,
-      peakBytes: used?.peakBytes ?? 0,
-      seconds,
-      answers: answers.length,
-    };
+    await send(paths.slice(0, filling));
+    const readUsage = watchServer(server);
+    const { turn, responses } = await send(paths.slice(filling));
+    const reached = responses.filter(({ isHit }) => !isHit).length;
+    // Times are the cache's, all else is the server's.
+    return { ...turn, ...readUsage(), reached };
   } finally {
     for (const stop of stops) await stop();
   }
@@ -169,18 +145,15 @@ function darkroomSetup(
     name,
     pathOf: ({ darkroom }) => darkroom,
     start: (bucket, scratch) =>
-      startService(
-        {
-          STORAGE: 's3',
-          S3_BUCKET: bucket.pathname.slice(1),
-          S3_ENDPOINT: bucket.origin,
-          AWS_ACCESS_KEY_ID: 'anybody',
-          AWS_SECRET_ACCESS_KEY: 'anybody',
-          AWS_EC2_METADATA_DISABLED: 'true',
-          ...PATIENT,
-          ...settings(scratch),
-        },
-        'bench-report/compare-darkroom-trace.log',
-      ),
+      startService('compare-darkroom-trace', {
+        STORAGE: 's3',
+        S3_BUCKET: bucket.pathname.slice(1),
+        S3_ENDPOINT: bucket.origin,
+        AWS_ACCESS_KEY_ID: 'anybody',
+        AWS_SECRET_ACCESS_KEY: 'anybody',
+        AWS_EC2_METADATA_DISABLED: 'true',
+        ...PATIENT,
+        ...settings(scratch),
+      }),
   };
 }

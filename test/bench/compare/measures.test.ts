@@ -6,8 +6,8 @@ test('turns come to their median, and to how far they are apart', () => {
   expect(summarize(turns, 'perSecond')).toEqual({ value: 100, spread: 0.2 });
 });
 
-test('answers are added up', () => {
-  expect(summarize([{ answers: 3 }, { answers: 4 }], 'answers')?.value).toBe(7);
+test('responses are added up', () => {
+  expect(summarize([{ responses: 3 }, { responses: 4 }], 'responses')?.value).toBe(7);
 });
 
 test('what was not measured is not zero', () => {

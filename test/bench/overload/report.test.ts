@@ -1,23 +1,29 @@
 import { describe, expect, test } from 'vitest';
-import type { Answer } from '../../../bench/harness/load.ts';
-import type { OverloadRun, Phase } from '../../../bench/overload/measurements.ts';
+import type { LoadResponse } from '../../../bench/harness/load.ts';
+import type { OverloadRun, Phase } from '../../../bench/overload/overload-run.ts';
 import { formatOverload, judgeOverload } from '../../../bench/overload/report.ts';
 
-const hit: Answer = {
+const hit: LoadResponse = {
   startedMs: 0,
   totalMs: 3,
   status: 200,
   isHit: true,
   retryAfterSeconds: undefined,
 };
-const refusal: Answer = { ...hit, totalMs: 1, status: 503, isHit: false, retryAfterSeconds: 1 };
+const refusal: LoadResponse = {
+  ...hit,
+  totalMs: 1,
+  status: 503,
+  isHit: false,
+  retryAfterSeconds: 1,
+};
 
-function load(answers: readonly Answer[]) {
-  return { answers, latenessMs: [0], mostInFlight: 1 };
+function load(responses: readonly LoadResponse[]) {
+  return { responses, seconds: 1, latenessMs: [0], mostInFlight: 1 };
 }
 
 /** A phase in which all goes well but what is said. */
-function phase(factor: number, hits: readonly Answer[]): Phase {
+function phase(factor: number, hits: readonly LoadResponse[]): Phase {
   return {
     factor,
     lengthMs: 1_000,
@@ -29,21 +35,20 @@ function phase(factor: number, hits: readonly Answer[]): Phase {
   };
 }
 
-function runOf(hits: readonly Answer[]): OverloadRun {
+function runOf(hits: readonly LoadResponse[]): OverloadRun {
   return {
-    options: { phaseMs: 1_000, rounds: 1, workers: 2, factors: [20], logFile: '' },
+    options: { phaseMs: 1_000, rounds: 1, workers: 2, factors: [20] },
     isHitClientPreferred: true,
-    quietHits: load([hit]),
     heavyCapacityPerSecond: 1,
     heavyAlone: [hit],
     phases: [phase(0, [hit]), phase(20, hits)],
   };
 }
 
-const hits = (count: number): Answer[] => Array<Answer>(count).fill(hit);
+const hits = (count: number): LoadResponse[] => Array<LoadResponse>(count).fill(hit);
 
 describe('the aim for hits', () => {
-  const judge = (answers: readonly Answer[]) => judgeOverload(runOf(answers))[0];
+  const judge = (responses: readonly LoadResponse[]) => judgeOverload(runOf(responses))[0];
 
   test('is reached where all of them are hits, and fast', () => {
     expect(judge(hits(50))).toEqual({
@@ -59,13 +64,13 @@ describe('the aim for hits', () => {
   });
 
   test.each([
-    ['refused, and fast', refusal, '1 of 1000 was 503'],
-    ['rendered anew, and fast', { ...hit, isHit: false }, '1 of 1000 was 200, and no hit'],
-    ['not answered', { ...hit, status: 0, isHit: false }, '1 of 1000 was not answered'],
-  ])('is missed where one was %s, and says why', (_, answer, why) => {
-    const aim = judge([...hits(999), answer]);
+    ['refused, and fast', refusal, '503 × 1'],
+    ['rendered anew, and fast', { ...hit, isHit: false }, '200, and no hit × 1'],
+    ['without a response', { ...hit, status: 0, isHit: false }, 'no response × 1'],
+  ])('is missed where one was %s, and says why', (_, response, why) => {
+    const aim = judge([...hits(999), response]);
     expect(aim?.isReached).toBe(false);
-    expect(aim?.measured).toBe(`3.0 ms, but ${why}`);
+    expect(aim?.measured).toBe(`3.0 ms, but of 1000: ${why}`);
   });
 
   test('is missed where there was none', () => {
@@ -75,7 +80,7 @@ describe('the aim for hits', () => {
   test('says all of it in the report', () => {
     const report = formatOverload(runOf([...hits(8), refusal, refusal]), [1_024]);
     expect(report).toContain(
-      '| p99 of hits under overload | under 20 ms, all of them 200 from memory | 3.0 ms, but 2 of 10 were 503 | missed |',
+      '| p99 of hits under overload | under 20 ms, all of them 200 from memory | 3.0 ms, but of 10: 503 × 2 | missed |',
     );
   });
 });

@@ -1,9 +1,9 @@
 import { describe, expect, test } from 'vitest';
-import { DEFAULT_SETUP, type Setup } from '../../../bench/scale/setup.ts';
+import { DEFAULT_SETUP, type Setup } from '../../../bench/scale/setups.ts';
 import { simulate } from '../../../bench/scale/simulate.ts';
 import { createWorkload, type Workload } from '../../../bench/scale/workload.ts';
 import { generateTrace } from '../../../bench/trace/trace.ts';
-import { variantsOf } from '../../../bench/trace/usages.ts';
+import { variantOf } from '../../../bench/trace/usages.ts';
 
 const MEBIBYTE = 2 ** 20;
 const workload = createWorkload(generateTrace({ seed: 5, requests: 30_000, days: 3 }));
@@ -22,7 +22,7 @@ function handWritten(
   bytes: number,
   deletedS = Number.POSITIVE_INFINITY,
 ): Workload {
-  const [variant = 0] = variantsOf.author;
+  const variant = variantOf('author', 0);
   const count = 1 + Math.max(...requests.map(([rendering]) => rendering));
   const numbers = Array.from({ length: count }, (_, index) => index);
   const shape = { format: 'png', widthPx: 512, heightPx: 512, frames: 1, isClean: true } as const;
@@ -50,11 +50,7 @@ function handWritten(
 describe('a simulation by hand', () => {
   const setup = { ...plain, memoryBytes: 2 * (1_000 + 712), originalsBytes: 0 };
   const run = (of: Workload, changed: Partial<Setup> = {}) =>
-    simulate(
-      of,
-      { ...setup, requestsPerDay: of.trace.options.requests, ...changed },
-      { fromDay: 0 },
-    ).counts;
+    simulate(of, { ...setup, requestsPerDay: of.trace.options.requests, ...changed }, 0).counts;
 
   test('a memory with room for two', () => {
     const counts = run(
@@ -98,7 +94,7 @@ describe('a simulation by hand', () => {
       [2, 2],
       [0, 400],
     ] as const;
-    const counts = run(handWritten(requests, 1_000), { store: { kind: 's3', maxAgeDays: 1 } });
+    const counts = run(handWritten(requests, 1_000), { store: { kind: 's3' } });
     expect(counts.tiers).toMatchObject({ origin: 3, store: 1 });
     expect(counts).toMatchObject({ originReads: 3, revalidations: 4, storeWrites: 3 });
   });
@@ -111,7 +107,7 @@ describe('a simulation by hand', () => {
       [0, 3], // from the store, while what the origin said of it is fresh
     ] as const;
     const workload = handWritten(requests, 1_000);
-    const stored = run(workload, { store: { kind: 's3', maxAgeDays: 1 } });
+    const stored = run(workload, { store: { kind: 's3' } });
     expect(stored).toMatchObject({ originReads: 3, revalidations: 3, storeWrites: 3 });
     expect(run(workload)).toMatchObject({ originReads: 4, revalidations: 0 });
   });
@@ -147,7 +143,7 @@ describe('conservation', () => {
   const stores: Setup['store'][] = [
     { kind: 'none' },
     { kind: 'filesystem', maxBytes: 20 * MEBIBYTE },
-    { kind: 's3', maxAgeDays: 1 },
+    { kind: 's3' },
   ];
   const edges: Setup['edge'][] = [
     { kind: 'none' },
@@ -167,11 +163,11 @@ describe('conservation', () => {
   );
 
   test.each(setups)('$balancing, store $store.kind, edge $edge.kind', (setup) => {
-    const { counts, busiest } = simulate(workload, setup, { fromDay: 0 });
+    const { counts, busiest } = simulate(workload, setup, 0);
     const answered = Object.values(counts.tiers).reduce((sum, count) => sum + count, 0);
     expect(answered).toBe(workload.trace.renderings.length);
     expect(counts.requests).toBe(answered);
-    expect(counts.originReads).toBe(counts.tiers.origin + counts.tiers.passthrough);
+    expect(counts.originReads).toBe(counts.tiers.origin + counts.tiers.streamed);
     expect(counts.renders).toBeLessThanOrEqual(counts.tiers.origin + counts.tiers['held original']);
     expect(busiest).toBeGreaterThanOrEqual(1);
   });
@@ -179,9 +175,9 @@ describe('conservation', () => {
 
 describe('what more of something does', () => {
   const memoryHits = (changed: Partial<Setup>): number =>
-    simulate(workload, { ...plain, ...changed }, { fromDay: 1 }).counts.tiers.memory;
+    simulate(workload, { ...plain, ...changed }, 1).counts.tiers.memory;
   const renders = (changed: Partial<Setup>): number =>
-    simulate(workload, { ...plain, ...changed }, { fromDay: 1 }).counts.renders;
+    simulate(workload, { ...plain, ...changed }, 1).counts.renders;
 
   test('more memory, more hits', () => {
     const hits = [1, 4, 16, 64].map((mebibytes) =>
@@ -200,7 +196,7 @@ describe('what more of something does', () => {
 
   test('a bucket for all makes up for random balancing', () => {
     const random: Partial<Setup> = { replicas: 4, balancing: 'random' };
-    const shared = renders({ ...random, store: { kind: 's3', maxAgeDays: 30 } });
+    const shared = renders({ ...random, store: { kind: 's3' } });
     const own = renders({ ...random, store: { kind: 'filesystem', maxBytes: 2 ** 40 } });
     expect(shared).toBeLessThan(own);
   });
@@ -214,9 +210,9 @@ describe('what more of something does', () => {
         memoryBytes: 10 * plain.memoryBytes,
         originalsBytes: 10 * plain.originalsBytes,
       },
-      { fromDay: 1 },
+      1,
     );
-    expect(tenfold.counts).toEqual(simulate(workload, plain, { fromDay: 1 }).counts);
+    expect(tenfold.counts).toEqual(simulate(workload, plain, 1).counts);
     expect(tenfold.scale).toBe(10);
   });
 });

@@ -23,7 +23,7 @@ describe('what a rendering takes', () => {
   test('an attachment without parameters is sent as it is', () => {
     const [shape] = shapesOf.attachment;
     if (shape === undefined) throw new Error('There is no shape of an attachment.');
-    expect(planRendering('attachment', shape, '').work).toBe('passthrough');
+    expect(planRendering('attachment', shape, '').work).toBe('stream');
   });
 });
 

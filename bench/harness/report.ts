@@ -1,3 +1,38 @@
+import { mkdirSync, writeFileSync } from 'node:fs';
+
+/** Beside the code, and not part of the repository. */
+export const REPORT_FOLDER = 'bench-report';
+
+/** Prints a report, and writes it to the folder of reports. */
+export function publishReport(fileName: string, report: string): void {
+  mkdirSync(REPORT_FOLDER, { recursive: true });
+  writeFileSync(`${REPORT_FOLDER}/${fileName}`, report);
+  process.stdout.write(`${report}\nWritten to ${REPORT_FOLDER}/${fileName}\n`);
+}
+
+/** @throws Error if an option of a command is not a number above 0 */
+export function parsePositive(option: string, text: string): number {
+  const value = Number(text);
+  if (!(value > 0)) throw new Error(`--${option}: expected a number above 0`);
+  return value;
+}
+
+/**
+ * A quantile of measured values, by the nearest rank: a value that was measured, never one between.
+ *
+ * @param share 0.5 for the median, 0.99 for the 99th percentile
+ * @returns `undefined` where nothing was measured
+ */
+export function quantile(values: ArrayLike<number>, share: number): number | undefined {
+  const sorted = Float64Array.from(values).sort();
+  return sorted[Math.max(0, Math.ceil(share * sorted.length) - 1)];
+}
+
+/** The sum of what is read from each item. */
+export function sumOf<Item>(items: readonly Item[], read: (item: Item) => number): number {
+  return items.reduce((sum, item) => sum + read(item), 0);
+}
+
 /** A Markdown table. Cells are taken as they are, but for the bar that would end them. */
 export function formatTable(
   head: readonly string[],
@@ -14,15 +49,16 @@ export function formatMs(ms: number | undefined): string {
   return ms < 10 ? `${ms.toFixed(1)} ms` : `${Math.round(ms)} ms`;
 }
 
-/** Bytes in MiB for people; a dash where nothing was measured. */
-export function formatMebibytes(bytes: number | undefined): string {
-  return bytes === undefined ? '–' : `${Math.round(bytes / 2 ** 20)} MiB`;
+/** Quantiles of times, each in a cell. */
+export function formatQuantiles(timesMs: readonly number[], shares: readonly number[]): string[] {
+  return shares.map((share) => formatMs(quantile(timesMs, share)));
 }
 
 const BYTE_UNITS = ['B', 'KiB', 'MiB', 'GiB', 'TiB', 'PiB'];
 
 /** Bytes for people, in the unit that gives a number from 1 to 1023: `1.5 GiB`. */
-export function formatBytes(bytes: number): string {
+export function formatBytes(bytes: number | undefined): string {
+  if (bytes === undefined) return '–';
   const unit = Math.floor(Math.log2(Math.max(1, Math.abs(bytes))) / 10);
   const power = Math.min(unit, BYTE_UNITS.length - 1);
   const value = bytes / 2 ** (10 * power);

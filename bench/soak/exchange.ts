@@ -1,8 +1,8 @@
 import { Agent, type IncomingHttpHeaders, type IncomingMessage, request } from 'node:http';
 import type { Socket } from 'node:net';
-import { epochMs } from './epoch.ts';
+import { epochMs } from '../harness/load.ts';
 
-/** How a client behaves while it is answered. */
+/** How a client behaves while its response comes. */
 export type Manner =
   | { readonly kind: 'reads' }
   /** Hangs up some time after it has asked, whatever has come by then. */
@@ -25,7 +25,7 @@ export interface Question {
 export interface Exchange {
   /** Since 1970. */
   readonly startedMs: number;
-  /** From the request to the head of the answer; `undefined` if none came. */
+  /** From the request to the head of the response; `undefined` if none came. */
   readonly headMs: number | undefined;
   /** From the request to the last byte, or to the end of it all. */
   readonly totalMs: number;
@@ -33,8 +33,8 @@ export interface Exchange {
   readonly headers: IncomingHttpHeaders;
   readonly body: Buffer;
   /**
-   * `complete`: to the last byte; `left`: the client hung up; `broken`: the server did, in mid-answer;
-   * `unanswered`: the server did, before any; `hung`: nothing happened for a long time.
+   * `complete`: to the last byte; `left`: the client hung up; `broken`: the server did, within a response;
+   * `unanswered`: the server did, before one; `hung`: nothing happened for a long time.
    */
   readonly ending: 'complete' | 'left' | 'broken' | 'unanswered' | 'hung';
   /** What was reported, where the server hung up. */
@@ -66,7 +66,7 @@ export class HttpClient {
     this.#port = Number(port);
   }
 
-  /** Asks, and tells how it went; never fails itself. */
+  /** Asks, and reports how it went; never fails itself. */
   ask({ method, path, headers, manner }: Question): Promise<Exchange> {
     return new Promise((resolve) => {
       const startedMs = epochMs();
@@ -100,12 +100,12 @@ export class HttpClient {
       asked.on('error', (error) =>
         settle(head === UNANSWERED ? 'unanswered' : 'broken', `${error.message} (${usage})`),
       );
-      asked.once('response', (answer) => {
-        const { statusCode: status, headers: answered } = answer;
-        head = { status, headers: answered, headMs: epochMs() - startedMs };
-        answer.once('error', (error) => settle('broken', error.message));
-        answer.once('end', () => settle('complete'));
-        receive(answer, manner, chunks, () => settle('left'));
+      asked.once('response', (response) => {
+        const { statusCode: status, headers: received } = response;
+        head = { status, headers: received, headMs: epochMs() - startedMs };
+        response.once('error', (error) => settle('broken', error.message));
+        response.once('end', () => settle('complete'));
+        receive(response, manner, chunks, () => settle('left'));
       });
       asked.end();
     });
@@ -123,19 +123,19 @@ export function get(path: string, headers: Readonly<Record<string, string>> = {}
 }
 
 function receive(
-  answer: IncomingMessage,
+  response: IncomingMessage,
   manner: Manner,
   chunks: Buffer[],
   leave: () => void,
 ): void {
   let received = 0;
-  answer.on('data', (chunk: Buffer) => {
+  response.on('data', (chunk: Buffer) => {
     chunks.push(chunk);
     received += chunk.length;
     if (manner.kind === 'leaves body' && received >= manner.afterBytes) leave();
     if (manner.kind === 'dawdles') {
-      answer.pause();
-      setTimeout(() => answer.resume(), manner.pauseMs);
+      response.pause();
+      setTimeout(() => response.resume(), manner.pauseMs);
     }
   });
 }

@@ -1,8 +1,8 @@
-import { get, type Question } from '../harness/exchange.ts';
 import type { Random } from '../harness/random.ts';
+import { get, type Question } from './exchange.ts';
 import type { Shot } from './shot.ts';
 
-/** What no client should send, with the answer that the contract has for it. */
+/** What no client should send, with the status that the contract has for it. */
 const BAD_REQUESTS: readonly (readonly [Question, number])[] = [
   [get('/avatars/x/ab.bmp?size=63&quality=best'), 400],
   [get('/avatars/1/ab12.webp?size=128.0'), 400],
@@ -25,13 +25,7 @@ const BAD_REQUESTS: readonly (readonly [Question, number])[] = [
 /** One of the requests above. */
 export function badShot(random: Random): Shot {
   const [question, status] = random.pick(BAD_REQUESTS);
-  return {
-    purpose: 'bad request',
-    question,
-    originKey: undefined,
-    expected: [status],
-    render: 'none',
-  };
+  return { question, originKey: undefined, expected: [status], render: 'none' };
 }
 
 /** Something that is not in the bucket. */
@@ -42,23 +36,13 @@ export function unknownShot(random: Random): Shot {
     `emojis/${id}`,
     `attachments/1/${id}/nothing.bin`,
   ]);
-  return {
-    purpose: 'unknown',
-    question: get(key.startsWith('attachments/') ? `/${key}` : `/${key}.webp`),
-    originKey: key,
-    expected: [404],
-    render: 'none',
-  };
+  const path = key.startsWith('attachments/') ? `/${key}` : `/${key}.webp`;
+  return { question: get(path), originKey: key, expected: [404], render: 'none' };
 }
 
 /** One of the six default avatars, or one of none. */
 export function defaultAvatarShot(random: Random): Shot {
   const index = random.integer(0, 7);
-  return {
-    purpose: 'default avatar',
-    question: get(`/avatars/${index}.png`),
-    originKey: undefined,
-    expected: [index < 6 ? 200 : 404],
-    render: 'none',
-  };
+  const expected = [index < 6 ? 200 : 404];
+  return { question: get(`/avatars/${index}.png`), originKey: undefined, expected, render: 'none' };
 }

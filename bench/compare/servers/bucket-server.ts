@@ -5,21 +5,21 @@ import { createServer, type IncomingMessage, type ServerResponse } from 'node:ht
 import { join } from 'node:path';
 import { pipeline } from 'node:stream/promises';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { announce } from './announce.ts';
+import { serve } from './serve.ts';
 
 /*
- * A bucket that is 20 ms away, or as far as it is told: the objects of a folder, after so long. As much of S3
- * as is needed to read from it: GET and HEAD of `/{bucket}/{key}`, ranges, ETag and date; anybody may.
+ * A bucket that is so many milliseconds away: the objects of a folder, after so long. As much of S3 as is needed to
+ * read from it: GET and HEAD of `/{bucket}/{key}`, ranges, ETag and date; anybody may.
  */
-const [folder = '.', delay = '20'] = process.argv.slice(2);
+const [folder = '.', delay = '0'] = process.argv.slice(2);
 const delayMs = Number(delay);
 const NO_SUCH_KEY = '<?xml version="1.0" encoding="UTF-8"?><Error><Code>NoSuchKey</Code></Error>';
 
-async function serve(request: IncomingMessage, response: ServerResponse): Promise<void> {
+async function send(request: IncomingMessage, response: ServerResponse): Promise<void> {
   const { pathname } = new URL(request.url ?? '/', 'http://bucket');
   const key = decodeURIComponent(pathname.slice(pathname.indexOf('/', 1) + 1));
   const file = join(folder, key);
-  await sleep(delayMs);
+  if (delayMs > 0) await sleep(delayMs);
   const found = await stat(file).catch(() => undefined);
   if (found === undefined) {
     response.writeHead(404, { 'content-type': 'application/xml' }).end(NO_SUCH_KEY);
@@ -40,8 +40,8 @@ async function serve(request: IncomingMessage, response: ServerResponse): Promis
   else await pipeline(createReadStream(file, { start, end }), response);
 }
 
-announce(
+serve(
   createServer((request, response) => {
-    serve(request, response).catch(() => response.destroy());
+    send(request, response).catch(() => response.destroy());
   }),
 );

@@ -1,5 +1,9 @@
 import { describe, expect, test } from 'vitest';
-import { fillTemplate, knowsAnimations, parseServer } from '../../../bench/compare/url-template.ts';
+import {
+  fillTemplate,
+  knowsAnimations,
+  parseServer,
+} from '../../../bench/compare/foreign-server.ts';
 
 const rendering = {
   path: 'avatars/1/face',

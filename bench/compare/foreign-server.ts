@@ -9,12 +9,7 @@ import type { Rendering } from './originals.ts';
  */
 export function fillTemplate(
   template: string,
-  {
-    path,
-    widthPx,
-    format,
-    isAnimated,
-  }: Pick<Rendering, 'path' | 'widthPx' | 'format' | 'isAnimated'>,
+  { path, widthPx, format, isAnimated }: Omit<Rendering, 'darkroomPath'>,
 ): string {
   const fields: Readonly<Record<string, string>> = {
     width: String(widthPx),

@@ -1,0 +1,88 @@
+import { connect, type Socket } from 'node:net';
+
+/** After this long without a byte, a response counts as failed, in milliseconds. */
+const SILENCE_MS = 90_000;
+
+/** Each connection reads into one buffer of its own, over and over: large bodies cost it the reading alone. */
+const READ_BYTES = 64 * 1024;
+
+const HEAD_END = Buffer.from('\r\n\r\n');
+
+/** A response, as far as a load looks at it. */
+export interface Received {
+  /** 0 where no whole response came. */
+  readonly status: number;
+  readonly isHit: boolean;
+  readonly retryAfterSeconds: number | undefined;
+}
+
+const FAILED: Received = { status: 0, isHit: false, retryAfterSeconds: undefined };
+
+/**
+ * A connection with one request on its way at a time. As lean as it can be, since it shares the machine with the
+ * server: no parser but for the head; a response without `Content-Length` counts as failed.
+ */
+export class Connection {
+  idleSinceMs = 0;
+  readonly #socket: Socket;
+  #settle: ((received: Received) => void) | undefined;
+  #received: Received | undefined;
+  #partOfHead = Buffer.of();
+  #bytesLeft = 0;
+
+  constructor(server: { readonly host: string; readonly port: number }) {
+    const callback = (bytesRead: number, { buffer, byteOffset }: Uint8Array): boolean => {
+      this.#take(Buffer.from(buffer, byteOffset, bytesRead));
+      return true;
+    };
+    const onread = { buffer: Buffer.alloc(READ_BYTES), callback };
+    this.#socket = connect({ ...server, noDelay: true, onread });
+    this.#socket.setTimeout(SILENCE_MS, () => this.#socket.destroy());
+    this.#socket.on('error', () => undefined);
+    this.#socket.on('close', () => this.#settle?.(FAILED));
+  }
+
+  get isOpen(): boolean {
+    return !this.#socket.destroyed && !this.#socket.readableEnded;
+  }
+
+  /** Sends a request; resolves at the last byte of its response, or at the end of the connection. */
+  request(head: string): Promise<Received> {
+    return new Promise((resolve) => {
+      this.#settle = resolve;
+      this.#socket.write(head, 'latin1');
+    });
+  }
+
+  close(): void {
+    this.#socket.destroy();
+  }
+
+  #take(chunk: Buffer): void {
+    if (this.#received === undefined) {
+      const bytes = Buffer.concat([this.#partOfHead, chunk]);
+      const headEnd = bytes.indexOf(HEAD_END);
+      this.#partOfHead = headEnd < 0 ? bytes : Buffer.of();
+      if (headEnd >= 0) this.#readHead(bytes.toString('latin1', 0, headEnd));
+      this.#bytesLeft -= headEnd < 0 ? 0 : bytes.length - headEnd - HEAD_END.length;
+    } else this.#bytesLeft -= chunk.length;
+    const received = this.#received;
+    if (received === undefined || this.#bytesLeft > 0) return;
+    this.#received = undefined;
+    this.idleSinceMs = performance.now();
+    this.#settle?.(received);
+  }
+
+  #readHead(head: string): void {
+    const status = Number(head.slice(9, 12));
+    const length = /\r\ncontent-length: (\d+)/i.exec(head)?.[1];
+    if (length === undefined && status !== 304) this.close();
+    const retryAfter = /\r\nretry-after: (\d+)/i.exec(head)?.[1];
+    this.#bytesLeft = status === 304 ? 0 : Number(length ?? Number.POSITIVE_INFINITY);
+    this.#received = {
+      status,
+      isHit: /\r\ncache-status: [^\r]*hit/i.test(head),
+      retryAfterSeconds: retryAfter === undefined ? undefined : Number(retryAfter),
+    };
+  }
+}

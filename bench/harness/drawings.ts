@@ -1,0 +1,106 @@
+import { link, mkdir, writeFile } from 'node:fs/promises';
+import { dirname, join } from 'node:path';
+import sharp from 'sharp';
+
+/** Photos that everything is cut from. */
+export const PHOTOS = [
+  'attachments/1/1/country-lane.jpg',
+  'attachments/1/2/waterfall.jpg',
+  'attachments/1/12/red-panda.jpg',
+].map((key) => join('fixtures/originals', key));
+
+/** What stills are drawn as. */
+export const STILL_FORMATS = ['jpeg', 'png', 'webp'] as const;
+
+/** Edges of avatars as people upload them: squares, in pixels. */
+export const AVATAR_EDGES_PX = [256, 512, 768, 1024];
+
+/** A drawn original. */
+export interface Drawing {
+  readonly format: (typeof STILL_FORMATS)[number] | 'gif';
+  readonly widthPx: number;
+  readonly bytes: Buffer;
+}
+
+/** What is filmed: squares, so many. */
+export interface Film {
+  readonly format: 'gif' | 'webp';
+  readonly widthPx: number;
+  readonly frames: number;
+}
+
+/** Every photo in every size and every format of stills. */
+export function drawStills(
+  widthsPx: readonly number[],
+  heightOf: (widthPx: number) => number,
+): Promise<Drawing[]> {
+  return Promise.all(
+    widthsPx.flatMap((widthPx) =>
+      PHOTOS.flatMap((photo) =>
+        STILL_FORMATS.map(async (format) => {
+          const image = sharp(photo).resize(widthPx, Math.round(heightOf(widthPx)));
+          return { format, widthPx, bytes: await image.toFormat(format).toBuffer() };
+        }),
+      ),
+    ),
+  );
+}
+
+/** Avatars in all edges and formats. */
+export function drawAvatars(): Promise<Drawing[]> {
+  return drawStills(AVATAR_EDGES_PX, (edgePx) => edgePx);
+}
+
+/** A film of every photo, by every description. */
+export function drawFilms(films: readonly Film[]): Promise<Drawing[]> {
+  return Promise.all(
+    films.flatMap((film) =>
+      PHOTOS.map(async (photo) => ({ ...film, bytes: await drawFilm(photo, film) })),
+    ),
+  );
+}
+
+/** A camera that moves over a photo: every frame differs everywhere, as in a film. */
+async function drawFilm(photo: string, { format, widthPx, frames }: Film): Promise<Buffer> {
+  const stepPx = 6;
+  const ground = await sharp(photo)
+    .resize(widthPx + frames * stepPx, widthPx)
+    .png()
+    .toBuffer();
+  const pictures = await Promise.all(
+    Array.from({ length: frames }, (_, index) =>
+      sharp(ground)
+        .extract({ left: index * stepPx, top: 0, width: widthPx, height: widthPx })
+        .png({ compressionLevel: 1 })
+        .toBuffer(),
+    ),
+  );
+  const film = sharp(pictures, { join: { animated: true } });
+  return format === 'gif'
+    ? film.gif({ delay: 80, loop: 0 }).toBuffer()
+    : film.webp({ delay: 80, loop: 0, quality: 90 }).toBuffer();
+}
+
+/**
+ * Puts drawings under ids from 0 up, in turn: each is there under many, as links to one file. To a server they are
+ * originals like any other.
+ *
+ * @param keyOf path of an original below the folder, by its id
+ */
+export async function layOut(
+  folder: string,
+  drawings: readonly Drawing[],
+  ids: number,
+  keyOf: (id: number, drawing: Drawing) => string,
+): Promise<void> {
+  for (const [index, drawing] of drawings.entries()) {
+    let source: string | undefined;
+    for (let id = index; id < ids; id += drawings.length) {
+      const path = join(folder, keyOf(id, drawing));
+      await mkdir(dirname(path), { recursive: true });
+      if (source === undefined) await writeFile(path, drawing.bytes, { flag: 'wx' });
+      else await link(source, path);
+      source ??= path;
+    }
+  }
+}
