@@ -1,35 +1,22 @@
 import sharp from 'sharp';
-import { fetchOk } from '../harness/service.ts';
+import { type FetchedResponse, fetchOk } from '../harness/service.ts';
 import type { Stage } from './contest.ts';
 import type { Contestant, RunningServer } from './contestants.ts';
 import type { Rendering } from './originals.ts';
 
 /** A contestant that runs. */
-export interface Starter<Kind extends Contestant = Contestant> {
+export interface Starter<Kind> {
   readonly contestant: Kind;
   readonly server: RunningServer;
 }
 
-/** What each is asked for first. */
-export interface Trial {
-  readonly renderings: readonly Rendering[];
-  /** Whether responses have to be just these images, or anything. */
-  readonly isExact: boolean;
-}
-
-/** One for each format: the last ones, which are asked for in no round, or at the end of the last one. */
-export function pickTrial(renderings: readonly Rendering[]): Trial {
-  const byFormat = new Map(renderings.map((rendering) => [rendering.format, rendering]));
-  return { renderings: [...byFormat.values()], isExact: true };
-}
-
 /** Starts the contestants that can run here and pass the trial; notes the absence of the others. */
-export async function lineUp<Kind extends Contestant>(
+export async function lineUp<Kind extends Pick<Contestant, 'name' | 'missing' | 'start'>>(
   stage: Stage,
   contest: string,
   contestants: readonly Kind[],
   folder: string,
-  trial: Trial,
+  tryOut: (contestant: Kind, origin: string) => Promise<unknown>,
 ): Promise<Starter<Kind>[]> {
   const starters: Starter<Kind>[] = [];
   for (const contestant of contestants) {
@@ -38,7 +25,7 @@ export async function lineUp<Kind extends Contestant>(
       const missing = contestant.missing?.();
       if (missing !== undefined) throw new Error(missing);
       server = await contestant.start(folder);
-      await tryOut(contestant, server, trial);
+      await tryOut(contestant, server.origin);
       starters.push({ contestant, server });
     } catch (error) {
       const why = error instanceof Error ? error.message : String(error);
@@ -49,20 +36,25 @@ export async function lineUp<Kind extends Contestant>(
   return starters;
 }
 
-/** @throws Error if it does not pass */
-async function tryOut(
-  { targetOf }: Contestant,
-  { origin }: RunningServer,
-  { renderings, isExact }: Trial,
-): Promise<void> {
-  for (const rendering of renderings) {
-    const { body } = await fetchOk(origin, targetOf(rendering));
-    if (isExact) await checkImage(body, rendering);
-  }
+/**
+ * A trial that asks for one rendering of each format: the last ones, which are asked for in no round, or at the end
+ * of the last one. A server that sends the original, or another size, has less to do, and does not pass.
+ */
+export function createTrial(
+  renderings: readonly Rendering[],
+): (contestant: Pick<Contestant, 'targetOf'>, origin: string) => Promise<void> {
+  const byFormat = new Map(renderings.map((rendering) => [rendering.format, rendering]));
+  return async ({ targetOf }, origin) => {
+    for (const rendering of byFormat.values()) {
+      await checkImage(await fetchOk(origin, targetOf(rendering)), rendering);
+    }
+  };
 }
 
-/** A server that sends the original, or another size, has less to do. */
-async function checkImage(body: Buffer, { widthPx, format, isAnimated }: Rendering): Promise<void> {
+async function checkImage(
+  { body }: FetchedResponse,
+  { widthPx, format, isAnimated }: Rendering,
+): Promise<void> {
   const describe = (isMoving: boolean, name: string, width: number): string =>
     `${isMoving ? 'a moving' : 'a still'} ${name} of ${width} px`;
   const wanted = describe(isAnimated, format, widthPx);

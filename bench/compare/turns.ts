@@ -5,25 +5,27 @@ import type { Stage } from './contest.ts';
 import type { RunningServer } from './contestants.ts';
 import type { MeasureName, Turn } from './measures.ts';
 
-/** What a server has used since it was watched; absent where it is not ours. */
-export type Usage = Partial<
-  Readonly<Record<'cpuSeconds' | 'mainCpuSeconds' | 'peakBytes', number>>
->;
+/** What a turn of simple requests measures, in the order of the report. */
+export const RESPONSE_MEASURES = [
+  'perSecond',
+  'p50Ms',
+  'p99Ms',
+  'cpuSecondsPer1000',
+  'peakBytes',
+  'responses',
+] as const satisfies readonly MeasureName[];
 
-/** Watches a server and its children from now on, until it is read. */
-export function watchServer({ pid }: RunningServer): () => Usage {
+/** Watches a server and its children from now on, until it is read; nothing of one that is not ours. */
+export function watchServer({ pid }: RunningServer): () => Turn {
   if (pid === undefined) return () => ({});
   const before = readCpuSeconds(pid);
   return () => {
     const { main, workers } = readCpuSeconds(pid);
-    const mainCpuSeconds = main - before.main;
+    const processes = [pid, ...readChildren(pid)];
     return {
-      mainCpuSeconds,
-      cpuSeconds: mainCpuSeconds + workers - before.workers,
-      peakBytes: sumOf(
-        [pid, ...readChildren(pid)],
-        (it) => readProcess(it)?.peakResidentBytes ?? 0,
-      ),
+      mainCpuSeconds: main - before.main,
+      cpuSeconds: main - before.main + workers - before.workers,
+      peakBytes: sumOf(processes, (it) => readProcess(it)?.peakResidentBytes ?? 0),
     };
   };
 }
@@ -34,16 +36,6 @@ export type LoadOf = Load extends infer Kind
     ? Omit<Kind, 'origin'>
     : never
   : never;
-
-/** What a turn of simple requests measures, in the order of the report. */
-export const RESPONSE_MEASURES = [
-  'perSecond',
-  'p50Ms',
-  'p99Ms',
-  'cpuSecondsPer1000',
-  'peakBytes',
-  'responses',
-] as const satisfies readonly MeasureName[];
 
 /**
  * Drives a load at a server, and measures both.
@@ -57,29 +49,26 @@ export async function playLoad(
   server: RunningServer,
   load: LoadOf,
   status = 200,
-): Promise<{
-  readonly turn: Turn;
-  readonly usage: Usage;
-  readonly responses: readonly LoadResponse[];
-}> {
+): Promise<{ readonly turn: Turn; readonly responses: readonly LoadResponse[] }> {
   const readUsage = watchServer(server);
   const { responses, seconds } = await generator.run({ ...load, origin: server.origin });
   const usage = readUsage();
   const wrong = responses.find((response) => response.status !== status);
   if (wrong !== undefined) throw new Error(`${name} responds with ${wrong.status || 'nothing'}.`);
   const timesMs = responses.map(({ totalMs }) => totalMs);
-  const { cpuSeconds, peakBytes } = usage;
+  const sentBytes = sumOf(responses, ({ bytes }) => bytes);
   const turn: Turn = {
+    ...usage,
     seconds,
     perSecond: responses.length / seconds,
+    mebibytesPerSecond: sentBytes / 2 ** 20 / seconds,
     p50Ms: quantile(timesMs, 0.5) ?? 0,
     p99Ms: quantile(timesMs, 0.99) ?? 0,
     responses: responses.length,
-    ...(cpuSeconds !== undefined && {
-      cpuSeconds,
-      cpuSecondsPer1000: (cpuSeconds * 1000) / responses.length,
+    ...(usage.cpuSeconds !== undefined && {
+      cpuSecondsPer1000: (usage.cpuSeconds * 1000) / responses.length,
+      cpuSecondsPerGibibyte: (usage.cpuSeconds * 2 ** 30) / sentBytes,
     }),
-    ...(peakBytes !== undefined && { peakBytes }),
   };
-  return { turn, usage, responses };
+  return { turn, responses };
 }

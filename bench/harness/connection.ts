@@ -14,9 +14,11 @@ export interface Received {
   readonly status: number;
   readonly isHit: boolean;
   readonly retryAfterSeconds: number | undefined;
+  /** Of the body. */
+  readonly bytes: number;
 }
 
-const FAILED: Received = { status: 0, isHit: false, retryAfterSeconds: undefined };
+const FAILED: Received = { status: 0, isHit: false, retryAfterSeconds: undefined, bytes: 0 };
 
 /**
  * A connection with one request on its way at a time. As lean as it can be, since it shares the machine with the
@@ -78,11 +80,13 @@ export class Connection {
     const length = /\r\ncontent-length: (\d+)/i.exec(head)?.[1];
     if (length === undefined && status !== 304) this.close();
     const retryAfter = /\r\nretry-after: (\d+)/i.exec(head)?.[1];
-    this.#bytesLeft = status === 304 ? 0 : Number(length ?? Number.POSITIVE_INFINITY);
+    const bytes = status === 304 ? 0 : Number(length ?? Number.POSITIVE_INFINITY);
+    this.#bytesLeft = bytes;
     this.#received = {
       status,
       isHit: /\r\ncache-status: [^\r]*hit/i.test(head),
       retryAfterSeconds: retryAfter === undefined ? undefined : Number(retryAfter),
+      bytes,
     };
   }
 }

@@ -1,6 +1,6 @@
 import { type Contest, holdContest, type Player, type Stage, type Workload } from '../contest.ts';
 import { type Contestant, darkroom, imageFilter, ipx, rawSharp } from '../contestants.ts';
-import { lineUp, pickTrial } from '../line-up.ts';
+import { createTrial, lineUp } from '../line-up.ts';
 import type { Originals, Rendering } from '../originals.ts';
 import { playLoad, RESPONSE_MEASURES } from '../turns.ts';
 import { joinVipsThumbnail, missingVipsThumbnail } from '../vips-thumbnail.ts';
@@ -79,7 +79,7 @@ async function hold(stage: Stage, options: RenderOptions): Promise<Contest> {
     renderings.slice(round * share, (round + 1) * share);
   const foreign = stage.foreign.filter(isForeignWanted);
   const contestants = [darkroom, rawSharp, ipx, ...others, ...foreign];
-  const starters = await lineUp(stage, name, contestants, folder, pickTrial(renderings));
+  const starters = await lineUp(stage, name, contestants, folder, createTrial(renderings));
   const players = starters.map(
     ({ contestant, server }): Player => ({
       name: contestant.name,

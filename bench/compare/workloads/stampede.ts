@@ -3,7 +3,7 @@ import { sumOf } from '../../harness/report.ts';
 import { fetchOk, startService } from '../../harness/service.ts';
 import { type Contest, holdContest, type Player, type Stage, type Workload } from '../contest.ts';
 import { type Contestant, darkroom, ipx, type RunningServer, rawSharp } from '../contestants.ts';
-import { lineUp, pickTrial } from '../line-up.ts';
+import { createTrial, lineUp } from '../line-up.ts';
 import { playLoad, watchServer } from '../turns.ts';
 
 const CLIENTS = 32;
@@ -30,7 +30,7 @@ async function hold(stage: Stage): Promise<Contest> {
     { ...rawSharp, countRenders: countOwn },
     { ...ipx, countRenders: countOwn },
   ];
-  const starters = await lineUp(stage, NAME, contestants, folder, pickTrial(photos));
+  const starters = await lineUp(stage, NAME, contestants, folder, createTrial(photos));
   const players = starters.map(({ contestant, server }): Player => {
     const { name, targetOf, countRenders } = contestant;
     return {
@@ -48,12 +48,12 @@ async function hold(stage: Stage): Promise<Contest> {
           const starts = responses.map(({ startedMs }) => startedMs);
           allServedMs += Math.max(...ends) - Math.min(...starts);
         }
-        const { cpuSeconds, peakBytes } = readUsage();
+        const { cpuSeconds = 0, ...usage } = readUsage();
         return {
+          ...usage,
           allServedMs: allServedMs / keys.length,
           rendersPerKey: ((await countRenders(server)) - rendersBefore) / keys.length,
-          ...(cpuSeconds !== undefined && { cpuSecondsPerKey: cpuSeconds / keys.length }),
-          ...(peakBytes !== undefined && { peakBytes }),
+          cpuSecondsPerKey: cpuSeconds / keys.length,
         };
       },
       leave: () => server.stop(),

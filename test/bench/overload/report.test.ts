@@ -9,6 +9,7 @@ const hit: LoadResponse = {
   status: 200,
   isHit: true,
   retryAfterSeconds: undefined,
+  bytes: 1,
 };
 const refusal: LoadResponse = {
   ...hit,
