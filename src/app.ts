@@ -11,7 +11,15 @@ import { createServer } from './http/server.ts';
 import { openExplorer } from './open-explorer.ts';
 import { createMediaPipeline } from './pipeline/media-pipeline.ts';
 import { OriginHealth } from './pipeline/originals/origin-health.ts';
-import type { Clock, Lane, Log, Origin, Renderer, ResultStore } from './pipeline/ports.ts';
+import {
+  type Clock,
+  type Lane,
+  type Log,
+  lanes,
+  type Origin,
+  type Renderer,
+  type ResultStore,
+} from './pipeline/ports.ts';
 import { MemoryCache } from './storage/memory-cache.ts';
 import { openOrigin, openResultStore } from './storage/open-storage.ts';
 import { WatchedOrigin } from './storage/watched-origin.ts';
@@ -59,8 +67,6 @@ const systemClock: Clock = { nowMs: () => performance.now() };
 
 const noRequestLog: RequestLog = { scope: 'none', tell: () => undefined };
 
-const LANES = ['light', 'heavy'] as const satisfies readonly Lane[];
-
 function countReady(workers: WorkerPool): Readonly<Record<Lane, number>> {
   const countOf = (lane: Lane): number => workers.readyProcessIdsOf(lane).length;
   return { light: countOf('light'), heavy: countOf('heavy') };
@@ -101,7 +107,7 @@ export async function createApp(config: Config, parts: AppParts): Promise<App> {
     clock,
     log,
   });
-  const { media, passthrough, purger, results } = rooms;
+  const { media, passthrough, purger, store } = rooms;
   const targets = new TargetMemory();
   const tracing = await openTracing(config, log);
   const watchers = {
@@ -140,8 +146,8 @@ export async function createApp(config: Config, parts: AppParts): Promise<App> {
       isClosing,
       readyWorkers: countReady(workers),
       origin: originHealth,
-      isStoreFailing: results.isStoreFailing,
-      crowdedLanes: LANES.filter((lane) => rooms.admission.isCrowded(lane)),
+      isStoreFailing: store?.isFailing ?? false,
+      crowdedLanes: lanes.filter((lane) => rooms.admission.isCrowded(lane)),
       door: countConnections(),
     });
   };
@@ -175,7 +181,7 @@ export async function createApp(config: Config, parts: AppParts): Promise<App> {
       await server.close();
       // Until here it says that we are not ready.
       await admin?.close();
-      await results.flush();
+      await store?.flush();
       resultStore?.close();
       workers.stop();
       const leftMs = config.shutdown.graceMs - (clock.nowMs() - closingSinceMs);

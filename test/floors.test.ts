@@ -42,7 +42,7 @@ const allowedPackages: Readonly<Record<string, readonly RegExp[]>> = {
   workers: [/^node:/, /^sharp$/],
   'default-avatars': [/^node:(crypto|fs\/promises)$/],
   explorer: [/^node:(fs\/promises|path)$/], // its page, which runs in browsers, uses none
-  pipeline: [/^node:(crypto|events|stream)$/, /^file-type$/, /^@opentelemetry\/api$/],
+  pipeline: [/^node:(crypto|events|stream)$/, /^(file-type|lru-cache)$/, /^@opentelemetry\/api$/],
   formats: [/^node:zlib$/], // for a profile inside a PNG: pure, no I/O
   contract: [/^zod$/],
 };

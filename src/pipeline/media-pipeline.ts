@@ -1,15 +1,14 @@
 import type { Config } from '../config/config.ts';
-import { MediaService } from './media-service.ts';
 import type { Meter } from './meter.ts';
-import { OriginalVersions } from './originals/freshness.ts';
 import { MemoryBudget } from './originals/memory-budget.ts';
+import { MetadataCache } from './originals/metadata-cache.ts';
 import { Originals } from './originals/originals.ts';
 import { PassthroughService } from './originals/passthrough.ts';
 import type {
   BoundedCache,
+  CachedOriginal,
   CacheOptions,
   Clock,
-  KeptOriginal,
   Log,
   MediaResult,
   Origin,
@@ -17,16 +16,18 @@ import type {
   ResultStore,
 } from './ports.ts';
 import { Admission } from './render/admission.ts';
-import { Transformer } from './render/transformer.ts';
+import { AdmittedRenderer } from './render/admitted-renderer.ts';
+import { GuardedStore } from './results/guarded-store.ts';
 import { NegativeCache } from './results/negative-cache.ts';
 import { Purger } from './results/purger.ts';
 import { Results } from './results/results.ts';
 import { Semaphore } from './semaphore.ts';
+import { MediaService } from './serve-media.ts';
 
 /** Part of the memory for originals that one may take: a large one would drive out all avatars. */
 const MAX_ORIGINAL_SHARE = 1 / 8;
 
-/** What the rooms stand on. */
+/** What the pipeline stands on. */
 export interface MediaAdapters {
   readonly createCache: <Value extends object>(options: CacheOptions<Value>) => BoundedCache<Value>;
   readonly origin: Origin;
@@ -37,16 +38,16 @@ export interface MediaAdapters {
   readonly log: Log;
 }
 
-/** The pipeline, put together: who serves media, and who makes it forget some. */
+/** The pipeline, put together: what serves media, and what purges them. */
 export interface MediaPipeline {
   readonly media: MediaService;
   readonly passthrough: PassthroughService;
   readonly purger: Purger;
-  readonly results: Results;
-  /** For whoever watches how full they are. */
+  readonly store: GuardedStore | undefined;
+  /** For gauges of how full they are. */
   readonly memories: {
     readonly results: BoundedCache<MediaResult>;
-    readonly originals: BoundedCache<KeptOriginal>;
+    readonly originals: BoundedCache<CachedOriginal>;
   };
   readonly admission: Admission;
   readonly originalsBudget: MemoryBudget;
@@ -54,59 +55,51 @@ export interface MediaPipeline {
   readonly originStreams: Semaphore;
 }
 
-/** Puts the rooms of the pipeline together, with the memories that they share. */
+/** Puts the pipeline together, with the caches that its stages share. */
 export function createMediaPipeline(config: Config, adapters: MediaAdapters): MediaPipeline {
   const { createCache, origin, resultStore, renderer, meter, clock, log } = adapters;
-  const { originLimits } = config;
-  const refusals = new NegativeCache(config.http.maxAgeSeconds.refused * 1000, clock);
-  const originals = createCache<KeptOriginal>({
-    maxBytes: config.cache.originalBytes,
-    maxShare: MAX_ORIGINAL_SHARE,
-    bytesOf: ({ bytes }) => bytes,
-  });
-  const versions = new OriginalVersions(config.versions, clock);
-  const answers = createCache<MediaResult>({
-    maxBytes: config.cache.maxBytes,
-    bytesOf: ({ body }) => body,
-  });
-  const results = new Results({ cache: answers, store: resultStore, clock, log, meter });
+  const { originLimits: limits, renderLimits } = config;
+  const memories = {
+    results: createCache<MediaResult>({
+      maxBytes: config.cache.maxBytes,
+      bytesOf: ({ body }) => body,
+    }),
+    originals: createCache<CachedOriginal>({
+      maxBytes: config.cache.originalBytes,
+      maxShare: MAX_ORIGINAL_SHARE,
+      bytesOf: ({ bytes }) => bytes,
+    }),
+  };
+  const negativeCache = new NegativeCache(config.http.maxAgeSeconds.refused * 1000, clock);
+  const metadata = new MetadataCache(config.versions, clock);
+  const store = resultStore && new GuardedStore({ store: resultStore, clock, log, meter });
+  const results = new Results({ cache: memories.results, store, meter });
   const admission = new Admission(config.admission, clock, meter);
   const originalsBudget = new MemoryBudget(config.originalsMemoryBytes);
   const originReads = new Semaphore(config.originReads);
   const originStreams = new Semaphore(config.originStreams);
-  const media = new MediaService({
-    results,
-    refusals,
-    versions,
-    originals: new Originals({
-      source: {
-        access: { origin, limits: originLimits, gate: originReads },
-        budget: originalsBudget,
-      },
-      versions,
-      cache: originals,
-      clock,
-      meter,
-    }),
-    transformer: new Transformer({
-      renderer,
-      admission,
-      refusals,
-      limits: config.renderLimits,
-    }),
+  const originals = new Originals({
+    access: { origin, limits, semaphore: originReads },
+    budget: originalsBudget,
+    metadata,
+    cache: memories.originals,
+    clock,
     meter,
   });
-  const passthrough = new PassthroughService({
-    origin,
-    limits: originLimits,
-    gate: originStreams,
+  const media = new MediaService({
+    results,
+    negativeCache,
+    metadata,
+    originals,
+    renderer: new AdmittedRenderer({ renderer, admission, negativeCache, limits: renderLimits }),
+    limits: renderLimits,
   });
   return {
     media,
-    passthrough,
-    purger: new Purger({ versions, originals, refusals, results }),
-    results,
-    memories: { results: answers, originals },
+    passthrough: new PassthroughService({ origin, limits, semaphore: originStreams }),
+    purger: new Purger({ media, originals, negativeCache, results }),
+    store,
+    memories,
     admission,
     originalsBudget,
     originReads,

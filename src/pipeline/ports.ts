@@ -104,13 +104,12 @@ export interface BoundedCache<Value> {
 export type ResultCache = BoundedCache<MediaResult>;
 
 /** An original as it was read. */
-export interface KeptOriginal {
-  readonly identity: Pick<OriginObject, 'etag' | 'lastModified'>;
+export interface CachedOriginal extends Pick<OriginObject, 'etag' | 'lastModified'> {
   readonly bytes: Uint8Array;
 }
 
 /** Originals that were read lately, by their keys. */
-export type OriginalCache = BoundedCache<KeptOriginal>;
+export type OriginalCache = BoundedCache<CachedOriginal>;
 
 /** Which rendering a stored result is: any other value of any of them is another one. */
 export interface ResultAddress {
@@ -176,8 +175,9 @@ export class StoreStalled extends Error {
   override readonly name = 'StoreStalled';
 }
 
-/** Which of the workers: heavy renders are kept to some of them, so that light ones never starve. */
-export type Lane = 'light' | 'heavy';
+/** Heavy renders are kept to some of the workers, so that light ones never starve. */
+export const lanes = ['light', 'heavy'] as const;
+export type Lane = (typeof lanes)[number];
 
 /** What belongs to one run of a job. */
 export interface RenderOptions {

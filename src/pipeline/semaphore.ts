@@ -1,21 +1,21 @@
 import { WaitQueue, type WaitQueueLimits } from './wait-queue.ts';
 
-/** Bounds of a gate. */
+/** Bounds of a semaphore. */
 export interface SemaphoreLimits extends WaitQueueLimits {
   /** How many may be inside at once. */
   readonly slots: number;
 }
 
-const JOINING = { item: undefined, bottleneck: 'origin', retryAfterSeconds: () => 1 } as const;
+const WAITING = { item: undefined, bottleneck: 'origin', retryAfterSeconds: () => 1 } as const;
 
-/** Bounds how many do something at once that takes no CPU: reading from the origin, or from a store. */
+/** Bounds how much is done at once of what takes no CPU: reads from the origin, or from a store. */
 export class Semaphore {
-  readonly #line: WaitQueue<undefined, undefined>;
+  readonly #queue: WaitQueue<undefined, undefined>;
   readonly #slots: number;
   #free: number;
 
   constructor(limits: SemaphoreLimits) {
-    this.#line = new WaitQueue(limits);
+    this.#queue = new WaitQueue(limits);
     this.#slots = limits.slots;
     this.#free = limits.slots;
   }
@@ -27,24 +27,24 @@ export class Semaphore {
 
   /** How many wait. */
   get waiting(): number {
-    return this.#line.length;
+    return this.#queue.length;
   }
 
   /**
    * Waits for a slot.
    *
    * @returns gives the slot back; a second call does nothing
-   * @throws MediaError `OVERLOADED` if the line is full or the wait too long; or `signal.reason`
+   * @throws MediaError `OVERLOADED` if the queue is full or the wait too long; or `signal.reason`
    */
   async enter(signal: AbortSignal): Promise<() => void> {
     signal.throwIfAborted();
     if (this.#free > 0) this.#free -= 1;
-    else await this.#line.join({ ...JOINING, signal });
+    else await this.#queue.join({ ...WAITING, signal });
     let isInside = true;
     return () => {
       if (!isInside) return;
       isInside = false;
-      if (!this.#line.admitNext(undefined)) this.#free += 1;
+      if (!this.#queue.admitNext(undefined)) this.#free += 1;
     };
   }
 }

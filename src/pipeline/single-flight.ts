@@ -4,22 +4,25 @@ import { unlessAborted } from './abort.ts';
 export interface FlightControls {
   /** Aborts when nobody uses the work any more. */
   readonly signal: AbortSignal;
-  /** Goes on to the end of a promise as if somebody waited for it: for what is not worth stopping. */
+  /** Goes on to the end of a promise as if a user waited for it: for what is not worth stopping. */
   readonly keep: (promise: Promise<unknown>) => void;
+  /** Whether `retire` has found the work out of date. */
+  readonly isRetired: () => boolean;
 }
 
 /** A user's part in the work of a key. */
 export interface Joined<Work> {
   readonly work: Work;
-  /** Whether somebody else began it. */
+  /** Whether another user began it. */
   readonly isJoined: boolean;
   /** To be called once. */
   readonly leave: () => void;
 }
 
-/** Work under way, with a count of those who use it. */
+/** Work under way, with a count of its users. */
 class Flight<Work> {
   readonly work: Work;
+  isRetired = false;
   readonly #controller = new AbortController();
   readonly #onEnd: (flight: Flight<Work>) => void;
   #users = 0;
@@ -27,7 +30,11 @@ class Flight<Work> {
   constructor(begin: (controls: FlightControls) => Work, onEnd: (flight: Flight<Work>) => void) {
     this.#onEnd = onEnd;
     const { signal } = this.#controller;
-    this.work = begin({ signal, keep: (promise) => this.#keep(promise) });
+    this.work = begin({
+      signal,
+      keep: (promise) => this.#keep(promise),
+      isRetired: () => this.isRetired,
+    });
   }
 
   enter(): void {
@@ -38,7 +45,7 @@ class Flight<Work> {
     this.#users -= 1;
     if (this.#users > 0) return;
     this.#onEnd(this);
-    // Last: who wants the key again in the moment of the abort must not find this one.
+    // Last: a user who wants the key again in the moment of the abort must not find this one.
     this.#controller.abort();
   }
 
@@ -51,11 +58,11 @@ class Flight<Work> {
 }
 
 /**
- * One piece of work per key, shared by everyone who wants it at the same time. A user who leaves
+ * One piece of work per key, shared by all users who want it at the same time. A user who leaves
  * harms no other, the one who began it included; the last one out aborts what is still going on.
- * Nothing is remembered: who comes after the last user begins anew, after a failure too.
+ * Nothing is remembered: a user who comes after the last one begins anew, after a failure too.
  *
- * Users leave at the end of the tick in which they are served or their signal aborts. Who comes in
+ * Users leave at the end of the tick in which they are served or their signal aborts. One who comes in
  * that same tick joins them, and keeps the work going, or shares its failure.
  */
 export class SingleFlight<Work> {
@@ -66,8 +73,8 @@ export class SingleFlight<Work> {
    *
    * @param signal of this user alone; when it aborts, this user leaves and gets its reason
    * @param begin starts the work. It must not run its own key: the work would wait for itself
-   * @param use what this user wants of the work; `isJoined` tells that somebody else began it. What
-   *   it shares with other users it awaits with `unlessAborted`, so that whoever leaves is forgotten
+   * @param use what this user wants of the work; `isJoined` tells that another user began it. What
+   *   it shares with other users it awaits with `unlessAborted`, so that a user who leaves is forgotten
    * @throws what `begin` or `use` throw, or `signal.reason`
    */
   async run<Result>(
@@ -86,7 +93,7 @@ export class SingleFlight<Work> {
   }
 
   /**
-   * Joins the work of a key, or begins it, for a user who says himself when he leaves.
+   * Joins the work of a key, or begins it, for a user who calls `leave`.
    *
    * @throws what `begin` throws
    */
@@ -97,14 +104,26 @@ export class SingleFlight<Work> {
     return { work: flight.work, isJoined: running !== undefined, leave: () => flight.leave() };
   }
 
-  /** Number of keys being worked on. */
+  /**
+   * Lets no more users join the work of keys that fit, since it is out of date: the next one begins anew.
+   * Those that have joined it are served.
+   */
+  retire(fits: (key: string) => boolean): void {
+    for (const [key, flight] of this.#flights) {
+      if (!fits(key)) continue;
+      flight.isRetired = true;
+      this.#flights.delete(key);
+    }
+  }
+
+  /** Number of keys that can be joined. */
   get size(): number {
     return this.#flights.size;
   }
 
   #begin(key: string, begin: (controls: FlightControls) => Work): Flight<Work> {
     const flight = new Flight(begin, (ended) => {
-      // Not another one, which has taken its place where `begin` ran its own key in spite of all.
+      // Not another one, which has taken its place after `retire`, or where `begin` ran its own key in spite of all.
       if (this.#flights.get(key) === ended) this.#flights.delete(key);
     });
     this.#flights.set(key, flight);

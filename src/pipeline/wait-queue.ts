@@ -1,6 +1,6 @@
 import { type Bottleneck, MediaError } from '../contract/errors.ts';
 
-/** Bounds of a line. */
+/** Bounds of a queue. */
 export interface WaitQueueLimits {
   /** How many may wait. */
   readonly maxWaiting: number;
@@ -8,13 +8,13 @@ export interface WaitQueueLimits {
   readonly maxWaitMs: number;
 }
 
-/** What belongs to one who waits. */
+/** What belongs to one entry of the queue. */
 export interface WaitingOptions<Item> {
-  /** Kept for whoever admits. */
+  /** By which `admitNext` decides whether a grant is fit for it. */
   readonly item: Item;
   /** Aborts when the client has gone. */
   readonly signal: AbortSignal;
-  /** What is waited for, and when a retry is worth it: for the refusal. */
+  /** What is waited for, and when a retry is worth it: for the error. */
   readonly bottleneck: Bottleneck;
   readonly retryAfterSeconds: () => number;
 }
@@ -25,8 +25,8 @@ interface Waiting<Item, Grant> {
 }
 
 /**
- * A bounded line before something scarce, of which one is granted what becomes free: first come, first
- * served, among those that it is fit for. Who leaves it leaves no trace.
+ * A bounded queue for something scarce. What becomes free is granted to the first entry that it is fit
+ * for. An entry whose client leaves is removed at once.
  */
 export class WaitQueue<Item, Grant> {
   readonly #limits: WaitQueueLimits;
@@ -44,16 +44,16 @@ export class WaitQueue<Item, Grant> {
     return this.#waiting.size;
   }
 
-  /** Those who wait, the next one first. */
+  /** All that wait, the next one first. */
   items(): Item[] {
     return [...this.#waiting].map(({ item }) => item);
   }
 
   /**
-   * Waits until `admitNext` comes to this one.
+   * Waits until `admitNext` comes to this entry.
    *
    * @returns what was granted
-   * @throws MediaError `OVERLOADED` if the line is full or the wait too long; or `signal.reason`
+   * @throws MediaError `OVERLOADED` if the queue is full or the wait too long; or `signal.reason`
    */
   join({ item, signal, bottleneck, retryAfterSeconds }: WaitingOptions<Item>): Promise<Grant> {
     const overloaded = (): MediaError =>
@@ -85,9 +85,10 @@ export class WaitQueue<Item, Grant> {
   }
 
   /**
-   * Admits the next one, or the next of those that are fit; tells whether there was one.
+   * Grants something to the first entry, or to the first of those that are fit for it.
    *
    * @param isFit without it, all are
+   * @returns whether there was such an entry
    */
   admitNext(grant: Grant, isFit: (item: Item) => boolean = () => true): boolean {
     for (const next of this.#waiting) {

@@ -186,7 +186,7 @@ function listMemory({ rooms, resultStore }: ReadingSources): readonly Reading[] 
       help: 'Renderings that were to be stored, by what became of them; dropped: the store was too slow.',
       type: 'counter',
       label: 'outcome',
-      read: () => rooms.results.writes && { ...rooms.results.writes },
+      read: () => rooms.store && { ...rooms.store.writes },
     },
     {
       name: 'darkroom_originals_held_bytes',

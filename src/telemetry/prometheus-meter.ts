@@ -13,7 +13,7 @@ import {
   type ResponseMeter,
   type Stage,
 } from '../pipeline/meter.ts';
-import type { Lane } from '../pipeline/ports.ts';
+import { type Lane, lanes } from '../pipeline/ports.ts';
 import { type Reading, registerReading } from './prometheus-gauge.ts';
 
 /** Upper bounds of the waits that are told apart, in seconds; the longest that is allowed is 5 by default. */
@@ -22,7 +22,6 @@ const WAIT_BUCKETS_SECONDS = [0.005, 0.025, 0.1, 0.25, 0.5, 1, 2.5, 5];
 /** The same of the stages: from a look into the memory to a large file sent to a slow client. */
 const STAGE_BUCKETS_SECONDS = [0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 15, 60];
 
-const LANES = ['light', 'heavy'] as const satisfies readonly Lane[];
 const STAGES = ['store', 'origin', 'queue', 'render', 'send'] as const satisfies readonly Stage[];
 
 /**
@@ -76,7 +75,7 @@ export class PrometheusMeter implements Meter, ResponseMeter, OriginMeter {
   });
 
   constructor() {
-    for (const lane of LANES) this.#queueWaits.zero({ lane });
+    for (const lane of lanes) this.#queueWaits.zero({ lane });
     for (const stage of STAGES) this.#stages.zero({ stage });
     for (const reason of bottlenecks) this.#refusals.inc({ reason }, 0);
     for (const outcome of originOutcomes) this.#originReads.inc({ outcome }, 0);

@@ -220,6 +220,30 @@ describe('single flight', () => {
     expect(flights.size).toBe(0);
   });
 
+  test('a work that is retired is joined no more, and serves those who have joined it', async () => {
+    const { flights, join, works, workAt } = createFlights();
+    const client = new AbortController();
+    const early = [join('a'), join('a', client.signal), join('b')];
+    flights.retire((key) => key === 'a');
+    const late = join('a');
+    expect(works).toHaveLength(3);
+    expect(works.map(({ isRetired }) => isRetired())).toEqual([true, false, false]);
+    client.abort(new Error('gone'));
+    await expect(early[1]).rejects.toThrow('gone');
+    expect(workAt(0).signal.aborted).toBe(false);
+    workAt(0).work.resolve('old');
+    expect(await early[0]).toEqual({ value: 'old', isJoined: false });
+    expect(workAt(0).signal.aborted).toBe(true);
+    // Its end does not take the place of the one that came after it.
+    const latest = join('a');
+    workAt(2).work.resolve('new');
+    expect(await late).toEqual({ value: 'new', isJoined: false });
+    expect(await latest).toEqual({ value: 'new', isJoined: true });
+    workAt(1).work.resolve('other');
+    expect(await early[2]).toEqual({ value: 'other', isJoined: false });
+    expect(flights.size).toBe(0);
+  });
+
   test('what is worth keeping keeps the flight, though everybody has left', async () => {
     const { flights, join, works, workAt } = createFlights();
     const client = new AbortController();

@@ -6,9 +6,9 @@ import {
   type RequestTarget,
 } from '../../contract/media-request.ts';
 import type { DefaultAvatar } from '../../default-avatars/default-avatars.ts';
-import type { MediaService } from '../../pipeline/media-service.ts';
 import type { PassthroughService } from '../../pipeline/originals/passthrough.ts';
 import type { RequestTrace } from '../../pipeline/request-trace.ts';
+import type { MediaService } from '../../pipeline/serve-media.ts';
 import type { Validators } from '../../pipeline/validators.ts';
 import {
   defaultAvatarCacheControl,

@@ -2,7 +2,7 @@ import { Readable } from 'node:stream';
 import { MediaError } from '../../contract/errors.ts';
 import { type MediaRequest, resultKey } from '../../contract/media-request.ts';
 import type { RequestTrace } from '../request-trace.ts';
-import { formatEtag, type Validators } from '../validators.ts';
+import { type Validators, validatorsOf } from '../validators.ts';
 import { SNIFF_BYTES, sniffContentType } from './content-sniff.ts';
 import { type OriginAccess, openOriginal, peekOriginal, readPrefix } from './read-original.ts';
 
@@ -55,10 +55,10 @@ export class PassthroughService {
       const { object, prefix, body } = isWhole
         ? await this.#openWhole(originKey, signal)
         : await this.#openPrefix(originKey, signal);
-      const { sizeBytes, etag, lastModified } = object;
+      const { sizeBytes, etag } = object;
       visit.note({ part: isWhole ? 'body' : 'state', bytes: sizeBytes });
       return {
-        validators: { etag: formatEtag(etag, resultKey(request)), lastModified },
+        validators: validatorsOf(object, resultKey(request)),
         sizeBytes,
         contentType: await sniffContentType(prefix),
         discard: () => body?.destroy(),
@@ -80,8 +80,8 @@ export class PassthroughService {
   }
 
   async #openPrefix(key: string, signal: AbortSignal) {
-    const opened = await readPrefix(this.#access, key, SNIFF_BYTES, signal);
-    return { ...opened, body: undefined };
+    const object = await readPrefix(this.#access, key, SNIFF_BYTES, signal);
+    return { object, prefix: object.bytes, body: undefined };
   }
 
   /** A part of the very object whose first bytes were seen. */

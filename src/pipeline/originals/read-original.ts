@@ -5,7 +5,7 @@ import { withDeadline } from '../abort.ts';
 import type { ByteRange, Origin, OriginObject } from '../ports.ts';
 import type { Semaphore } from '../semaphore.ts';
 
-/** Deadlines and bounds of reading from the origin (spec §6). */
+/** Deadlines and bounds of reading from the origin (contract §6). */
 export interface OriginLimits {
   /** Until the origin answers, in milliseconds. */
   readonly firstByteTimeoutMs: number;
@@ -20,7 +20,7 @@ export interface OriginAccess {
   readonly origin: Origin;
   readonly limits: OriginLimits;
   /** Bounds how many bodies are open at once. */
-  readonly gate: Semaphore;
+  readonly semaphore: Semaphore;
 }
 
 /** What of an object is wanted: all of it unless there is a range; as `Origin.read` takes it. */
@@ -29,21 +29,34 @@ export interface Wanted {
   readonly isForMemory?: boolean;
 }
 
+/** The first bytes of an object, and what is known of it by them. */
+export interface OriginalPrefix extends Omit<OriginObject, 'body'> {
+  readonly bytes: Uint8Array;
+}
+
 /**
- * Opens an object within the first-byte deadline, which does not count the wait at the gate. The
+ * Opens an object within the first-byte deadline, which does not count the wait for the semaphore. The
  * object's body must be read or destroyed, unless the signal aborts.
  *
  * @throws what `Origin.read` throws, and MediaError `OVERLOADED`, `ORIGIN_TIMEOUT`
  */
 export async function openOriginal(
-  { origin, limits, gate }: OriginAccess,
+  { origin, limits, semaphore }: OriginAccess,
   key: string,
   signal: AbortSignal,
   wanted: Wanted = {},
 ): Promise<OriginObject> {
-  const leave = await gate.enter(signal);
+  const leave = await semaphore.enter(signal);
   try {
-    const object = await openInTime(origin, key, limits, signal, wanted);
+    const object = await withFirstByteDeadline(limits, signal, async (within) => {
+      const opened = await origin.read(key, { signal: within, ...wanted });
+      // The reader of the body sees its errors; a body that is not read any more must not throw.
+      opened.body.on('error', () => undefined);
+      if (within.aborted) opened.body.destroy();
+      // The deadline ends with the answer; the body goes on for as long as its reader wants it.
+      addAbortSignal(signal, opened.body);
+      return opened;
+    });
     if (object.body.closed) leave();
     object.body.once('close', leave);
     return object;
@@ -53,24 +66,6 @@ export async function openOriginal(
   }
 }
 
-function openInTime(
-  origin: Origin,
-  key: string,
-  limits: OriginLimits,
-  signal: AbortSignal,
-  wanted: Wanted,
-): Promise<OriginObject> {
-  return withDeadline(limits.firstByteTimeoutMs, signal, originTimeout, async (within) => {
-    const object = await origin.read(key, { signal: within, ...wanted });
-    // Whoever reads the body sees its errors; a body that nobody reads any more must not throw.
-    object.body.on('error', () => undefined);
-    if (within.aborted) object.body.destroy();
-    // The deadline ends with the answer; the body goes on for as long as its reader wants it.
-    addAbortSignal(signal, object.body);
-    return object;
-  });
-}
-
 /**
  * Reads an opened object to its end.
  *
@@ -78,18 +73,16 @@ function openInTime(
  *   `ORIGIN_ERROR` if the transfer fails or ends early: a cut body is never taken for an original
  */
 export async function readOriginal(
-  object: OriginObject,
-  limits: OriginLimits,
+  { body, sizeBytes }: OriginObject,
+  { maxOriginalBytes, wholeBodyTimeoutMs }: OriginLimits,
   signal: AbortSignal,
 ): Promise<Uint8Array> {
-  const { body, sizeBytes } = object;
-  if (sizeBytes > limits.maxOriginalBytes) {
+  if (sizeBytes > maxOriginalBytes) {
     body.destroy();
-    throw new MediaError('MEDIA_TOO_LARGE', {
-      cause: new Error(`${sizeBytes} bytes, at most ${limits.maxOriginalBytes}`),
-    });
+    const cause = new Error(`${sizeBytes} bytes, at most ${maxOriginalBytes}`);
+    throw new MediaError('MEDIA_TOO_LARGE', { cause });
   }
-  return withDeadline(limits.wholeBodyTimeoutMs, signal, originTimeout, (within) =>
+  return withDeadline(wholeBodyTimeoutMs, signal, originTimeout, (within) =>
     collect(body, sizeBytes, within),
   );
 }
@@ -98,7 +91,6 @@ export async function readOriginal(
  * Opens an object and reads its first bytes, and no more, within the first-byte deadline.
  *
  * @param count how many bytes, at most; fewer come back only where the object is shorter
- * @returns the bytes, and the object without a body
  * @throws what `openOriginal` throws, and MediaError `ORIGIN_ERROR`
  */
 export async function readPrefix(
@@ -106,7 +98,7 @@ export async function readPrefix(
   key: string,
   count: number,
   signal: AbortSignal,
-): Promise<{ readonly object: Omit<OriginObject, 'body'>; readonly prefix: Uint8Array }> {
+): Promise<OriginalPrefix> {
   const range = { first: 0, last: count - 1 };
   const object = await openOriginal(access, key, signal, { range }).catch((error: unknown) => {
     // No range fits an empty object.
@@ -114,12 +106,34 @@ export async function readPrefix(
     if (isEmpty) return openOriginal(access, key, signal);
     throw error;
   });
-  const length = Math.min(count, object.sizeBytes);
-  const { firstByteTimeoutMs } = access.limits;
-  const prefix = await withDeadline(firstByteTimeoutMs, signal, originTimeout, (within) =>
-    collect(object.body, length, within),
+  const { body, ...state } = object;
+  const bytes = await withFirstByteDeadline(access.limits, signal, (within) =>
+    collect(body, Math.min(count, object.sizeBytes), within),
   );
-  return { object, prefix };
+  return { ...state, bytes };
+}
+
+/**
+ * Looks at the first bytes of an object, within the first-byte deadline, without taking them out of
+ * its body.
+ *
+ * @param count how many bytes, at most; fewer come back only where the object is shorter
+ * @throws MediaError `ORIGIN_ERROR` if the transfer fails or ends before, `ORIGIN_TIMEOUT`
+ */
+export async function peekOriginal(
+  { body, sizeBytes }: OriginObject,
+  count: number,
+  limits: OriginLimits,
+  signal: AbortSignal,
+): Promise<Uint8Array> {
+  try {
+    return await withFirstByteDeadline(limits, signal, () =>
+      peek(body, Math.min(count, sizeBytes)),
+    );
+  } catch (error) {
+    body.destroy();
+    throw originErrorFrom(error, signal);
+  }
 }
 
 /** All bytes of a body that must be so many. */
@@ -140,8 +154,7 @@ async function collect(body: Readable, sizeBytes: number, signal: AbortSignal): 
       received += chunk.length;
     }
   } catch (error) {
-    signal.throwIfAborted();
-    throw error instanceof MediaError ? error : new MediaError('ORIGIN_ERROR', { cause: error });
+    throw originErrorFrom(error, signal);
   }
   signal.throwIfAborted();
   if (received !== sizeBytes || !body.readableEnded) {
@@ -153,39 +166,16 @@ async function collect(body: Readable, sizeBytes: number, signal: AbortSignal): 
   return bytes ?? Buffer.alloc(0);
 }
 
-/**
- * Looks at the first bytes of an object, within the first-byte deadline, without taking them out of
- * its body.
- *
- * @param count how many bytes, at most; fewer come back only where the object is shorter
- * @throws MediaError `ORIGIN_ERROR` if the transfer fails or ends before, `ORIGIN_TIMEOUT`
- */
-export async function peekOriginal(
-  object: OriginObject,
-  count: number,
-  limits: OriginLimits,
-  signal: AbortSignal,
-): Promise<Uint8Array> {
-  try {
-    return await withDeadline(limits.firstByteTimeoutMs, signal, originTimeout, () =>
-      peek(object, Math.min(count, object.sizeBytes)),
-    );
-  } catch (error) {
-    object.body.destroy();
-    throw error;
-  }
-}
-
-async function peek({ body }: OriginObject, count: number): Promise<Uint8Array> {
+async function peek(body: Readable, count: number): Promise<Uint8Array> {
   const chunks: Buffer[] = [];
   let length = 0;
   while (length < count) {
-    const chunk: unknown = body.read();
-    if (chunk instanceof Buffer) {
+    const chunk: Buffer | null = body.read();
+    if (chunk === null) {
+      await waitForMore(body);
+    } else {
       chunks.push(chunk);
       length += chunk.length;
-    } else {
-      await nextChunk(body);
     }
   }
   const prefix = Buffer.concat(chunks);
@@ -193,26 +183,33 @@ async function peek({ body }: OriginObject, count: number): Promise<Uint8Array> 
   return prefix.subarray(0, count);
 }
 
-async function nextChunk(body: Readable): Promise<void> {
-  if (body.errored) throw new MediaError('ORIGIN_ERROR', { cause: body.errored });
-  if (body.readableEnded || body.destroyed) {
-    throw new MediaError('ORIGIN_ERROR', { cause: new Error('The body ended early.') });
-  }
+/** @throws Error if no more bytes will come */
+async function waitForMore(body: Readable): Promise<void> {
+  if (body.errored) throw body.errored;
+  if (body.readableEnded || body.destroyed) throw new Error('The body ended early.');
   const settled = new AbortController();
   const { signal } = settled;
   try {
-    await Promise.race([
-      once(body, 'readable', { signal }),
-      once(body, 'end', { signal }),
-      once(body, 'close', { signal }),
-    ]);
-  } catch (error) {
-    throw error instanceof MediaError ? error : new MediaError('ORIGIN_ERROR', { cause: error });
+    await Promise.race(['readable', 'end', 'close'].map((event) => once(body, event, { signal })));
   } finally {
     settled.abort();
   }
 }
 
+function withFirstByteDeadline<Result>(
+  { firstByteTimeoutMs }: OriginLimits,
+  signal: AbortSignal,
+  work: (within: AbortSignal) => Promise<Result>,
+): Promise<Result> {
+  return withDeadline(firstByteTimeoutMs, signal, originTimeout, work);
+}
+
 function originTimeout(): MediaError {
   return new MediaError('ORIGIN_TIMEOUT');
+}
+
+/** What a transfer has failed with: why it was aborted, or else the origin's fault. */
+function originErrorFrom(error: unknown, signal: AbortSignal): unknown {
+  if (signal.aborted) return signal.reason;
+  return error instanceof MediaError ? error : new MediaError('ORIGIN_ERROR', { cause: error });
 }

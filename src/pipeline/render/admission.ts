@@ -3,9 +3,9 @@ import type { Meter } from '../meter.ts';
 import type { Clock, Lane } from '../ports.ts';
 import { WaitQueue } from '../wait-queue.ts';
 
-/** Bounds of the lanes (spec §6). */
+/** Bounds of the lanes (contract §6). */
 export interface AdmissionLimits {
-  /** How many slots each lane has; a render may also take one of the other lane, as `Admission` says. */
+  /** How many slots each lane has; a render may also borrow one of the other lane, as `Admission` says. */
   readonly slots: Readonly<Record<Lane, number>>;
   /** How many may wait for each slot of their lane. */
   readonly maxWaitingPerSlot: number;
@@ -17,65 +17,65 @@ export interface AdmissionLimits {
 export interface Demand {
   /** What it is estimated to take of one core, in milliseconds. */
   readonly costMs: number;
-  /** Whether a heavy one may take a light slot, if it is short: not where it has been too slow for one. */
-  readonly mayBeGuest: boolean;
+  /** Whether a heavy one may borrow a light slot, if it is short: not where it has been too slow for one. */
+  readonly mayBorrow: boolean;
 }
 
 /** A CPU slot, held by one render. */
 export interface Slot {
-  /** Whose slot it is. */
+  /** The lane that the slot belongs to. */
   readonly lane: Lane;
   /**
    * Gives the slot back; to be called once.
    *
-   * @param isTelling whether the time it was held tells what such renders take: not if one was stopped
+   * @param isMeasured whether the time it was held says how long such renders take: not if one was stopped
    */
-  readonly leave: (isTelling: boolean) => void;
+  readonly leave: (isMeasured: boolean) => void;
 }
 
 /** A render that has a slot. */
 interface Running {
-  /** Which lane it came by, */
+  /** The lane of the render, */
   readonly lane: Lane;
-  /** and whose slot it has. */
+  /** and the one that its slot belongs to. */
   readonly slot: Lane;
   readonly costMs: number;
   readonly sinceMs: number;
 }
 
-/** How much one render teaches about the machine: an eighth, as in TCP's smoothed round trip (RFC 6298). */
+/** How much one render changes the estimate: an eighth, as in TCP's smoothed round trip (RFC 6298). */
 const LEARNING_RATE = 1 / 8;
 
-/** A render that takes longer than this times its estimate has run into something, not told of the machine. */
+/** A render that takes longer than this times its estimate has met a fault, which says nothing of the machine. */
 const MAX_SLOWNESS = 8;
 
 /**
- * How much of the longest wait may be foreseen for somebody who is let into the line: contents differ,
- * and who is refused must be refused at once, not after the wait. The README says so of `QUEUE_TIMEOUT_MS`.
+ * How much of the longest wait may be foreseen for a render that is let into the queue: contents differ,
+ * and what is refused must be refused at once, not after the wait. `QUEUE_TIMEOUT_MS` is documented so.
  */
 const MAX_FORESEEN_SHARE = 1 / 2;
 
 /**
- * Longest heavy render that may take a light one's slot, in milliseconds: little longer than light ones
+ * Longest heavy render that may borrow a light slot, in milliseconds: little longer than light ones
  * themselves may take. With all slots instead of half of them, animated emojis are rendered at twice the rate.
  */
-const MAX_GUEST_MS = 150;
+const MAX_BORROWER_MS = 150;
 
-/** Longest `Retry-After` that is told, in seconds: what comes later nobody can foresee. */
+/** Longest `Retry-After`, in seconds: nothing can be foreseen beyond it. */
 const MAX_RETRY_AFTER_SECONDS = 60;
 
 /**
- * CPU slots with two lanes before them. A light render takes a slot of either lane. A heavy one takes its
- * own lane's, and if it is short, as an animated emoji is, also a light one that no light render waits for:
- * so crowds of animations leave light renders a part of the machine, always, and all of it is used. Who
- * could not be served in time is refused at once: the wait is foreseen from the costs of all ahead.
+ * CPU slots in two lanes, with a queue for each. A light render takes a slot of either lane. A heavy one takes
+ * one of its own lane or, if it is short, as an animated emoji is, borrows a light one that no light render
+ * waits for. So a crowd of animations always leaves a part of the machine to light renders, and all of it is
+ * used. A render that could not begin in time is refused at once: its wait is foreseen from the costs ahead.
  */
 export class Admission {
   readonly #limits: AdmissionLimits;
   readonly #clock: Clock;
   readonly #meter: Pick<Meter, 'noteQueueWait'> | undefined;
-  /** Who waits; granted is a slot of the named lane. */
-  readonly #lines: Readonly<Record<Lane, WaitQueue<Demand, Lane>>>;
+  /** What is granted is a slot of the named lane. */
+  readonly #queues: Readonly<Record<Lane, WaitQueue<Demand, Lane>>>;
   readonly #free: Record<Lane, number>;
   readonly #running = new Set<Running>();
   /** How long renders of a lane hold their slot, in relation to their estimated cost. */
@@ -83,20 +83,20 @@ export class Admission {
 
   constructor(limits: AdmissionLimits, clock: Clock, meter?: Pick<Meter, 'noteQueueWait'>) {
     const { slots, maxWaitingPerSlot, maxWaitMs } = limits;
-    const createLine = (lane: Lane): WaitQueue<Demand, Lane> =>
+    const createQueue = (lane: Lane): WaitQueue<Demand, Lane> =>
       new WaitQueue({ maxWaiting: maxWaitingPerSlot * slots[lane], maxWaitMs });
     this.#limits = limits;
     this.#clock = clock;
     this.#meter = meter;
-    this.#lines = { light: createLine('light'), heavy: createLine('heavy') };
+    this.#queues = { light: createQueue('light'), heavy: createQueue('heavy') };
     this.#free = { ...slots };
   }
 
   /**
    * Waits for a slot.
    *
-   * @throws MediaError `OVERLOADED` if the lane is full, or if the wait in it is, or would be, too
-   *   long; or `signal.reason`
+   * @throws MediaError `OVERLOADED` if the queue is full, or if the wait is, or would be, too long; or
+   *   `signal.reason`
    */
   async enter(lane: Lane, demand: Demand, signal: AbortSignal): Promise<Slot> {
     signal.throwIfAborted();
@@ -106,12 +106,12 @@ export class Admission {
     this.#meter?.noteQueueWait(lane, sinceMs - cameMs);
     const running = { lane, slot, costMs: demand.costMs, sinceMs };
     this.#running.add(running);
-    return { lane: slot, leave: (isTelling) => this.#leave(running, isTelling) };
+    return { lane: slot, leave: (isMeasured) => this.#leave(running, isMeasured) };
   }
 
   /** How many renders wait in a lane. */
   waitingIn(lane: Lane): number {
-    return this.#lines[lane].length;
+    return this.#queues[lane].length;
   }
 
   /** How many slots of a lane are held, by renders of either. */
@@ -119,11 +119,11 @@ export class Admission {
     return this.#limits.slots[lane] - this.#free[lane];
   }
 
-  /** Whether nobody more can wait in a lane, or the wait would be too long. */
+  /** Whether no more renders can wait in a lane, or the wait would be too long. */
   isCrowded(lane: Lane): boolean {
     if (this.#free[lane] > 0) return false;
     return (
-      this.#lines[lane].isFull ||
+      this.#queues[lane].isFull ||
       this.#foreseeWaitMs(lane) > this.#limits.maxWaitMs * MAX_FORESEEN_SHARE
     );
   }
@@ -138,7 +138,7 @@ export class Admission {
     }
   }
 
-  /** Where a slot is free, nobody waits for it. */
+  /** A slot is free only while no render that it is fit for waits. */
   #takeFree(lane: Lane, demand: Demand): Lane | undefined {
     const slot = this.#findFree(lane, demand);
     if (slot !== undefined) this.#free[slot] -= 1;
@@ -147,24 +147,24 @@ export class Admission {
 
   #findFree(lane: Lane, demand: Demand): Lane | undefined {
     const other = lane === 'light' ? 'heavy' : 'light';
-    const mayTakeOther = lane === 'light' || this.#isGuest(demand);
+    const mayTakeOther = lane === 'light' || this.#mayBorrow(demand);
     const slot = this.#free[lane] === 0 && mayTakeOther ? other : lane;
     return this.#free[slot] === 0 ? undefined : slot;
   }
 
   /**
-   * Whether a heavy render is welcome in a light slot: it keeps it about as long as a light one may. That
+   * Whether a heavy render may borrow a light slot: if it keeps it about as long as a light one may. That
    * renders took less than their estimate lately says nothing of this one: flat pictures do.
    */
-  #isGuest({ costMs, mayBeGuest }: Demand): boolean {
-    return mayBeGuest && costMs * Math.max(1, this.#slowness.heavy) <= MAX_GUEST_MS;
+  #mayBorrow({ costMs, mayBorrow }: Demand): boolean {
+    return mayBorrow && costMs * Math.max(1, this.#slowness.heavy) <= MAX_BORROWER_MS;
   }
 
   #wait(lane: Lane, demand: Demand, signal: AbortSignal): Promise<Lane> {
     this.check(lane, demand);
     const retryAfterSeconds = (): number => this.#retryAfterSeconds(lane);
     const bottleneck = `${lane} lane` as const;
-    return this.#lines[lane].join({ item: demand, signal, bottleneck, retryAfterSeconds });
+    return this.#queues[lane].join({ item: demand, signal, bottleneck, retryAfterSeconds });
   }
 
   #retryAfterSeconds(lane: Lane): number {
@@ -172,36 +172,37 @@ export class Admission {
     return Math.min(Math.max(seconds, 1), MAX_RETRY_AFTER_SECONDS);
   }
 
-  #leave(running: Running, isTelling: boolean): void {
+  #leave(running: Running, isMeasured: boolean): void {
     this.#running.delete(running);
-    if (isTelling) {
+    if (isMeasured) {
       const { lane } = running;
       const slowness = (this.#clock.nowMs() - running.sinceMs) / running.costMs;
       this.#slowness[lane] +=
         (Math.min(slowness, MAX_SLOWNESS) - this.#slowness[lane]) * LEARNING_RATE;
     }
     if (!this.#admitNext(running.slot)) this.#free[running.slot] += 1;
-    // By what has been learned, some who wait may have become guests.
-    while (this.#free.light > 0 && this.#admitGuest()) this.#free.light -= 1;
+    // By what has been measured, more of those that wait may borrow.
+    while (this.#free.light > 0 && this.#lend()) this.#free.light -= 1;
   }
 
-  /** Hands a slot on, to somebody of its own lane first. */
+  /** Hands a slot on, to a render of its own lane first. */
   #admitNext(slot: Lane): boolean {
-    const { light, heavy } = this.#lines;
+    const { light, heavy } = this.#queues;
     return slot === 'light'
-      ? light.admitNext(slot) || this.#admitGuest()
+      ? light.admitNext(slot) || this.#lend()
       : heavy.admitNext(slot) || light.admitNext(slot);
   }
 
-  #admitGuest(): boolean {
-    return this.#lines.heavy.admitNext('light', (demand) => this.#isGuest(demand));
+  /** Lends a light slot to a heavy render; tells whether there was one. */
+  #lend(): boolean {
+    return this.#queues.heavy.admitNext('light', (demand) => this.#mayBorrow(demand));
   }
 
   /** How long it takes until there is a slot for one more, if those ahead take what they are estimated to. */
   #foreseeWaitMs(lane: Lane): number {
     const { slots } = this.#limits;
     // Then, all slots are for light renders as they become free.
-    const hasAll = lane === 'light' && this.#lines.heavy.length === 0;
+    const hasAll = lane === 'light' && this.#queues.heavy.length === 0;
     const count = hasAll ? slots.light + slots.heavy : slots[lane];
     const nowMs = this.#clock.nowMs();
     const busyMs: number[] = [];
@@ -211,14 +212,14 @@ export class Admission {
     }
     while (busyMs.length < count) busyMs.push(0);
     let aheadMs = 0;
-    for (const { costMs } of this.#lines[lane].items()) aheadMs += costMs * this.#slowness[lane];
+    for (const { costMs } of this.#queues[lane].items()) aheadMs += costMs * this.#slowness[lane];
     return shareOut(aheadMs, busyMs);
   }
 }
 
 /**
- * When work is done that is shared among slots as each of them becomes free: who is at work for longer
- * takes no part in it.
+ * When work is done that is shared among slots as each of them becomes free: a slot that stays busy for
+ * longer takes no part in it.
  *
  * @param workMs in milliseconds of one slot
  * @param busyMs how long each slot is not free

@@ -1,53 +1,74 @@
+import { LRUCache } from 'lru-cache';
 import { type ErrorCode, MediaError } from '../../contract/errors.ts';
-import { ExpiringMap } from '../expiring-map.ts';
 import { type Clock, WorkerLost } from '../ports.ts';
 
-/** Refusals that another attempt would only repeat, and that cost something to find out. */
-const REMEMBERED: ReadonlySet<ErrorCode> = new Set([
+/** Errors that another attempt would only repeat, and that cost something to find out. */
+const CACHED_CODES: ReadonlySet<ErrorCode> = new Set([
   'UNSUPPORTED_MEDIA_TYPE',
   'MEDIA_TOO_LARGE',
   'UNPROCESSABLE_MEDIA',
   'TRANSFORM_TIMEOUT',
 ]);
 
-/** Time may have run out because the machine was busy: remembered for this long, in milliseconds. */
-const TIMEOUT_MEMORY_MS = 60_000;
+/** Time may have run out because the machine was busy: cached for this long, in milliseconds. */
+const TIMEOUT_TTL_MS = 60_000;
 
 /**
- * How many workers one original may cost, in however many sizes, before it is left alone; those that
- * are at work with it at that moment come on top.
+ * How many workers one original may cost, in however many sizes, before it is no longer rendered; those
+ * that are rendering it at that moment come on top.
  */
 const MAX_LOST_WORKERS = 3;
 
 /** How long an original is held responsible for the last worker it cost, in milliseconds. */
-const LOSS_MEMORY_MS = 10 * 60_000;
+const LOST_WORKERS_TTL_MS = 10 * 60_000;
 
-/** How many requests, and how many originals, are remembered: some 300 bytes each. */
+/** How many requests, and how many originals, are known: some 300 bytes each. */
 const MAX_ENTRIES = 10_000;
 
 /**
- * Remembers what was refused for a while, so that a storm of retries reads no original twice and does
- * not kill one worker after another; and which originals are slower than their header tells.
+ * The errors of requests, kept for a while, so that a storm of retries reads no original twice and does
+ * not kill one worker after another; and the originals that take longer than their header suggests.
  */
 export class NegativeCache {
   /** Codes alone: an error keeps its stack, and its cause, some kilobytes. */
-  readonly #refusals: ExpiringMap<ErrorCode>;
-  readonly #lostWorkers: ExpiringMap<number>;
-  readonly #slowOriginals: ExpiringMap<true>;
-  readonly #refusedForMs: number;
+  readonly #codes: LRUCache<string, ErrorCode>;
+  readonly #lostWorkers: LRUCache<string, number>;
+  readonly #slowOriginals: LRUCache<string, true>;
+  readonly #ttlMs: number;
 
-  /** @param refusedForMs as long as HTTP caches may keep a 415 or 422, in milliseconds */
-  constructor(refusedForMs: number, clock: Clock) {
-    this.#refusals = new ExpiringMap(MAX_ENTRIES, clock);
-    this.#lostWorkers = new ExpiringMap(MAX_ENTRIES, clock);
-    this.#slowOriginals = new ExpiringMap(MAX_ENTRIES, clock);
-    this.#refusedForMs = refusedForMs;
+  /** @param ttlMs as long as HTTP caches may keep a 415 or 422, in milliseconds; 0 keeps none */
+  constructor(ttlMs: number, clock: Clock) {
+    const options = {
+      max: MAX_ENTRIES,
+      // Asked each time; and never 0, which would stand for an entry without an end.
+      ttlResolution: 0,
+      perf: { now: () => clock.nowMs() + 1 },
+    };
+    this.#codes = new LRUCache(options);
+    this.#lostWorkers = new LRUCache(options);
+    this.#slowOriginals = new LRUCache(options);
+    this.#ttlMs = ttlMs;
   }
 
-  /** The refusal of this very request, if there was one lately. */
+  /** The error of this very request, if it failed lately. */
   find(key: string): MediaError | undefined {
-    const code = this.#refusals.get(key);
-    return code && new MediaError(code, { cause: new Error('It was refused for this lately.') });
+    const code = this.#codes.get(key);
+    return code && new MediaError(code, { cause: new Error('The same request failed lately.') });
+  }
+
+  /**
+   * Keeps the error of a request, if another attempt would only repeat it.
+   *
+   * @param key of the request
+   * @param originKey of its original
+   */
+  note(key: string, originKey: string, error: unknown): void {
+    if (!(error instanceof MediaError) || !CACHED_CODES.has(error.code)) return;
+    const ttlMs = error.code === 'TRANSFORM_TIMEOUT' ? TIMEOUT_TTL_MS : this.#ttlMs;
+    if (ttlMs > 0) this.#codes.set(key, error.code, forMs(ttlMs));
+    if (!(error.cause instanceof WorkerLost)) return;
+    const lost = (this.#lostWorkers.get(originKey) ?? 0) + 1;
+    this.#lostWorkers.set(originKey, lost, forMs(LOST_WORKERS_TTL_MS));
   }
 
   /** @throws MediaError `UNPROCESSABLE_MEDIA` if the original has cost too many workers lately */
@@ -58,35 +79,32 @@ export class NegativeCache {
     throw new MediaError('UNPROCESSABLE_MEDIA', { cause });
   }
 
-  /** Whether a light render of the original has turned out to be none lately. */
+  /** Whether a light render of the original has taken too long for its lane lately. */
   isSlow(originKey: string): boolean {
-    return this.#slowOriginals.get(originKey) ?? false;
+    return this.#slowOriginals.has(originKey);
   }
 
-  /** Takes note that a light render of the original has turned out to be none. */
+  /** A light render of the original has taken too long for its lane. */
   noteSlow(originKey: string): void {
-    this.#slowOriginals.set(originKey, true, TIMEOUT_MEMORY_MS);
+    this.#slowOriginals.set(originKey, true, forMs(TIMEOUT_TTL_MS));
   }
 
-  /** Forgets requests and originals that fit: they are judged anew. */
-  forget(fitsKey: (key: string) => boolean, fitsOriginal: (originKey: string) => boolean): void {
-    this.#refusals.deleteWhere(fitsKey);
-    this.#lostWorkers.deleteWhere(fitsOriginal);
-    this.#slowOriginals.deleteWhere(fitsOriginal);
+  /** Forgets the requests and originals that fit. */
+  purge(fitsKey: (key: string) => boolean, fitsOriginal: (originKey: string) => boolean): void {
+    deleteWhere(this.#codes, fitsKey);
+    deleteWhere(this.#lostWorkers, fitsOriginal);
+    deleteWhere(this.#slowOriginals, fitsOriginal);
   }
+}
 
-  /**
-   * Takes note of why a request failed, if that is worth remembering.
-   *
-   * @param key of the request
-   * @param originKey of its original
-   */
-  note(key: string, originKey: string, error: unknown): void {
-    if (!(error instanceof MediaError) || !REMEMBERED.has(error.code)) return;
-    const forMs = error.code === 'TRANSFORM_TIMEOUT' ? TIMEOUT_MEMORY_MS : this.#refusedForMs;
-    this.#refusals.set(key, error.code, forMs);
-    if (!(error.cause instanceof WorkerLost)) return;
-    const lost = (this.#lostWorkers.get(originKey) ?? 0) + 1;
-    this.#lostWorkers.set(originKey, lost, LOSS_MEMORY_MS);
-  }
+/** The end of an entry, after more than 0 ms: `lru-cache` keeps it for a whole millisecond beyond its time. */
+function forMs(ttlMs: number): { readonly ttl: number } {
+  return { ttl: ttlMs - 1 };
+}
+
+function deleteWhere<Value extends NonNullable<unknown>>(
+  cache: LRUCache<string, Value>,
+  fits: (key: string) => boolean,
+): void {
+  for (const key of [...cache.keys()].filter(fits)) cache.delete(key);
 }

@@ -1,22 +1,22 @@
 import { encodedOriginKeyOf, encodeOriginKey, resultKey } from '../../contract/media-request.ts';
 import type { PurgeOrder } from '../../contract/purge-order.ts';
-import type { OriginalVersions } from '../originals/freshness.ts';
-import type { OriginalCache } from '../ports.ts';
+import type { Originals } from '../originals/originals.ts';
+import type { MediaService } from '../serve-media.ts';
 import type { NegativeCache } from './negative-cache.ts';
 import { resultPathPrefix } from './result-path.ts';
 import type { Results } from './results.ts';
 
 /** All that remembers something of originals. */
 export interface PurgerParts {
-  readonly versions: OriginalVersions;
-  readonly originals: OriginalCache;
-  readonly refusals: NegativeCache;
+  readonly media: MediaService;
+  readonly originals: Originals;
+  readonly negativeCache: NegativeCache;
   readonly results: Results;
 }
 
 /** How many were removed, and from where. */
 export interface Purged {
-  /** Answers in this process's memory. */
+  /** Results in this process's memory. */
   readonly memory: number;
   /** Renderings in the persistent store. */
   readonly store: number;
@@ -24,7 +24,7 @@ export interface Purged {
 
 /**
  * Forgets what was made from originals that were deleted or replaced, everywhere in this process and in
- * the store. What was begun before is served to those who waited for it, and not kept.
+ * the store. What was begun before is served to the requests that waited for it, and not kept.
  */
 export class Purger {
   readonly #parts: PurgerParts;
@@ -39,16 +39,16 @@ export class Purger {
     const filters = filtersOf(order);
     const memory = this.#forget(filters);
     const store = await results.removeStored(prefixesOf(order), filters.fitsOriginal);
-    // Meanwhile somebody may have found a rendering that was not removed yet.
+    // Meanwhile a request may have found a rendering that was not removed yet.
     return { memory: memory + this.#forget(filters), store };
   }
 
-  /** From now on the origin is asked, and nobody joins what was begun before. */
+  /** From now on the origin is asked, and no request joins what was begun before. */
   #forget({ fitsOriginal, fitsOwnKey, fitsKey }: Filters): number {
-    const { versions, originals, refusals, results } = this.#parts;
-    versions.forget(fitsOriginal);
-    originals.deleteWhere(fitsOriginal);
-    refusals.forget(fitsOwnKey, fitsOriginal);
+    const { media, originals, negativeCache, results } = this.#parts;
+    media.retire(fitsOwnKey);
+    originals.purge(fitsOriginal);
+    negativeCache.purge(fitsOwnKey, fitsOriginal);
     return results.forget(fitsKey);
   }
 }
@@ -58,7 +58,7 @@ interface Filters {
   readonly fitsOriginal: (originKey: string) => boolean;
   /** Whether a `resultKey` is of one of these originals. */
   readonly fitsOwnKey: (key: string) => boolean;
-  /** Whether a `resultKey` is of an answer that is to be removed. */
+  /** Whether a `resultKey` is of a result that is to be removed. */
   readonly fitsKey: (key: string) => boolean;
 }
 

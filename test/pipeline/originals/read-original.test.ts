@@ -12,7 +12,7 @@ const limits = { firstByteTimeoutMs: 50, wholeBodyTimeoutMs: 50, maxOriginalByte
 const accessTo = (origin: Origin) => ({
   origin,
   limits,
-  gate: new Semaphore({ slots: 1, maxWaiting: 0, maxWaitMs: 1_000 }),
+  semaphore: new Semaphore({ slots: 1, maxWaiting: 0, maxWaitMs: 1_000 }),
 });
 const never = new AbortController().signal;
 

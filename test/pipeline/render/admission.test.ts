@@ -29,9 +29,9 @@ describe('admission', () => {
       lane: Lane,
       costMs = lane === 'light' ? 10 : 500,
       signal = never(),
-      mayBeGuest = true,
+      mayBorrow = true,
     ): Promise<Slot> => {
-      const slot = await admission.enter(lane, { costMs, mayBeGuest }, signal);
+      const slot = await admission.enter(lane, { costMs, mayBorrow }, signal);
       entered.push(name);
       return slot;
     };
@@ -107,7 +107,7 @@ describe('admission', () => {
     expect(await Promise.race([slow, 'waits'])).toBe('waits');
   });
 
-  test('flat pictures, which take less than their estimate, make nobody else a guest', async () => {
+  test('flat pictures, which take less than their estimate, let no other render borrow a slot', async () => {
     const { enter } = create();
     for (let round = 0; round < 40; round += 1) {
       const slot = await enter('flat', 'heavy');
@@ -139,10 +139,10 @@ describe('admission', () => {
     ]);
   });
 
-  test('a guest is not turned away while a light slot is free, however crowded its lane is', async () => {
+  test('a short heavy render is not refused while a light slot is free, however crowded its lane is', async () => {
     const { admission, enter } = create({ light: 1, heavy: 1 }, 64);
     await enter('hours of work', 'heavy', 10_000);
-    const check = (costMs: number) => () => admission.check('heavy', { costMs, mayBeGuest: true });
+    const check = (costMs: number) => () => admission.check('heavy', { costMs, mayBorrow: true });
     expect(check(50)).not.toThrow();
     expect(check(500)).toThrow('The service is at its capacity');
     await enter('light', 'light');
@@ -238,7 +238,7 @@ describe('admission', () => {
     expect(await fillLight(pool)).toMatchObject({ waiting: 25, refusal: { retryAfterSeconds: 3 } });
   });
 
-  test('a guest in a light slot keeps it for as long as such heavy renders take', async () => {
+  test('a borrowed light slot is foreseen to be held for as long as such heavy renders take', async () => {
     const pool = create({ light: 1, heavy: 1 }, 64);
     for (let round = 0; round < 80; round += 1) {
       const slot = await pool.enter('heavy', 'heavy', 500);
@@ -246,7 +246,7 @@ describe('admission', () => {
       slot.leave(true);
     }
     await pool.enter('heavy', 'heavy', 60_000);
-    await pool.enter('guest', 'heavy', 100);
+    await pool.enter('borrower', 'heavy', 100);
     // 10 ms of it, and 24 × 100.
     expect(await fillLight(pool)).toMatchObject({ waiting: 25 });
     nowMs += 20; // It should be over, were it one of those.

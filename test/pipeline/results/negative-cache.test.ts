@@ -6,7 +6,7 @@ import { FakeClock } from '../../support/test-app.ts';
 
 const lost = (code: ErrorCode) => new MediaError(code, { cause: new WorkerLost('killed') });
 
-describe('the memory of refusals', () => {
+describe('the negative cache', () => {
   let clock: FakeClock;
   let memory: NegativeCache;
   beforeEach(() => {
@@ -35,6 +35,12 @@ describe('the memory of refusals', () => {
       expect(memory.find('a?size=1')).toBeUndefined();
     },
   );
+
+  test('keeps nothing where it is to be kept for no time', () => {
+    const cache = new NegativeCache(0, clock);
+    cache.note('a?size=1', 'a', new MediaError('UNPROCESSABLE_MEDIA'));
+    expect(cache.find('a?size=1')).toBeUndefined();
+  });
 
   test('does not keep what is no refusal at all', () => {
     memory.note('a?size=1', 'a', new Error('a bug'));

@@ -1,8 +1,7 @@
 import { describe, expect, test } from 'vitest';
-import { type MediaResult, type StoredResult, StoreStalled } from '../../../src/pipeline/ports.ts';
+import { type StoredResult, StoreStalled } from '../../../src/pipeline/ports.ts';
 import { RequestTrace } from '../../../src/pipeline/request-trace.ts';
-import { Results } from '../../../src/pipeline/results/results.ts';
-import { MemoryCache } from '../../../src/storage/memory-cache.ts';
+import { GuardedStore } from '../../../src/pipeline/results/guarded-store.ts';
 import { settle } from '../../support/deferred.ts';
 import { MemoryResultStore } from '../../support/memory-result-store.ts';
 import { RecordedLog } from '../../support/recorded-log.ts';
@@ -31,15 +30,10 @@ class SlowStore extends MemoryResultStore {
 describe('reads from the store', () => {
   const create = () => {
     const store = new SlowStore();
-    const results = new Results({
-      cache: new MemoryCache<MediaResult>({ maxBytes: 0, bytesOf: ({ body }) => body }),
-      store,
-      clock: new FakeClock(),
-      log: new RecordedLog(),
-    });
+    const guarded = new GuardedStore({ store, clock: new FakeClock(), log: new RecordedLog() });
     const find = (key: string, sizeBytes: number): Promise<StoredResult | undefined> => {
       store.sizes.set(key, sizeBytes);
-      return results.find({ originKey: 'avatars/1/ab', key, originalEtag: 'e' }, signal);
+      return guarded.find({ originKey: 'avatars/1/ab', key, originalEtag: 'e' }, signal);
     };
     return { store, find };
   };
@@ -74,21 +68,15 @@ describe('reads from the store', () => {
 describe('a removal from the store', () => {
   const rendering = { originKey: 'avatars/1/ab', key: 'k', originalEtag: 'e' };
   const result = { body: Buffer.from('x'), mimeType: 'image/webp' };
-  const create = (store: MemoryResultStore, settleTimeoutMs: number): Results =>
-    new Results({
-      cache: new MemoryCache<MediaResult>({ maxBytes: 0, bytesOf: ({ body }) => body }),
-      store,
-      clock: new FakeClock(),
-      log: new RecordedLog(),
-      settleTimeoutMs,
-    });
+  const create = (store: MemoryResultStore, settleTimeoutMs: number): GuardedStore =>
+    new GuardedStore({ store, clock: new FakeClock(), log: new RecordedLog(), settleTimeoutMs });
 
   test('does not wait for ever for a write that hangs', async () => {
     const store = new MemoryResultStore();
     store.write = () => new Promise(() => undefined);
-    const results = create(store, 20);
-    results.store(rendering, result, new RequestTrace(new FakeClock()));
-    await expect(results.removeStored(['avatars/1/'], () => true)).rejects.toThrow(
+    const guarded = create(store, 20);
+    guarded.add(rendering, result, new RequestTrace(new FakeClock()));
+    await expect(guarded.remove(['avatars/1/'], () => true)).rejects.toThrow(
       new StoreStalled('Writes have not ended within 20 ms.'),
     );
     expect(store.removals).toBe(0);
@@ -101,10 +89,8 @@ describe('a removal from the store', () => {
       new Promise((resolve) => {
         ends.push(() => resolve(1));
       });
-    const results = create(store, 20);
-    const removals = Array.from({ length: 5 }, () =>
-      results.removeStored(['avatars/1/'], () => true),
-    );
+    const guarded = create(store, 20);
+    const removals = Array.from({ length: 5 }, () => guarded.remove(['avatars/1/'], () => true));
     for (const begun of [2, 3, 4, 5, 5]) {
       await settle();
       expect(ends).toHaveLength(begun);

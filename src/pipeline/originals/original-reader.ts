@@ -1,0 +1,225 @@
+import { MediaError } from '../../contract/errors.ts';
+import type { Meter } from '../meter.ts';
+import type { CachedOriginal, OriginalCache, OriginObject } from '../ports.ts';
+import type { RequestTrace } from '../request-trace.ts';
+import type { FlightControls } from '../single-flight.ts';
+import type { MemoryBudget, Reservation } from './memory-budget.ts';
+import type { MetadataCache, OriginalIdentity } from './metadata-cache.ts';
+import {
+  type OriginAccess,
+  type OriginalPrefix,
+  openOriginal,
+  readOriginal,
+  readPrefix,
+} from './read-original.ts';
+
+/** What an original is read with. */
+export interface ReaderParts {
+  readonly access: OriginAccess;
+  /** The memory that they are given while they are needed. */
+  readonly budget: MemoryBudget;
+  readonly metadata: MetadataCache;
+  /** Those that were read lately. */
+  readonly cache: OriginalCache;
+  readonly meter?: Pick<Meter, 'lookUps'>;
+}
+
+/**
+ * How much to ask of the origin at first: the whole; enough to know an animation by; or only whether
+ * it is what it was, since its bytes may not be needed.
+ */
+export type Approach = 'whole' | 'first frames' | 'identity';
+
+/** What identifies an original, and whether the origin was asked for it just now. */
+export interface IdentifiedOriginal {
+  readonly identity: OriginalIdentity;
+  readonly wasAsked: boolean;
+}
+
+/** An original in memory, until its last reader has gone. */
+export type HeldOriginal = CachedOriginal & Reservation;
+
+/** Enough for the first frames of an animation, in bytes. */
+const FIRST_FRAMES_BYTES = 256 * 1024;
+
+/** No origin answers a cheaper question rightly: of a missing object's HEAD, S3 does not say why. */
+const IDENTITY_BYTES = 1;
+
+/**
+ * One original for all requests that need it at the same time. The first call of each method asks the
+ * origin, if need be; the others share its promise. `identify` comes first.
+ */
+export class OriginalReader {
+  readonly #parts: ReaderParts;
+  readonly #originKey: string;
+  /** Its signal aborts when no request needs the original any more. */
+  readonly #flight: FlightControls;
+  #identified: Promise<IdentifiedOriginal> | undefined;
+  #peeked: Promise<OriginalPrefix> | undefined;
+  #held: Promise<HeldOriginal> | undefined;
+  /** By what the origin has shown last. */
+  #identity: OriginalIdentity | undefined;
+  #prefix: OriginalPrefix | undefined;
+  /** The whole, on its way. */
+  #opened: OriginObject | undefined;
+  #isReadFromOrigin = false;
+
+  constructor(parts: ReaderParts, originKey: string, flight: FlightControls) {
+    this.#parts = parts;
+    this.#originKey = originKey;
+    this.#flight = flight;
+    const release = (): void => {
+      this.#held?.then(
+        (held) => held.release(),
+        () => undefined,
+      );
+    };
+    flight.signal.addEventListener('abort', release, { once: true });
+  }
+
+  /**
+   * Finds out which original it is: by what is known of it, where that is fresh; else by asking.
+   *
+   * @param trace shows the visit to the origin, if there is one
+   * @throws MediaError of the origin
+   */
+  async identify(approach: Approach, trace: RequestTrace): Promise<IdentifiedOriginal> {
+    const visit = trace.enter('origin');
+    visit.note({ part: 'state' });
+    try {
+      this.#identified ??= this.#identify(approach);
+      const identified = await this.#identified;
+      if (identified.wasAsked) visit.leave();
+      return identified;
+    } catch (error) {
+      visit.leave(error);
+      throw error;
+    }
+  }
+
+  /** Whether its bytes are in memory, so that to read it asks nothing of the origin. */
+  get isInMemory(): boolean {
+    return !this.#isReadFromOrigin && this.#findCached() !== undefined;
+  }
+
+  /**
+   * Its first bytes, enough to know an animation by; `undefined` where all of them are in memory or on their
+   * way, so that nothing could be saved.
+   *
+   * @throws MediaError of the origin
+   */
+  async peek(): Promise<Uint8Array | undefined> {
+    if (this.#held !== undefined || this.#opened !== undefined || this.isInMemory) return undefined;
+    if (this.#prefix !== undefined && this.#prefix.bytes.length > IDENTITY_BYTES) {
+      return this.#prefix.bytes;
+    }
+    this.#peeked ??= this.#readPrefix(FIRST_FRAMES_BYTES);
+    return (await this.#peeked).bytes;
+  }
+
+  /**
+   * Reads it to its end, into memory that is accounted for.
+   *
+   * @throws MediaError `OVERLOADED` if there is no room for it, and what `openOriginal` and `readOriginal` throw
+   */
+  read(): Promise<HeldOriginal> {
+    this.#held ??= this.#hold();
+    return this.#held;
+  }
+
+  async #identify(approach: Approach): Promise<IdentifiedOriginal> {
+    const { metadata, cache } = this.#parts;
+    const fresh = metadata.findFresh(this.#originKey);
+    if (fresh !== undefined) {
+      this.#identity = fresh;
+      return { identity: fresh, wasAsked: false };
+    }
+    if (approach === 'whole' && cache.get(this.#originKey) === undefined) {
+      this.#opened = await this.#ask(() => this.#open());
+      return { identity: identityOf(this.#opened), wasAsked: true };
+    }
+    const count = approach === 'first frames' ? FIRST_FRAMES_BYTES : IDENTITY_BYTES;
+    return { identity: identityOf(await this.#readPrefix(count)), wasAsked: true };
+  }
+
+  #open(): Promise<OriginObject> {
+    return openOriginal(this.#parts.access, this.#originKey, this.#flight.signal, {
+      isForMemory: true,
+    });
+  }
+
+  async #readPrefix(count: number): Promise<OriginalPrefix> {
+    this.#prefix = await this.#ask(() =>
+      readPrefix(this.#parts.access, this.#originKey, count, this.#flight.signal),
+    );
+    return this.#prefix;
+  }
+
+  #findCached(): CachedOriginal | undefined {
+    const cached = this.#parts.cache.get(this.#originKey);
+    return cached?.etag === this.#identity?.etag ? cached : undefined;
+  }
+
+  async #hold(): Promise<HeldOriginal> {
+    this.#flight.signal.throwIfAborted();
+    const { budget, cache, meter } = this.#parts;
+    const cached = this.#findCached();
+    if (meter !== undefined)
+      meter.lookUps.originals[cached === undefined ? 'missed' : 'found'] += 1;
+    if (cached !== undefined) return { ...budget.reserve(cached.bytes.byteLength), ...cached };
+    this.#isReadFromOrigin = true;
+    const held = await this.#ask(() => this.#readWhole());
+    if (!this.#flight.isRetired()) {
+      cache.set(this.#originKey, { ...identityOf(held), bytes: held.bytes });
+    }
+    return held;
+  }
+
+  async #readWhole(): Promise<HeldOriginal> {
+    const { access, budget } = this.#parts;
+    const prefix = this.#prefix;
+    if (prefix !== undefined && prefix.bytes.length === prefix.sizeBytes) {
+      return { ...budget.reserve(prefix.sizeBytes), ...identityOf(prefix), bytes: prefix.bytes };
+    }
+    const object = this.#opened ?? (await this.#open());
+    let reservation: Reservation | undefined;
+    try {
+      // Larger ones are refused by the reading; there is nothing to hold for them.
+      reservation = budget.reserve(Math.min(object.sizeBytes, access.limits.maxOriginalBytes));
+      const bytes = await readOriginal(object, access.limits, this.#flight.signal);
+      return { ...reservation, ...identityOf(object), bytes };
+    } catch (error) {
+      object.body.destroy();
+      reservation?.release();
+      throw error;
+    }
+  }
+
+  /** Keeps in mind what the origin says, unless the original was purged meanwhile. */
+  async #ask<Answer extends OriginalIdentity>(ask: () => Promise<Answer>): Promise<Answer> {
+    const { metadata } = this.#parts;
+    const isRetired = (): boolean => this.#flight.isRetired();
+    try {
+      const answer = await ask();
+      this.#identity = identityOf(answer);
+      if (!isRetired()) metadata.noteFound(this.#originKey, this.#identity);
+      return answer;
+    } catch (error) {
+      const isMissing = error instanceof MediaError && error.code === 'UNKNOWN_MEDIA';
+      if (isMissing && !isRetired()) metadata.noteFound(this.#originKey, undefined);
+      if (isOriginFailure(error) && !isRetired()) metadata.noteFailed(this.#originKey);
+      throw error;
+    }
+  }
+}
+
+/** Whether the origin could not tell what it has. */
+export function isOriginFailure(error: unknown): boolean {
+  const code = error instanceof MediaError ? error.code : undefined;
+  return code === 'ORIGIN_ERROR' || code === 'ORIGIN_TIMEOUT';
+}
+
+/** These two alone: identities are kept for long, and an object has a body, with its socket. */
+function identityOf({ etag, lastModified }: OriginalIdentity): OriginalIdentity {
+  return { etag, lastModified };
+}

@@ -1,0 +1,162 @@
+import { MediaError } from '../../contract/errors.ts';
+import { outputFormats } from '../../contract/image-formats.ts';
+import type { MediaRequest } from '../../contract/media-request.ts';
+import { peekAnimation } from '../../formats/read-image-facts.ts';
+import type { MediaTask } from '../media-work.ts';
+import type { HeldOriginal } from '../originals/original-reader.ts';
+import type { Lane, Renderer, StoredResult } from '../ports.ts';
+import type { SpanDetails } from '../request-trace.ts';
+import type { NegativeCache } from '../results/negative-cache.ts';
+import type { Admission } from './admission.ts';
+import { type Plan, planMedia, type RenderLimits } from './plan.ts';
+import { laneOf } from './render-cost.ts';
+import type { RenderJob } from './render-job.ts';
+
+/** What renders are made with. */
+export interface AdmittedRendererParts {
+  readonly renderer: Renderer;
+  readonly admission: Admission;
+  readonly negativeCache: NegativeCache;
+  readonly limits: RenderLimits;
+}
+
+type RenderPlan = Extract<Plan, { readonly kind: 'render' }>;
+
+/** A render that was estimated to be light, and is not. */
+class TooSlowForLane extends Error {
+  override readonly name = 'TooSlowForLane';
+}
+
+/** Time for a render in the light lane, in milliseconds: thirty times as much as is foreseen at most. */
+const LIGHT_TIMEOUT_MS = 3_000;
+
+/** Renders when there is a CPU slot for it, and says beforehand whether there will be none in time. */
+export class AdmittedRenderer {
+  readonly #parts: AdmittedRendererParts;
+
+  constructor(parts: AdmittedRendererParts) {
+    this.#parts = parts;
+  }
+
+  /** Whether a request is likely to be refused, if its original is an animation. */
+  isCrowdedFor({ isAnimated, format }: MediaRequest): boolean {
+    const mayAnimate = isAnimated && (format === undefined || outputFormats[format].canAnimate);
+    return mayAnimate && this.#parts.admission.isCrowded('heavy');
+  }
+
+  /**
+   * Refuses a request whose original is an animation by its first bytes, if `render` would: in a crowd of
+   * animations, reading them whole is most of what they cost.
+   *
+   * @throws MediaError `OVERLOADED`
+   */
+  checkAdmission(request: MediaRequest, prefix: Uint8Array): void {
+    const { admission, limits, negativeCache } = this.#parts;
+    const facts = peekAnimation(prefix);
+    if (facts === undefined) return;
+    const plan = planMedia(facts, request, limits);
+    if (plan.kind !== 'render' || laneOf(plan.cost, plan.job) !== 'heavy') return;
+    const mayBorrow = !negativeCache.isSlow(request.originKey);
+    admission.check('heavy', { costMs: plan.cost.typicalMs, mayBorrow });
+  }
+
+  /**
+   * Waits for a CPU slot, and renders. What looks light and is not (thousands of scans in a JPEG, say) would
+   * keep the rest of the light lane waiting: after a while it begins anew in the heavy one.
+   *
+   * @returns `undefined` where only the quality was to change, and the result is no smaller than the original
+   * @throws MediaError `UNPROCESSABLE_MEDIA`, `MEDIA_TOO_LARGE`, `OVERLOADED`, `TRANSFORM_TIMEOUT`; or
+   *   `task.signal.reason`
+   */
+  async render(
+    plan: RenderPlan,
+    original: HeldOriginal,
+    task: MediaTask,
+  ): Promise<StoredResult | undefined> {
+    const body = await this.#renderInLane(plan, original, task);
+    if (plan.isOnlyQuality && body.byteLength >= original.bytes.byteLength) return undefined;
+    return { body, mimeType: outputFormats[plan.job.format].mimeType };
+  }
+
+  async #renderInLane(
+    plan: RenderPlan,
+    original: HeldOriginal,
+    task: MediaTask,
+  ): Promise<Uint8Array> {
+    if (!this.#parts.negativeCache.isSlow(task.request.originKey)) {
+      try {
+        return await this.#renderIn(laneOf(plan.cost, plan.job), true, plan, original, task);
+      } catch (error) {
+        if (!(error instanceof TooSlowForLane)) throw error;
+      }
+    }
+    return this.#renderIn('heavy', false, plan, original, task);
+  }
+
+  /**
+   * A CPU slot is held from here to the end of encoding.
+   *
+   * @param mayBorrow whether a heavy render may take a light slot
+   * @throws TooSlowForLane if a render in a light slot has taken too long for it
+   */
+  async #renderIn(
+    lane: Lane,
+    mayBorrow: boolean,
+    { job, cost }: RenderPlan,
+    original: HeldOriginal,
+    { request, signal, keep, trace, isRetired }: MediaTask,
+  ): Promise<Uint8Array> {
+    const { admission, limits, negativeCache, renderer } = this.#parts;
+    const { originKey } = request;
+    signal.throwIfAborted();
+    original.assign(lane);
+    const slot = await trace.time(
+      'queue',
+      (visit) => {
+        visit.note({ lane });
+        return admission.enter(lane, { costMs: cost.typicalMs, mayBorrow }, signal);
+      },
+      (entered) => ({ slot: entered.lane }),
+    );
+    let isMeasured = false;
+    try {
+      signal.throwIfAborted();
+      // Others of the same original may have been ahead in the queue.
+      negativeCache.checkOriginal(originKey);
+      const isLight = lane === 'light' || slot.lane === 'light';
+      if (isLight && negativeCache.isSlow(originKey)) throw new TooSlowForLane();
+      const laneTimeoutMs = slot.lane === 'light' ? LIGHT_TIMEOUT_MS : Infinity;
+      const timeoutMs = Math.min(limits.timeoutMs, laneTimeoutMs);
+      const rendering = trace.time(
+        'render',
+        (visit) => {
+          visit.note({ lane, slot: slot.lane, ...describeJob(job) });
+          return renderer.render(original.bytes, job, { lane: slot.lane, timeoutMs, signal });
+        },
+        ({ byteLength }) => ({ bytes: byteLength }),
+      );
+      // It goes on when its clients leave: a new worker would cost more than what is left of it.
+      if (isLight) keep(rendering);
+      const body = await rendering;
+      isMeasured = true;
+      return body;
+    } catch (error) {
+      isMeasured = isTimeout(error);
+      if (slot.lane === 'heavy' || !isTimeout(error)) throw error;
+      if (!isRetired()) negativeCache.noteSlow(originKey);
+      // The heavy lane would give it no more time than it had.
+      if (limits.timeoutMs <= LIGHT_TIMEOUT_MS) throw error;
+      throw new TooSlowForLane();
+    } finally {
+      slot.leave(isMeasured);
+    }
+  }
+}
+
+function describeJob({ animation, format, size }: RenderJob): SpanDetails {
+  return { format, ...size, frames: animation?.delaysMs.length ?? 1 };
+}
+
+function isTimeout(error: unknown): boolean {
+  return error instanceof MediaError && error.code === 'TRANSFORM_TIMEOUT';
+}

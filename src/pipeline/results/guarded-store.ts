@@ -1,0 +1,163 @@
+import { MediaError } from '../../contract/errors.ts';
+import { PIPELINE_RELEASE } from '../../contract/pipeline-release.ts';
+import { withDeadline } from '../abort.ts';
+import type { Meter } from '../meter.ts';
+import {
+  type Clock,
+  type Log,
+  type ResultAddress,
+  type ResultStore,
+  type StoredResult,
+  StoreStalled,
+} from '../ports.ts';
+import type { RequestTrace } from '../request-trace.ts';
+import { Semaphore } from '../semaphore.ts';
+import { resultPath } from './result-path.ts';
+import { ResultWriter, type WriteCounters } from './write-behind.ts';
+
+/** What a store is guarded with. */
+export interface GuardedStoreParts {
+  readonly store: ResultStore;
+  readonly clock: Clock;
+  readonly log: Log;
+  readonly meter?: Pick<Meter, 'lookUps'>;
+  /** How long a removal waits for the writes under way, in milliseconds. */
+  readonly settleTimeoutMs?: number;
+}
+
+/** Which rendering is meant; the release is ours. */
+export type RenderingOf = Omit<ResultAddress, 'release'>;
+
+/** Reads at the same time: a body is in memory before any cache has made room for it. */
+const READS = { slots: 16, maxWaiting: 1_024 } as const;
+
+/** Bytes of the bodies that these may read together; a larger one is read by itself. */
+const MAX_READING_BYTES = 128 * 1024 * 1024;
+
+/** Longest wait for the store, in milliseconds: to render anew takes less. */
+const READ_TIMEOUT_MS = 2_000;
+
+/** How long a store that has failed is not asked, in milliseconds. */
+const FAILED_FOR_MS = 5_000;
+
+/** Longer than the store of S3 gives a write, which bounds itself; a disk that hangs does not. */
+const SETTLE_TIMEOUT_MS = 15_000;
+
+/** Removals at a time, those that wait for them, and for how long, in milliseconds: some take minutes. */
+const REMOVALS = { slots: 2, maxWaiting: 64, maxWaitMs: 60_000 } as const;
+
+/** How long a stop waits for the store, in milliseconds. */
+const FLUSH_TIMEOUT_MS = 5_000;
+
+/** The store of results as the pipeline uses it: one that fails, or is slow, costs requests a short wait. */
+export class GuardedStore {
+  readonly #parts: GuardedStoreParts;
+  readonly #writer: ResultWriter;
+  readonly #reads = new Semaphore({ ...READS, maxWaitMs: READ_TIMEOUT_MS });
+  readonly #removals = new Semaphore(REMOVALS);
+  #readingBytes = 0;
+  #failedUntilMs = Number.NEGATIVE_INFINITY;
+
+  constructor(parts: GuardedStoreParts) {
+    this.#parts = parts;
+    this.#writer = new ResultWriter(parts);
+  }
+
+  /** Whether the store has failed lately, and is not asked for now. */
+  get isFailing(): boolean {
+    return this.#parts.clock.nowMs() < this.#failedUntilMs;
+  }
+
+  /** What became of renderings that were to be stored. */
+  get writes(): WriteCounters {
+    return this.#writer.counters;
+  }
+
+  /**
+   * Looks a rendering up. A store that fails, or takes too long, has none.
+   *
+   * @throws `signal.reason`
+   */
+  async find(rendering: RenderingOf, signal: AbortSignal): Promise<StoredResult | undefined> {
+    const { store, clock, log, meter } = this.#parts;
+    if (this.isFailing) return undefined;
+    const address = { ...rendering, release: PIPELINE_RELEASE };
+    const leave = await this.#reads.enter(signal).catch((error: unknown) => {
+      signal.throwIfAborted();
+      // To wait longer for it than for a render makes no sense.
+      if (error instanceof MediaError) return undefined;
+      throw error;
+    });
+    if (leave === undefined) return undefined;
+    const onTimeout = (): Error => new Error(`No answer within ${READ_TIMEOUT_MS} ms.`);
+    let takenBytes = 0;
+    const takeRoom = (sizeBytes: number): boolean => {
+      const isRoom =
+        this.#readingBytes === 0 || this.#readingBytes + sizeBytes <= MAX_READING_BYTES;
+      if (!isRoom) return false;
+      takenBytes += sizeBytes;
+      this.#readingBytes += sizeBytes;
+      return true;
+    };
+    try {
+      const found = await withDeadline(READ_TIMEOUT_MS, signal, onTimeout, (within) =>
+        store.read(address, within, takeRoom),
+      );
+      if (meter !== undefined) meter.lookUps.store[found === undefined ? 'missed' : 'found'] += 1;
+      return found;
+    } catch (error) {
+      signal.throwIfAborted();
+      this.#failedUntilMs = clock.nowMs() + FAILED_FOR_MS;
+      log.warn({ err: error, path: resultPath(address) }, 'the result store has failed');
+      return undefined;
+    } finally {
+      this.#readingBytes -= takenBytes;
+      leave();
+    }
+  }
+
+  /**
+   * Stores a rendering, later.
+   *
+   * @param trace of the request that it was made for
+   */
+  add(rendering: RenderingOf, result: StoredResult, trace: RequestTrace): void {
+    this.#writer.add({ ...rendering, release: PIPELINE_RELEASE }, result, trace);
+  }
+
+  /**
+   * Removes renderings, those included that are on their way here.
+   *
+   * @param prefixes of their paths
+   * @param fits whether a rendering that is still to be stored must not be
+   * @returns how many were removed
+   * @throws Error if the store fails, `StoreStalled` if it does not answer; MediaError `OVERLOADED` if other removals
+   *   take too long
+   */
+  async remove(prefixes: readonly string[], fits: (originKey: string) => boolean): Promise<number> {
+    this.#writer.drop(({ originKey }) => fits(originKey));
+    const { signal } = new AbortController();
+    await this.#settleWrites(signal);
+    const leave = await this.#removals.enter(signal);
+    try {
+      let removed = 0;
+      for (const prefix of prefixes) removed += await this.#parts.store.remove(prefix);
+      return removed;
+    } finally {
+      leave();
+    }
+  }
+
+  /** Waits until what was to be stored is, where the store is not too slow for that. */
+  async flush(): Promise<void> {
+    await this.#writer.flush(FLUSH_TIMEOUT_MS);
+  }
+
+  /** One that is under way might end after the removal. */
+  async #settleWrites(signal: AbortSignal): Promise<void> {
+    const { settleTimeoutMs = SETTLE_TIMEOUT_MS } = this.#parts;
+    const onTimeout = (): Error =>
+      new StoreStalled(`Writes have not ended within ${settleTimeoutMs} ms.`);
+    await withDeadline(settleTimeoutMs, signal, onTimeout, () => this.#writer.settle());
+  }
+}

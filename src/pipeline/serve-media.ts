@@ -1,0 +1,216 @@
+import { MediaError } from '../contract/errors.ts';
+import { sourceFormats } from '../contract/image-formats.ts';
+import { type MediaRequest, resultKey } from '../contract/media-request.ts';
+import type { CacheOutcome } from './cache-outcome.ts';
+import {
+  alreadyMade,
+  type IdentifiedMedia,
+  kindOf,
+  type MadeMedia,
+  type MediaTask,
+  respondWith,
+  type Served,
+  type ServeOptions,
+  waitForMedia,
+} from './media-work.ts';
+import type { MetadataCache } from './originals/metadata-cache.ts';
+import {
+  type Approach,
+  type HeldOriginal,
+  type IdentifiedOriginal,
+  isOriginFailure,
+  type OriginalReader,
+} from './originals/original-reader.ts';
+import type { Originals } from './originals/originals.ts';
+import type { MediaResult } from './ports.ts';
+import type { AdmittedRenderer } from './render/admitted-renderer.ts';
+import { readFacts } from './render/facts.ts';
+import { planMedia, type RenderLimits } from './render/plan.ts';
+import type { RequestTrace } from './request-trace.ts';
+import type { NegativeCache } from './results/negative-cache.ts';
+import type { Results } from './results/results.ts';
+import { type FlightControls, SingleFlight } from './single-flight.ts';
+import { validatorsOf } from './validators.ts';
+
+/** What media are served with. */
+export interface MediaServiceParts {
+  readonly results: Results;
+  readonly negativeCache: NegativeCache;
+  readonly metadata: MetadataCache;
+  readonly originals: Originals;
+  readonly renderer: AdmittedRenderer;
+  readonly limits: RenderLimits;
+}
+
+/** Work on one key, and the request that began it. */
+interface LedWork {
+  readonly identified: Promise<IdentifiedMedia>;
+  readonly leader: RequestTrace;
+}
+
+/**
+ * Serves every media request that may need a transform, in these stages:
+ *
+ *     parse → look up → join → identify the original → facts → limits → plan → render → respond
+ *
+ * The first and the last are HTTP's. What is between `look up` and `respond` is done once per key, however
+ * many requests wait for it.
+ */
+export class MediaService {
+  readonly #parts: MediaServiceParts;
+  readonly #flights = new SingleFlight<LedWork>();
+
+  constructor(parts: MediaServiceParts) {
+    this.#parts = parts;
+  }
+
+  /**
+   * Serves a request from what is cached, or by transforming its original.
+   *
+   * @throws MediaError of any stage; `options.signal.reason` when the client has gone
+   */
+  async serve(request: MediaRequest, options: ServeOptions): Promise<Served> {
+    const { results, negativeCache, metadata } = this.#parts;
+    const { signal, trace } = options;
+
+    // Look up. Nothing waits before this.
+    const key = resultKey(request);
+    const visit = trace.enter('store');
+    const known = results.lookUp(key);
+    if (known !== undefined && this.#isFresh(known, request)) {
+      visit.leaveUnseen();
+      trace.outcome = { kind: 'hit' };
+      return respondWith(known, options.isCurrent);
+    }
+    visit.note({ memory: 'results', isFound: known !== undefined });
+    visit.leave();
+    const refusal = negativeCache.find(key);
+    if (refusal !== undefined || metadata.isMissing(request.originKey)) {
+      trace.outcome = { kind: 'hit' };
+      throw refusal ?? new MediaError('UNKNOWN_MEDIA');
+    }
+
+    // Join.
+    trace.outcome = { kind: kindOf(known) };
+    const begin = (controls: FlightControls): LedWork => ({
+      identified: this.#identify({ ...controls, request, key, known, trace }),
+      leader: trace,
+    });
+    return this.#flights.run(key, signal, begin, (work, collapsed) => {
+      const note = (outcome: CacheOutcome): void => {
+        trace.outcome = outcome.kind === 'hit' ? outcome : { ...outcome, collapsed };
+      };
+      note({ kind: kindOf(known) });
+      const wait = (): Promise<Served> => waitForMedia(work.identified, options, note);
+      return collapsed ? trace.show('join', wait, work.leader) : wait();
+    });
+  }
+
+  /** Identify the original. What the origin confirms is served on; while it fails, what was right last. */
+  async #identify(task: MediaTask): Promise<IdentifiedMedia> {
+    const { metadata, originals } = this.#parts;
+    const { key, known, request, signal, trace } = task;
+    const stale = metadata.hasFailed(request.originKey) && (await this.#findStale(task));
+    if (stale) return alreadyMade(stale, { kind: 'hit', detail: 'stale-if-error' });
+
+    const original = originals.open(request.originKey, signal);
+    let identified: IdentifiedOriginal;
+    try {
+      identified = await original.identify(this.#approach(task), trace);
+    } catch (error) {
+      const last = isOriginFailure(error) && (await this.#findStale(task));
+      if (last) return alreadyMade(last, { kind: 'stale', detail: 'stale-if-error' });
+      throw error;
+    }
+    const { identity, wasAsked } = identified;
+    if (known?.originalEtag === identity.etag) {
+      return alreadyMade(known, wasAsked ? { kind: 'stale', originStatus: 304 } : { kind: 'hit' });
+    }
+    let made: Promise<MadeMedia> | undefined;
+    return {
+      validators: validatorsOf(identity, key),
+      outcome: wasAsked ? { kind: kindOf(known) } : { kind: 'hit' },
+      isMade: false,
+      make: () => {
+        made ??= this.#make(task, original, identified);
+        return made;
+      },
+    };
+  }
+
+  /** The rest of the way, for requests that need a body. */
+  async #make(
+    task: MediaTask,
+    original: OriginalReader,
+    { identity, wasAsked }: IdentifiedOriginal,
+  ): Promise<MadeMedia> {
+    const { results, negativeCache, renderer, limits } = this.#parts;
+    const { key, known, request, trace } = task;
+    const stored = await results.find(task, identity);
+    if (stored !== undefined) {
+      const revalidated = { kind: 'stale', originStatus: 304, detail: 'store' } as const;
+      return { result: stored, outcome: wasAsked ? revalidated : { kind: 'hit', detail: 'store' } };
+    }
+    try {
+      const held = await this.#read(task, original);
+      const facts = readFacts(held.bytes, trace);
+      const plan = planMedia(facts, request, limits);
+      if (plan.kind === 'refuse') {
+        throw new MediaError('MEDIA_TOO_LARGE', { cause: new Error(plan.reason) });
+      }
+      const rendered = plan.kind === 'render' ? await renderer.render(plan, held, task) : undefined;
+      const untouched = { body: held.bytes, mimeType: sourceFormats[facts.format].mimeType };
+      const isRendering = rendered !== undefined;
+      const { result, isKept } = results.keep(task, held, rendered ?? untouched, { isRendering });
+      return { result, outcome: { kind: kindOf(known), stored: isKept } };
+    } catch (error) {
+      if (!task.isRetired()) negativeCache.note(key, request.originKey, error);
+      throw error;
+    }
+  }
+
+  /** No more than the identity, where that may do; in a crowd, the first bytes of what may be an animation. */
+  #approach({ known, request }: MediaTask): Approach {
+    const { results, renderer } = this.#parts;
+    if (renderer.isCrowdedFor(request)) return 'first frames';
+    return known !== undefined || results.isPersistent ? 'identity' : 'whole';
+  }
+
+  /** Reads the original, unless its first frames show that its render would be refused. */
+  async #read({ request, trace }: MediaTask, original: OriginalReader): Promise<HeldOriginal> {
+    // Where nothing is asked of the origin, no time is spent there.
+    if (original.isInMemory) return original.read();
+    const { renderer } = this.#parts;
+    return trace.time(
+      'origin',
+      async (visit) => {
+        visit.note({ part: 'body' });
+        const prefix = renderer.isCrowdedFor(request) ? await original.peek() : undefined;
+        if (prefix !== undefined) renderer.checkAdmission(request, prefix);
+        return original.read();
+      },
+      ({ bytes }) => ({ bytes: bytes.byteLength }),
+    );
+  }
+
+  /** What was right when the origin could be asked last. */
+  async #findStale(task: MediaTask): Promise<MediaResult | undefined> {
+    const identity = this.#parts.metadata.find(task.request.originKey);
+    return identity && this.#parts.results.find(task, identity);
+  }
+
+  /** A current result in memory, for a caller that needs no more than that; it is not counted here. */
+  findHit(request: MediaRequest, key: string): MediaResult | undefined {
+    const known = this.#parts.results.get(key);
+    return known !== undefined && this.#isFresh(known, request) ? known : undefined;
+  }
+
+  /** Lets no more requests join the work on keys that fit, and keeps nothing of it: they were purged. */
+  retire(fits: (key: string) => boolean): void {
+    this.#flights.retire(fits);
+  }
+
+  #isFresh({ originalEtag }: MediaResult, { originKey }: MediaRequest): boolean {
+    return this.#parts.metadata.findFresh(originKey)?.etag === originalEtag;
+  }
+}
