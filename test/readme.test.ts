@@ -3,7 +3,7 @@ import { join, relative } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { errorRegistry } from '../src/contract/errors.ts';
 import { type EncoderSettings, outputFormats } from '../src/contract/image-formats.ts';
-import { describeQuery, type QueryParameter } from '../src/contract/query-parameter.ts';
+import { type QueryParameter, queryParameters } from '../src/contract/media-query.ts';
 import { resourceRows } from '../src/contract/resources.ts';
 
 const readme = readFileSync('README.md', 'utf8');
@@ -113,7 +113,7 @@ describe('the contract', () => {
       Object.values(resourceRows).map(({ query }) => query),
     );
     for (const kind of new Set(Object.values(resourceRows).map(({ query }) => query))) {
-      for (const parameter of describeQuery(kind)) {
+      for (const parameter of queryParameters[kind]) {
         const cells = queryRows.filter(([name]) => name?.includes(`\`${parameter.name}\``));
         const values = cells
           .map((row) => row[2])
@@ -130,12 +130,12 @@ describe('the README', () => {
       (cells) => cells.length === 4 && /^`[a-z]+`/.test(cells[0] ?? ''),
     );
     const names = documented.flatMap(([cell = '']) => cell.replaceAll('`', '').split(', '));
-    const known = asked.flatMap((whose) => describeQuery(queries[whose]));
+    const known = asked.flatMap((whose) => queryParameters[queries[whose]]);
     expect(names.toSorted()).toEqual([...new Set(known.map(({ name }) => name))].toSorted());
     for (const [cell = '', of = '', fallback = '', values] of documented) {
       for (const name of cell.replaceAll('`', '').split(', ')) {
         for (const whose of asked) {
-          const parameter = describeQuery(queries[whose]).find((each) => each.name === name);
+          const parameter = queryParameters[queries[whose]].find((each) => each.name === name);
           expect(parameter !== undefined, `${name} of ${whose}`).toBe(owners[of]?.includes(whose));
           if (parameter === undefined) continue;
           expect(readDefault(fallback, whose), `${name} of ${whose}`).toBe(parameter.default);

@@ -1,4 +1,4 @@
-import { ASSET_WIDTHS_PX } from '../../src/contract/limits.ts';
+import { ASSET_WIDTHS_PX } from '../../src/contract/media-query.ts';
 import type { Random } from '../harness/random.ts';
 import { get } from './exchange.ts';
 import type { Original } from './originals.ts';

@@ -1,7 +1,7 @@
 import { realpathSync } from 'node:fs';
 import { join, resolve, sep } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { mediaResources } from '../contract/resources.ts';
+import { originFolders } from '../contract/resources.ts';
 import type { Settings } from './settings.ts';
 
 /** Folder of the sample originals, which come with the package; seen from the compiled file, and from its source. */
@@ -67,7 +67,7 @@ export function mayMixUp(values: Settings): boolean {
   if (values.STORAGE !== 's3' || values.RESULT_STORE !== 's3') return false;
   if (values.S3_BUCKET !== values.RESULT_S3_BUCKET) return false;
   if (originals.startsWith(results)) return true;
-  return originalRoots().some((root) => results.startsWith(originals + root));
+  return originFolders.some((root) => results.startsWith(originals + root));
 }
 
 /** What a folder of renderings is made of; see `FilesystemResultStore`. */
@@ -100,11 +100,4 @@ function realPathOf(path: string): string {
   } catch {
     return path; // not there yet, or a fault by itself
   }
-}
-
-/** What the keys of originals begin with. */
-function originalRoots(): string[] {
-  return Object.values(mediaResources).flatMap(({ originKey }) =>
-    originKey === undefined ? [] : [`${originKey.split('/')[0]}/`],
-  );
 }

@@ -1,10 +1,10 @@
 /**
- * The one registry of everything that can go wrong, as a client sees it (spec §5).
+ * The one registry of everything that can go wrong, as a client sees it (contract §5).
  * The README's error table is tested against it.
  */
 
 interface ErrorRow {
-  /** HTTP status of the answer. */
+  /** HTTP status of the response. */
   readonly status: number;
   /** Text for humans; may change, must not drive program logic. */
   readonly message: string;
@@ -61,7 +61,7 @@ export const errorRegistry = {
   },
 } as const satisfies Record<string, ErrorRow>;
 
-/** Stable, machine-readable code of an error answer. */
+/** Stable, machine-readable code of an error response. */
 export type ErrorCode = keyof typeof errorRegistry;
 
 /** One fault of a request; `path` is the name of the path part or query parameter at fault. */

@@ -1,48 +1,38 @@
 /**
- * One capability row per image format: what it is called, what it can hold and what each quality
- * means in it (spec §3). Nothing else in the code asks "is it a gif?"; it asks the row.
+ * One capability row per image format: what it is called, what it can hold, what each quality means in
+ * it (contract §3) and what its work costs. Nothing else in the code asks "is it a GIF?"; it asks the row,
+ * or that of its container in `formats/read-image-facts.ts`.
+ *
+ * Costs are measured by `npm run measure:weights`, which says how, and prints them beside these: with
+ * sharp 0.35.5 (libvips 8.18.7) on one core of an x86-64 server, the CPU time of photographs of 0.7 to 6
+ * megapixels, and of one flat colour of 12. Noise takes up to twice as long as a photograph. Machines
+ * differ; admission learns by how much.
  */
 
-/** Formats an original may have; each is named after its magic bytes, never after its name. */
-export type SourceFormat = 'jpeg' | 'png' | 'webp' | 'gif' | 'avif';
+/** Nanoseconds of one core per pixel: of a photograph, and of one flat colour. */
+export type Weight = readonly [typicalNs: number, leastNs: number];
 
-/** Formats an answer may be encoded in. */
-export type OutputFormat = 'jpeg' | 'png' | 'webp' | 'gif';
-
-/** File extensions and `format` values of the contract; `jpg` and `jpeg` are one format. */
-export type Extension = 'png' | 'jpg' | 'jpeg' | 'webp' | 'gif';
-
-/** The contract's three qualities (spec §2). */
+/** The contract's three qualities (contract §2). */
 export type Quality = 'high' | 'low' | 'lossless';
 
 /** Options of sharp's encoder of the format, by sharp's own names (sharp `lib/output`). */
 export type EncoderSettings = Readonly<Record<string, number | boolean | string>>;
 
-interface SourceCapabilities {
-  readonly mimeType: string;
-  /** Whether the original's format can also be the answer's. */
-  readonly encodesAs: OutputFormat;
-}
-
-/** What an original's format is called, and what it becomes when no format is asked for. */
-export const sourceFormats = {
-  jpeg: { mimeType: 'image/jpeg', encodesAs: 'jpeg' },
-  png: { mimeType: 'image/png', encodesAs: 'png' },
-  webp: { mimeType: 'image/webp', encodesAs: 'webp' },
-  gif: { mimeType: 'image/gif', encodesAs: 'gif' },
-  avif: { mimeType: 'image/avif', encodesAs: 'webp' },
-} as const satisfies Record<SourceFormat, SourceCapabilities>;
-
 interface OutputCapabilities {
   readonly mimeType: string;
   /** Extensions a file of the format has; the first is the usual one. */
-  readonly extensions: readonly [Extension, ...Extension[]];
+  readonly extensions: readonly [string, ...string[]];
   readonly hasAlpha: boolean;
   readonly canAnimate: boolean;
+  /** An asset keeps its animation without `animated=true`, too; an attachment never does (contract §3). */
+  readonly animatesUnasked: boolean;
   /** Longest edge the bitstream can express, in pixels. */
   readonly maxEdgePx: number;
   /** What each quality means; the same object twice means the two are one and the same. */
   readonly qualities: Readonly<Record<Quality, EncoderSettings>>;
+  readonly encodeWeights: Readonly<Record<Quality, Weight>>;
+  /** Of each frame of an animation besides its pixels, in milliseconds: typically. */
+  readonly encodedFrameMs: number;
 }
 
 /**
@@ -55,13 +45,28 @@ const gifFullPalette = { colours: 256, effort: 3, dither: 1, keepDuplicateFrames
 /** sharp rounds a number of colours to 2, 4, 16 or 256. A pixel may also stay as it was before. */
 const gifSmallPalette = { ...gifFullPalette, colours: 16, interFrameMaxError: 8 };
 
-/** What can be answered with, and how. */
-export const outputFormats = {
+const outputRows = {
+  png: {
+    mimeType: 'image/png',
+    extensions: ['png'],
+    hasAlpha: true,
+    canAnimate: false,
+    animatesUnasked: false,
+    maxEdgePx: 2 ** 31 - 1, // W3C PNG §11.2.1
+    qualities: {
+      high: pngTrueColour,
+      low: { palette: true, quality: 20, effort: 1, dither: 1 },
+      lossless: pngTrueColour,
+    },
+    encodeWeights: { high: [80, 10], low: [320, 20], lossless: [80, 10] },
+    encodedFrameMs: 0,
+  },
   jpeg: {
     mimeType: 'image/jpeg',
     extensions: ['jpg', 'jpeg'],
     hasAlpha: false,
     canAnimate: false,
+    animatesUnasked: false,
     // ITU-T T.81 B.2.2 has room for 65 535; libjpeg stops short of it (JPEG_MAX_DIMENSION).
     maxEdgePx: 65_500,
     qualities: {
@@ -69,24 +74,15 @@ export const outputFormats = {
       low: { quality: 20, chromaSubsampling: '4:2:0' },
       lossless: { quality: 100, chromaSubsampling: '4:4:4' },
     },
-  },
-  png: {
-    mimeType: 'image/png',
-    extensions: ['png'],
-    hasAlpha: true,
-    canAnimate: false,
-    maxEdgePx: 2 ** 31 - 1, // W3C PNG §11.2.1
-    qualities: {
-      high: pngTrueColour,
-      low: { palette: true, quality: 20, effort: 1, dither: 1 },
-      lossless: pngTrueColour,
-    },
+    encodeWeights: { high: [21, 8], low: [19, 8], lossless: [60, 30] },
+    encodedFrameMs: 0,
   },
   webp: {
     mimeType: 'image/webp',
     extensions: ['webp'],
     hasAlpha: true,
     canAnimate: true,
+    animatesUnasked: false,
     maxEdgePx: 16_383, // RFC 9649 §2.5 and §3.4: 14-bit width and height of a bitstream
     qualities: {
       high: { quality: 80, effort: 4 },
@@ -94,28 +90,111 @@ export const outputFormats = {
       // exact: also the colour below fully transparent pixels, so that lossless means every bit.
       lossless: { lossless: true, exact: true, effort: 4 },
     },
+    encodeWeights: { high: [140, 20], low: [100, 20], lossless: [570, 10] },
+    encodedFrameMs: 0.5,
   },
   gif: {
     mimeType: 'image/gif',
     extensions: ['gif'],
     hasAlpha: true,
     canAnimate: true,
+    animatesUnasked: true,
     maxEdgePx: 65_535, // GIF89a §18: 16-bit logical screen
     qualities: {
       high: gifFullPalette,
       low: gifSmallPalette,
       lossless: gifFullPalette,
     },
+    encodeWeights: { high: [500, 20], low: [140, 20], lossless: [500, 20] },
+    encodedFrameMs: 1.8, // each is looked through for its colours
   },
-} as const satisfies Record<OutputFormat, OutputCapabilities>;
+} as const satisfies Record<string, OutputCapabilities>;
+
+/** Formats a response may be encoded in. */
+export type OutputFormat = keyof typeof outputRows;
+
+/** File extensions and `format` values of the contract; `jpg` and `jpeg` are one format. */
+export type Extension = (typeof outputRows)[OutputFormat]['extensions'][number];
+
+/** What a response can be encoded in, and how. */
+export const outputFormats: Readonly<Record<OutputFormat, OutputCapabilities>> = outputRows;
+
+const rows = Object.values(outputRows);
+
+/** Extensions of all formats, in the order in which they are documented. */
+export const extensions: readonly Extension[] = rows.flatMap((row) => [...row.extensions]);
+
+/** Extensions of the formats that show an animation to those alone who ask for it. */
+export const stillExtensions: readonly Extension[] = rows
+  .filter((row) => !row.animatesUnasked)
+  .flatMap((row) => [...row.extensions]);
 
 /** The format an extension or `format` value of the contract names. */
 export function formatOfExtension(extension: Extension): OutputFormat {
   return extension === 'jpg' ? 'jpeg' : extension;
 }
 
-/** Whether `quality` loses nothing in `format` (spec §3, passthrough: "lossless or a lossless format"). */
+/** Whether `quality` loses nothing in `format` (contract §3, passthrough: "a lossless format"). */
 export function isLossless(format: OutputFormat, quality: Quality): boolean {
   const { qualities } = outputFormats[format];
   return qualities[quality] === qualities.lossless;
 }
+
+interface SourceCapabilities {
+  readonly mimeType: string;
+  /** What it becomes when no format is asked for. */
+  readonly encodesAs: OutputFormat;
+  /** The loader of libvips that reads it; all others are blocked. */
+  readonly loader: string;
+  readonly decodeWeight: Weight;
+  /** Where the decoder can leave pixels out by powers of two: when it reduces by two at least. */
+  readonly reducedDecodeWeight?: Weight;
+  /** Of each frame of an animation besides its pixels, in milliseconds: typically. */
+  readonly decodedFrameMs: number;
+}
+
+const sourceRows = {
+  jpeg: {
+    mimeType: 'image/jpeg',
+    encodesAs: 'jpeg',
+    loader: 'VipsForeignLoadJpegBuffer',
+    decodeWeight: [15, 0.5],
+    reducedDecodeWeight: [2, 0.1],
+    decodedFrameMs: 0,
+  },
+  png: {
+    mimeType: 'image/png',
+    encodesAs: 'png',
+    loader: 'VipsForeignLoadPngBuffer',
+    decodeWeight: [13, 4],
+    decodedFrameMs: 0,
+  },
+  // Its decoder would reduce by all of the factor, without a filter (`npm run bench:quality`).
+  webp: {
+    mimeType: 'image/webp',
+    encodesAs: 'webp',
+    loader: 'VipsForeignLoadWebpBuffer',
+    decodeWeight: [25, 10],
+    decodedFrameMs: 0.8, // each is an image of its own
+  },
+  gif: {
+    mimeType: 'image/gif',
+    encodesAs: 'gif',
+    loader: 'VipsForeignLoadNsgifBuffer',
+    decodeWeight: [9, 3],
+    decodedFrameMs: 0,
+  },
+  avif: {
+    mimeType: 'image/avif',
+    encodesAs: 'webp',
+    loader: 'VipsForeignLoadHeifBuffer',
+    decodeWeight: [65, 40],
+    decodedFrameMs: 0,
+  },
+} as const satisfies Record<string, SourceCapabilities>;
+
+/** Formats an original may have; each is named after its magic bytes, never after its name. */
+export type SourceFormat = keyof typeof sourceRows;
+
+/** What an original's format is called, and what it takes to decode it. */
+export const sourceFormats: Readonly<Record<SourceFormat, SourceCapabilities>> = sourceRows;

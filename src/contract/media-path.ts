@@ -1,8 +1,13 @@
 import type { RequestFault } from './errors.ts';
 import type { Extension } from './image-formats.ts';
-import { parseTemplate, type Template } from './path-template.ts';
 import { findPathValueFault } from './path-value.ts';
-import { type ResourceName, resourceRows } from './resources.ts';
+import {
+  fillTemplate,
+  pathTemplates,
+  type ResourceName,
+  resourceRows,
+  type Template,
+} from './resources.ts';
 
 /** A path of the contract, taken apart; every value has passed its rule. */
 export interface MediaPath {
@@ -22,16 +27,9 @@ export type ParsedPath =
     }
   | { readonly kind: 'no template' };
 
-const resources = Object.keys(resourceRows) as ResourceName[];
-
-const templates: readonly Template[] = resources.map((resource) => ({
-  resource,
-  segments: parseTemplate(resourceRows[resource].template),
-}));
-
 /** Words of the templates. An id that is one of them (`/avatars/avatars/3.png`) is no id gone wrong but another path. */
 const templateWords: ReadonlySet<string> = new Set(
-  templates.flatMap(({ segments }) =>
+  pathTemplates.flatMap(({ segments }) =>
     segments.flatMap((segment) => (segment.kind === 'literal' ? [segment.text] : [])),
   ),
 );
@@ -46,7 +44,7 @@ const templateWords: ReadonlySet<string> = new Set(
 export function parsePath(rawPath: string): ParsedPath {
   if (!rawPath.startsWith('/')) return { kind: 'no template' };
   const segments = rawPath.slice(1).split('/').map(decodeSegment);
-  const template = templates.find((candidate) => hasShape(candidate, segments));
+  const template = pathTemplates.find((candidate) => hasShape(candidate, segments));
   if (template === undefined) return { kind: 'no template' };
 
   const { resource } = template;
@@ -83,19 +81,15 @@ export function parsePath(rawPath: string): ParsedPath {
 
 /** Writes the canonical path of what `parsePath` reads: `parsePath(formatPath(path))` is `path`. */
 export function formatPath({ resource, values, extension }: MediaPath): string {
-  return fill(resourceRows[resource].template, { ...values, ext: extension ?? '' });
-}
-
-function fill(template: string, values: Readonly<Record<string, string>>): string {
-  return template.replace(/\{(\w+)\}/g, (_, name: string) =>
-    encodeURIComponent(values[name] ?? ''),
+  return fillTemplate(resourceRows[resource].template, (name) =>
+    name === 'ext' ? (extension ?? '') : encodeURIComponent(values[name] ?? ''),
   );
 }
 
 /**
  * Decodes once; `undefined` for a malformed escape or bytes that are not UTF-8, and for a raw character
- * beyond ASCII: no URI has one (RFC 3986 §2), and HTTP/2, unlike Node's parser of HTTP/1.1, lets its
- * bytes pass one by one, so that a raw `é` would name another file than `%C3%A9` does.
+ * beyond ASCII: no URI has one (RFC 3986 §2), and a raw `é` that came as bytes one by one would name
+ * another file than `%C3%A9` does.
  */
 function decodeSegment(segment: string): string | undefined {
   if (/[\u0080-\uffff]/.test(segment)) return undefined;

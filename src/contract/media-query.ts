@@ -1,12 +1,27 @@
-import { z } from 'zod';
 import type { RequestFault } from './errors.ts';
-import type { Extension, Quality } from './image-formats.ts';
-import { ASSET_WIDTHS_PX, DEFAULT_ASSET_WIDTH_PX, MAX_ATTACHMENT_EDGE_PX } from './limits.ts';
-import type { QueryKind } from './resources.ts';
+import { type Extension, extensions, type Quality } from './image-formats.ts';
+
+/** Which parameters a resource has (contract §2); `none` reads none at all. */
+export type QueryKind = 'image' | 'sticker' | 'external' | 'none';
+
+/** What a parameter may be: one of a few words, or an integer within bounds, both included. */
+export type ParameterForm =
+  | { readonly kind: 'choice'; readonly values: readonly string[] }
+  | { readonly kind: 'integer'; readonly min: number; readonly max: number };
+
+/** A parameter of a query, which may always be left out. */
+export interface QueryParameter {
+  readonly name: string;
+  /** What it is for, in a sentence or two. */
+  readonly description: string;
+  readonly form: ParameterForm;
+  /** What leaving it out comes to, as it would be written; absent where that is a choice of its own. */
+  readonly default?: string;
+}
 
 /** Values of a query with the resource's defaults filled in; `undefined` is "not asked for". */
 export interface MediaQuery {
-  /** Bounds of the answer in pixels; assets have a width alone. */
+  /** Bounds of the result in pixels; assets have a width alone. */
   readonly widthPx: number | undefined;
   readonly heightPx: number | undefined;
   /** Format asked for by parameter; an asset's format is in its path. */
@@ -15,99 +30,62 @@ export interface MediaQuery {
   readonly animated: boolean;
 }
 
-/** Longest piece of a received value that an answer repeats, in characters. */
+/** Widths that `size` may ask for, in pixels. */
+export const ASSET_WIDTHS_PX = [
+  16, 20, 22, 24, 28, 32, 40, 44, 48, 56, 60, 64, 80, 96, 100, 128, 160, 240, 256, 300, 320, 480,
+  512, 600, 640, 1024, 1280, 1536, 2048, 3072, 4096,
+] as const;
+
+/** Longest piece of a received value that a response repeats, in characters. */
 const MAX_QUOTED_LENGTH = 40;
 
-const expected =
-  (what: string) =>
-  ({ input }: { readonly input?: unknown }): string =>
-    `Expected ${what} but received ${quote(input)}.`;
+const qualities = ['high', 'low', 'lossless'] as const satisfies readonly Quality[];
 
-const qualities = ['high', 'low', 'lossless'] as const;
-const quality = z
-  .enum(qualities, { error: expected(`one of ${qualities.join(', ')}`) })
-  .meta({ description: 'How much is lost: high (80), low (20) or lossless (100).' });
-const animated = z
-  .enum(['true', 'false'], { error: expected('true or false') })
-  .meta({
-    description:
-      'Whether an animation is kept as WebP. GIF assets always keep it; attachments, of either format, only with true.',
-  })
-  .transform((text) => text === 'true');
-
-const listedWidths = ASSET_WIDTHS_PX.map(String);
-const size = z
-  .enum(listedWidths, { error: expected(`one of ${listedWidths.join(', ')}`) })
-  .meta({ description: 'Width in pixels; the height follows. Nothing is enlarged.' })
-  .transform(Number);
-
-const edge = z
-  .string()
-  .refine((text) => /^[1-9][0-9]{0,3}$/.test(text) && Number(text) <= MAX_ATTACHMENT_EDGE_PX, {
-    error: expected(`an integer from 1 to ${MAX_ATTACHMENT_EDGE_PX}`),
-  })
-  .meta({
-    type: 'integer',
-    minimum: 1,
-    maximum: MAX_ATTACHMENT_EDGE_PX,
-    description:
-      'In pixels. One edge alone keeps the aspect ratio, both crop to theirs. Nothing is enlarged.',
-  })
-  .transform(Number);
-
-const formats = ['png', 'jpg', 'jpeg', 'webp', 'gif'] as const satisfies readonly Extension[];
-const format = z.enum(formats, { error: expected(`one of ${formats.join(', ')}`) }).meta({
-  description: "Without it, the original's own, or webp where that has no encoder.",
-});
-
-/** One schema per query kind, keyed by the contract's parameter names: the tables of spec §2. */
-export const querySchemas = {
-  image: z
-    .object({
-      size: size.default(DEFAULT_ASSET_WIDTH_PX),
-      quality: quality.default('high'),
-      animated: animated.default(false),
-    })
-    .transform(
-      (query): MediaQuery => ({
-        ...query,
-        widthPx: query.size,
-        heightPx: undefined,
-        format: undefined,
-      }),
-    ),
-  // A bare sticker URL shows the sticker as it was made: own width, lossless, animated.
-  sticker: z
-    .object({
-      size: size.optional(),
-      quality: quality.default('lossless'),
-      animated: animated.default(true),
-    })
-    .transform(
-      (query): MediaQuery => ({
-        ...query,
-        widthPx: query.size,
-        heightPx: undefined,
-        format: undefined,
-      }),
-    ),
-  external: z
-    .object({
-      width: edge.optional(),
-      height: edge.optional(),
-      format: format.optional(),
-      quality: quality.default('lossless'),
-      animated: animated.default(false),
-    })
-    .transform(
-      (query): MediaQuery => ({
-        ...query,
-        widthPx: query.width,
-        heightPx: query.height,
-        format: query.format,
-      }),
-    ),
+const size: QueryParameter = {
+  name: 'size',
+  description: 'Width in pixels; the height follows. Nothing is enlarged.',
+  form: { kind: 'choice', values: ASSET_WIDTHS_PX.map(String) },
+};
+const edge = {
+  description:
+    'In pixels. One edge alone keeps the aspect ratio, both crop to theirs. Nothing is enlarged.',
+  form: { kind: 'integer', min: 1, max: 4096 },
 } as const;
+const format: QueryParameter = {
+  name: 'format',
+  description: "Without it, the original's own, or webp where that has no encoder.",
+  form: { kind: 'choice', values: extensions },
+};
+const quality: QueryParameter = {
+  name: 'quality',
+  description: 'How much is lost: high (80), low (20) or lossless (100).',
+  form: { kind: 'choice', values: qualities },
+};
+const animated: QueryParameter = {
+  name: 'animated',
+  description:
+    'Whether an animation is kept as WebP. GIF assets always keep it; attachments, of either format, only with true.',
+  form: { kind: 'choice', values: ['true', 'false'] },
+};
+
+/** The parameters of each kind of query, in the order in which their faults are told: contract §2. */
+export const queryParameters: Readonly<Record<QueryKind, readonly QueryParameter[]>> = {
+  image: [
+    { ...size, default: '128' },
+    { ...quality, default: 'high' },
+    { ...animated, default: 'false' },
+  ],
+  // A bare sticker URL shows the sticker as it was made: own width, lossless, animated.
+  sticker: [size, { ...quality, default: 'lossless' }, { ...animated, default: 'true' }],
+  external: [
+    { name: 'width', ...edge },
+    { name: 'height', ...edge },
+    format,
+    { ...quality, default: 'lossless' },
+    { ...animated, default: 'false' },
+  ],
+  none: [],
+};
 
 /** What a query turned out to be. */
 export type ParsedQuery =
@@ -117,41 +95,62 @@ export type ParsedQuery =
 /**
  * Reads the query of a request target.
  *
- * @param kind the resource's schema
  * @param rawQuery what follows the `?`, still percent-encoded
- * @returns the values; or the faults, one per parameter at fault. Parameters that the schema does
- *   not name are ignored; one that it names may stand only once
+ * @returns the values; or the faults, one per parameter at fault. Parameters that the kind does not have
+ *   are ignored; one that it has may stand only once
  */
-export function parseQuery(kind: Exclude<QueryKind, 'none'>, rawQuery: string): ParsedQuery {
-  const schema = querySchemas[kind];
-  const names = Object.keys(schema.in.shape);
-  const given: Record<string, string> = {};
-  const faults: RequestFault[] = [];
+export function parseQuery(kind: QueryKind, rawQuery: string): ParsedQuery {
+  const parameters = queryParameters[kind];
+  const given = new Map<string, string>();
   const repeated = new Set<string>();
   // URLSearchParams drops a leading `?`; without ours it would take the second one of `??size=1`.
   for (const [name, value] of new URLSearchParams(`?${rawQuery}`)) {
-    if (!names.includes(name)) continue;
-    if (Object.hasOwn(given, name)) repeated.add(name);
-    given[name] = value;
+    if (!parameters.some((parameter) => parameter.name === name)) continue;
+    if (given.has(name)) repeated.add(name);
+    given.set(name, value);
   }
-  for (const name of repeated) {
-    delete given[name];
-    faults.push({ path: name, message: 'Expected the parameter once but received it repeatedly.' });
-  }
-
-  const result = schema.safeParse(given);
-  if (!result.success) {
-    for (const { path, message } of result.error.issues) {
-      faults.push({ path: path.join('.'), message });
+  const faults: RequestFault[] = Array.from(repeated, (path) => ({
+    path,
+    message: 'Expected the parameter once but received it repeatedly.',
+  }));
+  const values = new Map<string, string>();
+  for (const { name, form, default: fallback } of parameters) {
+    const value = repeated.has(name) ? undefined : given.get(name);
+    if (value !== undefined && !fits(form, value)) {
+      const message = `Expected ${describeForm(form)} but received ${quote(value)}.`;
+      faults.push({ path: name, message });
+    } else if (value !== undefined || fallback !== undefined) {
+      values.set(name, value ?? fallback ?? '');
     }
   }
-  return result.success && faults.length === 0
-    ? { kind: 'valid', query: result.data }
-    : { kind: 'invalid', faults };
+  if (faults.length > 0) return { kind: 'invalid', faults };
+  const query: MediaQuery = {
+    widthPx: toNumber(values.get('size') ?? values.get('width')),
+    heightPx: toNumber(values.get('height')),
+    format: extensions.find((extension) => extension === values.get('format')),
+    quality: qualities.find((known) => known === values.get('quality')) ?? 'high',
+    animated: values.get('animated') === 'true',
+  };
+  return { kind: 'valid', query };
 }
 
-function quote(value: unknown): string {
-  const text = String(value);
-  const shown = text.length > MAX_QUOTED_LENGTH ? `${text.slice(0, MAX_QUOTED_LENGTH)}…` : text;
-  return JSON.stringify(shown);
+function fits(form: ParameterForm, value: string): boolean {
+  if (form.kind === 'choice') return form.values.includes(value);
+  const number = Number(value);
+  return /^(?:0|[1-9][0-9]*)$/.test(value) && number >= form.min && number <= form.max;
+}
+
+function describeForm(form: ParameterForm): string {
+  if (form.kind === 'integer') return `an integer from ${form.min} to ${form.max}`;
+  const { values } = form;
+  return values.length > 2 ? `one of ${values.join(', ')}` : values.join(' or ');
+}
+
+function quote(value: string): string {
+  const isLong = value.length > MAX_QUOTED_LENGTH;
+  return JSON.stringify(isLong ? `${value.slice(0, MAX_QUOTED_LENGTH)}…` : value);
+}
+
+function toNumber(text: string | undefined): number | undefined {
+  return text === undefined ? undefined : Number(text);
 }

@@ -12,7 +12,7 @@ import { originKeyOf } from './origin-key.ts';
 import { type ResourceName, resourceRows } from './resources.ts';
 
 /**
- * A request in canonical form (spec §2): two URLs that must give the same bytes give equal values
+ * A request in canonical form (contract §2): two URLs that must give the same bytes give equal values
  * here, and so one `resultKey`.
  */
 export interface MediaRequest {
@@ -20,7 +20,7 @@ export interface MediaRequest {
   readonly originKey: string;
   /** Name to offer for a download; attachments alone have one. */
   readonly filename: string | undefined;
-  /** Bounds of the answer in pixels; with both, the answer is cropped to their aspect ratio. */
+  /** Bounds of the result in pixels; with both, it is cropped to their aspect ratio. */
   readonly widthPx: number | undefined;
   readonly heightPx: number | undefined;
   /** `undefined`: the original's own format. */
@@ -28,7 +28,7 @@ export interface MediaRequest {
   readonly quality: Quality;
   /** Whether an animation is kept where original and format both have one. */
   readonly isAnimated: boolean;
-  /** The original is wanted byte for byte, whatever it is (spec §2, external). */
+  /** The original is wanted byte for byte, whatever it is (contract §2, external). */
   readonly isVerbatim: boolean;
 }
 
@@ -52,14 +52,14 @@ export function parseTarget(target: string): RequestTarget {
   const faults: RequestFault[] = parsedPath.kind === 'invalid' ? [...parsedPath.faults] : [];
   const resource = parsedPath.kind === 'invalid' ? parsedPath.resource : parsedPath.path.resource;
   const queryKind = resourceRows[resource].query;
-  const parsedQuery = queryKind === 'none' ? undefined : parseQuery(queryKind, rawQuery);
-  if (parsedQuery?.kind === 'invalid') faults.push(...parsedQuery.faults);
-  if (parsedPath.kind === 'invalid' || parsedQuery?.kind === 'invalid') {
+  const parsedQuery = parseQuery(queryKind, rawQuery);
+  if (parsedQuery.kind === 'invalid') faults.push(...parsedQuery.faults);
+  if (parsedPath.kind === 'invalid' || parsedQuery.kind === 'invalid') {
     throw new MediaError('INVALID_FORM_BODY', { faults });
   }
 
   const { path } = parsedPath;
-  return parsedQuery === undefined
+  return queryKind === 'none'
     ? { kind: 'default avatar', index: path.values.index ?? '' }
     : { kind: 'media', request: createRequest(path, parsedQuery.query) };
 }
@@ -137,6 +137,5 @@ function canonicalAnimated(
 ): boolean {
   if (format === undefined) return animated;
   if (!outputFormats[format].canAnimate) return false;
-  // "GIF is always animated" holds for assets; attachments must ask (spec §2).
-  return format === 'gif' && !isAttachment ? true : animated;
+  return animated || (outputFormats[format].animatesUnasked && !isAttachment);
 }

@@ -1,34 +1,32 @@
 import type { MediaPath } from './media-path.ts';
-import { parseTemplate, type Template, type TemplateSegment } from './path-template.ts';
 import { findPathValueFault } from './path-value.ts';
-import { type ResourceName, resourceRows } from './resources.ts';
+import {
+  fillTemplate,
+  originKeyTemplates,
+  resourceRows,
+  type TemplateSegment,
+} from './resources.ts';
 
 /** An original's key, taken apart; every value has passed its rule. */
 export type OriginKey = Pick<MediaPath, 'resource' | 'values'>;
 
-const resources = Object.keys(resourceRows) as ResourceName[];
-
-/** The forms of the keys of originals. */
-const originKeyTemplates: readonly Template[] = resources.flatMap((resource) => {
-  const { originKey } = resourceRows[resource];
-  return originKey === undefined ? [] : [{ resource, segments: parseTemplate(`/${originKey}`) }];
-});
-
 /**
- * The key of the original in the origin (spec §1), built from the parsed values, never from the raw
+ * The key of the original in the origin (contract §1), built from the parsed values, never from the raw
  * path; `undefined` for what is shipped with the service.
  */
 export function originKeyOf({ resource, values }: OriginKey): string | undefined {
   const { originKey } = resourceRows[resource];
   if (originKey === undefined) return undefined;
-  return originKey.replace(/\{(\w+)\}/g, (_, name: string) => {
-    const value = values[name] ?? '';
-    return name.endsWith('_hash') ? value.replace(/^a_/, '') : value;
-  });
+  return fillTemplate(originKey, (name) => unmark(name, values[name] ?? ''));
+}
+
+/** A hash without its mark of animation; any other value as it is. */
+function unmark(name: string, value: string): string {
+  return name.endsWith('_hash') ? value.replace(/^a_/, '') : value;
 }
 
 /**
- * Reads the key of an original (spec §1): `originKeyOf` of what it gives is the key again. `undefined` for a
+ * Reads the key of an original (contract §1): `originKeyOf` of what it gives is the key again. `undefined` for a
  * text that has the form of none.
  */
 export function parseOriginKey(text: string): OriginKey | undefined {
@@ -50,23 +48,20 @@ export function parseOriginKey(text: string): OriginKey | undefined {
   return undefined;
 }
 
-/** Whether a text has the form of an original's key (spec §1). */
+/** Whether a text has the form of an original's key (contract §1). */
 export function isOriginKey(text: string): boolean {
   return parseOriginKey(text) !== undefined;
 }
 
 /**
- * The key that somebody means who copies an animated hash from a URL, or from the API, with its `a_`, which
+ * The key that is meant where an animated hash was copied from a URL, or from the API, with its `a_`, which
  * no stored key has; `undefined` for a text that is no key, or has none.
  */
 export function unmarkedKeyOf(text: string): string | undefined {
   const key = parseOriginKey(text);
   if (key === undefined) return undefined;
   const values = Object.fromEntries(
-    Object.entries(key.values).map(([name, value]) => [
-      name,
-      name.endsWith('_hash') ? value.replace(/^a_/, '') : value,
-    ]),
+    Object.entries(key.values).map(([name, value]) => [name, unmark(name, value)]),
   );
   const unmarked = originKeyOf({ ...key, values });
   return unmarked === text ? undefined : unmarked;

@@ -1,6 +1,13 @@
-import { MAX_FILENAME_BYTES, MAX_HASH_LENGTH, MAX_SNOWFLAKE } from './limits.ts';
+/** Largest snowflake: 64 bits, unsigned (contract §1). */
+const MAX_SNOWFLAKE = 2n ** 64n - 1n;
 
-/** What a placeholder of a path stands for (spec §1). */
+/** Longest hash, its `a_` prefix included (contract §1). */
+const MAX_HASH_LENGTH = 128;
+
+/** Longest attachment file name in bytes of UTF-8 (contract §1). */
+const MAX_FILENAME_BYTES = 255;
+
+/** What a placeholder of a path stands for (contract §1). */
 export type PathValueKind = 'snowflake' | 'hash' | 'filename';
 
 /** The form of a value, for those who check it and for those who describe it. */

@@ -2,7 +2,7 @@ import { z } from 'zod';
 import { MediaError, type RequestFault } from './errors.ts';
 import { type MediaRequest, parseTarget } from './media-request.ts';
 import { canBeginOriginKey, isOriginKey, unmarkedKeyOf } from './origin-key.ts';
-import { resourceRows } from './resources.ts';
+import { originFolders } from './resources.ts';
 
 /** What is to be forgotten: single renderings, all renderings of originals, or all below a prefix. */
 export type PurgeOrder =
@@ -24,19 +24,15 @@ const items = z
 /** What no key of an original has: a backslash, control characters, halves of characters. */
 const IMPOSSIBLE = /[\\\p{Cc}\p{Cs}]/u;
 
-/** First words of the keys of originals. */
-const roots = [
-  ...new Set(
-    Object.values(resourceRows).flatMap(({ originKey }) => originKey?.split('/')[0] ?? []),
-  ),
-];
+/** First segments of the keys of originals, for those who have mistyped one. */
+const roots = originFolders.map((folder) => folder.slice(0, -1)).join(', ');
 
-/** What is the beginning of no key would remove nothing, and leave whoever has mistyped it at ease. */
+/** What is the beginning of no key would remove nothing, and say so to no one who has mistyped it. */
 const beginning = z
   .string()
   .max(MAX_KEY_LENGTH, { error: `Expected at most ${MAX_KEY_LENGTH} characters.` })
   .refine((text) => !IMPOSSIBLE.test(text) && canBeginOriginKey(withoutSlash(text)), {
-    error: `Expected an origin key, such as avatars/1/ab12, or whole segments that one begins with. The first one is one of ${roots.join(', ')}.`,
+    error: `Expected an origin key, such as avatars/1/ab12, or whole segments that one begins with. The first one is one of ${roots}.`,
   });
 
 /** An order has one of these members, and no other. */
@@ -50,7 +46,7 @@ const members = {
     .pipe(
       z.array(
         z.string().refine((text) => !IMPOSSIBLE.test(text) && isOriginKey(withoutSlash(text)), {
-          error: `Expected an origin key, such as avatars/1/ab12, that begins with one of ${roots.join(', ')}; for all below a part of one, there is prefix.`,
+          error: `Expected an origin key, such as avatars/1/ab12, that begins with one of ${roots}; for all below a part of one, there is prefix.`,
         }),
       ),
     )

@@ -1,102 +1,106 @@
-import type { Extension } from './image-formats.ts';
-
-/** Which query schema a resource has (spec §2); `none` reads no parameter at all. */
-export type QueryKind = 'image' | 'sticker' | 'external' | 'none';
+import { type Extension, extensions, stillExtensions } from './image-formats.ts';
+import type { QueryKind } from './media-query.ts';
 
 interface ResourceRow {
   /** Path template as in the contract. `{…_id}` is a snowflake, `{…_hash}` a hash. */
   readonly template: string;
   /** Extensions the path may end with; an attachment's file name is free. */
   readonly extensions: readonly Extension[] | undefined;
-  /** Key of the original in the origin; a hash goes in without its `a_`. None: it is shipped with us. */
-  readonly originKey: string | undefined;
   readonly query: QueryKind;
+  /**
+   * Key of the original in the origin: the path without its extension, in which a hash goes without its
+   * `a_`. None: it is shipped with us.
+   */
+  readonly originKey: string | undefined;
 }
 
-const animatable = ['png', 'jpg', 'jpeg', 'webp', 'gif'] as const;
-const still = ['png', 'jpg', 'jpeg', 'webp'] as const;
+const image = { extensions, query: 'image' } as const;
+const still = { extensions: stillExtensions, query: 'image' } as const;
+const sticker = { extensions: ['webp', 'gif'], query: 'sticker' } as const;
+const file = { extensions: undefined, query: 'external' } as const;
+const shipped = { extensions: ['png'], query: 'none' } as const;
 
-/** Every resource of the contract, one row each: the table of spec §1. */
-export const mediaResources = {
-  'user avatar': {
-    template: '/avatars/{user_id}/{avatar_hash}.{ext}',
-    extensions: animatable,
-    originKey: 'avatars/{user_id}/{avatar_hash}',
-    query: 'image',
-  },
-  'guild icon': {
-    template: '/icons/{guild_id}/{icon_hash}.{ext}',
-    extensions: animatable,
-    originKey: 'icons/{guild_id}/{icon_hash}',
-    query: 'image',
-  },
-  'guild banner': {
-    template: '/banners/{guild_id}/{banner_hash}.{ext}',
-    extensions: animatable,
-    originKey: 'banners/{guild_id}/{banner_hash}',
-    query: 'image',
-  },
-  'guild splash': {
-    template: '/splashes/{guild_id}/{splash_hash}.{ext}',
-    extensions: animatable,
-    originKey: 'splashes/{guild_id}/{splash_hash}',
-    query: 'image',
-  },
-  'guild embed splash': {
-    template: '/embed-splashes/{guild_id}/{embed_splash_hash}.{ext}',
-    extensions: still,
-    originKey: 'embed-splashes/{guild_id}/{embed_splash_hash}',
-    query: 'image',
-  },
-  'custom emoji': {
-    template: '/emojis/{emoji_id}.{ext}',
-    extensions: animatable,
-    originKey: 'emojis/{emoji_id}',
-    query: 'image',
-  },
-  sticker: {
-    template: '/stickers/{sticker_id}.{ext}',
-    extensions: ['webp', 'gif'],
-    originKey: 'stickers/{sticker_id}',
-    query: 'sticker',
-  },
+/** Every resource of the contract, one row each: the table of contract §1. */
+const rows = {
+  'user avatar': { path: '/avatars/{user_id}/{avatar_hash}.{ext}', ...image },
+  'guild icon': { path: '/icons/{guild_id}/{icon_hash}.{ext}', ...image },
+  'guild banner': { path: '/banners/{guild_id}/{banner_hash}.{ext}', ...image },
+  'guild splash': { path: '/splashes/{guild_id}/{splash_hash}.{ext}', ...image },
+  'guild embed splash': { path: '/embed-splashes/{guild_id}/{embed_splash_hash}.{ext}', ...still },
+  'custom emoji': { path: '/emojis/{emoji_id}.{ext}', ...image },
+  sticker: { path: '/stickers/{sticker_id}.{ext}', ...sticker },
   'member avatar': {
-    template: '/guilds/{guild_id}/users/{user_id}/avatars/{avatar_hash}.{ext}',
-    extensions: animatable,
-    originKey: 'guilds/{guild_id}/users/{user_id}/avatars/{avatar_hash}',
-    query: 'image',
+    path: '/guilds/{guild_id}/users/{user_id}/avatars/{avatar_hash}.{ext}',
+    ...image,
   },
   'member banner': {
-    template: '/guilds/{guild_id}/users/{user_id}/banners/{banner_hash}.{ext}',
-    extensions: animatable,
-    originKey: 'guilds/{guild_id}/users/{user_id}/banners/{banner_hash}',
-    query: 'image',
+    path: '/guilds/{guild_id}/users/{user_id}/banners/{banner_hash}.{ext}',
+    ...image,
   },
-  attachment: {
-    template: '/attachments/{channel_id}/{attachment_id}/{filename}',
-    extensions: undefined,
-    originKey: 'attachments/{channel_id}/{attachment_id}/{filename}',
-    query: 'external',
-  },
-  'default avatar': {
-    template: '/avatars/{index}.{ext}',
-    extensions: ['png'],
-    originKey: undefined,
-    query: 'none',
-  },
-} as const satisfies Record<string, ResourceRow>;
+  attachment: { path: '/attachments/{channel_id}/{attachment_id}/{filename}', ...file },
+  'default avatar': { path: '/avatars/{index}.{ext}', ...shipped },
+} as const;
 
 /** Name of a resource, as the contract calls it. */
-export type ResourceName = keyof typeof mediaResources;
+export type ResourceName = keyof typeof rows;
 
-/** The rows under one type, for code that treats all resources alike. */
-export const resourceRows: Readonly<Record<ResourceName, ResourceRow>> = mediaResources;
+/** Names of all resources. */
+export const resourceNames = Object.keys(rows) as readonly ResourceName[];
+
+/** The rows with their keys, by name. */
+export const resourceRows = Object.fromEntries(
+  resourceNames.map((name) => {
+    const { path: template, extensions, query } = rows[name];
+    const originKey = query === 'none' ? undefined : template.slice(1).replace('.{ext}', '');
+    return [name, { template, extensions, originKey, query } satisfies ResourceRow];
+  }),
+) as Readonly<Record<ResourceName, ResourceRow>>;
+
+/** Number of default avatars (contract §1: index 0 to 5). */
+export const DEFAULT_AVATAR_COUNT = 6;
+
+/** A segment of a path, as the table of resources writes it. */
+export type TemplateSegment =
+  | { readonly kind: 'literal'; readonly text: string }
+  | { readonly kind: 'placeholder'; readonly name: string; readonly hasExtension: boolean };
+
+/** A path or a key of a resource, taken apart. */
+export interface Template {
+  readonly resource: ResourceName;
+  readonly segments: readonly TemplateSegment[];
+}
+
+/** The paths of the resources. */
+export const pathTemplates: readonly Template[] = resourceNames.map((resource) => ({
+  resource,
+  segments: parseTemplate(resourceRows[resource].template.slice(1)),
+}));
+
+/** The keys of originals. */
+export const originKeyTemplates: readonly Template[] = resourceNames.flatMap((resource) => {
+  const { originKey } = resourceRows[resource];
+  return originKey === undefined ? [] : [{ resource, segments: parseTemplate(originKey) }];
+});
 
 /** First folders of the keys of originals, `avatars/` for example, each once: all originals are below them. */
 export const originFolders: readonly string[] = [
   ...new Set(
-    Object.values(resourceRows).flatMap(
-      ({ originKey }) => originKey?.slice(0, originKey.indexOf('/') + 1) ?? [],
+    originKeyTemplates.flatMap(({ segments: [first] }) =>
+      first?.kind === 'literal' ? [`${first.text}/`] : [],
     ),
   ),
 ];
+
+function parseTemplate(template: string): TemplateSegment[] {
+  return template.split('/').map((segment) => {
+    const [, name, extension] = /^\{(\w+)\}(\.\{ext\})?$/.exec(segment) ?? [];
+    return name === undefined
+      ? { kind: 'literal', text: segment }
+      : { kind: 'placeholder', name, hasExtension: extension !== undefined };
+  });
+}
+
+/** Puts values in the places of a template's placeholders. */
+export function fillTemplate(template: string, find: (name: string) => string): string {
+  return template.replace(/\{(\w+)\}/g, (_, name: string) => find(name));
+}

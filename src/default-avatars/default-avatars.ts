@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import { readFile } from 'node:fs/promises';
-import { DEFAULT_AVATAR_COUNT } from '../contract/limits.ts';
+import { DEFAULT_AVATAR_COUNT } from '../contract/resources.ts';
 
 /** One of the avatars of users who have none; a PNG of 256 × 256 pixels. */
 export interface DefaultAvatar {

@@ -1,4 +1,4 @@
-import type { QueryParameter } from '../contract/query-parameter.ts';
+import type { QueryParameter } from '../contract/media-query.ts';
 import type { ResourceName } from '../contract/resources.ts';
 
 /** The contract's tables, as the page reads them: what it offers is what the service routes by. */

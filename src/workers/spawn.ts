@@ -42,7 +42,7 @@ export function spawnWorker(options: WorkerSpawn): ChildProcess {
       // One render at a time needs few threads.
       UV_THREADPOOL_SIZE: '2',
       ...ALLOCATION,
-      // libvips' warnings are no errors (spec §3).
+      // libvips' warnings are no errors (contract §3).
       VIPS_WARNING: '0',
       // What it decodes stays in memory, where it is bounded: beyond 100 MB it would go to a file.
       VIPS_DISC_THRESHOLD: '1000g',

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { type ErrorCode, errorRegistry, MediaError } from '../../src/contract/errors.ts';
 
-/** The table of spec §5, and whom a fault is told to: the operator of `origin` and `service`. */
+/** The table of contract §5, and whom a fault is told to: the operator of `origin` and `service`. */
 const rows: readonly (readonly [ErrorCode, number, string])[] = [
   ['INVALID_FORM_BODY', 400, 'client'],
   ['NOT_FOUND', 404, 'client'],
@@ -20,7 +20,7 @@ const rows: readonly (readonly [ErrorCode, number, string])[] = [
 ];
 
 describe('the registry', () => {
-  it('has the rows of spec §5 and no others', () => {
+  it('has the rows of contract §5 and no others', () => {
     expect(
       Object.entries(errorRegistry).map(([code, { status, fault }]) => [code, status, fault]),
     ).toEqual(rows);

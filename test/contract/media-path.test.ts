@@ -11,7 +11,7 @@ import type { ResourceName } from '../../src/contract/resources.ts';
 
 const FIVE = ['png', 'jpg', 'jpeg', 'webp', 'gif'];
 
-/** The table of spec §1 in its own words: a path without its extension, and what it must become. */
+/** The table of contract §1 in its own words: a path without its extension, and what it must become. */
 const rows: readonly {
   readonly resource: ResourceName;
   readonly stem: string;
@@ -105,7 +105,7 @@ function filenameOf(segment: string): string | undefined {
   return valid(`/attachments/1/2/${segment}`).values.filename;
 }
 
-describe('the resources of spec §1', () => {
+describe('the resources of contract §1', () => {
   it.each(cases)('reads $path', ({ path, resource, values, extension, originKey }) => {
     const parsed = parsePath(path);
     expect(parsed).toEqual({ kind: 'valid', path: { resource, values, extension } });

@@ -1,8 +1,8 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { type MediaQuery, parseQuery } from '../../src/contract/media-query.ts';
+import { type MediaQuery, parseQuery, type QueryKind } from '../../src/contract/media-query.ts';
 
-type Kind = Parameters<typeof parseQuery>[0];
+type Kind = Exclude<QueryKind, 'none'>;
 
 const SIZES = [
   16, 20, 22, 24, 28, 32, 40, 44, 48, 56, 60, 64, 80, 96, 100, 128, 160, 240, 256, 300, 320, 480,

@@ -1,8 +1,8 @@
 import { execFileSync } from 'node:child_process';
 import { tmpdir } from 'node:os';
 import { describe, expect, test } from 'vitest';
+import { queryParameters } from '../../src/contract/media-query.ts';
 import { parseTarget } from '../../src/contract/media-request.ts';
-import { describeQuery } from '../../src/contract/query-parameter.ts';
 import { type ResourceName, resourceRows } from '../../src/contract/resources.ts';
 import type { DescribedResource } from '../../src/explorer/explorer-data.ts';
 import {
@@ -14,7 +14,7 @@ import {
 
 const resources: DescribedResource[] = (Object.keys(resourceRows) as ResourceName[]).map((name) => {
   const { template, extensions = [], query } = resourceRows[name];
-  return { name, template, extensions, parameters: describeQuery(query) };
+  return { name, template, extensions, parameters: queryParameters[query] };
 });
 
 const of = (name: ResourceName): DescribedResource => {

@@ -29,7 +29,7 @@ const columns = 'name original target golden format size delays plays pixels';
 
 /**
  * Reads `fixtures/goldens.tsv`. Size, delays and plays in it are worked out from the contract
- * (spec §3) by hand, never by the code under test.
+ * (contract §3) by hand, never by the code under test.
  *
  * Delays are written like `4x80 120`: four of 80 ms, then one of 120 ms.
  */

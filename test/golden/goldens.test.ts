@@ -1,5 +1,5 @@
 /**
- * Goldens: what the service answers, pixel by pixel (spec §3), through its HTTP surface and real
+ * Goldens: what the service answers, pixel by pixel (contract §3), through its HTTP surface and real
  * render workers, for every row of `fixtures/goldens.tsv`.
  *
  * A missing golden fails, and so does one that no row names. Only

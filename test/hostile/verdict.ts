@@ -108,7 +108,7 @@ async function findRenderFaults(
   }
 }
 
-/** Frames, delays and loop of the original (spec §3), as far as the format can hold them. */
+/** Frames, delays and loop of the original (contract §3), as far as the format can hold them. */
 function findTimingFaults(
   { pages = 1, delay, loop }: Metadata,
   format: OutputFormat,

@@ -1,9 +1,9 @@
-import { DEFAULT_AVATAR_COUNT } from '../../src/contract/limits.ts';
 import {
   kindOfPathValue,
   type PathValueKind,
   pathValueForms,
 } from '../../src/contract/path-value.ts';
+import { DEFAULT_AVATAR_COUNT } from '../../src/contract/resources.ts';
 import type { Parameter, Schema } from './model.ts';
 
 const kinds = Object.keys(pathValueForms) as PathValueKind[];

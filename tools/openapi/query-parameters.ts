@@ -1,10 +1,13 @@
-import { describeQuery, type QueryParameter } from '../../src/contract/query-parameter.ts';
-import type { QueryKind } from '../../src/contract/resources.ts';
+import {
+  type QueryKind,
+  type QueryParameter,
+  queryParameters,
+} from '../../src/contract/media-query.ts';
 import type { Parameter, Schema } from './model.ts';
 
 /** The parameters of a kind of query, as OpenAPI has them. */
 export function describeQueryParameters(kind: QueryKind): readonly Parameter[] {
-  return describeQuery(kind).map((parameter) => {
+  return queryParameters[kind].map((parameter) => {
     const { name, description } = parameter;
     return { name, in: 'query', description, schema: schemaOf(parameter) };
   });

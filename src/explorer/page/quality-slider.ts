@@ -1,4 +1,4 @@
-import type { ParameterForm } from '../../contract/query-parameter.ts';
+import type { ParameterForm } from '../../contract/media-query.ts';
 import { create } from './element.ts';
 import { ask, type Exchange } from './exchange.ts';
 import { formatTarget, type MediaChoice } from './media-choice.ts';

@@ -1,4 +1,4 @@
-import type { QueryParameter } from '../../contract/query-parameter.ts';
+import type { QueryParameter } from '../../contract/media-query.ts';
 import type { DescribedResource } from '../explorer-data.ts';
 import { create } from './element.ts';
 import { type MediaChoice, placeholdersOf } from './media-choice.ts';

@@ -1,8 +1,8 @@
 import type { IncomingMessage } from 'node:http';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { MediaError } from '../../contract/errors.ts';
+import { queryParameters } from '../../contract/media-query.ts';
 import { pathOfTarget } from '../../contract/media-request.ts';
-import { describeQuery } from '../../contract/query-parameter.ts';
 import { type ResourceName, resourceRows } from '../../contract/resources.ts';
 import type { DefaultAvatar } from '../../default-avatars/default-avatars.ts';
 import type { ContractTables, OriginalsList } from '../../explorer/explorer-data.ts';
@@ -86,7 +86,7 @@ export class ExplorerHandler {
 function describeContract(): ContractTables {
   const resources = (Object.keys(resourceRows) as ResourceName[]).map((name) => {
     const { template, extensions = [], query } = resourceRows[name];
-    return { name, template, extensions, parameters: describeQuery(query) };
+    return { name, template, extensions, parameters: queryParameters[query] };
   });
   return { resources };
 }

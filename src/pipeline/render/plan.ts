@@ -21,7 +21,7 @@ const LARGE_RESULT_PIXELS = 40_000;
 /** Largest factor that libvips reduces by (vips_reduceh, `hshrink`). */
 const MAX_REDUCTION = 1_000_000;
 
-/** Bounds of what is rendered (spec §6). */
+/** Bounds of what is rendered (contract §6). */
 export interface RenderLimits {
   /** Pixels, summed over the frames that are decoded. */
   readonly maxInputPixels: number;
@@ -45,7 +45,7 @@ export type Plan =
       readonly isOnlyQuality: boolean;
     };
 
-/** Decides from the facts of the original and the request (spec §3); pure. */
+/** Decides from the facts of the original and the request (contract §3); pure. */
 export function planMedia(facts: ImageFacts, request: MediaRequest, limits: RenderLimits): Plan {
   if (facts.frames > limits.maxFrames) {
     return { kind: 'refuse', reason: `${facts.frames} frames, at most ${limits.maxFrames}` };
@@ -102,14 +102,13 @@ export function planMedia(facts: ImageFacts, request: MediaRequest, limits: Rend
 }
 
 /**
- * Whether a JPEG's decoder may reduce by the largest power of two that fits, instead of leaving a factor of
- * two to the filter. That saves a fifth of the time where the original is a large photograph and the
- * result not small; elsewhere it saves nothing and is seen. A WebP's decoder would reduce by all of the
- * factor, without a filter (measured: `npm run bench:quality`).
+ * Whether a decoder that can reduce by powers of two (a JPEG's) may take the largest that fits, instead of
+ * leaving a factor of two to the filter. That saves a fifth of the time where the original is a large
+ * photograph and the result not small; elsewhere it saves nothing and is seen.
  */
 export function mayShrinkOnLoad({ format, widthPx, heightPx }: ImageFacts, size: Size): boolean {
   return (
-    format === 'jpeg' &&
+    sourceFormats[format].reducedDecodeWeight !== undefined &&
     widthPx * heightPx >= LARGE_PHOTO_PIXELS &&
     size.widthPx * size.heightPx >= LARGE_RESULT_PIXELS
   );

@@ -16,7 +16,7 @@ export interface FrameRange {
 export type Strictness = 'warning' | 'error';
 
 /**
- * Warnings of libjpeg that leave the picture whole (spec §3: "junk between markers, a wrong but
+ * Warnings of libjpeg that leave the picture whole (contract §3: "junk between markers, a wrong but
  * harmless header field"). Its other warnings (a bad Huffman code, a missing restart marker, a data
  * segment that ends early) mean that a part of the picture is lost.
  */

@@ -1,5 +1,6 @@
 import sharp, { type Sharp } from 'sharp';
 import { MediaError } from '../../contract/errors.ts';
+import type { OutputFormat } from '../../contract/image-formats.ts';
 import { restoreGifTiming } from '../../formats/gif/gif-timing.ts';
 import type { Animation, Orientation } from '../../formats/image-facts.ts';
 import { restoreAnimation, SENTINEL_DELAY_MS } from '../../formats/webp/webp-animation.ts';
@@ -24,6 +25,11 @@ const UPRIGHT: Readonly<Record<Orientation, { readonly mirror: boolean; readonly
     8: { mirror: false, turn: 270 },
   };
 
+/** How the true timing comes into an encoded file: a row for each format that can animate. */
+const restoreTiming: Readonly<
+  Partial<Record<OutputFormat, (encoded: Uint8Array, animation: Animation) => Uint8Array>>
+> = { gif: restoreGifTiming, webp: restoreAnimation };
+
 /**
  * Renders every frame of an animation by itself, then encodes them together.
  *
@@ -42,9 +48,9 @@ export async function renderAnimation(
     job.resize === 'none' && job.orientation === 1
       ? await recode(original, job, animation)
       : await encode(await renderFrames(original, job, animation.delaysMs.length), job, animation);
-  return job.format === 'gif'
-    ? restoreGifTiming(encoded, animation)
-    : restoreAnimation(encoded, animation);
+  const restore = restoreTiming[job.format];
+  if (restore === undefined) throw new Error(`Expected a way to time ${job.format} but found none`);
+  return restore(encoded, animation);
 }
 
 /** Frames that stay as they are need not be cut apart. */

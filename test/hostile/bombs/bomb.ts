@@ -25,7 +25,7 @@ export function bomb(
 
 export const MEBIBYTE = 2 ** 20;
 
-/** As large as an original may be (spec §6), less 100 KiB. */
+/** As large as an original may be (contract §6), less 100 KiB. */
 export const LARGEST_BYTES = 50 * MEBIBYTE - 100 * 1024;
 
 /** A part again and again, up to a size. */

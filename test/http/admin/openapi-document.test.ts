@@ -3,7 +3,7 @@ import { Validator } from '@seriousme/openapi-schema-validator';
 import fc from 'fast-check';
 import { afterEach, describe, expect, onTestFinished, test } from 'vitest';
 import { errorRegistry } from '../../../src/contract/errors.ts';
-import { ASSET_WIDTHS_PX } from '../../../src/contract/limits.ts';
+import { ASSET_WIDTHS_PX } from '../../../src/contract/media-query.ts';
 import { findPathValueFault, pathValueForms } from '../../../src/contract/path-value.ts';
 import { resourceRows } from '../../../src/contract/resources.ts';
 import type { OpenapiDocument } from '../../../tools/openapi/model.ts';
