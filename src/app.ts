@@ -147,6 +147,7 @@ export async function createApp(config: Config, parts: AppParts): Promise<App> {
       readyWorkers: countReady(workers),
       origin: originHealth,
       isStoreFailing: store?.isFailing ?? false,
+      storeShortcoming: resultStore?.shortcoming?.(),
       crowdedLanes: lanes.filter((lane) => rooms.admission.isCrowded(lane)),
       door: countConnections(),
     });

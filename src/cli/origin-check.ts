@@ -3,9 +3,13 @@ import type { Config } from '../config/config.ts';
 import { MediaError } from '../contract/errors.ts';
 import { isOriginKey } from '../contract/origin-key.ts';
 import { unlessAborted } from '../pipeline/abort.ts';
-import type { Origin } from '../pipeline/ports.ts';
+import {
+  AccessRefused,
+  type ListedOriginal,
+  type Origin,
+  type OriginListing,
+} from '../pipeline/ports.ts';
 import { openOrigin } from '../storage/open-storage.ts';
-import type { StorageListing } from '../storage/storage-listing.ts';
 import { type Finding, fault, ok } from './finding.ts';
 import { formatCauses } from './plain-log.ts';
 
@@ -37,33 +41,60 @@ export async function* checkOrigin(config: Config, signal: AbortSignal): AsyncGe
     return;
   }
   const keys = listing.kind === 'listed' ? listing.keys : [];
-  const mayNotList = storage.kind === 's3' && listing.kind === 'failed' && listing.isDenied;
+  const mayNotList = listing.kind === 'failed' && listing.cause instanceof AccessRefused;
   yield await checkAbsence(origin, mayNotList, within(), signal);
-  yield describeListing(listing, storage.kind);
+  yield describeListing(listing, mayNotList, storage.kind);
   const key = keys.find(isOriginKey);
   if (key !== undefined) yield await checkReading(origin, key, within(), signal);
   if (clock !== undefined) yield clock;
 }
 
+/** What came of listing the storage. */
+type Listing =
+  | {
+      readonly kind: 'listed';
+      readonly keys: readonly string[];
+      /** Whether there are more. */
+      readonly isPart: boolean;
+    }
+  | { readonly kind: 'failed'; readonly cause: unknown };
+
 async function inspect(
   { storage }: Config,
   within: AbortSignal,
   signal: AbortSignal,
-): Promise<{ readonly listing: StorageListing; readonly clock?: Finding }> {
+): Promise<{ readonly listing: Listing; readonly clock?: Finding }> {
+  if (storage.kind === 'filesystem') {
+    const { createFilesystemListing } = await import('../storage/filesystem/filesystem-listing.ts');
+    const open = () => createFilesystemListing(storage.folder);
+    return { listing: await listFirst(open, within, signal) };
+  }
+  const { createS3Listing } = await import('../storage/s3/s3-listing.ts');
+  const bucket = createS3Listing(storage);
+  const listing = await listFirst(async () => bucket, within, signal);
+  return within.aborted ? { listing } : { listing, clock: describeClock(bucket.clockAheadMs) };
+}
+
+async function listFirst(
+  open: () => Promise<OriginListing>,
+  within: AbortSignal,
+  signal: AbortSignal,
+): Promise<Listing> {
+  const keys: string[] = [];
+  let isPart = false;
+  const visit = ({ key }: ListedOriginal): boolean => {
+    isPart = keys.length === LISTED_KEYS;
+    if (!isPart) keys.push(key);
+    return !isPart;
+  };
   try {
-    if (storage.kind === 'filesystem') {
-      const { listFolder } = await import('../storage/filesystem/folder-inspection.ts');
-      // A file server that hangs does not hear the signal.
-      const listing = unlessAborted(listFolder(storage.folder, LISTED_KEYS, within), within);
-      return { listing: await listing };
-    }
-    const { inspectBucket } = await import('../storage/s3/s3-inspection.ts');
-    const { listing, clockAheadMs } = await inspectBucket(storage, LISTED_KEYS, within);
-    return { listing, clock: describeClock(clockAheadMs) };
-  } catch (cause) {
+    // A file server that hangs does not hear the signal.
+    await unlessAborted((async () => (await open()).list('', visit, within))(), within);
+    return { kind: 'listed', keys, isPart };
+  } catch (error) {
     signal.throwIfAborted();
-    if (!within.aborted) throw cause;
-    return { listing: { kind: 'failed', cause: new Error(NO_ANSWER), isDenied: false } };
+    if (within.aborted) return { kind: 'failed', cause: new Error(NO_ANSWER) };
+    return { kind: 'failed', cause: error instanceof MediaError ? error.cause : error };
   }
 }
 
@@ -120,9 +151,13 @@ async function tryReading(
   }
 }
 
-function describeListing(listing: StorageListing, storage: 's3' | 'filesystem'): Finding {
+function describeListing(
+  listing: Listing,
+  mayNotList: boolean,
+  storage: 's3' | 'filesystem',
+): Finding {
   if (listing.kind === 'failed') {
-    const advice = listing.isDenied && storage === 's3' ? '; grant s3:ListBucket' : '';
+    const advice = mayNotList ? '; grant s3:ListBucket' : '';
     return fault('listing', `is refused${formatCauses(listing.cause)}${advice}`);
   }
   const { keys, isPart } = listing;

@@ -1,9 +1,9 @@
 import { randomBytes } from 'node:crypto';
 import type { Config } from '../config/config.ts';
 import { withDeadline } from '../pipeline/abort.ts';
-import { openResultStore } from '../storage/open-storage.ts';
+import { openResultStoreBeside } from '../storage/open-storage.ts';
 import { type Finding, fault, ok } from './finding.ts';
-import { formatCauses, silentLog } from './plain-log.ts';
+import { formatCauses } from './plain-log.ts';
 
 /** Time for each step, in milliseconds. */
 const STEP_TIMEOUT_MS = 10_000;
@@ -18,7 +18,7 @@ export async function checkResultStore(config: Config, signal: AbortSignal): Pro
   const address = { originKey, key: originKey, originalEtag: 'check', release: 'check' };
   let step = 'opened';
   try {
-    const store = await openResultStore(config, silentLog, { isUpkept: false });
+    const store = await openResultStoreBeside(config);
     if (store === undefined) return fault('renderings', `${where}: there is no store`);
     try {
       step = 'written';

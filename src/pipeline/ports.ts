@@ -53,7 +53,7 @@ export interface OriginListing {
    * Shows the objects that could be read and whose keys begin with a text, whatever their keys look like,
    * in no particular order.
    *
-   * @param prefix a name and a slash: `avatars/`
+   * @param prefix a name and a slash, `avatars/`; or nothing, for all
    * @param visit is shown one object after another; whether there should be more
    * @throws MediaError `ORIGIN_ERROR` if the origin fails; or `signal.reason`
    */
@@ -168,6 +168,8 @@ export interface ResultStore {
   close(): void;
   /** How full it is, where the store bounds itself and has counted what it has. */
   usage?(): StoreUsage | undefined;
+  /** Why nothing is stored at present, in words for the operator; `undefined` where all is well. */
+  shortcoming?(): string | undefined;
 }
 
 /** That a store has not answered in time, or still does not. */

@@ -1,6 +1,6 @@
 import type { Config } from '../config/config.ts';
 import type { Log, Origin, ResultStore } from '../pipeline/ports.ts';
-import { createFilesystemResultStore } from './disk-cache/disk-cache.ts';
+import { createDiskCache, openFolderBeside } from './disk-cache/disk-cache.ts';
 import { createFilesystemOrigin } from './filesystem/filesystem-origin.ts';
 
 /**
@@ -21,18 +21,33 @@ export async function openOrigin({
 /**
  * Opens what renderings outlive the process in; `undefined` where nothing is set up for that.
  *
- * @param options `isUpkept: false` leaves a folder's bound to the service beside which somebody looks at it
  * @throws Error if the folder cannot be made or read
  */
 export async function openResultStore(
   { resultStore }: Pick<Config, 'resultStore'>,
   log: Log,
-  { isUpkept }: { readonly isUpkept?: boolean } = {},
 ): Promise<ResultStore | undefined> {
-  if (resultStore?.kind === 'filesystem') {
-    return createFilesystemResultStore({ ...resultStore, log, isUpkept });
-  }
-  if (resultStore === undefined) return undefined;
+  if (resultStore?.kind === 'filesystem') return createDiskCache({ ...resultStore, log });
+  return openSharedStore(resultStore);
+}
+
+/**
+ * The same for somebody who looks at it beside the service: a folder is neither locked nor bounded, and nothing in
+ * it is evicted.
+ *
+ * @throws Error if the folder cannot be made or read
+ */
+export async function openResultStoreBeside({
+  resultStore,
+}: Pick<Config, 'resultStore'>): Promise<ResultStore | undefined> {
+  if (resultStore?.kind === 'filesystem') return openFolderBeside(resultStore);
+  return openSharedStore(resultStore);
+}
+
+type SharedStore = Exclude<Config['resultStore'], { readonly kind: 'filesystem' }>;
+
+async function openSharedStore(store: SharedStore): Promise<ResultStore | undefined> {
+  if (store === undefined) return undefined;
   const { createS3ResultStore } = await import('./s3/s3-result-store.ts');
-  return createS3ResultStore(resultStore);
+  return createS3ResultStore(store);
 }

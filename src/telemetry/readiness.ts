@@ -15,6 +15,8 @@ export interface Vitals {
   readonly readyWorkers: Readonly<Record<Lane, number>>;
   readonly origin: { readonly state: OriginState; readonly hasAnswered: boolean };
   readonly isStoreFailing: boolean;
+  /** Why renderings are not stored at present, if they are not. */
+  readonly storeShortcoming: string | undefined;
   readonly crowdedLanes: readonly Lane[];
   readonly door: ConnectionCounters;
 }
@@ -42,6 +44,7 @@ export function judgeReadiness(vitals: Vitals): Readiness {
   const shortcomings = [
     origin.state === 'failing' && origin.hasAnswered && 'the origin fails; what is kept is served',
     vitals.isStoreFailing && 'the store of renderings fails; they are made anew',
+    vitals.storeShortcoming !== undefined && vitals.storeShortcoming,
     readyWorkers.heavy === 0 && 'no worker for heavy renders is ready',
     ...vitals.crowdedLanes.map((lane) => `${lane} renders are turned away; hits are served`),
   ].filter((reason) => reason !== false);

@@ -3,9 +3,10 @@ import { setImmediate as nextTurn } from 'node:timers/promises';
 import { crashAddressOf, crashBodyOf } from './crash-results.mjs';
 
 const [storeModule, folder, maxBytes] = process.argv.slice(2);
-const { createFilesystemResultStore } = await import(storeModule);
+const { createDiskCache } = await import(storeModule);
 const log = { info: () => undefined, warn: console.error, error: console.error };
-const store = await createFilesystemResultStore({ folder, maxBytes: Number(maxBytes), log });
+const store = await createDiskCache({ folder, maxBytes: Number(maxBytes), log });
+while (store.usage() === undefined) await nextTurn();
 process.send('writing');
 
 const writeAll = async (first) => {

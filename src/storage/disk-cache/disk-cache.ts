@@ -1,95 +1,97 @@
-import { constants } from 'node:fs';
-import { type FileHandle, mkdir, open, realpath, rename } from 'node:fs/promises';
-import { dirname, join } from 'node:path';
-import { unlessAborted } from '../../pipeline/abort.ts';
-import {
-  type Log,
-  type ResultAddress,
-  type ResultStore,
-  type StoredResult,
-  StoreStalled,
-  type StoreUsage,
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import type {
+  Log,
+  ResultAddress,
+  ResultStore,
+  StoredResult,
+  StoreUsage,
 } from '../../pipeline/ports.ts';
-import { makeFolder } from '../filesystem/real-folder.ts';
-import { GentlePace } from '../filesystem/throttle.ts';
-import { isMissingFile, systemCodeOf } from '../missing-file.ts';
-import { formatResultFile, MAX_RESULT_FILE_BYTES, parseResultFile } from '../result-file.ts';
-import { checkPathPrefix, storedPathOf } from '../stored-path.ts';
-import { FolderBound } from './disk-quota.ts';
-import { removeByPrefix } from './folder-removal.ts';
-import { FOLDER_COST_BYTES, fileCostBytes } from './folder-scan.ts';
-import { IncomingFolder } from './incoming-folder.ts';
-import { RemovalWatch } from './removal-watch.ts';
+import { makeFolder } from '../filesystem/whole-file.ts';
+import { formatResultFile, MAX_RESULT_FILE_BYTES, storedPathOf } from '../result-file.ts';
+import { type FileIndex, FOLDER_COST_BYTES, fileCostBytes } from './file-index.ts';
+import { claimFolder, type FolderClaim, isOnNetwork } from './folder-lock.ts';
+import { scanFolder } from './folder-scan.ts';
+import { openRenderingFolder, RenderingFolder } from './rendering-folder.ts';
 
 /** What a store of renderings on a disk is made from. */
-export interface FilesystemResultStoreOptions {
-  /** Of its own: all in it may be removed. It is made if it is missing. */
+export interface DiskCacheOptions {
+  /** Of its own. It is made if it is missing. */
   readonly folder: string;
-  /** Of disk, in bytes; see `FolderBound`. */
+  /** Of disk, in bytes, counted in whole blocks, folders included. */
   readonly maxBytes: number;
   readonly log: Log;
-  /** `false` for a guest, who leaves it to the service to make room, and to clear up after the dead. */
-  readonly isUpkept?: boolean | undefined;
   /** Time for each step of a removal, in milliseconds. */
   readonly stallTimeoutMs?: number;
 }
 
 /**
- * Time after which a disk is taken to hang, in milliseconds. A removal may take minutes, but each of its steps is
- * a few system calls, and two seconds are too long for a read already.
- */
-const STALL_TIMEOUT_MS = 10_000;
-
-/**
- * Largest rendering that is kept, as a part of the whole: one must not drive out many others, and must
- * have room between two surveys.
+ * Largest rendering that is kept, as a part of the whole: one must not drive out many others.
  */
 const MAX_RESULT_PART = 0.05;
 
-/** Age from which a read renews the time of last use, in milliseconds: it costs a write of metadata. */
-const TOUCH_AFTER_MS = 60 * 60 * 1000;
+/** Time after which a folder that cannot be claimed or scanned is tried again, in milliseconds. */
+const RETRY_AFTER_MS = 60_000;
 
-/** How often a folder is made for a file while others remove it. */
-const MAX_MOVE_ATTEMPTS = 8;
+const TAKEN = 'another process owns the folder of the result store; renderings are not stored';
+const UNCLAIMED = 'the folder of the result store cannot be locked; renderings are not stored';
+const UNREADABLE = 'the folder of the result store cannot be read; renderings are not stored';
 
 /**
- * Renderings in a folder: `results/` has them by `resultPath`, `incoming/` what is being written. A file
- * gets its name when it is whole and on the disk, so no other is ever seen under it; should a disk lose
- * bytes all the same, the sum in it tells (`parseResultFile`). The time of its last change is the time
- * of its last use, to an hour; `FolderBound` removes by it. Several processes may share a folder.
+ * Renderings in a folder (`RenderingFolder`) that one process owns (`claimFolder`), and never more than its
+ * bound: an index in memory (`FileIndex`) knows them all, and what was not used for longest goes before
+ * something new is written. What finds no room all the same is not kept, and that is no error: a full disk costs
+ * new renderings, never those that are there.
  *
- * A rendering that finds no room, or whose name is too long for the file system, is not kept, and that
- * is no error: a full disk costs new ones, never those that are there.
+ * Where another process owns the folder, the store is as good as none: it finds nothing, keeps nothing and
+ * removes nothing. When the owner has ended, however it has, the folder is taken over at once.
  *
- * Symbolic links are not followed, wherever below the folder they are. Not covered: a folder that is
- * swapped for a link between the check and the move; what a read finds through a link to a folder,
- * which is served if it is the very rendering that was asked for.
+ * The index is made by one scan, when the folder is ours; nobody waits for it. Until it is done, a rendering is
+ * read by its path, removals work, and nothing is written, since nothing is known of the room.
+ *
+ * Not covered: files that are put into the folder or removed from it behind the back of its owner. The latter are
+ * counted until it is their turn to go; the former are found by the next scan.
  */
-export class FilesystemResultStore implements ResultStore {
-  readonly #results: string;
-  readonly #incoming: IncomingFolder;
-  readonly #bound: FolderBound;
+export class DiskCache implements ResultStore {
+  readonly #folder: string;
+  readonly #options: DiskCacheOptions;
+  readonly #files: RenderingFolder;
   readonly #maxFileBytes: number;
-  readonly #removals: RemovalWatch;
-  /** One for all removals: however many there are, they take their part of the main thread together. */
-  readonly #pace = new GentlePace();
+  readonly #closing = new AbortController();
+  #claim: FolderClaim | undefined;
+  /** From when all files are counted. */
+  #index: FileIndex | undefined;
+  /** Whether the index knows them all by name. */
+  #isScanned = false;
+  #shortcoming: string | undefined;
+  /** Reads, writes, removals and scans under way. */
+  #running = 0;
 
-  /** @param folder a real path, with `results` and `incoming` in it; see `createFilesystemResultStore` */
-  constructor(
-    folder: string,
-    { maxBytes, log, isUpkept, stallTimeoutMs = STALL_TIMEOUT_MS }: FilesystemResultStoreOptions,
-  ) {
-    this.#removals = new RemovalWatch(stallTimeoutMs);
-    this.#results = join(folder, 'results');
-    this.#incoming = new IncomingFolder(join(folder, 'incoming'));
-    this.#maxFileBytes = Math.min(MAX_RESULT_PART * maxBytes, MAX_RESULT_FILE_BYTES);
-    this.#bound = new FolderBound({
-      folder: this.#results,
-      maxBytes,
-      log,
-      isUpkept,
-      beforeSurvey: (signal) => this.#incoming.removeAbandoned(signal),
+  /** @param folder a real path; see `createDiskCache` */
+  constructor(folder: string, options: DiskCacheOptions) {
+    this.#folder = folder;
+    this.#options = options;
+    this.#maxFileBytes = Math.min(MAX_RESULT_PART * options.maxBytes, MAX_RESULT_FILE_BYTES);
+    this.#files = new RenderingFolder(folder, {
+      maxFileBytes: this.#maxFileBytes,
+      stallTimeoutMs: options.stallTimeoutMs,
+      watcher: {
+        onFolderRemoved: () => this.#index?.release(FOLDER_COST_BYTES),
+        onFileRemoved: (path) => this.#index?.forget(path),
+      },
     });
+  }
+
+  /** Begins to own the folder, now or when its owner has ended; resolves when that is known. */
+  async open(): Promise<void> {
+    let wait = await this.#tryToOwn();
+    const goOn = async (): Promise<void> => {
+      while (wait !== undefined) {
+        await wait();
+        wait = await this.#tryToOwn();
+      }
+    };
+    void goOn();
   }
 
   async read(
@@ -98,140 +100,178 @@ export class FilesystemResultStore implements ResultStore {
     takeRoom: (sizeBytes: number) => boolean,
   ): Promise<StoredResult | undefined> {
     signal.throwIfAborted();
-    const path = join(this.#results, storedPathOf(address));
-    // A disk that hangs keeps its calls, not their caller.
-    return unlessAborted(this.#read(path, address, signal, takeRoom), signal);
+    const path = storedPathOf(address);
+    if (!this.#isOurs || (this.#isScanned && !this.#index?.has(path))) return undefined;
+    this.#index?.touch(path);
+    return this.#run(() => this.#files.read(address, signal, takeRoom));
   }
 
   async write(address: ResultAddress, result: StoredResult): Promise<void> {
-    const path = join(this.#results, storedPathOf(address));
+    const path = storedPathOf(address);
+    const index = this.#index;
+    if (index === undefined || !this.#isOurs || !this.#isScanned) return;
     const parts = formatResultFile(address, result);
     if (parts === undefined) return;
     const sizeBytes = parts[0].length + parts[1].length;
-    if (sizeBytes > this.#maxFileBytes) return;
-    const depth = path.slice(this.#results.length).split('/').length;
-    const reservedBytes = fileCostBytes(sizeBytes) + depth * FOLDER_COST_BYTES;
-    if (!this.#bound.tryReserve(reservedBytes)) return;
-    let writtenBytes = 0;
-    try {
-      const made = await this.#move(await this.#incoming.write(parts), path);
-      writtenBytes = fileCostBytes(sizeBytes) + made * FOLDER_COST_BYTES;
-    } catch (error) {
-      if (systemCodeOf(error) === 'ENAMETOOLONG') return;
-      throw new Error(`The rendering ${path} cannot be written.`, { cause: error });
-    } finally {
-      this.#bound.settle(reservedBytes, writtenBytes);
-    }
+    if (sizeBytes <= this.#maxFileBytes) await this.#run(() => this.#write(index, path, parts));
   }
 
   async remove(prefix: string): Promise<number> {
-    checkPathPrefix(prefix);
-    try {
-      return await this.#removals.run((signal, onStep) =>
-        removeByPrefix(this.#results, prefix, {
-          onFreed: (bytes) => this.#bound.release(bytes),
-          pace: this.#pace,
-          onStep,
-          signal,
-        }),
-      );
-    } catch (error) {
-      if (error instanceof StoreStalled) throw error;
-      throw new Error(`The renderings of ${prefix} cannot be removed.`, { cause: error });
-    }
+    return this.#isOurs ? this.#run(() => this.#files.remove(prefix)) : 0;
   }
 
+  /** Gives the folder to others, when what is under way has ended. */
   close(): void {
-    this.#bound.close();
+    this.#closing.abort();
+    this.#releaseIfIdle();
   }
 
+  /** How full the folder is; `undefined` before it is known. */
   usage(): StoreUsage | undefined {
-    return this.#bound.usage;
+    return this.#isScanned ? this.#index?.usage : undefined;
   }
 
-  async #read(
-    path: string,
-    address: ResultAddress,
-    signal: AbortSignal,
-    takeRoom: (sizeBytes: number) => boolean,
-  ): Promise<StoredResult | undefined> {
+  shortcoming(): string | undefined {
+    return this.#shortcoming;
+  }
+
+  get #isOurs(): boolean {
+    return this.#claim?.kind === 'owned' && !this.#closing.signal.aborted;
+  }
+
+  async #write(index: FileIndex, path: string, parts: readonly Uint8Array[]): Promise<void> {
+    const costBytes = fileCostBytes(parts.reduce((sum, { length }) => sum + length, 0));
+    // With all folders on the way, should none of them be there.
+    let reservedBytes = costBytes + (path.split('/').length - 1) * FOLDER_COST_BYTES;
+    while (!index.tryReserve(reservedBytes)) {
+      if (!(await index.evict((oldest) => this.#files.removeFile(oldest)))) return;
+    }
+    const onFolderMade = (): void => {
+      reservedBytes -= FOLDER_COST_BYTES;
+    };
     try {
-      // O_NONBLOCK: a named pipe must not hang the open.
-      const flags = constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK;
-      const file = await open(path, flags);
-      try {
-        signal.throwIfAborted();
-        const status = await file.stat();
-        if (!status.isFile() || status.size > this.#maxFileBytes) return undefined;
-        // A caller that has gone has given its room back already.
-        if (signal.aborted || !takeRoom(status.size)) return undefined;
-        const bytes = await readWhole(file, status.size);
-        const result = parseResultFile(bytes, address);
-        if (result !== undefined && Date.now() - status.mtimeMs > TOUCH_AFTER_MS) {
-          const now = new Date();
-          // A folder that may only be read is as good.
-          await file.utimes(now, now).catch(() => undefined);
-        }
-        return result;
-      } finally {
-        await file.close();
-      }
-    } catch (error) {
-      if (signal.aborted) throw signal.reason;
-      if (isMissingFile(error)) return undefined;
-      throw new Error(`The rendering ${path} cannot be read.`, { cause: error });
+      if (await this.#files.writeFile(path, parts, onFolderMade)) index.add(path, costBytes);
+    } finally {
+      index.release(reservedBytes);
     }
   }
 
   /**
-   * Gives a whole file its name.
+   * Claims the folder, and begins to scan it where it is ours.
    *
-   * @returns how many folders were made for it
-   * @throws Error of a system call; then the file is gone
+   * @returns how to wait for the next try; `undefined` where there is none to come
    */
-  async #move(source: string, target: string): Promise<number> {
+  async #tryToOwn(): Promise<(() => Promise<void>) | undefined> {
+    const { log } = this.#options;
+    const { signal } = this.#closing;
+    if (signal.aborted) return undefined;
     try {
-      let made = 0;
-      for (let attempt = 1; ; attempt += 1) {
-        try {
-          made += await makeFolder(dirname(target), dirname(this.#results));
-          await rename(source, target);
-          return made;
-        } catch (error) {
-          // The folder was empty until now, and another process, or we ourselves, cleared it away.
-          if (systemCodeOf(error) !== 'ENOENT' || attempt === MAX_MOVE_ATTEMPTS) throw error;
-        }
+      const claim = await claimFolder(join(this.#folder, 'owner'));
+      this.#claim = claim;
+      this.#releaseIfIdle();
+      if (claim.kind === 'taken') {
+        this.#tell(TAKEN);
+        return () => claim.ended;
       }
+      if (this.#shortcoming !== undefined) {
+        log.info({}, 'the folder of the result store is ours; renderings are stored');
+      }
+      this.#shortcoming = undefined;
+      void this.#run(() => this.#scan());
+      return undefined;
     } catch (error) {
-      await this.#incoming.discard(source);
-      throw error;
+      this.#tell(UNCLAIMED, error);
+      return () => rest(signal);
     }
+  }
+
+  async #scan(): Promise<void> {
+    const { log, maxBytes } = this.#options;
+    const { signal } = this.#closing;
+    while (!signal.aborted) {
+      try {
+        await this.#files.removeAbandoned(signal);
+        await scanFolder({
+          resultsPath: this.#files.resultsPath,
+          maxBytes,
+          log,
+          signal,
+          onCounted: (index) => {
+            this.#index = index;
+          },
+          remove: (path) => this.#files.removeFile(path),
+        });
+        this.#isScanned = true;
+        this.#shortcoming = undefined;
+        return;
+      } catch (error) {
+        if (signal.aborted) return;
+        this.#index = undefined;
+        this.#tell(UNREADABLE, error);
+        await rest(signal);
+      }
+    }
+  }
+
+  /** Says once why nothing is stored. */
+  #tell(shortcoming: string, error?: unknown): void {
+    if (this.#shortcoming === shortcoming) return;
+    this.#shortcoming = shortcoming;
+    const details = { folder: this.#folder, ...(error !== undefined && { err: error }) };
+    this.#options.log.warn(details, shortcoming);
+  }
+
+  /** Does something that must have ended before the folder is another's. */
+  async #run<Result>(work: () => Promise<Result>): Promise<Result> {
+    this.#running += 1;
+    try {
+      return await work();
+    } finally {
+      this.#running -= 1;
+      this.#releaseIfIdle();
+    }
+  }
+
+  #releaseIfIdle(): void {
+    if (this.#running > 0 || !this.#closing.signal.aborted) return;
+    this.#claim?.release();
+    this.#claim = undefined;
   }
 }
 
 /**
- * Opens a folder as a store and begins to count what is in it, unless that is left to others.
+ * Opens a folder as a store and begins to scan it, where no other process owns it.
  *
  * @throws Error if the folder cannot be made or read, or is no folder
  */
-export async function createFilesystemResultStore(
-  options: FilesystemResultStoreOptions,
-): Promise<FilesystemResultStore> {
-  await mkdir(options.folder, { recursive: true });
-  const folder = await realpath(options.folder);
-  for (const name of ['results', 'incoming']) await makeFolder(join(folder, name), folder);
-  return new FilesystemResultStore(folder, options);
+export async function createDiskCache(options: DiskCacheOptions): Promise<DiskCache> {
+  const folder = await openRenderingFolder(options.folder);
+  await makeFolder(join(folder, 'owner'), folder);
+  if (await isOnNetwork(folder)) {
+    options.log.warn(
+      { folder },
+      'the folder of the result store is on a network file system, where other hosts are not noticed; give each host a folder of its own, or use RESULT_STORE=s3',
+    );
+  }
+  const cache = new DiskCache(folder, options);
+  await cache.open();
+  return cache;
 }
 
-/** The bytes of a file up to a length; fewer, if there are fewer. */
-async function readWhole(file: FileHandle, sizeBytes: number): Promise<Buffer> {
-  // Not of Node's pool: the body lives on in the memory cache, and would hold 8 KiB of others.
-  const bytes = Buffer.allocUnsafeSlow(sizeBytes);
-  let filled = 0;
-  while (filled < sizeBytes) {
-    const { bytesRead } = await file.read(bytes, filled, sizeBytes - filled, filled);
-    if (bytesRead === 0) break;
-    filled += bytesRead;
-  }
-  return bytes.subarray(0, filled);
+/**
+ * Opens a folder beside the service that owns it, to look whether a rendering can be written, read and
+ * removed: without its lock, its bound and its evictions.
+ *
+ * @throws Error if the folder cannot be made or read, or is no folder
+ */
+export async function openFolderBeside({
+  folder,
+  maxBytes,
+}: Pick<DiskCacheOptions, 'folder' | 'maxBytes'>): Promise<ResultStore> {
+  return new RenderingFolder(await openRenderingFolder(folder), { maxFileBytes: maxBytes });
+}
+
+/** Waits before the next try; less long where the store is closed meanwhile. */
+async function rest(signal: AbortSignal): Promise<void> {
+  await sleep(RETRY_AFTER_MS, undefined, { ref: false, signal }).catch(() => undefined);
 }

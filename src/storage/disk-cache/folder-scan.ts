@@ -1,92 +1,119 @@
+import { setImmediate as nextTurn } from 'node:timers/promises';
+import type { Log } from '../../pipeline/ports.ts';
+import { isResultPath } from '../../pipeline/results/result-path.ts';
 import { walkFolder } from '../filesystem/folder-walk.ts';
-import { GentlePace } from '../filesystem/throttle.ts';
+import { FileIndex, FOLDER_COST_BYTES, fileCostBytes } from './file-index.ts';
 
-/** What file systems give out at a time, in bytes: what the smallest file or folder takes of the disk. */
-const BLOCK_BYTES = 4096;
+/** What is scanned, and for what. */
+export interface ScanOptions {
+  /** Where the renderings are: a real path. */
+  readonly resultsPath: string;
+  /** Of disk, in bytes. */
+  readonly maxBytes: number;
+  readonly log: Log;
+  /** Ends the scan. */
+  readonly signal: AbortSignal;
+  /** Called with the index when all is seen; from then on it must be told what is removed. */
+  readonly onCounted: (index: FileIndex) => void;
+  /** Removes a file for which there is no room, with its folders where they are empty. */
+  readonly remove: (path: string) => Promise<void>;
+}
 
-/** Age classes per doubling: the ages in one differ by 4 %. */
-const CLASSES_PER_DOUBLING = 16;
+/** Files that were last used in the same hour; more exactly, nothing tells. */
+interface Hour {
+  readonly paths: string[];
+  readonly costsBytes: number[];
+}
 
-/** Enough for 2³² seconds, 136 years; what is older is in the last one. */
-const CLASS_COUNT = 32 * CLASSES_PER_DOUBLING + 1;
+const HOUR_MS = 60 * 60 * 1000;
 
-/** What a folder takes of the disk, in bytes; more where there are very many entries in one. */
-export const FOLDER_COST_BYTES = BLOCK_BYTES;
+/** Files that are taken in between two turns of the event loop: less than a millisecond of work. */
+const FILES_PER_TURN = 500;
 
 /**
- * What a file takes of the disk, in bytes: its length in whole blocks. Not what the system says is
- * allocated, which some file systems (ZFS, btrfs) decide long after the write.
- */
-export function fileCostBytes(sizeBytes: number): number {
-  return Math.ceil(sizeBytes / BLOCK_BYTES) * BLOCK_BYTES;
-}
-
-/** What there is in a folder, without a list of it: some 4 KiB, however many files there are. */
-export interface FolderSurvey {
-  /** When it began, in milliseconds since 1970: what ages are counted from. */
-  readonly atMs: number;
-  readonly files: number;
-  /** What files and folders take of the disk. */
-  readonly costBytes: number;
-  /** What files take, by age class: the youngest first. */
-  readonly costByAge: Float64Array;
-}
-
-/** Which files go: all that are older than a class, and of the class itself so many bytes. */
-export interface AgeCut {
-  readonly ageClass: number;
-  readonly classBytes: number;
-}
-
-/**
- * Counts what is below a folder, gently.
+ * Reads which renderings are in a folder, once: `walkFolder` has its pace, so that a million files take a
+ * minute and a half, and the event loop is never held up. What is above the bound goes, the least recently used first.
+ * Files that are no renderings are left alone, and do not count.
  *
- * @param onRefused is told of folders that must not be read; they are not counted
+ * @returns all there is, in the order of its last use, to an hour
  * @throws Error of a system call; `signal.reason`
  */
-export async function surveyFolder(
-  folder: string,
-  signal: AbortSignal,
-  onRefused: (path: string, error: unknown) => void,
-): Promise<FolderSurvey> {
-  const atMs = Date.now();
-  const costByAge = new Float64Array(CLASS_COUNT);
+export async function scanFolder(options: ScanOptions): Promise<FileIndex> {
+  const { resultsPath, maxBytes, log, signal, onCounted } = options;
+  const startedMs = performance.now();
+  const hours = new Map<number, Hour>();
   let files = 0;
+  let foreign = 0;
   let costBytes = 0;
-  const visitor = {
-    file: (_path: string, sizeBytes: number, mtimeMs: number): void => {
-      const cost = fileCostBytes(sizeBytes);
-      const ageClass = ageClassOf(atMs - mtimeMs);
-      costByAge[ageClass] = (costByAge[ageClass] ?? 0) + cost;
+  for await (const entry of walkFolder(resultsPath, { signal })) {
+    if (entry.kind === 'refused') {
+      log.warn(
+        { err: entry.error, path: entry.path },
+        'a folder of the result store cannot be read',
+      );
+    } else if (entry.kind === 'folder') {
+      costBytes += FOLDER_COST_BYTES;
+    } else {
+      const path = flatten(entry.path.slice(resultsPath.length + 1));
+      if (!isResultPath(path)) {
+        foreign += 1;
+        continue;
+      }
+      const cost = fileCostBytes(entry.sizeBytes);
+      const hour = Math.floor(entry.mtimeMs / HOUR_MS);
+      const sameHour = hours.get(hour) ?? { paths: [], costsBytes: [] };
+      hours.set(hour, sameHour);
+      sameHour.paths.push(path);
+      sameHour.costsBytes.push(cost);
       files += 1;
       costBytes += cost;
-    },
-    folder: (): void => {
-      costBytes += FOLDER_COST_BYTES;
-    },
-    refused: onRefused,
-  };
-  await walkFolder(folder, visitor, { signal, pace: new GentlePace() });
-  return { atMs, files, costBytes, costByAge };
-}
-
-/** Class of an age in milliseconds; what comes from the future is as young as can be. */
-export function ageClassOf(ageMs: number): number {
-  const doublings = Math.log2(1 + Math.max(0, ageMs) / 1000);
-  return Math.min(CLASS_COUNT - 1, Math.floor(doublings * CLASSES_PER_DOUBLING));
-}
-
-/**
- * The cut that frees about so many bytes, the oldest first; all files, if there are no more. Folders
- * are expected to go with their files, in proportion.
- */
-export function cutByAge({ costBytes, costByAge }: FolderSurvey, excessBytes: number): AgeCut {
-  const fileBytes = costByAge.reduce((sum, bytes) => sum + bytes, 0);
-  let missingBytes = excessBytes * (fileBytes / Math.max(1, costBytes));
-  for (let ageClass = CLASS_COUNT - 1; ageClass >= 0; ageClass -= 1) {
-    const classBytes = costByAge[ageClass] ?? 0;
-    if (classBytes >= missingBytes) return { ageClass, classBytes: missingBytes };
-    missingBytes -= classBytes;
+    }
   }
-  return { ageClass: 0, classBytes: missingBytes };
+  if (foreign > 0) {
+    log.warn(
+      { files: foreign },
+      'files in the result store are no renderings; they are left alone',
+    );
+  }
+  const index = new FileIndex(maxBytes, costBytes);
+  onCounted(index);
+  await fillIndex(index, hours, options);
+  const { heldBytes, evictions } = index.usage;
+  const durationMs = Math.round(performance.now() - startedMs);
+  log.info({ files, evicted: evictions, heldBytes, durationMs }, 'result store scanned');
+  return index;
+}
+
+async function fillIndex(
+  index: FileIndex,
+  hours: Map<number, Hour>,
+  { log, signal, remove }: ScanOptions,
+): Promise<void> {
+  let taken = 0;
+  let refused: unknown;
+  for (const hour of [...hours.keys()].sort((one, other) => one - other)) {
+    const { paths, costsBytes } = hours.get(hour) ?? { paths: [], costsBytes: [] };
+    hours.delete(hour);
+    for (const [at, path] of paths.entries()) {
+      if (++taken % FILES_PER_TURN === 0) await nextTurn();
+      signal.throwIfAborted();
+      index.restore(path, costsBytes[at] ?? 0);
+      if (index.usage.heldBytes <= index.maxBytes) continue;
+      // The one that was just taken in goes, and is the oldest that is left.
+      await index.evict(remove).catch((error: unknown) => {
+        refused ??= error;
+      });
+    }
+  }
+  if (refused !== undefined) {
+    log.warn(
+      { err: refused },
+      'files of the result store cannot be removed; it is above its bound',
+    );
+  }
+}
+
+/** A part of a text keeps the whole in memory, and one that was put together its parts. */
+function flatten(path: string): string {
+  return Buffer.from(path).toString();
 }

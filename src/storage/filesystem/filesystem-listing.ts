@@ -2,9 +2,8 @@ import { lstat, realpath, stat } from 'node:fs/promises';
 import { relative, resolve, sep } from 'node:path';
 import { MediaError } from '../../contract/errors.ts';
 import type { ListedOriginal, OriginListing } from '../../pipeline/ports.ts';
-import { isMissingFile } from '../missing-file.ts';
 import { walkFolder } from './folder-walk.ts';
-import { GentlePace } from './throttle.ts';
+import { isMissingFile } from './system-errors.ts';
 
 /**
  * Tells what is in the folder of a `FilesystemOrigin`: the regular files that it would open, dotfiles
@@ -26,23 +25,18 @@ export class FilesystemListing implements OriginListing {
     visit: (original: ListedOriginal) => boolean,
     signal: AbortSignal,
   ): Promise<void> {
-    const enough = new AbortController();
     try {
       // Without the slash at its end, behind which a link is what it leads to.
       const folder = resolve(this.#root, prefix);
       if (!(await this.#isOwnFolder(folder))) return;
-      const visitor = {
-        file: (path: string, sizeBytes: number): void => {
-          const key = relative(this.#root, path).replaceAll(sep, '/');
-          if (!visit({ key, sizeBytes })) enough.abort();
-        },
-        refused: (): void => undefined,
-      };
-      const either = AbortSignal.any([signal, enough.signal]);
-      await walkFolder(folder, visitor, { signal: either, pace: new GentlePace() });
+      for await (const entry of walkFolder(folder, { signal })) {
+        if (entry.kind !== 'file') continue;
+        const key = relative(this.#root, entry.path).replaceAll(sep, '/');
+        if (!visit({ key, sizeBytes: entry.sizeBytes })) return;
+      }
     } catch (error) {
       signal.throwIfAborted();
-      if (!enough.signal.aborted) throw new MediaError('ORIGIN_ERROR', { cause: error });
+      throw new MediaError('ORIGIN_ERROR', { cause: error });
     }
   }
 

@@ -4,8 +4,8 @@ import { MediaError } from '../../contract/errors.ts';
 import type { Origin, OriginObject } from '../../pipeline/ports.ts';
 import { clampRange } from '../byte-range.ts';
 import { readLastModified } from '../last-modified.ts';
-import { isMissingFile } from '../missing-file.ts';
 import { type OpenedFile, openRegularFile } from './opened-file.ts';
+import { isMissingFile } from './system-errors.ts';
 
 /**
  * Bytes read at a time of what is passed on as it is: twice as many as Node would read, at 0.75 of the CPU for

@@ -1,4 +1,6 @@
 import { S3Client } from '@aws-sdk/client-s3';
+import { MediaError } from '../../contract/errors.ts';
+import { AccessRefused } from '../../pipeline/ports.ts';
 import { type ConnectionLimits, createOriginAgent } from './origin-agent.ts';
 
 /** Where a server is and how it is talked to. */
@@ -86,6 +88,13 @@ export function readS3Failure(error: unknown): S3Failure {
   return { name, message, code, status, requestId, attempts };
 }
 
+/** Why a request has failed: what the agent, the SDK, the server or the network says, without a credential in it. */
+export async function findS3Cause(client: S3Client, error: unknown): Promise<unknown> {
+  // Of the agent, whose words are for origins; its cause says what happened.
+  if (error instanceof MediaError) return error.cause;
+  return describeS3Failure(client, readS3Failure(error));
+}
+
 /** Says what the SDK, the server or the network reported, without a credential in it. */
 export async function describeS3Failure(client: S3Client, failure: S3Failure): Promise<Error> {
   const { name, message, code, status, requestId, attempts } = failure;
@@ -97,7 +106,8 @@ export async function describeS3Failure(client: S3Client, failure: S3Failure): P
   ].filter(Boolean);
   const shown = status === undefined ? message : await redact(client, message);
   const details = facts.length === 0 ? '' : ` (${facts.join(', ')})`;
-  return new Error(`${name}${details}: ${shown.slice(0, MAX_MESSAGE_LENGTH)}`);
+  const text = `${name}${details}: ${shown.slice(0, MAX_MESSAGE_LENGTH)}`;
+  return name === 'AccessDenied' ? new AccessRefused(text) : new Error(text);
 }
 
 /** Some servers quote the access key in their refusals. */

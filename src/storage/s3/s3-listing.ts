@@ -5,24 +5,36 @@ import {
 } from '@aws-sdk/client-s3';
 import { MediaError } from '../../contract/errors.ts';
 import type { ListedOriginal, OriginListing } from '../../pipeline/ports.ts';
-import {
-  createS3Client,
-  describeS3Failure,
-  isPossibleKey,
-  readS3Failure,
-  type S3BucketOptions,
-} from './s3-client.ts';
-import { readListedObjects, readNextPage } from './s3-listed-objects.ts';
+import { createS3Client, findS3Cause, isPossibleKey, type S3BucketOptions } from './s3-client.ts';
 
 /** Tells what is in the bucket of an `S3Origin`, page by page; it takes the right to list (`s3:ListBucket`). */
 export class S3Listing implements OriginListing {
   readonly #client: S3Client;
   readonly #options: S3BucketOptions;
+  #clockAheadMs: number | undefined;
 
-  /** @param client see `createS3Listing` */
+  /** @param client of its own; see `createS3Listing` */
   constructor(client: S3Client, options: S3BucketOptions) {
     this.#client = client;
     this.#options = options;
+    client.middlewareStack.add(
+      (next) => async (args) => {
+        const answer = await next(args);
+        this.#clockAheadMs ??= measureClock(answer.response);
+        return answer;
+      },
+      // Nearest to the wire: refusals have a date, too.
+      { step: 'deserialize', priority: 'low' },
+    );
+  }
+
+  /**
+   * How far this clock is ahead of the server's, in milliseconds, by the `Date` of its first response,
+   * which counts in seconds; `undefined` where none came. Measured by hand: the SDK notices from its first
+   * refusal how far off it is, and signs accordingly from then on.
+   */
+  get clockAheadMs(): number | undefined {
+    return this.#clockAheadMs;
   }
 
   async list(
@@ -31,31 +43,21 @@ export class S3Listing implements OriginListing {
     signal: AbortSignal,
   ): Promise<void> {
     const { bucket, prefix: root } = this.#options;
+    const send = (command: ListObjectsV2Command) =>
+      this.#client.send(command, { abortSignal: signal });
     try {
-      let ContinuationToken: string | undefined;
-      do {
-        signal.throwIfAborted();
-        // Encoded, because XML 1.0 cannot say every character of a file name.
-        const command = new ListObjectsV2Command({
-          Bucket: bucket,
-          Prefix: root + prefix,
-          EncodingType: 'url',
-          ContinuationToken,
-        });
-        const page: ListObjectsV2CommandOutput = await this.#client.send(command, {
-          abortSignal: signal,
-        });
-        for (const { key, sizeBytes } of readListedObjects(page, root + prefix)) {
+      signal.throwIfAborted();
+      for await (const objects of listObjects(bucket, root + prefix, send)) {
+        for (const { key, sizeBytes } of objects) {
           if (!isPossibleKey(key)) continue;
           if (!visit({ key: key.slice(root.length), sizeBytes })) return;
         }
-        ContinuationToken = readNextPage(page);
-      } while (ContinuationToken !== undefined);
+        signal.throwIfAborted();
+      }
     } catch (error) {
       signal.throwIfAborted();
       if (error instanceof MediaError) throw error;
-      const cause = await describeS3Failure(this.#client, readS3Failure(error));
-      throw new MediaError('ORIGIN_ERROR', { cause });
+      throw new MediaError('ORIGIN_ERROR', { cause: await findS3Cause(this.#client, error) });
     }
   }
 }
@@ -63,4 +65,69 @@ export class S3Listing implements OriginListing {
 /** Connects to a bucket; see `createS3Client`. */
 export function createS3Listing(options: S3BucketOptions): S3Listing {
   return new S3Listing(createS3Client(options), options);
+}
+
+/** An object as a page of a list tells of it. */
+export interface ListedObject {
+  readonly key: string;
+  readonly sizeBytes: number;
+}
+
+/**
+ * Lists the objects whose keys begin with a text, page by page, up to 1000 at a time.
+ *
+ * @param prefix of keys
+ * @param send asks the server
+ * @throws Error if a key does not begin with it: a server that does not know the parameter lists the whole
+ *   bucket; if there is more, and no way to it: what was listed is not all; what `send` throws
+ */
+export async function* listObjects(
+  bucket: string,
+  prefix: string,
+  send: (command: ListObjectsV2Command) => Promise<ListObjectsV2CommandOutput>,
+): AsyncGenerator<readonly ListedObject[], void> {
+  let ContinuationToken: string | undefined;
+  do {
+    // Encoded, because XML 1.0 cannot say every character of a file name.
+    const input = {
+      Bucket: bucket,
+      Prefix: prefix,
+      EncodingType: 'url',
+      ContinuationToken,
+    } as const;
+    const page: ListObjectsV2CommandOutput = await send(new ListObjectsV2Command(input));
+    const { IsTruncated, NextContinuationToken } = page;
+    yield readPage(page, prefix);
+    if (IsTruncated === true && !NextContinuationToken) {
+      throw new Error('The server lists a part, and tells no way to the rest.');
+    }
+    ContinuationToken = IsTruncated === true ? NextContinuationToken : undefined;
+  } while (ContinuationToken !== undefined);
+}
+
+function readPage(
+  { Contents = [], EncodingType }: ListObjectsV2CommandOutput,
+  prefix: string,
+): ListedObject[] {
+  const objects = Contents.flatMap(({ Key, Size = 0 }) => {
+    if (Key === undefined) return [];
+    // A plus sign itself is encoded; servers that leave the encoding out do not name it either.
+    const key = EncodingType === 'url' ? decodeURIComponent(Key.replaceAll('+', '%20')) : Key;
+    return [{ key, sizeBytes: Size }];
+  });
+  const stranger = objects.find(({ key }) => !key.startsWith(prefix));
+  if (stranger !== undefined) throw new Error(`The server lists ${stranger.key} below ${prefix}`);
+  return objects;
+}
+
+/** The SDK's responses have headers by lower-case name. */
+function measureClock(response: unknown): number | undefined {
+  const headers = isObject(response) && 'headers' in response ? response.headers : undefined;
+  const date = isObject(headers) && 'date' in headers ? headers.date : undefined;
+  const serverMs = typeof date === 'string' ? Date.parse(date) : Number.NaN;
+  return Number.isNaN(serverMs) ? undefined : Date.now() - serverMs;
+}
+
+function isObject(value: unknown): value is object {
+  return typeof value === 'object' && value !== null;
 }

@@ -1,12 +1,7 @@
 import { IncomingMessage } from 'node:http';
 import { GetObjectCommand, type GetObjectCommandOutput, type S3Client } from '@aws-sdk/client-s3';
 import { MediaError } from '../../contract/errors.ts';
-import {
-  AccessRefused,
-  type ByteRange,
-  type Origin,
-  type OriginObject,
-} from '../../pipeline/ports.ts';
+import type { ByteRange, Origin, OriginObject } from '../../pipeline/ports.ts';
 import { readLastModified } from '../last-modified.ts';
 import { endWhenStalled } from './origin-agent.ts';
 import {
@@ -80,8 +75,7 @@ export class S3Origin implements Origin {
     const { name, status, code } = failure;
     if (name === 'NoSuchKey' || name === 'KeyTooLongError') return new MediaError('UNKNOWN_MEDIA');
     if (status === 416) return new MediaError('RANGE_NOT_SATISFIABLE');
-    const described = await describeS3Failure(this.#client, failure);
-    const cause = name === 'AccessDenied' ? new AccessRefused(described.message) : described;
+    const cause = await describeS3Failure(this.#client, failure);
     return new MediaError(code === 'ETIMEDOUT' ? 'ORIGIN_TIMEOUT' : 'ORIGIN_ERROR', { cause });
   }
 }

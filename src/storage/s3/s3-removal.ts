@@ -2,13 +2,12 @@ import { createHash } from 'node:crypto';
 import {
   DeleteObjectCommand,
   DeleteObjectsCommand,
-  ListObjectsV2Command,
-  type ListObjectsV2CommandOutput,
+  type ListObjectsV2Command,
   type S3Client,
 } from '@aws-sdk/client-s3';
 import { isResultPath } from '../../pipeline/results/result-path.ts';
 import { readS3Failure } from './s3-client.ts';
-import { readListedObjects, readNextPage } from './s3-listed-objects.ts';
+import { listObjects } from './s3-listing.ts';
 
 /** What is removed, and in how long each request must be answered. */
 export interface S3Removal {
@@ -31,28 +30,15 @@ const SINGLE_REQUESTS = 8;
  */
 export async function removeObjects(client: S3Client, removal: S3Removal): Promise<number> {
   const { bucket, prefix, within } = removal;
+  const send = (command: ListObjectsV2Command) =>
+    within((abortSignal) => client.send(command, { abortSignal }));
   let removed = 0;
-  let ContinuationToken: string | undefined;
-  do {
-    const page: ListObjectsV2CommandOutput = await within((abortSignal) =>
-      client.send(
-        // Encoded, because XML 1.0 cannot say every character of a file name.
-        new ListObjectsV2Command({
-          Bucket: bucket,
-          Prefix: prefix,
-          EncodingType: 'url',
-          ContinuationToken,
-        }),
-        { abortSignal },
-      ),
-    );
-    const keys = readListedObjects(page, prefix).map(({ key }) => key);
+  for await (const objects of listObjects(bucket, prefix, send)) {
     // Nothing but renderings, should originals be there under another name of the bucket.
-    const renderings = keys.filter(isResultPath);
+    const renderings = objects.map(({ key }) => key).filter(isResultPath);
     if (renderings.length > 0) await removeKeys(client, removal, renderings);
     removed += renderings.length;
-    ContinuationToken = readNextPage(page);
-  } while (ContinuationToken !== undefined);
+  }
   return removed;
 }
 

@@ -1,6 +1,5 @@
 import { IncomingMessage } from 'node:http';
 import { GetObjectCommand, PutObjectCommand, type S3Client } from '@aws-sdk/client-s3';
-import { MediaError } from '../../contract/errors.ts';
 import { withDeadline } from '../../pipeline/abort.ts';
 import {
   type ResultAddress,
@@ -8,11 +7,16 @@ import {
   type StoredResult,
   StoreStalled,
 } from '../../pipeline/ports.ts';
-import { formatResultFile, MAX_RESULT_FILE_BYTES, parseResultFile } from '../result-file.ts';
-import { checkPathPrefix, storedPathOf } from '../stored-path.ts';
+import {
+  checkPathPrefix,
+  formatResultFile,
+  MAX_RESULT_FILE_BYTES,
+  parseResultFile,
+  storedPathOf,
+} from '../result-file.ts';
 import {
   createS3Client,
-  describeS3Failure,
+  findS3Cause,
   isPossibleKey,
   readS3Failure,
   type S3ConnectionOptions,
@@ -122,12 +126,7 @@ export class S3ResultStore implements ResultStore {
   }
 
   async #translate(error: unknown, message: string): Promise<Error> {
-    // Of the agent, whose words are for origins; its cause says what happened.
-    const isConnecting = error instanceof MediaError;
-    const cause = isConnecting
-      ? error.cause
-      : await describeS3Failure(this.#client, readS3Failure(error));
-    return new Error(message, { cause });
+    return new Error(message, { cause: await findS3Cause(this.#client, error) });
   }
 }
 

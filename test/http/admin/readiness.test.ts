@@ -11,6 +11,7 @@ const WELL: Vitals = {
   readyWorkers: { light: 1, heavy: 1 },
   origin: { state: 'reachable', hasAnswered: true },
   isStoreFailing: false,
+  storeShortcoming: undefined,
   crowdedLanes: [],
   door: {
     connections: 1,
@@ -62,6 +63,12 @@ describe('a replica', () => {
       { isStoreFailing: true },
       'degraded',
       ['the store of renderings fails; they are made anew'],
+    ],
+    [
+      'renderings are not stored',
+      { storeShortcoming: 'another process owns the folder' },
+      'degraded',
+      ['another process owns the folder'],
     ],
     [
       'renders are turned away',

@@ -1,44 +1,43 @@
-import { fork } from 'node:child_process';
+import { type ChildProcess, fork } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdtemp, readdir, readFile, rm, stat, utimes, writeFile } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
+import { readdir, readFile } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
-import { setImmediate as nextTurn } from 'node:timers/promises';
-import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { beforeEach, describe, expect, onTestFinished, test } from 'vitest';
 import type { ResultStore } from '../../../src/pipeline/ports.ts';
 import { resultPath } from '../../../src/pipeline/results/result-path.ts';
-import { createFilesystemResultStore } from '../../../src/storage/disk-cache/disk-cache.ts';
+import { createDiskCache } from '../../../src/storage/disk-cache/disk-cache.ts';
+import { FOLDER_COST_BYTES, fileCostBytes } from '../../../src/storage/disk-cache/file-index.ts';
+import { walkFolder } from '../../../src/storage/filesystem/folder-walk.ts';
 import { parseResultFile } from '../../../src/storage/result-file.ts';
 import { CRASH_ADDRESSES, crashAddressOf, crashBodyOf } from '../../support/crash-results.mjs';
+import { openScannedCache, untilScanned } from '../../support/disk-cache.ts';
 import { RecordedLog } from '../../support/recorded-log.ts';
+import { useTemporaryFolder } from '../../support/temporary-folder.ts';
 import { anySize } from '../contracts/result-store.contract.ts';
 
 const WRITER = resolve(import.meta.dirname, '../../support/result-writer.mjs');
 const STORE = resolve(import.meta.dirname, '../../../dist/storage/disk-cache/disk-cache.js');
 const ROUNDS = 8;
+const MAX_BYTES = 4_000_000;
 const { signal } = new AbortController();
 
 let folder: string;
 beforeEach(async () => {
-  folder = await mkdtemp(join(tmpdir(), 'darkroom-results-'));
+  folder = (await useTemporaryFolder()).path;
 });
-afterEach(() => rm(folder, { recursive: true, maxRetries: 3 }));
 
-async function openStore(maxBytes: number): Promise<{ store: ResultStore; log: RecordedLog }> {
-  const log = new RecordedLog();
-  const store = await createFilesystemResultStore({ folder, maxBytes, log });
-  await expect
-    .poll(() => log.count('result store counted'), { timeout: 20_000 })
-    .toBeGreaterThan(0);
-  return { store, log };
+/** Starts a process that writes without end, and waits until it does. */
+async function startWriter(maxBytes: number): Promise<ChildProcess> {
+  const writer = fork(WRITER, [STORE, folder, `${maxBytes}`]);
+  onTestFinished(() => void writer.kill('SIGKILL'));
+  const exited = once(writer, 'exit').then(() => Promise.reject(new Error('It has ended.')));
+  await Promise.race([once(writer, 'message'), exited]);
+  exited.catch(() => undefined);
+  return writer;
 }
 
-/** Runs a writer and kills it in the middle of its work. */
-async function writeAndKill(maxBytes: number, forMs: number): Promise<void> {
-  const writer = fork(WRITER, [STORE, folder, `${maxBytes}`]);
+async function kill(writer: ChildProcess): Promise<void> {
   const exited = once(writer, 'exit');
-  await Promise.race([once(writer, 'message'), exited]);
-  await new Promise((done) => setTimeout(done, forMs));
   writer.kill('SIGKILL');
   expect(await exited).toEqual([null, 'SIGKILL']);
 }
@@ -58,58 +57,63 @@ async function readAll(store: ResultStore): Promise<number> {
   return found;
 }
 
+/** What renderings and their folders take of the disk. */
+async function usedBytes(): Promise<number> {
+  let bytes = 0;
+  for await (const entry of walkFolder(join(folder, 'results'))) {
+    bytes += entry.kind === 'file' ? fileCostBytes(entry.sizeBytes) : FOLDER_COST_BYTES;
+  }
+  return bytes;
+}
+
 describe('a writer that is killed', () => {
   // The power stays on: what the disk loses without it is what the torn files of the other tests are.
-  test('leaves whole files, and scraps that the next one sweeps up after an hour', async () => {
+  test('leaves whole files within the bound, and scraps that the next one sweeps up', async () => {
     const incoming = join(folder, 'incoming');
     let scraps = 0;
     for (let round = 0; round < ROUNDS; round += 1) {
-      await writeAndKill(100_000_000, 40 + 23 * round);
+      const writer = await startWriter(MAX_BYTES);
+      await new Promise((done) => setTimeout(done, 40 + 23 * round));
+      await kill(writer);
       for (let number = 0; number < CRASH_ADDRESSES; number += 1) {
         const address = crashAddressOf(number);
         const path = join(folder, 'results', resultPath(address));
         const file = await readFile(path).catch(() => undefined);
         if (file !== undefined) expect(parseResultFile(file, address)).toBeDefined();
       }
-      scraps = (await readdir(incoming)).length;
+      expect(await usedBytes()).toBeLessThanOrEqual(MAX_BYTES);
+      scraps += (await readdir(incoming)).length;
     }
     expect(scraps).toBeGreaterThan(0);
 
-    const { store } = await openStore(100_000_000);
+    const store = await openScannedCache({ folder, maxBytes: MAX_BYTES });
+    expect(await readdir(incoming)).toEqual([]);
     expect(await readAll(store)).toBeGreaterThan(0);
-    expect(await readdir(incoming)).toHaveLength(scraps);
+    expect(store.usage()?.heldBytes).toBe(await usedBytes());
     store.close();
-
-    const longAgo = new Date(Date.now() - 61 * 60_000);
-    for (const name of await readdir(incoming))
-      await utimes(join(incoming, name), longAgo, longAgo);
-    await writeFile(join(incoming, 'of-another-process'), 'x');
-    const next = await openStore(100_000_000);
-    expect(await readdir(incoming)).toEqual(['of-another-process']);
-    expect((await stat(join(incoming, 'of-another-process'))).size).toBe(1);
-    next.store.close();
   });
 
-  test('and others that go on share the folder', async () => {
-    const { store } = await openStore(4_000_000);
-    const killed = (async () => {
-      for (let round = 0; round < 4; round += 1) await writeAndKill(4_000_000, 150);
-      return true;
-    })();
-    let isOver = false;
-    const end = (): void => {
-      isOver = true;
-    };
-    killed.then(end, end);
-    let found = 0;
-    for (let turn = 0; !isOver; turn += 1) {
-      await store.write(crashAddressOf(turn), { body: crashBodyOf(turn), mimeType: 'image/webp' });
-      await nextTurn(); // a write that finds no room is over at once
-      if (turn % 20 === 0) found += await readAll(store);
-      if (turn % 50 === 0) await store.remove(`avatars/${turn % 7}/`);
-    }
-    expect(await killed).toBe(true);
-    expect(found).toBeGreaterThan(0);
+  test('is followed by one that has waited, and serves without the store until then', async () => {
+    const writer = await startWriter(MAX_BYTES);
+    const log = new RecordedLog();
+    const store = await createDiskCache({ folder, maxBytes: MAX_BYTES, log });
+    const taken = 'another process owns the folder of the result store; renderings are not stored';
+    expect(store.shortcoming()).toBe(taken);
+    expect(await readAll(store)).toBe(0);
+    expect(await store.remove('avatars/')).toBe(0);
+    await store.write(crashAddressOf(0), { body: Buffer.alloc(9), mimeType: 'image/webp' });
+    expect(store.usage()).toBeUndefined();
+    await expect.poll(usedBytes).toBeGreaterThan(100_000);
+    await kill(writer);
+    await untilScanned(store);
+    expect(store.shortcoming()).toBeUndefined();
+    expect(await readAll(store)).toBeGreaterThan(0);
+    expect(log.entries.map(({ message }) => message)).toEqual([
+      taken,
+      'the folder of the result store is ours; renderings are stored',
+      'result store scanned',
+    ]);
     store.close();
+    await startWriter(MAX_BYTES);
   });
 });

@@ -4,7 +4,6 @@ import {
   link,
   lstat,
   mkdir,
-  mkdtemp,
   readdir,
   readFile,
   rename,
@@ -16,45 +15,41 @@ import {
   writeFile,
 } from 'node:fs/promises';
 import { createServer } from 'node:net';
-import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { resultPath } from '../../../src/pipeline/results/result-path.ts';
-import {
-  createFilesystemResultStore,
-  type FilesystemResultStore,
-} from '../../../src/storage/disk-cache/disk-cache.ts';
+import { createDiskCache, type DiskCache } from '../../../src/storage/disk-cache/disk-cache.ts';
+import { openScannedCache, untilScanned } from '../../support/disk-cache.ts';
 import { RecordedLog } from '../../support/recorded-log.ts';
+import { makeTemporaryFolder, type TemporaryFolder } from '../../support/temporary-folder.ts';
 import { addressOf, anySize, resultOf } from '../contracts/result-store.contract.ts';
 
 const HOUR_MS = 3_600_000;
 const { signal } = new AbortController();
 const address = addressOf();
 
+let temporary: TemporaryFolder;
 let outside: string;
 let folder: string;
 let path: string;
-let store: FilesystemResultStore;
-const opened: FilesystemResultStore[] = [];
+let store: DiskCache;
 
-/** Opens a store and waits until it has counted what is there: before, it takes little. */
-async function openStore(maxBytes = 10_000_000): Promise<FilesystemResultStore> {
-  const log = new RecordedLog();
-  const created = await createFilesystemResultStore({ folder, maxBytes, log });
-  opened.push(created);
-  await expect.poll(() => log.count('result store counted'), { timeout: 20_000 }).toBe(1);
-  return created;
+/** Has another store take the place of the present one, as a new process would. */
+async function reopen(maxBytes = 10_000_000): Promise<void> {
+  store.close();
+  store = await openScannedCache({ folder, maxBytes });
 }
 
 beforeEach(async () => {
-  outside = await mkdtemp(join(tmpdir(), 'darkroom-results-'));
+  temporary = await makeTemporaryFolder();
+  outside = temporary.path;
   folder = join(outside, 'store');
   path = join(folder, 'results', resultPath(address));
-  store = await openStore();
+  store = await openScannedCache({ folder, maxBytes: 10_000_000 });
 });
 afterEach(async () => {
-  for (const each of opened.splice(0)) each.close();
-  await rm(outside, { recursive: true, maxRetries: 3 });
+  store.close();
+  await temporary.remove();
 });
 
 const readText = async (from = address): Promise<string | undefined> => {
@@ -74,16 +69,42 @@ describe('a file of the store', () => {
     expect(await readdir(join(folder, 'incoming'))).toEqual([]);
   });
 
-  test('is nothing at every shorter length', async () => {
+  test('is nothing at every shorter length, and is removed', async () => {
     await store.write(address, resultOf('the body of a rendering'));
     const { size } = await stat(path);
     expect(await readText()).toBe('the body of a rendering');
     for (let length = size - 1; length >= 0; length -= 1) {
+      await store.write(address, resultOf('the body of a rendering'));
       await truncate(path, length);
       expect(await readText(), `${length} bytes`).toBeUndefined();
+      expect(await exists(path)).toBe(false);
     }
+    expect(store.usage()?.heldBytes).toBe(0);
     await store.write(address, resultOf('again'));
     expect(await readText()).toBe('again');
+  });
+
+  test('is kept from one process to the next', async () => {
+    await store.write(address, resultOf('a'));
+    const usage = store.usage();
+    await reopen();
+    expect(await readText()).toBe('a');
+    expect(store.usage()).toEqual(usage);
+  });
+
+  test('is read, and removed, while the scan is under way; nothing is written then', async () => {
+    const other = addressOf({ originKey: 'avatars/2/cd34' });
+    await store.write(address, resultOf('a'));
+    await store.write(other, resultOf('b'));
+    store.close();
+    store = await createDiskCache({ folder, maxBytes: 10_000_000, log: new RecordedLog() });
+    expect(store.usage()).toBeUndefined();
+    await store.write(addressOf({ release: 'r2' }), resultOf('c'));
+    const [one, removed] = await Promise.all([readText(), store.remove('avatars/2/')]);
+    expect([one, removed]).toEqual(['a', 1]);
+    await untilScanned(store);
+    expect(await readText(addressOf({ release: 'r2' }))).toBeUndefined();
+    expect(await readText(other)).toBeUndefined();
   });
 
   test('is nothing under the name of another', async () => {
@@ -92,17 +113,20 @@ describe('a file of the store', () => {
     const otherPath = join(folder, 'results', resultPath(other));
     await mkdir(dirname(otherPath), { recursive: true });
     await link(path, otherPath);
+    await reopen();
     expect(await readText(other)).toBeUndefined();
+    expect(await exists(otherPath)).toBe(false);
     await store.write(other, resultOf('b'));
     expect(await readText(other)).toBe('b');
     expect(await readText()).toBe('a');
   });
 
   test('is nothing when it is larger than any that is written', async () => {
-    const small = await openStore(20_000_000);
-    await small.write(address, resultOf('x'.repeat(700_000)));
-    expect(await small.read(address, signal, anySize)).toBeDefined();
-    expect(await store.read(address, signal, anySize)).toBeUndefined();
+    await reopen(20_000_000);
+    await store.write(address, resultOf('x'.repeat(700_000)));
+    expect(await readText()).toBeDefined();
+    await reopen();
+    expect(await readText()).toBeUndefined();
   });
 
   test('is not kept when it is larger than a twentieth of the bound', async () => {
@@ -123,14 +147,6 @@ describe('a file of the store', () => {
     expect(await ages(HOUR_MS - 120_000)).toBe(58);
     expect(await ages(HOUR_MS + 120_000)).toBe(0);
   });
-
-  test('is not renewed by a read that finds it damaged', async () => {
-    await store.write(address, resultOf('a'));
-    await truncate(path, 40);
-    await utimes(path, new Date(0), new Date(0));
-    expect(await readText()).toBeUndefined();
-    expect((await stat(path)).mtimeMs).toBe(0);
-  });
 });
 
 describe('what is in the way of a read', () => {
@@ -149,9 +165,14 @@ describe('what is in the way of a read', () => {
     await mkdir(dirname(path), { recursive: true });
     await obstruct();
     expect(await readText()).toBeUndefined();
+    await reopen();
+    expect(await readText()).toBeUndefined();
   });
 
   test('a socket is no rendering', async () => {
+    await store.write(address, resultOf('a'));
+    await rm(path);
+    await mkdir(dirname(path), { recursive: true });
     const server = createServer().listen(path);
     await once(server, 'listening');
     expect(await readText()).toBeUndefined();
@@ -160,6 +181,7 @@ describe('what is in the way of a read', () => {
   });
 
   test('a file in the place of a folder is no rendering', async () => {
+    await store.write(address, resultOf('a'));
     await rm(dirname(path), { recursive: true });
     await writeFile(dirname(path), 'x');
     expect(await readText()).toBeUndefined();
@@ -276,18 +298,61 @@ describe('a removal', () => {
   });
 });
 
+describe('what is no rendering', () => {
+  const foreign = ['results/README', 'results/avatars/1/ab12', 'results/avatars/1/a/0123', 'notes'];
+
+  test.each([1, 10_000_000])('is never touched, at a bound of %i bytes', async (maxBytes) => {
+    for (const name of foreign) await temporary.put(`store/${name}`, 'x');
+    await writeFile(join(folder, 'incoming/of-somebody'), 'x');
+    await writeFile(join(folder, 'owner/of-somebody'), 'x');
+    store.close();
+    const log = new RecordedLog();
+    store = await openScannedCache({ folder, maxBytes, log });
+    expect(await store.remove('avatars/')).toBe(0);
+    for (const name of [...foreign, 'incoming/of-somebody', 'owner/of-somebody']) {
+      expect(await readFile(join(folder, name), 'utf8')).toBe('x');
+    }
+    const told = 'files in the result store are no renderings; they are left alone';
+    expect(log.entries.find(({ message }) => message === told)?.details).toEqual({ files: 3 });
+  });
+
+  test('is not followed where it is a link: neither by a scan nor by an eviction', async () => {
+    const names = [resultPath(address), resultPath(addressOf({ release: 'r2' }))];
+    for (const name of names) await temporary.put(`originals/${name}`, 'x'.repeat(100));
+    await symlink(join(outside, 'originals/avatars'), join(folder, 'results/avatars'));
+    await reopen(1);
+    expect(store.usage()).toEqual({ heldBytes: 0, maxBytes: 1, evictions: 0 });
+    for (const name of names) expect(await exists(join(outside, 'originals', name))).toBe(true);
+  });
+
+  test('is not followed where a folder becomes a link behind its back', async () => {
+    await store.write(address, resultOf('a'));
+    await rename(join(folder, 'results/avatars'), join(outside, 'originals'));
+    await symlink(join(outside, 'originals'), join(folder, 'results/avatars'));
+    expect(await readText()).toBeUndefined();
+    const large = resultOf('x'.repeat(499_000));
+    const fill = async (): Promise<void> => {
+      for (let at = 0; at < 30; at += 1) {
+        await store.write(addressOf({ originKey: `banners/${at}/ab` }), large);
+      }
+    };
+    await expect(fill()).rejects.toThrow(/is behind a link/);
+    expect(await readdir(join(outside, 'originals/1/ab12'))).toHaveLength(1);
+  });
+});
+
 describe('a store whose folder', () => {
   test('is a file cannot be opened', async () => {
     await writeFile(join(outside, 'file'), 'x');
     const options = { folder: join(outside, 'file'), maxBytes: 1, log: new RecordedLog() };
-    await expect(createFilesystemResultStore(options)).rejects.toMatchObject({ code: 'EEXIST' });
+    await expect(createDiskCache(options)).rejects.toMatchObject({ code: 'EEXIST' });
   });
 
   test('is a link is the folder behind it', async () => {
     await symlink(folder, join(outside, 'link'));
     await store.write(address, resultOf('a'));
     folder = join(outside, 'link');
-    store = await openStore();
+    await reopen();
     expect(await readText()).toBe('a');
     await store.write(address, resultOf('b'));
     expect(await readText()).toBe('b');

@@ -8,9 +8,7 @@ import { RecordedLog } from '../../support/recorded-log.ts';
 // Test files share their modules; these are loaded anew, to be given the mocks below.
 vi.resetModules();
 const { StoreStalled } = await import('../../../src/pipeline/ports.ts');
-const { createFilesystemResultStore } = await import(
-  '../../../src/storage/disk-cache/disk-cache.ts'
-);
+const { createDiskCache } = await import('../../../src/storage/disk-cache/disk-cache.ts');
 afterAll(() => vi.resetModules());
 
 /** A disk that hangs in its removals, where it is told to; no real one does on demand. */
@@ -24,6 +22,9 @@ vi.mock('node:fs/promises', async (importOriginal) => {
   };
   return { ...real, unlink };
 });
+
+/** Name of the n-th rendering of an original. */
+const nameOf = (id: number): string => `${id.toString(16).padStart(16, '0')}-${'0'.repeat(16)}`;
 
 /** How often something rests; the clock of the machine says nothing on a busy one. */
 const rests = vi.hoisted(() => ({ count: 0 }));
@@ -45,7 +46,7 @@ beforeEach(() => {
 afterEach(() => rmSync(folder, { recursive: true }));
 
 const open = (stallTimeoutMs?: number) =>
-  createFilesystemResultStore({
+  createDiskCache({
     folder,
     maxBytes: 1_000_000_000,
     log: new RecordedLog(),
@@ -60,7 +61,7 @@ const put = (path: string): void => {
 describe('a removal from a folder', () => {
   test('leaves the main thread to others for most of its time, together with another one', async () => {
     const store = await open();
-    for (let id = 0; id < 6_000; id += 1) put(`avatars/${id % 300}/ab/${id}`);
+    for (let id = 0; id < 6_000; id += 1) put(`avatars/${id % 300}/ab/${nameOf(id)}`);
     rests.count = 0;
     const sinceMs = performance.now();
     const removed = await Promise.all([store.remove('avatars/1'), store.remove('avatars/2')]);
@@ -73,7 +74,8 @@ describe('a removal from a folder', () => {
 
   test('is given up where the disk hangs, and none follows before it has come back', async () => {
     const store = await open(50);
-    for (const path of ['avatars/1/ab/1', 'avatars/1/ab/2', 'icons/1/ab/1']) put(path);
+    for (const path of ['avatars/1/ab', 'avatars/1/ab', 'icons/1/ab'].entries())
+      put(`${path[1]}/${nameOf(path[0])}`);
     const back = defer<void>();
     disk.hangs = back.promise;
     await expect(store.remove('avatars/1/')).rejects.toThrow(
@@ -94,7 +96,7 @@ describe('a removal from a folder', () => {
 
   test('that takes longer than that, but goes on, is not given up', async () => {
     const store = await open(100);
-    for (let id = 0; id < 10; id += 1) put(`avatars/1/ab/${id}`);
+    for (let id = 0; id < 10; id += 1) put(`avatars/1/ab/${nameOf(id)}`);
     const slow = (): void => {
       disk.hangs = new Promise((resolve) => {
         setTimeout(() => {

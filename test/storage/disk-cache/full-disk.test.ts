@@ -5,11 +5,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { resultPath } from '../../../src/pipeline/results/result-path.ts';
-import {
-  createFilesystemResultStore,
-  type FilesystemResultStore,
-} from '../../../src/storage/disk-cache/disk-cache.ts';
-import { RecordedLog } from '../../support/recorded-log.ts';
+import type { DiskCache } from '../../../src/storage/disk-cache/disk-cache.ts';
+import { openScannedCache } from '../../support/disk-cache.ts';
 import { addressOf, anySize } from '../contracts/result-store.contract.ts';
 
 /** A disk of 1 MiB in memory; mounting one takes root, so these tests are skipped for others. */
@@ -38,11 +35,9 @@ const resultOf = (number: number, length = 30_000) => ({
 
 describe.skipIf(!isMounted)('a store on a disk', () => {
   const folder = join(disk, 'store');
-  let store: FilesystemResultStore;
+  let store: DiskCache;
   beforeEach(async () => {
-    const log = new RecordedLog();
-    store = await createFilesystemResultStore({ folder, maxBytes: 1e9, log });
-    await expect.poll(() => log.count('result store counted'), { timeout: 20_000 }).toBe(1);
+    store = await openScannedCache({ folder, maxBytes: 1e9 });
   });
   afterEach(async () => {
     store.close();

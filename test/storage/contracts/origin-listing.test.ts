@@ -1,8 +1,10 @@
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll } from 'vitest';
+import { createFilesystemListing } from '../../../src/storage/filesystem/filesystem-listing.ts';
 import { createS3Listing } from '../../../src/storage/s3/s3-listing.ts';
 import { type LocalS3, startLocalS3 } from '../../support/local-s3.ts';
 import { s3Options } from '../../support/s3-bucket.ts';
+import { makeTemporaryFolder } from '../../support/temporary-folder.ts';
 import { describeOriginListing } from './origin-listing.contract.ts';
 
 let server: LocalS3;
@@ -10,6 +12,15 @@ beforeAll(async () => {
   server = await startLocalS3({ allowMismatchedSignatures: true });
 });
 afterAll(() => server.close());
+
+describeOriginListing('filesystem', async () => {
+  const folder = await makeTemporaryFolder();
+  return {
+    listing: await createFilesystemListing(folder.path),
+    put: folder.put,
+    close: folder.remove,
+  };
+});
 
 describeOriginListing('s3', async () => {
   const prefix = `${randomUUID()}/`;

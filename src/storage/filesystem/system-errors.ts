@@ -17,3 +17,9 @@ export function systemCodeOf(error: unknown): unknown {
 export function isMissingFile(error: unknown): boolean {
   return MISSING.has(systemCodeOf(error));
 }
+
+/** Whether a system call failed for the lack of a right. */
+export function isRefused(error: unknown): boolean {
+  const code = systemCodeOf(error);
+  return code === 'EACCES' || code === 'EPERM';
+}

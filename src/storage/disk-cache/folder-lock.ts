@@ -1,0 +1,160 @@
+import { randomBytes } from 'node:crypto';
+import { once } from 'node:events';
+import { constants } from 'node:fs';
+import { type FileHandle, lstat, open, readdir, statfs, unlink } from 'node:fs/promises';
+import { createConnection, createServer, type Server, type Socket } from 'node:net';
+import { join } from 'node:path';
+import { setTimeout as wait } from 'node:timers/promises';
+import { systemCodeOf } from '../filesystem/system-errors.ts';
+
+/** What became of a claim to a folder. */
+export type FolderClaim =
+  /** It is ours until `release`, or until the process ends. */
+  | { readonly kind: 'owned'; readonly release: () => void }
+  /** Another process owns it; `ended` resolves when that may be over, and after `release`. */
+  | { readonly kind: 'taken'; readonly ended: Promise<void>; readonly release: () => void };
+
+/** Name of a socket: 128 random bits. */
+const SOCKET_NAME = /^[\da-f]{32}$/;
+
+/** Longest wait before the next try of two processes that claim a folder at the same moment, in milliseconds. */
+const MAX_RETRY_MS = 50;
+
+/** File systems between hosts, by the number that Linux gives them (statfs(2), linux/magic.h). */
+const NETWORK_FILE_SYSTEMS: ReadonlySet<number> = new Set([
+  0x6969, // NFS
+  0x517b, // SMB
+  0xfe534d42, // SMB2
+  0xff534d42, // CIFS
+  0x00c36400, // Ceph
+  0x0bd00bd0, // Lustre
+]);
+
+/**
+ * Claims a folder for this process. The owner listens at a socket in it: whoever can connect to one knows that
+ * its process lives, and the kernel closes it when the process ends, however that ends. This holds between
+ * the containers of one host that share the folder as a volume: a socket belongs to its file, not to a network
+ * or a table of processes. The connection stays open, so that others hear of the end at once.
+ *
+ * A claim first looks for a living socket; then it listens at one of its own, and looks once more. Of two that
+ * do so at the same time, the later one to listen sees the other, and steps back: so there are never two
+ * owners. What the dead have left is removed by the next owner.
+ *
+ * Node has no flock(2), and a lock by time stamps or process ids ends too early or too late: process ids are
+ * of one container, and a process that was stopped for a while would go on as the second owner.
+ *
+ * Not covered: hosts that share a folder by a network file system, which do not see each other's sockets (see
+ * `isOnNetwork`); somebody who removes the sockets of the living; file systems without sockets, where this
+ * throws.
+ *
+ * @param folder for the sockets alone; it must exist
+ * @throws Error of a system call: sockets cannot be made there, or those of others not be asked
+ */
+export async function claimFolder(folder: string): Promise<FolderClaim> {
+  for (;;) {
+    const handle = await open(folder, constants.O_RDONLY);
+    const claim = await claimOnce(folder, handle).catch(async (error: unknown) => {
+      await handle.close();
+      throw error;
+    });
+    if (claim !== undefined) return claim;
+    await wait(Math.random() * MAX_RETRY_MS);
+  }
+}
+
+/** @returns `undefined` where another claims it at the same time */
+async function claimOnce(folder: string, handle: FileHandle): Promise<FolderClaim | undefined> {
+  const place = await findShortPath(folder, handle);
+  const { living } = await askOthers(folder, place);
+  if (living !== undefined) return waitFor(living, handle);
+  const name = randomBytes(16).toString('hex');
+  const release = await listen(join(place, name), handle);
+  try {
+    const others = await askOthers(folder, place, name);
+    if (others.living === undefined) {
+      for (const dead of others.dead) await removeSocket(join(folder, dead));
+      return { kind: 'owned', release };
+    }
+    others.living.destroy();
+  } catch (error) {
+    release();
+    throw error;
+  }
+  release();
+  return undefined;
+}
+
+/** Whether a folder may be shared by hosts, which a claim does not hold between; Linux tells it. */
+export async function isOnNetwork(folder: string): Promise<boolean> {
+  return NETWORK_FILE_SYSTEMS.has((await statfs(folder)).type);
+}
+
+/** The address of a socket has at most 107 bytes (unix(7)), and the path of a folder may have more. */
+async function findShortPath(folder: string, { fd }: FileHandle): Promise<string> {
+  const short = `/proc/self/fd/${fd}`;
+  const isThere = await lstat(short).then(
+    () => true,
+    () => false, // no Linux
+  );
+  return isThere ? short : folder;
+}
+
+/** A connection to a process that lives, but for our own socket; else the names of the sockets of the dead. */
+async function askOthers(folder: string, place: string, own?: string) {
+  const dead: string[] = [];
+  for (const name of await readdir(folder)) {
+    if (name === own || !SOCKET_NAME.test(name)) continue;
+    const living = await connect(join(place, name));
+    if (living !== undefined) return { living, dead };
+    dead.push(name);
+  }
+  return { living: undefined, dead };
+}
+
+/** What a socket says whose process has ended, or is about to leave it. */
+const DEAD: ReadonlySet<unknown> = new Set(['ECONNREFUSED', 'ECONNRESET', 'ENOENT']);
+
+/** @returns `undefined` where nobody listens any more */
+async function connect(path: string): Promise<Socket | undefined> {
+  const socket = createConnection(path);
+  try {
+    await once(socket, 'connect');
+    return socket;
+  } catch (error) {
+    if (DEAD.has(systemCodeOf(error))) return undefined;
+    throw error;
+  }
+}
+
+function waitFor(living: Socket, handle: FileHandle): FolderClaim {
+  const ended = new Promise<void>((resolve) => {
+    // An error is an end, too. Nothing is sent; but only who reads hears of the end.
+    living.on('error', () => undefined).once('close', () => resolve());
+    living.resume().unref();
+  });
+  void handle.close();
+  return { kind: 'taken', ended, release: () => living.destroy() };
+}
+
+/** @returns what ends it: the socket is gone then, and those who wait are told */
+async function listen(path: string, handle: FileHandle): Promise<() => void> {
+  const waiting = new Set<Socket>();
+  const server: Server = createServer((socket) => {
+    waiting.add(socket);
+    socket.on('error', () => undefined).once('close', () => waiting.delete(socket));
+    socket.resume().unref();
+  });
+  server.listen(path);
+  await once(server, 'listening');
+  server.unref();
+  return () => {
+    // The path leads through the handle, and the socket is removed by its path.
+    server.close(() => void handle.close());
+    for (const socket of waiting) socket.destroy();
+  };
+}
+
+async function removeSocket(path: string): Promise<void> {
+  const status = await lstat(path).catch(() => undefined);
+  if (status?.isSocket()) await unlink(path).catch(() => undefined);
+}

@@ -1,0 +1,267 @@
+import { randomBytes } from 'node:crypto';
+import { type FileHandle, mkdir, realpath, rmdir, unlink } from 'node:fs/promises';
+import { dirname, join } from 'node:path';
+import { unlessAborted } from '../../pipeline/abort.ts';
+import {
+  type ResultAddress,
+  type ResultStore,
+  type StoredResult,
+  StoreStalled,
+} from '../../pipeline/ports.ts';
+import { isResultPath } from '../../pipeline/results/result-path.ts';
+import { walkFolder } from '../filesystem/folder-walk.ts';
+import { openRegularFile } from '../filesystem/opened-file.ts';
+import { isMissingFile, systemCodeOf } from '../filesystem/system-errors.ts';
+import { isRealFolder, makeFolder, writeWholeFile } from '../filesystem/whole-file.ts';
+import {
+  checkPathPrefix,
+  formatResultFile,
+  parseResultFile,
+  storedPathOf,
+} from '../result-file.ts';
+import { RemovalWatch } from './removal-watch.ts';
+
+/** Called as the folder changes; paths are those of renderings, `resultPath`. */
+export interface FolderWatcher {
+  onFolderRemoved(): void;
+  onFileRemoved(path: string): void;
+}
+
+/** What a folder of renderings is made from. */
+export interface RenderingFolderOptions {
+  /** Largest file that is read, in bytes. */
+  readonly maxFileBytes: number;
+  readonly watcher?: FolderWatcher;
+  /** Time for each step of a removal, in milliseconds. */
+  readonly stallTimeoutMs?: number | undefined;
+}
+
+/**
+ * Time after which a disk is taken to hang, in milliseconds. A removal may take minutes, but each of its steps is
+ * a few system calls, and two seconds are too long for a read already.
+ */
+const STALL_TIMEOUT_MS = 10_000;
+
+/** Age from which a read renews the time of last use, in milliseconds: it costs a write of metadata. */
+const TOUCH_AFTER_MS = 60 * 60 * 1000;
+
+const NO_WATCHER: FolderWatcher = {
+  onFolderRemoved: () => undefined,
+  onFileRemoved: () => undefined,
+};
+
+/**
+ * Renderings in a folder, without a bound: `results/` has them by `resultPath`, `incoming/` what is being
+ * written, `owner/` the sockets of `claimFolder`. A file gets its name when it is whole and on the disk, so no
+ * other is ever seen under it; should a disk lose bytes all the same, the sum in it tells (`parseResultFile`),
+ * and it is removed. The time of its last change is the time of its last use, to an hour.
+ *
+ * A rendering whose name is too long for the file system is not kept, and that is no error.
+ *
+ * Nothing is touched but renderings, by their names, and folders that are empty then; no symbolic link is
+ * followed, wherever below the folder it is. Not covered: a folder that is swapped for a link between the check
+ * and the removal or the move.
+ */
+export class RenderingFolder implements ResultStore {
+  /** Where the renderings are: a real path. */
+  readonly resultsPath: string;
+  readonly #incomingPath: string;
+  readonly #options: RenderingFolderOptions;
+  readonly #watcher: FolderWatcher;
+  readonly #removals: RemovalWatch;
+
+  /** @param folder a real path; see `openRenderingFolder` */
+  constructor(folder: string, options: RenderingFolderOptions) {
+    this.resultsPath = join(folder, 'results');
+    this.#incomingPath = join(folder, 'incoming');
+    this.#options = options;
+    this.#watcher = options.watcher ?? NO_WATCHER;
+    this.#removals = new RemovalWatch(options.stallTimeoutMs ?? STALL_TIMEOUT_MS);
+  }
+
+  async read(
+    address: ResultAddress,
+    signal: AbortSignal,
+    takeRoom: (sizeBytes: number) => boolean,
+  ): Promise<StoredResult | undefined> {
+    signal.throwIfAborted();
+    const path = storedPathOf(address);
+    // A disk that hangs keeps its calls, not their caller.
+    return unlessAborted(this.#read(path, address, signal, takeRoom), signal);
+  }
+
+  async write(address: ResultAddress, result: StoredResult): Promise<void> {
+    const path = storedPathOf(address);
+    const parts = formatResultFile(address, result);
+    if (parts !== undefined) await this.writeFile(path, parts);
+  }
+
+  /**
+   * Writes a file, in place of the one that is there.
+   *
+   * @param onFolderMade called for each folder that is made for it
+   * @returns whether the file system takes its name
+   * @throws Error of a system call; then nothing is left of the file
+   */
+  async writeFile(
+    path: string,
+    parts: readonly Uint8Array[],
+    onFolderMade?: () => void,
+  ): Promise<boolean> {
+    const fullPath = join(this.resultsPath, path);
+    try {
+      await writeWholeFile(parts, {
+        path: fullPath,
+        temporaryPath: join(this.#incomingPath, randomBytes(16).toString('hex')),
+        root: dirname(this.resultsPath),
+        onFolderMade,
+      });
+      return true;
+    } catch (error) {
+      if (systemCodeOf(error) === 'ENAMETOOLONG') return false;
+      throw new Error(`The rendering ${fullPath} cannot be written.`, { cause: error });
+    }
+  }
+
+  async remove(prefix: string): Promise<number> {
+    checkPathPrefix(prefix);
+    try {
+      return await this.#removals.run((signal, onStep) => this.#removeAll(prefix, signal, onStep));
+    } catch (error) {
+      if (error instanceof StoreStalled) throw error;
+      throw new Error(`The renderings of ${prefix} cannot be removed.`, { cause: error });
+    }
+  }
+
+  /**
+   * Removes one file, if it is there, and the folders that are empty then.
+   *
+   * @throws Error if a symbolic link leads there, and of a system call
+   */
+  async removeFile(path: string): Promise<void> {
+    const fullPath = join(this.resultsPath, path);
+    if (!(await isRealFolder(dirname(fullPath)))) return;
+    await isRemoved(unlink(fullPath));
+    this.#watcher.onFileRemoved(path);
+    await this.#removeEmpty(dirname(fullPath));
+  }
+
+  /**
+   * Removes what processes that have ended left in the middle of a write.
+   *
+   * @throws Error of a system call; `signal.reason`
+   */
+  async removeAbandoned(signal: AbortSignal): Promise<void> {
+    for await (const entry of walkFolder(this.#incomingPath, { signal })) {
+      if (entry.kind === 'file' && /\/[\da-f]{32}$/.test(entry.path)) {
+        await isRemoved(unlink(entry.path));
+      }
+    }
+  }
+
+  /** Does nothing: the folder does nothing by itself. */
+  close(): void {}
+
+  async #read(
+    path: string,
+    address: ResultAddress,
+    signal: AbortSignal,
+    takeRoom: (sizeBytes: number) => boolean,
+  ): Promise<StoredResult | undefined> {
+    const fullPath = join(this.resultsPath, path);
+    try {
+      const opened = await openRegularFile(fullPath);
+      if (opened === undefined) return undefined;
+      const { file, status } = opened;
+      try {
+        signal.throwIfAborted();
+        const sizeBytes = Number(status.size);
+        if (sizeBytes > this.#options.maxFileBytes) return undefined;
+        // A caller that has gone has given its room back already.
+        if (signal.aborted || !takeRoom(sizeBytes)) return undefined;
+        const result = parseResultFile(await readWhole(file, sizeBytes), address);
+        // In a folder that may only be read, damaged files stay, and times are as they were.
+        if (result === undefined) {
+          await this.removeFile(path).catch(() => undefined);
+        } else if (Date.now() - Number(status.mtimeMs) > TOUCH_AFTER_MS) {
+          const now = new Date();
+          await file.utimes(now, now).catch(() => undefined);
+        }
+        return result;
+      } finally {
+        await file.close();
+      }
+    } catch (error) {
+      if (signal.aborted) throw signal.reason;
+      if (isMissingFile(error)) return undefined;
+      throw new Error(`The rendering ${fullPath} cannot be read.`, { cause: error });
+    }
+  }
+
+  async #removeAll(prefix: string, signal: AbortSignal, onStep: () => void): Promise<number> {
+    const nameAt = prefix.lastIndexOf('/') + 1;
+    const folder = join(this.resultsPath, prefix.slice(0, nameAt), '.');
+    if (!(await isRealFolder(folder))) return 0;
+    let files = 0;
+    const namePrefix = prefix.slice(nameAt);
+    for await (const entry of walkFolder(folder, { namePrefix, signal, onStep })) {
+      if (entry.kind === 'refused') throw entry.error;
+      if (entry.kind === 'folder') {
+        if (await isRemoved(rmdir(entry.path))) this.#watcher.onFolderRemoved();
+        continue;
+      }
+      const path = entry.path.slice(this.resultsPath.length + 1);
+      if (!isResultPath(path) || !(await isRemoved(unlink(entry.path)))) continue;
+      this.#watcher.onFileRemoved(path);
+      files += 1;
+    }
+    await this.#removeEmpty(folder);
+    return files;
+  }
+
+  /** Removes a folder, if nothing is in it, and those above it likewise. */
+  async #removeEmpty(folder: string): Promise<void> {
+    for (let path = folder; path !== this.resultsPath; path = dirname(path)) {
+      if (!(await isRemoved(rmdir(path)))) return;
+      this.#watcher.onFolderRemoved();
+    }
+  }
+}
+
+/**
+ * Opens a folder, which is made if it is missing.
+ *
+ * @returns its real path
+ * @throws Error if it cannot be made or read, or is no folder
+ */
+export async function openRenderingFolder(path: string): Promise<string> {
+  await mkdir(path, { recursive: true });
+  const folder = await realpath(path);
+  for (const name of ['results', 'incoming']) await makeFolder(join(folder, name), folder);
+  return folder;
+}
+
+/** Whether it was removed by us; what is gone already, or not empty, was not. */
+async function isRemoved(call: Promise<void>): Promise<boolean> {
+  try {
+    await call;
+    return true;
+  } catch (error) {
+    const code = systemCodeOf(error);
+    if (isMissingFile(error) || code === 'ENOTEMPTY' || code === 'EEXIST') return false;
+    throw error;
+  }
+}
+
+/** The bytes of a file up to a length; fewer, if there are fewer. */
+async function readWhole(file: FileHandle, sizeBytes: number): Promise<Buffer> {
+  // Not of Node's pool: the body lives on in the memory cache, and would hold 8 KiB of others.
+  const bytes = Buffer.allocUnsafeSlow(sizeBytes);
+  let filled = 0;
+  while (filled < sizeBytes) {
+    const { bytesRead } = await file.read(bytes, filled, sizeBytes - filled, filled);
+    if (bytesRead === 0) break;
+    filled += bytesRead;
+  }
+  return bytes.subarray(0, filled);
+}

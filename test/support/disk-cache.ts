@@ -1,0 +1,21 @@
+import { expect } from 'vitest';
+import {
+  createDiskCache,
+  type DiskCache,
+  type DiskCacheOptions,
+} from '../../src/storage/disk-cache/disk-cache.ts';
+import { RecordedLog } from './recorded-log.ts';
+
+/** Opens a folder of renderings and waits until all in it is known: before, nothing is written. */
+export async function openScannedCache(
+  options: Omit<DiskCacheOptions, 'log'> & { readonly log?: RecordedLog },
+): Promise<DiskCache> {
+  const cache = await createDiskCache({ log: new RecordedLog(), ...options });
+  await untilScanned(cache);
+  return cache;
+}
+
+/** Waits until a folder is owned and all in it is known. */
+export async function untilScanned(cache: DiskCache): Promise<void> {
+  await expect.poll(() => cache.usage(), { timeout: 20_000, interval: 5 }).toBeDefined();
+}

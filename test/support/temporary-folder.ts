@@ -1,0 +1,32 @@
+import { mkdir, mkdtemp, realpath, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { dirname, join } from 'node:path';
+import { onTestFinished } from 'vitest';
+
+/** A folder of a test, by its real path. */
+export interface TemporaryFolder {
+  readonly path: string;
+  /** Writes a file, with the folders above it. */
+  readonly put: (name: string, bytes: Uint8Array | string) => Promise<void>;
+  readonly remove: () => Promise<void>;
+}
+
+/** Makes an empty folder; somebody must remove it. */
+export async function makeTemporaryFolder(): Promise<TemporaryFolder> {
+  const path = await realpath(await mkdtemp(join(tmpdir(), 'darkroom-')));
+  return {
+    path,
+    put: async (name, bytes) => {
+      await mkdir(dirname(join(path, name)), { recursive: true });
+      await writeFile(join(path, name), bytes);
+    },
+    remove: () => rm(path, { recursive: true, maxRetries: 3 }),
+  };
+}
+
+/** Makes an empty folder that is gone after the test. */
+export async function useTemporaryFolder(): Promise<TemporaryFolder> {
+  const folder = await makeTemporaryFolder();
+  onTestFinished(folder.remove);
+  return folder;
+}
