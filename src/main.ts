@@ -1,6 +1,8 @@
 import { setFlagsFromString } from 'node:v8';
 import { type App, createApp } from './app.ts';
-import { ConfigError, readConfig } from './config/config.ts';
+import { type Config, ConfigError, readConfig } from './config/config.ts';
+import { describeUnknownSetting } from './config/unknown-settings.ts';
+import { handleStopSignals } from './stop-signals.ts';
 import { createLog, createRequestLog, type ProcessLog } from './telemetry/log.ts';
 
 /** Exit status of a faulty configuration (BSD `sysexits.h`, EX_CONFIG). */
@@ -20,12 +22,6 @@ const SAMPLE_LINKS = [
 const BACKLOG = 4_096;
 
 /**
- * A signal that comes again within this time is the same one: `timeout` of coreutils, and init systems,
- * send it to the process and then to its group. Somebody's second ^C takes longer.
- */
-const SAME_SIGNAL_MS = 100;
-
-/**
  * How far the heap, and the originals and results that it refers to, may grow beyond what was alive at the
  * last collection, in percent. V8 lets it grow to four times that on a machine with much memory: under a
  * mixed load (`npm run soak`), the process rose by 18 % from minute 5 to 30, though no more was alive; with
@@ -38,18 +34,7 @@ const HEAP_GROWTH_PERCENT = 50;
 async function main(): Promise<void> {
   setFlagsFromString(`--heap-growing-percent=${HEAP_GROWTH_PERCENT}`);
   const config = readConfig(process.env);
-  const { AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY, AWS_SESSION_TOKEN } = process.env;
-  const processLog = createLog({
-    level: config.log.level,
-    secrets: [
-      config.admin?.token,
-      AWS_SECRET_ACCESS_KEY,
-      AWS_SESSION_TOKEN,
-      AWS_ACCESS_KEY_ID,
-      ...(config.tracing?.secrets ?? []),
-    ],
-    terminal: process.stdout.isTTY ? process.stdout : undefined,
-  });
+  const processLog = createProcessLog(config);
   const { log, countLost } = processLog;
   let listening: App | undefined;
   // Whatever this is, its cause must not be lost; nobody can tell in what state it leaves us.
@@ -58,36 +43,70 @@ async function main(): Promise<void> {
     listening?.endWorkers();
     process.exit(1);
   });
+  // Node would print them to standard error, several lines each.
+  process.removeAllListeners('warning');
+  process.on('warning', ({ name, message }) => log.warn({ warning: name }, message));
+  for (const unknown of config.unknownSettings) {
+    log.warn({ variable: unknown.name }, describeUnknownSetting(unknown));
+  }
   stopOnSignals(() => listening, config.shutdown.graceMs, processLog);
   const app = await createApp(config, {
     log,
     requestLog: createRequestLog(log),
     countLostLines: countLost,
   });
-  const address = await app.server.listen({ ...config.listen, backlog: BACKLOG });
+  const reachable = await app.server.listen({ ...config.listen, backlog: BACKLOG });
   listening = app;
   if (app.admin !== undefined && config.admin !== undefined) {
-    const adminAddress = await app.admin.listen(config.admin.listen);
+    await app.admin.listen(config.admin.listen);
+    const adminAddress = boundAddressOf(app.admin, 'http');
     log.info({ address: adminAddress }, `The admin listener is on ${adminAddress}`);
   }
-  const { workers } = config.renderer;
-  log.info({ address, workers, confinement: app.confinement }, `Darkroom listens on ${address}`);
-  if (config.explorer.isOn) {
-    log.info({ address }, `The explorer lists the originals on ${address}/`);
-  }
-  if (config.explorer.isExposed) {
+  const address = boundAddressOf(app.server, config.http.tls === undefined ? 'http' : 'https');
+  const { release, renderer, explorer, storage } = config;
+  const { workers } = renderer;
+  log.info(
+    { address, ...release, node: process.version, workers, confinement: app.confinement },
+    `Darkroom listens on ${address}`,
+  );
+  if (explorer.isOn) log.info({ address }, `The explorer lists the originals on ${address}/`);
+  if (explorer.isExposed) {
     log.warn(
       { address },
       'The explorer shows all originals, private attachments too, to anybody who reaches this address',
     );
   }
-  if (config.storage.kind === 'filesystem' && config.storage.isSample) {
-    const links = SAMPLE_LINKS.map((link) => `  ${address}${link}`);
-    const explorer = config.explorer.isOn ? `Look around: ${address}/\n` : '';
+  if (storage.kind === 'filesystem' && storage.isSample) {
+    const links = SAMPLE_LINKS.map((link) => `  ${reachable}${link}`);
+    const look = explorer.isOn ? `Look around: ${reachable}/\n` : '';
     process.stderr.write(
-      `\nDarkroom serves its sample originals on ${address}\n${explorer}Try:\n${links.join('\n')}\n\n`,
+      `\nDarkroom serves its sample originals on ${reachable}\n${look}Try:\n${links.join('\n')}\n\n`,
     );
   }
+}
+
+/** The log, with none of the secrets that the process was given. */
+function createProcessLog({ log, admin, tracing }: Config): ProcessLog {
+  const { AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY, AWS_SESSION_TOKEN } = process.env;
+  return createLog({
+    level: log.level,
+    secrets: [
+      admin?.token,
+      AWS_SECRET_ACCESS_KEY,
+      AWS_SESSION_TOKEN,
+      AWS_ACCESS_KEY_ID,
+      ...(tracing?.secrets ?? []),
+    ],
+    terminal: process.stdout.isTTY ? process.stdout : undefined,
+  });
+}
+
+/** The address that a listener was bound to. Fastify tells of one that stands for all of the machine's only one of them. */
+function boundAddressOf(server: App['server'], scheme: 'http' | 'https'): string {
+  const bound = server.server.address();
+  if (bound === null || typeof bound === 'string') throw new Error('The server has no address.');
+  const host = bound.family === 'IPv6' ? `[${bound.address}]` : bound.address;
+  return `${scheme}://${host}:${bound.port}`;
 }
 
 /**
@@ -103,44 +122,37 @@ function stopOnSignals(
   processLog: ProcessLog,
 ): void {
   const { log } = processLog;
-  let stoppingSinceMs: number | undefined;
   let isEnding = false;
+  const end = (status: 0 | 1, signal: NodeJS.Signals): void => {
+    // Once the workers have been ended, the app is soon closed, too; that is no good end.
+    if (isEnding) return;
+    isEnding = true;
+    if (status === 1) findApp()?.endWorkers();
+    void endProcess(status, signal, processLog);
+  };
   const stop = (signal: NodeJS.Signals): void => {
-    const end = (status: 0 | 1): void => {
-      // Once the workers have been ended, the app is soon closed, too; that is no good end.
-      if (isEnding) return;
-      isEnding = true;
-      if (status === 1) findApp()?.endWorkers();
-      void endProcess(status, signal, processLog);
-    };
-    const nowMs = performance.now();
-    if (stoppingSinceMs !== undefined) {
-      if (nowMs - stoppingSinceMs < SAME_SIGNAL_MS) return;
-      log.warn({ signal }, 'stopped by a second signal; what still ran is cut off');
-      end(1);
-      return;
-    }
-    stoppingSinceMs = nowMs;
     log.info({ signal }, 'stopping');
     const app = findApp();
     if (app === undefined) {
-      end(0);
+      end(0, signal);
       return;
     }
     setTimeout(() => {
       log.warn({ graceMs }, 'the grace time is over; what still ran is cut off');
-      end(1);
+      end(1, signal);
     }, graceMs).unref();
     app.close().then(
-      () => end(0),
+      () => end(0, signal),
       (error: unknown) => {
         log.error({ err: error }, 'the stop failed');
-        end(1);
+        end(1, signal);
       },
     );
   };
-  process.on('SIGTERM', stop);
-  process.on('SIGINT', stop);
+  handleStopSignals(process, stop, (signal) => {
+    log.warn({ signal }, 'stopped by a second signal; what still ran is cut off');
+    end(1, signal);
+  });
 }
 
 /**
@@ -153,8 +165,9 @@ function stopOnSignals(
 async function endProcess(
   status: 0 | 1,
   signal: NodeJS.Signals,
-  { settle }: ProcessLog,
+  { log, settle }: ProcessLog,
 ): Promise<void> {
+  log.info({ status }, 'stopped');
   if (!(await settle())) {
     process.removeAllListeners(signal);
     process.kill(process.pid, status === 0 ? signal : 'SIGKILL');

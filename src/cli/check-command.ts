@@ -1,7 +1,8 @@
 import { type Config, ConfigError, readConfig } from '../config/config.ts';
 import { settingNames } from '../config/settings.ts';
+import { describeUnknownSetting } from '../config/unknown-settings.ts';
 import { type Command, exitStatus, type Terminal } from './command.ts';
-import { type Finding, fault, ok, writeFinding } from './finding.ts';
+import { type Finding, fault, ok, warning, writeFinding } from './finding.ts';
 import { checkOrigin } from './origin-check.ts';
 import { checkResultStore } from './result-store-check.ts';
 import { checkWorkers } from './worker-check.ts';
@@ -14,7 +15,8 @@ export const checkCommand: Command = {
 Prints a line for each thing that it looks at: ok, or FAULT with what follows
 from it. It can run beside a service with the same settings. It looks at
 
-  settings          all of them, as the service does at its start
+  settings          all of them, as the service does at its start; of a name
+                    that is none, but looks like one, it warns
   missing original  whether the storage says so, which is what makes a 404
   listing           whether what is there looks like originals
   reading           whether the first of them can be read
@@ -33,7 +35,7 @@ settings are not valid, and nothing else was looked at.`,
     let faults = 0;
     for await (const finding of checkAll(config, environment, signal)) {
       writeFinding(stdout, finding);
-      if (finding.isFault) faults += 1;
+      if (finding.kind === 'fault') faults += 1;
     }
     return faults === 0 ? exitStatus.ok : exitStatus.fault;
   },
@@ -46,6 +48,9 @@ async function* checkAll(
 ): AsyncGenerator<Finding> {
   const set = settingNames.filter((name) => environment[name] !== undefined);
   yield ok('settings', set.length === 0 ? 'all have their defaults' : `valid: ${set.join(', ')}`);
+  for (const unknown of config.unknownSettings) {
+    yield warning('settings', describeUnknownSetting(unknown));
+  }
   yield* checkOrigin(config, signal);
   yield await checkResultStore(config, signal);
   yield await checkWorkers(config, signal);

@@ -3,7 +3,7 @@ import { writeLine } from './command.ts';
 
 /** What a check has found: one line. */
 export interface Finding {
-  readonly isFault: boolean;
+  readonly kind: 'ok' | 'warning' | 'fault';
   /** What was checked, in a word or two. */
   readonly subject: string;
   /** What is so; of a fault, what follows from it and what to do. */
@@ -12,15 +12,22 @@ export interface Finding {
 
 /** All is well with something. */
 export function ok(subject: string, text: string): Finding {
-  return { isFault: false, subject, text };
+  return { kind: 'ok', subject, text };
+}
+
+/** Something may be wrong: it is shown, and is no fault. */
+export function warning(subject: string, text: string): Finding {
+  return { kind: 'warning', subject, text };
 }
 
 /** Something is wrong. */
 export function fault(subject: string, text: string): Finding {
-  return { isFault: true, subject, text };
+  return { kind: 'fault', subject, text };
 }
 
+const words = { ok: 'ok   ', warning: 'WARN ', fault: 'FAULT' } as const;
+
 /** Writes a finding: `ok     workers: …` or `FAULT  workers: …`. */
-export function writeFinding(stream: Writable, { isFault, subject, text }: Finding): void {
-  writeLine(stream, `${isFault ? 'FAULT' : 'ok   '}  ${subject}: ${text}`);
+export function writeFinding(stream: Writable, { kind, subject, text }: Finding): void {
+  writeLine(stream, `${words[kind]}  ${subject}: ${text}`);
 }

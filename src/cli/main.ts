@@ -1,15 +1,6 @@
 import { constants } from 'node:os';
+import { handleStopSignals, type StopSignal } from '../stop-signals.ts';
 import { runCommandLine } from './command-line.ts';
-
-const STOP_SIGNALS = ['SIGINT', 'SIGTERM'] as const;
-type StopSignal = (typeof STOP_SIGNALS)[number];
-
-/**
- * A signal that comes again within this time is the same one, in milliseconds: `timeout` of coreutils sends it to
- * the process and to its group, and npx passes on what a terminal has sent to all already. Somebody's second ^C
- * takes longer.
- */
-const SAME_SIGNAL_MS = 150;
 
 /**
  * The command line as a program. The first SIGINT or SIGTERM lets a command clean up, the second one
@@ -17,62 +8,47 @@ const SAME_SIGNAL_MS = 150;
  */
 async function main(): Promise<void> {
   const args = process.argv.slice(2);
-  const stop = new StopSignals();
-  if (args[0] !== 'serve') stop.listen();
+  const stopping = new AbortController();
+  let stoppedBy: StopSignal = 'SIGINT';
+  let restoreSignals = (): void => undefined;
+  if (args[0] !== 'serve') {
+    restoreSignals = handleStopSignals(
+      process,
+      (signal) => {
+        stoppedBy = signal;
+        stopping.abort();
+      },
+      (signal) => {
+        restoreSignals();
+        dieOf(signal);
+      },
+    );
+  }
   const end = await runCommandLine(args, {
     environment: process.env,
     stdin: process.stdin,
     stdout: process.stdout,
     stderr: process.stderr,
     columns: process.stderr.isTTY ? process.stderr.columns : undefined,
-    signal: stop.aborted,
+    signal: stopping.signal,
   });
   const leave = (): void => {
-    if (end === 'stopped') stop.dieOfFirst();
-    else process.exit(end);
+    if (end !== 'stopped') process.exit(end);
+    restoreSignals();
+    dieOf(stoppedBy);
   };
   // Whatever is still open, such as connections to a bucket; but not before all is written.
   process.stdout.write('', () => process.stderr.write('', leave));
 }
 
-/** The signals that stop a command. */
-class StopSignals {
-  readonly #stopping = new AbortController();
-  #first: { readonly signal: StopSignal; readonly atMs: number } | undefined;
-
-  /** Aborts with the first of them. */
-  get aborted(): AbortSignal {
-    return this.#stopping.signal;
-  }
-
-  listen(): void {
-    for (const signal of STOP_SIGNALS) process.on(signal, this.#take);
-  }
-
-  /** Ends the process by the signal that has come first, so that a shell sees what it was. */
-  dieOfFirst(): void {
-    this.#dieOf(this.#first?.signal ?? 'SIGINT');
-  }
-
-  readonly #take = (signal: StopSignal): void => {
-    const nowMs = performance.now();
-    if (this.#first === undefined) {
-      this.#first = { signal, atMs: nowMs };
-      this.#stopping.abort();
-    } else if (nowMs - this.#first.atMs >= SAME_SIGNAL_MS) {
-      this.#dieOf(signal);
-    }
-  };
-
-  #dieOf(signal: StopSignal): void {
-    process.removeListener(signal, this.#take);
-    process.kill(process.pid, signal);
-    // Who is the first process of a container does not die of it.
-    process.exit(128 + constants.signals[signal]);
-  }
+/** Ends the process by a signal, so that a shell sees what it was. */
+function dieOf(signal: StopSignal): void {
+  process.kill(process.pid, signal);
+  // The first process of a container does not die of it.
+  process.exit(128 + constants.signals[signal]);
 }
 
-// Whoever reads us may have seen enough: `darkroom render … - | head`.
+// The reader may have seen enough: `darkroom render … - | head`.
 process.stdout.on('error', (error: NodeJS.ErrnoException) => {
   if (error.code !== 'EPIPE') throw error;
   process.exit(1);

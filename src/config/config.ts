@@ -7,6 +7,7 @@ import { type Environment, type Settings, settingTable } from './settings.ts';
 import { RESULT_CONNECTIONS, readResultStore, readStorage } from './storage-settings.ts';
 import { readTls } from './tls-pair.ts';
 import { readTracing } from './tracing-settings.ts';
+import { findUnknownSettings } from './unknown-settings.ts';
 
 /** All faults of the configuration at once; `message` has one line per variable. */
 export class ConfigError extends Error {
@@ -42,6 +43,7 @@ export function readConfig(environment: Environment) {
   const workers = splitWorkers(values.WORKERS ?? countCores());
   return Object.freeze({
     release: readRelease(),
+    unknownSettings: findUnknownSettings(given),
     listen: { host: values.HOST, port: values.PORT },
     http: {
       trustProxy: values.TRUST_PROXY,
