@@ -1,5 +1,6 @@
 import type { FastifyInstance } from 'fastify';
 import type { Config } from './config/config.ts';
+import { describePlace } from './config/storage-settings.ts';
 import { loadDefaultAvatars } from './default-avatars/default-avatars.ts';
 import { createAdminServer } from './http/admin/admin-server.ts';
 import type { ClientLimits } from './http/edge/client-limits.ts';
@@ -9,6 +10,7 @@ import { MediaHandler } from './http/media/media-handler.ts';
 import { TargetMemory } from './http/media/target-memory.ts';
 import { createServer } from './http/server.ts';
 import { openExplorer } from './open-explorer.ts';
+import { formatReadFailure } from './pipeline/error-causes.ts';
 import { createMediaPipeline } from './pipeline/media-pipeline.ts';
 import { OriginHealth } from './pipeline/originals/origin-health.ts';
 import {
@@ -80,7 +82,11 @@ function countReady(workers: WorkerPool): Readonly<Record<Lane, number>> {
 export async function createApp(config: Config, parts: AppParts): Promise<App> {
   const { log, clock = systemClock } = parts;
   const meter = new PrometheusMeter();
-  const originHealth = new OriginHealth(clock);
+  const originHealth = new OriginHealth(clock, (error) => {
+    const storage = describePlace(config.storage);
+    const reason = formatReadFailure(error);
+    log.error({ storage, reason: reason.slice(2) }, `${storage} cannot be read${reason}`);
+  });
   const origin = new WatchedOrigin(parts.origin ?? (await openOrigin(config)), {
     meter,
     health: originHealth,
@@ -166,7 +172,14 @@ export async function createApp(config: Config, parts: AppParts): Promise<App> {
   );
   const admin =
     config.admin &&
-    createAdminServer({ token: config.admin.token, purger, readiness, metrics: meter, log });
+    createAdminServer({
+      token: config.admin.token,
+      purger,
+      release: config.release,
+      readiness,
+      metrics: meter,
+      log,
+    });
   if (admin !== undefined) {
     meter.watchProcess();
     // So that the first who asks whether we are ready is told so.

@@ -32,6 +32,8 @@ const PHOTO = 'fixtures/corpus/jpeg-large/exifr__IMG_20180725_163423.jpg';
 /** A render that takes some ten seconds: of 81 megapixels, losslessly. */
 const LONG_PATH = '/attachments/1/2/long.jpg?format=webp&width=4096&quality=lossless';
 
+const { version } = JSON.parse(readFileSync('package.json', 'utf8'));
+
 /** Within which workers are gone that have nobody left to work for, in milliseconds. */
 const ORPHAN_LIMIT_MS = 1_000;
 
@@ -152,12 +154,18 @@ describe('the process', () => {
       /http:\/\/127\.0\.0\.1:\d+/.exec(second.output().stdout.split('admin')[1] ?? '') ?? [];
     const headers = { authorization: `Bearer ${token}` };
     expect((await fetch(`${admin}/healthz`)).status).toBe(200);
-    expect(await (await fetch(`${admin}/readyz`)).json()).toEqual({ status: 'ready', reasons: [] });
+    expect(await (await fetch(`${admin}/readyz`)).json()).toMatchObject({
+      status: 'ready',
+      reasons: [],
+      version,
+    });
     expect((await fetch(`${admin}/metrics`)).status).toBe(401);
     const metrics = await fetch(`${admin}/metrics`, { headers });
     expect(metrics.headers.get('content-type')).toMatch(/^text\/plain; version=0\.0\.4/);
     // All of it came from the store.
-    expect(await metrics.text()).toContain('darkroom_queue_wait_seconds_count{lane="light"} 0\n');
+    const text = await metrics.text();
+    expect(text).toContain('darkroom_queue_wait_seconds_count{lane="light"} 0\n');
+    expect(text).toMatch(new RegExp(`^darkroom_build_info\\{.*version="${version}".*\\} 1$`, 'm'));
     const purged = await fetch(`${admin}/purge`, {
       method: 'POST',
       headers: { ...headers, 'content-type': 'application/json' },
@@ -228,6 +236,43 @@ describe('the process', () => {
     );
   });
 
+  test('ends with status 78 where production would serve the samples', async () => {
+    const running = start({ PORT: '0', NODE_ENV: 'production' });
+    expect(await running.exited).toBe(78);
+    expect(running.output().stderr).toContain('STORAGE_DIR: expected an existing folder, since');
+  });
+
+  test('logs the address that it was bound to, its release, and what an operator may have overlooked', async () => {
+    const warn = "process.emitWarning('old', 'DeprecationWarning')";
+    const running = start({
+      HOST: '0.0.0.0',
+      PORT: '0',
+      EXPLORER: 'on',
+      STORAGE_DIRR: '/somewhere',
+      NODE_OPTIONS: `--import "data:text/javascript,setTimeout(()=>${warn},1500)"`,
+    });
+    await logged(running, 'DeprecationWarning');
+    await listening(running);
+    running.process.kill('SIGTERM');
+    expect(await running.exited).toBe(0);
+    const { stdout, stderr } = running.output();
+    const lines = stdout
+      .trim()
+      .split('\n')
+      .map((line) => JSON.parse(line));
+    const first = lines.find(({ msg }) => msg.startsWith('Darkroom listens on http://0.0.0.0:'));
+    expect(first).toMatchObject({ version, commit: expect.stringMatching(/^[\da-f]{12}$/) });
+    expect(lines.filter(({ level }) => level === 40)).toMatchObject([
+      { variable: 'STORAGE_DIRR', msg: expect.stringMatching(/is STORAGE_DIR meant\?$/) },
+      { address: first.address, msg: expect.stringMatching(/private attachments too/) },
+      { warning: 'DeprecationWarning', msg: 'old' },
+    ]);
+    expect(lines.at(-1)).toMatchObject({ msg: 'stopped', status: 0 });
+    expect(stderr).not.toContain('Warning');
+    // What is printed for people leads somewhere.
+    expect(links(running)[0]).toMatch(/^http:\/\/127\.0\.0\.1:/);
+  });
+
   test('says so when its port is taken', async () => {
     const first = start({ PORT: '0' });
     await listening(first);
@@ -286,7 +331,7 @@ describe('the process', () => {
     const { running, workers } = await startLongRender();
     running.process.kill('SIGTERM');
     await logged(running, 'stopping');
-    await new Promise((resolve) => setTimeout(resolve, 150)); // what comes sooner is the same signal
+    await new Promise((resolve) => setTimeout(resolve, 250)); // what comes sooner is the same signal
     running.process.kill('SIGTERM');
     expect(await running.exited).toBe(1);
     expect(running.output().stdout).toContain('a second signal');

@@ -1,6 +1,7 @@
-import { readFileSync } from 'node:fs';
 import { parseArgs } from 'node:util';
 import { ConfigError } from '../config/config.ts';
+import { readRelease } from '../config/release.ts';
+import { formatCauses } from '../pipeline/error-causes.ts';
 import { checkCommand } from './check-command.ts';
 import {
   type Command,
@@ -11,7 +12,6 @@ import {
   type Terminal,
   writeLine,
 } from './command.ts';
-import { formatCauses } from './plain-log.ts';
 import { putCommand } from './put-command.ts';
 import { renderCommand } from './render-command.ts';
 import { serveCommand } from './serve-command.ts';
@@ -73,7 +73,7 @@ function parseCommandLine(args: readonly string[]): ParsedCommandLine {
   const { values, positionals } = parseOptions(args);
   const [name, ...operands] = positionals;
   const answer = (text: string) => ({ command: { kind: 'answer', text } as const, operands });
-  if (values.version === true) return answer(`darkroom ${readVersion()}`);
+  if (values.version === true) return answer(`darkroom ${readRelease().version}`);
   if (name === undefined) {
     if (values.help === true) return answer(formatHelp());
     throw usageFault('which command?', '');
@@ -122,12 +122,12 @@ ${usages.join('\n')}
 ${OPTIONS}
 
 Settings come from environment variables, for each command the same as for
-the service: STORAGE_DIR or S3_BUCKET say where originals are. README.md lists
-all of them.
+the service: STORAGE_DIR or S3_BUCKET say where originals are.
+docs/configuration.md lists all of them.
 
 Exit status: 0 done; 1 not done, or not all is well; 64 no such command; 78
-the configuration is not valid. Who is stopped by a signal dies of it once all
-is cleaned up: 130 of SIGINT (Ctrl-C), 143 of SIGTERM.`;
+the configuration is not valid. A command that is stopped by a signal dies of
+it once all is cleaned up: 130 of SIGINT (Ctrl-C), 143 of SIGTERM.`;
 }
 
 function formatCommandHelp(name: string, { operands, summary, help }: Command): string {
@@ -136,10 +136,4 @@ function formatCommandHelp(name: string, { operands, summary, help }: Command): 
 Usage: darkroom ${[name, ...operands].join(' ')}
 
 ${help.trim()}`;
-}
-
-function readVersion(): string {
-  const text = readFileSync(new URL('../../package.json', import.meta.url), 'utf8');
-  const { version } = JSON.parse(text) as { readonly version: string };
-  return version;
 }

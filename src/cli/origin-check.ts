@@ -1,8 +1,10 @@
 import { randomBytes } from 'node:crypto';
 import type { Config } from '../config/config.ts';
+import { describePlace } from '../config/storage-settings.ts';
 import { MediaError } from '../contract/errors.ts';
 import { isOriginKey } from '../contract/origin-key.ts';
 import { unlessAborted } from '../pipeline/abort.ts';
+import { formatCauses, formatReadFailure } from '../pipeline/error-causes.ts';
 import {
   AccessRefused,
   type ListedOriginal,
@@ -11,7 +13,6 @@ import {
 } from '../pipeline/ports.ts';
 import { openOrigin } from '../storage/open-storage.ts';
 import { type Finding, fault, ok } from './finding.ts';
-import { formatCauses } from './plain-log.ts';
 
 /** How many keys are looked at. */
 const LISTED_KEYS = 100;
@@ -19,14 +20,12 @@ const LISTED_KEYS = 100;
 /** How far clocks may be apart; S3 refuses requests from 15 minutes on. */
 const MAX_CLOCK_DIFFERENCE_MS = 60_000;
 
-const NO_ANSWER = 'no answer within ORIGIN_FIRST_BYTE_TIMEOUT_MS';
-
 /** Whether originals can be read, and what is there; one finding each, as soon as it is known. */
 export async function* checkOrigin(config: Config, signal: AbortSignal): AsyncGenerator<Finding> {
   const { storage, originLimits } = config;
   const within = (): AbortSignal =>
     AbortSignal.any([signal, AbortSignal.timeout(originLimits.firstByteTimeoutMs)]);
-  const where = storage.kind === 's3' ? `bucket ${storage.bucket}` : `folder ${storage.folder}`;
+  const where = describePlace(storage);
   yield ok(
     'storage',
     storage.kind === 's3' && storage.prefix ? `${where}, ${storage.prefix}` : where,
@@ -93,7 +92,7 @@ async function listFirst(
     return { kind: 'listed', keys, isPart };
   } catch (error) {
     signal.throwIfAborted();
-    if (within.aborted) return { kind: 'failed', cause: new Error(NO_ANSWER) };
+    if (within.aborted) return { kind: 'failed', cause: new MediaError('ORIGIN_TIMEOUT') };
     return { kind: 'failed', cause: error instanceof MediaError ? error.cause : error };
   }
 }
@@ -144,10 +143,10 @@ async function tryReading(
   } catch (error) {
     signal.throwIfAborted();
     if (within.aborted) {
-      return { kind: 'failed', reason: `: ${NO_ANSWER}` };
+      return { kind: 'failed', reason: formatReadFailure(new MediaError('ORIGIN_TIMEOUT')) };
     }
     const isAbsent = error instanceof MediaError && error.code === 'UNKNOWN_MEDIA';
-    return isAbsent ? { kind: 'absent' } : { kind: 'failed', reason: formatCauses(error) };
+    return isAbsent ? { kind: 'absent' } : { kind: 'failed', reason: formatReadFailure(error) };
   }
 }
 
@@ -158,7 +157,7 @@ function describeListing(
 ): Finding {
   if (listing.kind === 'failed') {
     const advice = mayNotList ? '; grant s3:ListBucket' : '';
-    return fault('listing', `is refused${formatCauses(listing.cause)}${advice}`);
+    return fault('listing', `is refused${formatReadFailure(listing.cause)}${advice}`);
   }
   const { keys, isPart } = listing;
   if (keys.length === 0) return ok('listing', 'nothing is there yet');

@@ -1,9 +1,10 @@
 import { randomBytes } from 'node:crypto';
 import type { Config } from '../config/config.ts';
+import { describePlace } from '../config/storage-settings.ts';
 import { withDeadline } from '../pipeline/abort.ts';
+import { formatCauses } from '../pipeline/error-causes.ts';
 import { openResultStoreBeside } from '../storage/open-storage.ts';
 import { type Finding, fault, ok } from './finding.ts';
-import { formatCauses } from './plain-log.ts';
 
 /** Time for each step, in milliseconds. */
 const STEP_TIMEOUT_MS = 10_000;
@@ -12,8 +13,7 @@ const STEP_TIMEOUT_MS = 10_000;
 export async function checkResultStore(config: Config, signal: AbortSignal): Promise<Finding> {
   const { resultStore } = config;
   if (resultStore === undefined) return ok('renderings', 'kept in memory alone (RESULT_STORE)');
-  const where =
-    resultStore.kind === 's3' ? `bucket ${resultStore.bucket}` : `folder ${resultStore.folder}`;
+  const where = describePlace(resultStore);
   const originKey = `attachments/0/0/darkroom-check-${randomBytes(8).toString('hex')}`;
   const address = { originKey, key: originKey, originalEtag: 'check', release: 'check' };
   let step = 'opened';

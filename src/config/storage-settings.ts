@@ -47,6 +47,13 @@ export function readResultStore(values: Settings) {
   } as const;
 }
 
+/** Where originals or renderings are, as an operator calls it: `bucket media`, `folder /srv/media`. */
+export function describePlace(
+  place: { readonly kind: 's3'; bucket: string } | { readonly kind: 'filesystem'; folder: string },
+): string {
+  return place.kind === 's3' ? `bucket ${place.bucket}` : `folder ${place.folder}`;
+}
+
 /** The server is one for both buckets. */
 function readServer({ S3_FORCE_PATH_STYLE: pathStyle, ...values }: Settings) {
   return {

@@ -42,14 +42,19 @@ export function listGauges(sources: ReadingSources): readonly Reading[] {
   ];
 }
 
-function listStates({ originHealth, judge, countLostLines }: ReadingSources): readonly Reading[] {
+function listStates({
+  config,
+  originHealth,
+  judge,
+  countLostLines,
+}: ReadingSources): readonly Reading[] {
   return [
     {
       name: 'darkroom_build_info',
-      help: 'Always 1; its label tells which transforms are at work.',
+      help: 'Always 1; its labels tell which release runs, and which transforms.',
       type: 'gauge',
-      label: 'pipeline_release',
-      read: () => ({ [PIPELINE_RELEASE]: 1 }),
+      labels: { pipeline_release: PIPELINE_RELEASE, commit: '', ...config.release },
+      read: () => 1,
     },
     {
       name: 'darkroom_ready',

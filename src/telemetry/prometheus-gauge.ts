@@ -8,17 +8,19 @@ export interface Reading {
   readonly type: 'gauge' | 'counter';
   /** What its values differ by, if there is more than one. */
   readonly label?: string;
+  /** Labels that never change. */
+  readonly labels?: Readonly<Record<string, string>>;
   /** One value, or several by the values of the label; none where there is nothing to be told. */
   readonly read: () => number | Readonly<Record<string, number | undefined>> | undefined;
 }
 
 /** Adds a reading to what a registry tells. */
 export function registerReading(registry: Registry, reading: Reading): void {
-  const { name, help, label, read } = reading;
+  const { name, help, label, labels: fixed = {}, read } = reading;
   const settings = {
     name,
     help,
-    labelNames: label === undefined ? [] : [label],
+    labelNames: [...(label === undefined ? [] : [label]), ...Object.keys(fixed)],
     registers: [registry],
   };
   if (reading.type === 'gauge') {
@@ -26,7 +28,8 @@ export function registerReading(registry: Registry, reading: Reading): void {
       ...settings,
       collect() {
         this.reset();
-        for (const { labels, value } of valuesOf(read(), label)) this.set(labels, value);
+        for (const { labels, value } of valuesOf(read(), label))
+          this.set({ ...labels, ...fixed }, value);
       },
     });
   } else {
@@ -34,7 +37,8 @@ export function registerReading(registry: Registry, reading: Reading): void {
       ...settings,
       collect() {
         this.reset();
-        for (const { labels, value } of valuesOf(read(), label)) this.inc(labels, value);
+        for (const { labels, value } of valuesOf(read(), label))
+          this.inc({ ...labels, ...fixed }, value);
       },
     });
   }

@@ -86,6 +86,14 @@ describe('darkroom check', () => {
     expect(lines.join('\n')).not.toContain('hush');
   });
 
+  test('warns of a name that is none, which is no fault', async () => {
+    const { status, lines } = await check({ STORAGE_DIRR: 'hush-hush' });
+    expect(status).toBe(0);
+    expect(lines[1]).toBe(
+      'WARN   settings: STORAGE_DIRR is no setting of Darkroom; is STORAGE_DIR meant?',
+    );
+  });
+
   test('of a folder that is empty, all is well; of one laid out otherwise, not', async () => {
     const empty = await check({ STORAGE_DIR: folder });
     expect([empty.status, empty.lines[3]]).toEqual([0, 'ok     listing: nothing is there yet']);

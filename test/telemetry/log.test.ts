@@ -51,7 +51,7 @@ describe('the log of the process', () => {
     expect(service.output()).not.toContain(TOKEN);
     expect(service.output()).not.toContain(AWS_SECRET);
     expect(await service.stop()).toBe(0);
-    expect(lines().at(-1)).toMatchObject({ msg: 'stopping' });
+    expect(lines().slice(-2)).toMatchObject([{ msg: 'stopping' }, { msg: 'stopped', status: 0 }]);
   });
 
   test('has the hits at "debug", and none of them at "warn"', async () => {

@@ -42,8 +42,13 @@ export const adminSchemas: Readonly<Record<string, Schema>> = {
         items: { type: 'string' },
         description: 'What is in the way, or short of what it should be.',
       },
+      version: { type: 'string', description: 'The release of the program.' },
+      commit: {
+        type: 'string',
+        description: 'The git commit that it was built from, where the build knew it.',
+      },
     },
-    required: ['status', 'reasons'],
+    required: ['status', 'reasons', 'version'],
   },
   Unauthorized: {
     type: 'object',

@@ -11,6 +11,8 @@ interface AdminServerOptions {
   /** Whoever has it may do everything here. */
   readonly token: string;
   readonly purger: Purger;
+  /** Which release of the program runs, with the names that `/readyz` shows. */
+  readonly release: { readonly version: string; readonly commit?: string };
   readonly readiness: () => Readiness;
   readonly metrics: Metrics;
   readonly log: Log;
@@ -44,7 +46,7 @@ const REQUEST_TIMEOUT_MS = 10_000;
  *   for Prometheus.
  */
 export function createAdminServer(options: AdminServerOptions): FastifyInstance {
-  const { token, purger, readiness, metrics, log } = options;
+  const { token, purger, release, readiness, metrics, log } = options;
   const server = fastify({
     logger: false,
     bodyLimit: MAX_BODY_BYTES,
@@ -86,7 +88,9 @@ export function createAdminServer(options: AdminServerOptions): FastifyInstance 
 
   server.get('/readyz', async (_request, reply) => {
     const judgement = readiness();
-    return reply.status(judgement.status === 'not ready' ? 503 : 200).send(judgement);
+    return reply
+      .status(judgement.status === 'not ready' ? 503 : 200)
+      .send({ ...judgement, ...release });
   });
 
   server.get('/metrics', async (_request, reply) =>

@@ -14,6 +14,9 @@ const LATELY_MS = 10_000;
 /** How long nothing must have been heard from the origin before it is asked for this, in milliseconds. */
 const SILENCE_MS = { reachable: 10_000, otherwise: 1_000 };
 
+/** How often a failure that lasts is reported, in milliseconds. */
+const REPORT_AGAIN_AFTER_MS = 60_000;
+
 /** A key of the right form under which nobody keeps anything: that it is missing is an answer, too. */
 const PROBE_KEY = 'avatars/0/darkroom-readiness';
 
@@ -23,9 +26,13 @@ export class OriginHealth {
   #answeredMs: number | undefined;
   #failedMs: number | undefined;
   #isProbing = false;
+  readonly #report: (error: unknown) => void;
+  #reportedMs: number | undefined;
 
-  constructor(clock: Clock) {
+  /** @param report gets the cause as soon as the origin is taken to fail, and once a minute while it does */
+  constructor(clock: Clock, report: (error: unknown) => void = () => undefined) {
     this.#clock = clock;
+    this.#report = report;
   }
 
   /** Whether it has ever answered. */
@@ -44,12 +51,21 @@ export class OriginHealth {
   /** It has answered, be it that there is no such object. */
   noteAnswer(): void {
     this.#answeredMs = this.#clock.nowMs();
+    this.#reportedMs = undefined;
   }
 
   /** It has failed, or not answered in time. */
   noteFailure(error: unknown): void {
-    if (error instanceof MediaError && error.cause instanceof AccessRefused) this.noteAnswer();
-    else this.#failedMs = this.#clock.nowMs();
+    if (error instanceof MediaError && error.cause instanceof AccessRefused) {
+      this.noteAnswer();
+      return;
+    }
+    const nowMs = this.#clock.nowMs();
+    this.#failedMs = nowMs;
+    const isDue = nowMs - (this.#reportedMs ?? -Infinity) >= REPORT_AGAIN_AFTER_MS;
+    if (this.state !== 'failing' || !isDue) return;
+    this.#reportedMs = nowMs;
+    this.#report(error);
   }
 
   /**

@@ -1,3 +1,4 @@
+import { resolve } from 'node:path';
 import { afterEach, describe, expect, it } from 'vitest';
 import { MediaError } from '../../../src/contract/errors.ts';
 import { AccessRefused, type Origin } from '../../../src/pipeline/ports.ts';
@@ -178,6 +179,44 @@ describe('what a replica knows of the origin', () => {
     app.clock.advance(1_000);
     await judge();
     await expect.poll(judge).toEqual([]);
+  });
+
+  it('why it fails is logged at once, and once a minute while that lasts', async () => {
+    const origin = new FragileOrigin();
+    const down = new Error('connect ECONNREFUSED');
+    origin.failure = new MediaError('ORIGIN_ERROR', { cause: down });
+    app = await createTestApp({ origin, settings: metricsSettings });
+    const reasons = () =>
+      app.log.errors.flatMap((details) => ('storage' in details ? [details] : []));
+    await expect
+      .poll(reasons)
+      .toMatchObject([
+        {
+          storage: `folder ${resolve('fixtures/originals')}`,
+          reason: expect.stringMatching(/: connect ECONNREFUSED$/),
+        },
+      ]);
+    for (let seconds = 1; seconds <= 61; seconds += 1) {
+      expect(reasons()).toHaveLength(1);
+      app.clock.advance(1_000);
+      const { reads } = origin;
+      await judge();
+      await expect.poll(() => origin.reads).toBe(reads + 1);
+      if (seconds === 60) break;
+    }
+    await expect.poll(reasons).toHaveLength(2);
+    // What fails anew is news again.
+    origin.failure = undefined;
+    app.clock.advance(1_000);
+    await judge();
+    await expect.poll(judge).toEqual([]);
+    origin.failure = new MediaError('ORIGIN_TIMEOUT');
+    app.clock.advance(11_000);
+    await judge();
+    await expect.poll(reasons).toHaveLength(3);
+    expect(reasons()[2]).toMatchObject({
+      reason: 'no answer within ORIGIN_FIRST_BYTE_TIMEOUT_MS',
+    });
   });
 
   it('one that hangs has not answered, either', async () => {
