@@ -188,21 +188,18 @@ describe('what a replica knows of the origin', () => {
     app = await createTestApp({ origin, settings: metricsSettings });
     const reasons = () =>
       app.log.errors.flatMap((details) => ('storage' in details ? [details] : []));
-    await expect
-      .poll(reasons)
-      .toMatchObject([
-        {
-          storage: `folder ${resolve('fixtures/originals')}`,
-          reason: expect.stringMatching(/: connect ECONNREFUSED$/),
-        },
-      ]);
-    for (let seconds = 1; seconds <= 61; seconds += 1) {
+    await expect.poll(reasons).toMatchObject([
+      {
+        storage: `folder ${resolve('fixtures/originals')}`,
+        reason: expect.stringMatching(/: connect ECONNREFUSED$/),
+      },
+    ]);
+    for (let seconds = 0; seconds < 60; seconds += 1) {
       expect(reasons()).toHaveLength(1);
       app.clock.advance(1_000);
       const { reads } = origin;
       await judge();
       await expect.poll(() => origin.reads).toBe(reads + 1);
-      if (seconds === 60) break;
     }
     await expect.poll(reasons).toHaveLength(2);
     // What fails anew is news again.
