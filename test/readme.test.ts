@@ -1,5 +1,5 @@
-import { readdirSync, readFileSync } from 'node:fs';
-import { join, relative } from 'node:path';
+import { existsSync, readdirSync, readFileSync } from 'node:fs';
+import { dirname, join, relative } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { errorRegistry } from '../src/contract/errors.ts';
 import { type EncoderSettings, outputFormats } from '../src/contract/image-formats.ts';
@@ -157,6 +157,48 @@ describe('the README', () => {
         format,
         ...[high, low, lossless].map(tellQuality),
       ]);
+    }
+  });
+
+  test('has ten settings, with their defaults', () => {
+    const all = readFileSync('docs/configuration.md', 'utf8').matchAll(
+      /^\| (`\w+`) \| *(.*?) *\|/gm,
+    );
+    const defaults = new Map([...all].map(([, name = '', value = '']) => [name, value]));
+    const documented = rowsOf('Settings')
+      .slice(1)
+      .filter(([name]) => name?.startsWith('`'));
+    expect(documented).toHaveLength(10);
+    for (const [name = '', value] of documented)
+      expect([name, defaults.get(name)]).toEqual([name, value]);
+  });
+
+  test('is read within some minutes', () => {
+    expect(readme.split('\n').length).toBeLessThanOrEqual(200);
+  });
+
+  test('links to every document, and no document to one that does not exist', () => {
+    const files = readdirSync('docs').filter((file) => file.endsWith('.md'));
+    for (const file of files) expect(readme).toContain(`(docs/${file})`);
+    const documents = ['README.md', 'CHANGELOG.md', ...files.map((file) => join('docs', file))];
+    for (const document of documents) {
+      const text = readFileSync(document, 'utf8');
+      for (const [, path = '', heading] of text.matchAll(
+        /\]\((?!https?:)([^)#]*)(?:#([^)]*))?\)/g,
+      )) {
+        const target = path === '' ? document : join(dirname(document), path);
+        expect(existsSync(target), `${document}: ${target}`).toBe(true);
+        if (heading !== undefined) {
+          const anchors = [...readFileSync(target, 'utf8').matchAll(/^#+ (.*)$/gm)].map(
+            ([, title = '']) =>
+              title
+                .toLowerCase()
+                .replace(/[^\w -]/g, '')
+                .replaceAll(' ', '-'),
+          );
+          expect(anchors, `${document}: ${target}`).toContain(heading);
+        }
+      }
     }
   });
 
