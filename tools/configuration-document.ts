@@ -7,10 +7,10 @@ const HEAD = `# Configuration
 
 Darkroom reads environment variables, once, at its start. An empty one counts as not set. All faults are reported
 together, each with the variable's name, the form that was expected and the value that was received (secrets are
-masked), and the exit status is 78. \`darkroom check\` looks at them without starting the service:
+masked), and the exit status is 78. \`check\` of the command line looks at them without starting the service:
 
 \`\`\`sh
-PORT=eighty STORAGE_DIR=/nowhere npx darkroom check # exit status 78
+PORT=eighty STORAGE_DIR=/nowhere node bin/darkroom.mjs check # exit status 78
 \`\`\`
 
 \`\`\`

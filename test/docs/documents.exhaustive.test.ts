@@ -46,7 +46,7 @@ describe('the commands of the documents', () => {
     expect((await run('echo a', 'false # exit status 1')).status).toBe(0);
     expect((await run('true # exit status 1')).status).toBe(1);
     expect((await run('(exit 3) # exit status 1')).status).toBe(1);
-    const { status, blocks } = await run('echo a', 'npx darkroom polish', 'echo b');
+    const { status, blocks } = await run('echo a', 'node bin/darkroom.mjs polish', 'echo b');
     expect(status).toBe(64);
     expect(blocks.map(({ output }) => output)).toEqual([
       'a\n',

@@ -23,7 +23,7 @@ describe('the commands of the documents', () => {
     for (const line of lines) {
       const command = line.replace(/ +#.*/, '');
       const { script, path } =
-        /^(?:npm ci|npm (?:run )?(?<script>[\w:]+)(?: -- .+)?|(?:(?:UPDATE_\w+=1 )?npx vitest run|node) (?<path>\S+))$/.exec(
+        /^(?:npm ci|npm (?:run )?(?<script>[\w:]+)(?: -- .+)?|(?:(?:UPDATE_\w+=1 )?npx vitest run(?: --project \w+)?|node(?: --\S+)*) (?<path>\S+))$/.exec(
           command,
         )?.groups ?? expect.fail(`docs/${file} has the command "${command}"`);
       if (script !== undefined) expect(known).toContain(script);
