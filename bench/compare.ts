@@ -1,7 +1,7 @@
 import { parseArgs } from 'node:util';
 import type { Contest, Stage, Workload } from './compare/contest.ts';
-import { type Contestant, foreignContestant } from './compare/contestants.ts';
-import { knowsAnimations, parseServer } from './compare/foreign-server.ts';
+import { foreignContestant } from './compare/contestants.ts';
+import { parseServer } from './compare/foreign-server.ts';
 import { makeOriginals, type Originals } from './compare/originals.ts';
 import {
   type Absence,
@@ -36,9 +36,8 @@ const turnMs = parsePositive('seconds', values.seconds) * 1000;
 const isWanted = ({ name }: Workload): boolean => values.only.some((part) => name.includes(part));
 
 const foreign = values.server.map(parseServer);
-const animators = new Set(foreign.filter(knowsAnimations).map(({ name }) => name));
 const workloads = [
-  ...renderWorkloads(({ name }: Contestant) => animators.has(name)),
+  ...renderWorkloads(),
   ...hitWorkloads(),
   ...passthroughWorkloads(),
   stampedeWorkload(),

@@ -1,15 +1,12 @@
 import { parseArgs } from 'node:util';
 import { parsePositive, publishReport } from './harness/report.ts';
-import { measureBytes } from './scale/measure-bytes.ts';
 import { formatScale } from './scale/report.ts';
 import {
-  DEFAULT_SETUP,
+  BUCKET_SETUP,
   edgeSetups,
   memorySetups,
-  replicaSetups,
   type Setup,
   sizingSetups,
-  stores,
 } from './scale/setups.ts';
 import { type Simulation, simulate } from './scale/simulate.ts';
 import { createWorkload, type Workload } from './scale/workload.ts';
@@ -23,10 +20,7 @@ const { values } = parseArgs({
     requests: { type: 'string', default: '1500000' },
     days: { type: 'string', default: '9' },
     'requests-per-day': { type: 'string', default: '10000000' },
-    /** An edge that serves this share, whatever it is asked for. */
-    'edge-ratio': { type: 'string' },
     seed: { type: 'string', default: '1' },
-    'measure-bytes': { type: 'boolean', default: false },
   },
 });
 
@@ -44,26 +38,17 @@ function runModel(): void {
   );
   const run = (of: Workload, setups: readonly Setup[]): Simulation[] =>
     setups.map((setup) => simulate(of, setup, fromDay));
-  const checked: Setup = { ...DEFAULT_SETUP, requestsPerDay, store: stores.s3 };
+  const checked: Setup = { ...BUCKET_SETUP, requestsPerDay };
   const report = formatScale({
     workload,
     command: ['npm run bench:scale --', ...process.argv.slice(2)].join(' '),
     fromDay,
     memory: run(workload, memorySetups(requestsPerDay)),
-    replicas: run(workload, replicaSetups(requestsPerDay)),
-    edge: run(workload, [...edgeSetups(requestsPerDay), ...givenEdge(checked)]),
-    sizing: run(workload, sizingSetups()),
+    edge: run(workload, edgeSetups(requestsPerDay)),
+    sizing: run(workload, sizingSetups),
     check: [workload, ...smaller].flatMap((of) => run(of, [checked])),
   });
   publishReport('scale.md', report);
 }
 
-function givenEdge(setup: Setup): readonly Setup[] {
-  if (values['edge-ratio'] === undefined) return [];
-  const ratio = Number(values['edge-ratio']);
-  if (!(ratio >= 0 && ratio < 1)) throw new Error('--edge-ratio: expected a share below 1');
-  return [{ ...setup, edge: { kind: 'ratio', ratio } }];
-}
-
-if (values['measure-bytes']) await measureBytes();
-else runModel();
+runModel();

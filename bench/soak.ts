@@ -32,7 +32,7 @@ async function main(): Promise<number> {
   const log = readServiceLog(run);
   const criteria = judgeRun(run, judged, log);
   publishReport('soak.md', formatReport(run, judged, log, criteria));
-  return criteria.some(({ result }) => result === 'broken') ? 1 : 0;
+  return criteria.some(({ isHeld }) => isHeld === false) ? 1 : 0;
 }
 
 // The first Ctrl-C ends the load, and what was measured is reported; the second one ends everything.

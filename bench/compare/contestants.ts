@@ -1,7 +1,7 @@
 import { type Service, startServer, startService } from '../harness/service.ts';
-import { type ForeignServer, fillTemplate } from './foreign-server.ts';
+import { type ForeignServer, fillTemplate, knowsAnimations } from './foreign-server.ts';
 import { missingNginx, startImageFilter } from './nginx.ts';
-import type { Rendering } from './originals.ts';
+import type { Rendering, RenderingKind } from './originals.ts';
 
 /** A server, as far as a contest deals with it. */
 export interface RunningServer {
@@ -14,6 +14,8 @@ export interface RunningServer {
 /** A server that renders images from a folder, or has them. */
 export interface Contestant {
   readonly name: string;
+  /** What it can render; all where nothing is said. */
+  readonly kinds?: readonly RenderingKind[] | undefined;
   /** What it lacks on this machine; `undefined` where it can run. */
   readonly missing?: () => string | undefined;
   readonly start: (folder: string) => Promise<RunningServer>;
@@ -68,18 +70,24 @@ export const ipx: Contestant = {
     `/w_${widthPx},f_${format}${isAnimated ? ',animated' : ''}/${path}`,
 };
 
-/** Debian's, with quality 80 too. It keeps the original's format and one frame: photographs alone. */
-export const imageFilter: Contestant = {
+/** Debian's, with quality 80 too. It keeps the original's format and one frame. */
+const imageFilter: Contestant = {
   name: 'nginx image_filter',
+  kinds: ['photos'],
   missing: () => missingNginx('image filter'),
   start: startImageFilter,
   targetOf: ({ path, widthPx }) => `/${widthPx}/${path}`,
 };
 
+/** Those that render beside Darkroom. */
+export const peers: readonly Contestant[] = [rawSharp, ipx, imageFilter];
+
 /** A server that somebody else runs on the same originals. */
-export function foreignContestant({ name, origin, target }: ForeignServer): Contestant {
+export function foreignContestant(foreign: ForeignServer): Contestant {
+  const { name, origin, target } = foreign;
   return {
     name,
+    kinds: knowsAnimations(foreign) ? undefined : ['photos', 'avatars'],
     start: async () => ({ origin, pid: undefined, stop: async () => undefined }),
     targetOf: (rendering) => fillTemplate(target, rendering),
   };

@@ -23,12 +23,12 @@ export interface Rendering {
   readonly darkroomPath: string;
 }
 
-/** What there is to be rendered, by workload, in random order. */
-export interface Originals {
+/** What originals show. */
+export type RenderingKind = 'photos' | 'avatars' | 'emojis';
+
+/** What there is to be rendered, by kind, in random order. */
+export interface Originals extends Readonly<Record<RenderingKind, readonly Rendering[]>> {
   readonly folder: string;
-  readonly photos: readonly Rendering[];
-  readonly avatars: readonly Rendering[];
-  readonly emojis: readonly Rendering[];
   readonly remove: () => Promise<void>;
 }
 

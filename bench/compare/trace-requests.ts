@@ -10,48 +10,43 @@ import { variants } from '../trace/usages.ts';
 
 const FIXTURES = 'fixtures/originals';
 
-/** Originals of the fixtures by kind; a splash moves in no trace. */
-const fixtureKeys: Readonly<Record<ContentKind, readonly string[]>> = {
-  'user avatar': [
-    'avatars/1471234567890123456/0123456789abcdef0123456789abcdef',
-    'avatars/1471234567890123456/fedcba9876543210fedcba9876543210',
-    'avatars/1/ab12',
-    'avatars/2/cd34',
-    'avatars/3/ef56',
-    'avatars/6/kl12',
-    'avatars/7/mn34',
-    'avatars/9/qr78',
-  ],
-  'member avatar': [
-    'guilds/1472222222222222223/users/1471234567890123456/avatars/0123456789abcdef0123456789abcdef',
-    'guilds/1/users/1/avatars/ab12',
-    'guilds/1/users/2/avatars/cd34',
-  ],
-  'guild icon': [
-    'icons/1472222222222222223/0123456789abcdef0123456789abcdef',
-    'icons/1472222222222222223/fedcba9876543210fedcba9876543210',
-    'icons/1/ab12',
-    'icons/2/cd34',
-  ],
-  'guild banner': [
-    'banners/1472222222222222223/0123456789abcdef0123456789abcdef',
-    'banners/1471234567890123456/fedcba9876543210fedcba9876543210',
-    'banners/1/ab12',
-    'banners/3/ef56',
-  ],
-  'guild splash': [
-    'splashes/1472222222222222223/0123456789abcdef0123456789abcdef',
-    'splashes/1/ab12',
-    'splashes/3/ef56',
-  ],
-  'custom emoji': ['1473333333333333334', '1', '2', '3', '5', '9', '10', '11'].map(
-    (id) => `emojis/${id}`,
-  ),
-  sticker: ['1474444444444444445', '1', '2', '4'].map((id) => `stickers/${id}`),
-  attachment: ['1/country-lane.jpg', '2/waterfall.jpg', '12/red-panda.jpg', '6/moon.gif'].map(
-    (name) => `attachments/1/${name}`,
-  ),
-};
+const [MAIN, OTHER] = ['0123456789abcdef0123456789abcdef', 'fedcba9876543210fedcba9876543210'];
+const [USER, GUILD] = ['1471234567890123456', '1472222222222222223'];
+
+/** Originals of the fixtures by kind: the folder, and what is below it. A splash moves in no trace. */
+const fixtures: Readonly<Record<ContentKind, readonly [folder: string, keys: readonly string[]]>> =
+  {
+    'user avatar': [
+      'avatars',
+      [
+        `${USER}/${MAIN}`,
+        `${USER}/${OTHER}`,
+        '1/ab12',
+        '2/cd34',
+        '3/ef56',
+        '6/kl12',
+        '7/mn34',
+        '9/qr78',
+      ],
+    ],
+    'member avatar': [
+      'guilds',
+      [
+        `${GUILD}/users/${USER}/avatars/${MAIN}`,
+        '1/users/1/avatars/ab12',
+        '1/users/2/avatars/cd34',
+      ],
+    ],
+    'guild icon': ['icons', [`${GUILD}/${MAIN}`, `${GUILD}/${OTHER}`, '1/ab12', '2/cd34']],
+    'guild banner': ['banners', [`${GUILD}/${MAIN}`, `${USER}/${MAIN}`, '1/ab12', '3/ef56']],
+    'guild splash': ['splashes', [`${GUILD}/${MAIN}`, '1/ab12', '3/ef56']],
+    'custom emoji': ['emojis', ['1473333333333333334', '1', '2', '3', '5', '9', '10', '11']],
+    sticker: ['stickers', ['1474444444444444445', '1', '2', '4']],
+    attachment: [
+      'attachments/1',
+      ['1/country-lane.jpg', '2/waterfall.jpg', '12/red-panda.jpg', '6/moon.gif'],
+    ],
+  };
 
 /** One request of a trace, in the words of both. */
 export interface TraceRequest {
@@ -99,7 +94,8 @@ function layOutFixtures({ catalogue }: Trace, folder: string): string[] {
   const framesOf = catalogue.originals.map(({ kind }, index) => {
     const turn = used.get(kind) ?? 0;
     used.set(kind, turn + 1);
-    const fixture = fixtureKeys[kind][turn % fixtureKeys[kind].length] ?? '';
+    const [parent, keys] = fixtures[kind];
+    const fixture = `${parent}/${keys[turn % keys.length]}`;
     const frames = readFrames(fixture);
     // Any variant: all of a kind have one original's key.
     const ask = variants.find((variant) => variant.kind === kind)?.ask ?? '';

@@ -1,9 +1,9 @@
-import { spawn } from 'node:child_process';
-import { once } from 'node:events';
+import { execFile } from 'node:child_process';
 import { existsSync } from 'node:fs';
 import { mkdir, mkdtemp, rm } from 'node:fs/promises';
 import { availableParallelism, tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { promisify } from 'node:util';
 import type { OutputFormat } from '../../src/contract/image-formats.ts';
 import { readProcess } from '../harness/process-numbers.ts';
 import type { Player } from './contest.ts';
@@ -75,19 +75,15 @@ async function render(
 }
 
 /** Images of one size and format, since a process takes them once; in the order they come. */
-function batch(renderings: readonly Rendering[]): (readonly Rendering[])[] {
-  const open = new Map<string, Rendering[]>();
-  const full: Rendering[][] = [];
-  for (const rendering of renderings) {
+function batch(renderings: readonly Rendering[]): Rendering[][] {
+  const open: Record<string, Rendering[]> = {};
+  return renderings.flatMap((rendering) => {
     const kind = `${rendering.format} ${rendering.widthPx}`;
-    const images = open.get(kind) ?? [];
-    images.push(rendering);
-    open.set(kind, images);
-    if (images.length < IMAGES_PER_PROCESS) continue;
-    full.push(images);
-    open.delete(kind);
-  }
-  return full;
+    const images = [...(open[kind] ?? []), rendering];
+    const isFull = images.length === IMAGES_PER_PROCESS;
+    open[kind] = isFull ? [] : images;
+    return isFull ? [images] : [];
+  });
 }
 
 async function runProgram(
@@ -99,12 +95,8 @@ async function runProgram(
   const form = first && OUTPUTS[first.format];
   if (form === undefined) throw new Error('vipsthumbnail has no form for this format.');
   const options = ['--size', `${first?.widthPx}x`, '--output', join(output, `%s.${form}`)];
-  const child = spawn(PROGRAM, [...options, ...images.map(({ path }) => join(folder, path))], {
-    env: { VIPS_CONCURRENCY: '1' },
-    stdio: ['ignore', 'ignore', 'inherit'],
-  });
-  const [status] = (await once(child, 'exit')) as [number | null];
-  if (status !== 0) throw new Error(`vipsthumbnail ends with ${status}.`);
+  const files = images.map(({ path }) => join(folder, path));
+  await promisify(execFile)(PROGRAM, [...options, ...files], { env: { VIPS_CONCURRENCY: '1' } });
 }
 
 /** Of what this process has started and seen end: nothing else ends meanwhile. */

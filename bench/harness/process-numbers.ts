@@ -18,7 +18,7 @@ export interface ProcessNumbers {
 /** Clock ticks of proc(5) in a second: 100 on every Linux that Node runs on (sysconf(3), `_SC_CLK_TCK`). */
 const TICKS_PER_SECOND = 100;
 
-/** Numbers of a process; `undefined` if it has ended. */
+/** Numbers of a process; `undefined` if it has ended, be it between two files of it. */
 export function readProcess(pid: number): ProcessNumbers | undefined {
   try {
     const status = readFileSync(`/proc/${pid}/status`, 'utf8');
@@ -36,9 +36,8 @@ export function readProcess(pid: number): ProcessNumbers | undefined {
       cpuSeconds: seconds(14) + seconds(15),
       endedChildrenCpuSeconds: seconds(16) + seconds(17),
     };
-  } catch (error) {
-    if (isGone(error)) return undefined;
-    throw error;
+  } catch {
+    return undefined;
   }
 }
 
@@ -59,9 +58,8 @@ export function readChildren(pid: number): readonly number[] {
   try {
     const text = readFileSync(`/proc/${pid}/task/${pid}/children`, 'utf8').trim();
     return text === '' ? [] : text.split(' ').map(Number);
-  } catch (error) {
-    if (isGone(error)) return [];
-    throw error;
+  } catch {
+    return [];
   }
 }
 
@@ -118,10 +116,4 @@ function countDescriptors(pid: number): { readonly descriptors: number; readonly
 
 function readNumber(status: string, name: string): number {
   return Number(new RegExp(`^${name}:\\s+(\\d+)`, 'm').exec(status)?.[1] ?? 0);
-}
-
-/** A process may end between two files of it. */
-function isGone(error: unknown): boolean {
-  const code = error instanceof Error && 'code' in error ? error.code : undefined;
-  return code === 'ENOENT' || code === 'ESRCH';
 }

@@ -74,3 +74,11 @@ export class WeightedChoice {
     return low;
   }
 }
+
+/** Two numbers into 32 bits, as if at random (the last steps of MurmurHash3). */
+export function hashPair(one: number, other: number): number {
+  let mixed = Math.imul(one + 1, 0x9e3779b1) ^ Math.imul(other + 1, 0x85ebca77);
+  mixed = Math.imul(mixed ^ (mixed >>> 16), 0x85ebca6b);
+  mixed = Math.imul(mixed ^ (mixed >>> 13), 0xc2b2ae35);
+  return (mixed ^ (mixed >>> 16)) >>> 0;
+}

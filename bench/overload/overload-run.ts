@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { epochMs, type Load, type LoadResponse, type LoadResult } from '../harness/load.ts';
+import { epochMs, type LoadResponse, type LoadResult } from '../harness/load.ts';
 import { LoadGenerator } from '../harness/load-generator.ts';
 import {
   type CpuSeconds,
@@ -98,141 +98,118 @@ export async function runOverload(
     flood: new LoadGenerator('equal'),
   };
   try {
-    return await new Bench(options, originals, service, generators).run();
+    return await measure(options, originals, service, generators);
   } finally {
     for (const generator of Object.values(generators)) generator.close();
     await service.stop();
   }
 }
 
-class Bench {
-  readonly #options: OverloadOptions;
-  readonly #service: Service;
-  readonly #generators: Readonly<Record<'hits' | 'renders' | 'flood', LoadGenerator>>;
-  readonly #hotPaths: readonly string[];
-  /** Those that have not been asked for yet. */
-  readonly #light: string[];
-  readonly #heavy: string[];
+type Generators = Readonly<Record<'hits' | 'renders' | 'flood', LoadGenerator>>;
 
-  constructor(
-    options: OverloadOptions,
-    originals: OverloadOriginals,
-    service: Service,
-    generators: Readonly<Record<'hits' | 'renders' | 'flood', LoadGenerator>>,
-  ) {
-    this.#options = options;
-    this.#service = service;
-    this.#generators = generators;
-    this.#light = [...originals.lightPaths];
-    this.#heavy = [...originals.heavyPaths];
-    this.#hotPaths = this.#light.splice(0, HOT_PATHS);
-  }
+async function measure(
+  options: OverloadOptions,
+  originals: OverloadOriginals,
+  { pid, origin }: Service,
+  generators: Generators,
+): Promise<OverloadRun> {
+  const { phaseMs, rounds, factors, workers } = options;
+  // Those that have not been asked for yet.
+  const light = [...originals.lightPaths];
+  const heavy = [...originals.heavyPaths];
+  const hotPaths = light.splice(0, HOT_PATHS);
 
-  async run(): Promise<OverloadRun> {
-    const { rounds, factors } = this.#options;
-    await this.#warmUp();
-    await this.#rest();
-    const heavyAlone = await this.#closed(this.#heavy, HEAVY_CLIENTS_PER_WORKER, CAPACITY_MS);
-    const heavyCapacityPerSecond = (served(heavyAlone).length * 1000) / CAPACITY_MS;
-    const phases: Phase[] = [];
-    for (let round = 0; round < rounds; round += 1) {
-      for (const factor of [0, ...factors]) {
-        await this.#rest();
-        phases.push(await this.#measure(factor, heavyCapacityPerSecond * factor));
-      }
-    }
-    return {
-      options: this.#options,
-      isHitClientPreferred: this.#generators.hits.isPreferred,
-      heavyCapacityPerSecond,
-      heavyAlone,
-      phases,
-    };
-  }
+  /** As many clients as keep all workers busy; what was done in time. */
+  const runClosed = async (paths: string[], clientsPerWorker: number, durationMs: number) => {
+    const endMs = epochMs() + durationMs;
+    const clients = clientsPerWorker * workers;
+    const load = { kind: 'closed', origin, paths, clients, durationMs } as const;
+    const { responses } = await generators.renders.run(load);
+    paths.splice(0, responses.length);
+    return responses.filter(({ startedMs, totalMs }) => startedMs + totalMs < endMs);
+  };
+  const runSteady = (
+    generator: LoadGenerator,
+    paths: readonly string[],
+    perSecond: number,
+    durationMs: number,
+  ): Promise<LoadResult> => generator.run({ kind: 'steady', origin, paths, perSecond, durationMs });
 
-  /** Puts what is to be hit into the cache, and every code path to work once. */
-  async #warmUp(): Promise<void> {
-    const others = [...this.#light.splice(0, 200), ...this.#heavy.splice(0, 8)];
-    for (const path of [...others, ...this.#hotPaths]) await fetchOk(this.#service.origin, path);
-  }
-
-  async #measure(factor: number, heavyPerSecond: number): Promise<Phase> {
-    const { phaseMs } = this.#options;
-    const { pid, origin } = this.#service;
-    const before = this.#readCpu();
+  /** Arrivals that wait for no response. */
+  const flood = (perSecond: number): Promise<LoadResult> => {
+    const durationMs = phaseMs + 2 * HEAD_START_MS;
+    const count = Math.ceil((perSecond * durationMs) / 1000);
+    if (count > heavy.length) throw new Error(`There are no ${count} animations left.`);
+    return runSteady(generators.flood, heavy.splice(0, count), perSecond, durationMs);
+  };
+  const measurePhase = async (factor: number, heavyPerSecond: number): Promise<Phase> => {
+    await waitForRest(pid);
+    const before = readCpu(pid, generators);
     let mainPeakBytes = 0;
     const watch = setInterval(() => {
       mainPeakBytes = Math.max(mainPeakBytes, readProcess(pid)?.residentBytes ?? 0);
     }, MEMORY_SAMPLE_MS);
-    const flood = factor > 0 ? this.#flood(heavyPerSecond) : undefined;
-    if (flood !== undefined) await sleep(HEAD_START_MS);
-    const hotLoad: Load = {
-      kind: 'steady',
-      origin,
-      paths: this.#hotPaths,
-      perSecond: HITS_PER_SECOND,
-      durationMs: phaseMs,
-    };
-    const [hits, light] = await Promise.all([
-      this.#generators.hits.run(hotLoad),
-      this.#closed(this.#light, LIGHT_CLIENTS_PER_WORKER, phaseMs),
+    const flooding = factor > 0 ? flood(heavyPerSecond) : undefined;
+    if (flooding !== undefined) await sleep(HEAD_START_MS);
+    const [hits, lightResponses] = await Promise.all([
+      runSteady(generators.hits, hotPaths, HITS_PER_SECOND, phaseMs),
+      runClosed(light, LIGHT_CLIENTS_PER_WORKER, phaseMs),
     ]);
-    const heavy = await flood;
+    const heavyResult = await flooding;
     clearInterval(watch);
-    const after = this.#readCpu();
-    const cpu = {
-      main: after.main - before.main,
-      workers: after.workers - before.workers,
-      generators: after.generators - before.generators,
-      others: after.others - before.others,
+    const after = readCpu(pid, generators);
+    return {
+      factor,
+      lengthMs: phaseMs,
+      hits,
+      light: lightResponses,
+      heavy: heavyResult,
+      mainPeakBytes,
+      cpu: {
+        main: after.main - before.main,
+        workers: after.workers - before.workers,
+        generators: after.generators - before.generators,
+        others: after.others - before.others,
+      },
     };
-    return { factor, lengthMs: phaseMs, hits, light, heavy, mainPeakBytes, cpu };
-  }
+  };
 
-  /** Arrivals that wait for no response. */
-  #flood(perSecond: number): Promise<LoadResult> {
-    const durationMs = this.#options.phaseMs + 2 * HEAD_START_MS;
-    const count = Math.ceil((perSecond * durationMs) / 1000);
-    if (count > this.#heavy.length) throw new Error(`There are no ${count} animations left.`);
-    const paths = this.#heavy.splice(0, count);
-    const { origin } = this.#service;
-    return this.#generators.flood.run({ kind: 'steady', origin, paths, perSecond, durationMs });
+  // Puts what is to be hit into the cache, and every code path to work once.
+  for (const path of [...light.splice(0, 200), ...heavy.splice(0, 8), ...hotPaths]) {
+    await fetchOk(origin, path);
   }
-
-  /** As many clients as keep all workers busy; what was done in time. */
-  async #closed(
-    paths: string[],
-    clientsPerWorker: number,
-    durationMs: number,
-  ): Promise<readonly LoadResponse[]> {
-    const endMs = epochMs() + durationMs;
-    const clients = clientsPerWorker * this.#options.workers;
-    const { origin } = this.#service;
-    const load = { kind: 'closed', origin, paths, clients, durationMs } as const;
-    const { responses } = await this.#generators.renders.run(load);
-    paths.splice(0, responses.length);
-    return responses.filter(({ startedMs, totalMs }) => startedMs + totalMs < endMs);
-  }
-
-  /** Waits until nothing of the phase before is left in the service. */
-  async #rest(): Promise<void> {
-    const readTotal = (): number => {
-      const { main, workers } = readCpuSeconds(this.#service.pid);
-      return main + workers;
-    };
-    const deadlineMs = performance.now() + MAX_REST_WAIT_MS;
-    for (;;) {
-      const before = readTotal();
-      await sleep(1_000);
-      if (readTotal() - before < REST_SHARE) return;
-      if (performance.now() > deadlineMs) throw new Error('The service does not come to rest.');
+  await waitForRest(pid);
+  const heavyAlone = await runClosed(heavy, HEAVY_CLIENTS_PER_WORKER, CAPACITY_MS);
+  const heavyCapacityPerSecond = (served(heavyAlone).length * 1000) / CAPACITY_MS;
+  const phases: Phase[] = [];
+  for (let round = 0; round < rounds; round += 1) {
+    for (const factor of [0, ...factors]) {
+      phases.push(await measurePhase(factor, heavyCapacityPerSecond * factor));
     }
   }
+  const { isPreferred: isHitClientPreferred } = generators.hits;
+  return { options, isHitClientPreferred, heavyCapacityPerSecond, heavyAlone, phases };
+}
 
-  #readCpu(): Phase['cpu'] {
-    const { main, workers } = readCpuSeconds(this.#service.pid);
-    const generators = sumOf(Object.values(this.#generators), ({ cpuSeconds }) => cpuSeconds);
-    const others = readMachineCpuSeconds() - main - workers - generators;
-    return { main, workers, generators, others };
+/** Waits until nothing of the phase before is left in the service. */
+async function waitForRest(pid: number): Promise<void> {
+  const readTotal = (): number => sumOf(Object.values(readCpuSeconds(pid)), (part) => part);
+  const deadlineMs = performance.now() + MAX_REST_WAIT_MS;
+  for (;;) {
+    const before = readTotal();
+    await sleep(1_000);
+    if (readTotal() - before < REST_SHARE) return;
+    if (performance.now() > deadlineMs) throw new Error('The service does not come to rest.');
   }
+}
+
+function readCpu(pid: number, all: Generators): Phase['cpu'] {
+  const { main, workers } = readCpuSeconds(pid);
+  const generators = sumOf(Object.values(all), ({ cpuSeconds }) => cpuSeconds);
+  return {
+    main,
+    workers,
+    generators,
+    others: readMachineCpuSeconds() - main - workers - generators,
+  };
 }

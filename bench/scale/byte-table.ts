@@ -1,12 +1,7 @@
-import { readFileSync, writeFileSync } from 'node:fs';
+import { readFileSync } from 'node:fs';
 import type { ContentKind } from '../trace/shapes.ts';
 
 const FILE = 'bench/scale/bytes.tsv';
-
-const COMMENT = [
-  '# Bytes by content, measured by `npm run bench:scale -- --measure-bytes`: of a frame of a result by its pixels,',
-  '# and of a pixel of an original.',
-];
 
 /** What is in a picture, as far as its bytes depend on it. */
 export type Content = 'photo' | 'drawing';
@@ -33,15 +28,6 @@ export function readByteTable(): readonly BytesRow[] {
     const pairs = points.split(' ').map((point) => point.split(':').map(Number));
     return { of, content, format, quality, motion, points: pairs } as unknown as BytesRow;
   });
-}
-
-/** Writes the table anew. */
-export function writeByteTable(rows: readonly BytesRow[]): void {
-  const lines = rows.map(({ points, of, content, format, quality, motion }) => {
-    const pairs = points.map((point) => point.join(':')).join(' ');
-    return [of, content, format, quality, motion, pairs].join('\t');
-  });
-  writeFileSync(FILE, `${[...COMMENT, ...lines].join('\n')}\n`);
 }
 
 /** Whether a kind shows what was drawn, or photographed and filmed. */

@@ -1,9 +1,7 @@
 import { formatBytes, formatShare, formatTable, sumOf } from '../harness/report.ts';
 import { DAY_S } from '../trace/assumptions.ts';
 import { contentKinds } from '../trace/shapes.ts';
-import type { Counts } from './replica.ts';
-import type { Setup } from './setups.ts';
-import type { Simulation } from './simulate.ts';
+import type { Counts, Simulation } from './simulate.ts';
 import type { Workload } from './workload.ts';
 
 /** All simulations of a run. */
@@ -12,7 +10,6 @@ export interface ScaleRun {
   readonly command: string;
   readonly fromDay: number;
   readonly memory: readonly Simulation[];
-  readonly replicas: readonly Simulation[];
   readonly edge: readonly Simulation[];
   readonly sizing: readonly Simulation[];
   /** The same setup in models of several sizes: they should agree. */
@@ -39,7 +36,7 @@ type Columns = Readonly<Record<string, (simulation: Simulation) => string>>;
 /** Hit ratios as the formulae of docs/performance.md take them: each of what the tiers before it have left. */
 const hitRatios = {
   'Edge hits': ({ counts, setup }) =>
-    setup.edge.kind === 'none' ? '–' : formatShare(counts.tiers.edge, counts.requests),
+    setup.edgeBytes === 0 ? '–' : formatShare(counts.tiers.edge, counts.requests),
   'Memory hits': ({ counts }) => formatShare(counts.tiers.memory, countTransforms(counts)),
   'Store hits': ({ counts, setup }) => {
     const beyondMemory = countTransforms(counts) - counts.tiers.memory;
@@ -47,17 +44,15 @@ const hitRatios = {
   },
   'Held originals': ({ counts: { tiers, ...counts } }) => {
     const rest = countTransforms({ ...counts, tiers }) - tiers.memory - tiers.store;
-    return formatShare(tiers['held original'], rest);
+    return formatShare(tiers.heldOriginal, rest);
   },
 } satisfies Columns;
 
 const setupColumns: Columns = {
-  Replicas: ({ setup }) => String(setup.replicas),
-  'Balanced by': ({ setup }) => (setup.replicas === 1 ? '–' : setup.balancing),
-  'Memory each': ({ setup }) => formatBytes(setup.memoryBytes),
+  Memory: ({ setup }) => formatBytes(setup.memoryBytes),
   Store: ({ setup: { store } }) =>
     store.kind === 'filesystem' ? `${store.kind}, ${formatBytes(store.maxBytes)}` : store.kind,
-  Edge: ({ setup }) => formatEdge(setup),
+  Edge: ({ setup }) => formatBytes(setup.edgeBytes),
   ...hitRatios,
   'Origin reads': ({ counts }) => perMillion(counts.originReads, counts),
   Revalidations: ({ counts }) => perMillion(counts.revalidations, counts),
@@ -66,14 +61,13 @@ const setupColumns: Columns = {
   'Store after all days': ({ storeBytes }) => (storeBytes === 0 ? '–' : formatBytes(storeBytes)),
   'Store a day': ({ storeBytesPerDay, storeBytes }) =>
     storeBytes === 0 ? '–' : formatBytes(storeBytesPerDay),
-  Busiest: ({ setup, busiest }) => (setup.replicas === 1 ? '–' : `${busiest.toFixed(2)} ×`),
 };
 
 /** The formulae of docs/performance.md, "Sizing", on what a simulation counted: at peak, a second. */
 const sizingColumns: Columns = {
   'Requests a day': ({ setup }) => formatCount(setup.requestsPerDay),
   'At peak': (simulation) => atPeak(simulation, simulation.counts.requests),
-  'Edge cache': ({ setup }) => formatEdge(setup),
+  'Edge cache': ({ setup }) => formatBytes(setup.edgeBytes),
   'Replicas × memory': ({ setup }) => `${setup.replicas} × ${formatBytes(setup.memoryBytes)}`,
   'Edge hits': hitRatios['Edge hits'],
   'Memory hits': hitRatios['Memory hits'],
@@ -108,13 +102,11 @@ export function formatScale(run: ScaleRun): string {
     '# Scale model',
     `\`${run.command}\`. ${days} days, of which those after the first ${run.fromDay} are counted. ` +
       'Hit ratios are of what reaches a tier; origin reads, revalidations (small reads), renders and their ' +
-      'CPU seconds are per million requests of clients; the store is that of all replicas together.',
+      'CPU seconds are per million requests of clients.',
     '## The trace',
     formatWorkload(run.workload),
-    '## Memory and store: one replica',
+    '## Memory and store',
     formatSimulations(setupColumns, run.memory),
-    '## Replicas and balancing: 256 MiB each',
-    formatSimulations(setupColumns, run.replicas),
     '## A caching proxy in front',
     formatSimulations(setupColumns, run.edge),
     '## Sizing',
@@ -181,11 +173,6 @@ function atPeak({ setup, counts }: Simulation, count: number, format = formatCou
 function cores({ setup, counts }: Simulation, cpuMs: number): string {
   const requestsPerSecond = (setup.requestsPerDay / DAY_S) * MARGINS.peakFactor;
   return formatCount((requestsPerSecond * cpuMs) / counts.requests / 1_000 / MARGINS.utilisation);
-}
-
-function formatEdge({ edge }: Setup): string {
-  if (edge.kind === 'lru') return formatBytes(edge.maxBytes);
-  return edge.kind === 'none' ? 'none' : `${Math.round(edge.ratio * 100)} % given`;
 }
 
 /** Three digits that count, and the thousands apart. */

@@ -1,10 +1,41 @@
-import { Random } from '../harness/random.ts';
+import { LRUCache } from 'lru-cache';
 import { DAY_S } from '../trace/assumptions.ts';
-import { ByteCache } from './byte-cache.ts';
-import { HashRing, hashPair } from './hash-ring.ts';
-import { type Counts, emptyCounts, Replica } from './replica.ts';
 import type { Setup } from './setups.ts';
 import type { Workload } from './workload.ts';
+
+/**
+ * What an entry in memory takes besides its body: an estimate of the service's own (`memory-cache.ts`),
+ * and a key of some 100 characters.
+ */
+const ENTRY_OVERHEAD_BYTES = 512 + 200;
+
+/** What was counted over a span of time; each request is served in one tier. */
+export interface Counts {
+  requests: number;
+  readonly tiers: {
+    /** The proxy in front. */
+    edge: number;
+    memory: number;
+    store: number;
+    /** Rendered, or passed through, from an original that is still in memory. */
+    heldOriginal: number;
+    /** The same after a read from the origin. */
+    origin: number;
+    /** An attachment as it is: streamed from the origin, kept by the edge alone. */
+    streamed: number;
+    /** Deleted: a 404 of the origin. */
+    missing: number;
+  };
+  /** Bodies read from the origin. */
+  originReads: number;
+  /** Small reads of the origin: is this still current, is it there at all. */
+  revalidations: number;
+  renders: number;
+  renderCpuMs: number;
+  storeWrites: number;
+  /** Sent by replicas, to the edge or to clients. */
+  bytesServed: number;
+}
 
 /** What came of a simulation, in the real sizes of the setup. */
 export interface Simulation {
@@ -13,20 +44,24 @@ export interface Simulation {
   readonly scale: number;
   /** Of the measured span; as counted in the model. */
   readonly counts: Counts;
-  /** Requests of the busiest replica beside the mean of all. */
-  readonly busiest: number;
-  /** In all result stores together at the end. */
+  /** In the result store at the end. */
   readonly storeBytes: number;
   /** By how much that grew over the measured span, a day. */
   readonly storeBytesPerDay: number;
 }
 
-/**
- * Replicas that share the keys by hashing are independent of each other, and several of them are like one
- * of their size in all; so that no cache of a small model is too small for a single picture, they are
- * put together until each has that much.
- */
-const LEAST_MEMORY_BYTES = 4 * 2 ** 20;
+function emptyCounts(): Counts {
+  return {
+    requests: 0,
+    tiers: { edge: 0, memory: 0, store: 0, heldOriginal: 0, origin: 0, streamed: 0, missing: 0 },
+    originReads: 0,
+    revalidations: 0,
+    renders: 0,
+    renderCpuMs: 0,
+    storeWrites: 0,
+    bytesServed: 0,
+  };
+}
 
 /**
  * Sends a trace through a setup that is scaled down to it. With popularities by Zipf's law with an
@@ -40,71 +75,67 @@ const LEAST_MEMORY_BYTES = 4 * 2 ** 20;
 export function simulate(workload: Workload, setup: Setup, fromDay: number): Simulation {
   const { trace } = workload;
   const scale = (setup.requestsPerDay * trace.options.days) / trace.options.requests;
-  const fleet = new Fleet(workload, setup, scale);
-  const all = emptyCounts();
+  const deployment = new Deployment(workload, setup, scale);
   const counts = emptyCounts();
+  const filling = emptyCounts();
   const fromS = fromDay * DAY_S;
-  const served = new Float64Array(setup.replicas);
   let deletion = 0;
   let storeBytesBefore: number | undefined;
   for (const [index, nowS] of trace.seconds.entries()) {
     for (let next = trace.deletions[deletion]; next !== undefined && next.seconds <= nowS; ) {
-      fleet.forget(next.original);
+      deployment.forget(next.original);
       deletion += 1;
       next = trace.deletions[deletion];
     }
     const isMeasured = nowS >= fromS;
-    if (isMeasured) storeBytesBefore ??= fleet.storeBytes;
-    const replica = fleet.serve(trace.renderings[index] ?? 0, nowS, isMeasured ? counts : all);
-    if (replica >= 0 && isMeasured) served[replica] = (served[replica] ?? 0) + 1;
+    if (isMeasured) storeBytesBefore ??= deployment.storeBytes;
+    deployment.serve(trace.renderings[index] ?? 0, nowS, isMeasured ? counts : filling);
   }
   const spanDays = Math.max(trace.options.days - fromDay, Number.EPSILON);
-  const servedInAll = served.reduce((sum, one) => sum + one, 0);
+  const grownBytes = deployment.storeBytes - (storeBytesBefore ?? 0);
   return {
     setup,
     scale,
     counts,
-    busiest: servedInAll === 0 ? 1 : (Math.max(...served) * setup.replicas) / servedInAll,
-    storeBytes: fleet.storeBytes * scale,
-    storeBytesPerDay: ((fleet.storeBytes - (storeBytesBefore ?? 0)) * scale) / spanDays,
+    storeBytes: deployment.storeBytes * scale,
+    storeBytesPerDay: (grownBytes * scale) / spanDays,
   };
 }
 
-/** All replicas of a setup, and what is in front of them. */
-class Fleet {
+/** Sizes of entries by number of rendering or original, the least recently used out first. */
+type ByteCache = LRUCache<number, number>;
+
+/** @param maxBytes 0 keeps nothing: no entry is as small as 1 byte */
+function createCache(maxBytes: number): ByteCache {
+  return new LRUCache({
+    maxSize: Math.max(1, Math.floor(Math.min(maxBytes, Number.MAX_SAFE_INTEGER))),
+    sizeCalculation: (bytes) => Math.max(2, Math.round(bytes)),
+  });
+}
+
+/** The edge, and all replicas as if they were one: their memory, their originals, their result store. */
+class Deployment {
   readonly #workload: Workload;
-  readonly #setup: Setup;
-  readonly #replicas: readonly Replica[];
-  readonly #stores: readonly ByteCache[];
-  readonly #edge: ByteCache | undefined;
-  /** For each rendering: which of `#replicas`, and which of those of the setup. */
-  readonly #home: { readonly model: Int32Array; readonly real: Int32Array } | undefined;
+  readonly #edge: ByteCache;
+  readonly #memory: ByteCache;
+  readonly #originals: ByteCache;
+  readonly #store: ByteCache | undefined;
+  readonly #revalidateS: number;
+  /** When the origin last reported the state of each original. */
+  readonly #checkedS: Float32Array;
   readonly #renderingsOf = new Map<number, number[]>();
-  readonly #random = new Random(7);
 
   constructor(workload: Workload, setup: Setup, scale: number) {
+    const { store } = setup;
+    const share = setup.replicas / scale;
     this.#workload = workload;
-    this.#setup = setup;
-    const { edge, balancing, replicas, store } = setup;
-    const isHashed = balancing !== 'random';
-    const memoryBytes = (setup.memoryBytes * replicas) / scale;
-    const count = isHashed
-      ? Math.min(replicas, Math.max(1, Math.floor(memoryBytes / LEAST_MEMORY_BYTES)))
-      : replicas;
-    const share = replicas / count / scale;
-    const bucket = store.kind === 's3' ? new ByteCache(Number.POSITIVE_INFINITY) : undefined;
-    const bounds = {
-      memoryBytes: setup.memoryBytes * share,
-      originalsBytes: setup.originalsBytes * share,
-      revalidateS: setup.revalidateS,
-    };
-    const stores = Array.from({ length: count }, () =>
-      store.kind === 'filesystem' ? new ByteCache(store.maxBytes * share) : bucket,
-    );
-    this.#replicas = stores.map((own) => new Replica(workload, bounds, own));
-    this.#stores = [...new Set(stores)].filter((own) => own !== undefined);
-    this.#edge = edge.kind === 'lru' ? new ByteCache(edge.maxBytes / scale) : undefined;
-    this.#home = isHashed ? { model: this.#hash(count), real: this.#hash(replicas) } : undefined;
+    this.#edge = createCache(setup.edgeBytes / scale);
+    this.#memory = createCache(setup.memoryBytes * share);
+    this.#originals = createCache(setup.originalsBytes * share);
+    if (store.kind === 's3') this.#store = createCache(Number.POSITIVE_INFINITY);
+    if (store.kind === 'filesystem') this.#store = createCache(store.maxBytes * share);
+    this.#revalidateS = setup.revalidateS;
+    this.#checkedS = new Float32Array(workload.originalBytes.length).fill(Number.NEGATIVE_INFINITY);
     for (const [rendering, original] of workload.originals.entries()) {
       const known = this.#renderingsOf.get(original);
       if (known === undefined) this.#renderingsOf.set(original, [rendering]);
@@ -113,46 +144,77 @@ class Fleet {
   }
 
   get storeBytes(): number {
-    return this.#stores.reduce((sum, { usedBytes }) => sum + usedBytes, 0);
+    return this.#store?.calculatedSize ?? 0;
   }
 
-  /** @returns the replica of the setup that was asked; -1 where none was */
-  serve(rendering: number, nowS: number, counts: Counts): number {
-    const { edge, replicas } = this.#setup;
+  /** Serves a request, and counts it in exactly one tier. */
+  serve(rendering: number, nowS: number, counts: Counts): void {
+    const { trace, originals } = this.#workload;
+    const original = originals[rendering] ?? 0;
     counts.requests += 1;
-    const isServed =
-      edge.kind === 'ratio' ? this.#random.next() < edge.ratio : this.#edge?.touch(rendering);
-    if (isServed === true) {
-      counts.tiers.edge += 1;
-      return -1;
-    }
-    const drawn = this.#home === undefined ? Math.floor(this.#random.next() * replicas) : 0;
-    const model = this.#home?.model[rendering] ?? drawn;
-    const original = this.#workload.originals[rendering] ?? 0;
-    const { originals } = this.#workload.trace.catalogue;
-    if ((originals[original]?.deletedS ?? 0) <= nowS) {
+    if (this.#edge.get(rendering) !== undefined) counts.tiers.edge += 1;
+    else if ((trace.catalogue.originals[original]?.deletedS ?? 0) <= nowS) {
       counts.tiers.missing += 1;
       counts.revalidations += 1;
     } else {
-      this.#replicas[model]?.serve(rendering, nowS, counts);
-      this.#edge?.add(rendering, this.#workload.facts[rendering]?.bytes ?? 0);
+      this.#serveFromReplica(rendering, original, nowS, counts);
+      this.#edge.set(rendering, this.#workload.facts[rendering]?.bytes ?? 0);
     }
-    return this.#home?.real[rendering] ?? drawn;
   }
 
-  /** Stores are purged of deleted content; memories forget it by themselves. */
+  /** The store is purged of deleted content; the memory forgets it by itself. */
   forget(original: number): void {
-    for (const rendering of this.#renderingsOf.get(original) ?? []) {
-      for (const store of this.#stores) store.remove(rendering);
-    }
+    for (const rendering of this.#renderingsOf.get(original) ?? []) this.#store?.delete(rendering);
   }
 
-  #hash(count: number): Int32Array {
-    const ring = new HashRing(count);
-    const { renderings } = this.#workload.trace.catalogue;
-    const byKey = this.#setup.balancing === 'key';
-    return Int32Array.from(renderings, ({ original, variant }) =>
-      ring.ownerOf(hashPair(original, byKey ? variant + 1 : 0)),
-    );
+  /** Renders are done at once: requests that would have waited for one together find it in memory. */
+  #serveFromReplica(rendering: number, original: number, nowS: number, counts: Counts): void {
+    const facts = this.#workload.facts[rendering];
+    const { work, cpuMs, bytes } = facts ?? { work: 'stream', cpuMs: 0, bytes: 0 };
+    counts.bytesServed += bytes;
+    if (work === 'stream') {
+      counts.tiers.streamed += 1;
+      this.#readOrigin(original, nowS, counts);
+      return;
+    }
+    if (this.#memory.get(rendering) !== undefined) {
+      counts.tiers.memory += 1;
+      this.#revalidate(original, nowS, counts);
+      return;
+    }
+    if (this.#store?.get(rendering) !== undefined) {
+      counts.tiers.store += 1;
+      // Which result is the current one depends on the state of the original.
+      this.#revalidate(original, nowS, counts);
+    } else {
+      if (this.#originals.get(original) !== undefined) {
+        counts.tiers.heldOriginal += 1;
+        this.#revalidate(original, nowS, counts);
+      } else {
+        counts.tiers.origin += 1;
+        // Before the store is looked into, the origin is asked for one byte; then, in vain, for all.
+        if (this.#store !== undefined) this.#revalidate(original, nowS, counts);
+        this.#readOrigin(original, nowS, counts);
+        this.#originals.set(original, this.#workload.originalBytes[original] ?? 0);
+      }
+      if (work === 'render') {
+        counts.renders += 1;
+        counts.renderCpuMs += cpuMs;
+        // What needs no work is not worth a place in the store.
+        if (this.#store?.set(rendering, bytes).has(rendering) === true) counts.storeWrites += 1;
+      }
+    }
+    this.#memory.set(rendering, bytes + ENTRY_OVERHEAD_BYTES);
+  }
+
+  #readOrigin(original: number, nowS: number, counts: Counts): void {
+    counts.originReads += 1;
+    this.#checkedS[original] = nowS;
+  }
+
+  #revalidate(original: number, nowS: number, counts: Counts): void {
+    if (nowS - (this.#checkedS[original] ?? 0) < this.#revalidateS) return;
+    counts.revalidations += 1;
+    this.#checkedS[original] = nowS;
   }
 }

@@ -25,7 +25,7 @@ const BAD_REQUESTS: readonly (readonly [Question, number])[] = [
 /** One of the requests above. */
 export function badShot(random: Random): Shot {
   const [question, status] = random.pick(BAD_REQUESTS);
-  return { question, originKey: undefined, expected: [status], render: 'none' };
+  return { question, needsOrigin: false, expected: [status], render: 'none' };
 }
 
 /** Something that is not in the bucket. */
@@ -37,12 +37,12 @@ export function unknownShot(random: Random): Shot {
     `attachments/1/${id}/nothing.bin`,
   ]);
   const path = key.startsWith('attachments/') ? `/${key}` : `/${key}.webp`;
-  return { question: get(path), originKey: key, expected: [404], render: 'none' };
+  return { question: get(path), needsOrigin: true, expected: [404], render: 'none' };
 }
 
 /** One of the six default avatars, or one of none. */
 export function defaultAvatarShot(random: Random): Shot {
   const index = random.integer(0, 7);
   const expected = [index < 6 ? 200 : 404];
-  return { question: get(`/avatars/${index}.png`), originKey: undefined, expected, render: 'none' };
+  return { question: get(`/avatars/${index}.png`), needsOrigin: false, expected, render: 'none' };
 }

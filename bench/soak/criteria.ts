@@ -11,7 +11,8 @@ export interface Criterion {
   readonly name: string;
   readonly measured: string;
   readonly demanded: string;
-  readonly result: 'holds' | 'broken' | 'not judged';
+  /** `undefined` where it could not be judged. */
+  readonly isHeld: boolean | undefined;
 }
 
 /** A visit with its verdict. */
@@ -29,13 +30,13 @@ const LEVEL_SPAN_MS = 2 * 60_000;
 const FINAL_SPAN_MS = 2 * LEVEL_SPAN_MS;
 const MAX_GROWTH = 0.1;
 
-/** Descriptors, threads and workers at rest may differ by so many. */
+/** Descriptors and threads at rest may be so many more. */
 const HANDLE_TOLERANCE = 6;
 
 /** Share of heavy renders that may be turned away while there is no burst. */
 const MAX_REFUSED_SHARE = 0.02;
 
-const PURPOSES: readonly Purpose[] = ['popular image', 'new still', 'new animation', 'hostile'];
+const RENDERED: readonly Purpose[] = ['popular image', 'new still', 'new animation', 'hostile'];
 
 /** Judges every visit of a run. */
 export function judgeVisits({ visits, waves, bursts }: SoakRun): readonly JudgedVisit[] {
@@ -48,64 +49,68 @@ export function judgeRun(
   judged: readonly JudgedVisit[],
   log: LogSummary,
 ): readonly Criterion[] {
+  const unexpected = count(judged, ({ verdict }) => verdict.kind === 'unexpected');
+  const heavy = judged.filter(
+    ({ visit, verdict }) => visit.render === 'heavy' && verdict.kind !== 'burst',
+  );
+  const refused = count(heavy, ({ verdict }) => verdict.kind === 'refused');
+  const { before, after } = run.goodImages;
+  const changed = findChanged(before, after);
+  const { code, signal } = run.ending;
+  const hasDied = run.earlyEnding !== undefined;
   return [
     judgeCoverage(run, judged),
-    judgeResponses(judged),
-    judgeRefusals(judged),
+    {
+      name: 'unexpected responses',
+      measured: `${unexpected} of ${judged.length}`,
+      demanded: '0',
+      isHeld: unexpected === 0,
+    },
+    {
+      name: 'heavy renders refused without a burst',
+      measured: `${refused} of ${heavy.length}`,
+      demanded: `at most ${MAX_REFUSED_SHARE * 100} %`,
+      isHeld: refused <= heavy.length * MAX_REFUSED_SHARE,
+    },
     judgeMemory('memory of the main process', run, ({ main }) => main.residentBytes),
     judgeMemory('memory of all workers', run, ({ workers }) => workers.residentBytes),
-    ...judgeHandles(run),
-    judgeGoodImages(run),
+    judgeHandles('descriptors at rest', run, HANDLE_TOLERANCE, ({ main }) => main.descriptors),
+    judgeHandles('threads at rest', run, HANDLE_TOLERANCE, ({ main }) => main.threads),
+    judgeHandles('workers at rest', run, 0, ({ workers }) => workers.count),
+    {
+      name: 'good images, rendered anew at the end',
+      measured: changed.join(' ') || `${before.length} as at the start`,
+      demanded: 'the same bytes as at the start',
+      isHeld: changed.length === 0,
+    },
     {
       name: 'lines in the log without an excuse',
       measured: String(log.unexplained.length),
       demanded: '0 at error or above',
-      result: log.unexplained.length === 0 ? 'holds' : 'broken',
+      isHeld: log.unexplained.length === 0,
     },
-    judgeEnding(run),
+    {
+      name: 'the process',
+      measured: `${hasDied ? 'died' : 'lived, then ended'} with status ${code}, signal ${signal ?? 'none'}`,
+      demanded: 'lives until SIGTERM, then status 0',
+      isHeld: !hasDied && code === 0,
+    },
   ];
 }
 
 /** A run in which nothing happened would hold everything else. */
 function judgeCoverage({ waves }: SoakRun, judged: readonly JudgedVisit[]): Criterion {
-  const renders = PURPOSES.map(
-    (purpose) =>
-      judged.filter(
-        ({ visit }) => visit.purpose === purpose && visit.status === 200 && !visit.isHit,
-      ).length,
+  const renders = RENDERED.map((purpose) =>
+    count(judged, ({ visit }) => visit.purpose === purpose && visit.status === 200 && !visit.isHit),
   );
-  const hits = judged.filter(({ visit }) => visit.isHit).length;
-  const felt = judged.filter(({ verdict }) => verdict.kind === 'origin').length;
-  const harmful = waves.filter(({ kind }) => kind !== 'slow responses').length;
-  const isCovered = hits > 0 && renders.every((count) => count > 0) && (felt > 0 || harmful === 0);
+  const hits = count(judged, ({ visit }) => visit.isHit);
+  const felt = count(judged, ({ verdict }) => verdict.kind === 'origin');
+  const isHarmed = waves.some(({ kind }) => kind.isHarmless !== true);
   return {
     name: 'something was asked of everything',
     measured: `${hits} hits, ${renders.join(' + ')} rendered, ${felt} failures of the origin`,
     demanded: 'some of each',
-    result: isCovered ? 'holds' : 'broken',
-  };
-}
-
-function judgeResponses(judged: readonly JudgedVisit[]): Criterion {
-  const wrong = judged.filter(({ verdict }) => verdict.kind === 'unexpected').length;
-  return {
-    name: 'unexpected responses',
-    measured: `${wrong} of ${judged.length}`,
-    demanded: '0',
-    result: wrong === 0 ? 'holds' : 'broken',
-  };
-}
-
-function judgeRefusals(judged: readonly JudgedVisit[]): Criterion {
-  const heavy = judged.filter(
-    ({ visit, verdict }) => visit.render === 'heavy' && verdict.kind !== 'burst',
-  );
-  const refused = heavy.filter(({ verdict }) => verdict.kind === 'refused').length;
-  return {
-    name: 'heavy renders refused without a burst',
-    measured: `${refused} of ${heavy.length}`,
-    demanded: `at most ${MAX_REFUSED_SHARE * 100} %`,
-    result: refused <= heavy.length * MAX_REFUSED_SHARE ? 'holds' : 'broken',
+    isHeld: hits > 0 && renders.every((some) => some > 0) && (felt > 0 || !isHarmed),
   };
 }
 
@@ -122,54 +127,29 @@ function judgeMemory(
   const isLong = loadedMs - FINAL_SPAN_MS >= LEVEL_AT_MS + LEVEL_SPAN_MS;
   if (level === undefined || final === undefined || !isLong) {
     const measured = `${formatBytes(final)} at the end of a run too short for this`;
-    return { name, measured, demanded, result: 'not judged' };
+    return { name, measured, demanded, isHeld: undefined };
   }
   const growth = final / level - 1;
-  const sign = growth < 0 ? '−' : '+';
-  const change = `${sign}${Math.abs(growth * 100).toFixed(1)} %`;
+  const change = `${growth < 0 ? '−' : '+'}${Math.abs(growth * 100).toFixed(1)} %`;
+  const measured = `${formatBytes(level)} at minute 5, ${formatBytes(final)} in the last four: ${change}`;
+  return { name, measured, demanded, isHeld: growth <= MAX_GROWTH };
+}
+
+function judgeHandles(
+  name: string,
+  { atRest: { before, after } }: SoakRun,
+  tolerance: number,
+  read: (sample: Sample) => number,
+): Criterion {
+  const [first, last] = [before && read(before), after && read(after)];
   return {
     name,
-    measured: `${formatBytes(level)} at minute 5, ${formatBytes(final)} in the last four: ${change}`,
-    demanded,
-    result: growth <= MAX_GROWTH ? 'holds' : 'broken',
+    measured: `${first ?? '–'} before, ${last ?? '–'} after`,
+    demanded: tolerance === 0 ? 'as many as before' : `at most ${tolerance} more than before`,
+    isHeld: tolerance === 0 ? last === first : (last ?? Infinity) - (first ?? 0) <= tolerance,
   };
 }
 
-function judgeHandles({ atRest: { before, after } }: SoakRun): Criterion[] {
-  const numbers = {
-    'descriptors at rest': ({ main }: Sample) => main.descriptors,
-    'threads at rest': ({ main }: Sample) => main.threads,
-    'workers at rest': ({ workers }: Sample) => workers.count,
-  };
-  return Object.entries(numbers).map(([name, read]) => {
-    const [first, last] = [before && read(before), after && read(after)];
-    const tolerance = name === 'workers at rest' ? 0 : HANDLE_TOLERANCE;
-    const isBack = first !== undefined && last !== undefined && Math.abs(last - first) <= tolerance;
-    return {
-      name,
-      measured: `${first ?? '–'} before, ${last ?? '–'} after`,
-      demanded: tolerance === 0 ? 'as many as before' : `no more than ${tolerance} apart`,
-      result: isBack ? 'holds' : 'broken',
-    };
-  });
-}
-
-function judgeGoodImages({ goodImages: { before, after } }: SoakRun): Criterion {
-  const changed = findChanged(before, after);
-  return {
-    name: 'good images, rendered anew at the end',
-    measured: changed.length === 0 ? `${before.length} as at the start` : changed.join(' '),
-    demanded: 'the same bytes as at the start',
-    result: changed.length === 0 ? 'holds' : 'broken',
-  };
-}
-
-function judgeEnding({ earlyEnding, ending }: SoakRun): Criterion {
-  const how = `status ${ending.code}, signal ${ending.signal ?? 'none'}`;
-  return {
-    name: 'the process',
-    measured: earlyEnding === undefined ? `lived, then ended with ${how}` : `died with ${how}`,
-    demanded: 'lives until SIGTERM, then status 0',
-    result: earlyEnding === undefined && ending.code === 0 ? 'holds' : 'broken',
-  };
+function count<Item>(items: readonly Item[], isCounted: (item: Item) => boolean): number {
+  return items.filter(isCounted).length;
 }

@@ -1,5 +1,4 @@
 import { Agent, type IncomingHttpHeaders, type IncomingMessage, request } from 'node:http';
-import type { Socket } from 'node:net';
 import { epochMs } from '../harness/load.ts';
 
 /** How a client behaves while its response comes. */
@@ -25,8 +24,6 @@ export interface Question {
 export interface Exchange {
   /** Since 1970. */
   readonly startedMs: number;
-  /** From the request to the head of the response; `undefined` if none came. */
-  readonly headMs: number | undefined;
   /** From the request to the last byte, or to the end of it all. */
   readonly totalMs: number;
   readonly status: number | undefined;
@@ -50,20 +47,17 @@ const HUNG_AFTER_MS = 90_000;
  */
 const KEEP_IDLE_MS = 60_000;
 
-const UNANSWERED = { status: undefined, headers: {}, headMs: undefined } as const;
+const UNANSWERED = { status: undefined, headers: {} } as const;
 
 /** One client, or many that share their connections. */
 export class HttpClient {
   readonly #agent = new Agent({ keepAlive: true, timeout: KEEP_IDLE_MS });
-  readonly #lastUsedMs = new WeakMap<Socket, number>();
-  readonly #host: string;
-  readonly #port: number;
+  readonly #server: { readonly agent: Agent; readonly host: string; readonly port: number };
 
   /** @param origin scheme, host and port of the server */
   constructor(origin: string) {
     const { hostname, port } = new URL(origin);
-    this.#host = hostname;
-    this.#port = Number(port);
+    this.#server = { agent: this.#agent, host: hostname, port: Number(port) };
   }
 
   /** Asks, and reports how it went; never fails itself. */
@@ -71,16 +65,9 @@ export class HttpClient {
     return new Promise((resolve) => {
       const startedMs = epochMs();
       const chunks: Buffer[] = [];
-      let head: Pick<Exchange, 'status' | 'headers' | 'headMs'> = UNANSWERED;
+      let head: Pick<Exchange, 'status' | 'headers'> = UNANSWERED;
       let ending: Exchange['ending'] | undefined;
-      const asked = request({
-        agent: this.#agent,
-        host: this.#host,
-        port: this.#port,
-        method,
-        path,
-        headers,
-      });
+      const asked = request({ ...this.#server, method, path, headers });
       const settle = (how: Exchange['ending'], failure?: string): void => {
         if (ending !== undefined) return;
         ending = how;
@@ -91,18 +78,12 @@ export class HttpClient {
       };
       const timers = [setTimeout(() => settle('hung'), HUNG_AFTER_MS)];
       if (manner.kind === 'leaves') timers.push(setTimeout(() => settle('left'), manner.afterMs));
-      let usage = 'no connection';
-      asked.once('socket', (socket) => {
-        asked.once('close', () => this.#lastUsedMs.set(socket, epochMs()));
-        const restedMs = epochMs() - (this.#lastUsedMs.get(socket) ?? epochMs());
-        usage = asked.reusedSocket ? `connection idle for ${restedMs} ms` : 'new connection';
-      });
       asked.on('error', (error) =>
-        settle(head === UNANSWERED ? 'unanswered' : 'broken', `${error.message} (${usage})`),
+        settle(head === UNANSWERED ? 'unanswered' : 'broken', error.message),
       );
       asked.once('response', (response) => {
         const { statusCode: status, headers: received } = response;
-        head = { status, headers: received, headMs: epochMs() - startedMs };
+        head = { status, headers: received };
         response.once('error', (error) => settle('broken', error.message));
         response.once('end', () => settle('complete'));
         receive(response, manner, chunks, () => settle('left'));

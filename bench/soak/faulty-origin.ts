@@ -1,38 +1,80 @@
-import { once } from 'node:events';
-import { createServer, type IncomingMessage, request, type ServerResponse } from 'node:http';
-import type { AddressInfo } from 'node:net';
-import { pipeline } from 'node:stream/promises';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { type Fault, FaultProxy } from '../../test/support/fault-proxy.ts';
 import { LOCAL_CREDENTIALS, startLocalS3 } from '../../test/support/local-s3.ts';
-import { type FaultKind, isStruck, type Wave } from './fault-waves.ts';
+import { epochMs } from '../harness/load.ts';
+import type { Random } from '../harness/random.ts';
 import { listOriginals } from './originals.ts';
 
-/** How late a response is, in milliseconds: within the service's deadline for a first byte, and beyond it. */
-const DELAYS_MS: Partial<Record<FaultKind, number>> = {
-  'slow responses': 2_000,
-  'late responses': 8_000,
-};
+const CYCLE_MS = 40_000;
 
-const ERRORS: Partial<Record<FaultKind, readonly [status: number, code: string]>> = {
-  'status 500': [500, 'InternalError'],
-  'status 503 SlowDown': [503, 'SlowDown'],
-};
+/** What the service still feels of a wave, in milliseconds: until it gives up on what hangs. */
+const HANGING_SHADOW_MS = 14_000;
+const SHADOW_MS = 2_000;
 
-/** What is done to the connection after half of a body. */
-const HALFWAY: Partial<Record<FaultKind, (response: ServerResponse) => unknown>> = {
-  'stalled bodies': () => undefined,
-  'reset connections': (response) => response.socket?.resetAndDestroy(),
-  'truncated bodies': (response) => response.socket?.end(),
-};
+/** What may go wrong with an origin. */
+interface WaveKind {
+  readonly name: string;
+  /** What is done to every response; nothing listens where there is none. */
+  readonly fault?: Fault;
+  readonly lengthMs: number;
+  /** For how long after a wave it is still felt. */
+  readonly shadowMs: number;
+  /** Responses come late, but in time. */
+  readonly isHarmless?: boolean;
+}
 
-/** A real S3 server with all originals, behind a relay that spoils responses on command. */
+function createError(status: string, code: string): Fault {
+  const body = `<?xml version="1.0" encoding="UTF-8"?><Error><Code>${code}</Code></Error>`;
+  const head = `HTTP/1.1 ${status}\r\nContent-Type: application/xml\r\nContent-Length: ${body.length}`;
+  return { kind: 'answer', bytes: `${head}\r\n\r\n${body}` };
+}
+
+const usual = { lengthMs: 12_000, shadowMs: SHADOW_MS } as const;
+const hanging = { lengthMs: 12_000, shadowMs: HANGING_SHADOW_MS } as const;
+const kinds: readonly WaveKind[] = [
+  { name: 'slow', fault: { kind: 'trickle', bytes: 2 ** 16 }, ...usual, isHarmless: true },
+  { name: 'no responses', fault: { kind: 'hang' }, ...hanging },
+  { name: 'stalled bodies', fault: { kind: 'stall', afterBytes: 0 }, ...hanging },
+  { name: 'reset connections', fault: { kind: 'reset', afterBytes: 0 }, ...usual },
+  { name: 'truncated bodies', fault: { kind: 'cut', afterBytes: 0 }, ...usual },
+  {
+    name: 'status 500',
+    fault: createError('500 Internal Server Error', 'InternalError'),
+    ...usual,
+  },
+  {
+    name: 'status 503 SlowDown',
+    fault: createError('503 Slow Down', 'SlowDown'),
+    ...usual,
+  },
+  { name: 'connections refused', lengthMs: 5_000, shadowMs: SHADOW_MS },
+];
+
+/** A time in which the origin fails. Times are milliseconds after the load began. */
+export interface Wave {
+  readonly kind: WaveKind;
+  readonly startMs: number;
+  readonly endMs: number;
+}
+
+/** Whether a wave within a span of time explains a failure. */
+export function isStruck(waves: readonly Wave[], fromMs: number, toMs: number): boolean {
+  return waves.some(({ kind, startMs, endMs }) => {
+    const isThen = fromMs < endMs + kind.shadowMs && toMs > startMs;
+    return isThen && kind.isHarmless !== true;
+  });
+}
+
+/** A real S3 server with all originals, behind a proxy that spoils responses in waves. */
 export interface FaultyOrigin {
   /** For the service: where it is and which credentials it takes. */
   readonly settings: Readonly<Record<string, string>>;
-  /** Begins a wave of faults. */
-  readonly strike: (wave: Wave) => Promise<void>;
-  /** Ends the wave. */
-  readonly calm: () => Promise<void>;
+  /**
+   * Fails in waves until it is over: one in each cycle, each kind as often as the others, the start left alone.
+   *
+   * @param beganMs when the load began, since 1970
+   */
+  readonly strike: (random: Random, beganMs: number, over: AbortSignal) => Promise<Wave[]>;
   readonly close: () => Promise<void>;
 }
 
@@ -42,106 +84,50 @@ export async function startFaultyOrigin(): Promise<FaultyOrigin> {
   for (const original of Object.values(listOriginals()).flat()) {
     await s3.put(original.key, original.read());
   }
-  let wave: Wave | undefined;
-  const server = createServer((asked, response) => void relay(asked, response, s3.port, wave));
-  const listen = async (port: number): Promise<number> => {
-    await once(server.listen(port, '127.0.0.1'), 'listening');
-    return (server.address() as AddressInfo).port;
-  };
-  const refuse = async (): Promise<void> => {
-    server.close();
-    server.closeAllConnections();
-    await once(server, 'close');
-  };
-  const port = await listen(0);
+  const proxy = new FaultProxy(s3.port);
+  await proxy.listen();
   return {
     settings: {
       STORAGE: 's3',
       S3_BUCKET: s3.bucket,
-      S3_ENDPOINT: `http://127.0.0.1:${port}`,
+      S3_ENDPOINT: proxy.endpoint,
       AWS_EC2_METADATA_DISABLED: 'true',
       // Its advice to use a newer Node is not a line of the log.
       AWS_SDK_JS_NODE_VERSION_SUPPORT_WARNING_DISABLED: 'true',
       ...LOCAL_CREDENTIALS,
     },
-    strike: async (next) => {
-      wave = next;
-      if (next.kind === 'connections refused') await refuse();
-    },
-    calm: async () => {
-      wave = undefined;
-      if (!server.listening) await listen(port);
-    },
+    strike: (random, beganMs, over) => strike(proxy, random, beganMs, over),
     close: async () => {
-      if (server.listening) await refuse();
+      await proxy.refuse();
       await s3.close();
     },
   };
 }
 
-async function relay(
-  asked: IncomingMessage,
-  response: ServerResponse,
-  targetPort: number,
-  wave: Wave | undefined,
-): Promise<void> {
-  const fault = wave !== undefined && isStruck(wave, keyOf(asked)) ? wave.kind : undefined;
-  const error = fault && ERRORS[fault];
-  if (error !== undefined) {
-    const [status, code] = error;
-    const body = `<?xml version="1.0" encoding="UTF-8"?><Error><Code>${code}</Code></Error>`;
-    response.writeHead(status, { 'content-type': 'application/xml' }).end(body);
-    return;
+async function strike(
+  proxy: FaultProxy,
+  random: Random,
+  beganMs: number,
+  over: AbortSignal,
+): Promise<Wave[]> {
+  const nowMs = (): number => epochMs() - beganMs;
+  const waitUntil = async (atMs: number): Promise<void> => {
+    await sleep(Math.max(0, atMs - nowMs()), undefined, { signal: over }).catch(() => undefined);
+  };
+  const waves: Wave[] = [];
+  const left: WaveKind[] = [];
+  for (;;) {
+    await waitUntil((waves.length + 0.5) * CYCLE_MS);
+    if (over.aborted) return waves;
+    if (left.length === 0) left.push(...random.shuffle(kinds));
+    const kind = left.pop();
+    if (kind === undefined) return waves;
+    const startMs = nowMs();
+    if (kind.fault === undefined) await proxy.refuse();
+    else proxy.spoil(kind.fault);
+    await waitUntil(startMs + kind.lengthMs);
+    if (kind.fault === undefined) await proxy.listen();
+    else proxy.heal();
+    waves.push({ kind, startMs, endMs: nowMs() });
   }
-  const delayMs = fault && DELAYS_MS[fault];
-  if (delayMs !== undefined) await waitForClient(response, delayMs);
-  if (response.destroyed) return;
-  const { method, url: path, headers } = asked;
-  // With its own Host, which is signed.
-  const onward = request({ host: '127.0.0.1', port: targetPort, method, path, headers });
-  response.once('close', () => onward.destroy());
-  onward.on('error', () => response.destroy());
-  onward.once('response', (received) => {
-    response.writeHead(received.statusCode ?? 502, received.rawHeaders);
-    const half = Math.ceil(Number(received.headers['content-length'] ?? 0) / 2);
-    const harm = fault && HALFWAY[fault];
-    if (half > 0 && harm !== undefined) spoil(received, response, half, () => harm(response));
-    // When one of the two goes, the other one goes too.
-    else pipeline(received, response).catch(() => response.destroy());
-  });
-  onward.end();
-}
-
-/** Path style: the bucket's name, then the key. */
-function keyOf({ url = '' }: IncomingMessage): string {
-  const [path = ''] = url.split('?', 1);
-  return decodeURIComponent(path.slice(path.indexOf('/', 1) + 1));
-}
-
-/** Passes so many bytes of a body on, and then does its harm. */
-function spoil(
-  received: IncomingMessage,
-  response: ServerResponse,
-  bytes: number,
-  harm: () => void,
-): void {
-  let left = bytes;
-  received.on('error', () => undefined);
-  received.on('data', (chunk: Buffer) => {
-    if (left <= 0) return;
-    const part = chunk.subarray(0, left);
-    left -= part.length;
-    const isTaken = response.write(part, left === 0 ? harm : undefined);
-    if (left === 0) received.destroy();
-    else if (!isTaken) {
-      received.pause();
-      response.once('drain', () => received.resume());
-    }
-  });
-}
-
-/** Waits, but no longer than the client does. */
-async function waitForClient(response: ServerResponse, ms: number): Promise<void> {
-  const closed = new Promise((resolve) => response.once('close', resolve));
-  await Promise.race([closed, sleep(ms, undefined, { ref: false })]);
 }

@@ -17,7 +17,7 @@ type Form = readonly [range: string, status: number, readBody: Shot['readBody']]
 export function fileShot(file: Original): Shot {
   return {
     question: get(targetOf(file)),
-    originKey: file.key,
+    needsOrigin: true,
     expected: [200],
     render: 'none',
     readBody: file.read,

@@ -4,39 +4,32 @@ import { get } from './exchange.ts';
 import type { Original } from './originals.ts';
 import type { Shot } from './shot.ts';
 
-const STILL_WIDTHS_PX = ASSET_WIDTHS_PX.filter((width) => width <= 1024);
-const ANIMATION_WIDTHS_PX = ASSET_WIDTHS_PX.filter((width) => width <= 320);
+const STILL = {
+  formats: ['webp', 'webp', 'webp', 'jpg', 'png', 'gif'],
+  mostPx: 1024,
+  rest: '',
+};
+const ANIMATION = { formats: ['webp', 'gif'], mostPx: 320, rest: '&animated=true' };
 const QUALITIES = ['high', 'high', 'high', 'low', 'lossless'];
-const STILL_FORMATS = ['webp', 'webp', 'webp', 'jpg', 'png', 'gif'];
 
 /** A plain GET that renders, or finds what was rendered. */
-export function imageShot(original: Original, path: string, render: Shot['render']): Shot {
-  return { question: get(path), originKey: original.key, expected: [200], render };
+export function imageShot(path: string, render: Shot['render']): Shot {
+  return { question: get(path), needsOrigin: true, expected: [200], render };
 }
 
-/** One of the many ways to ask for a still image. */
-export function stillPath(original: Original, random: Random): string {
-  const format = random.pick(STILL_FORMATS);
+/** One of the many ways to ask for an image. */
+export function imagePath(original: Original, to: 'still' | 'animation', random: Random): string {
+  const { formats, mostPx, rest } = to === 'still' ? STILL : ANIMATION;
+  const format = random.pick(formats);
   const quality = random.pick(QUALITIES);
   if (isAttachment(original)) {
-    const box = `width=${random.integer(16, 1024)}&height=${random.integer(16, 1024)}`;
-    return `${targetOf(original)}?${box}&format=${format}&quality=${quality}`;
+    const [width, height] = [random.integer(16, mostPx), random.integer(16, mostPx)];
+    const box = to === 'still' ? `width=${width}&height=${height}` : `width=${width}`;
+    return `${targetOf(original)}?${box}&format=${format}&quality=${quality}${rest}`;
   }
-  const ext = nearestExtension(original, format);
-  return `${targetOf(original)}.${ext}?size=${random.pick(STILL_WIDTHS_PX)}&quality=${quality}`;
-}
-
-/** One of the many ways to ask for an animation. */
-export function animationPath(original: Original, random: Random): string {
-  const format = random.pick(['webp', 'gif']);
-  const quality = random.pick(QUALITIES);
-  if (isAttachment(original)) {
-    const width = random.integer(16, 320);
-    return `${targetOf(original)}?width=${width}&format=${format}&quality=${quality}&animated=true`;
-  }
-  const size = random.pick(ANIMATION_WIDTHS_PX);
-  const ext = nearestExtension(original, format);
-  return `${targetOf(original)}.${ext}?size=${size}&quality=${quality}&animated=true`;
+  const size = random.pick(ASSET_WIDTHS_PX.filter((width) => width <= mostPx));
+  const extension = nearestExtension(original, format);
+  return `${targetOf(original)}.${extension}?size=${size}&quality=${quality}${rest}`;
 }
 
 /** The way in which a popular image is asked for again and again. */

@@ -3,14 +3,7 @@ import { ZipfRanks } from '../trace/zipf.ts';
 import { badShot, defaultAvatarShot, unknownShot } from './bad-shots.ts';
 import { get } from './exchange.ts';
 import { fileShot, leaveBodyShot, rangeShot, slowShot } from './file-shots.ts';
-import {
-  animationPath,
-  imageShot,
-  isAttachment,
-  popularPath,
-  stillPath,
-  targetOf,
-} from './image-shots.ts';
+import { imagePath, imageShot, isAttachment, popularPath, targetOf } from './image-shots.ts';
 import type { Original, Originals } from './originals.ts';
 import type { Purpose, PurposedShot, Shot } from './shot.ts';
 
@@ -38,7 +31,8 @@ interface MixRow {
 /** The mixed load: decides what is asked next. Each client brings its own random numbers. */
 export class LoadMix {
   readonly #originals: Originals;
-  readonly #popular: readonly { readonly original: Original; readonly path: string }[];
+  /** Paths, the most popular first. */
+  readonly #popular: readonly string[];
   readonly #tags: ReadonlyMap<string, KnownTag>;
   readonly #rows: Readonly<Record<Purpose, MixRow>>;
   readonly #purposes: readonly Purpose[];
@@ -52,10 +46,7 @@ export class LoadMix {
     this.#originals = originals;
     this.#tags = tags;
     const images = random.shuffle([...originals.stills, ...originals.animations]);
-    this.#popular = images.map((original, rank) => ({
-      original,
-      path: popularPath(original, rank % 2 === 0 ? 128 : 256),
-    }));
+    this.#popular = images.map((original, rank) => popularPath(original, rank % 2 ? 256 : 128));
     this.#rows = this.#describe();
     this.#purposes = Object.keys(this.#rows) as Purpose[];
     this.#choice = new WeightedChoice(Object.values(this.#rows).map(({ weight }) => weight));
@@ -85,7 +76,7 @@ export class LoadMix {
       file: { weight: 6, make: (random) => fileShot(random.pick(files)) },
       range: { weight: 7, make: (random) => rangeShot(random.pick(files), random) },
       condition: { weight: 8, make: (random) => this.#conditionShot(random) },
-      head: { weight: 4, make: (random) => withMethod('HEAD', this.#popularShot(random)) },
+      head: { weight: 4, make: (random) => this.#headShot(random) },
       'leaves in mid-render': { weight: 4, make: (random) => this.#leaveRenderShot(random) },
       'leaves in mid-body': {
         weight: 2,
@@ -100,19 +91,17 @@ export class LoadMix {
   }
 
   #popularShot(random: Random): Shot {
-    const popular = this.#popular[popularity.next(this.#popular.length, random)];
-    if (popular === undefined) throw new Error('There is no image of this rank.');
-    return imageShot(popular.original, popular.path, 'light');
+    const rank = popularity.next(this.#popular.length, random);
+    return imageShot(this.#popular[rank] ?? '/', 'light');
   }
 
   #stillShot(random: Random): Shot {
-    const original = random.pick(this.#originals.stills);
-    return imageShot(original, stillPath(original, random), 'light');
+    return imageShot(imagePath(random.pick(this.#originals.stills), 'still', random), 'light');
   }
 
   #animationShot(random: Random): Shot {
     const original = random.pick(this.#originals.animations);
-    return imageShot(original, animationPath(original, random), 'heavy');
+    return imageShot(imagePath(original, 'animation', random), 'heavy');
   }
 
   /** Of what was received before: it is current, or else the client has another state of it. */
@@ -134,6 +123,11 @@ export class LoadMix {
       : ask({ 'if-modified-since': known.lastModified }, 304);
   }
 
+  #headShot(random: Random): Shot {
+    const shot = this.#popularShot(random);
+    return { ...shot, question: { ...shot.question, method: 'HEAD' } };
+  }
+
   #leaveRenderShot(random: Random): Shot {
     const shot = random.next() < 0.7 ? this.#stillShot(random) : this.#animationShot(random);
     const manner = { kind: 'leaves', afterMs: random.spread(1, 300) } as const;
@@ -141,18 +135,14 @@ export class LoadMix {
   }
 }
 
-function withMethod(method: 'HEAD', shot: Shot): Shot {
-  return { ...shot, question: { ...shot.question, method } };
-}
-
 /** Any transform of a file that means harm; what must not happen is anything else than these. */
 function hostileShot(original: Original, random: Random): Shot {
   const isBare = isAttachment(original) && random.next() < 0.2;
   const path = isBare
     ? targetOf(original)
-    : random.pick([stillPath, stillPath, animationPath])(original, random);
+    : imagePath(original, random.pick(['still', 'still', 'animation']), random);
   return {
-    ...imageShot(original, path, 'heavy'),
+    ...imageShot(path, 'heavy'),
     expected: [200, 415, 422, 504],
     readBody: isBare ? original.read : undefined,
   };

@@ -9,6 +9,9 @@ const CORPUS = 'fixtures/corpus';
 /** Samples are there under their own ids and, so many times, under others. */
 const COPIES = 4;
 
+/** The copy that no load asks for. */
+export const RESERVED_COPY = COPIES;
+
 /** Ids of a copy are those of the sample and so much more. */
 const COPY_DISTANCE = 1_000_000n;
 
@@ -39,25 +42,24 @@ export interface Originals {
   readonly reserved: readonly Original[];
 }
 
-/** Lists the originals, the same in every process; their bytes are read when they are wanted. */
+/** Lists the originals; their bytes are read when they are wanted. */
 export function listOriginals(): Originals {
-  const samples = listFiles(SAMPLES).map((key) => {
-    const sample = openFile(key, 'still', join(SAMPLES, key));
-    return { ...sample, kind: tellKind(sample) };
+  const samples = listFiles(SAMPLES).map((key): Original => {
+    const file = join(SAMPLES, key);
+    const facts = readImageFacts(readFileSync(file));
+    const kind = facts?.animation === undefined ? 'still' : 'animation';
+    return openFile(key, facts === undefined ? 'file' : kind, file);
   });
-  const copies = Array.from({ length: COPIES }, (_, copy) =>
-    samples.map((sample) => copyOf(sample, copy)),
-  ).flat();
-  const isKind =
-    (kind: Original['kind']) =>
-    (original: Original): boolean =>
-      original.kind === kind;
+  const copyAll = (copy: number): Original[] =>
+    samples.map((sample) => ({ ...sample, key: copyKey(sample.key, copy) }));
+  const copies = Array.from({ length: COPIES }, (_, copy) => copyAll(copy)).flat();
+  const ofKind = (wanted: Original['kind']) => copies.filter(({ kind }) => kind === wanted);
   return {
-    stills: copies.filter(isKind('still')),
-    animations: copies.filter(isKind('animation')),
-    files: [...copies.filter(isKind('file')), ...listBlobs()],
+    stills: ofKind('still'),
+    animations: ofKind('animation'),
+    files: [...ofKind('file'), ...listBlobs()],
     hostile: listHostile(),
-    reserved: samples.map((sample) => copyOf(sample, COPIES)),
+    reserved: copyAll(RESERVED_COPY),
   };
 }
 
@@ -67,21 +69,8 @@ export function copyKey(key: string, copy: number): string {
   return key.replace(/\d+/, (id) => String(BigInt(id) + distance));
 }
 
-/** The copy that is reserved. */
-export const RESERVED_COPY = COPIES;
-
-function copyOf(sample: Original, copy: number): Original {
-  return { ...sample, key: copyKey(sample.key, copy) };
-}
-
 function openFile(key: string, kind: Original['kind'], file: string): Original {
   return { key, kind, sizeBytes: statSync(file).size, read: () => readFileSync(file) };
-}
-
-function tellKind(sample: Original): Original['kind'] {
-  const facts = readImageFacts(sample.read());
-  if (facts === undefined) return 'file';
-  return facts.animation === undefined ? 'still' : 'animation';
 }
 
 function listHostile(): Original[] {
@@ -93,18 +82,14 @@ function listHostile(): Original[] {
   );
 }
 
+/** Files of random bytes, in a pattern whose length fits no buffer: a piece in a wrong place is seen. */
 function listBlobs(): Original[] {
   const random = new Random(BLOBS);
   return Array.from({ length: BLOBS }, (_, index) => {
     const sizeBytes = Math.round(random.spread(SMALLEST_BLOB_BYTES, LARGEST_BLOB_BYTES));
-    // Of a length that fits no buffer size, so that a piece in a wrong place is seen.
     const pattern = Buffer.from(Array.from({ length: 65_537 }, () => random.integer(0, 255)));
-    return {
-      key: `attachments/8/${index}/recording-${index}.bin`,
-      kind: 'file',
-      sizeBytes,
-      read: () => Buffer.alloc(sizeBytes, pattern),
-    };
+    const read = () => Buffer.alloc(sizeBytes, pattern);
+    return { key: `attachments/8/${index}/recording-${index}.bin`, kind: 'file', sizeBytes, read };
   });
 }
 

@@ -1,20 +1,18 @@
 import { readFileSync } from 'node:fs';
-import { z } from 'zod';
-import { MediaError } from '../../src/contract/errors.ts';
-import { parseTarget } from '../../src/contract/media-request.ts';
-import { findCulprit } from './fault-waves.ts';
+import { isStruck } from './faulty-origin.ts';
 import type { SoakRun } from './soak-run.ts';
 
 /** pino's numbers. */
 const LEVELS: Readonly<Record<number, string>> = { 40: 'warn', 50: 'error', 60: 'fatal' };
 
-const lineForm = z.object({
-  level: z.number(),
-  time: z.number(),
-  msg: z.string(),
-  code: z.string().optional(),
-  url: z.string().optional(),
-});
+/** A line of the service's log, as far as it is looked at. */
+interface LogLine {
+  readonly level: number;
+  /** Since 1970. */
+  readonly time: number;
+  readonly msg?: string;
+  readonly code?: string;
+}
 
 /** What the service has written at the level `warn` and above, or outside of its log. */
 export interface LogSummary {
@@ -40,30 +38,18 @@ export function readServiceLog(run: Pick<SoakRun, 'logFile' | 'waves' | 'beganMs
   return { counts, unexplained };
 }
 
-function parseLine(text: string): z.infer<typeof lineForm> | undefined {
+function parseLine(text: string): LogLine | undefined {
   try {
-    return lineForm.safeParse(JSON.parse(text)).data;
+    return JSON.parse(text) as LogLine;
   } catch {
     return undefined;
   }
 }
 
 function isExplained(
-  { code, url, time }: z.infer<typeof lineForm>,
+  { code, time }: LogLine,
   { waves, beganMs }: Pick<SoakRun, 'waves' | 'beganMs'>,
 ): boolean {
   if (code !== 'ORIGIN_ERROR' && code !== 'ORIGIN_TIMEOUT') return false;
-  const key = url === undefined ? undefined : originKeyOf(url);
-  const atMs = time - beganMs;
-  return key !== undefined && findCulprit(waves, key, atMs - 1, atMs + 1, 'harmful') !== undefined;
-}
-
-function originKeyOf(url: string): string | undefined {
-  try {
-    const target = parseTarget(url);
-    return target.kind === 'media' ? target.request.originKey : undefined;
-  } catch (error) {
-    if (error instanceof MediaError) return undefined;
-    throw error;
-  }
+  return isStruck(waves, time - beganMs - 1, time - beganMs + 1);
 }

@@ -20,8 +20,8 @@ export type Purpose =
 /** A request of the load, and what a right response looks like. */
 export interface Shot {
   readonly question: Question;
-  /** Of the original behind it; `undefined` where none is needed. */
-  readonly originKey: string | undefined;
+  /** Whether there is, or might be, an original behind it. */
+  readonly needsOrigin: boolean;
   /** Statuses that are right while the origin is well and nothing is overloaded. */
   readonly expected: readonly number[];
   /** What it may cost; a refusal under overload is right for renders alone. */

@@ -1,20 +1,12 @@
 import { setMaxListeners } from 'node:events';
-import { loadavg } from 'node:os';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { epochMs } from '../harness/load.ts';
-import {
-  type CpuSeconds,
-  type ProcessNumbers,
-  readChildren,
-  readCpuSeconds,
-  readProcess,
-} from '../harness/process-numbers.ts';
+import { type ProcessNumbers, readChildren, readProcess } from '../harness/process-numbers.ts';
 import { Random } from '../harness/random.ts';
 import { sumOf } from '../harness/report.ts';
 import { type Ending, type Service, startService } from '../harness/service.ts';
 import { type Burst, Clients, type Pressure } from './clients.ts';
-import { planWaves, type Wave } from './fault-waves.ts';
-import { type FaultyOrigin, startFaultyOrigin } from './faulty-origin.ts';
+import { type FaultyOrigin, startFaultyOrigin, type Wave } from './faulty-origin.ts';
 import { fetchGoodImages, type GoodImages } from './good-images.ts';
 import { LoadMix } from './load-mix.ts';
 import { listOriginals } from './originals.ts';
@@ -33,10 +25,6 @@ export interface Sample {
   readonly atMs: number;
   readonly main: ProcessNumbers;
   readonly workers: { readonly count: number; readonly residentBytes: number };
-  /** Used so far. */
-  readonly cpu: CpuSeconds;
-  /** Processes of the whole machine that ran or wanted to, over the last minute (proc(5)). */
-  readonly machineLoad: number;
 }
 
 /** All that a run has brought to light. */
@@ -118,7 +106,7 @@ async function soak(
     if (sample !== undefined) samples.push(sample);
   }, everyMs);
   const over = endAfter(durationMs, cut);
-  const striking = strike(origin, planWaves(durationMs, random), beganMs, over);
+  const striking = origin.strike(random, beganMs, over);
   await clients.run(pressure, seed, over);
   const loadedMs = epochMs() - beganMs;
   const waves = await striking;
@@ -156,8 +144,6 @@ function takeSample(pid: number, beganMs: number): Sample | undefined {
       count: workers.length,
       residentBytes: sumOf(workers, ({ residentBytes }) => residentBytes),
     },
-    cpu: readCpuSeconds(pid),
-    machineLoad: loadavg()[0] ?? 0,
   };
 }
 
@@ -172,28 +158,4 @@ function endAfter(ms: number, cut: AbortSignal): AbortSignal {
     end.abort();
   });
   return end.signal;
-}
-
-/** Makes the origin fail as planned; returns the waves with the times at which they really were. */
-async function strike(
-  origin: FaultyOrigin,
-  plan: readonly Wave[],
-  beganMs: number,
-  over: AbortSignal,
-): Promise<Wave[]> {
-  const nowMs = (): number => epochMs() - beganMs;
-  const waitUntil = async (atMs: number): Promise<void> => {
-    await sleep(Math.max(0, atMs - nowMs()), undefined, { signal: over }).catch(() => undefined);
-  };
-  const waves: Wave[] = [];
-  for (const wave of plan) {
-    await waitUntil(wave.startMs);
-    if (over.aborted) break;
-    const startMs = nowMs();
-    await origin.strike(wave);
-    await waitUntil(wave.endMs);
-    await origin.calm();
-    waves.push({ ...wave, startMs, endMs: nowMs() });
-  }
-  return waves;
 }

@@ -10,8 +10,6 @@ export interface Visit extends Omit<PurposedShot, 'question' | 'readBody'> {
   /** After the load began. */
   readonly startedMs: number;
   readonly endedMs: number;
-  readonly headMs: number | undefined;
-  readonly totalMs: number;
   readonly status: number | undefined;
   /** Of an error's body. */
   readonly code: string | undefined;
@@ -36,15 +34,13 @@ export class Witness {
   /** @param beganMs when the load began, since 1970 */
   testify(shot: PurposedShot, exchange: Exchange, beganMs: number): Visit {
     const { question, readBody: _, ...rest } = shot;
-    const { startedMs, totalMs, headMs, status, ending, failure, headers } = exchange;
+    const { startedMs, totalMs, status, ending, failure, headers } = exchange;
     return {
       ...rest,
       method: question.method,
       path: question.path,
       startedMs: startedMs - beganMs,
       endedMs: startedMs - beganMs + totalMs,
-      headMs,
-      totalMs,
       status,
       code: readCode(exchange),
       ending,

@@ -1,5 +1,4 @@
-import type { Random } from '../harness/random.ts';
-import { hashPair } from '../scale/hash-ring.ts';
+import { hashPair, type Random } from '../harness/random.ts';
 import { assumptions, DAY_S } from './assumptions.ts';
 import type { Catalogue } from './catalogue.ts';
 import { ChannelFeed } from './channel-feed.ts';

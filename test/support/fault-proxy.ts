@@ -121,12 +121,13 @@ function createRelay(
       const timer = setInterval(() => {
         client.write(chunk.subarray(sent, sent + fault.bytes));
         sent += fault.bytes;
-        if (sent >= chunk.length) {
-          clearInterval(timer);
-          server.resume();
-        }
+        if (sent < chunk.length) return;
+        stop();
+        client.off('close', stop);
+        server.resume();
       }, 50);
-      client.once('close', () => clearInterval(timer));
+      const stop = (): void => clearInterval(timer);
+      client.once('close', stop);
     };
   }
   let answer = Buffer.alloc(0);
