@@ -1,19 +1,10 @@
 import { parseArgs } from 'node:util';
 import { parsePositive, publishReport } from './harness/report.ts';
 import { formatScale } from './scale/report.ts';
-import {
-  BUCKET_SETUP,
-  edgeSetups,
-  memorySetups,
-  type Setup,
-  sizingSetups,
-} from './scale/setups.ts';
+import { edgeSetups, memorySetups, type Setup, sizingSetups } from './scale/setups.ts';
 import { type Simulation, simulate } from './scale/simulate.ts';
-import { createWorkload, type Workload } from './scale/workload.ts';
+import { createWorkload } from './scale/workload.ts';
 import { generateTrace } from './trace/trace.ts';
-
-/** The smaller models of the check are so many times smaller. */
-const CHECK_RATIOS = [4, 16];
 
 const { values } = parseArgs({
   options: {
@@ -33,20 +24,15 @@ function runModel(): void {
   // Two thirds of the time to fill the caches.
   const fromDay = Math.floor((days * 2) / 3);
   const workload = createWorkload(generateTrace({ seed, requests, days }));
-  const smaller = CHECK_RATIOS.map((ratio) =>
-    createWorkload(generateTrace({ seed, requests: Math.ceil(requests / ratio), days })),
-  );
-  const run = (of: Workload, setups: readonly Setup[]): Simulation[] =>
-    setups.map((setup) => simulate(of, setup, fromDay));
-  const checked: Setup = { ...BUCKET_SETUP, requestsPerDay };
+  const run = (setups: readonly Setup[]): Simulation[] =>
+    setups.map((setup) => simulate(workload, setup, fromDay));
   const report = formatScale({
     workload,
     command: ['npm run bench:scale --', ...process.argv.slice(2)].join(' '),
     fromDay,
-    memory: run(workload, memorySetups(requestsPerDay)),
-    edge: run(workload, edgeSetups(requestsPerDay)),
-    sizing: run(workload, sizingSetups),
-    check: [workload, ...smaller].flatMap((of) => run(of, [checked])),
+    memory: run(memorySetups(requestsPerDay)),
+    edge: run(edgeSetups(requestsPerDay)),
+    sizing: run(sizingSetups),
   });
   publishReport('scale.md', report);
 }

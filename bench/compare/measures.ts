@@ -31,7 +31,6 @@ export const measures = {
   peakBytes: { ...less, title: 'Peak memory', format: formatBytes },
   /** From the first request to the last response. */
   allServedMs: { ...less, title: 'Until all have it', format: formatMs },
-  rendersPerKey: { ...less, title: 'Renders per image', format: digits(2) },
   cpuSecondsPerKey: { ...less, title: 'CPU s per image', format: digits(3) },
   /** From the start of the process. */
   listeningMs: { ...less, title: 'Listens after', format: formatMs },

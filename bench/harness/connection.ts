@@ -8,6 +8,12 @@ const READ_BYTES = 64 * 1024;
 
 const HEAD_END = Buffer.from('\r\n\r\n');
 
+/**
+ * Connections that have rested so long are not used again, in milliseconds: Node closes them after 5 seconds, and
+ * may do so just as a request is sent (RFC 9112 §9.5).
+ */
+const KEEP_IDLE_MS = 4_000;
+
 /** A response, as far as a load looks at it. */
 export interface Received {
   /** 0 where no whole response came. */
@@ -24,7 +30,7 @@ const FAILED: Received = { status: 0, isHit: false, retryAfterSeconds: undefined
  * A connection with one request on its way at a time. As lean as it can be, since it shares the machine with the
  * server: no parser but for the head; a response without `Content-Length` counts as failed.
  */
-export class Connection {
+class Connection {
   idleSinceMs = 0;
   readonly #socket: Socket;
   #settle: ((received: Received) => void) | undefined;
@@ -88,5 +94,46 @@ export class Connection {
       retryAfterSeconds: retryAfter === undefined ? undefined : Number(retryAfter),
       bytes,
     };
+  }
+}
+
+/** As many connections to a server as requests are on their way. */
+export class ConnectionPool {
+  readonly #server: { readonly host: string; readonly port: number };
+  /** The one that was used last at the end. */
+  readonly #idle: Connection[] = [];
+
+  /** @param origin scheme, host and port of the server */
+  constructor(origin: string) {
+    const { hostname, port } = new URL(origin);
+    this.#server = { host: hostname, port: Number(port) };
+  }
+
+  /**
+   * Sends a GET, and resolves at the last byte of its response.
+   *
+   * @param header a further header line
+   */
+  async request(path: string, header?: string): Promise<Received> {
+    const { host, port } = this.#server;
+    const head = `GET ${path} HTTP/1.1\r\nHost: ${host}:${port}\r\n${header ? `${header}\r\n` : ''}`;
+    const connection = this.#takeIdle() ?? new Connection(this.#server);
+    const received = await connection.request(`${head}\r\n`);
+    if (connection.isOpen) this.#idle.push(connection);
+    return received;
+  }
+
+  close(): void {
+    for (const connection of this.#idle.splice(0)) connection.close();
+  }
+
+  #takeIdle(): Connection | undefined {
+    const connection = this.#idle.pop();
+    const isFresh = performance.now() - (connection?.idleSinceMs ?? 0) < KEEP_IDLE_MS;
+    if (connection?.isOpen && isFresh) return connection;
+    // Those below have rested even longer.
+    connection?.close();
+    this.close();
+    return undefined;
   }
 }

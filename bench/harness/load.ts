@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { Connection, type Received } from './connection.ts';
+import { ConnectionPool, type Received } from './connection.ts';
 
 /** GETs of a list of paths, each read to its end. */
 export type Load = {
@@ -45,12 +45,6 @@ export interface LoadResult {
 /** A client that was refused tries again after this, in milliseconds, rather than turn in circles. */
 const PAUSE_AFTER_REFUSAL_MS = 100;
 
-/**
- * Connections that have rested so long are not used again, in milliseconds: Node closes them after 5 seconds, and
- * may do so just as a request is sent (RFC 9112 §9.5).
- */
-const KEEP_IDLE_MS = 4_000;
-
 /** Milliseconds since 1970, in fractions, comparable between the processes of one machine. */
 export function epochMs(): number {
   return performance.timeOrigin + performance.now();
@@ -62,99 +56,69 @@ export function epochMs(): number {
  * @throws Error if a closed loop has come to the end of its list before its time
  */
 export async function drive(load: Load): Promise<LoadResult> {
-  const run = new LoadRun(load);
   const beganMs = performance.now();
+  const responses: LoadResponse[] = [];
+  const latenessMs: number[] = [];
+  let inFlight = 0;
+  let mostInFlight = 0;
+  const connections = new ConnectionPool(load.origin);
+  const ask = async (path: string): Promise<LoadResponse> => {
+    inFlight += 1;
+    mostInFlight = Math.max(mostInFlight, inFlight);
+    const startedMs = epochMs();
+    const received = await connections.request(path, load.header);
+    inFlight -= 1;
+    const response = { startedMs, totalMs: epochMs() - startedMs, ...received };
+    responses.push(response);
+    return response;
+  };
   try {
-    await run.drive();
-    const seconds = (performance.now() - beganMs) / 1000;
-    return { responses: run.responses, seconds, ...run.doubts };
+    if (load.kind === 'closed') await driveClosed(load, ask);
+    else {
+      await driveSteady(load, (path, late) => {
+        latenessMs.push(late);
+        return ask(path);
+      });
+    }
   } finally {
-    run.close();
+    connections.close();
   }
+  return { responses, seconds: (performance.now() - beganMs) / 1000, latenessMs, mostInFlight };
 }
 
-class LoadRun {
-  readonly responses: LoadResponse[] = [];
-  readonly doubts = { latenessMs: [] as number[], mostInFlight: 0 };
-  readonly #load: Load;
-  readonly #server: { readonly host: string; readonly port: number };
-  /** The one that was used last at the end. */
-  readonly #idle: Connection[] = [];
-  #inFlight = 0;
-
-  constructor(load: Load) {
-    this.#load = load;
-    const { hostname, port } = new URL(load.origin);
-    this.#server = { host: hostname, port: Number(port) };
+async function driveSteady(
+  { paths, perSecond, durationMs }: Load & { kind: 'steady' },
+  ask: (path: string, lateMs: number) => Promise<unknown>,
+): Promise<void> {
+  const pending: Promise<unknown>[] = [];
+  const beganMs = performance.now();
+  const count = Math.round((perSecond * durationMs) / 1000);
+  for (let index = 0; index < count; index += 1) {
+    const dueMs = beganMs + (index * 1000) / perSecond;
+    const waitMs = dueMs - performance.now();
+    if (waitMs > 0) await sleep(waitMs);
+    pending.push(ask(paths[index % paths.length] ?? '/', Math.max(0, performance.now() - dueMs)));
   }
+  await Promise.all(pending);
+}
 
-  async drive(): Promise<void> {
-    if (this.#load.kind === 'steady') await this.#steady(this.#load);
-    else await this.#closed(this.#load);
-  }
-
-  close(): void {
-    for (const connection of this.#idle) connection.close();
-  }
-
-  async #steady({ paths, perSecond, durationMs }: Load & { kind: 'steady' }): Promise<void> {
-    const pending = new Set<Promise<LoadResponse>>();
-    const beganMs = performance.now();
-    const count = Math.round((perSecond * durationMs) / 1000);
-    for (let index = 0; index < count; index += 1) {
-      const dueMs = beganMs + (index * 1000) / perSecond;
-      const waitMs = dueMs - performance.now();
-      if (waitMs > 0) await sleep(waitMs);
-      this.doubts.latenessMs.push(Math.max(0, performance.now() - dueMs));
-      const response = this.#ask(paths[index % paths.length] ?? '/');
-      pending.add(response);
-      void response.then(() => pending.delete(response));
-    }
-    await Promise.all(pending);
-  }
-
-  async #closed({ paths, clients, durationMs, isRepeated }: Load & { kind: 'closed' }) {
-    const endMs = performance.now() + (durationMs ?? Number.POSITIVE_INFINITY);
-    let next = 0;
-    const ask = async (): Promise<void> => {
-      while (performance.now() < endMs) {
-        const path = paths[isRepeated === true ? next % paths.length : next];
-        next += 1;
-        if (path === undefined) {
-          if (durationMs === undefined) return;
-          throw new Error(`All ${paths.length} paths are used up.`);
-        }
-        const { status } = await this.#ask(path);
-        if (status === 503) await sleep(PAUSE_AFTER_REFUSAL_MS);
+async function driveClosed(
+  { paths, clients, durationMs, isRepeated }: Load & { kind: 'closed' },
+  ask: (path: string) => Promise<LoadResponse>,
+): Promise<void> {
+  const endMs = performance.now() + (durationMs ?? Number.POSITIVE_INFINITY);
+  let next = 0;
+  const askOn = async (): Promise<void> => {
+    while (performance.now() < endMs) {
+      const path = paths[isRepeated === true ? next % paths.length : next];
+      next += 1;
+      if (path === undefined) {
+        if (durationMs === undefined) return;
+        throw new Error(`All ${paths.length} paths are used up.`);
       }
-    };
-    await Promise.all(Array.from({ length: clients }, ask));
-  }
-
-  async #ask(path: string): Promise<LoadResponse> {
-    this.#inFlight += 1;
-    this.doubts.mostInFlight = Math.max(this.doubts.mostInFlight, this.#inFlight);
-    const { header } = this.#load;
-    const { host, port } = this.#server;
-    const head = [`GET ${path} HTTP/1.1`, `Host: ${host}:${port}`, ...(header ? [header] : [])];
-    const connection = this.#takeIdle() ?? new Connection(this.#server);
-    const startedMs = epochMs();
-    const received = await connection.request(`${head.join('\r\n')}\r\n\r\n`);
-    const response = { startedMs, totalMs: epochMs() - startedMs, ...received };
-    this.#inFlight -= 1;
-    if (connection.isOpen) this.#idle.push(connection);
-    this.responses.push(response);
-    return response;
-  }
-
-  #takeIdle(): Connection | undefined {
-    const connection = this.#idle.pop();
-    if (connection === undefined) return undefined;
-    if (connection.isOpen && performance.now() - connection.idleSinceMs < KEEP_IDLE_MS) {
-      return connection;
+      const { status } = await ask(path);
+      if (status === 503) await sleep(PAUSE_AFTER_REFUSAL_MS);
     }
-    // Those below have rested even longer.
-    for (const older of [connection, ...this.#idle.splice(0)]) older.close();
-    return undefined;
-  }
+  };
+  await Promise.all(Array.from({ length: clients }, askOn));
 }

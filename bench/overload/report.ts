@@ -97,7 +97,7 @@ export function formatOverload(run: OverloadRun, animationBytes: readonly number
   return `${[
     '# Overload',
     `${workers} workers. Animated renders (originals of ${sizes.join(' to ')}): ` +
-      `${run.heavyCapacityPerSecond.toFixed(1)} a second with nothing else to do, p50 ${formatMs(quantile(timesOf(run.heavyAlone), 0.5))}. ` +
+      `${run.heavyCapacityPerSecond.toFixed(1)} a second with nothing else to do, p50 ${formatMs(quantile(timesOf(served(run.heavyAlone)), 0.5))}. ` +
       `Under load, ${factors.map(formatFactor).join(', ')} as many arrive; the aims are for the most. ` +
       `Phases of ${phaseMs / 1000} s. Service and generators share ${availableParallelism()} cores; the one that asks for hits ` +
       `runs at ${run.isHitClientPreferred ? 'a higher' : 'the same'} priority, the others at the same.`,

@@ -1,4 +1,4 @@
-import { formatBytes, formatShare, formatTable, sumOf } from '../harness/report.ts';
+import { formatBytes, formatShare, formatTable } from '../harness/report.ts';
 import { DAY_S } from '../trace/assumptions.ts';
 import { contentKinds } from '../trace/shapes.ts';
 import type { Counts, Simulation } from './simulate.ts';
@@ -12,8 +12,6 @@ export interface ScaleRun {
   readonly memory: readonly Simulation[];
   readonly edge: readonly Simulation[];
   readonly sizing: readonly Simulation[];
-  /** The same setup in models of several sizes: they should agree. */
-  readonly check: readonly Simulation[];
 }
 
 /** What is put on top of the simulation. */
@@ -87,14 +85,6 @@ const sizingColumns: Columns = {
   'Store grows a day': ({ storeBytesPerDay }) => formatBytes(storeBytesPerDay),
 };
 
-const checkColumns: Columns = {
-  Scale: ({ scale }) => `1 : ${formatCount(scale)}`,
-  'Memory hits': hitRatios['Memory hits'],
-  'Store hits': hitRatios['Store hits'],
-  'Renders per million': ({ counts }) => perMillion(counts.renders, counts),
-  'CPU s per million': ({ counts }) => perMillion(counts.renderCpuMs / 1_000, counts),
-};
-
 /** The whole report, in Markdown. */
 export function formatScale(run: ScaleRun): string {
   const { days } = run.workload.trace.options;
@@ -113,9 +103,6 @@ export function formatScale(run: ScaleRun): string {
     `At peak, ${MARGINS.peakFactor} times the mean; cores at ${MARGINS.utilisation * 100} % of use, ` +
       `${MARGINS.hitCpuMs} ms of the main process for a hit, ${MARGINS.missCpuMs} ms for any other response. Balanced by path, results in a bucket.`,
     formatSimulations(sizingColumns, run.sizing),
-    '## Does the scale matter?',
-    'The same setup in models of several sizes.',
-    formatSimulations(checkColumns, run.check),
   ].join('\n\n')}\n`;
 }
 
@@ -126,34 +113,20 @@ function formatSimulations(columns: Columns, simulations: readonly Simulation[])
   return formatTable(Object.keys(columns), rows);
 }
 
-function formatWorkload({ trace, facts, originals }: Workload): string {
+function formatWorkload({ trace, originals }: Workload): string {
+  const { catalogue, renderings } = trace;
   const rows = contentKinds.map((kind) => {
     const isOfKind = (rendering: number): boolean =>
-      trace.catalogue.originals[originals[rendering] ?? 0]?.kind === kind;
-    const distinct = facts.filter((_, rendering) => isOfKind(rendering));
-    const renders = distinct.filter(({ work }) => work === 'render');
-    const mean = (sum: number, count: number): number => sum / Math.max(1, count);
+      catalogue.originals[originals[rendering] ?? 0]?.kind === kind;
     return [
       kind,
-      formatShare(trace.renderings.filter(isOfKind).length, trace.renderings.length),
-      formatCount(trace.catalogue.originals.filter((original) => original.kind === kind).length),
-      formatCount(distinct.length),
-      formatBytes(
-        mean(
-          sumOf(distinct, ({ bytes }) => bytes),
-          distinct.length,
-        ),
-      ),
-      `${formatCount(
-        mean(
-          sumOf(renders, ({ cpuMs }) => cpuMs),
-          renders.length,
-        ),
-      )} ms`,
+      formatShare(renderings.filter(isOfKind).length, renderings.length),
+      formatCount(catalogue.originals.filter((original) => original.kind === kind).length),
+      formatCount(originals.filter((_, rendering) => isOfKind(rendering)).length),
     ];
   });
-  const head = ['Kind', 'Requests', 'Originals', 'Renderings', 'Mean size', 'Mean render'];
-  return `${formatCount(trace.renderings.length)} requests, ${trace.deletions.length} deletions, seed ${trace.options.seed}.\n\n${formatTable(head, rows)}`;
+  const head = ['Kind', 'Requests', 'Originals', 'Renderings'];
+  return `${formatCount(renderings.length)} requests, ${trace.deletions.length} deletions, seed ${trace.options.seed}.\n\n${formatTable(head, rows)}`;
 }
 
 /** Requests that reach a replica and may be rendered. */

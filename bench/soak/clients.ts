@@ -1,9 +1,9 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { epochMs } from '../harness/load.ts';
 import { Random } from '../harness/random.ts';
-import { HttpClient } from './exchange.ts';
+import { ask } from './exchange.ts';
 import type { LoadMix } from './load-mix.ts';
-import type { PurposedShot } from './shot.ts';
+import type { PurposedShot } from './shots.ts';
 import type { Visit, Witness } from './visit.ts';
 
 /** How hard the service is driven. */
@@ -23,53 +23,43 @@ export interface Burst {
   readonly endMs: number;
 }
 
-/** All clients of a soak: the ones that ask all the time, and those of the bursts. */
-export class Clients {
-  readonly visits: Visit[] = [];
-  readonly bursts: Burst[] = [];
-  readonly #mix: LoadMix;
-  readonly #witness: Witness;
-  readonly #http: HttpClient;
-  readonly #beganMs: number;
+/** What all clients do: the ones that ask all the time, and those of the bursts. */
+export interface ClientsRun {
+  readonly origin: string;
+  readonly mix: LoadMix;
+  readonly witness: Witness;
+  readonly pressure: Pressure;
+  readonly seed: number;
+  /** When the load begins, since 1970. */
+  readonly beganMs: number;
+}
 
-  /** @param beganMs when the load begins, since 1970 */
-  constructor(origin: string, mix: LoadMix, witness: Witness, beganMs: number) {
-    this.#http = new HttpClient(origin);
-    this.#mix = mix;
-    this.#witness = witness;
-    this.#beganMs = beganMs;
-  }
-
-  /** Asks until `signal` aborts, and waits for the last responses; then hangs up. */
-  async run(pressure: Pressure, seed: number, signal: AbortSignal): Promise<void> {
-    const loops = Array.from({ length: pressure.clients }, (_, index) =>
-      this.#askOn(new Random(seed + index + 1), pressure.thinkMs, signal),
-    );
-    await Promise.all([...loops, this.#burstOn(new Random(seed), pressure, signal)]);
-    this.#http.close();
-  }
-
-  async #askOn(random: Random, thinkMs: number, signal: AbortSignal): Promise<void> {
-    while (await pause(random.exponential(thinkMs), signal)) {
-      await this.#ask(this.#mix.next(random));
-    }
-  }
-
-  async #burstOn(random: Random, pressure: Pressure, signal: AbortSignal): Promise<void> {
+/** Asks until `signal` aborts, and waits for the last responses. */
+export async function runClients(
+  { origin, mix, witness, pressure, seed, beganMs }: ClientsRun,
+  signal: AbortSignal,
+): Promise<{ readonly visits: readonly Visit[]; readonly bursts: readonly Burst[] }> {
+  const visits: Visit[] = [];
+  const bursts: Burst[] = [];
+  const visit = async (shot: PurposedShot): Promise<void> => {
+    visits.push(witness.testify(shot, await ask(origin, shot.question), beganMs));
+  };
+  const visitOn = async (random: Random): Promise<void> => {
+    while (await pause(random.exponential(pressure.thinkMs), signal)) await visit(mix.next(random));
+  };
+  const burstOn = async (random: Random): Promise<void> => {
     while (await pause(pressure.burstEveryMs, signal)) {
-      const startMs = epochMs() - this.#beganMs;
-      const shots = Array.from({ length: pressure.burstRequests }, () =>
-        this.#mix.nextOfBurst(random),
-      );
-      await Promise.all(shots.map((shot) => this.#ask(shot)));
-      this.bursts.push({ startMs, endMs: epochMs() - this.#beganMs });
+      const startMs = epochMs() - beganMs;
+      const shots = Array.from({ length: pressure.burstRequests }, () => mix.nextOfBurst(random));
+      await Promise.all(shots.map(visit));
+      bursts.push({ startMs, endMs: epochMs() - beganMs });
     }
-  }
-
-  async #ask(shot: PurposedShot): Promise<void> {
-    const exchange = await this.#http.ask(shot.question);
-    this.visits.push(this.#witness.testify(shot, exchange, this.#beganMs));
-  }
+  };
+  const loops = Array.from({ length: pressure.clients }, (_, index) =>
+    visitOn(new Random(seed + index + 1)),
+  );
+  await Promise.all([...loops, burstOn(new Random(seed))]);
+  return { visits, bursts };
 }
 
 /** Waits; `false` if it is over before. */

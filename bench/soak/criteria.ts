@@ -2,7 +2,6 @@ import { formatBytes, quantile } from '../harness/report.ts';
 import { findChanged } from './good-images.ts';
 import { judgeVisit, type Verdict } from './judgement.ts';
 import type { LogSummary } from './service-log.ts';
-import type { Purpose } from './shot.ts';
 import type { Sample, SoakRun } from './soak-run.ts';
 import type { Visit } from './visit.ts';
 
@@ -36,7 +35,7 @@ const HANDLE_TOLERANCE = 6;
 /** Share of heavy renders that may be turned away while there is no burst. */
 const MAX_REFUSED_SHARE = 0.02;
 
-const RENDERED: readonly Purpose[] = ['popular image', 'new still', 'new animation', 'hostile'];
+const RENDERED = ['popular image', 'new still', 'new animation', 'hostile'];
 
 /** Judges every visit of a run. */
 export function judgeVisits({ visits, waves, bursts }: SoakRun): readonly JudgedVisit[] {

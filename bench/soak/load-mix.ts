@@ -1,11 +1,25 @@
 import { type Random, WeightedChoice } from '../harness/random.ts';
 import { ZipfRanks } from '../trace/zipf.ts';
-import { badShot, defaultAvatarShot, unknownShot } from './bad-shots.ts';
 import { get } from './exchange.ts';
-import { fileShot, leaveBodyShot, rangeShot, slowShot } from './file-shots.ts';
-import { imagePath, imageShot, isAttachment, popularPath, targetOf } from './image-shots.ts';
 import type { Original, Originals } from './originals.ts';
-import type { Purpose, PurposedShot, Shot } from './shot.ts';
+import {
+  badShot,
+  defaultAvatarShot,
+  fileShot,
+  leaveBodyShot,
+  rangeShot,
+  slowShot,
+  unknownShot,
+} from './plain-shots.ts';
+import {
+  imagePath,
+  imageShot,
+  isAttachment,
+  type PurposedShot,
+  popularPath,
+  type Shot,
+  targetOf,
+} from './shots.ts';
 
 /** In a burst, this share of the requests are animations; the others are stills. */
 const BURST_ANIMATIONS = 0.2;
@@ -22,117 +36,88 @@ export interface KnownTag {
   readonly lastModified: string | undefined;
 }
 
-/** How often a kind of request is made, in shares of 100, and how. */
-interface MixRow {
-  readonly weight: number;
-  readonly make: (random: Random) => Shot;
+/** The mixed load: decides what is asked next. Each client brings its own random numbers. */
+export interface LoadMix {
+  /** The next request of a client. */
+  readonly next: (random: Random) => PurposedShot;
+  /** One request of a burst: something that has to be rendered. */
+  readonly nextOfBurst: (random: Random) => PurposedShot;
 }
 
-/** The mixed load: decides what is asked next. Each client brings its own random numbers. */
-export class LoadMix {
-  readonly #originals: Originals;
-  /** Paths, the most popular first. */
-  readonly #popular: readonly string[];
-  readonly #tags: ReadonlyMap<string, KnownTag>;
-  readonly #rows: Readonly<Record<Purpose, MixRow>>;
-  readonly #purposes: readonly Purpose[];
-  readonly #choice: WeightedChoice;
-
-  /**
-   * @param random decides which originals are the popular ones
-   * @param tags by path; filled by those who receive
-   */
-  constructor(originals: Originals, random: Random, tags: ReadonlyMap<string, KnownTag>) {
-    this.#originals = originals;
-    this.#tags = tags;
-    const images = random.shuffle([...originals.stills, ...originals.animations]);
-    this.#popular = images.map((original, rank) => popularPath(original, rank % 2 ? 256 : 128));
-    this.#rows = this.#describe();
-    this.#purposes = Object.keys(this.#rows) as Purpose[];
-    this.#choice = new WeightedChoice(Object.values(this.#rows).map(({ weight }) => weight));
-  }
-
-  /** The next request of a client. */
-  next(random: Random): PurposedShot {
-    return this.#make(this.#purposes[this.#choice.next(random)] ?? 'popular image', random);
-  }
-
-  /** One request of a burst: something that has to be rendered. */
-  nextOfBurst(random: Random): PurposedShot {
-    return this.#make(random.next() < BURST_ANIMATIONS ? 'new animation' : 'new still', random);
-  }
-
-  #make(purpose: Purpose, random: Random): PurposedShot {
-    return { purpose, ...this.#rows[purpose].make(random) };
-  }
-
-  #describe(): Readonly<Record<Purpose, MixRow>> {
-    const { files, hostile } = this.#originals;
-    const large = files.filter(({ sizeBytes }) => sizeBytes >= LARGE_BYTES);
-    return {
-      'popular image': { weight: 33, make: (random) => this.#popularShot(random) },
-      'new still': { weight: 20, make: (random) => this.#stillShot(random) },
-      'new animation': { weight: 3, make: (random) => this.#animationShot(random) },
-      file: { weight: 6, make: (random) => fileShot(random.pick(files)) },
-      range: { weight: 7, make: (random) => rangeShot(random.pick(files), random) },
-      condition: { weight: 8, make: (random) => this.#conditionShot(random) },
-      head: { weight: 4, make: (random) => this.#headShot(random) },
-      'leaves in mid-render': { weight: 4, make: (random) => this.#leaveRenderShot(random) },
-      'leaves in mid-body': {
-        weight: 2,
-        make: (random) => leaveBodyShot(random.pick(large), random),
-      },
-      'slow reader': { weight: 1, make: (random) => slowShot(large, random) },
-      hostile: { weight: 4, make: (random) => hostileShot(random.pick(hostile), random) },
-      unknown: { weight: 2, make: unknownShot },
-      'bad request': { weight: 4, make: badShot },
-      'default avatar': { weight: 2, make: defaultAvatarShot },
-    };
-  }
-
-  #popularShot(random: Random): Shot {
-    const rank = popularity.next(this.#popular.length, random);
-    return imageShot(this.#popular[rank] ?? '/', 'light');
-  }
-
-  #stillShot(random: Random): Shot {
-    return imageShot(imagePath(random.pick(this.#originals.stills), 'still', random), 'light');
-  }
-
-  #animationShot(random: Random): Shot {
-    const original = random.pick(this.#originals.animations);
-    return imageShot(imagePath(original, 'animation', random), 'heavy');
-  }
-
+/**
+ * @param random decides which originals are the popular ones
+ * @param tags by path; filled by those who receive
+ */
+export function createLoadMix(
+  { stills, animations, files, hostile }: Originals,
+  random: Random,
+  tags: ReadonlyMap<string, KnownTag>,
+): LoadMix {
+  const large = files.filter(({ sizeBytes }) => sizeBytes >= LARGE_BYTES);
+  // The most popular first.
+  const popular = random
+    .shuffle([...stills, ...animations])
+    .map((original, rank) => popularPath(original, rank % 2 === 0 ? 128 : 256));
+  const popularShot = (of: Random): Shot =>
+    imageShot(popular[popularity.next(popular.length, of)] ?? '/', 'light');
+  const stillShot = (of: Random): Shot =>
+    imageShot(imagePath(of.pick(stills), 'still', of), 'light');
+  const animationShot = (of: Random): Shot =>
+    imageShot(imagePath(of.pick(animations), 'animation', of), 'heavy');
+  const headShot = (of: Random): Shot => {
+    const shot = popularShot(of);
+    return { ...shot, question: { ...shot.question, method: 'HEAD' } };
+  };
+  const leaveRenderShot = (of: Random): Shot => {
+    const shot = of.next() < 0.7 ? stillShot(of) : animationShot(of);
+    const manner = { kind: 'leaves', afterMs: of.spread(1, 300) } as const;
+    return { ...shot, question: { ...shot.question, manner } };
+  };
   /** Of what was received before: it is current, or else the client has another state of it. */
-  #conditionShot(random: Random): Shot {
-    const shot = this.#popularShot(random);
+  const conditionShot = (of: Random): Shot => {
+    const shot = popularShot(of);
     const { path } = shot.question;
-    const known = this.#tags.get(path);
+    const known = tags.get(path);
     if (known === undefined) return shot;
-    const ask = (headers: Record<string, string>, status: number) => ({
+    const ask = (headers: Record<string, string>, status: number): Shot => ({
       ...shot,
       question: get(path, headers),
       expected: [status],
     });
-    const form = random.next();
+    const form = of.next();
     if (form < 0.6) return ask({ 'if-none-match': known.etag }, 304);
     if (form < 0.8) return ask({ 'if-none-match': '"another", W/"state"' }, 200);
-    return known.lastModified === undefined
-      ? shot
-      : ask({ 'if-modified-since': known.lastModified }, 304);
-  }
+    if (known.lastModified === undefined) return shot;
+    return ask({ 'if-modified-since': known.lastModified }, 304);
+  };
 
-  #headShot(random: Random): Shot {
-    const shot = this.#popularShot(random);
-    return { ...shot, question: { ...shot.question, method: 'HEAD' } };
-  }
-
-  #leaveRenderShot(random: Random): Shot {
-    const shot = random.next() < 0.7 ? this.#stillShot(random) : this.#animationShot(random);
-    const manner = { kind: 'leaves', afterMs: random.spread(1, 300) } as const;
-    return { ...shot, question: { ...shot.question, manner } };
-  }
+  /** How often each is asked for, in shares of 100, and how. */
+  const rows: Readonly<Record<string, readonly [weight: number, make: (of: Random) => Shot]>> = {
+    'popular image': [33, popularShot],
+    'new still': [20, stillShot],
+    'new animation': [3, animationShot],
+    file: [6, (of) => fileShot(of.pick(files))],
+    range: [7, (of) => rangeShot(of.pick(files), of)],
+    condition: [8, conditionShot],
+    head: [4, headShot],
+    'leaves in mid-render': [4, leaveRenderShot],
+    'leaves in mid-body': [2, (of) => leaveBodyShot(of.pick(large), of)],
+    'slow reader': [1, (of) => slowShot(large, of)],
+    hostile: [4, (of) => hostileShot(of.pick(hostile), of)],
+    unknown: [2, unknownShot],
+    'bad request': [4, badShot],
+    'default avatar': [2, defaultAvatarShot],
+  };
+  const choice = new WeightedChoice(Object.values(rows).map(([weight]) => weight));
+  const makeShot = (purpose: string, of: Random): PurposedShot => {
+    const [, make] = rows[purpose] ?? [];
+    if (make === undefined) throw new Error(`There is no ${purpose} in the mix.`);
+    return { purpose, ...make(of) };
+  };
+  return {
+    next: (of) => makeShot(Object.keys(rows)[choice.next(of)] ?? '', of),
+    nextOfBurst: (of) => makeShot(of.next() < BURST_ANIMATIONS ? 'new animation' : 'new still', of),
+  };
 }
 
 /** Any transform of a file that means harm; what must not happen is anything else than these. */

@@ -5,10 +5,10 @@ import { type ProcessNumbers, readChildren, readProcess } from '../harness/proce
 import { Random } from '../harness/random.ts';
 import { sumOf } from '../harness/report.ts';
 import { type Ending, type Service, startService } from '../harness/service.ts';
-import { type Burst, Clients, type Pressure } from './clients.ts';
+import { type Burst, type Pressure, runClients } from './clients.ts';
 import { type FaultyOrigin, startFaultyOrigin, type Wave } from './faulty-origin.ts';
 import { fetchGoodImages, type GoodImages } from './good-images.ts';
-import { LoadMix } from './load-mix.ts';
+import { createLoadMix } from './load-mix.ts';
 import { listOriginals } from './originals.ts';
 import { type Visit, Witness } from './visit.ts';
 
@@ -94,11 +94,10 @@ async function soak(
   const random = new Random(seed);
   const goodBefore = await fetchGoodImages(service.origin, 'samples');
   const witness = new Witness();
-  const mix = new LoadMix(listOriginals(), random, witness.tags);
+  const mix = createLoadMix(listOriginals(), random, witness.tags);
 
   const beganMs = epochMs();
   const before = takeSample(service.pid, beganMs);
-  const clients = new Clients(service.origin, mix, witness, beganMs);
   const samples: Sample[] = [];
   const everyMs = Math.max(SHORTEST_SAMPLE_DISTANCE_MS, durationMs / SAMPLES_PER_RUN);
   const sampling = setInterval(() => {
@@ -107,7 +106,9 @@ async function soak(
   }, everyMs);
   const over = endAfter(durationMs, cut);
   const striking = origin.strike(random, beganMs, over);
-  await clients.run(pressure, seed, over);
+  const { origin: address } = service;
+  const load = { origin: address, mix, witness, pressure, seed, beganMs };
+  const { visits, bursts } = await runClients(load, over);
   const loadedMs = epochMs() - beganMs;
   const waves = await striking;
   clearInterval(sampling);
@@ -121,9 +122,9 @@ async function soak(
     logFile: service.logFile,
     beganMs,
     loadedMs,
-    visits: clients.visits,
+    visits,
     waves,
-    bursts: clients.bursts,
+    bursts,
     samples,
     atRest: { before, after },
     goodImages: { before: goodBefore, after: goodAfter },

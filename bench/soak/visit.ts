@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import type { Exchange } from './exchange.ts';
 import type { KnownTag } from './load-mix.ts';
-import type { PurposedShot } from './shot.ts';
+import type { PurposedShot } from './shots.ts';
 
 /** A request that was made, and what came of it: a shot and its exchange, without their bytes. */
 export interface Visit extends Omit<PurposedShot, 'question' | 'readBody'> {
@@ -34,18 +34,18 @@ export class Witness {
   /** @param beganMs when the load began, since 1970 */
   testify(shot: PurposedShot, exchange: Exchange, beganMs: number): Visit {
     const { question, readBody: _, ...rest } = shot;
-    const { startedMs, totalMs, status, ending, failure, headers } = exchange;
+    const { startedMs, endedMs, status, ending, failure, headers } = exchange;
     return {
       ...rest,
       method: question.method,
       path: question.path,
       startedMs: startedMs - beganMs,
-      endedMs: startedMs - beganMs + totalMs,
+      endedMs: endedMs - beganMs,
       status,
       code: readCode(exchange),
       ending,
       failure,
-      isHit: /^darkroom; hit/.test(String(headers['cache-status'])),
+      isHit: /^darkroom; hit/.test(headers.get('cache-status') ?? ''),
       lie: ending === 'complete' ? this.#findLie(shot, exchange) : undefined,
     };
   }
@@ -54,14 +54,17 @@ export class Witness {
     const { method, path } = shot.question;
     if (method !== 'GET') return body.length > 0 && method === 'HEAD' ? 'a body' : undefined;
     if (status !== 200 && status !== 206) return undefined;
-    if (Number(headers['content-length']) !== body.length) return 'another Content-Length';
+    if (Number(headers.get('content-length')) !== body.length) return 'another Content-Length';
     if (shot.readBody !== undefined) {
       return shot.readBody().equals(body) ? undefined : 'other bytes than the original';
     }
     if (status !== 200) return undefined;
-    const { etag, 'last-modified': lastModified } = headers;
-    if (etag === undefined) return 'no ETag';
-    if (shot.purpose === 'popular image') this.#tags.set(path, { etag, lastModified });
+    const etag = headers.get('etag');
+    if (etag === null) return 'no ETag';
+    if (shot.purpose === 'popular image') {
+      const lastModified = headers.get('last-modified') ?? undefined;
+      this.#tags.set(path, { etag, lastModified });
+    }
     const digest = createHash('sha1').update(etag).update(body).digest('base64');
     const before = this.#digests.get(path) ?? digest;
     this.#digests.set(path, before);

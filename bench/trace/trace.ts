@@ -2,7 +2,7 @@ import { Random } from '../harness/random.ts';
 import { assumptions, DAY_S } from './assumptions.ts';
 import { Catalogue } from './catalogue.ts';
 import { Population } from './population.ts';
-import { Session } from './session.ts';
+import { runSession } from './session.ts';
 
 /** What is chosen for a trace. */
 export interface TraceOptions {
@@ -60,7 +60,7 @@ export function generateTrace(options: TraceOptions): Trace {
       population.turnOver(nowS - turnedS, nowS, random);
       turnedS = nowS;
     }
-    for (const rendering of new Session(population, catalogue, random, nowS).run()) {
+    for (const rendering of runSession(population, catalogue, random, nowS)) {
       if (count === seconds.length) break;
       seconds[count] = nowS;
       renderings[count] = rendering;

@@ -7,20 +7,13 @@ import { serve } from './serve.ts';
 
 /*
  * The ceiling: sharp in the process that serves, with Darkroom's encoder settings, and nothing else: no rules,
- * no limits, no cache, no orientation but EXIF's. `/{width}/{format}/{still|animated}/{path of the original}`;
- * `/-/renders` tells how many there were.
+ * no limits, no cache, no orientation but EXIF's. `/{width}/{format}/{still|animated}/{path of the original}`.
  */
 const [folder = '.'] = process.argv.slice(2);
 sharp.concurrency(1);
 sharp.cache(false);
-let renders = 0;
 
 const server = createServer(async (request, response) => {
-  if (request.url === '/-/renders') {
-    response.end(String(renders));
-    return;
-  }
-  renders += 1;
   const [, width, name, motion, ...path] = (request.url ?? '').split('/');
   const format = name as OutputFormat;
   // As Darkroom decides for these originals: photographs of 2 to 4 megapixels have an extension.

@@ -1,8 +1,26 @@
 import { ASSET_WIDTHS_PX } from '../../src/contract/media-query.ts';
 import type { Random } from '../harness/random.ts';
-import { get } from './exchange.ts';
+import { get, type Question } from './exchange.ts';
 import type { Original } from './originals.ts';
-import type { Shot } from './shot.ts';
+
+/** A request of the load, and what a right response looks like. */
+export interface Shot {
+  readonly question: Question;
+  /** Whether there is, or might be, an original behind it. */
+  readonly needsOrigin: boolean;
+  /** Statuses that are right while the origin is well and nothing is overloaded. */
+  readonly expected: readonly number[];
+  /** What it may cost; a refusal under overload is right for renders alone. */
+  readonly render: 'none' | 'light' | 'heavy';
+  /** The body of a 200 or 206, where it is known beforehand. */
+  readonly readBody?: (() => Buffer) | undefined;
+}
+
+/** One of the mix. */
+export interface PurposedShot extends Shot {
+  /** Why it is made: a row of the report. */
+  readonly purpose: string;
+}
 
 const STILL = {
   formats: ['webp', 'webp', 'webp', 'jpg', 'png', 'gif'],
