@@ -1,13 +1,13 @@
 /**
- * Who waits for each promise. A promise keeps whoever has called its `then` until it settles: clients
+ * What waits for each promise. A promise keeps every callback of its `then` until it settles: those of clients
  * that come and go while one of them stays would pile up there, with 12 kB each (measured). So its
- * `then` is called once for all of them, and from a set one can leave.
+ * `then` is called once for all of them, and from a set each can be removed.
  */
 const waitersOf = new WeakMap<Promise<unknown>, Set<() => void>>();
 
 /**
  * Waits for a promise, but no longer than until a signal aborts; what the promise comes to after
- * that is dropped. Who has left is forgotten at once, however long the promise still takes.
+ * that is dropped. A waiter that has left is forgotten at once, however long the promise still takes.
  *
  * @throws what the promise is rejected with, or `signal.reason`
  */
@@ -34,7 +34,7 @@ export function unlessAborted<Result>(
 function gatherWaiters(promise: Promise<unknown>): Set<() => void> {
   const waiters = new Set<() => void>();
   const settle = (): void => {
-    waitersOf.delete(promise); // who comes now must not wait for what is over
+    waitersOf.delete(promise); // a waiter that comes now must not wait for what is over
     for (const stay of waiters) stay();
   };
   waitersOf.set(promise, waiters);

@@ -1,19 +1,19 @@
 /** What one request met on its way, for the headers that tell of it. */
 
-/** A room of the pipeline whose time is told (spec §4). */
+/** A stage of the pipeline whose time is in `Server-Timing` (contract §4). */
 export type TimedStage = 'store' | 'origin' | 'queue' | 'render';
 
-/** Time one request spent in one room. */
+/** Time one request spent in one stage. */
 export interface StageTiming {
   readonly room: TimedStage;
   readonly durationMs: number;
 }
 
-/** The origin's part in an answer. */
+/** The origin's part in a response. */
 interface Forwarded {
   /** Whether the request joined another one's work instead of starting its own. */
   readonly collapsed?: boolean | undefined;
-  /** HTTP status the origin answered with, where it is worth telling (304: still the same). */
+  /** HTTP status of the origin's response, where it is worth telling (304: still the same). */
   readonly originStatus?: number | undefined;
 }
 
@@ -25,19 +25,19 @@ interface Unfit extends Forwarded {
   readonly detail?: OutcomeDetail | undefined;
 }
 
-/** The caches were never asked, nor will they keep the answer: a streamed original. */
+/** The caches were never asked, nor will they keep the response: a streamed original. */
 interface Bypass extends Forwarded {
   readonly kind: 'bypass';
 }
 
-/** The origin was not asked, or could not be reached, for this answer. */
+/** The origin was not asked, or could not be reached, for this response. */
 interface Hit {
   readonly kind: 'hit';
   readonly detail?: OutcomeDetail | undefined;
 }
 
 /**
- * Worth telling of an answer: it came from the persistent store; or the origin has failed, and it is what
+ * Worth telling of a response: it came from the persistent store; or the origin has failed, and it is what
  * was known before (RFC 5861).
  */
 export type OutcomeDetail = 'store' | 'stale-if-error';
@@ -47,8 +47,8 @@ export type CacheOutcome = Hit | Unfit | Bypass;
 
 /**
  * The same in a word, for counting: a hit in memory; one in the store; known before, and the origin says that
- * it still holds; known before, while the origin fails; another one's work; nothing known, or nothing that is
- * still right; never kept; no word, since the request got no further than its form.
+ * it still holds; known before, while the origin fails; the work of another request; nothing known, or nothing that is
+ * still right; never kept; no word, since the request was refused before the caches were asked.
  */
 export const cacheUses = [
   'memory',
@@ -63,7 +63,7 @@ export const cacheUses = [
 ] as const;
 export type CacheUse = (typeof cacheUses)[number];
 
-/** Where an answer came from, in a word. */
+/** Where a response came from, in a word. */
 export function cacheUseOf(outcome: CacheOutcome | undefined): CacheUse {
   if (outcome === undefined) return 'none';
   if (outcome.kind === 'bypass') return 'bypass';

@@ -97,7 +97,7 @@ export function createMediaPipeline(config: Config, adapters: MediaAdapters): Me
   return {
     media,
     passthrough: new PassthroughService({ origin, limits, semaphore: originStreams }),
-    purger: new Purger({ media, originals, negativeCache, results }),
+    purger: new Purger({ media, originals, negativeCache, results, store }),
     store,
     memories,
     admission,

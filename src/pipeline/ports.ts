@@ -41,13 +41,13 @@ export interface Origin {
   ): Promise<OriginObject>;
 }
 
-/** An original, as a list of the storage tells of it. */
+/** An original, as a listing of the storage shows it. */
 export interface ListedOriginal {
   readonly key: string;
   readonly sizeBytes: number;
 }
 
-/** Who tells which originals there are, for people who look around: to serve them, nobody asks. */
+/** Which originals there are, for people who look around; requests are served without it. */
 export interface OriginListing {
   /**
    * Shows the objects that could be read and whose keys begin with a text, whatever their keys look like,
@@ -64,7 +64,7 @@ export interface OriginListing {
   ): Promise<void>;
 }
 
-/** A finished answer, as it is kept: enough to serve and to revalidate it. */
+/** A finished result, as it is cached: enough to serve and to revalidate it. */
 export interface MediaResult {
   readonly body: Uint8Array;
   readonly mimeType: string;
@@ -100,7 +100,7 @@ export interface BoundedCache<Value> {
   deleteWhere(fits: (key: string) => boolean): number;
 }
 
-/** Finished answers by the key of their request, `resultKey`. */
+/** Results by the key of their request, `resultKey`. */
 export type ResultCache = BoundedCache<MediaResult>;
 
 /** An original as it was read. */
@@ -161,7 +161,7 @@ export interface ResultStore {
    *
    * @param prefix of paths, not empty
    * @returns how many were removed
-   * @throws Error if the store fails, `StoreStalled` if it does not answer; a part may have been removed
+   * @throws Error if the store fails, `StoreStalled` if it does not respond; a part may have been removed
    */
   remove(prefix: string): Promise<number>;
   /** Ends what the store does by itself; reads and writes under way go on. */
@@ -172,7 +172,7 @@ export interface ResultStore {
   shortcoming?(): string | undefined;
 }
 
-/** That a store has not answered in time, or still does not. */
+/** A store has not responded in time, or still does not. */
 export class StoreStalled extends Error {
   override readonly name = 'StoreStalled';
 }
@@ -187,11 +187,11 @@ export interface RenderOptions {
   readonly lane: Lane;
   /** Deadline of this run, in milliseconds. */
   readonly timeoutMs: number;
-  /** Aborts when nobody wants the result any more: the job is stopped, and its worker with it. */
+  /** Aborts when no request waits for the result any more: the job is stopped, and its worker with it. */
   readonly signal: AbortSignal;
 }
 
-/** Who decodes, transforms and encodes. */
+/** Decodes, transforms and encodes. */
 export interface Renderer {
   /**
    * Runs one job to its end or its deadline. Callers hold a CPU slot of the lane.
@@ -199,20 +199,20 @@ export interface Renderer {
    * @returns the encoded image
    * @throws MediaError `UNPROCESSABLE_MEDIA` if the original cannot be decoded or killed its decoder,
    *   `MEDIA_TOO_LARGE` if it decodes to more than the job allows, `TRANSFORM_TIMEOUT` after the
-   *   deadline (with a `WorkerLost` as cause where a worker was lost), `OVERLOADED` if nobody is there
+   *   deadline (with a `WorkerLost` as cause where a worker was lost), `OVERLOADED` if no worker is there
    *   to begin it; `options.signal.reason`; any other error is a bug of ours
    */
   render(original: Uint8Array, job: RenderJob, options: RenderOptions): Promise<Uint8Array>;
 }
 
-/** The cause of an error that cost a worker: whoever asks for the same again will cost another one. */
+/** The cause of an error that cost a worker: the same request would cost another one. */
 export class WorkerLost extends Error {
   override readonly name = 'WorkerLost';
 }
 
 /**
- * The cause of an `ORIGIN_ERROR` where the origin answers, and knows us, but does not show an object: S3 says
- * so of a missing one to whoever may not list the bucket.
+ * The cause of an `ORIGIN_ERROR` where the origin responds, and knows us, but does not show an object: S3 says
+ * so of a missing one to clients that may not list the bucket.
  */
 export class AccessRefused extends Error {
   override readonly name = 'AccessRefused';
@@ -224,7 +224,7 @@ export interface Clock {
   nowMs(): number;
 }
 
-/** Where the operator is told what happens; pino's methods, as far as they are needed. */
+/** The operator's log; pino's methods, as far as they are needed. */
 export interface Log {
   info(details: object, message: string): void;
   warn(details: object, message: string): void;

@@ -2,7 +2,7 @@ import { unlessAborted } from './abort.ts';
 
 /** What the work of a key is given at its beginning. */
 export interface FlightControls {
-  /** Aborts when nobody uses the work any more. */
+  /** Aborts when no user is left. */
   readonly signal: AbortSignal;
   /** Goes on to the end of a promise as if a user waited for it: for what is not worth stopping. */
   readonly keep: (promise: Promise<unknown>) => void;

@@ -1,20 +1,14 @@
 import { MediaError } from '../../contract/errors.ts';
-import { parseOriginKey } from '../../contract/origin-key.ts';
-import { type ResourceName, resourceRows } from '../../contract/resources.ts';
+import { type OriginKey, parseOriginKey } from '../../contract/origin-key.ts';
+import { originFolders, type ResourceName, resourceRows } from '../../contract/resources.ts';
 import { withDeadline } from '../abort.ts';
 import type { ListedOriginal, OriginListing } from '../ports.ts';
-
-/** An original, and what stands for it in the paths of its resource. */
-export interface CataloguedOriginal extends ListedOriginal {
-  /** Value per placeholder of the template, decoded. */
-  readonly values: Readonly<Record<string, string>>;
-}
 
 /** The originals of a resource that were found. */
 export interface CatalogueShelf {
   readonly resource: ResourceName;
-  /** By key, numbers in it by their value. */
-  readonly originals: readonly CataloguedOriginal[];
+  /** By key, numbers in it by their value; with the decoded values of the placeholders in the resource's path. */
+  readonly originals: readonly (ListedOriginal & Pick<OriginKey, 'values'>)[];
   /** Whether there are no others. */
   readonly isComplete: boolean;
 }
@@ -34,7 +28,7 @@ const BOUNDS: CatalogueBounds = { maxOriginals: 300, maxObjects: 20_000, timeout
 
 const collator = new Intl.Collator('en', { numeric: true });
 
-/** Tells which originals there are, a bounded number of each resource, for people who look around. */
+/** Lists which originals there are, a bounded number of each resource, for people who look around. */
 export class OriginalsCatalogue {
   readonly #listing: OriginListing;
   readonly #bounds: CatalogueBounds;
@@ -46,10 +40,10 @@ export class OriginalsCatalogue {
   }
 
   /**
-   * Looks through the storage; whoever comes meanwhile shares the answer.
+   * Looks through the storage, once for all that ask at the same time.
    *
    * @returns a shelf per resource that has originals in the storage, in the order of the contract
-   * @throws MediaError `ORIGIN_ERROR` if the storage fails, `ORIGIN_TIMEOUT` if it told nothing in time
+   * @throws MediaError `ORIGIN_ERROR` if the storage fails, `ORIGIN_TIMEOUT` if it listed nothing in time
    */
   list(): Promise<readonly CatalogueShelf[]> {
     this.#underWay ??= this.#look().finally(() => {
@@ -59,12 +53,7 @@ export class OriginalsCatalogue {
   }
 
   async #look(): Promise<readonly CatalogueShelf[]> {
-    const shelves = new Map<ResourceName, Shelf>();
-    for (const resource of Object.keys(resourceRows) as ResourceName[]) {
-      const { originKey } = resourceRows[resource];
-      if (originKey !== undefined) shelves.set(resource, new Shelf(originKey));
-    }
-    const prefixes = new Set([...shelves.values()].map(({ prefix }) => prefix));
+    const shelves = createShelves();
     const never = new AbortController().signal;
     const timeout = new MediaError('ORIGIN_TIMEOUT');
     let isOver = false;
@@ -75,64 +64,64 @@ export class OriginalsCatalogue {
         () => timeout,
         (signal) =>
           Promise.all(
-            [...prefixes].map((prefix) => this.#fill(prefix, shelves, () => isOver, signal)),
+            originFolders.map((folder) => this.#fill(folder, shelves, () => isOver, signal)),
           ),
       );
     } catch (error) {
-      const isEmpty = [...shelves.values()].every(({ originals }) => originals.length === 0);
+      const isEmpty = shelves.every(({ originals }) => originals.length === 0);
       if (error !== timeout || isEmpty) throw error;
     } finally {
-      isOver = true; // who comes late finds the doors closed
+      isOver = true; // what a storage lists too late is left out
     }
-    return [...shelves].map(([resource, { originals, isComplete }]) => ({
+    return shelves.map(({ resource, originals, isComplete }) => ({
       resource,
       originals: originals.toSorted((a, b) => collator.compare(a.key, b.key)),
       isComplete,
     }));
   }
 
-  /** Fills the shelves whose originals have a prefix. */
+  /** Fills the shelves whose originals are in a folder. */
   async #fill(
-    prefix: string,
-    shelves: ReadonlyMap<ResourceName, Shelf>,
+    folder: string,
+    shelves: readonly Shelf[],
     isOver: () => boolean,
     signal: AbortSignal,
   ): Promise<void> {
     const { maxOriginals, maxObjects } = this.#bounds;
-    const own = [...shelves.values()].filter((shelf) => shelf.prefix === prefix);
+    const own = shelves.filter(({ template }) => template.startsWith(folder));
     let objects = 0;
     let hasMore = false;
     const visit = ({ key, sizeBytes }: ListedOriginal): boolean => {
       if (isOver()) return false;
       const found = parseOriginKey(key);
-      const shelf = found && shelves.get(found.resource);
+      const shelf = found && own.find(({ resource }) => resource === found.resource);
       if (shelf !== undefined && found !== undefined) {
-        if (shelf.originals.length < maxOriginals) {
-          shelf.originals.push({ key, sizeBytes, values: found.values });
-        } else {
-          shelf.isFull = true;
-        }
+        shelf.isFull ||= shelf.originals.length >= maxOriginals;
+        if (!shelf.isFull) shelf.originals.push({ key, sizeBytes, values: found.values });
       }
       objects += 1;
       hasMore = objects >= maxObjects || own.every(({ isFull }) => isFull);
       return !hasMore;
     };
-    await this.#listing.list(prefix, visit, signal);
+    await this.#listing.list(folder, visit, signal);
     if (isOver()) return;
     for (const shelf of own) shelf.isComplete = !hasMore && !shelf.isFull;
   }
 }
 
 /** A shelf that is being filled. */
-class Shelf {
-  readonly prefix: string;
-  readonly originals: CataloguedOriginal[] = [];
-  /** Whether one more was found than there is room for. */
-  isFull = false;
-  isComplete = false;
+interface Shelf extends CatalogueShelf {
+  readonly template: string;
+  readonly originals: CatalogueShelf['originals'][number][];
+  /** Whether one more was found than may be on it. */
+  isFull: boolean;
+  isComplete: boolean;
+}
 
-  /** @param originKey the template of the keys */
-  constructor(originKey: string) {
-    this.prefix = originKey.slice(0, originKey.indexOf('/') + 1);
-  }
+function createShelves(): readonly Shelf[] {
+  return (Object.keys(resourceRows) as ResourceName[]).flatMap((resource): Shelf[] => {
+    const { originKey: template } = resourceRows[resource];
+    if (template === undefined) return [];
+    return [{ resource, template, originals: [], isFull: false, isComplete: false }];
+  });
 }

@@ -1,11 +1,11 @@
-/** The media type of an attachment, from its first bytes and nothing else (spec §4). */
+/** The media type of an attachment, from its first bytes and nothing else (contract §4). */
 
 import { fileTypeFromBuffer } from 'file-type';
 
 /** How many leading bytes are looked at: the sample `file-type` is made for. */
 export const SNIFF_BYTES = 4100;
 
-/** The answer where the bytes tell nothing; also that of an empty file. */
+/** The type where the bytes tell nothing; also that of an empty file. */
 const UNKNOWN = 'application/octet-stream';
 
 type TextEncoding = 'utf-8' | 'utf-16le' | 'utf-16be';

@@ -1,9 +1,9 @@
 import { MediaError } from '../../contract/errors.ts';
 import type { Lane } from '../ports.ts';
 
-/** Memory that an original holds until it is let go. */
+/** Memory that an original holds until it is released. */
 export interface Reservation {
-  /** Counts it among those that wait for, or are in, a heavy render; or not. */
+  /** Counts it among those that wait for, or are in, a heavy render, if that is its lane. */
   readonly assign: (lane: Lane) => void;
   /** Gives the memory back; a second call does nothing. */
   readonly release: () => void;
@@ -11,7 +11,7 @@ export interface Reservation {
 
 /**
  * Originals up to this size are let in whatever others hold: how many there can be is bounded by the
- * reads from the origin and by the lines before the renderer. In bytes.
+ * reads from the origin and by the queues for a CPU slot. In bytes.
  */
 const SMALL_BYTES = 1024 * 1024;
 
@@ -23,7 +23,7 @@ const RETRY_AFTER_SECONDS = 1;
 
 /**
  * Bounds the bytes of originals that are held in memory at once: while they are read, while they wait
- * for a slot, while they are rendered. Nobody waits for memory, since whoever waits holds some himself.
+ * for a slot, while they are rendered. No request waits for memory, since one that waits would hold some itself.
  */
 export class MemoryBudget {
   readonly #maxBytes: number;
@@ -51,7 +51,7 @@ export class MemoryBudget {
     let isHeld = true;
     return {
       assign: (lane) => {
-        // Whoever shares it counts it once; what is released counts no more.
+        // It counts once, however many renders share it, and not at all when it is released.
         if (!isHeld || lane === 'light' || heavyBytes > 0) return;
         this.#check(sizeBytes, this.#heavyBytes, this.#maxBytes * HEAVY_SHARE);
         heavyBytes = sizeBytes;

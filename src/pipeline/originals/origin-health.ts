@@ -3,12 +3,12 @@ import { withDeadline } from '../abort.ts';
 import { AccessRefused, type Clock, type Origin } from '../ports.ts';
 
 /**
- * What is known of the origin: nothing yet; it has answered, lately or with nothing to the contrary since; or
- * it fails, and has not answered for a while.
+ * What is known of the origin: nothing yet; it has responded, lately or with nothing to the contrary since; or
+ * it fails, and has not responded for a while.
  */
 export type OriginState = 'unknown' | 'reachable' | 'failing';
 
-/** How old an answer may be for failures beside it to be failures of an object, in milliseconds. */
+/** How old a response may be for failures after it to be failures of one object, in milliseconds. */
 const LATELY_MS = 10_000;
 
 /** How long nothing must have been heard from the origin before it is asked for this, in milliseconds. */
@@ -17,10 +17,10 @@ const SILENCE_MS = { reachable: 10_000, otherwise: 1_000 };
 /** How often a failure that lasts is reported, in milliseconds. */
 const REPORT_AGAIN_AFTER_MS = 60_000;
 
-/** A key of the right form under which nobody keeps anything: that it is missing is an answer, too. */
+/** A key of the right form that no original has: that it is missing is a response, too. */
 const PROBE_KEY = 'avatars/0/darkroom-readiness';
 
-/** What the origin was heard to say, in requests and by asking it in quiet times. */
+/** What the origin's responses say of it: those to requests, and those to probes in quiet times. */
 export class OriginHealth {
   readonly #clock: Clock;
   #answeredMs: number | undefined;
@@ -35,7 +35,7 @@ export class OriginHealth {
     this.#report = report;
   }
 
-  /** Whether it has ever answered. */
+  /** Whether it has ever responded. */
   get hasAnswered(): boolean {
     return this.#answeredMs !== undefined;
   }
@@ -48,13 +48,13 @@ export class OriginHealth {
     return hasFailedSince && isOld ? 'failing' : 'reachable';
   }
 
-  /** It has answered, be it that there is no such object. */
+  /** It has responded, be it that there is no such object. */
   noteAnswer(): void {
     this.#answeredMs = this.#clock.nowMs();
     this.#reportedMs = undefined;
   }
 
-  /** It has failed, or not answered in time. */
+  /** It has failed, or not responded in time. */
   noteFailure(error: unknown): void {
     if (error instanceof MediaError && error.cause instanceof AccessRefused) {
       this.noteAnswer();
@@ -71,8 +71,8 @@ export class OriginHealth {
   /**
    * Asks the origin, in the background, if nothing was heard from it for a while.
    *
-   * @param origin which tells this object what it says
-   * @param timeoutMs time for its answer
+   * @param origin whose responses are noted here
+   * @param timeoutMs time for its response
    */
   probe(origin: Origin, timeoutMs: number): void {
     const heardMs = Math.max(this.#answeredMs ?? -Infinity, this.#failedMs ?? -Infinity);
@@ -85,7 +85,7 @@ export class OriginHealth {
       body.on('error', () => undefined);
       body.destroy();
     })
-      // Whoever watches the origin has heard of it.
+      // The watched origin has noted it.
       .catch(() => undefined)
       .finally(() => {
         this.#isProbing = false;

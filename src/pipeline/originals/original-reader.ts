@@ -42,7 +42,7 @@ export type HeldOriginal = CachedOriginal & Reservation;
 /** Enough for the first frames of an animation, in bytes. */
 const FIRST_FRAMES_BYTES = 256 * 1024;
 
-/** No origin answers a cheaper question rightly: of a missing object's HEAD, S3 does not say why. */
+/** There is no cheaper request that every origin responds to rightly: of a missing object's HEAD, S3 does not say why. */
 const IDENTITY_BYTES = 1;
 
 /**
@@ -62,7 +62,6 @@ export class OriginalReader {
   #prefix: OriginalPrefix | undefined;
   /** The whole, on its way. */
   #opened: OriginObject | undefined;
-  #isReadFromOrigin = false;
 
   constructor(parts: ReaderParts, originKey: string, flight: FlightControls) {
     this.#parts = parts;
@@ -99,7 +98,7 @@ export class OriginalReader {
 
   /** Whether its bytes are in memory, so that to read it asks nothing of the origin. */
   get isInMemory(): boolean {
-    return !this.#isReadFromOrigin && this.#findCached() !== undefined;
+    return this.#findCached() !== undefined;
   }
 
   /**
@@ -167,7 +166,6 @@ export class OriginalReader {
     if (meter !== undefined)
       meter.lookUps.originals[cached === undefined ? 'missed' : 'found'] += 1;
     if (cached !== undefined) return { ...budget.reserve(cached.bytes.byteLength), ...cached };
-    this.#isReadFromOrigin = true;
     const held = await this.#ask(() => this.#readWhole());
     if (!this.#flight.isRetired()) {
       cache.set(this.#originKey, { ...identityOf(held), bytes: held.bytes });
@@ -196,18 +194,17 @@ export class OriginalReader {
   }
 
   /** Keeps in mind what the origin says, unless the original was purged meanwhile. */
-  async #ask<Answer extends OriginalIdentity>(ask: () => Promise<Answer>): Promise<Answer> {
+  async #ask<Found extends OriginalIdentity>(ask: () => Promise<Found>): Promise<Found> {
     const { metadata } = this.#parts;
-    const isRetired = (): boolean => this.#flight.isRetired();
     try {
-      const answer = await ask();
-      this.#identity = identityOf(answer);
-      if (!isRetired()) metadata.noteFound(this.#originKey, this.#identity);
-      return answer;
+      const found = await ask();
+      this.#identity = identityOf(found);
+      if (!this.#flight.isRetired()) metadata.noteFound(this.#originKey, this.#identity);
+      return found;
     } catch (error) {
-      const isMissing = error instanceof MediaError && error.code === 'UNKNOWN_MEDIA';
-      if (isMissing && !isRetired()) metadata.noteFound(this.#originKey, undefined);
-      if (isOriginFailure(error) && !isRetired()) metadata.noteFailed(this.#originKey);
+      if (this.#flight.isRetired() || !(error instanceof MediaError)) throw error;
+      if (error.code === 'UNKNOWN_MEDIA') metadata.noteFound(this.#originKey, undefined);
+      else if (isOriginFailure(error)) metadata.noteFailed(this.#originKey);
       throw error;
     }
   }

@@ -9,7 +9,7 @@ export interface OriginalWriteOptions {
 /** Where an operator puts originals. The service itself reads them, and has no right to more. */
 export interface OriginalWriter {
   /**
-   * Puts an original at its key, in place of what is there. Nobody ever reads a part of it.
+   * Puts an original at its key, in place of what is there. No reader ever gets a part of it.
    *
    * @param key as read by `parseOriginKey`
    * @param chunks its bytes, in pieces of any size

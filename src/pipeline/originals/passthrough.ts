@@ -1,10 +1,19 @@
+import { once } from 'node:events';
 import { Readable } from 'node:stream';
 import { MediaError } from '../../contract/errors.ts';
 import { type MediaRequest, resultKey } from '../../contract/media-request.ts';
+import type { OriginObject } from '../ports.ts';
 import type { RequestTrace } from '../request-trace.ts';
 import { type Validators, validatorsOf } from '../validators.ts';
 import { SNIFF_BYTES, sniffContentType } from './content-sniff.ts';
-import { type OriginAccess, openOriginal, peekOriginal, readPrefix } from './read-original.ts';
+import {
+  type OriginAccess,
+  type OriginLimits,
+  openOriginal,
+  originErrorFrom,
+  readPrefix,
+  withFirstByteDeadline,
+} from './read-original.ts';
 
 /** An original, to be sent out byte for byte. */
 export interface PassthroughMedia {
@@ -29,12 +38,12 @@ export interface PassthroughOptions {
   readonly trace: RequestTrace;
   /**
    * Whether the whole body is likely to be sent. If not (a HEAD, a range, a condition), only the
-   * first bytes are read at first: enough to answer, and no transfer has to be broken off.
+   * first bytes are read at first: enough to respond, and no transfer has to be broken off.
    */
   readonly isWhole: boolean;
 }
 
-/** Serves attachments as they are (spec §2, external): streamed, never held in memory or kept. */
+/** Serves attachments as they are (contract §2, external): streamed, never held in memory or kept. */
 export class PassthroughService {
   readonly #access: OriginAccess;
 
@@ -101,5 +110,58 @@ export class PassthroughService {
     // A failure that comes before the first byte can still be told by a status.
     await peekOriginal(part, 1, this.#access.limits, signal);
     return part.body;
+  }
+}
+
+/**
+ * Looks at the first bytes of an object, within the first-byte deadline, without taking them out of
+ * its body.
+ *
+ * @param count how many bytes, at most; fewer come back only where the object is shorter
+ * @throws MediaError `ORIGIN_ERROR` if the transfer fails or ends before, `ORIGIN_TIMEOUT`
+ */
+export async function peekOriginal(
+  { body, sizeBytes }: OriginObject,
+  count: number,
+  limits: OriginLimits,
+  signal: AbortSignal,
+): Promise<Uint8Array> {
+  try {
+    return await withFirstByteDeadline(limits, signal, () =>
+      peek(body, Math.min(count, sizeBytes)),
+    );
+  } catch (error) {
+    body.destroy();
+    throw originErrorFrom(error, signal);
+  }
+}
+
+async function peek(body: Readable, count: number): Promise<Uint8Array> {
+  const chunks: Buffer[] = [];
+  let length = 0;
+  while (length < count) {
+    const chunk: Buffer | null = body.read();
+    if (chunk === null) {
+      await waitForMore(body);
+    } else {
+      chunks.push(chunk);
+      length += chunk.length;
+    }
+  }
+  const prefix = Buffer.concat(chunks);
+  if (prefix.length > 0) body.unshift(prefix);
+  return prefix.subarray(0, count);
+}
+
+/** @throws Error if no more bytes will come */
+async function waitForMore(body: Readable): Promise<void> {
+  if (body.errored) throw body.errored;
+  if (body.readableEnded || body.destroyed) throw new Error('The body ended early.');
+  const settled = new AbortController();
+  const { signal } = settled;
+  try {
+    await Promise.race(['readable', 'end', 'close'].map((event) => once(body, event, { signal })));
+  } finally {
+    settled.abort();
   }
 }

@@ -1,4 +1,3 @@
-import { once } from 'node:events';
 import { addAbortSignal, type Readable } from 'node:stream';
 import { MediaError } from '../../contract/errors.ts';
 import { withDeadline } from '../abort.ts';
@@ -7,7 +6,7 @@ import type { Semaphore } from '../semaphore.ts';
 
 /** Deadlines and bounds of reading from the origin (contract §6). */
 export interface OriginLimits {
-  /** Until the origin answers, in milliseconds. */
+  /** Until the origin responds, in milliseconds. */
   readonly firstByteTimeoutMs: number;
   /** Until the last byte of an original that is read whole, in milliseconds. */
   readonly wholeBodyTimeoutMs: number;
@@ -53,7 +52,7 @@ export async function openOriginal(
       // The reader of the body sees its errors; a body that is not read any more must not throw.
       opened.body.on('error', () => undefined);
       if (within.aborted) opened.body.destroy();
-      // The deadline ends with the answer; the body goes on for as long as its reader wants it.
+      // The deadline ends with the response; the body goes on for as long as its reader wants it.
       addAbortSignal(signal, opened.body);
       return opened;
     });
@@ -113,29 +112,6 @@ export async function readPrefix(
   return { ...state, bytes };
 }
 
-/**
- * Looks at the first bytes of an object, within the first-byte deadline, without taking them out of
- * its body.
- *
- * @param count how many bytes, at most; fewer come back only where the object is shorter
- * @throws MediaError `ORIGIN_ERROR` if the transfer fails or ends before, `ORIGIN_TIMEOUT`
- */
-export async function peekOriginal(
-  { body, sizeBytes }: OriginObject,
-  count: number,
-  limits: OriginLimits,
-  signal: AbortSignal,
-): Promise<Uint8Array> {
-  try {
-    return await withFirstByteDeadline(limits, signal, () =>
-      peek(body, Math.min(count, sizeBytes)),
-    );
-  } catch (error) {
-    body.destroy();
-    throw originErrorFrom(error, signal);
-  }
-}
-
 /** All bytes of a body that must be so many. */
 async function collect(body: Readable, sizeBytes: number, signal: AbortSignal): Promise<Buffer> {
   addAbortSignal(signal, body);
@@ -166,37 +142,8 @@ async function collect(body: Readable, sizeBytes: number, signal: AbortSignal): 
   return bytes ?? Buffer.alloc(0);
 }
 
-async function peek(body: Readable, count: number): Promise<Uint8Array> {
-  const chunks: Buffer[] = [];
-  let length = 0;
-  while (length < count) {
-    const chunk: Buffer | null = body.read();
-    if (chunk === null) {
-      await waitForMore(body);
-    } else {
-      chunks.push(chunk);
-      length += chunk.length;
-    }
-  }
-  const prefix = Buffer.concat(chunks);
-  if (prefix.length > 0) body.unshift(prefix);
-  return prefix.subarray(0, count);
-}
-
-/** @throws Error if no more bytes will come */
-async function waitForMore(body: Readable): Promise<void> {
-  if (body.errored) throw body.errored;
-  if (body.readableEnded || body.destroyed) throw new Error('The body ended early.');
-  const settled = new AbortController();
-  const { signal } = settled;
-  try {
-    await Promise.race(['readable', 'end', 'close'].map((event) => once(body, event, { signal })));
-  } finally {
-    settled.abort();
-  }
-}
-
-function withFirstByteDeadline<Result>(
+/** @throws MediaError `ORIGIN_TIMEOUT` if the work takes longer than until the first byte */
+export function withFirstByteDeadline<Result>(
   { firstByteTimeoutMs }: OriginLimits,
   signal: AbortSignal,
   work: (within: AbortSignal) => Promise<Result>,
@@ -209,7 +156,7 @@ function originTimeout(): MediaError {
 }
 
 /** What a transfer has failed with: why it was aborted, or else the origin's fault. */
-function originErrorFrom(error: unknown, signal: AbortSignal): unknown {
+export function originErrorFrom(error: unknown, signal: AbortSignal): unknown {
   if (signal.aborted) return signal.reason;
   return error instanceof MediaError ? error : new MediaError('ORIGIN_ERROR', { cause: error });
 }

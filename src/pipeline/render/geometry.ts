@@ -1,7 +1,7 @@
 import type { Size } from '../../formats/image-facts.ts';
 
 /**
- * The size of an original scaled in proportion to fit a width or a height, never enlarged (spec §3).
+ * The size of an original scaled in proportion to fit a width or a height, never enlarged (contract §3).
  *
  * @param original size after orientation
  * @param bounds at most one edge; with none the original keeps its size
@@ -24,7 +24,7 @@ export function fitProportionally(
 }
 
 /**
- * The size of a centre crop to the aspect ratio of a box (spec §3): the box itself, or, where it
+ * The size of a centre crop to the aspect ratio of a box (contract §3): the box itself, or, where it
  * exceeds the original, the box scaled down until it fits.
  */
 export function fitBox(original: Size, box: Size): Size {

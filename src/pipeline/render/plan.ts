@@ -63,7 +63,7 @@ export function planMedia(facts: ImageFacts, request: MediaRequest, limits: Rend
     isSameSize(size, original);
   const isPassthrough = isPassthroughCandidate && isLossless(format, request.quality);
 
-  // A passthrough is decoded too: by whoever receives it, frame by frame.
+  // A passthrough is decoded too: by the client, frame by frame.
   const framesDecoded = isPassthrough ? facts.frames : (animation?.delaysMs.length ?? 1);
   const pixels = facts.widthPx * facts.heightPx * framesDecoded;
   if (pixels > limits.maxInputPixels) {

@@ -131,7 +131,7 @@ export class GuardedStore {
    * @param prefixes of their paths
    * @param fits whether a rendering that is still to be stored must not be
    * @returns how many were removed
-   * @throws Error if the store fails, `StoreStalled` if it does not answer; MediaError `OVERLOADED` if other removals
+   * @throws Error if the store fails, `StoreStalled` if it does not respond; MediaError `OVERLOADED` if other removals
    *   take too long
    */
   async remove(prefixes: readonly string[], fits: (originKey: string) => boolean): Promise<number> {

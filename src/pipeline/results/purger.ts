@@ -2,6 +2,7 @@ import { encodedOriginKeyOf, encodeOriginKey, resultKey } from '../../contract/m
 import type { PurgeOrder } from '../../contract/purge-order.ts';
 import type { Originals } from '../originals/originals.ts';
 import type { MediaService } from '../serve-media.ts';
+import type { GuardedStore } from './guarded-store.ts';
 import type { NegativeCache } from './negative-cache.ts';
 import { resultPathPrefix } from './result-path.ts';
 import type { Results } from './results.ts';
@@ -12,6 +13,7 @@ export interface PurgerParts {
   readonly originals: Originals;
   readonly negativeCache: NegativeCache;
   readonly results: Results;
+  readonly store: GuardedStore | undefined;
 }
 
 /** How many were removed, and from where. */
@@ -35,12 +37,11 @@ export class Purger {
 
   /** @throws Error if the store fails; the memory is purged then, and a part of the store */
   async purge(order: PurgeOrder): Promise<Purged> {
-    const { results } = this.#parts;
     const filters = filtersOf(order);
     const memory = this.#forget(filters);
-    const store = await results.removeStored(prefixesOf(order), filters.fitsOriginal);
+    const store = await this.#parts.store?.remove(prefixesOf(order), filters.fitsOriginal);
     // Meanwhile a request may have found a rendering that was not removed yet.
-    return { memory: memory + this.#forget(filters), store };
+    return { memory: memory + this.#forget(filters), store: store ?? 0 };
   }
 
   /** From now on the origin is asked, and no request joins what was begun before. */

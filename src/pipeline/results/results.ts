@@ -31,7 +31,7 @@ export class Results {
     return this.#parts.cache.get(key);
   }
 
-  /** The same, counted. */
+  /** The same, counted for the operator. */
   lookUp(key: string): MediaResult | undefined {
     const { cache, meter } = this.#parts;
     const known = cache.get(key);
@@ -86,14 +86,6 @@ export class Results {
   /** Removes results from memory; tells how many. */
   forget(fits: (key: string) => boolean): number {
     return this.#parts.cache.deleteWhere(fits);
-  }
-
-  /** Removes renderings from the store; see `GuardedStore.remove`. */
-  async removeStored(
-    prefixes: readonly string[],
-    fits: (originKey: string) => boolean,
-  ): Promise<number> {
-    return (await this.#parts.store?.remove(prefixes, fits)) ?? 0;
   }
 }
 

@@ -25,13 +25,13 @@ interface Write {
 /** Writes at once. */
 const MAX_WRITES = 4;
 
-/** What is in line, in bytes: it is in memory until it is written. One alone may be larger. */
+/** What is queued, in bytes: it is in memory until it is written. One alone may be larger. */
 const MAX_WAITING_BYTES = 64 * 1024 * 1024;
 
-/** Of a store that fails, the operator is told once in this many failures. */
+/** A store that fails is logged once in this many failures. */
 const FAILURES_PER_LINE = 1_000;
 
-/** Writes renderings to the store after their answers, in the background: nobody waits, nobody fails. */
+/** Writes renderings to the store after their responses, in the background: no request waits for it, none fails by it. */
 export class ResultWriter {
   readonly #parts: ResultWriterParts;
   readonly #waiting: Write[] = [];
@@ -47,7 +47,7 @@ export class ResultWriter {
     return this.#counters;
   }
 
-  /** Takes a rendering to be written, unless too much is in line. */
+  /** Takes a rendering to be written, unless too much is queued. */
   add(address: ResultAddress, result: StoredResult, trace: RequestTrace): void {
     const costBytes = costOf(result);
     if (this.#waitingBytes > 0 && this.#waitingBytes + costBytes > MAX_WAITING_BYTES) {

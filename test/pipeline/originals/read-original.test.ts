@@ -1,10 +1,7 @@
 import { Readable } from 'node:stream';
 import { describe, expect, test } from 'vitest';
-import {
-  openOriginal,
-  peekOriginal,
-  readOriginal,
-} from '../../../src/pipeline/originals/read-original.ts';
+import { peekOriginal } from '../../../src/pipeline/originals/passthrough.ts';
+import { openOriginal, readOriginal } from '../../../src/pipeline/originals/read-original.ts';
 import type { Origin, OriginObject } from '../../../src/pipeline/ports.ts';
 import { Semaphore } from '../../../src/pipeline/semaphore.ts';
 
