@@ -17,12 +17,12 @@ const suites: Readonly<Record<string, Options>> = {
     testTimeout: 120_000,
     hookTimeout: 60_000,
     fileParallelism: false,
-    globalSetup: ['test/support/ceph-setup.ts'],
+    globalSetup: ['test/support/s3/ceph-setup.ts'],
   },
   s3: {
     testTimeout: 30_000,
     hookTimeout: 60_000,
-    globalSetup: ['test/support/ceph-setup.ts'],
+    globalSetup: ['test/support/s3/ceph-setup.ts'],
   },
   surface: { testTimeout: 60_000, hookTimeout: 30_000 },
 };

@@ -18,9 +18,9 @@ import type { Duplex } from 'node:stream';
 import sharp from 'sharp';
 import { afterAll, afterEach, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
 import { resourceRows } from '../src/contract/resources.ts';
-import { connectTo } from './support/raw-http.ts';
-import { startFlags } from './support/start-flags.ts';
-import { tlsFiles } from './support/tls-files.ts';
+import { connectTo } from './support/http/raw-http.ts';
+import { tlsFiles } from './support/http/tls-files.ts';
+import { startFlags } from './support/processes/start-flags.ts';
 
 /** A render that takes most of a second. */
 const SLOW_PATH =

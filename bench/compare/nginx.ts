@@ -2,7 +2,7 @@ import { existsSync } from 'node:fs';
 import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { availableParallelism, tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { findFreePorts } from '../../test/support/free-ports.ts';
+import { findFreePorts } from '../../test/support/processes/free-ports.ts';
 import { type Service, startServer } from '../harness/service.ts';
 
 /** Where Debian has them. */

@@ -3,8 +3,8 @@ import { once } from 'node:events';
 import { closeSync, mkdirSync, openSync, readFileSync } from 'node:fs';
 import { connect } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { findFreePorts } from '../../test/support/free-ports.ts';
-import { startFlags } from '../../test/support/start-flags.ts';
+import { findFreePorts } from '../../test/support/processes/free-ports.ts';
+import { startFlags } from '../../test/support/processes/start-flags.ts';
 import { REPORT_FOLDER } from './report.ts';
 
 /** Longest time until a server listens, in milliseconds. */

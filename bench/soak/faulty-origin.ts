@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { type Fault, FaultProxy } from '../../test/support/fault-proxy.ts';
-import { LOCAL_CREDENTIALS, startLocalS3 } from '../../test/support/local-s3.ts';
+import { type Fault, FaultProxy } from '../../test/support/s3/fault-proxy.ts';
+import { LOCAL_CREDENTIALS, startLocalS3 } from '../../test/support/s3/local-s3.ts';
 import { epochMs } from '../harness/load.ts';
 import type { Random } from '../harness/random.ts';
 import { listOriginals } from './originals.ts';

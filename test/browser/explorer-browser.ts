@@ -1,7 +1,7 @@
 import { existsSync } from 'node:fs';
 import { type Browser, type BrowserContextOptions, chromium, type Page } from 'playwright-core';
 import { patient } from '../support/patient.ts';
-import { type ServiceProcess, startService } from '../support/service-process.ts';
+import { type ServiceProcess, startService } from '../support/processes/service-process.ts';
 
 /** Where Debian's package has it; CHROMIUM names another one. */
 const EXECUTABLE = process.env.CHROMIUM ?? '/usr/bin/chromium';

@@ -3,9 +3,9 @@ import type { ServerResponse } from 'node:http';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, onTestFinished, test } from 'vitest';
-import { runDarkroom } from '../support/command-line.ts';
-import { LOCAL_CREDENTIALS, startLocalS3 } from '../support/local-s3.ts';
-import { type ScriptedRequest, startScriptedS3 } from '../support/scripted-s3.ts';
+import { runDarkroom } from '../support/processes/command-line.ts';
+import { LOCAL_CREDENTIALS, startLocalS3 } from '../support/s3/local-s3.ts';
+import { type ScriptedRequest, startScriptedS3 } from '../support/s3/scripted-s3.ts';
 
 let folder: string;
 beforeEach(() => {

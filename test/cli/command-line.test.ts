@@ -4,7 +4,7 @@ import { cpSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, expect, onTestFinished, test } from 'vitest';
-import { runDarkroom } from '../support/command-line.ts';
+import { runDarkroom } from '../support/processes/command-line.ts';
 
 const { version } = JSON.parse(readFileSync('package.json', 'utf8'));
 const commands = ['serve', 'check', 'put', 'render'];

@@ -2,7 +2,7 @@ import { mkdirSync, mkdtempSync, readdirSync, rmSync, utimesSync, writeFileSync 
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
-import { runDarkroom } from '../support/command-line.ts';
+import { runDarkroom } from '../support/processes/command-line.ts';
 
 const MEBIBYTE = 1024 * 1024;
 

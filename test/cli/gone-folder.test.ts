@@ -2,7 +2,7 @@ import { closeSync, mkdirSync, mkdtempSync, openSync, rmdirSync, rmSync } from '
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
-import { runDarkroom } from '../support/command-line.ts';
+import { runDarkroom } from '../support/processes/command-line.ts';
 
 /** A path at which there is a folder, and whose real path is gone (Linux, proc(5)). */
 function goneFolder(): string {

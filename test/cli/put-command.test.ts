@@ -13,8 +13,8 @@ import {
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, onTestFinished, test } from 'vitest';
-import { runDarkroom } from '../support/command-line.ts';
-import { LOCAL_CREDENTIALS, startLocalS3 } from '../support/local-s3.ts';
+import { runDarkroom } from '../support/processes/command-line.ts';
+import { LOCAL_CREDENTIALS, startLocalS3 } from '../support/s3/local-s3.ts';
 import { readSample, samples } from '../support/test-app.ts';
 
 let folder: string;

@@ -14,8 +14,8 @@ import {
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
-import { runDarkroom } from '../support/command-line.ts';
-import { type ServiceProcess, startService } from '../support/service-process.ts';
+import { runDarkroom } from '../support/processes/command-line.ts';
+import { type ServiceProcess, startService } from '../support/processes/service-process.ts';
 
 let service: ServiceProcess;
 let folder: string;

@@ -16,9 +16,13 @@ import { type AddressInfo, createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, onTestFinished, test } from 'vitest';
-import { type RunningCommand, runDarkroom, startDarkroom } from '../support/command-line.ts';
 import { defer } from '../support/deferred.ts';
-import { LOCAL_CREDENTIALS, type LocalS3Request, startLocalS3 } from '../support/local-s3.ts';
+import {
+  type RunningCommand,
+  runDarkroom,
+  startDarkroom,
+} from '../support/processes/command-line.ts';
+import { LOCAL_CREDENTIALS, type LocalS3Request, startLocalS3 } from '../support/s3/local-s3.ts';
 
 const MEBIBYTE = 1024 * 1024;
 const KEY = 'attachments/1/2/large';

@@ -1,8 +1,8 @@
 import { spawnSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { describe, expect, test } from 'vitest';
-import { startService } from '../support/service-process.ts';
-import { startFlags } from '../support/start-flags.ts';
+import { startService } from '../support/processes/service-process.ts';
+import { startFlags } from '../support/processes/start-flags.ts';
 
 function readInstruction(name: 'CMD' | 'HEALTHCHECK'): string[] {
   const pattern = name === 'CMD' ? /^CMD (\[.+\])$/m : /^HEALTHCHECK [^[]+CMD (\[.+\])$/m;

@@ -11,7 +11,7 @@ import { describe, expect, test } from 'vitest';
 import { parse, parseAllDocuments } from 'yaml';
 import { readConfig } from '../../src/config/config.ts';
 import { PrometheusMeter } from '../../src/telemetry/prometheus-meter.ts';
-import { OpenapiReader } from '../support/openapi-reader.ts';
+import { OpenapiReader } from '../support/openapi/openapi-reader.ts';
 
 const FOLDER = 'deploy/kubernetes';
 

@@ -4,9 +4,9 @@ import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
 import { parse } from 'yaml';
 import { cacheUses } from '../../src/pipeline/cache-outcome.ts';
-import { listExpressions, readDashboard } from '../support/dashboard.ts';
-import { parseScrape, type Scrape } from '../support/prometheus-text.ts';
-import { type ServiceProcess, startService } from '../support/service-process.ts';
+import { type ServiceProcess, startService } from '../support/processes/service-process.ts';
+import { listExpressions, readDashboard } from '../support/telemetry/dashboard.ts';
+import { parseScrape, type Scrape } from '../support/telemetry/prometheus-text.ts';
 
 const TOKEN = 'token-of-the-administrator';
 

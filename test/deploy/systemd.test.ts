@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { readConfig } from '../../src/config/config.ts';
-import { startFlags } from '../support/start-flags.ts';
+import { startFlags } from '../support/processes/start-flags.ts';
 
 const unit = readFileSync('deploy/systemd/darkroom@.service', 'utf8');
 const hasSystemd = spawnSync('systemd-analyze', ['--version']).status === 0;

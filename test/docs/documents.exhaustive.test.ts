@@ -3,7 +3,7 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, expect, onTestFinished, test } from 'vitest';
-import { startService } from '../support/service-process.ts';
+import { startService } from '../support/processes/service-process.ts';
 import { readCommandBlocks, runDocument } from './document-commands.ts';
 import { documents } from './document-kinds.ts';
 

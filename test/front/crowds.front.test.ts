@@ -5,8 +5,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { connect as connectTls } from 'node:tls';
 import { afterEach, describe, expect, test } from 'vitest';
-import { type ServiceProcess, startService } from '../support/service-process.ts';
-import { tlsFiles } from '../support/tls-files.ts';
+import { tlsFiles } from '../support/http/tls-files.ts';
+import { type ServiceProcess, startService } from '../support/processes/service-process.ts';
 import {
   askOver,
   closeCrowd,

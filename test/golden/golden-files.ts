@@ -1,7 +1,7 @@
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { mkdir, rm, writeFile } from 'node:fs/promises';
 import path from 'node:path';
-import { compareImages, decodeImage, type PixelRule } from '../support/image-comparison.ts';
+import { compareImages, decodeImage, type PixelRule } from '../support/images/image-comparison.ts';
 
 /** A folder of goldens; it writes where it was told to update, and only then. */
 export class GoldenFiles {

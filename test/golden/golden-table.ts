@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs';
 import type { SourceFormat } from '../../src/contract/image-formats.ts';
-import type { PixelRule } from '../support/image-comparison.ts';
+import type { PixelRule } from '../support/images/image-comparison.ts';
 
 /** Everything that lies below `fixtures/`. */
 export const fixturesUrl = new URL('../../fixtures/', import.meta.url);

@@ -25,7 +25,7 @@ import { outputFormats, sourceFormats } from '../../src/contract/image-formats.t
 import { parseTarget } from '../../src/contract/media-request.ts';
 import { resourceRows } from '../../src/contract/resources.ts';
 import { readImageFacts } from '../../src/formats/read-image-facts.ts';
-import { type GoldenFailure, writeGoldenReport } from '../support/golden-report.ts';
+import { type GoldenFailure, writeGoldenReport } from '../support/images/golden-report.ts';
 import { MemoryOrigin } from '../support/memory-origin.ts';
 import { patient } from '../support/patient.ts';
 import { GoldenFiles } from './golden-files.ts';

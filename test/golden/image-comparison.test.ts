@@ -6,8 +6,12 @@ import path from 'node:path';
 import { fileURLToPath } from 'node:url';
 import sharp, { type Sharp } from 'sharp';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { writeGoldenReport } from '../support/golden-report.ts';
-import { compareImages, type DecodedImage, decodeImage } from '../support/image-comparison.ts';
+import { writeGoldenReport } from '../support/images/golden-report.ts';
+import {
+  compareImages,
+  type DecodedImage,
+  decodeImage,
+} from '../support/images/image-comparison.ts';
 import { GoldenFiles } from './golden-files.ts';
 
 const fixture = (file: string): string =>

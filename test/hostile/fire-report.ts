@@ -1,6 +1,6 @@
 import { mkdirSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import type { MemoryPeaks } from '../support/process-memory.ts';
+import type { MemoryPeaks } from '../support/processes/process-memory.ts';
 import { LOST_WORKER } from './service-log.ts';
 import type { Shot } from './service-under-fire.ts';
 

@@ -1,7 +1,7 @@
 /** The judge is judged: what it must not let pass, and what it must. */
 import sharp from 'sharp';
 import { describe, expect, test } from 'vitest';
-import { drawGif } from '../support/draw-gif.ts';
+import { drawGif } from '../support/images/draw-gif.ts';
 import { readSample, samples } from '../support/test-app.ts';
 import type { Answer } from './http-client.ts';
 import { findFaults } from './verdict.ts';

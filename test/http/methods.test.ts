@@ -1,7 +1,7 @@
 import type { IncomingHttpHeaders } from 'node:http';
 import { Agent, request } from 'node:http';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { parseAnswer, sendBytes, sendRaw } from '../support/raw-http.ts';
+import { parseAnswer, sendBytes, sendRaw } from '../support/http/raw-http.ts';
 import { createTestApp, samples, type TestApp } from '../support/test-app.ts';
 
 let app: TestApp;

@@ -1,9 +1,9 @@
 import { afterEach, describe, expect, it } from 'vitest';
 import { MediaError } from '../../src/contract/errors.ts';
 import { type Lane, type Renderer, WorkerLost } from '../../src/pipeline/ports.ts';
+import { connectTo } from '../support/http/raw-http.ts';
+import { refuse } from '../support/http/refusal.ts';
 import { MemoryOrigin } from '../support/memory-origin.ts';
-import { connectTo } from '../support/raw-http.ts';
-import { refuse } from '../support/refusal.ts';
 import { createTestApp, readSample, samples, type TestApp } from '../support/test-app.ts';
 
 let app: TestApp;

@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { MediaError } from '../../src/contract/errors.ts';
 import type { RequestLine } from '../../src/telemetry/request-log.ts';
-import { connectTo, sendRaw } from '../support/raw-http.ts';
+import { connectTo, sendRaw } from '../support/http/raw-http.ts';
 import { createTestApp, RecordingRequestLog, samples, type TestApp } from '../support/test-app.ts';
 
 const asset = '/icons/1/ab.webp?v=7&size=16';

@@ -3,15 +3,15 @@ import { connect } from 'node:http2';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { MediaError } from '../../src/contract/errors.ts';
 import { defer } from '../support/deferred.ts';
+import { connectTo, sendRaw } from '../support/http/raw-http.ts';
+import { tlsFiles } from '../support/http/tls-files.ts';
 import { MemoryResultStore } from '../support/memory-result-store.ts';
 import {
   type OtlpReceiver,
   type ReceivedSpan,
   startOtlpReceiver,
-} from '../support/otlp-receiver.ts';
-import { connectTo, sendRaw } from '../support/raw-http.ts';
+} from '../support/telemetry/otlp-receiver.ts';
 import { createTestApp, RecordingRequestLog, samples, type TestApp } from '../support/test-app.ts';
-import { tlsFiles } from '../support/tls-files.ts';
 
 const icon = '/icons/1/ab.webp?size=16&v=7';
 const route = '/icons/{guild_id}/{icon_hash}.{ext}';

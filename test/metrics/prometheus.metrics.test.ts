@@ -5,9 +5,9 @@ import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
 import { parse, stringify } from 'yaml';
-import { listExpressions } from '../support/dashboard.ts';
-import { findFreePorts } from '../support/free-ports.ts';
-import { type ServiceProcess, startService } from '../support/service-process.ts';
+import { findFreePorts } from '../support/processes/free-ports.ts';
+import { type ServiceProcess, startService } from '../support/processes/service-process.ts';
+import { listExpressions } from '../support/telemetry/dashboard.ts';
 
 const TOKEN = 'token-of-the-administrator';
 

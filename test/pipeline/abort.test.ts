@@ -3,7 +3,7 @@ import fc from 'fast-check';
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
 import { unlessAborted, withDeadline } from '../../src/pipeline/abort.ts';
 import { defer, settle } from '../support/deferred.ts';
-import { collectGarbage } from '../support/garbage.ts';
+import { collectGarbage } from '../support/processes/garbage.ts';
 import { expectNoUnhandledRejections } from '../support/unhandled-rejections.ts';
 
 expectNoUnhandledRejections();

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import type { Answer } from './client.ts';
+import type { Answer } from '../support/http/http-client.ts';
 import { type Stack, startStack } from './stack.ts';
 
 let stack: Stack;

@@ -4,7 +4,7 @@ import type { IncomingMessage } from 'node:http';
 import { request } from 'node:https';
 import { dirname, join } from 'node:path';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
-import { createTlsClient } from './client.ts';
+import { createClient } from '../support/http/http-client.ts';
 import { type Stack, startStack } from './stack.ts';
 
 const MEBIBYTE = 1024 * 1024;
@@ -138,7 +138,7 @@ describe('a large attachment', () => {
   test('wanted by many at once is fetched once', async () => {
     const bytes = putFile('attachments/2/67/song.bin', 3 * MEBIBYTE + 1);
     const { port, certificate } = stack.nginx;
-    const clients = Array.from({ length: 20 }, () => createTlsClient(port, certificate));
+    const clients = Array.from({ length: 20 }, () => createClient(port, { ca: certificate }));
     const answers = await Promise.all(clients.map((ask) => ask('/attachments/2/67/song.bin')));
     for (const { status, body } of answers) {
       expect(status).toBe(200);

@@ -3,7 +3,7 @@ import { copyFileSync, mkdirSync, utimesSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import fc from 'fast-check';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
-import { type Answer, createTlsClient } from './client.ts';
+import { type Answer, createClient } from '../support/http/http-client.ts';
 import { type Stack, startStack } from './stack.ts';
 
 let stack: Stack;
@@ -268,7 +268,7 @@ describe('a cold stampede', () => {
     const target = '/splashes/1/ab12.webp?size=1280&quality=lossless';
     const { port, certificate } = stack.nginx;
     // Each on a connection of its own, so that all processes of nginx take part.
-    const clients = hundred.map(() => createTlsClient(port, certificate));
+    const clients = hundred.map(() => createClient(port, { ca: certificate }));
     const answers = await Promise.all(clients.map((ask) => ask(target)));
 
     expect(stack.relay.requests).toMatchObject([{ status: 200, isRendered: true }]);

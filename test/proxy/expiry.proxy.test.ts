@@ -1,7 +1,7 @@
 import { copyFileSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
-import { type Answer, type Ask, createTlsClient } from './client.ts';
+import { type Answer, type Ask, createClient } from '../support/http/http-client.ts';
 import { type Stack, startStack } from './stack.ts';
 
 /** nginx counts in whole seconds, from the start of the current one. */
@@ -88,7 +88,7 @@ describe('what has expired', () => {
     try {
       // Over HTTP/1.1, the next request on its connection would wait for the update (see the file).
       const { port, certificate } = stack.nginx;
-      await askUntil(target, isStale, createTlsClient(port, certificate));
+      await askUntil(target, isStale, createClient(port, { ca: certificate }));
       const answers = await Promise.all(Array.from({ length: 50 }, () => stack.ask(target)));
       for (const answer of answers) {
         expect(answer.nginx).toBe('hit; detail=stale-while-updating');

@@ -1,12 +1,10 @@
-import { type ChildProcess, spawn } from 'node:child_process';
-import { once } from 'node:events';
 import { cpSync, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { startNginx, type TlsNginx } from '../support/nginx.ts';
+import { type Ask, createClient } from '../support/http/http-client.ts';
 import { patient } from '../support/patient.ts';
-import { startFlags } from '../support/start-flags.ts';
-import { type Ask, createPlainClient, createTlsClient } from './client.ts';
+import { startNginx, type TlsNginx } from '../support/processes/nginx.ts';
+import { type ServiceProcess, startService } from '../support/processes/service-process.ts';
 import { Relay } from './relay.ts';
 
 /** Client → nginx → relay → Darkroom, each of them real but for the relay, which only counts. */
@@ -32,8 +30,11 @@ export async function startStack(settings: Readonly<Record<string, string>> = {}
   const originals = join(folder, 'originals');
   cpSync('fixtures/originals', originals, { recursive: true });
 
-  let darkroom = await startDarkroom({ STORAGE_DIR: originals, ...settings });
-  const relay = new Relay(darkroom.port);
+  const start = (): Promise<ServiceProcess> =>
+    startService({ WORKERS: '2', STORAGE_DIR: originals, ...patient, ...settings });
+  const portOf = ({ origin }: ServiceProcess): number => Number(new URL(origin).port);
+  let darkroom = await start();
+  const relay = new Relay(portOf(darkroom));
   const nginx = await startNginx(await relay.open());
   const stopDarkroom = async (): Promise<void> => {
     await Promise.all([relay.cut(), darkroom.stop()]);
@@ -41,13 +42,13 @@ export async function startStack(settings: Readonly<Record<string, string>> = {}
   return {
     nginx,
     relay,
-    ask: createTlsClient(nginx.port, nginx.certificate),
-    askDirectly: createPlainClient(() => darkroom.port),
+    ask: createClient(nginx.port, { ca: nginx.certificate }),
+    askDirectly: (...request) => createClient(portOf(darkroom), { keepAlive: false })(...request),
     originals,
     stopDarkroom,
     startDarkroom: async () => {
-      darkroom = await startDarkroom({ STORAGE_DIR: originals, ...settings });
-      await relay.open(darkroom.port);
+      darkroom = await start();
+      await relay.open(portOf(darkroom));
     },
     close: async () => {
       await nginx.stop();
@@ -55,47 +56,4 @@ export async function startStack(settings: Readonly<Record<string, string>> = {}
       rmSync(folder, { recursive: true });
     },
   };
-}
-
-interface Darkroom {
-  readonly port: number;
-  readonly stop: () => Promise<void>;
-}
-
-async function startDarkroom(settings: Readonly<Record<string, string>>): Promise<Darkroom> {
-  const child = spawn(process.execPath, [...startFlags, 'dist/main.js'], {
-    env: {
-      PATH: process.env.PATH ?? '',
-      PORT: '0',
-      WORKERS: '2',
-      EXPLORER: 'off',
-      ...patient,
-      ...settings,
-    },
-    stdio: ['ignore', 'pipe', 'inherit'],
-  });
-  const ended = once(child, 'close');
-  const kill = (): void => void child.kill('SIGKILL');
-  process.once('exit', kill);
-  return {
-    port: await portOf(child),
-    stop: async () => {
-      child.kill('SIGTERM');
-      await ended;
-      process.off('exit', kill);
-    },
-  };
-}
-
-/** From the first line of its log; the rest is read, too, lest the pipe fills up. */
-function portOf(child: ChildProcess): Promise<number> {
-  return new Promise((resolve, reject) => {
-    let text = '';
-    child.stdout?.on('data', (chunk: Buffer) => {
-      text += chunk.toString();
-      const port = /"address":"http:\/\/127\.0\.0\.1:(\d+)"/.exec(text)?.[1];
-      if (port !== undefined) resolve(Number(port));
-    });
-    child.once('close', () => reject(new Error(`Darkroom does not start: ${text}`)));
-  });
 }

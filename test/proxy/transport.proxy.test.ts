@@ -2,7 +2,7 @@ import { once } from 'node:events';
 import { type ClientHttp2Session, connect as connectHttp2 } from 'node:http2';
 import { connect as connectTls, type SecureVersion, type TLSSocket } from 'node:tls';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { createPlainClient } from './client.ts';
+import { createClient } from '../support/http/http-client.ts';
 import { type Stack, startStack } from './stack.ts';
 
 let stack: Stack;
@@ -44,7 +44,7 @@ describe('TLS', () => {
   });
 
   test('plain HTTP is sent to where TLS is', async () => {
-    const ask = createPlainClient(() => stack.nginx.plainPort);
+    const ask = createClient(stack.nginx.plainPort, { keepAlive: false });
     const headers = { Host: 'cdn.example.com' };
     const answer = await ask('/avatars/1/ab12.webp?size=64', { headers });
     expect(answer.status).toBe(308);

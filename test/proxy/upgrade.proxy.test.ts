@@ -1,8 +1,8 @@
 import { spawnSync } from 'node:child_process';
 import { describe, expect, onTestFinished, test } from 'vitest';
-import { findFreePorts } from '../support/free-ports.ts';
-import { startPlainNginx } from '../support/nginx.ts';
-import { startService } from '../support/service-process.ts';
+import { findFreePorts } from '../support/processes/free-ports.ts';
+import { startPlainNginx } from '../support/processes/nginx.ts';
+import { startService } from '../support/processes/service-process.ts';
 
 const hasNginx =
   spawnSync('nginx', ['-v'], {

@@ -1,22 +1,15 @@
 import { execFile } from 'node:child_process';
 import { randomUUID } from 'node:crypto';
-import { Agent, type IncomingMessage, request } from 'node:http';
 import { promisify } from 'node:util';
 import { inject } from 'vitest';
-import { findFreePorts } from '../support/free-ports.ts';
-import { type Nginx, startNginxForReplicas } from '../support/nginx.ts';
+import { type Ask, createClient } from '../support/http/http-client.ts';
 import { patient } from '../support/patient.ts';
-import { openBucket, type S3Bucket } from '../support/s3-bucket.ts';
-import { type ServiceProcess, startService } from '../support/service-process.ts';
+import { findFreePorts } from '../support/processes/free-ports.ts';
+import { type Nginx, startNginxForReplicas } from '../support/processes/nginx.ts';
+import { type ServiceProcess, startService } from '../support/processes/service-process.ts';
+import { openBucket, type S3Bucket } from '../support/s3/s3-bucket.ts';
 
 const TOKEN = 'a-token-of-the-tests';
-
-/** An answer, with its body whole. */
-export interface Answer {
-  readonly status: number;
-  readonly headers: IncomingMessage['headers'];
-  readonly body: Buffer;
-}
 
 /** One Darkroom behind nginx, always at the same port, whether it runs or not. */
 export interface Replica {
@@ -24,7 +17,7 @@ export interface Replica {
   /** Ends it, with SIGTERM where no other is named; gives its exit status. */
   readonly stop: (signal?: NodeJS.Signals) => Promise<number | null>;
   /** Asks it, past nginx. */
-  readonly ask: (path: string) => Promise<Answer>;
+  readonly ask: Ask;
   /** How many renders it has done since its start. */
   readonly countRenders: () => Promise<number>;
   /** Status of a path of its admin listener that needs no token. */
@@ -39,7 +32,7 @@ export interface Cluster {
   readonly originals: S3Bucket;
   readonly renderings: S3Bucket;
   /** Asks nginx. */
-  readonly ask: (path: string) => Promise<Answer>;
+  readonly ask: Ask;
   readonly close: () => Promise<void>;
 }
 
@@ -87,7 +80,7 @@ export async function startCluster(settings: Readonly<Record<string, string>>): 
     replicas,
     originals: openBucket(endpoint, environment.S3_BUCKET),
     renderings: openBucket(endpoint, environment.RESULT_S3_BUCKET),
-    ask: createClient(nginx.port),
+    ask: createReplicaClient(nginx.port),
     close: async () => {
       await nginx.stop();
       await stopAll();
@@ -119,7 +112,7 @@ function createReplica(
       service = undefined;
       return status ?? null;
     },
-    ask: createClient(port),
+    ask: createReplicaClient(port),
     countRenders: async () => {
       const text = await (await admin('/metrics')).text();
       const counts = [...text.matchAll(/^darkroom_queue_wait_seconds_count\{.*\} (\d+)$/gm)];
@@ -132,22 +125,7 @@ function createReplica(
   };
 }
 
-/** A client of its own connections, which it keeps for less time than the server. */
-function createClient(port: number): (path: string) => Promise<Answer> {
-  const agent = new Agent({ keepAlive: true, timeout: 10_000 });
-  return (path) =>
-    new Promise((resolve, reject) => {
-      const asked = request({ host: '127.0.0.1', port, agent, path });
-      asked.once('error', reject);
-      asked.once('response', (message) => {
-        const chunks: Buffer[] = [];
-        message.on('data', (chunk: Buffer) => chunks.push(chunk));
-        message.once('error', reject);
-        message.once('end', () => {
-          const { statusCode: status = 0, headers } = message;
-          resolve({ status, headers, body: Buffer.concat(chunks) });
-        });
-      });
-      asked.end();
-    });
+/** A client that keeps its connections for less time than the server. */
+function createReplicaClient(port: number): Ask {
+  return createClient(port, { timeout: 10_000 });
 }

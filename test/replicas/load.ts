@@ -1,4 +1,4 @@
-import type { Answer } from './cluster.ts';
+import type { Answer } from '../support/http/http-client.ts';
 
 /** A request of a load that was not answered as it should be. */
 export interface Failure {
@@ -38,10 +38,10 @@ export function startLoad(
     const fail = (reason: string): void =>
       void failures.push({ path, startedMs, endedMs: elapsedMs(), reason });
     try {
-      const { status, headers, body } = await ask(path);
+      const { status, header, body } = await ask(path);
       if (status !== 200) fail(`status ${status}`);
-      else if (Number(headers['content-length']) !== body.length) fail('a body of another length');
-      else etags.set(path, headers.etag ?? '');
+      else if (Number(header('content-length')) !== body.length) fail('a body of another length');
+      else etags.set(path, header('etag'));
     } catch (error) {
       fail(String(error));
     }

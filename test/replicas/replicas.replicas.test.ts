@@ -1,7 +1,8 @@
 import { readFileSync } from 'node:fs';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { type Answer, type Cluster, type Replica, startCluster } from './cluster.ts';
+import type { Answer } from '../support/http/http-client.ts';
+import { type Cluster, type Replica, startCluster } from './cluster.ts';
 import { type LoadReport, startLoad } from './load.ts';
 
 /** How many different originals there are of the load. */
@@ -48,7 +49,7 @@ const unasked = listPaths();
 const statusesOf = (answers: readonly Answer[]): number[] => answers.map(({ status }) => status);
 
 /** What Darkroom says of an answer that nginx did not have. */
-const outcomeOf = ({ headers }: Answer): string => String(headers['cache-status']);
+const outcomeOf = ({ header }: Answer): string => header('cache-status');
 
 /** The replica that has a rendering in its memory, and only that one. */
 async function findOwner(path: string): Promise<number> {
@@ -113,7 +114,7 @@ describe('three replicas behind nginx', () => {
 
   test('one that is new serves what others have rendered, and renders none of it', async () => {
     const paths = Array.from({ length: 40 }, () => unasked.next().value ?? '');
-    const rendered = await Promise.all(paths.map(cluster.ask));
+    const rendered = await Promise.all(paths.map((path) => cluster.ask(path)));
     const [first] = cluster.replicas;
     const rendersBefore = await first.countRenders();
     expect(rendersBefore).toBeGreaterThan(0);
@@ -123,9 +124,9 @@ describe('three replicas behind nginx', () => {
 
     const answers = await Promise.all(paths.map((path) => first.ask(path)));
     for (const [index, answer] of answers.entries()) {
-      expect(answer.headers.etag).toBe(rendered[index]?.headers.etag);
+      expect(answer.header('etag')).toBe(rendered[index]?.header('etag'));
       expect(answer.body.equals(rendered[index]?.body ?? Buffer.of())).toBe(true);
-      expect(String(answer.headers['cache-status'])).toContain('detail=store');
+      expect(answer.header('cache-status')).toContain('detail=store');
     }
     expect(await first.countRenders()).toBe(0);
   });

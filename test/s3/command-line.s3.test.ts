@@ -4,8 +4,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { ListMultipartUploadsCommand, ListPartsCommand, S3Client } from '@aws-sdk/client-s3';
 import { afterAll, beforeAll, describe, expect, inject, onTestFinished, test } from 'vitest';
-import { runDarkroom, startDarkroom } from '../support/command-line.ts';
-import { openBucket } from '../support/s3-bucket.ts';
+import { runDarkroom, startDarkroom } from '../support/processes/command-line.ts';
+import { openBucket } from '../support/s3/s3-bucket.ts';
 
 const { endpoint, accessKeyId, secretAccessKey } = inject('rgw');
 const credentials = { AWS_ACCESS_KEY_ID: accessKeyId, AWS_SECRET_ACCESS_KEY: secretAccessKey };

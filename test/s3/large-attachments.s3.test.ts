@@ -2,8 +2,8 @@ import { readFileSync } from 'node:fs';
 import { get } from 'node:http';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, describe, expect, inject, test } from 'vitest';
-import { openBucket } from '../support/s3-bucket.ts';
-import { type ServiceProcess, startService } from '../support/service-process.ts';
+import { type ServiceProcess, startService } from '../support/processes/service-process.ts';
+import { openBucket } from '../support/s3/s3-bucket.ts';
 
 const MEBIBYTE = 1024 * 1024;
 const LARGE_BYTES = 500 * MEBIBYTE;

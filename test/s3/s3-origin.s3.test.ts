@@ -1,6 +1,6 @@
 import { beforeAll, inject } from 'vitest';
 import { describeOrigin } from '../storage/contracts/origin.contract.ts';
-import { createS3Fixture, openBucket, type S3Bucket } from '../support/s3-bucket.ts';
+import { createS3Fixture, openBucket, type S3Bucket } from '../support/s3/s3-bucket.ts';
 
 const { endpoint, accessKeyId, secretAccessKey } = inject('rgw');
 Object.assign(process.env, {

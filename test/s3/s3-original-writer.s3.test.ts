@@ -1,7 +1,7 @@
 import { beforeAll, inject } from 'vitest';
 import { describeOriginalWriter } from '../storage/contracts/original-writer.contract.ts';
-import { openBucket, type S3Bucket } from '../support/s3-bucket.ts';
-import { createS3WriterFixture } from '../support/s3-original-writer.ts';
+import { openBucket, type S3Bucket } from '../support/s3/s3-bucket.ts';
+import { createS3WriterFixture } from '../support/s3/s3-original-writer.ts';
 
 const { endpoint, accessKeyId, secretAccessKey } = inject('rgw');
 Object.assign(process.env, {

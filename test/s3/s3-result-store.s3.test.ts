@@ -10,7 +10,7 @@ import {
   describeResultStore,
   resultOf,
 } from '../storage/contracts/result-store.contract.ts';
-import { createS3ResultFixture, openBucket, type S3Bucket } from '../support/s3-bucket.ts';
+import { createS3ResultFixture, openBucket, type S3Bucket } from '../support/s3/s3-bucket.ts';
 
 const { endpoint, accessKeyId, secretAccessKey } = inject('rgw');
 Object.assign(process.env, {

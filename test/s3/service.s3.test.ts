@@ -2,8 +2,8 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, afterEach, beforeAll, describe, expect, inject, test } from 'vitest';
 import { patient } from '../support/patient.ts';
-import { openBucket, type S3Bucket } from '../support/s3-bucket.ts';
-import { type ServiceProcess, startService } from '../support/service-process.ts';
+import { type ServiceProcess, startService } from '../support/processes/service-process.ts';
+import { openBucket, type S3Bucket } from '../support/s3/s3-bucket.ts';
 import { readSample } from '../support/test-app.ts';
 
 const ORIGINALS = 'fixtures/originals';

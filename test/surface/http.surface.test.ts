@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { patient } from '../support/patient.ts';
-import { type ServiceProcess, startService } from '../support/service-process.ts';
+import { type ServiceProcess, startService } from '../support/processes/service-process.ts';
 import { bytesOf, SurfaceModel } from './surface-model.ts';
 import { type Conversation, conversations, MARKER, type SoundRequest } from './surface-requests.ts';
 import { createSurfaceStorage, type SurfaceStorage } from './surface-storage.ts';

@@ -2,7 +2,7 @@ import { mkdir, mkdtemp, readFile, rm, symlink, utimes, writeFile } from 'node:f
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import sharp from 'sharp';
-import { drawGif } from '../support/draw-gif.ts';
+import { drawGif } from '../support/images/draw-gif.ts';
 
 /** What stands next to the storage, and must never be seen. */
 export const CANARY = 'CANARY-7f3a: this file is next to the storage';

@@ -5,7 +5,7 @@ import { afterEach, describe, expect, onTestFinished, test } from 'vitest';
 import { createLog, createRequestLog } from '../../src/telemetry/log.ts';
 import { formatForTerminal } from '../../src/telemetry/log-lines.ts';
 import { createRedaction } from '../../src/telemetry/redaction.ts';
-import { type ServiceProcess, startService } from '../support/service-process.ts';
+import { type ServiceProcess, startService } from '../support/processes/service-process.ts';
 
 const TOKEN = 'token-of-the-administrator';
 const AWS_SECRET = 'wJalrXUtnFEMI/K7MDENG+bPxRfiCYEXAMPLEKEY';

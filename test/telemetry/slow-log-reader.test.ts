@@ -4,8 +4,8 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, expect, onTestFinished, test } from 'vitest';
-import { parseScrape } from '../support/prometheus-text.ts';
-import { connectTo } from '../support/raw-http.ts';
+import { connectTo } from '../support/http/raw-http.ts';
+import { parseScrape } from '../support/telemetry/prometheus-text.ts';
 
 const TOKEN = 'token-of-the-administrator';
 

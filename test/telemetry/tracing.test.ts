@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { type OtlpReceiver, startOtlpReceiver } from '../support/otlp-receiver.ts';
-import { type ServiceProcess, startService } from '../support/service-process.ts';
+import { type ServiceProcess, startService } from '../support/processes/service-process.ts';
+import { type OtlpReceiver, startOtlpReceiver } from '../support/telemetry/otlp-receiver.ts';
 
 const AVATAR = '/avatars/1/ab12.webp?size=16';
 const TRACE_ID = '4bf92f3577b34da6a3ce929d0e0e4736';
@@ -32,7 +32,7 @@ async function ask({ origin }: ServiceProcess, target = AVATAR): Promise<number>
 /** Names of the packages that a service has imported from its start to the end of two requests. */
 async function importsWith(environment: Readonly<Record<string, string>>): Promise<Set<string>> {
   const running = await start({
-    NODE_OPTIONS: '--import ./test/support/module-watch.mjs',
+    NODE_OPTIONS: '--import ./test/support/telemetry/module-watch.mjs',
     ...environment,
   });
   for (let time = 0; time < 2; time += 1) expect(await ask(running)).toBe(200);

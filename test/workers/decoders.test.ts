@@ -6,7 +6,7 @@ import sharp, { type FormatEnum } from 'sharp';
 import { beforeAll, describe, expect, test } from 'vitest';
 import { ALLOWED_LOADERS } from '../../src/workers/child/sharp-setup.ts';
 import { WorkerPool } from '../../src/workers/worker-pool.ts';
-import { anyJob, REAL_WORKER } from '../support/worker-pool.ts';
+import { anyJob, REAL_WORKER } from '../support/processes/worker-pool.ts';
 
 /**
  * Every loader class in the libvips that sharp brings along, and whether it may run. `base`: never

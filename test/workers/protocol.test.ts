@@ -11,7 +11,7 @@ import {
   parseMessage,
   type WorkerMessage,
 } from '../../src/workers/protocol.ts';
-import { anyJob } from '../support/worker-pool.ts';
+import { anyJob } from '../support/processes/worker-pool.ts';
 
 const unbounded = { maxHeaderBytes: Infinity, maxBodyBytes: () => Infinity };
 

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import type { Lane } from '../../src/pipeline/ports.ts';
-import { isAlive, type TestPool, usePools } from '../support/worker-pool.ts';
+import { isAlive, type TestPool, usePools } from '../support/processes/worker-pool.ts';
 
 const start = usePools();
 

@@ -7,8 +7,13 @@ import { afterAll, describe, expect, test } from 'vitest';
 import { MediaError } from '../../src/contract/errors.ts';
 import type { RenderJob } from '../../src/pipeline/render/render-job.ts';
 import { findLaunchers, type Launcher } from '../../src/workers/sandbox.ts';
+import {
+  anyJob,
+  REAL_WORKER,
+  SCRIPTED_WORKER,
+  usePools,
+} from '../support/processes/worker-pool.ts';
 import { samples } from '../support/test-app.ts';
-import { anyJob, REAL_WORKER, SCRIPTED_WORKER, usePools } from '../support/worker-pool.ts';
 
 const start = usePools();
 

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { WorkerLost } from '../../src/pipeline/ports.ts';
-import { isAlive, usePools } from '../support/worker-pool.ts';
+import { isAlive, usePools } from '../support/processes/worker-pool.ts';
 
 const start = usePools();
 

@@ -2,8 +2,8 @@ import { fileURLToPath } from 'node:url';
 import { expect, test } from 'vitest';
 import { findLaunchers } from '../../src/workers/sandbox.ts';
 import { WorkerProcess } from '../../src/workers/worker-process.ts';
+import { anyJob, SCRIPTED_WORKER } from '../support/processes/worker-pool.ts';
 import { RecordedLog } from '../support/recorded-log.ts';
-import { anyJob, SCRIPTED_WORKER } from '../support/worker-pool.ts';
 
 const workerFile = fileURLToPath(SCRIPTED_WORKER);
 

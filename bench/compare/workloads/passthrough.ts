@@ -3,7 +3,7 @@ import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { CreateBucketCommand, PutObjectCommand, S3Client } from '@aws-sdk/client-s3';
-import { type CephRgw, startCephRgw } from '../../../test/support/ceph-rgw.ts';
+import { type CephRgw, startCephRgw } from '../../../test/support/s3/ceph-rgw.ts';
 import { startService } from '../../harness/service.ts';
 import type { Contest, Stage, Workload } from '../contest.ts';
 import { startOwn } from '../contestants.ts';

@@ -4,8 +4,8 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { findUnusedIndex, repairGif } from '../../../src/formats/gif/gif-repair.ts';
 import type { ImageFacts } from '../../../src/formats/image-facts.ts';
 import { readImageFacts } from '../../../src/formats/read-image-facts.ts';
-import { compressIndices, type DrawnFrame, drawGif } from '../../support/draw-gif.ts';
-import { decodeImage } from '../../support/image-comparison.ts';
+import { compressIndices, type DrawnFrame, drawGif } from '../../support/images/draw-gif.ts';
+import { decodeImage } from '../../support/images/image-comparison.ts';
 import { createTestApp, type TestApp } from '../../support/test-app.ts';
 
 const corpusUrl = new URL('../../../fixtures/corpus/', import.meta.url);

@@ -3,9 +3,9 @@ import { afterEach, describe, expect, it } from 'vitest';
 import { MediaError } from '../../../src/contract/errors.ts';
 import type { Origin, OriginObject } from '../../../src/pipeline/ports.ts';
 import { defer } from '../../support/deferred.ts';
+import { connectTo, sendRaw } from '../../support/http/raw-http.ts';
 import { MemoryResultStore } from '../../support/memory-result-store.ts';
-import { metricsSettings, scrape } from '../../support/prometheus-text.ts';
-import { connectTo, sendRaw } from '../../support/raw-http.ts';
+import { metricsSettings, scrape } from '../../support/telemetry/prometheus-text.ts';
 import { createTestApp, samples, type TestApp } from '../../support/test-app.ts';
 
 const asset = '/icons/1/ab.webp?size=16';

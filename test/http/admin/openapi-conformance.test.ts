@@ -5,14 +5,14 @@ import { MediaError } from '../../../src/contract/errors.ts';
 import { resourceRows } from '../../../src/contract/resources.ts';
 import type { Origin } from '../../../src/pipeline/ports.ts';
 import type { Parameter } from '../../../tools/openapi/model.ts';
+import { sendRaw } from '../../support/http/raw-http.ts';
 import { MemoryOrigin } from '../../support/memory-origin.ts';
 import {
   type DocumentedOperation,
   OpenapiReader,
   type ReceivedResponse,
-} from '../../support/openapi-reader.ts';
-import { type GeneratedRequest, OpenapiRequests } from '../../support/openapi-requests.ts';
-import { sendRaw } from '../../support/raw-http.ts';
+} from '../../support/openapi/openapi-reader.ts';
+import { type GeneratedRequest, OpenapiRequests } from '../../support/openapi/openapi-requests.ts';
 import { createTestApp, samples, type TestApp } from '../../support/test-app.ts';
 
 /**

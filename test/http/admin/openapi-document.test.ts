@@ -8,7 +8,7 @@ import { findPathValueFault, pathValueForms } from '../../../src/contract/path-v
 import { resourceRows } from '../../../src/contract/resources.ts';
 import type { OpenapiDocument } from '../../../tools/openapi/model.ts';
 import { formatOpenapi } from '../../../tools/openapi/openapi-document.ts';
-import { startService } from '../../support/service-process.ts';
+import { startService } from '../../support/processes/service-process.ts';
 import { createTestApp, type TestApp } from '../../support/test-app.ts';
 
 /** `npm run openapi` writes it anew. */

@@ -4,7 +4,7 @@ import { MediaError } from '../../../src/contract/errors.ts';
 import { AccessRefused, type Origin } from '../../../src/pipeline/ports.ts';
 import { judgeReadiness, type Vitals } from '../../../src/telemetry/readiness.ts';
 import { MemoryOrigin } from '../../support/memory-origin.ts';
-import { metricsSettings, scrape } from '../../support/prometheus-text.ts';
+import { metricsSettings, scrape } from '../../support/telemetry/prometheus-text.ts';
 import { createTestApp, samples, type TestApp } from '../../support/test-app.ts';
 
 const WELL: Vitals = {

@@ -3,9 +3,9 @@ import { connect as connectHttp2 } from 'node:http2';
 import type { Socket } from 'node:net';
 import { afterEach, describe, expect, it } from 'vitest';
 import { clientLimits } from '../../../src/http/edge/client-limits.ts';
-import { connectTo, parseAnswer, sendRaw } from '../../support/raw-http.ts';
+import { connectTo, parseAnswer, sendRaw } from '../../support/http/raw-http.ts';
+import { tlsFiles } from '../../support/http/tls-files.ts';
 import { createTestApp, type TestApp } from '../../support/test-app.ts';
-import { tlsFiles } from '../../support/tls-files.ts';
 import { ZerosOrigin } from '../../support/zeros-origin.ts';
 
 let app: TestApp;

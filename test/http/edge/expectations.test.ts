@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { parseAnswer, sendBytes } from '../../support/raw-http.ts';
+import { parseAnswer, sendBytes } from '../../support/http/raw-http.ts';
 import { createTestApp, type TestApp } from '../../support/test-app.ts';
 
 let app: TestApp;

@@ -2,10 +2,10 @@ import { once } from 'node:events';
 import { connect as connectHttp2 } from 'node:http2';
 import { Readable } from 'node:stream';
 import { afterEach, describe, expect, it } from 'vitest';
+import { connectTo, parseAnswer } from '../../support/http/raw-http.ts';
+import { tlsFiles } from '../../support/http/tls-files.ts';
 import { MemoryOrigin } from '../../support/memory-origin.ts';
-import { connectTo, parseAnswer } from '../../support/raw-http.ts';
 import { createTestApp, samples, type TestApp } from '../../support/test-app.ts';
-import { tlsFiles } from '../../support/tls-files.ts';
 
 /** An origin that answers when it is told to. */
 class GatedOrigin extends MemoryOrigin {

@@ -10,9 +10,9 @@ import {
   frame,
   greeting,
   headerBlock,
-} from '../../support/http2-frames.ts';
+} from '../../support/http/http2-frames.ts';
+import { tlsFiles } from '../../support/http/tls-files.ts';
 import { createTestApp, type TestApp } from '../../support/test-app.ts';
-import { tlsFiles } from '../../support/tls-files.ts';
 import { ZerosOrigin } from '../../support/zeros-origin.ts';
 
 let app: TestApp;

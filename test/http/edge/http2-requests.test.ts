@@ -1,8 +1,8 @@
 import { type ClientHttp2Session, connect } from 'node:http2';
 import fc from 'fast-check';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { tlsFiles } from '../../support/http/tls-files.ts';
 import { createTestApp, type TestApp } from '../../support/test-app.ts';
-import { tlsFiles } from '../../support/tls-files.ts';
 import { judge } from '../../surface/contract-oracle.ts';
 import { broken, drawn, foreign, hostile, spellings } from '../../surface/contract-requests.ts';
 

@@ -1,7 +1,7 @@
 import { once } from 'node:events';
 import type { Socket } from 'node:net';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { connectTo, parseAnswer, sendBytes, sendRaw } from '../../support/raw-http.ts';
+import { connectTo, parseAnswer, sendBytes, sendRaw } from '../../support/http/raw-http.ts';
 import { createTestApp, samples, type TestApp } from '../../support/test-app.ts';
 
 let app: TestApp;

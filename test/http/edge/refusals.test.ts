@@ -1,5 +1,5 @@
 import { afterEach, describe, expect, it } from 'vitest';
-import { refuse } from '../../support/refusal.ts';
+import { refuse } from '../../support/http/refusal.ts';
 import { createTestApp, samples, type TestApp } from '../../support/test-app.ts';
 
 let app: TestApp;

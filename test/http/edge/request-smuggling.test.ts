@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { connectTo } from '../../support/raw-http.ts';
+import { connectTo } from '../../support/http/raw-http.ts';
 import { createTestApp, type TestApp } from '../../support/test-app.ts';
 
 let app: TestApp;

@@ -4,9 +4,9 @@ import { connect as connectTcp, type Socket } from 'node:net';
 import { connect as connectTls } from 'node:tls';
 import { afterEach, describe, expect, it } from 'vitest';
 import { type ClientLimits, clientLimits } from '../../../src/http/edge/client-limits.ts';
-import { connectTo, parseAnswer, sendRaw } from '../../support/raw-http.ts';
+import { connectTo, parseAnswer, sendRaw } from '../../support/http/raw-http.ts';
+import { tlsFiles } from '../../support/http/tls-files.ts';
 import { createTestApp, type TestApp } from '../../support/test-app.ts';
-import { tlsFiles } from '../../support/tls-files.ts';
 
 /** Short enough to be waited for, and far enough apart to be told from each other. */
 const short: Partial<ClientLimits> = {

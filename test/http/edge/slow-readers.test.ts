@@ -7,11 +7,11 @@ import { connect as connectTls } from 'node:tls';
 import { afterEach, describe, expect, it } from 'vitest';
 import { clientLimits } from '../../../src/http/edge/client-limits.ts';
 import { PIECE_BYTES } from '../../../src/http/media/buffer-chunks.ts';
+import { connectTo, sendRaw } from '../../support/http/raw-http.ts';
+import { type StallingRelay, startStallingRelay } from '../../support/http/stalling-relay.ts';
+import { tlsFiles } from '../../support/http/tls-files.ts';
 import { MemoryOrigin } from '../../support/memory-origin.ts';
-import { connectTo, sendRaw } from '../../support/raw-http.ts';
-import { type StallingRelay, startStallingRelay } from '../../support/stalling-relay.ts';
 import { createTestApp, samples, type TestApp } from '../../support/test-app.ts';
-import { tlsFiles } from '../../support/tls-files.ts';
 import { ZerosOrigin } from '../../support/zeros-origin.ts';
 
 const WINDOW_MS = clientLimits.slowReaderWindowMs;

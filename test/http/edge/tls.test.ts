@@ -2,13 +2,13 @@ import { type ClientHttp2Session, connect, constants } from 'node:http2';
 import { request } from 'node:https';
 import { connect as connectTls } from 'node:tls';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { tlsFiles } from '../../support/http/tls-files.ts';
 import {
   createTestApp,
   RecordingRequestLog,
   samples,
   type TestApp,
 } from '../../support/test-app.ts';
-import { tlsFiles } from '../../support/tls-files.ts';
 
 const settings = { TLS_CERT_FILE: tlsFiles.cert, TLS_KEY_FILE: tlsFiles.key };
 

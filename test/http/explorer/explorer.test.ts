@@ -6,9 +6,9 @@ import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { parsePath } from '../../../src/contract/media-path.ts';
 import { resourceRows } from '../../../src/contract/resources.ts';
-import { sendRaw } from '../../support/raw-http.ts';
+import { sendRaw } from '../../support/http/raw-http.ts';
+import { tlsFiles } from '../../support/http/tls-files.ts';
 import { createTestApp, samples, type TestApp } from '../../support/test-app.ts';
-import { tlsFiles } from '../../support/tls-files.ts';
 
 const PATHS = [
   '/',

@@ -1,8 +1,8 @@
 import { once } from 'node:events';
 import { Readable } from 'node:stream';
 import { afterEach, describe, expect, it } from 'vitest';
+import { connectTo, parseAnswer, sendRaw } from '../../support/http/raw-http.ts';
 import { MemoryOrigin } from '../../support/memory-origin.ts';
-import { connectTo, parseAnswer, sendRaw } from '../../support/raw-http.ts';
 import { createTestApp, samples, type TestApp } from '../../support/test-app.ts';
 
 let app: TestApp;

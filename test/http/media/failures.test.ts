@@ -4,7 +4,7 @@ import type { LightMyRequestResponse } from 'fastify';
 import { afterEach, describe, expect, it } from 'vitest';
 import { MediaError } from '../../../src/contract/errors.ts';
 import type { Origin, OriginObject, Renderer } from '../../../src/pipeline/ports.ts';
-import { refuse } from '../../support/refusal.ts';
+import { refuse } from '../../support/http/refusal.ts';
 import { createTestApp, samples, type TestApp } from '../../support/test-app.ts';
 
 let app: TestApp;

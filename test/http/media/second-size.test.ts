@@ -2,9 +2,9 @@ import { Readable } from 'node:stream';
 import { afterEach, describe, expect, it } from 'vitest';
 import { MediaError } from '../../../src/contract/errors.ts';
 import type { OriginObject, Renderer } from '../../../src/pipeline/ports.ts';
+import { connectTo, sendRaw } from '../../support/http/raw-http.ts';
 import { MemoryOrigin } from '../../support/memory-origin.ts';
-import { metricsSettings, scrape } from '../../support/prometheus-text.ts';
-import { connectTo, sendRaw } from '../../support/raw-http.ts';
+import { metricsSettings, scrape } from '../../support/telemetry/prometheus-text.ts';
 import {
   createTestApp,
   RecordingRequestLog,

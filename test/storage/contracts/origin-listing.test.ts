@@ -2,8 +2,8 @@ import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll } from 'vitest';
 import { createFilesystemListing } from '../../../src/storage/filesystem/filesystem-listing.ts';
 import { createS3Listing } from '../../../src/storage/s3/s3-listing.ts';
-import { type LocalS3, startLocalS3 } from '../../support/local-s3.ts';
-import { s3Options } from '../../support/s3-bucket.ts';
+import { type LocalS3, startLocalS3 } from '../../support/s3/local-s3.ts';
+import { s3Options } from '../../support/s3/s3-bucket.ts';
 import { makeTemporaryFolder } from '../../support/temporary-folder.ts';
 import { describeOriginListing } from './origin-listing.contract.ts';
 

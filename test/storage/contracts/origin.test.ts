@@ -2,9 +2,9 @@ import { rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterAll, beforeAll } from 'vitest';
 import { createFilesystemOrigin } from '../../../src/storage/filesystem/filesystem-origin.ts';
-import { type LocalS3, startLocalS3 } from '../../support/local-s3.ts';
 import { MemoryOrigin } from '../../support/memory-origin.ts';
-import { createS3Fixture } from '../../support/s3-bucket.ts';
+import { type LocalS3, startLocalS3 } from '../../support/s3/local-s3.ts';
+import { createS3Fixture } from '../../support/s3/s3-bucket.ts';
 import { makeTemporaryFolder } from '../../support/temporary-folder.ts';
 import { describeOrigin } from './origin.contract.ts';
 

@@ -3,8 +3,8 @@ import { join, relative } from 'node:path';
 import { afterAll, beforeAll } from 'vitest';
 import { createFilesystemOrigin } from '../../../src/storage/filesystem/filesystem-origin.ts';
 import { createFilesystemOriginalWriter } from '../../../src/storage/filesystem/filesystem-original-writer.ts';
-import { type LocalS3, startLocalS3 } from '../../support/local-s3.ts';
-import { createS3WriterFixture } from '../../support/s3-original-writer.ts';
+import { type LocalS3, startLocalS3 } from '../../support/s3/local-s3.ts';
+import { createS3WriterFixture } from '../../support/s3/s3-original-writer.ts';
 import { makeTemporaryFolder } from '../../support/temporary-folder.ts';
 import { describeOriginalWriter } from './original-writer.contract.ts';
 

@@ -1,8 +1,8 @@
 import { afterAll, beforeAll } from 'vitest';
-import { openScannedCache } from '../../support/disk-cache.ts';
-import { type LocalS3, startLocalS3 } from '../../support/local-s3.ts';
+import { openScannedCache } from '../../support/disk-cache/disk-cache.ts';
 import { MemoryResultStore } from '../../support/memory-result-store.ts';
-import { createS3ResultFixture } from '../../support/s3-bucket.ts';
+import { type LocalS3, startLocalS3 } from '../../support/s3/local-s3.ts';
+import { createS3ResultFixture } from '../../support/s3/s3-bucket.ts';
 import { makeTemporaryFolder } from '../../support/temporary-folder.ts';
 import { describeResultStore } from './result-store.contract.ts';
 

@@ -8,7 +8,7 @@ import { createDiskCache, type DiskCache } from '../../../src/storage/disk-cache
 import { FOLDER_COST_BYTES, fileCostBytes } from '../../../src/storage/disk-cache/file-index.ts';
 import { walkFolder } from '../../../src/storage/filesystem/folder-walk.ts';
 import { formatResultFile } from '../../../src/storage/result-file.ts';
-import { openScannedCache, untilScanned } from '../../support/disk-cache.ts';
+import { openScannedCache, untilScanned } from '../../support/disk-cache/disk-cache.ts';
 import { RecordedLog } from '../../support/recorded-log.ts';
 import { type TemporaryFolder, useTemporaryFolder } from '../../support/temporary-folder.ts';
 import { addressOf, anySize } from '../contracts/result-store.contract.ts';

@@ -9,13 +9,17 @@ import { createDiskCache } from '../../../src/storage/disk-cache/disk-cache.ts';
 import { FOLDER_COST_BYTES, fileCostBytes } from '../../../src/storage/disk-cache/file-index.ts';
 import { walkFolder } from '../../../src/storage/filesystem/folder-walk.ts';
 import { parseResultFile } from '../../../src/storage/result-file.ts';
-import { CRASH_ADDRESSES, crashAddressOf, crashBodyOf } from '../../support/crash-results.mjs';
-import { openScannedCache, untilScanned } from '../../support/disk-cache.ts';
+import {
+  CRASH_ADDRESSES,
+  crashAddressOf,
+  crashBodyOf,
+} from '../../support/disk-cache/crash-results.mjs';
+import { openScannedCache, untilScanned } from '../../support/disk-cache/disk-cache.ts';
 import { RecordedLog } from '../../support/recorded-log.ts';
 import { useTemporaryFolder } from '../../support/temporary-folder.ts';
 import { anySize } from '../contracts/result-store.contract.ts';
 
-const WRITER = resolve(import.meta.dirname, '../../support/result-writer.mjs');
+const WRITER = resolve(import.meta.dirname, '../../support/disk-cache/result-writer.mjs');
 const STORE = resolve(import.meta.dirname, '../../../dist/storage/disk-cache/disk-cache.js');
 const ROUNDS = 8;
 const MAX_BYTES = 4_000_000;

@@ -19,7 +19,7 @@ import { dirname, join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { resultPath } from '../../../src/pipeline/results/result-path.ts';
 import { createDiskCache, type DiskCache } from '../../../src/storage/disk-cache/disk-cache.ts';
-import { openScannedCache, untilScanned } from '../../support/disk-cache.ts';
+import { openScannedCache, untilScanned } from '../../support/disk-cache/disk-cache.ts';
 import { RecordedLog } from '../../support/recorded-log.ts';
 import { makeTemporaryFolder, type TemporaryFolder } from '../../support/temporary-folder.ts';
 import { addressOf, anySize, resultOf } from '../contracts/result-store.contract.ts';

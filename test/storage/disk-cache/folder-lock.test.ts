@@ -7,7 +7,7 @@ import { beforeEach, describe, expect, onTestFinished, test } from 'vitest';
 import { claimFolder, type FolderClaim } from '../../../src/storage/disk-cache/folder-lock.ts';
 import { useTemporaryFolder } from '../../support/temporary-folder.ts';
 
-const CLAIMANT = resolve(import.meta.dirname, '../../support/folder-claimant.mjs');
+const CLAIMANT = resolve(import.meta.dirname, '../../support/disk-cache/folder-claimant.mjs');
 const LOCK = resolve(import.meta.dirname, '../../../dist/storage/disk-cache/folder-lock.js');
 
 let folder: string;

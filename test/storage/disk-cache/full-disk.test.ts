@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import { afterAll, afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { resultPath } from '../../../src/pipeline/results/result-path.ts';
 import type { DiskCache } from '../../../src/storage/disk-cache/disk-cache.ts';
-import { openScannedCache } from '../../support/disk-cache.ts';
+import { openScannedCache } from '../../support/disk-cache/disk-cache.ts';
 import { addressOf, anySize } from '../contracts/result-store.contract.ts';
 
 /** A disk of 1 MiB in memory; mounting one takes root, so these tests are skipped for others. */

@@ -6,12 +6,12 @@ import { Worker } from 'node:worker_threads';
 import { stdSerializers } from 'pino';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test, vi } from 'vitest';
 import { createS3Origin, type S3OriginOptions } from '../../../src/storage/s3/s3-origin.ts';
-import { type Fault, FaultProxy } from '../../support/fault-proxy.ts';
-import { LOCAL_CREDENTIALS, type LocalS3, startLocalS3 } from '../../support/local-s3.ts';
-import { connectTo } from '../../support/raw-http.ts';
-import { s3Options } from '../../support/s3-bucket.ts';
+import { connectTo } from '../../support/http/raw-http.ts';
+import { tlsFiles } from '../../support/http/tls-files.ts';
+import { type Fault, FaultProxy } from '../../support/s3/fault-proxy.ts';
+import { LOCAL_CREDENTIALS, type LocalS3, startLocalS3 } from '../../support/s3/local-s3.ts';
+import { s3Options } from '../../support/s3/s3-bucket.ts';
 import { createTestApp, samples, type TestApp } from '../../support/test-app.ts';
-import { tlsFiles } from '../../support/tls-files.ts';
 
 const CONNECT_MS = 200;
 const FIRST_BYTE_MS = 400;

@@ -1,12 +1,12 @@
 import { afterEach, describe, expect, test } from 'vitest';
 import { createS3Listing } from '../../../src/storage/s3/s3-listing.ts';
-import { LOCAL_CREDENTIALS } from '../../support/local-s3.ts';
-import { s3Options } from '../../support/s3-bucket.ts';
+import { LOCAL_CREDENTIALS } from '../../support/s3/local-s3.ts';
+import { s3Options } from '../../support/s3/s3-bucket.ts';
 import {
   type ScriptedAnswer,
   type ScriptedS3,
   startScriptedS3,
-} from '../../support/scripted-s3.ts';
+} from '../../support/s3/scripted-s3.ts';
 
 Object.assign(process.env, LOCAL_CREDENTIALS);
 

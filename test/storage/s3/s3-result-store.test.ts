@@ -7,13 +7,13 @@ import {
   createS3ResultStore,
   type S3ResultStore,
 } from '../../../src/storage/s3/s3-result-store.ts';
-import { LOCAL_CREDENTIALS } from '../../support/local-s3.ts';
-import { s3ResultOptions } from '../../support/s3-bucket.ts';
+import { LOCAL_CREDENTIALS } from '../../support/s3/local-s3.ts';
+import { s3ResultOptions } from '../../support/s3/s3-bucket.ts';
 import {
   type ScriptedAnswer,
   type ScriptedS3,
   startScriptedS3,
-} from '../../support/scripted-s3.ts';
+} from '../../support/s3/scripted-s3.ts';
 import { addressOf, anySize, resultOf } from '../contracts/result-store.contract.ts';
 
 Object.assign(process.env, LOCAL_CREDENTIALS);

@@ -6,7 +6,7 @@ import { mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
-import { findFreePorts } from './free-ports.ts';
+import { findFreePorts } from '../processes/free-ports.ts';
 
 const run = promisify(execFile);
 

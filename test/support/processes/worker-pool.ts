@@ -1,14 +1,14 @@
 import { afterEach } from 'vitest';
-import type { RenderOptions } from '../../src/pipeline/ports.ts';
-import type { RenderJob } from '../../src/pipeline/render/render-job.ts';
-import { WorkerPool, type WorkerRendererOptions } from '../../src/workers/worker-pool.ts';
-import { RecordedLog } from './recorded-log.ts';
+import type { RenderOptions } from '../../../src/pipeline/ports.ts';
+import type { RenderJob } from '../../../src/pipeline/render/render-job.ts';
+import { WorkerPool, type WorkerRendererOptions } from '../../../src/workers/worker-pool.ts';
+import { RecordedLog } from '../recorded-log.ts';
 
 /** A worker that does what the original says; see there. */
 export const SCRIPTED_WORKER = new URL('scripted-worker.mjs', import.meta.url);
 
 /** The real one, compiled. */
-export const REAL_WORKER = new URL('../../dist/workers/child/main.js', import.meta.url);
+export const REAL_WORKER = new URL('../../../dist/workers/child/main.js', import.meta.url);
 
 /** A job of one pixel. */
 export const anyJob: RenderJob = {

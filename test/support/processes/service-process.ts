@@ -45,6 +45,9 @@ export async function startService(
     },
   );
   const exited = once(child, 'exit') as Promise<[status: number | null]>;
+  const kill = (): void => void child.kill('SIGKILL');
+  process.once('exit', kill);
+  child.once('exit', () => process.off('exit', kill));
   let output = '';
   const origin = await new Promise<string>((resolve, reject) => {
     let isListening = false;

@@ -8,7 +8,7 @@ import type {
   Reference,
   ResponseObject,
   Schema,
-} from '../../tools/openapi/model.ts';
+} from '../../../tools/openapi/model.ts';
 
 /** An operation of a document, with all that belongs to it. */
 export interface DocumentedOperation {

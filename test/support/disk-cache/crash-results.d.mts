@@ -1,4 +1,4 @@
-import type { ResultAddress } from '../../src/pipeline/ports.ts';
+import type { ResultAddress } from '../../../src/pipeline/ports.ts';
 
 export const CRASH_ADDRESSES: number;
 export function crashAddressOf(turn: number): ResultAddress;

@@ -1,6 +1,6 @@
 import { expect } from 'vitest';
-import { type ErrorCode, errorRegistry } from '../../src/contract/errors.ts';
-import type { TestApp } from './test-app.ts';
+import { type ErrorCode, errorRegistry } from '../../../src/contract/errors.ts';
+import type { TestApp } from '../test-app.ts';
 
 /** Asks for a URL and checks all that every refusal has in common. */
 export async function refuse(

@@ -1,5 +1,5 @@
 import fc from 'fast-check';
-import type { Parameter } from '../../tools/openapi/model.ts';
+import type { Parameter } from '../../../tools/openapi/model.ts';
 import type { DocumentedOperation, OpenapiReader } from './openapi-reader.ts';
 
 /** A request that somebody could make who has read the document. */

@@ -14,7 +14,7 @@ import { join } from 'node:path';
 import { findFreePorts } from './free-ports.ts';
 
 /** The files that we recommend; this is the one place that knows how to run them elsewhere. */
-const RECOMMENDED = new URL('../../deploy/nginx/', import.meta.url);
+const RECOMMENDED = new URL('../../../deploy/nginx/', import.meta.url);
 
 /** What the access log is called here, whatever its name where we recommend it. */
 const ACCESS_LOG = 'access.log';

@@ -5,13 +5,13 @@ import {
   PutObjectCommand,
   S3Client,
 } from '@aws-sdk/client-s3';
-import { createS3Origin, type S3OriginOptions } from '../../src/storage/s3/s3-origin.ts';
+import { createS3Origin, type S3OriginOptions } from '../../../src/storage/s3/s3-origin.ts';
 import {
   createS3ResultStore,
   type S3ResultStoreOptions,
-} from '../../src/storage/s3/s3-result-store.ts';
-import type { OriginFixture } from '../storage/contracts/origin.contract.ts';
-import type { ResultStoreFixture } from '../storage/contracts/result-store.contract.ts';
+} from '../../../src/storage/s3/s3-result-store.ts';
+import type { OriginFixture } from '../../storage/contracts/origin.contract.ts';
+import type { ResultStoreFixture } from '../../storage/contracts/result-store.contract.ts';
 
 /** A bucket that tests may write to. */
 export interface S3Bucket {

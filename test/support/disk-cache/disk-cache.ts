@@ -3,8 +3,8 @@ import {
   createDiskCache,
   type DiskCache,
   type DiskCacheOptions,
-} from '../../src/storage/disk-cache/disk-cache.ts';
-import { RecordedLog } from './recorded-log.ts';
+} from '../../../src/storage/disk-cache/disk-cache.ts';
+import { RecordedLog } from '../recorded-log.ts';
 
 /** Opens a folder of renderings and waits until all in it is known: before, nothing is written. */
 export async function openScannedCache(

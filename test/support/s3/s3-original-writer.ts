@@ -1,8 +1,8 @@
 import { randomUUID } from 'node:crypto';
 import { ListMultipartUploadsCommand, ListObjectsV2Command, S3Client } from '@aws-sdk/client-s3';
-import { createS3Origin } from '../../src/storage/s3/s3-origin.ts';
-import { createS3OriginalWriter } from '../../src/storage/s3/s3-original-writer.ts';
-import type { OriginalWriterFixture } from '../storage/contracts/original-writer.contract.ts';
+import { createS3Origin } from '../../../src/storage/s3/s3-origin.ts';
+import { createS3OriginalWriter } from '../../../src/storage/s3/s3-original-writer.ts';
+import type { OriginalWriterFixture } from '../../storage/contracts/original-writer.contract.ts';
 import { type S3Bucket, s3Options } from './s3-bucket.ts';
 
 /** A writer under test, below a prefix of its own. */

@@ -1,0 +1,7 @@
+import { fileURLToPath } from 'node:url';
+
+/** Paths of the tests' self-signed certificate and its key, in PEM. */
+export const tlsFiles = {
+  cert: fileURLToPath(new URL('../../../fixtures/tls/cert.pem', import.meta.url)),
+  key: fileURLToPath(new URL('../../../fixtures/tls/key.pem', import.meta.url)),
+} as const;
