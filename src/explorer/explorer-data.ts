@@ -6,7 +6,7 @@ export interface ContractTables {
   readonly resources: readonly DescribedResource[];
 }
 
-/** A kind of media: a row of spec §1, with the parameters of its query. */
+/** A kind of media: a row of contract §1, with the parameters of its query. */
 export interface DescribedResource {
   readonly name: ResourceName;
   readonly template: string;

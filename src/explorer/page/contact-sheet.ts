@@ -45,7 +45,7 @@ export class ContactSheet {
     this.#root.replaceChildren(notice);
   }
 
-  /** The original that a choice is about; `undefined` where it is not on the sheet. */
+  /** Marks the original of a choice, and returns it; `undefined` where it is not on the sheet. */
   mark(choice: MediaChoice): ListedOriginal | undefined {
     const current = this.#frames.get(identify(choice.resource, choice.values));
     for (const { link } of this.#frames.values()) link.removeAttribute('aria-current');
@@ -77,7 +77,7 @@ export class ContactSheet {
     return create('li', '', link);
   }
 
-  /** Arrows go from frame to frame, as the eye does; the tab key does so, too. */
+  /** Arrow keys go from frame to frame by their places on the screen; the tab key goes in their order. */
   #move(event: KeyboardEvent): void {
     const links = [...this.#frames.values()].map(({ link }) => link);
     const here = links.findIndex((link) => link.matches(':focus'));

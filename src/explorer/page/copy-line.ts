@@ -28,7 +28,7 @@ export class CopyLine {
       await navigator.clipboard.writeText(this.#text);
       this.#button.textContent = 'Copied';
     } catch {
-      // Browsers lend the clipboard to pages of this machine and of https alone.
+      // Browsers let pages of this machine and of https alone write to the clipboard.
       getSelection()?.selectAllChildren(this.#code);
       this.#button.textContent = 'Selected';
     }

@@ -1,11 +1,11 @@
-/** What the service did in one of its rooms. */
+/** How long one stage of the service took. */
 export interface Timing {
-  readonly room: string;
+  readonly name: string;
   readonly durationMs: number;
 }
 
-/** What was in an answer. */
-export type AnswerBody =
+/** What was in a response. */
+export type ResponseBody =
   | {
       readonly kind: 'picture';
       readonly blob: Blob;
@@ -33,10 +33,10 @@ export interface Exchange {
   readonly timings: readonly Timing[];
   /** From the request to the last byte, as the browser saw it. */
   readonly totalMs: number;
-  readonly body: AnswerBody;
+  readonly body: ResponseBody;
 }
 
-/** A picture with more bytes is told of, not loaded. */
+/** A picture with more bytes is named, not loaded. */
 const MAX_PICTURE_BYTES = 64 * 1024 * 1024;
 
 /** What an `img` may show: the formats of the contract. */
@@ -45,15 +45,15 @@ const PICTURE_TYPES = /^image\/(?:png|jpeg|webp|gif|avif)$/;
 /**
  * Asks the service, past the browser's own cache.
  *
- * @throws TypeError if there was no answer
+ * @throws TypeError if there was no response
  */
 export async function ask(target: string): Promise<Exchange> {
   const startMs = performance.now();
   const response = await fetch(target, { cache: 'no-store' });
   const { status, headers } = response;
   const mimeType = (headers.get('content-type') ?? '').split(';')[0]?.trim() ?? '';
-  const toldBytes = Number(headers.get('content-length') ?? 0);
-  const { body, sizeBytes } = await readBody(response, mimeType, toldBytes);
+  const statedBytes = Number(headers.get('content-length') ?? 0);
+  const { body, sizeBytes } = await readBody(response, mimeType, statedBytes);
   return {
     target,
     status,
@@ -69,12 +69,12 @@ export async function ask(target: string): Promise<Exchange> {
 async function readBody(
   response: Response,
   mimeType: string,
-  toldBytes: number,
-): Promise<{ readonly body: AnswerBody; readonly sizeBytes: number }> {
+  statedBytes: number,
+): Promise<{ readonly body: ResponseBody; readonly sizeBytes: number }> {
   if (!response.ok) return readError(response);
-  if (!PICTURE_TYPES.test(mimeType) || toldBytes > MAX_PICTURE_BYTES) {
+  if (!PICTURE_TYPES.test(mimeType) || statedBytes > MAX_PICTURE_BYTES) {
     await response.body?.cancel();
-    return { body: { kind: 'file' }, sizeBytes: toldBytes };
+    return { body: { kind: 'file' }, sizeBytes: statedBytes };
   }
   const blob = await response.blob();
   const { width, height } = await measure(blob);
@@ -92,10 +92,10 @@ async function measure(blob: Blob): Promise<{ readonly width: number; readonly h
   }
 }
 
-/** An error of the API; what else may be between it and us answers in its own way. */
+/** An error of the API; a proxy between it and us may send one in another form. */
 async function readError(
   response: Response,
-): Promise<{ readonly body: AnswerBody; readonly sizeBytes: number }> {
+): Promise<{ readonly body: ResponseBody; readonly sizeBytes: number }> {
   const text = await response.text();
   const error = { code: `HTTP ${response.status}`, message: response.statusText, errors: [] };
   const sizeBytes = new TextEncoder().encode(text).length;
@@ -107,8 +107,8 @@ async function readError(
 }
 
 function readTimings(header: string): readonly Timing[] {
-  return [...header.matchAll(/([\w-]+);dur=([\d.]+)/g)].map(([, room = '', duration]) => ({
-    room,
+  return [...header.matchAll(/([\w-]+);dur=([\d.]+)/g)].map(([, name = '', duration]) => ({
+    name,
     durationMs: Number(duration),
   }));
 }

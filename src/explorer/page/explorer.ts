@@ -1,5 +1,4 @@
 import type { ContractTables, ListedOriginal, OriginalsList } from '../explorer-data.ts';
-import { clearAnswer, showAnswer } from './answer-sheet.ts';
 import { ContactSheet } from './contact-sheet.ts';
 import { CopyLine } from './copy-line.ts';
 import { find } from './element.ts';
@@ -7,11 +6,12 @@ import { ask } from './exchange.ts';
 import { formatCurl, formatTarget, type MediaChoice, readTarget } from './media-choice.ts';
 import { QualitySlider } from './quality-slider.ts';
 import { formatBytes } from './quantity.ts';
+import { clearResponse, showResponse } from './response-sheet.ts';
 import { SizeLadder } from './size-ladder.ts';
 import { Stage } from './stage.ts';
 import { UrlForm } from './url-form.ts';
 
-/** While somebody writes, nothing is asked for. */
+/** A text is asked for when so long nothing was typed, in milliseconds. */
 const TYPING_MS = 300;
 
 /** The place of the page where the sheet fills a narrow screen. */
@@ -23,7 +23,7 @@ const { resources } = contract;
 const sheet = new ContactSheet(find('sheet', HTMLElement));
 const bench = find('bench', HTMLElement);
 const stage = new Stage(find('stage', HTMLElement));
-const answer = find('answer', HTMLElement);
+const responseSheet = find('answer', HTMLElement);
 const urlLine = new CopyLine(find('url', HTMLElement), 'URL');
 const curlLine = new CopyLine(find('curl', HTMLElement), 'curl');
 const slider = new QualitySlider(find('compare', HTMLElement));
@@ -76,7 +76,7 @@ function show(choice: MediaChoice, { isTyping = false } = {}): void {
   timer = window.setTimeout(() => request(choice, original, turn), isTyping ? TYPING_MS : 0);
 }
 
-/** @param turn that of the choice: the answer of an earlier one is not shown */
+/** @param turn that of the choice: the response to an earlier one is not shown */
 async function request(
   choice: MediaChoice,
   original: ListedOriginal | undefined,
@@ -85,7 +85,7 @@ async function request(
   try {
     const exchange = await ask(formatTarget(choice));
     if (turn !== asked) return;
-    showAnswer(answer, exchange, original?.sizeBytes);
+    showResponse(responseSheet, exchange, original?.sizeBytes);
     await stage.show(exchange);
     if (turn !== asked) return;
     // What is no picture has no other sizes and qualities.
@@ -96,7 +96,7 @@ async function request(
     if (isPicture && hasQuality) slider.show(choice);
   } catch (error) {
     if (turn !== asked) return;
-    clearAnswer(answer);
+    clearResponse(responseSheet);
     stage.showFailure(error instanceof Error ? error.message : String(error));
   }
 }
@@ -110,7 +110,7 @@ function describe({ resource, values }: MediaChoice, original: ListedOriginal | 
   document.title = `${name} · Darkroom explorer`;
 }
 
-/** Goes where the address of the page says. */
+/** Shows what the address of the page names. */
 function follow(): void {
   const target = location.hash.slice(1);
   const choice = target.startsWith('/') ? readTarget(target, resources) : undefined;
@@ -124,11 +124,11 @@ function follow(): void {
   const picked = first === undefined ? undefined : readTarget(first, resources);
   if (picked === undefined) return;
   show(picked);
-  // Nobody has picked it: on a narrow screen, the sheet stays.
+  // It was not picked by hand: on a narrow screen, the sheet stays.
   history.replaceState(null, '', SHEET_HASH);
 }
 
-/** Whatever comes of it, the rest of the page needs no list. */
+/** Shows the originals, or why there is no list of them; the rest of the page needs none. */
 async function listOriginals(): Promise<void> {
   let code = 'No answer';
   try {

@@ -18,7 +18,7 @@ export function placeholdersOf({ template }: DescribedResource): readonly string
     .filter((name) => name !== 'ext');
 }
 
-/** Path and query of a choice; a parameter that says what is so without it is left out. */
+/** Path and query of a choice; a parameter with its default value is left out. */
 export function formatTarget({ resource, values, extension, parameters }: MediaChoice): string {
   const path = resource.template.replace(/\{(\w+)\}/g, (_, name: string) =>
     encodeURIComponent(name === 'ext' ? extension : (values[name] ?? '')),
@@ -55,9 +55,9 @@ export function readTarget(
 }
 
 /**
- * A line for a shell that asks for a URL and shows the head of the answer. What is in a choice may be anybody's:
- * it comes from the address of the page, and the line is pasted. So nothing of it is a word of its own, and
- * there is no quote in the URL: shells differ in how one is written within quotes.
+ * A line for a shell that asks for a URL and shows the head of the response. A choice is not to be trusted: it comes
+ * from the address of the page, which anybody may have written, and the line is pasted. So nothing of it is a word of
+ * its own, and there is no quote in the URL: shells differ in how one is written within quotes.
  *
  * @param url with the target of the choice, as `formatTarget` encodes it
  */

@@ -4,14 +4,14 @@ import { ask, type Exchange } from './exchange.ts';
 import { formatTarget, type MediaChoice } from './media-choice.ts';
 import { formatBytes, formatShare } from './quantity.ts';
 
-/** Changes come in flocks; after this time without one the pictures are asked for. */
+/** Changes come in groups; after this time without one the pictures are asked for, in milliseconds. */
 const CALM_MS = 300;
 
 /** One of the two pictures, with the choice of its quality. */
 class Side {
   readonly select = create('select');
   readonly picture = create('img');
-  readonly told = create('span', 'told');
+  readonly note = create('span', 'told');
   exchange: Exchange | undefined;
   #url: string | undefined;
 
@@ -61,13 +61,13 @@ export class QualitySlider {
     this.#pair.append(create('span', 'divider'), this.#range);
     this.#view = create('div', 'view', this.#pair);
     this.#view.hidden = true;
-    const left = create('div', 'side', this.#left.select, this.#left.told);
-    const right = create('div', 'side', this.#right.told, this.#right.select);
+    const left = create('div', 'side', this.#left.select, this.#left.note);
+    const right = create('div', 'side', this.#right.note, this.#right.select);
     root.replaceChildren(create('div', 'sides', left, right), this.#view);
     root.addEventListener('change', () => this.#load());
     this.#range.addEventListener('input', () => this.#split());
     this.#split();
-    // Two more renders for each change: not before somebody looks.
+    // Two more renders for each change: not before the comparison is on the screen.
     this.#seen = new IntersectionObserver((entries) => {
       this.#isSeen = entries.some(({ isIntersecting }) => isIntersecting);
       this.#plan();
@@ -110,8 +110,8 @@ export class QualitySlider {
       this.#view.hidden = !isWhole;
       this.#left.show(first);
       this.#right.show(second);
-      this.#left.told.textContent = isWhole ? formatBytes(first.sizeBytes) : '';
-      this.#right.told.textContent = isWhole
+      this.#left.note.textContent = isWhole ? formatBytes(first.sizeBytes) : '';
+      this.#right.note.textContent = isWhole
         ? `${formatBytes(second.sizeBytes)}, ${formatShare(second.sizeBytes, first.sizeBytes)} of it`
         : 'There are no two pictures to compare';
     } catch {

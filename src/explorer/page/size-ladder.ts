@@ -3,7 +3,7 @@ import { ask } from './exchange.ts';
 import { formatTarget, type MediaChoice } from './media-choice.ts';
 import { formatBytes } from './quantity.ts';
 
-/** Requests at a time: the service is not to be kept from anything else. */
+/** Requests at a time: the service has other clients. */
 const AT_A_TIME = 2;
 
 /** Widths that are named below the chart. */
@@ -15,7 +15,7 @@ interface LadderParts {
   readonly button: HTMLButtonElement;
   /** The widths of the contract, in pixels. */
   readonly widths: readonly string[];
-  /** Is told which width was picked. */
+  /** Called with the width that was picked. */
   readonly onPick: (parameter: string, width: string) => void;
 }
 
@@ -25,7 +25,7 @@ interface Rung {
   readonly weight: HTMLSpanElement;
 }
 
-/** What is known of a width: of the picture alone, so that nothing holds on to its bytes. */
+/** What is known of a width: numbers alone, so that the bytes of its picture are freed. */
 interface Measurement {
   readonly sizeBytes: number;
   /** That of the picture, which is never enlarged; in pixels. */
@@ -36,7 +36,7 @@ interface Measurement {
 export class SizeLadder {
   readonly #parts: LadderParts;
   readonly #rungs: ReadonlyMap<string, Rung>;
-  /** What was measured, by the target of each; what failed is not, and is asked for again. */
+  /** What was measured, by target; a request that failed is not in here, and is sent again. */
   readonly #measured = new Map<string, Measurement>();
   #choice: MediaChoice | undefined;
   #run = 0;
@@ -92,7 +92,7 @@ export class SizeLadder {
     const run = this.#run;
     const { button, widths } = this.#parts;
     button.disabled = true;
-    // The small ones first: there is something to be seen at once.
+    // The small ones first: something is visible at once.
     const waiting = [...widths].reverse();
     const work = async (): Promise<void> => {
       for (let width = waiting.pop(); width !== undefined; width = waiting.pop()) {
@@ -155,11 +155,11 @@ function drawRung(
   const { sizeBytes = 0, widthPx = Number(width) } = measurement ?? {};
   const isOriginal = widthPx < Number(width);
   const note = isOriginal ? `, ${widthPx} px wide: never enlarged` : '';
-  const told = measurement === undefined ? '' : `: ${formatBytes(sizeBytes)}${note}`;
+  const detail = measurement === undefined ? '' : `: ${formatBytes(sizeBytes)}${note}`;
   weight.textContent = measurement === undefined ? '' : formatBytes(sizeBytes);
   label.style.setProperty('--part', String(sizeBytes / most));
   label.classList.toggle('is-original', isOriginal);
-  label.title = `${width} px${told}`;
+  label.title = `${width} px${detail}`;
   input.setAttribute('aria-label', label.title);
 }
 

@@ -1,19 +1,19 @@
 import { create } from './element.ts';
-import type { AnswerBody, Exchange } from './exchange.ts';
+import type { Exchange, ResponseBody } from './exchange.ts';
 import { formatExactBytes, formatShare } from './quantity.ts';
 
-/** Where the picture is seen, or the error instead. */
+/** The part of the page that shows the picture, or the error instead. */
 export class Stage {
   readonly #root: HTMLElement;
   #pictureUrl: string | undefined;
-  /** Rises with all that is to be shown: what has come too late for its turn is not. */
+  /** Rises with all that is to be shown: a picture that is decoded after its turn is not shown. */
   #turn = 0;
 
   constructor(root: HTMLElement) {
     this.#root = root;
   }
 
-  /** Says that an answer is awaited; what is there stays until it has come. */
+  /** Marks that a response is awaited; what is there stays until it has come. */
   wait(): void {
     this.#turn += 1;
     this.#root.setAttribute('aria-busy', 'true');
@@ -38,7 +38,7 @@ export class Stage {
       return;
     }
     this.#replace(picture, url);
-    this.#tellScale();
+    this.#noteScale();
   }
 
   /** Shows that nothing came back. */
@@ -56,8 +56,8 @@ export class Stage {
     this.#pictureUrl = pictureUrl;
   }
 
-  /** What is not seen pixel for pixel is no judge of sharpness. */
-  #tellScale(): void {
+  /** Notes the scale of a picture that is not shown pixel for pixel: its sharpness cannot be judged. */
+  #noteScale(): void {
     const picture = this.#root.querySelector('img');
     if (picture === null || picture.clientWidth >= picture.naturalWidth) return;
     const share = formatShare(picture.clientWidth, picture.naturalWidth);
@@ -67,7 +67,7 @@ export class Stage {
 
 function describeError(
   { status }: Exchange,
-  { code, message, errors }: Extract<AnswerBody, { kind: 'error' }>,
+  { code, message, errors }: Extract<ResponseBody, { kind: 'error' }>,
 ): HTMLElement {
   const list = create('ul');
   for (const fault of errors) {

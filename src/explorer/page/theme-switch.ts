@@ -11,7 +11,7 @@ function apply(theme: string): void {
   else delete root.dataset.theme;
 }
 
-/** Browsers that keep nothing throw instead. */
+/** Browsers that are set to store nothing throw instead. */
 function keep(theme: string): void {
   try {
     if (theme === 'auto') localStorage.removeItem(KEY);

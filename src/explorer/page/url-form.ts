@@ -3,13 +3,13 @@ import type { DescribedResource } from '../explorer-data.ts';
 import { create } from './element.ts';
 import { type MediaChoice, placeholdersOf } from './media-choice.ts';
 
-/** More words than these are in a list that opens. */
+/** A choice of more words than these is a list that opens. */
 const MOST_SEGMENTS = 6;
 
 interface UrlFormParts {
   readonly root: HTMLFormElement;
   readonly resources: readonly DescribedResource[];
-  /** Is told what was chosen; `isTyping` while it is being written, and may be unfinished. */
+  /** Called with what was chosen; `isTyping` while it is being typed, and may be unfinished. */
   readonly onChange: (choice: MediaChoice, isTyping: boolean) => void;
 }
 
@@ -35,7 +35,7 @@ export class UrlForm {
     });
   }
 
-  /** Shows a choice; a field that is being written in keeps what it has. */
+  /** Shows a choice; a field that is being typed in keeps what it has. */
   show({ resource, values, extension, parameters }: MediaChoice): void {
     if (resource !== this.#resource) this.#build(resource);
     this.#kind.value = resource.name;
@@ -142,7 +142,7 @@ function field(name: string, control: HTMLElement): HTMLLabelElement {
   return create('label', 'field', create('span', 'name', name), control);
 }
 
-/** A choice among a few words, all of them seen. */
+/** A choice among a few words, all of them visible. */
 function segments(name: string, words: readonly Word[]): HTMLFieldSetElement {
   const labels = words.map(({ value, label }) => {
     const input = create('input');

@@ -2,8 +2,8 @@ import { create } from './element.ts';
 import type { Exchange, Timing } from './exchange.ts';
 import { formatBytes, formatExactBytes, formatMs, formatShare } from './quantity.ts';
 
-/** Says what came back: one fact beside the other. */
-export function showAnswer(
+/** Shows what came back: one fact beside the other. */
+export function showResponse(
   root: HTMLElement,
   exchange: Exchange,
   originalBytes: number | undefined,
@@ -23,8 +23,8 @@ export function showAnswer(
   );
 }
 
-/** Leaves no fact standing that is no longer one. */
-export function clearAnswer(root: HTMLElement): void {
+/** Removes facts that no longer hold. */
+export function clearResponse(root: HTMLElement): void {
   root.replaceChildren();
 }
 
@@ -44,25 +44,25 @@ function weighBytes(sizeBytes: number, originalBytes: number | undefined): HTMLE
   return element;
 }
 
-/** The rooms that the request entered, as parts of the time that it took here. */
+/** The stages that the request passed through, as parts of the time that it took here. */
 function showTimings(timings: readonly Timing[], totalMs: number): HTMLElement {
-  const bar = create('span', 'bar rooms');
-  for (const { room, durationMs } of timings) {
-    const part = create('span', `part ${room}`);
+  const bar = create('span', 'bar timings');
+  for (const { name, durationMs } of timings) {
+    const part = create('span', `part ${name}`);
     part.style.setProperty('--part', String(Math.min(1, durationMs / Math.max(1, totalMs))));
     bar.append(part);
   }
-  const words = timings.map(({ room, durationMs }) =>
-    create('span', `room ${room}`, `${room} ${formatMs(durationMs)}`),
+  const words = timings.map(({ name, durationMs }) =>
+    create('span', `timing ${name}`, `${name} ${formatMs(durationMs)}`),
   );
-  const element = fact('Server-Timing', create('span', 'rooms-list', ...words));
+  const element = fact('Server-Timing', create('span', 'timings-list', ...words));
   const seen = create('span', 'note', `${formatMs(totalMs)} round trip`);
   element.querySelector('dd')?.append(bar, seen);
   return element;
 }
 
 function fact(name: string, value: Node | string, note = ''): HTMLElement {
-  const told = create('dd', '', create('span', 'value', value));
-  if (note !== '') told.append(create('span', 'note', note));
-  return create('div', name.toLowerCase(), create('dt', '', name), told);
+  const content = create('dd', '', create('span', 'value', value));
+  if (note !== '') content.append(create('span', 'note', note));
+  return create('div', name.toLowerCase(), create('dt', '', name), content);
 }
