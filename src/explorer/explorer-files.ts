@@ -1,5 +1,5 @@
 import { readdir, readFile } from 'node:fs/promises';
-import { extname } from 'node:path';
+import { basename, extname } from 'node:path';
 
 /** A file that is served as it is. */
 export interface ExplorerFile {
@@ -19,19 +19,19 @@ const MIME_TYPES: Readonly<Record<string, string>> = {
 const PAGE_FOLDER = new URL('page/', import.meta.url);
 
 /**
- * Loads the files of the page by their names, once.
+ * Loads the files of the page by their names, once; those of folders below by theirs alone.
  *
  * @throws Error if the folder cannot be read
  */
 export async function loadExplorerFiles(
   folder: URL = PAGE_FOLDER,
 ): Promise<ReadonlyMap<string, ExplorerFile>> {
-  const names = await readdir(folder);
+  const names = await readdir(folder, { recursive: true });
   const files = await Promise.all(
     names.map(async (name) => {
       const mimeType = MIME_TYPES[extname(name)];
       if (mimeType === undefined) return [];
-      return [[name, { mimeType, body: await readFile(new URL(name, folder)) }] as const];
+      return [[basename(name), { mimeType, body: await readFile(new URL(name, folder)) }] as const];
     }),
   );
   return new Map(files.flat());
