@@ -48,11 +48,11 @@ async function createBucket(Bucket) {
   console.log(`bucket ${Bucket}: ${exists ? 'is there' : 'made'}`);
 }
 
-/** Asked for whoever made the bucket, and when: without a rule, renderings are kept for ever. */
+/** Done at each start, also for a bucket that existed: without a rule, renderings are kept for ever. */
 async function boundRenderings() {
   const Bucket = RESULT_S3_BUCKET;
   const found = await ask(new GetBucketLifecycleConfigurationCommand({ Bucket }));
-  // Where there is none, the answer is a 404; of older Garages an empty 204.
+  // Where there is none, the response is a 404; of older Garages an empty 204.
   const hasRules = (found?.Rules ?? []).length > 0;
   if (!hasRules) {
     const LifecycleConfiguration = JSON.parse(readFileSync(LIFECYCLE_FILE, 'utf8'));
