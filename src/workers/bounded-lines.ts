@@ -1,6 +1,6 @@
 import type { Readable } from 'node:stream';
 
-/** How much is read of what a process says, and in what pieces. */
+/** How much is read of what a process writes, and in what pieces. */
 export interface LineBounds {
   readonly maxLines: number;
   /** In bytes; what goes beyond counts as another line. */
@@ -8,7 +8,7 @@ export interface LineBounds {
 }
 
 /**
- * Reads a stream line by line, as far as the bounds go, and closes it then: whoever writes on gets an
+ * Reads a stream line by line, as far as the bounds go, and closes it then: a process that writes on gets an
  * error for it and costs us nothing.
  */
 export function readLines(

@@ -1,5 +1,6 @@
 import { MediaError } from '../contract/errors.ts';
 import type { Lane, Log } from '../pipeline/ports.ts';
+import { WaitQueue } from '../pipeline/wait-queue.ts';
 import type { WorkerProcess, WorkerProcessEvents } from './worker-process.ts';
 
 /** What happened to workers since the start. */
@@ -31,11 +32,6 @@ export interface WorkerLaneOptions {
   readonly log: Log;
 }
 
-interface Waiting {
-  readonly accept: (worker: WorkerProcess) => void;
-  readonly refuse: (error: unknown) => void;
-}
-
 /** Wait before a worker that failed to start is started again; doubled each time, in milliseconds. */
 const FIRST_RESTART_DELAY_MS = 100;
 const MAX_RESTART_DELAY_MS = 5_000;
@@ -53,10 +49,13 @@ export class WorkerLane {
   readonly #members = new Set<WorkerProcess>();
   readonly #ready = new Set<WorkerProcess>();
   readonly #idle: WorkerProcess[] = [];
-  readonly #waiting = new Set<Waiting>();
+  readonly #queue = new WaitQueue<undefined, WorkerProcess>({
+    maxWaiting: Number.POSITIVE_INFINITY,
+    maxWaitMs: MAX_WAIT_MS,
+  });
+  readonly #stopping = new AbortController();
   readonly #restarts = new Set<NodeJS.Timeout>();
   #isStarted = false;
-  #isStopped = false;
   #failedStarts = 0;
 
   constructor(options: WorkerLaneOptions) {
@@ -76,10 +75,9 @@ export class WorkerLane {
 
   /** Ends all workers at once, busy ones too. */
   stop(): void {
-    this.#isStopped = true;
-    const failure = stoppedError();
+    const failure = overloaded(new Error('The render workers are stopped.'));
+    this.#stopping.abort(failure);
     for (const timer of this.#restarts) clearTimeout(timer);
-    for (const { refuse } of this.#waiting) refuse(failure);
     for (const worker of this.#members) worker.kill('shutdown', failure);
   }
 
@@ -103,29 +101,17 @@ export class WorkerLane {
    * @throws MediaError `OVERLOADED` if none is ready in time; or `signal.reason`
    */
   take(signal: AbortSignal): Promise<WorkerProcess> {
+    const stopping = this.#stopping.signal;
     if (signal.aborted) return Promise.reject(signal.reason);
-    if (this.#isStopped) return Promise.reject(stoppedError());
+    if (stopping.aborted) return Promise.reject(stopping.reason);
     for (let worker = this.#idle.pop(); worker !== undefined; worker = this.#idle.pop()) {
       if (worker.isUsable) return Promise.resolve(worker);
     }
-    return new Promise((resolve, reject) => {
-      const finish = (settle: () => void): void => {
-        clearTimeout(timer);
-        signal.removeEventListener('abort', leave);
-        this.#waiting.delete(waiting);
-        settle();
-      };
-      const waiting: Waiting = {
-        accept: (ready) => finish(() => resolve(ready)),
-        refuse: (error) => finish(() => reject(error)),
-      };
-      const leave = (): void => waiting.refuse(signal.reason);
-      const timer = setTimeout(() => {
-        const cause = new Error('No render worker became ready in time.');
-        waiting.refuse(overloaded(cause));
-      }, MAX_WAIT_MS);
-      signal.addEventListener('abort', leave, { once: true });
-      this.#waiting.add(waiting);
+    return this.#queue.join({
+      item: undefined,
+      signal: AbortSignal.any([signal, stopping]),
+      bottleneck: 'workers',
+      retryAfterSeconds: () => 1,
     });
   }
 
@@ -139,10 +125,8 @@ export class WorkerLane {
       log.info({ lane, processId, jobsDone, rssBytes }, 'a worn render worker is to be replaced');
       this.#fill(0);
     }
-    const [next] = this.#waiting;
     if (this.#isDispensable(worker)) worker.kill('recycled');
-    else if (next === undefined) this.#idle.push(worker);
-    else next.accept(worker);
+    else if (!this.#queue.admitNext(worker)) this.#idle.push(worker);
   }
 
   /** A worn worker whose replacement is there. */
@@ -200,7 +184,7 @@ export class WorkerLane {
     const { shared, log, lane } = this.#options;
     const { killReason: reason, processId, jobsDone, rssBytes } = worker;
     if (shared.leaving === worker) shared.leaving = undefined;
-    if (this.#isStopped) return;
+    if (this.#stopping.signal.aborted) return;
     const details = { lane, processId, ending, reason, jobsDone, rssBytes };
     if (reason === 'recycled') {
       shared.counters.recycles += 1;
@@ -217,11 +201,6 @@ export class WorkerLane {
     log.warn({ ...details, delayMs }, 'a render worker has ended and is replaced');
     this.#fill(delayMs);
   }
-}
-
-function stoppedError(): MediaError {
-  const cause = new Error('The render workers are stopped.');
-  return overloaded(cause);
 }
 
 /** The refusal of a job that no worker is there to begin. */

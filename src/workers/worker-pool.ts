@@ -3,7 +3,7 @@ import { MediaError } from '../contract/errors.ts';
 import type { Lane, Log, Renderer, RenderOptions } from '../pipeline/ports.ts';
 import type { RenderJob } from '../pipeline/render/render-job.ts';
 import { overloaded, type SharedByLanes, type WorkerCounters, WorkerLane } from './lane.ts';
-import type { RenderCommand, WorkerAnswer } from './protocol.ts';
+import type { RenderCommand, WorkerResponse } from './protocol.ts';
 import { type Confinement, findLaunchers, type Launcher, readConfinement } from './sandbox.ts';
 import { WorkerProcess } from './worker-process.ts';
 
@@ -118,18 +118,18 @@ export class WorkerPool implements Renderer {
   }
 
   async render(original: Uint8Array, job: RenderJob, options: RenderOptions): Promise<Uint8Array> {
-    const answer = await this.#runOnLiving({ original, job }, options);
-    if (answer.kind === 'rendered') return answer.body;
-    const cause = new Error(answer.detail);
-    // A worker's unknown failure is ours: not a MediaError, so that it is logged and answered as 500.
-    throw answer.code === 'INTERNAL_ERROR' ? cause : new MediaError(answer.code, { cause });
+    const response = await this.#runOnLiving({ original, job }, options);
+    if (response.kind === 'rendered') return response.body;
+    const cause = new Error(response.detail);
+    // A worker's unknown failure is ours: not a MediaError, so that it is logged and becomes a 500.
+    throw response.code === 'INTERNAL_ERROR' ? cause : new MediaError(response.code, { cause });
   }
 
   /** A worker may have died while it was idle; that is no fault of the job, which takes another. */
   async #runOnLiving(
     command: RenderCommand,
     { lane: name, timeoutMs, signal }: RenderOptions,
-  ): Promise<WorkerAnswer> {
+  ): Promise<WorkerResponse> {
     const lane = this.#lanes?.[name];
     if (lane === undefined) throw new Error('The render workers are not started.');
     for (let attempt = 1; attempt <= MAX_ATTEMPTS; attempt += 1) {

@@ -3,16 +3,15 @@ import type { Socket } from 'node:net';
 import { MediaError } from '../contract/errors.ts';
 import { type Log, WorkerLost } from '../pipeline/ports.ts';
 import { readLines } from './bounded-lines.ts';
+import { FrameReader, ProtocolError } from './frames.ts';
 import {
   CHANNEL_DESCRIPTOR,
-  FrameReader,
   formatCommand,
   MAX_MESSAGE_HEADER_BYTES,
-  ProtocolError,
   parseMessage,
   type RenderCommand,
-  type WorkerAnswer,
   type WorkerMessage,
+  type WorkerResponse,
 } from './protocol.ts';
 import { spawnWorker, type WorkerSpawn } from './spawn.ts';
 
@@ -21,7 +20,7 @@ export interface WorkerProcessOptions extends WorkerSpawn {
   readonly log: Log;
 }
 
-/** Whom a worker process tells of itself; each at most once, and never before it is constructed. */
+/** Called by a worker process; each at most once, and never before it is constructed. */
 export interface WorkerProcessEvents {
   readonly onReady: () => void;
   /** @param ending a signal, an exit status, or why it could not be started */
@@ -32,12 +31,12 @@ export interface WorkerProcessEvents {
 export interface JobBounds {
   /** Time for it, in milliseconds; then the process is killed. */
   readonly timeoutMs: number;
-  /** Aborts when nobody wants the result any more; then the process is killed. */
+  /** Aborts when no client wants the result any more; then the process is killed. */
   readonly signal: AbortSignal;
 }
 
 /** What became of a job; one that has not begun when its worker ended may be given to another. */
-export type Outcome = WorkerAnswer | { readonly kind: 'not begun' };
+export type Outcome = WorkerResponse | { readonly kind: 'not begun' };
 
 interface RunningJob {
   readonly maxResultBytes: number;
@@ -80,7 +79,7 @@ export class WorkerProcess {
     try {
       this.#start();
     } catch (error) {
-      // Some failures are thrown (ENOMEM), others are events (EAGAIN); to whom it matters, all are one.
+      // Some failures are thrown (ENOMEM), others are events (EAGAIN); for the pool, all are one.
       queueMicrotask(() => this.#end(String(error)));
     }
   }
@@ -109,7 +108,7 @@ export class WorkerProcess {
   }
 
   /**
-   * Runs one job, until its answer, its deadline, its stop or the process's end; none where that has come.
+   * Runs one job, until its response, its deadline, its stop or the process's end; none where that has come.
    *
    * @throws MediaError `UNPROCESSABLE_MEDIA` if the process ended in mid-job, `TRANSFORM_TIMEOUT` at
    *   the deadline; or `signal.reason`

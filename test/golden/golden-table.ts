@@ -5,7 +5,7 @@ import type { PixelRule } from '../support/images/image-comparison.ts';
 /** Everything that lies below `fixtures/`. */
 export const fixturesUrl = new URL('../../fixtures/', import.meta.url);
 
-/** One row of `fixtures/goldens.tsv`: an original, a request, and what the answer must be. */
+/** One row of `fixtures/goldens.tsv`: an original, a request, and what the result must be. */
 export interface GoldenRow {
   /** `category/what it shows`; names the test. */
   readonly name: string;
@@ -44,6 +44,22 @@ export function readGoldenTable(): GoldenRow[] {
     ...row,
     target: row.target.replace('{id}', String(ids.get(row.original))),
   }));
+}
+
+/**
+ * Whether a row is one that `npm test` compares: the first of each kind and format, and of each category. All
+ * others are compared by the exhaustive suite.
+ */
+export function isShort(rows: readonly GoldenRow[]): (row: GoldenRow) => boolean {
+  const firsts = new Map<string, GoldenRow>();
+  for (const row of rows) {
+    const [category, shown = ''] = row.name.split('/');
+    const kind = shown.replace(/-(?:animated|png|jpg|webp|gif|bare|sized|high|not|still).*$/, '');
+    const group = category === 'kinds' ? `${kind} ${row.format}` : category;
+    if (group !== undefined && !firsts.has(group)) firsts.set(group, row);
+  }
+  const short = new Set(firsts.values());
+  return (row) => short.has(row);
 }
 
 function parseRow(line: string): GoldenRow {

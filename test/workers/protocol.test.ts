@@ -1,12 +1,10 @@
 import fc from 'fast-check';
 import { describe, expect, test, vi } from 'vitest';
+import { FrameReader, formatFrame, ProtocolError } from '../../src/workers/frames.ts';
 import {
-  FrameReader,
   formatCommand,
-  formatFrame,
   formatMessage,
   MAX_MESSAGE_HEADER_BYTES,
-  ProtocolError,
   parseCommand,
   parseMessage,
   type WorkerMessage,

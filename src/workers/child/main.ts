@@ -1,16 +1,15 @@
 import { Socket } from 'node:net';
 import { MediaError } from '../../contract/errors.ts';
+import { type Frame, FrameReader } from '../frames.ts';
 import {
   CHANNEL_DESCRIPTOR,
   FAILURE_CODES,
   type FailureCode,
-  type Frame,
-  FrameReader,
   formatMessage,
   MAX_DETAIL_LENGTH,
   parseCommand,
-  type WorkerAnswer,
   type WorkerMessage,
+  type WorkerResponse,
 } from '../protocol.ts';
 import { render } from './render.ts';
 import { setUpSharp } from './sharp-setup.ts';
@@ -42,12 +41,12 @@ const frames = new FrameReader({
 });
 channel.on('data', (chunk) => {
   for (const frame of frames.read(chunk)) {
-    answer(frame).then(send, (error: unknown) => {
+    respond(frame).then(send, (error: unknown) => {
       throw error;
     });
   }
 });
-// The main process is gone, however it went: nobody is left to work for, and nobody bounds a render any
+// The main process is gone, however it went: no one is left to work for, and no one bounds a render any
 // more. `exit` would wait for libvips' threads, to the end of it.
 channel.on('error', () => undefined);
 channel.on('close', () => process.kill(process.pid, 'SIGKILL'));
@@ -56,7 +55,7 @@ process.on('SIGINT', () => undefined);
 process.on('SIGTERM', () => undefined);
 send({ kind: 'ready' });
 
-async function answer(frame: Frame): Promise<WorkerAnswer> {
+async function respond(frame: Frame): Promise<WorkerResponse> {
   try {
     const { original, job } = parseCommand(frame);
     const body = await render(original, job);
@@ -69,8 +68,8 @@ async function answer(frame: Frame): Promise<WorkerAnswer> {
 }
 
 /**
- * What a worker may say of an error. An allocation that failed is the original's fault, whoever
- * noticed it: libvips, a decoder, sharp or V8, which all have a bound here.
+ * What a worker may say of an error. An allocation that failed is the original's fault, wherever
+ * it was noticed: libvips, a decoder, sharp or V8, which all have a bound here.
  */
 function failureOf(error: unknown): { readonly code: FailureCode; readonly cause: unknown } {
   const cause = error instanceof MediaError ? (error.cause ?? error) : error;

@@ -6,7 +6,8 @@ import { spawn } from 'node:child_process';
 import { readdirSync, readFileSync, readlinkSync, writeFileSync } from 'node:fs';
 import { connect, Socket } from 'node:net';
 import { getHeapStatistics } from 'node:v8';
-import { FrameReader, formatFrame, formatMessage } from '../../../dist/workers/protocol.js';
+import { FrameReader, formatFrame } from '../../../dist/workers/frames.js';
+import { formatMessage } from '../../../dist/workers/protocol.js';
 
 const channel = new Socket({ fd: 3 });
 const frames = new FrameReader({ maxHeaderBytes: Infinity, maxBodyBytes: () => Infinity });

@@ -1,0 +1,149 @@
+/**
+ * Frames of our own over a socket, not Node's IPC: that one buffers a message of up to 4 GiB, and a
+ * worker in the hands of an attacker ends the main process with a message that does not deserialize,
+ * or with a `NODE_HANDLE_ACK` that nobody asked for (both seen on Node 20).
+ *
+ * A frame is the length of its header and of its body, in bytes, as 32-bit big-endian integers; the
+ * header as JSON in UTF-8; then the body as it is.
+ */
+
+const PREFIX_BYTES = 8;
+
+/** The other side has sent what no frame or message is. */
+export class ProtocolError extends Error {
+  override readonly name = 'ProtocolError';
+}
+
+/** A frame as it was read: its header parsed, nothing of it checked. */
+export interface Frame {
+  readonly header: unknown;
+  /** `undefined` where there was no memory for it; then it was passed over. */
+  readonly body: Uint8Array | undefined;
+}
+
+/** What a reader accepts, in bytes. */
+export interface FrameBounds {
+  readonly maxHeaderBytes: number;
+  /** Asked at the beginning of each frame, since it depends on the job under way. */
+  readonly maxBodyBytes: () => number;
+  /** Called when a frame is coming, before there is room for it. */
+  readonly onFrame?: () => void;
+}
+
+/** Cuts a stream of bytes into frames. Holds no more than one frame within the bounds. */
+export class FrameReader {
+  readonly #bounds: FrameBounds;
+  #prefix = new Filling(PREFIX_BYTES);
+  #header: Filling | undefined;
+  #body: Filling | Skipping | undefined;
+
+  constructor(bounds: FrameBounds) {
+    this.#bounds = bounds;
+  }
+
+  /**
+   * Takes the next bytes of the stream; gives each frame as soon as it is complete.
+   *
+   * @throws ProtocolError if a frame is larger than the bounds, or its header no JSON
+   */
+  *read(chunk: Uint8Array): Generator<Frame, void> {
+    let rest = this.#prefix.take(chunk);
+    while (this.#prefix.isFull) {
+      this.#open();
+      if (this.#header === undefined || this.#body === undefined) return;
+      rest = this.#body.take(this.#header.take(rest));
+      if (!this.#header.isFull || !this.#body.isFull) return;
+      const frame = { header: parseJson(this.#header.bytes), body: this.#body.bytes };
+      this.#prefix = new Filling(PREFIX_BYTES);
+      this.#header = undefined;
+      this.#body = undefined;
+      rest = this.#prefix.take(rest);
+      yield frame;
+    }
+  }
+
+  /** Makes room for a frame, once its lengths are known and found to be within the bounds. */
+  #open(): void {
+    if (this.#header !== undefined) return;
+    const prefix = this.#prefix.bytes;
+    const headerBytes = prefix.readUInt32BE(0);
+    const bodyBytes = prefix.readUInt32BE(4);
+    if (headerBytes > this.#bounds.maxHeaderBytes || bodyBytes > this.#bounds.maxBodyBytes()) {
+      throw new ProtocolError(`a frame of ${headerBytes} and ${bodyBytes} bytes`);
+    }
+    this.#bounds.onFrame?.();
+    this.#header = new Filling(headerBytes);
+    this.#body = makeRoom(bodyBytes);
+  }
+}
+
+/** Bytes of a known number, as they come in. */
+class Filling {
+  /** Not from the pool: a result is kept for long, and would keep its neighbours. */
+  readonly bytes: Buffer;
+  #filled = 0;
+
+  constructor(lengthBytes: number) {
+    this.bytes = Buffer.allocUnsafeSlow(lengthBytes);
+  }
+
+  get isFull(): boolean {
+    return this.#filled === this.bytes.length;
+  }
+
+  /** Takes what still fits; returns what is left over. */
+  take(chunk: Uint8Array): Uint8Array {
+    const taken = chunk.subarray(0, this.bytes.length - this.#filled);
+    this.bytes.set(taken, this.#filled);
+    this.#filled += taken.length;
+    return chunk.subarray(taken.length);
+  }
+}
+
+/** Bytes of a known number that there is no memory for: the stream goes on behind them. */
+class Skipping {
+  readonly bytes = undefined;
+  #leftBytes: number;
+
+  constructor(lengthBytes: number) {
+    this.#leftBytes = lengthBytes;
+  }
+
+  get isFull(): boolean {
+    return this.#leftBytes === 0;
+  }
+
+  /** Passes over what belongs to them; returns what is left over. */
+  take(chunk: Uint8Array): Uint8Array {
+    const rest = chunk.subarray(this.#leftBytes);
+    this.#leftBytes -= chunk.length - rest.length;
+    return rest;
+  }
+}
+
+function makeRoom(lengthBytes: number): Filling | Skipping {
+  try {
+    return new Filling(lengthBytes);
+  } catch (error) {
+    // So V8 says it: "Array buffer allocation failed".
+    if (error instanceof RangeError) return new Skipping(lengthBytes);
+    throw error;
+  }
+}
+
+/** A frame as the pieces to be written one after the other; the body is not copied. */
+export function formatFrame(header: object, body: Uint8Array = new Uint8Array()): Uint8Array[] {
+  const json = Buffer.from(JSON.stringify(header));
+  const prefix = Buffer.alloc(PREFIX_BYTES);
+  prefix.writeUInt32BE(json.length, 0);
+  prefix.writeUInt32BE(body.length, 4);
+  return body.length === 0 ? [prefix, json] : [prefix, json, body];
+}
+
+function parseJson(bytes: Buffer): unknown {
+  try {
+    return JSON.parse(bytes.toString());
+  } catch (cause) {
+    throw new ProtocolError('a header that is no JSON', { cause });
+  }
+}

@@ -1,0 +1,142 @@
+import { readdirSync, readFileSync } from 'node:fs';
+import { join as joinPath } from 'node:path';
+import sharp from 'sharp';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { createTestApp, samples, type TestApp } from '../support/test-app.ts';
+
+const CORPUS = joinPath(import.meta.dirname, '../../fixtures/corpus');
+
+/** Originals under test, by category. */
+export const files = readdirSync(CORPUS, { recursive: true, encoding: 'utf8' })
+  .filter((file) => file.includes('/'))
+  .sort();
+/** Reads a file of the corpus. */
+export const read = (file: string): Buffer => readFileSync(joinPath(CORPUS, file));
+
+/** Which part of the corpus is asked for, and how. */
+export interface CorpusRun {
+  /** At most so many files of a category. */
+  readonly perCategory: number;
+  readonly ways: readonly string[];
+}
+
+/** Every way through the worker: still, animated, lossless, flattened. */
+export const WAYS = [
+  'x.webp?size=64',
+  'x.gif?size=64',
+  'x.webp?size=4096&animated=true&quality=lossless',
+  'x.png?size=240',
+  'x.jpg?size=4096&quality=low',
+];
+
+/** Tests that files of the corpus are served or refused as they ought to be, and that nothing breaks. */
+export function describeCorpus({ perCategory, ways: allWays }: CorpusRun): void {
+  const category = (prefix: string): string[] =>
+    files.filter((file) => file.startsWith(`${prefix}/`)).slice(0, perCategory);
+  const categories = [...new Set(files.map((file) => file.split('/')[0] ?? ''))];
+
+  let app: TestApp;
+  beforeAll(async () => {
+    app = await createTestApp({
+      // Each file is asked for in several tests, each time anew.
+      settings: {
+        CACHE_MEMORY_BYTES: '0',
+        REFUSED_MAX_AGE_SECONDS: '0',
+        TRANSFORM_TIMEOUT_MS: '60000', // a busy machine is no fault of the file
+      },
+    });
+  });
+  afterAll(() => app.close());
+
+  /** Each file has an id of its own: nothing is remembered from one to the next. */
+  const put = (file: string): number => {
+    const id = files.indexOf(file);
+    app.originals.put(`avatars/${id}/x`, read(file));
+    return id;
+  };
+  const ask = async (file: string, ways = allWays): Promise<number[]> => {
+    const id = put(file);
+    const statuses: number[] = [];
+    for (const way of ways) {
+      const { statusCode } = await app.server.inject({ url: `/avatars/${id}/${way}` });
+      statuses.push(statusCode);
+    }
+    return statuses;
+  };
+
+  test.each(categories.flatMap(category))(
+    '%s is served or refused, and nothing breaks',
+    async (file) => {
+      for (const status of await ask(file)) expect([200, 415, 422]).toContain(status);
+      expect(app.log.errors).toEqual([]);
+    },
+    60_000,
+  );
+
+  test.each([
+    ...category('hostile-truncated').filter((file) => !/scan00|zero-bytes/.test(file)),
+    'hostile-corrupt/filetype__fixture-corrupt.png',
+    'hostile-corrupt/imagepng__x_interlaced_chck.png',
+    'hostile-corrupt/codeccorpus__xhdn0g08.png',
+    'hostile-corrupt/sharp__corrupt-header.jpg',
+  ])('%s is 422 in every way: truncated or corrupt', async (file) => {
+    expect(new Set(await ask(file))).toEqual(new Set([422]));
+  });
+
+  test.each([
+    ...category('hostile-svg'),
+    ...category('svg'),
+    ...category('nonimage'),
+    ...category('other-image'),
+    ...category('heic'),
+    ...category('avif-animated'),
+    'hostile-mismatch/derived__svg-named.png',
+    'hostile-mismatch/derived__tiff-named.png',
+    'hostile-truncated/derived__zero-bytes.png',
+  ])('%s is 415 in every way: not an image that is decoded', async (file) => {
+    expect(new Set(await ask(file))).toEqual(new Set([415]));
+  });
+
+  test.each([
+    'hostile-bomb/fuzzdb__uber.gif', // 40 000 frames
+    'hostile-bomb/gen__png-20000x13000-1bit.png',
+    'hostile-bomb/gen__webp-16383x16383.webp',
+    'hostile-bomb/sharp__65536-uint32-limit.png',
+    'hostile-hugedim/fuzzdb__lottapixel.jpg',
+    'hostile-hugedim/sharp__giant-image.jpg',
+  ])('%s is 422 before anything is decoded', async (file) => {
+    const before = app.renderer.renders;
+    expect(new Set(await ask(file))).toEqual(new Set([422]));
+    expect(app.renderer.renders).toBe(before);
+  });
+
+  test('a bomb of frames is a still all the same, but no animation', async () => {
+    const file = 'hostile-bomb/gen__gif-1500x1500-100frames.gif';
+    expect(await ask(file, ['x.webp?size=64', 'x.gif?size=64'])).toEqual([200, 422]);
+  });
+
+  test('no payload of a polyglot survives a render', async () => {
+    for (const file of category('hostile-polyglot')) {
+      const id = put(file);
+      for (const way of ['x.gif?size=16', 'x.jpg?size=4096', 'x.webp?size=4096']) {
+        const { rawPayload } = await app.server.inject({ url: `/avatars/${id}/${way}` });
+        for (const payload of ['<?php', '<script', 'PK\x03\x04']) {
+          expect(rawPayload.includes(payload, 0, 'latin1'), `${file} as ${way}`).toBe(false);
+        }
+      }
+    }
+  });
+
+  test('a payload behind the end of an image is not passed through', async () => {
+    const id = put('hostile-polyglot/derived__gif-plus-html.gif');
+    const { rawPayload } = await app.server.inject({ url: `/avatars/${id}/x.gif?size=4096` });
+    expect(rawPayload.includes('<script')).toBe(false);
+    expect(await sharp(rawPayload).metadata()).toMatchObject({ format: 'gif', width: 36 });
+  });
+
+  test('a good image is served right afterwards', async () => {
+    app.originals.put('avatars/1/good', samples.png);
+    const { rawPayload } = await app.server.inject({ url: '/avatars/1/good.webp?size=64' });
+    expect(await sharp(rawPayload).metadata()).toMatchObject({ format: 'webp', width: 64 });
+  });
+}

@@ -1,0 +1,160 @@
+import { deflateSync, inflateSync } from 'node:zlib';
+import sharp from 'sharp';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import {
+  afterIhdr,
+  afterSoi,
+  join,
+  jpegSegment,
+  pngChunk,
+  riffChunk,
+  vp8x,
+  webpFile,
+} from '../formats/containers.ts';
+import { avifWithExif } from '../hostile/bombs/avif-bombs.ts';
+import { exifInCircles } from '../hostile/bombs/metadata-bombs.ts';
+import { createTestApp, samples, type TestApp } from '../support/test-app.ts';
+import { describeCorpus, read, WAYS } from './corpus-run.ts';
+
+describe('two files of each category, through the service,', () => {
+  describeCorpus({ perCategory: 2, ways: WAYS.slice(0, 2) });
+});
+
+describe('an image that asks for much', () => {
+  let app: TestApp;
+  beforeAll(async () => {
+    app = await createTestApp();
+  });
+  afterAll(() => app.close());
+
+  const answer = async (bytes: Uint8Array, url: string) => {
+    app.originals.put(url.replace(/^\/|\.\w+\?.*$|\?.*$/g, ''), bytes);
+    return app.server.inject({ url });
+  };
+
+  test('is refused where libvips cannot reduce it so far', async () => {
+    const needle = await sharp({
+      create: { width: 1_000_001, height: 2, channels: 3, background: '#abc' },
+    })
+      .png()
+      .toBuffer();
+    const { statusCode, body } = await answer(needle, '/attachments/1/2/needle?width=1');
+    expect([statusCode, JSON.parse(body).code]).toEqual([422, 'MEDIA_TOO_LARGE']);
+  });
+
+  test('plays on where a GIF repeats 65 535 times, the most it can say', async () => {
+    const gif = Buffer.from(read('gif-animated/wuffs__muybridge.gif'));
+    const loop = gif.indexOf('NETSCAPE2.0');
+    gif.writeUInt16LE(65_535, loop + 13);
+    for (const url of ['/emojis/1.gif?size=16', '/emojis/1.webp?size=16&animated=true']) {
+      const { statusCode, rawPayload } = await answer(gif, url);
+      expect(statusCode).toBe(200);
+      const plays = (await sharp(rawPayload, { animated: true }).metadata()).loop;
+      expect(plays).toBe(url.includes('.gif') ? 65_536 : 65_535); // a WebP holds one less
+    }
+  });
+
+  test('is refused at once where it has more segments than any real file', async () => {
+    const segment = Buffer.from([0xff, 0xe1, 0, 2]);
+    const jpeg = Buffer.concat([
+      Buffer.from([0xff, 0xd8]),
+      Buffer.alloc(4_000_000, segment),
+      Buffer.from([0xff, 0xd9]),
+    ]);
+    const { statusCode, body } = await answer(jpeg, '/emojis/2.webp?size=16');
+    expect([statusCode, JSON.parse(body).code]).toEqual([422, 'UNPROCESSABLE_MEDIA']);
+  });
+});
+
+describe('EXIF that leads in circles', () => {
+  // libexif would be at it for 10 to 40 s.
+  const circles = exifInCircles();
+  const blank = sharp({ create: { width: 16, height: 16, channels: 3, background: '#c33' } });
+  const originals: Readonly<Record<string, () => Promise<Buffer>>> = {
+    jpeg: async () =>
+      afterSoi(await blank.clone().jpeg().toBuffer(), jpegSegment(0xe1, join('Exif\0\0', circles))),
+    png: async () => afterIhdr(await blank.clone().png().toBuffer(), pngChunk('eXIf', circles)),
+    webp: async () => {
+      const image = (await blank.clone().webp().toBuffer()).subarray(12);
+      return webpFile(vp8x(8, 16, 16), image, riffChunk('EXIF', circles));
+    },
+    avif: async () => avifWithExif(await blank.clone().avif({ effort: 0 }).toBuffer(), circles),
+  };
+
+  test.each(Object.keys(originals))('does not keep a worker busy: %s', async (name) => {
+    const app = await createTestApp({ settings: { TRANSFORM_TIMEOUT_MS: '4000' } });
+    app.originals.put('avatars/1/x', (await originals[name]?.()) ?? Buffer.alloc(0));
+    const { statusCode } = await app.server.inject({ url: '/avatars/1/x.webp?size=16' });
+    expect(statusCode).toBe(200);
+    await app.close();
+  });
+});
+
+describe('an interlaced png', () => {
+  test('is refused where a row has a filter that there is not', async () => {
+    const app = await createTestApp();
+    const png = await sharp(samples.png).png({ progressive: true, palette: false }).toBuffer();
+    const data = png.indexOf('IDAT', 0, 'latin1');
+    const pixels = inflateSync(png.subarray(data + 4));
+    pixels[0] = 9; // of the first row of the first pass; there are filters 0 to 4
+    const damaged = Buffer.concat([
+      png.subarray(0, data - 4),
+      pngChunk('IDAT', deflateSync(pixels)),
+      pngChunk('IEND'),
+    ]);
+    app.originals.put('avatars/1/x', damaged);
+    for (const way of ['x.webp?size=64', 'x.gif?size=64', 'x.png?size=32', 'x.jpg?size=4096']) {
+      const { statusCode } = await app.server.inject({ url: `/avatars/1/${way}` });
+      expect([way, statusCode]).toEqual([way, 422]);
+    }
+    await app.close();
+  });
+});
+
+describe('a jpeg that libjpeg warns of', () => {
+  let app: TestApp;
+  const photo = read('jpeg-photo/wuffs__hibiscus.regular.jpeg');
+  beforeAll(async () => {
+    app = await createTestApp();
+  });
+  afterAll(() => app.close());
+
+  let id = 0;
+  const statusOf = async (bytes: Uint8Array, way: string): Promise<number> => {
+    id += 1;
+    app.originals.put(`avatars/${id}/x`, bytes);
+    return (await app.server.inject({ url: `/avatars/${id}/${way}` })).statusCode;
+  };
+
+  test('is served where only junk stands between two markers', async () => {
+    // Before the first quantization table: junk bytes that are no marker.
+    const table = photo.indexOf(Buffer.from([0xff, 0xdb]));
+    const junk = Buffer.concat([
+      photo.subarray(0, table),
+      Buffer.from([0, 1, 2, 3]),
+      photo.subarray(table),
+    ]);
+    expect(await statusOf(junk, 'x.webp?size=80')).toBe(200);
+  });
+
+  test('is refused where a part of the picture is lost, junk or not', async () => {
+    const table = photo.indexOf(Buffer.from([0xff, 0xdb]));
+    const middle = Math.floor(photo.length / 2);
+    for (const junk of [Buffer.alloc(0), Buffer.from([0, 1, 2])]) {
+      const damaged = Buffer.concat([
+        photo.subarray(0, table),
+        junk,
+        photo.subarray(table, middle),
+        photo.subarray(middle + 8_000),
+      ]);
+      expect(await statusOf(damaged, `x.webp?size=${junk.length === 0 ? 60 : 56}`)).toBe(422);
+    }
+  });
+
+  test('is refused where it ends in the middle', async () => {
+    const damaged = Buffer.from(photo);
+    const middle = Math.floor(photo.length / 2);
+    damaged.set([0xff, 0xd9], middle); // an end of image in the middle of the data
+    expect(await statusOf(damaged, 'x.webp?size=96')).toBe(422);
+  });
+});

@@ -1,0 +1,167 @@
+/**
+ * Measures what the rows of `src/contract/image-formats.ts` say that decoding and encoding cost, and prints
+ * both side by side:
+ *
+ *     npm run measure:weights [format...]
+ *
+ * A weight is CPU time of one core per pixel, with sharp's concurrency 1, as workers have it: typically, of
+ * a photograph scaled to 0.7 to 6 megapixels, the median of them; and at least, of one flat colour of 12
+ * megapixels, the fastest of three. Decoding is to raw pixels; encoding is from raw pixels that are there.
+ * A frame's cost is what is left per frame of an animation of small ones, its pixels taken off.
+ *
+ * Only the relations between rows matter, for admission learns how fast a machine is: where this one takes
+ * twice as long for the rows that are there, halve what it says of a new one. An idle machine, please.
+ */
+
+import { readFileSync } from 'node:fs';
+import { cpuUsage } from 'node:process';
+import sharp from 'sharp';
+import { outputFormats, sourceFormats } from '../dist/contract/image-formats.js';
+
+/** @typedef {import('sharp').Sharp} Sharp */
+/** @typedef {{ data: Buffer, width: number, height: number }} Raw  Pixels of three channels. */
+/** @typedef {readonly [typicalNs: number, leastNs: number]} Weight */
+
+const PHOTO = new URL(
+  '../fixtures/corpus/jpeg-large/exifr__IMG_20180725_163423.jpg',
+  import.meta.url,
+);
+const PHOTO_EDGES_PX = [840, 1_400, 2_450];
+const FLAT_EDGE_PX = 3_464;
+const FRAME_EDGE_PX = 48;
+const FRAMES = 60;
+
+sharp.concurrency(1);
+sharp.cache(false);
+
+const asked = process.argv.slice(2);
+const isAsked = (/** @type {string} */ format) => asked.length === 0 || asked.includes(format);
+const photos = await Promise.all(PHOTO_EDGES_PX.map(photograph));
+const flat = await toRaw(
+  sharp({
+    create: { width: FLAT_EDGE_PX, height: FLAT_EDGE_PX, channels: 3, background: '#5a7d9a' },
+  }),
+);
+
+for (const format of Object.keys(sourceFormats)) {
+  if (!isAsked(format)) continue;
+  const { decodeWeight, reducedDecodeWeight, decodedFrameMs } = sourceFormats[format];
+  const encode = (/** @type {Raw} */ raw) => fromRaw(raw).toFormat(format).toBuffer();
+  const decoded = await weigh(encode, (bytes) => sharp(bytes).raw().toBuffer());
+  print(`decode ${format}`, decodeWeight, decoded);
+  if (reducedDecodeWeight !== undefined) {
+    const eighth = (/** @type {Buffer} */ bytes, /** @type {Raw} */ { width }) =>
+      sharp(bytes)
+        .resize({ width: Math.ceil(width / 8) })
+        .raw()
+        .toBuffer();
+    print(`decode ${format}, reduced`, reducedDecodeWeight, await weigh(encode, eighth));
+  }
+  if (decodedFrameMs > 0) {
+    const bytes = await frames().toFormat(format, frameDelays()).toBuffer();
+    const ms = await cpuMs(() => sharp(bytes, { animated: true }).raw().toBuffer());
+    printFrames(`decode ${format}`, decodedFrameMs, ms, decoded[0]);
+  }
+}
+for (const format of Object.keys(outputFormats)) {
+  if (!isAsked(format)) continue;
+  const { qualities, encodeWeights, encodedFrameMs, canAnimate } = outputFormats[format];
+  for (const quality of Object.keys(qualities)) {
+    const settings = qualities[quality];
+    const encode = (/** @type {Raw} */ raw) => fromRaw(raw).toFormat(format, settings).toBuffer();
+    const encoded = await weigh(async (raw) => raw, encode);
+    print(`encode ${format}, ${quality}`, encodeWeights[quality], encoded);
+    if (canAnimate && quality === 'high') {
+      const options = { ...settings, ...frameDelays() };
+      const ms = await cpuMs(() => frames().toFormat(format, options).toBuffer());
+      printFrames(`encode ${format}`, encodedFrameMs, ms, encoded[0]);
+    }
+  }
+}
+
+/**
+ * Typical and least nanoseconds per pixel of a step, on what has been made ready for it.
+ *
+ * @template Ready
+ * @param {(raw: Raw) => Promise<Ready>} makeReady
+ * @param {(ready: Ready, raw: Raw) => Promise<unknown>} step
+ * @returns {Promise<Weight>}
+ */
+async function weigh(makeReady, step) {
+  const nsOf = async (/** @type {Raw} */ raw) => {
+    const ready = await makeReady(raw);
+    return ((await cpuMs(() => step(ready, raw))) * 1e6) / (raw.width * raw.height);
+  };
+  /** @type {number[]} */
+  const typical = [];
+  for (const photo of photos) typical.push(await nsOf(photo));
+  return [typical.toSorted((one, other) => one - other)[1] ?? Number.NaN, await nsOf(flat)];
+}
+
+/** CPU time of the fastest of three runs, after one that loads code. @param {() => Promise<unknown>} run */
+async function cpuMs(run) {
+  /** @type {number[]} */
+  const times = [];
+  for (let round = 0; round < 4; round += 1) {
+    const before = cpuUsage();
+    await run();
+    const { user, system } = cpuUsage(before);
+    if (round > 0) times.push((user + system) / 1_000);
+  }
+  return Math.min(...times);
+}
+
+/** The middle of the photograph, scaled to a square. @param {number} edgePx */
+function photograph(edgePx) {
+  return toRaw(
+    sharp(readFileSync(PHOTO))
+      .resize({ width: edgePx, height: edgePx, fit: 'cover' })
+      .removeAlpha(),
+  );
+}
+
+/** @param {Sharp} image @returns {Promise<Raw>} */
+async function toRaw(image) {
+  const { data, info } = await image.raw().toBuffer({ resolveWithObject: true });
+  return { data, width: info.width, height: info.height };
+}
+
+/** @param {Raw} raw */
+function fromRaw({ data, width, height }) {
+  return sharp(data, { raw: { width, height, channels: 3 } });
+}
+
+/** A pan over the photograph, in small frames. */
+function frames() {
+  const [{ data, width }] = photos;
+  const strip = Buffer.alloc(FRAMES * FRAME_EDGE_PX * FRAME_EDGE_PX * 3);
+  for (let row = 0; row < FRAMES * FRAME_EDGE_PX; row += 1) {
+    const [frame, y] = [Math.floor(row / FRAME_EDGE_PX), row % FRAME_EDGE_PX];
+    const at = ((y * 4 + frame) * width + frame * 4) * 3;
+    data.copy(strip, row * FRAME_EDGE_PX * 3, at, at + FRAME_EDGE_PX * 3);
+  }
+  const raw = {
+    width: FRAME_EDGE_PX,
+    height: FRAMES * FRAME_EDGE_PX,
+    channels: 3,
+    pageHeight: FRAME_EDGE_PX,
+  };
+  return sharp(strip, { raw });
+}
+
+function frameDelays() {
+  return { delay: Array.from({ length: FRAMES }, () => 20) };
+}
+
+/** @param {string} name @param {Weight} row @param {Weight} measured */
+function print(name, row, measured) {
+  const [typical, least] = measured.map((ns) => ns.toFixed(ns < 10 ? 1 : 0));
+  console.log(`${name}: row [${row.join(', ')}] ns, measured [${typical}, ${least}] ns`);
+}
+
+/** @param {string} name @param {number} row @param {number} ms @param {number} pixelNs */
+function printFrames(name, row, ms, pixelNs) {
+  const pixelsMs = (FRAME_EDGE_PX * FRAME_EDGE_PX * pixelNs) / 1e6;
+  const frameMs = Math.max(0, ms / FRAMES - pixelsMs).toFixed(1);
+  console.log(`${name}, a frame: row ${row} ms, measured ${frameMs} ms`);
+}
