@@ -104,7 +104,7 @@ export async function createApp(config: Config, parts: AppParts): Promise<App> {
       workers.stop();
       throw error;
     }));
-  const rooms = createMediaPipeline(config, {
+  const pipeline = createMediaPipeline(config, {
     createCache: (options) => new MemoryCache(options),
     origin,
     resultStore,
@@ -113,7 +113,7 @@ export async function createApp(config: Config, parts: AppParts): Promise<App> {
     clock,
     log,
   });
-  const { media, passthrough, purger, store } = rooms;
+  const { media, passthrough, purger, store } = pipeline;
   const targets = new TargetMemory();
   const tracing = await openTracing(config, log);
   const watchers = {
@@ -154,14 +154,14 @@ export async function createApp(config: Config, parts: AppParts): Promise<App> {
       origin: originHealth,
       isStoreFailing: store?.isFailing ?? false,
       storeShortcoming: resultStore?.shortcoming?.(),
-      crowdedLanes: lanes.filter((lane) => rooms.admission.isCrowded(lane)),
+      crowdedLanes: lanes.filter((lane) => pipeline.admission.isCrowded(lane)),
       door: countConnections(),
     });
   };
   meter.watch(
     listGauges({
       config,
-      rooms,
+      pipeline,
       resultStore,
       workers,
       originHealth,

@@ -21,7 +21,7 @@ export interface WorkerGauges {
 /** What is read from. */
 export interface ReadingSources {
   readonly config: Config;
-  readonly rooms: MediaPipeline;
+  readonly pipeline: MediaPipeline;
   readonly resultStore: ResultStore | undefined;
   readonly workers: WorkerGauges;
   readonly originHealth: OriginHealth;
@@ -77,8 +77,8 @@ function listStates({
   ];
 }
 
-function listRenders({ config, rooms, workers }: ReadingSources): readonly Reading[] {
-  const { admission } = rooms;
+function listRenders({ config, pipeline, workers }: ReadingSources): readonly Reading[] {
+  const { admission } = pipeline;
   return [
     {
       name: 'darkroom_queue_length',
@@ -143,8 +143,8 @@ function listRenders({ config, rooms, workers }: ReadingSources): readonly Readi
   ];
 }
 
-function listMemory({ rooms, resultStore }: ReadingSources): readonly Reading[] {
-  const { results: answers, originals } = rooms.memories;
+function listMemory({ pipeline, resultStore }: ReadingSources): readonly Reading[] {
+  const { results: answers, originals } = pipeline.memories;
   return [
     {
       name: 'darkroom_cache_bytes',
@@ -191,25 +191,25 @@ function listMemory({ rooms, resultStore }: ReadingSources): readonly Reading[] 
       help: 'Renderings that were to be stored, by what became of them; dropped: the store was too slow.',
       type: 'counter',
       label: 'outcome',
-      read: () => rooms.store && { ...rooms.store.writes },
+      read: () => pipeline.store && { ...pipeline.store.writes },
     },
     {
       name: 'darkroom_originals_held_bytes',
       help: 'Originals that are being read or rendered, or wait for it.',
       type: 'gauge',
-      read: () => rooms.originalsBudget.heldBytes,
+      read: () => pipeline.originalsBudget.heldBytes,
     },
     {
       name: 'darkroom_originals_max_bytes',
       help: 'What they may take (ORIGINALS_MEMORY_BYTES).',
       type: 'gauge',
-      read: () => rooms.originalsBudget.maxBytes,
+      read: () => pipeline.originalsBudget.maxBytes,
     },
   ];
 }
 
-function listClients({ rooms, countConnections }: ReadingSources): readonly Reading[] {
-  const { originReads, originStreams } = rooms;
+function listClients({ pipeline, countConnections }: ReadingSources): readonly Reading[] {
+  const { originReads, originStreams } = pipeline;
   return [
     {
       name: 'darkroom_origin_bodies_open',

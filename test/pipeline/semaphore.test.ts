@@ -5,12 +5,12 @@ const never = new AbortController().signal;
 const create = (slots: number, maxWaiting = 10) =>
   new Semaphore({ slots, maxWaiting, maxWaitMs: 10_000 });
 
-describe('a gate', () => {
+describe('a semaphore', () => {
   test('lets so many in at once, and the next one when one leaves', async () => {
-    const gate = create(2);
-    const [leaveFirst] = await Promise.all([gate.enter(never), gate.enter(never)]);
+    const semaphore = create(2);
+    const [leaveFirst] = await Promise.all([semaphore.enter(never), semaphore.enter(never)]);
     let isIn = false;
-    const third = gate.enter(never).then(() => {
+    const third = semaphore.enter(never).then(() => {
       isIn = true;
     });
     await Promise.resolve();
@@ -20,27 +20,27 @@ describe('a gate', () => {
     expect(isIn).toBe(true);
   });
 
-  test('who leaves twice leaves once', async () => {
-    const gate = create(1, 0);
-    const leave = await gate.enter(never);
+  test('a slot that is given back twice is given back once', async () => {
+    const semaphore = create(1, 0);
+    const leave = await semaphore.enter(never);
     leave();
     leave();
-    await gate.enter(never);
-    await expect(gate.enter(never)).rejects.toMatchObject({
+    await semaphore.enter(never);
+    await expect(semaphore.enter(never)).rejects.toMatchObject({
       code: 'OVERLOADED',
       retryAfterSeconds: 1,
     });
   });
 
-  test('who gives up waiting takes no slot along', async () => {
-    const gate = create(1);
-    const leave = await gate.enter(never);
+  test('a client that gives up waiting takes no slot along', async () => {
+    const semaphore = create(1);
+    const leave = await semaphore.enter(never);
     const client = new AbortController();
-    const gone = gate.enter(client.signal);
+    const gone = semaphore.enter(client.signal);
     client.abort(new Error('gone'));
     await expect(gone).rejects.toThrow('gone');
     leave();
-    await expect(gate.enter(never)).resolves.toBeTypeOf('function');
-    await expect(gate.enter(client.signal)).rejects.toThrow('gone');
+    await expect(semaphore.enter(never)).resolves.toBeTypeOf('function');
+    await expect(semaphore.enter(client.signal)).rejects.toThrow('gone');
   });
 });

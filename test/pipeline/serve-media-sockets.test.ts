@@ -80,7 +80,7 @@ function hold(what: string): () => void {
 }
 
 describe('clients on real connections', () => {
-  test('whoever hangs up, before the original comes or while it is rendered, harms nobody', async () => {
+  test('a client that hangs up, before the original comes or while it is rendered, harms no other', async () => {
     let run = 0;
     const leaves = fc.constantFrom('before' as const, 'during' as const, 'never' as const);
     await fc.assert(
@@ -145,7 +145,7 @@ describe('clients on real connections', () => {
     expect(ports.openBodies).toBe(0);
   });
 
-  test('who has hung up is forgotten, though others still wait for the same', async () => {
+  test('a client that has hung up is forgotten, though others still wait for the same', async () => {
     const [key = ''] = prepare(1);
     const answer = hold('the origin');
     const seen: WeakRef<object>[] = [];
@@ -163,7 +163,7 @@ describe('clients on real connections', () => {
     expect(parseAnswer(await stays.answer).status).toBe(200);
   });
 
-  test('who hangs up in the queue is not rendered for', async () => {
+  test('for a client that hangs up in the queue nothing is rendered', async () => {
     const keys = Array.from({ length: 16 }, (_, index) => `icons/1/key${index}`);
     for (const [index, key] of keys.entries()) {
       const bytes = Buffer.concat([samples.png, Buffer.alloc(index)]); // of another key all the same

@@ -143,7 +143,7 @@ function namesUpTo(slot: Slot): string[] {
 async function ask(plan: RequestPlan, { key, version }: Slot, turn: Turn): Promise<Answer> {
   const { kind, leaves } = plan;
   const seen = kind === 'current' ? version : version - 1;
-  await turn(`somebody asks for ${key}`);
+  await turn(`a client asks for ${key}`);
   const client = new AbortController();
   const asked = app.server.inject({
     method: kind === 'head' ? 'HEAD' : 'GET',
@@ -185,7 +185,7 @@ async function playOut(
     await settle();
     // Nothing else can happen: time passes.
     if (idle === 20) vi.advanceTimersByTime(FIRST_BYTE_MS);
-    if (idle === 60) throw new Error('somebody waits for ever');
+    if (idle === 60) throw new Error('a request waits for ever');
   }
 }
 
@@ -243,12 +243,12 @@ function check(slot: Slot, plan: SlotPlan, answers: readonly Answer[]): void {
     slot.isKept = 'yes';
     slot.mayBeStale = true;
   } else if (slot.isKept === 'no' && left > 0) {
-    slot.isKept = 'perhaps'; // somebody may have left in the moment it was done
+    slot.isKept = 'perhaps'; // a client may have left in the moment it was done
     slot.mayBeStale = true;
   }
 }
 
-test('serves and refuses as it should, once per key, whoever leaves and whatever fails', async () => {
+test('serves and refuses as it should, once per key, whichever clients leave and whatever fails', async () => {
   const statuses = new Set<number>();
   let collapsed = 0;
   let run = 0;

@@ -28,7 +28,7 @@ interface WorkPlan {
   readonly endsAfter: number;
   /** It begins by joining the work of the next key, and ends after it. */
   readonly needsNext: boolean;
-  /** Somebody wants it anew in the moment it is aborted. */
+  /** A user wants it anew in the moment it is aborted. */
   readonly isWantedAgain: boolean;
 }
 
@@ -50,7 +50,7 @@ const workPlan: fc.Arbitrary<WorkPlan> = fc.record({
   needsNext: fc.boolean(),
   isWantedAgain: fc.boolean(),
 });
-/** Of the works that nobody has planned. */
+/** Of the works without a plan. */
 const easyWork: WorkPlan = {
   how: 'value',
   endsAfter: 0,
@@ -85,7 +85,7 @@ async function play(
   };
   const finish = async (work: WatchedWork, plan: WorkPlan): Promise<void> => {
     const { key, signal, promise, end } = work;
-    // All may refuse it, and then its failure is for nobody.
+    // All may refuse it, and then its failure is for no user.
     promise.catch(() => undefined);
     const next = plan.needsNext ? keys[keys.indexOf(key) + 1] : undefined;
     const needed = next === undefined ? undefined : real.join(next, 'plain', { signal, begun });
@@ -99,7 +99,7 @@ async function play(
   for (const [id, { key, kind, comesAfter, leavesAfter }] of users.entries()) {
     void turn(`${id} comes`, comesAfter).then(async () => {
       const user = real.join(key, kind, { begun });
-      void turn(`gate of ${id} opens`, 0).then(() => user.gate.resolve());
+      void turn(`hold of ${id} ends`, 0).then(() => user.hold.resolve());
       if (leavesAfter === undefined) return;
       await turn(`${id} leaves`, leavesAfter);
       user.leave();
@@ -127,7 +127,7 @@ function check(user: WatchedUser): void {
   const due = dueOf(user);
   const reason = signal.aborted ? messageOf(signal.reason) : undefined;
   expect(outcomes).toHaveLength(1);
-  // Who left in the turns between its being served and its being told may have come to either.
+  // A user who left in the turns between its being served and its being told may have come to either.
   if (isUnserved) expect(outcomes).toEqual([reason]);
   else expect([due, reason]).toContain(outcomes[0]);
   expect(listenersOf(user)).toBe(0);

@@ -23,7 +23,7 @@ interface ModelUser {
   /** The user within it, where it nests one. */
   inner: ModelUser | undefined;
   isGone: boolean;
-  isGateOpen: boolean;
+  isHoldOver: boolean;
   outcome: string | undefined;
 }
 
@@ -40,7 +40,7 @@ class Model {
 
   join(key: string, kind: Kind, how: 'well' | 'badly' | 'gone'): void {
     const id = this.users.length;
-    const user = { key, kind, inner: undefined, isGateOpen: false };
+    const user = { key, kind, inner: undefined, isHoldOver: false };
     const nothing = { work: undefined, isJoined: undefined };
     if (how === 'gone') {
       this.users.push({ ...user, ...nothing, isGone: true, outcome: `gone ${id}` });
@@ -62,7 +62,7 @@ class Model {
       this.running.set(key, work);
     }
     const isJoined = found !== undefined;
-    const common = { inner: undefined, isGone: false, isGateOpen: false, outcome: undefined };
+    const common = { inner: undefined, isGone: false, isHoldOver: false, outcome: undefined };
     const user = { key, kind, work, isJoined, ...common };
     this.#workOf(user).users += 1;
     return user;
@@ -88,7 +88,7 @@ class Model {
 
   #outcomeOf(user: ModelUser, id: number): string | undefined {
     const { state } = this.#workOf(user);
-    if (state === 'pending' || (user.kind === 'lingering' && !user.isGateOpen)) return undefined;
+    if (state === 'pending' || (user.kind === 'lingering' && !user.isHoldOver)) return undefined;
     if (state === 'failure') return `failure ${user.work}`;
     if (user.kind === 'breaking') return `broken ${id}`;
     if (user.kind !== 'nesting same') return `value ${user.work}`;
@@ -158,15 +158,15 @@ const leave = (index: number): Call =>
 const open = (index: number): Call =>
   call(`open(${index})`, (model, real) => {
     if (model.users.length === 0) return;
-    at(model.users, index).isGateOpen = true;
-    at(real.users, index).gate.resolve();
+    at(model.users, index).isHoldOver = true;
+    at(real.users, index).hold.resolve();
   });
 
 const end = (index: number, how: 'value' | 'failure'): Call =>
   call(`end(${index}, ${how})`, (model, real) => {
     if (model.works.length === 0) return;
     const work = at(model.works, index);
-    // A failure of a work that nobody has ever waited for is for whoever began it to catch.
+    // A failure of a work that no user has ever waited for is for its beginner to catch.
     const isWaitedFor = at(real.works, index).users.some(({ kind }) => kind !== 'refusing');
     if (work.state !== 'pending' || (how === 'failure' && !isWaitedFor)) return;
     work.state = how;

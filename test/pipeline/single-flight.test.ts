@@ -70,7 +70,7 @@ describe('single flight', () => {
     expect(flights.size).toBe(0);
   });
 
-  test('whoever comes after an abandoned work begins anew', async () => {
+  test('a user who comes after an abandoned work begins anew', async () => {
     const { join, works, workAt } = createFlights();
     const first = new AbortController();
     const abandoned = join('a', first.signal);
@@ -83,7 +83,7 @@ describe('single flight', () => {
     expect(await second).toEqual({ value: 'fresh', isJoined: false });
   });
 
-  test('a failure is shared by those who waited and remembered for nobody', async () => {
+  test('a failure is shared by those who waited, and not remembered', async () => {
     const { flights, join, workAt } = createFlights();
     const users = [join('a'), join('a')];
     workAt(0).work.reject(new Error('broken'));
@@ -134,7 +134,7 @@ describe('single flight', () => {
     await expect(gone).rejects.toThrow('gone');
     expect(shared?.aborted).toBe(true);
     expect(getEventListeners(client.signal, 'abort')).toEqual([]);
-    work.reject(new Error('for nobody')); // and nobody has to catch it
+    work.reject(new Error('for no user')); // and no one has to catch it
     await settle();
   });
 
@@ -163,7 +163,7 @@ describe('single flight', () => {
     expect(flights.size).toBe(0);
   });
 
-  test('who wants a work again in the moment it is aborted gets a new one', async () => {
+  test('a user who wants a work again in the moment it is aborted gets a new one', async () => {
     const { flights, join, works, workAt } = createFlights();
     const client = new AbortController();
     const first = join('a', client.signal);
@@ -244,7 +244,7 @@ describe('single flight', () => {
     expect(flights.size).toBe(0);
   });
 
-  test('what is worth keeping keeps the flight, though everybody has left', async () => {
+  test('what is worth keeping keeps the flight, though all users have left', async () => {
     const { flights, join, works, workAt } = createFlights();
     const client = new AbortController();
     const gone = join('a', client.signal);

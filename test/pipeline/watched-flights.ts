@@ -3,7 +3,7 @@ import { SingleFlight } from '../../src/pipeline/single-flight.ts';
 import { type Deferred, defer } from '../support/deferred.ts';
 
 /**
- * What a user does with the work: wait for it; wait for it and then for its gate; fail after it;
+ * What a user does with the work: wait for it; wait for it and then for its hold to end; fail after it;
  * throw at once; leave in that very call; run the same key, or another one, as a user of both.
  */
 export type UseKind =
@@ -23,7 +23,7 @@ export interface WatchedUser {
   readonly signal: AbortSignal;
   readonly leave: () => void;
   /** What a lingering one waits for. */
-  readonly gate: Deferred<void>;
+  readonly hold: Deferred<void>;
   /** The user within it, where it nests one. */
   inner: WatchedUser | undefined;
   work: WatchedWork | undefined;
@@ -162,10 +162,10 @@ export class WatchedFlights {
   }
 
   async #wait(user: WatchedUser, work: WatchedWork, begun: Begun): Promise<string> {
-    const { id, key, kind, signal, leave, gate } = user;
+    const { id, key, kind, signal, leave, hold } = user;
     if (kind === 'lingering') {
       await work.promise.catch(() => undefined);
-      await gate.promise;
+      await hold.promise;
     }
     const value = await work.promise;
     if (kind === 'breaking') throw new Error(`broken ${id}`);
@@ -186,7 +186,7 @@ function createUser(
 ): WatchedUser {
   return {
     ...given,
-    gate: defer<void>(),
+    hold: defer<void>(),
     inner: undefined,
     work: undefined,
     isJoined: undefined,

@@ -1,8 +1,7 @@
+import { randomBytes } from 'node:crypto';
 import { readdirSync, readFileSync } from 'node:fs';
 import { gzipSync } from 'node:zlib';
-import fc from 'fast-check';
 import { afterAll, describe, expect, it } from 'vitest';
-import { dispositionOf } from '../../../src/http/media/content-disposition.ts';
 import { SNIFF_BYTES, sniffContentType } from '../../../src/pipeline/originals/content-sniff.ts';
 
 const HTML = 'text/html; charset=utf-8';
@@ -237,21 +236,6 @@ describe('text', () => {
     const odd = utf16('猫'.repeat(SNIFF_BYTES), 'le');
     expect(await sniffContentType(odd)).toBe('text/plain; charset=utf-16le');
   });
-
-  it('never becomes anything inline but text or a broken GIF', async () => {
-    const head = fc.constantFrom('', 'GIF8', 'GIF89a', 'BM', 'ID3', 'ftyp', 'RIFF', '<', '\uFEFF');
-    const tail = fc
-      .string({ unit: 'binary', maxLength: 300 })
-      .map((text) =>
-        Array.from(text, (character) => (character < ' ' ? '\n' : character)).join(''),
-      );
-    await fc.assert(
-      fc.asyncProperty(head, tail, async (start, end) => {
-        const type = await sniffText(start + end);
-        if (dispositionOf(type, 'x') === 'inline') expect([TEXT, 'image/gif']).toContain(type);
-      }),
-    );
-  });
 });
 
 describe('hostile bytes', () => {
@@ -265,62 +249,35 @@ describe('hostile bytes', () => {
   // A Content-Type that can go into a header as it is.
   const MEDIA_TYPE = /^[a-z]+\/[\w.+-]+(?:; (?:charset=utf-(?:8|16le|16be)|codecs=opus))?$/;
   // Everything file-type walks through rather than looks at.
-  const magic = fc.constantFrom(
-    ...[
-      'PK\x03\x04',
-      '\x1aE\xdf\xa3',
-      'ID3\x03\0\0\0\0\0\x05',
-      'OggS',
-      'II*\0',
-      'MM\0*',
-      '!<arch>',
-    ],
-    ...[
-      '\x89PNG\r\n\x1a\n',
-      '\0\0\0\x18ftyp',
-      'RIFF\0\0\0\0',
-      '\xff\xfb',
-      '\xef\xbb\xbf\xef\xbb\xbf',
-    ],
-    ...[
-      '0&\xb2u\x8ef\xcf\x11\xa6\xd9\0\xaa\0b\xcel',
-      '\0\0\0\x0cjP  \r\n\x87\n',
-      '\x04\0\0\0',
-      '<!--',
-    ],
-  );
-  const junk = fc.uint8Array({ maxLength: SNIFF_BYTES });
-
-  it('always get an answer, soon', async () => {
-    const slowest = { ms: 0 };
-    await fc.assert(
-      fc.asyncProperty(fc.option(magic), junk, async (head, tail) => {
-        const bytes = Buffer.concat([Buffer.from(head ?? '', 'latin1'), tail]);
-        const started = performance.now();
-        expect(await sniffContentType(bytes)).toMatch(MEDIA_TYPE);
-        slowest.ms = Math.max(slowest.ms, performance.now() - started);
-      }),
-      { numRuns: 2_000 },
-    );
-    expect(slowest.ms).toBeLessThan(1_000);
-    expect(rejections).toEqual([]);
-  });
-
-  it('of damaged real files get one as well', async () => {
-    const files = [...filesOf('nonimage'), ...filesOf('hostile-corrupt'), ...filesOf('apng')];
-    await fc.assert(
-      fc.asyncProperty(
-        fc.constantFrom(...files),
-        fc.array(fc.tuple(fc.nat(SNIFF_BYTES - 1), fc.nat(255)), { maxLength: 20 }),
-        fc.nat(SNIFF_BYTES),
-        async (file, changes, length) => {
-          const bytes = Uint8Array.from(prefixOf(file));
-          for (const [index, value] of changes) bytes[index % bytes.length] = value;
-          expect(await sniffContentType(bytes.subarray(0, length))).toMatch(MEDIA_TYPE);
-        },
-      ),
-      { numRuns: 1_000 },
-    );
+  it.each([
+    'PK\x03\x04',
+    '\x1aE\xdf\xa3',
+    'ID3\x03\0\0\0\0\0\x05',
+    'OggS',
+    'II*\0',
+    'MM\0*',
+    '!<arch>',
+    '\x89PNG\r\n\x1a\n',
+    '\0\0\0\x18ftyp',
+    'RIFF\0\0\0\0',
+    '\xff\xfb',
+    '\xef\xbb\xbf\xef\xbb\xbf',
+    '0&\xb2u\x8ef\xcf\x11\xa6\xd9\0\xaa\0b\xcel',
+    '\0\0\0\x0cjP  \r\n\x87\n',
+    '\x04\0\0\0',
+    '<!--',
+  ])('after %j have a type, however they go on', async (head) => {
+    const tails = [
+      Buffer.alloc(0),
+      Buffer.alloc(SNIFF_BYTES),
+      Buffer.alloc(SNIFF_BYTES, 0xff),
+      Buffer.alloc(SNIFF_BYTES, head, 'latin1'),
+      randomBytes(SNIFF_BYTES),
+    ];
+    for (const tail of tails) {
+      const bytes = Buffer.concat([Buffer.from(head, 'latin1'), tail]);
+      expect(await sniffContentType(bytes), tail.toString('hex')).toMatch(MEDIA_TYPE);
+    }
     expect(rejections).toEqual([]);
   });
 

@@ -3,7 +3,7 @@ import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
 import type { Lane } from '../../../src/pipeline/ports.ts';
 import { Admission, type Slot } from '../../../src/pipeline/render/admission.ts';
 
-/** Nobody gives up. */
+/** Of a client that never gives up. */
 const never = (): AbortSignal => new AbortController().signal;
 
 describe('admission', () => {
@@ -119,7 +119,7 @@ describe('admission', () => {
     expect(await Promise.race([other, 'waits'])).toBe('waits');
   });
 
-  test('who has become short by what was learned takes a free light slot at once', async () => {
+  test('a render that has become short by what was measured takes a free light slot at once', async () => {
     const { enter, entered } = create({ light: 1, heavy: 1 }, 64);
     const teach = async (factor: number): Promise<void> => {
       const slot = await enter('teacher', 'heavy', 1_000, never(), false);
@@ -265,8 +265,8 @@ describe('admission', () => {
       const client = new AbortController();
       setMaxListeners(0, client.signal); // one client, in all of these places
       const slots = [await enter('one', 'light', 100), await enter('other', 'light', 100)];
-      const line = Array.from({ length: 20 }, () => enter('line', 'light', 100, client.signal));
-      for (const entering of line) entering.catch(() => undefined);
+      const queue = Array.from({ length: 20 }, () => enter('queued', 'light', 100, client.signal));
+      for (const entering of queue) entering.catch(() => undefined);
       const last = enter('last', 'light', 100, client.signal).then(
         () => 'admitted',
         (error: Error) => error.message,
@@ -299,7 +299,7 @@ describe('admission', () => {
     expect(vi.getTimerCount()).toBe(0);
   });
 
-  test('forgets who leaves the line', async () => {
+  test('forgets a render that leaves the queue', async () => {
     const { enter } = create({ light: 1, heavy: 0 });
     const running = await enter('running', 'light');
     const client = new AbortController();
@@ -312,7 +312,7 @@ describe('admission', () => {
     expect(vi.getTimerCount()).toBe(0);
   });
 
-  test('lets nobody in who has left already', async () => {
+  test('gives no slot to a client that has left already', async () => {
     const { enter } = create({ light: 1, heavy: 0 });
     const left = AbortSignal.abort(new Error('gone'));
     await expect(enter('gone', 'light', 10, left)).rejects.toThrow('gone');
