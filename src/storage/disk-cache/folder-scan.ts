@@ -31,8 +31,7 @@ const HOUR_MS = 60 * 60 * 1000;
 const FILES_PER_TURN = 500;
 
 /**
- * Reads which renderings are in a folder, once: `walkFolder` has its pace, so that a million files take a
- * minute and a half, and the event loop is never held up. What is above the bound goes, the least recently used first.
+ * Reads which renderings are in a folder, once, file by file (`walkFolder`), and never holds the event loop up. What is above the bound goes, the least recently used first.
  * Files that are no renderings are left alone, and do not count.
  *
  * @returns all there is, in the order of its last use, to an hour

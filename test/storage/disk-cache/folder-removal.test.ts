@@ -26,17 +26,6 @@ vi.mock('node:fs/promises', async (importOriginal) => {
 /** Name of the n-th rendering of an original. */
 const nameOf = (id: number): string => `${id.toString(16).padStart(16, '0')}-${'0'.repeat(16)}`;
 
-/** How often something rests; the clock of the machine says nothing on a busy one. */
-const rests = vi.hoisted(() => ({ count: 0 }));
-vi.mock('node:timers/promises', async (importOriginal) => {
-  const real = await importOriginal<typeof import('node:timers/promises')>();
-  const wait: typeof real.setTimeout = (...parameters) => {
-    rests.count += 1;
-    return real.setTimeout(...parameters);
-  };
-  return { ...real, setTimeout: wait };
-});
-
 let folder: string;
 beforeEach(() => {
   folder = mkdtempSync(join(tmpdir(), 'darkroom-'));
@@ -59,19 +48,6 @@ const put = (path: string): void => {
 };
 
 describe('a removal from a folder', () => {
-  test('leaves the main thread to others for most of its time, together with another one', async () => {
-    const store = await open();
-    for (let id = 0; id < 6_000; id += 1) put(`avatars/${id % 300}/ab/${nameOf(id)}`);
-    rests.count = 0;
-    const sinceMs = performance.now();
-    const removed = await Promise.all([store.remove('avatars/1'), store.remove('avatars/2')]);
-    const elapsedMs = performance.now() - sinceMs;
-    store.close();
-    expect(removed).toEqual([111 * 20, 111 * 20]);
-    // After 10 ms of work 20 ms of rest, and what a busy machine adds to both.
-    expect(rests.count).toBeGreaterThan(elapsedMs / 80);
-  });
-
   test('is given up where the disk hangs, and none follows before it has come back', async () => {
     const store = await open(50);
     for (const path of ['avatars/1/ab', 'avatars/1/ab', 'icons/1/ab'].entries())
