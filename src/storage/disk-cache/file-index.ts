@@ -20,7 +20,9 @@ export function fileCostBytes(sizeBytes: number): number {
  * least recently. Its sum is never less than what is on the disk: what is to be written is reserved before, and
  * what is to be removed counts until it is gone.
  *
- * An entry takes some 240 bytes of memory (measured with a million of them, paths of 85 characters).
+ * An entry takes some 200 bytes of memory (measured with a million of them, paths of 94 characters), and there are
+ * at most as many as blocks of 4096 bytes in the bound. Its table grows by doubling, which takes 0.08 s at half a
+ * million entries, once.
  */
 export class FileIndex {
   readonly maxBytes: number;

@@ -49,13 +49,13 @@ const put = (path: string): void => {
 
 describe('a removal from a folder', () => {
   test('is given up where the disk hangs, and none follows before it has come back', async () => {
-    const store = await open(50);
-    for (const path of ['avatars/1/ab', 'avatars/1/ab', 'icons/1/ab'].entries())
-      put(`${path[1]}/${nameOf(path[0])}`);
+    const store = await open(500);
+    for (const original of ['avatars/1/ab', 'icons/1/ab']) put(`${original}/${nameOf(1)}`);
+    put(`avatars/1/ab/${nameOf(2)}`);
     const back = defer<void>();
     disk.hangs = back.promise;
     await expect(store.remove('avatars/1/')).rejects.toThrow(
-      new StoreStalled('The disk has not answered for 50 ms.'),
+      new StoreStalled('The disk has not answered for 500 ms.'),
     );
     await expect(store.remove('icons/1/')).rejects.toThrow(
       new StoreStalled('The disk still does not answer.'),
@@ -71,14 +71,14 @@ describe('a removal from a folder', () => {
   });
 
   test('that takes longer than that, but goes on, is not given up', async () => {
-    const store = await open(100);
+    const store = await open(1_000);
     for (let id = 0; id < 10; id += 1) put(`avatars/1/ab/${nameOf(id)}`);
     const slow = (): void => {
       disk.hangs = new Promise((resolve) => {
         setTimeout(() => {
           slow();
           resolve();
-        }, 30);
+        }, 150);
       });
     };
     slow();
