@@ -1,11 +1,10 @@
 import type { Config } from './config/config.ts';
-import { originFolders } from './contract/resources.ts';
 import type { DefaultAvatar } from './default-avatars/default-avatars.ts';
 import { loadExplorerFiles } from './explorer/explorer-files.ts';
 import { ExplorerHandler } from './http/explorer/explorer-handler.ts';
 import { OriginalsCatalogue } from './pipeline/originals/catalogue.ts';
-import type { Clock, OriginListing } from './pipeline/ports.ts';
-import { createFilesystemListing } from './storage/filesystem/filesystem-listing.ts';
+import type { Clock } from './pipeline/ports.ts';
+import { openListing } from './storage/open-storage.ts';
 
 /**
  * Puts the explorer together.
@@ -13,18 +12,11 @@ import { createFilesystemListing } from './storage/filesystem/filesystem-listing
  * @throws Error if its page is not there: the build is incomplete
  */
 export async function openExplorer(
-  { storage }: Config,
+  config: Config,
   defaultAvatars: readonly DefaultAvatar[],
   clock: Clock,
 ): Promise<ExplorerHandler> {
   const files = await loadExplorerFiles();
-  const catalogue = new OriginalsCatalogue(await openListing(storage));
+  const catalogue = new OriginalsCatalogue(await openListing(config));
   return new ExplorerHandler({ files, catalogue, defaultAvatars, clock });
-}
-
-async function openListing(storage: Config['storage']): Promise<OriginListing> {
-  if (storage.kind === 'filesystem') return createFilesystemListing(storage.folder);
-  // Only where it is needed, like the origin's. Its folders are listed all at once.
-  const { createS3Listing } = await import('./storage/s3/s3-listing.ts');
-  return createS3Listing({ ...storage, maxConnections: originFolders.length });
 }

@@ -5,13 +5,8 @@ import { MediaError } from '../contract/errors.ts';
 import { isOriginKey } from '../contract/origin-key.ts';
 import { unlessAborted } from '../pipeline/abort.ts';
 import { formatCauses, formatReadFailure } from '../pipeline/error-causes.ts';
-import {
-  AccessRefused,
-  type ListedOriginal,
-  type Origin,
-  type OriginListing,
-} from '../pipeline/ports.ts';
-import { openOrigin } from '../storage/open-storage.ts';
+import { AccessRefused, type ListedOriginal, type Origin } from '../pipeline/ports.ts';
+import { openListing, openOrigin } from '../storage/open-storage.ts';
 import { type Finding, fault, ok } from './finding.ts';
 
 /** How many keys are looked at. */
@@ -59,26 +54,10 @@ type Listing =
   | { readonly kind: 'failed'; readonly cause: unknown };
 
 async function inspect(
-  { storage }: Config,
+  config: Config,
   within: AbortSignal,
   signal: AbortSignal,
 ): Promise<{ readonly listing: Listing; readonly clock?: Finding }> {
-  if (storage.kind === 'filesystem') {
-    const { createFilesystemListing } = await import('../storage/filesystem/filesystem-listing.ts');
-    const open = () => createFilesystemListing(storage.folder);
-    return { listing: await listFirst(open, within, signal) };
-  }
-  const { createS3Listing } = await import('../storage/s3/s3-listing.ts');
-  const bucket = createS3Listing(storage);
-  const listing = await listFirst(async () => bucket, within, signal);
-  return within.aborted ? { listing } : { listing, clock: describeClock(bucket.clockAheadMs) };
-}
-
-async function listFirst(
-  open: () => Promise<OriginListing>,
-  within: AbortSignal,
-  signal: AbortSignal,
-): Promise<Listing> {
   const keys: string[] = [];
   let isPart = false;
   const visit = ({ key }: ListedOriginal): boolean => {
@@ -86,15 +65,21 @@ async function listFirst(
     if (!isPart) keys.push(key);
     return !isPart;
   };
-  try {
-    // A file server that hangs does not hear the signal.
-    await unlessAborted((async () => (await open()).list('', visit, within))(), within);
+  const opening = openListing(config);
+  const list = async (): Promise<Listing> => {
+    await (await opening).list('', visit, within);
     return { kind: 'listed', keys, isPart };
-  } catch (error) {
+  };
+  // A file server that hangs does not hear the signal.
+  const listing = await unlessAborted(list(), within).catch((error: unknown): Listing => {
     signal.throwIfAborted();
-    if (within.aborted) return { kind: 'failed', cause: new MediaError('ORIGIN_TIMEOUT') };
+    if (within.aborted) return { kind: 'failed', cause: new Error(NO_ANSWER) };
     return { kind: 'failed', cause: error instanceof MediaError ? error.cause : error };
-  }
+  });
+  if (config.storage.kind === 'filesystem' || within.aborted) return { listing };
+  const opened = await opening;
+  const clockAheadMs = 'clockAheadMs' in opened ? opened.clockAheadMs : undefined;
+  return { listing, clock: describeClock(clockAheadMs) };
 }
 
 async function checkAbsence(

@@ -3,7 +3,7 @@ import { MediaError } from '../contract/errors.ts';
 import { withDeadline } from '../pipeline/abort.ts';
 import type { OriginalWriter } from '../pipeline/originals/original-writer.ts';
 import type { Origin } from '../pipeline/ports.ts';
-import { openOrigin } from '../storage/open-storage.ts';
+import { openOrigin, openOriginalWriter } from '../storage/open-storage.ts';
 import { formatByteSize } from './byte-size.ts';
 import {
   type Command,
@@ -50,7 +50,7 @@ original must be purged, see README.md.
       const before = await find(terminal.signal);
       return {
         isReplaced: before !== undefined,
-        sizeBytes: await write(await openWriter(config), address, checked, terminal),
+        sizeBytes: await write(await openOriginalWriter(config), address, checked, terminal),
       };
     });
     // Who stops us from now on comes too late: it is stored, and that is told.
@@ -164,13 +164,4 @@ function failToRead(cause: unknown): never {
 
 function noAnswer(): Error {
   return new Error('no answer within ORIGIN_FIRST_BYTE_TIMEOUT_MS');
-}
-
-async function openWriter({ storage }: Config): Promise<OriginalWriter> {
-  if (storage.kind === 'filesystem') {
-    const adapter = await import('../storage/filesystem/filesystem-original-writer.ts');
-    return adapter.createFilesystemOriginalWriter(storage.folder);
-  }
-  const adapter = await import('../storage/s3/s3-original-writer.ts');
-  return adapter.createS3OriginalWriter(storage);
 }

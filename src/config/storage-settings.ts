@@ -77,7 +77,7 @@ export function mayMixUp(values: Settings): boolean {
   return originFolders.some((root) => results.startsWith(originals + root));
 }
 
-/** What a folder of renderings is made of; see `FilesystemResultStore`. */
+/** What a folder of renderings is made of; see `RenderingFolder`. */
 const RESULT_FOLDERS = ['', 'results', 'incoming'] as const;
 
 /**

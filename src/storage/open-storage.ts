@@ -1,4 +1,6 @@
 import type { Config } from '../config/config.ts';
+import { originFolders } from '../contract/resources.ts';
+import type { OriginalWriter } from '../pipeline/originals/original-writer.ts';
 import type { Log, Origin, ResultStore } from '../pipeline/ports.ts';
 import { createDiskCache, openFolderBeside } from './disk-cache/disk-cache.ts';
 import { createFilesystemOrigin } from './filesystem/filesystem-origin.ts';
@@ -16,6 +18,37 @@ export async function openOrigin({
   // Only where it is needed: the SDK takes 0.2 s and 25 MB.
   const { createS3Origin } = await import('./s3/s3-origin.ts');
   return createS3Origin({ ...storage, stallTimeoutMs: originLimits.wholeBodyTimeoutMs });
+}
+
+/**
+ * Opens the list of the originals.
+ *
+ * @throws Error if the folder is gone
+ */
+export async function openListing({ storage }: Pick<Config, 'storage'>) {
+  if (storage.kind === 'filesystem') {
+    const { createFilesystemListing } = await import('./filesystem/filesystem-listing.ts');
+    return createFilesystemListing(storage.folder);
+  }
+  const { createS3Listing } = await import('./s3/s3-listing.ts');
+  // The folders of all kinds are listed at once.
+  return createS3Listing({ ...storage, maxConnections: originFolders.length });
+}
+
+/**
+ * Opens what originals are put into.
+ *
+ * @throws Error if the folder is gone
+ */
+export async function openOriginalWriter({
+  storage,
+}: Pick<Config, 'storage'>): Promise<OriginalWriter> {
+  if (storage.kind === 'filesystem') {
+    const adapter = await import('./filesystem/filesystem-original-writer.ts');
+    return adapter.createFilesystemOriginalWriter(storage.folder);
+  }
+  const { createS3OriginalWriter } = await import('./s3/s3-original-writer.ts');
+  return createS3OriginalWriter(storage);
 }
 
 /**

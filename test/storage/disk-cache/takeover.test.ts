@@ -1,6 +1,6 @@
 import { expect, onTestFinished, test } from 'vitest';
-import { findFreePorts } from '../../support/free-ports.ts';
-import { type ServiceProcess, startService } from '../../support/service-process.ts';
+import { findFreePorts } from '../../support/processes/free-ports.ts';
+import { type ServiceProcess, startService } from '../../support/processes/service-process.ts';
 import { useTemporaryFolder } from '../../support/temporary-folder.ts';
 
 const TAKEN = 'another process owns the folder of the result store; renderings are not stored';
