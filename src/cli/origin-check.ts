@@ -73,7 +73,7 @@ async function inspect(
   // A file server that hangs does not hear the signal.
   const listing = await unlessAborted(list(), within).catch((error: unknown): Listing => {
     signal.throwIfAborted();
-    if (within.aborted) return { kind: 'failed', cause: new Error(NO_ANSWER) };
+    if (within.aborted) return { kind: 'failed', cause: new MediaError('ORIGIN_TIMEOUT') };
     return { kind: 'failed', cause: error instanceof MediaError ? error.cause : error };
   });
   if (config.storage.kind === 'filesystem' || within.aborted) return { listing };
