@@ -34,7 +34,7 @@ const HEAP_GROWTH_PERCENT = 50;
 async function main(): Promise<void> {
   setFlagsFromString(`--heap-growing-percent=${HEAP_GROWTH_PERCENT}`);
   const config = readConfig(process.env);
-  const processLog = createProcessLog(config);
+  const processLog = await createProcessLog(config);
   const { log, countLost } = processLog;
   let listening: App | undefined;
   // Whatever this is, its cause must not be lost; nobody can tell in what state it leaves us.
@@ -86,7 +86,7 @@ async function main(): Promise<void> {
 }
 
 /** The log, with none of the secrets that the process was given. */
-function createProcessLog({ log, admin, tracing }: Config): ProcessLog {
+function createProcessLog({ log, admin, tracing }: Config): Promise<ProcessLog> {
   const { AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY, AWS_SESSION_TOKEN } = process.env;
   return createLog({
     level: log.level,

@@ -1,5 +1,4 @@
 import { type Logger, pino } from 'pino';
-import { formatForTerminal } from './log-lines.ts';
 import { LogOutput } from './log-output.ts';
 import { createRedaction } from './redaction.ts';
 import type { RequestLine, RequestLog } from './request-log.ts';
@@ -7,7 +6,7 @@ import type { RequestLine, RequestLog } from './request-log.ts';
 /** How the log is made. */
 export interface LogOptions {
   readonly level: string;
-  /** What must never stand in it, whoever writes it there. */
+  /** What must never stand in it, wherever it comes from. */
   readonly secrets: readonly (string | undefined)[];
   /** Where a person reads along; without, JSON lines go to the standard output. */
   readonly terminal: { write(text: string): unknown } | undefined;
@@ -16,29 +15,49 @@ export interface LogOptions {
 /** The log of a process, and what its end has to know of it. */
 export interface ProcessLog {
   readonly log: Logger;
-  /** How many lines were lost since the start, because whoever reads them was too slow. */
+  /** How many lines were lost since the start, because their reader was too slow. */
   readonly countLost: () => number;
   /** Waits shortly for what is unwritten; whether the process can end then, see `LogOutput.settle`. */
   readonly settle: () => Promise<boolean>;
 }
 
 /** Creates the log. Each line goes through the redaction as the last thing before it is written. */
-export function createLog({ level, secrets, terminal }: LogOptions): ProcessLog {
-  const options = { level, hooks: { streamWrite: createRedaction(secrets) } };
+export async function createLog({ level, secrets, terminal }: LogOptions): Promise<ProcessLog> {
+  const redact = createRedaction(secrets);
   if (terminal !== undefined) {
-    const log = pino(options, { write: (line) => terminal.write(formatForTerminal(line)) });
-    return { log, countLost: () => 0, settle: async () => true };
+    // Only where a person reads along.
+    const { prettyFactory } = await import('pino-pretty');
+    const format = prettyFactory({
+      colorize: true,
+      singleLine: true,
+      translateTime: 'SYS:HH:MM:ss',
+      ignore: 'pid,hostname,err.type,err.message', // an error's stack begins with these two
+    });
+    const write = (line: string): unknown => terminal.write(format(maskControls(redact(line))));
+    return { log: pino({ level }, { write }), countLost: () => 0, settle: async () => true };
   }
   const output = new LogOutput((lines) => {
-    log.warn({ lines }, 'lines of the log were lost: whoever reads it was too slow');
+    log.warn({ lines }, 'lines of the log were lost: their reader was too slow');
   });
-  const log = pino(options, output);
+  const log = pino({ level, hooks: { streamWrite: redact } }, output);
   return { log, countLost: () => output.linesLost, settle: () => output.settle() };
 }
 
 /**
- * Tells of requests: hits in memory at `debug`, everything else at `info`. There may be tens of thousands of
- * hits a second; a line for each would cost more than the answers, and the counters tell as much.
+ * A line of JSON without control characters but line breaks and tabs: a terminal takes orders from them, and lines
+ * quote what strangers sent.
+ */
+function maskControls(line: string): string {
+  return line
+    .replaceAll(/\\(?:\\|[bfr]|u00(?:[01][\da-f]|7f))/gi, (sequence) =>
+      sequence === '\\\\' ? sequence : '?',
+    )
+    .replaceAll(/[^\P{Cc}\n]/gu, '?');
+}
+
+/**
+ * Logs requests: hits in memory at `debug`, everything else at `info`. There may be tens of thousands of
+ * hits a second; a line for each would cost more than the responses, and the counters tell as much.
  */
 export function createRequestLog(log: Logger): RequestLog {
   const scope = log.isLevelEnabled('debug')

@@ -1,9 +1,6 @@
-import { spawn } from 'node:child_process';
-import { once } from 'node:events';
 import { stripVTControlCharacters } from 'node:util';
-import { afterEach, describe, expect, onTestFinished, test } from 'vitest';
+import { afterEach, describe, expect, test } from 'vitest';
 import { createLog, createRequestLog } from '../../src/telemetry/log.ts';
-import { formatForTerminal } from '../../src/telemetry/log-lines.ts';
 import { createRedaction } from '../../src/telemetry/redaction.ts';
 import { type ServiceProcess, startService } from '../support/processes/service-process.ts';
 
@@ -66,26 +63,6 @@ describe('the log of the process', () => {
     await expect.poll(() => requests().map(({ level }) => level)).toEqual([30, 20, 20, 20, 20]);
     await service.stop();
   });
-
-  test('does not hold up the service where nobody reads it', async () => {
-    const child = spawn(process.execPath, ['dist/main.js'], {
-      env: { PATH: process.env.PATH ?? '', PORT: '0', WORKERS: '1' },
-      stdio: ['ignore', 'pipe', 'ignore'],
-    });
-    onTestFinished(() => void child.kill('SIGKILL'));
-    const [first] = await once(child.stdout, 'data');
-    const origin = /listens on (http:\/\/[\d.:]+)/.exec(String(first))?.[1];
-    child.stdout.pause();
-    // Ten times what a pipe holds.
-    const target = `${origin}/${'x'.repeat(190)}`;
-    for (let sent = 0; sent < 2_000; sent += 1) expect((await fetch(target)).status).toBe(404);
-    let read = '';
-    child.stdout.on('data', (chunk: Buffer) => {
-      read += chunk.toString();
-    });
-    child.stdout.resume();
-    await expect.poll(() => read.split('"msg":"request"').length - 1).toBe(2_000);
-  });
 });
 
 describe('redaction', () => {
@@ -143,62 +120,52 @@ describe('redaction', () => {
 });
 
 describe('at a terminal', () => {
-  const plain = (text: string): string => stripVTControlCharacters(text);
-
-  test('a line is for a person: time, level, message, what belongs to it', () => {
+  /** A log for a person, and what that person reads, without its colours. */
+  async function openTerminal(level = 'info') {
     let text = '';
     const terminal = {
       write: (line: string) => {
         text += line;
       },
     };
-    const { log } = createLog({ level: 'info', secrets: [TOKEN], terminal });
-    log.info(
-      { status: 200, asset: 'a/b', note: `two words ${TOKEN}`, stagesMs: { store: 1 } },
-      'request',
-    );
-    log.debug({}, 'not told');
-    expect(plain(text)).toMatch(
-      /^\d\d:\d\d:\d\d INFO {2}request status=200 asset=a\/b note="two words \[redacted\]" stagesMs=\{"store":1\}\n$/,
+    const { log } = await createLog({ level, secrets: [TOKEN], terminal });
+    return { log, read: () => stripVTControlCharacters(text) };
+  }
+
+  test('a line is for a person: time, level, message, what belongs to it', async () => {
+    const { log, read } = await openTerminal();
+    log.info({ status: 200, asset: 'a/b', note: `two words ${TOKEN}` }, 'request');
+    log.debug({}, 'not shown');
+    expect(read()).toMatch(
+      /^\[\d\d:\d\d:\d\d\] INFO: request \{"status":200,"asset":"a\/b","note":"two words \[redacted\]"\} *\n$/,
     );
   });
 
-  test('an error is told once, with the stacks of its causes', () => {
-    let text = '';
-    const terminal = {
-      write: (line: string) => {
-        text += line;
-      },
-    };
-    const { log } = createLog({ level: 'info', secrets: [], terminal });
+  test('an error is shown once, with the stacks of its causes', async () => {
+    const { log, read } = await openTerminal();
     const root = new Error('no route');
     log.error({ err: new Error('the origin has failed', { cause: root }) }, 'a request failed');
-    expect(plain(text)).toMatch(
-      /^\S+ ERROR a request failed\n {4}Error: the origin has failed\n {8}at /,
-    );
-    expect(plain(text)).toMatch(/\n {4}caused by: Error: no route\n {8}at /);
-    expect(text.match(/the origin has failed/g)).toHaveLength(1);
+    expect(read()).toMatch(/^\S+ ERROR: a request failed *\n/);
+    expect(read().match(/the origin has failed/g)).toHaveLength(1);
+    expect(read()).toMatch(/Error: the origin has failed\n +at /);
+    expect(read()).toMatch(/caused by: Error: no route\n +at /);
   });
 
-  test('what strangers sent gives the terminal no orders', () => {
-    const entry = {
-      level: 30,
-      time: 0,
-      msg: 'request',
-      asset: '\u001b[2J',
-      err: { stack: 'a\u001b[2J\u009b1m' },
-    };
-    const text = formatForTerminal(`${JSON.stringify(entry)}\n`);
-    expect(plain(text)).not.toMatch(/[^\P{Cc}\n]/u);
-    expect(formatForTerminal('no json\n')).toBe('no json\n');
+  test('what strangers sent gives the terminal no orders', async () => {
+    const { log, read } = await openTerminal();
+    const orders = '\u001b[2J\u009b1m\u007f\r\b\\u001b';
+    log.error({ asset: orders, err: new Error(orders) }, orders);
+    expect(read()).toContain('?[2J?1m???\\u001b');
+    expect(read()).not.toMatch(/[^\P{Cc}\n]/u);
   });
 
-  test('levels decide what is told of requests', () => {
-    const scopes = ['trace', 'debug', 'info', 'warn', 'silent'].map(
-      (level) =>
-        createRequestLog(createLog({ level, secrets: [], terminal: { write: () => true } }).log)
-          .scope,
-    );
-    expect(scopes).toEqual(['all', 'all', 'without hits', 'none', 'none']);
+  test.each([
+    ['trace', 'all'],
+    ['debug', 'all'],
+    ['info', 'without hits'],
+    ['warn', 'none'],
+    ['silent', 'none'],
+  ])('level %s decides what is logged of requests: %s', async (level, scope) => {
+    expect(createRequestLog((await openTerminal(level)).log).scope).toBe(scope);
   });
 });

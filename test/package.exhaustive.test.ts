@@ -1,0 +1,104 @@
+import { execFileSync, spawn } from 'node:child_process';
+import { cpSync, mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join, resolve } from 'node:path';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+
+/** What is built from, so that the package can be made beside a `dist/` that other tests use. */
+const SOURCES = [
+  'bin',
+  'docs',
+  'fixtures',
+  'LICENSE',
+  'package.json',
+  'README.md',
+  'src',
+  'tools',
+  'tsconfig.json',
+];
+
+/** Without those of the run, such as npm's own. */
+const environment = { PATH: process.env.PATH ?? '', HOME: process.env.HOME ?? tmpdir() };
+
+interface PackedFile {
+  readonly path: string;
+}
+
+let folder: string;
+let packed: readonly string[];
+
+/** Runs a program to its end, and gives what it prints. */
+function run(cwd: string, program: string, ...args: string[]): string {
+  return execFileSync(program, args, { cwd, env: environment, encoding: 'utf8', stdio: 'pipe' });
+}
+
+beforeAll(() => {
+  folder = mkdtempSync(join(tmpdir(), 'darkroom-package-'));
+  const source = join(folder, 'source');
+  const empty = join(folder, 'empty');
+  for (const name of SOURCES) cpSync(name, join(source, name), { recursive: true });
+  symlinkSync(resolve('node_modules'), join(source, 'node_modules'));
+  mkdirSync(empty);
+  // Without one, npm would look for a project above.
+  writeFileSync(join(empty, 'package.json'), '{}');
+  const [result] = JSON.parse(run(source, 'npm', 'pack', '--json', '--pack-destination', folder));
+  packed = result.files.map(({ path }: PackedFile) => path);
+  run(empty, 'npm', 'install', '--no-audit', '--no-fund', join(folder, result.filename));
+}, 600_000);
+afterAll(() => rmSync(folder, { recursive: true, force: true }));
+
+describe('the package', () => {
+  test('has the program and the samples, and no other fixture', () => {
+    const roots = new Set(packed.map((path) => path.split('/').slice(0, 2).join('/')));
+    const fixtures = [...roots].filter((root) => root.startsWith('fixtures/'));
+    expect(fixtures.toSorted()).toEqual(['fixtures/originals', 'fixtures/originals-index.tsv']);
+    expect(packed).toEqual(
+      expect.arrayContaining(['bin/darkroom.mjs', 'dist/main.js', 'dist/workers/child/main.js']),
+    );
+    expect([...roots].filter((root) => /^(src|test|bench|tools)\b/.test(root))).toEqual([]);
+  });
+
+  test.each([
+    ['of this run', [process.execPath]],
+    ...['22', '24', '26'].map((version): [string, string[]] => [
+      version,
+      ['npx', '-y', '-p', `node@${version}`, 'node'],
+    ]),
+  ])(
+    'installed in an empty folder, serves its samples with Node %s',
+    async (_, [program = '', ...args]) => {
+      const cwd = join(folder, 'empty');
+      const bin = 'node_modules/@darkroom-media/darkroom/bin/darkroom.mjs';
+      const child = spawn(program, [...args, bin, 'serve'], {
+        cwd,
+        env: { ...environment, PORT: '0', WORKERS: '1' },
+        detached: true,
+      });
+      let output = '';
+      for (const stream of [child.stdout, child.stderr]) {
+        stream.on('data', (chunk: Buffer) => {
+          output += chunk.toString();
+        });
+      }
+      const links = () => [...output.matchAll(/^ {2}(http:\S+)$/gm)].map(([, link = '']) => link);
+      try {
+        await expect.poll(() => links().length || output, { timeout: 100_000 }).toBe(3);
+        for (const link of links()) {
+          const response = await fetch(link);
+          expect(response.status, link).toBe(200);
+          expect(response.headers.get('content-type')).toMatch(/^image\//);
+        }
+      } finally {
+        // With npx in between, it is the group that ends.
+        if (child.pid !== undefined && child.exitCode === null) process.kill(-child.pid, 'SIGKILL');
+      }
+    },
+    200_000,
+  );
+
+  test('has the command in the path of npm', () => {
+    expect(run(join(folder, 'empty'), 'npx', '--no', '--', 'darkroom', '--version')).toMatch(
+      /^darkroom \d+\.\d+\.\d+\n$/,
+    );
+  });
+});
