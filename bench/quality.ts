@@ -1,5 +1,5 @@
 import { execFileSync } from 'node:child_process';
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import sharp from 'sharp';
@@ -34,6 +34,10 @@ interface Sample {
   readonly ssimulacra: number;
 }
 
+const TOOLS = ['butteraugli_main', 'ssimulacra_main'].map((name) => `/usr/bin/${name}`);
+if (!TOOLS.every((tool) => existsSync(tool))) {
+  throw new Error(`needs ${TOOLS.join(' and ')} (Debian: libjxl-devtools)`);
+}
 const folder = mkdtempSync(join(tmpdir(), 'darkroom-quality-'));
 sharp.concurrency(1);
 sharp.cache(false);

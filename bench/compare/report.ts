@@ -109,27 +109,27 @@ function formatRatio(ratio: Ratio | undefined): string {
 
 /** What is compared, by name; only what is installed. */
 export function readVersions(): Record<string, string> {
-  const versions: Record<string, string | undefined> = {
-    Node: process.version,
-    sharp: readPackageVersion('sharp'),
-    IPX: readPackageVersion('ipx'),
-    'its sharp': readPackageVersion('ipx/node_modules/sharp'),
-    Fastify: readPackageVersion('fastify'),
-    nginx: readProgramVersion('/usr/sbin/nginx', '-v'),
-    vipsthumbnail: readProgramVersion('/usr/bin/vipsthumbnail', '--vips-version'),
-    Ceph: readProgramVersion('/usr/bin/ceph', '--version'),
+  const packages = {
+    sharp: 'sharp',
+    IPX: 'ipx',
+    'its sharp': 'ipx/node_modules/sharp',
+    Fastify: 'fastify',
   };
-  const known = Object.entries(versions).filter(([, version]) => version !== undefined);
-  return Object.fromEntries(known) as Record<string, string>;
-}
-
-function readPackageVersion(name: string): string {
-  const text = readFileSync(`node_modules/${name}/package.json`, 'utf8');
-  return (JSON.parse(text) as { version: string }).version;
-}
-
-/** The first number with a dot that it prints. */
-function readProgramVersion(program: string, option: string): string | undefined {
-  const { stdout, stderr } = spawnSync(program, [option], { encoding: 'utf8' });
-  return /\d+\.[\d.]*\d/.exec(`${stdout ?? ''}${stderr ?? ''}`)?.[0];
+  const programs = {
+    nginx: ['/usr/sbin/nginx', '-v'],
+    vipsthumbnail: ['/usr/bin/vipsthumbnail', '--vips-version'],
+    Ceph: ['/usr/bin/ceph', '--version'],
+  };
+  const versions: Record<string, string> = { Node: process.version };
+  for (const [name, folder] of Object.entries(packages)) {
+    const text = readFileSync(`node_modules/${folder}/package.json`, 'utf8');
+    versions[name] = (JSON.parse(text) as { version: string }).version;
+  }
+  for (const [name, [program = '', option = '']] of Object.entries(programs)) {
+    const { stdout, stderr } = spawnSync(program, [option], { encoding: 'utf8' });
+    // The first number with a dot that it prints.
+    const version = /\d+\.[\d.]*\d/.exec(`${stdout ?? ''}${stderr ?? ''}`)?.[0];
+    if (version !== undefined) versions[name] = version;
+  }
+  return versions;
 }

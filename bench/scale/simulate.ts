@@ -1,13 +1,15 @@
 import { LRUCache } from 'lru-cache';
 import { DAY_S } from '../trace/assumptions.ts';
-import type { Setup } from './setups.ts';
-import type { Workload } from './workload.ts';
+import type { Setup, StoreSetup } from './setups.ts';
+import type { RenderingFacts, Workload } from './workload.ts';
 
 /**
  * What an entry in memory takes besides its body: an estimate of the service's own (`memory-cache.ts`),
  * and a key of some 100 characters.
  */
 const ENTRY_OVERHEAD_BYTES = 512 + 200;
+
+const NOTHING: RenderingFacts = { work: 'stream', cpuMs: 0, bytes: 0 };
 
 /** What was counted over a span of time; each request is served in one tier. */
 export interface Counts {
@@ -32,7 +34,6 @@ export interface Counts {
   revalidations: number;
   renders: number;
   renderCpuMs: number;
-  storeWrites: number;
   /** Sent by replicas, to the edge or to clients. */
   bytesServed: number;
 }
@@ -58,7 +59,6 @@ function emptyCounts(): Counts {
     revalidations: 0,
     renders: 0,
     renderCpuMs: 0,
-    storeWrites: 0,
     bytesServed: 0,
   };
 }
@@ -75,7 +75,7 @@ function emptyCounts(): Counts {
 export function simulate(workload: Workload, setup: Setup, fromDay: number): Simulation {
   const { trace } = workload;
   const scale = (setup.requestsPerDay * trace.options.days) / trace.options.requests;
-  const deployment = new Deployment(workload, setup, scale);
+  const deployment = createDeployment(workload, setup, scale);
   const counts = emptyCounts();
   const filling = emptyCounts();
   const fromS = fromDay * DAY_S;
@@ -88,16 +88,16 @@ export function simulate(workload: Workload, setup: Setup, fromDay: number): Sim
       next = trace.deletions[deletion];
     }
     const isMeasured = nowS >= fromS;
-    if (isMeasured) storeBytesBefore ??= deployment.storeBytes;
+    if (isMeasured) storeBytesBefore ??= deployment.readStoreBytes();
     deployment.serve(trace.renderings[index] ?? 0, nowS, isMeasured ? counts : filling);
   }
   const spanDays = Math.max(trace.options.days - fromDay, Number.EPSILON);
-  const grownBytes = deployment.storeBytes - (storeBytesBefore ?? 0);
+  const grownBytes = deployment.readStoreBytes() - (storeBytesBefore ?? 0);
   return {
     setup,
     scale,
     counts,
-    storeBytes: deployment.storeBytes * scale,
+    storeBytes: deployment.readStoreBytes() * scale,
     storeBytesPerDay: (grownBytes * scale) / spanDays,
   };
 }
@@ -114,107 +114,103 @@ function createCache(maxBytes: number): ByteCache {
 }
 
 /** The edge, and all replicas as if they were one: their memory, their originals, their result store. */
-class Deployment {
-  readonly #workload: Workload;
-  readonly #edge: ByteCache;
-  readonly #memory: ByteCache;
-  readonly #originals: ByteCache;
-  readonly #store: ByteCache | undefined;
-  readonly #revalidateS: number;
-  /** When the origin last reported the state of each original. */
-  readonly #checkedS: Float32Array;
-  readonly #renderingsOf = new Map<number, number[]>();
-
-  constructor(workload: Workload, setup: Setup, scale: number) {
-    const { store } = setup;
-    const share = setup.replicas / scale;
-    this.#workload = workload;
-    this.#edge = createCache(setup.edgeBytes / scale);
-    this.#memory = createCache(setup.memoryBytes * share);
-    this.#originals = createCache(setup.originalsBytes * share);
-    if (store.kind === 's3') this.#store = createCache(Number.POSITIVE_INFINITY);
-    if (store.kind === 'filesystem') this.#store = createCache(store.maxBytes * share);
-    this.#revalidateS = setup.revalidateS;
-    this.#checkedS = new Float32Array(workload.originalBytes.length).fill(Number.NEGATIVE_INFINITY);
-    for (const [rendering, original] of workload.originals.entries()) {
-      const known = this.#renderingsOf.get(original);
-      if (known === undefined) this.#renderingsOf.set(original, [rendering]);
-      else known.push(rendering);
-    }
-  }
-
-  get storeBytes(): number {
-    return this.#store?.calculatedSize ?? 0;
-  }
-
+interface Deployment {
   /** Serves a request, and counts it in exactly one tier. */
-  serve(rendering: number, nowS: number, counts: Counts): void {
-    const { trace, originals } = this.#workload;
-    const original = originals[rendering] ?? 0;
-    counts.requests += 1;
-    if (this.#edge.get(rendering) !== undefined) counts.tiers.edge += 1;
-    else if ((trace.catalogue.originals[original]?.deletedS ?? 0) <= nowS) {
-      counts.tiers.missing += 1;
-      counts.revalidations += 1;
+  readonly serve: (rendering: number, nowS: number, counts: Counts) => void;
+  /** Purges the store of deleted content; the memory forgets it by itself. */
+  readonly forget: (original: number) => void;
+  readonly readStoreBytes: () => number;
+}
+
+function createDeployment(workload: Workload, setup: Setup, scale: number): Deployment {
+  const { trace, originals, originalBytes, facts } = workload;
+  const share = setup.replicas / scale;
+  const edge = createCache(setup.edgeBytes / scale);
+  const memory = createCache(setup.memoryBytes * share);
+  const heldOriginals = createCache(setup.originalsBytes * share);
+  const store = createStore(setup.store, share);
+  // When the origin last reported the state of each original.
+  const checkedS = new Float32Array(originalBytes.length).fill(Number.NEGATIVE_INFINITY);
+  const renderingsOf = new Map<number, number[]>();
+  for (const [rendering, original] of originals.entries()) {
+    const known = renderingsOf.get(original);
+    if (known === undefined) renderingsOf.set(original, [rendering]);
+    else known.push(rendering);
+  }
+
+  const readOrigin = (original: number, nowS: number, counts: Counts): void => {
+    counts.originReads += 1;
+    checkedS[original] = nowS;
+  };
+  const revalidate = (original: number, nowS: number, counts: Counts): void => {
+    if (nowS - (checkedS[original] ?? 0) < setup.revalidateS) return;
+    counts.revalidations += 1;
+    checkedS[original] = nowS;
+  };
+  const makeResult = (rendering: number, original: number, nowS: number, counts: Counts): void => {
+    const { work, cpuMs, bytes } = facts[rendering] ?? NOTHING;
+    if (heldOriginals.get(original) !== undefined) {
+      counts.tiers.heldOriginal += 1;
+      revalidate(original, nowS, counts);
     } else {
-      this.#serveFromReplica(rendering, original, nowS, counts);
-      this.#edge.set(rendering, this.#workload.facts[rendering]?.bytes ?? 0);
+      counts.tiers.origin += 1;
+      // Before the store is looked into, the origin is asked for one byte; then, in vain, for all.
+      if (store !== undefined) revalidate(original, nowS, counts);
+      readOrigin(original, nowS, counts);
+      heldOriginals.set(original, originalBytes[original] ?? 0);
     }
-  }
-
-  /** The store is purged of deleted content; the memory forgets it by itself. */
-  forget(original: number): void {
-    for (const rendering of this.#renderingsOf.get(original) ?? []) this.#store?.delete(rendering);
-  }
-
+    // What needs no work is not worth a place in the store.
+    if (work !== 'render') return;
+    counts.renders += 1;
+    counts.renderCpuMs += cpuMs;
+    store?.set(rendering, bytes);
+  };
   /** Renders are done at once: requests that would have waited for one together find it in memory. */
-  #serveFromReplica(rendering: number, original: number, nowS: number, counts: Counts): void {
-    const facts = this.#workload.facts[rendering];
-    const { work, cpuMs, bytes } = facts ?? { work: 'stream', cpuMs: 0, bytes: 0 };
+  const serveFromReplica = (
+    rendering: number,
+    original: number,
+    nowS: number,
+    counts: Counts,
+  ): void => {
+    const { work, bytes } = facts[rendering] ?? NOTHING;
     counts.bytesServed += bytes;
     if (work === 'stream') {
       counts.tiers.streamed += 1;
-      this.#readOrigin(original, nowS, counts);
-      return;
-    }
-    if (this.#memory.get(rendering) !== undefined) {
+      readOrigin(original, nowS, counts);
+    } else if (memory.get(rendering) !== undefined) {
       counts.tiers.memory += 1;
-      this.#revalidate(original, nowS, counts);
-      return;
-    }
-    if (this.#store?.get(rendering) !== undefined) {
-      counts.tiers.store += 1;
-      // Which result is the current one depends on the state of the original.
-      this.#revalidate(original, nowS, counts);
+      revalidate(original, nowS, counts);
     } else {
-      if (this.#originals.get(original) !== undefined) {
-        counts.tiers.heldOriginal += 1;
-        this.#revalidate(original, nowS, counts);
-      } else {
-        counts.tiers.origin += 1;
-        // Before the store is looked into, the origin is asked for one byte; then, in vain, for all.
-        if (this.#store !== undefined) this.#revalidate(original, nowS, counts);
-        this.#readOrigin(original, nowS, counts);
-        this.#originals.set(original, this.#workload.originalBytes[original] ?? 0);
-      }
-      if (work === 'render') {
-        counts.renders += 1;
-        counts.renderCpuMs += cpuMs;
-        // What needs no work is not worth a place in the store.
-        if (this.#store?.set(rendering, bytes).has(rendering) === true) counts.storeWrites += 1;
-      }
+      if (store?.get(rendering) !== undefined) {
+        counts.tiers.store += 1;
+        // Which result is the current one depends on the state of the original.
+        revalidate(original, nowS, counts);
+      } else makeResult(rendering, original, nowS, counts);
+      memory.set(rendering, bytes + ENTRY_OVERHEAD_BYTES);
     }
-    this.#memory.set(rendering, bytes + ENTRY_OVERHEAD_BYTES);
-  }
+  };
 
-  #readOrigin(original: number, nowS: number, counts: Counts): void {
-    counts.originReads += 1;
-    this.#checkedS[original] = nowS;
-  }
+  return {
+    serve: (rendering, nowS, counts) => {
+      const original = originals[rendering] ?? 0;
+      counts.requests += 1;
+      if (edge.get(rendering) !== undefined) counts.tiers.edge += 1;
+      else if ((trace.catalogue.originals[original]?.deletedS ?? 0) <= nowS) {
+        counts.tiers.missing += 1;
+        counts.revalidations += 1;
+      } else {
+        serveFromReplica(rendering, original, nowS, counts);
+        edge.set(rendering, facts[rendering]?.bytes ?? 0);
+      }
+    },
+    forget: (original) => {
+      for (const rendering of renderingsOf.get(original) ?? []) store?.delete(rendering);
+    },
+    readStoreBytes: () => store?.calculatedSize ?? 0,
+  };
+}
 
-  #revalidate(original: number, nowS: number, counts: Counts): void {
-    if (nowS - (this.#checkedS[original] ?? 0) < this.#revalidateS) return;
-    counts.revalidations += 1;
-    this.#checkedS[original] = nowS;
-  }
+function createStore(store: StoreSetup, share: number): ByteCache | undefined {
+  if (store.kind === 'none') return undefined;
+  return createCache(store.kind === 's3' ? Number.POSITIVE_INFINITY : store.maxBytes * share);
 }

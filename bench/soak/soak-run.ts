@@ -61,8 +61,8 @@ const SERVICE_SETTINGS = {
 const SAMPLES_PER_RUN = 360;
 const SHORTEST_SAMPLE_DISTANCE_MS = 1_000;
 
-/** Until idle connections to the origin are closed (15 s) and what clients left behind is cleared away. */
-const QUIET_MS = 25_000;
+/** Until idle connections are closed: those to the origin after 15 s, those of clients after 72 s. */
+const QUIET_MS = 80_000;
 
 const STOP_GRACE_MS = 30_000;
 

@@ -12,7 +12,7 @@ const CLIENTS = 16;
 
 /** Hits of about so many bytes: the first photograph at so many pixels. */
 const HITS = [
-  { name: 'hits of 5 kB', widthPx: 128 },
+  { name: 'hits of 5 kB', widthPx: 160 },
   { name: 'hits of 100 kB', widthPx: 900 },
 ] as const;
 
