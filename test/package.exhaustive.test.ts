@@ -45,7 +45,8 @@ beforeAll(() => {
   packed = result.files.map(({ path }: PackedFile) => path);
   run(empty, 'npm', 'install', '--no-audit', '--no-fund', join(folder, result.filename));
 }, 600_000);
-afterAll(() => rmSync(folder, { recursive: true, force: true }));
+// Twice some ten thousand files, on a machine that is busy.
+afterAll(() => rmSync(folder, { recursive: true, force: true }), 300_000);
 
 describe('the package', () => {
   test('has the program and the samples, and no other fixture', () => {
