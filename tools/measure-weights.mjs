@@ -2,7 +2,7 @@
  * Measures what the rows of `src/contract/image-formats.ts` say that decoding and encoding cost, and prints
  * both side by side:
  *
- *     npm run measure:weights [format...]
+ *     npm run measure:weights -- [format...]
  *
  * A weight is CPU time of one core per pixel, with sharp's concurrency 1, as workers have it: typically, of
  * a photograph scaled to 0.7 to 6 megapixels, the median of them; and at least, of one flat colour of 12

@@ -40,28 +40,34 @@ export const clientIds = {
   animatedHash: 'a_fedcba9876543210fedcba9876543210',
 } as const;
 
-const memberFolder = `guilds/${clientIds.guild}/users/${clientIds.user}`;
-const hashFolders = [
-  `avatars/${clientIds.user}`,
-  `banners/${clientIds.user}`,
-  `banners/${clientIds.guild}`,
-  `icons/${clientIds.guild}`,
-  `splashes/${clientIds.guild}`,
-  `${memberFolder}/avatars`,
-  `${memberFolder}/banners`,
+/** Keys of the samples, as `fixtures/originals-index.tsv` lists them. */
+const sampleKeys = readFileSync(
+  new URL('../../fixtures/originals-index.tsv', import.meta.url),
+  'utf8',
+)
+  .trimEnd()
+  .split('\n')
+  .slice(1)
+  .map((line) => line.split('\t')[0] ?? '');
+
+/** Keys of the originals behind what the table says is served, all of them among the samples. */
+export const clientOriginalKeys: readonly string[] = [
+  ...new Set(
+    readClientUrls()
+      .filter(({ status }) => status === 200)
+      .flatMap(({ target }) => originalKeyOf(target) ?? []),
+  ),
 ];
 
-/** Keys of the originals behind the table, all of them among the samples; an `a_` is not part of one. */
-export const clientOriginalKeys: readonly string[] = [
-  ...hashFolders.flatMap((folder) => [
-    `${folder}/${clientIds.stillHash}`,
-    `${folder}/${clientIds.animatedHash.slice('a_'.length)}`,
-  ]),
-  `embed-splashes/${clientIds.guild}/${clientIds.stillHash}`,
-  `emojis/${clientIds.emoji}`,
-  `stickers/${clientIds.sticker}`,
-  `attachments/${clientIds.channel}/${clientIds.attachment}/my photo é.png`,
-];
+/**
+ * The key of the sample behind a target, found without the code under test; `undefined` for default
+ * avatars. An `a_` is not part of a key.
+ */
+export function originalKeyOf(target: string): string | undefined {
+  const path = decodeURIComponent(target.replace(/\?.*/, '')).slice(1);
+  const asset = path.replace(/\.\w+$/, '').replace(/\/a_(?=\w+$)/, '/');
+  return sampleKeys.find((key) => key === path || key === asset);
+}
 
 /** Puts the originals behind the table into `originals`. */
 export function putClientOriginals(originals: MemoryOrigin): void {

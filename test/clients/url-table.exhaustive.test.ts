@@ -7,6 +7,7 @@ import {
   type ClientUrl,
   clientOriginalKeys,
   formatAskedBy,
+  originalKeyOf,
   putClientOriginals,
   readClientUrls,
 } from './client-urls.ts';
@@ -52,13 +53,11 @@ async function ask(target: string): Promise<{
  * The original behind a row, found without the code under test; `undefined` for default avatars.
  */
 function originalOf({ target }: ClientUrl): Buffer | undefined {
-  const path = decodeURIComponent(target.replace(/\?.*/, '')).slice(1);
-  const asset = path.replace(/\.\w+$/, '').replace(/\/a_(?=\w+$)/, '/');
-  const key = clientOriginalKeys.find((candidate) => candidate === path || candidate === asset);
+  const key = originalKeyOf(target);
   return key === undefined ? undefined : readSample(key);
 }
 
-/** Width bound and animation by spec §2, spelt out here again: the test shares no code with Darkroom. */
+/** Width bound and animation by contract §2, spelt out here again: the test shares no code with Darkroom. */
 function askedOf({ target }: ClientUrl): { readonly maxWidthPx: number; readonly moves: boolean } {
   const { pathname, searchParams } = new URL(target, 'http://cdn.test');
   const kind = pathname.startsWith('/attachments/')
@@ -77,8 +76,8 @@ function askedOf({ target }: ClientUrl): { readonly maxWidthPx: number; readonly
 
 describe('the URLs of clients', () => {
   test('are those of the table, all of them', () => {
-    const readme = readFileSync('README.md', 'utf8');
-    const [, told] = /`fixtures\/client-urls\.tsv` lists (\d+) URLs/.exec(readme) ?? [];
+    const document = readFileSync('docs/compatibility.md', 'utf8');
+    const [, told] = /`fixtures\/client-urls\.tsv` lists (\d+) URLs/.exec(document) ?? [];
     expect(rows).toHaveLength(Number(told));
     const tried = [200, 400, 404].map((status) => titledRows(status).length);
     for (const count of tried) expect(count).toBeGreaterThan(0);

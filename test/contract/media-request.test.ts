@@ -7,6 +7,8 @@ import {
   parseTarget,
   resultKey,
 } from '../../src/contract/media-request.ts';
+import { resourceRows } from '../../src/contract/resources.ts';
+import { rows } from '../surface/contract-oracle.ts';
 
 function requestOf(target: string): MediaRequest {
   const parsed = parseTarget(target);
@@ -386,5 +388,18 @@ describe('a target that is refused', () => {
   it('is found, but wrong, where the path alone is at fault', () => {
     expect(isKnownPath('/avatars/x/y.z')).toBe(true);
     expect(errorOf('/avatars/x/y.z').faults.map(({ path }) => path)).toEqual(['user_id', 'ext']);
+  });
+});
+
+describe('the contract and the service', () => {
+  it('have the same rows', () => {
+    const own = Object.values(resourceRows).map(
+      ({ template, extensions = [], originKey = '', query }) => {
+        return { path: template, extensions, originKey, query };
+      },
+    );
+    const byPath = <Row extends { readonly path: string }>(all: readonly Row[]) =>
+      all.toSorted((one, other) => (one.path < other.path ? -1 : 1));
+    expect(byPath(own)).toEqual(byPath(rows));
   });
 });

@@ -8,8 +8,7 @@ import {
   parseTarget,
   resultKey,
 } from '../../src/contract/media-request.ts';
-import { resourceRows } from '../../src/contract/resources.ts';
-import { type Canonical, judge, rows, type Verdict } from '../surface/contract-oracle.ts';
+import { type Canonical, judge, type Verdict } from '../surface/contract-oracle.ts';
 import {
   broken,
   canonicalOfDrawn,
@@ -80,19 +79,6 @@ function expectSafeKey(originKey: string): void {
   expect(originKey).not.toMatch(/[\\\p{Cc}\p{Surrogate}]/u);
   expect(Buffer.byteLength(originKey)).toBeLessThanOrEqual(1024); // what S3 takes
 }
-
-describe('the contract and the service', () => {
-  it('have the same rows', () => {
-    const own = Object.values(resourceRows).map(
-      ({ template, extensions = [], originKey = '', query }) => {
-        return { path: template, extensions, originKey, query };
-      },
-    );
-    const byPath = <Row extends { readonly path: string }>(all: readonly Row[]) =>
-      all.toSorted((one, other) => (one.path < other.path ? -1 : 1));
-    expect(byPath(own)).toEqual(byPath(rows));
-  });
-});
 
 describe('a valid request', () => {
   it('of any row, in any spelling, is the canonical request of the contract', () => {
