@@ -137,7 +137,7 @@ describe('a line for a request that went wrong', () => {
     await start('without hits', { origin: { read: () => Promise.reject(failure) } });
     await sendRaw(port, 'GET', asset, { 'X-Request-Id': 'trace/7' });
     expect(await oneLine()).toMatchObject({ id: 'trace/7', status: 502, code: 'ORIGIN_ERROR' });
-    expect(app.log.errors).toMatchObject([{ id: 'trace/7', err: { cause } }]);
+    expect(app.log.requestErrors).toMatchObject([{ id: 'trace/7', err: { cause } }]);
   });
 });
 

@@ -49,8 +49,8 @@ describe('500 INTERNAL_ERROR', () => {
       const { body } = await refuse(app, url, 'INTERNAL_ERROR', 'no-store');
       expect(body).not.toMatch(/10\.0\.0\.1|secret|TypeError/);
     }
-    expect(app.log.errors).toHaveLength(2);
-    expect(app.log.errors[0]).toMatchObject({ err: { cause: secret }, url: image });
+    expect(app.log.requestErrors).toHaveLength(2);
+    expect(app.log.requestErrors[0]).toMatchObject({ err: { cause: secret }, url: image });
   });
 
   it('an unexpected exception of the renderer is logged with its cause, not shown', async () => {
@@ -58,7 +58,7 @@ describe('500 INTERNAL_ERROR', () => {
     app.originals.put(imageKey, samples.jpeg);
     const { body } = await refuse(app, image, 'INTERNAL_ERROR', 'no-store');
     expect(body).not.toMatch(/10\.0\.0\.1|secret|TypeError/);
-    expect(app.log.errors).toMatchObject([{ err: { cause: secret } }]);
+    expect(app.log.requestErrors).toMatchObject([{ err: { cause: secret } }]);
   });
 
   it('gives the slot back', async () => {
@@ -86,7 +86,7 @@ describe('502 ORIGIN_ERROR', () => {
       app = await createTestApp({ origin: originThat(() => Promise.reject(failure)) });
       const { body } = await refuse(app, url, 'ORIGIN_ERROR', 'no-store');
       expect(body).not.toContain('10.0.0.1');
-      expect(app.log.errors).toMatchObject([{ err: { cause }, code: 'ORIGIN_ERROR', url }]);
+      expect(app.log.requestErrors).toMatchObject([{ err: { cause }, code: 'ORIGIN_ERROR', url }]);
     },
   );
 
@@ -136,7 +136,7 @@ describe('502 ORIGIN_ERROR', () => {
     const request = { url: '/attachments/1/2/clip.mp4', headers: { range: 'bytes=20000-20009' } };
     const { headers } = await refuse(app, request, 'ORIGIN_ERROR', 'no-store');
     expect(headers).not.toHaveProperty('content-range');
-    expect(app.log.errors).toMatchObject([{ err: { cause } }]);
+    expect(app.log.requestErrors).toMatchObject([{ err: { cause } }]);
   });
 });
 
@@ -212,7 +212,7 @@ describe('504', () => {
     app = await createTestApp({ origin, settings: { ORIGIN_FIRST_BYTE_TIMEOUT_MS: '20' } });
     await refuse(app, url, 'ORIGIN_TIMEOUT', 'no-store');
     expect(aborted).toBe(true);
-    expect(app.log.errors).toMatchObject([{ code: 'ORIGIN_TIMEOUT' }]);
+    expect(app.log.requestErrors).toMatchObject([{ code: 'ORIGIN_TIMEOUT' }]);
   });
 
   it('ORIGIN_TIMEOUT: a body that stops half-way is let go', async () => {
