@@ -4,12 +4,9 @@ import { describePlace } from './config/storage-settings.ts';
 import { loadDefaultAvatars } from './default-avatars/default-avatars.ts';
 import { createAdminServer } from './http/admin/admin-server.ts';
 import type { ClientLimits } from './http/edge/client-limits.ts';
-import { mediaCacheControl } from './http/media/cache-policy.ts';
-import { FastPath } from './http/media/fast-path.ts';
+import { openExplorer } from './http/explorer/explorer-handler.ts';
 import { MediaHandler } from './http/media/media-handler.ts';
-import { TargetMemory } from './http/media/target-memory.ts';
 import { createServer } from './http/server.ts';
-import { openExplorer } from './open-explorer.ts';
 import { formatReadFailure } from './pipeline/error-causes.ts';
 import { createMediaPipeline } from './pipeline/media-pipeline.ts';
 import { OriginHealth } from './pipeline/originals/origin-health.ts';
@@ -23,7 +20,7 @@ import {
   type ResultStore,
 } from './pipeline/ports.ts';
 import { MemoryCache } from './storage/memory-cache.ts';
-import { openOrigin, openResultStore } from './storage/open-storage.ts';
+import { openListing, openOrigin, openResultStore } from './storage/open-storage.ts';
 import { WatchedOrigin } from './storage/watched-origin.ts';
 import { listGauges } from './telemetry/gauges.ts';
 import { PrometheusMeter } from './telemetry/prometheus-meter.ts';
@@ -114,7 +111,6 @@ export async function createApp(config: Config, parts: AppParts): Promise<App> {
     log,
   });
   const { media, passthrough, purger, store } = pipeline;
-  const targets = new TargetMemory();
   const tracing = await openTracing(config, log);
   const watchers = {
     meter,
@@ -123,18 +119,16 @@ export async function createApp(config: Config, parts: AppParts): Promise<App> {
     clock,
   };
   const { maxAgeSeconds } = config.http;
-  const handler = new MediaHandler({ media, passthrough, defaultAvatars, targets, maxAgeSeconds });
-  const hits = new FastPath({
-    findHit: ({ request, key }) => media.findHit(request, key),
-    targets,
-    cacheControl: mediaCacheControl(maxAgeSeconds),
-    watchers,
-    trustsProxy: config.http.trustProxy !== false,
+  const handler = new MediaHandler({
+    media,
+    passthrough,
+    defaultAvatars,
+    maxAgeSeconds,
     lookUps: meter.lookUps.results,
   });
   const limits = parts.clientLimits ?? {};
   const explorer = config.explorer.isOn
-    ? await openExplorer(config, defaultAvatars, clock)
+    ? await openExplorer({ listing: await openListing(config), defaultAvatars, clock })
     : undefined;
   const { server, countConnections } = createServer({
     ...config.http,
@@ -142,7 +136,6 @@ export async function createApp(config: Config, parts: AppParts): Promise<App> {
     limits,
     handler,
     explorer,
-    hits,
     log,
   });
   let isClosing = false;

@@ -36,7 +36,7 @@ const allowedPackages: Readonly<Record<string, readonly RegExp[]>> = {
   cli: [/^node:/, /^zod$/],
   '': [/^node:/, /^(fastify|pino)$/],
   config: [/^node:(fs|net|os|path|tls|url)$/],
-  http: [/^node:/, /^fastify$/],
+  http: [/^node:/, /^(fastify|lru-cache)$/],
   storage: [/^node:/, /^lru-cache$/, /^@(aws-sdk|smithy)\//],
   telemetry: [/^node:/, /^pino(-pretty)?$/, /^prom-client$/, /^@opentelemetry\//],
   workers: [/^node:/, /^sharp$/],

@@ -11,14 +11,13 @@ import {
   rmSync,
   writeFileSync,
 } from 'node:fs';
-import { connect as connectHttp2 } from 'node:http2';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import type { Duplex } from 'node:stream';
 import sharp from 'sharp';
 import { afterAll, afterEach, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
 import { resourceRows } from '../src/contract/resources.ts';
-import { connectTo } from './support/http/raw-http.ts';
+import { connectSecurely, connectTo } from './support/http/raw-http.ts';
 import { tlsFiles } from './support/http/tls-files.ts';
 import { startFlags } from './support/processes/start-flags.ts';
 
@@ -392,18 +391,7 @@ describe('the process', () => {
       return socket;
     };
     const stall = async (port: number): Promise<Duplex> => {
-      if (protocol === 'TLS') {
-        const session = connectHttp2(`https://127.0.0.1:${port}`, {
-          rejectUnauthorized: false,
-          settings: { initialWindowSize: 0 },
-        });
-        session.on('error', () => undefined);
-        const stream = session.request({ ':path': LARGE_PATH });
-        stream.on('error', () => undefined);
-        await once(stream, 'response');
-        return stream;
-      }
-      const socket = await connectTo(port);
+      const socket = protocol === 'TLS' ? await connectSecurely(port) : await connectTo(port);
       socket.write(`GET ${LARGE_PATH} HTTP/1.1\r\nHost: a\r\n\r\n`);
       await once(socket, 'data');
       return socket.pause();

@@ -1,76 +1,53 @@
-import type { FastifyReply, FastifyRequest } from 'fastify';
-import { errorRegistry, MediaError } from '../contract/errors.ts';
-import type { Log } from '../pipeline/ports.ts';
-import { shortenTarget } from '../telemetry/request-log.ts';
-import { errorCacheControl, type MaxAgeSeconds } from './media/cache-policy.ts';
-import type { RequestRecord } from './request-record.ts';
+import { MediaError, type RequestFault } from '../contract/errors.ts';
+import { ALLOWED_METHODS } from './response-headers.ts';
 
-/** Body of an error answer (reference, "Error object"). */
-interface ErrorBody {
+/** What a client is told of a failure; a `MediaError` is one. */
+export interface Failure {
+  readonly status: number;
   readonly code: string;
   readonly message: string;
-  readonly errors?: readonly { readonly path: string; readonly message: string }[];
-  readonly retry_after?: number;
+  /** For `INVALID_FORM_BODY` alone. */
+  readonly faults?: readonly RequestFault[];
+  readonly retryAfterSeconds?: number | undefined;
 }
 
-/** What an error is answered with, and who is told of it. */
-interface ErrorAnswerOptions {
-  readonly maxAgeSeconds: MaxAgeSeconds;
-  readonly log: Log;
-  readonly record: RequestRecord | undefined;
+/** The response to a request that has failed. */
+export interface ErrorResponse {
+  readonly status: number;
+  readonly headers: Readonly<Record<string, string>>;
+  readonly body: Buffer;
 }
 
 /**
- * Answers with an error of the registry. Anything that is not a `MediaError` is a bug of ours: it is
- * logged with its cause and shown as 500 without a word of it.
+ * Writes the response to a request that has failed, on whatever listener (reference, "Error object").
+ *
+ * @param headers those of all responses there
  */
-export function sendError(
-  reply: FastifyReply,
-  error: unknown,
-  { maxAgeSeconds, log, record }: ErrorAnswerOptions,
-): FastifyReply {
-  const known =
-    error instanceof MediaError ? error : new MediaError('INTERNAL_ERROR', { cause: error });
-  record?.noteError(known);
-  reportError(known, reply.request, log);
-  reply
-    .status(known.status)
-    .header('cache-control', errorCacheControl(known.status, maxAgeSeconds))
-    .header('content-type', 'application/json; charset=utf-8');
-  if (known.retryAfterSeconds !== undefined) reply.header('retry-after', known.retryAfterSeconds);
-  return reply.send(Buffer.from(JSON.stringify(formatError(known))));
-}
-
-function formatError({ code, message, faults, retryAfterSeconds }: MediaError): ErrorBody {
-  return {
+export function formatFailure(
+  { status, code, message, faults = [], retryAfterSeconds }: Failure,
+  headers: Readonly<Record<string, string>>,
+): ErrorResponse {
+  const error = {
     code,
     message,
     ...(code === 'INVALID_FORM_BODY' && { errors: faults }),
     ...(code === 'RATE_LIMITED' && { retry_after: retryAfterSeconds ?? 1 }),
   };
+  const body = Buffer.from(JSON.stringify(error));
+  return {
+    status,
+    body,
+    headers: {
+      ...headers,
+      ...(code === 'METHOD_NOT_ALLOWED' && { allow: ALLOWED_METHODS }),
+      ...(retryAfterSeconds !== undefined && { 'retry-after': String(retryAfterSeconds) }),
+      'content-type': 'application/json; charset=utf-8',
+      'content-length': String(body.length),
+    },
+  };
 }
 
-/**
- * Tells the operator of an error, if it is any of his business. What clients can cause at will is told
- * in a line; a stack is for what has to be mended.
- */
-export function reportError(error: MediaError, request: FastifyRequest, log: Log): void {
-  const { code, cause } = error;
-  const { id, originalUrl, ip: client } = request;
-  const where = { id, code, url: shortenTarget(originalUrl), client };
-  const brief = { ...where, reason: cause instanceof Error ? cause.message : undefined };
-  switch (errorRegistry[code].fault) {
-    case 'service':
-    case 'origin':
-      log.error({ ...where, err: error }, 'a request failed');
-      break;
-    case 'load':
-      log.warn(brief, 'a request was turned away');
-      break;
-    case 'original':
-      log.info(brief, 'an original was refused');
-      break;
-    case 'client':
-      break;
-  }
+/** What a method that means nothing here is refused with; on a path that is none, it is the path that is wrong. */
+export function refuseMethod(isKnownPath: boolean): MediaError {
+  return new MediaError(isKnownPath ? 'METHOD_NOT_ALLOWED' : 'NOT_FOUND');
 }

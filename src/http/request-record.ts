@@ -1,102 +1,139 @@
 import type { ServerResponse } from 'node:http';
-import type { FastifyReply, FastifyRequest } from 'fastify';
-import type { MediaError } from '../contract/errors.ts';
-import { type MediaRequest, type RequestTarget, resultKey } from '../contract/media-request.ts';
+import type { FastifyRequest } from 'fastify';
+import { errorRegistry, type MediaError } from '../contract/errors.ts';
+import { type MediaRequest, resultKey } from '../contract/media-request.ts';
 import type { ResourceName } from '../contract/resources.ts';
 import { cacheUseOf } from '../pipeline/cache-outcome.ts';
 import type { ResponseMeter, Stage } from '../pipeline/meter.ts';
-import type { Clock } from '../pipeline/ports.ts';
+import type { Clock, Log } from '../pipeline/ports.ts';
 import { RequestTrace, type StageSpan } from '../pipeline/request-trace.ts';
 import { type RequestLog, roundMs, shortenTarget } from '../telemetry/request-log.ts';
-import type { RequestHead, RequestSpan, RequestTracer } from '../telemetry/request-tracer.ts';
+import type { RequestSpan, RequestTracer } from '../telemetry/request-tracer.ts';
+import { isMetered } from './response-body.ts';
+import { requestIdOf } from './response-headers.ts';
 
-/** Who is told of requests. */
-export interface RequestWatchers {
+/** Where requests and their responses are told of. */
+export interface Observers {
   readonly meter: ResponseMeter;
   readonly requests: RequestLog;
+  readonly log: Log;
   /** `undefined`: requests are not traced. */
   readonly tracer: RequestTracer | undefined;
   readonly clock: Clock;
 }
 
-/** nginx's number for a client that has gone before there was an answer. */
+/** nginx's number for a client that has gone before there was a response. */
 const CLIENT_GONE = 499;
 
-/** A body that tells how much of it was taken. */
-interface MeteredBody {
-  readonly passedBytes: number;
-}
-
-/** What becomes of one request, from its head to the end of its answer; told once that has come. */
+/** What becomes of one request, from its head to the end of its response; counted, logged and traced then. */
 export class RequestRecord {
   readonly trace: RequestTrace;
-  readonly #span: RequestSpan | undefined;
-  readonly #watchers: RequestWatchers;
+  readonly #observers: Observers;
   readonly #request: FastifyRequest;
-  readonly #response: ServerResponse;
+  readonly #span: RequestSpan | undefined;
   readonly #beganMs: number;
-  /** Of a stream that is closed, nobody knows it. */
-  readonly #client: string;
+  #id: string | undefined;
   #resource: ResourceName | 'none' = 'none';
   #media: MediaRequest | undefined;
+  #key: string | undefined;
   #error: MediaError | undefined;
-  #bodyBytes = (): number => 0;
+  #body: unknown;
   #sendingSinceMs: number | undefined;
   #sending: StageSpan | undefined;
 
-  constructor(request: FastifyRequest, reply: FastifyReply, watchers: RequestWatchers) {
+  constructor(request: FastifyRequest, observers: Observers) {
+    const { method, raw } = request;
+    const { clock, tracer } = observers;
     this.#request = request;
-    this.#response = reply.raw;
-    this.#watchers = watchers;
-    this.#span = watchers.tracer?.begin(headOf(request));
-    this.trace = new RequestTrace(watchers.clock, this.#span);
-    this.#beganMs = watchers.clock.nowMs();
-    this.#client = request.ip;
-    reply.raw.once('close', () => this.#end());
+    this.#observers = observers;
+    this.#beganMs = clock.nowMs();
+    this.#span = tracer?.begin({
+      method,
+      target: raw.url ?? '',
+      httpVersion: raw.httpVersion,
+      headers: raw.headers,
+    });
+    this.trace = new RequestTrace(clock, this.#span);
   }
 
-  /** It has turned out what is asked for. */
-  noteTarget(target: RequestTarget): void {
-    this.#resource = target.kind === 'media' ? target.request.resource : target.kind;
-    if (target.kind === 'media') this.#media = target.request;
+  /** The request's id: its client's, or one that is made when it is first asked for. */
+  get id(): string {
+    this.#id ??= requestIdOf(this.#request.raw.headers['x-request-id']);
+    return this.#id;
   }
 
-  /** It is answered with an error. */
+  /**
+   * Whether the response has the id: not where no line of the log could be found by it, which is so of hits that
+   * bring none along. To make one would be a tenth of what a hit takes.
+   */
+  get isIdWanted(): boolean {
+    const isSent = this.#request.raw.headers['x-request-id'] !== undefined;
+    return isSent || this.#areHitsLogged || this.#media === undefined || !this.#isPlainHit;
+  }
+
+  /**
+   * It has turned out what is asked for.
+   *
+   * @param key the request's `resultKey`, where it is known already
+   */
+  noteTarget(resource: ResourceName, media?: MediaRequest, key?: string): void {
+    this.#resource = resource;
+    this.#media = media;
+    this.#key = key;
+  }
+
+  /** The head of the response is complete, and this its body. */
+  noteResponse(body: unknown): void {
+    this.#body = body;
+    this.#sendingSinceMs = this.#observers.clock.nowMs();
+    // Of what was at hand, a trace shows no stages.
+    if (cacheUseOf(this.trace.outcome) !== 'memory') this.#sending = this.trace.begin('send');
+  }
+
+  /** The response is an error. */
   noteError(error: MediaError): void {
     this.#error = error;
+    this.report(error);
   }
 
-  /** The head of the answer is complete, and this its body. */
-  noteBody(payload: unknown): void {
-    this.#sendingSinceMs = this.#watchers.clock.nowMs();
-    // Of what was at hand, a trace shows no rooms.
-    if (cacheUseOf(this.trace.outcome) !== 'memory') this.#sending = this.trace.begin('send');
-    if (this.#request.method === 'HEAD') return;
-    if (isMetered(payload)) this.#bodyBytes = () => payload.passedBytes;
-    else if (payload instanceof Buffer) {
-      this.#bodyBytes = () => (this.#response.writableFinished ? payload.length : 0);
+  /**
+   * Logs an error, if it is any business of the operator's. What clients can cause at will is told in a line;
+   * a stack is for what has to be mended.
+   */
+  report(error: MediaError): void {
+    const { log } = this.#observers;
+    const { code, cause } = error;
+    const { fault } = errorRegistry[code];
+    if (fault === 'client') return;
+    const where = { id: this.id, code, url: shortenTarget(this.#target), client: this.#request.ip };
+    const brief = { ...where, reason: cause instanceof Error ? cause.message : undefined };
+    switch (fault) {
+      case 'service':
+      case 'origin':
+        log.error({ ...where, err: error }, 'a request failed');
+        break;
+      case 'load':
+        log.warn(brief, 'a request was turned away');
+        break;
+      case 'original':
+        log.info(brief, 'an original was refused');
+        break;
     }
   }
 
-  #end(): void {
-    const { meter, clock, requests } = this.#watchers;
-    const { headersSent, statusCode } = this.#response;
-    const nowMs = clock.nowMs();
+  /** The response is closed, whole or not. */
+  end(response: ServerResponse): void {
+    const { meter } = this.#observers;
+    const { headersSent, statusCode } = response;
     const status = headersSent ? statusCode : CLIENT_GONE;
-    const { id, method } = this.#request;
     const cache = cacheUseOf(this.trace.outcome);
     const resource = this.#resource;
-    const bytes = this.#bodyBytes();
+    const bytes = countSentBytes(this.#body, response);
     const count = meter.countOf({ resource, status, cache });
     count.answers += 1;
     count.bodyBytes += bytes;
-    const stagesMs: Partial<Record<Stage, number>> = {};
-    const noteStage = (stage: Stage, durationMs: number): void => {
-      meter.noteStage(stage, durationMs);
-      stagesMs[stage] = roundMs(durationMs);
-    };
-    for (const { room, durationMs } of this.trace.timings) noteStage(room, durationMs);
-    if (this.#sendingSinceMs !== undefined) noteStage('send', nowMs - this.#sendingSinceMs);
+    const bottleneck = this.#error?.bottleneck;
+    if (bottleneck !== undefined) meter.noteRefusal(bottleneck);
     this.#sending?.note({ bytes });
     this.#sending?.end();
     this.#span?.end({
@@ -105,42 +142,63 @@ export class RequestRecord {
       code: this.#error?.code,
       cache,
       bytes,
-      id,
+      id: this.#id,
       media: this.#media,
     });
-    const bottleneck = this.#error?.bottleneck;
-    if (bottleneck !== undefined) meter.noteRefusal(bottleneck);
+    // Of plain hits, which are most of all requests, the rest is told only where they are wanted in the log.
+    if (!this.#isPlainHit || this.#areHitsLogged) this.#tell(status, bytes);
+  }
 
-    const isPlainHit = cache === 'memory' && this.#error === undefined;
-    if (requests.scope === 'none' || (isPlainHit && requests.scope !== 'all')) return;
+  #tell(status: number, bytes: number): void {
+    const { meter, clock, requests } = this.#observers;
+    const nowMs = clock.nowMs();
+    const isPlainHit = this.#isPlainHit;
+    const stagesMs: Partial<Record<Stage, number>> = {};
+    const noteStage = (stage: Stage, durationMs: number): void => {
+      if (!isPlainHit) meter.noteStage(stage, durationMs);
+      stagesMs[stage] = roundMs(durationMs);
+    };
+    for (const { room, durationMs } of this.trace.timings) noteStage(room, durationMs);
+    if (this.#sendingSinceMs !== undefined) noteStage('send', nowMs - this.#sendingSinceMs);
+    if (requests.scope === 'none') return;
     const line = {
-      id,
-      method,
-      resource,
+      id: this.id,
+      method: this.#request.method,
+      resource: this.#resource,
       asset: this.#describeAsset(),
       status,
       ...(this.#error && { code: this.#error.code }),
-      cache,
+      cache: cacheUseOf(this.trace.outcome),
       bytes,
       durationMs: roundMs(nowMs - this.#beganMs),
       stagesMs,
-      client: this.#client,
+      client: this.#request.ip,
       ...(this.#span && { traceId: this.#span.traceId }),
     };
     requests.tell(line, isPlainHit);
   }
 
+  get #target(): string {
+    return this.#request.raw.url ?? '';
+  }
+
+  /** A response that was found in memory: the least news. */
+  get #isPlainHit(): boolean {
+    return cacheUseOf(this.trace.outcome) === 'memory' && this.#error === undefined;
+  }
+
+  get #areHitsLogged(): boolean {
+    return this.#observers.requests.scope === 'all';
+  }
+
   #describeAsset(): string {
-    return this.#media === undefined
-      ? shortenTarget(this.#request.originalUrl)
-      : resultKey(this.#media);
+    if (this.#media === undefined) return shortenTarget(this.#target);
+    return this.#key ?? resultKey(this.#media);
   }
 }
 
-function headOf({ method, originalUrl, raw, headers }: FastifyRequest): RequestHead {
-  return { method, target: originalUrl, httpVersion: raw.httpVersion, headers };
-}
-
-function isMetered(payload: unknown): payload is MeteredBody {
-  return typeof payload === 'object' && payload !== null && 'passedBytes' in payload;
+/** How much of a body was handed over to the system. */
+function countSentBytes(body: unknown, { writableFinished }: ServerResponse): number {
+  if (isMetered(body)) return body.passedBytes;
+  return body instanceof Buffer && writableFinished ? body.length : 0;
 }

@@ -1,9 +1,7 @@
-import { once } from 'node:events';
-import { connect } from 'node:http2';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { MediaError } from '../../src/contract/errors.ts';
 import { defer } from '../support/deferred.ts';
-import { connectTo, sendRaw } from '../support/http/raw-http.ts';
+import { connectSecurely, connectTo, sendRaw } from '../support/http/raw-http.ts';
 import { tlsFiles } from '../support/http/tls-files.ts';
 import { MemoryResultStore } from '../support/memory-result-store.ts';
 import {
@@ -263,17 +261,15 @@ describe('a trace of one request', () => {
 
   it('is of the protocol and the name that it came by', async () => {
     await start({ settings: { TLS_CERT_FILE: tlsFiles.cert, TLS_KEY_FILE: tlsFiles.key } });
-    const session = connect(`https://127.0.0.1:${port}`, { rejectUnauthorized: false });
-    const stream = session.request({ ':path': icon, ':authority': 'media.example', traceparent });
-    await once(stream.resume().end(), 'close');
-    session.close();
+    const headers = { Host: 'media.example', traceparent };
+    await sendRaw(port, 'GET', icon, headers, '', connectSecurely);
     const [server, ...rooms] = await oneTrace();
     expectRooms(server, rooms, ['store', 'origin', 'origin', 'facts', 'queue', 'render', 'send']);
     expect(server).toMatchObject({ name: `GET ${route}`, parentSpanId: PARENT_ID });
     expect(server.attributes).toMatchObject({
       'url.scheme': 'https',
       'server.address': 'media.example',
-      'network.protocol.version': '2',
+      'network.protocol.version': '1.1',
     });
   });
 

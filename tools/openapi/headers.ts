@@ -1,5 +1,8 @@
-import { ALLOWED_METHODS, COMMON_HEADERS } from '../../src/http/common-headers.ts';
-import { REQUEST_ID_FORM } from '../../src/http/request-id.ts';
+import {
+  ALLOWED_METHODS,
+  COMMON_HEADERS,
+  REQUEST_ID_FORM,
+} from '../../src/http/response-headers.ts';
 import { byName, type Header, type Reference } from './model.ts';
 
 const text = (description: string, pattern?: string): Header => ({

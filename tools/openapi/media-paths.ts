@@ -1,6 +1,6 @@
 import { formatOfExtension, outputFormats } from '../../src/contract/image-formats.ts';
 import { type ResourceName, resourceRows } from '../../src/contract/resources.ts';
-import { REQUEST_ID_FORM } from '../../src/http/request-id.ts';
+import { REQUEST_ID_FORM } from '../../src/http/response-headers.ts';
 import {
   errorResponses,
   ownStatuses,

@@ -5,10 +5,12 @@ import { parsePurgeOrder } from '../../contract/purge-order.ts';
 import { type Log, StoreStalled } from '../../pipeline/ports.ts';
 import type { Purger } from '../../pipeline/results/purger.ts';
 import type { Readiness } from '../../telemetry/readiness.ts';
+import { shortenTarget } from '../../telemetry/request-log.ts';
+import { type Failure, formatFailure } from '../error-response.ts';
 import { OPENAPI_PATH, registerOpenapi } from './openapi-route.ts';
 
 interface AdminServerOptions {
-  /** Whoever has it may do everything here. */
+  /** All that is needed to do everything here. */
   readonly token: string;
   readonly purger: Purger;
   /** Which release of the program runs, with the names that `/readyz` shows. */
@@ -24,13 +26,13 @@ interface Metrics {
   format(): Promise<string>;
 }
 
-/** Without a token: orchestrators have none, and learn what a request for an image would tell anyone. */
+/** Without a token: orchestrators have none, and learn no more than a request for an image would tell them. */
 const OPEN_PATHS: ReadonlySet<string> = new Set(['/healthz', '/readyz', OPENAPI_PATH]);
 
 /** Largest body of an order, in bytes: a thousand keys of the longest kind. */
 const MAX_BODY_BYTES = 2 * 1024 * 1024;
 
-/** Strangers may come, too, where the address is not the machine's own. */
+/** Strangers may connect, too, where the address is not the machine's own. */
 const MAX_CONNECTIONS = 64;
 
 /** Time for a whole request to come in, in milliseconds. */
@@ -39,7 +41,7 @@ const REQUEST_TIMEOUT_MS = 10_000;
 /**
  * The listener for those who run the service, apart from that of the media: it does not listen yet.
  *
- * - `GET /healthz`: 200 as long as the process can answer at all.
+ * - `GET /healthz`: 200 as long as the process can respond at all.
  * - `GET /readyz`: 200, or 503 if requests should not come here; the body has the reasons, of a 200 as well.
  * - `GET /openapi.json`: what can be asked, here and of media.
  * - With `Authorization: Bearer {token}`: `POST /purge`, see `parsePurgeOrder` for its body; `GET /metrics`
@@ -51,13 +53,13 @@ export function createAdminServer(options: AdminServerOptions): FastifyInstance 
     logger: false,
     bodyLimit: MAX_BODY_BYTES,
     requestTimeout: REQUEST_TIMEOUT_MS,
-    // Who waits for it would hold up the stop of the service.
+    // A client that waits would hold up the stop of the service.
     forceCloseConnections: true,
     routerOptions: { maxParamLength: 100 },
-    // Of what the router cannot decode, such as /%zz: no hook hears of it.
+    // Of what the router cannot decode, such as /%zz: no hook runs for it.
     frameworkErrors: (_error, request, reply) => {
       reply.header('cache-control', 'no-store');
-      if (mayPass(request)) sendNotFound(reply);
+      if (mayPass(request)) sendFailure(reply, notFound);
       else sendUnauthorized(reply);
     },
   });
@@ -75,11 +77,16 @@ export function createAdminServer(options: AdminServerOptions): FastifyInstance 
     return mayPass(request) ? undefined : sendUnauthorized(reply);
   });
 
-  server.post('/purge', async ({ body }) => {
+  server.post('/purge', async ({ body, ip: client }, reply) => {
     const order = parsePurgeOrder(body);
-    const removed = await purger.purge(order);
-    log.info({ order: order.kind, removed }, 'purged');
-    return { removed };
+    const asked = describeAsked(body);
+    try {
+      const removed = await purger.purge(order);
+      log.info({ asked, client, removed }, 'purged');
+      return { removed };
+    } catch (error) {
+      return sendFailure(reply, reportPurge(error, { asked, client }, log));
+    }
   });
 
   registerOpenapi(server);
@@ -97,28 +104,58 @@ export function createAdminServer(options: AdminServerOptions): FastifyInstance 
     reply.type(metrics.contentType).send(await metrics.format()),
   );
 
-  server.setNotFoundHandler((_request, reply) => sendNotFound(reply));
+  server.setNotFoundHandler((_request, reply) => sendFailure(reply, notFound));
   server.setErrorHandler((error, _request, reply) => {
-    if (error instanceof MediaError) {
-      const { code, message, faults } = error;
-      const isForm = code === 'INVALID_FORM_BODY';
-      return reply.status(error.status).send({ code, message, ...(isForm && { errors: faults }) });
-    }
-    if (error instanceof StoreStalled) {
-      log.error({ err: error }, 'a purge was given up: the result store does not answer');
-      const message =
-        'The store has not answered in time. The memory is purged; purge again later.';
-      return reply.status(504).send({ code: 'STORE_TIMEOUT', message });
-    }
+    if (error instanceof MediaError) return sendFailure(reply, error);
     const status = statusOf(error);
     if (status < 500) {
       const message = 'The body is not what was expected: JSON, and not too long.';
-      return reply.status(status).send({ code: 'INVALID_FORM_BODY', message, errors: [] });
+      return sendFailure(reply, { status, code: 'INVALID_FORM_BODY', message });
     }
     log.error({ err: error }, 'an order of the administrator has failed');
-    return reply.status(500).send({ code: 'INTERNAL_ERROR', message: 'The service has failed.' });
+    return sendFailure(reply, internalError);
   });
   return server;
+}
+
+const internalError = new MediaError('INTERNAL_ERROR');
+const notFound = new MediaError('NOT_FOUND');
+
+const storeTimeout = {
+  status: 504,
+  code: 'STORE_TIMEOUT',
+  message: 'The store has not answered in time. The memory is purged; purge again later.',
+} as const satisfies Failure;
+
+/** Logs why a purge has failed; returns what its sender is told. */
+function reportPurge(error: unknown, asked: object, log: Log): Failure {
+  if (error instanceof MediaError) {
+    log.warn({ ...asked, code: error.code }, 'a purge was turned away');
+    return error;
+  }
+  if (error instanceof StoreStalled) {
+    log.error({ ...asked, err: error }, 'a purge was given up: the result store does not answer');
+    return storeTimeout;
+  }
+  log.error({ ...asked, err: error }, 'a purge has failed');
+  return internalError;
+}
+
+/** Items of an order that the log has; how many more there were is told by their number. */
+const MAX_LOGGED_ITEMS = 10;
+
+/** What was asked, in the words of the API, cut to what a line of the log has room for. */
+function describeAsked(body: unknown): object {
+  const members = Object.entries(typeof body === 'object' && body !== null ? body : {});
+  return Object.fromEntries(
+    members.flatMap(([name, value]): [string, unknown][] => {
+      const items: unknown[] = Array.isArray(value) ? value : [value];
+      const told = items.slice(0, MAX_LOGGED_ITEMS).map((item) => shortenTarget(String(item)));
+      const more = items.length - told.length;
+      const count: [string, unknown][] = more > 0 ? [['more', more]] : [];
+      return [[name, Array.isArray(value) ? told : told[0]], ...count];
+    }),
+  );
 }
 
 /** The token that was sent; the scheme's case does not matter (RFC 9110 §11.1). Empty where there is none. */
@@ -128,11 +165,13 @@ function bearerOf(authorization = ''): string {
 
 function sendUnauthorized(reply: FastifyReply): FastifyReply {
   reply.header('www-authenticate', 'Bearer');
-  return reply.status(401).send({ code: 'UNAUTHORIZED', message: 'A valid token is needed.' });
+  const message = 'A valid token is needed.';
+  return sendFailure(reply, { status: 401, code: 'UNAUTHORIZED', message });
 }
 
-function sendNotFound(reply: FastifyReply): FastifyReply {
-  return reply.status(404).send({ code: 'NOT_FOUND', message: 'There is no such path.' });
+function sendFailure(reply: FastifyReply, failure: Failure): FastifyReply {
+  const { status, headers, body } = formatFailure(failure, { 'cache-control': 'no-store' });
+  return reply.status(status).headers(headers).send(body);
 }
 
 /** So that the comparison takes as long whatever was sent, its length included. */

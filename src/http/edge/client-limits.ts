@@ -9,13 +9,11 @@ export interface ClientLimits {
   readonly headTimeoutMs: number;
   /** The same to the end of its body. */
   readonly requestTimeoutMs: number;
-  /** From a connection to its first request, where no other timeout holds: HTTP/2. */
-  readonly silenceTimeoutMs: number;
-  /** From an answer to the next request of a connection. */
+  /** From a response to the next request of a connection. */
   readonly keepAliveTimeoutMs: number;
   /** From our last word to the end of a connection that the client does not close. */
   readonly lingerTimeoutMs: number;
-  /** In each such time a client must take `slowReaderMinBytes` of its answer, or the rest of it. */
+  /** In each such time a client must take `slowReaderMinBytes` of its response, or the rest of it. */
   readonly slowReaderWindowMs: number;
   readonly slowReaderMinBytes: number;
   /** The same while three quarters of the requests are under way that may be. */
@@ -26,14 +24,12 @@ export interface ClientLimits {
   /** The request line and all header fields. */
   readonly maxHeadBytes: number;
   readonly maxHeaderFields: number;
-  /** Of a request's body, which nobody reads. */
+  /** Of a request's body, which is read over and thrown away. */
   readonly maxBodyBytes: number;
-  /** Requests that are not answered yet, to the last byte; half as many as connections, if that is less. */
+  /** Requests that have not had their response yet, to its last byte; half as many as connections, if that is less. */
   readonly maxRequests: number;
-  /** The same of one connection of HTTP/1.1. */
+  /** The same of one connection. */
   readonly maxPipelinedRequests: number;
-  /** The same of one connection of HTTP/2. */
-  readonly maxStreams: number;
 }
 
 export const clientLimits: ClientLimits = {
@@ -42,19 +38,18 @@ export const clientLimits: ClientLimits = {
   handshakeTimeoutMs: 10_000,
   headTimeoutMs: 10_000,
   requestTimeoutMs: 20_000,
-  silenceTimeoutMs: 20_000,
-  // The proxy in front keeps idle connections for 60 s. It must be the first to let go: whoever is asked
-  // over a connection that he has just closed cannot answer.
+  // The proxy in front keeps idle connections for 60 s. It must be the first to let go: a request that it
+  // sends while we close the connection gets no response.
   keepAliveTimeoutMs: 72_000,
   // For what the client is still sending: a connection that is closed over unread bytes is reset, and the
-  // reset may overtake our answer (RFC 9112 §9.6).
+  // reset may overtake our response (RFC 9112 §9.6).
   lingerTimeoutMs: 2_000,
   // nginx's send_timeout. Shorter would cut off honest clients: the system tells us of room in its buffer
   // (4 MiB at most) when a third of it is free, so on loopback a client of 20 kB/s was seen to take
-  // nothing for 58 s, and then 1.4 MB at once. At least 1 KiB/s, against those who take a byte a second.
+  // nothing for 58 s, and then 1.4 MB at once. At least 1 KiB/s, against those that take a byte a second.
   slowReaderWindowMs: 60_000,
   slowReaderMinBytes: 65_536,
-  // When somebody else is about to be refused for want of room, whoever stands still goes sooner.
+  // When others are about to be refused for want of room, a client that stands still goes sooner.
   crowdedReaderWindowMs: 10_000,
   sweepIntervalMs: 1_000,
 
@@ -63,10 +58,8 @@ export const clientLimits: ClientLimits = {
   maxHeaderFields: 100,
   // No request of ours has a body. What a few clients send all the same is read and thrown away.
   maxBodyBytes: 1_048_576,
-  // Of an answer that its client does not read, 0.3 to 0.5 MB were seen to be held in here.
+  // Of a response that its client does not read, 0.3 to 0.5 MB were seen to be held in here.
   maxRequests: 2_048,
-  // Few clients pipeline at all. A browser has up to 100 streams, which RFC 9113 §6.5.2 recommends as the
-  // least.
+  // Few clients pipeline at all.
   maxPipelinedRequests: 32,
-  maxStreams: 100,
 };

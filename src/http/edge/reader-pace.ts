@@ -1,16 +1,12 @@
 import type { ServerResponse } from 'node:http';
-
-/** A body that tells how much of it has been asked for. */
-interface MeteredBody {
-  readonly passedBytes: number;
-}
+import { isMetered, type MeteredBody } from '../response-body.ts';
 
 /**
- * How fast a client takes an answer. What counts is not time but standstill: an answer that waits for the
+ * How fast a client takes a response. What counts is not time but standstill: a response that waits for the
  * origin or a render is not late, and one of 500 MiB may take hours at a modest pace.
  */
 export class ReaderPace {
-  readonly #response: ServerResponse;
+  readonly response: ServerResponse;
   readonly #minBytes: number;
   #body: MeteredBody | undefined;
   /** Since when the client has been owing us `minBytes`; `undefined` while it owes nothing. */
@@ -19,17 +15,17 @@ export class ReaderPace {
 
   /** @param minBytes what a client must take not to stand still */
   constructor(response: ServerResponse, minBytes: number) {
-    this.#response = response;
+    this.response = response;
     this.#minBytes = minBytes;
-    response.once('pipe', (body: object) => {
-      if ('passedBytes' in body) this.#body = body as MeteredBody;
+    response.on('pipe', (body: unknown) => {
+      if (isMetered(body)) this.#body = body;
     });
   }
 
   /** For how long the client has stood still; to be asked often, by the clock's time, in milliseconds. */
   standstillMs(nowMs: number): number {
     const passedBytes = this.#body?.passedBytes ?? 0;
-    if (!isUnderWay(this.#response)) {
+    if (!isUnderWay(this.response)) {
       this.#owingSinceMs = undefined;
       return 0;
     }
@@ -42,8 +38,8 @@ export class ReaderPace {
   }
 }
 
-/** Whether something of an answer, or its end, is waiting for its client. */
+/** Whether something of a response, or its end, is waiting for its client. */
 function isUnderWay(response: ServerResponse): boolean {
-  // Of HTTP/1.1, those that wait for the answer before them have no socket yet (null).
+  // Those that wait for the response before them have no socket yet (null).
   return response.socket !== null && (response.writableLength > 0 || response.writableEnded);
 }

@@ -1,19 +1,18 @@
 import type { IncomingMessage } from 'node:http';
-import type { FastifyReply, FastifyRequest } from 'fastify';
 import { MediaError } from '../../contract/errors.ts';
 import { queryParameters } from '../../contract/media-query.ts';
 import { pathOfTarget } from '../../contract/media-request.ts';
 import { type ResourceName, resourceRows } from '../../contract/resources.ts';
 import type { DefaultAvatar } from '../../default-avatars/default-avatars.ts';
 import type { ContractTables, OriginalsList } from '../../explorer/explorer-data.ts';
-import type { ExplorerFile } from '../../explorer/explorer-files.ts';
-import type { OriginalsCatalogue } from '../../pipeline/originals/catalogue.ts';
-import type { Clock } from '../../pipeline/ports.ts';
-import { BufferPieces, PIECE_BYTES } from '../media/buffer-chunks.ts';
+import { type ExplorerFile, loadExplorerFiles } from '../../explorer/explorer-files.ts';
+import { OriginalsCatalogue } from '../../pipeline/originals/catalogue.ts';
+import type { Clock, OriginListing } from '../../pipeline/ports.ts';
+import type { Exchange } from '../exchange.ts';
 import { isRebound } from './rebinding.ts';
 import { SharedFile } from './shared-file.ts';
 
-/** What the explorer stands on. */
+/** What the explorer is made from. */
 export interface ExplorerParts {
   /** The files of the page, by their names. */
   readonly files: ReadonlyMap<string, ExplorerFile>;
@@ -23,8 +22,8 @@ export interface ExplorerParts {
 }
 
 /**
- * Headers of the explorer's answers, errors included. Scripts and styles run from files of its own alone, and
- * nobody else may read the list of originals, or show the page within his own.
+ * Headers of the explorer's responses, errors included. Scripts and styles run from files of its own alone, and
+ * no other site may read the list of originals, or show the page within its own.
  */
 export const EXPLORER_HEADERS = {
   'cache-control': 'no-store',
@@ -36,14 +35,14 @@ export const EXPLORER_HEADERS = {
   'referrer-policy': 'no-referrer',
 } as const;
 
-/** Answers a GET or HEAD of one path. */
+/** Makes the file of one path. */
 type Responder = () => ExplorerFile | Promise<ExplorerFile>;
 
 /**
  * Beside the media on their listener: a page for people, its files, and what it shows. Its paths are there for
- * who comes to this machine by a name of this machine alone (see `isRebound`), lest pages of others read the list
- * of originals through a browser here. A proxy on the same machine, which passes other names on, is no exception:
- * behind one the explorer is off.
+ * those who come to this machine by a name of this machine alone (see `isRebound`), lest pages of other sites
+ * read the list of originals through a browser here. A proxy on the same machine, which passes other names on, is
+ * no exception: behind one the explorer is off.
  */
 export class ExplorerHandler {
   /** By path; none of them is a path of the contract. */
@@ -66,20 +65,47 @@ export class ExplorerHandler {
     ]);
   }
 
+  /** The paths that it has. */
+  get paths(): readonly string[] {
+    return [...this.#responders.keys()];
+  }
+
   /** Whether a request asks for a path of the explorer, and may. */
   isFor(request: IncomingMessage): boolean {
     return this.#responders.has(pathOfTarget(request.url ?? '')) && !isRebound(request);
   }
 
-  /** @throws MediaError `ORIGIN_ERROR` or `ORIGIN_TIMEOUT` where the originals are to be listed */
-  async handle(request: FastifyRequest, reply: FastifyReply): Promise<FastifyReply> {
-    const respond = this.#responders.get(pathOfTarget(request.originalUrl));
+  /**
+   * Responds to a GET or HEAD.
+   *
+   * @throws MediaError `ORIGIN_ERROR` or `ORIGIN_TIMEOUT` where the originals are to be listed
+   */
+  async handle(exchange: Exchange): Promise<void> {
+    const respond = this.#responders.get(pathOfTarget(exchange.target));
     if (respond === undefined) throw new MediaError('NOT_FOUND');
     const { mimeType, body } = await respond();
-    reply.header('content-type', mimeType).header('content-length', body.length);
-    if (request.method === 'HEAD') return reply.send();
-    return reply.send(body.length > PIECE_BYTES ? new BufferPieces(body) : body);
+    const fields = Object.entries({
+      ...EXPLORER_HEADERS,
+      'content-type': mimeType,
+      'content-length': String(body.length),
+    });
+    exchange.respond(200, fields.flat(), body);
   }
+}
+
+/**
+ * Puts the explorer together, over the list of the originals.
+ *
+ * @throws Error if its page is not there: the build is incomplete
+ */
+export async function openExplorer({
+  listing,
+  ...parts
+}: Pick<ExplorerParts, 'defaultAvatars' | 'clock'> & {
+  readonly listing: OriginListing;
+}): Promise<ExplorerHandler> {
+  const catalogue = new OriginalsCatalogue(listing);
+  return new ExplorerHandler({ ...parts, catalogue, files: await loadExplorerFiles() });
 }
 
 /** What can be asked for, from the tables that routing goes by. */

@@ -1,7 +1,7 @@
 import type { IncomingHttpHeaders } from 'node:http';
 import { isIP } from 'node:net';
 
-/** What a request tells of its way here; one of Node's, over HTTP/1.1 or HTTP/2. */
+/** What a request tells of its way here. */
 interface Arrival {
   readonly headers: IncomingHttpHeaders;
   readonly socket: { readonly localAddress?: string | undefined };
@@ -18,8 +18,7 @@ interface Arrival {
  */
 export function isRebound({ headers, socket }: Arrival): boolean {
   if (socket.localAddress !== undefined && !isLoopback(socket.localAddress)) return false;
-  const { ':authority': authority = headers.host } = headers; // HTTP/2 says it there
-  return typeof authority !== 'string' || !isOfThisMachine(authority.replace(/:\d*$/, ''));
+  return headers.host === undefined || !isOfThisMachine(headers.host.replace(/:\d*$/, ''));
 }
 
 function isLoopback(address: string): boolean {

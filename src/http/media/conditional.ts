@@ -18,13 +18,13 @@ const ANY_TAG = /^[ \t]*\*[ \t]*$/;
 const LIST_ELEMENT = new RegExp(`[ \\t]*(?:(?:W/)?(${OPAQUE_TAG})[ \\t]*)?(?:,|$)`, 'y');
 
 /**
- * Whether a GET or HEAD is answered 304 (RFC 9110 §13.1.2, §13.1.3, §13.2.2).
+ * Whether a GET or HEAD gets a 304 (RFC 9110 §13.1.2, §13.1.3, §13.2.2).
  *
  * If-None-Match, by its presence, disables If-Modified-Since. It matches by weak comparison, on
  * any tag of its list or on `*`; a malformed list matches nothing. If-Modified-Since compares
  * whole seconds, and counts for nothing when its date is invalid or ours is unknown.
  *
- * @param isMade whether there is an answer. Before, `*` matches nothing: it would be a 304 where the
+ * @param isMade whether there is a response. Before, `*` matches nothing: it would be a 304 where the
  *   plain request may be an error, which comes first (§13.2.1). A tag or a date was given out with one
  */
 export function isNotModified(

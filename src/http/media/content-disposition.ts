@@ -1,5 +1,8 @@
 /** How a browser takes an attachment, and by what name it saves it (RFC 6266). */
 
+import { outputFormats } from '../../contract/image-formats.ts';
+import type { MediaRequest } from '../../contract/media-request.ts';
+
 /** `inline`: the browser may show it. `attachment`: it saves it. */
 export type Disposition = 'inline' | 'attachment';
 
@@ -45,7 +48,7 @@ const activeExtensions: ReadonlySet<string> = new Set([
 
 /**
  * Whether a body of `contentType` (the `Content-Type` from its bytes, parameters allowed) is
- * shown or saved (spec §4). The name can only turn plain text into an attachment, never anything
+ * shown or saved (contract §4). The name can only turn plain text into an attachment, never anything
  * into inline.
  */
 export function dispositionOf(contentType: string, filename: string): Disposition {
@@ -113,4 +116,30 @@ function encodeExtValue(name: string): string {
     /['()*]/g,
     (character) => `%${character.charCodeAt(0).toString(16).toUpperCase()}`,
   );
+}
+
+/**
+ * `Content-Disposition` of the response to a request: attachments have a name to be shown or saved under, assets
+ * have none. A transformed attachment is named after what it became: a `photo.png` that is a WebP now is saved
+ * as `photo.webp`.
+ *
+ * @param contentType of the response
+ */
+export function formatMediaDisposition(
+  { filename, isVerbatim }: MediaRequest,
+  contentType: string,
+): string | undefined {
+  if (filename === undefined) return undefined;
+  const name = isVerbatim ? filename : rename(filename, contentType);
+  return formatContentDisposition(dispositionOf(contentType, name), name);
+}
+
+function rename(filename: string, mimeType: string): string {
+  const format = Object.values(outputFormats).find((row) => row.mimeType === mimeType);
+  if (format === undefined) return filename;
+  const { stem = filename, extension = '' } =
+    /^(?<stem>.+)\.(?<extension>[a-z][a-z0-9]{1,4})$/isu.exec(filename)?.groups ?? {};
+  return format.extensions.some((known) => known === extension.toLowerCase())
+    ? filename
+    : `${stem}.${format.extensions[0]}`;
 }

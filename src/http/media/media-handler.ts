@@ -1,158 +1,174 @@
-import type { FastifyReply, FastifyRequest } from 'fastify';
+import { LRUCache } from 'lru-cache';
 import { MediaError } from '../../contract/errors.ts';
-import {
-  type MediaRequest,
-  parseTarget,
-  type RequestTarget,
-} from '../../contract/media-request.ts';
+import { type MediaRequest, parseTarget, resultKey } from '../../contract/media-request.ts';
 import type { DefaultAvatar } from '../../default-avatars/default-avatars.ts';
+import type { LookUps } from '../../pipeline/meter.ts';
 import type { PassthroughService } from '../../pipeline/originals/passthrough.ts';
-import type { RequestTrace } from '../../pipeline/request-trace.ts';
+import type { MediaResult } from '../../pipeline/ports.ts';
 import type { MediaService } from '../../pipeline/serve-media.ts';
-import type { Validators } from '../../pipeline/validators.ts';
+import type { Exchange } from '../exchange.ts';
 import {
   defaultAvatarCacheControl,
   type MaxAgeSeconds,
   mediaCacheControl,
-} from './cache-policy.ts';
-import { isNotModified } from './conditional.ts';
-import { formatMediaDisposition } from './media-disposition.ts';
-import { sendNotModified, sendRepresentation } from './representation.ts';
-import type { TargetMemory } from './target-memory.ts';
+} from '../response-headers.ts';
+import { formatMediaDisposition } from './content-disposition.ts';
+import {
+  createRepresentation,
+  isCurrent,
+  type Representation,
+  sendBytes,
+  sendNotModified,
+  sendStream,
+} from './representation.ts';
 
-/** What the routes stand on. */
+/** What the media are served from. */
 export interface MediaHandlerParts {
   readonly media: MediaService;
   readonly passthrough: PassthroughService;
   readonly defaultAvatars: readonly DefaultAvatar[];
-  /** Those that were hits are noted here. */
-  readonly targets: TargetMemory;
   readonly maxAgeSeconds: MaxAgeSeconds;
+  /** Of results in memory. */
+  readonly lookUps: LookUps;
 }
 
-/** What belongs to one request alone. */
-export interface RequestContext {
-  readonly trace: RequestTrace;
-  /** Aborts when the client has gone. */
-  readonly signal: AbortSignal;
-  /** Is told what is asked for, as soon as that is known. */
-  readonly noteTarget: (target: RequestTarget) => void;
-}
+/** What a request target turned out to ask for. */
+type KnownTarget =
+  | { readonly kind: 'media'; readonly media: MediaRequest; readonly key: string }
+  | { readonly kind: 'default avatar'; readonly index: string };
 
-/** Answers GET and HEAD of every path of the contract. */
+const HIT = { kind: 'hit' } as const;
+
+/** Longer targets are rare, and are read anew each time. */
+const MAX_TARGET_LENGTH = 256;
+
+/** Each takes some 600 bytes, with its request. */
+const MAX_TARGETS = 8_192;
+
+/** Responds to GET and HEAD of every path of the contract. */
 export class MediaHandler {
   readonly #parts: MediaHandlerParts;
+  readonly #cacheControl: string;
+  readonly #defaultAvatars: readonly { body: Buffer; representation: Representation }[];
+  /** Popular ones need not be read again: to read one takes longer than all else of a hit but its sending. */
+  readonly #targets = new LRUCache<string, KnownTarget>({ max: MAX_TARGETS });
+  /** The heads of results in memory. A result is of one request: its key has all that a head depends on. */
+  readonly #representations = new WeakMap<MediaResult, Representation>();
 
   constructor(parts: MediaHandlerParts) {
     this.#parts = parts;
+    this.#cacheControl = mediaCacheControl(parts.maxAgeSeconds);
+    this.#defaultAvatars = parts.defaultAvatars.map(({ body, etag }) => ({
+      body,
+      representation: createRepresentation({
+        contentType: 'image/png',
+        contentDisposition: undefined,
+        cacheControl: defaultAvatarCacheControl(parts.maxAgeSeconds),
+        validators: { etag, lastModified: undefined },
+        sizeBytes: body.length,
+      }),
+    }));
   }
 
-  /** @throws MediaError of any room; `context.signal.reason` when the client has gone */
-  async handle(
-    request: FastifyRequest,
-    reply: FastifyReply,
-    context: RequestContext,
-  ): Promise<FastifyReply> {
-    const target = parseTarget(request.originalUrl);
-    context.noteTarget(target);
+  /**
+   * Responds, to a hit at once: nothing of it waits.
+   *
+   * @throws MediaError of any stage; `exchange.signal.reason` when the client has gone
+   */
+  handle(exchange: Exchange): Promise<void> | undefined {
+    const target = this.#targets.get(exchange.target) ?? readTarget(exchange.target);
     if (target.kind === 'default avatar') {
-      return this.#sendDefaultAvatar(request, reply, target.index, context);
+      this.#sendDefaultAvatar(exchange, target.index);
+      return undefined;
     }
-    if (target.request.isVerbatim) {
-      return this.#sendVerbatim(request, reply, target.request, context);
-    }
-    return this.#sendMedia(request, reply, target.request, context);
+    const { media, key } = target;
+    exchange.record.noteTarget(media.resource, media, key);
+    if (media.isVerbatim) return this.#sendOriginal(exchange, media);
+    const hit = this.#findHit(exchange, media, key);
+    if (hit === undefined) return this.#sendRendering(exchange, media);
+    // What was asked for once is mostly not asked for again: only what was is worth remembering.
+    if (exchange.target.length <= MAX_TARGET_LENGTH) this.#targets.set(exchange.target, target);
+    this.#sendResult(exchange, hit, media);
+    return undefined;
   }
 
-  async #sendMedia(
-    request: FastifyRequest,
-    reply: FastifyReply,
-    media: MediaRequest,
-    context: RequestContext,
-  ): Promise<FastifyReply> {
-    const cacheControl = mediaCacheControl(this.#parts.maxAgeSeconds);
+  /** A rendering in memory, which takes no more than a look; timed and counted as the stages are. */
+  #findHit({ record }: Exchange, media: MediaRequest, key: string): MediaResult | undefined {
+    const visit = record.trace.enter('store');
+    const hit = this.#parts.media.findHit(media, key);
+    if (hit === undefined) return undefined;
+    visit.leaveUnseen();
+    this.#parts.lookUps.found += 1;
+    record.trace.outcome = HIT;
+    return hit;
+  }
+
+  /** Has a rendering made, unless the client has it already. */
+  async #sendRendering(exchange: Exchange, media: MediaRequest): Promise<void> {
     const served = await this.#parts.media.serve(media, {
-      ...context,
-      isCurrent: (validators, isMade) => isCurrent(request, validators, isMade),
+      signal: exchange.signal,
+      trace: exchange.record.trace,
+      isCurrent: (validators, isMade) => isCurrent(exchange.request, validators, isMade),
     });
-    // What was asked for once is mostly not asked for again.
-    if (context.trace.outcome?.kind === 'hit') {
-      this.#parts.targets.note(request.originalUrl, media);
+    if (served.kind === 'current') {
+      sendNotModified(exchange, served.validators, this.#cacheControl);
+    } else {
+      this.#sendResult(exchange, served.result, media);
     }
-    if (served.kind === 'current') return sendNotModified(reply, served.validators, cacheControl);
-    const { body, mimeType } = served.result;
-    const bytes = Buffer.from(body.buffer, body.byteOffset, body.byteLength);
-    return sendRepresentation(request, reply, {
-      contentType: mimeType,
-      contentDisposition: formatMediaDisposition(media, mimeType),
-      cacheControl,
-      validators: served.result,
-      sizeBytes: bytes.length,
-      open: (first, last) => bytes.subarray(first, last + 1),
-    });
   }
 
-  async #sendVerbatim(
-    request: FastifyRequest,
-    reply: FastifyReply,
-    media: MediaRequest,
-    context: RequestContext,
-  ): Promise<FastifyReply> {
-    const cacheControl = mediaCacheControl(this.#parts.maxAgeSeconds);
-    const { headers, method } = request;
+  #sendResult(exchange: Exchange, result: MediaResult, media: MediaRequest): void {
+    const { body, mimeType, etag, lastModified } = result;
+    let representation = this.#representations.get(result);
+    if (representation === undefined) {
+      representation = createRepresentation({
+        contentType: mimeType,
+        contentDisposition: formatMediaDisposition(media, mimeType),
+        cacheControl: this.#cacheControl,
+        validators: { etag, lastModified },
+        sizeBytes: body.byteLength,
+      });
+      this.#representations.set(result, representation);
+    }
+    const bytes = Buffer.from(body.buffer, body.byteOffset, body.byteLength);
+    sendBytes(exchange, representation, bytes);
+  }
+
+  async #sendOriginal(exchange: Exchange, media: MediaRequest): Promise<void> {
+    const { headers, method } = exchange.request;
     const isConditional =
       headers['if-none-match'] !== undefined || headers['if-modified-since'] !== undefined;
     const original = await this.#parts.passthrough.open(media, {
-      ...context,
+      signal: exchange.signal,
+      trace: exchange.record.trace,
       isWhole: method === 'GET' && headers.range === undefined && !isConditional,
     });
+    const representation = createRepresentation({
+      ...original,
+      contentDisposition: formatMediaDisposition(media, original.contentType),
+      cacheControl: this.#cacheControl,
+    });
+    let isOpened = false;
     try {
-      if (isCurrent(request, original.validators)) {
-        original.discard();
-        return sendNotModified(reply, original.validators, cacheControl);
-      }
-      if (method === 'HEAD') original.discard();
-      return await sendRepresentation(request, reply, {
-        contentType: original.contentType,
-        contentDisposition: formatMediaDisposition(media, original.contentType),
-        cacheControl,
-        validators: original.validators,
-        sizeBytes: original.sizeBytes,
-        open: original.stream,
-      });
-    } catch (error) {
-      original.discard();
-      throw error;
+      isOpened = await sendStream(exchange, representation, original.stream);
+    } finally {
+      if (!isOpened) original.discard();
     }
   }
 
-  async #sendDefaultAvatar(
-    request: FastifyRequest,
-    reply: FastifyReply,
-    index: string,
-    { trace }: RequestContext,
-  ): Promise<FastifyReply> {
-    const avatar = this.#parts.defaultAvatars[Number(index)];
+  #sendDefaultAvatar(exchange: Exchange, index: string): void {
+    exchange.record.noteTarget('default avatar');
+    const avatar = this.#defaultAvatars[Number(index)];
     if (avatar === undefined) throw new MediaError('UNKNOWN_MEDIA');
-    const cacheControl = defaultAvatarCacheControl(this.#parts.maxAgeSeconds);
-    const validators = { etag: avatar.etag, lastModified: undefined };
-    trace.outcome = { kind: 'hit' };
-    if (isCurrent(request, validators)) return sendNotModified(reply, validators, cacheControl);
-    return sendRepresentation(request, reply, {
-      contentType: 'image/png',
-      contentDisposition: undefined,
-      cacheControl,
-      validators,
-      sizeBytes: avatar.body.length,
-      open: (first, last) => avatar.body.subarray(first, last + 1),
-    });
+    exchange.record.trace.outcome = HIT;
+    sendBytes(exchange, avatar.representation, avatar.body);
   }
 }
 
-function isCurrent({ headers }: FastifyRequest, validators: Validators, isMade?: boolean): boolean {
-  return isNotModified(
-    { ifNoneMatch: headers['if-none-match'], ifModifiedSince: headers['if-modified-since'] },
-    validators,
-    isMade,
-  );
+/** @throws MediaError `NOT_FOUND`, `INVALID_FORM_BODY` */
+function readTarget(text: string): KnownTarget {
+  const target = parseTarget(text);
+  if (target.kind === 'default avatar') return target;
+  const { request } = target;
+  return { kind: 'media', media: request, key: resultKey(request) };
 }

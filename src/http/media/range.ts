@@ -21,7 +21,7 @@ const UNSATISFIABLE = { kind: 'unsatisfiable' } as const;
  * Reads the `Range` header of a GET against a body of `sizeBytes` (RFC 9110 §14.1, §14.2).
  *
  * Several ranges, another unit, `first > last` and malformed headers are ignored (`full`), as
- * §14.2 allows and spec §4 demands. A first byte at or past the end and the suffix `-0` are
+ * §14.2 allows and contract §4 demands. A first byte at or past the end and the suffix `-0` are
  * `unsatisfiable`. A suffix of an empty body is `full`: it is satisfiable, by a range that no
  * Content-Range can express. Positions of any length are accepted and clamped to the body.
  */

@@ -1,80 +1,142 @@
-import { Readable } from 'node:stream';
-import type { FastifyReply, FastifyRequest } from 'fastify';
+import type { IncomingMessage } from 'node:http';
+import type { Readable } from 'node:stream';
 import { MediaError } from '../../contract/errors.ts';
 import type { Validators } from '../../pipeline/validators.ts';
+import type { Exchange } from '../exchange.ts';
 import { formatHttpDate } from '../http-date.ts';
-import { BufferPieces, PIECE_BYTES } from './buffer-chunks.ts';
-import { isRangeApplicable } from './conditional.ts';
-import { exactLength } from './exact-length.ts';
+import { exactLength } from '../response-body.ts';
+import { COMMON_HEADERS } from '../response-headers.ts';
+import { isNotModified, isRangeApplicable } from './conditional.ts';
 import { formatContentRange, parseRange } from './range.ts';
 
-/** A body that can be sent whole, in part, or not at all. */
-export interface Representation {
+/** What is known of a body before it is sent. */
+interface Content {
   readonly contentType: string;
   readonly contentDisposition: string | undefined;
   readonly cacheControl: string;
   readonly validators: Validators;
   readonly sizeBytes: number;
-  /** The bytes `first` to `last`, both included. */
-  readonly open: (first: number, last: number) => Buffer | Promise<Readable>;
+}
+
+/** A body's heads, ready to be sent, as often as it is: names and values in turn. */
+export interface Representation {
+  readonly validators: Validators;
+  readonly sizeBytes: number;
+  /** Of a 304, and the beginning of the others. */
+  readonly validatorFields: readonly string[];
+  /** Of a 206, but for its length and range. */
+  readonly partFields: readonly string[];
+  /** Of a 200. */
+  readonly wholeFields: readonly string[];
+}
+
+/** The part of a body that a request gets: the bytes `first` to `last`, both included. */
+interface Part {
+  readonly status: 200 | 206;
+  readonly fields: readonly string[];
+  readonly first: number;
+  readonly last: number;
+}
+
+/** Prepares the heads that a body is sent with. */
+export function createRepresentation(content: Content): Representation {
+  const { contentType, contentDisposition, cacheControl, validators, sizeBytes } = content;
+  const validatorFields = formatValidators(validators, cacheControl);
+  const partFields = [
+    ...validatorFields,
+    ...['content-type', contentType, 'accept-ranges', 'bytes'],
+    ...(contentDisposition === undefined ? [] : ['content-disposition', contentDisposition]),
+  ];
+  const wholeFields = [...partFields, 'content-length', String(sizeBytes)];
+  return { validators, sizeBytes, validatorFields, partFields, wholeFields };
+}
+
+/** Responds with a body in memory, as far as it is asked for. */
+export function sendBytes(exchange: Exchange, representation: Representation, bytes: Buffer): void {
+  const part = selectPart(exchange, representation);
+  if (part === undefined) return;
+  const { status, fields, first, last } = part;
+  exchange.respond(status, fields, status === 200 ? bytes : bytes.subarray(first, last + 1));
 }
 
 /**
- * Sends a body: whole, or the range asked for (RFC 9110 §14); of a HEAD the headers alone, the same
- * as a GET's (§9.3.2), for which a range means nothing (§14.2).
+ * Responds with a body that has to be opened, as far as it is asked for.
  *
- * @throws MediaError `RANGE_NOT_SATISFIABLE`, with the `Content-Range` of a 416 set
+ * @returns whether it was opened
  */
-export async function sendRepresentation(
-  request: FastifyRequest,
-  reply: FastifyReply,
+export async function sendStream(
+  exchange: Exchange,
   representation: Representation,
-): Promise<FastifyReply> {
-  const { sizeBytes, contentType, contentDisposition, cacheControl, validators } = representation;
-  const isGet = request.method === 'GET';
-  const isRangeWanted = isGet && isRangeApplicable(single(request.headers['if-range']), validators);
-  const range = parseRange(isRangeWanted ? request.headers.range : undefined, sizeBytes);
-  if (range.kind === 'unsatisfiable') {
-    reply.header('content-range', formatContentRange(range, sizeBytes));
-    throw new MediaError('RANGE_NOT_SATISFIABLE');
+  open: (first: number, last: number) => Promise<Readable>,
+): Promise<boolean> {
+  const part = selectPart(exchange, representation);
+  if (part === undefined) return false;
+  const { status, fields, first, last } = part;
+  if (exchange.request.method === 'HEAD') {
+    exchange.respond(status, fields);
+    return false;
   }
-
-  const { first, last } = range.kind === 'full' ? { first: 0, last: sizeBytes - 1 } : range;
-  const lengthBytes = last - first + 1;
-  const body = isGet ? await representation.open(first, last) : undefined;
-  setValidators(reply, validators, cacheControl);
-  reply.header('content-type', contentType);
-  reply.header('content-length', lengthBytes);
-  reply.header('accept-ranges', 'bytes');
-  if (contentDisposition !== undefined) reply.header('content-disposition', contentDisposition);
-  if (range.kind === 'range') {
-    reply.status(206).header('content-range', formatContentRange(range, sizeBytes));
-  }
-  if (body instanceof Readable) return reply.send(exactLength(body, lengthBytes));
-  const isInPieces = body !== undefined && body.length > PIECE_BYTES;
-  return reply.send(isInPieces ? new BufferPieces(body) : body);
+  const body = await open(first, last);
+  exchange.respond(status, fields, exactLength(body, last - first + 1));
+  return true;
 }
 
 /** Tells a client that what it has is current (RFC 9110 §15.4.5). */
 export function sendNotModified(
-  reply: FastifyReply,
+  exchange: Exchange,
   validators: Validators,
   cacheControl: string,
-): FastifyReply {
-  setValidators(reply, validators, cacheControl);
-  return reply.status(304).send();
-}
-
-function setValidators(
-  reply: FastifyReply,
-  { etag, lastModified }: Validators,
-  cacheControl: string,
 ): void {
-  reply.header('etag', etag);
-  reply.header('cache-control', cacheControl);
-  if (lastModified !== undefined) reply.header('last-modified', formatHttpDate(lastModified));
+  exchange.respond(304, formatValidators(validators, cacheControl));
 }
 
-function single(header: string | string[] | undefined): string | undefined {
-  return Array.isArray(header) ? header[0] : header;
+/** Whether a client has this state already; see `isNotModified`. */
+export function isCurrent(
+  { headers }: IncomingMessage,
+  validators: Validators,
+  isMade?: boolean,
+): boolean {
+  return isNotModified(
+    { ifNoneMatch: headers['if-none-match'], ifModifiedSince: headers['if-modified-since'] },
+    validators,
+    isMade,
+  );
+}
+
+/**
+ * Finds what a request gets: the whole, or the range asked for (RFC 9110 §14). A HEAD has the headers of a GET
+ * (§9.3.2), and a range means nothing to it (§14.2). A client that has the body already (§13), or asks for a
+ * range outside it, has had its response here.
+ */
+function selectPart(exchange: Exchange, representation: Representation): Part | undefined {
+  const { validators, sizeBytes, partFields, wholeFields } = representation;
+  const { method, headers } = exchange.request;
+  if (isCurrent(exchange.request, validators)) {
+    exchange.respond(304, representation.validatorFields);
+    return undefined;
+  }
+  const whole = { status: 200, fields: wholeFields, first: 0, last: sizeBytes - 1 } as const;
+  if (method === 'HEAD' || headers.range === undefined) return whole;
+  const ifRange = headers['if-range'];
+  const condition = Array.isArray(ifRange) ? ifRange[0] : ifRange;
+  if (!isRangeApplicable(condition, validators)) return whole;
+  const range = parseRange(headers.range, sizeBytes);
+  if (range.kind === 'full') return whole;
+  const contentRange = formatContentRange(range, sizeBytes);
+  if (range.kind === 'unsatisfiable') {
+    exchange.fail(new MediaError('RANGE_NOT_SATISFIABLE'), { 'content-range': contentRange });
+    return undefined;
+  }
+  const { first, last } = range;
+  const ofPart = ['content-length', String(last - first + 1), 'content-range', contentRange];
+  return { status: 206, fields: [...partFields, ...ofPart], first, last };
+}
+
+function formatValidators({ etag, lastModified }: Validators, cacheControl: string): string[] {
+  return Object.entries({
+    ...COMMON_HEADERS,
+    etag,
+    'cache-control': cacheControl,
+    ...(lastModified !== undefined && { 'last-modified': formatHttpDate(lastModified) }),
+  }).flat();
 }

@@ -207,6 +207,61 @@ describe('a purge', () => {
   });
 });
 
+describe('the log of purges', () => {
+  const client = '127.0.0.1';
+
+  it.each([
+    [{ prefix: 'icons/1/' }, { prefix: 'icons/1/' }],
+    [{ assets: ['icons/1/a_ab', 'icons/1/cd'] }, { assets: ['icons/1/a_ab', 'icons/1/cd'] }],
+    [{ paths: [small] }, { paths: [small] }],
+    [
+      { assets: Array.from({ length: 1_000 }, (_, id) => `emojis/${id}`) },
+      { assets: Array.from({ length: 10 }, (_, id) => `emojis/${id}`), more: 990 },
+    ],
+    [
+      { paths: [`${small}&v=${'x'.repeat(1_000)}`] },
+      { paths: [`${`${small}&v=${'x'.repeat(1_000)}`.slice(0, 200)}…`] },
+    ],
+  ])('has what was asked, in the words of the API, and by whom: %#', async (payload, asked) => {
+    const answer = await order(payload);
+    const { removed } = answer.json();
+    const details = { asked, client, removed };
+    expect(app.log.entries).toEqual([{ level: 'info', message: 'purged', details }]);
+  });
+
+  it('has what was asked of those that fail, too', async () => {
+    store.failure = new StoreStalled('the disk hangs');
+    await order({ prefix: 'icons/1/' });
+    store.failure = new Error('the disk is gone');
+    await order({ prefix: 'icons/1/' });
+    expect(app.log.errors).toMatchObject(Array(2).fill({ asked: { prefix: 'icons/1/' }, client }));
+  });
+});
+
+describe('purges that wait for others', () => {
+  it('are told when to try again where there are too many', async () => {
+    let finish = (): void => undefined;
+    const removing = new Promise<void>((resolve) => {
+      finish = resolve;
+    });
+    store.remove = async () => {
+      await removing;
+      return 0;
+    };
+    const underWay = Array.from({ length: 66 }, () => order({ prefix: 'icons/1/' }));
+    await new Promise((resolve) => setTimeout(resolve, 100));
+    const refused = await order({ prefix: 'icons/1/' });
+    expect([refused.statusCode, refused.json()]).toEqual([
+      503,
+      { code: 'OVERLOADED', message: 'The service is at its capacity; try again later.' },
+    ]);
+    expect(refused.headers['retry-after']).toMatch(/^[1-9]\d*$/);
+    finish();
+    const answers = await Promise.all(underWay);
+    expect(new Set(answers.map(({ statusCode }) => statusCode))).toEqual(new Set([200]));
+  });
+});
+
 describe('a purge of a store that does not answer', () => {
   it('ends with 504, and has purged the memory', async () => {
     await fill(small);

@@ -1,10 +1,9 @@
 import { once } from 'node:events';
-import { connect as connectHttp2 } from 'node:http2';
 import { connect as connectTcp, type Socket } from 'node:net';
 import { connect as connectTls } from 'node:tls';
 import { afterEach, describe, expect, it } from 'vitest';
 import { type ClientLimits, clientLimits } from '../../../src/http/edge/client-limits.ts';
-import { connectTo, parseAnswer, sendRaw } from '../../support/http/raw-http.ts';
+import { connectSecurely, connectTo, parseAnswer, sendRaw } from '../../support/http/raw-http.ts';
 import { tlsFiles } from '../../support/http/tls-files.ts';
 import { createTestApp, type TestApp } from '../../support/test-app.ts';
 
@@ -27,19 +26,10 @@ async function start(options: Parameters<typeof createTestApp>[0] = {}): Promise
   port = await app.listen();
 }
 
-/** A client of either listener, as far as HTTP/1.1 goes. */
+/** A client of either listener. */
 const listeners = [
   ['plain', {}, () => connectTo(port)],
-  [
-    'with TLS',
-    tls,
-    async (): Promise<Socket> => {
-      const socket = connectTls({ port, rejectUnauthorized: false });
-      socket.on('error', () => undefined);
-      await once(socket, 'secureConnect');
-      return socket;
-    },
-  ],
+  ['with TLS', tls, () => connectSecurely(port)],
 ] as const;
 
 /** All that comes until the server hangs up, and how long that took. */
@@ -255,33 +245,6 @@ describe('a connection that says nothing more', () => {
     socket.destroy();
   });
 
-  it('is closed after its time with HTTP/2, with a farewell', async () => {
-    await start({ settings: tls });
-    const session = connectHttp2(`https://127.0.0.1:${port}`, { rejectUnauthorized: false });
-    await once(session.request({ ':path': '/avatars/0.png' }).resume(), 'end');
-    const farewell = once(session, 'goaway');
-    app.clock.advance(71_000);
-    await sweeps();
-    // Signs of life are no requests.
-    await new Promise((resolve) => session.ping(resolve));
-    expect(session.closed).toBe(false);
-    app.clock.advance(2_000);
-    expect((await farewell)[0]).toBe(0);
-    await expect.poll(() => session.destroyed).toBe(true);
-  });
-
-  it('is cut off with HTTP/2 if it does not ask at all', async () => {
-    await start({ settings: tls });
-    const session = connectHttp2(`https://127.0.0.1:${port}`, { rejectUnauthorized: false });
-    session.on('error', () => undefined);
-    await once(session, 'remoteSettings');
-    app.clock.advance(clientLimits.silenceTimeoutMs - 1_000);
-    await sweeps();
-    expect(session.destroyed).toBe(false);
-    app.clock.advance(2_000);
-    await expect.poll(() => session.destroyed).toBe(true);
-  });
-
   it('is cut off if it stays open after the last word', async () => {
     await start();
     const socket = connectTcp({ port, host: '127.0.0.1', allowHalfOpen: true });
@@ -347,29 +310,6 @@ describe('a head that is too large', () => {
       expect((await sendRaw(port, 'GET', '/avatars/0.png', fields(90, 100))).status).toBe(200);
     },
   );
-
-  it.each([
-    ['a long URL', `/icons/1/ab.png?v=${'x'.repeat(20_000)}`, {}],
-    ['a long field', '/icons/1/ab.png', fields(1, 60_000)],
-    ['many fields', '/icons/1/ab.png', fields(150, 1)],
-    ['very many fields', '/icons/1/ab.png', fields(2_000, 1)],
-  ])('is refused, or its stream reset, with HTTP/2: %s', async (what, path, headers) => {
-    await start({ settings: tls });
-    const session = connectHttp2(`https://127.0.0.1:${port}`, { rejectUnauthorized: false });
-    session.on('error', () => undefined);
-    const stream = session.request({ ':path': path, ...headers }).on('error', () => undefined);
-    const status = await new Promise((resolve) => {
-      stream.once('response', (answered) => resolve(answered[':status']));
-      stream.once('close', () => resolve(undefined));
-    });
-    expect(status).toBe(what.startsWith('very') ? undefined : 431);
-    session.destroy();
-    const next = connectHttp2(`https://127.0.0.1:${port}`, { rejectUnauthorized: false });
-    const [answered] = await once(next.request({ ':path': '/avatars/0.png' }), 'response');
-    expect(answered[':status']).toBe(200);
-    next.destroy();
-    expect(app.log.errors).toEqual([]);
-  });
 });
 
 /** As the server sees them. */

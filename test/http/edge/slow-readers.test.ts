@@ -1,13 +1,10 @@
-import { once } from 'node:events';
 import { readFileSync } from 'node:fs';
-import { type ClientHttp2Session, type ClientHttp2Stream, connect, constants } from 'node:http2';
 import type { Socket } from 'node:net';
 import { Readable } from 'node:stream';
-import { connect as connectTls } from 'node:tls';
 import { afterEach, describe, expect, it } from 'vitest';
 import { clientLimits } from '../../../src/http/edge/client-limits.ts';
-import { PIECE_BYTES } from '../../../src/http/media/buffer-chunks.ts';
-import { connectTo, sendRaw } from '../../support/http/raw-http.ts';
+import { PIECE_BYTES } from '../../../src/http/response-body.ts';
+import { connectSecurely, connectTo, sendRaw } from '../../support/http/raw-http.ts';
 import { type StallingRelay, startStallingRelay } from '../../support/http/stalling-relay.ts';
 import { tlsFiles } from '../../support/http/tls-files.ts';
 import { MemoryOrigin } from '../../support/memory-origin.ts';
@@ -197,12 +194,10 @@ describe('a client that leaves', () => {
 });
 
 describe('with TLS, a client that does not take its answer', () => {
-  it('is cut off with HTTP/1.1', async () => {
+  it('is cut off', async () => {
     await start({ settings: tls });
     relay = await startStallingRelay(port);
-    const socket = connectTls({ port: relay.port, rejectUnauthorized: false });
-    socket.on('error', () => undefined);
-    await once(socket, 'secureConnect');
+    const socket = await connectSecurely(relay.port);
     relay.stall();
     socket.write(REQUEST);
     await expect.poll(() => origin.openBodies).toBe(1);
@@ -211,66 +206,6 @@ describe('with TLS, a client that does not take its answer', () => {
     expect(passedMs).toBeLessThan(1.5 * WINDOW_MS);
     expect(countConnections()).toBe(0);
     socket.destroy();
-  });
-
-  const withSession = async (
-    use: (session: ClientHttp2Session) => Promise<void>,
-    settings: { readonly initialWindowSize: number },
-    through = port,
-  ): Promise<void> => {
-    const options = { rejectUnauthorized: false, settings };
-    const session = connect(`https://127.0.0.1:${through}`, options);
-    session.on('error', () => undefined);
-    try {
-      await once(session, 'remoteSettings');
-      await use(session);
-    } finally {
-      session.destroy();
-    }
-  };
-  const ask = (session: ClientHttp2Session, path: string, method = 'GET'): ClientHttp2Stream =>
-    session.request({ ':path': path, ':method': method }).on('error', () => undefined);
-
-  it('loses its stream with HTTP/2, and nothing else', async () => {
-    await start({ settings: tls });
-    await withSession(
-      async (session) => {
-        const streams = [1, 2, 3].map(() => ask(session, '/attachments/1/2/large'));
-        const closed = Promise.all(streams.map((stream) => once(stream, 'close')));
-        await expect.poll(() => origin.openBodies).toBe(3);
-        const passedMs = await passTimeUntil(() => origin.openBodies === 0);
-        expect(passedMs).toBeGreaterThanOrEqual(WINDOW_MS);
-        expect(passedMs).toBeLessThan(1.5 * WINDOW_MS);
-        await closed;
-        expect(streams.map(({ rstCode }) => rstCode)).toEqual(
-          Array(3).fill(constants.NGHTTP2_CANCEL),
-        );
-        const [headers] = await once(ask(session, '/avatars/0.png', 'HEAD'), 'response');
-        expect(headers[':status']).toBe(200);
-      },
-      { initialWindowSize: 0 },
-    );
-    expect(app.log.errors).toEqual([]);
-  });
-
-  it('loses its session with HTTP/2 if it takes no news of that either', async () => {
-    await start({ settings: tls });
-    relay = await startStallingRelay(port);
-    const { stall } = relay;
-    await withSession(
-      async (session) => {
-        session.setLocalWindowSize(2 ** 31 - 1);
-        stall();
-        const streams = [1, 2].map(() => ask(session, '/attachments/1/2/large'));
-        await expect.poll(() => origin.openBodies).toBe(2);
-        const passedMs = await passTimeUntil(() => origin.openBodies === 0);
-        expect(passedMs).toBeGreaterThanOrEqual(WINDOW_MS);
-        await passTimeUntil(() => countConnections() === 0);
-        for (const stream of streams) stream.destroy();
-      },
-      { initialWindowSize: 2 ** 31 - 1 },
-      relay.port,
-    );
   });
 });
 

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { formatCacheStatus } from '../../../src/http/media/cache-status.ts';
+import { formatCacheStatus } from '../../../src/http/response-headers.ts';
 import type { CacheOutcome } from '../../../src/pipeline/cache-outcome.ts';
 
 describe('formatCacheStatus', () => {

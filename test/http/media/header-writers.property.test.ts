@@ -1,11 +1,10 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { formatCacheStatus } from '../../../src/http/media/cache-status.ts';
 import {
   dispositionOf,
   formatContentDisposition,
 } from '../../../src/http/media/content-disposition.ts';
-import { formatServerTiming } from '../../../src/http/media/server-timing.ts';
+import { formatCacheStatus, formatServerTiming } from '../../../src/http/response-headers.ts';
 import type { CacheOutcome, TimedStage } from '../../../src/pipeline/cache-outcome.ts';
 
 const TOKEN = "!#$%&'*+-.^_`|~";

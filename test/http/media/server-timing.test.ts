@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { formatServerTiming } from '../../../src/http/media/server-timing.ts';
+import { formatServerTiming } from '../../../src/http/response-headers.ts';
 
 describe('formatServerTiming', () => {
   it('tells each room once, in the order given', () => {

@@ -1,5 +1,6 @@
 import { once } from 'node:events';
 import { connect, type Socket } from 'node:net';
+import { connect as connectTls } from 'node:tls';
 
 /** An answer as it came over the wire. */
 export interface RawAnswer {
@@ -18,12 +19,24 @@ export async function connectTo(port: number): Promise<Socket> {
   return socket;
 }
 
+/** The same with TLS, whoever signed the certificate. */
+export async function connectSecurely(port: number): Promise<Socket> {
+  const socket = connectTls({ port, host: '127.0.0.1', rejectUnauthorized: false });
+  socket.on('error', () => undefined);
+  await once(socket, 'secureConnect');
+  return socket;
+}
+
 /**
  * Sends bytes as they are and collects all that comes back until the server hangs up; requests
  * must therefore say `Connection: close` or be wrong.
  */
-export async function sendBytes(port: number, bytes: string | Buffer): Promise<Buffer> {
-  const socket = await connectTo(port);
+export async function sendBytes(
+  port: number,
+  bytes: string | Buffer,
+  connectClient = connectTo,
+): Promise<Buffer> {
+  const socket = await connectClient(port);
   const chunks: Buffer[] = [];
   socket.on('data', (chunk: Buffer) => chunks.push(chunk));
   socket.write(bytes, 'latin1');
@@ -38,13 +51,14 @@ export async function sendRaw(
   target: string,
   headers: Readonly<Record<string, string>> = {},
   body = '',
+  connectClient = connectTo,
 ): Promise<RawAnswer> {
   const lines = Object.entries({ Host: 'cdn.example', Connection: 'close', ...headers });
   const head = [
     `${method} ${target} HTTP/1.1`,
     ...lines.map(([name, value]) => `${name}: ${value}`),
   ];
-  return parseAnswer(await sendBytes(port, `${head.join('\r\n')}\r\n\r\n${body}`));
+  return parseAnswer(await sendBytes(port, `${head.join('\r\n')}\r\n\r\n${body}`, connectClient));
 }
 
 /** Takes the first answer of a connection apart. */
