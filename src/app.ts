@@ -148,7 +148,7 @@ export async function createApp(config: Config, parts: AppParts): Promise<App> {
       isStoreFailing: store?.isFailing ?? false,
       storeShortcoming: resultStore?.shortcoming?.(),
       crowdedLanes: lanes.filter((lane) => pipeline.admission.isCrowded(lane)),
-      door: countConnections(),
+      connections: countConnections(),
     });
   };
   meter.watch(

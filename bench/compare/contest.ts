@@ -4,7 +4,6 @@ import { readMachineCpuSeconds, readTreeCpuSeconds } from '../harness/process-nu
 import type { Contestant } from './contestants.ts';
 import type { MeasureName, Turn } from './measures.ts';
 import type { Originals } from './originals.ts';
-import type { Aim } from './report.ts';
 
 /** What workloads share. */
 export interface Stage {
@@ -17,6 +16,14 @@ export interface Stage {
   readonly foreign: readonly Contestant[];
   /** Notes in the report that a contestant did not take part, and why. */
   readonly noteAbsence: (contest: string, who: string, why: string) => void;
+}
+
+/** What has to be shown: so many times as good as another contestant, in one contest. */
+export interface Aim {
+  readonly contest: string;
+  readonly of: string;
+  readonly to: string;
+  readonly atLeast: number;
 }
 
 /** Something to be good at; the name is that of its contest. */

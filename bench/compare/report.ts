@@ -2,16 +2,8 @@ import { spawnSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { cpus, totalmem } from 'node:os';
 import { formatBytes, formatTable } from '../harness/report.ts';
-import type { Contest } from './contest.ts';
+import type { Aim, Contest } from './contest.ts';
 import { compare, measures, type Ratio, summarize } from './measures.ts';
-
-/** What has to be shown: so many times as good as another contestant, in one contest. */
-export interface Aim {
-  readonly contest: string;
-  readonly of: string;
-  readonly to: string;
-  readonly atLeast: number;
-}
 
 /** An aim, and what came of it. */
 export interface JudgedAim extends Aim {

@@ -138,7 +138,7 @@ export function translate(target: string): TraceRequest | undefined {
   const isSticker = target.startsWith('/stickers/');
   const darkroom = isSticker ? `${target}${target.includes('?') ? '&' : '?'}quality=high` : target;
   const parsed = parseTarget(darkroom);
-  if (parsed.kind !== 'media' || parsed.request.isVerbatim) return undefined;
+  if (parsed.kind !== 'media' || parsed.request.isPassthrough) return undefined;
   return { darkroom, ipx: `/${formatModifiers(parsed.request)}/${parsed.request.originKey}` };
 }
 

@@ -69,7 +69,7 @@ export function createWorkload(trace: Trace): Workload {
 export function planRendering(kind: ContentKind, shape: Shape, ask: string): RenderingFacts {
   const target = parseTarget(formatTarget(kind, shape, 0, ask));
   if (target.kind !== 'media') throw new Error(`${ask} asks for no media.`);
-  if (target.request.isVerbatim) {
+  if (target.request.isPassthrough) {
     return { work: 'stream', cpuMs: 0, bytes: estimateOriginalBytes(kind, shape) };
   }
   const plan = planMedia(toFacts(shape), target.request, limits);

@@ -3,7 +3,7 @@ import type { ContentKind, Shape } from './shapes.ts';
 /** Ids of a trace begin here, so that they have as many digits as those of the platform. */
 const FIRST_ID = 1_471_000_000_000_000_000n;
 
-/** Folder of each kind, and whether an id stands before the hash; spec §1. */
+/** Folder of each kind, and whether an id stands before the hash; contract §1. */
 const pathForms: Readonly<Record<ContentKind, (id: string, hash: string) => string>> = {
   'user avatar': (id, hash) => `/avatars/${id}/${hash}`,
   'member avatar': (id, hash) => `/guilds/${id}/users/${id}/avatars/${hash}`,

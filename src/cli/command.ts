@@ -46,7 +46,7 @@ export interface Command {
   run(operands: readonly string[], terminal: Terminal): Promise<number>;
 }
 
-/** Why something could not be done, in words for whoever asked for it. */
+/** Why something could not be done, in words for the person who asked for it. */
 export class CommandFault extends Error {
   override readonly name = 'CommandFault';
   readonly exitStatus: number;

@@ -27,12 +27,12 @@ export interface InputFile {
 export async function openInputFile(path: string, { stdin, signal }: Terminal): Promise<InputFile> {
   if (path === '-') {
     checkStandardInput();
-    // Who stops us need not wait for whoever writes to us.
+    // A stop does not wait for the process that writes to us.
     const chunks = readOr('standard input', addAbortSignal(signal, stdin), signal);
     return { sizeBytes: undefined, chunks };
   }
   const opening = open(path);
-  // Nor for whoever opens the other end of a pipe.
+  // Nor for the one that opens the other end of a pipe.
   const file = await unlessAborted(opening, signal).catch((cause: unknown) => {
     signal.throwIfAborted();
     throw new CommandFault(`${path} cannot be read`, { cause });

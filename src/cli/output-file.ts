@@ -13,9 +13,9 @@ const MAX_LINKS = 40;
 const PERMISSIONS = 0o7777;
 
 /**
- * Writes a file that is there whole or not at all: it gets its name when it is on the disk. Whoever was let
- * to the one that it replaces is let to it. A link is followed, and its target replaced or made; what is no
- * file, such as a pipe or `/dev/null`, is written to as it is.
+ * Writes a file that is there whole or not at all: it gets its name when it is on the disk. The users who had
+ * access to the file that it replaces have access to it. A link is followed, and its target replaced or made;
+ * what is no file, such as a pipe or `/dev/null`, is written to as it is.
  *
  * @throws CommandFault if it cannot be written, or `chunks` fail; `signal.reason`
  */

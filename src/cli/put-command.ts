@@ -130,7 +130,7 @@ async function write(
     await writer.write(key, chunks, { signal, onProgress });
     return writtenBytes;
   } catch (cause) {
-    // What is left behind is told, even to whoever has stopped it.
+    // What is left behind is told, even to the person who has stopped it.
     if (cause instanceof Error && cause.name === 'AbortError') throw cause;
     throw new CommandFault(`${key} cannot be written`, { cause });
   } finally {

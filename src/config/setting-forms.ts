@@ -14,7 +14,7 @@ function texts(words: string, isValid: (text: string) => boolean): Form<string> 
   return { words, read: (text) => (isValid(text) ? text : undefined) };
 }
 
-/** Any text, in words of whoever judges it. */
+/** Any text, in the words of the code that checks it. */
 export const anyText = (words: string): Form<string> => texts(words, () => true);
 
 /** An integer within bounds, both included. */

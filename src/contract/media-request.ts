@@ -29,7 +29,7 @@ export interface MediaRequest {
   /** Whether an animation is kept where original and format both have one. */
   readonly isAnimated: boolean;
   /** The original is wanted byte for byte, whatever it is (contract §2, external). */
-  readonly isVerbatim: boolean;
+  readonly isPassthrough: boolean;
 }
 
 /** What a request target asks for. */
@@ -80,7 +80,7 @@ export function createRequest(path: MediaPath, query: MediaQuery): MediaRequest 
     resourceRows[path.resource].query === 'external' ? query.format : path.extension;
   const format = extension === undefined ? undefined : formatOfExtension(extension);
   const isAttachment = path.resource === 'attachment';
-  const isVerbatim =
+  const isPassthrough =
     isAttachment &&
     format === undefined &&
     query.widthPx === undefined &&
@@ -94,8 +94,8 @@ export function createRequest(path: MediaPath, query: MediaQuery): MediaRequest 
     heightPx: query.heightPx,
     format,
     quality: canonicalQuality(format, query.quality),
-    isAnimated: canonicalAnimated(format, query.animated, isAttachment) && !isVerbatim,
-    isVerbatim,
+    isAnimated: canonicalAnimated(format, query.animated, isAttachment) && !isPassthrough,
+    isPassthrough,
   };
 }
 

@@ -158,7 +158,7 @@ export class RequestRecord {
       if (!isPlainHit) meter.noteStage(stage, durationMs);
       stagesMs[stage] = roundMs(durationMs);
     };
-    for (const { room, durationMs } of this.trace.timings) noteStage(room, durationMs);
+    for (const { stage, durationMs } of this.trace.timings) noteStage(stage, durationMs);
     if (this.#sendingSinceMs !== undefined) noteStage('send', nowMs - this.#sendingSinceMs);
     if (requests.scope === 'none') return;
     const line = {

@@ -97,8 +97,8 @@ function parametersOf(outcome: CacheOutcome): readonly string[] {
  */
 export function formatServerTiming(timings: readonly StageTiming[]): string | undefined {
   let text: string | undefined;
-  for (const { room, durationMs } of timings) {
-    const timing = `${room};dur=${formatMs(durationMs)}`;
+  for (const { stage, durationMs } of timings) {
+    const timing = `${stage};dur=${formatMs(durationMs)}`;
     text = text === undefined ? timing : `${text}, ${timing}`;
   }
   return text;

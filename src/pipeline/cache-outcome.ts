@@ -5,7 +5,7 @@ export type TimedStage = 'store' | 'origin' | 'queue' | 'render';
 
 /** Time one request spent in one stage. */
 export interface StageTiming {
-  readonly room: TimedStage;
+  readonly stage: TimedStage;
   readonly durationMs: number;
 }
 

@@ -15,7 +15,7 @@ export type Memory = (typeof memories)[number];
 
 /** Who counts what happens in the pipeline, for those who watch over the service. */
 export interface Meter {
-  /** To be added to by whoever looks. */
+  /** The code that looks adds to them. */
   readonly lookUps: Readonly<Record<Memory, LookUps>>;
   /** A render has got its CPU slot, after so many milliseconds; 0 where one was free. */
   noteQueueWait(lane: Lane, waitedMs: number): void;
@@ -30,14 +30,14 @@ export interface ResponseClass {
   readonly cache: CacheUse;
 }
 
-/** Answers of one sort, to be added to by whoever gives them. */
+/** Responses of one class; the code that sends them adds to it. */
 export interface ResponseCount {
   answers: number;
   /** Of bodies, as far as they were handed over to the system. */
   bodyBytes: number;
 }
 
-/** Where the time of a request goes: into the rooms, and into its body being taken. */
+/** Where the time of a request goes: into the stages, and into sending its body. */
 export type Stage = TimedStage | 'send';
 
 /** Who counts the answers. */

@@ -121,11 +121,11 @@ export class RequestTrace {
    * @param describe what to note of its result
    */
   async time<Result>(
-    room: TimedStage,
+    stage: TimedStage,
     work: (visit: Visit) => Promise<Result>,
     describe?: (result: Result) => SpanDetails,
   ): Promise<Result> {
-    const visit = this.enter(room);
+    const visit = this.enter(stage);
     try {
       const result = await work(visit);
       if (describe !== undefined) visit.note(describe(result));
@@ -138,12 +138,12 @@ export class RequestTrace {
   }
 
   /** Enters a stage. */
-  enter(room: TimedStage): Visit {
+  enter(stage: TimedStage): Visit {
     const enteredMs = this.#clock.nowMs();
-    const span = this.begin(room);
+    const span = this.begin(stage);
     const leaveUnseen = (): void => {
       const spentMs = this.#clock.nowMs() - enteredMs;
-      this.#durationsMs.set(room, (this.#durationsMs.get(room) ?? 0) + spentMs);
+      this.#durationsMs.set(stage, (this.#durationsMs.get(stage) ?? 0) + spentMs);
     };
     return {
       note: (details) => span.note(details),
@@ -187,7 +187,7 @@ export class RequestTrace {
 
   /** Each stage entered so far, in order of the first visit's end. */
   get timings(): readonly StageTiming[] {
-    return [...this.#durationsMs].map(([room, durationMs]) => ({ room, durationMs }));
+    return [...this.#durationsMs].map(([stage, durationMs]) => ({ stage, durationMs }));
   }
 }
 

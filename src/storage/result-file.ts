@@ -18,7 +18,7 @@ import { resultPath } from '../pipeline/results/result-path.ts';
  * The head repeats the whole address, because the name of a file has 64 bits of it, file systems may
  * take two names for one, and operators copy and rename files. The sum finds what disks do by
  * themselves: every run of up to 32 damaged bits, and all but one in 2³² of other damages. It is no
- * signature: whoever can write the store decides what is served, as one of the types that are rendered.
+ * signature: a process that can write the store decides what is served, as one of the types that are rendered.
  */
 const MAGIC = Buffer.from('DKR1', 'latin1');
 

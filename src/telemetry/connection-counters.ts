@@ -1,4 +1,4 @@
-/** What goes on at the door of the media listener, for whoever watches; all since the start where it is a sum. */
+/** Connections and requests of the media listener, to be watched. Sums are since the start. */
 export interface ConnectionCounters {
   readonly connections: number;
   readonly maxConnections: number;

@@ -70,7 +70,7 @@ function listStates({
     },
     {
       name: 'darkroom_log_lines_lost_total',
-      help: 'Lines of the log that were dropped, because whoever reads it was too slow.',
+      help: 'Lines of the log that were dropped, because its reader was too slow.',
       type: 'counter',
       read: countLostLines,
     },

@@ -17,7 +17,7 @@ const LOOK_MS = 10;
 const REPORT_AGAIN_AFTER_MS = 60_000;
 
 /**
- * The standard output, written in the background: whoever reads it, if too slowly or not at all, does not hold up
+ * The standard output, written in the background: a reader that is slow, or does not read at all, does not hold up
  * the service. What it does not take in time is dropped, line by line, and counted. What is unwritten at the end of
  * the process is written then, if that can be done soon.
  *

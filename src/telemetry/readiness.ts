@@ -18,7 +18,7 @@ export interface Vitals {
   /** Why renderings are not stored at present, if they are not. */
   readonly storeShortcoming: string | undefined;
   readonly crowdedLanes: readonly Lane[];
-  readonly door: ConnectionCounters;
+  readonly connections: ConnectionCounters;
 }
 
 /**
@@ -31,7 +31,7 @@ export interface Vitals {
  * which are nine of ten requests. It is told as a reason all the same.
  */
 export function judgeReadiness(vitals: Vitals): Readiness {
-  const { readyWorkers, origin, door } = vitals;
+  const { readyWorkers, origin, connections } = vitals;
   const obstacles = [
     vitals.isClosing && 'draining',
     readyWorkers.light === 0 && 'no worker is ready',
@@ -39,7 +39,8 @@ export function judgeReadiness(vitals: Vitals): Readiness {
       (origin.state === 'unknown'
         ? 'the origin has not answered yet'
         : 'the origin has failed since the start'),
-    door.requests >= door.maxRequests && 'as many requests as there may be are under way',
+    connections.requests >= connections.maxRequests &&
+      'as many requests as there may be are under way',
   ].filter((reason) => reason !== false);
   const shortcomings = [
     origin.state === 'failing' && origin.hasAnswered && 'the origin fails; what is kept is served',

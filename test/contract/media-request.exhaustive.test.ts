@@ -38,7 +38,7 @@ function verdictOf(target: string): Verdict {
 }
 
 function canonicalOfRequest(request: MediaRequest): Canonical {
-  const { originKey, widthPx, heightPx, format, quality, isAnimated, isVerbatim } = request;
+  const { originKey, widthPx, heightPx, format, quality, isAnimated, isPassthrough } = request;
   return {
     originKey,
     widthPx,
@@ -46,7 +46,7 @@ function canonicalOfRequest(request: MediaRequest): Canonical {
     format,
     quality,
     animated: isAnimated,
-    passthrough: isVerbatim,
+    passthrough: isPassthrough,
   };
 }
 

@@ -273,7 +273,7 @@ describe('the canonical request', () => {
       format: 'jpeg',
       quality: 'high',
       isAnimated: false,
-      isVerbatim: false,
+      isPassthrough: false,
     });
   });
 
@@ -297,7 +297,7 @@ describe('the canonical request', () => {
       format: 'jpeg',
       quality: 'low',
       isAnimated: false,
-      isVerbatim: false,
+      isPassthrough: false,
     });
   });
 
@@ -312,12 +312,12 @@ describe('the canonical request', () => {
     ['?width=1', false],
     ['?height=4096', false],
     ['?format=png', false],
-  ])('of an attachment with %j is passthrough: %s', (query, isVerbatim) => {
-    expect(requestOf(`${file}${query}`).isVerbatim).toBe(isVerbatim);
+  ])('of an attachment with %j is passthrough: %s', (query, isPassthrough) => {
+    expect(requestOf(`${file}${query}`).isPassthrough).toBe(isPassthrough);
   });
 
   it('of an asset is never verbatim', () => {
-    expect(requestOf('/stickers/1.gif?quality=lossless').isVerbatim).toBe(false);
+    expect(requestOf('/stickers/1.gif?quality=lossless').isPassthrough).toBe(false);
   });
 });
 

@@ -28,7 +28,7 @@ export async function findFaults(
   const faults: string[] = [];
   if (!ALLOWED_STATUSES.has(status)) faults.push(`status ${status}: ${body.subarray(0, 300)}`);
   if (headers['x-content-type-options'] !== 'nosniff') faults.push('no nosniff');
-  if (parsed.request.isVerbatim) {
+  if (parsed.request.isPassthrough) {
     if (status !== 200) faults.push(`status ${status} of a file that is only passed on`);
     else if (!body.equals(original)) faults.push(`${body.length} bytes that are not the file's`);
   } else if (status === 200) {

@@ -54,29 +54,33 @@ async function oneTrace(): Promise<[ReceivedSpan, ...ReceivedSpan[]]> {
   await expect.poll(() => serverSpans()).toHaveLength(1);
   const [server] = serverSpans();
   if (server === undefined) return expect.fail('no server span');
-  const rooms = collector.spans.filter((span) => span !== server);
+  const stages = collector.spans.filter((span) => span !== server);
   collector.spans.length = 0;
-  return [server, ...rooms];
+  return [server, ...stages];
 }
 
 function serverSpans(): ReceivedSpan[] {
   return collector.spans.filter(({ kind }) => kind === 2);
 }
 
-function expectRooms(server: ReceivedSpan, rooms: readonly ReceivedSpan[], names: string[]): void {
-  expect(rooms.map(({ name }) => name)).toEqual(names);
-  for (const room of rooms) {
-    expect(room).toMatchObject({ traceId: server.traceId, parentSpanId: server.spanId, kind: 1 });
+function expectStages(
+  server: ReceivedSpan,
+  stages: readonly ReceivedSpan[],
+  names: string[],
+): void {
+  expect(stages.map(({ name }) => name)).toEqual(names);
+  for (const stage of stages) {
+    expect(stage).toMatchObject({ traceId: server.traceId, parentSpanId: server.spanId, kind: 1 });
   }
 }
 
 describe('a trace of one request', () => {
-  it('shows every room of a cold render, under one span that has the names of HTTP', async () => {
+  it('shows every stage of a cold render, under one span that has the names of HTTP', async () => {
     const resultStore = new MemoryResultStore();
     await start({ resultStore });
     const { body } = await sendRaw(port, 'GET', icon, { 'X-Request-Id': 'abc-1' });
     await expect.poll(() => collector.spans.some(({ name }) => name === 'write')).toBe(true);
-    const [server, ...rooms] = await oneTrace();
+    const [server, ...stages] = await oneTrace();
     expect(server).toMatchObject({ name: `GET ${route}`, parentSpanId: '', kind: 2, status: 0 });
     expect(server.attributes).toEqual({
       'http.request.method': 'GET',
@@ -101,8 +105,8 @@ describe('a trace of one request', () => {
       'telemetry.sdk.language': 'nodejs',
     });
     // The write comes after the answer, whichever is told first.
-    const inTime = rooms.filter(({ name }) => name !== 'write');
-    expectRooms(server, inTime, [
+    const inTime = stages.filter(({ name }) => name !== 'write');
+    expectStages(server, inTime, [
       'store',
       'origin',
       'store',
@@ -113,7 +117,7 @@ describe('a trace of one request', () => {
       'send',
     ]);
     const attributesOf = (name: string) =>
-      rooms.filter((room) => room.name === name).map(({ attributes }) => attributes);
+      stages.filter((stage) => stage.name === name).map(({ attributes }) => attributes);
     expect(attributesOf('store')).toEqual([
       { 'darkroom.memory': 'results', 'darkroom.found': false },
       { 'darkroom.memory': 'store', 'darkroom.found': false },
@@ -137,7 +141,7 @@ describe('a trace of one request', () => {
       },
     ]);
     expect(attributesOf('send')).toEqual([{ 'darkroom.bytes': body.length }]);
-    const write = rooms.find(({ name }) => name === 'write');
+    const write = stages.find(({ name }) => name === 'write');
     expect(write).toMatchObject({
       traceId: server.traceId,
       parentSpanId: server.spanId,
@@ -152,8 +156,8 @@ describe('a trace of one request', () => {
     // The first hit of a target takes the usual way, the others the short one.
     for (const method of ['GET', 'GET', 'HEAD']) {
       await sendRaw(port, method, icon);
-      const [server, ...rooms] = await oneTrace();
-      expect(rooms).toEqual([]);
+      const [server, ...stages] = await oneTrace();
+      expect(stages).toEqual([]);
       expect(server).toMatchObject({ name: `${method} ${route}`, parentSpanId: '', status: 0 });
       expect(server.attributes).toMatchObject({
         'http.response.status_code': 200,
@@ -169,15 +173,15 @@ describe('a trace of one request', () => {
   it('shows an attachment passed on, and what of it was sent', async () => {
     await start();
     await sendRaw(port, 'GET', '/attachments/1/2/a.txt', { Host: 'cdn.example:8443' });
-    const [server, ...rooms] = await oneTrace();
-    expectRooms(server, rooms, ['origin', 'send']);
+    const [server, ...stages] = await oneTrace();
+    expectStages(server, stages, ['origin', 'send']);
     expect(server.attributes).toMatchObject({
       'darkroom.cache': 'bypass',
       'server.address': 'cdn.example',
       'server.port': 8_443,
       'darkroom.bytes': samples.text.length,
     });
-    expect(rooms.map(({ attributes }) => attributes)).toEqual([
+    expect(stages.map(({ attributes }) => attributes)).toEqual([
       { 'darkroom.origin.part': 'body', 'darkroom.bytes': samples.text.length },
       { 'darkroom.bytes': samples.text.length },
     ]);
@@ -186,42 +190,42 @@ describe('a trace of one request', () => {
   it('takes what is missing for an answer, and no failure', async () => {
     await start();
     await sendRaw(port, 'GET', '/emojis/1.png');
-    const [server, ...rooms] = await oneTrace();
-    expectRooms(server, rooms, ['store', 'origin', 'send']);
+    const [server, ...stages] = await oneTrace();
+    expectStages(server, stages, ['store', 'origin', 'send']);
     expect(server.status).toBe(0);
     expect(server.attributes).toMatchObject({
       'http.response.status_code': 404,
       'darkroom.error.code': 'UNKNOWN_MEDIA',
     });
     expect(server.attributes).not.toHaveProperty('error.type');
-    expect(rooms[1]).toMatchObject({
+    expect(stages[1]).toMatchObject({
       status: 0,
       attributes: { 'darkroom.error.code': 'UNKNOWN_MEDIA' },
     });
   });
 
-  it('shows in which room a request has failed', async () => {
+  it('shows in which stage a request has failed', async () => {
     const failure = new MediaError('ORIGIN_ERROR', { cause: new Error('no route') });
     await start({ origin: { read: () => Promise.reject(failure) } });
     await sendRaw(port, 'GET', icon);
-    const [server, ...rooms] = await oneTrace();
-    expectRooms(server, rooms, ['store', 'origin', 'send']);
-    for (const span of [server, rooms[1]]) {
+    const [server, ...stages] = await oneTrace();
+    expectStages(server, stages, ['store', 'origin', 'send']);
+    for (const span of [server, stages[1]]) {
       expect(span).toMatchObject({
         status: 2,
         attributes: { 'error.type': 'ORIGIN_ERROR', 'darkroom.error.code': 'ORIGIN_ERROR' },
       });
     }
-    expect(rooms[0]?.status).toBe(0);
+    expect(stages[0]?.status).toBe(0);
     expect(server.attributes['http.response.status_code']).toBe(502);
   });
 
   it('shows what is no image by its facts', async () => {
     await start();
     await sendRaw(port, 'GET', '/emojis/7.png');
-    const [server, ...rooms] = await oneTrace();
-    expectRooms(server, rooms, ['store', 'origin', 'origin', 'facts', 'send']);
-    expect(rooms[3]?.attributes).toEqual({ 'darkroom.error.code': 'UNSUPPORTED_MEDIA_TYPE' });
+    const [server, ...stages] = await oneTrace();
+    expectStages(server, stages, ['store', 'origin', 'origin', 'facts', 'send']);
+    expect(stages[3]?.attributes).toEqual({ 'darkroom.error.code': 'UNSUPPORTED_MEDIA_TYPE' });
   });
 
   it('says of a client that has gone no status, and of what it left no failure', async () => {
@@ -232,12 +236,12 @@ describe('a trace of one request', () => {
     client.destroy();
     // It ends as soon as somebody hears that it is not wanted any more: after the request, or before.
     await expect.poll(() => collector.spans.map(({ name }) => name)).toContain('origin');
-    const [server, ...rooms] = await oneTrace();
+    const [server, ...stages] = await oneTrace();
     expect(server.status).toBe(0);
     expect(server.attributes).toMatchObject({ 'darkroom.client_gone': true });
     expect(server.attributes).not.toHaveProperty('http.response.status_code');
-    expectRooms(server, rooms, ['store', 'origin']);
-    expect(rooms[1]).toMatchObject({ status: 0, attributes: { 'darkroom.aborted': true } });
+    expectStages(server, stages, ['store', 'origin']);
+    expect(stages[1]).toMatchObject({ status: 0, attributes: { 'darkroom.aborted': true } });
   });
 
   it.each([
@@ -263,8 +267,8 @@ describe('a trace of one request', () => {
     await start({ settings: { TLS_CERT_FILE: tlsFiles.cert, TLS_KEY_FILE: tlsFiles.key } });
     const headers = { Host: 'media.example', traceparent };
     await sendRaw(port, 'GET', icon, headers, '', connectSecurely);
-    const [server, ...rooms] = await oneTrace();
-    expectRooms(server, rooms, ['store', 'origin', 'origin', 'facts', 'queue', 'render', 'send']);
+    const [server, ...stages] = await oneTrace();
+    expectStages(server, stages, ['store', 'origin', 'origin', 'facts', 'queue', 'render', 'send']);
     expect(server).toMatchObject({ name: `GET ${route}`, parentSpanId: PARENT_ID });
     expect(server.attributes).toMatchObject({
       'url.scheme': 'https',
@@ -276,9 +280,9 @@ describe('a trace of one request', () => {
   it('names default avatars', async () => {
     await start();
     await sendRaw(port, 'GET', '/avatars/3.png');
-    const [server, ...rooms] = await oneTrace();
+    const [server, ...stages] = await oneTrace();
     expect(server.name).toBe('GET /avatars/{index}.{ext}');
-    expect(rooms).toEqual([]);
+    expect(stages).toEqual([]);
   });
 });
 
@@ -317,9 +321,9 @@ describe("a trace of somebody else's", () => {
     await start();
     for (const cache of ['miss', 'memory', 'memory']) {
       await sendRaw(port, 'GET', icon, { traceparent, tracestate: 'vendor=1' });
-      const [server, ...rooms] = await oneTrace();
+      const [server, ...stages] = await oneTrace();
       expect(server).toMatchObject({ traceId: TRACE_ID, parentSpanId: PARENT_ID });
-      for (const room of rooms) expect(room.traceId).toBe(TRACE_ID);
+      for (const stage of stages) expect(stage.traceId).toBe(TRACE_ID);
       expect(log.lines.at(-1)).toMatchObject({ cache, traceId: TRACE_ID });
     }
   });

@@ -29,7 +29,7 @@ interface Learned {
   readonly kind: 'media';
   readonly answer: WireAnswer;
   readonly etag: string;
-  readonly isVerbatim: boolean;
+  readonly isPassthrough: boolean;
   readonly isDated: boolean;
 }
 
@@ -172,7 +172,7 @@ export class SurfaceModel {
     const told = headers.get('content-disposition');
     if (filename === undefined) expect(told).toBeUndefined();
     else expect(told?.split(';')[0]).toBe(disposition);
-    return { kind: 'media', answer, etag, isVerbatim: canonical.passthrough, isDated: true };
+    return { kind: 'media', answer, etag, isPassthrough: canonical.passthrough, isDated: true };
   }
 }
 
@@ -184,7 +184,7 @@ async function learnAvatar(answer: WireAnswer, etag: string, index: string): Pro
     'accept-ranges': 'bytes',
   });
   expect(answer.headers.has('content-disposition')).toBe(false);
-  return { kind: 'media', answer, etag, isVerbatim: false, isDated: false };
+  return { kind: 'media', answer, etag, isPassthrough: false, isDated: false };
 }
 
 /** By the first bytes of a file, as each format begins. */
@@ -278,10 +278,10 @@ function isRangeApplicable(request: SoundRequest, { etag, isDated }: Learned): b
 function checkMedia(request: SoundRequest, answer: WireAnswer, learned: Learned): void {
   const { headers, body } = answer;
   const { body: whole, headers: plain } = learned.answer;
-  const cacheStatus = learned.isVerbatim ? 'darkroom; fwd=bypass' : 'darkroom; hit';
+  const cacheStatus = learned.isPassthrough ? 'darkroom; fwd=bypass' : 'darkroom; hit';
   expect(headers.get('cache-status')).toBe(cacheStatus); // whatever the client says of caches
   expect(headers.get('server-timing') ?? 'store').toMatch(
-    learned.isVerbatim ? /^origin;dur=[\d.]+$/ : /^store/,
+    learned.isPassthrough ? /^origin;dur=[\d.]+$/ : /^store/,
   );
 
   if (isCurrent(request, learned)) {

@@ -86,8 +86,8 @@ describe('a traced service', () => {
       { attributes: { 'darkroom.cache': 'memory' } },
     ]);
     const [cold] = servers;
-    const rooms = collector.spans.filter(({ parentSpanId }) => parentSpanId === cold?.spanId);
-    expect(rooms.map(({ name }) => name)).toEqual([
+    const stages = collector.spans.filter(({ parentSpanId }) => parentSpanId === cold?.spanId);
+    expect(stages.map(({ name }) => name)).toEqual([
       'store',
       'origin',
       'origin',
@@ -96,7 +96,7 @@ describe('a traced service', () => {
       'render',
       'send',
     ]);
-    const render = rooms.find(({ name }) => name === 'render');
+    const render = stages.find(({ name }) => name === 'render');
     expect(render?.durationMs).toBeGreaterThan(0.1);
     expect(render?.durationMs).toBeLessThan(cold?.durationMs ?? 0);
     // A line of the log for the cold request, with the same id.

@@ -10,7 +10,7 @@ interface Arrival {
 /**
  * Whether a request came to this machine's own address under a name that anybody may have pointed there: a page
  * of `evil.example`, whose name leads to 127.0.0.1 once it is loaded, is of the same origin as what answers it
- * there, and would read it in the browser of whoever works on this machine (DNS rebinding). Without suspicion are
+ * there, and would read it in the browser of a person at this machine (DNS rebinding). Without suspicion are
  * `localhost`, what ends with `.localhost` (RFC 6761 §6.3), and addresses: those are nobody's to point elsewhere.
  *
  * An address that Node does not know counts as this machine's own. Not covered are addresses of a network, where

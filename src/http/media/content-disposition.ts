@@ -126,11 +126,11 @@ function encodeExtValue(name: string): string {
  * @param contentType of the response
  */
 export function formatMediaDisposition(
-  { filename, isVerbatim }: MediaRequest,
+  { filename, isPassthrough }: MediaRequest,
   contentType: string,
 ): string | undefined {
   if (filename === undefined) return undefined;
-  const name = isVerbatim ? filename : rename(filename, contentType);
+  const name = isPassthrough ? filename : rename(filename, contentType);
   return formatContentDisposition(dispositionOf(contentType, name), name);
 }
 

@@ -83,7 +83,7 @@ export class MediaHandler {
     }
     const { media, key } = target;
     exchange.record.noteTarget(media.resource, media, key);
-    if (media.isVerbatim) return this.#sendOriginal(exchange, media);
+    if (media.isPassthrough) return this.#sendOriginal(exchange, media);
     const hit = this.#findHit(exchange, media, key);
     if (hit === undefined) return this.#sendRendering(exchange, media);
     // What was asked for once is mostly not asked for again: only what was is worth remembering.

@@ -31,7 +31,7 @@ const NETWORK_FILE_SYSTEMS: ReadonlySet<number> = new Set([
 ]);
 
 /**
- * Claims a folder for this process. The owner listens at a socket in it: whoever can connect to one knows that
+ * Claims a folder for this process. The owner listens at a socket in it: a process that can connect to one knows that
  * its process lives, and the kernel closes it when the process ends, however that ends. This holds between
  * the containers of one host that share the folder as a volume: a socket belongs to its file, not to a network
  * or a table of processes. The connection stays open, so that others hear of the end at once.

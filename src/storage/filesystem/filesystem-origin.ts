@@ -23,7 +23,7 @@ const CHUNK_BYTES = 128 * 1024;
  * that was asked for, so that a link anywhere in between is refused as well. Only regular files are
  * served.
  *
- * Not covered: hard links and bind mounts (they are regular paths; whoever can make them can write
+ * Not covered: hard links and bind mounts (they are regular paths; a process that can make them can write
  * the folder anyway); names that differ only in case or normalization on file systems that do not tell
  * them apart. A file that is replaced by one of the same size and the same time of change is taken for
  * the same.

@@ -14,7 +14,7 @@ const WELL: Vitals = {
   isStoreFailing: false,
   storeShortcoming: undefined,
   crowdedLanes: [],
-  door: {
+  connections: {
     connections: 1,
     maxConnections: 10,
     requests: 1,
@@ -82,7 +82,7 @@ describe('a replica', () => {
     ],
     [
       'every request would be turned away',
-      { door: { ...WELL.door, requests: 5 } },
+      { connections: { ...WELL.connections, requests: 5 } },
       'not ready',
       ['as many requests as there may be are under way'],
     ],

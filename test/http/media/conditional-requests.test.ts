@@ -144,16 +144,16 @@ describe('a cold server', () => {
   const originals = cases.filter(([, url]) => url !== '/avatars/3.png');
 
   it.each(originals)('answers 304 without rendering or reading a body: %s', async (name, url) => {
-    const isVerbatim = name === 'a passthrough attachment';
+    const isPassthrough = name === 'a passthrough attachment';
     const etag = await etagOf(url);
     origin.bytesTaken = 0;
     origin.reads.clear();
     for (const [conditions, cacheStatus] of [
-      [{ 'if-none-match': etag }, isVerbatim ? 'darkroom; fwd=bypass' : 'darkroom; fwd=miss'],
+      [{ 'if-none-match': etag }, isPassthrough ? 'darkroom; fwd=bypass' : 'darkroom; fwd=miss'],
       // What the origin said just now is good for a while; of what is kept, that is.
       [
         { 'if-modified-since': lastModifiedText },
-        isVerbatim ? 'darkroom; fwd=bypass' : 'darkroom; hit',
+        isPassthrough ? 'darkroom; fwd=bypass' : 'darkroom; hit',
       ],
     ] as const) {
       const { statusCode, headers } = await get(url, conditions);
@@ -162,7 +162,7 @@ describe('a cold server', () => {
       expect(headers['cache-status']).toBe(cacheStatus);
     }
     expect(app.renderer.renders).toBe(0);
-    expect([...origin.reads.values()]).toEqual([isVerbatim ? 2 : 1]);
+    expect([...origin.reads.values()]).toEqual([isPassthrough ? 2 : 1]);
     // Of a passthrough attachment the first bytes are read, twice here, which tell its type.
     expect(origin.bytesTaken).toBe(url === '/attachments/1/2/p.jpg' ? 2 * 4100 : 0);
     expect(origin.bodies.every(({ destroyed }) => destroyed)).toBe(true);

@@ -80,7 +80,7 @@ describe('a hit that takes the short way', () => {
     expect(app.renderer.renders).toBe(1);
   });
 
-  it('tells how long the look into the memory took, and enters no other room', async () => {
+  it('tells how long the look into the memory took, and enters no other stage', async () => {
     for (let time = 0; time < 2; time += 1) await ask(asset);
     const timing = (await fetch(origin + asset)).headers.get('server-timing') ?? '';
     expect(timing).toMatch(/^store;dur=[\d.]+$/);

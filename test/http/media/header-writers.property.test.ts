@@ -226,16 +226,16 @@ describe('Cache-Status', () => {
 });
 
 describe('Server-Timing', () => {
-  it('names each room with a plain decimal number, to the microsecond', () => {
+  it('names each stage with a plain decimal number, to the microsecond', () => {
     const timing = fc.record({
-      room: fc.constantFrom<TimedStage>('store', 'origin', 'queue', 'render'),
+      stage: fc.constantFrom<TimedStage>('store', 'origin', 'queue', 'render'),
       durationMs: fc.oneof(fc.double(), fc.double({ min: 0, max: 1e6, noNaN: true })),
     });
     fc.assert(
       fc.property(fc.array(timing, { minLength: 1 }), (timings) => {
         const header = formatServerTiming(timings);
         const entries = (header ?? '').split(', ').map((entry) => entry.split(';dur='));
-        expect(entries.map(([room]) => room)).toEqual(timings.map(({ room }) => room));
+        expect(entries.map(([stage]) => stage)).toEqual(timings.map(({ stage }) => stage));
         entries.forEach(([, text = ''], index) => {
           expect(text).toMatch(/^(?:0|[1-9]\d*)(?:\.\d{1,3})?$/);
           const { durationMs = 0 } = timings[index] ?? {};

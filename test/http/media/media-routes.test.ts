@@ -16,14 +16,14 @@ afterEach(async () => {
   await app.close();
 });
 
-/** The rooms that a `Server-Timing` header names, in its order. */
+/** The stages that a `Server-Timing` header names, in its order. */
 function roomsOf(header: unknown): readonly string[] {
   return String(header)
     .split(', ')
     .map((entry) => entry.replace(/;dur=[\d.]+$/, ''));
 }
 
-describe('every resource of spec §1', () => {
+describe('every resource of contract §1', () => {
   const withHash = ['avatars/1', 'icons/1', 'banners/1', 'splashes/1', 'guilds/1/users/2/avatars'];
   const cases = [
     ...[...withHash, 'guilds/1/users/2/banners'].flatMap((folder) =>

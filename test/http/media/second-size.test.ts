@@ -109,7 +109,7 @@ class BreakingOrigin extends MemoryOrigin {
   }
 }
 
-describe('rooms that were entered are told of, also where one was left in vain', () => {
+describe('stages that were entered are told of, also where one was left in vain', () => {
   it.each([
     ['the origin, that was not asked before', {}, 'store;dur=0, origin;dur=7'],
     // The look into the originals' memory ends it: they are there, and the origin is not asked.

@@ -3,19 +3,19 @@ import { describe, expect, it } from 'vitest';
 import { formatServerTiming } from '../../../src/http/response-headers.ts';
 
 describe('formatServerTiming', () => {
-  it('tells each room once, in the order given', () => {
+  it('tells each stage once, in the order given', () => {
     const timings = [
-      { room: 'store', durationMs: 0.1 },
-      { room: 'origin', durationMs: 12.34567 },
-      { room: 'queue', durationMs: 0 },
-      { room: 'render', durationMs: 250 },
+      { stage: 'store', durationMs: 0.1 },
+      { stage: 'origin', durationMs: 12.34567 },
+      { stage: 'queue', durationMs: 0 },
+      { stage: 'render', durationMs: 250 },
     ] as const;
     expect(formatServerTiming(timings)).toBe(
       'store;dur=0.1, origin;dur=12.346, queue;dur=0, render;dur=250',
     );
   });
 
-  it('has nothing to tell of no room', () => {
+  it('has nothing to tell of no stage', () => {
     expect(formatServerTiming([])).toBeUndefined();
   });
 
@@ -27,13 +27,13 @@ describe('formatServerTiming', () => {
     [Number.NaN, '0'],
     [Number.POSITIVE_INFINITY, '9007199254740991'],
   ])('writes %d ms as %s', (durationMs, expected) => {
-    expect(formatServerTiming([{ room: 'store', durationMs }])).toBe(`store;dur=${expected}`);
+    expect(formatServerTiming([{ stage: 'store', durationMs }])).toBe(`store;dur=${expected}`);
   });
 
   it('never needs an exponent', () => {
     fc.assert(
       fc.property(fc.double(), (durationMs) => {
-        expect(formatServerTiming([{ room: 'render', durationMs }])).toMatch(
+        expect(formatServerTiming([{ stage: 'render', durationMs }])).toMatch(
           /^render;dur=\d+(\.\d{1,3})?$/,
         );
       }),
