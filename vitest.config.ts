@@ -12,7 +12,7 @@ const suites: Readonly<Record<string, Options>> = {
   front: { testTimeout: 180_000, hookTimeout: 60_000, fileParallelism: false },
   hostile: { testTimeout: 60_000, hookTimeout: 60_000, fileParallelism: false },
   metrics: { testTimeout: 30_000, hookTimeout: 60_000 },
-  proxy: { testTimeout: 20_000, hookTimeout: 60_000, fileParallelism: false },
+  proxy: { testTimeout: 60_000, hookTimeout: 60_000, fileParallelism: false },
   replicas: {
     testTimeout: 120_000,
     hookTimeout: 60_000,
