@@ -85,7 +85,7 @@ async function expectSameEverywhere({ etags }: LoadReport): Promise<void> {
   expect(some.length).toBeGreaterThan(5);
   for (const [path, etag] of some) {
     const answers = await Promise.all(cluster.replicas.map((replica) => replica.ask(path)));
-    expect(answers.map(({ headers }) => headers.etag)).toEqual([etag, etag, etag]);
+    expect(answers.map(({ header }) => header('etag'))).toEqual([etag, etag, etag]);
     const [first, ...others] = answers;
     for (const { body } of others) expect(body.equals(first?.body ?? Buffer.of())).toBe(true);
   }
