@@ -226,7 +226,7 @@ describe.skipIf(!isLinux)('a confined worker (limits of Linux)', () => {
     // What we were handed ourselves by whoever started us goes on to every program that we start.
     const handedDown = ownDescriptors().flatMap(({ isKept, target }) => (isKept ? [target] : []));
     const own = targets.filter((target) => !handedDown.includes(target));
-    const nameless = /^(\/dev\/null|anon_inode:\[event(fd|poll)\])$/;
+    const nameless = /^(\/dev\/null|anon_inode:\[(event(fd|poll)|io_uring)\])$/;
     const named = own.filter((target) => !nameless.test(target));
     expect(named.filter((target) => ours.has(target))).toEqual([]);
     // Standard error and the channel, and the pipes by which Node's event loops wake themselves.
