@@ -2,7 +2,7 @@ import { parseArgs } from 'node:util';
 import { ConfigError } from '../config/config.ts';
 import { readRelease } from '../config/release.ts';
 import { formatCauses } from '../pipeline/error-causes.ts';
-import { checkCommand } from './check-command.ts';
+import { checkCommand } from './check/check-command.ts';
 import {
   type Command,
   type CommandEnd,
@@ -12,7 +12,7 @@ import {
   type Terminal,
   writeLine,
 } from './command.ts';
-import { putCommand } from './put-command.ts';
+import { putCommand } from './put/put-command.ts';
 import { renderCommand } from './render-command.ts';
 import { serveCommand } from './serve-command.ts';
 

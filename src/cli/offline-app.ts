@@ -1,3 +1,5 @@
+import { buffer } from 'node:stream/consumers';
+import { z } from 'zod';
 import { type App, type AppParts, createApp } from '../app.ts';
 import type { Config } from '../config/config.ts';
 import { unlessAborted } from '../pipeline/abort.ts';
@@ -6,8 +8,8 @@ import { CommandFault } from './command.ts';
 /** A single request needs no more than one worker of each lane. */
 const ONE_WORKER = { light: 1, heavy: 1 } as const;
 
-/** What the service would answer to one request, without a server. */
-export interface OfflineAnswer {
+/** What the service would respond to one request, without a server. */
+export interface OfflineResponse {
   readonly status: number;
   readonly contentType: string;
   readonly body: AsyncIterable<Uint8Array>;
@@ -17,14 +19,14 @@ export interface OfflineAnswer {
  * Runs something with the service as it is configured, but for its listeners, its traces and its number of
  * workers, and ends it again. It keeps no rendering and looks for none: the store is the running service's.
  *
- * @param signal ends the wait for an answer
+ * @param signal ends the wait for a response
  * @throws CommandFault if the service cannot start; what the work throws; `signal.reason`
  */
 export async function withOfflineApp<Result>(
   config: Config,
   parts: AppParts,
   signal: AbortSignal,
-  work: (ask: (target: string) => Promise<OfflineAnswer>) => Promise<Result>,
+  work: (ask: (target: string) => Promise<OfflineResponse>) => Promise<Result>,
 ): Promise<Result> {
   const app: App = await createApp(
     {
@@ -41,20 +43,35 @@ export async function withOfflineApp<Result>(
   });
   try {
     return await work(async (target) => {
-      const answering = app.server.inject({
+      const responding = app.server.inject({
         method: 'GET',
         url: target,
         headers: { host: 'localhost' },
         payloadAsStream: true, // attachments may be larger than the memory
       });
-      const answer = await unlessAborted(answering, signal);
+      const response = await unlessAborted(responding, signal);
       return {
-        status: answer.statusCode,
-        contentType: String(answer.headers['content-type'] ?? ''),
-        body: answer.stream(),
+        status: response.statusCode,
+        contentType: String(response.headers['content-type'] ?? ''),
+        body: response.stream(),
       };
     });
   } finally {
     await app.close();
   }
+}
+
+/** The body of an error, as the contract has it. */
+const errorBody = z.object({
+  code: z.string(),
+  message: z.string(),
+  errors: z.array(z.object({ path: z.string(), message: z.string() })).default([]),
+});
+
+/** An error of the service for a person: status, code and message, then a line for each fault. */
+export async function formatErrorResponse({ status, body }: OfflineResponse): Promise<string> {
+  const text = (await buffer(body)).toString();
+  const { code, message, errors } = errorBody.parse(JSON.parse(text));
+  const lines = errors.map((fault) => `\n  ${fault.path}: ${fault.message}`);
+  return `${status} ${code}: ${message}${lines.join('')}`;
 }

@@ -3,8 +3,7 @@ import { readConfig } from '../config/config.ts';
 import { readImageFacts } from '../formats/read-image-facts.ts';
 import { formatByteSize } from './byte-size.ts';
 import { type Command, CommandFault, exitStatus, type Terminal, writeLine } from './command.ts';
-import { formatErrorAnswer } from './error-text.ts';
-import { withOfflineApp } from './offline-app.ts';
+import { formatErrorResponse, withOfflineApp } from './offline-app.ts';
 import { writeOutputFile } from './output-file.ts';
 import { createPlainLog } from './plain-log.ts';
 
@@ -31,7 +30,7 @@ written.
     const parts = { log: createPlainLog(terminal.stderr) };
     return withOfflineApp(config, parts, terminal.signal, async (ask) => {
       const answer = await ask(toPath(target));
-      if (answer.status !== 200) throw new CommandFault(await formatErrorAnswer(answer));
+      if (answer.status !== 200) throw new CommandFault(await formatErrorResponse(answer));
       const measure = new Measure();
       const chunks = measure.through(answer.body);
       const isStandardOutput = output === '-';

@@ -1,5 +1,5 @@
-import { formatByteSize } from './byte-size.ts';
-import type { Terminal } from './command.ts';
+import { formatByteSize } from '../byte-size.ts';
+import type { Terminal } from '../command.ts';
 
 /** What takes no longer than this shows no progress, in milliseconds. */
 const QUIET_MS = 500;

@@ -1,7 +1,7 @@
-import { formatPath, parsePath } from '../contract/media-path.ts';
-import { originKeyOf, parseOriginKey, unmarkedKeyOf } from '../contract/origin-key.ts';
-import { resourceRows } from '../contract/resources.ts';
-import { CommandFault, exitStatus } from './command.ts';
+import { formatPath, parsePath } from '../../contract/media-path.ts';
+import { originKeyOf, parseOriginKey, unmarkedKeyOf } from '../../contract/origin-key.ts';
+import { resourceRows } from '../../contract/resources.ts';
+import { CommandFault, exitStatus } from '../command.ts';
 
 /** A key that Darkroom reads an original from, and a URL that it is served at. */
 export interface OriginalAddress {

@@ -1,11 +1,11 @@
-import { WORKER_FILE } from '../app.ts';
-import type { Config } from '../config/config.ts';
-import { unlessAborted } from '../pipeline/abort.ts';
-import { formatCauses } from '../pipeline/error-causes.ts';
-import { WorkerPool } from '../workers/worker-pool.ts';
-import { formatByteSize } from './byte-size.ts';
+import { WORKER_FILE } from '../../app.ts';
+import type { Config } from '../../config/config.ts';
+import { unlessAborted } from '../../pipeline/abort.ts';
+import { formatCauses } from '../../pipeline/error-causes.ts';
+import { WorkerPool } from '../../workers/worker-pool.ts';
+import { formatByteSize } from '../byte-size.ts';
+import { silentLog } from '../plain-log.ts';
 import { type Finding, fault, ok } from './finding.ts';
-import { silentLog } from './plain-log.ts';
 
 /**
  * Whether render processes start, and what they are kept from; one of each lane is enough to tell.

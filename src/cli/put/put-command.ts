@@ -1,10 +1,10 @@
-import { type Config, readConfig } from '../config/config.ts';
-import { MediaError } from '../contract/errors.ts';
-import { withDeadline } from '../pipeline/abort.ts';
-import type { OriginalWriter } from '../pipeline/originals/original-writer.ts';
-import type { Origin } from '../pipeline/ports.ts';
-import { openOrigin, openOriginalWriter } from '../storage/open-storage.ts';
-import { formatByteSize } from './byte-size.ts';
+import { type Config, readConfig } from '../../config/config.ts';
+import { MediaError } from '../../contract/errors.ts';
+import { withDeadline } from '../../pipeline/abort.ts';
+import type { OriginalWriter } from '../../pipeline/originals/original-writer.ts';
+import type { Origin } from '../../pipeline/ports.ts';
+import { openOrigin, openOriginalWriter } from '../../storage/open-storage.ts';
+import { formatByteSize } from '../byte-size.ts';
 import {
   type Command,
   CommandFault,
@@ -12,7 +12,7 @@ import {
   exitStatus,
   type Terminal,
   writeLine,
-} from './command.ts';
+} from '../command.ts';
 import { type InputFile, openInputFile, readWhole } from './input-file.ts';
 import { type OriginalAddress, parseAddress } from './original-address.ts';
 import { ProgressLine } from './progress-line.ts';

@@ -1,9 +1,9 @@
 import { randomBytes } from 'node:crypto';
-import type { Config } from '../config/config.ts';
-import { describePlace } from '../config/storage-settings.ts';
-import { withDeadline } from '../pipeline/abort.ts';
-import { formatCauses } from '../pipeline/error-causes.ts';
-import { openResultStoreBeside } from '../storage/open-storage.ts';
+import type { Config } from '../../config/config.ts';
+import { describePlace } from '../../config/storage-settings.ts';
+import { withDeadline } from '../../pipeline/abort.ts';
+import { formatCauses } from '../../pipeline/error-causes.ts';
+import { openResultStoreBeside } from '../../storage/open-storage.ts';
 import { type Finding, fault, ok } from './finding.ts';
 
 /** Time for each step, in milliseconds. */

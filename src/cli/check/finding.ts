@@ -1,5 +1,5 @@
 import type { Writable } from 'node:stream';
-import { writeLine } from './command.ts';
+import { writeLine } from '../command.ts';
 
 /** What a check has found: one line. */
 export interface Finding {

@@ -1,12 +1,11 @@
 import { Readable } from 'node:stream';
-import type { Config } from '../config/config.ts';
-import { MediaError } from '../contract/errors.ts';
-import { sniffContentType } from '../pipeline/originals/content-sniff.ts';
-import type { Origin } from '../pipeline/ports.ts';
-import { formatErrorAnswer } from './error-text.ts';
-import { withOfflineApp } from './offline-app.ts';
+import type { Config } from '../../config/config.ts';
+import { MediaError } from '../../contract/errors.ts';
+import { sniffContentType } from '../../pipeline/originals/content-sniff.ts';
+import type { Origin } from '../../pipeline/ports.ts';
+import { formatErrorResponse, withOfflineApp } from '../offline-app.ts';
+import { silentLog } from '../plain-log.ts';
 import type { OriginalAddress } from './original-address.ts';
-import { silentLog } from './plain-log.ts';
 
 /**
  * Why the service would never serve a file as the original of an address: it is asked, with the file in
@@ -26,7 +25,7 @@ export async function findServingFault(
     const answer = await ask(`${urlPath}?size=16`);
     if (answer.status === 200) return undefined;
     const type = await sniffContentType(bytes);
-    return `${await formatErrorAnswer(answer)} (It is ${type}.)`;
+    return `${await formatErrorResponse(answer)} (It is ${type}.)`;
   });
 }
 

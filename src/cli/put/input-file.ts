@@ -2,8 +2,8 @@ import { fstatSync, type Stats, statSync } from 'node:fs';
 import { type FileHandle, open } from 'node:fs/promises';
 import { devNull } from 'node:os';
 import { addAbortSignal } from 'node:stream';
-import { unlessAborted } from '../pipeline/abort.ts';
-import { CommandFault, type Terminal } from './command.ts';
+import { unlessAborted } from '../../pipeline/abort.ts';
+import { CommandFault, type Terminal } from '../command.ts';
 
 /** The descriptor of standard input. */
 const STANDARD_INPUT = 0;

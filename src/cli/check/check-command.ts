@@ -1,7 +1,7 @@
-import { type Config, ConfigError, readConfig } from '../config/config.ts';
-import { settingNames } from '../config/settings.ts';
-import { describeUnknownSetting } from '../config/unknown-settings.ts';
-import { type Command, exitStatus, type Terminal } from './command.ts';
+import { type Config, ConfigError, readConfig } from '../../config/config.ts';
+import { settingNames } from '../../config/settings.ts';
+import { describeUnknownSetting } from '../../config/unknown-settings.ts';
+import { type Command, exitStatus, type Terminal } from '../command.ts';
 import { type Finding, fault, ok, warning, writeFinding } from './finding.ts';
 import { checkOrigin } from './origin-check.ts';
 import { checkResultStore } from './result-store-check.ts';
