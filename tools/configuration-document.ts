@@ -1,4 +1,4 @@
-import type { Setting } from '../src/config/settings.ts';
+import type { Setting } from '../src/config/setting.ts';
 import { settingGroups } from '../src/config/settings.ts';
 
 const HEAD = `# Configuration

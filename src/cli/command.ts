@@ -1,5 +1,5 @@
 import type { Readable, Writable } from 'node:stream';
-import type { Environment } from '../config/settings.ts';
+import type { Environment } from '../config/setting.ts';
 
 /** How a command ends; those above 2 are BSD's (`sysexits.h`). */
 export const exitStatus = {

@@ -1,12 +1,6 @@
 import { statSync } from 'node:fs';
-import {
-  type Environment,
-  type Setting,
-  type SettingName,
-  type Settings,
-  settingNames,
-  settingTable,
-} from './settings.ts';
+import type { Environment, Setting } from './setting.ts';
+import { type SettingName, type Settings, settingNames, settingTable } from './settings.ts';
 import { areNested, mayMixUp, SAMPLE_FOLDER } from './storage-settings.ts';
 import { findTlsFault } from './tls-pair.ts';
 import { findProtocolFault } from './tracing-settings.ts';

@@ -1,3 +1,4 @@
+import { optional, type Setting, setting, type WithDefault } from './setting.ts';
 import {
   anyText,
   bearerToken,
@@ -5,69 +6,19 @@ import {
   bytes,
   choice,
   endpoint,
-  type Form,
   folder,
   hostName,
   integer,
   keyPrefix,
-  looseChoice,
   milliseconds,
   proxyList,
   readableFile,
   regionName,
   seconds,
 } from './setting-forms.ts';
-
-/** Environment variables, as `process.env` has them. */
-export type Environment = Readonly<Record<string, string | undefined>>;
-
-/** One variable: a row of the table. */
-export interface Setting<Value = unknown> {
-  readonly form: Form<Value>;
-  /** What it is where it is not set; `undefined` where that is nothing, or depends on something else. */
-  readonly default?: Value | undefined;
-  /** What it is for, in Markdown. */
-  readonly description: string;
-  /** The default in Markdown, where it depends on the machine or on another variable. */
-  readonly defaultText?: string;
-  /** Its value is never shown. */
-  readonly isSecret?: true;
-}
-
-/** A variable that always has a value. */
-interface WithDefault<Value> extends Setting<Value> {
-  readonly default: Value;
-}
-
-type More = Pick<Setting, 'defaultText' | 'isSecret'>;
+import { tracingTable } from './tracing-settings.ts';
 
 const MEBIBYTE = 1024 * 1024;
-
-function setting<Value>(
-  form: Form<Value>,
-  fallback: NoInfer<Value>,
-  description: string,
-): WithDefault<Value> {
-  return { form, default: fallback, description };
-}
-
-function optional<Value>(form: Form<Value>, description: string, more: More = {}): Setting<Value> {
-  return { form, description, ...more };
-}
-
-/** How OpenTelemetry writes lists. */
-const PAIRS = '`name=value,name=value`, percent-encoded';
-
-/** What the OpenTelemetry SDK reads and judges by itself: of a wrong value, the SDK warns. */
-function ofSdk(usual: string, description: string, isSecret?: true): Setting<string> {
-  const defaultText = usual === '' ? '' : `\`${usual}\``;
-  return optional(asOpenTelemetryHasIt, description, {
-    defaultText,
-    ...(isSecret && { isSecret }),
-  });
-}
-
-const asOpenTelemetryHasIt = anyText('what OpenTelemetry takes');
 
 const listener = {
   HOST: setting(hostName, '127.0.0.1', 'address to listen on'),
@@ -246,47 +197,6 @@ const operation = {
   SHUTDOWN_GRACE_MS: setting(milliseconds, 20_000, 'time for running requests after SIGTERM'),
 };
 
-const tracing = {
-  OTEL_TRACES_EXPORTER: optional(
-    looseChoice('otlp', 'none'),
-    '`otlp`: requests are traced; `none`: not. Unless they are, the variables below are not even looked at',
-    { defaultText: '`otlp` where one of the two endpoints is set, else `none`' },
-  ),
-  OTEL_SDK_DISABLED: optional(
-    looseChoice('true', 'false'),
-    '`true`: no traces, whatever else is set',
-    { defaultText: '`false`' },
-  ),
-  OTEL_EXPORTER_OTLP_ENDPOINT: ofSdk(
-    'http://localhost:4318',
-    '`http` or `https` URL of a collector; `/v1/traces` is appended',
-  ),
-  OTEL_EXPORTER_OTLP_TRACES_ENDPOINT: ofSdk('', 'the same for traces alone, as it is'),
-  OTEL_EXPORTER_OTLP_PROTOCOL: ofSdk('http/protobuf', 'or `http/json`; gRPC is not spoken'),
-  OTEL_EXPORTER_OTLP_TRACES_PROTOCOL: ofSdk('', 'the same for traces alone'),
-  OTEL_EXPORTER_OTLP_HEADERS: ofSdk('', `headers to send along, ${PAIRS}; never shown`, true),
-  OTEL_EXPORTER_OTLP_TRACES_HEADERS: ofSdk('', 'more of them, for traces alone', true),
-  OTEL_EXPORTER_OTLP_TIMEOUT: ofSdk('10000', 'milliseconds for a batch, with all attempts'),
-  OTEL_EXPORTER_OTLP_TRACES_TIMEOUT: ofSdk('', 'the same for traces alone'),
-  OTEL_EXPORTER_OTLP_COMPRESSION: ofSdk('none', 'or `gzip`'),
-  OTEL_EXPORTER_OTLP_TRACES_COMPRESSION: ofSdk('', 'the same for traces alone'),
-  OTEL_SERVICE_NAME: ofSdk('darkroom', 'name of the service in traces'),
-  OTEL_RESOURCE_ATTRIBUTES: ofSdk('', `what else to tell of it, ${PAIRS}`),
-  OTEL_TRACES_SAMPLER: ofSdk(
-    'parentbased_always_on',
-    'which requests are recorded: `always_on`, `always_off`, `traceidratio`, or with `parentbased_` before it, as the sender has decided, where there is one',
-  ),
-  OTEL_TRACES_SAMPLER_ARG: ofSdk('1', 'share of all, 0 to 1, for the two with `traceidratio`'),
-  OTEL_PROPAGATORS: ofSdk(
-    'tracecontext',
-    "`none`: a trace of the sender's (`traceparent`) does not go on here",
-  ),
-  OTEL_BSP_SCHEDULE_DELAY: ofSdk('5000', 'milliseconds that spans are gathered before they leave'),
-  OTEL_BSP_EXPORT_TIMEOUT: ofSdk('30000', 'milliseconds after which a batch is given up'),
-  OTEL_BSP_MAX_QUEUE_SIZE: ofSdk('2048', 'spans that may wait; more are dropped'),
-  OTEL_BSP_MAX_EXPORT_BATCH_SIZE: ofSdk('512', 'spans sent at once, as many as may wait at most'),
-};
-
 /** The variables by what they are for, as the documents show them: contract §7, and the numbers of §4 and §6. */
 export const settingGroups = {
   Listener: listener,
@@ -294,7 +204,7 @@ export const settingGroups = {
   Rendering: rendering,
   Caches: caches,
   Operation: operation,
-  Traces: tracing,
+  Traces: tracingTable,
 } satisfies Readonly<Record<string, Readonly<Record<string, Setting>>>>;
 
 /** Every variable that is read: the schema, the faults, `darkroom check` and the documents are made from this. */
@@ -304,7 +214,7 @@ export const settingTable = {
   ...rendering,
   ...caches,
   ...operation,
-  ...tracing,
+  ...tracingTable,
 };
 
 type Table = typeof settingTable;

@@ -1,4 +1,5 @@
-import { type Environment, settingNames } from './settings.ts';
+import type { Environment } from './setting.ts';
+import { settingNames } from './settings.ts';
 
 /** A variable that looks like one of ours, and is none. */
 export interface UnknownSetting {

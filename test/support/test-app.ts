@@ -4,7 +4,7 @@ import { isDeepStrictEqual } from 'node:util';
 import type { FastifyInstance } from 'fastify';
 import { createApp } from '../../src/app.ts';
 import { type Config, readConfig } from '../../src/config/config.ts';
-import type { Environment } from '../../src/config/settings.ts';
+import type { Environment } from '../../src/config/setting.ts';
 import type { ClientLimits } from '../../src/http/edge/client-limits.ts';
 import type {
   Clock,
