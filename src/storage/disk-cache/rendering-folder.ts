@@ -1,54 +1,23 @@
 import { randomBytes } from 'node:crypto';
-import { type FileHandle, mkdir, realpath, rmdir, unlink } from 'node:fs/promises';
+import { type FileHandle, mkdir, realpath, unlink } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { unlessAborted } from '../../pipeline/abort.ts';
-import {
-  type ResultAddress,
-  type ResultStore,
-  type StoredResult,
-  StoreStalled,
-} from '../../pipeline/ports.ts';
-import { isResultPath } from '../../pipeline/results/result-path.ts';
+import type { ResultAddress, ResultStore, StoredResult } from '../../pipeline/ports.ts';
 import { walkFolder } from '../filesystem/folder-walk.ts';
 import { openRegularFile } from '../filesystem/opened-file.ts';
 import { isMissingFile, systemCodeOf } from '../filesystem/system-errors.ts';
-import { isRealFolder, makeFolder, writeWholeFile } from '../filesystem/whole-file.ts';
-import {
-  checkPathPrefix,
-  formatResultFile,
-  parseResultFile,
-  storedPathOf,
-} from '../result-file.ts';
-import { RemovalWatch } from './removal-watch.ts';
-
-/** Called as the folder changes; paths are those of renderings, `resultPath`. */
-export interface FolderWatcher {
-  onFolderRemoved(): void;
-  onFileRemoved(path: string): void;
-}
+import { makeFolder, writeWholeFile } from '../filesystem/whole-file.ts';
+import { formatResultFile, parseResultFile, storedPathOf } from '../result-file.ts';
+import { isRemoved, RenderingRemoval, type RenderingRemovalOptions } from './rendering-removal.ts';
 
 /** What a folder of renderings is made from. */
-export interface RenderingFolderOptions {
+export interface RenderingFolderOptions extends RenderingRemovalOptions {
   /** Largest file that is read, in bytes. */
   readonly maxFileBytes: number;
-  readonly watcher?: FolderWatcher;
-  /** Time for each step of a removal, in milliseconds. */
-  readonly stallTimeoutMs?: number | undefined;
 }
-
-/**
- * Time after which a disk is taken to hang, in milliseconds. A removal may take minutes, but each of its steps is
- * a few system calls, and two seconds are too long for a read already.
- */
-const STALL_TIMEOUT_MS = 10_000;
 
 /** Age from which a read renews the time of last use, in milliseconds: it costs a write of metadata. */
 const TOUCH_AFTER_MS = 60 * 60 * 1000;
-
-const NO_WATCHER: FolderWatcher = {
-  onFolderRemoved: () => undefined,
-  onFileRemoved: () => undefined,
-};
 
 /**
  * Renderings in a folder, without a bound: `results/` has them by `resultPath`, `incoming/` what is being
@@ -67,16 +36,14 @@ export class RenderingFolder implements ResultStore {
   readonly resultsPath: string;
   readonly #incomingPath: string;
   readonly #options: RenderingFolderOptions;
-  readonly #watcher: FolderWatcher;
-  readonly #removals: RemovalWatch;
+  readonly #removal: RenderingRemoval;
 
   /** @param folder a real path; see `openRenderingFolder` */
   constructor(folder: string, options: RenderingFolderOptions) {
     this.resultsPath = join(folder, 'results');
     this.#incomingPath = join(folder, 'incoming');
     this.#options = options;
-    this.#watcher = options.watcher ?? NO_WATCHER;
-    this.#removals = new RemovalWatch(options.stallTimeoutMs ?? STALL_TIMEOUT_MS);
+    this.#removal = new RenderingRemoval(this.resultsPath, options);
   }
 
   async read(
@@ -124,13 +91,7 @@ export class RenderingFolder implements ResultStore {
   }
 
   async remove(prefix: string): Promise<number> {
-    checkPathPrefix(prefix);
-    try {
-      return await this.#removals.run((signal, onStep) => this.#removeAll(prefix, signal, onStep));
-    } catch (error) {
-      if (error instanceof StoreStalled) throw error;
-      throw new Error(`The renderings of ${prefix} cannot be removed.`, { cause: error });
-    }
+    return this.#removal.removeAll(prefix);
   }
 
   /**
@@ -139,11 +100,7 @@ export class RenderingFolder implements ResultStore {
    * @throws Error if a symbolic link leads there, and of a system call
    */
   async removeFile(path: string): Promise<void> {
-    const fullPath = join(this.resultsPath, path);
-    if (!(await isRealFolder(dirname(fullPath)))) return;
-    await isRemoved(unlink(fullPath));
-    this.#watcher.onFileRemoved(path);
-    await this.#removeEmpty(dirname(fullPath));
+    await this.#removal.removeFile(path);
   }
 
   /**
@@ -197,35 +154,6 @@ export class RenderingFolder implements ResultStore {
       throw new Error(`The rendering ${fullPath} cannot be read.`, { cause: error });
     }
   }
-
-  async #removeAll(prefix: string, signal: AbortSignal, onStep: () => void): Promise<number> {
-    const nameAt = prefix.lastIndexOf('/') + 1;
-    const folder = join(this.resultsPath, prefix.slice(0, nameAt), '.');
-    if (!(await isRealFolder(folder))) return 0;
-    let files = 0;
-    const namePrefix = prefix.slice(nameAt);
-    for await (const entry of walkFolder(folder, { namePrefix, signal, onStep })) {
-      if (entry.kind === 'refused') throw entry.error;
-      if (entry.kind === 'folder') {
-        if (await isRemoved(rmdir(entry.path))) this.#watcher.onFolderRemoved();
-        continue;
-      }
-      const path = entry.path.slice(this.resultsPath.length + 1);
-      if (!isResultPath(path) || !(await isRemoved(unlink(entry.path)))) continue;
-      this.#watcher.onFileRemoved(path);
-      files += 1;
-    }
-    await this.#removeEmpty(folder);
-    return files;
-  }
-
-  /** Removes a folder, if nothing is in it, and those above it likewise. */
-  async #removeEmpty(folder: string): Promise<void> {
-    for (let path = folder; path !== this.resultsPath; path = dirname(path)) {
-      if (!(await isRemoved(rmdir(path)))) return;
-      this.#watcher.onFolderRemoved();
-    }
-  }
 }
 
 /**
@@ -239,18 +167,6 @@ export async function openRenderingFolder(path: string): Promise<string> {
   const folder = await realpath(path);
   for (const name of ['results', 'incoming']) await makeFolder(join(folder, name), folder);
   return folder;
-}
-
-/** Whether it was removed by us; what is gone already, or not empty, was not. */
-async function isRemoved(call: Promise<void>): Promise<boolean> {
-  try {
-    await call;
-    return true;
-  } catch (error) {
-    const code = systemCodeOf(error);
-    if (isMissingFile(error) || code === 'ENOTEMPTY' || code === 'EEXIST') return false;
-    throw error;
-  }
 }
 
 /** The bytes of a file up to a length; fewer, if there are fewer. */
