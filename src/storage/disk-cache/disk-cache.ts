@@ -1,5 +1,4 @@
 import { join } from 'node:path';
-import { setTimeout as sleep } from 'node:timers/promises';
 import type {
   Log,
   ResultAddress,
@@ -10,7 +9,8 @@ import type {
 import { makeFolder } from '../filesystem/whole-file.ts';
 import { formatResultFile, MAX_RESULT_FILE_BYTES, storedPathOf } from '../result-file.ts';
 import { type FileIndex, FOLDER_COST_BYTES, fileCostBytes } from './file-index.ts';
-import { claimFolder, type FolderClaim, isOnNetwork } from './folder-lock.ts';
+import { isOnNetwork } from './folder-lock.ts';
+import { FolderOwner } from './folder-owner.ts';
 import { scanFolder } from './folder-scan.ts';
 import { openRenderingFolder, RenderingFolder } from './rendering-folder.ts';
 
@@ -30,15 +30,10 @@ export interface DiskCacheOptions {
  */
 const MAX_RESULT_PART = 0.05;
 
-/** Time after which a folder that cannot be claimed or scanned is tried again, in milliseconds. */
-const RETRY_AFTER_MS = 60_000;
-
-const TAKEN = 'another process owns the folder of the result store; renderings are not stored';
-const UNCLAIMED = 'the folder of the result store cannot be locked; renderings are not stored';
 const UNREADABLE = 'the folder of the result store cannot be read; renderings are not stored';
 
 /**
- * Renderings in a folder (`RenderingFolder`) that one process owns (`claimFolder`), and never more than its
+ * Renderings in a folder (`RenderingFolder`) that one process owns (`FolderOwner`), and never more than its
  * bound: an index in memory (`FileIndex`) knows them all, and what was not used for longest goes before
  * something new is written. What finds no room all the same is not kept, and that is no error: a full disk costs
  * new renderings, never those that are there.
@@ -46,31 +41,26 @@ const UNREADABLE = 'the folder of the result store cannot be read; renderings ar
  * Where another process owns the folder, the store is as good as none: it finds nothing, keeps nothing and
  * removes nothing. When the owner has ended, however it has, the folder is taken over at once.
  *
- * The index is made by one scan, when the folder is ours; nobody waits for it. Until it is done, a rendering is
+ * The index is made by one scan, when the folder is ours; no request waits for it. Until it is done, a rendering is
  * read by its path, removals work, and nothing is written, since nothing is known of the room.
  *
  * Not covered: files that are put into the folder or removed from it behind the back of its owner. The latter are
  * counted until it is their turn to go; the former are found by the next scan.
  */
 export class DiskCache implements ResultStore {
-  readonly #folder: string;
   readonly #options: DiskCacheOptions;
   readonly #files: RenderingFolder;
   readonly #maxFileBytes: number;
-  readonly #closing = new AbortController();
-  #claim: FolderClaim | undefined;
+  readonly #owner: FolderOwner;
   /** From when all files are counted. */
   #index: FileIndex | undefined;
   /** Whether the index knows them all by name. */
   #isScanned = false;
-  #shortcoming: string | undefined;
-  /** Reads, writes, removals and scans under way. */
-  #running = 0;
 
   /** @param folder a real path; see `createDiskCache` */
   constructor(folder: string, options: DiskCacheOptions) {
-    this.#folder = folder;
     this.#options = options;
+    this.#owner = new FolderOwner(folder, options.log);
     this.#maxFileBytes = Math.min(MAX_RESULT_PART * options.maxBytes, MAX_RESULT_FILE_BYTES);
     this.#files = new RenderingFolder(folder, {
       maxFileBytes: this.#maxFileBytes,
@@ -84,14 +74,7 @@ export class DiskCache implements ResultStore {
 
   /** Begins to own the folder, now or when its owner has ended; resolves when that is known. */
   async open(): Promise<void> {
-    let wait = await this.#tryToOwn();
-    const goOn = async (): Promise<void> => {
-      while (wait !== undefined) {
-        await wait();
-        wait = await this.#tryToOwn();
-      }
-    };
-    void goOn();
+    await this.#owner.open(() => this.#scan());
   }
 
   async read(
@@ -101,29 +84,29 @@ export class DiskCache implements ResultStore {
   ): Promise<StoredResult | undefined> {
     signal.throwIfAborted();
     const path = storedPathOf(address);
-    if (!this.#isOurs || (this.#isScanned && !this.#index?.has(path))) return undefined;
+    if (!this.#owner.isOurs || (this.#isScanned && !this.#index?.has(path))) return undefined;
     this.#index?.touch(path);
-    return this.#run(() => this.#files.read(address, signal, takeRoom));
+    return this.#owner.run(() => this.#files.read(address, signal, takeRoom));
   }
 
   async write(address: ResultAddress, result: StoredResult): Promise<void> {
     const path = storedPathOf(address);
     const index = this.#index;
-    if (index === undefined || !this.#isOurs || !this.#isScanned) return;
+    if (index === undefined || !this.#owner.isOurs || !this.#isScanned) return;
     const parts = formatResultFile(address, result);
     if (parts === undefined) return;
     const sizeBytes = parts[0].length + parts[1].length;
-    if (sizeBytes <= this.#maxFileBytes) await this.#run(() => this.#write(index, path, parts));
+    if (sizeBytes <= this.#maxFileBytes)
+      await this.#owner.run(() => this.#write(index, path, parts));
   }
 
   async remove(prefix: string): Promise<number> {
-    return this.#isOurs ? this.#run(() => this.#files.remove(prefix)) : 0;
+    return this.#owner.isOurs ? this.#owner.run(() => this.#files.remove(prefix)) : 0;
   }
 
   /** Gives the folder to others, when what is under way has ended. */
   close(): void {
-    this.#closing.abort();
-    this.#releaseIfIdle();
+    this.#owner.close();
   }
 
   /** How full the folder is; `undefined` before it is known. */
@@ -132,11 +115,7 @@ export class DiskCache implements ResultStore {
   }
 
   shortcoming(): string | undefined {
-    return this.#shortcoming;
-  }
-
-  get #isOurs(): boolean {
-    return this.#claim?.kind === 'owned' && !this.#closing.signal.aborted;
+    return this.#owner.shortcoming;
   }
 
   async #write(index: FileIndex, path: string, parts: readonly Uint8Array[]): Promise<void> {
@@ -156,38 +135,10 @@ export class DiskCache implements ResultStore {
     }
   }
 
-  /**
-   * Claims the folder, and begins to scan it where it is ours.
-   *
-   * @returns how to wait for the next try; `undefined` where there is none to come
-   */
-  async #tryToOwn(): Promise<(() => Promise<void>) | undefined> {
-    const { log } = this.#options;
-    const { signal } = this.#closing;
-    if (signal.aborted) return undefined;
-    try {
-      const claim = await claimFolder(join(this.#folder, 'owner'));
-      this.#claim = claim;
-      this.#releaseIfIdle();
-      if (claim.kind === 'taken') {
-        this.#tell(TAKEN);
-        return () => claim.ended;
-      }
-      if (this.#shortcoming !== undefined) {
-        log.info({}, 'the folder of the result store is ours; renderings are stored');
-      }
-      this.#shortcoming = undefined;
-      void this.#run(() => this.#scan());
-      return undefined;
-    } catch (error) {
-      this.#tell(UNCLAIMED, error);
-      return () => rest(signal);
-    }
-  }
-
   async #scan(): Promise<void> {
     const { log, maxBytes } = this.#options;
-    const { signal } = this.#closing;
+    const owner = this.#owner;
+    const { closing: signal } = owner;
     while (!signal.aborted) {
       try {
         await this.#files.removeAbandoned(signal);
@@ -202,40 +153,15 @@ export class DiskCache implements ResultStore {
           remove: (path) => this.#files.removeFile(path),
         });
         this.#isScanned = true;
-        this.#shortcoming = undefined;
+        owner.clearShortcoming();
         return;
       } catch (error) {
         if (signal.aborted) return;
         this.#index = undefined;
-        this.#tell(UNREADABLE, error);
-        await rest(signal);
+        owner.noteShortcoming(UNREADABLE, error);
+        await owner.rest();
       }
     }
-  }
-
-  /** Says once why nothing is stored. */
-  #tell(shortcoming: string, error?: unknown): void {
-    if (this.#shortcoming === shortcoming) return;
-    this.#shortcoming = shortcoming;
-    const details = { folder: this.#folder, ...(error !== undefined && { err: error }) };
-    this.#options.log.warn(details, shortcoming);
-  }
-
-  /** Does something that must have ended before the folder is another's. */
-  async #run<Result>(work: () => Promise<Result>): Promise<Result> {
-    this.#running += 1;
-    try {
-      return await work();
-    } finally {
-      this.#running -= 1;
-      this.#releaseIfIdle();
-    }
-  }
-
-  #releaseIfIdle(): void {
-    if (this.#running > 0 || !this.#closing.signal.aborted) return;
-    this.#claim?.release();
-    this.#claim = undefined;
   }
 }
 
@@ -269,9 +195,4 @@ export async function openFolderBeside({
   maxBytes,
 }: Pick<DiskCacheOptions, 'folder' | 'maxBytes'>): Promise<ResultStore> {
   return new RenderingFolder(await openRenderingFolder(folder), { maxFileBytes: maxBytes });
-}
-
-/** Waits before the next try; less long where the store is closed meanwhile. */
-async function rest(signal: AbortSignal): Promise<void> {
-  await sleep(RETRY_AFTER_MS, undefined, { ref: false, signal }).catch(() => undefined);
 }
