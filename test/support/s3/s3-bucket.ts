@@ -46,11 +46,8 @@ export function openBucket(endpoint: string, bucket: string): S3Bucket {
   };
 }
 
-/** Options of an origin on a bucket, as the configuration would have them. */
-export function s3Options(
-  { endpoint, bucket }: S3Bucket,
-  options: Partial<S3OriginOptions> = {},
-): S3OriginOptions {
+/** What all adapters of a bucket are told, as the configuration would have it. */
+function bucketOptions({ endpoint, bucket }: Pick<S3Bucket, 'endpoint' | 'bucket'>) {
   return {
     bucket,
     endpoint,
@@ -59,9 +56,15 @@ export function s3Options(
     forcePathStyle: true,
     maxConnections: 8,
     connectTimeoutMs: 2_000,
-    stallTimeoutMs: 30_000,
-    ...options,
   };
+}
+
+/** Options of an origin on a bucket. */
+export function s3Options(
+  bucket: S3Bucket,
+  options: Partial<S3OriginOptions> = {},
+): S3OriginOptions {
+  return { ...bucketOptions(bucket), stallTimeoutMs: 30_000, ...options };
 }
 
 /** An origin under test, below a prefix of its own, which is as good as a bucket of its own. */
@@ -75,23 +78,12 @@ export function createS3Fixture(bucket: S3Bucket): OriginFixture {
   };
 }
 
-/** Options of a result store on a bucket, as the configuration would have them. */
+/** Options of a result store on a bucket. */
 export function s3ResultOptions(
-  { endpoint, bucket }: Pick<S3Bucket, 'endpoint' | 'bucket'>,
+  bucket: Pick<S3Bucket, 'endpoint' | 'bucket'>,
   options: Partial<S3ResultStoreOptions> = {},
 ): S3ResultStoreOptions {
-  return {
-    bucket,
-    endpoint,
-    prefix: '',
-    region: 'us-east-1',
-    forcePathStyle: true,
-    maxConnections: 8,
-    connectTimeoutMs: 2_000,
-    timeoutMs: 30_000,
-    maxObjectBytes: 1_000_000,
-    ...options,
-  };
+  return { ...bucketOptions(bucket), timeoutMs: 30_000, maxObjectBytes: 1_000_000, ...options };
 }
 
 /** A result store under test, below a prefix of its own. */
