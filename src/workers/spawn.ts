@@ -1,4 +1,5 @@
 import { type ChildProcess, spawn } from 'node:child_process';
+import { readdirSync } from 'node:fs';
 import { setPriority } from 'node:os';
 import type { Launcher } from './sandbox.ts';
 
@@ -9,8 +10,13 @@ export interface WorkerSpawn {
   readonly workerFile: string;
   /** All that it gets to know of our environment; no secret. */
   readonly environment: Readonly<Record<string, string>>;
-  readonly niceness: number;
 }
+
+/**
+ * Niceness of a process that starts. At that of heavy renders, on a machine whose cores are all taken, a start of
+ * 0.3 s of CPU took more than the 30 s that it may take.
+ */
+const START_NICENESS = 5;
 
 /** Heap of JavaScript, in MiB: pictures are not in it, and nothing else is large. */
 const MAX_HEAP_MEBIBYTES = 128;
@@ -33,10 +39,10 @@ const ALLOCATION = {
  * @throws Error if the system refuses at once; other refusals are `error` events
  */
 export function spawnWorker(options: WorkerSpawn): ChildProcess {
-  const { launcher, workerFile, environment, niceness } = options;
+  const { launcher, workerFile, environment } = options;
   const flags = ['--enable-source-maps', `--max-old-space-size=${MAX_HEAP_MEBIBYTES}`];
-  const prefix = launcher.argsFor(niceness);
-  const child = spawn(launcher.command, [...prefix, ...flags, workerFile], {
+  const prefix = launcher.argsFor(START_NICENESS);
+  return spawn(launcher.command, [...prefix, ...flags, workerFile], {
     env: {
       ...environment,
       // One render at a time needs few threads.
@@ -49,16 +55,29 @@ export function spawnWorker(options: WorkerSpawn): ChildProcess {
     },
     stdio: ['ignore', 'ignore', 'pipe', 'pipe'],
   });
-  // A launcher does that itself, before Node is there.
-  if (prefix.length === 0) lowerPriority(child, niceness);
-  return child;
 }
 
-/** Threads that it has by now keep theirs. Lower is allowed to anyone, back up to nobody. */
-function lowerPriority({ pid }: ChildProcess, niceness: number): void {
+/**
+ * Lowers the priority of a process, with all the threads that it has; those to come inherit it. That is allowed to
+ * the same user and to root; where it is not, the confinement tells what the priority really is.
+ *
+ * @param niceness at least that of its start, at most 19
+ */
+export function lowerPriority(processId: number, niceness: number): void {
+  for (const thread of listThreads(processId)) {
+    try {
+      setPriority(thread, niceness);
+    } catch {
+      // Not allowed, or it has just ended.
+    }
+  }
+}
+
+/** proc(5); where there is none, a process has one priority for all of its threads. */
+function listThreads(processId: number): readonly number[] {
   try {
-    if (pid !== undefined) setPriority(pid, niceness);
+    return readdirSync(`/proc/${processId}/task`).map(Number);
   } catch {
-    // Not allowed here; the confinement tells what the priority really is.
+    return [processId];
   }
 }

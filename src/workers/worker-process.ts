@@ -13,10 +13,12 @@ import {
   type WorkerMessage,
   type WorkerResponse,
 } from './protocol.ts';
-import { spawnWorker, type WorkerSpawn } from './spawn.ts';
+import { lowerPriority, spawnWorker, type WorkerSpawn } from './spawn.ts';
 
 /** How a worker process is made. */
 export interface WorkerProcessOptions extends WorkerSpawn {
+  /** From when it is ready, 0 to 19. */
+  readonly niceness: number;
   readonly log: Log;
 }
 
@@ -191,6 +193,8 @@ export class WorkerProcess {
     const job = this.#job;
     if (message.kind === 'ready' && !this.#isReady) {
       clearTimeout(this.#startTimer);
+      const { processId } = this;
+      if (processId !== undefined) lowerPriority(processId, this.#options.niceness);
       this.#isReady = true;
       this.#events.onReady();
     } else if (message.kind === 'begun' && job?.hasBegun === false) {

@@ -185,8 +185,7 @@ describe('darkroom check of a bucket', () => {
     );
   });
 
-  // Once in a dozen whole runs it took half a minute instead of two seconds, for a reason not found yet.
-  test('tells of a server that is not there, or does not answer', { retry: 1 }, async () => {
+  test('tells of a server that is not there, or does not answer', async () => {
     const gone = await check(s3('http://127.0.0.1:1'));
     expect(gone.status).toBe(1);
     expect(gone.lines[2]).toMatch(/^FAULT {2}missing original: .*ECONNREFUSED/);
