@@ -144,6 +144,8 @@ interface SourceCapabilities {
   readonly mimeType: string;
   /** What it becomes when no format is asked for. */
   readonly encodesAs: OutputFormat;
+  /** What its animation becomes then, where that is another format. */
+  readonly animatesAs?: OutputFormat;
   /** The loader of libvips that reads it; all others are blocked. */
   readonly loader: string;
   readonly decodeWeight: Weight;
@@ -169,6 +171,14 @@ const sourceRows = {
     decodeWeight: [13, 4],
     decodedFrameMs: 0,
   },
+  apng: {
+    mimeType: 'image/apng',
+    encodesAs: 'png',
+    animatesAs: 'webp',
+    loader: 'VipsForeignLoadPngBuffer',
+    decodeWeight: [13, 4],
+    decodedFrameMs: 1, // each is a file of its own
+  },
   // Its decoder would reduce by all of the factor, without a filter (`npm run bench:quality`).
   webp: {
     mimeType: 'image/webp',
@@ -193,7 +203,7 @@ const sourceRows = {
   },
 } as const satisfies Record<string, SourceCapabilities>;
 
-/** Formats an original may have; each is named after its magic bytes, never after its name. */
+/** Formats an original may have; each is named after its bytes, never after its name. */
 export type SourceFormat = keyof typeof sourceRows;
 
 /** What an original's format is called, and what it takes to decode it. */

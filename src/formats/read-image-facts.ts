@@ -1,4 +1,3 @@
-import type { SourceFormat } from '../contract/image-formats.ts';
 import { isGif } from './gif/gif-blocks.ts';
 import { peekGif, readGifHeader } from './gif/gif-header.ts';
 import { repairGif } from './gif/gif-repair.ts';
@@ -12,7 +11,7 @@ import { readPngHeader } from './png/png-header.ts';
 import { isWebp, withPlainWebpExif } from './webp/riff-chunks.ts';
 import { peekWebp, readWebpHeader } from './webp/webp-header.ts';
 
-/** What can be done with the files of a format without decoding a pixel. */
+/** What can be done with the files of a container without decoding a pixel. */
 interface Container {
   readonly hasMagic: (bytes: Uint8Array) => boolean;
   /** As `readImageFacts`, of bytes with the magic. */
@@ -23,27 +22,30 @@ interface Container {
   readonly prepare: (bytes: Uint8Array, orientation: Orientation, canvas: Size) => Uint8Array;
 }
 
-/** One row per format. Nothing else asks which format an original has: it asks the row. */
-const containers: Readonly<Record<SourceFormat, Container>> = {
-  jpeg: { hasMagic: isJpeg, readHeader: readJpegHeader, prepare: withPlainJpegExif },
-  png: { hasMagic: isPng, readHeader: readPngHeader, prepare: withPlainPngExif },
-  webp: {
+/**
+ * One row per container, which may hold several formats: its header tells which. Nothing else asks which
+ * container an original has: it asks the row.
+ */
+const containers: readonly Container[] = [
+  { hasMagic: isJpeg, readHeader: readJpegHeader, prepare: withPlainJpegExif },
+  { hasMagic: isPng, readHeader: readPngHeader, prepare: withPlainPngExif },
+  {
     hasMagic: isWebp,
     readHeader: readWebpHeader,
     peek: peekWebp,
     prepare: withPlainWebpExif,
   },
-  gif: {
+  {
     hasMagic: isGif,
     readHeader: readGifHeader,
     peek: peekGif,
     prepare: (gif, _orientation, canvas) => repairGif(gif, canvas),
   },
-  avif: { hasMagic: isAvifLike, readHeader: readAvifHeader, prepare: withoutExifItems },
-};
+  { hasMagic: isAvifLike, readHeader: readAvifHeader, prepare: withoutExifItems },
+];
 
 function containerOf(bytes: Uint8Array): Container | undefined {
-  return Object.values(containers).find(({ hasMagic }) => hasMagic(bytes));
+  return containers.find(({ hasMagic }) => hasMagic(bytes));
 }
 
 /**

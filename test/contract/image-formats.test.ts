@@ -23,10 +23,12 @@ describe('formats of originals', () => {
       format,
       row.mimeType,
       row.encodesAs,
+      ...(row.animatesAs === undefined ? [] : [row.animatesAs]),
     ]);
     expect(names).toEqual([
       ['jpeg', 'image/jpeg', 'jpeg'],
       ['png', 'image/png', 'png'],
+      ['apng', 'image/apng', 'png', 'webp'],
       ['webp', 'image/webp', 'webp'],
       ['gif', 'image/gif', 'gif'],
       ['avif', 'image/avif', 'webp'],

@@ -1,5 +1,9 @@
 import sharp, { type Metadata } from 'sharp';
-import { type OutputFormat, outputFormats } from '../../src/contract/image-formats.ts';
+import {
+  type OutputFormat,
+  outputFormats,
+  sourceFormats,
+} from '../../src/contract/image-formats.ts';
 import { type MediaRequest, parseTarget } from '../../src/contract/media-request.ts';
 import type { ImageFacts } from '../../src/formats/image-facts.ts';
 import { readImageFacts } from '../../src/formats/read-image-facts.ts';
@@ -58,7 +62,9 @@ async function findImageFaults(
 ): Promise<string[]> {
   const facts = readImageFacts(original);
   if (facts === undefined) return ['an image made of what is none'];
-  const format = request.format ?? (facts.format === 'avif' ? 'webp' : facts.format);
+  const { encodesAs, animatesAs = encodesAs } = sourceFormats[facts.format];
+  const isMoving = request.isAnimated && facts.animation !== undefined;
+  const format = request.format ?? (isMoving ? animatesAs : encodesAs);
   const faults: string[] = [];
   const type = headers['content-type'];
   if (type !== outputFormats[format].mimeType) faults.push(`${type} instead of ${format}`);

@@ -37,7 +37,8 @@ const maxChunks = 100_000;
 const maxSidePx = 0x7fff_ffff;
 
 /**
- * Reads the facts of a PNG (PNG 3rd edition, W3C 2025) and of an APNG, which counts as a still.
+ * Reads the facts of a PNG (PNG 3rd edition, W3C 2025) and of an APNG, which has a chunk `acTL`
+ * before the image data, and counts as a still.
  *
  * Chunks are walked until IEND. The CRC of critical chunks is checked, because libpng fails on it
  * and a passthrough would not; that of ancillary chunks is not, for libpng only warns.
@@ -47,6 +48,7 @@ export function readPngHeader(bytes: Uint8Array): ImageFacts {
   let header: ImageHeader | undefined;
   let orientation: Orientation | undefined;
   let isClean = true;
+  let isAnimated = false;
   let hasPalette = false;
   let gamma: number | undefined;
   let hasColourSpace = false;
@@ -79,6 +81,9 @@ export function readPngHeader(bytes: Uint8Array): ImageFacts {
         }
         imageData = 'open';
         break;
+      case 'acTL':
+        isAnimated ||= imageData === 'awaited';
+        break;
       case 'gAMA':
         if (imageData === 'awaited') gamma ??= readGamma(reader, chunk);
         break;
@@ -98,7 +103,7 @@ export function readPngHeader(bytes: Uint8Array): ImageFacts {
           throw corruptMedia('PNG: no IDAT before IEND');
         }
         return {
-          format: 'png',
+          format: isAnimated ? 'apng' : 'png',
           widthPx: header.widthPx,
           heightPx: header.heightPx,
           orientation: orientation ?? 1,

@@ -50,9 +50,10 @@ export function planMedia(facts: ImageFacts, request: MediaRequest, limits: Rend
   if (facts.frames > limits.maxFrames) {
     return { kind: 'refuse', reason: `${facts.frames} frames, at most ${limits.maxFrames}` };
   }
-  const format = request.format ?? sourceFormats[facts.format].encodesAs;
-  const animation =
-    request.isAnimated && outputFormats[format].canAnimate ? facts.animation : undefined;
+  const wanted = request.isAnimated ? facts.animation : undefined;
+  const { encodesAs, animatesAs = encodesAs } = sourceFormats[facts.format];
+  const format = request.format ?? (wanted === undefined ? encodesAs : animatesAs);
+  const animation = outputFormats[format].canAnimate ? wanted : undefined;
   const original = orientedSize(facts);
   const { size, isCrop } = targetSize(original, request, format);
   // The original's own bytes show what is asked for, quality aside.

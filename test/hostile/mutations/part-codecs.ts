@@ -212,6 +212,7 @@ function formatBoxes(parts: readonly Part[]): Buffer {
 /** The ways to take apart a file of a format; all of them are tried. */
 export const partCodecs: Readonly<Record<SourceFormat, readonly PartCodec[]>> = {
   png: [png, pngPixels],
+  apng: [png, pngPixels],
   jpeg: [jpeg],
   webp: [webp],
   gif: [gif],
