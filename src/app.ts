@@ -37,7 +37,7 @@ export const WORKER_FILE = new URL('./workers/child/main.js', import.meta.url);
 /** Parts that a test brings along instead of the real ones. */
 export interface AppParts {
   readonly log: Log;
-  /** Without one, requests are not told of. */
+  /** Without one, requests are not logged. */
   readonly requestLog?: RequestLog;
   /** How many lines the log has lost. */
   readonly countLostLines?: () => number;
@@ -63,8 +63,6 @@ export interface App {
 }
 
 const systemClock: Clock = { nowMs: () => performance.now() };
-
-const noRequestLog: RequestLog = { scope: 'none', tell: () => undefined };
 
 function countReady(workers: WorkerPool): Readonly<Record<Lane, number>> {
   const countOf = (lane: Lane): number => workers.readyProcessIdsOf(lane).length;
@@ -114,7 +112,7 @@ export async function createApp(config: Config, parts: AppParts): Promise<App> {
   const tracing = await openTracing(config, log);
   const watchers = {
     meter,
-    requests: parts.requestLog ?? noRequestLog,
+    requests: parts.requestLog,
     tracer: tracing?.tracer,
     clock,
   };

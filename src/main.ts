@@ -3,7 +3,7 @@ import { type App, createApp } from './app.ts';
 import { type Config, ConfigError, readConfig } from './config/config.ts';
 import { describeUnknownSetting } from './config/unknown-settings.ts';
 import { handleStopSignals } from './stop-signals.ts';
-import { createLog, createRequestLog, type ProcessLog } from './telemetry/log.ts';
+import { createLog, type ProcessLog } from './telemetry/log.ts';
 
 /** Exit status of a faulty configuration (BSD `sysexits.h`, EX_CONFIG). */
 const EX_CONFIG = 78;
@@ -52,7 +52,7 @@ async function main(): Promise<void> {
   stopOnSignals(() => listening, config.shutdown.graceMs, processLog);
   const app = await createApp(config, {
     log,
-    requestLog: createRequestLog(log),
+    requestLog: log,
     countLostLines: countLost,
   });
   const reachable = await app.server.listen({ ...config.listen, backlog: BACKLOG });

@@ -12,10 +12,11 @@ import type { RequestSpan, RequestTracer } from '../telemetry/request-tracer.ts'
 import { isMetered } from './response-body.ts';
 import { requestIdOf } from './response-headers.ts';
 
-/** Where requests and their responses are told of. */
+/** Where requests and their responses are counted, logged and traced. */
 export interface Observers {
   readonly meter: ResponseMeter;
-  readonly requests: RequestLog;
+  /** `undefined`: requests are not logged, but for their errors. */
+  readonly requests: RequestLog | undefined;
   readonly log: Log;
   /** `undefined`: requests are not traced. */
   readonly tracer: RequestTracer | undefined;
@@ -42,17 +43,11 @@ export class RequestRecord {
   #sending: StageSpan | undefined;
 
   constructor(request: FastifyRequest, observers: Observers) {
-    const { method, raw } = request;
     const { clock, tracer } = observers;
     this.#request = request;
     this.#observers = observers;
     this.#beganMs = clock.nowMs();
-    this.#span = tracer?.begin({
-      method,
-      target: raw.url ?? '',
-      httpVersion: raw.httpVersion,
-      headers: raw.headers,
-    });
+    this.#span = tracer?.begin(request.raw);
     this.trace = new RequestTrace(clock, this.#span);
   }
 
@@ -97,8 +92,8 @@ export class RequestRecord {
   }
 
   /**
-   * Logs an error, if it is any business of the operator's. What clients can cause at will is told in a line;
-   * a stack is for what has to be mended.
+   * Logs an error, if it is any business of the operator's. What clients can cause at will gets a line without a
+   * stack: that is for what has to be mended.
    */
   report(error: MediaError): void {
     const { log } = this.#observers;
@@ -145,14 +140,15 @@ export class RequestRecord {
       id: this.#id,
       media: this.#media,
     });
-    // Of plain hits, which are most of all requests, the rest is told only where they are wanted in the log.
-    if (!this.#isPlainHit || this.#areHitsLogged) this.#tell(status, bytes);
+    // Of plain hits, which are most of all requests, no more is noted than the log asks for.
+    if (!this.#isPlainHit || this.#areHitsLogged) this.#log(status, bytes);
   }
 
-  #tell(status: number, bytes: number): void {
+  #log(status: number, bytes: number): void {
     const { meter, clock, requests } = this.#observers;
     const nowMs = clock.nowMs();
     const isPlainHit = this.#isPlainHit;
+    const level = isPlainHit ? 'debug' : 'info';
     const stagesMs: Partial<Record<Stage, number>> = {};
     const noteStage = (stage: Stage, durationMs: number): void => {
       if (!isPlainHit) meter.noteStage(stage, durationMs);
@@ -160,7 +156,7 @@ export class RequestRecord {
     };
     for (const { stage, durationMs } of this.trace.timings) noteStage(stage, durationMs);
     if (this.#sendingSinceMs !== undefined) noteStage('send', nowMs - this.#sendingSinceMs);
-    if (requests.scope === 'none') return;
+    if (requests?.isLevelEnabled(level) !== true) return;
     const line = {
       id: this.id,
       method: this.#request.method,
@@ -175,7 +171,7 @@ export class RequestRecord {
       client: this.#request.ip,
       ...(this.#span && { traceId: this.#span.traceId }),
     };
-    requests.tell(line, isPlainHit);
+    requests[level](line, 'request');
   }
 
   get #target(): string {
@@ -188,7 +184,7 @@ export class RequestRecord {
   }
 
   get #areHitsLogged(): boolean {
-    return this.#observers.requests.scope === 'all';
+    return this.#observers.requests?.isLevelEnabled('debug') === true;
   }
 
   #describeAsset(): string {

@@ -1,7 +1,7 @@
 import { type FastifyInstance, type FastifyReply, type FastifyRequest, fastify } from 'fastify';
 import { isKnownPath } from '../contract/media-request.ts';
 import { resourceRows } from '../contract/resources.ts';
-import type { ConnectionCounters } from '../telemetry/connection-counters.ts';
+import type { ConnectionCounters } from '../telemetry/readiness.ts';
 import { type ClientLimits, clientLimits } from './edge/client-limits.ts';
 import { createListener, type Listener, type ListenerOptions } from './edge/listener.ts';
 import { refuseMethod } from './error-response.ts';

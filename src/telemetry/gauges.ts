@@ -1,8 +1,7 @@
 import { PIPELINE_RELEASE } from '../contract/pipeline-release.ts';
 import type { OriginHealth } from '../pipeline/originals/origin-health.ts';
-import type { ConnectionCounters } from './connection-counters.ts';
 import type { Reading } from './prometheus-gauge.ts';
-import type { Readiness } from './readiness.ts';
+import type { ConnectionCounters, Readiness } from './readiness.ts';
 import { listMemory, listRenders, type WorkSources } from './work-gauges.ts';
 
 /** What is read from. */
@@ -33,26 +32,22 @@ function listStates({
     {
       name: 'darkroom_build_info',
       help: 'Always 1; its labels tell which release runs, and which transforms.',
-      type: 'gauge',
       labels: { pipeline_release: PIPELINE_RELEASE, commit: '', ...config.release },
       read: () => 1,
     },
     {
       name: 'darkroom_ready',
       help: 'Whether requests should come here, as /readyz says: 1 or 0.',
-      type: 'gauge',
       read: () => Number(judge().status !== 'not ready'),
     },
     {
       name: 'darkroom_origin_reachable',
       help: 'Whether the origin has answered lately, or nothing is known to the contrary: 1 or 0.',
-      type: 'gauge',
       read: () => Number(originHealth.state !== 'failing'),
     },
     {
       name: 'darkroom_log_lines_lost_total',
       help: 'Lines of the log that were dropped, because its reader was too slow.',
-      type: 'counter',
       read: countLostLines,
     },
   ];
@@ -64,45 +59,38 @@ function listClients({ pipeline, countConnections }: ReadingSources): readonly R
     {
       name: 'darkroom_origin_bodies_open',
       help: 'Bodies that the origin is sending, by what is done with them.',
-      type: 'gauge',
       label: 'purpose',
       read: () => ({ transform: originReads.inside, passthrough: originStreams.inside }),
     },
     {
       name: 'darkroom_origin_waiting',
       help: 'Reads that wait for one of these to end.',
-      type: 'gauge',
       label: 'purpose',
       read: () => ({ transform: originReads.waiting, passthrough: originStreams.waiting }),
     },
     {
       name: 'darkroom_connections',
       help: 'Clients that are connected.',
-      type: 'gauge',
       read: () => countConnections().connections,
     },
     {
       name: 'darkroom_max_connections',
       help: 'How many may be.',
-      type: 'gauge',
       read: () => countConnections().maxConnections,
     },
     {
       name: 'darkroom_requests_in_flight',
       help: 'Requests that are not answered to the end.',
-      type: 'gauge',
       read: () => countConnections().requests,
     },
     {
       name: 'darkroom_max_requests_in_flight',
       help: 'How many may be; more are turned away.',
-      type: 'gauge',
       read: () => countConnections().maxRequests,
     },
     {
       name: 'darkroom_clients_cut_off_total',
       help: 'Connections cut: of slow readers; of idle ones for the sake of new ones; of new ones for want of room.',
-      type: 'counter',
       label: 'reason',
       read: () => {
         const { slowReaders, evicted, turnedAway } = countConnections();

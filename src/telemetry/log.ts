@@ -1,7 +1,6 @@
 import { type Logger, pino } from 'pino';
 import { LogOutput } from './log-output.ts';
 import { createRedaction } from './redaction.ts';
-import type { RequestLine, RequestLog } from './request-log.ts';
 
 /** How the log is made. */
 export interface LogOptions {
@@ -53,23 +52,4 @@ function maskControls(line: string): string {
       sequence === '\\\\' ? sequence : '?',
     )
     .replaceAll(/[^\P{Cc}\n]/gu, '?');
-}
-
-/**
- * Logs requests: hits in memory at `debug`, everything else at `info`. There may be tens of thousands of
- * hits a second; a line for each would cost more than the responses, and the counters tell as much.
- */
-export function createRequestLog(log: Logger): RequestLog {
-  const scope = log.isLevelEnabled('debug')
-    ? 'all'
-    : log.isLevelEnabled('info')
-      ? 'without hits'
-      : 'none';
-  return {
-    scope,
-    tell: (line: RequestLine, isPlainHit: boolean) => {
-      if (isPlainHit) log.debug(line, 'request');
-      else log.info(line, 'request');
-    },
-  };
 }

@@ -17,7 +17,7 @@ import {
 import { type Lane, lanes } from '../pipeline/ports.ts';
 import { type Reading, registerReading } from './prometheus-gauge.ts';
 
-/** Upper bounds of the waits that are told apart, in seconds; the longest that is allowed is 5 by default. */
+/** Upper bounds of the histogram of waits, in seconds; the longest that is allowed is 5 by default. */
 const WAIT_BUCKETS_SECONDS = [0.005, 0.025, 0.1, 0.25, 0.5, 1, 2.5, 5];
 
 /** The same of the stages: from a look into the memory to a large file sent to a slow client. */
@@ -28,11 +28,11 @@ const STAGES = ['store', 'origin', 'queue', 'render', 'send'] as const satisfies
 /**
  * Counts for Prometheus, in its text format. What happens often is added to plain numbers, and they are folded
  * into metrics when somebody asks for them. Rates need a first value, also of what has not happened yet: all is
- * there from the start, but for the sorts of answers, which are too many.
+ * there from the start, but for the classes of responses, which are too many.
  */
 export class PrometheusMeter implements Meter, ResponseMeter, OriginMeter {
   readonly #registry = new Registry();
-  readonly #answers: (ResponseClass & ResponseCount)[] = [];
+  readonly #responses: (ResponseClass & ResponseCount)[] = [];
   readonly #byClass: Partial<
     Record<ResponseClass['resource'], Partial<Record<CacheUse, Record<number, ResponseCount>>>>
   > = {};
@@ -83,19 +83,17 @@ export class PrometheusMeter implements Meter, ResponseMeter, OriginMeter {
     for (const stage of STAGES) this.#stages.zero({ stage });
     for (const reason of bottlenecks) this.#refusals.inc({ reason }, 0);
     for (const outcome of originOutcomes) this.#originReads.inc({ outcome }, 0);
-    this.#registerAnswers();
+    this.#registerResponses();
     this.watch([
       {
         name: 'darkroom_cache_hits_total',
         help: 'Looks into a cache that have found what was looked for, be it current or not.',
-        type: 'counter',
         label: 'cache',
         read: () => this.#countLookUps('found'),
       },
       {
         name: 'darkroom_cache_misses_total',
         help: 'Looks into a cache that have not.',
-        type: 'counter',
         label: 'cache',
         read: () => this.#countLookUps('missed'),
       },
@@ -107,7 +105,7 @@ export class PrometheusMeter implements Meter, ResponseMeter, OriginMeter {
     for (const reading of readings) registerReading(this.#registry, reading);
   }
 
-  /** Adds what prom-client tells of the process: CPU, memory, garbage collection, lag of the event loop. */
+  /** Adds prom-client's own metrics of the process: CPU, memory, garbage collection, lag of the event loop. */
   watchProcess(): void {
     collectDefaultMetrics({ register: this.#registry });
   }
@@ -122,7 +120,7 @@ export class PrometheusMeter implements Meter, ResponseMeter, OriginMeter {
     if (known !== undefined) return known;
     const count = { resource, status, cache, answers: 0, bodyBytes: 0 };
     ofCache[status] = count;
-    this.#answers.push(count);
+    this.#responses.push(count);
     return count;
   }
 
@@ -160,8 +158,8 @@ export class PrometheusMeter implements Meter, ResponseMeter, OriginMeter {
     return this.#registry.metrics();
   }
 
-  #registerAnswers(): void {
-    const answers = this.#answers;
+  #registerResponses(): void {
+    const responses = this.#responses;
     new Counter({
       name: 'darkroom_requests_total',
       help: 'Requests by what they asked for, status, and where the answer came from.',
@@ -169,7 +167,7 @@ export class PrometheusMeter implements Meter, ResponseMeter, OriginMeter {
       registers: [this.#registry],
       collect() {
         this.reset();
-        for (const count of answers) {
+        for (const count of responses) {
           const { resource, status, cache } = count;
           this.inc({ resource, status, cache }, count.answers);
         }
@@ -182,7 +180,7 @@ export class PrometheusMeter implements Meter, ResponseMeter, OriginMeter {
       registers: [this.#registry],
       collect() {
         this.reset();
-        for (const { resource, bodyBytes } of answers) this.inc({ resource }, bodyBytes);
+        for (const { resource, bodyBytes } of responses) this.inc({ resource }, bodyBytes);
       },
     });
   }

@@ -1,12 +1,24 @@
 import type { OriginState } from '../pipeline/originals/origin-health.ts';
 import type { Lane } from '../pipeline/ports.ts';
-import type { ConnectionCounters } from './connection-counters.ts';
 
 /** Whether requests should come here, and what is in the way, or short of what it should be. */
 export interface Readiness {
   /** `degraded`: they should, but not all of them can be served. */
   readonly status: 'ready' | 'degraded' | 'not ready';
   readonly reasons: readonly string[];
+}
+
+/** Connections and requests of the media listener, at this moment; and sums since the start. */
+export interface ConnectionCounters {
+  readonly connections: number;
+  readonly maxConnections: number;
+  /** Requests under way, and how many there may be; more are refused, hits included. */
+  readonly requests: number;
+  readonly maxRequests: number;
+  /** Clients that were cut off: too slow to take their responses; evicted for new ones; too many, all busy. */
+  readonly slowReaders: number;
+  readonly evicted: number;
+  readonly turnedAway: number;
 }
 
 /** What readiness is judged by. */
@@ -25,10 +37,10 @@ export interface Vitals {
  * Judges whether requests should come here.
  *
  * What takes a replica out of service is what no other replica shares and every request suffers from: that it
- * stops, has no worker, has no room for a request, or has not reached the origin since its start (a wrong
+ * stops, has no worker, can take no request more, or has not reached the origin since its start (a wrong
  * setting, or a network that is not there yet). What all replicas share, or what only new renders suffer from,
  * does not: if the origin fails, or renders queue, to take out one after another would end the hits as well,
- * which are nine of ten requests. It is told as a reason all the same.
+ * which are nine of ten requests. It is a reason all the same.
  */
 export function judgeReadiness(vitals: Vitals): Readiness {
   const { readyWorkers, origin, connections } = vitals;

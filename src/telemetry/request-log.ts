@@ -3,20 +3,20 @@ import type { ResourceName } from '../contract/resources.ts';
 import type { CacheUse } from '../pipeline/cache-outcome.ts';
 import type { Stage } from '../pipeline/meter.ts';
 
-/** What is told of a request when it is over. */
+/** A line of the log on a request that is over. */
 export interface RequestLine {
   readonly id: string;
   readonly method: string;
   readonly resource: ResourceName | 'none';
   /** The canonical request, the same for all URLs that ask for the same; as it came where it is none. */
   readonly asset: string;
-  /** 499 where the client has gone before there was an answer. */
+  /** 499 where the client has gone before there was a response. */
   readonly status: number;
   readonly code?: ErrorCode;
   readonly cache: CacheUse;
   /** Of the body, as far as it was handed over to the system. */
   readonly bytes: number;
-  /** From the request's head to the end of its answer. */
+  /** From the request's head to the end of its response. */
   readonly durationMs: number;
   readonly stagesMs: Readonly<Partial<Record<Stage, number>>>;
   /** Its address. */
@@ -25,17 +25,21 @@ export interface RequestLine {
   readonly traceId?: string;
 }
 
-/** Where a line for each request goes. */
+/**
+ * Where a line for each request goes, such as pino: at `debug` for hits in memory, at `info` for everything else.
+ * There may be tens of thousands of hits a second; a line for each would cost more than the responses, and the
+ * counters say as much.
+ */
 export interface RequestLog {
-  /** Which requests it wants to hear of: hits in memory are most of them, and the least news. */
-  readonly scope: 'none' | 'without hits' | 'all';
-  tell(line: RequestLine, isPlainHit: boolean): void;
+  isLevelEnabled(level: 'debug' | 'info'): boolean;
+  debug(line: RequestLine, message: string): void;
+  info(line: RequestLine, message: string): void;
 }
 
-/** Longest target that is told of a request that is none, in characters. */
+/** Longest target in a line, in characters. */
 const MAX_TARGET_LENGTH = 200;
 
-/** A request target that could not be read, cut to what a line has room for. */
+/** A request target that could not be read, cut to what a line can hold. */
 export function shortenTarget(target: string): string {
   return target.length <= MAX_TARGET_LENGTH ? target : `${target.slice(0, MAX_TARGET_LENGTH)}…`;
 }

@@ -1,3 +1,4 @@
+import type { IncomingMessage } from 'node:http';
 import {
   type Context,
   defaultTextMapGetter,
@@ -25,14 +26,8 @@ import { type ResourceName, resourceRows } from '../contract/resources.ts';
 import type { CacheUse } from '../pipeline/cache-outcome.ts';
 import { noteErrorCode, type TracedRequest } from '../pipeline/request-trace.ts';
 
-/** A request, as far as a trace begins with it. */
-export interface RequestHead {
-  readonly method: string;
-  /** Path and query as they came; only the path is shown. */
-  readonly target: string;
-  readonly httpVersion: string;
-  readonly headers: Readonly<Record<string, string | readonly string[] | undefined>>;
-}
+/** A request, as far as a trace begins with it; of its URL only the path is shown. */
+export type RequestHead = Pick<IncomingMessage, 'method' | 'url' | 'httpVersion' | 'headers'>;
 
 /** A request, when it is over. */
 export interface TracedResponse {
@@ -120,7 +115,7 @@ export class RequestSpan implements TracedRequest {
 
   end(response: TracedResponse): void {
     const { resource, status, code, media } = response;
-    const { method, target, httpVersion } = this.#head;
+    const { method = '', url = '', httpVersion } = this.#head;
     const isKnown = KNOWN_METHODS.has(method);
     const route = resource === 'none' ? undefined : resourceRows[resource].template;
     const server = serverOf(this.#head);
@@ -130,8 +125,8 @@ export class RequestSpan implements TracedRequest {
       [ATTR_HTTP_REQUEST_METHOD]: isKnown ? method : '_OTHER',
       [ATTR_HTTP_REQUEST_METHOD_ORIGINAL]: isKnown ? undefined : shorten(method),
       [ATTR_URL_SCHEME]: this.#scheme,
-      [ATTR_URL_PATH]: shorten(pathOfTarget(target)),
-      [ATTR_NETWORK_PROTOCOL_VERSION]: httpVersion === '2.0' ? '2' : httpVersion,
+      [ATTR_URL_PATH]: shorten(pathOfTarget(url)),
+      [ATTR_NETWORK_PROTOCOL_VERSION]: httpVersion,
       [ATTR_SERVER_ADDRESS]: server?.address,
       [ATTR_SERVER_PORT]: server?.port,
       [ATTR_HTTP_ROUTE]: route,
@@ -153,7 +148,7 @@ export class RequestSpan implements TracedRequest {
 }
 
 /** How the name of a request's span begins. */
-function nameOf({ method }: RequestHead): string {
+function nameOf({ method = '' }: RequestHead): string {
   return KNOWN_METHODS.has(method) ? method : 'HTTP';
 }
 
@@ -161,9 +156,8 @@ function nameOf({ method }: RequestHead): string {
 function serverOf({
   headers,
 }: RequestHead): { readonly address: string; readonly port: number | undefined } | undefined {
-  const authority = headers[':authority'] ?? headers.host;
-  if (typeof authority !== 'string') return undefined;
-  const [, address = '', port] = /^(\[[^\]]*\]|[^:]*)(?::(\d{1,5}))?$/.exec(authority) ?? [];
+  const [, address = '', port] =
+    /^(\[[^\]]*\]|[^:]*)(?::(\d{1,5}))?$/.exec(headers.host ?? '') ?? [];
   if (address === '') return undefined;
   return { address: shorten(address), port: port === undefined ? undefined : Number(port) };
 }

@@ -31,61 +31,52 @@ export function listRenders({ config, pipeline, workers }: WorkSources): readonl
     {
       name: 'darkroom_queue_length',
       help: 'Renders that wait for a CPU slot.',
-      type: 'gauge',
       label: 'lane',
       read: () => perLane((lane) => admission.waitingIn(lane)),
     },
     {
       name: 'darkroom_slots',
       help: 'CPU slots there are.',
-      type: 'gauge',
       label: 'lane',
       read: () => perLane((lane) => config.admission.slots[lane]),
     },
     {
       name: 'darkroom_slots_held',
       help: 'CPU slots that are held by a render.',
-      type: 'gauge',
       label: 'lane',
       read: () => perLane((lane) => admission.heldSlotsOf(lane)),
     },
     {
       name: 'darkroom_workers',
       help: 'Render processes there should be.',
-      type: 'gauge',
       label: 'lane',
       read: () => perLane((lane) => config.renderer.workers[lane]),
     },
     {
       name: 'darkroom_workers_ready',
       help: 'Render processes that are idle or at work.',
-      type: 'gauge',
       label: 'lane',
       read: () => perLane((lane) => workers.readyProcessIdsOf(lane).length),
     },
     {
       name: 'darkroom_worker_resident_memory_bytes',
       help: 'Resident memory of render processes after their last jobs, added up.',
-      type: 'gauge',
       label: 'lane',
       read: () => perLane((lane) => workers.rssBytesOf(lane)),
     },
     {
       name: 'darkroom_worker_restarts_total',
       help: 'Render processes started in place of one that ended or was killed.',
-      type: 'counter',
       read: () => workers.counters.restarts,
     },
     {
       name: 'darkroom_worker_kills_total',
       help: 'Render processes killed: at a deadline, because nobody waited any more, for breaking the protocol.',
-      type: 'counter',
       read: () => workers.counters.kills,
     },
     {
       name: 'darkroom_worker_recycles_total',
       help: 'Render processes replaced because they were worn.',
-      type: 'counter',
       read: () => workers.counters.recycles,
     },
   ];
@@ -93,15 +84,14 @@ export function listRenders({ config, pipeline, workers }: WorkSources): readonl
 
 /** Caches, the result store and originals in memory. A row each. */
 export function listMemory({ pipeline, resultStore }: WorkSources): readonly Reading[] {
-  const { results: answers, originals } = pipeline.memories;
+  const { results, originals } = pipeline.memories;
   return [
     {
       name: 'darkroom_cache_bytes',
       help: 'What the entries of a cache take; of a store, where it bounds itself.',
-      type: 'gauge',
       label: 'cache',
       read: () => ({
-        results: answers.heldBytes,
+        results: results.heldBytes,
         originals: originals.heldBytes,
         store: resultStore?.usage?.()?.heldBytes,
       }),
@@ -109,10 +99,9 @@ export function listMemory({ pipeline, resultStore }: WorkSources): readonly Rea
     {
       name: 'darkroom_cache_max_bytes',
       help: 'What they may take.',
-      type: 'gauge',
       label: 'cache',
       read: () => ({
-        results: answers.maxBytes,
+        results: results.maxBytes,
         originals: originals.maxBytes,
         store: resultStore?.usage?.()?.maxBytes,
       }),
@@ -120,17 +109,15 @@ export function listMemory({ pipeline, resultStore }: WorkSources): readonly Rea
     {
       name: 'darkroom_cache_entries',
       help: 'Entries of a cache in memory.',
-      type: 'gauge',
       label: 'cache',
-      read: () => ({ results: answers.entries, originals: originals.entries }),
+      read: () => ({ results: results.entries, originals: originals.entries }),
     },
     {
       name: 'darkroom_cache_evictions_total',
       help: 'Entries that had to go to make room for others.',
-      type: 'counter',
       label: 'cache',
       read: () => ({
-        results: answers.evictions,
+        results: results.evictions,
         originals: originals.evictions,
         store: resultStore?.usage?.()?.evictions,
       }),
@@ -138,20 +125,17 @@ export function listMemory({ pipeline, resultStore }: WorkSources): readonly Rea
     {
       name: 'darkroom_store_writes_total',
       help: 'Renderings that were to be stored, by what became of them; dropped: the store was too slow.',
-      type: 'counter',
       label: 'outcome',
       read: () => pipeline.store && { ...pipeline.store.writes },
     },
     {
       name: 'darkroom_originals_held_bytes',
       help: 'Originals that are being read or rendered, or wait for it.',
-      type: 'gauge',
       read: () => pipeline.originalsBudget.heldBytes,
     },
     {
       name: 'darkroom_originals_max_bytes',
       help: 'What they may take (ORIGINALS_MEMORY_BYTES).',
-      type: 'gauge',
       read: () => pipeline.originalsBudget.maxBytes,
     },
   ];

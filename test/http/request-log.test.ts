@@ -12,10 +12,10 @@ let log: RecordingRequestLog;
 let port: number;
 
 async function start(
-  scope: 'all' | 'without hits',
+  level: 'debug' | 'info',
   options: Parameters<typeof createTestApp>[0] = {},
 ): Promise<void> {
-  log = new RecordingRequestLog(scope);
+  log = new RecordingRequestLog(level);
   app = await createTestApp({ ...options, requestLog: log });
   app.originals.put('icons/1/ab', samples.jpeg);
   app.originals.put('attachments/1/2/a b.txt', samples.text);
@@ -32,7 +32,7 @@ async function oneLine(): Promise<RequestLine> {
 afterEach(() => app.close());
 
 describe('a line for each request', () => {
-  beforeEach(() => start('without hits'));
+  beforeEach(() => start('info'));
 
   it('tells what was asked for in its one form, what came, from where and where the time went', async () => {
     const { status, body } = await sendRaw(port, 'GET', asset, { 'X-Request-Id': 'abc-1' });
@@ -122,7 +122,7 @@ describe('a line for each request', () => {
 
 describe('a line for a request that went wrong', () => {
   it('is 499 where the client has gone before there was an answer', async () => {
-    await start('without hits', { origin: { read: () => new Promise(() => undefined) } });
+    await start('info', { origin: { read: () => new Promise(() => undefined) } });
     const client = await connectTo(port);
     client.write(`GET ${asset} HTTP/1.1\r\nHost: a\r\n\r\n`);
     await new Promise((resolve) => setTimeout(resolve, 100));
@@ -134,7 +134,7 @@ describe('a line for a request that went wrong', () => {
   it('has the id of the line that tells the error, which is told once', async () => {
     const cause = new Error('no route');
     const failure = new MediaError('ORIGIN_ERROR', { cause });
-    await start('without hits', { origin: { read: () => Promise.reject(failure) } });
+    await start('info', { origin: { read: () => Promise.reject(failure) } });
     await sendRaw(port, 'GET', asset, { 'X-Request-Id': 'trace/7' });
     expect(await oneLine()).toMatchObject({ id: 'trace/7', status: 502, code: 'ORIGIN_ERROR' });
     expect(app.log.requestErrors).toMatchObject([{ id: 'trace/7', err: { cause } }]);
@@ -143,7 +143,7 @@ describe('a line for a request that went wrong', () => {
 
 describe('where hits are wanted as well', () => {
   it('they are told of alike, whichever way they take', async () => {
-    await start('all');
+    await start('debug');
     const { body } = await sendRaw(port, 'GET', asset);
     await oneLine();
     const hits: RequestLine[] = [];
@@ -178,7 +178,7 @@ describe('where hits are wanted as well', () => {
     ['10.0.0.0/8', '127.0.0.1'],
     ['false', '127.0.0.1'],
   ])('with TRUST_PROXY=%s they are told of with the address %s', async (TRUST_PROXY, client) => {
-    await start('all', { settings: { TRUST_PROXY } });
+    await start('debug', { settings: { TRUST_PROXY } });
     for (const cache of ['miss', 'memory', 'memory', 'memory']) {
       await sendRaw(port, 'GET', asset, { 'X-Forwarded-For': '203.0.113.9' });
       expect(await oneLine()).toMatchObject({ cache, client });
@@ -187,7 +187,7 @@ describe('where hits are wanted as well', () => {
 });
 
 describe('the id of a request', () => {
-  beforeEach(() => start('all'));
+  beforeEach(() => start('debug'));
 
   const UUID = /^[\da-f]{8}(-[\da-f]{4}){3}-[\da-f]{12}$/;
 

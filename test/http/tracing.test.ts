@@ -23,7 +23,7 @@ let log: RecordingRequestLog;
 let port: number;
 
 async function start({ settings, ...options }: Parameters<typeof createTestApp>[0] = {}) {
-  log = new RecordingRequestLog('all');
+  log = new RecordingRequestLog('debug');
   const environment = {
     OTEL_EXPORTER_OTLP_ENDPOINT: collector.url,
     OTEL_EXPORTER_OTLP_PROTOCOL: 'http/json',

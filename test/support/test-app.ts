@@ -54,16 +54,24 @@ export class FakeClock implements Clock {
   }
 }
 
-/** Keeps the lines that are told of requests. */
+/** Keeps the lines on requests, from a level on. */
 export class RecordingRequestLog implements RequestLog {
-  readonly scope: RequestLog['scope'];
   readonly lines: RequestLine[] = [];
+  readonly #level: 'debug' | 'info' | 'silent';
 
-  constructor(scope: RequestLog['scope']) {
-    this.scope = scope;
+  constructor(level: 'debug' | 'info' | 'silent') {
+    this.#level = level;
   }
 
-  tell(line: RequestLine): void {
+  isLevelEnabled(level: 'debug' | 'info'): boolean {
+    return this.#level === 'debug' || this.#level === level;
+  }
+
+  debug(line: RequestLine): void {
+    this.lines.push(line);
+  }
+
+  info(line: RequestLine): void {
     this.lines.push(line);
   }
 }
@@ -71,7 +79,7 @@ export class RecordingRequestLog implements RequestLog {
 interface TestAppOptions {
   /** Settings besides the defaults. */
   readonly settings?: Environment;
-  /** Is told of requests; without, nobody is. */
+  /** Without one, requests are not logged. */
   readonly requestLog?: RequestLog;
   /** Instead of the memory; for origins that fail. */
   readonly origin?: Origin;

@@ -1,6 +1,6 @@
 import { stripVTControlCharacters } from 'node:util';
 import { afterEach, describe, expect, test } from 'vitest';
-import { createLog, createRequestLog } from '../../src/telemetry/log.ts';
+import { createLog } from '../../src/telemetry/log.ts';
 import { createRedaction } from '../../src/telemetry/redaction.ts';
 import { type ServiceProcess, startService } from '../support/processes/service-process.ts';
 
@@ -121,14 +121,14 @@ describe('redaction', () => {
 
 describe('at a terminal', () => {
   /** A log for a person, and what that person reads, without its colours. */
-  async function openTerminal(level = 'info') {
+  async function openTerminal() {
     let text = '';
     const terminal = {
       write: (line: string) => {
         text += line;
       },
     };
-    const { log } = await createLog({ level, secrets: [TOKEN], terminal });
+    const { log } = await createLog({ level: 'info', secrets: [TOKEN], terminal });
     return { log, read: () => stripVTControlCharacters(text) };
   }
 
@@ -157,15 +157,5 @@ describe('at a terminal', () => {
     log.error({ asset: orders, err: new Error(orders) }, orders);
     expect(read()).toContain('?[2J?1m???\\u001b');
     expect(read()).not.toMatch(/[^\P{Cc}\n]/u);
-  });
-
-  test.each([
-    ['trace', 'all'],
-    ['debug', 'all'],
-    ['info', 'without hits'],
-    ['warn', 'none'],
-    ['silent', 'none'],
-  ])('level %s decides what is logged of requests: %s', async (level, scope) => {
-    expect(createRequestLog((await openTerminal(level)).log).scope).toBe(scope);
   });
 });

@@ -1,13 +1,12 @@
 import { createHash, timingSafeEqual } from 'node:crypto';
+import { readFile } from 'node:fs/promises';
 import { type FastifyInstance, type FastifyReply, type FastifyRequest, fastify } from 'fastify';
 import { MediaError } from '../../contract/errors.ts';
-import { parsePurgeOrder } from '../../contract/purge-order.ts';
 import { type Log, StoreStalled } from '../../pipeline/ports.ts';
 import type { Purger } from '../../pipeline/results/purger.ts';
 import type { Readiness } from '../../telemetry/readiness.ts';
-import { shortenTarget } from '../../telemetry/request-log.ts';
 import { type Failure, formatFailure } from '../error-response.ts';
-import { OPENAPI_PATH, registerOpenapi } from './openapi-route.ts';
+import { registerPurge } from './purge-route.ts';
 
 interface AdminServerOptions {
   /** All that is needed to do everything here. */
@@ -26,8 +25,14 @@ interface Metrics {
   format(): Promise<string>;
 }
 
-/** Without a token: orchestrators have none, and learn no more than a request for an image would tell them. */
-const OPEN_PATHS: ReadonlySet<string> = new Set(['/healthz', '/readyz', OPENAPI_PATH]);
+/**
+ * Without a token: orchestrators have none, and learn no more than from a request for an image. The document has
+ * nothing that the source has not.
+ */
+const OPEN_PATHS: ReadonlySet<string> = new Set(['/healthz', '/readyz', '/openapi.json']);
+
+/** The build's copy of `docs/openapi.json`, as seen from `src` and from `dist` alike. */
+const openapiFile = new URL('../../../dist/openapi.json', import.meta.url);
 
 /** Largest body of an order, in bytes: a thousand keys of the longest kind. */
 const MAX_BODY_BYTES = 2 * 1024 * 1024;
@@ -77,19 +82,13 @@ export function createAdminServer(options: AdminServerOptions): FastifyInstance 
     return mayPass(request) ? undefined : sendUnauthorized(reply);
   });
 
-  server.post('/purge', async ({ body, ip: client }, reply) => {
-    const order = parsePurgeOrder(body);
-    const asked = describeAsked(body);
-    try {
-      const removed = await purger.purge(order);
-      log.info({ asked, client, removed }, 'purged');
-      return { removed };
-    } catch (error) {
-      return sendFailure(reply, reportPurge(error, { asked, client }, log));
-    }
-  });
+  registerPurge(server, purger, log);
 
-  registerOpenapi(server);
+  let openapi: string | undefined;
+  server.get('/openapi.json', async (_request, reply) => {
+    openapi ??= await readFile(openapiFile, 'utf8');
+    return reply.type('application/json; charset=utf-8').send(openapi);
+  });
 
   server.get('/healthz', async () => ({ status: 'alive' }));
 
@@ -107,6 +106,7 @@ export function createAdminServer(options: AdminServerOptions): FastifyInstance 
   server.setNotFoundHandler((_request, reply) => sendFailure(reply, notFound));
   server.setErrorHandler((error, _request, reply) => {
     if (error instanceof MediaError) return sendFailure(reply, error);
+    if (error instanceof StoreStalled) return sendFailure(reply, storeTimeout);
     const status = statusOf(error);
     if (status < 500) {
       const message = 'The body is not what was expected: JSON, and not too long.';
@@ -126,37 +126,6 @@ const storeTimeout = {
   code: 'STORE_TIMEOUT',
   message: 'The store has not answered in time. The memory is purged; purge again later.',
 } as const satisfies Failure;
-
-/** Logs why a purge has failed; returns what its sender is told. */
-function reportPurge(error: unknown, asked: object, log: Log): Failure {
-  if (error instanceof MediaError) {
-    log.warn({ ...asked, code: error.code }, 'a purge was turned away');
-    return error;
-  }
-  if (error instanceof StoreStalled) {
-    log.error({ ...asked, err: error }, 'a purge was given up: the result store does not answer');
-    return storeTimeout;
-  }
-  log.error({ ...asked, err: error }, 'a purge has failed');
-  return internalError;
-}
-
-/** Items of an order that the log has; how many more there were is told by their number. */
-const MAX_LOGGED_ITEMS = 10;
-
-/** What was asked, in the words of the API, cut to what a line of the log has room for. */
-function describeAsked(body: unknown): object {
-  const members = Object.entries(typeof body === 'object' && body !== null ? body : {});
-  return Object.fromEntries(
-    members.flatMap(([name, value]): [string, unknown][] => {
-      const items: unknown[] = Array.isArray(value) ? value : [value];
-      const told = items.slice(0, MAX_LOGGED_ITEMS).map((item) => shortenTarget(String(item)));
-      const more = items.length - told.length;
-      const count: [string, unknown][] = more > 0 ? [['more', more]] : [];
-      return [[name, Array.isArray(value) ? told : told[0]], ...count];
-    }),
-  );
-}
 
 /** The token that was sent; the scheme's case does not matter (RFC 9110 §11.1). Empty where there is none. */
 function bearerOf(authorization = ''): string {

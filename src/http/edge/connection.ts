@@ -1,7 +1,8 @@
-import type { IncomingMessage } from 'node:http';
+import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
-import type { ReaderPace } from './reader-pace.ts';
-import { type Refusal, writeRefusal } from './refusal.ts';
+import type { ResponseMeter } from '../../pipeline/meter.ts';
+import { ReaderPace } from './reader-pace.ts';
+import { countRefusal, type Refusal, refusals, writeRefusal } from './refusal.ts';
 
 /**
  * What a connection is about: it has asked for nothing yet; responses are under way; it had its response
@@ -9,33 +10,116 @@ import { type Refusal, writeRefusal } from './refusal.ts';
  */
 export type Phase = 'silent' | 'busy' | 'idle' | 'leaving';
 
+/** What a connection has to do with all the others. */
+export interface ConnectionOwner {
+  readonly meter: ResponseMeter;
+  /** What a client must take of a response not to stand still, in bytes. */
+  readonly slowReaderMinBytes: number;
+  /** Whether no connection is to be used again. */
+  readonly isDraining: boolean;
+  move(connection: Connection, phase: Phase): void;
+  /** A request has begun (1), or its response is closed (-1). */
+  countRequest(change: 1 | -1): void;
+}
+
 /** One connection of TCP, and the HTTP/1.1 that is spoken over it. */
 export class Connection {
   /** Below TLS. */
   readonly transport: Socket;
-  /** What HTTP/1.1 is spoken over: the same, or TLS. */
-  socket: Socket;
   phase: Phase = 'silent';
   /** Since when it is in that phase, in milliseconds of the clock. */
   sinceMs: number;
   /** Responses that are not closed yet, in the order of their requests. */
   readonly responses = new Set<ReaderPace>();
-  lastRequest: IncomingMessage | undefined;
-  /** Whether it ends with the responses that are under way; then with `lastWords`, if there are any. */
-  isEnding = false;
-  lastWords: Refusal | undefined;
+  readonly #owner: ConnectionOwner;
+  /** What HTTP/1.1 is spoken over: the transport, or TLS above it. */
+  #socket: Socket;
+  #lastRequest: IncomingMessage | undefined;
+  /** Whether it ends with the responses that are under way; then with `#lastWords`, if there are any. */
+  #isEnding = false;
+  #lastWords: Refusal | undefined;
 
-  constructor(transport: Socket, sinceMs: number) {
+  constructor(transport: Socket, sinceMs: number, owner: ConnectionOwner) {
     this.transport = transport;
-    this.socket = transport;
+    this.#socket = transport;
     this.sinceMs = sinceMs;
+    this.#owner = owner;
+    this.speakOver(transport);
+  }
+
+  /**
+   * From now on HTTP is spoken over this socket, which lingers at its end: after the last response, Node closes a
+   * connection whether the client has sent all or not; and from a client that still sends, the system then takes
+   * the response back, if it was not read yet (RFC 9112 §9.6).
+   */
+  speakOver(socket: Socket): void {
+    this.#socket = socket;
+    socket.destroySoon = () => {
+      this.#isEnding = true;
+      // All is said; what comes after a `Connection: close` gets no response.
+      this.#lastWords = undefined;
+      if (this.phase !== 'leaving') this.leave();
+    };
+  }
+
+  /** A request has come. Returns whether it came in time, and not over a connection that is at its end. */
+  begin(request: IncomingMessage, response: ServerResponse): boolean {
+    if (this.phase === 'leaving' || this.transport.destroyed) return false;
+    const pace = new ReaderPace(response, this.#owner.slowReaderMinBytes);
+    this.responses.add(pace);
+    this.#lastRequest = request;
+    this.#owner.countRequest(1);
+    if (this.phase !== 'busy') this.#owner.move(this, 'busy');
+    response.on('close', () => {
+      this.responses.delete(pace);
+      this.#owner.countRequest(-1);
+      this.#rest();
+    });
+    return true;
+  }
+
+  /** Ends it after the responses that are under way. */
+  end(): void {
+    this.#isEnding = true;
+    if (this.responses.size === 0) this.leave();
+  }
+
+  /** Refuses what the parser could not read. The connection is of no use any more. */
+  refuse(refusal: Refusal): void {
+    if (this.#isEnding) return; // the parser complains of every byte that follows
+    countRefusal(this.#owner.meter, refusal);
+    this.#isEnding = true;
+    const [oldest] = this.responses;
+    if (this.#lastRequest?.complete ?? true) {
+      this.#lastWords = refusal;
+    } else if (this.responses.size === 1 && oldest?.response.headersSent === false) {
+      // The body of a request that has no response yet: this is it.
+      this.#lastWords = refusal;
+      this.leave();
+      return;
+    }
+    if (oldest === undefined) this.leave();
+  }
+
+  /** Refuses a CONNECT; Node's parser has let the socket go. */
+  refuseTunnel(): void {
+    this.#socket.on('error', () => undefined);
+    // Responses that were under way there can be sent by nothing any more.
+    if (this.responses.size > 0) {
+      this.#socket.destroy();
+      return;
+    }
+    this.refuse(refusals.connect);
+    this.#socket.resume();
   }
 
   /** Sends the last words; the client has to close. */
-  takeLeave(): void {
-    const { socket, lastWords } = this;
-    if (lastWords !== undefined && socket.writable) writeRefusal(socket, lastWords);
-    socket.end();
+  leave(): void {
+    this.#owner.move(this, 'leaving');
+    if (this.#lastWords !== undefined && this.#socket.writable) {
+      writeRefusal(this.#socket, this.#lastWords);
+    }
+    this.#socket.end();
   }
 
   /** To be called when it has closed: Node closes no response that was waiting for the one before it. */
@@ -45,5 +129,13 @@ export class Connection {
       response.destroy();
       response.emit('close');
     }
+  }
+
+  /** What becomes of it when one of its responses is closed. */
+  #rest(): void {
+    if (this.responses.size > 0 || this.phase !== 'busy') return;
+    if (this.transport.destroyed) return; // forgotten already, or about to be
+    if (this.#isEnding || this.#owner.isDraining) this.leave();
+    else this.#owner.move(this, 'idle');
   }
 }

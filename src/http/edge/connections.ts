@@ -1,12 +1,11 @@
-import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 import type { ResponseMeter } from '../../pipeline/meter.ts';
 import type { Clock, Log } from '../../pipeline/ports.ts';
-import type { ConnectionCounters } from '../../telemetry/connection-counters.ts';
+import type { ConnectionCounters } from '../../telemetry/readiness.ts';
 import type { ClientLimits } from './client-limits.ts';
-import { Connection, type Phase } from './connection.ts';
-import { ReaderPace } from './reader-pace.ts';
-import { countRefusal, type Refusal, refusals } from './refusal.ts';
+import { Connection, type ConnectionOwner, type Phase } from './connection.ts';
+
+const noCutOffs = { slowReaders: 0, evicted: 0, turnedAway: 0 };
 
 interface ConnectionsOptions {
   readonly maxConnections: number;
@@ -20,7 +19,10 @@ interface ConnectionsOptions {
  * All connections of the listener: how many there may be, and how long each may do nothing. One sweep over
  * them instead of timers for each. What a client has to send in time, Node's parser watches by itself.
  */
-export class Connections {
+export class Connections implements ConnectionOwner {
+  readonly meter: ResponseMeter;
+  readonly slowReaderMinBytes: number;
+  isDraining = false;
   readonly #options: ConnectionsOptions;
   /** Each may have a file of the storage open, and there is one for every other connection. */
   readonly #maxRequests: number;
@@ -32,17 +34,18 @@ export class Connections {
     leaving: new Set(),
   };
   /** By their sockets, as requests and errors name them. */
-  readonly #owners = new WeakMap<Socket, Connection>();
+  readonly #bySocket = new WeakMap<Socket, Connection>();
   /** By the addresses of both ends: the one thing that a TLS socket has in common with the one below. */
-  readonly #ends = new Map<string, Connection>();
+  readonly #byEnds = new Map<string, Connection>();
   #requestCount = 0;
-  #isDraining = false;
-  /** Clients that were cut off: since the start, and as far as the log has told of it. */
-  readonly #cutOffs = { slowReaders: 0, evicted: 0, turnedAway: 0 };
-  #loggedCutOffs = { ...this.#cutOffs };
+  /** Clients that were cut off: since the start, and since the log has last said so. */
+  readonly #cutOffs = { ...noCutOffs };
+  #newCutOffs = { ...noCutOffs };
 
   constructor(options: ConnectionsOptions) {
     this.#options = options;
+    this.meter = options.meter;
+    this.slowReaderMinBytes = options.limits.slowReaderMinBytes;
     this.#maxRequests = Math.min(Math.ceil(options.maxConnections / 2), options.limits.maxRequests);
   }
 
@@ -54,7 +57,7 @@ export class Connections {
   /** What goes on here, at this moment. */
   get counters(): ConnectionCounters {
     return {
-      connections: this.#ends.size,
+      connections: this.#byEnds.size,
       maxConnections: this.#options.maxConnections,
       requests: this.#requestCount,
       maxRequests: this.#maxRequests,
@@ -70,17 +73,17 @@ export class Connections {
   accept(transport: Socket): void {
     transport.on('error', () => undefined); // a close follows
     const isGone = transport.remoteAddress === undefined;
-    if (isGone || this.#isDraining || !this.#makeRoom()) {
+    if (isGone || this.isDraining || !this.#makeRoom()) {
       transport.destroy();
       return;
     }
-    const connection = new Connection(transport, this.#options.clock.nowMs());
+    const connection = new Connection(transport, this.#options.clock.nowMs(), this);
     const ends = endsOf(transport);
     this.#phases.silent.add(connection);
-    this.#ends.set(ends, connection);
-    this.#own(connection, transport);
+    this.#byEnds.set(ends, connection);
+    this.#bySocket.set(transport, connection);
     transport.once('close', () => {
-      if (this.#ends.get(ends) === connection) this.#ends.delete(ends);
+      if (this.#byEnds.get(ends) === connection) this.#byEnds.delete(ends);
       this.#phases[connection.phase].delete(connection);
       connection.closeWaiting();
     });
@@ -88,77 +91,33 @@ export class Connections {
 
   /** The TLS handshake of a connection is done. */
   secure(socket: Socket): void {
-    const connection = this.#ends.get(endsOf(socket));
+    const connection = this.#byEnds.get(endsOf(socket));
     if (connection === undefined) return;
-    connection.socket = socket;
-    this.#own(connection, socket);
+    this.#bySocket.set(socket, connection);
+    connection.speakOver(socket);
   }
 
   /** The connection that a socket belongs to. */
   find(socket: Socket): Connection | undefined {
-    return this.#owners.get(socket);
+    return this.#bySocket.get(socket);
   }
 
-  /** A request has come; tells whether it came in time, and not over a connection that is at its end. */
-  begin(connection: Connection, request: IncomingMessage, response: ServerResponse): boolean {
-    if (connection.phase === 'leaving' || connection.transport.destroyed) return false;
-    const pace = new ReaderPace(response, this.#options.limits.slowReaderMinBytes);
-    connection.responses.add(pace);
-    connection.lastRequest = request;
-    this.#requestCount += 1;
-    if (connection.phase !== 'busy') this.#move(connection, 'busy');
-    response.on('close', () => {
-      connection.responses.delete(pace);
-      this.#requestCount -= 1;
-      this.#rest(connection);
-    });
-    return true;
+  move(connection: Connection, phase: Phase): void {
+    this.#phases[connection.phase].delete(connection);
+    connection.phase = phase;
+    connection.sinceMs = this.#options.clock.nowMs();
+    this.#phases[phase].add(connection);
   }
 
-  /** Ends a connection after the responses that are under way. */
-  end(connection: Connection): void {
-    connection.isEnding = true;
-    if (connection.responses.size === 0) this.#leave(connection);
-  }
-
-  /** Refuses what the parser could not read. The connection is of no use any more. */
-  refuse(connection: Connection, refusal: Refusal): void {
-    if (connection.isEnding) return; // the parser complains of every byte that follows
-    countRefusal(this.#options.meter, refusal);
-    connection.isEnding = true;
-    const [oldest] = connection.responses;
-    if (connection.lastRequest?.complete ?? true) {
-      connection.lastWords = refusal;
-    } else if (connection.responses.size === 1 && oldest?.response.headersSent === false) {
-      // The body of a request that has no response yet: this is it.
-      connection.lastWords = refusal;
-      this.#leave(connection);
-      return;
-    }
-    if (oldest === undefined) this.#leave(connection);
-  }
-
-  /** Refuses a CONNECT, whose socket Node's parser has let go. */
-  refuseTunnel(socket: Socket): void {
-    const connection = this.find(socket);
-    socket.on('error', () => undefined);
-    // Responses that were under way there can be sent by nothing any more.
-    if (connection?.responses.size !== 0) {
-      socket.destroy();
-      return;
-    }
-    countRefusal(this.#options.meter, refusals.connect);
-    connection.isEnding = true;
-    connection.lastWords = refusals.connect;
-    socket.resume();
-    this.#leave(connection);
+  countRequest(change: 1 | -1): void {
+    this.#requestCount += change;
   }
 
   /** Closes what is not busy, and the rest as soon as it is not. */
   drain(): void {
-    this.#isDraining = true;
+    this.isDraining = true;
     for (const { transport } of this.#phases.silent) transport.destroy();
-    for (const connection of this.#phases.idle) this.#leave(connection);
+    for (const connection of this.#phases.idle) connection.leave();
     for (const { responses } of this.#phases.busy) {
       for (const { response } of responses) {
         if (!response.headersSent) response.shouldKeepAlive = false;
@@ -172,7 +131,7 @@ export class Connections {
     const nowMs = this.#options.clock.nowMs();
     for (const connection of this.#phases.idle) {
       if (nowMs - connection.sinceMs < keepAliveTimeoutMs) break;
-      this.#leave(connection);
+      connection.leave();
     }
     for (const { transport, sinceMs } of this.#phases.leaving) {
       if (nowMs - sinceMs < lingerTimeoutMs) break;
@@ -183,7 +142,7 @@ export class Connections {
     for (const { transport, responses } of this.#phases.busy) {
       for (const pace of responses) {
         if (pace.standstillMs(nowMs) < windowMs) continue;
-        this.#cutOffs.slowReaders += 1;
+        this.#countCutOff('slowReaders');
         // Not just closed: the system would keep what is in its buffers, and try to deliver it.
         transport.resetAndDestroy();
         break;
@@ -192,66 +151,33 @@ export class Connections {
     this.#logCutOffs();
   }
 
+  /** Makes sure that there may be one connection more; returns whether there may. */
+  #makeRoom(): boolean {
+    if (this.#byEnds.size < this.#options.maxConnections) return true;
+    const { leaving, silent, idle } = this.#phases;
+    const victim = oldestOf(leaving) ?? oldestOf(silent) ?? oldestOf(idle);
+    this.#countCutOff(victim === undefined ? 'turnedAway' : 'evicted');
+    victim?.transport.destroy();
+    return victim !== undefined;
+  }
+
+  #countCutOff(kind: keyof typeof noCutOffs): void {
+    this.#cutOffs[kind] += 1;
+    this.#newCutOffs[kind] += 1;
+  }
+
   #logCutOffs(): void {
-    const { slowReaders, evicted, turnedAway } = this.#loggedCutOffs;
-    const news = {
-      slowReaders: this.#cutOffs.slowReaders - slowReaders,
-      evicted: this.#cutOffs.evicted - evicted,
-      turnedAway: this.#cutOffs.turnedAway - turnedAway,
-    };
+    const news = this.#newCutOffs;
     if (news.slowReaders + news.evicted + news.turnedAway === 0) return;
-    this.#loggedCutOffs = { ...this.#cutOffs };
-    const details = { ...news, connections: this.#ends.size };
+    this.#newCutOffs = { ...noCutOffs };
+    const details = { ...news, connections: this.#byEnds.size };
     this.#options.log.warn(details, 'clients were cut off or turned away');
   }
+}
 
-  #makeRoom(): boolean {
-    if (this.#ends.size < this.#options.maxConnections) return true;
-    for (const phase of ['leaving', 'silent', 'idle'] as const) {
-      const [oldest] = this.#phases[phase];
-      if (oldest === undefined) continue;
-      this.#cutOffs.evicted += 1;
-      oldest.transport.destroy();
-      return true;
-    }
-    this.#cutOffs.turnedAway += 1;
-    return false;
-  }
-
-  /**
-   * Notes whose a socket is, and lets it linger at its end: after the last response, Node closes a connection
-   * whether the client has sent all or not; and from a client that still sends, the system then takes the
-   * response back, if it was not read yet (RFC 9112 §9.6).
-   */
-  #own(connection: Connection, socket: Socket): void {
-    this.#owners.set(socket, connection);
-    socket.destroySoon = () => {
-      connection.isEnding = true;
-      // All is said; what comes after a `Connection: close` gets no response.
-      connection.lastWords = undefined;
-      if (connection.phase !== 'leaving') this.#leave(connection);
-    };
-  }
-
-  /** What becomes of a connection when one of its responses is closed. */
-  #rest(connection: Connection): void {
-    if (connection.responses.size > 0 || connection.phase !== 'busy') return;
-    if (connection.transport.destroyed) return; // forgotten already, or about to be
-    if (connection.isEnding || this.#isDraining) this.#leave(connection);
-    else this.#move(connection, 'idle');
-  }
-
-  #leave(connection: Connection): void {
-    this.#move(connection, 'leaving');
-    connection.takeLeave();
-  }
-
-  #move(connection: Connection, phase: Phase): void {
-    this.#phases[connection.phase].delete(connection);
-    connection.phase = phase;
-    connection.sinceMs = this.#options.clock.nowMs();
-    this.#phases[phase].add(connection);
-  }
+function oldestOf(connections: Set<Connection>): Connection | undefined {
+  const [oldest] = connections;
+  return oldest;
 }
 
 function endsOf({ remoteAddress, remotePort, localAddress }: Socket): string {

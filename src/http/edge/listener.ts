@@ -3,7 +3,7 @@ import { createServer as createTlsServer, type Server as TlsServer } from 'node:
 import type { Socket } from 'node:net';
 import type { ResponseMeter } from '../../pipeline/meter.ts';
 import type { Clock, Log } from '../../pipeline/ports.ts';
-import type { ConnectionCounters } from '../../telemetry/connection-counters.ts';
+import type { ConnectionCounters } from '../../telemetry/readiness.ts';
 import type { ClientLimits } from './client-limits.ts';
 import { Connections } from './connections.ts';
 import { countRefusal, type ParserError, refusalOf, refusals, sendRefusal } from './refusal.ts';
@@ -21,7 +21,7 @@ export interface ListenerOptions {
   readonly meter: ResponseMeter;
 }
 
-/** Handles a request that was let in. */
+/** Handles a request that the listener has checked. */
 export type RequestHandler = (request: IncomingMessage, response: ServerResponse) => void;
 
 /** The server as Node knows it, with its connections watched over. */
@@ -35,7 +35,7 @@ export interface Listener {
 
 /**
  * Creates the listener of HTTP/1.1: plain, or with TLS. It stands between the service and slow, hostile or too
- * many clients: what it lets in is a request of good form, for whose response there is room.
+ * many clients, and hands over well-formed requests, no more at a time than there may be.
  */
 export function createListener(options: ListenerOptions, handle: RequestHandler): Listener {
   const { limits, meter, tls } = options;
@@ -51,10 +51,10 @@ export function createListener(options: ListenerOptions, handle: RequestHandler)
         });
   server.maxHeadersCount = 0; // counted by ourselves: Node drops what is too much
 
-  /** Lets a request in, as far as its form and the room that there is allow. */
+  /** Hands a request over, if it is well-formed and not one too many. */
   const admit = (request: IncomingMessage, response: ServerResponse): void => {
     const connection = connections.find(request.socket);
-    if (connection === undefined || !connections.begin(connection, request, response)) {
+    if (connection === undefined || !connection.begin(request, response)) {
       request.destroy();
       return;
     }
@@ -65,7 +65,7 @@ export function createListener(options: ListenerOptions, handle: RequestHandler)
     }
     // No upgrade is offered here, but the parser reads nothing after a request for one.
     if (request.headers.upgrade !== undefined) response.shouldKeepAlive = false;
-    const hasBody = discardBody(request, limits.maxBodyBytes, () => connections.end(connection));
+    const hasBody = discardBody(request, limits.maxBodyBytes, () => connection.end());
     const refusal =
       findFormFault(request, limits) ??
       (connections.isOverloaded ? refusals.overloaded : undefined);
@@ -87,14 +87,16 @@ export function createListener(options: ListenerOptions, handle: RequestHandler)
   // for, and Node would write its 100 into the middle of a pipelined response.
   server.on('checkContinue', admit);
   server.on('checkExpectation', admit);
-  server.on('connect', (_request: IncomingMessage, socket: Socket) =>
-    connections.refuseTunnel(socket),
-  );
+  server.on('connect', (_request: IncomingMessage, socket: Socket) => {
+    const connection = connections.find(socket);
+    if (connection === undefined) socket.destroy();
+    else connection.refuseTunnel();
+  });
   server.on('clientError', (error: ParserError, socket: Socket) => {
     const connection = connections.find(socket);
     const refusal = refusalOf(error);
     if (connection === undefined || refusal === undefined) socket.destroy();
-    else connections.refuse(connection, refusal);
+    else connection.refuse(refusal);
   });
   server.once('listening', () => {
     const sweep = setInterval(() => connections.sweep(), limits.sweepIntervalMs).unref();
@@ -119,7 +121,7 @@ function parserSettings(limits: ClientLimits) {
   };
 }
 
-/** Reads a body over, so that the next request is found, but not one without end; tells whether there is one. */
+/** Reads a body over, so that the next request is found, but not one without end. Returns whether there is one. */
 function discardBody(request: IncomingMessage, maxBytes: number, onTooLarge: () => void): boolean {
   const { 'content-length': length = '0', 'transfer-encoding': coding } = request.headers;
   if (length === '0' && coding === undefined) return false;

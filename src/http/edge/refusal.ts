@@ -8,8 +8,8 @@ import { formatHttpDate } from '../http-date.ts';
 import { COMMON_HEADERS } from '../response-headers.ts';
 
 /**
- * What is told to a client whose message never becomes a request of the service: it is no HTTP, too much
- * of it, or more than there is room for.
+ * What a client gets whose message never becomes a request of the service: it is no HTTP, too much of it, or one
+ * request too many.
  */
 export interface Refusal extends Failure {
   readonly code: ErrorCode;
@@ -48,7 +48,7 @@ const REQUEST_LINE = /^[!#$%&'*+.^_`|~\dA-Za-z-]+ (?<target>\/[!-~]*) HTTP\/1\.[
 
 /**
  * The parser knows methods by a list, and calls all others an error; of HTTP it is none. Not covered: a line
- * that comes in pieces, whose method cannot be told from nonsense.
+ * that comes in pieces, in which no method can be told from nonsense.
  */
 function refusalOfMethod({ rawPacket, bytesParsed = 0 }: ParserError): Refusal {
   const text = rawPacket?.toString('latin1') ?? '';
@@ -59,7 +59,7 @@ function refusalOfMethod({ rawPacket, bytesParsed = 0 }: ParserError): Refusal {
   return target === undefined ? refusals.badMessage : refuseMethod(isKnownPath(target));
 }
 
-/** Counts a refusal that is about to be given: nothing behind the listener hears of it. */
+/** Counts a refusal that is about to be sent: nothing behind the listener sees it. */
 export function countRefusal(meter: ResponseMeter, { status }: Refusal): void {
   meter.countOf({ resource: 'none', status, cache: 'none' }).answers += 1;
   if (status === refusals.overloaded.status) meter.noteRefusal('requests');
@@ -77,10 +77,10 @@ export function sendRefusal(
   response.end(request.method === 'HEAD' ? undefined : body);
 }
 
-/** Refuses what was not, over the bare socket: the last that is said there. */
+/** Refuses what was not, over the bare socket; nothing more is written to it. */
 export function writeRefusal(socket: Socket, refusal: Refusal): void {
   const { status, headers, body } = formatRefusal(refusal);
-  // RFC 9110 §6.6.1: who has a clock tells the time, with any response below 500.
+  // An origin with a clock sends it with any response below 500 (RFC 9110 §6.6.1).
   const fields = Object.entries({
     ...headers,
     date: formatHttpDate(new Date()),

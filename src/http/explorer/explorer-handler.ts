@@ -1,4 +1,5 @@
 import type { IncomingMessage } from 'node:http';
+import { LRUCache } from 'lru-cache';
 import { MediaError } from '../../contract/errors.ts';
 import { queryParameters } from '../../contract/media-query.ts';
 import { pathOfTarget } from '../../contract/media-request.ts';
@@ -10,13 +11,12 @@ import { OriginalsCatalogue } from '../../pipeline/originals/catalogue.ts';
 import type { Clock, OriginListing } from '../../pipeline/ports.ts';
 import type { Exchange } from '../exchange.ts';
 import { isRebound } from './rebinding.ts';
-import { SharedFile } from './shared-file.ts';
 
 /** What the explorer is made from. */
 export interface ExplorerParts {
   /** The files of the page, by their names. */
   readonly files: ReadonlyMap<string, ExplorerFile>;
-  readonly catalogue: OriginalsCatalogue;
+  readonly listing: OriginListing;
   readonly defaultAvatars: readonly DefaultAvatar[];
   readonly clock: Clock;
 }
@@ -35,6 +35,11 @@ export const EXPLORER_HEADERS = {
   'referrer-policy': 'no-referrer',
 } as const;
 
+const LIST_PATH = '/explorer/originals.json';
+
+/** For how long a list of originals is as good as a new one. */
+const LIST_KEPT_MS = 2_000;
+
 /** Makes the file of one path. */
 type Responder = () => ExplorerFile | Promise<ExplorerFile>;
 
@@ -49,19 +54,25 @@ export class ExplorerHandler {
   readonly #responders: ReadonlyMap<string, Responder>;
 
   /** @throws Error if the page is not among the files: the build is incomplete */
-  constructor({ files, catalogue, defaultAvatars, clock }: ExplorerParts) {
+  constructor({ files, listing, defaultAvatars, clock }: ExplorerParts) {
     const page = files.get('index.html');
     if (page === undefined) throw new Error('The explorer has no page.');
     const tables = jsonOf(describeContract());
-    const originals = new SharedFile(
-      async () => jsonOf(listOriginals(await catalogue.list(), defaultAvatars)),
-      clock,
-    );
+    const catalogue = new OriginalsCatalogue(listing);
+    // Costly, and anybody may ask as often as they like: made once for all who ask meanwhile. No failure is kept.
+    const lists = new LRUCache<typeof LIST_PATH, ExplorerFile>({
+      max: 1,
+      ttl: LIST_KEPT_MS,
+      ttlResolution: 0,
+      // Without its first millisecond: to the cache, 0 is no time.
+      perf: { now: () => clock.nowMs() + 1 },
+      fetchMethod: async () => jsonOf(listOriginals(await catalogue.list(), defaultAvatars)),
+    });
     this.#responders = new Map<string, Responder>([
       ...[...files].map(([name, file]) => [`/explorer/${name}`, () => file] as const),
       ['/', () => page],
       ['/explorer/contract.json', () => tables],
-      ['/explorer/originals.json', () => originals.read()],
+      [LIST_PATH, () => lists.forceFetch(LIST_PATH)],
     ]);
   }
 
@@ -98,14 +109,8 @@ export class ExplorerHandler {
  *
  * @throws Error if its page is not there: the build is incomplete
  */
-export async function openExplorer({
-  listing,
-  ...parts
-}: Pick<ExplorerParts, 'defaultAvatars' | 'clock'> & {
-  readonly listing: OriginListing;
-}): Promise<ExplorerHandler> {
-  const catalogue = new OriginalsCatalogue(listing);
-  return new ExplorerHandler({ ...parts, catalogue, files: await loadExplorerFiles() });
+export async function openExplorer(parts: Omit<ExplorerParts, 'files'>): Promise<ExplorerHandler> {
+  return new ExplorerHandler({ ...parts, files: await loadExplorerFiles() });
 }
 
 /** What can be asked for, from the tables that routing goes by. */

@@ -1,7 +1,7 @@
 import type { IncomingHttpHeaders } from 'node:http';
 import { isIP } from 'node:net';
 
-/** What a request tells of its way here. */
+/** What a request says of its way here. */
 interface Arrival {
   readonly headers: IncomingHttpHeaders;
   readonly socket: { readonly localAddress?: string | undefined };
@@ -9,9 +9,9 @@ interface Arrival {
 
 /**
  * Whether a request came to this machine's own address under a name that anybody may have pointed there: a page
- * of `evil.example`, whose name leads to 127.0.0.1 once it is loaded, is of the same origin as what answers it
- * there, and would read it in the browser of a person at this machine (DNS rebinding). Without suspicion are
- * `localhost`, what ends with `.localhost` (RFC 6761 §6.3), and addresses: those are nobody's to point elsewhere.
+ * of `evil.example`, whose name leads to 127.0.0.1 once it is loaded, is of the same origin as the service there,
+ * and would read it in the browser of a person at this machine (DNS rebinding). Without suspicion are
+ * `localhost`, what ends with `.localhost` (RFC 6761 §6.3), and addresses: no one can point those elsewhere.
  *
  * An address that Node does not know counts as this machine's own. Not covered are addresses of a network, where
  * a name is the usual way.

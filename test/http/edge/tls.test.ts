@@ -13,7 +13,7 @@ import {
 const settings = { TLS_CERT_FILE: tlsFiles.cert, TLS_KEY_FILE: tlsFiles.key };
 
 describe('with a certificate, the listener', () => {
-  const log = new RecordingRequestLog('all');
+  const log = new RecordingRequestLog('debug');
   let app: TestApp;
   let port: number;
   beforeAll(async () => {

@@ -2,7 +2,6 @@ import { describe, expect, it } from 'vitest';
 import type { ExplorerFile } from '../../../src/explorer/explorer-files.ts';
 import type { Exchange } from '../../../src/http/exchange.ts';
 import { ExplorerHandler } from '../../../src/http/explorer/explorer-handler.ts';
-import { OriginalsCatalogue } from '../../../src/pipeline/originals/catalogue.ts';
 import type { ListedOriginal, OriginListing } from '../../../src/pipeline/ports.ts';
 import { FakeClock } from '../../support/test-app.ts';
 
@@ -11,11 +10,13 @@ const LIST = '/explorer/originals.json';
 /** A storage with one emoji; counts how often it is looked for. */
 class CountingListing implements OriginListing {
   walks = 0;
+  failure: Error | undefined;
 
   async list(prefix: string, visit: (original: ListedOriginal) => boolean): Promise<void> {
     await new Promise((resolve) => setImmediate(resolve));
     if (prefix !== 'emojis/') return;
     this.walks += 1;
+    if (this.failure !== undefined) throw this.failure;
     visit({ key: 'emojis/1', sizeBytes: this.walks });
   }
 }
@@ -29,7 +30,7 @@ function serve() {
   const bodies: unknown[] = [];
   const handler = new ExplorerHandler({
     files: new Map([['index.html', fileOf(Buffer.from('<!doctype html>'))]]),
-    catalogue: new OriginalsCatalogue(listing),
+    listing,
     defaultAvatars: [],
     clock,
   });
@@ -42,7 +43,7 @@ function serve() {
 }
 
 describe('the list of originals', () => {
-  it('is made once for all who ask meanwhile, and for who asks in the next two seconds', async () => {
+  it('is made once for all who ask meanwhile or in the next two seconds', async () => {
     const { listing, clock, bodies, ask } = serve();
     await Promise.all(Array.from({ length: 50 }, () => ask(LIST)));
     expect(listing.walks).toBe(1);
@@ -53,9 +54,20 @@ describe('the list of originals', () => {
     await ask(`${LIST}?anew`);
     expect(listing.walks).toBe(1);
 
-    clock.advance(1);
+    clock.advance(2);
     await ask(LIST);
     await ask(LIST);
     expect(listing.walks).toBe(2);
+  });
+
+  it('fails for those who wait for it, and for no one after them', async () => {
+    const { listing, bodies, ask } = serve();
+    listing.failure = new Error('no storage');
+    const failures = await Promise.allSettled([ask(LIST), ask(LIST)]);
+    expect(failures.map(({ status }) => status)).toEqual(['rejected', 'rejected']);
+    expect(listing.walks).toBe(1);
+    listing.failure = undefined;
+    await ask(LIST);
+    expect(bodies).toHaveLength(1);
   });
 });

@@ -167,22 +167,6 @@ describe('the explorer', () => {
     expect(found[1].originals).toHaveLength(6);
   });
 
-  it('looks through the storage once in two seconds, whoever asks, and however', async () => {
-    const { server, clock } = await start('on');
-    const url = '/explorer/originals.json';
-    const first = await server.inject(url);
-    await writeFile(join(folder, 'originals/avatars/1/ef34'), samples.jpeg);
-    clock.advance(1_999);
-    expect((await server.inject(url)).body).toBe(first.body);
-    clock.advance(1);
-    // A HEAD tells of the same list as the GET after it.
-    const head = await server.inject({ method: 'HEAD', url });
-    await rm(join(folder, 'originals/avatars/1/ef34'));
-    const second = await server.inject(url);
-    expect(second.body).toContain('ef34');
-    expect(head.headers['content-length']).toBe(String(second.rawPayload.length));
-  });
-
   it('is not there for a page whose name leads to this machine: as if it were off', async () => {
     const { server, listen } = await start('on');
     const port = await listen();

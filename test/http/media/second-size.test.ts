@@ -31,7 +31,7 @@ async function startWith(renderSecond: Renderer['render']): Promise<void> {
       return renders === 1 ? Promise.resolve(samples.webp) : renderSecond(...run);
     },
   };
-  log = new RecordingRequestLog('without hits');
+  log = new RecordingRequestLog('info');
   app = await createTestApp({ renderer, requestLog: log, settings: metricsSettings });
   app.originals.put('icons/1/ab', samples.jpeg);
   port = await app.listen();
@@ -118,7 +118,7 @@ describe('stages that were entered are told of, also where one was left in vain'
     const origin = new BreakingOrigin();
     origin.put('icons/1/ab', samples.jpeg);
     const failure = new MediaError('UNPROCESSABLE_MEDIA', { cause: new Error('scripted') });
-    log = new RecordingRequestLog('without hits');
+    log = new RecordingRequestLog('info');
     app = await createTestApp({
       origin,
       renderer: {
