@@ -1,11 +1,11 @@
 /**
  * Every file of the corpus, hostile or not, in every way, through the real service with its default
- * limits; and each of its good answers once more, for a client that has it already.
+ * limits; and each of its good responses once more, for a client that has it already.
  */
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { HostileRun } from './hostile-run.ts';
+import { type HostileRun, startHostileRun } from './hostile-run.ts';
 import { everyWay } from './ways.ts';
 
 const CORPUS = join(import.meta.dirname, '../../fixtures/corpus');
@@ -17,7 +17,7 @@ const categories = [...new Set(files.map((file) => file.split('/')[0] ?? ''))];
 
 let run: HostileRun;
 beforeAll(async () => {
-  run = await HostileRun.start('corpus');
+  run = await startHostileRun('corpus');
 });
 afterAll(() => run.stop());
 

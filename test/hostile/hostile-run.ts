@@ -1,10 +1,25 @@
+import { rm } from 'node:fs/promises';
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { expect } from 'vitest';
-import { FireReport } from './fire-report.ts';
-import { ServiceUnderFire, type Shot } from './service-under-fire.ts';
-import { findFaults } from './verdict.ts';
+import { parseTarget } from '../../src/contract/media-request.ts';
+import { LatencyProbe } from '../support/processes/latency-probe.ts';
+import { MemoryWatch } from '../support/processes/process-memory.ts';
+import { startService } from '../support/processes/service-process.ts';
+import { makeTemporaryFolder } from '../support/temporary-folder.ts';
+import { readSample } from '../support/test-app.ts';
+import { HostileReport, keepOriginal, mebibytes } from './hostile-report.ts';
+import { ServiceLog } from './service-log.ts';
+import { findFaults, type TimedResponse } from './verdict.ts';
+
+/** Longer than all deadlines of the service together: origin, queue, transform. */
+const NO_RESPONSE_MS = 60_000;
+
+/** A busy service may say so more than once; one that says it for ever is at fault. */
+const MAX_ATTEMPTS = 60;
 
 /**
- * Slowest answer to the probe that is let pass, in milliseconds. What a health check would wait for:
+ * Slowest response to the probe that is let pass, in milliseconds. What a health check would wait for:
  * the machine is shared, and stalls from 100 ms on are in the report.
  */
 const MAX_PROBE_MS = 2_000;
@@ -21,96 +36,169 @@ const MAX_MAIN_BYTES = 2 ** 30;
  */
 const MAX_WORKER_BYTES = 2_684_354_560 + 128 * 2 ** 20;
 
-/** A suite's service and report, and the verdict on both. */
-export class HostileRun {
-  readonly fire: ServiceUnderFire;
-  readonly report: FireReport;
-  #ids = 0;
+/** Good originals and a way to ask for each; through every encoder, still and animated. */
+const GOOD: readonly (readonly [key: string, target: (id: string) => string])[] = [
+  ['icons/1/ab12', (id) => `/icons/9/${id}.webp?size=64`],
+  ['emojis/1', (id) => `/icons/9/${id}.png?size=32`],
+  ['splashes/1/ab12', (id) => `/icons/9/${id}.jpg?size=100`],
+  ['avatars/2/cd34', (id) => `/icons/9/${id}.gif?size=48`],
+];
 
-  private constructor(fire: ServiceUnderFire, report: FireReport) {
-    this.fire = fire;
-    this.report = report;
+/**
+ * Starts the real service in a process of its own, with default limits, on an empty folder, with everything
+ * about it watched; and notes how it serves good images.
+ *
+ * @param suite what the report is called
+ */
+export async function startHostileRun(suite: string) {
+  const folder = await makeTemporaryFolder();
+  const log = new ServiceLog();
+  const service = await startService(
+    { STORAGE_DIR: folder.path, WORKERS: '' },
+    { onOutput: log.read },
+  );
+  const report = new HostileReport(suite);
+  const memory = new MemoryWatch(service.pid);
+  let ids = 0;
+  let busyResponses = 0;
+
+  async function fetchOnce(
+    target: string,
+    headers: Record<string, string>,
+  ): Promise<TimedResponse> {
+    const startedMs = performance.timeOrigin + performance.now();
+    const signal = AbortSignal.timeout(NO_RESPONSE_MS);
+    const response = await fetch(new URL(target, service.origin), { headers, signal });
+    const body = Buffer.from(await response.arrayBuffer());
+    const tookMs = performance.timeOrigin + performance.now() - startedMs;
+    return { status: response.status, headers: response.headers, body, startedMs, tookMs };
   }
 
-  static async start(suite: string): Promise<HostileRun> {
-    return new HostileRun(await ServiceUnderFire.start(), new FireReport(suite));
+  /** Comes again when it is told to: a 503 is never the response to an original. */
+  async function get(target: string, headers: Record<string, string> = {}): Promise<TimedResponse> {
+    for (let attempt = 1; ; attempt += 1) {
+      const response = await fetchOnce(target, headers);
+      const retryAfter = response.headers.get('retry-after');
+      const isFinal = response.status !== 503 || retryAfter === null;
+      if (isFinal || attempt === MAX_ATTEMPTS) return response;
+      busyResponses += 1;
+      await sleep(1000 * Number(retryAfter));
+    }
   }
 
-  /** A number that no other request of the run has. */
-  nextId(): number {
-    this.#ids += 1;
-    return this.#ids;
+  /** Puts an original where a target leads to, asks for it, also as a client that has it, and takes it away. */
+  async function fetchOriginal(original: Buffer, target: string) {
+    const parsed = parseTarget(target);
+    if (parsed.kind !== 'media') throw new Error(`Expected a media path but received ${target}`);
+    const key = parsed.request.originKey;
+    await folder.put(key, original);
+    try {
+      const response = await get(target);
+      const etag = response.headers.get('etag');
+      const again = etag === null ? undefined : await get(target, { 'if-none-match': etag });
+      return { response, again };
+    } finally {
+      await rm(join(folder.path, key));
+    }
   }
 
-  /** Asks for an original; fails, and leaves it for reproduction, where the answer is not right. */
-  async shoot(name: string, original: Buffer, target: string): Promise<Shot> {
-    const shot = await this.fire.shoot(original, target).catch((error: unknown) => {
-      this.report.keep(name, target, original, [String(error)]);
+  const known: Buffer[] = [];
+  for (const [index, [key, target]] of GOOD.entries()) {
+    await folder.put(`icons/9/known${index}`, readSample(key));
+    const { status, body } = await get(target(`known${index}`));
+    if (status !== 200) throw new Error(`Expected a good image but received ${status}: ${body}`);
+    known.push(body);
+  }
+  const url = `${service.origin}/icons/9/known0.webp?size=64`;
+  const probe = new LatencyProbe({ url, pid: service.pid });
+
+  /** Asks for an original; fails, and leaves it for reproduction, where the response is not right. */
+  async function shoot(name: string, original: Buffer, target: string): Promise<TimedResponse> {
+    const { response, again } = await fetchOriginal(original, target).catch((error: unknown) => {
+      keepOriginal(suite, name, target, original, [String(error)]);
       throw error;
     });
-    const faults = await findFaults(original, target, shot.answer);
-    if (shot.answer.status === 200 && shot.again?.status !== 304) {
-      faults.push(`status ${shot.again?.status} to somebody who has it already`);
+    const faults = await findFaults(original, target, response);
+    if (response.status === 200 && again?.status !== 304) {
+      faults.push(`status ${again?.status} to a client that has it already`);
     }
-    if (faults.length > 0) faults.push(this.report.keep(name, target, original, faults));
+    if (faults.length > 0) faults.push(keepOriginal(suite, name, target, original, faults));
     expect.soft(faults, `${name}, ${target}`).toEqual([]);
-    return shot;
+    return response;
   }
 
-  /** The same, alone, with what it costs. */
-  async shootAlone(name: string, way: string, original: Buffer, target: string): Promise<Shot> {
-    const { fire } = this;
-    fire.takePeaks();
-    const before = fire.takePeaks();
-    const shot = await this.shoot(name, original, target);
-    const { startedMs, tookMs } = shot.answer;
-    const slowest = fire.probe.slowestWithin(startedMs, startedMs + tookMs);
-    this.report.add({
-      ...shot,
-      name,
-      way,
-      peaks: fire.takePeaks(),
-      before,
-      ...(slowest && { probeMs: slowest.tookMs, probeRanMs: slowest.ranMs }),
-    });
-    return shot;
-  }
+  return {
+    log,
+    report,
 
-  /** Good images are served as before the fire, to the byte. */
-  async expectGoodImages(): Promise<void> {
-    expect(await this.fire.findFaultsOfGoodImages()).toEqual([]);
-  }
+    /** A number that no other request of the run has. */
+    nextId: (): number => {
+      ids += 1;
+      return ids;
+    },
 
-  /** The service has lived through all of it, within bounds, and has nothing to complain of. */
-  expectUnharmed(): void {
-    const { log, probe, peaks, pid } = this.fire;
-    expect(log.errors).toEqual([]);
-    expect(probe.fault).toBeUndefined();
-    expect(probe.answers.length).toBeGreaterThan(10);
-    expect(probe.answers.filter(({ status }) => status !== 200)).toEqual([]);
-    const slowestMs = Math.max(...probe.answers.map(({ tookMs }) => tookMs));
-    expect(slowestMs).toBeLessThan(MAX_PROBE_MS);
-    expect(Math.min(peaks.main, peaks.worker)).toBeGreaterThan(2 ** 24); // something is measured
-    expect(peaks.main).toBeLessThan(MAX_MAIN_BYTES);
-    expect(peaks.worker).toBeLessThan(MAX_WORKER_BYTES);
-    expect(() => process.kill(pid, 0)).not.toThrow();
-  }
+    shoot,
 
-  async stop(): Promise<void> {
-    const { log, probe, peaks, client } = this.fire;
-    const slowest = probe.slowestWithin(0, Number.POSITIVE_INFINITY);
-    this.report.note(
-      `peaks: main ${mebibytes(peaks.main)} MiB, worker ${mebibytes(peaks.worker)} MiB; workers lost: ${log.lostWorkers}`,
-    );
-    this.report.note(
-      `slowest of ${probe.answers.length} probes: ${slowest?.tookMs.toFixed(0)} ms (main thread running for ${slowest?.ranMs.toFixed(0)} ms); 503 and asked again: ${client.turnedAway}`,
-    );
-    for (const line of new Set(log.stray)) this.report.note(`on standard error: ${line}`);
-    this.report.write((target) => log.refusalOf(target)?.reason ?? '');
-    await this.fire.stop();
-  }
+    /** The same, while nothing else is asked for, with what it costs. */
+    shootAlone: async (
+      name: string,
+      way: string,
+      original: Buffer,
+      target: string,
+    ): Promise<TimedResponse> => {
+      memory.takeRecent();
+      const before = memory.takeRecent();
+      const response = await shoot(name, original, target);
+      const { startedMs, tookMs } = response;
+      const slowest = probe.slowestWithin(startedMs, startedMs + tookMs);
+      const peaks = memory.takeRecent();
+      report.add({ name, way, target, response, peaks, before, probe: slowest });
+      return response;
+    },
+
+    /** New good images are served as before the hostile ones, to the byte. */
+    expectGoodImages: async (): Promise<void> => {
+      for (const [index, [key, target]] of GOOD.entries()) {
+        ids += 1;
+        const { response } = await fetchOriginal(readSample(key), target(`good${ids}`));
+        const isSame = known[index]?.equals(response.body) ?? false;
+        expect.soft(isSame, `${key}: ${response.status}, or other bytes`).toBe(true);
+      }
+    },
+
+    /** The service has lived through all of it, within bounds, and has nothing to complain of. */
+    expectUnharmed: (): void => {
+      expect(log.errors).toEqual([]);
+      expect(probe.fault).toBeUndefined();
+      expect(probe.answers.length).toBeGreaterThan(10);
+      expect(probe.answers.filter(({ status }) => status !== 200)).toEqual([]);
+      const slowestMs = Math.max(...probe.answers.map(({ tookMs }) => tookMs));
+      expect(slowestMs).toBeLessThan(MAX_PROBE_MS);
+      const peaks = memory.total;
+      expect(Math.min(peaks.main, peaks.worker)).toBeGreaterThan(2 ** 24); // something is measured
+      expect(peaks.main).toBeLessThan(MAX_MAIN_BYTES);
+      expect(peaks.worker).toBeLessThan(MAX_WORKER_BYTES);
+      expect(() => process.kill(service.pid, 0)).not.toThrow();
+    },
+
+    stop: async (): Promise<void> => {
+      const peaks = memory.total;
+      const slowest = probe.slowestWithin(0, Number.POSITIVE_INFINITY);
+      report.note(
+        `peaks: main ${mebibytes(peaks.main)} MiB, worker ${mebibytes(peaks.worker)} MiB; workers lost: ${log.lostWorkers}`,
+      );
+      report.note(
+        `slowest of ${probe.answers.length} probes: ${slowest?.tookMs.toFixed(0)} ms (main thread running for ${slowest?.ranMs.toFixed(0)} ms); 503 and asked again: ${busyResponses}`,
+      );
+      for (const line of new Set(log.stray)) report.note(`on standard error: ${line}`);
+      report.write(log.refusals);
+      memory.stop();
+      await probe.stop();
+      await service.stop();
+      await folder.remove();
+    },
+  };
 }
 
-function mebibytes(bytes: number): number {
-  return Math.round(bytes / 2 ** 20);
-}
+/** A suite's service and report, and the verdict on both. */
+export type HostileRun = Awaited<ReturnType<typeof startHostileRun>>;

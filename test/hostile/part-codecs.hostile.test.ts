@@ -5,8 +5,7 @@ import sharp from 'sharp';
 import { describe, expect, test } from 'vitest';
 import { readImageFacts } from '../../src/formats/read-image-facts.ts';
 import { Mutator } from './mutations/mutation.ts';
-import type { PartCodec } from './mutations/part.ts';
-import { partCodecs } from './mutations/part-codecs.ts';
+import { type PartCodec, partCodecs } from './mutations/part-codecs.ts';
 
 const CORPUS = join(import.meta.dirname, '../../fixtures/corpus');
 

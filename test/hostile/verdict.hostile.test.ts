@@ -1,21 +1,21 @@
-/** The judge is judged: what it must not let pass, and what it must. */
+/** What the verdict must let pass, and what it must not. */
 import sharp from 'sharp';
 import { describe, expect, test } from 'vitest';
 import { drawGif } from '../support/images/draw-gif.ts';
 import { readSample, samples } from '../support/test-app.ts';
-import type { Answer } from './http-client.ts';
-import { findFaults } from './verdict.ts';
+import { findFaults, type TimedResponse } from './verdict.ts';
 
 const photo = samples.jpeg; // 480×480
 const parrot = samples.animatedGif; // 128×128, 10 frames
-const answer = (status: number, body: Buffer | string, type = 'application/json'): Answer => ({
+const respond = (status: number, body: Buffer | string, type = 'application/json') => ({
   status,
-  headers: { 'content-type': type, 'x-content-type-options': 'nosniff' },
+  headers: new Headers({ 'content-type': type, 'x-content-type-options': 'nosniff' }),
   body: Buffer.from(body),
   startedMs: 0,
   tookMs: 1,
 });
-const refusal = (status: number, code: string): Answer => answer(status, JSON.stringify({ code }));
+const refuse = (status: number, code: string): TimedResponse =>
+  respond(status, JSON.stringify({ code }));
 const still = '/avatars/1/1.webp?size=64';
 const moving = '/avatars/1/1.webp?size=64&animated=true';
 const passthrough = '/attachments/1/1/file';
@@ -42,14 +42,14 @@ const flat = drawGif({
 
 describe('nothing is wrong with', () => {
   test.each([
-    ['a still', photo, still, answer(200, webp, 'image/webp')],
-    ['an animation', parrot, moving, answer(200, animated, 'image/webp')],
-    ['a file passed on', photo, passthrough, answer(200, photo, 'image/jpeg')],
-    ['a file passed through', flat, '/emojis/1.gif', answer(200, flat, 'image/gif')],
-    ['no image', samples.text, still, refusal(415, 'UNSUPPORTED_MEDIA_TYPE')],
-    ['too much', photo, still, refusal(422, 'MEDIA_TOO_LARGE')],
-    ['a corrupt file', photo, still, refusal(422, 'UNPROCESSABLE_MEDIA')],
-    ['a deadline', photo, still, refusal(504, 'TRANSFORM_TIMEOUT')],
+    ['a still', photo, still, respond(200, webp, 'image/webp')],
+    ['an animation', parrot, moving, respond(200, animated, 'image/webp')],
+    ['a file passed on', photo, passthrough, respond(200, photo, 'image/jpeg')],
+    ['a file passed through', flat, '/emojis/1.gif', respond(200, flat, 'image/gif')],
+    ['no image', samples.text, still, refuse(415, 'UNSUPPORTED_MEDIA_TYPE')],
+    ['too much', photo, still, refuse(422, 'MEDIA_TOO_LARGE')],
+    ['a corrupt file', photo, still, refuse(422, 'UNPROCESSABLE_MEDIA')],
+    ['a deadline', photo, still, refuse(504, 'TRANSFORM_TIMEOUT')],
   ])('%s', async (_, original, target, given) => {
     expect(await findFaults(original, target, given)).toEqual([]);
   });
@@ -57,30 +57,30 @@ describe('nothing is wrong with', () => {
 
 describe('something is wrong with', () => {
   test.each([
-    ['a bug', photo, still, refusal(500, 'INTERNAL_ERROR')],
-    ['a failing origin', photo, still, refusal(502, 'ORIGIN_ERROR')],
-    ['a full queue', photo, still, refusal(503, 'OVERLOADED')],
-    ['a missing file', photo, still, refusal(404, 'UNKNOWN_MEDIA')],
-    ['a timeout of the origin', photo, still, refusal(504, 'ORIGIN_TIMEOUT')],
-    ['another code', photo, still, refusal(415, 'MEDIA_TOO_LARGE')],
-    ['another type', photo, still, answer(200, webp, 'image/png')],
-    ['another format', photo, '/avatars/1/1.png?size=64', answer(200, webp, 'image/png')],
-    ['another size', photo, '/avatars/1/1.webp?size=60', answer(200, webp, 'image/webp')],
-    ['half a picture', photo, still, answer(200, webp.subarray(0, 600), 'image/webp')],
-    ['an empty answer', photo, still, answer(200, '', 'image/webp')],
-    ['an image of none', samples.text, still, answer(200, webp, 'image/webp')],
-    ['a strip of frames', parrot, still, answer(200, strip, 'image/webp')],
-    ['an animation for a still', parrot, still, answer(200, animated, 'image/webp')],
-    ['a lost animation', parrot, moving, answer(200, firstFrame, 'image/webp')],
-    ['other delays', parrot, moving, answer(200, slowed, 'image/webp')],
-    ['EXIF', photo, still, answer(200, withExif, 'image/webp')],
-    ['another file passed on', photo, passthrough, answer(200, webp, 'image/jpeg')],
-    ['a refusal to pass a file on', photo, passthrough, refusal(422, 'MEDIA_TOO_LARGE')],
+    ['a bug', photo, still, refuse(500, 'INTERNAL_ERROR')],
+    ['a failing origin', photo, still, refuse(502, 'ORIGIN_ERROR')],
+    ['a full queue', photo, still, refuse(503, 'OVERLOADED')],
+    ['a missing file', photo, still, refuse(404, 'UNKNOWN_MEDIA')],
+    ['a timeout of the origin', photo, still, refuse(504, 'ORIGIN_TIMEOUT')],
+    ['another code', photo, still, refuse(415, 'MEDIA_TOO_LARGE')],
+    ['another type', photo, still, respond(200, webp, 'image/png')],
+    ['another format', photo, '/avatars/1/1.png?size=64', respond(200, webp, 'image/png')],
+    ['another size', photo, '/avatars/1/1.webp?size=60', respond(200, webp, 'image/webp')],
+    ['half a picture', photo, still, respond(200, webp.subarray(0, 600), 'image/webp')],
+    ['an empty response', photo, still, respond(200, '', 'image/webp')],
+    ['an image of none', samples.text, still, respond(200, webp, 'image/webp')],
+    ['a strip of frames', parrot, still, respond(200, strip, 'image/webp')],
+    ['an animation for a still', parrot, still, respond(200, animated, 'image/webp')],
+    ['a lost animation', parrot, moving, respond(200, firstFrame, 'image/webp')],
+    ['other delays', parrot, moving, respond(200, slowed, 'image/webp')],
+    ['EXIF', photo, still, respond(200, withExif, 'image/webp')],
+    ['another file passed on', photo, passthrough, respond(200, webp, 'image/jpeg')],
+    ['a refusal to pass a file on', photo, passthrough, refuse(422, 'MEDIA_TOO_LARGE')],
     [
       'a file with EXIF passed through',
       readSample('avatars/1/ab12'),
       '/avatars/1/1.jpg?size=4096&quality=lossless',
-      answer(200, readSample('avatars/1/ab12'), 'image/jpeg'),
+      respond(200, readSample('avatars/1/ab12'), 'image/jpeg'),
     ],
   ])('%s', async (_, original, target, given) => {
     expect(await findFaults(original, target, given)).not.toEqual([]);

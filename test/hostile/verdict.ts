@@ -7,16 +7,29 @@ import {
 import { type MediaRequest, parseTarget } from '../../src/contract/media-request.ts';
 import type { ImageFacts } from '../../src/formats/image-facts.ts';
 import { readImageFacts } from '../../src/formats/read-image-facts.ts';
-import type { Answer } from './http-client.ts';
 
-/** What any original at all may be answered with: never the service's fault, nor the origin's. */
+/** A whole response of the service; times in milliseconds, the start by the Unix clock. */
+export interface TimedResponse {
+  readonly status: number;
+  readonly headers: Headers;
+  readonly body: Buffer;
+  readonly startedMs: number;
+  readonly tookMs: number;
+}
+
+/** Whether the original has got as far as a decoder. */
+export function wasRendered({ headers }: TimedResponse): boolean {
+  return /\brender\b/.test(headers.get('server-timing') ?? '');
+}
+
+/** Statuses that any original at all may have: never the service's fault, nor the origin's. */
 const ALLOWED_STATUSES = new Set([200, 415, 422, 504]);
 
-/** Pixels of an answer that are decoded to the last; of more, the first frame is. */
+/** Pixels of a response that are decoded to the last; of more, the first frame is. */
 const MAX_DECODED_PX = 8_000_000;
 
 /**
- * Judges an answer to a hostile original: refused in the format of the contract, or a whole image of
+ * Judges the response to a hostile original: refused in the format of the contract, or a whole image of
  * the format, size and timing that were asked for.
  *
  * @returns what is wrong with it, a sentence each
@@ -24,26 +37,26 @@ const MAX_DECODED_PX = 8_000_000;
 export async function findFaults(
   original: Buffer,
   target: string,
-  answer: Answer,
+  response: TimedResponse,
 ): Promise<string[]> {
   const parsed = parseTarget(target);
   if (parsed.kind !== 'media') throw new Error(`Expected a media path but received ${target}`);
-  const { status, headers, body } = answer;
+  const { status, headers, body } = response;
   const faults: string[] = [];
   if (!ALLOWED_STATUSES.has(status)) faults.push(`status ${status}: ${body.subarray(0, 300)}`);
-  if (headers['x-content-type-options'] !== 'nosniff') faults.push('no nosniff');
+  if (headers.get('x-content-type-options') !== 'nosniff') faults.push('no nosniff');
   if (parsed.request.isPassthrough) {
     if (status !== 200) faults.push(`status ${status} of a file that is only passed on`);
     else if (!body.equals(original)) faults.push(`${body.length} bytes that are not the file's`);
   } else if (status === 200) {
-    faults.push(...(await findImageFaults(original, parsed.request, answer)));
+    faults.push(...(await findImageFaults(original, parsed.request, response)));
   } else {
-    faults.push(...findRefusalFaults(answer));
+    faults.push(...findRefusalFaults(response));
   }
   return faults;
 }
 
-function findRefusalFaults({ status, body }: Answer): string[] {
+function findRefusalFaults({ status, body }: TimedResponse): string[] {
   const codes = {
     415: /^UNSUPPORTED_MEDIA_TYPE$/,
     422: /^(MEDIA_TOO_LARGE|UNPROCESSABLE_MEDIA)$/,
@@ -58,7 +71,7 @@ function findRefusalFaults({ status, body }: Answer): string[] {
 async function findImageFaults(
   original: Buffer,
   request: MediaRequest,
-  { headers, body }: Answer,
+  { headers, body }: TimedResponse,
 ): Promise<string[]> {
   const facts = readImageFacts(original);
   if (facts === undefined) return ['an image made of what is none'];
@@ -66,7 +79,7 @@ async function findImageFaults(
   const isMoving = request.isAnimated && facts.animation !== undefined;
   const format = request.format ?? (isMoving ? animatesAs : encodesAs);
   const faults: string[] = [];
-  const type = headers['content-type'];
+  const type = headers.get('content-type');
   if (type !== outputFormats[format].mimeType) faults.push(`${type} instead of ${format}`);
   const size = sizeOf(facts, request, format);
   if (body.equals(original)) {
@@ -140,7 +153,7 @@ interface Size {
   readonly heightPx: number;
 }
 
-/** Spec §3 once more, in other words than the code's. */
+/** Contract §3 once more, in other words than the code's. */
 function sizeOf(facts: ImageFacts, request: MediaRequest, format: OutputFormat): Size {
   const [width, height] =
     facts.orientation >= 5 ? [facts.heightPx, facts.widthPx] : [facts.widthPx, facts.heightPx];

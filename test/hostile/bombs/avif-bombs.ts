@@ -2,8 +2,16 @@ import { readFileSync } from 'node:fs';
 import sharp from 'sharp';
 import { join, u32be } from '../../formats/containers.ts';
 import * as ways from '../ways.ts';
-import { type AvifItem, alphaProperty, box, createAvif, imageSize, u16be } from './avif-file.ts';
-import { type Bomb, bomb, LARGEST_BYTES, repeat } from './bomb.ts';
+import {
+  type AvifItem,
+  type AvifLies,
+  alphaProperty,
+  box,
+  createAvif,
+  imageSize,
+  u16be,
+} from './avif-file.ts';
+import { type Bomb, bombs, fill, forEach, LARGEST_BYTES, MEBIBYTE, times } from './bomb.ts';
 import { exifInCircles } from './metadata-bombs.ts';
 
 /**
@@ -98,194 +106,155 @@ function nested(depth: number): Buffer {
 }
 
 const large = [ways.stillSmall, ways.jpeg];
-const times = (count: number, id: number): number[] => Array.from({ length: count }, () => id);
+const ids = (count: number, id: number): number[] => Array.from({ length: count }, () => id);
+
+/** A square grid of so many rows, all of one small tile, that makes and says squares of these sizes. */
+async function tiles(rows: number, tilePx: number, edgePx: number, saidPx = edgePx) {
+  const data = grid(rows, rows, edgePx, edgePx);
+  return createAvif([
+    derived('grid', data, ids(rows * rows, 2), saidPx, saidPx),
+    item(await small(tilePx), tilePx, tilePx),
+  ]);
+}
+
+/** An overlay of one small image, so many times. */
+async function overlaid(count: number, edgePx: number, saidPx = edgePx): Promise<Buffer> {
+  return createAvif([
+    derived('iovl', overlay(edgePx, edgePx, count), ids(count, 2), saidPx, saidPx),
+    item(await small(64), 64, 64),
+  ]);
+}
+
+/** 16×16 px with more properties. */
+async function tiny(...properties: readonly Uint8Array[]): Promise<Buffer> {
+  return createAvif([item(await small(16), 16, 16, ...properties)]);
+}
+
+/** 16×16 px whose item says otherwise where it is, or stands among other boxes. */
+async function lying(lies: AvifLies): Promise<Buffer> {
+  return createAvif([item(await small(16), 16, 16)], lies);
+}
+
+/** An item of 16×16 px and so many others, which have properties and no data. */
+async function manyItems(others: number, properties: readonly Uint8Array[]): Promise<Buffer> {
+  const one = item(await small(16), 16, 16);
+  const other = { ...one, data: Buffer.alloc(0), properties };
+  return createAvif([one, ...Array.from({ length: others }, () => other)]);
+}
+
+const squares = [10_000, 12_000, 16_384] as const;
+const emptyBoxes = (): Buffer => fill(LARGEST_BYTES - 4096, box('free'));
 
 export const avifBombs: readonly Bomb[] = [
-  bomb('12000×12000', ways.everyWay, () => square(12_000), 'refused unseen'),
-  bomb('16384×16384', ways.everyWay, () => square(16_384), 'refused unseen'),
-  bomb('10000×10000', [ways.stillSmall], () => square(10_000)),
-  ...([10_000, 12_000, 16_384] as const).flatMap((edgePx) => [
-    bomb(`${edgePx}×${edgePx} that says 16×16`, large, () => saying(square(edgePx), 16, 16)),
-    bomb(`${edgePx}×${edgePx} that says 4000×4000`, large, () =>
-      saying(square(edgePx), 4000, 4000),
-    ),
-  ]),
-  bomb('16×16 that says 10000×10000', large, async () => saying(await small(16), 10_000, 10_000)),
-  bomb(
-    'a size of 4 thousand million',
-    ways.everyWay,
-    async () => saying(await small(16), 0xffff_ffff, 0xffff_ffff),
-    'refused unseen',
-  ),
-  bomb('16×16 with an alpha plane of 16384×16384', large, async () =>
-    createAvif([
-      item(await small(16), 16, 16),
-      { ...item(square(16_384), 16, 16, alphaProperty), references: [['auxl', [1]]] },
-    ]),
-  ),
-  bomb('alpha planes that are each other’s', large, async () =>
-    createAvif([
-      { ...item(await small(16), 16, 16), references: [['auxl', [2]]] },
-      { ...item(await small(16), 16, 16, alphaProperty), references: [['auxl', [1, 2]]] },
-    ]),
-  ),
-  bomb('a grid of 255×255 tiles of 64×64, 64×64 in all', large, async () =>
-    createAvif([
-      derived('grid', grid(255, 255, 64, 64), times(255 * 255, 2), 64, 64),
-      item(await small(64), 64, 64),
-    ]),
-  ),
-  bomb('a grid of 255×255 tiles that says 64×64', large, async () =>
-    createAvif([
-      derived('grid', grid(255, 255, 16_320, 16_320), times(255 * 255, 2), 64, 64),
-      item(await small(64), 64, 64),
-    ]),
-  ),
-  bomb('a grid of 16×16 tiles of 600×600', large, async () =>
-    createAvif([
-      derived('grid', grid(16, 16, 9_600, 9_600), times(256, 2), 9_600, 9_600),
-      item(await small(600), 600, 600),
-    ]),
-  ),
-  bomb('a grid of 150×150 tiles of 64×64', large, async () =>
-    createAvif([
-      derived('grid', grid(150, 150, 9_600, 9_600), times(150 * 150, 2), 9_600, 9_600),
-      item(await small(64), 64, 64),
-    ]),
-  ),
-  bomb('a grid of one tile, which is 16384×16384', large, () =>
-    createAvif([derived('grid', grid(1, 1, 64, 64), [2], 64, 64), item(square(16_384), 64, 64)]),
-  ),
-  bomb('an overlay of 60 000 images', large, async () =>
-    createAvif([
-      derived('iovl', overlay(2_000, 2_000, 60_000), times(60_000, 2), 2_000, 2_000),
-      item(await small(64), 64, 64),
-    ]),
-  ),
-  bomb('an overlay of 65535×65535 that says 64×64', large, async () =>
-    createAvif([
-      derived('iovl', overlay(65_535, 65_535, 1), [2], 64, 64),
-      item(await small(64), 64, 64),
-    ]),
-  ),
-  ...['grid', 'iovl', 'iden'].map((type) =>
-    bomb(
-      `${type} items made of each other`,
-      large,
-      () => {
+  ...bombs('refused unseen', ways.everyWay, {
+    '12000×12000': () => square(12_000),
+    '16384×16384': () => square(16_384),
+    'a size of 4 thousand million': async () => saying(await small(16), 0xffff_ffff, 0xffff_ffff),
+  }),
+  ...bombs('refused unseen', large, {
+    ...forEach(
+      ['grid', 'iovl', 'iden'],
+      (type) => `${type} items made of each other`,
+      (type) => {
         const data = type === 'grid' ? grid(1, 1, 64, 64) : overlay(64, 64, 1);
-        return createAvif([
-          derived(type, data, [2], 64, 64),
-          derived(type, data, [3], 64, 64),
-          derived(type, data, [1], 64, 64),
-        ]);
+        return createAvif([2, 3, 1].map((other) => derived(type, data, [other], 64, 64)));
       },
-      'refused unseen',
     ),
-  ),
-  bomb('an item made of itself', large, () =>
-    createAvif([derived('iden', Buffer.alloc(0), [1], 64, 64)]),
-  ),
-  bomb('an aperture larger than the image', large, async () =>
-    createAvif([item(await small(16), 16, 16, clap(9_000, 1, 9_000, 1, 0, 1, 0, 1))]),
-  ),
-  bomb('an aperture of a fraction of nothing', large, async () =>
-    createAvif([
-      item(await small(16), 16, 16, clap(1, 4_000_000_000, 1, 4_000_000_000, 0, 1, 0, 1)),
-    ]),
-  ),
-  bomb('an aperture far away', large, async () =>
-    createAvif([
-      item(await small(16), 16, 16, clap(8, 1, 8, 1, -2_000_000_000, 1, 2_000_000_000, 1)),
-    ]),
-  ),
-  bomb('85 apertures, turns and mirrors', ways.everyWay, async () => {
-    const cut = clap(16, 1, 16, 1, 0, 1, 0, 1);
-    const steps = Array.from({ length: 80 }, () => [cut, turn, mirror]).flat();
-    return createAvif([item(await small(16), 16, 16, ...steps)]);
-  }),
-  bomb(
-    'a small image first, and a huge one behind it',
-    large,
-    async () => join(await small(16), square(10_000)),
-    'refused unseen',
-  ),
-  bomb('turns of 100 million px', [ways.stillSmall], () =>
-    createAvif([item(square(10_000), 10_000, 10_000, ...Array.from({ length: 50 }, () => turn))]),
-  ),
-  bomb(
-    'EXIF in circles',
-    large,
-    async () => avifWithExif(await small(16), exifInCircles()),
-    'served',
-  ),
-  bomb('19 000 items', large, async () => {
-    const one = item(await small(16), 16, 16);
-    const others = Array.from({ length: 18_999 }, () => ({
-      ...one,
-      data: Buffer.alloc(0),
-      properties: [],
-    }));
-    return createAvif([one, ...others]);
-  }),
-  bomb('15 000 properties', large, async () => {
-    const one = item(await small(16), 16, 16);
-    const many = Array.from({ length: 100 }, () => turn);
-    const others = Array.from({ length: 150 }, () => ({
-      ...one,
-      data: Buffer.alloc(0),
-      properties: many,
-    }));
-    return createAvif([one, ...others]);
-  }),
-  bomb('60 000 extents over the same megabytes', large, async () => {
-    const one = item(await small(16), 16, 16);
-    const bulk = Buffer.concat([one.data, Buffer.alloc(8 * 2 ** 20)]);
-    const extents = Array.from({ length: 60_000 }, () => [0n, BigInt(bulk.length)] as const);
-    return createAvif([{ ...one, data: bulk }], { extents: new Map([[1, extents]]) });
-  }),
-  ...[
-    [2n ** 63n, 16n],
-    [2n ** 64n - 16n, 32n],
-    [16n, 2n ** 64n - 8n],
-  ].map(([offset = 0n, length = 0n]) =>
-    bomb(
-      `an extent of ${length} bytes at ${offset}`,
-      large,
-      async () =>
-        createAvif([item(await small(16), 16, 16)], {
-          extents: new Map([[1, [[offset, length]]]]),
-        }),
-      'refused unseen',
+    'a small image first, and a huge one behind it': async () =>
+      join(await small(16), square(10_000)),
+    ...forEach(
+      [
+        [2n ** 63n, 16n],
+        [2n ** 64n - 16n, 32n],
+        [16n, 2n ** 64n - 8n],
+      ] as const,
+      ([offset, length]) => `an extent of ${length} bytes at ${offset}`,
+      (extent) => lying({ extents: [extent] }),
     ),
-  ),
-  bomb('boxes within boxes, 100 000 deep', large, async () =>
-    createAvif([item(await small(16), 16, 16)], { extraBoxes: [nested(100_000)] }),
-  ),
-  bomb('six million boxes before the first item', large, async () => {
-    const avif = await small(16);
-    return join(avif.subarray(0, 32), repeat(box('free'), LARGEST_BYTES - 4096), avif.subarray(32));
   }),
-  bomb('six million boxes within meta', large, async () =>
-    createAvif([item(await small(16), 16, 16)], {
-      extraBoxes: [repeat(box('free'), LARGEST_BYTES - 4096)],
-    }),
-  ),
-  bomb('16 million associations of no property', large, async () => {
-    const associations = box(
-      'ipma',
-      u32be(0),
-      u32be(16_000_000),
-      repeat(join(u16be(9), 0), 16_000_000 * 3),
-    );
-    const avif = createAvif([item(await small(16), 16, 16)]);
-    // In the place of the right ones, which follow it.
-    const at = avif.indexOf('ipma', 0, 'latin1') - 4;
-    const longer = join(avif.subarray(0, at), associations, avif.subarray(at));
-    for (const type of ['meta', 'iprp']) {
-      const size = longer.indexOf(type, 0, 'latin1') - 4;
-      longer.writeUInt32BE(longer.readUInt32BE(size) + associations.length, size);
-    }
-    return longer;
+  ...bombs('served', large, {
+    'EXIF in circles': async () => avifWithExif(await small(16), exifInCircles()),
+  }),
+  ...bombs('any', [ways.stillSmall], {
+    '10000×10000': () => square(10_000),
+    'turns of 100 million px': () =>
+      createAvif([item(square(10_000), 10_000, 10_000, ...Array.from({ length: 50 }, () => turn))]),
+  }),
+  ...bombs('any', ways.everyWay, {
+    '85 apertures, turns and mirrors': () => {
+      const cut = clap(16, 1, 16, 1, 0, 1, 0, 1);
+      return tiny(...Array.from({ length: 80 }, () => [cut, turn, mirror]).flat());
+    },
+  }),
+  ...bombs('any', large, {
+    ...forEach(
+      squares,
+      (edgePx) => `${edgePx}×${edgePx} that says 16×16`,
+      (edgePx) => saying(square(edgePx), 16, 16),
+    ),
+    ...forEach(
+      squares,
+      (edgePx) => `${edgePx}×${edgePx} that says 4000×4000`,
+      (edgePx) => saying(square(edgePx), 4000, 4000),
+    ),
+    '16×16 that says 10000×10000': async () => saying(await small(16), 10_000, 10_000),
+    '16×16 with an alpha plane of 16384×16384': async () =>
+      createAvif([
+        item(await small(16), 16, 16),
+        { ...item(square(16_384), 16, 16, alphaProperty), references: [['auxl', [1]]] },
+      ]),
+    'alpha planes that are each other’s': async () =>
+      createAvif([
+        { ...item(await small(16), 16, 16), references: [['auxl', [2]]] },
+        { ...item(await small(16), 16, 16, alphaProperty), references: [['auxl', [1, 2]]] },
+      ]),
+    'a grid of 255×255 tiles of 64×64, 64×64 in all': () => tiles(255, 64, 64),
+    'a grid of 255×255 tiles that says 64×64': () => tiles(255, 64, 16_320, 64),
+    'a grid of 16×16 tiles of 600×600': () => tiles(16, 600, 9_600),
+    'a grid of 150×150 tiles of 64×64': () => tiles(150, 64, 9_600),
+    'a grid of one tile, which is 16384×16384': () =>
+      createAvif([derived('grid', grid(1, 1, 64, 64), [2], 64, 64), item(square(16_384), 64, 64)]),
+    'an overlay of 60 000 images': () => overlaid(60_000, 2_000),
+    'an overlay of 65535×65535 that says 64×64': () => overlaid(1, 65_535, 64),
+    'an item made of itself': () => createAvif([derived('iden', Buffer.alloc(0), [1], 64, 64)]),
+    'an aperture larger than the image': () => tiny(clap(9_000, 1, 9_000, 1, 0, 1, 0, 1)),
+    'an aperture of a fraction of nothing': () =>
+      tiny(clap(1, 4_000_000_000, 1, 4_000_000_000, 0, 1, 0, 1)),
+    'an aperture far away': () => tiny(clap(8, 1, 8, 1, -2_000_000_000, 1, 2_000_000_000, 1)),
+    '19 000 items': () => manyItems(18_999, []),
+    '15 000 properties': () =>
+      manyItems(
+        150,
+        Array.from({ length: 100 }, () => turn),
+      ),
+    '60 000 extents over the same megabytes': async () => {
+      const one = item(await small(16), 16, 16);
+      const data = Buffer.concat([one.data, Buffer.alloc(8 * MEBIBYTE)]);
+      const extents = Array.from({ length: 60_000 }, () => [0n, BigInt(data.length)] as const);
+      return createAvif([{ ...one, data }], { extents });
+    },
+    'boxes within boxes, 100 000 deep': () => lying({ extraBoxes: [nested(100_000)] }),
+    'six million boxes within meta': () => lying({ extraBoxes: [emptyBoxes()] }),
+    'six million boxes before the first item': async () => {
+      const avif = await small(16);
+      return join(avif.subarray(0, 32), emptyBoxes(), avif.subarray(32));
+    },
+    '16 million associations of no property': async () => {
+      const associations = box(
+        'ipma',
+        u32be(0),
+        u32be(16_000_000),
+        times(16_000_000, join(u16be(9), 0)),
+      );
+      const avif = await tiny();
+      // In the place of the right ones, which follow it.
+      const at = avif.indexOf('ipma', 0, 'latin1') - 4;
+      const longer = join(avif.subarray(0, at), associations, avif.subarray(at));
+      for (const type of ['meta', 'iprp']) {
+        const size = longer.indexOf(type, 0, 'latin1') - 4;
+        longer.writeUInt32BE(longer.readUInt32BE(size) + associations.length, size);
+      }
+      return longer;
+    },
   }),
 ];

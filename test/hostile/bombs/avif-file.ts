@@ -36,12 +36,6 @@ export function imageSize(widthPx: number, heightPx: number): Buffer {
   return fullBox('ispe', 0, 0, u32be(widthPx), u32be(heightPx));
 }
 
-/** `av1C` of a monochrome image of 8 bit (AV1 in ISOBMFF §2.3). */
-export const av1Configuration = box('av1C', 0x81, 0x1f, 0x1c, 0);
-
-/** `pixi` of the same. */
-export const pixelInformation = fullBox('pixi', 0, 0, 1, 8);
-
 /** `auxC` of an alpha plane. */
 export const alphaProperty = fullBox('auxC', 0, 0, 'urn:mpeg:mpegB:cicp:systems:auxiliary:alpha\0');
 
@@ -49,8 +43,8 @@ export const alphaProperty = fullBox('auxC', 0, 0, 'urn:mpeg:mpegB:cicp:systems:
 export interface AvifLies {
   /** Boxes that stand in the meta box besides the usual ones. */
   readonly extraBoxes?: readonly Uint8Array[];
-  /** Extents of an item instead of its own: offset and length in the file, 8 bytes each. */
-  readonly extents?: ReadonlyMap<number, readonly (readonly [offset: bigint, length: bigint])[]>;
+  /** Extents of the primary item instead of its own: offset and length in the file, 8 bytes each. */
+  readonly extents?: readonly (readonly [offset: bigint, length: bigint])[];
 }
 
 /** Writes an AVIF (AV1 Image File Format 1.1) of these items, with ids from 1 on; 1 is the primary. */
@@ -94,7 +88,7 @@ function formatLocations(items: readonly AvifItem[], dataStart: number, lies: Av
   const locations = items.map(({ data }, index) => {
     const own = [[BigInt(offset), BigInt(data.length)]] as const;
     offset += data.length;
-    const extents = lies.extents?.get(index + 1) ?? own;
+    const extents = (index === 0 ? lies.extents : undefined) ?? own;
     const parts = extents.flatMap(([start, length]) => [u64be(start), u64be(length)]);
     return join(u16be(index + 1), u16be(0), u16be(0), u16be(extents.length), ...parts);
   });

@@ -1,26 +1,36 @@
 import type { Way } from '../ways.ts';
 
+/**
+ * How a bomb must end in every way but the passthrough one: refused, before it is rendered or not;
+ * served; either of them, but before the deadline; or at the deadline, too.
+ */
+type End = 'refused unseen' | 'refused' | 'served' | 'in time' | 'any';
+
 /** An original made to do harm, and what is asked of it. */
 export interface Bomb {
   readonly name: string;
   /** Makes its bytes, the same each time. */
   readonly make: () => Buffer | Promise<Buffer>;
   readonly ways: readonly Way[];
-  /**
-   * How it must end in every way but the passthrough one: refused, before it is rendered or not; served;
-   * either of them, but before the deadline. At the deadline, too, where nothing is said.
-   */
-  readonly end?: 'refused' | 'refused unseen' | 'served' | 'in time';
+  readonly end: End;
 }
 
-/** Declares a bomb; its end is given where only one is right. */
-export function bomb(
-  name: string,
+/** Bombs that are asked for in the same ways and end alike, by their names. */
+export function bombs(
+  end: End,
   ways: readonly Way[],
-  make: Bomb['make'],
-  end?: Bomb['end'],
-): Bomb {
-  return { name, ways, make, ...(end && { end }) };
+  makes: Readonly<Record<string, Bomb['make']>>,
+): Bomb[] {
+  return Object.entries(makes).map(([name, make]) => ({ name, make, ways, end }));
+}
+
+/** A name and a bomb for each of these values. */
+export function forEach<Value>(
+  values: readonly Value[],
+  name: (value: Value) => string,
+  make: (value: Value) => Buffer | Promise<Buffer>,
+): Record<string, Bomb['make']> {
+  return Object.fromEntries(values.map((value) => [name(value), () => make(value)]));
 }
 
 export const MEBIBYTE = 2 ** 20;
@@ -29,6 +39,11 @@ export const MEBIBYTE = 2 ** 20;
 export const LARGEST_BYTES = 50 * MEBIBYTE - 100 * 1024;
 
 /** A part again and again, up to a size. */
-export function repeat(part: Uint8Array, bytes: number): Buffer {
+export function fill(bytes: number, part: Uint8Array): Buffer {
   return Buffer.alloc(bytes - (bytes % part.length), part);
+}
+
+/** The same part so many times. */
+export function times(count: number, part: Uint8Array): Buffer {
+  return fill(count * part.length, part);
 }

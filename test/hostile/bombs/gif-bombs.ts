@@ -2,7 +2,7 @@ import { gifControl, gifImage, gifLoop, gifScreen, join, u16le } from '../../for
 import { createSeededRandom } from '../../support/seeded-random.ts';
 import * as ways from '../ways.ts';
 import { BitWriter } from './bit-writer.ts';
-import { type Bomb, bomb, LARGEST_BYTES, repeat } from './bomb.ts';
+import { type Bomb, bombs, fill, forEach, LARGEST_BYTES, times } from './bomb.ts';
 
 const TRAILER = join(0x3b);
 const CODE_BITS = 12;
@@ -13,7 +13,7 @@ function descriptor(widthPx: number, heightPx: number, codeSize = 2): Buffer {
 }
 
 /** Data in sub-blocks of at most 255 bytes (GIF89a §15). */
-function subBlocks(data: Buffer): Buffer {
+export function gifSubBlocks(data: Buffer): Buffer {
   const blocks = Array.from({ length: Math.ceil(data.length / 255) }, (_, index) => {
     const part = data.subarray(index * 255, (index + 1) * 255);
     return join(part.length, part);
@@ -32,7 +32,7 @@ function longestCodes(widthPx: number, heightPx: number): Buffer {
     pixels += code - 4;
   }
   for (; pixels < widthPx * heightPx; pixels += 4090) writer.write(4095, CODE_BITS);
-  return join(descriptor(widthPx, heightPx), subBlocks(writer.write(5, CODE_BITS).toBuffer()));
+  return join(descriptor(widthPx, heightPx), gifSubBlocks(writer.write(5, CODE_BITS).toBuffer()));
 }
 
 /** Noise in four colours: codes of three bits, the table cleared before they grow. */
@@ -43,17 +43,11 @@ function noise(widthPx: number, heightPx: number, seed: string): Buffer {
     if (pixel % 2 === 0) writer.write(4, 3);
     writer.write(random.integer(4), 3);
   }
-  return join(descriptor(widthPx, heightPx), subBlocks(writer.write(5, 3).toBuffer()));
+  return join(descriptor(widthPx, heightPx), gifSubBlocks(writer.write(5, 3).toBuffer()));
 }
 
 function gif(widthPx: number, heightPx: number, ...blocks: readonly Uint8Array[]): Buffer {
   return join(gifScreen(widthPx, heightPx), ...blocks, TRAILER);
-}
-
-/** The same blocks so many times. */
-function times(count: number, ...blocks: readonly Uint8Array[]): Buffer {
-  const part = join(...blocks);
-  return repeat(part, count * part.length);
 }
 
 /** Palette of four, which the noise is made for. */
@@ -69,121 +63,92 @@ function control(packed: number): Buffer {
 const moving = [ways.stillSmall, ways.animatedSmall, ways.gif, ways.losslessLarge];
 const still = [ways.stillSmall, ways.jpeg];
 
+const endlessBlocks = (): Buffer => fill(LARGEST_BYTES, join(1, 0x55));
+/** 1024 frames one px smaller than their screen, all disposed of as `packed` says (GIF89a §23). */
+const disposed = (packed: number): Buffer =>
+  gif(312, 312, times(1024, join(control(packed), gifImage(1, 1, 311, 311))));
+
 export const gifBombs: readonly Bomb[] = [
-  bomb(
-    '40 000 frames of 1×1',
-    ways.everyWay,
-    () => gif(1, 1, times(40_000, gifImage(0, 0, 1, 1))),
-    'refused unseen',
-  ),
-  bomb(
-    'three million frames',
-    still,
-    () => gif(1, 1, times(3_000_000, gifImage(0, 0, 1, 1))),
-    'refused unseen',
-  ),
-  bomb('1024 frames of 1×1', moving, () => gif(1, 1, times(1024, gifImage(0, 0, 1, 1)))),
-  bomb(
-    'says 65535×65535, and has a frame as large',
-    ways.everyWay,
-    () => gif(65_535, 65_535, gifImage(0, 0, 65_535, 65_535)),
-    'refused unseen',
-  ),
-  bomb('says 65535×65535, and has frames of 1×1', ways.everyWay, () =>
-    gif(65_535, 65_535, times(100, gifImage(0, 0, 1, 1))),
-  ),
-  bomb('a frame larger than the screen', ways.everyWay, () =>
-    gif(1, 1, gifImage(0, 0, 3_000, 3_000), gifImage(0, 0, 1, 1)),
-  ),
-  bomb('later frames larger than the screen', ways.everyWay, () =>
-    gif(16, 16, gifImage(0, 0, 16, 16), times(500, gifImage(3, 3, 65_535, 65_535))),
-  ),
-  bomb('a frame far outside of the screen', ways.everyWay, () =>
-    gif(16, 16, gifImage(0, 0, 16, 16), times(500, gifImage(65_535, 65_535, 65_535, 65_535))),
-  ),
-  bomb('a first frame at the far corner', ways.everyWay, () =>
-    gif(16, 16, gifImage(9_999, 9_999, 1, 1), gifImage(0, 0, 1, 1)),
-  ),
-  bomb('100 million px in 20 bytes', still, () => gif(1, 1, gifImage(0, 0, 10_000, 10_000))),
-  bomb('100 million px of longest codes', still, () => gif(1, 1, longestCodes(10_000, 10_000))),
-  bomb(
-    '6 kB, asked for at 4096',
-    [ways.gifLarge, ways.losslessLarge],
-    () => gif(100, 100, times(300, gifControl(5), gifImage(0, 0, 100, 100))),
-    'in time',
-  ),
-  bomb(
-    '100 frames of 1500×1500',
-    moving,
-    () => gif(1500, 1500, times(100, gifImage(0, 0, 1500, 1500))),
-    'in time',
-  ),
-  bomb(
-    '1000 frames of 128×128',
-    moving,
-    () => gif(128, 128, gifLoop(0), times(1000, gifControl(2), longestCodes(128, 128))),
-    'in time',
-  ),
-  bomb('44 frames of 1500×1500', moving, () =>
-    gif(1500, 1500, times(44, gifControl(5), longestCodes(1500, 1500))),
-  ),
-  bomb('1000 frames of 312×312', [...moving, ways.gifLarge], () =>
-    gif(312, 312, gifLoop(0), times(1000, gifControl(2), longestCodes(312, 312))),
-  ),
-  bomb('1000 frames of noise, 100 of which are different', [...moving, ways.gifLarge], () => {
-    const frames = Array.from({ length: 100 }, (_, index) => noise(200, 200, `gif ${index}`));
-    return fourColours(200, 200, gifLoop(0), times(10, ...frames));
+  ...bombs('refused unseen', ways.everyWay, {
+    '40 000 frames of 1×1': () => gif(1, 1, times(40_000, gifImage(0, 0, 1, 1))),
+    'says 65535×65535, and has a frame as large': () =>
+      gif(65_535, 65_535, gifImage(0, 0, 65_535, 65_535)),
   }),
-  ...[
-    ['left', 0x04],
-    ['disposed to the background', 0x08],
-    ['disposed to what was before', 0x0c],
-    ['disposed to what was before, transparent', 0x0d],
-  ].map(([name, packed]) =>
-    bomb(`1024 frames of 312×312, ${name}`, [ways.animatedSmall, ways.gif], () =>
-      gif(312, 312, times(1024, control(Number(packed)), gifImage(1, 1, 311, 311))),
+  ...bombs('refused unseen', still, {
+    'three million frames': () => gif(1, 1, times(3_000_000, gifImage(0, 0, 1, 1))),
+  }),
+  ...bombs('refused', still, {
+    'endless sub-blocks': () => join(gifScreen(16, 16), descriptor(16, 16), endlessBlocks()),
+  }),
+  ...bombs('in time', [ways.gifLarge, ways.losslessLarge], {
+    '6 kB, asked for at 4096': () =>
+      gif(100, 100, times(300, join(gifControl(5), gifImage(0, 0, 100, 100)))),
+  }),
+  ...bombs('in time', moving, {
+    '100 frames of 1500×1500': () => gif(1500, 1500, times(100, gifImage(0, 0, 1500, 1500))),
+    '1000 frames of 128×128': () =>
+      gif(128, 128, gifLoop(0), times(1000, join(gifControl(2), longestCodes(128, 128)))),
+  }),
+  ...bombs('any', ways.everyWay, {
+    'says 65535×65535, and has frames of 1×1': () =>
+      gif(65_535, 65_535, times(100, gifImage(0, 0, 1, 1))),
+    'a frame larger than the screen': () =>
+      gif(1, 1, gifImage(0, 0, 3_000, 3_000), gifImage(0, 0, 1, 1)),
+    'later frames larger than the screen': () =>
+      gif(16, 16, gifImage(0, 0, 16, 16), times(500, gifImage(3, 3, 65_535, 65_535))),
+    'a frame far outside of the screen': () =>
+      gif(16, 16, gifImage(0, 0, 16, 16), times(500, gifImage(65_535, 65_535, 65_535, 65_535))),
+    'a first frame at the far corner': () =>
+      gif(16, 16, gifImage(9_999, 9_999, 1, 1), gifImage(0, 0, 1, 1)),
+    'frames of no size': () =>
+      gif(16, 16, gifImage(0, 0, 16, 16), times(1000, gifImage(0, 0, 0, 0))),
+    'nothing but frames of no size': () => gif(0, 0, times(1000, gifImage(0, 0, 0, 0))),
+    'a trailer in the middle': () =>
+      gif(16, 16, gifImage(0, 0, 16, 16), TRAILER, times(40_000, gifImage(0, 0, 16, 16))),
+    ...forEach(
+      [0, 1, 8, 9, 11, 12, 255],
+      (codeSize) => `a code size of ${codeSize}`,
+      (codeSize) =>
+        gif(16, 16, descriptor(16, 16, codeSize), gifSubBlocks(Buffer.alloc(600, 0x9c))),
     ),
-  ),
-  bomb('frames of no size', ways.everyWay, () =>
-    gif(16, 16, gifImage(0, 0, 16, 16), times(1000, gifImage(0, 0, 0, 0))),
-  ),
-  bomb('nothing but frames of no size', ways.everyWay, () =>
-    gif(0, 0, times(1000, gifImage(0, 0, 0, 0))),
-  ),
-  bomb(
-    'endless sub-blocks',
-    still,
-    () => join(gifScreen(16, 16), descriptor(16, 16), repeat(join(1, 0x55), LARGEST_BYTES)),
-    'refused',
-  ),
-  bomb('50 MB of sub-blocks behind the last pixel', moving, () =>
-    join(gifScreen(16, 16), descriptor(16, 16), repeat(join(1, 0x55), LARGEST_BYTES), 0, TRAILER),
-  ),
-  bomb('50 MB of empty extensions', still, () =>
-    gif(16, 16, repeat(join(0x21, 1, 0, 0), LARGEST_BYTES), gifImage(0, 0, 16, 16)),
-  ),
-  bomb('50 MB of comments', still, () =>
-    gif(16, 16, repeat(join(0x21, 0xfe, 1, 65, 0), LARGEST_BYTES), gifImage(0, 0, 16, 16)),
-  ),
-  bomb('a million loop extensions', moving, () =>
-    gif(16, 16, times(1_000_000, gifLoop(65_535)), times(2, gifImage(0, 0, 16, 16))),
-  ),
-  bomb('a million control extensions', moving, () =>
-    gif(16, 16, times(1_000_000, gifControl(65_535)), times(2, gifImage(0, 0, 16, 16))),
-  ),
-  bomb('a trailer in the middle', ways.everyWay, () =>
-    gif(16, 16, gifImage(0, 0, 16, 16), TRAILER, times(40_000, gifImage(0, 0, 16, 16))),
-  ),
-  bomb('delays as long as can be', moving, () =>
-    gif(16, 16, gifLoop(65_535), times(1000, gifControl(65_535), gifImage(0, 0, 16, 16))),
-  ),
-  ...[0, 1, 8, 9, 11, 12, 255].map((codeSize) =>
-    bomb(`a code size of ${codeSize}`, ways.everyWay, () =>
-      gif(16, 16, descriptor(16, 16, codeSize), subBlocks(Buffer.alloc(600, 0x9c))),
-    ),
-  ),
-  bomb('a palette for each of 1024 frames', moving, () => {
-    const image = join(0x2c, u16le(0, 0, 16, 16), 0x87, Buffer.alloc(768, 7), 2, 2, 0x44, 1, 0);
-    return gif(16, 16, times(1024, image));
+  }),
+  ...bombs('any', still, {
+    '100 million px in 20 bytes': () => gif(1, 1, gifImage(0, 0, 10_000, 10_000)),
+    '100 million px of longest codes': () => gif(1, 1, longestCodes(10_000, 10_000)),
+    '50 MB of empty extensions': () =>
+      gif(16, 16, fill(LARGEST_BYTES, join(0x21, 1, 0, 0)), gifImage(0, 0, 16, 16)),
+    '50 MB of comments': () =>
+      gif(16, 16, fill(LARGEST_BYTES, join(0x21, 0xfe, 1, 65, 0)), gifImage(0, 0, 16, 16)),
+  }),
+  ...bombs('any', [...moving, ways.gifLarge], {
+    '1000 frames of 312×312': () =>
+      gif(312, 312, gifLoop(0), times(1000, join(gifControl(2), longestCodes(312, 312)))),
+    '1000 frames of noise, 100 of which are different': () => {
+      const frames = Array.from({ length: 100 }, (_, index) => noise(200, 200, `gif ${index}`));
+      return fourColours(200, 200, gifLoop(0), times(10, join(...frames)));
+    },
+  }),
+  ...bombs('any', [ways.animatedSmall, ways.gif], {
+    '1024 frames of 312×312, left': () => disposed(0x04),
+    '1024 frames of 312×312, disposed to the background': () => disposed(0x08),
+    '1024 frames of 312×312, disposed to what was before': () => disposed(0x0c),
+    '1024 frames of 312×312, disposed to what was before, transparent': () => disposed(0x0d),
+  }),
+  ...bombs('any', moving, {
+    '1024 frames of 1×1': () => gif(1, 1, times(1024, gifImage(0, 0, 1, 1))),
+    '44 frames of 1500×1500': () =>
+      gif(1500, 1500, times(44, join(gifControl(5), longestCodes(1500, 1500)))),
+    '50 MB of sub-blocks behind the last pixel': () =>
+      join(gifScreen(16, 16), descriptor(16, 16), endlessBlocks(), 0, TRAILER),
+    'a million loop extensions': () =>
+      gif(16, 16, times(1_000_000, gifLoop(65_535)), times(2, gifImage(0, 0, 16, 16))),
+    'a million control extensions': () =>
+      gif(16, 16, times(1_000_000, gifControl(65_535)), times(2, gifImage(0, 0, 16, 16))),
+    'delays as long as can be': () =>
+      gif(16, 16, gifLoop(65_535), times(1000, join(gifControl(65_535), gifImage(0, 0, 16, 16)))),
+    'a palette for each of 1024 frames': () => {
+      const image = join(0x2c, u16le(0, 0, 16, 16), 0x87, Buffer.alloc(768, 7), 2, 2, 0x44, 1, 0);
+      return gif(16, 16, times(1024, image));
+    },
   }),
 ];

@@ -1,6 +1,7 @@
 import { join, jpegSegment, tiffOrientation } from '../../formats/containers.ts';
 import * as ways from '../ways.ts';
-import { type Bomb, bomb, LARGEST_BYTES, repeat } from './bomb.ts';
+import { u16be } from './avif-file.ts';
+import { type Bomb, bombs, fill, LARGEST_BYTES, times } from './bomb.ts';
 import { exifInCircles, exifOfHugeCounts, exifOfOverlaps, iccOf } from './metadata-bombs.ts';
 
 const SOI = join(0xff, 0xd8);
@@ -31,14 +32,10 @@ const PHOTO: Shape = { widthPx: 4_000, heightPx: 2_000 };
 const HUGE: Shape = { widthPx: 10_000, heightPx: 10_000 };
 const TINY: Shape = { widthPx: 16, heightPx: 16 };
 
-function u16(value: number): Buffer {
-  return join(value >>> 8, value & 0xff);
-}
-
 function frame(code: number, shape: Shape): Buffer {
   const { widthPx, heightPx, components = 1, bitDepth = 8 } = shape;
   const list = Array.from({ length: components }, (_, index) => join(index + 1, 0x11, 0));
-  return jpegSegment(code, join(bitDepth, u16(heightPx), u16(widthPx), components, ...list));
+  return jpegSegment(code, join(bitDepth, u16be(heightPx), u16be(widthPx), components, ...list));
 }
 
 const quantization = jpegSegment(marker.quantization, join(0, Buffer.alloc(64, 1)));
@@ -102,8 +99,8 @@ function everyScan(): Buffer[] {
   });
 }
 
-function sameScan(times: number): Buffer[] {
-  return Array.from({ length: times }, () => scan(1, [1, 63]));
+function restartAfter(blocks: number): Buffer {
+  return jpegSegment(marker.restart, u16be(blocks));
 }
 
 function arithmetic(code: number, shape: Shape, scans: readonly Uint8Array[]): Buffer {
@@ -125,17 +122,34 @@ function profile(bytes: Buffer): Buffer[] {
   );
 }
 
+const scans = (count: number, header: Uint8Array): Uint8Array[] =>
+  Array.from({ length: count }, () => header);
+/** A whole image without its EOI, then something more. */
+const tinyAnd = (...more: readonly Uint8Array[]): Buffer =>
+  join(flat(TINY).subarray(0, -2), ...more, EOI);
+/** Bytes between SOI and the rest of an image. */
+const tinyAfter = (bytes: Uint8Array): Buffer => join(SOI, bytes, flat(TINY).subarray(2));
+const stuffedZeros = (): Buffer => fill(LARGEST_BYTES, join(0xff, 0));
+
 export const jpegBombs: readonly Bomb[] = [
-  bomb(
-    'says 65535×65535',
-    ways.everyWay,
-    () => flat({ ...TINY }, frame(marker.baseline, { widthPx: 65_535, heightPx: 65_535 })),
-    'refused unseen',
-  ),
-  bomb(
-    'says 10000×10000 and holds nothing',
-    large,
-    () =>
+  ...bombs('refused unseen', ways.everyWay, {
+    'says 65535×65535': () =>
+      flat(TINY, frame(marker.baseline, { widthPx: 65_535, heightPx: 65_535 })),
+    'a second frame, which is huge': () => tinyAnd(frame(marker.baseline, HUGE), scan(1, [0, 63])),
+  }),
+  ...bombs('refused unseen', large, {
+    '12 bit': () => flat({ ...TINY, bitDepth: 12 }),
+    lossless: () => join(SOI, frame(marker.lossless, TINY), scan(1, [1, 0]), EOI),
+    'a height that a later marker tells': () =>
+      join(
+        flat({ ...TINY, heightPx: 0 }).subarray(0, -2),
+        jpegSegment(marker.lines, u16be(65_535)),
+        EOI,
+      ),
+    '400 000 segments': () => flat(TINY, times(400_000, jpegSegment(0xe5, ''))),
+  }),
+  ...bombs('refused', large, {
+    'says 10000×10000 and holds nothing': () =>
       join(
         SOI,
         quantization,
@@ -145,111 +159,62 @@ export const jpegBombs: readonly Bomb[] = [
         scan(1, [0, 63]),
         EOI,
       ),
-    'refused',
-  ),
-  bomb('100 million px', large, () => flat(HUGE)),
-  bomb('100 million px of four components', large, () => flat({ ...HUGE, components: 4 })),
-  bomb('65500×1526', large, () => flat({ widthPx: 65_500, heightPx: 1_526 })),
-  bomb('882 scans of 8 million px', large, () => progressive(PHOTO, everyScan())),
-  bomb('882 scans of 100 million px', [ways.stillSmall], () => progressive(HUGE, everyScan())),
-  bomb('18 000 times the same scan of 8 million px', [ways.stillSmall], () =>
-    progressive(PHOTO, sameScan(18_000)),
-  ),
-  bomb('18 000 times the same scan of 256 px', large, () => progressive(TINY, sameScan(18_000))),
-  bomb('arithmetic coding, 100 million px of next to no data', large, () =>
-    arithmetic(marker.arithmetic, { ...HUGE, components: 3 }, [scan(3, [0, 63])]),
-  ),
-  bomb('arithmetic coding, 500 scans of 8 million px', [ways.stillSmall], () =>
-    arithmetic(marker.progressiveArithmetic, PHOTO, [
-      scan(1, [0, 0]),
-      ...everyScan().slice(0, 500),
-    ]),
-  ),
-  bomb('12 bit', large, () => flat({ ...TINY, bitDepth: 12 }), 'refused unseen'),
-  bomb(
-    'lossless',
-    large,
-    () => join(SOI, frame(marker.lossless, TINY), scan(1, [1, 0]), EOI),
-    'refused unseen',
-  ),
-  bomb(
-    'a height that a later marker tells',
-    large,
-    () =>
+  }),
+  ...bombs('served', large, { 'EXIF in circles': () => flat(TINY, exif(exifInCircles())) }),
+  ...bombs('any', [ways.stillSmall], {
+    '882 scans of 100 million px': () => progressive(HUGE, everyScan()),
+    '18 000 times the same scan of 8 million px': () =>
+      progressive(PHOTO, scans(18_000, scan(1, [1, 63]))),
+    'arithmetic coding, 500 scans of 8 million px': () =>
+      arithmetic(marker.progressiveArithmetic, PHOTO, [
+        scan(1, [0, 0]),
+        ...everyScan().slice(0, 500),
+      ]),
+  }),
+  ...bombs('any', ways.everyWay, {
+    'a second image, which is huge, behind the first': () =>
+      join(flat(TINY), flat({ widthPx: 65_500, heightPx: 65_500 }).subarray(0, 4096)),
+    'restarts in the wrong order': () =>
       join(
-        flat({ ...TINY, heightPx: 0 }).subarray(0, -2),
-        jpegSegment(marker.lines, u16(65_535)),
+        flat({ widthPx: 64, heightPx: 64 }, restartAfter(1)).subarray(0, -18),
+        times(64, join(0, 0xff, 0xd7)),
         EOI,
       ),
-    'refused unseen',
-  ),
-  bomb(
-    'a second frame, which is huge',
-    ways.everyWay,
-    () => join(flat(TINY).subarray(0, -2), frame(marker.baseline, HUGE), scan(1, [0, 63]), EOI),
-    'refused unseen',
-  ),
-  bomb('a second image, which is huge, behind the first', ways.everyWay, () =>
-    join(flat(TINY), flat({ widthPx: 65_500, heightPx: 65_500 }).subarray(0, 4096)),
-  ),
-  bomb('a restart after each of 100 million px', large, () => {
-    const shape = { widthPx: 10_000, heightPx: 10_000 };
-    const restarts = Array.from({ length: 8 }, (_, index) => join(0, 0xff, 0xd0 + index));
-    const cut = flat(shape).length - Math.ceil((blocksOf(shape) * 2) / 8) - 2;
-    return join(
-      flat(shape, jpegSegment(marker.restart, u16(1))).subarray(0, cut + 6),
-      repeat(join(...restarts), Math.floor(blocksOf(shape) / 8) * 24),
-      0,
-      EOI,
-    );
   }),
-  bomb('restarts in the wrong order', ways.everyWay, () =>
-    join(
-      flat({ widthPx: 64, heightPx: 64 }, jpegSegment(marker.restart, u16(1))).subarray(0, -18),
-      repeat(join(0, 0xff, 0xd7), 64 * 3),
-      EOI,
-    ),
-  ),
-  bomb('19 000 empty EXIF segments', large, () =>
-    flat(TINY, repeat(exif(Buffer.alloc(0)), 19_000 * 10)),
-  ),
-  bomb('19 000 comments of 2.6 kB', large, () =>
-    flat(TINY, repeat(jpegSegment(0xfe, Buffer.alloc(2_600)), 19_000 * 2_604)),
-  ),
-  bomb('19 000 Huffman tables', large, () =>
-    flat(TINY, repeat(huffman('AC', 1), 19_000 * huffman('AC', 1).length)),
-  ),
-  bomb('19 000 restart intervals', large, () =>
-    flat(TINY, repeat(jpegSegment(marker.restart, u16(0)), 19_000 * 6)),
-  ),
-  bomb(
-    '400 000 segments',
-    large,
-    () => flat(TINY, repeat(jpegSegment(0xe5, ''), 400_000 * 4)),
-    'refused unseen',
-  ),
-  bomb('50 MB of fill bytes', large, () =>
-    join(SOI, Buffer.alloc(LARGEST_BYTES, 0xff), flat(TINY).subarray(2)),
-  ),
-  bomb('50 MB of stuffed zeros', large, () =>
-    join(flat(TINY).subarray(0, -2), repeat(join(0xff, 0), LARGEST_BYTES), EOI),
-  ),
-  bomb('50 MB of junk before the image', large, () =>
-    join(SOI, repeat(join(0, 1, 2, 3), LARGEST_BYTES), flat(TINY).subarray(2)),
-  ),
-  bomb('50 MB of stuffed zeros before the image', large, () =>
-    join(SOI, repeat(join(0xff, 0), LARGEST_BYTES), flat(TINY).subarray(2)),
-  ),
-  bomb('a profile of 16 MB', large, () =>
-    flat(TINY, ...profile(iccOf(1000, 16_000_000, 7_900_000))),
-  ),
-  bomb('a profile of 255 pieces, one of which is missing', large, () =>
-    flat(TINY, ...profile(iccOf(10, 16_000_000, 100)).slice(1)),
-  ),
-  bomb('EXIF in circles', large, () => flat(TINY, exif(exifInCircles())), 'served'),
-  bomb('EXIF of huge counts', large, () => flat(TINY, exif(exifOfHugeCounts()))),
-  bomb('EXIF of 1000 overlapping values', large, () => flat(TINY, exif(exifOfOverlaps(65_000)))),
-  bomb('turned, and as wide as can be', large, () =>
-    flat({ widthPx: 65_500, heightPx: 1_526 }, exif(tiffOrientation(6))),
-  ),
+  ...bombs('any', large, {
+    '100 million px': () => flat(HUGE),
+    '100 million px of four components': () => flat({ ...HUGE, components: 4 }),
+    '65500×1526': () => flat({ widthPx: 65_500, heightPx: 1_526 }),
+    'turned, and as wide as can be': () =>
+      flat({ widthPx: 65_500, heightPx: 1_526 }, exif(tiffOrientation(6))),
+    '882 scans of 8 million px': () => progressive(PHOTO, everyScan()),
+    '18 000 times the same scan of 256 px': () =>
+      progressive(TINY, scans(18_000, scan(1, [1, 63]))),
+    'arithmetic coding, 100 million px of next to no data': () =>
+      arithmetic(marker.arithmetic, { ...HUGE, components: 3 }, [scan(3, [0, 63])]),
+    'a restart after each of 100 million px': () => {
+      const restarts = Array.from({ length: 8 }, (_, index) => join(0, 0xff, 0xd0 + index));
+      const data = Math.ceil((blocksOf(HUGE) * 2) / 8) + 2;
+      return join(
+        flat(HUGE, restartAfter(1)).subarray(0, -data),
+        times(Math.floor(blocksOf(HUGE) / 8), join(...restarts)),
+        0,
+        EOI,
+      );
+    },
+    '19 000 empty EXIF segments': () => flat(TINY, times(19_000, exif(Buffer.alloc(0)))),
+    '19 000 comments of 2.6 kB': () =>
+      flat(TINY, times(19_000, jpegSegment(0xfe, Buffer.alloc(2_600)))),
+    '19 000 Huffman tables': () => flat(TINY, times(19_000, huffman('AC', 1))),
+    '19 000 restart intervals': () => flat(TINY, times(19_000, restartAfter(0))),
+    '50 MB of fill bytes': () => tinyAfter(Buffer.alloc(LARGEST_BYTES, 0xff)),
+    '50 MB of stuffed zeros': () => tinyAnd(stuffedZeros()),
+    '50 MB of junk before the image': () => tinyAfter(fill(LARGEST_BYTES, join(0, 1, 2, 3))),
+    '50 MB of stuffed zeros before the image': () => tinyAfter(stuffedZeros()),
+    'a profile of 16 MB': () => flat(TINY, ...profile(iccOf(1000, 16_000_000, 7_900_000))),
+    'a profile of 255 pieces, one of which is missing': () =>
+      flat(TINY, ...profile(iccOf(10, 16_000_000, 100)).slice(1)),
+    'EXIF of huge counts': () => flat(TINY, exif(exifOfHugeCounts())),
+    'EXIF of 1000 overlapping values': () => flat(TINY, exif(exifOfOverlaps(65_000))),
+  }),
 ];

@@ -1,7 +1,7 @@
 import { join } from '../../formats/containers.ts';
 import { samples } from '../../support/test-app.ts';
 import * as ways from '../ways.ts';
-import { type Bomb, bomb, LARGEST_BYTES, MEBIBYTE } from './bomb.ts';
+import { type Bomb, bombs, forEach, LARGEST_BYTES, MEBIBYTE } from './bomb.ts';
 
 /** First bytes of what is decoded here. */
 const magics = {
@@ -47,43 +47,59 @@ const foreign = {
 
 const many = [ways.stillSmall, ways.animatedLossless, ways.passthrough, ways.cropped];
 const big = [ways.stillSmall, ways.passthrough];
+const good = ['jpeg', 'png', 'webp', 'animatedGif'] as const;
 
 /** What is no image, or hardly one. */
 export const otherBombs: readonly Bomb[] = [
-  ...Object.entries(foreign).map(([name, text]) =>
-    bomb(name, many, () => join(text, Buffer.alloc(200)), 'refused unseen'),
-  ),
+  ...bombs('refused unseen', many, {
+    ...forEach(
+      Object.entries(foreign),
+      ([name]) => name,
+      ([, text]) => join(text, Buffer.alloc(200)),
+    ),
+    'an empty file': () => Buffer.alloc(0),
+    zeros: () => Buffer.alloc(1000),
+  }),
+  ...bombs('refused unseen', big, { '200 MB of zeros': () => Buffer.alloc(200 * MEBIBYTE) }),
   ...Object.entries(magics).flatMap(([name, magic]) => [
-    ...Array.from({ length: 16 }, (_, length) =>
-      bomb(
-        `the first ${length + 1} bytes of a ${name}`,
-        many,
-        () => join(magic, Buffer.alloc(16)).subarray(0, length + 1),
-        'refused unseen',
+    ...bombs(
+      'refused unseen',
+      many,
+      forEach(
+        Array.from({ length: 16 }, (_, index) => index + 1),
+        (length) => `the first ${length} bytes of a ${name}`,
+        (length) => join(magic, Buffer.alloc(16)).subarray(0, length),
       ),
     ),
-    bomb(`an svg that begins like a ${name}`, many, () => join(magic, foreign.svg), 'refused'),
-    bomb(`a page that begins like a ${name}`, many, () => join(magic, foreign.html), 'refused'),
-    bomb(
-      `49.9 MiB of zeros that begin like a ${name}`,
-      big,
-      () => join(magic, Buffer.alloc(LARGEST_BYTES)),
-      'refused',
-    ),
-    bomb(
-      `50 MiB and a byte that begin like a ${name}`,
-      big,
-      () => join(magic, Buffer.alloc(50 * MEBIBYTE + 1 - magic.length)),
-      'refused unseen',
-    ),
+    ...bombs('refused', many, {
+      [`an svg that begins like a ${name}`]: () => join(magic, foreign.svg),
+      [`a page that begins like a ${name}`]: () => join(magic, foreign.html),
+    }),
+    ...bombs('refused', big, {
+      [`49.9 MiB of zeros that begin like a ${name}`]: () =>
+        join(magic, Buffer.alloc(LARGEST_BYTES)),
+    }),
+    ...bombs('refused unseen', big, {
+      [`50 MiB and a byte that begin like a ${name}`]: () =>
+        join(magic, Buffer.alloc(50 * MEBIBYTE + 1 - magic.length)),
+    }),
   ]),
-  bomb('an empty file', many, () => Buffer.alloc(0), 'refused unseen'),
-  bomb('zeros', many, () => Buffer.alloc(1000), 'refused unseen'),
-  bomb('200 MB of zeros', big, () => Buffer.alloc(200 * MEBIBYTE), 'refused unseen'),
-  ...(['jpeg', 'png', 'webp', 'animatedGif'] as const).flatMap((name) => [
-    bomb(`${name} and a page`, ways.everyWay, () => join(samples[name], foreign.html), 'served'),
-    bomb(`${name} and 30 MB`, ways.everyWay, () =>
-      join(samples[name], Buffer.alloc(30 * MEBIBYTE, foreign.html)),
+  ...bombs(
+    'served',
+    ways.everyWay,
+    forEach(
+      good,
+      (name) => `${name} and a page`,
+      (name) => join(samples[name], foreign.html),
     ),
-  ]),
+  ),
+  ...bombs(
+    'any',
+    ways.everyWay,
+    forEach(
+      good,
+      (name) => `${name} and 30 MB`,
+      (name) => join(samples[name], Buffer.alloc(30 * MEBIBYTE, foreign.html)),
+    ),
+  ),
 ];

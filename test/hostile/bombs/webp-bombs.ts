@@ -3,7 +3,7 @@ import { createTransparentVp8l } from '../../../src/formats/webp/webp-animation.
 import { anmf, join, riffChunk, u24le, vp8x, webpFile } from '../../formats/containers.ts';
 import * as ways from '../ways.ts';
 import { BitWriter } from './bit-writer.ts';
-import { type Bomb, bomb, LARGEST_BYTES, MEBIBYTE, repeat } from './bomb.ts';
+import { type Bomb, bombs, forEach, LARGEST_BYTES, MEBIBYTE, times } from './bomb.ts';
 import { exifInCircles, exifOfOverlaps, iccOf } from './metadata-bombs.ts';
 
 /** Flags of VP8X (RFC 9649 §2.7.1). */
@@ -23,10 +23,6 @@ function frameAt(x: number, y: number, widthPx: number, heightPx: number): Buffe
 
 function animation(widthPx: number, heightPx: number, frames: Uint8Array): Buffer {
   return webpFile(vp8x(flag.animation | flag.alpha, widthPx, heightPx), anim, frames);
-}
-
-function times(count: number, part: Uint8Array): Buffer {
-  return repeat(part, count * part.length);
 }
 
 /** A lossless bitstream whose header is followed by these bits (RFC 9649 §3.4). */
@@ -79,12 +75,10 @@ function overfullCodes(): Buffer {
   });
 }
 
-async function lossy(widthPx: number, heightPx: number): Promise<Buffer> {
-  const image = await sharp({
-    create: { width: widthPx, height: heightPx, channels: 3, background: '#fff' },
-  })
-    .webp({ quality: 1, effort: 0 })
-    .toBuffer();
+/** The chunks of a lossy image of one colour. */
+async function lossy(width: number, height: number): Promise<Buffer> {
+  const white = { width, height, channels: 3, background: '#fff' } as const;
+  const image = await sharp({ create: white }).webp({ quality: 1, effort: 0 }).toBuffer();
   return image.subarray(12);
 }
 
@@ -95,149 +89,89 @@ const tinyAlpha = riffChunk(
 );
 
 /** Noise that no encoder makes smaller, at the largest width that is asked for. */
-async function noise(widthPx: number, heightPx: number): Promise<Buffer> {
-  const noisy = await sharp({
-    create: {
-      width: widthPx,
-      height: heightPx,
-      channels: 3,
-      background: '#888',
-      noise: { type: 'gaussian', mean: 128, sigma: 60 },
-    },
-  })
+function noise(width: number, height: number): Promise<Buffer> {
+  const grey = { width, height, channels: 3, background: '#888' } as const;
+  return sharp({ create: { ...grey, noise: { type: 'gaussian', mean: 128, sigma: 60 } } })
     .webp({ quality: 50, effort: 0 })
     .toBuffer();
-  return noisy;
 }
 
 const moving = [ways.stillSmall, ways.animatedSmall, ways.gif, ways.losslessLarge];
 const still = [ways.stillSmall, ways.jpeg];
 
-/** A file whose RIFF size is not what follows. */
-function lying(sizeBytes: number): Buffer {
-  const file = webpFile(lossless(64, 64));
-  file.writeUInt32LE(sizeBytes, 4);
-  return file;
-}
+/** So many chunks that mean nothing. */
+const junk = (count: number): Buffer => times(count, riffChunk('junk', Buffer.alloc(0)));
+/** A still of 16×16 px, with chunks before and behind its image. */
+const tiny = (flags: number, before: Uint8Array, behind: Uint8Array): Buffer =>
+  webpFile(vp8x(flags, 16, 16), before, lossless(16, 16), behind);
+const none = Buffer.alloc(0);
 
 export const webpBombs: readonly Bomb[] = [
-  bomb(
-    '16384×16384 in 8 bytes',
-    ways.everyWay,
-    () => webpFile(lossless(16_384, 16_384)),
-    'refused unseen',
-  ),
-  bomb('100 million px in 8 bytes', still, () => webpFile(lossless(10_000, 10_000))),
-  bomb(
-    'a canvas larger than its image',
-    ways.everyWay,
-    () => webpFile(vp8x(flag.alpha, 9_000, 9_000), lossless(16, 16)),
-    'refused unseen',
-  ),
-  bomb(
-    'a canvas smaller than its image',
-    ways.everyWay,
-    () => webpFile(vp8x(flag.alpha, 16, 16), lossless(9_000, 9_000)),
-    'refused unseen',
-  ),
-  bomb(
-    'a canvas of 16777216×16777216',
-    ways.everyWay,
-    () => animation(16_777_216, 16_777_216, frameAt(0, 0, 1, 1)),
-    'refused unseen',
-  ),
-  bomb('a canvas of 10000×10000, a frame of 1×1', still, () =>
-    animation(10_000, 10_000, frameAt(0, 0, 1, 1)),
-  ),
-  bomb(
-    '40 000 frames of 1×1',
-    ways.everyWay,
-    () => animation(1, 1, times(40_000, frameAt(0, 0, 1, 1))),
-    'refused unseen',
-  ),
-  bomb('1024 frames of 312×312', moving, () =>
-    animation(312, 312, times(1024, frameAt(0, 0, 312, 312))),
-  ),
-  bomb('1024 frames of 1×1 on 312×312', moving, () =>
-    animation(312, 312, times(1024, frameAt(310, 310, 1, 1))),
-  ),
-  bomb(
-    'a frame outside of the canvas',
-    ways.everyWay,
-    () => animation(64, 64, join(frameAt(0, 0, 64, 64), frameAt(64, 64, 2, 2))),
-    'refused unseen',
-  ),
-  bomb(
-    'a frame at the far end of all numbers',
-    ways.everyWay,
-    () => animation(64, 64, join(frameAt(0, 0, 64, 64), frameAt(33_554_430, 0, 2, 2))),
-    'refused unseen',
-  ),
-  bomb('a frame whose fields say another size', moving, () =>
-    animation(64, 64, times(3, anmf(50, lossless(64, 64)))),
-  ),
-  bomb('65 536 groups of prefix codes', still, () => webpFile(riffChunk('VP8L', everyGroup()))),
-  bomb('100 frames of 65 536 groups', [ways.animatedSmall], () =>
-    animation(1024, 1024, times(90, anmf(50, riffChunk('VP8L', everyGroup())))),
-  ),
-  bomb('prefix codes that contradict each other', ways.everyWay, () =>
-    webpFile(riffChunk('VP8L', overfullCodes())),
-  ),
-  bomb('64 million px of alpha in three bytes', still, async () =>
-    webpFile(vp8x(flag.alpha, 8_000, 8_000), tinyAlpha, await lossy(8_000, 8_000)),
-  ),
-  bomb('50 MB of alpha for 16×16', still, async () =>
-    webpFile(
-      vp8x(flag.alpha, 16, 16),
-      riffChunk('ALPH', Buffer.alloc(LARGEST_BYTES)),
-      await lossy(16, 16),
+  ...bombs('refused unseen', ways.everyWay, {
+    '16384×16384 in 8 bytes': () => webpFile(lossless(16_384, 16_384)),
+    'a canvas larger than its image': () =>
+      webpFile(vp8x(flag.alpha, 9_000, 9_000), lossless(16, 16)),
+    'a canvas smaller than its image': () =>
+      webpFile(vp8x(flag.alpha, 16, 16), lossless(9_000, 9_000)),
+    'a canvas of 16777216×16777216': () => animation(16_777_216, 16_777_216, frameAt(0, 0, 1, 1)),
+    '40 000 frames of 1×1': () => animation(1, 1, times(40_000, frameAt(0, 0, 1, 1))),
+    'a frame outside of the canvas': () =>
+      animation(64, 64, join(frameAt(0, 0, 64, 64), frameAt(64, 64, 2, 2))),
+    'a frame at the far end of all numbers': () =>
+      animation(64, 64, join(frameAt(0, 0, 64, 64), frameAt(33_554_430, 0, 2, 2))),
+    ...forEach(
+      [0, 4, 11, 12, 19, 28, 0x7fff_ffff, 0xffff_fffe, 0xffff_ffff],
+      (sizeBytes) => `a RIFF size of ${sizeBytes}`,
+      (sizeBytes) => {
+        const file = webpFile(lossless(64, 64));
+        file.writeUInt32LE(sizeBytes, 4);
+        return file;
+      },
     ),
-  ),
-  bomb('20 000 alpha planes', still, async () =>
-    webpFile(vp8x(flag.alpha, 16, 16), times(20_000, tinyAlpha), await lossy(16, 16)),
-  ),
-  bomb(
-    'noise at 4096, lossless',
-    [ways.losslessLarge, ways.pngLarge],
-    () => noise(4096, 4096),
-    'in time',
-  ),
-  bomb('noise of 36 million px', [ways.stillSmall, ways.losslessLarge], () => noise(6_000, 6_000)),
-  bomb('six million chunks', still, () =>
-    webpFile(
-      vp8x(0, 16, 16),
-      lossless(16, 16),
-      times(6_000_000, riffChunk('junk', Buffer.alloc(0))),
-    ),
-  ),
-  bomb('six million chunks in a frame', still, () =>
-    animation(
-      16,
-      16,
-      anmf(50, lossless(16, 16), times(6_000_000, riffChunk('junk', Buffer.alloc(0)))),
-    ),
-  ),
-  ...[0, 4, 11, 12, 19, 28, 0x7fff_ffff, 0xffff_fffe, 0xffff_ffff].map((sizeBytes) =>
-    bomb(`a RIFF size of ${sizeBytes}`, ways.everyWay, () => lying(sizeBytes), 'refused unseen'),
-  ),
-  bomb(
-    'EXIF in circles',
-    still,
-    () => webpFile(vp8x(flag.exif, 16, 16), lossless(16, 16), riffChunk('EXIF', exifInCircles())),
-    'served',
-  ),
-  bomb('EXIF of 17 000 overlapping megabytes', still, () =>
-    webpFile(
-      vp8x(flag.exif, 16, 16),
-      lossless(16, 16),
-      riffChunk('EXIF', exifOfOverlaps(MEBIBYTE - 64)),
-    ),
-  ),
-  bomb('a profile of 40 MB', still, () =>
-    webpFile(
-      vp8x(flag.icc, 16, 16),
-      riffChunk('ICCP', iccOf(1000, 40_000_000, 19_000_000)),
-      lossless(16, 16),
-    ),
-  ),
+  }),
+  ...bombs('served', still, {
+    'EXIF in circles': () => tiny(flag.exif, none, riffChunk('EXIF', exifInCircles())),
+  }),
+  ...bombs('in time', [ways.losslessLarge, ways.pngLarge], {
+    'noise at 4096, lossless': () => noise(4096, 4096),
+  }),
+  ...bombs('any', [ways.stillSmall, ways.losslessLarge], {
+    'noise of 36 million px': () => noise(6_000, 6_000),
+  }),
+  ...bombs('any', [ways.animatedSmall], {
+    '100 frames of 65 536 groups': () =>
+      animation(1024, 1024, times(90, anmf(50, riffChunk('VP8L', everyGroup())))),
+  }),
+  ...bombs('any', ways.everyWay, {
+    'prefix codes that contradict each other': () => webpFile(riffChunk('VP8L', overfullCodes())),
+  }),
+  ...bombs('any', moving, {
+    '1024 frames of 312×312': () => animation(312, 312, times(1024, frameAt(0, 0, 312, 312))),
+    '1024 frames of 1×1 on 312×312': () =>
+      animation(312, 312, times(1024, frameAt(310, 310, 1, 1))),
+    'a frame whose fields say another size': () =>
+      animation(64, 64, times(3, anmf(50, lossless(64, 64)))),
+  }),
+  ...bombs('any', still, {
+    '100 million px in 8 bytes': () => webpFile(lossless(10_000, 10_000)),
+    'a canvas of 10000×10000, a frame of 1×1': () => animation(10_000, 10_000, frameAt(0, 0, 1, 1)),
+    '65 536 groups of prefix codes': () => webpFile(riffChunk('VP8L', everyGroup())),
+    '64 million px of alpha in three bytes': async () =>
+      webpFile(vp8x(flag.alpha, 8_000, 8_000), tinyAlpha, await lossy(8_000, 8_000)),
+    '50 MB of alpha for 16×16': async () =>
+      webpFile(
+        vp8x(flag.alpha, 16, 16),
+        riffChunk('ALPH', Buffer.alloc(LARGEST_BYTES)),
+        await lossy(16, 16),
+      ),
+    '20 000 alpha planes': async () =>
+      webpFile(vp8x(flag.alpha, 16, 16), times(20_000, tinyAlpha), await lossy(16, 16)),
+    'six million chunks': () => tiny(0, none, junk(6_000_000)),
+    'six million chunks in a frame': () =>
+      animation(16, 16, anmf(50, lossless(16, 16), junk(6_000_000))),
+    'EXIF of 17 000 overlapping megabytes': () =>
+      tiny(flag.exif, none, riffChunk('EXIF', exifOfOverlaps(MEBIBYTE - 64))),
+    'a profile of 40 MB': () =>
+      tiny(flag.icc, riffChunk('ICCP', iccOf(1000, 40_000_000, 19_000_000)), none),
+  }),
 ];

@@ -5,9 +5,8 @@ import { readImageFacts } from '../../../src/formats/read-image-facts.ts';
 import { createSeededRandom, type SeededRandom } from '../../support/seeded-random.ts';
 import { smallWays, type Way } from '../ways.ts';
 import { changeBytes, splice } from './byte-changes.ts';
-import type { Part, PartCodec } from './part.ts';
 import { changeParts } from './part-changes.ts';
-import { partCodecs } from './part-codecs.ts';
+import { type Part, type PartCodec, partCodecs } from './part-codecs.ts';
 
 /** A file that was real once, and what to ask of it. */
 export interface Mutation {

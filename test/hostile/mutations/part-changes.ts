@@ -1,6 +1,6 @@
 import type { SeededRandom } from '../../support/seeded-random.ts';
 import { changeBytes } from './byte-changes.ts';
-import type { Part } from './part.ts';
+import type { Part } from './part-codecs.ts';
 
 /**
  * Changes a file's parts: one is changed, cut out, doubled, exchanged or renamed, at any depth.

@@ -1,20 +1,39 @@
-import { crc32, deflateSync, inflateSync } from 'node:zlib';
+import { deflateSync, inflateSync } from 'node:zlib';
 import type { SourceFormat } from '../../../src/contract/image-formats.ts';
+import { ByteReader } from '../../../src/formats/byte-reader.ts';
+import { walkGifBlocks } from '../../../src/formats/gif/gif-blocks.ts';
+import { readBoxes } from '../../../src/formats/heif/heif-boxes.ts';
+import {
+  hasSegment,
+  jpegMarker,
+  walkJpegSegments,
+} from '../../../src/formats/jpeg/jpeg-segments.ts';
+import { hasRightCrc, walkPngChunks } from '../../../src/formats/png/png-chunks.ts';
+import { FIRST_CHUNK, walkRiffChunks } from '../../../src/formats/webp/riff-chunks.ts';
 import { join, jpegSegment, pngChunk, riffChunk, webpFile } from '../../formats/containers.ts';
 import { box } from '../bombs/avif-file.ts';
-import type { Part, PartCodec } from './part.ts';
+import { gifSubBlocks } from '../bombs/gif-bombs.ts';
 
-const PNG_SIGNATURE_BYTES = 8;
+/** A piece of a file that has its own length or checksum: a chunk, a segment, a block or a box. */
+export interface Part {
+  readonly tag: string;
+  /** What it holds; of one with children, what stands before them. */
+  readonly data: Buffer;
+  readonly children?: readonly Part[];
+}
+
+/** Takes files of a format apart, and puts parts together with all lengths and checksums right. */
+export interface PartCodec {
+  /** @throws RangeError, or any other error, where the file is not well-formed */
+  readonly parse: (file: Buffer) => Part[];
+  readonly format: (parts: readonly Part[]) => Buffer;
+}
 
 function parsePng(file: Buffer): Part[] {
-  const parts: Part[] = [];
-  for (let at = PNG_SIGNATURE_BYTES; at < file.length; ) {
-    const end = at + 8 + file.readUInt32BE(at);
-    if (crc32(file.subarray(at + 4, end)) !== file.readUInt32BE(end)) throw new RangeError('CRC');
-    parts.push({ tag: file.toString('latin1', at + 4, at + 8), data: file.subarray(at + 8, end) });
-    at = end + 4;
-  }
-  return parts;
+  return [...walkPngChunks(file)].map((chunk) => {
+    if (!hasRightCrc(file, chunk)) throw new RangeError('CRC');
+    return { tag: chunk.type, data: file.subarray(chunk.start, chunk.end) };
+  });
 }
 
 const png: PartCodec = {
@@ -43,24 +62,18 @@ const pngPixels: PartCodec = {
 };
 
 const SCAN = 'scan';
-const SOS = 0xda;
-const EOI = 0xd9;
 
 /** Segments by their marker's second byte in hexadecimal; entropy-coded data by themselves. */
 const jpeg: PartCodec = {
   parse: (file) => {
-    const parts: Part[] = [];
-    for (let at = 2; ; ) {
-      const code = file.readUInt8(at + 1);
-      if (file.readUInt8(at) !== 0xff) throw new RangeError('no marker');
-      if (code === EOI) return parts;
-      const end = at + 2 + file.readUInt16BE(at + 2);
-      parts.push({ tag: code.toString(16), data: file.subarray(at + 4, end) });
-      at = end;
-      if (code !== SOS) continue;
-      while (file.readUInt8(at) !== 0xff || isWithinScan(file.readUInt8(at + 1))) at += 1;
-      parts.push({ tag: SCAN, data: file.subarray(end, at) });
-    }
+    const segments = [...walkJpegSegments(file)];
+    const count = segments.findIndex(({ code }) => code === jpegMarker.eoi);
+    return segments.slice(0, count).flatMap(({ code, start, end }, index) => {
+      if (!hasSegment(code)) throw new RangeError('no segment');
+      const segment = { tag: code.toString(16), data: file.subarray(start + 2, end) };
+      const scan = { tag: SCAN, data: file.subarray(end, segments[index + 1]?.at) };
+      return code === jpegMarker.sos ? [segment, scan] : [segment];
+    });
   },
   format: (parts) =>
     join(
@@ -72,31 +85,15 @@ const jpeg: PartCodec = {
     ),
 };
 
-function isWithinScan(code: number): boolean {
-  return code === 0 || (code >= 0xd0 && code <= 0xd7);
-}
-
 const FRAME_HEADER_BYTES = 16;
 
-function parseRiff(bytes: Buffer): Part[] {
-  const parts: Part[] = [];
-  for (let at = 0; at < bytes.length; ) {
-    const tag = bytes.toString('latin1', at, at + 4);
-    const end = at + 8 + bytes.readUInt32LE(at + 4);
-    if (end > bytes.length) throw new RangeError('end');
-    const data = bytes.subarray(at + 8, end);
-    parts.push(
-      tag === 'ANMF'
-        ? {
-            tag,
-            data: data.subarray(0, FRAME_HEADER_BYTES),
-            children: parseRiff(data.subarray(FRAME_HEADER_BYTES)),
-          }
-        : { tag, data },
-    );
-    at = end + (end % 2);
-  }
-  return parts;
+function parseRiff(file: Buffer, from: number, to: number): Part[] {
+  return [...walkRiffChunks(file, from, to)].map(({ fourCc: tag, start, end }) => {
+    if (end > to) throw new RangeError('end');
+    if (tag !== 'ANMF') return { tag, data: file.subarray(start, end) };
+    const images = start + FRAME_HEADER_BYTES;
+    return { tag, data: file.subarray(start, images), children: parseRiff(file, images, end) };
+  });
 }
 
 function formatRiff({ tag, data, children = [] }: Part): Buffer {
@@ -104,53 +101,41 @@ function formatRiff({ tag, data, children = [] }: Part): Buffer {
 }
 
 const webp: PartCodec = {
-  parse: (file) => parseRiff(file.subarray(12)),
+  parse: (file) => parseRiff(file, FIRST_CHUNK, file.length),
   format: (parts) => webpFile(...parts.map(formatRiff)),
 };
 
-function tableBytes(flags: number): number {
-  return (flags & 0x80) === 0 ? 0 : 3 * (2 << (flags & 7));
+/** What the sub-blocks of an image hold, in one piece. */
+function joinSubBlocks(blocks: Buffer): Buffer {
+  const parts: Buffer[] = [];
+  for (let at = 0; at < blocks.length; at += 1 + blocks.readUInt8(at)) {
+    parts.push(blocks.subarray(at + 1, at + 1 + blocks.readUInt8(at)));
+  }
+  return Buffer.concat(parts);
 }
 
 /** The screen with its palette; extensions as they are; images in two: descriptor and data. */
 const gif: PartCodec = {
   parse: (file) => {
-    let at = 13 + tableBytes(file.readUInt8(10));
-    const parts: Part[] = [{ tag: 'screen', data: file.subarray(0, at) }];
-    const skip = (): Buffer => {
-      const blocks: Buffer[] = [];
-      for (let size = file.readUInt8(at); size > 0; size = file.readUInt8(at)) {
-        blocks.push(file.subarray(at + 1, at + 1 + size));
-        at += 1 + size;
-      }
-      at += 1;
-      return Buffer.concat(blocks);
-    };
-    for (; file.readUInt8(at) !== 0x3b; ) {
-      const start = at;
-      if (file.readUInt8(at) === 0x21) {
-        at += 2;
-        skip();
-        parts.push({ tag: 'extension', data: file.subarray(start, at) });
-      } else {
-        at += 11 + tableBytes(file.readUInt8(at + 9));
-        parts.push({ tag: 'image', data: file.subarray(start, at) });
-        parts.push({ tag: 'data', data: skip() });
-      }
-    }
-    return parts;
+    const parts: Part[] = [];
+    let first = file.length;
+    const { kind } = walkGifBlocks(file, {
+      onExtension: (_, start, end) => {
+        first = Math.min(first, start);
+        parts.push({ tag: 'extension', data: file.subarray(start, end) });
+      },
+      onImage: (start, data, end) => {
+        first = Math.min(first, start);
+        parts.push({ tag: 'image', data: file.subarray(start, data + 1) });
+        parts.push({ tag: 'data', data: joinSubBlocks(file.subarray(data + 1, end)) });
+      },
+    });
+    if (kind !== 'trailer') throw new RangeError(kind);
+    return [{ tag: 'screen', data: file.subarray(0, first) }, ...parts];
   },
   format: (parts) =>
-    join(...parts.map(({ tag, data }) => (tag === 'data' ? subBlocks(data) : data)), 0x3b),
+    join(...parts.map(({ tag, data }) => (tag === 'data' ? gifSubBlocks(data) : data)), 0x3b),
 };
-
-function subBlocks(data: Buffer): Buffer {
-  const blocks = Array.from({ length: Math.ceil(data.length / 255) }, (_, index) => {
-    const block = data.subarray(index * 255, (index + 1) * 255);
-    return join(block.length, block);
-  });
-  return join(...blocks, 0);
-}
 
 /** Bytes before the first child, of boxes that have children. */
 const parentBoxes = new Map([
@@ -161,23 +146,13 @@ const parentBoxes = new Map([
   ['ipco', 0],
 ]);
 
-function parseBoxes(bytes: Buffer): Part[] {
-  const parts: Part[] = [];
-  for (let at = 0; at < bytes.length; ) {
-    const size = bytes.readUInt32BE(at);
-    const tag = bytes.toString('latin1', at + 4, at + 8);
-    const end = size === 0 ? bytes.length : at + size;
-    if (end < at + 8 || end > bytes.length) throw new RangeError('box');
-    const data = bytes.subarray(at + 8, end);
+function parseBoxes(file: Buffer, from: number, to: number): Part[] {
+  return readBoxes(new ByteReader(file, 'AVIF'), from, to).map(({ type: tag, start, end }) => {
     const before = parentBoxes.get(tag);
-    parts.push(
-      before === undefined
-        ? { tag, data }
-        : { tag, data: data.subarray(0, before), children: parseBoxes(data.subarray(before)) },
-    );
-    at = end;
-  }
-  return parts;
+    if (before === undefined) return { tag, data: file.subarray(start, end) };
+    const children = parseBoxes(file, start + before, end);
+    return { tag, data: file.subarray(start, start + before), children };
+  });
 }
 
 /**
@@ -186,7 +161,7 @@ function parseBoxes(bytes: Buffer): Part[] {
  */
 const avif: PartCodec = {
   parse: (file) => {
-    const parts = parseBoxes(file);
+    const parts = parseBoxes(file, 0, file.length);
     const bytes = formatBoxes(parts.filter(({ tag }) => tag === 'meta')).length;
     return parts.map((part) => (part.tag === 'mdat' ? { ...part, tag: `mdat/${bytes}` } : part));
   },
