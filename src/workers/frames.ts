@@ -33,9 +33,9 @@ export interface FrameBounds {
 /** Cuts a stream of bytes into frames. Holds no more than one frame within the bounds. */
 export class FrameReader {
   readonly #bounds: FrameBounds;
-  #prefix = new Filling(PREFIX_BYTES);
-  #header: Filling | undefined;
-  #body: Filling | Skipping | undefined;
+  #prefix = makeRoom(PREFIX_BYTES);
+  #header: Filling<Buffer> | undefined;
+  #body: Filling<Buffer | undefined> | undefined;
 
   constructor(bounds: FrameBounds) {
     this.#bounds = bounds;
@@ -54,7 +54,7 @@ export class FrameReader {
       rest = this.#body.take(this.#header.take(rest));
       if (!this.#header.isFull || !this.#body.isFull) return;
       const frame = { header: parseJson(this.#header.bytes), body: this.#body.bytes };
-      this.#prefix = new Filling(PREFIX_BYTES);
+      this.#prefix = makeRoom(PREFIX_BYTES);
       this.#header = undefined;
       this.#body = undefined;
       rest = this.#prefix.take(rest);
@@ -72,40 +72,18 @@ export class FrameReader {
       throw new ProtocolError(`a frame of ${headerBytes} and ${bodyBytes} bytes`);
     }
     this.#bounds.onFrame?.();
-    this.#header = new Filling(headerBytes);
-    this.#body = makeRoom(bodyBytes);
+    this.#header = makeRoom(headerBytes);
+    this.#body = makeRoomOrSkip(bodyBytes);
   }
 }
 
-/** Bytes of a known number, as they come in. */
-class Filling {
-  /** Not from the pool: a result is kept for long, and would keep its neighbours. */
-  readonly bytes: Buffer;
-  #filled = 0;
-
-  constructor(lengthBytes: number) {
-    this.bytes = Buffer.allocUnsafeSlow(lengthBytes);
-  }
-
-  get isFull(): boolean {
-    return this.#filled === this.bytes.length;
-  }
-
-  /** Takes what still fits; returns what is left over. */
-  take(chunk: Uint8Array): Uint8Array {
-    const taken = chunk.subarray(0, this.bytes.length - this.#filled);
-    this.bytes.set(taken, this.#filled);
-    this.#filled += taken.length;
-    return chunk.subarray(taken.length);
-  }
-}
-
-/** Bytes of a known number that there is no memory for: the stream goes on behind them. */
-class Skipping {
-  readonly bytes = undefined;
+/** Bytes of a known number, as they come in; `bytes` of `undefined` are passed over. */
+class Filling<Bytes extends Buffer | undefined> {
+  readonly bytes: Bytes;
   #leftBytes: number;
 
-  constructor(lengthBytes: number) {
+  constructor(bytes: Bytes, lengthBytes: number) {
+    this.bytes = bytes;
     this.#leftBytes = lengthBytes;
   }
 
@@ -113,20 +91,26 @@ class Skipping {
     return this.#leftBytes === 0;
   }
 
-  /** Passes over what belongs to them; returns what is left over. */
+  /** Takes what still belongs to them; returns what is left over. */
   take(chunk: Uint8Array): Uint8Array {
-    const rest = chunk.subarray(this.#leftBytes);
-    this.#leftBytes -= chunk.length - rest.length;
-    return rest;
+    const taken = chunk.subarray(0, this.#leftBytes);
+    this.bytes?.set(taken, this.bytes.length - this.#leftBytes);
+    this.#leftBytes -= taken.length;
+    return chunk.subarray(taken.length);
   }
 }
 
-function makeRoom(lengthBytes: number): Filling | Skipping {
+/** Not from the pool: a result is kept for long, and would keep its neighbours. */
+function makeRoom(lengthBytes: number): Filling<Buffer> {
+  return new Filling(Buffer.allocUnsafeSlow(lengthBytes), lengthBytes);
+}
+
+function makeRoomOrSkip(lengthBytes: number): Filling<Buffer | undefined> {
   try {
-    return new Filling(lengthBytes);
+    return makeRoom(lengthBytes);
   } catch (error) {
     // So V8 says it: "Array buffer allocation failed".
-    if (error instanceof RangeError) return new Skipping(lengthBytes);
+    if (error instanceof RangeError) return new Filling(undefined, lengthBytes);
     throw error;
   }
 }

@@ -47,7 +47,6 @@ export class WorkerLane {
   readonly #options: WorkerLaneOptions;
   /** All processes, from their start to their end. */
   readonly #members = new Set<WorkerProcess>();
-  readonly #ready = new Set<WorkerProcess>();
   readonly #idle: WorkerProcess[] = [];
   readonly #queue = new WaitQueue<undefined, WorkerProcess>({
     maxWaiting: Number.POSITIVE_INFINITY,
@@ -65,9 +64,10 @@ export class WorkerLane {
   /**
    * Starts all workers.
    *
-   * @throws Error if one cannot start
+   * @throws Error if one cannot start, MediaError `OVERLOADED` if they are stopped already
    */
   async start(): Promise<void> {
+    this.#stopping.signal.throwIfAborted();
     await Promise.all(Array.from({ length: this.#options.size }, () => this.#launch()));
     this.#isStarted = true;
     this.#fill(0); // one that was ready may have died while others were not
@@ -92,7 +92,7 @@ export class WorkerLane {
 
   /** Process ids of those that are idle or at work. */
   get readyProcessIds(): readonly number[] {
-    return [...this.#ready].flatMap(({ processId }) => processId ?? []);
+    return this.#usable().flatMap(({ processId }) => processId ?? []);
   }
 
   /**
@@ -131,8 +131,12 @@ export class WorkerLane {
 
   /** A worn worker whose replacement is there. */
   #isDispensable(worker: WorkerProcess): boolean {
-    const usable = [...this.#ready].filter(({ isUsable }) => isUsable).length;
-    return worker === this.#options.shared.leaving && usable > this.#options.size;
+    const { shared, size } = this.#options;
+    return worker === shared.leaving && this.#usable().length > size;
+  }
+
+  #usable(): WorkerProcess[] {
+    return [...this.#members].filter(({ isUsable }) => isUsable);
   }
 
   /** Starts as many workers as are missing. */
@@ -157,32 +161,27 @@ export class WorkerLane {
       const worker = this.#options.launch({
         onReady: () => {
           this.#failedStarts = 0;
-          this.#ready.add(worker);
           this.release(worker);
           this.#idle.find((other) => this.#isDispensable(other))?.kill('recycled');
           resolve();
         },
         onEnd: (ending) => {
-          const wasReady = this.#forget(worker);
-          if (!wasReady) reject(new Error(`A render worker ended with ${ending} at its start.`));
-          this.#onEnd(worker, ending, wasReady);
+          if (!worker.wasReady) {
+            reject(new Error(`A render worker ended with ${ending} at its start.`));
+          }
+          this.#onEnd(worker, ending);
         },
       });
       this.#members.add(worker);
     });
   }
 
-  /** Returns whether the worker was ready. */
-  #forget(worker: WorkerProcess): boolean {
+  #onEnd(worker: WorkerProcess, ending: string): void {
+    const { shared, log, lane } = this.#options;
+    const { killReason: reason, wasReady, processId, jobsDone, rssBytes } = worker;
     this.#members.delete(worker);
     const position = this.#idle.indexOf(worker);
     if (position >= 0) this.#idle.splice(position, 1);
-    return this.#ready.delete(worker);
-  }
-
-  #onEnd(worker: WorkerProcess, ending: string, wasReady: boolean): void {
-    const { shared, log, lane } = this.#options;
-    const { killReason: reason, processId, jobsDone, rssBytes } = worker;
     if (shared.leaving === worker) shared.leaving = undefined;
     if (this.#stopping.signal.aborted) return;
     const details = { lane, processId, ending, reason, jobsDone, rssBytes };

@@ -63,7 +63,7 @@ export class WorkerPool implements Renderer {
   /**
    * Starts the workers, as confined as the system allows, and waits until all are ready.
    *
-   * @throws Error if one cannot start
+   * @throws Error if one cannot start, MediaError `OVERLOADED` if they are stopped meanwhile
    */
   async start(): Promise<void> {
     let failure: unknown;
@@ -150,6 +150,7 @@ export class WorkerPool implements Renderer {
       heavy: this.#createLane('heavy', launcher),
     };
     this.#lanes = lanes;
+    if (this.#isStopped) this.stop(); // before there was anything to stop
     try {
       await Promise.all([lanes.light.start(), lanes.heavy.start()]);
     } catch (error) {

@@ -90,6 +90,11 @@ export class WorkerProcess {
     return this.#child?.pid;
   }
 
+  /** Whether it became ready, whatever became of it then. */
+  get wasReady(): boolean {
+    return this.#isReady;
+  }
+
   /** Whether it can be given a job, as far as is known. */
   get isUsable(): boolean {
     return this.#isReady && !this.#hasEnded && this.#killReason === undefined;

@@ -1,6 +1,8 @@
 import { describe, expect, test } from 'vitest';
 import { WorkerLost } from '../../src/pipeline/ports.ts';
-import { isAlive, usePools } from '../support/processes/worker-pool.ts';
+import { WorkerPool } from '../../src/workers/worker-pool.ts';
+import { isAlive, SCRIPTED_WORKER, usePools } from '../support/processes/worker-pool.ts';
+import { RecordedLog } from '../support/recorded-log.ts';
 
 const start = usePools();
 
@@ -102,6 +104,20 @@ describe('the worker pool', () => {
   test('that cannot start says so', async () => {
     const workerFile = new URL('../support/no-such-worker.mjs', import.meta.url);
     await expect(start({ workerFile })).rejects.toThrow('at its start');
+  });
+
+  test('that is stopped while it starts has no process, at whatever step that is', async () => {
+    const pool = new WorkerPool({
+      workerFile: SCRIPTED_WORKER,
+      workers: { light: 1, heavy: 1 },
+      memoryBytes: 2 ** 30,
+      environment: { PATH: '/usr/bin:/bin' },
+      log: new RecordedLog(),
+    });
+    const starting = pool.start();
+    pool.stop(); // before it has found out how to start one
+    await expect(starting).rejects.toMatchObject({ code: 'OVERLOADED' });
+    expect(pool.processIds).toEqual([]);
   });
 
   test('leaves no process behind when it stops, and no job waiting', async () => {
