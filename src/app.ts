@@ -52,7 +52,7 @@ export interface AppParts {
 /** The service, put together. */
 export interface App {
   readonly server: FastifyInstance;
-  /** Where the service is told what to forget; `undefined` where it is switched off. */
+  /** The admin listener; `undefined` where it is switched off. */
   readonly admin: FastifyInstance | undefined;
   /** What the render workers are kept from; `undefined` where a test brought its own renderer. */
   readonly confinement: Confinement | undefined;
@@ -173,7 +173,7 @@ export async function createApp(config: Config, parts: AppParts): Promise<App> {
     });
   if (admin !== undefined) {
     meter.watchProcess();
-    // So that the first who asks whether we are ready is told so.
+    // So that the first request for the readiness finds the storage probed.
     readiness();
   }
   return {

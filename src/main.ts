@@ -37,7 +37,7 @@ async function main(): Promise<void> {
   const processLog = await createProcessLog(config);
   const { log, countLost } = processLog;
   let listening: App | undefined;
-  // Whatever this is, its cause must not be lost; nobody can tell in what state it leaves us.
+  // Its cause must not be lost; what state it leaves the process in is unknown.
   process.on('uncaughtException', (error, kind) => {
     log.fatal({ err: error, kind }, 'an error that nobody has caught');
     listening?.endWorkers();
@@ -101,7 +101,7 @@ function createProcessLog({ log, admin, tracing }: Config): Promise<ProcessLog> 
   });
 }
 
-/** The address that a listener was bound to. Fastify tells of one that stands for all of the machine's only one of them. */
+/** The address that a listener was bound to. Of one that stands for all of the machine's, Fastify names only one. */
 function boundAddressOf(server: App['server'], scheme: 'http' | 'https'): string {
   const bound = server.server.address();
   if (bound === null || typeof bound === 'string') throw new Error('The server has no address.');

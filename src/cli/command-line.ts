@@ -14,7 +14,29 @@ import {
 } from './command.ts';
 import { putCommand } from './put/put-command.ts';
 import { renderCommand } from './render-command.ts';
-import { serveCommand } from './serve-command.ts';
+
+/** What `npm start` does once it is built. */
+const serveCommand: Command = {
+  summary: 'serves media until it is stopped',
+  operands: [],
+  help: `
+Answers on HOST and PORT (127.0.0.1:3000), with originals from STORAGE_DIR or
+S3_BUCKET. With no setting at all it serves the sample originals, and prints
+three links to open.
+
+A supervisor should rather start "node --initial-heap-size=128 dist/main.js",
+which collects garbage less often. SIGTERM and SIGINT let running requests
+end, within SHUTDOWN_GRACE_MS.
+
+Exit status: 0 stopped; 1 cut off, or failed; 78 the configuration is not
+valid.`,
+  run: async () => {
+    // The service is a program of its own, with signals and exit statuses of its own; to import it is
+    // to run it.
+    await import('../main.ts');
+    return new Promise<never>(() => undefined);
+  },
+};
 
 const commands: Readonly<Record<string, Command>> = {
   serve: serveCommand,
@@ -31,7 +53,7 @@ const OPTIONS = `Options:
  * Runs a command line to its end.
  *
  * @param args what follows the program's name
- * @returns how it ends; whatever went wrong has been told on `stderr`
+ * @returns how it ends; what went wrong is on `stderr` then
  * @throws what is a bug of ours
  */
 export async function runCommandLine(
@@ -40,7 +62,7 @@ export async function runCommandLine(
 ): Promise<CommandEnd> {
   try {
     const { command, operands } = parseCommandLine(args);
-    if (command.kind === 'answer') {
+    if (command.kind === 'text') {
       writeLine(terminal.stdout, command.text);
       return exitStatus.ok;
     }
@@ -64,7 +86,7 @@ export async function runCommandLine(
 interface ParsedCommandLine {
   readonly command:
     | { readonly kind: 'run'; readonly command: Command }
-    | { readonly kind: 'answer'; readonly text: string };
+    | { readonly kind: 'text'; readonly text: string };
   readonly operands: readonly string[];
 }
 
@@ -72,15 +94,15 @@ interface ParsedCommandLine {
 function parseCommandLine(args: readonly string[]): ParsedCommandLine {
   const { values, positionals } = parseOptions(args);
   const [name, ...operands] = positionals;
-  const answer = (text: string) => ({ command: { kind: 'answer', text } as const, operands });
-  if (values.version === true) return answer(`darkroom ${readRelease().version}`);
+  const show = (text: string) => ({ command: { kind: 'text', text } as const, operands });
+  if (values.version === true) return show(`darkroom ${readRelease().version}`);
   if (name === undefined) {
-    if (values.help === true) return answer(formatHelp());
+    if (values.help === true) return show(formatHelp());
     throw usageFault('which command?', '');
   }
   const command = Object.hasOwn(commands, name) ? commands[name] : undefined;
   if (command === undefined) throw usageFault(`there is no command "${name}"`, '');
-  if (values.help === true) return answer(formatCommandHelp(name, command));
+  if (values.help === true) return show(formatCommandHelp(name, command));
   const missing = command.operands.slice(operands.length);
   if (missing.length > 0) throw usageFault(`${name} needs ${missing.join(' and ')}`, name);
   const extra = operands[command.operands.length];

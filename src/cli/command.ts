@@ -23,7 +23,7 @@ export interface Terminal {
   readonly stderr: Writable;
   /** Columns of the terminal that `stderr` is; `undefined` where it is none. */
   readonly columns: number | undefined;
-  /** Aborts when somebody stops the command. */
+  /** Aborts when the command is stopped. */
   readonly signal: AbortSignal;
 }
 

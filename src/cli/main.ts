@@ -7,6 +7,8 @@ import { runCommandLine } from './command-line.ts';
  * ends it. Not so while it serves: the service has its own ways.
  */
 async function main(): Promise<void> {
+  // Those of Node and of packages are for the people who build them; the service logs them.
+  process.removeAllListeners('warning');
   const args = process.argv.slice(2);
   const stopping = new AbortController();
   let stoppedBy: StopSignal = 'SIGINT';

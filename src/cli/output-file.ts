@@ -67,7 +67,7 @@ async function findTarget(path: string): Promise<string> {
   throw new CommandFault(`${path} cannot be written`, { cause: new Error('too many links') });
 }
 
-/** A file of somebody else's stays theirs where we may give it away; else it becomes ours. */
+/** A file of another user stays theirs where we may give it away; else it becomes ours. */
 async function copyPermissions(file: FileHandle, { mode, uid, gid }: Stats): Promise<void> {
   await file.chown(uid, gid).catch(() => undefined);
   await file.chmod(mode & PERMISSIONS);

@@ -3,7 +3,7 @@ import { formatCauses } from '../pipeline/error-causes.ts';
 import type { Log } from '../pipeline/ports.ts';
 import { writeLine } from './command.ts';
 
-/** A log for somebody at a terminal: errors alone, in a sentence each, with what caused them. */
+/** A log for a person at a terminal: errors alone, in a sentence each, with what caused them. */
 export function createPlainLog(stderr: Writable): Log {
   return {
     info: ignore,
@@ -15,7 +15,7 @@ export function createPlainLog(stderr: Writable): Log {
   };
 }
 
-/** A log that nobody reads. */
+/** A log that is not read. */
 export const silentLog: Log = { info: ignore, warn: ignore, error: ignore };
 
 function ignore(): void {}

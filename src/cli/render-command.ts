@@ -7,10 +7,10 @@ import { formatErrorResponse, withOfflineApp } from './offline-app.ts';
 import { writeOutputFile } from './output-file.ts';
 import { createPlainLog } from './plain-log.ts';
 
-/** Larger answers are files that nobody asks the dimensions of; the longest head of an image is kept. */
+/** Of a larger response, the dimensions are not shown: it would have to be held in memory whole. */
 const MAX_MEASURED_BYTES = 64 * 1024 * 1024;
 
-/** Gives one URL's answer without a server. */
+/** Gives the response to one URL, without a server. */
 export const renderCommand: Command = {
   summary: 'renders one URL to a file, without a server',
   operands: ['URL-PATH', 'OUTPUT-FILE'],
@@ -29,15 +29,15 @@ written.
     const config = readConfig(terminal.environment);
     const parts = { log: createPlainLog(terminal.stderr) };
     return withOfflineApp(config, parts, terminal.signal, async (ask) => {
-      const answer = await ask(toPath(target));
-      if (answer.status !== 200) throw new CommandFault(await formatErrorResponse(answer));
+      const response = await ask(toPath(target));
+      if (response.status !== 200) throw new CommandFault(await formatErrorResponse(response));
       const measure = new Measure();
-      const chunks = measure.through(answer.body);
+      const chunks = measure.through(response.body);
       const isStandardOutput = output === '-';
       if (isStandardOutput) await writeToStandardOutput(chunks, terminal);
       else await writeOutputFile(output, chunks, terminal.signal);
       const { sizeBytes } = measure;
-      const facts = [answer.status, answer.contentType, ...measure.dimensions()];
+      const facts = [response.status, response.contentType, ...measure.dimensions()];
       const where = isStandardOutput ? '' : ` to ${output}`;
       writeLine(
         isStandardOutput ? terminal.stderr : terminal.stdout,
@@ -51,7 +51,7 @@ written.
 /**
  * Path and query of a URL; what has no path of ours is the service's to refuse.
  *
- * @throws CommandFault if it is none, or clients would send it otherwise: the answer would be that to
+ * @throws CommandFault if it is none, or clients would send it otherwise: the response would be that to
  *   another URL
  */
 function toPath(target: string): string {

@@ -125,7 +125,7 @@ function readAdmin({ ADMIN_HOST: host, ADMIN_PORT: port, ADMIN_TOKEN: token }: S
 
 /**
  * The explorer lists all originals, private attachments too, to anybody who can reach the listener. So it is on by
- * itself only where that is nobody but this machine, and nothing says that this is in earnest.
+ * itself only where that is this machine alone, and nothing says that this is production.
  */
 function readExplorer({ EXPLORER: word, STORAGE, HOST, NODE_ENV }: Settings) {
   const isPrivate = isLoopback(HOST) && NODE_ENV !== 'production';

@@ -148,7 +148,7 @@ function formatFault(name: SettingName, form: string, text: string | undefined):
 }
 
 /**
- * Secrets that stand where they do not belong are a fault, but still somebody's: what is before an `@`, as
+ * Secrets that stand where they do not belong are a fault, and still secrets: what is before an `@`, as
  * passwords are in a URL, or after its `?`; or a key itself, in PEM or some other text of several lines, in place
  * of its file.
  */

@@ -16,11 +16,11 @@ const COMMON_WORDS = new Set(
 /** A shorter name is near to too many others: HOME to HOST, SORT to PORT. */
 const MIN_LENGTH = 7;
 
-/** Letters that are wrong, missing or too many in a name that somebody has mistyped. */
+/** Letters that are wrong, missing or too many in a name that was mistyped. */
 const MAX_TYPING_ERRORS = 2;
 
 /**
- * Variables that somebody has set for this service, by their first word or by their likeness to a name of ours, and
+ * Variables that were set for this service, by their first word or by their likeness to a name of ours, and
  * that it does not read. Those of the AWS SDK, of OpenTelemetry and of Node are theirs to judge.
  */
 export function findUnknownSettings(environment: Environment): readonly UnknownSetting[] {

@@ -16,8 +16,8 @@ export async function openOrigin({
 }: Pick<Config, 'storage' | 'originLimits'>): Promise<Origin> {
   if (storage.kind === 'filesystem') return createFilesystemOrigin(storage.folder);
   // Only where it is needed: the SDK takes 0.2 s and 25 MB.
-  const { createS3Origin } = await import('./s3/s3-origin.ts');
-  return createS3Origin({ ...storage, stallTimeoutMs: originLimits.wholeBodyTimeoutMs });
+  const { S3Origin } = await import('./s3/s3-origin.ts');
+  return new S3Origin({ ...storage, stallTimeoutMs: originLimits.wholeBodyTimeoutMs });
 }
 
 /**
@@ -30,9 +30,9 @@ export async function openListing({ storage }: Pick<Config, 'storage'>) {
     const { createFilesystemListing } = await import('./filesystem/filesystem-listing.ts');
     return createFilesystemListing(storage.folder);
   }
-  const { createS3Listing } = await import('./s3/s3-listing.ts');
+  const { S3Listing } = await import('./s3/s3-listing.ts');
   // The folders of all kinds are listed at once.
-  return createS3Listing({ ...storage, maxConnections: originFolders.length });
+  return new S3Listing({ ...storage, maxConnections: originFolders.length });
 }
 
 /**
@@ -47,8 +47,8 @@ export async function openOriginalWriter({
     const adapter = await import('./filesystem/filesystem-original-writer.ts');
     return adapter.createFilesystemOriginalWriter(storage.folder);
   }
-  const { createS3OriginalWriter } = await import('./s3/s3-original-writer.ts');
-  return createS3OriginalWriter(storage);
+  const { S3OriginalWriter } = await import('./s3/s3-original-writer.ts');
+  return new S3OriginalWriter(storage);
 }
 
 /**
@@ -65,8 +65,8 @@ export async function openResultStore(
 }
 
 /**
- * The same for somebody who looks at it beside the service: a folder is neither locked nor bounded, and nothing in
- * it is evicted.
+ * The same for a look at it beside the service: a folder is neither locked nor bounded, and nothing in it is
+ * evicted.
  *
  * @throws Error if the folder cannot be made or read
  */
@@ -81,6 +81,6 @@ type SharedStore = Exclude<Config['resultStore'], { readonly kind: 'filesystem' 
 
 async function openSharedStore(store: SharedStore): Promise<ResultStore | undefined> {
   if (store === undefined) return undefined;
-  const { createS3ResultStore } = await import('./s3/s3-result-store.ts');
-  return createS3ResultStore(store);
+  const { S3ResultStore } = await import('./s3/s3-result-store.ts');
+  return new S3ResultStore(store);
 }

@@ -91,7 +91,7 @@ function fieldsOf({ originKey, key, originalEtag, release }: ResultAddress): rea
   return [originKey, key, originalEtag, release];
 }
 
-/** The texts of a head; `undefined` for one that nobody of ours has written. */
+/** The texts of a head; `undefined` for one that no Darkroom has written. */
 function parseHead(json: string): readonly string[] | undefined {
   try {
     const head: unknown = JSON.parse(json);

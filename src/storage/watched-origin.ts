@@ -4,13 +4,13 @@ import type { OriginMeter, OriginOutcome } from '../pipeline/meter.ts';
 import type { OriginHealth } from '../pipeline/originals/origin-health.ts';
 import type { ByteRange, Origin, OriginObject } from '../pipeline/ports.ts';
 
-/** Who is told of what the origin does. */
+/** What takes note of what the origin does. */
 export interface OriginWatchers {
   readonly meter: OriginMeter;
   readonly health: OriginHealth;
 }
 
-/** An origin whose answers and bytes are counted; it changes nothing of them. */
+/** An origin whose responses and bytes are counted; it changes nothing of them. */
 export class WatchedOrigin implements Origin {
   readonly #inner: Origin;
   readonly #watchers: OriginWatchers;
@@ -46,10 +46,10 @@ export class WatchedOrigin implements Origin {
 
   #note(error: unknown, isStopped: boolean): void {
     const { meter, health } = this.#watchers;
-    const answer = answerOf(error, isStopped);
-    meter.noteAnswer(answer);
-    if (answer === 'found' || answer === 'missing') health.noteAnswer();
-    else if (answer !== 'stopped') health.noteFailure(error);
+    const outcome = outcomeOf(error, isStopped);
+    meter.noteAnswer(outcome);
+    if (outcome === 'found' || outcome === 'missing') health.noteAnswer();
+    else if (outcome !== 'stopped') health.noteFailure(error);
   }
 
   /**
@@ -71,7 +71,7 @@ export class WatchedOrigin implements Origin {
   }
 }
 
-function answerOf(error: unknown, isStopped: boolean): OriginOutcome {
+function outcomeOf(error: unknown, isStopped: boolean): OriginOutcome {
   const code = error instanceof MediaError ? error.code : undefined;
   if (code === 'ORIGIN_TIMEOUT') return 'timeout';
   if (isStopped) return 'stopped';

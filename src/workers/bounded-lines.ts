@@ -18,7 +18,7 @@ export function readLines(
 ): void {
   let rest = Buffer.alloc(0);
   let lines = 0;
-  const tell = (line: Buffer): void => {
+  const pass = (line: Buffer): void => {
     const text = line.toString().trim();
     if (text === '' || lines === maxLines) return;
     lines += 1;
@@ -31,10 +31,10 @@ export function readLines(
       const end = rest.subarray(0, maxLineBytes).indexOf('\n');
       if (end < 0 && rest.length < maxLineBytes) return;
       const cut = end < 0 ? maxLineBytes : end + 1;
-      tell(rest.subarray(0, cut));
+      pass(rest.subarray(0, cut));
       rest = rest.subarray(cut);
     }
   });
-  stream.on('end', () => tell(rest));
+  stream.on('end', () => pass(rest));
   stream.on('error', () => undefined);
 }

@@ -1,7 +1,7 @@
 /**
  * Frames of our own over a socket, not Node's IPC: that one buffers a message of up to 4 GiB, and a
  * worker in the hands of an attacker ends the main process with a message that does not deserialize,
- * or with a `NODE_HANDLE_ACK` that nobody asked for (both seen on Node 20).
+ * or with a `NODE_HANDLE_ACK` that nothing had asked for (both seen on Node 20).
  *
  * A frame is the length of its header and of its body, in bytes, as 32-bit big-endian integers; the
  * header as JSON in UTF-8; then the body as it is.

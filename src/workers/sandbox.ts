@@ -81,7 +81,7 @@ const AS_NOBODY = [
   ...['--reuid', '65534', '--regid', '65534', '--clear-groups', '--no-new-privs', '--'],
 ];
 
-/** Nobody needs privileges for these, unless the kernel or a container's seccomp profile refuses. */
+/** These need no privileges, unless the kernel or a container's seccomp profile refuses. */
 const OWN_NAMESPACES = ['unshare', '--user', '--net', '--'];
 
 /** For root alone. */
@@ -139,7 +139,7 @@ function canReach(workerFile: string, prefix: readonly string[]): Promise<boolea
   });
 }
 
-/** What a running worker is kept from, as the kernel tells it; the launcher vouches for the rest. */
+/** What a running worker is kept from, as the kernel shows it; the rest is what the launcher has set. */
 export function readConfinement(
   { network, user }: Launcher,
   processIds: Readonly<Record<Lane, number | undefined>>,

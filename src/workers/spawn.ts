@@ -59,7 +59,7 @@ export function spawnWorker(options: WorkerSpawn): ChildProcess {
 
 /**
  * Lowers the priority of a process, with all the threads that it has; those to come inherit it. That is allowed to
- * the same user and to root; where it is not, the confinement tells what the priority really is.
+ * the same user and to root; where it is not, the confinement shows what the priority really is.
  *
  * @param niceness at least that of its start, at most 19
  */

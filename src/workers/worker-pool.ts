@@ -103,7 +103,7 @@ export class WorkerPool implements Renderer {
     return this.#lanes?.[lane].readyProcessIds ?? [];
   }
 
-  /** Resident memory of a lane's workers, as far as they have told it, in bytes. */
+  /** Resident memory of a lane's workers, as they say, in bytes. */
   rssBytesOf(lane: Lane): number {
     return this.#lanes?.[lane].rssBytes ?? 0;
   }

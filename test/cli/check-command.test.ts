@@ -27,7 +27,6 @@ const s3 = (endpoint: string): Record<string, string> => ({
   S3_BUCKET: 'originals',
   S3_ENDPOINT: endpoint,
   AWS_EC2_METADATA_DISABLED: 'true',
-  NODE_NO_WARNINGS: '1', // the SDK's, of Node 20
   ...LOCAL_CREDENTIALS,
 });
 

@@ -169,7 +169,6 @@ describe('darkroom put', () => {
       S3_BUCKET: 'originals',
       S3_ENDPOINT: server.endpoint,
       S3_PREFIX: 'media/',
-      NODE_NO_WARNINGS: '1', // the SDK's, of Node 20
       ...LOCAL_CREDENTIALS,
     };
     const first = await put('emojis/7', file(samples.png));

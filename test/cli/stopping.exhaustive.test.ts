@@ -115,7 +115,6 @@ describe.each(['SIGINT', 'SIGTERM'] as const)('a command that gets %s', (signal)
     const { environment, asked } = await startSilentS3();
     const running = start(args, {
       ...environment,
-      NODE_NO_WARNINGS: '1',
       ORIGIN_FIRST_BYTE_TIMEOUT_MS: '60000',
       ORIGIN_TIMEOUT_MS: '60000',
     });
@@ -218,7 +217,6 @@ const s3Environment = (endpoint: string): Record<string, string> => ({
   STORAGE: 's3',
   S3_BUCKET: 'originals',
   S3_ENDPOINT: endpoint,
-  NODE_NO_WARNINGS: '1',
   ...LOCAL_CREDENTIALS,
 });
 

@@ -18,7 +18,6 @@ const environment = {
   RESULT_STORE: 's3',
   RESULT_S3_BUCKET: 'commands-results',
   AWS_EC2_METADATA_DISABLED: 'true',
-  NODE_NO_WARNINGS: '1', // the SDK's, of Node 20
   ...credentials,
 };
 

@@ -2,8 +2,7 @@ import { createHash } from 'node:crypto';
 import { Readable } from 'node:stream';
 import { MediaError } from '../../src/contract/errors.ts';
 import type { ByteRange, Origin, OriginObject } from '../../src/pipeline/ports.ts';
-import { clampRange } from '../../src/storage/byte-range.ts';
-import { readLastModified } from '../../src/storage/last-modified.ts';
+import { clampRange, readLastModified } from '../../src/storage/origin-object.ts';
 
 interface Stored {
   readonly bytes: Uint8Array;

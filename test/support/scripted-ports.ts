@@ -8,7 +8,7 @@ import type {
   RenderOptions,
 } from '../../src/pipeline/ports.ts';
 import type { RenderJob } from '../../src/pipeline/render/render-job.ts';
-import { clampRange } from '../../src/storage/byte-range.ts';
+import { clampRange } from '../../src/storage/origin-object.ts';
 
 /** What an origin does with a key; a deaf one answers even those who have left. */
 export type OriginScript = 'answers' | 'is deaf' | 'fails' | 'is gone' | 'hangs' | 'cuts';

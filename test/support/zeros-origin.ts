@@ -1,6 +1,6 @@
 import { Readable } from 'node:stream';
 import type { ByteRange, Origin, OriginObject } from '../../src/pipeline/ports.ts';
-import { clampRange } from '../../src/storage/byte-range.ts';
+import { clampRange } from '../../src/storage/origin-object.ts';
 
 const CHUNK = Buffer.alloc(65_536);
 

@@ -57,14 +57,14 @@ async function* checkAll(
 }
 
 function readConfigOr(
-  tell: (line: string) => void,
+  onFault: (line: string) => void,
   environment: Terminal['environment'],
 ): Config | undefined {
   try {
     return readConfig(environment);
   } catch (error) {
     if (!(error instanceof ConfigError)) throw error;
-    for (const line of error.message.split('\n')) tell(line);
+    for (const line of error.message.split('\n')) onFault(line);
     return undefined;
   }
 }

@@ -42,7 +42,7 @@ export async function checkResultStore(config: Config, signal: AbortSignal): Pro
   }
 }
 
-/** Also for who stops us, so that what was written is removed; but a disk that hangs is not waited for. */
+/** A stop waits for it, so that what was written is removed; but a disk that hangs is not waited for. */
 function inTime<Result>(step: Promise<Result>): Promise<Result> {
   const never = new AbortController().signal;
   const onTimeout = (): Error => new Error(`no answer within ${STEP_TIMEOUT_MS} ms`);

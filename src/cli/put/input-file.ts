@@ -13,7 +13,7 @@ const CHUNK_BYTES = 1024 * 1024;
 
 /** A file, or standard input, on its way to be read once. */
 export interface InputFile {
-  /** `undefined` where nobody knows before its end. */
+  /** `undefined` where it is not known before its end. */
   readonly sizeBytes: number | undefined;
   readonly chunks: AsyncIterable<Uint8Array>;
 }
@@ -51,7 +51,7 @@ export async function openInputFile(path: string, { stdin, signal }: Terminal): 
 
 /**
  * Node takes for empty what it cannot read from, and puts the null device in the place of a descriptor that
- * is closed. Nobody means to empty an original so.
+ * is closed; an original would be emptied by mistake.
  *
  * @throws CommandFault if there is nothing to be read from
  */
@@ -95,7 +95,7 @@ export async function readWhole(
   return Buffer.concat(parts);
 }
 
-/** The same chunks; what goes wrong is told of the file. */
+/** The same chunks; errors name the file. */
 async function* readOr(
   name: string,
   chunks: AsyncIterable<Uint8Array>,
@@ -118,7 +118,7 @@ async function* readChunks(file: FileHandle, signal: AbortSignal): AsyncGenerato
       yield buffer.subarray(0, bytesRead);
     }
   } finally {
-    // It closes when a read that hangs has ended, which who stops us does not wait for.
+    // It closes when a read that hangs has ended, which a stop does not wait for.
     const closing = file.close();
     if (!signal.aborted) await closing;
   }

@@ -13,7 +13,7 @@ export interface OriginalAddress {
 }
 
 /**
- * Reads the key of an original as somebody has typed it.
+ * Reads the key of an original as it was typed.
  *
  * @throws CommandFault that says which keys there are, or which one was meant
  */

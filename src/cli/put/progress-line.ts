@@ -18,7 +18,7 @@ export class ProgressLine {
   #shownMs = this.#startedMs + QUIET_MS - REFRESH_MS;
   #isShown = false;
 
-  /** @param totalBytes `undefined` where nobody knows */
+  /** @param totalBytes `undefined` where it is not known */
   constructor(terminal: Terminal, totalBytes: number | undefined) {
     this.#terminal = terminal;
     this.#totalBytes = totalBytes;

@@ -53,7 +53,7 @@ original must be purged, see README.md.
         sizeBytes: await write(await openOriginalWriter(config), address, checked, terminal),
       };
     });
-    // Who stops us from now on comes too late: it is stored, and that is told.
+    // A stop comes too late from now on: it is stored, and the output says so.
     const storedBytes = await find(new AbortController().signal);
     if (storedBytes !== sizeBytes) {
       throw new CommandFault(
@@ -130,7 +130,7 @@ async function write(
     await writer.write(key, chunks, { signal, onProgress });
     return writtenBytes;
   } catch (cause) {
-    // What is left behind is told, even to the person who has stopped it.
+    // An error that says what is left behind is shown, even after a stop.
     if (cause instanceof Error && cause.name === 'AbortError') throw cause;
     throw new CommandFault(`${key} cannot be written`, { cause });
   } finally {

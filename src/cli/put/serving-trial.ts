@@ -1,8 +1,8 @@
 import { Readable } from 'node:stream';
 import type { Config } from '../../config/config.ts';
-import { MediaError } from '../../contract/errors.ts';
 import { sniffContentType } from '../../pipeline/originals/content-sniff.ts';
 import type { Origin } from '../../pipeline/ports.ts';
+import { clampRange } from '../../storage/origin-object.ts';
 import { formatErrorResponse, withOfflineApp } from '../offline-app.ts';
 import { silentLog } from '../plain-log.ts';
 import type { OriginalAddress } from './original-address.ts';
@@ -22,10 +22,10 @@ export async function findServingFault(
 ): Promise<string | undefined> {
   const parts = { log: silentLog, origin: createTrialOrigin(bytes) };
   return withOfflineApp(config, parts, signal, async (ask) => {
-    const answer = await ask(`${urlPath}?size=16`);
-    if (answer.status === 200) return undefined;
+    const response = await ask(`${urlPath}?size=16`);
+    if (response.status === 200) return undefined;
     const type = await sniffContentType(bytes);
-    return `${await formatErrorResponse(answer)} (It is ${type}.)`;
+    return `${await formatErrorResponse(response)} (It is ${type}.)`;
   });
 }
 
@@ -34,9 +34,7 @@ function createTrialOrigin(bytes: Buffer): Origin {
   return {
     read: async (_key, { signal, range }) => {
       signal.throwIfAborted();
-      const { first = 0, last = bytes.length - 1 } = range ?? {};
-      if (range !== undefined && first >= bytes.length)
-        throw new MediaError('RANGE_NOT_SATISFIABLE');
+      const { first, last } = clampRange(range, bytes.length);
       return {
         sizeBytes: bytes.length,
         etag: 'trial',

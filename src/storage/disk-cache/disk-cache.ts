@@ -65,10 +65,8 @@ export class DiskCache implements ResultStore {
     this.#files = new RenderingFolder(folder, {
       maxFileBytes: this.#maxFileBytes,
       stallTimeoutMs: options.stallTimeoutMs,
-      watcher: {
-        onFolderRemoved: () => this.#index?.release(FOLDER_COST_BYTES),
-        onFileRemoved: (path) => this.#index?.forget(path),
-      },
+      onFolderRemoved: () => this.#index?.release(FOLDER_COST_BYTES),
+      onFileRemoved: (path) => this.#index?.forget(path),
     });
   }
 

@@ -74,7 +74,11 @@ export class FileIndex {
     this.#heldBytes -= costBytes;
   }
 
-  /** Reserves room for something that will be written; tells whether there is. `release` must follow. */
+  /**
+   * Reserves room for something that will be written; `release` must follow.
+   *
+   * @returns whether there was room
+   */
   tryReserve(costBytes: number): boolean {
     if (this.#heldBytes + costBytes > this.maxBytes) return false;
     this.#heldBytes += costBytes;
@@ -104,13 +108,8 @@ export class FileIndex {
       this.#files.set(path, costBytes);
       throw error;
     }
-    this.noteEvicted(costBytes);
-    return true;
-  }
-
-  /** Takes note of a file that was removed to make room. */
-  noteEvicted(costBytes: number): void {
     this.#heldBytes -= costBytes;
     this.#evictions += 1;
+    return true;
   }
 }

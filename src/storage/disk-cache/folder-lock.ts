@@ -44,7 +44,7 @@ const NETWORK_FILE_SYSTEMS: ReadonlySet<number> = new Set([
  * of one container, and a process that was stopped for a while would go on as the second owner.
  *
  * Not covered: hosts that share a folder by a network file system, which do not see each other's sockets (see
- * `isOnNetwork`); somebody who removes the sockets of the living; file systems without sockets, where this
+ * `isOnNetwork`); sockets of the living that are removed; file systems without sockets, where this
  * throws.
  *
  * @param folder for the sockets alone; it must exist
@@ -84,7 +84,7 @@ async function claimOnce(folder: string, handle: FileHandle): Promise<FolderClai
   return undefined;
 }
 
-/** Whether a folder may be shared by hosts, which a claim does not hold between; Linux tells it. */
+/** Whether a folder may be shared by hosts, which a claim does not hold between; only Linux says so. */
 export async function isOnNetwork(folder: string): Promise<boolean> {
   return NETWORK_FILE_SYSTEMS.has((await statfs(folder)).type);
 }
@@ -114,7 +114,7 @@ async function askOthers(folder: string, place: string, own?: string) {
 /** What a socket says whose process has ended, or is about to leave it. */
 const DEAD: ReadonlySet<unknown> = new Set(['ECONNREFUSED', 'ECONNRESET', 'ENOENT']);
 
-/** @returns `undefined` where nobody listens any more */
+/** @returns `undefined` where no process listens any more */
 async function connect(path: string): Promise<Socket | undefined> {
   const socket = createConnection(path);
   try {
@@ -128,7 +128,7 @@ async function connect(path: string): Promise<Socket | undefined> {
 
 function waitFor(living: Socket, handle: FileHandle): FolderClaim {
   const ended = new Promise<void>((resolve) => {
-    // An error is an end, too. Nothing is sent; but only who reads hears of the end.
+    // An error is an end, too. Nothing is sent; but only a socket that is read from has an end.
     living.on('error', () => undefined).once('close', () => resolve());
     living.resume().unref();
   });
@@ -136,7 +136,7 @@ function waitFor(living: Socket, handle: FileHandle): FolderClaim {
   return { kind: 'taken', ended, release: () => living.destroy() };
 }
 
-/** @returns what ends it: the socket is gone then, and those who wait are told */
+/** @returns what ends it: the socket is gone then, and the processes that wait notice */
 async function listen(path: string, handle: FileHandle): Promise<() => void> {
   const waiting = new Set<Socket>();
   const server: Server = createServer((socket) => {

@@ -13,13 +13,13 @@ export interface ScanOptions {
   readonly log: Log;
   /** Ends the scan. */
   readonly signal: AbortSignal;
-  /** Called with the index when all is seen; from then on it must be told what is removed. */
+  /** Called with the index when all is seen; from then on, what is removed must be removed from it, too. */
   readonly onCounted: (index: FileIndex) => void;
   /** Removes a file for which there is no room, with its folders where they are empty. */
   readonly remove: (path: string) => Promise<void>;
 }
 
-/** Files that were last used in the same hour; more exactly, nothing tells. */
+/** Files that were last used in the same hour; nothing tells it more exactly. */
 interface Hour {
   readonly paths: string[];
   readonly costsBytes: number[];

@@ -2,22 +2,41 @@ import { randomBytes } from 'node:crypto';
 import { type FileHandle, mkdir, realpath, unlink } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { unlessAborted } from '../../pipeline/abort.ts';
-import type { ResultAddress, ResultStore, StoredResult } from '../../pipeline/ports.ts';
+import {
+  type ResultAddress,
+  type ResultStore,
+  type StoredResult,
+  StoreStalled,
+} from '../../pipeline/ports.ts';
 import { walkFolder } from '../filesystem/folder-walk.ts';
 import { openRegularFile } from '../filesystem/opened-file.ts';
 import { isMissingFile, systemCodeOf } from '../filesystem/system-errors.ts';
 import { makeFolder, writeWholeFile } from '../filesystem/whole-file.ts';
-import { formatResultFile, parseResultFile, storedPathOf } from '../result-file.ts';
-import { isRemoved, RenderingRemoval, type RenderingRemovalOptions } from './rendering-removal.ts';
+import {
+  checkPathPrefix,
+  formatResultFile,
+  parseResultFile,
+  storedPathOf,
+} from '../result-file.ts';
+import { isRemoved, type RemovalPlace, removeAll, removeFile } from './rendering-removal.ts';
+import { StallWatch } from './stall-watch.ts';
 
 /** What a folder of renderings is made from. */
-export interface RenderingFolderOptions extends RenderingRemovalOptions {
+export interface RenderingFolderOptions extends Omit<RemovalPlace, 'resultsPath'> {
   /** Largest file that is read, in bytes. */
   readonly maxFileBytes: number;
+  /** Time for each step of a removal, in milliseconds. */
+  readonly stallTimeoutMs?: number | undefined;
 }
 
 /** Age from which a read renews the time of last use, in milliseconds: it costs a write of metadata. */
 const TOUCH_AFTER_MS = 60 * 60 * 1000;
+
+/**
+ * Time after which a disk is taken to hang, in milliseconds. A removal may take minutes, but each of its steps is
+ * a few system calls, and two seconds are too long for a read already.
+ */
+const STALL_TIMEOUT_MS = 10_000;
 
 /**
  * Renderings in a folder, without a bound: `results/` has them by `resultPath`, `incoming/` what is being
@@ -35,15 +54,17 @@ export class RenderingFolder implements ResultStore {
   /** Where the renderings are: a real path. */
   readonly resultsPath: string;
   readonly #incomingPath: string;
-  readonly #options: RenderingFolderOptions;
-  readonly #removal: RenderingRemoval;
+  readonly #maxFileBytes: number;
+  readonly #place: RemovalPlace;
+  readonly #watch: StallWatch;
 
   /** @param folder a real path; see `openRenderingFolder` */
   constructor(folder: string, options: RenderingFolderOptions) {
     this.resultsPath = join(folder, 'results');
     this.#incomingPath = join(folder, 'incoming');
-    this.#options = options;
-    this.#removal = new RenderingRemoval(this.resultsPath, options);
+    this.#maxFileBytes = options.maxFileBytes;
+    this.#place = { ...options, resultsPath: this.resultsPath };
+    this.#watch = new StallWatch(options.stallTimeoutMs ?? STALL_TIMEOUT_MS);
   }
 
   async read(
@@ -91,7 +112,13 @@ export class RenderingFolder implements ResultStore {
   }
 
   async remove(prefix: string): Promise<number> {
-    return this.#removal.removeAll(prefix);
+    checkPathPrefix(prefix);
+    try {
+      return await this.#watch.run((...watch) => removeAll(this.#place, prefix, ...watch));
+    } catch (error) {
+      if (error instanceof StoreStalled) throw error;
+      throw new Error(`The renderings of ${prefix} cannot be removed.`, { cause: error });
+    }
   }
 
   /**
@@ -100,7 +127,7 @@ export class RenderingFolder implements ResultStore {
    * @throws Error if a symbolic link leads there, and of a system call
    */
   async removeFile(path: string): Promise<void> {
-    await this.#removal.removeFile(path);
+    await removeFile(this.#place, path);
   }
 
   /**
@@ -133,7 +160,7 @@ export class RenderingFolder implements ResultStore {
       try {
         signal.throwIfAborted();
         const sizeBytes = Number(status.size);
-        if (sizeBytes > this.#options.maxFileBytes) return undefined;
+        if (sizeBytes > this.#maxFileBytes) return undefined;
         // A caller that has gone has given its room back already.
         if (signal.aborted || !takeRoom(sizeBytes)) return undefined;
         const result = parseResultFile(await readWhole(file, sizeBytes), address);

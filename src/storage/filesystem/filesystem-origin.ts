@@ -1,10 +1,9 @@
-import { realpath, stat } from 'node:fs/promises';
-import { normalize, sep } from 'node:path';
+import { stat } from 'node:fs/promises';
 import { MediaError } from '../../contract/errors.ts';
 import type { Origin, OriginObject } from '../../pipeline/ports.ts';
-import { clampRange } from '../byte-range.ts';
-import { readLastModified } from '../last-modified.ts';
+import { clampRange, readLastModified } from '../origin-object.ts';
 import { type OpenedFile, openRegularFile } from './opened-file.ts';
+import { RootFolder } from './root-folder.ts';
 import { isMissingFile } from './system-errors.ts';
 
 /**
@@ -29,14 +28,10 @@ const CHUNK_BYTES = 128 * 1024;
  * the same.
  */
 export class FilesystemOrigin implements Origin {
-  readonly #root: string;
-  /** What stands before every key: the root with one separator behind it. */
-  readonly #prefix: string;
+  readonly #root: RootFolder;
 
-  /** @param root the folder; a real path, see `createFilesystemOrigin` */
-  constructor(root: string) {
+  constructor(root: RootFolder) {
     this.#root = root;
-    this.#prefix = root.endsWith(sep) ? root : root + sep;
   }
 
   async read(
@@ -44,9 +39,8 @@ export class FilesystemOrigin implements Origin {
     { signal, range, isForMemory = false }: Parameters<Origin['read']>[1],
   ): Promise<OriginObject> {
     signal.throwIfAborted();
-    const path = this.#prefix + key;
-    if (normalize(path) !== path) throw new MediaError('UNKNOWN_MEDIA');
-    const opened = await this.#open(path);
+    const path = this.#root.pathOf(key);
+    const opened = path === undefined ? undefined : await this.#open(path);
     if (opened === undefined) throw new MediaError('UNKNOWN_MEDIA');
     const { file, status } = opened;
     try {
@@ -83,7 +77,7 @@ export class FilesystemOrigin implements Origin {
     if (error instanceof MediaError) return error;
     if (!isMissingFile(error)) return new MediaError('ORIGIN_ERROR', { cause: error });
     // A folder that is gone (an unmounted disk) is a failing origin, not a missing object.
-    const isRootThere = await stat(this.#root).then(
+    const isRootThere = await stat(this.#root.path).then(
       (status) => status.isDirectory(),
       () => false,
     );
@@ -97,7 +91,5 @@ export class FilesystemOrigin implements Origin {
  * @throws Error if there is no such folder
  */
 export async function createFilesystemOrigin(folder: string): Promise<FilesystemOrigin> {
-  const root = await realpath(folder);
-  if (!(await stat(root)).isDirectory()) throw new Error(`${root} is not a folder`);
-  return new FilesystemOrigin(root);
+  return new FilesystemOrigin(await RootFolder.open(folder));
 }

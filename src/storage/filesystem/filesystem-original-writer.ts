@@ -1,11 +1,12 @@
 import { randomBytes } from 'node:crypto';
 import { constants } from 'node:fs';
-import { type FileHandle, open, realpath, stat } from 'node:fs/promises';
-import { dirname, join, normalize, sep } from 'node:path';
+import { type FileHandle, open } from 'node:fs/promises';
+import { dirname, join } from 'node:path';
 import type {
   OriginalWriteOptions,
   OriginalWriter,
 } from '../../pipeline/originals/original-writer.ts';
+import { RootFolder } from './root-folder.ts';
 import { writeWholeFile } from './whole-file.ts';
 
 /**
@@ -17,14 +18,10 @@ import { writeWholeFile } from './whole-file.ts';
  * behind by a process that is killed (`.incoming-…`).
  */
 export class FilesystemOriginalWriter implements OriginalWriter {
-  readonly #root: string;
-  /** What stands before every key: the root with one separator behind it. */
-  readonly #prefix: string;
+  readonly #root: RootFolder;
 
-  /** @param root the folder; a real path, see `createFilesystemOriginalWriter` */
-  constructor(root: string) {
+  constructor(root: RootFolder) {
     this.#root = root;
-    this.#prefix = root.endsWith(sep) ? root : root + sep;
   }
 
   async write(
@@ -33,10 +30,11 @@ export class FilesystemOriginalWriter implements OriginalWriter {
     options: OriginalWriteOptions,
   ): Promise<void> {
     options.signal.throwIfAborted();
-    const path = this.#prefix + key;
-    if (normalize(path) !== path) throw new Error(`${key} is not a key that is written straight.`);
-    const temporaryPath = join(this.#root, `.incoming-${randomBytes(16).toString('hex')}`);
-    await writeWholeFile(watch(chunks, options), { path, temporaryPath, root: this.#root });
+    const path = this.#root.pathOf(key);
+    if (path === undefined) throw new Error(`${key} is not a key that is written straight.`);
+    const root = this.#root.path;
+    const temporaryPath = join(root, `.incoming-${randomBytes(16).toString('hex')}`);
+    await writeWholeFile(watch(chunks, options), { path, temporaryPath, root });
     await syncFolder(dirname(path));
   }
 }
@@ -49,12 +47,10 @@ export class FilesystemOriginalWriter implements OriginalWriter {
 export async function createFilesystemOriginalWriter(
   folder: string,
 ): Promise<FilesystemOriginalWriter> {
-  const root = await realpath(folder);
-  if (!(await stat(root)).isDirectory()) throw new Error(`${root} is not a folder`);
-  return new FilesystemOriginalWriter(root);
+  return new FilesystemOriginalWriter(await RootFolder.open(folder));
 }
 
-/** The same bytes, which end with the signal and whose writing is told. */
+/** The same bytes, which end with the signal; progress follows what is written of them. */
 async function* watch(
   chunks: AsyncIterable<Uint8Array>,
   { signal, onProgress }: OriginalWriteOptions,

@@ -3,7 +3,7 @@ import { lstat, opendir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { isMissingFile, isRefused } from './system-errors.ts';
 
-/** What a walk comes by. */
+/** What a walk finds. */
 export type FolderEntry =
   | {
       readonly kind: 'file';

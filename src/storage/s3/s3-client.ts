@@ -26,7 +26,7 @@ export interface S3Failure {
   readonly message: string;
   /** Of a system call: `ECONNREFUSED`. */
   readonly code: string | undefined;
-  /** Of the server's answer; none came without it. */
+  /** Of the server's response; without it, none came. */
   readonly status: number | undefined;
   readonly requestId: string | undefined;
   readonly attempts: number | undefined;
@@ -61,7 +61,7 @@ export function createS3Client(options: S3ConnectionOptions): S3Client {
       httpsAgent: createOriginAgent('https:', options),
       // A slow reader would trip it; see `endWhenStalled`.
       socketTimeout: 0,
-      // Else it tells the console when connections are scarce.
+      // Else it writes to the console when connections are scarce.
       logger: { debug: ignore, info: ignore, warn: ignore, error: ignore },
     },
   });

@@ -13,15 +13,14 @@ export class S3Listing implements OriginListing {
   readonly #options: S3BucketOptions;
   #clockAheadMs: number | undefined;
 
-  /** @param client of its own; see `createS3Listing` */
-  constructor(client: S3Client, options: S3BucketOptions) {
-    this.#client = client;
+  constructor(options: S3BucketOptions) {
+    this.#client = createS3Client(options);
     this.#options = options;
-    client.middlewareStack.add(
+    this.#client.middlewareStack.add(
       (next) => async (args) => {
-        const answer = await next(args);
-        this.#clockAheadMs ??= measureClock(answer.response);
-        return answer;
+        const result = await next(args);
+        this.#clockAheadMs ??= measureClock(result.response);
+        return result;
       },
       // Nearest to the wire: refusals have a date, too.
       { step: 'deserialize', priority: 'low' },
@@ -62,12 +61,7 @@ export class S3Listing implements OriginListing {
   }
 }
 
-/** Connects to a bucket; see `createS3Client`. */
-export function createS3Listing(options: S3BucketOptions): S3Listing {
-  return new S3Listing(createS3Client(options), options);
-}
-
-/** An object as a page of a list tells of it. */
+/** An object as a page of a list shows it. */
 export interface ListedObject {
   readonly key: string;
   readonly sizeBytes: number;
@@ -79,7 +73,7 @@ export interface ListedObject {
  * @param prefix of keys
  * @param send asks the server
  * @throws Error if a key does not begin with it: a server that does not know the parameter lists the whole
- *   bucket; if there is more, and no way to it: what was listed is not all; what `send` throws
+ *   bucket; if there is more, and no token that leads to it: what was listed is not all; what `send` throws
  */
 export async function* listObjects(
   bucket: string,

@@ -2,7 +2,7 @@ import { IncomingMessage } from 'node:http';
 import { GetObjectCommand, type GetObjectCommandOutput, type S3Client } from '@aws-sdk/client-s3';
 import { MediaError } from '../../contract/errors.ts';
 import type { ByteRange, Origin, OriginObject } from '../../pipeline/ports.ts';
-import { readLastModified } from '../last-modified.ts';
+import { readLastModified } from '../origin-object.ts';
 import { endWhenStalled } from './origin-agent.ts';
 import {
   createS3Client,
@@ -21,21 +21,20 @@ export interface S3OriginOptions extends S3BucketOptions {
 /**
  * Originals in a bucket of S3, or of a server that speaks its protocol.
  *
- * One GET per read, and no HEAD before. A failed attempt is repeated only before its answer has begun:
+ * One GET per read, and no HEAD before. A failed attempt is repeated only before its response has begun:
  * on a broken or refused connection, a 5xx or a throttling; never on another 4xx, a connect deadline,
  * or in the middle of a body. A body that is shorter than its Content-Length ends with an error
  * (Node's HTTP parser), and so does one that stands still.
  *
  * Not covered: objects stored compressed (`Content-Encoding`) are taken as their stored bytes; an
- * error answer without end is read until the first-byte deadline.
+ * error response without end is read until the first-byte deadline.
  */
 export class S3Origin implements Origin {
   readonly #client: S3Client;
   readonly #options: S3OriginOptions;
 
-  /** @param client see `createS3Origin` */
-  constructor(client: S3Client, options: S3OriginOptions) {
-    this.#client = client;
+  constructor(options: S3OriginOptions) {
+    this.#client = createS3Client(options);
     this.#options = options;
   }
 
@@ -51,18 +50,18 @@ export class S3Origin implements Origin {
       Key: objectKey,
       ...(range && { Range: `bytes=${range.first}-${range.last ?? ''}` }),
     });
-    let answer: GetObjectCommandOutput;
+    let response: GetObjectCommandOutput;
     try {
-      answer = await this.#client.send(command, { abortSignal: signal });
+      response = await this.#client.send(command, { abortSignal: signal });
     } catch (error) {
       signal.throwIfAborted();
       throw await this.#translate(error);
     }
-    const body = answer.Body;
-    if (!(body instanceof IncomingMessage)) throw originError('The answer has no body.');
+    const body = response.Body;
+    if (!(body instanceof IncomingMessage)) throw originError('The response has no body.');
     try {
       endWhenStalled(body, this.#options.stallTimeoutMs);
-      return describeObject(answer, body, range);
+      return describeObject(response, body, range);
     } catch (error) {
       body.destroy();
       throw error;
@@ -80,42 +79,38 @@ export class S3Origin implements Origin {
   }
 }
 
-/** Connects to a bucket; see `createS3Client`. */
-export function createS3Origin(options: S3OriginOptions): S3Origin {
-  return new S3Origin(createS3Client(options), options);
-}
-
 function describeObject(
-  answer: GetObjectCommandOutput,
+  response: GetObjectCommandOutput,
   body: IncomingMessage,
   range: ByteRange | undefined,
 ): OriginObject {
   // Weak or strong: in S3 either stands for one upload of one content.
-  const etag = answer.ETag?.replace(/^W\//, '').replaceAll('"', '');
-  if (etag === undefined || etag === '') throw originError('The answer has no ETag.');
-  if (answer.ContentLength === undefined) throw originError('The answer has no Content-Length.');
+  const etag = response.ETag?.replace(/^W\//, '').replaceAll('"', '');
+  if (etag === undefined || etag === '') throw originError('The response has no ETag.');
+  if (response.ContentLength === undefined)
+    throw originError('The response has no Content-Length.');
   return {
-    sizeBytes: range === undefined ? answer.ContentLength : readWholeSize(answer, range),
+    sizeBytes: range === undefined ? response.ContentLength : readWholeSize(response, range),
     etag,
-    lastModified: readLastModified(answer.LastModified),
-    storedContentType: answer.ContentType,
+    lastModified: readLastModified(response.LastModified),
+    storedContentType: response.ContentType,
     body,
   };
 }
 
-/** Size of the whole object, from an answer that must have the very range that was asked for. */
-function readWholeSize(answer: GetObjectCommandOutput, range: ByteRange): number {
-  // Some servers answer a range of an empty object with 200 and nothing.
-  if (answer.ContentLength === 0) throw new MediaError('RANGE_NOT_SATISFIABLE');
+/** Size of the whole object, from a response that must have the very range that was asked for. */
+function readWholeSize(response: GetObjectCommandOutput, range: ByteRange): number {
+  // Some servers respond to a range of an empty object with 200 and nothing.
+  if (response.ContentLength === 0) throw new MediaError('RANGE_NOT_SATISFIABLE');
   const [, first, last, size] =
-    /^bytes (\d+)-(\d+)\/(\d+)$/.exec(answer.ContentRange ?? '')?.map(Number) ?? [];
+    /^bytes (\d+)-(\d+)\/(\d+)$/.exec(response.ContentRange ?? '')?.map(Number) ?? [];
   if (
     size === undefined ||
     first !== range.first ||
     last !== Math.min(range.last ?? Infinity, size - 1) ||
-    answer.ContentLength !== last - first + 1
+    response.ContentLength !== last - first + 1
   ) {
-    throw originError(`The answer has the range ${answer.ContentRange}.`);
+    throw originError(`The response has the range ${response.ContentRange}.`);
   }
   return size;
 }

@@ -47,16 +47,15 @@ type UploadRequest = Parameters<S3Client['send']>[0];
  * would cost money unseen. The one request that stores the original is not stopped: without its response,
  * it would be unknown whether it did.
  *
- * Not covered: the parts of a process that is killed, and an upload whose beginning was answered too late; a
+ * Not covered: the parts of a process that is killed, and an upload of whose beginning the response came too late; a
  * lifecycle rule of the bucket can remove them.
  */
 export class S3OriginalWriter implements OriginalWriter {
   readonly #client: S3Client;
   readonly #options: S3BucketOptions;
 
-  /** @param client see `createS3OriginalWriter` */
-  constructor(client: S3Client, options: S3BucketOptions) {
-    this.#client = client;
+  constructor(options: S3BucketOptions) {
+    this.#client = createS3Client(options);
     this.#options = options;
   }
 
@@ -103,7 +102,7 @@ export class S3OriginalWriter implements OriginalWriter {
   }
 
   async #send(request: UploadRequest, signal: AbortSignal): Promise<unknown> {
-    // Not stopped by the signal: without the response, nobody could take the upload back.
+    // Not stopped by the signal: without the response, the upload could not be taken back.
     if (request instanceof CreateMultipartUploadCommand) {
       return this.#ask(request, AbortSignal.timeout(BEGIN_TIMEOUT_MS), signal);
     }
@@ -166,11 +165,6 @@ export class S3OriginalWriter implements OriginalWriter {
       throw new Error('The bucket does not take it', { cause });
     }
   }
-}
-
-/** Connects to a bucket; see `createS3Client`. */
-export function createS3OriginalWriter(options: S3BucketOptions): S3OriginalWriter {
-  return new S3OriginalWriter(createS3Client(options), options);
 }
 
 /** The same bytes, which end with the signal. */

@@ -9,7 +9,7 @@ import { isResultPath } from '../../pipeline/results/result-path.ts';
 import { readS3Failure } from './s3-client.ts';
 import { listObjects } from './s3-listing.ts';
 
-/** What is removed, and in how long each request must be answered. */
+/** What is removed, and how long each request may take. */
 export interface S3Removal {
   readonly bucket: string;
   /** What keys must begin with; not empty. */

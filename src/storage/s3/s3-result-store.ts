@@ -49,9 +49,8 @@ export class S3ResultStore implements ResultStore {
   readonly #options: S3ResultStoreOptions;
   readonly #maxBytes: number;
 
-  /** @param client see `createS3ResultStore` */
-  constructor(client: S3Client, options: S3ResultStoreOptions) {
-    this.#client = client;
+  constructor(options: S3ResultStoreOptions) {
+    this.#client = createS3Client(options);
     this.#options = options;
     this.#maxBytes = Math.min(options.maxObjectBytes, MAX_RESULT_FILE_BYTES);
   }
@@ -68,7 +67,7 @@ export class S3ResultStore implements ResultStore {
     try {
       const bytes = await this.#within(signal, async (abortSignal) => {
         const { Body, ContentLength } = await this.#client.send(command, { abortSignal });
-        if (!(Body instanceof IncomingMessage)) throw new Error('The answer has no body.');
+        if (!(Body instanceof IncomingMessage)) throw new Error('The response has no body.');
         const sizeBytes = ContentLength ?? this.#maxBytes;
         if (sizeBytes > this.#maxBytes || abortSignal.aborted || !takeRoom(sizeBytes)) {
           Body.destroy();
@@ -130,11 +129,6 @@ export class S3ResultStore implements ResultStore {
   }
 }
 
-/** Connects to a bucket; see `createS3Client`. */
-export function createS3ResultStore(options: S3ResultStoreOptions): S3ResultStore {
-  return new S3ResultStore(createS3Client(options), options);
-}
-
 /** All bytes of a body; `undefined` if there are more than so many. */
 async function readWhole(
   body: AsyncIterable<Buffer>,
@@ -154,7 +148,7 @@ async function readWhole(
   return whole;
 }
 
-/** For work that nobody calls off; a new one each time, lest they all listen to the same. */
+/** For work that is not called off; a new one each time, lest they all listen to the same. */
 function never(): AbortSignal {
   return new AbortController().signal;
 }

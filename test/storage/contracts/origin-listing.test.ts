@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll } from 'vitest';
 import { createFilesystemListing } from '../../../src/storage/filesystem/filesystem-listing.ts';
-import { createS3Listing } from '../../../src/storage/s3/s3-listing.ts';
+import { S3Listing } from '../../../src/storage/s3/s3-listing.ts';
 import { type LocalS3, startLocalS3 } from '../../support/s3/local-s3.ts';
 import { s3Options } from '../../support/s3/s3-bucket.ts';
 import { makeTemporaryFolder } from '../../support/temporary-folder.ts';
@@ -25,7 +25,7 @@ describeOriginListing('filesystem', async () => {
 describeOriginListing('s3', async () => {
   const prefix = `${randomUUID()}/`;
   return {
-    listing: createS3Listing(s3Options(server, { prefix })),
+    listing: new S3Listing(s3Options(server, { prefix })),
     put: (key, bytes) => server.put(prefix + key, bytes),
     close: async () => undefined,
   };

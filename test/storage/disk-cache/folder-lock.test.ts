@@ -26,7 +26,7 @@ async function claim(): Promise<FolderClaim> {
 /** A process that claims the folder. */
 interface Claimant {
   readonly child: ChildProcess;
-  /** What it has told so far. */
+  /** What its claims came to so far; of some in a row that came to the same, one. */
   readonly told: () => string[];
 }
 
@@ -39,7 +39,9 @@ function startClaimant(before: readonly string[] = []): Claimant {
   child.stdout.on('data', (chunk: Buffer) => {
     output += chunk.toString();
   });
-  return { child, told: () => output.split('\n').filter((line) => line !== '') };
+  // A process that ends may close its connections before the socket that it listens at: then it is asked once more.
+  const told = () => output.split('\n').filter((line, at, all) => line && line !== all[at - 1]);
+  return { child, told };
 }
 
 const until = (claimant: Claimant, ...told: string[]) =>

@@ -5,7 +5,7 @@ import { createServer as createTlsServer } from 'node:tls';
 import { Worker } from 'node:worker_threads';
 import { stdSerializers } from 'pino';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test, vi } from 'vitest';
-import { createS3Origin, type S3OriginOptions } from '../../../src/storage/s3/s3-origin.ts';
+import { S3Origin, type S3OriginOptions } from '../../../src/storage/s3/s3-origin.ts';
 import { connectTo } from '../../support/http/raw-http.ts';
 import { tlsFiles } from '../../support/http/tls-files.ts';
 import { type Fault, FaultProxy } from '../../support/s3/fault-proxy.ts';
@@ -242,7 +242,7 @@ afterEach(async () => {
 
 /** With a pool of one connection: one that is left behind busy makes every later read fail. */
 const createOrigin = (options: Partial<S3OriginOptions> = {}) =>
-  createS3Origin(
+  new S3Origin(
     s3Options(s3, {
       endpoint: proxy.endpoint,
       maxConnections: 1,

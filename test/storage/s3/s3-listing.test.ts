@@ -1,5 +1,5 @@
 import { afterEach, describe, expect, test } from 'vitest';
-import { createS3Listing } from '../../../src/storage/s3/s3-listing.ts';
+import { S3Listing } from '../../../src/storage/s3/s3-listing.ts';
 import { LOCAL_CREDENTIALS } from '../../support/s3/local-s3.ts';
 import { s3Options } from '../../support/s3/s3-bucket.ts';
 import {
@@ -29,7 +29,7 @@ describe('the listing of a bucket', () => {
     const nothing = async (): Promise<void> => undefined;
     const options = s3Options({ ...bucket, create: nothing, put: nothing, remove: nothing });
     const keys: string[] = [];
-    const listing = createS3Listing({ ...options, prefix: 'media/' });
+    const listing = new S3Listing({ ...options, prefix: 'media/' });
     await listing.list('emojis/', ({ key }) => keys.push(key) < most, signal);
     return keys;
   };

@@ -3,10 +3,7 @@ import type { ServerResponse } from 'node:http';
 import { afterEach, describe, expect, test } from 'vitest';
 import { resultPath } from '../../../src/pipeline/results/result-path.ts';
 import { formatResultFile } from '../../../src/storage/result-file.ts';
-import {
-  createS3ResultStore,
-  type S3ResultStore,
-} from '../../../src/storage/s3/s3-result-store.ts';
+import { S3ResultStore } from '../../../src/storage/s3/s3-result-store.ts';
 import { LOCAL_CREDENTIALS } from '../../support/s3/local-s3.ts';
 import { s3ResultOptions } from '../../support/s3/s3-bucket.ts';
 import {
@@ -31,7 +28,7 @@ async function openStore(
 ): Promise<S3ResultStore> {
   server = await startScriptedS3(answer);
   const bucket = { endpoint: server.endpoint, bucket: 'results' };
-  return createS3ResultStore(s3ResultOptions(bucket, { prefix: PREFIX, ...options }));
+  return new S3ResultStore(s3ResultOptions(bucket, { prefix: PREFIX, ...options }));
 }
 
 const asked = (method: string, query = ''): number =>

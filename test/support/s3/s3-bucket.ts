@@ -5,9 +5,9 @@ import {
   PutObjectCommand,
   S3Client,
 } from '@aws-sdk/client-s3';
-import { createS3Origin, type S3OriginOptions } from '../../../src/storage/s3/s3-origin.ts';
+import { S3Origin, type S3OriginOptions } from '../../../src/storage/s3/s3-origin.ts';
 import {
-  createS3ResultStore,
+  S3ResultStore,
   type S3ResultStoreOptions,
 } from '../../../src/storage/s3/s3-result-store.ts';
 import type { OriginFixture } from '../../storage/contracts/origin.contract.ts';
@@ -71,7 +71,7 @@ export function s3Options(
 export function createS3Fixture(bucket: S3Bucket): OriginFixture {
   const prefix = `${randomUUID()}/`;
   return {
-    origin: createS3Origin(s3Options(bucket, { prefix })),
+    origin: new S3Origin(s3Options(bucket, { prefix })),
     put: (key, bytes) => bucket.put(prefix + key, bytes),
     remove: (key) => bucket.remove(prefix + key),
     close: async () => undefined,
@@ -90,7 +90,7 @@ export function s3ResultOptions(
 export function createS3ResultFixture(bucket: S3Bucket): ResultStoreFixture {
   const prefix = `${randomUUID()}/`;
   return {
-    store: createS3ResultStore(s3ResultOptions(bucket, { prefix })),
+    store: new S3ResultStore(s3ResultOptions(bucket, { prefix })),
     close: async () => undefined,
   };
 }

@@ -15,3 +15,12 @@ export function clampRange(
   if (range.first >= sizeBytes) throw new MediaError('RANGE_NOT_SATISFIABLE');
   return { first: range.first, last: Math.min(range.last ?? Infinity, sizeBytes - 1) };
 }
+
+/**
+ * The time of an original's last change, as a response may have it; `undefined` for one in the future, which must not
+ * be (RFC 9110 §8.8.2.1), and for one before 1970, which no storage means.
+ */
+export function readLastModified(date: Date | undefined): Date | undefined {
+  const timeMs = date?.getTime() ?? Number.NaN;
+  return timeMs >= 0 && timeMs <= Date.now() ? date : undefined;
+}
