@@ -711,10 +711,35 @@ const originals = [
     ...wuffs,
     bytes: await sharp(bricksPng).avif({ bitdepth: 10, quality: 70, effort: 4 }).toBuffer(),
   },
+  {
+    file: 'primary-last.avif',
+    what: 'lounge, AVIF grid of five tiles, 1024x770, which come before it',
+    source:
+      'AOMediaCodec/libavif:tests/data/sofa_grid1x5_420.avif@092276ce8909, by way of fixtures/corpus; item 1 is called 7',
+    licence: 'BSD-2-Clause (per-file, tests/data/README.md)',
+    bytes: withGridLast(await corpus('avif/libavif__sofa_grid1x5_420.avif')),
+  },
 ];
 
 await writeOriginals();
 await refuseStrays();
+
+/**
+ * Gives the grid, item 1 of a file whose tiles are 2 to 6, a higher number than they have: decoders go by number.
+ *
+ * @param {Buffer} avif
+ */
+function withGridLast(avif) {
+  const bytes = Buffer.from(avif);
+  // Where its number stands: behind the type of each box, and what comes first in it.
+  const places = { pitm: 8, iloc: 12, infe: 8, dimg: 4, ipma: 12 };
+  for (const [type, offset] of Object.entries(places)) {
+    const at = bytes.indexOf(type, 0, 'latin1') + offset;
+    if (bytes.readUInt16BE(at) !== 1) throw new Error(`Expected item 1 in ${type}`);
+    bytes.writeUInt16BE(7, at);
+  }
+  return bytes;
+}
 
 async function writeOriginals() {
   await mkdir(targetDir, { recursive: true });

@@ -28,6 +28,8 @@ export interface ImageFacts {
   readonly orientation: Orientation;
   /** Frames the file holds, at least 1. An APNG counts as 1: only its default image is decoded. */
   readonly frames: number;
+  /** Pixels that are decoded for one frame, where that is more than it has: tiles, cut edges. */
+  readonly codedPixels?: number | undefined;
   /** Only of a GIF or WebP with more than one frame. */
   readonly animation: Animation | undefined;
   /**

@@ -1,8 +1,8 @@
 import { isGif } from './gif/gif-blocks.ts';
 import { peekGif, readGifHeader } from './gif/gif-header.ts';
 import { repairGif } from './gif/gif-repair.ts';
-import { isAvifLike, readAvifHeader } from './heif/avif-header.ts';
-import { withoutExifItems } from './heif/heif-boxes.ts';
+import { isHeif, readHeifHeader } from './heif/heif-header.ts';
+import { prepareHeif } from './heif/heif-preparation.ts';
 import type { ImageFacts, Orientation, Size } from './image-facts.ts';
 import { readJpegHeader } from './jpeg/jpeg-header.ts';
 import { isJpeg, withPlainJpegExif } from './jpeg/jpeg-segments.ts';
@@ -41,7 +41,7 @@ const containers: readonly Container[] = [
     peek: peekGif,
     prepare: (gif, _orientation, canvas) => repairGif(gif, canvas),
   },
-  { hasMagic: isAvifLike, readHeader: readAvifHeader, prepare: withoutExifItems },
+  { hasMagic: isHeif, readHeader: readHeifHeader, prepare: prepareHeif },
 ];
 
 function containerOf(bytes: Uint8Array): Container | undefined {

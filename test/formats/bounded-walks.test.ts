@@ -72,15 +72,16 @@ describe('more than any real file has', () => {
   const associations = (count: number): Buffer =>
     fullBox('ipma', 0, 0, u32be(count), times(count, u16be(9), Buffer.of(0)));
   const locations = (items: number, extents: number): Buffer => {
-    const item = join(u16be(9), u16be(1), u16be(extents), Buffer.alloc(extents));
-    return fullBox('iloc', 0, 0, u16be(0x1000), u16be(items), times(items, item));
+    const item = join(u16be(9), u16be(1), u16be(extents), Buffer.alloc(2 * extents));
+    const primary = join(u16be(1), u16be(0), u16be(1), Buffer.of(0, 9));
+    return fullBox('iloc', 0, 0, u16be(0x1100), u16be(items), primary, times(items - 1, item));
   };
 
   test.each([
     ['associations in an avif', withBox('iprp', associations(20_001))],
     ['associations in several boxes', withBox('iprp', ...[1, 2, 3].map(() => associations(7_000)))],
     ['located items in an avif', withBox('meta', locations(20_001, 1))],
-    ['extents of located items in an avif', withBox('meta', locations(10, 10_001))],
+    ['extents of located items in an avif', withBox('meta', locations(11, 10_001))],
     ['boxes in an avif', join(avif.subarray(0, 32), times(20_001, box('free')), avif.subarray(32))],
   ])('%s: corrupt', (_, bytes) => {
     expect(verdictOn(bytes)).toBe('corrupt');

@@ -2,6 +2,7 @@ import { readdirSync } from 'node:fs';
 import fc from 'fast-check';
 import sharp from 'sharp';
 import { describe, expect, test } from 'vitest';
+import { hasAscii } from '../../src/formats/byte-reader.ts';
 import type { ImageFacts } from '../../src/formats/image-facts.ts';
 import { readImageFacts } from '../../src/formats/read-image-facts.ts';
 import { acceptedCuts, corpusFile, verdictOn } from './facts-of.ts';
@@ -31,6 +32,7 @@ const stricterThanSharp = new Set([
 const brokenPixels = new Set([
   'hostile-corrupt/imagepng__x_image-issue_1075.png',
   'hostile-corrupt/wuffs__pixel-data-none.gif',
+  'hostile-corrupt/libavif__poc_b_506387278.avif',
 ]);
 
 /** Decoding what is bigger would only cost time: the header alone is compared. */
@@ -39,7 +41,10 @@ const maxDecodedPx = 30_000_000;
 type Reading = Awaited<ReturnType<typeof readWithSharp>>;
 
 /** What sharp makes of a file: the same facts in the same words, or undefined where it fails. */
-async function readWithSharp(bytes: Buffer) {
+async function readWithSharp(original: Buffer) {
+  const bytes = Buffer.from(original);
+  // libvips does not know the brand of an animated AVIF, of which the primary image is shown.
+  if (hasAscii(bytes, 8, 'avis')) bytes.write('avif', 8, 'latin1');
   const open = (isAnimated: boolean) =>
     sharp(bytes, { failOn: 'error', limitInputPixels: false, animated: isAnimated });
   try {
@@ -95,8 +100,8 @@ describe('the corpus, compared with sharp', () => {
     const isApng =
       facts.format === 'png' && bytes.subarray(0, bytes.indexOf('IDAT')).includes('acTL');
     if (isApng) facts.format = 'apng';
-    // sharp does not tell of gAMA; the tests of PNG do.
-    const told = { ...(verdict as ImageFacts), gamma: undefined };
+    // sharp tells neither of gAMA nor of tiles; the tests of PNG and HEIF do.
+    const told = { ...(verdict as ImageFacts), gamma: undefined, codedPixels: undefined };
     expect(told).toEqual({ ...facts, isClean: expect.any(Boolean) });
     if (isDirty) {
       expect(verdict).toMatchObject({ isClean: false });
@@ -105,16 +110,13 @@ describe('the corpus, compared with sharp', () => {
 });
 
 describe('bytes that are no image decoded here', () => {
-  test.each(['svg', 'hostile-svg', 'avif-animated', 'nonimage', 'other-image'])(
-    'every file of %s',
-    (category) => {
-      const files = names.filter((name) => name.startsWith(`${category}/`));
-      expect(files).not.toHaveLength(0);
-      for (const name of files) {
-        expect([name, verdictOn(corpusFile(name))]).toEqual([name, 'unsupported']);
-      }
-    },
-  );
+  test.each(['svg', 'hostile-svg', 'nonimage', 'other-image'])('every file of %s', (category) => {
+    const files = names.filter((name) => name.startsWith(`${category}/`));
+    expect(files).not.toHaveLength(0);
+    for (const name of files) {
+      expect([name, verdictOn(corpusFile(name))]).toEqual([name, 'unsupported']);
+    }
+  });
 
   test('no bytes at all', () => {
     expect(readImageFacts(new Uint8Array())).toBeUndefined();

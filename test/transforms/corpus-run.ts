@@ -89,7 +89,6 @@ export function describeCorpus({ perCategory, ways: allWays }: CorpusRun): void 
     ...category('nonimage'),
     ...category('other-image'),
     ...category('heic'),
-    ...category('avif-animated'),
     'hostile-mismatch/derived__svg-named.png',
     'hostile-mismatch/derived__tiff-named.png',
     'hostile-truncated/derived__zero-bytes.png',

@@ -164,9 +164,10 @@ describe('a worker', () => {
     await renderer.start();
     return () => renderer.stop();
   });
-  const render = (original: Uint8Array) => {
+  const render = (original: Uint8Array, heightPx = 9) => {
     const { signal } = new AbortController();
-    return renderer.render(original, anyJob, { lane: 'light', timeoutMs: 20_000, signal });
+    const job = { ...anyJob, originalSize: { widthPx: 9, heightPx } };
+    return renderer.render(original, job, { lane: 'light', timeoutMs: 20_000, signal });
   };
 
   test.each(['jpeg', 'png', 'webp', 'gif', 'avif'] as const)('decodes %s', async (format) => {
@@ -174,6 +175,17 @@ describe('a worker', () => {
     const { format: encoded } = await sharp(await render(original)).metadata();
     expect(encoded).toBe('png');
   });
+
+  test.each(['jpeg', 'png', 'webp', 'gif', 'avif'] as const)(
+    'refuses a %s that it decodes to another size than was planned',
+    async (format) => {
+      const original = await pixels().toFormat(format).toBuffer();
+      await expect(render(original, 10)).rejects.toMatchObject({
+        code: 'UNPROCESSABLE_MEDIA',
+        cause: { message: expect.stringContaining('Decoded 9×9 px; the header says 9×10') },
+      });
+    },
+  );
 
   test.each(Object.keys(decodable))('refuses %s, which its libvips could decode', async (name) => {
     const original = (await decodable[name]?.()) ?? Buffer.alloc(0);

@@ -21,6 +21,10 @@ const isLinux = process.platform === 'linux';
 const MEBIBYTE = 2 ** 20;
 const MEMORY_BYTES = 300 * MEBIBYTE;
 
+/** A job that `samples.png` is right for. */
+const sampleSize = { widthPx: 128, heightPx: 128 };
+const sampleJob: RenderJob = { ...anyJob, originalSize: sampleSize, size: sampleSize };
+
 const server = createServer((socket) => socket.destroy());
 afterAll(() => server.close());
 
@@ -161,7 +165,7 @@ describe.skipIf(!isLinux)('a confined worker (limits of Linux)', () => {
       const failure: unknown = await render(original, job).catch((error: unknown) => error);
       expect(failure).toBeInstanceOf(MediaError);
       expect(failure).toMatchObject({ status: 422 });
-      expect((await render(samples.png, anyJob)).length).toBeGreaterThan(100);
+      expect((await render(samples.png, sampleJob)).length).toBeGreaterThan(100);
     },
   );
 
@@ -177,7 +181,7 @@ describe.skipIf(!isLinux)('a confined worker (limits of Linux)', () => {
       code: 'MEDIA_TOO_LARGE',
       cause: { message: expect.stringContaining('no memory for an original') },
     });
-    expect((await renderer.render(samples.png, anyJob, options())).length).toBeGreaterThan(100);
+    expect((await renderer.render(samples.png, sampleJob, options())).length).toBeGreaterThan(100);
     expect(renderer.processIds).toEqual(processIds);
     expect(renderer.counters).toEqual({ restarts: 0, kills: 0, recycles: 0 });
   });

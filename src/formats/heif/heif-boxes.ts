@@ -1,4 +1,4 @@
-import { type ByteReader, corruptMedia, hasAscii } from '../byte-reader.ts';
+import { type ByteReader, corruptMedia } from '../byte-reader.ts';
 
 /** A box of ISO/IEC 14496-12: the offsets of its payload. */
 export interface Box {
@@ -27,7 +27,7 @@ export function readBox(reader: ByteReader, position: number, limit: number): Bo
   const size = size32 === 1 ? reader.u64be(position + 8) : size32;
   const end = size === 0 ? limit : position + size;
   if (end < start || end > limit) {
-    throw corruptMedia(`AVIF: box ${type} at ${position} of ${size} bytes leaves its parent`);
+    throw corruptMedia(`HEIF: box ${type} at ${position} of ${size} bytes leaves its parent`);
   }
   return { type, start, end };
 }
@@ -44,7 +44,7 @@ export function readBoxes(reader: ByteReader, start: number, end: number): Box[]
   for (let position = start; position < end; ) {
     const box = readBox(reader, position, end);
     if (boxes.length === maxChildren) {
-      throw corruptMedia(`AVIF: more than ${maxChildren} boxes in one at ${start}`);
+      throw corruptMedia(`HEIF: more than ${maxChildren} boxes in one at ${start}`);
     }
     boxes.push(box);
     position = box.end;
@@ -78,10 +78,10 @@ export class BoxCursor {
     const at = this.#position;
     this.#position += bytes;
     if (this.#position > this.#box.end) {
-      throw corruptMedia(`AVIF: box ${this.#box.type} ends within a field at ${at}`);
+      throw corruptMedia(`HEIF: box ${this.#box.type} ends within a field at ${at}`);
     }
     if (!FIELD_BYTES.includes(bytes)) {
-      throw corruptMedia(`AVIF: box ${this.#box.type} has a field of ${bytes} bytes at ${at}`);
+      throw corruptMedia(`HEIF: box ${this.#box.type} has a field of ${bytes} bytes at ${at}`);
     }
     let value = 0;
     for (let offset = at; offset < this.#position; offset += 1) {
@@ -94,6 +94,19 @@ export class BoxCursor {
     const at = this.#position;
     this.uint(4);
     return this.#reader.tag(at);
+  }
+
+  /** Passes over so many bytes. */
+  skip(bytes: number): void {
+    this.#position += bytes;
+    if (this.#position > this.#box.end) {
+      throw corruptMedia(`HEIF: box ${this.#box.type} ends before ${this.#position}`);
+    }
+  }
+
+  /** A cursor at the same place, which goes its own way. */
+  copy(): BoxCursor {
+    return new BoxCursor(this.#reader, { ...this.#box, start: this.#position });
   }
 }
 
@@ -111,27 +124,7 @@ export interface Meta {
 export function findBox(meta: Meta, type: string): Box {
   const box = meta.boxes.get(type);
   if (box === undefined) {
-    throw corruptMedia(`AVIF: no ${type} box`);
+    throw corruptMedia(`HEIF: no ${type} box`);
   }
   return box;
-}
-
-/**
- * The file without EXIF: item information entries (ISO/IEC 14496-12 §8.11.6) of the type `Exif` become
- * `free`. The bytes are searched, not the boxes: libheif may find its way to an entry by another path than ours.
- *
- * @returns the same bytes where there is none, or a copy as long
- */
-export function withoutExifItems(heif: Uint8Array): Uint8Array {
-  const bytes = Buffer.from(heif.buffer, heif.byteOffset, heif.byteLength);
-  let plain: Buffer | undefined;
-  for (let at = bytes.indexOf('infe'); at >= 0; at = bytes.indexOf('infe', at + 4)) {
-    // Behind version, flags, id (of 2 bytes in version 2, of 4 in version 3) and protection index.
-    for (const type of [at + 12, at + 14]) {
-      if (!hasAscii(bytes, type, 'Exif')) continue;
-      plain ??= Buffer.from(heif);
-      plain.write('free', type, 'latin1');
-    }
-  }
-  return plain ?? heif;
 }

@@ -66,7 +66,8 @@ export function planMedia(facts: ImageFacts, request: MediaRequest, limits: Rend
 
   // A passthrough is decoded too: by the client, frame by frame.
   const framesDecoded = isPassthrough ? facts.frames : (animation?.delaysMs.length ?? 1);
-  const pixels = facts.widthPx * facts.heightPx * framesDecoded;
+  const framePixels = facts.codedPixels ?? facts.widthPx * facts.heightPx;
+  const pixels = framePixels * framesDecoded;
   if (pixels > limits.maxInputPixels) {
     return { kind: 'refuse', reason: `${pixels} pixels, at most ${limits.maxInputPixels}` };
   }
@@ -79,6 +80,7 @@ export function planMedia(facts: ImageFacts, request: MediaRequest, limits: Rend
     return { kind: 'refuse', reason: `a reduction by more than ${MAX_REDUCTION}` };
   }
   const job: RenderJob = {
+    source: facts.format,
     animation,
     originalSize: { widthPx: facts.widthPx, heightPx: facts.heightPx },
     orientation: facts.orientation,
@@ -91,7 +93,7 @@ export function planMedia(facts: ImageFacts, request: MediaRequest, limits: Rend
     maxInputPixels: limits.maxInputPixels,
     maxResultBytes: limits.maxResultBytes,
   };
-  const cost = estimateCost(facts.format, request.quality, job);
+  const cost = estimateCost(facts, request.quality, job);
   if (cost.leastMs > limits.timeoutMs) {
     const leastMs = Math.round(cost.leastMs);
     return {

@@ -1,11 +1,10 @@
 import {
   outputFormats,
   type Quality,
-  type SourceFormat,
   sourceFormats,
   type Weight,
 } from '../../contract/image-formats.ts';
-import type { Size } from '../../formats/image-facts.ts';
+import type { ImageFacts, Size } from '../../formats/image-facts.ts';
 import type { Lane } from '../ports.ts';
 import { type RenderJob, scalesTogether } from './render-job.ts';
 
@@ -36,9 +35,13 @@ const frameMs: { readonly [kind in 'alone' | 'together']: Weight } = {
 const MAX_LIGHT_MS = { still: 100, animation: 25 };
 
 /** Estimates the cost of a job from what the header tells: pixels × frames × format. */
-export function estimateCost(format: SourceFormat, quality: Quality, job: RenderJob): RenderCost {
+export function estimateCost(
+  { format, widthPx, heightPx, codedPixels = widthPx * heightPx }: ImageFacts,
+  quality: Quality,
+  job: RenderJob,
+): RenderCost {
   const frames = job.animation?.delaysMs.length ?? 1;
-  const decodedPixels = job.originalSize.widthPx * job.originalSize.heightPx * frames;
+  const decodedPixels = codedPixels * frames;
   const encodedPixels = job.size.widthPx * job.size.heightPx * frames;
   const [typicalFrameMs, leastFrameMs] = frameMs[scalesTogether(job) ? 'together' : 'alone'];
   const { decodeWeight, reducedDecodeWeight, decodedFrameMs } = sourceFormats[format];

@@ -1,8 +1,10 @@
-import type { EncoderSettings, OutputFormat } from '../../contract/image-formats.ts';
+import type { EncoderSettings, OutputFormat, SourceFormat } from '../../contract/image-formats.ts';
 import type { Animation, Orientation, Size } from '../../formats/image-facts.ts';
 
 /** Everything a renderer must know; plain data, fit to cross a process boundary. */
 export interface RenderJob {
+  /** What the original is, by its magic bytes and the codec of its primary image. */
+  readonly source: SourceFormat;
   /** The animation to keep, frame by frame; `undefined`: the first frame alone. */
   readonly animation: Animation | undefined;
   /** Size of one decoded frame, not yet oriented. */

@@ -1,9 +1,10 @@
 import sharp, { type Sharp } from 'sharp';
 import { MediaError } from '../../contract/errors.ts';
+import type { Size } from '../../formats/image-facts.ts';
 import { dropJunk } from '../../formats/jpeg/jpeg-segments.ts';
 import type { RenderJob } from '../../pipeline/render/render-job.ts';
 
-/** Frames to decode, from `first` on. */
+/** Frames of an animation to decode, from `first` on. */
 export interface FrameRange {
   readonly first: number;
   readonly count: number;
@@ -28,19 +29,37 @@ const HARMLESS_WARNINGS = [
   /Inconsistent progression sequence/,
 ];
 
-/** Opens frames of an original for sharp; nothing is decoded yet. */
+/**
+ * Opens an original for sharp; nothing is decoded yet.
+ *
+ * @param frames of an animation; `undefined`: the image that is shown as a still. That is the first frame, and
+ *   of a file of several images (AVIF) its primary one, which page 0 need not be
+ */
 export function openOriginal(
   original: Uint8Array,
   { maxInputPixels }: RenderJob,
-  { first, count }: FrameRange,
+  frames: FrameRange | undefined,
   strictness: Strictness,
 ): Sharp {
   return sharp(original, {
-    page: first,
-    pages: count,
+    ...(frames && { page: frames.first, pages: frames.count }),
     failOn: strictness,
     limitInputPixels: maxInputPixels,
     sequentialRead: true,
+  });
+}
+
+/**
+ * Throws unless an original was decoded to the size that its header tells, by which all is planned.
+ *
+ * @throws MediaError `UNPROCESSABLE_MEDIA`
+ */
+export function checkDecodedSize(decoded: Size, planned: Size): void {
+  const { widthPx, heightPx } = decoded;
+  if (widthPx === planned.widthPx && heightPx === planned.heightPx) return;
+  const says = `${planned.widthPx}×${planned.heightPx}`;
+  throw new MediaError('UNPROCESSABLE_MEDIA', {
+    cause: new Error(`Decoded ${widthPx}×${heightPx} px; the header says ${says}`),
   });
 }
 
@@ -55,7 +74,7 @@ export function openOriginal(
 export async function decodeStrictly<Result>(
   original: Uint8Array,
   job: RenderJob,
-  frames: FrameRange,
+  frames: FrameRange | undefined,
   transform: (bytes: Uint8Array, strictness: Strictness) => Promise<Result>,
 ): Promise<Result> {
   let bytes = original;
@@ -82,7 +101,7 @@ async function blame(
   error: unknown,
   original: Uint8Array,
   job: RenderJob,
-  frames: FrameRange,
+  frames: FrameRange | undefined,
   strictness: Strictness,
 ): Promise<unknown> {
   if (error instanceof MediaError) return error;

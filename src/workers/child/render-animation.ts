@@ -1,12 +1,16 @@
 import sharp, { type Sharp } from 'sharp';
-import { MediaError } from '../../contract/errors.ts';
 import type { OutputFormat } from '../../contract/image-formats.ts';
 import { restoreGifTiming } from '../../formats/gif/gif-timing.ts';
 import type { Animation, Orientation } from '../../formats/image-facts.ts';
 import { restoreAnimation, SENTINEL_DELAY_MS } from '../../formats/webp/webp-animation.ts';
 import { type RenderJob, scalesTogether } from '../../pipeline/render/render-job.ts';
 import { type Pixels, scaleFrames } from './frame-scaling.ts';
-import { decodeStrictly, type FrameRange, openOriginal } from './open-original.ts';
+import {
+  checkDecodedSize,
+  decodeStrictly,
+  type FrameRange,
+  openOriginal,
+} from './open-original.ts';
 import { resize } from './transform.ts';
 
 /** Decoded frames held at once, in bytes; a longer animation is decoded in several goes. */
@@ -115,11 +119,7 @@ function decode(original: Uint8Array, job: RenderJob, frames: FrameRange): Promi
     const image = openOriginal(bytes, job, frames, strictness).toColourspace('srgb');
     const pixels = await toPixels(image);
     const { widthPx, heightPx } = job.originalSize;
-    if (pixels.widthPx !== widthPx || pixels.heightPx !== heightPx * frames.count) {
-      throw new MediaError('UNPROCESSABLE_MEDIA', {
-        cause: new Error(`Decoded ${pixels.widthPx}×${pixels.heightPx}, not what the header says`),
-      });
-    }
+    checkDecodedSize(pixels, { widthPx, heightPx: heightPx * frames.count });
     return pixels;
   });
 }

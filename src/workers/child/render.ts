@@ -1,7 +1,7 @@
 import { MediaError } from '../../contract/errors.ts';
 import { prepareForDecoder } from '../../formats/read-image-facts.ts';
 import type { RenderJob } from '../../pipeline/render/render-job.ts';
-import { decodeStrictly, openOriginal } from './open-original.ts';
+import { checkDecodedSize, decodeStrictly, openOriginal } from './open-original.ts';
 import { renderAnimation } from './render-animation.ts';
 import { applyGamma, flatten, resize } from './transform.ts';
 
@@ -25,9 +25,10 @@ export async function render(original: Uint8Array, job: RenderJob): Promise<Uint
 }
 
 function renderStill(original: Uint8Array, job: RenderJob): Promise<Uint8Array> {
-  const frames = { first: 0, count: 1 };
-  return decodeStrictly(original, job, frames, (bytes, strictness) => {
-    const image = openOriginal(bytes, job, frames, strictness);
+  return decodeStrictly(original, job, undefined, async (bytes, strictness) => {
+    const image = openOriginal(bytes, job, undefined, strictness);
+    const { width, height } = await image.metadata();
+    checkDecodedSize({ widthPx: width, heightPx: height }, job.originalSize);
     if (job.orientation !== 1) image.autoOrient();
     return flatten(resize(applyGamma(image, job), job), job)
       .toColourspace('srgb')

@@ -13,6 +13,7 @@ export const REAL_WORKER = new URL('../../../dist/workers/child/main.js', import
 /** A job of one pixel. */
 export const anyJob: RenderJob = {
   animation: undefined,
+  source: 'png',
   originalSize: { widthPx: 1, heightPx: 1 },
   orientation: 1,
   toSrgbExponent: undefined,

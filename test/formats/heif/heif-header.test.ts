@@ -56,11 +56,14 @@ test('a grid is its own size and one frame', () => {
   });
 });
 
-test.each(['mif1', 'msf1'])('the brand %s may hold AV1 too', (brand) => {
-  expect(verdictOn(branded(brand))).toMatchObject({ format: 'avif' });
-});
+test.each(['mif1', 'msf1', 'avis', 'heic', 'heix', 'hevc', 'hevx'])(
+  'the brand %s may hold AV1 too',
+  (brand) => {
+    expect(verdictOn(branded(brand))).toMatchObject({ format: 'avif' });
+  },
+);
 
-test.each(['avis', 'heic', 'heix', 'hevc', 'mp42', 'miaf'])('the brand %s does not', (brand) => {
+test.each(['mp42', 'miaf', 'qt  '])('the brand %s does not', (brand) => {
   expect(verdictOn(branded(brand))).toBe('unsupported');
 });
 
@@ -72,6 +75,41 @@ test('HEVC in a file of a common brand is nothing we decode', () => {
 
 test('a file of tracks alone is nothing we decode', () => {
   expect(verdictOn(join(avif.subarray(0, 32), '\0\0\0\x08moov'))).toBe('unsupported');
+});
+
+describe('a grid', () => {
+  const sofa = corpusFile('avif/libavif__sofa_grid1x5_420.avif');
+  /** The file with bytes put behind the n-th occurrence of a text. */
+  const withGrid = (offset: number, ...values: readonly number[]): Buffer => {
+    const bytes = Buffer.from(sofa);
+    Buffer.from(values).copy(bytes, bytes.indexOf('mdat', 0, 'latin1') + 4 + offset);
+    return bytes;
+  };
+  /** Its `iloc` has 14 bytes an item, of which the last 4 are the length; the grid is the first. */
+  const withLength = (item: number, length: number): Buffer => {
+    const bytes = Buffer.from(sofa);
+    bytes.writeUInt32BE(length, bytes.indexOf('iloc', 0, 'latin1') + 12 + 14 * item - 4);
+    return bytes;
+  };
+
+  test('is five tiles of 1024×154', () => {
+    expect(factsOf(sofa)).not.toHaveProperty('codedPixels');
+    const cut = withGrid(6, 2, 104 + 10);
+    cut.writeUInt32BE(626, cut.indexOf('ispe', 0, 'latin1') + 12);
+    expect(factsOf(cut)).toMatchObject({ heightPx: 626, codedPixels: 1024 * 154 * 5 });
+  });
+
+  test.each([
+    ['an empty tile', withLength(4, 0)],
+    ['a grid that is empty', withLength(1, 0)],
+    ['a grid that ends early', withLength(1, 7)],
+    ['a row more than there are tiles', withGrid(2, 5)],
+    ['a column more than there are tiles', withGrid(3, 1)],
+    ['a picture that the tiles do not fill', withGrid(6, 3, 3)],
+    ['a tile beyond the edge', withGrid(6, 2, 104)],
+  ])('with %s is corrupt', (_, bytes) => {
+    expect(verdictOn(bytes)).toBe('corrupt');
+  });
 });
 
 test.each([

@@ -1,0 +1,106 @@
+import { ByteReader, corruptMedia } from '../byte-reader.ts';
+import type { Size } from '../image-facts.ts';
+import { type HeifFile, readItem } from './heif-file.ts';
+import { readCodedSize } from './heif-properties.ts';
+
+/** Version, flags, rows, columns, and two sides of 16 or 32 bits (ISO/IEC 23008-12 §6.6.2.3.2). */
+const MAX_GRID_BYTES = 12;
+
+/**
+ * Bytes of a coded image for each of its pixels, and besides: beyond what any codec of ours puts there. Without
+ * this bound, thousands of tiles that share the same megabytes are terabytes to read.
+ */
+const MAX_BYTES_PER_PIXEL = 16;
+const MAX_BYTES_BESIDES = 64 * 1024;
+
+/** ISO/IEC 23008-12 §6.9.1.2, and the older name of HEVC's own. */
+const ALPHA_KINDS = ['urn:mpeg:mpegB:cicp:systems:auxiliary:alpha', 'urn:mpeg:hevc:2015:auxid:1'];
+
+/**
+ * How many pixels are decoded for an item: its own before `clap`, or those of all the images it is put together
+ * from, as often as each is used. Of its alpha plane, too, if that is larger.
+ *
+ * @throws MediaError `UNPROCESSABLE_MEDIA` where a part is missing or empty, or a grid is not covered by its tiles
+ */
+export function countCodedPixels(heif: HeifFile, item: number): number {
+  const alpha = heif.referrersOf(item, 'auxl').flatMap((plane) => {
+    const size = isAlpha(heif, plane) && readCodedSize(heif.meta.reader, heif.propertiesOf(plane));
+    // Without a size of its own, a plane has what its data says, which the decoder looks at.
+    return size ? countPixels(heif, plane) : [];
+  });
+  return Math.max(countPixels(heif, item), ...alpha);
+}
+
+/** Whether an auxiliary image is an alpha plane (`auxC`): not a map of depth, or of gain. */
+function isAlpha({ meta, propertiesOf }: HeifFile, item: number): boolean {
+  const kind = propertiesOf(item).find(({ type }) => type === 'auxC');
+  if (kind === undefined) return false;
+  const text = Buffer.from(meta.reader.slice(kind.start, kind.end)).toString('latin1', 4);
+  return ALPHA_KINDS.some((alpha) => text.startsWith(`${alpha}\0`));
+}
+
+function countPixels(heif: HeifFile, item: number): number {
+  const type = heif.types.get(item);
+  if (type === 'grid') return countGrid(heif, item);
+  const sources = type === 'iovl' || type === 'iden' ? heif.sourcesOf(item) : [];
+  return sources.length === 0
+    ? countCoded(heif, item)
+    : sources.reduce((sum, source) => sum + countCoded(heif, source), 0);
+}
+
+/** All tiles of a grid have one size (§6.6.2.3.1), and each of them shows a part of the picture. */
+function countGrid(heif: HeifFile, item: number): number {
+  const { rows, columns, widthPx, heightPx } = readGrid(heif, item);
+  const tiles = heif.sourcesOf(item);
+  if (tiles.length !== rows * columns) {
+    throw corruptMedia(`HEIF: a grid of ${rows}x${columns} has ${tiles.length} tiles`);
+  }
+  const sizes = new Map(tiles.map((tile) => [tile, sizeOf(heif, tile)]));
+  const [first] = sizes.values();
+  if (first === undefined) throw corruptMedia('HEIF: a grid without tiles');
+  for (const tile of sizes.values()) {
+    if (tile.widthPx !== first.widthPx || tile.heightPx !== first.heightPx) {
+      throw corruptMedia('HEIF: a grid of tiles of different sizes');
+    }
+  }
+  if (!isCovered(widthPx, first.widthPx, columns) || !isCovered(heightPx, first.heightPx, rows)) {
+    const tile = `${first.widthPx}x${first.heightPx}`;
+    throw corruptMedia(`HEIF: ${columns}x${rows} tiles of ${tile} px for ${widthPx}x${heightPx}`);
+  }
+  return tiles.reduce((sum, tile) => sum + countCoded(heif, tile), 0);
+}
+
+/** Whether tiles beside each other fill an edge, and none lies beyond it. */
+function isCovered(edgePx: number, tilePx: number, tiles: number): boolean {
+  return tilePx * tiles >= edgePx && tilePx * (tiles - 1) < edgePx;
+}
+
+function readGrid(heif: HeifFile, item: number) {
+  const reader = new ByteReader(readItem(heif, item, MAX_GRID_BYTES), 'HEIF grid');
+  const isWide = (reader.u8(1) & 1) === 1;
+  return {
+    rows: reader.u8(2) + 1,
+    columns: reader.u8(3) + 1,
+    widthPx: isWide ? reader.u32be(4) : reader.u16be(4),
+    heightPx: isWide ? reader.u32be(8) : reader.u16be(6),
+  };
+}
+
+function sizeOf({ meta, propertiesOf }: HeifFile, item: number): Size {
+  const size = readCodedSize(meta.reader, propertiesOf(item));
+  if (size === undefined) throw corruptMedia(`HEIF: image ${item} has no size`);
+  return size;
+}
+
+/** The pixels of a coded image. */
+function countCoded(heif: HeifFile, item: number): number {
+  const extents = heif.locations.get(item) ?? [];
+  const bytes = extents.reduce((sum, { start, end }) => sum + end - start, 0);
+  const { widthPx, heightPx } = sizeOf(heif, item);
+  const pixels = widthPx * heightPx;
+  if (bytes === 0) throw corruptMedia(`HEIF: image ${item} is empty`);
+  if (bytes > pixels * MAX_BYTES_PER_PIXEL + MAX_BYTES_BESIDES) {
+    throw corruptMedia(`HEIF: image ${item} of ${pixels} px has ${bytes} bytes`);
+  }
+  return pixels;
+}

@@ -1,0 +1,224 @@
+import { type ByteReader, corruptMedia } from '../byte-reader.ts';
+import {
+  type Box,
+  BoxCursor,
+  findBox,
+  type Meta,
+  maxChildren,
+  readBox,
+  readBoxes,
+  toFullBox,
+} from './heif-boxes.ts';
+import { indexProperties } from './heif-properties.ts';
+
+/** Far beyond libheif, which takes 32 an item; bounds the walk. */
+const MAX_EXTENTS = 100_000;
+
+/** More than the tiles of the largest grid, which are 65 536. */
+const MAX_REFERENCES = 100_000;
+
+/** A stretch of the file: the bytes `[start, end)`. */
+export interface Extent {
+  readonly start: number;
+  readonly end: number;
+}
+
+/** What a file of ISO boxes says of its items (ISO/IEC 14496-12 §8.11; ISO/IEC 23008-12). */
+export interface HeifFile {
+  readonly meta: Meta;
+  /** Id of the primary item. */
+  readonly primary: number;
+  /** The four-character types of all items, by item id. */
+  readonly types: ReadonlyMap<number, string>;
+  /** Where the bytes of an item lie, by item id; nothing of those that are elsewhere. */
+  readonly locations: ReadonlyMap<number, readonly Extent[]>;
+  /** The property boxes of an item, in the order of association. */
+  readonly propertiesOf: (item: number) => readonly Box[];
+  /** Items that one is derived from. */
+  readonly sourcesOf: (item: number) => readonly number[];
+  /** Items that refer to one by a type of reference, as its alpha plane does by `auxl`. */
+  readonly referrersOf: (item: number, type: string) => readonly number[];
+}
+
+/**
+ * Opens a file that begins with a file type box; `undefined` where it holds tracks alone.
+ *
+ * @throws MediaError `UNPROCESSABLE_MEDIA` where a box or an item leaves the file, or there is no primary item
+ */
+export function openHeif(reader: ByteReader): HeifFile | undefined {
+  const metaBox = findMeta(reader);
+  if (metaBox === undefined) return undefined;
+  const { start, end } = toFullBox(reader, metaBox);
+  const boxes = new Map<string, Box>();
+  for (const box of readBoxes(reader, start, end)) {
+    if (!boxes.has(box.type)) boxes.set(box.type, box);
+  }
+  const meta: Meta = { reader, boxes };
+  const primary = readPrimaryItem(meta);
+  const properties = lazily(() => indexProperties(meta));
+  const references = lazily(() => readReferences(meta));
+  return {
+    meta,
+    primary,
+    types: readItemTypes(meta),
+    locations: readLocations(meta),
+    propertiesOf: (item) => properties()(item),
+    sourcesOf: (item) =>
+      references().find(({ type, from }) => type === 'dimg' && from === item)?.to ?? [],
+    referrersOf: (item, wanted) =>
+      references().flatMap(({ type, from, to }) =>
+        type === wanted && to.includes(item) ? [from] : [],
+      ),
+  };
+}
+
+/** The bytes of an item, put together; at most so many. */
+export function readItem({ meta, locations }: HeifFile, item: number, maxBytes: number): Buffer {
+  const parts = locations.get(item) ?? [];
+  const bytes = parts.map(({ start, end }) => meta.reader.slice(start, end));
+  const length = bytes.reduce((sum, part) => sum + part.length, 0);
+  if (length > maxBytes) throw corruptMedia(`HEIF: item ${item} has ${length} bytes`);
+  return Buffer.concat(bytes);
+}
+
+function lazily<Value>(make: () => Value): () => Value {
+  let value: Value | undefined;
+  return () => {
+    value ??= make();
+    return value;
+  };
+}
+
+/** `undefined` where a movie box comes first and there is no meta box: an image sequence. */
+function findMeta(reader: ByteReader): Box | undefined {
+  let hasMovie = false;
+  let boxes = 0;
+  for (let position = 0; position < reader.length; ) {
+    boxes += 1;
+    if (boxes > maxChildren) throw corruptMedia(`HEIF: more than ${maxChildren} boxes`);
+    const box = readBox(reader, position, reader.length);
+    if (box.type === 'meta') {
+      refuseSecondMeta(reader, box.end);
+      return box;
+    }
+    hasMovie ||= box.type === 'moov';
+    position = box.end;
+  }
+  if (hasMovie) {
+    return undefined;
+  }
+  throw corruptMedia('HEIF: no meta box');
+}
+
+/**
+ * Of several meta boxes libheif goes by the last, which may tell of another image than ours. What is
+ * no box ends its walk, and so this one.
+ */
+function refuseSecondMeta(reader: ByteReader, start: number): void {
+  let boxes = 0;
+  for (let position = start; position + 8 <= reader.length; boxes += 1) {
+    const size = reader.u32be(position);
+    const isMeta = reader.tag(position + 4) === 'meta';
+    if (isMeta || boxes === maxChildren) throw corruptMedia(`HEIF: a box too many at ${position}`);
+    const length = size === 1 && position + 16 <= reader.length ? reader.u64be(position + 8) : size;
+    if (length < 8) return;
+    position += length;
+  }
+}
+
+function readPrimaryItem(meta: Meta): number {
+  const box = toFullBox(meta.reader, findBox(meta, 'pitm'));
+  return new BoxCursor(meta.reader, box).uint(box.version === 0 ? 2 : 4);
+}
+
+/** By `iinf` (ISO/IEC 14496-12 §8.11.6). */
+function readItemTypes(meta: Meta): Map<number, string> {
+  const { reader } = meta;
+  const box = toFullBox(reader, findBox(meta, 'iinf'));
+  const types = new Map<number, string>();
+  for (const entry of readBoxes(reader, box.start + (box.version === 0 ? 2 : 4), box.end)) {
+    const info = toFullBox(reader, entry);
+    if (info.type === 'infe' && info.version >= 2) {
+      const cursor = new BoxCursor(reader, info);
+      const id = cursor.uint(info.version === 2 ? 2 : 4);
+      cursor.uint(2);
+      types.set(id, cursor.tag());
+    }
+  }
+  return types;
+}
+
+interface Reference {
+  readonly type: string;
+  readonly from: number;
+  readonly to: readonly number[];
+}
+
+/** By `iref` (§8.11.12); none where there is no such box. */
+function readReferences(meta: Meta): Reference[] {
+  const { reader, boxes } = meta;
+  if (!boxes.has('iref')) return [];
+  const box = toFullBox(reader, findBox(meta, 'iref'));
+  const idBytes = box.version === 0 ? 2 : 4;
+  let inAll = 0;
+  return readBoxes(reader, box.start, box.end).map((reference) => {
+    const cursor = new BoxCursor(reader, reference);
+    const from = cursor.uint(idBytes);
+    const count = cursor.uint(2);
+    inAll += count;
+    if (inAll > MAX_REFERENCES) throw corruptMedia(`HEIF: more than ${MAX_REFERENCES} references`);
+    const to = Array.from({ length: count }, () => cursor.uint(idBytes));
+    return { type: reference.type, from, to };
+  });
+}
+
+/**
+ * By `iloc` (§8.11.3).
+ *
+ * @throws MediaError `UNPROCESSABLE_MEDIA` unless the bytes of every item lie within the file or the `idat` box
+ */
+function readLocations(meta: Meta): Map<number, Extent[]> {
+  const { reader } = meta;
+  const box = toFullBox(reader, findBox(meta, 'iloc'));
+  const cursor = new BoxCursor(reader, box);
+  const sizes = cursor.uint(2);
+  const offsetBytes = sizes >>> 12;
+  const lengthBytes = (sizes >>> 8) & 0xf;
+  const baseBytes = (sizes >>> 4) & 0xf;
+  const indexBytes = box.version === 0 ? 0 : sizes & 0xf;
+  const idBytes = box.version < 2 ? 2 : 4;
+  const locations = new Map<number, Extent[]>();
+  let extentsInAll = 0;
+  const items = cursor.uint(idBytes);
+  if (items > maxChildren) throw corruptMedia(`HEIF: ${items} items`);
+  for (let left = items; left > 0; left -= 1) {
+    const item = cursor.uint(idBytes);
+    const method = box.version === 0 ? 0 : cursor.uint(2) & 0xf;
+    const isExternal = cursor.uint(2) !== 0;
+    const base = cursor.uint(baseBytes);
+    const count = cursor.uint(2);
+    extentsInAll += count;
+    if (extentsInAll > MAX_EXTENTS) throw corruptMedia(`HEIF: more than ${MAX_EXTENTS} extents`);
+    const extents: Extent[] = [];
+    for (let extent = 0; extent < count; extent += 1) {
+      cursor.uint(indexBytes);
+      const offset = base + cursor.uint(offsetBytes);
+      const length = cursor.uint(lengthBytes);
+      if (isExternal || method >= 2) continue;
+      const container = containerOf(meta, method);
+      const start = container.start + offset;
+      const end = start + length;
+      if (end > container.end) {
+        throw corruptMedia(`HEIF: item ${item} ends at ${end}, after the end of its container`);
+      }
+      extents.push({ start, end });
+    }
+    locations.set(item, extents);
+  }
+  return locations;
+}
+
+/** Construction method 0 counts from the start of the file, 1 from that of the `idat` payload. */
+function containerOf(meta: Meta, method: number): Extent {
+  return method === 0 ? { start: 0, end: meta.reader.length } : findBox(meta, 'idat');
+}
