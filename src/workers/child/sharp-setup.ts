@@ -2,9 +2,9 @@ import sharp from 'sharp';
 import { sourceFormats } from '../../contract/image-formats.ts';
 
 /** Loader operations of libvips that may run: the formats of contract §3, from memory alone. */
-export const ALLOWED_LOADERS: readonly string[] = Object.values(sourceFormats).map(
-  ({ loader }) => loader,
-);
+export const ALLOWED_LOADERS: readonly string[] = [
+  ...new Set(Object.values(sourceFormats).map(({ loader }) => loader)),
+];
 
 /**
  * Sets what sharp and libvips keep per process; once, at a worker's start.
