@@ -1,4 +1,4 @@
-/** What a client may send: requests of every shape over one connection, good manners or none. */
+/** What a client may send over one connection: requests of every shape, sound or not. */
 
 import fc from 'fast-check';
 import { rows } from './contract-oracle.ts';
@@ -7,8 +7,11 @@ import {
   type Drawn,
   drawn,
   equivalents,
+  extensionOf,
   foreign,
   hostile,
+  parametersOf,
+  parameterValues,
   spellings,
 } from './contract-requests.ts';
 import { CHANGED_AT } from './surface-storage.ts';
@@ -21,7 +24,7 @@ export const OWN_TAG = '<own tag>';
 
 export type Header = readonly [name: string, value: string];
 
-/** One request whose framing is sound, so that one answer is due for it. */
+/** One request whose framing is sound, so that one response is due for it. */
 export interface SoundRequest {
   readonly kind: 'sound';
   readonly method: string;
@@ -35,11 +38,11 @@ export interface SoundRequest {
 export interface UnsoundRequest {
   readonly kind: 'unsound';
   readonly bytes: string;
-  /** What was done to it, for whoever reads a failure. */
+  /** What was done to it, for the report of a failure. */
   readonly fault: string;
   /**
-   * The statuses it may be answered with, one after the other; the service then hangs up. Undefined:
-   * nobody can tell what the bytes are, and the client hangs up.
+   * The statuses of the responses it may have, one after the other; the service then hangs up. Undefined:
+   * what the bytes are cannot be told, and the client hangs up.
    */
   readonly statuses: RegExp | undefined;
 }
@@ -53,52 +56,39 @@ export interface Conversation {
   readonly requests: readonly SoundRequest[];
   /** At its end, if anywhere: nothing can follow it. */
   readonly last: UnsoundRequest | undefined;
-  /** All at once, or each after the answer to the one before. */
+  /** All at once, or each after the response to the one before. */
   readonly isPipelined: boolean;
   /** Where the bytes are cut into packets. */
   readonly cuts: readonly number[];
 }
 
-/** Requests of the row for originals that are there, with any parameters. */
+/** Of the parameters, fewer values than the contract has, so that results meet again. */
+const fewValues = {
+  ...parameterValues,
+  size: fc.constantFrom('16', '128', '4096'),
+  width: fc.constantFrom('1', '10', '4096'),
+  height: fc.constantFrom('7', '4096'),
+};
+
+/** Requests of the row for an original that is there, with any parameters. */
 function drawnFor(key: string): fc.Arbitrary<Drawn> {
   const parts = key.split('/');
-  const row = rows.find(({ originKey }) => {
-    const pattern = originKey.split('/');
-    return (
-      pattern.length === parts.length &&
-      pattern.every((part, index) => part.startsWith('{') || part === parts[index])
-    );
-  });
+  const fits = (pattern: readonly string[]): boolean =>
+    pattern.length === parts.length &&
+    pattern.every((part, index) => part.startsWith('{') || part === parts[index]);
+  const row = rows.find(({ originKey }) => fits(originKey.split('/')));
   if (row === undefined) throw new Error(`no row for ${key}`);
-  const names = row.originKey.split('/');
-  const values = Object.fromEntries(
-    names.flatMap((part, index) =>
-      part.startsWith('{') ? [[part.slice(1, -1), parts[index]]] : [],
-    ),
-  ) as Record<string, string>;
-  // Of the parameters the widest choice is drawn; here they are few, so that results meet again.
-  const value: Readonly<Record<string, fc.Arbitrary<string>>> = {
-    size: fc.constantFrom('16', '128', '4096'),
-    width: fc.constantFrom('1', '10', '4096'),
-    height: fc.constantFrom('7', '4096'),
-    format: fc.constantFrom('png', 'jpg', 'jpeg', 'webp', 'gif'),
-    quality: fc.constantFrom('high', 'low', 'lossless'),
-    animated: fc.constantFrom('true', 'false'),
-  };
-  const isSticker = row.query === 'sticker';
-  const isExternal = row.query === 'external';
-  const asked = isExternal
-    ? ['width', 'height', 'format', 'quality', 'animated']
-    : ['size', 'quality', 'animated'];
-  const parameters = fc.record(
-    Object.fromEntries(asked.map((name) => [name, value[name] ?? fc.constant('')])),
-    { requiredKeys: [] },
-  ) as fc.Arbitrary<Record<string, string>>;
+  const values: Record<string, string> = {};
+  for (const [index, part] of row.originKey.split('/').entries()) {
+    if (part.startsWith('{')) values[part.slice(1, -1)] = parts[index] ?? '';
+  }
+  const drawnParameters = parametersOf(row, fewValues);
   return fc.record({
     row: fc.constant(row),
     values: fc.constant(values),
-    extension: isExternal ? fc.constant(undefined) : fc.constantFrom(...row.extensions),
-    parameters: isSticker || !isExternal ? parameters : fc.oneof(fc.constant({}), parameters),
+    extension: extensionOf(row),
+    parameters:
+      row.query === 'external' ? fc.oneof(fc.constant({}), drawnParameters) : drawnParameters,
   });
 }
 
@@ -123,13 +113,11 @@ function targets(keys: readonly string[]): fc.Arbitrary<string> {
     { arbitrary: hostile, weight: 3 },
     {
       arbitrary: fc.constantFrom(
-        ...['/attachments/1/2/link', '/attachments/1/3/canary', '/banners/9/canary.png', '/canary'],
-        ...['/attachments/1/2/..%2f..%2f..%2fcanary', '/attachments/1/2/../../../../canary'],
-        ...[
-          '/attachments/..%2f..%2f/..%2f/canary',
-          '/%2e%2e/canary',
-          '/attachments/1/2/%252e%252e',
-        ],
+        ...'/attachments/1/2/link /attachments/1/3/canary /banners/9/canary.png /canary'.split(' '),
+        ...'/attachments/1/2/..%2f..%2f..%2fcanary /attachments/1/2/../../../../canary'.split(' '),
+        ...'/attachments/..%2f..%2f/..%2f/canary /%2e%2e/canary /attachments/1/2/%252e%252e'.split(
+          ' ',
+        ),
         `/attachments/1/2/${MARKER}`,
         `/avatars/${MARKER}/x.png?size=${MARKER}`,
         `/${MARKER}%0d%0aSet-Cookie:%20${MARKER}`,
@@ -285,7 +273,7 @@ function soundRequests(keys: readonly string[]): fc.Arbitrary<SoundRequest> {
             : [['Connection', wish] as const]),
         ],
       }))
-      // Chunks came with HTTP/1.1; and past 16 KB of head it is another story, told below.
+      // Chunks came with HTTP/1.1; heads of more than 16 KB are among the unsound forms.
       .filter(({ version, body: { kind } }) => version === '1.1' || kind !== 'chunks')
       .filter((request) => formatRequest(request).length < 15_000)
   );
@@ -293,126 +281,84 @@ function soundRequests(keys: readonly string[]): fc.Arbitrary<SoundRequest> {
 
 /** Writes a request as it goes over the wire; `ownTag` is what `OWN_TAG` stands for. */
 export function formatRequest(request: SoundRequest, ownTag = '"unknown"'): Buffer {
-  const { method: verb, target, version, headers: given, body: sent } = request;
-  const framing =
-    sent.kind === 'none'
-      ? []
-      : sent.kind === 'length'
-        ? [`Content-Length: ${sent.text.length}`]
-        : ['Transfer-Encoding: chunked'];
-  const lines = given.map(([name, value]) => `${name}: ${value.replaceAll(OWN_TAG, ownTag)}`);
-  const payload =
-    sent.kind === 'none'
-      ? ''
-      : sent.kind === 'length'
-        ? sent.text
-        : `${sent.text === '' ? '' : `${sent.text.length.toString(16)}\r\n${sent.text}\r\n`}0\r\n\r\n`;
-  const head = [`${verb} ${target} HTTP/${version}`, ...lines, ...framing].join('\r\n');
-  return Buffer.from(`${head}\r\n\r\n${payload}`, 'latin1');
+  const lines = request.headers.map(
+    ([name, value]) => `${name}: ${value.replaceAll(OWN_TAG, ownTag)}`,
+  );
+  const { framing, payload } = frameBody(request.body);
+  const first = `${request.method} ${request.target} HTTP/${request.version}`;
+  return Buffer.from(`${[first, ...lines, ...framing].join('\r\n')}\r\n\r\n${payload}`, 'latin1');
 }
 
-/** Refused, in words; or, while the answer to its head is under way, by hanging up. */
+function frameBody(sent: Body): { readonly framing: readonly string[]; readonly payload: string } {
+  if (sent.kind === 'none') return { framing: [], payload: '' };
+  const { kind, text } = sent;
+  if (kind === 'length') return { framing: [`Content-Length: ${text.length}`], payload: text };
+  const chunk = text === '' ? '' : `${text.length.toString(16)}\r\n${text}\r\n`;
+  return { framing: ['Transfer-Encoding: chunked'], payload: `${chunk}0\r\n\r\n` };
+}
+
+/** Refused, in words; or, while the response to its head is under way, by hanging up. */
 const REFUSED = /^(?:400|431)$/;
 const REFUSED_LATE = /^(?:(?:200|405) ?)?(?:400)?$/;
 /** Refused as what it is, or, where its line came in pieces, as no HTTP: `raw-requests.test.ts` sends it in one. */
 const UNKNOWN_METHOD = /^40[05]$/;
 const UNKNOWN_METHOD_AND_PATH = /^40[04]$/;
 
+const line = (text: string): string => `${text}\r\nHost: a\r\n\r\n`;
+const withHeader = (text: string, body = ''): string =>
+  `GET /avatars/0.png HTTP/1.1\r\nHost: a\r\n${text}\r\n\r\n${body}`;
+const post = (header: string, body: string): string =>
+  `POST /emojis/4.png HTTP/1.1\r\nHost: a\r\n${header}\r\n\r\n${body}`;
+
 const unsoundForms: readonly (readonly [fault: string, bytes: string, statuses?: RegExp])[] = [
-  ['lower-case method', `get /avatars/0.png HTTP/1.1\r\nHost: a\r\n\r\n`, UNKNOWN_METHOD],
-  ['unknown method', `${MARKER} /avatars/0.png HTTP/1.1\r\nHost: a\r\n\r\n`, UNKNOWN_METHOD],
-  [
-    'unknown method of no path',
-    `${MARKER} /x HTTP/1.1\r\nHost: a\r\n\r\n`,
-    UNKNOWN_METHOD_AND_PATH,
-  ],
-  [
-    'very long method',
-    `${'G'.repeat(9_000)} / HTTP/1.1\r\nHost: a\r\n\r\n`,
-    UNKNOWN_METHOD_AND_PATH,
-  ],
-  ['unknown method, version and all', `${MARKER} /avatars/0.png HTTP/3.7\r\nHost: a\r\n\r\n`],
-  ['CONNECT', 'CONNECT cdn.example:443 HTTP/1.1\r\nHost: a\r\n\r\n', /^405$/],
-  ['unknown version', 'GET /avatars/0.png HTTP/3.7\r\nHost: a\r\n\r\n'],
+  ['lower-case method', line('get /avatars/0.png HTTP/1.1'), UNKNOWN_METHOD],
+  ['unknown method', line(`${MARKER} /avatars/0.png HTTP/1.1`), UNKNOWN_METHOD],
+  ['unknown method of no path', line(`${MARKER} /x HTTP/1.1`), UNKNOWN_METHOD_AND_PATH],
+  ['very long method', line(`${'G'.repeat(9_000)} / HTTP/1.1`), UNKNOWN_METHOD_AND_PATH],
+  ['unknown method, version and all', line(`${MARKER} /avatars/0.png HTTP/3.7`)],
+  ['CONNECT', line('CONNECT cdn.example:443 HTTP/1.1'), /^405$/],
+  ['unknown version', line('GET /avatars/0.png HTTP/3.7')],
   ['HTTP/2 preface', 'PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n'],
   ['TLS', '\u0016\u0003\u0001\u0002\0\u0001\0\u0001\u00fc\u0003\u0003'.padEnd(600, '\0')],
-  ['space in the target', 'GET /attachments/1/2/a b HTTP/1.1\r\nHost: a\r\n\r\n'],
-  ['raw UTF-8 in the target', 'GET /attachments/1/2/\u00c3\u00a9 HTTP/1.1\r\nHost: a\r\n\r\n'],
-  ['NUL in the target', 'GET /attachments/1/2/\0 HTTP/1.1\r\nHost: a\r\n\r\n'],
-  ['no slash', `GET ${MARKER} HTTP/1.1\r\nHost: a\r\n\r\n`],
+  ['space in the target', line('GET /attachments/1/2/a b HTTP/1.1')],
+  ['raw UTF-8 in the target', line('GET /attachments/1/2/\u00c3\u00a9 HTTP/1.1')],
+  ['NUL in the target', line('GET /attachments/1/2/\0 HTTP/1.1')],
+  ['no slash', line(`GET ${MARKER} HTTP/1.1`)],
   ['bare line feeds', 'GET /avatars/0.png HTTP/1.1\nHost: a\n\n'],
-  [
-    'CR in a header',
-    `GET /avatars/0.png HTTP/1.1\r\nHost: a\r\nX: a\rSet-Cookie: ${MARKER}\r\n\r\n`,
-  ],
-  [
-    'LF in a header',
-    `GET /avatars/0.png HTTP/1.1\r\nHost: a\r\nX: a\nSet-Cookie: ${MARKER}\r\n\r\n`,
-  ],
-  ['NUL in a header', 'GET /avatars/0.png HTTP/1.1\r\nHost: a\r\nX: \0\r\n\r\n'],
-  ['folded header', 'GET /avatars/0.png HTTP/1.1\r\nHost: a\r\nX: a\r\n b\r\n\r\n'],
-  ['header without colon', `GET /avatars/0.png HTTP/1.1\r\nHost: a\r\n${MARKER}\r\n\r\n`],
-  ['header without name', 'GET /avatars/0.png HTTP/1.1\r\nHost: a\r\n: x\r\n\r\n'],
+  ['CR in a header', withHeader(`X: a\rSet-Cookie: ${MARKER}`)],
+  ['LF in a header', withHeader(`X: a\nSet-Cookie: ${MARKER}`)],
+  ['NUL in a header', withHeader('X: \0')],
+  ['folded header', withHeader('X: a\r\n b')],
+  ['header without colon', withHeader(MARKER)],
+  ['header without name', withHeader(': x')],
   ['space before the colon', 'GET /avatars/0.png HTTP/1.1\r\nHost : a\r\n\r\n'],
-  ['byte above 0x7f in a name', 'GET /avatars/0.png HTTP/1.1\r\nHost: a\r\nX\u00e9: a\r\n\r\n'],
-  [
-    'two lengths',
-    'POST /emojis/4.png HTTP/1.1\r\nHost: a\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\nab',
-    REFUSED_LATE,
-  ],
+  ['byte above 0x7f in a name', withHeader('X\u00e9: a')],
+  ['two lengths', post('Content-Length: 1\r\nContent-Length: 2', 'ab'), REFUSED_LATE],
   [
     'length and chunks',
-    `POST /emojis/4.png HTTP/1.1\r\nHost: a\r\nContent-Length: 1\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n${smuggled}`,
+    post('Content-Length: 1\r\nTransfer-Encoding: chunked', `0\r\n\r\n${smuggled}`),
     REFUSED_LATE,
   ],
-  ['length of no number', 'GET /avatars/0.png HTTP/1.1\r\nHost: a\r\nContent-Length: +1\r\n\r\nx'],
-  ['negative length', 'GET /avatars/0.png HTTP/1.1\r\nHost: a\r\nContent-Length: -1\r\n\r\n'],
-  [
-    'huge length',
-    `GET /avatars/0.png HTTP/1.1\r\nHost: a\r\nContent-Length: ${'9'.repeat(40)}\r\n\r\n`,
-  ],
-  [
-    'odd coding',
-    'GET /avatars/0.png HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: xchunked\r\n\r\n',
-    REFUSED_LATE,
-  ],
-  [
-    'coding twice',
-    'GET /avatars/0.png HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked, identity\r\n\r\n',
-    REFUSED_LATE,
-  ],
-  [
-    'chunk of no number',
-    `POST /emojis/4.png HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n${smuggled}`,
-    REFUSED_LATE,
-  ],
+  ['length of no number', withHeader('Content-Length: +1', 'x')],
+  ['negative length', withHeader('Content-Length: -1')],
+  ['huge length', withHeader(`Content-Length: ${'9'.repeat(40)}`)],
+  ['odd coding', withHeader('Transfer-Encoding: xchunked'), REFUSED_LATE],
+  ['coding twice', withHeader('Transfer-Encoding: chunked, identity'), REFUSED_LATE],
+  ['chunk of no number', post('Transfer-Encoding: chunked', `zz\r\n${smuggled}`), REFUSED_LATE],
   ['no host', 'GET /avatars/0.png HTTP/1.1\r\n\r\n'],
-  [
-    'unknown expectation',
-    'GET /avatars/0.png HTTP/1.1\r\nHost: a\r\nExpect: x\r\nConnection: close\r\n\r\n',
-    /^200$/,
-  ],
-  ['two hosts', 'GET /avatars/0.png HTTP/1.1\r\nHost: a\r\nHost: b\r\nConnection: close\r\n\r\n'],
+  ['unknown expectation', withHeader('Expect: x\r\nConnection: close'), /^200$/],
+  ['two hosts', withHeader('Host: b\r\nConnection: close')],
   ...['cdn.example/../x', '<script>', 'a b', '\u00ff', 'a@b', 'a, b'].map(
     (name) => [`the host ${name}`, `GET /avatars/0.png HTTP/1.1\r\nHost: ${name}\r\n\r\n`] as const,
   ),
-  ['very long target', `GET /attachments/1/2/${'x'.repeat(20_000)} HTTP/1.1\r\nHost: a\r\n\r\n`],
-  ['very long query', `GET /avatars/0.png?${'v=1&'.repeat(6_000)} HTTP/1.1\r\nHost: a\r\n\r\n`],
-  [
-    'very long header',
-    `GET /avatars/0.png HTTP/1.1\r\nHost: a\r\nX: ${'x'.repeat(20_000)}\r\n\r\n`,
-  ],
-  [
-    'many headers',
-    `GET /avatars/0.png HTTP/1.1\r\nHost: a\r\n${'X-Name: some value\r\n'.repeat(2_000)}\r\n`,
-  ],
-  [
-    'many cookies',
-    `GET /avatars/0.png HTTP/1.1\r\nHost: a\r\n${`Cookie: ${MARKER}\r\n`.repeat(1_500)}\r\n`,
-  ],
+  ['very long target', line(`GET /attachments/1/2/${'x'.repeat(20_000)} HTTP/1.1`)],
+  ['very long query', line(`GET /avatars/0.png?${'v=1&'.repeat(6_000)} HTTP/1.1`)],
+  ['very long header', withHeader(`X: ${'x'.repeat(20_000)}`)],
+  ['many headers', withHeader('X-Name: some value\r\n'.repeat(2_000).trimEnd())],
+  ['many cookies', withHeader(`Cookie: ${MARKER}\r\n`.repeat(1_500).trimEnd())],
 ];
 
-/** Requests that are no HTTP: told forms, hostile targets as raw bytes, and noise. */
+/** Requests that are no HTTP: named forms, hostile targets as raw bytes, and noise. */
 function unsoundRequests(keys: readonly string[]): fc.Arbitrary<UnsoundRequest> {
   const latin1 = fc.string({
     unit: fc.integer({ min: 0, max: 255 }).map((code) => String.fromCharCode(code)),

@@ -1,8 +1,8 @@
-import { mkdir, mkdtemp, readFile, rm, symlink, utimes, writeFile } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
-import { dirname, join } from 'node:path';
+import { readFile, symlink, utimes } from 'node:fs/promises';
+import { join } from 'node:path';
 import sharp from 'sharp';
 import { drawGif } from '../support/images/draw-gif.ts';
+import { makeTemporaryFolder } from '../support/temporary-folder.ts';
 
 /** What stands next to the storage, and must never be seen. */
 export const CANARY = 'CANARY-7f3a: this file is next to the storage';
@@ -18,7 +18,7 @@ export interface Original {
   readonly disposition: 'inline' | 'attachment';
 }
 
-/** When every original was changed last; the milliseconds are never told. */
+/** When every original was changed last; no response has the milliseconds. */
 export const CHANGED_AT = new Date('2024-05-14T10:00:00.789Z');
 
 /** A folder of originals of each kind, with a canary next to it. */
@@ -54,7 +54,7 @@ async function drawImages(): Promise<Readonly<Record<'png' | 'jpeg' | 'webp' | '
 
 /** Fills a new folder. */
 export async function createSurfaceStorage(): Promise<SurfaceStorage> {
-  const folder = await mkdtemp(join(tmpdir(), 'darkroom-surface-'));
+  const { path: folder, put: write, remove } = await makeTemporaryFolder();
   const root = join(folder, 'storage');
   const { png, jpeg, webp, gif } = await drawImages();
   const text = Buffer.from('Two households, both alike in dignity.\n'.repeat(40));
@@ -102,7 +102,7 @@ export async function createSurfaceStorage(): Promise<SurfaceStorage> {
   put(attachment('script.js'), text, 415, plain, 'attachment');
   put(attachment('cat.svg'), svg, 415, 'image/svg+xml', 'attachment');
   put(attachment('noise.bin'), noise, 415, 'application/octet-stream', 'attachment');
-  // Names that are paths, headers, queries and tricks to whoever does not look.
+  // Names that are paths, headers, queries and tricks to a careless reader.
   put(attachment('a"b;c=d, e.txt'), text, 415, plain);
   put(attachment('%2e%2e%2fcanary'), text, 415, plain);
   put(attachment('what?width=1&x#y'), text, 415, plain);
@@ -112,15 +112,14 @@ export async function createSurfaceStorage(): Promise<SurfaceStorage> {
   put(attachment('x'.repeat(255)), text, 415, plain);
 
   for (const { key, bytes } of originals.values()) {
-    await mkdir(dirname(join(root, key)), { recursive: true });
-    await writeFile(join(root, key), bytes);
+    await write(join('storage', key), bytes);
     await utimes(join(root, key), CHANGED_AT, CHANGED_AT);
   }
-  for (const place of ['canary', 'storage2']) await writeFile(join(folder, place), CANARY);
+  for (const place of ['canary', 'storage2']) await write(place, CANARY);
   await symlink(join(folder, 'canary'), join(root, 'attachments/1/2/link'));
   await symlink('..', join(root, 'attachments/1/3'));
   await symlink(folder, join(root, 'banners/9'));
-  return { root, originals, remove: () => rm(folder, { recursive: true }) };
+  return { root, originals, remove };
 }
 
 /** The default avatars as they are shipped, by index. */

@@ -1,8 +1,8 @@
 import { once } from 'node:events';
 import { connect } from 'node:net';
 
-/** An answer as its bytes say, taken apart with no mercy. */
-export interface WireAnswer {
+/** A response as its bytes say. */
+export interface WireResponse {
   readonly status: number;
   /** By lower-case name. */
   readonly headers: ReadonlyMap<string, string>;
@@ -13,16 +13,18 @@ export interface WireAnswer {
 const DEADLINE_MS = 15_000;
 
 /**
- * Reads one final answer off the front of `bytes`, interim ones (1xx) before it included.
+ * Reads one final response off the front of `bytes`, interim ones (1xx) before it included.
  *
  * @param isHead whether its request was a HEAD, so that no body follows whatever the headers say
- * @returns the answer and what follows it; `undefined` while it is not complete
+ * @returns the response and what follows it; `undefined` while it is not complete
  * @throws Error for anything that is not exactly HTTP/1.1
  */
-export function readAnswer(
+export function readResponse(
   bytes: Buffer,
   isHead: boolean,
-): { readonly answer: WireAnswer; readonly rest: Buffer; readonly interim: number } | undefined {
+):
+  | { readonly response: WireResponse; readonly rest: Buffer; readonly interim: number }
+  | undefined {
   let [from, interim] = [0, 0];
   while (true) {
     const end = bytes.indexOf('\r\n\r\n', from);
@@ -30,18 +32,18 @@ export function readAnswer(
     const { status, headers } = readHead(bytes.subarray(from, end).toString('latin1'));
     from = end + 4;
     if (status === 100) {
-      if (headers.size > 0) throw new Error('an interim answer with headers');
+      if (headers.size > 0) throw new Error('an interim response with headers');
       interim += 1;
       continue;
     }
     const length = lengthOf(status, headers, isHead, bytes.subarray(from));
     if (length === undefined || bytes.length < from + length) return undefined;
     const body = bytes.subarray(from, from + length);
-    return { answer: { status, headers, body }, rest: bytes.subarray(from + length), interim };
+    return { response: { status, headers, body }, rest: bytes.subarray(from + length), interim };
   }
 }
 
-function readHead(head: string): Pick<WireAnswer, 'status' | 'headers'> {
+function readHead(head: string): Pick<WireResponse, 'status' | 'headers'> {
   const [statusLine = '', ...lines] = head.split('\r\n');
   const status = /^HTTP\/1\.1 ([1-5]\d\d) [A-Za-z' -]*$/.exec(statusLine)?.[1];
   if (status === undefined) throw new Error(`no status line: ${JSON.stringify(statusLine)}`);
@@ -71,13 +73,13 @@ function lengthOf(
     return 0;
   }
   if (coding === undefined) {
-    if (length === undefined) throw new Error(`an answer ${status} without a length`);
+    if (length === undefined) throw new Error(`a response ${status} without a length`);
     return Number(length);
   }
-  // Nothing here is sent in chunks; but the empty answers of Node's own are said so.
+  // Nothing here is sent in chunks; but the empty responses of Node's own are said so.
   if (coding !== 'chunked' || length !== undefined) throw new Error(`coding: ${coding}, ${length}`);
   if (body.length < 5) return undefined;
-  if (body.subarray(0, 5).toString('latin1') !== '0\r\n\r\n') throw new Error('a chunked answer');
+  if (body.subarray(0, 5).toString('latin1') !== '0\r\n\r\n') throw new Error('a chunked response');
   return 5;
 }
 
@@ -88,13 +90,13 @@ export interface Wire {
   /** Says that nothing more will be sent. */
   readonly end: () => void;
   /**
-   * The next answer; `undefined` where the connection ends before its first byte or, if it may be cut
+   * The next response; `undefined` where the connection ends before its first byte or, if it may be cut
    * off, before its last.
    */
   readonly next: (
     isHead: boolean,
     mayBeCut?: boolean,
-  ) => Promise<{ answer: WireAnswer; interim: number } | undefined>;
+  ) => Promise<{ response: WireResponse; interim: number } | undefined>;
   /** All that comes until the service hangs up. */
   readonly rest: () => Promise<Buffer>;
   readonly close: () => void;
@@ -148,7 +150,7 @@ export async function openWire(port: number): Promise<Wire> {
     end: () => socket.end(),
     next: async (isHead, mayBeCut = false) => {
       while (true) {
-        const read = readAnswer(received, isHead);
+        const read = readResponse(received, isHead);
         if (read !== undefined) {
           received = read.rest;
           return read;
@@ -156,7 +158,7 @@ export async function openWire(port: number): Promise<Wire> {
         if (isEnded) {
           if (received.length === 0 || mayBeCut) return undefined;
           throw new Error(
-            `an answer cut off: ${JSON.stringify(received.toString('latin1').slice(0, 200))}`,
+            `a response cut off: ${JSON.stringify(received.toString('latin1').slice(0, 200))}`,
           );
         }
         await more();
