@@ -14,7 +14,6 @@ import { hitWorkloads } from './compare/workloads/hits.ts';
 import { passthroughWorkloads } from './compare/workloads/passthrough.ts';
 import { renderWorkloads } from './compare/workloads/renders.ts';
 import { stampedeWorkload } from './compare/workloads/stampede.ts';
-import { startUpWorkload } from './compare/workloads/start-up.ts';
 import { traceWorkload } from './compare/workloads/trace.ts';
 import { LoadGenerator } from './harness/load-generator.ts';
 import { parsePositive, publishReport } from './harness/report.ts';
@@ -42,7 +41,6 @@ const workloads = [
   ...passthroughWorkloads(),
   stampedeWorkload(),
   traceWorkload(),
-  startUpWorkload(),
 ];
 
 /** `npm run bench -- --seconds 4 --rounds 3 --only avatars --only hits`: see docs/performance.md. */

@@ -1,6 +1,5 @@
-import { availableParallelism } from 'node:os';
 import type { LoadGenerator } from '../harness/load-generator.ts';
-import { readMachineCpuSeconds, readTreeCpuSeconds } from '../harness/process-numbers.ts';
+import { watchOthers } from '../harness/process-numbers.ts';
 import type { Contestant } from './contestants.ts';
 import type { MeasureName, Turn } from './measures.ts';
 import type { Originals } from './originals.ts';
@@ -90,19 +89,5 @@ export async function holdContest(
     ...plan,
     measures: [...plan.measures, 'othersShare'],
     entries: players.map(({ name }, index) => ({ name, turns: turns[index] ?? [] })),
-  };
-}
-
-/**
- * Watches what the machine does beside all that this process has started: as a share of its cores, from now on
- * until it is read. What a host keeps from a virtual machine counts as well.
- */
-function watchOthers(): () => number {
-  const read = (): number => readMachineCpuSeconds() - readTreeCpuSeconds(process.pid);
-  const before = read();
-  const beganMs = performance.now();
-  return () => {
-    const coreSeconds = (availableParallelism() * (performance.now() - beganMs)) / 1000;
-    return Math.max(0, (read() - before) / coreSeconds);
   };
 }

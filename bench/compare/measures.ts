@@ -32,13 +32,6 @@ export const measures = {
   /** From the first request to the last response. */
   allServedMs: { ...less, title: 'Until all have it', format: formatMs },
   cpuSecondsPerKey: { ...less, title: 'CPU s per image', format: digits(3) },
-  /** From the start of the process. */
-  listeningMs: { ...less, title: 'Listens after', format: formatMs },
-  firstImageMs: { ...less, title: 'First image after', format: formatMs },
-  /** At rest after that; what processes share counts in each of them. */
-  idleBytes: { ...less, title: 'Memory at rest', format: formatBytes },
-  /** At rest; what processes share counts once. */
-  idleProportionalBytes: { ...less, title: 'shared parts once', format: formatBytes },
   cpuSeconds: { ...less, title: 'CPU s', format: digits(1) },
   mainCpuSeconds: { ...less, title: 'of it the first process', format: digits(1) },
   reached: { ...less, title: 'Requests it had', format: digits(0) },

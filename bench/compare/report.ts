@@ -109,7 +109,6 @@ export function readVersions(): Record<string, string> {
   };
   const programs = {
     nginx: ['/usr/sbin/nginx', '-v'],
-    vipsthumbnail: ['/usr/bin/vipsthumbnail', '--vips-version'],
     Ceph: ['/usr/bin/ceph', '--version'],
   };
   const versions: Record<string, string> = { Node: process.version };

@@ -14,39 +14,22 @@ const [MAIN, OTHER] = ['0123456789abcdef0123456789abcdef', 'fedcba9876543210fedc
 const [USER, GUILD] = ['1471234567890123456', '1472222222222222223'];
 
 /** Originals of the fixtures by kind: the folder, and what is below it. A splash moves in no trace. */
-const fixtures: Readonly<Record<ContentKind, readonly [folder: string, keys: readonly string[]]>> =
-  {
-    'user avatar': [
-      'avatars',
-      [
-        `${USER}/${MAIN}`,
-        `${USER}/${OTHER}`,
-        '1/ab12',
-        '2/cd34',
-        '3/ef56',
-        '6/kl12',
-        '7/mn34',
-        '9/qr78',
-      ],
-    ],
-    'member avatar': [
-      'guilds',
-      [
-        `${GUILD}/users/${USER}/avatars/${MAIN}`,
-        '1/users/1/avatars/ab12',
-        '1/users/2/avatars/cd34',
-      ],
-    ],
-    'guild icon': ['icons', [`${GUILD}/${MAIN}`, `${GUILD}/${OTHER}`, '1/ab12', '2/cd34']],
-    'guild banner': ['banners', [`${GUILD}/${MAIN}`, `${USER}/${MAIN}`, '1/ab12', '3/ef56']],
-    'guild splash': ['splashes', [`${GUILD}/${MAIN}`, '1/ab12', '3/ef56']],
-    'custom emoji': ['emojis', ['1473333333333333334', '1', '2', '3', '5', '9', '10', '11']],
-    sticker: ['stickers', ['1474444444444444445', '1', '2', '4']],
-    attachment: [
-      'attachments/1',
-      ['1/country-lane.jpg', '2/waterfall.jpg', '12/red-panda.jpg', '6/moon.gif'],
-    ],
-  };
+const fixtures: Readonly<Record<ContentKind, readonly [folder: string, keys: string]>> = {
+  'user avatar': [
+    'avatars',
+    `${USER}/${MAIN} ${USER}/${OTHER} 1/ab12 2/cd34 3/ef56 6/kl12 7/mn34 9/qr78`,
+  ],
+  'member avatar': [
+    'guilds',
+    `${GUILD}/users/${USER}/avatars/${MAIN} 1/users/1/avatars/ab12 1/users/2/avatars/cd34`,
+  ],
+  'guild icon': ['icons', `${GUILD}/${MAIN} ${GUILD}/${OTHER} 1/ab12 2/cd34`],
+  'guild banner': ['banners', `${GUILD}/${MAIN} ${USER}/${MAIN} 1/ab12 3/ef56`],
+  'guild splash': ['splashes', `${GUILD}/${MAIN} 1/ab12 3/ef56`],
+  'custom emoji': ['emojis', '1473333333333333334 1 2 3 5 9 10 11'],
+  sticker: ['stickers', '1474444444444444445 1 2 4'],
+  attachment: ['attachments/1', '1/country-lane.jpg 2/waterfall.jpg 12/red-panda.jpg 6/moon.gif'],
+};
 
 /** One request of a trace, in the words of both. */
 export interface TraceRequest {
@@ -94,7 +77,8 @@ function layOutFixtures({ catalogue }: Trace, folder: string): string[] {
   const framesOf = catalogue.originals.map(({ kind }, index) => {
     const turn = used.get(kind) ?? 0;
     used.set(kind, turn + 1);
-    const [parent, keys] = fixtures[kind];
+    const [parent, list] = fixtures[kind];
+    const keys = list.split(' ');
     const fixture = `${parent}/${keys[turn % keys.length]}`;
     const frames = readFrames(fixture);
     // Any variant: all of a kind have one original's key.

@@ -3,7 +3,6 @@ import { once } from 'node:events';
 import { existsSync, writeFileSync } from 'node:fs';
 import { constants, setPriority } from 'node:os';
 import type { Load, LoadResult } from './load.ts';
-import { readProcess } from './process-numbers.ts';
 
 type Report =
   | { readonly kind: 'done'; readonly result: LoadResult }
@@ -26,11 +25,6 @@ export class LoadGenerator {
       detached: true,
     });
     this.isPreferred = wish === 'preferred' && prefer(this.#child.pid ?? 0);
-  }
-
-  /** CPU seconds used so far. */
-  get cpuSeconds(): number {
-    return readProcess(this.#child.pid ?? 0)?.cpuSeconds ?? 0;
   }
 
   /**

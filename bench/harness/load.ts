@@ -39,7 +39,6 @@ export interface LoadResult {
   readonly seconds: number;
   /** How late each request of an open loop was sent, in milliseconds: the generator's own fault. */
   readonly latenessMs: readonly number[];
-  readonly mostInFlight: number;
 }
 
 /** A client that was refused tries again after this, in milliseconds, rather than turn in circles. */
@@ -59,15 +58,10 @@ export async function drive(load: Load): Promise<LoadResult> {
   const beganMs = performance.now();
   const responses: LoadResponse[] = [];
   const latenessMs: number[] = [];
-  let inFlight = 0;
-  let mostInFlight = 0;
   const connections = new ConnectionPool(load.origin);
   const ask = async (path: string): Promise<LoadResponse> => {
-    inFlight += 1;
-    mostInFlight = Math.max(mostInFlight, inFlight);
     const startedMs = epochMs();
     const received = await connections.request(path, load.header);
-    inFlight -= 1;
     const response = { startedMs, totalMs: epochMs() - startedMs, ...received };
     responses.push(response);
     return response;
@@ -83,7 +77,7 @@ export async function drive(load: Load): Promise<LoadResult> {
   } finally {
     connections.close();
   }
-  return { responses, seconds: (performance.now() - beganMs) / 1000, latenessMs, mostInFlight };
+  return { responses, seconds: (performance.now() - beganMs) / 1000, latenessMs };
 }
 
 async function driveSteady(

@@ -1,4 +1,5 @@
 import { readdirSync, readFileSync, readlinkSync } from 'node:fs';
+import { availableParallelism } from 'node:os';
 
 /** What the system says of one process (Linux, proc(5)). */
 export interface ProcessNumbers {
@@ -41,18 +42,6 @@ export function readProcess(pid: number): ProcessNumbers | undefined {
   }
 }
 
-/**
- * Memory of a process in bytes, what it shares with others in parts (proc(5), `smaps_rollup`): of several that
- * run one program, the sum counts its code once. `undefined` where it has ended, or may not be looked into.
- */
-export function readProportionalBytes(pid: number): number | undefined {
-  try {
-    return readNumber(readFileSync(`/proc/${pid}/smaps_rollup`, 'utf8'), 'Pss') * 1024;
-  } catch {
-    return undefined;
-  }
-}
-
 /** Process ids of the children that a process's first thread has forked; none if it has ended. */
 export function readChildren(pid: number): readonly number[] {
   try {
@@ -64,7 +53,7 @@ export function readChildren(pid: number): readonly number[] {
 }
 
 /** CPU seconds that all processes of the machine have used since its start (proc(5), `stat`). */
-export function readMachineCpuSeconds(): number {
+function readMachineCpuSeconds(): number {
   const [, user, nice, system, , , irq, softIrq, stolen] = readFileSync('/proc/stat', 'utf8')
     .split('\n', 1)
     .join()
@@ -92,13 +81,27 @@ export function readCpuSeconds(pid: number): CpuSeconds {
 }
 
 /** CPU seconds of a process, of all that it has started, and of what these have: those that ended too. */
-export function readTreeCpuSeconds(pid: number): number {
+function readTreeCpuSeconds(pid: number): number {
   const own = readProcess(pid);
   if (own === undefined) return 0;
   return readChildren(pid).reduce(
     (sum, child) => sum + readTreeCpuSeconds(child),
     own.cpuSeconds + own.endedChildrenCpuSeconds,
   );
+}
+
+/**
+ * Watches what the machine does beside all that this process has started: as a share of its cores, from now on
+ * until it is read. What a host keeps from a virtual machine counts as well.
+ */
+export function watchOthers(): () => number {
+  const read = (): number => readMachineCpuSeconds() - readTreeCpuSeconds(process.pid);
+  const before = read();
+  const beganMs = performance.now();
+  return () => {
+    const coreSeconds = (availableParallelism() * (performance.now() - beganMs)) / 1000;
+    return Math.max(0, (read() - before) / coreSeconds);
+  };
 }
 
 function countDescriptors(pid: number): { readonly descriptors: number; readonly sockets: number } {

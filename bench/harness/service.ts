@@ -10,8 +10,8 @@ import { REPORT_FOLDER } from './report.ts';
 /** Longest time until a server listens, in milliseconds. */
 const START_TIMEOUT_MS = 20_000;
 
-/** How often it is looked whether one does, in milliseconds: how long a start takes is measured, too. */
-const START_POLL_MS = 5;
+/** How often it is looked whether one does, in milliseconds. */
+const START_POLL_MS = 20;
 
 /** How a process ended. */
 export interface Ending {

@@ -1,12 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { epochMs, type LoadResponse, type LoadResult } from '../harness/load.ts';
 import { LoadGenerator } from '../harness/load-generator.ts';
-import {
-  type CpuSeconds,
-  readCpuSeconds,
-  readMachineCpuSeconds,
-  readProcess,
-} from '../harness/process-numbers.ts';
+import { readCpuSeconds, watchOthers } from '../harness/process-numbers.ts';
 import { sumOf } from '../harness/report.ts';
 import { fetchOk, type Service, startService } from '../harness/service.ts';
 import type { OverloadOriginals, PathCounts } from './originals.ts';
@@ -31,9 +26,8 @@ export interface Phase {
   /** Light renders that were done within the phase. */
   readonly light: readonly LoadResponse[];
   readonly heavy: LoadResult | undefined;
-  readonly mainPeakBytes: number;
-  /** CPU seconds; `others`: of all else that runs on this machine. */
-  readonly cpu: CpuSeconds & { readonly generators: number; readonly others: number };
+  /** What all else that runs on this machine has used, as a share of its cores. */
+  readonly othersShare: number;
 }
 
 /** All that a run has brought to light. */
@@ -56,8 +50,6 @@ const CAPACITY_MS = 12_000;
 
 /** The overload is there before what it is to disturb, and stays longer. */
 const HEAD_START_MS = 1_500;
-
-const MEMORY_SAMPLE_MS = 100;
 
 /** A service whose processes use less than this share of a core is at rest. */
 const REST_SHARE = 0.05;
@@ -144,11 +136,7 @@ async function measure(
   };
   const measurePhase = async (factor: number, heavyPerSecond: number): Promise<Phase> => {
     await waitForRest(pid);
-    const before = readCpu(pid, generators);
-    let mainPeakBytes = 0;
-    const watch = setInterval(() => {
-      mainPeakBytes = Math.max(mainPeakBytes, readProcess(pid)?.residentBytes ?? 0);
-    }, MEMORY_SAMPLE_MS);
+    const readOthersShare = watchOthers();
     const flooding = factor > 0 ? flood(heavyPerSecond) : undefined;
     if (flooding !== undefined) await sleep(HEAD_START_MS);
     const [hits, lightResponses] = await Promise.all([
@@ -156,21 +144,14 @@ async function measure(
       runClosed(light, LIGHT_CLIENTS_PER_WORKER, phaseMs),
     ]);
     const heavyResult = await flooding;
-    clearInterval(watch);
-    const after = readCpu(pid, generators);
+    const othersShare = readOthersShare();
     return {
       factor,
       lengthMs: phaseMs,
       hits,
       light: lightResponses,
       heavy: heavyResult,
-      mainPeakBytes,
-      cpu: {
-        main: after.main - before.main,
-        workers: after.workers - before.workers,
-        generators: after.generators - before.generators,
-        others: after.others - before.others,
-      },
+      othersShare,
     };
   };
 
@@ -201,15 +182,4 @@ async function waitForRest(pid: number): Promise<void> {
     if (readTotal() - before < REST_SHARE) return;
     if (performance.now() > deadlineMs) throw new Error('The service does not come to rest.');
   }
-}
-
-function readCpu(pid: number, all: Generators): Phase['cpu'] {
-  const { main, workers } = readCpuSeconds(pid);
-  const generators = sumOf(Object.values(all), ({ cpuSeconds }) => cpuSeconds);
-  return {
-    main,
-    workers,
-    generators,
-    others: readMachineCpuSeconds() - main - workers - generators,
-  };
 }

@@ -10,7 +10,7 @@ import {
   quantile,
   sumOf,
 } from '../harness/report.ts';
-import { type OverloadRun, type Phase, served } from './overload-run.ts';
+import { type OverloadRun, served } from './overload-run.ts';
 
 /** What the service must show under overload. */
 const AIMS = { hitP99Ms: 20, lightRatio: 0.5, refusedP99Ms: 50 } as const;
@@ -30,6 +30,8 @@ function gather({ phases }: Pick<OverloadRun, 'phases'>, factor: number) {
   const seconds = sumOf(own, ({ lengthMs }) => lengthMs) / 1000;
   return {
     hits: own.flatMap(({ hits }) => hits.responses),
+    hitLatenessMs: own.flatMap(({ hits }) => hits.latenessMs),
+    othersShares: own.map(({ othersShare }) => othersShare),
     /** Light renders that were served, a second. */
     lightPerSecond: sumOf(own, ({ light }) => served(light).length) / seconds,
     heavy,
@@ -100,12 +102,10 @@ export function formatOverload(run: OverloadRun, animationBytes: readonly number
       `${run.heavyCapacityPerSecond.toFixed(1)} a second with nothing else to do, p50 ${formatMs(quantile(timesOf(served(run.heavyAlone)), 0.5))}. ` +
       `Under load, ${factors.map(formatFactor).join(', ')} as many arrive; the aims are for the most. ` +
       `Phases of ${phaseMs / 1000} s. Service and generators share ${availableParallelism()} cores; the one that asks for hits ` +
-      `runs at ${run.isHitClientPreferred ? 'a higher' : 'the same'} priority, the others at the same.`,
+      `runs at ${run.isHitClientPreferred ? 'a higher' : 'the same'} priority, the others at the same. Others: the most that the machine did beside this in a phase, of its cores.`,
     formatTable(['Aim', 'Wanted', 'Measured', 'Result'], aims),
     '## By load',
     formatLoads(run),
-    '## Phases, in their order',
-    formatPhases(run),
   ].join('\n\n')}\n`;
 }
 
@@ -117,12 +117,16 @@ function formatFactor(factor: number): string {
 function formatLoads(run: OverloadRun): string {
   const alone = gather(run, 0).lightPerSecond;
   const head =
-    'Animated renders, of the capacity|Hits p50|p99|Light/s|of alone|Animated responses|Served|p50|p99|Refused|503 p50|p99|most|Retry-After';
+    'Animated renders, of the capacity|Hits p50|p99|sent late, p99|Light/s|of alone|Animated responses|Served|p50|p99|Refused|503 p50|p99|most|Retry-After|Others';
   const rows = [0, ...run.options.factors].map((factor) => {
-    const { hits, lightPerSecond, heavy, refused } = gather(run, factor);
+    const { hits, hitLatenessMs, lightPerSecond, heavy, refused, othersShares } = gather(
+      run,
+      factor,
+    );
     return [
       formatFactor(factor),
       ...formatQuantiles(timesOf(hits), [0.5, 0.99]),
+      formatMs(quantile(hitLatenessMs, 0.99)),
       lightPerSecond.toFixed(0),
       (lightPerSecond / alone).toFixed(2),
       formatCounts(heavy.map(({ status }) => status)),
@@ -131,29 +135,7 @@ function formatLoads(run: OverloadRun): string {
       formatShare(refused.length, heavy.length),
       ...formatQuantiles(timesOf(refused), [0.5, 0.99, 1]),
       formatRetryAfter(refused),
-    ];
-  });
-  return formatTable(head.split('|'), rows);
-}
-
-function formatPhases({ phases }: OverloadRun): string {
-  const head =
-    'Animated|Hits p50|p99|most|No hits|Sent late, p99|Light/s|p50|p99|Light responses|Flood sent late, p99|In flight, most|Main, most|CPU s: main|workers|generators|others';
-  const rows = phases.map((phase: Phase) => {
-    const { factor, hits, light, heavy, lengthMs, mainPeakBytes, cpu } = phase;
-    return [
-      formatFactor(factor),
-      ...formatQuantiles(timesOf(hits.responses), [0.5, 0.99, 1]),
-      // Their times count as well: what was asked for was a hit.
-      hits.responses.filter((response) => !isPlainHit(response)).length,
-      formatMs(quantile(hits.latenessMs, 0.99)),
-      ((served(light).length * 1000) / lengthMs).toFixed(0),
-      ...formatQuantiles(timesOf(served(light)), [0.5, 0.99]),
-      formatCounts(light.map(({ status }) => status)),
-      formatMs(quantile(heavy?.latenessMs ?? [], 0.99)),
-      heavy?.mostInFlight ?? '–',
-      formatBytes(mainPeakBytes),
-      ...[cpu.main, cpu.workers, cpu.generators, cpu.others].map((seconds) => seconds.toFixed(1)),
+      formatShare(Math.max(...othersShares), 1),
     ];
   });
   return formatTable(head.split('|'), rows);

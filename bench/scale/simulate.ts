@@ -12,30 +12,34 @@ const ENTRY_OVERHEAD_BYTES = 512 + 200;
 const NOTHING: RenderingFacts = { work: 'stream', cpuMs: 0, bytes: 0 };
 
 /** What was counted over a span of time; each request is served in one tier. */
-export interface Counts {
-  requests: number;
-  readonly tiers: {
-    /** The proxy in front. */
-    edge: number;
-    memory: number;
-    store: number;
-    /** Rendered, or passed through, from an original that is still in memory. */
-    heldOriginal: number;
-    /** The same after a read from the origin. */
-    origin: number;
-    /** An attachment as it is: streamed from the origin, kept by the edge alone. */
-    streamed: number;
-    /** Deleted: a 404 of the origin. */
-    missing: number;
+export type Counts = ReturnType<typeof emptyCounts>;
+
+function emptyCounts() {
+  return {
+    requests: 0,
+    tiers: {
+      /** The proxy in front. */
+      edge: 0,
+      memory: 0,
+      store: 0,
+      /** Rendered, or passed through, from an original that is still in memory. */
+      heldOriginal: 0,
+      /** The same after a read from the origin. */
+      origin: 0,
+      /** An attachment as it is: streamed from the origin, kept by the edge alone. */
+      streamed: 0,
+      /** Deleted: a 404 of the origin. */
+      missing: 0,
+    },
+    /** Bodies read from the origin. */
+    originReads: 0,
+    /** Small reads of the origin: is this still current, is it there at all. */
+    revalidations: 0,
+    renders: 0,
+    renderCpuMs: 0,
+    /** Sent by replicas, to the edge or to clients. */
+    bytesServed: 0,
   };
-  /** Bodies read from the origin. */
-  originReads: number;
-  /** Small reads of the origin: is this still current, is it there at all. */
-  revalidations: number;
-  renders: number;
-  renderCpuMs: number;
-  /** Sent by replicas, to the edge or to clients. */
-  bytesServed: number;
 }
 
 /** What came of a simulation, in the real sizes of the setup. */
@@ -49,18 +53,6 @@ export interface Simulation {
   readonly storeBytes: number;
   /** By how much that grew over the measured span, a day. */
   readonly storeBytesPerDay: number;
-}
-
-function emptyCounts(): Counts {
-  return {
-    requests: 0,
-    tiers: { edge: 0, memory: 0, store: 0, heldOriginal: 0, origin: 0, streamed: 0, missing: 0 },
-    originReads: 0,
-    revalidations: 0,
-    renders: 0,
-    renderCpuMs: 0,
-    bytesServed: 0,
-  };
 }
 
 /**

@@ -3,15 +3,12 @@ import { darkroom, peers } from '../contestants.ts';
 import { createTrial, lineUp } from '../line-up.ts';
 import type { Originals, RenderingKind } from '../originals.ts';
 import { playLoad, RESPONSE_MEASURES } from '../turns.ts';
-import { joinVipsThumbnail, missingVipsThumbnail } from '../vips-thumbnail.ts';
 
 interface RenderOptions {
   readonly name: string;
   readonly kind: RenderingKind;
   readonly clients: number;
   readonly note: string;
-  /** Whether `vipsthumbnail` takes part. */
-  readonly hasVips: boolean;
   /** The aim beside IPX. */
   readonly timesIpx: number;
 }
@@ -25,14 +22,13 @@ const photos = {
 } as const;
 
 const options: readonly RenderOptions[] = [
-  { ...photos, name: 'photos, 2 clients', clients: 2, hasVips: false },
-  { ...photos, name: 'photos, 8 clients', clients: 8, hasVips: true },
+  { ...photos, name: 'photos, 2 clients', clients: 2 },
+  { ...photos, name: 'photos, 8 clients', clients: 8 },
   {
     name: 'avatars',
     kind: 'avatars',
     clients: 8,
     note: `${COLD} Squares of 256 to 1024 px, as JPEG, PNG and WebP, to 16 to 256 px as WebP and PNG. 8 clients.`,
-    hasVips: true,
     timesIpx: 1.3,
   },
   {
@@ -40,7 +36,6 @@ const options: readonly RenderOptions[] = [
     kind: 'emojis',
     clients: 8,
     note: `${COLD} Animations of 96 and 128 px with 12 and 24 frames, as GIF and WebP, to 20 to 80 px as both. 8 clients.`,
-    hasVips: false,
     timesIpx: 2,
   },
 ];
@@ -58,7 +53,7 @@ export function renderWorkloads(): readonly Workload[] {
 }
 
 async function hold(stage: Stage, of: RenderOptions): Promise<Contest> {
-  const { name, kind, clients, note, hasVips } = of;
+  const { name, kind, clients, note } = of;
   const { rounds, turnMs: durationMs } = stage;
   const { folder, [kind]: renderings }: Originals = await stage.originals();
   const share = Math.floor(renderings.length / (rounds + 1));
@@ -78,11 +73,6 @@ async function hold(stage: Stage, of: RenderOptions): Promise<Contest> {
       leave: () => server.stop(),
     }),
   );
-  const missing = missingVipsThumbnail();
-  if (hasVips && missing !== undefined) stage.noteAbsence(name, 'vipsthumbnail', missing);
-  if (hasVips && missing === undefined) {
-    players.push(await joinVipsThumbnail(folder, ofRound, durationMs));
-  }
   const plan = { name, note, measures: RESPONSE_MEASURES, rounds, hasPractice: true };
   return holdContest(plan, players);
 }

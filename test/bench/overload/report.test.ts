@@ -20,7 +20,7 @@ const refusal: LoadResponse = {
 };
 
 function load(responses: readonly LoadResponse[]) {
-  return { responses, seconds: 1, latenessMs: [0], mostInFlight: 1 };
+  return { responses, seconds: 1, latenessMs: [0] };
 }
 
 /** A phase in which all goes well but what is said. */
@@ -31,8 +31,7 @@ function phase(factor: number, hits: readonly LoadResponse[]): Phase {
     hits: load(hits),
     light: [{ ...hit, isHit: false }],
     heavy: factor === 0 ? undefined : load([refusal]),
-    mainPeakBytes: 0,
-    cpu: { main: 0, workers: 0, generators: 0, others: 0 },
+    othersShare: 0,
   };
 }
 
