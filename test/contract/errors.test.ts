@@ -1,7 +1,7 @@
-import { describe, expect, it } from 'vitest';
+import { expect, test } from 'vitest';
 import { type ErrorCode, errorRegistry, MediaError } from '../../src/contract/errors.ts';
 
-/** The table of contract §5, and whom a fault is told to: the operator of `origin` and `service`. */
+/** The table of contract §5, and whose fault it is: operators are told of `origin` and `service`. */
 const rows: readonly (readonly [ErrorCode, number, string])[] = [
   ['INVALID_FORM_BODY', 400, 'client'],
   ['NOT_FOUND', 404, 'client'],
@@ -19,38 +19,27 @@ const rows: readonly (readonly [ErrorCode, number, string])[] = [
   ['TRANSFORM_TIMEOUT', 504, 'original'],
 ];
 
-describe('the registry', () => {
-  it('has the rows of contract §5 and no others', () => {
-    expect(
-      Object.entries(errorRegistry).map(([code, { status, fault }]) => [code, status, fault]),
-    ).toEqual(rows);
-  });
-
-  it.each(rows)('%s has a message of one sentence', (code) => {
-    expect(errorRegistry[code].message).toMatch(/^[A-Z][^\n]+\.$/);
-  });
+test('the registry has the rows of contract §5 and no others', () => {
+  const own = Object.entries(errorRegistry).map(([code, row]) => [code, row.status, row.fault]);
+  expect(own).toEqual(rows);
 });
 
-describe('MediaError', () => {
-  it.each(rows)('%s is its row of the registry', (code, status) => {
-    const error = new MediaError(code);
-    expect(error).toMatchObject({ code, status, message: errorRegistry[code].message });
-    expect(error).toBeInstanceOf(Error);
-    expect(error.name).toBe('MediaError');
-    expect(error.faults).toEqual([]);
-    expect(error.retryAfterSeconds).toBeUndefined();
-  });
+test.each(rows)('%s is its row of the registry, with a message of one sentence', (code, status) => {
+  const { message } = errorRegistry[code];
+  expect(message).toMatch(/^[A-Z][^\n]+\.$/);
+  const error = new MediaError(code);
+  expect(error).toBeInstanceOf(Error);
+  expect(error).toMatchObject({ name: 'MediaError', code, status, message, faults: [] });
+  expect(error.retryAfterSeconds).toBeUndefined();
+});
 
-  it('keeps what happened underneath, apart from the message', () => {
-    const cause = new Error('connect ECONNREFUSED 10.0.0.1:9000');
-    const error = new MediaError('ORIGIN_ERROR', { cause });
-    expect(error.cause).toBe(cause);
-    expect(error.message).not.toContain('10.0.0.1');
-  });
-
-  it('carries faults and the time of a retry', () => {
-    const faults = [{ path: 'size', message: 'Expected something else.' }];
-    expect(new MediaError('INVALID_FORM_BODY', { faults }).faults).toEqual(faults);
-    expect(new MediaError('OVERLOADED', { retryAfterSeconds: 3 }).retryAfterSeconds).toBe(3);
-  });
+test('an error keeps what happened underneath apart from its message', () => {
+  const options = {
+    cause: new Error('connect ECONNREFUSED 10.0.0.1:9000'),
+    faults: [{ path: 'size', message: 'Expected something else.' }],
+    retryAfterSeconds: 3,
+  };
+  const error = new MediaError('ORIGIN_ERROR', options);
+  expect(error).toMatchObject(options);
+  expect(error.message).not.toContain('10.0.0.1');
 });
