@@ -117,13 +117,7 @@ export async function createApp(config: Config, parts: AppParts): Promise<App> {
     clock,
   };
   const { maxAgeSeconds } = config.http;
-  const handler = new MediaHandler({
-    media,
-    passthrough,
-    defaultAvatars,
-    maxAgeSeconds,
-    lookUps: meter.lookUps.results,
-  });
+  const handler = new MediaHandler({ media, passthrough, defaultAvatars, maxAgeSeconds });
   const limits = parts.clientLimits ?? {};
   const explorer = config.explorer.isOn
     ? await openExplorer({ listing: await openListing(config), defaultAvatars, clock })

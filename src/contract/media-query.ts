@@ -68,7 +68,7 @@ const animated: QueryParameter = {
   form: { kind: 'choice', values: ['true', 'false'] },
 };
 
-/** The parameters of each kind of query, in the order in which their faults are told: contract §2. */
+/** The parameters of each kind of query, in the order in which they are documented: contract §2. */
 export const queryParameters: Readonly<Record<QueryKind, readonly QueryParameter[]>> = {
   image: [
     { ...size, default: '128' },

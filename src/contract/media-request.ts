@@ -75,7 +75,7 @@ export function pathOfTarget(target: string): string {
 }
 
 /** Joins path and query into the canonical request; flags without effect are set to one value. */
-export function createRequest(path: MediaPath, query: MediaQuery): MediaRequest {
+function createRequest(path: MediaPath, query: MediaQuery): MediaRequest {
   const extension =
     resourceRows[path.resource].query === 'external' ? query.format : path.extension;
   const format = extension === undefined ? undefined : formatOfExtension(extension);

@@ -125,7 +125,7 @@ export class RequestRecord {
     const resource = this.#resource;
     const bytes = countSentBytes(this.#body, response);
     const count = meter.countOf({ resource, status, cache });
-    count.answers += 1;
+    count.responses += 1;
     count.bodyBytes += bytes;
     const bottleneck = this.#error?.bottleneck;
     if (bottleneck !== undefined) meter.noteRefusal(bottleneck);

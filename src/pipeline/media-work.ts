@@ -69,11 +69,7 @@ export async function waitForMedia(
   if (isEnough) return { kind: 'current', validators };
   const made = await unlessAborted(identified.make(), signal);
   note(made.outcome);
-  return respondWith(made.result, isCurrent);
-}
-
-/** The response to one request, from a result. */
-export function respondWith(result: MediaResult, isCurrent: ServeOptions['isCurrent']): Served {
+  const { result } = made;
   return isCurrent(result, true)
     ? { kind: 'current', validators: result }
     : { kind: 'result', result };

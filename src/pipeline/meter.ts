@@ -3,25 +3,25 @@ import type { ResourceName } from '../contract/resources.ts';
 import type { CacheUse, TimedStage } from './cache-outcome.ts';
 import type { Lane } from './ports.ts';
 
-/** Looks into one of the memories. A plain pair of numbers, so that to count costs no more than to add. */
-export interface LookUps {
+/** Lookups in one of the memories. A plain pair of numbers, so that to count costs no more than to add. */
+export interface LookupCount {
   found: number;
   missed: number;
 }
 
-/** What is looked into: answers in memory, originals in memory, the store that outlives the process. */
+/** What is looked into: results in memory, originals in memory, the store that outlives the process. */
 export const memories = ['results', 'originals', 'store'] as const;
 export type Memory = (typeof memories)[number];
 
-/** Who counts what happens in the pipeline, for those who watch over the service. */
+/** Counts what happens in the pipeline, for operators. */
 export interface Meter {
   /** The code that looks adds to them. */
-  readonly lookUps: Readonly<Record<Memory, LookUps>>;
+  readonly lookups: Readonly<Record<Memory, LookupCount>>;
   /** A render has got its CPU slot, after so many milliseconds; 0 where one was free. */
   noteQueueWait(lane: Lane, waitedMs: number): void;
 }
 
-/** Of what sort an answer was; each has few values, and none of them is a client's. */
+/** Of what class a response is; each member has few values, and none of them is a client's. */
 export interface ResponseClass {
   /** `none`: the path is none of the contract's. */
   readonly resource: ResourceName | 'none';
@@ -32,7 +32,7 @@ export interface ResponseClass {
 
 /** Responses of one class; the code that sends them adds to it. */
 export interface ResponseCount {
-  answers: number;
+  responses: number;
   /** Of bodies, as far as they were handed over to the system. */
   bodyBytes: number;
 }
@@ -40,10 +40,10 @@ export interface ResponseCount {
 /** Where the time of a request goes: into the stages, and into sending its body. */
 export type Stage = TimedStage | 'send';
 
-/** Who counts the answers. */
+/** Counts responses. */
 export interface ResponseMeter {
-  /** The same object each time, for each sort: who gives many of them keeps it at hand. */
-  countOf(sort: ResponseClass): ResponseCount;
+  /** The same object each time for one class. */
+  countOf(responseClass: ResponseClass): ResponseCount;
   /** A request has spent so long in a stage. */
   noteStage(stage: Stage, durationMs: number): void;
   /** A request was turned away, for want of this. */
@@ -51,15 +51,15 @@ export interface ResponseMeter {
 }
 
 /**
- * What a read from the origin has come to: there is no such object; it has failed, or not answered in
- * time; or nobody waited for it any more.
+ * What a read from the origin has come to: there is no such object; it has failed, or not responded in
+ * time; or no request waited for it any more.
  */
 export const originOutcomes = ['found', 'missing', 'failed', 'timeout', 'stopped'] as const;
 export type OriginOutcome = (typeof originOutcomes)[number];
 
-/** Who counts what the origin does. */
+/** Counts what the origin does. */
 export interface OriginMeter {
-  noteAnswer(answer: OriginOutcome): void;
+  noteOutcome(outcome: OriginOutcome): void;
   noteReadBytes(count: number): void;
   /** A body that was begun was not sent to its end. */
   noteBrokenBody(): void;

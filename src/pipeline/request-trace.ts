@@ -38,14 +38,10 @@ export interface TracedRequest {
   readonly context: Context;
 }
 
-/** A stay in a stage. One of the `leave`s is to be called, once, unless the stage turns out not to have been entered. */
-export interface Visit {
-  /** Notes something of the stage in the request's trace. */
-  note(details: SpanDetails): void;
-  /** Adds the time spent to the stage's. */
-  leave(error?: unknown): void;
-  /** The same where it is no news: of a hit, no trace shows the stages. */
-  leaveUnseen(): void;
+/** A stay in a stage. One of the `end`s is called, once, unless the stage turns out not to have been entered. */
+export interface Visit extends Pick<StageSpan, 'note' | 'end'> {
+  /** Adds the time spent to the stage's, and no more: of a hit, no trace shows the stages. */
+  endUnseen(): void;
 }
 
 /** Names of `SpanDetails` in traces. */
@@ -126,32 +122,28 @@ export class RequestTrace {
     describe?: (result: Result) => SpanDetails,
   ): Promise<Result> {
     const visit = this.enter(stage);
-    try {
+    return endAfter(visit, async () => {
       const result = await work(visit);
       if (describe !== undefined) visit.note(describe(result));
-      visit.leave();
       return result;
-    } catch (error) {
-      visit.leave(error);
-      throw error;
-    }
+    });
   }
 
   /** Enters a stage. */
   enter(stage: TimedStage): Visit {
     const enteredMs = this.#clock.nowMs();
     const span = this.begin(stage);
-    const leaveUnseen = (): void => {
+    const endUnseen = (): void => {
       const spentMs = this.#clock.nowMs() - enteredMs;
       this.#durationsMs.set(stage, (this.#durationsMs.get(stage) ?? 0) + spentMs);
     };
     return {
       note: (details) => span.note(details),
-      leave: (error) => {
-        leaveUnseen();
+      end: (error) => {
+        endUnseen();
         span.end(error);
       },
-      leaveUnseen,
+      endUnseen,
     };
   }
 
@@ -166,14 +158,7 @@ export class RequestTrace {
     joined?: RequestTrace,
   ): Promise<Result> {
     const span = this.begin(step, joined);
-    try {
-      const result = await work(span);
-      span.end();
-      return result;
-    } catch (error) {
-      span.end(error);
-      throw error;
-    }
+    return endAfter(span, () => work(span));
   }
 
   /** Begins what only a trace shows. */
@@ -193,6 +178,21 @@ export class RequestTrace {
 
 /** Hits are many, and most are not traced: one for all of them. */
 const unseen = new StageSpan(undefined);
+
+/** Ends a span, or a visit, with the work that it stands for. */
+async function endAfter<Result>(
+  span: Pick<StageSpan, 'end'>,
+  work: () => Promise<Result>,
+): Promise<Result> {
+  try {
+    const result = await work();
+    span.end();
+    return result;
+  } catch (error) {
+    span.end(error);
+    throw error;
+  }
+}
 
 function isDetail(name: string): name is keyof SpanDetails {
   return Object.hasOwn(detailNames, name);

@@ -1,6 +1,6 @@
 import { MediaError } from '../contract/errors.ts';
 import { sourceFormats } from '../contract/image-formats.ts';
-import { type MediaRequest, resultKey } from '../contract/media-request.ts';
+import type { MediaRequest } from '../contract/media-request.ts';
 import type { CacheOutcome } from './cache-outcome.ts';
 import {
   alreadyMade,
@@ -8,14 +8,12 @@ import {
   kindOf,
   type MadeMedia,
   type MediaTask,
-  respondWith,
   type Served,
   type ServeOptions,
   waitForMedia,
 } from './media-work.ts';
 import type { MetadataCache } from './originals/metadata-cache.ts';
 import {
-  type Approach,
   type HeldOriginal,
   type IdentifiedOriginal,
   isOriginFailure,
@@ -32,8 +30,7 @@ import type { Results } from './results/results.ts';
 import { type FlightControls, SingleFlight } from './single-flight.ts';
 import { validatorsOf } from './validators.ts';
 
-/** What media are served with. */
-export interface MediaServiceParts {
+interface MediaServiceParts {
   readonly results: Results;
   readonly negativeCache: NegativeCache;
   readonly metadata: MetadataCache;
@@ -64,33 +61,35 @@ export class MediaService {
     this.#parts = parts;
   }
 
+  /** Looks up: a result in memory that is known to be current. Nothing waits before this, or here. */
+  findHit(request: MediaRequest, key: string, trace: RequestTrace): MediaResult | undefined {
+    const visit = trace.enter('store');
+    const known = this.#parts.results.lookUp(key);
+    const identity = known && this.#parts.metadata.findFresh(request.originKey);
+    if (identity !== undefined && identity.etag === known?.originalEtag) {
+      visit.endUnseen();
+      trace.outcome = { kind: 'hit' };
+      return known;
+    }
+    visit.note({ memory: 'results', isFound: known !== undefined });
+    visit.end();
+    return undefined;
+  }
+
   /**
-   * Serves a request from what is cached, or by transforming its original.
+   * Serves what `findHit` has not found: joins the work on it, or begins it.
    *
    * @throws MediaError of any stage; `options.signal.reason` when the client has gone
    */
-  async serve(request: MediaRequest, options: ServeOptions): Promise<Served> {
+  async serve(request: MediaRequest, key: string, options: ServeOptions): Promise<Served> {
     const { results, negativeCache, metadata } = this.#parts;
     const { signal, trace } = options;
-
-    // Look up. Nothing waits before this.
-    const key = resultKey(request);
-    const visit = trace.enter('store');
-    const known = results.lookUp(key);
-    if (known !== undefined && this.#isFresh(known, request)) {
-      visit.leaveUnseen();
-      trace.outcome = { kind: 'hit' };
-      return respondWith(known, options.isCurrent);
-    }
-    visit.note({ memory: 'results', isFound: known !== undefined });
-    visit.leave();
     const refusal = negativeCache.find(key);
     if (refusal !== undefined || metadata.isMissing(request.originKey)) {
       trace.outcome = { kind: 'hit' };
       throw refusal ?? new MediaError('UNKNOWN_MEDIA');
     }
-
-    // Join.
+    const known = results.get(key);
     trace.outcome = { kind: kindOf(known) };
     const begin = (controls: FlightControls): LedWork => ({
       identified: this.#identify({ ...controls, request, key, known, trace }),
@@ -106,9 +105,9 @@ export class MediaService {
     });
   }
 
-  /** Identify the original. What the origin confirms is served on; while it fails, what was right last. */
+  /** Identifies the original. What the origin confirms is served on; while it fails, what was right last. */
   async #identify(task: MediaTask): Promise<IdentifiedMedia> {
-    const { metadata, originals } = this.#parts;
+    const { metadata, originals, renderer, results } = this.#parts;
     const { key, known, request, signal, trace } = task;
     const stale = metadata.hasFailed(request.originKey) && (await this.#findStale(task));
     if (stale) return alreadyMade(stale, { kind: 'hit', detail: 'stale-if-error' });
@@ -116,11 +115,15 @@ export class MediaService {
     const original = originals.open(request.originKey, signal);
     let identified: IdentifiedOriginal;
     try {
-      identified = await original.identify(this.#approach(task), trace);
+      // No more than the identity, where that may do; in a crowd, the first frames of what may be an animation.
+      const isEnough = known !== undefined || results.isPersistent;
+      const approach = isEnough ? 'identity' : 'whole';
+      const isCrowded = renderer.isCrowdedFor(request);
+      identified = await original.identify(isCrowded ? 'first frames' : approach, trace);
     } catch (error) {
       const last = isOriginFailure(error) && (await this.#findStale(task));
       if (last) return alreadyMade(last, { kind: 'stale', detail: 'stale-if-error' });
-      throw error;
+      throw error; // UNKNOWN_MEDIA, ORIGIN_ERROR, ORIGIN_TIMEOUT, OVERLOADED
     }
     const { identity, wasAsked } = identified;
     if (known?.originalEtag === identity.etag) {
@@ -138,7 +141,7 @@ export class MediaService {
     };
   }
 
-  /** The rest of the way, for requests that need a body. */
+  /** The rest of the way, for requests that need a body; beside each stage, what it may refuse with. */
   async #make(
     task: MediaTask,
     original: OriginalReader,
@@ -152,12 +155,13 @@ export class MediaService {
       return { result: stored, outcome: wasAsked ? revalidated : { kind: 'hit', detail: 'store' } };
     }
     try {
-      const held = await this.#read(task, original);
-      const facts = readFacts(held.bytes, trace);
+      const held = await this.#read(task, original); // MEDIA_TOO_LARGE, OVERLOADED, ORIGIN_ERROR, ORIGIN_TIMEOUT
+      const facts = readFacts(held.bytes, trace); // UNSUPPORTED_MEDIA_TYPE
       const plan = planMedia(facts, request, limits);
       if (plan.kind === 'refuse') {
         throw new MediaError('MEDIA_TOO_LARGE', { cause: new Error(plan.reason) });
       }
+      // OVERLOADED, UNPROCESSABLE_MEDIA, MEDIA_TOO_LARGE, TRANSFORM_TIMEOUT
       const rendered = plan.kind === 'render' ? await renderer.render(plan, held, task) : undefined;
       const untouched = { body: held.bytes, mimeType: sourceFormats[facts.format].mimeType };
       const isRendering = rendered !== undefined;
@@ -169,28 +173,19 @@ export class MediaService {
     }
   }
 
-  /** No more than the identity, where that may do; in a crowd, the first bytes of what may be an animation. */
-  #approach({ known, request }: MediaTask): Approach {
-    const { results, renderer } = this.#parts;
-    if (renderer.isCrowdedFor(request)) return 'first frames';
-    return known !== undefined || results.isPersistent ? 'identity' : 'whole';
-  }
-
   /** Reads the original, unless its first frames show that its render would be refused. */
   async #read({ request, trace }: MediaTask, original: OriginalReader): Promise<HeldOriginal> {
     // Where nothing is asked of the origin, no time is spent there.
     if (original.isInMemory) return original.read();
     const { renderer } = this.#parts;
-    return trace.time(
-      'origin',
-      async (visit) => {
-        visit.note({ part: 'body' });
-        const prefix = renderer.isCrowdedFor(request) ? await original.peek() : undefined;
-        if (prefix !== undefined) renderer.checkAdmission(request, prefix);
-        return original.read();
-      },
-      ({ bytes }) => ({ bytes: bytes.byteLength }),
-    );
+    return trace.time('origin', async (visit) => {
+      visit.note({ part: 'body' });
+      const prefix = renderer.isCrowdedFor(request) ? await original.peek() : undefined;
+      if (prefix !== undefined) renderer.checkAdmission(request, prefix);
+      const held = await original.read();
+      visit.note({ bytes: held.bytes.byteLength });
+      return held;
+    });
   }
 
   /** What was right when the origin could be asked last. */
@@ -199,18 +194,8 @@ export class MediaService {
     return identity && this.#parts.results.find(task, identity);
   }
 
-  /** A current result in memory, for a caller that needs no more than that; it is not counted here. */
-  findHit(request: MediaRequest, key: string): MediaResult | undefined {
-    const known = this.#parts.results.get(key);
-    return known !== undefined && this.#isFresh(known, request) ? known : undefined;
-  }
-
   /** Lets no more requests join the work on keys that fit, and keeps nothing of it: they were purged. */
   retire(fits: (key: string) => boolean): void {
     this.#flights.retire(fits);
-  }
-
-  #isFresh({ originalEtag }: MediaResult, { originKey }: MediaRequest): boolean {
-    return this.#parts.metadata.findFresh(originKey)?.etag === originalEtag;
   }
 }

@@ -31,8 +31,8 @@ export class WatchedOrigin implements Origin {
     try {
       const object = await this.#inner.read(key, options);
       if (!signal.aborted) {
-        this.#watchers.meter.noteAnswer('found');
-        this.#watchers.health.noteAnswer();
+        this.#watchers.meter.noteOutcome('found');
+        this.#watchers.health.noteResponse();
       }
       this.#watchBody(object.body);
       return object;
@@ -47,8 +47,8 @@ export class WatchedOrigin implements Origin {
   #note(error: unknown, isStopped: boolean): void {
     const { meter, health } = this.#watchers;
     const outcome = outcomeOf(error, isStopped);
-    meter.noteAnswer(outcome);
-    if (outcome === 'found' || outcome === 'missing') health.noteAnswer();
+    meter.noteOutcome(outcome);
+    if (outcome === 'found' || outcome === 'missing') health.noteResponse();
     else if (outcome !== 'stopped') health.noteFailure(error);
   }
 

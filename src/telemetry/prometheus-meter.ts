@@ -2,7 +2,7 @@ import { Counter, collectDefaultMetrics, Histogram, Registry } from 'prom-client
 import { type Bottleneck, bottlenecks } from '../contract/errors.ts';
 import type { CacheUse } from '../pipeline/cache-outcome.ts';
 import {
-  type LookUps,
+  type LookupCount,
   type Memory,
   type Meter,
   memories,
@@ -36,7 +36,7 @@ export class PrometheusMeter implements Meter, ResponseMeter, OriginMeter {
   readonly #byClass: Partial<
     Record<ResponseClass['resource'], Partial<Record<CacheUse, Record<number, ResponseCount>>>>
   > = {};
-  readonly lookUps: Readonly<Record<Memory, LookUps>> = {
+  readonly lookups: Readonly<Record<Memory, LookupCount>> = {
     results: { found: 0, missed: 0 },
     originals: { found: 0, missed: 0 },
     store: { found: 0, missed: 0 },
@@ -89,13 +89,13 @@ export class PrometheusMeter implements Meter, ResponseMeter, OriginMeter {
         name: 'darkroom_cache_hits_total',
         help: 'Looks into a cache that have found what was looked for, be it current or not.',
         label: 'cache',
-        read: () => this.#countLookUps('found'),
+        read: () => this.#countLookups('found'),
       },
       {
         name: 'darkroom_cache_misses_total',
         help: 'Looks into a cache that have not.',
         label: 'cache',
-        read: () => this.#countLookUps('missed'),
+        read: () => this.#countLookups('missed'),
       },
     ]);
   }
@@ -118,7 +118,7 @@ export class PrometheusMeter implements Meter, ResponseMeter, OriginMeter {
     const ofCache = ofResource[cache];
     const known = ofCache[status];
     if (known !== undefined) return known;
-    const count = { resource, status, cache, answers: 0, bodyBytes: 0 };
+    const count = { resource, status, cache, responses: 0, bodyBytes: 0 };
     ofCache[status] = count;
     this.#responses.push(count);
     return count;
@@ -136,7 +136,7 @@ export class PrometheusMeter implements Meter, ResponseMeter, OriginMeter {
     this.#refusals.inc({ reason });
   }
 
-  noteAnswer(outcome: OriginOutcome): void {
+  noteOutcome(outcome: OriginOutcome): void {
     this.#originReads.inc({ outcome });
   }
 
@@ -169,7 +169,7 @@ export class PrometheusMeter implements Meter, ResponseMeter, OriginMeter {
         this.reset();
         for (const count of responses) {
           const { resource, status, cache } = count;
-          this.inc({ resource, status, cache }, count.answers);
+          this.inc({ resource, status, cache }, count.responses);
         }
       },
     });
@@ -185,7 +185,7 @@ export class PrometheusMeter implements Meter, ResponseMeter, OriginMeter {
     });
   }
 
-  #countLookUps(outcome: keyof LookUps): Readonly<Record<string, number>> {
-    return Object.fromEntries(memories.map((memory) => [memory, this.lookUps[memory][outcome]]));
+  #countLookups(outcome: keyof LookupCount): Readonly<Record<string, number>> {
+    return Object.fromEntries(memories.map((memory) => [memory, this.lookups[memory][outcome]]));
   }
 }

@@ -25,7 +25,7 @@ export interface ConnectionCounters {
 export interface Vitals {
   readonly isClosing: boolean;
   readonly readyWorkers: Readonly<Record<Lane, number>>;
-  readonly origin: { readonly state: OriginState; readonly hasAnswered: boolean };
+  readonly origin: { readonly state: OriginState; readonly hasResponded: boolean };
   readonly isStoreFailing: boolean;
   /** Why renderings are not stored at present, if they are not. */
   readonly storeShortcoming: string | undefined;
@@ -47,7 +47,7 @@ export function judgeReadiness(vitals: Vitals): Readiness {
   const obstacles = [
     vitals.isClosing && 'draining',
     readyWorkers.light === 0 && 'no worker is ready',
-    !origin.hasAnswered &&
+    !origin.hasResponded &&
       (origin.state === 'unknown'
         ? 'the origin has not answered yet'
         : 'the origin has failed since the start'),
@@ -55,7 +55,7 @@ export function judgeReadiness(vitals: Vitals): Readiness {
       'as many requests as there may be are under way',
   ].filter((reason) => reason !== false);
   const shortcomings = [
-    origin.state === 'failing' && origin.hasAnswered && 'the origin fails; what is kept is served',
+    origin.state === 'failing' && origin.hasResponded && 'the origin fails; what is kept is served',
     vitals.isStoreFailing && 'the store of renderings fails; they are made anew',
     vitals.storeShortcoming !== undefined && vitals.storeShortcoming,
     readyWorkers.heavy === 0 && 'no worker for heavy renders is ready',

@@ -29,7 +29,7 @@ const visit: ExplorerBrowser['open'] = async (options, hash) => {
 };
 
 /** A fact of what came back. */
-const fact = (page: Page, name: string) => page.locator(`#answer .${name} .value`);
+const fact = (page: Page, name: string) => page.locator(`#response .${name} .value`);
 const textOf = (page: Page, name: string) => fact(page, name).textContent();
 /** Until the answer shown is that of this address. */
 const settle = async (page: Page, target: string): Promise<void> => {
@@ -94,17 +94,17 @@ describe('the explorer in a browser', () => {
     const answer = await fetch(explorer.service.origin + target);
     const bytes = (await answer.arrayBuffer()).byteLength;
     expect(await textOf(page, 'type')).toBe('image/png');
-    expect(await page.locator('#answer .bytes').getAttribute('title')).toBe(
+    expect(await page.locator('#response .bytes').getAttribute('title')).toBe(
       `${bytes.toLocaleString('en')} bytes`,
     );
-    expect(await page.locator('#answer .bytes .note').textContent()).toBe(
+    expect(await page.locator('#response .bytes .note').textContent()).toBe(
       `${Math.round((100 * bytes) / 32_386)} % of the original`,
     );
     expect(await textOf(page, 'cache-status')).toBe('darkroom; fwd=miss; stored');
     expect(await textOf(page, 'server-timing')).toMatch(/render \d+/);
     expect(await page.locator('#url code').textContent()).toBe(explorer.service.origin + target);
     expect(await page.locator('#curl code').textContent()).toBe(
-      `curl -sS -D - -o answer.png '${explorer.service.origin}${target}'`,
+      `curl -sS -D - -o response.png '${explorer.service.origin}${target}'`,
     );
     expect(complaints).toEqual([]);
   });
@@ -160,7 +160,7 @@ describe('the explorer in a browser', () => {
     const { page, complaints } = await visit({}, '#/attachments/1/15/clip.mp4');
     await page.locator('.file').waitFor();
     expect(await textOf(page, 'type')).toBe('video/mp4');
-    expect(await page.locator('#answer .bytes .note').textContent()).toBe('100 % of the original');
+    expect(await page.locator('#response .bytes .note').textContent()).toBe('100 % of the original');
     await page.locator('#ladder-section').waitFor({ state: 'hidden' });
     await page.locator('#compare-section').waitFor({ state: 'hidden' });
     expect(complaints).toEqual([]);
@@ -336,7 +336,7 @@ describe('the explorer in a browser', () => {
     const { page } = await visit({}, '#/avatars/6/kl12.x;reboot?size=64');
     await page.locator('.fault').waitFor();
     expect(await page.locator('#curl code').textContent()).toBe(
-      `curl -sS -D - -o answer '${explorer.service.origin}/avatars/6/kl12.x%3Breboot?size=64'`,
+      `curl -sS -D - -o response '${explorer.service.origin}/avatars/6/kl12.x%3Breboot?size=64'`,
     );
   });
 
@@ -394,7 +394,7 @@ describe('the explorer in a browser', () => {
       for (const hash of [AVATAR, '#/avatars/06/no!.webp', '#sheet']) {
         const { page } = await visit({ ...options, colorScheme }, hash);
         await page
-          .locator(hash === '#sheet' ? '#sheet a' : '#answer dd')
+          .locator(hash === '#sheet' ? '#sheet a' : '#response dd')
           .first()
           .waitFor();
         const ground = await page.evaluate(() => getComputedStyle(document.body).backgroundColor);

@@ -31,7 +31,7 @@ const shots: readonly Shot[] = [
   {
     name: 'explorer-dark',
     hash: '#/attachments/1/12/red-panda.jpg?width=1024&format=webp&quality=high',
-    from: 'answer-title',
+    from: 'response-title',
     colorScheme: 'dark',
     viewport: { width: 1440, height: 1220 },
   },

@@ -129,6 +129,7 @@ const badNames = {
     ...['%00', 'name.png%00.txt', '%0d%0aSet-Cookie:a=b', '%1b[31m', '%7f', '%c2%80', '%c2%9f'],
     '\u00c2\u0085',
   ],
+  'characters beyond ASCII, unescaped': ['é', '\u00c3\u00a9', '\ud800'],
   'no escapes': ['%', '%2', '%zz', '%u00e9'],
   'no UTF-8': [
     // Cut, overlong, surrogates (CESU-8), beyond U+10FFFF, of five bytes.

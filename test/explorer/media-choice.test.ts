@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { describe, expect, test } from 'vitest';
 import { queryParameters } from '../../src/contract/media-query.ts';
 import { parseTarget } from '../../src/contract/media-request.ts';
-import { type ResourceName, resourceRows } from '../../src/contract/resources.ts';
+import { type ResourceName, resourceNames, resourceRows } from '../../src/contract/resources.ts';
 import type { DescribedResource } from '../../src/explorer/explorer-data.ts';
 import {
   formatCurl,
@@ -12,7 +12,7 @@ import {
   readTarget,
 } from '../../src/explorer/page/media-choice.ts';
 
-const resources: DescribedResource[] = (Object.keys(resourceRows) as ResourceName[]).map((name) => {
+const resources: DescribedResource[] = resourceNames.map((name) => {
   const { template, extensions = [], query } = resourceRows[name];
   return { name, template, extensions, parameters: queryParameters[query] };
 });
@@ -124,9 +124,9 @@ describe('a choice on the page', () => {
     const unquoted = target.replace("'", '%27');
     expect(readTarget(unquoted, resources)).toEqual(attachment);
     const line = formatCurl(`http://127.0.0.1:3000${target}`, attachment);
-    expect(line).toBe(`curl -sS -D - -o answer.jpg 'http://127.0.0.1:3000${unquoted}'`);
+    expect(line).toBe(`curl -sS -D - -o response.jpg 'http://127.0.0.1:3000${unquoted}'`);
     expect(wordsOf(line)).toEqual([
-      ...['-sS', '-D', '-', '-o', 'answer.jpg'],
+      ...['-sS', '-D', '-', '-o', 'response.jpg'],
       `http://127.0.0.1:3000${unquoted}`,
     ]);
   });
@@ -135,12 +135,12 @@ describe('a choice on the page', () => {
     const fileOf = (choice: MediaChoice) => wordsOf(formatCurl('http://a/', choice)).at(-2);
     const [avatar, , attachment] = choices;
     if (avatar === undefined || attachment === undefined) throw new Error('no choice');
-    expect(fileOf(avatar)).toBe('answer.webp');
-    expect(fileOf({ ...avatar, extension: 'jpeg' })).toBe('answer.jpeg');
-    expect(fileOf({ ...avatar, extension: 'bmp' })).toBe('answer');
-    expect(fileOf(attachment)).toBe('answer.jpg');
-    expect(fileOf({ ...attachment, parameters: {} })).toBe('answer');
-    expect(fileOf({ ...attachment, parameters: { format: 'exe' } })).toBe('answer');
+    expect(fileOf(avatar)).toBe('response.webp');
+    expect(fileOf({ ...avatar, extension: 'jpeg' })).toBe('response.jpeg');
+    expect(fileOf({ ...avatar, extension: 'bmp' })).toBe('response');
+    expect(fileOf(attachment)).toBe('response.jpg');
+    expect(fileOf({ ...attachment, parameters: {} })).toBe('response');
+    expect(fileOf({ ...attachment, parameters: { format: 'exe' } })).toBe('response');
   });
 
   test.each(hostile)('does not make a shell do anything else: %j', (text) => {
@@ -161,7 +161,7 @@ describe('a choice on the page', () => {
     for (const choice of broken) {
       const url = `http://127.0.0.1:3000${formatTarget(choice)}`;
       expect(wordsOf(formatCurl(url, choice))).toEqual([
-        ...['-sS', '-D', '-', '-o', 'answer'],
+        ...['-sS', '-D', '-', '-o', 'response'],
         url.replaceAll("'", '%27'),
       ]);
     }
@@ -173,7 +173,7 @@ describe('a choice on the page', () => {
     if (choice === undefined) throw new Error('not read');
     expect(choice.extension).toBe('x;printf broken');
     expect(wordsOf(formatCurl(`http://a${formatTarget(choice)}`, choice))).toEqual([
-      ...['-sS', '-D', '-', '-o', 'answer'],
+      ...['-sS', '-D', '-', '-o', 'response'],
       `http://a${target}`,
     ]);
   });

@@ -50,18 +50,8 @@ export const adminSchemas: Readonly<Record<string, Schema>> = {
     },
     required: ['status', 'reasons', 'version'],
   },
-  Unauthorized: {
-    type: 'object',
-    properties: { code: { const: 'UNAUTHORIZED' }, message: { type: 'string' } },
-    required: ['code', 'message'],
-    additionalProperties: false,
-  },
-  StoreTimeout: {
-    type: 'object',
-    properties: { code: { const: 'STORE_TIMEOUT' }, message: { type: 'string' } },
-    required: ['code', 'message'],
-    additionalProperties: false,
-  },
+  Unauthorized: describeError('UNAUTHORIZED'),
+  StoreTimeout: describeError('STORE_TIMEOUT'),
 };
 
 /** Responses of the admin listener that several operations have. */
@@ -143,6 +133,16 @@ export const adminPaths: Readonly<Record<string, PathItem>> = {
     },
   },
 };
+
+/** An error of this listener alone. */
+function describeError(code: string): Schema {
+  return {
+    type: 'object',
+    properties: { code: { const: code }, message: { type: 'string' } },
+    required: ['code', 'message'],
+    additionalProperties: false,
+  };
+}
 
 /** Each operation names its server: some readers look for `servers` neither in the path nor in the document. */
 function get(

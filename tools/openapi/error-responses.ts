@@ -1,7 +1,7 @@
 import { type ErrorCode, errorRegistry } from '../../src/contract/errors.ts';
 import { refusals } from '../../src/http/edge/refusal.ts';
 import { type headerComponents, headersOf, headersWithIdIfAny } from './headers.ts';
-import { byName, type Reference, type ResponseObject, type Schema } from './model.ts';
+import { byName, capitalize, type Reference, type ResponseObject, type Schema } from './model.ts';
 
 /** Headers that belong to one status alone. */
 const headersByStatus: Readonly<Record<number, readonly (keyof typeof headerComponents)[]>> = {
@@ -22,24 +22,20 @@ const membersByCode: Readonly<Partial<Record<ErrorCode, Readonly<Record<string, 
 const codes = Object.keys(errorRegistry) as ErrorCode[];
 
 /** Statuses with which a message is refused that never becomes a request. */
-export const refusalStatuses: readonly number[] = unique(
-  Object.values(refusals)
-    .map(({ status }) => status)
-    .filter((status) => status !== 405), // of CONNECT alone
+export const refusalStatuses = knownStatuses(
+  Object.values(refusals).map(({ status }) => status), // its 405 is of CONNECT alone
 );
 
-/** Statuses of all errors of the registry, but that of methods which no operation has. */
-export const registeredStatuses: readonly number[] = unique(
-  codes.map((code) => errorRegistry[code].status),
-).filter((status) => status !== 405);
+/** Statuses of all errors of the registry. */
+export const registeredStatuses = knownStatuses(codes.map((code) => errorRegistry[code].status));
 
 /** Those that no storage and no original is needed for. */
-export const ownStatuses: readonly number[] = unique(
+export const ownStatuses = knownStatuses(
   codes.flatMap((code) => {
     const { status, fault } = errorRegistry[code];
     return fault === 'client' || fault === 'service' ? [status] : [];
   }),
-).filter((status) => status !== 405);
+);
 
 /** References to the responses of these errors, by status. */
 export function errorResponses(statuses: readonly number[]): Readonly<Record<string, Reference>> {
@@ -120,8 +116,13 @@ function nameOf(status: number): string {
 function schemaNameOf(code: ErrorCode): string {
   return code
     .split('_')
-    .map((word) => word.slice(0, 1) + word.slice(1).toLowerCase())
+    .map((word) => capitalize(word.toLowerCase()))
     .join('');
+}
+
+/** Each once, but for that of methods which no operation has. */
+function knownStatuses(statuses: readonly number[]): readonly number[] {
+  return unique(statuses).filter((status) => status !== 405);
 }
 
 function unique<Value>(values: readonly Value[]): Value[] {

@@ -1,5 +1,5 @@
 import { formatOfExtension, outputFormats } from '../../src/contract/image-formats.ts';
-import { type ResourceName, resourceRows } from '../../src/contract/resources.ts';
+import { type ResourceName, resourceNames, resourceRows } from '../../src/contract/resources.ts';
 import { REQUEST_ID_FORM } from '../../src/http/response-headers.ts';
 import {
   errorResponses,
@@ -10,6 +10,7 @@ import {
 import { headersOf, headersWithIdIfAny } from './headers.ts';
 import {
   byName,
+  capitalize,
   type MediaType,
   type Operation,
   type Parameter,
@@ -17,8 +18,7 @@ import {
   type ResponseObject,
   type Server,
 } from './model.ts';
-import { describePathParameters } from './path-parameters.ts';
-import { describeQueryParameters } from './query-parameters.ts';
+import { describePathParameters, describeQueryParameters } from './parameters.ts';
 
 /** Where default avatars are served. */
 const staticServer: Server = {
@@ -73,16 +73,13 @@ export const mediaResponses: Readonly<Record<string, ResponseObject>> = {
 
 /** A path item per resource of the contract. */
 export const mediaPaths: Readonly<Record<string, PathItem>> = Object.fromEntries(
-  (Object.keys(resourceRows) as ResourceName[]).map((resource) => [
-    resourceRows[resource].template,
-    describeResource(resource),
-  ]),
+  resourceNames.map((resource) => [resourceRows[resource].template, describeResource(resource)]),
 );
 
 function describeResource(resource: ResourceName): PathItem {
   const { originKey, extensions, template } = resourceRows[resource];
   return {
-    summary: resource.slice(0, 1).toUpperCase() + resource.slice(1),
+    summary: capitalize(resource),
     ...(originKey !== undefined && { 'x-origin-key': originKey }),
     parameters: describePathParameters(template, extensions ?? []),
     get: describeOperation(resource, 'get'),
@@ -177,6 +174,5 @@ function header(name: string, description: string): Parameter {
 
 /** As in `getUserAvatar`. */
 function operationId(method: string, resource: ResourceName): string {
-  const words = resource.split(' ').map((word) => word.slice(0, 1).toUpperCase() + word.slice(1));
-  return method + words.join('');
+  return method + resource.split(' ').map(capitalize).join('');
 }

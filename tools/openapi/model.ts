@@ -87,6 +87,11 @@ export interface OpenapiDocument {
   };
 }
 
+/** A word, or words, with a capital letter first. */
+export function capitalize(text: string): string {
+  return text.slice(0, 1).toUpperCase() + text.slice(1);
+}
+
 /** Several statuses, or names, with what belongs to each. */
 export function byName<Name extends string | number, Value>(
   names: readonly Name[],

@@ -4,7 +4,7 @@ import { errorResponseComponents, errorSchemas } from './error-responses.ts';
 import { headerComponents } from './headers.ts';
 import { headerParameters, mediaPaths, mediaResponses } from './media-paths.ts';
 import type { OpenapiDocument } from './model.ts';
-import { pathValueSchemas } from './path-parameters.ts';
+import { pathValueSchemas } from './parameters.ts';
 
 const packageFile = new URL('../../package.json', import.meta.url);
 

@@ -1,12 +1,10 @@
 import type { DescribedResource, ListedOriginal, OriginalsList } from '../explorer-data.ts';
 import { create } from './element.ts';
-import { formatHeading } from './kind-heading.ts';
+import { formatBytes, formatHeading } from './labels.ts';
 import { formatTarget, type MediaChoice } from './media-choice.ts';
-import { formatBytes } from './quantity.ts';
 import { createCard, createThumbnail, isFilePicture, isPicture, shapeOf } from './thumbnail.ts';
 
 interface Frame {
-  readonly resource: DescribedResource;
   readonly original: ListedOriginal;
   readonly link: HTMLAnchorElement;
 }
@@ -73,7 +71,7 @@ export class ContactSheet {
       isPicture(resource, original) ? createThumbnail(resource, original) : createCard(name),
     );
     if (isFile) link.append(create('span', 'caption', name));
-    this.#frames.set(identify(resource, original.values), { resource, original, link });
+    this.#frames.set(identify(resource, original.values), { original, link });
     return create('li', '', link);
   }
 

@@ -3,12 +3,11 @@ import { ContactSheet } from './contact-sheet.ts';
 import { CopyLine } from './copy-line.ts';
 import { find } from './element.ts';
 import { ask } from './exchange.ts';
+import { formatBytes } from './labels.ts';
 import { formatCurl, formatTarget, type MediaChoice, readTarget } from './media-choice.ts';
 import { QualitySlider } from './quality-slider.ts';
-import { formatBytes } from './quantity.ts';
-import { clearResponse, showResponse } from './response-sheet.ts';
+import { Stage, showFacts } from './response-view.ts';
 import { SizeLadder } from './size-ladder.ts';
-import { Stage } from './stage.ts';
 import { UrlForm } from './url-form.ts';
 
 /** A text is asked for when so long nothing was typed, in milliseconds. */
@@ -23,7 +22,7 @@ const { resources } = contract;
 const sheet = new ContactSheet(find('sheet', HTMLElement));
 const bench = find('bench', HTMLElement);
 const stage = new Stage(find('stage', HTMLElement));
-const responseSheet = find('answer', HTMLElement);
+const facts = find('response', HTMLElement);
 const urlLine = new CopyLine(find('url', HTMLElement), 'URL');
 const curlLine = new CopyLine(find('curl', HTMLElement), 'curl');
 const slider = new QualitySlider(find('compare', HTMLElement));
@@ -85,7 +84,7 @@ async function request(
   try {
     const exchange = await ask(formatTarget(choice));
     if (turn !== asked) return;
-    showResponse(responseSheet, exchange, original?.sizeBytes);
+    showFacts(facts, exchange, original?.sizeBytes);
     await stage.show(exchange);
     if (turn !== asked) return;
     // What is no picture has no other sizes and qualities.
@@ -96,7 +95,7 @@ async function request(
     if (isPicture && hasQuality) slider.show(choice);
   } catch (error) {
     if (turn !== asked) return;
-    clearResponse(responseSheet);
+    facts.replaceChildren();
     stage.showFailure(error instanceof Error ? error.message : String(error));
   }
 }
@@ -130,7 +129,7 @@ function follow(): void {
 
 /** Shows the originals, or why there is no list of them; the rest of the page needs none. */
 async function listOriginals(): Promise<void> {
-  let code = 'No answer';
+  let code = 'No response';
   try {
     const response = await fetch('/explorer/originals.json');
     code = `HTTP ${response.status}`;
@@ -145,7 +144,7 @@ async function listOriginals(): Promise<void> {
   }
 }
 
-find('bench', HTMLElement).closest('main')?.removeAttribute('hidden');
+bench.closest('main')?.removeAttribute('hidden');
 await listOriginals();
 follow();
 addEventListener('hashchange', () => {

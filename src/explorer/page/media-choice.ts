@@ -63,7 +63,7 @@ export function readTarget(
  */
 export function formatCurl(url: string, choice: MediaChoice): string {
   const ending = endingOf(choice);
-  const file = ending === undefined ? 'answer' : `answer.${ending}`;
+  const file = ending === undefined ? 'response' : `response.${ending}`;
   return `curl -sS -D - -o ${file} '${url.replaceAll("'", '%27')}'`;
 }
 

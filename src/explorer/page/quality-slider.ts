@@ -1,8 +1,8 @@
 import type { ParameterForm } from '../../contract/media-query.ts';
 import { create } from './element.ts';
 import { ask, type Exchange } from './exchange.ts';
+import { formatBytes, formatShare } from './labels.ts';
 import { formatTarget, type MediaChoice } from './media-choice.ts';
-import { formatBytes, formatShare } from './quantity.ts';
 
 /** Changes come in groups; after this time without one the pictures are asked for, in milliseconds. */
 const CALM_MS = 300;
@@ -12,28 +12,28 @@ class Side {
   readonly select = create('select');
   readonly picture = create('img');
   readonly note = create('span', 'told');
-  exchange: Exchange | undefined;
+  readonly #first: string;
   #url: string | undefined;
 
-  constructor(name: string, quality: string) {
+  /** @param first the quality that it begins with */
+  constructor(name: string, first: string) {
+    this.#first = first;
     this.select.setAttribute('aria-label', `Quality on the ${name}`);
-    this.select.dataset.first = quality;
     this.picture.className = name;
     this.picture.alt = `The ${name} picture of the comparison`;
   }
 
   offer(form: ParameterForm | undefined): void {
     const values = form?.kind === 'choice' ? form.values : [];
-    const before = this.select.value === '' ? this.select.dataset.first : this.select.value;
+    const chosen = this.select.value === '' ? this.#first : this.select.value;
     this.select.replaceChildren(...values.map((value) => new Option(value, value)));
-    if (before !== undefined && values.includes(before)) this.select.value = before;
+    if (values.includes(chosen)) this.select.value = chosen;
   }
 
-  show(exchange: Exchange): void {
-    this.exchange = exchange;
-    if (exchange.body.kind !== 'picture') return;
+  show({ body }: Exchange): void {
+    if (body.kind !== 'picture') return;
     if (this.#url !== undefined) URL.revokeObjectURL(this.#url);
-    this.#url = URL.createObjectURL(exchange.body.blob);
+    this.#url = URL.createObjectURL(body.blob);
     this.picture.src = this.#url;
   }
 }

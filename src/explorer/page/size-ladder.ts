@@ -1,7 +1,7 @@
 import { create } from './element.ts';
 import { ask } from './exchange.ts';
+import { formatBytes } from './labels.ts';
 import { formatTarget, type MediaChoice } from './media-choice.ts';
-import { formatBytes } from './quantity.ts';
 
 /** Requests at a time: the service has other clients. */
 const AT_A_TIME = 2;

@@ -2,15 +2,6 @@ import type { DescribedResource, ListedOriginal } from '../explorer-data.ts';
 import { create } from './element.ts';
 import { formatTarget } from './media-choice.ts';
 
-/** The shape of the frames; square ones where nothing is said. */
-const SHAPES: Readonly<Record<string, string>> = {
-  'guild banner': 'broad',
-  'member banner': 'broad',
-  'guild splash': 'wide',
-  'guild embed splash': 'wide',
-  attachment: 'wide',
-};
-
 /** Files that a picture can be made of, by their names alone: others are not asked for. */
 const PICTURE_NAME = /\.(?:png|jpe?g|webp|gif|avif)$/i;
 
@@ -18,8 +9,9 @@ const PICTURE_NAME = /\.(?:png|jpe?g|webp|gif|avif)$/i;
 const CUT_OUT = new Set(['custom emoji', 'sticker']);
 
 /** The shape of the frames of a kind, as the style sheet calls it. */
-export function shapeOf(resourceName: string): string {
-  return SHAPES[resourceName] ?? 'square';
+export function shapeOf(kind: string): 'broad' | 'wide' | 'square' {
+  if (kind.endsWith('banner')) return 'broad';
+  return kind.endsWith('splash') || kind === 'attachment' ? 'wide' : 'square';
 }
 
 /** Whether an original is a file that a picture can be made of, going by its name. */
@@ -39,7 +31,7 @@ export function createThumbnail(
 ): HTMLImageElement {
   const { name, extensions, parameters } = resource;
   const isAttachment = name === 'attachment';
-  const size = SHAPES[name] === undefined ? '160' : '320';
+  const size = shapeOf(name) === 'square' ? '160' : '320';
   const picture = create('img', CUT_OUT.has(name) ? 'whole' : '');
   picture.loading = 'lazy';
   picture.decoding = 'async';

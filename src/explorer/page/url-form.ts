@@ -79,11 +79,9 @@ export class UrlForm {
     const { extensions, parameters } = resource;
     this.#fields.replaceChildren(
       ...placeholdersOf(resource).map((name) => field(name, textInput(name))),
-      ...(extensions.length === 0 ? [] : [segments('ext', extensions.map(asItself))]),
+      ...(extensions.length === 0 ? [] : [segments('ext', extensions)]),
       ...parameters.map(createParameter),
     );
-    this.#fields.querySelector('input[name="width"]')?.closest('label')?.classList.add('half');
-    this.#fields.querySelector('input[name="height"]')?.closest('label')?.classList.add('half');
   }
 
   #read(): MediaChoice | undefined {
@@ -102,28 +100,22 @@ export class UrlForm {
   }
 }
 
-interface Word {
-  readonly value: string;
-  readonly label: string;
-}
-
-const asItself = (value: string): Word => ({ value, label: value });
-
 function createParameter({ name, form, default: fallback }: QueryParameter): HTMLElement {
   if (form.kind === 'integer') {
     const input = textInput(name);
     input.inputMode = 'numeric';
     input.placeholder = `${form.min} to ${form.max}`;
-    return field(name, input);
+    const label = field(name, input);
+    label.classList.add('half');
+    return label;
   }
-  const none = fallback === undefined ? [{ value: '', label: 'none' }] : [];
-  const words = [...none, ...form.values.map(asItself)];
+  const words = fallback === undefined ? ['', ...form.values] : form.values;
   if (words.length <= MOST_SEGMENTS) return segments(name, words);
   const select = create('select');
   select.name = name;
   select.append(
     ...words.map(
-      ({ value, label }) => new Option(value === fallback ? `${label} (default)` : label, value),
+      (word) => new Option(word === fallback ? `${word} (default)` : labelOf(word), word),
     ),
   );
   return field(name, select);
@@ -142,14 +134,19 @@ function field(name: string, control: HTMLElement): HTMLLabelElement {
   return create('label', 'field', create('span', 'name', name), control);
 }
 
+/** What a word is called; the empty one stands for no value. */
+function labelOf(word: string): string {
+  return word === '' ? 'none' : word;
+}
+
 /** A choice among a few words, all of them visible. */
-function segments(name: string, words: readonly Word[]): HTMLFieldSetElement {
-  const labels = words.map(({ value, label }) => {
+function segments(name: string, words: readonly string[]): HTMLFieldSetElement {
+  const labels = words.map((word) => {
     const input = create('input');
     input.type = 'radio';
     input.name = name;
-    input.value = value;
-    return create('label', '', input, create('span', '', label));
+    input.value = word;
+    return create('label', '', input, create('span', '', labelOf(word)));
   });
   const legend = create('legend', 'name', name);
   return create('fieldset', 'field', legend, create('div', 'segments', ...labels));

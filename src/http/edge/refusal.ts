@@ -61,7 +61,7 @@ function refusalOfMethod({ rawPacket, bytesParsed = 0 }: ParserError): Refusal {
 
 /** Counts a refusal that is about to be sent: nothing behind the listener sees it. */
 export function countRefusal(meter: ResponseMeter, { status }: Refusal): void {
-  meter.countOf({ resource: 'none', status, cache: 'none' }).answers += 1;
+  meter.countOf({ resource: 'none', status, cache: 'none' }).responses += 1;
   if (status === refusals.overloaded.status) meter.noteRefusal('requests');
 }
 

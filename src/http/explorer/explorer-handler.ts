@@ -3,7 +3,7 @@ import { LRUCache } from 'lru-cache';
 import { MediaError } from '../../contract/errors.ts';
 import { queryParameters } from '../../contract/media-query.ts';
 import { pathOfTarget } from '../../contract/media-request.ts';
-import { type ResourceName, resourceRows } from '../../contract/resources.ts';
+import { resourceNames, resourceRows } from '../../contract/resources.ts';
 import type { DefaultAvatar } from '../../default-avatars/default-avatars.ts';
 import type { ContractTables, OriginalsList } from '../../explorer/explorer-data.ts';
 import { type ExplorerFile, loadExplorerFiles } from '../../explorer/explorer-files.ts';
@@ -115,7 +115,7 @@ export async function openExplorer(parts: Omit<ExplorerParts, 'files'>): Promise
 
 /** What can be asked for, from the tables that routing goes by. */
 function describeContract(): ContractTables {
-  const resources = (Object.keys(resourceRows) as ResourceName[]).map((name) => {
+  const resources = resourceNames.map((name) => {
     const { template, extensions = [], query } = resourceRows[name];
     return { name, template, extensions, parameters: queryParameters[query] };
   });

@@ -2,7 +2,6 @@ import { LRUCache } from 'lru-cache';
 import { MediaError } from '../../contract/errors.ts';
 import { type MediaRequest, parseTarget, resultKey } from '../../contract/media-request.ts';
 import type { DefaultAvatar } from '../../default-avatars/default-avatars.ts';
-import type { LookUps } from '../../pipeline/meter.ts';
 import type { PassthroughService } from '../../pipeline/originals/passthrough.ts';
 import type { MediaResult } from '../../pipeline/ports.ts';
 import type { MediaService } from '../../pipeline/serve-media.ts';
@@ -28,8 +27,6 @@ export interface MediaHandlerParts {
   readonly passthrough: PassthroughService;
   readonly defaultAvatars: readonly DefaultAvatar[];
   readonly maxAgeSeconds: MaxAgeSeconds;
-  /** Of results in memory. */
-  readonly lookUps: LookUps;
 }
 
 /** What a request target turned out to ask for. */
@@ -84,28 +81,17 @@ export class MediaHandler {
     const { media, key } = target;
     exchange.record.noteTarget(media.resource, media, key);
     if (media.isPassthrough) return this.#sendOriginal(exchange, media);
-    const hit = this.#findHit(exchange, media, key);
-    if (hit === undefined) return this.#sendRendering(exchange, media);
+    const hit = this.#parts.media.findHit(media, key, exchange.record.trace);
+    if (hit === undefined) return this.#sendRendering(exchange, media, key);
     // What was asked for once is mostly not asked for again: only what was is worth remembering.
     if (exchange.target.length <= MAX_TARGET_LENGTH) this.#targets.set(exchange.target, target);
     this.#sendResult(exchange, hit, media);
     return undefined;
   }
 
-  /** A rendering in memory, which takes no more than a look; timed and counted as the stages are. */
-  #findHit({ record }: Exchange, media: MediaRequest, key: string): MediaResult | undefined {
-    const visit = record.trace.enter('store');
-    const hit = this.#parts.media.findHit(media, key);
-    if (hit === undefined) return undefined;
-    visit.leaveUnseen();
-    this.#parts.lookUps.found += 1;
-    record.trace.outcome = HIT;
-    return hit;
-  }
-
   /** Has a rendering made, unless the client has it already. */
-  async #sendRendering(exchange: Exchange, media: MediaRequest): Promise<void> {
-    const served = await this.#parts.media.serve(media, {
+  async #sendRendering(exchange: Exchange, media: MediaRequest, key: string): Promise<void> {
+    const served = await this.#parts.media.serve(media, key, {
       signal: exchange.signal,
       trace: exchange.record.trace,
       isCurrent: (validators, isMade) => isCurrent(exchange.request, validators, isMade),

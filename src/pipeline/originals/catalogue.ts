@@ -1,6 +1,11 @@
 import { MediaError } from '../../contract/errors.ts';
 import { type OriginKey, parseOriginKey } from '../../contract/origin-key.ts';
-import { originFolders, type ResourceName, resourceRows } from '../../contract/resources.ts';
+import {
+  originFolders,
+  originKeyTemplates,
+  type ResourceName,
+  resourceRows,
+} from '../../contract/resources.ts';
 import { withDeadline } from '../abort.ts';
 import type { ListedOriginal, OriginListing } from '../ports.ts';
 
@@ -53,26 +58,20 @@ export class OriginalsCatalogue {
   }
 
   async #look(): Promise<readonly CatalogueShelf[]> {
-    const shelves = createShelves();
+    const shelves = originKeyTemplates.map(
+      ({ resource }): Shelf => ({ resource, originals: [], isFull: false, isComplete: false }),
+    );
     const never = new AbortController().signal;
     const timeout = new MediaError('ORIGIN_TIMEOUT');
-    let isOver = false;
+    const fillAll = (signal: AbortSignal) =>
+      Promise.all(originFolders.map((folder) => this.#fill(folder, shelves, signal)));
     try {
-      await withDeadline(
-        this.#bounds.timeoutMs,
-        never,
-        () => timeout,
-        (signal) =>
-          Promise.all(
-            originFolders.map((folder) => this.#fill(folder, shelves, () => isOver, signal)),
-          ),
-      );
+      await withDeadline(this.#bounds.timeoutMs, never, () => timeout, fillAll);
     } catch (error) {
       const isEmpty = shelves.every(({ originals }) => originals.length === 0);
       if (error !== timeout || isEmpty) throw error;
-    } finally {
-      isOver = true; // what a storage lists too late is left out
     }
+    // Copies: what a storage lists too late is left out.
     return shelves.map(({ resource, originals, isComplete }) => ({
       resource,
       originals: originals.toSorted((a, b) => collator.compare(a.key, b.key)),
@@ -81,20 +80,17 @@ export class OriginalsCatalogue {
   }
 
   /** Fills the shelves whose originals are in a folder. */
-  async #fill(
-    folder: string,
-    shelves: readonly Shelf[],
-    isOver: () => boolean,
-    signal: AbortSignal,
-  ): Promise<void> {
+  async #fill(folder: string, shelves: readonly Shelf[], signal: AbortSignal): Promise<void> {
     const { maxOriginals, maxObjects } = this.#bounds;
-    const own = shelves.filter(({ template }) => template.startsWith(folder));
+    const own = shelves.filter(({ resource }) =>
+      resourceRows[resource].originKey?.startsWith(folder),
+    );
     let objects = 0;
     let hasMore = false;
     const visit = ({ key, sizeBytes }: ListedOriginal): boolean => {
-      if (isOver()) return false;
+      if (signal.aborted) return false;
       const found = parseOriginKey(key);
-      const shelf = found && own.find(({ resource }) => resource === found.resource);
+      const shelf = own.find(({ resource }) => resource === found?.resource);
       if (shelf !== undefined && found !== undefined) {
         shelf.isFull ||= shelf.originals.length >= maxOriginals;
         if (!shelf.isFull) shelf.originals.push({ key, sizeBytes, values: found.values });
@@ -104,24 +100,15 @@ export class OriginalsCatalogue {
       return !hasMore;
     };
     await this.#listing.list(folder, visit, signal);
-    if (isOver()) return;
+    if (signal.aborted) return;
     for (const shelf of own) shelf.isComplete = !hasMore && !shelf.isFull;
   }
 }
 
 /** A shelf that is being filled. */
 interface Shelf extends CatalogueShelf {
-  readonly template: string;
   readonly originals: CatalogueShelf['originals'][number][];
   /** Whether one more was found than may be on it. */
   isFull: boolean;
   isComplete: boolean;
-}
-
-function createShelves(): readonly Shelf[] {
-  return (Object.keys(resourceRows) as ResourceName[]).flatMap((resource): Shelf[] => {
-    const { originKey: template } = resourceRows[resource];
-    if (template === undefined) return [];
-    return [{ resource, template, originals: [], isFull: false, isComplete: false }];
-  });
 }

@@ -23,7 +23,7 @@ const PROBE_KEY = 'avatars/0/darkroom-readiness';
 /** What the origin's responses say of it: those to requests, and those to probes in quiet times. */
 export class OriginHealth {
   readonly #clock: Clock;
-  #answeredMs: number | undefined;
+  #respondedMs: number | undefined;
   #failedMs: number | undefined;
   #isProbing = false;
   readonly #report: (error: unknown) => void;
@@ -36,28 +36,28 @@ export class OriginHealth {
   }
 
   /** Whether it has ever responded. */
-  get hasAnswered(): boolean {
-    return this.#answeredMs !== undefined;
+  get hasResponded(): boolean {
+    return this.#respondedMs !== undefined;
   }
 
   get state(): OriginState {
-    const [answeredMs, failedMs] = [this.#answeredMs, this.#failedMs];
-    if (answeredMs === undefined) return failedMs === undefined ? 'unknown' : 'failing';
-    const hasFailedSince = failedMs !== undefined && failedMs > answeredMs;
-    const isOld = this.#clock.nowMs() - answeredMs > LATELY_MS;
+    const [respondedMs, failedMs] = [this.#respondedMs, this.#failedMs];
+    if (respondedMs === undefined) return failedMs === undefined ? 'unknown' : 'failing';
+    const hasFailedSince = failedMs !== undefined && failedMs > respondedMs;
+    const isOld = this.#clock.nowMs() - respondedMs > LATELY_MS;
     return hasFailedSince && isOld ? 'failing' : 'reachable';
   }
 
   /** It has responded, be it that there is no such object. */
-  noteAnswer(): void {
-    this.#answeredMs = this.#clock.nowMs();
+  noteResponse(): void {
+    this.#respondedMs = this.#clock.nowMs();
     this.#reportedMs = undefined;
   }
 
   /** It has failed, or not responded in time. */
   noteFailure(error: unknown): void {
     if (error instanceof MediaError && error.cause instanceof AccessRefused) {
-      this.noteAnswer();
+      this.noteResponse();
       return;
     }
     const nowMs = this.#clock.nowMs();
@@ -75,7 +75,7 @@ export class OriginHealth {
    * @param timeoutMs time for its response
    */
   probe(origin: Origin, timeoutMs: number): void {
-    const heardMs = Math.max(this.#answeredMs ?? -Infinity, this.#failedMs ?? -Infinity);
+    const heardMs = Math.max(this.#respondedMs ?? -Infinity, this.#failedMs ?? -Infinity);
     const silenceMs = this.state === 'reachable' ? SILENCE_MS.reachable : SILENCE_MS.otherwise;
     if (this.#isProbing || this.#clock.nowMs() - heardMs < silenceMs) return;
     this.#isProbing = true;

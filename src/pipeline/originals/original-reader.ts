@@ -21,7 +21,7 @@ export interface ReaderParts {
   readonly metadata: MetadataCache;
   /** Those that were read lately. */
   readonly cache: OriginalCache;
-  readonly meter?: Pick<Meter, 'lookUps'>;
+  readonly meter: Pick<Meter, 'lookups'>;
 }
 
 /**
@@ -88,10 +88,10 @@ export class OriginalReader {
     try {
       this.#identified ??= this.#identify(approach);
       const identified = await this.#identified;
-      if (identified.wasAsked) visit.leave();
+      if (identified.wasAsked) visit.end();
       return identified;
     } catch (error) {
-      visit.leave(error);
+      visit.end(error);
       throw error;
     }
   }
@@ -163,8 +163,7 @@ export class OriginalReader {
     this.#flight.signal.throwIfAborted();
     const { budget, cache, meter } = this.#parts;
     const cached = this.#findCached();
-    if (meter !== undefined)
-      meter.lookUps.originals[cached === undefined ? 'missed' : 'found'] += 1;
+    meter.lookups.originals[cached === undefined ? 'missed' : 'found'] += 1;
     if (cached !== undefined) return { ...budget.reserve(cached.bytes.byteLength), ...cached };
     const held = await this.#ask(() => this.#readWhole());
     if (!this.#flight.isRetired()) {

@@ -20,7 +20,7 @@ export interface GuardedStoreParts {
   readonly store: ResultStore;
   readonly clock: Clock;
   readonly log: Log;
-  readonly meter?: Pick<Meter, 'lookUps'>;
+  readonly meter: Pick<Meter, 'lookups'>;
   /** How long a removal waits for the writes under way, in milliseconds. */
   readonly settleTimeoutMs?: number;
 }
@@ -89,7 +89,7 @@ export class GuardedStore {
       throw error;
     });
     if (leave === undefined) return undefined;
-    const onTimeout = (): Error => new Error(`No answer within ${READ_TIMEOUT_MS} ms.`);
+    const onTimeout = (): Error => new Error(`No response within ${READ_TIMEOUT_MS} ms.`);
     let takenBytes = 0;
     const takeRoom = (sizeBytes: number): boolean => {
       const isRoom =
@@ -103,7 +103,7 @@ export class GuardedStore {
       const found = await withDeadline(READ_TIMEOUT_MS, signal, onTimeout, (within) =>
         store.read(address, within, takeRoom),
       );
-      if (meter !== undefined) meter.lookUps.store[found === undefined ? 'missed' : 'found'] += 1;
+      meter.lookups.store[found === undefined ? 'missed' : 'found'] += 1;
       return found;
     } catch (error) {
       signal.throwIfAborted();

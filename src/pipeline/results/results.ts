@@ -10,7 +10,7 @@ export interface ResultsParts {
   readonly cache: ResultCache;
   /** `undefined`: no result outlives the process. */
   readonly store: GuardedStore | undefined;
-  readonly meter?: Pick<Meter, 'lookUps'>;
+  readonly meter: Pick<Meter, 'lookups'>;
 }
 
 /** Results: in memory, and behind that in a store that outlives the process, if there is one. */
@@ -35,7 +35,7 @@ export class Results {
   lookUp(key: string): MediaResult | undefined {
     const { cache, meter } = this.#parts;
     const known = cache.get(key);
-    if (meter !== undefined) meter.lookUps.results[known === undefined ? 'missed' : 'found'] += 1;
+    meter.lookups.results[known === undefined ? 'missed' : 'found'] += 1;
     return known;
   }
 

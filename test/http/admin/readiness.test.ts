@@ -10,7 +10,7 @@ import { createTestApp, samples, type TestApp } from '../../support/test-app.ts'
 const WELL: Vitals = {
   isClosing: false,
   readyWorkers: { light: 1, heavy: 1 },
-  origin: { state: 'reachable', hasAnswered: true },
+  origin: { state: 'reachable', hasResponded: true },
   isStoreFailing: false,
   storeShortcoming: undefined,
   crowdedLanes: [],
@@ -43,19 +43,19 @@ describe('a replica', () => {
     ],
     [
       'it has not heard of the origin yet',
-      { origin: { state: 'unknown', hasAnswered: false } },
+      { origin: { state: 'unknown', hasResponded: false } },
       'not ready',
       ['the origin has not answered yet'],
     ],
     [
       'it has heard nothing good of it since its start',
-      { origin: { state: 'failing', hasAnswered: false } },
+      { origin: { state: 'failing', hasResponded: false } },
       'not ready',
       ['the origin has failed since the start'],
     ],
     [
       'the origin fails, for all replicas',
-      { origin: { state: 'failing', hasAnswered: true } },
+      { origin: { state: 'failing', hasResponded: true } },
       'degraded',
       ['the origin fails; what is kept is served'],
     ],

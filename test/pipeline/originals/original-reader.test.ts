@@ -7,6 +7,7 @@ import type { CachedOriginal } from '../../../src/pipeline/ports.ts';
 import { RequestTrace } from '../../../src/pipeline/request-trace.ts';
 import { Semaphore } from '../../../src/pipeline/semaphore.ts';
 import { MemoryCache } from '../../../src/storage/memory-cache.ts';
+import { PrometheusMeter } from '../../../src/telemetry/prometheus-meter.ts';
 import { MemoryOrigin } from '../../support/memory-origin.ts';
 import { FakeClock } from '../../support/test-app.ts';
 
@@ -29,6 +30,7 @@ function createOriginals(bytes: Uint8Array, cacheBytes = 0) {
     metadata,
     cache: new MemoryCache<CachedOriginal>({ maxBytes: cacheBytes, bytesOf: (it) => it.bytes }),
     clock,
+    meter: new PrometheusMeter(),
   });
   const open = (signal = new AbortController().signal) => originals.open(KEY, signal);
   return { origin, clock, budget, metadata, originals, open, trace: new RequestTrace(clock) };

@@ -1,7 +1,8 @@
 import { describe, expect, test } from 'vitest';
-import { type StoredResult, StoreStalled } from '../../../src/pipeline/ports.ts';
+import { type ResultStore, type StoredResult, StoreStalled } from '../../../src/pipeline/ports.ts';
 import { RequestTrace } from '../../../src/pipeline/request-trace.ts';
 import { GuardedStore } from '../../../src/pipeline/results/guarded-store.ts';
+import { PrometheusMeter } from '../../../src/telemetry/prometheus-meter.ts';
 import { settle } from '../../support/deferred.ts';
 import { MemoryResultStore } from '../../support/memory-result-store.ts';
 import { RecordedLog } from '../../support/recorded-log.ts';
@@ -9,6 +10,16 @@ import { FakeClock } from '../../support/test-app.ts';
 
 const MEBIBYTE = 1024 * 1024;
 const signal = new AbortController().signal;
+
+/** Guards a store whose writes a removal waits 20 ms for. */
+const guard = (store: ResultStore): GuardedStore =>
+  new GuardedStore({
+    store,
+    clock: new FakeClock(),
+    log: new RecordedLog(),
+    meter: new PrometheusMeter(),
+    settleTimeoutMs: 20,
+  });
 
 /** Says at once how large a rendering is, and gives it when it is told. */
 class SlowStore extends MemoryResultStore {
@@ -30,7 +41,7 @@ class SlowStore extends MemoryResultStore {
 describe('reads from the store', () => {
   const create = () => {
     const store = new SlowStore();
-    const guarded = new GuardedStore({ store, clock: new FakeClock(), log: new RecordedLog() });
+    const guarded = guard(store);
     const find = (key: string, sizeBytes: number): Promise<StoredResult | undefined> => {
       store.sizes.set(key, sizeBytes);
       return guarded.find({ originKey: 'avatars/1/ab', key, originalEtag: 'e' }, signal);
@@ -68,13 +79,11 @@ describe('reads from the store', () => {
 describe('a removal from the store', () => {
   const rendering = { originKey: 'avatars/1/ab', key: 'k', originalEtag: 'e' };
   const result = { body: Buffer.from('x'), mimeType: 'image/webp' };
-  const create = (store: MemoryResultStore, settleTimeoutMs: number): GuardedStore =>
-    new GuardedStore({ store, clock: new FakeClock(), log: new RecordedLog(), settleTimeoutMs });
 
   test('does not wait for ever for a write that hangs', async () => {
     const store = new MemoryResultStore();
     store.write = () => new Promise(() => undefined);
-    const guarded = create(store, 20);
+    const guarded = guard(store);
     guarded.add(rendering, result, new RequestTrace(new FakeClock()));
     await expect(guarded.remove(['avatars/1/'], () => true)).rejects.toThrow(
       new StoreStalled('Writes have not ended within 20 ms.'),
@@ -89,7 +98,7 @@ describe('a removal from the store', () => {
       new Promise((resolve) => {
         ends.push(() => resolve(1));
       });
-    const guarded = create(store, 20);
+    const guarded = guard(store);
     const removals = Array.from({ length: 5 }, () => guarded.remove(['avatars/1/'], () => true));
     for (const begun of [2, 3, 4, 5, 5]) {
       await settle();

@@ -1,10 +1,15 @@
 import {
+  type QueryKind,
+  type QueryParameter,
+  queryParameters,
+} from '../../src/contract/media-query.ts';
+import {
   kindOfPathValue,
   type PathValueKind,
   pathValueForms,
 } from '../../src/contract/path-value.ts';
 import { DEFAULT_AVATAR_COUNT } from '../../src/contract/resources.ts';
-import type { Parameter, Schema } from './model.ts';
+import { capitalize, type Parameter, type Schema } from './model.ts';
 
 const kinds = Object.keys(pathValueForms) as PathValueKind[];
 
@@ -19,7 +24,7 @@ const defaultAvatarIndexes = Array.from({ length: DEFAULT_AVATAR_COUNT }, (_, in
 
 /** The schemas that path parameters refer to. */
 export const pathValueSchemas: Readonly<Record<string, Schema>> = Object.fromEntries(
-  kinds.map((kind) => [schemaNameOf(kind), describeForm(kind)]),
+  kinds.map((kind) => [capitalize(kind), describeForm(kind)]),
 );
 
 /** The parameters of a path template, in their order. */
@@ -54,7 +59,7 @@ function describePathParameter(name: string, extensions: readonly string[]): Par
   return {
     ...common,
     description: pathValueForms[kind].description,
-    schema: { $ref: `#/components/schemas/${schemaNameOf(kind)}` },
+    schema: { $ref: `#/components/schemas/${capitalize(kind)}` },
     example: examples[kind],
   };
 }
@@ -71,7 +76,33 @@ function describeForm(kind: PathValueKind): Schema {
   };
 }
 
-/** As in `Snowflake`. */
-function schemaNameOf(kind: PathValueKind): string {
-  return kind.slice(0, 1).toUpperCase() + kind.slice(1);
+/** The parameters of a kind of query, as OpenAPI has them. */
+export function describeQueryParameters(kind: QueryKind): readonly Parameter[] {
+  return queryParameters[kind].map((parameter) => {
+    const { name, description } = parameter;
+    return { name, in: 'query', description, schema: schemaOf(parameter) };
+  });
+}
+
+/**
+ * A schema of what the text of a parameter stands for: 128, not "128". In a query, all is text; a choice of
+ * numbers or truth values is one of their texts.
+ */
+function schemaOf({ form, default: fallback }: QueryParameter): Schema {
+  const typed = <Value>(type: string, read: (text: string) => Value, rest: Schema): Schema => ({
+    type,
+    ...(fallback !== undefined && { default: read(fallback) }),
+    ...rest,
+  });
+  if (form.kind === 'integer') {
+    return typed('integer', Number, { minimum: form.min, maximum: form.max });
+  }
+  const { values } = form;
+  if (values.every((text) => /^\d+$/.test(text))) {
+    return typed('integer', Number, { enum: values.map(Number) });
+  }
+  if (values.every((text) => text === 'true' || text === 'false')) {
+    return typed('boolean', (text) => text === 'true', {});
+  }
+  return typed('string', String, { enum: values });
 }

@@ -23,3 +23,10 @@ export function formatShare(part: number, of: number): string {
   const percent = of === 0 ? 0 : (100 * part) / of;
   return `${(percent < 1 ? tenths : whole).format(percent)} %`;
 }
+
+/** What stands above the originals of a kind: its name in the plural, without the words that it is known without. */
+export function formatHeading(kind: string): string {
+  const name = kind.replace(/^(?:user|guild|custom) /, '').replace(/^member /, 'members’ ');
+  const plural = /(?:s|x|z|ch|sh)$/.test(name) ? `${name}es` : `${name}s`;
+  return plural.slice(0, 1).toUpperCase() + plural.slice(1);
+}

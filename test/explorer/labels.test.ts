@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { resourceRows } from '../../src/contract/resources.ts';
-import { formatHeading } from '../../src/explorer/page/kind-heading.ts';
+import { formatHeading } from '../../src/explorer/page/labels.ts';
 
 describe('the heading of a kind', () => {
   test.each([
