@@ -94,9 +94,10 @@ describe.each(contractTables)('$name', ({ text, urls, errors }) => {
   test('has one row per resource, with its extensions and key', () => {
     const documented = rowsOf(urls, text).filter(([, path]) => path?.startsWith('`/'));
     expect(documented).toHaveLength(Object.keys(resourceRows).length);
-    for (const row of Object.values(resourceRows)) {
+    for (const [name, row] of Object.entries(resourceRows)) {
       const path = row.template.replace('{index}.{ext}', '{index}.png');
       const found = documented.find((cells) => cells[1]?.startsWith(`\`${path}\``));
+      expect(found?.[0]?.toLowerCase(), path).toBe(name);
       expect(found?.[2], path).toBe(row.extensions?.join(' ') ?? 'any');
       if (row.originKey !== undefined) {
         expect(found?.[3], path).toBe(`\`${row.originKey.replace(/\{\w+_hash\}/, '{hash}')}\``);

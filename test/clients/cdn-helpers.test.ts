@@ -41,52 +41,45 @@ function atDarkroom(urls: NamedUrls): NamedUrls {
   return Object.fromEntries(moved);
 }
 
-/** Fetches each URL; tells the statuses, having seen that type and body are what the status says. */
-async function fetchStatuses(urls: NamedUrls): Promise<Record<string, number>> {
-  const statuses: Record<string, number> = {};
+/**
+ * Fetches each URL and checks that type and body are what the status says.
+ *
+ * @returns the names of those that got a 404; the others got a 200
+ */
+async function findMissing(urls: NamedUrls): Promise<string[]> {
+  const missing: string[] = [];
   for (const [name, url] of Object.entries(urls)) {
-    const answer = await fetch(url);
-    const body = await answer.arrayBuffer();
-    const type = answer.headers.get('content-type');
-    if (answer.ok) {
+    const response = await fetch(url);
+    const body = await response.arrayBuffer();
+    const type = response.headers.get('content-type');
+    if (response.ok) {
       const { format } = await sharp(body).metadata();
       expect([format, type], url).toEqual([formatAskedBy(url), `image/${format}`]);
     } else {
+      expect(response.status, url).toBe(404);
       expect(type, url).toMatch(/^application\/json\b/);
       expect(JSON.parse(Buffer.from(body).toString()), url).toHaveProperty('code');
+      missing.push(name);
     }
-    statuses[name] = answer.status;
   }
-  return statuses;
+  return missing;
 }
 
-/** That the library builds its part of the table, and each of the URLs gets the table's status. */
-async function expectTableOf(client: string, urls: NamedUrls): Promise<void> {
+/** The part of the table that a library builds; every URL of the table is asked for by a test of its own. */
+function tableOf(client: string): NamedUrls {
   const rows = readClientUrls().filter((row) => row.client === client);
-  expect(urls).toEqual(
-    Object.fromEntries(rows.map(({ resource, target }) => [resource, base + target])),
-  );
-  expect(await fetchStatuses(urls)).toEqual(
-    Object.fromEntries(rows.map(({ resource, status }) => [resource, status])),
-  );
+  return Object.fromEntries(rows.map(({ resource, target }) => [resource, base + target]));
 }
 
 describe('@discordjs/rest', () => {
-  test('builds the URLs of the table, and gets what the contract says', async () => {
-    await expectTableOf('discordjs', discordjsTableUrls(new CDN(base, base)));
+  test('builds the URLs of the table', () => {
+    expect(discordjsTableUrls(new CDN(base, base))).toEqual(tableOf('discordjs'));
   });
 
   test('gets a 404 for what the platform does not have', async () => {
-    expect(await fetchStatuses(discordjsOtherUrls(new CDN(base, base)))).toEqual({
-      'user banner': 200,
-      'app asset': 404,
-      'app icon': 404,
-      'avatar decoration': 404,
-      'avatar decoration of a user': 404,
-      'sticker pack banner': 404,
-      'team icon': 404,
-      'event cover': 404,
-    });
+    const urls = discordjsOtherUrls(new CDN(base, base));
+    const missing = Object.keys(urls).filter((name) => name !== 'user banner');
+    expect(await findMissing(urls)).toEqual(missing);
   });
 
   test('gets every size and extension that it lets one ask for', async () => {
@@ -99,8 +92,7 @@ describe('@discordjs/rest', () => {
       }),
     );
     expect(urls.length).toBeGreaterThanOrEqual(45);
-    const statuses = await fetchStatuses(Object.fromEntries(urls));
-    expect(new Set(Object.values(statuses))).toEqual(new Set([200]));
+    expect(await findMissing(Object.fromEntries(urls))).toEqual([]);
   });
 
   test('has no helper that is not tried here', () => {
@@ -118,8 +110,8 @@ describe('@discordjs/rest', () => {
 });
 
 describe('eris', () => {
-  test('builds the URLs of the table, and gets what the contract says', async () => {
-    await expectTableOf('eris', atDarkroom(erisTableUrls()));
+  test('builds the URLs of the table', () => {
+    expect(atDarkroom(erisTableUrls())).toEqual(tableOf('eris'));
   });
 
   test('is tried with each of its helpers', async () => {
@@ -127,45 +119,26 @@ describe('eris', () => {
     expect(structures.map((structure) => structure.constructor.name).sort()).toEqual(
       classesWithUrls(eris),
     );
-    expect(await fetchStatuses(atDarkroom(urlsOfStructures(structures)))).toEqual({
-      'User.avatarURL': 200,
-      'User.staticAvatarURL': 200,
-      'User.dynamicAvatarURL': 200,
-      'User.bannerURL': 200,
-      'User.dynamicBannerURL': 200,
-      'User.defaultAvatarURL': 404,
-      'User.avatarDecorationURL': 404,
-      'Guild.iconURL': 200,
-      'Guild.dynamicIconURL': 200,
-      'Guild.bannerURL': 200,
-      'Guild.dynamicBannerURL': 200,
-      'Guild.splashURL': 200,
-      'Guild.dynamicSplashURL': 200,
-      'Guild.discoverySplashURL': 404,
-      'Guild.dynamicDiscoverySplashURL': 404,
-      'GuildPreview.iconURL': 200,
-      'GuildPreview.dynamicIconURL': 200,
-      'GuildPreview.splashURL': 200,
-      'GuildPreview.dynamicSplashURL': 200,
-      'GuildPreview.discoverySplashURL': 404,
-      'GuildPreview.dynamicDiscoverySplashURL': 404,
-      'Member.avatarURL': 200,
-      'Member.staticAvatarURL': 200,
-      'Member.dynamicAvatarURL': 200,
-      'Member.bannerURL': 200,
-      'Member.defaultAvatarURL': 404,
-      'Member.avatarDecorationURL': 404,
-      'Role.iconURL': 404,
-      'GroupChannel.iconURL': 404,
-      'GroupChannel.dynamicIconURL': 404,
-      'GuildScheduledEvent.imageURL': 404,
-    });
+    expect(await findMissing(atDarkroom(urlsOfStructures(structures)))).toEqual([
+      'User.defaultAvatarURL',
+      'User.avatarDecorationURL',
+      'Guild.discoverySplashURL',
+      'Guild.dynamicDiscoverySplashURL',
+      'GuildPreview.discoverySplashURL',
+      'GuildPreview.dynamicDiscoverySplashURL',
+      'Member.defaultAvatarURL',
+      'Member.avatarDecorationURL',
+      'Role.iconURL',
+      'GroupChannel.iconURL',
+      'GroupChannel.dynamicIconURL',
+      'GuildScheduledEvent.imageURL',
+    ]);
   });
 });
 
 describe('oceanic.js', () => {
-  test('builds the URLs of the table, and gets what the contract says', async () => {
-    await expectTableOf('oceanic', atDarkroom(oceanicTableUrls()));
+  test('builds the URLs of the table', () => {
+    expect(atDarkroom(oceanicTableUrls())).toEqual(tableOf('oceanic'));
   });
 
   test('is tried with each of its helpers', async () => {
@@ -173,38 +146,23 @@ describe('oceanic.js', () => {
     expect(structures.map((structure) => structure.constructor.name).sort()).toEqual(
       classesWithUrls(oceanic),
     );
-    expect(await fetchStatuses(atDarkroom(urlsOfStructures(structures)))).toEqual({
-      'User.avatarURL': 200,
-      'User.bannerURL': 200,
-      'User.defaultAvatarURL': 404,
-      'User.avatarDecorationURL': 404,
-      'Guild.iconURL': 200,
-      'Guild.bannerURL': 200,
-      'Guild.splashURL': 200,
-      'Guild.discoverySplashURL': 404,
-      'GuildPreview.iconURL': 200,
-      'GuildPreview.splashURL': 200,
-      'GuildPreview.discoverySplashURL': 404,
-      'InviteGuild.iconURL': 200,
-      'InviteGuild.bannerURL': 200,
-      'InviteGuild.splashURL': 200,
-      'OAuthGuild.iconURL': 200,
-      'OAuthGuild.bannerURL': 200,
-      'Member.avatarURL': 200,
-      'Member.bannerURL': 200,
-      'Member.avatarDecorationURL': 404,
-      'Application.iconURL': 404,
-      'Application.coverImageURL': 404,
-      'OAuthApplication.iconURL': 404,
-      'OAuthApplication.coverImageURL': 404,
-      'PartialApplication.iconURL': 404,
-      'GroupChannel.iconURL': 404,
-      'GuildScheduledEvent.imageURL': 404,
-      'PrimaryGuild.badgeURL': 404,
-      'Webhook.avatarURL': 200,
+    expect(await findMissing(atDarkroom(urlsOfStructures(structures)))).toEqual([
+      'User.defaultAvatarURL',
+      'User.avatarDecorationURL',
+      'Guild.discoverySplashURL',
+      'GuildPreview.discoverySplashURL',
+      'Member.avatarDecorationURL',
+      'Application.iconURL',
+      'Application.coverImageURL',
+      'OAuthApplication.iconURL',
+      'OAuthApplication.coverImageURL',
+      'PartialApplication.iconURL',
+      'GroupChannel.iconURL',
+      'GuildScheduledEvent.imageURL',
+      'PrimaryGuild.badgeURL',
       // The library writes the webhook's id where the guild's belongs: a good path, no such icon.
-      'Webhook.sourceGuildIconURL': 404,
-    });
+      'Webhook.sourceGuildIconURL',
+    ]);
   });
 
   test('gets every size that it lets one ask for', async () => {
@@ -213,8 +171,7 @@ describe('oceanic.js', () => {
     const sizes = oceanic.Constants.MEDIA_PROXY_SIZES;
     const urls = sizes.map((size) => [String(size), util.formatImage(path, 'webp', size)]);
     expect(urls).toHaveLength(31);
-    const statuses = await fetchStatuses(atDarkroom(Object.fromEntries(urls)));
-    expect(new Set(Object.values(statuses))).toEqual(new Set([200]));
+    expect(await findMissing(atDarkroom(Object.fromEntries(urls)))).toEqual([]);
   });
 });
 

@@ -1,6 +1,17 @@
 /** URLs by the name they go under in a test. */
 export type NamedUrls = Readonly<Record<string, string>>;
 
+/** What each kind builds of the arguments of each variant, by the kind's name with the variant's behind it. */
+export function buildUrls<Args extends readonly unknown[]>(
+  kinds: Readonly<Record<string, (...args: Args) => string | null | undefined>>,
+  variants: Readonly<Record<string, Args>>,
+): NamedUrls {
+  const named = Object.entries(kinds).flatMap(([kind, build]) =>
+    Object.entries(variants).map(([variant, args]) => [kind + variant, String(build(...args))]),
+  );
+  return Object.fromEntries(named);
+}
+
 /** Getters and methods such as `avatarURL`; `getVanityURL` and the like ask the platform's API. */
 const isUrlHelper = (name: string): boolean => /URL$/.test(name) && !name.startsWith('get');
 

@@ -1,34 +1,34 @@
 import type { CDN } from '@discordjs/rest';
-import type { NamedUrls } from './client-structures.ts';
+import { buildUrls, type NamedUrls } from './client-structures.ts';
 import { clientIds } from './client-urls.ts';
 
 const { user, guild, channel, emoji, sticker, stillHash, animatedHash } = clientIds;
 
+type Hashed = [hash: string, options?: Parameters<CDN['avatar']>[2]];
+
 /** Kinds whose helper makes a GIF of an `a_` hash. */
 function dynamicUrls(cdn: CDN): NamedUrls {
-  type Options = Parameters<CDN['avatar']>[2];
   const kinds = {
-    'user avatar': (hash: string, options?: Options) => cdn.avatar(user, hash, options),
-    'guild icon': (hash: string, options?: Options) => cdn.icon(guild, hash, options),
-    banner: (hash: string, options?: Options) => cdn.banner(guild, hash, options),
-    'member avatar': (hash: string, options?: Options) =>
-      cdn.guildMemberAvatar(guild, user, hash, options),
-    'member banner': (hash: string, options?: Options) =>
-      cdn.guildMemberBanner(guild, user, hash, options),
+    'user avatar': (...hashed: Hashed) => cdn.avatar(user, ...hashed),
+    'guild icon': (...hashed: Hashed) => cdn.icon(guild, ...hashed),
+    banner: (...hashed: Hashed) => cdn.banner(guild, ...hashed),
+    'member avatar': (...hashed: Hashed) => cdn.guildMemberAvatar(guild, user, ...hashed),
+    'member banner': (...hashed: Hashed) => cdn.guildMemberBanner(guild, user, ...hashed),
   };
-  const extensions = ['png', 'jpg', 'jpeg', 'gif'] as const;
   // The library writes `animated` into every URL, though its types name it for emojis alone.
   const moving = { animated: true, size: 64 } as const;
-  const named = Object.entries(kinds).flatMap(([kind, build]) => [
-    [kind, build(stillHash)],
-    [`${kind} (a_)`, build(animatedHash)],
-    [`${kind} (a_ forceStatic)`, build(animatedHash, { forceStatic: true, extension: 'png' })],
-    [`${kind} size=64`, build(stillHash, { size: 64 })],
-    [`${kind} size=256`, build(stillHash, { size: 256 })],
-    [`${kind} webp animated`, build(stillHash, moving)],
-    ...extensions.map((extension) => [`${kind} .${extension}`, build(stillHash, { extension })]),
-  ]);
-  return Object.fromEntries(named);
+  return buildUrls<Hashed>(kinds, {
+    '': [stillHash],
+    ' (a_)': [animatedHash],
+    ' (a_ forceStatic)': [animatedHash, { forceStatic: true, extension: 'png' }],
+    ' size=64': [stillHash, { size: 64 }],
+    ' size=256': [stillHash, { size: 256 }],
+    ' webp animated': [stillHash, moving],
+    ' .png': [stillHash, { extension: 'png' }],
+    ' .jpg': [stillHash, { extension: 'jpg' }],
+    ' .jpeg': [stillHash, { extension: 'jpeg' }],
+    ' .gif': [stillHash, { extension: 'gif' }],
+  });
 }
 
 /** The URLs of `@discordjs/rest` that the table lists, by their names there. */

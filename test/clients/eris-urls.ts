@@ -10,7 +10,7 @@ import {
   Shard,
   User,
 } from 'eris';
-import type { NamedUrls } from './client-structures.ts';
+import { buildUrls, type NamedUrls } from './client-structures.ts';
 import { clientIds } from './client-urls.ts';
 
 const { user: userId, guild: guildId, channel, emoji, stillHash, animatedHash } = clientIds;
@@ -60,32 +60,24 @@ export function createErisStructures(): readonly object[] {
 export function erisTableUrls(): NamedUrls {
   const still = createStructures(stillHash);
   const animated = createStructures(animatedHash);
-  type Structures = typeof still;
-  type Format = Parameters<User['dynamicAvatarURL']>[0];
+  type Asked = [of: typeof still, format?: Parameters<User['dynamicAvatarURL']>[0], size?: number];
   const kinds = {
-    'user avatar': ({ user }: Structures, format?: Format, size?: number) =>
-      user.dynamicAvatarURL(format, size),
-    'guild icon': ({ guild }: Structures, format?: Format, size?: number) =>
-      guild.dynamicIconURL(format, size),
-    banner: ({ guild }: Structures, format?: Format, size?: number) =>
-      guild.dynamicBannerURL(format, size),
-    splash: ({ guild }: Structures, format?: Format, size?: number) =>
-      guild.dynamicSplashURL(format, size),
-    'discovery splash': ({ guild }: Structures, format?: Format, size?: number) =>
-      guild.dynamicDiscoverySplashURL(format, size),
-    'member avatar': ({ member }: Structures, format?: Format, size?: number) =>
-      member.dynamicAvatarURL(format, size),
-  };
-  const named = Object.entries(kinds).flatMap(([kind, build]) => [
-    [kind, build(still)],
-    [`${kind} (a_)`, build(animated)],
-    [`${kind} size=64`, build(still, 'png', 64)],
-    [`${kind} size=256`, build(still, 'png', 256)],
-    [`${kind} webp`, build(still, 'webp', 64)],
-    [`${kind} size=300 (falls back)`, build(still, 'webp', 300)],
-  ]);
+    'user avatar': ({ user }, ...asked) => user.dynamicAvatarURL(...asked),
+    'guild icon': ({ guild }, ...asked) => guild.dynamicIconURL(...asked),
+    banner: ({ guild }, ...asked) => guild.dynamicBannerURL(...asked),
+    splash: ({ guild }, ...asked) => guild.dynamicSplashURL(...asked),
+    'discovery splash': ({ guild }, ...asked) => guild.dynamicDiscoverySplashURL(...asked),
+    'member avatar': ({ member }, ...asked) => member.dynamicAvatarURL(...asked),
+  } satisfies Record<string, (...asked: Asked) => string | null>;
   return {
-    ...Object.fromEntries(named),
+    ...buildUrls<Asked>(kinds, {
+      '': [still],
+      ' (a_)': [animated],
+      ' size=64': [still, 'png', 64],
+      ' size=256': [still, 'png', 256],
+      ' webp': [still, 'webp', 64],
+      ' size=300 (falls back)': [still, 'webp', 300],
+    }),
     // Eris has no helper for emojis; bots put the URL together.
     emoji: `${endpoints.CDN_URL}${endpoints.CUSTOM_EMOJI(emoji)}.png`,
     'default avatar': still.user.defaultAvatarURL,

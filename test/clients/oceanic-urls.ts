@@ -16,7 +16,7 @@ import {
   User,
   Webhook,
 } from 'oceanic.js';
-import type { NamedUrls } from './client-structures.ts';
+import { buildUrls, type NamedUrls } from './client-structures.ts';
 import { clientIds } from './client-urls.ts';
 
 const {
@@ -87,33 +87,25 @@ export function oceanicTableUrls(): NamedUrls {
   const client = new Client({});
   const still = createStructures(client, stillHash);
   const animated = createStructures(client, animatedHash);
-  type Structures = typeof still;
+  type Asked = [of: typeof still, format?: ImageFormat, size?: number];
   const kinds = {
-    'user avatar': ({ user }: Structures, format?: ImageFormat, size?: number) =>
-      user.avatarURL(format, size),
-    'guild icon': ({ guild }: Structures, format?: ImageFormat, size?: number) =>
-      guild.iconURL(format, size),
-    banner: ({ guild }: Structures, format?: ImageFormat, size?: number) =>
-      guild.bannerURL(format, size),
-    splash: ({ guild }: Structures, format?: ImageFormat, size?: number) =>
-      guild.splashURL(format, size),
-    'discovery splash': ({ guild }: Structures, format?: ImageFormat, size?: number) =>
-      guild.discoverySplashURL(format, size),
-    'member avatar': ({ member }: Structures, format?: ImageFormat, size?: number) =>
-      member.avatarURL(format, size),
-    'member banner': ({ member }: Structures, format?: ImageFormat, size?: number) =>
-      member.bannerURL(format, size),
-  };
-  const named = Object.entries(kinds).flatMap(([kind, build]) => [
-    [kind, build(still)],
-    [`${kind} (a_)`, build(animated)],
-    [`${kind} size=64`, build(still, 'webp', 64)],
-    [`${kind} size=256`, build(still, 'webp', 256)],
-    [`${kind} size=300`, build(still, 'webp', 300)],
-    [`${kind} size=63 (falls back)`, build(still, 'webp', 63)],
-  ]);
+    'user avatar': ({ user }, ...asked) => user.avatarURL(...asked),
+    'guild icon': ({ guild }, ...asked) => guild.iconURL(...asked),
+    banner: ({ guild }, ...asked) => guild.bannerURL(...asked),
+    splash: ({ guild }, ...asked) => guild.splashURL(...asked),
+    'discovery splash': ({ guild }, ...asked) => guild.discoverySplashURL(...asked),
+    'member avatar': ({ member }, ...asked) => member.avatarURL(...asked),
+    'member banner': ({ member }, ...asked) => member.bannerURL(...asked),
+  } satisfies Record<string, (...asked: Asked) => string | null>;
   return {
-    ...Object.fromEntries(named),
+    ...buildUrls<Asked>(kinds, {
+      '': [still],
+      ' (a_)': [animated],
+      ' size=64': [still, 'webp', 64],
+      ' size=256': [still, 'webp', 256],
+      ' size=300': [still, 'webp', 300],
+      ' size=63 (falls back)': [still, 'webp', 63],
+    }),
     emoji: client.util.formatImage(Routes.CUSTOM_EMOJI(emoji), 'webp', 64),
     sticker: client.util.formatImage(Routes.STICKER(sticker), 'png', 64),
     'default avatar': client.util.formatImage(Routes.EMBED_AVATAR(1), 'png'),
