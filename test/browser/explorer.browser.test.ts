@@ -160,7 +160,9 @@ describe('the explorer in a browser', () => {
     const { page, complaints } = await visit({}, '#/attachments/1/15/clip.mp4');
     await page.locator('.file').waitFor();
     expect(await textOf(page, 'type')).toBe('video/mp4');
-    expect(await page.locator('#response .bytes .note').textContent()).toBe('100 % of the original');
+    expect(await page.locator('#response .bytes .note').textContent()).toBe(
+      '100 % of the original',
+    );
     await page.locator('#ladder-section').waitFor({ state: 'hidden' });
     await page.locator('#compare-section').waitFor({ state: 'hidden' });
     expect(complaints).toEqual([]);
