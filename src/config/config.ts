@@ -1,6 +1,5 @@
 import { isIP } from 'node:net';
-import { planConnections } from './connection-budget.ts';
-import { countCores } from './cpu-cores.ts';
+import { countCores, planConnections } from './machine-limits.ts';
 import { readRelease } from './release.ts';
 import type { Environment } from './setting.ts';
 import { readSettings } from './setting-faults.ts';

@@ -5,10 +5,9 @@ import { beforeEach, describe, expect, onTestFinished, test } from 'vitest';
 import type { ResultAddress } from '../../../src/pipeline/ports.ts';
 import { resultPath } from '../../../src/pipeline/results/result-path.ts';
 import { createDiskCache, type DiskCache } from '../../../src/storage/disk-cache/disk-cache.ts';
-import { FOLDER_COST_BYTES, fileCostBytes } from '../../../src/storage/disk-cache/file-index.ts';
-import { walkFolder } from '../../../src/storage/filesystem/folder-walk.ts';
+import { fileCostBytes } from '../../../src/storage/disk-cache/file-index.ts';
 import { formatResultFile } from '../../../src/storage/result-file.ts';
-import { openScannedCache, untilScanned } from '../../support/disk-cache/disk-cache.ts';
+import { openScannedCache, untilScanned, usedBytes } from '../../support/disk-cache/disk-cache.ts';
 import { RecordedLog } from '../../support/recorded-log.ts';
 import { type TemporaryFolder, useTemporaryFolder } from '../../support/temporary-folder.ts';
 import { addressOf, anySize } from '../contracts/result-store.contract.ts';
@@ -38,15 +37,6 @@ const pathOf = (address: ResultAddress): string => join(folder, 'results', resul
 const isThere = async (cache: DiskCache, number: number): Promise<boolean> =>
   (await cache.read(numbered(number), signal, anySize)) !== undefined;
 
-/** What the folder takes of the disk, counted by itself. */
-async function usedBytes(): Promise<number> {
-  let bytes = 0;
-  for await (const entry of walkFolder(join(folder, 'results'))) {
-    bytes += entry.kind === 'file' ? fileCostBytes(entry.sizeBytes) : FOLDER_COST_BYTES;
-  }
-  return bytes;
-}
-
 /** Which files there are; to read them would be to use them. */
 async function keptNumbers(count: number): Promise<number[]> {
   const found = await Promise.allSettled(upTo(count).map((at) => stat(pathOf(numbered(at)))));
@@ -72,12 +62,15 @@ describe('the bound of the folder', () => {
     let most = 0;
     for (let number = 0; number < 80; number += 1) {
       await cache.write(numbered(number), result);
-      if (number % 5 === 0) most = Math.max(most, await usedBytes());
+      if (number % 5 === 0) most = Math.max(most, await usedBytes(folder));
       expect(await isThere(cache, number)).toBe(true);
     }
     expect(most).toBeLessThanOrEqual(MAX_BYTES);
     expect(most).toBeGreaterThan(0.9 * MAX_BYTES);
-    expect(cache.usage()).toMatchObject({ heldBytes: await usedBytes(), maxBytes: MAX_BYTES });
+    expect(cache.usage()).toMatchObject({
+      heldBytes: await usedBytes(folder),
+      maxBytes: MAX_BYTES,
+    });
   });
 
   test('holds under writes and removals all at once, and the sum stays what is there', async () => {
@@ -97,7 +90,7 @@ describe('the bound of the folder', () => {
     await Promise.all(upTo(4).map(writeEach));
     isOver = true;
     expect(await watch).toBeLessThanOrEqual(MAX_BYTES);
-    expect(cache.usage()?.heldBytes).toBe(await usedBytes());
+    expect(cache.usage()?.heldBytes).toBe(await usedBytes(folder));
     expect(cache.usage()?.evictions).toBeGreaterThan(50);
   });
 
@@ -120,9 +113,9 @@ describe('the bound of the folder', () => {
 
   test('is restored at the start, the least recently used first, to an hour', async () => {
     await fill(80);
-    expect(await usedBytes()).toBeGreaterThan(2 * MAX_BYTES);
+    expect(await usedBytes(folder)).toBeGreaterThan(2 * MAX_BYTES);
     const cache = await open();
-    const used = await usedBytes();
+    const used = await usedBytes(folder);
     expect(used).toBeLessThanOrEqual(MAX_BYTES);
     expect(used).toBeGreaterThan(MAX_BYTES - 2 * COST_BYTES);
     expect(cache.usage()).toEqual({
@@ -189,7 +182,7 @@ describe('the scan', () => {
     await rm(join(folder, 'results/avatars'), { recursive: true });
     expect(await isThere(cache, 1)).toBe(false);
     for (const number of upTo(50)) await cache.write(numbered(1_000 + number), result);
-    expect(await usedBytes()).toBeLessThanOrEqual(MAX_BYTES);
+    expect(await usedBytes(folder)).toBeLessThanOrEqual(MAX_BYTES);
     expect(await isThere(cache, 1_049)).toBe(true);
   });
 });

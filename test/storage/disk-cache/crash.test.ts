@@ -6,15 +6,13 @@ import { beforeEach, describe, expect, onTestFinished, test } from 'vitest';
 import type { ResultStore } from '../../../src/pipeline/ports.ts';
 import { resultPath } from '../../../src/pipeline/results/result-path.ts';
 import { createDiskCache } from '../../../src/storage/disk-cache/disk-cache.ts';
-import { FOLDER_COST_BYTES, fileCostBytes } from '../../../src/storage/disk-cache/file-index.ts';
-import { walkFolder } from '../../../src/storage/filesystem/folder-walk.ts';
 import { parseResultFile } from '../../../src/storage/result-file.ts';
 import {
   CRASH_ADDRESSES,
   crashAddressOf,
   crashBodyOf,
 } from '../../support/disk-cache/crash-results.mjs';
-import { openScannedCache, untilScanned } from '../../support/disk-cache/disk-cache.ts';
+import { openScannedCache, untilScanned, usedBytes } from '../../support/disk-cache/disk-cache.ts';
 import { RecordedLog } from '../../support/recorded-log.ts';
 import { useTemporaryFolder } from '../../support/temporary-folder.ts';
 import { anySize } from '../contracts/result-store.contract.ts';
@@ -61,15 +59,6 @@ async function readAll(store: ResultStore): Promise<number> {
   return found;
 }
 
-/** What renderings and their folders take of the disk. */
-async function usedBytes(): Promise<number> {
-  let bytes = 0;
-  for await (const entry of walkFolder(join(folder, 'results'))) {
-    bytes += entry.kind === 'file' ? fileCostBytes(entry.sizeBytes) : FOLDER_COST_BYTES;
-  }
-  return bytes;
-}
-
 describe('a writer that is killed', () => {
   // The power stays on: what the disk loses without it is what the torn files of the other tests are.
   test('leaves whole files within the bound, and scraps that the next one sweeps up', async () => {
@@ -85,7 +74,7 @@ describe('a writer that is killed', () => {
         const file = await readFile(path).catch(() => undefined);
         if (file !== undefined) expect(parseResultFile(file, address)).toBeDefined();
       }
-      expect(await usedBytes()).toBeLessThanOrEqual(MAX_BYTES);
+      expect(await usedBytes(folder)).toBeLessThanOrEqual(MAX_BYTES);
       scraps += (await readdir(incoming)).length;
     }
     expect(scraps).toBeGreaterThan(0);
@@ -93,7 +82,7 @@ describe('a writer that is killed', () => {
     const store = await openScannedCache({ folder, maxBytes: MAX_BYTES });
     expect(await readdir(incoming)).toEqual([]);
     expect(await readAll(store)).toBeGreaterThan(0);
-    expect(store.usage()?.heldBytes).toBe(await usedBytes());
+    expect(store.usage()?.heldBytes).toBe(await usedBytes(folder));
     store.close();
   });
 
@@ -107,7 +96,7 @@ describe('a writer that is killed', () => {
     expect(await store.remove('avatars/')).toBe(0);
     await store.write(crashAddressOf(0), { body: Buffer.alloc(9), mimeType: 'image/webp' });
     expect(store.usage()).toBeUndefined();
-    await expect.poll(usedBytes).toBeGreaterThan(100_000);
+    await expect.poll(() => usedBytes(folder)).toBeGreaterThan(100_000);
     await kill(writer);
     await untilScanned(store);
     expect(store.shortcoming()).toBeUndefined();

@@ -16,12 +16,12 @@ import {
 } from 'node:fs/promises';
 import { createServer } from 'node:net';
 import { dirname, join } from 'node:path';
-import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { afterEach, beforeEach, describe, expect, onTestFinished, test } from 'vitest';
 import { resultPath } from '../../../src/pipeline/results/result-path.ts';
 import { createDiskCache, type DiskCache } from '../../../src/storage/disk-cache/disk-cache.ts';
 import { openScannedCache, untilScanned } from '../../support/disk-cache/disk-cache.ts';
 import { RecordedLog } from '../../support/recorded-log.ts';
-import { makeTemporaryFolder, type TemporaryFolder } from '../../support/temporary-folder.ts';
+import { type TemporaryFolder, useTemporaryFolder } from '../../support/temporary-folder.ts';
 import { addressOf, anySize, resultOf } from '../contracts/result-store.contract.ts';
 
 const HOUR_MS = 3_600_000;
@@ -35,22 +35,19 @@ let path: string;
 let store: DiskCache;
 
 /** Has another store take the place of the present one, as a new process would. */
-async function reopen(maxBytes = 10_000_000): Promise<void> {
+async function reopen(maxBytes = 10_000_000, log = new RecordedLog()): Promise<void> {
   store.close();
-  store = await openScannedCache({ folder, maxBytes });
+  store = await openScannedCache({ folder, maxBytes, log });
 }
 
 beforeEach(async () => {
-  temporary = await makeTemporaryFolder();
+  temporary = await useTemporaryFolder();
   outside = temporary.path;
   folder = join(outside, 'store');
   path = join(folder, 'results', resultPath(address));
   store = await openScannedCache({ folder, maxBytes: 10_000_000 });
 });
-afterEach(async () => {
-  store.close();
-  await temporary.remove();
-});
+afterEach(() => store.close());
 
 const readText = async (from = address): Promise<string | undefined> => {
   const result = await store.read(from, signal, anySize);
@@ -150,7 +147,11 @@ describe('a file of the store', () => {
 });
 
 describe('what is in the way of a read', () => {
-  beforeEach(() => mkdir(dirname(path), { recursive: true }));
+  const listen = async (): Promise<void> => {
+    const server = createServer().listen(path);
+    onTestFinished(() => void server.close());
+    await once(server, 'listening');
+  };
 
   test.each([
     ['a folder', () => mkdir(path)],
@@ -159,25 +160,14 @@ describe('what is in the way of a read', () => {
     ['a link to nothing', () => symlink(join(outside, 'nothing'), path)],
     ['a device', () => symlink('/dev/zero', path)],
     ['a pipe without a writer', async () => execFileSync('mkfifo', [path])],
+    ['a socket', listen],
   ])('%s is no rendering', async (_name, obstruct) => {
     await store.write(address, resultOf('a'));
     await rename(path, join(outside, 'rendering'));
-    await mkdir(dirname(path), { recursive: true });
     await obstruct();
     expect(await readText()).toBeUndefined();
     await reopen();
     expect(await readText()).toBeUndefined();
-  });
-
-  test('a socket is no rendering', async () => {
-    await store.write(address, resultOf('a'));
-    await rm(path);
-    await mkdir(dirname(path), { recursive: true });
-    const server = createServer().listen(path);
-    await once(server, 'listening');
-    expect(await readText()).toBeUndefined();
-    server.close();
-    await once(server, 'close');
   });
 
   test('a file in the place of a folder is no rendering', async () => {
@@ -240,7 +230,7 @@ describe('what is in the way of a write', () => {
     expect(removed).toBeGreaterThan(0);
   });
 
-  test('an incoming folder that somebody removed is made again', async () => {
+  test('an incoming folder that was removed is made again', async () => {
     await rm(join(folder, 'incoming'), { recursive: true });
     await store.write(address, resultOf('a'));
     expect(await readText()).toBe('a');
@@ -279,18 +269,6 @@ describe('a removal', () => {
     expect(await readFile(canary, 'utf8')).toBe('x');
   });
 
-  test.each(['../', '..', '../elsewhere/', 'avatars/../../elsewhere/', 'avatars/..', '/', './'])(
-    'of %j touches nothing',
-    async (prefix) => {
-      await mkdir(join(outside, 'elsewhere'));
-      await writeFile(join(outside, 'elsewhere/canary'), 'x');
-      await store.write(address, resultOf('a'));
-      const before = await readdir(outside, { recursive: true });
-      await expect(store.remove(prefix)).rejects.toThrow(/^Expected the beginning of a path/);
-      expect(await readdir(outside, { recursive: true })).toEqual(before);
-    },
-  );
-
   test('takes what begins with dots by a part of its name', async () => {
     const dotted = addressOf({ originKey: 'attachments/1/2/.htaccess' });
     await store.write(dotted, resultOf('a'));
@@ -303,13 +281,12 @@ describe('what is no rendering', () => {
 
   test.each([1, 10_000_000])('is never touched, at a bound of %i bytes', async (maxBytes) => {
     for (const name of foreign) await temporary.put(`store/${name}`, 'x');
-    await writeFile(join(folder, 'incoming/of-somebody'), 'x');
-    await writeFile(join(folder, 'owner/of-somebody'), 'x');
-    store.close();
+    await writeFile(join(folder, 'incoming/foreign'), 'x');
+    await writeFile(join(folder, 'owner/foreign'), 'x');
     const log = new RecordedLog();
-    store = await openScannedCache({ folder, maxBytes, log });
+    await reopen(maxBytes, log);
     expect(await store.remove('avatars/')).toBe(0);
-    for (const name of [...foreign, 'incoming/of-somebody', 'owner/of-somebody']) {
+    for (const name of [...foreign, 'incoming/foreign', 'owner/foreign']) {
       expect(await readFile(join(folder, name), 'utf8')).toBe('x');
     }
     const told = 'files in the result store are no renderings; they are left alone';
@@ -331,12 +308,12 @@ describe('what is no rendering', () => {
     await symlink(join(outside, 'originals'), join(folder, 'results/avatars'));
     expect(await readText()).toBeUndefined();
     const large = resultOf('x'.repeat(499_000));
-    const fill = async (): Promise<void> => {
+    const writeUntilFull = async (): Promise<void> => {
       for (let at = 0; at < 30; at += 1) {
         await store.write(addressOf({ originKey: `banners/${at}/ab` }), large);
       }
     };
-    await expect(fill()).rejects.toThrow(/is behind a link/);
+    await expect(writeUntilFull()).rejects.toThrow(/is behind a link/);
     expect(await readdir(join(outside, 'originals/1/ab12'))).toHaveLength(1);
   });
 });

@@ -1,84 +1,105 @@
 import { execFileSync } from 'node:child_process';
-import { mkdir, mkdtemp, rename, rm, symlink, writeFile } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
+import { link, mkdir, rename, symlink, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { afterEach, beforeEach, describe, expect, test } from 'vitest';
-import type { Origin } from '../../../src/pipeline/ports.ts';
+import { beforeEach, describe, expect, test } from 'vitest';
+import { createFilesystemListing } from '../../../src/storage/filesystem/filesystem-listing.ts';
 import { createFilesystemOrigin } from '../../../src/storage/filesystem/filesystem-origin.ts';
+import { useTemporaryFolder } from '../../support/temporary-folder.ts';
 
 const signal = new AbortController().signal;
 
-describe('the filesystem origin', () => {
-  let folder: string;
-  let root: string;
-  let origin: Origin;
+let folder: string;
+let root: string;
+beforeEach(async () => {
+  const temporary = await useTemporaryFolder();
+  folder = temporary.path;
+  root = join(folder, 'root');
+  await temporary.put('root/avatars/1/ab12', 'inside');
+  await temporary.put('outside/1/secret', 'secret');
+});
 
-  beforeEach(async () => {
-    folder = await mkdtemp(join(tmpdir(), 'darkroom-filesystem-'));
-    root = join(folder, 'root');
-    await mkdir(join(root, 'avatars/1'), { recursive: true });
-    await writeFile(join(root, 'avatars/1/ab12'), 'inside');
-    await mkdir(join(folder, 'outside/1'), { recursive: true });
-    await writeFile(join(folder, 'outside/1/secret'), 'secret');
-    origin = await createFilesystemOrigin(root);
-  });
-  afterEach(() => rm(folder, { recursive: true }));
+/** `read`, or the code of the refusal. */
+const read = async (key: string, from = root): Promise<unknown> => {
+  const origin = await createFilesystemOrigin(from);
+  return origin.read(key, { signal }).then(
+    ({ body }) => body.destroy() && 'read',
+    (error: unknown) => (error instanceof Error && 'code' in error ? error.code : error),
+  );
+};
 
-  const codeOf = (key: string): Promise<unknown> =>
-    origin.read(key, { signal }).then(
-      ({ body }) => {
-        body.destroy();
-        return 'read';
-      },
-      (error: unknown) => (error instanceof Error && 'code' in error ? error.code : error),
+const list = async (prefix: string): Promise<string[]> => {
+  const keys: string[] = [];
+  const listing = await createFilesystemListing(root);
+  await listing.list(prefix, ({ key }) => keys.push(key) > 0, signal);
+  return keys.sort();
+};
+
+describe('originals in a folder', () => {
+  const add: Readonly<Record<string, (path: string) => unknown>> = {
+    'a hard link': (path) => link(join(root, 'avatars/1/ab12'), path),
+    'a dotfile': (path) => writeFile(path, 'x'),
+    'a link to a file outside': (path) => symlink(join(folder, 'outside/1/secret'), path),
+    'a link to a file inside': (path) => symlink(join(root, 'avatars/1/ab12'), path),
+    'a link to nothing': (path) => symlink('nowhere', path),
+    'a link to a folder outside': (path) => symlink(join(folder, 'outside/1'), path),
+    'a link to a folder inside': (path) => symlink(join(root, 'avatars'), path),
+    'a folder': (path) => mkdir(path),
+    'a pipe without a writer': (path) => execFileSync('mkfifo', [path]),
+  };
+
+  test.each([
+    ['a hard link', 'avatars/1/hard', 'avatars/1/hard', true],
+    ['a dotfile', 'avatars/1/.hidden', 'avatars/1/.hidden', true],
+    ['a link to a file outside', 'avatars/1/x', 'avatars/1/x', false],
+    ['a link to a file inside', 'avatars/1/x', 'avatars/1/x', false],
+    ['a link to nothing', 'avatars/1/x', 'avatars/1/x', false],
+    ['a link to a folder outside', 'avatars/2', 'avatars/2/secret', false],
+    ['a link to a folder outside', 'icons', 'icons/secret', false],
+    ['a link to a folder inside', 'banners', 'banners/1/ab12', false],
+    ['a folder', 'avatars/1/x', 'avatars/1/x', false],
+    ['a pipe without a writer', 'avatars/1/x', 'avatars/1/x', false],
+  ])('are served and listed alike: %s at %s', async (what, place, key, isServed) => {
+    await add[what]?.(join(root, place));
+    expect(await read(key)).toBe(isServed ? 'read' : 'UNKNOWN_MEDIA');
+    expect(await list(`${key.split('/')[0]}/`)).toEqual(
+      ['avatars/1/ab12', key]
+        .filter((each) => (each === key ? isServed : key.startsWith('av')))
+        .sort(),
     );
-
-  test('serves what is inside', async () => {
-    expect(await codeOf('avatars/1/ab12')).toBe('read');
   });
 
-  test('follows no link to a file, not even to one inside', async () => {
-    await symlink(join(folder, 'outside/1/secret'), join(root, 'avatars/1/out'));
-    await symlink(join(root, 'avatars/1/ab12'), join(root, 'avatars/1/in'));
-    await symlink('nowhere', join(root, 'avatars/1/dangling'));
-    expect(await codeOf('avatars/1/out')).toBe('UNKNOWN_MEDIA');
-    expect(await codeOf('avatars/1/in')).toBe('UNKNOWN_MEDIA');
-    expect(await codeOf('avatars/1/dangling')).toBe('UNKNOWN_MEDIA');
+  test('are not listed by a name that is no UTF-8, which cannot be asked for', async () => {
+    const name = Buffer.concat([Buffer.from(`${root}/avatars/1/`), Buffer.from([0xff, 0x41])]);
+    await writeFile(name, 'unnameable');
+    expect(await list('avatars/')).toEqual(['avatars/1/ab12']);
   });
 
-  test('follows no link to a folder', async () => {
-    await symlink(join(folder, 'outside'), join(root, 'icons'));
-    await symlink(join(root, 'avatars'), join(root, 'banners'));
-    expect(await codeOf('icons/1/secret')).toBe('UNKNOWN_MEDIA');
-    expect(await codeOf('banners/1/ab12')).toBe('UNKNOWN_MEDIA');
-  });
+  test.each(['../outside/1/secret', 'avatars/../../outside/1/secret'])(
+    'are not led out of by the key %s, which no parser would have made',
+    async (key) => {
+      expect(await read(key)).toBe('UNKNOWN_MEDIA');
+    },
+  );
 
-  test('is not led out by a key that no parser would have made', async () => {
-    expect(await codeOf('../outside/1/secret')).toBe('UNKNOWN_MEDIA');
-    expect(await codeOf('avatars/../../outside/1/secret')).toBe('UNKNOWN_MEDIA');
-  });
-
-  test('serves regular files alone, and does not hang on a pipe', async () => {
-    execFileSync('mkfifo', [join(root, 'avatars/1/pipe')]);
-    expect(await codeOf('avatars/1/pipe')).toBe('UNKNOWN_MEDIA');
-    expect(await codeOf('avatars/1')).toBe('UNKNOWN_MEDIA');
-  });
-
-  test('may itself be reached through a link', async () => {
+  test('may be reached through a link to the folder itself', async () => {
     await symlink(root, join(folder, 'link'));
-    origin = await createFilesystemOrigin(join(folder, 'link'));
-    expect(await codeOf('avatars/1/ab12')).toBe('read');
+    expect(await read('avatars/1/ab12', join(folder, 'link'))).toBe('read');
   });
 
-  test('that is gone is a failing origin, not a missing object', async () => {
-    await rename(root, join(folder, 'away'));
-    expect(await codeOf('avatars/1/ab12')).toBe('ORIGIN_ERROR');
+  test('of a folder that is gone are a failing storage, not missing', async () => {
+    const [origin, listing] = [
+      await createFilesystemOrigin(root),
+      await createFilesystemListing(root),
+    ];
+    await rename(root, join(folder, 'elsewhere'));
+    const failing = { code: 'ORIGIN_ERROR' };
+    await expect(origin.read('avatars/1/ab12', { signal })).rejects.toMatchObject(failing);
+    await expect(listing.list('avatars/', () => true, signal)).rejects.toMatchObject(failing);
   });
 
   test('cannot be opened where there is no folder', async () => {
     await expect(createFilesystemOrigin(join(folder, 'nowhere'))).rejects.toThrow('ENOENT');
-    await expect(createFilesystemOrigin(join(root, 'avatars/1/ab12'))).rejects.toThrow(
-      'is not a folder',
-    );
+    const file = join(root, 'avatars/1/ab12');
+    await expect(createFilesystemOrigin(file)).rejects.toThrow('is not a folder');
   });
 });

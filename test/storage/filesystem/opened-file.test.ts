@@ -1,53 +1,44 @@
-import { mkdir, mkdtemp, realpath, rename, rm, symlink, writeFile } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
+import { rename, symlink, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { beforeEach, describe, expect, test } from 'vitest';
 import { findRealPath, openRegularFile } from '../../../src/storage/filesystem/opened-file.ts';
+import { useTemporaryFolder } from '../../support/temporary-folder.ts';
+
+let folder: string;
+beforeEach(async () => {
+  const temporary = await useTemporaryFolder();
+  folder = temporary.path;
+  await temporary.put('inside/file', 'content');
+});
+
+const read = async (...[path, findPath]: Parameters<typeof openRegularFile>) => {
+  const opened = await openRegularFile(join(folder, path), findPath);
+  const text = await opened?.file.readFile('utf8');
+  await opened?.file.close();
+  if (opened) expect(Number(opened.status.size)).toBe(text?.length);
+  return text;
+};
 
 describe.each([
-  { system: 'a system with /proc', findPath: undefined },
-  { system: 'any system', findPath: findRealPath },
-])('on $system', ({ findPath }) => {
-  let folder: string;
-
-  beforeEach(async () => {
-    folder = await realpath(await mkdtemp(join(tmpdir(), 'darkroom-opened-')));
-    await mkdir(join(folder, 'inside'));
-    await writeFile(join(folder, 'inside/file'), 'content');
-  });
-  afterEach(() => rm(folder, { recursive: true }));
-
-  const read = async (path: string): Promise<string | undefined> => {
-    const opened = await openRegularFile(join(folder, path), findPath);
-    if (opened === undefined) return undefined;
-    const text = await opened.file.readFile('utf8');
-    await opened.file.close();
-    expect(Number(opened.status.size)).toBe(text.length);
-    return text;
-  };
-
-  test('a regular file is opened', async () => {
-    expect(await read('inside/file')).toBe('content');
+  ['a system with /proc', undefined],
+  ['any system', findRealPath],
+])('on %s', (_, findPath) => {
+  test('a regular file is opened, and no folder', async () => {
+    expect(await read('inside/file', findPath)).toBe('content');
+    expect(await read('inside', findPath)).toBeUndefined();
   });
 
   test('what a link leads to is not, wherever the link is', async () => {
     await symlink(join(folder, 'inside'), join(folder, 'link'));
-    expect(await read('link/file')).toBeUndefined();
+    expect(await read('link/file', findPath)).toBeUndefined();
     await symlink('file', join(folder, 'inside/link'));
-    await expect(read('inside/link')).rejects.toMatchObject({ code: 'ELOOP' });
-  });
-
-  test('a folder is not', async () => {
-    expect(await read('inside')).toBeUndefined();
+    await expect(read('inside/link', findPath)).rejects.toMatchObject({ code: 'ELOOP' });
   });
 });
 
 test('a file that is replaced in the moment it is opened is read as its new self', async () => {
-  const folder = await realpath(await mkdtemp(join(tmpdir(), 'darkroom-opened-')));
-  const path = join(folder, 'file');
-  await writeFile(path, 'old');
   let looks = 0;
-  const opened = await openRegularFile(path, async (file) => {
+  const text = await read('inside/file', async (file, path) => {
     looks += 1;
     if (looks === 1) {
       await writeFile(join(folder, 'new'), 'new');
@@ -55,7 +46,5 @@ test('a file that is replaced in the moment it is opened is read as its new self
     }
     return findRealPath(file, path);
   });
-  expect(await opened?.file.readFile('utf8')).toBe('new');
-  await opened?.file.close();
-  await rm(folder, { recursive: true });
+  expect(text).toBe('new');
 });

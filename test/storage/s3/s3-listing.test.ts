@@ -3,6 +3,8 @@ import { S3Listing } from '../../../src/storage/s3/s3-listing.ts';
 import { LOCAL_CREDENTIALS } from '../../support/s3/local-s3.ts';
 import { s3Options } from '../../support/s3/s3-bucket.ts';
 import {
+  respondWithError,
+  respondWithPage,
   type ScriptedAnswer,
   type ScriptedS3,
   startScriptedS3,
@@ -12,32 +14,21 @@ Object.assign(process.env, LOCAL_CREDENTIALS);
 
 const signal = new AbortController().signal;
 
-/** A page of a list, as S3 writes it; `next` where another one follows. */
-function pageOf(keys: readonly string[], next?: string): string {
-  const contents = keys.map((key) => `<Contents><Key>${key}</Key><Size>5</Size></Contents>`);
-  const more = next && `<NextContinuationToken>${next}</NextContinuationToken>`;
-  return `<ListBucketResult><EncodingType>url</EncodingType><IsTruncated>${next !== undefined}</IsTruncated>${more ?? ''}${contents.join('')}</ListBucketResult>`;
-}
-
 describe('the listing of a bucket', () => {
   let server: ScriptedS3 | undefined;
   afterEach(() => server?.close());
 
-  const listWith = async (answer: ScriptedAnswer, most = Infinity): Promise<string[]> => {
-    server = await startScriptedS3(answer);
+  const listWith = async (respond: ScriptedAnswer, most = Infinity): Promise<string[]> => {
+    server = await startScriptedS3(respond);
     const bucket = { endpoint: server.endpoint, bucket: 'originals' };
-    const nothing = async (): Promise<void> => undefined;
-    const options = s3Options({ ...bucket, create: nothing, put: nothing, remove: nothing });
     const keys: string[] = [];
-    const listing = new S3Listing({ ...options, prefix: 'media/' });
+    const listing = new S3Listing(s3Options(bucket, { prefix: 'media/' }));
     await listing.list('emojis/', ({ key }) => keys.push(key) < most, signal);
     return keys;
   };
   const twoPages: ScriptedAnswer = ({ url }, response) => {
-    const isSecond = url.searchParams.has('continuation-token');
-    response.end(
-      isSecond ? pageOf(['media/emojis/3']) : pageOf(['media/emojis/1', 'media/emojis/2'], 'a/+ b'),
-    );
+    if (url.searchParams.has('continuation-token')) respondWithPage(response, ['media/emojis/3']);
+    else respondWithPage(response, ['media/emojis/1', 'media/emojis/2'], 'a/+ b');
   };
 
   test('goes on from page to page', async () => {
@@ -47,25 +38,31 @@ describe('the listing of a bucket', () => {
     expect(queries.map((query) => query.get('continuation-token'))).toEqual([null, 'a/+ b']);
   });
 
-  test('asks for no page that nobody wants', async () => {
+  test('asks for no page that is not wanted', async () => {
     expect(await listWith(twoPages, 2)).toEqual(['emojis/1', 'emojis/2']);
     expect(server?.requests).toHaveLength(1);
   });
 
   test('does not show keys that no request could ask for', async () => {
     const keys = ['media/emojis/', 'media/emojis/1', 'media/emojis/../2', 'media/emojis//3'];
-    expect(await listWith((_, response) => response.end(pageOf(keys)))).toEqual(['emojis/1']);
+    expect(await listWith((_, response) => respondWithPage(response, keys))).toEqual(['emojis/1']);
   });
 
-  test.each([
-    ['refuses', 403, '<Error><Code>AccessDenied</Code></Error>', 'AccessDenied'],
-    ['has more, and tells no way to it', 200, pageOf(['media/emojis/1'], ''), 'no way to the rest'],
-    ['knows no prefixes', 200, pageOf(['secrets/1']), 'lists secrets/1 below media/emojis/'],
-  ])('fails where the server %s', async (_, status, body, reason) => {
-    const answer: ScriptedAnswer = (_request, response) => {
-      response.writeHead(status).end(body);
-    };
-    await expect(listWith(answer)).rejects.toMatchObject({
+  const failing: readonly (readonly [string, ScriptedAnswer, string])[] = [
+    ['refuses', (_, it) => respondWithError(it, 403, 'AccessDenied'), 'AccessDenied'],
+    [
+      'has more, and names no way to it',
+      (_, it) => respondWithPage(it, ['media/emojis/1'], ''),
+      'no way to the rest',
+    ],
+    [
+      'knows no prefixes',
+      (_, it) => respondWithPage(it, ['secrets/1']),
+      'lists secrets/1 below media/emojis/',
+    ],
+  ];
+  test.each(failing)('fails where the server %s', async (_, respond, reason) => {
+    await expect(listWith(respond)).rejects.toMatchObject({
       code: 'ORIGIN_ERROR',
       cause: { message: expect.stringContaining(reason) },
     });

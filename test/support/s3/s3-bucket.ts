@@ -61,7 +61,7 @@ function bucketOptions({ endpoint, bucket }: Pick<S3Bucket, 'endpoint' | 'bucket
 
 /** Options of an origin on a bucket. */
 export function s3Options(
-  bucket: S3Bucket,
+  bucket: Pick<S3Bucket, 'endpoint' | 'bucket'>,
   options: Partial<S3OriginOptions> = {},
 ): S3OriginOptions {
   return { ...bucketOptions(bucket), stallTimeoutMs: 30_000, ...options };

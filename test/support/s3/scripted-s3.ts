@@ -11,7 +11,7 @@ export interface ScriptedRequest {
   readonly body: Buffer;
 }
 
-/** What it answers: the rest is up to the response. */
+/** What it responds: the rest is up to the response. */
 export type ScriptedAnswer = (request: ScriptedRequest, response: ServerResponse) => void;
 
 /** A server that says what a test wants an S3 server to say, and checks nothing. */
@@ -43,4 +43,29 @@ export async function startScriptedS3(answer: ScriptedAnswer): Promise<ScriptedS
       await once(server, 'close');
     },
   };
+}
+
+/** Responds with a page of a list, as S3 writes it; `next` where another page follows. */
+export function respondWithPage(
+  response: ServerResponse,
+  keys: readonly string[],
+  next?: string,
+): void {
+  const contents = keys.map((key) => `<Contents><Key>${key}</Key><Size>5</Size></Contents>`);
+  const more = next && `<NextContinuationToken>${next}</NextContinuationToken>`;
+  response.writeHead(200, { 'Content-Type': 'application/xml' });
+  response.end(
+    `<ListBucketResult><EncodingType>url</EncodingType><IsTruncated>${next !== undefined}</IsTruncated>${more ?? ''}${contents.join('')}</ListBucketResult>`,
+  );
+}
+
+/** Responds with an error of S3. */
+export function respondWithError(
+  response: ServerResponse,
+  status: number,
+  code: string,
+  message = 'No.',
+): void {
+  response.writeHead(status, { 'Content-Type': 'application/xml' });
+  response.end(`<Error><Code>${code}</Code><Message>${message}</Message></Error>`);
 }
