@@ -1,7 +1,7 @@
 import { MediaError, type RequestFault } from '../contract/errors.ts';
 import { ALLOWED_METHODS } from './response-headers.ts';
 
-/** What a client is told of a failure; a `MediaError` is one. */
+/** What a client learns of a failure; a `MediaError` is one. */
 export interface Failure {
   readonly status: number;
   readonly code: string;

@@ -23,7 +23,7 @@ export interface ExchangeOptions extends Observers {
 
 /**
  * One request and its response. All responses are sent by `respond`, hits and errors alike, and get here the
- * headers that tell of the request.
+ * headers on the request: its id, what the cache had, where its time went.
  *
  * Heads are written to Node's response directly. To hand over prepared fields as they are is what makes hits
  * fast: Fastify's reply would take them one by one, and run hooks for each response.
@@ -78,7 +78,7 @@ export class Exchange {
   /**
    * Responds.
    *
-   * @param fields names and values of headers in turn, as they are sent; here come those that tell of the request
+   * @param fields names and values of headers in turn, as they are sent; those on the request are added here
    * @param body of a HEAD it is not sent
    * @throws TypeError if Node would not write a field; nothing is sent then
    */
@@ -139,7 +139,7 @@ export class Exchange {
     body.pipe(response);
   }
 
-  /** Adds the fields that tell of the request. */
+  /** Adds the fields on the request. */
   #completeHead(fields: readonly string[]): string[] {
     const { outcome, timings } = this.record.trace;
     const head = fields.slice();

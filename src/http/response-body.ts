@@ -1,12 +1,12 @@
 import { pipeline, Readable, Transform, type TransformCallback } from 'node:stream';
 import { MediaError } from '../contract/errors.ts';
 
-/** A body that tells how much of it has been taken. */
+/** A body that counts how much of it has been taken. */
 export interface MeteredBody {
   readonly passedBytes: number;
 }
 
-/** Whether a body, of whatever sort, tells how much of it has been taken. */
+/** Whether a body, of whatever sort, counts how much of it has been taken. */
 export function isMetered(body: unknown): body is MeteredBody {
   return typeof body === 'object' && body !== null && 'passedBytes' in body;
 }

@@ -93,7 +93,7 @@ function parametersOf(outcome: CacheOutcome): readonly string[] {
 /**
  * The `Server-Timing` header (W3C Server Timing §2): `store;dur=0.021, origin;dur=12.5`, in the
  * order given, in milliseconds to the microsecond; `undefined` when no stage was entered. A
- * duration that no clock can measure (negative, NaN) is told as 0.
+ * duration that no clock can measure (negative, NaN) counts as 0.
  */
 export function formatServerTiming(timings: readonly StageTiming[]): string | undefined {
   let text: string | undefined;

@@ -58,7 +58,7 @@ export function createServer(options: ServerOptions): MediaServer {
       listener = createListener({ ...options, limits }, handle);
       return listener.server;
     },
-    // For the address that it tells; the listener has its own.
+    // For the scheme of the address that `listen` returns; the listener has its own.
     ...(options.tls && { https: {} }),
     logger: false,
     genReqId: () => '', // made where it is needed

@@ -26,7 +26,7 @@ const REPORT_AGAIN_AFTER_MS = 60_000;
  * hangs in a write would keep the process from ending, since Node waits for it.
  *
  * Not covered: sockets, which cannot be opened anew (systemd's journal is one), and systems without `/proc`. There
- * `settle` tells that a write hangs. Nor a terminal that somebody has stopped by ^S, nor what was taken for a reader
+ * `settle` returns that a write hangs. Nor a terminal that somebody has stopped by ^S, nor what was taken for a reader
  * who is gone then, which is not counted.
  */
 export class LogOutput {
@@ -41,7 +41,7 @@ export class LogOutput {
   #isFlushing = false;
   #lastWordsUntilMs: number | undefined;
 
-  /** @param report is told how many lines were lost since the last time, as soon as some are taken again */
+  /** @param report logs how many lines were lost since the last time, as soon as some are taken again */
   constructor(report: (lines: number) => void) {
     const output = pino.destination({
       dest: openStandardOutput(),
@@ -105,7 +105,7 @@ export class LogOutput {
 
   #lose(): void {
     const losses = this.#losses;
-    // It is told at once when the reader has taken all, else after some time.
+    // Reported at once when the reader has taken all, else after some time.
     if (losses.lines === losses.reported) losses.reportedAtMs = performance.now();
     losses.lines += 1;
   }
@@ -127,7 +127,7 @@ export class LogOutput {
       try {
         flushSync();
       } catch {
-        // Nobody is left to be told.
+        // There is nowhere left to report it.
       } finally {
         this.#isFlushing = false;
       }
@@ -141,6 +141,6 @@ function openStandardOutput(): number {
     const { O_WRONLY, O_NONBLOCK } = constants;
     return openSync(`/proc/self/fd/${STANDARD_OUTPUT}`, O_WRONLY | O_NONBLOCK);
   } catch {
-    return STANDARD_OUTPUT; // no /proc, not ours to open, or nobody reads it any more
+    return STANDARD_OUTPUT; // no /proc, not ours to open, or its reader has gone
   }
 }

@@ -55,28 +55,24 @@ export class PrometheusMeter implements Meter, ResponseMeter, OriginMeter {
     buckets: STAGE_BUCKETS_SECONDS,
     registers: [this.#registry],
   });
-  readonly #refusals = new Counter({
-    name: 'darkroom_refusals_total',
-    help: 'Requests that were turned away (503), by what there was too little of.',
-    labelNames: ['reason'],
-    registers: [this.#registry],
-  });
-  readonly #originReads = new Counter({
-    name: 'darkroom_origin_reads_total',
-    help: 'Reads from the origin, probes included, by what they have come to.',
-    labelNames: ['outcome'],
-    registers: [this.#registry],
-  });
-  readonly #originBytes = new Counter({
-    name: 'darkroom_origin_read_bytes_total',
-    help: 'Bytes of bodies that the origin has sent.',
-    registers: [this.#registry],
-  });
-  readonly #brokenBodies = new Counter({
-    name: 'darkroom_origin_broken_bodies_total',
-    help: 'Bodies that the origin has begun to send, and not ended.',
-    registers: [this.#registry],
-  });
+  readonly #refusals = this.#createCounter(
+    'darkroom_refusals_total',
+    'Requests that were turned away (503), by what there was too little of.',
+    'reason',
+  );
+  readonly #originReads = this.#createCounter(
+    'darkroom_origin_reads_total',
+    'Reads from the origin, probes included, by what they have come to.',
+    'outcome',
+  );
+  readonly #originBytes = this.#createCounter(
+    'darkroom_origin_read_bytes_total',
+    'Bytes of bodies that the origin has sent.',
+  );
+  readonly #brokenBodies = this.#createCounter(
+    'darkroom_origin_broken_bodies_total',
+    'Bodies that the origin has begun to send, and not ended.',
+  );
 
   constructor() {
     for (const lane of lanes) this.#queueWaits.zero({ lane });
@@ -156,6 +152,10 @@ export class PrometheusMeter implements Meter, ResponseMeter, OriginMeter {
   /** All that was counted, in the text format of Prometheus. */
   format(): Promise<string> {
     return this.#registry.metrics();
+  }
+
+  #createCounter(name: string, help: string, ...labelNames: string[]): Counter {
+    return new Counter({ name, help, labelNames, registers: [this.#registry] });
   }
 
   #registerResponses(): void {

@@ -133,7 +133,7 @@ function reasonOf(error: unknown): string {
   return `${message === '' ? name : message}${code}${because}`;
 }
 
-/** The SDK's own words, such as on a variable that it does not understand, or on spans that found no room. */
+/** The SDK's own words, on a variable that it does not understand, or on spans that were dropped. */
 function logWarnings(log: Log): void {
   const loggedMs = new Map<string, number>();
   const warn = (...parts: readonly unknown[]): void => {

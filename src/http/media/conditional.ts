@@ -1,13 +1,11 @@
 /** Conditional requests (RFC 9110 §13): decided from validators, before any body exists where that may be. */
 
+import type { IncomingHttpHeaders } from 'node:http';
 import type { Validators } from '../../pipeline/validators.ts';
 import { parseHttpDate } from '../http-date.ts';
 
 /** The two preconditions of a GET or HEAD that can end in 304. */
-export interface CacheConditions {
-  readonly ifNoneMatch?: string | undefined;
-  readonly ifModifiedSince?: string | undefined;
-}
+type CacheConditions = Pick<IncomingHttpHeaders, 'if-none-match' | 'if-modified-since'>;
 
 // etagc takes anything visible but the quote, commas included (RFC 9110 §8.8.3).
 const OPAQUE_TAG = '"[\\x21\\x23-\\x7e\\x80-\\xff]*"';
@@ -32,7 +30,7 @@ export function isNotModified(
   validators: Validators,
   isMade = true,
 ): boolean {
-  const { ifNoneMatch, ifModifiedSince } = conditions;
+  const { 'if-none-match': ifNoneMatch, 'if-modified-since': ifModifiedSince } = conditions;
   if (ifNoneMatch !== undefined) {
     return ANY_TAG.test(ifNoneMatch) ? isMade : isListed(validators.etag, ifNoneMatch);
   }

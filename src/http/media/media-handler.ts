@@ -11,10 +11,10 @@ import {
   type MaxAgeSeconds,
   mediaCacheControl,
 } from '../response-headers.ts';
+import { isNotModified } from './conditional.ts';
 import { formatMediaDisposition } from './content-disposition.ts';
 import {
   createRepresentation,
-  isCurrent,
   type Representation,
   sendBytes,
   sendNotModified,
@@ -94,7 +94,8 @@ export class MediaHandler {
     const served = await this.#parts.media.serve(media, key, {
       signal: exchange.signal,
       trace: exchange.record.trace,
-      isCurrent: (validators, isMade) => isCurrent(exchange.request, validators, isMade),
+      isCurrent: (validators, isMade) =>
+        isNotModified(exchange.request.headers, validators, isMade),
     });
     if (served.kind === 'current') {
       sendNotModified(exchange, served.validators, this.#cacheControl);

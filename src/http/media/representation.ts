@@ -1,4 +1,3 @@
-import type { IncomingMessage } from 'node:http';
 import type { Readable } from 'node:stream';
 import { MediaError } from '../../contract/errors.ts';
 import type { Validators } from '../../pipeline/validators.ts';
@@ -81,26 +80,13 @@ export async function sendStream(
   return true;
 }
 
-/** Tells a client that what it has is current (RFC 9110 §15.4.5). */
+/** Responds that what the client has is current (RFC 9110 §15.4.5). */
 export function sendNotModified(
   exchange: Exchange,
   validators: Validators,
   cacheControl: string,
 ): void {
   exchange.respond(304, formatValidators(validators, cacheControl));
-}
-
-/** Whether a client has this state already; see `isNotModified`. */
-export function isCurrent(
-  { headers }: IncomingMessage,
-  validators: Validators,
-  isMade?: boolean,
-): boolean {
-  return isNotModified(
-    { ifNoneMatch: headers['if-none-match'], ifModifiedSince: headers['if-modified-since'] },
-    validators,
-    isMade,
-  );
 }
 
 /**
@@ -111,7 +97,7 @@ export function isCurrent(
 function selectPart(exchange: Exchange, representation: Representation): Part | undefined {
   const { validators, sizeBytes, partFields, wholeFields } = representation;
   const { method, headers } = exchange.request;
-  if (isCurrent(exchange.request, validators)) {
+  if (isNotModified(headers, validators)) {
     exchange.respond(304, representation.validatorFields);
     return undefined;
   }
