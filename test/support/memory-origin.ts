@@ -18,6 +18,9 @@ export class MemoryOrigin implements Origin {
   /** How many bytes of an object were asked for, per key. */
   readonly bytesAskedFor = new Map<string, number>();
 
+  /** What every read fails with, while it is set. */
+  failure: Error | undefined;
+
   /** Bodies that were handed out and are neither read to their end nor let go. */
   openBodies = 0;
 
@@ -35,6 +38,7 @@ export class MemoryOrigin implements Origin {
   ): Promise<OriginObject> {
     signal.throwIfAborted();
     this.reads.set(key, (this.reads.get(key) ?? 0) + 1);
+    if (this.failure !== undefined) throw this.failure;
     const stored = this.#objects.get(key);
     if (stored === undefined) throw new MediaError('UNKNOWN_MEDIA');
     const { bytes, lastModified } = stored;

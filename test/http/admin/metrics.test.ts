@@ -20,7 +20,7 @@ async function start(options: Parameters<typeof createTestApp>[0] = {}): Promise
   port = await app.listen();
 }
 
-/** Asks until something is counted: an answer is counted when it is closed, just after its client has it. */
+/** Asks until something is counted: a response is counted when it is closed, just after its client has it. */
 async function counted(name: string, labels: Record<string, string>, value: number): Promise<void> {
   await expect.poll(async () => (await scrape(app)).read(name, labels)).toBe(value);
 }
@@ -28,7 +28,7 @@ async function counted(name: string, labels: Record<string, string>, value: numb
 afterEach(() => app.close());
 
 describe('requests', () => {
-  it('are counted by what they asked for, status and cache, on either way', async () => {
+  it('are counted by what they asked for, status and cache', async () => {
     await start();
     const first = await sendRaw(port, 'GET', asset);
     for (let time = 0; time < 4; time += 1) await sendRaw(port, 'GET', asset);
@@ -61,6 +61,8 @@ describe('requests', () => {
     for (const stage of ['store', 'origin', 'queue', 'render', 'send']) {
       await counted('darkroom_stage_seconds_count', { stage }, 2);
     }
+    await counted('darkroom_queue_wait_seconds_bucket', { lane: 'light', le: '0.005' }, 2);
+    await counted('darkroom_queue_wait_seconds_count', { lane: 'heavy' }, 0);
     expect((await scrape(app)).read('darkroom_stage_seconds_sum', { stage: 'render' })).toBe(0);
   });
 
@@ -93,7 +95,7 @@ describe('requests', () => {
 });
 
 describe('renders', () => {
-  it('that wait and those that are turned away are told by their lane', async () => {
+  it('that wait and those that are turned away are counted by their lane', async () => {
     const rendered = defer<Uint8Array>();
     await start({
       settings: { WORKERS: '2', QUEUE_PER_WORKER: '1' },
@@ -119,7 +121,7 @@ describe('renders', () => {
 });
 
 describe('the origin', () => {
-  it('is counted by its answers and bytes, however they are read', async () => {
+  it('is counted by its responses and bytes, however they are read', async () => {
     await start();
     await sendRaw(port, 'GET', asset);
     await sendRaw(port, 'GET', '/attachments/1/2/a.txt');
@@ -148,7 +150,7 @@ describe('the origin', () => {
 });
 
 describe('caches', () => {
-  it('tell their size, their entries and what had to go', async () => {
+  it('are known by their size, their entries and their evictions', async () => {
     await start({ settings: { CACHE_MEMORY_BYTES: '4000' } });
     for (const size of [16, 20, 22, 24, 28, 32]) {
       await sendRaw(port, 'GET', `/icons/1/ab.webp?size=${size}`);
@@ -168,7 +170,7 @@ describe('caches', () => {
     expect(read('darkroom_cache_misses_total', { cache: 'originals' })).toBe(1);
   });
 
-  it('tell of the store behind them', async () => {
+  it('are known with the store behind them', async () => {
     const resultStore = new MemoryResultStore();
     await start({ resultStore, settings: { CACHE_MEMORY_BYTES: '0' } });
     await sendRaw(port, 'GET', asset);
@@ -181,7 +183,7 @@ describe('caches', () => {
 });
 
 describe('the process', () => {
-  it('is told of under the usual names', async () => {
+  it('is known under the usual names', async () => {
     await start();
     await sleep(30);
     const { types, read } = await scrape(app);

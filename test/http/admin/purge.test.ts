@@ -1,6 +1,7 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { MediaError } from '../../../src/contract/errors.ts';
 import { type Renderer, StoreStalled } from '../../../src/pipeline/ports.ts';
+import { defer } from '../../support/deferred.ts';
 import { MemoryResultStore } from '../../support/memory-result-store.ts';
 import { createTestApp, samples, type TestApp } from '../../support/test-app.ts';
 
@@ -34,13 +35,13 @@ async function order(
   payload: object | string,
   authorization: string | undefined = `Bearer ${token}`,
 ) {
-  const answer = await app.admin?.inject({
+  const response = await app.admin?.inject({
     method: 'POST',
     url: '/purge',
     headers: { 'content-type': 'application/json', ...(authorization && { authorization }) },
     payload: typeof payload === 'string' ? payload : JSON.stringify(payload),
   });
-  return answer ?? expect.fail('there is no admin listener');
+  return response ?? expect.fail('there is no admin listener');
 }
 
 /** Has renderings made, and waits until they are stored. */
@@ -52,9 +53,9 @@ async function fill(...urls: string[]): Promise<void> {
 describe('a purge', () => {
   it('by path removes one rendering, and has its original looked for again', async () => {
     await fill(small, large, other);
-    const answer = await order({ paths: [small] });
-    expect(answer.statusCode).toBe(200);
-    expect(answer.json()).toEqual({ removed: { memory: 1, store: 1 } });
+    const response = await order({ paths: [small] });
+    expect(response.statusCode).toBe(200);
+    expect(response.json()).toEqual({ removed: { memory: 1, store: 1 } });
     expect(store.paths.length).toBe(2);
     expect((await get(small)).cacheStatus).toBe('darkroom; fwd=miss; stored');
     expect((await get(other)).cacheStatus).toBe('darkroom; hit');
@@ -62,14 +63,14 @@ describe('a purge', () => {
 
   it('finds a rendering by any way to write its path', async () => {
     await fill('/icons/1/ab.jpg?size=16');
-    const answer = await order({ paths: ['/icons/1/a_ab.jpeg?v=2&quality=high&size=16'] });
-    expect(answer.json()).toEqual({ removed: { memory: 1, store: 1 } });
+    const response = await order({ paths: ['/icons/1/a_ab.jpeg?v=2&quality=high&size=16'] });
+    expect(response.json()).toEqual({ removed: { memory: 1, store: 1 } });
   });
 
   it('by asset removes all renderings of an original, and no other', async () => {
     await fill(small, large, other);
-    const answer = await order({ assets: ['icons/1/ab'] });
-    expect(answer.json()).toEqual({ removed: { memory: 2, store: 2 } });
+    const response = await order({ assets: ['icons/1/ab'] });
+    expect(response.json()).toEqual({ removed: { memory: 2, store: 2 } });
     app.originals.delete('icons/1/ab');
     for (const url of [small, large]) expect((await get(url)).status).toBe(404);
     expect((await get(other)).cacheStatus).toBe('darkroom; hit');
@@ -137,19 +138,16 @@ describe('a purge', () => {
   });
 
   it('in the middle of a render keeps nothing of it', async () => {
-    let finish = (): void => undefined;
-    const rendered = new Promise<Uint8Array>((resolve) => {
-      finish = () => resolve(samples.webp);
-    });
-    await start({ render: () => rendered });
+    const rendered = defer<Uint8Array>();
+    await start({ render: () => rendered.promise });
     const before = get(small);
     await expect.poll(() => app.renderer.renders).toBe(1);
     await order({ assets: ['icons/1/ab'] });
-    // Whoever comes now does not join it.
+    // What is asked now does not join it.
     app.originals.put('icons/1/ab', samples.png);
     const after = get(small);
     await expect.poll(() => app.renderer.renders).toBe(2);
-    finish();
+    rendered.resolve(samples.webp);
     expect(await before).toEqual({ status: 200, cacheStatus: 'darkroom; fwd=miss' });
     expect(await after).toEqual({ status: 200, cacheStatus: 'darkroom; fwd=miss; stored' });
     await expect.poll(() => store.paths.length).toBe(1);
@@ -159,34 +157,28 @@ describe('a purge', () => {
   });
 
   it('in the middle of a render remembers no refusal of it', async () => {
-    let fail = (): void => undefined;
-    const failing = new Promise<never>((_, reject) => {
-      fail = () => reject(new MediaError('UNPROCESSABLE_MEDIA', { cause: new Error('corrupt') }));
-    });
-    const renders = [failing, Promise.resolve(samples.webp)];
-    await start({ render: () => renders.shift() ?? failing });
+    const failing = defer<Uint8Array>();
+    const renders = [failing.promise, Promise.resolve(samples.webp)];
+    await start({ render: () => renders.shift() ?? failing.promise });
     const before = get(small);
     await expect.poll(() => app.renderer.renders).toBe(1);
     app.originals.put('icons/1/ab', samples.png);
     await order({ assets: ['icons/1/ab'] });
-    fail();
+    failing.reject(new MediaError('UNPROCESSABLE_MEDIA', { cause: new Error('corrupt') }));
     expect((await before).status).toBe(422);
     expect((await get(small)).status).toBe(200);
   });
 
   it('leaves the work on other originals alone', async () => {
-    let finish = (): void => undefined;
-    const rendered = new Promise<Uint8Array>((resolve) => {
-      finish = () => resolve(samples.webp);
-    });
-    await start({ render: () => rendered });
-    const answers = [get(other)];
+    const rendered = defer<Uint8Array>();
+    await start({ render: () => rendered.promise });
+    const responses = [get(other)];
     await expect.poll(() => app.renderer.renders).toBe(1);
     await order({ assets: ['icons/1/ab'] });
-    answers.push(get(other));
+    responses.push(get(other));
     await new Promise((resolve) => setImmediate(resolve));
-    finish();
-    const statuses = (await Promise.all(answers)).map(({ cacheStatus }) => cacheStatus);
+    rendered.resolve(samples.webp);
+    const statuses = (await Promise.all(responses)).map(({ cacheStatus }) => cacheStatus);
     expect(statuses).toEqual([
       'darkroom; fwd=miss; stored',
       'darkroom; fwd=miss; stored; collapsed',
@@ -195,13 +187,23 @@ describe('a purge', () => {
     expect(app.originals.reads.get('icons/12/ab')).toBe(2); // whether it is there, then the whole
   });
 
-  it('tells of a store that fails, and has purged the memory', async () => {
+  it.each([
+    ['fails', new Error('the disk is gone'), 500, 'INTERNAL_ERROR', 'The service has failed.'],
+    [
+      'does not respond',
+      new StoreStalled('the disk hangs'),
+      504,
+      'STORE_TIMEOUT',
+      'The store has not answered in time. The memory is purged; purge again later.',
+    ],
+  ])('of a store that %s has purged the memory', async (_, failure, status, code, message) => {
     await fill(small);
-    store.failure = new Error('the disk is gone');
-    const answer = await order({ assets: ['icons/1/ab'] });
-    expect(answer.statusCode).toBe(500);
-    expect(answer.body).not.toContain('disk');
-    expect(app.log.errors).toHaveLength(1);
+    store.failure = failure;
+    const response = await order({ assets: ['icons/1/ab'] });
+    expect([response.statusCode, response.json()]).toEqual([status, { code, message }]);
+    expect(app.log.errors).toMatchObject([
+      { asked: { assets: ['icons/1/ab'] }, client: '127.0.0.1' },
+    ]);
     app.originals.delete('icons/1/ab');
     expect((await get(small)).status).toBe(404);
   });
@@ -223,31 +225,17 @@ describe('the log of purges', () => {
       { paths: [`${`${small}&v=${'x'.repeat(1_000)}`.slice(0, 200)}…`] },
     ],
   ])('has what was asked, in the words of the API, and by whom: %#', async (payload, asked) => {
-    const answer = await order(payload);
-    const { removed } = answer.json();
+    const response = await order(payload);
+    const { removed } = response.json();
     const details = { asked, client, removed };
     expect(app.log.entries).toEqual([{ level: 'info', message: 'purged', details }]);
-  });
-
-  it('has what was asked of those that fail, too', async () => {
-    store.failure = new StoreStalled('the disk hangs');
-    await order({ prefix: 'icons/1/' });
-    store.failure = new Error('the disk is gone');
-    await order({ prefix: 'icons/1/' });
-    expect(app.log.errors).toMatchObject(Array(2).fill({ asked: { prefix: 'icons/1/' }, client }));
   });
 });
 
 describe('purges that wait for others', () => {
-  it('are told when to try again where there are too many', async () => {
-    let finish = (): void => undefined;
-    const removing = new Promise<void>((resolve) => {
-      finish = resolve;
-    });
-    store.remove = async () => {
-      await removing;
-      return 0;
-    };
+  it('get a time to try again where there are too many', async () => {
+    const removing = defer<number>();
+    store.remove = () => removing.promise;
     const underWay = Array.from({ length: 66 }, () => order({ prefix: 'icons/1/' }));
     await new Promise((resolve) => setTimeout(resolve, 100));
     const refused = await order({ prefix: 'icons/1/' });
@@ -256,27 +244,9 @@ describe('purges that wait for others', () => {
       { code: 'OVERLOADED', message: 'The service is at its capacity; try again later.' },
     ]);
     expect(refused.headers['retry-after']).toMatch(/^[1-9]\d*$/);
-    finish();
-    const answers = await Promise.all(underWay);
-    expect(new Set(answers.map(({ statusCode }) => statusCode))).toEqual(new Set([200]));
-  });
-});
-
-describe('a purge of a store that does not answer', () => {
-  it('ends with 504, and has purged the memory', async () => {
-    await fill(small);
-    store.failure = new StoreStalled('the disk hangs');
-    const answer = await order({ assets: ['icons/1/ab'] });
-    expect([answer.statusCode, answer.json()]).toEqual([
-      504,
-      {
-        code: 'STORE_TIMEOUT',
-        message: 'The store has not answered in time. The memory is purged; purge again later.',
-      },
-    ]);
-    expect(app.log.errors).toHaveLength(1);
-    app.originals.delete('icons/1/ab');
-    expect((await get(small)).status).toBe(404);
+    removing.resolve(0);
+    const responses = await Promise.all(underWay);
+    expect(new Set(responses.map(({ statusCode }) => statusCode))).toEqual(new Set([200]));
   });
 });
 
@@ -321,10 +291,10 @@ describe('an order that is none', () => {
     [{ assets: ['/icons/1/ab'] }, [['assets.0', /Expected an origin key/]]],
   ] as const)('%j is refused with what is wrong', async (payload, faults) => {
     await fill(small);
-    const answer = await order(payload);
-    expect(answer.statusCode).toBe(400);
-    expect(answer.json()).toMatchObject({ code: 'INVALID_FORM_BODY' });
-    const { errors } = answer.json();
+    const response = await order(payload);
+    expect(response.statusCode).toBe(400);
+    expect(response.json()).toMatchObject({ code: 'INVALID_FORM_BODY' });
+    const { errors } = response.json();
     expect(errors).toHaveLength(faults.length);
     for (const [index, [path, message]] of faults.entries()) {
       expect(errors[index].path).toBe(path);
@@ -352,12 +322,12 @@ describe('the admin listener', () => {
     ['the token alone', token],
     ['more behind it', `Bearer ${token} x`],
     ['nothing in its place', 'Bearer '],
-  ])('turns away whoever comes with %s', async (_, authorization) => {
+  ])('turns away %s', async (_, authorization) => {
     await fill(small);
-    const answer = await order({ prefix: 'icons/' }, authorization);
-    expect(answer.statusCode).toBe(401);
-    expect(answer.headers['www-authenticate']).toBe('Bearer');
-    expect(answer.json()).toEqual({ code: 'UNAUTHORIZED', message: 'A valid token is needed.' });
+    const response = await order({ prefix: 'icons/' }, authorization);
+    expect(response.statusCode).toBe(401);
+    expect(response.headers['www-authenticate']).toBe('Bearer');
+    expect(response.json()).toEqual({ code: 'UNAUTHORIZED', message: 'A valid token is needed.' });
     expect(store.paths.length).toBe(1);
   });
 
@@ -369,19 +339,16 @@ describe('the admin listener', () => {
   );
 
   it.each([
-    ['nobody', {}, 401, 'UNAUTHORIZED'],
-    ['who has the token', { authorization: `Bearer ${token}` }, 404, 'NOT_FOUND'],
-  ])(
-    'answers what cannot be decoded like any other path: to %s',
-    async (_, headers, status, code) => {
-      for (const url of ['/%zz', '/nothing']) {
-        const answer = await app.admin?.inject({ url, headers });
-        expect(answer?.statusCode).toBe(status);
-        expect(answer?.json()).toEqual({ code, message: expect.any(String) });
-        expect(answer?.headers['cache-control']).toBe('no-store');
-      }
-    },
-  );
+    ['without a token', {}, 401, 'UNAUTHORIZED'],
+    ['with the token', { authorization: `Bearer ${token}` }, 404, 'NOT_FOUND'],
+  ])('treats what cannot be decoded like any other path: %s', async (_, headers, status, code) => {
+    for (const url of ['/%zz', '/nothing']) {
+      const response = await app.admin?.inject({ url, headers });
+      expect(response?.statusCode).toBe(status);
+      expect(response?.json()).toEqual({ code, message: expect.any(String) });
+      expect(response?.headers['cache-control']).toBe('no-store');
+    }
+  });
 
   it('serves no media, nor does the other one take orders', async () => {
     const headers = { authorization: `Bearer ${token}` };

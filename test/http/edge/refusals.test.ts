@@ -12,7 +12,7 @@ const image = '/icons/1/ab.webp?size=16';
 const imageKey = 'icons/1/ab';
 
 describe('400 INVALID_FORM_BODY', () => {
-  it('names all faults of path and query, and asks nobody', async () => {
+  it('names all faults of path and query, and reads nothing', async () => {
     app = await createTestApp();
     const url = '/avatars/01/!.bmp?size=123&quality=HIGH&animated=1&v=1';
     const { errors } = await refuse(app, url, 'INVALID_FORM_BODY', 'public, max-age=300');
@@ -54,14 +54,6 @@ describe('404', () => {
     await refuse(app, url, 'UNKNOWN_MEDIA', 'public, max-age=30');
     expect([...app.originals.reads.values()]).toEqual([1]);
   });
-
-  it.each(['/avatars/6.png', '/avatars/18446744073709551615.png'])(
-    'UNKNOWN_MEDIA: %s is out of range',
-    async (url) => {
-      app = await createTestApp();
-      await refuse(app, url, 'UNKNOWN_MEDIA', 'public, max-age=30');
-    },
-  );
 });
 
 describe('415 UNSUPPORTED_MEDIA_TYPE', () => {
@@ -98,7 +90,7 @@ describe('422', () => {
     expect(app.log.errors).toEqual([]);
   });
 
-  it('MEDIA_TOO_LARGE holds for what would pass through, and not for what is served verbatim', async () => {
+  it('MEDIA_TOO_LARGE holds for what would pass through, and not for a passthrough attachment', async () => {
     app = await createTestApp({ settings: { MAX_INPUT_PIXELS: String(128 * 128 - 1) } });
     app.originals.put('emojis/1', samples.png);
     app.originals.put('attachments/1/2/p.png', samples.png);

@@ -16,16 +16,19 @@ afterAll(() => app.close());
 const SECOND = 'GET /nothing HTTP/1.1\r\nHost: a\r\n\r\n';
 
 /**
- * Sends bytes, and then a last request that ends the connection if nothing has; tells the statuses of all
- * answers, each of which must be whole.
+ * Sends bytes, and then a last request that ends the connection if nothing has.
+ *
+ * @returns the statuses of all responses, each of which must be whole
  */
-async function answersTo(bytes: string): Promise<{ statuses: number[]; isClosedBefore: boolean }> {
+async function responsesTo(
+  bytes: string,
+): Promise<{ statuses: number[]; isClosedBefore: boolean }> {
   const socket = await connectTo(port);
   const chunks: Buffer[] = [];
   socket.on('data', (chunk: Buffer) => chunks.push(chunk));
   const closed = new Promise((resolve) => socket.once('close', resolve));
   socket.write(bytes, 'latin1');
-  // Only one whose connection is still understood gets an answer to this.
+  // Only a connection that is still understood gets a response to this.
   socket.write('OPTIONS /avatars/0.png HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n');
   await closed;
   const statuses = statusesOf(Buffer.concat(chunks).toString('latin1'));
@@ -40,7 +43,7 @@ function statusesOf(text: string): number[] {
   let rest = text;
   while (rest !== '') {
     const head = /^HTTP\/1\.1 (\d{3}) [^\r]*\r\n(?:[^\r\n]+\r\n)+\r\n/.exec(rest);
-    expect(head, `an answer, at: ${rest.slice(0, 80)}`).not.toBeNull();
+    expect(head, `a response, at: ${rest.slice(0, 80)}`).not.toBeNull();
     const length = /\r\ncontent-length: (\d+)\r\n/i.exec(head?.[0] ?? '')?.[1] ?? 0;
     statuses.push(Number(head?.[1]));
     rest = rest.slice((head?.[0].length ?? 0) + Number(length));
@@ -75,7 +78,7 @@ describe('a message that two servers could read in two ways is refused, and its 
     ['identity', get('Transfer-Encoding: identity\r\n', NO_CHUNKS)],
     ['xchunked', get('Transfer-Encoding: xchunked\r\n', NO_CHUNKS)],
     ['chunked twice', get('Transfer-Encoding: chunked, chunked\r\n', NO_CHUNKS)],
-    ['a coding that nobody undoes', get('Transfer-Encoding: gzip, chunked\r\n', NO_CHUNKS)],
+    ['a coding that is not undone', get('Transfer-Encoding: gzip, chunked\r\n', NO_CHUNKS)],
     ['a coding with a parameter', get('Transfer-Encoding: chunked;a=b\r\n', NO_CHUNKS)],
     ['a coding with a control character', get('Transfer-Encoding: \x0bchunked\r\n', NO_CHUNKS)],
     ['no coding', get('Transfer-Encoding:\r\n', NO_CHUNKS)],
@@ -120,12 +123,15 @@ describe('a message that two servers could read in two ways is refused, and its 
     ['HTTP/2', 'PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n'],
     ['authority form', 'GET a:80 HTTP/1.1\r\nHost: a\r\n\r\n'],
   ])('%s', async (_, bytes) => {
-    expect(await answersTo(`${bytes}${SECOND}`)).toEqual({ statuses: [400], isClosedBefore: true });
+    expect(await responsesTo(`${bytes}${SECOND}`)).toEqual({
+      statuses: [400],
+      isClosedBefore: true,
+    });
     expect(app.log.errors).toEqual([]);
   });
 });
 
-describe('a message that can be read in one way is answered, and so is the next', () => {
+describe('a message that can be read in one way is served, and so is the next', () => {
   it.each([
     ['a length', get('Content-Length: 5\r\n', 'xxxxx')],
     ['a length with zeros', get('Content-Length: 05\r\n', 'xxxxx')],
@@ -143,8 +149,9 @@ describe('a message that can be read in one way is answered, and so is the next'
     ['a host of IPv6', 'GET /avatars/0.png HTTP/1.1\r\nHost: [::1]:3000\r\n\r\n'],
     ['another host in the target', 'GET http://b/avatars/0.png HTTP/1.1\r\nHost: a\r\n\r\n'],
     ['empty lines before it', `\r\n\r\n${get('')}`],
+    ['an expectation that means nothing', get('Expect: the-unexpected\r\n')],
   ])('%s', async (_, bytes) => {
-    expect(await answersTo(`${bytes}${SECOND}`)).toEqual({
+    expect(await responsesTo(`${bytes}${SECOND}`)).toEqual({
       statuses: [200, 404],
       isClosedBefore: false,
     });
@@ -159,7 +166,7 @@ describe('after a request', () => {
       'POST /avatars/0.png HTTP/1.1\r\nHost: a\r\n\r\nxx x',
       [405, 400],
     ],
-    // The body's fault is found when the answer is out; there is no second one to the same request.
+    // The body's fault is found when the response is out; there is no second one to the same request.
     ['a chunk without an end', chunked(`1\r\nx${NO_CHUNKS}`), [200]],
     ['Connection: close, more is nothing to us', get('Connection: close\r\n'), [200]],
     [
@@ -170,8 +177,8 @@ describe('after a request', () => {
       [200],
     ],
     [
-      'an upgrade to a websocket, likewise',
-      get('Connection: Upgrade\r\nUpgrade: websocket\r\n'),
+      'an upgrade to a websocket and its first words, likewise',
+      get('Connection: Upgrade\r\nUpgrade: websocket\r\n', 'the other protocol\r\n\r\n'),
       [200],
     ],
     [
@@ -181,12 +188,18 @@ describe('after a request', () => {
     ],
     ['a CONNECT', 'CONNECT a:80 HTTP/1.1\r\nHost: a\r\n\r\n', [405]],
   ])('%s', async (_, bytes, statuses) => {
-    expect(await answersTo(`${bytes}${SECOND}`)).toEqual({ statuses, isClosedBefore: true });
+    expect(await responsesTo(`${bytes}${SECOND}`)).toEqual({ statuses, isClosedBefore: true });
     expect(app.log.errors).toEqual([]);
   });
 
-  it('a CONNECT does not get into the middle of its answer', async () => {
-    const { statuses } = await answersTo(`${get('')}CONNECT a:80 HTTP/1.1\r\nHost: a\r\n\r\n`);
+  it('a CONNECT does not get its refusal into the middle of the response', async () => {
+    const { statuses } = await responsesTo(`${get('')}CONNECT a:80 HTTP/1.1\r\nHost: a\r\n\r\n`);
     expect(statuses).toEqual([200]);
+  });
+
+  // Node would write its 100 between the head and the body of a response that waits for another one.
+  it('a second one with an expectation of 100 has its response whole (RFC 9110 §10.1.1)', async () => {
+    const { statuses } = await responsesTo(get('') + get('Expect: 100-continue\r\n'));
+    expect(statuses).toEqual([200, 200]);
   });
 });

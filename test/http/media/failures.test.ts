@@ -4,6 +4,7 @@ import type { LightMyRequestResponse } from 'fastify';
 import { afterEach, describe, expect, it } from 'vitest';
 import { MediaError } from '../../../src/contract/errors.ts';
 import type { Origin, OriginObject, Renderer } from '../../../src/pipeline/ports.ts';
+import { defer } from '../../support/deferred.ts';
 import { refuse } from '../../support/http/refusal.ts';
 import { createTestApp, samples, type TestApp } from '../../support/test-app.ts';
 
@@ -13,63 +14,51 @@ afterEach(async () => {
   await app.close();
 });
 
-/** An origin that does one thing for every key. */
-function originThat(read: Origin['read']): Origin {
-  return { read };
+/** The service before an origin that does one thing for every key. */
+async function startWith(read: Origin['read'], settings: Record<string, string> = {}) {
+  app = await createTestApp({ origin: { read }, settings });
 }
 
-/** A renderer that does one thing for every job. */
-function rendererThat(render: Renderer['render']): Renderer {
-  return { render };
+/** The service with a renderer that does one thing for every job, and an original to render. */
+async function startRendering(render: Renderer['render'], settings: Record<string, string> = {}) {
+  app = await createTestApp({ renderer: { render }, settings });
+  app.originals.put(imageKey, samples.jpeg);
 }
 
 function objectOf(bytes: Uint8Array, body: Readable, sizeBytes = bytes.length): OriginObject {
   return { sizeBytes, etag: 'e', lastModified: undefined, storedContentType: undefined, body };
 }
 
+const whole = (): Readable => Readable.from([samples.jpeg], { objectMode: false });
 const image = '/icons/1/ab.webp?size=16';
 const imageKey = 'icons/1/ab';
 
 describe('500 INTERNAL_ERROR', () => {
   const secret = new TypeError('Cannot read 10.0.0.1 of /srv/secret');
 
-  it.each([
-    ['origin', { origin: originThat(() => Promise.reject(secret)) }],
+  it.each<[string, () => Promise<void>]>([
+    ['origin', () => startWith(() => Promise.reject(secret))],
     [
       'origin, at once',
-      {
-        origin: originThat(() => {
+      () =>
+        startWith(() => {
           throw secret;
         }),
-      },
     ],
-  ])('an unexpected exception of the %s is logged with its cause, not shown', async (_, parts) => {
-    app = await createTestApp(parts);
-    for (const url of [image, '/attachments/1/2/a.txt']) {
-      const { body } = await refuse(app, url, 'INTERNAL_ERROR', 'no-store');
-      expect(body).not.toMatch(/10\.0\.0\.1|secret|TypeError/);
-    }
-    expect(app.log.requestErrors).toHaveLength(2);
-    expect(app.log.requestErrors[0]).toMatchObject({ err: { cause: secret }, url: image });
-  });
-
-  it('an unexpected exception of the renderer is logged with its cause, not shown', async () => {
-    app = await createTestApp({ renderer: rendererThat(() => Promise.reject(secret)) });
-    app.originals.put(imageKey, samples.jpeg);
+    ['renderer', () => startRendering(() => Promise.reject(secret))],
+  ])('an unexpected exception of the %s is logged with its cause, not shown', async (_, start) => {
+    await start();
     const { body } = await refuse(app, image, 'INTERNAL_ERROR', 'no-store');
     expect(body).not.toMatch(/10\.0\.0\.1|secret|TypeError/);
-    expect(app.log.requestErrors).toMatchObject([{ err: { cause: secret } }]);
+    expect(app.log.requestErrors).toMatchObject([{ err: { cause: secret }, url: image }]);
   });
 
   it('gives the slot back', async () => {
     let fails = true;
-    app = await createTestApp({
-      settings: { WORKERS: '1', QUEUE_PER_WORKER: '0' },
-      renderer: rendererThat(() =>
-        fails ? Promise.reject(secret) : Promise.resolve(samples.webp),
-      ),
+    await startRendering(() => (fails ? Promise.reject(secret) : Promise.resolve(samples.webp)), {
+      WORKERS: '1',
+      QUEUE_PER_WORKER: '0',
     });
-    app.originals.put(imageKey, samples.jpeg);
     for (let time = 0; time < 3; time += 1) await refuse(app, image, 'INTERNAL_ERROR', 'no-store');
     fails = false;
     expect((await app.server.inject(image)).statusCode).toBe(200);
@@ -83,44 +72,45 @@ describe('502 ORIGIN_ERROR', () => {
     'the origin fails: %s',
     async (url) => {
       const failure = new MediaError('ORIGIN_ERROR', { cause });
-      app = await createTestApp({ origin: originThat(() => Promise.reject(failure)) });
+      await startWith(() => Promise.reject(failure));
       const { body } = await refuse(app, url, 'ORIGIN_ERROR', 'no-store');
       expect(body).not.toContain('10.0.0.1');
       expect(app.log.requestErrors).toMatchObject([{ err: { cause }, code: 'ORIGIN_ERROR', url }]);
     },
   );
 
-  it('the origin breaks off in mid-body: no half picture', async () => {
-    const half = samples.jpeg.subarray(0, 20_000);
-    const broken = async function* () {
-      yield half;
-      throw cause;
-    };
-    const object = () => objectOf(samples.jpeg, Readable.from(broken(), { objectMode: false }));
-    app = await createTestApp({ origin: originThat(async () => object()) });
-    await refuse(app, image, 'ORIGIN_ERROR', 'no-store');
-    expect(app.renderer.renders).toBe(0);
-  });
+  /** A body that breaks off. */
+  const broken = (bytes: Uint8Array): Readable =>
+    Readable.from(
+      (async function* () {
+        yield bytes;
+        throw cause;
+      })(),
+      { objectMode: false },
+    );
+  const { length } = samples.jpeg;
 
-  it.each([
-    ['fewer', samples.jpeg.length + 1],
-    ['more', samples.jpeg.length - 1],
-  ])('the origin sends %s bytes than it promised', async (_, sizeBytes) => {
-    const object = () =>
-      objectOf(samples.jpeg, Readable.from([samples.jpeg], { objectMode: false }), sizeBytes);
-    app = await createTestApp({ origin: originThat(async () => object()) });
-    await refuse(app, image, 'ORIGIN_ERROR', 'no-store');
+  it.each<[string, string, () => OriginObject]>([
+    [
+      'breaks off in mid-body: no half picture',
+      image,
+      () => objectOf(samples.jpeg, broken(samples.jpeg.subarray(0, 20_000))),
+    ],
+    [
+      'sends fewer bytes than it promised',
+      image,
+      () => objectOf(samples.jpeg, whole(), length + 1),
+    ],
+    ['sends more bytes than it promised', image, () => objectOf(samples.jpeg, whole(), length - 1)],
+    [
+      'breaks off before a passthrough attachment has begun',
+      '/attachments/1/2/clip.mp4',
+      () => objectOf(samples.mp4, broken(samples.mp4.subarray(0, 100))),
+    ],
+  ])('the origin %s', async (_, url, object) => {
+    await startWith(async () => object());
+    await refuse(app, url, 'ORIGIN_ERROR', 'no-store');
     expect(app.renderer.renders).toBe(0);
-  });
-
-  it('the origin breaks off before a passthrough attachment has begun', async () => {
-    const broken = async function* () {
-      yield samples.mp4.subarray(0, 100);
-      throw cause;
-    };
-    const object = () => objectOf(samples.mp4, Readable.from(broken(), { objectMode: false }));
-    app = await createTestApp({ origin: originThat(async () => object()) });
-    await refuse(app, '/attachments/1/2/clip.mp4', 'ORIGIN_ERROR', 'no-store');
   });
 
   it('the origin breaks off before the part of a passthrough attachment has begun', async () => {
@@ -132,7 +122,7 @@ describe('502 ORIGIN_ERROR', () => {
           : new Readable({ read: (): unknown => body.destroy(cause) });
       return objectOf(samples.mp4, body);
     };
-    app = await createTestApp({ origin: originThat(read) });
+    await startWith(read);
     const request = { url: '/attachments/1/2/clip.mp4', headers: { range: 'bytes=20000-20009' } };
     const { headers } = await refuse(app, request, 'ORIGIN_ERROR', 'no-store');
     expect(headers).not.toHaveProperty('content-range');
@@ -152,32 +142,24 @@ describe('503 OVERLOADED', () => {
   };
 
   it('the queue is full: try again later', async () => {
-    let finish = (): void => undefined;
-    const rendered = new Promise<Uint8Array>((resolve) => {
-      finish = () => resolve(samples.webp);
-    });
-    app = await createTestApp({
-      settings: { WORKERS: '2', QUEUE_PER_WORKER: '0' },
-      renderer: rendererThat(() => rendered),
-    });
-    app.originals.put(imageKey, samples.jpeg);
+    const rendered = defer<Uint8Array>();
+    await startRendering(() => rendered.promise, { WORKERS: '2', QUEUE_PER_WORKER: '0' });
     const running = await occupy();
 
     const { headers } = await refuse(app, image, 'OVERLOADED', 'no-store');
     expect(headers['retry-after']).toMatch(/^[1-9]\d*$/);
     expect(app.renderer.renders).toBe(2);
 
-    finish();
+    rendered.resolve(samples.webp);
     for (const { statusCode } of await Promise.all(running)) expect(statusCode).toBe(200);
     expect((await app.server.inject(image)).statusCode).toBe(200);
   });
 
   it('the wait for a slot is over', async () => {
-    app = await createTestApp({
-      settings: { WORKERS: '2', QUEUE_TIMEOUT_MS: '20' },
-      renderer: rendererThat(() => new Promise(() => undefined)),
+    await startRendering(() => new Promise(() => undefined), {
+      WORKERS: '2',
+      QUEUE_TIMEOUT_MS: '20',
     });
-    app.originals.put(imageKey, samples.jpeg);
     await occupy();
     const { headers } = await refuse(app, image, 'OVERLOADED', 'no-store');
     expect(headers['retry-after']).toMatch(/^[1-9]\d*$/);
@@ -187,9 +169,9 @@ describe('503 OVERLOADED', () => {
   });
 
   it('holds up nothing that needs no slot', async () => {
-    app = await createTestApp({
-      settings: { WORKERS: '2', QUEUE_PER_WORKER: '0' },
-      renderer: rendererThat(() => new Promise(() => undefined)),
+    await startRendering(() => new Promise(() => undefined), {
+      WORKERS: '2',
+      QUEUE_PER_WORKER: '0',
     });
     app.originals.put('emojis/1', samples.png);
     app.originals.put('attachments/1/2/a', samples.text);
@@ -201,15 +183,15 @@ describe('503 OVERLOADED', () => {
 });
 
 describe('504', () => {
-  it.each([image, '/attachments/1/2/a.txt'])('ORIGIN_TIMEOUT: no answer to %s', async (url) => {
+  it.each([image, '/attachments/1/2/a.txt'])('ORIGIN_TIMEOUT: no response to %s', async (url) => {
     let aborted = false;
-    const origin = originThat((_key, { signal }) => {
+    const hang: Origin['read'] = (_key, { signal }) => {
       signal.addEventListener('abort', () => {
         aborted = true;
       });
       return new Promise(() => undefined);
-    });
-    app = await createTestApp({ origin, settings: { ORIGIN_FIRST_BYTE_TIMEOUT_MS: '20' } });
+    };
+    await startWith(hang, { ORIGIN_FIRST_BYTE_TIMEOUT_MS: '20' });
     await refuse(app, url, 'ORIGIN_TIMEOUT', 'no-store');
     expect(aborted).toBe(true);
     expect(app.log.requestErrors).toMatchObject([{ code: 'ORIGIN_TIMEOUT' }]);
@@ -219,10 +201,7 @@ describe('504', () => {
     const body = new Readable({ read: () => undefined });
     body.push(samples.jpeg.subarray(0, 1000));
     const closed = once(body, 'close').catch(() => undefined);
-    app = await createTestApp({
-      origin: originThat(async () => objectOf(samples.jpeg, body)),
-      settings: { ORIGIN_TIMEOUT_MS: '20' },
-    });
+    await startWith(async () => objectOf(samples.jpeg, body), { ORIGIN_TIMEOUT_MS: '20' });
     await refuse(app, image, 'ORIGIN_TIMEOUT', 'no-store');
     await closed;
     expect(body.destroyed).toBe(true);

@@ -1,5 +1,6 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { MediaError } from '../../../src/contract/errors.ts';
+import { defer } from '../../support/deferred.ts';
 import { MemoryOrigin } from '../../support/memory-origin.ts';
 import { MemoryResultStore } from '../../support/memory-result-store.ts';
 import { createTestApp, samples, type TestApp } from '../../support/test-app.ts';
@@ -7,22 +8,12 @@ import { createTestApp, samples, type TestApp } from '../../support/test-app.ts'
 const url = '/icons/1/ab.webp?size=16';
 const key = 'icons/1/ab';
 
-/** Can be made to fail. */
-class FragileOrigin extends MemoryOrigin {
-  isDown = false;
-
-  override async read(...args: Parameters<MemoryOrigin['read']>) {
-    if (this.isDown) throw new MediaError('ORIGIN_ERROR', { cause: new Error('down') });
-    return super.read(...args);
-  }
-}
-
-let origin: FragileOrigin;
+let origin: MemoryOrigin;
 let store: MemoryResultStore;
 const apps: TestApp[] = [];
 
 beforeEach(() => {
-  origin = new FragileOrigin();
+  origin = new MemoryOrigin();
   store = new MemoryResultStore();
   origin.put(key, samples.jpeg);
 });
@@ -45,10 +36,10 @@ async function get(app: TestApp, target = url) {
 /** Has renderings made by a process of its own, and waits until they are stored. */
 async function fill(...targets: string[]) {
   const app = await start();
-  const answers = [];
-  for (const target of targets) answers.push(await get(app, target));
+  const responses = [];
+  for (const target of targets) responses.push(await get(app, target));
   await expect.poll(() => store.paths.length).toBe(targets.length);
-  return answers;
+  return responses;
 }
 
 describe('a new process before a filled store', () => {
@@ -95,8 +86,8 @@ describe('a new process before a filled store', () => {
     await fill(url);
     const app = await start();
     store.reads = 0;
-    const answers = await Promise.all(Array.from({ length: 50 }, () => get(app)));
-    expect(new Set(answers.map(({ status }) => status))).toEqual(new Set([200]));
+    const responses = await Promise.all(Array.from({ length: 50 }, () => get(app)));
+    expect(new Set(responses.map(({ status }) => status))).toEqual(new Set([200]));
     expect(store.reads).toBe(1);
     expect(app.renderer.renders).toBe(0);
   });
@@ -124,7 +115,7 @@ describe('what is passed through', () => {
 });
 
 describe('a store that fails', () => {
-  it('costs a render, and nobody an error', async () => {
+  it('costs a render, and is no error to any client', async () => {
     const app = await start();
     store.failure = new Error('the bucket is gone');
     const sizes = [16, 20, 22, 24, 28];
@@ -132,7 +123,7 @@ describe('a store that fails', () => {
       expect((await get(app, `/icons/1/ab.webp?size=${size}`)).status).toBe(200);
     }
     expect(app.renderer.renders).toBe(sizes.length);
-    // Not asked again at once, and told of once: the read, and the write.
+    // Not asked again at once, and logged once: the read, and the write.
     expect(store.reads).toBe(1);
     const warnings = app.log.entries.filter(({ level }) => level === 'warn');
     expect(warnings).toHaveLength(2);
@@ -144,12 +135,12 @@ describe('a store that fails', () => {
     await expect.poll(() => store.paths.length).toBe(1);
   });
 
-  it('that never answers is left after two seconds', async () => {
+  it('that never responds is left after two seconds', async () => {
     const app = await start();
     store.read = () => new Promise(() => undefined);
-    const answer = await get(app);
-    expect(answer.status).toBe(200);
-    expect(answer.cacheStatus).toBe('darkroom; fwd=miss; stored');
+    const response = await get(app);
+    expect(response.status).toBe(200);
+    expect(response.cacheStatus).toBe('darkroom; fwd=miss; stored');
   });
 });
 
@@ -159,16 +150,16 @@ describe('while the origin fails', () => {
     const app = await start({ CACHE_MEMORY_BYTES: '0' });
     expect((await get(app)).status).toBe(200);
     app.clock.advance(300_000);
-    origin.isDown = true;
-    const answer = await get(app);
-    expect(answer.status).toBe(200);
-    expect(answer.cacheStatus).toBe('darkroom; fwd=stale; detail=stale-if-error');
+    origin.failure = new MediaError('ORIGIN_ERROR', { cause: new Error('down') });
+    const response = await get(app);
+    expect(response.status).toBe(200);
+    expect(response.cacheStatus).toBe('darkroom; fwd=stale; detail=stale-if-error');
     expect(app.renderer.renders).toBe(0);
   });
 
   it('a process that has never seen the original cannot know its state', async () => {
     await fill(url);
-    origin.isDown = true;
+    origin.failure = new MediaError('ORIGIN_ERROR', { cause: new Error('down') });
     expect((await get(await start())).status).toBe(502);
   });
 });
@@ -180,25 +171,22 @@ describe('a stop', () => {
     await get(app);
     apps.splice(0);
     await app.close();
-    const told = app.log.entries.find(({ details }) => 'unwritten' in details);
-    expect(told).toMatchObject({ level: 'warn', details: { unwritten: 1 } });
+    const logged = app.log.entries.find(({ details }) => 'unwritten' in details);
+    expect(logged).toMatchObject({ level: 'warn', details: { unwritten: 1 } });
   });
 
   it('waits for what is being stored', async () => {
     const app = await start();
-    let finish = (): void => undefined;
-    const held = new Promise<void>((resolve) => {
-      finish = resolve;
-    });
+    const held = defer<void>();
     const write = store.write.bind(store);
     store.write = async (...args) => {
-      await held;
+      await held.promise;
       await write(...args);
     };
     await get(app);
     const closed = app.close();
     apps.splice(0);
-    finish();
+    held.resolve();
     await closed;
     expect(store.paths).toHaveLength(1);
     expect(store.isClosed).toBe(true);

@@ -1,6 +1,5 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { MediaError } from '../../../src/contract/errors.ts';
-import type { OriginObject } from '../../../src/pipeline/ports.ts';
 import { MemoryOrigin } from '../../support/memory-origin.ts';
 import { createTestApp, samples, type TestApp } from '../../support/test-app.ts';
 
@@ -8,23 +7,11 @@ const url = '/icons/1/ab.webp?size=16';
 const key = 'icons/1/ab';
 const REVALIDATE_MS = 300_000; // the default of CACHE_REVALIDATE_SECONDS
 
-/** Can be made to fail. */
-class FragileOrigin extends MemoryOrigin {
-  failure: MediaError | undefined;
-
-  override async read(...args: Parameters<MemoryOrigin['read']>): Promise<OriginObject> {
-    const object = await super.read(...args);
-    if (this.failure === undefined) return object;
-    object.body.destroy();
-    throw this.failure;
-  }
-}
-
 let app: TestApp;
-let origin: FragileOrigin;
+let origin: MemoryOrigin;
 
 beforeEach(async () => {
-  origin = new FragileOrigin();
+  origin = new MemoryOrigin();
   origin.put(key, samples.jpeg);
   app = await createTestApp({ origin });
 });
@@ -84,12 +71,12 @@ describe('a kept result', () => {
     await get();
     origin.delete(key);
     app.clock.advance(REVALIDATE_MS);
-    const answer = await get();
-    expect(answer.statusCode).toBe(404);
-    expect(answer.json()).toMatchObject({ code: 'UNKNOWN_MEDIA' });
+    const response = await get();
+    expect(response.statusCode).toBe(404);
+    expect(response.json()).toMatchObject({ code: 'UNKNOWN_MEDIA' });
   });
 
-  it('is gone for as long as the answer says, and then looked for again', async () => {
+  it('is gone for as long as the response says, and then looked for again', async () => {
     origin.delete(key);
     const missing = await get();
     expect(missing.statusCode).toBe(404);
@@ -107,10 +94,10 @@ describe('a kept result', () => {
   it('is checked once for all who ask at the same time', async () => {
     await get();
     app.clock.advance(REVALIDATE_MS);
-    const answers = await Promise.all(Array.from({ length: 50 }, () => get()));
+    const responses = await Promise.all(Array.from({ length: 50 }, () => get()));
     expect(origin.reads.get(key)).toBe(2);
     expect(app.renderer.renders).toBe(1);
-    const statuses = answers.map(({ headers }) => headers['cache-status']).sort();
+    const statuses = responses.map(({ headers }) => headers['cache-status']).sort();
     expect(statuses[0]).toBe('darkroom; fwd=stale; fwd-status=304');
     expect(new Set(statuses.slice(1))).toEqual(
       new Set(['darkroom; fwd=stale; fwd-status=304; collapsed']),
@@ -150,7 +137,7 @@ describe('while the origin fails', () => {
     app.clock.advance(REVALIDATE_MS);
   });
 
-  it('what is known is served, and says so', async () => {
+  it('what is known is served, and its headers say so', async () => {
     const during = await get();
     expect(during.statusCode).toBe(200);
     expect(during.headers['cache-status']).toBe('darkroom; fwd=stale; detail=stale-if-error');
@@ -175,9 +162,9 @@ describe('while the origin fails', () => {
   });
 
   it('what is not known is an error', async () => {
-    const answer = await app.server.inject('/icons/1/ab.png?size=64');
-    expect(answer.statusCode).toBe(502);
-    expect(answer.headers['cache-control']).toBe('no-store');
+    const response = await app.server.inject('/icons/1/ab.png?size=64');
+    expect(response.statusCode).toBe(502);
+    expect(response.headers['cache-control']).toBe('no-store');
   });
 
   it('nothing is served for more than a day after it was seen', async () => {
@@ -201,8 +188,8 @@ describe('an original', () => {
   const ask = (size: number) => app.server.inject(`/icons/1/ab.webp?size=${size}`);
 
   it('is read once for all the sizes that are asked for at once', async () => {
-    const answers = await Promise.all(sizes.map(ask));
-    expect(answers.map(({ statusCode }) => statusCode)).toEqual(sizes.map(() => 200));
+    const responses = await Promise.all(sizes.map(ask));
+    expect(responses.map(({ statusCode }) => statusCode)).toEqual(sizes.map(() => 200));
     expect(origin.reads.get(key)).toBe(1);
     expect(app.renderer.renders).toBe(sizes.length);
   });
