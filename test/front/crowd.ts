@@ -29,11 +29,11 @@ export async function openSocket(port: number, index: number): Promise<Socket> {
   return socket;
 }
 
-/** Asks over an open connection, and reads what comes until there is something of an answer. */
+/** Asks over an open connection, and reads what comes until there is something of a response. */
 export async function askOver(socket: Socket, path: string): Promise<void> {
-  const answered = Promise.race([once(socket, 'data'), once(socket, 'close')]);
+  const responded = Promise.race([once(socket, 'data'), once(socket, 'close')]);
   socket.write(`GET ${path} HTTP/1.1\r\nHost: a\r\n\r\n`);
-  await answered.catch(() => undefined);
+  await responded.catch(() => undefined);
 }
 
 export function closeCrowd(crowd: readonly Socket[]): void {
@@ -61,9 +61,9 @@ export async function measureHits(
       await new Promise((resolve) => {
         const request = isTls ? getTls(url, { agent }) : get(url, { agent });
         request.on('error', (error) => resolve('code' in error ? error.code : error));
-        request.on('response', (answer) => {
-          answer.resume().once('end', () => resolve(answer.statusCode));
-          answer.once('error', (error) => resolve(error));
+        request.on('response', (response) => {
+          response.resume().once('end', () => resolve(response.statusCode));
+          response.once('error', (error) => resolve(error));
         });
       }),
     );

@@ -42,8 +42,8 @@ function makeStorage(): string {
   return storage;
 }
 
-/** What is printed is what the note of a release tells. */
-function tell(what: string, figures: Record<string, number>): void {
+/** Prints figures for the note of a release. */
+function print(what: string, figures: Record<string, number>): void {
   const rounded = Object.entries(figures).map(([name, value]) => `${name} ${value.toFixed(1)}`);
   process.stdout.write(`${what}: ${rounded.join(', ')}\n`);
 }
@@ -62,7 +62,7 @@ async function observe(what: string, count: number, gather: () => Promise<() => 
     .poll(() => openFilesOf(service.pid), { timeout: 20_000 })
     .toBeLessThan(before.files + 10);
   const afterwards = await measureHits(url, 500);
-  tell(what, {
+  print(what, {
     'kB each': (during.bytes - before.bytes) / count / 1024,
     'files each': (during.files - before.files) / count,
     'p50 ms alone': alone.p50Ms,
@@ -80,7 +80,7 @@ async function observe(what: string, count: number, gather: () => Promise<() => 
 }
 
 describe('10 000 idle connections', () => {
-  test('cost little, and nobody notices', async () => {
+  test('cost little, and no other client notices', async () => {
     const port = await start({});
     const { bytesEach, files } = await observe('idle, plain', 10_000, async () => {
       const crowd = await openCrowd(10_000, async (index) => {
@@ -94,7 +94,7 @@ describe('10 000 idle connections', () => {
     expect(bytesEach).toBeLessThan(24 * 1024);
   });
 
-  test('that say nothing are told so within seconds', async () => {
+  test('that say nothing get a 408 within seconds', async () => {
     const port = await start({});
     const crowd = await openCrowd(10_000, (index) => openSocket(port, index));
     const startMs = performance.now();
@@ -108,7 +108,7 @@ describe('10 000 idle connections', () => {
     const { statuses, p99Ms } = await measureHits(`${service.origin}${HIT}`, 500);
     expect(statuses).toEqual([200]);
     await ended;
-    tell('silent, plain', {
+    print('silent, plain', {
       's until the last was sent away': (performance.now() - startMs) / 1000,
       'p99 ms crowded': p99Ms,
     });
@@ -116,7 +116,7 @@ describe('10 000 idle connections', () => {
     expect(performance.now() - startMs).toBeLessThan(20_000);
   });
 
-  test('more than there may be make room for those who ask', async () => {
+  test('more than there may be give way to those that ask', async () => {
     const port = await start({ MAX_CONNECTIONS: '2000' });
     const crowd = await openCrowd(6_000, (index) => openSocket(port, index));
     expect(openFilesOf(service.pid)).toBeLessThan(2_100);
@@ -170,7 +170,7 @@ describe('500 clients that do not read', () => {
         secure.pause();
         return socket.pause();
       });
-      // All have a file open, and have stopped for want of room.
+      // All have a file open, and have stopped since no buffer takes more.
       await expect
         .poll(() => openFilesOf(service.pid), { timeout: 20_000 })
         .toBeGreaterThanOrEqual(1_000); // a socket and a file for each
@@ -196,8 +196,8 @@ describe('where few files may be open', () => {
     };
     // Three times as many as these want to come in.
     await expect.poll(countMost, { timeout: 10_000 }).toBeGreaterThan(200);
-    tell('512 files', { 'at most open': most });
-    // Who stands still goes after 10 s; then there is room for everybody.
+    print('512 files', { 'at most open': most });
+    // A client that stands still is dropped after 10 s; then others are served.
     await expect
       .poll(
         async () => {

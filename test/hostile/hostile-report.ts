@@ -1,6 +1,6 @@
 import { mkdirSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import type { ProbeAnswer } from '../support/processes/latency-probe.ts';
+import type { ProbeResponse } from '../support/processes/latency-probe.ts';
 import type { MemoryPeaks } from '../support/processes/process-memory.ts';
 import { hasLostWorker, type Refusal } from './service-log.ts';
 import type { TimedResponse } from './verdict.ts';
@@ -16,7 +16,7 @@ export interface Cost {
   readonly peaks?: MemoryPeaks;
   readonly before?: MemoryPeaks;
   /** Slowest response to the probe meanwhile. */
-  readonly probe?: ProbeAnswer | undefined;
+  readonly probe?: ProbeResponse | undefined;
 }
 
 /** From here on something is worth a line of the report. */

@@ -170,9 +170,9 @@ export async function startHostileRun(suite: string) {
     expectUnharmed: (): void => {
       expect(log.errors).toEqual([]);
       expect(probe.fault).toBeUndefined();
-      expect(probe.answers.length).toBeGreaterThan(10);
-      expect(probe.answers.filter(({ status }) => status !== 200)).toEqual([]);
-      const slowestMs = Math.max(...probe.answers.map(({ tookMs }) => tookMs));
+      expect(probe.responses.length).toBeGreaterThan(10);
+      expect(probe.responses.filter(({ status }) => status !== 200)).toEqual([]);
+      const slowestMs = Math.max(...probe.responses.map(({ tookMs }) => tookMs));
       expect(slowestMs).toBeLessThan(MAX_PROBE_MS);
       const peaks = memory.total;
       expect(Math.min(peaks.main, peaks.worker)).toBeGreaterThan(2 ** 24); // something is measured
@@ -188,7 +188,7 @@ export async function startHostileRun(suite: string) {
         `peaks: main ${mebibytes(peaks.main)} MiB, worker ${mebibytes(peaks.worker)} MiB; workers lost: ${log.lostWorkers}`,
       );
       report.note(
-        `slowest of ${probe.answers.length} probes: ${slowest?.tookMs.toFixed(0)} ms (main thread running for ${slowest?.ranMs.toFixed(0)} ms); 503 and asked again: ${busyResponses}`,
+        `slowest of ${probe.responses.length} probes: ${slowest?.tookMs.toFixed(0)} ms (main thread running for ${slowest?.ranMs.toFixed(0)} ms); 503 and asked again: ${busyResponses}`,
       );
       for (const line of new Set(log.stray)) report.note(`on standard error: ${line}`);
       report.write(log.refusals);

@@ -1,15 +1,8 @@
-import { afterAll, beforeAll, expect, test } from 'vitest';
-import type { Answer } from '../support/http/http-client.ts';
-import { type Stack, startStack } from './stack.ts';
+import { expect, test } from 'vitest';
+import type { ClientResponse } from '../support/http/http-client.ts';
+import { useStack } from './stack.ts';
 
-let stack: Stack;
-
-beforeAll(async () => {
-  stack = await startStack();
-});
-afterAll(async () => {
-  await stack.close();
-});
+const stack = await useStack();
 
 /** As much of a line as is looked at here. */
 interface Line {
@@ -18,8 +11,8 @@ interface Line {
   readonly seconds: number;
 }
 
-/** The one line that the access log has of an answer, by its id. */
-async function findLine({ headers }: Answer): Promise<Line> {
+/** The one line that the access log has of a response, by its id. */
+async function findLine({ headers }: ClientResponse): Promise<Line> {
   expect(headers['x-request-id']).toEqual([expect.stringMatching(/^[\da-f]{32}$/)]);
   const [id] = headers['x-request-id'] ?? [];
   const find = (): readonly Line[] =>
@@ -29,12 +22,12 @@ async function findLine({ headers }: Answer): Promise<Line> {
       .slice(0, -1)
       .map((line) => JSON.parse(line) as Line)
       .filter((line) => line.id === id);
-  // It is written when the answer is out.
+  // It is written when the response is out.
   await expect.poll(find, { timeout: 5_000 }).toHaveLength(1);
   return find()[0] ?? expect.fail('the line has gone');
 }
 
-test('has a line for each request, with the id of the answer and of Darkroom', async () => {
+test('has a line for each request, with the id of the response and of Darkroom', async () => {
   const target = '/emojis/5.webp?size=48';
   const headers = { 'User-Agent': 'a "quoted" agent' };
   const miss = await stack.ask(target, { headers });
@@ -59,30 +52,30 @@ test('has a line for each request, with the id of the answer and of Darkroom', a
 });
 
 test("has those of Darkroom's errors", async () => {
-  const answer = await stack.ask('/emojis/5.webp?size=47');
-  expect(answer.status).toBe(400);
-  const { id } = await findLine(answer);
+  const response = await stack.ask('/emojis/5.webp?size=47');
+  expect(response.status).toBe(400);
+  const { id } = await findLine(response);
   // One from each of nginx's two caches.
-  const told = stack.relay.requests.filter(({ status }) => status === 400);
-  expect(told.map(({ headers }) => headers['x-request-id'])).toEqual([id, id]);
+  const refused = stack.relay.requests.filter(({ status }) => status === 400);
+  expect(refused.map(({ headers }) => headers['x-request-id'])).toEqual([id, id]);
 });
 
 test.each([
   ['an escape that is none', '/avatars/1/%zz.webp', {}, 400],
-  ['a path that is not for those outside', '/', {}, 404],
+  ['a path that is not for the public', '/', {}, 404],
   ['a target that is too long', `/avatars/1/${'a'.repeat(9_000)}.webp`, {}, 414],
   ['a range outside of what it has', '/avatars/4.png', { Range: 'bytes=99999999-' }, 416],
 ])('has what nginx refuses by itself: %s', async (_, target, headers, status) => {
-  const answer = await stack.ask(target, { headers });
-  expect(answer.status).toBe(status);
-  expect(await findLine(answer)).toMatchObject({ status: String(status) });
+  const response = await stack.ask(target, { headers });
+  expect(response.status).toBe(status);
+  expect(await findLine(response)).toMatchObject({ status: String(status) });
 });
 
 test('has a Darkroom that cannot be reached', async () => {
   await stack.stopDarkroom();
-  const answer = await stack.ask('/emojis/6.webp?size=48');
-  expect(answer.status).toBe(502);
-  expect(await findLine(answer)).toMatchObject({
+  const response = await stack.ask('/emojis/6.webp?size=48');
+  expect(response.status).toBe(502);
+  expect(await findLine(response)).toMatchObject({
     status: '502',
     upstreamStatus: expect.stringMatching(/502$/), // twice, if a kept connection was tried first
   });

@@ -1,33 +1,21 @@
 import { once } from 'node:events';
-import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { readFileSync } from 'node:fs';
 import type { IncomingMessage } from 'node:http';
 import { request } from 'node:https';
-import { dirname, join } from 'node:path';
-import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
-import { createClient } from '../support/http/http-client.ts';
-import { type Stack, startStack } from './stack.ts';
+import { join } from 'node:path';
+import { beforeAll, describe, expect, test } from 'vitest';
+import { readSample } from '../support/test-app.ts';
+import { useStack } from './stack.ts';
 
 const MEBIBYTE = 1024 * 1024;
 
-let stack: Stack;
+const stack = await useStack();
 
-beforeAll(async () => {
-  stack = await startStack();
-});
-afterAll(async () => {
-  await stack.close();
-});
-beforeEach(() => {
-  stack.relay.requests.length = 0;
-});
-
-/** Puts a file into the storage whose every four bytes tell where they are. */
-function putFile(path: string, sizeBytes: number): Buffer {
+/** Puts a file into the storage whose every four bytes say where they are. */
+async function putFile(path: string, sizeBytes: number): Promise<Buffer> {
   const words = Uint32Array.from({ length: Math.ceil(sizeBytes / 4) }, (_, index) => index * 7);
   const bytes = Buffer.from(words.buffer, 0, sizeBytes);
-  const file = join(stack.originals, path);
-  mkdirSync(dirname(file), { recursive: true });
-  writeFileSync(file, bytes);
+  await stack.put(path, bytes);
   return bytes;
 }
 
@@ -37,8 +25,8 @@ const rangesForwarded = (): readonly unknown[] =>
 describe('a large attachment', () => {
   const target = '/attachments/2/64/film.bin';
   let film: Buffer;
-  beforeAll(() => {
-    film = putFile(target, 64 * MEBIBYTE - 5);
+  beforeAll(async () => {
+    film = await putFile(target, 64 * MEBIBYTE - 5);
   });
 
   test('is fetched in slices: as many as a range touches', async () => {
@@ -98,21 +86,21 @@ describe('a large attachment', () => {
   });
 
   test('costs one slice where only its head is asked for', async () => {
-    putFile('attachments/2/65/film.bin', 8 * MEBIBYTE);
+    await putFile('attachments/2/65/film.bin', 8 * MEBIBYTE);
     const head = await stack.ask('/attachments/2/65/film.bin', { method: 'HEAD' });
     expect(head.header('content-length')).toBe(String(8 * MEBIBYTE));
     expect(stack.relay.requests).toHaveLength(1);
   });
 
   test('is not fetched on when its client has gone', async () => {
-    putFile('attachments/2/66/film.bin', 64 * MEBIBYTE);
+    await putFile('attachments/2/66/film.bin', 64 * MEBIBYTE);
     const { port, certificate: ca } = stack.nginx;
     const path = '/attachments/2/66/film.bin';
     const sent = request({ host: '127.0.0.1', port, ca, path, agent: false });
     sent.on('error', () => undefined);
     sent.end();
-    const [answer] = (await once(sent, 'response')) as [IncomingMessage];
-    await once(answer, 'readable');
+    const [response] = (await once(sent, 'response')) as [IncomingMessage];
+    await once(response, 'readable');
     sent.destroy();
     let seen = -1;
     const isQuiet = (): boolean => {
@@ -126,9 +114,9 @@ describe('a large attachment', () => {
 
   test('that was replaced is never a mixture of both', async () => {
     const path = '/attachments/2/68/song.bin';
-    const before = putFile(path, 2 * MEBIBYTE);
+    const before = await putFile(path, 2 * MEBIBYTE);
     await stack.ask(path, { headers: { Range: 'bytes=0-0' } });
-    putFile(path, 2 * MEBIBYTE - 4);
+    await putFile(path, 2 * MEBIBYTE - 4);
     // The first slice is the old one, the second the new one: nginx hangs up.
     await expect(stack.ask(path)).rejects.toThrow(/aborted/);
     const kept = await stack.ask(path, { headers: { Range: 'bytes=4-9' } });
@@ -136,11 +124,10 @@ describe('a large attachment', () => {
   });
 
   test('wanted by many at once is fetched once', async () => {
-    const bytes = putFile('attachments/2/67/song.bin', 3 * MEBIBYTE + 1);
-    const { port, certificate } = stack.nginx;
-    const clients = Array.from({ length: 20 }, () => createClient(port, { ca: certificate }));
-    const answers = await Promise.all(clients.map((ask) => ask('/attachments/2/67/song.bin')));
-    for (const { status, body } of answers) {
+    const bytes = await putFile('attachments/2/67/song.bin', 3 * MEBIBYTE + 1);
+    const clients = Array.from({ length: 20 }, stack.connect);
+    const responses = await Promise.all(clients.map((ask) => ask('/attachments/2/67/song.bin')));
+    for (const { status, body } of responses) {
       expect(status).toBe(200);
       expect(body.equals(bytes)).toBe(true);
     }
@@ -173,11 +160,11 @@ describe.each([
     for (const [status, part, headers] of cases) {
       // Default avatars have no date.
       if (headers['If-Range'] === '') continue;
-      const answer = await stack.ask(target, { headers });
-      expect(answer.status, JSON.stringify(headers)).toBe(status);
-      expect(answer.body.equals(part), JSON.stringify(headers)).toBe(true);
+      const response = await stack.ask(target, { headers });
+      expect(response.status, JSON.stringify(headers)).toBe(status);
+      expect(response.body.equals(part), JSON.stringify(headers)).toBe(true);
       const direct = await stack.askDirectly(target, { headers });
-      expect(answer.headers['content-range']).toEqual(direct.headers['content-range']);
+      expect(response.headers['content-range']).toEqual(direct.headers['content-range']);
     }
     expect(stack.relay.requests).toHaveLength(1);
   });
@@ -189,14 +176,14 @@ describe.each([
       const direct = await stack.askDirectly(target, { headers });
       stack.nginx.purge('/');
       for (const temperature of ['cold', 'warm']) {
-        const answer = await stack.ask(target, { headers });
-        expect(answer.status, temperature).toBe(416);
-        expect(answer.body).toEqual(direct.body);
-        expect(answer.headers['content-range']).toEqual(direct.headers['content-range']);
-        expect(answer.header('cache-control')).toMatch(/no-store$/);
-        expect(answer.header('content-type')).toMatch(/^application\/json/);
-        expect(answer.headers['x-content-type-options']).toHaveLength(1);
-        expect(answer.headers['x-request-id'], temperature).toHaveLength(1);
+        const response = await stack.ask(target, { headers });
+        expect(response.status, temperature).toBe(416);
+        expect(response.body).toEqual(direct.body);
+        expect(response.headers['content-range']).toEqual(direct.headers['content-range']);
+        expect(response.header('cache-control')).toMatch(/no-store$/);
+        expect(response.header('content-type')).toMatch(/^application\/json/);
+        expect(response.headers['x-content-type-options']).toHaveLength(1);
+        expect(response.headers['x-request-id'], temperature).toHaveLength(1);
         await stack.ask(target);
       }
     },
@@ -205,9 +192,7 @@ describe.each([
 
 describe('an empty attachment', () => {
   const path = '/attachments/2/0/nothing.txt';
-  beforeAll(() => {
-    putFile(path, 0);
-  });
+  beforeAll(() => putFile(path, 0));
 
   // No slice can be had of it; see `@unsatisfiable`.
   test.each([
@@ -217,12 +202,12 @@ describe('an empty attachment', () => {
     ['GET', { Range: 'bytes=-9' }, 200],
   ])('is what it is: %s %j', async (method, headers, status) => {
     const direct = await stack.askDirectly(path, { method, headers });
-    const answer = await stack.ask(path, { method, headers });
-    expect(answer.status).toBe(status);
+    const response = await stack.ask(path, { method, headers });
+    expect(response.status).toBe(status);
     expect(direct.status).toBe(status);
-    expect(answer.body).toEqual(direct.body);
-    expect(answer.header('content-length')).toBe(direct.header('content-length'));
-    expect(answer.header('content-range')).toBe(direct.header('content-range'));
+    expect(response.body).toEqual(direct.body);
+    expect(response.header('content-length')).toBe(direct.header('content-length'));
+    expect(response.header('content-range')).toBe(direct.header('content-range'));
   });
 });
 
@@ -234,19 +219,17 @@ describe('file names', () => {
     'attachments/1475555555555555556/1476666666666666667/my photo é.png',
     'attachments/2/1/what? a=b+c;d:e@f,g\'"<>|^`{}[]~!$*().png',
   ])('of any kind reach the file: %s', async (key) => {
-    const sample = readFileSync(join(stack.originals, 'emojis/1'));
-    if (key.startsWith('attachments/2/')) {
-      mkdirSync(join(stack.originals, dirname(key)), { recursive: true });
-      writeFileSync(join(stack.originals, key), sample);
-    }
+    if (key.startsWith('attachments/2/')) await stack.put(key, readSample('emojis/1'));
     const bytes = readFileSync(join(stack.originals, key));
     const path = `/${key.split('/').map(encodeURIComponent).join('/')}`;
     for (const nginx of ['fwd=uri-miss', 'hit']) {
-      const answer = await stack.ask(path);
-      expect(answer).toMatchObject({ status: 200, nginx });
-      expect(answer.body.equals(bytes)).toBe(true);
+      const response = await stack.ask(path);
+      expect(response).toMatchObject({ status: 200, nginx });
+      expect(response.body.equals(bytes)).toBe(true);
       const direct = await stack.askDirectly(path);
-      expect(answer.headers['content-disposition']).toEqual(direct.headers['content-disposition']);
+      expect(response.headers['content-disposition']).toEqual(
+        direct.headers['content-disposition'],
+      );
 
       const small = await stack.ask(`${path}?width=40&format=webp`);
       expect(small).toMatchObject({ status: 200, nginx });

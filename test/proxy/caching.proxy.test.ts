@@ -1,30 +1,21 @@
 import { createHash } from 'node:crypto';
-import { copyFileSync, mkdirSync, utimesSync } from 'node:fs';
-import { dirname, join } from 'node:path';
+import { utimesSync } from 'node:fs';
+import { join } from 'node:path';
 import fc from 'fast-check';
-import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
-import { type Answer, createClient } from '../support/http/http-client.ts';
-import { type Stack, startStack } from './stack.ts';
+import { describe, expect, test } from 'vitest';
+import type { ClientResponse } from '../support/http/http-client.ts';
+import { readSample } from '../support/test-app.ts';
+import { useStack } from './stack.ts';
 
-let stack: Stack;
+const stack = await useStack();
 
-beforeAll(async () => {
-  stack = await startStack();
-});
-afterAll(async () => {
-  await stack.close();
-});
-beforeEach(() => {
-  stack.relay.requests.length = 0;
-});
-
-/** All that a client can tell one answer from another by. */
-function essence({ status, header, body }: Answer): object {
+/** All that a client can tell one response from another by. */
+function essence({ status, header, body }: ClientResponse): object {
   const sha256 = createHash('sha256').update(body).digest('hex');
   return { status, type: header('content-type'), etag: header('etag'), sha256 };
 }
 
-/** Lets two targets be asked one after the other, and tells whether one cache entry served both. */
+/** Lets two targets be asked one after the other, and returns whether one cache entry served both. */
 async function shareOneEntry(first: string, second: string): Promise<boolean> {
   const before = await stack.ask(first);
   const forwarded = stack.relay.requests.length;
@@ -42,13 +33,13 @@ describe('a hit', () => {
 
     const hit = await stack.ask('/avatars/1/ab12.webp?size=256');
     expect(hit.header('cache-status')).toBe('darkroom; fwd=miss; stored, nginx; hit');
-    // Of a request that entered no room of Darkroom.
+    // Of a request that entered no stage of Darkroom.
     expect(hit.headers['server-timing']).toBeUndefined();
     expect(essence(hit)).toEqual(essence(miss));
     expect(stack.relay.requests).toMatchObject([{ status: 200, isRendered: true }]);
   });
 
-  test('answers HEAD from what GET has left, and GET from what HEAD has', async () => {
+  test('serves HEAD from what GET has left, and GET from what HEAD has', async () => {
     const path = '/icons/1/ab12.webp';
     const get = await stack.ask(`${path}?size=64`);
     const head = await stack.ask(`${path}?size=64`, { method: 'HEAD' });
@@ -63,7 +54,7 @@ describe('a hit', () => {
     expect(stack.relay.requests.map(({ method }) => method)).toEqual(['GET', 'GET']);
   });
 
-  test('answers conditional requests: If-None-Match, and any date from Last-Modified on', async () => {
+  test('serves conditional requests: If-None-Match, and any date from Last-Modified on', async () => {
     const written = new Date('2024-02-29T12:30:15Z');
     utimesSync(join(stack.originals, 'emojis/1'), written, written);
     const { headers } = await stack.ask('/emojis/1.png');
@@ -76,10 +67,10 @@ describe('a hit', () => {
       { 'If-Modified-Since': written.toUTCString() },
       { 'If-Modified-Since': now },
     ]) {
-      const answer = await stack.ask('/emojis/1.png', { headers: condition });
-      expect(answer, JSON.stringify(condition)).toMatchObject({ status: 304, nginx: 'hit' });
-      expect(answer.body).toHaveLength(0);
-      expect(answer.header('etag')).toBe(etag);
+      const response = await stack.ask('/emojis/1.png', { headers: condition });
+      expect(response, JSON.stringify(condition)).toMatchObject({ status: 304, nginx: 'hit' });
+      expect(response.body).toHaveLength(0);
+      expect(response.header('etag')).toBe(etag);
     }
     const other = await stack.ask('/emojis/1.png', { headers: { 'If-None-Match': '"other"' } });
     expect(other.status).toBe(200);
@@ -136,11 +127,11 @@ describe('the cache key', () => {
     const miss = await stack.ask('/emojis/4.webp?size=24', { headers });
     const hit = await stack.ask('/emojis/4.webp?size=24', { headers });
     expect(hit.nginx).toBe('hit');
-    const told = stack.relay.requests.at(-1)?.headers['x-request-id'];
-    expect(miss.header('x-request-id')).toBe(told);
-    expect(hit.header('x-request-id')).not.toBe(told);
-    for (const answer of [miss, hit])
-      expect(answer.header('x-request-id')).toMatch(/^[\da-f]{32}$/);
+    const forwarded = stack.relay.requests.at(-1)?.headers['x-request-id'];
+    expect(miss.header('x-request-id')).toBe(forwarded);
+    expect(hit.header('x-request-id')).not.toBe(forwarded);
+    for (const response of [miss, hit])
+      expect(response.header('x-request-id')).toMatch(/^[\da-f]{32}$/);
   });
 
   test('keeps defaults spelled out apart, for one render', async () => {
@@ -161,8 +152,8 @@ describe('the cache key', () => {
   });
 
   test('keeps a file whose name has a question mark apart from a query', async () => {
-    copyInto('attachments/2/1/a', 'emojis/1');
-    copyInto('attachments/2/1/a?width=20', 'emojis/2');
+    await stack.put('attachments/2/1/a', readSample('emojis/1'));
+    await stack.put('attachments/2/1/a?width=20', readSample('emojis/2'));
     const transformed = await stack.ask('/attachments/2/1/a?width=20');
     const passthrough = await stack.ask('/attachments/2/1/a%3Fwidth=20');
     expect(passthrough.nginx).toBe('fwd=uri-miss');
@@ -194,8 +185,8 @@ describe('the cache key', () => {
       '?Animated=1',
     ],
     ['?size=64&v=1&size=64', '?v=1&v=2&size=64', '?%73ize', '?size&size', '?size=64&size'],
-  ])('never gives one query the answer of another: %s and its like', async (...queries) => {
-    // Each twice: the second answer comes from the cache.
+  ])('never gives one query the response of another: %s and its like', async (...queries) => {
+    // Each twice: the second response comes from the cache.
     for (const query of [...queries, ...queries]) {
       const target = `/icons/1472222222222222223/fedcba9876543210fedcba9876543210.webp${query}`;
       const [direct, proxied] = [await stack.askDirectly(target), await stack.ask(target)];
@@ -231,7 +222,7 @@ describe('the cache key', () => {
     '/favicon.ico',
     '/.problem',
     '/.unsatisfiable',
-  ])('never gives %s the answer of another path', async (target) => {
+  ])('never gives %s the response of another path', async (target) => {
     const direct = await stack.askDirectly(target);
     for (const _ of ['miss', 'hit']) {
       expect(essence(await stack.ask(target))).toEqual(essence(direct));
@@ -266,24 +257,23 @@ describe('a cold stampede', () => {
 
   test('is one request to Darkroom and one render', async () => {
     const target = '/splashes/1/ab12.webp?size=1280&quality=lossless';
-    const { port, certificate } = stack.nginx;
     // Each on a connection of its own, so that all processes of nginx take part.
-    const clients = hundred.map(() => createClient(port, { ca: certificate }));
-    const answers = await Promise.all(clients.map((ask) => ask(target)));
+    const clients = hundred.map(stack.connect);
+    const responses = await Promise.all(clients.map((ask) => ask(target)));
 
     expect(stack.relay.requests).toMatchObject([{ status: 200, isRendered: true }]);
     const direct = essence(await stack.askDirectly(target));
-    for (const answer of answers) expect(essence(answer)).toEqual(direct);
-    const told = answers.map(({ nginx }) => nginx);
-    expect(told.filter((status) => status === 'fwd=uri-miss')).toHaveLength(1);
-    expect(told.filter((status) => status === 'hit')).toHaveLength(99);
+    for (const response of responses) expect(essence(response)).toEqual(direct);
+    const outcomes = responses.map(({ nginx }) => nginx);
+    expect(outcomes.filter((status) => status === 'fwd=uri-miss')).toHaveLength(1);
+    expect(outcomes.filter((status) => status === 'hit')).toHaveLength(99);
   });
 
   test('on what is not there is one request for the status and one for the body', async () => {
-    const answers = await Promise.all(hundred.map(() => stack.ask('/avatars/1/missing.webp')));
-    for (const answer of answers) {
-      expect(answer.status).toBe(404);
-      expect(JSON.parse(answer.body.toString())).toMatchObject({ code: 'UNKNOWN_MEDIA' });
+    const responses = await Promise.all(hundred.map(() => stack.ask('/avatars/1/missing.webp')));
+    for (const response of responses) {
+      expect(response.status).toBe(404);
+      expect(JSON.parse(response.body.toString())).toMatchObject({ code: 'UNKNOWN_MEDIA' });
     }
     expect(stack.relay.requests).toHaveLength(2);
   });
@@ -311,10 +301,4 @@ describe('the purge', () => {
 function rawUtf8Path(query: string): string {
   // Node writes a target byte for byte as Latin-1.
   return `${Buffer.from('/attachments/1/9/🎉%20party.png', 'utf8').toString('latin1')}${query}`;
-}
-
-function copyInto(key: string, sample: string): void {
-  const path = join(stack.originals, key);
-  mkdirSync(dirname(path), { recursive: true });
-  copyFileSync(join(stack.originals, sample), path);
 }

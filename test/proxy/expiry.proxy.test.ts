@@ -1,55 +1,50 @@
-import { copyFileSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import { copyFileSync, renameSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
-import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
-import { type Answer, type Ask, createClient } from '../support/http/http-client.ts';
-import { type Stack, startStack } from './stack.ts';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { describe, expect, test } from 'vitest';
+import type { Ask, ClientResponse } from '../support/http/http-client.ts';
+import { readSample } from '../support/test-app.ts';
+import { useStack } from './stack.ts';
 
 /** nginx counts in whole seconds, from the start of the current one. */
 const NGINX_SECOND_MS = 1_000;
 /** What a poll may come late by, on a busy machine. */
 const POLL_SLACK_MS = 700;
 
-let stack: Stack;
+const stack = await useStack({
+  MEDIA_MAX_AGE_SECONDS: '1',
+  DEFAULT_AVATAR_MAX_AGE_SECONDS: '1',
+  NOT_FOUND_MAX_AGE_SECONDS: '2',
+  REFUSED_MAX_AGE_SECONDS: '3',
+  // Darkroom asks its storage every time.
+  CACHE_REVALIDATE_SECONDS: '0',
+});
 
-beforeAll(async () => {
-  stack = await startStack({
-    MEDIA_MAX_AGE_SECONDS: '1',
-    DEFAULT_AVATAR_MAX_AGE_SECONDS: '1',
-    NOT_FOUND_MAX_AGE_SECONDS: '2',
-    REFUSED_MAX_AGE_SECONDS: '3',
-    // Darkroom asks its storage every time.
-    CACHE_REVALIDATE_SECONDS: '0',
-  });
-});
-afterAll(async () => {
-  await stack.close();
-});
-beforeEach(() => {
-  stack.relay.requests.length = 0;
-});
+/** How often it is asked again. */
+const POLL_MS = 40;
 
 const original = (key: string): string => join(stack.originals, key);
 
-/** Asks again and again until an answer is as wanted, and gives the answers so far, it the last. */
+/** Asks again and again until a response is as wanted, and gives the responses so far, it the last. */
 async function askUntil(
   target: string,
-  isWanted: (answer: Answer) => boolean,
+  isWanted: (response: ClientResponse) => boolean,
   ask: Ask = stack.ask,
-): Promise<readonly [Answer, ...Answer[]]> {
+): Promise<readonly [ClientResponse, ...ClientResponse[]]> {
   const last = await ask(target);
-  const answers: [Answer, ...Answer[]] = [last];
+  const responses: [ClientResponse, ...ClientResponse[]] = [last];
   const deadline = Date.now() + 10_000;
-  while (!isWanted(answers.at(-1) ?? last)) {
+  while (!isWanted(responses.at(-1) ?? last)) {
     if (Date.now() > deadline) throw new Error(`${target} never came to be as wanted`);
-    await new Promise((resolve) => setTimeout(resolve, 40));
-    answers.push(await ask(target));
+    await sleep(POLL_MS);
+    responses.push(await ask(target));
   }
-  return answers;
+  return responses;
 }
 
-const isFresh = ({ nginx }: Answer): boolean => nginx === 'hit';
-const isStale = ({ nginx }: Answer): boolean => nginx.startsWith('hit; detail=stale');
-const codeOf = ({ body }: Answer): unknown => JSON.parse(body.toString()).code;
+const isFresh = ({ nginx }: ClientResponse): boolean => nginx === 'hit';
+const isStale = ({ nginx }: ClientResponse): boolean => nginx.startsWith('hit; detail=stale');
+const codeOf = ({ body }: ClientResponse): unknown => JSON.parse(body.toString()).code;
 
 describe('what has expired', () => {
   test.each([
@@ -61,15 +56,15 @@ describe('what has expired', () => {
       'fwd=stale; fwd-status=304',
     ],
     ['a slice of an attachment', '/attachments/1/13/minutes.pdf', 'fwd=stale; fwd-status=304'],
-  ])('is revalidated by its ETag, with no render: %s', async (_, target, told) => {
+  ])('is revalidated by its ETag, with no render: %s', async (_, target, status) => {
     const first = await stack.ask(target);
     // `immutable` is a word to browsers; in nginx, the max-age beside it counts.
-    const stale = (await askUntil(target, (answer) => !isFresh(answer))).at(-1);
-    expect(stale?.nginx).toBe(told);
+    const stale = (await askUntil(target, (response) => !isFresh(response))).at(-1);
+    expect(stale?.nginx).toBe(status);
     const fresh = (await askUntil(target, isFresh)).at(-1);
-    for (const answer of [stale, fresh]) {
-      expect(answer?.body).toEqual(first.body);
-      expect(answer?.headers.etag).toEqual(first.headers.etag);
+    for (const response of [stale, fresh]) {
+      expect(response?.body).toEqual(first.body);
+      expect(response?.headers.etag).toEqual(first.headers.etag);
     }
     expect(stack.relay.requests[1]).toMatchObject({
       status: 304,
@@ -87,12 +82,11 @@ describe('what has expired', () => {
     const release = stack.relay.hold();
     try {
       // Over HTTP/1.1, the next request on its connection would wait for the update (see the file).
-      const { port, certificate } = stack.nginx;
-      await askUntil(target, isStale, createClient(port, { ca: certificate }));
-      const answers = await Promise.all(Array.from({ length: 50 }, () => stack.ask(target)));
-      for (const answer of answers) {
-        expect(answer.nginx).toBe('hit; detail=stale-while-updating');
-        expect(answer.body).toEqual(first.body);
+      await askUntil(target, isStale, stack.connect());
+      const responses = await Promise.all(Array.from({ length: 50 }, () => stack.ask(target)));
+      for (const response of responses) {
+        expect(response.nginx).toBe('hit; detail=stale-while-updating');
+        expect(response.body).toEqual(first.body);
       }
       expect(stack.relay.requests).toHaveLength(2);
     } finally {
@@ -107,23 +101,23 @@ describe('what has expired', () => {
     const first = await stack.ask(target);
     const release = stack.relay.hold();
     // Of those who come from now on, one meets the expired slice first, and waits.
-    const waiting: Promise<Answer>[] = [];
+    const waiting: Promise<ClientResponse>[] = [];
     try {
       while (stack.relay.requests.length < 2) {
         waiting.push(stack.ask(target));
-        await new Promise((resolve) => setTimeout(resolve, 40));
+        await sleep(POLL_MS);
       }
-      const answers = await Promise.all(Array.from({ length: 20 }, () => stack.ask(target)));
-      for (const answer of answers) {
-        expect(answer.nginx).toBe('hit; detail=stale-while-updating');
-        expect(answer.body).toEqual(first.body);
+      const responses = await Promise.all(Array.from({ length: 20 }, () => stack.ask(target)));
+      for (const response of responses) {
+        expect(response.nginx).toBe('hit; detail=stale-while-updating');
+        expect(response.body).toEqual(first.body);
       }
       expect(stack.relay.requests).toHaveLength(2);
     } finally {
       release();
     }
-    const told = (await Promise.all(waiting)).map(({ nginx }) => nginx);
-    expect(told.filter((status) => status === 'fwd=stale; fwd-status=304')).toHaveLength(1);
+    const outcomes = (await Promise.all(waiting)).map(({ nginx }) => nginx);
+    expect(outcomes.filter((status) => status === 'fwd=stale; fwd-status=304')).toHaveLength(1);
   });
 
   test('gives way to a changed original', async () => {
@@ -168,13 +162,13 @@ describe('while Darkroom is down', () => {
       expect(during.every(isStale)).toBe(true);
     }
     for (const target of [missing, '/emojis/9.webp', '/attachments/1/16/clip.webm']) {
-      const answer = await stack.ask(target);
-      expect(answer.status, target).toBe(502);
-      expect(JSON.parse(answer.body.toString())).toEqual({
+      const response = await stack.ask(target);
+      expect(response.status, target).toBe(502);
+      expect(JSON.parse(response.body.toString())).toEqual({
         code: 'ORIGIN_ERROR',
         message: 'The origin has failed.',
       });
-      expect(answer.headers).toMatchObject({
+      expect(response.headers).toMatchObject({
         'cache-control': ['no-store'],
         'content-type': ['application/json; charset=utf-8'],
         'access-control-allow-origin': ['*'],
@@ -204,9 +198,9 @@ describe('while Darkroom is down', () => {
       await askUntil(kept, isStale);
       expect((await stack.ask(kept)).body).toEqual(before.body);
       for (let round = 1; round <= 3; round += 1) {
-        const answer = await stack.ask('/icons/3/ef56.webp');
-        expect(answer).toMatchObject({ status: 502 });
-        expect(codeOf(answer)).toBe('ORIGIN_ERROR');
+        const response = await stack.ask('/icons/3/ef56.webp');
+        expect(response).toMatchObject({ status: 502 });
+        expect(codeOf(response)).toBe('ORIGIN_ERROR');
         expect(stack.relay.requestsOf('/icons/3/ef56.webp')).toHaveLength(round);
       }
     } finally {
@@ -220,21 +214,21 @@ describe('while Darkroom is down', () => {
     const kept = `/attachments/1/2/waterfall.jpg?width=${status}`;
     const path = `/guilds/1/users/${status}/avatars/ab12.webp`;
     await stack.ask(kept);
-    stack.relay.answerWith(status);
+    stack.relay.respondWith(status);
     try {
       for (let round = 1; round <= 3; round += 1) {
-        const answer = await stack.ask(path);
-        expect(answer).toMatchObject({ status, nginx: 'fwd=uri-miss' });
-        expect(codeOf(answer)).toBe('SCRIPTED');
-        expect(answer.header('cache-control')).toBe('no-store');
-        expect(answer.header('retry-after')).toBe('1');
+        const response = await stack.ask(path);
+        expect(response).toMatchObject({ status, nginx: 'fwd=uri-miss' });
+        expect(codeOf(response)).toBe('SCRIPTED');
+        expect(response.header('cache-control')).toBe('no-store');
+        expect(response.header('retry-after')).toBe('1');
         expect(stack.relay.requestsOf(path)).toHaveLength(round);
       }
       const [stale] = (await askUntil(kept, isStale)).slice(-1);
       expect(stale).toMatchObject({ status: 200, nginx: 'hit; detail=stale' });
       expect(stack.relay.requests.at(-1)).toMatchObject({ status });
     } finally {
-      stack.relay.answerWith(undefined);
+      stack.relay.respondWith(undefined);
     }
     expect((await stack.ask(path)).status).toBe(404);
   });
@@ -251,9 +245,8 @@ describe('an error', () => {
   ] as const;
 
   test('is kept as long as its header says, and not longer', async () => {
-    const photo = readFileSync(original('icons/1/ab12'));
-    mkdirSync(original('icons/9'));
-    writeFileSync(original('icons/9/torn'), photo.subarray(0, photo.length / 2));
+    const photo = readSample('icons/1/ab12');
+    await stack.put('icons/9/torn', photo.subarray(0, photo.length / 2));
 
     const lifetimes = refusals.map(async ([status, code, target, maxAgeSeconds]) => {
       const path = target.split('?')[0] ?? '';
@@ -266,11 +259,12 @@ describe('an error', () => {
       // The one for the status, the other for the body.
       expect(stack.relay.requestsOf(path)).toHaveLength(2);
 
-      const answers = await askUntil(target, () => stack.relay.requestsOf(path).length > 2);
+      const responses = await askUntil(target, () => stack.relay.requestsOf(path).length > 2);
       const ageMs = Date.now() - started;
-      expect(answers.length, `${target} was not kept at all`).toBeGreaterThan(10);
-      expect(answers.slice(0, -1).every(isFresh)).toBe(true);
-      for (const answer of answers) expect(answer).toMatchObject({ status, body: direct.body });
+      expect(responses.length, `${target} was not kept at all`).toBeGreaterThan(10);
+      expect(responses.slice(0, -1).every(isFresh)).toBe(true);
+      for (const response of responses)
+        expect(response).toMatchObject({ status, body: direct.body });
       expect(ageMs).toBeGreaterThan(maxAgeSeconds * 1_000 - NGINX_SECOND_MS);
       expect(ageMs).toBeLessThan(maxAgeSeconds * 1_000 + NGINX_SECOND_MS + POLL_SLACK_MS);
     });
@@ -282,7 +276,7 @@ describe('an error', () => {
     const missing = await stack.ask(target);
     expect(missing.status).toBe(404);
     copyFileSync(original('emojis/1'), original('emojis/404'));
-    // Nobody asks meanwhile; so nothing but its age can have removed it.
+    // No client asks meanwhile; so nothing but its age can have removed it.
     const expiresMs = 2_000 + NGINX_SECOND_MS;
     const asked = Date.now();
     await expect.poll(() => Date.now() - asked, { timeout: 5_000 }).toBeGreaterThan(expiresMs);
@@ -290,10 +284,10 @@ describe('an error', () => {
     expect(found).toMatchObject({ status: 200, nginx: 'fwd=uri-miss' });
   });
 
-  test('tells browsers when it came to be', async () => {
+  test('has the date at which it came to be', async () => {
     const first = await stack.ask('/avatars/2/nobody.webp');
-    const answers = await askUntil('/avatars/2/nobody.webp', (answer) => !isFresh(answer));
-    const dates = answers.slice(0, -1).map((answer) => answer.header('date'));
+    const responses = await askUntil('/avatars/2/nobody.webp', (response) => !isFresh(response));
+    const dates = responses.slice(0, -1).map((response) => response.header('date'));
     expect(dates.length).toBeGreaterThan(10);
     expect(new Set(dates)).toEqual(new Set([first.header('date')]));
   });
@@ -304,9 +298,9 @@ describe('an error', () => {
   ])('without a lifetime is not kept: %s', async (status, method, headers) => {
     for (const round of [1, 2]) {
       stack.relay.requests.length = 0;
-      const answer = await stack.ask('/attachments/1/18/archive.zip', { method, headers });
-      expect(answer.status, `round ${round}`).toBe(Number(status));
-      expect(answer.header('cache-control')).toBe('no-store');
+      const response = await stack.ask('/attachments/1/18/archive.zip', { method, headers });
+      expect(response.status, `round ${round}`).toBe(Number(status));
+      expect(response.header('cache-control')).toBe('no-store');
       expect(stack.relay.requests.at(-1)).toMatchObject({ method, status: Number(status) });
     }
   });

@@ -1,17 +1,7 @@
-import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
-import { type Stack, startStack } from './stack.ts';
+import { expect, test } from 'vitest';
+import { useStack } from './stack.ts';
 
-let stack: Stack;
-
-beforeAll(async () => {
-  stack = await startStack({ EXPLORER: 'on' });
-});
-afterAll(async () => {
-  await stack.close();
-});
-beforeEach(() => {
-  stack.relay.requests.length = 0;
-});
+const stack = await useStack({ EXPLORER: 'on' });
 
 const LIST = '/explorer/originals.json';
 
@@ -26,13 +16,13 @@ test.each([
   ...['/', '/?a=b', '/explorer', '/explorer/', '/explorer/explorer.js', LIST, `${LIST}?size=64`],
   // What nginx decodes and resolves.
   ...['/%65xplorer/originals.json', '/explorer%2Foriginals.json', `/a/..${LIST}`, '/.'],
-])('nginx answers %s itself, as if there were none', async (target) => {
+])('nginx responses %s itself, as if there were none', async (target) => {
   const nowhere = await stack.askDirectly('/nothing/here');
   for (const method of ['GET', 'POST', 'OPTIONS']) {
-    const answer = await stack.ask(target, { method });
-    expect(answer.status, method).toBe(404);
-    expect(answer.body).toEqual(nowhere.body);
-    expect(answer.header('content-type')).toBe(nowhere.header('content-type'));
+    const response = await stack.ask(target, { method });
+    expect(response.status, method).toBe(404);
+    expect(response.body).toEqual(nowhere.body);
+    expect(response.header('content-type')).toBe(nowhere.header('content-type'));
   }
   const head = await stack.ask(target, { method: 'HEAD' });
   expect(head.status).toBe(404);
@@ -43,9 +33,9 @@ test.each([
 test.each(['/explorers', '/Explorer/', '//', '/nothing/explorer/'])(
   'what only looks alike goes to Darkroom: %s',
   async (target) => {
-    const answer = await stack.ask(target);
-    expect(answer.status).toBe(404);
-    expect(JSON.parse(answer.body.toString())).toMatchObject({ code: 'NOT_FOUND' });
+    const response = await stack.ask(target);
+    expect(response.status).toBe(404);
+    expect(JSON.parse(response.body.toString())).toMatchObject({ code: 'NOT_FOUND' });
     expect(stack.relay.requestsOf(target)).not.toHaveLength(0);
   },
 );

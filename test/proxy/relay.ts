@@ -19,9 +19,9 @@ export interface Forwarded {
   /** Path and query, as nginx sent them. */
   readonly target: string;
   readonly headers: IncomingHttpHeaders;
-  /** 0 until the answer's head has come. */
+  /** 0 until the response's head has come. */
   status: number;
-  /** Whether Darkroom's Server-Timing tells of a render. */
+  /** Whether Darkroom's Server-Timing has a render. */
   isRendered: boolean;
   bodyBytes: number;
 }
@@ -33,7 +33,7 @@ export class Relay {
   readonly #agent = new Agent({ keepAlive: true });
   #port = 0;
   #targetPort: number;
-  #gate: Promise<void> = Promise.resolve();
+  #held: Promise<void> = Promise.resolve();
   #scriptedStatus: number | undefined;
 
   constructor(targetPort: number) {
@@ -64,14 +64,14 @@ export class Relay {
   /** Holds all requests back, once they have been counted, until the function returned is called. */
   hold(): () => void {
     let release = (): void => undefined;
-    this.#gate = new Promise((resolve) => {
+    this.#held = new Promise((resolve) => {
       release = resolve;
     });
     return release;
   }
 
-  /** Answers with an error that Darkroom cannot be brought to on demand; `undefined` ends it. */
-  answerWith(status: number | undefined): void {
+  /** Responds with an error that Darkroom cannot be brought to on demand; `undefined` ends it. */
+  respondWith(status: number | undefined): void {
     this.#scriptedStatus = status;
   }
 
@@ -91,7 +91,7 @@ export class Relay {
       bodyBytes: 0,
     };
     this.requests.push(entry);
-    await this.#gate;
+    await this.#held;
     if (this.#scriptedStatus !== undefined) {
       entry.status = this.#scriptedStatus;
       outgoing.writeHead(entry.status, { 'Cache-Control': 'no-store', 'Retry-After': '1' });
@@ -107,15 +107,15 @@ export class Relay {
       if (!outgoing.writableFinished) forwarded.destroy();
     });
     forwarded.end();
-    const [answer] = (await once(forwarded, 'response')) as [IncomingMessage];
-    entry.status = answer.statusCode ?? 0;
-    entry.isRendered = /\brender\b/.test(String(answer.headers['server-timing'] ?? ''));
-    outgoing.writeHead(entry.status, withoutHops(answer.rawHeaders));
-    answer.on('data', (chunk: Buffer) => {
+    const [response] = (await once(forwarded, 'response')) as [IncomingMessage];
+    entry.status = response.statusCode ?? 0;
+    entry.isRendered = /\brender\b/.test(String(response.headers['server-timing'] ?? ''));
+    outgoing.writeHead(entry.status, withoutHops(response.rawHeaders));
+    response.on('data', (chunk: Buffer) => {
       entry.bodyBytes += chunk.length;
     });
-    answer.on('error', () => outgoing.destroy());
-    answer.pipe(outgoing);
+    response.on('error', () => outgoing.destroy());
+    response.pipe(outgoing);
   }
 }
 

@@ -1,10 +1,11 @@
-import { cpSync, mkdtempSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { cpSync } from 'node:fs';
 import { join } from 'node:path';
+import { afterAll, beforeEach } from 'vitest';
 import { type Ask, createClient } from '../support/http/http-client.ts';
 import { patient } from '../support/patient.ts';
 import { startNginx, type TlsNginx } from '../support/processes/nginx.ts';
 import { type ServiceProcess, startService } from '../support/processes/service-process.ts';
+import { makeTemporaryFolder } from '../support/temporary-folder.ts';
 import { Relay } from './relay.ts';
 
 /** Client → nginx → relay → Darkroom, each of them real but for the relay, which only counts. */
@@ -13,21 +14,28 @@ export interface Stack {
   readonly relay: Relay;
   /** Asks nginx. */
   readonly ask: Ask;
+  /** A client of nginx with a connection of its own. */
+  readonly connect: () => Ask;
   /** Asks Darkroom, past nginx and the relay. */
   readonly askDirectly: Ask;
   /** Darkroom's storage: a copy of the samples that a test may change. */
   readonly originals: string;
+  /** Puts a file into it. */
+  readonly put: (key: string, bytes: Uint8Array) => Promise<void>;
   /** Ends Darkroom's process; its port refuses connections from then on. */
   readonly stopDarkroom: () => Promise<void>;
   /** Starts it anew, with nothing in its memory. */
   readonly startDarkroom: () => Promise<void>;
-  readonly close: () => Promise<void>;
 }
 
-/** @param settings environment of Darkroom besides the defaults */
-export async function startStack(settings: Readonly<Record<string, string>> = {}): Promise<Stack> {
-  const folder = mkdtempSync(join(tmpdir(), 'darkroom-proxy-'));
-  const originals = join(folder, 'originals');
+/**
+ * Starts all of it for the tests of a file, and ends it after them. What the relay has counted is forgotten before each.
+ *
+ * @param settings environment of Darkroom besides the defaults
+ */
+export async function useStack(settings: Readonly<Record<string, string>> = {}): Promise<Stack> {
+  const folder = await makeTemporaryFolder();
+  const originals = join(folder.path, 'originals');
   cpSync('fixtures/originals', originals, { recursive: true });
 
   const start = (): Promise<ServiceProcess> =>
@@ -39,21 +47,27 @@ export async function startStack(settings: Readonly<Record<string, string>> = {}
   const stopDarkroom = async (): Promise<void> => {
     await Promise.all([relay.cut(), darkroom.stop()]);
   };
+  const connect = (): Ask => createClient(nginx.port, { ca: nginx.certificate });
+  beforeEach(() => {
+    relay.requests.length = 0;
+  });
+  afterAll(async () => {
+    await nginx.stop();
+    await stopDarkroom();
+    await folder.remove();
+  });
   return {
     nginx,
     relay,
-    ask: createClient(nginx.port, { ca: nginx.certificate }),
+    ask: connect(),
+    connect,
     askDirectly: (...request) => createClient(portOf(darkroom), { keepAlive: false })(...request),
     originals,
+    put: (key, bytes) => folder.put(join('originals', key), bytes),
     stopDarkroom,
     startDarkroom: async () => {
       darkroom = await start();
       await relay.open(portOf(darkroom));
-    },
-    close: async () => {
-      await nginx.stop();
-      await stopDarkroom();
-      rmSync(folder, { recursive: true });
     },
   };
 }

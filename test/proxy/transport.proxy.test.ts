@@ -3,16 +3,9 @@ import { type ClientHttp2Session, connect as connectHttp2 } from 'node:http2';
 import { connect as connectTls, type SecureVersion, type TLSSocket } from 'node:tls';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { createClient } from '../support/http/http-client.ts';
-import { type Stack, startStack } from './stack.ts';
+import { useStack } from './stack.ts';
 
-let stack: Stack;
-
-beforeAll(async () => {
-  stack = await startStack();
-});
-afterAll(async () => {
-  await stack.close();
-});
+const stack = await useStack();
 
 test('the configuration starts without a warning', () => {
   expect(stack.nginx.log()).not.toMatch(/\[(warn|error|crit|alert|emerg)\]/);
@@ -46,9 +39,9 @@ describe('TLS', () => {
   test('plain HTTP is sent to where TLS is', async () => {
     const ask = createClient(stack.nginx.plainPort, { keepAlive: false });
     const headers = { Host: 'cdn.example.com' };
-    const answer = await ask('/avatars/1/ab12.webp?size=64', { headers });
-    expect(answer.status).toBe(308);
-    expect(answer.header('location')).toBe('https://cdn.example.com/avatars/1/ab12.webp?size=64');
+    const response = await ask('/avatars/1/ab12.webp?size=64', { headers });
+    expect(response.status).toBe(308);
+    expect(response.header('location')).toBe('https://cdn.example.com/avatars/1/ab12.webp?size=64');
   });
 });
 
@@ -91,7 +84,7 @@ describe('HTTP/2', () => {
   });
 });
 
-/** Of one connection, of one moment, or told by nginx for itself. */
+/** Of one connection, of one moment, or of nginx itself. */
 const OF_THE_HOP: ReadonlySet<string> = new Set([
   ...['connection', 'keep-alive', 'transfer-encoding', 'date', 'server'],
   ...['cache-status', 'server-timing', 'x-request-id'],
@@ -158,15 +151,15 @@ describe('what nginx refuses by itself', () => {
     ['a header that is too long', '/avatars/1/ab12.webp', { Cookie: 'x'.repeat(9_000) }, 400],
     ['a target that is too long', `/avatars/1/${'a'.repeat(9_000)}.webp`, {}, 414],
     ['a body that is too long', '/avatars/1/ab12.webp', { 'Content-Length': '20000' }, 413],
-  ])('is told in the format of the contract: %s', async (_, target, headers, status) => {
+  ])('has the form of the contract: %s', async (_, target, headers, status) => {
     const before = stack.relay.requests.length;
-    const answer = await stack.ask(target, { headers });
-    expect(answer.status).toBe(status);
-    expect(JSON.parse(answer.body.toString())).toMatchObject({
+    const response = await stack.ask(target, { headers });
+    expect(response.status).toBe(status);
+    expect(JSON.parse(response.body.toString())).toMatchObject({
       code: 'INVALID_FORM_BODY',
       errors: [],
     });
-    expect(answer.headers).toMatchObject({
+    expect(response.headers).toMatchObject({
       'cache-control': ['no-store'],
       'content-type': ['application/json; charset=utf-8'],
       'x-content-type-options': ['nosniff'],
@@ -176,7 +169,7 @@ describe('what nginx refuses by itself', () => {
       'x-request-id': [expect.stringMatching(/^[\da-f]{32}$/)],
       server: ['nginx'],
     });
-    expect(answer.headers['cache-status']).toBeUndefined();
+    expect(response.headers['cache-status']).toBeUndefined();
     expect(stack.relay.requests).toHaveLength(before);
   });
 });

@@ -1,6 +1,6 @@
-import type { Answer } from '../support/http/http-client.ts';
+import type { ClientResponse } from '../support/http/http-client.ts';
 
-/** A request of a load that was not answered as it should be. */
+/** A request of a load whose response was not as it should be. */
 export interface Failure {
   readonly path: string;
   /** Since the load began, in milliseconds. */
@@ -12,7 +12,7 @@ export interface Failure {
 
 /** What has come of a load. */
 export interface LoadReport {
-  /** ETags of what was answered, by path. */
+  /** ETags of the responses, by path. */
   readonly etags: ReadonlyMap<string, string>;
   readonly failures: readonly Failure[];
 }
@@ -20,12 +20,12 @@ export interface LoadReport {
 /**
  * Has clients ask for one path after another, each path once, until it is stopped.
  *
- * @returns the stop, which waits for the last answers
+ * @returns the stop, which waits for the last responses
  */
 export function startLoad(
   clients: number,
   paths: Iterator<string>,
-  ask: (path: string) => Promise<Answer>,
+  ask: (path: string) => Promise<ClientResponse>,
 ): { readonly elapsedMs: () => number; readonly stop: () => Promise<LoadReport> } {
   const etags = new Map<string, string>();
   const failures: Failure[] = [];

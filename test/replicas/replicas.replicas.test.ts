@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import type { Answer } from '../support/http/http-client.ts';
+import type { ClientResponse } from '../support/http/http-client.ts';
 import { type Cluster, type Replica, startCluster } from './cluster.ts';
 import { type LoadReport, startLoad } from './load.ts';
 
@@ -16,7 +16,7 @@ const SIZES = [
   16, 20, 22, 24, 28, 32, 40, 44, 48, 56, 60, 64, 80, 96, 100, 128, 160, 240, 256, 300, 320, 480,
 ];
 
-/** Not the same for all: nobody must get another's. */
+/** Not the same for all: no client must get another's. */
 const originals = ['icons/1/ab12', 'avatars/1/ab12', 'attachments/1/12/red-panda.jpg'].map((key) =>
   readFileSync(`fixtures/originals/${key}`),
 );
@@ -46,19 +46,20 @@ function* listPaths(): Generator<string> {
 }
 const unasked = listPaths();
 
-const statusesOf = (answers: readonly Answer[]): number[] => answers.map(({ status }) => status);
+const statusesOf = (responses: readonly ClientResponse[]): number[] =>
+  responses.map(({ status }) => status);
 
-/** What Darkroom says of an answer that nginx did not have. */
-const outcomeOf = ({ header }: Answer): string => header('cache-status');
+/** What Darkroom says of a response that nginx did not have. */
+const outcomeOf = ({ header }: ClientResponse): string => header('cache-status');
 
 /** The replica that has a rendering in its memory, and only that one. */
 async function findOwner(path: string): Promise<number> {
-  const answers = await Promise.all(cluster.replicas.map((replica) => replica.ask(path)));
-  expect(statusesOf(answers)).toEqual([200, 200, 200]);
-  const owners = answers.flatMap((answer, index) =>
-    outcomeOf(answer) === 'darkroom; hit' ? [index] : [],
+  const responses = await Promise.all(cluster.replicas.map((replica) => replica.ask(path)));
+  expect(statusesOf(responses)).toEqual([200, 200, 200]);
+  const owners = responses.flatMap((response, index) =>
+    outcomeOf(response) === 'darkroom; hit' ? [index] : [],
   );
-  expect(owners, answers.map(outcomeOf).join(' | ')).toHaveLength(1);
+  expect(owners, responses.map(outcomeOf).join(' | ')).toHaveLength(1);
   return owners[0] ?? -1;
 }
 
@@ -78,15 +79,15 @@ async function untilRendering(replica: Replica): Promise<void> {
     .toBeGreaterThan(10);
 }
 
-/** Wherever this load was answered from, each answer is what any replica gives. */
+/** Wherever the responses of this load came from, each is what any replica gives. */
 async function expectSameEverywhere({ etags }: LoadReport): Promise<void> {
   const asked = [...etags];
   const some = asked.filter((_, index) => index % Math.ceil(asked.length / 20) === 0);
   expect(some.length).toBeGreaterThan(5);
   for (const [path, etag] of some) {
-    const answers = await Promise.all(cluster.replicas.map((replica) => replica.ask(path)));
-    expect(answers.map(({ header }) => header('etag'))).toEqual([etag, etag, etag]);
-    const [first, ...others] = answers;
+    const responses = await Promise.all(cluster.replicas.map((replica) => replica.ask(path)));
+    expect(responses.map(({ header }) => header('etag'))).toEqual([etag, etag, etag]);
+    const [first, ...others] = responses;
     for (const { body } of others) expect(body.equals(first?.body ?? Buffer.of())).toBe(true);
   }
 }
@@ -122,11 +123,11 @@ describe('three replicas behind nginx', () => {
     for (const replica of cluster.replicas) expect(await replica.stop()).toBe(0);
     for (const replica of cluster.replicas) await replica.start();
 
-    const answers = await Promise.all(paths.map((path) => first.ask(path)));
-    for (const [index, answer] of answers.entries()) {
-      expect(answer.header('etag')).toBe(rendered[index]?.header('etag'));
-      expect(answer.body.equals(rendered[index]?.body ?? Buffer.of())).toBe(true);
-      expect(answer.header('cache-status')).toContain('detail=store');
+    const responses = await Promise.all(paths.map((path) => first.ask(path)));
+    for (const [index, response] of responses.entries()) {
+      expect(response.header('etag')).toBe(rendered[index]?.header('etag'));
+      expect(response.body.equals(rendered[index]?.body ?? Buffer.of())).toBe(true);
+      expect(response.header('cache-status')).toContain('detail=store');
     }
     expect(await first.countRenders()).toBe(0);
   });
@@ -146,8 +147,8 @@ describe('three replicas behind nginx', () => {
     const paths = ['/avatars/1/purged.webp?size=64', '/avatars/1/purged.png?size=80'];
     for (const path of paths) {
       expect((await cluster.ask(path)).status).toBe(200);
-      const answers = await Promise.all(cluster.replicas.map((replica) => replica.ask(path)));
-      expect(statusesOf(answers)).toEqual([200, 200, 200]);
+      const responses = await Promise.all(cluster.replicas.map((replica) => replica.ask(path)));
+      expect(statusesOf(responses)).toEqual([200, 200, 200]);
     }
     await cluster.originals.remove('avatars/1/purged');
     for (const replica of cluster.replicas) {
@@ -158,10 +159,10 @@ describe('three replicas behind nginx', () => {
     }
     expect(cluster.nginx.purge('/avatars/1/purged.')).toBe('2 removed\n');
     for (const path of paths) {
-      const answers = await Promise.all(
+      const responses = await Promise.all(
         [cluster, ...cluster.replicas].map((server) => server.ask(path)),
       );
-      expect(statusesOf(answers)).toEqual([404, 404, 404, 404]);
+      expect(statusesOf(responses)).toEqual([404, 404, 404, 404]);
     }
   });
 
@@ -186,7 +187,7 @@ describe('three replicas behind nginx', () => {
     await expectSameEverywhere(report);
   });
 
-  test('all of them started anew under load, one after another, fail nobody', async () => {
+  test('all of them started anew under load, one after another, fail no request', async () => {
     const load = startLoad(CLIENTS, unasked, cluster.ask);
     for (const replica of cluster.replicas) {
       await untilRendering(replica);

@@ -1,6 +1,6 @@
 import type { Log } from '../../src/pipeline/ports.ts';
 
-/** A line that a part of the service has told its operator. */
+/** A line that a part of the service has logged. */
 export interface LogEntry {
   readonly level: 'info' | 'warn' | 'error';
   readonly details: object;
@@ -23,7 +23,7 @@ export class RecordedLog implements Log {
     this.entries.push({ level: 'error', details, message });
   }
 
-  /** How often something was told. */
+  /** How often something was logged. */
   count(message: string): number {
     return this.entries.filter((entry) => entry.message === message).length;
   }

@@ -66,7 +66,7 @@ export class ScriptedPorts {
     let isOver = false;
     let body: Readable | undefined;
     this.#begin(this.#reading, key, {
-      // A body that comes too late is let go a moment later; `openBodies` tells if not.
+      // A body that comes too late is let go a moment later; `openBodies` shows if not.
       isOver: () => isOver || signal.aborted || body?.destroyed === true,
     });
     try {

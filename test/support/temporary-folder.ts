@@ -11,7 +11,7 @@ export interface TemporaryFolder {
   readonly remove: () => Promise<void>;
 }
 
-/** Makes an empty folder; somebody must remove it. */
+/** Makes an empty folder; its `remove` must be called. */
 export async function makeTemporaryFolder(): Promise<TemporaryFolder> {
   const path = await realpath(await mkdtemp(join(tmpdir(), 'darkroom-')));
   return {

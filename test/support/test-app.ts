@@ -41,7 +41,7 @@ export class CountingRenderer implements Renderer {
   }
 }
 
-/** A clock that stands still until it is told to go on. */
+/** A clock that stands still until it is advanced. */
 export class FakeClock implements Clock {
   #nowMs = 0;
 
@@ -103,7 +103,7 @@ export interface TestApp {
   readonly log: RecordedLog;
   /** The processes that render; none before the first render. */
   readonly workers: WorkerPool;
-  /** Starts to listen on a free port of this machine, and tells it. */
+  /** Starts to listen on a free port of this machine, and returns it. */
   listen(): Promise<number>;
   close(): Promise<void>;
 }

@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, expect } from 'vitest';
 import { settle } from './deferred.ts';
 
-/** Fails each test of the file in which a promise was rejected that nobody listened to. */
+/** Fails each test of the file in which a promise was rejected that nothing listened to. */
 export function expectNoUnhandledRejections(): void {
   const unhandled: unknown[] = [];
   const note = (reason: unknown): void => void unhandled.push(reason);
@@ -10,7 +10,7 @@ export function expectNoUnhandledRejections(): void {
     process.on('unhandledRejection', note);
   });
   afterEach(async () => {
-    await settle(); // Node tells of them after the promises have had their turn
+    await settle(); // Node reports them after the promises have had their turn
     process.off('unhandledRejection', note);
     expect(unhandled).toEqual([]);
   });

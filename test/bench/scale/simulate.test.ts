@@ -87,7 +87,7 @@ describe('a simulation by hand', () => {
     expect(counts).toMatchObject({ renders: 1, revalidations: 2 });
   });
 
-  test('the store answers what the memory has lost, after a small read', () => {
+  test('the store has what the memory has lost, after a small read', () => {
     const requests = [
       [0, 0],
       [1, 1],

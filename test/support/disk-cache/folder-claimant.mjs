@@ -1,4 +1,4 @@
-// Claims a folder, tells what came of it, and again when that changes: the lock that was built, and the folder.
+// Claims a folder, prints what came of it, and again when that changes: the lock that was built, and the folder.
 const [lockModule, folder] = process.argv.slice(2);
 const { claimFolder } = await import(lockModule);
 // Keeps the process alive, as a server does.

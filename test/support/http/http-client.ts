@@ -8,14 +8,14 @@ import {
 import { Agent as TlsAgent, request as tlsRequest } from 'node:https';
 
 /** A response, with its body whole. */
-export interface Answer {
+export interface ClientResponse {
   readonly status: number;
   /** By lower-case name, each with all the lines it came in. */
   readonly headers: Readonly<Record<string, readonly string[]>>;
   readonly body: Buffer;
   /** Header by name, its lines joined as HTTP would; empty where there is none. */
   header(name: string): string;
-  /** What nginx had to say in Cache-Status: `hit`, `fwd=uri-miss` and so on. */
+  /** What nginx has in Cache-Status: `hit`, `fwd=uri-miss` and so on. */
   readonly nginx: string;
 }
 
@@ -24,8 +24,8 @@ interface AskOptions {
   readonly headers?: Readonly<Record<string, string>>;
 }
 
-/** Sends a request, its target untouched by good manners such as the resolving of `..`. */
-export type Ask = (target: string, options?: AskOptions) => Promise<Answer>;
+/** Sends a request, its target as it is, without the resolving of `..` for example. */
+export type Ask = (target: string, options?: AskOptions) => Promise<ClientResponse>;
 
 /**
  * A client of a port of this machine, which speaks HTTP/1.1 over connections of its own.

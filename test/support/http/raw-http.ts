@@ -2,12 +2,12 @@ import { once } from 'node:events';
 import { connect, type Socket } from 'node:net';
 import { connect as connectTls } from 'node:tls';
 
-/** An answer as it came over the wire. */
+/** A response as it came over the wire. */
 export interface RawAnswer {
   readonly status: number;
   /** By lower-case name; of repeated ones the last. */
   readonly headers: Readonly<Record<string, string>>;
-  /** All that followed the head, decoded by nobody. */
+  /** All that followed the head, not decoded. */
   readonly body: Buffer;
 }
 
@@ -19,7 +19,7 @@ export async function connectTo(port: number): Promise<Socket> {
   return socket;
 }
 
-/** The same with TLS, whoever signed the certificate. */
+/** The same with TLS, with any certificate. */
 export async function connectSecurely(port: number): Promise<Socket> {
   const socket = connectTls({ port, host: '127.0.0.1', rejectUnauthorized: false });
   socket.on('error', () => undefined);
@@ -44,7 +44,7 @@ export async function sendBytes(
   return Buffer.concat(chunks);
 }
 
-/** Sends one request of HTTP/1.1 whose target is not touched by any client's good manners. */
+/** Sends one request of HTTP/1.1 whose target is sent as it is. */
 export async function sendRaw(
   port: number,
   method: string,
@@ -61,7 +61,7 @@ export async function sendRaw(
   return parseAnswer(await sendBytes(port, `${head.join('\r\n')}\r\n\r\n${body}`, connectClient));
 }
 
-/** Takes the first answer of a connection apart. */
+/** Takes the first response of a connection apart. */
 export function parseAnswer(bytes: Buffer): RawAnswer {
   const end = bytes.indexOf('\r\n\r\n');
   const [statusLine = '', ...lines] = bytes.subarray(0, end).toString('latin1').split('\r\n');

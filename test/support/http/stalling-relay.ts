@@ -1,7 +1,7 @@
 import { once } from 'node:events';
 import { type AddressInfo, connect, createServer, type Socket } from 'node:net';
 
-/** Passes bytes on between a client and a port of this machine, and stops reading the port's when told to. */
+/** Passes bytes on between a client and a port of this machine, and stops reading the port's on demand. */
 export interface StallingRelay {
   readonly port: number;
   /** Reads nothing more of what the server sends; what the client sends still goes through. */
@@ -9,7 +9,7 @@ export interface StallingRelay {
   readonly close: () => void;
 }
 
-/** Needed where a client cannot stop by itself: one of TLS or HTTP/2 has to read to live. */
+/** Needed where a client cannot stop by itself: one of TLS has to read to live. */
 export async function startStallingRelay(target: number): Promise<StallingRelay> {
   const sockets: Socket[] = [];
   let isStalled = false;

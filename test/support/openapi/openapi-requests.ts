@@ -2,7 +2,7 @@ import fc from 'fast-check';
 import type { Parameter } from '../../../tools/openapi/model.ts';
 import type { DocumentedOperation, OpenapiReader } from './openapi-reader.ts';
 
-/** A request that somebody could make who has read the document. */
+/** A request that a client could make that knows the document alone. */
 export interface GeneratedRequest {
   readonly target: string;
   readonly headers: Readonly<Record<string, string>>;
@@ -12,7 +12,7 @@ export interface GeneratedRequest {
 
 const wordCharacters = [...'ABCXYZabcxyz0189_-'];
 
-/** Texts that may or may not be values of a parameter; its schema tells. */
+/** Texts that may or may not be values of a parameter; its schema decides. */
 const candidates: fc.Arbitrary<string> = fc.oneof(
   fc.bigInt({ min: 0n, max: 2n ** 64n + 5n }).map(String),
   fc.integer({ min: -1, max: 5000 }).map(String),

@@ -5,6 +5,6 @@ import { runInNewContext } from 'node:vm';
 export function collectGarbage(): void {
   setFlagsFromString('--expose-gc');
   const collect: unknown = runInNewContext('gc');
-  if (typeof collect !== 'function') throw new Error('this engine cannot be told to collect');
+  if (typeof collect !== 'function') throw new Error('this engine cannot be made to collect');
   collect();
 }

@@ -1,7 +1,7 @@
 import { Worker } from 'node:worker_threads';
 
-/** One answer to the probe; times in milliseconds, the start by the Unix clock. */
-export interface ProbeAnswer {
+/** One response to the probe; times in milliseconds, the start by the Unix clock. */
+export interface ProbeResponse {
   readonly status: number;
   readonly cacheStatus: string;
   readonly startedMs: number;
@@ -10,10 +10,10 @@ export interface ProbeAnswer {
   readonly ranMs: number;
 }
 
-/** Asks for one URL ten times a second, for as long as it runs, and remembers every answer. */
+/** Asks for one URL ten times a second, for as long as it runs, and remembers every response. */
 export class LatencyProbe {
   readonly #thread: Worker;
-  readonly answers: ProbeAnswer[] = [];
+  readonly responses: ProbeResponse[] = [];
   /** What kept it from asking on. */
   fault: string | undefined;
 
@@ -22,21 +22,21 @@ export class LatencyProbe {
     this.#thread = new Worker(new URL('./probe-thread.mjs', import.meta.url), {
       workerData: { ...target, intervalMs: 100 },
     });
-    this.#thread.on('message', (answer: ProbeAnswer | { readonly error: string }) => {
-      if ('error' in answer) this.fault = answer.error;
-      else this.answers.push(answer);
+    this.#thread.on('message', (response: ProbeResponse | { readonly error: string }) => {
+      if ('error' in response) this.fault = response.error;
+      else this.responses.push(response);
     });
     this.#thread.on('error', (error) => {
       this.fault = String(error);
     });
   }
 
-  /** The slowest of the answers that were asked for in a stretch of time, or just before it. */
-  slowestWithin(fromMs: number, toMs: number): ProbeAnswer | undefined {
-    return this.answers
+  /** The slowest of the responses that were asked for in a stretch of time, or just before it. */
+  slowestWithin(fromMs: number, toMs: number): ProbeResponse | undefined {
+    return this.responses
       .filter(({ startedMs, tookMs }) => startedMs <= toMs && startedMs + tookMs >= fromMs)
-      .reduce<ProbeAnswer | undefined>(
-        (slowest, answer) => ((slowest?.tookMs ?? 0) > answer.tookMs ? slowest : answer),
+      .reduce<ProbeResponse | undefined>(
+        (slowest, response) => ((slowest?.tookMs ?? 0) > response.tookMs ? slowest : response),
         undefined,
       );
   }

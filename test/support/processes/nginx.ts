@@ -24,7 +24,7 @@ export interface Nginx {
   readonly port: number;
   /** Runs the purge that we recommend, on all under a path; gives what it printed. */
   readonly purge: (prefix: string) => string;
-  /** What nginx told the operator so far, from level `notice` on. */
+  /** nginx's log so far, from level `notice` on. */
   readonly log: () => string;
   /** Its access log so far. */
   readonly accessLog: () => string;
@@ -124,7 +124,7 @@ class Template {
 
 function createFolder(): string {
   const folder = mkdtempSync(join(tmpdir(), 'darkroom-nginx-'));
-  // Started by root, the workers are somebody else, who must get through to the cache.
+  // Started by root, the workers are another user, who must get through to the cache.
   chmodSync(folder, 0o755);
   mkdirSync(join(folder, 'cache'), { mode: 0o755 });
   return folder;
@@ -180,7 +180,7 @@ async function run(folder: string, site: Template, port: number): Promise<Nginx>
 function debianConfiguration(folder: string): string {
   return `
 daemon off;
-worker_processes 2; # auto, on the smallest of machines that can tell whether workers share a lock
+worker_processes 2; # auto, on the smallest of machines that show whether workers share a lock
 pid ${folder}/nginx.pid;
 error_log stderr notice;
 events { worker_connections 768; }

@@ -1,6 +1,6 @@
 /**
  * Asks for one URL again and again, from a thread of its own, so that nothing else in the test delays
- * what is measured. Tells for each answer when it was asked for (Unix time), how long it took, and
+ * what is measured. Tells for each response when it was asked for (Unix time), how long it took, and
  * how long the server's main thread has been running meanwhile: only that much is its own doing, the
  * rest is other processes'. All in milliseconds.
  */

@@ -64,7 +64,7 @@ const commands = {
   },
 };
 
-/** What it says instead of an answer, in the hands of somebody else. */
+/** What it may say instead of a result, once an attacker has it. */
 const lies = {
   'unknown kind': () => write(formatFrame({ kind: 'obey' })),
   'no object': () => write(formatFrame([null])),

@@ -26,7 +26,7 @@ export const anyJob: RenderJob = {
   maxResultBytes: 1_000_000,
 };
 
-/** Of somebody who stays. */
+/** Of a client that stays. */
 const staying = new AbortController().signal;
 
 const GIBIBYTE = 2 ** 30;

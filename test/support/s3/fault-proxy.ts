@@ -14,7 +14,7 @@ export type Fault =
   /** The answer comes, a few bytes at a time, 20 times a second. */
   | { readonly kind: 'trickle'; readonly bytes: number };
 
-/** A proxy in front of a server on this machine, which passes everything on until it is told not to. */
+/** A proxy in front of a server on this machine, which passes everything on until it is to spoil it. */
 export class FaultProxy {
   readonly #target: number;
   readonly #server: Server;

@@ -25,7 +25,7 @@ export interface LocalS3 extends S3Bucket {
   readonly close: () => Promise<void>;
 }
 
-/** A request, as far as a test tells it from others. */
+/** A request, as far as tests look at it. */
 export interface LocalS3Request {
   readonly method: string;
   readonly query: Readonly<Record<string, string | undefined>>;

@@ -46,7 +46,7 @@ export function openBucket(endpoint: string, bucket: string): S3Bucket {
   };
 }
 
-/** What all adapters of a bucket are told, as the configuration would have it. */
+/** What all adapters of a bucket have in common, as the configuration would have it. */
 function bucketOptions({ endpoint, bucket }: Pick<S3Bucket, 'endpoint' | 'bucket'>) {
   return {
     bucket,

@@ -1,5 +1,5 @@
 /**
- * To be given to Node with `--import`: tells on the standard error of every package that a program imports, by its
+ * To be given to Node with `--import`: prints on the standard error every package that a program imports, by its
  * name. Hooks run in a thread of their own, which loads this file once more.
  */
 import { writeSync } from 'node:fs';

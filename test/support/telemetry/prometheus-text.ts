@@ -9,7 +9,7 @@ export interface Sample {
   readonly value: number;
 }
 
-/** What a scrape has told. */
+/** What a scrape has brought. */
 export interface Scrape {
   readonly samples: readonly Sample[];
   /** Types by the names of the metrics. */
