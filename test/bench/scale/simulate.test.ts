@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { DEFAULT_SETUP, type Setup } from '../../../bench/scale/setups.ts';
-import { simulate } from '../../../bench/scale/simulate.ts';
+import { type Counts, simulate } from '../../../bench/scale/simulate.ts';
 import { createWorkload, type Workload } from '../../../bench/scale/workload.ts';
 import { generateTrace } from '../../../bench/trace/trace.ts';
 import { variantOf } from '../../../bench/trace/usages.ts';
@@ -16,12 +16,12 @@ const plain: Setup = {
   originalsBytes: MEBIBYTE,
 };
 
-/** Requests for renderings of one size, each of an original of its own, at given seconds. */
-function handWritten(
-  requests: readonly (readonly [rendering: number, seconds: number])[],
-  bytes: number,
-  deletedS = Number.POSITIVE_INFINITY,
-): Workload {
+/** Bytes of each rendering that is written by hand. */
+const BYTES = 1_000;
+
+/** Requests as `rendering@second`, each rendering of an original of its own. */
+function handWritten(texts: readonly string[], deletedS = Number.POSITIVE_INFINITY): Workload {
+  const requests = texts.map((text) => text.split('@').map(Number) as [number, number]);
   const variant = variantOf('author', 0);
   const count = 1 + Math.max(...requests.map(([rendering]) => rendering));
   const numbers = Array.from({ length: count }, (_, index) => index);
@@ -42,100 +42,75 @@ function handWritten(
       deletions: [],
     },
     originals: Int32Array.from(numbers),
-    facts: numbers.map(() => ({ work: 'render', cpuMs: 10, bytes })),
+    facts: numbers.map(() => ({ work: 'render', cpuMs: 10, bytes: BYTES })),
     originalBytes: Float64Array.from(numbers, () => 1_000),
   };
 }
 
 describe('a simulation by hand', () => {
-  const setup = { ...plain, memoryBytes: 2 * (1_000 + 712), originalsBytes: 0 };
-  const run = (of: Workload, changed: Partial<Setup> = {}) =>
-    simulate(of, { ...setup, requestsPerDay: of.trace.options.requests, ...changed }, 0).counts;
+  const setup = { ...plain, memoryBytes: 2 * (BYTES + 712), originalsBytes: 0 };
 
-  test('a memory with room for two', () => {
-    const counts = run(
-      handWritten(
-        [
-          [0, 0],
-          [1, 1],
-          [0, 2], // a hit; 1 is the oldest now
-          [2, 3], // 1 goes
-          [0, 4], // a hit
-          [1, 5], // 2 goes
-          [2, 6], // 0 goes
-        ],
-        1_000,
-      ),
-    );
-    expect(counts.tiers).toMatchObject({ memory: 2, origin: 5 });
-    expect(counts).toMatchObject({ renders: 5, renderCpuMs: 50, originReads: 5, revalidations: 0 });
-  });
-
-  test('a hit is checked once in the time after which it must be', () => {
-    const counts = run(
-      handWritten(
-        [
-          [0, 0],
-          [0, 299],
-          [0, 300],
-          [0, 599],
-          [0, 601],
-        ],
-        1_000,
-      ),
-    );
-    expect(counts).toMatchObject({ renders: 1, revalidations: 2 });
-  });
-
-  test('the store has what the memory has lost, after a small read', () => {
-    const requests = [
-      [0, 0],
-      [1, 1],
-      [2, 2],
-      [0, 400],
-    ] as const;
-    const counts = run(handWritten(requests, 1_000), { store: { kind: 's3' } });
-    expect(counts.tiers).toMatchObject({ origin: 3, store: 1 });
-    expect(counts).toMatchObject({ originReads: 3, revalidations: 4 });
-  });
-
-  test('before what the store does not have, an original is asked for one byte, then for all', () => {
-    const requests = [
-      [0, 0],
-      [1, 1],
-      [2, 2],
-      [0, 3], // from the store, while what the origin said of it is fresh
-    ] as const;
-    const workload = handWritten(requests, 1_000);
-    const stored = run(workload, { store: { kind: 's3' } });
-    expect(stored).toMatchObject({ originReads: 3, revalidations: 3 });
-    expect(run(workload)).toMatchObject({ originReads: 4, revalidations: 0 });
-  });
-
-  test('an original in memory is not read again', () => {
-    const requests = [
-      [0, 0],
-      [1, 1],
-      [2, 2],
-      [0, 3],
-    ] as const;
-    const counts = run(handWritten(requests, 1_000), { originalsBytes: 3_000 });
-    expect(counts.tiers).toMatchObject({ origin: 3, heldOriginal: 1 });
-    expect(counts).toMatchObject({ originReads: 3, renders: 4 });
-  });
-
-  test('what is deleted is missing', () => {
-    const counts = run(
-      handWritten(
-        [
-          [0, 0],
-          [0, 9],
-        ],
-        1_000,
-        5,
-      ),
-    );
-    expect(counts.tiers).toMatchObject({ origin: 1, missing: 1 });
+  // 0, 1 and 2 one after another leave 1 and 2 in memory.
+  test.each<{
+    readonly name: string;
+    /** Each a rendering, and the second at which it is asked for. */
+    readonly requests: string;
+    readonly changed?: Partial<Setup>;
+    readonly deletedS?: number;
+    readonly tiers: Partial<Counts['tiers']>;
+    readonly counts: Partial<Counts>;
+  }>([
+    {
+      name: 'a memory with room for two',
+      // Of the last five: a hit, 1 goes, a hit, 2 goes, 0 goes.
+      requests: '0@0 1@1 0@2 2@3 0@4 1@5 2@6',
+      tiers: { memory: 2, origin: 5 },
+      counts: { renders: 5, renderCpuMs: 50, originReads: 5, revalidations: 0 },
+    },
+    {
+      name: 'a hit is checked once in the time after which it must be',
+      requests: '0@0 0@299 0@300 0@599 0@601',
+      tiers: {},
+      counts: { renders: 1, revalidations: 2 },
+    },
+    {
+      name: 'the store has what the memory has lost, after a small read',
+      requests: '0@0 1@1 2@2 0@400',
+      changed: { store: { kind: 's3' } },
+      tiers: { origin: 3, store: 1 },
+      counts: { originReads: 3, revalidations: 4 },
+    },
+    {
+      name: 'the store needs no read while what the origin said is fresh, but one before each miss',
+      requests: '0@0 1@1 2@2 0@3',
+      changed: { store: { kind: 's3' } },
+      tiers: { origin: 3, store: 1 },
+      counts: { originReads: 3, revalidations: 3 },
+    },
+    {
+      name: 'without a store, an original is asked for once, for all',
+      requests: '0@0 1@1 2@2 0@3',
+      tiers: { origin: 4 },
+      counts: { originReads: 4, revalidations: 0 },
+    },
+    {
+      name: 'an original in memory is not read again',
+      requests: '0@0 1@1 2@2 0@3',
+      changed: { originalsBytes: 3_000 },
+      tiers: { origin: 3, heldOriginal: 1 },
+      counts: { originReads: 3, renders: 4 },
+    },
+    {
+      name: 'what is deleted is missing',
+      requests: '0@0 0@9',
+      deletedS: 5,
+      tiers: { origin: 1, missing: 1 },
+      counts: {},
+    },
+  ])('$name', ({ requests, changed, deletedS, tiers, counts }) => {
+    const written = handWritten(requests.split(' '), deletedS);
+    const known = { ...setup, requestsPerDay: written.trace.options.requests, ...changed };
+    expect(simulate(written, known, 0).counts).toMatchObject({ ...counts, tiers });
   });
 });
 

@@ -51,7 +51,7 @@ describe('admission', () => {
     await expect(enter('fourth', 'light')).resolves.toMatchObject({ lane: 'light' });
   });
 
-  test('tells how long each has waited', async () => {
+  test('reports how long each has waited', async () => {
     const { enter, waits } = create({ light: 1, heavy: 1 });
     const first = await enter('first', 'heavy');
     const second = enter('second', 'heavy');
@@ -208,7 +208,7 @@ describe('admission', () => {
     await expect(Promise.race([waiting, 'waits'])).resolves.toBe('waits');
   });
 
-  /** Has light renders of 100 ms wait until one is refused; tells how many wait, and when to try again. */
+  /** Has light renders of 100 ms wait until one is refused; returns how many wait, and the refusal. */
   const fillLight = async ({ admission, enter }: ReturnType<typeof create>) => {
     for (;;) {
       const waiting = enter('light', 'light', 100);
@@ -255,10 +255,10 @@ describe('admission', () => {
 
   test('learns how fast the machine is, and is not thrown by a single render', async () => {
     const { enter } = create({ light: 1, heavy: 1 }, 64);
-    const renderOne = async (heldMs: number, isTelling = true) => {
+    const renderOne = async (heldMs: number, isMeasured = true) => {
       const slot = await enter('render', 'light', 100);
       nowMs += heldMs;
-      slot.leave(isTelling);
+      slot.leave(isMeasured);
     };
     // 20 of 100 ms ahead are 2 s on this machine: in time.
     const waitBehindTwenty = async () => {
@@ -286,7 +286,7 @@ describe('admission', () => {
     expect(await waitBehindTwenty()).toBe('The service is at its capacity; try again later.');
   });
 
-  test('refuses who has waited too long, and gives the slot to the next', async () => {
+  test('refuses a render that has waited too long, and gives the slot to the next', async () => {
     const { enter } = create({ light: 1, heavy: 0 });
     const running = await enter('running', 'light');
     const refused = expect(enter('late', 'light')).rejects.toMatchObject({ code: 'OVERLOADED' });
