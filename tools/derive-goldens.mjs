@@ -18,6 +18,7 @@ import sharp from 'sharp';
 
 /**
  * @typedef {{ file: string, what: string, source: string, licence: string, bytes: Buffer }} Derived
+ * @typedef {import('sharp').Sharp} Sharp
  * @typedef {{ x?: number, y?: number, width: number, height: number }} Place
  * @typedef {(x: number, y: number) => readonly [number, number, number]} Colours  8 bits each.
  */
@@ -182,19 +183,18 @@ const tagJpeg = (jpeg, icc) =>
     Buffer.concat([Buffer.from('ICC_PROFILE\0\x01\x01', 'latin1'), icc]),
   );
 
-/** Puts a chunk behind a PNG's header. @param {Buffer} png @param {string} type @param {Buffer} data */
-function insertPngChunk(png, type, data) {
+/** @param {string} type @param {Buffer} data */
+function pngChunk(type, data) {
   const body = Buffer.concat([Buffer.from(type), data]);
   const frame = Buffer.alloc(8);
   frame.writeUInt32BE(data.length, 0);
   frame.writeUInt32BE(crc32(body), 4);
-  return Buffer.concat([
-    png.subarray(0, 33),
-    frame.subarray(0, 4),
-    body,
-    frame.subarray(4),
-    png.subarray(33),
-  ]);
+  return Buffer.concat([frame.subarray(0, 4), body, frame.subarray(4)]);
+}
+
+/** Puts a chunk behind a PNG's header. @param {Buffer} png @param {string} type @param {Buffer} data */
+function insertPngChunk(png, type, data) {
+  return Buffer.concat([png.subarray(0, 33), pngChunk(type, data), png.subarray(33)]);
 }
 
 /** @param {Buffer} png @param {Buffer} icc */
@@ -291,6 +291,51 @@ const exif = (orientation) =>
     0,
     0,
   ]);
+
+// ---- APNG (PNG 3rd edition §11.3.6) -----------------------------------------------------------
+
+/**
+ * Writes an APNG whose default image is none of its frames. All pictures are PNGs of one kind of samples.
+ *
+ * @param {Buffer} still
+ * @param {number} plays
+ * @param {{ x?: number, y?: number, delay: [number, number], dispose: number, blend: number, image: Buffer }[]} frames
+ */
+function apng(still, plays, frames) {
+  let sequence = 0;
+  /** @param {...number} values */
+  const u32 = (...values) =>
+    Buffer.concat(values.map((value) => Buffer.from(value.toString(16).padStart(8, '0'), 'hex')));
+  /** @param {...number} values */
+  const u16 = (...values) => Buffer.concat(values.map((value) => u32(value).subarray(2)));
+  const number = () => {
+    sequence += 1;
+    return u32(sequence - 1);
+  };
+  const chunks = frames.flatMap(({ x = 0, y = 0, delay, dispose, blend, image }) => {
+    const size = image.subarray(16, 24);
+    const modes = Buffer.from([dispose, blend]);
+    const control = Buffer.concat([number(), size, u32(x, y), u16(...delay), modes]);
+    const data = Buffer.concat([number(), imageDataOf(image)]);
+    return [pngChunk('fcTL', control), pngChunk('fdAT', data)];
+  });
+  const head = insertPngChunk(still, 'acTL', u32(frames.length, plays));
+  return Buffer.concat([head.subarray(0, -12), ...chunks, head.subarray(-12)]);
+}
+
+/** What all IDAT of a PNG hold. @param {Buffer} png */
+function imageDataOf(png) {
+  const parts = [];
+  for (let at = 8; at < png.length; ) {
+    const end = at + 8 + png.readUInt32BE(at);
+    if (png.toString('latin1', at + 4, at + 8) === 'IDAT') parts.push(png.subarray(at + 8, end));
+    at = end + 4;
+  }
+  return Buffer.concat(parts);
+}
+
+/** @param {Sharp} image */
+const alphaPng = (image) => image.ensureAlpha().png({ palette: false }).toBuffer();
 
 // ---- GIF (GIF89a specification) --------------------------------------------------------------
 
@@ -398,7 +443,7 @@ const u24 = (...values) => {
  *
  * @param {{ width: number, height: number }} canvas
  * @param {number} plays  0 is for ever
- * @param {(Place & { delayMs: number, blends?: boolean, disposes?: boolean, image: import('sharp').Sharp })[]} frames
+ * @param {(Place & { delayMs: number, blends?: boolean, disposes?: boolean, image: Sharp })[]} frames
  * @param {Buffer} [metadata]  EXIF
  */
 async function webp(canvas, plays, frames, metadata) {
@@ -640,6 +685,30 @@ const originals = [
       { x: 30, y: 2, width: 16, height: 16, delayMs: 1, blends: false, image: disc(16, '#ffffff') },
       { x: 0, y: 30, width: 10, height: 10, delayMs: 100_000, image: disc(10, '#00000080') },
     ]),
+  },
+  {
+    file: 'image-apart.png',
+    what: 'APNG upright 64x40, stored with eXIf orientation 7, 4 frames of every disposal and blend that the still is none of, delays of 5/0 and 1/30 s, shown 5 times',
+    ...drawn,
+    bytes: insertPngChunk(
+      apng(await alphaPng(await storedSignpost(7, 0)), 5, [
+        { delay: [5, 0], dispose: 0, blend: 0, image: await alphaPng(dusk(40, 64)) },
+        {
+          ...{ x: 4, y: 6, delay: [1, 30], dispose: 2, blend: 1 },
+          image: await alphaPng(disc(30, '#b3202cc0')),
+        },
+        {
+          ...{ x: 14, y: 30, delay: [1, 30], dispose: 1, blend: 1 },
+          image: await alphaPng(disc(24, '#ffcf33')),
+        },
+        {
+          ...{ x: 0, y: 0, delay: [1, 30], dispose: 0, blend: 0 },
+          image: await alphaPng(disc(20, '#2ca02c80')),
+        },
+      ]),
+      'eXIf',
+      exif(7),
+    ),
   },
   {
     file: 'duplicate-frames.webp',

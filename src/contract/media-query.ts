@@ -53,7 +53,8 @@ const edge = {
 } as const;
 const format: QueryParameter = {
   name: 'format',
-  description: "Without it, the original's own, or webp where that has no encoder.",
+  description:
+    "Without it, the original's own, or webp where that has no encoder. Of an APNG: webp where it stays animated, else png.",
   form: { kind: 'choice', values: extensions },
 };
 const quality: QueryParameter = {

@@ -26,12 +26,14 @@ export interface ImageFacts {
   readonly heightPx: number;
   /** 1 where absent or out of range; always 1 for AVIF, whose decoder turns the image itself. */
   readonly orientation: Orientation;
-  /** Frames the file holds, at least 1. An APNG counts as 1: only its default image is decoded. */
+  /** Frames the file holds, at least 1. The default image of an APNG need not be one of them. */
   readonly frames: number;
   /** Pixels that are decoded for one frame, where that is more than it has: tiles, cut edges. */
   readonly codedPixels?: number | undefined;
-  /** Only of a GIF or WebP with more than one frame. */
+  /** Only where there is more than one frame, or one that is not what a still shows. */
   readonly animation: Animation | undefined;
+  /** Why the frames cannot be shown, although a still can; for the log alone. */
+  readonly animationFault?: string | undefined;
   /**
    * Exponent of a PNG's own transfer function (sample = light ^ gamma), where it says one and no
    * profile overrides it; sRGB is about 1 / 2.2.

@@ -1,3 +1,4 @@
+import type { FramePatch } from './frame-patch.ts';
 import { isGif } from './gif/gif-blocks.ts';
 import { peekGif, readGifHeader } from './gif/gif-header.ts';
 import { repairGif } from './gif/gif-repair.ts';
@@ -6,8 +7,9 @@ import { prepareHeif } from './heif/heif-preparation.ts';
 import type { ImageFacts, Orientation, Size } from './image-facts.ts';
 import { readJpegHeader } from './jpeg/jpeg-header.ts';
 import { isJpeg, withPlainJpegExif } from './jpeg/jpeg-segments.ts';
+import { splitApng } from './png/apng-split.ts';
 import { isPng, withPlainPngExif } from './png/png-chunks.ts';
-import { readPngHeader } from './png/png-header.ts';
+import { peekPng, readPngHeader } from './png/png-header.ts';
 import { isWebp, withPlainWebpExif } from './webp/riff-chunks.ts';
 import { peekWebp, readWebpHeader } from './webp/webp-header.ts';
 
@@ -20,6 +22,8 @@ interface Container {
   readonly peek?: (prefix: Uint8Array) => ImageFacts | undefined;
   /** As `prepareForDecoder`, of bytes with the magic. */
   readonly prepare: (bytes: Uint8Array, orientation: Orientation, canvas: Size) => Uint8Array;
+  /** As `splitAnimation`, of bytes with the magic; where the decoder knows nothing of frames. */
+  readonly split?: (bytes: Uint8Array) => Iterable<FramePatch>;
 }
 
 /**
@@ -28,7 +32,13 @@ interface Container {
  */
 const containers: readonly Container[] = [
   { hasMagic: isJpeg, readHeader: readJpegHeader, prepare: withPlainJpegExif },
-  { hasMagic: isPng, readHeader: readPngHeader, prepare: withPlainPngExif },
+  {
+    hasMagic: isPng,
+    readHeader: readPngHeader,
+    peek: peekPng,
+    prepare: withPlainPngExif,
+    split: splitApng,
+  },
   {
     hasMagic: isWebp,
     readHeader: readWebpHeader,
@@ -71,7 +81,11 @@ export function readImageFacts(bytes: Uint8Array): ImageFacts | undefined {
  *   when the whole is read
  */
 export function peekAnimation(prefix: Uint8Array): ImageFacts | undefined {
-  return containerOf(prefix)?.peek?.(prefix);
+  try {
+    return containerOf(prefix)?.peek?.(prefix);
+  } catch {
+    return undefined;
+  }
 }
 
 /**
@@ -88,4 +102,15 @@ export function prepareForDecoder(
   canvas: Size,
 ): Uint8Array {
   return containerOf(bytes)?.prepare(bytes, orientation, canvas) ?? bytes;
+}
+
+/**
+ * Takes an animation apart whose decoder shows its default image and nothing else: each frame as a file of
+ * its own, in their order.
+ *
+ * @returns `undefined` where the decoder knows of frames
+ * @throws MediaError `UNPROCESSABLE_MEDIA` or `MEDIA_TOO_LARGE`
+ */
+export function splitAnimation(bytes: Uint8Array): Iterable<FramePatch> | undefined {
+  return containerOf(bytes)?.split?.(bytes);
 }

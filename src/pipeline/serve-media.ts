@@ -159,7 +159,7 @@ export class MediaService {
       const facts = readFacts(held.bytes, trace); // UNSUPPORTED_MEDIA_TYPE
       const plan = planMedia(facts, request, limits);
       if (plan.kind === 'refuse') {
-        throw new MediaError('MEDIA_TOO_LARGE', { cause: new Error(plan.reason) });
+        throw new MediaError(plan.code, { cause: new Error(plan.reason) });
       }
       // OVERLOADED, UNPROCESSABLE_MEDIA, MEDIA_TOO_LARGE, TRANSFORM_TIMEOUT
       const rendered = plan.kind === 'render' ? await renderer.render(plan, held, task) : undefined;

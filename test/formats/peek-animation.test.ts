@@ -13,17 +13,18 @@ function readFiles(folder: string): { readonly name: string; readonly bytes: Buf
   });
 }
 
-const animations = ['gif-animated', 'gif-delays', 'gif-manyframes', 'webp-animated']
+const animations = ['gif-animated', 'gif-delays', 'gif-manyframes', 'webp-animated', 'apng']
   .flatMap((folder) => readFiles(`corpus/${folder}`))
   .flatMap((file) => {
     const facts = readImageFacts(file.bytes);
     return facts?.animation === undefined ? [] : [{ ...file, facts }];
   });
 
-test('there are animations of both formats to look at', () => {
+test('there are animations of each format to look at', () => {
   const formats = animations.map(({ facts }) => facts.format);
   expect(formats.filter((format) => format === 'gif').length).toBeGreaterThan(5);
   expect(formats.filter((format) => format === 'webp').length).toBeGreaterThan(2);
+  expect(formats.filter((format) => format === 'apng').length).toBeGreaterThan(5);
 });
 
 describe.each(animations)('the first bytes of $name', ({ bytes, facts }) => {
@@ -53,6 +54,8 @@ test.each([
   ['a magic alone', Buffer.from('GIF89a')],
   ['a GIF of one frame', join(gifScreen(4, 3), gifImage(0, 0, 4, 3))],
   ['the header of an animated WebP', readFiles('corpus/webp-animated')[0]?.bytes.subarray(0, 40)],
+  ['the header of an APNG', readFiles('corpus/apng')[0]?.bytes.subarray(0, 100)],
+  ['a PNG', readFiles('corpus/png-8')[0]?.bytes],
   ['a JPEG', readFiles('corpus/jpeg-gray')[0]?.bytes],
 ])('%s is no animation yet', (_, bytes) => {
   expect(peekAnimation(bytes ?? expect.fail('a fixture is missing'))).toBeUndefined();

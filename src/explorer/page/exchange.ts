@@ -40,7 +40,7 @@ export interface Exchange {
 const MAX_PICTURE_BYTES = 64 * 1024 * 1024;
 
 /** What an `img` may show: the formats of the contract. */
-const PICTURE_TYPES = /^image\/(?:png|jpeg|webp|gif|avif)$/;
+const PICTURE_TYPES = /^image\/(?:a?png|jpeg|webp|gif|avif)$/;
 
 /**
  * Asks the service, past the browser's own cache.

@@ -31,6 +31,21 @@ export function* walkPngChunks(png: Uint8Array): Generator<PngChunk, void> {
   }
 }
 
+/** Formats a chunk with its length and its CRC. */
+export function formatPngChunk(type: string, payload: readonly Uint8Array[]): Buffer {
+  const body = Buffer.concat([Buffer.from(type, 'latin1'), ...payload]);
+  const chunk = Buffer.allocUnsafe(body.length + 8);
+  chunk.writeUInt32BE(body.length - 4);
+  body.copy(chunk, 4);
+  chunk.writeUInt32BE(crc32(body), body.length + 4);
+  return chunk;
+}
+
+/** Formats a PNG of formatted chunks. */
+export function formatPng(chunks: readonly Uint8Array[]): Buffer {
+  return Buffer.concat([Buffer.from(signature, 'latin1'), ...chunks]);
+}
+
 /** Whether the CRC of a chunk that lies within the file is that of its type and payload. */
 export function hasRightCrc(png: Uint8Array, chunk: PngChunk): boolean {
   const stored = new DataView(png.buffer, png.byteOffset + chunk.end, 4).getUint32(0);

@@ -1,6 +1,7 @@
 import { ByteReader, corruptMedia, hasAscii } from '../byte-reader.ts';
 import { readExifOrientation } from '../exif-block.ts';
 import type { ImageFacts, Orientation } from '../image-facts.ts';
+import { ApngFrames } from './apng-frames.ts';
 import { hasRightCrc, type PngChunk, walkPngChunks } from './png-chunks.ts';
 
 /**
@@ -31,14 +32,14 @@ const bitDepths = new Map([
   [6, [8, 16]],
 ]);
 const paletteColourType = 3;
-/** Far beyond any real file (50 MB in IDATs of 4 KB are 12 800); bounds the walk. */
-const maxChunks = 100_000;
+/** Twice what 100 000 frames, the most that can be allowed, have with their data; bounds the walk. */
+const maxChunks = 400_000;
 /** PNG 3rd edition §7.1: the largest four-byte integer. */
 const maxSidePx = 0x7fff_ffff;
 
 /**
  * Reads the facts of a PNG (PNG 3rd edition, W3C 2025) and of an APNG, which has a chunk `acTL`
- * before the image data, and counts as a still.
+ * before the image data.
  *
  * Chunks are walked until IEND. The CRC of critical chunks is checked, because libpng fails on it
  * and a passthrough would not; that of ancillary chunks is not, for libpng only warns.
@@ -47,8 +48,8 @@ export function readPngHeader(bytes: Uint8Array): ImageFacts {
   const reader = new ByteReader(bytes, 'PNG');
   let header: ImageHeader | undefined;
   let orientation: Orientation | undefined;
+  let animation: ApngFrames | undefined;
   let isClean = true;
-  let isAnimated = false;
   let hasPalette = false;
   let gamma: number | undefined;
   let hasColourSpace = false;
@@ -60,8 +61,10 @@ export function readPngHeader(bytes: Uint8Array): ImageFacts {
     proveChunk(reader, chunk);
     if (header === undefined) {
       header = readImageHeader(reader, chunk);
+      animation = new ApngFrames(reader, header);
       continue;
     }
+    animation?.visit(chunk);
     isClean &&= chunk.end - chunk.start <= (cleanChunkBytes.get(chunk.type) ?? -1);
     if (chunk.type !== 'IDAT' && imageData === 'open') {
       imageData = 'closed';
@@ -81,9 +84,6 @@ export function readPngHeader(bytes: Uint8Array): ImageFacts {
         }
         imageData = 'open';
         break;
-      case 'acTL':
-        isAnimated ||= imageData === 'awaited';
-        break;
       case 'gAMA':
         if (imageData === 'awaited') gamma ??= readGamma(reader, chunk);
         break;
@@ -102,13 +102,12 @@ export function readPngHeader(bytes: Uint8Array): ImageFacts {
         if (imageData === 'awaited') {
           throw corruptMedia('PNG: no IDAT before IEND');
         }
+        animation?.finish();
         return {
-          format: isAnimated ? 'apng' : 'png',
           widthPx: header.widthPx,
           heightPx: header.heightPx,
           orientation: orientation ?? 1,
-          frames: 1,
-          animation: undefined,
+          ...framesOf(animation),
           // PNG 3rd edition §4.3: each of the three takes precedence over gAMA.
           gamma: hasColourSpace ? undefined : gamma,
           isClean: isClean && chunk.end + 4 === bytes.length && hasRightCrc(bytes, chunk),
@@ -116,6 +115,32 @@ export function readPngHeader(bytes: Uint8Array): ImageFacts {
     }
   }
   throw corruptMedia(`PNG: no IEND in ${bytes.length} bytes`);
+}
+
+/**
+ * What the first bytes of an APNG tell: the frames whose control lies within them.
+ *
+ * @returns `undefined` where these are fewer than two, or anything is wrong with what is seen
+ */
+export function peekPng(prefix: Uint8Array): ImageFacts | undefined {
+  const reader = new ByteReader(prefix, 'PNG');
+  let header: ImageHeader | undefined;
+  let animation: ApngFrames | undefined;
+  for (const chunk of walkPngChunks(prefix)) {
+    if (chunk.end + 4 > prefix.length) break;
+    header ??= readImageHeader(reader, chunk);
+    animation ??= new ApngFrames(reader, header);
+    animation.visit(chunk);
+  }
+  const facts = animation?.isAnimated ? framesOf(animation) : undefined;
+  if (header === undefined || facts?.animation === undefined || facts.frames < 2) return undefined;
+  return {
+    ...facts,
+    widthPx: header.widthPx,
+    heightPx: header.heightPx,
+    orientation: 1,
+    isClean: true,
+  };
 }
 
 /** Throws unless a chunk lies within the file, has a type and, where it is critical, the right CRC. */
@@ -130,6 +155,21 @@ function proveChunk(reader: ByteReader, chunk: PngChunk): void {
   if (isCritical && !hasRightCrc(reader.bytes, chunk)) {
     throw corruptMedia(`PNG: wrong CRC of ${type} at ${start - 8}`);
   }
+}
+
+/** The facts that an APNG has of its own, by what has been seen of it. */
+function framesOf(
+  apng: ApngFrames | undefined,
+): Pick<ImageFacts, 'format' | 'frames' | 'animation' | 'animationFault'> {
+  if (!apng?.isAnimated) return { format: 'png', frames: 1, animation: undefined };
+  const { frames, plays, fault, isMoreThanStill } = apng;
+  const isShown = fault === undefined && isMoreThanStill;
+  return {
+    format: 'apng',
+    frames: Math.max(frames.length, 1),
+    animation: isShown ? { delaysMs: frames.map(({ delayMs }) => delayMs), plays } : undefined,
+    animationFault: fault === undefined ? undefined : `APNG: ${fault}`,
+  };
 }
 
 /** PNG 3rd edition §11.3.2.2: the exponent times 100 000; `undefined` where libpng ignores it. */

@@ -1,5 +1,6 @@
+import { roundDelays } from '../delay-rounding.ts';
 import type { Animation } from '../image-facts.ts';
-import { formatAnimation, parseWebp, type WebpFrame } from './webp-container.ts';
+import { formatAnimation, MAX_DURATION_MS, parseWebp, type WebpFrame } from './webp-container.ts';
 
 /**
  * Delay in milliseconds that the encoder must be given for every frame, so that the duration of
@@ -23,7 +24,7 @@ const MAX_EDGE_PX = 2 ** 14;
  * file is what libwebp makes of frames that are all equal; it becomes an animation again, and is
  * taken for as many frames as there are delays, for nothing in it tells their number.
  *
- * Delays are rounded and clamped to 0 to 2^24 − 1 ms, plays to 0 to 65535. The canvas, its background
+ * Delays are rounded (`roundDelays`) and clamped to 0 to 2^24 − 1 ms, plays to 0 to 65535. The canvas, its background
  * colour and the compressed pixels are kept; EXIF, XMP, ICC (so the pixels must be sRGB) and unknown
  * chunks are not. Every frame looks as before; the red, green and blue that a decoder leaves under
  * an alpha of 0 may differ.
@@ -31,7 +32,8 @@ const MAX_EDGE_PX = 2 ** 14;
  * Throws a plain Error where `encoded` is no such file or does not stand for `delaysMs.length` frames.
  */
 export function restoreAnimation(encoded: Uint8Array, animation: Animation): Buffer {
-  const { delaysMs, plays } = animation;
+  const { plays } = animation;
+  const delaysMs = roundDelays(animation.delaysMs, 1, MAX_DURATION_MS);
   const { isAnimated, ...webp } = parseWebp(encoded);
   let sourceFrames = 0;
   const frames = webp.frames.flatMap((frame) => {

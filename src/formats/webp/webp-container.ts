@@ -43,7 +43,8 @@ const NO_BLEND_FLAG = 0x02;
 const DISPOSE_FLAG = 0x01;
 const ANIMATION_FLAG = 0x02;
 const ALPHA_FLAG = 0x10;
-const MAX_DURATION_MS = 2 ** 24 - 1;
+/** Longest duration of a frame, in milliseconds: it has 24 bits. */
+export const MAX_DURATION_MS = 2 ** 24 - 1;
 const MAX_PLAYS = 2 ** 16 - 1;
 /** White, which libwebp's animation encoder writes unless told otherwise. */
 const DEFAULT_BACKGROUND = Uint8Array.of(255, 255, 255, 255);

@@ -36,7 +36,11 @@ export interface RenderLimits {
 /** What is to be done with an original. */
 export type Plan =
   | { readonly kind: 'passthrough' }
-  | { readonly kind: 'refuse'; readonly reason: string }
+  | {
+      readonly kind: 'refuse';
+      readonly code: 'MEDIA_TOO_LARGE' | 'UNPROCESSABLE_MEDIA';
+      readonly reason: string;
+    }
   | {
       readonly kind: 'render';
       readonly job: RenderJob;
@@ -48,7 +52,11 @@ export type Plan =
 /** Decides from the facts of the original and the request (contract §3); pure. */
 export function planMedia(facts: ImageFacts, request: MediaRequest, limits: RenderLimits): Plan {
   if (facts.frames > limits.maxFrames) {
-    return { kind: 'refuse', reason: `${facts.frames} frames, at most ${limits.maxFrames}` };
+    return tooLarge(`${facts.frames} frames, at most ${limits.maxFrames}`);
+  }
+  // Of formats that cannot animate, none is asked for animated.
+  if (request.isAnimated && facts.animationFault !== undefined) {
+    return { kind: 'refuse', code: 'UNPROCESSABLE_MEDIA', reason: facts.animationFault };
   }
   const wanted = request.isAnimated ? facts.animation : undefined;
   const { encodesAs, animatesAs = encodesAs } = sourceFormats[facts.format];
@@ -69,7 +77,7 @@ export function planMedia(facts: ImageFacts, request: MediaRequest, limits: Rend
   const framePixels = facts.codedPixels ?? facts.widthPx * facts.heightPx;
   const pixels = framePixels * framesDecoded;
   if (pixels > limits.maxInputPixels) {
-    return { kind: 'refuse', reason: `${pixels} pixels, at most ${limits.maxInputPixels}` };
+    return tooLarge(`${pixels} pixels, at most ${limits.maxInputPixels}`);
   }
   if (isPassthrough) return { kind: 'passthrough' };
 
@@ -77,7 +85,7 @@ export function planMedia(facts: ImageFacts, request: MediaRequest, limits: Rend
     original.widthPx / size.widthPx > MAX_REDUCTION ||
     original.heightPx / size.heightPx > MAX_REDUCTION
   ) {
-    return { kind: 'refuse', reason: `a reduction by more than ${MAX_REDUCTION}` };
+    return tooLarge(`a reduction by more than ${MAX_REDUCTION}`);
   }
   const job: RenderJob = {
     source: facts.format,
@@ -96,12 +104,13 @@ export function planMedia(facts: ImageFacts, request: MediaRequest, limits: Rend
   const cost = estimateCost(facts, request.quality, job);
   if (cost.leastMs > limits.timeoutMs) {
     const leastMs = Math.round(cost.leastMs);
-    return {
-      kind: 'refuse',
-      reason: `at least ${leastMs} ms of work, at most ${limits.timeoutMs}`,
-    };
+    return tooLarge(`at least ${leastMs} ms of work, at most ${limits.timeoutMs}`);
   }
   return { kind: 'render', job, cost, isOnlyQuality: isPassthroughCandidate };
+}
+
+function tooLarge(reason: string): Plan {
+  return { kind: 'refuse', code: 'MEDIA_TOO_LARGE', reason };
 }
 
 /**

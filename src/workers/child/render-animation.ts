@@ -1,9 +1,12 @@
 import sharp, { type Sharp } from 'sharp';
 import type { OutputFormat } from '../../contract/image-formats.ts';
+import type { FramePatch } from '../../formats/frame-patch.ts';
 import { restoreGifTiming } from '../../formats/gif/gif-timing.ts';
 import type { Animation, Orientation } from '../../formats/image-facts.ts';
+import { splitAnimation } from '../../formats/read-image-facts.ts';
 import { restoreAnimation, SENTINEL_DELAY_MS } from '../../formats/webp/webp-animation.ts';
 import { type RenderJob, scalesTogether } from '../../pipeline/render/render-job.ts';
+import { composeFrames } from './compose-frames.ts';
 import { type Pixels, scaleFrames } from './frame-scaling.ts';
 import {
   checkDecodedSize,
@@ -48,10 +51,13 @@ export async function renderAnimation(
   job: RenderJob,
   animation: Animation,
 ): Promise<Uint8Array> {
+  const patches = splitAnimation(original);
   const encoded =
-    job.resize === 'none' && job.orientation === 1
+    patches === undefined && staysAsItIs(job)
       ? await recode(original, job, animation)
-      : await encode(await renderFrames(original, job, animation.delaysMs.length), job, animation);
+      : await encode(await renderFrames(original, patches, job, animation), job, animation);
+  // One frame is a still: there is nothing to time.
+  if (animation.delaysMs.length === 1) return encoded;
   const restore = restoreTiming[job.format];
   if (restore === undefined) throw new Error(`Expected a way to time ${job.format} but found none`);
   return restore(encoded, animation);
@@ -88,23 +94,36 @@ function encoderOptions({ encoder }: RenderJob, { delaysMs, plays }: Animation):
   return { ...encoder, delay: delaysMs.map(() => SENTINEL_DELAY_MS), loop };
 }
 
+function staysAsItIs({ resize, orientation }: RenderJob): boolean {
+  return resize === 'none' && orientation === 1;
+}
+
 /** Decodes in batches, transforms each frame by itself, and puts the results one below the other. */
-async function renderFrames(original: Uint8Array, job: RenderJob, count: number): Promise<Pixels> {
+async function renderFrames(
+  original: Uint8Array,
+  patches: Iterable<FramePatch> | undefined,
+  job: RenderJob,
+  { delaysMs: { length: count } }: Animation,
+): Promise<Pixels> {
   const { widthPx, heightPx } = job.originalSize;
-  const batchFrames = Math.max(1, Math.floor(BATCH_BYTES / (widthPx * heightPx * 4)));
+  const mostFrames = Math.max(1, Math.floor(BATCH_BYTES / (widthPx * heightPx * 4)));
+  const batchFrames = Math.min(mostFrames, count);
+  const batches =
+    patches === undefined
+      ? decodeBatches(original, job, count, batchFrames)
+      : composeFrames(patches, job, batchFrames);
   let strip: Buffer | undefined;
+  let placedBytes = 0;
   let channels: Pixels['channels'] = 4;
-  for (let first = 0; first < count; first += batchFrames) {
-    const batch = await decode(original, job, {
-      first,
-      count: Math.min(batchFrames, count - first),
-    });
+  for await (const batch of batches) {
     channels = batch.channels;
     const renderedBytes = job.size.widthPx * job.size.heightPx * channels;
     strip ??= Buffer.allocUnsafeSlow(renderedBytes * count);
-    const place = strip.subarray(first * renderedBytes);
-    if (scalesTogether(job)) place.set(await scaleFrames(batch, job.originalSize, job.size));
+    const place = strip.subarray(placedBytes);
+    if (staysAsItIs(job)) place.set(batch.data);
+    else if (scalesTogether(job)) place.set(await scaleFrames(batch, job.originalSize, job.size));
     else await renderOneByOne(batch, job, place);
+    placedBytes += renderedBytes * (batch.heightPx / heightPx);
   }
   return {
     data: strip ?? Buffer.alloc(0),
@@ -112,6 +131,17 @@ async function renderFrames(original: Uint8Array, job: RenderJob, count: number)
     heightPx: job.size.heightPx * count,
     channels,
   };
+}
+
+async function* decodeBatches(
+  original: Uint8Array,
+  job: RenderJob,
+  count: number,
+  batchFrames: number,
+): AsyncGenerator<Pixels, void> {
+  for (let first = 0; first < count; first += batchFrames) {
+    yield await decode(original, job, { first, count: Math.min(batchFrames, count - first) });
+  }
 }
 
 function decode(original: Uint8Array, job: RenderJob, frames: FrameRange): Promise<Pixels> {

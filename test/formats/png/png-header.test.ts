@@ -70,15 +70,6 @@ test('a wrong CRC of an ancillary chunk and of IEND is no error', () => {
   expect(factsOf(join(beforeIend, badCrc(iend)))).toMatchObject({ widthPx: 36, isClean: false });
 });
 
-test('an APNG counts as its default image', () => {
-  expect(factsOf(corpusFile('apng/wuffs__muybridge.apng'))).toMatchObject({
-    format: 'apng',
-    frames: 1,
-    animation: undefined,
-    isClean: false,
-  });
-});
-
 test('an acTL after the image data makes no APNG', () => {
   const actl = pngChunk('acTL', join(u32be(1), u32be(0)));
   expect(factsOf(join(beforeIend, actl, iend))).toMatchObject({ format: 'png', isClean: false });

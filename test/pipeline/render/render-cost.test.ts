@@ -68,6 +68,7 @@ describe('what is refused before it is decoded', () => {
   ] as const)('%s', (_, format, size, url, reason) => {
     expect(plan(format, size, url)).toEqual({
       kind: 'refuse',
+      code: 'MEDIA_TOO_LARGE',
       reason: expect.stringContaining(reason),
     });
   });
@@ -77,6 +78,7 @@ describe('what is refused before it is decoded', () => {
     const url = '/attachments/1/2/a?format=png';
     expect(plan('avif', [31_000, 31_000], url, raised)).toEqual({
       kind: 'refuse',
+      code: 'MEDIA_TOO_LARGE',
       reason: expect.stringMatching(/^at least \d{5} ms of work, at most 15000$/),
     });
     expect(plan('jpeg', [31_000, 31_000], url, { ...raised, timeoutMs: 15_000 }).kind).toBe(

@@ -1,0 +1,175 @@
+import type { ByteReader } from '../byte-reader.ts';
+import type { FramePlacement } from '../frame-patch.ts';
+import type { Size } from '../image-facts.ts';
+import { hasRightCrc, type PngChunk } from './png-chunks.ts';
+
+/** Bytes from the file's start. */
+interface Range {
+  readonly start: number;
+  readonly end: number;
+}
+
+/** A frame of an APNG, as its `fcTL` says it (PNG 3rd edition §11.3.6.2). */
+export interface ApngFrame extends FramePlacement {
+  /** Not rounded. */
+  readonly delayMs: number;
+  /** Its image data, in one piece or several. */
+  readonly data: Range[];
+}
+
+/** By their numbers in `fcTL`. */
+const disposals = ['none', 'background', 'previous'] as const;
+const blends = ['source', 'over'] as const;
+
+const acTLBytes = 8;
+const fcTLBytes = 26;
+/** Before the image data in an fdAT. */
+const sequenceBytes = 4;
+/** PNG 3rd edition §11.3.6.2: a denominator of 0 counts as this. */
+const defaultDenominator = 100;
+/** PNG 3rd edition §7.1: the largest four-byte integer. */
+const maxInteger = 0x7fff_ffff;
+
+/**
+ * Gathers the frames of an APNG (PNG 3rd edition §4.9 and §11.3.6) on the way through its chunks.
+ *
+ * A decoder of stills passes over all of these chunks, and so can a still be made of a file in which they
+ * are wrong. So nothing here throws: the first fault is kept, and whoever wants the animation asks for it.
+ */
+export class ApngFrames {
+  readonly frames: ApngFrame[] = [];
+  /** How often the animation plays in all; 0 is for ever. */
+  plays = 0;
+  /** What is wrong with the frames, and where; for the log alone. */
+  fault: string | undefined;
+  readonly #reader: ByteReader;
+  readonly #canvas: Size;
+  #declaredFrames: number | undefined;
+  #nextSequence = 0;
+  #hasImageData = false;
+  #isDefaultImageFrame = false;
+
+  /** @param canvas as IHDR says it */
+  constructor(reader: ByteReader, canvas: Size) {
+    this.#reader = reader;
+    this.#canvas = canvas;
+  }
+
+  /** Takes the next chunk, which lies within the file. */
+  visit(chunk: PngChunk): void {
+    switch (chunk.type) {
+      case 'acTL':
+        this.#visitControl(chunk);
+        break;
+      case 'fcTL':
+        this.#visitFrame(chunk);
+        break;
+      case 'fdAT':
+        this.#visitFrameData(chunk);
+        break;
+      case 'IDAT':
+        this.#hasImageData = true;
+        this.#isDefaultImageFrame ||= this.frames.length === 1;
+        if (this.#isDefaultImageFrame) this.frames[0]?.data.push(chunk);
+        break;
+    }
+  }
+
+  /** Looks for what can only be missed when all chunks have been seen. */
+  finish(): void {
+    this.#expect(
+      this.frames.length === this.#declaredFrames,
+      `acTL says ${this.#declaredFrames} frames but there are ${this.frames.length}`,
+    );
+    this.#expectData();
+  }
+
+  /** Whether the file is an APNG; without an acTL before the image data it is a PNG (§11.3.6.1). */
+  get isAnimated(): boolean {
+    return this.#declaredFrames !== undefined;
+  }
+
+  /** Whether the frames show anything that the default image does not. */
+  get isMoreThanStill(): boolean {
+    return this.frames.length > 1 || !this.#isDefaultImageFrame;
+  }
+
+  #visitControl(chunk: PngChunk): void {
+    const { start, end } = chunk;
+    if (this.#hasImageData) return;
+    this.#expect(!this.isAnimated, `second acTL at ${start}`);
+    this.#declaredFrames ??= 0;
+    if (!this.#expectChunk(chunk, end - start === acTLBytes)) return;
+    this.#declaredFrames = this.#reader.u32be(start);
+    this.plays = this.#reader.u32be(start + 4);
+    const isInRange = this.#declaredFrames > 0 && this.plays <= maxInteger;
+    this.#expect(isInRange, `acTL of ${this.#declaredFrames} frames, ${this.plays} plays`);
+  }
+
+  #visitFrame(chunk: PngChunk): void {
+    const { start, end } = chunk;
+    if (!this.#expectChunk(chunk, end - start === fcTLBytes)) return;
+    if (this.frames.length > 0) this.#expectData();
+    this.#expectSequence(start);
+    const [widthPx, heightPx, leftPx, topPx] = [4, 8, 12, 16].map((at) =>
+      this.#reader.u32be(start + at),
+    ) as [number, number, number, number];
+    const numerator = this.#reader.u16be(start + 20);
+    const denominator = this.#reader.u16be(start + 22) || defaultDenominator;
+    const dispose = disposals[this.#reader.u8(start + 24)];
+    const blend = blends[this.#reader.u8(start + 25)];
+    const { widthPx: canvasWidthPx, heightPx: canvasHeightPx } = this.#canvas;
+    const isWhole = widthPx === canvasWidthPx && heightPx === canvasHeightPx;
+    const isWithin =
+      widthPx > 0 &&
+      heightPx > 0 &&
+      leftPx + widthPx <= canvasWidthPx &&
+      topPx + heightPx <= canvasHeightPx;
+    this.#expect(
+      isWithin && (this.#hasImageData || isWhole) && dispose !== undefined && blend !== undefined,
+      `fcTL at ${start} of ${widthPx}x${heightPx} px at ${leftPx}, ${topPx}`,
+    );
+    this.frames.push({
+      ...{ widthPx, heightPx, leftPx, topPx },
+      delayMs: (numerator * 1_000) / denominator,
+      dispose: dispose ?? 'none',
+      blend: blend ?? 'source',
+      data: [],
+    });
+  }
+
+  #visitFrameData(chunk: PngChunk): void {
+    const { start, end } = chunk;
+    if (!this.#expectChunk(chunk, end - start >= sequenceBytes)) return;
+    this.#expectSequence(start);
+    const isOwn = this.frames.length > (this.#isDefaultImageFrame ? 1 : 0);
+    if (!this.#expect(this.#hasImageData && isOwn, `fdAT at ${start} without a frame`)) return;
+    this.frames.at(-1)?.data.push({ start: start + sequenceBytes, end });
+  }
+
+  #expectChunk(chunk: PngChunk, isSized: boolean): boolean {
+    const { type, start, end } = chunk;
+    return (
+      this.#expect(isSized, `${type} of ${end - start} bytes at ${start}`) &&
+      this.#expect(hasRightCrc(this.#reader.bytes, chunk), `wrong CRC of ${type} at ${start}`)
+    );
+  }
+
+  /** fcTL and fdAT are numbered together, so that none can be missing (§11.3.6). */
+  #expectSequence(start: number): void {
+    const sequence = this.#reader.u32be(start);
+    const expected = this.#nextSequence;
+    this.#expect(sequence === expected, `sequence ${sequence}, not ${expected}, at ${start}`);
+    this.#nextSequence += 1;
+  }
+
+  #expectData(): void {
+    const count = this.frames.length;
+    this.#expect(this.frames.at(-1)?.data.length !== 0, `frame ${count} has no image data`);
+  }
+
+  #expect(isRight: boolean, otherwise: string): boolean {
+    if (!isRight) this.fault ??= otherwise;
+    return isRight;
+  }
+}

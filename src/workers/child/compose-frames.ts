@@ -1,0 +1,60 @@
+import { MediaError } from '../../contract/errors.ts';
+import type { FramePatch } from '../../formats/frame-patch.ts';
+import type { RenderJob } from '../../pipeline/render/render-job.ts';
+import { FrameCanvas } from './frame-canvas.ts';
+import type { Pixels } from './frame-scaling.ts';
+import { decodeStrictly, openOriginal } from './open-original.ts';
+import { applyGamma } from './transform.ts';
+
+const CHANNELS = 4;
+const WHOLE_FILE = { first: 0, count: 1 };
+
+/**
+ * Decodes the frames of an animation one by one, and composes them as its container says.
+ *
+ * @param batchFrames how many whole frames are given at a time, one below the other
+ * @throws MediaError `UNPROCESSABLE_MEDIA` or `MEDIA_TOO_LARGE`; any other error is a bug of ours
+ */
+export async function* composeFrames(
+  patches: Iterable<FramePatch>,
+  job: RenderJob,
+  batchFrames: number,
+): AsyncGenerator<Pixels, void> {
+  const { widthPx, heightPx } = job.originalSize;
+  const canvas = new FrameCanvas(job.originalSize);
+  const frameBytes = canvas.pixels.length;
+  let batch: Buffer | undefined;
+  let count = 0;
+  const finishBatch = (data: Buffer): Pixels => {
+    const composed = { data, widthPx, heightPx: heightPx * count, channels: CHANNELS } as const;
+    batch = undefined;
+    count = 0;
+    return composed;
+  };
+  for (const patch of patches) {
+    canvas.draw(patch, await decodePatch(patch, job));
+    batch ??= Buffer.allocUnsafeSlow(frameBytes * batchFrames);
+    batch.set(canvas.pixels, frameBytes * count);
+    count += 1;
+    if (count === batchFrames) yield finishBatch(batch);
+  }
+  if (batch !== undefined) yield finishBatch(batch.subarray(0, frameBytes * count));
+}
+
+/** The pixels of a frame's own picture: sRGB with alpha, 8 bits. */
+function decodePatch(patch: FramePatch, job: RenderJob): Promise<Uint8Array> {
+  return decodeStrictly(patch.file, job, WHOLE_FILE, async (bytes, strictness) => {
+    const image = applyGamma(openOriginal(bytes, job, WHOLE_FILE, strictness), job);
+    const { data, info } = await image
+      .toColourspace('srgb')
+      .ensureAlpha()
+      .raw()
+      .toBuffer({ resolveWithObject: true });
+    if (info.width !== patch.widthPx || info.height !== patch.heightPx) {
+      throw new MediaError('UNPROCESSABLE_MEDIA', {
+        cause: new Error(`Decoded ${info.width}×${info.height}, not what the frame says`),
+      });
+    }
+    return data;
+  });
+}

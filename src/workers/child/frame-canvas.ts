@@ -1,0 +1,98 @@
+import type { FramePlacement } from '../../formats/frame-patch.ts';
+import type { Size } from '../../formats/image-facts.ts';
+
+const CHANNELS = 4;
+const OPAQUE = 255;
+
+/** A region of the canvas as it was, to be put back. */
+interface Kept {
+  readonly placement: FramePlacement;
+  readonly pixels: Uint8Array;
+}
+
+/**
+ * The canvas on which the frames of an animation are composed (PNG 3rd edition §4.9, §13.16): straight alpha,
+ * 8 bits, rounded to the nearest. Colours below an alpha of 0 are those of the frame that has painted last.
+ */
+export class FrameCanvas {
+  /** Four samples a pixel; to be copied before the next frame is drawn. */
+  readonly pixels: Uint8Array;
+  readonly #widthPx: number;
+  #last: FramePlacement | undefined;
+  /** Of the frame that was drawn last, if it wants what was there before it. */
+  #kept: Kept | undefined;
+
+  constructor({ widthPx, heightPx }: Size) {
+    this.#widthPx = widthPx;
+    this.pixels = new Uint8Array(widthPx * heightPx * CHANNELS);
+  }
+
+  /**
+   * Draws the next frame: what becomes of the one before is done first.
+   *
+   * @param patch its pixels, four samples each; its region lies within the canvas
+   */
+  draw(placement: FramePlacement, patch: Uint8Array): void {
+    this.#disposeLast();
+    // Before the first frame all is transparent black, so "previous" is "background" there, as it must be.
+    if (placement.dispose === 'previous') this.#kept = this.#keep(placement);
+    const rowBytes = placement.widthPx * CHANNELS;
+    for (const [row, below] of this.#rows(placement)) {
+      const over = patch.subarray(row * rowBytes, (row + 1) * rowBytes);
+      if (placement.blend === 'source') below.set(over);
+      else blendOver(below, over);
+    }
+    this.#last = placement;
+  }
+
+  #disposeLast(): void {
+    if (this.#last?.dispose === 'background') {
+      for (const [, pixels] of this.#rows(this.#last)) pixels.fill(0);
+    }
+    if (this.#kept === undefined) return;
+    const { placement, pixels } = this.#kept;
+    const rowBytes = placement.widthPx * CHANNELS;
+    for (const [row, below] of this.#rows(placement)) {
+      below.set(pixels.subarray(row * rowBytes, (row + 1) * rowBytes));
+    }
+    this.#kept = undefined;
+  }
+
+  #keep(placement: FramePlacement): Kept {
+    const { widthPx, heightPx } = placement;
+    const pixels = new Uint8Array(widthPx * heightPx * CHANNELS);
+    for (const [row, below] of this.#rows(placement)) pixels.set(below, row * widthPx * CHANNELS);
+    return { placement, pixels };
+  }
+
+  /** The rows of a region, each with its number in it. */
+  *#rows(region: FramePlacement): Generator<[row: number, pixels: Uint8Array], void> {
+    const { leftPx, topPx, widthPx, heightPx } = region;
+    for (let row = 0; row < heightPx; row += 1) {
+      const start = ((topPx + row) * this.#widthPx + leftPx) * CHANNELS;
+      yield [row, this.pixels.subarray(start, start + widthPx * CHANNELS)];
+    }
+  }
+}
+
+/** Lays pixels over those below: the operation "over" of straight alpha. */
+function blendOver(below: Uint8Array, over: Uint8Array): void {
+  for (let at = 0; at < below.length; at += CHANNELS) {
+    const alpha = over[at + 3] ?? 0;
+    if (alpha === 0) continue;
+    const alphaBelow = below[at + 3] ?? 0;
+    if (alpha === OPAQUE || alphaBelow === 0) {
+      for (let sample = at; sample < at + CHANNELS; sample += 1) below[sample] = over[sample] ?? 0;
+      continue;
+    }
+    // How much each contributes, in units of 1 / 255².
+    const share = alpha * OPAQUE;
+    const shareBelow = alphaBelow * (OPAQUE - alpha);
+    const sum = share + shareBelow;
+    for (let sample = at; sample < at + 3; sample += 1) {
+      const mixed = (over[sample] ?? 0) * share + (below[sample] ?? 0) * shareBelow;
+      below[sample] = Math.round(mixed / sum);
+    }
+    below[at + 3] = Math.round(sum / OPAQUE);
+  }
+}
