@@ -1,7 +1,14 @@
+import sharp from 'sharp';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { apngDrawings } from '../support/images/apng-drawings.ts';
 import { composeApng, composeStill } from '../support/images/compose-apng.ts';
-import { type DrawnApng, drawApng } from '../support/images/draw-apng.ts';
+import {
+  type ApngChunk,
+  type DrawnApng,
+  drawApng,
+  drawApngChunks,
+  formatChunks,
+} from '../support/images/draw-apng.ts';
 import {
   compareImages,
   type DecodedImage,
@@ -10,33 +17,103 @@ import {
 import { createTestApp, type TestApp } from '../support/test-app.ts';
 
 /** Exact pixels at the picture's own size. */
-const ANIMATED = 'x?format=webp&animated=true';
+const ANIMATED = '/attachments/1/{id}/x?format=webp&animated=true';
+
+let app: TestApp;
+beforeAll(async () => {
+  app = await createTestApp();
+});
+afterAll(() => app.close());
+
+let id = 0;
+
+/** Asks for an original; its id goes into the place for it. */
+async function ask(original: Uint8Array, path: string) {
+  id += 1;
+  for (const key of ['avatars/1/', 'emojis/', 'stickers/'])
+    app.originals.put(`${key}${id}`, original);
+  app.originals.put(`attachments/1/${id}/x`, original);
+  return app.server.inject({ url: path.replace('{id}', String(id)) });
+}
 
 describe('the frames of an APNG', () => {
-  let app: TestApp;
-  beforeAll(async () => {
-    app = await createTestApp();
-  });
-  afterAll(() => app.close());
-  let id = 0;
-
-  const ask = async (original: Uint8Array, query: string) => {
-    id += 1;
-    app.originals.put(`attachments/1/${id}/x`, original);
-    return app.server.inject({ url: `/attachments/1/${id}/${query}` });
-  };
-
   test.each(apngDrawings)('$name', async ({ drawn }) => {
     const { statusCode, rawPayload, headers } = await ask(drawApng(drawn), ANIMATED);
     expect([statusCode, headers['content-type']]).toEqual([200, 'image/webp']);
     const shown = await decodeImage(rawPayload);
     expect(compareImages(expectedImage(drawn), withoutUnseen(shown), 'exact')).toEqual([]);
-    const still = await ask(drawApng(drawn), 'x?format=png');
+    const still = await ask(drawApng(drawn), '/attachments/1/{id}/x?format=png');
     const picture = await decodeImage(still.rawPayload);
     const shape = { ...picture, delaysMs: undefined, plays: undefined };
     expect(compareImages({ ...shape, frames: [composeStill(drawn)] }, picture, 'exact')).toEqual(
       [],
     );
+  });
+});
+
+describe('an APNG', () => {
+  const draw = (): number[] => [200, 30, 90, 255];
+  const film: DrawnApng = {
+    widthPx: 20,
+    heightPx: 20,
+    frames: [{ draw }, { draw: () => [0, 0, 0, 0], left: 4, top: 4, widthPx: 8, heightPx: 8 }],
+  };
+  const original = drawApng(film);
+
+  test.each([
+    ['a PNG as a still', '/avatars/1/{id}.png?size=20', 'png', 1],
+    ['a WebP as a still', '/avatars/1/{id}.webp?size=20', 'webp', 1],
+    ['a WebP that moves where it is asked for', '/emojis/{id}.webp?animated=true', 'webp', 2],
+    ['a GIF that moves', '/emojis/{id}.gif', 'gif', 2],
+    ['a sticker that moves', '/stickers/{id}.webp', 'webp', 2],
+    ['a sticker as a still', '/stickers/{id}.webp?animated=false', 'webp', 1],
+    ['an attachment, a PNG unless it moves', '/attachments/1/{id}/x?width=10', 'png', 1],
+    [
+      'an attachment, a WebP if it moves',
+      '/attachments/1/{id}/x?width=10&animated=true',
+      'webp',
+      2,
+    ],
+    ['an attachment as a GIF that stands', '/attachments/1/{id}/x?format=gif', 'gif', 1],
+    ['a PNG, which cannot move', '/attachments/1/{id}/x?format=png&animated=true', 'png', 1],
+    ['an attachment of its own size and format', '/attachments/1/{id}/x?format=png', 'png', 1],
+  ])('is %s', async (_, path, format, frames) => {
+    const { statusCode, rawPayload } = await ask(original, path);
+    const { pages = 1, ...metadata } = await sharp(rawPayload).metadata();
+    expect([statusCode, metadata.format, pages]).toEqual([200, format, frames]);
+    expect(rawPayload.includes('acTL')).toBe(false);
+  });
+
+  test('is passed on as it is where nothing is asked of it', async () => {
+    const { headers, rawPayload } = await ask(original, '/attachments/1/{id}/x');
+    expect(headers['content-type']).toBe('image/apng');
+    expect(rawPayload.equals(original)).toBe(true);
+  });
+
+  test.each([
+    ['says more frames than it has', (chunks: ApngChunk[]) => chunks.toSpliced(-3, 2)],
+    [
+      'has a frame whose data end early',
+      (chunks: ApngChunk[]) => {
+        const { type, data } = chunks.at(-2) ?? expect.fail();
+        return chunks.with(-2, { type, data: data.subarray(0, -8) });
+      },
+    ],
+  ])('that %s is a still and no animation', async (_, change) => {
+    const broken = formatChunks(change(drawApngChunks(film)));
+    const animated = await ask(broken, '/stickers/{id}.webp');
+    expect([animated.statusCode, animated.json().code]).toEqual([422, 'UNPROCESSABLE_MEDIA']);
+    expect((await ask(broken, '/stickers/{id}.webp?animated=false')).statusCode).toBe(200);
+    expect((await ask(broken, '/emojis/{id}.png')).statusCode).toBe(200);
+  });
+
+  test('has no more frames than are allowed, moving or not', async () => {
+    const frames = Array.from({ length: 1_025 }, () => ({ draw, widthPx: 1, heightPx: 1 }));
+    const long = drawApng({ ...film, still: draw, frames });
+    for (const path of ['/stickers/{id}.webp', '/emojis/{id}.png']) {
+      const refused = await ask(long, path);
+      expect([refused.statusCode, refused.json().code]).toEqual([422, 'MEDIA_TOO_LARGE']);
+    }
   });
 });
 

@@ -1,13 +1,11 @@
-import { MediaError } from '../../contract/errors.ts';
 import type { FramePatch } from '../../formats/frame-patch.ts';
 import type { RenderJob } from '../../pipeline/render/render-job.ts';
 import { FrameCanvas } from './frame-canvas.ts';
 import type { Pixels } from './frame-scaling.ts';
-import { decodeStrictly, openOriginal } from './open-original.ts';
+import { checkDecodedSize, decodeStrictly, openOriginal } from './open-original.ts';
 import { applyGamma } from './transform.ts';
 
 const CHANNELS = 4;
-const WHOLE_FILE = { first: 0, count: 1 };
 
 /**
  * Decodes the frames of an animation one by one, and composes them as its container says.
@@ -43,18 +41,13 @@ export async function* composeFrames(
 
 /** The pixels of a frame's own picture: sRGB with alpha, 8 bits. */
 function decodePatch(patch: FramePatch, job: RenderJob): Promise<Uint8Array> {
-  return decodeStrictly(patch.file, job, WHOLE_FILE, async (bytes, strictness) => {
-    const image = applyGamma(openOriginal(bytes, job, WHOLE_FILE, strictness), job);
-    const { data, info } = await image
+  return decodeStrictly(patch.file, job, undefined, async (bytes, strictness) => {
+    const { data, info } = await applyGamma(openOriginal(bytes, job, undefined, strictness), job)
       .toColourspace('srgb')
       .ensureAlpha()
       .raw()
       .toBuffer({ resolveWithObject: true });
-    if (info.width !== patch.widthPx || info.height !== patch.heightPx) {
-      throw new MediaError('UNPROCESSABLE_MEDIA', {
-        cause: new Error(`Decoded ${info.width}×${info.height}, not what the frame says`),
-      });
-    }
+    checkDecodedSize({ widthPx: info.width, heightPx: info.height }, patch);
     return data;
   });
 }

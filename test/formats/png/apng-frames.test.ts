@@ -170,7 +170,8 @@ describe('taken apart', () => {
       { type: 'eXIf', data: Buffer.from('MM\0*') },
     ];
     const frames = [...(splitAnimation(formatChunks(drawApngChunks({ ...drawn, before }))) ?? [])];
-    for (const { file } of frames) {
+    for (const { file: bytes } of frames) {
+      const file = Buffer.from(bytes);
       expect(file.includes('gAMA')).toBe(true);
       expect(file.includes('tEXt') || file.includes('eXIf')).toBe(false);
     }
