@@ -15,7 +15,10 @@ export type Weight = readonly [typicalNs: number, leastNs: number];
 /** The contract's three qualities (contract §2). */
 export type Quality = 'high' | 'low' | 'lossless';
 
-/** Options of sharp's encoder of the format, by sharp's own names (sharp `lib/output`). */
+/**
+ * Options of the encoder of the format: of sharp's, by sharp's own names (sharp `lib/output`); of a GIF's, which is
+ * ours, as `encode-gif.ts` has them.
+ */
 export type EncoderSettings = Readonly<Record<string, number | boolean | string>>;
 
 interface OutputCapabilities {
@@ -40,10 +43,8 @@ interface OutputCapabilities {
  * larger (`npm run bench:quality`).
  */
 const pngTrueColour = { palette: false, compressionLevel: 3, adaptiveFiltering: true };
-const gifFullPalette = { colours: 256, effort: 3, dither: 1, keepDuplicateFrames: true };
-
-/** sharp rounds a number of colours to 2, 4, 16 or 256. A pixel may also stay as it was before. */
-const gifSmallPalette = { ...gifFullPalette, colours: 16, interFrameMaxError: 8 };
+const gifFullPalette = { colours: 256, dither: 0.75, maxFrameError: 2 };
+const gifSmallPalette = { ...gifFullPalette, colours: 16, maxFrameError: 8 };
 
 const outputRows = {
   png: {

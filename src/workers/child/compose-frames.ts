@@ -1,8 +1,8 @@
 import type { FramePatch } from '../../formats/frame-patch.ts';
 import type { RenderJob } from '../../pipeline/render/render-job.ts';
 import { FrameCanvas } from './frame-canvas.ts';
-import type { Pixels } from './frame-scaling.ts';
 import { checkDecodedSize, decodeStrictly, openOriginal } from './open-original.ts';
+import type { Pixels } from './pixels.ts';
 import { applyGamma } from './transform.ts';
 
 const CHANNELS = 4;

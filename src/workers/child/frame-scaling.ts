@@ -1,14 +1,7 @@
 import sharp from 'sharp';
 import type { Size } from '../../formats/image-facts.ts';
+import type { Pixels } from './pixels.ts';
 import { hasTies } from './reduction-ties.ts';
-
-/** Pixels of one frame, or of several of the same size, one below the other; 8-bit sRGB. */
-export interface Pixels {
-  readonly data: Uint8Array;
-  readonly widthPx: number;
-  readonly heightPx: number;
-  readonly channels: 1 | 2 | 3 | 4;
-}
 
 const MAX_SAMPLE = 255;
 const SAMPLES = 256;

@@ -1,19 +1,17 @@
-import sharp, { type Sharp } from 'sharp';
-import type { OutputFormat } from '../../contract/image-formats.ts';
 import type { FramePatch } from '../../formats/frame-patch.ts';
-import { restoreGifTiming } from '../../formats/gif/gif-timing.ts';
 import type { Animation, Orientation } from '../../formats/image-facts.ts';
 import { splitAnimation } from '../../formats/read-image-facts.ts';
-import { restoreAnimation, SENTINEL_DELAY_MS } from '../../formats/webp/webp-animation.ts';
 import { type RenderJob, scalesTogether } from '../../pipeline/render/render-job.ts';
 import { composeFrames } from './compose-frames.ts';
-import { type Pixels, scaleFrames } from './frame-scaling.ts';
+import { encodeAnimation } from './encode.ts';
+import { scaleFrames } from './frame-scaling.ts';
 import {
   checkDecodedSize,
   decodeStrictly,
   type FrameRange,
   openOriginal,
 } from './open-original.ts';
+import { fromPixels, type Pixels, toPixels } from './pixels.ts';
 import { resize } from './transform.ts';
 
 /** Decoded frames held at once, in bytes; a longer animation is decoded in several goes. */
@@ -32,17 +30,11 @@ const UPRIGHT: Readonly<Record<Orientation, { readonly mirror: boolean; readonly
     8: { mirror: false, turn: 270 },
   };
 
-/** How the true timing comes into an encoded file: a row for each format that can animate. */
-const restoreTiming: Readonly<
-  Partial<Record<OutputFormat, (encoded: Uint8Array, animation: Animation) => Uint8Array>>
-> = { gif: restoreGifTiming, webp: restoreAnimation };
-
 /**
  * Renders every frame of an animation by itself, then encodes them together.
  *
  * libvips would resize the frames as one tall image, in which the edge of a frame takes on the
- * colours of its neighbour; and its encoders round delays up and merge equal frames. So frames are
- * transformed apart, and delays and loops are written into the encoded file afterwards.
+ * colours of its neighbour: so frames are transformed apart.
  *
  * @throws MediaError `UNPROCESSABLE_MEDIA` or `MEDIA_TOO_LARGE`; any other error is a bug of ours
  */
@@ -52,46 +44,8 @@ export async function renderAnimation(
   animation: Animation,
 ): Promise<Uint8Array> {
   const patches = splitAnimation(original);
-  const encoded =
-    patches === undefined && staysAsItIs(job)
-      ? await recode(original, job, animation)
-      : await encode(await renderFrames(original, patches, job, animation), job, animation);
-  // One frame is a still: there is nothing to time.
-  if (animation.delaysMs.length === 1) return encoded;
-  const restore = restoreTiming[job.format];
-  if (restore === undefined) throw new Error(`Expected a way to time ${job.format} but found none`);
-  return restore(encoded, animation);
-}
-
-/** Frames that stay as they are need not be cut apart. */
-function recode(original: Uint8Array, job: RenderJob, animation: Animation): Promise<Uint8Array> {
-  const frames = { first: 0, count: animation.delaysMs.length };
-  return decodeStrictly(original, job, frames, (bytes, strictness) =>
-    openOriginal(bytes, job, frames, strictness)
-      .toColourspace('srgb')
-      .toFormat(job.format, encoderOptions(job, animation))
-      .toBuffer(),
-  );
-}
-
-function encode(strip: Pixels, job: RenderJob, animation: Animation): Promise<Uint8Array> {
-  return sharp(strip.data, {
-    raw: {
-      width: strip.widthPx,
-      height: strip.heightPx,
-      channels: strip.channels,
-      pageHeight: job.size.heightPx,
-    },
-    limitInputPixels: false, // our own pixels: never more than were decoded
-  })
-    .toFormat(job.format, encoderOptions(job, animation))
-    .toBuffer();
-}
-
-/** Timing in a form that no encoder changes; the true one is written in afterwards. */
-function encoderOptions({ encoder }: RenderJob, { delaysMs, plays }: Animation): object {
-  const loop = plays === 1 ? 1 : 0;
-  return { ...encoder, delay: delaysMs.map(() => SENTINEL_DELAY_MS), loop };
+  const strip = await renderFrames(original, patches, job, animation);
+  return encodeAnimation(strip, job, animation);
 }
 
 function staysAsItIs({ resize, orientation }: RenderJob): boolean {
@@ -176,13 +130,4 @@ async function renderFrame(frame: Pixels, job: RenderJob): Promise<Buffer> {
   const upright =
     job.orientation === 1 ? frame : await toPixels(fromPixels(frame).flop(mirror).rotate(turn));
   return resize(fromPixels(upright), job).raw().toBuffer();
-}
-
-function fromPixels({ data, widthPx, heightPx, channels }: Pixels): Sharp {
-  return sharp(data, { raw: { width: widthPx, height: heightPx, channels } });
-}
-
-async function toPixels(image: Sharp): Promise<Pixels> {
-  const { data, info } = await image.raw().toBuffer({ resolveWithObject: true });
-  return { data, widthPx: info.width, heightPx: info.height, channels: info.channels };
 }

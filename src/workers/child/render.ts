@@ -1,6 +1,7 @@
 import { MediaError } from '../../contract/errors.ts';
 import { prepareForDecoder } from '../../formats/read-image-facts.ts';
 import type { RenderJob } from '../../pipeline/render/render-job.ts';
+import { encodeStill } from './encode.ts';
 import { checkDecodedSize, decodeStrictly, openOriginal } from './open-original.ts';
 import { renderAnimation } from './render-animation.ts';
 import { applyGamma, flatten, resize } from './transform.ts';
@@ -30,9 +31,6 @@ function renderStill(original: Uint8Array, job: RenderJob): Promise<Uint8Array> 
     const { width, height } = await image.metadata();
     checkDecodedSize({ widthPx: width, heightPx: height }, job.originalSize);
     if (job.orientation !== 1) image.autoOrient();
-    return flatten(resize(applyGamma(image, job), job), job)
-      .toColourspace('srgb')
-      .toFormat(job.format, job.encoder)
-      .toBuffer();
+    return encodeStill(flatten(resize(applyGamma(image, job), job), job), job);
   });
 }

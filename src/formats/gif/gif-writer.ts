@@ -1,0 +1,104 @@
+import { roundDelays } from '../delay-rounding.ts';
+import type { Animation, Size } from '../image-facts.ts';
+import { gifLabel } from './gif-blocks.ts';
+import { compressIndices } from './gif-lzw.ts';
+
+/** A part of the canvas, in pixels. */
+export interface Area {
+  readonly left: number;
+  readonly top: number;
+  readonly width: number;
+  readonly height: number;
+}
+
+/** One image of a GIF. */
+export interface GifImage {
+  readonly area: Area;
+  /** Colour indices of the area, row by row. */
+  readonly indices: Uint8Array;
+  /** Whether its area becomes transparent before the next image is drawn; it stays otherwise. */
+  readonly isCleared: boolean;
+}
+
+/** What a GIF says besides its images. */
+export interface GifScreen {
+  readonly size: Size;
+  /** Red, green and blue of each colour; 256 of them at most. */
+  readonly palette: Uint8Array;
+  readonly transparentIndex: number | undefined;
+  /** With a delay for each image; `undefined`: a still. */
+  readonly animation: Animation | undefined;
+}
+
+const CENTISECOND_MS = 10;
+
+/** Longest delay a graphic control extension can hold, in centiseconds (GIF89a §23). */
+const MAX_DELAY_CS = 65_535;
+
+const INTRODUCER = 0x21;
+const SEPARATOR = 0x2c;
+const TRAILER = 0x3b;
+
+/** Disposal methods of GIF89a §23, as they stand in the packed field. */
+const disposal = { keep: 1 << 2, clear: 2 << 2 } as const;
+
+/** Largest repeat count of the loop extension; 0 is for ever. */
+const MAX_REPEATS = 65_535;
+
+/**
+ * Writes a GIF (GIF89a) with one colour table for all images.
+ *
+ * @param images in their order; each is drawn over those before it
+ */
+export function writeGif(screen: GifScreen, images: Iterable<GifImage>): Buffer {
+  const { size, palette, transparentIndex, animation } = screen;
+  const tableBits = Math.max(1, Math.ceil(Math.log2(palette.length / 3)));
+  const table = new Uint8Array(3 << tableBits);
+  table.set(palette);
+  const screenFlags = 0x80 | ((tableBits - 1) << 4) | (tableBits - 1);
+  const parts: Uint8Array[] = [
+    Buffer.from('GIF89a'),
+    Uint8Array.of(...u16(size.widthPx), ...u16(size.heightPx), screenFlags, 0, 0),
+    table,
+    ...(animation === undefined ? [] : [loopExtension(animation.plays)]),
+  ];
+  const delaysCs = roundDelays(animation?.delaysMs ?? [0], CENTISECOND_MS, MAX_DELAY_CS);
+  let frame = 0;
+  for (const { area, indices, isCleared } of images) {
+    const isTransparent = transparentIndex !== undefined;
+    if (animation !== undefined || isTransparent) {
+      const flags = (isCleared ? disposal.clear : disposal.keep) | (isTransparent ? 1 : 0);
+      const delay = u16(delaysCs[frame] ?? 0);
+      const control = [INTRODUCER, gifLabel.graphicControl, 4, flags, ...delay];
+      parts.push(Uint8Array.of(...control, transparentIndex ?? 0, 0));
+    }
+    const box = [area.left, area.top, area.width, area.height].flatMap(u16);
+    parts.push(
+      Uint8Array.of(SEPARATOR, ...box, 0),
+      compressIndices(indices, Math.max(2, tableBits)),
+    );
+    frame += 1;
+  }
+  return Buffer.concat([...parts, Uint8Array.of(TRAILER)]);
+}
+
+/** What tells how often an animation plays; nothing for once. */
+export function loopExtension(plays: number): Uint8Array {
+  if (plays === 1) return new Uint8Array();
+  const repeats = plays === 0 ? 0 : Math.min(MAX_REPEATS, plays - 1);
+  const name = Buffer.from('NETSCAPE2.0');
+  return Uint8Array.of(
+    INTRODUCER,
+    gifLabel.application,
+    name.length,
+    ...name,
+    3,
+    1,
+    ...u16(repeats),
+    0,
+  );
+}
+
+function u16(value: number): [number, number] {
+  return [value & 0xff, value >> 8];
+}

@@ -1,0 +1,170 @@
+import { NearestColour, type Rgb } from './nearest-colour.ts';
+
+const RGB_MASK = 0xff_ff_ff;
+
+/** What no palette goes without where a picture has it: paper and ink. */
+const KEPT: readonly Rgb[] = [0xff_ff_ff, 0x00_00_00];
+
+/** Pixels that are looked at to choose colours; of more, every so many. */
+const MAX_SAMPLES = 1 << 20;
+
+/** Bits per channel by which colours are gathered before some are chosen. */
+const CELL_BITS = 5;
+const CELL_SHIFT = 8 - CELL_BITS;
+
+/** How often chosen colours are moved to the middle of what is nearest to them. */
+const ROUNDS = 3;
+
+/** The colours that a picture is reduced to. */
+export interface Palette {
+  readonly colours: readonly Rgb[];
+  /** Whether these are all that the picture has. */
+  readonly isExact: boolean;
+}
+
+/**
+ * Chooses the colours for a picture: all of its own, if there is room for them; else those that come nearest
+ * to it by the square of the distance, with white and black kept exactly if it has them.
+ *
+ * Colours are gathered in cells, these are divided where they differ most until there are enough groups (a
+ * median cut by variance), and the means of the groups are then moved by rounds of k-means.
+ *
+ * @param pixels of all frames, alpha highest, red lowest; those of which nothing is opaque are 0
+ */
+export function choosePalette(pixels: Uint32Array, maxColours: number): Palette {
+  const own = findColours(pixels, maxColours);
+  if (own !== undefined) return { colours: own, isExact: true };
+  const kept = KEPT.filter((rgb) => pixels.includes((rgb | 0xff_00_00_00) >>> 0));
+  const cells = gatherCells(pixels, new Set(kept));
+  const chosen = moveToMeans(cells, divideCells(cells, maxColours - kept.length));
+  return { colours: [...kept, ...chosen], isExact: false };
+}
+
+/** All colours that there are; `undefined` where they are more than so many. */
+function findColours(pixels: Uint32Array, maxColours: number): Rgb[] | undefined {
+  const found = new Set<number>();
+  let last = 0;
+  for (let at = 0; at < pixels.length; at += 1) {
+    const pixel = pixels[at] ?? 0;
+    if (pixel === last || pixel === 0) continue;
+    last = pixel;
+    found.add(pixel & RGB_MASK);
+    if (found.size > maxColours) return undefined;
+  }
+  return [...found].sort((one, other) => one - other);
+}
+
+/** Groups of pixels of almost the same colour: how many, and their mean. */
+interface Cells {
+  readonly counts: Float64Array;
+  /** Red, green and blue. */
+  readonly means: readonly [Float64Array, Float64Array, Float64Array];
+}
+
+function gatherCells(pixels: Uint32Array, except: ReadonlySet<Rgb>): Cells {
+  const step = Math.ceil(pixels.length / MAX_SAMPLES) | 1;
+  /** Of each cell how many pixels it has, and the sums of their red, green and blue. */
+  const sums = new Float64Array(4 << (3 * CELL_BITS));
+  for (let at = 0; at < pixels.length; at += step) {
+    const pixel = pixels[at] ?? 0;
+    if (pixel === 0 || except.has(pixel & RGB_MASK)) continue;
+    const [red, green, blue] = [pixel & 0xff, (pixel >> 8) & 0xff, (pixel >> 16) & 0xff];
+    const [r, g, b] = [red >> CELL_SHIFT, green >> CELL_SHIFT, blue >> CELL_SHIFT];
+    addTo(sums, (((r << CELL_BITS) | g) << CELL_BITS) | b, 1, red, green, blue);
+  }
+  const filled: number[] = [];
+  for (let at = 0; at < sums.length; at += 4) if ((sums[at] ?? 0) > 0) filled.push(at);
+  const mean = (channel: number): Float64Array =>
+    Float64Array.from(filled, (at) => (sums[at + channel] ?? 0) / (sums[at] ?? 1));
+  return {
+    counts: Float64Array.from(filled, (at) => sums[at] ?? 0),
+    means: [mean(1), mean(2), mean(3)],
+  };
+}
+
+/** Adds pixels of one colour to a group of `sums`. */
+function addTo(
+  sums: Float64Array,
+  group: number,
+  count: number,
+  red: number,
+  green: number,
+  blue: number,
+): void {
+  const at = 4 * group;
+  sums[at] = (sums[at] ?? 0) + count;
+  sums[at + 1] = (sums[at + 1] ?? 0) + count * red;
+  sums[at + 2] = (sums[at + 2] ?? 0) + count * green;
+  sums[at + 3] = (sums[at + 3] ?? 0) + count * blue;
+}
+
+/** Some cells, and how much it would help to divide them. */
+interface Group {
+  readonly members: Int32Array;
+  readonly mean: readonly [number, number, number];
+  /** Sum of the squares of distances from the mean. */
+  readonly error: number;
+  /** The channel in which they differ most. */
+  readonly channel: 0 | 1 | 2;
+}
+
+function divideCells(cells: Cells, maxGroups: number): Group[] {
+  const groups = [measureGroup(cells, Int32Array.from(cells.counts.keys()))];
+  while (groups.length < maxGroups) {
+    const worst = groups.reduce((one, other) => (other.error > one.error ? other : one));
+    const samples = cells.means[worst.channel];
+    const middle = worst.mean[worst.channel];
+    const lower = worst.members.filter((cell) => (samples[cell] ?? 0) <= middle);
+    const upper = worst.members.filter((cell) => (samples[cell] ?? 0) > middle);
+    if (lower.length === 0 || upper.length === 0) break; // nothing differs any more
+    groups[groups.indexOf(worst)] = measureGroup(cells, lower);
+    groups.push(measureGroup(cells, upper));
+  }
+  return groups;
+}
+
+function measureGroup({ counts, means }: Cells, members: Int32Array): Group {
+  let total = 0;
+  for (const cell of members) total += counts[cell] ?? 0;
+  const measure = (samples: Float64Array): { readonly mean: number; readonly error: number } => {
+    let sum = 0;
+    let squares = 0;
+    for (const cell of members) {
+      const count = counts[cell] ?? 0;
+      const sample = samples[cell] ?? 0;
+      sum += count * sample;
+      squares += count * sample * sample;
+    }
+    return { mean: sum / total, error: Math.max(0, squares - (sum * sum) / total) };
+  };
+  const [red, green, blue] = [measure(means[0]), measure(means[1]), measure(means[2])];
+  const most = Math.max(red.error, green.error, blue.error);
+  return {
+    members,
+    mean: [red.mean, green.mean, blue.mean],
+    error: red.error + green.error + blue.error,
+    channel: most === green.error ? 1 : most === red.error ? 0 : 2,
+  };
+}
+
+function moveToMeans({ counts, means }: Cells, groups: readonly Group[]): Rgb[] {
+  let colours = groups.map(({ mean }) => toRgb(mean));
+  const [reds, greens, blues] = means;
+  for (let round = 0; round < ROUNDS; round += 1) {
+    const nearest = new NearestColour(colours);
+    const sums = new Float64Array(4 * colours.length);
+    for (const [cell, count] of counts.entries()) {
+      const [red, green, blue] = [reds[cell] ?? 0, greens[cell] ?? 0, blues[cell] ?? 0];
+      addTo(sums, nearest.find(red, green, blue), count, red, green, blue);
+    }
+    colours = colours.map((rgb, index) => {
+      const [count = 0, red = 0, green = 0, blue = 0] = sums.subarray(4 * index, 4 * index + 4);
+      return count === 0 ? rgb : toRgb([red / count, green / count, blue / count]);
+    });
+  }
+  return [...new Set(colours)];
+}
+
+function toRgb([red, green, blue]: readonly [number, number, number]): Rgb {
+  return Math.round(red) | (Math.round(green) << 8) | (Math.round(blue) << 16);
+}

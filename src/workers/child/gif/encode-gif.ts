@@ -1,0 +1,84 @@
+import type { EncoderSettings } from '../../../contract/image-formats.ts';
+import { writeGif } from '../../../formats/gif/gif-writer.ts';
+import type { Animation, Size } from '../../../formats/image-facts.ts';
+import type { Pixels } from '../pixels.ts';
+import { choosePalette } from './choose-palette.ts';
+import { drawChanges } from './draw-changes.ts';
+import { FrameIndexer } from './index-frames.ts';
+
+/** Samples of alpha from here on are opaque: a GIF has nothing between. */
+const OPAQUE_FROM = 128;
+
+/** What a quality means in a GIF. */
+interface GifSettings {
+  /** Colours, what is transparent among them; 256 at most. */
+  readonly colours: number;
+  /** See `Indexing`. */
+  readonly dither: number;
+  readonly maxFrameError: number;
+}
+
+/** Settings of a GIF as the table of formats has them. */
+export function gifSettingsOf({ colours, dither, maxFrameError }: EncoderSettings): GifSettings {
+  return {
+    colours: Number(colours),
+    dither: Number(dither),
+    maxFrameError: Number(maxFrameError),
+  };
+}
+
+/**
+ * Encodes frames as a GIF with one palette for all of them.
+ *
+ * @param strip frames, one below the other; an RGBA strip is used up
+ * @param size of a frame
+ * @param animation with a delay for each frame; `undefined`: there is one frame, a still
+ */
+export function encodeGif(
+  strip: Pixels,
+  size: Size,
+  settings: GifSettings,
+  animation: Animation | undefined,
+): Buffer {
+  const pixels = toWords(strip);
+  const isTransparent = animation !== undefined || pixels.includes(0);
+  const palette = choosePalette(pixels, settings.colours - (isTransparent ? 1 : 0));
+  const transparentIndex = isTransparent ? palette.colours.length : undefined;
+  const indexer = new FrameIndexer({ ...settings, palette, transparentIndex });
+  const framePixels = size.widthPx * size.heightPx;
+  function* indexFrames(): Generator<Uint8Array> {
+    for (let first = 0; first < pixels.length; first += framePixels) {
+      yield indexer.index(pixels.subarray(first, first + framePixels), size.widthPx);
+    }
+  }
+  const colours = palette.colours.flatMap((rgb) => [rgb & 0xff, (rgb >> 8) & 0xff, rgb >> 16]);
+  return writeGif(
+    {
+      size,
+      palette: Uint8Array.from(isTransparent ? [...colours, 0, 0, 0] : colours),
+      transparentIndex,
+      animation,
+    },
+    drawChanges(indexFrames(), size, transparentIndex),
+  );
+}
+
+/** Pixels as words, alpha highest, red lowest; 0 where they are not opaque. */
+function toWords({ data, channels, widthPx, heightPx }: Pixels): Uint32Array {
+  const count = widthPx * heightPx;
+  const isGrey = channels < 3;
+  const hasAlpha = channels === 2 || channels === 4;
+  const isInPlace = channels === 4 && data.byteOffset % 4 === 0;
+  const words = isInPlace
+    ? new Uint32Array(data.buffer, data.byteOffset, count)
+    : new Uint32Array(count);
+  for (let at = 0, from = 0; at < count; at += 1, from += channels) {
+    const alpha = hasAlpha ? (data[from + channels - 1] ?? 0) : 255;
+    const red = data[from] ?? 0;
+    const green = isGrey ? red : (data[from + 1] ?? 0);
+    const blue = isGrey ? red : (data[from + 2] ?? 0);
+    const word = ((255 << 24) | (blue << 16) | (green << 8) | red) >>> 0;
+    words[at] = alpha < OPAQUE_FROM ? 0 : word;
+  }
+  return words;
+}

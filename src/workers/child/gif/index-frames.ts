@@ -1,0 +1,124 @@
+import type { Palette } from './choose-palette.ts';
+import { NearestColour, type Rgb } from './nearest-colour.ts';
+
+const RGB_MASK = 0xff_ff_ff;
+
+/** How frames become indices of a palette. */
+export interface Indexing {
+  readonly palette: Palette;
+  /** Index of what is transparent; the palette's colours have the indices after or before it. */
+  readonly transparentIndex: number | undefined;
+  /** Of the error of a pixel, how much its neighbours make good for: 0 to 1. */
+  readonly dither: number;
+  /** How far a pixel may move from where it was drawn last without being drawn anew, as a distance of colours. */
+  readonly maxFrameError: number;
+}
+
+/**
+ * Turns frame after frame into indices of one palette, by Floyd's and Steinberg's error diffusion.
+ *
+ * A pixel that is as it was keeps its index: what stands still does not flicker, and need not be sent again.
+ * White, black and whatever is transparent stay exactly what they are.
+ */
+export class FrameIndexer {
+  readonly #indexing: Indexing;
+  readonly #colours: readonly Rgb[];
+  readonly #exact: ReadonlyMap<Rgb, number>;
+  readonly #nearest: NearestColour;
+  readonly #maxError: number;
+  /** Of each pixel, what it was when it was drawn last. */
+  #drawn: Uint32Array | undefined;
+  #indices = new Uint8Array();
+
+  constructor(indexing: Indexing) {
+    const { palette, maxFrameError } = indexing;
+    this.#indexing = indexing;
+    this.#colours = palette.colours;
+    this.#exact = new Map(
+      palette.colours
+        .map((rgb, index) => [rgb, index] as const)
+        .filter(([rgb]) => palette.isExact || rgb === 0 || rgb === RGB_MASK),
+    );
+    this.#nearest = new NearestColour(palette.colours);
+    this.#maxError = maxFrameError ** 2;
+  }
+
+  /** @param frame pixels, alpha highest, red lowest; 0 where nothing is opaque */
+  index(frame: Uint32Array, widthPx: number): Uint8Array {
+    const before = this.#drawn;
+    const drawn = before ?? new Uint32Array(frame.length);
+    const indices = Uint8Array.from(
+      this.#indices.length === 0 ? { length: frame.length } : this.#indices,
+    );
+    const { transparentIndex = 0 } = this.#indexing;
+    // For red, green and blue of each pixel, with one more at both ends.
+    let errors = new Float32Array(3 * (widthPx + 2));
+    let errorsBelow = new Float32Array(3 * (widthPx + 2));
+    let lastPixel = 0;
+    let lastIndex = transparentIndex;
+    for (let at = 0, x = 0; at < frame.length; at += 1, x += 1) {
+      if (x === widthPx) {
+        x = 0;
+        [errors, errorsBelow] = [errorsBelow, errors];
+        errorsBelow.fill(0);
+      }
+      const pixel = frame[at] ?? 0;
+      if (before !== undefined && this.#isUnchanged(pixel, before[at] ?? 0)) continue;
+      drawn[at] = pixel;
+      if (pixel === 0) {
+        indices[at] = transparentIndex;
+        continue;
+      }
+      const rgb = pixel & RGB_MASK;
+      if (pixel !== lastPixel) {
+        lastPixel = pixel;
+        lastIndex = this.#exact.get(rgb) ?? -1;
+      }
+      if (lastIndex >= 0) {
+        indices[at] = lastIndex;
+        continue;
+      }
+      indices[at] = this.#diffuse(rgb, 3 * (x + 1), errors, errorsBelow);
+    }
+    this.#drawn = drawn;
+    this.#indices = indices;
+    return indices;
+  }
+
+  #isUnchanged(pixel: number, before: number): boolean {
+    if (pixel === before) return true;
+    if (pixel === 0 || before === 0 || this.#maxError === 0) return false;
+    if (this.#exact.has(pixel & RGB_MASK)) return false;
+    const red = (pixel & 0xff) - (before & 0xff);
+    const green = ((pixel >> 8) & 0xff) - ((before >> 8) & 0xff);
+    const blue = ((pixel >> 16) & 0xff) - ((before >> 16) & 0xff);
+    return red * red + green * green + blue * blue <= this.#maxError;
+  }
+
+  /** Finds the colour for a pixel with the errors of those before it, and leaves its own to those that follow. */
+  #diffuse(rgb: Rgb, at: number, errors: Float32Array, errorsBelow: Float32Array): number {
+    const { dither } = this.#indexing;
+    const red = clamp((rgb & 0xff) + (errors[at] ?? 0));
+    const green = clamp(((rgb >> 8) & 0xff) + (errors[at + 1] ?? 0));
+    const blue = clamp(((rgb >> 16) & 0xff) + (errors[at + 2] ?? 0));
+    const index = this.#nearest.findRoughly(red, green, blue);
+    const chosen = this.#colours[index] ?? 0;
+    const share = dither / 16;
+    leave(errors, errorsBelow, at, (red - (chosen & 0xff)) * share);
+    leave(errors, errorsBelow, at + 1, (green - ((chosen >> 8) & 0xff)) * share);
+    leave(errors, errorsBelow, at + 2, (blue - ((chosen >> 16) & 0xff)) * share);
+    return index;
+  }
+}
+
+/** Floyd's and Steinberg's shares, in 16ths: 7 to the right; 3, 5 and 1 to those below. */
+function leave(errors: Float32Array, errorsBelow: Float32Array, at: number, error: number): void {
+  errors[at + 3] = (errors[at + 3] ?? 0) + 7 * error;
+  errorsBelow[at - 3] = (errorsBelow[at - 3] ?? 0) + 3 * error;
+  errorsBelow[at] = (errorsBelow[at] ?? 0) + 5 * error;
+  errorsBelow[at + 3] = (errorsBelow[at + 3] ?? 0) + error;
+}
+
+function clamp(sample: number): number {
+  return sample <= 0 ? 0 : sample >= 255 ? 255 : Math.round(sample);
+}

@@ -1,0 +1,75 @@
+/** Red, green and blue of a colour in 24 bits, as pixels in memory have them: red lowest. */
+export type Rgb = number;
+
+/** Bits per channel by which colours are told apart on a second look. */
+const CELL_BITS = 6;
+const CELL_SHIFT = 8 - CELL_BITS;
+const CELL_CENTRE = 1 << (CELL_SHIFT - 1);
+
+/** Finds the nearest of some colours, by the square of the distance in red, green and blue. */
+export class NearestColour {
+  /** Sorted by green, so that a search can stop where that alone is too far. */
+  readonly #sorted: readonly { readonly index: number; readonly rgb: Rgb }[];
+  readonly #greens: Uint8Array;
+  readonly #reds: Uint8Array;
+  readonly #blues: Uint8Array;
+  /** Where a search begins, per green. */
+  readonly #starts: Uint16Array;
+  /** Of each cell that was asked for, the colour that is nearest to its centre; -1 of the others. */
+  readonly #cells = new Int16Array(1 << (3 * CELL_BITS)).fill(-1);
+
+  /** @param colours 1 to 256 of them */
+  constructor(colours: readonly Rgb[]) {
+    this.#sorted = colours
+      .map((rgb, index) => ({ index, rgb }))
+      .sort((one, other) => greenOf(one.rgb) - greenOf(other.rgb) || one.index - other.index);
+    this.#reds = Uint8Array.from(this.#sorted, ({ rgb }) => rgb & 0xff);
+    this.#greens = Uint8Array.from(this.#sorted, ({ rgb }) => greenOf(rgb));
+    this.#blues = Uint8Array.from(this.#sorted, ({ rgb }) => (rgb >> 16) & 0xff);
+    this.#starts = Uint16Array.from({ length: 256 }, (_, green) => {
+      const start = this.#greens.findIndex((it) => it >= green);
+      return start < 0 ? colours.length - 1 : start;
+    });
+  }
+
+  /** Index of the nearest colour; the samples may have fractions. */
+  find(red: number, green: number, blue: number): number {
+    const [reds, greens, blues] = [this.#reds, this.#greens, this.#blues];
+    const start = this.#starts[Math.min(255, Math.max(0, Math.round(green)))] ?? 0;
+    let best = start;
+    let least = Infinity;
+    const visit = (at: number): boolean => {
+      const dg = (greens[at] ?? 0) - green;
+      const byGreen = dg * dg;
+      if (byGreen >= least) return false;
+      const dr = (reds[at] ?? 0) - red;
+      const db = (blues[at] ?? 0) - blue;
+      const distance = dr * dr + byGreen + db * db;
+      if (distance < least) {
+        least = distance;
+        best = at;
+      }
+      return true;
+    };
+    // Not before this one may stop the search in one direction: its neighbours may be nearer by green.
+    for (let at = start; at < greens.length; at += 1) if (!visit(at)) break;
+    for (let at = start - 1; at >= 0; at -= 1) if (!visit(at)) break;
+    return this.#sorted[best]?.index ?? 0;
+  }
+
+  /** As `find`, of whole samples from 0 to 255: exact to the cell that they lie in, and so much quicker. */
+  findRoughly(red: number, green: number, blue: number): number {
+    const [r, g, b] = [red >> CELL_SHIFT, green >> CELL_SHIFT, blue >> CELL_SHIFT];
+    const cell = (((r << CELL_BITS) | g) << CELL_BITS) | b;
+    const known = this.#cells[cell] ?? -1;
+    if (known >= 0) return known;
+    const centre = (part: number): number => (part << CELL_SHIFT) + CELL_CENTRE;
+    const found = this.find(centre(r), centre(g), centre(b));
+    this.#cells[cell] = found;
+    return found;
+  }
+}
+
+function greenOf(rgb: Rgb): number {
+  return (rgb >> 8) & 0xff;
+}

@@ -1,0 +1,183 @@
+import { describe, expect, test } from 'vitest';
+import { encodeGif } from '../../../src/workers/child/gif/encode-gif.ts';
+import { decodeImage } from '../../support/images/image-comparison.ts';
+import { readGifImages } from '../../support/images/read-gif.ts';
+import { createSeededRandom, type SeededRandom } from '../../support/seeded-random.ts';
+
+const high = { colours: 256, dither: 0.75, maxFrameError: 2 };
+const low = { colours: 16, dither: 0.75, maxFrameError: 8 };
+const WHITE = [255, 255, 255, 255];
+const BLACK = [0, 0, 0, 255];
+const CLEAR = [0, 0, 0, 0];
+
+type Pixel = readonly number[];
+
+/** Frames of some colours, of which each differs from the one before in a rectangle, or not at all. */
+function drawFrames(
+  random: SeededRandom,
+  widthPx: number,
+  heightPx: number,
+  count: number,
+  colours: readonly Pixel[],
+): Pixel[][] {
+  let frame: Pixel[] = Array.from({ length: widthPx * heightPx }, () => random.pick(colours));
+  return Array.from({ length: count }, () => {
+    frame = [...frame];
+    const [left, top] = [random.integer(widthPx), random.integer(heightPx)];
+    const [right, bottom] = [left + random.integer(widthPx), top + random.integer(heightPx)];
+    const colour = random.pick(colours);
+    const isNoise = random.integer(3) === 0;
+    for (let y = top; y < Math.min(bottom, heightPx); y += 1) {
+      for (let x = left; x < Math.min(right, widthPx); x += 1) {
+        frame[y * widthPx + x] = isNoise ? random.pick(colours) : colour;
+      }
+    }
+    return frame;
+  });
+}
+
+function encode(
+  frames: readonly (readonly Pixel[])[],
+  widthPx: number,
+  settings: typeof high,
+): Buffer {
+  const heightPx = (frames[0]?.length ?? 0) / widthPx;
+  return encodeGif(
+    {
+      data: Buffer.from(frames.flat(2)),
+      widthPx,
+      heightPx: heightPx * frames.length,
+      channels: 4,
+    },
+    { widthPx, heightPx },
+    settings,
+    frames.length > 1 ? { delaysMs: frames.map(() => 40), plays: 0 } : undefined,
+  );
+}
+
+describe('a GIF of no more colours than there is room for', () => {
+  test('shows each frame exactly, whatever appears and becomes transparent', async () => {
+    for (let seed = 0; seed < 25; seed += 1) {
+      const random = createSeededRandom(`gif:${seed}`);
+      const [widthPx, heightPx] = [1 + random.integer(24), 1 + random.integer(24)];
+      const opaque = Array.from({ length: 1 + random.integer(14) }, () => [
+        ...random.bytes(3),
+        255,
+      ]);
+      const colours = random.integer(2) === 0 ? opaque : [...opaque, CLEAR, CLEAR];
+      const frames = drawFrames(random, widthPx, heightPx, 1 + random.integer(8), colours);
+      const gif = encode(frames, widthPx, random.pick([high, low]));
+      const decoded = await decodeImage(gif);
+      expect([decoded.widthPx, decoded.heightPx], `seed ${seed}`).toEqual([widthPx, heightPx]);
+      expect(decoded.frames.map(toList), `seed ${seed}`).toEqual(frames.map((it) => it.flat()));
+    }
+  });
+
+  test.each([1, 2, 3, 4, 15, 16, 17, 63, 64, 255, 256])(
+    'has all %s of them, and none beside them is named',
+    async (count) => {
+      const colours = Array.from({ length: count }, (_, index) => [index, 255 - index, 7, 255]);
+      const frames = [colours, [...colours].reverse()];
+      for (const shown of [frames, frames.slice(0, 1)]) {
+        const gif = encode(shown, count, high);
+        checkIndices(gif);
+        // Of an animation, one index is for what stays as it is.
+        if (count === 256 && shown.length > 1) continue;
+        const decoded = await decodeImage(gif);
+        expect(decoded.frames.map(toList)).toEqual(shown.map((it) => it.flat()));
+      }
+    },
+  );
+});
+
+describe('a GIF of more colours than there is room for', () => {
+  const random = createSeededRandom('many colours');
+  const photograph = (): Pixel[] =>
+    Array.from({ length: 48 * 48 }, (_, at) =>
+      at % 7 === 0
+        ? random.pick([WHITE, BLACK, CLEAR])
+        : [(at % 48) * 5, Math.floor(at / 48) * 5, random.integer(256), 255],
+    );
+
+  test.each([
+    { name: 'high', settings: high },
+    { name: 'low', settings: low },
+  ])('keeps white, black and what is transparent exactly, as $name', async ({ settings }) => {
+    for (const frames of [[photograph()], [photograph(), photograph(), photograph()]]) {
+      const gif = encode(frames, 48, settings);
+      checkIndices(gif);
+      const decoded = await decodeImage(gif);
+      for (const [index, frame] of frames.entries()) {
+        const shown = decoded.frames[index] ?? new Uint8Array();
+        const wrong = frame.flatMap((pixel, at) => {
+          const now = [...shown.subarray(4 * at, 4 * at + 4)];
+          const isKept = pixel === WHITE || pixel === BLACK || pixel === CLEAR;
+          const isRight = isKept ? String(now) === String(pixel) : now[3] === 255;
+          return isRight ? [] : [{ at, pixel, now }];
+        });
+        expect(wrong).toEqual([]);
+      }
+    }
+  });
+
+  test('comes near to them', async () => {
+    const ramp = Array.from({ length: 64 * 64 }, (_, at) => [
+      ...[(at % 64) * 4, Math.floor(at / 64) * 4, 128, 255],
+    ]);
+    const [shown = new Uint8Array()] = (await decodeImage(encode([ramp], 64, high))).frames;
+    const expected = ramp.flat();
+    const sum = shown.reduce(
+      (total, sample, at) => total + Math.abs(sample - (expected[at] ?? 0)),
+      0,
+    );
+    expect(sum / shown.length).toBeLessThan(6);
+  });
+
+  test('is the same each time', () => {
+    const frames = [photograph(), photograph()];
+    expect(encode(frames, 48, low).equals(encode(frames, 48, low))).toBe(true);
+  });
+});
+
+test('what stands still is not sent again', () => {
+  const still = Array.from({ length: 100 }, (_, at) => [at, at, at, 255]);
+  const [first, second, third] = readGifImages(
+    encode([still, still, still.with(34, WHITE).with(56, BLACK)], 10, high),
+  );
+  expect([first?.widthPx, first?.heightPx]).toEqual([10, 10]);
+  expect([second?.widthPx, second?.heightPx]).toEqual([1, 1]);
+  expect([third?.left, third?.top, third?.widthPx, third?.heightPx]).toEqual([4, 3, 3, 3]);
+});
+
+test('half of an opacity is enough to be seen', async () => {
+  const alphas = [0, 127, 128, 255].map((alpha) => [10, 20, 30, alpha]);
+  const [shown = new Uint8Array()] = (await decodeImage(encode([alphas], 4, high))).frames;
+  expect([3, 7, 11, 15].map((at) => shown[at])).toEqual([0, 0, 255, 255]);
+});
+
+test.each([1, 2, 3, 4] as const)('samples may be of %s channels', async (channels) => {
+  const grey = Array.from({ length: 16 }, (_, at) => at * 16);
+  const pixels = grey.map((it) => [it, it, it, 255]);
+  const samples = { 1: [0], 2: [0, 3], 3: [0, 1, 2], 4: [0, 1, 2, 3] }[channels];
+  const gif = encodeGif(
+    {
+      data: Buffer.from(pixels.flatMap((pixel) => samples.map((at) => pixel[at] ?? 0))),
+      ...{ widthPx: 4, heightPx: 4, channels },
+    },
+    { widthPx: 4, heightPx: 4 },
+    high,
+    undefined,
+  );
+  expect((await decodeImage(gif)).frames.map(toList)).toEqual([pixels.flat()]);
+});
+
+function toList(bytes: Uint8Array): number[] {
+  return [...bytes];
+}
+
+/** No index outside of its colour table, what is transparent included. */
+function checkIndices(gif: Uint8Array): void {
+  for (const { colours, indices, transparentIndex = 0 } of readGifImages(gif)) {
+    expect(Math.max(transparentIndex, ...indices)).toBeLessThan(colours);
+  }
+}
