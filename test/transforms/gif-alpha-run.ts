@@ -33,11 +33,13 @@ export function describeGifAlpha(originals: readonly NamedOriginal[]): void {
   test.each(originals.map((original, id) => ({ ...original, id })))(
     '$name',
     async ({ read, id }) => {
-      app.originals.put(`avatars/${id}/x`, read());
+      const original = read();
+      app.originals.put(`avatars/${id}/x`, original);
       for (const size of SIZES_PX) {
         const exact = await ask(id, `webp?size=${size}&quality=lossless&animated=true`);
         const gif = await ask(id, `gif?size=${size}&quality=low`);
         if (exact === undefined || gif === undefined) return; // refused: other tests say when
+        if (gif.equals(original)) continue; // which was smaller
         expect(count(await decodeImage(gif), await decodeImage(exact))).toEqual(noneMoved);
         const unknown = readGifImages(gif).filter(
           ({ colours, indices, transparentIndex = 0 }) =>

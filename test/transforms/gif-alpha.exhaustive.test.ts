@@ -5,12 +5,17 @@ import { readImageFacts } from '../../src/formats/read-image-facts.ts';
 import { describeGifAlpha } from './gif-alpha-run.ts';
 
 const FIXTURES = join(import.meta.dirname, '../../fixtures');
-const MAX_BYTES = 500_000;
+const MAX_BYTES = 300_000;
+
+/** Longer than a WebP can be, which they are compared with. */
+const TOO_LONG = /needle|tall/;
 
 const names = ['originals', 'golden-originals', 'corpus'].flatMap((folder) =>
   readdirSync(join(FIXTURES, folder), { recursive: true, encoding: 'utf8' })
     .map((file) => join(folder, file))
-    .filter((name) => !/hostile|fuzz/.test(name) && isImage(join(FIXTURES, name)))
+    .filter(
+      (name) => !/hostile|fuzz/.test(name) && !TOO_LONG.test(name) && isImage(join(FIXTURES, name)),
+    )
     .sort(),
 );
 

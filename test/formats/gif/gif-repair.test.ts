@@ -137,7 +137,8 @@ describe('through the service', () => {
       ...[`${red} ${red} 0 0`, `${red} ${red} 0 0`, '0 0 0 0', '0 0 0 0'],
     ]);
     expect(await look(gif, 1, 10)).toEqual([
-      ...['0 0 0 0', '0 0 0 0', `0 0 ${blue} ${blue}`, `0 0 ${blue} ${blue}`],
+      // A pixel of the edge was half transparent, and libvips cuts off what it divides by that.
+      ...['0 0 0 0', '0 0 0 0', `0 0 0000fe ${blue}`, `0 0 ${blue} ${blue}`],
     ]);
   });
 
