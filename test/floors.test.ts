@@ -4,7 +4,7 @@ import { describe, expect, test } from 'vitest';
 
 const SOURCES = resolve(import.meta.dirname, '../src');
 
-/** Rooms from the top down; a room may import from those named beside it, and from itself. */
+/** Folders from the top down; a folder may import from those named beside it, and from itself. */
 const floors: Readonly<Record<string, readonly string[]>> = {
   cli: ['', 'config', 'storage', 'workers', 'pipeline', 'formats', 'contract'],
   // The composition root.
@@ -31,7 +31,7 @@ const floors: Readonly<Record<string, readonly string[]>> = {
   contract: [],
 };
 
-/** Packages and Node modules a room may use; what is not named here it may not. */
+/** Packages and Node modules that a folder may use; what is not named here it may not. */
 const allowedPackages: Readonly<Record<string, readonly RegExp[]>> = {
   cli: [/^node:/, /^zod$/],
   '': [/^node:/, /^(fastify|pino)$/],
@@ -49,7 +49,7 @@ const allowedPackages: Readonly<Record<string, readonly RegExp[]>> = {
 
 interface Import {
   readonly file: string;
-  readonly room: string;
+  readonly folder: string;
   readonly target: string;
 }
 
@@ -64,13 +64,13 @@ function readImports(): Import[] {
     );
     return [...specifiers].map((match) => ({
       file,
-      room: roomOf(file),
+      folder: folderOf(file),
       target: match[1] ?? match[2] ?? '',
     }));
   });
 }
 
-function roomOf(file: string): string {
+function folderOf(file: string): string {
   return file.includes('/') ? (file.split('/')[0] ?? '') : '';
 }
 
@@ -80,26 +80,28 @@ const isLocal = ({ target }: Import): boolean => target.startsWith('.');
 describe('the floors', () => {
   test('something is measured', () => {
     expect(imports.filter(isLocal).length).toBeGreaterThan(80);
-    expect(new Set(imports.map(({ room }) => room))).toEqual(new Set(Object.keys(floors)));
+    expect(new Set(imports.map(({ folder }) => folder))).toEqual(new Set(Object.keys(floors)));
   });
 
-  test.each(Object.keys(floors))('imports of "%s" point down', (room) => {
+  test.each(Object.keys(floors))('imports of "%s" point down', (folder) => {
     const upward = imports
-      .filter((entry) => entry.room === room && isLocal(entry))
+      .filter((entry) => entry.folder === folder && isLocal(entry))
       .map(({ file, target }) => ({
         file,
         target: relative(SOURCES, resolve(SOURCES, dirname(file), target)),
       }))
-      .filter(({ target }) => roomOf(target) !== room && !floors[room]?.includes(roomOf(target)));
+      .filter(
+        ({ target }) => folderOf(target) !== folder && !floors[folder]?.includes(folderOf(target)),
+      );
     expect(upward).toEqual([]);
   });
 
-  test.each(Object.keys(floors))('"%s" uses only the packages of its floor', (room) => {
+  test.each(Object.keys(floors))('"%s" uses only the packages of its floor', (folder) => {
     const foreign = imports.filter(
       (entry) =>
-        entry.room === room &&
+        entry.folder === folder &&
         !isLocal(entry) &&
-        !allowedPackages[room]?.some((pattern) => pattern.test(entry.target)),
+        !allowedPackages[folder]?.some((pattern) => pattern.test(entry.target)),
     );
     expect(foreign).toEqual([]);
   });

@@ -8,7 +8,7 @@ interface ErrorRow {
   readonly status: number;
   /** Text for humans; may change, must not drive program logic. */
   readonly message: string;
-  /** Whose fault it is, which decides what the operator is told, and how loud. */
+  /** Whose fault it is, which decides what is logged, and at which level. */
   readonly fault: 'client' | 'original' | 'origin' | 'load' | 'service';
 }
 

@@ -10,7 +10,7 @@ const MAX_FILENAME_BYTES = 255;
 /** What a placeholder of a path stands for (contract §1). */
 export type PathValueKind = 'snowflake' | 'hash' | 'filename';
 
-/** The form of a value, for those who check it and for those who describe it. */
+/** The form of a value, to check it by and to describe it. */
 interface PathValueForm {
   /** Source of an ECMAScript regular expression with the flag `u`; the whole value must match. */
   readonly pattern: string;

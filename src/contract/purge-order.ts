@@ -24,10 +24,10 @@ const items = z
 /** What no key of an original has: a backslash, control characters, halves of characters. */
 const IMPOSSIBLE = /[\\\p{Cc}\p{Cs}]/u;
 
-/** First segments of the keys of originals, for those who have mistyped one. */
+/** First segments of the keys of originals, for the messages about a mistyped one. */
 const roots = originFolders.map((folder) => folder.slice(0, -1)).join(', ');
 
-/** What is the beginning of no key would remove nothing, and say so to no one who has mistyped it. */
+/** What no key begins with is refused: it would remove nothing, and a mistyped key would go unnoticed. */
 const beginning = z
   .string()
   .max(MAX_KEY_LENGTH, { error: `Expected at most ${MAX_KEY_LENGTH} characters.` })
@@ -98,7 +98,7 @@ function withoutSlash(text: string): string {
   return text.replace(/\/$/, '');
 }
 
-/** A JSON Schema (draft 2020-12) of an order, for those who write them; what it lets by is checked anew. */
+/** A JSON Schema (draft 2020-12) of an order, for its authors; what it lets by is checked anew. */
 export function describePurgeOrder(): Readonly<Record<string, unknown>> {
   return {
     oneOf: Object.entries(members).map(([name, schema]) => {

@@ -1,4 +1,4 @@
-/** What one request met on its way, for the headers that tell of it. */
+/** What the caches and stages did for one request, for the headers that report it. */
 
 /** A stage of the pipeline whose time is in `Server-Timing` (contract §4). */
 export type TimedStage = 'store' | 'origin' | 'queue' | 'render';

@@ -141,7 +141,7 @@ export interface ResultStore {
   /**
    * Reads a rendering; `undefined` where there is none, or a damaged one.
    *
-   * @param takeRoom is told how many bytes there are to be read, before they are; whether it may be
+   * @param takeRoom gets the number of bytes before they are read; returns whether they may be
    * @throws Error if the store fails; `signal.reason`
    */
   read(

@@ -105,7 +105,7 @@ export class RequestTrace {
   readonly #durationsMs = new Map<TimedStage, number>();
   outcome: CacheOutcome | undefined;
 
-  /** @param traced shows the same stages to those who trace requests; `undefined` where this one is not traced */
+  /** @param traced shows the same stages in a trace; `undefined` where the request is not traced */
   constructor(clock: Clock, traced?: TracedRequest) {
     this.#clock = clock;
     this.#traced = traced?.span.isRecording() ? traced : undefined;

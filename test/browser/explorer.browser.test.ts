@@ -31,7 +31,7 @@ const visit: ExplorerBrowser['open'] = async (options, hash) => {
 /** A fact of what came back. */
 const fact = (page: Page, name: string) => page.locator(`#response .${name} .value`);
 const textOf = (page: Page, name: string) => fact(page, name).textContent();
-/** Until the answer shown is that of this address. */
+/** Waits until the response to this address is shown. */
 const settle = async (page: Page, target: string): Promise<void> => {
   await page.waitForFunction(
     (end) => document.querySelector('#url code')?.textContent?.endsWith(end),
@@ -91,8 +91,8 @@ describe('the explorer in a browser', () => {
     await settle(page, '/avatars/6/kl12.png?size=64');
 
     const target = '/avatars/6/kl12.png?size=64';
-    const answer = await fetch(explorer.service.origin + target);
-    const bytes = (await answer.arrayBuffer()).byteLength;
+    const response = await fetch(explorer.service.origin + target);
+    const bytes = (await response.arrayBuffer()).byteLength;
     expect(await textOf(page, 'type')).toBe('image/png');
     expect(await page.locator('#response .bytes').getAttribute('title')).toBe(
       `${bytes.toLocaleString('en')} bytes`,
@@ -139,7 +139,7 @@ describe('the explorer in a browser', () => {
     await page.locator('.fault').waitFor();
     const { status, code, errors } = await fetch(
       `${explorer.service.origin}/avatars/06/no!.webp?size=512`,
-    ).then(async (answer) => ({ status: answer.status, ...(await answer.json()) }));
+    ).then(async (response) => ({ status: response.status, ...(await response.json()) }));
     expect([status, code]).toEqual([400, 'INVALID_FORM_BODY']);
     expect(await page.locator('.fault .status').textContent()).toBe('400');
     expect(await page.locator('.fault .code').textContent()).toBe(code);
@@ -150,7 +150,7 @@ describe('the explorer in a browser', () => {
     await page.locator('input[name=avatar_hash]').fill('nobodys');
     await page.getByText('UNKNOWN_MEDIA').first().waitFor();
     expect(await textOf(page, 'status')).toBe('404');
-    // The browser tells the console of every such answer; of nothing else.
+    // The browser reports every such response to the console, and nothing else.
     expect(
       complaints.every((each) => /the server responded with a status of 40[04]/.test(each)),
     ).toBe(true);
@@ -290,9 +290,9 @@ describe('the explorer in a browser', () => {
       location.hash = '#/avatars/6/kl12.webp?size=512';
     });
     await page.locator('body[data-late=waiting]').waitFor();
-    let answer = () => {};
+    let respond = () => {};
     const held = new Promise<void>((resolve) => {
-      answer = resolve;
+      respond = resolve;
     });
     await page.route(/kl12\.webp\?size=32$/, async (route) => {
       await held;
@@ -309,7 +309,7 @@ describe('the explorer in a browser', () => {
     await page.locator('body[data-late=decoded]').waitFor();
     expect(await page.locator('#stage').getAttribute('aria-busy')).toBe('true');
     expect(await seen()).toBe('64 × 64 pixels');
-    answer();
+    respond();
     await settle(page, '?size=32');
     expect(await seen()).toBe('32 × 32 pixels');
     expect(complaints).toEqual([]);
@@ -320,9 +320,9 @@ describe('the explorer in a browser', () => {
     { status: 502, contentType: 'text/html', body: '<p>Down</p>', code: 'HTTP 502' },
     { status: 502, contentType: 'application/json', body: '{}', code: 'HTTP 502' },
     { status: 200, contentType: 'application/json', body: 'null', code: 'HTTP 200' },
-  ])('lives without a list of originals: $status with $body', async ({ code, ...answer }) => {
+  ])('lives without a list of originals: $status with $body', async ({ code, ...response }) => {
     const { page, complaints } = await visit({}, AVATAR);
-    await page.route('**/explorer/originals.json', (route) => route.fulfill(answer));
+    await page.route('**/explorer/originals.json', (route) => route.fulfill(response));
     await page.reload();
     await page.getByText('The originals cannot be listed').waitFor();
     expect(await page.locator('#sheet .notice code').textContent()).toBe(code);
@@ -347,9 +347,9 @@ describe('the explorer in a browser', () => {
     await settle(page, '?size=320');
     await page.locator('#compare').scrollIntoViewIfNeeded();
     await page.locator('.pair').waitFor();
-    const told = () => page.locator('#compare .told').allTextContents();
+    const notes = () => page.locator('#compare .note').allTextContents();
     await expect
-      .poll(told)
+      .poll(notes)
       .toEqual([expect.stringMatching(/kB$/), expect.stringMatching(/^[\d.]+ kB, \d+ % of it$/)]);
     const clip = () =>
       page.locator('.pair .right').evaluate((right) => getComputedStyle(right).clipPath);
@@ -362,9 +362,9 @@ describe('the explorer in a browser', () => {
     await page.mouse.click(box.x + box.width * 0.8, box.y + box.height / 3);
     const divider = await page.locator('.divider').boundingBox();
     expect(Math.abs((divider?.x ?? 0) + 1 - (box.x + box.width * 0.8))).toBeLessThan(4);
-    const before = await told();
+    const before = await notes();
     await page.locator('#compare select').last().selectOption('high');
-    await expect.poll(async () => (await told())[1]).not.toBe(before[1]);
+    await expect.poll(async () => (await notes())[1]).not.toBe(before[1]);
     expect(complaints).toEqual([]);
   });
 

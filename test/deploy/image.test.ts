@@ -27,7 +27,7 @@ describe("the image's check of its health", () => {
     expect(check({ PORT: port })).toBe(1);
   });
 
-  test('asks the admin listener where there is one, which answers for a full service too', async () => {
+  test('asks the admin listener where there is one, which responds for a full service, too', async () => {
     const service = await startService({ ADMIN_PORT: '0', ADMIN_TOKEN: 'a-token-of-a-test' });
     const port =
       /admin listener is on http:\/\/127\.0\.0\.1:(\d+)/.exec(service.output())?.[1] ?? '';

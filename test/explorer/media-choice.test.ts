@@ -45,7 +45,7 @@ const choices: readonly MediaChoice[] = [
   { resource: of('default avatar'), values: { index: '3' }, extension: 'png', parameters: {} },
 ];
 
-/** Texts with which somebody may want to have a shell run what he likes. */
+/** Texts with which an attacker may want to have a shell run something. */
 const hostile = [
   "'; printf broken; '",
   "'\\''; printf broken; '\\''",
@@ -131,7 +131,7 @@ describe('a choice on the page', () => {
     ]);
   });
 
-  test('says what the answer is to be called, if the contract knows its ending', () => {
+  test('names the file of the response, if the contract knows its ending', () => {
     const fileOf = (choice: MediaChoice) => wordsOf(formatCurl('http://a/', choice)).at(-2);
     const [avatar, , attachment] = choices;
     if (avatar === undefined || attachment === undefined) throw new Error('no choice');

@@ -63,7 +63,7 @@ describe('unlessAborted', () => {
     expect(listenersOf(signal)).toBe(0);
   });
 
-  test('forgets who has left, though the promise still takes its time', async () => {
+  test('forgets a waiter that has left, though the promise still takes its time', async () => {
     const { promise, resolve } = defer<string>();
     const stayed = unlessAborted(promise, new AbortController().signal);
     const leave = (): WeakRef<object> => {
@@ -120,7 +120,7 @@ describe('withDeadline', () => {
   const late = new Error('late');
   const onTimeout = () => late;
 
-  test('begins nothing for who has left', async () => {
+  test('begins nothing where the signal has aborted', async () => {
     const work = vi.fn();
     const signal = AbortSignal.abort('reason');
     await expect(withDeadline(1, signal, onTimeout, work)).rejects.toBe('reason');

@@ -43,7 +43,7 @@ afterEach(async () => {
 
 /** Writes an original down that comes, and is rendered, as soon as it may. */
 function write(key: string, bytes: Uint8Array): void {
-  const script = { origin: 'answers', render: 'succeeds' } as const;
+  const script = { origin: 'responds', render: 'succeeds' } as const;
   ports.originals.set(key, { bytes, name: key, lastModified: new Date(0), ...script });
 }
 
@@ -58,18 +58,18 @@ function prepare(run: number): readonly string[] {
 interface Client {
   readonly key: string;
   readonly socket: Socket;
-  readonly answer: Promise<Buffer>;
+  readonly response: Promise<Buffer>;
 }
 
 async function ask(key: string): Promise<Client> {
   const socket = await connectTo(port);
   const chunks: Buffer[] = [];
   socket.on('data', (chunk: Buffer) => chunks.push(chunk));
-  const answer = once(socket, 'close').then(() => Buffer.concat(chunks));
+  const response = once(socket, 'close').then(() => Buffer.concat(chunks));
   socket.write(
     `GET /${key}.webp?size=16 HTTP/1.1\r\nHost: cdn.example\r\nConnection: close\r\n\r\n`,
   );
-  return { key, socket, answer };
+  return { key, socket, response };
 }
 
 /** Holds every step whose name begins so, until it is let go. */
@@ -88,7 +88,7 @@ describe('clients on real connections', () => {
         run += 1;
         arrived = 0;
         const keys = prepare(run);
-        const answer = hold('the origin');
+        const release = hold('the origin');
         const clients = await Promise.all(
           plan.map((_, index) => ask(at(keys, index % keys.length))),
         );
@@ -102,7 +102,7 @@ describe('clients on real connections', () => {
         };
         await hangUp('before');
         const render = hold('the renderer');
-        answer();
+        release();
         const wanted = keys.filter((_, key) =>
           plan.some((it, index) => it !== 'before' && index % keys.length === key),
         );
@@ -111,7 +111,7 @@ describe('clients on real connections', () => {
         render();
         for (const [index, client] of clients.entries()) {
           if (plan[index] !== 'never') continue;
-          const { status, body } = parseAnswer(await client.answer);
+          const { status, body } = parseAnswer(await client.response);
           expect({ status, body: body.toString() }).toEqual({ status: 200, body: client.key });
         }
         expect([...ports.reads.values()]).toEqual(keys.map(() => 1));
@@ -137,7 +137,7 @@ describe('clients on real connections', () => {
     const next = await ask(key);
     await expect.poll(() => arrived).toBe(21);
     render();
-    const { status, body, headers } = parseAnswer(await next.answer);
+    const { status, body, headers } = parseAnswer(await next.response);
     expect({ status, body: body.toString() }).toEqual({ status: 200, body: key });
     expect(headers['cache-status']).toBe('darkroom; fwd=miss; stored; collapsed');
     expect([ports.reads.get(key), ports.renders.get(key)]).toEqual([1, 1]);
@@ -147,7 +147,7 @@ describe('clients on real connections', () => {
 
   test('a client that has hung up is forgotten, though others still wait for the same', async () => {
     const [key = ''] = prepare(1);
-    const answer = hold('the origin');
+    const release = hold('the origin');
     const seen: WeakRef<object>[] = [];
     app.server.server.on('request', (request: object) => seen.push(new WeakRef(request)));
     const stays = await ask(key);
@@ -157,10 +157,10 @@ describe('clients on real connections', () => {
     await expect.poll(() => open).toBe(1);
     await settle();
     collectGarbage();
-    // Node keeps some for a while, to use them again; the one who stays is another.
+    // Node keeps some for a while, to use them again; that of the client that stays is another.
     expect(seen.filter((request) => request.deref() !== undefined).length).toBeLessThan(20);
-    answer();
-    expect(parseAnswer(await stays.answer).status).toBe(200);
+    release();
+    expect(parseAnswer(await stays.response).status).toBe(200);
   });
 
   test('for a client that hangs up in the queue nothing is rendered', async () => {
@@ -179,13 +179,13 @@ describe('clients on real connections', () => {
     for (const { key, socket } of clients) if (!working.includes(key)) socket.destroy();
     await expect.poll(() => open).toBe(working.length);
     render();
-    for (const { key, answer } of clients) {
-      if (working.includes(key)) expect(parseAnswer(await answer).status).toBe(200);
+    for (const { key, response } of clients) {
+      if (working.includes(key)) expect(parseAnswer(await response).status).toBe(200);
     }
     expect([...ports.renders.keys()]).toEqual(working);
     // And the slots are free again.
     write('icons/1/next', samples.jpeg);
-    expect(parseAnswer(await (await ask('icons/1/next')).answer).status).toBe(200);
+    expect(parseAnswer(await (await ask('icons/1/next')).response).status).toBe(200);
   });
 });
 

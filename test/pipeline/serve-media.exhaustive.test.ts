@@ -46,8 +46,8 @@ const requestPlan: fc.Arbitrary<RequestPlan> = fc.record({
 const slotPlan: fc.Arbitrary<SlotPlan> = fc.record({
   isReplaced: fc.boolean(),
   origin: fc.oneof(
-    fc.constantFrom<OriginScript[]>('answers', 'is deaf'),
-    fc.constantFrom<OriginScript[]>('answers', 'fails', 'is gone', 'hangs', 'cuts'),
+    fc.constantFrom<OriginScript[]>('responds', 'is deaf'),
+    fc.constantFrom<OriginScript[]>('responds', 'fails', 'is gone', 'hangs', 'cuts'),
   ),
   render: fc.constantFrom<RenderScript[]>('succeeds', 'succeeds', 'times out', 'refuses'),
 });
@@ -110,7 +110,7 @@ interface Slot {
 }
 
 /** What one request came to; undefined where its client had gone. */
-interface Answer {
+interface Received {
   readonly plan: RequestPlan;
   readonly status: number | undefined;
   readonly body: string;
@@ -140,7 +140,7 @@ function namesUpTo(slot: Slot): string[] {
   return Array.from({ length: slot.version + 1 }, (_, version) => nameOf({ ...slot, version }));
 }
 
-async function ask(plan: RequestPlan, { key, version }: Slot, turn: Turn): Promise<Answer> {
+async function ask(plan: RequestPlan, { key, version }: Slot, turn: Turn): Promise<Received> {
   const { kind, leaves } = plan;
   const seen = kind === 'current' ? version : version - 1;
   await turn(`a client asks for ${key}`);
@@ -161,22 +161,22 @@ async function ask(plan: RequestPlan, { key, version }: Slot, turn: Turn): Promi
   }
 }
 
-/** Lets everything happen that has been scheduled, until all answers are there and all is quiet. */
+/** Lets everything happen that has been scheduled, until all responses are there and all is quiet. */
 async function playOut(
   scheduler: fc.Scheduler,
   breathes: Iterator<boolean>,
-  answers: Promise<unknown>,
+  responses: Promise<unknown>,
 ): Promise<void> {
-  let isAnswered = false;
-  answers.then(
+  let isOver = false;
+  responses.then(
     () => {
-      isAnswered = true;
+      isOver = true;
     },
     () => {
-      isAnswered = true; // the caller hears of it
+      isOver = true; // the caller gets the error
     },
   );
-  for (let idle = 0; idle < 10 || !isAnswered; idle += 1) {
+  for (let idle = 0; idle < 10 || !isOver; idle += 1) {
     while (scheduler.count() > 0) {
       idle = 0;
       await scheduler.waitOne();
@@ -189,7 +189,7 @@ async function playOut(
   }
 }
 
-/** Every status that a request may be answered with. */
+/** Every status that a response may have. */
 function statusesOf(
   { isKept, mayBeRead, mayBeStale }: Slot,
   plan: SlotPlan,
@@ -210,8 +210,8 @@ function statusesOf(
   return isKept === 'yes' ? [200] : isKept === 'perhaps' ? [200, ...made] : made;
 }
 
-function check(slot: Slot, plan: SlotPlan, answers: readonly Answer[]): void {
-  for (const { plan: request, status, body } of answers) {
+function check(slot: Slot, plan: SlotPlan, responses: readonly Received[]): void {
+  for (const { plan: request, status, body } of responses) {
     if (status === undefined) continue;
     expect(statusesOf(slot, plan, request)).toContain(status);
     if (status !== 200) continue;
@@ -219,25 +219,25 @@ function check(slot: Slot, plan: SlotPlan, answers: readonly Answer[]): void {
     const names = isStale ? namesUpTo(slot) : [nameOf(slot)];
     expect(request.kind === 'head' ? [''] : names).toContain(body);
   }
-  if (plan.origin === 'is gone' && answers.some(({ status }) => status === 404)) {
+  if (plan.origin === 'is gone' && responses.some(({ status }) => status === 404)) {
     Object.assign(slot, { isKept: 'perhaps', mayBeStale: false });
   }
   if (plan.origin === 'fails' || plan.origin === 'hangs') return;
-  if (plan.origin === 'answers' || plan.origin === 'is deaf') slot.mayBeRead = true;
-  const isServed = answers.some(({ status }) => status === 200);
-  const left = answers.filter(({ plan: { leaves } }) => leaves).length;
+  if (plan.origin === 'responds' || plan.origin === 'is deaf') slot.mayBeRead = true;
+  const isServed = responses.some(({ status }) => status === 200);
+  const left = responses.filter(({ plan: { leaves } }) => leaves).length;
   const reads = ports.reads.get(slot.key) ?? 0;
   const renders = ports.renders.get(slot.key) ?? 0;
   // First whether it is what it was, then the whole.
-  expect(reads).toBeLessThanOrEqual(2 * answers.length);
+  expect(reads).toBeLessThanOrEqual(2 * responses.length);
   // What takes too long for the light lane begins anew in the heavy one.
   const runs = plan.render === 'times out' ? 2 : 1;
-  expect(renders).toBeLessThanOrEqual(runs * answers.length);
-  const needsBody = answers.some(({ plan: { kind } }) => kind !== 'current');
+  expect(renders).toBeLessThanOrEqual(runs * responses.length);
+  const needsBody = responses.some(({ plan: { kind } }) => kind !== 'current');
   if (slot.isKept === 'yes' || !needsBody) expect(renders).toBe(0);
   if (isServed) {
     // Begun anew only where all had left, or had gone with the news that theirs is current.
-    const current = answers.filter(({ status }) => status === 304).length;
+    const current = responses.filter(({ status }) => status === 304).length;
     expect(reads).toBeLessThanOrEqual(2 * (1 + left + current));
     expect(renders).toBeLessThanOrEqual(1 + left);
     slot.isKept = 'yes';
@@ -279,17 +279,17 @@ test('serves and refuses as it should, once per key, whichever clients leave and
           const prepared = slots.map((slot, index) => ({ slot, plan: at(plan.slots, index) }));
           for (const it of prepared) prepare(it.slot, it.plan, round);
           const asked = plan.requests.map((it) => ask(it, at(slots, it.slot), ports.turn));
-          const answered = Promise.all(asked);
-          await playOut(scheduler, breathes, answered);
-          const answers = await answered;
+          const received = Promise.all(asked);
+          await playOut(scheduler, breathes, received);
+          const responses = await received;
 
           for (const it of prepared) {
-            const own = answers.filter((answer) => answer.plan.slot === it.slot.index);
+            const own = responses.filter((response) => response.plan.slot === it.slot.index);
             check(it.slot, it.plan, own);
           }
           expect(ports.faults).toEqual([]);
           expect(ports.openBodies).toBe(0);
-          for (const { status, cacheStatus } of answers) {
+          for (const { status, cacheStatus } of responses) {
             if (status !== undefined) statuses.add(status);
             if (cacheStatus.includes('collapsed')) collapsed += 1;
           }

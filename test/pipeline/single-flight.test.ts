@@ -30,7 +30,7 @@ function createFlights() {
 }
 
 describe('single flight', () => {
-  test('begins one piece of work for everyone, and tells who joined', async () => {
+  test('begins one piece of work for all, and says which users joined', async () => {
     const { join, works, workAt } = createFlights();
     const users = [join('a'), join('a'), join('a'), join('b')];
     expect(works).toHaveLength(2);
@@ -138,7 +138,7 @@ describe('single flight', () => {
     await settle();
   });
 
-  test('a work that runs its own key while it begins takes nothing from anybody', async () => {
+  test('a work that runs its own key while it begins takes nothing from other users', async () => {
     const { flights, join, works, workAt } = createFlights();
     const [outerWork, { signal }] = [defer<string>(), new AbortController()];
     let inner: Promise<unknown> | undefined;

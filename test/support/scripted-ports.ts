@@ -10,8 +10,8 @@ import type {
 import type { RenderJob } from '../../src/pipeline/render/render-job.ts';
 import { clampRange } from '../../src/storage/origin-object.ts';
 
-/** What an origin does with a key; a deaf one answers even those who have left. */
-export type OriginScript = 'answers' | 'is deaf' | 'fails' | 'is gone' | 'hangs' | 'cuts';
+/** What an origin does with a key; a deaf one responds although its client has left. */
+export type OriginScript = 'responds' | 'is deaf' | 'fails' | 'is gone' | 'hangs' | 'cuts';
 
 /** What a renderer does with an original. */
 export type RenderScript = 'succeeds' | 'times out' | 'refuses';

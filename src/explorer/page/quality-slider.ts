@@ -11,7 +11,7 @@ const CALM_MS = 300;
 class Side {
   readonly select = create('select');
   readonly picture = create('img');
-  readonly note = create('span', 'told');
+  readonly note = create('span', 'note');
   readonly #first: string;
   #url: string | undefined;
 

@@ -23,7 +23,7 @@ const textFormats: readonly (readonly [RegExp, string])[] = [
 
 /**
  * Tells the `Content-Type` of a file from its first `SNIFF_BYTES` bytes (more are not looked at;
- * fewer are the whole file). Never throws: what cannot be told is `application/octet-stream`.
+ * fewer are the whole file). Never throws: what cannot be recognised is `application/octet-stream`.
  *
  * In this order, on which the safety depends: markup, whatever follows it; text (UTF-8, or UTF-16
  * with a byte order mark) without binary control characters; then the binary signatures of
@@ -119,6 +119,6 @@ async function sniffBinary(bytes: Uint8Array): Promise<string> {
   try {
     return (await fileTypeFromBuffer(bytes))?.mime ?? UNKNOWN;
   } catch {
-    return UNKNOWN; // a parser that stumbles over hostile bytes has told nothing of them
+    return UNKNOWN; // a parser that stumbles over hostile bytes has found out nothing
   }
 }

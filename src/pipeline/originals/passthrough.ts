@@ -107,7 +107,7 @@ export class PassthroughService {
         cause: new Error('The original was replaced while it was being read.'),
       });
     }
-    // A failure that comes before the first byte can still be told by a status.
+    // A failure that comes before the first byte can still be reported by a status.
     await peekOriginal(part, 1, this.#access.limits, signal);
     return part.body;
   }

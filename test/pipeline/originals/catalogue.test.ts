@@ -11,7 +11,7 @@ import type { ListedOriginal, OriginListing } from '../../../src/pipeline/ports.
 
 const BOUNDS: CatalogueBounds = { maxOriginals: 3, maxObjects: 10, timeoutMs: 60_000 };
 
-/** A storage with these keys; counts what it has shown, and tells where it was looked through. */
+/** A storage with these keys; counts what it has shown, and notes where it was looked through. */
 class ScriptedListing implements OriginListing {
   readonly #keys: readonly string[];
   shown = 0;
@@ -106,7 +106,7 @@ describe('the catalogue of originals', () => {
     expect(listing.shown).toBe(10);
   });
 
-  test('is looked up once for all who ask meanwhile, and anew afterwards', async () => {
+  test('is made once for all that ask meanwhile, and anew afterwards', async () => {
     const listing = new ScriptedListing(['emojis/1']);
     const catalogue = new OriginalsCatalogue(listing, BOUNDS);
     await Promise.all([catalogue.list(), catalogue.list()]);

@@ -63,7 +63,7 @@ describe.each(approaches)('an original that is asked for by its %s', (approach) 
     }
   });
 
-  test('is asked for and read once for all, who hold it until the last has gone', async () => {
+  test('is asked for and read once for all, and held until the last has gone', async () => {
     const { budget, origin, open, trace } = createOriginals(Buffer.alloc(5_000));
     const users = [new AbortController(), new AbortController()];
     const readers = users.map(({ signal }) => open(signal));
@@ -131,7 +131,7 @@ describe('an original', () => {
     expect(open()).toBe(after);
   });
 
-  test('is not joined by who comes long after', async () => {
+  test('is not joined long after', async () => {
     const { clock, open } = createOriginals(Buffer.alloc(5));
     const first = open();
     expect(open()).toBe(first);

@@ -50,7 +50,7 @@ describe('opening an original', () => {
     await expect.poll(() => late.destroyed).toBe(true);
   });
 
-  test('ends with the client: before the answer, and in the body', async () => {
+  test('ends with the client: before the response, and in the body', async () => {
     const client = new AbortController();
     const hanging = openOriginal(
       accessTo(originOf(() => new Promise(() => undefined))),
