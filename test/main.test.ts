@@ -9,7 +9,6 @@ import {
   openSync,
   readFileSync,
   rmSync,
-  writeFileSync,
 } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
@@ -20,6 +19,7 @@ import { resourceRows } from '../src/contract/resources.ts';
 import { connectSecurely, connectTo } from './support/http/raw-http.ts';
 import { tlsFiles } from './support/http/tls-files.ts';
 import { startFlags } from './support/processes/start-flags.ts';
+import { useTemporaryFolder } from './support/temporary-folder.ts';
 
 /** A render that takes most of a second. */
 const SLOW_PATH =
@@ -33,7 +33,7 @@ const LONG_PATH = '/attachments/1/2/long.jpg?format=webp&width=4096&quality=loss
 
 const { version } = JSON.parse(readFileSync('package.json', 'utf8'));
 
-/** Within which workers are gone that have nobody left to work for, in milliseconds. */
+/** Within which workers are gone whose service is, in milliseconds. */
 const ORPHAN_LIMIT_MS = 1_000;
 
 /** The compiled service as a process, with what it printed so far. */
@@ -91,11 +91,10 @@ describe('the process', () => {
   };
   /** A service that has just begun a long render, and its workers. */
   const startLongRender = async (settings: Record<string, string> = {}) => {
-    const storage = mkdtempSync(join(tmpdir(), 'darkroom-main-'));
-    onTestFinished(() => rmSync(storage, { recursive: true }));
-    mkdirSync(join(storage, 'attachments/1/2'), { recursive: true });
-    linkSync(longOriginal, join(storage, 'attachments/1/2/long.jpg'));
-    const running = start({ PORT: '0', WORKERS: '2', STORAGE_DIR: storage, ...settings });
+    const { path } = await useTemporaryFolder();
+    mkdirSync(join(path, 'attachments/1/2'), { recursive: true });
+    linkSync(longOriginal, join(path, 'attachments/1/2/long.jpg'));
+    const running = start({ PORT: '0', WORKERS: '2', STORAGE_DIR: path, ...settings });
     await logged(running, 'Darkroom listens on ');
     const [origin] = /http:\/\/127\.0\.0\.1:\d+/.exec(running.output().stdout) ?? [];
     const workers = workersOf(running);
@@ -103,6 +102,12 @@ describe('the process', () => {
     fetch(`${origin}${LONG_PATH}`).catch(() => undefined);
     await rendering(running);
     return { running, workers };
+  };
+  const stopTwice = async (running: Service): Promise<void> => {
+    running.process.kill('SIGTERM');
+    await logged(running, 'stopping');
+    await new Promise((resolve) => setTimeout(resolve, 250)); // what comes sooner is the same signal
+    running.process.kill('SIGTERM');
   };
   const endSoon = (workers: readonly string[]) =>
     expect.poll(() => workers.filter(isAlive), { timeout: ORPHAN_LIMIT_MS }).toEqual([]);
@@ -121,9 +126,8 @@ describe('the process', () => {
     expect(await running.exited).toBe(0);
   });
 
-  test('started again before a folder of renderings, makes none of them anew, and forgets on order', async () => {
-    const folder = mkdtempSync(join(tmpdir(), 'darkroom-'));
-    onTestFinished(() => rmSync(folder, { recursive: true }));
+  test('started again before a folder of renderings, makes none of them anew, and forgets what is purged', async () => {
+    const { path: folder } = await useTemporaryFolder();
     const token = 'a-token-of-the-tests';
     const environment = {
       PORT: '0',
@@ -135,9 +139,9 @@ describe('the process', () => {
     const statuses: (string | null)[] = [];
     const askAll = async (running: Service): Promise<void> => {
       for (const link of links(running)) {
-        const answer = await fetch(link);
-        expect((await answer.arrayBuffer()).byteLength).toBeGreaterThan(1_000);
-        statuses.push(answer.headers.get('cache-status'));
+        const response = await fetch(link);
+        expect((await response.arrayBuffer()).byteLength).toBeGreaterThan(1_000);
+        statuses.push(response.headers.get('cache-status'));
       }
     };
     const first = start(environment);
@@ -183,39 +187,31 @@ describe('the process', () => {
     expect(await second.exited).toBe(0);
   });
 
-  test('starts with nothing set, and each of the three links it prints is an image', async () => {
+  test('starts with nothing set, and all that it prints the addresses of is there', async () => {
     const running = start({ PORT: '0' });
     await listening(running);
     for (const link of links(running)) {
-      const answer = await fetch(link);
-      expect(answer.status).toBe(200);
-      expect(answer.headers.get('content-type')).toMatch(/^image\/(webp|gif)$/);
-      expect((await answer.arrayBuffer()).byteLength).toBeGreaterThan(1_000);
+      const response = await fetch(link);
+      expect(response.status).toBe(200);
+      expect(response.headers.get('content-type')).toMatch(/^image\/(webp|gif)$/);
+      expect((await response.arrayBuffer()).byteLength).toBeGreaterThan(1_000);
     }
     expect(JSON.parse(running.output().stdout.split('\n')[0] ?? '')).toMatchObject({
       level: 30,
       msg: expect.stringMatching(/^Darkroom listens on http:\/\/127\.0\.0\.1:\d+$/),
     });
-  });
-
-  test('prints the address of the explorer, and serves its page with all that belongs to it', async () => {
-    const running = start({ PORT: '0' });
-    await listening(running);
+    // The explorer's page, with all that belongs to it, and samples of every kind.
     const [, address = ''] = /^Look around: (http:\S+)$/m.exec(running.output().stderr) ?? [];
     const page = await (await fetch(address)).text();
     const files = [...page.matchAll(/(?:src|href)="(\/explorer\/[^"]+)"/g)].map(([, path]) => path);
     expect(files.filter((path) => path?.endsWith('.js')).length).toBeGreaterThan(1);
     for (const path of files) expect((await fetch(new URL(path ?? '', address))).status).toBe(200);
-    const answer = await fetch(new URL('/explorer/originals.json', address));
-    const { shelves }: { shelves: { resource: string; originals: unknown[] }[] } = JSON.parse(
-      await answer.text(),
-    );
-    expect(shelves.map(({ resource }) => resource).sort()).toEqual(
-      Object.keys(resourceRows).sort(),
-    );
-    for (const { resource, originals } of shelves) {
-      expect(originals.length, `samples of the kind "${resource}"`).toBeGreaterThan(0);
-    }
+    const listed = await fetch(new URL('/explorer/originals.json', address));
+    const { shelves } = (await listed.json()) as {
+      shelves: { resource: string; originals: unknown[] }[];
+    };
+    const kinds = shelves.filter(({ originals }) => originals.length > 0);
+    expect(kinds.map(({ resource }) => resource).sort()).toEqual(Object.keys(resourceRows).sort());
   });
 
   test('has no explorer where it is told to have none', async () => {
@@ -225,20 +221,20 @@ describe('the process', () => {
     expect((await fetch(new URL('/', links(running)[0]))).status).toBe(404);
   });
 
-  test('ends with status 78 and every fault of its configuration', async () => {
-    const running = start({ PORT: 'eighty', STORAGE_DIR: '/nowhere' });
-    expect(await running.exited).toBe(78);
-    expect(running.output().stderr).toBe(
-      'The configuration is not valid:\n' +
-        'PORT: expected an integer from 0 to 65535 but received "eighty"\n' +
+  test.each([
+    [
+      { PORT: 'eighty', STORAGE_DIR: '/nowhere' },
+      'PORT: expected an integer from 0 to 65535 but received "eighty"\n' +
         'STORAGE_DIR: expected an existing folder but received "/nowhere"\n',
-    );
-  });
-
-  test('ends with status 78 where production would serve the samples', async () => {
-    const running = start({ PORT: '0', NODE_ENV: 'production' });
+    ],
+    [
+      { PORT: '0', NODE_ENV: 'production' },
+      'STORAGE_DIR: expected an existing folder, since NODE_ENV is production but received nothing\n',
+    ],
+  ])('with %j ends with status 78 and every fault', async (environment, faults) => {
+    const running = start(environment);
     expect(await running.exited).toBe(78);
-    expect(running.output().stderr).toContain('STORAGE_DIR: expected an existing folder, since');
+    expect(running.output().stderr).toBe(`The configuration is not valid:\n${faults}`);
   });
 
   test('logs the address that it was bound to, its release, and what an operator may have overlooked', async () => {
@@ -301,10 +297,10 @@ describe('the process', () => {
     const workers = workersOf(running);
     expect(workers).toHaveLength(2);
     running.process.kill('SIGTERM');
-    const answer = await slow;
-    expect(answer.status).toBe(200);
-    expect((await answer.arrayBuffer()).byteLength).toBe(
-      Number(answer.headers.get('content-length')),
+    const response = await slow;
+    expect(response.status).toBe(200);
+    expect((await response.arrayBuffer()).byteLength).toBe(
+      Number(response.headers.get('content-length')),
     );
     expect(await running.exited).toBe(0);
     await expect(fetch(`${origin}/avatars/0.png`)).rejects.toThrow();
@@ -320,37 +316,35 @@ describe('the process', () => {
     silent.destroy();
   }, 10_000);
 
-  test('leaves no idle worker behind when it is killed itself', async () => {
+  const endings: readonly (readonly [
+    string,
+    (running: Service) => unknown,
+    number | null,
+    string,
+  ])[] = [
+    ['is killed', ({ process: it }) => it.kill('SIGKILL'), null, ''],
+    ['gets a second signal', stopTwice, 1, 'a second signal'],
+    ['gets a signal and has no time', ({ process: it }) => it.kill(), 1, 'the grace time is over'],
+  ];
+  test.each(endings)(
+    'leaves no busy worker behind where it %s',
+    async (name, end, status, told) => {
+      const hasTime = !name.endsWith('no time');
+      const settings = { SHUTDOWN_GRACE_MS: hasTime ? '20000' : '200' };
+      const { running, workers } = await startLongRender(settings);
+      await end(running);
+      expect(await running.exited).toBe(status);
+      expect(running.output().stdout).toContain(told);
+      await endSoon(workers);
+    },
+  );
+
+  test('leaves no idle worker behind where it is killed', async () => {
     const running = start({ PORT: '0', WORKERS: '2' });
     await listening(running);
     const workers = workersOf(running);
     expect(workers).toHaveLength(2);
     running.process.kill('SIGKILL');
-    await endSoon(workers);
-  });
-
-  test('leaves no busy worker behind when it is killed itself', async () => {
-    const { running, workers } = await startLongRender();
-    running.process.kill('SIGKILL');
-    await endSoon(workers);
-  });
-
-  test('ends at once at a second signal, and leaves no busy worker behind', async () => {
-    const { running, workers } = await startLongRender();
-    running.process.kill('SIGTERM');
-    await logged(running, 'stopping');
-    await new Promise((resolve) => setTimeout(resolve, 250)); // what comes sooner is the same signal
-    running.process.kill('SIGTERM');
-    expect(await running.exited).toBe(1);
-    expect(running.output().stdout).toContain('a second signal');
-    await endSoon(workers);
-  });
-
-  test('leaves no busy worker behind when its grace time is over', async () => {
-    const { running, workers } = await startLongRender({ SHUTDOWN_GRACE_MS: '200' });
-    running.process.kill('SIGTERM');
-    expect(await running.exited).toBe(1);
-    expect(running.output().stdout).toContain('the grace time is over');
     await endSoon(workers);
   });
 
@@ -397,15 +391,12 @@ describe('the process', () => {
       return socket.pause();
     };
     const startListening = async (graceMs: string): Promise<number> => {
-      const storage = mkdtempSync(join(tmpdir(), 'darkroom-main-'));
-      onTestFinished(() => rmSync(storage, { recursive: true }));
-      const file = join(storage, LARGE_PATH);
-      mkdirSync(dirname(file), { recursive: true });
-      writeFileSync(file, Buffer.alloc(48 * 1024 * 1024));
+      const { path, put } = await useTemporaryFolder();
+      await put(LARGE_PATH, Buffer.alloc(48 * 1024 * 1024));
       const running = start({
         PORT: '0',
         WORKERS: '1',
-        STORAGE_DIR: storage,
+        STORAGE_DIR: path,
         SHUTDOWN_GRACE_MS: graceMs,
         ...settings,
       });

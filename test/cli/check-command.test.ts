@@ -1,67 +1,51 @@
-import { chmodSync, mkdirSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
-import type { ServerResponse } from 'node:http';
-import { tmpdir } from 'node:os';
+import { chmodSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { afterEach, beforeEach, describe, expect, onTestFinished, test } from 'vitest';
+import { beforeEach, describe, expect, onTestFinished, test } from 'vitest';
 import { runDarkroom } from '../support/processes/command-line.ts';
 import { LOCAL_CREDENTIALS, startLocalS3 } from '../support/s3/local-s3.ts';
-import { type ScriptedRequest, startScriptedS3 } from '../support/s3/scripted-s3.ts';
-
-let folder: string;
-beforeEach(() => {
-  folder = mkdtempSync(join(tmpdir(), 'darkroom-'));
-});
-afterEach(() => rmSync(folder, { recursive: true }));
+import {
+  respondWithError,
+  type ScriptedAnswer,
+  startScriptedS3,
+} from '../support/s3/scripted-s3.ts';
+import { type TemporaryFolder, useTemporaryFolder } from '../support/temporary-folder.ts';
 
 async function check(environment: Record<string, string>) {
   const { status, stdout, stderr } = await runDarkroom(['check'], { environment });
   expect(stderr).toBe('');
-  return { status, lines: stdout.toString().trimEnd().split('\n') };
+  const text = stdout.toString();
+  expect(text).not.toMatch(/hush|S3RVER/);
+  return { status, text, lines: text.trimEnd().split('\n') };
 }
 
 const subjects = (lines: readonly string[]): string[] =>
   lines.map((line) => line.replace(/^(\w+) +([\w ]+): .*$/s, '$1 $2'));
 
-const s3 = (endpoint: string): Record<string, string> => ({
-  STORAGE: 's3',
-  S3_BUCKET: 'originals',
-  S3_ENDPOINT: endpoint,
-  AWS_EC2_METADATA_DISABLED: 'true',
-  ...LOCAL_CREDENTIALS,
-});
-
-/** A server that answers with an error of S3, and with the time as it sees it. */
-async function startRefusing(
-  refuse: (request: ScriptedRequest) => readonly [status: number, code: string],
-  date = new Date(),
-) {
-  const server = await startScriptedS3((request, response: ServerResponse) => {
-    const [status, code] = refuse(request);
-    response.writeHead(status, { date: date.toUTCString(), 'content-type': 'application/xml' });
-    response.end(`<Error><Code>${code}</Code><Message>It is ${code}.</Message></Error>`);
-  });
-  onTestFinished(() => server.close());
-  return server.endpoint;
-}
-
 describe('darkroom check', () => {
-  test('finds nothing to complain of in the samples', async () => {
-    const { status, lines } = await check({});
-    expect(status).toBe(0);
-    expect(subjects(lines)).toEqual([
-      'ok settings',
-      'ok storage',
-      'ok missing original',
-      'ok listing',
-      'ok reading',
-      'ok renderings',
-      'ok workers',
-    ]);
-    expect(lines.join('\n')).toMatch(/workers: start; the service has \d+ \(network: /);
+  let folder: TemporaryFolder;
+  beforeEach(async () => {
+    folder = await useTemporaryFolder();
   });
 
-  test('tells all faults of the settings, and no secret', async () => {
-    const { status, lines } = await check({
+  test('finds no fault in the samples', async () => {
+    const { status, text, lines } = await check({});
+    expect(status).toBe(0);
+    expect(subjects(lines)).toEqual(
+      [
+        'settings',
+        'storage',
+        'missing original',
+        'listing',
+        'reading',
+        'renderings',
+        'workers',
+      ].map((subject) => `ok ${subject}`),
+    );
+    expect(text).toMatch(/workers: start; the service has \d+ \(network: /);
+  });
+
+  test('shows all faults of the settings, and no secret', async () => {
+    const { status, text, lines } = await check({
       PORT: 'many',
       ADMIN_PORT: '9090',
       ADMIN_TOKEN: 'hush-hush',
@@ -70,82 +54,78 @@ describe('darkroom check', () => {
     expect(status).toBe(78);
     expect(subjects(lines)).toEqual(Array.from({ length: 3 }, () => 'FAULT settings'));
     for (const name of ['PORT', 'ADMIN_TOKEN', 'S3_ENDPOINT']) {
-      expect(lines.join('\n')).toContain(`settings: ${name}: expected `);
+      expect(text).toContain(`settings: ${name}: expected `);
     }
-    expect(lines.join('\n')).not.toContain('hush-hush');
   });
 
-  test('names the settings that are set, and none of their values', async () => {
-    const { lines } = await check({
-      WORKERS: '2',
-      ADMIN_PORT: '1',
-      ADMIN_TOKEN: 'hush-hush-hush-hush',
-    });
-    expect(lines[0]).toBe('ok     settings: valid: WORKERS, ADMIN_PORT, ADMIN_TOKEN');
-    expect(lines.join('\n')).not.toContain('hush');
-  });
-
-  test('warns of a name that is none, which is no fault', async () => {
-    const { status, lines } = await check({ STORAGE_DIRR: 'hush-hush' });
-    expect(status).toBe(0);
-    expect(lines[1]).toBe(
+  test('names the settings that are set without their values, and warns of one that is none', async () => {
+    const token = 'hush-hush-hush-hush';
+    const given = { WORKERS: '2', ADMIN_PORT: '1', ADMIN_TOKEN: token, STORAGE_DIRR: 'hush' };
+    const { status, lines } = await check(given);
+    expect([status, ...lines.slice(0, 2)]).toEqual([
+      0,
+      'ok     settings: valid: WORKERS, ADMIN_PORT, ADMIN_TOKEN',
       'WARN   settings: STORAGE_DIRR is no setting of Darkroom; is STORAGE_DIR meant?',
-    );
+    ]);
   });
 
   test('of a folder that is empty, all is well; of one laid out otherwise, not', async () => {
-    const empty = await check({ STORAGE_DIR: folder });
+    const empty = await check({ STORAGE_DIR: folder.path });
     expect([empty.status, empty.lines[3]]).toEqual([0, 'ok     listing: nothing is there yet']);
-    mkdirSync(join(folder, 'originals/avatars/1'), { recursive: true });
-    writeFileSync(join(folder, 'originals/avatars/1/ab12'), 'x');
-    const { status, lines } = await check({ STORAGE_DIR: folder });
-    expect(status).toBe(1);
-    expect(lines[3]).toBe(
+    await folder.put('originals/avatars/1/ab12', 'x');
+    const { status, lines } = await check({ STORAGE_DIR: folder.path });
+    expect([status, lines[3]]).toEqual([
+      1,
       'FAULT  listing: none of 1 files has the key of an original; the first is "originals/avatars/1/ab12". Is STORAGE_DIR right?',
-    );
+    ]);
   });
 
-  test.skipIf(process.getuid?.() === 0)('tells of a folder that must not be read', async () => {
-    chmodSync(folder, 0o000);
-    onTestFinished(() => chmodSync(folder, 0o700));
-    const { status, lines } = await check({ STORAGE_DIR: folder });
+  test.skipIf(process.getuid?.() === 0)('shows a folder that must not be read', async () => {
+    chmodSync(folder.path, 0o000);
+    onTestFinished(() => chmodSync(folder.path, 0o700));
+    const { status, text } = await check({ STORAGE_DIR: folder.path });
     expect(status).toBe(1);
-    expect(lines.join('\n')).toMatch(/FAULT {2}listing: is refused: EACCES/);
+    expect(text).toMatch(/FAULT {2}listing: is refused: EACCES/);
   });
 
   test('tries the store of renderings, and leaves nothing there', async () => {
-    const environment = { RESULT_STORE: 'filesystem', RESULT_STORE_DIR: folder };
+    const { path } = folder;
+    const environment = { RESULT_STORE: 'filesystem', RESULT_STORE_DIR: path };
     const { status, lines } = await check(environment);
     expect(status).toBe(0);
-    expect(lines).toContain(
-      `ok     renderings: folder ${folder}: one was written, read and removed`,
-    );
-    expect(readdirSync(join(folder, 'results'))).toEqual([]);
-    expect(readdirSync(join(folder, 'incoming'))).toEqual([]);
+    expect(lines).toContain(`ok     renderings: folder ${path}: one was written, read and removed`);
+    for (const name of ['results', 'incoming']) expect(readdirSync(join(path, name))).toEqual([]);
 
-    rmSync(join(folder, 'results'), { recursive: true });
-    writeFileSync(join(folder, 'results'), 'a file in its place');
+    rmSync(join(path, 'results'), { recursive: true });
+    writeFileSync(join(path, 'results'), 'a file in its place');
     const broken = await check(environment);
     expect(broken.status).toBe(1);
-    expect(broken.lines.join('\n')).toMatch(/FAULT {2}renderings: folder .*: one cannot be /);
+    expect(broken.text).toMatch(/FAULT {2}renderings: folder .*: one cannot be /);
   });
 
-  test('tells when workers cannot start', async () => {
+  test('says how far workers are confined, which is less without the programs for it', async () => {
     const { status, lines } = await check({ LD_PRELOAD: '', MALLOC_CONF: '', PATH: '/nowhere' });
-    expect(status).toBe(0); // without its helpers, a worker starts less confined
+    expect(status).toBe(0);
     expect(lines.at(-1)).toMatch(/^ok {5}workers: start; .*network: shared, user: shared/);
   });
 });
 
 describe('darkroom check of a bucket', () => {
-  test('finds nothing to complain of', async () => {
+  const settings = (endpoint: string): Record<string, string> => ({
+    STORAGE: 's3',
+    S3_BUCKET: 'originals',
+    S3_ENDPOINT: endpoint,
+    AWS_EC2_METADATA_DISABLED: 'true',
+    ...LOCAL_CREDENTIALS,
+  });
+
+  test('finds no fault', async () => {
     const server = await startLocalS3({ allowMismatchedSignatures: true });
     onTestFinished(() => server.close());
     await server.put('avatars/1/ab12', Buffer.from('original'));
-    const { status, lines } = await check(s3(server.endpoint));
-    expect(lines.join('\n')).not.toContain('FAULT');
-    expect(status).toBe(0);
-    expect(lines.slice(1, 6)).toEqual([
+    const { status, lines } = await check(settings(server.endpoint));
+    expect([status, ...lines.slice(1, 6)]).toEqual([
+      0,
       'ok     storage: bucket originals',
       'ok     missing original: is told as missing',
       'ok     listing: 1 files, 1 of them originals',
@@ -154,51 +134,58 @@ describe('darkroom check of a bucket', () => {
     ]);
   });
 
-  test('says what follows from the lack of the right to list', async () => {
-    const endpoint = await startRefusing(() => [403, 'AccessDenied']);
-    const { status, lines } = await check(s3(endpoint));
+  const isList = ({ url }: Parameters<ScriptedAnswer>[0]) => url.searchParams.has('list-type');
+  /** A server that refuses everything, what is wrong besides it, and what is found in the third line and the ones after. */
+  const refusals: readonly (readonly [string, ScriptedAnswer, readonly RegExp[]])[] = [
+    [
+      'the lack of the right to list',
+      (_, response) => respondWithError(response, 403, 'AccessDenied'),
+      [
+        /^FAULT {2}missing original: is told as a failure.*AccessDenied.*without the right to list \(s3:ListBucket\), S3 answers 403 .* 502 instead of 404$/,
+        /^FAULT {2}listing: is refused: AccessDenied.*; grant s3:ListBucket$/,
+      ],
+    ],
+    [
+      'a list that is refused for another reason',
+      (request, response) =>
+        respondWithError(response, 404, isList(request) ? 'NoSuchBucket' : 'NoSuchKey'),
+      [
+        /^ok {5}missing original: is told as missing$/,
+        /^FAULT {2}listing: is refused: NoSuchBucket((?!grant).)*$/,
+      ],
+    ],
+    [
+      'a clock that is wrong',
+      (_, response) => {
+        response.setHeader('date', new Date(Date.now() - 3_600_000).toUTCString());
+        respondWithError(response, 403, 'RequestTimeTooSkewed');
+      },
+      [
+        /^FAULT {2}missing original: /,
+        /^FAULT {2}listing: /,
+        /^FAULT {2}clock: 360\d s ahead of the storage's; from 900 s on, S3 refuses what we sign \(RequestTimeTooSkewed\)$/,
+      ],
+    ],
+    [
+      'a server that does not respond',
+      () => undefined,
+      [
+        /^FAULT {2}missing original: is told as a failure: no answer within ORIGIN_FIRST_BYTE_TIMEOUT_MS$/,
+      ],
+    ],
+  ];
+  test.each(refusals)('shows %s', async (_, respond, expected) => {
+    const server = await startScriptedS3(respond);
+    onTestFinished(() => server.close());
+    const deadline = { ORIGIN_FIRST_BYTE_TIMEOUT_MS: expected.length === 1 ? '300' : '5000' };
+    const { status, lines } = await check({ ...settings(server.endpoint), ...deadline });
     expect(status).toBe(1);
-    expect(lines[2]).toMatch(
-      /^FAULT {2}missing original: is told as a failure.*AccessDenied.*without the right to list \(s3:ListBucket\), S3 answers 403 .* 502 instead of 404$/,
-    );
-    expect(lines[3]).toMatch(/^FAULT {2}listing: is refused: AccessDenied.*; grant s3:ListBucket$/);
+    for (const [at, line] of expected.entries()) expect(lines[2 + at]).toMatch(line);
   });
 
-  test('a right to list alone is not taken for the cause', async () => {
-    const endpoint = await startRefusing(({ url }) =>
-      url.searchParams.has('list-type') ? [404, 'NoSuchBucket'] : [404, 'NoSuchKey'],
-    );
-    const { lines } = await check(s3(endpoint));
-    expect(lines[2]).toBe('ok     missing original: is told as missing');
-    expect(lines[3]).toMatch(/^FAULT {2}listing: is refused: NoSuchBucket/);
-    expect(lines[3]).not.toContain('grant');
-  });
-
-  test('compares the clocks', async () => {
-    const hourAgo = new Date(Date.now() - 3_600_000);
-    const endpoint = await startRefusing(() => [403, 'RequestTimeTooSkewed'], hourAgo);
-    const { status, lines } = await check(s3(endpoint));
+  test('shows a server that is not there', async () => {
+    const { status, lines } = await check(settings('http://127.0.0.1:1'));
     expect(status).toBe(1);
-    expect(lines.find((line) => line.includes('clock:'))).toMatch(
-      /^FAULT {2}clock: 360\d s ahead of the storage's; from 900 s on, S3 refuses what we sign \(RequestTimeTooSkewed\)$/,
-    );
-  });
-
-  test('tells of a server that is not there, or does not answer', async () => {
-    const gone = await check(s3('http://127.0.0.1:1'));
-    expect(gone.status).toBe(1);
-    expect(gone.lines[2]).toMatch(/^FAULT {2}missing original: .*ECONNREFUSED/);
-    expect(gone.lines.join('\n')).not.toContain('S3RVER');
-
-    const silent = await startScriptedS3(() => undefined);
-    onTestFinished(() => silent.close());
-    const { status, lines } = await check({
-      ...s3(silent.endpoint),
-      ORIGIN_FIRST_BYTE_TIMEOUT_MS: '300',
-    });
-    expect(status).toBe(1);
-    expect(lines[2]).toBe(
-      'FAULT  missing original: is told as a failure: no answer within ORIGIN_FIRST_BYTE_TIMEOUT_MS',
-    );
+    expect(lines[2]).toMatch(/^FAULT {2}missing original: .*ECONNREFUSED/);
   });
 });

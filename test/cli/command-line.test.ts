@@ -1,16 +1,15 @@
-import { spawn, spawnSync } from 'node:child_process';
-import { once } from 'node:events';
-import { cpSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { spawnSync } from 'node:child_process';
+import { cpSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, onTestFinished, test } from 'vitest';
-import { runDarkroom } from '../support/processes/command-line.ts';
+import { runDarkroom, startDarkroom } from '../support/processes/command-line.ts';
+import { useTemporaryFolder } from '../support/temporary-folder.ts';
 
 const { version } = JSON.parse(readFileSync('package.json', 'utf8'));
 const commands = ['serve', 'check', 'put', 'render'];
 
 describe('the command line', () => {
-  test('tells its commands, and what each of them needs', async () => {
+  test('shows its commands, and what each of them needs', async () => {
     const { status, stdout, stderr } = await runDarkroom(['--help']);
     expect(status).toBe(0);
     expect(stderr).toBe('');
@@ -25,7 +24,7 @@ describe('the command line', () => {
     }
   });
 
-  test('tells its version', async () => {
+  test('shows its version', async () => {
     const { status, stdout } = await runDarkroom(['--version']);
     expect([status, stdout.toString()]).toEqual([0, `darkroom ${version}\n`]);
   });
@@ -44,9 +43,8 @@ describe('the command line', () => {
     expect([status, stdout.toString(), stderr]).toEqual([64, '', `darkroom: ${message}\n`]);
   });
 
-  test('where nothing was built, says what to do', () => {
-    const folder = mkdtempSync(join(tmpdir(), 'darkroom-'));
-    onTestFinished(() => rmSync(folder, { recursive: true }));
+  test('where nothing was built, says what to do', async () => {
+    const { path: folder } = await useTemporaryFolder();
     cpSync('bin', join(folder, 'bin'), { recursive: true });
     const run = spawnSync(process.execPath, [join(folder, 'bin/darkroom.mjs'), 'check']);
     expect([run.status, run.stderr.toString()]).toEqual([
@@ -73,24 +71,12 @@ describe('the command line', () => {
   });
 });
 
-describe('darkroom serve', () => {
-  test('is the service, which stops when it is told to', async () => {
-    const child = spawn(process.execPath, ['bin/darkroom.mjs', 'serve'], {
-      env: { PATH: process.env.PATH ?? '', PORT: '0', WORKERS: '1' },
-    });
-    onTestFinished(() => void child.kill('SIGKILL'));
-    const exited = once(child, 'exit');
-    const links = await new Promise<string[]>((resolve, reject) => {
-      let text = '';
-      child.stderr.on('data', (chunk: Buffer) => {
-        text += chunk.toString();
-        const found = text.match(/http:\S+\?\S+/g) ?? [];
-        if (found.length === 3) resolve(found);
-      });
-      child.once('exit', () => reject(new Error(`It has ended: ${text}`)));
-    });
-    for (const link of links) expect((await fetch(link)).status).toBe(200);
-    child.kill('SIGTERM');
-    expect(await exited).toEqual([0, null]);
-  });
+test('darkroom serve is the service, which stops on a signal', async () => {
+  const running = startDarkroom(['serve'], { PORT: '0', WORKERS: '1' });
+  onTestFinished(() => void running.child.kill('SIGKILL'));
+  const links = () => running.stderr().match(/http:\S+\?\S+/g) ?? [];
+  await expect.poll(() => links().length || running.stderr()).toBe(3);
+  for (const link of links()) expect((await fetch(link)).status).toBe(200);
+  running.child.kill('SIGTERM');
+  expect(await running.ended).toBe(0);
 });

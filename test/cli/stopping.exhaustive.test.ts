@@ -3,19 +3,16 @@ import { once } from 'node:events';
 import {
   existsSync,
   mkdirSync,
-  mkdtempSync,
   readdirSync,
   readFileSync,
-  rmSync,
   statSync,
   truncateSync,
   writeFileSync,
 } from 'node:fs';
 import { open } from 'node:fs/promises';
 import { type AddressInfo, createServer } from 'node:net';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { afterEach, beforeEach, describe, expect, onTestFinished, test } from 'vitest';
+import { beforeEach, describe, expect, onTestFinished, test } from 'vitest';
 import { defer } from '../support/deferred.ts';
 import {
   type RunningCommand,
@@ -23,6 +20,7 @@ import {
   startDarkroom,
 } from '../support/processes/command-line.ts';
 import { LOCAL_CREDENTIALS, type LocalS3Request, startLocalS3 } from '../support/s3/local-s3.ts';
+import { useTemporaryFolder } from '../support/temporary-folder.ts';
 
 const MEBIBYTE = 1024 * 1024;
 const KEY = 'attachments/1/2/large';
@@ -30,12 +28,11 @@ const NOTHING_STORED = 'darkroom: stopped; nothing was stored\n';
 
 let folder: string;
 let originals: string;
-beforeEach(() => {
-  folder = mkdtempSync(join(tmpdir(), 'darkroom-'));
+beforeEach(async () => {
+  folder = (await useTemporaryFolder()).path;
   originals = join(folder, 'originals');
   mkdirSync(originals);
 });
-afterEach(() => rmSync(folder, { recursive: true }));
 
 const start = (
   args: readonly string[],
@@ -59,20 +56,22 @@ const writing = ({ child }: RunningCommand): Promise<void> => {
   return expect.poll(incomingBytes, { interval: 10 }).toBeGreaterThan(MEBIBYTE);
 };
 
-/** A server of S3 that takes every request and answers none; its settings, and when it is asked. */
+const s3Environment = (endpoint: string): Record<string, string> => ({
+  STORAGE: 's3',
+  S3_BUCKET: 'originals',
+  S3_ENDPOINT: endpoint,
+  ...LOCAL_CREDENTIALS,
+});
+
+/** A server of S3 that takes every request and responds to none; its settings, and when it is asked. */
 async function startSilentS3() {
   const server = createServer((socket) => void socket.on('error', () => undefined).resume());
   server.listen(0, '127.0.0.1');
   await once(server, 'listening');
   onTestFinished(() => void server.close());
   const asked = once(server, 'connection');
-  const environment = {
-    STORAGE: 's3',
-    S3_BUCKET: 'originals',
-    S3_ENDPOINT: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
-    ...LOCAL_CREDENTIALS,
-  };
-  return { environment, asked };
+  const { port } = server.address() as AddressInfo;
+  return { environment: s3Environment(`http://127.0.0.1:${port}`), asked };
 }
 
 describe.each(['SIGINT', 'SIGTERM'] as const)('a command that gets %s', (signal) => {
@@ -96,7 +95,7 @@ describe.each(['SIGINT', 'SIGTERM'] as const)('a command that gets %s', (signal)
     expect(readdirSync(originals)).toEqual([]);
   });
 
-  test('dies of it before a pipe that nobody writes to', async () => {
+  test('dies of it before a pipe that nothing writes to', async () => {
     const pipe = join(folder, 'pipe');
     spawnSync('mkfifo', [pipe]);
     const running = start(['put', KEY, pipe], { STORAGE_DIR: originals });
@@ -111,7 +110,7 @@ describe.each(['SIGINT', 'SIGTERM'] as const)('a command that gets %s', (signal)
     ['put', ['put', KEY, 'package.json'], NOTHING_STORED],
     ['render', ['render', '/emojis/1.webp', '-'], 'darkroom: stopped\n'],
     ['check', ['check'], 'darkroom: stopped\n'],
-  ])('dies of it before a storage that does not answer: %s', async (_, args, message) => {
+  ])('dies of it before a storage that does not respond: %s', async (_, args, message) => {
     const { environment, asked } = await startSilentS3();
     const running = start(args, {
       ...environment,
@@ -125,7 +124,7 @@ describe.each(['SIGINT', 'SIGTERM'] as const)('a command that gets %s', (signal)
   });
 
   // A shell that stands between npx and the command, and one that gives way to it: npx passes on what it gets.
-  test.each(['dash', 'bash'])('tells so through npx and %s', async (shell) => {
+  test.each(['dash', 'bash'])('says so through npx and %s', async (shell) => {
     const environment = { STORAGE_DIR: originals, HOME: folder };
     const npx = ['npx', '--offline', `--script-shell=${shell}`, 'darkroom'] as const;
     const running = start(['put', KEY, '-'], environment, npx);
@@ -142,7 +141,7 @@ describe('a command', () => {
     ['INT', 130],
     ['TERM', 143],
   ])('that gets SIG%s has the status that shells have for it', async (signal, status) => {
-    // The shell is asked: of a status alone nobody could tell whether it was a signal.
+    // The shell is asked: a status alone does not say whether it was a signal.
     const script = `
       node bin/darkroom.mjs put ${KEY} - </dev/zero &
       until ls '${originals}'/.incoming-* >'${folder}/seen' 2>&1; do sleep 0.05; done
@@ -151,12 +150,12 @@ describe('a command', () => {
     const child = spawn('bash', ['-c', `set -m; ${script}`], {
       env: { PATH: process.env.PATH ?? '', STORAGE_DIR: originals },
     });
-    let told = '';
+    let shown = '';
     child.stdout.on('data', (chunk: Buffer) => {
-      told += chunk.toString();
+      shown += chunk.toString();
     });
     await once(child, 'close');
-    expect(told.trim()).toBe(String(status));
+    expect(shown.trim()).toBe(String(status));
     expect(readdirSync(originals)).toEqual([]);
   });
 
@@ -183,7 +182,7 @@ describe('a command', () => {
     expect(await running.ended).toBe('SIGTERM');
   });
 
-  test('at a terminal, through npx, cleans up after ^C, which comes twice then', () => {
+  test('at a terminal shows its progress, and cleans up after ^C, which comes twice through npx', () => {
     const large = join(folder, 'large');
     writeFileSync(large, '');
     truncateSync(large, 6 * 1024 ** 3);
@@ -196,7 +195,9 @@ describe('a command', () => {
       env: { ...process.env, STORAGE_DIR: originals },
       timeout: 25_000,
     });
-    expect(readFileSync(log, 'utf8')).toContain('darkroom: stopped; nothing was stored');
+    const shown = readFileSync(log, 'utf8');
+    expect(shown).toMatch(/\[K {1,2}\d+ % {2}[\d.]+ .iB of 6\.0 GiB, [\d.]+ .iB\/s/);
+    expect(shown).toContain('darkroom: stopped; nothing was stored');
     expect(status).toBe(130);
     expect(readdirSync(originals)).toEqual([]);
     expect(existsSync(large)).toBe(true);
@@ -212,13 +213,6 @@ const isCompletion = ({ method, query }: LocalS3Request): boolean =>
   method === 'POST' && query.uploadId !== undefined;
 const isTakenBack = ({ method, query }: LocalS3Request): boolean =>
   method === 'DELETE' && query.uploadId !== undefined;
-
-const s3Environment = (endpoint: string): Record<string, string> => ({
-  STORAGE: 's3',
-  S3_BUCKET: 'originals',
-  S3_ENDPOINT: endpoint,
-  ...LOCAL_CREDENTIALS,
-});
 
 const largeFile = (): string => {
   const path = join(folder, 'large');
@@ -271,9 +265,9 @@ describe('^C in the upload of a large file to a bucket', () => {
     },
   );
 
-  test('before its beginning is answered takes back what it has begun', async () => {
+  test('before the response to its beginning takes back what it has begun', async () => {
     const { server, holds, running } = await stopAt(isBeginning);
-    await new Promise((resolve) => setTimeout(resolve, 200)); // the answer comes after the signal
+    await new Promise((resolve) => setTimeout(resolve, 200)); // the response comes after the signal
     holds[0]?.leave.resolve();
     expect([await running.ended, running.stderr()]).toEqual(['SIGINT', NOTHING_STORED]);
     expect(await server.listUploads()).toEqual([]);
@@ -290,7 +284,7 @@ describe('^C in the upload of a large file to a bucket', () => {
     expect(times).toBe(2);
   });
 
-  test('at its completion comes too late, and it is told to be stored', async () => {
+  test('at its completion comes too late: it is stored, and the command says so', async () => {
     const { server, holds, running } = await stopAt(isCompletion);
     await new Promise((resolve) => setTimeout(resolve, 200));
     holds[0]?.leave.resolve();
@@ -299,7 +293,7 @@ describe('^C in the upload of a large file to a bucket', () => {
     expect((await readStored(server.endpoint)).length).toBe(40 * MEBIBYTE);
   });
 
-  test('at a completion that is never answered says that nobody knows', async () => {
+  test('at a completion without a response says that it is not known', async () => {
     const { server, running } = await stopAt(isCompletion);
     expect(await running.ended).toBe(1);
     expect(running.stderr()).toMatch(

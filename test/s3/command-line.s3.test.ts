@@ -1,15 +1,13 @@
 import { randomBytes } from 'node:crypto';
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { ListMultipartUploadsCommand, ListPartsCommand, S3Client } from '@aws-sdk/client-s3';
-import { afterAll, beforeAll, describe, expect, inject, onTestFinished, test } from 'vitest';
+import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
 import { runDarkroom, startDarkroom } from '../support/processes/command-line.ts';
-import { openBucket } from '../support/s3/s3-bucket.ts';
+import { createRgwBucket, rgw } from '../support/s3/rgw.ts';
+import { makeTemporaryFolder, type TemporaryFolder } from '../support/temporary-folder.ts';
 
-const { endpoint, accessKeyId, secretAccessKey } = inject('rgw');
-const credentials = { AWS_ACCESS_KEY_ID: accessKeyId, AWS_SECRET_ACCESS_KEY: secretAccessKey };
-Object.assign(process.env, credentials);
+const { endpoint, secretAccessKey, credentials } = rgw;
 
 const environment = {
   STORAGE: 's3',
@@ -21,36 +19,34 @@ const environment = {
   ...credentials,
 };
 
-let folder: string;
+let folder: TemporaryFolder;
 beforeAll(async () => {
-  folder = mkdtempSync(join(tmpdir(), 'darkroom-'));
-  for (const name of ['commands', 'commands-results']) await openBucket(endpoint, name).create();
+  folder = await makeTemporaryFolder();
+  for (const name of ['commands', 'commands-results']) await createRgwBucket(name);
 });
-afterAll(() => rmSync(folder, { recursive: true }));
+afterAll(() => folder.remove());
+
+const run = (...args: readonly string[]) => runDarkroom(args, { environment });
 
 describe('the command line on Ceph RGW', () => {
   test('puts an image and a large file, and renders them', async () => {
-    const image = await runDarkroom(['put', 'avatars/1/ab12', 'fixtures/originals/icons/1/ab12'], {
-      environment,
-    });
+    const image = await run('put', 'avatars/1/ab12', 'fixtures/originals/icons/1/ab12');
     expect([image.status, image.stderr]).toEqual([0, '']);
-    const rendered = await runDarkroom(['render', '/avatars/1/ab12.webp?size=16', '-'], {
-      environment,
-    });
+    const rendered = await run('render', '/avatars/1/ab12.webp?size=16', '-');
     expect(rendered.stderr).toMatch(/^200, image\/webp, 16 x /);
 
     const bytes = randomBytes(40 * 1024 * 1024);
-    const file = join(folder, 'large.bin');
+    const file = join(folder.path, 'large.bin');
     writeFileSync(file, bytes);
-    const large = await runDarkroom(['put', 'attachments/1/2/large.bin', file], { environment });
+    const large = await run('put', 'attachments/1/2/large.bin', file);
     expect([large.status, large.stderr]).toEqual([0, '']);
-    const back = await runDarkroom(['render', '/attachments/1/2/large.bin', '-'], { environment });
+    const back = await run('render', '/attachments/1/2/large.bin', '-');
     expect(back.stdout.equals(bytes)).toBe(true);
   });
 
   test('leaves no part of an upload behind that ^C has stopped, nor another original', async () => {
     const key = 'attachments/1/3/large.bin';
-    const file = join(folder, 'larger.bin');
+    const file = join(folder.path, 'larger.bin');
     writeFileSync(file, Buffer.alloc(400 * 1024 * 1024, 'large'));
     const first = await runDarkroom(['put', key, '-'], {
       environment,
@@ -76,44 +72,31 @@ describe('the command line on Ceph RGW', () => {
     ]);
     expect(await listUploads()).toEqual([]);
     await expect(countParts()).rejects.toMatchObject({ name: expect.stringMatching(/^NoSuch/) });
-    const back = await runDarkroom(['render', `/${key}`, '-'], { environment });
+    const back = await run('render', `/${key}`, '-');
     expect(back.stdout.toString()).toBe('before');
   });
 
-  test('finds nothing to complain of', async () => {
-    const { status, stdout, stderr } = await runDarkroom(['check'], { environment });
+  test('finds no fault', async () => {
+    const { status, stdout, stderr } = await run('check');
     expect([status, stderr]).toEqual([0, '']);
-    expect(
-      stdout
-        .toString()
-        .split('\n')
-        .map((line) => line.split(':')[0]),
-    ).toEqual([
-      'ok     settings',
-      'ok     storage',
-      'ok     missing original',
-      'ok     listing',
-      'ok     reading',
-      'ok     clock',
-      'ok     renderings',
-      'ok     workers',
-      '',
-    ]);
+    expect([...stdout.toString().matchAll(/^([\w ]+):/gm)].map(([, found]) => found)).toEqual(
+      'settings,storage,missing original,listing,reading,clock,renderings,workers'
+        .split(',')
+        .map((subject) => `ok     ${subject}`),
+    );
     expect(stdout.toString()).not.toContain(secretAccessKey);
   });
 
-  test('tells of wrong credentials, and of a bucket that is not there', async () => {
-    const wrong = await runDarkroom(['check'], {
-      environment: { ...environment, AWS_SECRET_ACCESS_KEY: 'wrong' },
+  test.each([
+    [{ AWS_SECRET_ACCESS_KEY: 'wrong' }, 'SignatureDoesNotMatch', 'renderings'],
+    [{ S3_BUCKET: 'no-such-bucket' }, 'NoSuchBucket', 'listing'],
+  ])('finds what is wrong with %j', async (wrong, cause, other) => {
+    const { status, stdout } = await runDarkroom(['check'], {
+      environment: { ...environment, ...wrong },
     });
-    expect(wrong.status).toBe(1);
-    expect(wrong.stdout.toString()).toMatch(/^FAULT {2}missing original: .*SignatureDoesNotMatch/m);
-    expect(wrong.stdout.toString()).toMatch(/^FAULT {2}renderings: .*SignatureDoesNotMatch/m);
-    const missing = await runDarkroom(['check'], {
-      environment: { ...environment, S3_BUCKET: 'no-such-bucket' },
-    });
-    expect(missing.status).toBe(1);
-    expect(missing.stdout.toString()).toMatch(/^FAULT {2}missing original: .*NoSuchBucket/m);
-    expect(missing.stdout.toString()).toMatch(/^FAULT {2}listing: .*NoSuchBucket/m);
+    expect(status).toBe(1);
+    for (const subject of ['missing original', other]) {
+      expect(stdout.toString()).toMatch(new RegExp(`^FAULT {2}${subject}: .*${cause}`, 'm'));
+    }
   });
 });

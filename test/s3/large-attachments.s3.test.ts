@@ -1,9 +1,9 @@
 import { readFileSync } from 'node:fs';
 import { get } from 'node:http';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { afterAll, beforeAll, describe, expect, inject, test } from 'vitest';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { type ServiceProcess, startService } from '../support/processes/service-process.ts';
-import { openBucket } from '../support/s3/s3-bucket.ts';
+import { createRgwBucket, rgw } from '../support/s3/rgw.ts';
 
 const MEBIBYTE = 1024 * 1024;
 const LARGE_BYTES = 500 * MEBIBYTE;
@@ -14,35 +14,30 @@ const AT_ONCE = 10;
  */
 const ADDITIONAL_MEMORY_BYTES = 64 * MEBIBYTE;
 
-const { endpoint, accessKeyId, secretAccessKey } = inject('rgw');
-const credentials = { AWS_ACCESS_KEY_ID: accessKeyId, AWS_SECRET_ACCESS_KEY: secretAccessKey };
-Object.assign(process.env, credentials);
-
 describe('an attachment of 500 MiB', () => {
   let service: ServiceProcess;
   beforeAll(async () => {
-    const bucket = openBucket(endpoint, 'large');
-    await bucket.create();
+    const bucket = await createRgwBucket('large');
     await bucket.put('attachments/1/1/large.bin', Buffer.alloc(LARGE_BYTES, 'large, '));
     await bucket.put('attachments/1/1/small.bin', Buffer.alloc(2 * MEBIBYTE, 'small, '));
     service = await startService({
       STORAGE: 's3',
       S3_BUCKET: 'large',
-      S3_ENDPOINT: endpoint,
-      ...credentials,
+      S3_ENDPOINT: rgw.endpoint,
+      ...rgw.credentials,
     });
   }, 120_000);
   afterAll(() => service?.stop());
 
   const receive = (file: string): Promise<number> =>
     new Promise((resolve, reject) => {
-      get(`${service.origin}/attachments/1/1/${file}`, { agent: false }, (answer) => {
+      get(`${service.origin}/attachments/1/1/${file}`, { agent: false }, (response) => {
         let received = 0;
-        answer.on('data', (chunk: Buffer) => {
+        response.on('data', (chunk: Buffer) => {
           received += chunk.length;
         });
-        answer.once('end', () => resolve(received));
-        answer.once('error', reject);
+        response.once('end', () => resolve(received));
+        response.once('error', reject);
       }).once('error', reject);
     });
 

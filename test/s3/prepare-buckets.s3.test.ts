@@ -10,15 +10,15 @@ import {
   PutObjectCommand,
   S3Client,
 } from '@aws-sdk/client-s3';
-import { afterAll, describe, expect, inject, test } from 'vitest';
+import { afterAll, describe, expect, test } from 'vitest';
+import { rgw } from '../support/s3/rgw.ts';
 
-const { endpoint, accessKeyId, secretAccessKey } = inject('rgw');
+const { endpoint } = rgw;
 const s3 = new S3Client({
   endpoint,
   region: 'us-east-1',
   forcePathStyle: true,
   requestChecksumCalculation: 'WHEN_REQUIRED',
-  credentials: { accessKeyId, secretAccessKey },
 });
 
 const samples = mkdtempSync(join(tmpdir(), 'darkroom-samples-'));
@@ -34,8 +34,6 @@ async function prepare(name: string, settings: Readonly<Record<string, string>> 
     S3_REGION: 'us-east-1',
     S3_BUCKET: `${name}-originals`,
     RESULT_S3_BUCKET: `${name}-renderings`,
-    AWS_ACCESS_KEY_ID: accessKeyId,
-    AWS_SECRET_ACCESS_KEY: secretAccessKey,
     AWS_EC2_METADATA_DISABLED: 'true',
     ...settings,
   };

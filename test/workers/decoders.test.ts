@@ -6,7 +6,7 @@ import sharp, { type FormatEnum } from 'sharp';
 import { beforeAll, describe, expect, test } from 'vitest';
 import { ALLOWED_LOADERS } from '../../src/workers/child/sharp-setup.ts';
 import { WorkerPool } from '../../src/workers/worker-pool.ts';
-import { anyJob, REAL_WORKER } from '../support/processes/worker-pool.ts';
+import { anyJob, poolOptions, REAL_WORKER } from '../support/processes/worker-pool.ts';
 
 /**
  * Every loader class in the libvips that sharp brings along, and whether it may run. `base`: never
@@ -152,14 +152,7 @@ describe('the loaders of libvips', () => {
 });
 
 describe('a worker', () => {
-  const log = { info: () => undefined, warn: () => undefined, error: () => undefined };
-  const renderer = new WorkerPool({
-    workerFile: REAL_WORKER,
-    workers: { light: 1, heavy: 0 },
-    memoryBytes: 2 ** 30,
-    environment: { PATH: '/usr/bin:/bin' },
-    log,
-  });
+  const renderer = new WorkerPool({ ...poolOptions, workerFile: REAL_WORKER });
   beforeAll(async () => {
     await renderer.start();
     return () => renderer.stop();

@@ -1,6 +1,7 @@
-import { existsSync, mkdtempSync, readdirSync, readFileSync, readlinkSync, rmSync } from 'node:fs';
+import { existsSync, readdirSync, readFileSync, readlinkSync } from 'node:fs';
+import { open } from 'node:fs/promises';
 import { type AddressInfo, createServer } from 'node:net';
-import { getPriority, tmpdir } from 'node:os';
+import { getPriority } from 'node:os';
 import { join } from 'node:path';
 import sharp from 'sharp';
 import { afterAll, describe, expect, test } from 'vitest';
@@ -13,6 +14,7 @@ import {
   SCRIPTED_WORKER,
   usePools,
 } from '../support/processes/worker-pool.ts';
+import { useTemporaryFolder } from '../support/temporary-folder.ts';
 import { samples } from '../support/test-app.ts';
 
 const start = usePools();
@@ -28,16 +30,51 @@ const sampleJob: RenderJob = { ...anyJob, originalSize: sampleSize, size: sample
 const server = createServer((socket) => socket.destroy());
 afterAll(() => server.close());
 
-describe('the confinement as it is told', () => {
-  test.skipIf(!isLinux)('has every limit on Linux (elsewhere there is no proc(5))', async () => {
-    const { renderer } = await start({ memoryBytes: MEMORY_BYTES });
-    expect(renderer.confinement).toMatchObject({
-      memoryBytes: MEMORY_BYTES,
-      fileBytes: 0,
-      descriptors: 64,
-      isFirstToKill: true,
-    });
+/** Starts a real worker; gives its pool, and a way to have it render in no hurry. */
+async function startReal(memoryBytes?: number) {
+  const { renderer } = await start({
+    workerFile: REAL_WORKER,
+    ...(memoryBytes !== undefined && { memoryBytes }),
   });
+  const render = (bytes: Uint8Array, job = sampleJob) => {
+    const { signal } = new AbortController();
+    return renderer.render(bytes, job, { lane: 'light', timeoutMs: 60_000, signal });
+  };
+  return { renderer, render };
+}
+
+/** A picture of one colour. */
+const paint = ({ widthPx: width, heightPx: height }: RenderJob['size']) =>
+  sharp({ create: { width, height, channels: 4, background: '#abcd' } });
+
+describe('the confinement as it is logged', () => {
+  test.skipIf(!isLinux)(
+    'has every limit on Linux, soft and hard, and none of it is ours',
+    async () => {
+      const { renderer } = await start({ memoryBytes: MEMORY_BYTES });
+      expect(renderer.confinement).toMatchObject({
+        memoryBytes: MEMORY_BYTES,
+        fileBytes: 0,
+        descriptors: 64,
+        isFirstToKill: true,
+      });
+      const [processId] = renderer.processIds;
+      const limits = readFileSync(`/proc/${processId}/limits`, 'utf8');
+      const own = readFileSync('/proc/self/limits', 'utf8');
+      for (const [name, limit] of [
+        ['data size', MEMORY_BYTES],
+        ['core file size', 0],
+        ['file size', 0],
+        ['open files', 64],
+      ]) {
+        expect(limits).toMatch(new RegExp(`^Max ${name} +${limit} +${limit} `, 'm'));
+        if (name !== 'core file size') {
+          expect(own).not.toMatch(new RegExp(`^Max ${name} +${limit} `, 'm'));
+        }
+      }
+      expect(readFileSync(`/proc/${processId}/oom_score_adj`, 'utf8')).toBe('1000\n');
+    },
+  );
 
   test.skipIf(isLinux)('has none elsewhere', async () => {
     const { renderer } = await start({ memoryBytes: MEMORY_BYTES });
@@ -99,21 +136,6 @@ describe('the confinement as it is told', () => {
 });
 
 describe.skipIf(!isLinux)('a confined worker (limits of Linux)', () => {
-  test('has its limits, soft and hard', async () => {
-    const { renderer } = await start({ memoryBytes: MEMORY_BYTES });
-    const [processId] = renderer.processIds;
-    const limits = readFileSync(`/proc/${processId}/limits`, 'utf8');
-    expect(limits).toMatch(new RegExp(`^Max data size +${MEMORY_BYTES} +${MEMORY_BYTES} `, 'm'));
-    expect(limits).toMatch(/^Max core file size +0 +0 /m);
-    expect(limits).toMatch(/^Max file size +0 +0 /m);
-    expect(limits).toMatch(/^Max open files +64 +64 /m);
-    expect(readFileSync(`/proc/${processId}/oom_score_adj`, 'utf8')).toBe('1000\n');
-    // None of it is ours.
-    const own = readFileSync('/proc/self/limits', 'utf8');
-    expect(own).not.toMatch(/^Max file size +0 /m);
-    expect(own).not.toMatch(new RegExp(`^Max data size +${MEMORY_BYTES} `, 'm'));
-  });
-
   test('gets no more memory than it may, and fails its own job alone', async () => {
     const { renderer, say } = await start({ memoryBytes: MEMORY_BYTES });
     expect(await say('allocate 50')).toBe('50 unbounded');
@@ -146,88 +168,56 @@ describe.skipIf(!isLinux)('a confined worker (limits of Linux)', () => {
     'that decodes more than it may hold fails that job alone: %s',
     async (format, how) => {
       const size = { widthPx: 5_000, heightPx: 5_000 };
-      const original = await sharp({
-        create: { width: size.widthPx, height: size.heightPx, channels: 4, background: '#abcd' },
-      })
-        .toFormat(format, how)
-        .toBuffer();
-      const { renderer } = await start({
-        workerFile: REAL_WORKER,
-        memoryBytes: 256 * MEBIBYTE,
-      });
-      const render = (bytes: Uint8Array, job: RenderJob) => {
-        const { signal } = new AbortController();
-        return renderer.render(bytes, job, { lane: 'light', timeoutMs: 60_000, signal });
-      };
-
+      const original = await paint(size).toFormat(format, how).toBuffer();
+      const { render } = await startReal(256 * MEBIBYTE);
       const encoder = { lossless: true, effort: 0 };
       const job: RenderJob = { ...anyJob, originalSize: size, size, format: 'webp', encoder };
       const failure: unknown = await render(original, job).catch((error: unknown) => error);
       expect(failure).toBeInstanceOf(MediaError);
       expect(failure).toMatchObject({ status: 422 });
-      expect((await render(samples.png, sampleJob)).length).toBeGreaterThan(100);
+      expect((await render(samples.png)).length).toBeGreaterThan(100);
     },
   );
 
   test('that has no room for an original says so, and lives on', async () => {
-    const { renderer } = await start({ workerFile: REAL_WORKER, memoryBytes: 256 * MEBIBYTE });
+    const { renderer, render } = await startReal(256 * MEBIBYTE);
     const { processIds } = renderer;
-    const options = () => {
-      const { signal } = new AbortController();
-      return { lane: 'light', timeoutMs: 60_000, signal } as const;
-    };
     const tooLarge = Buffer.concat([samples.png, Buffer.alloc(280 * MEBIBYTE)]);
-    await expect(renderer.render(tooLarge, anyJob, options())).rejects.toMatchObject({
+    await expect(render(tooLarge)).rejects.toMatchObject({
       code: 'MEDIA_TOO_LARGE',
       cause: { message: expect.stringContaining('no memory for an original') },
     });
-    expect((await renderer.render(samples.png, sampleJob, options())).length).toBeGreaterThan(100);
+    expect((await render(samples.png)).length).toBeGreaterThan(100);
     expect(renderer.processIds).toEqual(processIds);
     expect(renderer.counters).toEqual({ restarts: 0, kills: 0, recycles: 0 });
   });
 
   test('decodes in memory what libvips would put into a file', async () => {
     // Its threshold is 100 MiB; no file could be written.
-    const size = { widthPx: 5_200, heightPx: 5_200 };
-    const background = '#abcd';
-    const original = await sharp({
-      create: { width: size.widthPx, height: size.heightPx, channels: 4, background },
-    })
-      .webp({ lossless: true, effort: 0 })
-      .toBuffer();
-    const { renderer } = await start({ workerFile: REAL_WORKER });
-    const job: RenderJob = {
-      ...anyJob,
-      originalSize: size,
-      resize: 'scale',
-      size: { widthPx: 16, heightPx: 16 },
-    };
-    const { signal } = new AbortController();
-    const rendered = await renderer.render(original, job, {
-      lane: 'light',
-      timeoutMs: 60_000,
-      signal,
-    });
+    const originalSize = { widthPx: 5_200, heightPx: 5_200 };
+    const original = await paint(originalSize).webp({ lossless: true, effort: 0 }).toBuffer();
+    const { render } = await startReal();
+    const size = { widthPx: 16, heightPx: 16 };
+    const rendered = await render(original, { ...anyJob, originalSize, resize: 'scale', size });
     expect(await sharp(rendered).metadata()).toMatchObject({ format: 'png', width: 16 });
   });
 
   test('writes no file', async () => {
-    const folder = mkdtempSync(join(tmpdir(), 'darkroom-'));
+    const { path: folder } = await useTemporaryFolder();
     const { say } = await start();
     // Where the user may not write either, that is said first.
     expect(await say(`write-file ${join(folder, 'x')}`)).toMatch(/^(EFBIG|EACCES)$/);
     expect(existsSync(join(folder, 'x')) && readFileSync(join(folder, 'x')).length > 0).toBe(false);
-    rmSync(folder, { recursive: true });
   });
 
   test('holds no descriptor of ours', async () => {
-    await using file = await (await import('node:fs/promises')).open('package.json');
+    await using file = await open('package.json');
     const { say } = await start();
     const held: string[] = JSON.parse(await say('descriptors'));
     const targets = held.map((line) => line.replace(/^\d+ /, '')).filter((it) => it !== 'gone');
     const ours = new Set(ownDescriptors().map(({ target }) => target));
     expect(ours).toContain(readlinkSync(`/proc/self/fd/${file.fd}`));
-    // What we were handed ourselves by whoever started us goes on to every program that we start.
+    // What we were handed ourselves when we were started goes on to every program that we start.
     const handedDown = ownDescriptors().flatMap(({ isKept, target }) => (isKept ? [target] : []));
     const own = targets.filter((target) => !handedDown.includes(target));
     const nameless = /^(\/dev\/null|anon_inode:\[(event(fd|poll)|io_uring)\])$/;
@@ -278,10 +268,9 @@ describe('the ways to start a worker', () => {
   });
 
   test('take no value for shell text', async () => {
-    const folder = mkdtempSync(join(tmpdir(), 'darkroom-'));
+    const { path: folder } = await useTemporaryFolder();
     await find(`$(touch ${folder}/a); touch ${folder}/b; \`touch ${folder}/c\``);
     expect(readdirSync(folder)).toEqual([]);
-    rmSync(folder, { recursive: true });
   });
 });
 

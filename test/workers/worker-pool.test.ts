@@ -1,8 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { WorkerLost } from '../../src/pipeline/ports.ts';
 import { WorkerPool } from '../../src/workers/worker-pool.ts';
-import { isAlive, SCRIPTED_WORKER, usePools } from '../support/processes/worker-pool.ts';
-import { RecordedLog } from '../support/recorded-log.ts';
+import { isAlive, poolOptions, usePools } from '../support/processes/worker-pool.ts';
 
 const start = usePools();
 
@@ -68,7 +67,7 @@ describe('the worker pool', () => {
     for (let round = 0; round < 10; round += 1) {
       await expect.poll(() => renderer.processIds.length, soon).toBe(2);
       for (const processId of renderer.processIds) process.kill(processId, 'SIGKILL');
-      // At once: nobody has noticed yet.
+      // At once: their end is not noticed yet.
       expect(await say('next')).toMatch(/ next$/);
     }
   });
@@ -107,13 +106,7 @@ describe('the worker pool', () => {
   });
 
   test('that is stopped while it starts has no process, at whatever step that is', async () => {
-    const pool = new WorkerPool({
-      workerFile: SCRIPTED_WORKER,
-      workers: { light: 1, heavy: 1 },
-      memoryBytes: 2 ** 30,
-      environment: { PATH: '/usr/bin:/bin' },
-      log: new RecordedLog(),
-    });
+    const pool = new WorkerPool(poolOptions);
     const starting = pool.start();
     pool.stop(); // before it has found out how to start one
     await expect(starting).rejects.toMatchObject({ code: 'OVERLOADED' });
@@ -138,9 +131,9 @@ describe('the worker pool', () => {
 });
 
 describe('a stop by its caller', () => {
-  const reason = new Error('nobody wants it any more');
+  const reason = new Error('the result is not wanted any more');
 
-  test('ends a running job with its worker, and nobody waits for it', async () => {
+  test('ends a running job with its worker, and no job waits for it', async () => {
     const { renderer, say } = await start({ timeoutMs: 60_000 });
     const [stopped = 0] = renderer.processIds;
     const caller = new AbortController();
@@ -182,7 +175,7 @@ describe('a stop by its caller', () => {
     expect(renderer.counters).toEqual({ restarts: 1, kills: 1, recycles: 0 });
   });
 
-  test('after the answer changes nothing', async () => {
+  test('after the response changes nothing', async () => {
     const { renderer, say } = await start();
     const caller = new AbortController();
     const first = await say('first', { signal: caller.signal });
@@ -235,7 +228,7 @@ describe('the lanes', () => {
   });
 });
 
-describe('a worker in the hands of somebody else', () => {
+describe('a worker in the hands of an attacker', () => {
   test.each([
     'unknown kind',
     'no object',
@@ -271,7 +264,7 @@ describe('a worker in the hands of somebody else', () => {
     );
   });
 
-  test('is killed for a second answer, which the next job does not get', async () => {
+  test('is killed for a second response, which the next job does not get', async () => {
     const { renderer, say } = await start();
     const [liar] = renderer.processIds;
     expect(await say('answer unasked')).toBe('first');
@@ -281,7 +274,7 @@ describe('a worker in the hands of somebody else', () => {
     expect(renderer.counters).toEqual({ restarts: 1, kills: 1, recycles: 0 });
   });
 
-  test('is killed for an answer to a job it has not begun, which another may do', async () => {
+  test('is killed for a response to a job it has not begun, which another may do', async () => {
     const { renderer, say } = await start();
     await expect(say('not begun')).rejects.toMatchObject({ code: 'OVERLOADED' });
     await expect.poll(() => renderer.counters.kills, soon).toBe(3);

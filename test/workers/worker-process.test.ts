@@ -7,7 +7,7 @@ import { RecordedLog } from '../support/recorded-log.ts';
 
 const workerFile = fileURLToPath(SCRIPTED_WORKER);
 
-test('a process that was killed, or has ended, begins no job and keeps nobody waiting', async () => {
+test('a process that was killed, or has ended, begins no job and lets none wait', async () => {
   const launchers = findLaunchers(workerFile, 2 ** 30);
   const { value: launcher } = await launchers.next();
   if (launcher === undefined) throw new Error('Nothing starts workers here.');

@@ -29,13 +29,20 @@ export const anyJob: RenderJob = {
 /** Of a client that stays. */
 const staying = new AbortController().signal;
 
-const GIBIBYTE = 2 ** 30;
+/** Of a pool of one scripted light worker. */
+export const poolOptions: WorkerRendererOptions = {
+  workerFile: SCRIPTED_WORKER,
+  workers: { light: 1, heavy: 0 },
+  memoryBytes: 2 ** 30,
+  environment: { PATH: '/usr/bin:/bin' },
+  log: new RecordedLog(),
+};
 
 /** A pool of a test, with what it has logged. */
 export interface TestPool {
   readonly renderer: WorkerPool;
   readonly log: RecordedLog;
-  /** Has a scripted worker do something; resolves with its answer as text. */
+  /** Has a scripted worker do something; resolves with its response as text. */
   readonly say: (command: string, options?: Partial<RenderOptions>) => Promise<string>;
 }
 
@@ -53,14 +60,7 @@ export function usePools(): (options?: TestPoolOptions) => Promise<TestPool> {
   });
   return async ({ timeoutMs = 10_000, ...options } = {}) => {
     const log = new RecordedLog();
-    const renderer = new WorkerPool({
-      workerFile: SCRIPTED_WORKER,
-      workers: { light: 1, heavy: 0 },
-      memoryBytes: GIBIBYTE,
-      environment: { PATH: '/usr/bin:/bin' },
-      log,
-      ...options,
-    });
+    const renderer = new WorkerPool({ ...poolOptions, log, ...options });
     renderers.push(renderer);
     await renderer.start();
     return {

@@ -4,26 +4,25 @@ import {
   PutBucketLifecycleConfigurationCommand,
   S3Client,
 } from '@aws-sdk/client-s3';
-import { beforeAll, describe, expect, inject, test } from 'vitest';
+import { beforeAll, describe, expect, test } from 'vitest';
+import { describeOrigin } from '../storage/contracts/origin.contract.ts';
+import { describeOriginalWriter } from '../storage/contracts/original-writer.contract.ts';
 import {
   addressOf,
   describeResultStore,
   resultOf,
 } from '../storage/contracts/result-store.contract.ts';
-import { createS3ResultFixture, openBucket, type S3Bucket } from '../support/s3/s3-bucket.ts';
-
-const { endpoint, accessKeyId, secretAccessKey } = inject('rgw');
-Object.assign(process.env, {
-  AWS_ACCESS_KEY_ID: accessKeyId,
-  AWS_SECRET_ACCESS_KEY: secretAccessKey,
-});
+import { createRgwBucket, rgw } from '../support/s3/rgw.ts';
+import { createS3Fixture, createS3ResultFixture, type S3Bucket } from '../support/s3/s3-bucket.ts';
+import { createS3WriterFixture } from '../support/s3/s3-original-writer.ts';
 
 let bucket: S3Bucket;
 beforeAll(async () => {
-  bucket = openBucket(endpoint, 'results');
-  await bucket.create();
+  bucket = await createRgwBucket('contracts');
 });
 
+describeOrigin('Ceph RGW', async () => createS3Fixture(bucket));
+describeOriginalWriter('Ceph RGW', async () => createS3WriterFixture(bucket));
 describeResultStore('Ceph RGW', async () => createS3ResultFixture(bucket));
 
 describe('on Ceph RGW', () => {
@@ -42,9 +41,10 @@ describe('on Ceph RGW', () => {
   });
 
   test('the lifecycle rule that is shipped is taken', async () => {
+    const { endpoint } = rgw;
     const client = new S3Client({ endpoint, region: 'us-east-1', forcePathStyle: true });
     const rule = JSON.parse(readFileSync('deploy/s3-lifecycle.json', 'utf8'));
-    const target = { Bucket: 'results' };
+    const target = { Bucket: 'contracts' };
     await client.send(
       new PutBucketLifecycleConfigurationCommand({ ...target, LifecycleConfiguration: rule }),
     );
