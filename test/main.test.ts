@@ -75,18 +75,15 @@ describe('the process', () => {
   };
   const links = ({ output }: Service): string[] =>
     [...output().stderr.matchAll(/^ {2}(http:\S+)$/gm)].flatMap((match) => match[1] ?? []);
-  const listening = (running: Service) =>
-    expect.poll(() => links(running).length, { timeout: 10_000 }).toBe(3);
+  const listening = (running: Service) => expect.poll(() => links(running).length).toBe(3);
 
   const logged = (running: Service, text: string) =>
-    expect.poll(() => running.output().stdout, { timeout: 10_000 }).toContain(text);
+    expect.poll(() => running.output().stdout).toContain(text);
   /** Until one of the workers has been busy for a while. */
   const rendering = (running: Service) => {
     const before = new Map(workersOf(running).map((pid) => [pid, cpuTicksOf(pid)]));
     return expect
-      .poll(() => workersOf(running).some((pid) => cpuTicksOf(pid) > (before.get(pid) ?? 0) + 2), {
-        timeout: 10_000,
-      })
+      .poll(() => workersOf(running).some((pid) => cpuTicksOf(pid) > (before.get(pid) ?? 0) + 2))
       .toBe(true);
   };
   /** A service that has just begun a long render, and its workers. */
@@ -214,7 +211,7 @@ describe('the process', () => {
     expect(kinds.map(({ resource }) => resource).sort()).toEqual(Object.keys(resourceRows).sort());
   });
 
-  test('has no explorer where it is told to have none', async () => {
+  test('has no explorer where it is switched off', async () => {
     const running = start({ PORT: '0', EXPLORER: 'off' });
     await listening(running);
     expect(running.output().stderr).not.toContain('Look around');
@@ -328,13 +325,13 @@ describe('the process', () => {
   ];
   test.each(endings)(
     'leaves no busy worker behind where it %s',
-    async (name, end, status, told) => {
+    async (name, end, status, reason) => {
       const hasTime = !name.endsWith('no time');
       const settings = { SHUTDOWN_GRACE_MS: hasTime ? '20000' : '200' };
       const { running, workers } = await startLongRender(settings);
       await end(running);
       expect(await running.exited).toBe(status);
-      expect(running.output().stdout).toContain(told);
+      expect(running.output().stdout).toContain(reason);
       await endSoon(workers);
     },
   );
@@ -364,12 +361,12 @@ describe('the process', () => {
     'ends before it listens, %i ms after its start, with no worker left',
     async (delayMs) => {
       const running = start({ PORT: '0', WORKERS: '2' });
-      await expect.poll(() => workersOf(running).length, { interval: 1, timeout: 10_000 }).toBe(2);
+      await expect.poll(() => workersOf(running).length, { interval: 1 }).toBe(2);
       const workers = workersOf(running);
       await new Promise((resolve) => setTimeout(resolve, delayMs)); // at any moment of their start
       running.process.kill('SIGTERM');
       expect(await running.exited).toBe(0);
-      await expect.poll(() => workers.filter(isAlive), { timeout: 5_000 }).toEqual([]);
+      await expect.poll(() => workers.filter(isAlive)).toEqual([]);
     },
   );
 

@@ -77,7 +77,7 @@ describe('a wrong setting of traces', () => {
       `OTEL_EXPORTER_OTLP_TRACES_PROTOCOL: expected ${grpc}`,
       '"grpc"',
     ],
-  ])('is a fault where nobody else judges it: %j', (given, expected, received) => {
+  ])('is a fault where the SDK does not judge it: %j', (given, expected, received) => {
     expect(faultsOf(given)).toEqual([`${expected} but received ${received}`]);
   });
 

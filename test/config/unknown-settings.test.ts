@@ -13,7 +13,7 @@ describe('variables that look like ours', () => {
     ['LOG_LEVL', 'LOG_LEVL is no setting of Darkroom; is LOG_LEVEL meant?'],
     ['TRUSTPROXY', 'TRUSTPROXY is no setting of Darkroom; is TRUST_PROXY meant?'],
     ['EXPLORERR', 'EXPLORERR is no setting of Darkroom; is EXPLORER meant?'],
-  ])('%s is told', (name, text) => {
+  ])('%s is warned of', (name, text) => {
     const { unknownSettings } = readConfig({ [name]: 'hush' });
     expect(unknownSettings.map(describeUnknownSetting)).toEqual([text]);
   });
@@ -29,7 +29,7 @@ describe('variables that look like ours', () => {
     'OTEL_METRICS_EXPORTER',
     'MEDIA_ROOT',
     'STORAGE',
-  ])("%s is somebody else's, or known", (name) => {
+  ])('%s is of another program, or known', (name) => {
     expect(readConfig({ [name]: 'filesystem' }).unknownSettings).toEqual([]);
   });
 });

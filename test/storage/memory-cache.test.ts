@@ -34,7 +34,7 @@ describe('a memory cache', () => {
     expect(cache.deleteWhere(() => true)).toBe(0);
   });
 
-  test('removes what fits, and tells how many', () => {
+  test('removes what fits, and counts it', () => {
     const cache = create(10_000);
     for (const key of ['a/1', 'a/2', 'b/1']) cache.set(key, entry(10));
     expect(cache.deleteWhere((key) => key.startsWith('a/'))).toBe(2);

@@ -59,26 +59,26 @@ describe('frames', () => {
   });
 });
 
-test('a frame is told of before there is room for it; without room, the next one still comes', () => {
+test('a frame is announced before there is room for it; without room, the next one still comes', () => {
   const LENGTH = 100_000;
   const allocate = vi.spyOn(Buffer, 'allocUnsafeSlow').mockImplementation((size) => {
     if (size === LENGTH) throw new RangeError('Array buffer allocation failed');
     return Buffer.alloc(size);
   });
-  const told: string[] = [];
-  const reader = new FrameReader({ ...unbounded, onFrame: () => told.push('begun') });
+  const seen: string[] = [];
+  const reader = new FrameReader({ ...unbounded, onFrame: () => seen.push('begun') });
   const wire = [{ large: 1 }, { small: 2 }].flatMap((header, index) =>
     formatFrame(header, Buffer.alloc(index === 0 ? LENGTH : 3)),
   );
   for (const piece of wire) {
     for (let at = 0; at < piece.length; at += 1_000) {
       for (const { header, body } of reader.read(piece.subarray(at, at + 1_000))) {
-        told.push(`${JSON.stringify(header)}, ${body?.length ?? 'no'} bytes`);
+        seen.push(`${JSON.stringify(header)}, ${body?.length ?? 'no'} bytes`);
       }
-      if (piece.length === 8) expect(told.at(-1)).toBe('begun');
+      if (piece.length === 8) expect(seen.at(-1)).toBe('begun');
     }
   }
-  expect(told).toEqual(['begun', '{"large":1}, no bytes', 'begun', '{"small":2}, 3 bytes']);
+  expect(seen).toEqual(['begun', '{"large":1}, no bytes', 'begun', '{"small":2}, 3 bytes']);
   allocate.mockRestore();
 });
 

@@ -139,7 +139,7 @@ describe.skipIf(!isLinux)('a confined worker (limits of Linux)', () => {
   test('gets no more memory than it may, and fails its own job alone', async () => {
     const { renderer, say } = await start({ memoryBytes: MEMORY_BYTES });
     expect(await say('allocate 50')).toBe('50 unbounded');
-    // V8 aborts, or the allocation throws: it depends on who asks first.
+    // V8 aborts, or the allocation throws: it depends on which of them asks first.
     const outcome = await say('allocate 1000').catch((error: unknown) => error);
     if (typeof outcome === 'string') {
       expect(outcome).toMatch(/^\d+ Array buffer allocation failed$/);
@@ -153,7 +153,7 @@ describe.skipIf(!isLinux)('a confined worker (limits of Linux)', () => {
 
   test('has a small heap, beyond which it ends', async () => {
     const { say } = await start();
-    // V8 adds its young generation to what it was told.
+    // V8 adds its young generation to the bound that it was given.
     expect(Number(await say('heap-bound'))).toBeLessThan(256 * MEBIBYTE);
     await expect(say('devour')).rejects.toMatchObject({ code: 'UNPROCESSABLE_MEDIA' });
     expect(await say('next')).toMatch(/ next$/);

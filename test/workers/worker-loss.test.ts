@@ -16,7 +16,7 @@ function cpuTicksOf(processId: number): number {
 }
 
 describe.skipIf(!isLinux)(
-  'kill -9 of a worker in mid-job (tells who is at work by proc(5))',
+  'kill -9 of a worker in mid-job (which one is at work is known by proc(5))',
   () => {
     test('costs exactly one request of those under way', async () => {
       const running = await createTestApp({
@@ -33,9 +33,9 @@ describe.skipIf(!isLinux)(
       const port = await running.listen();
       const get = async (name: string): Promise<number> => {
         const url = `http://127.0.0.1:${port}/attachments/1/2/${name}?format=webp&quality=lossless`;
-        const answer = await fetch(url);
-        await answer.arrayBuffer();
-        return answer.status;
+        const response = await fetch(url);
+        await response.arrayBuffer();
+        return response.status;
       };
       originals.put('attachments/1/2/warm.png', original);
       expect(await get('warm.png')).toBe(200);
@@ -43,13 +43,13 @@ describe.skipIf(!isLinux)(
       const names = Array.from({ length: 12 }, (_, index) => `${index}.png`);
       for (const name of names) originals.put(`attachments/1/2/${name}`, original);
       const before = new Map(workers.processIds.map((pid) => [pid, cpuTicksOf(pid)]));
-      const answers = Promise.all(names.map(get));
+      const statuses = Promise.all(names.map(get));
       const atWork = (): number | undefined =>
         workers.processIds.find((pid) => cpuTicksOf(pid) > (before.get(pid) ?? Infinity) + 3);
       await expect.poll(atWork, { interval: 1, timeout: 20_000 }).toBeDefined();
       process.kill(atWork() ?? 0, 'SIGKILL');
 
-      expect((await answers).sort()).toEqual([...Array(11).fill(200), 422]);
+      expect((await statuses).sort()).toEqual([...Array(11).fill(200), 422]);
       expect(workers.counters).toEqual({ restarts: 1, kills: 0, recycles: 0 });
       expect(running.log.errors).toEqual([]);
     });

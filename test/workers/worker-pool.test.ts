@@ -11,14 +11,14 @@ const soon = { timeout: 20_000 };
 /** Until what was given to an idle worker is on its way to it. */
 const sent = () => new Promise((resolve) => setImmediate(resolve));
 
-const processIdIn = (answer: string): number => Number(answer.split(' ')[0]);
+const processIdIn = (reply: string): number => Number(reply.split(' ')[0]);
 
 describe('the worker pool', () => {
   test('starts its workers before the first job and spreads the work over them', async () => {
     const { renderer, say } = await start({ workers: { light: 2, heavy: 0 } });
     expect(renderer.processIds).toHaveLength(2);
-    const answers = await Promise.all(['a', 'b', 'c', 'd'].map((command) => say(command)));
-    expect(new Set(answers.map(processIdIn))).toEqual(new Set(renderer.processIds));
+    const replies = await Promise.all(['a', 'b', 'c', 'd'].map((command) => say(command)));
+    expect(new Set(replies.map(processIdIn))).toEqual(new Set(renderer.processIds));
   });
 
   test('kills a job at its deadline, whatever it does, and goes on', async () => {
@@ -83,14 +83,14 @@ describe('the worker pool', () => {
     await expect.poll(() => renderer.counters.restarts, soon).toBe(3);
   });
 
-  test('jobs over their deadline, one after another, are all told so', async () => {
+  test('jobs over their deadline, one after another, all fail with it', async () => {
     const { say } = await start({ timeoutMs: 100 });
     for (let round = 0; round < 5; round += 1) {
       await expect(say('hang')).rejects.toMatchObject({ code: 'TRANSFORM_TIMEOUT' });
     }
   });
 
-  test('tells a bad original from a bug of ours', async () => {
+  test('distinguishes a bad original from a bug of ours', async () => {
     const { renderer, say } = await start();
     await expect(say('corrupt')).rejects.toMatchObject({ code: 'UNPROCESSABLE_MEDIA' });
     const bug: unknown = await say('bug').catch((error: unknown) => error);

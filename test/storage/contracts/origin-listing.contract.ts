@@ -39,19 +39,19 @@ export function describeOriginListing(name: string, create: () => Promise<Listin
       ]);
     });
 
-    test('all below the prefix is told, at any depth, and nothing beside it', async () => {
+    test('all below the prefix is shown, at any depth, and nothing beside it', async () => {
       await put('avatars/1/ab', 'avatars/2/c/d/e', 'avatars-2/1/ab', 'icons/1/ab', 'avatar');
       expect(keysOf(await list('avatars/'))).toEqual(['avatars/1/ab', 'avatars/2/c/d/e']);
     });
 
-    test('where there is nothing, nothing is told', async () => {
+    test('where there is nothing, nothing is shown', async () => {
       expect(await list('stickers/')).toEqual([]);
       await put('stickers');
       expect(await list('stickers/')).toEqual([]);
     });
 
     const names = ['my photo é.png', '🎉.png', '100%.png', '%2e%2e', 'a#b?c&d=e+f.png', '.hidden'];
-    test.each(names)('the file name %s is told as it is', async (filename) => {
+    test.each(names)('the file name %s is shown as it is', async (filename) => {
       await put(`attachments/1/2/${filename}`);
       expect(keysOf(await list('attachments/'))).toEqual([`attachments/1/2/${filename}`]);
     });

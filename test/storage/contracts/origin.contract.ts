@@ -37,7 +37,7 @@ export function describeOrigin(name: string, create: () => Promise<OriginFixture
       expect(await text(object.body)).toBe('original');
     });
 
-    test('a change that is still to come by our clock is not told', async () => {
+    test('the date of a change that is still to come by our clock is left out', async () => {
       await fixture.put('emojis/1', bytes('one'));
       vi.useFakeTimers({ toFake: ['Date'], now: Date.now() - 5 * 60_000 });
       onTestFinished(() => {
@@ -144,7 +144,7 @@ export function describeOrigin(name: string, create: () => Promise<OriginFixture
       await expect(fixture.origin.read('emojis/1', { signal: aborted })).rejects.toThrow('gone');
     });
 
-    test('a body that nobody wants can be let go', async () => {
+    test('a body that is not wanted can be let go', async () => {
       await fixture.put('attachments/1/2/large.bin', Buffer.alloc(3_000_000));
       const object = await fixture.origin.read('attachments/1/2/large.bin', { signal });
       object.body.destroy();

@@ -157,7 +157,7 @@ describe('the scan', () => {
     expect(await keptNumbers(100)).toHaveLength(100);
   });
 
-  test('takes a turn of the event loop for every file, and tells what it found', async () => {
+  test('takes a turn of the event loop for every file, and logs what it found', async () => {
     await fill(60);
     const log = new RecordedLog();
     const cache = await createDiskCache({ folder, maxBytes: MAX_BYTES, log });

@@ -44,7 +44,7 @@ async function kill(writer: ChildProcess): Promise<void> {
   expect(await exited).toEqual([null, 'SIGKILL']);
 }
 
-/** Reads every address, and tells how many there are; each must be one that was written, whole. */
+/** Reads every address, and counts what is there; each must be one that was written, whole. */
 async function readAll(store: ResultStore): Promise<number> {
   let found = 0;
   for (let number = 0; number < CRASH_ADDRESSES; number += 1) {

@@ -289,8 +289,8 @@ describe('what is no rendering', () => {
     for (const name of [...foreign, 'incoming/foreign', 'owner/foreign']) {
       expect(await readFile(join(folder, name), 'utf8')).toBe('x');
     }
-    const told = 'files in the result store are no renderings; they are left alone';
-    expect(log.entries.find(({ message }) => message === told)?.details).toEqual({ files: 3 });
+    const warning = 'files in the result store are no renderings; they are left alone';
+    expect(log.entries.find(({ message }) => message === warning)?.details).toEqual({ files: 3 });
   });
 
   test('is not followed where it is a link: neither by a scan nor by an eviction', async () => {

@@ -27,7 +27,7 @@ async function claim(): Promise<FolderClaim> {
 interface Claimant {
   readonly child: ChildProcess;
   /** What its claims came to so far; of some in a row that came to the same, one. */
-  readonly told: () => string[];
+  readonly outcomes: () => string[];
 }
 
 /** @param before a command that starts another one, in a container for example */
@@ -40,12 +40,12 @@ function startClaimant(before: readonly string[] = []): Claimant {
     output += chunk.toString();
   });
   // A process that ends may close its connections before the socket that it listens at: then it is asked once more.
-  const told = () => output.split('\n').filter((line, at, all) => line && line !== all[at - 1]);
-  return { child, told };
+  const outcomes = () => output.split('\n').filter((line, at, all) => line && line !== all[at - 1]);
+  return { child, outcomes };
 }
 
-const until = (claimant: Claimant, ...told: string[]) =>
-  expect.poll(claimant.told, { interval: 10 }).toEqual(told);
+const until = (claimant: Claimant, ...outcomes: string[]) =>
+  expect.poll(claimant.outcomes, { interval: 10 }).toEqual(outcomes);
 
 describe('a folder', () => {
   test('is owned by one; another hears of its end, and takes over', async () => {
@@ -64,7 +64,7 @@ describe('a folder', () => {
     expect((await claim()).kind).toBe('owned');
   });
 
-  test('is waited for no longer than somebody wants', async () => {
+  test('is waited for until the wait is given up', async () => {
     await claim();
     const other = await claim();
     if (other.kind === 'owned') throw new Error('There are two owners.');
@@ -123,12 +123,16 @@ describe('the process that owns a folder', () => {
     for (const other of others) await until(other, 'taken');
     first.child.kill('SIGKILL');
     await expect
-      .poll(() => others.filter((other) => other.told().includes('owned')).length, { interval: 10 })
+      .poll(() => others.filter((other) => other.outcomes().includes('owned')).length, {
+        interval: 10,
+      })
       .toBe(1);
-    const [next] = others.filter((other) => other.told().includes('owned'));
+    const [next] = others.filter((other) => other.outcomes().includes('owned'));
     next?.child.kill('SIGKILL');
     await expect
-      .poll(() => others.filter((other) => other.told().includes('owned')).length, { interval: 10 })
+      .poll(() => others.filter((other) => other.outcomes().includes('owned')).length, {
+        interval: 10,
+      })
       .toBe(2);
   });
 });

@@ -1,9 +1,9 @@
-import { mkdirSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { readdirSync } from 'node:fs';
 import { join } from 'node:path';
-import { afterAll, afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
+import { afterAll, beforeEach, describe, expect, test, vi } from 'vitest';
 import { defer } from '../../support/deferred.ts';
 import { RecordedLog } from '../../support/recorded-log.ts';
+import { type TemporaryFolder, useTemporaryFolder } from '../../support/temporary-folder.ts';
 
 // Test files share their modules; these are loaded anew, to be given the mocks below.
 vi.resetModules();
@@ -11,7 +11,7 @@ const { StoreStalled } = await import('../../../src/pipeline/ports.ts');
 const { createDiskCache } = await import('../../../src/storage/disk-cache/disk-cache.ts');
 afterAll(() => vi.resetModules());
 
-/** A disk that hangs in its removals, where it is told to; no real one does on demand. */
+/** A disk that hangs in its removals, where a test wants it to; no real one does on demand. */
 const disk = vi.hoisted(() => ({ unlinks: 0, hangs: undefined as Promise<void> | undefined }));
 vi.mock('node:fs/promises', async (importOriginal) => {
   const real = await importOriginal<typeof import('node:fs/promises')>();
@@ -26,32 +26,28 @@ vi.mock('node:fs/promises', async (importOriginal) => {
 /** Name of the n-th rendering of an original. */
 const nameOf = (id: number): string => `${id.toString(16).padStart(16, '0')}-${'0'.repeat(16)}`;
 
-let folder: string;
-beforeEach(() => {
-  folder = mkdtempSync(join(tmpdir(), 'darkroom-'));
+let folder: TemporaryFolder;
+beforeEach(async () => {
+  folder = await useTemporaryFolder();
   disk.unlinks = 0;
   disk.hangs = undefined;
 });
-afterEach(() => rmSync(folder, { recursive: true }));
 
-const open = (stallTimeoutMs?: number) =>
+const open = (stallTimeoutMs: number) =>
   createDiskCache({
-    folder,
+    folder: folder.path,
     maxBytes: 1_000_000_000,
     log: new RecordedLog(),
-    ...(stallTimeoutMs !== undefined && { stallTimeoutMs }),
+    stallTimeoutMs,
   });
 
-const put = (path: string): void => {
-  mkdirSync(join(folder, 'results', path, '..'), { recursive: true });
-  writeFileSync(join(folder, 'results', path), 'x');
-};
+const put = (path: string) => folder.put(`results/${path}`, 'x');
 
 describe('a removal from a folder', () => {
   test('is given up where the disk hangs, and none follows before it has come back', async () => {
     const store = await open(500);
-    for (const original of ['avatars/1/ab', 'icons/1/ab']) put(`${original}/${nameOf(1)}`);
-    put(`avatars/1/ab/${nameOf(2)}`);
+    for (const original of ['avatars/1/ab', 'icons/1/ab']) await put(`${original}/${nameOf(1)}`);
+    await put(`avatars/1/ab/${nameOf(2)}`);
     const back = defer<void>();
     disk.hangs = back.promise;
     await expect(store.remove('avatars/1/')).rejects.toThrow(
@@ -64,7 +60,7 @@ describe('a removal from a folder', () => {
     disk.hangs = undefined;
     back.resolve();
     // What was given up does not go on.
-    await expect.poll(() => readdirSync(join(folder, 'results/avatars/1/ab')).length).toBe(1);
+    await expect.poll(() => readdirSync(join(folder.path, 'results/avatars/1/ab')).length).toBe(1);
     await expect.poll(() => store.remove('icons/1/').catch(() => 0)).toBe(1);
     expect(await store.remove('avatars/1/')).toBe(1);
     store.close();
@@ -72,7 +68,7 @@ describe('a removal from a folder', () => {
 
   test('that takes longer than that, but goes on, is not given up', async () => {
     const store = await open(1_000);
-    for (let id = 0; id < 10; id += 1) put(`avatars/1/ab/${nameOf(id)}`);
+    for (let id = 0; id < 10; id += 1) await put(`avatars/1/ab/${nameOf(id)}`);
     const slow = (): void => {
       disk.hangs = new Promise((resolve) => {
         setTimeout(() => {

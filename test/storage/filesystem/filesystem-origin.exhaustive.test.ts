@@ -9,7 +9,7 @@ import type { Origin } from '../../../src/pipeline/ports.ts';
 import { createFilesystemOrigin } from '../../../src/storage/filesystem/filesystem-origin.ts';
 
 const signal = new AbortController().signal;
-const CANARY = 'CANARY: nobody may read this';
+const CANARY = 'CANARY: not to be read';
 
 /** Files inside, by key; each holds its own key. Names as hard as a file system takes them. */
 const KEYS = [
@@ -157,11 +157,11 @@ describe('the filesystem origin', () => {
     const seen: Record<string, number> = {};
     await fc.assert(
       fc.asyncProperty(key, async (text) => {
-        const answer = await read(text);
-        const kind = KEYS.includes(text) ? 'served' : answer;
+        const outcome = await read(text);
+        const kind = KEYS.includes(text) ? 'served' : outcome;
         seen[kind] = (seen[kind] ?? 0) + 1;
-        if (KEYS.includes(text)) expect(answer).toBe(text);
-        else expect(['UNKNOWN_MEDIA', 'ORIGIN_ERROR']).toContain(answer);
+        if (KEYS.includes(text)) expect(outcome).toBe(text);
+        else expect(['UNKNOWN_MEDIA', 'ORIGIN_ERROR']).toContain(outcome);
       }),
       { numRuns: 4_000, examples: [...examples, ...absolute].map((text): [string] => [text]) },
     );

@@ -60,7 +60,7 @@ describe('a walk', () => {
     expect(await walk({}, 'file')).toEqual([]);
   });
 
-  test('ends with its signal, and when nobody goes on', async () => {
+  test('ends with its signal, and with the loop that reads it', async () => {
     await folder.put('a/one', 'x');
     await expect(walk({ signal: AbortSignal.abort(new Error('closed')) })).rejects.toThrow(
       'closed',

@@ -259,7 +259,7 @@ describe('a render meets', () => {
 });
 
 describe('a connection meets', () => {
-  /** A fresh service whose origin is as told, and what one request comes to. */
+  /** What one request to a fresh service comes to, with an origin of these options. */
   const outcomeOf = async (options: Partial<S3OriginOptions>) => {
     const broken = await createTestApp({ settings, origin: createOrigin(options) });
     try {

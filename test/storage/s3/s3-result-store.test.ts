@@ -25,10 +25,10 @@ let server: ScriptedS3 | undefined;
 afterEach(() => server?.close());
 
 async function openStore(
-  answer: ScriptedAnswer,
+  respond: ScriptedAnswer,
   options: { readonly timeoutMs?: number; readonly maxObjectBytes?: number } = {},
 ): Promise<S3ResultStore> {
-  server = await startScriptedS3(answer);
+  server = await startScriptedS3(respond);
   const bucket = { endpoint: server.endpoint, bucket: 'results' };
   return new S3ResultStore(s3ResultOptions(bucket, { prefix: PREFIX, ...options }));
 }
@@ -87,13 +87,13 @@ describe('a read from a bucket', () => {
     ['half', (response: ServerResponse) => response.write(file.subarray(0, 50))],
   ])('ends with the deadline when %s comes', async (_name, begin) => {
     let isClosed = false;
-    const answer: ScriptedAnswer = (_request, response) => {
+    const respond: ScriptedAnswer = (_request, response) => {
       response.on('close', () => {
         isClosed = true;
       });
       begin(response);
     };
-    const store = await openStore(answer, { timeoutMs: 100 });
+    const store = await openStore(respond, { timeoutMs: 100 });
     await expect(store.read(address, signal, anySize)).rejects.toMatchObject({
       message: expect.stringContaining('cannot be read'),
       cause: { message: expect.stringContaining('There was no whole answer within 100 ms.') },
