@@ -33,8 +33,8 @@ interface Judged {
 type Rule = readonly [SettingName, (judged: Judged) => string | false | undefined];
 
 const rules: readonly Rule[] = [
-  ['TLS_CERT_FILE', ({ given }) => missesOther(given.TLS_CERT_FILE, given.TLS_KEY_FILE)],
-  ['TLS_KEY_FILE', ({ given }) => missesOther(given.TLS_KEY_FILE, given.TLS_CERT_FILE)],
+  needed('TLS_CERT_FILE', 'a file, since the other half of the pair is set', 'TLS_KEY_FILE'),
+  needed('TLS_KEY_FILE', 'a file, since the other half of the pair is set', 'TLS_CERT_FILE'),
   [
     'TLS_CERT_FILE',
     ({ given }) => {
@@ -42,13 +42,7 @@ const rules: readonly Rule[] = [
       return fault !== undefined && `a certificate with its key (${fault})`;
     },
   ],
-  [
-    'S3_BUCKET',
-    ({ given }) =>
-      given.STORAGE === 's3' &&
-      given.S3_BUCKET === undefined &&
-      'the name of a bucket, since STORAGE is s3',
-  ],
+  needed('S3_BUCKET', 'the name of a bucket, since STORAGE is s3', 'STORAGE', 's3'),
   [
     'STORAGE_DIR',
     ({ given }) => {
@@ -80,13 +74,12 @@ const rules: readonly Rule[] = [
       !isDirectory(given.RESULT_STORE_DIR ?? '') &&
       'an existing folder, since RESULT_STORE is filesystem',
   ],
-  [
+  needed(
     'RESULT_S3_BUCKET',
-    ({ given }) =>
-      given.RESULT_STORE === 's3' &&
-      given.RESULT_S3_BUCKET === undefined &&
-      'the name of a bucket, since RESULT_STORE is s3',
-  ],
+    'the name of a bucket, since RESULT_STORE is s3',
+    'RESULT_STORE',
+    's3',
+  ),
   [
     'RESULT_STORE_DIR',
     ({ values }) => values && areNested(values) && 'a folder beside that of the originals',
@@ -98,13 +91,7 @@ const rules: readonly Rule[] = [
       mayMixUp(values) &&
       'a prefix beside that of the originals, since both are in one bucket',
   ],
-  [
-    'ADMIN_TOKEN',
-    ({ given }) =>
-      given.ADMIN_PORT !== undefined &&
-      given.ADMIN_TOKEN === undefined &&
-      'a token, since ADMIN_PORT is set',
-  ],
+  needed('ADMIN_TOKEN', 'a token, since ADMIN_PORT is set', 'ADMIN_PORT'),
   ['OTEL_EXPORTER_OTLP_PROTOCOL', ({ given }) => findProtocolFault(given, 'general')],
   ['OTEL_EXPORTER_OTLP_TRACES_PROTOCOL', ({ given }) => findProtocolFault(given, 'traces')],
   [
@@ -158,9 +145,15 @@ function formatValue(value: string): string {
   return `"${masked.replace(/(\/\/[^?]*\?).*/s, '$1***')}"`;
 }
 
-function missesOther(own: string | undefined, other: string | undefined): string | undefined {
-  const isMissing = own === undefined && other !== undefined;
-  return isMissing ? 'a file, since the other half of the pair is set' : undefined;
+/** The rule that a variable must be set where another one is, or has a certain value. */
+function needed(name: SettingName, form: string, other: SettingName, value?: string): Rule {
+  return [
+    name,
+    ({ given }) => {
+      const isAsked = value === undefined ? given[other] !== undefined : given[other] === value;
+      return isAsked && given[name] === undefined && form;
+    },
+  ];
 }
 
 function isDirectory(path: string): boolean {
