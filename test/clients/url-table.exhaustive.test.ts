@@ -32,21 +32,21 @@ function titledRows(status: number): [string, ClientUrl][] {
     .map((row) => [`${row.client}, ${row.resource}, ${row.target}`, row]);
 }
 
-/** Asks with GET and HEAD, which must not differ but for the body; tells what GET got. */
+/** Asks with GET and HEAD, which must not differ but for the body; returns what GET got. */
 async function ask(target: string): Promise<{
   readonly status: number;
   readonly headers: OutgoingHttpHeaders;
   readonly body: Buffer;
 }> {
-  const answer = await app.server.inject(target);
+  const response = await app.server.inject(target);
   const head = await app.server.inject({ method: 'HEAD', url: target });
-  expect(head.statusCode).toBe(answer.statusCode);
+  expect(head.statusCode).toBe(response.statusCode);
   expect(head.rawPayload).toHaveLength(0);
   for (const name of ['content-type', 'content-length', 'cache-control', 'etag']) {
-    expect(head.headers[name], name).toBe(answer.headers[name]);
+    expect(head.headers[name], name).toBe(response.headers[name]);
   }
-  expect(answer.headers['content-length']).toBe(String(answer.rawPayload.length));
-  return { status: answer.statusCode, headers: answer.headers, body: answer.rawPayload };
+  expect(response.headers['content-length']).toBe(String(response.rawPayload.length));
+  return { status: response.statusCode, headers: response.headers, body: response.rawPayload };
 }
 
 /**

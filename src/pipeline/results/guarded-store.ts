@@ -1,5 +1,4 @@
 import { MediaError } from '../../contract/errors.ts';
-import { PIPELINE_RELEASE } from '../../contract/pipeline-release.ts';
 import { withDeadline } from '../abort.ts';
 import type { Meter } from '../meter.ts';
 import {
@@ -24,9 +23,6 @@ export interface GuardedStoreParts {
   /** How long a removal waits for the writes under way, in milliseconds. */
   readonly settleTimeoutMs?: number;
 }
-
-/** Which rendering is meant; the release is ours. */
-export type RenderingOf = Omit<ResultAddress, 'release'>;
 
 /** Reads at the same time: a body is in memory before any cache has made room for it. */
 const READS = { slots: 16, maxWaiting: 1_024 } as const;
@@ -78,10 +74,9 @@ export class GuardedStore {
    *
    * @throws `signal.reason`
    */
-  async find(rendering: RenderingOf, signal: AbortSignal): Promise<StoredResult | undefined> {
+  async find(address: ResultAddress, signal: AbortSignal): Promise<StoredResult | undefined> {
     const { store, clock, log, meter } = this.#parts;
     if (this.isFailing) return undefined;
-    const address = { ...rendering, release: PIPELINE_RELEASE };
     const leave = await this.#reads.enter(signal).catch((error: unknown) => {
       signal.throwIfAborted();
       // To wait longer for it than for a render makes no sense.
@@ -121,8 +116,8 @@ export class GuardedStore {
    *
    * @param trace of the request that it was made for
    */
-  add(rendering: RenderingOf, result: StoredResult, trace: RequestTrace): void {
-    this.#writer.add({ ...rendering, release: PIPELINE_RELEASE }, result, trace);
+  add(address: ResultAddress, result: StoredResult, trace: RequestTrace): void {
+    this.#writer.add(address, result, trace);
   }
 
   /**

@@ -1,9 +1,10 @@
+import { PIPELINE_RELEASE } from '../../contract/pipeline-release.ts';
 import type { MediaTask } from '../media-work.ts';
 import type { Meter } from '../meter.ts';
 import type { OriginalIdentity } from '../originals/metadata-cache.ts';
-import type { MediaResult, ResultCache, StoredResult } from '../ports.ts';
+import type { MediaResult, ResultAddress, ResultCache, StoredResult } from '../ports.ts';
 import { validatorsOf } from '../validators.ts';
-import type { GuardedStore, RenderingOf } from './guarded-store.ts';
+import type { GuardedStore } from './guarded-store.ts';
 
 /** Where results are kept. */
 export interface ResultsParts {
@@ -51,7 +52,7 @@ export class Results {
     if (store === undefined) return undefined;
     const stored = await trace.time(
       'store',
-      () => store.find(renderingOf(task, identity), signal),
+      () => store.find(addressOf(task, identity), signal),
       (found) => ({
         memory: 'store',
         isFound: found !== undefined,
@@ -79,7 +80,7 @@ export class Results {
     const { cache, store } = this.#parts;
     const result = createResult(made, identity, task.key);
     if (task.isRetired()) return { result, isKept: undefined };
-    if (isRendering) store?.add(renderingOf(task, identity), made, task.trace);
+    if (isRendering) store?.add(addressOf(task, identity), made, task.trace);
     return { result, isKept: cache.set(task.key, result) };
   }
 
@@ -94,6 +95,6 @@ function createResult(made: StoredResult, identity: OriginalIdentity, key: strin
   return { body, mimeType, ...validatorsOf(identity, key), originalEtag: identity.etag };
 }
 
-function renderingOf({ key, request }: MediaTask, { etag }: OriginalIdentity): RenderingOf {
-  return { originKey: request.originKey, key, originalEtag: etag };
+function addressOf({ key, request }: MediaTask, { etag }: OriginalIdentity): ResultAddress {
+  return { originKey: request.originKey, key, originalEtag: etag, release: PIPELINE_RELEASE };
 }

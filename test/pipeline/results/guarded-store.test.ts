@@ -10,6 +10,7 @@ import { FakeClock } from '../../support/test-app.ts';
 
 const MEBIBYTE = 1024 * 1024;
 const signal = new AbortController().signal;
+const rendering = { originKey: 'avatars/1/ab', key: 'k', originalEtag: 'e', release: '1' };
 
 /** Guards a store whose writes a removal waits 20 ms for. */
 const guard = (store: ResultStore): GuardedStore =>
@@ -44,7 +45,7 @@ describe('reads from the store', () => {
     const guarded = guard(store);
     const find = (key: string, sizeBytes: number): Promise<StoredResult | undefined> => {
       store.sizes.set(key, sizeBytes);
-      return guarded.find({ originKey: 'avatars/1/ab', key, originalEtag: 'e' }, signal);
+      return guarded.find({ ...rendering, key }, signal);
     };
     return { store, find };
   };
@@ -77,7 +78,6 @@ describe('reads from the store', () => {
 });
 
 describe('a removal from the store', () => {
-  const rendering = { originKey: 'avatars/1/ab', key: 'k', originalEtag: 'e' };
   const result = { body: Buffer.from('x'), mimeType: 'image/webp' };
 
   test('does not wait for ever for a write that hangs', async () => {
