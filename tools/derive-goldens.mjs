@@ -541,6 +541,22 @@ const originals = [
     bytes: tagPng(deepChartPng, proPhoto),
   },
   {
+    file: 'adobe-rgb-chart-10-bit.avif',
+    what: 'colour chart, AVIF 96x80 of 10 bits tagged as Adobe RGB (1998)',
+    ...drawn,
+    bytes: await sharp(tagPng(deepChartPng, adobeRgb))
+      .keepIccProfile()
+      .toColourspace('rgb16')
+      .avif({ bitdepth: 10, lossless: true, chromaSubsampling: '4:4:4', effort: 4 })
+      .toBuffer(),
+  },
+  {
+    file: 'grey-linear-16-bit.png',
+    what: 'toy bricks, grey PNG 160x120 of 16 bits with a grey profile of gamma 1.0',
+    ...wuffs,
+    bytes: tagPng(await sharp(greyBricks).toColourspace('grey16').png().toBuffer(), linearGrey),
+  },
+  {
     file: 'grey-linear.jpg',
     what: 'toy bricks, grey JPEG 160x120 with a grey profile of gamma 1.0',
     ...wuffs,

@@ -26,7 +26,7 @@ interface WaveKind {
 function createError(status: string, code: string): Fault {
   const body = `<?xml version="1.0" encoding="UTF-8"?><Error><Code>${code}</Code></Error>`;
   const head = `HTTP/1.1 ${status}\r\nContent-Type: application/xml\r\nContent-Length: ${body.length}`;
-  return { kind: 'response', bytes: `${head}\r\n\r\n${body}` };
+  return { kind: 'answer', bytes: `${head}\r\n\r\n${body}` };
 }
 
 const usual = { lengthMs: 12_000, shadowMs: SHADOW_MS } as const;

@@ -1,10 +1,7 @@
-import { existsSync } from 'node:fs';
-import { type Browser, type BrowserContextOptions, chromium, type Page } from 'playwright-core';
+import type { Browser, BrowserContextOptions, Page } from 'playwright-core';
 import { patient } from '../support/patient.ts';
 import { type ServiceProcess, startService } from '../support/processes/service-process.ts';
-
-/** Where Debian's package has it; CHROMIUM names another one. */
-const EXECUTABLE = process.env.CHROMIUM ?? '/usr/bin/chromium';
+import { startBrowser } from './browser.ts';
 
 /** A page of the explorer, and all that it has complained of. */
 export interface WatchedPage {
@@ -30,13 +27,8 @@ export interface ExplorerBrowser {
 export async function startExplorerBrowser(
   settings: Readonly<Record<string, string>> = {},
 ): Promise<ExplorerBrowser> {
-  if (!existsSync(EXECUTABLE)) throw new Error(`There is no browser at ${EXECUTABLE}.`);
+  const browser = await startBrowser();
   const service = await startService({ WORKERS: '2', EXPLORER: 'on', ...patient, ...settings });
-  const browser = await chromium.launch({
-    executablePath: EXECUTABLE,
-    // Its sandbox does not work for root.
-    args: process.getuid?.() === 0 ? ['--no-sandbox'] : [],
-  });
   return {
     service,
     open: (options, hash = '') => openPage(browser, service, options, hash),

@@ -40,26 +40,48 @@ export interface Row {
 const FIVE = ['png', 'jpg', 'jpeg', 'webp', 'gif'];
 const FOUR = ['png', 'jpg', 'jpeg', 'webp'];
 
-/** The key of an original is the path without its extension. */
-const row = (key: string, extensions: readonly string[], query: QueryKind): Row => {
-  const path = `/${key}${extensions.length === 0 ? '' : '.{ext}'}`;
-  return { path, extensions, originKey: key, query };
+const row = (path: string, extensions: string[], originKey: string, query: QueryKind): Row => {
+  return { path, extensions, originKey, query };
 };
 
 /** The table of resources, in its order. */
 export const rows: readonly Row[] = [
-  row('avatars/{user_id}/{avatar_hash}', FIVE, 'image'),
-  row('icons/{guild_id}/{icon_hash}', FIVE, 'image'),
-  row('banners/{guild_id}/{banner_hash}', FIVE, 'image'),
-  row('splashes/{guild_id}/{splash_hash}', FIVE, 'image'),
-  row('embed-splashes/{guild_id}/{embed_splash_hash}', FOUR, 'image'),
-  row('emojis/{emoji_id}', FIVE, 'image'),
-  row('stickers/{sticker_id}', ['webp', 'gif'], 'sticker'),
-  row('guilds/{guild_id}/users/{user_id}/avatars/{avatar_hash}', FIVE, 'image'),
-  row('guilds/{guild_id}/users/{user_id}/banners/{banner_hash}', FIVE, 'image'),
-  row('attachments/{channel_id}/{attachment_id}/{filename}', [], 'external'),
-  // It has no original.
-  { ...row('avatars/{index}', ['png'], 'none'), originKey: '' },
+  row('/avatars/{user_id}/{avatar_hash}.{ext}', FIVE, 'avatars/{user_id}/{avatar_hash}', 'image'),
+  row('/icons/{guild_id}/{icon_hash}.{ext}', FIVE, 'icons/{guild_id}/{icon_hash}', 'image'),
+  row('/banners/{guild_id}/{banner_hash}.{ext}', FIVE, 'banners/{guild_id}/{banner_hash}', 'image'),
+  row(
+    '/splashes/{guild_id}/{splash_hash}.{ext}',
+    FIVE,
+    'splashes/{guild_id}/{splash_hash}',
+    'image',
+  ),
+  row(
+    '/embed-splashes/{guild_id}/{embed_splash_hash}.{ext}',
+    FOUR,
+    'embed-splashes/{guild_id}/{embed_splash_hash}',
+    'image',
+  ),
+  row('/emojis/{emoji_id}.{ext}', FIVE, 'emojis/{emoji_id}', 'image'),
+  row('/stickers/{sticker_id}.{ext}', ['webp', 'gif'], 'stickers/{sticker_id}', 'sticker'),
+  row(
+    '/guilds/{guild_id}/users/{user_id}/avatars/{avatar_hash}.{ext}',
+    FIVE,
+    'guilds/{guild_id}/users/{user_id}/avatars/{avatar_hash}',
+    'image',
+  ),
+  row(
+    '/guilds/{guild_id}/users/{user_id}/banners/{banner_hash}.{ext}',
+    FIVE,
+    'guilds/{guild_id}/users/{user_id}/banners/{banner_hash}',
+    'image',
+  ),
+  row(
+    '/attachments/{channel_id}/{attachment_id}/{filename}',
+    [],
+    'attachments/{channel_id}/{attachment_id}/{filename}',
+    'external',
+  ),
+  row('/avatars/{index}.{ext}', ['png'], '', 'none'),
 ];
 
 /** One segment of a row's path: a word, or the name of what stands there. */

@@ -99,7 +99,7 @@ describe('messages', () => {
     const received = frame && parseCommand(frame);
     // JSON leaves out what is not there.
     expect(received).toEqual(command);
-    expect(received?.job.toSrgbExponent).toBeUndefined();
+    expect(received?.job.gamma).toBeUndefined();
   });
 
   test('of the longest detail fit into a header', () => {

@@ -92,7 +92,7 @@ export function planMedia(facts: ImageFacts, request: MediaRequest, limits: Rend
     animation,
     originalSize: { widthPx: facts.widthPx, heightPx: facts.heightPx },
     orientation: facts.orientation,
-    toSrgbExponent: toSrgbExponent(facts),
+    gamma: ownGamma(facts),
     resize: isSameSize(size, original) ? 'none' : isCrop ? 'crop' : 'scale',
     shrinksOnLoad: mayShrinkOnLoad(facts, size),
     size,
@@ -140,13 +140,12 @@ function targetSize(
 }
 
 /**
- * A PNG may tell its own transfer function (`gAMA`), and browsers go by it: without it, the picture
- * would look different at each size but its own. sRGB's is close to an exponent of 1 / 2.2.
+ * A PNG may tell its own transfer function (`gAMA`), and browsers go by it: without it, the picture would look
+ * different at each size but its own. What is close to an exponent of 1 / 2.2 is sRGB.
  */
-function toSrgbExponent({ gamma }: ImageFacts): number | undefined {
+function ownGamma({ gamma }: ImageFacts): number | undefined {
   if (gamma === undefined) return undefined;
-  const exponent = 1 / (gamma * SRGB_GAMMA);
-  return Math.abs(exponent - 1) < GAMMA_TOLERANCE ? undefined : exponent;
+  return Math.abs(gamma * SRGB_GAMMA - 1) < GAMMA_TOLERANCE ? undefined : gamma;
 }
 
 /** EXIF orientations 5 to 8 swap width and height (EXIF 2.32 §4.6.4). */

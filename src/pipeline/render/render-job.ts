@@ -11,8 +11,8 @@ export interface RenderJob {
   readonly originalSize: Size;
   /** EXIF orientation to undo before anything is measured. */
   readonly orientation: Orientation;
-  /** Exponent that turns the samples into sRGB's; `undefined`: they are, or a profile tells. */
-  readonly toSrgbExponent: number | undefined;
+  /** Exponent of the samples' own transfer function (sample = light ^ gamma); `undefined`: a profile's, or sRGB's. */
+  readonly gamma: number | undefined;
   /** `scale` to exactly `size`; `crop`: scale to cover `size`, then cut its centre out. */
   readonly resize: 'none' | 'scale' | 'crop';
   /** Whether the decoder may reduce all the way: see `mayShrinkOnLoad`. */

@@ -1,9 +1,8 @@
 import type { FramePatch } from '../../formats/frame-patch.ts';
 import type { RenderJob } from '../../pipeline/render/render-job.ts';
 import { FrameCanvas } from './frame-canvas.ts';
-import { checkDecodedSize, decodeStrictly, openOriginal } from './open-original.ts';
-import type { Pixels } from './pixels.ts';
-import { applyGamma } from './transform.ts';
+import { decodeStrictly, openStill } from './open-original.ts';
+import { type Pixels, toPixels } from './pixels.ts';
 
 const CHANNELS = 4;
 
@@ -42,12 +41,8 @@ export async function* composeFrames(
 /** The pixels of a frame's own picture: sRGB with alpha, 8 bits. */
 function decodePatch(patch: FramePatch, job: RenderJob): Promise<Uint8Array> {
   return decodeStrictly(patch.file, job, undefined, async (bytes, strictness) => {
-    const { data, info } = await applyGamma(openOriginal(bytes, job, undefined, strictness), job)
-      .toColourspace('srgb')
-      .ensureAlpha()
-      .raw()
-      .toBuffer({ resolveWithObject: true });
-    checkDecodedSize({ widthPx: info.width, heightPx: info.height }, patch);
+    const image = await openStill(bytes, job, { size: patch, orientation: 1 }, strictness);
+    const { data } = await toPixels(image.toColourspace('srgb').ensureAlpha());
     return data;
   });
 }

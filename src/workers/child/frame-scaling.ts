@@ -1,6 +1,6 @@
 import sharp from 'sharp';
 import type { Size } from '../../formats/image-facts.ts';
-import type { Pixels } from './pixels.ts';
+import { fromPixels, type Pixels } from './pixels.ts';
 import { hasTies } from './reduction-ties.ts';
 
 const MAX_SAMPLE = 255;
@@ -54,7 +54,7 @@ async function scaleFrame(
   from: Size,
   to: Size,
 ): Promise<Uint8Array> {
-  return await sharp(frame, { raw: { width: from.widthPx, height: from.heightPx, channels } })
+  return await fromPixels({ ...from, data: frame, channels })
     .resize({ width: to.widthPx, height: to.heightPx, fit: 'fill' })
     .raw()
     .toBuffer();

@@ -1,8 +1,10 @@
 import sharp, { type Sharp } from 'sharp';
 import { MediaError } from '../../contract/errors.ts';
-import type { Size } from '../../formats/image-facts.ts';
+import type { Orientation, Size } from '../../formats/image-facts.ts';
 import { dropJunk } from '../../formats/jpeg/jpeg-segments.ts';
 import type { RenderJob } from '../../pipeline/render/render-job.ts';
+import { convertPixels } from './colour-conversion.ts';
+import { fromPixels } from './pixels.ts';
 
 /** Frames of an animation to decode, from `first` on. */
 export interface FrameRange {
@@ -34,16 +36,19 @@ const HARMLESS_WARNINGS = [
  *
  * @param frames of an animation; `undefined`: the image that is shown as a still. That is the first frame, and
  *   of a file of several images (AVIF) its primary one, which page 0 need not be
+ * @param ignoreIcc whether samples stay as they are stored, whatever profile there is
  */
 export function openOriginal(
   original: Uint8Array,
   { maxInputPixels }: RenderJob,
   frames: FrameRange | undefined,
   strictness: Strictness,
+  ignoreIcc = false,
 ): Sharp {
   return sharp(original, {
     ...(frames && { page: frames.first, pages: frames.count }),
     failOn: strictness,
+    ignoreIcc,
     limitInputPixels: maxInputPixels,
     sequentialRead: true,
   });
@@ -61,6 +66,32 @@ export function checkDecodedSize(decoded: Size, planned: Size): void {
   throw new MediaError('UNPROCESSABLE_MEDIA', {
     cause: new Error(`Decoded ${widthPx}×${heightPx} px; the header says ${says}`),
   });
+}
+
+/**
+ * Opens what is shown as a still, upright, as an image of which sharp makes sRGB. Where sharp cannot, it is decoded
+ * and converted already (`convertPixels`).
+ *
+ * @param shape `size` that its header tells, not yet oriented; `orientation` to undo
+ * @throws MediaError `UNPROCESSABLE_MEDIA` if it has another size
+ */
+export async function openStill(
+  original: Uint8Array,
+  job: RenderJob,
+  { size, orientation }: { readonly size: Size; readonly orientation: Orientation },
+  strictness: Strictness,
+): Promise<Sharp> {
+  const open = (ignoreIcc: boolean): Sharp => {
+    const image = openOriginal(original, job, undefined, strictness, ignoreIcc);
+    return orientation === 1 ? image : image.autoOrient();
+  };
+  const image = open(false);
+  const metadata = await image.metadata();
+  checkDecodedSize({ widthPx: metadata.width, heightPx: metadata.height }, size);
+  const isDeep = metadata.depth === 'ushort';
+  if (!isDeep && job.gamma === undefined) return image;
+  const pixels = await convertPixels(open(true), metadata, job.gamma);
+  return pixels === undefined ? open(true) : fromPixels(pixels);
 }
 
 /**

@@ -1,19 +1,27 @@
 import sharp, { type Sharp } from 'sharp';
 
-/** Pixels of one frame, or of several of the same size, one below the other; 8-bit sRGB. */
-export interface Pixels {
-  readonly data: Uint8Array;
+/** Pixels of one frame, or of several of the same size, one below the other; sRGB of 8 or 16 bits. */
+export interface Pixels<Samples extends Uint8Array | Uint16Array = Uint8Array> {
+  readonly data: Samples;
   readonly widthPx: number;
   readonly heightPx: number;
   readonly channels: 1 | 2 | 3 | 4;
 }
 
-/** Pixels as an image that can be transformed. */
-export function fromPixels({ data, widthPx, heightPx, channels }: Pixels): Sharp {
-  return sharp(data, { raw: { width: widthPx, height: heightPx, channels } });
+/** Pixels as an image for sharp. */
+export function fromPixels({
+  data,
+  widthPx,
+  heightPx,
+  channels,
+}: Pixels<Uint8Array | Uint16Array>): Sharp {
+  return sharp(data, {
+    raw: { width: widthPx, height: heightPx, channels },
+    limitInputPixels: false, // our own pixels: never more than were decoded
+  });
 }
 
-/** Decodes and transforms an image. */
+/** The pixels that sharp makes of an image. */
 export async function toPixels(image: Sharp): Promise<Pixels> {
   const { data, info } = await image.raw().toBuffer({ resolveWithObject: true });
   return { data, widthPx: info.width, heightPx: info.height, channels: info.channels };

@@ -2,9 +2,9 @@ import { MediaError } from '../../contract/errors.ts';
 import { prepareForDecoder } from '../../formats/read-image-facts.ts';
 import type { RenderJob } from '../../pipeline/render/render-job.ts';
 import { encodeStill } from './encode.ts';
-import { checkDecodedSize, decodeStrictly, openOriginal } from './open-original.ts';
+import { decodeStrictly, openStill } from './open-original.ts';
 import { renderAnimation } from './render-animation.ts';
-import { applyGamma, flatten, resize } from './transform.ts';
+import { flatten, resize } from './transform.ts';
 
 /**
  * Renders one job (contract §3): decode, orient, resize, convert to sRGB, encode without metadata.
@@ -27,10 +27,8 @@ export async function render(original: Uint8Array, job: RenderJob): Promise<Uint
 
 function renderStill(original: Uint8Array, job: RenderJob): Promise<Uint8Array> {
   return decodeStrictly(original, job, undefined, async (bytes, strictness) => {
-    const image = openOriginal(bytes, job, undefined, strictness);
-    const { width, height } = await image.metadata();
-    checkDecodedSize({ widthPx: width, heightPx: height }, job.originalSize);
-    if (job.orientation !== 1) image.autoOrient();
-    return encodeStill(flatten(resize(applyGamma(image, job), job), job), job);
+    const shape = { size: job.originalSize, orientation: job.orientation };
+    const image = await openStill(bytes, job, shape, strictness);
+    return encodeStill(flatten(resize(image, job), job), job);
   });
 }

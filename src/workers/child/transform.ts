@@ -18,15 +18,3 @@ export function resize(image: Sharp, { resize: kind, size, shrinksOnLoad }: Rend
 export function flatten(image: Sharp, { format }: RenderJob): Sharp {
   return outputFormats[format].hasAlpha ? image : image.flatten({ background: '#ffffff' });
 }
-
-/** Largest factor that sharp's gamma takes. */
-const MAX_GAMMA = 3;
-
-/** Turns samples with a transfer function of their own into sRGB's. */
-export function applyGamma(image: Sharp, { toSrgbExponent }: RenderJob): Sharp {
-  if (toSrgbExponent === undefined) return image;
-  // sharp raises to its first argument before a resize, and to the inverse of its second after it.
-  return toSrgbExponent > 1
-    ? image.gamma(Math.min(toSrgbExponent, MAX_GAMMA), 1)
-    : image.gamma(1, Math.min(1 / toSrgbExponent, MAX_GAMMA));
-}

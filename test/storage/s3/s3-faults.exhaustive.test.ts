@@ -42,7 +42,7 @@ function refusal(status: string, code: string, message = 'No.', head = ''): Faul
 
 function response(status: string, body: string, head = ''): Fault {
   const bytes = `HTTP/1.1 ${status}\r\n${head}Content-Length: ${body.length}\r\n\r\n${body}`;
-  return { kind: 'response', bytes };
+  return { kind: 'answer', bytes };
 }
 
 /** What goes wrong, and the deadline that passes then, in milliseconds. */
@@ -62,7 +62,7 @@ const failures: readonly (readonly [string, Fault, RegExp, number])[] = [
   ['a body that is cut', { kind: 'cut', afterBytes: 1_000 }, /aborted/, 1],
   ['a body that is cut before its last byte', { kind: 'cut', afterBytes: lastByte }, /aborted/, 1],
   ['a reset in the body', { kind: 'reset', afterBytes: 1_000 }, /aborted|ECONNRESET/, 1],
-  ['garbage', { kind: 'response', bytes: '\0\x01garbage\r\n\r\n' }, /HPE_/, 1],
+  ['garbage', { kind: 'answer', bytes: '\0\x01garbage\r\n\r\n' }, /HPE_/, 1],
   [
     '500',
     refusal('500 Internal Server Error', 'InternalError'),
@@ -109,7 +109,7 @@ const failures: readonly (readonly [string, Fault, RegExp, number])[] = [
     1,
   ],
   ['an object without an ETag', response('200 OK', 'bytes'), /no ETag/, 1],
-  ['an object without a length', { kind: 'response', bytes: unframed }, /no Content-Length/, 1],
+  ['an object without a length', { kind: 'answer', bytes: unframed }, /no Content-Length/, 1],
 ];
 
 /** What the operator reads of an error, causes included. */

@@ -9,15 +9,15 @@ export async function refuse(
   code: ErrorCode,
   cacheControl: string,
 ) {
-  const response = await server.inject(request);
+  const answer = await server.inject(request);
   const { status, message } = errorRegistry[code];
-  expect(response.statusCode).toBe(status);
-  const { errors, ...body } = response.json();
+  expect(answer.statusCode).toBe(status);
+  const { errors, ...body } = answer.json();
   expect(body).toEqual({ code, message });
   expect(errors === undefined).toBe(code !== 'INVALID_FORM_BODY');
-  expect(response.headers).toMatchObject({
+  expect(answer.headers).toMatchObject({
     'content-type': 'application/json; charset=utf-8',
-    'content-length': String(response.rawPayload.length),
+    'content-length': String(answer.rawPayload.length),
     'cache-control': cacheControl,
     'x-content-type-options': 'nosniff',
     'content-security-policy': "default-src 'none'; sandbox",
@@ -26,7 +26,7 @@ export async function refuse(
     'timing-allow-origin': '*',
   });
   for (const name of ['etag', 'last-modified', 'content-disposition', 'accept-ranges']) {
-    expect(response.headers).not.toHaveProperty(name);
+    expect(answer.headers).not.toHaveProperty(name);
   }
-  return { ...response, errors: errors as readonly { path: string; message: string }[] };
+  return { ...answer, errors: errors as readonly { path: string; message: string }[] };
 }

@@ -12,7 +12,7 @@ export interface GoldenFailure {
   readonly differences: readonly string[];
   /** Bytes of the golden; `undefined` where there is none. */
   readonly expected: Uint8Array | undefined;
-  /** Body of the response; `undefined` where it was no image. */
+  /** Body of the answer; `undefined` where it was no image. */
   readonly actual: Uint8Array | undefined;
 }
 

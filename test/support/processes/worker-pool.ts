@@ -16,7 +16,7 @@ export const anyJob: RenderJob = {
   source: 'png',
   originalSize: { widthPx: 1, heightPx: 1 },
   orientation: 1,
-  toSrgbExponent: undefined,
+  gamma: undefined,
   resize: 'none',
   shrinksOnLoad: false,
   size: { widthPx: 1, heightPx: 1 },

@@ -98,10 +98,10 @@ async function startCluster(folder: string, daemons: ChildProcess[]) {
   const user = ['--uid', 'tests', '--display-name', 'Tests', ...keys];
   await command('radosgw-admin', 'user', 'create', ...user);
   const endpoint = `http://127.0.0.1:${gatewayPort}`;
-  // Without the last, a response on a kept connection takes 40 ms: Nagle waits for a delayed ACK.
+  // Without the last, an answer on a kept connection takes 40 ms: Nagle waits for a delayed ACK.
   const frontend = `beast endpoint=127.0.0.1:${gatewayPort} tcp_nodelay=1`;
   daemon('radosgw', '--name', 'client.gateway', '--rgw-frontends', frontend);
-  await waitForResponse(endpoint, deadline);
+  await waitForAnswer(endpoint, deadline);
   return { endpoint, accessKeyId, secretAccessKey };
 }
 
@@ -139,12 +139,12 @@ mon tick interval = 1
 `;
 }
 
-async function waitForResponse(endpoint: string, deadline: AbortSignal): Promise<void> {
+async function waitForAnswer(endpoint: string, deadline: AbortSignal): Promise<void> {
   for (;;) {
     deadline.throwIfAborted();
-    const response = await fetch(endpoint, { signal: deadline }).catch(() => undefined);
-    await response?.arrayBuffer();
-    if (response?.ok) return;
+    const answer = await fetch(endpoint, { signal: deadline }).catch(() => undefined);
+    await answer?.arrayBuffer();
+    if (answer?.ok) return;
     await new Promise((resolve) => setTimeout(resolve, 50));
   }
 }

@@ -3,15 +3,15 @@ import { type AddressInfo, connect, createServer, type Server, type Socket } fro
 
 /** What may go wrong between a client and a server of HTTP/1.1. */
 export type Fault =
-  /** The request is taken, and no response comes. */
+  /** The request is taken and never answered. */
   | { readonly kind: 'hang' }
-  /** These bytes come instead of the server's response. */
-  | { readonly kind: 'response'; readonly bytes: string }
+  /** These bytes come instead of the server's answer. */
+  | { readonly kind: 'answer'; readonly bytes: string }
   /** The connection ends, properly or by a reset, after so many bytes of the body. */
   | { readonly kind: 'cut' | 'reset'; readonly afterBytes: number }
   /** Nothing more comes after so many bytes of the body. */
   | { readonly kind: 'stall'; readonly afterBytes: number }
-  /** The response comes, a few bytes at a time, 20 times a second. */
+  /** The answer comes, a few bytes at a time, 20 times a second. */
   | { readonly kind: 'trickle'; readonly bytes: number };
 
 /** A proxy in front of a server on this machine, which passes everything on until it is to spoil it. */
@@ -87,7 +87,7 @@ export class FaultProxy {
       this.requests.push(request);
       const fault = this.#nextFault();
       if (fault?.kind === 'hang') return;
-      if (fault?.kind === 'response') {
+      if (fault?.kind === 'answer') {
         client.write(fault.bytes, 'latin1');
         return;
       }
@@ -103,13 +103,13 @@ export class FaultProxy {
   }
 }
 
-/** Passes one response on, spoiled or not. */
+/** Passes one answer on, spoiled or not. */
 function createRelay(
   fault: Fault | undefined,
   client: Socket,
   server: Socket,
 ): (chunk: Buffer) => void {
-  if (fault === undefined || fault.kind === 'hang' || fault.kind === 'response') {
+  if (fault === undefined || fault.kind === 'hang' || fault.kind === 'answer') {
     return (chunk) => {
       if (!client.write(chunk)) server.pause();
     };
@@ -130,15 +130,15 @@ function createRelay(
       client.once('close', stop);
     };
   }
-  let response = Buffer.alloc(0);
+  let answer = Buffer.alloc(0);
   let isSpoiled = false;
   return (chunk) => {
     if (isSpoiled) return;
-    response = Buffer.concat([response, chunk]);
-    const end = response.indexOf('\r\n\r\n') + 4 + fault.afterBytes;
-    if (end < 4 + fault.afterBytes || response.length < end) return;
+    answer = Buffer.concat([answer, chunk]);
+    const end = answer.indexOf('\r\n\r\n') + 4 + fault.afterBytes;
+    if (end < 4 + fault.afterBytes || answer.length < end) return;
     isSpoiled = true;
-    const part = response.subarray(0, end);
+    const part = answer.subarray(0, end);
     if (fault.kind === 'cut') client.end(part);
     else if (fault.kind === 'stall') client.write(part);
     else client.write(part, () => setTimeout(() => client.resetAndDestroy(), 50));

@@ -60,7 +60,7 @@ export async function startLocalS3({
     allowMismatchedSignatures,
     configureBuckets: [{ name: 'originals' }],
   });
-  // Its responses are escaped twice: once by the server, once by its XML builder.
+  // Its answers are escaped twice: once by the server, once by its XML builder.
   server.middleware.unshift(async (context, next) => {
     await next();
     if (typeof context.body !== 'string') return;

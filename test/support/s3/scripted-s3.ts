@@ -22,14 +22,14 @@ export interface ScriptedS3 {
 }
 
 /** Starts a server on a free port of this machine. */
-export async function startScriptedS3(respond: ScriptedAnswer): Promise<ScriptedS3> {
+export async function startScriptedS3(answer: ScriptedAnswer): Promise<ScriptedS3> {
   const requests: ScriptedRequest[] = [];
   const server = createServer(async (incoming, response) => {
     const { method = '', url = '', headers } = incoming;
     const body = await buffer(incoming);
     const request = { method, url: new URL(url, 'http://scripted'), headers, body };
     requests.push(request);
-    respond(request, response);
+    answer(request, response);
   });
   server.listen(0, '127.0.0.1');
   await once(server, 'listening');

@@ -58,7 +58,7 @@ export function parseScrape(text: string): Scrape {
 /** Asks a test app for its metrics. */
 export async function scrape(app: TestApp): Promise<Scrape> {
   const headers = { authorization: `Bearer ${METRICS_TOKEN}` };
-  const response = await app.admin?.inject({ url: '/metrics', headers });
-  expect(response?.statusCode).toBe(200);
-  return parseScrape(response?.body ?? '');
+  const answer = await app.admin?.inject({ url: '/metrics', headers });
+  expect(answer?.statusCode).toBe(200);
+  return parseScrape(answer?.body ?? '');
 }

@@ -1,0 +1,142 @@
+import { hasAscii } from './byte-reader.ts';
+
+/** From a sample to light, both 0 to 1. */
+export type ToneCurve = (sample: number) => number;
+
+type Row = readonly [number, number, number];
+
+/** A matrix, row by row. */
+export type Matrix = readonly [Row, Row, Row];
+
+/** A profile that is a curve for each channel and, of colours, a matrix (ICC.1:2022 §8.3.3, §8.6). */
+export type MatrixProfile =
+  | { readonly kind: 'grey'; readonly curve: ToneCurve }
+  | {
+      readonly kind: 'rgb';
+      readonly curves: readonly [ToneCurve, ToneCurve, ToneCurve];
+      /** From the light of its red, green and blue to that of sRGB's, which may lie outside of 0 to 1. */
+      readonly toSrgbLight: Matrix;
+    };
+
+const HEADER_BYTES = 128;
+/** Of versions above, nobody knows what they mean. */
+const MAX_MAJOR_VERSION = 4;
+/** An entry of the table of tags: signature, offset, size. */
+const ENTRY_BYTES = 12;
+/** As many as lcms2 takes; bounds the walk. */
+const MAX_TAGS = 100;
+/** Tags of tables, which take precedence over matrix and curves (ICC.1:2022 §9.1). */
+const TABLE_TAGS = ['A2B0', 'D2B0'];
+
+/** From XYZ under D50 to the light of sRGB: the inverse of what sRGB's own profile has, which so changes nothing. */
+const XYZ_TO_SRGB: Matrix = [
+  [3.134112, -1.617392, -0.490633],
+  [-0.978787, 1.91628, 0.033455],
+  [0.071983, -0.228986, 1.405386],
+];
+
+/**
+ * Reads an ICC profile of matrix and curves, as nearly all pictures have that have one.
+ *
+ * @param kind of the pixels that it must be for
+ * @returns `undefined` for every other profile, and for a broken one
+ */
+export function readMatrixProfile(
+  profile: Uint8Array,
+  kind: MatrixProfile['kind'],
+): MatrixProfile | undefined {
+  const space = kind === 'grey' ? 'GRAY' : 'RGB ';
+  const isFitting = hasAscii(profile, 16, `${space}XYZ `) && hasAscii(profile, 36, 'acsp');
+  const isKnown = (profile[8] ?? 0) <= MAX_MAJOR_VERSION;
+  const tags = isFitting && isKnown ? readTags(profile) : undefined;
+  if (tags === undefined || TABLE_TAGS.some((tag) => tags.has(tag))) return undefined;
+  if (kind === 'grey') {
+    const curve = readCurve(tags.get('kTRC'));
+    return curve && { kind, curve };
+  }
+  const channels = ['r', 'g', 'b'] as const;
+  const [redCurve, greenCurve, blueCurve] = channels.map((one) => readCurve(tags.get(`${one}TRC`)));
+  const [red, green, blue] = channels.map((one) => readXyz(tags.get(`${one}XYZ`)));
+  if (!redCurve || !greenCurve || !blueCurve || !red || !green || !blue) return undefined;
+  const toSrgb = (row: Row): Row => [dot(row, red), dot(row, green), dot(row, blue)];
+  const [one, two, three] = XYZ_TO_SRGB;
+  return {
+    kind,
+    curves: [redCurve, greenCurve, blueCurve],
+    toSrgbLight: [toSrgb(one), toSrgb(two), toSrgb(three)],
+  };
+}
+
+/** The tags' data by their signatures (ICC.1:2022 §7.3); `undefined` where a tag lies outside of the profile. */
+function readTags(profile: Uint8Array): Map<string, DataView> | undefined {
+  const view = new DataView(profile.buffer, profile.byteOffset, profile.byteLength);
+  const start = HEADER_BYTES + 4;
+  const count = start <= view.byteLength ? view.getUint32(HEADER_BYTES) : 0;
+  const end = start + count * ENTRY_BYTES;
+  if (count > MAX_TAGS || end > view.byteLength) return undefined;
+  const tags = new Map<string, DataView>();
+  for (let entry = start; entry < end; entry += ENTRY_BYTES) {
+    const signature = Buffer.from(profile.subarray(entry, entry + 4)).toString('latin1');
+    const [offset, size] = [view.getUint32(entry + 4), view.getUint32(entry + 8)];
+    if (offset + size > view.byteLength) return undefined;
+    tags.set(signature, new DataView(profile.buffer, profile.byteOffset + offset, size));
+  }
+  return tags;
+}
+
+function readXyz(tag: DataView | undefined): Row | undefined {
+  if (tag === undefined || tag.byteLength < 20 || !isOfType(tag, 'XYZ ')) return undefined;
+  return [readFixed(tag, 8), readFixed(tag, 12), readFixed(tag, 16)];
+}
+
+function readCurve(tag: DataView | undefined): ToneCurve | undefined {
+  if (tag === undefined || tag.byteLength < 12) return undefined;
+  if (isOfType(tag, 'curv')) return readTable(tag);
+  return isOfType(tag, 'para') ? readFormula(tag) : undefined;
+}
+
+/** `curveType` (ICC.1:2022 §10.6): nothing, an exponent, or samples of the curve. */
+function readTable(tag: DataView): ToneCurve | undefined {
+  const count = tag.getUint32(8);
+  if (tag.byteLength < 12 + 2 * count) return undefined;
+  if (count === 0) return (sample) => sample;
+  if (count === 1) {
+    const exponent = tag.getUint16(12) / 256;
+    return (sample) => sample ** exponent;
+  }
+  return (sample) => {
+    const place = sample * (count - 1);
+    const index = Math.min(Math.floor(place), count - 2);
+    const [below, above] = [tag.getUint16(12 + 2 * index), tag.getUint16(14 + 2 * index)];
+    return (below + (above - below) * (place - index)) / 0xffff;
+  };
+}
+
+/** Parameters of each kind of `parametricCurveType`. */
+const FORMULA_PARAMETERS = [1, 3, 4, 5, 7];
+
+/** `parametricCurveType` (ICC.1:2022 §10.18): a power of the sample, and a line below a limit. */
+function readFormula(tag: DataView): ToneCurve | undefined {
+  const kind = tag.getUint16(8);
+  const count = FORMULA_PARAMETERS[kind];
+  if (count === undefined || tag.byteLength < 12 + 4 * count) return undefined;
+  const parameters = Array.from({ length: count }, (_, index) => readFixed(tag, 12 + 4 * index));
+  const [g = 1, a = 1, b = 0, c = 0, d = 0, e = 0, f = 0] = parameters;
+  if (kind < 3) {
+    return (sample) => (a * sample + b >= 0 ? (a * sample + b) ** g : 0) + c;
+  }
+  return (sample) => (sample >= d ? (a * sample + b) ** g + e : c * sample + f);
+}
+
+function isOfType(tag: DataView, type: string): boolean {
+  return hasAscii(new Uint8Array(tag.buffer, tag.byteOffset, tag.byteLength), 0, type);
+}
+
+/** `s15Fixed16Number` (ICC.1:2022 §4.6). */
+function readFixed(tag: DataView, at: number): number {
+  return tag.getInt32(at) / 65_536;
+}
+
+function dot(one: Row, other: Row): number {
+  return one[0] * other[0] + one[1] * other[1] + one[2] * other[2];
+}

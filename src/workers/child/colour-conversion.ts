@@ -1,0 +1,162 @@
+import type { Metadata, Sharp } from 'sharp';
+import { type MatrixProfile, readMatrixProfile } from '../../formats/icc-profile.ts';
+import { type Pixels, toPixels } from './pixels.ts';
+
+/** Bits of a deep sample as libvips has it, and how many values that makes. */
+const DEEP_BITS = 16;
+const DEEP_SAMPLES = 2 ** DEEP_BITS;
+
+const MAX_DEEP = DEEP_SAMPLES - 1;
+
+/** What a step of 8 bits is in 16: 255 times this is the most. */
+const SHALLOW_STEP = 257;
+
+/** What libvips warns of when it goes by another profile than the picture's own. */
+const UNUSABLE_PROFILE =
+  /^(corrupt profile|unsupported profile|profile incompatible with image|profile does not support \w+ input intent)$/;
+
+/**
+ * Decodes an image and converts it to sRGB, where sharp cannot or not exactly.
+ *
+ * Of more than 8 bits with a profile, sharp makes Display P3 and leaves it there; and from 16 bits, lcms2 goes by
+ * a coarse table, which is wrong by up to 20 levels where a colour leaves sRGB. And sharp's gamma knows nothing of
+ * sRGB's curve. So what a profile of matrix and curves says, or a gamma, is computed here, without loss. A profile
+ * that is a table itself is left to lcms2.
+ *
+ * @param image opened heedless of its profile
+ * @param metadata of that image
+ * @param gamma exponent of the samples' own transfer function, which takes the place of a profile
+ * @returns `undefined` where there is no profile, or none that can be used
+ */
+export async function convertPixels(
+  image: Sharp,
+  { icc, depth, space, bitsPerSample = DEEP_BITS }: Metadata,
+  gamma: number | undefined,
+): Promise<Pixels<Uint16Array> | undefined> {
+  const kind = space === 'grey16' ? 'grey' : 'rgb';
+  if (gamma !== undefined) {
+    const pixels =
+      depth === 'ushort' ? await toDeepPixels(image, kind) : deepen(await toPixels(image));
+    convertColourSamples(pixels, (share) => toSrgb(share ** (1 / gamma)), MAX_DEEP);
+    return pixels;
+  }
+  if (icc === undefined) return undefined;
+  const profile = readMatrixProfile(icc, kind);
+  if (profile === undefined) return await convertByTable(image, kind);
+  const pixels = await toDeepPixels(image, kind);
+  // libvips shifts samples of 10 and 12 bits to the left and fills up with zeros.
+  convertByProfile(pixels, profile, DEEP_SAMPLES - 2 ** (DEEP_BITS - bitsPerSample));
+  return pixels;
+}
+
+async function convertByTable(
+  image: Sharp,
+  kind: MatrixProfile['kind'],
+): Promise<Pixels<Uint16Array> | undefined> {
+  const warnings: string[] = [];
+  image.withIccProfile('srgb', { attach: false });
+  image.on('warning', (warning: string) => warnings.push(warning));
+  const pixels = await toDeepPixels(image, kind);
+  return warnings.some((warning) => UNUSABLE_PROFILE.test(warning)) ? undefined : pixels;
+}
+
+async function toDeepPixels(
+  image: Sharp,
+  kind: MatrixProfile['kind'],
+): Promise<Pixels<Uint16Array>> {
+  const { data, info } = await image
+    .toColourspace(`${kind}16`)
+    .raw({ depth: 'ushort' })
+    .toBuffer({ resolveWithObject: true });
+  return {
+    data: new Uint16Array(data.buffer, data.byteOffset, data.length / 2),
+    widthPx: info.width,
+    heightPx: info.height,
+    channels: info.channels,
+  };
+}
+
+/** Pixels of 8 bits as such of 16; libvips would round their samples to every other one. */
+function deepen({ data, ...shape }: Pixels): Pixels<Uint16Array> {
+  return { ...shape, data: Uint16Array.from(data, (sample) => sample * SHALLOW_STEP) };
+}
+
+/** @param most the sample that is white, or opaque */
+function convertByProfile(pixels: Pixels<Uint16Array>, profile: MatrixProfile, most: number): void {
+  if (profile.kind === 'grey') {
+    const { curve } = profile;
+    convertColourSamples(pixels, (share) => toSrgb(curve(share)), most);
+  } else {
+    convertColours(pixels, profile, most);
+  }
+  const { data, channels } = pixels;
+  const alpha = colourChannels(channels);
+  if (alpha < channels && most !== MAX_DEEP) {
+    mapSamples(
+      data,
+      alpha,
+      channels,
+      tabulateSamples((share) => share, most),
+    );
+  }
+}
+
+/** Puts each sample of a colour through the same function of the share that it is of the most. */
+function convertColourSamples(
+  { data, channels }: Pixels<Uint16Array>,
+  compute: (share: number) => number,
+  most: number,
+): void {
+  const table = tabulateSamples(compute, most);
+  for (let channel = 0; channel < colourChannels(channels); channel += 1) {
+    mapSamples(data, channel, channels, table);
+  }
+}
+
+function colourChannels(channels: Pixels['channels']): 1 | 3 {
+  return channels < 3 ? 1 : 3;
+}
+
+function mapSamples(data: Uint16Array, first: number, step: number, table: Uint16Array): void {
+  for (let at = first; at < data.length; at += step) data[at] = table[data[at] ?? 0] ?? 0;
+}
+
+function convertColours(
+  { data, channels }: Pixels<Uint16Array>,
+  { curves, toSrgbLight }: Extract<MatrixProfile, { kind: 'rgb' }>,
+  most: number,
+): void {
+  const [reds, greens, blues] = [
+    tabulate(curves[0], most),
+    tabulate(curves[1], most),
+    tabulate(curves[2], most),
+  ] as const;
+  const samples = tabulateSamples(toSrgb, MAX_DEEP);
+  for (let at = 0; at < data.length; at += channels) {
+    const red = reds[data[at] ?? 0] ?? 0;
+    const green = greens[data[at + 1] ?? 0] ?? 0;
+    const blue = blues[data[at + 2] ?? 0] ?? 0;
+    let place = at;
+    for (const [ofRed, ofGreen, ofBlue] of toSrgbLight) {
+      const light = Math.min(1, Math.max(0, ofRed * red + ofGreen * green + ofBlue * blue));
+      data[place] = samples[Math.round(light * MAX_DEEP)] ?? 0;
+      place += 1;
+    }
+  }
+}
+
+function tabulateSamples(compute: (share: number) => number, most: number): Uint16Array {
+  return Uint16Array.from(tabulate(compute, most), (share) => Math.round(share * MAX_DEEP));
+}
+
+/** A function of the share that each deep sample is of the most; both are cut off to 0 to 1. */
+function tabulate(compute: (share: number) => number, most: number): Float64Array {
+  return Float64Array.from({ length: DEEP_SAMPLES }, (_, sample) =>
+    Math.min(1, Math.max(0, compute(Math.min(1, sample / most)))),
+  );
+}
+
+/** IEC 61966-2-1: from light to a sample of sRGB, both 0 to 1. */
+function toSrgb(light: number): number {
+  return light <= 0.0031308 ? 12.92 * light : 1.055 * light ** (1 / 2.4) - 0.055;
+}
