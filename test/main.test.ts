@@ -17,7 +17,7 @@ import sharp from 'sharp';
 import { afterAll, afterEach, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
 import { resourceRows } from '../src/contract/resources.ts';
 import { connectSecurely, connectTo } from './support/http/raw-http.ts';
-import { tlsFiles } from './support/http/tls-files.ts';
+import { tlsSettings } from './support/http/tls-files.ts';
 import { startFlags } from './support/processes/start-flags.ts';
 import { useTemporaryFolder } from './support/temporary-folder.ts';
 
@@ -372,7 +372,7 @@ describe('the process', () => {
 
   describe.each([
     ['HTTP/1.1', {}],
-    ['TLS', { TLS_CERT_FILE: tlsFiles.cert, TLS_KEY_FILE: tlsFiles.key }],
+    ['TLS', tlsSettings],
   ])('with clients of %s', (protocol, settings) => {
     const connectIdle = async (port: number): Promise<Duplex> => {
       const socket = await connectTo(port);

@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { connect as connectTls } from 'node:tls';
 import { afterEach, describe, expect, test } from 'vitest';
-import { tlsFiles } from '../support/http/tls-files.ts';
+import { tlsSettings } from '../support/http/tls-files.ts';
 import { type ServiceProcess, startService } from '../support/processes/service-process.ts';
 import {
   askOver,
@@ -16,7 +16,6 @@ import {
   residentBytes,
 } from './crowd.ts';
 
-const tls = { TLS_CERT_FILE: tlsFiles.cert, TLS_KEY_FILE: tlsFiles.key };
 const HIT = '/avatars/0.png';
 const LARGE = '/attachments/1/2/large';
 
@@ -128,7 +127,7 @@ describe('10 000 idle connections', () => {
 
 describe('2 000 idle connections with TLS', () => {
   test('cost little, and no other client notices', async () => {
-    const port = await start(tls);
+    const port = await start(tlsSettings);
     const open = async () => {
       const socket = connectTls({ port, host: '127.0.0.1', rejectUnauthorized: false });
       socket.on('error', () => undefined);
@@ -152,7 +151,7 @@ describe('2 000 idle connections with TLS', () => {
 describe('500 clients that do not read', () => {
   test.each([
     ['plain', {}],
-    ['with TLS', tls],
+    ['with TLS', tlsSettings],
   ])('hold little of the service, and their system buffers: %s', async (what, settings) => {
     const bounds = { STORAGE_DIR: makeStorage(), ORIGIN_MAX_STREAMS: '600' };
     const port = await start({ ...bounds, ...settings });

@@ -24,21 +24,21 @@ afterAll(async () => {
   await app.close();
 });
 
-interface Answer {
+interface Response {
   readonly status: number | undefined;
   readonly headers: IncomingHttpHeaders;
   readonly body: Buffer;
 }
 
 /** Over a real connection: `inject` would not notice a body after a HEAD. */
-function ask(method: string, path: string, headers = {}, body = ''): Promise<Answer> {
+function ask(method: string, path: string, headers = {}, body = ''): Promise<Response> {
   return new Promise((resolve, reject) => {
-    const sent = request({ port, path, method, headers, agent }, (answer) => {
+    const sent = request({ port, path, method, headers, agent }, (response) => {
       const chunks: Buffer[] = [];
-      answer.on('data', (chunk: Buffer) => chunks.push(chunk));
-      answer.on('error', reject);
-      answer.on('end', () => {
-        const { statusCode: status, headers } = answer;
+      response.on('data', (chunk: Buffer) => chunks.push(chunk));
+      response.on('error', reject);
+      response.on('end', () => {
+        const { statusCode: status, headers } = response;
         resolve({ status, headers, body: Buffer.concat(chunks) });
       });
     });
@@ -47,7 +47,7 @@ function ask(method: string, path: string, headers = {}, body = ''): Promise<Ans
   });
 }
 
-/** The headers without what differs from one answer to the next of the same request. */
+/** The headers without what differs from one response to the next of the same request. */
 function lasting(all: IncomingHttpHeaders): IncomingHttpHeaders {
   const { date: _, 'x-request-id': __, ...headers } = all;
   const timing = headers['server-timing'];
@@ -91,7 +91,7 @@ describe('HEAD', () => {
     expect(app.renderer.renders - before).toBe(1);
   });
 
-  it('is answered 304 like GET', async () => {
+  it('is a 304 like GET', async () => {
     const { headers } = await ask('GET', '/icons/1/ab.webp?size=32');
     const conditions = { 'if-none-match': headers.etag };
     const get = await ask('GET', '/icons/1/ab.webp?size=32', conditions);
@@ -124,7 +124,7 @@ describe('OPTIONS', () => {
   };
 
   it.each(['/icons/1/ab.webp', '/icons/9/missing.png', '/attachments/1/2/p.png', '/avatars/3.png'])(
-    'tells what may be done with %s, asking nobody',
+    'says what may be done with %s, and reads nothing',
     async (path) => {
       const reads = [...app.originals.reads];
       const { status, headers, body } = await ask('OPTIONS', path, {
@@ -150,9 +150,9 @@ describe('OPTIONS', () => {
     ['', 'x'],
   ])('does not care for a body of type %j', async (type, text) => {
     const headers = { 'content-type': type, 'content-length': text.length };
-    const { status, headers: answered } = await ask('OPTIONS', '/icons/1/ab.webp', headers, text);
+    const { status, headers: received } = await ask('OPTIONS', '/icons/1/ab.webp', headers, text);
     expect(status).toBe(204);
-    expect(answered).toMatchObject(allowed);
+    expect(received).toMatchObject(allowed);
     expect((await ask('GET', '/avatars/0.png')).status).toBe(200);
     expect(app.log.errors).toEqual([]);
   });
@@ -180,13 +180,13 @@ describe('any other method', () => {
     async ({ method, type, body }) => {
       const headers = { ...type, ...(body !== '' && { 'content-length': String(body.length) }) };
       for (const path of ['/icons/1/ab.webp', '/avatars/3.png', '/attachments/1/2/p.png']) {
-        const answer = await sendRaw(port, method, path, headers, body);
-        expect(answer.status).toBe(405);
-        expect(answer.headers.allow).toBe('GET, HEAD, OPTIONS');
-        expect(answer.headers['cache-control']).toBe('no-store');
-        expect(answer.headers['access-control-allow-origin']).toBe('*');
-        expect(answer.headers['x-content-type-options']).toBe('nosniff');
-        expect(JSON.parse(answer.body.toString())).toEqual({
+        const response = await sendRaw(port, method, path, headers, body);
+        expect(response.status).toBe(405);
+        expect(response.headers.allow).toBe('GET, HEAD, OPTIONS');
+        expect(response.headers['cache-control']).toBe('no-store');
+        expect(response.headers['access-control-allow-origin']).toBe('*');
+        expect(response.headers['x-content-type-options']).toBe('nosniff');
+        expect(JSON.parse(response.body.toString())).toEqual({
           code: 'METHOD_NOT_ALLOWED',
           message: 'The method is not allowed; use GET, HEAD or OPTIONS.',
         });
@@ -198,7 +198,7 @@ describe('any other method', () => {
     },
   );
 
-  it('is told so even where the values of the path are wrong', async () => {
+  it('is a 405 even where the values of the path are wrong', async () => {
     expect((await ask('POST', '/icons/x/ab.bmp')).status).toBe(405);
   });
 
@@ -216,22 +216,22 @@ describe('any other method', () => {
   });
 });
 
-describe('a method that nobody has heard of, over HTTP/1.1', () => {
+describe('a method that is on no list', () => {
   const GONE = { connection: 'close', allow: 'GET, HEAD, OPTIONS' };
 
   it.each(['BREW', 'get', 'GETS', 'G', "!#$%&'*+.^_`|~-9"])(
     'is refused as such: %s',
     async (method) => {
-      const answer = await sendRaw(port, method, '/icons/1/ab.webp?size=16');
-      expect(answer).toMatchObject({ status: 405, headers: { ...GONE } });
-      expect(JSON.parse(answer.body.toString())).toMatchObject({ code: 'METHOD_NOT_ALLOWED' });
-      expect(Date.parse(answer.headers.date ?? '')).toBeGreaterThan(Date.now() - 60_000);
-      expect(answer.headers.date).toMatch(/^\w{3}, \d\d \w{3} \d{4} [\d:]{8} GMT$/);
+      const response = await sendRaw(port, method, '/icons/1/ab.webp?size=16');
+      expect(response).toMatchObject({ status: 405, headers: { ...GONE } });
+      expect(JSON.parse(response.body.toString())).toMatchObject({ code: 'METHOD_NOT_ALLOWED' });
+      expect(Date.parse(response.headers.date ?? '')).toBeGreaterThan(Date.now() - 60_000);
+      expect(response.headers.date).toMatch(/^\w{3}, \d\d \w{3} \d{4} [\d:]{8} GMT$/);
       expect((await sendRaw(port, method, '/nothing')).status).toBe(404);
     },
   );
 
-  it('is refused after the answers to what came before it', async () => {
+  it('is refused after the responses to what came before it', async () => {
     const before = 'GET /avatars/0.png HTTP/1.1\r\nHost: a\r\n\r\n';
     const brew = 'BREW /avatars/0.png HTTP/1.1\r\nHost: a\r\n\r\n';
     const statuses = async (...requests: string[]): Promise<string[]> => {
@@ -259,7 +259,7 @@ describe('a method that nobody has heard of, over HTTP/1.1', () => {
 });
 
 describe('a script of another site', () => {
-  it('may read what tells it when to try again, and what its request is called in the log', async () => {
+  it('may read when to try again, and what its request is called in the log', async () => {
     for (const path of ['/icons/1/ab.webp?size=16', '/avatars/3.png', '/nothing']) {
       const { headers } = await ask('GET', path, { 'X-Request-Id': 'one' });
       const exposed = String(headers['access-control-expose-headers']).split(', ');

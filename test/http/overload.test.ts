@@ -62,7 +62,7 @@ describe('a crowd of heavy renders', () => {
     renderer.jobs[1]?.finish();
     expect((await light).statusCode).toBe(200);
 
-    // One in work, 64 in the line, the others turned away.
+    // One in work, 64 in the queue, the others turned away.
     renderer.release();
     const statuses = (await Promise.all(crowd)).map(({ statusCode }) => statusCode);
     expect(statuses.filter((status) => status === 200)).toHaveLength(65);
@@ -96,7 +96,7 @@ describe('a crowd of heavy renders', () => {
 });
 
 describe('an original in a crowd of animations', () => {
-  /** What nobody decodes here: the renderer is held. */
+  /** Not decoded here: the renderer is held. */
   const large = Buffer.concat([animation, Buffer.alloc(2 * 1024 * 1024)]);
 
   /** The heavy lane holds all that it can. */
@@ -118,7 +118,7 @@ describe('an original in a crowd of animations', () => {
     expect(app.originals.bytesAskedFor.get('emojis/1')).toBe(256 * 1024);
     renderer.release();
     await Promise.all(crowd);
-    // And read whole as soon as there is room.
+    // And read whole as soon as the queue is shorter.
     expect((await app.server.inject(heavyUrl(1))).statusCode).toBe(200);
     expect(app.originals.bytesAskedFor.get('emojis/1')).toBe(256 * 1024 + large.length);
   });
@@ -142,10 +142,10 @@ describe('an original in a crowd of animations', () => {
     app.originals.put('emojis/4', samples.animatedGif);
     app.originals.put('emojis/5', Buffer.concat([samples.png, Buffer.alloc(300_000)]));
     const urls = ['/emojis/2.png?size=16', '/emojis/4.gif?size=16', '/emojis/5.gif?size=16'];
-    const answers = urls.map((url) => app.server.inject(url));
+    const responses = urls.map((url) => app.server.inject(url));
     await expect.poll(() => app.originals.reads.get('emojis/5')).toBe(2);
     renderer.release();
-    for (const { statusCode } of await Promise.all(answers)) expect(statusCode).toBe(200);
+    for (const { statusCode } of await Promise.all(responses)) expect(statusCode).toBe(200);
     expect(app.originals.bytesAskedFor.get('emojis/2')).toBe(large.length);
     expect(app.originals.reads.get('emojis/4')).toBe(1);
     expect(app.originals.reads.get('emojis/5')).toBe(2);
@@ -163,10 +163,10 @@ describe('an original in a crowd of animations', () => {
       app.originals.put('emojis/5', later);
       return object;
     };
-    const answer = app.server.inject('/emojis/5.gif?size=16');
+    const response = app.server.inject('/emojis/5.gif?size=16');
     await expect.poll(() => app.originals.reads.get('emojis/5')).toBe(2);
     renderer.release();
-    const { etag } = (await answer).headers;
+    const { etag } = (await response).headers;
     await Promise.all(crowd);
     app.clock.advance(301_000);
     const again = await app.server.inject('/emojis/5.gif?size=16');
@@ -175,7 +175,7 @@ describe('an original in a crowd of animations', () => {
   });
 });
 
-describe('work that nobody waits for any more', () => {
+describe('work that no client waits for any more', () => {
   const ask = async (port: number, url: string) => {
     const socket = await connectTo(port);
     socket.write(`GET ${url} HTTP/1.1\r\nHost: a\r\n\r\n`);
@@ -223,7 +223,7 @@ describe('an original that kills its decoder', () => {
     render: () => Promise.reject(new MediaError(code, { cause: new WorkerLost('SIGSEGV') })),
   });
 
-  it('costs one worker per request, whoever asks again', async () => {
+  it('costs one worker per request, however often it is asked', async () => {
     await startWith({ renderer: kill('UNPROCESSABLE_MEDIA') });
     for (let time = 0; time < 5; time += 1) {
       await refuse(app, lightUrl(1), 'UNPROCESSABLE_MEDIA', 'public, max-age=300');
@@ -235,11 +235,11 @@ describe('an original that kills its decoder', () => {
   it('costs three workers, in whatever sizes, and those that are at work with it then', async () => {
     await startWith({ renderer: kill('TRANSFORM_TIMEOUT') });
     const sizes = [16, 20, 22, 24, 28, 32, 40, 44, 48, 56];
-    const answers = await Promise.all(
+    const responses = await Promise.all(
       sizes.map((size) => app.server.inject(`/icons/1/ab.webp?size=${size}`)),
     );
     expect(app.renderer.renders).toBe(5); // one in the light lane, then two at once
-    expect(answers.map(({ statusCode }) => statusCode).sort()).toEqual([
+    expect(responses.map(({ statusCode }) => statusCode).sort()).toEqual([
       ...Array.from({ length: 6 }, () => 422),
       ...Array.from({ length: 4 }, () => 504),
     ]);
@@ -297,8 +297,8 @@ describe('a light render that turns out to be none', () => {
     const renderer = new SlowRenderer();
     await startWith({ renderer, settings: { WORKERS: '2' } });
     const urls = [16, 20, 22, 24, 28, 32].map((size) => `/icons/1/ab.webp?size=${size}`);
-    const answers = await Promise.all(urls.map((url) => app.server.inject(url)));
-    expect(answers.map(({ statusCode }) => statusCode)).toEqual(urls.map(() => 200));
+    const responses = await Promise.all(urls.map((url) => app.server.inject(url)));
+    expect(responses.map(({ statusCode }) => statusCode)).toEqual(urls.map(() => 200));
     expect(renderer.lanes.filter((lane) => lane === 'light')).toHaveLength(1);
   });
 
@@ -361,8 +361,8 @@ describe('the bounds of the origin', () => {
     });
     const ids = Array.from({ length: 20 }, (_, index) => index + 1);
     for (const id of ids) originals.put(`icons/${id}/ab`, samples.jpeg);
-    const answers = await Promise.all(ids.map((id) => app.server.inject(lightUrl(id))));
-    expect(new Set(answers.map(({ statusCode }) => statusCode))).toEqual(new Set([200]));
+    const responses = await Promise.all(ids.map((id) => app.server.inject(lightUrl(id))));
+    expect(new Set(responses.map(({ statusCode }) => statusCode))).toEqual(new Set([200]));
     expect(mostAtOnce).toBe(3);
   });
 });

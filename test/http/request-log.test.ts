@@ -34,7 +34,7 @@ afterEach(() => app.close());
 describe('a line for each request', () => {
   beforeEach(() => start('info'));
 
-  it('tells what was asked for in its one form, what came, from where and where the time went', async () => {
+  it('has the canonical request, what came, from where, and where the time went', async () => {
     const { status, body } = await sendRaw(port, 'GET', asset, { 'X-Request-Id': 'abc-1' });
     expect(status).toBe(200);
     const { stagesMs, ...line } = await oneLine();
@@ -52,7 +52,7 @@ describe('a line for each request', () => {
     expect(Object.keys(stagesMs)).toEqual(['store', 'origin', 'queue', 'render', 'send']);
   });
 
-  it('is not written for hits, which are most of all requests, however they are answered', async () => {
+  it('is not written for hits, which are most of all requests, whether their target was read before or not', async () => {
     await sendRaw(port, 'GET', asset);
     await oneLine();
     for (let time = 0; time < 3; time += 1) {
@@ -65,7 +65,7 @@ describe('a line for each request', () => {
     expect(await oneLine()).toMatchObject({ status: 200, cache: 'revalidated' });
   });
 
-  it('tells of originals that are passed on, with the bytes that were sent', async () => {
+  it('has originals that are passed on, with the bytes that were sent', async () => {
     const target = '/attachments/1/2/a%20b.txt';
     const headers = { Range: 'bytes=0-9' };
     await sendRaw(port, 'GET', target, headers);
@@ -93,21 +93,18 @@ describe('a line for each request', () => {
     ['POST', '/emojis/1.png', 405, 'METHOD_NOT_ALLOWED', 'none', 'none'],
     ['PROPFIND', '/emojis/1.png', 405, 'METHOD_NOT_ALLOWED', 'none', 'none'],
     ['OPTIONS', '/emojis/1.png', 204, undefined, 'none', 'none'],
-  ])(
-    'tells of errors by their code: %s %s',
-    async (method, target, status, code, cache, resource) => {
-      await sendRaw(port, method, target);
-      expect(await oneLine()).toMatchObject({
-        method,
-        status,
-        cache,
-        resource,
-        ...(code !== undefined && { code }),
-      });
-    },
-  );
+  ])('has errors by their code: %s %s', async (method, target, status, code, cache, resource) => {
+    await sendRaw(port, method, target);
+    expect(await oneLine()).toMatchObject({
+      method,
+      status,
+      cache,
+      resource,
+      ...(code !== undefined && { code }),
+    });
+  });
 
-  it('has room for the beginning of what is no asset', async () => {
+  it('has the beginning of what is no asset', async () => {
     await sendRaw(port, 'GET', `/${'x'.repeat(1_000)}`);
     expect(await oneLine()).toMatchObject({ asset: `/${'x'.repeat(199)}…` });
   });
@@ -121,7 +118,7 @@ describe('a line for each request', () => {
 });
 
 describe('a line for a request that went wrong', () => {
-  it('is 499 where the client has gone before there was an answer', async () => {
+  it('is 499 where the client has gone before there was a response', async () => {
     await start('info', { origin: { read: () => new Promise(() => undefined) } });
     const client = await connectTo(port);
     client.write(`GET ${asset} HTTP/1.1\r\nHost: a\r\n\r\n`);
@@ -131,7 +128,7 @@ describe('a line for a request that went wrong', () => {
     expect(await oneLine()).toMatchObject({ status: 499, bytes: 0, resource: 'guild icon' });
   });
 
-  it('has the id of the line that tells the error, which is told once', async () => {
+  it('has the id of the line on the error, of which there is one', async () => {
     const cause = new Error('no route');
     const failure = new MediaError('ORIGIN_ERROR', { cause });
     await start('info', { origin: { read: () => Promise.reject(failure) } });
@@ -142,7 +139,7 @@ describe('a line for a request that went wrong', () => {
 });
 
 describe('where hits are wanted as well', () => {
-  it('they are told of alike, whichever way they take', async () => {
+  it('they are logged alike', async () => {
     await start('debug');
     const { body } = await sendRaw(port, 'GET', asset);
     await oneLine();
@@ -177,7 +174,7 @@ describe('where hits are wanted as well', () => {
     ['true', '203.0.113.9'],
     ['10.0.0.0/8', '127.0.0.1'],
     ['false', '127.0.0.1'],
-  ])('with TRUST_PROXY=%s they are told of with the address %s', async (TRUST_PROXY, client) => {
+  ])('with TRUST_PROXY=%s they are logged with the address %s', async (TRUST_PROXY, client) => {
     await start('debug', { settings: { TRUST_PROXY } });
     for (const cache of ['miss', 'memory', 'memory', 'memory']) {
       await sendRaw(port, 'GET', asset, { 'X-Forwarded-For': '203.0.113.9' });

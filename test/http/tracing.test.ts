@@ -2,7 +2,7 @@ import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { MediaError } from '../../src/contract/errors.ts';
 import { defer } from '../support/deferred.ts';
 import { connectSecurely, connectTo, sendRaw } from '../support/http/raw-http.ts';
-import { tlsFiles } from '../support/http/tls-files.ts';
+import { tlsSettings } from '../support/http/tls-files.ts';
 import { MemoryResultStore } from '../support/memory-result-store.ts';
 import {
   type OtlpReceiver,
@@ -104,7 +104,7 @@ describe('a trace of one request', () => {
       'service.version': expect.stringMatching(/^\d+\.\d+\.\d+/),
       'telemetry.sdk.language': 'nodejs',
     });
-    // The write comes after the answer, whichever is told first.
+    // The write comes after the response, whichever is exported first.
     const inTime = stages.filter(({ name }) => name !== 'write');
     expectStages(server, inTime, [
       'store',
@@ -149,11 +149,10 @@ describe('a trace of one request', () => {
     });
   });
 
-  it('is a span alone for a hit in memory, whichever way it takes', async () => {
+  it('is a span alone for a hit in memory', async () => {
     await start();
     await sendRaw(port, 'GET', icon);
     await oneTrace();
-    // The first hit of a target takes the usual way, the others the short one.
     for (const method of ['GET', 'GET', 'HEAD']) {
       await sendRaw(port, method, icon);
       const [server, ...stages] = await oneTrace();
@@ -187,7 +186,7 @@ describe('a trace of one request', () => {
     ]);
   });
 
-  it('takes what is missing for an answer, and no failure', async () => {
+  it('takes what is missing for a response, and no failure', async () => {
     await start();
     await sendRaw(port, 'GET', '/emojis/1.png');
     const [server, ...stages] = await oneTrace();
@@ -234,7 +233,7 @@ describe('a trace of one request', () => {
     client.write(`GET ${icon} HTTP/1.1\r\nHost: a\r\n\r\n`);
     await new Promise((resolve) => setTimeout(resolve, 100));
     client.destroy();
-    // It ends as soon as somebody hears that it is not wanted any more: after the request, or before.
+    // It ends as soon as its abort is noticed: after the request, or before.
     await expect.poll(() => collector.spans.map(({ name }) => name)).toContain('origin');
     const [server, ...stages] = await oneTrace();
     expect(server.status).toBe(0);
@@ -249,13 +248,13 @@ describe('a trace of one request', () => {
     ['POST', '/emojis/1.png', 'POST', 'POST', '/emojis/1.png', 405],
     ['PROPFIND', '/emojis/1.png', 'HTTP', '_OTHER', '/emojis/1.png', 405],
   ])('of %s %s has few names, and never a query', async (...row) => {
-    const [method, target, name, told, path, status] = row;
+    const [method, target, name, shown, path, status] = row;
     await start();
     await sendRaw(port, method, target);
     const [server] = await oneTrace();
     expect(server.name).toBe(name);
     expect(server.attributes).toMatchObject({
-      'http.request.method': told,
+      'http.request.method': shown,
       'url.path': path,
       'http.response.status_code': status,
     });
@@ -264,7 +263,7 @@ describe('a trace of one request', () => {
   });
 
   it('is of the protocol and the name that it came by', async () => {
-    await start({ settings: { TLS_CERT_FILE: tlsFiles.cert, TLS_KEY_FILE: tlsFiles.key } });
+    await start({ settings: tlsSettings });
     const headers = { Host: 'media.example', traceparent };
     await sendRaw(port, 'GET', icon, headers, '', connectSecurely);
     const [server, ...stages] = await oneTrace();
@@ -307,16 +306,16 @@ describe('requests that share their work', () => {
     const [led, joined] = ['miss', 'collapsed'].map((cache) =>
       serverSpans().find(({ attributes }) => attributes['darkroom.cache'] === cache),
     );
-    const roomsOf = (server: ReceivedSpan | undefined) =>
+    const stagesOf = (server: ReceivedSpan | undefined) =>
       collector.spans.filter(({ parentSpanId }) => parentSpanId === server?.spanId);
     expect(joined?.traceId).not.toBe(led?.traceId);
-    expect(roomsOf(led).map(({ name }) => name)).toContain('render');
-    expect(roomsOf(joined).map(({ name }) => name)).toEqual(['store', 'join', 'send']);
-    expect(roomsOf(joined)[1]?.links).toEqual([{ traceId: led?.traceId, spanId: led?.spanId }]);
+    expect(stagesOf(led).map(({ name }) => name)).toContain('render');
+    expect(stagesOf(joined).map(({ name }) => name)).toEqual(['store', 'join', 'send']);
+    expect(stagesOf(joined)[1]?.links).toEqual([{ traceId: led?.traceId, spanId: led?.spanId }]);
   });
 });
 
-describe("a trace of somebody else's", () => {
+describe("a trace of the sender's", () => {
   it('goes on here, and its id is in the log', async () => {
     await start();
     for (const cache of ['miss', 'memory', 'memory']) {
@@ -418,7 +417,7 @@ describe('a collector', () => {
     });
   });
 
-  it('that fails costs no request anything, and is told of once, and once when it is back', async () => {
+  it('that fails costs no request anything, and is logged once, and once more when it is back', async () => {
     await start();
     const warnings = () =>
       app.log.entries.filter(({ details }) => 'reason' in details || 'lostSpans' in details);
@@ -438,7 +437,7 @@ describe('a collector', () => {
     ]);
   });
 
-  it('that gets more than may wait is not waited for, and what is dropped is told of once', async () => {
+  it('that gets more than may wait is not waited for, and what is dropped is logged once', async () => {
     await start({ settings: { OTEL_BSP_MAX_QUEUE_SIZE: '1' } });
     const drops = () =>
       app.log.entries.filter(({ details }) => /Dropped/.test(JSON.stringify(details)));
@@ -454,7 +453,7 @@ describe('a collector', () => {
     ]);
   });
 
-  it('that hangs keeps no answer waiting, and no stop for longer than its part of the grace', async () => {
+  it('that hangs keeps no response waiting, and no stop for longer than its part of the grace', async () => {
     await start({ settings: { SHUTDOWN_GRACE_MS: '1000' } });
     collector.mood = 'hangs';
     expect((await sendRaw(port, 'GET', icon)).status).toBe(200);

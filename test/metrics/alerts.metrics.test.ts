@@ -58,7 +58,7 @@ const FEW_REQUESTS: Series = {
 /** What is different from a service that is well, and the alert that it raises. */
 const cases: readonly (readonly [string, Series, readonly string[]])[] = [
   ['nothing', {}, []],
-  ['it does not answer', { up: '1x60 0x29' }, ['DarkroomDown']],
+  ['it does not respond', { up: '1x60 0x29' }, ['DarkroomDown']],
   ['it has just begun not to', { up: '1x88 0x1' }, []],
   ['it is not ready', { darkroom_ready: '1x60 0x29' }, ['DarkroomNotReady']],
   ['server errors', { [answers(500, 'miss')]: '0+120x90' }, ['DarkroomServerErrors']],
@@ -84,7 +84,7 @@ const cases: readonly (readonly [string, Series, readonly string[]])[] = [
     ['DarkroomOriginFailing'],
   ],
   [
-    'an origin that does not answer',
+    'an origin that does not respond',
     { darkroom_origin_reachable: '1x60 0x29' },
     ['DarkroomOriginUnreachable'],
   ],
@@ -121,7 +121,7 @@ const cases: readonly (readonly [string, Series, readonly string[]])[] = [
     ['DarkroomEventLoopLag'],
   ],
   [
-    'clients that find no room',
+    'clients that are turned away',
     { 'darkroom_clients_cut_off_total{reason="turned away"}': '0+5x90' },
     ['DarkroomClientsTurnedAway'],
   ],

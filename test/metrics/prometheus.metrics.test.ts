@@ -41,8 +41,8 @@ function writeConfiguration(adminPort: number): string {
 }
 
 async function query(expression: string): Promise<Answer> {
-  const answer = await fetch(`${api}/query?query=${encodeURIComponent(expression)}`);
-  return (await answer.json()) as Answer;
+  const response = await fetch(`${api}/query?query=${encodeURIComponent(expression)}`);
+  return (await response.json()) as Answer;
 }
 
 beforeAll(async () => {
@@ -95,8 +95,8 @@ afterAll(async () => {
 
 describe('a real Prometheus', () => {
   test('reads the metrics, and finds the alerts inactive', async () => {
-    const answer = await fetch(`${api}/rules`);
-    const { data } = (await answer.json()) as {
+    const response = await fetch(`${api}/rules`);
+    const { data } = (await response.json()) as {
       readonly data: {
         readonly groups: readonly {
           readonly rules: readonly { readonly health: string; readonly state: string }[];
@@ -111,12 +111,12 @@ describe('a real Prometheus', () => {
       .toBe('1');
   });
 
-  test.each(listExpressions())('answers the dashboard: $title: $expr', async ({ expr }) => {
-    const answer = await query(
+  test.each(listExpressions())('evaluates the dashboard: $title: $expr', async ({ expr }) => {
+    const response = await query(
       expr.replaceAll('$__rate_interval', '30s').replaceAll(/\$(job|instance)/g, '.+'),
     );
-    expect(answer.error).toBeUndefined();
-    expect(answer.status).toBe('success');
-    if (!MAY_BE_EMPTY.test(expr)) expect(answer.data.result).not.toEqual([]);
+    expect(response.error).toBeUndefined();
+    expect(response.status).toBe('success');
+    if (!MAY_BE_EMPTY.test(expr)) expect(response.data.result).not.toEqual([]);
   });
 });

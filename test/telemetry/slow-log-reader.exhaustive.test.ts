@@ -25,18 +25,18 @@ async function ask(origin: string | undefined, times: number): Promise<void> {
   const socket = await connectTo(Number(new URL(origin ?? '').port));
   onTestFinished(() => void socket.destroy());
   const request = `GET /attachments/1/2/${'%C3%A9'.repeat(127)} HTTP/1.1\r\nHost: a\r\n\r\n`;
-  let answers = 0;
+  let responses = 0;
   socket.on('data', (chunk: Buffer) => {
-    answers += chunk.toString('latin1').split('HTTP/1.1 404 ').length - 1;
+    responses += chunk.toString('latin1').split('HTTP/1.1 404 ').length - 1;
   });
   for (let sent = 0; sent < times; sent += BATCH) {
     socket.write(request.repeat(BATCH));
-    await expect.poll(() => answers, { interval: 2 }).toBe(sent + BATCH);
+    await expect.poll(() => responses, { interval: 2 }).toBe(sent + BATCH);
   }
 }
 
 describe('a log that is read too slowly', () => {
-  test('does not hold up the service where nobody reads it', async () => {
+  test('does not hold up the service where it is not read', async () => {
     const child = spawn(process.execPath, ['dist/main.js'], {
       env: { PATH: process.env.PATH ?? '', PORT: '0', WORKERS: '1' },
       stdio: ['ignore', 'pipe', 'ignore'],
@@ -103,7 +103,7 @@ describe('a log that is read too slowly', () => {
   });
 });
 
-describe('a log that nobody reads, and that blocks who writes', () => {
+describe('a log that is not read, and that blocks its writer', () => {
   /**
    * The service with a log of a kind, which another process then makes block: a Node that shares it, and that
    * puts it back as it was when it ends.
@@ -131,12 +131,12 @@ describe('a log that nobody reads, and that blocks who writes', () => {
         // All of them have ended.
       }
     });
-    let told = '';
+    let printed = '';
     child.stderr.on('data', (chunk: Buffer) => {
-      told += chunk.toString();
+      printed += chunk.toString();
     });
     child.stdout.pause();
-    const originOf = () => /serves its sample originals on (http:\S+)/.exec(told)?.[1];
+    const originOf = () => /serves its sample originals on (http:\S+)/.exec(printed)?.[1];
     await expect.poll(originOf, { interval: 20 }).toBeDefined();
     await new Promise((resolve) => setTimeout(resolve, 500)); // the other one has long begun
     child.stdin.end();

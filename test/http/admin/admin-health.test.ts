@@ -74,7 +74,7 @@ describe('the health of the service', () => {
 });
 
 describe('the metrics', () => {
-  it('are for those who have the token', async () => {
+  it('need the token', async () => {
     app = await createTestApp({ settings: metricsSettings });
     expect((await ask('/metrics')).statusCode).toBe(401);
     expect((await ask('/metrics?x=/healthz')).statusCode).toBe(401);

@@ -77,7 +77,7 @@ describe('the OpenAPI document', () => {
     expect(document.info.version).toBe(version);
   });
 
-  test('tells of each operation on which server it is, and who may ask', () => {
+  test('has the server of each operation, and who may ask', () => {
     const needToken: string[] = [];
     for (const [template, item] of Object.entries<OpenapiDocument['paths'][string]>(
       document.paths,

@@ -106,8 +106,8 @@ describe('what a replica knows of the origin', () => {
 
   /** Without what stands in the way of every test app: that its workers are not its own. */
   async function judge(): Promise<string[]> {
-    const answer = await app.admin?.inject('/readyz');
-    const reasons: unknown = answer?.json().reasons;
+    const response = await app.admin?.inject('/readyz');
+    const reasons: unknown = response?.json().reasons;
     if (!Array.isArray(reasons)) throw new Error('There are no reasons.');
     return reasons.filter((reason) => !reason.includes('worker'));
   }

@@ -2,8 +2,14 @@ import { once } from 'node:events';
 import type { Socket } from 'node:net';
 import { afterEach, describe, expect, it } from 'vitest';
 import { clientLimits } from '../../../src/http/edge/client-limits.ts';
-import { connectSecurely, connectTo, parseAnswer, sendRaw } from '../../support/http/raw-http.ts';
-import { tlsFiles } from '../../support/http/tls-files.ts';
+import {
+  connectSecurely,
+  connectTo,
+  parseAnswer,
+  sendRaw,
+  watchClose,
+} from '../../support/http/raw-http.ts';
+import { tlsSettings } from '../../support/http/tls-files.ts';
 import { createTestApp, type TestApp } from '../../support/test-app.ts';
 import { ZerosOrigin } from '../../support/zeros-origin.ts';
 
@@ -28,12 +34,9 @@ const open = async (): Promise<Client> => watch(await connectTo(port));
 const secureClient = async (): Promise<Client> => watch(await connectSecurely(port));
 
 function watch(socket: Socket): Client {
-  let isClosed = false;
-  socket.once('close', () => {
-    isClosed = true;
-  });
+  const isClosed = watchClose(socket);
   socket.resume();
-  return { socket, isClosed: () => isClosed };
+  return { socket, isClosed };
 }
 
 /** Asks, and keeps the connection. */
@@ -46,7 +49,7 @@ async function ask({ socket }: Client): Promise<number> {
 const LARGE = 'GET /attachments/1/2/large HTTP/1.1\r\nHost: a\r\n\r\n';
 
 describe('at the bound of connections', () => {
-  it('the one that has been idle for the longest time makes room', async () => {
+  it('the one that has been idle for the longest time is evicted', async () => {
     await start({ MAX_CONNECTIONS: '3' });
     const clients = [await open(), await open(), await open()];
     for (const client of clients) expect(await ask(client)).toBe(200);
@@ -84,7 +87,7 @@ describe('at the bound of connections', () => {
     for (const { socket } of [idle, ...newcomers]) socket.destroy();
   });
 
-  it('nobody goes who is being served; the new one does', async () => {
+  it('none goes that is being served; the new one does', async () => {
     await start({ MAX_CONNECTIONS: '1' });
     const busy = await open();
     busy.socket.pause();
@@ -101,7 +104,7 @@ describe('at the bound of connections', () => {
     expect((await sendRaw(port, 'GET', '/avatars/0.png')).status).toBe(200);
   });
 
-  it('one that was left in mid-answer is none any more', async () => {
+  it('one that was left in mid-response does not count any more', async () => {
     await start({ MAX_CONNECTIONS: '2' });
     const gone = await open();
     gone.socket.pause();
@@ -129,8 +132,7 @@ describe('at the bound of connections', () => {
   it('handshakes are connections, too', async () => {
     await start({
       MAX_CONNECTIONS: '5',
-      TLS_CERT_FILE: tlsFiles.cert,
-      TLS_KEY_FILE: tlsFiles.key,
+      ...tlsSettings,
     });
     const silent = await Promise.all(Array.from({ length: 20 }, open));
     await expect
@@ -161,7 +163,7 @@ describe('at the bound of connections', () => {
 });
 
 describe('requests', () => {
-  it('at a time are half as many as connections; more are told to come later', async () => {
+  it('at a time are half as many as connections; more are refused, to come later', async () => {
     await start({ MAX_CONNECTIONS: '20' });
     const busy = await Promise.all(Array.from({ length: 10 }, open));
     for (const { socket } of busy) socket.pause().write(LARGE);
@@ -177,7 +179,7 @@ describe('requests', () => {
     expect((await sendRaw(port, 'GET', '/avatars/0.png')).status).toBe(200);
   });
 
-  it('of one connection that are not answered yet are not without number', async () => {
+  it('of one connection that have no response yet are not without number', async () => {
     await start({});
     const { socket, isClosed } = await open();
     socket.pause();

@@ -2,12 +2,12 @@ import { once } from 'node:events';
 import { Readable } from 'node:stream';
 import { afterEach, describe, expect, it } from 'vitest';
 import { connectSecurely, connectTo, parseAnswer } from '../../support/http/raw-http.ts';
-import { tlsFiles } from '../../support/http/tls-files.ts';
+import { tlsSettings } from '../../support/http/tls-files.ts';
 import { MemoryOrigin } from '../../support/memory-origin.ts';
 import { createTestApp, samples, type TestApp } from '../../support/test-app.ts';
 
-/** An origin that answers when it is told to. */
-class GatedOrigin extends MemoryOrigin {
+/** An origin that responds when the test lets it. */
+class HeldOrigin extends MemoryOrigin {
   open: () => void = () => undefined;
   /** Instead of the stored one. */
   body: Readable | undefined;
@@ -23,10 +23,10 @@ class GatedOrigin extends MemoryOrigin {
 }
 
 let app: TestApp;
-let origin: GatedOrigin;
+let origin: HeldOrigin;
 
 async function start(settings: Record<string, string>): Promise<number> {
-  origin = new GatedOrigin();
+  origin = new HeldOrigin();
   origin.put('attachments/1/2/a', samples.text);
   app = await createTestApp({ settings, origin, clientLimits: { sweepIntervalMs: 20 } });
   return app.listen();
@@ -39,7 +39,7 @@ const PATH = '/attachments/1/2/a';
 describe('a stop', () => {
   it.each([
     ['plain', {}, connectTo],
-    ['with TLS', { TLS_CERT_FILE: tlsFiles.cert, TLS_KEY_FILE: tlsFiles.key }, connectSecurely],
+    ['with TLS', tlsSettings, connectSecurely],
   ] as const)('lets a running response end, and its connection with it, %s', async (...row) => {
     const [, settings, connectClient] = row;
     const port = await start(settings);
@@ -58,14 +58,14 @@ describe('a stop', () => {
     await expect(connectTo(port)).rejects.toThrow('ECONNREFUSED');
     origin.open();
     await once(busy, 'close');
-    const answer = parseAnswer(Buffer.concat(chunks));
-    expect(answer.status).toBe(200);
-    expect(answer.headers.connection).toBe('close');
-    expect(answer.body.equals(samples.text)).toBe(true);
+    const response = parseAnswer(Buffer.concat(chunks));
+    expect(response.status).toBe(200);
+    expect(response.headers.connection).toBe('close');
+    expect(response.body.equals(samples.text)).toBe(true);
     await stopped;
   });
 
-  it('closes a connection whose answer had begun before, and promised to keep it', async () => {
+  it('closes a connection whose response had begun before, and promised to keep it', async () => {
     const port = await start({});
     const body = new Readable({ read: () => undefined });
     body.push(Buffer.alloc(10_000));
@@ -82,14 +82,14 @@ describe('a stop', () => {
     body.push(Buffer.alloc(10_000));
     body.push(null);
     await once(socket, 'close');
-    const answer = parseAnswer(Buffer.concat(chunks));
-    expect(answer.headers.connection).toBe('keep-alive');
-    expect(answer.body).toHaveLength(20_000);
+    const response = parseAnswer(Buffer.concat(chunks));
+    expect(response.headers.connection).toBe('keep-alive');
+    expect(response.body).toHaveLength(20_000);
     await stopped;
   });
 
   it('is not held up by one that connects at the last moment', async () => {
-    origin = new GatedOrigin();
+    origin = new HeldOrigin();
     app = await createTestApp({ origin, clientLimits: { sweepIntervalMs: 20 } });
     let port = 0;
     app.server.addHook('preClose', async () => {
@@ -104,14 +104,14 @@ describe('a stop', () => {
   it('is not held up by one that asks again and again over a connection that is kept', async () => {
     const port = await start({});
     const socket = await connectTo(port);
-    let answers = 0;
+    let responses = 0;
     socket.on('data', () => {
-      answers += 1;
+      responses += 1;
       socket.write('GET /avatars/0.png HTTP/1.1\r\nHost: a\r\n\r\n');
     });
     const closed = new Promise((resolve) => socket.once('close', resolve));
     socket.write('GET /avatars/0.png HTTP/1.1\r\nHost: a\r\n\r\n');
-    await expect.poll(() => answers).toBeGreaterThan(5);
+    await expect.poll(() => responses).toBeGreaterThan(5);
     await app.close();
     await closed;
   });

@@ -5,8 +5,8 @@ import { ReaderPace } from '../../../src/http/edge/reader-pace.ts';
 
 const MIN_BYTES = 1_000;
 
-/** An answer, as far as its pace goes: what a client leaves waiting, and how much it has asked for. */
-function createAnswer(state: {
+/** A response, as far as its pace goes: what a client leaves waiting, and how much it has asked for. */
+function createResponse(state: {
   socket?: object | null;
   writableLength?: number;
   writableEnded?: boolean;
@@ -25,12 +25,12 @@ function createAnswer(state: {
 
 describe('the pace of a client', () => {
   it('is a standstill from the first look at which something waits for it', () => {
-    const { pace } = createAnswer({});
+    const { pace } = createResponse({});
     expect([100, 150, 400].map((nowMs) => pace.standstillMs(nowMs))).toEqual([0, 50, 300]);
   });
 
   it('is one still if it takes less than the least', () => {
-    const { pace, body } = createAnswer({});
+    const { pace, body } = createResponse({});
     pace.standstillMs(0);
     body.passedBytes = MIN_BYTES - 1;
     expect(pace.standstillMs(100)).toBe(100);
@@ -40,21 +40,21 @@ describe('the pace of a client', () => {
     expect(pace.standstillMs(300)).toBe(100);
   });
 
-  it('is one if the end of an answer does not get out, though all of its body has', () => {
-    const { pace } = createAnswer({ writableLength: 0, writableEnded: true });
+  it('is one if the end of a response does not get out, though all of its body has', () => {
+    const { pace } = createResponse({ writableLength: 0, writableEnded: true });
     expect([0, 100].map((nowMs) => pace.standstillMs(nowMs))).toEqual([0, 100]);
   });
 
   it.each([
     ['nothing waits for it', { writableLength: 0 }],
-    ['another answer is before its own', { socket: null }],
+    ['another response is before its own', { socket: null }],
   ])('is none if %s', (_, state) => {
-    const { pace } = createAnswer(state);
+    const { pace } = createResponse(state);
     expect([0, 100].map((nowMs) => pace.standstillMs(nowMs))).toEqual([0, 0]);
   });
 
   it('is counted anew after nothing has waited for it', () => {
-    const { response, pace } = createAnswer({});
+    const { response, pace } = createResponse({});
     pace.standstillMs(0);
     response.writableLength = 0;
     pace.standstillMs(100);

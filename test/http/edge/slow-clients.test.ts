@@ -3,18 +3,23 @@ import { connect as connectTcp, type Socket } from 'node:net';
 import { connect as connectTls } from 'node:tls';
 import { afterEach, describe, expect, it } from 'vitest';
 import { type ClientLimits, clientLimits } from '../../../src/http/edge/client-limits.ts';
-import { connectSecurely, connectTo, parseAnswer, sendRaw } from '../../support/http/raw-http.ts';
-import { tlsFiles } from '../../support/http/tls-files.ts';
+import {
+  connectSecurely,
+  connectTo,
+  parseAnswer,
+  sendRaw,
+  watchClose,
+} from '../../support/http/raw-http.ts';
+import { tlsSettings } from '../../support/http/tls-files.ts';
 import { createTestApp, type TestApp } from '../../support/test-app.ts';
 
-/** Short enough to be waited for, and far enough apart to be told from each other. */
+/** Short enough to be waited for, and far enough apart not to be confused. */
 const short: Partial<ClientLimits> = {
   handshakeTimeoutMs: 200,
   headTimeoutMs: 200,
   requestTimeoutMs: 600,
   sweepIntervalMs: 20,
 };
-const tls = { TLS_CERT_FILE: tlsFiles.cert, TLS_KEY_FILE: tlsFiles.key };
 
 let app: TestApp;
 let port: number;
@@ -29,8 +34,24 @@ async function start(options: Parameters<typeof createTestApp>[0] = {}): Promise
 /** A client of either listener. */
 const listeners = [
   ['plain', {}, () => connectTo(port)],
-  ['with TLS', tls, () => connectSecurely(port)],
+  ['with TLS', tlsSettings, () => connectSecurely(port)],
 ] as const;
+
+/** Clients that can still send when the server has ended. */
+const openHalf = {
+  plain: async (): Promise<Socket> => {
+    const socket = connectTcp({ port, host: '127.0.0.1', allowHalfOpen: true });
+    socket.on('error', () => undefined);
+    await once(socket, 'connect');
+    return socket;
+  },
+  'with TLS': async (): Promise<Socket> => {
+    const options = { port, allowHalfOpen: true, rejectUnauthorized: false };
+    const socket = connectTls(options); // whose type does not know the second
+    await once(socket, 'secureConnect');
+    return socket;
+  },
+};
 
 /** All that comes until the server hangs up, and how long that took. */
 async function untilClosed(socket: Socket): Promise<{ bytes: Buffer; tookMs: number }> {
@@ -63,21 +84,21 @@ describe.each(listeners)('%s, a request that does not come to its end', (_, sett
         trickle(socket, 'X: y\r\n');
       },
     ],
-  ])('is answered 408, and its connection closed: %s', async (_, send) => {
+  ])('is a 408, and its connection closed: %s', async (_, send) => {
     await start({ settings });
     const socket = await open();
     send(socket);
     const { bytes, tookMs } = await untilClosed(socket);
-    const answer = parseAnswer(bytes);
-    expect(answer.status).toBe(408);
-    expect(answer.headers).toMatchObject({
+    const response = parseAnswer(bytes);
+    expect(response.status).toBe(408);
+    expect(response.headers).toMatchObject({
       connection: 'close',
       'cache-control': 'no-store',
       'content-type': 'application/json; charset=utf-8',
-      'content-length': String(answer.body.length),
+      'content-length': String(response.body.length),
       'access-control-allow-origin': '*',
     });
-    expect(JSON.parse(answer.body.toString())).toEqual({
+    expect(JSON.parse(response.body.toString())).toEqual({
       code: 'INVALID_FORM_BODY',
       message: 'The request has not come in time.',
       errors: [],
@@ -87,7 +108,7 @@ describe.each(listeners)('%s, a request that does not come to its end', (_, sett
     expect(app.log.errors).toEqual([]);
   });
 
-  it('is answered 408 also if it is the second one', async () => {
+  it('is a 408 also if it is the second one', async () => {
     await start({ settings });
     const socket = await open();
     socket.write('GET /avatars/0.png HTTP/1.1\r\nHost: a\r\n\r\n');
@@ -97,7 +118,7 @@ describe.each(listeners)('%s, a request that does not come to its end', (_, sett
     expect(bytes.toString('latin1')).toMatch(/HTTP\/1\.1 408 /);
   });
 
-  it('has one answer if only its body does not: that is not waited for', async () => {
+  it('has one response if only its body does not: that is not waited for', async () => {
     await start({ settings });
     const socket = await open();
     socket.write('GET /avatars/0.png HTTP/1.1\r\nHost: a\r\nContent-Length: 1000000\r\n\r\n');
@@ -109,7 +130,7 @@ describe.each(listeners)('%s, a request that does not come to its end', (_, sett
   });
 });
 
-describe.each(listeners)('%s, a body that nobody wants', (_, settings, open) => {
+describe.each(listeners)('%s, a body that is not wanted', (_, settings, open) => {
   it('is not read for ever', async () => {
     await start({ settings });
     let readBytes = (): number => 0;
@@ -152,31 +173,17 @@ describe.each(listeners)('%s, a body that nobody wants', (_, settings, open) => 
   });
 });
 
-describe('a client that still sends when it has had its last answer', () => {
-  const openHalf = {
-    plain: async (): Promise<Socket> => {
-      const socket = connectTcp({ port, host: '127.0.0.1', allowHalfOpen: true });
-      await once(socket, 'connect');
-      return socket;
-    },
-    'with TLS': async (): Promise<Socket> => {
-      const options = { port, allowHalfOpen: true, rejectUnauthorized: false };
-      const socket = connectTls(options); // whose type does not know the second
-      await once(socket, 'secureConnect');
-      return socket;
-    },
-  };
-
+describe('a client that still sends when it has had its last response', () => {
   it.each([
     ['plain', {}],
-    ['with TLS', tls],
-  ] as const)('is not reset, lest the answer be lost, %s', async (kind, settings) => {
+    ['with TLS', tlsSettings],
+  ] as const)('is not reset, lest the response be lost, %s', async (kind, settings) => {
     await start({ settings });
     const socket = await openHalf[kind]();
     const errors: Error[] = [];
     socket.on('error', (error) => errors.push(error));
-    const answers: Buffer[] = [];
-    socket.on('data', (chunk: Buffer) => answers.push(chunk));
+    const responses: Buffer[] = [];
+    socket.on('data', (chunk: Buffer) => responses.push(chunk));
     socket.write(
       'GET /avatars/0.png HTTP/1.1\r\nHost: a\r\nConnection: close\r\nContent-Length: 20\r\n\r\n0123456789',
     );
@@ -188,7 +195,7 @@ describe('a client that still sends when it has had its last answer', () => {
     socket.end('56789');
     await closed;
     expect(errors).toEqual([]);
-    expect(parseAnswer(Buffer.concat(answers))).toMatchObject({ status: 200 });
+    expect(parseAnswer(Buffer.concat(responses))).toMatchObject({ status: 200 });
   });
 
   it('is not waited for when it has had its time', async () => {
@@ -231,8 +238,7 @@ describe('a connection that says nothing more', () => {
 
   it('is closed for good: what it asks after that is not begun', async () => {
     await start();
-    const socket = connectTcp({ port, host: '127.0.0.1', allowHalfOpen: true });
-    socket.on('error', () => undefined);
+    const socket = await openHalf.plain();
     const ended = once(socket, 'end');
     socket.write('GET /avatars/0.png HTTP/1.1\r\nHost: a\r\n\r\n');
     await once(socket, 'data');
@@ -247,8 +253,7 @@ describe('a connection that says nothing more', () => {
 
   it('is cut off if it stays open after the last word', async () => {
     await start();
-    const socket = connectTcp({ port, host: '127.0.0.1', allowHalfOpen: true });
-    socket.on('error', () => undefined);
+    const socket = await openHalf.plain();
     const ended = once(socket.resume(), 'end');
     socket.write('garbage\r\n\r\n');
     await ended;
@@ -261,8 +266,7 @@ describe('a connection that says nothing more', () => {
 
   it('is cut off if it goes on and on after the last word', async () => {
     await start({ clientLimits: { ...short, headTimeoutMs: 60_000, requestTimeoutMs: 60_000 } });
-    const socket = connectTcp({ port, host: '127.0.0.1', allowHalfOpen: true });
-    socket.on('error', () => undefined);
+    const socket = await openHalf.plain();
     const ended = once(socket.resume(), 'end');
     socket.write('garbage\r\n\r\n');
     await ended;
@@ -280,7 +284,7 @@ describe('a connection that says nothing more', () => {
     ['half a greeting', '\u0016\u0003\u0001\u0002'],
     ['HTTP without TLS', 'GET /avatars/0.png HTTP/1.1\r\nHost: a\r\n\r\n'],
   ])('is cut off in the handshake: %s', async (_, bytes) => {
-    await start({ settings: tls });
+    await start({ settings: tlsSettings });
     const socket = await connectTo(port);
     socket.write(bytes, 'latin1');
     const { tookMs } = await untilClosed(socket);
@@ -304,9 +308,9 @@ describe('a head that is too large', () => {
     'is refused, and the client hears of it though it is still sending: %s',
     async (_, path, headers) => {
       await start();
-      const answer = await sendRaw(port, 'GET', path, headers);
-      expect(answer.status).toBe(431);
-      expect(JSON.parse(answer.body.toString())).toMatchObject({ code: 'INVALID_FORM_BODY' });
+      const response = await sendRaw(port, 'GET', path, headers);
+      expect(response.status).toBe(431);
+      expect(JSON.parse(response.body.toString())).toMatchObject({ code: 'INVALID_FORM_BODY' });
       expect((await sendRaw(port, 'GET', '/avatars/0.png', fields(90, 100))).status).toBe(200);
     },
   );
@@ -317,14 +321,6 @@ function countConnections(): Promise<number> {
   return new Promise((resolve) => {
     app.server.server.getConnections((_, count) => resolve(count));
   });
-}
-
-function watchClose(socket: Socket): () => boolean {
-  let isClosed = false;
-  socket.once('close', () => {
-    isClosed = true;
-  });
-  return () => isClosed;
 }
 
 /** Two of them, at least. */

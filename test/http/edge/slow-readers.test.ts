@@ -4,15 +4,14 @@ import { Readable } from 'node:stream';
 import { afterEach, describe, expect, it } from 'vitest';
 import { clientLimits } from '../../../src/http/edge/client-limits.ts';
 import { PIECE_BYTES } from '../../../src/http/response-body.ts';
-import { connectSecurely, connectTo, sendRaw } from '../../support/http/raw-http.ts';
+import { connectSecurely, connectTo, sendRaw, watchClose } from '../../support/http/raw-http.ts';
 import { type StallingRelay, startStallingRelay } from '../../support/http/stalling-relay.ts';
-import { tlsFiles } from '../../support/http/tls-files.ts';
+import { tlsSettings } from '../../support/http/tls-files.ts';
 import { MemoryOrigin } from '../../support/memory-origin.ts';
 import { createTestApp, samples, type TestApp } from '../../support/test-app.ts';
 import { ZerosOrigin } from '../../support/zeros-origin.ts';
 
 const WINDOW_MS = clientLimits.slowReaderWindowMs;
-const tls = { TLS_CERT_FILE: tlsFiles.cert, TLS_KEY_FILE: tlsFiles.key };
 /** More than the buffers of a connection hold: 4 MiB at the sender, 6 at the receiver. */
 const LARGE_BYTES = 48 * 1024 * 1024;
 
@@ -40,7 +39,7 @@ async function start(options: Parameters<typeof createTestApp>[0] = {}): Promise
   port = await app.listen();
 }
 
-/** Lets the service's time pass, a second for each look, until something has happened; tells how long. */
+/** Lets the service's time pass, a second for each look, until something has happened; returns how long. */
 async function passTimeUntil(hasHappened: () => boolean, atMostMs = 4 * WINDOW_MS) {
   let passedMs = 0;
   while (!hasHappened() && passedMs < atMostMs) {
@@ -73,17 +72,14 @@ function countUnsentBytes(from: number): number {
 /** A client that asks for the large attachment and takes no byte of it. */
 async function askAndStall(): Promise<{ readonly socket: Socket; readonly isCut: () => boolean }> {
   const socket = await connectTo(port);
-  let isCut = false;
-  socket.once('close', () => {
-    isCut = true;
-  });
+  const isCut = watchClose(socket);
   socket.pause();
   socket.write(REQUEST);
   await expect.poll(() => origin.openBodies).toBe(1);
-  return { socket, isCut: () => isCut };
+  return { socket, isCut };
 }
 
-describe('a client that does not take its answer', () => {
+describe('a client that does not take its response', () => {
   it('is cut off after a minute, and what it held is let go', async () => {
     await start();
     const { socket } = await askAndStall();
@@ -97,7 +93,7 @@ describe('a client that does not take its answer', () => {
     expect(app.log.entries).toMatchObject([{ level: 'warn', details: { slowReaders: 1 } }]);
   });
 
-  it('is cut off sooner where there is hardly any room left', async () => {
+  it('is cut off sooner where few more requests could be taken', async () => {
     await start({ settings: { MAX_CONNECTIONS: '2' } });
     const { socket } = await askAndStall();
     const passedMs = await passTimeUntil(() => origin.openBodies === 0);
@@ -137,7 +133,7 @@ describe('a client that does not take its answer', () => {
     socket.destroy();
   });
 
-  it('is not one that waits for the origin, or for the answer before its own', async () => {
+  it('is not one that waits for the origin, or for the response before its own', async () => {
     class StallingOrigin extends MemoryOrigin {
       body: Readable | undefined;
 
@@ -193,9 +189,9 @@ describe('a client that leaves', () => {
   });
 });
 
-describe('with TLS, a client that does not take its answer', () => {
+describe('with TLS, a client that does not take its response', () => {
   it('is cut off', async () => {
-    await start({ settings: tls });
+    await start({ settings: tlsSettings });
     relay = await startStallingRelay(port);
     const socket = await connectSecurely(relay.port);
     relay.stall();

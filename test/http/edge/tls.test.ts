@@ -2,7 +2,7 @@ import { request } from 'node:https';
 import { connect as connectTls } from 'node:tls';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { connectSecurely, sendRaw } from '../../support/http/raw-http.ts';
-import { tlsFiles } from '../../support/http/tls-files.ts';
+import { tlsSettings } from '../../support/http/tls-files.ts';
 import {
   createTestApp,
   RecordingRequestLog,
@@ -10,14 +10,12 @@ import {
   type TestApp,
 } from '../../support/test-app.ts';
 
-const settings = { TLS_CERT_FILE: tlsFiles.cert, TLS_KEY_FILE: tlsFiles.key };
-
 describe('with a certificate, the listener', () => {
   const log = new RecordingRequestLog('debug');
   let app: TestApp;
   let port: number;
   beforeAll(async () => {
-    app = await createTestApp({ settings, requestLog: log });
+    app = await createTestApp({ settings: tlsSettings, requestLog: log });
     app.originals.put('avatars/1/ab12', samples.png);
     app.originals.put('attachments/1/2/large.bin', Buffer.alloc(20_000_000));
     port = await app.listen();
@@ -44,7 +42,7 @@ describe('with a certificate, the listener', () => {
     expect(app.log.errors).toEqual([]);
   });
 
-  test('tells the address of a client', async () => {
+  test('knows the address of a client', async () => {
     await ask('/avatars/1/logged.webp');
     const find = () => log.lines.find(({ asset }) => asset.includes('logged'));
     await expect.poll(find).toBeDefined();

@@ -5,7 +5,7 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { parsePath } from '../../../src/contract/media-path.ts';
 import { resourceRows } from '../../../src/contract/resources.ts';
 import { connectSecurely, sendRaw } from '../../support/http/raw-http.ts';
-import { tlsFiles } from '../../support/http/tls-files.ts';
+import { tlsSettings } from '../../support/http/tls-files.ts';
 import { createTestApp, samples, type TestApp } from '../../support/test-app.ts';
 
 const PATHS = [
@@ -41,7 +41,7 @@ async function start(
 }
 
 describe('the explorer', () => {
-  it('is a page with files of its own, that nobody keeps, frames or reads from elsewhere', async () => {
+  it('is a page with files of its own, that is not kept, framed or read from elsewhere', async () => {
     const { server } = await start('on');
     for (const path of PATHS) {
       const { statusCode, headers } = await server.inject(path);
@@ -72,24 +72,18 @@ describe('the explorer', () => {
     expect(body).toMatch(/<noscript>.*needs JavaScript/s);
   });
 
-  it('serves nothing else of its folder', async () => {
+  it('has exactly these paths, and none of the contract', async () => {
     const { server } = await start('on');
-    const others = ['explorer.ts', 'tsconfig.json', 'nothing.js', '../explorer-files.ts', ''];
-    for (const name of others) {
-      const { statusCode, body } = await server.inject(`/explorer/${name}`);
-      expect([statusCode, JSON.parse(body).code], name).toEqual([404, 'NOT_FOUND']);
-    }
-  });
-
-  it('takes no other path for its own than exactly these', async () => {
-    const { server } = await start('on');
-    for (const path of ['//', '/%65xplorer/page.css', '/explorer/page.css/', '/index.html']) {
-      expect((await server.inject(path)).statusCode, path).toBe(404);
+    const names = ['explorer.ts', 'tsconfig.json', 'nothing.js', '../explorer-files.ts', ''];
+    const others = ['//', '/%65xplorer/page.css', '/explorer/page.css/', '/index.html'];
+    for (const path of [...names.map((name) => `/explorer/${name}`), ...others]) {
+      const { statusCode, body } = await server.inject(path);
+      expect([statusCode, JSON.parse(body).code], path).toEqual([404, 'NOT_FOUND']);
     }
     for (const path of PATHS) expect(parsePath(path).kind).toBe('no template');
   });
 
-  it('answers HEAD as GET, and OPTIONS with what it takes; refuses the rest', async () => {
+  it('responds to HEAD as to GET, and to OPTIONS with what it takes; refuses the rest', async () => {
     const { server } = await start('on');
     for (const url of PATHS) {
       const get = await server.inject(url);
@@ -191,10 +185,7 @@ describe('the explorer', () => {
   });
 
   it('is not there for such a page with TLS either', async () => {
-    const { listen } = await start('on', {
-      TLS_CERT_FILE: tlsFiles.cert,
-      TLS_KEY_FILE: tlsFiles.key,
-    });
+    const { listen } = await start('on', tlsSettings);
     const port = await listen();
     const askSecurely = async (Host: string, path: string): Promise<number> =>
       (await sendRaw(port, 'GET', path, { Host }, '', connectSecurely)).status;
@@ -204,7 +195,7 @@ describe('the explorer', () => {
     expect(await askSecurely('evil.example', '/avatars/0.png')).toBe(200);
   });
 
-  it('says so where the storage fails, the way the API does, and tells the operator', async () => {
+  it('says so where the storage fails, the way the API does, and in the log', async () => {
     const { server, log } = await start('on');
     await rename(join(folder, 'originals'), join(folder, 'gone'));
     const { statusCode, headers, body } = await server.inject('/explorer/originals.json');

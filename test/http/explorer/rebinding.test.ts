@@ -19,7 +19,7 @@ describe('a request to this machine itself', () => {
     '192.0.2.7',
     '[::1]:3000',
     '[::1]',
-  ])('is taken at its word where nobody can point the name elsewhere: %s', (host) => {
+  ])('is trusted where no one can point the name elsewhere: %s', (host) => {
     for (const address of own) expect(isRebound(arrivalAt(address, host)), address).toBe(false);
   });
 

@@ -48,10 +48,10 @@ describe('an origin that fails in the middle of an attachment', () => {
     ['ends early', (body) => body.push(null), /20000/],
     ['does not end in time', (body) => body.push(Buffer.alloc(promised)), /70000/],
   ])('%s: no client takes the response for whole, and it is logged', async (_, finish, cause) => {
-    const answer = await receive(finish);
-    expect(answer.status).toBe(200);
-    expect(answer.headers['content-length']).toBe(String(promised));
-    expect(answer.body.length).toBe(20_000);
+    const response = await receive(finish);
+    expect(response.status).toBe(200);
+    expect(response.headers['content-length']).toBe(String(promised));
+    expect(response.body.length).toBe(20_000);
     expect(app.log.errors).toMatchObject([
       {
         code: 'ORIGIN_ERROR',
@@ -165,7 +165,7 @@ describe('a client that goes away', () => {
     const next = sendRaw(port, 'GET', '/icons/4/ab.webp?size=16');
     await expect.poll(() => app.originals.reads.get('icons/4/ab')).toBe(1);
     rendered.resolve(samples.webp);
-    for (const answer of [...running, next]) expect((await answer).status).toBe(200);
+    for (const response of [...running, next]) expect((await response).status).toBe(200);
     expect(app.renderer.renders).toBe(3); // the one that left was never begun
   });
 

@@ -93,6 +93,7 @@ describe('the disposition of an attachment', () => {
     ...saved.map((type) => [type, 'attachment'] as const),
   ])('of type "%s" is %s', (type, expected) => {
     expect(dispositionOf(type, 'cat.png')).toBe(expected);
+    if (!type.startsWith('text/')) expect(dispositionOf(type, 'page.html')).toBe(expected);
   });
 
   it.each([

@@ -17,7 +17,7 @@ afterEach(async () => {
 });
 
 /** The stages that a `Server-Timing` header names, in its order. */
-function roomsOf(header: unknown): readonly string[] {
+function stagesOf(header: unknown): readonly string[] {
   return String(header)
     .split(', ')
     .map((entry) => entry.replace(/;dur=[\d.]+$/, ''));
@@ -35,7 +35,7 @@ describe('every resource of contract §1', () => {
   ];
 
   // The one place where the app makes its own workers, as it does in production.
-  it('is answered from its origin key, in the format asked for', async () => {
+  it('is served from its origin key, in the format asked for', async () => {
     const origin = new MemoryOrigin();
     const parts = {
       log: new RecordedLog(),
@@ -46,12 +46,12 @@ describe('every resource of contract §1', () => {
     try {
       for (const [key, ext] of cases) {
         origin.put(key, samples.png);
-        const answer = await server.inject(`/${key}.${ext}?size=16`);
-        expect(answer.statusCode, `/${key}.${ext}`).toBe(200);
+        const response = await server.inject(`/${key}.${ext}?size=16`);
+        expect(response.statusCode, `/${key}.${ext}`).toBe(200);
         const format = ext === 'jpg' ? 'jpeg' : ext;
-        expect(answer.headers['content-type']).toBe(`image/${format}`);
-        expect(answer.rawPayload.length).toBeGreaterThan(0);
-        expect(answer.headers['content-length']).toBe(String(answer.rawPayload.length));
+        expect(response.headers['content-type']).toBe(`image/${format}`);
+        expect(response.rawPayload.length).toBeGreaterThan(0);
+        expect(response.headers['content-length']).toBe(String(response.rawPayload.length));
       }
       expect([...origin.reads.keys()].sort()).toEqual(
         [...new Set(cases.map(([key]) => key))].sort(),
@@ -64,42 +64,42 @@ describe('every resource of contract §1', () => {
 
   it('finds the original of an animated hash without its mark', async () => {
     app.originals.put('avatars/1/ab', samples.animatedGif);
-    const answer = await app.server.inject('/avatars/1/a_ab.gif?size=16');
-    expect(answer.statusCode).toBe(200);
+    const response = await app.server.inject('/avatars/1/a_ab.gif?size=16');
+    expect(response.statusCode).toBe(200);
     expect([...app.originals.reads]).toEqual([['avatars/1/ab', 1]]);
   });
 
   it('serves an attachment byte for byte', async () => {
     app.originals.put('attachments/1/2/clip.mp4', samples.mp4);
-    const answer = await app.server.inject('/attachments/1/2/clip.mp4');
-    expect(answer.statusCode).toBe(200);
-    expect(answer.headers['content-type']).toBe('video/mp4');
-    expect(answer.rawPayload.equals(samples.mp4)).toBe(true);
-    expect(answer.headers['content-length']).toBe(String(samples.mp4.length));
+    const response = await app.server.inject('/attachments/1/2/clip.mp4');
+    expect(response.statusCode).toBe(200);
+    expect(response.headers['content-type']).toBe('video/mp4');
+    expect(response.rawPayload.equals(samples.mp4)).toBe(true);
+    expect(response.headers['content-length']).toBe(String(samples.mp4.length));
     expect(app.renderer.renders).toBe(0);
   });
 
   it('serves an empty attachment', async () => {
     app.originals.put('attachments/1/2/empty', Buffer.alloc(0));
-    const answer = await app.server.inject('/attachments/1/2/empty');
-    expect(answer.statusCode).toBe(200);
-    expect(answer.headers['content-length']).toBe('0');
-    expect(answer.headers['content-type']).toBe('application/octet-stream');
+    const response = await app.server.inject('/attachments/1/2/empty');
+    expect(response.statusCode).toBe(200);
+    expect(response.headers['content-length']).toBe('0');
+    expect(response.headers['content-type']).toBe('application/octet-stream');
   });
 
-  it('tells the type of an attachment from its bytes, not from its name', async () => {
+  it('takes the type of an attachment from its bytes, not from its name', async () => {
     app.originals.put('attachments/1/2/harmless.png', samples.html);
-    const answer = await app.server.inject('/attachments/1/2/harmless.png');
-    expect(answer.headers['content-type']).toBe('text/html; charset=utf-8');
-    expect(answer.headers['content-disposition']).toBe('attachment; filename="harmless.png"');
+    const response = await app.server.inject('/attachments/1/2/harmless.png');
+    expect(response.headers['content-type']).toBe('text/html; charset=utf-8');
+    expect(response.headers['content-disposition']).toBe('attachment; filename="harmless.png"');
   });
 
   it('transforms an attachment into the format asked for', async () => {
     app.originals.put('attachments/1/2/photo.jpg', samples.jpeg);
-    const answer = await app.server.inject('/attachments/1/2/photo.jpg?width=20&format=webp');
-    expect(answer.statusCode).toBe(200);
-    expect(answer.headers['content-type']).toBe('image/webp');
-    expect(answer.headers['content-disposition']).toBe('inline; filename="photo.webp"');
+    const response = await app.server.inject('/attachments/1/2/photo.jpg?width=20&format=webp');
+    expect(response.statusCode).toBe(200);
+    expect(response.headers['content-type']).toBe('image/webp');
+    expect(response.headers['content-disposition']).toBe('inline; filename="photo.webp"');
   });
 });
 
@@ -109,7 +109,7 @@ describe('the headers of a success', () => {
     ['an asset passed through', '/icons/1/ab.jpg?size=480&quality=lossless'],
     ['a transformed attachment', '/attachments/1/2/p.jpg?width=16'],
     ['a passthrough attachment', '/attachments/1/2/p.jpg'],
-  ])('let %s be kept for ever, embedded by anyone, and run by nobody', async (_, url) => {
+  ])('let %s be kept for ever, embedded anywhere, and run nowhere', async (_, url) => {
     app.originals.put('icons/1/ab', samples.jpeg, new Date(Date.UTC(2024, 1, 29, 12, 30, 15, 999)));
     app.originals.put('attachments/1/2/p.jpg', samples.jpeg, new Date('2024-02-29T12:30:15.999Z'));
     const { statusCode, headers } = await app.server.inject(url);
@@ -183,7 +183,12 @@ describe('work that is done once', () => {
     app.originals.put('icons/1/ab', samples.jpeg);
     const first = await app.server.inject('/icons/1/ab.jpg?size=16&v=1');
     expect(first.headers['cache-status']).toBe('darkroom; fwd=miss; stored');
-    expect(roomsOf(first.headers['server-timing'])).toEqual(['store', 'origin', 'queue', 'render']);
+    expect(stagesOf(first.headers['server-timing'])).toEqual([
+      'store',
+      'origin',
+      'queue',
+      'render',
+    ]);
 
     for (const url of [
       '/icons/1/ab.jpg?size=16',
@@ -193,7 +198,7 @@ describe('work that is done once', () => {
     ]) {
       const again = await app.server.inject(url);
       expect(again.headers['cache-status']).toBe('darkroom; hit');
-      expect(roomsOf(again.headers['server-timing'])).toEqual(['store']);
+      expect(stagesOf(again.headers['server-timing'])).toEqual(['store']);
       expect(again.headers.etag).toBe(first.headers.etag);
       expect(again.rawPayload.equals(first.rawPayload)).toBe(true);
     }
@@ -205,7 +210,7 @@ describe('work that is done once', () => {
     app.originals.put('emojis/1', samples.png);
     const { headers, rawPayload } = await app.server.inject('/emojis/1.png');
     expect(rawPayload.equals(samples.png)).toBe(true);
-    expect(roomsOf(headers['server-timing'])).toEqual(['store', 'origin']);
+    expect(stagesOf(headers['server-timing'])).toEqual(['store', 'origin']);
     expect(app.renderer.renders).toBe(0);
   });
 
@@ -213,7 +218,7 @@ describe('work that is done once', () => {
     app.originals.put('attachments/1/2/p.png', samples.png);
     for (let time = 0; time < 2; time += 1) {
       const { headers } = await app.server.inject('/attachments/1/2/p.png');
-      expect(roomsOf(headers['server-timing'])).toEqual(['origin']);
+      expect(stagesOf(headers['server-timing'])).toEqual(['origin']);
       expect(headers['cache-status']).toBe('darkroom; fwd=bypass');
     }
   });
@@ -229,65 +234,51 @@ describe('work that is done once', () => {
 
   it('500 identical requests at once read one original and render one result', async () => {
     app.originals.put('icons/1/ab', samples.jpeg);
-    const answers = await Promise.all(
+    const responses = await Promise.all(
       Array.from({ length: 500 }, (_, index) =>
         app.server.inject(index % 2 === 0 ? '/icons/1/ab.webp' : `/icons/1/ab.webp?v=${index}`),
       ),
     );
     expect([...app.originals.reads]).toEqual([['icons/1/ab', 1]]);
     expect(app.renderer.renders).toBe(1);
-    expect(new Set(answers.map(({ statusCode }) => statusCode))).toEqual(new Set([200]));
-    expect(new Set(answers.map(({ headers }) => headers.etag)).size).toBe(1);
-    expect(new Set(answers.map(({ rawPayload }) => rawPayload.toString('latin1'))).size).toBe(1);
-    const statuses = answers.map(({ headers }) => headers['cache-status']);
+    expect(new Set(responses.map(({ statusCode }) => statusCode))).toEqual(new Set([200]));
+    expect(new Set(responses.map(({ headers }) => headers.etag)).size).toBe(1);
+    expect(new Set(responses.map(({ rawPayload }) => rawPayload.toString('latin1'))).size).toBe(1);
+    const statuses = responses.map(({ headers }) => headers['cache-status']);
     expect(statuses.filter((status) => status === 'darkroom; fwd=miss; stored')).toHaveLength(1);
     expect(
       statuses.filter((status) => status === 'darkroom; fwd=miss; stored; collapsed'),
     ).toHaveLength(499);
-    const followers = answers.filter(({ headers }) =>
+    const followers = responses.filter(({ headers }) =>
       /collapsed/.test(String(headers['cache-status'])),
     );
     for (const { headers } of followers) {
-      expect(roomsOf(headers['server-timing'])).toEqual(['store']);
+      expect(stagesOf(headers['server-timing'])).toEqual(['store']);
     }
   });
 
-  it('500 identical failures at once cost one read, and a later request tries again', async () => {
-    const answers = await Promise.all(
+  it('500 identical failures at once cost one read', async () => {
+    const responses = await Promise.all(
       Array.from({ length: 500 }, () => app.server.inject('/icons/1/ab.webp')),
     );
-    expect(new Set(answers.map(({ statusCode }) => statusCode))).toEqual(new Set([404]));
+    expect(new Set(responses.map(({ statusCode }) => statusCode))).toEqual(new Set([404]));
     expect([...app.originals.reads]).toEqual([['icons/1/ab', 1]]);
-
-    app.originals.put('icons/1/ab', samples.jpeg);
-    app.clock.advance(30_000);
-    expect((await app.server.inject('/icons/1/ab.webp')).statusCode).toBe(200);
   });
 
-  it.each(['no-cache', 'no-store', 'max-age=0'])(
-    'Cache-Control: %s of a client costs nothing',
-    async (directive) => {
-      app.originals.put('icons/1/ab', samples.jpeg);
-      await app.server.inject('/icons/1/ab.webp');
-      const headers = { 'cache-control': directive, pragma: 'no-cache' };
-      const again = await app.server.inject({ url: '/icons/1/ab.webp', headers });
-      expect(again.headers['cache-status']).toBe('darkroom; hit');
-      expect(app.renderer.renders).toBe(1);
-      expect([...app.originals.reads]).toEqual([['icons/1/ab', 1]]);
-    },
-  );
-
-  it.each(['Bot abc', 'Bearer \u00e9', 'Basic !!', ''])(
-    'Authorization: %j changes nothing',
-    async (authorization) => {
-      app.originals.put('icons/1/ab', samples.jpeg);
-      const plain = await app.server.inject('/icons/1/ab.webp');
-      const headers = { authorization };
-      const answer = await app.server.inject({ url: '/icons/1/ab.webp', headers });
-      expect(answer.statusCode).toBe(200);
-      expect(answer.headers.etag).toBe(plain.headers.etag);
-      expect(answer.headers['cache-status']).toBe('darkroom; hit');
-      expect(answer.headers['cache-control']).toBe(plain.headers['cache-control']);
-    },
-  );
+  it.each([
+    ...['no-cache', 'no-store', 'max-age=0'].map((value) => ({ 'cache-control': value })),
+    ...['Bot abc', 'Bearer \u00e9', ''].map((value) => ({ authorization: value })),
+    { pragma: 'no-cache' },
+  ])('%j of a client costs nothing, and changes nothing', async (headers) => {
+    app.originals.put('icons/1/ab', samples.jpeg);
+    const plain = await app.server.inject('/icons/1/ab.webp');
+    const again = await app.server.inject({ url: '/icons/1/ab.webp', headers });
+    expect(again.statusCode).toBe(200);
+    expect(again.headers['cache-status']).toBe('darkroom; hit');
+    for (const name of ['etag', 'cache-control'] as const) {
+      expect(again.headers[name]).toBe(plain.headers[name]);
+    }
+    expect(app.renderer.renders).toBe(1);
+    expect([...app.originals.reads]).toEqual([['icons/1/ab', 1]]);
+  });
 });

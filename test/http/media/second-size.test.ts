@@ -56,16 +56,16 @@ describe('a second size of an original that is known, and fresh', () => {
       retryAfterSeconds: 1,
     });
     await startWith(() => Promise.reject(failure));
-    const answer = await sendRaw(port, 'GET', second);
-    expect(answer.status).toBe(status);
-    expect(answer.headers['cache-status']).toBe('darkroom; fwd=miss');
+    const response = await sendRaw(port, 'GET', second);
+    expect(response.status).toBe(status);
+    expect(response.headers['cache-status']).toBe('darkroom; fwd=miss');
     await expect.poll(() => log.lines).toHaveLength(2);
     expect(log.lines[1]).toMatchObject({ status, code, cache: 'miss' });
     expect(await counted(status, 'miss')).toBe(1);
     expect(await counted(status, 'memory')).toBe(0);
   });
 
-  it('is no hit for whoever leaves before it is made', async () => {
+  it('is no hit for a client that leaves before it is made', async () => {
     let hasBegun = false;
     await startWith((_original, _job, { signal }) => {
       hasBegun = true;
@@ -83,12 +83,12 @@ describe('a second size of an original that is known, and fresh', () => {
     expect(await counted(499, 'memory')).toBe(0);
   });
 
-  it('is a hit for whoever has it already: nothing is made', async () => {
-    await startWith(() => Promise.reject(new Error('nobody needs it')));
+  it('is a hit for a client that has it already: nothing is made', async () => {
+    await startWith(() => Promise.reject(new Error('not needed')));
     const headers = { 'If-Modified-Since': new Date(0).toUTCString() };
-    const answer = await sendRaw(port, 'GET', second, headers);
-    expect(answer.status).toBe(304);
-    expect(answer.headers['cache-status']).toBe('darkroom; hit');
+    const response = await sendRaw(port, 'GET', second, headers);
+    expect(response.status).toBe(304);
+    expect(response.headers['cache-status']).toBe('darkroom; hit');
   });
 });
 
@@ -109,7 +109,7 @@ class BreakingOrigin extends MemoryOrigin {
   }
 }
 
-describe('stages that were entered are told of, also where one was left in vain', () => {
+describe('stages that were entered are in the headers, also where one was left in vain', () => {
   it.each([
     ['the origin, that was not asked before', {}, 'store;dur=0, origin;dur=7'],
     // The look into the originals' memory ends it: they are there, and the origin is not asked.
@@ -151,7 +151,7 @@ describe('stages that were entered are told of, also where one was left in vain'
     app = await createTestApp({ renderer, settings });
     const animation = readSample('attachments/1/6/moon.gif');
     for (const id of [1, 2]) app.originals.put(`emojis/${id}`, animation);
-    // One that is seen while nobody is in the way, and one in the way.
+    // One that is seen while nothing is in the way, and one in the way.
     const still = await app.server.inject({
       url: '/emojis/2.gif?size=240',
       headers: { 'if-modified-since': new Date(0).toUTCString() },

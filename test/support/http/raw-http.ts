@@ -27,6 +27,15 @@ export async function connectSecurely(port: number): Promise<Socket> {
   return socket;
 }
 
+/** Watches a socket; returns whether it has closed. */
+export function watchClose(socket: Socket): () => boolean {
+  let isClosed = false;
+  socket.once('close', () => {
+    isClosed = true;
+  });
+  return () => isClosed;
+}
+
 /**
  * Sends bytes as they are and collects all that comes back until the server hangs up; requests
  * must therefore say `Connection: close` or be wrong.

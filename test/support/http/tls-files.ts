@@ -5,3 +5,6 @@ export const tlsFiles = {
   cert: fileURLToPath(new URL('../../../fixtures/tls/cert.pem', import.meta.url)),
   key: fileURLToPath(new URL('../../../fixtures/tls/key.pem', import.meta.url)),
 } as const;
+
+/** What a service with TLS is set to. */
+export const tlsSettings = { TLS_CERT_FILE: tlsFiles.cert, TLS_KEY_FILE: tlsFiles.key };
