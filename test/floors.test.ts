@@ -39,7 +39,7 @@ const allowedPackages: Readonly<Record<string, readonly RegExp[]>> = {
   http: [/^node:/, /^(fastify|lru-cache)$/],
   storage: [/^node:/, /^lru-cache$/, /^@(aws-sdk|smithy)\//],
   telemetry: [/^node:/, /^pino(-pretty)?$/, /^prom-client$/, /^@opentelemetry\//],
-  workers: [/^node:/, /^sharp$/],
+  workers: [/^node:/, /^sharp$/, /^libheif-js\//],
   'default-avatars': [/^node:(crypto|fs\/promises)$/],
   explorer: [/^node:(fs\/promises|path)$/], // its page, which runs in browsers, uses none
   pipeline: [/^node:(crypto|events|stream)$/, /^(file-type|lru-cache)$/, /^@opentelemetry\/api$/],

@@ -17,6 +17,8 @@ import { readFileSync } from 'node:fs';
 import { cpuUsage } from 'node:process';
 import sharp from 'sharp';
 import { outputFormats, sourceFormats } from '../dist/contract/image-formats.js';
+import { readImageFacts } from '../dist/formats/read-image-facts.js';
+import { decodeHeic } from '../dist/workers/child/heic/decode-heic.js';
 
 /** @typedef {import('sharp').Sharp} Sharp */
 /** @typedef {{ data: Buffer, width: number, height: number }} Raw  Pixels of three channels. */
@@ -45,6 +47,10 @@ const flat = await toRaw(
 
 for (const format of Object.keys(sourceFormats)) {
   if (!isAsked(format)) continue;
+  if (format === 'heic') {
+    print('decode heic', sourceFormats.heic.decodeWeight, await weighHeic());
+    continue;
+  }
   const { decodeWeight, reducedDecodeWeight, decodedFrameMs } = sourceFormats[format];
   const still = format === 'apng' ? 'png' : format;
   const encode = (/** @type {Raw} */ raw) => fromRaw(raw).toFormat(still).toBuffer();
@@ -78,6 +84,29 @@ for (const format of Object.keys(outputFormats)) {
       printFrames(`encode ${format}`, encodedFrameMs, ms, encoded[0]);
     }
   }
+}
+
+/**
+ * Of a format that sharp does not write: a photograph of 12 megapixels, and a grid of one flat tile of as many.
+ *
+ * @returns {Promise<Weight>}
+ */
+async function weighHeic() {
+  /** @type {number[]} */
+  const weights = [];
+  for (const file of ['corpus/heic/filetype__fixture-heic.heic', 'heic/flat.heic']) {
+    const bytes = readFileSync(new URL(`../fixtures/${file}`, import.meta.url));
+    const facts = readImageFacts(bytes);
+    if (facts?.format !== 'heic') throw new Error(`Expected a HEIC in ${file}`);
+    // Of a job, it is asked for nothing else.
+    const job = /** @type {any} */ ({ originalSize: facts });
+    const decode = async () =>
+      sharp(await decodeHeic(bytes, job))
+        .raw()
+        .toBuffer();
+    weights.push(((await cpuMs(decode)) * 1e6) / (facts.widthPx * facts.heightPx));
+  }
+  return [weights[0] ?? Number.NaN, weights[1] ?? Number.NaN];
 }
 
 /**

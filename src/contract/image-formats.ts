@@ -202,6 +202,14 @@ const sourceRows = {
     decodeWeight: [65, 40],
     decodedFrameMs: 0,
   },
+  // libvips has no decoder of it: it reads a PNG that `workers/child/heic` makes of its pixels.
+  heic: {
+    mimeType: 'image/heic',
+    encodesAs: 'webp',
+    loader: 'VipsForeignLoadPngBuffer',
+    decodeWeight: [110, 60],
+    decodedFrameMs: 0,
+  },
 } as const satisfies Record<string, SourceCapabilities>;
 
 /** Formats an original may have; each is named after its bytes, never after its name. */

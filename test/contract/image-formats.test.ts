@@ -29,6 +29,7 @@ test('originals are of contract §3, each sent in its own format or, without an 
     webp: 'webp',
     gif: 'gif',
     avif: 'webp',
+    heic: 'webp',
   });
 });
 

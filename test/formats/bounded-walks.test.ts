@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { describe, expect, test } from 'vitest';
-import { box, fullBox, u16be } from '../hostile/bombs/avif-file.ts';
+import { box, fullBox, u16be } from '../support/images/heif-file.ts';
 import {
   anmf,
   gifControl,

@@ -88,6 +88,12 @@ describe('the corpus, compared with sharp', () => {
     const bytes = corpusFile(name);
     const reading = bytes.length === 0 ? undefined : await readWithSharp(bytes);
     const verdict = verdictOn(bytes);
+    if (name.startsWith('heic/')) {
+      // Of what sharp cannot decode, it reads the header all the same.
+      const { width: widthPx, height: heightPx } = await sharp(bytes).metadata();
+      expect(verdict).toMatchObject({ format: 'heic', widthPx, heightPx, orientation: 1 });
+      return;
+    }
     if (reading === undefined || !isDecodedHere(reading)) {
       expect(typeof verdict === 'string' || brokenPixels.has(name)).toBe(true);
       return;

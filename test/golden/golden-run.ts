@@ -146,6 +146,7 @@ async function compareFacts(row: GoldenRow, body: Buffer): Promise<string[]> {
   };
   const facts = readImageFacts(body);
   const metadata = await sharp(body).metadata();
+  const heifFormat = metadata.compression === 'hevc' ? 'heic' : 'avif';
   const isAnimated = (metadata.pages ?? 1) > 1 && row.format !== 'avif';
   const given = {
     facts: {
@@ -156,7 +157,7 @@ async function compareFacts(row: GoldenRow, body: Buffer): Promise<string[]> {
       plays: facts?.animation?.plays,
     },
     sharp: {
-      format: metadata.format === 'heif' ? 'avif' : metadata.format,
+      format: metadata.format === 'heif' ? heifFormat : metadata.format,
       size: `${metadata.width}x${metadata.pageHeight ?? metadata.height}`,
       frames: metadata.pages ?? 1,
       delays: isAnimated ? metadata.delay?.join(' ') : undefined,

@@ -88,7 +88,6 @@ export function describeCorpus({ perCategory, ways: allWays }: CorpusRun): void 
     ...category('svg'),
     ...category('nonimage'),
     ...category('other-image'),
-    ...category('heic'),
     'hostile-mismatch/derived__svg-named.png',
     'hostile-mismatch/derived__tiff-named.png',
     'hostile-truncated/derived__zero-bytes.png',

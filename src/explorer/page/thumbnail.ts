@@ -3,7 +3,7 @@ import { create } from './element.ts';
 import { formatTarget } from './media-choice.ts';
 
 /** Files that a picture can be made of, by their names alone: others are not asked for. */
-const PICTURE_NAME = /\.(?:a?png|jpe?g|webp|gif|avif)$/i;
+const PICTURE_NAME = /\.(?:a?png|jpe?g|webp|gif|avif|hei[cf])$/i;
 
 /** Kinds whose pictures are seen whole, on the ground of the page. */
 const CUT_OUT = new Set(['custom emoji', 'sticker']);

@@ -104,6 +104,13 @@ export class BoxCursor {
     }
   }
 
+  /** The next so many bytes, without a copy. */
+  bytes(count: number): Uint8Array {
+    const at = this.#position;
+    this.skip(count);
+    return this.#reader.slice(at, this.#position);
+  }
+
   /** A cursor at the same place, which goes its own way. */
   copy(): BoxCursor {
     return new BoxCursor(this.#reader, { ...this.#box, start: this.#position });

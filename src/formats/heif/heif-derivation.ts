@@ -23,12 +23,17 @@ const ALPHA_KINDS = ['urn:mpeg:mpegB:cicp:systems:auxiliary:alpha', 'urn:mpeg:he
  * @throws MediaError `UNPROCESSABLE_MEDIA` where a part is missing or empty, or a grid is not covered by its tiles
  */
 export function countCodedPixels(heif: HeifFile, item: number): number {
-  const alpha = heif.referrersOf(item, 'auxl').flatMap((plane) => {
-    const size = isAlpha(heif, plane) && readCodedSize(heif.meta.reader, heif.propertiesOf(plane));
+  const alpha = findAlphaPlanes(heif, item).flatMap((plane) => {
+    const size = readCodedSize(heif.meta.reader, heif.propertiesOf(plane));
     // Without a size of its own, a plane has what its data says, which the decoder looks at.
-    return size ? countPixels(heif, plane) : [];
+    return size === undefined ? [] : countPixels(heif, plane);
   });
   return Math.max(countPixels(heif, item), ...alpha);
+}
+
+/** The images that say how opaque an item is; a sound file has one at most. */
+export function findAlphaPlanes(heif: HeifFile, item: number): number[] {
+  return heif.referrersOf(item, 'auxl').filter((plane) => isAlpha(heif, plane));
 }
 
 /** Whether an auxiliary image is an alpha plane (`auxC`): not a map of depth, or of gain. */
@@ -75,7 +80,14 @@ function isCovered(edgePx: number, tilePx: number, tiles: number): boolean {
   return tilePx * tiles >= edgePx && tilePx * (tiles - 1) < edgePx;
 }
 
-function readGrid(heif: HeifFile, item: number) {
+/** How an image grid (§6.6.2.3) is put together: its tiles come row by row. */
+export interface Grid extends Size {
+  readonly rows: number;
+  readonly columns: number;
+}
+
+/** Reads the data of a grid item. */
+export function readGrid(heif: HeifFile, item: number): Grid {
   const reader = new ByteReader(readItem(heif, item, MAX_GRID_BYTES), 'HEIF grid');
   const isWide = (reader.u8(1) & 1) === 1;
   return {

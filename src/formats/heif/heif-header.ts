@@ -15,7 +15,7 @@ const BRANDS: readonly string[] = [
 ];
 
 /** Codecs of items that are decoded here, by item type. */
-const CODECS: Readonly<Record<string, SourceFormat>> = { av01: 'avif' };
+const CODECS: Readonly<Record<string, SourceFormat>> = { av01: 'avif', hvc1: 'heic' };
 
 /** Items that are put together from others (ISO/IEC 23008-12 §6.6.2). */
 const DERIVED_TYPES = ['grid', 'iovl', 'iden'];

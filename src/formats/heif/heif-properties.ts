@@ -65,35 +65,67 @@ export function readCodedSize(reader: ByteReader, properties: readonly Box[]): S
   return checkSize({ widthPx: cursor.uint(4), heightPx: cursor.uint(4) });
 }
 
+/** What is done to a picture before it is shown (ISO/IEC 23008-12 §6.5.10, §6.5.12; ISO/IEC 14496-12 §12.1.4). */
+export type Transform =
+  | {
+      readonly kind: 'crop';
+      readonly size: Size;
+      /** How far the middle lies from that of the picture, in pixels. */
+      readonly offset: readonly [xPx: number, yPx: number];
+    }
+  | { readonly kind: 'turn'; readonly quarterTurnsLeft: number }
+  | { readonly kind: 'mirror'; readonly swaps: 'top and bottom' | 'left and right' };
+
+/** The transforms of an item in the order of association, in which libheif applies them. */
+export function readTransforms(reader: ByteReader, properties: readonly Box[]): Transform[] {
+  return properties.flatMap((property): Transform[] => {
+    const cursor = new BoxCursor(reader, property);
+    switch (property.type) {
+      case 'clap': {
+        const size = { widthPx: readSide(cursor), heightPx: readSide(cursor) };
+        return [{ kind: 'crop', size, offset: [readOffset(cursor), readOffset(cursor)] }];
+      }
+      case 'irot':
+        return [{ kind: 'turn', quarterTurnsLeft: cursor.uint(1) & 3 }];
+      case 'imir':
+        return [
+          {
+            kind: 'mirror',
+            swaps: (cursor.uint(1) & 1) === 0 ? 'top and bottom' : 'left and right',
+          },
+        ];
+      default:
+        return [];
+    }
+  });
+}
+
 /**
- * Size of an item as it is shown: as coded, with `clap` and `irot` applied in the order of association, as
- * libheif applies them.
+ * Size of an item as it is shown: as coded, with its transforms.
  *
  * @throws MediaError `UNPROCESSABLE_MEDIA` where that is no size
  */
 export function readShownSize(reader: ByteReader, properties: readonly Box[]): Size {
-  const coded = readCodedSize(reader, properties);
-  if (coded === undefined) throw corruptMedia('HEIF: the primary item has no size');
-  let { widthPx, heightPx } = coded;
-  for (const property of properties) {
-    if (property.type === 'clap') {
-      const aperture = new BoxCursor(reader, property);
-      widthPx = readAperture(aperture);
-      heightPx = readAperture(aperture);
-    } else if (property.type === 'irot') {
-      const quarterTurns = new BoxCursor(reader, property).uint(1) & 3;
-      if (quarterTurns % 2 === 1) {
-        [widthPx, heightPx] = [heightPx, widthPx];
-      }
-    }
+  let size = readCodedSize(reader, properties);
+  if (size === undefined) throw corruptMedia('HEIF: the primary item has no size');
+  for (const transform of readTransforms(reader, properties)) {
+    if (transform.kind === 'crop') size = transform.size;
+    const turns = transform.kind === 'turn' ? transform.quarterTurnsLeft : 0;
+    if (turns % 2 === 1) size = { widthPx: size.heightPx, heightPx: size.widthPx };
   }
-  return checkSize({ widthPx, heightPx });
+  return checkSize(size);
 }
 
-/** A side of the clean aperture, a fraction, rounded to pixels (ISO/IEC 14496-12 §12.1.4). */
-function readAperture(cursor: BoxCursor): number {
+/** A side of the clean aperture, a fraction, rounded to pixels. */
+function readSide(cursor: BoxCursor): number {
   const numerator = cursor.uint(4);
   return Math.floor(numerator / cursor.uint(4) + 0.5);
+}
+
+/** A fraction with a sign. */
+function readOffset(cursor: BoxCursor): number {
+  const numerator = cursor.uint(4) | 0;
+  return numerator / cursor.uint(4);
 }
 
 /** An aperture is a fraction, and a hostile one is a fraction of zero. */

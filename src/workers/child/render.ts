@@ -2,6 +2,7 @@ import { MediaError } from '../../contract/errors.ts';
 import { prepareForDecoder } from '../../formats/read-image-facts.ts';
 import type { RenderJob } from '../../pipeline/render/render-job.ts';
 import { encodeStill } from './encode.ts';
+import { decodeHeic } from './heic/decode-heic.ts';
 import { decodeStrictly, openStill } from './open-original.ts';
 import { renderAnimation } from './render-animation.ts';
 import { flatten, resize } from './transform.ts';
@@ -13,7 +14,7 @@ import { flatten, resize } from './transform.ts';
  * @throws MediaError `UNPROCESSABLE_MEDIA` or `MEDIA_TOO_LARGE`; any other error is a bug of ours
  */
 export async function render(original: Uint8Array, job: RenderJob): Promise<Uint8Array> {
-  const source = prepareForDecoder(original, job.orientation, job.originalSize);
+  const source = await makeReadable(original, job);
   const encoded =
     job.animation === undefined
       ? await renderStill(source, job)
@@ -23,6 +24,13 @@ export async function render(original: Uint8Array, job: RenderJob): Promise<Uint
     throw new MediaError('MEDIA_TOO_LARGE', { cause });
   }
   return encoded;
+}
+
+/** What libvips can read of an original, and what does it no harm. */
+async function makeReadable(original: Uint8Array, job: RenderJob): Promise<Uint8Array> {
+  return job.source === 'heic'
+    ? await decodeHeic(original, job)
+    : prepareForDecoder(original, job.orientation, job.originalSize);
 }
 
 function renderStill(original: Uint8Array, job: RenderJob): Promise<Uint8Array> {

@@ -67,9 +67,15 @@ test.each(['mp42', 'miaf', 'qt  '])('the brand %s does not', (brand) => {
   expect(verdictOn(branded(brand))).toBe('unsupported');
 });
 
-test('HEVC in a file of a common brand is nothing we decode', () => {
-  const bytes = branded('mif1');
+test.each(['mif1', 'avif', 'heic'])('the codec counts, not the brand: HEVC in %s', (brand) => {
+  const bytes = branded(brand);
   bytes.write('hvc1', bytes.indexOf('av01'), 'latin1');
+  expect(verdictOn(bytes)).toMatchObject({ format: 'heic' });
+});
+
+test('a codec of neither is nothing we decode', () => {
+  const bytes = branded('mif1');
+  bytes.write('vvc1', bytes.indexOf('av01'), 'latin1');
   expect(verdictOn(bytes)).toBe('unsupported');
 });
 

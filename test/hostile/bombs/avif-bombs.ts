@@ -1,16 +1,16 @@
 import { readFileSync } from 'node:fs';
 import sharp from 'sharp';
 import { join, u32be } from '../../formats/containers.ts';
-import * as ways from '../ways.ts';
 import {
-  type AvifItem,
-  type AvifLies,
   alphaProperty,
   box,
-  createAvif,
+  createHeif,
+  type HeifChoices,
+  type HeifItem,
   imageSize,
   u16be,
-} from './avif-file.ts';
+} from '../../support/images/heif-file.ts';
+import * as ways from '../ways.ts';
 import { type Bomb, bombs, fill, forEach, LARGEST_BYTES, MEBIBYTE, times } from './bomb.ts';
 import { exifInCircles } from './metadata-bombs.ts';
 
@@ -32,7 +32,7 @@ function saying(avif: Buffer, widthPx: number, heightPx: number): Buffer {
 }
 
 /** The coded image of a file of one item, and the properties that are not its size. */
-function takeApart(avif: Buffer): Pick<AvifItem, 'type' | 'data' | 'properties'> {
+function takeApart(avif: Buffer): Pick<HeifItem, 'type' | 'data' | 'properties'> {
   const property = (type: string): Buffer => {
     const at = avif.indexOf(type, 0, 'latin1') - 4;
     return avif.subarray(at, at + avif.readUInt32BE(at));
@@ -51,7 +51,7 @@ async function small(edgePx: number): Promise<Buffer> {
 }
 
 /** An item that shows a file's image and is said to have a size. */
-function item(avif: Buffer, widthPx: number, heightPx: number, ...more: Uint8Array[]): AvifItem {
+function item(avif: Buffer, widthPx: number, heightPx: number, ...more: Uint8Array[]): HeifItem {
   const { properties, ...rest } = takeApart(avif);
   return { ...rest, properties: [imageSize(widthPx, heightPx), ...properties, ...more] };
 }
@@ -59,7 +59,7 @@ function item(avif: Buffer, widthPx: number, heightPx: number, ...more: Uint8Arr
 /** A file of 16×16 px with an EXIF block beside its image. */
 export function avifWithExif(avif: Buffer, tiff: Buffer): Buffer {
   const exif = { type: 'Exif', data: join(u32be(0), tiff), properties: [] };
-  return createAvif([item(avif, 16, 16), { ...exif, references: [['cdsc', [1]]] }]);
+  return createHeif([item(avif, 16, 16), { ...exif, references: [['cdsc', [1]]] }]);
 }
 
 /** An image grid (ISO/IEC 23008-12 §6.6.2.3.2) with sides of 32 bits. */
@@ -85,7 +85,7 @@ function derived(
   from: readonly number[],
   widthPx: number,
   heightPx: number,
-): AvifItem {
+): HeifItem {
   return { type, data, properties: [imageSize(widthPx, heightPx)], references: [['dimg', from]] };
 }
 
@@ -111,7 +111,7 @@ const ids = (count: number, id: number): number[] => Array.from({ length: count 
 /** A square grid of so many rows, all of one small tile, that makes and says squares of these sizes. */
 async function tiles(rows: number, tilePx: number, edgePx: number, saidPx = edgePx) {
   const data = grid(rows, rows, edgePx, edgePx);
-  return createAvif([
+  return createHeif([
     derived('grid', data, ids(rows * rows, 2), saidPx, saidPx),
     item(await small(tilePx), tilePx, tilePx),
   ]);
@@ -119,7 +119,7 @@ async function tiles(rows: number, tilePx: number, edgePx: number, saidPx = edge
 
 /** An overlay of one small image, so many times. */
 async function overlaid(count: number, edgePx: number, saidPx = edgePx): Promise<Buffer> {
-  return createAvif([
+  return createHeif([
     derived('iovl', overlay(edgePx, edgePx, count), ids(count, 2), saidPx, saidPx),
     item(await small(64), 64, 64),
   ]);
@@ -127,19 +127,19 @@ async function overlaid(count: number, edgePx: number, saidPx = edgePx): Promise
 
 /** 16×16 px with more properties. */
 async function tiny(...properties: readonly Uint8Array[]): Promise<Buffer> {
-  return createAvif([item(await small(16), 16, 16, ...properties)]);
+  return createHeif([item(await small(16), 16, 16, ...properties)]);
 }
 
 /** 16×16 px whose item says otherwise where it is, or stands among other boxes. */
-async function lying(lies: AvifLies): Promise<Buffer> {
-  return createAvif([item(await small(16), 16, 16)], lies);
+async function lying(lies: HeifChoices): Promise<Buffer> {
+  return createHeif([item(await small(16), 16, 16)], lies);
 }
 
 /** An item of 16×16 px and so many others, which have properties and no data. */
 async function manyItems(others: number, properties: readonly Uint8Array[]): Promise<Buffer> {
   const one = item(await small(16), 16, 16);
   const other = { ...one, data: Buffer.alloc(0), properties };
-  return createAvif([one, ...Array.from({ length: others }, () => other)]);
+  return createHeif([one, ...Array.from({ length: others }, () => other)]);
 }
 
 const squares = [10_000, 12_000, 16_384] as const;
@@ -157,7 +157,7 @@ export const avifBombs: readonly Bomb[] = [
       (type) => `${type} items made of each other`,
       (type) => {
         const data = type === 'grid' ? grid(1, 1, 64, 64) : overlay(64, 64, 1);
-        return createAvif([2, 3, 1].map((other) => derived(type, data, [other], 64, 64)));
+        return createHeif([2, 3, 1].map((other) => derived(type, data, [other], 64, 64)));
       },
     ),
     'a small image first, and a huge one behind it': async () =>
@@ -178,7 +178,7 @@ export const avifBombs: readonly Bomb[] = [
   ...bombs('any', [ways.stillSmall], {
     '10000×10000': () => square(10_000),
     'turns of 100 million px': () =>
-      createAvif([item(square(10_000), 10_000, 10_000, ...Array.from({ length: 50 }, () => turn))]),
+      createHeif([item(square(10_000), 10_000, 10_000, ...Array.from({ length: 50 }, () => turn))]),
   }),
   ...bombs('any', ways.everyWay, {
     '85 apertures, turns and mirrors': () => {
@@ -199,12 +199,12 @@ export const avifBombs: readonly Bomb[] = [
     ),
     '16×16 that says 10000×10000': async () => saying(await small(16), 10_000, 10_000),
     '16×16 with an alpha plane of 16384×16384': async () =>
-      createAvif([
+      createHeif([
         item(await small(16), 16, 16),
         { ...item(square(16_384), 16, 16, alphaProperty), references: [['auxl', [1]]] },
       ]),
     'alpha planes that are each other’s': async () =>
-      createAvif([
+      createHeif([
         { ...item(await small(16), 16, 16), references: [['auxl', [2]]] },
         { ...item(await small(16), 16, 16, alphaProperty), references: [['auxl', [1, 2]]] },
       ]),
@@ -213,10 +213,10 @@ export const avifBombs: readonly Bomb[] = [
     'a grid of 16×16 tiles of 600×600': () => tiles(16, 600, 9_600),
     'a grid of 150×150 tiles of 64×64': () => tiles(150, 64, 9_600),
     'a grid of one tile, which is 16384×16384': () =>
-      createAvif([derived('grid', grid(1, 1, 64, 64), [2], 64, 64), item(square(16_384), 64, 64)]),
+      createHeif([derived('grid', grid(1, 1, 64, 64), [2], 64, 64), item(square(16_384), 64, 64)]),
     'an overlay of 60 000 images': () => overlaid(60_000, 2_000),
     'an overlay of 65535×65535 that says 64×64': () => overlaid(1, 65_535, 64),
-    'an item made of itself': () => createAvif([derived('iden', Buffer.alloc(0), [1], 64, 64)]),
+    'an item made of itself': () => createHeif([derived('iden', Buffer.alloc(0), [1], 64, 64)]),
     'an aperture larger than the image': () => tiny(clap(9_000, 1, 9_000, 1, 0, 1, 0, 1)),
     'an aperture of a fraction of nothing': () =>
       tiny(clap(1, 4_000_000_000, 1, 4_000_000_000, 0, 1, 0, 1)),
@@ -231,7 +231,7 @@ export const avifBombs: readonly Bomb[] = [
       const one = item(await small(16), 16, 16);
       const data = Buffer.concat([one.data, Buffer.alloc(8 * MEBIBYTE)]);
       const extents = Array.from({ length: 60_000 }, () => [0n, BigInt(data.length)] as const);
-      return createAvif([{ ...one, data }], { extents });
+      return createHeif([{ ...one, data }], { extents });
     },
     'boxes within boxes, 100 000 deep': () => lying({ extraBoxes: [nested(100_000)] }),
     'six million boxes within meta': () => lying({ extraBoxes: [emptyBoxes()] }),

@@ -1,6 +1,6 @@
 import { join, jpegSegment, tiffOrientation } from '../../formats/containers.ts';
+import { u16be } from '../../support/images/heif-file.ts';
 import * as ways from '../ways.ts';
-import { u16be } from './avif-file.ts';
 import { type Bomb, bombs, fill, LARGEST_BYTES, times } from './bomb.ts';
 import { exifInCircles, exifOfHugeCounts, exifOfOverlaps, iccOf } from './metadata-bombs.ts';
 

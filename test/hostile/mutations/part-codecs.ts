@@ -11,7 +11,7 @@ import {
 import { hasRightCrc, walkPngChunks } from '../../../src/formats/png/png-chunks.ts';
 import { FIRST_CHUNK, walkRiffChunks } from '../../../src/formats/webp/riff-chunks.ts';
 import { join, jpegSegment, pngChunk, riffChunk, webpFile } from '../../formats/containers.ts';
-import { box } from '../bombs/avif-file.ts';
+import { box } from '../../support/images/heif-file.ts';
 import { gifSubBlocks } from '../bombs/gif-bombs.ts';
 
 /** A piece of a file that has its own length or checksum: a chunk, a segment, a block or a box. */
@@ -192,4 +192,5 @@ export const partCodecs: Readonly<Record<SourceFormat, readonly PartCodec[]>> = 
   webp: [webp],
   gif: [gif],
   avif: [avif],
+  heic: [avif],
 };

@@ -1,8 +1,8 @@
 import { join, u32be } from '../../formats/containers.ts';
 
-/** An item of an AVIF file. */
-export interface AvifItem {
-  /** `av01`, `grid`, `iovl`, … */
+/** An item of a file of ISO boxes. */
+export interface HeifItem {
+  /** `av01`, `hvc1`, `grid`, `iovl`, … */
   readonly type: string;
   /** Bytes of the item; none for one that is made of others alone. */
   readonly data: Uint8Array;
@@ -39,27 +39,32 @@ export function imageSize(widthPx: number, heightPx: number): Buffer {
 /** `auxC` of an alpha plane. */
 export const alphaProperty = fullBox('auxC', 0, 0, 'urn:mpeg:mpegB:cicp:systems:auxiliary:alpha\0');
 
-/** What may be said otherwise than it is. */
-export interface AvifLies {
+/** What may be said otherwise than usual, or than it is. */
+export interface HeifChoices {
+  /** Brand of the file, and those that it is compatible with. */
+  readonly brands?: readonly [major: string, compatible: string];
+  /** Id of the primary item. */
+  readonly primary?: number;
   /** Boxes that stand in the meta box besides the usual ones. */
   readonly extraBoxes?: readonly Uint8Array[];
   /** Extents of the primary item instead of its own: offset and length in the file, 8 bytes each. */
   readonly extents?: readonly (readonly [offset: bigint, length: bigint])[];
 }
 
-/** Writes an AVIF (AV1 Image File Format 1.1) of these items, with ids from 1 on; 1 is the primary. */
-export function createAvif(items: readonly AvifItem[], lies: AvifLies = {}): Buffer {
-  const type = box('ftyp', 'avif', u32be(0), 'avifmif1miaf');
+/** Writes an image file (ISO/IEC 23008-12) of these items, with ids from 1 on; an AVIF where nothing else is said. */
+export function createHeif(items: readonly HeifItem[], choices: HeifChoices = {}): Buffer {
+  const [major, compatible] = choices.brands ?? ['avif', 'avifmif1miaf'];
+  const type = box('ftyp', major, u32be(0), compatible);
   // The offsets do not change how long the meta box is.
-  const dataStart = type.length + formatMeta(items, 0, lies).length + 8;
+  const dataStart = type.length + formatMeta(items, 0, choices).length + 8;
   return join(
     type,
-    formatMeta(items, dataStart, lies),
+    formatMeta(items, dataStart, choices),
     box('mdat', ...items.map(({ data }) => data)),
   );
 }
 
-function formatMeta(items: readonly AvifItem[], dataStart: number, lies: AvifLies): Buffer {
+function formatMeta(items: readonly HeifItem[], dataStart: number, choices: HeifChoices): Buffer {
   const entries = items.map(({ type }, index) =>
     fullBox('infe', 2, 0, u16be(index + 1), u16be(0), type, 0),
   );
@@ -73,29 +78,33 @@ function formatMeta(items: readonly AvifItem[], dataStart: number, lies: AvifLie
     0,
     0,
     fullBox('hdlr', 0, 0, u32be(0), 'pict', Buffer.alloc(13)),
-    fullBox('pitm', 0, 0, u16be(1)),
-    formatLocations(items, dataStart, lies),
+    fullBox('pitm', 0, 0, u16be(choices.primary ?? 1)),
+    formatLocations(items, dataStart, choices),
     fullBox('iinf', 0, 0, u16be(items.length), ...entries),
     fullBox('iref', 0, 0, ...references),
     formatProperties(items),
-    ...(lies.extraBoxes ?? []),
+    ...(choices.extraBoxes ?? []),
   );
 }
 
 /** `iloc` with offsets and lengths of 8 bytes. */
-function formatLocations(items: readonly AvifItem[], dataStart: number, lies: AvifLies): Buffer {
+function formatLocations(
+  items: readonly HeifItem[],
+  dataStart: number,
+  choices: HeifChoices,
+): Buffer {
   let offset = dataStart;
   const locations = items.map(({ data }, index) => {
     const own = [[BigInt(offset), BigInt(data.length)]] as const;
     offset += data.length;
-    const extents = (index === 0 ? lies.extents : undefined) ?? own;
+    const extents = (index === 0 ? choices.extents : undefined) ?? own;
     const parts = extents.flatMap(([start, length]) => [u64be(start), u64be(length)]);
     return join(u16be(index + 1), u16be(0), u16be(0), u16be(extents.length), ...parts);
   });
   return fullBox('iloc', 1, 0, u16be(0x8800), u16be(items.length), ...locations);
 }
 
-function formatProperties(items: readonly AvifItem[]): Buffer {
+function formatProperties(items: readonly HeifItem[]): Buffer {
   const pool = items.flatMap(({ properties }) => properties);
   let first = 1;
   const associations = items.map(({ properties }, index) => {
@@ -114,4 +123,18 @@ function u64be(value: bigint): Buffer {
   const bytes = Buffer.alloc(8);
   bytes.writeBigUInt64BE(value);
   return bytes;
+}
+
+/** The coded image of a file of one, and its properties; those of its size and colours can be left out. */
+export function takeApart(file: Buffer, ...without: readonly string[]): HeifItem {
+  const types = ['av1C', 'hvcC', 'ispe', 'pixi', 'colr'].filter((type) => !without.includes(type));
+  const properties = types.flatMap((type) => {
+    const at = file.indexOf(type, 0, 'latin1') - 4;
+    return at < 0 ? [] : [file.subarray(at, at + file.readUInt32BE(at))];
+  });
+  return {
+    type: file.includes('hvcC', 0, 'latin1') ? 'hvc1' : 'av01',
+    data: file.subarray(file.indexOf('mdat', 0, 'latin1') + 4),
+    properties,
+  };
 }

@@ -1,0 +1,81 @@
+import type { ByteReader } from '../byte-reader.ts';
+import { type Box, BoxCursor } from './heif-boxes.ts';
+import type { HeifFile } from './heif-file.ts';
+import { formatMatrixProfile, type TransferCurve } from './matrix-profile.ts';
+
+/** Types of `colr` that hold an ICC profile, whole or restricted (ISO/IEC 14496-12 §12.1.5). */
+const PROFILE_TYPES = ['prof', 'rICC'];
+
+/** What a file says of the colours of its primary image, besides what is in the coded image itself. */
+export interface HeifColour {
+  /** An ICC profile, the file's own or one made of its code points; `undefined`: sRGB, or nothing is told. */
+  readonly profile: Uint8Array | undefined;
+  /** How samples are made of red, green and blue (ITU-T H.273 §8.3). */
+  readonly coding: { readonly matrix: number; readonly isFullRange: boolean } | undefined;
+}
+
+/** Reads `colr`: what is said of the image counts before what is said of its first part. */
+export function readHeifColour(heif: HeifFile): HeifColour {
+  const { reader } = heif.meta;
+  const items = [heif.primary, ...heif.sourcesOf(heif.primary).slice(0, 1)];
+  const boxes = items
+    .map((item) => heif.propertiesOf(item).filter(({ type }) => type === 'colr'))
+    .find(({ length }) => length > 0);
+  const ofType = (...types: readonly string[]): Box | undefined =>
+    boxes?.find(({ start, end }) => end - start > 4 && types.includes(reader.tag(start)));
+  const embedded = ofType(...PROFILE_TYPES);
+  const coded = ofType('nclx');
+  const points = coded && readCodePoints(reader, coded);
+  // A profile is more exact than code points, which stand beside it for those who cannot read it.
+  const profile = embedded
+    ? reader.slice(embedded.start + 4, embedded.end)
+    : points && profileOfCodePoints(points.primaries, points.transfer);
+  return { profile, coding: points };
+}
+
+function readCodePoints(reader: ByteReader, box: Box) {
+  const cursor = new BoxCursor(reader, box);
+  cursor.tag();
+  return {
+    primaries: cursor.uint(2),
+    transfer: cursor.uint(2),
+    matrix: cursor.uint(2),
+    isFullRange: cursor.uint(1) >= 0x80,
+  };
+}
+
+/** CIE xy of red, green and blue by code point (ITU-T H.273 table 2), where they are not sRGB's, or nearly. */
+const PRIMARIES: Readonly<Record<number, readonly (readonly [x: number, y: number])[]>> = {
+  9: [
+    [0.708, 0.292],
+    [0.17, 0.797],
+    [0.131, 0.046],
+  ],
+  12: [
+    [0.68, 0.32],
+    [0.265, 0.69],
+    [0.15, 0.06],
+  ],
+};
+
+/**
+ * Transfer characteristics by code point (H.273 table 3). Those of cameras (1, 6, 14, 15) are shown as sRGB's, as
+ * browsers do. Those of high dynamic range (16, 18) need a mapping of tones, which is not done.
+ */
+const CURVES: Readonly<Record<number, TransferCurve>> = {
+  1: 'srgb',
+  2: 'srgb',
+  4: 2.2,
+  5: 2.8,
+  6: 'srgb',
+  8: 1,
+  13: 'srgb',
+  14: 'srgb',
+  15: 'srgb',
+};
+
+function profileOfCodePoints(primaries: number, transfer: number): Uint8Array | undefined {
+  const wide = PRIMARIES[primaries];
+  const curve = CURVES[transfer];
+  return wide === undefined || curve === undefined ? undefined : formatMatrixProfile(wide, curve);
+}

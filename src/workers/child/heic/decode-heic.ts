@@ -1,0 +1,71 @@
+import { MediaError } from '../../../contract/errors.ts';
+import { ByteReader, corruptMedia } from '../../../formats/byte-reader.ts';
+import { readHeifColour } from '../../../formats/heif/heif-colour.ts';
+import { findAlphaPlanes } from '../../../formats/heif/heif-derivation.ts';
+import { openHeif } from '../../../formats/heif/heif-file.ts';
+import { readTransforms } from '../../../formats/heif/heif-properties.ts';
+import { formatStoredPng } from '../../../formats/png/stored-png.ts';
+import type { RenderJob } from '../../../pipeline/render/render-job.ts';
+import { checkDecodedSize } from '../open-original.ts';
+import { composePicture } from './compose-picture.ts';
+import type { CodedPicture } from './decode-hevc.ts';
+import { createLibde265 } from './libde265.ts';
+import { viewOf } from './picture-geometry.ts';
+import { type RgbPixels, toRgb, unmultiply } from './picture-to-rgb.ts';
+
+/**
+ * Decodes the primary image of a HEIC, cut, turned and mirrored as it says, to a PNG of the same samples that has
+ * its profile: what follows is that of any PNG.
+ *
+ * @throws MediaError `UNPROCESSABLE_MEDIA` where it cannot be decoded, or not to the size that was planned
+ */
+export async function decodeHeic(
+  original: Uint8Array,
+  { originalSize }: RenderJob,
+): Promise<Uint8Array> {
+  const heif = openHeif(new ByteReader(original, 'HEIF'));
+  if (heif === undefined) throw new Error('Expected a file with a meta box');
+  const libde265 = await createLibde265();
+  try {
+    const { profile, coding } = readHeifColour(heif);
+    const picture = { ...composePicture(libde265, heif, heif.primary), ...coding };
+    const [plane] = findAlphaPlanes(heif, heif.primary);
+    const alpha = plane === undefined ? undefined : composePicture(libde265, heif, plane);
+    if (alpha && !hasSizeOf(alpha, picture)) throw corruptMedia('HEIF: alpha of another size');
+    const pixels = toRgb(picture, alpha);
+    if (heif.referrersOf(plane ?? 0, 'prem').includes(heif.primary)) unmultiply(pixels);
+    const properties = heif.propertiesOf(heif.primary);
+    const view = viewOf(pixels, readTransforms(heif.meta.reader, properties));
+    checkDecodedSize(view, originalSize);
+    const { widthPx, heightPx } = view;
+    const { channels } = pixels;
+    const row = (index: number): Uint8Array | Uint8ClampedArray =>
+      readRow(pixels, view.first + index * view.stepDown, view.stepRight, widthPx);
+    return formatStoredPng({ widthPx, heightPx, channels, row }, profile);
+  } catch (error) {
+    // What the sandbox of WebAssembly stops: an access out of bounds, a stack or memory that is used up.
+    if (!(error instanceof WebAssembly.RuntimeError || error instanceof RangeError)) throw error;
+    throw new MediaError('UNPROCESSABLE_MEDIA', { cause: error });
+  }
+}
+
+function hasSizeOf({ planes: [one] }: CodedPicture, { planes: [other] }: CodedPicture): boolean {
+  return one?.widthPx === other?.widthPx && one?.heightPx === other?.heightPx;
+}
+
+function readRow(
+  { samples, channels }: RgbPixels,
+  first: number,
+  step: number,
+  widthPx: number,
+): Uint8ClampedArray {
+  if (step === 1) return samples.subarray(first * channels, (first + widthPx) * channels);
+  const row = new Uint8ClampedArray(widthPx * channels);
+  for (let at = 0, from = first * channels; at < row.length; at += channels) {
+    for (let channel = 0; channel < channels; channel += 1) {
+      row[at + channel] = samples[from + channel] ?? 0;
+    }
+    from += step * channels;
+  }
+  return row;
+}

@@ -1,0 +1,114 @@
+import { MediaError } from '../../../contract/errors.ts';
+import type { Libde265 } from './libde265.ts';
+
+/** A picture as HEVC codes it: a plane of light, and two of colour, which may be smaller. */
+export interface CodedPicture {
+  /** Light, then blue and red; the first alone where there is no colour. */
+  readonly planes: readonly Plane[];
+  /** Bits of a sample. */
+  readonly depth: number;
+  /** By which rule the planes are made of red, green and blue (ITU-T H.273 table 4); 2: it does not say. */
+  readonly matrix: number;
+  readonly isFullRange: boolean;
+}
+
+/** Samples of one kind, row by row. */
+export interface Plane {
+  readonly widthPx: number;
+  readonly heightPx: number;
+  readonly samples: Uint8Array | Uint16Array;
+}
+
+/** Parameters of libde265 (`de265_param`). */
+const SUPPRESS_FAULTY_PICTURES = 6;
+
+/** A unit is taken in in one step, and its picture given out in another. */
+const MAX_STEPS_PER_UNIT = 4;
+
+/** Chroma format of a picture without colour. */
+const MONOCHROME = 0;
+
+/**
+ * Decodes one coded image.
+ *
+ * @param units its NAL units, parameter sets first
+ * @throws MediaError `UNPROCESSABLE_MEDIA` where any of it cannot be decoded
+ */
+export function decodeHevc(libde265: Libde265, units: readonly Uint8Array[]): CodedPicture {
+  const decoder = libde265._de265_new_decoder();
+  const place = libde265._malloc(4);
+  try {
+    // Half a picture is none.
+    libde265._de265_set_parameter_bool(decoder, SUPPRESS_FAULTY_PICTURES, 1);
+    for (const unit of units) pushUnit(libde265, decoder, unit);
+    check(libde265._de265_flush_data(decoder));
+    // It goes on for as long as there is a picture to be taken.
+    for (let steps = 0; steps < units.length * MAX_STEPS_PER_UNIT; steps += 1) {
+      check(libde265._de265_decode(decoder, place));
+      const hasMore = libde265.HEAP32[place >> 2] !== 0;
+      const picture = libde265._de265_get_next_picture(decoder);
+      if (picture !== 0) return readPicture(libde265, picture, place);
+      if (!hasMore) break;
+    }
+    throw corrupt('no whole picture');
+  } finally {
+    libde265._free(place);
+    libde265._de265_free_decoder(decoder);
+  }
+}
+
+function pushUnit(libde265: Libde265, decoder: number, unit: Uint8Array): void {
+  const bytes = libde265._malloc(unit.length);
+  if (bytes === 0) throw new RangeError('no memory for a NAL unit');
+  libde265.HEAPU8.set(unit, bytes);
+  check(libde265._de265_push_NAL(decoder, bytes, unit.length, 0, 0, 0));
+  libde265._free(bytes);
+}
+
+function readPicture(libde265: Libde265, picture: number, place: number): CodedPicture {
+  const isGrey = libde265._de265_get_chroma_format(picture) === MONOCHROME;
+  const channels = isGrey ? [0] : [0, 1, 2];
+  const [depth = 8, ...others] = channels.map((channel) =>
+    libde265._de265_get_bits_per_pixel(picture, channel),
+  );
+  if (others.some((other) => other !== depth)) throw corrupt('planes of different depths');
+  return {
+    planes: channels.map((channel) => readPlane(libde265, picture, channel, depth, place)),
+    depth,
+    matrix: libde265._de265_get_image_matrix_coefficients(picture),
+    isFullRange: libde265._de265_get_image_full_range_flag(picture) !== 0,
+  };
+}
+
+function readPlane(
+  libde265: Libde265,
+  picture: number,
+  channel: number,
+  depth: number,
+  place: number,
+): Plane {
+  const widthPx = libde265._de265_get_image_width(picture, channel);
+  const heightPx = libde265._de265_get_image_height(picture, channel);
+  const start = libde265._de265_get_image_plane(picture, channel, place);
+  const stride = libde265.HEAP32[place >> 2] ?? 0;
+  const { HEAPU8 } = libde265;
+  const sampleBytes = depth > 8 ? 2 : 1;
+  const rowBytes = widthPx * sampleBytes;
+  const bytes = new Uint8Array(rowBytes * heightPx);
+  for (let row = 0; row < heightPx; row += 1) {
+    const from = start + row * stride;
+    bytes.set(HEAPU8.subarray(from, from + rowBytes), row * rowBytes);
+  }
+  // WebAssembly and every processor that Node runs on have the low byte first.
+  const samples = depth > 8 ? new Uint16Array(bytes.buffer) : bytes;
+  return { widthPx, heightPx, samples };
+}
+
+/** libde265 numbers what it merely warns of from 1000 on. */
+function check(code: number): void {
+  if (code !== 0 && code < 1000) throw corrupt(`error ${code}`);
+}
+
+function corrupt(what: string): MediaError {
+  return new MediaError('UNPROCESSABLE_MEDIA', { cause: new Error(`libde265: ${what}`) });
+}

@@ -1,0 +1,82 @@
+import { readFile } from 'node:fs/promises';
+import { createRequire } from 'node:module';
+
+/**
+ * What is called of libde265's C API, as Emscripten exports it: pointers and enums are numbers, and 64
+ * bits are two of them.
+ */
+export interface Libde265 {
+  readonly HEAPU8: Uint8Array;
+  readonly HEAP32: Int32Array;
+  readonly _malloc: (bytes: number) => number;
+  readonly _free: (place: number) => void;
+  readonly _de265_new_decoder: () => number;
+  readonly _de265_free_decoder: (decoder: number) => number;
+  readonly _de265_set_parameter_bool: (decoder: number, parameter: number, value: number) => void;
+  readonly _de265_push_NAL: (
+    decoder: number,
+    bytes: number,
+    length: number,
+    timeLow: number,
+    timeHigh: number,
+    userData: number,
+  ) => number;
+  readonly _de265_flush_data: (decoder: number) => number;
+  readonly _de265_decode: (decoder: number, more: number) => number;
+  readonly _de265_get_next_picture: (decoder: number) => number;
+  readonly _de265_get_chroma_format: (picture: number) => number;
+  readonly _de265_get_bits_per_pixel: (picture: number, channel: number) => number;
+  readonly _de265_get_image_width: (picture: number, channel: number) => number;
+  readonly _de265_get_image_height: (picture: number, channel: number) => number;
+  readonly _de265_get_image_plane: (picture: number, channel: number, stride: number) => number;
+  readonly _de265_get_image_full_range_flag: (picture: number) => number;
+  readonly _de265_get_image_matrix_coefficients: (picture: number) => number;
+}
+
+type Factory = (options: {
+  readonly instantiateWasm: (
+    imports: WebAssembly.Imports,
+    onInstance: (instance: WebAssembly.Instance) => void,
+  ) => object;
+  readonly print: () => void;
+  readonly printErr: () => void;
+}) => Libde265;
+
+interface Compiled {
+  readonly factory: Factory;
+  readonly code: WebAssembly.Module;
+}
+
+let compiled: Promise<Compiled> | undefined;
+
+/**
+ * libde265, the HEVC decoder (LGPL-3.0) inside of libheif as the package `libheif-js` has it in WebAssembly. libheif
+ * itself is not called: compiled so, it leaves out deblocking and SAO, which every picture needs, and takes what
+ * libde265 could not decode for green.
+ *
+ * Compiled at the first call, which is the first HEIC of this process; each call gives an instance of its own: what
+ * a file did to its memory, no other sees, and the memory goes with it, which WebAssembly could not give back.
+ */
+export async function createLibde265(): Promise<Libde265> {
+  compiled ??= compile();
+  const { factory, code } = await compiled;
+  return factory({
+    instantiateWasm: (imports, onInstance) => {
+      const instance = new WebAssembly.Instance(code, imports);
+      onInstance(instance);
+      return instance.exports;
+    },
+    print: () => undefined,
+    printErr: () => undefined,
+  });
+}
+
+async function compile(): Promise<Compiled> {
+  const require = createRequire(import.meta.url);
+  // The package's own entry looks for its binary in the working directory.
+  const code = await readFile(require.resolve('libheif-js/libheif-wasm/libheif.wasm'));
+  return {
+    factory: require('libheif-js/libheif-wasm/libheif.js') as Factory,
+    code: await WebAssembly.compile(code),
+  };
+}
