@@ -97,11 +97,13 @@ export class FolderOwner {
 
   /** @returns how to wait for the next try; `undefined` where there is none to come */
   async #tryToOwn(onOwned: () => Promise<void>): Promise<(() => Promise<void>) | undefined> {
-    if (this.#closing.signal.aborted) return undefined;
+    const { signal } = this.#closing;
+    if (signal.aborted) return undefined;
     try {
       const claim = await claimFolder(join(this.#folder, 'owner'));
       this.#claim = claim;
       this.#releaseIfIdle();
+      if (signal.aborted) return undefined; // given up meanwhile
       if (claim.kind === 'taken') {
         this.noteShortcoming(TAKEN);
         return () => claim.ended;
@@ -113,6 +115,7 @@ export class FolderOwner {
       void this.run(onOwned);
       return undefined;
     } catch (error) {
+      if (signal.aborted) return undefined;
       this.noteShortcoming(UNCLAIMED, error);
       return () => this.rest();
     }

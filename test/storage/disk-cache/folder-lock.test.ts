@@ -1,10 +1,12 @@
 import { type ChildProcess, execFileSync, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { readdirSync } from 'node:fs';
-import { mkdir, writeFile } from 'node:fs/promises';
-import { join, resolve } from 'node:path';
+import { mkdir, rename, writeFile } from 'node:fs/promises';
+import { dirname, join, resolve } from 'node:path';
 import { beforeEach, describe, expect, onTestFinished, test } from 'vitest';
 import { claimFolder, type FolderClaim } from '../../../src/storage/disk-cache/folder-lock.ts';
+import { FolderOwner } from '../../../src/storage/disk-cache/folder-owner.ts';
+import { RecordedLog } from '../../support/recorded-log.ts';
 import { useTemporaryFolder } from '../../support/temporary-folder.ts';
 
 const CLAIMANT = resolve(import.meta.dirname, '../../support/disk-cache/folder-claimant.mjs');
@@ -93,6 +95,29 @@ describe('a folder', () => {
     expect(readdirSync(folder)).toHaveLength(3);
   });
 });
+
+test.each([
+  ['free', false],
+  ['taken', true],
+])(
+  'a %s folder that is given up while it is claimed is not worked in, and nothing is logged',
+  async (_, isTaken) => {
+    const store = dirname(folder);
+    await rename(folder, join(store, 'owner'));
+    folder = join(store, 'owner');
+    if (isTaken) await claim();
+    const log = new RecordedLog();
+    const owner = new FolderOwner(store, log);
+    let works = 0;
+    const opened = owner.open(async () => {
+      works += 1;
+    });
+    owner.close();
+    await opened;
+    expect([works, log.entries]).toEqual([0, []]);
+    if (!isTaken) expect((await claim()).kind).toBe('owned');
+  },
+);
 
 describe('the process that owns a folder', () => {
   test.each(['SIGKILL', 'SIGTERM'] as const)('gives it up by %s', async (signal) => {
