@@ -60,6 +60,15 @@ describe('a read from a bucket', () => {
     expect(await store.read(address, signal, anySize)).toBeUndefined();
   });
 
+  test('takes nothing of an object that says that it is larger than the largest', async () => {
+    const options = { maxObjectBytes: file.length - 1 };
+    const store = await openStore((_request, response) => response.end(file), options);
+    const refuse = (): never => {
+      throw new Error('It was to be read.');
+    };
+    expect(await store.read(address, signal, refuse)).toBeUndefined();
+  });
+
   test('takes no more than the largest object, and lets the rest go', async () => {
     let sentBytes = 0;
     let isClosed = false;
