@@ -18,6 +18,7 @@ import { cpuUsage } from 'node:process';
 import sharp from 'sharp';
 import { outputFormats, sourceFormats } from '../dist/contract/image-formats.js';
 import { readImageFacts } from '../dist/formats/read-image-facts.js';
+import { composeFrames } from '../dist/workers/child/compose-frames.js';
 import { decodeHeic } from '../dist/workers/child/heic/decode-heic.js';
 
 /** @typedef {import('sharp').Sharp} Sharp */
@@ -52,9 +53,12 @@ for (const format of Object.keys(sourceFormats)) {
     continue;
   }
   const { decodeWeight, reducedDecodeWeight, decodedFrameMs } = sourceFormats[format];
-  const still = format === 'apng' ? 'png' : format;
+  const isComposed = format === 'apng';
+  const still = isComposed ? 'png' : format;
   const encode = (/** @type {Raw} */ raw) => fromRaw(raw).toFormat(still).toBuffer();
-  const decoded = await weigh(encode, (bytes) => sharp(bytes).raw().toBuffer());
+  const decoded = await weigh(encode, (bytes, raw) =>
+    isComposed ? compose([bytes], raw) : sharp(bytes).raw().toBuffer(),
+  );
   print(`decode ${format}`, decodeWeight, decoded);
   if (reducedDecodeWeight !== undefined) {
     const eighth = (/** @type {Buffer} */ bytes, /** @type {Raw} */ { width }) =>
@@ -64,9 +68,8 @@ for (const format of Object.keys(sourceFormats)) {
         .toBuffer();
     print(`decode ${format}, reduced`, reducedDecodeWeight, await weigh(encode, eighth));
   }
-  if (decodedFrameMs > 0 && format === still) {
-    const bytes = await frames().toFormat(format, frameDelays()).toBuffer();
-    const ms = await cpuMs(() => sharp(bytes, { animated: true }).raw().toBuffer());
+  if (decodedFrameMs > 0) {
+    const ms = isComposed ? await cpuMsOfComposed() : await cpuMsOfDecoded(format);
     printFrames(`decode ${format}`, decodedFrameMs, ms, decoded[0]);
   }
 }
@@ -126,6 +129,49 @@ async function weigh(makeReady, step) {
   const typical = [];
   for (const photo of photos) typical.push(await nsOf(photo));
   return [typical.toSorted((one, other) => one - other)[1] ?? Number.NaN, await nsOf(flat)];
+}
+
+/** @param {string} format whose decoder knows of frames */
+async function cpuMsOfDecoded(format) {
+  const bytes = await frames()
+    .toFormat(/** @type {'gif'} */ (format), frameDelays())
+    .toBuffer();
+  return cpuMs(() => sharp(bytes, { animated: true }).raw().toBuffer());
+}
+
+async function cpuMsOfComposed() {
+  const files = await Promise.all(
+    Array.from({ length: FRAMES }, (_, index) =>
+      frames()
+        .extract({
+          left: 0,
+          top: index * FRAME_EDGE_PX,
+          width: FRAME_EDGE_PX,
+          height: FRAME_EDGE_PX,
+        })
+        .png()
+        .toBuffer(),
+    ),
+  );
+  return cpuMs(() => compose(files, { width: FRAME_EDGE_PX, height: FRAME_EDGE_PX }));
+}
+
+/**
+ * Decodes files of one size and composes them, as workers do.
+ *
+ * @param {Buffer[]} files @param {{ width: number, height: number }} size
+ */
+async function compose(files, { width, height }) {
+  const originalSize = { widthPx: width, heightPx: height };
+  const placement = /** @type {const} */ ({ leftPx: 0, topPx: 0, blend: 'over', dispose: 'none' });
+  async function* patches() {
+    for (const file of files) yield { ...originalSize, ...placement, file };
+  }
+  const job = /** @type {import('../dist/pipeline/render/render-job.js').RenderJob} */ ({
+    originalSize,
+    maxInputPixels: FLAT_EDGE_PX ** 2,
+  });
+  for await (const _ of composeFrames(patches(), job, 1));
 }
 
 /** CPU time of the fastest of three runs, after one that loads code. @param {() => Promise<unknown>} run */

@@ -177,8 +177,9 @@ const sourceRows = {
     encodesAs: 'png',
     animatesAs: 'webp',
     loader: 'VipsForeignLoadPngBuffer',
-    decodeWeight: [13, 4],
-    decodedFrameMs: 1, // each is a file of its own
+    // Least: of a canvas on which next to nothing is drawn.
+    decodeWeight: [27, 1],
+    decodedFrameMs: 1.1, // each is a file of its own
   },
   // Its decoder would reduce by all of the factor, without a filter (`npm run bench:quality`).
   webp: {

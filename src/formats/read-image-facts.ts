@@ -23,7 +23,7 @@ interface Container {
   /** As `prepareForDecoder`, of bytes with the magic. */
   readonly prepare: (bytes: Uint8Array, orientation: Orientation, canvas: Size) => Uint8Array;
   /** As `splitAnimation`, of bytes with the magic; where the decoder knows nothing of frames. */
-  readonly split?: (bytes: Uint8Array) => Iterable<FramePatch>;
+  readonly split?: (bytes: Uint8Array) => AsyncIterable<FramePatch>;
 }
 
 /**
@@ -111,6 +111,6 @@ export function prepareForDecoder(
  * @returns `undefined` where the decoder knows of frames
  * @throws MediaError `UNPROCESSABLE_MEDIA` or `MEDIA_TOO_LARGE`
  */
-export function splitAnimation(bytes: Uint8Array): Iterable<FramePatch> | undefined {
+export function splitAnimation(bytes: Uint8Array): AsyncIterable<FramePatch> | undefined {
   return containerOf(bytes)?.split?.(bytes);
 }

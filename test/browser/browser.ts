@@ -4,6 +4,9 @@ import { type Browser, chromium } from 'playwright-core';
 /** Where Debian's package has it; CHROMIUM names another one. */
 const EXECUTABLE = process.env.CHROMIUM ?? '/usr/bin/chromium';
 
+/** Whether there is a browser. */
+export const hasBrowser = existsSync(EXECUTABLE);
+
 /**
  * Starts Chromium.
  *
@@ -11,7 +14,7 @@ const EXECUTABLE = process.env.CHROMIUM ?? '/usr/bin/chromium';
  * @throws Error if there is no browser
  */
 export async function startBrowser(options: readonly string[] = []): Promise<Browser> {
-  if (!existsSync(EXECUTABLE)) throw new Error(`There is no browser at ${EXECUTABLE}.`);
+  if (!hasBrowser) throw new Error(`There is no browser at ${EXECUTABLE}.`);
   // Its sandbox does not work for root.
   const sandbox = process.getuid?.() === 0 ? ['--no-sandbox'] : [];
   return await chromium.launch({ executablePath: EXECUTABLE, args: [...sandbox, ...options] });

@@ -3,6 +3,7 @@
  * real service with its default limits. What each has cost is in `test-report/hostile/bombs.tsv`.
  */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { apngBombs } from './bombs/apng-bombs.ts';
 import { avifBombs } from './bombs/avif-bombs.ts';
 import type { Bomb } from './bombs/bomb.ts';
 import { gifBombs } from './bombs/gif-bombs.ts';
@@ -24,6 +25,7 @@ afterAll(() => run.stop());
 
 describe.each<[string, readonly Bomb[]]>([
   ['png', pngBombs],
+  ['apng', apngBombs],
   ['jpeg', jpegBombs],
   ['gif', gifBombs],
   ['webp', webpBombs],

@@ -14,7 +14,14 @@ import { type Mutation, Mutator } from './mutations/mutation.ts';
 import { hasLostWorker } from './service-log.ts';
 import { wasRendered } from './verdict.ts';
 
-const FORMATS = ['jpeg', 'png', 'webp', 'gif', 'avif'] as const satisfies readonly SourceFormat[];
+const FORMATS = [
+  'jpeg',
+  'png',
+  'apng',
+  'webp',
+  'gif',
+  'avif',
+] as const satisfies readonly SourceFormat[];
 const { HOSTILE_SEED: seed = '1', HOSTILE_MUTATIONS, HOSTILE_WRITE: wanted } = process.env;
 const count = Number(HOSTILE_MUTATIONS ?? 5_000);
 

@@ -133,14 +133,20 @@ function findTimingFaults(
   format: OutputFormat,
   animation: ImageFacts['animation'],
 ): string[] {
-  if (animation === undefined) return pages === 1 ? [] : [`${pages} frames of a still`];
-  const { delaysMs, plays } = animation;
+  const { delaysMs, plays } = animation ?? { delaysMs: [0], plays: 0 };
+  // One frame is a still, whatever it was made of.
+  if (delaysMs.length === 1) return pages === 1 ? [] : [`${pages} frames of a still`];
   if (pages !== delaysMs.length) return [`${pages} frames instead of ${delaysMs.length}`];
-  const expected =
-    format === 'gif'
-      ? delaysMs.map((delayMs) => 10 * Math.min(65_535, Math.round(delayMs / 10)))
-      : delaysMs;
-  const isTimed = expected.every((delayMs, index) => delay?.[index] === delayMs);
+  const [unitMs, maxUnits] = format === 'gif' ? [10, 65_535] : [1, 2 ** 24 - 1];
+  // Each frame begins at the unit that is nearest to where it ought to.
+  let exactMs = 0;
+  let units = 0;
+  const isTimed = delaysMs.every((delayMs, index) => {
+    exactMs += delayMs;
+    const before = units;
+    units = Math.round(exactMs / unitMs + 1e-6);
+    return delay?.[index] === unitMs * Math.min(maxUnits, units - before);
+  });
   const most = format === 'gif' ? 65_536 : 65_535;
   return [
     ...(isTimed ? [] : ['other delays']),

@@ -1,9 +1,11 @@
 import sharp from 'sharp';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { u32be } from '../formats/containers.ts';
 import { apngDrawings } from '../support/images/apng-drawings.ts';
 import { composeApng, composeStill } from '../support/images/compose-apng.ts';
 import {
   type ApngChunk,
+  type Draw,
   type DrawnApng,
   drawApng,
   drawApngChunks,
@@ -48,6 +50,44 @@ describe('the frames of an APNG', () => {
     expect(compareImages({ ...shape, frames: [composeStill(drawn)] }, picture, 'exact')).toEqual(
       [],
     );
+  });
+});
+
+describe('what tells the meaning of samples', () => {
+  const fade: Draw = (x, y) => [x * 8, y * 8, 255 - x * 4, 255 - y * 3];
+  const deep: Draw = (x, y) => fade(x, y).map((sample) => sample * 257);
+  const profiled = async (): Promise<Buffer> => {
+    const create = { width: 1, height: 1, channels: 4, background: '#fff' } as const;
+    const png = await sharp({ create }).withIccProfile('p3').png().toBuffer();
+    const at = png.indexOf('iCCP');
+    return png.subarray(at + 4, at + 4 + png.readUInt32BE(at - 4));
+  };
+
+  test.each([
+    ['gAMA of 1', 'gAMA', async () => u32be(100_000)],
+    ['gAMA of 1 / 1.8', 'gAMA', async () => u32be(55_556)],
+    ['a profile of Display P3', 'iCCP', profiled],
+  ])('%s, does so in the frames as in a still', async (_, type, read) => {
+    const size = { widthPx: 30, heightPx: 30 };
+    const before = [{ type, data: await read() }];
+    for (const [bits, draw] of [
+      [8, fade],
+      [16, deep],
+    ] as const) {
+      const kind = { colour: 'rgba', bits } as const;
+      const film = drawApng({ ...size, kind, before, frames: [{ draw }, { draw }] });
+      const still = await decodeImage(
+        (await ask(film, '/attachments/1/{id}/x?format=png')).rawPayload,
+      );
+      const plain = drawApng({ ...size, kind, frames: [{ draw }] });
+      const unlike = await decodeImage(
+        (await ask(plain, '/attachments/1/{id}/x?format=png')).rawPayload,
+      );
+      if (bits === 8) expect(still.frames[0]).not.toEqual(unlike.frames[0]);
+      const { frames } = await decodeImage((await ask(film, ANIMATED)).rawPayload);
+      expect(frames).toHaveLength(2);
+      for (const frame of frames) expect(frame).toEqual(still.frames[0]);
+    }
   });
 });
 

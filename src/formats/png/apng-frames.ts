@@ -79,7 +79,7 @@ export class ApngFrames {
   finish(): void {
     this.#expect(
       this.frames.length === this.#declaredFrames,
-      `acTL says ${this.#declaredFrames} frames but there are ${this.frames.length}`,
+      () => `acTL says ${this.#declaredFrames} frames but there are ${this.frames.length}`,
     );
     this.#expectData();
   }
@@ -97,13 +97,13 @@ export class ApngFrames {
   #visitControl(chunk: PngChunk): void {
     const { start, end } = chunk;
     if (this.#hasImageData) return;
-    this.#expect(!this.isAnimated, `second acTL at ${start}`);
+    this.#expect(!this.isAnimated, () => `second acTL at ${start}`);
     this.#declaredFrames ??= 0;
     if (!this.#expectChunk(chunk, end - start === acTLBytes)) return;
     this.#declaredFrames = this.#reader.u32be(start);
     this.plays = this.#reader.u32be(start + 4);
     const isInRange = this.#declaredFrames > 0 && this.plays <= maxInteger;
-    this.#expect(isInRange, `acTL of ${this.#declaredFrames} frames, ${this.plays} plays`);
+    this.#expect(isInRange, () => `acTL of ${this.#declaredFrames} frames, ${this.plays} plays`);
   }
 
   #visitFrame(chunk: PngChunk): void {
@@ -111,9 +111,10 @@ export class ApngFrames {
     if (!this.#expectChunk(chunk, end - start === fcTLBytes)) return;
     if (this.frames.length > 0) this.#expectData();
     this.#expectSequence(start);
-    const [widthPx, heightPx, leftPx, topPx] = [4, 8, 12, 16].map((at) =>
-      this.#reader.u32be(start + at),
-    ) as [number, number, number, number];
+    const widthPx = this.#reader.u32be(start + 4);
+    const heightPx = this.#reader.u32be(start + 8);
+    const leftPx = this.#reader.u32be(start + 12);
+    const topPx = this.#reader.u32be(start + 16);
     const numerator = this.#reader.u16be(start + 20);
     const denominator = this.#reader.u16be(start + 22) || defaultDenominator;
     const dispose = disposals[this.#reader.u8(start + 24)];
@@ -127,7 +128,7 @@ export class ApngFrames {
       topPx + heightPx <= canvasHeightPx;
     this.#expect(
       isWithin && (this.#hasImageData || isWhole) && dispose !== undefined && blend !== undefined,
-      `fcTL at ${start} of ${widthPx}x${heightPx} px at ${leftPx}, ${topPx}`,
+      () => `fcTL at ${start} of ${widthPx}x${heightPx} px at ${leftPx}, ${topPx}`,
     );
     this.frames.push({
       ...{ widthPx, heightPx, leftPx, topPx },
@@ -143,15 +144,16 @@ export class ApngFrames {
     if (!this.#expectChunk(chunk, end - start >= sequenceBytes)) return;
     this.#expectSequence(start);
     const isOwn = this.frames.length > (this.#isDefaultImageFrame ? 1 : 0);
-    if (!this.#expect(this.#hasImageData && isOwn, `fdAT at ${start} without a frame`)) return;
+    if (!this.#expect(this.#hasImageData && isOwn, () => `fdAT at ${start} without a frame`))
+      return;
     this.frames.at(-1)?.data.push({ start: start + sequenceBytes, end });
   }
 
   #expectChunk(chunk: PngChunk, isSized: boolean): boolean {
     const { type, start, end } = chunk;
     return (
-      this.#expect(isSized, `${type} of ${end - start} bytes at ${start}`) &&
-      this.#expect(hasRightCrc(this.#reader.bytes, chunk), `wrong CRC of ${type} at ${start}`)
+      this.#expect(isSized, () => `${type} of ${end - start} bytes at ${start}`) &&
+      this.#expect(hasRightCrc(this.#reader.bytes, chunk), () => `wrong CRC of ${type} at ${start}`)
     );
   }
 
@@ -159,17 +161,17 @@ export class ApngFrames {
   #expectSequence(start: number): void {
     const sequence = this.#reader.u32be(start);
     const expected = this.#nextSequence;
-    this.#expect(sequence === expected, `sequence ${sequence}, not ${expected}, at ${start}`);
+    this.#expect(sequence === expected, () => `sequence ${sequence}, not ${expected}, at ${start}`);
     this.#nextSequence += 1;
   }
 
   #expectData(): void {
     const count = this.frames.length;
-    this.#expect(this.frames.at(-1)?.data.length !== 0, `frame ${count} has no image data`);
+    this.#expect(this.frames.at(-1)?.data.length !== 0, () => `frame ${count} has no image data`);
   }
 
-  #expect(isRight: boolean, otherwise: string): boolean {
-    if (!isRight) this.fault ??= otherwise;
+  #expect(isRight: boolean, otherwise: () => string): boolean {
+    if (!isRight) this.fault ??= otherwise();
     return isRight;
   }
 }

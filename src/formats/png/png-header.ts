@@ -33,7 +33,7 @@ const bitDepths = new Map([
 ]);
 const paletteColourType = 3;
 /** Twice what 100 000 frames, the most that can be allowed, have with their data; bounds the walk. */
-const maxChunks = 400_000;
+const maxChunks = 210_000;
 /** PNG 3rd edition §7.1: the largest four-byte integer. */
 const maxSidePx = 0x7fff_ffff;
 

@@ -13,7 +13,7 @@ const CHANNELS = 4;
  * @throws MediaError `UNPROCESSABLE_MEDIA` or `MEDIA_TOO_LARGE`; any other error is a bug of ours
  */
 export async function* composeFrames(
-  patches: Iterable<FramePatch>,
+  patches: AsyncIterable<FramePatch>,
   job: RenderJob,
   batchFrames: number,
 ): AsyncGenerator<Pixels, void> {
@@ -28,7 +28,7 @@ export async function* composeFrames(
     count = 0;
     return composed;
   };
-  for (const patch of patches) {
+  for await (const patch of patches) {
     canvas.draw(patch, await decodePatch(patch, job));
     batch ??= Buffer.allocUnsafeSlow(frameBytes * batchFrames);
     batch.set(canvas.pixels, frameBytes * count);

@@ -55,7 +55,7 @@ function staysAsItIs({ resize, orientation }: RenderJob): boolean {
 /** Decodes in batches, transforms each frame by itself, and puts the results one below the other. */
 async function renderFrames(
   original: Uint8Array,
-  patches: Iterable<FramePatch> | undefined,
+  patches: AsyncIterable<FramePatch> | undefined,
   job: RenderJob,
   { delaysMs: { length: count } }: Animation,
 ): Promise<Pixels> {

@@ -1,5 +1,7 @@
+import { deflateSync } from 'node:zlib';
 import { describe, expect, test } from 'vitest';
 import { MediaError } from '../../../src/contract/errors.ts';
+import type { FramePatch } from '../../../src/formats/frame-patch.ts';
 import { splitAnimation } from '../../../src/formats/read-image-facts.ts';
 import {
   type ApngChunk,
@@ -23,6 +25,13 @@ const drawn: DrawnApng = {
   ],
 };
 const stillApart: DrawnApng = { ...drawn, still: draw };
+
+/** The frames of an animation, as files of their own. */
+async function takeApart(bytes: Uint8Array): Promise<FramePatch[]> {
+  const patches: FramePatch[] = [];
+  for await (const patch of splitAnimation(bytes) ?? []) patches.push(patch);
+  return patches;
+}
 
 test('an APNG has the frames that its controls say, with delays as fractions', () => {
   expect(factsOf(formatChunks(drawApngChunks(drawn)))).toMatchObject({
@@ -119,7 +128,7 @@ describe('a fault of the frames is no fault of the still', () => {
     ['data of the default image in an fdAT', move('fcTL', 1, 7)],
     ['data before the image', move('fdAT', 0, 2)],
     ['two frames before the image', move('fcTL', 1, 3)],
-  ])('%s', (_, change) => {
+  ])('%s', async (_, change) => {
     const chunks = drawApngChunks(drawn);
     const changed = formatChunks(change(chunks));
     expect(changed.equals(formatChunks(chunks))).toBe(false);
@@ -129,7 +138,7 @@ describe('a fault of the frames is no fault of the still', () => {
       animation: undefined,
       animationFault: expect.stringMatching(/^APNG: /),
     });
-    expect(() => [...(splitAnimation(changed) ?? [])]).toThrow();
+    await expect(takeApart(changed)).rejects.toThrow(MediaError);
   });
 
   test.each(['acTL', 'fcTL', 'fdAT'])('a wrong checksum of %s', (type) => {
@@ -143,17 +152,17 @@ describe('a fault of the frames is no fault of the still', () => {
     });
   });
 
-  test('frames after the end of the file are none', () => {
+  test('frames after the end of the file are none', async () => {
     const bytes = formatChunks(drawApngChunks(drawn));
     const more = join(bytes, bytes.subarray(bytes.indexOf('fdAT') - 4, bytes.length - 12));
     expect(factsOf(more)).toMatchObject({ frames: 3, animationFault: undefined });
-    expect([...(splitAnimation(more) ?? [])]).toHaveLength(3);
+    expect(await takeApart(more)).toHaveLength(3);
   });
 });
 
 describe('taken apart', () => {
-  test('an APNG is PNGs of the sizes of its frames', () => {
-    const frames = [...(splitAnimation(formatChunks(drawApngChunks(stillApart))) ?? [])];
+  test('an APNG is PNGs of the sizes of its frames', async () => {
+    const frames = await takeApart(formatChunks(drawApngChunks(stillApart)));
     const facts = frames.map(({ file }) => factsOf(file));
     expect(facts.map(({ format, widthPx, heightPx }) => [format, widthPx, heightPx])).toEqual([
       ['png', 8, 6],
@@ -163,13 +172,13 @@ describe('taken apart', () => {
     expect(facts.every(({ isClean }) => isClean)).toBe(true);
   });
 
-  test('what tells the meaning of samples goes with each frame, and nothing else', () => {
+  test('what tells the meaning of samples goes with each frame, and nothing else', async () => {
     const before = [
       { type: 'gAMA', data: u32be(45_455) },
       { type: 'tEXt', data: Buffer.from('Author\0somebody') },
       { type: 'eXIf', data: Buffer.from('MM\0*') },
     ];
-    const frames = [...(splitAnimation(formatChunks(drawApngChunks({ ...drawn, before }))) ?? [])];
+    const frames = await takeApart(formatChunks(drawApngChunks({ ...drawn, before })));
     for (const { file: bytes } of frames) {
       const file = Buffer.from(bytes);
       expect(file.includes('gAMA')).toBe(true);
@@ -177,10 +186,32 @@ describe('taken apart', () => {
     }
   });
 
-  test('a profile that would be read for ever is too large', () => {
-    const before = [{ type: 'iCCP', data: Buffer.alloc(22 * 2 ** 20) }];
-    const frames = splitAnimation(formatChunks(drawApngChunks({ ...drawn, before })));
-    expect(() => [...(frames ?? [])]).toThrow(MediaError);
+  const profile = (bytes: number): ApngChunk => ({
+    type: 'iCCP',
+    data: join('name\0\0', deflateSync(Buffer.alloc(bytes))),
+  });
+  const withProfile = (bytes: number): Buffer =>
+    formatChunks(drawApngChunks({ ...drawn, before: [profile(bytes)] }));
+
+  test('a profile that would be read for ever is too large', async () => {
+    expect(await takeApart(withProfile(80 * 2 ** 20))).toHaveLength(3);
+    await expect(takeApart(withProfile(90 * 2 ** 20))).rejects.toMatchObject({
+      code: 'MEDIA_TOO_LARGE',
+    });
+  });
+
+  test('image data may go on behind the last row, but not for ever', async () => {
+    const chunks = drawApngChunks({ ...drawn, pieces: 1 });
+    const fill = (bytes: number): Buffer =>
+      formatChunks(
+        chunks.with(5, { type: 'fdAT', data: join(u32be(2), deflateSync(Buffer.alloc(bytes))) }),
+      );
+    const whole = 5 * (6 * 4 + 1);
+    expect(await takeApart(fill(whole))).toHaveLength(3);
+    expect(await takeApart(fill(whole + 6 * 4 + 1))).toHaveLength(3);
+    await expect(takeApart(fill(whole + 20 * 2 ** 20))).rejects.toMatchObject({
+      code: 'UNPROCESSABLE_MEDIA',
+    });
   });
 
   test('no other format is', () => {

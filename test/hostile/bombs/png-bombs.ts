@@ -32,7 +32,7 @@ function png(shape: Shape, data: Uint8Array, ...chunks: readonly Uint8Array[]): 
 }
 
 /** A zlib stream of that many zeros or a few more: a thousandth of them, and made at once. */
-function zeros(bytes: number): Buffer {
+export function zeros(bytes: number): Buffer {
   const unit = deflateRawSync(Buffer.alloc(MEBIBYTE), {
     level: 9,
     finishFlush: constants.Z_FULL_FLUSH,

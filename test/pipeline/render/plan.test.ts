@@ -147,6 +147,33 @@ describe('a render', () => {
       job: { format: 'webp' },
     });
   });
+
+  describe('of an APNG', () => {
+    const apng = { ...animated, format: 'apng' } as const;
+
+    test.each([
+      ['width=50', 'png', undefined],
+      ['width=50&animated=true', 'webp', apng.animation],
+      ['format=gif&animated=true', 'gif', apng.animation],
+      ['format=png', 'png', undefined],
+      ['quality=high', 'png', undefined],
+    ])('%s is a render as %s', (query, format, animation) => {
+      const made = plan({}, `${attachment}?${query}`, apng);
+      expect(made).toMatchObject({ kind: 'render', isOnlyQuality: false, job: { format } });
+      expect(made.kind === 'render' && made.job.animation).toBe(animation);
+    });
+
+    test('with faulty frames is a render as a still, and refused as an animation', () => {
+      const faulty = { animation: undefined, animationFault: 'no image data' };
+      expect(plan(faulty, `${avatar}.png`, apng)).toMatchObject({ kind: 'render' });
+      expect(plan(faulty, `${avatar}.webp`, apng)).toMatchObject({ kind: 'render' });
+      expect(plan(faulty, `${avatar}.gif`, apng)).toEqual({
+        kind: 'refuse',
+        code: 'UNPROCESSABLE_MEDIA',
+        reason: 'no image data',
+      });
+    });
+  });
 });
 
 describe('the limits', () => {

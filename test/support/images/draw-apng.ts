@@ -124,7 +124,8 @@ export function drawApngChunks(drawn: DrawnApng): ApngChunk[] {
 
 /** Writes chunks, each with its length and a right CRC. */
 export function formatChunks(chunks: readonly ApngChunk[]): Buffer {
-  return join('\x89PNG\r\n\x1a\n', ...chunks.map(({ type, data }) => pngChunk(type, data)));
+  const formatted = chunks.map(({ type, data }) => pngChunk(type, data));
+  return Buffer.concat([Buffer.from('\x89PNG\r\n\x1a\n', 'latin1'), ...formatted]);
 }
 
 interface PictureSize {
