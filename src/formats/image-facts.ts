@@ -44,4 +44,9 @@ export interface ImageFacts {
    * private or unknown, no byte after its end, upright, grey or RGB. Never true for AVIF.
    */
   readonly isClean: boolean;
+  /**
+   * True where the container can be written anew without what is no part of the picture, and all decoders are at
+   * one about what is left: no image without colours or without pixels.
+   */
+  readonly isRewritable?: boolean;
 }

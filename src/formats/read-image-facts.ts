@@ -2,9 +2,10 @@ import type { FramePatch } from './frame-patch.ts';
 import { isGif } from './gif/gif-blocks.ts';
 import { peekGif, readGifHeader } from './gif/gif-header.ts';
 import { repairGif } from './gif/gif-repair.ts';
+import { rewriteGif } from './gif/gif-rewrite.ts';
 import { isHeif, readHeifHeader } from './heif/heif-header.ts';
 import { prepareHeif } from './heif/heif-preparation.ts';
-import type { ImageFacts, Orientation, Size } from './image-facts.ts';
+import type { Animation, ImageFacts, Orientation, Size } from './image-facts.ts';
 import { readJpegHeader } from './jpeg/jpeg-header.ts';
 import { isJpeg, withPlainJpegExif } from './jpeg/jpeg-segments.ts';
 import { splitApng } from './png/apng-split.ts';
@@ -22,6 +23,12 @@ interface Container {
   readonly peek?: (prefix: Uint8Array) => ImageFacts | undefined;
   /** As `prepareForDecoder`, of bytes with the magic. */
   readonly prepare: (bytes: Uint8Array, orientation: Orientation, canvas: Size) => Uint8Array;
+  /** As `rewriteContainer`, of what can be rewritten. */
+  readonly rewrite?: (
+    bytes: Uint8Array,
+    canvas: Size,
+    animation: Animation | undefined,
+  ) => Uint8Array;
   /** As `splitAnimation`, of bytes with the magic; where the decoder knows nothing of frames. */
   readonly split?: (bytes: Uint8Array) => AsyncIterable<FramePatch>;
 }
@@ -50,6 +57,7 @@ const containers: readonly Container[] = [
     readHeader: readGifHeader,
     peek: peekGif,
     prepare: (gif, _orientation, canvas) => repairGif(gif, canvas),
+    rewrite: rewriteGif,
   },
   { hasMagic: isHeif, readHeader: readHeifHeader, prepare: prepareHeif },
 ];
@@ -113,4 +121,22 @@ export function prepareForDecoder(
  */
 export function splitAnimation(bytes: Uint8Array): AsyncIterable<FramePatch> | undefined {
   return containerOf(bytes)?.split?.(bytes);
+}
+
+/**
+ * Writes a container anew with what is seen of it and nothing else, without decoding a pixel; its compressed
+ * data are looked through for faults. Only where `ImageFacts.isRewritable` says so.
+ *
+ * @param canvas size of a frame, as its header tells it
+ * @param animation its own; `undefined`: it is a still
+ * @throws MediaError `UNPROCESSABLE_MEDIA` where the compressed data are damaged
+ */
+export function rewriteContainer(
+  bytes: Uint8Array,
+  canvas: Size,
+  animation: Animation | undefined,
+): Uint8Array {
+  const rewrite = containerOf(bytes)?.rewrite;
+  if (rewrite === undefined) throw new Error('Expected a container that can be rewritten');
+  return rewrite(bytes, canvas, animation);
 }

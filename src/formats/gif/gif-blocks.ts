@@ -1,6 +1,7 @@
 import { hasAscii } from '../byte-reader.ts';
 
-const SCREEN_BYTES = 13;
+/** Signature and logical screen descriptor. */
+export const SCREEN_BYTES = 13;
 const introducer = { extension: 0x21, image: 0x2c, trailer: 0x3b } as const;
 
 /** Labels of the extensions that mean something to anybody here (GIF89a §23, §24, §26). */
@@ -70,7 +71,7 @@ export function walkGifBlocks(gif: Uint8Array, { onExtension, onImage }: GifVisi
 }
 
 /** Bytes of the colour table that a packed field announces (GIF89a §18, §20). */
-function colourTableBytes(flags: number): number {
+export function colourTableBytes(flags: number): number {
   return (flags & 0x80) === 0 ? 0 : 3 * (2 << (flags & 0x07));
 }
 

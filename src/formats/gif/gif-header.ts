@@ -27,6 +27,8 @@ interface Walk {
   pendingDelayCs: number | undefined;
   plays: number;
   isClean: boolean;
+  /** See `ImageFacts.isRewritable`. */
+  isPlain: boolean;
 }
 
 /**
@@ -63,6 +65,7 @@ export function readGifHeader(bytes: Uint8Array): ImageFacts {
     pendingDelayCs: undefined,
     plays: 1,
     isClean: true,
+    isPlain: true,
   };
   let blocks = 0;
   const countBlock = (): void => {
@@ -74,13 +77,14 @@ export function readGifHeader(bytes: Uint8Array): ImageFacts {
       countBlock();
       readExtension(reader, walk, label, start, end);
     },
-    onImage: (start) => {
+    onImage: (start, data) => {
       countBlock();
-      readImage(reader, walk, start);
+      readImage(reader, walk, start, data);
     },
   });
   if (end.kind === 'truncated') throw corruptMedia('GIF: the file ends within a block');
-  if (end.kind === 'junk') walk.isClean = false;
+  // The decoder refuses some of it, and is asked.
+  if (end.kind === 'junk') walk.isClean = walk.isPlain = false;
   if (end.kind === 'trailer') walk.isClean &&= end.position + 1 === bytes.length;
   return finish(walk, end.kind === 'end of file');
 }
@@ -129,7 +133,11 @@ function isLoop(reader: ByteReader, position: number): boolean {
   );
 }
 
-function readImage(reader: ByteReader, walk: Walk, start: number): void {
+function readImage(reader: ByteReader, walk: Walk, start: number, data: number): void {
+  const hasColours = ((reader.u8(10) | reader.u8(start + 9)) & 0x80) !== 0;
+  const isEmpty = reader.u16le(start + 5) === 0 || reader.u16le(start + 7) === 0;
+  const rootBits = reader.u8(data);
+  walk.isPlain &&= hasColours && !isEmpty && rootBits >= 2 && rootBits <= 8;
   if (walk.delaysMs.length === 0) {
     walk.widthPx = Math.max(walk.widthPx, reader.u16le(start + 1) + reader.u16le(start + 5));
     walk.heightPx = Math.max(walk.heightPx, reader.u16le(start + 3) + reader.u16le(start + 7));
@@ -155,5 +163,6 @@ function finish(walk: Walk, isEndOfFile: boolean): ImageFacts {
     frames: delaysMs.length,
     animation: delaysMs.length > 1 ? { delaysMs, plays } : undefined,
     isClean: walk.isClean,
+    isRewritable: walk.isPlain,
   };
 }

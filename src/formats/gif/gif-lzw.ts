@@ -54,6 +54,76 @@ export function compressIndices(indices: Uint8Array, rootBits: number): Uint8Arr
   return output.finish();
 }
 
+/** What a walk through the codes of an image has come to. */
+export interface CodeWalk {
+  /** False where a code stands that no decoder knows, before all pixels are there. */
+  readonly isSound: boolean;
+  /** Offset after the last sub-block with codes; what follows up to the end of the blocks means nothing. */
+  readonly end: number;
+}
+
+/**
+ * Walks through the codes of an image without unpacking them, as libnsgif does, the decoder of libvips. It
+ * leaves pixels out where the data end before they are all there, as browsers do, and so this is no fault.
+ *
+ * @param gif a GIF whose sub-blocks have been found to end
+ * @param data offset of the byte with the bits of a root code; the sub-blocks follow
+ * @param pixels how many are looked for; a fault behind them is never seen
+ * @param onRoot is called for each code of a single index
+ */
+export function walkCodes(
+  gif: Uint8Array,
+  data: number,
+  pixels: number,
+  onRoot?: (index: number) => void,
+): CodeWalk {
+  const rootBits = gif[data] ?? 0;
+  const clear = 1 << rootBits;
+  /** How many pixels each code stands for that is longer than one. */
+  const lengths = new Uint16Array(MAX_CODES);
+  let codeBits = rootBits + 1;
+  let entries = clear + 2;
+  /** Pixels of the code before; none after a clear. */
+  let before = 0;
+  let missing = pixels;
+  let pool = 0;
+  let poolBits = 0;
+  let blockEnd = data + 1;
+  for (let at = data + 1; ; at += 1) {
+    if (at === blockEnd) {
+      const size = gif[at] ?? 0;
+      if (size === 0) return { isSound: true, end: at };
+      blockEnd += 1 + size;
+      continue;
+    }
+    pool |= (gif[at] ?? 0) << poolBits;
+    poolBits += 8;
+    while (poolBits >= codeBits) {
+      const code = pool & ((1 << codeBits) - 1);
+      pool >>>= codeBits;
+      poolBits -= codeBits;
+      if (code === clear) {
+        codeBits = rootBits + 1;
+        entries = clear + 2;
+        before = 0;
+        continue;
+      }
+      const isEnd = code === clear + 1 && before > 0;
+      if (isEnd || code > (before === 0 ? clear : entries)) {
+        return { isSound: isEnd || missing <= 0, end: blockEnd };
+      }
+      if (before > 0 && entries < MAX_CODES) {
+        lengths[entries] = before + 1;
+        entries += 1;
+        if (entries === 1 << codeBits && codeBits < MAX_CODE_BITS) codeBits += 1;
+      }
+      if (code < clear) onRoot?.(code);
+      before = code < clear ? 1 : (lengths[code] ?? 0);
+      missing -= before;
+    }
+  }
+}
+
 /** Packs codes into sub-blocks. */
 class BlockWriter {
   #bytes = new Uint8Array(1024);

@@ -37,7 +37,9 @@ const MAX_DELAY_CS = 65_535;
 
 const INTRODUCER = 0x21;
 const SEPARATOR = 0x2c;
-const TRAILER = 0x3b;
+
+/** The trailer (GIF89a §27). */
+export const END_OF_GIF = Uint8Array.of(0x3b);
 
 /** Disposal methods of GIF89a §23, as they stand in the packed field. */
 const disposal = { keep: 1 << 2, clear: 2 << 2 } as const;
@@ -56,21 +58,14 @@ export function writeGif(screen: GifScreen, images: Iterable<GifImage>): Buffer 
   const table = new Uint8Array(3 << tableBits);
   table.set(palette);
   const screenFlags = 0x80 | ((tableBits - 1) << 4) | (tableBits - 1);
-  const parts: Uint8Array[] = [
-    Buffer.from('GIF89a'),
-    Uint8Array.of(...u16(size.widthPx), ...u16(size.heightPx), screenFlags, 0, 0),
-    table,
-    ...(animation === undefined ? [] : [loopExtension(animation.plays)]),
-  ];
-  const delaysCs = roundDelays(animation?.delaysMs ?? [0], CENTISECOND_MS, MAX_DELAY_CS);
+  const parts = beginGif(size, Uint8Array.of(screenFlags, 0, 0, ...table), animation);
+  const delaysCs = delaysOf(animation);
   let frame = 0;
   for (const { area, indices, isCleared } of images) {
     const isTransparent = transparentIndex !== undefined;
     if (animation !== undefined || isTransparent) {
       const flags = (isCleared ? disposal.clear : disposal.keep) | (isTransparent ? 1 : 0);
-      const delay = u16(delaysCs[frame] ?? 0);
-      const control = [INTRODUCER, gifLabel.graphicControl, 4, flags, ...delay];
-      parts.push(Uint8Array.of(...control, transparentIndex ?? 0, 0));
+      parts.push(controlExtension(flags, delaysCs[frame] ?? 0, transparentIndex ?? 0));
     }
     const box = [area.left, area.top, area.width, area.height].flatMap(u16);
     parts.push(
@@ -79,24 +74,51 @@ export function writeGif(screen: GifScreen, images: Iterable<GifImage>): Buffer 
     );
     frame += 1;
   }
-  return Buffer.concat([...parts, Uint8Array.of(TRAILER)]);
+  return Buffer.concat([...parts, END_OF_GIF]);
+}
+
+/**
+ * What stands before the first image.
+ *
+ * @param settings packed field, background and aspect ratio of the screen (GIF89a §18), and the colour table
+ * @param animation `undefined`: nothing is said of loops
+ */
+export function beginGif(
+  { widthPx, heightPx }: Size,
+  settings: Uint8Array,
+  animation: Animation | undefined,
+): Uint8Array[] {
+  const signature = Buffer.from('GIF89a');
+  const screen = Uint8Array.of(...u16(widthPx), ...u16(heightPx));
+  return [signature, screen, settings, loopExtension(animation?.plays ?? 1)];
+}
+
+/** The delays of an animation in centiseconds, one per image; none of a still. */
+export function delaysOf(animation: Animation | undefined): number[] {
+  return roundDelays(animation?.delaysMs ?? [], CENTISECOND_MS, MAX_DELAY_CS);
+}
+
+/**
+ * A graphic control extension (GIF89a §23).
+ *
+ * @param flags its packed field
+ */
+export function controlExtension(
+  flags: number,
+  delayCs: number,
+  transparentIndex: number,
+): Uint8Array {
+  const control = [INTRODUCER, gifLabel.graphicControl, 4, flags, ...u16(delayCs)];
+  return Uint8Array.of(...control, transparentIndex, 0);
 }
 
 /** What tells how often an animation plays; nothing for once. */
-export function loopExtension(plays: number): Uint8Array {
+function loopExtension(plays: number): Uint8Array {
   if (plays === 1) return new Uint8Array();
-  const repeats = plays === 0 ? 0 : Math.min(MAX_REPEATS, plays - 1);
+  const repeats = u16(plays === 0 ? 0 : Math.min(MAX_REPEATS, plays - 1));
   const name = Buffer.from('NETSCAPE2.0');
-  return Uint8Array.of(
-    INTRODUCER,
-    gifLabel.application,
-    name.length,
-    ...name,
-    3,
-    1,
-    ...u16(repeats),
-    0,
-  );
+  const head = [INTRODUCER, gifLabel.application, name.length, ...name];
+  return Uint8Array.of(...head, 3, 1, ...repeats, 0);
 }
 
 function u16(value: number): [number, number] {

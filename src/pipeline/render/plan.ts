@@ -65,12 +65,11 @@ export function planMedia(facts: ImageFacts, request: MediaRequest, limits: Rend
   const original = orientedSize(facts);
   const { size, isCrop } = targetSize(original, request, format);
   // The original's own bytes show what is asked for, quality aside.
-  const isPassthroughCandidate =
-    facts.format === format &&
-    facts.isClean &&
-    facts.animation === animation &&
-    isSameSize(size, original);
-  const isPassthrough = isPassthroughCandidate && isLossless(format, request.quality);
+  const isSamePicture =
+    facts.format === format && facts.animation === animation && isSameSize(size, original);
+  const isPassthroughCandidate = isSamePicture && facts.isClean;
+  const keepsQuality = isLossless(format, request.quality);
+  const isPassthrough = isPassthroughCandidate && keepsQuality;
 
   // A passthrough is decoded too: by the client, frame by frame.
   const framesDecoded = isPassthrough ? facts.frames : (animation?.delaysMs.length ?? 1);
@@ -93,6 +92,7 @@ export function planMedia(facts: ImageFacts, request: MediaRequest, limits: Rend
     originalSize: { widthPx: facts.widthPx, heightPx: facts.heightPx },
     orientation: facts.orientation,
     gamma: ownGamma(facts),
+    isRewrite: isSamePicture && keepsQuality && facts.isRewritable === true,
     resize: isSameSize(size, original) ? 'none' : isCrop ? 'crop' : 'scale',
     shrinksOnLoad: mayShrinkOnLoad(facts, size),
     size,

@@ -19,6 +19,9 @@ export interface RenderCost {
 /** Nanoseconds per pixel of the original, measured like the weights of the formats. */
 const resizeWeight: Weight = [3, 0.1];
 
+/** Nanoseconds per pixel of what is walked through and not decoded. */
+const rewriteWeight: Weight = [3, 0.1];
+
 /** Whatever the picture: message, decoder, encoder, in milliseconds. */
 const baseMs: Weight = [2, 1];
 
@@ -52,6 +55,7 @@ export function estimateCost(
   const decoding = isReduced ? reducedDecodeWeight : decodeWeight;
   const encoding = encodeWeights[quality];
   const costMs = (column: 0 | 1): number => {
+    if (job.isRewrite) return baseMs[column] + (decodedPixels * rewriteWeight[column]) / 1e6;
     const decodeNs = decoding[column] + resizeWeight[column];
     const pixelsNs = decodedPixels * decodeNs + encodedPixels * encoding[column];
     return baseMs[column] + (frames - 1) * frameCost[column] + pixelsNs / 1e6;

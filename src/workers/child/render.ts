@@ -1,5 +1,5 @@
 import { MediaError } from '../../contract/errors.ts';
-import { prepareForDecoder } from '../../formats/read-image-facts.ts';
+import { prepareForDecoder, rewriteContainer } from '../../formats/read-image-facts.ts';
 import type { RenderJob } from '../../pipeline/render/render-job.ts';
 import { encodeStill } from './encode.ts';
 import { decodeHeic } from './heic/decode-heic.ts';
@@ -15,10 +15,7 @@ import { flatten, resize } from './transform.ts';
  */
 export async function render(original: Uint8Array, job: RenderJob): Promise<Uint8Array> {
   const source = await makeReadable(original, job);
-  const encoded =
-    job.animation === undefined
-      ? await renderStill(source, job)
-      : await renderAnimation(source, job, job.animation);
+  const encoded = await produce(source, job);
   if (encoded.byteLength > job.maxResultBytes) {
     const cause = new Error(`${encoded.byteLength} bytes encoded, at most ${job.maxResultBytes}`);
     throw new MediaError('MEDIA_TOO_LARGE', { cause });
@@ -31,6 +28,14 @@ async function makeReadable(original: Uint8Array, job: RenderJob): Promise<Uint8
   return job.source === 'heic'
     ? await decodeHeic(original, job)
     : prepareForDecoder(original, job.orientation, job.originalSize);
+}
+
+async function produce(source: Uint8Array, job: RenderJob): Promise<Uint8Array> {
+  const { animation, originalSize } = job;
+  if (job.isRewrite) return rewriteContainer(source, originalSize, animation);
+  return animation === undefined
+    ? renderStill(source, job)
+    : renderAnimation(source, job, animation);
 }
 
 function renderStill(original: Uint8Array, job: RenderJob): Promise<Uint8Array> {

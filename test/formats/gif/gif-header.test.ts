@@ -18,6 +18,7 @@ test('a bare gif is clean', () => {
     frames: 1,
     animation: undefined,
     isClean: true,
+    isRewritable: true,
   });
 });
 

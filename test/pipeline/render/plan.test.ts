@@ -103,6 +103,22 @@ describe('a render', () => {
     expect(isOnlyQuality({ format: 'jpeg' }, `${avatar}.jpg?size=128`)).toBe(false);
   });
 
+  test('of a gif with nothing to change but metadata is no more than another container', () => {
+    const moving = { frames: 3, animation: { delaysMs: [10, 20, 30], plays: 0 } };
+    const isRewrite = (facts: Partial<ImageFacts>, url: string) => {
+      const made = plan({ format: 'gif', isClean: false, isRewritable: true, ...facts }, url);
+      return made.kind === 'render' && made.job.isRewrite;
+    };
+    expect(isRewrite({}, `${avatar}.gif?size=240`)).toBe(true);
+    expect(isRewrite({}, `${attachment}?format=gif&quality=high`)).toBe(true);
+    expect(isRewrite(moving, `${avatar}.gif?size=240`)).toBe(true);
+    expect(isRewrite(moving, `${attachment}?format=gif`)).toBe(false);
+    expect(isRewrite({ isRewritable: false }, `${avatar}.gif?size=240`)).toBe(false);
+    expect(isRewrite({}, `${avatar}.gif?size=128`)).toBe(false);
+    expect(isRewrite({}, `${avatar}.gif?size=240&quality=low`)).toBe(false);
+    expect(isRewrite({}, `${avatar}.webp?size=240&quality=lossless`)).toBe(false);
+  });
+
   test('measures after orientation', () => {
     expect(
       plan({ format: 'jpeg', orientation: 6, isClean: false }, `${avatar}.jpg?size=80`),

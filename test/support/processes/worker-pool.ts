@@ -17,6 +17,7 @@ export const anyJob: RenderJob = {
   originalSize: { widthPx: 1, heightPx: 1 },
   orientation: 1,
   gamma: undefined,
+  isRewrite: false,
   resize: 'none',
   shrinksOnLoad: false,
   size: { widthPx: 1, heightPx: 1 },
