@@ -103,8 +103,13 @@ describe('the corpus, compared with sharp', () => {
       return;
     }
     const { isDirty, ...facts } = reading;
-    // sharp tells of neither gAMA, tiles nor the frames of an APNG; the tests of PNG and HEIF do.
-    const unseen = { gamma: undefined, codedPixels: undefined, animationFault: undefined };
+    // sharp tells of neither gAMA, tiles, the frames of an APNG nor what can be rewritten; the tests of formats do.
+    const unseen = {
+      gamma: undefined,
+      codedPixels: undefined,
+      animationFault: undefined,
+      isRewritable: undefined,
+    };
     const told = { ...(verdict as ImageFacts), ...unseen };
     if (facts.format === 'png' && bytes.subarray(0, bytes.indexOf('IDAT')).includes('acTL')) {
       const { frames, animation } = told;

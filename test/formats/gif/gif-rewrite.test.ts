@@ -152,7 +152,7 @@ describe('data that are no picture', () => {
 
   test('are refused exactly where the decoder refuses them', async () => {
     const verdicts = { sound: 0, damaged: 0 };
-    for (let seed = 0; seed < 150; seed += 1) {
+    for (let seed = 0; seed < 400; seed += 1) {
       const random = createSeededRandom(`damage:${seed}`);
       const [widthPx, heightPx] = [1 + random.integer(80), 1 + random.integer(80)];
       const pixels = Array.from(
