@@ -7,6 +7,7 @@ import { apngBombs } from './bombs/apng-bombs.ts';
 import { avifBombs } from './bombs/avif-bombs.ts';
 import type { Bomb } from './bombs/bomb.ts';
 import { gifBombs } from './bombs/gif-bombs.ts';
+import { heicBombs } from './bombs/heic-bombs.ts';
 import { jpegBombs } from './bombs/jpeg-bombs.ts';
 import { otherBombs } from './bombs/other-bombs.ts';
 import { pngBombs } from './bombs/png-bombs.ts';
@@ -30,6 +31,7 @@ describe.each<[string, readonly Bomb[]]>([
   ['gif', gifBombs],
   ['webp', webpBombs],
   ['avif', avifBombs],
+  ['heic', heicBombs],
   ['other', otherBombs],
 ])('%s', (format, bombs) => {
   test.each(bombs)(

@@ -21,6 +21,7 @@ const FORMATS = [
   'webp',
   'gif',
   'avif',
+  'heic',
 ] as const satisfies readonly SourceFormat[];
 const { HOSTILE_SEED: seed = '1', HOSTILE_MUTATIONS, HOSTILE_WRITE: wanted } = process.env;
 const count = Number(HOSTILE_MUTATIONS ?? 5_000);

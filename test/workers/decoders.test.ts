@@ -145,6 +145,24 @@ describe('a worker', () => {
     },
   );
 
+  test('refuses an avif grid with a tile of junk', async () => {
+    const sofa = readCorpus('avif/libavif__sofa_grid1x5_420.avif');
+    const originalSize = { widthPx: 1024, heightPx: 770 };
+    const job = { ...anyJob, source: 'avif', originalSize } as const;
+    const options = {
+      lane: 'light',
+      timeoutMs: 20_000,
+      signal: new AbortController().signal,
+    } as const;
+    expect((await renderer.render(sofa, job, options)).length).toBeGreaterThan(1000);
+    // `iloc` has 14 bytes an item; the last 8 are where it lies and how long it is. The third tile.
+    const at = sofa.indexOf('iloc', 0, 'latin1') + 12 + 14 * 4 - 8;
+    const junk = sofa.fill(0x55, sofa.readUInt32BE(at), sofa.readUInt32BE(at) + 4096);
+    await expect(renderer.render(junk, job, options)).rejects.toMatchObject({
+      code: 'UNPROCESSABLE_MEDIA',
+    });
+  });
+
   test.each(Object.keys(decodable))('refuses %s, which its libvips could decode', async (name) => {
     const original = (await decodable[name]?.()) ?? Buffer.alloc(0);
     // In this process, where nothing is blocked.

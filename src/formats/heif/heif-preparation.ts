@@ -1,4 +1,6 @@
 import { hasAscii } from '../byte-reader.ts';
+import { findBox, toFullBox } from './heif-boxes.ts';
+import type { HeifFile } from './heif-file.ts';
 
 /** Major brands by which libvips does not know its own (`heif_magic` of its heifload); `avif` it does. */
 const UNKNOWN_BRANDS = ['avis', 'hevx'];
@@ -26,4 +28,12 @@ export function prepareHeif(heif: Uint8Array): Uint8Array {
     plain.write('avif', 8, 'latin1');
   }
   return plain ?? heif;
+}
+
+/** The file with another primary item: a copy as long. */
+export function withPrimaryItem(heif: Uint8Array, { meta }: HeifFile, item: number): Uint8Array {
+  const box = toFullBox(meta.reader, findBox(meta, 'pitm'));
+  const copy = Buffer.from(heif);
+  copy.writeUIntBE(item, box.start, box.version === 0 ? 2 : 4);
+  return copy;
 }

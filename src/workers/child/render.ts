@@ -1,6 +1,7 @@
 import { MediaError } from '../../contract/errors.ts';
 import { prepareForDecoder, rewriteContainer } from '../../formats/read-image-facts.ts';
 import type { RenderJob } from '../../pipeline/render/render-job.ts';
+import { checkTiles } from './check-tiles.ts';
 import { encodeStill } from './encode.ts';
 import { decodeHeic } from './heic/decode-heic.ts';
 import { decodeStrictly, openStill } from './open-original.ts';
@@ -25,9 +26,10 @@ export async function render(original: Uint8Array, job: RenderJob): Promise<Uint
 
 /** What libvips can read of an original, and what does it no harm. */
 async function makeReadable(original: Uint8Array, job: RenderJob): Promise<Uint8Array> {
-  return job.source === 'heic'
-    ? await decodeHeic(original, job)
-    : prepareForDecoder(original, job.orientation, job.originalSize);
+  if (job.source === 'heic') return decodeHeic(original, job);
+  const readable = prepareForDecoder(original, job.orientation, job.originalSize);
+  if (job.source === 'avif') await checkTiles(readable, job);
+  return readable;
 }
 
 async function produce(source: Uint8Array, job: RenderJob): Promise<Uint8Array> {

@@ -20,7 +20,7 @@ const MAX_PIXELS = 400_000;
 
 /** Of the files in a folder of the fixtures, those that are small enough and whole. */
 function readOriginals(): { readonly bytes: Buffer; readonly facts: ImageFacts }[] {
-  return ['corpus', 'originals', 'golden-originals'].flatMap((folder) => {
+  return ['corpus', 'originals', 'golden-originals', 'heic'].flatMap((folder) => {
     const root = new URL(`../../../fixtures/${folder}/`, import.meta.url);
     return readdirSync(root, { recursive: true, withFileTypes: true })
       .filter((entry) => entry.isFile())
