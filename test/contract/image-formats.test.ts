@@ -75,8 +75,7 @@ describe('results', () => {
     const { qualities } = outputFormats[format];
     expect(qualities).toMatchObject({ high, low, lossless });
     for (const quality of Object.values(qualities)) {
-      // No frame of a GIF is dropped; and what is lossy does not say otherwise.
-      if (format === 'gif') expect(quality.keepDuplicateFrames).toBe(true);
+      // What is lossy does not say otherwise.
       expect(quality.lossless ?? false).toBe(format === 'webp' && quality === qualities.lossless);
     }
   });
