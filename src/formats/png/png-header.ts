@@ -84,6 +84,9 @@ export function readPngHeader(bytes: Uint8Array): ImageFacts {
         }
         imageData = 'open';
         break;
+      case 'tRNS':
+        isClean &&= isWithinDepth(reader, chunk, header);
+        break;
       case 'gAMA':
         if (imageData === 'awaited') gamma ??= readGamma(reader, chunk);
         break;
@@ -179,6 +182,22 @@ function readGamma(reader: ByteReader, chunk: PngChunk): number | undefined {
   return value > 0 ? value / 100_000 : undefined;
 }
 
+/**
+ * Whether the colour that is transparent is one that a pixel can have. Decoders are to mask what lies beyond
+ * (PNG 3rd edition §11.3.1.1), but browsers compare it: such a file looks otherwise than what is rendered of it.
+ */
+function isWithinDepth(
+  reader: ByteReader,
+  { start, end }: PngChunk,
+  { colourType, bitDepth }: ImageHeader,
+): boolean {
+  if (colourType === paletteColourType) return true;
+  for (let at = start; at + 2 <= end; at += 2) {
+    if (reader.u16be(at) >= 2 ** bitDepth) return false;
+  }
+  return true;
+}
+
 function isTiff(bytes: Uint8Array, at: number): boolean {
   return hasAscii(bytes, at, 'II') || hasAscii(bytes, at, 'MM');
 }
@@ -187,6 +206,7 @@ interface ImageHeader {
   readonly widthPx: number;
   readonly heightPx: number;
   readonly colourType: number;
+  readonly bitDepth: number;
 }
 
 function readImageHeader(reader: ByteReader, chunk: PngChunk): ImageHeader {
@@ -207,5 +227,5 @@ function readImageHeader(reader: ByteReader, chunk: PngChunk): ImageHeader {
       `PNG: IHDR of ${widthPx}x${heightPx} px, colour type ${colourType}, ${bitDepth} bit`,
     );
   }
-  return { widthPx, heightPx, colourType };
+  return { widthPx, heightPx, colourType, bitDepth };
 }
