@@ -6,7 +6,7 @@
 import { deflateSync } from 'node:zlib';
 import sharp, { type Sharp } from 'sharp';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { afterIhdr, join, pngChunk } from '../formats/containers.ts';
+import { afterIhdr, join, pngChunk, u32be } from '../formats/containers.ts';
 import {
   createProfile,
   createTableProfile,
@@ -312,6 +312,18 @@ export function describeProfiles(
       : replace(await draw({ kind, hasAlpha, encode, profile: valid }), valid, profile);
     const shown = await render(original, '?format=webp');
     expect(largestDifference(shown, await render(plain, '?format=webp'))).toBe(0);
+  });
+
+  test('a gamma is applied to millions of pixels', async () => {
+    const [widthPx, heightPx] = [4096, 3072];
+    const grey = await sharp({
+      create: { width: widthPx, height: heightPx, channels: 3, background: '#010101' },
+    })
+      .png({ compressionLevel: 1 })
+      .toBuffer();
+    const linear = afterIhdr(grey, pngChunk('gAMA', u32be(100_000)));
+    // sRGB of a light of 1 / 255
+    expect((await render(linear, '?format=webp&width=1200'))[0]).toEqual([13, 13, 13]);
   });
 
   test('colours of a profile that is a table are in 16 bits what they are in 8', async () => {
