@@ -68,13 +68,16 @@ test.each([
   [8, 2, 0xff, true],
   [8, 2, 0x100, false],
   [16, 0, 0xffff, true],
-])('with %i bits of colour type %i, a transparent %i is clean: %s', (bits, type, value, isClean) => {
-  const sample = join(value >>> 8, value & 0xff);
-  const colour = type === 0 ? sample : join(sample, sample, sample);
-  const parts = [signature, header(8, 1, bits, type), pngChunk('tRNS', colour)];
-  const file = join(...parts, pngChunk('IDAT', 'x'), iend);
-  expect(factsOf(file).isClean).toBe(isClean);
-});
+])(
+  'with %i bits of colour type %i, a transparent %i is clean: %s',
+  (bits, type, value, isClean) => {
+    const sample = join(value >>> 8, value & 0xff);
+    const colour = type === 0 ? sample : join(sample, sample, sample);
+    const parts = [signature, header(8, 1, bits, type), pngChunk('tRNS', colour)];
+    const file = join(...parts, pngChunk('IDAT', 'x'), iend);
+    expect(factsOf(file).isClean).toBe(isClean);
+  },
+);
 
 test('bytes after IEND and bytes in it are not clean', () => {
   expect(factsOf(join(png, '\0')).isClean).toBe(false);
