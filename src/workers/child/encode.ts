@@ -1,21 +1,20 @@
-import sharp, { type Sharp } from 'sharp';
+import type { Sharp } from 'sharp';
 import type { OutputFormat } from '../../contract/image-formats.ts';
 import type { Animation } from '../../formats/image-facts.ts';
-import { restoreAnimation, SENTINEL_DELAY_MS } from '../../formats/webp/webp-animation.ts';
 import type { RenderJob } from '../../pipeline/render/render-job.ts';
-import { encodeGif, gifSettingsOf } from './gif/encode-gif.ts';
+import { encodeWebp } from './encode-webp.ts';
+import { encodeGif } from './gif/encode-gif.ts';
 import { fromPixels, type Pixels, toPixels } from './pixels.ts';
 
 type Encode = (
   strip: Pixels,
   job: RenderJob,
-  animation: Animation,
+  animation: Animation | undefined,
 ) => Uint8Array | Promise<Uint8Array>;
 
-/** How frames become a file with their exact timing: a row for each format that can animate. */
-const animationEncoders: Readonly<Partial<Record<OutputFormat, Encode>>> = {
-  gif: (strip, { size, encoder }, animation) =>
-    encodeGif(strip, size, gifSettingsOf(encoder), animation),
+/** Formats whose encoders want to see the pixels first, and the exact timing of an animation. */
+const encoders: Readonly<Partial<Record<OutputFormat, Encode>>> = {
+  gif: encodeGif,
   webp: encodeWebp,
 };
 
@@ -27,39 +26,16 @@ export async function encodeAnimation(
 ): Promise<Uint8Array> {
   // One frame is a still: there is nothing to time.
   if (animation.delaysMs.length === 1) return encodeStill(fromPixels(strip), job);
-  const encode = animationEncoders[job.format];
+  const encode = encoders[job.format];
   if (encode === undefined) throw new Error(`Expected an animation but ${job.format} has none`);
   return await encode(strip, job, animation);
 }
 
-/** Encodes a picture: decodes and transforms it with that, where it is not made of pixels in memory. */
+/** Encodes a picture, which is decoded and transformed with that. */
 export async function encodeStill(image: Sharp, job: RenderJob): Promise<Uint8Array> {
   const srgb = image.toColourspace('srgb');
-  if (job.format === 'gif') {
-    return encodeGif(await toPixels(srgb), job.size, gifSettingsOf(job.encoder), undefined);
-  }
-  return srgb.toFormat(job.format, job.encoder).toBuffer();
-}
-
-/**
- * libvips' encoder rounds delays up, and merges equal frames: it is given a timing that it does not change,
- * and the true one is written into the file afterwards.
- */
-async function encodeWebp(
-  strip: Pixels,
-  { size, encoder }: RenderJob,
-  animation: Animation,
-): Promise<Uint8Array> {
-  const { widthPx, heightPx, channels } = strip;
-  const encoded = await sharp(strip.data, {
-    raw: { width: widthPx, height: heightPx, channels, pageHeight: size.heightPx },
-    limitInputPixels: false, // our own pixels: never more than were decoded
-  })
-    .webp({
-      ...encoder,
-      delay: animation.delaysMs.map(() => SENTINEL_DELAY_MS),
-      loop: animation.plays === 1 ? 1 : 0,
-    })
-    .toBuffer();
-  return restoreAnimation(encoded, animation);
+  const encode = encoders[job.format];
+  return encode === undefined
+    ? srgb.toFormat(job.format, job.encoder).toBuffer()
+    : encode(await toPixels(srgb), job, undefined);
 }

@@ -49,8 +49,7 @@ function encode(
       heightPx: heightPx * frames.length,
       channels: 4,
     },
-    { widthPx, heightPx },
-    settings,
+    { size: { widthPx, heightPx }, encoder: settings },
     frames.length > 1 ? { delaysMs: frames.map(() => 40), plays: 0 } : undefined,
   );
 }
@@ -164,8 +163,7 @@ test.each([1, 2, 3, 4] as const)('samples may be of %s channels', async (channel
       data: Buffer.from(pixels.flatMap((pixel) => samples.map((at) => pixel[at] ?? 0))),
       ...{ widthPx: 4, heightPx: 4, channels },
     },
-    { widthPx: 4, heightPx: 4 },
-    high,
+    { size: { widthPx: 4, heightPx: 4 }, encoder: high },
     undefined,
   );
   expect((await decodeImage(gif)).frames.map(toList)).toEqual([pixels.flat()]);

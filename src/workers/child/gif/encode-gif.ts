@@ -1,6 +1,7 @@
 import type { EncoderSettings } from '../../../contract/image-formats.ts';
 import { writeGif } from '../../../formats/gif/gif-writer.ts';
-import type { Animation, Size } from '../../../formats/image-facts.ts';
+import type { Animation } from '../../../formats/image-facts.ts';
+import type { RenderJob } from '../../../pipeline/render/render-job.ts';
 import type { Pixels } from '../pixels.ts';
 import { choosePalette } from './choose-palette.ts';
 import { drawChanges } from './draw-changes.ts';
@@ -18,8 +19,8 @@ interface GifSettings {
   readonly maxFrameError: number;
 }
 
-/** Settings of a GIF as the table of formats has them. */
-export function gifSettingsOf({ colours, dither, maxFrameError }: EncoderSettings): GifSettings {
+/** As the table of formats has them. */
+function settingsOf({ colours, dither, maxFrameError }: EncoderSettings): GifSettings {
   return {
     colours: Number(colours),
     dither: Number(dither),
@@ -31,15 +32,14 @@ export function gifSettingsOf({ colours, dither, maxFrameError }: EncoderSetting
  * Encodes frames as a GIF with one palette for all of them.
  *
  * @param strip frames, one below the other; an RGBA strip is used up
- * @param size of a frame
  * @param animation with a delay for each frame; `undefined`: there is one frame, a still
  */
 export function encodeGif(
   strip: Pixels,
-  size: Size,
-  settings: GifSettings,
+  { size, encoder }: Pick<RenderJob, 'size' | 'encoder'>,
   animation: Animation | undefined,
 ): Buffer {
+  const settings = settingsOf(encoder);
   const pixels = toWords(strip);
   const isTransparent = animation !== undefined || pixels.includes(0);
   const palette = choosePalette(pixels, settings.colours - (isTransparent ? 1 : 0));
