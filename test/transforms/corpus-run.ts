@@ -70,7 +70,8 @@ export function describeCorpus({ perCategory, ways: allWays }: CorpusRun): void 
       for (const status of await ask(file)) expect([200, 415, 422]).toContain(status);
       expect(app.log.errors).toEqual([]);
     },
-    60_000,
+    // 12 megapixels of a phone, without loss, take 16 s of CPU alone.
+    180_000,
   );
 
   test.each([
