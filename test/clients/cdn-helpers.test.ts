@@ -120,17 +120,17 @@ describe('eris', () => {
       classesWithUrls(eris),
     );
     expect(await findMissing(atDarkroom(urlsOfStructures(structures)))).toEqual([
-      'User.defaultAvatarURL',
       'User.avatarDecorationURL',
+      'User.defaultAvatarURL',
       'Guild.discoverySplashURL',
       'Guild.dynamicDiscoverySplashURL',
       'GuildPreview.discoverySplashURL',
       'GuildPreview.dynamicDiscoverySplashURL',
-      'Member.defaultAvatarURL',
       'Member.avatarDecorationURL',
+      'Member.defaultAvatarURL',
       'Role.iconURL',
-      'GroupChannel.iconURL',
       'GroupChannel.dynamicIconURL',
+      'GroupChannel.iconURL',
       'GuildScheduledEvent.imageURL',
     ]);
   });
@@ -147,15 +147,15 @@ describe('oceanic.js', () => {
       classesWithUrls(oceanic),
     );
     expect(await findMissing(atDarkroom(urlsOfStructures(structures)))).toEqual([
-      'User.defaultAvatarURL',
       'User.avatarDecorationURL',
+      'User.defaultAvatarURL',
       'Guild.discoverySplashURL',
       'GuildPreview.discoverySplashURL',
       'Member.avatarDecorationURL',
-      'Application.iconURL',
       'Application.coverImageURL',
-      'OAuthApplication.iconURL',
+      'Application.iconURL',
       'OAuthApplication.coverImageURL',
+      'OAuthApplication.iconURL',
       'PartialApplication.iconURL',
       'GroupChannel.iconURL',
       'GuildScheduledEvent.imageURL',

@@ -15,8 +15,9 @@ export function buildUrls<Args extends readonly unknown[]>(
 /** Getters and methods such as `avatarURL`; `getVanityURL` and the like ask the platform's API. */
 const isUrlHelper = (name: string): boolean => /URL$/.test(name) && !name.startsWith('get');
 
+/** Sorted: the engine gives the names of a class in an order that may differ from run to run. */
 function urlHelpersOf(prototype: object): string[] {
-  return Object.getOwnPropertyNames(prototype).filter(isUrlHelper);
+  return Object.getOwnPropertyNames(prototype).filter(isUrlHelper).sort();
 }
 
 /** Names of the classes of a library that have URL helpers, sorted; a class with two names once. */
