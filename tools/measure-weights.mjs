@@ -19,7 +19,9 @@ import sharp from 'sharp';
 import { outputFormats, sourceFormats } from '../dist/contract/image-formats.js';
 import { readImageFacts } from '../dist/formats/read-image-facts.js';
 import { composeFrames } from '../dist/workers/child/compose-frames.js';
+import { encodeAnimation, encodeStill } from '../dist/workers/child/encode.js';
 import { decodeHeic } from '../dist/workers/child/heic/decode-heic.js';
+import { toPixels } from '../dist/workers/child/pixels.js';
 
 /** @typedef {import('sharp').Sharp} Sharp */
 /** @typedef {{ data: Buffer, width: number, height: number }} Raw  Pixels of three channels. */
@@ -77,13 +79,18 @@ for (const format of Object.keys(outputFormats)) {
   if (!isAsked(format)) continue;
   const { qualities, encodeWeights, encodedFrameMs, canAnimate } = outputFormats[format];
   for (const quality of Object.keys(qualities)) {
-    const settings = qualities[quality];
-    const encode = (/** @type {Raw} */ raw) => fromRaw(raw).toFormat(format, settings).toBuffer();
+    const encoder = qualities[quality];
+    // As workers encode; of a job, they want to know no more than this.
+    const jobOf = (/** @type {number} */ widthPx, /** @type {number} */ heightPx) =>
+      /** @type {any} */ ({ format, encoder, size: { widthPx, heightPx } });
+    const encode = (/** @type {Raw} */ raw) =>
+      encodeStill(fromRaw(raw), jobOf(raw.width, raw.height));
     const encoded = await weigh(async (raw) => raw, encode);
     print(`encode ${format}, ${quality}`, encodeWeights[quality], encoded);
     if (canAnimate && quality === 'high') {
-      const options = { ...settings, ...frameDelays() };
-      const ms = await cpuMs(() => frames().toFormat(format, options).toBuffer());
+      const job = jobOf(FRAME_EDGE_PX, FRAME_EDGE_PX);
+      const animation = { delaysMs: frameDelays().delay, plays: 1 };
+      const ms = await cpuMs(async () => encodeAnimation(await toPixels(frames()), job, animation));
       printFrames(`encode ${format}`, encodedFrameMs, ms, encoded[0]);
     }
   }

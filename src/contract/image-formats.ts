@@ -106,8 +106,8 @@ const outputRows = {
       low: gifSmallPalette,
       lossless: gifFullPalette,
     },
-    encodeWeights: { high: [500, 20], low: [140, 20], lossless: [500, 20] },
-    encodedFrameMs: 1.8, // each is looked through for its colours
+    encodeWeights: { high: [145, 55], low: [120, 55], lossless: [145, 55] },
+    encodedFrameMs: 0.1,
   },
 } as const satisfies Record<string, OutputCapabilities>;
 
