@@ -101,7 +101,8 @@ describe.skipIf(wanted !== undefined)(`seed ${seed}`, () => {
   test('the service is unharmed', () => {
     for (const [target, refusal] of run.log.refusals) {
       if (!hasLostWorker(refusal) && refusal.code !== 'TRANSFORM_TIMEOUT') continue;
-      const name = names.get(target) ?? '';
+      const name = names.get(target);
+      if (name === undefined) continue; // a good image, which has a test of its own
       const { bytes } = createByName(name);
       keepOriginal('mutations', name, target, bytes, [refusal.reason]);
       run.report.note(`${name}, ${target}: ${refusal.code}, ${refusal.reason}`);
