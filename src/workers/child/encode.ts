@@ -2,9 +2,9 @@ import type { Sharp } from 'sharp';
 import type { OutputFormat } from '../../contract/image-formats.ts';
 import type { Animation } from '../../formats/image-facts.ts';
 import type { RenderJob } from '../../pipeline/render/render-job.ts';
-import { encodeWebp } from './encode-webp.ts';
 import { encodeGif } from './gif/encode-gif.ts';
 import { fromPixels, type Pixels, toPixels } from './pixels.ts';
+import { encodeWebp } from './webp/encode-webp.ts';
 
 type Encode = (
   strip: Pixels,

@@ -1,10 +1,10 @@
 import sharp from 'sharp';
-import { type EncoderSettings, outputFormats } from '../../contract/image-formats.ts';
-import type { Animation, Size } from '../../formats/image-facts.ts';
-import { restoreAnimation, SENTINEL_DELAY_MS } from '../../formats/webp/webp-animation.ts';
-import type { RenderJob } from '../../pipeline/render/render-job.ts';
+import { type EncoderSettings, outputFormats } from '../../../contract/image-formats.ts';
+import type { Animation, Size } from '../../../formats/image-facts.ts';
+import { restoreAnimation, SENTINEL_DELAY_MS } from '../../../formats/webp/webp-animation.ts';
+import type { RenderJob } from '../../../pipeline/render/render-job.ts';
+import type { Pixels } from '../pixels.ts';
 import { estimateLossless } from './lossless-estimate.ts';
-import type { Pixels } from './pixels.ts';
 
 /** Small results, by their longer edge: here chroma at half the resolution is seen. */
 const SMALL_PX = 64;

@@ -1,5 +1,5 @@
-import type { Size } from '../../formats/image-facts.ts';
-import type { Pixels } from './pixels.ts';
+import type { Size } from '../../../formats/image-facts.ts';
+import type { Pixels } from '../pixels.ts';
 
 /** Rows that are looked at, and pixels of all of them. */
 const MAX_ROWS = 24;
