@@ -125,7 +125,7 @@ function swapAxes(
 
 function asWords(bytes: Uint8Array): Uint32Array {
   const size = Uint32Array.BYTES_PER_ELEMENT;
-  const { buffer, byteOffset } = bytes.byteOffset % size === 0 ? bytes : Uint8Array.from(bytes);
+  const { buffer, byteOffset } = bytes.byteOffset % size === 0 ? bytes : new Uint8Array(bytes);
   return new Uint32Array(buffer, byteOffset, bytes.byteLength / size);
 }
 

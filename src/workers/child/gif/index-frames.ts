@@ -47,9 +47,8 @@ export class FrameIndexer {
   index(frame: Uint32Array, widthPx: number): Uint8Array {
     const before = this.#drawn;
     const drawn = before ?? new Uint32Array(frame.length);
-    const indices = Uint8Array.from(
-      this.#indices.length === 0 ? { length: frame.length } : this.#indices,
-    );
+    // Not Uint8Array.from: it makes a list of millions of numbers on the way, for which a worker has no heap.
+    const indices = before === undefined ? new Uint8Array(frame.length) : this.#indices.slice();
     const { transparentIndex = 0 } = this.#indexing;
     // For red, green and blue of each pixel, with one more at both ends.
     let errors = new Float32Array(3 * (widthPx + 2));
