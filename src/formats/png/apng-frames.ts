@@ -34,7 +34,7 @@ const maxInteger = 0x7fff_ffff;
  * Gathers the frames of an APNG (PNG 3rd edition §4.9 and §11.3.6) on the way through its chunks.
  *
  * A decoder of stills passes over all of these chunks, and so can a still be made of a file in which they
- * are wrong. So nothing here throws: the first fault is kept, and whoever wants the animation asks for it.
+ * are wrong. So nothing here throws: the first fault is kept for the case that the animation is wanted.
  */
 export class ApngFrames {
   readonly frames: ApngFrame[] = [];

@@ -5,6 +5,7 @@ import {
   alphaProperty,
   box,
   createHeif,
+  EXTENTS_OUTSIDE,
   type HeifChoices,
   type HeifItem,
   imageSize,
@@ -163,11 +164,7 @@ export const avifBombs: readonly Bomb[] = [
     'a small image first, and a huge one behind it': async () =>
       join(await small(16), square(10_000)),
     ...forEach(
-      [
-        [2n ** 63n, 16n],
-        [2n ** 64n - 16n, 32n],
-        [16n, 2n ** 64n - 8n],
-      ] as const,
+      EXTENTS_OUTSIDE,
       ([offset, length]) => `an extent of ${length} bytes at ${offset}`,
       (extent) => lying({ extents: [extent] }),
     ),

@@ -1,5 +1,11 @@
 import { gridOf, HEIC, heicSample } from '../../support/images/heic-samples.ts';
-import { createHeif, type HeifItem, imageSize, takeApart } from '../../support/images/heif-file.ts';
+import {
+  createHeif,
+  EXTENTS_OUTSIDE,
+  type HeifItem,
+  imageSize,
+  takeApart,
+} from '../../support/images/heif-file.ts';
 import * as ways from '../ways.ts';
 import { type Bomb, bombs, forEach } from './bomb.ts';
 
@@ -31,11 +37,7 @@ export const heicBombs: readonly Bomb[] = [
       createHeif([saying('tile-0.heic', 0xffff_ffff, 0xffff_ffff)], HEIC),
     'a grid of itself': () => createHeif([gridOf(1, 1, [96, 64], [1])], HEIC),
     ...forEach(
-      [
-        [2n ** 63n, 16n],
-        [2n ** 64n - 16n, 32n],
-        [16n, 2n ** 64n - 8n],
-      ] as const,
+      EXTENTS_OUTSIDE,
       ([offset, length]) => `an extent of ${length} bytes at ${offset}`,
       ([offset, length]) =>
         createHeif([saying('tile-0.heic', 96, 64)], {

@@ -39,6 +39,13 @@ export function imageSize(widthPx: number, heightPx: number): Buffer {
 /** `auxC` of an alpha plane. */
 export const alphaProperty = fullBox('auxC', 0, 0, 'urn:mpeg:mpegB:cicp:systems:auxiliary:alpha\0');
 
+/** Offset and length of extents that lie outside of any file, with sums that overflow among them. */
+export const EXTENTS_OUTSIDE = [
+  [2n ** 63n, 16n],
+  [2n ** 64n - 16n, 32n],
+  [16n, 2n ** 64n - 8n],
+] as const;
+
 /** What may be said otherwise than usual, or than it is. */
 export interface HeifChoices {
   /** Brand of the file, and those that it is compatible with. */
