@@ -44,7 +44,7 @@ const allowedPackages: Readonly<Record<string, readonly RegExp[]>> = {
   explorer: [/^node:(fs\/promises|path)$/], // its page, which runs in browsers, uses none
   pipeline: [/^node:(crypto|events|stream)$/, /^(file-type|lru-cache)$/, /^@opentelemetry\/api$/],
   formats: [/^node:zlib$/], // for a profile inside a PNG: pure, no I/O
-  contract: [/^zod$/],
+  contract: [/^node:crypto$/, /^zod$/], // for signatures and digests: pure, no I/O
 };
 
 interface Import {

@@ -1,4 +1,5 @@
 import { isIP } from 'node:net';
+import { EXTERNAL_CONNECTIONS, readExternal } from './external-settings.ts';
 import { countCores, planConnections } from './machine-limits.ts';
 import { readRelease } from './release.ts';
 import type { Environment } from './setting.ts';
@@ -91,6 +92,7 @@ export function readConfig(environment: Environment) {
       freshForMs: values.CACHE_REVALIDATE_SECONDS * 1000,
       goneForMs: values.NOT_FOUND_MAX_AGE_SECONDS * 1000,
     },
+    external: readExternal(values),
     admin: readAdmin(values),
     explorer: readExplorer(values),
     tracing: readTracing(given),
@@ -105,7 +107,9 @@ function countOtherFiles(given: Environment): number {
     Number(given.ORIGIN_MAX_READS ?? settingTable.ORIGIN_MAX_READS.default) +
     Number(given.ORIGIN_MAX_STREAMS ?? settingTable.ORIGIN_MAX_STREAMS.default);
   const results = (given.RESULT_STORE ?? 'none') === 'none' ? 0 : RESULT_CONNECTIONS;
-  return FILES_PER_WORKER * workers + storage + results;
+  const isExternal =
+    given.EXTERNAL_SIGNING_KEYS !== undefined || given.EXTERNAL_SIGNING_KEYS_FILE !== undefined;
+  return FILES_PER_WORKER * workers + storage + results + (isExternal ? EXTERNAL_CONNECTIONS : 0);
 }
 
 /**
@@ -124,11 +128,13 @@ function readAdmin({ ADMIN_HOST: host, ADMIN_PORT: port, ADMIN_TOKEN: token }: S
 
 /**
  * The explorer lists all originals, private attachments too, to anybody who can reach the listener. So it is on by
- * itself only where that is this machine alone, and nothing says that this is production.
+ * itself only where that is this machine alone, and nothing says that this is production or that URLs are guarded.
  */
-function readExplorer({ EXPLORER: word, STORAGE, HOST, NODE_ENV }: Settings) {
+function readExplorer(values: Settings) {
+  const { EXPLORER: word, STORAGE, HOST, NODE_ENV } = values;
   const isPrivate = isLoopback(HOST) && NODE_ENV !== 'production';
-  const isOn = word === undefined ? isPrivate && STORAGE === 'filesystem' : word === 'on';
+  const isWanted = isPrivate && STORAGE === 'filesystem' && readExternal(values) === undefined;
+  const isOn = word === undefined ? isWanted : word === 'on';
   return { isOn, isExposed: isOn && !isPrivate };
 }
 

@@ -91,6 +91,20 @@ const rules: readonly Rule[] = [
       mayMixUp(values) &&
       'a prefix beside that of the originals, since both are in one bucket',
   ],
+  [
+    'EXTERNAL_SIGNING_KEYS_FILE',
+    ({ given }) =>
+      given.EXTERNAL_SIGNING_KEYS !== undefined &&
+      given.EXTERNAL_SIGNING_KEYS_FILE !== undefined &&
+      'nothing, since EXTERNAL_SIGNING_KEYS is set',
+  ],
+  [
+    'EXTERNAL_MAX_AGE_SECONDS',
+    ({ values }) =>
+      values &&
+      values.EXTERNAL_MAX_AGE_SECONDS < values.EXTERNAL_MIN_AGE_SECONDS &&
+      'at least EXTERNAL_MIN_AGE_SECONDS',
+  ],
   needed('ADMIN_TOKEN', 'a token, since ADMIN_PORT is set', 'ADMIN_PORT'),
   ['OTEL_EXPORTER_OTLP_PROTOCOL', ({ given }) => findProtocolFault(given, 'general')],
   ['OTEL_EXPORTER_OTLP_TRACES_PROTOCOL', ({ given }) => findProtocolFault(given, 'traces')],

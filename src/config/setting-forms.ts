@@ -1,5 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { isIP } from 'node:net';
+import { canonicalHostOf } from '../contract/external-url.ts';
+import { MIN_KEY_BYTES, SigningKeys } from '../contract/signing-keys.ts';
 
 /** A form that settings take: from the text of a variable to its value. */
 export interface Form<Value> {
@@ -103,6 +105,70 @@ export const keyPrefix: Form<string> = {
     const isSound = names.every((name) => !['', '.', '..'].includes(name));
     return Buffer.byteLength(text) <= 512 && isSound ? `${names.join('/')}/` : undefined;
   },
+};
+
+/** Keys that sign what a URL permits, separated by commas; white space around one is no part of it. */
+export const signingKeys: Form<SigningKeys> = {
+  words: `one key or several, separated by commas, each of ${MIN_KEY_BYTES} bytes at least`,
+  read: (text) => readKeys(text.split(',')),
+};
+
+/** The file of such keys. It is read once, at the start; blank lines in it do not count. */
+export const signingKeysFile: Form<SigningKeys> = {
+  words: `a readable file of keys, one a line, each of ${MIN_KEY_BYTES} bytes at least`,
+  read: (path) => {
+    try {
+      const text = new TextDecoder('utf-8', { fatal: true }).decode(readFileSync(path));
+      return readKeys(text.split('\n').filter((line) => line.trim() !== ''));
+    } catch {
+      return undefined; // not there, not readable, or no UTF-8
+    }
+  },
+};
+
+function readKeys(items: readonly string[]): SigningKeys | undefined {
+  try {
+    return new SigningKeys(items.map((item) => item.trim()));
+  } catch {
+    return undefined;
+  }
+}
+
+/** Values of a form, separated by commas. */
+export function listOf<Value>(form: Form<Value>): Form<readonly Value[]> {
+  return {
+    words: `a comma-separated list, each item ${form.words}`,
+    read: (text) => {
+      const values = text.split(',').map((item) => form.read(item.trim()));
+      return values.every((value) => value !== undefined) ? values : undefined;
+    },
+  };
+}
+
+/** An address, or a network in CIDR notation. */
+export const network = texts('an address or a network', isNetwork);
+
+/** A prefix in which addresses carry an IPv4 one; RFC 6052 §2.2 has these lengths and no other. */
+export const nat64Prefix = texts(
+  'an IPv6 network of 32, 40, 48, 56, 64 or 96 bits',
+  (text) => isNetwork(text) && /:.*\/(?:32|40|48|56|64|96)$/.test(text),
+);
+
+/** A server that resolves names, as `dns.Resolver` takes it. */
+export const dnsServer = texts(
+  'an address, with a port or without (192.0.2.1:53, [2001:db8::1]:53)',
+  (text) => {
+    const [, addressV6, addressV4, port = '53'] =
+      /^(?:\[([^\]]+)\]|([^:]+))(?::(\d{1,5}))?$/.exec(text) ?? [];
+    const isPort = Number(port) >= 1 && Number(port) <= 65_535;
+    return isIP(text) !== 0 || (isPort && isIP(addressV6 ?? addressV4 ?? '') !== 0);
+  },
+);
+
+/** A site: its name, as the URL parser writes it, or its address. */
+export const siteName: Form<string> = {
+  words: 'a host name or an address',
+  read: canonicalHostOf,
 };
 
 /** Whether a file is there and can be read. */

@@ -21,6 +21,15 @@ export interface WithDefault<Value> extends Setting<Value> {
   readonly default: Value;
 }
 
+/** What the variables of a table were read as. */
+export type ValuesOf<Table extends Readonly<Record<string, Setting>>> = {
+  readonly [Name in keyof Table]: Table[Name] extends WithDefault<infer Value>
+    ? Value
+    : Table[Name] extends Setting<infer Value>
+      ? Value | undefined
+      : never;
+};
+
 type More = Pick<Setting, 'defaultText' | 'isSecret'>;
 
 /** A row of a variable that has a default of its own. */

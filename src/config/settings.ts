@@ -1,4 +1,5 @@
-import { optional, type Setting, setting, type WithDefault } from './setting.ts';
+import { externalTable } from './external-settings.ts';
+import { optional, type Setting, setting, type ValuesOf } from './setting.ts';
 import {
   anyText,
   bearerToken,
@@ -191,7 +192,7 @@ const operation = {
     'a page at `/` that lists all originals, private attachments too, to anybody who can reach the listener, and builds URLs',
     {
       defaultText:
-        '`on` with `STORAGE=filesystem` where `HOST` is a loopback address and `NODE_ENV` is not `production`, else `off`',
+        '`on` with `STORAGE=filesystem` where `HOST` is a loopback address, `NODE_ENV` is not `production` and no signing key is set, else `off`',
     },
   ),
   SHUTDOWN_GRACE_MS: setting(milliseconds, 20_000, 'time for running requests after SIGTERM'),
@@ -203,6 +204,7 @@ export const settingGroups = {
   Originals: originals,
   Rendering: rendering,
   Caches: caches,
+  'External media': externalTable,
   Operation: operation,
   Traces: tracingTable,
 } satisfies Readonly<Record<string, Readonly<Record<string, Setting>>>>;
@@ -213,6 +215,7 @@ export const settingTable = {
   ...originals,
   ...rendering,
   ...caches,
+  ...externalTable,
   ...operation,
   ...tracingTable,
 };
@@ -226,10 +229,4 @@ export type SettingName = keyof Table;
 export const settingNames = Object.keys(settingTable) as readonly SettingName[];
 
 /** The values of all variables. */
-export type Settings = {
-  readonly [Name in SettingName]: Table[Name] extends WithDefault<infer Value>
-    ? Value
-    : Table[Name] extends Setting<infer Value>
-      ? Value | undefined
-      : never;
-};
+export type Settings = ValuesOf<Table>;

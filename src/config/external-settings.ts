@@ -1,0 +1,98 @@
+import { optional, setting, type ValuesOf } from './setting.ts';
+import {
+  bytes,
+  dnsServer,
+  integer,
+  listOf,
+  nat64Prefix,
+  network,
+  seconds,
+  signingKeys,
+  signingKeysFile,
+  siteName,
+} from './setting-forms.ts';
+
+const MEBIBYTE = 2 ** 20;
+const none = { defaultText: 'none' } as const;
+
+/** Connections to other sites at the same time (contract §8). */
+export const EXTERNAL_CONNECTIONS = 64;
+
+/** The variables of external media: contract §8. */
+export const externalTable = {
+  EXTERNAL_SIGNING_KEYS: optional(
+    signingKeys,
+    'what signs the URLs of external media, which are a 404 without it: the first key signs, all are accepted',
+    { isSecret: true },
+  ),
+  EXTERNAL_SIGNING_KEYS_FILE: optional(signingKeysFile, 'the same from a file', { isSecret: true }),
+  EXTERNAL_PORTS: setting(
+    listOf(integer(1, 65_535)),
+    [80, 443],
+    'ports that other sites may be asked on',
+  ),
+  EXTERNAL_ALLOWED_HOSTS: optional(
+    listOf(siteName),
+    'the only sites to fetch from, with their subdomains',
+    { defaultText: 'all' },
+  ),
+  EXTERNAL_BLOCKED_HOSTS: optional(
+    listOf(siteName),
+    'sites not to fetch from, with their subdomains, allowed or not',
+    none,
+  ),
+  EXTERNAL_ALLOWED_NETWORKS: optional(
+    listOf(network),
+    "addresses to connect to although they are not public, an operator's own servers for example",
+    none,
+  ),
+  EXTERNAL_BLOCKED_NETWORKS: optional(
+    listOf(network),
+    'addresses not to connect to, allowed or not',
+    none,
+  ),
+  EXTERNAL_NAT64_PREFIXES: optional(
+    listOf(nat64Prefix),
+    "the network's own NAT64 prefixes: an address in one is judged by the IPv4 one inside",
+    none,
+  ),
+  EXTERNAL_DNS_SERVERS: optional(
+    listOf(dnsServer),
+    'servers that resolve the names of other sites',
+    { defaultText: "the system's" },
+  ),
+  EXTERNAL_MAX_BYTES: setting(
+    bytes(1),
+    500 * MEBIBYTE,
+    'largest picture, video or sound of another site that is passed on as it is',
+  ),
+  EXTERNAL_MIN_AGE_SECONDS: setting(
+    seconds,
+    3_600,
+    '`max-age` of external media, where their site says less, or nothing, or forbids it',
+  ),
+  EXTERNAL_MAX_AGE_SECONDS: setting(seconds, 604_800, 'the same, where their site says more'),
+};
+
+/** How external media are signed, fetched and kept; `undefined`: there are none. */
+export function readExternal(values: ValuesOf<typeof externalTable>) {
+  const keys = values.EXTERNAL_SIGNING_KEYS ?? values.EXTERNAL_SIGNING_KEYS_FILE;
+  if (keys === undefined) return undefined;
+  return {
+    keys,
+    ports: values.EXTERNAL_PORTS,
+    /** With their subdomains; none: all are. */
+    allowedHosts: values.EXTERNAL_ALLOWED_HOSTS ?? [],
+    blockedHosts: values.EXTERNAL_BLOCKED_HOSTS ?? [],
+    /** In CIDR notation, or single addresses; what is blocked wins over what is allowed. */
+    allowedNetworks: values.EXTERNAL_ALLOWED_NETWORKS ?? [],
+    blockedNetworks: values.EXTERNAL_BLOCKED_NETWORKS ?? [],
+    nat64Prefixes: values.EXTERNAL_NAT64_PREFIXES ?? [],
+    /** As `dns.Resolver` takes them; `undefined`: the system's. */
+    dnsServers: values.EXTERNAL_DNS_SERVERS,
+    maxConnections: EXTERNAL_CONNECTIONS,
+    maxBytes: values.EXTERNAL_MAX_BYTES,
+    minAgeSeconds: values.EXTERNAL_MIN_AGE_SECONDS,
+    maxAgeSeconds: values.EXTERNAL_MAX_AGE_SECONDS,
+  };
+}
