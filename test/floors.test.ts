@@ -37,7 +37,7 @@ const allowedPackages: Readonly<Record<string, readonly RegExp[]>> = {
   '': [/^node:/, /^(fastify|pino)$/],
   config: [/^node:(fs|net|os|path|tls|url)$/],
   http: [/^node:/, /^(fastify|lru-cache)$/],
-  storage: [/^node:/, /^lru-cache$/, /^@(aws-sdk|smithy)\//],
+  storage: [/^node:/, /^(ipaddr\.js|lru-cache|undici)$/, /^@(aws-sdk|smithy)\//],
   telemetry: [/^node:/, /^pino(-pretty)?$/, /^prom-client$/, /^@opentelemetry\//],
   workers: [/^node:/, /^sharp$/, /^libheif-js\//],
   'default-avatars': [/^node:(crypto|fs\/promises)$/],

@@ -2,6 +2,7 @@ import type { Bottleneck } from '../contract/errors.ts';
 import type { ResourceName } from '../contract/resources.ts';
 import type { CacheUse, TimedStage } from './cache-outcome.ts';
 import type { Lane } from './ports.ts';
+import { siteFailureReasons } from './site-failure.ts';
 
 /** Lookups in one of the memories. A plain pair of numbers, so that to count costs no more than to add. */
 export interface LookupCount {
@@ -63,4 +64,23 @@ export interface OriginMeter {
   noteReadBytes(count: number): void;
   /** A body that was begun was not sent to its end. */
   noteBrokenBody(): void;
+}
+
+/**
+ * What a fetch from another site has come to: the whole or a part is coming; what was known still holds; there is no
+ * such thing; why it was refused or has failed; too many waited for a connection; or no request waited for it any more.
+ */
+export const fetchOutcomes = [
+  'fetched',
+  'revalidated',
+  'missing',
+  ...siteFailureReasons,
+  'overloaded',
+  'stopped',
+] as const;
+export type FetchOutcome = (typeof fetchOutcomes)[number];
+
+/** Counts fetches from other sites. */
+export interface SiteMeter {
+  noteFetch(outcome: FetchOutcome): void;
 }

@@ -1,0 +1,101 @@
+import ipaddr from 'ipaddr.js';
+import { type Address, findCarried, isIn, type Network } from './carried-addresses.ts';
+
+/** What an operator adds to the rules; networks in CIDR form, such as `10.1.0.0/16`, or single addresses. */
+export interface AddressRules {
+  readonly allowedNetworks: readonly string[];
+  /** Wins over what is allowed. */
+  readonly blockedNetworks: readonly string[];
+  /** Of translators of the operator's own: an address in one is judged by the IPv4 one inside. */
+  readonly nat64Prefixes: readonly string[];
+}
+
+/** All that has been given out for use as a single, worldwide address (RFC 4291 §2.4, IANA). */
+const globalUnicast: Network = ipaddr.IPv6.parseCIDR('2000::/3');
+
+/**
+ * Where ipaddr.js sees no special range: Azure gives each machine its own platform by an address that is public by
+ * its number alone; and a block of dummies (RFC 9780), which is not part of global unicast either.
+ */
+const furtherNetworks: readonly Network[] = ['168.63.129.16/32', '100:0:0:1::/64'].map(
+  parseNetwork,
+);
+
+/** Ranges of ipaddr.js whose addresses go to the IPv4 address inside, and are judged by that. */
+const translatedRanges: ReadonlySet<string> = new Set(['6to4', 'teredo', 'rfc6052']);
+
+/** A network that is for one network's own translators (RFC 8215), and goes nowhere but where the operator says so. */
+const localTranslation: Network = ipaddr.IPv6.parseCIDR('64:ff9b:1::/48');
+
+/**
+ * Decides which addresses may be dialled (contract §8): public unicast, and nothing that leads to another one.
+ *
+ * Not covered: what is public by its number and private by the operator's routing, such as a bastion or a
+ * neighbour's printer with a public address; for those there are `blockedNetworks`, and a firewall.
+ */
+export class AddressGuard {
+  readonly #allowed: readonly Network[];
+  readonly #blocked: readonly Network[];
+  readonly #nat64: readonly Network[];
+
+  /** @throws Error if a network is none */
+  constructor({ allowedNetworks, blockedNetworks, nat64Prefixes }: AddressRules) {
+    this.#allowed = allowedNetworks.map(parseNetwork);
+    this.#blocked = blockedNetworks.map(parseNetwork);
+    this.#nat64 = nat64Prefixes.map(parseNetwork);
+  }
+
+  /**
+   * Judges an address.
+   *
+   * @param text an address in its usual form, IPv6 without brackets; what is none, is refused
+   * @returns why it may not be dialled, in a few words; `undefined` where it may
+   */
+  findFault(text: string): string | undefined {
+    // ipaddr.js reads `0x7f.1` and `010.1.1.1`, too; nothing that can be dialled is written so.
+    const isUsual = ipaddr.IPv4.isValidFourPartDecimal(text) || ipaddr.IPv6.isValid(text);
+    if (!isUsual || text.includes('%')) return 'no address';
+    // Mapped ones are IPv4 to the system, too.
+    return this.#judge(ipaddr.process(text));
+  }
+
+  #judge(address: Address): string | undefined {
+    const carried = address instanceof ipaddr.IPv6 ? findCarried(address, this.#nat64) : [];
+    if ([address, ...carried].some((it) => isInAny(it, this.#blocked))) return 'blocked network';
+    if (isInAny(address, this.#allowed)) return undefined;
+    if (isInAny(address, furtherNetworks)) return 'reserved';
+    if (address instanceof ipaddr.IPv4) return findRangeFault(address);
+    const prefix = this.#nat64.find((network) => isIn(address, network));
+    if (prefix !== undefined) return this.#judgeAll(carried);
+    const fault = carried.map(findRangeFault).find((it) => it !== undefined);
+    if (fault !== undefined) return `${fault} in ${address.range()}`;
+    if (isIn(address, localTranslation)) return address.range();
+    if (translatedRanges.has(address.range())) return undefined;
+    return findRangeFault(address) ?? (isIn(address, globalUnicast) ? undefined : 'reserved');
+  }
+
+  #judgeAll(addresses: readonly Address[]): string | undefined {
+    return addresses.map((it) => this.#judge(it)).find((fault) => fault !== undefined);
+  }
+}
+
+/** A network in CIDR form, or a single address. */
+function parseNetwork(text: string): Network {
+  const [address, bits] = text.includes('/') ? ipaddr.parseCIDR(text) : wholeOf(ipaddr.parse(text));
+  // What is said of mapped addresses is said of IPv4.
+  const isMapped = address instanceof ipaddr.IPv6 && address.isIPv4MappedAddress() && bits >= 96;
+  return isMapped ? [address.toIPv4Address(), bits - 96] : [address, bits];
+}
+
+function wholeOf(address: Address): Network {
+  return [address, address.kind() === 'ipv4' ? 32 : 128];
+}
+
+function isInAny(address: Address, networks: readonly Network[]): boolean {
+  return networks.some((network) => isIn(address, network));
+}
+
+function findRangeFault(address: Address): string | undefined {
+  const range = address.range();
+  return range === 'unicast' ? undefined : range;
+}

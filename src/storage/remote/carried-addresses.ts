@@ -1,0 +1,80 @@
+import ipaddr from 'ipaddr.js';
+
+/** An IPv4 or IPv6 address, parsed. */
+export type Address = ipaddr.IPv4 | ipaddr.IPv6;
+
+/** A network: its first address, and how many bits of it are fixed. */
+export type Network = readonly [Address, number];
+
+/** Whether an address is in a network; the two families never meet. */
+export function isIn(address: Address, [base, bits]: Network): boolean {
+  return address.kind() === base.kind() && address.match(base, bits);
+}
+
+/** Where IPv6 addresses have an IPv4 address in them, and which one: the first byte of each, or how to read it. */
+interface Carrier {
+  readonly network: Network;
+  readonly read: (bytes: readonly number[]) => readonly (readonly number[])[];
+}
+
+/** The networks by their own names, which are those of the registry. */
+const carriers: readonly Carrier[] = [
+  // RFC 4291 §2.5.5.1, "compatible"; `::` and `::1` are among them, and refused for themselves.
+  carrier('::/96', at(12)),
+  // RFC 4291 §2.5.5.2, "mapped", and its elder, which translators use (RFC 6145 §2).
+  carrier('::ffff:0:0/96', at(12)),
+  carrier('::ffff:0:0:0/96', at(12)),
+  // NAT64, for all (RFC 6052 §2.1), and for one network (RFC 8215), where the prefix may have any length from 48 on.
+  carrier('64:ff9b::/96', at(12)),
+  carrier('64:ff9b:1::/48', (bytes) => [48, 56, 64, 96].map((bits) => readEmbedded(bytes, bits))),
+  // 6to4 (RFC 3056 §2).
+  carrier('2002::/16', at(2)),
+  // Teredo (RFC 4380 §4): its server, and the client with all bits turned.
+  carrier('2001::/32', (bytes) => [
+    bytes.slice(4, 8),
+    bytes.slice(12, 16).map((byte) => byte ^ 0xff),
+  ]),
+];
+
+/**
+ * The IPv4 addresses that an IPv6 address carries, by any of the rules that routers and hosts know. Whoever gets a
+ * packet to it may send it on to one of those.
+ *
+ * @param nat64Prefixes those of the operator's own translators (RFC 6052)
+ */
+export function findCarried(
+  address: ipaddr.IPv6,
+  nat64Prefixes: readonly Network[],
+): readonly ipaddr.IPv4[] {
+  const bytes = address.toByteArray();
+  const found = carriers
+    .filter(({ network }) => isIn(address, network))
+    .flatMap(({ read }) => read(bytes));
+  for (const prefix of nat64Prefixes) {
+    if (isIn(address, prefix)) found.push(readEmbedded(bytes, prefix[1]));
+  }
+  // An ISATAP interface identifier, below whatever prefix (RFC 5214 §6.1): [02]00:5efe and the address.
+  const [first, second, third, fourth] = bytes.slice(8, 12);
+  const isIsatap = ((first ?? 0) & 0xfd) === 0 && second === 0 && third === 0x5e && fourth === 0xfe;
+  if (isIsatap) found.push(bytes.slice(12, 16));
+  return found.map((octets) => new ipaddr.IPv4([...octets]));
+}
+
+/** The IPv4 address behind a prefix of a translator (RFC 6052 §2.2): the byte of bits 64 to 71 is not part of it. */
+export function readEmbedded(bytes: readonly number[], prefixBits: number): readonly number[] {
+  if (prefixBits === 96) return bytes.slice(12, 16);
+  return bytes
+    .map((byte, index) => ({ byte, index }))
+    .slice(prefixBits / 8)
+    .filter(({ index }) => index !== 8)
+    .slice(0, 4)
+    .map(({ byte }) => byte);
+}
+
+function carrier(network: string, read: Carrier['read']): Carrier {
+  return { network: ipaddr.IPv6.parseCIDR(network), read };
+}
+
+function at(first: number): Carrier['read'] {
+  return (bytes) => [bytes.slice(first, first + 4)];
+}

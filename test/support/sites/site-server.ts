@@ -1,0 +1,53 @@
+import { once } from 'node:events';
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
+import type { AddressInfo } from 'node:net';
+
+/** Responds to a request; what a path has no handler for is a 404. */
+export type SiteHandler = (request: IncomingMessage, response: ServerResponse) => void;
+
+/** Another site, on this machine: counts who comes. */
+export class SiteServer {
+  readonly handlers = new Map<string, SiteHandler>();
+  /** Requests as they came, in order. */
+  readonly requests: IncomingMessage[] = [];
+  connections = 0;
+  readonly #server: Server;
+
+  private constructor() {
+    this.#server = createServer({ maxHeaderSize: 64 * 1024 }, (request, response) => {
+      this.requests.push(request);
+      const path = request.url?.split('?', 1)[0] ?? '';
+      const handler = this.handlers.get(path);
+      if (handler !== undefined) handler(request, response);
+      else response.writeHead(404).end();
+    });
+    this.#server.on('connection', () => {
+      this.connections += 1;
+    });
+  }
+
+  /** @param host an address of this machine */
+  static async start(host = '127.0.0.1'): Promise<SiteServer> {
+    const site = new SiteServer();
+    site.#server.listen(0, host);
+    await once(site.#server, 'listening');
+    return site;
+  }
+
+  get port(): number {
+    return (this.#server.address() as AddressInfo).port;
+  }
+
+  /** Serves a body at a path. */
+  serve(path: string, body: Uint8Array, headers: Readonly<Record<string, string>> = {}): void {
+    this.handlers.set(path, (_request, response) => {
+      response.writeHead(200, { 'content-length': body.length, ...headers }).end(body);
+    });
+  }
+
+  async close(): Promise<void> {
+    this.#server.closeAllConnections();
+    this.#server.close();
+    await once(this.#server, 'close');
+  }
+}
