@@ -1,5 +1,12 @@
+import { isIP } from 'node:net';
 import ipaddr from 'ipaddr.js';
-import { type Address, findCarried, isIn, type Network } from './carried-addresses.ts';
+import {
+  type Address,
+  findCarried,
+  isIn,
+  type Network,
+  readTranslated,
+} from './carried-addresses.ts';
 
 /** What an operator adds to the rules; networks in CIDR form, such as `10.1.0.0/16`, or single addresses. */
 export interface AddressRules {
@@ -52,11 +59,8 @@ export class AddressGuard {
    * @returns why it may not be dialled, in a few words; `undefined` where it may
    */
   findFault(text: string): string | undefined {
-    // ipaddr.js reads `0x7f.1` and `010.1.1.1`, too; nothing that can be dialled is written so.
-    const isUsual = ipaddr.IPv4.isValidFourPartDecimal(text) || ipaddr.IPv6.isValid(text);
-    if (!isUsual || text.includes('%')) return 'no address';
-    // Mapped ones are IPv4 to the system, too.
-    return this.#judge(ipaddr.process(text));
+    const address = readAddress(text);
+    return address === undefined ? 'no address' : this.#judge(address);
   }
 
   #judge(address: Address): string | undefined {
@@ -66,17 +70,25 @@ export class AddressGuard {
     if (isInAny(address, furtherNetworks)) return 'reserved';
     if (address instanceof ipaddr.IPv4) return findRangeFault(address);
     const prefix = this.#nat64.find((network) => isIn(address, network));
-    if (prefix !== undefined) return this.#judgeAll(carried);
+    if (prefix !== undefined) return this.#judge(readTranslated(address, prefix));
     const fault = carried.map(findRangeFault).find((it) => it !== undefined);
     if (fault !== undefined) return `${fault} in ${address.range()}`;
     if (isIn(address, localTranslation)) return address.range();
     if (translatedRanges.has(address.range())) return undefined;
     return findRangeFault(address) ?? (isIn(address, globalUnicast) ? undefined : 'reserved');
   }
+}
 
-  #judgeAll(addresses: readonly Address[]): string | undefined {
-    return addresses.map((it) => this.#judge(it)).find((fault) => fault !== undefined);
-  }
+/**
+ * Reads an address as the system would. ipaddr.js reads more: `0x7f.1` and `010.1.1.1`, which nothing dials; and
+ * `::8.8.8.8`, which it takes for the mapped address. So IPv6 is given to it in the form that the URL parser writes.
+ */
+function readAddress(text: string): Address | undefined {
+  if (isIP(text) === 4) return ipaddr.IPv4.parse(text);
+  if (isIP(text) !== 6 || !URL.canParse(`http://[${text}]/`)) return undefined;
+  const address = ipaddr.IPv6.parse(new URL(`http://[${text}]/`).hostname.slice(1, -1));
+  // To the system, mapped ones are IPv4.
+  return address.isIPv4MappedAddress() ? address.toIPv4Address() : address;
 }
 
 /** A network in CIDR form, or a single address. */

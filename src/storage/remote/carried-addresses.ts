@@ -60,8 +60,13 @@ export function findCarried(
   return found.map((octets) => new ipaddr.IPv4([...octets]));
 }
 
+/** The IPv4 address that a translator with this prefix sends packets on to. */
+export function readTranslated(address: ipaddr.IPv6, [, prefixBits]: Network): ipaddr.IPv4 {
+  return new ipaddr.IPv4([...readEmbedded(address.toByteArray(), prefixBits)]);
+}
+
 /** The IPv4 address behind a prefix of a translator (RFC 6052 §2.2): the byte of bits 64 to 71 is not part of it. */
-export function readEmbedded(bytes: readonly number[], prefixBits: number): readonly number[] {
+function readEmbedded(bytes: readonly number[], prefixBits: number): readonly number[] {
   if (prefixBits === 96) return bytes.slice(12, 16);
   return bytes
     .map((byte, index) => ({ byte, index }))

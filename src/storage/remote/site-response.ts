@@ -26,7 +26,7 @@ const ENTITY_TAG = /^(?:W\/)?"[\x21\x23-\x7e\x80-\xff]*"$/;
 export function readRedirect({ status, fields }: ResponseHead, host: string): string | undefined {
   if (!REDIRECTS.has(status)) return undefined;
   const { location } = fields;
-  if (typeof location === 'string' && location.trim() !== '') return location.trim();
+  if (typeof location === 'string' && location.trim() !== '') return decode(location.trim());
   throw siteError('The redirect has no place to go to.', { reason: 'redirect', host });
 }
 
@@ -77,6 +77,15 @@ export function readLastModifiedText(fields: ResponseFields): string | undefined
   const text = textOf(fields['last-modified']);
   const isDate = text.length <= MAX_VALIDATOR_LENGTH && !Number.isNaN(Date.parse(text));
   return isDate ? text : undefined;
+}
+
+/** Sites send what is not ASCII as UTF-8, which comes as a character for each byte. */
+function decode(field: string): string {
+  try {
+    return new TextDecoder('utf-8', { fatal: true }).decode(Buffer.from(field, 'latin1'));
+  } catch {
+    return field;
+  }
 }
 
 function readLength(fields: ResponseFields): number | undefined {

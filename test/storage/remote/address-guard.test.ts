@@ -1,0 +1,82 @@
+import { describe, expect, test } from 'vitest';
+import { AddressGuard, type AddressRules } from '../../../src/storage/remote/address-guard.ts';
+import { publicAddresses } from '../../support/sites/hostile-addresses.ts';
+
+const none: AddressRules = { allowedNetworks: [], blockedNetworks: [], nat64Prefixes: [] };
+
+function faultOf(address: string, rules: Partial<AddressRules> = {}): string | undefined {
+  return new AddressGuard({ ...none, ...rules }).findFault(address);
+}
+
+describe('the guard of addresses', () => {
+  test.each(publicAddresses)('lets %s be dialled', (address) => {
+    expect(faultOf(address)).toBeUndefined();
+  });
+
+  test.each([
+    '',
+    'site.test',
+    '1.2.3',
+    '0x7f.1',
+    '010.1.1.1',
+    '1',
+    '[::1]',
+    'fe80::1%eth0',
+    '1.1.1.1 ',
+  ])('takes %j for no address', (text) => {
+    expect(faultOf(text)).toBe('no address');
+  });
+
+  test('opens the networks that the operator allows, and no more', () => {
+    const rules = { allowedNetworks: ['10.1.0.0/16', 'fd00:1::/32', '192.168.1.1'] };
+    expect(faultOf('10.1.2.3', rules)).toBeUndefined();
+    expect(faultOf('::ffff:10.1.2.3', rules)).toBeUndefined();
+    expect(faultOf('fd00:1::7', rules)).toBeUndefined();
+    expect(faultOf('192.168.1.1', rules)).toBeUndefined();
+    expect(faultOf('10.2.0.0', rules)).toBe('private');
+    expect(faultOf('192.168.1.2', rules)).toBe('private');
+    // What carries an allowed address is not allowed by that.
+    expect(faultOf('64:ff9b::10.1.2.3', rules)).toBe('private in rfc6052');
+    expect(faultOf('2002:a01:203::', rules)).toBe('private in 6to4');
+  });
+
+  test.each([
+    '8.8.8.8',
+    '::ffff:8.8.8.8',
+    '64:ff9b::808:808',
+    '2002:808:808::1',
+    '2001:0:808:808::f7f7:f7f7',
+    '2a00:1450::5efe:808:808',
+    '2a00:64::808:808',
+  ])('blocks what carries an address of a blocked network: %s', (address) => {
+    const rules = { blockedNetworks: ['8.8.8.0/24'], nat64Prefixes: ['2a00:64::/96'] };
+    expect(faultOf(address)).toBeUndefined();
+    expect(faultOf(address, rules)).toBe('blocked network');
+    // What is blocked wins over what is allowed.
+    expect(faultOf(address, { ...rules, allowedNetworks: ['0.0.0.0/0', '::/0'] })).toBe(
+      'blocked network',
+    );
+  });
+
+  test('a blocked network of IPv6 is meant as it stands', () => {
+    const rules = { blockedNetworks: ['2606:4700::/32'] };
+    expect(faultOf('2606:4700::1111', rules)).toBe('blocked network');
+    expect(faultOf('2606:4701::1111', rules)).toBeUndefined();
+  });
+
+  // RFC 6052 §2.4: 192.0.2.33 in prefixes of each length; here with public and private addresses.
+  test.each([
+    ['2001:db8::/32', '2001:db8:808:808::', '2001:db8:a00:1::'],
+    ['2001:db8:100::/40', '2001:db8:108:808:8::', '2001:db8:10a:0:1::'],
+    ['2001:db8:122::/48', '2001:db8:122:808:8:800::', '2001:db8:122:a00:0:100::'],
+    ['2001:db8:122:300::/56', '2001:db8:122:308:8:808::', '2001:db8:122:30a:0:1::'],
+    ['2001:db8:122:344::/64', '2001:db8:122:344:8:808:800:0', '2001:db8:122:344:a:0:100:0'],
+    ['2001:db8:122:344::/96', '2001:db8:122:344::808:808', '2001:db8:122:344::a00:1'],
+    ['64:ff9b:1::/96', '64:ff9b:1::808:808', '64:ff9b:1::a00:1'],
+  ])('an address in the NAT64 prefix %s is judged by the one inside', (prefix, good, bad) => {
+    const rules = { nat64Prefixes: [prefix] };
+    expect(faultOf(good)).toBeDefined();
+    expect(faultOf(good, rules)).toBeUndefined();
+    expect(faultOf(bad, rules)).toBe('private');
+  });
+});

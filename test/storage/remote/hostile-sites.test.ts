@@ -1,0 +1,126 @@
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { MediaError } from '../../../src/contract/errors.ts';
+import { SiteFailure, type SiteFailureReason } from '../../../src/pipeline/site-failure.ts';
+import {
+  brokenUrls,
+  forbiddenAddresses,
+  forbiddenSpellings,
+} from '../../support/sites/hostile-addresses.ts';
+import { SiteServer } from '../../support/sites/site-server.ts';
+import { TestSites } from '../../support/sites/test-sites.ts';
+
+/** Whatever leads to this machine, by whichever family and spelling, arrives here. */
+let inside: SiteServer;
+/** What may be fetched from: another address of this machine, which the operator allows. */
+let outside: SiteServer;
+let sites: TestSites;
+
+/** Where the second one listens. */
+const ALLOWED = '127.0.0.9';
+
+const forbidden = Object.entries(forbiddenAddresses).flatMap(([range, addresses]) =>
+  addresses.map((address) => ({ range, address })),
+);
+
+beforeAll(async () => {
+  inside = await SiteServer.start('::').catch(() => SiteServer.start('127.0.0.1'));
+  outside = await SiteServer.start(ALLOWED);
+  outside.serve('/cat.png', Buffer.from('a picture'));
+});
+
+beforeEach(() => {
+  sites = new TestSites({
+    ports: [80, 443, inside.port, outside.port],
+    allowedNetworks: [`${ALLOWED}/32`],
+  });
+  sites.resolver.set('site.test', [ALLOWED]);
+});
+
+afterEach(() => sites.close());
+
+afterAll(async () => {
+  await inside.close();
+  await outside.close();
+});
+
+/** What a fetch that must not be is refused with; nothing was dialled, and nobody came. */
+async function expectRefusal(url: string, reason: SiteFailureReason): Promise<SiteFailure> {
+  const connections = inside.connections;
+  const error = await sites.failureOf(url);
+  expect(error).toBeInstanceOf(MediaError);
+  const { code, cause } = error as MediaError;
+  expect(code).toBe('ORIGIN_ERROR');
+  expect(cause).toBeInstanceOf(SiteFailure);
+  expect((cause as SiteFailure).reason).toBe(reason);
+  expect(sites.dialled.filter((address) => address !== ALLOWED)).toEqual([]);
+  expect(inside.connections).toBe(connections);
+  expect(sites.outcomes.at(-1)).toBe(reason);
+  return cause as SiteFailure;
+}
+
+function atPort(text: string): string {
+  return text.replaceAll('%P', String(inside.port));
+}
+
+describe('an address that may not be dialled', () => {
+  test('the tables are as large as they should be', () => {
+    expect(forbidden.length + forbiddenSpellings.length + brokenUrls.length).toBeGreaterThan(250);
+  });
+
+  test.each(forbidden)('$address, given by DNS ($range)', async ({ address }) => {
+    sites.resolver.set('evil.test', [address]);
+    const failure = await expectRefusal(`http://evil.test:${inside.port}/`, 'address');
+    expect(failure).toMatchObject({ host: 'evil.test', address });
+  });
+
+  test.each(forbidden)('$address, in the URL itself ($range)', async ({ address }) => {
+    const host = address.includes(':') ? `[${address}]` : address;
+    await expectRefusal(`http://${host}:${inside.port}/`, 'address');
+    await expectRefusal(`https://${host}:${inside.port}/`, 'address');
+    expect(sites.resolver.asked).toEqual([]);
+  });
+
+  test.each(forbidden)('$address, by a redirect ($range)', async ({ address }) => {
+    const host = address.includes(':') ? `[${address}]` : address;
+    outside.handlers.set('/go', (_request, response) => {
+      response.writeHead(302, { location: `http://${host}:${inside.port}/` }).end();
+    });
+    const failure = await expectRefusal(`http://site.test:${outside.port}/go`, 'address');
+    expect(failure.host).not.toBe('site.test');
+  });
+
+  test.each(forbidden)('$address, among good ones ($range)', async ({ address }) => {
+    for (const answer of [
+      [ALLOWED, address],
+      [address, ALLOWED],
+    ]) {
+      sites.resolver.set('mixed.test', answer);
+      await expectRefusal(`http://mixed.test:${outside.port}/cat.png`, 'address');
+    }
+    expect(sites.dialled).toEqual([]);
+  });
+
+  test.each(forbiddenSpellings)('%s', async (spelling) => {
+    await expectRefusal(atPort(spelling), 'address');
+    expect(sites.resolver.asked).toEqual([]);
+  });
+
+  // Two of them are relative, and lead back to where they are from.
+  const absolute = forbiddenSpellings.filter((spelling) => !/^http:\/?\d/.test(spelling));
+  test.each(absolute)('%s, by a redirect', async (spelling) => {
+    const location = atPort(spelling);
+    outside.handlers.set('/go', (_request, response) => {
+      // As bytes, which is how servers send what is not ASCII.
+      response.writeHead(302, { location: Buffer.from(location).toString('latin1') }).end();
+    });
+    await expectRefusal(`http://site.test:${outside.port}/go`, 'address');
+  });
+});
+
+describe('a URL that breaks a rule', () => {
+  test.each(brokenUrls)('%j', async (url) => {
+    await expectRefusal(atPort(url), 'url');
+    expect(sites.resolver.asked).toEqual([]);
+    expect(sites.dialled).toEqual([]);
+  });
+});
