@@ -117,7 +117,13 @@ export async function createApp(config: Config, parts: AppParts): Promise<App> {
     clock,
   };
   const { maxAgeSeconds } = config.http;
-  const handler = new MediaHandler({ media, passthrough, defaultAvatars, maxAgeSeconds });
+  const handler = new MediaHandler({
+    media,
+    passthrough,
+    defaultAvatars,
+    maxAgeSeconds,
+    externalKeys: config.external?.keys,
+  });
   const limits = parts.clientLimits ?? {};
   const explorer = config.explorer.isOn
     ? await openExplorer({ listing: await openListing(config), defaultAvatars, clock })

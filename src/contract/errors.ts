@@ -14,6 +14,11 @@ interface ErrorRow {
 
 export const errorRegistry = {
   INVALID_FORM_BODY: { status: 400, message: 'The request is not valid.', fault: 'client' },
+  UNAUTHORIZED: {
+    status: 401,
+    message: 'The signature in the URL is missing or wrong.',
+    fault: 'client',
+  },
   NOT_FOUND: { status: 404, message: 'There is no such path.', fault: 'client' },
   UNKNOWN_MEDIA: { status: 404, message: 'There is no such media.', fault: 'client' },
   METHOD_NOT_ALLOWED: {

@@ -76,6 +76,11 @@ export function externalKeyOf(text: string): string {
   return `external/${createHash('sha256').update(name).digest('base64url')}`;
 }
 
+/** Whether a text has the form of such a key. */
+export function isExternalKey(text: string): boolean {
+  return /^external\/[\w-]{43}$/.test(text);
+}
+
 function splitPath(rawPath: string): {
   readonly signature: string;
   readonly target: string | undefined;

@@ -1,5 +1,8 @@
 import { MediaError, type RequestFault } from './errors.ts';
+import { externalKeyOf, isExternalPath } from './external-path.ts';
+import { canonicalUrlOf } from './external-url.ts';
 import {
+  type Extension,
   formatOfExtension,
   isLossless,
   type OutputFormat,
@@ -18,6 +21,11 @@ import { type ResourceName, resourceRows } from './resources.ts';
 export interface MediaRequest {
   readonly resource: ResourceName;
   readonly originKey: string;
+  /**
+   * Of external media: the URL in canonical form; or what was signed instead of one, which is refused where it would
+   * be fetched.
+   */
+  readonly url: string | undefined;
   /** Name to offer for a download; attachments alone have one. */
   readonly filename: string | undefined;
   /** Bounds of the result in pixels; with both, it is cropped to their aspect ratio. */
@@ -38,14 +46,25 @@ export type RequestTarget =
   | { readonly kind: 'default avatar'; readonly index: string };
 
 /**
+ * Reads the path of external media: the text of its URL, `undefined` where it is not signed as it should be.
+ */
+export type ExternalPathReader = (rawPath: string) => string | undefined;
+
+/**
  * Reads a request target into a canonical request.
  *
  * @param target path and query as they came in the request line
- * @throws MediaError `NOT_FOUND` if the path is no template, `INVALID_FORM_BODY` with all faults of
- *   path and query together
+ * @param readExternal `undefined`: there are no external media
+ * @throws MediaError `UNAUTHORIZED` if a path is not signed, before all else; `NOT_FOUND` if it is no template,
+ *   `INVALID_FORM_BODY` with all faults of path and query together
  */
-export function parseTarget(target: string): RequestTarget {
+export function parseTarget(target: string, readExternal?: ExternalPathReader): RequestTarget {
   const [rawPath, rawQuery] = splitTarget(target);
+  if (readExternal !== undefined && isExternalPath(rawPath)) {
+    const url = readExternal(rawPath);
+    if (url === undefined) throw new MediaError('UNAUTHORIZED');
+    return { kind: 'media', request: parseExternalRequest(url, rawQuery) };
+  }
   const parsedPath = parsePath(rawPath);
   if (parsedPath.kind === 'no template') throw new MediaError('NOT_FOUND');
 
@@ -61,12 +80,31 @@ export function parseTarget(target: string): RequestTarget {
   const { path } = parsedPath;
   return queryKind === 'none'
     ? { kind: 'default avatar', index: path.values.index ?? '' }
-    : { kind: 'media', request: createRequest(path, parsedQuery.query) };
+    : { kind: 'media', request: createStoredRequest(path, parsedQuery.query) };
 }
 
-/** Whether the path of a request target is one of the contract's templates, its values right or not. */
-export function isKnownPath(target: string): boolean {
-  return parsePath(splitTarget(target)[0]).kind !== 'no template';
+/** @throws MediaError `INVALID_FORM_BODY` with all faults of the query */
+function parseExternalRequest(text: string, rawQuery: string): MediaRequest {
+  const resource = 'external media';
+  const parsedQuery = parseQuery(resourceRows[resource].query, rawQuery);
+  if (parsedQuery.kind === 'invalid') {
+    throw new MediaError('INVALID_FORM_BODY', { faults: parsedQuery.faults });
+  }
+  const { query } = parsedQuery;
+  const url = canonicalUrlOf(text) ?? text;
+  const subject = { resource, originKey: externalKeyOf(url), url, filename: undefined } as const;
+  return createRequest(subject, query.format, query);
+}
+
+/**
+ * Whether the path of a request target is one of the contract's templates, its values right or not.
+ *
+ * @param hasExternal whether there are external media
+ */
+export function isKnownPath(target: string, hasExternal = false): boolean {
+  const [rawPath] = splitTarget(target);
+  if (hasExternal && isExternalPath(rawPath)) return true;
+  return parsePath(rawPath).kind !== 'no template';
 }
 
 /** The path of a request target, as it came. */
@@ -74,27 +112,42 @@ export function pathOfTarget(target: string): string {
   return splitTarget(target)[0];
 }
 
+function createStoredRequest(path: MediaPath, query: MediaQuery): MediaRequest {
+  const { resource } = path;
+  const subject = {
+    resource,
+    originKey: originKeyOf(path) ?? '',
+    url: undefined,
+    filename: resource === 'attachment' ? path.values.filename : undefined,
+  };
+  const isAsset = resourceRows[resource].query !== 'external';
+  return createRequest(subject, isAsset ? path.extension : query.format, query);
+}
+
+/** Of what a picture is asked for. */
+type Subject = Pick<MediaRequest, 'resource' | 'originKey' | 'url' | 'filename'>;
+
 /** Joins path and query into the canonical request; flags without effect are set to one value. */
-function createRequest(path: MediaPath, query: MediaQuery): MediaRequest {
-  const extension =
-    resourceRows[path.resource].query === 'external' ? query.format : path.extension;
+function createRequest(
+  subject: Subject,
+  extension: Extension | undefined,
+  query: MediaQuery,
+): MediaRequest {
   const format = extension === undefined ? undefined : formatOfExtension(extension);
-  const isAttachment = path.resource === 'attachment';
+  const isAsset = resourceRows[subject.resource].query !== 'external';
   const isPassthrough =
-    isAttachment &&
+    !isAsset &&
     format === undefined &&
     query.widthPx === undefined &&
     query.heightPx === undefined &&
     query.quality === 'lossless';
   return {
-    resource: path.resource,
-    originKey: originKeyOf(path) ?? '',
-    filename: isAttachment ? path.values.filename : undefined,
+    ...subject,
     widthPx: query.widthPx,
     heightPx: query.heightPx,
     format,
     quality: canonicalQuality(format, query.quality),
-    isAnimated: canonicalAnimated(format, query.animated, isAttachment) && !isPassthrough,
+    isAnimated: canonicalAnimated(format, query.animated, isAsset) && !isPassthrough,
     isPassthrough,
   };
 }
@@ -133,9 +186,9 @@ function canonicalQuality(format: OutputFormat | undefined, quality: Quality): Q
 function canonicalAnimated(
   format: OutputFormat | undefined,
   animated: boolean,
-  isAttachment: boolean,
+  isAsset: boolean,
 ): boolean {
   if (format === undefined) return animated;
   if (!outputFormats[format].canAnimate) return false;
-  return animated || (outputFormats[format].animatesUnasked && !isAttachment);
+  return animated || (outputFormats[format].animatesUnasked && isAsset);
 }

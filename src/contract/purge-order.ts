@@ -1,5 +1,7 @@
 import { z } from 'zod';
 import { MediaError, type RequestFault } from './errors.ts';
+import { externalKeyOf, isExternalKey, readExternalPath } from './external-path.ts';
+import { canonicalUrlOf } from './external-url.ts';
 import { type MediaRequest, parseTarget } from './media-request.ts';
 import { canBeginOriginKey, isOriginKey, unmarkedKeyOf } from './origin-key.ts';
 import { originFolders } from './resources.ts';
@@ -24,14 +26,26 @@ const items = z
 /** What no key of an original has: a backslash, control characters, halves of characters. */
 const IMPOSSIBLE = /[\\\p{Cc}\p{Cs}]/u;
 
+/** The folder of what is kept of external media. */
+const EXTERNAL = 'external/';
+
 /** First segments of the keys of originals, for the messages about a mistyped one. */
 const roots = originFolders.map((folder) => folder.slice(0, -1)).join(', ');
+
+/** Whether a text is all of a key. */
+function isKey(text: string): boolean {
+  return isOriginKey(text) || isExternalKey(text);
+}
+
+function canBeginKey(text: string): boolean {
+  return canBeginOriginKey(text) || isExternalKey(text) || `${text}/` === EXTERNAL;
+}
 
 /** What no key begins with is refused: it would remove nothing, and a mistyped key would go unnoticed. */
 const beginning = z
   .string()
   .max(MAX_KEY_LENGTH, { error: `Expected at most ${MAX_KEY_LENGTH} characters.` })
-  .refine((text) => !IMPOSSIBLE.test(text) && canBeginOriginKey(withoutSlash(text)), {
+  .refine((text) => !IMPOSSIBLE.test(text) && canBeginKey(withoutSlash(text)), {
     error: `Expected an origin key, such as avatars/1/ab12, or whole segments that one begins with. The first one is one of ${roots}.`,
   });
 
@@ -45,7 +59,7 @@ const members = {
   assets: items
     .pipe(
       z.array(
-        z.string().refine((text) => !IMPOSSIBLE.test(text) && isOriginKey(withoutSlash(text)), {
+        z.string().refine((text) => !IMPOSSIBLE.test(text) && isKey(withoutSlash(text)), {
           error: `Expected an origin key, such as avatars/1/ab12, that begins with one of ${roots}; for all below a part of one, there is prefix.`,
         }),
       ),
@@ -64,7 +78,21 @@ const members = {
       pattern: '/$',
       examples: ['avatars/1/'],
     }),
+  external: items
+    .pipe(
+      z.array(
+        z.string().refine((text) => /^https?:/.test(canonicalUrlOf(text) ?? ''), {
+          error: 'Expected a complete http or https URL.',
+        }),
+      ),
+    )
+    .meta({
+      description: 'URLs of other sites, in any spelling: all renderings of what they showed.',
+      examples: [['https://media.example.org/cat.png']],
+    }),
 } as const;
+
+const memberNames = Object.keys(members) as (keyof typeof members)[];
 
 /**
  * Reads the body of a purge.
@@ -77,12 +105,13 @@ export function parsePurgeOrder(body: unknown): PurgeOrder {
   if (member === 'prefix') {
     const prefix = parse(member, members[member], value);
     // All below a whole key is what was made from one original.
-    return isOriginKey(withoutSlash(prefix)) ? originalsOf([prefix]) : { kind: 'prefix', prefix };
+    return isKey(withoutSlash(prefix)) ? originalsOf([prefix]) : { kind: 'prefix', prefix };
   }
   if (member === 'paths') {
     return { kind: 'requests', requests: parsePaths(parse(member, members[member], value)) };
   }
-  return originalsOf(parse(member, members[member], value));
+  const items = parse(member, members[member], value);
+  return originalsOf(member === 'external' ? items.map(externalKeyOf) : items);
 }
 
 /**
@@ -116,9 +145,9 @@ export function describePurgeOrder(): Readonly<Record<string, unknown>> {
 function readMember(body: unknown): [keyof typeof members, unknown] {
   const entries = typeof body === 'object' && body !== null ? Object.entries(body) : [];
   const [name, value] = entries.length === 1 ? (entries[0] ?? []) : [];
-  const member = (['paths', 'assets', 'prefix'] as const).find((known) => known === name);
+  const member = memberNames.find((known) => known === name);
   if (member !== undefined) return [member, value];
-  const message = 'Expected an object with one of paths, assets and prefix.';
+  const message = 'Expected an object with one of paths, assets, prefix and external.';
   throw new MediaError('INVALID_FORM_BODY', { faults: [{ path: '', message }] });
 }
 
@@ -136,7 +165,8 @@ function parsePaths(paths: readonly string[]): MediaRequest[] {
   const faults: RequestFault[] = [];
   const requests = paths.flatMap((path, index) => {
     try {
-      const target = parseTarget(path);
+      // Who may purge needs no signature.
+      const target = parseTarget(path, readExternalPath);
       if (target.kind === 'media') return [target.request];
       faults.push({ path: `paths.${index}`, message: 'Default avatars are never purged.' });
     } catch (error) {

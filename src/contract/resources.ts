@@ -9,9 +9,11 @@ interface ResourceRow {
   readonly query: QueryKind;
   /**
    * Key of the original in the origin: the path without its extension, in which a hash goes without its
-   * `a_`. None: it is shipped with us.
+   * `a_`. None: it is shipped with us, or is on another site.
    */
   readonly originKey: string | undefined;
+  /** The path is signed, and is read as a whole, not by its segments. */
+  readonly isSigned: boolean;
 }
 
 const image = { extensions, query: 'image' } as const;
@@ -19,6 +21,7 @@ const still = { extensions: stillExtensions, query: 'image' } as const;
 const sticker = { extensions: ['webp', 'gif'], query: 'sticker' } as const;
 const file = { extensions: undefined, query: 'external' } as const;
 const shipped = { extensions: ['png'], query: 'none' } as const;
+const signed = { extensions: undefined, query: 'external', isSigned: true } as const;
 
 /** Every resource of the contract, one row each: the table of contract §1. */
 const rows = {
@@ -39,6 +42,7 @@ const rows = {
   },
   attachment: { path: '/attachments/{channel_id}/{attachment_id}/{filename}', ...file },
   'default avatar': { path: '/avatars/{index}.{ext}', ...shipped },
+  'external media': { path: '/external/{signature}/{target}', ...signed },
 } as const;
 
 /** Name of a resource, as the contract calls it. */
@@ -51,8 +55,10 @@ export const resourceNames = Object.keys(rows) as readonly ResourceName[];
 export const resourceRows = Object.fromEntries(
   resourceNames.map((name) => {
     const { path: template, extensions, query } = rows[name];
-    const originKey = query === 'none' ? undefined : template.slice(1).replace('.{ext}', '');
-    return [name, { template, extensions, originKey, query } satisfies ResourceRow];
+    const isSigned = 'isSigned' in rows[name];
+    const isStored = query !== 'none' && !isSigned;
+    const originKey = isStored ? template.slice(1).replace('.{ext}', '') : undefined;
+    return [name, { template, extensions, originKey, query, isSigned } satisfies ResourceRow];
   }),
 ) as Readonly<Record<ResourceName, ResourceRow>>;
 
@@ -70,11 +76,13 @@ export interface Template {
   readonly segments: readonly TemplateSegment[];
 }
 
-/** The paths of the resources. */
-export const pathTemplates: readonly Template[] = resourceNames.map((resource) => ({
-  resource,
-  segments: parseTemplate(resourceRows[resource].template.slice(1)),
-}));
+/** The paths that are read by their segments. */
+export const pathTemplates: readonly Template[] = resourceNames
+  .filter((resource) => !resourceRows[resource].isSigned)
+  .map((resource) => ({
+    resource,
+    segments: parseTemplate(resourceRows[resource].template.slice(1)),
+  }));
 
 /** The keys of originals. */
 export const originKeyTemplates: readonly Template[] = resourceNames.flatMap((resource) => {

@@ -1,5 +1,4 @@
 import { type FastifyInstance, type FastifyReply, type FastifyRequest, fastify } from 'fastify';
-import { isKnownPath } from '../contract/media-request.ts';
 import { resourceRows } from '../contract/resources.ts';
 import type { ConnectionCounters } from '../telemetry/readiness.ts';
 import { type ClientLimits, clientLimits } from './edge/client-limits.ts';
@@ -10,7 +9,7 @@ import { EXPLORER_HEADERS, type ExplorerHandler } from './explorer/explorer-hand
 import type { MediaHandler } from './media/media-handler.ts';
 import { ALLOWED_METHODS, PREFLIGHT_HEADERS } from './response-headers.ts';
 
-interface ServerOptions extends Omit<ListenerOptions, 'limits'>, ExchangeOptions {
+interface ServerOptions extends Omit<ListenerOptions, 'limits' | 'isKnownPath'>, ExchangeOptions {
   readonly handler: MediaHandler;
   /** Responds on the paths of the explorer; without it, there are none. */
   readonly explorer?: ExplorerHandler | undefined;
@@ -32,6 +31,7 @@ type RouteHandler = (request: FastifyRequest, reply: FastifyReply) => void;
 export function createServer(options: ServerOptions): MediaServer {
   const { handler, explorer } = options;
   const limits = { ...clientLimits, ...options.limits };
+  const isKnownPath = (target: string): boolean => handler.knowsPath(target);
   let listener: Listener | undefined;
 
   const exchanging =
@@ -55,7 +55,7 @@ export function createServer(options: ServerOptions): MediaServer {
 
   const server = fastify({
     serverFactory: (handle) => {
-      listener = createListener({ ...options, limits }, handle);
+      listener = createListener({ ...options, limits, isKnownPath }, handle);
       return listener.server;
     },
     // For the scheme of the address that `listen` returns; the listener has its own.
@@ -81,7 +81,10 @@ export function createServer(options: ServerOptions): MediaServer {
   server.setErrorHandler((_error, request, reply) => respondToAny(request, reply));
   const method = ['GET', 'HEAD'];
   for (const { template } of Object.values(resourceRows)) {
-    const url = template.replace('.{ext}', '').replace(/\{(\w+)\}/g, ':$1');
+    const url = template
+      .replace('.{ext}', '')
+      .replace('{target}', '*')
+      .replace(/\{(\w+)\}/g, ':$1');
     server.route({ method, url, handler: exchanging((exchange) => handler.handle(exchange)) });
   }
   for (const url of explorer?.paths ?? []) {

@@ -4,6 +4,7 @@ import { type ErrorCode, errorRegistry, MediaError } from '../../src/contract/er
 /** The table of contract §5, and whose fault it is: operators are told of `origin` and `service`. */
 const rows: readonly (readonly [ErrorCode, number, string])[] = [
   ['INVALID_FORM_BODY', 400, 'client'],
+  ['UNAUTHORIZED', 401, 'client'],
   ['NOT_FOUND', 404, 'client'],
   ['UNKNOWN_MEDIA', 404, 'client'],
   ['METHOD_NOT_ALLOWED', 405, 'client'],

@@ -12,8 +12,9 @@ import {
   readTarget,
 } from '../../src/explorer/page/media-choice.ts';
 
-const resources: DescribedResource[] = resourceNames.map((name) => {
-  const { template, extensions = [], query } = resourceRows[name];
+const resources: DescribedResource[] = resourceNames.flatMap((name) => {
+  const { template, extensions = [], query, isSigned } = resourceRows[name];
+  if (isSigned) return [];
   return { name, template, extensions, parameters: queryParameters[query] };
 });
 

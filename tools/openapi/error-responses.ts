@@ -26,15 +26,15 @@ export const refusalStatuses = knownStatuses(
   Object.values(refusals).map(({ status }) => status), // its 405 is of CONNECT alone
 );
 
-/** Statuses of all errors of the registry. */
-export const registeredStatuses = knownStatuses(codes.map((code) => errorRegistry[code].status));
+/** Statuses that only what is signed in its URL can have. */
+export const signedStatuses: readonly number[] = [errorRegistry.UNAUTHORIZED.status];
+
+/** Statuses of all other errors of the registry. */
+export const registeredStatuses = unsignedStatuses(codes);
 
 /** Those that no storage and no original is needed for. */
-export const ownStatuses = knownStatuses(
-  codes.flatMap((code) => {
-    const { status, fault } = errorRegistry[code];
-    return fault === 'client' || fault === 'service' ? [status] : [];
-  }),
+export const ownStatuses = unsignedStatuses(
+  codes.filter((code) => ['client', 'service'].includes(errorRegistry[code].fault)),
 );
 
 /** References to the responses of these errors, by status. */
@@ -46,7 +46,7 @@ export function errorResponses(statuses: readonly number[]): Readonly<Record<str
 
 /** A response for each status of the registry, and for each with which a message is refused. */
 export const errorResponseComponents: Readonly<Record<string, ResponseObject>> = Object.fromEntries(
-  unique([...registeredStatuses, 405, ...refusalStatuses])
+  unique([...registeredStatuses, ...signedStatuses, 405, ...refusalStatuses])
     .sort()
     .map((status) => [nameOf(status), describeStatus(status)]),
 );
@@ -123,6 +123,12 @@ function schemaNameOf(code: ErrorCode): string {
 /** Each once, but for that of methods which no operation has. */
 function knownStatuses(statuses: readonly number[]): readonly number[] {
   return unique(statuses).filter((status) => status !== 405);
+}
+
+/** Statuses that an operation can have whose URL is not signed. */
+function unsignedStatuses(some: readonly ErrorCode[]): readonly number[] {
+  const statuses = some.map((code) => errorRegistry[code].status);
+  return knownStatuses(statuses).filter((status) => !signedStatuses.includes(status));
 }
 
 function unique<Value>(values: readonly Value[]): Value[] {

@@ -6,6 +6,7 @@ import {
   ownStatuses,
   refusalStatuses,
   registeredStatuses,
+  signedStatuses,
 } from './error-responses.ts';
 import { headersOf, headersWithIdIfAny } from './headers.ts';
 import {
@@ -89,14 +90,18 @@ function describeResource(resource: ResourceName): PathItem {
 }
 
 function describeOperation(resource: ResourceName, method: 'get' | 'head'): Operation {
-  const { query, originKey } = resourceRows[resource];
+  const { query, isSigned } = resourceRows[resource];
+  const name = nameOf(resource);
   const isGet = method === 'get';
-  const errors = originKey === undefined ? ownStatuses : registeredStatuses;
+  const errors = [
+    ...(query === 'none' ? ownStatuses : registeredStatuses),
+    ...(isSigned ? signedStatuses : []),
+  ];
   const possible = errors.filter((status) => isGet || status !== 416);
   return {
     ...describeAccess(resource),
     operationId: operationId(method, resource),
-    summary: isGet ? `Serves a ${resource}` : `The headers of a ${resource}, as of a GET`,
+    summary: isGet ? `Serves ${name}` : `The headers of ${name}, as of a GET`,
     parameters: [
       ...describeQueryParameters(query),
       ...(isGet ? [...conditions, ...ranges] : conditions).map(({ name }) => ({
@@ -125,7 +130,7 @@ function describeSuccess(
   description: string,
   ...more: Parameters<typeof headersOf>
 ): ResponseObject {
-  const { query } = resourceRows[resource];
+  const hasFilename = resourceRows[resource].template.endsWith('{filename}');
   return {
     description,
     headers: headersWithIdIfAny(
@@ -134,7 +139,7 @@ function describeSuccess(
       'Cache-Control',
       'Cache-Status',
       'Server-Timing',
-      ...(query === 'external' ? (['Content-Disposition'] as const) : []),
+      ...(hasFilename ? (['Content-Disposition'] as const) : []),
       ...more,
     ),
     content: describeContent(resource),
@@ -150,17 +155,22 @@ function describeContent(resource: ResourceName): Readonly<Record<string, MediaT
   return byName([...new Set(types ?? ['*/*'])], () => ({ schema: binary }));
 }
 
-/** Media are for everybody; default avatars have a host of their own. */
+/** Media are for everybody, or for who has a signed URL; default avatars have a host of their own. */
 function describeAccess(resource: ResourceName): Pick<Operation, 'servers' | 'tags' | 'security'> {
-  const isDefaultAvatar = resourceRows[resource].originKey === undefined;
-  return { ...(isDefaultAvatar && { servers: [staticServer] }), tags: ['media'], security: [] };
+  const { query, isSigned } = resourceRows[resource];
+  const servers = query === 'none' ? { servers: [staticServer] } : {};
+  return { ...servers, tags: [isSigned ? 'signed' : 'media'], security: [] };
+}
+
+function nameOf(resource: ResourceName): string {
+  return resource === 'external media' ? resource : `a ${resource}`;
 }
 
 function describePreflight(resource: ResourceName): Operation {
   return {
     ...describeAccess(resource),
     operationId: operationId('options', resource),
-    summary: `What may be asked of a ${resource}`,
+    summary: `What may be asked of ${nameOf(resource)}`,
     responses: {
       204: { $ref: '#/components/responses/Preflight' },
       ...errorResponses([...new Set([404, ...refusalStatuses])]),

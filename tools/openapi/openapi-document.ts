@@ -15,7 +15,7 @@ const DESCRIPTION = `Media of an instant-messaging platform: what a URL names, i
 - A wrong value, or a parameter given twice, is a 400 that lists all faults. Parameters that are not listed are ignored.
 - An id that is a word of one of the paths (\`/avatars/avatars/3.png\`) is not a wrong id but a path that does not exist: 404.
 - Keys of originals (\`x-origin-key\`) have a hash without its leading \`a_\`.
-- The examples exist among the sample originals that \`npm start\` serves.`;
+- The examples of media exist among the sample originals that \`npm start\` serves.`;
 
 /** The HTTP API as an OpenAPI 3.1 document, from the tables that route and the schemas that parse. */
 function createOpenapiDocument(): OpenapiDocument {
@@ -37,6 +37,10 @@ function createOpenapiDocument(): OpenapiDocument {
     ],
     tags: [
       { name: 'media', description: 'For everybody; no authentication.' },
+      {
+        name: 'signed',
+        description: 'For those who were given a signed URL; a 404 where no signing key is set.',
+      },
       { name: 'admin', description: 'For those who run the service, on a listener of its own.' },
     ],
     paths: { ...mediaPaths, ...adminPaths },

@@ -22,6 +22,28 @@ const examples: Readonly<Record<PathValueKind, string>> = {
 
 const defaultAvatarIndexes = Array.from({ length: DEFAULT_AVATAR_COUNT }, (_, index) => index);
 
+/** The parts of a path that is signed (contract §8), of its example. */
+const signedParameters = {
+  signature: {
+    description:
+      'HMAC-SHA256 of the target as it stands in the path, in unpadded base64url. Verified before anything is decoded.',
+    schema: { type: 'string', pattern: '^[A-Za-z0-9_-]{43}$' },
+    example: 'HoAtalP99iQo3nVDVQZM3oMKkTMch6_OkYyR4qlGur0',
+  },
+  target: {
+    description:
+      'The URL of another site; the slashes in it are slashes of the path, and nothing of it is to be encoded once more. Either `v2/` and the unpadded base64url of the URL; or `%3F` and the percent-encoded query as a segment, where there is one, the scheme, the host and the segments of the path.',
+    schema: { type: 'string' },
+    example: '%3Fw%3D1%26h%3D2/https/media.example.org/a%20b/cat.png',
+  },
+} as const satisfies Readonly<
+  Record<string, Pick<Parameter, 'description' | 'schema' | 'example'>>
+>;
+
+function isOfSigned(name: string): name is keyof typeof signedParameters {
+  return name in signedParameters;
+}
+
 /** The schemas that path parameters refer to. */
 export const pathValueSchemas: Readonly<Record<string, Schema>> = Object.fromEntries(
   kinds.map((kind) => [capitalize(kind), describeForm(kind)]),
@@ -55,6 +77,7 @@ function describePathParameter(name: string, extensions: readonly string[]): Par
       example: 0,
     };
   }
+  if (isOfSigned(name)) return { ...common, ...signedParameters[name] };
   const kind = kindOfPathValue(name);
   return {
     ...common,

@@ -6,7 +6,14 @@ import type { Clock, Log } from '../../pipeline/ports.ts';
 import type { ConnectionCounters } from '../../telemetry/readiness.ts';
 import type { ClientLimits } from './client-limits.ts';
 import { Connections } from './connections.ts';
-import { countRefusal, type ParserError, refusalOf, refusals, sendRefusal } from './refusal.ts';
+import {
+  countRefusal,
+  type ParserError,
+  type PathCheck,
+  refusalOf,
+  refusals,
+  sendRefusal,
+} from './refusal.ts';
 import { findFormFault } from './request-guard.ts';
 
 /** What a listener needs. */
@@ -16,6 +23,7 @@ export interface ListenerOptions {
   /** How many connections there may be; and half as many requests at a time, at most. */
   readonly maxConnections: number;
   readonly limits: ClientLimits;
+  readonly isKnownPath: PathCheck;
   readonly clock: Clock;
   readonly log: Log;
   readonly meter: ResponseMeter;
@@ -94,7 +102,7 @@ export function createListener(options: ListenerOptions, handle: RequestHandler)
   });
   server.on('clientError', (error: ParserError, socket: Socket) => {
     const connection = connections.find(socket);
-    const refusal = refusalOf(error);
+    const refusal = refusalOf(error, options.isKnownPath);
     if (connection === undefined || refusal === undefined) socket.destroy();
     else connection.refuse(refusal);
   });

@@ -1,7 +1,6 @@
 import { type IncomingMessage, type ServerResponse, STATUS_CODES } from 'node:http';
 import type { Socket } from 'node:net';
 import { type ErrorCode, MediaError } from '../../contract/errors.ts';
-import { isKnownPath } from '../../contract/media-request.ts';
 import type { ResponseMeter } from '../../pipeline/meter.ts';
 import { type Failure, formatFailure, refuseMethod } from '../error-response.ts';
 import { formatHttpDate } from '../http-date.ts';
@@ -35,11 +34,14 @@ export interface ParserError extends Error {
   readonly bytesParsed?: number;
 }
 
+/** Whether there is anything at a request target. */
+export type PathCheck = (target: string) => boolean;
+
 /** The refusal of what the parser could not read; `undefined` for any other error. */
-export function refusalOf(error: ParserError): Refusal | undefined {
+export function refusalOf(error: ParserError, isKnownPath: PathCheck): Refusal | undefined {
   if (error.code === 'ERR_HTTP_REQUEST_TIMEOUT') return refusals.timeout;
   if (error.code === 'HPE_HEADER_OVERFLOW') return refusals.headTooLarge;
-  if (error.code === 'HPE_INVALID_METHOD') return refusalOfMethod(error);
+  if (error.code === 'HPE_INVALID_METHOD') return refusalOfMethod(error, isKnownPath);
   return error.code?.startsWith('HPE_') === true ? refusals.badMessage : undefined;
 }
 
@@ -50,7 +52,10 @@ const REQUEST_LINE = /^[!#$%&'*+.^_`|~\dA-Za-z-]+ (?<target>\/[!-~]*) HTTP\/1\.[
  * The parser knows methods by a list, and calls all others an error; of HTTP it is none. Not covered: a line
  * that comes in pieces, in which no method can be told from nonsense.
  */
-function refusalOfMethod({ rawPacket, bytesParsed = 0 }: ParserError): Refusal {
+function refusalOfMethod(
+  { rawPacket, bytesParsed = 0 }: ParserError,
+  isKnownPath: PathCheck,
+): Refusal {
   const text = rawPacket?.toString('latin1') ?? '';
   // More than one request may have come at once.
   const start = bytesParsed === 0 ? 0 : text.lastIndexOf('\r\n', bytesParsed - 1) + 1;

@@ -113,11 +113,11 @@ export async function openExplorer(parts: Omit<ExplorerParts, 'files'>): Promise
   return new ExplorerHandler({ ...parts, files: await loadExplorerFiles() });
 }
 
-/** What can be asked for, from the tables that routing goes by. */
+/** What can be asked for without a signature, from the tables that routing goes by. */
 function describeContract(): ContractTables {
-  const resources = resourceNames.map((name) => {
-    const { template, extensions = [], query } = resourceRows[name];
-    return { name, template, extensions, parameters: queryParameters[query] };
+  const resources = resourceNames.flatMap((name) => {
+    const { template, extensions = [], query, isSigned } = resourceRows[name];
+    return isSigned ? [] : [{ name, template, extensions, parameters: queryParameters[query] }];
   });
   return { resources };
 }

@@ -1,6 +1,14 @@
 import { LRUCache } from 'lru-cache';
 import { MediaError } from '../../contract/errors.ts';
-import { type MediaRequest, parseTarget, resultKey } from '../../contract/media-request.ts';
+import { verifyExternalPath } from '../../contract/external-path.ts';
+import {
+  type ExternalPathReader,
+  isKnownPath,
+  type MediaRequest,
+  parseTarget,
+  resultKey,
+} from '../../contract/media-request.ts';
+import type { SigningKeys } from '../../contract/signing-keys.ts';
 import type { DefaultAvatar } from '../../default-avatars/default-avatars.ts';
 import type { PassthroughService } from '../../pipeline/originals/passthrough.ts';
 import type { MediaResult } from '../../pipeline/ports.ts';
@@ -27,6 +35,8 @@ export interface MediaHandlerParts {
   readonly passthrough: PassthroughService;
   readonly defaultAvatars: readonly DefaultAvatar[];
   readonly maxAgeSeconds: MaxAgeSeconds;
+  /** Of external media; `undefined`: there are none. */
+  readonly externalKeys: SigningKeys | undefined;
 }
 
 /** What a request target turned out to ask for. */
@@ -46,6 +56,7 @@ const MAX_TARGETS = 8_192;
 export class MediaHandler {
   readonly #parts: MediaHandlerParts;
   readonly #cacheControl: string;
+  readonly #readExternal: ExternalPathReader | undefined;
   readonly #defaultAvatars: readonly { body: Buffer; representation: Representation }[];
   /** Popular ones need not be read again: to read one takes longer than all else of a hit but its sending. */
   readonly #targets = new LRUCache<string, KnownTarget>({ max: MAX_TARGETS });
@@ -55,6 +66,8 @@ export class MediaHandler {
   constructor(parts: MediaHandlerParts) {
     this.#parts = parts;
     this.#cacheControl = mediaCacheControl(parts.maxAgeSeconds);
+    const { externalKeys } = parts;
+    this.#readExternal = externalKeys && ((rawPath) => verifyExternalPath(rawPath, externalKeys));
     this.#defaultAvatars = parts.defaultAvatars.map(({ body, etag }) => ({
       body,
       representation: createRepresentation({
@@ -67,13 +80,19 @@ export class MediaHandler {
     }));
   }
 
+  /** Whether the path of a request target is one of ours, its values right or not. */
+  knowsPath(target: string): boolean {
+    return isKnownPath(target, this.#readExternal !== undefined);
+  }
+
   /**
    * Responds, to a hit at once: nothing of it waits.
    *
    * @throws MediaError of any stage; `exchange.signal.reason` when the client has gone
    */
   handle(exchange: Exchange): Promise<void> | undefined {
-    const target = this.#targets.get(exchange.target) ?? readTarget(exchange.target);
+    const target =
+      this.#targets.get(exchange.target) ?? readTarget(exchange.target, this.#readExternal);
     if (target.kind === 'default avatar') {
       this.#sendDefaultAvatar(exchange, target.index);
       return undefined;
@@ -152,9 +171,9 @@ export class MediaHandler {
   }
 }
 
-/** @throws MediaError `NOT_FOUND`, `INVALID_FORM_BODY` */
-function readTarget(text: string): KnownTarget {
-  const target = parseTarget(text);
+/** @throws MediaError `UNAUTHORIZED`, `NOT_FOUND`, `INVALID_FORM_BODY` */
+function readTarget(text: string, readExternal: ExternalPathReader | undefined): KnownTarget {
+  const target = parseTarget(text, readExternal);
   if (target.kind === 'default avatar') return target;
   const { request } = target;
   return { kind: 'media', media: request, key: resultKey(request) };

@@ -85,10 +85,11 @@ function expectDocumented(
 }
 
 const media = reader.operations('media');
+const unsigned = Object.values(resourceRows).filter(({ isSigned }) => !isSigned);
 
 describe('the service is as its OpenAPI document says:', () => {
   test('the document has operations to be tried', () => {
-    expect(media.length).toBe(3 * Object.keys(resourceRows).length);
+    expect(media.length).toBe(3 * unsigned.length);
     expect(reader.operations('admin').length).toBe(5);
   });
 

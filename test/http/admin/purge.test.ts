@@ -252,11 +252,11 @@ describe('purges that wait for others', () => {
 
 describe('an order that is none', () => {
   it.each([
-    [{}, [['', 'Expected an object with one of paths, assets and prefix.']]],
-    [[], [['', 'Expected an object with one of paths, assets and prefix.']]],
+    [{}, [['', 'Expected an object with one of paths, assets, prefix and external.']]],
+    [[], [['', 'Expected an object with one of paths, assets, prefix and external.']]],
     [
       { prefix: 'icons/', assets: ['icons/1/ab'] },
-      [['', 'Expected an object with one of paths, assets and prefix.']],
+      [['', 'Expected an object with one of paths, assets, prefix and external.']],
     ],
     [{ paths: [] }, [['paths', 'Expected at least one item.']]],
     [{ paths: 'x' }, [['paths', 'Expected a list of texts.']]],
