@@ -9,6 +9,7 @@ import { MediaHandler } from './http/media/media-handler.ts';
 import { createServer } from './http/server.ts';
 import { formatReadFailure } from './pipeline/error-causes.ts';
 import { createMediaPipeline } from './pipeline/media-pipeline.ts';
+import type { SiteMeter } from './pipeline/meter.ts';
 import { OriginHealth } from './pipeline/originals/origin-health.ts';
 import {
   type Clock,
@@ -21,6 +22,7 @@ import {
 } from './pipeline/ports.ts';
 import { MemoryCache } from './storage/memory-cache.ts';
 import { openListing, openOrigin, openResultStore } from './storage/open-storage.ts';
+import type { SiteDoubles } from './storage/remote/open-sites.ts';
 import { WatchedOrigin } from './storage/watched-origin.ts';
 import { listGauges } from './telemetry/gauges.ts';
 import { PrometheusMeter } from './telemetry/prometheus-meter.ts';
@@ -47,6 +49,8 @@ export interface AppParts {
   readonly resultStore?: ResultStore;
   readonly workerFile?: URL;
   readonly clientLimits?: Partial<ClientLimits>;
+  /** How other sites are reached. */
+  readonly siteDoubles?: SiteDoubles;
 }
 
 /** The service, put together. */
@@ -99,9 +103,11 @@ export async function createApp(config: Config, parts: AppParts): Promise<App> {
       workers.stop();
       throw error;
     }));
+  const remote = await openExternal(config, meter, parts.siteDoubles);
   const pipeline = createMediaPipeline(config, {
     createCache: (options) => new MemoryCache(options),
     origin,
+    sites: remote?.sites,
     resultStore,
     renderer: parts.renderer ?? workers,
     meter,
@@ -122,7 +128,7 @@ export async function createApp(config: Config, parts: AppParts): Promise<App> {
     passthrough,
     defaultAvatars,
     maxAgeSeconds,
-    externalKeys: config.external?.keys,
+    external: config.external,
   });
   const limits = parts.clientLimits ?? {};
   const explorer = config.explorer.isOn
@@ -188,12 +194,22 @@ export async function createApp(config: Config, parts: AppParts): Promise<App> {
       await admin?.close();
       await store?.flush();
       resultStore?.close();
+      remote?.connections.close();
       workers.stop();
       const leftMs = config.shutdown.graceMs - (clock.nowMs() - closingSinceMs);
       await tracing?.close(leftMs / 2);
     },
     endWorkers: () => workers.stop(),
   };
+}
+
+/** Opens the way to other sites, if external media are switched on; where not, nothing of it is loaded. */
+async function openExternal(config: Config, meter: SiteMeter, doubles?: SiteDoubles) {
+  const { external, release, originReads } = config;
+  if (external === undefined) return undefined;
+  const { openSites } = await import('./storage/remote/open-sites.ts');
+  const settings = { ...external, version: release.version, maxWaitMs: originReads.maxWaitMs };
+  return openSites(settings, meter, doubles);
 }
 
 /** Starts tracing, if it is wanted; where not, nothing of OpenTelemetry is loaded. */

@@ -66,6 +66,11 @@ function containerOf(bytes: Uint8Array): Container | undefined {
   return containers.find(({ hasMagic }) => hasMagic(bytes));
 }
 
+/** Whether bytes begin as those of an image that is decoded here do. */
+export function isDecodable(prefix: Uint8Array): boolean {
+  return containerOf(prefix) !== undefined;
+}
+
 /**
  * Reads the facts of an original from its whole bytes; `undefined` where they are no image that
  * is decoded here (contract §3), which is a 415.

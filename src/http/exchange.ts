@@ -1,7 +1,8 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { Readable } from 'node:stream';
 import type { FastifyReply, FastifyRequest } from 'fastify';
-import { MediaError } from '../contract/errors.ts';
+import { errorRegistry, MediaError } from '../contract/errors.ts';
+import type { CacheOutcome } from '../pipeline/cache-outcome.ts';
 import { formatFailure } from './error-response.ts';
 import { type Observers, RequestRecord } from './request-record.ts';
 import { BufferPieces, PIECE_BYTES } from './response-body.ts';
@@ -21,6 +22,8 @@ export interface ExchangeOptions extends Observers {
   readonly maxAgeSeconds: MaxAgeSeconds;
 }
 
+const MISS: CacheOutcome = { kind: 'miss' };
+
 /**
  * One request and its response. All responses are sent by `respond`, hits and errors alike, and get here the
  * headers on the request: its id, what the cache had, where its time went.
@@ -37,6 +40,11 @@ export class Exchange {
   readonly #maxAgeSeconds: MaxAgeSeconds;
   #gone: AbortController | undefined;
   #isGone = false;
+  /**
+   * Another site may not be asked, or has failed, and no client is to learn from the response which it was, nor how
+   * far it went: so nobody can map a network through us.
+   */
+  #isConcealed = false;
 
   /** Takes the response over: Fastify sends nothing any more. */
   constructor(request: FastifyRequest, reply: FastifyReply, options: ExchangeOptions) {
@@ -116,6 +124,8 @@ export class Exchange {
       ...headersOfError,
       'cache-control': errorCacheControl(known.status, this.#maxAgeSeconds),
     });
+    const isOrigins = errorRegistry[known.code].fault === 'origin';
+    this.#isConcealed = isOrigins && this.record.isExternal;
     this.respond(status, Object.entries(headers).flat(), body);
   }
 
@@ -141,10 +151,11 @@ export class Exchange {
 
   /** Adds the fields on the request. */
   #completeHead(fields: readonly string[]): string[] {
-    const { outcome, timings } = this.record.trace;
+    const { trace } = this.record;
+    const outcome = this.#isConcealed ? MISS : trace.outcome;
     const head = fields.slice();
     if (outcome !== undefined) head.push('cache-status', formatCacheStatus(outcome));
-    const serverTiming = formatServerTiming(timings);
+    const serverTiming = this.#isConcealed ? undefined : formatServerTiming(trace.timings);
     if (serverTiming !== undefined) head.push('server-timing', serverTiming);
     if (this.record.isIdWanted) head.push('x-request-id', this.record.id);
     return head;

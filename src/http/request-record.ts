@@ -4,9 +4,11 @@ import { errorRegistry, type MediaError } from '../contract/errors.ts';
 import { type MediaRequest, resultKey } from '../contract/media-request.ts';
 import type { ResourceName } from '../contract/resources.ts';
 import { cacheUseOf } from '../pipeline/cache-outcome.ts';
+import { formatCauses } from '../pipeline/error-causes.ts';
 import type { ResponseMeter, Stage } from '../pipeline/meter.ts';
 import type { Clock, Log } from '../pipeline/ports.ts';
 import { RequestTrace, type StageSpan } from '../pipeline/request-trace.ts';
+import { SiteFailure } from '../pipeline/site-failure.ts';
 import { type RequestLog, roundMs, shortenTarget } from '../telemetry/request-log.ts';
 import type { RequestSpan, RequestTracer } from '../telemetry/request-tracer.ts';
 import { isMetered } from './response-body.ts';
@@ -91,6 +93,11 @@ export class RequestRecord {
     this.report(error);
   }
 
+  /** Whether what is asked for is on another site. */
+  get isExternal(): boolean {
+    return this.#media?.url !== undefined;
+  }
+
   /**
    * Logs an error, if it is any business of the operator's. What clients can cause at will gets a line without a
    * stack: that is for what has to be mended.
@@ -102,6 +109,12 @@ export class RequestRecord {
     if (fault === 'client') return;
     const where = { id: this.id, code, url: shortenTarget(this.#target), client: this.#request.ip };
     const brief = { ...where, reason: cause instanceof Error ? cause.message : undefined };
+    if (cause instanceof SiteFailure) {
+      const { reason: why, host = hostOf(this.#media), address } = cause;
+      const details = { ...brief, why, host, address, cause: formatCauses(cause.cause).slice(2) };
+      log.warn(details, 'another site was not fetched from');
+      return;
+    }
     switch (fault) {
       case 'service':
       case 'origin':
@@ -162,6 +175,7 @@ export class RequestRecord {
       method: this.#request.method,
       resource: this.#resource,
       asset: this.#describeAsset(),
+      ...(this.isExternal && { host: hostOf(this.#media) }),
       status,
       ...(this.#error && { code: this.#error.code }),
       cache: cacheUseOf(this.trace.outcome),
@@ -191,6 +205,12 @@ export class RequestRecord {
     if (this.#media === undefined) return shortenTarget(this.#target);
     return this.#key ?? resultKey(this.#media);
   }
+}
+
+/** The host that external media are on; never more of a URL, which may have a secret in it. */
+function hostOf(media: MediaRequest | undefined): string | undefined {
+  const url = media?.url;
+  return url !== undefined && URL.canParse(url) ? new URL(url).host : undefined;
 }
 
 /** How much of a body was handed over to the system. */

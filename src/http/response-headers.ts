@@ -50,6 +50,11 @@ export function mediaCacheControl({ media }: MaxAgeSeconds): string {
   return `public, max-age=${media}, immutable`;
 }
 
+/** `Cache-Control` of external media: their URL names what another site may change. */
+export function externalCacheControl(maxAgeSeconds: number): string {
+  return `public, max-age=${Math.floor(maxAgeSeconds)}`;
+}
+
 /** `Cache-Control` of a default avatar. */
 export function defaultAvatarCacheControl({ defaultAvatar }: MaxAgeSeconds): string {
   return `public, max-age=${defaultAvatar}`;

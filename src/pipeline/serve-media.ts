@@ -17,7 +17,7 @@ import {
   type HeldOriginal,
   type IdentifiedOriginal,
   isOriginFailure,
-  type OriginalReader,
+  type OpenedOriginal,
 } from './originals/original-reader.ts';
 import type { Originals } from './originals/originals.ts';
 import type { MediaResult } from './ports.ts';
@@ -107,12 +107,12 @@ export class MediaService {
 
   /** Identifies the original. What the origin confirms is served on; while it fails, what was right last. */
   async #identify(task: MediaTask): Promise<IdentifiedMedia> {
-    const { metadata, originals, renderer, results } = this.#parts;
+    const { metadata, negativeCache, originals, renderer, results } = this.#parts;
     const { key, known, request, signal, trace } = task;
     const stale = metadata.hasFailed(request.originKey) && (await this.#findStale(task));
     if (stale) return alreadyMade(stale, { kind: 'hit', detail: 'stale-if-error' });
 
-    const original = originals.open(request.originKey, signal);
+    const original = originals.open(request, signal);
     let identified: IdentifiedOriginal;
     try {
       // No more than the identity, where that may do; in a crowd, the first frames of what may be an animation.
@@ -123,6 +123,8 @@ export class MediaService {
     } catch (error) {
       const last = isOriginFailure(error) && (await this.#findStale(task));
       if (last) return alreadyMade(last, { kind: 'stale', detail: 'stale-if-error' });
+      // What is on another site is read whole to be identified, and may be refused by that.
+      if (!task.isRetired()) negativeCache.note(key, request.originKey, error);
       throw error; // UNKNOWN_MEDIA, ORIGIN_ERROR, ORIGIN_TIMEOUT, OVERLOADED
     }
     const { identity, wasAsked } = identified;
@@ -144,7 +146,7 @@ export class MediaService {
   /** The rest of the way, for requests that need a body; beside each stage, what it may refuse with. */
   async #make(
     task: MediaTask,
-    original: OriginalReader,
+    original: OpenedOriginal,
     { identity, wasAsked }: IdentifiedOriginal,
   ): Promise<MadeMedia> {
     const { results, negativeCache, renderer, limits } = this.#parts;
@@ -174,7 +176,7 @@ export class MediaService {
   }
 
   /** Reads the original, unless its first frames show that its render would be refused. */
-  async #read({ request, trace }: MediaTask, original: OriginalReader): Promise<HeldOriginal> {
+  async #read({ request, trace }: MediaTask, original: OpenedOriginal): Promise<HeldOriginal> {
     // Where nothing is asked of the origin, no time is spent there.
     if (original.isInMemory) return original.read();
     const { renderer } = this.#parts;
@@ -192,6 +194,13 @@ export class MediaService {
   async #findStale(task: MediaTask): Promise<MediaResult | undefined> {
     const identity = this.#parts.metadata.find(task.request.originKey);
     return identity && this.#parts.results.find(task, identity);
+  }
+
+  /** How long what is on another site may be kept, in seconds; `undefined` where the site's word does not hold now. */
+  maxAgeOf({ originKey }: MediaRequest): number | undefined {
+    const isFresh = this.#parts.metadata.findFresh(originKey) !== undefined;
+    const known = isFresh ? this.#parts.metadata.findOfSite(originKey) : undefined;
+    return known && known.site.freshForMs / 1000;
   }
 
   /** Lets no more requests join the work on keys that fit, and keeps nothing of it: they were purged. */

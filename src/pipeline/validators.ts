@@ -4,8 +4,8 @@ import type { OriginObject } from './ports.ts';
 
 /** What tells one state of a response from another; known before anything is rendered. */
 export interface Validators {
-  /** Strong entity tag, quoted as it stands in the `ETag` header. */
-  readonly etag: string;
+  /** Strong entity tag, quoted as it stands in the `ETag` header; `undefined` where another site gives none. */
+  readonly etag: string | undefined;
   /** When the original last changed; `undefined` where the origin does not tell. */
   readonly lastModified: Date | undefined;
 }
@@ -19,7 +19,7 @@ export interface Validators {
 export function validatorsOf(
   { etag, lastModified }: Pick<OriginObject, 'etag' | 'lastModified'>,
   key: string,
-): Validators {
+): Validators & { readonly etag: string } {
   const hash = createHash('sha256')
     .update(JSON.stringify([etag, key, PIPELINE_RELEASE]))
     .digest('base64url');

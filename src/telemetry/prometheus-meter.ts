@@ -2,6 +2,8 @@ import { Counter, collectDefaultMetrics, Histogram, Registry } from 'prom-client
 import { type Bottleneck, bottlenecks } from '../contract/errors.ts';
 import type { CacheUse } from '../pipeline/cache-outcome.ts';
 import {
+  type FetchOutcome,
+  fetchOutcomes,
   type LookupCount,
   type Memory,
   type Meter,
@@ -12,6 +14,7 @@ import {
   type ResponseClass,
   type ResponseCount,
   type ResponseMeter,
+  type SiteMeter,
   type Stage,
 } from '../pipeline/meter.ts';
 import { type Lane, lanes } from '../pipeline/ports.ts';
@@ -30,7 +33,7 @@ const STAGES = ['store', 'origin', 'queue', 'render', 'send'] as const satisfies
  * into metrics when somebody asks for them. Rates need a first value, also of what has not happened yet: all is
  * there from the start, but for the classes of responses, which are too many.
  */
-export class PrometheusMeter implements Meter, ResponseMeter, OriginMeter {
+export class PrometheusMeter implements Meter, ResponseMeter, OriginMeter, SiteMeter {
   readonly #registry = new Registry();
   readonly #responses: (ResponseClass & ResponseCount)[] = [];
   readonly #byClass: Partial<
@@ -73,12 +76,18 @@ export class PrometheusMeter implements Meter, ResponseMeter, OriginMeter {
     'darkroom_origin_broken_bodies_total',
     'Bodies that the origin has begun to send, and not ended.',
   );
+  readonly #fetches = this.#createCounter(
+    'darkroom_external_fetches_total',
+    'Fetches from other sites, by what they have come to or why they were refused.',
+    'outcome',
+  );
 
   constructor() {
     for (const lane of lanes) this.#queueWaits.zero({ lane });
     for (const stage of STAGES) this.#stages.zero({ stage });
     for (const reason of bottlenecks) this.#refusals.inc({ reason }, 0);
     for (const outcome of originOutcomes) this.#originReads.inc({ outcome }, 0);
+    for (const outcome of fetchOutcomes) this.#fetches.inc({ outcome }, 0);
     this.#registerResponses();
     this.watch([
       {
@@ -142,6 +151,10 @@ export class PrometheusMeter implements Meter, ResponseMeter, OriginMeter {
 
   noteBrokenBody(): void {
     this.#brokenBodies.inc();
+  }
+
+  noteFetch(outcome: FetchOutcome): void {
+    this.#fetches.inc({ outcome });
   }
 
   /** Media type of `format`. */

@@ -10,6 +10,8 @@ export interface RequestLine {
   readonly resource: ResourceName | 'none';
   /** The canonical request, the same for all URLs that ask for the same; as it came where it is none. */
   readonly asset: string;
+  /** Of external media: where they are. */
+  readonly host?: string | undefined;
   /** 499 where the client has gone before there was a response. */
   readonly status: number;
   readonly code?: ErrorCode;

@@ -15,6 +15,7 @@ import type {
   ResultStore,
 } from '../../src/pipeline/ports.ts';
 import type { RenderJob } from '../../src/pipeline/render/render-job.ts';
+import type { SiteDoubles } from '../../src/storage/remote/open-sites.ts';
 import type { RequestLine, RequestLog } from '../../src/telemetry/request-log.ts';
 import { WorkerPool } from '../../src/workers/worker-pool.ts';
 import { MemoryOrigin } from './memory-origin.ts';
@@ -89,6 +90,8 @@ interface TestAppOptions {
   readonly resultStore?: ResultStore;
   /** What clients may take, where it is not the usual. */
   readonly clientLimits?: Partial<ClientLimits>;
+  /** How other sites are reached. */
+  readonly siteDoubles?: SiteDoubles;
 }
 
 /** The service, in a world that a test can hold in its hand. */
@@ -156,6 +159,7 @@ export async function createTestApp(options: TestAppOptions = {}): Promise<TestA
     ...(options.requestLog && { requestLog: options.requestLog }),
     ...(options.resultStore && { resultStore: options.resultStore }),
     ...(options.clientLimits && { clientLimits: options.clientLimits }),
+    ...(options.siteDoubles && { siteDoubles: options.siteDoubles }),
   });
   return {
     server,

@@ -32,7 +32,9 @@ export function isNotModified(
 ): boolean {
   const { 'if-none-match': ifNoneMatch, 'if-modified-since': ifModifiedSince } = conditions;
   if (ifNoneMatch !== undefined) {
-    return ANY_TAG.test(ifNoneMatch) ? isMade : isListed(validators.etag, ifNoneMatch);
+    const { etag } = validators;
+    if (ANY_TAG.test(ifNoneMatch)) return isMade;
+    return etag !== undefined && isListed(etag, ifNoneMatch);
   }
   if (ifModifiedSince === undefined || validators.lastModified === undefined) return false;
 

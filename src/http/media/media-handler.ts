@@ -1,4 +1,6 @@
+import type { IncomingMessage } from 'node:http';
 import { LRUCache } from 'lru-cache';
+import { hasOwnToken } from '../../contract/cdn-loop.ts';
 import { MediaError } from '../../contract/errors.ts';
 import { verifyExternalPath } from '../../contract/external-path.ts';
 import {
@@ -11,11 +13,14 @@ import {
 import type { SigningKeys } from '../../contract/signing-keys.ts';
 import type { DefaultAvatar } from '../../default-avatars/default-avatars.ts';
 import type { PassthroughService } from '../../pipeline/originals/passthrough.ts';
+import { OriginalReplaced } from '../../pipeline/originals/passthrough-media.ts';
 import type { MediaResult } from '../../pipeline/ports.ts';
 import type { MediaService } from '../../pipeline/serve-media.ts';
+import { siteError } from '../../pipeline/site-failure.ts';
 import type { Exchange } from '../exchange.ts';
 import {
   defaultAvatarCacheControl,
+  externalCacheControl,
   type MaxAgeSeconds,
   mediaCacheControl,
 } from '../response-headers.ts';
@@ -35,8 +40,15 @@ export interface MediaHandlerParts {
   readonly passthrough: PassthroughService;
   readonly defaultAvatars: readonly DefaultAvatar[];
   readonly maxAgeSeconds: MaxAgeSeconds;
-  /** Of external media; `undefined`: there are none. */
-  readonly externalKeys: SigningKeys | undefined;
+  /** `undefined`: there are no external media. */
+  readonly external: ExternalTerms | undefined;
+}
+
+/** How external media are asked for, and kept. */
+interface ExternalTerms {
+  readonly keys: SigningKeys;
+  /** `max-age` where their site says nothing. */
+  readonly minAgeSeconds: number;
 }
 
 /** What a request target turned out to ask for. */
@@ -66,8 +78,8 @@ export class MediaHandler {
   constructor(parts: MediaHandlerParts) {
     this.#parts = parts;
     this.#cacheControl = mediaCacheControl(parts.maxAgeSeconds);
-    const { externalKeys } = parts;
-    this.#readExternal = externalKeys && ((rawPath) => verifyExternalPath(rawPath, externalKeys));
+    const { external } = parts;
+    this.#readExternal = external && ((rawPath) => verifyExternalPath(rawPath, external.keys));
     this.#defaultAvatars = parts.defaultAvatars.map(({ body, etag }) => ({
       body,
       representation: createRepresentation({
@@ -99,6 +111,7 @@ export class MediaHandler {
     }
     const { media, key } = target;
     exchange.record.noteTarget(media.resource, media, key);
+    if (media.url !== undefined) checkLoop(exchange.request);
     if (media.isPassthrough) return this.#sendOriginal(exchange, media);
     const hit = this.#parts.media.findHit(media, key, exchange.record.trace);
     if (hit === undefined) return this.#sendRendering(exchange, media, key);
@@ -117,7 +130,7 @@ export class MediaHandler {
         isNotModified(exchange.request.headers, validators, isMade),
     });
     if (served.kind === 'current') {
-      sendNotModified(exchange, served.validators, this.#cacheControl);
+      sendNotModified(exchange, served.validators, this.#cacheControlOf(media));
     } else {
       this.#sendResult(exchange, served.result, media);
     }
@@ -130,17 +143,29 @@ export class MediaHandler {
       representation = createRepresentation({
         contentType: mimeType,
         contentDisposition: formatMediaDisposition(media, mimeType),
-        cacheControl: this.#cacheControl,
+        cacheControl: this.#cacheControlOf(media),
         validators: { etag, lastModified },
         sizeBytes: body.byteLength,
       });
-      this.#representations.set(result, representation);
+      // How long another site lets it be kept may change while it stays the same.
+      if (media.url === undefined) this.#representations.set(result, representation);
     }
     const bytes = Buffer.from(body.buffer, body.byteOffset, body.byteLength);
     sendBytes(exchange, representation, bytes);
   }
 
+  /** Another site may have replaced what it was asked a part of: then the whole of it is sent. */
   async #sendOriginal(exchange: Exchange, media: MediaRequest): Promise<void> {
+    try {
+      await this.#sendOpened(exchange, media);
+    } catch (error) {
+      if (!(error instanceof OriginalReplaced)) throw error;
+      delete exchange.request.headers.range;
+      await this.#sendOpened(exchange, media);
+    }
+  }
+
+  async #sendOpened(exchange: Exchange, media: MediaRequest): Promise<void> {
     const { headers, method } = exchange.request;
     const isConditional =
       headers['if-none-match'] !== undefined || headers['if-modified-since'] !== undefined;
@@ -148,11 +173,14 @@ export class MediaHandler {
       signal: exchange.signal,
       trace: exchange.record.trace,
       isWhole: method === 'GET' && headers.range === undefined && !isConditional,
+      isPart: method === 'GET' && headers.range !== undefined,
     });
+    const { maxAgeSeconds } = original;
     const representation = createRepresentation({
       ...original,
       contentDisposition: formatMediaDisposition(media, original.contentType),
-      cacheControl: this.#cacheControl,
+      cacheControl:
+        maxAgeSeconds === undefined ? this.#cacheControl : externalCacheControl(maxAgeSeconds),
     });
     let isOpened = false;
     try {
@@ -160,6 +188,13 @@ export class MediaHandler {
     } finally {
       if (!isOpened) original.discard();
     }
+  }
+
+  /** What another site fails to confirm is kept as long as what it says nothing of. */
+  #cacheControlOf(media: MediaRequest): string {
+    if (media.url === undefined) return this.#cacheControl;
+    const { media: service, external } = this.#parts;
+    return externalCacheControl(service.maxAgeOf(media) ?? external?.minAgeSeconds ?? 0);
   }
 
   #sendDefaultAvatar(exchange: Exchange, index: string): void {
@@ -177,4 +212,12 @@ function readTarget(text: string, readExternal: ExternalPathReader | undefined):
   if (target.kind === 'default avatar') return target;
   const { request } = target;
   return { kind: 'media', media: request, key: resultKey(request) };
+}
+
+/** @throws MediaError `ORIGIN_ERROR` if a request for external media has come through us before */
+function checkLoop({ headers }: IncomingMessage): void {
+  const loop = headers['cdn-loop'];
+  const text = Array.isArray(loop) ? loop.join(', ') : (loop ?? '');
+  if (text === '' || !hasOwnToken(text)) return;
+  throw siteError('The request has come through us before.', { reason: 'loop' });
 }

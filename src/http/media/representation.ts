@@ -14,13 +14,17 @@ interface Content {
   readonly contentDisposition: string | undefined;
   readonly cacheControl: string;
   readonly validators: Validators;
-  readonly sizeBytes: number;
+  /** `undefined`: as much as comes. */
+  readonly sizeBytes: number | undefined;
+  /** Whether parts of it can be had; all have them but some of other sites. */
+  readonly hasRanges?: boolean;
 }
 
 /** A body's heads, ready to be sent, as often as it is: names and values in turn. */
 export interface Representation {
   readonly validators: Validators;
-  readonly sizeBytes: number;
+  readonly sizeBytes: number | undefined;
+  readonly hasRanges: boolean;
   /** Of a 304, and the beginning of the others. */
   readonly validatorFields: readonly string[];
   /** Of a 206, but for its length and range. */
@@ -34,20 +38,23 @@ interface Part {
   readonly status: 200 | 206;
   readonly fields: readonly string[];
   readonly first: number;
-  readonly last: number;
+  /** `undefined`: to the end, wherever that is. */
+  readonly last: number | undefined;
 }
 
 /** Prepares the heads that a body is sent with. */
 export function createRepresentation(content: Content): Representation {
   const { contentType, contentDisposition, cacheControl, validators, sizeBytes } = content;
+  const { hasRanges = true } = content;
   const validatorFields = formatValidators(validators, cacheControl);
   const partFields = [
     ...validatorFields,
-    ...['content-type', contentType, 'accept-ranges', 'bytes'],
+    ...['content-type', contentType, 'accept-ranges', hasRanges ? 'bytes' : 'none'],
     ...(contentDisposition === undefined ? [] : ['content-disposition', contentDisposition]),
   ];
-  const wholeFields = [...partFields, 'content-length', String(sizeBytes)];
-  return { validators, sizeBytes, validatorFields, partFields, wholeFields };
+  const ofWhole = sizeBytes === undefined ? [] : ['content-length', String(sizeBytes)];
+  const wholeFields = [...partFields, ...ofWhole];
+  return { validators, sizeBytes, hasRanges, validatorFields, partFields, wholeFields };
 }
 
 /** Responds with a body in memory, as far as it is asked for. */
@@ -55,7 +62,8 @@ export function sendBytes(exchange: Exchange, representation: Representation, by
   const part = selectPart(exchange, representation);
   if (part === undefined) return;
   const { status, fields, first, last } = part;
-  exchange.respond(status, fields, status === 200 ? bytes : bytes.subarray(first, last + 1));
+  const isWhole = status === 200 || last === undefined;
+  exchange.respond(status, fields, isWhole ? bytes : bytes.subarray(first, last + 1));
 }
 
 /**
@@ -66,7 +74,7 @@ export function sendBytes(exchange: Exchange, representation: Representation, by
 export async function sendStream(
   exchange: Exchange,
   representation: Representation,
-  open: (first: number, last: number) => Promise<Readable>,
+  open: (first: number, last: number | undefined) => Promise<Readable>,
 ): Promise<boolean> {
   const part = selectPart(exchange, representation);
   if (part === undefined) return false;
@@ -76,7 +84,7 @@ export async function sendStream(
     return false;
   }
   const body = await open(first, last);
-  exchange.respond(status, fields, exactLength(body, last - first + 1));
+  exchange.respond(status, fields, last === undefined ? body : exactLength(body, last - first + 1));
   return true;
 }
 
@@ -95,14 +103,16 @@ export function sendNotModified(
  * range outside it, has had its response here.
  */
 function selectPart(exchange: Exchange, representation: Representation): Part | undefined {
-  const { validators, sizeBytes, partFields, wholeFields } = representation;
+  const { validators, sizeBytes, hasRanges, partFields, wholeFields } = representation;
   const { method, headers } = exchange.request;
   if (isNotModified(headers, validators)) {
     exchange.respond(304, representation.validatorFields);
     return undefined;
   }
-  const whole = { status: 200, fields: wholeFields, first: 0, last: sizeBytes - 1 } as const;
+  const last = sizeBytes === undefined ? undefined : sizeBytes - 1;
+  const whole = { status: 200, fields: wholeFields, first: 0, last } as const;
   if (method === 'HEAD' || headers.range === undefined) return whole;
+  if (!hasRanges || sizeBytes === undefined) return whole;
   const ifRange = headers['if-range'];
   const condition = Array.isArray(ifRange) ? ifRange[0] : ifRange;
   if (!isRangeApplicable(condition, validators)) return whole;
@@ -113,15 +123,16 @@ function selectPart(exchange: Exchange, representation: Representation): Part | 
     exchange.fail(new MediaError('RANGE_NOT_SATISFIABLE'), { 'content-range': contentRange });
     return undefined;
   }
-  const { first, last } = range;
-  const ofPart = ['content-length', String(last - first + 1), 'content-range', contentRange];
-  return { status: 206, fields: [...partFields, ...ofPart], first, last };
+  const partBytes = String(range.last - range.first + 1);
+  const ofPart = ['content-length', partBytes, 'content-range', contentRange];
+  const fields = [...partFields, ...ofPart];
+  return { status: 206, fields, first: range.first, last: range.last };
 }
 
 function formatValidators({ etag, lastModified }: Validators, cacheControl: string): string[] {
   return Object.entries({
     ...COMMON_HEADERS,
-    etag,
+    ...(etag !== undefined && { etag }),
     'cache-control': cacheControl,
     ...(lastModified !== undefined && { 'last-modified': formatHttpDate(lastModified) }),
   }).flat();

@@ -5,6 +5,8 @@ import type { Lane } from '../ports.ts';
 export interface Reservation {
   /** Counts it among those that wait for, or are in, a heavy render, if that is its lane. */
   readonly assign: (lane: Lane) => void;
+  /** Takes more, for what turns out to be larger. */
+  readonly grow: (toBytes: number) => void;
   /** Gives the memory back; a second call does nothing. */
   readonly release: () => void;
 }
@@ -43,13 +45,20 @@ export class MemoryBudget {
     return this.#heldBytes;
   }
 
-  /** @throws MediaError `OVERLOADED` if there is no room, here and in `assign` */
-  reserve(sizeBytes: number): Reservation {
-    this.#check(sizeBytes, this.#heldBytes, this.#maxBytes);
-    this.#heldBytes += sizeBytes;
+  /** @throws MediaError `OVERLOADED` if there is no room, here, in `assign` and in `grow` */
+  reserve(firstBytes: number): Reservation {
+    let sizeBytes = 0;
     let heavyBytes = 0;
     let isHeld = true;
+    const grow = (toBytes: number): void => {
+      if (!isHeld || toBytes <= sizeBytes) return;
+      this.#check(toBytes, this.#heldBytes - sizeBytes, this.#maxBytes);
+      this.#heldBytes += toBytes - sizeBytes;
+      sizeBytes = toBytes;
+    };
+    grow(firstBytes);
     return {
+      grow,
       assign: (lane) => {
         // It counts once, however many renders share it, and not at all when it is released.
         if (!isHeld || lane === 'light' || heavyBytes > 0) return;

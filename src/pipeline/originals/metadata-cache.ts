@@ -1,5 +1,8 @@
 import { LRUCache } from 'lru-cache';
+import { type ErrorCode, MediaError } from '../../contract/errors.ts';
 import type { Clock, OriginObject } from '../ports.ts';
+import { SiteFailure } from '../site-failure.ts';
+import type { SiteValidators } from './sites.ts';
 
 /** Which original it is, and in which state. */
 export type OriginalIdentity = Pick<OriginObject, 'etag' | 'lastModified'>;
@@ -12,13 +15,24 @@ export interface FreshnessLimits {
   readonly goneForMs: number;
 }
 
+/** What else is known of an original that is on another site. */
+export interface SiteState {
+  /** To ask whether it is unchanged. */
+  readonly validators: SiteValidators;
+  /** How long the site's word holds, in milliseconds. */
+  readonly freshForMs: number;
+}
+
 interface Metadata {
   /** `undefined`: there is no such original, or the origin has never said. */
   readonly identity: OriginalIdentity | undefined;
+  readonly site: SiteState | undefined;
   /** When the origin said so. */
   readonly checkedAtMs: number;
   /** When it failed since then; it may not have. */
   readonly failedAtMs: number;
+  /** What it failed with, where that is remembered. */
+  readonly failure: ErrorCode | undefined;
 }
 
 const NEVER_MS = Number.NEGATIVE_INFINITY;
@@ -31,6 +45,9 @@ const STALE_IF_ERROR_MS = 24 * 60 * 60_000;
 
 /** How long an origin that has failed for an original is not asked for it again, in milliseconds. */
 const FAILED_FOR_MS = 5_000;
+
+/** The same of another site: its failure is given to all that ask for the URL (contract §8). */
+const SITE_FAILED_FOR_MS = 60_000;
 
 /** How many originals are known: some 400 bytes each. */
 const MAX_ENTRIES = 100_000;
@@ -49,12 +66,21 @@ export class MetadataCache {
 
   /** The state of an original that was there when the origin was asked last, fresh or not. */
   find(originKey: string): OriginalIdentity | undefined {
-    return this.#findWithin(STALE_IF_ERROR_MS, originKey)?.identity;
+    return this.#findUsable(originKey)?.identity;
+  }
+
+  /** The same of an original on another site. */
+  findOfSite(
+    originKey: string,
+  ): { readonly identity: OriginalIdentity; readonly site: SiteState } | undefined {
+    const { identity, site } = this.#findUsable(originKey) ?? {};
+    return identity && site && { identity, site };
   }
 
   /** The state of an original, if the origin was asked recently enough to rely on it. */
   findFresh(originKey: string): OriginalIdentity | undefined {
-    return this.#findWithin(this.#limits.freshForMs, originKey)?.identity;
+    const freshForMs = this.#entries.get(originKey)?.site?.freshForMs ?? this.#limits.freshForMs;
+    return this.#findWithin(freshForMs, originKey)?.identity;
   }
 
   /** Whether the origin has said lately that there is no such original. */
@@ -69,21 +95,42 @@ export class MetadataCache {
     return this.#clock.nowMs() - failedAtMs < FAILED_FOR_MS;
   }
 
-  /** The origin has shown the original, or, without an identity, said that there is none. */
-  noteFound(originKey: string, identity: OriginalIdentity | undefined): void {
-    const checkedAtMs = this.#clock.nowMs();
-    this.#entries.set(originKey, { identity, checkedAtMs, failedAtMs: NEVER_MS });
+  /** The error of another site that has failed lately for this original. */
+  findFailure(originKey: string): MediaError | undefined {
+    const { failure, failedAtMs = NEVER_MS } = this.#entries.get(originKey) ?? {};
+    if (failure === undefined || this.#clock.nowMs() - failedAtMs >= SITE_FAILED_FOR_MS) {
+      return undefined;
+    }
+    const cause = new SiteFailure('The same URL failed lately.', { reason: 'remembered' });
+    return new MediaError(failure, { cause });
   }
 
-  /** The origin could not say. */
-  noteFailed(originKey: string): void {
-    const { identity, checkedAtMs = NEVER_MS } = this.#entries.get(originKey) ?? {};
-    this.#entries.set(originKey, { identity, checkedAtMs, failedAtMs: this.#clock.nowMs() });
+  /** The origin has shown the original, or, without an identity, said that there is none. */
+  noteFound(originKey: string, identity: OriginalIdentity | undefined, site?: SiteState): void {
+    const [checkedAtMs, failedAtMs, failure] = [this.#clock.nowMs(), NEVER_MS, undefined];
+    this.#entries.set(originKey, { identity, site, checkedAtMs, failedAtMs, failure });
+  }
+
+  /**
+   * The origin could not say.
+   *
+   * @param failure to be given to others who ask for it; only of another site
+   */
+  noteFailed(originKey: string, failure?: ErrorCode): void {
+    const { identity, site, checkedAtMs = NEVER_MS } = this.#entries.get(originKey) ?? {};
+    const failedAtMs = this.#clock.nowMs();
+    this.#entries.set(originKey, { identity, site, checkedAtMs, failedAtMs, failure });
   }
 
   /** Forgets the originals whose keys fit; the origin is asked again. */
   purge(fits: (originKey: string) => boolean): void {
     for (const originKey of [...this.#entries.keys()].filter(fits)) this.#entries.delete(originKey);
+  }
+
+  /** What may still be served while the origin fails: for so long after it has ceased to be fresh. */
+  #findUsable(originKey: string): Metadata | undefined {
+    const freshForMs = this.#entries.get(originKey)?.site?.freshForMs ?? 0;
+    return this.#findWithin(freshForMs + STALE_IF_ERROR_MS, originKey);
   }
 
   /** What the origin has said in the time until now. */

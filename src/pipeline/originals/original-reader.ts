@@ -39,6 +39,32 @@ export interface IdentifiedOriginal {
 /** An original in memory, until its last reader has gone. */
 export type HeldOriginal = CachedOriginal & Reservation;
 
+/** One original, opened for all requests that need it at the same time; `identify` comes first. */
+export interface OpenedOriginal {
+  /**
+   * Finds out which original it is: by what is known of it, where that is fresh; else by asking.
+   *
+   * @param trace shows the visit to the origin, if there is one
+   * @throws MediaError of the origin
+   */
+  identify(approach: Approach, trace: RequestTrace): Promise<IdentifiedOriginal>;
+  /** Whether its bytes are in memory, so that to read it asks nothing of the origin. */
+  readonly isInMemory: boolean;
+  /**
+   * Its first bytes, enough to know an animation by; `undefined` where all of them are in memory or on their
+   * way, so that nothing could be saved.
+   *
+   * @throws MediaError of the origin
+   */
+  peek(): Promise<Uint8Array | undefined>;
+  /**
+   * Reads it to its end, into memory that is accounted for.
+   *
+   * @throws MediaError `OVERLOADED` if there is no room for it, and what the origin throws
+   */
+  read(): Promise<HeldOriginal>;
+}
+
 /** Enough for the first frames of an animation, in bytes. */
 const FIRST_FRAMES_BYTES = 256 * 1024;
 
@@ -49,7 +75,7 @@ const IDENTITY_BYTES = 1;
  * One original for all requests that need it at the same time. The first call of each method asks the
  * origin, if need be; the others share its promise. `identify` comes first.
  */
-export class OriginalReader {
+export class OriginalReader implements OpenedOriginal {
   readonly #parts: ReaderParts;
   readonly #originKey: string;
   /** Its signal aborts when no request needs the original any more. */
@@ -67,21 +93,9 @@ export class OriginalReader {
     this.#parts = parts;
     this.#originKey = originKey;
     this.#flight = flight;
-    const release = (): void => {
-      this.#held?.then(
-        (held) => held.release(),
-        () => undefined,
-      );
-    };
-    flight.signal.addEventListener('abort', release, { once: true });
+    releaseAfter(flight, () => this.#held);
   }
 
-  /**
-   * Finds out which original it is: by what is known of it, where that is fresh; else by asking.
-   *
-   * @param trace shows the visit to the origin, if there is one
-   * @throws MediaError of the origin
-   */
   async identify(approach: Approach, trace: RequestTrace): Promise<IdentifiedOriginal> {
     const visit = trace.enter('origin');
     visit.note({ part: 'state' });
@@ -96,17 +110,10 @@ export class OriginalReader {
     }
   }
 
-  /** Whether its bytes are in memory, so that to read it asks nothing of the origin. */
   get isInMemory(): boolean {
     return this.#findCached() !== undefined;
   }
 
-  /**
-   * Its first bytes, enough to know an animation by; `undefined` where all of them are in memory or on their
-   * way, so that nothing could be saved.
-   *
-   * @throws MediaError of the origin
-   */
   async peek(): Promise<Uint8Array | undefined> {
     if (this.#held !== undefined || this.#opened !== undefined || this.isInMemory) return undefined;
     if (this.#prefix !== undefined && this.#prefix.bytes.length > IDENTITY_BYTES) {
@@ -116,11 +123,6 @@ export class OriginalReader {
     return (await this.#peeked).bytes;
   }
 
-  /**
-   * Reads it to its end, into memory that is accounted for.
-   *
-   * @throws MediaError `OVERLOADED` if there is no room for it, and what `openOriginal` and `readOriginal` throw
-   */
   read(): Promise<HeldOriginal> {
     this.#held ??= this.#hold();
     return this.#held;
@@ -209,6 +211,20 @@ export class OriginalReader {
   }
 }
 
+/** Gives the memory of an original back when no request needs it any more. */
+export function releaseAfter(
+  { signal }: Pick<FlightControls, 'signal'>,
+  held: () => Promise<HeldOriginal> | undefined,
+): void {
+  const release = (): void => {
+    held()?.then(
+      (original) => original.release(),
+      () => undefined,
+    );
+  };
+  signal.addEventListener('abort', release, { once: true });
+}
+
 /** Whether the origin could not tell what it has. */
 export function isOriginFailure(error: unknown): boolean {
   const code = error instanceof MediaError ? error.code : undefined;
@@ -216,6 +232,6 @@ export function isOriginFailure(error: unknown): boolean {
 }
 
 /** These two alone: identities are kept for long, and an object has a body, with its socket. */
-function identityOf({ etag, lastModified }: OriginalIdentity): OriginalIdentity {
+export function identityOf({ etag, lastModified }: OriginalIdentity): OriginalIdentity {
   return { etag, lastModified };
 }

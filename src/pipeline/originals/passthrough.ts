@@ -3,9 +3,9 @@ import { Readable } from 'node:stream';
 import { MediaError } from '../../contract/errors.ts';
 import { type MediaRequest, resultKey } from '../../contract/media-request.ts';
 import type { OriginObject } from '../ports.ts';
-import type { RequestTrace } from '../request-trace.ts';
-import { type Validators, validatorsOf } from '../validators.ts';
+import { validatorsOf } from '../validators.ts';
 import { SNIFF_BYTES, sniffContentType } from './content-sniff.ts';
+import type { PassthroughMedia, PassthroughOptions } from './passthrough-media.ts';
 import {
   type OriginAccess,
   type OriginLimits,
@@ -14,41 +14,17 @@ import {
   readPrefix,
   withFirstByteDeadline,
 } from './read-original.ts';
-
-/** An original, to be sent out byte for byte. */
-export interface PassthroughMedia {
-  readonly validators: Validators;
-  readonly sizeBytes: number;
-  /** Told from its first bytes. */
-  readonly contentType: string;
-  /**
-   * The bytes `first` to `last`, both included; the receiver's pace is the origin's pace.
-   *
-   * @throws MediaError as `Origin.read` does
-   */
-  readonly stream: (first: number, last: number) => Promise<Readable>;
-  /** Lets go of the origin without taking a byte. */
-  readonly discard: () => void;
-}
-
-/** What one request brings along. */
-export interface PassthroughOptions {
-  /** Ends the reading when the client has gone. */
-  readonly signal: AbortSignal;
-  readonly trace: RequestTrace;
-  /**
-   * Whether the whole body is likely to be sent. If not (a HEAD, a range, a condition), only the
-   * first bytes are read at first: enough to respond, and no transfer has to be broken off.
-   */
-  readonly isWhole: boolean;
-}
+import type { SitePassthrough } from './site-passthrough.ts';
 
 /** Serves attachments as they are (contract §2, external): streamed, never held in memory or kept. */
 export class PassthroughService {
   readonly #access: OriginAccess;
+  readonly #sites: SitePassthrough | undefined;
 
-  constructor(access: OriginAccess) {
+  /** @param sites for what is on other sites; `undefined`: nothing is */
+  constructor(access: OriginAccess, sites?: SitePassthrough) {
     this.#access = access;
+    this.#sites = sites;
   }
 
   /**
@@ -58,7 +34,11 @@ export class PassthroughService {
    */
   async open(request: MediaRequest, options: PassthroughOptions): Promise<PassthroughMedia> {
     const { signal, trace, isWhole } = options;
-    const { originKey } = request;
+    const { originKey, url } = request;
+    if (url !== undefined) {
+      if (this.#sites === undefined) throw new Error('There are no other sites.');
+      return this.#sites.open(request, url, options);
+    }
     trace.outcome = { kind: 'bypass' };
     return trace.time('origin', async (visit) => {
       const { object, prefix, body } = isWhole
@@ -70,8 +50,9 @@ export class PassthroughService {
         validators: validatorsOf(object, resultKey(request)),
         sizeBytes,
         contentType: await sniffContentType(prefix),
+        hasRanges: true,
         discard: () => body?.destroy(),
-        stream: async (first, last) => {
+        stream: async (first, last = sizeBytes - 1) => {
           if (body !== undefined && first === 0 && last >= sizeBytes - 1) return body;
           body?.destroy();
           return last < prefix.length

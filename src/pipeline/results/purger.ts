@@ -1,6 +1,7 @@
 import { encodedOriginKeyOf, encodeOriginKey, resultKey } from '../../contract/media-request.ts';
 import type { PurgeOrder } from '../../contract/purge-order.ts';
 import type { Originals } from '../originals/originals.ts';
+import type { SitePassthrough } from '../originals/site-passthrough.ts';
 import type { MediaService } from '../serve-media.ts';
 import type { GuardedStore } from './guarded-store.ts';
 import type { NegativeCache } from './negative-cache.ts';
@@ -11,6 +12,8 @@ import type { Results } from './results.ts';
 export interface PurgerParts {
   readonly media: MediaService;
   readonly originals: Originals;
+  /** `undefined`: nothing of other sites is served. */
+  readonly siteMedia: SitePassthrough | undefined;
   readonly negativeCache: NegativeCache;
   readonly results: Results;
   readonly store: GuardedStore | undefined;
@@ -46,9 +49,10 @@ export class Purger {
 
   /** From now on the origin is asked, and no request joins what was begun before. */
   #forget({ fitsOriginal, fitsOwnKey, fitsKey }: Filters): number {
-    const { media, originals, negativeCache, results } = this.#parts;
+    const { media, originals, siteMedia, negativeCache, results } = this.#parts;
     media.retire(fitsOwnKey);
     originals.purge(fitsOriginal);
+    siteMedia?.purge(fitsOriginal);
     negativeCache.purge(fitsOwnKey, fitsOriginal);
     return results.forget(fitsKey);
   }

@@ -1,4 +1,5 @@
 import { createHash } from 'node:crypto';
+import { CDN_TOKEN } from '../../contract/cdn-loop.ts';
 import { MediaError } from '../../contract/errors.ts';
 import { type ExternalPolicy, examineExternalUrl } from '../../contract/external-url.ts';
 import type { SiteMeter } from '../../pipeline/meter.ts';
@@ -26,9 +27,6 @@ export interface RemoteSitesParts {
 
 /** How many redirects are followed. */
 const MAX_REDIRECTS = 5;
-
-/** Our name in `CDN-Loop` (RFC 8586 §2): one that comes back to us has gone in a circle. */
-export const CDN_TOKEN = 'darkroom';
 
 /** One URL of a chain. */
 type Hop = Extract<ReturnType<typeof examineExternalUrl>, { readonly kind: 'fetchable' }>;

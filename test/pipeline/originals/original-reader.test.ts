@@ -26,13 +26,16 @@ function createOriginals(bytes: Uint8Array, cacheBytes = 0) {
       limits: { firstByteTimeoutMs: 1_000, wholeBodyTimeoutMs: 1_000, maxOriginalBytes: 1_000_000 },
       semaphore: new Semaphore({ slots: 1, maxWaiting: 0, maxWaitMs: 1_000 }),
     },
+    sites: undefined,
+    siteLimits: { wholeBodyTimeoutMs: 1_000, maxOriginalBytes: 1_000_000 },
     budget,
     metadata,
     cache: new MemoryCache<CachedOriginal>({ maxBytes: cacheBytes, bytesOf: (it) => it.bytes }),
     clock,
     meter: new PrometheusMeter(),
   });
-  const open = (signal = new AbortController().signal) => originals.open(KEY, signal);
+  const open = (signal = new AbortController().signal) =>
+    originals.open({ originKey: KEY, url: undefined }, signal);
   return { origin, clock, budget, metadata, originals, open, trace: new RequestTrace(clock) };
 }
 

@@ -1,0 +1,219 @@
+import { Readable } from 'node:stream';
+import { LRUCache } from 'lru-cache';
+import { MediaError } from '../../contract/errors.ts';
+import { type MediaRequest, resultKey } from '../../contract/media-request.ts';
+import type { Clock } from '../ports.ts';
+import type { Semaphore } from '../semaphore.ts';
+import { siteError } from '../site-failure.ts';
+import { validatorsOf } from '../validators.ts';
+import { SNIFF_BYTES, sniffContentType } from './content-sniff.ts';
+import type { MetadataCache } from './metadata-cache.ts';
+import { isOriginFailure } from './original-reader.ts';
+import {
+  OriginalReplaced,
+  type PassthroughMedia,
+  type PassthroughOptions,
+} from './passthrough-media.ts';
+import { peekSite, SiteStream } from './site-stream.ts';
+import type { SiteContent, SiteRequest, Sites } from './sites.ts';
+
+/** What is passed on from other sites with. */
+export interface SitePassthroughParts {
+  readonly sites: Sites;
+  readonly metadata: MetadataCache;
+  readonly clock: Clock;
+  /** Bounds how many streams are open at once. */
+  readonly semaphore: Semaphore;
+  /** Most bytes that are passed on of one body. */
+  readonly maxBytes: number;
+  /** Time for the first bytes of a body, in milliseconds. */
+  readonly firstBytesTimeoutMs: number;
+}
+
+/** What is known of something by its first bytes. */
+interface Beginning extends Pick<SiteContent, 'sizeBytes' | 'lastModified' | 'freshForMs'> {
+  readonly prefix: Uint8Array;
+  readonly contentType: string;
+  /** The site's strong tag; without one, no part of it can be told to be of the same state. */
+  readonly tag: string | undefined;
+}
+
+/** One whose parts can be asked for. */
+interface KnownBeginning extends Beginning {
+  readonly tag: string;
+  readonly sizeBytes: number;
+  readonly untilMs: number;
+}
+
+/** Pictures that are shown as they are: those that are decoded here (contract §8). */
+const PICTURES: ReadonlySet<string> = new Set(
+  [
+    ...['png', 'apng', 'jpeg', 'webp', 'gif', 'avif'],
+    ...['heic', 'heif', 'heic-sequence', 'heif-sequence'],
+  ].map((name) => `image/${name}`),
+);
+
+/** How many beginnings are remembered: each has some 4 kB. */
+const MAX_BEGINNINGS = 1_000;
+
+/** Passes on what other sites have, picture, video and sound, as it is: streamed, never held in memory or kept. */
+export class SitePassthrough {
+  readonly #parts: SitePassthroughParts;
+  readonly #known = new LRUCache<string, KnownBeginning>({ max: MAX_BEGINNINGS });
+
+  constructor(parts: SitePassthroughParts) {
+    this.#parts = parts;
+  }
+
+  /**
+   * Opens something; the caller must `stream` or `discard` it.
+   *
+   * @throws MediaError `UNSUPPORTED_MEDIA_TYPE`, `MEDIA_TOO_LARGE`, and what `Sites.open` throws
+   */
+  async open(
+    request: MediaRequest,
+    url: string,
+    { signal, trace, isPart }: PassthroughOptions,
+  ): Promise<PassthroughMedia> {
+    const { metadata, clock } = this.#parts;
+    const { originKey } = request;
+    trace.outcome = { kind: 'bypass' };
+    const failure = metadata.findFailure(originKey);
+    if (failure !== undefined) throw failure;
+    if (metadata.isMissing(originKey)) throw new MediaError('UNKNOWN_MEDIA');
+    const known = isPart ? this.#known.get(originKey) : undefined;
+    if (known !== undefined && clock.nowMs() < known.untilMs) {
+      return this.#describe(request, url, known, undefined, signal);
+    }
+    return trace.time('origin', async (visit) => {
+      visit.note({ part: isPart ? 'state' : 'body' });
+      try {
+        const opened = await this.#openBeginning({ url, signal }, isPart);
+        this.#remember(originKey, opened.beginning);
+        return this.#describe(request, url, opened.beginning, opened.stream, signal);
+      } catch (error) {
+        throw this.#noteFailure(originKey, error);
+      }
+    });
+  }
+
+  /** Forgets those whose keys fit. */
+  purge(fits: (originKey: string) => boolean): void {
+    for (const originKey of [...this.#known.keys()].filter(fits)) this.#known.delete(originKey);
+  }
+
+  /**
+   * Asks for the whole and looks at its first bytes; or for these alone, where a part is wanted that the site may be
+   * asked for next.
+   */
+  async #openBeginning(
+    request: SiteRequest,
+    isPart: boolean,
+  ): Promise<{ readonly beginning: Beginning; readonly stream: SiteStream | undefined }> {
+    const range = isPart ? { first: 0, last: SNIFF_BYTES - 1 } : undefined;
+    const content = await this.#ask({ ...request, range });
+    const { body, part, validators, sizeBytes, lastModified, freshForMs } = content;
+    const { maxBytes, firstBytesTimeoutMs } = this.#parts;
+    try {
+      if (sizeBytes !== undefined && sizeBytes > maxBytes) {
+        const cause = new Error(`${sizeBytes} bytes, at most ${maxBytes}`);
+        throw new MediaError('MEDIA_TOO_LARGE', { cause });
+      }
+      const tag = validators.etag?.startsWith('"') ? validators.etag : undefined;
+      const prefix = await peekSite(body, SNIFF_BYTES, firstBytesTimeoutMs, request.signal);
+      const contentType = await sniffContentType(prefix);
+      if (!/^(?:video|audio)\//.test(contentType) && !PICTURES.has(contentType)) {
+        const cause = new Error(`It is ${contentType}.`);
+        throw new MediaError('UNSUPPORTED_MEDIA_TYPE', { cause });
+      }
+      const beginning = { prefix, contentType, tag, sizeBytes, lastModified, freshForMs };
+      if (part === undefined) {
+        return { beginning, stream: new SiteStream(prefix, body, maxBytes) };
+      }
+      body.destroy();
+      // Its parts cannot be told to belong together: it is fetched whole.
+      if (tag === undefined) return await this.#openBeginning(request, false);
+      return { beginning, stream: undefined };
+    } catch (error) {
+      body.destroy();
+      throw error;
+    }
+  }
+
+  async #ask(request: SiteRequest): Promise<SiteContent> {
+    const { sites, semaphore } = this.#parts;
+    const leave = await semaphore.enter(request.signal);
+    try {
+      const content = await sites.open(request);
+      if (content.kind === 'unchanged') {
+        throw siteError('Nothing was asked about.', { reason: 'response' });
+      }
+      content.body.once('close', leave);
+      return content;
+    } catch (error) {
+      leave();
+      throw error;
+    }
+  }
+
+  #describe(
+    request: MediaRequest,
+    url: string,
+    beginning: Beginning,
+    stream: SiteStream | undefined,
+    signal: AbortSignal,
+  ): PassthroughMedia {
+    const { prefix, contentType, tag, sizeBytes, lastModified, freshForMs } = beginning;
+    const etag = tag && validatorsOf({ etag: tag, lastModified }, resultKey(request)).etag;
+    return {
+      validators: { etag, lastModified },
+      sizeBytes,
+      contentType,
+      hasRanges: etag !== undefined && sizeBytes !== undefined,
+      maxAgeSeconds: freshForMs / 1000,
+      discard: () => stream?.destroy(),
+      stream: async (first, last) => {
+        const isToEnd = last === undefined || last >= (sizeBytes ?? Infinity) - 1;
+        if (stream !== undefined && first === 0 && isToEnd) return stream;
+        stream?.destroy();
+        if (last !== undefined && last < prefix.length) {
+          return Readable.from([prefix.subarray(first, last + 1)]);
+        }
+        return this.#openPart(request.originKey, { url, signal, range: { first, last } }, tag);
+      },
+    };
+  }
+
+  /** A part of the very state whose beginning is known. */
+  async #openPart(
+    originKey: string,
+    request: SiteRequest,
+    ifRange: string | undefined,
+  ): Promise<Readable> {
+    try {
+      const content = await this.#ask({ ...request, ifRange });
+      if (content.part !== undefined) return content.body;
+      // It is of another state now, or the site knows no ranges after all.
+      content.body.destroy();
+      this.#known.delete(originKey);
+      throw new OriginalReplaced();
+    } catch (error) {
+      throw this.#noteFailure(originKey, error);
+    }
+  }
+
+  #remember(originKey: string, beginning: Beginning): void {
+    const { tag, sizeBytes, freshForMs } = beginning;
+    if (tag === undefined || sizeBytes === undefined) return;
+    const untilMs = this.#parts.clock.nowMs() + freshForMs;
+    this.#known.set(originKey, { ...beginning, tag, sizeBytes, untilMs });
+  }
+
+  #noteFailure(originKey: string, error: unknown): unknown {
+    if (!(error instanceof MediaError)) return error;
+    const { metadata } = this.#parts;
+    if (error.code === 'UNKNOWN_MEDIA') metadata.noteFound(originKey, undefined);
+    else if (isOriginFailure(error)) metadata.noteFailed(originKey, error.code);
+    return error;
+  }
+}

@@ -1,0 +1,250 @@
+import { createHash } from 'node:crypto';
+import { addAbortSignal } from 'node:stream';
+import { MediaError } from '../../contract/errors.ts';
+import { isDecodable } from '../../formats/read-image-facts.ts';
+import { withDeadline } from '../abort.ts';
+import type { CachedOriginal } from '../ports.ts';
+import type { RequestTrace } from '../request-trace.ts';
+import type { FlightControls } from '../single-flight.ts';
+import { siteError } from '../site-failure.ts';
+import { SNIFF_BYTES } from './content-sniff.ts';
+import type { Reservation } from './memory-budget.ts';
+import {
+  type Approach,
+  type HeldOriginal,
+  type IdentifiedOriginal,
+  identityOf,
+  isOriginFailure,
+  type OpenedOriginal,
+  type ReaderParts,
+  releaseAfter,
+} from './original-reader.ts';
+import type { SiteContent, SiteResponse, Sites, SiteValidators } from './sites.ts';
+
+/** Bounds of what is fetched whole from another site. */
+export interface SiteLimits {
+  /** Until the last byte, in milliseconds. */
+  readonly wholeBodyTimeoutMs: number;
+  readonly maxOriginalBytes: number;
+}
+
+/** What an original of another site is read with. */
+export interface SiteReaderParts extends Omit<ReaderParts, 'access'> {
+  /** `undefined`: nothing of other sites is served. */
+  readonly sites: Sites | undefined;
+  readonly siteLimits: SiteLimits;
+}
+
+/** Which original, and where it is. */
+export interface SitePlace {
+  readonly originKey: string;
+  readonly url: string;
+}
+
+/** Bytes that memory is taken for at first; a length that a site announces is no reason to take more. */
+const FIRST_BYTES = 64 * 1024;
+
+/**
+ * One original of another site, for all requests that need it at the same time. What identifies it is a digest of its
+ * bytes, since a site's own words may mean nothing: so it is fetched whole, unless the site says that what was fetched
+ * before still holds.
+ */
+export class SiteReader implements OpenedOriginal {
+  readonly #parts: SiteReaderParts;
+  readonly #place: SitePlace;
+  readonly #flight: FlightControls;
+  #identified: Promise<IdentifiedOriginal> | undefined;
+  #held: Promise<HeldOriginal> | undefined;
+  /** Of the bytes that were identified. */
+  #etag: string | undefined;
+
+  constructor(parts: SiteReaderParts, place: SitePlace, flight: FlightControls) {
+    this.#parts = parts;
+    this.#place = place;
+    this.#flight = flight;
+    releaseAfter(flight, () => this.#held);
+  }
+
+  async identify(approach: Approach, trace: RequestTrace): Promise<IdentifiedOriginal> {
+    const { metadata } = this.#parts;
+    const { originKey } = this.#place;
+    const fresh = this.#identified === undefined ? metadata.findFresh(originKey) : undefined;
+    if (fresh !== undefined) {
+      this.#etag = fresh.etag;
+      return { identity: fresh, wasAsked: false };
+    }
+    this.#checkFailure();
+    const visit = trace.enter('origin');
+    visit.note({ part: 'state' });
+    try {
+      this.#identified ??= this.#identify(approach);
+      const identified = await this.#identified;
+      visit.end();
+      return identified;
+    } catch (error) {
+      visit.end(error);
+      throw error;
+    }
+  }
+
+  get isInMemory(): boolean {
+    return this.#held !== undefined || this.#findCached() !== undefined;
+  }
+
+  /** A site is asked once: a part first would cost it, and the client, another request. */
+  async peek(): Promise<undefined> {
+    return undefined;
+  }
+
+  read(): Promise<HeldOriginal> {
+    this.#held ??= this.#readAgain();
+    return this.#held;
+  }
+
+  async #identify(approach: Approach): Promise<IdentifiedOriginal> {
+    const { metadata, cache } = this.#parts;
+    const { originKey } = this.#place;
+    const last = metadata.findOfSite(originKey);
+    // That it is unchanged helps where a rendering of it may be at hand, or its bytes are.
+    const mayBeUnchanged =
+      approach !== 'whole' || cache.get(originKey)?.etag === last?.identity.etag;
+    const response = await this.#ask(mayBeUnchanged ? last?.site.validators : undefined);
+    if (response.kind === 'content') {
+      this.#held = this.#hold(response);
+      return { identity: identityOf(await this.#held), wasAsked: true };
+    }
+    // The site says so of what it was asked about alone.
+    if (last === undefined) throw siteError('Nothing was asked about.', { reason: 'response' });
+    const { identity, site } = last;
+    this.#etag = identity.etag;
+    if (!this.#flight.isRetired()) {
+      metadata.noteFound(originKey, identity, { ...site, freshForMs: response.freshForMs });
+    }
+    return { identity, wasAsked: true };
+  }
+
+  #findCached(): CachedOriginal | undefined {
+    const cached = this.#parts.cache.get(this.#place.originKey);
+    return cached?.etag === this.#etag ? cached : undefined;
+  }
+
+  /** The bytes of what was identified without them; or of what the site has now. */
+  async #readAgain(): Promise<HeldOriginal> {
+    this.#flight.signal.throwIfAborted();
+    const { budget, meter } = this.#parts;
+    const cached = this.#findCached();
+    meter.lookups.originals[cached === undefined ? 'missed' : 'found'] += 1;
+    if (cached !== undefined) return { ...budget.reserve(cached.bytes.byteLength), ...cached };
+    this.#checkFailure();
+    const response = await this.#ask(undefined);
+    if (response.kind === 'content') return this.#hold(response);
+    throw siteError('Nothing was asked about.', { reason: 'response' });
+  }
+
+  async #hold(content: SiteContent): Promise<HeldOriginal> {
+    const { budget, cache, metadata } = this.#parts;
+    const { originKey } = this.#place;
+    const reservation = budget.reserve(0);
+    try {
+      const bytes = await this.#collect(content, reservation);
+      const etag = createHash('sha256').update(bytes).digest('base64url');
+      const { lastModified, validators, freshForMs } = content;
+      const original = { etag, lastModified, bytes };
+      this.#etag = etag;
+      if (!this.#flight.isRetired()) {
+        metadata.noteFound(originKey, identityOf(original), { validators, freshForMs });
+        cache.set(originKey, original);
+      }
+      return { ...reservation, ...original };
+    } catch (error) {
+      content.body.destroy();
+      reservation.release();
+      throw this.#noteFailure(error);
+    }
+  }
+
+  /** All bytes of a body; memory is taken as they come. */
+  async #collect({ body, sizeBytes }: SiteContent, reservation: Reservation): Promise<Buffer> {
+    const { wholeBodyTimeoutMs, maxOriginalBytes } = this.#parts.siteLimits;
+    const checkSize = (count: number): void => {
+      if (count <= maxOriginalBytes) return;
+      const cause = new Error(`${count} bytes or more, at most ${maxOriginalBytes}`);
+      throw new MediaError('MEDIA_TOO_LARGE', { cause });
+    };
+    checkSize(sizeBytes ?? 0);
+    const onTimeout = (): MediaError =>
+      siteError(`The body took longer than ${wholeBodyTimeoutMs} ms.`, { reason: 'time' });
+    return withDeadline(wholeBodyTimeoutMs, this.#flight.signal, onTimeout, async (within) => {
+      addAbortSignal(within, body);
+      let bytes = Buffer.alloc(0);
+      let received = 0;
+      let isJudged = false;
+      try {
+        for await (const chunk of body as AsyncIterable<Buffer>) {
+          const count = received + chunk.length;
+          checkSize(count);
+          if (count > bytes.length) bytes = grow(bytes, received, count, reservation);
+          chunk.copy(bytes, received);
+          received = count;
+          if (isJudged || received < SNIFF_BYTES) continue;
+          isJudged = true;
+          // The rest of what is no image need not be fetched to know that.
+          if (!isDecodable(bytes.subarray(0, received))) {
+            throw new MediaError('UNSUPPORTED_MEDIA_TYPE');
+          }
+        }
+      } catch (error) {
+        if (within.aborted) throw within.reason;
+        if (error instanceof MediaError) throw error;
+        throw siteError('The body has not come whole.', { reason: 'response', cause: error });
+      }
+      within.throwIfAborted();
+      if (sizeBytes !== undefined && received !== sizeBytes) {
+        const message = `${sizeBytes} bytes were announced, ${received} came.`;
+        throw siteError(message, { reason: 'response' });
+      }
+      // What is kept is held by its length alone.
+      return received === bytes.length ? bytes : Buffer.from(bytes.subarray(0, received));
+    });
+  }
+
+  async #ask(known: SiteValidators | undefined): Promise<SiteResponse> {
+    const { sites } = this.#parts;
+    const { signal } = this.#flight;
+    if (sites === undefined) throw new Error('There are no other sites.');
+    try {
+      return await sites.open({ url: this.#place.url, signal, known });
+    } catch (error) {
+      throw this.#noteFailure(error);
+    }
+  }
+
+  /** @throws MediaError if the site has failed for this URL lately */
+  #checkFailure(): void {
+    const failure = this.#parts.metadata.findFailure(this.#place.originKey);
+    if (failure !== undefined) throw failure;
+  }
+
+  #noteFailure(error: unknown): unknown {
+    if (this.#flight.isRetired() || !(error instanceof MediaError)) return error;
+    const { metadata } = this.#parts;
+    const { originKey } = this.#place;
+    if (error.code === 'UNKNOWN_MEDIA') metadata.noteFound(originKey, undefined);
+    else if (isOriginFailure(error)) metadata.noteFailed(originKey, error.code);
+    return error;
+  }
+}
+
+/** Makes room for more bytes, twice as much as there was. */
+function grow(
+  bytes: Buffer,
+  received: number,
+  count: number,
+  reservation: Reservation,
+): Buffer<ArrayBuffer> {
+  const capacity = Math.max(FIRST_BYTES, count, 2 * bytes.length);
+  reservation.grow(capacity);
+  const larger = Buffer.allocUnsafeSlow(capacity);
+  bytes.copy(larger, 0, 0, received);
+  return larger;
+}

@@ -1,0 +1,82 @@
+import type { Environment } from '../../../src/config/setting.ts';
+import { formatExternalPath } from '../../../src/contract/external-path.ts';
+import { SigningKeys } from '../../../src/contract/signing-keys.ts';
+import type { SiteDoubles } from '../../../src/storage/remote/open-sites.ts';
+import { type Ask, type ClientResponse, createClient } from '../http/http-client.ts';
+import { createTestApp, RecordingRequestLog, type TestApp } from '../test-app.ts';
+import { ScriptedResolver } from './scripted-resolver.ts';
+import { SiteServer } from './site-server.ts';
+
+const KEY = 'an-example-key-of-thirty-two-bytes-or-more';
+const keys = new SigningKeys([KEY]);
+
+/** The host that the other site is known by. */
+export const SITE = 'site.test';
+
+type TestAppOptions = Parameters<typeof createTestApp>[0];
+
+/** The service, and another site on this machine that it may fetch from. */
+export interface ExternalApp extends TestApp {
+  readonly site: SiteServer;
+  readonly resolver: ScriptedResolver;
+  /** Addresses that were dialled. */
+  readonly dialled: string[];
+  readonly requests: RecordingRequestLog;
+  readonly port: number;
+  /** The URL of a path of the site. */
+  urlOf(path: string): string;
+  /** Asks the service for something of the site. */
+  ask(path: string, query?: string, options?: Parameters<Ask>[1]): Promise<ClientResponse>;
+  /** Asks it for whatever URL. */
+  askUrl(url: string, query?: string, options?: Parameters<Ask>[1]): Promise<ClientResponse>;
+}
+
+/** The path of a URL, signed. */
+export function signedPathOf(url: string, query = ''): string {
+  return `${formatExternalPath(url, keys)}${query && '?'}${query}`;
+}
+
+/** Starts both. */
+export async function createExternalApp({
+  settings = {},
+  limits = {},
+  ...options
+}: TestAppOptions & { readonly limits?: SiteDoubles['limits'] } = {}): Promise<ExternalApp> {
+  const site = await SiteServer.start();
+  const resolver = new ScriptedResolver();
+  const dialled: string[] = [];
+  resolver.set(SITE, ['127.0.0.1']);
+  const requests = new RecordingRequestLog('info');
+  const environment: Environment = {
+    EXTERNAL_SIGNING_KEYS: KEY,
+    EXTERNAL_PORTS: `80,443,${site.port}`,
+    EXTERNAL_ALLOWED_NETWORKS: '127.0.0.1/32',
+    ...settings,
+  };
+  const app = await createTestApp({
+    ...options,
+    settings: environment,
+    requestLog: requests,
+    siteDoubles: { limits, resolver, onDial: (address) => dialled.push(address) },
+  });
+  const port = await app.listen();
+  const client = createClient(port);
+  const urlOf = (path: string): string => `http://${SITE}:${site.port}${path}`;
+  const askUrl: ExternalApp['askUrl'] = (url, query, request) =>
+    client(signedPathOf(url, query), request);
+  return {
+    ...app,
+    site,
+    resolver,
+    dialled,
+    requests,
+    port,
+    urlOf,
+    askUrl,
+    ask: (path, query, request) => askUrl(urlOf(path), query, request),
+    close: async () => {
+      await app.close();
+      await site.close();
+    },
+  };
+}
