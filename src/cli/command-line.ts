@@ -14,6 +14,7 @@ import {
 } from './command.ts';
 import { putCommand } from './put/put-command.ts';
 import { renderCommand } from './render-command.ts';
+import { signCommand } from './sign-command.ts';
 
 /** What `npm start` does once it is built. */
 const serveCommand: Command = {
@@ -43,6 +44,7 @@ const commands: Readonly<Record<string, Command>> = {
   check: checkCommand,
   put: putCommand,
   render: renderCommand,
+  sign: signCommand,
 };
 
 const OPTIONS = `Options:

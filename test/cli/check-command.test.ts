@@ -8,6 +8,7 @@ import {
   type ScriptedAnswer,
   startScriptedS3,
 } from '../support/s3/scripted-s3.ts';
+import { useDnsServer } from '../support/sites/dns-server.ts';
 import { type TemporaryFolder, useTemporaryFolder } from '../support/temporary-folder.ts';
 
 async function check(environment: Record<string, string>) {
@@ -42,6 +43,53 @@ describe('darkroom check', () => {
       ].map((subject) => `ok ${subject}`),
     );
     expect(text).toMatch(/workers: start; the service has \d+ \(network: /);
+  });
+
+  describe('where there are external media', () => {
+    const keys = 'hush-the-first-key-is-a-secret-too,hush-the-second-key-is-a-secret-too';
+    const names = {
+      'example.com': ['203.0.114.7', '2a00::7'],
+      'media.example.org': ['203.0.114.8'],
+      'inside.example.org': ['203.0.114.9', '10.1.2.3'],
+    };
+    const findings = async (environment: Record<string, string>) => {
+      const { address } = await useDnsServer(names);
+      const settings = { EXTERNAL_SIGNING_KEYS: keys, EXTERNAL_DNS_SERVERS: address };
+      const { status, lines } = await check({ ...settings, ...environment });
+      return { address, status, lines: lines.filter((line) => line.includes('external ')) };
+    };
+
+    test('counts the keys, and resolves a name', async () => {
+      expect(await findings({})).toMatchObject({
+        status: 0,
+        lines: [
+          'ok     external keys: the first signs; 1 more verify',
+          'ok     external lookup: example.com has 2 addresses',
+        ],
+      });
+    });
+
+    test('resolves the name of a site that may be asked', async () => {
+      const { lines } = await findings({ EXTERNAL_ALLOWED_HOSTS: 'org,media.example.org' });
+      expect(lines[1]).toBe('ok     external lookup: media.example.org has 1 addresses');
+    });
+
+    test('finds a resolver that gives addresses inside', async () => {
+      expect(await findings({ EXTERNAL_ALLOWED_HOSTS: 'inside.example.org' })).toMatchObject({
+        status: 1,
+        lines: [
+          expect.anything(),
+          'FAULT  external lookup: inside.example.org has the address 10.1.2.3, which must not be connected to (private)',
+        ],
+      });
+    });
+
+    test('finds names that are not resolved', async () => {
+      const { address, status, lines } = await findings({ EXTERNAL_ALLOWED_HOSTS: 'a.example' });
+      expect(status).toBe(1);
+      expect(lines[1]).toContain(`a.example is not resolved by ${address}, so nothing`);
+      expect(lines[1]).toContain('ENOTFOUND');
+    });
   });
 
   test('shows all faults of the settings, and no secret', async () => {

@@ -6,7 +6,7 @@ import { runDarkroom, startDarkroom } from '../support/processes/command-line.ts
 import { useTemporaryFolder } from '../support/temporary-folder.ts';
 
 const { version } = JSON.parse(readFileSync('package.json', 'utf8'));
-const commands = ['serve', 'check', 'put', 'render'];
+const commands = ['serve', 'check', 'put', 'render', 'sign'];
 
 describe('the command line', () => {
   test('shows its commands, and what each of them needs', async () => {
@@ -36,6 +36,7 @@ describe('the command line', () => {
     [['check', '--loudly'], 'there is no option --loudly; see darkroom --help'],
     [['render'], 'render needs URL-PATH and OUTPUT-FILE; see darkroom render --help'],
     [['put', 'avatars/1/ab12'], 'put needs FILE; see darkroom put --help'],
+    [['sign'], 'sign needs URL; see darkroom sign --help'],
     [['check', 'all'], 'check has no use for "all"; see darkroom check --help'],
     [['--help=1'], 'there is no option --help=1; see darkroom --help'],
   ])('refuses %j', async (args, message) => {

@@ -17,7 +17,7 @@ export const documents: Readonly<Record<string, Document>> = {
   'contributing.md': { kind: 'scripts' },
   'deploy.md': { kind: 'run', asksService: true },
   'design.md': { kind: 'no commands' },
-  'external.md': { kind: 'no commands' },
+  'external.md': { kind: 'run', asksService: false },
   'performance.md': { kind: 'scripts' },
   'purge.md': { kind: 'no commands' },
   'safety.md': { kind: 'run', asksService: true },

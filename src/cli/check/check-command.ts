@@ -2,6 +2,7 @@ import { type Config, ConfigError, readConfig } from '../../config/config.ts';
 import { settingNames } from '../../config/settings.ts';
 import { describeUnknownSetting } from '../../config/unknown-settings.ts';
 import { type Command, exitStatus, type Terminal } from '../command.ts';
+import { checkExternal } from './external-check.ts';
 import { type Finding, fault, ok, warning, writeFinding } from './finding.ts';
 import { checkOrigin } from './origin-check.ts';
 import { checkResultStore } from './result-store-check.ts';
@@ -22,6 +23,9 @@ from it. It can run beside a service with the same settings. It looks at
   reading           whether the first of them can be read
   clock             of S3: whether it agrees with the server's
   renderings        whether RESULT_STORE takes one, gives it back and removes it
+  external keys     how many there are; only where one is set
+  external lookup   whether names of other sites are resolved, to addresses
+                    that may be connected to
   workers           whether render processes start, and what they are kept from
 
 Secrets are never shown. Exit status: 0 all is well; 1 there are faults; 78
@@ -53,6 +57,7 @@ async function* checkAll(
   }
   yield* checkOrigin(config, signal);
   yield await checkResultStore(config, signal);
+  yield* checkExternal(config, signal);
   yield await checkWorkers(config, signal);
 }
 

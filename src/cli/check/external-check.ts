@@ -1,0 +1,40 @@
+import type { Config } from '../../config/config.ts';
+import { unlessAborted } from '../../pipeline/abort.ts';
+import { formatCauses } from '../../pipeline/error-causes.ts';
+import { AddressGuard } from '../../storage/remote/address-guard.ts';
+import { CaresResolver } from '../../storage/remote/name-resolver.ts';
+import { type Finding, fault, ok } from './finding.ts';
+
+/** A name that is there for as long as there are names (RFC 2606 §3). */
+const USUAL_NAME = 'example.com';
+
+/** Whether external media are on, and names of other sites can be resolved. Nothing is fetched. */
+export async function* checkExternal(
+  { external }: Config,
+  signal: AbortSignal,
+): AsyncGenerator<Finding> {
+  if (external === undefined) return;
+  const { keys, dnsServers = [], allowedHosts } = external;
+  const others = keys.count > 1 ? `; ${keys.count - 1} more verify` : '';
+  yield ok('external keys', `the first signs${others}`);
+  const name = allowedHosts.find((host) => /\.\w*[a-z]/.test(host)) ?? USUAL_NAME;
+  const resolver = new CaresResolver(dnsServers);
+  try {
+    const addresses = await unlessAborted(resolver.resolve(name), signal);
+    const guard = new AddressGuard(external);
+    const refused = addresses.find((address) => guard.findFault(address) !== undefined);
+    yield refused === undefined
+      ? ok('external lookup', `${name} has ${addresses.length} addresses`)
+      : fault(
+          'external lookup',
+          `${name} has the address ${refused}, which must not be connected to (${guard.findFault(refused)})`,
+        );
+  } catch (error) {
+    signal.throwIfAborted();
+    const servers = dnsServers.length === 0 ? "the system's servers" : dnsServers.join(', ');
+    yield fault(
+      'external lookup',
+      `${name} is not resolved by ${servers}, so nothing of other sites would be shown${formatCauses(error)}`,
+    );
+  }
+}
