@@ -107,7 +107,7 @@ export async function createApp(config: Config, parts: AppParts): Promise<App> {
   const pipeline = createMediaPipeline(config, {
     createCache: (options) => new MemoryCache(options),
     origin,
-    sites: remote?.sites,
+    external: remote,
     resultStore,
     renderer: parts.renderer ?? workers,
     meter,

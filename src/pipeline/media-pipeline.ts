@@ -5,7 +5,7 @@ import { MetadataCache } from './originals/metadata-cache.ts';
 import { Originals } from './originals/originals.ts';
 import { PassthroughService } from './originals/passthrough.ts';
 import { SitePassthrough } from './originals/site-passthrough.ts';
-import type { Sites } from './originals/sites.ts';
+import type { ExternalMedia } from './originals/sites.ts';
 import type {
   BoundedCache,
   CachedOriginal,
@@ -29,21 +29,12 @@ import { MediaService } from './serve-media.ts';
 /** Part of the memory for originals that one may take: a large one would drive out all avatars. */
 const MAX_ORIGINAL_SHARE = 1 / 8;
 
-/** Time for the whole body of what is fetched from another site to be transformed, in milliseconds (contract §8). */
-const SITE_BODY_TIMEOUT_MS = 20_000;
-
-/** Time for the first bytes of what is passed on from another site, behind its head, in milliseconds. */
-const SITE_FIRST_BYTES_TIMEOUT_MS = 5_000;
-
-/** Streams of other sites at once: some of the connections to them are left for what is transformed. */
-const MAX_SITE_STREAMS = 48;
-
 /** What the pipeline stands on. */
 export interface MediaAdapters {
   readonly createCache: <Value extends object>(options: CacheOptions<Value>) => BoundedCache<Value>;
   readonly origin: Origin;
   /** `undefined`: nothing of other sites is served. */
-  readonly sites: Sites | undefined;
+  readonly external: ExternalMedia | undefined;
   readonly resultStore: ResultStore | undefined;
   readonly renderer: Renderer;
   readonly meter: Meter;
@@ -70,7 +61,7 @@ export interface MediaPipeline {
 
 /** Puts the pipeline together, with the caches that its stages share. */
 export function createMediaPipeline(config: Config, adapters: MediaAdapters): MediaPipeline {
-  const { createCache, origin, sites, resultStore, renderer, meter, clock, log } = adapters;
+  const { createCache, origin, external, resultStore, renderer, meter, clock, log } = adapters;
   const { originLimits: limits, renderLimits } = config;
   const memories = {
     results: createCache<MediaResult>({
@@ -93,11 +84,7 @@ export function createMediaPipeline(config: Config, adapters: MediaAdapters): Me
   const originStreams = new Semaphore(config.originStreams);
   const originals = new Originals({
     access: { origin, limits, semaphore: originReads },
-    sites,
-    siteLimits: {
-      maxOriginalBytes: limits.maxOriginalBytes,
-      wholeBodyTimeoutMs: SITE_BODY_TIMEOUT_MS,
-    },
+    external,
     budget: originalsBudget,
     metadata,
     cache: memories.originals,
@@ -112,17 +99,8 @@ export function createMediaPipeline(config: Config, adapters: MediaAdapters): Me
     renderer: new AdmittedRenderer({ renderer, admission, negativeCache, limits: renderLimits }),
     limits: renderLimits,
   });
-  const { maxWaiting, maxWaitMs } = config.originStreams;
   const siteMedia =
-    sites &&
-    new SitePassthrough({
-      sites,
-      metadata,
-      clock,
-      semaphore: new Semaphore({ maxWaiting, maxWaitMs, slots: MAX_SITE_STREAMS }),
-      maxBytes: config.external?.maxBytes ?? 0,
-      firstBytesTimeoutMs: SITE_FIRST_BYTES_TIMEOUT_MS,
-    });
+    external && new SitePassthrough({ external, metadata, clock, waiting: config.originStreams });
   return {
     media,
     passthrough: new PassthroughService({ origin, limits, semaphore: originStreams }, siteMedia),

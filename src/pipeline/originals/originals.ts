@@ -5,7 +5,7 @@ import { type OpenedOriginal, OriginalReader, type ReaderParts } from './origina
 import { SiteReader, type SiteReaderParts } from './site-reader.ts';
 
 /** What originals are read with. */
-export interface OriginalsParts extends ReaderParts, Pick<SiteReaderParts, 'sites' | 'siteLimits'> {
+export interface OriginalsParts extends ReaderParts, Pick<SiteReaderParts, 'external'> {
   readonly clock: Clock;
 }
 
@@ -18,10 +18,12 @@ const MAX_FLIGHT_AGE_MS = 5_000;
 /** Originals, shared: requests for one at the same time, in whatever sizes, cause one read together. */
 export class Originals {
   readonly #parts: OriginalsParts;
+  readonly #siteParts: SiteReaderParts;
   readonly #flights = new SingleFlight<OpenedOriginal>();
 
   constructor(parts: OriginalsParts) {
     this.#parts = parts;
+    this.#siteParts = { ...parts, maxOriginalBytes: parts.access.limits.maxOriginalBytes };
   }
 
   /** Opens an original; its bytes are held until the signal aborts. */
@@ -32,7 +34,7 @@ export class Originals {
     const { work, leave } = this.#flights.join(`${period} ${originKey}`, (flight) =>
       url === undefined
         ? new OriginalReader(this.#parts, originKey, flight)
-        : new SiteReader(this.#parts, { originKey, url }, flight),
+        : new SiteReader(this.#siteParts, { originKey, url }, flight),
     );
     if (signal.aborted) leave();
     else signal.addEventListener('abort', leave, { once: true });

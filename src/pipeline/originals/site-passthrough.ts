@@ -3,9 +3,10 @@ import { LRUCache } from 'lru-cache';
 import { MediaError } from '../../contract/errors.ts';
 import { type MediaRequest, resultKey } from '../../contract/media-request.ts';
 import type { Clock } from '../ports.ts';
-import type { Semaphore } from '../semaphore.ts';
+import { Semaphore } from '../semaphore.ts';
 import { siteError } from '../site-failure.ts';
 import { validatorsOf } from '../validators.ts';
+import type { WaitQueueLimits } from '../wait-queue.ts';
 import { SNIFF_BYTES, sniffContentType } from './content-sniff.ts';
 import type { MetadataCache } from './metadata-cache.ts';
 import { isOriginFailure } from './original-reader.ts';
@@ -15,19 +16,15 @@ import {
   type PassthroughOptions,
 } from './passthrough-media.ts';
 import { peekSite, SiteStream } from './site-stream.ts';
-import type { SiteContent, SiteRequest, Sites } from './sites.ts';
+import type { ExternalMedia, SiteContent, SiteRequest } from './sites.ts';
 
 /** What is passed on from other sites with. */
 export interface SitePassthroughParts {
-  readonly sites: Sites;
+  readonly external: ExternalMedia;
   readonly metadata: MetadataCache;
   readonly clock: Clock;
-  /** Bounds how many streams are open at once. */
-  readonly semaphore: Semaphore;
-  /** Most bytes that are passed on of one body. */
-  readonly maxBytes: number;
-  /** Time for the first bytes of a body, in milliseconds. */
-  readonly firstBytesTimeoutMs: number;
+  /** Of the requests that wait for a stream. */
+  readonly waiting: WaitQueueLimits;
 }
 
 /** What is known of something by its first bytes. */
@@ -59,10 +56,13 @@ const MAX_BEGINNINGS = 1_000;
 /** Passes on what other sites have, picture, video and sound, as it is: streamed, never held in memory or kept. */
 export class SitePassthrough {
   readonly #parts: SitePassthroughParts;
+  /** Bounds how many streams are open at once. */
+  readonly #semaphore: Semaphore;
   readonly #known = new LRUCache<string, KnownBeginning>({ max: MAX_BEGINNINGS });
 
   constructor(parts: SitePassthroughParts) {
     this.#parts = parts;
+    this.#semaphore = new Semaphore({ ...parts.waiting, slots: parts.external.limits.maxStreams });
   }
 
   /**
@@ -113,7 +113,7 @@ export class SitePassthrough {
     const range = isPart ? { first: 0, last: SNIFF_BYTES - 1 } : undefined;
     const content = await this.#ask({ ...request, range });
     const { body, part, validators, sizeBytes, lastModified, freshForMs } = content;
-    const { maxBytes, firstBytesTimeoutMs } = this.#parts;
+    const { maxBytes, firstBytesTimeoutMs } = this.#parts.external.limits;
     try {
       if (sizeBytes !== undefined && sizeBytes > maxBytes) {
         const cause = new Error(`${sizeBytes} bytes, at most ${maxBytes}`);
@@ -141,10 +141,9 @@ export class SitePassthrough {
   }
 
   async #ask(request: SiteRequest): Promise<SiteContent> {
-    const { sites, semaphore } = this.#parts;
-    const leave = await semaphore.enter(request.signal);
+    const leave = await this.#semaphore.enter(request.signal);
     try {
-      const content = await sites.open(request);
+      const content = await this.#parts.external.sites.open(request);
       if (content.kind === 'unchanged') {
         throw siteError('Nothing was asked about.', { reason: 'response' });
       }

@@ -19,20 +19,15 @@ import {
   type ReaderParts,
   releaseAfter,
 } from './original-reader.ts';
-import type { SiteContent, SiteResponse, Sites, SiteValidators } from './sites.ts';
-
-/** Bounds of what is fetched whole from another site. */
-export interface SiteLimits {
-  /** Until the last byte, in milliseconds. */
-  readonly wholeBodyTimeoutMs: number;
-  readonly maxOriginalBytes: number;
-}
+import { siteBodyError } from './site-stream.ts';
+import type { ExternalMedia, SiteContent, SiteResponse, SiteValidators } from './sites.ts';
 
 /** What an original of another site is read with. */
 export interface SiteReaderParts extends Omit<ReaderParts, 'access'> {
   /** `undefined`: nothing of other sites is served. */
-  readonly sites: Sites | undefined;
-  readonly siteLimits: SiteLimits;
+  readonly external: ExternalMedia | undefined;
+  /** Largest original that is read whole, in bytes. */
+  readonly maxOriginalBytes: number;
 }
 
 /** Which original, and where it is. */
@@ -165,7 +160,8 @@ export class SiteReader implements OpenedOriginal {
 
   /** All bytes of a body; memory is taken as they come. */
   async #collect({ body, sizeBytes }: SiteContent, reservation: Reservation): Promise<Buffer> {
-    const { wholeBodyTimeoutMs, maxOriginalBytes } = this.#parts.siteLimits;
+    const { maxOriginalBytes } = this.#parts;
+    const { wholeBodyTimeoutMs } = this.#external.limits;
     const checkSize = (count: number): void => {
       if (count <= maxOriginalBytes) return;
       const cause = new Error(`${count} bytes or more, at most ${maxOriginalBytes}`);
@@ -196,7 +192,7 @@ export class SiteReader implements OpenedOriginal {
       } catch (error) {
         if (within.aborted) throw within.reason;
         if (error instanceof MediaError) throw error;
-        throw siteError('The body has not come whole.', { reason: 'response', cause: error });
+        throw siteBodyError(error);
       }
       within.throwIfAborted();
       if (sizeBytes !== undefined && received !== sizeBytes) {
@@ -209,14 +205,19 @@ export class SiteReader implements OpenedOriginal {
   }
 
   async #ask(known: SiteValidators | undefined): Promise<SiteResponse> {
-    const { sites } = this.#parts;
+    const { sites } = this.#external;
     const { signal } = this.#flight;
-    if (sites === undefined) throw new Error('There are no other sites.');
     try {
       return await sites.open({ url: this.#place.url, signal, known });
     } catch (error) {
       throw this.#noteFailure(error);
     }
+  }
+
+  get #external(): ExternalMedia {
+    const { external } = this.#parts;
+    if (external === undefined) throw new Error('Nothing of other sites is served.');
+    return external;
   }
 
   /** @throws MediaError if the site has failed for this URL lately */

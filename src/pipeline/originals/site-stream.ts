@@ -28,9 +28,9 @@ export function peekSite(
         length += chunk.length;
         continue;
       }
-      if (body.errored !== null) throw failed(body.errored);
+      if (body.errored !== null) throw siteBodyError(body.errored);
       if (body.readableEnded) break;
-      if (body.destroyed) throw failed(undefined);
+      if (body.destroyed) throw siteBodyError(undefined);
       await waitForMore(body);
     }
     return Buffer.concat(chunks);
@@ -75,10 +75,13 @@ export class SiteStream extends Transform {
   }
 
   override _destroy(error: Error | null, done: (error?: Error | null) => void): void {
-    done(error === null || error instanceof MediaError ? error : failed(error));
+    done(error === null || error instanceof MediaError ? error : siteBodyError(error));
   }
 }
 
-function failed(cause: unknown): MediaError {
-  return siteError('The body has not come whole.', { reason: 'response', cause });
+/** What a body has failed with. undici's name for one that has stood still is known here: it has no other sign. */
+export function siteBodyError(cause: unknown): MediaError {
+  const isLate = cause instanceof Error && cause.name === 'BodyTimeoutError';
+  const reason = isLate ? 'time' : 'response';
+  return siteError('The body has not come whole.', { reason, cause });
 }

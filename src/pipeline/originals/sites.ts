@@ -45,6 +45,24 @@ export type SiteResponse =
   | SiteContent
   | { readonly kind: 'unchanged'; readonly freshForMs: number };
 
+/** Bounds of what is taken from other sites. */
+export interface SiteLimits {
+  /** Until the last byte of what is fetched whole, in milliseconds. */
+  readonly wholeBodyTimeoutMs: number;
+  /** For the first bytes of what is passed on, behind its head, in milliseconds. */
+  readonly firstBytesTimeoutMs: number;
+  /** Bodies that are passed on at once. */
+  readonly maxStreams: number;
+  /** Most bytes that are passed on of one body. */
+  readonly maxBytes: number;
+}
+
+/** What external media are served with. */
+export interface ExternalMedia {
+  readonly sites: Sites;
+  readonly limits: SiteLimits;
+}
+
 /** Other sites, from which anything may come. */
 export interface Sites {
   /**

@@ -1,5 +1,6 @@
 import type { ExternalPolicy } from '../../contract/external-url.ts';
 import type { SiteMeter } from '../../pipeline/meter.ts';
+import type { ExternalMedia, SiteLimits } from '../../pipeline/originals/sites.ts';
 import { AddressGuard, type AddressRules } from './address-guard.ts';
 import type { FreshnessBounds } from './freshness.ts';
 import { CaresResolver, type NameResolver } from './name-resolver.ts';
@@ -12,21 +13,30 @@ export interface SiteSettings extends ExternalPolicy, AddressRules, FreshnessBou
   readonly dnsServers: readonly string[] | undefined;
   /** Of this program, for `User-Agent`. */
   readonly version: string;
+  readonly maxBytes: number;
   readonly maxWaitMs: number;
 }
 
-/** Deadlines and bounds (contract §8). */
-export interface SiteLimits extends ConnectionBounds {
+/** Deadlines and bounds of the transport. */
+interface TransportLimits extends ConnectionBounds {
   readonly connectTimeoutMs: number;
   readonly headTimeoutMs: number;
   readonly chainTimeoutMs: number;
 }
 
+/** All deadlines and bounds of external media (contract §8), those included that the pipeline keeps. */
+export type RemoteLimits = TransportLimits & Omit<SiteLimits, 'maxBytes'>;
+
 /** What a test puts in the place of the real. */
 export interface SiteDoubles {
-  readonly limits?: Partial<SiteLimits>;
+  readonly limits?: Partial<RemoteLimits>;
   readonly resolver?: NameResolver;
   readonly onDial?: (address: string, port: number) => void;
+}
+
+/** The way to other sites, as the pipeline takes it. */
+export interface RemoteMedia extends ExternalMedia {
+  readonly connections: SiteConnections;
 }
 
 /** Opens the way to other sites. */
@@ -34,9 +44,9 @@ export function openSites(
   settings: SiteSettings,
   meter: SiteMeter,
   { limits: given, resolver, onDial }: SiteDoubles = {},
-): { readonly sites: RemoteSites; readonly connections: SiteConnections } {
+): RemoteMedia {
   const { version, maxWaitMs, dnsServers = [] } = settings;
-  const limits: SiteLimits = {
+  const limits: RemoteLimits = {
     perHost: { slots: 4, maxWaiting: 64, maxWaitMs },
     inAll: { slots: 64, maxWaiting: 512, maxWaitMs },
     patienceMs: 1_000,
@@ -44,6 +54,10 @@ export function openSites(
     connectTimeoutMs: 3_000,
     headTimeoutMs: 5_000,
     chainTimeoutMs: 10_000,
+    wholeBodyTimeoutMs: 20_000,
+    firstBytesTimeoutMs: 5_000,
+    // Some of the connections are left for what is transformed.
+    maxStreams: 48,
     ...given,
   };
   const connections = new SiteConnections(limits, {
@@ -60,5 +74,5 @@ export function openSites(
     userAgent: `Darkroom/${version} (media proxy)`,
     meter,
   });
-  return { sites, connections };
+  return { sites, connections, limits: { ...limits, maxBytes: settings.maxBytes } };
 }

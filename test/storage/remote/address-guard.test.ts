@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { AddressGuard, type AddressRules } from '../../../src/storage/remote/address-guard.ts';
-import { publicAddresses } from '../../support/sites/hostile-addresses.ts';
+import { forbiddenAddresses, publicAddresses } from '../../support/sites/hostile-addresses.ts';
 
 const none: AddressRules = { allowedNetworks: [], blockedNetworks: [], nat64Prefixes: [] };
 
@@ -9,6 +9,13 @@ function faultOf(address: string, rules: Partial<AddressRules> = {}): string | u
 }
 
 describe('the guard of addresses', () => {
+  test.each(Object.entries(forbiddenAddresses))(
+    'lets none of this be dialled: %s',
+    (_, addresses) => {
+      expect(addresses.filter((address) => faultOf(address) === undefined)).toEqual([]);
+    },
+  );
+
   test.each(publicAddresses)('lets %s be dialled', (address) => {
     expect(faultOf(address)).toBeUndefined();
   });

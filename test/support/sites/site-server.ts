@@ -45,6 +45,11 @@ export class SiteServer {
     });
   }
 
+  /** Closes the connections that clients keep. */
+  dropConnections(): void {
+    this.#server.closeAllConnections();
+  }
+
   async close(): Promise<void> {
     this.#server.closeAllConnections();
     this.#server.close();

@@ -28,6 +28,7 @@ export class TestSites {
         minAgeSeconds: 3_600,
         maxAgeSeconds: 604_800,
         version: '0',
+        maxBytes: 500_000_000,
         maxWaitMs: 5_000,
         ...settings,
       },

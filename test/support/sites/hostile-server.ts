@@ -1,0 +1,73 @@
+import { once } from 'node:events';
+import { type AddressInfo, createServer, type Server, type Socket } from 'node:net';
+
+/** What a server does with a connection whose request has come: it writes whatever it likes. */
+export type Behaviour = (socket: Socket, request: string) => void;
+
+/** A server that speaks HTTP as it likes, byte by byte: each path is a behaviour. */
+export class HostileServer {
+  /** By path; what has none hangs. */
+  readonly behaviours = new Map<string, Behaviour>();
+  /** Heads of requests, in order. */
+  readonly requests: string[] = [];
+  readonly #sockets = new Set<Socket>();
+  readonly #server: Server;
+
+  private constructor() {
+    this.#server = createServer((socket) => {
+      this.#sockets.add(socket);
+      socket.on('close', () => this.#sockets.delete(socket));
+      socket.on('error', () => undefined);
+      let head = '';
+      socket.on('data', (chunk) => {
+        head += chunk.toString('latin1');
+        if (!head.includes('\r\n\r\n')) return;
+        const request = head;
+        head = '';
+        this.requests.push(request);
+        this.behaviours.get(request.split(' ')[1] ?? '')?.(socket, request);
+      });
+    });
+  }
+
+  static async start(): Promise<HostileServer> {
+    const site = new HostileServer();
+    site.#server.listen(0, '127.0.0.1');
+    await once(site.#server, 'listening');
+    return site;
+  }
+
+  get port(): number {
+    return (this.#server.address() as AddressInfo).port;
+  }
+
+  get openConnections(): number {
+    return this.#sockets.size;
+  }
+
+  async close(): Promise<void> {
+    for (const socket of this.#sockets) socket.destroy();
+    this.#server.close();
+    await once(this.#server, 'close');
+  }
+}
+
+/** Writes the same again and again, as fast as it is taken, until the connection is closed. */
+export function writeForEver(socket: Socket, piece: string | Uint8Array): void {
+  const write = (): void => {
+    while (!socket.destroyed && socket.write(piece));
+    if (!socket.destroyed) socket.once('drain', write);
+  };
+  write();
+}
+
+/** Writes a byte at a time. */
+export function trickle(socket: Socket, bytes: Uint8Array, pauseMs: number): void {
+  let sent = 0;
+  const timer = setInterval(() => {
+    if (socket.destroyed || sent >= bytes.length) clearInterval(timer);
+    else socket.write(bytes.subarray(sent, sent + 1));
+    sent += 1;
+  }, pauseMs);
+  timer.unref();
+}
