@@ -1,5 +1,6 @@
 import { execFileSync } from 'node:child_process';
 import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { BlockList, isIPv6 } from 'node:net';
 import { join } from 'node:path';
 import type { Model } from '@kubernetes-models/base';
 import { Deployment } from 'kubernetes-models/apps/v1/Deployment';
@@ -10,6 +11,7 @@ import { Service } from 'kubernetes-models/v1/Service';
 import { describe, expect, test } from 'vitest';
 import { parse, parseAllDocuments } from 'yaml';
 import { readConfig } from '../../src/config/config.ts';
+import { AddressGuard } from '../../src/storage/remote/address-guard.ts';
 import { PrometheusMeter } from '../../src/telemetry/prometheus-meter.ts';
 import { OpenapiReader } from '../support/openapi/openapi-reader.ts';
 
@@ -20,6 +22,18 @@ interface Manifest {
   readonly apiVersion: string;
   readonly kind: string;
   readonly metadata: { readonly name: string };
+}
+
+/** As much of a network policy. */
+interface NetworkPolicyManifest {
+  readonly spec: {
+    readonly egress: readonly {
+      readonly ports: readonly { readonly port: number }[];
+      readonly to?: readonly {
+        readonly ipBlock: { readonly cidr: string; readonly except: readonly string[] };
+      }[];
+    }[];
+  };
 }
 
 const kustomization = parse(readFileSync(`${FOLDER}/kustomization.yaml`, 'utf8')) as {
@@ -127,6 +141,46 @@ describe('the manifests', () => {
     expect(text).toContain(right);
     const broken = JSON.parse(text.replace(right, wrong)) as Manifest;
     expect(findFaults([broken]).join('\n')).toMatch(fault);
+  });
+
+  test('the network policy lets out to public addresses, and to no other', () => {
+    const { egress } = (find('NetworkPolicy') as unknown as NetworkPolicyManifest).spec;
+    const rules = egress.filter(({ to }) => to !== undefined);
+    expect(rules.map(({ ports }) => ports.map(({ port }) => port))).toEqual([[80, 443]]);
+    const blocks = rules.flatMap(({ to = [] }) => to.map(({ ipBlock }) => ipBlock));
+    const fits = (address: string, network: string): boolean => {
+      const [base = '', bits] = network.split('/');
+      const list = new BlockList();
+      list.addSubnet(base, Number(bits), isIPv6(base) ? 'ipv6' : 'ipv4');
+      return list.check(address, isIPv6(address) ? 'ipv6' : 'ipv4');
+    };
+    const isLetOut = (address: string): boolean =>
+      blocks.some(
+        ({ cidr, except }) =>
+          isIPv6(cidr.replace(/\/.*/, '')) === isIPv6(address) &&
+          fits(address, cidr) &&
+          !except.some((network) => fits(address, network)),
+      );
+    // It is no narrower than what Darkroom would connect to, but where that needs a translator.
+    const guard = new AddressGuard({ allowedNetworks: [], blockedNetworks: [], nat64Prefixes: [] });
+    const near = blocks.flatMap(({ cidr, except }) =>
+      [cidr, ...except].map((network) => network.replace(/\/.*/, '')),
+    );
+    const some = ['8.8.8.8', '1.1.1.1', '2606:4700::1', '2a00:1450::1', '10.1.2.3', '172.31.0.1'];
+    const inside = [
+      '169.254.169.254',
+      '192.168.1.1',
+      '127.0.0.1',
+      '::1',
+      'fd00:ec2::254',
+      'fe80::1',
+    ];
+    for (const address of [...near, ...some, ...inside, '64:ff9b::a00:1', '2002:a00:1::1']) {
+      expect([address, isLetOut(address)]).toEqual([
+        address,
+        guard.findFault(address) === undefined,
+      ]);
+    }
   });
 
   test('what they set is what the service allows', () => {

@@ -215,7 +215,8 @@ function createCertificate(folder: string): readonly [certFile: string, keyFile:
   return [certFile, keyFile];
 }
 
-async function waitForPort(port: number): Promise<void> {
+/** Waits until something listens on a port of this machine. */
+export async function waitForPort(port: number): Promise<void> {
   for (;;) {
     const socket = connect(port, '127.0.0.1');
     const isOpen = await new Promise<boolean>((resolve) => {

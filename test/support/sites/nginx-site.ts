@@ -1,0 +1,95 @@
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { findFreePorts } from '../processes/free-ports.ts';
+import { waitForPort } from '../processes/nginx.ts';
+import { makeTemporaryFolder } from '../temporary-folder.ts';
+import { CertificateAuthority } from './certificate-authority.ts';
+
+/** A site of somebody else's: nginx with TLS, which redirects what comes without. */
+export interface NginxSite {
+  /** Scheme, name and port, of TLS and without. */
+  readonly secure: string;
+  readonly plain: string;
+  readonly ports: readonly number[];
+  /** The certificate of the authority that it has its own from. */
+  readonly authorityFile: string;
+  /** Its files. */
+  readonly put: (name: string, bytes: Uint8Array) => Promise<void>;
+  /** What it was asked for, in order: `GET /cat.png 206`. */
+  readonly requests: () => readonly string[];
+  readonly stop: () => Promise<void>;
+}
+
+/** Starts it on free ports of this machine, under a name that a resolver has to know. */
+export async function startNginxSite(name: string): Promise<NginxSite> {
+  const { path: folder, put, remove } = await makeTemporaryFolder();
+  const authority = new CertificateAuthority(folder);
+  const { certFile, keyFile } = authority.issue(name);
+  const [securePort = 0, plainPort = 0] = await findFreePorts(2);
+  const log = join(folder, 'access.log');
+  mkdirSync(join(folder, 'files'));
+  writeFileSync(log, '');
+  writeFileSync(
+    join(folder, 'nginx.conf'),
+    `
+daemon off;
+user root;
+worker_processes 1;
+pid ${folder}/nginx.pid;
+error_log stderr warn;
+events { worker_connections 256; }
+http {
+  include /etc/nginx/mime.types;
+  large_client_header_buffers 4 16k;
+  log_format asked '$request_method $request_uri $status';
+  access_log ${log} asked;
+  client_body_temp_path ${folder}/body;
+  proxy_temp_path ${folder}/proxy;
+  fastcgi_temp_path ${folder}/fastcgi;
+  uwsgi_temp_path ${folder}/uwsgi;
+  scgi_temp_path ${folder}/scgi;
+  server {
+    listen 127.0.0.1:${plainPort};
+    return 301 https://${name}:${securePort}$request_uri;
+  }
+  server {
+    listen 127.0.0.1:${securePort} ssl;
+    server_name ${name};
+    ssl_certificate ${certFile};
+    ssl_certificate_key ${keyFile};
+    root ${folder}/files;
+    location / { }
+  }
+}
+`,
+  );
+  const child = spawn('nginx', ['-p', folder, '-c', join(folder, 'nginx.conf')], {
+    env: { PATH: `${process.env.PATH ?? ''}:/usr/sbin` },
+    stdio: ['ignore', 'ignore', 'inherit'],
+  });
+  const ended = once(child, 'exit');
+  const kill = (): void => void child.kill('SIGTERM');
+  process.once('exit', kill);
+  await Promise.race([Promise.all([securePort, plainPort].map(waitForPort)), ended]);
+  if (child.exitCode !== null) throw new Error('the site does not start');
+  return {
+    secure: `https://${name}:${securePort}`,
+    plain: `http://${name}:${plainPort}`,
+    ports: [securePort, plainPort],
+    authorityFile: authority.certFile,
+    put: (file, bytes) => put(join('files', file), bytes),
+    requests: () =>
+      readFileSync(log, 'utf8')
+        .trim()
+        .split('\n')
+        .filter((line) => line !== ''),
+    stop: async () => {
+      kill();
+      await ended;
+      process.off('exit', kill);
+      await remove();
+    },
+  };
+}
