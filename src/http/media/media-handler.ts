@@ -14,7 +14,7 @@ import type { SigningKeys } from '../../contract/signing-keys.ts';
 import type { DefaultAvatar } from '../../default-avatars/default-avatars.ts';
 import type { PassthroughService } from '../../pipeline/originals/passthrough.ts';
 import { OriginalReplaced } from '../../pipeline/originals/passthrough-media.ts';
-import type { MediaResult } from '../../pipeline/ports.ts';
+import type { ByteRange, MediaResult } from '../../pipeline/ports.ts';
 import type { MediaService } from '../../pipeline/serve-media.ts';
 import { siteError } from '../../pipeline/site-failure.ts';
 import type { Exchange } from '../exchange.ts';
@@ -174,6 +174,7 @@ export class MediaHandler {
       trace: exchange.record.trace,
       isWhole: method === 'GET' && headers.range === undefined && !isConditional,
       isPart: method === 'GET' && headers.range !== undefined,
+      beginning: readBeginning(headers.range),
     });
     const { maxAgeSeconds } = original;
     const representation = createRepresentation({
@@ -204,6 +205,13 @@ export class MediaHandler {
     exchange.record.trace.outcome = HIT;
     sendBytes(exchange, avatar.representation, avatar.body);
   }
+}
+
+/** A range that begins at 0, whatever the length of the body may be. */
+function readBeginning(range: string | undefined): ByteRange | undefined {
+  const [, digits] = /^bytes=0-(\d{0,15})$/i.exec(range ?? '') ?? [];
+  if (digits === undefined) return undefined;
+  return { first: 0, last: digits === '' ? undefined : Number(digits) };
 }
 
 /** @throws MediaError `UNAUTHORIZED`, `NOT_FOUND`, `INVALID_FORM_BODY` */

@@ -1,4 +1,5 @@
 import type { Readable } from 'node:stream';
+import type { ByteRange } from '../ports.ts';
 import type { RequestTrace } from '../request-trace.ts';
 import type { Validators } from '../validators.ts';
 
@@ -35,6 +36,8 @@ export interface PassthroughOptions {
   readonly isWhole: boolean;
   /** Whether a part is asked for. */
   readonly isPart: boolean;
+  /** That part, where it is the beginning: another site need not be asked for anything before. */
+  readonly beginning?: ByteRange | undefined;
 }
 
 /** Something of another site is not what it was when its parts were asked for last. */

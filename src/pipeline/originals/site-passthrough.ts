@@ -2,7 +2,7 @@ import { Readable } from 'node:stream';
 import { LRUCache } from 'lru-cache';
 import { MediaError } from '../../contract/errors.ts';
 import { type MediaRequest, resultKey } from '../../contract/media-request.ts';
-import type { Clock } from '../ports.ts';
+import type { ByteRange, Clock } from '../ports.ts';
 import { Semaphore } from '../semaphore.ts';
 import { siteError } from '../site-failure.ts';
 import { validatorsOf } from '../validators.ts';
@@ -33,6 +33,8 @@ interface Beginning extends Pick<SiteContent, 'sizeBytes' | 'lastModified' | 'fr
   readonly contentType: string;
   /** The site's strong tag; without one, no part of it can be told to be of the same state. */
   readonly tag: string | undefined;
+  /** Whether the site gives parts; not asked for one, it is taken to. */
+  readonly hasParts: boolean;
 }
 
 /** One whose parts can be asked for. */
@@ -40,6 +42,13 @@ interface KnownBeginning extends Beginning {
   readonly tag: string;
   readonly sizeBytes: number;
   readonly untilMs: number;
+}
+
+/** Bytes that are coming, from the first on. */
+interface OpenStream {
+  /** `undefined`: to the end, wherever that is. */
+  readonly last: number | undefined;
+  readonly body: SiteStream;
 }
 
 /** Pictures that are shown as they are: those that are decoded here (contract §8). */
@@ -73,7 +82,7 @@ export class SitePassthrough {
   async open(
     request: MediaRequest,
     url: string,
-    { signal, trace, isPart }: PassthroughOptions,
+    { signal, trace, isPart, beginning }: PassthroughOptions,
   ): Promise<PassthroughMedia> {
     const { metadata, clock } = this.#parts;
     const { originKey } = request;
@@ -88,8 +97,9 @@ export class SitePassthrough {
     return trace.time('origin', async (visit) => {
       visit.note({ part: isPart ? 'state' : 'body' });
       try {
-        const opened = await this.#openBeginning({ url, signal }, isPart);
-        this.#remember(originKey, opened.beginning);
+        const range = isPart ? rangeOfBeginning(beginning) : undefined;
+        const opened = await this.#openBeginning({ url, signal, range });
+        if (range !== undefined) this.#remember(originKey, opened.beginning);
         return this.#describe(request, url, opened.beginning, opened.stream, signal);
       } catch (error) {
         throw this.#noteFailure(originKey, error);
@@ -102,16 +112,11 @@ export class SitePassthrough {
     for (const originKey of [...this.#known.keys()].filter(fits)) this.#known.delete(originKey);
   }
 
-  /**
-   * Asks for the whole and looks at its first bytes; or for these alone, where a part is wanted that the site may be
-   * asked for next.
-   */
+  /** Asks for the whole, or for a part at its beginning, and looks at the first bytes. */
   async #openBeginning(
     request: SiteRequest,
-    isPart: boolean,
-  ): Promise<{ readonly beginning: Beginning; readonly stream: SiteStream | undefined }> {
-    const range = isPart ? { first: 0, last: SNIFF_BYTES - 1 } : undefined;
-    const content = await this.#ask({ ...request, range });
+  ): Promise<{ readonly beginning: Beginning; readonly stream: OpenStream }> {
+    const content = await this.#ask(request);
     const { body, part, validators, sizeBytes, lastModified, freshForMs } = content;
     const { maxBytes, firstBytesTimeoutMs } = this.#parts.external.limits;
     try {
@@ -126,14 +131,18 @@ export class SitePassthrough {
         const cause = new Error(`It is ${contentType}.`);
         throw new MediaError('UNSUPPORTED_MEDIA_TYPE', { cause });
       }
-      const beginning = { prefix, contentType, tag, sizeBytes, lastModified, freshForMs };
-      if (part === undefined) {
-        return { beginning, stream: new SiteStream(prefix, body, maxBytes) };
-      }
-      body.destroy();
+      const hasParts = part !== undefined || request.range === undefined;
+      const beginning = {
+        ...{ prefix, contentType, tag, hasParts },
+        ...{ sizeBytes, lastModified, freshForMs },
+      };
       // Its parts cannot be told to belong together: it is fetched whole.
-      if (tag === undefined) return await this.#openBeginning(request, false);
-      return { beginning, stream: undefined };
+      if (part !== undefined && tag === undefined) {
+        body.destroy();
+        return await this.#openBeginning({ ...request, range: undefined });
+      }
+      const last = part?.last ?? (sizeBytes === undefined ? undefined : sizeBytes - 1);
+      return { beginning, stream: { last, body: new SiteStream(prefix, body, maxBytes) } };
     } catch (error) {
       body.destroy();
       throw error;
@@ -159,22 +168,21 @@ export class SitePassthrough {
     request: MediaRequest,
     url: string,
     beginning: Beginning,
-    stream: SiteStream | undefined,
+    stream: OpenStream | undefined,
     signal: AbortSignal,
   ): PassthroughMedia {
-    const { prefix, contentType, tag, sizeBytes, lastModified, freshForMs } = beginning;
+    const { prefix, contentType, tag, hasParts, sizeBytes, lastModified, freshForMs } = beginning;
     const etag = tag && validatorsOf({ etag: tag, lastModified }, resultKey(request)).etag;
     return {
       validators: { etag, lastModified },
       sizeBytes,
       contentType,
-      hasRanges: etag !== undefined && sizeBytes !== undefined,
+      hasRanges: etag !== undefined && sizeBytes !== undefined && hasParts,
       maxAgeSeconds: freshForMs / 1000,
-      discard: () => stream?.destroy(),
+      discard: () => stream?.body.destroy(),
       stream: async (first, last) => {
-        const isToEnd = last === undefined || last >= (sizeBytes ?? Infinity) - 1;
-        if (stream !== undefined && first === 0 && isToEnd) return stream;
-        stream?.destroy();
+        if (stream !== undefined && first === 0 && last === stream.last) return stream.body;
+        stream?.body.destroy();
         if (last !== undefined && last < prefix.length) {
           return Readable.from([prefix.subarray(first, last + 1)]);
         }
@@ -202,8 +210,8 @@ export class SitePassthrough {
   }
 
   #remember(originKey: string, beginning: Beginning): void {
-    const { tag, sizeBytes, freshForMs } = beginning;
-    if (tag === undefined || sizeBytes === undefined) return;
+    const { tag, hasParts, sizeBytes, freshForMs } = beginning;
+    if (tag === undefined || sizeBytes === undefined || !hasParts) return;
     const untilMs = this.#parts.clock.nowMs() + freshForMs;
     this.#known.set(originKey, { ...beginning, tag, sizeBytes, untilMs });
   }
@@ -215,4 +223,11 @@ export class SitePassthrough {
     else if (isOriginFailure(error)) metadata.noteFailed(originKey, error.code);
     return error;
   }
+}
+
+/** Enough to know what it is: the beginning that is wanted, where it is longer; or no more than that. */
+function rangeOfBeginning(wanted: ByteRange | undefined): ByteRange {
+  const least = SNIFF_BYTES - 1;
+  if (wanted === undefined) return { first: 0, last: least };
+  return { first: 0, last: wanted.last && Math.max(wanted.last, least) };
 }

@@ -69,7 +69,8 @@ export class RemoteSites implements Sites {
     try {
       const freshForMs = readFreshness(fields, freshness, Date.now());
       if (status === 304 && isConditional) {
-        body.destroy();
+        // It has none, and so the connection can be kept.
+        body.resume();
         return { kind: 'unchanged', freshForMs };
       }
       if (status === 416 && request.range?.first === 0) {

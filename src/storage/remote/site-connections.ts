@@ -89,18 +89,19 @@ export class SiteConnections {
    */
   async lease(origin: string, host: string, signal: AbortSignal): Promise<ConnectionLease> {
     const leaveHost = await this.#enterHost(host, signal);
+    let leaveAll: (() => void) | undefined;
+    const leave = (): void => {
+      leaveAll?.();
+      leaveHost();
+    };
     try {
       const entering = this.#all.enter(signal);
       if (this.#all.waiting > 0) this.#interruptSilent();
-      const leaveAll = await entering;
+      leaveAll = await entering;
       const kept = this.#takeIdle(origin);
-      const connection = kept ?? this.#create(origin, host);
-      return this.#leaseOf(connection, kept !== undefined, () => {
-        leaveAll();
-        leaveHost();
-      });
+      return this.#leaseOf(kept ?? this.#create(origin, host), kept !== undefined, leave);
     } catch (error) {
-      leaveHost();
+      leave();
       throw error;
     }
   }

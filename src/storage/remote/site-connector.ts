@@ -79,6 +79,9 @@ async function findAddresses(
 ): Promise<readonly string[]> {
   const isLiteral = isIP(host) !== 0;
   const addresses = isLiteral ? [host] : await unlessAborted(resolver.resolve(host), signal);
+  if (addresses.length === 0) {
+    throw siteError('The name has no address.', { reason: 'name', host });
+  }
   for (const address of addresses) {
     const fault = guard.findFault(address);
     if (fault === undefined) continue;
@@ -105,11 +108,8 @@ function dial(
     noDelay: true,
     autoSelectFamily: true,
     autoSelectFamilyAttemptTimeout: ATTEMPT_DELAY_MS,
-    lookup: (_host, { all }, done) => {
-      const [first] = answers;
-      if (all === true) done(null, answers);
-      else done(null, first?.address ?? '', first?.family);
-    },
+    // Later, as a lookup does: who listens for attempts has to hear of the first one.
+    lookup: (_host, _options, done) => queueMicrotask(() => done(null, answers)),
   };
   return new Promise((resolve, reject) => {
     const socket = isTls
@@ -127,7 +127,10 @@ function dial(
     };
     const abort = (): void => fail(signal.reason);
     signal.addEventListener('abort', abort, { once: true });
-    socket.on('connectionAttempt', (address) => onDial?.(address, port));
+    // Of a single address, Node tells of no attempt.
+    const [only, ...others] = addresses;
+    if (others.length > 0) socket.on('connectionAttempt', (address) => onDial?.(address, port));
+    else if (only !== undefined) onDial?.(only, port);
     socket.once('error', fail);
     socket.once(isTls ? 'secureConnect' : 'connect', () => {
       const address = socket.remoteAddress ?? '';

@@ -27,6 +27,8 @@ export interface ExternalApp extends TestApp {
   urlOf(path: string): string;
   /** Asks the service for something of the site. */
   ask(path: string, query?: string, options?: Parameters<Ask>[1]): Promise<ClientResponse>;
+  /** Asks it for whatever target. */
+  readonly askTarget: Ask;
   /** Asks it for whatever URL. */
   askUrl(url: string, query?: string, options?: Parameters<Ask>[1]): Promise<ClientResponse>;
 }
@@ -36,12 +38,20 @@ export function signedPathOf(url: string, query = ''): string {
   return `${formatExternalPath(url, keys)}${query && '?'}${query}`;
 }
 
+/** How both are started. */
+export type ExternalAppOptions = TestAppOptions & {
+  readonly limits?: SiteDoubles['limits'];
+  /** Of further sites. */
+  readonly ports?: readonly number[];
+};
+
 /** Starts both. */
 export async function createExternalApp({
   settings = {},
   limits = {},
+  ports = [],
   ...options
-}: TestAppOptions & { readonly limits?: SiteDoubles['limits'] } = {}): Promise<ExternalApp> {
+}: ExternalAppOptions = {}): Promise<ExternalApp> {
   const site = await SiteServer.start();
   const resolver = new ScriptedResolver();
   const dialled: string[] = [];
@@ -49,7 +59,7 @@ export async function createExternalApp({
   const requests = new RecordingRequestLog('info');
   const environment: Environment = {
     EXTERNAL_SIGNING_KEYS: KEY,
-    EXTERNAL_PORTS: `80,443,${site.port}`,
+    EXTERNAL_PORTS: ['80', '443', site.port, ...ports].join(),
     EXTERNAL_ALLOWED_NETWORKS: '127.0.0.1/32',
     ...settings,
   };
@@ -72,6 +82,7 @@ export async function createExternalApp({
     requests,
     port,
     urlOf,
+    askTarget: client,
     askUrl,
     ask: (path, query, request) => askUrl(urlOf(path), query, request),
     close: async () => {

@@ -4,6 +4,7 @@ import type { NameResolver } from '../../../src/storage/remote/name-resolver.ts'
 export class ScriptedResolver implements NameResolver {
   /** Names that were asked for, in order. */
   readonly asked: string[] = [];
+  readonly #pending = new Set<string>();
   readonly #answers = new Map<string, (readonly string[])[]>();
 
   /** The last answer is given again and again. */
@@ -11,8 +12,14 @@ export class ScriptedResolver implements NameResolver {
     this.#answers.set(name, answers);
   }
 
+  /** From now on, nothing is answered. */
+  setPending(name: string): void {
+    this.#pending.add(name);
+  }
+
   async resolve(name: string): Promise<readonly string[]> {
     this.asked.push(name);
+    if (this.#pending.has(name)) await new Promise(() => undefined);
     const answers = this.#answers.get(name) ?? [];
     const answer = answers.length > 1 ? answers.shift() : answers[0];
     if (answer === undefined) throw new Error(`The test has no answer for ${name}.`);

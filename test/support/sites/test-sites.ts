@@ -1,5 +1,5 @@
 import type { FetchOutcome } from '../../../src/pipeline/meter.ts';
-import type { SiteResponse } from '../../../src/pipeline/originals/sites.ts';
+import type { SiteResponse, SiteValidators } from '../../../src/pipeline/originals/sites.ts';
 import {
   openSites,
   type SiteDoubles,
@@ -15,7 +15,11 @@ export class TestSites {
   readonly outcomes: FetchOutcome[] = [];
   readonly #opened: ReturnType<typeof openSites>;
 
-  constructor(settings: Partial<SiteSettings> = {}, limits: SiteDoubles['limits'] = {}) {
+  constructor(
+    settings: Partial<SiteSettings> = {},
+    limits: SiteDoubles['limits'] = {},
+    { hasRealResolver = false } = {},
+  ) {
     this.#opened = openSites(
       {
         ports: [80, 443],
@@ -35,7 +39,7 @@ export class TestSites {
       { noteFetch: (outcome) => this.outcomes.push(outcome) },
       {
         limits,
-        resolver: this.resolver,
+        ...(!hasRealResolver && { resolver: this.resolver }),
         onDial: (address) => this.dialled.push(address),
       },
     );
@@ -47,6 +51,11 @@ export class TestSites {
 
   open(url: string, signal = new AbortController().signal): Promise<SiteResponse> {
     return this.#opened.sites.open({ url, signal });
+  }
+
+  /** The same, of which a state is known. */
+  openKnown(url: string, known: SiteValidators): Promise<SiteResponse> {
+    return this.#opened.sites.open({ url, known, signal: new AbortController().signal });
   }
 
   /** @returns why a fetch failed; `undefined` where it did not */

@@ -1,0 +1,256 @@
+import { once } from 'node:events';
+import { readFileSync } from 'node:fs';
+import { createServer } from 'node:https';
+import type { AddressInfo } from 'node:net';
+import { buffer } from 'node:stream/consumers';
+import { afterEach, beforeEach, describe, expect, onTestFinished, test } from 'vitest';
+import { MediaError } from '../../../src/contract/errors.ts';
+import { SiteFailure } from '../../../src/pipeline/site-failure.ts';
+import type { RemoteLimits } from '../../../src/storage/remote/open-sites.ts';
+import { tlsFiles } from '../../support/http/tls-files.ts';
+import { startDnsServer } from '../../support/sites/dns-server.ts';
+import { HostileServer } from '../../support/sites/hostile-server.ts';
+import { SiteServer } from '../../support/sites/site-server.ts';
+import { TestSites } from '../../support/sites/test-sites.ts';
+
+let site: SiteServer;
+
+beforeEach(async () => {
+  site = await SiteServer.start();
+  site.serve('/cat', Buffer.from('a cat'));
+});
+
+afterEach(() => site.close());
+
+/** Sites that may be on this machine. */
+function openSites(limits: Partial<RemoteLimits> = {}, ports: readonly number[] = []): TestSites {
+  const sites = new TestSites(
+    { ports: [site.port, ...ports], allowedNetworks: ['127.0.0.1/32', '::1'] },
+    limits,
+  );
+  sites.resolver.set('site.test', ['127.0.0.1']);
+  onTestFinished(() => sites.close());
+  return sites;
+}
+
+async function readText(sites: TestSites, path: string, host = 'site.test'): Promise<string> {
+  const response = await sites.open(`http://${host}:${site.port}${path}`);
+  if (response.kind !== 'content') throw new Error('Nothing came.');
+  return (await buffer(response.body)).toString();
+}
+
+function reasonOf(error: unknown): string | undefined {
+  const cause = error instanceof MediaError ? error.cause : undefined;
+  return cause instanceof SiteFailure ? cause.reason : undefined;
+}
+
+function redirectTo(path: string, location: string): void {
+  site.handlers.set(path, (_request, response) => {
+    response.writeHead(302, { location }).end('a body that nobody reads');
+  });
+}
+
+describe('redirects', () => {
+  test('are followed, relative ones too, five at most', async () => {
+    const sites = openSites();
+    redirectTo('/0', '/cat');
+    for (let step = 1; step <= 6; step += 1) redirectTo(`/${step}`, `${step - 1}`);
+    expect(await readText(sites, '/4')).toBe('a cat');
+    const before = site.requests.length;
+    expect(reasonOf(await sites.failureOf(`http://site.test:${site.port}/5`))).toBe('redirect');
+    expect(site.requests.length - before).toBe(6);
+  });
+
+  test.each([
+    ['to itself', '/a', '/a'],
+    ['to itself, but for the fragment', '/a', '/a#b'],
+    ['to and fro', '/b', '/a'],
+  ])('that lead %s are refused', async (_, first, second) => {
+    const sites = openSites();
+    redirectTo('/a', first);
+    redirectTo('/b', second);
+    expect(reasonOf(await sites.failureOf(`http://site.test:${site.port}/a`))).toBe('redirect');
+    expect(site.requests.length).toBeLessThanOrEqual(2);
+  });
+
+  test('to another host are looked up there', async () => {
+    const sites = openSites();
+    sites.resolver.set('other.test', ['127.0.0.1']);
+    redirectTo('/a', `//other.test:${site.port}/cat`);
+    expect(await readText(sites, '/a')).toBe('a cat');
+    expect(sites.resolver.asked).toEqual(['site.test', 'other.test']);
+    expect(site.requests.at(-1)?.headers.host).toBe(`other.test:${site.port}`);
+  });
+
+  test('tell validators to the URL alone that gave them', async () => {
+    const sites = openSites();
+    site.serve('/cat', Buffer.from('a cat'), { etag: '"one"' });
+    redirectTo('/a', '/cat');
+    const url = `http://site.test:${site.port}/a`;
+    const first = await sites.open(url);
+    if (first.kind !== 'content') throw new Error('Nothing came.');
+    first.body.resume();
+    await sites.openKnown(url, first.validators);
+    expect(site.requests.map(({ headers }) => headers['if-none-match'])).toEqual([
+      undefined,
+      undefined,
+      undefined,
+      '"one"',
+    ]);
+  });
+});
+
+describe('addresses', () => {
+  test('are looked up once for a connection, and that answer is dialled', async () => {
+    const sites = openSites();
+    // What is good at first, and inside afterwards.
+    sites.resolver.set('rebinding.test', ['127.0.0.1'], ['10.0.0.1']);
+    expect(await readText(sites, '/cat', 'rebinding.test')).toBe('a cat');
+    expect(sites.resolver.asked).toEqual(['rebinding.test']);
+    expect(sites.dialled).toEqual(['127.0.0.1']);
+    // The connection that was kept goes where it went.
+    expect(await readText(sites, '/cat', 'rebinding.test')).toBe('a cat');
+    site.dropConnections();
+    const url = `http://rebinding.test:${site.port}/cat`;
+    expect(reasonOf(await sites.failureOf(url))).toBe('address');
+    expect(sites.dialled).toEqual(['127.0.0.1']);
+  });
+
+  test('that do not respond give way to others of the same name', async () => {
+    const sites = openSites();
+    // Nothing listens at the first of them.
+    sites.resolver.set('two.test', ['::1', '127.0.0.1']);
+    expect(await readText(sites, '/cat', 'two.test')).toBe('a cat');
+    expect(sites.dialled).toEqual(['::1', '127.0.0.1']);
+  });
+
+  test('come from servers of the operator, by c-ares', async () => {
+    const dns = await startDnsServer({
+      'a.test': ['127.0.0.1'],
+      'b.test': ['127.0.0.1', '10.0.0.1'],
+    });
+    onTestFinished(() => dns.stop());
+    const sites = new TestSites(
+      { ports: [site.port], allowedNetworks: ['127.0.0.1'], dnsServers: [dns.address] },
+      {},
+      { hasRealResolver: true },
+    );
+    onTestFinished(() => sites.close());
+    expect(await readText(sites, '/cat', 'a.test')).toBe('a cat');
+    const url = (host: string): string => `http://${host}:${site.port}/cat`;
+    expect(reasonOf(await sites.failureOf(url('b.test')))).toBe('address');
+    expect(reasonOf(await sites.failureOf(url('c.test')))).toBe('name');
+    expect(sites.dialled).toEqual(['127.0.0.1']);
+  });
+});
+
+describe('a connection is refused or given up', () => {
+  test('where nobody vouches for the certificate', async () => {
+    let requests = 0;
+    const cert = { cert: readFileSync(tlsFiles.cert), key: readFileSync(tlsFiles.key) };
+    const server = createServer(cert, (_request, response) => {
+      requests += 1;
+      response.end('a cat');
+    });
+    server.listen(0, '127.0.0.1');
+    await once(server, 'listening');
+    onTestFinished(() => void server.close());
+    const { port } = server.address() as AddressInfo;
+    const sites = openSites({}, [port]);
+    expect(reasonOf(await sites.failureOf(`https://site.test:${port}/`))).toBe('certificate');
+    expect(requests).toBe(0);
+  });
+
+  test('where a name server does not answer', async () => {
+    const sites = openSites({ connectTimeoutMs: 100 });
+    sites.resolver.setPending('silent.test');
+    const error = await sites.failureOf(`http://silent.test:${site.port}/cat`);
+    expect(error).toMatchObject({ code: 'ORIGIN_TIMEOUT' });
+    expect(reasonOf(error)).toBe('time');
+    expect(sites.connections.inUse).toBe(0);
+  });
+
+  test('where a site does not go on with the handshake', async () => {
+    const silent = await HostileServer.start();
+    onTestFinished(() => silent.close());
+    const sites = openSites({ connectTimeoutMs: 100 }, [silent.port]);
+    const error = await sites.failureOf(`https://site.test:${silent.port}/`);
+    expect(error).toMatchObject({ code: 'ORIGIN_TIMEOUT' });
+    await expect.poll(() => silent.openConnections).toBe(0);
+  });
+
+  test('when nobody waits for it any more', async () => {
+    const silent = await HostileServer.start();
+    onTestFinished(() => silent.close());
+    const sites = openSites({}, [silent.port]);
+    const controller = new AbortController();
+    const pending = sites.open(`https://site.test:${silent.port}/`, controller.signal);
+    await expect.poll(() => silent.openConnections).toBe(1);
+    controller.abort();
+    await expect(pending).rejects.toThrow('abort');
+    await expect.poll(() => silent.openConnections).toBe(0);
+    expect(sites.outcomes).toEqual(['stopped']);
+  });
+});
+
+describe('connections', () => {
+  test('are kept for the next request', async () => {
+    const sites = openSites();
+    for (let round = 0; round < 3; round += 1) expect(await readText(sites, '/cat')).toBe('a cat');
+    expect(site.connections).toBe(1);
+    expect(sites.connections.size).toBe(1);
+  });
+
+  test('that the site has closed meanwhile are opened anew', async () => {
+    const sites = openSites();
+    expect(await readText(sites, '/cat')).toBe('a cat');
+    site.dropConnections();
+    expect(await readText(sites, '/cat')).toBe('a cat');
+    expect(site.connections).toBe(2);
+  });
+
+  test('are four to a host, whatever is asked of it, those included that are kept', async () => {
+    const sites = openSites();
+    let open = 0;
+    let most = 0;
+    site.handlers.set('/slow', (_request, response) => {
+      open += 1;
+      most = Math.max(most, open);
+      setImmediate(() => {
+        open -= 1;
+        response.end('slow');
+      });
+    });
+    const texts = await Promise.all(Array.from({ length: 40 }, () => readText(sites, '/slow')));
+    expect(texts).toEqual(Array.from({ length: 40 }, () => 'slow'));
+    expect(most).toBeLessThanOrEqual(4);
+    expect(site.connections).toBeLessThanOrEqual(4);
+  });
+
+  test('are so many in all, and give way to other hosts when they are not in use', async () => {
+    const maxWaitMs = 60_000;
+    const sites = openSites({ inAll: { slots: 3, maxWaiting: 100, maxWaitMs } });
+    const hosts = Array.from({ length: 12 }, (_, index) => `host${index}.test`);
+    for (const host of hosts) sites.resolver.set(host, ['127.0.0.1']);
+    const texts = await Promise.all(hosts.map((host) => readText(sites, '/cat', host)));
+    expect(texts).toEqual(hosts.map(() => 'a cat'));
+    expect(sites.connections.size).toBeLessThanOrEqual(3);
+  });
+
+  test('that are waited for by too many are refused', async () => {
+    const hanging = await HostileServer.start();
+    onTestFinished(() => hanging.close());
+    const sites = openSites({ perHost: { slots: 1, maxWaiting: 1, maxWaitMs: 60_000 } }, [
+      hanging.port,
+    ]);
+    const url = `http://site.test:${hanging.port}/`;
+    const controller = new AbortController();
+    const pending = [1, 2].map(() => sites.open(url, controller.signal));
+    const error = await sites.failureOf(url);
+    expect(error).toMatchObject({ code: 'OVERLOADED', bottleneck: 'origin' });
+    controller.abort();
+    const settled = await Promise.allSettled(pending);
+    expect(settled.map(({ status }) => status)).toEqual(['rejected', 'rejected']);
+    expect(sites.connections.inUse).toBe(0);
+  });
+});
