@@ -99,6 +99,16 @@ const rendering = {
     100_000_000,
     'most pixels decoded, summed over the frames',
   ),
+  MAX_SCAN_PIXELS: setting(
+    integer(1, 1_000_000_000_000, 'pixels'),
+    4_000_000_000,
+    'most scans of a JPEG times its pixels',
+  ),
+  MAX_EDGE_PIXELS: setting(
+    integer(1, 1_000_000, 'pixels'),
+    262_144,
+    'longest edge of what is decoded',
+  ),
   MAX_FRAMES: setting(integer(1, 100_000, 'frames'), 1_024, 'most frames of an original'),
   MAX_RESULT_BYTES: setting(bytes(1), 100 * MEBIBYTE, 'largest result of a transform'),
   ORIGINALS_MEMORY_BYTES: setting(
