@@ -1,3 +1,4 @@
+import { availableParallelism } from 'node:os';
 import { defineConfig, type TestProjectInlineConfiguration } from 'vitest/config';
 
 type Options = NonNullable<TestProjectInlineConfiguration['test']>;
@@ -61,7 +62,7 @@ export default defineConfig({
     // Once per run, however many projects take part.
     globalSetup: ['test/support/build.ts'],
     // By default one core is left free; the tests wait for processes as often as they compute.
-    maxWorkers: '100%',
+    maxWorkers: Math.ceil(availableParallelism() * 1.5),
     projects: Object.entries(projects).map(([name, options], index) => ({
       // One project after another, where a run has several.
       test: { ...options, name, sequence: { groupOrder: index } },

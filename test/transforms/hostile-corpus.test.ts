@@ -17,7 +17,7 @@ import { exifInCircles } from '../hostile/bombs/metadata-bombs.ts';
 import { createTestApp, samples, type TestApp } from '../support/test-app.ts';
 import { describeCorpus, read, WAYS } from './corpus-run.ts';
 
-describe('two files of each category, through the service,', () => {
+describe('the two smallest files of each category, through the service,', () => {
   describeCorpus({ perCategory: 2, ways: WAYS.slice(0, 2) });
 });
 
