@@ -31,6 +31,7 @@ const suites: Readonly<Record<string, Options>> = {
 const unhurried: Options = {
   // One process after another would load the same modules; what a test changes, it changes back.
   isolate: false,
+  setupFiles: ['test/support/property-seed.ts'],
   testTimeout: 30_000,
   hookTimeout: 30_000,
   // What is waited for comes when the machine gets to it.

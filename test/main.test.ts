@@ -285,7 +285,7 @@ describe('the process', () => {
   });
 
   test('finishes what runs after SIGTERM, exits 0, and leaves no worker behind', async () => {
-    const running = start({ PORT: '0', WORKERS: '2' });
+    const running = start({ PORT: '0', WORKERS: '2', TRANSFORM_TIMEOUT_MS: '60000' });
     await listening(running);
     const { origin } = new URL(links(running)[0] ?? '');
     // Cold, and slow enough to be still running when the signal comes.

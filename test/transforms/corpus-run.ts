@@ -16,8 +16,10 @@ export const read = (file: string): Buffer => readFileSync(joinPath(CORPUS, file
 
 /** Which part of the corpus is asked for, and how. */
 export interface CorpusRun {
-  /** At most so many files of a category, the smallest first. */
-  readonly perCategory: number;
+  /** At most so many files of a category, the smallest first; without, all. */
+  readonly perCategory?: number;
+  /** None that is larger. */
+  readonly maxBytes?: number;
   readonly ways: readonly string[];
 }
 
@@ -31,10 +33,14 @@ export const WAYS = [
 ];
 
 /** Tests that files of the corpus are served or refused as they ought to be, and that nothing breaks. */
-export function describeCorpus({ perCategory, ways: allWays }: CorpusRun): void {
+export function describeCorpus({
+  perCategory,
+  maxBytes = Infinity,
+  ways: allWays,
+}: CorpusRun): void {
   const category = (prefix: string): string[] =>
     files
-      .filter((file) => file.startsWith(`${prefix}/`))
+      .filter((file) => file.startsWith(`${prefix}/`) && byteSizeOf(file) <= maxBytes)
       .sort((one, other) => byteSizeOf(one) - byteSizeOf(other))
       .slice(0, perCategory);
   const categories = [...new Set(files.map((file) => file.split('/')[0] ?? ''))];
