@@ -143,7 +143,10 @@ export class WorkerProcess {
         finish: (outcome) => settle(() => resolve(outcome)),
         fail: (error) => settle(() => reject(error)),
       };
+      // In one call: each would wake the worker.
+      this.#channel?.cork();
       for (const piece of formatCommand(command)) this.#channel?.write(piece);
+      this.#channel?.uncork();
     });
   }
 

@@ -37,6 +37,8 @@ interface Part {
   readonly last: number;
 }
 
+const COMMON_FIELDS = Object.entries(COMMON_HEADERS).flat();
+
 /** Prepares the heads that a body is sent with. */
 export function createRepresentation(content: Content): Representation {
   const { contentType, contentDisposition, cacheControl, validators, sizeBytes } = content;
@@ -119,10 +121,7 @@ function selectPart(exchange: Exchange, representation: Representation): Part | 
 }
 
 function formatValidators({ etag, lastModified }: Validators, cacheControl: string): string[] {
-  return Object.entries({
-    ...COMMON_HEADERS,
-    etag,
-    'cache-control': cacheControl,
-    ...(lastModified !== undefined && { 'last-modified': formatHttpDate(lastModified) }),
-  }).flat();
+  const fields = [...COMMON_FIELDS, 'etag', etag, 'cache-control', cacheControl];
+  if (lastModified !== undefined) fields.push('last-modified', formatHttpDate(lastModified));
+  return fields;
 }
