@@ -20,8 +20,8 @@ export interface Joined<Work> {
 }
 
 /**
- * What all flights end with. One for all of them: to make a `DOMException`, with its stack, for each request that
- * was served cost as much as its read of a folder.
+ * What all flights end with, those too whose users were served. One for all of them: a `DOMException` is made with
+ * its stack, which takes longer than all else of an end.
  */
 const NO_USERS_LEFT = new DOMException('No user of the work is left.', 'AbortError');
 

@@ -4,7 +4,7 @@ import { promisify } from 'node:util';
 
 /** A file that was opened for reading; to be closed with `closeFile`. */
 export interface OpenedFile {
-  /** A plain number: Node's file handles take three times as long to open, read and close. */
+  /** A plain number: a `FileHandle` is an object of two sides, with promises of its own. */
   readonly descriptor: number;
   readonly status: BigIntStats;
 }
