@@ -9,6 +9,7 @@ import type { Clock, Log } from '../pipeline/ports.ts';
 import { RequestTrace, type StageSpan } from '../pipeline/request-trace.ts';
 import { type RequestLog, roundMs, shortenTarget } from '../telemetry/request-log.ts';
 import type { RequestSpan, RequestTracer } from '../telemetry/request-tracer.ts';
+import { clientAddressOf } from './client-address.ts';
 import { isMetered } from './response-body.ts';
 import { requestIdOf } from './response-headers.ts';
 
@@ -100,7 +101,12 @@ export class RequestRecord {
     const { code, cause } = error;
     const { fault } = errorRegistry[code];
     if (fault === 'client') return;
-    const where = { id: this.id, code, url: shortenTarget(this.#target), client: this.#request.ip };
+    const where = {
+      id: this.id,
+      code,
+      url: shortenTarget(this.#target),
+      client: clientAddressOf(this.#request),
+    };
     const brief = { ...where, reason: cause instanceof Error ? cause.message : undefined };
     switch (fault) {
       case 'service':
@@ -168,7 +174,7 @@ export class RequestRecord {
       bytes,
       durationMs: roundMs(nowMs - this.#beganMs),
       stagesMs,
-      client: this.#request.ip,
+      client: clientAddressOf(this.#request),
       ...(this.#span && { traceId: this.#span.traceId }),
     };
     requests[level](line, 'request');

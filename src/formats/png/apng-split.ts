@@ -43,7 +43,7 @@ export async function* splitApng(apng: Uint8Array): AsyncGenerator<FramePatch, v
   }
   for (const frame of walk.frames) {
     const { data, ...placement } = frame;
-    const compressed = data.map(({ start, end }) => reader.slice(start, end));
+    const compressed = Buffer.concat(data.map(({ start, end }) => reader.slice(start, end)));
     await checkImageData(compressed, mostImageBytes(placement, coding));
     yield { ...placement, file: formatFrame(apng, header, shared, placement, compressed) };
   }
@@ -80,7 +80,7 @@ function formatFrame(
   header: PngChunk,
   shared: readonly PngChunk[],
   { widthPx, heightPx }: Size,
-  imageData: readonly Uint8Array[],
+  imageData: Buffer,
 ): Buffer {
   const ihdr = Buffer.from(apng.subarray(header.start, header.end));
   ihdr.writeUInt32BE(widthPx);
@@ -89,7 +89,7 @@ function formatFrame(
     formatPngChunk('IHDR', [ihdr]),
     // Each with its length before it and its CRC behind.
     ...shared.map(({ start, end }) => apng.subarray(start - 8, end + 4)),
-    formatPngChunk('IDAT', imageData),
+    formatPngChunk('IDAT', [imageData]),
     formatPngChunk('IEND', []),
   ]);
 }
