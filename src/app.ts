@@ -1,5 +1,5 @@
 import type { FastifyInstance } from 'fastify';
-import type { Config } from './config/config.ts';
+import { type Config, ConfigError } from './config/config.ts';
 import { describePlace } from './config/storage-settings.ts';
 import { loadDefaultAvatars } from './default-avatars/default-avatars.ts';
 import type { ClientLimits } from './http/edge/client-limits.ts';
@@ -28,8 +28,12 @@ import type { Readiness } from './telemetry/readiness.ts';
 import { judgeReadiness } from './telemetry/readiness.ts';
 import type { RequestLog } from './telemetry/request-log.ts';
 import type { Tracing } from './telemetry/tracing.ts';
+import {
+  type Confinement,
+  describeConfinement,
+  listDangers,
+} from './workers/confinement/confinement.ts';
 import { overloaded } from './workers/lane.ts';
-import type { Confinement } from './workers/sandbox.ts';
 import { WorkerPool } from './workers/worker-pool.ts';
 
 /** Where the compiled worker is, seen from the compiled `app.js`. */
@@ -96,7 +100,7 @@ function renderOnceStarted(workers: WorkerPool, starting: Promise<void>): Render
 /**
  * Puts the service together; it does not listen yet, and its workers are about to start.
  *
- * @throws Error if the storage folder is gone
+ * @throws Error if the storage folder is gone, ConfigError if workers cannot be confined as they must be
  */
 export async function createApp(config: Config, parts: AppParts): Promise<App> {
   const { log, clock = systemClock } = parts;
@@ -116,7 +120,8 @@ export async function createApp(config: Config, parts: AppParts): Promise<App> {
     workerFile: parts.workerFile ?? WORKER_FILE,
     log,
   });
-  const starting = parts.renderer === undefined ? workers.start() : Promise.resolve();
+  const starting = parts.renderer === undefined ? startWorkers(workers, config) : Promise.resolve();
+  if (config.renderer.requiresConfinement) await starting;
   const resultStore =
     parts.resultStore ??
     (await openResultStore(config, log).catch((error: unknown) => {
@@ -213,6 +218,16 @@ export async function createApp(config: Config, parts: AppParts): Promise<App> {
     },
     endWorkers: () => workers.stop(),
   };
+}
+
+/** @throws ConfigError where `REQUIRE_CONFINEMENT` asks for more than is possible here */
+async function startWorkers(workers: WorkerPool, { renderer }: Config): Promise<void> {
+  await workers.start();
+  const { confinement } = workers;
+  if (!renderer.requiresConfinement || confinement === undefined) return;
+  if (listDangers(confinement).length === 0) return;
+  workers.stop();
+  throw new ConfigError(`REQUIRE_CONFINEMENT is true. ${describeConfinement(confinement)}`);
 }
 
 /** Starts tracing, if it is wanted; where not, nothing of OpenTelemetry is loaded. */

@@ -6,6 +6,7 @@ import { type Config, ConfigError, readConfig } from './config/config.ts';
 import { describeUnknownSetting } from './config/unknown-settings.ts';
 import { handleStopSignals } from './stop-signals.ts';
 import { createLog, type ProcessLog } from './telemetry/log.ts';
+import { describeConfinement, listDangers } from './workers/confinement/confinement.ts';
 
 /** Exit status of a faulty configuration (BSD `sysexits.h`, EX_CONFIG). */
 const EX_CONFIG = 78;
@@ -86,6 +87,10 @@ async function main(): Promise<void> {
     { address, ...release, node: process.version, workers, confinement: app.confinement },
     `Darkroom listens on ${address}`,
   );
+  if (app.confinement !== undefined) {
+    const level = listDangers(app.confinement).length === 0 ? 'info' : 'warn';
+    log[level]({ by: app.confinement.by }, describeConfinement(app.confinement));
+  }
   if (explorer.isOn) log.info({ address }, `The explorer lists the originals on ${address}/`);
   if (explorer.isExposed) {
     log.warn(

@@ -79,6 +79,7 @@ export function readConfig(environment: Environment) {
       workers,
       memoryBytes: values.WORKER_MEMORY_BYTES,
       environment: pick(given, WORKER_VARIABLES),
+      requiresConfinement: values.REQUIRE_CONFINEMENT === 'true',
     },
     admission: {
       slots: workers,

@@ -131,6 +131,11 @@ const rendering = {
     2_560 * MEBIBYTE,
     'private memory of one of them, where the system can bound it; at least 160 MiB more than `MAX_ORIGINAL_BYTES`',
   ),
+  REQUIRE_CONFINEMENT: setting(
+    choice('true', 'false'),
+    'false',
+    '`true` refuses to start, with status 78, where render processes cannot be confined whole (docs/safety.md says what that is)',
+  ),
   QUEUE_PER_WORKER: setting(
     integer(0, 100_000, 'requests'),
     64,
