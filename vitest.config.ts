@@ -11,7 +11,7 @@ type Options = NonNullable<TestProjectInlineConfiguration['test']>;
 const suites: Readonly<Record<string, Options>> = {
   browser: { testTimeout: 60_000, hookTimeout: 60_000, fileParallelism: false },
   front: { testTimeout: 180_000, hookTimeout: 60_000, fileParallelism: false },
-  hostile: { testTimeout: 60_000, hookTimeout: 60_000, fileParallelism: false },
+  hostile: { testTimeout: 120_000, hookTimeout: 60_000, fileParallelism: false },
   metrics: { testTimeout: 30_000, hookTimeout: 60_000 },
   proxy: { testTimeout: 60_000, hookTimeout: 60_000, fileParallelism: false },
   replicas: {

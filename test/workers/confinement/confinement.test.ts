@@ -5,18 +5,18 @@ import { getPriority } from 'node:os';
 import { join } from 'node:path';
 import sharp from 'sharp';
 import { afterAll, describe, expect, test } from 'vitest';
-import { MediaError } from '../../src/contract/errors.ts';
-import type { RenderJob } from '../../src/pipeline/render/render-job.ts';
-import type { Confinement } from '../../src/workers/confinement/confinement.ts';
-import { findLaunchers, type Launcher } from '../../src/workers/confinement/launchers.ts';
+import { MediaError } from '../../../src/contract/errors.ts';
+import type { RenderJob } from '../../../src/pipeline/render/render-job.ts';
+import type { Confinement } from '../../../src/workers/confinement/confinement.ts';
+import { findLaunchers, type Launcher } from '../../../src/workers/confinement/launchers.ts';
 import {
   anyJob,
   REAL_WORKER,
   SCRIPTED_WORKER,
   usePools,
-} from '../support/processes/worker-pool.ts';
-import { useTemporaryFolder } from '../support/temporary-folder.ts';
-import { samples } from '../support/test-app.ts';
+} from '../../support/processes/worker-pool.ts';
+import { useTemporaryFolder } from '../../support/temporary-folder.ts';
+import { samples } from '../../support/test-app.ts';
 
 const start = usePools();
 
