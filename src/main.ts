@@ -4,9 +4,10 @@ import { setFlagsFromString } from 'node:v8';
 import type { App } from './app.ts';
 import { type Config, ConfigError, readConfig } from './config/config.ts';
 import { describeUnknownSetting } from './config/unknown-settings.ts';
+import type { Log } from './pipeline/ports.ts';
 import { handleStopSignals } from './stop-signals.ts';
 import { createLog, type ProcessLog } from './telemetry/log.ts';
-import { describeConfinement, listDangers } from './workers/confinement/confinement.ts';
+import type { Confinement } from './workers/confinement/confinement.ts';
 
 /** Exit status of a faulty configuration (BSD `sysexits.h`, EX_CONFIG). */
 const EX_CONFIG = 78;
@@ -87,10 +88,7 @@ async function main(): Promise<void> {
     { address, ...release, node: process.version, workers, confinement: app.confinement },
     `Darkroom listens on ${address}`,
   );
-  if (app.confinement !== undefined) {
-    const level = listDangers(app.confinement).length === 0 ? 'info' : 'warn';
-    log[level]({ by: app.confinement.by }, describeConfinement(app.confinement));
-  }
+  if (app.confinement !== undefined) await logConfinement(app.confinement, log);
   if (explorer.isOn) log.info({ address }, `The explorer lists the originals on ${address}/`);
   if (explorer.isExposed) {
     log.warn(
@@ -105,6 +103,13 @@ async function main(): Promise<void> {
       `\nDarkroom serves its sample originals on ${reachable}\n${look}Try:\n${links.join('\n')}\n\n`,
     );
   }
+}
+
+/** Says how far workers are confined; a warning where that is not whole. */
+async function logConfinement(confinement: Confinement, log: Log): Promise<void> {
+  const { describeConfinement, listDangers } = await import('./workers/confinement/confinement.ts');
+  const level = listDangers(confinement).length === 0 ? 'info' : 'warn';
+  log[level]({ by: confinement.by }, describeConfinement(confinement));
 }
 
 /** The log, with none of the secrets that the process was given. */
