@@ -20,7 +20,11 @@ ENV NODE_ENV=production \
     PORT=3000 \
     STORAGE_DIR=/originals \
     EXPLORER=off
-RUN mkdir /originals
+# What confines the workers, which decode what strangers upload (docs/safety.md).
+RUN apt-get update \
+ && apt-get install --yes --no-install-recommends bubblewrap \
+ && rm -rf /var/lib/apt/lists/* \
+ && mkdir /originals
 WORKDIR /app
 COPY --from=build /app/package.json ./
 COPY --from=build /app/node_modules ./node_modules

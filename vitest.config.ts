@@ -1,3 +1,4 @@
+import { availableParallelism } from 'node:os';
 import { defineConfig, type TestProjectInlineConfiguration } from 'vitest/config';
 
 type Options = NonNullable<TestProjectInlineConfiguration['test']>;
@@ -10,7 +11,7 @@ type Options = NonNullable<TestProjectInlineConfiguration['test']>;
 const suites: Readonly<Record<string, Options>> = {
   browser: { testTimeout: 60_000, hookTimeout: 60_000, fileParallelism: false },
   front: { testTimeout: 180_000, hookTimeout: 60_000, fileParallelism: false },
-  hostile: { testTimeout: 60_000, hookTimeout: 60_000, fileParallelism: false },
+  hostile: { testTimeout: 120_000, hookTimeout: 60_000, fileParallelism: false },
   metrics: { testTimeout: 30_000, hookTimeout: 60_000 },
   proxy: { testTimeout: 60_000, hookTimeout: 60_000, fileParallelism: false },
   replicas: {
@@ -30,6 +31,7 @@ const suites: Readonly<Record<string, Options>> = {
 const unhurried: Options = {
   // One process after another would load the same modules; what a test changes, it changes back.
   isolate: false,
+  setupFiles: ['test/support/property-seed.ts'],
   testTimeout: 30_000,
   hookTimeout: 30_000,
   // What is waited for comes when the machine gets to it.
@@ -61,7 +63,7 @@ export default defineConfig({
     // Once per run, however many projects take part.
     globalSetup: ['test/support/build.ts'],
     // By default one core is left free; the tests wait for processes as often as they compute.
-    maxWorkers: '100%',
+    maxWorkers: Math.ceil(availableParallelism() * 1.5),
     projects: Object.entries(projects).map(([name, options], index) => ({
       // One project after another, where a run has several.
       test: { ...options, name, sequence: { groupOrder: index } },

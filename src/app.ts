@@ -1,12 +1,12 @@
 import type { FastifyInstance } from 'fastify';
-import type { Config } from './config/config.ts';
+import { type Config, ConfigError } from './config/config.ts';
 import { describePlace } from './config/storage-settings.ts';
 import { loadDefaultAvatars } from './default-avatars/default-avatars.ts';
-import { createAdminServer } from './http/admin/admin-server.ts';
 import type { ClientLimits } from './http/edge/client-limits.ts';
 import { openExplorer } from './http/explorer/explorer-handler.ts';
 import { MediaHandler } from './http/media/media-handler.ts';
 import { createServer } from './http/server.ts';
+import { unlessAborted } from './pipeline/abort.ts';
 import { formatReadFailure } from './pipeline/error-causes.ts';
 import { createMediaPipeline } from './pipeline/media-pipeline.ts';
 import type { SiteMeter } from './pipeline/meter.ts';
@@ -30,7 +30,12 @@ import type { Readiness } from './telemetry/readiness.ts';
 import { judgeReadiness } from './telemetry/readiness.ts';
 import type { RequestLog } from './telemetry/request-log.ts';
 import type { Tracing } from './telemetry/tracing.ts';
-import type { Confinement } from './workers/sandbox.ts';
+import {
+  type Confinement,
+  describeConfinement,
+  listDangers,
+} from './workers/confinement/confinement.ts';
+import { overloaded } from './workers/lane.ts';
 import { WorkerPool } from './workers/worker-pool.ts';
 
 /** Where the compiled worker is, seen from the compiled `app.js`. */
@@ -58,7 +63,12 @@ export interface App {
   readonly server: FastifyInstance;
   /** The admin listener; `undefined` where it is switched off. */
   readonly admin: FastifyInstance | undefined;
-  /** What the render workers are kept from; `undefined` where a test brought its own renderer. */
+  /**
+   * Settles when the workers are ready; requests that come before wait for them. Does not settle any more once the
+   * app is closed. Rejects with an Error if a worker cannot start.
+   */
+  readonly started: Promise<void>;
+  /** What the render workers are kept from; `undefined` before they are ready, and where a test brought its own. */
   readonly confinement: Confinement | undefined;
   /** Stops accepting, lets what runs end, then ends the workers. */
   close(): Promise<void>;
@@ -73,10 +83,28 @@ function countReady(workers: WorkerPool): Readonly<Record<Lane, number>> {
   return { light: countOf('light'), heavy: countOf('heavy') };
 }
 
+/** Renders as soon as the workers are ready; where they cannot start, renders are refused as `OVERLOADED`. */
+function renderOnceStarted(workers: WorkerPool, starting: Promise<void>): Renderer {
+  let isStarted = false;
+  const ready = starting.then(
+    () => {
+      isStarted = true;
+    },
+    (cause: Error) => Promise.reject(overloaded(cause)),
+  );
+  ready.catch(() => undefined); // it may be that no request waits for it
+  return {
+    render: async (original, job, options) => {
+      if (!isStarted) await unlessAborted(ready, options.signal);
+      return workers.render(original, job, options);
+    },
+  };
+}
+
 /**
- * Puts the service together; it does not listen yet.
+ * Puts the service together; it does not listen yet, and its workers are about to start.
  *
- * @throws Error if a worker cannot start or the storage folder is gone
+ * @throws Error if the storage folder is gone, ConfigError if workers cannot be confined as they must be
  */
 export async function createApp(config: Config, parts: AppParts): Promise<App> {
   const { log, clock = systemClock } = parts;
@@ -96,7 +124,8 @@ export async function createApp(config: Config, parts: AppParts): Promise<App> {
     workerFile: parts.workerFile ?? WORKER_FILE,
     log,
   });
-  if (parts.renderer === undefined) await workers.start();
+  const starting = parts.renderer === undefined ? startWorkers(workers, config) : Promise.resolve();
+  if (config.renderer.requiresConfinement) await starting;
   const resultStore =
     parts.resultStore ??
     (await openResultStore(config, log).catch((error: unknown) => {
@@ -109,7 +138,7 @@ export async function createApp(config: Config, parts: AppParts): Promise<App> {
     origin,
     external: remote,
     resultStore,
-    renderer: parts.renderer ?? workers,
+    renderer: parts.renderer ?? renderOnceStarted(workers, starting),
     meter,
     clock,
     log,
@@ -167,17 +196,12 @@ export async function createApp(config: Config, parts: AppParts): Promise<App> {
       countLostLines: parts.countLostLines ?? (() => 0),
     }),
   );
-  const admin =
-    config.admin &&
-    createAdminServer({
-      token: config.admin.token,
-      purger,
-      release: config.release,
-      readiness,
-      metrics: meter,
-      log,
-    });
-  if (admin !== undefined) {
+  let admin: FastifyInstance | undefined;
+  if (config.admin !== undefined) {
+    const { createAdminServer } = await import('./http/admin/admin-server.ts');
+    const { token } = config.admin;
+    const { release } = config;
+    admin = createAdminServer({ token, purger, release, readiness, metrics: meter, log });
     meter.watchProcess();
     // So that the first request for the readiness finds the storage probed.
     readiness();
@@ -185,7 +209,13 @@ export async function createApp(config: Config, parts: AppParts): Promise<App> {
   return {
     server,
     admin,
-    confinement: workers.confinement,
+    started: starting.catch((error: unknown) => {
+      if (!isClosing) throw error;
+      return new Promise(() => undefined);
+    }),
+    get confinement() {
+      return workers.confinement;
+    },
     close: async () => {
       isClosing = true;
       const closingSinceMs = clock.nowMs();
@@ -210,6 +240,16 @@ async function openExternal(config: Config, meter: SiteMeter, doubles?: SiteDoub
   const { openSites } = await import('./storage/remote/open-sites.ts');
   const settings = { ...external, version: release.version, maxWaitMs: originReads.maxWaitMs };
   return openSites(settings, meter, doubles);
+}
+
+/** @throws ConfigError where `REQUIRE_CONFINEMENT` asks for more than is possible here */
+async function startWorkers(workers: WorkerPool, { renderer }: Config): Promise<void> {
+  await workers.start();
+  const { confinement } = workers;
+  if (!renderer.requiresConfinement || confinement === undefined) return;
+  if (listDangers(confinement).length === 0) return;
+  workers.stop();
+  throw new ConfigError(`REQUIRE_CONFINEMENT is true. ${describeConfinement(confinement)}`);
 }
 
 /** Starts tracing, if it is wanted; where not, nothing of OpenTelemetry is loaded. */

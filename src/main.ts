@@ -1,9 +1,13 @@
+import * as nodeModule from 'node:module';
+import { fileURLToPath } from 'node:url';
 import { setFlagsFromString } from 'node:v8';
-import { type App, createApp } from './app.ts';
+import type { App } from './app.ts';
 import { type Config, ConfigError, readConfig } from './config/config.ts';
 import { describeUnknownSetting } from './config/unknown-settings.ts';
+import type { Log } from './pipeline/ports.ts';
 import { handleStopSignals } from './stop-signals.ts';
 import { createLog, type ProcessLog } from './telemetry/log.ts';
+import type { Confinement } from './workers/confinement/confinement.ts';
 
 /** Exit status of a faulty configuration (BSD `sysexits.h`, EX_CONFIG). */
 const EX_CONFIG = 78;
@@ -31,6 +35,17 @@ const BACKLOG = 4_096;
  */
 const HEAP_GROWTH_PERCENT = 50;
 
+/** Where compiled code is kept from one start to the next. Not in a folder that others may write, as the default is. */
+const COMPILE_CACHE = new URL('../node_modules/.cache/darkroom/', import.meta.url);
+
+/** Since Node 22.8; a folder that cannot be written is no error. */
+function enableCompileCache(): void {
+  const { enableCompileCache: enable } = nodeModule as {
+    readonly enableCompileCache?: (folder: string) => unknown;
+  };
+  enable?.(fileURLToPath(COMPILE_CACHE));
+}
+
 async function main(): Promise<void> {
   setFlagsFromString(`--heap-growing-percent=${HEAP_GROWTH_PERCENT}`);
   const config = readConfig(process.env);
@@ -50,6 +65,9 @@ async function main(): Promise<void> {
     log.warn({ variable: unknown.name }, describeUnknownSetting(unknown));
   }
   stopOnSignals(() => listening, config.shutdown.graceMs, processLog);
+  enableCompileCache();
+  // Not before: what is imported at the top is compiled before anything runs.
+  const { createApp } = await import('./app.ts');
   const app = await createApp(config, {
     log,
     requestLog: log,
@@ -62,6 +80,7 @@ async function main(): Promise<void> {
     const adminAddress = boundAddressOf(app.admin, 'http');
     log.info({ address: adminAddress }, `The admin listener is on ${adminAddress}`);
   }
+  await app.started;
   const address = boundAddressOf(app.server, config.http.tls === undefined ? 'http' : 'https');
   const { release, renderer, explorer, storage } = config;
   const { workers } = renderer;
@@ -69,6 +88,7 @@ async function main(): Promise<void> {
     { address, ...release, node: process.version, workers, confinement: app.confinement },
     `Darkroom listens on ${address}`,
   );
+  if (app.confinement !== undefined) await logConfinement(app.confinement, log);
   if (explorer.isOn) log.info({ address }, `The explorer lists the originals on ${address}/`);
   if (explorer.isExposed) {
     log.warn(
@@ -83,6 +103,13 @@ async function main(): Promise<void> {
       `\nDarkroom serves its sample originals on ${reachable}\n${look}Try:\n${links.join('\n')}\n\n`,
     );
   }
+}
+
+/** Says how far workers are confined; a warning where that is not whole. */
+async function logConfinement(confinement: Confinement, log: Log): Promise<void> {
+  const { describeConfinement, listDangers } = await import('./workers/confinement/confinement.ts');
+  const level = listDangers(confinement).length === 0 ? 'info' : 'warn';
+  log[level]({ by: confinement.by }, describeConfinement(confinement));
 }
 
 /** The log, with none of the secrets that the process was given. */

@@ -113,9 +113,12 @@ describe('the floors', () => {
         /(?<!-)\bprocess\.\w/.test(stripComments(readFileSync(join(SOURCES, file), 'utf8'))),
       );
     expect(users.sort()).toEqual(['cli/main.ts', 'main.ts', 'workers/child/main.ts']);
-    // Where Node itself is, to start workers with it.
+    // Where Node itself is, to start workers with it, and how to end them.
     const importers = imports.filter(({ target }) => /^(node:)?process$/.test(target));
-    expect(importers.map(({ file }) => file)).toEqual(['workers/sandbox.ts']);
+    expect(importers.map(({ file }) => file).sort()).toEqual([
+      'workers/confinement/launchers.ts',
+      'workers/process-tree.ts',
+    ]);
     const folders = imports
       .filter(({ target }) => target === 'sharp')
       .map(({ file }) => file.split('/').slice(0, 2).join('/'));

@@ -19,6 +19,7 @@ import { resourceRows } from '../src/contract/resources.ts';
 import { connectSecurely, connectTo } from './support/http/raw-http.ts';
 import { tlsSettings } from './support/http/tls-files.ts';
 import { startFlags } from './support/processes/start-flags.ts';
+import { workersOf } from './support/processes/worker-ids.ts';
 import { useTemporaryFolder } from './support/temporary-folder.ts';
 
 /** A render that takes most of a second. */
@@ -81,9 +82,15 @@ describe('the process', () => {
     expect.poll(() => running.output().stdout).toContain(text);
   /** Until one of the workers has been busy for a while. */
   const rendering = (running: Service) => {
-    const before = new Map(workersOf(running).map((pid) => [pid, cpuTicksOf(pid)]));
+    const before = new Map(
+      workersOf(running.process.pid ?? 0).map((pid) => [pid, cpuTicksOf(pid)]),
+    );
     return expect
-      .poll(() => workersOf(running).some((pid) => cpuTicksOf(pid) > (before.get(pid) ?? 0) + 2))
+      .poll(() =>
+        workersOf(running.process.pid ?? 0).some(
+          (pid) => cpuTicksOf(pid) > (before.get(pid) ?? 0) + 2,
+        ),
+      )
       .toBe(true);
   };
   /** A service that has just begun a long render, and its workers. */
@@ -94,7 +101,7 @@ describe('the process', () => {
     const running = start({ PORT: '0', WORKERS: '2', STORAGE_DIR: path, ...settings });
     await logged(running, 'Darkroom listens on ');
     const [origin] = /http:\/\/127\.0\.0\.1:\d+/.exec(running.output().stdout) ?? [];
-    const workers = workersOf(running);
+    const workers = workersOf(running.process.pid ?? 0);
     expect(workers).toHaveLength(2);
     fetch(`${origin}${LONG_PATH}`).catch(() => undefined);
     await rendering(running);
@@ -106,7 +113,7 @@ describe('the process', () => {
     await new Promise((resolve) => setTimeout(resolve, 250)); // what comes sooner is the same signal
     running.process.kill('SIGTERM');
   };
-  const endSoon = (workers: readonly string[]) =>
+  const endSoon = (workers: readonly number[]) =>
     expect.poll(() => workers.filter(isAlive), { timeout: ORPHAN_LIMIT_MS }).toEqual([]);
 
   test('whose log finds no room on its disk serves, and stops, all the same', async () => {
@@ -288,13 +295,13 @@ describe('the process', () => {
   });
 
   test('finishes what runs after SIGTERM, exits 0, and leaves no worker behind', async () => {
-    const running = start({ PORT: '0', WORKERS: '2' });
+    const running = start({ PORT: '0', WORKERS: '2', TRANSFORM_TIMEOUT_MS: '60000' });
     await listening(running);
     const { origin } = new URL(links(running)[0] ?? '');
     // Cold, and slow enough to be still running when the signal comes.
     const slow = fetch(`${origin}${SLOW_PATH}`);
     await rendering(running);
-    const workers = workersOf(running);
+    const workers = workersOf(running.process.pid ?? 0);
     expect(workers).toHaveLength(2);
     running.process.kill('SIGTERM');
     const response = await slow;
@@ -342,7 +349,7 @@ describe('the process', () => {
   test('leaves no idle worker behind where it is killed', async () => {
     const running = start({ PORT: '0', WORKERS: '2' });
     await listening(running);
-    const workers = workersOf(running);
+    const workers = workersOf(running.process.pid ?? 0);
     expect(workers).toHaveLength(2);
     running.process.kill('SIGKILL');
     await endSoon(workers);
@@ -364,8 +371,8 @@ describe('the process', () => {
     'ends before it listens, %i ms after its start, with no worker left',
     async (delayMs) => {
       const running = start({ PORT: '0', WORKERS: '2' });
-      await expect.poll(() => workersOf(running).length, { interval: 1 }).toBe(2);
-      const workers = workersOf(running);
+      await expect.poll(() => workersOf(running.process.pid ?? 0).length, { interval: 1 }).toBe(2);
+      const workers = workersOf(running.process.pid ?? 0);
       await new Promise((resolve) => setTimeout(resolve, delayMs)); // at any moment of their start
       running.process.kill('SIGTERM');
       expect(await running.exited).toBe(0);
@@ -430,18 +437,12 @@ describe('the process', () => {
 });
 
 /** Processor time of a process so far, in ticks of 10 ms (Linux, proc(5)). */
-function cpuTicksOf(pid: string): number {
+function cpuTicksOf(pid: number): number {
   const fields = readFileSync(`/proc/${pid}/stat`, 'utf8').split(') ')[1]?.split(' ') ?? [];
   return Number(fields[11]) + Number(fields[12]);
 }
 
-/** Process ids of its children (Linux, proc(5)). */
-function workersOf({ process: { pid } }: Service): string[] {
-  const text = readFileSync(`/proc/${pid}/task/${pid}/children`, 'utf8').trim();
-  return text === '' ? [] : text.split(' ');
-}
-
-function isAlive(pid: string): boolean {
+function isAlive(pid: number): boolean {
   // A process that has ended but was not waited for yet is a zombie: it holds nothing any more.
   return (
     existsSync(`/proc/${pid}`) && !/^State:\tZ/m.test(readFileSync(`/proc/${pid}/status`, 'utf8'))

@@ -1,5 +1,6 @@
+import { workersOf } from '../../test/support/processes/worker-ids.ts';
 import type { Load, LoadResponse } from '../harness/load.ts';
-import { readChildren, readCpuSeconds, readProcess } from '../harness/process-numbers.ts';
+import { readCpuSeconds, readProcess } from '../harness/process-numbers.ts';
 import { quantile, sumOf } from '../harness/report.ts';
 import type { Stage } from './contest.ts';
 import type { RunningServer } from './contestants.ts';
@@ -21,7 +22,7 @@ export function watchServer({ pid }: RunningServer): () => Turn {
   const before = readCpuSeconds(pid);
   return () => {
     const { main, workers } = readCpuSeconds(pid);
-    const processes = [pid, ...readChildren(pid)];
+    const processes = [pid, ...workersOf(pid)];
     return {
       mainCpuSeconds: main - before.main,
       cpuSeconds: main - before.main + workers - before.workers,

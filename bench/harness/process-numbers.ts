@@ -1,5 +1,6 @@
 import { readdirSync, readFileSync, readlinkSync } from 'node:fs';
 import { availableParallelism } from 'node:os';
+import { workersOf } from '../../test/support/processes/worker-ids.ts';
 
 /** What the system says of one process (Linux, proc(5)). */
 export interface ProcessNumbers {
@@ -42,16 +43,6 @@ export function readProcess(pid: number): ProcessNumbers | undefined {
   }
 }
 
-/** Process ids of the children that a process's first thread has forked; none if it has ended. */
-export function readChildren(pid: number): readonly number[] {
-  try {
-    const text = readFileSync(`/proc/${pid}/task/${pid}/children`, 'utf8').trim();
-    return text === '' ? [] : text.split(' ').map(Number);
-  } catch {
-    return [];
-  }
-}
-
 /** CPU seconds that all processes of the machine have used since its start (proc(5), `stat`). */
 function readMachineCpuSeconds(): number {
   const [, user, nice, system, , , irq, softIrq, stolen] = readFileSync('/proc/stat', 'utf8')
@@ -66,14 +57,14 @@ function readMachineCpuSeconds(): number {
 /** CPU seconds of a service, so far. */
 export interface CpuSeconds {
   readonly main: number;
-  /** Of all workers there ever were. */
+  /** Of all workers there ever were; of those that have ended in a PID namespace of their own, nothing is known. */
   readonly workers: number;
 }
 
 /** What a service and its workers have used so far. */
 export function readCpuSeconds(pid: number): CpuSeconds {
   const main = readProcess(pid);
-  const living = readChildren(pid).map((child) => readProcess(child)?.cpuSeconds ?? 0);
+  const living = workersOf(pid).map((child) => readProcess(child)?.cpuSeconds ?? 0);
   return {
     main: main?.cpuSeconds ?? 0,
     workers: living.reduce((sum, part) => sum + part, main?.endedChildrenCpuSeconds ?? 0),
@@ -84,7 +75,7 @@ export function readCpuSeconds(pid: number): CpuSeconds {
 function readTreeCpuSeconds(pid: number): number {
   const own = readProcess(pid);
   if (own === undefined) return 0;
-  return readChildren(pid).reduce(
+  return workersOf(pid).reduce(
     (sum, child) => sum + readTreeCpuSeconds(child),
     own.cpuSeconds + own.endedChildrenCpuSeconds,
   );

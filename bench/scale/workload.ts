@@ -29,6 +29,8 @@ export interface Workload {
 /** The contract's defaults (contract §6). */
 const limits = {
   maxInputPixels: 100_000_000,
+  maxScanPixels: 4_000_000_000,
+  maxEdgePx: 262_144,
   maxFrames: 1_024,
   timeoutMs: 15_000,
   maxResultBytes: 104_857_600,

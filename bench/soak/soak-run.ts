@@ -1,7 +1,8 @@
 import { setMaxListeners } from 'node:events';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { workersOf } from '../../test/support/processes/worker-ids.ts';
 import { epochMs } from '../harness/load.ts';
-import { type ProcessNumbers, readChildren, readProcess } from '../harness/process-numbers.ts';
+import { type ProcessNumbers, readProcess } from '../harness/process-numbers.ts';
 import { Random } from '../harness/random.ts';
 import { sumOf } from '../harness/report.ts';
 import { type Ending, type Service, startService } from '../harness/service.ts';
@@ -137,7 +138,7 @@ async function soak(
 function takeSample(pid: number, beganMs: number): Sample | undefined {
   const main = readProcess(pid);
   if (main === undefined) return undefined;
-  const workers = readChildren(pid).flatMap((child) => readProcess(child) ?? []);
+  const workers = workersOf(pid).flatMap((child) => readProcess(child) ?? []);
   return {
     atMs: epochMs() - beganMs,
     main,

@@ -38,10 +38,9 @@ export async function withOfflineApp<Result>(
       admission: { ...config.admission, slots: ONE_WORKER },
     },
     parts,
-  ).catch((cause: unknown) => {
-    throw new CommandFault('the service cannot start; see darkroom check', { cause });
-  });
+  ).catch(cannotStart);
   try {
+    await app.started.catch(cannotStart);
     return await work(async (target) => {
       const responding = app.server.inject({
         method: 'GET',
@@ -59,6 +58,10 @@ export async function withOfflineApp<Result>(
   } finally {
     await app.close();
   }
+}
+
+function cannotStart(cause: unknown): never {
+  throw new CommandFault('the service cannot start; see darkroom check', { cause });
 }
 
 /** The body of an error, as the contract has it. */

@@ -70,6 +70,8 @@ export function readConfig(environment: Environment) {
     originalsMemoryBytes: values.ORIGINALS_MEMORY_BYTES,
     renderLimits: {
       maxInputPixels: values.MAX_INPUT_PIXELS,
+      maxScanPixels: values.MAX_SCAN_PIXELS,
+      maxEdgePx: values.MAX_EDGE_PIXELS,
       maxFrames: values.MAX_FRAMES,
       maxResultBytes: values.MAX_RESULT_BYTES,
       timeoutMs: values.TRANSFORM_TIMEOUT_MS,
@@ -78,6 +80,7 @@ export function readConfig(environment: Environment) {
       workers,
       memoryBytes: values.WORKER_MEMORY_BYTES,
       environment: pick(given, WORKER_VARIABLES),
+      requiresConfinement: values.REQUIRE_CONFINEMENT === 'true',
     },
     admission: {
       slots: workers,

@@ -100,6 +100,16 @@ const rendering = {
     100_000_000,
     'most pixels decoded, summed over the frames',
   ),
+  MAX_SCAN_PIXELS: setting(
+    integer(1, 1_000_000_000_000, 'pixels'),
+    4_000_000_000,
+    'most scans of a JPEG times its pixels',
+  ),
+  MAX_EDGE_PIXELS: setting(
+    integer(1, 1_000_000, 'pixels'),
+    262_144,
+    'longest edge of what is decoded',
+  ),
   MAX_FRAMES: setting(integer(1, 100_000, 'frames'), 1_024, 'most frames of an original'),
   MAX_RESULT_BYTES: setting(bytes(1), 100 * MEBIBYTE, 'largest result of a transform'),
   ORIGINALS_MEMORY_BYTES: setting(
@@ -121,6 +131,11 @@ const rendering = {
     bytes(256 * MEBIBYTE),
     2_560 * MEBIBYTE,
     'private memory of one of them, where the system can bound it; at least 160 MiB more than `MAX_ORIGINAL_BYTES`',
+  ),
+  REQUIRE_CONFINEMENT: setting(
+    choice('true', 'false'),
+    'false',
+    '`true` refuses to start, with status 78, where render processes cannot be confined whole (docs/safety.md says what that is)',
   ),
   QUEUE_PER_WORKER: setting(
     integer(0, 100_000, 'requests'),

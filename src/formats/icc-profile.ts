@@ -67,6 +67,11 @@ export function readMatrixProfile(
   };
 }
 
+/** Whether a profile says that it is for images of one channel of colour. */
+export function isGreyProfile(profile: Uint8Array | undefined): boolean {
+  return profile !== undefined && hasAscii(profile, 16, 'GRAY');
+}
+
 /** The tags' data by their signatures (ICC.1:2022 §7.3); `undefined` where a tag lies outside of the profile. */
 function readTags(profile: Uint8Array): Map<string, DataView> | undefined {
   const view = new DataView(profile.buffer, profile.byteOffset, profile.byteLength);

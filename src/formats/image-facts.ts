@@ -30,10 +30,14 @@ export interface ImageFacts {
   readonly frames: number;
   /** Pixels that are decoded for one frame, where that is more than it has: tiles, cut edges. */
   readonly codedPixels?: number | undefined;
+  /** Scans of a JPEG: each goes over all pixels, however small the result is to be. */
+  readonly scans?: number | undefined;
   /** Only where there is more than one frame, or one that is not what a still shows. */
   readonly animation: Animation | undefined;
   /** Why the frames cannot be shown, although a still can; for the log alone. */
   readonly animationFault?: string | undefined;
+  /** Why a still cannot be shown, which its decoder would find out at great cost; for the log alone. */
+  readonly dataFault?: string | undefined;
   /**
    * Exponent of a PNG's own transfer function (sample = light ^ gamma), where it says one and no
    * profile overrides it; sRGB is about 1 / 2.2.

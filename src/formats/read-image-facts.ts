@@ -9,6 +9,7 @@ import type { Animation, ImageFacts, Orientation, Size } from './image-facts.ts'
 import { readJpegHeader } from './jpeg/jpeg-header.ts';
 import { isJpeg, withPlainJpegExif } from './jpeg/jpeg-segments.ts';
 import { splitApng } from './png/apng-split.ts';
+import { checkStillData } from './png/image-data.ts';
 import { isPng, withPlainPngExif } from './png/png-chunks.ts';
 import { peekPng, readPngHeader } from './png/png-header.ts';
 import { isWebp, withPlainWebpExif } from './webp/riff-chunks.ts';
@@ -31,6 +32,8 @@ interface Container {
   ) => Uint8Array;
   /** As `splitAnimation`, of bytes with the magic; where the decoder knows nothing of frames. */
   readonly split?: (bytes: Uint8Array) => AsyncIterable<FramePatch>;
+  /** As `checkStill`, of bytes with the magic; where data can be far more than the picture needs. */
+  readonly checkStill?: (bytes: Uint8Array) => Promise<void>;
 }
 
 /**
@@ -45,6 +48,7 @@ const containers: readonly Container[] = [
     peek: peekPng,
     prepare: withPlainPngExif,
     split: splitApng,
+    checkStill: checkStillData,
   },
   {
     hasMagic: isWebp,
@@ -115,6 +119,16 @@ export function prepareForDecoder(
   canvas: Size,
 ): Uint8Array {
   return containerOf(bytes)?.prepare(bytes, orientation, canvas) ?? bytes;
+}
+
+/**
+ * Throws where a decoder would go on unpacking long after a still is whole. What else is wrong with it, the
+ * decoder says.
+ *
+ * @throws MediaError `UNPROCESSABLE_MEDIA`
+ */
+export async function checkStill(bytes: Uint8Array): Promise<void> {
+  await containerOf(bytes)?.checkStill?.(bytes);
 }
 
 /**

@@ -11,6 +11,7 @@ import { RequestTrace, type StageSpan } from '../pipeline/request-trace.ts';
 import { SiteFailure } from '../pipeline/site-failure.ts';
 import { type RequestLog, roundMs, shortenTarget } from '../telemetry/request-log.ts';
 import type { RequestSpan, RequestTracer } from '../telemetry/request-tracer.ts';
+import { clientAddressOf } from './client-address.ts';
 import { isMetered } from './response-body.ts';
 import { requestIdOf } from './response-headers.ts';
 
@@ -107,7 +108,12 @@ export class RequestRecord {
     const { code, cause } = error;
     const { fault } = errorRegistry[code];
     if (fault === 'client') return;
-    const where = { id: this.id, code, url: shortenTarget(this.#target), client: this.#request.ip };
+    const where = {
+      id: this.id,
+      code,
+      url: shortenTarget(this.#target),
+      client: clientAddressOf(this.#request),
+    };
     const brief = { ...where, reason: cause instanceof Error ? cause.message : undefined };
     if (cause instanceof SiteFailure) {
       const { reason: why, host = hostOf(this.#media), address } = cause;
@@ -182,7 +188,7 @@ export class RequestRecord {
       bytes,
       durationMs: roundMs(nowMs - this.#beganMs),
       stagesMs,
-      client: this.#request.ip,
+      client: clientAddressOf(this.#request),
       ...(this.#span && { traceId: this.#span.traceId }),
     };
     requests[level](line, 'request');

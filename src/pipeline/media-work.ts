@@ -15,7 +15,7 @@ export interface ServeOptions {
    * Whether the client has this state already, so that no body is needed; `isMade` says whether there is
    * a body yet. A client that needs none only if there is one is asked about again then.
    */
-  readonly isCurrent: (validators: Validators, isMade: boolean) => boolean;
+  readonly isCurrent: (validators: () => Validators, isMade: boolean) => boolean;
 }
 
 /** A response: a body, or the news that the client's is current. */
@@ -35,7 +35,7 @@ export interface MediaTask extends FlightControls {
 
 /** The state of a result, which is known before the result is made. */
 export interface IdentifiedMedia {
-  readonly validators: Validators;
+  readonly validators: () => Validators;
   /** Of a response that needs no more than the state. */
   readonly outcome: CacheOutcome;
   /** Whether there is a result; if not, it is still to be made, which may fail. */
@@ -52,7 +52,12 @@ export interface MadeMedia {
 
 /** A result that need not be made. */
 export function alreadyMade(result: MediaResult, outcome: CacheOutcome): IdentifiedMedia {
-  return { validators: result, outcome, isMade: true, make: async () => ({ result, outcome }) };
+  return {
+    validators: () => result,
+    outcome,
+    isMade: true,
+    make: async () => ({ result, outcome }),
+  };
 }
 
 /** Waits for as much of the work on a key as one request needs. */
@@ -66,11 +71,11 @@ export async function waitForMedia(
   const isEnough = isCurrent(validators, isMade);
   // That the state is known is a hit for a request that needs no more. To make the body is none, nor if it fails.
   if (isEnough || isMade) note(outcome);
-  if (isEnough) return { kind: 'current', validators };
+  if (isEnough) return { kind: 'current', validators: validators() };
   const made = await unlessAborted(identified.make(), signal);
   note(made.outcome);
   const { result } = made;
-  return isCurrent(result, true)
+  return isCurrent(() => result, true)
     ? { kind: 'current', validators: result }
     : { kind: 'result', result };
 }

@@ -20,25 +20,34 @@ export interface OriginObject {
   readonly body: Readable;
 }
 
+/** The same, with its bytes, or those of the range that was asked for. */
+export interface OriginBytes extends Omit<OriginObject, 'body'> {
+  readonly bytes: Uint8Array;
+}
+
+/** How an object is read: `signal` ends the read; `range` limits the bytes, and is cut at the object's end. */
+export interface ReadOptions {
+  readonly signal: AbortSignal;
+  readonly range?: ByteRange | undefined;
+}
+
 /** Where the originals are. Adapters translate every foreign error into the ones named here. */
 export interface Origin {
   /**
    * Opens an object by its key.
    *
    * @param key as built by `originKeyOf`: segments joined by `/`, each of them validated
-   * @param options `signal` ends the read; `range` limits `body`, and is cut at the object's end;
-   *   `isForMemory` tells that the body will be read at once, to be held whole
    * @throws MediaError `UNKNOWN_MEDIA` if there is none, `RANGE_NOT_SATISFIABLE` if the range begins
    *   at or after its end, `ORIGIN_ERROR` if the origin fails; or `signal.reason`
    */
-  read(
-    key: string,
-    options: {
-      readonly signal: AbortSignal;
-      readonly range?: ByteRange;
-      readonly isForMemory?: boolean;
-    },
-  ): Promise<OriginObject>;
+  read(key: string, options: ReadOptions): Promise<OriginObject>;
+  /**
+   * Opens an object whose bytes are to be held in memory. Small ones may come with their bytes, where a stream
+   * costs more than what flows through it. An origin without this method has no such objects.
+   *
+   * @throws what `read` throws
+   */
+  readForMemory?(key: string, options: ReadOptions): Promise<OriginObject | OriginBytes>;
 }
 
 /** An original, as a listing of the storage shows it. */

@@ -133,7 +133,7 @@ export class MediaService {
     }
     let made: Promise<MadeMedia> | undefined;
     return {
-      validators: validatorsOf(identity, key),
+      validators: () => validatorsOf(identity, key),
       outcome: wasAsked ? { kind: kindOf(known) } : { kind: 'hit' },
       isMade: false,
       make: () => {

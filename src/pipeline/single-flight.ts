@@ -19,6 +19,12 @@ export interface Joined<Work> {
   readonly leave: () => void;
 }
 
+/**
+ * What all flights end with, those too whose users were served. One for all of them: a `DOMException` is made with
+ * its stack, which takes longer than all else of an end.
+ */
+const NO_USERS_LEFT = new DOMException('No user of the work is left.', 'AbortError');
+
 /** Work under way, with a count of its users. */
 class Flight<Work> {
   readonly work: Work;
@@ -46,7 +52,7 @@ class Flight<Work> {
     if (this.#users > 0) return;
     this.#onEnd(this);
     // Last: a user who wants the key again in the moment of the abort must not find this one.
-    this.#controller.abort();
+    this.#controller.abort(NO_USERS_LEFT);
   }
 
   #keep(promise: Promise<unknown>): void {

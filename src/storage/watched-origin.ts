@@ -2,7 +2,7 @@ import type { Readable } from 'node:stream';
 import { MediaError } from '../contract/errors.ts';
 import type { OriginMeter, OriginOutcome } from '../pipeline/meter.ts';
 import type { OriginHealth } from '../pipeline/originals/origin-health.ts';
-import type { ByteRange, Origin, OriginObject } from '../pipeline/ports.ts';
+import type { Origin, OriginBytes, OriginObject, ReadOptions } from '../pipeline/ports.ts';
 
 /** What takes note of what the origin does. */
 export interface OriginWatchers {
@@ -20,21 +20,33 @@ export class WatchedOrigin implements Origin {
     this.#watchers = watchers;
   }
 
-  async read(
-    key: string,
-    options: { readonly signal: AbortSignal; readonly range?: ByteRange },
-  ): Promise<OriginObject> {
-    const { signal } = options;
+  read(key: string, options: ReadOptions): Promise<OriginObject> {
+    return this.#watch(options, () => this.#inner.read(key, options));
+  }
+
+  readForMemory(key: string, options: ReadOptions): Promise<OriginObject | OriginBytes> {
+    const inner = this.#inner;
+    return this.#watch<OriginObject | OriginBytes>(
+      options,
+      () => inner.readForMemory?.(key, options) ?? inner.read(key, options),
+    );
+  }
+
+  async #watch<Opened extends OriginObject | OriginBytes>(
+    { signal }: ReadOptions,
+    open: () => Promise<Opened>,
+  ): Promise<Opened> {
     // Of an origin that hangs, the signal is all that is heard.
     const giveUp = (): void => this.#note(signal.reason, true);
     signal.addEventListener('abort', giveUp, { once: true });
     try {
-      const object = await this.#inner.read(key, options);
+      const object = await open();
       if (!signal.aborted) {
         this.#watchers.meter.noteOutcome('found');
         this.#watchers.health.noteResponse();
       }
-      this.#watchBody(object.body);
+      if ('bytes' in object) this.#watchers.meter.noteReadBytes(object.bytes.byteLength);
+      else this.#watchBody(object.body);
       return object;
     } catch (error) {
       if (!signal.aborted) this.#note(error, false);

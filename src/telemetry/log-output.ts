@@ -13,6 +13,10 @@ const LAST_WORDS_MS = 500;
 /** How often it is looked whether that is done, in milliseconds. */
 const LOOK_MS = 10;
 
+/** Lines are written together that come within this time, in milliseconds, or that have so many characters. */
+const GATHERING_MS = 50;
+const MAX_GATHERED_LENGTH = 16_384;
+
 /** Shortest time between two reports of losses while the reader stays too slow, in milliseconds. */
 const REPORT_AGAIN_AFTER_MS = 60_000;
 
@@ -20,6 +24,9 @@ const REPORT_AGAIN_AFTER_MS = 60_000;
  * The standard output, written in the background: a reader that is slow, or does not read at all, does not hold up
  * the service. What it does not take in time is dropped, line by line, and counted. What is unwritten at the end of
  * the process is written then, if that can be done soon.
+ *
+ * Lines are gathered for a moment: to wake a thread for each costs more than all else of it. A process that is killed
+ * takes with it what it has gathered.
  *
  * A pipe is opened anew, as a file of our own whose writes do not block. Those of the one that we were given do not,
  * either, but that is shared with all who have it, and any of them may change it: Node does at its end. A thread that
@@ -38,6 +45,8 @@ export class LogOutput {
   #replies = 0;
   #isFailing = false;
   #isReaderGone = false;
+  #gathered = '';
+  #gathering: NodeJS.Timeout | undefined;
   #isFlushing = false;
   #lastWordsUntilMs: number | undefined;
 
@@ -86,8 +95,14 @@ export class LogOutput {
       this.#lose();
       return;
     }
-    this.#isWriting = true;
-    this.#output.write(line);
+    // While a write is under way, what comes is written with the next one.
+    if (this.#isWriting) {
+      this.#output.write(line);
+      return;
+    }
+    this.#gathered += line;
+    if (this.#gathered.length >= MAX_GATHERED_LENGTH) this.#writeGathered();
+    else this.#gathering ??= setTimeout(() => this.#writeGathered(), GATHERING_MS).unref();
   }
 
   /**
@@ -96,11 +111,22 @@ export class LogOutput {
    * @returns whether the process can end: not so while a write hangs, which Node would wait for
    */
   async settle(): Promise<boolean> {
+    this.#writeGathered();
     const repliesBefore = this.#replies;
     const untilMs = performance.now() + LAST_WORDS_MS;
     this.#lastWordsUntilMs = untilMs;
     while (this.#isWriting && performance.now() < untilMs) await wait(LOOK_MS);
     return !this.#isWriting || this.#replies > repliesBefore;
+  }
+
+  #writeGathered(): void {
+    clearTimeout(this.#gathering);
+    this.#gathering = undefined;
+    const lines = this.#gathered;
+    if (lines === '') return;
+    this.#gathered = '';
+    this.#isWriting = true;
+    this.#output.write(lines);
   }
 
   #lose(): void {
@@ -121,6 +147,7 @@ export class LogOutput {
     const output = this.#output;
     const flushSync = output.flushSync.bind(output);
     output.flushSync = () => {
+      this.#writeGathered();
       if (this.#isFailing) return;
       this.#lastWordsUntilMs ??= performance.now() + LAST_WORDS_MS;
       this.#isFlushing = true;

@@ -7,6 +7,9 @@ import { type Frame, formatFrame, ProtocolError } from './frames.ts';
 /** File descriptor of the socket in a worker; 0 to 2 are the usual ones. */
 export const CHANNEL_DESCRIPTOR = 3;
 
+/** The first of those that only the programs read by which a worker is started. */
+export const FIRST_INPUT_DESCRIPTOR = 4;
+
 /** Longest header that a worker may send: a message and the cut-off detail of a failure. */
 export const MAX_MESSAGE_HEADER_BYTES = 16 * 1024;
 

@@ -1,7 +1,5 @@
 import { type ChildProcess, spawn } from 'node:child_process';
-import { readdirSync } from 'node:fs';
-import { setPriority } from 'node:os';
-import type { Launcher } from './sandbox.ts';
+import { type Launcher, writeInputs } from './confinement/launchers.ts';
 
 /** What a worker process is started with. */
 export interface WorkerSpawn {
@@ -41,8 +39,8 @@ const ALLOCATION = {
 export function spawnWorker(options: WorkerSpawn): ChildProcess {
   const { launcher, workerFile, environment } = options;
   const flags = ['--enable-source-maps', `--max-old-space-size=${MAX_HEAP_MEBIBYTES}`];
-  const prefix = launcher.argsFor(START_NICENESS);
-  return spawn(launcher.command, [...prefix, ...flags, workerFile], {
+  const launch = launcher.launch(START_NICENESS);
+  const child = spawn(launch.command, [...launch.args, ...flags, workerFile], {
     env: {
       ...environment,
       // One render at a time needs few threads.
@@ -52,32 +50,13 @@ export function spawnWorker(options: WorkerSpawn): ChildProcess {
       VIPS_WARNING: '0',
       // What it decodes stays in memory, where it is bounded: beyond 100 MB it would go to a file.
       VIPS_DISC_THRESHOLD: '1000g',
+      // It would be refused (see the filter of system calls), and had been one more way into the kernel.
+      UV_USE_IO_URING: '0',
     },
-    stdio: ['ignore', 'ignore', 'pipe', 'pipe'],
+    stdio: ['ignore', 'ignore', 'pipe', 'pipe', ...launch.inputs.map(() => 'pipe' as const)],
   });
-}
-
-/**
- * Lowers the priority of a process, with all the threads that it has; those to come inherit it. That is allowed to
- * the same user and to root; where it is not, the confinement shows what the priority really is.
- *
- * @param niceness at least that of its start, at most 19
- */
-export function lowerPriority(processId: number, niceness: number): void {
-  for (const thread of listThreads(processId)) {
-    try {
-      setPriority(thread, niceness);
-    } catch {
-      // Not allowed, or it has just ended.
-    }
-  }
-}
-
-/** proc(5); where there is none, a process has one priority for all of its threads. */
-function listThreads(processId: number): readonly number[] {
-  try {
-    return readdirSync(`/proc/${processId}/task`).map(Number);
-  } catch {
-    return [processId];
-  }
+  child.once('exit', launch.release);
+  child.once('error', () => child.pid === undefined && launch.release());
+  writeInputs(child, launch);
+  return child;
 }

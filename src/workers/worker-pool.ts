@@ -2,9 +2,10 @@ import { fileURLToPath } from 'node:url';
 import { MediaError } from '../contract/errors.ts';
 import type { Lane, Log, Renderer, RenderOptions } from '../pipeline/ports.ts';
 import type { RenderJob } from '../pipeline/render/render-job.ts';
+import { type Confinement, readConfinement } from './confinement/confinement.ts';
+import { findLaunchers, type Launcher } from './confinement/launchers.ts';
 import { overloaded, type SharedByLanes, type WorkerCounters, WorkerLane } from './lane.ts';
 import type { RenderCommand, WorkerResponse } from './protocol.ts';
-import { type Confinement, findLaunchers, type Launcher, readConfinement } from './sandbox.ts';
 import { WorkerProcess } from './worker-process.ts';
 
 /** How the pool is made. */
@@ -67,15 +68,15 @@ export class WorkerPool implements Renderer {
    */
   async start(): Promise<void> {
     let failure: unknown;
-    const { workerFile, memoryBytes, log } = this.#options;
-    for await (const launcher of findLaunchers(fileURLToPath(workerFile), memoryBytes)) {
+    const { memoryBytes, environment, log } = this.#options;
+    const workerFile = fileURLToPath(this.#options.workerFile);
+    for await (const launcher of findLaunchers({ workerFile, memoryBytes, environment })) {
       try {
         return await this.#startWith(launcher);
       } catch (error) {
         if (this.#isStopped) throw error;
         failure = error;
-        const { network, user } = launcher;
-        log.warn({ err: error, network, user }, 'the render workers do not start so confined');
+        log.warn({ err: error, by: launcher.name }, 'the render workers do not start so confined');
       }
     }
     throw failure;

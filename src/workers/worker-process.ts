@@ -4,6 +4,7 @@ import { MediaError } from '../contract/errors.ts';
 import { type Log, WorkerLost } from '../pipeline/ports.ts';
 import { readLines } from './bounded-lines.ts';
 import { FrameReader, ProtocolError } from './frames.ts';
+import { describeEnding, findWorker, killWorker, lowerPriority } from './process-tree.ts';
 import {
   CHANNEL_DESCRIPTOR,
   formatCommand,
@@ -13,7 +14,7 @@ import {
   type WorkerMessage,
   type WorkerResponse,
 } from './protocol.ts';
-import { lowerPriority, spawnWorker, type WorkerSpawn } from './spawn.ts';
+import { spawnWorker, type WorkerSpawn } from './spawn.ts';
 
 /** How a worker process is made. */
 export interface WorkerProcessOptions extends WorkerSpawn {
@@ -66,6 +67,7 @@ export class WorkerProcess {
   });
   readonly #startTimer: NodeJS.Timeout;
   #child: ChildProcess | undefined;
+  #processId: number | undefined;
   #channel: Socket | undefined;
   #job: RunningJob | undefined;
   #killReason: string | undefined;
@@ -86,8 +88,9 @@ export class WorkerProcess {
     }
   }
 
+  /** Of Node itself, from when it is ready on; until then, of the program that was started to become it. */
   get processId(): number | undefined {
-    return this.#child?.pid;
+    return this.#processId;
   }
 
   /** Whether it became ready, whatever became of it then. */
@@ -143,7 +146,10 @@ export class WorkerProcess {
         finish: (outcome) => settle(() => resolve(outcome)),
         fail: (error) => settle(() => reject(error)),
       };
+      // In one call: each would wake the worker.
+      this.#channel?.cork();
       for (const piece of formatCommand(command)) this.#channel?.write(piece);
+      this.#channel?.uncork();
     });
   }
 
@@ -157,7 +163,7 @@ export class WorkerProcess {
     this.#killReason = reason;
     if (failure === undefined) this.#loseJob(reason);
     else this.#job?.fail(failure);
-    this.#child?.kill('SIGKILL');
+    this.#endProcess();
     // Nothing of what it said and was not read yet counts any more.
     this.#channel?.destroy();
   }
@@ -165,7 +171,10 @@ export class WorkerProcess {
   #start(): void {
     const child = spawnWorker(this.#options);
     this.#child = child;
-    child.once('exit', (code, signal) => this.#onExit(child, signal ?? `status ${code}`));
+    this.#processId = child.pid;
+    child.once('exit', (code, signal) => {
+      this.#onExit(child, describeEnding(code, signal, this.#hasOwnProcesses));
+    });
     // What could not be spawned at all never exits.
     child.on('error', (error) => {
       if (child.pid === undefined) this.#end(error.message);
@@ -175,14 +184,22 @@ export class WorkerProcess {
     this.#channel = channel;
     channel?.on('data', (chunk) => this.#read(chunk));
     // Of a process that is about to end, or ought to.
-    channel?.on('error', () => child.kill('SIGKILL'));
-    channel?.on('close', () => child.kill('SIGKILL'));
+    channel?.on('error', () => this.#endProcess());
+    channel?.on('close', () => this.#endProcess());
     if (child.stderr) {
       readLines(child.stderr, STDERR_BOUNDS, (line) => {
-        const details = { processId: child.pid, line };
+        const details = { processId: this.processId, line };
         this.#options.log.warn(details, 'a render worker has written to its standard error');
       });
     }
+  }
+
+  get #hasOwnProcesses(): boolean {
+    return this.#options.launcher.processes === 'own';
+  }
+
+  #endProcess(): void {
+    if (this.#child !== undefined) killWorker(this.#child, this.#hasOwnProcesses);
   }
 
   #read(chunk: Buffer): void {
@@ -198,8 +215,11 @@ export class WorkerProcess {
     const job = this.#job;
     if (message.kind === 'ready' && !this.#isReady) {
       clearTimeout(this.#startTimer);
-      const { processId } = this;
-      if (processId !== undefined) lowerPriority(processId, this.#options.niceness);
+      const { niceness } = this.#options;
+      if (this.#processId !== undefined) {
+        this.#processId = findWorker(this.#processId, this.#hasOwnProcesses);
+        lowerPriority(this.#processId, niceness);
+      }
       this.#isReady = true;
       this.#events.onReady();
     } else if (message.kind === 'begun' && job?.hasBegun === false) {

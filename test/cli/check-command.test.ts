@@ -152,9 +152,16 @@ describe('darkroom check', () => {
   });
 
   test('says how far workers are confined, which is less without the programs for it', async () => {
-    const { status, lines } = await check({ LD_PRELOAD: '', MALLOC_CONF: '', PATH: '/nowhere' });
+    const environment = { LD_PRELOAD: '', MALLOC_CONF: '', PATH: '/nowhere' };
+    const { status, lines } = await check(environment);
     expect(status).toBe(0);
     expect(lines.at(-1)).toMatch(/^ok {5}workers: start; .*network: shared, user: shared/);
+    expect(lines.at(-1)).toContain('. Render workers are confined in part (limits): ');
+    const required = await check({ ...environment, REQUIRE_CONFINEMENT: 'true' });
+    expect(required.status).toBe(1);
+    expect(required.lines.at(-1)).toMatch(
+      /^FAULT {2}workers: REQUIRE_CONFINEMENT is true\. Render workers are confined in part /,
+    );
   });
 });
 

@@ -5,6 +5,7 @@ import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
 import { parse } from 'yaml';
 import { cacheUses } from '../../src/pipeline/cache-outcome.ts';
 import { type ServiceProcess, startService } from '../support/processes/service-process.ts';
+import { workersOf } from '../support/processes/worker-ids.ts';
 import { listExpressions, readDashboard } from '../support/telemetry/dashboard.ts';
 import { parseScrape, type Scrape } from '../support/telemetry/prometheus-text.ts';
 
@@ -204,7 +205,7 @@ describe('the alerts', () => {
 describe('what happens to workers', () => {
   test.runIf(process.platform === 'linux')('is counted', async () => {
     const { pid } = service;
-    const [worker] = readFileSync(`/proc/${pid}/task/${pid}/children`, 'utf8').trim().split(' ');
+    const [worker] = workersOf(pid);
     expect(scraped.read('darkroom_worker_restarts_total')).toBe(0);
     expect(
       scraped.read('darkroom_worker_resident_memory_bytes', { lane: 'light' }),

@@ -103,10 +103,11 @@ describe('the corpus, compared with sharp', () => {
       return;
     }
     const { isDirty, ...facts } = reading;
-    // sharp tells of neither gAMA, tiles, the frames of an APNG nor what can be rewritten; the tests of formats do.
+    // sharp tells of neither gAMA, tiles, scans, the frames of an APNG nor what can be rewritten; the tests of formats do.
     const unseen = {
       gamma: undefined,
       codedPixels: undefined,
+      scans: undefined,
       animationFault: undefined,
       isRewritable: undefined,
     };

@@ -181,6 +181,24 @@ describe('where hits are wanted as well', () => {
       expect(await oneLine()).toMatchObject({ cache, client });
     }
   });
+
+  const garbage = `<script>${'x'.repeat(9_000)}</script>`;
+  it.each([
+    ['true', garbage, '127.0.0.1'],
+    ['true', `${garbage}, 203.0.113.9, 10.0.0.1`, '203.0.113.9'],
+    ['true', '\x9b31m, 2001:db8::1', '2001:db8::1'],
+    ['true', `fe80::1%${'x'.repeat(9_000)}`, '127.0.0.1'],
+    ['true', '203.0.113.9:443', '127.0.0.1'],
+    ['127.0.0.1', garbage, '127.0.0.1'],
+    ['127.0.0.1, 10.0.0.1', `203.0.113.9, ${garbage}, 10.0.0.1`, '10.0.0.1'],
+  ])(
+    'with TRUST_PROXY=%s, what is no address is no client (%#)',
+    async (TRUST_PROXY, from, client) => {
+      await start('debug', { settings: { TRUST_PROXY } });
+      await sendRaw(port, 'GET', asset, { 'X-Forwarded-For': from });
+      expect(await oneLine()).toMatchObject({ client });
+    },
+  );
 });
 
 describe('the id of a request', () => {

@@ -423,8 +423,8 @@ describe('a collector', () => {
       app.log.entries.filter(({ details }) => 'reason' in details || 'lostSpans' in details);
     collector.mood = 'refuses';
     for (let time = 0; time < 4; time += 1) {
-      expect((await sendRaw(port, 'GET', icon)).status).toBe(200);
       const batches = collector.batches.length;
+      expect((await sendRaw(port, 'GET', icon)).status).toBe(200);
       await expect.poll(() => collector.batches.length).toBeGreaterThan(batches);
     }
     await expect.poll(warnings).toHaveLength(1);

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import { Readable } from 'node:stream';
 import { MediaError } from '../../src/contract/errors.ts';
-import type { ByteRange, Origin, OriginObject } from '../../src/pipeline/ports.ts';
+import type { Origin, OriginObject, ReadOptions } from '../../src/pipeline/ports.ts';
 import { clampRange, readLastModified } from '../../src/storage/origin-object.ts';
 
 interface Stored {
@@ -32,10 +32,7 @@ export class MemoryOrigin implements Origin {
     this.#objects.delete(key);
   }
 
-  async read(
-    key: string,
-    { signal, range }: { readonly signal: AbortSignal; readonly range?: ByteRange },
-  ): Promise<OriginObject> {
+  async read(key: string, { signal, range }: ReadOptions): Promise<OriginObject> {
     signal.throwIfAborted();
     this.reads.set(key, (this.reads.get(key) ?? 0) + 1);
     if (this.failure !== undefined) throw this.failure;

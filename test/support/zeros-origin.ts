@@ -1,5 +1,5 @@
 import { Readable } from 'node:stream';
-import type { ByteRange, Origin, OriginObject } from '../../src/pipeline/ports.ts';
+import type { Origin, OriginObject, ReadOptions } from '../../src/pipeline/ports.ts';
 import { clampRange } from '../../src/storage/origin-object.ts';
 
 const CHUNK = Buffer.alloc(65_536);
@@ -17,10 +17,7 @@ export class ZerosOrigin implements Origin {
     this.#sizeBytes = sizeBytes;
   }
 
-  async read(
-    _key: string,
-    { signal, range }: { readonly signal: AbortSignal; readonly range?: ByteRange },
-  ): Promise<OriginObject> {
+  async read(_key: string, { signal, range }: ReadOptions): Promise<OriginObject> {
     signal.throwIfAborted();
     const { first, last } = clampRange(range, this.#sizeBytes);
     let left = last - first + 1;

@@ -1,4 +1,4 @@
-import { readdirSync, readFileSync } from 'node:fs';
+import { readdirSync, readFileSync, statSync } from 'node:fs';
 import { join as joinPath } from 'node:path';
 import sharp from 'sharp';
 import { afterAll, beforeAll, expect, test } from 'vitest';
@@ -10,13 +10,16 @@ const CORPUS = joinPath(import.meta.dirname, '../../fixtures/corpus');
 export const files = readdirSync(CORPUS, { recursive: true, encoding: 'utf8' })
   .filter((file) => file.includes('/'))
   .sort();
+const byteSizeOf = (file: string): number => statSync(joinPath(CORPUS, file)).size;
 /** Reads a file of the corpus. */
 export const read = (file: string): Buffer => readFileSync(joinPath(CORPUS, file));
 
 /** Which part of the corpus is asked for, and how. */
 export interface CorpusRun {
-  /** At most so many files of a category. */
-  readonly perCategory: number;
+  /** At most so many files of a category, the smallest first; without, all. */
+  readonly perCategory?: number;
+  /** None that is larger. */
+  readonly maxBytes?: number;
   readonly ways: readonly string[];
 }
 
@@ -30,9 +33,16 @@ export const WAYS = [
 ];
 
 /** Tests that files of the corpus are served or refused as they ought to be, and that nothing breaks. */
-export function describeCorpus({ perCategory, ways: allWays }: CorpusRun): void {
+export function describeCorpus({
+  perCategory,
+  maxBytes = Infinity,
+  ways: allWays,
+}: CorpusRun): void {
   const category = (prefix: string): string[] =>
-    files.filter((file) => file.startsWith(`${prefix}/`)).slice(0, perCategory);
+    files
+      .filter((file) => file.startsWith(`${prefix}/`) && byteSizeOf(file) <= maxBytes)
+      .sort((one, other) => byteSizeOf(one) - byteSizeOf(other))
+      .slice(0, perCategory);
   const categories = [...new Set(files.map((file) => file.split('/')[0] ?? ''))];
 
   let app: TestApp;

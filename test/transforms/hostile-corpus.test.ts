@@ -8,6 +8,7 @@ import {
   jpegSegment,
   pngChunk,
   riffChunk,
+  u32be,
   vp8x,
   webpFile,
 } from '../formats/containers.ts';
@@ -16,8 +17,8 @@ import { exifInCircles } from '../hostile/bombs/metadata-bombs.ts';
 import { createTestApp, samples, type TestApp } from '../support/test-app.ts';
 import { describeCorpus, read, WAYS } from './corpus-run.ts';
 
-describe('two files of each category, through the service,', () => {
-  describeCorpus({ perCategory: 2, ways: WAYS.slice(0, 2) });
+describe('two small files of each category, through the service,', () => {
+  describeCorpus({ perCategory: 2, maxBytes: 250_000, ways: WAYS.slice(0, 2) });
 });
 
 describe('an image that asks for much', () => {
@@ -32,7 +33,18 @@ describe('an image that asks for much', () => {
     return app.server.inject({ url });
   };
 
-  test('is refused where libvips cannot reduce it so far', async () => {
+  test('is refused where its image data are far more than it needs', async () => {
+    const png = join(
+      samples.png.subarray(0, 8),
+      pngChunk('IHDR', join(u32be(16), u32be(16), '\x08\0\0\0\0')),
+      pngChunk('IDAT', deflateSync(Buffer.alloc(80 * 2 ** 20))),
+      pngChunk('IEND'),
+    );
+    const { statusCode, body } = await answer(png, '/emojis/3.webp?size=16');
+    expect([statusCode, JSON.parse(body).code]).toEqual([422, 'UNPROCESSABLE_MEDIA']);
+  });
+
+  test('is refused where an edge is too long', async () => {
     const needle = await sharp({
       create: { width: 1_000_001, height: 2, channels: 3, background: '#abc' },
     })

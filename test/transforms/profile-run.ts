@@ -3,10 +3,13 @@
  * with what the standards say, computed in double precision without a colour library.
  */
 
+import { execFileSync, spawnSync } from 'node:child_process';
+import { readFileSync, writeFileSync } from 'node:fs';
+import { join as joinPath } from 'node:path';
 import { deflateSync } from 'node:zlib';
 import sharp, { type Sharp } from 'sharp';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { afterIhdr, join, pngChunk, u32be } from '../formats/containers.ts';
+import { afterIhdr, afterSoi, join, jpegSegment, pngChunk, u32be } from '../formats/containers.ts';
 import {
   createProfile,
   createTableProfile,
@@ -14,6 +17,7 @@ import {
   spaces,
   toSrgb,
 } from '../support/images/icc-profile.ts';
+import { useTemporaryFolder } from '../support/temporary-folder.ts';
 import { createTestApp, type TestApp } from '../support/test-app.ts';
 
 /** Largest difference of a channel to what the standards say, in levels of 255. */
@@ -21,6 +25,9 @@ export const TOLERANCE = 2;
 
 /** lcms2 goes by a coarser table than the profile's own, and by another one for each depth. */
 const TABLE_TOLERANCE = 8;
+
+/** Between the steps of a table of inks, which mix other than steps do. */
+const INK_TOLERANCE = 4;
 
 /** Of 8 bits that were multiplied by their alpha, scaled, and divided by it. */
 const SCALED_ALPHA_TOLERANCE = 3;
@@ -41,14 +48,14 @@ function half(value: number): number {
   return value / 2;
 }
 
-type Kind = 'rgb' | 'grey';
+type Kind = 'rgb' | 'grey' | 'cmyk';
 
 /** How a file is made of an image of 16 bits; what is named after it is its colours, their bits, and alpha. */
 const forms: readonly [
   name: string,
   kind: Kind,
   hasAlpha: boolean,
-  encode: (image: Sharp) => Sharp,
+  encode: (image: Sharp, profile: Uint8Array | undefined) => Sharp | Promise<Buffer>,
 ][] = [
   ['PNG of 8 bits', 'rgb', false, (image) => image.toColourspace('srgb').png()],
   ['PNG of 8 bits with alpha', 'rgb', true, (image) => image.toColourspace('srgb').png()],
@@ -76,6 +83,9 @@ const forms: readonly [
   ['grey PNG of 16 bits', 'grey', false, (image) => image.toColourspace('grey16').png()],
   ['grey PNG of 16 bits with alpha', 'grey', true, (image) => image.toColourspace('grey16').png()],
   ['grey JPEG', 'grey', false, (image) => image.toColourspace('b-w').jpeg(finest)],
+  ['grey AVIF of 8 bits', 'grey', false, (image) => greyAvif(image, 8)],
+  ['grey AVIF of 10 bits with alpha', 'grey', true, (image) => greyAvif(image, 10)],
+  ['CMYK JPEG', 'cmyk', false, cmykJpeg],
 ];
 
 const finest = { quality: 100, chromaSubsampling: '4:4:4' } as const;
@@ -85,6 +95,28 @@ function avif(image: Sharp, bitdepth: 8 | 10 | 12): Sharp {
   return image
     .toColourspace(colourspace)
     .avif({ lossless: true, effort: 0, chromaSubsampling: '4:4:4', bitdepth });
+}
+
+/** libavif's encoder; sharp makes three channels of grey. */
+const hasAvifenc = spawnSync('avifenc', ['--version']).error === undefined;
+
+async function greyAvif(image: Sharp, bits: 8 | 10): Promise<Buffer> {
+  const { path } = await useTemporaryFolder();
+  const [png, avifFile] = [joinPath(path, 'grey.png'), joinPath(path, 'grey.avif')];
+  writeFileSync(png, await image.toColourspace('grey16').png().toBuffer());
+  execFileSync('avifenc', ['--yuv', '400', '--depth', `${bits}`, '--lossless', png, avifFile], {
+    stdio: 'pipe',
+  });
+  return readFileSync(avifFile);
+}
+
+/** The red, green and blue of the swatches become inks, by libvips' own profile, which is not attached. */
+async function cmykJpeg(image: Sharp, profile: Uint8Array | undefined): Promise<Buffer> {
+  const untagged = sharp(await image.png().toBuffer());
+  const jpeg = await untagged.toColourspace('cmyk').jpeg(finest).toBuffer();
+  return profile === undefined
+    ? jpeg
+    : afterSoi(jpeg, jpegSegment(0xe2, join('ICC_PROFILE\0', 1, 1, profile)));
 }
 
 const spaceNames = Object.keys(spaces) as SpaceName[];
@@ -100,7 +132,11 @@ export interface ProfileRow {
 
 /** Every combination that a format can hold. */
 export const profileRows: readonly ProfileRow[] = forms.flatMap(([form, kind, hasAlpha, encode]) =>
-  [undefined, ...spaceNames.filter((name) => spaces[name].kind === kind)].map((space) => ({
+  // What inks look like without a profile, nothing says.
+  [
+    ...(kind === 'cmyk' ? [] : [undefined]),
+    ...spaceNames.filter((name) => spaces[name].kind === kind),
+  ].map((space) => ({
     form,
     kind,
     hasAlpha,
@@ -146,7 +182,7 @@ export const unusableRows: readonly UnusableRow[] = Object.entries(unusable).fla
 interface Drawing {
   readonly kind: Kind;
   readonly hasAlpha: boolean;
-  readonly encode: (image: Sharp) => Sharp;
+  readonly encode: (typeof forms)[number][3];
   readonly profile: Uint8Array | undefined;
 }
 
@@ -165,11 +201,15 @@ async function draw({ kind, hasAlpha, encode, profile }: Drawing): Promise<Buffe
     });
   }
   const png = await sharp(samples, { raw: { width: EDGE_PX, height: EDGE_PX, channels } })
-    .toColourspace(`${kind}16`)
+    .toColourspace(kind === 'grey' ? 'grey16' : 'rgb16')
     .png({ compressionLevel: 1 })
     .toBuffer();
-  const tagged = profile === undefined ? png : withProfile(png, profile);
-  return await encode(sharp(tagged).keepIccProfile()).toBuffer();
+  const isTagged = profile !== undefined && kind !== 'cmyk';
+  const encoded = await encode(
+    sharp(isTagged ? withProfile(png, profile) : png).keepIccProfile(),
+    profile,
+  );
+  return Buffer.isBuffer(encoded) ? encoded : await encoded.toBuffer();
 }
 
 function formOf(name: string): (typeof forms)[number] {
@@ -211,8 +251,11 @@ function withProfile(png: Uint8Array, profile: Uint8Array): Buffer {
 async function readStored(file: Uint8Array, kind: Kind): Promise<number[][]> {
   const { depth, bitsPerSample = 8 } = await sharp(file).metadata();
   const isDeep = depth === 'ushort';
-  const { data, info } = await sharp(file, { ignoreIcc: true })
-    .toColourspace(isDeep ? `${kind}16` : 'srgb')
+  const image = sharp(file, { ignoreIcc: true });
+  if (kind === 'cmyk') image.pipelineColourspace('cmyk');
+  const shallow = kind === 'cmyk' ? 'cmyk' : 'srgb';
+  const { data, info } = await image
+    .toColourspace(isDeep ? `${kind}16` : shallow)
     .raw({ depth: isDeep ? 'ushort' : 'uchar' })
     .toBuffer({ resolveWithObject: true });
   const samples = isDeep ? new Uint16Array(data.buffer, data.byteOffset, data.length / 2) : data;
@@ -249,8 +292,8 @@ export async function readShown(rendering: Uint8Array): Promise<number[][]> {
 
 /** What the standards say that should be shown of samples as they are stored. */
 function expectedOf(stored: readonly number[], kind: Kind, space: SpaceName | undefined): number[] {
-  const alpha = stored.slice(stored.length - ((stored.length + 1) % 2));
-  const colours = stored.slice(0, kind === 'grey' ? 1 : 3);
+  const alpha = kind === 'cmyk' ? [] : stored.slice(stored.length - ((stored.length + 1) % 2));
+  const colours = stored.slice(0, { grey: 1, rgb: 3, cmyk: 4 }[kind]);
   const plain = kind === 'grey' ? [0, 0, 0].map(() => colours[0] ?? 0) : colours;
   const shown = space === undefined ? plain.map((value) => 255 * value) : toSrgb(space, colours);
   return [...shown, ...alpha.map((value) => 255 * value)];
@@ -289,14 +332,17 @@ export function describeProfiles(
     return await readShown(rawPayload);
   };
 
-  test.each(rows)('colours of $space in a $form', async ({ kind, hasAlpha, space, draw }) => {
+  test.for(rows)('colours of $space in a $form', async (row, { skip }) => {
+    const { form, kind, hasAlpha, space, draw } = row;
+    skip(form.startsWith('grey AVIF') && !hasAvifenc, 'avifenc is not installed');
     const original = await draw();
     const stored = await readStored(original, kind);
     const expected = stored.map((colour) => expectedOf(colour, kind, space));
     const scaled = hasAlpha ? SCALED_ALPHA_TOLERANCE : TOLERANCE;
+    const exact = kind === 'cmyk' ? INK_TOLERANCE : TOLERANCE;
     for (const [query, tolerance] of [
-      ['?format=webp', TOLERANCE],
-      [`?format=png&width=${EDGE_PX / 2}`, scaled],
+      ['?format=webp', exact],
+      [`?format=png&width=${EDGE_PX / 2}`, Math.max(exact, scaled)],
     ] as const) {
       const shown = await render(original, query);
       expect(largestDifference(shown, expected), query).toBeLessThanOrEqual(tolerance);

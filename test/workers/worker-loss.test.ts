@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs';
 import sharp from 'sharp';
-import { afterEach, describe, expect, test } from 'vitest';
+import { afterEach, describe, expect, test, vi } from 'vitest';
 import { createTestApp, type TestApp } from '../support/test-app.ts';
 
 const isLinux = process.platform === 'linux';
@@ -24,15 +24,17 @@ describe.skipIf(!isLinux)(
       });
       app = running;
       const { workers, originals } = running;
-      const noise = { type: 'gaussian', mean: 128, sigma: 40 } as const;
+      // So large that it is heavy: a light render that takes seconds, as on a machine with much else to do, is
+      // ended, and begins anew among the heavy ones.
+      const noise = { type: 'gaussian', mean: 128, sigma: 10 } as const;
       const original = await sharp({
-        create: { width: 400, height: 400, channels: 3, background: '#000', noise },
+        create: { width: 1_100, height: 1_100, channels: 3, background: '#000', noise },
       })
         .png()
         .toBuffer();
       const port = await running.listen();
       const get = async (name: string): Promise<number> => {
-        const url = `http://127.0.0.1:${port}/attachments/1/2/${name}?format=webp&quality=lossless`;
+        const url = `http://127.0.0.1:${port}/attachments/1/2/${name}?format=webp`;
         const response = await fetch(url);
         await response.arrayBuffer();
         return response.status;
@@ -40,16 +42,17 @@ describe.skipIf(!isLinux)(
       originals.put('attachments/1/2/warm.png', original);
       expect(await get('warm.png')).toBe(200);
 
-      const names = Array.from({ length: 12 }, (_, index) => `${index}.png`);
+      const names = Array.from({ length: 6 }, (_, index) => `${index}.png`);
       for (const name of names) originals.put(`attachments/1/2/${name}`, original);
       const before = new Map(workers.processIds.map((pid) => [pid, cpuTicksOf(pid)]));
       const statuses = Promise.all(names.map(get));
-      const atWork = (): number | undefined =>
-        workers.processIds.find((pid) => cpuTicksOf(pid) > (before.get(pid) ?? Infinity) + 3);
-      await expect.poll(atWork, { interval: 1, timeout: 20_000 }).toBeDefined();
-      process.kill(atWork() ?? 0, 'SIGKILL');
+      const atWork = await vi.waitUntil(
+        () => workers.processIds.find((pid) => cpuTicksOf(pid) > (before.get(pid) ?? Infinity) + 3),
+        { interval: 1, timeout: 20_000 },
+      );
+      process.kill(atWork, 'SIGKILL');
 
-      expect((await statuses).sort()).toEqual([...Array(11).fill(200), 422]);
+      expect((await statuses).sort()).toEqual([...Array(5).fill(200), 422]);
       expect(workers.counters).toEqual({ restarts: 1, kills: 0, recycles: 0 });
       expect(running.log.errors).toEqual([]);
     });

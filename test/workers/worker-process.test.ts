@@ -1,6 +1,6 @@
 import { fileURLToPath } from 'node:url';
 import { expect, test } from 'vitest';
-import { findLaunchers } from '../../src/workers/sandbox.ts';
+import { findLaunchers } from '../../src/workers/confinement/launchers.ts';
 import { WorkerProcess } from '../../src/workers/worker-process.ts';
 import { anyJob, SCRIPTED_WORKER } from '../support/processes/worker-pool.ts';
 import { RecordedLog } from '../support/recorded-log.ts';
@@ -8,7 +8,8 @@ import { RecordedLog } from '../support/recorded-log.ts';
 const workerFile = fileURLToPath(SCRIPTED_WORKER);
 
 test('a process that was killed, or has ended, begins no job and lets none wait', async () => {
-  const launchers = findLaunchers(workerFile, 2 ** 30);
+  const environment = { PATH: '/usr/bin:/bin' };
+  const launchers = findLaunchers({ workerFile, memoryBytes: 2 ** 30, environment });
   const { value: launcher } = await launchers.next();
   if (launcher === undefined) throw new Error('Nothing starts workers here.');
   let worker: WorkerProcess | undefined;
@@ -16,7 +17,6 @@ test('a process that was killed, or has ended, begins no job and lets none wait'
   const ended = new Promise<void>((resolve) => {
     end = resolve;
   });
-  const environment = { PATH: '/usr/bin:/bin' };
   await new Promise<void>((resolve) => {
     worker = new WorkerProcess(
       { launcher, workerFile, environment, niceness: 5, log: new RecordedLog() },

@@ -2,6 +2,7 @@ import { WORKER_FILE } from '../../app.ts';
 import type { Config } from '../../config/config.ts';
 import { unlessAborted } from '../../pipeline/abort.ts';
 import { formatCauses } from '../../pipeline/error-causes.ts';
+import { describeConfinement, listDangers } from '../../workers/confinement/confinement.ts';
 import { WorkerPool } from '../../workers/worker-pool.ts';
 import { formatByteSize } from '../byte-size.ts';
 import { silentLog } from '../plain-log.ts';
@@ -22,13 +23,20 @@ export async function checkWorkers({ renderer }: Config, signal: AbortSignal): P
   });
   try {
     await unlessAborted(workers.start(), signal);
-    const { network, user, memoryBytes } = workers.confinement ?? {};
+    const { confinement } = workers;
+    if (confinement === undefined) throw new Error('nothing is known of how they are confined');
+    const description = describeConfinement(confinement);
+    if (renderer.requiresConfinement && listDangers(confinement).length > 0) {
+      return fault('workers', `REQUIRE_CONFINEMENT is true. ${description}`);
+    }
+    const { network, user, memoryBytes } = confinement;
     const bounds = [
       `network: ${network}`,
       `user: ${user}`,
       `memory: ${memoryBytes === undefined ? 'not bounded' : formatByteSize(memoryBytes)}`,
     ];
-    return ok('workers', `start; the service has ${light + heavy} (${bounds.join(', ')})`);
+    const start = `start; the service has ${light + heavy} (${bounds.join(', ')})`;
+    return ok('workers', `${start}. ${description}`);
   } catch (error) {
     signal.throwIfAborted();
     return fault('workers', `do not start${formatCauses(error)}`);

@@ -15,7 +15,7 @@ interface Frame {
 interface Walk {
   frame: Frame | undefined;
   orientation: Orientation | undefined;
-  hasScan: boolean;
+  scans: number;
   isClean: boolean;
 }
 
@@ -30,7 +30,7 @@ const maxMarkers = 20_000;
  */
 export function readJpegHeader(bytes: Uint8Array): ImageFacts | undefined {
   const reader = new ByteReader(bytes, 'JPEG');
-  const walk: Walk = { frame: undefined, orientation: undefined, hasScan: false, isClean: true };
+  const walk: Walk = { frame: undefined, orientation: undefined, scans: 0, isClean: true };
   let previous = { code: jpegMarker.soi as number, end: 2 };
   let markers = 0;
   for (const segment of walkJpegSegments(bytes)) {
@@ -52,7 +52,7 @@ export function readJpegHeader(bytes: Uint8Array): ImageFacts | undefined {
       if (walk.frame === undefined) return undefined;
     } else if (code === jpegMarker.sos) {
       if (walk.frame === undefined) throw corruptMedia(`JPEG: scan before start of frame at ${at}`);
-      walk.hasScan = true;
+      walk.scans += 1;
     } else if (code >= jpegMarker.app0) {
       readApplicationData(walk, code, bytes.subarray(start + 2, end));
     }
@@ -103,7 +103,7 @@ function readFrame(reader: ByteReader, { code, start }: JpegSegment): Frame | un
 function readApplicationData(walk: Walk, code: number, data: Uint8Array): void {
   if (code === jpegMarker.app1 && hasAscii(data, 0, 'Exif') && data.length > 4) {
     // libvips takes the first, and only of those before the first scan.
-    if (walk.orientation === undefined && !walk.hasScan) {
+    if (walk.orientation === undefined && walk.scans === 0) {
       walk.orientation = hasAscii(data, 4, '\0\0') ? readExifOrientation(data) : 1;
     }
   }
@@ -115,8 +115,8 @@ function readApplicationData(walk: Walk, code: number, data: Uint8Array): void {
 }
 
 function finish(walk: Walk, isAtEnd: boolean): ImageFacts {
-  const { frame, hasScan } = walk;
-  if (frame === undefined || !hasScan) {
+  const { frame, scans } = walk;
+  if (frame === undefined || scans === 0) {
     throw corruptMedia('JPEG: no image before EOI');
   }
   const orientation = walk.orientation ?? 1;
@@ -126,6 +126,7 @@ function finish(walk: Walk, isAtEnd: boolean): ImageFacts {
     heightPx: frame.heightPx,
     orientation,
     frames: 1,
+    scans,
     animation: undefined,
     // Arithmetic coding: libjpeg reads it, browsers do not.
     isClean:

@@ -1,9 +1,10 @@
-import { createInflate, inflateSync } from 'node:zlib';
+import { inflateSync } from 'node:zlib';
 import { MediaError } from '../../contract/errors.ts';
 import { ByteReader, corruptMedia } from '../byte-reader.ts';
 import type { FramePatch } from '../frame-patch.ts';
 import type { Size } from '../image-facts.ts';
 import { ApngFrames } from './apng-frames.ts';
+import { checkImageData, mostImageBytes, readPixelCoding } from './image-data.ts';
 import { formatPng, formatPngChunk, type PngChunk, walkPngChunks } from './png-chunks.ts';
 
 /** Chunks before the image data that tell what its samples mean, in all frames alike (PNG 3rd edition §4.9). */
@@ -17,14 +18,6 @@ const maxProfileBytes = 256 * 1024 * 1024;
 /** Of an iCCP, before the zlib stream (§11.3.2.3): a name of at most 79 bytes, its end, the method. */
 const profileNameBytes = 79;
 
-/** Samples a pixel by colour type (PNG 3rd edition §11.2.1). */
-const channels = [1, 0, 3, 1, 2, 0, 4];
-/** What image data may have behind the last row, in bytes, besides as much as they have before it. */
-const spareBytes = 64 * 1024;
-
-/** Image data are unpacked in pieces of this size, in bytes, to be counted. */
-const pieceBytes = 256 * 1024;
-
 /**
  * Splits an APNG into PNGs, one for each frame: its IHDR with the size of the frame's region, what tells the
  * meaning of the samples, and the frame's image data.
@@ -37,6 +30,7 @@ export async function* splitApng(apng: Uint8Array): AsyncGenerator<FramePatch, v
   if (header === undefined) throw corruptMedia('APNG: no IHDR');
   const reader = new ByteReader(apng, 'APNG');
   const size = { widthPx: reader.u32be(header.start), heightPx: reader.u32be(header.start + 4) };
+  const coding = readPixelCoding(reader, header);
   const walk = new ApngFrames(reader, size);
   for (const chunk of chunks) walk.visit(chunk);
   walk.finish();
@@ -50,7 +44,7 @@ export async function* splitApng(apng: Uint8Array): AsyncGenerator<FramePatch, v
   for (const frame of walk.frames) {
     const { data, ...placement } = frame;
     const compressed = Buffer.concat(data.map(({ start, end }) => reader.slice(start, end)));
-    await checkImageData(compressed, mostImageBytes(reader, header, placement));
+    await checkImageData(compressed, mostImageBytes(placement, coding));
     yield { ...placement, file: formatFrame(apng, header, shared, placement, compressed) };
   }
 }
@@ -79,38 +73,6 @@ function checkProfile(reader: ByteReader, { start, end }: PngChunk, frames: numb
   if (!isTooLarge) return;
   const cause = new Error(`APNG: a profile over ${maxOutputLength} bytes in ${frames} frames`);
   throw new MediaError('MEDIA_TOO_LARGE', { cause });
-}
-
-/**
- * Throws where a frame's image data go on far behind its last row: libpng passes over the rest, but unpacks
- * it to its end, be that a thousand times the file. What else is wrong with them, the decoder says.
- */
-async function checkImageData(compressed: Buffer, mostBytes: number): Promise<void> {
-  const inflate = createInflate({ chunkSize: Math.min(pieceBytes, mostBytes) });
-  // A fault ends it, and is found by the decoder, too.
-  inflate.on('error', () => undefined);
-  const ended = new Promise((resolve) => inflate.once('close', resolve));
-  let bytes = 0;
-  inflate.on('data', (piece: Buffer) => {
-    bytes += piece.length;
-    if (bytes > mostBytes) inflate.destroy();
-  });
-  inflate.end(compressed);
-  await ended;
-  if (bytes > mostBytes) throw corruptMedia(`APNG: more than ${mostBytes} bytes of image data`);
-}
-
-/**
- * Twice the rows of a frame, each with its filter's byte (PNG 3rd edition §7.2), and some more: interlaced
- * ones, of which there are nearly twice as many, fit in.
- */
-function mostImageBytes(
-  reader: ByteReader,
-  { start }: PngChunk,
-  { widthPx, heightPx }: Size,
-): number {
-  const bits = reader.u8(start + 8) * (channels[reader.u8(start + 9)] ?? 0);
-  return 2 * heightPx * (1 + Math.ceil((widthPx * bits) / 8)) + spareBytes;
 }
 
 function formatFrame(

@@ -2,6 +2,7 @@ import { ByteReader, corruptMedia, hasAscii } from '../byte-reader.ts';
 import { readExifOrientation } from '../exif-block.ts';
 import type { ImageFacts, Orientation } from '../image-facts.ts';
 import { ApngFrames } from './apng-frames.ts';
+import { findDataFault } from './image-data.ts';
 import { hasRightCrc, type PngChunk, walkPngChunks } from './png-chunks.ts';
 
 /**
@@ -54,6 +55,7 @@ export function readPngHeader(bytes: Uint8Array): ImageFacts {
   let gamma: number | undefined;
   let hasColourSpace = false;
   let imageData: 'awaited' | 'open' | 'closed' = 'awaited';
+  let imageDataBytes = 0;
   let chunks = 0;
   for (const chunk of walkPngChunks(bytes)) {
     chunks += 1;
@@ -83,6 +85,7 @@ export function readPngHeader(bytes: Uint8Array): ImageFacts {
           throw corruptMedia(`PNG: IDAT at ${chunk.start} before PLTE`);
         }
         imageData = 'open';
+        imageDataBytes += chunk.end - chunk.start;
         break;
       case 'tRNS':
         isClean &&= isWithinDepth(reader, chunk, header);
@@ -111,6 +114,7 @@ export function readPngHeader(bytes: Uint8Array): ImageFacts {
           heightPx: header.heightPx,
           orientation: orientation ?? 1,
           ...framesOf(animation),
+          dataFault: findDataFault(header, header, imageDataBytes),
           // PNG 3rd edition §4.3: each of the three takes precedence over gAMA.
           gamma: hasColourSpace ? undefined : gamma,
           isClean: isClean && chunk.end + 4 === bytes.length && hasRightCrc(bytes, chunk),

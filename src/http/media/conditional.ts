@@ -15,6 +15,11 @@ const ANY_TAG = /^[ \t]*\*[ \t]*$/;
 // One element of a `#entity-tag` list, possibly empty, with the comma or end that follows it.
 const LIST_ELEMENT = new RegExp(`[ \\t]*(?:(?:W/)?(${OPAQUE_TAG})[ \\t]*)?(?:,|$)`, 'y');
 
+/** Whether a request can end in a 304 at all. */
+export function isConditional(conditions: CacheConditions): boolean {
+  return conditions['if-none-match'] !== undefined || conditions['if-modified-since'] !== undefined;
+}
+
 /**
  * Whether a GET or HEAD gets a 304 (RFC 9110 §13.1.2, §13.1.3, §13.2.2).
  *

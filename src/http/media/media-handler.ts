@@ -24,7 +24,7 @@ import {
   type MaxAgeSeconds,
   mediaCacheControl,
 } from '../response-headers.ts';
-import { isNotModified } from './conditional.ts';
+import { isConditional, isNotModified } from './conditional.ts';
 import { formatMediaDisposition } from './content-disposition.ts';
 import {
   createRepresentation,
@@ -127,7 +127,8 @@ export class MediaHandler {
       signal: exchange.signal,
       trace: exchange.record.trace,
       isCurrent: (validators, isMade) =>
-        isNotModified(exchange.request.headers, validators, isMade),
+        isConditional(exchange.request.headers) &&
+        isNotModified(exchange.request.headers, validators(), isMade),
     });
     if (served.kind === 'current') {
       sendNotModified(exchange, served.validators, this.#cacheControlOf(media));
@@ -167,12 +168,10 @@ export class MediaHandler {
 
   async #sendOpened(exchange: Exchange, media: MediaRequest): Promise<void> {
     const { headers, method } = exchange.request;
-    const isConditional =
-      headers['if-none-match'] !== undefined || headers['if-modified-since'] !== undefined;
     const original = await this.#parts.passthrough.open(media, {
       signal: exchange.signal,
       trace: exchange.record.trace,
-      isWhole: method === 'GET' && headers.range === undefined && !isConditional,
+      isWhole: method === 'GET' && headers.range === undefined && !isConditional(headers),
       isPart: method === 'GET' && headers.range !== undefined,
       beginning: readBeginning(headers.range),
     });

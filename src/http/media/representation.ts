@@ -42,6 +42,8 @@ interface Part {
   readonly last: number | undefined;
 }
 
+const COMMON_FIELDS = Object.entries(COMMON_HEADERS).flat();
+
 /** Prepares the heads that a body is sent with. */
 export function createRepresentation(content: Content): Representation {
   const { contentType, contentDisposition, cacheControl, validators, sizeBytes } = content;
@@ -130,10 +132,9 @@ function selectPart(exchange: Exchange, representation: Representation): Part | 
 }
 
 function formatValidators({ etag, lastModified }: Validators, cacheControl: string): string[] {
-  return Object.entries({
-    ...COMMON_HEADERS,
-    ...(etag !== undefined && { etag }),
-    'cache-control': cacheControl,
-    ...(lastModified !== undefined && { 'last-modified': formatHttpDate(lastModified) }),
-  }).flat();
+  const fields = [...COMMON_FIELDS];
+  if (etag !== undefined) fields.push('etag', etag);
+  fields.push('cache-control', cacheControl);
+  if (lastModified !== undefined) fields.push('last-modified', formatHttpDate(lastModified));
+  return fields;
 }

@@ -1,14 +1,14 @@
 import { MediaError } from '../../contract/errors.ts';
 import type { Meter } from '../meter.ts';
-import type { CachedOriginal, OriginalCache, OriginObject } from '../ports.ts';
+import type { CachedOriginal, OriginalCache, OriginBytes, OriginObject } from '../ports.ts';
 import type { RequestTrace } from '../request-trace.ts';
 import type { FlightControls } from '../single-flight.ts';
 import type { MemoryBudget, Reservation } from './memory-budget.ts';
 import type { MetadataCache, OriginalIdentity } from './metadata-cache.ts';
 import {
+  discard,
   type OriginAccess,
-  type OriginalPrefix,
-  openOriginal,
+  openForMemory,
   readOriginal,
   readPrefix,
 } from './read-original.ts';
@@ -81,13 +81,13 @@ export class OriginalReader implements OpenedOriginal {
   /** Its signal aborts when no request needs the original any more. */
   readonly #flight: FlightControls;
   #identified: Promise<IdentifiedOriginal> | undefined;
-  #peeked: Promise<OriginalPrefix> | undefined;
+  #peeked: Promise<OriginBytes> | undefined;
   #held: Promise<HeldOriginal> | undefined;
   /** By what the origin has shown last. */
   #identity: OriginalIdentity | undefined;
-  #prefix: OriginalPrefix | undefined;
+  #prefix: OriginBytes | undefined;
   /** The whole, on its way. */
-  #opened: OriginObject | undefined;
+  #opened: OriginObject | OriginBytes | undefined;
 
   constructor(parts: ReaderParts, originKey: string, flight: FlightControls) {
     this.#parts = parts;
@@ -143,13 +143,11 @@ export class OriginalReader implements OpenedOriginal {
     return { identity: identityOf(await this.#readPrefix(count)), wasAsked: true };
   }
 
-  #open(): Promise<OriginObject> {
-    return openOriginal(this.#parts.access, this.#originKey, this.#flight.signal, {
-      isForMemory: true,
-    });
+  #open(): Promise<OriginObject | OriginBytes> {
+    return openForMemory(this.#parts.access, this.#originKey, this.#flight.signal);
   }
 
-  async #readPrefix(count: number): Promise<OriginalPrefix> {
+  async #readPrefix(count: number): Promise<OriginBytes> {
     this.#prefix = await this.#ask(() =>
       readPrefix(this.#parts.access, this.#originKey, count, this.#flight.signal),
     );
@@ -188,7 +186,7 @@ export class OriginalReader implements OpenedOriginal {
       const bytes = await readOriginal(object, access.limits, this.#flight.signal);
       return { ...reservation, ...identityOf(object), bytes };
     } catch (error) {
-      object.body.destroy();
+      discard(object);
       reservation?.release();
       throw error;
     }

@@ -81,7 +81,7 @@ export class PassthroughService {
     range: { readonly first: number; readonly last: number },
     signal: AbortSignal,
   ): Promise<Readable> {
-    const part = await openOriginal(this.#access, key, signal, { range });
+    const part = await openOriginal(this.#access, key, signal, range);
     if (part.etag !== etag) {
       part.body.destroy();
       throw new MediaError('ORIGIN_ERROR', {

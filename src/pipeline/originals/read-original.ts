@@ -1,7 +1,7 @@
 import { addAbortSignal, type Readable } from 'node:stream';
 import { MediaError } from '../../contract/errors.ts';
 import { withDeadline } from '../abort.ts';
-import type { ByteRange, Origin, OriginObject } from '../ports.ts';
+import type { ByteRange, Origin, OriginBytes, OriginObject, ReadOptions } from '../ports.ts';
 import type { Semaphore } from '../semaphore.ts';
 
 /** Deadlines and bounds of reading from the origin (contract §6). */
@@ -22,33 +22,46 @@ export interface OriginAccess {
   readonly semaphore: Semaphore;
 }
 
-/** What of an object is wanted: all of it unless there is a range; as `Origin.read` takes it. */
-export interface Wanted {
-  readonly range?: ByteRange;
-  readonly isForMemory?: boolean;
-}
-
-/** The first bytes of an object, and what is known of it by them. */
-export interface OriginalPrefix extends Omit<OriginObject, 'body'> {
-  readonly bytes: Uint8Array;
-}
-
 /**
  * Opens an object within the first-byte deadline, which does not count the wait for the semaphore. The
  * object's body must be read or destroyed, unless the signal aborts.
  *
+ * @param range all of it, where there is none
  * @throws what `Origin.read` throws, and MediaError `OVERLOADED`, `ORIGIN_TIMEOUT`
  */
-export async function openOriginal(
-  { origin, limits, semaphore }: OriginAccess,
+export function openOriginal(
+  access: OriginAccess,
   key: string,
   signal: AbortSignal,
-  wanted: Wanted = {},
+  range?: ByteRange,
 ): Promise<OriginObject> {
+  return openWithin(access, signal, (within) => access.origin.read(key, { signal: within, range }));
+}
+
+/** The same, for bytes that are to be held: they may be there at once. */
+export function openForMemory(
+  access: OriginAccess,
+  key: string,
+  signal: AbortSignal,
+  range?: ByteRange,
+): Promise<OriginObject | OriginBytes> {
+  const { origin } = access;
+  return openWithin<OriginObject | OriginBytes>(access, signal, (within) => {
+    const options: ReadOptions = { signal: within, range };
+    return origin.readForMemory?.(key, options) ?? origin.read(key, options);
+  });
+}
+
+async function openWithin<Opened extends OriginObject | OriginBytes>(
+  { limits, semaphore }: OriginAccess,
+  signal: AbortSignal,
+  open: (within: AbortSignal) => Promise<Opened>,
+): Promise<Opened> {
   const leave = await semaphore.enter(signal);
   try {
     const object = await withFirstByteDeadline(limits, signal, async (within) => {
-      const opened = await origin.read(key, { signal: within, ...wanted });
+      const opened = await open(within);
+      if ('bytes' in opened) return opened;
       // The reader of the body sees its errors; a body that is not read any more must not throw.
       opened.body.on('error', () => undefined);
       if (within.aborted) opened.body.destroy();
@@ -56,8 +69,8 @@ export async function openOriginal(
       addAbortSignal(signal, opened.body);
       return opened;
     });
-    if (object.body.closed) leave();
-    object.body.once('close', leave);
+    if ('bytes' in object || object.body.closed) leave();
+    else object.body.once('close', leave);
     return object;
   } catch (error) {
     leave();
@@ -72,18 +85,25 @@ export async function openOriginal(
  *   `ORIGIN_ERROR` if the transfer fails or ends early: a cut body is never taken for an original
  */
 export async function readOriginal(
-  { body, sizeBytes }: OriginObject,
+  object: OriginObject | OriginBytes,
   { maxOriginalBytes, wholeBodyTimeoutMs }: OriginLimits,
   signal: AbortSignal,
 ): Promise<Uint8Array> {
+  const { sizeBytes } = object;
   if (sizeBytes > maxOriginalBytes) {
-    body.destroy();
+    discard(object);
     const cause = new Error(`${sizeBytes} bytes, at most ${maxOriginalBytes}`);
     throw new MediaError('MEDIA_TOO_LARGE', { cause });
   }
+  if ('bytes' in object) return checkLength(object.bytes, sizeBytes);
   return withDeadline(wholeBodyTimeoutMs, signal, originTimeout, (within) =>
-    collect(body, sizeBytes, within),
+    collect(object.body, sizeBytes, within),
   );
+}
+
+/** Lets go of an object that is not read, or not to its end. */
+export function discard(object: OriginObject | OriginBytes): void {
+  if ('body' in object) object.body.destroy();
 }
 
 /**
@@ -97,17 +117,19 @@ export async function readPrefix(
   key: string,
   count: number,
   signal: AbortSignal,
-): Promise<OriginalPrefix> {
+): Promise<OriginBytes> {
   const range = { first: 0, last: count - 1 };
-  const object = await openOriginal(access, key, signal, { range }).catch((error: unknown) => {
+  const object = await openForMemory(access, key, signal, range).catch((error: unknown) => {
     // No range fits an empty object.
     const isEmpty = error instanceof MediaError && error.code === 'RANGE_NOT_SATISFIABLE';
-    if (isEmpty) return openOriginal(access, key, signal);
+    if (isEmpty) return openForMemory(access, key, signal);
     throw error;
   });
+  const prefixBytes = Math.min(count, object.sizeBytes);
+  if ('bytes' in object) return { ...object, bytes: checkLength(object.bytes, prefixBytes) };
   const { body, ...state } = object;
   const bytes = await withFirstByteDeadline(access.limits, signal, (within) =>
-    collect(body, Math.min(count, object.sizeBytes), within),
+    collect(body, prefixBytes, within),
   );
   return { ...state, bytes };
 }
@@ -135,11 +157,20 @@ async function collect(body: Readable, sizeBytes: number, signal: AbortSignal): 
   signal.throwIfAborted();
   if (received !== sizeBytes || !body.readableEnded) {
     body.destroy();
-    throw new MediaError('ORIGIN_ERROR', {
-      cause: new Error(`The origin promised ${sizeBytes} bytes; ${received} or more came.`),
-    });
+    throw wrongLength(sizeBytes, received);
   }
   return bytes ?? Buffer.alloc(0);
+}
+
+function checkLength(bytes: Uint8Array, sizeBytes: number): Uint8Array {
+  if (bytes.byteLength !== sizeBytes) throw wrongLength(sizeBytes, bytes.byteLength);
+  return bytes;
+}
+
+function wrongLength(promisedBytes: number, receivedBytes: number): MediaError {
+  return new MediaError('ORIGIN_ERROR', {
+    cause: new Error(`The origin promised ${promisedBytes} bytes; ${receivedBytes} or more came.`),
+  });
 }
 
 /** @throws MediaError `ORIGIN_TIMEOUT` if the work takes longer than until the first byte */

@@ -73,6 +73,8 @@ export class AdmittedRenderer {
     original: HeldOriginal,
     task: MediaTask,
   ): Promise<StoredResult | undefined> {
+    // To wait for a slot would be for nothing.
+    this.#parts.negativeCache.checkOriginal(task.request.originKey);
     const body = await this.#renderInLane(plan, original, task);
     if (plan.isOnlyQuality && body.byteLength >= original.bytes.byteLength) return undefined;
     return { body, mimeType: outputFormats[plan.job.format].mimeType };

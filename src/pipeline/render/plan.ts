@@ -18,13 +18,17 @@ const GAMMA_TOLERANCE = 0.05;
 const LARGE_PHOTO_PIXELS = 2_500_000;
 const LARGE_RESULT_PIXELS = 40_000;
 
-/** Largest factor that libvips reduces by (vips_reduceh, `hshrink`). */
-const MAX_REDUCTION = 1_000_000;
+/** A render that is foreseen to take so many times the deadline is not begun (contract §5). */
+const MAX_FORESEEN_SHARE = 2;
 
 /** Bounds of what is rendered (contract §6). */
 export interface RenderLimits {
   /** Pixels, summed over the frames that are decoded. */
   readonly maxInputPixels: number;
+  /** Scans of a JPEG times its pixels. */
+  readonly maxScanPixels: number;
+  /** Of an edge, which no decoder or filter of libvips has trouble with up to a million (vips_reduceh, `hshrink`). */
+  readonly maxEdgePx: number;
   /** Frames of an original, decoded or not. */
   readonly maxFrames: number;
   /** Time for one render, in milliseconds. */
@@ -38,7 +42,7 @@ export type Plan =
   | { readonly kind: 'passthrough' }
   | {
       readonly kind: 'refuse';
-      readonly code: 'MEDIA_TOO_LARGE' | 'UNPROCESSABLE_MEDIA';
+      readonly code: 'MEDIA_TOO_LARGE' | 'UNPROCESSABLE_MEDIA' | 'TRANSFORM_TIMEOUT';
       readonly reason: string;
     }
   | {
@@ -78,14 +82,18 @@ export function planMedia(facts: ImageFacts, request: MediaRequest, limits: Rend
   if (pixels > limits.maxInputPixels) {
     return tooLarge(`${pixels} pixels, at most ${limits.maxInputPixels}`);
   }
+  const edgePx = Math.max(original.widthPx, original.heightPx);
+  if (edgePx > limits.maxEdgePx)
+    return tooLarge(`an edge of ${edgePx}, at most ${limits.maxEdgePx}`);
+  const scanPixels = framePixels * (facts.scans ?? 0);
+  if (scanPixels > limits.maxScanPixels) {
+    return tooLarge(`${scanPixels} pixels in all scans, at most ${limits.maxScanPixels}`);
+  }
+  if (animation === undefined && facts.dataFault !== undefined) {
+    return { kind: 'refuse', code: 'UNPROCESSABLE_MEDIA', reason: facts.dataFault };
+  }
   if (isPassthrough) return { kind: 'passthrough' };
 
-  if (
-    original.widthPx / size.widthPx > MAX_REDUCTION ||
-    original.heightPx / size.heightPx > MAX_REDUCTION
-  ) {
-    return tooLarge(`a reduction by more than ${MAX_REDUCTION}`);
-  }
   const job: RenderJob = {
     source: facts.format,
     animation,
@@ -105,6 +113,10 @@ export function planMedia(facts: ImageFacts, request: MediaRequest, limits: Rend
   if (cost.leastMs > limits.timeoutMs) {
     const leastMs = Math.round(cost.leastMs);
     return tooLarge(`at least ${leastMs} ms of work, at most ${limits.timeoutMs}`);
+  }
+  if (cost.typicalMs > limits.timeoutMs * MAX_FORESEEN_SHARE) {
+    const reason = `some ${Math.round(cost.typicalMs)} ms of work are foreseen, at most ${limits.timeoutMs}`;
+    return { kind: 'refuse', code: 'TRANSFORM_TIMEOUT', reason };
   }
   return { kind: 'render', job, cost, isOnlyQuality: isPassthroughCandidate };
 }

@@ -19,6 +19,15 @@ export interface RenderCost {
 /** Nanoseconds per pixel of the original, measured like the weights of the formats. */
 const resizeWeight: Weight = [3, 0.1];
 
+/**
+ * Nanoseconds per pixel of each scan of a JPEG after the first, whatever the decoder leaves out: of a photograph in
+ * ten scans, and of scans of one grey.
+ */
+const scanWeight: Weight = [1.2, 0.1];
+
+/** Nanoseconds per row of the original, and of the result: of pictures of one column. */
+const rowWeight: Weight = [500, 100];
+
 /** Nanoseconds per pixel of what is walked through and not decoded. */
 const rewriteWeight: Weight = [3, 0.1];
 
@@ -39,13 +48,14 @@ const MAX_LIGHT_MS = { still: 100, animation: 25 };
 
 /** Estimates the cost of a job from what the header tells: pixels × frames × format. */
 export function estimateCost(
-  { format, widthPx, heightPx, codedPixels = widthPx * heightPx }: ImageFacts,
+  { format, widthPx, heightPx, codedPixels = widthPx * heightPx, scans = 1 }: ImageFacts,
   quality: Quality,
   job: RenderJob,
 ): RenderCost {
   const frames = job.animation?.delaysMs.length ?? 1;
   const decodedPixels = codedPixels * frames;
   const encodedPixels = job.size.widthPx * job.size.heightPx * frames;
+  const rows = (heightPx + job.size.heightPx) * frames;
   const [typicalFrameMs, leastFrameMs] = frameMs[scalesTogether(job) ? 'together' : 'alone'];
   const { decodeWeight, reducedDecodeWeight, decodedFrameMs } = sourceFormats[format];
   const { encodeWeights, encodedFrameMs } = outputFormats[job.format];
@@ -58,7 +68,8 @@ export function estimateCost(
     if (job.isRewrite) return baseMs[column] + (decodedPixels * rewriteWeight[column]) / 1e6;
     const decodeNs = decoding[column] + resizeWeight[column];
     const pixelsNs = decodedPixels * decodeNs + encodedPixels * encoding[column];
-    return baseMs[column] + (frames - 1) * frameCost[column] + pixelsNs / 1e6;
+    const besidesNs = rows * rowWeight[column] + (scans - 1) * codedPixels * scanWeight[column];
+    return baseMs[column] + (frames - 1) * frameCost[column] + (pixelsNs + besidesNs) / 1e6;
   };
   return { typicalMs: costMs(0), leastMs: costMs(1) };
 }

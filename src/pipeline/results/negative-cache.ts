@@ -19,8 +19,8 @@ const TIMEOUT_TTL_MS = 60_000;
  */
 const MAX_LOST_WORKERS = 3;
 
-/** How long an original is held responsible for the last worker it cost, in milliseconds. */
-const LOST_WORKERS_TTL_MS = 10 * 60_000;
+/** How long an original is held responsible for the last worker it cost, and for a deadline, in milliseconds. */
+const ORIGINAL_TTL_MS = 10 * 60_000;
 
 /** How many requests, and how many originals, are known: some 300 bytes each. */
 const MAX_ENTRIES = 10_000;
@@ -33,6 +33,8 @@ export class NegativeCache {
   /** Codes alone: an error keeps its stack, and its cause, some kilobytes. */
   readonly #codes: LRUCache<string, ErrorCode>;
   readonly #lostWorkers: LRUCache<string, number>;
+  /** Originals of which a render has passed the deadline. */
+  readonly #timedOut: LRUCache<string, true>;
   readonly #slowOriginals: LRUCache<string, true>;
   readonly #ttlMs: number;
 
@@ -46,6 +48,7 @@ export class NegativeCache {
     };
     this.#codes = new LRUCache(options);
     this.#lostWorkers = new LRUCache(options);
+    this.#timedOut = new LRUCache(options);
     this.#slowOriginals = new LRUCache(options);
     this.#ttlMs = ttlMs;
   }
@@ -64,19 +67,39 @@ export class NegativeCache {
    */
   note(key: string, originKey: string, error: unknown): void {
     if (!(error instanceof MediaError) || !CACHED_CODES.has(error.code)) return;
-    const ttlMs = error.code === 'TRANSFORM_TIMEOUT' ? TIMEOUT_TTL_MS : this.#ttlMs;
-    if (ttlMs > 0) this.#codes.set(key, error.code, forMs(ttlMs));
-    if (!(error.cause instanceof WorkerLost)) return;
-    const lost = (this.#lostWorkers.get(originKey) ?? 0) + 1;
-    this.#lostWorkers.set(originKey, lost, forMs(LOST_WORKERS_TTL_MS));
+    const isTimeout = error.code === 'TRANSFORM_TIMEOUT';
+    if (error.cause instanceof WorkerLost) {
+      const ttl = forMs(ORIGINAL_TTL_MS);
+      if (isTimeout) this.#timedOut.set(originKey, true, ttl);
+      else this.#lostWorkers.set(originKey, this.#lostWorkersOf(originKey) + 1, ttl);
+    }
+    const ttlMs = isTimeout ? this.#timeoutTtlMs(originKey) : this.#ttlMs;
+    if (ttlMs > 1) this.#codes.set(key, error.code, forMs(ttlMs));
   }
 
-  /** @throws MediaError `UNPROCESSABLE_MEDIA` if the original has cost too many workers lately */
+  /**
+   * @throws MediaError `UNPROCESSABLE_MEDIA` if the original has cost too many workers lately,
+   *   `TRANSFORM_TIMEOUT` if a render of it, in whatever size, has passed the deadline (contract §5)
+   */
   checkOriginal(originKey: string): void {
-    const lost = this.#lostWorkers.get(originKey) ?? 0;
+    if (this.#timedOut.has(originKey)) {
+      const cause = new Error('A render of the original has passed the deadline lately.');
+      throw new MediaError('TRANSFORM_TIMEOUT', { cause });
+    }
+    const lost = this.#lostWorkersOf(originKey);
     if (lost < MAX_LOST_WORKERS) return;
     const cause = new Error(`The original has cost ${lost} workers.`);
     throw new MediaError('UNPROCESSABLE_MEDIA', { cause });
+  }
+
+  #lostWorkersOf(originKey: string): number {
+    return this.#lostWorkers.get(originKey) ?? 0;
+  }
+
+  /** No longer than the original is left alone. */
+  #timeoutTtlMs(originKey: string): number {
+    if (!this.#timedOut.has(originKey)) return TIMEOUT_TTL_MS;
+    return Math.min(TIMEOUT_TTL_MS, this.#timedOut.getRemainingTTL(originKey) + 1);
   }
 
   /** Whether a light render of the original has taken too long for its lane lately. */
@@ -93,6 +116,7 @@ export class NegativeCache {
   purge(fitsKey: (key: string) => boolean, fitsOriginal: (originKey: string) => boolean): void {
     deleteWhere(this.#codes, fitsKey);
     deleteWhere(this.#lostWorkers, fitsOriginal);
+    deleteWhere(this.#timedOut, fitsOriginal);
     deleteWhere(this.#slowOriginals, fitsOriginal);
   }
 }

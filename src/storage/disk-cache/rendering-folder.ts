@@ -1,6 +1,8 @@
 import { randomBytes } from 'node:crypto';
-import { type FileHandle, mkdir, realpath, unlink } from 'node:fs/promises';
+import { futimes } from 'node:fs';
+import { mkdir, realpath, unlink } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
+import { promisify } from 'node:util';
 import { unlessAborted } from '../../pipeline/abort.ts';
 import {
   type ResultAddress,
@@ -9,7 +11,7 @@ import {
   StoreStalled,
 } from '../../pipeline/ports.ts';
 import { walkFolder } from '../filesystem/folder-walk.ts';
-import { openRegularFile } from '../filesystem/opened-file.ts';
+import { closeFile, openRegularFile, readBytes } from '../filesystem/opened-file.ts';
 import { isMissingFile, systemCodeOf } from '../filesystem/system-errors.ts';
 import { makeFolder, writeWholeFile } from '../filesystem/whole-file.ts';
 import {
@@ -20,6 +22,8 @@ import {
 } from '../result-file.ts';
 import { isRemoved, type RemovalPlace, removeAll, removeFile } from './rendering-removal.ts';
 import { StallWatch } from './stall-watch.ts';
+
+const setTimes = promisify(futimes);
 
 /** What a folder of renderings is made from. */
 export interface RenderingFolderOptions extends Omit<RemovalPlace, 'resultsPath'> {
@@ -154,26 +158,26 @@ export class RenderingFolder implements ResultStore {
   ): Promise<StoredResult | undefined> {
     const fullPath = join(this.resultsPath, path);
     try {
-      const opened = await openRegularFile(fullPath);
-      if (opened === undefined) return undefined;
-      const { file, status } = opened;
+      const file = await openRegularFile(fullPath);
+      if (file === undefined) return undefined;
+      const { descriptor, status } = file;
       try {
         signal.throwIfAborted();
         const sizeBytes = Number(status.size);
         if (sizeBytes > this.#maxFileBytes) return undefined;
         // A caller that has gone has given its room back already.
         if (signal.aborted || !takeRoom(sizeBytes)) return undefined;
-        const result = parseResultFile(await readWhole(file, sizeBytes), address);
+        const result = parseResultFile(await readBytes(file, 0, sizeBytes), address);
         // In a folder that may only be read, damaged files stay, and times are as they were.
         if (result === undefined) {
           await this.removeFile(path).catch(() => undefined);
         } else if (Date.now() - Number(status.mtimeMs) > TOUCH_AFTER_MS) {
           const now = new Date();
-          await file.utimes(now, now).catch(() => undefined);
+          await setTimes(descriptor, now, now).catch(() => undefined);
         }
         return result;
       } finally {
-        await file.close();
+        closeFile(file);
       }
     } catch (error) {
       if (signal.aborted) throw signal.reason;
@@ -194,17 +198,4 @@ export async function openRenderingFolder(path: string): Promise<string> {
   const folder = await realpath(path);
   for (const name of ['results', 'incoming']) await makeFolder(join(folder, name), folder);
   return folder;
-}
-
-/** The bytes of a file up to a length; fewer, if there are fewer. */
-async function readWhole(file: FileHandle, sizeBytes: number): Promise<Buffer> {
-  // Not of Node's pool: the body lives on in the memory cache, and would hold 8 KiB of others.
-  const bytes = Buffer.allocUnsafeSlow(sizeBytes);
-  let filled = 0;
-  while (filled < sizeBytes) {
-    const { bytesRead } = await file.read(bytes, filled, sizeBytes - filled, filled);
-    if (bytesRead === 0) break;
-    filled += bytesRead;
-  }
-  return bytes.subarray(0, filled);
 }

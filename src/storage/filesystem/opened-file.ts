@@ -1,14 +1,23 @@
-import { type BigIntStats, constants, readlinkSync } from 'node:fs';
-import { type FileHandle, open, realpath, stat } from 'node:fs/promises';
+import { type BigIntStats, close, constants, fstat, open, read, readlinkSync } from 'node:fs';
+import { realpath, stat } from 'node:fs/promises';
+import { promisify } from 'node:util';
 
-/** A file that was opened for reading. */
+/** A file that was opened for reading; to be closed with `closeFile`. */
 export interface OpenedFile {
-  readonly file: FileHandle;
+  /** A plain number: a `FileHandle` is an object of two sides, with promises of its own. */
+  readonly descriptor: number;
   readonly status: BigIntStats;
 }
 
 /** A file may be replaced in the moment between its opening and the look at its path. */
 const MAX_ATTEMPTS = 3;
+
+const openDescriptor = promisify(open);
+const readDescriptor = promisify(read);
+const readStatus = promisify(
+  (descriptor: number, done: (error: Error | null, status: BigIntStats) => void) =>
+    fstat(descriptor, { bigint: true }, done),
+);
 
 /**
  * Opens a regular file, if there is one at this very path: no part of it may be a link.
@@ -23,31 +32,63 @@ const MAX_ATTEMPTS = 3;
  */
 export async function openRegularFile(
   path: string,
-  findPath: (opened: OpenedFile, path: string) => Promise<string> = findOpenedPath,
+  findPath: (opened: OpenedFile, path: string) => string | Promise<string> = findOpenedPath,
 ): Promise<OpenedFile | undefined> {
   for (let attempt = 1; attempt <= MAX_ATTEMPTS; attempt += 1) {
     // O_NONBLOCK: a named pipe must not hang the open.
     const flags = constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK;
-    const file = await open(path, flags);
+    const descriptor = await openDescriptor(path, flags);
     try {
-      const status = await file.stat({ bigint: true });
-      if (status.isFile() && (await findPath({ file, status }, path)) === path) {
-        return { file, status };
-      }
-      const isReplaced = (await file.stat()).nlink === 0;
-      await file.close();
+      const opened = { descriptor, status: await readStatus(descriptor) };
+      if (opened.status.isFile() && (await findPath(opened, path)) === path) return opened;
+      const isReplaced = (await readStatus(descriptor)).nlink === 0n;
+      closeFile(opened);
       if (!isReplaced) return undefined;
     } catch (error) {
-      await file.close();
+      closeFile({ descriptor });
       throw error;
     }
   }
   return undefined;
 }
 
-async function findOpenedPath(opened: OpenedFile, path: string): Promise<string> {
+/**
+ * Reads bytes of a file into memory, in one call where the system gives them at once.
+ *
+ * @param first where they begin, counted from 0
+ * @returns fewer where the file has fewer by now
+ * @throws what `read` of node:fs throws
+ */
+export async function readBytes(
+  { descriptor }: Pick<OpenedFile, 'descriptor'>,
+  first: number,
+  count: number,
+): Promise<Buffer> {
+  // Not of Node's pool: they live on in a cache, and would hold 8 KiB of others.
+  const bytes = Buffer.allocUnsafeSlow(count);
+  let filled = 0;
+  while (filled < count) {
+    const { bytesRead } = await readDescriptor(
+      descriptor,
+      bytes,
+      filled,
+      count - filled,
+      first + filled,
+    );
+    if (bytesRead === 0) return bytes.subarray(0, filled);
+    filled += bytesRead;
+  }
+  return bytes;
+}
+
+/** Closes a file that was only read, in the background: nothing depends on its end. */
+export function closeFile({ descriptor }: Pick<OpenedFile, 'descriptor'>): void {
+  close(descriptor, () => undefined);
+}
+
+function findOpenedPath(opened: OpenedFile, path: string): string | Promise<string> {
   try {
-    return readlinkSync(`/proc/self/fd/${opened.file.fd}`);
+    return readlinkSync(`/proc/self/fd/${opened.descriptor}`);
   } catch {
     return findRealPath(opened, path);
   }

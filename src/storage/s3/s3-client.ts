@@ -1,3 +1,5 @@
+import { IncomingMessage } from 'node:http';
+import { addAbortSignal } from 'node:stream';
 import { S3Client } from '@aws-sdk/client-s3';
 import { MediaError } from '../../contract/errors.ts';
 import { AccessRefused } from '../../pipeline/ports.ts';
@@ -38,6 +40,9 @@ const MAX_ATTEMPTS = 3;
 /** Longest key of S3 in bytes of UTF-8 (Amazon S3 User Guide, "Object key naming guidelines"). */
 const MAX_KEY_BYTES = 1_024;
 
+/** Of an error response, in bytes: S3's own have some hundred. */
+const MAX_ERROR_BYTES = 64 * 1024;
+
 /** Longest message of a server that goes into the log, in UTF-16 units. */
 const MAX_MESSAGE_LENGTH = 300;
 
@@ -47,7 +52,7 @@ const MAX_MESSAGE_LENGTH = 300;
  */
 export function createS3Client(options: S3ConnectionOptions): S3Client {
   const { region, endpoint, forcePathStyle } = options;
-  return new S3Client({
+  const client = new S3Client({
     region,
     forcePathStyle,
     ...(endpoint !== undefined && { endpoint }),
@@ -65,6 +70,39 @@ export function createS3Client(options: S3ConnectionOptions): S3Client {
       logger: { debug: ignore, info: ignore, warn: ignore, error: ignore },
     },
   });
+  boundErrors(client);
+  return client;
+}
+
+/** Has error responses read within a bound, and no longer than their request may take: the SDK knows neither. */
+function boundErrors(client: S3Client): void {
+  const { requestHandler } = client.config;
+  const handle = requestHandler.handle.bind(requestHandler);
+  requestHandler.handle = async (request, options: { readonly abortSignal?: unknown } = {}) => {
+    const output = await handle(request, options);
+    const { statusCode, body } = output.response;
+    if (statusCode >= 300 && body instanceof IncomingMessage) {
+      const { abortSignal } = options;
+      if (abortSignal instanceof AbortSignal) addAbortSignal(abortSignal, body);
+      output.response.body = await readError(body, statusCode);
+    }
+    return output;
+  };
+}
+
+/** @throws Error if there is more than the bound; then its connection is closed */
+async function readError(body: IncomingMessage, status: number): Promise<Buffer> {
+  const chunks: Buffer[] = [];
+  let bytes = 0;
+  for await (const chunk of body) {
+    bytes += chunk.length;
+    // To leave the loop destroys the body, and its connection with it.
+    if (bytes > MAX_ERROR_BYTES) {
+      throw new Error(`HTTP ${status} with an error of more than ${MAX_ERROR_BYTES} bytes`);
+    }
+    chunks.push(chunk);
+  }
+  return Buffer.concat(chunks);
 }
 
 function ignore(): void {}

@@ -26,8 +26,7 @@ export interface S3OriginOptions extends S3BucketOptions {
  * or in the middle of a body. A body that is shorter than its Content-Length ends with an error
  * (Node's HTTP parser), and so does one that stands still.
  *
- * Not covered: objects stored compressed (`Content-Encoding`) are taken as their stored bytes; an
- * error response without end is read until the first-byte deadline.
+ * Not covered: objects stored compressed (`Content-Encoding`) are taken as their stored bytes.
  */
 export class S3Origin implements Origin {
   readonly #client: S3Client;
@@ -55,7 +54,7 @@ export class S3Origin implements Origin {
       response = await this.#client.send(command, { abortSignal: signal });
     } catch (error) {
       signal.throwIfAborted();
-      throw await this.#translate(error);
+      throw await this.#translate(error, range);
     }
     const body = response.Body;
     if (!(body instanceof IncomingMessage)) throw originError('The response has no body.');
@@ -68,12 +67,12 @@ export class S3Origin implements Origin {
     }
   }
 
-  async #translate(error: unknown): Promise<MediaError> {
+  async #translate(error: unknown, range: ByteRange | undefined): Promise<MediaError> {
     if (error instanceof MediaError) return error;
     const failure = readS3Failure(error);
     const { name, status, code } = failure;
     if (name === 'NoSuchKey' || name === 'KeyTooLongError') return new MediaError('UNKNOWN_MEDIA');
-    if (status === 416) return new MediaError('RANGE_NOT_SATISFIABLE');
+    if (status === 416 && range !== undefined) return new MediaError('RANGE_NOT_SATISFIABLE');
     const cause = await describeS3Failure(this.#client, failure);
     return new MediaError(code === 'ETIMEDOUT' ? 'ORIGIN_TIMEOUT' : 'ORIGIN_ERROR', { cause });
   }
@@ -84,6 +83,11 @@ function describeObject(
   body: IncomingMessage,
   range: ByteRange | undefined,
 ): OriginObject {
+  const { httpStatusCode: status } = response.$metadata;
+  // A part that is taken for the whole would be served for a year.
+  if (range === undefined && status !== 200) {
+    throw originError(`The response to a request for the whole object is HTTP ${status}.`);
+  }
   // Weak or strong: in S3 either stands for one upload of one content.
   const etag = response.ETag?.replace(/^W\//, '').replaceAll('"', '');
   if (etag === undefined || etag === '') throw originError('The response has no ETag.');

@@ -1,5 +1,5 @@
 import type { Metadata, Sharp } from 'sharp';
-import { type MatrixProfile, readMatrixProfile } from '../../formats/icc-profile.ts';
+import { isGreyProfile, type MatrixProfile, readMatrixProfile } from '../../formats/icc-profile.ts';
 import { type Pixels, toPixels } from './pixels.ts';
 
 /** Bits of a deep sample as libvips has it, and how many values that makes. */
@@ -20,7 +20,7 @@ const UNUSABLE_PROFILE =
 /**
  * Decodes an image and converts it to sRGB, where sharp cannot or not exactly.
  *
- * Of more than 8 bits with a profile, sharp makes Display P3 and leaves it there; and from 16 bits, lcms2 goes by
+ * To a grey AVIF, which sharp has in three channels, it does not apply a grey profile. Of more than 8 bits with a profile, sharp makes Display P3 and leaves it there; and from 16 bits, lcms2 goes by
  * a coarse table, which is wrong by up to 20 levels where a colour leaves sRGB. And sharp's gamma knows nothing of
  * sRGB's curve. So what a profile of matrix and curves says, or a gamma, is computed here, without loss. A profile
  * that is a table itself is left to lcms2.
@@ -32,7 +32,7 @@ const UNUSABLE_PROFILE =
  */
 export async function convertPixels(
   image: Sharp,
-  { icc, depth, space, bitsPerSample = DEEP_BITS }: Metadata,
+  { format, icc, depth, space, bitsPerSample = DEEP_BITS }: Metadata,
   gamma: number | undefined,
 ): Promise<Pixels<Samples> | undefined> {
   const kind = space === 'grey16' ? 'grey' : 'rgb';
@@ -44,12 +44,24 @@ export async function convertPixels(
     return pixels;
   }
   if (icc === undefined) return undefined;
-  const profile = readMatrixProfile(icc, kind);
+  // libheif makes three channels of a grey AVIF, whose profile is for one.
+  const profileKind = format === 'heif' && isGreyProfile(icc) ? 'grey' : kind;
+  const profile = readMatrixProfile(icc, profileKind);
   if (profile === undefined) return await convertByTable(image, kind);
   const pixels = await toDeepPixels(image, kind);
-  // libvips shifts samples of 10 and 12 bits to the left and fills up with zeros.
+  if (profileKind === 'grey' && !isGrey(pixels)) return undefined;
+  // libvips shifts samples of 8, 10 and 12 bits to the left and fills up with zeros.
   convertByProfile(pixels, profile, DEEP_SAMPLES - 2 ** (DEEP_BITS - bitsPerSample));
   return pixels;
+}
+
+/** Whether no pixel has a colour. */
+function isGrey({ data, channels }: Pixels<Uint16Array>): boolean {
+  if (colourChannels(channels) === 1) return true;
+  for (let at = 0; at < data.length; at += channels) {
+    if (data[at] !== data[at + 1] || data[at] !== data[at + 2]) return false;
+  }
+  return true;
 }
 
 async function convertByTable(

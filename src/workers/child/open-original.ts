@@ -1,5 +1,6 @@
 import sharp, { type Sharp } from 'sharp';
 import { MediaError } from '../../contract/errors.ts';
+import { isGreyProfile } from '../../formats/icc-profile.ts';
 import type { Orientation, Size } from '../../formats/image-facts.ts';
 import { dropJunk } from '../../formats/jpeg/jpeg-segments.ts';
 import type { RenderJob } from '../../pipeline/render/render-job.ts';
@@ -89,7 +90,8 @@ export async function openStill(
   const metadata = await image.metadata();
   checkDecodedSize({ widthPx: metadata.width, heightPx: metadata.height }, size);
   const isDeep = metadata.depth === 'ushort';
-  if (!isDeep && job.gamma === undefined) return image;
+  const isTaggedGrey = metadata.format === 'heif' && isGreyProfile(metadata.icc);
+  if (!isDeep && !isTaggedGrey && job.gamma === undefined) return image;
   const pixels = await convertPixels(open(true), metadata, job.gamma);
   return pixels === undefined ? open(true) : fromPixels(pixels);
 }

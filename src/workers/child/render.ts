@@ -1,5 +1,5 @@
 import { MediaError } from '../../contract/errors.ts';
-import { prepareForDecoder, rewriteContainer } from '../../formats/read-image-facts.ts';
+import { checkStill, prepareForDecoder, rewriteContainer } from '../../formats/read-image-facts.ts';
 import type { RenderJob } from '../../pipeline/render/render-job.ts';
 import { checkTiles } from './check-tiles.ts';
 import { encodeStill } from './encode.ts';
@@ -28,6 +28,7 @@ export async function render(original: Uint8Array, job: RenderJob): Promise<Uint
 async function makeReadable(original: Uint8Array, job: RenderJob): Promise<Uint8Array> {
   if (job.source === 'heic') return decodeHeic(original, job);
   const readable = prepareForDecoder(original, job.orientation, job.originalSize);
+  if (job.animation === undefined) await checkStill(readable);
   if (job.source === 'avif') await checkTiles(readable, job);
   return readable;
 }

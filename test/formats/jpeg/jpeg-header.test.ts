@@ -27,9 +27,15 @@ test('a bare jpeg is clean', () => {
     heightPx: 28,
     orientation: 1,
     frames: 1,
+    scans: 1,
     animation: undefined,
     isClean: true,
   });
+});
+
+test('scans are counted', () => {
+  const scan = jpegSegment(0xda, join(1, 1, 0, 0, 63, 0));
+  expect(factsOf(join(jpeg.subarray(0, -2), scan, '\0', scan, '\0', eoi)).scans).toBe(3);
 });
 
 test.each([

@@ -95,6 +95,29 @@ test('an acTL after the image data makes no APNG', () => {
   expect(factsOf(afterIhdr(png, actl))).toMatchObject({ format: 'apng', isClean: false });
 });
 
+describe('image data of a still', () => {
+  const file = (ihdr: Buffer, ...idats: readonly number[]): Buffer => {
+    const chunks = idats.map((bytes) => pngChunk('IDAT', Buffer.alloc(bytes)));
+    return join(signature, ihdr, ...chunks, iend);
+  };
+
+  // Deflate makes 1032 bytes of one at most.
+  test.each([
+    ['too few for grey', header(1032, 1000, 8, 0), [500, 499], true],
+    ['enough for grey', header(1032, 1000, 8, 0), [500, 500], false],
+    ['too few for 16 bits of RGBA', header(1032, 1000, 16, 6), [7999], true],
+    ['enough for 1 bit', header(1032, 1000, 1, 0), [125], false],
+    ['too few when interlaced', header(1032, 1000, 8, 0, '\0\0\x01'), [999], true],
+  ] as const)('%s', (_, ihdr, idats, isFault) => {
+    const { dataFault } = factsOf(file(ihdr, ...idats));
+    expect(dataFault).toEqual(isFault ? expect.stringMatching(/^PNG: \d+ bytes of/) : undefined);
+  });
+
+  test('of a whole file can hold it', () => {
+    expect(factsOf(png).dataFault).toBeUndefined();
+  });
+});
+
 describe('orientation', () => {
   const exif = (value: number) => pngChunk('eXIf', tiffOrientation(value, 'MM'));
 

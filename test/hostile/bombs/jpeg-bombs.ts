@@ -161,14 +161,26 @@ export const jpegBombs: readonly Bomb[] = [
       ),
   }),
   ...bombs('served', large, { 'EXIF in circles': () => flat(TINY, exif(exifInCircles())) }),
-  ...bombs('any', [ways.stillSmall], {
+  ...bombs('refused unseen', large, {
     '882 scans of 100 million px': () => progressive(HUGE, everyScan()),
+    '882 scans of 8 million px': () => progressive(PHOTO, everyScan()),
     '18 000 times the same scan of 8 million px': () =>
       progressive(PHOTO, scans(18_000, scan(1, [1, 63]))),
-    'arithmetic coding, 500 scans of 8 million px': () =>
+    'arithmetic coding, 501 scans of 8 million px': () =>
       arithmetic(marker.progressiveArithmetic, PHOTO, [
         scan(1, [0, 0]),
         ...everyScan().slice(0, 500),
+      ]),
+  }),
+  ...bombs('in time', large, {
+    'as many scans of 8 million px as there may be': () =>
+      progressive(PHOTO, everyScan().slice(0, 498)),
+    'as many scans of 100 million px as there may be': () =>
+      progressive(HUGE, everyScan().slice(0, 39)),
+    'arithmetic coding, as many scans of 8 million px as there may be': () =>
+      arithmetic(marker.progressiveArithmetic, PHOTO, [
+        scan(1, [0, 0]),
+        ...everyScan().slice(0, 498),
       ]),
   }),
   ...bombs('any', ways.everyWay, {
@@ -187,7 +199,6 @@ export const jpegBombs: readonly Bomb[] = [
     '65500×1526': () => flat({ widthPx: 65_500, heightPx: 1_526 }),
     'turned, and as wide as can be': () =>
       flat({ widthPx: 65_500, heightPx: 1_526 }, exif(tiffOrientation(6))),
-    '882 scans of 8 million px': () => progressive(PHOTO, everyScan()),
     '18 000 times the same scan of 256 px': () =>
       progressive(TINY, scans(18_000, scan(1, [1, 63]))),
     'arithmetic coding, 100 million px of next to no data': () =>

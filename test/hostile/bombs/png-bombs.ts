@@ -71,23 +71,28 @@ export const pngBombs: readonly Bomb[] = [
   }),
   ...bombs('refused unseen', large, {
     'two million chunks': () => tiny(times(2_000_000, pngChunk('prVt'))),
-  }),
-  ...bombs('refused', large, {
     'says 10000×10000 and holds 1 MiB': () => png(deep, zeros(1)),
+    'says 10000×10000, interlaced, and holds nothing': () =>
+      png({ ...deep, isInterlaced: true }, Buffer.alloc(0)),
+    '100 million px wide and 1 high': () => blank({ widthPx: 100_000_000, heightPx: 1 }),
+    '100 million px high and 1 wide': () =>
+      png({ widthPx: 1, heightPx: 100_000_000 }, zeros(200_000_000)),
+  }),
+  ...bombs('in time', [...large, ways.pngLarge], {
+    'as many px high as can be, and 1 wide': () =>
+      png({ widthPx: 1, heightPx: 262_144 }, zeros(2 * 262_144)),
+    'as many px wide as can be, and 1 high': () => blank({ widthPx: 262_144, heightPx: 1 }),
+  }),
+  ...bombs('refused', [ways.stillSmall], {
+    '40 GB of image data for 16×16': () => png(TINY, zeros(40_000 * MEBIBYTE)),
+  }),
+  ...bombs('in time', [ways.stillSmall], {
+    '4 GB of image data for 2000×2000': () =>
+      png({ widthPx: 2_000, heightPx: 2_000 }, zeros(3_900 * MEBIBYTE)),
   }),
   ...bombs('served', large, { 'EXIF in circles': () => exif(exifInCircles()) }),
   ...bombs('any', [...large, ways.jpeg], {
     '100 million px of 1 bit': () => blank({ widthPx: 10_000, heightPx: 10_000, bitDepth: 1 }),
-  }),
-  ...bombs('any', [...large, ways.pngLarge], {
-    '100 million px wide and 1 high': () => blank({ widthPx: 100_000_000, heightPx: 1 }),
-  }),
-  ...bombs('any', [ways.stillSmall, ways.pngLarge], {
-    '100 million px high and 1 wide': () =>
-      png({ widthPx: 1, heightPx: 100_000_000 }, zeros(200_000_000)),
-  }),
-  ...bombs('any', [ways.stillSmall], {
-    '40 GB of image data for 16×16': () => png(TINY, zeros(40_000 * MEBIBYTE)),
   }),
   ...bombs('any', ways.everyWay, {
     'an APNG that says 4 thousand million frames': () => apng(0xffff_ffff, frame(0)),

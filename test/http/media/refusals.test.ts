@@ -82,6 +82,8 @@ describe('422', () => {
     ['bytes', { MAX_ORIGINAL_BYTES: String(samples.jpeg.length - 1) }, samples.jpeg],
     ['pixels', { MAX_INPUT_PIXELS: String(480 * 480 - 1) }, samples.jpeg],
     ['frames', { MAX_FRAMES: '1' }, samples.animatedGif],
+    ['scans', { MAX_SCAN_PIXELS: String(480 * 480 - 1) }, samples.jpeg],
+    ['pixels an edge', { MAX_EDGE_PIXELS: '479' }, samples.jpeg],
   ])('MEDIA_TOO_LARGE: more %s than allowed', async (_, settings, bytes) => {
     app = await createTestApp({ settings });
     app.originals.put(imageKey, bytes);

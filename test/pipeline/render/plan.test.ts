@@ -5,6 +5,8 @@ import { type Plan, planMedia } from '../../../src/pipeline/render/plan.ts';
 
 const limits = {
   maxInputPixels: 1_000_000,
+  maxScanPixels: 1_000_000,
+  maxEdgePx: 10_000,
   maxFrames: 100,
   timeoutMs: 15_000,
   maxResultBytes: 1_000_000,
@@ -192,6 +194,17 @@ describe('a render', () => {
   });
 });
 
+test('image data that cannot hold the picture are a fault of the still alone', () => {
+  const apng = { ...animated, format: 'apng', dataFault: 'too few bytes' } as const;
+  const fault = { kind: 'refuse', code: 'UNPROCESSABLE_MEDIA', reason: 'too few bytes' };
+  expect(plan(apng, `${avatar}.png`)).toEqual(fault);
+  expect(plan({ dataFault: 'too few bytes' }, `${avatar}.png?size=240`)).toEqual(fault);
+  expect(plan(apng, `${avatar}.gif`)).toMatchObject({ kind: 'render' });
+  // Which of two faults is named does not change with the other.
+  const huge = { dataFault: 'too few bytes', widthPx: 1_000, heightPx: 1_001 };
+  expect(plan(huge, `${avatar}.png`)).toMatchObject({ code: 'MEDIA_TOO_LARGE' });
+});
+
 describe('the limits', () => {
   const large = { widthPx: 1_000, heightPx: 1_001 };
   const long = { widthPx: 500, heightPx: 1_000 };
@@ -202,6 +215,16 @@ describe('the limits', () => {
     ['pixels of all frames that are decoded', long, `${avatar}.gif`, animated],
     ['pixels of all frames that are passed through', long, `${avatar}.gif?size=512`, animated],
     ['frames, decoded or not', { frames: 101 }, `${avatar}.png`, animated],
+    ['the width', { widthPx: 10_001, heightPx: 1 }, `${avatar}.webp`, still],
+    ['the height of a passthrough', { widthPx: 1, heightPx: 10_001 }, `${avatar}.png`, still],
+    ['the edges of a frame', { widthPx: 1, heightPx: 10_001 }, `${avatar}.gif`, animated],
+    ['scans', { format: 'jpeg', scans: 51 }, `${avatar}.webp`, still],
+    [
+      'scans of a passthrough',
+      { format: 'jpeg', scans: 51 },
+      `${avatar}.jpg?size=240&quality=lossless`,
+      still,
+    ],
   ] as const)('hold for %s', (_, facts, url, base) => {
     expect(plan(facts, url, base)).toMatchObject({ kind: 'refuse' });
   });
@@ -210,6 +233,8 @@ describe('the limits', () => {
     ['the very last pixel', { widthPx: 1_000, heightPx: 1_000 }, `${avatar}.webp`, still],
     ['one frame of many', long, `${avatar}.png`, animated],
     ['the very last frame', { frames: 100 }, `${avatar}.png`, animated],
+    ['the longest edge', { widthPx: 10_000, heightPx: 1 }, `${avatar}.webp`, still],
+    ['the very last scan', { format: 'jpeg', scans: 50 }, `${avatar}.webp`, still],
   ] as const)('allow %s', (_, facts, url, base) => {
     expect(plan(facts, url, base).kind).toBe('render');
   });

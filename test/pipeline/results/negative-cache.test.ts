@@ -49,15 +49,40 @@ describe('the negative cache', () => {
 
   test('leaves an original alone that has cost three workers, in whatever sizes', () => {
     memory.note('a?size=1', 'a', lost('UNPROCESSABLE_MEDIA'));
-    memory.note('a?size=2', 'a', lost('TRANSFORM_TIMEOUT'));
+    memory.note('a?size=2', 'a', lost('UNPROCESSABLE_MEDIA'));
     memory.note('a?size=3', 'a', new MediaError('UNPROCESSABLE_MEDIA')); // cost none
     expect(() => memory.checkOriginal('a')).not.toThrow();
-    memory.note('a?size=4', 'a', lost('TRANSFORM_TIMEOUT'));
+    memory.note('a?size=4', 'a', lost('UNPROCESSABLE_MEDIA'));
     expect(() => memory.checkOriginal('a')).toThrow(
       expect.objectContaining({ code: 'UNPROCESSABLE_MEDIA' }),
     );
     expect(() => memory.checkOriginal('b')).not.toThrow();
     clock.advance(600_000);
+    expect(() => memory.checkOriginal('a')).not.toThrow();
+  });
+
+  test('leaves an original alone for ten minutes that has passed the deadline once', () => {
+    const timeout = expect.objectContaining({ code: 'TRANSFORM_TIMEOUT' });
+    memory.note('a?size=1', 'a', lost('TRANSFORM_TIMEOUT'));
+    expect(() => memory.checkOriginal('b')).not.toThrow();
+    clock.advance(599_000);
+    // Its refusal is known for its other sizes too, and not beyond the ten minutes.
+    memory.note('a?size=2', 'a', new MediaError('TRANSFORM_TIMEOUT'));
+    clock.advance(999);
+    expect(memory.find('a?size=2')).toMatchObject({ code: 'TRANSFORM_TIMEOUT' });
+    expect(() => memory.checkOriginal('a')).toThrow(timeout);
+    clock.advance(1);
+    expect(() => memory.checkOriginal('a')).not.toThrow();
+    expect(memory.find('a?size=2')).toBeUndefined();
+  });
+
+  test('forgets an original that is purged', () => {
+    memory.note('a?size=1', 'a', lost('TRANSFORM_TIMEOUT'));
+    memory.purge(
+      (key) => key.startsWith('a?'),
+      (originKey) => originKey === 'a',
+    );
+    expect(memory.find('a?size=1')).toBeUndefined();
     expect(() => memory.checkOriginal('a')).not.toThrow();
   });
 

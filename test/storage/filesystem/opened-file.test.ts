@@ -1,7 +1,12 @@
 import { rename, symlink, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { beforeEach, describe, expect, test } from 'vitest';
-import { findRealPath, openRegularFile } from '../../../src/storage/filesystem/opened-file.ts';
+import {
+  closeFile,
+  findRealPath,
+  openRegularFile,
+  readBytes,
+} from '../../../src/storage/filesystem/opened-file.ts';
 import { useTemporaryFolder } from '../../support/temporary-folder.ts';
 
 let folder: string;
@@ -13,9 +18,10 @@ beforeEach(async () => {
 
 const read = async (...[path, findPath]: Parameters<typeof openRegularFile>) => {
   const opened = await openRegularFile(join(folder, path), findPath);
-  const text = await opened?.file.readFile('utf8');
-  await opened?.file.close();
-  if (opened) expect(Number(opened.status.size)).toBe(text?.length);
+  if (opened === undefined) return undefined;
+  const text = String(await readBytes(opened, 0, Number(opened.status.size)));
+  closeFile(opened);
+  expect(Number(opened.status.size)).toBe(text.length);
   return text;
 };
 

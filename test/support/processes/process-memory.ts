@@ -1,9 +1,10 @@
-import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { readFileSync, writeFileSync } from 'node:fs';
+import { workersOf } from './worker-ids.ts';
 
 /** Most memory that processes have held at once, in bytes. */
 export interface MemoryPeaks {
   readonly main: number;
-  /** The largest of its children. */
+  /** The largest of its workers. */
   readonly worker: number;
 }
 
@@ -11,7 +12,7 @@ export interface MemoryPeaks {
 const INTERVAL_MS = 10;
 
 /**
- * Watches the resident memory of a process and of its children, by the high-water mark that Linux
+ * Watches the resident memory of a service and of its workers, by the high-water mark that Linux
  * keeps for each (`VmHWM`, proc_pid_status(5)).
  */
 export class MemoryWatch {
@@ -30,7 +31,7 @@ export class MemoryWatch {
     this.#look();
     const recent = this.#recent;
     this.#recent = { main: 0, worker: 0 };
-    for (const pid of [this.#pid, ...childrenOf(this.#pid)]) resetMark(pid);
+    for (const pid of [this.#pid, ...workersOf(this.#pid)]) resetMark(pid);
     return recent;
   }
 
@@ -46,7 +47,7 @@ export class MemoryWatch {
 
   #look(): void {
     const main = readMark(this.#pid);
-    const worker = Math.max(0, ...childrenOf(this.#pid).map(readMark));
+    const worker = Math.max(0, ...workersOf(this.#pid).map(readMark));
     this.#recent = larger(this.#recent, { main, worker });
     this.#total = larger(this.#total, { main, worker });
   }
@@ -54,20 +55,6 @@ export class MemoryWatch {
 
 function larger(one: MemoryPeaks, other: MemoryPeaks): MemoryPeaks {
   return { main: Math.max(one.main, other.main), worker: Math.max(one.worker, other.worker) };
-}
-
-/** Process ids of the children that any thread of a process has started. */
-export function childrenOf(pid: number): number[] {
-  try {
-    return readdirSync(`/proc/${pid}/task`).flatMap((thread) =>
-      readFileSync(`/proc/${pid}/task/${thread}/children`, 'utf8')
-        .split(' ')
-        .filter((child) => child !== '')
-        .map(Number),
-    );
-  } catch {
-    return []; // gone in between
-  }
 }
 
 function readMark(pid: number): number {

@@ -56,10 +56,12 @@ const commands = {
       process.stderr.write(`complaint ${line}\n`);
     reply('written');
   },
-  grow: (rssBytes) => reply(process.pid, Number(rssBytes)),
+  grow: (rssBytes) => reply(whoAmI(), Number(rssBytes)),
   // Dies, and leaves a child behind that holds its channel open.
   orphan: () => {
-    spawn('sleep', ['20'], { stdio: ['ignore', 'ignore', 'inherit', channel] });
+    const options = { stdio: ['ignore', 'ignore', 'inherit', channel] };
+    // Confined whole, it may not start any.
+    spawn('sleep', ['20'], options).on('error', () => undefined);
     setTimeout(() => process.abort(), 200);
   },
 };
@@ -113,7 +115,13 @@ function obey(text) {
   send({ kind: 'begun' });
   if (word === 'lie') return lies[rest.join(' ')]();
   const command = Object.hasOwn(commands, word) ? commands[word] : undefined;
-  return command === undefined ? reply(`${process.pid} ${text}`) : command(rest.join(' '));
+  return command === undefined ? reply(`${whoAmI()} ${text}`) : command(rest.join(' '));
+}
+
+/** In a PID namespace of its own it does not know its process id; its channel has one name inside and outside. */
+function whoAmI() {
+  if (process.platform !== 'linux') return process.pid;
+  return `#${readlinkSync('/proc/self/fd/3').replace(/\D/g, '')}`;
 }
 
 function write(pieces) {

@@ -1,3 +1,4 @@
+import { readlinkSync } from 'node:fs';
 import { afterEach } from 'vitest';
 import type { RenderOptions } from '../../../src/pipeline/ports.ts';
 import type { RenderJob } from '../../../src/pipeline/render/render-job.ts';
@@ -64,15 +65,32 @@ export function usePools(): (options?: TestPoolOptions) => Promise<TestPool> {
     const renderer = new WorkerPool({ ...poolOptions, log, ...options });
     renderers.push(renderer);
     await renderer.start();
+    const names = new Map<string, number>();
     return {
       renderer,
       log,
-      say: async (command, { lane = 'light', signal = staying } = {}) =>
-        Buffer.from(
-          await renderer.render(Buffer.from(command), anyJob, { lane, timeoutMs, signal }),
-        ).toString(),
+      say: async (command, { lane = 'light', signal = staying } = {}) => {
+        learnNames(names, renderer.processIds);
+        const original = Buffer.from(command);
+        const response = await renderer.render(original, anyJob, { lane, timeoutMs, signal });
+        learnNames(names, renderer.processIds);
+        const text = Buffer.from(response).toString();
+        return text.replace(/^#(\d+)/, (_, name: string) => String(names.get(name)));
+      },
     };
   };
+}
+
+/** By what scripted workers call themselves: the name of their channel, which is another one's at another end. */
+function learnNames(names: Map<string, number>, processIds: readonly number[]): void {
+  for (const processId of processIds) {
+    try {
+      const name = readlinkSync(`/proc/${processId}/fd/3`).replace(/\D/g, '');
+      names.set(name, processId);
+    } catch {
+      // It starts or has just ended, or this is no Linux.
+    }
+  }
 }
 
 /** Whether a process is there. */

@@ -1,0 +1,70 @@
+import { arch } from 'node:os';
+import { dirname } from 'node:path';
+import { FIRST_INPUT_DESCRIPTOR } from '../protocol.ts';
+import type { ProgramFiles } from './program-files.ts';
+import { assembleFilter, isFiltered } from './seccomp-filter.ts';
+
+/**
+ * No `--new-session`: it would be a scheduling group of its own, in which niceness weighs nothing against other
+ * workers. No terminal is handed on instead. The first process of the namespace is bubblewrap's own (no `--as-pid-1`):
+ * beside it, Node is one that signals end as usual.
+ */
+const NAMESPACES = [
+  ...['--unshare-pid', '--unshare-ipc', '--unshare-net', '--unshare-uts'],
+  ...['--die-with-parent', '--cap-drop', 'ALL'],
+];
+
+/** What `setpriv` needs to become another user, and gives up by that. */
+const TO_BECOME_ANOTHER_USER = ['CAP_SETUID', 'CAP_SETGID', 'CAP_SETPCAP'];
+
+/** Read-only, so that a worker can neither make itself the last to be killed nor leave its scheduling group. */
+const PROCESSES = ['--proc', '/proc', '--remount-ro', '/proc'];
+
+/**
+ * What starts a program by bubblewrap: it sees a root with its own files and processes, and nothing of the network. The
+ * list of files goes through a descriptor, so that `ps` stays readable.
+ *
+ * @param before what bubblewrap itself is started by
+ * @param inside what starts the program within; `setpriv`, where another user is to be become there
+ */
+export function composeBubblewrap(
+  before: readonly string[],
+  { paths, links }: ProgramFiles,
+  inside: readonly string[],
+): { readonly words: readonly string[]; readonly inputs: readonly Uint8Array[] } {
+  const processor = arch();
+  const filter = isFiltered(processor) ? assembleFilter(processor) : undefined;
+  const options = [
+    ...NAMESPACES,
+    ...(inside.length > 0 ? TO_BECOME_ANOTHER_USER.flatMap((it) => ['--cap-add', it]) : []),
+    ...listParents([...paths, ...links.keys()]).flatMap((folder) => [
+      '--perms',
+      '0755',
+      '--dir',
+      folder,
+    ]),
+    ...paths.flatMap((path) => ['--ro-bind', path, path]),
+    ...[...links].flatMap(([link, target]) => ['--symlink', target, link]),
+    ...PROCESSES,
+    ...['--remount-ro', '/', '--chdir', '/'],
+    ...(filter === undefined ? [] : ['--seccomp', String(FIRST_INPUT_DESCRIPTOR + 1)]),
+  ];
+  return {
+    words: [...before, 'bwrap', '--args', String(FIRST_INPUT_DESCRIPTOR), '--', ...inside],
+    inputs: [
+      Buffer.from(options.map((option) => `${option}\0`).join('')),
+      ...(filter === undefined ? [] : [filter]),
+    ],
+  };
+}
+
+/** The folders that paths are in, from the top down; bubblewrap would make them for their owner alone. */
+function listParents(paths: readonly string[]): string[] {
+  const parents = new Set<string>();
+  for (const path of paths) {
+    for (let folder = dirname(path); folder !== dirname(folder); folder = dirname(folder)) {
+      parents.add(folder);
+    }
+  }
+  return [...parents].sort();
+}

@@ -1,0 +1,116 @@
+import { readFileSync } from 'node:fs';
+import { getPriority } from 'node:os';
+import type { Lane } from '../../pipeline/ports.ts';
+import { FIRST_TO_KILL, type Launcher } from './launchers.ts';
+import type { Walls } from './ways.ts';
+
+/** What a worker is kept from, as found on a running one; `undefined`: not bounded. */
+export interface Confinement extends Walls {
+  /** By which programs, for the log. */
+  readonly by: string;
+  /** Why nothing that would confine more works here. */
+  readonly refusals: readonly string[];
+  /** Whether it has any privilege of root (capabilities(7)). */
+  readonly hasPrivileges: boolean;
+  /** No program it starts can have more privileges (prctl PR_SET_NO_NEW_PRIVS). */
+  readonly noNewPrivileges: boolean;
+  /** Private writable memory (RLIMIT_DATA), in bytes. What it shares with children does not count. */
+  readonly memoryBytes: number | undefined;
+  /** Size of a file it may write (RLIMIT_FSIZE), in bytes. */
+  readonly fileBytes: number | undefined;
+  /** Open descriptors, sockets included (RLIMIT_NOFILE). */
+  readonly descriptors: number | undefined;
+  /** Whether the kernel kills it first when memory runs out (oom_score_adj). */
+  readonly isFirstToKill: boolean;
+  /** Niceness by lane; the main process's is 0. */
+  readonly priority: Readonly<Record<Lane, number | undefined>>;
+}
+
+/** What a running worker is kept from, as the kernel shows it; the rest is what the launcher has set. */
+export function readConfinement(
+  { processes, files, network, user, systemCalls, name, refusals }: Launcher,
+  processIds: Readonly<Record<Lane, number | undefined>>,
+): Confinement {
+  const processId = processIds.light ?? processIds.heavy;
+  const limits = readProcessFile(processId, 'limits');
+  const limitOf = (name: string): number | undefined => {
+    const [, value] = new RegExp(`^${name} +(\\d+) `, 'm').exec(limits) ?? [];
+    return value === undefined ? undefined : Number(value);
+  };
+  const status = readProcessFile(processId, 'status');
+  const userOf = (text: string): string | undefined => /^Uid:\t(\d+)/m.exec(text)?.[1];
+  const isOurUser = userOf(status) === userOf(readProcessFile('self', 'status'));
+  return {
+    by: name,
+    processes: /^NSpid:\t\d+\t/m.test(status) ? processes : 'shared',
+    files,
+    network,
+    user: user.startsWith('own') && isOurUser ? 'shared' : user,
+    systemCalls: /^Seccomp:\t2$/m.test(status) ? systemCalls : 'all',
+    hasPrivileges: /^Cap(Inh|Prm|Eff|Amb):\t0*[1-9a-f]/m.test(status),
+    noNewPrivileges: /^NoNewPrivs:\t1$/m.test(status),
+    memoryBytes: limitOf('Max data size'),
+    fileBytes: limitOf('Max file size'),
+    descriptors: limitOf('Max open files'),
+    isFirstToKill: Number(readProcessFile(processId, 'oom_score_adj')) === FIRST_TO_KILL,
+    priority: { light: readPriority(processIds.light), heavy: readPriority(processIds.heavy) },
+    refusals,
+  };
+}
+
+/** What a worker that is taken over could do, by what it is not kept from. */
+const dangers: readonly (readonly [isOpen: (found: Confinement) => boolean, danger: string])[] = [
+  [
+    ({ processes, user }) => processes === 'shared' && !user.startsWith('own'),
+    'stop and end the service and other workers',
+  ],
+  [
+    ({ files, user }) => files === 'shared' && !user.startsWith('own'),
+    "read and delete files of the service's user",
+  ],
+  [
+    ({ files, user }) => files === 'shared' && user.startsWith('own'),
+    'read files that every user may read',
+  ],
+  [({ network }) => network === 'shared', 'use the network'],
+  [
+    ({ user }) => user === 'shared',
+    'read the memory and the environment of the service, with its credentials',
+  ],
+  [({ systemCalls }) => systemCalls === 'all', 'try any system call on the kernel'],
+  [({ hasPrivileges }) => hasPrivileges, 'use privileges of root'],
+  [({ noNewPrivileges }) => !noNewPrivileges, 'start programs with more privileges'],
+];
+
+/** What a worker that is taken over could do here; nothing where it is confined whole (spec, section 7). */
+export function listDangers(confinement: Confinement): string[] {
+  return dangers.flatMap(([isOpen, danger]) => (isOpen(confinement) ? [danger] : []));
+}
+
+/** How workers are confined, as a sentence for an operator. */
+export function describeConfinement(confinement: Confinement): string {
+  const found = listDangers(confinement);
+  const { by, refusals } = confinement;
+  if (found.length === 0) {
+    return `Render workers are confined whole (${by}): one that is taken over sees no process, file or network but its own`;
+  }
+  const reasons = refusals.length === 0 ? '' : `. No more is possible here: ${refusals.join('; ')}`;
+  return `Render workers are confined in part (${by}): one that is taken over could ${found.join(', ')}${reasons}`;
+}
+
+function readPriority(processId: number | undefined): number | undefined {
+  try {
+    return processId === undefined ? undefined : getPriority(processId);
+  } catch {
+    return undefined; // it has just ended
+  }
+}
+
+/** proc(5); empty where there is none. */
+function readProcessFile(processId: number | 'self' | undefined, name: string): string {
+  try {
+    return readFileSync(`/proc/${processId}/${name}`, 'utf8');
+  } catch {
+    return '';
+  }
+}

@@ -1,0 +1,102 @@
+import {
+  type FilteredArchitecture,
+  filteredArchitectures,
+  listSystemCalls,
+} from './system-calls.ts';
+
+/**
+ * The filter of a worker's system calls as a BPF program, in the form in which seccomp(2) takes it: instructions of 8
+ * bytes (`struct sock_filter`), little-endian on both processors. What is not refused is allowed: a decoder's needs
+ * change with Node and libvips, what an attacker asks of the kernel does not.
+ */
+
+/** Instructions (linux/bpf_common.h) that are used: load a word, compare with a constant, mask, return. */
+const LOAD_WORD = 0x20;
+const JUMP_IF_EQUAL = 0x15;
+const JUMP_IF_AT_LEAST = 0x35;
+const AND = 0x54;
+const RETURN = 0x06;
+
+/** Where `struct seccomp_data` has what is asked, in bytes; of the first argument, the lower half. */
+const SYSTEM_CALL = 0;
+const ARCHITECTURE = 4;
+const FIRST_ARGUMENT = 16;
+
+/** Verdicts (seccomp(2)); an error's number is added. */
+const ALLOW = 0x7fff_0000;
+const KILL_PROCESS = 0x8000_0000;
+const ERROR = 0x0005_0000;
+
+/** Errors (errno(3)). */
+const EPERM = 1;
+const ENOSYS = 38;
+const EAFNOSUPPORT = 97;
+
+/** linux/audit.h; another one is that of a program for 32 bits, whose calls have other numbers. */
+const AUDIT_ARCHITECTURES: Readonly<Record<FilteredArchitecture, number>> = {
+  x64: 0xc000_003e,
+  arm64: 0xc000_00b7,
+};
+
+/** From here on, numbers on x64 are those of x32. */
+const FIRST_X32_CALL = 0x4000_0000;
+
+/** Flags of clone(2): a thread of this process, and the namespaces that a new process may be given. */
+const CLONE_THREAD = 0x0001_0000;
+const CLONE_NEW_NAMESPACES = 0x7e02_0000;
+
+/** socket(2): between processes of this machine. */
+const AF_UNIX = 1;
+
+/** One instruction; the jumps are relative to the next one. */
+function instruction(code: number, constant: number, whenTrue = 0, whenFalse = 0): Uint8Array {
+  const bytes = new Uint8Array(8);
+  const view = new DataView(bytes.buffer);
+  view.setUint16(0, code, true);
+  view.setUint8(2, whenTrue);
+  view.setUint8(3, whenFalse);
+  view.setUint32(4, constant, true);
+  return bytes;
+}
+
+/** Whether there is a filter for a processor, as Node calls it. */
+export function isFiltered(architecture: string): architecture is FilteredArchitecture {
+  return filteredArchitectures.some((known) => known === architecture);
+}
+
+/** The filter's program for a processor. */
+export function assembleFilter(architecture: FilteredArchitecture): Uint8Array {
+  const { notAllowed, unknown, conditional } = listSystemCalls(architecture);
+  const { clone, socket, socketpair } = conditional;
+  return Buffer.concat([
+    instruction(LOAD_WORD, ARCHITECTURE),
+    instruction(JUMP_IF_EQUAL, AUDIT_ARCHITECTURES[architecture], 1),
+    instruction(RETURN, KILL_PROCESS),
+    instruction(LOAD_WORD, SYSTEM_CALL),
+    ...(architecture === 'x64'
+      ? [instruction(JUMP_IF_AT_LEAST, FIRST_X32_CALL, 0, 1), instruction(RETURN, KILL_PROCESS)]
+      : []),
+    ...[...notAllowed.values()].flatMap((call) => refuse(call, EPERM)),
+    ...[...unknown.values()].flatMap((call) => refuse(call, ENOSYS)),
+    // Threads alone, and none with a namespace.
+    ...allowIf(clone, CLONE_THREAD | CLONE_NEW_NAMESPACES, CLONE_THREAD, EPERM),
+    ...[socket, socketpair].flatMap((call) => allowIf(call, 0xffff_ffff, AF_UNIX, EAFNOSUPPORT)),
+    instruction(RETURN, ALLOW),
+  ]);
+}
+
+function refuse(call: number, error: number): Uint8Array[] {
+  return [instruction(JUMP_IF_EQUAL, call, 0, 1), instruction(RETURN, ERROR + error)];
+}
+
+/** Allows a call where its first argument, masked, has a value; otherwise it fails with an error. */
+function allowIf(call: number, mask: number, value: number, error: number): Uint8Array[] {
+  return [
+    instruction(JUMP_IF_EQUAL, call, 0, 5),
+    instruction(LOAD_WORD, FIRST_ARGUMENT),
+    instruction(AND, mask),
+    instruction(JUMP_IF_EQUAL, value, 0, 1),
+    instruction(RETURN, ALLOW),
+    instruction(RETURN, ERROR + error),
+  ];
+}

@@ -1,0 +1,141 @@
+/** The processors that the filter of system calls is made for, as Node calls them. */
+export const filteredArchitectures = ['x64', 'arm64'] as const;
+
+/** One of `filteredArchitectures`. */
+export type FilteredArchitecture = (typeof filteredArchitectures)[number];
+
+/** The number of a system call by processor; `undefined`: it has none of that name. */
+type Numbers = readonly [x64: number | undefined, arm64: number | undefined];
+
+/** Since Linux 5.1, a new one has the same number everywhere. */
+const everywhere = (number: number): Numbers => [number, number];
+
+/**
+ * System calls that a worker has no use for, by what they are good for. Each is refused as if it were not allowed
+ * (EPERM). The numbers are those of Linux: `arch/x86/entry/syscalls/syscall_64.tbl` and
+ * `include/uapi/asm-generic/unistd.h`.
+ */
+const notAllowed = {
+  'other processes': {
+    ptrace: [101, 117],
+    process_vm_readv: [310, 270],
+    process_vm_writev: [311, 271],
+    kcmp: [312, 272],
+    process_madvise: everywhere(440),
+    pidfd_getfd: everywhere(438),
+  },
+  'new processes': {
+    fork: [57, undefined],
+    vfork: [58, undefined],
+    execveat: [322, 281],
+    // A session of its own would be a scheduling group of its own, in which niceness weighs nothing.
+    setsid: [112, 157],
+  },
+  'mounts and namespaces': {
+    mount: [165, 40],
+    umount2: [166, 39],
+    pivot_root: [155, 41],
+    chroot: [161, 51],
+    unshare: [272, 97],
+    setns: [308, 268],
+    open_tree: everywhere(428),
+    move_mount: everywhere(429),
+    fsopen: everywhere(430),
+    fsconfig: everywhere(431),
+    fsmount: everywhere(432),
+    fspick: everywhere(433),
+    mount_setattr: everywhere(442),
+    open_tree_attr: everywhere(467),
+    name_to_handle_at: [303, 264],
+    open_by_handle_at: [304, 265],
+    fanotify_init: [300, 262],
+  },
+  'parts of the kernel that were often attacked': {
+    bpf: [321, 280],
+    perf_event_open: [298, 241],
+    add_key: [248, 217],
+    request_key: [249, 218],
+    keyctl: [250, 219],
+    userfaultfd: [323, 282],
+    modify_ldt: [154, undefined],
+    personality: [135, 92],
+    vmsplice: [278, 75],
+    migrate_pages: [256, 238],
+    move_pages: [279, 239],
+    memfd_secret: everywhere(447),
+    lookup_dcookie: [212, 18],
+  },
+  'the machine': {
+    kexec_load: [246, 104],
+    kexec_file_load: [320, 294],
+    init_module: [175, 105],
+    finit_module: [313, 273],
+    delete_module: [176, 106],
+    reboot: [169, 142],
+    swapon: [167, 224],
+    swapoff: [168, 225],
+    quotactl: [179, 60],
+    quotactl_fd: everywhere(443),
+    acct: [163, 89],
+    syslog: [103, 116],
+    settimeofday: [164, 170],
+    clock_settime: [227, 112],
+    clock_adjtime: [305, 266],
+    adjtimex: [159, 171],
+    sethostname: [170, 161],
+    setdomainname: [171, 162],
+    iopl: [172, undefined],
+    ioperm: [173, undefined],
+  },
+} as const satisfies Readonly<Record<string, Readonly<Record<string, Numbers>>>>;
+
+/**
+ * System calls that are refused as if the kernel did not know them (ENOSYS): programs then go another way. glibc starts
+ * threads by `clone` where there is no `clone3`, whose flags no filter can read; Node reads and writes without io_uring.
+ */
+const unknown = {
+  clone3: everywhere(435),
+  io_uring_setup: everywhere(425),
+  io_uring_enter: everywhere(426),
+  io_uring_register: everywhere(427),
+} as const satisfies Readonly<Record<string, Numbers>>;
+
+/** System calls that are allowed for some values of their first argument. */
+const conditional = {
+  clone: [56, 220],
+  socket: [41, 198],
+  socketpair: [53, 199],
+} as const satisfies Readonly<Record<string, Numbers>>;
+
+/** Numbers by name, of one processor. */
+export interface SystemCalls {
+  readonly notAllowed: ReadonlyMap<string, number>;
+  readonly unknown: ReadonlyMap<string, number>;
+  readonly conditional: Readonly<Record<keyof typeof conditional, number>>;
+}
+
+/** What a filter for a processor refuses. */
+export function listSystemCalls(architecture: FilteredArchitecture): SystemCalls {
+  const column = filteredArchitectures.indexOf(architecture);
+  const numbersOf = (rows: Readonly<Record<string, Numbers>>): ReadonlyMap<string, number> =>
+    new Map(
+      Object.entries(rows).flatMap(([name, numbers]) => {
+        const number = numbers[column];
+        return number === undefined ? [] : [[name, number]];
+      }),
+    );
+  const [clone, socket, socketpair] = [
+    conditional.clone[column],
+    conditional.socket[column],
+    conditional.socketpair[column],
+  ].map(Number);
+  return {
+    notAllowed: new Map(Object.values(notAllowed).flatMap((rows) => [...numbersOf(rows)])),
+    unknown: numbersOf(unknown),
+    conditional: {
+      clone: Number(clone),
+      socket: Number(socket),
+      socketpair: Number(socketpair),
+    },
+  };
+}

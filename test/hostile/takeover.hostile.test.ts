@@ -1,0 +1,146 @@
+import { execFile, spawn } from 'node:child_process';
+import {
+  chmodSync,
+  chownSync,
+  mkdirSync,
+  mkdtempSync,
+  readFileSync,
+  rmSync,
+  writeFileSync,
+} from 'node:fs';
+import { join, resolve } from 'node:path';
+import { getuid } from 'node:process';
+import { promisify } from 'node:util';
+import { describe, expect, onTestFinished, test } from 'vitest';
+import type { Confinement } from '../../src/workers/confinement/confinement.ts';
+
+/** What became of a malicious worker in one way to start it. */
+interface Takeover {
+  readonly way: string;
+  readonly isWhole: boolean;
+  readonly text: string;
+  readonly confinement: Confinement;
+  /** Whether each attack did harm. */
+  readonly harm: Readonly<Record<string, boolean>>;
+}
+
+const run = promisify(execFile);
+const PROGRAM = resolve(import.meta.dirname, 'takeover/attack-every-way.mjs');
+const isRoot = getuid?.() === 0;
+/** A user that no machine has, and one that files are not owned by. */
+const ORDINARY = 54_321;
+
+/** Folders of a service: below the application, and, where we may, below `/usr/local`. */
+function makeFolders(userId: number | undefined): string[] {
+  mkdirSync('test-report', { recursive: true });
+  const parents = [resolve('test-report'), ...(isRoot ? ['/usr/local'] : [])];
+  return parents.map((parent) => {
+    const folder = mkdtempSync(join(parent, 'takeover-'));
+    onTestFinished(() => rmSync(folder, { recursive: true }));
+    chmodSync(folder, 0o755);
+    if (userId !== undefined) chownSync(folder, userId, userId);
+    return folder;
+  });
+}
+
+/** Tries all attacks in every way that works, with these words before Node. */
+async function attack(before: readonly string[], userId?: number): Promise<Takeover[]> {
+  const words = [...before, process.execPath, PROGRAM, 'all', ...makeFolders(userId)];
+  const { stdout } = await run(words[0] ?? '', words.slice(1), { maxBuffer: 2 ** 24 });
+  return JSON.parse(stdout);
+}
+
+/** The table of the document: attack, way, and what it says of it. */
+function readTable(): Map<string, Map<string, string>> {
+  const text = readFileSync('docs/safety.md', 'utf8');
+  const lines = /^\| \| bubblewrap \|.*(?:\n\|.*)+/m.exec(text)?.[0].split('\n') ?? [];
+  const [[, ...ways] = [], , ...rows] = lines.map((line) =>
+    line
+      .split('|')
+      .slice(1, -1)
+      .map((cell) => cell.trim()),
+  );
+  return new Map(
+    rows.map(([name = '', ...cells]) => [
+      name,
+      new Map(cells.map((cell, at) => [ways[at] ?? '', cell])),
+    ]),
+  );
+}
+
+const table = readTable();
+
+/** What the document says of a way; one without user namespaces is as the same with them. */
+function expectHarm(way: string, asRoot: boolean): Record<string, boolean> {
+  const column = way.replace(' without user namespaces', '');
+  return Object.fromEntries(
+    [...table].map(([name, cells]) => {
+      const cell = cells.get(column);
+      if (cell === undefined) throw new Error(`The document has no column "${column}".`);
+      return [name, cell === 'yes' || cell === (asRoot ? 'as root' : 'not as root')];
+    }),
+  );
+}
+
+const setPrivileges = [
+  'setpriv',
+  '--reuid',
+  `${ORDINARY}`,
+  '--regid',
+  `${ORDINARY}`,
+  '--clear-groups',
+];
+
+describe.skipIf(process.platform !== 'linux')('a worker that is taken over (Linux)', () => {
+  test('can do what the document says, in every way to start it', async () => {
+    const found = await attack([]);
+    for (const { way, harm, isWhole, text, confinement } of found) {
+      expect({ way, harm }).toEqual({ way, harm: expectHarm(way, isRoot) });
+      expect({ way, isWhole }).toEqual({ way, isWhole: way.startsWith('bubblewrap') });
+      expect(text).toContain(isWhole ? `confined whole (${way})` : `confined in part (${way}): `);
+      expect(confinement).toMatchObject({ memoryBytes: 2 ** 30, fileBytes: 0, descriptors: 64 });
+    }
+    console.log(`as ${isRoot ? 'root' : 'ourselves'}: ${found.map(({ way }) => way).join(', ')}`);
+  });
+
+  test.skipIf(!isRoot)(
+    '(root alone can try it as another user) can do so where that is not root',
+    async () => {
+      const found = await attack(setPrivileges, ORDINARY);
+      for (const { way, harm } of found) {
+        expect({ way, harm }).toEqual({ way, harm: expectHarm(way, false) });
+      }
+      console.log(`as an ordinary user: ${found.map(({ way }) => way).join(', ')}`);
+    },
+  );
+
+  test.skipIf(!isRoot).each([
+    ['root', [], undefined, true],
+    ['an ordinary user', setPrivileges, ORDINARY, false],
+  ] as const)(
+    '(root alone can make that) can do no more without user namespaces, as %s',
+    async (name, before, userId, asRoot) => {
+      const found = await attack([...(await withoutUserNamespaces()), ...before], userId);
+      expect(found.map(({ way }) => way)).not.toContain('unshare with a root of its own');
+      for (const { way, harm } of found) {
+        const expected = expectHarm(way, asRoot);
+        // That root is none of the machine, and may not do all that root may.
+        const more = Object.keys(harm).filter((attack) => harm[attack] && !expected[attack]);
+        expect({ way, more }).toEqual({ way, more: [] });
+      }
+      console.log(`without user namespaces, as ${name}: ${found.map(({ way }) => way).join(', ')}`);
+    },
+  );
+});
+
+/** What starts a program as root of a user namespace in which there can be no other one. */
+async function withoutUserNamespaces(): Promise<string[]> {
+  const holder = spawn('unshare', ['--user', 'sleep', 'infinity']);
+  onTestFinished(() => void holder.kill('SIGKILL'));
+  const { pid } = holder;
+  await expect.poll(() => readFileSync(`/proc/${pid}/comm`, 'utf8')).toBe('sleep\n');
+  for (const map of ['uid_map', 'gid_map']) writeFileSync(`/proc/${pid}/${map}`, '0 0 65536\n');
+  const script = 'echo 0 >/proc/sys/user/max_user_namespaces; exec "$@"';
+  const words = ['nsenter', '--target', `${pid}`, '--user', '--setuid', '0', '--setgid', '0'];
+  return [...words, 'sh', '-c', script, 'sh'];
+}

@@ -1,0 +1,244 @@
+/**
+ * Starts a malicious worker in every way that works here, beside a service of ours and another worker, and tries what it
+ * can do to them. Prints what was possible, judged from outside, as JSON. Run as whom the service is to be run; plain
+ * JavaScript, since that may be a user that can do nothing else.
+ *
+ *   node attack-every-way.mjs all FOLDER...      each the user's own; what belongs to a service is put there
+ *   node attack-every-way.mjs abandon WAY        starts a worker, prints its process id, and waits to be killed
+ */
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { createServer } from 'node:net';
+import { getPriority } from 'node:os';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import {
+  describeConfinement,
+  listDangers,
+  readConfinement,
+} from '../../../dist/workers/confinement/confinement.js';
+import { findLaunchers } from '../../../dist/workers/confinement/launchers.js';
+import { WorkerProcess } from '../../../dist/workers/worker-process.js';
+
+const [mode, ...folders] = process.argv.slice(2);
+const workerFile = fileURLToPath(new URL('malicious-worker.mjs', import.meta.url));
+const environment = { PATH: process.env.PATH };
+const log = { info() {}, warn() {}, error() {} };
+const SECRET = 'a secret of the service';
+
+/** A process of the service's user that holds a secret; what is done to it would be done to the service. */
+async function startDecoy() {
+  const program = 'process.stdout.write("x"); setInterval(() => {}, 1000)';
+  const decoy = spawn(process.execPath, ['-e', program, SECRET], {
+    env: { SECRET },
+    stdio: ['ignore', 'pipe', 'ignore'],
+  });
+  await once(decoy.stdout, 'data');
+  return decoy;
+}
+
+function startWorker(launcher) {
+  return new Promise((resolve, reject) => {
+    const worker = new WorkerProcess(
+      { launcher, workerFile, environment, niceness: 5, log },
+      { onReady: () => resolve(worker), onEnd: (ending) => reject(new Error(ending)) },
+    );
+  });
+}
+
+const job = { maxResultBytes: 1_000_000 };
+const staying = new AbortController().signal;
+
+async function ask(worker, attack, about = {}) {
+  const original = Buffer.from(JSON.stringify({ attack, ...about }));
+  try {
+    const outcome = await worker.run({ original, job }, { timeoutMs: 10_000, signal: staying });
+    return outcome.kind === 'rendered' ? Buffer.from(outcome.body).toString() : outcome.kind;
+  } catch (error) {
+    return `lost ${error.cause?.message ?? error.message}`;
+  }
+}
+
+const stateOf = (pid) => {
+  try {
+    return /^State:\t(\w)/m.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))?.[1];
+  } catch {
+    return undefined;
+  }
+};
+const isAlive = (pid) => ![undefined, 'Z', 'X'].includes(stateOf(pid));
+const soon = async (isTrue) => {
+  for (let round = 0; round < 50; round += 1) {
+    if (isTrue()) return true;
+    await new Promise((resolve) => setTimeout(resolve, 20));
+  }
+  return false;
+};
+
+/** Every attack by its name in the documents; resolves with whether it did harm. */
+const attacks = {
+  'stop the service': async (worker, { decoy }) => {
+    const outcome = await ask(worker, 'stop', { pid: decoy.pid });
+    const isStopped = outcome.startsWith('done') && (await soon(() => stateOf(decoy.pid) === 'T'));
+    decoy.kill('SIGCONT');
+    return isStopped;
+  },
+  'kill another worker': async (worker, { sibling }) => {
+    await ask(worker, 'kill', { pid: sibling.processId });
+    return (
+      (await ask(sibling, 'list', { path: '/' })).startsWith('lost') || !isAlive(sibling.processId)
+    );
+  },
+  'see processes': async (worker, { decoy }) => {
+    const seen = await ask(worker, 'read', { path: `/proc/${decoy.pid}/cmdline` });
+    return seen.includes(SECRET);
+  },
+  "read the service's environment and memory": async (worker, { decoy }) => {
+    const outcomes = [
+      await ask(worker, 'read environment', { pid: decoy.pid }),
+      await ask(worker, 'read memory', { pid: decoy.pid }),
+    ];
+    return outcomes.some((outcome) => outcome.startsWith('done'));
+  },
+  'read the TLS key': (worker) =>
+    anywhere('tls.key', async (path) => {
+      return (await ask(worker, 'read', { path })).includes(SECRET);
+    }),
+  'truncate, rename or delete originals and renderings': async (worker) => {
+    let isHarmed = false;
+    for (const file of ['originals/a', 'results/b']) {
+      for (const attack of ['truncate', 'rename', 'remove']) {
+        isHarmed ||= await anywhere(file, async (path) => {
+          await ask(worker, attack, { path });
+          const isWhole = existsSync(path) && readFileSync(path, 'utf8') === SECRET;
+          rmSync(`${path}.taken`, { force: true });
+          writeFileSync(path, SECRET);
+          return !isWhole;
+        });
+      }
+    }
+    return isHarmed;
+  },
+  'create files': async (worker) => {
+    const places = [
+      '/',
+      '/tmp',
+      '/dev/shm',
+      '/proc',
+      ...folders,
+      fileURLToPath(new URL('.', import.meta.url)),
+    ];
+    let isCreated = false;
+    for (const [attack, name] of [
+      ['create', 'made'],
+      ['create folder', 'made-folder'],
+    ]) {
+      for (const place of places) {
+        const outcome = await ask(worker, attack, { path: join(place, `${name}-${process.pid}`) });
+        isCreated ||= outcome.startsWith('done');
+        rmSync(join(place, `${name}-${process.pid}`), { recursive: true, force: true });
+      }
+    }
+    return isCreated;
+  },
+  'read files of the system': async (worker) =>
+    (await ask(worker, 'read', { path: '/etc/passwd' })).startsWith('done'),
+  'connect to a socket in a folder': (worker) =>
+    anywhere('socket', async (path) => {
+      return await reaches(worker, { path });
+    }),
+  'connect to an abstract socket': (worker, { abstract }) => reaches(worker, { path: abstract }),
+  'use the network': (worker, { port }) => reaches(worker, { host: '127.0.0.1', port }),
+  'start programs': async (worker) => (await ask(worker, 'start a program')) === 'done 0 42',
+  'be the last to be killed when memory runs out': async (worker) => {
+    await ask(worker, 'write to', { path: '/proc/self/oom_score_adj', text: '0' });
+    return readFileSync(`/proc/${worker.processId}/oom_score_adj`, 'utf8') !== '1000\n';
+  },
+  'take precedence of the service': async (worker) => {
+    await ask(worker, 'be first');
+    return getPriority(worker.processId) < 0;
+  },
+  'go on beyond the deadline': async (worker) => {
+    const { processId } = worker;
+    const original = Buffer.from(JSON.stringify({ attack: 'hang' }));
+    await worker.run({ original, job }, { timeoutMs: 100, signal: staying }).catch(() => undefined);
+    return !(await soon(() => !isAlive(processId)));
+  },
+  'outlive the service': async (_, { way }) => {
+    const service = spawn(process.execPath, [fileURLToPath(import.meta.url), 'abandon', way], {
+      stdio: ['ignore', 'pipe', 'ignore'],
+    });
+    const [chunk] = await once(service.stdout, 'data');
+    const processId = Number(chunk.toString());
+    service.kill('SIGKILL');
+    const hasOutlived = !(await soon(() => !isAlive(processId)));
+    if (hasOutlived) process.kill(processId, 'SIGKILL');
+    return hasOutlived;
+  },
+};
+
+async function anywhere(file, isPossibleAt) {
+  for (const folder of folders) if (await isPossibleAt(join(folder, file))) return true;
+  return false;
+}
+
+/** It may be told of a connection before we are. */
+async function reaches(worker, target) {
+  return (await ask(worker, 'connect', { target })).startsWith('done');
+}
+
+async function listen(target) {
+  const server = createServer((socket) => socket.on('error', () => undefined).destroy());
+  server.listen(target);
+  await once(server, 'listening');
+  return server;
+}
+
+async function tryAll(launcher) {
+  const abstract = `\0darkroom-${process.pid}`;
+  for (const folder of folders) {
+    for (const name of ['originals', 'results']) mkdirSync(join(folder, name), { recursive: true });
+    for (const name of ['originals/a', 'results/b']) writeFileSync(join(folder, name), SECRET);
+    writeFileSync(join(folder, 'tls.key'), SECRET, { mode: 0o600 });
+  }
+  const servers = [];
+  for (const folder of folders) servers.push(await listen(join(folder, 'socket')));
+  servers.push(await listen(abstract));
+  const server = await listen({ host: '127.0.0.1', port: 0 });
+  servers.push(server);
+  const { port } = server.address();
+  const decoy = await startDecoy();
+  const [worker, sibling] = [await startWorker(launcher), await startWorker(launcher)];
+  const confinement = readConfinement(launcher, { light: worker.processId, heavy: undefined });
+  const harm = {};
+  for (const [name, attack] of Object.entries(attacks)) {
+    harm[name] = await attack(worker, { decoy, sibling, abstract, port, way: launcher.name });
+  }
+  for (const each of [worker, sibling]) each.kill('the end');
+  decoy.kill('SIGKILL');
+  // Its end removes the socket, which the next way has under the same name.
+  for (const each of servers) await new Promise((resolve) => each.close(resolve));
+  return {
+    way: launcher.name,
+    refusals: launcher.refusals,
+    confinement,
+    text: describeConfinement(confinement),
+    isWhole: listDangers(confinement).length === 0,
+    harm,
+  };
+}
+
+const ways = findLaunchers({ workerFile, memoryBytes: 2 ** 30, environment });
+const report = new Map();
+for await (const launcher of ways) {
+  const { name } = launcher;
+  if (mode === 'all' && !report.has(name)) report.set(name, await tryAll(launcher));
+  if (mode === 'abandon' && name === folders[0]) {
+    const { processId } = await startWorker(launcher);
+    process.stdout.write(String(processId));
+    await new Promise((resolve) => setTimeout(resolve, 60_000));
+  }
+}
+process.stdout.write(JSON.stringify([...report.values()]));
+process.exit(0);

@@ -1,0 +1,71 @@
+import { expect, onTestFinished, test } from 'vitest';
+import { createApp } from '../src/app.ts';
+import { readConfig } from '../src/config/config.ts';
+import { MemoryOrigin } from './support/memory-origin.ts';
+import { patient } from './support/patient.ts';
+import { RecordedLog } from './support/recorded-log.ts';
+import { samples } from './support/test-app.ts';
+
+/** Started with workers that are not ready, and will not be. */
+const SILENT_WORKER = new URL('support/processes/silent-worker.mjs', import.meta.url);
+
+async function startWithoutWorkers() {
+  const origin = new MemoryOrigin();
+  origin.put('icons/1/ab12', samples.jpeg);
+  const settings = {
+    WORKERS: '1',
+    ADMIN_PORT: '0',
+    ADMIN_TOKEN: 'token-of-the-administrator',
+    ...patient,
+  };
+  const app = await createApp(readConfig(settings), {
+    log: new RecordedLog(),
+    origin,
+    workerFile: SILENT_WORKER,
+  });
+  onTestFinished(() => app.close());
+  return app;
+}
+
+test('what needs no worker is served before there is one, and the readiness says what is missing', async () => {
+  const { server, admin, started } = await startWithoutWorkers();
+  started.catch(() => undefined);
+  expect((await server.inject('/avatars/0.png')).statusCode).toBe(200);
+  expect((await server.inject('/icons/1/ffff.png')).statusCode).toBe(404);
+  const readiness = await admin?.inject('/readyz');
+  expect(readiness?.statusCode).toBe(503);
+  expect(readiness?.json()).toMatchObject({
+    status: 'not ready',
+    reasons: expect.arrayContaining(['no worker is ready']),
+  });
+});
+
+test('a render waits for the workers, and is refused if none can be started', async () => {
+  const { server, started, endWorkers } = await startWithoutWorkers();
+  let status: number | undefined;
+  const rendering = server.inject('/icons/1/ab12.webp?size=64').then(({ statusCode }) => {
+    status = statusCode;
+  });
+  expect((await server.inject('/avatars/0.png')).statusCode).toBe(200);
+  expect(status).toBeUndefined();
+  endWorkers();
+  await expect(started).rejects.toThrow();
+  await rendering;
+  expect(status).toBe(503);
+});
+
+test('an app that is closed before its workers are ready has not failed to start', async () => {
+  const app = await startWithoutWorkers();
+  let outcome = 'pending';
+  app.started.then(
+    () => {
+      outcome = 'started';
+    },
+    () => {
+      outcome = 'failed';
+    },
+  );
+  await app.close();
+  await new Promise((resolve) => setImmediate(resolve));
+  expect(outcome).toBe('pending');
+});

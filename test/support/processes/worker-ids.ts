@@ -1,0 +1,28 @@
+import { readdirSync, readFileSync } from 'node:fs';
+
+/**
+ * Process ids of the workers of a service (Linux, proc_pid_task_children(5)). What it has started itself may be a program
+ * that keeps a worker in a PID namespace; the worker is the innermost process then.
+ */
+export function workersOf(pid: number): number[] {
+  return childrenOf(pid).map(innermostOf);
+}
+
+function innermostOf(pid: number): number {
+  const [child] = childrenOf(pid);
+  return child === undefined ? pid : innermostOf(child);
+}
+
+/** Process ids of the children that any thread of a process has started. */
+function childrenOf(pid: number): number[] {
+  try {
+    return readdirSync(`/proc/${pid}/task`).flatMap((thread) =>
+      readFileSync(`/proc/${pid}/task/${thread}/children`, 'utf8')
+        .split(' ')
+        .filter((child) => child !== '')
+        .map(Number),
+    );
+  } catch {
+    return []; // gone in between
+  }
+}

@@ -1,0 +1,44 @@
+import { spawnSync } from 'node:child_process';
+import { symlinkSync } from 'node:fs';
+import { join } from 'node:path';
+import { expect, test } from 'vitest';
+import { startService } from '../../support/processes/service-process.ts';
+import { useTemporaryFolder } from '../../support/temporary-folder.ts';
+
+const hasBubblewrap =
+  spawnSync('bwrap', ['--unshare-user', '--ro-bind', '/', '/', 'true']).status === 0;
+
+const start = (environment: Record<string, string>) =>
+  spawnSync(process.execPath, ['dist/main.js'], {
+    env: { PORT: '0', REQUIRE_CONFINEMENT: 'true', ...environment },
+    encoding: 'utf8',
+    timeout: 20_000,
+  });
+
+test('a service that requires confinement does not start without the programs for it', () => {
+  const { status, stderr } = start({ PATH: '/nowhere' });
+  expect(stderr).toMatch(/REQUIRE_CONFINEMENT is true\. Render workers are confined in part /);
+  expect(stderr).toContain('use the network');
+  expect(stderr).toContain('bubblewrap: bwrap is not installed');
+  expect(status).toBe(78);
+});
+
+test('neither does one that asks for it in other words', () => {
+  const { status, stderr } = start({ REQUIRE_CONFINEMENT: 'yes' });
+  expect(stderr).toContain('REQUIRE_CONFINEMENT: expected true or false');
+  expect(status).toBe(78);
+});
+
+test.skipIf(!hasBubblewrap)('(bubblewrap works) with them it starts, and says so', async () => {
+  const service = await startService({ REQUIRE_CONFINEMENT: 'true' });
+  await expect.poll(service.output).toContain('Render workers are confined whole (bubblewrap)');
+  await service.stop();
+});
+
+test('one that does not require it says what is missing', async () => {
+  const { path } = await useTemporaryFolder();
+  symlinkSync('/bin/sh', join(path, 'sh'));
+  const service = await startService({ PATH: path });
+  await expect.poll(service.output).toMatch(/"level":40.*Render workers are confined in part/);
+  await service.stop();
+});

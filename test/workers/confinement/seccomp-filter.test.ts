@@ -1,0 +1,160 @@
+import { spawn, spawnSync } from 'node:child_process';
+import { once } from 'node:events';
+import { arch } from 'node:os';
+import type { Writable } from 'node:stream';
+import { text } from 'node:stream/consumers';
+import { describe, expect, test } from 'vitest';
+import { assembleFilter, isFiltered } from '../../../src/workers/confinement/seccomp-filter.ts';
+import { listSystemCalls } from '../../../src/workers/confinement/system-calls.ts';
+
+const X64 = 0xc000_003e;
+const ARM64 = 0xc000_00b7;
+const I386 = 0x4000_0003;
+const ARM = 0x4000_0028;
+const [ALLOWED, KILLED] = [0x7fff_0000, 0x8000_0000];
+const [EPERM, ENOSYS, EAFNOSUPPORT] = [1, 38, 97].map((error) => 0x0005_0000 + error);
+
+/** What a program says of a call (seccomp(2)): a second reading of BPF, of what the filter uses of it. */
+function judge(program: Uint8Array, architecture: number, call: number, argument = 0n): number {
+  const data = Buffer.alloc(64);
+  data.writeUInt32LE(call, 0);
+  data.writeUInt32LE(architecture, 4);
+  data.writeBigUInt64LE(argument, 16);
+  const code = Buffer.from(program);
+  let accumulator = 0;
+  for (let at = 0; at < code.length; at += 8) {
+    const constant = code.readUInt32LE(at + 4);
+    const jump = (isTrue: boolean): number => 8 * code.readUInt8(at + (isTrue ? 2 : 3));
+    const operation = code.readUInt16LE(at);
+    if (operation === 0x20) accumulator = data.readUInt32LE(constant);
+    else if (operation === 0x54) accumulator = (accumulator & constant) >>> 0;
+    else if (operation === 0x15) at += jump(accumulator === constant);
+    else if (operation === 0x35) at += jump(accumulator >= constant);
+    else if (operation === 0x06) return constant;
+    else throw new Error(`There is no instruction ${operation}.`);
+  }
+  throw new Error('The program has no end.');
+}
+
+describe.each([
+  [
+    'x64',
+    X64,
+    { read: 0, clone: 56, socket: 41, socketpair: 53, ptrace: 101, execve: 59, kill: 62 },
+  ],
+  [
+    'arm64',
+    ARM64,
+    { read: 63, clone: 220, socket: 198, socketpair: 199, ptrace: 117, execve: 221, kill: 129 },
+  ],
+] as const)('the filter of system calls for %s', (name, own, numbers) => {
+  const program = assembleFilter(name);
+  const verdict = (call: number, argument?: bigint) => judge(program, own, call, argument);
+
+  test('kills what calls as another processor does', () => {
+    for (const other of [X64, ARM64, I386, ARM, 0].filter((architecture) => architecture !== own)) {
+      expect(judge(program, other, numbers.read)).toBe(KILLED);
+    }
+    expect(verdict(numbers.read)).toBe(ALLOWED);
+    // x32: the numbers of x64 with a bit more.
+    const x32 = verdict(0x4000_0000 + numbers.read);
+    expect(x32).toBe(name === 'x64' ? KILLED : ALLOWED);
+  });
+
+  test('refuses what it lists, and no other call', () => {
+    const { notAllowed, unknown, conditional } = listSystemCalls(name);
+    const listed = new Map([
+      ...[...notAllowed.values()].map((call) => [call, EPERM] as const),
+      ...[...unknown.values()].map((call) => [call, ENOSYS] as const),
+    ]);
+    const conditions = new Set(Object.values(conditional));
+    expect(listed.size).toBe(notAllowed.size + unknown.size);
+    for (let call = 0; call < 600; call += 1) {
+      if (!conditions.has(call))
+        expect([call, verdict(call)]).toEqual([call, listed.get(call) ?? ALLOWED]);
+    }
+    expect(verdict(numbers.ptrace)).toBe(EPERM);
+    expect(verdict(numbers.execve)).toBe(ALLOWED);
+    expect(verdict(numbers.kill)).toBe(ALLOWED);
+  });
+
+  test('lets threads be made, and no process or namespace', () => {
+    // As glibc makes them; and as `fork`, `vfork` and containers do.
+    expect(verdict(numbers.clone, 0x003d_0f00n)).toBe(ALLOWED);
+    expect(verdict(numbers.clone, 0x0120_0011n)).toBe(EPERM);
+    expect(verdict(numbers.clone, 0x0000_4111n)).toBe(EPERM);
+    for (const namespace of [
+      0x2_0000n,
+      0x200_0000n,
+      0x400_0000n,
+      0x800_0000n,
+      0x1000_0000n,
+      0x2000_0000n,
+      0x4000_0000n,
+    ]) {
+      expect(verdict(numbers.clone, namespace)).toBe(EPERM);
+      expect(verdict(numbers.clone, 0x003d_0f00n | namespace)).toBe(EPERM);
+    }
+  });
+
+  test('lets sockets of Unix be made, and no other', () => {
+    for (const call of [numbers.socket, numbers.socketpair]) {
+      for (const family of [0n, 2n, 10n, 16n, 17n, 40n])
+        expect(verdict(call, family)).toBe(EAFNOSUPPORT);
+      expect(verdict(call, 1n)).toBe(ALLOWED);
+      // The kernel reads 32 bits of it.
+      expect(verdict(call, 0xffff_ffff_0000_0001n)).toBe(ALLOWED);
+      expect(verdict(call, 0x1_0000_0002n)).toBe(EAFNOSUPPORT);
+    }
+  });
+});
+
+const worksHere =
+  spawnSync('bwrap', ['--dev-bind', '/', '/', 'perl', '-e', '1']).status === 0 &&
+  isFiltered(arch());
+
+describe.skipIf(!worksHere)('the kernel (bubblewrap and Perl are installed)', () => {
+  /** Makes a call in a process under the filter; gives the number of its error, or how the process ended. */
+  async function call(number: number, ...values: number[]): Promise<string> {
+    const script =
+      '$r = syscall($ARGV[0] + 0, map { $_ + 0 } @ARGV[1..$#ARGV]); print $r == -1 ? $! + 0 : "done"';
+    const child = spawn(
+      'bwrap',
+      [
+        '--dev-bind',
+        '/',
+        '/',
+        '--seccomp',
+        '3',
+        'perl',
+        '-e',
+        script,
+        ...[number, ...values].map(String),
+      ],
+      { stdio: ['ignore', 'pipe', 'ignore', 'pipe'] },
+    );
+    (child.stdio[3] as Writable).end(
+      assembleFilter(isFiltered(arch()) ? (arch() as 'x64') : 'x64'),
+    );
+    const said = text(child.stdout ?? process.stdin);
+    const [status] = await once(child, 'close');
+    return status === 0 ? await said : `status ${status}`;
+  }
+  const { notAllowed, unknown, conditional } = listSystemCalls(
+    isFiltered(arch()) ? (arch() as 'x64') : 'x64',
+  );
+
+  test('takes the program and does as it says', async () => {
+    const results = await Promise.all([
+      call(notAllowed.get('ptrace') ?? 0, 0, 0, 0, 0),
+      call(notAllowed.get('unshare') ?? 0, 0x1000_0000),
+      call(unknown.get('io_uring_setup') ?? 0, 0, 0),
+      call(conditional.socket, 2, 1, 0),
+      call(conditional.socket, 1, 1, 0),
+      call(conditional.clone, 17, 0, 0, 0, 0),
+    ]);
+    expect(results).toEqual(['1', '1', '38', '97', 'done', '1']);
+    // SIGSYS
+    if (arch() === 'x64') expect(await call(0x4000_0000 + 39)).toBe('status 159');
+  });
+});
