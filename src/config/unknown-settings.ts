@@ -10,7 +10,7 @@ export interface UnknownSetting {
 
 /** First words of our names that are those of other programs, too, and names that others set. */
 const COMMON_WORDS = new Set(
-  'DEFAULT HOST LOG MAX MEDIA NODE NOT OTEL PORT TRUST WORKER WORKERS'.split(' '),
+  'DEFAULT EXTERNAL HOST LOG MAX MEDIA NODE NOT OTEL PORT TRUST WORKER WORKERS'.split(' '),
 );
 
 /** A shorter name is near to too many others: HOME to HOST, SORT to PORT. */

@@ -64,14 +64,14 @@ describe('darkroom check', () => {
         status: 0,
         lines: [
           'ok     external keys: the first signs; 1 more verify',
-          'ok     external lookup: example.com has 2 addresses',
+          'ok     external lookup: example.com has 203.0.114.7, 2a00::7',
         ],
       });
     });
 
     test('resolves the name of a site that may be asked', async () => {
       const { lines } = await findings({ EXTERNAL_ALLOWED_HOSTS: 'org,media.example.org' });
-      expect(lines[1]).toBe('ok     external lookup: media.example.org has 1 addresses');
+      expect(lines[1]).toBe('ok     external lookup: media.example.org has 203.0.114.8');
     });
 
     test('finds a resolver that gives addresses inside', async () => {

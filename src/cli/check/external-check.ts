@@ -24,7 +24,7 @@ export async function* checkExternal(
     const guard = new AddressGuard(external);
     const refused = addresses.find((address) => guard.findFault(address) !== undefined);
     yield refused === undefined
-      ? ok('external lookup', `${name} has ${addresses.length} addresses`)
+      ? ok('external lookup', `${name} has ${addresses.join(', ')}`)
       : fault(
           'external lookup',
           `${name} has the address ${refused}, which must not be connected to (${guard.findFault(refused)})`,
