@@ -1,6 +1,7 @@
-import { readConfig } from '../config/config.ts';
+import { type Config, readConfig } from '../config/config.ts';
 import { formatExternalPath } from '../contract/external-path.ts';
 import { examineExternalUrl } from '../contract/external-url.ts';
+import { AddressGuard } from '../storage/remote/address-guard.ts';
 import { type Command, CommandFault, exitStatus, writeLine } from './command.ts';
 
 /** Signs what is served to those alone who have a signature. */
@@ -19,14 +20,20 @@ Exit status: 0 done; 1 no key is set, or nothing would be fetched from there;
     if (external === undefined) {
       throw new CommandFault('no key is set; see EXTERNAL_SIGNING_KEYS in docs/configuration.md');
     }
-    const target = examineExternalUrl(url, external);
-    if (target.kind === 'refused') {
-      const status = target.reason === 'no url' ? exitStatus.usage : exitStatus.fault;
-      throw new CommandFault(`nothing would be fetched from there: ${target.reason}`, {
-        exitStatus: status,
+    const fault = findFault(url, external);
+    if (fault !== undefined) {
+      throw new CommandFault(`nothing would be fetched from there: ${fault}`, {
+        exitStatus: fault === 'no url' ? exitStatus.usage : exitStatus.fault,
       });
     }
     writeLine(stdout, formatExternalPath(url, external.keys));
     return exitStatus.ok;
   },
 };
+
+/** Why nothing would be fetched from a URL, in a few words; what its name resolves to is not looked at. */
+function findFault(url: string, rules: NonNullable<Config['external']>): string | undefined {
+  const target = examineExternalUrl(url, rules);
+  if (target.kind === 'refused') return target.reason;
+  return target.isAddress ? new AddressGuard(rules).findFault(target.host) : undefined;
+}

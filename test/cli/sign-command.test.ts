@@ -33,6 +33,12 @@ describe('darkroom sign', () => {
       'nothing would be fetched from there: scheme',
     ],
     [
+      'http://0x7f.1/',
+      { EXTERNAL_SIGNING_KEYS },
+      1,
+      'nothing would be fetched from there: loopback',
+    ],
+    [
       'https://a.example/',
       { EXTERNAL_SIGNING_KEYS, EXTERNAL_BLOCKED_HOSTS: 'example' },
       1,
