@@ -10,6 +10,7 @@ import {
   judgeAims,
   readVersions,
 } from './compare/report.ts';
+import { externalWorkload } from './compare/workloads/external.ts';
 import { hitWorkloads } from './compare/workloads/hits.ts';
 import { passthroughWorkloads } from './compare/workloads/passthrough.ts';
 import { renderWorkloads } from './compare/workloads/renders.ts';
@@ -39,6 +40,7 @@ const workloads = [
   ...renderWorkloads(),
   ...hitWorkloads(),
   ...passthroughWorkloads(),
+  externalWorkload(),
   stampedeWorkload(),
   traceWorkload(),
 ];
