@@ -3,13 +3,15 @@ import { type ErrorCode, errorRegistry, MediaError } from '../contract/errors.ts
 import type { CacheOutcome, StageTiming, TimedStage } from './cache-outcome.ts';
 import type { Memory, Stage } from './meter.ts';
 import type { Clock, Lane } from './ports.ts';
+import { SiteFailure } from './site-failure.ts';
 
 /**
  * What a trace shows of a request: the stages that are timed for all to see, and steps that only a trace shows:
- * the wait for the work of another request, what the header of an original says, a rendering on its way to the store.
+ * the wait for the work of another request, a fetch from another site, what the header of an original says, a rendering
+ * on its way to the store.
  */
 export type SpanName = Stage | Step;
-export type Step = 'join' | 'facts' | 'write';
+export type Step = 'join' | 'fetch' | 'facts' | 'write';
 
 /** What can be noted of a stage: numbers and words of ours, never a key, a name or a secret. */
 export interface SpanDetails {
@@ -18,6 +20,8 @@ export interface SpanDetails {
   readonly isFound?: boolean;
   /** What the origin was asked for: which state the original is in, or all of it. */
   readonly part?: 'state' | 'body';
+  /** Another site has said that what was known of it still holds. */
+  readonly isUnchanged?: boolean;
   /** The lane that a render waited in, and the one whose slot it got. */
   readonly lane?: Lane;
   readonly slot?: Lane;
@@ -49,6 +53,7 @@ const detailNames = {
   memory: 'darkroom.memory',
   isFound: 'darkroom.found',
   part: 'darkroom.origin.part',
+  isUnchanged: 'darkroom.fetch.unchanged',
   lane: 'darkroom.lane',
   slot: 'darkroom.slot',
   format: 'darkroom.format',
@@ -79,8 +84,13 @@ export class StageSpan {
   /** @param error why it came to nothing; an error of the registry, an abort, or a bug of ours */
   end(error?: unknown): void {
     if (this.#span === undefined) return;
-    if (error instanceof MediaError) noteErrorCode(this.#span, error.code);
-    else if (error instanceof Error) {
+    if (error instanceof MediaError) {
+      noteErrorCode(this.#span, error.code);
+      const { cause } = error;
+      if (cause instanceof SiteFailure) {
+        this.#span.setAttribute('darkroom.fetch.failure', cause.reason);
+      }
+    } else if (error instanceof Error) {
       // A client that has left did nothing wrong.
       if (error.name === 'AbortError') this.#span.setAttribute('darkroom.aborted', true);
       else noteFailure(this.#span, error.name);

@@ -98,7 +98,7 @@ export class SitePassthrough {
       visit.note({ part: isPart ? 'state' : 'body' });
       try {
         const range = isPart ? rangeOfBeginning(beginning) : undefined;
-        const opened = await this.#openBeginning({ url, signal, range });
+        const opened = await trace.show('fetch', () => this.#openBeginning({ url, signal, range }));
         if (range !== undefined) this.#remember(originKey, opened.beginning);
         return this.#describe(request, url, opened.beginning, opened.stream, signal);
       } catch (error) {

@@ -4,7 +4,7 @@ import { MediaError } from '../../contract/errors.ts';
 import { isDecodable } from '../../formats/read-image-facts.ts';
 import { withDeadline } from '../abort.ts';
 import type { CachedOriginal } from '../ports.ts';
-import type { RequestTrace } from '../request-trace.ts';
+import type { RequestTrace, StageSpan } from '../request-trace.ts';
 import type { FlightControls } from '../single-flight.ts';
 import { siteError } from '../site-failure.ts';
 import { SNIFF_BYTES } from './content-sniff.ts';
@@ -72,7 +72,7 @@ export class SiteReader implements OpenedOriginal {
     const visit = trace.enter('origin');
     visit.note({ part: 'state' });
     try {
-      this.#identified ??= this.#identify(approach);
+      this.#identified ??= trace.show('fetch', (span) => this.#identify(approach, span));
       const identified = await this.#identified;
       visit.end();
       return identified;
@@ -96,7 +96,7 @@ export class SiteReader implements OpenedOriginal {
     return this.#held;
   }
 
-  async #identify(approach: Approach): Promise<IdentifiedOriginal> {
+  async #identify(approach: Approach, span: StageSpan): Promise<IdentifiedOriginal> {
     const { metadata, cache } = this.#parts;
     const { originKey } = this.#place;
     const last = metadata.findOfSite(originKey);
@@ -104,9 +104,12 @@ export class SiteReader implements OpenedOriginal {
     const mayBeUnchanged =
       approach !== 'whole' || cache.get(originKey)?.etag === last?.identity.etag;
     const response = await this.#ask(mayBeUnchanged ? last?.site.validators : undefined);
+    span.note({ isUnchanged: response.kind === 'unchanged' });
     if (response.kind === 'content') {
       this.#held = this.#hold(response);
-      return { identity: identityOf(await this.#held), wasAsked: true };
+      const held = await this.#held;
+      span.note({ bytes: held.bytes.byteLength });
+      return { identity: identityOf(held), wasAsked: true };
     }
     // The site says so of what it was asked about alone.
     if (last === undefined) throw siteError('Nothing was asked about.', { reason: 'response' });
