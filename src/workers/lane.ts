@@ -48,7 +48,8 @@ export class WorkerLane {
   /** All processes, from their start to their end. */
   readonly #members = new Set<WorkerProcess>();
   readonly #idle: WorkerProcess[] = [];
-  readonly #queue = new WaitQueue<undefined, WorkerProcess>({
+  /** Each says whether it waits for a worker that has done nothing yet. */
+  readonly #queue = new WaitQueue<boolean, WorkerProcess>({
     maxWaiting: Number.POSITIVE_INFINITY,
     maxWaitMs: MAX_WAIT_MS,
   });
@@ -101,15 +102,28 @@ export class WorkerLane {
    * @throws MediaError `OVERLOADED` if none is ready in time; or `signal.reason`
    */
   take(signal: AbortSignal): Promise<WorkerProcess> {
-    const stopping = this.#stopping.signal;
     if (signal.aborted) return Promise.reject(signal.reason);
-    if (stopping.aborted) return Promise.reject(stopping.reason);
+    if (this.#stopping.signal.aborted) return Promise.reject(this.#stopping.signal.reason);
     for (let worker = this.#idle.pop(); worker !== undefined; worker = this.#idle.pop()) {
       if (worker.isUsable) return Promise.resolve(worker);
     }
+    return this.#wait(false, signal);
+  }
+
+  /**
+   * The first worker to be that has done nothing yet: for a job whose worker has ended under it, in the place
+   * of which one is starting.
+   *
+   * @throws as `take`
+   */
+  takeFresh(signal: AbortSignal): Promise<WorkerProcess> {
+    return this.#wait(true, signal);
+  }
+
+  #wait(mustBeFresh: boolean, signal: AbortSignal): Promise<WorkerProcess> {
     return this.#queue.join({
-      item: undefined,
-      signal: AbortSignal.any([signal, stopping]),
+      item: mustBeFresh,
+      signal: AbortSignal.any([signal, this.#stopping.signal]),
       bottleneck: 'workers',
       retryAfterSeconds: () => 1,
     });
@@ -126,7 +140,16 @@ export class WorkerLane {
       this.#fill(0);
     }
     if (this.#isDispensable(worker)) worker.kill('recycled');
-    else if (!this.#queue.admitNext(worker)) this.#idle.push(worker);
+    else if (!this.#hand(worker)) this.#idle.push(worker);
+  }
+
+  /** Hands a worker to a job that waits; a fresh one first to those that need such a one. */
+  #hand(worker: WorkerProcess): boolean {
+    const isFresh = worker.jobsDone === 0;
+    return (
+      (isFresh && this.#queue.admitNext(worker, (mustBeFresh) => mustBeFresh)) ||
+      this.#queue.admitNext(worker, (mustBeFresh) => !mustBeFresh)
+    );
   }
 
   /** A worn worker whose replacement is there. */
