@@ -34,7 +34,7 @@ describe.skipIf(!isLinux)(
         .toBuffer();
       const port = await running.listen();
       const get = async (name: string): Promise<number> => {
-        const url = `http://127.0.0.1:${port}/attachments/1/2/${name}?format=webp`;
+        const url = `http://127.0.0.1:${port}/attachments/1/2/${name}?format=webp&quality=high`;
         const response = await fetch(url);
         await response.arrayBuffer();
         return response.status;
