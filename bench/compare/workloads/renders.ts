@@ -20,7 +20,7 @@ interface RenderOptions {
 const beside = (to: string, atLeast: number, reason?: string) =>
   ({ of: 'Darkroom', to, atLeast, reason }) as const;
 
-/** One process that decodes and one that serves cannot beat one that does both on photographs; it is to be level. */
+/** What raw sharp does in one process, which is all that can be: see docs/performance.md. */
 const LEVEL = beside(rawSharp.name, 0.97);
 
 const photographs = (format: 'jpeg' | 'png' | 'webp', aims: Workload['aims']): RenderOptions => ({
