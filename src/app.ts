@@ -133,6 +133,7 @@ export async function createApp(config: Config, parts: AppParts): Promise<App> {
     origin,
     resultStore,
     renderer: parts.renderer ?? renderOnceStarted(workers, starting),
+    renderSlots: () => workers.slots,
     meter,
     clock,
     log,

@@ -122,14 +122,14 @@ const rendering = {
     'time for one transform; then its process is killed',
   ),
   WORKERS: optional(
-    integer(1, 1_024, 'processes'),
-    "render processes, two at least; a container's CPU quota counts. Long renders get half of them, rounded down",
+    integer(1, 1_024, 'cores'),
+    "cores to render on; a container's CPU quota counts. Each has a process for short renders and, when they are needed, one of lower priority for long ones",
     { defaultText: 'one per core' },
   ),
   WORKER_MEMORY_BYTES: setting(
     bytes(256 * MEBIBYTE),
     2_560 * MEBIBYTE,
-    'private memory of one of them, where the system can bound it; at least 160 MiB more than `MAX_ORIGINAL_BYTES`',
+    'private memory of the render processes of one core, where the system can bound it; that of short renders gets 288 MiB and `MAX_ORIGINAL_BYTES`, that of long ones the rest. At least 160 MiB more than `MAX_ORIGINAL_BYTES`',
   ),
   REQUIRE_CONFINEMENT: setting(
     choice('true', 'false'),
@@ -139,7 +139,7 @@ const rendering = {
   QUEUE_PER_WORKER: setting(
     integer(0, 100_000, 'requests'),
     64,
-    'requests that may wait for each of them',
+    'requests that may wait for each core, in each of the two queues',
   ),
   QUEUE_TIMEOUT_MS: setting(
     milliseconds,

@@ -9,6 +9,7 @@ import type {
   CachedOriginal,
   CacheOptions,
   Clock,
+  Lane,
   Log,
   MediaResult,
   Origin,
@@ -33,6 +34,8 @@ export interface MediaAdapters {
   readonly origin: Origin;
   readonly resultStore: ResultStore | undefined;
   readonly renderer: Renderer;
+  /** How many renders of each lane the renderer runs at a time. */
+  readonly renderSlots: () => Readonly<Record<Lane, number>>;
   readonly meter: Meter;
   readonly clock: Clock;
   readonly log: Log;
@@ -57,7 +60,7 @@ export interface MediaPipeline {
 
 /** Puts the pipeline together, with the caches that its stages share. */
 export function createMediaPipeline(config: Config, adapters: MediaAdapters): MediaPipeline {
-  const { createCache, origin, resultStore, renderer, meter, clock, log } = adapters;
+  const { createCache, origin, resultStore, renderer, renderSlots, meter, clock, log } = adapters;
   const { originLimits: limits, renderLimits } = config;
   const memories = {
     results: createCache<MediaResult>({
@@ -74,7 +77,7 @@ export function createMediaPipeline(config: Config, adapters: MediaAdapters): Me
   const metadata = new MetadataCache(config.versions, clock);
   const store = resultStore && new GuardedStore({ store: resultStore, clock, log, meter });
   const results = new Results({ cache: memories.results, store, meter });
-  const admission = new Admission(config.admission, clock, meter);
+  const admission = new Admission({ ...config.admission, slots: renderSlots }, clock, meter);
   const originalsBudget = new MemoryBudget(config.originalsMemoryBytes);
   const originReads = new Semaphore(config.originReads);
   const originStreams = new Semaphore(config.originStreams);

@@ -18,9 +18,8 @@ export interface SpanDetails {
   readonly isFound?: boolean;
   /** What the origin was asked for: which state the original is in, or all of it. */
   readonly part?: 'state' | 'body';
-  /** The lane that a render waited in, and the one whose slot it got. */
+  /** The lane of a render. */
   readonly lane?: Lane;
-  readonly slot?: Lane;
   /** Of an original, or of what was made of it. */
   readonly format?: string;
   readonly widthPx?: number;
@@ -50,7 +49,6 @@ const detailNames = {
   isFound: 'darkroom.found',
   part: 'darkroom.origin.part',
   lane: 'darkroom.lane',
-  slot: 'darkroom.slot',
   format: 'darkroom.format',
   widthPx: 'darkroom.width',
   heightPx: 'darkroom.height',

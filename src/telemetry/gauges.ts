@@ -1,3 +1,4 @@
+import type { Config } from '../config/config.ts';
 import { PIPELINE_RELEASE } from '../contract/pipeline-release.ts';
 import type { OriginHealth } from '../pipeline/originals/origin-health.ts';
 import type { Reading } from './prometheus-gauge.ts';
@@ -6,6 +7,7 @@ import { listMemory, listRenders, type WorkSources } from './work-gauges.ts';
 
 /** What is read from. */
 export interface ReadingSources extends WorkSources {
+  readonly config: Config;
   readonly originHealth: OriginHealth;
   readonly countConnections: () => ConnectionCounters;
   readonly judge: () => Readiness;

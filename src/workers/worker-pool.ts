@@ -13,10 +13,10 @@ import { lostWorker, type Outcome, WorkerProcess } from './worker-process.ts';
 export interface WorkerRendererOptions {
   /** Compiled entry of the worker process. */
   readonly workerFile: URL;
-  /** How many processes to keep for each lane. */
+  /** How many processes each lane may have. All light ones are kept, and one heavy one. */
   readonly workers: Readonly<Record<Lane, number>>;
-  /** Private writable memory of a worker, in bytes, where the system can bound it. */
-  readonly memoryBytes: number;
+  /** Private writable memory of a worker of each lane, in bytes, where the system can bound it. */
+  readonly memoryBytes: Readonly<Record<Lane, number>>;
   /** All that a worker gets to know of our environment; no secret. */
   readonly environment: Readonly<Record<string, string>>;
   readonly log: Log;
@@ -24,6 +24,8 @@ export interface WorkerRendererOptions {
   readonly maxJobs?: number;
   /** Resident memory after a job, in bytes, from which on a worker is replaced. */
   readonly maxRssBytes?: number;
+  /** How long a heavy worker beyond the first may be idle before it is ended, in milliseconds. */
+  readonly maxIdleMs?: number;
 }
 
 type Lanes = Readonly<Record<Lane, WorkerLane>>;
@@ -39,6 +41,12 @@ const MAX_RSS_SHARE = 1 / 4;
 
 /** or this, if that is less: after 2 000 ordinary jobs it was 137 MiB, and stayed there. */
 const MIN_WORN_RSS_BYTES = 192 * 1024 * 1024;
+
+/** Heavy renders come in crowds; a worker is there again in a third of a second. */
+const MAX_IDLE_MS = 60_000;
+
+/** Where heavy workers cannot have a lower priority than light ones, of which there is one for every core. */
+const HEAVY_SHARE_WITHOUT_PRIORITY = 1 / 2;
 
 /** How many workers may die under a job before it has begun. */
 const MAX_ATTEMPTS = 3;
@@ -57,7 +65,8 @@ const NOTICE_MS = 1_000;
 const LOST_MESSAGE = 'a job whose render worker has ended begins anew in a fresh one';
 
 /**
- * Renders in a pool of pre-forked processes, one job each at a time, each bound to a lane for life. A
+ * Renders in a pool of pre-forked processes, one job each at a time, each bound to a lane for life. Both lanes
+ * may have a process for every core; the system shares the cores among them by niceness. A
  * job over its deadline is killed with its process (sharp's own timeout stops neither libimagequant
  * nor libaom); a process that dies is replaced, and its job begins anew, once.
  */
@@ -69,6 +78,7 @@ export class WorkerPool implements Renderer {
   };
   #lanes: Lanes | undefined;
   #confinement: Confinement | undefined;
+  #hasPriorities = true;
   #isStopped = false;
 
   constructor(options: WorkerRendererOptions) {
@@ -82,9 +92,9 @@ export class WorkerPool implements Renderer {
    */
   async start(): Promise<void> {
     let failure: unknown;
-    const { memoryBytes, environment, log } = this.#options;
+    const { environment, log } = this.#options;
     const workerFile = fileURLToPath(this.#options.workerFile);
-    for await (const launcher of findLaunchers({ workerFile, memoryBytes, environment })) {
+    for await (const launcher of findLaunchers({ workerFile, environment })) {
       try {
         return await this.#startWith(launcher);
       } catch (error) {
@@ -101,6 +111,27 @@ export class WorkerPool implements Renderer {
     this.#isStopped = true;
     this.#lanes?.light.stop();
     this.#lanes?.heavy.stop();
+  }
+
+  /**
+   * How many renders of each lane may run at a time. Light ones may take all cores, and so may heavy ones if their
+   * processes have a lower priority; where the system refuses that, these have half of the cores.
+   */
+  get slots(): Readonly<Record<Lane, number>> {
+    const { light, heavy } = this.#options.workers;
+    if (this.#hasPriorities) return { light, heavy };
+    const share = Math.max(1, Math.floor(light * HEAVY_SHARE_WITHOUT_PRIORITY));
+    return { light, heavy: Math.min(heavy, share) };
+  }
+
+  /** How many workers a lane should have now. */
+  wantedOf(lane: Lane): number {
+    return this.#lanes?.[lane].wanted ?? this.#leastOf(lane);
+  }
+
+  #leastOf(lane: Lane): number {
+    const { light, heavy } = this.#options.workers;
+    return lane === 'light' ? light : Math.min(1, heavy);
   }
 
   /** Process ids of the living workers, starting ones too; for tests and diagnostics. */
@@ -202,19 +233,40 @@ export class WorkerPool implements Renderer {
       light: lanes.light.processIds[0],
       heavy: lanes.heavy.processIds[0],
     });
+    this.#noticePriorities(this.#confinement);
+  }
+
+  #noticePriorities({ priority }: Confinement): void {
+    const { workers, log } = this.#options;
+    if (workers.light === 0 || workers.heavy === 0) return;
+    this.#hasPriorities = (priority.heavy ?? 0) > (priority.light ?? 0);
+    if (this.#hasPriorities) return;
+    const slots = this.slots;
+    const message =
+      'the system does not let heavy renders have a lower priority than light ones: they get half of the cores';
+    log.warn({ priority, slots }, message);
   }
 
   #createLane(lane: Lane, launcher: Launcher): WorkerLane {
-    const { workers, workerFile, environment, memoryBytes, log } = this.#options;
-    const wornRssBytes = Math.max(memoryBytes * MAX_RSS_SHARE, MIN_WORN_RSS_BYTES);
+    const { workerFile, environment, memoryBytes, log } = this.#options;
+    const wornRssBytes = Math.max(memoryBytes[lane] * MAX_RSS_SHARE, MIN_WORN_RSS_BYTES);
     const { maxJobs = MAX_JOBS, maxRssBytes = wornRssBytes } = this.#options;
-    const niceness = NICENESS[lane];
+    const { maxIdleMs = MAX_IDLE_MS } = this.#options;
     return new WorkerLane({
       lane,
-      size: workers[lane],
+      least: this.#leastOf(lane),
+      most: () => this.slots[lane],
+      maxIdleMs,
       launch: (events) =>
         new WorkerProcess(
-          { launcher, workerFile: fileURLToPath(workerFile), environment, niceness, log },
+          {
+            launcher,
+            workerFile: fileURLToPath(workerFile),
+            environment,
+            niceness: NICENESS[lane],
+            memoryBytes: memoryBytes[lane],
+            log,
+          },
           events,
         ),
       isWorn: ({ jobsDone, rssBytes }) => jobsDone >= maxJobs || rssBytes > maxRssBytes,

@@ -20,8 +20,6 @@ import { type Walls, type Way, waysFor } from './ways.ts';
 export interface WorkerProgram {
   /** Path of its compiled entry. */
   readonly workerFile: string;
-  /** Private writable memory that it may have, in bytes. */
-  readonly memoryBytes: number;
   /** All that it gets to know of our environment; no secret. */
   readonly environment: Readonly<Record<string, string>>;
 }
@@ -43,8 +41,11 @@ export interface Launcher extends Walls {
   readonly name: string;
   /** Why ways that would confine more do not work here. */
   readonly refusals: readonly string[];
-  /** @param niceness what the process starts with */
-  readonly launch: (niceness: number) => Launch;
+  /**
+   * @param niceness what the process starts with
+   * @param memoryBytes private writable memory that it may have
+   */
+  readonly launch: (niceness: number, memoryBytes: number) => Launch;
 }
 
 const SHELL = '/bin/sh';
@@ -57,6 +58,9 @@ export const FIRST_TO_KILL = 1000;
 
 /** Time to find out whether a way works; it takes some 50 ms, in milliseconds. */
 const PROBE_TIMEOUT_MS = 10_000;
+
+/** What Node needs to say its version, and more. */
+const PROBE_MEMORY_BYTES = 256 * 1024 ** 2;
 
 /** What is read of the reason why one does not. */
 const REASON_BOUNDS = { maxLines: 1, maxLineBytes: 300 };
@@ -94,9 +98,9 @@ export async function* findLaunchers(program: WorkerProgram): AsyncGenerator<Lau
   for (const way of platform() === 'linux' ? waysFor({ isRoot }) : []) {
     try {
       const files = await listFiles(way, program);
-      const launch = (niceness: number) =>
-        prepare(way, { files, isRoot, memoryBytes: program.memoryBytes, niceness });
-      await probe(launch(0), way, program);
+      const launch = (niceness: number, memoryBytes: number) =>
+        prepare(way, { files, isRoot, memoryBytes, niceness });
+      await probe(launch(0, PROBE_MEMORY_BYTES), way, program);
       isFound = true;
       yield { ...way.walls, name: way.name, refusals: [...refusals], launch };
     } catch (error) {

@@ -131,7 +131,7 @@ describe('502 ORIGIN_ERROR', () => {
 });
 
 describe('503 OVERLOADED', () => {
-  /** Asks for one render per slot, light ones that take both lanes, and waits until they have begun. */
+  /** Asks for one render per slot, light ones, and waits until they have begun. */
   const occupy = async (): Promise<readonly Promise<LightMyRequestResponse>[]> => {
     const running = ['icons/8/ab', 'icons/9/ab'].map((key) => {
       app.originals.put(key, samples.jpeg);

@@ -263,7 +263,7 @@ describe('the ways to start a worker', () => {
   const find = async (workerFile: string): Promise<Launcher[]> => {
     const launchers: Launcher[] = [];
     const environment = { PATH: process.env.PATH ?? '' };
-    const program = { workerFile, memoryBytes: MEMORY_BYTES, environment };
+    const program = { workerFile, environment };
     for await (const launcher of findLaunchers(program)) launchers.push(launcher);
     return launchers;
   };
@@ -272,7 +272,7 @@ describe('the ways to start a worker', () => {
     const found = await find(SCRIPTED_WORKER.pathname);
     expect(found.length).toBeGreaterThan(0);
     // Without a limit only where there is no other way.
-    const bare = found.filter(({ launch }) => launch(5).command === process.execPath);
+    const bare = found.filter(({ launch }) => launch(5, MEMORY_BYTES).command === process.execPath);
     expect(bare).toHaveLength(isLinux ? 0 : 1);
     expect(await find('/nowhere/worker.js')).toMatchObject([
       { name: 'nothing', processes: 'shared', network: 'shared', user: 'shared' },
