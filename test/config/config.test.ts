@@ -165,7 +165,7 @@ describe('a setting', () => {
         'TRUST_PROXY: expected true, false, or a comma-separated list of addresses or networks but received "10.0.0.0/33"',
         'LOG_LEVEL: expected one of fatal, error, warn, info, debug, trace, silent but received "loud"',
         'STORAGE: expected filesystem or s3 but received "floppy"',
-        'WORKERS: expected an integer from 1 to 1024 (processes) but received "0"',
+        'WORKERS: expected an integer from 1 to 1024 (cores) but received "0"',
         'TLS_CERT_FILE: expected a file, since the other half of the pair is set but received nothing',
         'STORAGE_DIR: expected an existing folder but received "/nowhere"',
       ],

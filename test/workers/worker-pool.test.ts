@@ -117,7 +117,7 @@ describe('the worker pool', () => {
   test('a worker that was killed while it was idle takes no job with it', async () => {
     const { renderer, say } = await start({ workers: { light: 2, heavy: 0 } });
     for (let round = 0; round < 10; round += 1) {
-      await expect.poll(() => renderer.processIds.length, soon).toBe(2);
+      await expect.poll(() => renderer.readyProcessIdsOf('light').length, soon).toBe(2);
       for (const processId of renderer.processIds) process.kill(processId, 'SIGKILL');
       // At once: their end is not noticed yet.
       expect(await say('next')).toMatch(/ next$/);
