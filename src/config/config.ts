@@ -81,6 +81,7 @@ export function readConfig(environment: Environment) {
       maxEdgePx: values.MAX_EDGE_PIXELS,
       maxFrames: values.MAX_FRAMES,
       maxResultBytes: values.MAX_RESULT_BYTES,
+      webpEffort: values.WEBP_EFFORT,
       timeoutMs: values.TRANSFORM_TIMEOUT_MS,
     },
     renderer: {

@@ -1,3 +1,4 @@
+import { DEFAULT_WEBP_EFFORT } from '../contract/pipeline-release.ts';
 import { optional, type Setting, setting, type WithDefault } from './setting.ts';
 import {
   anyText,
@@ -110,6 +111,11 @@ const rendering = {
     'longest edge of what is decoded',
   ),
   MAX_FRAMES: setting(integer(1, 100_000, 'frames'), 1_024, 'most frames of an original'),
+  WEBP_EFFORT: setting(
+    integer(0, 6, 'libwebp method'),
+    DEFAULT_WEBP_EFFORT,
+    'how hard the encoder of WebP tries: less is faster and larger (docs/performance.md); another value makes all renderings anew',
+  ),
   MAX_RESULT_BYTES: setting(bytes(1), 100 * MEBIBYTE, 'largest result of a transform'),
   ORIGINALS_MEMORY_BYTES: setting(
     bytes(1),

@@ -1,4 +1,5 @@
 import type { Config } from '../config/config.ts';
+import { releaseWithEffort } from '../contract/pipeline-release.ts';
 import type { Meter } from './meter.ts';
 import { MemoryBudget } from './originals/memory-budget.ts';
 import { MetadataCache } from './originals/metadata-cache.ts';
@@ -76,7 +77,12 @@ export function createMediaPipeline(config: Config, adapters: MediaAdapters): Me
   const negativeCache = new NegativeCache(config.http.maxAgeSeconds.refused * 1000, clock);
   const metadata = new MetadataCache(config.versions, clock);
   const store = resultStore && new GuardedStore({ store: resultStore, clock, log, meter });
-  const results = new Results({ cache: memories.results, store, meter });
+  const results = new Results({
+    cache: memories.results,
+    store,
+    meter,
+    release: releaseWithEffort(renderLimits.webpEffort),
+  });
   const admission = new Admission({ ...config.admission, slots: renderSlots }, clock, meter);
   const originalsBudget = new MemoryBudget(config.originalsMemoryBytes);
   const originReads = new Semaphore(config.originReads);

@@ -127,7 +127,7 @@ export interface ResultAddress {
   readonly key: string;
   /** `OriginObject.etag` of the original it was made from. */
   readonly originalEtag: string;
-  /** What made it: `PIPELINE_RELEASE`. */
+  /** What made it: `releaseWithEffort`. */
   readonly release: string;
 }
 
