@@ -55,6 +55,7 @@ const commands = {
     socket.on('error', ({ code }) => reply(code));
   },
   'read-parent': () => reply(attempt(() => readFileSync(`/proc/${process.ppid}/environ`).length)),
+  loaded: (name) => reply(readFileSync('/proc/self/maps', 'utf8').includes(name)),
   'write-file': (path) => reply(attempt(() => writeFileSync(path, 'x'))),
   'write-errors': (count) => {
     for (let line = 1; line <= Number(count); line += 1)

@@ -1,4 +1,12 @@
-import { existsSync, readdirSync, readFileSync, readlinkSync } from 'node:fs';
+import { execFileSync } from 'node:child_process';
+import {
+  chmodSync,
+  copyFileSync,
+  existsSync,
+  readdirSync,
+  readFileSync,
+  readlinkSync,
+} from 'node:fs';
 import { open } from 'node:fs/promises';
 import { type AddressInfo, createServer } from 'node:net';
 import { getPriority } from 'node:os';
@@ -235,6 +243,24 @@ describe.skipIf(!isLinux)('a confined worker (limits of Linux)', () => {
     const spare = renderer.confinement?.files === 'own' ? '/' : undefined;
     const others = named.filter((target) => !/^(socket|pipe):/.test(target));
     expect(others.filter((target) => target !== spare)).toEqual([]);
+  });
+});
+
+describe.skipIf(!isLinux)('a library that the operator has preloaded', () => {
+  test('is there for the worker, too', async () => {
+    const libraries = execFileSync('ldd', [process.execPath], { encoding: 'utf8' });
+    const [, library = ''] = /(\/\S*libm\S*) \(/.exec(libraries) ?? [];
+    const { path: folder } = await useTemporaryFolder();
+    chmodSync(folder, 0o755);
+    const copy = join(folder, 'preloaded.so');
+    copyFileSync(library, copy);
+    const environment = { PATH: process.env.PATH ?? '', LD_PRELOAD: copy };
+    const { renderer, log, say } = await start({ environment });
+    const without = await start();
+    expect(renderer.confinement?.by).toBe(without.renderer.confinement?.by);
+    expect(await say('loaded preloaded.so')).toBe('true');
+    // The loader would complain of one that it does not find.
+    expect(log.entries).toEqual([]);
   });
 });
 
