@@ -3,7 +3,7 @@ import { accessSync, constants } from 'node:fs';
 import type { Socket } from 'node:net';
 import { platform } from 'node:os';
 import { delimiter, join } from 'node:path';
-import { execPath, getuid } from 'node:process';
+import { execPath, getuid, versions } from 'node:process';
 import { readLines } from '../bounded-lines.ts';
 import { FIRST_INPUT_DESCRIPTOR } from '../protocol.ts';
 import { findModuleFiles, type ProgramFiles, withPrograms } from './program-files.ts';
@@ -52,6 +52,12 @@ const SHELL = '/bin/sh';
 
 /** A worker has its channel, three standard streams and some twenty descriptors of Node's own. */
 const MAX_DESCRIPTORS = 64;
+
+/**
+ * What V8 reserves for compiled code from Node 24 on, in bytes. It counts as private memory, though hardly any of it is
+ * ever used: without room for it, Node does not start.
+ */
+export const RESERVED_BYTES = Number.parseInt(versions.node, 10) >= 24 ? 512 * 1024 ** 2 : 0;
 
 /** oom_score_adj of what is killed before all others (proc(5)). */
 export const FIRST_TO_KILL = 1000;
@@ -164,7 +170,9 @@ interface Preparation {
 function prepare(way: Way, { files, isRoot, memoryBytes, niceness }: Preparation): Launch {
   const userId = isRoot ? userIds.take() : undefined;
   const { words, inputs = [] } = way.compose({ userId, files });
-  const values = [MAX_DESCRIPTORS, Math.ceil(memoryBytes / 1024), niceness].map(String);
+  const values = [MAX_DESCRIPTORS, Math.ceil((memoryBytes + RESERVED_BYTES) / 1024), niceness].map(
+    String,
+  );
   return {
     command: SHELL,
     args: ['-c', LIMITS_SCRIPT, 'sh', ...values, ...words, execPath],
