@@ -1,7 +1,8 @@
 import { parseArgs } from 'node:util';
 import type { Contest, Stage, Workload } from './compare/contest.ts';
-import { foreignContestant } from './compare/contestants.ts';
+import { type Contestant, foreignContestant, otherPeers } from './compare/contestants.ts';
 import { parseServer } from './compare/foreign-server.ts';
+import { missingLikeness } from './compare/likeness.ts';
 import { makeOriginals, type Originals } from './compare/originals.ts';
 import {
   type Absence,
@@ -14,8 +15,7 @@ import { externalWorkload } from './compare/workloads/external.ts';
 import { hitWorkloads } from './compare/workloads/hits.ts';
 import { passthroughWorkloads } from './compare/workloads/passthrough.ts';
 import { renderWorkloads } from './compare/workloads/renders.ts';
-import { stampedeWorkload } from './compare/workloads/stampede.ts';
-import { traceWorkload } from './compare/workloads/trace.ts';
+import { simulatedCores } from './compare/workloads/simulated-cores.ts';
 import { LoadGenerator } from './harness/load-generator.ts';
 import { parsePositive, publishReport } from './harness/report.ts';
 
@@ -27,6 +27,12 @@ const { values } = parseArgs({
     only: { type: 'string', multiple: true, default: [''] },
     /** `NAME=http://host:port/resize?w={width}&f={format}&src={path}`: somebody else's, as often as there are. */
     server: { type: 'string', multiple: true, default: [] },
+    /** `thumbor` or `oximg`, where it is installed; may be given several times. */
+    peer: { type: 'string', multiple: true, default: [] },
+    /** Whether SSIMULACRA2 and bytes are measured, too, where it is installed. */
+    likeness: { type: 'boolean', default: false },
+    /** Instead of all else: what one process can feed, with so many workers that sleep instead of rendering. */
+    'simulated-cores': { type: 'string' },
     /** Where the originals are drawn, for servers that run already: an empty folder, or none yet. */
     folder: { type: 'string' },
   },
@@ -36,14 +42,11 @@ const turnMs = parsePositive('seconds', values.seconds) * 1000;
 const isWanted = ({ name }: Workload): boolean => values.only.some((part) => name.includes(part));
 
 const foreign = values.server.map(parseServer);
-const workloads = [
-  ...renderWorkloads(),
-  ...hitWorkloads(),
-  ...passthroughWorkloads(),
-  externalWorkload(),
-  stampedeWorkload(),
-  traceWorkload(),
-];
+const cores = values['simulated-cores'];
+const workloads =
+  cores === undefined
+    ? [...renderWorkloads(), ...hitWorkloads(), ...passthroughWorkloads(), externalWorkload()]
+    : [simulatedCores(parsePositive('simulated-cores', cores))];
 
 /** `npm run bench -- --seconds 4 --rounds 3 --only avatars --only hits`: see docs/performance.md. */
 async function main(): Promise<number> {
@@ -69,6 +72,19 @@ async function main(): Promise<number> {
   return aims.every(isReached) ? 0 : 1;
 }
 
+function findPeer(name: string): Contestant {
+  const peer = otherPeers[name];
+  if (peer === undefined)
+    throw new Error(`--peer: expected ${Object.keys(otherPeers).join(' or ')}`);
+  return peer;
+}
+
+function isLikenessWanted(absences: Absence[]): boolean {
+  const why = values.likeness ? missingLikeness() : undefined;
+  if (why !== undefined) absences.push({ contest: 'all', who: 'SSIMULACRA2', why });
+  return values.likeness && why === undefined;
+}
+
 async function holdAll(chosen: readonly Workload[], absences: Absence[]): Promise<Contest[]> {
   let originals: Promise<Originals> | undefined;
   const generator = new LoadGenerator('equal');
@@ -76,7 +92,8 @@ async function holdAll(chosen: readonly Workload[], absences: Absence[]): Promis
     rounds,
     turnMs,
     generator,
-    foreign: foreign.map(foreignContestant),
+    peers: [...values.peer.map(findPeer), ...foreign.map(foreignContestant)],
+    isLikenessWanted: isLikenessWanted(absences),
     originals: () => {
       originals ??= makeOriginals(values.folder);
       return originals;

@@ -2,6 +2,7 @@ import { execFileSync } from 'node:child_process';
 import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { parseArgs } from 'node:util';
 import sharp from 'sharp';
 import { PHOTOS } from './harness/drawings.ts';
 import {
@@ -13,16 +14,25 @@ import {
   sumOf,
 } from './harness/report.ts';
 import { renderReference } from './quality/reference.ts';
-import { type Variant, variants } from './quality/variants.ts';
+import { variants as allVariants, type Variant } from './quality/variants.ts';
 
 /*
  * `npm run bench:quality`: what each setting of resize and encoder costs in bytes and time, and gives in
- * likeness to an exact reduction. Needs butteraugli_main and ssimulacra_main (Debian: libjxl-devtools).
+ * likeness to an exact reduction; with `-- --only effort`, of the settings alone in whose names that is. Needs butteraugli_main and ssimulacra_main (Debian: libjxl-devtools).
  */
 
 const ORIGINALS = [...PHOTOS, 'fixtures/corpus/jpeg-large/exifr__IMG_20180725_163423.jpg'];
 const WIDTHS_PX = [128, 512];
 const TIMED_ROUNDS = 5;
+
+const { values: given } = parseArgs({ options: { only: { type: 'string', default: '' } } });
+
+/** The first of each format is the one that is chosen, with which the others are compared. */
+const variants = allVariants.filter(
+  (variant) =>
+    variant.name.includes(given.only) ||
+    variant === allVariants.find(({ format }) => format === variant.format),
+);
 
 /** One variant of one photo in one size. */
 interface Sample {

@@ -98,7 +98,7 @@ describe('the process', () => {
     const { path } = await useTemporaryFolder();
     mkdirSync(join(path, 'attachments/1/2'), { recursive: true });
     linkSync(longOriginal, join(path, 'attachments/1/2/long.jpg'));
-    const running = start({ PORT: '0', WORKERS: '2', STORAGE_DIR: path, ...settings });
+    const running = start({ PORT: '0', WORKERS: '1', STORAGE_DIR: path, ...settings });
     await logged(running, 'Darkroom listens on ');
     const [origin] = /http:\/\/127\.0\.0\.1:\d+/.exec(running.output().stdout) ?? [];
     const workers = workersOf(running.process.pid ?? 0);
@@ -295,7 +295,7 @@ describe('the process', () => {
   });
 
   test('finishes what runs after SIGTERM, exits 0, and leaves no worker behind', async () => {
-    const running = start({ PORT: '0', WORKERS: '2', TRANSFORM_TIMEOUT_MS: '60000' });
+    const running = start({ PORT: '0', WORKERS: '1', TRANSFORM_TIMEOUT_MS: '60000' });
     await listening(running);
     const { origin } = new URL(links(running)[0] ?? '');
     // Cold, and slow enough to be still running when the signal comes.
@@ -347,7 +347,7 @@ describe('the process', () => {
   );
 
   test('leaves no idle worker behind where it is killed', async () => {
-    const running = start({ PORT: '0', WORKERS: '2' });
+    const running = start({ PORT: '0', WORKERS: '1' });
     await listening(running);
     const workers = workersOf(running.process.pid ?? 0);
     expect(workers).toHaveLength(2);
@@ -370,7 +370,7 @@ describe('the process', () => {
   test.each([0, 100, 250])(
     'ends before it listens, %i ms after its start, with no worker left',
     async (delayMs) => {
-      const running = start({ PORT: '0', WORKERS: '2' });
+      const running = start({ PORT: '0', WORKERS: '1' });
       await expect.poll(() => workersOf(running.process.pid ?? 0).length, { interval: 1 }).toBe(2);
       const workers = workersOf(running.process.pid ?? 0);
       await new Promise((resolve) => setTimeout(resolve, delayMs)); // at any moment of their start

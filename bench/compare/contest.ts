@@ -11,8 +11,10 @@ export interface Stage {
   readonly generator: LoadGenerator;
   /** Drawn when they are wanted first. */
   readonly originals: () => Promise<Originals>;
-  /** Servers that somebody else runs. */
-  readonly foreign: readonly Contestant[];
+  /** Servers that take part where they are asked for: of other languages, or run by somebody else. */
+  readonly peers: readonly Contestant[];
+  /** Whether pictures are compared, too, which takes longer than to make them. */
+  readonly isLikenessWanted: boolean;
   /** Notes in the report that a contestant did not take part, and why. */
   readonly noteAbsence: (contest: string, who: string, why: string) => void;
 }
@@ -23,6 +25,8 @@ export interface Aim {
   readonly of: string;
   readonly to: string;
   readonly atLeast: number;
+  /** Why it is not more, where that is a question. */
+  readonly reason?: string | undefined;
 }
 
 /** Something to be good at; the name is that of its contest. */

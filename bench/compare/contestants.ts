@@ -1,7 +1,11 @@
+import { existsSync } from 'node:fs';
+import { mkdtemp, writeFile } from 'node:fs/promises';
+import { availableParallelism, tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { findFreePorts } from '../../test/support/processes/free-ports.ts';
 import { type Service, startServer, startService } from '../harness/service.ts';
 import { type ForeignServer, fillTemplate, knowsAnimations } from './foreign-server.ts';
-import { missingNginx, startImageFilter } from './nginx.ts';
-import type { Rendering, RenderingKind } from './originals.ts';
+import type { Rendering } from './originals.ts';
 
 /** A server, as far as a contest deals with it. */
 export interface RunningServer {
@@ -14,8 +18,8 @@ export interface RunningServer {
 /** A server that renders images from a folder, or has them. */
 export interface Contestant {
   readonly name: string;
-  /** What it can render; all where nothing is said. */
-  readonly kinds?: readonly RenderingKind[] | undefined;
+  /** Whether it renders animations; it does where nothing is said. */
+  readonly knowsAnimations?: boolean;
   /** What it lacks on this machine; `undefined` where it can run. */
   readonly missing?: () => string | undefined;
   readonly start: (folder: string) => Promise<RunningServer>;
@@ -70,24 +74,67 @@ export const ipx: Contestant = {
     `/w_${widthPx},f_${format}${isAnimated ? ',animated' : ''}/${path}`,
 };
 
-/** Debian's, with quality 80 too. It keeps the original's format and one frame. */
-const imageFilter: Contestant = {
-  name: 'nginx image_filter',
-  kinds: ['photos'],
-  missing: () => missingNginx('image filter'),
-  start: startImageFilter,
-  targetOf: ({ path, widthPx }) => `/${widthPx}/${path}`,
+/** Servers of other languages that take part with `--peer`, with quality 80 as with us. */
+export const otherPeers: Readonly<Record<string, Contestant>> = {
+  /** Python, from PyPI: `pip install thumbor`. */
+  thumbor: {
+    name: 'thumbor',
+    knowsAnimations: false,
+    missing: () => missingProgram('thumbor', 'PyPI: pip install thumbor'),
+    start: startThumbor,
+    targetOf: ({ path, widthPx, format }) =>
+      `/unsafe/${widthPx}x0/filters:format(${format})/${path}`,
+  },
+  /** Rust, from crates.io: `cargo install oximg`. */
+  oximg: {
+    name: 'oximg',
+    knowsAnimations: false,
+    missing: () => missingProgram('oximg', 'crates.io: cargo install oximg'),
+    start: (folder) =>
+      startServer({
+        name: 'compare-oximg',
+        command: ['oximg'],
+        environment: { IMAGES_DIR: folder, QUALITY: '80', OXIMG_WEBP_QUALITY: '80' },
+      }),
+    // Fits into a box: of this height, the width alone decides.
+    targetOf: ({ path, widthPx, format }) => `/resize/${widthPx}/16384/${path}@${format}`,
+  },
 };
 
-/** Those that render beside Darkroom. */
-export const peers: readonly Contestant[] = [rawSharp, ipx, imageFilter];
+function missingProgram(name: string, source: string): string | undefined {
+  const isThere = (process.env.PATH ?? '')
+    .split(':')
+    .some((place) => existsSync(join(place, name)));
+  return isThere ? undefined : `needs ${name} (${source})`;
+}
+
+async function startThumbor(folder: string): Promise<Service> {
+  const [port = 0] = await findFreePorts(1);
+  const settings = join(await mkdtemp(join(tmpdir(), 'darkroom-thumbor-')), 'thumbor.conf');
+  const lines = [
+    "LOADER = 'thumbor.loaders.file_loader'",
+    `FILE_LOADER_ROOT_PATH = '${folder}'`,
+    'QUALITY = 80',
+    'ALLOW_UNSAFE_URL = True',
+    "STORAGE = 'thumbor.storages.no_storage'",
+  ];
+  await writeFile(settings, lines.join('\n'));
+  const processes = String(availableParallelism());
+  const options = ['-i', '127.0.0.1', '-p', String(port), '-c', settings, '--processes', processes];
+  return startServer({
+    name: 'compare-thumbor',
+    command: ['thumbor', ...options],
+    port,
+    deathSignal: 'TERM',
+  });
+}
 
 /** A server that somebody else runs on the same originals. */
 export function foreignContestant(foreign: ForeignServer): Contestant {
   const { name, origin, target } = foreign;
   return {
     name,
-    kinds: knowsAnimations(foreign) ? undefined : ['photos', 'avatars'],
+    knowsAnimations: knowsAnimations(foreign),
     start: async () => ({ origin, pid: undefined, stop: async () => undefined }),
     targetOf: (rendering) => fillTemplate(target, rendering),
   };

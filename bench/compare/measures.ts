@@ -26,16 +26,17 @@ export const measures = {
   p50Ms: { ...less, title: 'p50', format: formatMs },
   p99Ms: { ...less, title: 'p99', format: formatMs },
   cpuSecondsPer1000: { ...less, title: 'CPU s per 1 000', format: digits(2) },
+  mainCpuMsEach: { ...less, title: 'of it the first process', format: formatMs },
+  cpuMsEach: { ...less, title: 'CPU each', format: formatMs },
+  /** Of the whole machine, with what makes the load. */
+  idleShare: { ...less, title: 'Idle', format: (value) => `${(value * 100).toFixed(0)} %` },
+  bytesEach: { ...less, title: 'Bytes', format: formatBytes },
+  ssimulacra2: { ...more, title: 'SSIMULACRA2', format: digits(1) },
   cpuSecondsPerGibibyte: { ...less, title: 'CPU s per GiB', format: digits(2) },
   /** The most that they ever had, each at its own time. */
   peakBytes: { ...less, title: 'Peak memory', format: formatBytes },
-  /** From the first request to the last response. */
-  allServedMs: { ...less, title: 'Until all have it', format: formatMs },
-  cpuSecondsPerKey: { ...less, title: 'CPU s per image', format: digits(3) },
   cpuSeconds: { ...less, title: 'CPU s', format: digits(1) },
   mainCpuSeconds: { ...less, title: 'of it the first process', format: digits(1) },
-  reached: { ...less, title: 'Requests it had', format: digits(0) },
-  seconds: { ...less, title: 'Took', format: (value) => `${value.toFixed(0)} s` },
   /** What the machine did beside it, as a share of its cores. */
   othersShare: { ...less, title: 'Others', format: (value) => `${(value * 100).toFixed(0)} %` },
   responses: { ...more, over: 'sum', title: 'Responses', format: digits(0) },

@@ -32,9 +32,9 @@ export interface Originals extends Readonly<Record<RenderingKind, readonly Rende
   readonly remove: () => Promise<void>;
 }
 
-/** Photographs of 2 to 4 megapixels, as in imgproxy's published protocol, to fit into 512. */
+/** Photographs of 2 to 4 megapixels, and the widths that they are asked for in. */
 const PHOTO_WIDTHS_PX = [1730, 1820, 1910, 2000, 2090, 2180, 2270, 2360, 2400, 1960, 2050, 2300];
-const FIT_PX = 512;
+const FIT_WIDTHS_PX = Array.from({ length: 17 }, (_, step) => 480 + 10 * step);
 
 const AVATAR_SIZES = [16, 32, 48, 64, 80, 100, 128, 160, 240, 256];
 
@@ -94,10 +94,11 @@ async function describePhotos(): Promise<Kind> {
     drawings: await drawStills(PHOTO_WIDTHS_PX, (widthPx) => (widthPx * 2) / 3),
     copies: 12,
     pathOf: (id, { format }) => `attachments/1/${id}/photo.${format}`,
-    renderingsOf: (path, { format }) => {
-      const darkroomPath = `/${path}?width=${FIT_PX}&quality=high`;
-      return [{ path, widthPx: FIT_PX, format, isAnimated: false, darkroomPath }];
-    },
+    renderingsOf: (path) =>
+      FIT_WIDTHS_PX.map((widthPx) => {
+        const darkroomPath = `/${path}?width=${widthPx}&quality=high&format=webp`;
+        return { path, widthPx, format: 'webp', isAnimated: false, darkroomPath };
+      }),
   };
 }
 

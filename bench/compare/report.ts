@@ -57,12 +57,13 @@ export function formatComparison(comparison: Comparison): string {
     `\`${command}\` on ${machine}; ${software.join(', ')}.`,
     'Contestants take turns, on one machine with the clients. Values are medians of the turns, in brackets how far these are apart. Ratios are of medians, in brackets the least and the most of the rounds; above 1 the first one is better. CPU and memory are of the server with its children. Others: what the machine did meanwhile beside this, or what its host kept from it, as a share of its cores; where that is much, or spreads are wide, only CPU seconds can be trusted.',
     formatTable(
-      ['Aim', 'Wanted', 'Measured', 'Result'],
+      ['Aim', 'Wanted', 'Measured', 'Result', 'Why not more'],
       aims.map((aim) => [
         `${aim.contest}: ${aim.of} / ${aim.to}`,
         `at least ${aim.atLeast}`,
         formatRatio(aim.ratio),
         aim.ratio === undefined ? 'not measured' : isReached(aim) ? 'reached' : 'missed',
+        aim.reason ?? '',
       ]),
     ),
     ...(left.length === 0 ? [] : [`Not measured in this run: ${left.join('; ')}.`]),
@@ -109,7 +110,6 @@ export function readVersions(): Record<string, string> {
   };
   const programs = {
     nginx: ['/usr/sbin/nginx', '-v'],
-    Ceph: ['/usr/bin/ceph', '--version'],
   };
   const versions: Record<string, string> = { Node: process.version };
   for (const [name, folder] of Object.entries(packages)) {

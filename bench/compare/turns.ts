@@ -1,6 +1,6 @@
 import { workersOf } from '../../test/support/processes/worker-ids.ts';
-import type { Load, LoadResponse } from '../harness/load.ts';
-import { readCpuSeconds, readProcess } from '../harness/process-numbers.ts';
+import type { Load } from '../harness/load.ts';
+import { readCpuSeconds, readProcess, watchIdle } from '../harness/process-numbers.ts';
 import { quantile, sumOf } from '../harness/report.ts';
 import type { Stage } from './contest.ts';
 import type { RunningServer } from './contestants.ts';
@@ -16,8 +16,22 @@ export const RESPONSE_MEASURES = [
   'responses',
 ] as const satisfies readonly MeasureName[];
 
+/** What a turn of renders measures; the last two where pictures are compared. */
+export const RENDER_MEASURES = [
+  'perSecond',
+  'cpuMsEach',
+  'mainCpuMsEach',
+  'idleShare',
+  'p50Ms',
+  'p99Ms',
+  'peakBytes',
+  'responses',
+  'bytesEach',
+  'ssimulacra2',
+] as const satisfies readonly MeasureName[];
+
 /** Watches a server and its children from now on, until it is read; nothing of one that is not ours. */
-export function watchServer({ pid }: RunningServer): () => Turn {
+function watchServer({ pid }: RunningServer): () => Turn {
   if (pid === undefined) return () => ({});
   const before = readCpuSeconds(pid);
   return () => {
@@ -32,35 +46,30 @@ export function watchServer({ pid }: RunningServer): () => Turn {
 }
 
 /** A load for a server, without its origin. */
-export type LoadOf = Load extends infer Kind
-  ? Kind extends Load
-    ? Omit<Kind, 'origin'>
-    : never
-  : never;
+type LoadOf = Load extends infer Kind ? (Kind extends Load ? Omit<Kind, 'origin'> : never) : never;
 
 /**
  * Drives a load at a server, and measures both.
  *
- * @param status what all responses must have
- * @throws Error if one has another status
+ * @throws Error if a response has another status than 200
  */
 export async function playLoad(
   { generator }: Stage,
   name: string,
   server: RunningServer,
   load: LoadOf,
-  status = 200,
-): Promise<{ readonly turn: Turn; readonly responses: readonly LoadResponse[] }> {
+): Promise<Turn> {
   const readUsage = watchServer(server);
+  const readIdleShare = watchIdle();
   const { responses, seconds } = await generator.run({ ...load, origin: server.origin });
   const usage = readUsage();
-  const wrong = responses.find((response) => response.status !== status);
+  const wrong = responses.find((response) => response.status !== 200);
   if (wrong !== undefined) throw new Error(`${name} responds with ${wrong.status || 'nothing'}.`);
   const timesMs = responses.map(({ totalMs }) => totalMs);
   const sentBytes = sumOf(responses, ({ bytes }) => bytes);
-  const turn: Turn = {
+  return {
     ...usage,
-    seconds,
+    idleShare: readIdleShare(),
     perSecond: responses.length / seconds,
     mebibytesPerSecond: sentBytes / 2 ** 20 / seconds,
     p50Ms: quantile(timesMs, 0.5) ?? 0,
@@ -68,8 +77,9 @@ export async function playLoad(
     responses: responses.length,
     ...(usage.cpuSeconds !== undefined && {
       cpuSecondsPer1000: (usage.cpuSeconds * 1000) / responses.length,
+      cpuMsEach: (usage.cpuSeconds * 1000) / responses.length,
+      mainCpuMsEach: ((usage.mainCpuSeconds ?? 0) * 1000) / responses.length,
       cpuSecondsPerGibibyte: (usage.cpuSeconds * 2 ** 30) / sentBytes,
     }),
   };
-  return { turn, responses };
 }

@@ -109,14 +109,10 @@ export class ConnectionPool {
     this.#server = { host: hostname, port: Number(port) };
   }
 
-  /**
-   * Sends a GET, and resolves at the last byte of its response.
-   *
-   * @param header a further header line
-   */
-  async request(path: string, header?: string): Promise<Received> {
+  /** Sends a GET, and resolves at the last byte of its response. */
+  async request(path: string): Promise<Received> {
     const { host, port } = this.#server;
-    const head = `GET ${path} HTTP/1.1\r\nHost: ${host}:${port}\r\n${header ? `${header}\r\n` : ''}`;
+    const head = `GET ${path} HTTP/1.1\r\nHost: ${host}:${port}\r\n`;
     const connection = this.#takeIdle() ?? new Connection(this.#server);
     const received = await connection.request(`${head}\r\n`);
     if (connection.isOpen) this.#idle.push(connection);

@@ -5,8 +5,6 @@ import { ConnectionPool, type Received } from './connection.ts';
 export type Load = {
   readonly origin: string;
   readonly paths: readonly string[];
-  /** A header line of every request: `Name: value`. */
-  readonly header?: string | undefined;
 } & (
   | {
       /** Open loop: so many a second at even distances, whatever has been received; the list is repeated. */
@@ -61,7 +59,7 @@ export async function drive(load: Load): Promise<LoadResult> {
   const connections = new ConnectionPool(load.origin);
   const ask = async (path: string): Promise<LoadResponse> => {
     const startedMs = epochMs();
-    const received = await connections.request(path, load.header);
+    const received = await connections.request(path);
     const response = { startedMs, totalMs: epochMs() - startedMs, ...received };
     responses.push(response);
     return response;

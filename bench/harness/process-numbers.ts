@@ -43,15 +43,31 @@ export function readProcess(pid: number): ProcessNumbers | undefined {
   }
 }
 
-/** CPU seconds that all processes of the machine have used since its start (proc(5), `stat`). */
-function readMachineCpuSeconds(): number {
-  const [, user, nice, system, , , irq, softIrq, stolen] = readFileSync('/proc/stat', 'utf8')
-    .split('\n', 1)
-    .join()
-    .split(/\s+/)
-    .map(Number);
-  const ticks = [user, nice, system, irq, softIrq, stolen];
-  return ticks.reduce<number>((sum, part) => sum + (part ?? 0), 0) / TICKS_PER_SECOND;
+/** Seconds of all cores since the machine's start, used by processes and idle (proc(5), `stat`). */
+function readMachineSeconds(): { readonly used: number; readonly idle: number } {
+  const [
+    ,
+    user = 0,
+    nice = 0,
+    system = 0,
+    idle = 0,
+    waiting = 0,
+    irq = 0,
+    softIrq = 0,
+    stolen = 0,
+  ] = readFileSync('/proc/stat', 'utf8').split('\n', 1).join().split(/\s+/).map(Number);
+  const used = user + nice + system + irq + softIrq + stolen;
+  return { used: used / TICKS_PER_SECOND, idle: (idle + waiting) / TICKS_PER_SECOND };
+}
+
+/** Watches how much of the machine is idle, as a share of its cores, from now on until it is read. */
+export function watchIdle(): () => number {
+  const before = readMachineSeconds();
+  return () => {
+    const { used, idle } = readMachineSeconds();
+    const idleSeconds = idle - before.idle;
+    return idleSeconds / Math.max(1 / TICKS_PER_SECOND, used - before.used + idleSeconds);
+  };
 }
 
 /** CPU seconds of a service, so far. */
@@ -86,7 +102,7 @@ function readTreeCpuSeconds(pid: number): number {
  * until it is read. What a host keeps from a virtual machine counts as well.
  */
 export function watchOthers(): () => number {
-  const read = (): number => readMachineCpuSeconds() - readTreeCpuSeconds(process.pid);
+  const read = (): number => readMachineSeconds().used - readTreeCpuSeconds(process.pid);
   const before = read();
   const beganMs = performance.now();
   return () => {

@@ -34,6 +34,7 @@ const limits = {
   maxFrames: 1_024,
   timeoutMs: 15_000,
   maxResultBytes: 104_857_600,
+  webpEffort: 4,
 };
 
 const DELAY_MS = 60;

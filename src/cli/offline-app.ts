@@ -35,7 +35,6 @@ export async function withOfflineApp<Result>(
       tracing: undefined,
       resultStore: undefined,
       renderer: { ...config.renderer, workers: ONE_WORKER },
-      admission: { ...config.admission, slots: ONE_WORKER },
     },
     parts,
   ).catch(cannotStart);

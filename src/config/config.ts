@@ -9,6 +9,7 @@ import { RESULT_CONNECTIONS, readResultStore, readStorage } from './storage-sett
 import { readTls } from './tls-pair.ts';
 import { readTracing } from './tracing-settings.ts';
 import { findUnknownSettings } from './unknown-settings.ts';
+import { planWorkers } from './worker-plan.ts';
 
 /** All faults of the configuration at once; `message` has one line per variable. */
 export class ConfigError extends Error {
@@ -17,6 +18,9 @@ export class ConfigError extends Error {
 
 /** What workers inherit: how to run, and no secret. */
 const WORKER_VARIABLES = ['PATH', 'LD_PRELOAD', 'LD_LIBRARY_PATH', 'MALLOC_CONF'];
+
+/** One of each lane. */
+const WORKERS_PER_CORE = 2;
 
 /** The channel to it, and another one for a moment while it is replaced. */
 const FILES_PER_WORKER = 2;
@@ -41,7 +45,11 @@ export function readConfig(environment: Environment) {
   if (faults.length > 0) throw new ConfigError(faults.join('\n'));
 
   const waiting = { maxWaiting: MAX_WAITING_FOR_ORIGIN, maxWaitMs: values.QUEUE_TIMEOUT_MS };
-  const workers = splitWorkers(values.WORKERS ?? countCores());
+  const workers = planWorkers(
+    values.WORKERS ?? countCores(),
+    values.WORKER_MEMORY_BYTES,
+    values.MAX_ORIGINAL_BYTES,
+  );
   return Object.freeze({
     release: readRelease(),
     unknownSettings: findUnknownSettings(given),
@@ -74,16 +82,15 @@ export function readConfig(environment: Environment) {
       maxEdgePx: values.MAX_EDGE_PIXELS,
       maxFrames: values.MAX_FRAMES,
       maxResultBytes: values.MAX_RESULT_BYTES,
+      webpEffort: values.WEBP_EFFORT,
       timeoutMs: values.TRANSFORM_TIMEOUT_MS,
     },
     renderer: {
-      workers,
-      memoryBytes: values.WORKER_MEMORY_BYTES,
+      ...workers,
       environment: pick(given, WORKER_VARIABLES),
       requiresConfinement: values.REQUIRE_CONFINEMENT === 'true',
     },
     admission: {
-      slots: workers,
       maxWaitingPerSlot: values.QUEUE_PER_WORKER,
       maxWaitMs: values.QUEUE_TIMEOUT_MS,
     },
@@ -105,7 +112,7 @@ export function readConfig(environment: Environment) {
 
 /** Files that are open besides those of clients; not a number where a setting is none. */
 function countOtherFiles(given: Environment): number {
-  const workers = Number(given.WORKERS ?? countCores()) + 1;
+  const workers = WORKERS_PER_CORE * Number(given.WORKERS ?? countCores());
   const storage =
     Number(given.ORIGIN_MAX_READS ?? settingTable.ORIGIN_MAX_READS.default) +
     Number(given.ORIGIN_MAX_STREAMS ?? settingTable.ORIGIN_MAX_STREAMS.default);
@@ -113,15 +120,6 @@ function countOtherFiles(given: Environment): number {
   const isExternal =
     given.EXTERNAL_SIGNING_KEYS !== undefined || given.EXTERNAL_SIGNING_KEYS_FILE !== undefined;
   return FILES_PER_WORKER * workers + storage + results + (isExternal ? EXTERNAL_CONNECTIONS : 0);
-}
-
-/**
- * Half of the workers, rounded down, may be taken by heavy renders. One worker alone could not serve
- * anything else meanwhile, so each lane has at least one.
- */
-function splitWorkers(workers: number): { readonly light: number; readonly heavy: number } {
-  const heavy = Math.max(1, Math.floor(workers / 2));
-  return { light: Math.max(1, workers - heavy), heavy };
 }
 
 /** `undefined`: there is no admin listener. */

@@ -1,3 +1,4 @@
+import { DEFAULT_WEBP_EFFORT } from '../contract/pipeline-release.ts';
 import { externalTable } from './external-settings.ts';
 import { optional, type Setting, setting, type ValuesOf } from './setting.ts';
 import {
@@ -111,6 +112,11 @@ const rendering = {
     'longest edge of what is decoded',
   ),
   MAX_FRAMES: setting(integer(1, 100_000, 'frames'), 1_024, 'most frames of an original'),
+  WEBP_EFFORT: setting(
+    integer(0, 6, 'libwebp method'),
+    DEFAULT_WEBP_EFFORT,
+    'how hard the encoder of WebP tries: less is faster and larger (docs/performance.md); another value makes all renderings anew',
+  ),
   MAX_RESULT_BYTES: setting(bytes(1), 100 * MEBIBYTE, 'largest result of a transform'),
   ORIGINALS_MEMORY_BYTES: setting(
     bytes(1),
@@ -123,14 +129,14 @@ const rendering = {
     'time for one transform; then its process is killed',
   ),
   WORKERS: optional(
-    integer(1, 1_024, 'processes'),
-    "render processes, two at least; a container's CPU quota counts. Long renders get half of them, rounded down",
+    integer(1, 1_024, 'cores'),
+    "cores to render on; a container's CPU quota counts. Each has a process for short renders and, when they are needed, one of lower priority for long ones",
     { defaultText: 'one per core' },
   ),
   WORKER_MEMORY_BYTES: setting(
     bytes(256 * MEBIBYTE),
     2_560 * MEBIBYTE,
-    'private memory of one of them, where the system can bound it; at least 160 MiB more than `MAX_ORIGINAL_BYTES`',
+    'private memory of the render processes of one core, where the system can bound it; that of short renders gets 288 MiB and `MAX_ORIGINAL_BYTES`, that of long ones the rest. At least 160 MiB more than `MAX_ORIGINAL_BYTES`',
   ),
   REQUIRE_CONFINEMENT: setting(
     choice('true', 'false'),
@@ -140,7 +146,7 @@ const rendering = {
   QUEUE_PER_WORKER: setting(
     integer(0, 100_000, 'requests'),
     64,
-    'requests that may wait for each of them',
+    'requests that may wait for each core, in each of the two queues',
   ),
   QUEUE_TIMEOUT_MS: setting(
     milliseconds,

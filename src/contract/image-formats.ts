@@ -31,6 +31,8 @@ interface OutputCapabilities {
   readonly animatesUnasked: boolean;
   /** Longest edge the bitstream can express, in pixels. */
   readonly maxEdgePx: number;
+  /** Whether the operator chooses how hard its encoder tries (`WEBP_EFFORT`), in place of what the qualities say. */
+  readonly hasEffort: boolean;
   /** What each quality means; the same object twice means the two are one and the same. */
   readonly qualities: Readonly<Record<Quality, EncoderSettings>>;
   readonly encodeWeights: Readonly<Record<Quality, Weight>>;
@@ -54,6 +56,7 @@ const outputRows = {
     canAnimate: false,
     animatesUnasked: false,
     maxEdgePx: 2 ** 31 - 1, // W3C PNG §11.2.1
+    hasEffort: false,
     qualities: {
       high: pngTrueColour,
       low: { palette: true, quality: 20, effort: 1, dither: 1 },
@@ -70,6 +73,7 @@ const outputRows = {
     animatesUnasked: false,
     // ITU-T T.81 B.2.2 has room for 65 535; libjpeg stops short of it (JPEG_MAX_DIMENSION).
     maxEdgePx: 65_500,
+    hasEffort: false,
     qualities: {
       high: { quality: 80, chromaSubsampling: '4:2:0' },
       low: { quality: 20, chromaSubsampling: '4:2:0' },
@@ -85,6 +89,7 @@ const outputRows = {
     canAnimate: true,
     animatesUnasked: false,
     maxEdgePx: 16_383, // RFC 9649 §2.5 and §3.4: 14-bit width and height of a bitstream
+    hasEffort: true,
     qualities: {
       high: { quality: 80, effort: 4 },
       low: { quality: 20, effort: 4 },
@@ -101,6 +106,7 @@ const outputRows = {
     canAnimate: true,
     animatesUnasked: true,
     maxEdgePx: 65_535, // GIF89a §18: 16-bit logical screen
+    hasEffort: false,
     qualities: {
       high: gifFullPalette,
       low: gifSmallPalette,

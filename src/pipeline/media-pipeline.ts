@@ -1,4 +1,5 @@
 import type { Config } from '../config/config.ts';
+import { releaseWithEffort } from '../contract/pipeline-release.ts';
 import type { Meter } from './meter.ts';
 import { MemoryBudget } from './originals/memory-budget.ts';
 import { MetadataCache } from './originals/metadata-cache.ts';
@@ -11,6 +12,7 @@ import type {
   CachedOriginal,
   CacheOptions,
   Clock,
+  Lane,
   Log,
   MediaResult,
   Origin,
@@ -37,6 +39,8 @@ export interface MediaAdapters {
   readonly external: ExternalMedia | undefined;
   readonly resultStore: ResultStore | undefined;
   readonly renderer: Renderer;
+  /** How many renders of each lane the renderer runs at a time. */
+  readonly renderSlots: () => Readonly<Record<Lane, number>>;
   readonly meter: Meter;
   readonly clock: Clock;
   readonly log: Log;
@@ -61,7 +65,8 @@ export interface MediaPipeline {
 
 /** Puts the pipeline together, with the caches that its stages share. */
 export function createMediaPipeline(config: Config, adapters: MediaAdapters): MediaPipeline {
-  const { createCache, origin, external, resultStore, renderer, meter, clock, log } = adapters;
+  const { createCache, origin, external, resultStore, renderer, renderSlots, meter, clock, log } =
+    adapters;
   const { originLimits: limits, renderLimits } = config;
   const memories = {
     results: createCache<MediaResult>({
@@ -77,8 +82,13 @@ export function createMediaPipeline(config: Config, adapters: MediaAdapters): Me
   const negativeCache = new NegativeCache(config.http.maxAgeSeconds.refused * 1000, clock);
   const metadata = new MetadataCache(config.versions, clock);
   const store = resultStore && new GuardedStore({ store: resultStore, clock, log, meter });
-  const results = new Results({ cache: memories.results, store, meter });
-  const admission = new Admission(config.admission, clock, meter);
+  const results = new Results({
+    cache: memories.results,
+    store,
+    meter,
+    release: releaseWithEffort(renderLimits.webpEffort),
+  });
+  const admission = new Admission({ ...config.admission, slots: renderSlots }, clock, meter);
   const originalsBudget = new MemoryBudget(config.originalsMemoryBytes);
   const originReads = new Semaphore(config.originReads);
   const originStreams = new Semaphore(config.originStreams);

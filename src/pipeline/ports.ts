@@ -127,7 +127,7 @@ export interface ResultAddress {
   readonly key: string;
   /** `OriginObject.etag` of the original it was made from. */
   readonly originalEtag: string;
-  /** What made it: `PIPELINE_RELEASE`. */
+  /** What made it: `releaseWithEffort`. */
   readonly release: string;
 }
 
@@ -186,7 +186,7 @@ export class StoreStalled extends Error {
   override readonly name = 'StoreStalled';
 }
 
-/** Heavy renders are kept to some of the workers, so that light ones never starve. */
+/** Heavy renders have processes of their own, of lower priority, so that light ones never wait for them. */
 export const lanes = ['light', 'heavy'] as const;
 export type Lane = (typeof lanes)[number];
 

@@ -22,9 +22,8 @@ export interface SpanDetails {
   readonly part?: 'state' | 'body';
   /** Another site has said that what was known of it still holds. */
   readonly isUnchanged?: boolean;
-  /** The lane that a render waited in, and the one whose slot it got. */
+  /** The lane of a render. */
   readonly lane?: Lane;
-  readonly slot?: Lane;
   /** Of an original, or of what was made of it. */
   readonly format?: string;
   readonly widthPx?: number;
@@ -55,7 +54,6 @@ const detailNames = {
   part: 'darkroom.origin.part',
   isUnchanged: 'darkroom.fetch.unchanged',
   lane: 'darkroom.lane',
-  slot: 'darkroom.slot',
   format: 'darkroom.format',
   widthPx: 'darkroom.width',
   heightPx: 'darkroom.height',

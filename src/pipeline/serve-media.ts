@@ -28,7 +28,6 @@ import type { RequestTrace } from './request-trace.ts';
 import type { NegativeCache } from './results/negative-cache.ts';
 import type { Results } from './results/results.ts';
 import { type FlightControls, SingleFlight } from './single-flight.ts';
-import { validatorsOf } from './validators.ts';
 
 interface MediaServiceParts {
   readonly results: Results;
@@ -133,7 +132,7 @@ export class MediaService {
     }
     let made: Promise<MadeMedia> | undefined;
     return {
-      validators: () => validatorsOf(identity, key),
+      validators: () => this.#parts.results.validatorsOf(identity, key),
       outcome: wasAsked ? { kind: kindOf(known) } : { kind: 'hit' },
       isMade: false,
       make: () => {

@@ -1,5 +1,4 @@
 import { createHash } from 'node:crypto';
-import { PIPELINE_RELEASE } from '../contract/pipeline-release.ts';
 import type { OriginObject } from './ports.ts';
 
 /** What tells one state of a response from another; known before anything is rendered. */
@@ -15,13 +14,15 @@ export interface Validators {
  * transform.
  *
  * @param key the canonical request's `resultKey`
+ * @param release what makes it
  */
 export function validatorsOf(
   { etag, lastModified }: Pick<OriginObject, 'etag' | 'lastModified'>,
   key: string,
+  release: string,
 ): Validators & { readonly etag: string } {
   const hash = createHash('sha256')
-    .update(JSON.stringify([etag, key, PIPELINE_RELEASE]))
+    .update(JSON.stringify([etag, key, release]))
     .digest('base64url');
   // 132 of 256 bits: no two responses ever meet by chance, and the header stays short.
   return { etag: `"${hash.slice(0, 22)}"`, lastModified };

@@ -1,4 +1,5 @@
-import { PIPELINE_RELEASE } from '../contract/pipeline-release.ts';
+import type { Config } from '../config/config.ts';
+import { releaseWithEffort } from '../contract/pipeline-release.ts';
 import type { OriginHealth } from '../pipeline/originals/origin-health.ts';
 import type { Reading } from './prometheus-gauge.ts';
 import type { ConnectionCounters, Readiness } from './readiness.ts';
@@ -6,6 +7,7 @@ import { listMemory, listRenders, type WorkSources } from './work-gauges.ts';
 
 /** What is read from. */
 export interface ReadingSources extends WorkSources {
+  readonly config: Config;
   readonly originHealth: OriginHealth;
   readonly countConnections: () => ConnectionCounters;
   readonly judge: () => Readiness;
@@ -32,7 +34,11 @@ function listStates({
     {
       name: 'darkroom_build_info',
       help: 'Always 1; its labels tell which release runs, and which transforms.',
-      labels: { pipeline_release: PIPELINE_RELEASE, commit: '', ...config.release },
+      labels: {
+        pipeline_release: releaseWithEffort(config.renderLimits.webpEffort),
+        commit: '',
+        ...config.release,
+      },
       read: () => 1,
     },
     {

@@ -1,4 +1,3 @@
-import type { Config } from '../config/config.ts';
 import type { MediaPipeline } from '../pipeline/media-pipeline.ts';
 import type { Lane, ResultStore } from '../pipeline/ports.ts';
 import type { Reading } from './prometheus-gauge.ts';
@@ -7,6 +6,8 @@ import type { Reading } from './prometheus-gauge.ts';
 export interface WorkerGauges {
   readyProcessIdsOf(lane: Lane): readonly number[];
   rssBytesOf(lane: Lane): number;
+  wantedOf(lane: Lane): number;
+  readonly slots: Readonly<Record<Lane, number>>;
   readonly counters: {
     readonly restarts: number;
     readonly kills: number;
@@ -16,7 +17,6 @@ export interface WorkerGauges {
 
 /** What the work is read from. */
 export interface WorkSources {
-  readonly config: Config;
   readonly pipeline: MediaPipeline;
   readonly resultStore: ResultStore | undefined;
   readonly workers: WorkerGauges;
@@ -25,7 +25,7 @@ export interface WorkSources {
 const perLane = (read: (lane: Lane) => number) => ({ light: read('light'), heavy: read('heavy') });
 
 /** Queue, slots and render processes. A row each. */
-export function listRenders({ config, pipeline, workers }: WorkSources): readonly Reading[] {
+export function listRenders({ pipeline, workers }: WorkSources): readonly Reading[] {
   const { admission } = pipeline;
   return [
     {
@@ -38,7 +38,7 @@ export function listRenders({ config, pipeline, workers }: WorkSources): readonl
       name: 'darkroom_slots',
       help: 'CPU slots there are.',
       label: 'lane',
-      read: () => perLane((lane) => config.admission.slots[lane]),
+      read: () => perLane((lane) => workers.slots[lane]),
     },
     {
       name: 'darkroom_slots_held',
@@ -48,9 +48,9 @@ export function listRenders({ config, pipeline, workers }: WorkSources): readonl
     },
     {
       name: 'darkroom_workers',
-      help: 'Render processes there should be.',
+      help: 'Render processes there should be now; heavy ones start when they are needed.',
       label: 'lane',
-      read: () => perLane((lane) => config.renderer.workers[lane]),
+      read: () => perLane((lane) => workers.wantedOf(lane)),
     },
     {
       name: 'darkroom_workers_ready',

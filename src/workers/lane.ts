@@ -24,7 +24,11 @@ export interface SharedByLanes {
 export interface WorkerLaneOptions {
   readonly lane: Lane;
   /** How many workers to keep. */
-  readonly size: number;
+  readonly least: number;
+  /** How many there may be: those beyond the least start when they are needed, and end when they have been idle. */
+  readonly most: () => number;
+  /** For how long such a worker may be idle, in milliseconds. */
+  readonly maxIdleMs: number;
   readonly launch: (events: WorkerProcessEvents) => WorkerProcess;
   /** Whether a worker has grown too large or too old. */
   readonly isWorn: (worker: WorkerProcess) => boolean;
@@ -40,35 +44,41 @@ const MAX_RESTART_DELAY_MS = 5_000;
 const MAX_WAIT_MS = 10_000;
 
 /**
- * The workers of one lane: keeps as many as it should, replaces those that end, and those that are
- * worn without a gap: the replacement is started first, and the old one works until it is there.
+ * The workers of one lane: keeps as many as it should, starts more of them when all are at work, and replaces
+ * those that end. Those that are worn are replaced without a gap: the replacement is started first, and the old
+ * one works until it is there.
  */
 export class WorkerLane {
   readonly #options: WorkerLaneOptions;
   /** All processes, from their start to their end. */
   readonly #members = new Set<WorkerProcess>();
-  readonly #idle: WorkerProcess[] = [];
-  readonly #queue = new WaitQueue<undefined, WorkerProcess>({
+  /** The one that was at work last is at the end; each with what ends it if it stays idle. */
+  readonly #idle = new Map<WorkerProcess, NodeJS.Timeout | undefined>();
+  /** Each says whether it waits for a worker that has done nothing yet. */
+  readonly #queue = new WaitQueue<boolean, WorkerProcess>({
     maxWaiting: Number.POSITIVE_INFINITY,
     maxWaitMs: MAX_WAIT_MS,
   });
   readonly #stopping = new AbortController();
   readonly #restarts = new Set<NodeJS.Timeout>();
+  /** How many workers there should be now. */
+  #wanted: number;
   #isStarted = false;
   #failedStarts = 0;
 
   constructor(options: WorkerLaneOptions) {
     this.#options = options;
+    this.#wanted = options.least;
   }
 
   /**
-   * Starts all workers.
+   * Starts as many workers as are to be kept.
    *
    * @throws Error if one cannot start, MediaError `OVERLOADED` if they are stopped already
    */
   async start(): Promise<void> {
     this.#stopping.signal.throwIfAborted();
-    await Promise.all(Array.from({ length: this.#options.size }, () => this.#launch()));
+    await Promise.all(Array.from({ length: this.#wanted }, () => this.#launch()));
     this.#isStarted = true;
     this.#fill(0); // one that was ready may have died while others were not
   }
@@ -77,8 +87,13 @@ export class WorkerLane {
   stop(): void {
     const failure = overloaded(new Error('The render workers are stopped.'));
     this.#stopping.abort(failure);
-    for (const timer of this.#restarts) clearTimeout(timer);
+    for (const timer of [...this.#restarts, ...this.#idle.values()]) clearTimeout(timer);
     for (const worker of this.#members) worker.kill('shutdown', failure);
+  }
+
+  /** How many workers there should be now; one that is being started in place of another counts. */
+  get wanted(): number {
+    return this.#wanted;
   }
 
   get processIds(): readonly number[] {
@@ -101,15 +116,30 @@ export class WorkerLane {
    * @throws MediaError `OVERLOADED` if none is ready in time; or `signal.reason`
    */
   take(signal: AbortSignal): Promise<WorkerProcess> {
-    const stopping = this.#stopping.signal;
     if (signal.aborted) return Promise.reject(signal.reason);
-    if (stopping.aborted) return Promise.reject(stopping.reason);
-    for (let worker = this.#idle.pop(); worker !== undefined; worker = this.#idle.pop()) {
+    if (this.#stopping.signal.aborted) return Promise.reject(this.#stopping.signal.reason);
+    for (const worker of [...this.#idle.keys()].reverse()) {
+      this.#removeIdle(worker);
       if (worker.isUsable) return Promise.resolve(worker);
     }
+    this.#grow();
+    return this.#wait(false, signal);
+  }
+
+  /**
+   * The first worker to be that has done nothing yet: for a job whose worker has ended under it, in the place
+   * of which one is starting.
+   *
+   * @throws as `take`
+   */
+  takeFresh(signal: AbortSignal): Promise<WorkerProcess> {
+    return this.#wait(true, signal);
+  }
+
+  #wait(mustBeFresh: boolean, signal: AbortSignal): Promise<WorkerProcess> {
     return this.#queue.join({
-      item: undefined,
-      signal: AbortSignal.any([signal, stopping]),
+      item: mustBeFresh,
+      signal: AbortSignal.any([signal, this.#stopping.signal]),
       bottleneck: 'workers',
       retryAfterSeconds: () => 1,
     });
@@ -126,13 +156,46 @@ export class WorkerLane {
       this.#fill(0);
     }
     if (this.#isDispensable(worker)) worker.kill('recycled');
-    else if (!this.#queue.admitNext(worker)) this.#idle.push(worker);
+    else if (!this.#hand(worker)) this.#addIdle(worker);
+  }
+
+  /** Hands a worker to a job that waits; a fresh one first to those that need such a one. */
+  #hand(worker: WorkerProcess): boolean {
+    const isFresh = worker.jobsDone === 0;
+    return (
+      (isFresh && this.#queue.admitNext(worker, (mustBeFresh) => mustBeFresh)) ||
+      this.#queue.admitNext(worker, (mustBeFresh) => !mustBeFresh)
+    );
+  }
+
+  /** Lets one more worker start, where there may be one and those that start already are too few for what waits. */
+  #grow(): void {
+    const starting = this.#wanted - this.#usable().length;
+    if (this.#wanted >= this.#options.most() || this.#queue.length < starting) return;
+    this.#wanted += 1;
+    this.#fill(0);
+  }
+
+  #addIdle(worker: WorkerProcess): void {
+    const { least, maxIdleMs, log, lane } = this.#options;
+    const end = (): void => {
+      if (this.#wanted <= least) return;
+      this.#wanted -= 1;
+      log.info({ lane, processId: worker.processId }, 'a render worker that was idle is ended');
+      worker.kill('idle');
+    };
+    const timer = this.#options.most() > least ? setTimeout(end, maxIdleMs).unref() : undefined;
+    this.#idle.set(worker, timer);
+  }
+
+  #removeIdle(worker: WorkerProcess): void {
+    clearTimeout(this.#idle.get(worker));
+    this.#idle.delete(worker);
   }
 
   /** A worn worker whose replacement is there. */
   #isDispensable(worker: WorkerProcess): boolean {
-    const { shared, size } = this.#options;
-    return worker === shared.leaving && this.#usable().length > size;
+    return worker === this.#options.shared.leaving && this.#usable().length > this.#wanted;
   }
 
   #usable(): WorkerProcess[] {
@@ -141,10 +204,10 @@ export class WorkerLane {
 
   /** Starts as many workers as are missing. */
   #fill(delayMs: number): void {
-    const { shared, size, log, lane } = this.#options;
+    const { shared, log, lane } = this.#options;
     const leaving = shared.leaving !== undefined && this.#members.has(shared.leaving) ? 1 : 0;
     const coming = this.#members.size - leaving + this.#restarts.size;
-    for (let missing = size - coming; missing > 0; missing -= 1) {
+    for (let missing = this.#wanted - coming; missing > 0; missing -= 1) {
       const timer = setTimeout(() => {
         this.#restarts.delete(timer);
         this.#launch().catch((error: unknown) => {
@@ -162,7 +225,7 @@ export class WorkerLane {
         onReady: () => {
           this.#failedStarts = 0;
           this.release(worker);
-          this.#idle.find((other) => this.#isDispensable(other))?.kill('recycled');
+          [...this.#idle.keys()].find((other) => this.#isDispensable(other))?.kill('recycled');
           resolve();
         },
         onEnd: (ending) => {
@@ -180,14 +243,17 @@ export class WorkerLane {
     const { shared, log, lane } = this.#options;
     const { killReason: reason, wasReady, processId, jobsDone, rssBytes } = worker;
     this.#members.delete(worker);
-    const position = this.#idle.indexOf(worker);
-    if (position >= 0) this.#idle.splice(position, 1);
+    this.#removeIdle(worker);
     if (shared.leaving === worker) shared.leaving = undefined;
     if (this.#stopping.signal.aborted) return;
     const details = { lane, processId, ending, reason, jobsDone, rssBytes };
     if (reason === 'recycled') {
       shared.counters.recycles += 1;
       log.info(details, 'a worn render worker has ended');
+      return;
+    }
+    if (reason === 'idle') {
+      this.#fill(0); // it may have been needed again before it had ended
       return;
     }
     if (reason !== undefined) shared.counters.kills += 1;

@@ -1,6 +1,6 @@
 import type { ChildProcess } from 'node:child_process';
 import { readdirSync, readFileSync } from 'node:fs';
-import { constants, setPriority } from 'node:os';
+import { constants, getPriority, setPriority } from 'node:os';
 import { kill } from 'node:process';
 
 /**
@@ -58,7 +58,7 @@ export function describeEnding(
 export function lowerPriority(processId: number, niceness: number): void {
   for (const thread of listThreads(processId)) {
     try {
-      setPriority(thread, niceness);
+      if (getPriority(thread) < niceness) setPriority(thread, niceness);
     } catch {
       // Not allowed, or it has just ended.
     }

@@ -6,6 +6,8 @@ export interface WorkerSpawn {
   readonly launcher: Launcher;
   /** Path of the compiled entry of the worker. */
   readonly workerFile: string;
+  /** Private writable memory that it may have, in bytes. */
+  readonly memoryBytes: number;
   /** All that it gets to know of our environment; no secret. */
   readonly environment: Readonly<Record<string, string>>;
 }
@@ -37,9 +39,9 @@ const ALLOCATION = {
  * @throws Error if the system refuses at once; other refusals are `error` events
  */
 export function spawnWorker(options: WorkerSpawn): ChildProcess {
-  const { launcher, workerFile, environment } = options;
+  const { launcher, workerFile, memoryBytes, environment } = options;
   const flags = ['--enable-source-maps', `--max-old-space-size=${MAX_HEAP_MEBIBYTES}`];
-  const launch = launcher.launch(START_NICENESS);
+  const launch = launcher.launch(START_NICENESS, memoryBytes);
   const child = spawn(launch.command, [...launch.args, ...flags, workerFile], {
     env: {
       ...environment,

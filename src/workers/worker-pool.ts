@@ -1,3 +1,4 @@
+import { setTimeout as wait } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { MediaError } from '../contract/errors.ts';
 import type { Lane, Log, Renderer, RenderOptions } from '../pipeline/ports.ts';
@@ -6,16 +7,16 @@ import { type Confinement, readConfinement } from './confinement/confinement.ts'
 import { findLaunchers, type Launcher } from './confinement/launchers.ts';
 import { overloaded, type SharedByLanes, type WorkerCounters, WorkerLane } from './lane.ts';
 import type { RenderCommand, WorkerResponse } from './protocol.ts';
-import { WorkerProcess } from './worker-process.ts';
+import { lostWorker, type Outcome, WorkerProcess } from './worker-process.ts';
 
 /** How the pool is made. */
 export interface WorkerRendererOptions {
   /** Compiled entry of the worker process. */
   readonly workerFile: URL;
-  /** How many processes to keep for each lane. */
+  /** How many processes each lane may have. All light ones are kept, and one heavy one. */
   readonly workers: Readonly<Record<Lane, number>>;
-  /** Private writable memory of a worker, in bytes, where the system can bound it. */
-  readonly memoryBytes: number;
+  /** Private writable memory of a worker of each lane, in bytes, where the system can bound it. */
+  readonly memoryBytes: Readonly<Record<Lane, number>>;
   /** All that a worker gets to know of our environment; no secret. */
   readonly environment: Readonly<Record<string, string>>;
   readonly log: Log;
@@ -23,6 +24,8 @@ export interface WorkerRendererOptions {
   readonly maxJobs?: number;
   /** Resident memory after a job, in bytes, from which on a worker is replaced. */
   readonly maxRssBytes?: number;
+  /** How long a heavy worker beyond the first may be idle before it is ended, in milliseconds. */
+  readonly maxIdleMs?: number;
 }
 
 type Lanes = Readonly<Record<Lane, WorkerLane>>;
@@ -39,13 +42,33 @@ const MAX_RSS_SHARE = 1 / 4;
 /** or this, if that is less: after 2 000 ordinary jobs it was 137 MiB, and stayed there. */
 const MIN_WORN_RSS_BYTES = 192 * 1024 * 1024;
 
+/** Heavy renders come in crowds; a worker is there again in a third of a second. */
+const MAX_IDLE_MS = 60_000;
+
+/** Where heavy workers cannot have a lower priority than light ones, of which there is one for every core. */
+const HEAVY_SHARE_WITHOUT_PRIORITY = 1 / 2;
+
 /** How many workers may die under a job before it has begun. */
 const MAX_ATTEMPTS = 3;
 
+/** Signals that no fault of a process's own raises. */
+const KILLED_FROM_OUTSIDE: ReadonlySet<string> = new Set([
+  'SIGKILL',
+  'SIGTERM',
+  'SIGINT',
+  'SIGHUP',
+]);
+
+/** Time until the ends of workers that were killed at the same time are noticed, in milliseconds. */
+const NOTICE_MS = 1_000;
+
+const LOST_MESSAGE = 'a job whose render worker has ended begins anew in a fresh one';
+
 /**
- * Renders in a pool of pre-forked processes, one job each at a time, each bound to a lane for life. A
+ * Renders in a pool of pre-forked processes, one job each at a time, each bound to a lane for life. Both lanes
+ * may have a process for every core; the system shares the cores among them by niceness. A
  * job over its deadline is killed with its process (sharp's own timeout stops neither libimagequant
- * nor libaom); a process that dies takes its own job with it and is replaced.
+ * nor libaom); a process that dies is replaced, and its job begins anew, once.
  */
 export class WorkerPool implements Renderer {
   readonly #options: WorkerRendererOptions;
@@ -55,6 +78,7 @@ export class WorkerPool implements Renderer {
   };
   #lanes: Lanes | undefined;
   #confinement: Confinement | undefined;
+  #hasPriorities = true;
   #isStopped = false;
 
   constructor(options: WorkerRendererOptions) {
@@ -68,9 +92,9 @@ export class WorkerPool implements Renderer {
    */
   async start(): Promise<void> {
     let failure: unknown;
-    const { memoryBytes, environment, log } = this.#options;
+    const { environment, log } = this.#options;
     const workerFile = fileURLToPath(this.#options.workerFile);
-    for await (const launcher of findLaunchers({ workerFile, memoryBytes, environment })) {
+    for await (const launcher of findLaunchers({ workerFile, environment })) {
       try {
         return await this.#startWith(launcher);
       } catch (error) {
@@ -87,6 +111,27 @@ export class WorkerPool implements Renderer {
     this.#isStopped = true;
     this.#lanes?.light.stop();
     this.#lanes?.heavy.stop();
+  }
+
+  /**
+   * How many renders of each lane may run at a time. Light ones may take all cores, and so may heavy ones if their
+   * processes have a lower priority; where the system refuses that, these have half of the cores.
+   */
+  get slots(): Readonly<Record<Lane, number>> {
+    const { light, heavy } = this.#options.workers;
+    if (this.#hasPriorities) return { light, heavy };
+    const share = Math.max(1, Math.floor(light * HEAVY_SHARE_WITHOUT_PRIORITY));
+    return { light, heavy: Math.min(heavy, share) };
+  }
+
+  /** How many workers a lane should have now. */
+  wantedOf(lane: Lane): number {
+    return this.#lanes?.[lane].wanted ?? this.#leastOf(lane);
+  }
+
+  #leastOf(lane: Lane): number {
+    const { light, heavy } = this.#options.workers;
+    return lane === 'light' ? light : Math.min(1, heavy);
   }
 
   /** Process ids of the living workers, starting ones too; for tests and diagnostics. */
@@ -119,27 +164,52 @@ export class WorkerPool implements Renderer {
   }
 
   async render(original: Uint8Array, job: RenderJob, options: RenderOptions): Promise<Uint8Array> {
-    const response = await this.#runOnLiving({ original, job }, options);
+    const response = await this.#run({ original, job }, options);
     if (response.kind === 'rendered') return response.body;
     const cause = new Error(response.detail);
     // A worker's unknown failure is ours: not a MediaError, so that it is logged and becomes a 500.
     throw response.code === 'INTERNAL_ERROR' ? cause : new MediaError(response.code, { cause });
   }
 
+  /**
+   * A worker that ends under a job may have been killed from outside: by the kernel, which is short of memory, or an
+   * operator. So the job begins anew, once, in a worker that has done nothing else; its end alone tells that the
+   * job is to blame. Where the system kills that one, too, and others with it, that is still not known.
+   */
+  async #run(command: RenderCommand, options: RenderOptions): Promise<WorkerResponse> {
+    const lane = this.#lanes?.[options.lane];
+    if (lane === undefined) throw new Error('The render workers are not started.');
+    const first = await this.#runOnLiving(() => lane.take(options.signal), command, options);
+    if (first.kind !== 'lost') return first;
+    const details = { lane: options.lane, ending: first.ending };
+    this.#options.log.warn(details, LOST_MESSAGE);
+    const deaths = this.#deaths;
+    const again = await this.#runOnLiving(() => lane.takeFresh(options.signal), command, options);
+    if (again.kind !== 'lost') return again;
+    if (!KILLED_FROM_OUTSIDE.has(again.ending)) throw lostWorker(again.ending);
+    await wait(NOTICE_MS);
+    if (this.#deaths - deaths <= 1) throw lostWorker(again.ending);
+    throw overloaded(new Error('Render workers are killed from outside.'));
+  }
+
+  /** How many workers have ended without being told to. */
+  get #deaths(): number {
+    return this.#shared.counters.restarts - this.#shared.counters.kills;
+  }
+
   /** A worker may have died while it was idle; that is no fault of the job, which takes another. */
   async #runOnLiving(
+    take: () => Promise<WorkerProcess>,
     command: RenderCommand,
-    { lane: name, timeoutMs, signal }: RenderOptions,
-  ): Promise<WorkerResponse> {
-    const lane = this.#lanes?.[name];
-    if (lane === undefined) throw new Error('The render workers are not started.');
+    { timeoutMs, signal, lane }: RenderOptions,
+  ): Promise<Exclude<Outcome, { readonly kind: 'not begun' }>> {
     for (let attempt = 1; attempt <= MAX_ATTEMPTS; attempt += 1) {
-      const worker = await lane.take(signal);
+      const worker = await take();
       try {
         const outcome = await worker.run(command, { timeoutMs, signal });
         if (outcome.kind !== 'not begun') return outcome;
       } finally {
-        lane.release(worker);
+        this.#lanes?.[lane].release(worker);
       }
     }
     throw overloaded(new Error('No render worker lived to begin the job.'));
@@ -163,19 +233,40 @@ export class WorkerPool implements Renderer {
       light: lanes.light.processIds[0],
       heavy: lanes.heavy.processIds[0],
     });
+    this.#noticePriorities(this.#confinement);
+  }
+
+  #noticePriorities({ priority }: Confinement): void {
+    const { workers, log } = this.#options;
+    if (workers.light === 0 || workers.heavy === 0) return;
+    this.#hasPriorities = (priority.heavy ?? 0) > (priority.light ?? 0);
+    if (this.#hasPriorities) return;
+    const slots = this.slots;
+    const message =
+      'the system does not let heavy renders have a lower priority than light ones: they get half of the cores';
+    log.warn({ priority, slots }, message);
   }
 
   #createLane(lane: Lane, launcher: Launcher): WorkerLane {
-    const { workers, workerFile, environment, memoryBytes, log } = this.#options;
-    const wornRssBytes = Math.max(memoryBytes * MAX_RSS_SHARE, MIN_WORN_RSS_BYTES);
+    const { workerFile, environment, memoryBytes, log } = this.#options;
+    const wornRssBytes = Math.max(memoryBytes[lane] * MAX_RSS_SHARE, MIN_WORN_RSS_BYTES);
     const { maxJobs = MAX_JOBS, maxRssBytes = wornRssBytes } = this.#options;
-    const niceness = NICENESS[lane];
+    const { maxIdleMs = MAX_IDLE_MS } = this.#options;
     return new WorkerLane({
       lane,
-      size: workers[lane],
+      least: this.#leastOf(lane),
+      most: () => this.slots[lane],
+      maxIdleMs,
       launch: (events) =>
         new WorkerProcess(
-          { launcher, workerFile: fileURLToPath(workerFile), environment, niceness, log },
+          {
+            launcher,
+            workerFile: fileURLToPath(workerFile),
+            environment,
+            niceness: NICENESS[lane],
+            memoryBytes: memoryBytes[lane],
+            log,
+          },
           events,
         ),
       isWorn: ({ jobsDone, rssBytes }) => jobsDone >= maxJobs || rssBytes > maxRssBytes,

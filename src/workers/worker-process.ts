@@ -39,7 +39,15 @@ export interface JobBounds {
 }
 
 /** What became of a job; one that has not begun when its worker ended may be given to another. */
-export type Outcome = WorkerResponse | { readonly kind: 'not begun' };
+export type Outcome =
+  | WorkerResponse
+  | { readonly kind: 'not begun' }
+  | {
+      /** The worker has ended, in mid-job. */
+      readonly kind: 'lost';
+      /** As of `onEnd`. */
+      readonly ending: string;
+    };
 
 interface RunningJob {
   readonly maxResultBytes: number;
@@ -120,8 +128,8 @@ export class WorkerProcess {
   /**
    * Runs one job, until its response, its deadline, its stop or the process's end; none where that has come.
    *
-   * @throws MediaError `UNPROCESSABLE_MEDIA` if the process ended in mid-job, `TRANSFORM_TIMEOUT` at
-   *   the deadline; or `signal.reason`
+   * @throws MediaError `TRANSFORM_TIMEOUT` at the deadline, `UNPROCESSABLE_MEDIA` if the process breaks the protocol
+   *   in mid-job; or `signal.reason`
    */
   run(command: RenderCommand, { timeoutMs, signal }: JobBounds): Promise<Outcome> {
     // Between the wait for a worker and this, a caller may have gone; that costs no worker.
@@ -156,13 +164,14 @@ export class WorkerProcess {
   /**
    * Ends the process at once.
    *
-   * @param failure what its job fails with; without, that its worker was lost
+   * @param failure what its job fails with; without, one that has begun is `UNPROCESSABLE_MEDIA`
    */
   kill(reason: string, failure?: unknown): void {
     if (this.#hasEnded || this.#killReason !== undefined) return;
     this.#killReason = reason;
-    if (failure === undefined) this.#loseJob(reason);
-    else this.#job?.fail(failure);
+    if (failure !== undefined) this.#job?.fail(failure);
+    else if (this.#job?.hasBegun) this.#job.fail(lostWorker(reason));
+    else this.#loseJob(reason);
     this.#endProcess();
     // Nothing of what it said and was not read yet counts any more.
     this.#channel?.destroy();
@@ -252,12 +261,14 @@ export class WorkerProcess {
     this.#events.onEnd(ending);
   }
 
+  /** It has ended without being told to. */
   #loseJob(ending: string): void {
-    if (this.#job?.hasBegun) {
-      const cause = new WorkerLost(`The worker ended with ${ending} in mid-job.`);
-      this.#job.fail(new MediaError('UNPROCESSABLE_MEDIA', { cause }));
-    } else {
-      this.#job?.finish({ kind: 'not begun' });
-    }
+    this.#job?.finish(this.#job.hasBegun ? { kind: 'lost', ending } : { kind: 'not begun' });
   }
+}
+
+/** The failure of a job that its worker has ended under, and that is to blame for it. */
+export function lostWorker(ending: string): MediaError {
+  const cause = new WorkerLost(`The worker ended with ${ending} in mid-job.`);
+  return new MediaError('UNPROCESSABLE_MEDIA', { cause });
 }

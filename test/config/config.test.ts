@@ -32,8 +32,8 @@ test('the configuration has the defaults of the contract with nothing set', () =
     originReads: { slots: 64, maxWaiting: 1_024, maxWaitMs: 5_000 },
     originStreams: { slots: 256, maxWaiting: 1_024, maxWaitMs: 5_000 },
     originalsMemoryBytes: 512 * MEBIBYTE,
-    renderer: { memoryBytes: 2_560 * MEBIBYTE },
-    admission: { slots: config.renderer.workers, maxWaitingPerSlot: 64, maxWaitMs: 5_000 },
+    renderer: { memoryBytes: { light: 338 * MEBIBYTE, heavy: 2_222 * MEBIBYTE } },
+    admission: { maxWaitingPerSlot: 64, maxWaitMs: 5_000 },
     cache: { maxBytes: 256 * MEBIBYTE, originalBytes: 64 * MEBIBYTE },
     versions: { freshForMs: 300_000, goneForMs: 30_000 },
     http: {
@@ -74,9 +74,19 @@ describe('a setting', () => {
       { http: { trustProxy: ['127.0.0.1', '10.0.0.0/8', '::1'] } },
     ],
     [{ WORKERS: '1' }, { renderer: { workers: { light: 1, heavy: 1 } } }],
-    [{ WORKERS: '2' }, { renderer: { workers: { light: 1, heavy: 1 } } }],
-    [{ WORKERS: '3' }, { renderer: { workers: { light: 2, heavy: 1 } } }],
-    [{ WORKERS: '8' }, { renderer: { workers: { light: 4, heavy: 4 } } }],
+    [{ WORKERS: '2' }, { renderer: { workers: { light: 2, heavy: 2 } } }],
+    [{ WORKERS: '3' }, { renderer: { workers: { light: 3, heavy: 3 } } }],
+    [{ WORKERS: '8' }, { renderer: { workers: { light: 8, heavy: 8 } } }],
+    // Too little memory for two processes on each core.
+    [
+      { WORKERS: '5', WORKER_MEMORY_BYTES: String(600 * MEBIBYTE) },
+      {
+        renderer: {
+          workers: { light: 3, heavy: 2 },
+          memoryBytes: { light: 600 * MEBIBYTE, heavy: 600 * MEBIBYTE },
+        },
+      },
+    ],
     [{ MAX_CONNECTIONS: '2' }, { http: { maxConnections: 2 } }],
     [
       bucket,
@@ -155,7 +165,7 @@ describe('a setting', () => {
         'TRUST_PROXY: expected true, false, or a comma-separated list of addresses or networks but received "10.0.0.0/33"',
         'LOG_LEVEL: expected one of fatal, error, warn, info, debug, trace, silent but received "loud"',
         'STORAGE: expected filesystem or s3 but received "floppy"',
-        'WORKERS: expected an integer from 1 to 1024 (processes) but received "0"',
+        'WORKERS: expected an integer from 1 to 1024 (cores) but received "0"',
         'TLS_CERT_FILE: expected a file, since the other half of the pair is set but received nothing',
         'STORAGE_DIR: expected an existing folder but received "/nowhere"',
       ],
@@ -272,7 +282,7 @@ describe('a setting', () => {
   });
 
   test('allows as many connections as the limit of open files has room for', () => {
-    const { most, byDefault } = planConnections(2 * (countCores() + 1) + 64 + 256);
+    const { most, byDefault } = planConnections(2 * 2 * countCores() + 64 + 256);
     expect(readConfig({}).http.maxConnections).toBe(byDefault);
     if (most >= 1_000_000) return; // no limit to speak of
     expect(faultsOf({ MAX_CONNECTIONS: String(most + 1), PORT: 'x' })).toEqual([

@@ -49,7 +49,7 @@ async function startWith(options: Parameters<typeof createTestApp>[0]): Promise<
 describe('a crowd of heavy renders', () => {
   it('leaves the light ones their share, and is refused at once beyond what can wait', async () => {
     const renderer = new HeldRenderer();
-    await startWith({ renderer, settings: { WORKERS: '2', QUEUE_TIMEOUT_MS: '600000' } });
+    await startWith({ renderer });
     const crowd = Array.from({ length: 100 }, (_, index) => app.server.inject(heavyUrl(index + 1)));
     const refused = await Promise.race(crowd);
     expect(refused.statusCode).toBe(503);
@@ -304,7 +304,7 @@ describe('a light render that turns out to be none', () => {
 
   it('costs its lane one worker, in however many sizes it is asked for at once', async () => {
     const renderer = new SlowRenderer();
-    await startWith({ renderer, settings: { WORKERS: '2' } });
+    await startWith({ renderer });
     const urls = [16, 20, 22, 24, 28, 32].map((size) => `/icons/1/ab.webp?size=${size}`);
     const responses = await Promise.all(urls.map((url) => app.server.inject(url)));
     expect(responses.map(({ statusCode }) => statusCode)).toEqual(urls.map(() => 200));

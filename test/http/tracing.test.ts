@@ -129,11 +129,10 @@ describe('a trace of one request', () => {
     expect(attributesOf('facts')).toMatchObject([
       { 'darkroom.format': 'jpeg', 'darkroom.frames': 1, 'darkroom.bytes': samples.jpeg.length },
     ]);
-    expect(attributesOf('queue')).toEqual([{ 'darkroom.lane': 'light', 'darkroom.slot': 'light' }]);
+    expect(attributesOf('queue')).toEqual([{ 'darkroom.lane': 'light' }]);
     expect(attributesOf('render')).toMatchObject([
       {
         'darkroom.lane': 'light',
-        'darkroom.slot': 'light',
         'darkroom.format': 'webp',
         'darkroom.width': 16,
         'darkroom.frames': 1,

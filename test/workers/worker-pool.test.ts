@@ -2,6 +2,7 @@ import { describe, expect, test } from 'vitest';
 import { WorkerLost } from '../../src/pipeline/ports.ts';
 import { WorkerPool } from '../../src/workers/worker-pool.ts';
 import { isAlive, poolOptions, usePools } from '../support/processes/worker-pool.ts';
+import type { RecordedLog } from '../support/recorded-log.ts';
 
 const start = usePools();
 
@@ -36,7 +37,7 @@ describe('the worker pool', () => {
   });
 
   test.each(['crash', 'exit', 'orphan'])(
-    'a worker that ends (%s) fails its own job alone',
+    'a job that ends its worker (%s), and then a fresh one, fails alone',
     async (command) => {
       const { renderer, say } = await start({ workers: { light: 2, heavy: 0 } });
       const results = await Promise.allSettled([
@@ -49,10 +50,61 @@ describe('the worker pool', () => {
       });
       expect(results.slice(1).map(({ status }) => status)).toEqual(Array(5).fill('fulfilled'));
       await expect.poll(() => renderer.readyProcessIdsOf('light').length, soon).toBe(2);
-      expect(renderer.counters).toEqual({ restarts: 1, kills: 0, recycles: 0 });
+      expect(renderer.counters).toEqual({ restarts: 2, kills: 0, recycles: 0 });
     },
     15_000, // less than an orphan holds the channel for
   );
+
+  describe('a worker killed from outside in mid-job', () => {
+    /** Kills the next worker that stands still, after so many others that have. */
+    const killWorker = async (log: RecordedLog, before: number): Promise<void> => {
+      const standing = () =>
+        log.entries.flatMap(({ details }) =>
+          'line' in details && 'processId' in details ? [Number(details.processId)] : [],
+        );
+      await expect.poll(() => standing().length, soon).toBeGreaterThan(before);
+      process.kill(standing()[before] ?? 0, 'SIGKILL');
+    };
+
+    test('costs nothing: a fresh one does its job', async () => {
+      const { renderer, say, log } = await start({ workers: { light: 2, heavy: 0 } });
+      const old = new Set(renderer.processIds);
+      // Neither is fresh any more.
+      await Promise.all([say('a'), say('b')]);
+      const response = say('stand-still fresh');
+      await killWorker(log, 0);
+      expect(await response).toMatch(/ fresh$/);
+      expect(old).not.toContain(processIdIn(await response));
+      expect(renderer.counters).toEqual({ restarts: 1, kills: 0, recycles: 0 });
+      expect(log.count('a job whose render worker has ended begins anew in a fresh one')).toBe(1);
+    });
+
+    test('is the fault of its job where the fresh one ends, too, and no other does', async () => {
+      const { say, log } = await start();
+      const response = say('stand-still').catch((error: unknown) => error);
+      await killWorker(log, 0);
+      await killWorker(log, 1);
+      expect(await response).toMatchObject({
+        code: 'UNPROCESSABLE_MEDIA',
+        cause: expect.any(WorkerLost),
+      });
+    });
+
+    test('is no fault of its job where others end with the fresh one', async () => {
+      const { renderer, say, log } = await start({ workers: { light: 2, heavy: 0 } });
+      const response = say('stand-still').catch((error: unknown) => error);
+      await killWorker(log, 0);
+      await expect.poll(() => renderer.readyProcessIdsOf('light').length, soon).toBe(2);
+      const other = say('stand-still').catch((error: unknown) => error);
+      await expect
+        .poll(() => log.count('a render worker has written to its standard error'), soon)
+        .toBe(3);
+      for (const processId of renderer.processIds) process.kill(processId, 'SIGKILL');
+      expect(await response).toMatchObject({ code: 'OVERLOADED', bottleneck: 'workers' });
+      renderer.stop();
+      await other;
+    });
+  });
 
   test('a worker killed between jobs costs nothing', async () => {
     const { renderer, say } = await start();
@@ -65,7 +117,7 @@ describe('the worker pool', () => {
   test('a worker that was killed while it was idle takes no job with it', async () => {
     const { renderer, say } = await start({ workers: { light: 2, heavy: 0 } });
     for (let round = 0; round < 10; round += 1) {
-      await expect.poll(() => renderer.processIds.length, soon).toBe(2);
+      await expect.poll(() => renderer.readyProcessIdsOf('light').length, soon).toBe(2);
       for (const processId of renderer.processIds) process.kill(processId, 'SIGKILL');
       // At once: their end is not noticed yet.
       expect(await say('next')).toMatch(/ next$/);

@@ -9,7 +9,7 @@ const workerFile = fileURLToPath(SCRIPTED_WORKER);
 
 test('a process that was killed, or has ended, begins no job and lets none wait', async () => {
   const environment = { PATH: '/usr/bin:/bin' };
-  const launchers = findLaunchers({ workerFile, memoryBytes: 2 ** 30, environment });
+  const launchers = findLaunchers({ workerFile, environment });
   const { value: launcher } = await launchers.next();
   if (launcher === undefined) throw new Error('Nothing starts workers here.');
   let worker: WorkerProcess | undefined;
@@ -19,7 +19,14 @@ test('a process that was killed, or has ended, begins no job and lets none wait'
   });
   await new Promise<void>((resolve) => {
     worker = new WorkerProcess(
-      { launcher, workerFile, environment, niceness: 5, log: new RecordedLog() },
+      {
+        launcher,
+        workerFile,
+        memoryBytes: 2 ** 30,
+        environment,
+        niceness: 5,
+        log: new RecordedLog(),
+      },
       { onReady: resolve, onEnd: end },
     );
   });

@@ -1,15 +1,7 @@
 import { createServer } from 'node:http';
-import { createIPX, createIPXNodeServer, ipxFSStorage, ipxHttpStorage } from 'ipx';
+import { createIPX, createIPXNodeServer, ipxFSStorage } from 'ipx';
 import { serve } from './serve.ts';
 
-/*
- * IPX with its own server and its defaults. `/{modifiers}/{path of the original}`, from a folder or from a URL
- * that paths are put behind.
- */
-const [place = '.'] = process.argv.slice(2);
-const ipx = createIPX(
-  place.startsWith('http://')
-    ? { storage: ipxHttpStorage({ allowAllDomains: true }), alias: { '/': place } }
-    : { storage: ipxFSStorage({ dir: place }) },
-);
-serve(createServer(createIPXNodeServer(ipx)));
+/* IPX with its own server and its defaults, on a folder: `/{modifiers}/{path of the original}`. */
+const [dir = '.'] = process.argv.slice(2);
+serve(createServer(createIPXNodeServer(createIPX({ storage: ipxFSStorage({ dir }) }))));

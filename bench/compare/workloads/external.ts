@@ -46,7 +46,7 @@ async function hold(stage: Stage): Promise<Contest> {
           const ofRound = photos.slice(round * share, (round + 1) * share);
           const paths = ofRound.map(contestant.targetOf);
           const load = { kind: 'closed', clients: CLIENTS, paths, durationMs } as const;
-          return (await playLoad(stage, contestant.name, server, load)).turn;
+          return await playLoad(stage, contestant.name, server, load);
         },
         leave: () => server.stop(),
       }),

@@ -1,9 +1,6 @@
-import { existsSync } from 'node:fs';
 import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
-import { CreateBucketCommand, PutObjectCommand, S3Client } from '@aws-sdk/client-s3';
-import { type CephRgw, startCephRgw } from '../../../test/support/s3/ceph-rgw.ts';
 import { startService } from '../../harness/service.ts';
 import type { Contest, Stage, Workload } from '../contest.ts';
 import { startOwn } from '../contestants.ts';
@@ -32,30 +29,18 @@ const MEASURES = [
 ] as const;
 
 const KEY = 'attachments/1/2/film.mp4';
-const BUCKET = 'originals';
 
 /** How a film begins (ISO/IEC 14496-12, a box `ftyp`), since Darkroom looks at what it sends. */
 const FILM_HEAD = Buffer.from('\0\0\0\x18ftypisom\0\0\x02\0isommp41', 'latin1');
 
-/** Where Debian has them. */
-const CEPH = ['ceph-mon', 'ceph-osd', 'radosgw', 'ceph'].map((name) => `/usr/bin/${name}`);
-
-/** Attachments without parameters, from a folder and from S3, beside reading where they come from. */
+/** Attachments without parameters, from a folder, beside reading it. */
 export function passthroughWorkloads(): readonly Workload[] {
-  return SIZES.flatMap((size): Workload[] => {
+  return SIZES.map((size): Workload => {
+    const name = `passthrough of ${size.title}`;
     // What one response costs counts in small ones, and is not an aim.
-    const aims = (to: string) =>
-      size.bytes > 2 ** 20 ? [{ of: 'Darkroom', to, atLeast: 0.9 }] : [];
-    const fromFolder = `passthrough of ${size.title}`;
-    const fromS3 = `passthrough of ${size.title} from S3`;
-    return [
-      {
-        name: fromFolder,
-        aims: aims('node:http, direct'),
-        hold: (stage) => holdFolder(stage, fromFolder, size),
-      },
-      { name: fromS3, aims: aims('RGW, direct'), hold: (stage) => holdS3(stage, fromS3, size) },
-    ];
+    const aim = { of: 'Darkroom', to: 'node:http, direct', atLeast: 0.9 };
+    const aims = size.bytes > 2 ** 20 ? [aim] : [];
+    return { name, aims, hold: (stage) => holdFolder(stage, name, size) };
   });
 }
 
@@ -77,8 +62,8 @@ async function holdFolder(stage: Stage, name: string, { bytes, clients }: Size):
       { name: 'Darkroom', target: `/${KEY}`, start },
       {
         name: 'node:http, direct',
-        target: `/bucket/${KEY}`,
-        start: () => startOwn('bucket-server', folder, '0'),
+        target: `/${KEY}`,
+        start: () => startOwn('folder-server', folder),
       },
       {
         name: 'nginx static',
@@ -92,55 +77,4 @@ async function holdFolder(stage: Stage, name: string, { bytes, clients }: Size):
   } finally {
     await rm(folder, { recursive: true });
   }
-}
-
-async function holdS3(
-  stage: Stage,
-  name: string,
-  { bytes, clients }: Size,
-): Promise<Contest | undefined> {
-  if (!CEPH.every((program) => existsSync(program))) {
-    const why = 'needs a Ceph RGW (Debian: ceph-mon ceph-osd ceph-common radosgw)';
-    stage.noteAbsence(name, 'all', why);
-    return undefined;
-  }
-  const rgw = await startCephRgw();
-  const environment = {
-    STORAGE: 's3',
-    S3_BUCKET: BUCKET,
-    S3_ENDPOINT: rgw.endpoint,
-    AWS_ACCESS_KEY_ID: rgw.accessKeyId,
-    AWS_SECRET_ACCESS_KEY: rgw.secretAccessKey,
-    AWS_EC2_METADATA_DISABLED: 'true',
-  };
-  try {
-    await putObject(rgw, createFilm(bytes));
-    const start = () => startService('compare-darkroom-s3', environment);
-    const direct = { origin: rgw.endpoint, pid: undefined, stop: async () => undefined };
-    const senders = [
-      { name: 'Darkroom', target: `/${KEY}`, start },
-      { name: 'RGW, direct', target: `/${BUCKET}/${KEY}`, start: async () => direct },
-    ];
-    const note = `The same from a Ceph RGW on this machine, which keeps it in memory; directly, it is a plain GET of a public object. RGW, its OSD, Darkroom and the clients share the cores: what Darkroom uses, the others lack.`;
-    const request = { name, note, clients, measures: MEASURES, senders, folder: '' };
-    return await holdRepeated(stage, request);
-  } finally {
-    await rgw.stop();
-  }
-}
-
-/** Puts an object that is public into a new bucket. */
-async function putObject(rgw: CephRgw, body: Buffer): Promise<void> {
-  const { endpoint, accessKeyId, secretAccessKey } = rgw;
-  const client = new S3Client({
-    endpoint,
-    region: 'us-east-1',
-    forcePathStyle: true,
-    credentials: { accessKeyId, secretAccessKey },
-    requestChecksumCalculation: 'WHEN_REQUIRED',
-  });
-  await client.send(new CreateBucketCommand({ Bucket: BUCKET }));
-  const object = { Bucket: BUCKET, Key: KEY, Body: body, ACL: 'public-read' } as const;
-  await client.send(new PutObjectCommand(object));
-  client.destroy();
 }

@@ -1,65 +1,92 @@
 import { type Contest, holdContest, type Player, type Stage, type Workload } from '../contest.ts';
-import { darkroom, peers } from '../contestants.ts';
+import { darkroom, ipx, rawSharp } from '../contestants.ts';
+import { measureLikeness } from '../likeness.ts';
 import { createTrial, lineUp } from '../line-up.ts';
-import type { Originals, RenderingKind } from '../originals.ts';
-import { playLoad, RESPONSE_MEASURES } from '../turns.ts';
+import type { Originals, Rendering } from '../originals.ts';
+import { playLoad, RENDER_MEASURES } from '../turns.ts';
+
+/** Enough to keep every core busy. */
+const CLIENTS = 8;
+
+const COLD = `Every response is rendered: no caches, and nothing is asked for twice. ${CLIENTS} clients.`;
 
 interface RenderOptions {
   readonly name: string;
-  readonly kind: RenderingKind;
-  readonly clients: number;
   readonly note: string;
-  /** The aim beside IPX. */
-  readonly timesIpx: number;
+  readonly renderingsOf: (originals: Originals) => readonly Rendering[];
+  readonly aims: Workload['aims'];
 }
 
-const COLD = 'Every response is rendered: no caches, and nothing is asked for twice.';
+const beside = (to: string, atLeast: number, reason?: string) =>
+  ({ of: 'Darkroom', to, atLeast, reason }) as const;
 
-const photos = {
-  kind: 'photos',
-  note: `${COLD} Photographs of 2 to 4 megapixels, as JPEG, PNG and WebP, to a width of 512 in their own format.`,
-  timesIpx: 1.3,
-} as const;
+/** What raw sharp does in one process, which is all that can be: see docs/performance.md. */
+const LEVEL = beside(rawSharp.name, 0.97);
+
+const photographs = (format: 'jpeg' | 'png' | 'webp', aims: Workload['aims']): RenderOptions => ({
+  name: `${format} photographs`,
+  note: `${COLD} Photographs of 2 to 4 megapixels, as ${format.toUpperCase()}, to widths of 480 to 640 as WebP.`,
+  renderingsOf: ({ photos }) => photos.filter(({ path }) => path.endsWith(format)),
+  aims,
+});
+
+/** IPX lets decoders reduce as far as they can, without a filter, which takes less and is seen (SSIMULACRA2). */
+const COARSER = 'IPX has its decoder reduce without a filter: the picture is worse there';
 
 const options: readonly RenderOptions[] = [
-  { ...photos, name: 'photos, 2 clients', clients: 2 },
-  { ...photos, name: 'photos, 8 clients', clients: 8 },
+  photographs('jpeg', [LEVEL, beside(ipx.name, 0.85, COARSER)]),
+  photographs('png', [LEVEL, beside(ipx.name, 0.95)]),
+  photographs('webp', [LEVEL, beside(ipx.name, 0.85, COARSER)]),
   {
     name: 'avatars',
-    kind: 'avatars',
-    clients: 8,
-    note: `${COLD} Squares of 256 to 1024 px, as JPEG, PNG and WebP, to 16 to 256 px as WebP and PNG. 8 clients.`,
-    timesIpx: 1.3,
+    note: `${COLD} Squares of 256 to 1024 px, as JPEG, PNG and WebP, to 16 to 256 px as WebP and PNG.`,
+    renderingsOf: ({ avatars }) => avatars,
+    aims: [LEVEL],
   },
   {
     name: 'emojis',
-    kind: 'emojis',
-    clients: 8,
-    note: `${COLD} Animations of 96 and 128 px with 12 and 24 frames, as GIF and WebP, to 20 to 80 px as both. 8 clients.`,
-    timesIpx: 2,
+    note: `${COLD} Animations of 96 and 128 px with 12 and 24 frames, as GIF and WebP, to 20 to 80 px as both.`,
+    renderingsOf: ({ emojis }) => emojis,
+    aims: [LEVEL, beside(ipx.name, 1)],
+  },
+  {
+    name: 'all heavy',
+    note: `${COLD} PNG and WebP photographs.`,
+    renderingsOf: ({ photos }) => photos.filter(({ path }) => !path.endsWith('jpeg')),
+    aims: [LEVEL],
+  },
+  {
+    name: 'all light',
+    note: `${COLD} Avatars.`,
+    renderingsOf: ({ avatars }) => avatars.filter(({ format }) => format === 'webp'),
+    aims: [LEVEL],
+  },
+  {
+    name: 'half and half',
+    note: `${COLD} PNG and WebP photographs and avatars in turn.`,
+    renderingsOf: ({ photos, avatars }) =>
+      photos
+        .filter(({ path }) => !path.endsWith('jpeg'))
+        .flatMap((photo, index) => [photo, avatars[index] ?? photo]),
+    aims: [LEVEL],
   },
 ];
 
 /** Cold renders. */
 export function renderWorkloads(): readonly Workload[] {
-  return options.map((of) => ({
-    name: of.name,
-    aims: [
-      { of: 'Darkroom', to: 'raw sharp', atLeast: 0.95 },
-      { of: 'Darkroom', to: 'IPX', atLeast: of.timesIpx },
-    ],
-    hold: (stage) => hold(stage, of),
-  }));
+  return options.map((of) => ({ name: of.name, aims: of.aims, hold: (stage) => hold(stage, of) }));
 }
 
-async function hold(stage: Stage, of: RenderOptions): Promise<Contest> {
-  const { name, kind, clients, note } = of;
+async function hold(stage: Stage, { name, note, renderingsOf }: RenderOptions): Promise<Contest> {
   const { rounds, turnMs: durationMs } = stage;
-  const { folder, [kind]: renderings }: Originals = await stage.originals();
+  const originals = await stage.originals();
+  const { folder } = originals;
+  const renderings = renderingsOf(originals);
   const share = Math.floor(renderings.length / (rounds + 1));
   const ofRound = (round: number) => renderings.slice(round * share, (round + 1) * share);
-  const contestants = [darkroom, ...peers, ...stage.foreign].filter(
-    ({ kinds }) => kinds === undefined || kinds.includes(kind),
+  const isAnimated = renderings.some((rendering) => rendering.isAnimated);
+  const contestants = [darkroom, rawSharp, ipx, ...stage.peers].filter(
+    ({ knowsAnimations = true }) => knowsAnimations || !isAnimated,
   );
   const starters = await lineUp(stage, name, contestants, folder, createTrial(renderings));
   const players = starters.map(
@@ -67,12 +94,21 @@ async function hold(stage: Stage, of: RenderOptions): Promise<Contest> {
       name: contestant.name,
       play: async (round) => {
         const paths = ofRound(round).map(contestant.targetOf);
-        const load = { kind: 'closed', clients, paths, durationMs } as const;
-        return (await playLoad(stage, contestant.name, server, load)).turn;
+        const load = { kind: 'closed', clients: CLIENTS, paths, durationMs } as const;
+        const turn = await playLoad(stage, contestant.name, server, load);
+        const isAsked = stage.isLikenessWanted && !isAnimated;
+        // Those at the end of the list: no round comes to them.
+        const likeness = isAsked
+          ? await measureLikeness(
+              folder,
+              renderings.slice(-8),
+              (it) => server.origin + contestant.targetOf(it),
+            )
+          : {};
+        return { ...turn, ...likeness };
       },
       leave: () => server.stop(),
     }),
   );
-  const plan = { name, note, measures: RESPONSE_MEASURES, rounds, hasPractice: true };
-  return holdContest(plan, players);
+  return holdContest({ name, note, measures: RENDER_MEASURES, rounds, hasPractice: true }, players);
 }

@@ -11,10 +11,6 @@ const WARM_UP_MS = 500;
 /** A server that sends one thing that is at hand. */
 export interface Sender extends Omit<Contestant, 'targetOf'> {
   readonly target: string;
-  /** A header line of the requests, if there is one. */
-  readonly header?: string;
-  /** Of the responses; 200 where nothing else is said. */
-  readonly status?: number;
 }
 
 /** One thing that clients ask for again and again. */
@@ -35,15 +31,15 @@ export async function holdRepeated(stage: Stage, request: RepeatedRequest): Prom
     fetchOk(origin, target),
   );
   const players = starters.map(({ contestant, server }): Player => {
-    const { target, header, status } = contestant;
-    const load = { kind: 'closed', clients, paths: [target], isRepeated: true, header } as const;
+    const { target } = contestant;
+    const load = { kind: 'closed', clients, paths: [target], isRepeated: true } as const;
     const play = (durationMs: number) =>
-      playLoad(stage, contestant.name, server, { ...load, durationMs }, status);
+      playLoad(stage, contestant.name, server, { ...load, durationMs });
     return {
       name: contestant.name,
       play: async () => {
         await play(WARM_UP_MS);
-        return (await play(stage.turnMs)).turn;
+        return play(stage.turnMs);
       },
       leave: () => server.stop(),
     };

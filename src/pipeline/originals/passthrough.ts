@@ -2,6 +2,7 @@ import { once } from 'node:events';
 import { Readable } from 'node:stream';
 import { MediaError } from '../../contract/errors.ts';
 import { type MediaRequest, resultKey } from '../../contract/media-request.ts';
+import { PIPELINE_RELEASE } from '../../contract/pipeline-release.ts';
 import type { OriginObject } from '../ports.ts';
 import { validatorsOf } from '../validators.ts';
 import { SNIFF_BYTES, sniffContentType } from './content-sniff.ts';
@@ -47,7 +48,7 @@ export class PassthroughService {
       const { sizeBytes, etag } = object;
       visit.note({ part: isWhole ? 'body' : 'state', bytes: sizeBytes });
       return {
-        validators: validatorsOf(object, resultKey(request)),
+        validators: validatorsOf(object, resultKey(request), PIPELINE_RELEASE),
         sizeBytes,
         contentType: await sniffContentType(prefix),
         hasRanges: true,

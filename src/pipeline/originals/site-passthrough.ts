@@ -2,6 +2,7 @@ import { Readable } from 'node:stream';
 import { LRUCache } from 'lru-cache';
 import { MediaError } from '../../contract/errors.ts';
 import { type MediaRequest, resultKey } from '../../contract/media-request.ts';
+import { PIPELINE_RELEASE } from '../../contract/pipeline-release.ts';
 import type { ByteRange, Clock } from '../ports.ts';
 import { Semaphore } from '../semaphore.ts';
 import { siteError } from '../site-failure.ts';
@@ -172,7 +173,8 @@ export class SitePassthrough {
     signal: AbortSignal,
   ): PassthroughMedia {
     const { prefix, contentType, tag, hasParts, sizeBytes, lastModified, freshForMs } = beginning;
-    const etag = tag && validatorsOf({ etag: tag, lastModified }, resultKey(request)).etag;
+    const etag =
+      tag && validatorsOf({ etag: tag, lastModified }, resultKey(request), PIPELINE_RELEASE).etag;
     return {
       validators: { etag, lastModified },
       sizeBytes,

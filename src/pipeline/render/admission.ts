@@ -1,30 +1,20 @@
 import { MediaError } from '../../contract/errors.ts';
 import type { Meter } from '../meter.ts';
-import type { Clock, Lane } from '../ports.ts';
+import { type Clock, type Lane, lanes } from '../ports.ts';
 import { WaitQueue } from '../wait-queue.ts';
 
 /** Bounds of the lanes (contract §6). */
 export interface AdmissionLimits {
-  /** How many slots each lane has; a render may also borrow one of the other lane, as `Admission` says. */
-  readonly slots: Readonly<Record<Lane, number>>;
+  /** How many slots each lane has, as the processes that render tell. */
+  readonly slots: () => Readonly<Record<Lane, number>>;
   /** How many may wait for each slot of their lane. */
   readonly maxWaitingPerSlot: number;
   /** How long one may wait, in milliseconds. */
   readonly maxWaitMs: number;
 }
 
-/** What a render asks a slot for. */
-export interface Demand {
-  /** What it is estimated to take of one core, in milliseconds. */
-  readonly costMs: number;
-  /** Whether a heavy one may borrow a light slot, if it is short: not where it has been too slow for one. */
-  readonly mayBorrow: boolean;
-}
-
 /** A CPU slot, held by one render. */
 export interface Slot {
-  /** The lane that the slot belongs to. */
-  readonly lane: Lane;
   /**
    * Gives the slot back; to be called once.
    *
@@ -35,12 +25,20 @@ export interface Slot {
 
 /** A render that has a slot. */
 interface Running {
-  /** The lane of the render, */
-  readonly lane: Lane;
-  /** and the one that its slot belongs to. */
-  readonly slot: Lane;
+  /** What it is estimated to take of one core, in milliseconds. */
   readonly costMs: number;
   readonly sinceMs: number;
+}
+
+/** A lane as it stands. */
+interface LaneState {
+  /** Of the estimated costs of those that wait, in milliseconds. */
+  readonly queue: WaitQueue<number, void>;
+  readonly running: Set<Running>;
+  /** Slots that are held; by one that is just being admitted, too. */
+  held: number;
+  /** How long renders hold their slot, in relation to their estimated cost. */
+  slowness: number;
 }
 
 /** How much one render changes the estimate: an eighth, as in TCP's smoothed round trip (RFC 6298). */
@@ -50,87 +48,96 @@ const LEARNING_RATE = 1 / 8;
 const MAX_SLOWNESS = 8;
 
 /**
+ * A heavy render that has held its slot for this times its estimate is taken to starve: beside light ones on all
+ * cores, the system gives it a twentieth of one (niceness 19 beside 5).
+ */
+const STARVING_SLOWNESS = 4;
+
+/** Slots of the light lane that starving heavy renders may keep empty: it renders at half of its rate at least. */
+const MAX_WITHHELD_SHARE = 1 / 2;
+
+/** What has taken longer than was foreseen is taken to go on for so much of that again. */
+const OVERDUE_SHARE = 1 / 2;
+
+/**
  * How much of the longest wait may be foreseen for a render that is let into the queue: contents differ,
  * and what is refused must be refused at once, not after the wait. `QUEUE_TIMEOUT_MS` is documented so.
  */
 const MAX_FORESEEN_SHARE = 1 / 2;
 
-/**
- * Longest heavy render that may borrow a light slot, in milliseconds: little longer than light ones
- * themselves may take. With all slots instead of half of them, animated emojis are rendered at twice the rate.
- */
-const MAX_BORROWER_MS = 150;
-
 /** Longest `Retry-After`, in seconds: nothing can be foreseen beyond it. */
 const MAX_RETRY_AFTER_SECONDS = 60;
 
 /**
- * CPU slots in two lanes, with a queue for each. A light render takes a slot of either lane. A heavy one takes
- * one of its own lane or, if it is short, as an animated emoji is, borrows a light one that no light render
- * waits for. So a crowd of animations always leaves a part of the machine to light renders, and all of it is
- * used. A render that could not begin in time is refused at once: its wait is foreseen from the costs ahead.
+ * CPU slots in two lanes, with a queue for each. Each lane has a slot for every core, and the system shares the
+ * cores among their processes by niceness: light renders go first, and heavy ones have all that these leave. So a
+ * crowd of animations delays no avatar, and no core is idle while a render waits. That heavy renders never starve
+ * beside a crowd of light ones, some light slots stay empty for as long as heavy renders take far too long.
+ *
+ * A render that could not begin in time is refused at once: its wait is foreseen from the costs ahead, and from how
+ * long renders of the lane really take, beside whatever else the machine does.
  */
 export class Admission {
   readonly #limits: AdmissionLimits;
   readonly #clock: Clock;
   readonly #meter: Pick<Meter, 'noteQueueWait'> | undefined;
-  /** What is granted is a slot of the named lane. */
-  readonly #queues: Readonly<Record<Lane, WaitQueue<Demand, Lane>>>;
-  readonly #free: Record<Lane, number>;
-  readonly #running = new Set<Running>();
-  /** How long renders of a lane hold their slot, in relation to their estimated cost. */
-  readonly #slowness: Record<Lane, number> = { light: 1, heavy: 1 };
+  readonly #lanes: Readonly<Record<Lane, LaneState>>;
 
   constructor(limits: AdmissionLimits, clock: Clock, meter?: Pick<Meter, 'noteQueueWait'>) {
     const { slots, maxWaitingPerSlot, maxWaitMs } = limits;
-    const createQueue = (lane: Lane): WaitQueue<Demand, Lane> =>
-      new WaitQueue({ maxWaiting: maxWaitingPerSlot * slots[lane], maxWaitMs });
+    const createLane = (lane: Lane): LaneState => ({
+      queue: new WaitQueue({ maxWaiting: maxWaitingPerSlot * slots()[lane], maxWaitMs }),
+      running: new Set(),
+      held: 0,
+      slowness: 1,
+    });
     this.#limits = limits;
     this.#clock = clock;
     this.#meter = meter;
-    this.#queues = { light: createQueue('light'), heavy: createQueue('heavy') };
-    this.#free = { ...slots };
+    this.#lanes = { light: createLane('light'), heavy: createLane('heavy') };
   }
 
   /**
    * Waits for a slot.
    *
+   * @param costMs what the render is estimated to take of one core, in milliseconds
    * @throws MediaError `OVERLOADED` if the queue is full, or if the wait is, or would be, too long; or
    *   `signal.reason`
    */
-  async enter(lane: Lane, demand: Demand, signal: AbortSignal): Promise<Slot> {
+  async enter(lane: Lane, costMs: number, signal: AbortSignal): Promise<Slot> {
     signal.throwIfAborted();
     const cameMs = this.#clock.nowMs();
-    const slot = this.#takeFree(lane, demand) ?? (await this.#wait(lane, demand, signal));
+    if (this.#hasFree(lane)) this.#lanes[lane].held += 1;
+    else await this.#wait(lane, costMs, signal);
     const sinceMs = this.#clock.nowMs();
     this.#meter?.noteQueueWait(lane, sinceMs - cameMs);
-    const running = { lane, slot, costMs: demand.costMs, sinceMs };
-    this.#running.add(running);
-    return { lane: slot, leave: (isMeasured) => this.#leave(running, isMeasured) };
+    const running = { costMs, sinceMs };
+    this.#lanes[lane].running.add(running);
+    return { leave: (isMeasured) => this.#leave(lane, running, isMeasured) };
   }
 
   /** How many renders wait in a lane. */
   waitingIn(lane: Lane): number {
-    return this.#queues[lane].length;
+    return this.#lanes[lane].queue.length;
   }
 
-  /** How many slots of a lane are held, by renders of either. */
+  /** How many slots of a lane are held. */
   heldSlotsOf(lane: Lane): number {
-    return this.#limits.slots[lane] - this.#free[lane];
+    return this.#lanes[lane].held;
   }
 
   /** Whether no more renders can wait in a lane, or the wait would be too long. */
   isCrowded(lane: Lane): boolean {
-    if (this.#free[lane] > 0) return false;
+    if (this.#hasFree(lane)) return false;
     return (
-      this.#queues[lane].isFull ||
+      this.#lanes[lane].queue.isFull ||
       this.#foreseeWaitMs(lane) > this.#limits.maxWaitMs * MAX_FORESEEN_SHARE
     );
   }
 
   /** @throws MediaError `OVERLOADED` if a lane is crowded, as `enter` would */
-  check(lane: Lane, demand: Demand): void {
-    if (this.#findFree(lane, demand) === undefined && this.isCrowded(lane)) {
+  check(lane: Lane): void {
+    if (this.isCrowded(lane)) {
       throw new MediaError('OVERLOADED', {
         bottleneck: `${lane} lane`,
         retryAfterSeconds: this.#retryAfterSeconds(lane),
@@ -138,33 +145,27 @@ export class Admission {
     }
   }
 
-  /** A slot is free only while no render that it is fit for waits. */
-  #takeFree(lane: Lane, demand: Demand): Lane | undefined {
-    const slot = this.#findFree(lane, demand);
-    if (slot !== undefined) this.#free[slot] -= 1;
-    return slot;
+  /** A slot is free only while no render waits for it. */
+  #hasFree(lane: Lane): boolean {
+    const withheld = lane === 'light' ? this.#countWithheld() : 0;
+    return this.#lanes[lane].held < this.#limits.slots()[lane] - withheld;
   }
 
-  #findFree(lane: Lane, demand: Demand): Lane | undefined {
-    const other = lane === 'light' ? 'heavy' : 'light';
-    const mayTakeOther = lane === 'light' || this.#mayBorrow(demand);
-    const slot = this.#free[lane] === 0 && mayTakeOther ? other : lane;
-    return this.#free[slot] === 0 ? undefined : slot;
+  /** How many light slots are to stay empty, so that heavy renders that starve get on. */
+  #countWithheld(): number {
+    const nowMs = this.#clock.nowMs();
+    let starving = 0;
+    for (const { costMs, sinceMs } of this.#lanes.heavy.running) {
+      if (nowMs - sinceMs > costMs * STARVING_SLOWNESS) starving += 1;
+    }
+    return Math.min(starving, Math.floor(this.#limits.slots().light * MAX_WITHHELD_SHARE));
   }
 
-  /**
-   * Whether a heavy render may borrow a light slot: if it keeps it about as long as a light one may. That
-   * renders took less than their estimate lately says nothing of this one: flat pictures do.
-   */
-  #mayBorrow({ costMs, mayBorrow }: Demand): boolean {
-    return mayBorrow && costMs * Math.max(1, this.#slowness.heavy) <= MAX_BORROWER_MS;
-  }
-
-  #wait(lane: Lane, demand: Demand, signal: AbortSignal): Promise<Lane> {
-    this.check(lane, demand);
+  #wait(lane: Lane, costMs: number, signal: AbortSignal): Promise<void> {
+    this.check(lane);
     const retryAfterSeconds = (): number => this.#retryAfterSeconds(lane);
     const bottleneck = `${lane} lane` as const;
-    return this.#queues[lane].join({ item: demand, signal, bottleneck, retryAfterSeconds });
+    return this.#lanes[lane].queue.join({ item: costMs, signal, bottleneck, retryAfterSeconds });
   }
 
   #retryAfterSeconds(lane: Lane): number {
@@ -172,48 +173,47 @@ export class Admission {
     return Math.min(Math.max(seconds, 1), MAX_RETRY_AFTER_SECONDS);
   }
 
-  #leave(running: Running, isMeasured: boolean): void {
-    this.#running.delete(running);
+  #leave(lane: Lane, running: Running, isMeasured: boolean): void {
+    const state = this.#lanes[lane];
+    state.running.delete(running);
     if (isMeasured) {
-      const { lane } = running;
       const slowness = (this.#clock.nowMs() - running.sinceMs) / running.costMs;
-      this.#slowness[lane] +=
-        (Math.min(slowness, MAX_SLOWNESS) - this.#slowness[lane]) * LEARNING_RATE;
+      state.slowness += (Math.min(slowness, MAX_SLOWNESS) - state.slowness) * LEARNING_RATE;
     }
-    if (!this.#admitNext(running.slot)) this.#free[running.slot] += 1;
-    // By what has been measured, more of those that wait may borrow.
-    while (this.#free.light > 0 && this.#lend()) this.#free.light -= 1;
+    state.held -= 1;
+    // Of both: one that was withheld may be free again.
+    for (const each of lanes) this.#admitWaiting(each);
   }
 
-  /** Hands a slot on, to a render of its own lane first. */
-  #admitNext(slot: Lane): boolean {
-    const { light, heavy } = this.#queues;
-    return slot === 'light'
-      ? light.admitNext(slot) || this.#lend()
-      : heavy.admitNext(slot) || light.admitNext(slot);
+  #admitWaiting(lane: Lane): void {
+    const state = this.#lanes[lane];
+    while (this.#hasFree(lane) && state.queue.admitNext(undefined)) state.held += 1;
   }
 
-  /** Lends a light slot to a heavy render; tells whether there was one. */
-  #lend(): boolean {
-    return this.#queues.heavy.admitNext('light', (demand) => this.#mayBorrow(demand));
-  }
-
-  /** How long it takes until there is a slot for one more, if those ahead take what they are estimated to. */
+  /** How long it takes until there is a slot for one more, if those ahead take what is foreseen of them. */
   #foreseeWaitMs(lane: Lane): number {
-    const { slots } = this.#limits;
-    // Then, all slots are for light renders as they become free.
-    const hasAll = lane === 'light' && this.#queues.heavy.length === 0;
-    const count = hasAll ? slots.light + slots.heavy : slots[lane];
+    const { queue, running } = this.#lanes[lane];
     const nowMs = this.#clock.nowMs();
-    const busyMs: number[] = [];
-    for (const { lane: by, slot, costMs, sinceMs } of this.#running) {
-      if (!hasAll && slot !== lane) continue;
-      busyMs.push(Math.max(0, costMs * this.#slowness[by] - (nowMs - sinceMs)));
-    }
-    while (busyMs.length < count) busyMs.push(0);
-    let aheadMs = 0;
-    for (const { costMs } of this.#queues[lane].items()) aheadMs += costMs * this.#slowness[lane];
+    const slowness = this.#slownessOf(lane, nowMs);
+    const busyMs = Array.from(running, ({ costMs, sinceMs }) => {
+      const elapsedMs = nowMs - sinceMs;
+      const leftMs = costMs * slowness - elapsedMs;
+      return leftMs > 0 ? leftMs : elapsedMs * OVERDUE_SHARE;
+    });
+    while (busyMs.length < this.#limits.slots()[lane]) busyMs.push(0);
+    const aheadMs = queue.items().reduce((sumMs, costMs) => sumMs + costMs * slowness, 0);
     return shareOut(aheadMs, busyMs);
+  }
+
+  /** As learned from renders that have ended; or as those that run show already, where that is more. */
+  #slownessOf(lane: Lane, nowMs: number): number {
+    const { running, slowness } = this.#lanes[lane];
+    let [sumMs, elapsedMs] = [0, 0];
+    for (const { costMs, sinceMs } of running) {
+      sumMs += costMs;
+      elapsedMs += Math.min(nowMs - sinceMs, costMs * MAX_SLOWNESS);
+    }
+    return sumMs === 0 ? slowness : Math.max(slowness, elapsedMs / sumMs);
   }
 }
 

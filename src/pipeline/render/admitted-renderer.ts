@@ -51,13 +51,12 @@ export class AdmittedRenderer {
    * @throws MediaError `OVERLOADED`
    */
   checkAdmission(request: MediaRequest, prefix: Uint8Array): void {
-    const { admission, limits, negativeCache } = this.#parts;
+    const { admission, limits } = this.#parts;
     const facts = peekAnimation(prefix);
     if (facts === undefined) return;
     const plan = planMedia(facts, request, limits);
     if (plan.kind !== 'render' || laneOf(plan.cost, plan.job) !== 'heavy') return;
-    const mayBorrow = !negativeCache.isSlow(request.originKey);
-    admission.check('heavy', { costMs: plan.cost.typicalMs, mayBorrow });
+    admission.check('heavy');
   }
 
   /**
@@ -87,23 +86,21 @@ export class AdmittedRenderer {
   ): Promise<Uint8Array> {
     if (!this.#parts.negativeCache.isSlow(task.request.originKey)) {
       try {
-        return await this.#renderIn(laneOf(plan.cost, plan.job), true, plan, original, task);
+        return await this.#renderIn(laneOf(plan.cost, plan.job), plan, original, task);
       } catch (error) {
         if (!(error instanceof TooSlowForLane)) throw error;
       }
     }
-    return this.#renderIn('heavy', false, plan, original, task);
+    return this.#renderIn('heavy', plan, original, task);
   }
 
   /**
    * A CPU slot is held from here to the end of encoding.
    *
-   * @param mayBorrow whether a heavy render may take a light slot
-   * @throws TooSlowForLane if a render in a light slot has taken too long for it
+   * @throws TooSlowForLane if a light render has taken too long for one
    */
   async #renderIn(
     lane: Lane,
-    mayBorrow: boolean,
     { job, cost }: RenderPlan,
     original: HeldOriginal,
     { request, signal, keep, trace, isRetired }: MediaTask,
@@ -112,39 +109,34 @@ export class AdmittedRenderer {
     const { originKey } = request;
     signal.throwIfAborted();
     original.assign(lane);
-    const slot = await trace.time(
-      'queue',
-      (visit) => {
-        visit.note({ lane });
-        return admission.enter(lane, { costMs: cost.typicalMs, mayBorrow }, signal);
-      },
-      (entered) => ({ slot: entered.lane }),
-    );
+    const slot = await trace.time('queue', (visit) => {
+      visit.note({ lane });
+      return admission.enter(lane, cost.typicalMs, signal);
+    });
     let isMeasured = false;
     try {
       signal.throwIfAborted();
       // Others of the same original may have been ahead in the queue.
       negativeCache.checkOriginal(originKey);
-      const isLight = lane === 'light' || slot.lane === 'light';
-      if (isLight && negativeCache.isSlow(originKey)) throw new TooSlowForLane();
-      const laneTimeoutMs = slot.lane === 'light' ? LIGHT_TIMEOUT_MS : Infinity;
+      if (lane === 'light' && negativeCache.isSlow(originKey)) throw new TooSlowForLane();
+      const laneTimeoutMs = lane === 'light' ? LIGHT_TIMEOUT_MS : Infinity;
       const timeoutMs = Math.min(limits.timeoutMs, laneTimeoutMs);
       const rendering = trace.time(
         'render',
         (visit) => {
-          visit.note({ lane, slot: slot.lane, ...describeJob(job) });
-          return renderer.render(original.bytes, job, { lane: slot.lane, timeoutMs, signal });
+          visit.note({ lane, ...describeJob(job) });
+          return renderer.render(original.bytes, job, { lane, timeoutMs, signal });
         },
         ({ byteLength }) => ({ bytes: byteLength }),
       );
       // It goes on when its clients leave: a new worker would cost more than what is left of it.
-      if (isLight) keep(rendering);
+      if (lane === 'light') keep(rendering);
       const body = await rendering;
       isMeasured = true;
       return body;
     } catch (error) {
       isMeasured = isTimeout(error);
-      if (slot.lane === 'heavy' || !isTimeout(error)) throw error;
+      if (lane === 'heavy' || !isTimeout(error)) throw error;
       if (!isRetired()) negativeCache.noteSlow(originKey);
       // The heavy lane would give it no more time than it had.
       if (limits.timeoutMs <= LIGHT_TIMEOUT_MS) throw error;

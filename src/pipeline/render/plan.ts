@@ -1,7 +1,9 @@
 import {
+  type EncoderSettings,
   isLossless,
   type OutputFormat,
   outputFormats,
+  type Quality,
   sourceFormats,
 } from '../../contract/image-formats.ts';
 import type { MediaRequest } from '../../contract/media-request.ts';
@@ -35,6 +37,8 @@ export interface RenderLimits {
   readonly timeoutMs: number;
   /** Bytes of an encoded result. */
   readonly maxResultBytes: number;
+  /** How hard the encoder of WebP tries: 0 to 6. */
+  readonly webpEffort: number;
 }
 
 /** What is to be done with an original. */
@@ -105,7 +109,7 @@ export function planMedia(facts: ImageFacts, request: MediaRequest, limits: Rend
     shrinksOnLoad: mayShrinkOnLoad(facts, size),
     size,
     format,
-    encoder: outputFormats[format].qualities[request.quality],
+    encoder: encoderSettings(format, request.quality, limits.webpEffort),
     maxInputPixels: limits.maxInputPixels,
     maxResultBytes: limits.maxResultBytes,
   };
@@ -119,6 +123,11 @@ export function planMedia(facts: ImageFacts, request: MediaRequest, limits: Rend
     return { kind: 'refuse', code: 'TRANSFORM_TIMEOUT', reason };
   }
   return { kind: 'render', job, cost, isOnlyQuality: isPassthroughCandidate };
+}
+
+function encoderSettings(format: OutputFormat, quality: Quality, effort: number): EncoderSettings {
+  const { qualities, hasEffort } = outputFormats[format];
+  return hasEffort ? { ...qualities[quality], effort } : qualities[quality];
 }
 
 function tooLarge(reason: string): Plan {

@@ -85,7 +85,7 @@ function isReducedOnLoad({ originalSize, size, shrinksOnLoad }: RenderJob): bool
   return factor >= (shrinksOnLoad ? 2 : 4);
 }
 
-/** Heavy renders are kept to some of the workers, so that an animation never keeps an avatar waiting. */
+/** Heavy renders have a lower priority, so that an animation never keeps an avatar waiting. */
 export function laneOf({ typicalMs }: RenderCost, { animation }: RenderJob): Lane {
   const maxMs = animation === undefined ? MAX_LIGHT_MS.still : MAX_LIGHT_MS.animation;
   return typicalMs > maxMs ? 'heavy' : 'light';

@@ -1,9 +1,8 @@
-import { PIPELINE_RELEASE } from '../../contract/pipeline-release.ts';
 import type { MediaTask } from '../media-work.ts';
 import type { Meter } from '../meter.ts';
 import type { OriginalIdentity } from '../originals/metadata-cache.ts';
 import type { MediaResult, ResultAddress, ResultCache, StoredResult } from '../ports.ts';
-import { validatorsOf } from '../validators.ts';
+import { type Validators, validatorsOf } from '../validators.ts';
 import type { GuardedStore } from './guarded-store.ts';
 
 /** Where results are kept. */
@@ -12,6 +11,8 @@ export interface ResultsParts {
   /** `undefined`: no result outlives the process. */
   readonly store: GuardedStore | undefined;
   readonly meter: Pick<Meter, 'lookups'>;
+  /** What makes renderings: `releaseWithEffort`. */
+  readonly release: string;
 }
 
 /** Results: in memory, and behind that in a store that outlives the process, if there is one. */
@@ -52,7 +53,7 @@ export class Results {
     if (store === undefined) return undefined;
     const stored = await trace.time(
       'store',
-      () => store.find(addressOf(task, identity), signal),
+      () => store.find(this.#addressOf(task, identity), signal),
       (found) => ({
         memory: 'store',
         isFound: found !== undefined,
@@ -60,7 +61,7 @@ export class Results {
       }),
     );
     if (stored === undefined) return undefined;
-    const result = createResult(stored, identity, key);
+    const result = this.#createResult(stored, identity, key);
     if (!task.isRetired()) cache.set(key, result);
     return result;
   }
@@ -78,9 +79,9 @@ export class Results {
     { isRendering }: { readonly isRendering: boolean },
   ): { readonly result: MediaResult; readonly isKept: boolean | undefined } {
     const { cache, store } = this.#parts;
-    const result = createResult(made, identity, task.key);
+    const result = this.#createResult(made, identity, task.key);
     if (task.isRetired()) return { result, isKept: undefined };
-    if (isRendering) store?.add(addressOf(task, identity), made, task.trace);
+    if (isRendering) store?.add(this.#addressOf(task, identity), made, task.trace);
     return { result, isKept: cache.set(task.key, result) };
   }
 
@@ -88,13 +89,19 @@ export class Results {
   forget(fits: (key: string) => boolean): number {
     return this.#parts.cache.deleteWhere(fits);
   }
-}
 
-function createResult(made: StoredResult, identity: OriginalIdentity, key: string): MediaResult {
-  const { body, mimeType } = made;
-  return { body, mimeType, ...validatorsOf(identity, key), originalEtag: identity.etag };
-}
+  /** The validators of the result of a request, `key`, before it is made. */
+  validatorsOf(identity: OriginalIdentity, key: string): Validators & { readonly etag: string } {
+    return validatorsOf(identity, key, this.#parts.release);
+  }
 
-function addressOf({ key, request }: MediaTask, { etag }: OriginalIdentity): ResultAddress {
-  return { originKey: request.originKey, key, originalEtag: etag, release: PIPELINE_RELEASE };
+  #createResult(made: StoredResult, identity: OriginalIdentity, key: string): MediaResult {
+    const { body, mimeType } = made;
+    return { body, mimeType, ...this.validatorsOf(identity, key), originalEtag: identity.etag };
+  }
+
+  #addressOf({ key, request }: MediaTask, { etag }: OriginalIdentity): ResultAddress {
+    const { release } = this.#parts;
+    return { originKey: request.originKey, key, originalEtag: etag, release };
+  }
 }

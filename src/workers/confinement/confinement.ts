@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { getPriority } from 'node:os';
 import type { Lane } from '../../pipeline/ports.ts';
-import { FIRST_TO_KILL, type Launcher } from './launchers.ts';
+import { FIRST_TO_KILL, type Launcher, RESERVED_BYTES } from './launchers.ts';
 import type { Walls } from './ways.ts';
 
 /** What a worker is kept from, as found on a running one; `undefined`: not bounded. */
@@ -14,7 +14,7 @@ export interface Confinement extends Walls {
   readonly hasPrivileges: boolean;
   /** No program it starts can have more privileges (prctl PR_SET_NO_NEW_PRIVS). */
   readonly noNewPrivileges: boolean;
-  /** Private writable memory (RLIMIT_DATA), in bytes. What it shares with children does not count. */
+  /** Private writable memory (RLIMIT_DATA, without what V8 only reserves), in bytes. What it shares with children does not count. */
   readonly memoryBytes: number | undefined;
   /** Size of a file it may write (RLIMIT_FSIZE), in bytes. */
   readonly fileBytes: number | undefined;
@@ -37,6 +37,7 @@ export function readConfinement(
     const [, value] = new RegExp(`^${name} +(\\d+) `, 'm').exec(limits) ?? [];
     return value === undefined ? undefined : Number(value);
   };
+  const dataBytes = limitOf('Max data size');
   const status = readProcessFile(processId, 'status');
   const userOf = (text: string): string | undefined => /^Uid:\t(\d+)/m.exec(text)?.[1];
   const isOurUser = userOf(status) === userOf(readProcessFile('self', 'status'));
@@ -49,7 +50,7 @@ export function readConfinement(
     systemCalls: /^Seccomp:\t2$/m.test(status) ? systemCalls : 'all',
     hasPrivileges: /^Cap(Inh|Prm|Eff|Amb):\t0*[1-9a-f]/m.test(status),
     noNewPrivileges: /^NoNewPrivs:\t1$/m.test(status),
-    memoryBytes: limitOf('Max data size'),
+    memoryBytes: dataBytes === undefined ? undefined : dataBytes - RESERVED_BYTES,
     fileBytes: limitOf('Max file size'),
     descriptors: limitOf('Max open files'),
     isFirstToKill: Number(readProcessFile(processId, 'oom_score_adj')) === FIRST_TO_KILL,

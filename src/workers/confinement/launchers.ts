@@ -3,7 +3,7 @@ import { accessSync, constants } from 'node:fs';
 import type { Socket } from 'node:net';
 import { platform } from 'node:os';
 import { delimiter, join } from 'node:path';
-import { execPath, getuid } from 'node:process';
+import { execPath, getuid, versions } from 'node:process';
 import { readLines } from '../bounded-lines.ts';
 import { FIRST_INPUT_DESCRIPTOR } from '../protocol.ts';
 import { findModuleFiles, type ProgramFiles, withPrograms } from './program-files.ts';
@@ -20,8 +20,6 @@ import { type Walls, type Way, waysFor } from './ways.ts';
 export interface WorkerProgram {
   /** Path of its compiled entry. */
   readonly workerFile: string;
-  /** Private writable memory that it may have, in bytes. */
-  readonly memoryBytes: number;
   /** All that it gets to know of our environment; no secret. */
   readonly environment: Readonly<Record<string, string>>;
 }
@@ -43,8 +41,11 @@ export interface Launcher extends Walls {
   readonly name: string;
   /** Why ways that would confine more do not work here. */
   readonly refusals: readonly string[];
-  /** @param niceness what the process starts with */
-  readonly launch: (niceness: number) => Launch;
+  /**
+   * @param niceness what the process starts with
+   * @param memoryBytes private writable memory that it may have
+   */
+  readonly launch: (niceness: number, memoryBytes: number) => Launch;
 }
 
 const SHELL = '/bin/sh';
@@ -52,11 +53,20 @@ const SHELL = '/bin/sh';
 /** A worker has its channel, three standard streams and some twenty descriptors of Node's own. */
 const MAX_DESCRIPTORS = 64;
 
+/**
+ * What V8 reserves for compiled code from Node 24 on, in bytes. It counts as private memory, though hardly any of it is
+ * ever used: without room for it, Node does not start.
+ */
+export const RESERVED_BYTES = Number.parseInt(versions.node, 10) >= 24 ? 512 * 1024 ** 2 : 0;
+
 /** oom_score_adj of what is killed before all others (proc(5)). */
 export const FIRST_TO_KILL = 1000;
 
 /** Time to find out whether a way works; it takes some 50 ms, in milliseconds. */
 const PROBE_TIMEOUT_MS = 10_000;
+
+/** What Node needs to say its version, and more. */
+const PROBE_MEMORY_BYTES = 256 * 1024 ** 2;
 
 /** What is read of the reason why one does not. */
 const REASON_BOUNDS = { maxLines: 1, maxLineBytes: 300 };
@@ -94,9 +104,9 @@ export async function* findLaunchers(program: WorkerProgram): AsyncGenerator<Lau
   for (const way of platform() === 'linux' ? waysFor({ isRoot }) : []) {
     try {
       const files = await listFiles(way, program);
-      const launch = (niceness: number) =>
-        prepare(way, { files, isRoot, memoryBytes: program.memoryBytes, niceness });
-      await probe(launch(0), way, program);
+      const launch = (niceness: number, memoryBytes: number) =>
+        prepare(way, { files, isRoot, memoryBytes, niceness });
+      await probe(launch(0, PROBE_MEMORY_BYTES), way, program);
       isFound = true;
       yield { ...way.walls, name: way.name, refusals: [...refusals], launch };
     } catch (error) {
@@ -160,7 +170,9 @@ interface Preparation {
 function prepare(way: Way, { files, isRoot, memoryBytes, niceness }: Preparation): Launch {
   const userId = isRoot ? userIds.take() : undefined;
   const { words, inputs = [] } = way.compose({ userId, files });
-  const values = [MAX_DESCRIPTORS, Math.ceil(memoryBytes / 1024), niceness].map(String);
+  const values = [MAX_DESCRIPTORS, Math.ceil((memoryBytes + RESERVED_BYTES) / 1024), niceness].map(
+    String,
+  );
   return {
     command: SHELL,
     args: ['-c', LIMITS_SCRIPT, 'sh', ...values, ...words, execPath],

@@ -134,14 +134,14 @@ const waysOfRoot: readonly Way[] = [
     }),
   },
   {
-    name: 'unshare of the network',
-    walls: { ...networkAlone, user: 'shared' },
-    compose: () => ({ words: ['unshare', '--net', '--', ...NO_NEW_PRIVILEGES] }),
-  },
-  {
     name: 'setpriv',
     walls: { ...nothing, user: 'own' },
     compose: ({ userId }) => ({ words: becomeUser(userId) }),
+  },
+  {
+    name: 'unshare of the network',
+    walls: { ...networkAlone, user: 'shared' },
+    compose: () => ({ words: ['unshare', '--net', '--', ...NO_NEW_PRIVILEGES] }),
   },
 ];
 

@@ -41,7 +41,7 @@ async function startDecoy() {
 function startWorker(launcher) {
   return new Promise((resolve, reject) => {
     const worker = new WorkerProcess(
-      { launcher, workerFile, environment, niceness: 5, log },
+      { launcher, workerFile, memoryBytes: 2 ** 30, environment, niceness: 5, log },
       { onReady: () => resolve(worker), onEnd: (ending) => reject(new Error(ending)) },
     );
   });
@@ -229,7 +229,7 @@ async function tryAll(launcher) {
   };
 }
 
-const ways = findLaunchers({ workerFile, memoryBytes: 2 ** 30, environment });
+const ways = findLaunchers({ workerFile, environment });
 const report = new Map();
 for await (const launcher of ways) {
   const { name } = launcher;

@@ -98,19 +98,19 @@ describe('renders', () => {
   it('that wait and those that are turned away are counted by their lane', async () => {
     const rendered = defer<Uint8Array>();
     await start({
-      settings: { WORKERS: '2', QUEUE_PER_WORKER: '1' },
+      settings: { WORKERS: '1', QUEUE_PER_WORKER: '2' },
       renderer: { render: () => rendered.promise },
     });
     const asked = [16, 20, 22, 24, 28, 32].map((size) =>
       sendRaw(port, 'GET', `/icons/1/ab.webp?size=${size}`),
     );
-    await counted('darkroom_queue_length', { lane: 'light' }, 1);
+    await counted('darkroom_queue_length', { lane: 'light' }, 2);
     await counted('darkroom_requests_total', { status: '503' }, 3);
     const { read } = await scrape(app);
     expect(read('darkroom_refusals_total', { reason: 'light lane' })).toBe(3);
-    for (const lane of ['light', 'heavy']) {
+    for (const [lane, held] of Object.entries({ light: 1, heavy: 0 })) {
       expect(read('darkroom_slots', { lane })).toBe(1);
-      expect(read('darkroom_slots_held', { lane })).toBe(1);
+      expect(read('darkroom_slots_held', { lane })).toBe(held);
     }
     expect(read('darkroom_originals_held_bytes')).toBeGreaterThan(samples.jpeg.length - 1);
     rendered.resolve(samples.webp);

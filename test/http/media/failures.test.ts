@@ -131,7 +131,7 @@ describe('502 ORIGIN_ERROR', () => {
 });
 
 describe('503 OVERLOADED', () => {
-  /** Asks for one render per slot, light ones that take both lanes, and waits until they have begun. */
+  /** Asks for one render per slot, light ones, and waits until they have begun. */
   const occupy = async (): Promise<readonly Promise<LightMyRequestResponse>[]> => {
     const running = ['icons/8/ab', 'icons/9/ab'].map((key) => {
       app.originals.put(key, samples.jpeg);
@@ -208,14 +208,13 @@ describe('504', () => {
   });
 
   it('TRANSFORM_TIMEOUT: the worker is killed and replaced', async () => {
-    app = await createTestApp({ settings: { TRANSFORM_TIMEOUT_MS: '2' } });
+    app = await createTestApp({ settings: { TRANSFORM_TIMEOUT_MS: '2500' } });
     app.originals.put(imageKey, samples.png);
-    await refuse(
-      app,
-      '/icons/1/ab.webp?size=1024&quality=lossless',
-      'TRANSFORM_TIMEOUT',
-      'no-store',
-    );
+    const { workers } = app;
+    // They start for the first render.
+    expect((await app.server.inject({ url: '/icons/1/ab.webp?size=16' })).statusCode).toBe(200);
+    for (const processId of workers.readyProcessIdsOf('light')) process.kill(processId, 'SIGSTOP');
+    await refuse(app, '/icons/1/ab.webp?size=64', 'TRANSFORM_TIMEOUT', 'no-store');
     const details = expect.objectContaining({ ending: 'SIGKILL', reason: 'deadline' });
     await expect
       .poll(() => app.log.entries)

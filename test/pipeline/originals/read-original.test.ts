@@ -78,6 +78,17 @@ describe('reading an original', () => {
     expect(await read(bodyOf('0123456789'), 10)).toHaveLength(10);
   });
 
+  test.each([
+    [4, 4, undefined],
+    [4, 3, 'ORIGIN_ERROR'], // it has become shorter
+    [11, 11, 'MEDIA_TOO_LARGE'],
+  ])('of %d bytes takes %d that came at once: %s', async (sizeBytes, came, code) => {
+    const { body: _, ...state } = objectOf(bodyOf(), sizeBytes);
+    const reading = readOriginal({ ...state, bytes: Buffer.alloc(came) }, limits, never);
+    if (code === undefined) expect(await reading).toHaveLength(came);
+    else await expect(reading).rejects.toMatchObject({ code });
+  });
+
   test('refuses what is too large, by its size, before a byte is read', async () => {
     const body = stalling();
     await expect(read(body, 11)).rejects.toMatchObject({ code: 'MEDIA_TOO_LARGE' });

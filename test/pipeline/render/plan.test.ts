@@ -10,6 +10,7 @@ const limits = {
   maxFrames: 100,
   timeoutMs: 15_000,
   maxResultBytes: 1_000_000,
+  webpEffort: 4,
 };
 
 const still: ImageFacts = {

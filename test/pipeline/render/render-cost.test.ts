@@ -12,6 +12,7 @@ const limits = {
   maxFrames: 1_024,
   timeoutMs: 15_000,
   maxResultBytes: 104_857_600,
+  webpEffort: 4,
 };
 
 /** The plan for an original of so many pixels and frames. */

@@ -1,4 +1,4 @@
-import { text } from 'node:stream/consumers';
+import { buffer, text } from 'node:stream/consumers';
 import { afterEach, beforeEach, describe, expect, onTestFinished, test, vi } from 'vitest';
 import { MediaError } from '../../../src/contract/errors.ts';
 import type { Origin } from '../../../src/pipeline/ports.ts';
@@ -69,6 +69,27 @@ export function describeOrigin(name: string, create: () => Promise<OriginFixture
       const received: Buffer[] = [];
       for await (const chunk of object.body) received.push(chunk);
       expect(Buffer.concat(received).equals(large)).toBe(true);
+    });
+
+    test.each([
+      { sizeBytes: 0, range: undefined, expectedBytes: 0 },
+      { sizeBytes: 10, range: undefined, expectedBytes: 10 },
+      { sizeBytes: 100_000, range: { first: 2, last: 70_000 }, expectedBytes: 69_999 },
+      { sizeBytes: 3_000_001, range: undefined, expectedBytes: 3_000_001 },
+    ])('$expectedBytes of $sizeBytes bytes can be held', async (row) => {
+      const { sizeBytes, range, expectedBytes } = row;
+      const content = Buffer.alloc(sizeBytes, 'abc');
+      await fixture.put('attachments/1/2/held', content);
+      const { origin } = fixture;
+      const key = 'attachments/1/2/held';
+      const opened = await (origin.readForMemory ?? origin.read).call(origin, key, {
+        signal,
+        range,
+      });
+      expect(opened.sizeBytes).toBe(sizeBytes);
+      const held = 'bytes' in opened ? Buffer.from(opened.bytes) : await buffer(opened.body);
+      const first = range?.first ?? 0;
+      expect(held.equals(content.subarray(first, first + expectedBytes))).toBe(true);
     });
 
     test('an empty object is empty, not missing', async () => {

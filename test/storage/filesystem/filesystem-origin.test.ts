@@ -1,4 +1,5 @@
 import { execFileSync } from 'node:child_process';
+import { readdirSync, readlinkSync } from 'node:fs';
 import { link, mkdir, rename, symlink, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { beforeEach, describe, expect, test } from 'vitest';
@@ -80,6 +81,27 @@ describe('originals in a folder', () => {
       expect(await read(key)).toBe('UNKNOWN_MEDIA');
     },
   );
+
+  test('are closed, read at once or not at all', async () => {
+    const origin = await createFilesystemOrigin(root);
+    const openFiles = () =>
+      readdirSync('/proc/self/fd').filter((name) => {
+        try {
+          return readlinkSync(`/proc/self/fd/${name}`).startsWith(root);
+        } catch {
+          return false; // that of the folder itself
+        }
+      });
+    await origin.readForMemory('avatars/1/ab12', { signal });
+    for (const [key, range] of [
+      ['avatars/1/ab12', { first: 100, last: 200 }],
+      ['avatars/1', undefined],
+      ['avatars/1/none', undefined],
+    ] as const) {
+      await expect(origin.readForMemory(key, { signal, range })).rejects.toThrow();
+    }
+    await expect.poll(openFiles).toEqual([]);
+  });
 
   test('may be reached through a link to the folder itself', async () => {
     await symlink(root, join(folder, 'link'));

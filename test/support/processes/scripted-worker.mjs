@@ -21,6 +21,11 @@ const commands = {
   hang: () => {
     for (;;);
   },
+  // Says that it is at work, and then the same; where it is its worker's first job, and it may, it is done at once.
+  'stand-still': (unless) => {
+    if (unless === 'fresh' && jobs === 1) return reply(`${process.pid} fresh`);
+    process.stderr.write('stands still\n', commands.hang);
+  },
   crash: () => setImmediate(() => process.abort()),
   exit: () => setImmediate(() => process.exit(3)),
   corrupt: () => fail('UNPROCESSABLE_MEDIA', 'bad bytes'),
@@ -50,6 +55,7 @@ const commands = {
     socket.on('error', ({ code }) => reply(code));
   },
   'read-parent': () => reply(attempt(() => readFileSync(`/proc/${process.ppid}/environ`).length)),
+  loaded: (name) => reply(readFileSync('/proc/self/maps', 'utf8').includes(name)),
   'write-file': (path) => reply(attempt(() => writeFileSync(path, 'x'))),
   'write-errors': (count) => {
     for (let line = 1; line <= Number(count); line += 1)
@@ -103,7 +109,10 @@ channel.on('close', () => process.exit(0));
 process.on('SIGTERM', () => undefined);
 send({ kind: 'ready' });
 
+let jobs = 0;
+
 function obey(text) {
+  jobs += 1;
   const [word, ...rest] = text.split(' ');
   if (text === 'answer unasked') {
     send({ kind: 'begun' });

@@ -35,7 +35,7 @@ const staying = new AbortController().signal;
 export const poolOptions: WorkerRendererOptions = {
   workerFile: SCRIPTED_WORKER,
   workers: { light: 1, heavy: 0 },
-  memoryBytes: 2 ** 30,
+  memoryBytes: { light: 2 ** 30, heavy: 2 ** 30 },
   environment: { PATH: '/usr/bin:/bin' },
   log: new RecordedLog(),
 };
@@ -49,7 +49,9 @@ export interface TestPool {
 }
 
 /** How a test's pool is made. */
-interface TestPoolOptions extends Partial<WorkerRendererOptions> {
+interface TestPoolOptions extends Partial<Omit<WorkerRendererOptions, 'memoryBytes'>> {
+  /** Of a worker of either lane. */
+  readonly memoryBytes?: number;
   /** Deadline of what `say` says, in milliseconds. */
   readonly timeoutMs?: number;
 }
@@ -60,9 +62,14 @@ export function usePools(): (options?: TestPoolOptions) => Promise<TestPool> {
   afterEach(() => {
     for (const renderer of renderers.splice(0)) renderer.stop();
   });
-  return async ({ timeoutMs = 10_000, ...options } = {}) => {
+  return async ({ timeoutMs = 10_000, memoryBytes = 2 ** 30, ...options } = {}) => {
     const log = new RecordedLog();
-    const renderer = new WorkerPool({ ...poolOptions, log, ...options });
+    const renderer = new WorkerPool({
+      ...poolOptions,
+      memoryBytes: { light: memoryBytes, heavy: memoryBytes },
+      log,
+      ...options,
+    });
     renderers.push(renderer);
     await renderer.start();
     const names = new Map<string, number>();

@@ -1,4 +1,12 @@
-import { existsSync, readdirSync, readFileSync, readlinkSync } from 'node:fs';
+import { execFileSync } from 'node:child_process';
+import {
+  chmodSync,
+  copyFileSync,
+  existsSync,
+  readdirSync,
+  readFileSync,
+  readlinkSync,
+} from 'node:fs';
 import { open } from 'node:fs/promises';
 import { type AddressInfo, createServer } from 'node:net';
 import { getPriority } from 'node:os';
@@ -238,6 +246,24 @@ describe.skipIf(!isLinux)('a confined worker (limits of Linux)', () => {
   });
 });
 
+describe.skipIf(!isLinux)('a library that the operator has preloaded', () => {
+  test('is there for the worker, too', async () => {
+    const libraries = execFileSync('ldd', [process.execPath], { encoding: 'utf8' });
+    const [, library = ''] = /(\/\S*libm\S*) \(/.exec(libraries) ?? [];
+    const { path: folder } = await useTemporaryFolder();
+    chmodSync(folder, 0o755);
+    const copy = join(folder, 'preloaded.so');
+    copyFileSync(library, copy);
+    const environment = { PATH: process.env.PATH ?? '', LD_PRELOAD: copy };
+    const { renderer, log, say } = await start({ environment });
+    const without = await start();
+    expect(renderer.confinement?.by).toBe(without.renderer.confinement?.by);
+    expect(await say('loaded preloaded.so')).toBe('true');
+    // The loader would complain of one that it does not find.
+    expect(log.entries).toEqual([]);
+  });
+});
+
 describe('the environment of a worker', () => {
   test('has no more than it needs', async () => {
     process.env.AWS_SECRET_ACCESS_KEY = 'secret';
@@ -263,7 +289,7 @@ describe('the ways to start a worker', () => {
   const find = async (workerFile: string): Promise<Launcher[]> => {
     const launchers: Launcher[] = [];
     const environment = { PATH: process.env.PATH ?? '' };
-    const program = { workerFile, memoryBytes: MEMORY_BYTES, environment };
+    const program = { workerFile, environment };
     for await (const launcher of findLaunchers(program)) launchers.push(launcher);
     return launchers;
   };
@@ -272,7 +298,7 @@ describe('the ways to start a worker', () => {
     const found = await find(SCRIPTED_WORKER.pathname);
     expect(found.length).toBeGreaterThan(0);
     // Without a limit only where there is no other way.
-    const bare = found.filter(({ launch }) => launch(5).command === process.execPath);
+    const bare = found.filter(({ launch }) => launch(5, MEMORY_BYTES).command === process.execPath);
     expect(bare).toHaveLength(isLinux ? 0 : 1);
     expect(await find('/nowhere/worker.js')).toMatchObject([
       { name: 'nothing', processes: 'shared', network: 'shared', user: 'shared' },

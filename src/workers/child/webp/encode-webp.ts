@@ -1,5 +1,6 @@
 import sharp from 'sharp';
 import { type EncoderSettings, outputFormats } from '../../../contract/image-formats.ts';
+import { DEFAULT_WEBP_EFFORT } from '../../../contract/pipeline-release.ts';
 import type { Animation, Size } from '../../../formats/image-facts.ts';
 import { restoreAnimation, SENTINEL_DELAY_MS } from '../../../formats/webp/webp-animation.ts';
 import type { RenderJob } from '../../../pipeline/render/render-job.ts';
@@ -30,7 +31,9 @@ const CLEARLY_LARGER = 2;
 const MAX_BOTH_PIXELS = 4_000_000;
 
 /** As `lossless`, but what is below transparent pixels is not kept: it is not to be seen. */
-const losslessForm: EncoderSettings = { ...outputFormats.webp.qualities.lossless, exact: false };
+function losslessForm({ encoder: { effort = DEFAULT_WEBP_EFFORT } }: RenderJob): EncoderSettings {
+  return { ...outputFormats.webp.qualities.lossless, exact: false, effort };
+}
 
 /**
  * Encodes a WebP. Where a lossy quality is asked for and the picture is a drawing, its lossless form may be the
@@ -58,7 +61,7 @@ type Encode = (settings: EncoderSettings) => Promise<Uint8Array>;
 async function encodeStill(frame: Pixels, job: RenderJob, encode: Encode): Promise<Uint8Array> {
   const lossy = await encode(job.encoder);
   if (!isWorthTrying(frame, job.size, lossy.length)) return lossy;
-  const lossless = await encode(losslessForm);
+  const lossless = await encode(losslessForm(job));
   return lossless.length <= lossy.length * worthOf(job) ? lossless : lossy;
 }
 
@@ -71,7 +74,7 @@ async function encodeFrames(
   const ratio = await compareSample(strip, job, animation);
   const isLarge = strip.widthPx * strip.heightPx > MAX_BOTH_PIXELS;
   if (ratio >= CLEARLY_LARGER || (isLarge && ratio > 1)) return encode(job.encoder);
-  const lossless = await encode(losslessForm);
+  const lossless = await encode(losslessForm(job));
   if (ratio <= CLEARLY_SMALLER || isLarge) return lossless;
   const lossy = await encode(job.encoder);
   return lossless.length <= lossy.length * worthOf(job) ? lossless : lossy;
@@ -94,16 +97,17 @@ function worthOf({ size, encoder }: RenderJob): number {
  */
 async function compareSample(
   strip: Pixels,
-  { size, encoder }: RenderJob,
+  job: RenderJob,
   { delaysMs }: Animation,
 ): Promise<number> {
+  const { size, encoder } = job;
   const first = Math.max(0, Math.floor(delaysMs.length / 2) - 1);
   const sample = takeFrames(strip, size, first, SAMPLE_FRAMES);
   const animation = { delaysMs: delaysMs.slice(first, first + SAMPLE_FRAMES), plays: 0 };
   const lossy = await encodeAs(sample, size, encoder, animation);
   const frame = takeFrames(strip, size, first, 1);
   if (!isWorthTrying(frame, size, lossy.length)) return Number.POSITIVE_INFINITY;
-  const lossless = await encodeAs(sample, size, losslessForm, animation);
+  const lossless = await encodeAs(sample, size, losslessForm(job), animation);
   return lossless.length / lossy.length;
 }
 

@@ -18,9 +18,9 @@ function cpuTicksOf(processId: number): number {
 describe.skipIf(!isLinux)(
   'kill -9 of a worker in mid-job (which one is at work is known by proc(5))',
   () => {
-    test('costs exactly one request of those under way', async () => {
+    test('costs no request', async () => {
       const running = await createTestApp({
-        settings: { WORKERS: '2', QUEUE_TIMEOUT_MS: '60000', TRANSFORM_TIMEOUT_MS: '60000' },
+        settings: { WORKERS: '2', QUEUE_TIMEOUT_MS: '600000', TRANSFORM_TIMEOUT_MS: '600000' },
       });
       app = running;
       const { workers, originals } = running;
@@ -34,7 +34,7 @@ describe.skipIf(!isLinux)(
         .toBuffer();
       const port = await running.listen();
       const get = async (name: string): Promise<number> => {
-        const url = `http://127.0.0.1:${port}/attachments/1/2/${name}?format=webp`;
+        const url = `http://127.0.0.1:${port}/attachments/1/2/${name}?format=webp&quality=high`;
         const response = await fetch(url);
         await response.arrayBuffer();
         return response.status;
@@ -48,13 +48,13 @@ describe.skipIf(!isLinux)(
       const statuses = Promise.all(names.map(get));
       const atWork = await vi.waitUntil(
         () => workers.processIds.find((pid) => cpuTicksOf(pid) > (before.get(pid) ?? Infinity) + 3),
-        { interval: 1, timeout: 20_000 },
+        { interval: 1, timeout: 250_000 },
       );
       process.kill(atWork, 'SIGKILL');
 
-      expect((await statuses).sort()).toEqual([...Array(5).fill(200), 422]);
+      expect((await statuses).sort()).toEqual(Array(6).fill(200));
       expect(workers.counters).toEqual({ restarts: 1, kills: 0, recycles: 0 });
       expect(running.log.errors).toEqual([]);
-    });
+    }, 300_000); // heavy renders have the lowest priority on the machine
   },
 );

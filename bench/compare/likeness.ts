@@ -1,0 +1,54 @@
+import { execFileSync } from 'node:child_process';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import sharp from 'sharp';
+import type { Turn } from './measures.ts';
+import type { Rendering } from './originals.ts';
+
+/** PyPI `ssimulacra2`; a command of two pictures that prints a number: 100 is the same. */
+const TOOL = 'ssimulacra2';
+
+/** What is missing to compare pictures; `undefined` if nothing is. */
+export function missingLikeness(): string | undefined {
+  try {
+    execFileSync(TOOL, ['--help'], { stdio: 'ignore' });
+    return undefined;
+  } catch {
+    return `needs ${TOOL} (PyPI: pip install ssimulacra2)`;
+  }
+}
+
+/**
+ * How like its originals a server's pictures are, and how large: beside a full decode that is scaled by Lanczos3;
+ * means of some renderings.
+ */
+export async function measureLikeness(
+  folder: string,
+  renderings: readonly Rendering[],
+  urlOf: (rendering: Rendering) => string,
+): Promise<Turn> {
+  const scratch = mkdtempSync(join(tmpdir(), 'darkroom-likeness-'));
+  const [wanted, sent] = [join(scratch, 'wanted.png'), join(scratch, 'sent.png')];
+  let [ssimulacra2, bytesEach] = [0, 0];
+  try {
+    for (const rendering of renderings) {
+      const body = Buffer.from(await (await fetch(urlOf(rendering))).arrayBuffer());
+      const decoded = await sharp(body)
+        .toColourspace('srgb')
+        .png()
+        .toBuffer({ resolveWithObject: true });
+      const { width, height } = decoded.info;
+      writeFileSync(sent, decoded.data);
+      const whole = await sharp(join(folder, rendering.path)).autoOrient().png().toBuffer();
+      const scaling = { kernel: 'lanczos3', fit: 'fill' } as const;
+      await sharp(whole).resize(width, height, scaling).toFile(wanted);
+      const text = execFileSync(TOOL, [wanted, sent], { encoding: 'utf8' });
+      ssimulacra2 += Number(/-?\d+\.\d+/.exec(text)?.[0]) / renderings.length;
+      bytesEach += body.length / renderings.length;
+    }
+    return { ssimulacra2, bytesEach };
+  } finally {
+    rmSync(scratch, { recursive: true });
+  }
+}
