@@ -188,7 +188,13 @@ describe('a purge', () => {
   });
 
   it.each([
-    ['fails', new Error('the disk is gone'), 500, 'INTERNAL_ERROR', 'The service has failed.'],
+    [
+      'fails',
+      new Error('the disk is gone'),
+      502,
+      'STORE_ERROR',
+      'The store has failed. The memory is purged; purge again when the store is mended.',
+    ],
     [
       'does not respond',
       new StoreStalled('the disk hangs'),
