@@ -22,7 +22,13 @@ afterEach(() => app.close());
 
 async function start(renderer?: Renderer): Promise<void> {
   await app?.close();
-  app = await createTestApp({ settings, resultStore: store, ...(renderer && { renderer }) });
+  // Two renders of one lane at a time.
+  const twoCores = { ...settings, WORKERS: '2' };
+  app = await createTestApp({
+    settings: twoCores,
+    resultStore: store,
+    ...(renderer && { renderer }),
+  });
   for (const id of [1, 12]) app.originals.put(`icons/${id}/ab`, samples.jpeg);
 }
 
