@@ -21,7 +21,7 @@ import {
   type ResultStore,
 } from './pipeline/ports.ts';
 import { MemoryCache } from './storage/memory-cache.ts';
-import { openListing, openOrigin, openResultStore } from './storage/open-storage.ts';
+import { openListing, openMarker, openOrigin, openResultStore } from './storage/open-storage.ts';
 import type { SiteDoubles } from './storage/remote/open-sites.ts';
 import { WatchedOrigin } from './storage/watched-origin.ts';
 import { listGauges } from './telemetry/gauges.ts';
@@ -114,7 +114,9 @@ export async function createApp(config: Config, parts: AppParts): Promise<App> {
     const reason = formatReadFailure(error);
     log.error({ storage, reason: reason.slice(2) }, `${storage} cannot be read${reason}`);
   });
-  const origin = new WatchedOrigin(parts.origin ?? (await openOrigin(config)), {
+  const marker = openMarker(config);
+  await marker?.look();
+  const origin = new WatchedOrigin(parts.origin ?? (await openOrigin(config, marker)), {
     meter,
     health: originHealth,
   });
@@ -175,10 +177,12 @@ export async function createApp(config: Config, parts: AppParts): Promise<App> {
   let isClosing = false;
   const readiness = (): Readiness => {
     originHealth.probe(origin, config.originLimits.firstByteTimeoutMs);
+    marker?.lookSoon();
     return judgeReadiness({
       isClosing,
       readyWorkers: countReady(workers),
       origin: originHealth,
+      isMarkerMissing: marker?.isMissing ?? false,
       isStoreFailing: store?.isFailing ?? false,
       storeShortcoming: resultStore?.shortcoming?.(),
       crowdedLanes: lanes.filter((lane) => pipeline.admission.isCrowded(lane)),

@@ -18,6 +18,7 @@ import { afterAll, afterEach, beforeAll, describe, expect, onTestFinished, test 
 import { resourceRows } from '../src/contract/resources.ts';
 import { connectSecurely, connectTo } from './support/http/raw-http.ts';
 import { tlsSettings } from './support/http/tls-files.ts';
+import { startService } from './support/processes/service-process.ts';
 import { startFlags } from './support/processes/start-flags.ts';
 import { workersOf } from './support/processes/worker-ids.ts';
 import { useTemporaryFolder } from './support/temporary-folder.ts';
@@ -282,6 +283,16 @@ describe('the process', () => {
     expect(stderr).not.toContain('Warning');
     // What is printed for people leads somewhere.
     expect(links(running)[0]).toMatch(/^http:\/\/127\.0\.0\.1:/);
+  });
+
+  test('says so where it may open too few files', async () => {
+    const message = await startService({}, { openFiles: 64 }).catch(
+      ({ message }: Error) => message,
+    );
+    expect(message).toContain(
+      'ulimit -n: expected a limit of 128 open files at least (LimitNOFILE= of systemd, --ulimit of Docker) but received 64',
+    );
+    expect(message).not.toMatch(/^ +at /m);
   });
 
   test('says so when its port is taken', async () => {

@@ -98,7 +98,10 @@ export function judgeRun(
 }
 
 /** A run in which nothing happened would hold everything else. */
-function judgeCoverage({ waves }: SoakRun, judged: readonly JudgedVisit[]): Criterion {
+function judgeCoverage(
+  { waves, killedWorkers }: SoakRun,
+  judged: readonly JudgedVisit[],
+): Criterion {
   const renders = RENDERED.map((purpose) =>
     count(judged, ({ visit }) => visit.purpose === purpose && visit.status === 200 && !visit.isHit),
   );
@@ -107,9 +110,10 @@ function judgeCoverage({ waves }: SoakRun, judged: readonly JudgedVisit[]): Crit
   const isHarmed = waves.some(({ kind }) => kind.isHarmless !== true);
   return {
     name: 'something was asked of everything',
-    measured: `${hits} hits, ${renders.join(' + ')} rendered, ${felt} failures of the origin`,
+    measured: `${hits} hits, ${renders.join(' + ')} rendered, ${felt} failures of the origin, ${killedWorkers} workers killed`,
     demanded: 'some of each',
-    isHeld: hits > 0 && renders.every((some) => some > 0) && (felt > 0 || !isHarmed),
+    isHeld:
+      hits > 0 && renders.every((some) => some > 0) && (felt > 0 || !isHarmed) && killedWorkers > 0,
   };
 }
 

@@ -12,6 +12,8 @@ interface LogLine {
   readonly time: number;
   readonly msg?: string;
   readonly code?: string;
+  /** Of a line that says that the origin fails. */
+  readonly storage?: string;
 }
 
 /** What the service has written at the level `warn` and above, or outside of its log. */
@@ -47,9 +49,9 @@ function parseLine(text: string): LogLine | undefined {
 }
 
 function isExplained(
-  { code, time }: LogLine,
+  { code, storage, time }: LogLine,
   { waves, beganMs }: Pick<SoakRun, 'waves' | 'beganMs'>,
 ): boolean {
-  if (code !== 'ORIGIN_ERROR' && code !== 'ORIGIN_TIMEOUT') return false;
+  if (code !== 'ORIGIN_ERROR' && code !== 'ORIGIN_TIMEOUT' && storage === undefined) return false;
   return isStruck(waves, time - beganMs - 1, time - beganMs + 1);
 }

@@ -9,6 +9,7 @@ import { type Ending, type Service, startService } from '../harness/service.ts';
 import { type Burst, type Pressure, runClients } from './clients.ts';
 import { type FaultyOrigin, startFaultyOrigin, type Wave } from './faulty-origin.ts';
 import { fetchGoodImages, type GoodImages } from './good-images.ts';
+import { killWorkers } from './killed-workers.ts';
 import { createLoadMix } from './load-mix.ts';
 import { listOriginals } from './originals.ts';
 import { type Visit, Witness } from './visit.ts';
@@ -39,6 +40,8 @@ export interface SoakRun {
   readonly visits: readonly Visit[];
   readonly waves: readonly Wave[];
   readonly bursts: readonly Burst[];
+  /** Workers that were killed, as by a kernel that is short of memory. */
+  readonly killedWorkers: number;
   readonly samples: readonly Sample[];
   /** At rest, before and after the load; `undefined` if the service was gone. */
   readonly atRest: { readonly before: Sample | undefined; readonly after: Sample | undefined };
@@ -107,11 +110,13 @@ async function soak(
   }, everyMs);
   const over = endAfter(durationMs, cut);
   const striking = origin.strike(random, beganMs, over);
+  const killing = killWorkers(service.pid, new Random(seed), over);
   const { origin: address } = service;
   const load = { origin: address, mix, witness, pressure, seed, beganMs };
   const { visits, bursts } = await runClients(load, over);
   const loadedMs = epochMs() - beganMs;
   const waves = await striking;
+  const killedWorkers = await killing;
   clearInterval(sampling);
 
   const goodAfter = await fetchGoodImages(service.origin, 'copies');
@@ -126,6 +131,7 @@ async function soak(
     visits,
     waves,
     bursts,
+    killedWorkers,
     samples,
     atRest: { before, after },
     goodImages: { before: goodBefore, after: goodAfter },

@@ -1,6 +1,6 @@
 import { isIP } from 'node:net';
 import { EXTERNAL_CONNECTIONS, readExternal } from './external-settings.ts';
-import { countCores, planConnections } from './machine-limits.ts';
+import { countCores, findFilesFault, planConnections } from './machine-limits.ts';
 import { readRelease } from './release.ts';
 import type { Environment } from './setting.ts';
 import { readSettings } from './setting-faults.ts';
@@ -42,7 +42,8 @@ export function readConfig(environment: Environment) {
   );
   const connections = planConnections(countOtherFiles(given));
   const { values, faults } = readSettings(given, connections.most);
-  if (faults.length > 0) throw new ConfigError(faults.join('\n'));
+  const allFaults = [...faults, findFilesFault()].filter((fault) => fault !== undefined);
+  if (allFaults.length > 0) throw new ConfigError(allFaults.join('\n'));
 
   const waiting = { maxWaiting: MAX_WAITING_FOR_ORIGIN, maxWaitMs: values.QUEUE_TIMEOUT_MS };
   const workers = planWorkers(

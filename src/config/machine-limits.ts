@@ -30,6 +30,15 @@ const MAX_BY_DEFAULT = 16_384;
 /** Files of the process itself: the program, the log, a start of a worker, those just being closed. */
 const OWN_FILES = 128;
 
+/**
+ * Says what is wrong with a limit of open files within which the service cannot even start: with some tens of files,
+ * its own modules cannot be read.
+ */
+export function findFilesFault(openFilesLimit = readOpenFilesLimit()): string | undefined {
+  if (openFilesLimit === undefined || openFilesLimit >= OWN_FILES) return undefined;
+  return `ulimit -n: expected a limit of ${OWN_FILES} open files at least (LimitNOFILE= of systemd, --ulimit of Docker) but received ${openFilesLimit}`;
+}
+
 /** Where the system does not tell; macOS has as many at least. */
 const ASSUMED_FILES = 10_240;
 

@@ -171,6 +171,14 @@ export const siteName: Form<string> = {
   read: canonicalHostOf,
 };
 
+/** The name of a file below a folder. */
+export const fileBelow = texts(
+  'names joined by "/", not "." or "..", 512 bytes at most',
+  (text) =>
+    Buffer.byteLength(text) <= 512 &&
+    text.split('/').every((name) => !['', '.', '..'].includes(name)),
+);
+
 /** Whether a file is there and can be read. */
 export function isReadableFile(path: string): boolean {
   try {

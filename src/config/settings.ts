@@ -8,6 +8,7 @@ import {
   bytes,
   choice,
   endpoint,
+  fileBelow,
   folder,
   hostName,
   integer,
@@ -61,6 +62,10 @@ const originals = {
     folder,
     'folder of the originals, laid out by key; must be set with `NODE_ENV=production`',
     { defaultText: '`fixtures/originals`, the samples' },
+  ),
+  STORAGE_MARKER: optional(
+    fileBelow,
+    'a file below `STORAGE_DIR` without which the service is not ready, and no original is missing: a disk that is not mounted leaves an empty folder',
   ),
   S3_BUCKET: optional(bucketName, 'bucket of the originals; needed with `s3`'),
   S3_ENDPOINT: optional(

@@ -18,7 +18,8 @@ export function readStorage(values: Settings) {
   const bucket = values.S3_BUCKET;
   if (values.STORAGE === 'filesystem' || bucket === undefined) {
     const folder = values.STORAGE_DIR ?? SAMPLE_FOLDER;
-    return { kind: 'filesystem', folder, isSample: resolve(folder) === SAMPLE_FOLDER } as const;
+    const isSample = resolve(folder) === SAMPLE_FOLDER;
+    return { kind: 'filesystem', folder, marker: values.STORAGE_MARKER, isSample } as const;
   }
   return {
     kind: 's3',

@@ -186,6 +186,11 @@ export class StoreStalled extends Error {
   override readonly name = 'StoreStalled';
 }
 
+/** A store has failed, and says why in its cause. */
+export class StoreFailed extends Error {
+  override readonly name = 'StoreFailed';
+}
+
 /** Heavy renders have processes of their own, of lower priority, so that light ones never wait for them. */
 export const lanes = ['light', 'heavy'] as const;
 export type Lane = (typeof lanes)[number];

@@ -4,17 +4,26 @@ import type { OriginalWriter } from '../pipeline/originals/original-writer.ts';
 import type { Log, Origin, ResultStore } from '../pipeline/ports.ts';
 import { createDiskCache, openFolderBeside } from './disk-cache/disk-cache.ts';
 import { createFilesystemOrigin } from './filesystem/filesystem-origin.ts';
+import { StorageMarker } from './filesystem/storage-marker.ts';
+
+/** The marker of the folder of the originals, if there is to be one. */
+export function openMarker({ storage }: Pick<Config, 'storage'>): StorageMarker | undefined {
+  if (storage.kind !== 'filesystem' || storage.marker === undefined) return undefined;
+  return new StorageMarker(storage.folder, storage.marker);
+}
 
 /**
  * Opens what the originals are in.
  *
+ * @param marker of its folder
  * @throws Error if the folder is gone
  */
-export async function openOrigin({
-  storage,
-  originLimits,
-}: Pick<Config, 'storage' | 'originLimits'>): Promise<Origin> {
-  if (storage.kind === 'filesystem') return createFilesystemOrigin(storage.folder);
+export async function openOrigin(
+  config: Pick<Config, 'storage' | 'originLimits'>,
+  marker = openMarker(config),
+): Promise<Origin> {
+  const { storage, originLimits } = config;
+  if (storage.kind === 'filesystem') return createFilesystemOrigin(storage.folder, marker);
   // Only where it is needed: the SDK takes 0.2 s and 25 MB.
   const { S3Origin } = await import('./s3/s3-origin.ts');
   return new S3Origin({ ...storage, stallTimeoutMs: originLimits.wholeBodyTimeoutMs });

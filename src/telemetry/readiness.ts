@@ -26,6 +26,8 @@ export interface Vitals {
   readonly isClosing: boolean;
   readonly readyWorkers: Readonly<Record<Lane, number>>;
   readonly origin: { readonly state: OriginState; readonly hasResponded: boolean };
+  /** Whether what tells that the storage is the one that is meant is not there. */
+  readonly isMarkerMissing: boolean;
   readonly isStoreFailing: boolean;
   /** Why renderings are not stored at present, if they are not. */
   readonly storeShortcoming: string | undefined;
@@ -37,7 +39,7 @@ export interface Vitals {
  * Judges whether requests should come here.
  *
  * What takes a replica out of service is what no other replica shares and every request suffers from: that it
- * stops, has no worker, can take no request more, or has not reached the origin since its start (a wrong
+ * stops, has no worker, can take no request more, has no originals (a disk that is not mounted), or has not reached the origin since its start (a wrong
  * setting, or a network that is not there yet). What all replicas share, or what only new renders suffer from,
  * does not: if the origin fails, or renders queue, to take out one after another would end the hits as well,
  * which are nine of ten requests. It is a reason all the same.
@@ -51,6 +53,7 @@ export function judgeReadiness(vitals: Vitals): Readiness {
       (origin.state === 'unknown'
         ? 'the origin has not answered yet'
         : 'the origin has failed since the start'),
+    vitals.isMarkerMissing && 'the file STORAGE_MARKER is missing: another folder is in its place',
     connections.requests >= connections.maxRequests &&
       'as many requests as there may be are under way',
   ].filter((reason) => reason !== false);

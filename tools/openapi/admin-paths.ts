@@ -52,6 +52,7 @@ export const adminSchemas: Readonly<Record<string, Schema>> = {
   },
   Unauthorized: describeError('UNAUTHORIZED'),
   StoreTimeout: describeError('STORE_TIMEOUT'),
+  StoreError: describeError('STORE_ERROR'),
 };
 
 /** Responses of the admin listener that several operations have. */
@@ -66,6 +67,10 @@ export const adminResponses: Readonly<Record<string, ResponseObject>> = {
     'Overloaded',
     'Other purges take too long; the memory is purged, and the store is not.',
     'Retry-After',
+  ),
+  StoreFailed: json(
+    'StoreError',
+    'The store of renderings has failed: it is read-only, or a link is in its way; the memory is purged, and a part of the store may be.',
   ),
   Stalled: json(
     'StoreTimeout',
@@ -127,6 +132,7 @@ export const adminPaths: Readonly<Record<string, PathItem>> = {
         413: { $ref: '#/components/responses/BadOrder' },
         415: { $ref: '#/components/responses/BadOrder' },
         500: { $ref: '#/components/responses/Failed' },
+        502: { $ref: '#/components/responses/StoreFailed' },
         503: { $ref: '#/components/responses/Busy' },
         504: { $ref: '#/components/responses/Stalled' },
       },

@@ -2,7 +2,7 @@ import { createHash, timingSafeEqual } from 'node:crypto';
 import { readFile } from 'node:fs/promises';
 import { type FastifyInstance, type FastifyReply, type FastifyRequest, fastify } from 'fastify';
 import { MediaError } from '../../contract/errors.ts';
-import { type Log, StoreStalled } from '../../pipeline/ports.ts';
+import { type Log, StoreFailed, StoreStalled } from '../../pipeline/ports.ts';
 import type { Purger } from '../../pipeline/results/purger.ts';
 import type { Readiness } from '../../telemetry/readiness.ts';
 import { type Failure, formatFailure } from '../error-response.ts';
@@ -107,6 +107,7 @@ export function createAdminServer(options: AdminServerOptions): FastifyInstance 
   server.setErrorHandler((error, _request, reply) => {
     if (error instanceof MediaError) return sendFailure(reply, error);
     if (error instanceof StoreStalled) return sendFailure(reply, storeTimeout);
+    if (error instanceof StoreFailed) return sendFailure(reply, storeError);
     const status = statusOf(error);
     if (status < 500) {
       const message = 'The body is not what was expected: JSON, and not too long.';
@@ -125,6 +126,12 @@ const storeTimeout = {
   status: 504,
   code: 'STORE_TIMEOUT',
   message: 'The store has not answered in time. The memory is purged; purge again later.',
+} as const satisfies Failure;
+
+const storeError = {
+  status: 502,
+  code: 'STORE_ERROR',
+  message: 'The store has failed. The memory is purged; purge again when the store is mended.',
 } as const satisfies Failure;
 
 /** The token that was sent; the scheme's case does not matter (RFC 9110 §11.1). Empty where there is none. */

@@ -1,7 +1,7 @@
 import type { FastifyInstance } from 'fastify';
 import { MediaError } from '../../contract/errors.ts';
 import { parsePurgeOrder } from '../../contract/purge-order.ts';
-import { type Log, StoreStalled } from '../../pipeline/ports.ts';
+import { type Log, StoreFailed, StoreStalled } from '../../pipeline/ports.ts';
 import type { Purger } from '../../pipeline/results/purger.ts';
 import { shortenTarget } from '../../telemetry/request-log.ts';
 
@@ -25,6 +25,10 @@ export function registerPurge(server: FastifyInstance, purger: Purger, log: Log)
       const details = { asked, client, err: error };
       if (error instanceof StoreStalled) {
         log.error(details, 'a purge was given up: the result store does not answer');
+        throw error;
+      }
+      if (error instanceof StoreFailed) {
+        log.error(details, 'a purge was given up: the result store has failed');
         throw error;
       }
       log.error(details, 'a purge has failed');

@@ -3,6 +3,7 @@ import type { Socket } from 'node:net';
 import type { ResponseMeter } from '../../pipeline/meter.ts';
 import { ReaderPace } from './reader-pace.ts';
 import { countRefusal, type Refusal, refusals, writeRefusal } from './refusal.ts';
+import { RequestLineWatch } from './request-line.ts';
 
 /**
  * What a connection is about: it has asked for nothing yet; responses are under way; it had its response
@@ -31,6 +32,7 @@ export class Connection {
   sinceMs: number;
   /** Responses that are not closed yet, in the order of their requests. */
   readonly responses = new Set<ReaderPace>();
+  readonly requestLines = new RequestLineWatch();
   readonly #owner: ConnectionOwner;
   /** What HTTP/1.1 is spoken over: the transport, or TLS above it. */
   #socket: Socket;

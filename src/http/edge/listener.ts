@@ -76,6 +76,7 @@ export function createListener(options: ListenerOptions, handle: RequestHandler)
     const hasBody = discardBody(request, limits.maxBodyBytes, () => connection.end());
     const refusal =
       findFormFault(request, limits) ??
+      (connection.requestLines.isFaulty(request) ? refusals.badMessage : undefined) ??
       (connections.isOverloaded ? refusals.overloaded : undefined);
     if (refusal !== undefined) {
       countRefusal(meter, refusal);

@@ -7,6 +7,7 @@ import {
   type ResultAddress,
   type ResultStore,
   type StoredResult,
+  StoreFailed,
   StoreStalled,
 } from '../ports.ts';
 import type { RequestTrace } from '../request-trace.ts';
@@ -126,7 +127,7 @@ export class GuardedStore {
    * @param prefixes of their paths
    * @param fits whether a rendering that is still to be stored must not be
    * @returns how many were removed
-   * @throws Error if the store fails, `StoreStalled` if it does not respond; MediaError `OVERLOADED` if other removals
+   * @throws StoreFailed if the store fails, `StoreStalled` if it does not respond; MediaError `OVERLOADED` if other removals
    *   take too long
    */
   async remove(prefixes: readonly string[], fits: (originKey: string) => boolean): Promise<number> {
@@ -138,6 +139,9 @@ export class GuardedStore {
       let removed = 0;
       for (const prefix of prefixes) removed += await this.#parts.store.remove(prefix);
       return removed;
+    } catch (error) {
+      if (error instanceof StoreStalled) throw error;
+      throw new StoreFailed('The result store has failed.', { cause: error });
     } finally {
       leave();
     }

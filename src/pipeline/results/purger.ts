@@ -38,7 +38,7 @@ export class Purger {
     this.#parts = parts;
   }
 
-  /** @throws Error if the store fails; the memory is purged then, and a part of the store */
+  /** @throws StoreFailed or StoreStalled if the store fails; the memory is purged then, and a part of the store */
   async purge(order: PurgeOrder): Promise<Purged> {
     const filters = filtersOf(order);
     const memory = this.#forget(filters);

@@ -6,6 +6,7 @@ import type { Origin, OriginBytes, OriginObject, ReadOptions } from '../../pipel
 import { clampRange, readLastModified } from '../origin-object.ts';
 import { closeFile, type OpenedFile, openRegularFile, readBytes } from './opened-file.ts';
 import { RootFolder } from './root-folder.ts';
+import type { StorageMarker } from './storage-marker.ts';
 import { isMissingFile } from './system-errors.ts';
 
 /**
@@ -38,8 +39,11 @@ const MAX_AT_ONCE_BYTES = 1024 * 1024;
 export class FilesystemOrigin implements Origin {
   readonly #root: RootFolder;
 
-  constructor(root: RootFolder) {
+  readonly #marker: StorageMarker | undefined;
+
+  constructor(root: RootFolder, marker?: StorageMarker) {
     this.#root = root;
+    this.#marker = marker;
   }
 
   async read(key: string, options: ReadOptions): Promise<OriginObject> {
@@ -100,7 +104,8 @@ export class FilesystemOrigin implements Origin {
       (status) => status.isDirectory(),
       () => false,
     );
-    return new MediaError(isRootThere ? 'UNKNOWN_MEDIA' : 'ORIGIN_ERROR', { cause: error });
+    const isOurs = isRootThere && ((await this.#marker?.look()) ?? true);
+    return new MediaError(isOurs ? 'UNKNOWN_MEDIA' : 'ORIGIN_ERROR', { cause: error });
   }
 }
 
@@ -117,8 +122,12 @@ function streamOf(descriptor: number, first: number, count: number, chunkBytes: 
 /**
  * Opens a folder as an origin.
  *
+ * @param marker what must be in it, or else nothing that is missing is known to be
  * @throws Error if there is no such folder
  */
-export async function createFilesystemOrigin(folder: string): Promise<FilesystemOrigin> {
-  return new FilesystemOrigin(await RootFolder.open(folder));
+export async function createFilesystemOrigin(
+  folder: string,
+  marker?: StorageMarker,
+): Promise<FilesystemOrigin> {
+  return new FilesystemOrigin(await RootFolder.open(folder), marker);
 }

@@ -22,7 +22,13 @@ afterEach(() => app.close());
 
 async function start(renderer?: Renderer): Promise<void> {
   await app?.close();
-  app = await createTestApp({ settings, resultStore: store, ...(renderer && { renderer }) });
+  // Two renders of one lane at a time.
+  const twoCores = { ...settings, WORKERS: '2' };
+  app = await createTestApp({
+    settings: twoCores,
+    resultStore: store,
+    ...(renderer && { renderer }),
+  });
   for (const id of [1, 12]) app.originals.put(`icons/${id}/ab`, samples.jpeg);
 }
 
@@ -188,7 +194,13 @@ describe('a purge', () => {
   });
 
   it.each([
-    ['fails', new Error('the disk is gone'), 500, 'INTERNAL_ERROR', 'The service has failed.'],
+    [
+      'fails',
+      new Error('the disk is gone'),
+      502,
+      'STORE_ERROR',
+      'The store has failed. The memory is purged; purge again when the store is mended.',
+    ],
     [
       'does not respond',
       new StoreStalled('the disk hangs'),

@@ -11,6 +11,7 @@ const WELL: Vitals = {
   isClosing: false,
   readyWorkers: { light: 1, heavy: 1 },
   origin: { state: 'reachable', hasResponded: true },
+  isMarkerMissing: false,
   isStoreFailing: false,
   storeShortcoming: undefined,
   crowdedLanes: [],
@@ -58,6 +59,12 @@ describe('a replica', () => {
       { origin: { state: 'failing', hasResponded: true } },
       'degraded',
       ['the origin fails; what is kept is served'],
+    ],
+    [
+      'its folder is not the one that is meant',
+      { isMarkerMissing: true },
+      'not ready',
+      ['the file STORAGE_MARKER is missing: another folder is in its place'],
     ],
     [
       'the store fails',

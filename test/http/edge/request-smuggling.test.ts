@@ -101,6 +101,9 @@ describe('a message that two servers could read in two ways is refused, and its 
     ['an extension of a chunk with a quoted line end', chunked(`1;a="\r\n"\r\nx\r\n${NO_CHUNKS}`)],
     ['a length among the trailers', chunked('0\r\nContent-Length: 5\r\n\r\n')],
     ['chunks that end with LF', chunked('0\r\n\n')],
+    ['a bare LF before the request line', `\n${get('')}`],
+    ['a bare CR before the request line', `\r\r\n${get('')}`],
+    ['two spaces after the method', 'GET  /avatars/0.png HTTP/1.1\r\nHost: a\r\n\r\n'],
     ['two hosts', get('Host: b\r\n')],
     ['two equal hosts', get('host: a\r\n')],
     ['a list of hosts', 'GET /avatars/0.png HTTP/1.1\r\nHost: a, b\r\n\r\n'],
@@ -160,6 +163,7 @@ describe('a message that can be read in one way is served, and so is the next', 
 
 describe('after a request', () => {
   it.each([
+    ['two spaces after the second method', `${get('')}${get('').replace(' ', '  ')}`, [200, 400]],
     ['a body that is none', get('Content-Length: 5\r\n', 'xxxxxgarbage\r\n\r\n'), [200, 400]],
     [
       'a POST with a body of no length',

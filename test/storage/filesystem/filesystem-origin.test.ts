@@ -1,10 +1,12 @@
 import { execFileSync } from 'node:child_process';
 import { readdirSync, readlinkSync } from 'node:fs';
-import { link, mkdir, rename, symlink, writeFile } from 'node:fs/promises';
+import { link, mkdir, rename, rm, symlink, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { beforeEach, describe, expect, test } from 'vitest';
+import type { MediaError } from '../../../src/contract/errors.ts';
 import { createFilesystemListing } from '../../../src/storage/filesystem/filesystem-listing.ts';
 import { createFilesystemOrigin } from '../../../src/storage/filesystem/filesystem-origin.ts';
+import { StorageMarker } from '../../../src/storage/filesystem/storage-marker.ts';
 import { useTemporaryFolder } from '../../support/temporary-folder.ts';
 
 const signal = new AbortController().signal;
@@ -34,6 +36,25 @@ const list = async (prefix: string): Promise<string[]> => {
   await listing.list(prefix, ({ key }) => keys.push(key) > 0, signal);
   return keys.sort();
 };
+
+test('in a folder without its marker, nothing is known to be missing', async () => {
+  const marker = new StorageMarker(root, '.mounted');
+  const origin = await createFilesystemOrigin(root, marker);
+  const codeOf = (key: string): Promise<unknown> =>
+    origin.read(key, { signal }).then(
+      ({ body }) => body.destroy() && 'read',
+      (error: MediaError) => error.code,
+    );
+  expect(await codeOf('avatars/1/nothing')).toBe('ORIGIN_ERROR');
+  expect(await codeOf('avatars/1/ab12')).toBe('read');
+  expect(marker.isMissing).toBe(true);
+  await mkdir(join(root, '.mounted'));
+  expect(await marker.look()).toBe(false);
+  await rm(join(root, '.mounted'), { recursive: true });
+  await writeFile(join(root, '.mounted'), '');
+  expect(await codeOf('avatars/1/nothing')).toBe('UNKNOWN_MEDIA');
+  expect(marker.isMissing).toBe(false);
+});
 
 describe('originals in a folder', () => {
   const add: Readonly<Record<string, (path: string) => unknown>> = {
