@@ -147,7 +147,7 @@ describe('stages that were entered are in the headers, also where one was left i
 
   it('the origin, for the first frames by which an animation is turned away', async () => {
     const renderer: Renderer = { render: () => new Promise(() => undefined) };
-    const settings = { WORKERS: '2', QUEUE_PER_WORKER: '0' };
+    const settings = { WORKERS: '1', QUEUE_PER_WORKER: '0' };
     app = await createTestApp({ renderer, settings });
     const animation = readSample('attachments/1/6/moon.gif');
     for (const id of [1, 2]) app.originals.put(`emojis/${id}`, animation);
