@@ -1,35 +1,13 @@
 import { createHash } from 'node:crypto';
-import { afterAll, beforeEach, describe, expect, test } from 'vitest';
-import {
-  formatExternalPath,
-  formatSegmentedTarget,
-  signTarget,
-} from '../../src/contract/external-path.ts';
-import { canonicalUrlOf } from '../../src/contract/external-url.ts';
-import { SigningKeys } from '../../src/contract/signing-keys.ts';
-import type { ClientResponse } from '../support/http/http-client.ts';
+import { beforeEach, describe, expect, test } from 'vitest';
+import { signTarget } from '../../src/contract/external-path.ts';
 import { createSeededRandom } from '../support/seeded-random.ts';
-import { startDnsServer } from '../support/sites/dns-server.ts';
-import { startNginxSite } from '../support/sites/nginx-site.ts';
 import { readSample } from '../support/test-app.ts';
-import { useStack } from './stack.ts';
+import { keys, opaque, segmented, useSiteStack } from './site-stack.ts';
 
-const SITE = 'media.site.example';
 const VIDEO_BYTES = 50_000_000;
-const key = 'an-example-key-of-thirty-two-bytes-or-more';
-const keys = new SigningKeys([key]);
 
-const site = await startNginxSite(SITE);
-const dns = await startDnsServer({ [SITE]: ['127.0.0.1'] });
-const stack = await useStack({
-  EXTERNAL_SIGNING_KEYS: key,
-  EXTERNAL_DNS_SERVERS: dns.address,
-  EXTERNAL_PORTS: site.ports.join(','),
-  EXTERNAL_ALLOWED_NETWORKS: '127.0.0.1',
-  EXTERNAL_MIN_AGE_SECONDS: '2',
-  EXTERNAL_MAX_AGE_SECONDS: '3',
-  NODE_EXTRA_CA_CERTS: site.authorityFile,
-});
+const { site, stack } = await useSiteStack();
 
 const photo = readSample('avatars/1/ab12');
 // It begins like an MP4, which is all that is looked at.
@@ -40,11 +18,6 @@ const video = Buffer.concat([
 ]);
 await site.put('video.mp4', video);
 
-afterAll(async () => {
-  await site.stop();
-  await dns.stop();
-});
-
 let count = 0;
 /** A picture of the site that was not asked for yet, at its URL without TLS. */
 let fresh: string;
@@ -54,9 +27,6 @@ beforeEach(async () => {
   fresh = `${site.plain}/cat%20${count}.jpg`;
 });
 
-const opaque = (url: string): string => formatExternalPath(url, keys);
-const segmented = (url: string): string =>
-  signTarget(formatSegmentedTarget(canonicalUrlOf(url) ?? ''), keys);
 const sha256 = (bytes: Uint8Array): string => createHash('sha256').update(bytes).digest('hex');
 const targets = (): readonly string[] => stack.relay.requests.map(({ target }) => target);
 const asked = (path: string): readonly string[] =>
@@ -68,7 +38,7 @@ describe('what another site has', () => {
     const first = await stack.ask(path);
     expect(first).toMatchObject({ status: 200, nginx: 'fwd=uri-miss' });
     expect(first.header('content-type')).toBe('image/webp');
-    expect(first.header('cache-control')).toMatch(/^public, max-age=[23]$/);
+    expect(first.header('cache-control')).toMatch(/^public, max-age=\d+$/);
     const again = await stack.ask(path);
     expect(again.nginx).toBe('hit');
     expect(again.body).toEqual(first.body);
@@ -241,29 +211,5 @@ describe('a request', () => {
     const headers = { 'CDN-Loop': 'other, darkroom' };
     expect((await stack.ask(opaque(fresh), { headers })).status).toBe(502);
     expect(site.requests()).toHaveLength(before);
-  });
-});
-
-describe('what has expired', () => {
-  const isHit = ({ nginx }: ClientResponse): boolean => nginx === 'hit';
-
-  test('is asked for before it is served, and is stale only while Darkroom is down', async () => {
-    const path = `${opaque(fresh)}?width=72`;
-    const first = await stack.ask(path);
-    await expect.poll(async () => isHit(await stack.ask(path)), { timeout: 10_000 }).toBe(false);
-    const [, checked] = stack.relay.requests;
-    expect(checked?.headers['if-none-match']).toBe(first.header('etag'));
-    expect([200, 304]).toContain(checked?.status);
-
-    stack.relay.respondWith(503);
-    await expect.poll(async () => (await stack.ask(path)).status, { timeout: 10_000 }).toBe(503);
-    stack.relay.respondWith(undefined);
-
-    await stack.stopDarkroom();
-    const stale = await stack.ask(path);
-    expect(stale).toMatchObject({ status: 200, nginx: 'hit; detail=stale' });
-    expect(stale.body).toEqual(first.body);
-    await stack.startDarkroom();
-    expect((await stack.ask(path)).nginx).toBe('fwd=stale; fwd-status=304');
   });
 });
