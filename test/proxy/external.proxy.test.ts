@@ -98,6 +98,19 @@ describe('what another site has', () => {
   });
 });
 
+describe('a site', () => {
+  test.each([
+    ['that leads back to HTTP', '/to-plain', 302],
+    ['that leads to a name that its certificate does not have', '/to-ip', 302],
+  ])('%s is not followed', async (_, folder, status) => {
+    const path = folder + new URL(fresh).pathname;
+    const response = await stack.ask(`${opaque(site.secure + path)}?width=16`);
+    expect(response.status).toBe(502);
+    // What it leads to was not asked for.
+    expect(site.requests().slice(-1)).toEqual([`GET ${path} ${status}`]);
+  });
+});
+
 describe('a path', () => {
   test.each([
     'https/a.example//x//y/',

@@ -61,6 +61,8 @@ http {
     ssl_certificate_key ${keyFile};
     root ${folder}/files;
     location / { }
+    location /to-plain/ { rewrite ^/to-plain(.*)$ http://${name}:${plainPort}$1 redirect; }
+    location /to-ip/ { rewrite ^/to-ip(.*)$ https://127.0.0.1:${securePort}$1 redirect; }
   }
 }
 `,
