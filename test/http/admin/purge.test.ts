@@ -22,10 +22,9 @@ afterEach(() => app.close());
 
 async function start(renderer?: Renderer): Promise<void> {
   await app?.close();
-  // Two renders of one lane at a time.
-  const twoCores = { ...settings, WORKERS: '2' };
   app = await createTestApp({
-    settings: twoCores,
+    // Two renders of one lane at a time, where a test holds them up.
+    settings: renderer === undefined ? settings : { ...settings, WORKERS: '2' },
     resultStore: store,
     ...(renderer && { renderer }),
   });

@@ -11,20 +11,13 @@ import { open } from 'node:fs/promises';
 import { type AddressInfo, createServer } from 'node:net';
 import { getPriority } from 'node:os';
 import { join } from 'node:path';
-import sharp from 'sharp';
 import { afterAll, describe, expect, test } from 'vitest';
-import { MediaError } from '../../../src/contract/errors.ts';
-import type { RenderJob } from '../../../src/pipeline/render/render-job.ts';
 import type { Confinement } from '../../../src/workers/confinement/confinement.ts';
 import { findLaunchers, type Launcher } from '../../../src/workers/confinement/launchers.ts';
-import {
-  anyJob,
-  REAL_WORKER,
-  SCRIPTED_WORKER,
-  usePools,
-} from '../../support/processes/worker-pool.ts';
+import { SCRIPTED_WORKER, usePools } from '../../support/processes/worker-pool.ts';
 import { useTemporaryFolder } from '../../support/temporary-folder.ts';
 import { samples } from '../../support/test-app.ts';
+import { startReal } from './real-workers.ts';
 
 const start = usePools();
 
@@ -32,29 +25,8 @@ const isLinux = process.platform === 'linux';
 const MEBIBYTE = 2 ** 20;
 const MEMORY_BYTES = 300 * MEBIBYTE;
 
-/** A job that `samples.png` is right for. */
-const sampleSize = { widthPx: 128, heightPx: 128 };
-const sampleJob: RenderJob = { ...anyJob, originalSize: sampleSize, size: sampleSize };
-
 const server = createServer((socket) => socket.destroy());
 afterAll(() => server.close());
-
-/** Starts a real worker; gives its pool, and a way to have it render in no hurry. */
-async function startReal(memoryBytes?: number) {
-  const { renderer } = await start({
-    workerFile: REAL_WORKER,
-    ...(memoryBytes !== undefined && { memoryBytes }),
-  });
-  const render = (bytes: Uint8Array, job = sampleJob) => {
-    const { signal } = new AbortController();
-    return renderer.render(bytes, job, { lane: 'light', timeoutMs: 60_000, signal });
-  };
-  return { renderer, render };
-}
-
-/** A picture of one colour. */
-const paint = ({ widthPx: width, heightPx: height }: RenderJob['size']) =>
-  sharp({ create: { width, height, channels: 4, background: '#abcd' } });
 
 /** What a worker gets that connects to a port of ours. */
 function expectedOfSockets(confinement: Confinement | undefined): string {
@@ -173,28 +145,8 @@ describe.skipIf(!isLinux)('a confined worker (limits of Linux)', () => {
     expect(await say('next')).toMatch(/ next$/);
   });
 
-  test.each([
-    ['png', { progressive: true }],
-    ['jpeg', { progressive: true, chromaSubsampling: '4:4:4' }],
-    ['webp', { lossless: true, effort: 0 }],
-    ['avif', { effort: 0 }],
-  ] as const)(
-    'that decodes more than it may hold fails that job alone: %s',
-    async (format, how) => {
-      const size = { widthPx: 5_000, heightPx: 5_000 };
-      const original = await paint(size).toFormat(format, how).toBuffer();
-      const { render } = await startReal(256 * MEBIBYTE);
-      const encoder = { lossless: true, effort: 0 };
-      const job: RenderJob = { ...anyJob, originalSize: size, size, format: 'webp', encoder };
-      const failure: unknown = await render(original, job).catch((error: unknown) => error);
-      expect(failure).toBeInstanceOf(MediaError);
-      expect(failure).toMatchObject({ status: 422 });
-      expect((await render(samples.png)).length).toBeGreaterThan(100);
-    },
-  );
-
   test('that has no room for an original says so, and lives on', async () => {
-    const { renderer, render } = await startReal(256 * MEBIBYTE);
+    const { renderer, render } = await startReal(start, 256 * MEBIBYTE);
     const { processIds } = renderer;
     const tooLarge = Buffer.concat([samples.png, Buffer.alloc(280 * MEBIBYTE)]);
     await expect(render(tooLarge)).rejects.toMatchObject({
@@ -204,16 +156,6 @@ describe.skipIf(!isLinux)('a confined worker (limits of Linux)', () => {
     expect((await render(samples.png)).length).toBeGreaterThan(100);
     expect(renderer.processIds).toEqual(processIds);
     expect(renderer.counters).toEqual({ restarts: 0, kills: 0, recycles: 0 });
-  });
-
-  test('decodes in memory what libvips would put into a file', async () => {
-    // Its threshold is 100 MiB; no file could be written.
-    const originalSize = { widthPx: 5_200, heightPx: 5_200 };
-    const original = await paint(originalSize).webp({ lossless: true, effort: 0 }).toBuffer();
-    const { render } = await startReal();
-    const size = { widthPx: 16, heightPx: 16 };
-    const rendered = await render(original, { ...anyJob, originalSize, resize: 'scale', size });
-    expect(await sharp(rendered).metadata()).toMatchObject({ format: 'png', width: 16 });
   });
 
   test('writes no file', async () => {
