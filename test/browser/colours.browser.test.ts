@@ -54,8 +54,11 @@ describe('colours in Chromium', () => {
       `data:${mimeType};base64,${file.toString('base64')}`,
     );
 
-  // Of alpha, a canvas keeps the product alone.
-  const opaque = profileRows.filter(({ hasAlpha }) => !hasAlpha);
+  // Of alpha, a canvas keeps the product alone. Chromium decodes no AVIF with a grey profile, and shows inks by
+  // other colours than their profile's.
+  const opaque = profileRows.filter(
+    ({ form, kind, hasAlpha }) => !hasAlpha && kind !== 'cmyk' && !form.startsWith('grey AVIF'),
+  );
 
   test.each(opaque)('of $space in a $form are ours', async ({ form, draw }) => {
     const original = await draw();
