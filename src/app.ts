@@ -6,7 +6,6 @@ import type { ClientLimits } from './http/edge/client-limits.ts';
 import { openExplorer } from './http/explorer/explorer-handler.ts';
 import { MediaHandler } from './http/media/media-handler.ts';
 import { createServer } from './http/server.ts';
-import { unlessAborted } from './pipeline/abort.ts';
 import { formatReadFailure } from './pipeline/error-causes.ts';
 import { createMediaPipeline } from './pipeline/media-pipeline.ts';
 import type { SiteMeter } from './pipeline/meter.ts';
@@ -35,7 +34,7 @@ import {
   describeConfinement,
   listDangers,
 } from './workers/confinement/confinement.ts';
-import { overloaded } from './workers/lane.ts';
+import { renderOnceStarted } from './workers/starting-renderer.ts';
 import { WorkerPool } from './workers/worker-pool.ts';
 
 /** Where the compiled worker is, seen from the compiled `app.js`. */
@@ -81,24 +80,6 @@ const systemClock: Clock = { nowMs: () => performance.now() };
 function countReady(workers: WorkerPool): Readonly<Record<Lane, number>> {
   const countOf = (lane: Lane): number => workers.readyProcessIdsOf(lane).length;
   return { light: countOf('light'), heavy: countOf('heavy') };
-}
-
-/** Renders as soon as the workers are ready; where they cannot start, renders are refused as `OVERLOADED`. */
-function renderOnceStarted(workers: WorkerPool, starting: Promise<void>): Renderer {
-  let isStarted = false;
-  const ready = starting.then(
-    () => {
-      isStarted = true;
-    },
-    (cause: Error) => Promise.reject(overloaded(cause)),
-  );
-  ready.catch(() => undefined); // it may be that no request waits for it
-  return {
-    render: async (original, job, options) => {
-      if (!isStarted) await unlessAborted(ready, options.signal);
-      return workers.render(original, job, options);
-    },
-  };
 }
 
 /**

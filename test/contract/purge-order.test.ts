@@ -24,7 +24,7 @@ describe('a purge of external media', () => {
     });
   });
 
-  test('may be of one rendering, whoever signed its path', () => {
+  test('may be of one rendering, by any key that signed its path', () => {
     const path = formatExternalPath(
       url,
       new SigningKeys(['a-key-that-is-not-in-use-any-more-at-all']),

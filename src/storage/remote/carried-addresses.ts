@@ -37,8 +37,8 @@ const carriers: readonly Carrier[] = [
 ];
 
 /**
- * The IPv4 addresses that an IPv6 address carries, by any of the rules that routers and hosts know. Whoever gets a
- * packet to it may send it on to one of those.
+ * The IPv4 addresses that an IPv6 address carries, by any of the rules that routers and hosts know: a router
+ * that gets a packet to it may send it on to one of those.
  *
  * @param nat64Prefixes those of the operator's own translators (RFC 6052)
  */
