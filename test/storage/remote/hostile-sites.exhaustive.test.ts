@@ -1,6 +1,9 @@
+import { isIP } from 'node:net';
+import { buffer } from 'node:stream/consumers';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { MediaError } from '../../../src/contract/errors.ts';
 import { SiteFailure, type SiteFailureReason } from '../../../src/pipeline/site-failure.ts';
+import { type DnsServer, startDnsServer } from '../../support/sites/dns-server.ts';
 import {
   brokenUrls,
   forbiddenAddresses,
@@ -44,17 +47,21 @@ afterAll(async () => {
 });
 
 /** What a fetch that must not be is refused with; nothing was dialled, and nobody came. */
-async function expectRefusal(url: string, reason: SiteFailureReason): Promise<SiteFailure> {
+async function expectRefusal(
+  url: string,
+  reason: SiteFailureReason,
+  by = sites,
+): Promise<SiteFailure> {
   const connections = inside.connections;
-  const error = await sites.failureOf(url);
+  const error = await by.failureOf(url);
   expect(error).toBeInstanceOf(MediaError);
   const { code, cause } = error as MediaError;
   expect(code).toBe('ORIGIN_ERROR');
   expect(cause).toBeInstanceOf(SiteFailure);
   expect((cause as SiteFailure).reason).toBe(reason);
-  expect(sites.dialled.filter((address) => address !== ALLOWED)).toEqual([]);
+  expect(by.dialled.filter((address) => address !== ALLOWED)).toEqual([]);
   expect(inside.connections).toBe(connections);
-  expect(sites.outcomes.at(-1)).toBe(reason);
+  expect(by.outcomes.at(-1)).toBe(reason);
   return cause as SiteFailure;
 }
 
@@ -114,6 +121,96 @@ describe('an address that may not be dialled', () => {
       response.writeHead(302, { location: Buffer.from(location).toString('latin1') }).end();
     });
     await expectRefusal(`http://site.test:${outside.port}/go`, 'address');
+  });
+});
+
+describe('a name that is an alias of another, as a resolver by c-ares reads it', () => {
+  /** Each of the forbidden addresses at the end of two aliases. */
+  const names = Object.fromEntries(
+    forbidden.map(({ address }, index) => [`end${index}.test`, [address]] as const),
+  );
+  const entrances = forbidden.map(({ range, address }, index) => {
+    names[`middle${index}.test`] = [`end${index}.test`];
+    names[`entrance${index}.test`] = [`middle${index}.test`];
+    return { name: `entrance${index}.test`, range, address };
+  });
+  let dns: DnsServer;
+  let resolving: TestSites;
+
+  beforeAll(async () => {
+    dns = await startDnsServer({
+      ...names,
+      'good.test': ['cdn.test'],
+      'cdn.test': ['edge.test'],
+      'edge.test': [ALLOWED],
+      'to-localhost.test': ['localhost'],
+      localhost: ['127.0.0.1', '::1'],
+      'to-intranet.test': ['redis'],
+      redis: ['10.0.0.7'],
+      // IPv4 is good at the end, IPv6 is inside.
+      'split.test': ['families.test'],
+      'families.test': [ALLOWED, '::1'],
+      // An address beside the alias, which no resolver should give.
+      'both.test': ['127.0.0.1', 'edge.test'],
+      'to-number.test': ['127.0.0.1.', 'dangling.test'],
+      'dangling.test': ['gone.test'],
+      'circle.test': ['elcric.test'],
+      'elcric.test': ['circle.test'],
+    });
+  });
+
+  beforeEach(() => {
+    resolving = new TestSites(
+      {
+        ports: [inside.port, outside.port],
+        allowedNetworks: [`${ALLOWED}/32`],
+        dnsServers: [dns.address],
+      },
+      {},
+      { hasRealResolver: true },
+    );
+  });
+
+  afterEach(() => resolving.close());
+
+  afterAll(() => dns.stop());
+
+  test('is fetched where its end is good', async () => {
+    const response = await resolving.open(`http://good.test:${outside.port}/cat.png`);
+    if (response.kind !== 'content') throw new Error('Nothing came.');
+    expect((await buffer(response.body)).toString()).toBe('a picture');
+    expect(resolving.dialled).toEqual([ALLOWED]);
+  });
+
+  test.each(entrances)('$name → $address ($range)', async ({ name, address }) => {
+    const failure = await expectRefusal(`http://${name}:${inside.port}/`, 'address', resolving);
+    expect(failure.host).toBe(name);
+    expect(isIP(failure.address ?? '')).toBe(isIP(address));
+  });
+
+  test.each(['to-localhost.test', 'to-intranet.test', 'split.test', 'both.test'])(
+    '%s leads inside',
+    async (name) => {
+      await expectRefusal(`http://${name}:${inside.port}/`, 'address', resolving);
+      expect(resolving.dialled).toEqual([]);
+    },
+  );
+
+  test.each(['dangling.test', 'circle.test', 'to-number.test'])('%s has no end', async (name) => {
+    await expectRefusal(`http://${name}:${inside.port}/`, 'name', resolving);
+    expect(resolving.dialled).toEqual([]);
+  });
+
+  test('by a redirect', async () => {
+    outside.handlers.set('/go', (_request, response) => {
+      response.writeHead(302, { location: `http://entrance1.test:${inside.port}/` }).end();
+    });
+    const failure = await expectRefusal(
+      `http://good.test:${outside.port}/go`,
+      'address',
+      resolving,
+    );
+    expect(failure.host).toBe('entrance1.test');
   });
 });
 

@@ -11,19 +11,24 @@ export interface DnsServer {
   readonly stop: () => Promise<void>;
 }
 
-/** The types of records that it has (RFC 1035 §3.2.2, RFC 3596 §2.1), with how an address is written. */
+/** What a server knows of names: their addresses, and, as what is no address, the name of which each is an alias. */
+export type DnsNames = Readonly<Record<string, readonly string[]>>;
+
+/** The types of records of addresses (RFC 1035 §3.2.2, RFC 3596 §2.1), with how an address is written. */
 const types: Readonly<Record<number, (address: string) => Buffer | undefined>> = {
   1: (address) => (isIPv4(address) ? Buffer.from(address.split('.').map(Number)) : undefined),
   28: (address) => (isIPv6(address) ? bytesOfIpv6(address) : undefined),
 };
 
+const CNAME = 5;
+/** Aliases in one answer; a circle of them ends here. */
+const MAX_ALIASES = 16;
+
 /**
- * Starts a DNS server (RFC 1035 §4.1) that knows the addresses of some names, and of all others says that there are
- * none.
+ * Starts a DNS server (RFC 1035 §4.1) that knows some names, and of all others says that there are none. Aliases are
+ * in its answers with what they lead to, as those of a resolver are.
  */
-export async function startDnsServer(
-  names: Readonly<Record<string, readonly string[]>>,
-): Promise<DnsServer> {
+export async function startDnsServer(names: DnsNames): Promise<DnsServer> {
   const socket = createSocket('udp4');
   socket.on('message', (query, { port, address }) => {
     socket.send(answer(query, names), port, address);
@@ -41,15 +46,13 @@ export async function startDnsServer(
 }
 
 /** The same, until the end of the test. */
-export async function useDnsServer(
-  names: Readonly<Record<string, readonly string[]>>,
-): Promise<DnsServer> {
+export async function useDnsServer(names: DnsNames): Promise<DnsServer> {
   const server = await startDnsServer(names);
   onTestFinished(server.stop);
   return server;
 }
 
-function answer(query: Buffer, names: Readonly<Record<string, readonly string[]>>): Buffer {
+function answer(query: Buffer, names: DnsNames): Buffer {
   const labels: string[] = [];
   let at = 12; // the head
   for (let length = query.readUInt8(at); length > 0; length = query.readUInt8(at)) {
@@ -58,30 +61,53 @@ function answer(query: Buffer, names: Readonly<Record<string, readonly string[]>
   }
   const type = query.readUInt16BE(at + 1);
   const question = query.subarray(12, at + 5);
-  const addresses = names[labels.join('.').toLowerCase()];
-  const records = (addresses ?? []).flatMap((address) => types[type]?.(address) ?? []);
+  const name = labels.join('.').toLowerCase();
+  const records = recordsOf(name, type, names);
   const head = Buffer.alloc(12);
   query.copy(head, 0, 0, 2);
   // A response, by who knows, with recursion; no such name, where there is none.
-  head.writeUInt16BE(addresses === undefined ? 0x8583 : 0x8580, 2);
+  head.writeUInt16BE(names[name] === undefined ? 0x8583 : 0x8580, 2);
   head.writeUInt16BE(1, 4);
   head.writeUInt16BE(records.length, 6);
-  return Buffer.concat([head, question, ...records.map((data) => formatRecord(type, data))]);
+  return Buffer.concat([head, question, ...records]);
 }
 
-/** A record of the name in the question, that may be kept for no time. */
-function formatRecord(type: number, data: Buffer): Buffer {
-  const record = Buffer.alloc(12);
-  record.writeUInt16BE(0xc00c, 0);
-  record.writeUInt16BE(type, 2);
-  record.writeUInt16BE(1, 4);
-  record.writeUInt16BE(data.length, 10);
-  return Buffer.concat([record, data]);
+/** The aliases of a name, one after the other, and the addresses at their end. */
+function recordsOf(name: string, type: number, names: DnsNames): readonly Buffer[] {
+  const records: Buffer[] = [];
+  let owner = name;
+  for (let step = 0; step < MAX_ALIASES; step += 1) {
+    const known = names[owner] ?? [];
+    for (const address of known) {
+      const data = types[type]?.(address);
+      if (data !== undefined) records.push(formatRecord(owner, type, data));
+    }
+    const alias = known.find((text) => !isIPv4(text) && !isIPv6(text));
+    if (alias === undefined) break;
+    records.push(formatRecord(owner, CNAME, formatName(alias)));
+    owner = alias;
+  }
+  return records;
 }
 
-/** An address without an IPv4 one at its end. */
+/** A record that may be kept for no time. */
+function formatRecord(owner: string, type: number, data: Buffer): Buffer {
+  const fixed = Buffer.alloc(10);
+  fixed.writeUInt16BE(type, 0);
+  fixed.writeUInt16BE(1, 2);
+  fixed.writeUInt16BE(data.length, 8);
+  return Buffer.concat([formatName(owner), fixed, data]);
+}
+
+function formatName(name: string): Buffer {
+  const labels = name.split('.').map((label) => Buffer.from(`\0${label}`, 'latin1'));
+  for (const label of labels) label.writeUInt8(label.length - 1);
+  return Buffer.concat([...labels, Buffer.alloc(1)]);
+}
+
 function bytesOfIpv6(address: string): Buffer {
-  const [before = '', after] = address.split('::');
+  // The URL parser writes an IPv4 address at the end as two groups.
+  const [before = '', after] = new URL(`http://[${address}]`).hostname.slice(1, -1).split('::');
   const groupsOf = (text = ''): number[] =>
     text === '' ? [] : text.split(':').map((group) => Number.parseInt(group, 16));
   const [head, tail] = [groupsOf(before), groupsOf(after)];
