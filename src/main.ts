@@ -113,13 +113,13 @@ async function logConfinement(confinement: Confinement, log: Log): Promise<void>
 }
 
 /** The log, with none of the secrets that the process was given. */
-function createProcessLog({ log, admin, external, tracing }: Config): Promise<ProcessLog> {
+function createProcessLog({ log, admin, signingKeys, tracing }: Config): Promise<ProcessLog> {
   const { AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY, AWS_SESSION_TOKEN } = process.env;
   return createLog({
     level: log.level,
     secrets: [
       admin?.token,
-      ...(external?.keys.secrets ?? []),
+      ...signingKeys.flatMap(({ secrets }) => secrets),
       AWS_SECRET_ACCESS_KEY,
       AWS_SESSION_TOKEN,
       AWS_ACCESS_KEY_ID,

@@ -1,35 +1,64 @@
 import { type Config, readConfig } from '../config/config.ts';
+import { signAttachment } from '../contract/attachment-signature.ts';
 import { formatExternalPath } from '../contract/external-path.ts';
 import { examineExternalUrl } from '../contract/external-url.ts';
+import { parsePath } from '../contract/media-path.ts';
+import { originKeyOf } from '../contract/origin-key.ts';
 import { AddressGuard } from '../storage/remote/address-guard.ts';
 import { type Command, CommandFault, exitStatus, writeLine } from './command.ts';
 
 /** Signs what is served to those alone who have a signature. */
 export const signCommand: Command = {
-  summary: 'prints the signed path of an external URL',
+  summary: 'prints the signed path of an external URL or an attachment',
   operands: ['URL'],
   help: `
-Prints the path below which Darkroom shows what is at URL, signed with the
-first key of EXTERNAL_SIGNING_KEYS. Parameters may be added behind it:
-?width=550&format=webp. Nothing is fetched.
+Of a URL of another site: prints the path below which Darkroom shows what is
+there, signed with the first key of EXTERNAL_SIGNING_KEYS. Parameters may be
+added behind it: ?width=550&format=webp. Nothing is fetched.
+
+Of the key of an attachment, attachments/1/2/name.png, or of its path, which
+begins with a slash and is percent-encoded: prints its path with a query that
+holds for 12 to 24 hours, signed with the first key of ATTACHMENT_SIGNING_KEYS.
+Parameters may be added behind it: &width=550&format=webp.
 
 Exit status: 0 done; 1 no key is set, or nothing would be fetched from there;
-64 URL is none; 78 settings are not valid.`,
-  run: async ([url = ''], { environment, stdout }) => {
-    const { external } = readConfig(environment);
-    if (external === undefined) {
-      throw new CommandFault('no key is set; see EXTERNAL_SIGNING_KEYS in docs/configuration.md');
-    }
-    const fault = findFault(url, external);
-    if (fault !== undefined) {
-      throw new CommandFault(`nothing would be fetched from there: ${fault}`, {
-        exitStatus: fault === 'no url' ? exitStatus.usage : exitStatus.fault,
-      });
-    }
-    writeLine(stdout, formatExternalPath(url, external.keys));
+64 URL is none of these; 78 settings are not valid.`,
+  run: async ([what = ''], { environment, stdout }) => {
+    const config = readConfig(environment);
+    const sign = /^\/?attachments\//.test(what) ? signAttachmentOf : signUrl;
+    writeLine(stdout, sign(what, config));
     return exitStatus.ok;
   },
 };
+
+/** @throws CommandFault */
+function signAttachmentOf(what: string, { attachments: { signing } }: Config): string {
+  if (signing === undefined) throw noKeyFault('ATTACHMENT_SIGNING_KEYS');
+  const path = what.startsWith('/') ? parsePath(what) : undefined;
+  const key = path?.kind === 'valid' ? originKeyOf(path.path) : what;
+  const signed = key && signAttachment(key, signing, Date.now());
+  if (!signed) {
+    const exit = { exitStatus: exitStatus.usage };
+    throw new CommandFault(`"${what}" is no key and no path of an attachment`, exit);
+  }
+  return signed;
+}
+
+/** @throws CommandFault */
+function signUrl(url: string, { external }: Config): string {
+  if (external === undefined) throw noKeyFault('EXTERNAL_SIGNING_KEYS');
+  const fault = findFault(url, external);
+  if (fault !== undefined) {
+    throw new CommandFault(`nothing would be fetched from there: ${fault}`, {
+      exitStatus: fault === 'no url' ? exitStatus.usage : exitStatus.fault,
+    });
+  }
+  return formatExternalPath(url, external.keys);
+}
+
+function noKeyFault(variable: string): CommandFault {
+  return new CommandFault(`no key is set; see ${variable} in docs/configuration.md`);
+}
 
 /** Why nothing would be fetched from a URL, in a few words; what its name resolves to is not looked at. */
 function findFault(url: string, rules: NonNullable<Config['external']>): string | undefined {

@@ -1,5 +1,8 @@
 import { isIP } from 'node:net';
+import type { SigningKeys } from '../contract/signing-keys.ts';
+import { readAttachments } from './attachment-settings.ts';
 import { EXTERNAL_CONNECTIONS, readExternal } from './external-settings.ts';
+import { hasKeys, keySettingNames, readKeys } from './key-settings.ts';
 import { countCores, findFilesFault, planConnections } from './machine-limits.ts';
 import { readRelease } from './release.ts';
 import type { Environment } from './setting.ts';
@@ -104,6 +107,9 @@ export function readConfig(environment: Environment) {
       goneForMs: values.NOT_FOUND_MAX_AGE_SECONDS * 1000,
     },
     external: readExternal(values),
+    attachments: readAttachments(values),
+    /** All that sign a URL, for what keeps them out of the log. */
+    signingKeys: readSigningKeys(values),
     admin: readAdmin(values),
     explorer: readExplorer(values),
     tracing: readTracing(given),
@@ -118,9 +124,13 @@ function countOtherFiles(given: Environment): number {
     Number(given.ORIGIN_MAX_READS ?? settingTable.ORIGIN_MAX_READS.default) +
     Number(given.ORIGIN_MAX_STREAMS ?? settingTable.ORIGIN_MAX_STREAMS.default);
   const results = (given.RESULT_STORE ?? 'none') === 'none' ? 0 : RESULT_CONNECTIONS;
-  const isExternal =
-    given.EXTERNAL_SIGNING_KEYS !== undefined || given.EXTERNAL_SIGNING_KEYS_FILE !== undefined;
+  const isExternal = hasKeys(given, 'EXTERNAL_SIGNING_KEYS');
   return FILES_PER_WORKER * workers + storage + results + (isExternal ? EXTERNAL_CONNECTIONS : 0);
+}
+
+/** The keys of all that is signed. */
+function readSigningKeys(values: Settings): readonly SigningKeys[] {
+  return keySettingNames.map((name) => readKeys(values, name)).filter((keys) => keys !== undefined);
 }
 
 /** `undefined`: there is no admin listener. */
@@ -135,7 +145,7 @@ function readAdmin({ ADMIN_HOST: host, ADMIN_PORT: port, ADMIN_TOKEN: token }: S
 function readExplorer(values: Settings) {
   const { EXPLORER: word, STORAGE, HOST, NODE_ENV } = values;
   const isPrivate = isLoopback(HOST) && NODE_ENV !== 'production';
-  const isWanted = isPrivate && STORAGE === 'filesystem' && readExternal(values) === undefined;
+  const isWanted = isPrivate && STORAGE === 'filesystem' && readSigningKeys(values).length === 0;
   const isOn = word === undefined ? isWanted : word === 'on';
   return { isOn, isExposed: isOn && !isPrivate };
 }

@@ -1,3 +1,4 @@
+import { keySettings, readKeys } from './key-settings.ts';
 import { optional, setting, type ValuesOf } from './setting.ts';
 import {
   bytes,
@@ -7,8 +8,6 @@ import {
   nat64Prefix,
   network,
   seconds,
-  signingKeys,
-  signingKeysFile,
   siteName,
 } from './setting-forms.ts';
 
@@ -20,12 +19,10 @@ export const EXTERNAL_CONNECTIONS = 64;
 
 /** The variables of external media: contract §8. */
 export const externalTable = {
-  EXTERNAL_SIGNING_KEYS: optional(
-    signingKeys,
+  ...keySettings(
+    'EXTERNAL_SIGNING_KEYS',
     'what signs the URLs of external media, which are a 404 without it: the first key signs, all are accepted',
-    { isSecret: true },
   ),
-  EXTERNAL_SIGNING_KEYS_FILE: optional(signingKeysFile, 'the same from a file', { isSecret: true }),
   EXTERNAL_PORTS: setting(
     listOf(integer(1, 65_535)),
     [80, 443],
@@ -76,7 +73,7 @@ export const externalTable = {
 
 /** How external media are signed, fetched and kept; `undefined`: there are none. */
 export function readExternal(values: ValuesOf<typeof externalTable>) {
-  const keys = values.EXTERNAL_SIGNING_KEYS ?? values.EXTERNAL_SIGNING_KEYS_FILE;
+  const keys = readKeys(values, 'EXTERNAL_SIGNING_KEYS');
   if (keys === undefined) return undefined;
   return {
     keys,

@@ -1,4 +1,5 @@
 import { statSync } from 'node:fs';
+import { hasKeys, keySettingNames } from './key-settings.ts';
 import type { Environment, Setting } from './setting.ts';
 import { type SettingName, type Settings, settingNames, settingTable } from './settings.ts';
 import { areNested, mayMixUp, SAMPLE_FOLDER } from './storage-settings.ts';
@@ -91,12 +92,26 @@ const rules: readonly Rule[] = [
       mayMixUp(values) &&
       'a prefix beside that of the originals, since both are in one bucket',
   ],
+  ...keySettingNames.map(
+    (name): Rule => [
+      `${name}_FILE`,
+      ({ given }) =>
+        given[name] !== undefined &&
+        given[`${name}_FILE`] !== undefined &&
+        `nothing, since ${name} is set`,
+    ],
+  ),
   [
-    'EXTERNAL_SIGNING_KEYS_FILE',
-    ({ given }) =>
-      given.EXTERNAL_SIGNING_KEYS !== undefined &&
-      given.EXTERNAL_SIGNING_KEYS_FILE !== undefined &&
-      'nothing, since EXTERNAL_SIGNING_KEYS is set',
+    'ATTACHMENT_SIGNING_KEYS',
+    ({ given }) => {
+      const { ATTACHMENT_SIGNING: mode = 'off' } = given;
+      const isNeeded = mode === 'report' || mode === 'enforce';
+      return (
+        isNeeded &&
+        !hasKeys(given, 'ATTACHMENT_SIGNING_KEYS') &&
+        `a key, since ATTACHMENT_SIGNING is ${mode}`
+      );
+    },
   ],
   [
     'EXTERNAL_MAX_AGE_SECONDS',

@@ -134,6 +134,12 @@ function readKeys(items: readonly string[]): SigningKeys | undefined {
   }
 }
 
+/** What sets signatures for one use apart from those for another. It is a line of what is signed. */
+export const signingDomain = texts(
+  'a text of one line, 256 bytes at most',
+  (text) => Buffer.byteLength(text) <= 256 && !/\p{Cc}/u.test(text),
+);
+
 /** Values of a form, separated by commas. */
 export function listOf<Value>(form: Form<Value>): Form<readonly Value[]> {
   return {

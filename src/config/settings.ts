@@ -1,4 +1,5 @@
 import { DEFAULT_WEBP_EFFORT } from '../contract/pipeline-release.ts';
+import { attachmentTable } from './attachment-settings.ts';
 import { externalTable } from './external-settings.ts';
 import { optional, type Setting, setting, type ValuesOf } from './setting.ts';
 import {
@@ -231,6 +232,7 @@ export const settingGroups = {
   Rendering: rendering,
   Caches: caches,
   'External media': externalTable,
+  'Signed attachments': attachmentTable,
   Operation: operation,
   Traces: tracingTable,
 } satisfies Readonly<Record<string, Readonly<Record<string, Setting>>>>;
@@ -242,6 +244,7 @@ export const settingTable = {
   ...rendering,
   ...caches,
   ...externalTable,
+  ...attachmentTable,
   ...operation,
   ...tracingTable,
 };

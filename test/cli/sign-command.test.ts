@@ -1,4 +1,6 @@
 import { describe, expect, test } from 'vitest';
+import { judgeSignature } from '../../src/contract/attachment-signature.ts';
+import { SigningKeys } from '../../src/contract/signing-keys.ts';
 import { runDarkroom } from '../support/processes/command-line.ts';
 
 const EXTERNAL_SIGNING_KEYS = 'an-example-key-of-thirty-two-bytes-or-more';
@@ -19,6 +21,37 @@ describe('darkroom sign', () => {
   });
 
   test.each([
+    ['attachments/1/1476666666666666667/my photo é.png'],
+    ['/attachments/1/1476666666666666667/my%20photo%20%C3%A9.png'],
+  ])('prints the path of the attachment %s', async (what) => {
+    const environment = { ATTACHMENT_SIGNING_KEYS: EXTERNAL_SIGNING_KEYS };
+    const [status, path = '', stderr] = await sign(what, environment);
+    expect([status, stderr]).toEqual([0, '']);
+    const [, query = ''] =
+      /^\/attachments\/1\/1476666666666666667\/my%20photo%20%C3%A9\.png\?(.*)\n$/.exec(
+        String(path),
+      ) ?? [];
+    const signing = {
+      keys: new SigningKeys([EXTERNAL_SIGNING_KEYS]),
+      domain: 'attachment-url-v1',
+    };
+    const key = 'attachments/1/1476666666666666667/my photo é.png';
+    expect(judgeSignature(query, key, signing, Date.now()).verdict).toBe('valid');
+  });
+
+  test.each([
+    [
+      'attachments/1/2/cat.png',
+      { EXTERNAL_SIGNING_KEYS },
+      1,
+      'no key is set; see ATTACHMENT_SIGNING_KEYS in docs/configuration.md',
+    ],
+    [
+      'attachments/1/02/cat.png',
+      { ATTACHMENT_SIGNING_KEYS: EXTERNAL_SIGNING_KEYS },
+      64,
+      '"attachments/1/02/cat.png" is no key and no path of an attachment',
+    ],
     [
       'https://a.example/',
       {},

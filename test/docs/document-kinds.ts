@@ -9,6 +9,7 @@ export type Document =
 
 /** Every document. To have another one tested, write its line. */
 export const documents: Readonly<Record<string, Document>> = {
+  'attachments.md': { kind: 'run', asksService: false },
   'clients.md': { kind: 'run', asksService: true },
   'command-line.md': { kind: 'run', asksService: false },
   'compatibility.md': { kind: 'no commands' },
