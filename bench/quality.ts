@@ -18,7 +18,8 @@ import { variants as allVariants, type Variant } from './quality/variants.ts';
 
 /*
  * `npm run bench:quality`: what each setting of resize and encoder costs in bytes and time, and gives in
- * likeness to an exact reduction; with `-- --only effort`, of the settings alone in whose names that is. Needs butteraugli_main and ssimulacra_main (Debian: libjxl-devtools).
+ * likeness to an exact reduction; with `-- --only effort`, of the settings alone in whose names that is. Needs
+ * butteraugli_main and ssimulacra_main (Debian: libjxl-devtools).
  */
 
 const ORIGINALS = [...PHOTOS, 'fixtures/corpus/jpeg-large/exifr__IMG_20180725_163423.jpg'];
@@ -27,11 +28,11 @@ const TIMED_ROUNDS = 5;
 
 const { values: given } = parseArgs({ options: { only: { type: 'string', default: '' } } });
 
-/** The first of each format is the one that is chosen, with which the others are compared. */
+/** The first of each group is the one that is chosen, with which the others are compared. */
 const variants = allVariants.filter(
   (variant) =>
     variant.name.includes(given.only) ||
-    variant === allVariants.find(({ format }) => format === variant.format),
+    variant === allVariants.find(({ group }) => group === variant.group),
 );
 
 /** One variant of one photo in one size. */
@@ -106,12 +107,12 @@ async function main(): Promise<void> {
         samples.get(variant)?.push(await measure(variant, source, widthPx, reference));
       }
     }
-    for (const format of ['webp', 'jpeg', 'png'] as const) {
-      const own = variants.filter((variant) => variant.format === format);
+    for (const group of new Set(variants.map((variant) => variant.group))) {
+      const own = variants.filter((variant) => variant.group === group);
       const base = samples.get(own[0] as Variant) ?? [];
       const head = ['', 'Bytes', 'ratio', 'CPU', 'ratio', 'Butteraugli', 'SSIMULACRA'];
       const rows = own.map((variant) => formatRow(variant.name, samples.get(variant) ?? [], base));
-      parts.push(`## ${format}, ${widthPx} px`, formatTable(head, rows));
+      parts.push(`## ${group}, ${widthPx} px`, formatTable(head, rows));
     }
   }
   publishReport('quality.md', `${parts.join('\n\n')}\n`);

@@ -1,12 +1,14 @@
-import sharp, { type ResizeOptions } from 'sharp';
+import sharp, { type ResizeOptions, type Sharp } from 'sharp';
 import { outputFormats } from '../../src/contract/image-formats.ts';
+import type { ImageFacts, Size } from '../../src/formats/image-facts.ts';
 import { readImageFacts } from '../../src/formats/read-image-facts.ts';
 import { mayShrinkOnLoad } from '../../src/pipeline/render/plan.ts';
 
-/** One way to make a rendering of a photograph; the first of each format is what Darkroom does. */
+/** One way to make a rendering of a photograph; the first of each group is what Darkroom does. */
 export interface Variant {
   readonly name: string;
-  readonly format: 'webp' | 'jpeg' | 'png';
+  /** Those that are compared with each other, by the result's format, and the original's where that is chosen. */
+  readonly group: 'webp' | 'jpeg' | 'png' | 'webp from webp';
   readonly render: (source: Buffer, widthPx: number) => Promise<Buffer>;
 }
 
@@ -17,19 +19,28 @@ interface Recipe {
   readonly encoder?: Readonly<Record<string, number | boolean | string>>;
 }
 
-/** As the service does it. */
-function usualResize(source: Buffer, widthPx: number): ResizeOptions {
-  const facts = readImageFacts(source);
-  if (facts === undefined) throw new Error('This is no photograph.');
-  const heightPx = Math.round((facts.heightPx * widthPx) / facts.widthPx);
-  return { fastShrinkOnLoad: mayShrinkOnLoad(facts, { widthPx, heightPx }) };
+/** Of a photograph that is to be this wide. */
+function sizeOf(facts: ImageFacts, widthPx: number): Size {
+  return { widthPx, heightPx: Math.round((facts.heightPx * widthPx) / facts.widthPx) };
 }
 
-function variant(format: Variant['format'], name: string, recipe: Recipe = {}): Variant {
+function factsOf(source: Buffer): ImageFacts {
+  const facts = readImageFacts(source);
+  if (facts === undefined) throw new Error('This is no photograph.');
+  return facts;
+}
+
+/** As the service does it. */
+function usualResize(source: Buffer, widthPx: number): ResizeOptions {
+  const facts = factsOf(source);
+  return { fastShrinkOnLoad: mayShrinkOnLoad(facts, sizeOf(facts, widthPx)) };
+}
+
+function variant(format: 'webp' | 'jpeg' | 'png', name: string, recipe: Recipe = {}): Variant {
   const encoder = { ...outputFormats[format].qualities.high, ...recipe.encoder };
   return {
     name,
-    format,
+    group: format,
     render: (source, widthPx) => {
       const image = sharp(source, { failOn: 'warning', sequentialRead: true }).autoOrient();
       if (recipe.isLinear) image.gamma(2.2);
@@ -37,6 +48,41 @@ function variant(format: Variant['format'], name: string, recipe: Recipe = {}): 
         .resize({ width: widthPx, ...usualResize(source, widthPx), ...recipe.resize })
         .toColourspace('srgb')
         .toFormat(format, encoder)
+        .toBuffer();
+    },
+  };
+}
+
+/** The photographs as WebP, made once for each. */
+const webpOf = new WeakMap<Buffer, Promise<Buffer>>();
+
+/**
+ * Of a WebP, which its decoder can reduce to any size.
+ *
+ * @param multiple of the wanted size, to which the decoder reduces; the filter does the rest. `undefined`: it does all
+ */
+function variantFromWebp(name: string, multiple: number | undefined): Variant {
+  return {
+    name,
+    group: 'webp from webp',
+    render: async (source, widthPx) => {
+      const making =
+        webpOf.get(source) ?? sharp(source).autoOrient().webp({ quality: 90 }).toBuffer();
+      webpOf.set(source, making);
+      const original = await making;
+      const scale = (image: Sharp, { widthPx: width, heightPx: height }: Size): Sharp =>
+        image.resize({ width, height, fit: 'fill', fastShrinkOnLoad: multiple !== undefined });
+      const size = sizeOf(factsOf(original), widthPx);
+      let image = sharp(original, { failOn: 'warning', sequentialRead: true });
+      if (multiple !== undefined) {
+        const reduced = sizeOf(factsOf(original), Math.round(widthPx * multiple));
+        const options = { resolveWithObject: true } as const;
+        const { data, info } = await scale(image, reduced).raw().toBuffer(options);
+        image = sharp(data, { raw: info });
+      }
+      return scale(image, size)
+        .toColourspace('srgb')
+        .webp(outputFormats.webp.qualities.high)
         .toBuffer();
     },
   };
@@ -90,4 +136,8 @@ export const variants: readonly Variant[] = [
   ...[...shared, ...jpeg].map(([name, recipe]) => variant('jpeg', name, recipe)),
   variant('png', 'Darkroom'),
   ...png.map(([name, recipe]) => variant('png', name, recipe)),
+  variantFromWebp('Darkroom', undefined),
+  ...[4, 3, 2, 1.5, 1].map((multiple) =>
+    variantFromWebp(`decoded to ${multiple} times its size`, multiple),
+  ),
 ];
