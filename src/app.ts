@@ -4,11 +4,12 @@ import { describePlace } from './config/storage-settings.ts';
 import { loadDefaultAvatars } from './default-avatars/default-avatars.ts';
 import type { ClientLimits } from './http/edge/client-limits.ts';
 import { openExplorer } from './http/explorer/explorer-handler.ts';
+import type { AttachmentGuardOptions } from './http/media/attachment-guard.ts';
 import { MediaHandler } from './http/media/media-handler.ts';
 import { createServer } from './http/server.ts';
 import { formatReadFailure } from './pipeline/error-causes.ts';
 import { createMediaPipeline } from './pipeline/media-pipeline.ts';
-import type { SiteMeter } from './pipeline/meter.ts';
+import type { ResponseMeter, SiteMeter } from './pipeline/meter.ts';
 import { OriginHealth } from './pipeline/originals/origin-health.ts';
 import {
   type Clock,
@@ -55,6 +56,8 @@ export interface AppParts {
   readonly clientLimits?: Partial<ClientLimits>;
   /** How other sites are reached. */
   readonly siteDoubles?: SiteDoubles;
+  /** Milliseconds since 1970. */
+  readonly wallClock?: () => number;
 }
 
 /** The service, put together. */
@@ -88,7 +91,7 @@ function countReady(workers: WorkerPool): Readonly<Record<Lane, number>> {
  * @throws Error if the storage folder is gone, ConfigError if workers cannot be confined as they must be
  */
 export async function createApp(config: Config, parts: AppParts): Promise<App> {
-  const { log, clock = systemClock } = parts;
+  const { log, clock = systemClock, wallClock = Date.now } = parts;
   const meter = new PrometheusMeter();
   const originHealth = new OriginHealth(clock, (error) => {
     const storage = describePlace(config.storage);
@@ -142,6 +145,7 @@ export async function createApp(config: Config, parts: AppParts): Promise<App> {
     defaultAvatars,
     maxAgeSeconds,
     external: config.external,
+    attachments: guardOf(config, wallClock, meter),
   });
   const limits = parts.clientLimits ?? {};
   const explorer = config.explorer.isOn
@@ -217,6 +221,15 @@ export async function createApp(config: Config, parts: AppParts): Promise<App> {
     },
     endWorkers: () => workers.stop(),
   };
+}
+
+/** How URLs of attachments are judged; `undefined` where they are not. */
+function guardOf(
+  { attachments: { mode, signing } }: Config,
+  wallClock: () => number,
+  { signatures: counts }: ResponseMeter,
+): AttachmentGuardOptions | undefined {
+  return mode === 'off' || signing === undefined ? undefined : { mode, signing, wallClock, counts };
 }
 
 /** Opens the way to other sites, if external media are switched on; where not, nothing of it is loaded. */

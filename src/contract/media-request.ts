@@ -112,6 +112,11 @@ export function pathOfTarget(target: string): string {
   return splitTarget(target)[0];
 }
 
+/** The query of a request target, as it came, without its question mark. */
+export function queryOfTarget(target: string): string {
+  return splitTarget(target)[1];
+}
+
 function createStoredRequest(path: MediaPath, query: MediaQuery): MediaRequest {
   const { resource } = path;
   const subject = {

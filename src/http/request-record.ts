@@ -1,5 +1,6 @@
 import type { ServerResponse } from 'node:http';
 import type { FastifyRequest } from 'fastify';
+import type { SignatureVerdict } from '../contract/attachment-signature.ts';
 import { errorRegistry, type MediaError } from '../contract/errors.ts';
 import { type MediaRequest, resultKey } from '../contract/media-request.ts';
 import type { ResourceName } from '../contract/resources.ts';
@@ -40,6 +41,7 @@ export class RequestRecord {
   #resource: ResourceName | 'none' = 'none';
   #media: MediaRequest | undefined;
   #key: string | undefined;
+  #signature: SignatureVerdict | undefined;
   #error: MediaError | undefined;
   #body: unknown;
   #sendingSinceMs: number | undefined;
@@ -78,6 +80,11 @@ export class RequestRecord {
     this.#resource = resource;
     this.#media = media;
     this.#key = key;
+  }
+
+  /** Whether the URL may be shown what it asks for. */
+  noteSignature(verdict: SignatureVerdict): void {
+    this.#signature = verdict;
   }
 
   /** The head of the response is complete, and this its body. */
@@ -182,6 +189,7 @@ export class RequestRecord {
       resource: this.#resource,
       asset: this.#describeAsset(),
       ...(this.isExternal && { host: hostOf(this.#media) }),
+      ...(this.#signature && { signature: this.#signature }),
       status,
       ...(this.#error && { code: this.#error.code }),
       cache: cacheUseOf(this.trace.outcome),

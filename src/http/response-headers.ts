@@ -50,6 +50,11 @@ export function mediaCacheControl({ media }: MaxAgeSeconds): string {
   return `public, max-age=${media}, immutable`;
 }
 
+/** `Cache-Control` of an attachment whose URL ends: no longer than that. */
+export function endingCacheControl({ media }: MaxAgeSeconds, leftSeconds: number): string {
+  return `public, max-age=${Math.min(media, leftSeconds)}`;
+}
+
 /** `Cache-Control` of external media: their URL names what another site may change. */
 export function externalCacheControl(maxAgeSeconds: number): string {
   return `public, max-age=${Math.floor(maxAgeSeconds)}`;

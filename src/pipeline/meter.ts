@@ -1,3 +1,4 @@
+import type { SignatureVerdict } from '../contract/attachment-signature.ts';
 import type { Bottleneck } from '../contract/errors.ts';
 import type { ResourceName } from '../contract/resources.ts';
 import type { CacheUse, TimedStage } from './cache-outcome.ts';
@@ -45,6 +46,8 @@ export type Stage = TimedStage | 'send';
 export interface ResponseMeter {
   /** The same object each time for one class. */
   countOf(responseClass: ResponseClass): ResponseCount;
+  /** URLs of attachments by what their signatures are; the code that judges them adds to it. */
+  readonly signatures: Record<SignatureVerdict, number>;
   /** A request has spent so long in a stage. */
   noteStage(stage: Stage, durationMs: number): void;
   /** A request was turned away, for want of this. */

@@ -1,4 +1,5 @@
 import { Counter, collectDefaultMetrics, Histogram, Registry } from 'prom-client';
+import { type SignatureVerdict, signatureVerdicts } from '../contract/attachment-signature.ts';
 import { type Bottleneck, bottlenecks } from '../contract/errors.ts';
 import type { CacheUse } from '../pipeline/cache-outcome.ts';
 import {
@@ -44,6 +45,9 @@ export class PrometheusMeter implements Meter, ResponseMeter, OriginMeter, SiteM
     originals: { found: 0, missed: 0 },
     store: { found: 0, missed: 0 },
   };
+  readonly signatures = Object.fromEntries(
+    signatureVerdicts.map((verdict) => [verdict, 0]),
+  ) as Record<SignatureVerdict, number>;
   /** A histogram by lane: to look one up by its labels would take longer than to add to it. */
   readonly #queueWaits = this.#createHistograms({
     name: 'darkroom_queue_wait_seconds',
@@ -100,6 +104,12 @@ export class PrometheusMeter implements Meter, ResponseMeter, OriginMeter, SiteM
         help: 'Looks into a cache that have not.',
         label: 'cache',
         read: () => this.#countLookups('missed'),
+      },
+      {
+        name: 'darkroom_attachment_signatures_total',
+        help: 'Requests for attachments by what the signature of the URL is, where ATTACHMENT_SIGNING is report or enforce.',
+        label: 'verdict',
+        read: () => this.signatures,
       },
     ]);
   }

@@ -1,3 +1,4 @@
+import type { SignatureVerdict } from '../contract/attachment-signature.ts';
 import type { ErrorCode } from '../contract/errors.ts';
 import type { ResourceName } from '../contract/resources.ts';
 import type { CacheUse } from '../pipeline/cache-outcome.ts';
@@ -12,6 +13,8 @@ export interface RequestLine {
   readonly asset: string;
   /** Of external media: where they are. */
   readonly host?: string | undefined;
+  /** Of an attachment whose URL has to be signed: whether it was. */
+  readonly signature?: SignatureVerdict;
   /** 499 where the client has gone before there was a response. */
   readonly status: number;
   readonly code?: ErrorCode;

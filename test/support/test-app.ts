@@ -92,6 +92,8 @@ interface TestAppOptions {
   readonly clientLimits?: Partial<ClientLimits>;
   /** How other sites are reached. */
   readonly siteDoubles?: SiteDoubles;
+  /** Milliseconds since 1970, where they are not those of this machine. */
+  readonly wallClock?: () => number;
 }
 
 /** The service, in a world that a test can hold in its hand. */
@@ -159,6 +161,7 @@ export async function createTestApp(options: TestAppOptions = {}): Promise<TestA
     ...(options.requestLog && { requestLog: options.requestLog }),
     ...(options.resultStore && { resultStore: options.resultStore }),
     ...(options.clientLimits && { clientLimits: options.clientLimits }),
+    ...(options.wallClock && { wallClock: options.wallClock }),
     ...(options.siteDoubles && { siteDoubles: options.siteDoubles }),
   });
   return {

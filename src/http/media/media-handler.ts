@@ -6,7 +6,6 @@ import { verifyExternalPath } from '../../contract/external-path.ts';
 import {
   type ExternalPathReader,
   isKnownPath,
-  type MediaRequest,
   parseTarget,
   resultKey,
 } from '../../contract/media-request.ts';
@@ -14,18 +13,26 @@ import type { SigningKeys } from '../../contract/signing-keys.ts';
 import type { DefaultAvatar } from '../../default-avatars/default-avatars.ts';
 import type { PassthroughService } from '../../pipeline/originals/passthrough.ts';
 import { OriginalReplaced } from '../../pipeline/originals/passthrough-media.ts';
-import type { ByteRange, MediaResult } from '../../pipeline/ports.ts';
+import type { MediaResult } from '../../pipeline/ports.ts';
 import type { MediaService } from '../../pipeline/serve-media.ts';
 import { siteError } from '../../pipeline/site-failure.ts';
 import type { Exchange } from '../exchange.ts';
 import {
   defaultAvatarCacheControl,
+  endingCacheControl,
   externalCacheControl,
   type MaxAgeSeconds,
   mediaCacheControl,
 } from '../response-headers.ts';
+import {
+  AttachmentGuard,
+  type AttachmentGuardOptions,
+  type GuardedAttachment,
+  type KeyedRequest,
+} from './attachment-guard.ts';
 import { isConditional, isNotModified } from './conditional.ts';
 import { formatMediaDisposition } from './content-disposition.ts';
+import { parseBeginning } from './range.ts';
 import {
   createRepresentation,
   type Representation,
@@ -42,6 +49,8 @@ export interface MediaHandlerParts {
   readonly maxAgeSeconds: MaxAgeSeconds;
   /** `undefined`: there are no external media. */
   readonly external: ExternalTerms | undefined;
+  /** `undefined`: nothing is asked of the URLs of attachments. */
+  readonly attachments: AttachmentGuardOptions | undefined;
 }
 
 /** How external media are asked for, and kept. */
@@ -52,23 +61,29 @@ interface ExternalTerms {
 }
 
 /** What a request target turned out to ask for. */
-type KnownTarget =
-  | { readonly kind: 'media'; readonly media: MediaRequest; readonly key: string }
-  | { readonly kind: 'default avatar'; readonly index: string };
+type KnownTarget = MediaTarget | { readonly kind: 'default avatar'; readonly index: string };
+
+interface MediaTarget extends KeyedRequest {
+  readonly kind: 'media';
+  /** Of an attachment whose URL has to be signed. */
+  readonly guarded?: GuardedAttachment;
+}
 
 const HIT = { kind: 'hit' } as const;
 
-/** Longer targets are rare, and are read anew each time. */
-const MAX_TARGET_LENGTH = 256;
+/** All but those of long names with a signature; what is longer is read anew each time. */
+const MAX_TARGET_LENGTH = 768;
 
-/** Each takes some 600 bytes, with its request. */
+/** Each takes some 600 bytes, with its request; that of a signed attachment about twice as much. */
 const MAX_TARGETS = 8_192;
 
 /** Responds to GET and HEAD of every path of the contract. */
 export class MediaHandler {
   readonly #parts: MediaHandlerParts;
   readonly #cacheControl: string;
+  readonly #avatarCacheControl: string;
   readonly #readExternal: ExternalPathReader | undefined;
+  readonly #guard: AttachmentGuard | undefined;
   readonly #defaultAvatars: readonly { body: Buffer; representation: Representation }[];
   /** Popular ones need not be read again: to read one takes longer than all else of a hit but its sending. */
   readonly #targets = new LRUCache<string, KnownTarget>({ max: MAX_TARGETS });
@@ -78,14 +93,15 @@ export class MediaHandler {
   constructor(parts: MediaHandlerParts) {
     this.#parts = parts;
     this.#cacheControl = mediaCacheControl(parts.maxAgeSeconds);
-    const { external } = parts;
+    this.#avatarCacheControl = defaultAvatarCacheControl(parts.maxAgeSeconds);
+    const { external, attachments } = parts;
+    this.#guard = attachments && new AttachmentGuard(attachments);
     this.#readExternal = external && ((rawPath) => verifyExternalPath(rawPath, external.keys));
     this.#defaultAvatars = parts.defaultAvatars.map(({ body, etag }) => ({
       body,
       representation: createRepresentation({
         contentType: 'image/png',
         contentDisposition: undefined,
-        cacheControl: defaultAvatarCacheControl(parts.maxAgeSeconds),
         validators: { etag, lastModified: undefined },
         sizeBytes: body.length,
       }),
@@ -103,26 +119,49 @@ export class MediaHandler {
    * @throws MediaError of any stage; `exchange.signal.reason` when the client has gone
    */
   handle(exchange: Exchange): Promise<void> | undefined {
-    const target =
-      this.#targets.get(exchange.target) ?? readTarget(exchange.target, this.#readExternal);
+    const target = this.#targets.get(exchange.target) ?? this.#readTarget(exchange.target);
     if (target.kind === 'default avatar') {
       this.#sendDefaultAvatar(exchange, target.index);
       return undefined;
     }
-    const { media, key } = target;
-    exchange.record.noteTarget(media.resource, media, key);
-    if (media.url !== undefined) checkLoop(exchange.request);
-    if (media.isPassthrough) return this.#sendOriginal(exchange, media);
+    exchange.record.noteTarget(target.media.resource, target.media, target.key);
+    if (target.media.url !== undefined) checkLoop(exchange.request);
+    const served = this.#admit(exchange, target);
+    const { media, key } = served;
+    if (media.isPassthrough) return this.#sendOriginal(exchange, served);
     const hit = this.#parts.media.findHit(media, key, exchange.record.trace);
-    if (hit === undefined) return this.#sendRendering(exchange, media, key);
+    if (hit === undefined) return this.#sendRendering(exchange, served);
     // What was asked for once is mostly not asked for again: only what was is worth remembering.
     if (exchange.target.length <= MAX_TARGET_LENGTH) this.#targets.set(exchange.target, target);
-    this.#sendResult(exchange, hit, media);
+    this.#sendResult(exchange, hit, served);
     return undefined;
   }
 
+  /** @throws MediaError `UNAUTHORIZED`, `NOT_FOUND`, `INVALID_FORM_BODY` */
+  #readTarget(text: string): KnownTarget {
+    const target = parseTarget(text, this.#readExternal);
+    if (target.kind === 'default avatar') return target;
+    const { request: media } = target;
+    const known = { kind: 'media', media, key: resultKey(media) } as const;
+    if (this.#guard === undefined || media.resource !== 'attachment') return known;
+    return { ...known, guarded: this.#guard.examine(text, media) };
+  }
+
+  /**
+   * What a request is served: what it asks for; or, where its URL is refused, what is not there, so that all that
+   * follows is what a missing attachment gets, whatever else the request says.
+   */
+  #admit({ record }: Exchange, target: MediaTarget): MediaTarget {
+    const { guarded } = target;
+    if (guarded === undefined || this.#guard === undefined) return target;
+    const verdict = this.#guard.judge(guarded.signature);
+    record.noteSignature(verdict);
+    return this.#guard.isRefused(verdict) ? { ...target, ...guarded.absent } : target;
+  }
+
   /** Has a rendering made, unless the client has it already. */
-  async #sendRendering(exchange: Exchange, media: MediaRequest, key: string): Promise<void> {
+  async #sendRendering(exchange: Exchange, target: MediaTarget): Promise<void> {
+    const { media, key } = target;
     const served = await this.#parts.media.serve(media, key, {
       signal: exchange.signal,
       trace: exchange.record.trace,
@@ -131,70 +170,77 @@ export class MediaHandler {
         isNotModified(exchange.request.headers, validators(), isMade),
     });
     if (served.kind === 'current') {
-      sendNotModified(exchange, served.validators, this.#cacheControlOf(media));
+      sendNotModified(exchange, served.validators, this.#cacheControlOf(target));
     } else {
-      this.#sendResult(exchange, served.result, media);
+      this.#sendResult(exchange, served.result, target);
     }
   }
 
-  #sendResult(exchange: Exchange, result: MediaResult, media: MediaRequest): void {
+  #sendResult(exchange: Exchange, result: MediaResult, target: MediaTarget): void {
     const { body, mimeType, etag, lastModified } = result;
     let representation = this.#representations.get(result);
     if (representation === undefined) {
       representation = createRepresentation({
         contentType: mimeType,
-        contentDisposition: formatMediaDisposition(media, mimeType),
-        cacheControl: this.#cacheControlOf(media),
+        contentDisposition: formatMediaDisposition(target.media, mimeType),
         validators: { etag, lastModified },
         sizeBytes: body.byteLength,
       });
-      // How long another site lets it be kept may change while it stays the same.
-      if (media.url === undefined) this.#representations.set(result, representation);
+      this.#representations.set(result, representation);
     }
     const bytes = Buffer.from(body.buffer, body.byteOffset, body.byteLength);
-    sendBytes(exchange, representation, bytes);
+    sendBytes(exchange, representation, this.#cacheControlOf(target), bytes);
   }
 
   /** Another site may have replaced what it was asked a part of: then the whole of it is sent. */
-  async #sendOriginal(exchange: Exchange, media: MediaRequest): Promise<void> {
+  async #sendOriginal(exchange: Exchange, target: MediaTarget): Promise<void> {
     try {
-      await this.#sendOpened(exchange, media);
+      await this.#sendOpened(exchange, target);
     } catch (error) {
       if (!(error instanceof OriginalReplaced)) throw error;
       delete exchange.request.headers.range;
-      await this.#sendOpened(exchange, media);
+      await this.#sendOpened(exchange, target);
     }
   }
 
-  async #sendOpened(exchange: Exchange, media: MediaRequest): Promise<void> {
+  async #sendOpened(exchange: Exchange, target: MediaTarget): Promise<void> {
+    const { media } = target;
     const { headers, method } = exchange.request;
     const original = await this.#parts.passthrough.open(media, {
       signal: exchange.signal,
       trace: exchange.record.trace,
       isWhole: method === 'GET' && headers.range === undefined && !isConditional(headers),
       isPart: method === 'GET' && headers.range !== undefined,
-      beginning: readBeginning(headers.range),
+      beginning: parseBeginning(headers.range),
     });
     const { maxAgeSeconds } = original;
     const representation = createRepresentation({
       ...original,
       contentDisposition: formatMediaDisposition(media, original.contentType),
-      cacheControl:
-        maxAgeSeconds === undefined ? this.#cacheControl : externalCacheControl(maxAgeSeconds),
     });
+    const cacheControl =
+      maxAgeSeconds === undefined
+        ? this.#cacheControlOf(target)
+        : externalCacheControl(maxAgeSeconds);
     let isOpened = false;
     try {
-      isOpened = await sendStream(exchange, representation, original.stream);
+      isOpened = await sendStream(exchange, representation, cacheControl, original.stream);
     } finally {
       if (!isOpened) original.discard();
     }
   }
 
-  /** What another site fails to confirm is kept as long as what it says nothing of. */
-  #cacheControlOf(media: MediaRequest): string {
-    if (media.url === undefined) return this.#cacheControl;
-    const { media: service, external } = this.#parts;
-    return externalCacheControl(service.maxAgeOf(media) ?? external?.minAgeSeconds ?? 0);
+  /** What is said when it is sent: until then, time has passed. */
+  #cacheControlOf({ media, guarded }: MediaTarget): string {
+    const { media: service, external, maxAgeSeconds } = this.#parts;
+    if (media.url !== undefined) {
+      // What another site fails to confirm is kept as long as what it says nothing of.
+      return externalCacheControl(service.maxAgeOf(media) ?? external?.minAgeSeconds ?? 0);
+    }
+    const leftSeconds = guarded && this.#guard?.maxAgeOf(guarded.signature);
+    return leftSeconds === undefined
+      ? this.#cacheControl
+      : endingCacheControl(maxAgeSeconds, leftSeconds);
   }
 
   #sendDefaultAvatar(exchange: Exchange, index: string): void {
@@ -202,23 +248,8 @@ export class MediaHandler {
     const avatar = this.#defaultAvatars[Number(index)];
     if (avatar === undefined) throw new MediaError('UNKNOWN_MEDIA');
     exchange.record.trace.outcome = HIT;
-    sendBytes(exchange, avatar.representation, avatar.body);
+    sendBytes(exchange, avatar.representation, this.#avatarCacheControl, avatar.body);
   }
-}
-
-/** A range that begins at 0, whatever the length of the body may be. */
-function readBeginning(range: string | undefined): ByteRange | undefined {
-  const [, digits] = /^bytes=0-(\d{0,15})$/i.exec(range ?? '') ?? [];
-  if (digits === undefined) return undefined;
-  return { first: 0, last: digits === '' ? undefined : Number(digits) };
-}
-
-/** @throws MediaError `UNAUTHORIZED`, `NOT_FOUND`, `INVALID_FORM_BODY` */
-function readTarget(text: string, readExternal: ExternalPathReader | undefined): KnownTarget {
-  const target = parseTarget(text, readExternal);
-  if (target.kind === 'default avatar') return target;
-  const { request } = target;
-  return { kind: 'media', media: request, key: resultKey(request) };
 }
 
 /** @throws MediaError `ORIGIN_ERROR` if a request for external media has come through us before */

@@ -1,5 +1,7 @@
 /** Byte ranges (RFC 9110 §14): one range is served, anything else gets the whole body. */
 
+import type { ByteRange } from '../../pipeline/ports.ts';
+
 /**
  * What a `Range` header asks of a body: 200 (`full`), 206 (`range`) or 416 (`unsatisfiable`).
  * `first` and `last` are byte offsets within the body, both inclusive.
@@ -38,6 +40,13 @@ export function parseRange(header: string | undefined, sizeBytes: number): Reque
   if (first >= sizeBytes) return UNSATISFIABLE;
   const last = lastDigits === '' ? sizeBytes - 1 : Math.min(Number(lastDigits), sizeBytes - 1);
   return { kind: 'range', first, last };
+}
+
+/** A range that begins at 0, whatever the length of the body may be. */
+export function parseBeginning(header: string | undefined): ByteRange | undefined {
+  const [, digits] = /^bytes=0-(\d{0,15})$/i.exec(header ?? '') ?? [];
+  if (digits === undefined) return undefined;
+  return { first: 0, last: digits === '' ? undefined : Number(digits) };
 }
 
 function suffixRange(lengthBytes: number, sizeBytes: number): RequestedRange {

@@ -12,7 +12,6 @@ import { formatContentRange, parseRange } from './range.ts';
 interface Content {
   readonly contentType: string;
   readonly contentDisposition: string | undefined;
-  readonly cacheControl: string;
   readonly validators: Validators;
   /** `undefined`: as much as comes. */
   readonly sizeBytes: number | undefined;
@@ -20,7 +19,10 @@ interface Content {
   readonly hasRanges?: boolean;
 }
 
-/** A body's heads, ready to be sent, as often as it is: names and values in turn. */
+/**
+ * A body's heads, ready to be sent, as often as it is: names and values in turn. How long it may be kept is not among
+ * them: that depends on when, and on the URL.
+ */
 export interface Representation {
   readonly validators: Validators;
   readonly sizeBytes: number | undefined;
@@ -46,9 +48,8 @@ const COMMON_FIELDS = Object.entries(COMMON_HEADERS).flat();
 
 /** Prepares the heads that a body is sent with. */
 export function createRepresentation(content: Content): Representation {
-  const { contentType, contentDisposition, cacheControl, validators, sizeBytes } = content;
-  const { hasRanges = true } = content;
-  const validatorFields = formatValidators(validators, cacheControl);
+  const { contentType, contentDisposition, validators, sizeBytes, hasRanges = true } = content;
+  const validatorFields = formatValidators(validators);
   const partFields = [
     ...validatorFields,
     ...['content-type', contentType, 'accept-ranges', hasRanges ? 'bytes' : 'none'],
@@ -60,8 +61,13 @@ export function createRepresentation(content: Content): Representation {
 }
 
 /** Responds with a body in memory, as far as it is asked for. */
-export function sendBytes(exchange: Exchange, representation: Representation, bytes: Buffer): void {
-  const part = selectPart(exchange, representation);
+export function sendBytes(
+  exchange: Exchange,
+  representation: Representation,
+  cacheControl: string,
+  bytes: Buffer,
+): void {
+  const part = selectPart(exchange, representation, cacheControl);
   if (part === undefined) return;
   const { status, fields, first, last } = part;
   const isWhole = status === 200 || last === undefined;
@@ -76,9 +82,10 @@ export function sendBytes(exchange: Exchange, representation: Representation, by
 export async function sendStream(
   exchange: Exchange,
   representation: Representation,
+  cacheControl: string,
   open: (first: number, last: number | undefined) => Promise<Readable>,
 ): Promise<boolean> {
-  const part = selectPart(exchange, representation);
+  const part = selectPart(exchange, representation, cacheControl);
   if (part === undefined) return false;
   const { status, fields, first, last } = part;
   if (exchange.request.method === 'HEAD') {
@@ -96,7 +103,7 @@ export function sendNotModified(
   validators: Validators,
   cacheControl: string,
 ): void {
-  exchange.respond(304, formatValidators(validators, cacheControl));
+  exchange.respond(304, keptFor(cacheControl, formatValidators(validators)));
 }
 
 /**
@@ -104,15 +111,20 @@ export function sendNotModified(
  * (§9.3.2), and a range means nothing to it (§14.2). A client that has the body already (§13), or asks for a
  * range outside it, has had its response here.
  */
-function selectPart(exchange: Exchange, representation: Representation): Part | undefined {
+function selectPart(
+  exchange: Exchange,
+  representation: Representation,
+  cacheControl: string,
+): Part | undefined {
   const { validators, sizeBytes, hasRanges, partFields, wholeFields } = representation;
   const { method, headers } = exchange.request;
   if (isNotModified(headers, validators)) {
-    exchange.respond(304, representation.validatorFields);
+    exchange.respond(304, keptFor(cacheControl, representation.validatorFields));
     return undefined;
   }
   const last = sizeBytes === undefined ? undefined : sizeBytes - 1;
-  const whole = { status: 200, fields: wholeFields, first: 0, last } as const;
+  const fieldsOfWhole = keptFor(cacheControl, wholeFields);
+  const whole = { status: 200, fields: fieldsOfWhole, first: 0, last } as const;
   if (method === 'HEAD' || headers.range === undefined) return whole;
   if (!hasRanges || sizeBytes === undefined) return whole;
   const ifRange = headers['if-range'];
@@ -127,14 +139,17 @@ function selectPart(exchange: Exchange, representation: Representation): Part | 
   }
   const partBytes = String(range.last - range.first + 1);
   const ofPart = ['content-length', partBytes, 'content-range', contentRange];
-  const fields = [...partFields, ...ofPart];
+  const fields = [...keptFor(cacheControl, partFields), ...ofPart];
   return { status: 206, fields, first: range.first, last: range.last };
 }
 
-function formatValidators({ etag, lastModified }: Validators, cacheControl: string): string[] {
+function keptFor(cacheControl: string, fields: readonly string[]): string[] {
+  return [...fields, 'cache-control', cacheControl];
+}
+
+function formatValidators({ etag, lastModified }: Validators): string[] {
   const fields = [...COMMON_FIELDS];
   if (etag !== undefined) fields.push('etag', etag);
-  fields.push('cache-control', cacheControl);
   if (lastModified !== undefined) fields.push('last-modified', formatHttpDate(lastModified));
   return fields;
 }
