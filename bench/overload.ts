@@ -1,11 +1,16 @@
 import { availableParallelism } from 'node:os';
 import { parseArgs } from 'node:util';
 import { parsePositive, publishReport } from './harness/report.ts';
+import { formatCostly, judgeCostly } from './overload/costly-report.ts';
+import { runCostly } from './overload/costly-run.ts';
 import { makeOriginals } from './overload/originals.ts';
 import { countPaths, runOverload } from './overload/overload-run.ts';
 import { formatOverload, judgeOverload } from './overload/report.ts';
 
-/** `npm run bench:overload -- --seconds 15 --rounds 2 --factor 5 --factor 20`: see docs/performance.md. */
+/**
+ * `npm run bench:overload -- --seconds 15 --rounds 2 --factor 5 --factor 20`, or `-- --costly --seconds 40`: see
+ * docs/performance.md.
+ */
 async function main(): Promise<number> {
   const { values } = parseArgs({
     options: {
@@ -14,15 +19,25 @@ async function main(): Promise<number> {
       /** One or several. */
       factor: { type: 'string', multiple: true, default: ['1', '5', '20'] },
       workers: { type: 'string', default: String(availableParallelism()) },
+      /** Originals that take as long as a render may, in place of many animations. */
+      costly: { type: 'boolean', default: false },
     },
   });
-  const options = {
+  const common = {
     phaseMs: parsePositive('seconds', values.seconds) * 1000,
     rounds: parsePositive('rounds', values.rounds),
+    workers: parsePositive('workers', values.workers),
+  };
+  if (values.costly) {
+    const run = await runCostly(common);
+    publishReport('costly.md', formatCostly(run));
+    return judgeCostly(run).every(({ isReached }) => isReached) ? 0 : 1;
+  }
+  const options = {
+    ...common,
     factors: values.factor
       .map((factor) => parsePositive('factor', factor))
       .sort((one, other) => one - other),
-    workers: parsePositive('workers', values.workers),
   };
   const originals = await makeOriginals(countPaths(options));
   try {

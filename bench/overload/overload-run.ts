@@ -173,7 +173,7 @@ async function measure(
 }
 
 /** Waits until nothing of the phase before is left in the service. */
-async function waitForRest(pid: number): Promise<void> {
+export async function waitForRest(pid: number): Promise<void> {
   const readTotal = (): number => sumOf(Object.values(readCpuSeconds(pid)), (part) => part);
   const deadlineMs = performance.now() + MAX_REST_WAIT_MS;
   for (;;) {

@@ -39,7 +39,8 @@ function gather({ phases }: Pick<OverloadRun, 'phases'>, factor: number) {
   };
 }
 
-function timesOf(responses: readonly LoadResponse[]): number[] {
+/** How long each response took, in milliseconds. */
+export function timesOf(responses: readonly LoadResponse[]): number[] {
   return responses.map(({ totalMs }) => totalMs);
 }
 
@@ -90,12 +91,6 @@ function formatOthers(others: readonly LoadResponse[], asked: number): string {
 export function formatOverload(run: OverloadRun, animationBytes: readonly number[]): string {
   const { factors, workers, phaseMs } = run.options;
   const sizes = [Math.min(...animationBytes), Math.max(...animationBytes)].map(formatBytes);
-  const aims = judgeOverload(run).map(({ name, aim, measured, isReached }) => [
-    name,
-    aim,
-    measured,
-    isReached ? 'reached' : 'missed',
-  ]);
   return `${[
     '# Overload',
     `${workers} workers. Animated renders (originals of ${sizes.join(' to ')}): ` +
@@ -103,10 +98,21 @@ export function formatOverload(run: OverloadRun, animationBytes: readonly number
       `Under load, ${factors.map(formatFactor).join(', ')} as many arrive; the aims are for the most. ` +
       `Phases of ${phaseMs / 1000} s. Service and generators share ${availableParallelism()} cores; the one that asks for hits ` +
       `runs at ${run.isHitClientPreferred ? 'a higher' : 'the same'} priority, the others at the same. Others: the most that the machine did beside this in a phase, of its cores.`,
-    formatTable(['Aim', 'Wanted', 'Measured', 'Result'], aims),
+    formatAims(judgeOverload(run)),
     '## By load',
     formatLoads(run),
   ].join('\n\n')}\n`;
+}
+
+/** The aims of a run as a table. */
+export function formatAims(aims: readonly Aim[]): string {
+  const rows = aims.map(({ name, aim, measured, isReached }) => [
+    name,
+    aim,
+    measured,
+    isReached ? 'reached' : 'missed',
+  ]);
+  return formatTable(['Aim', 'Wanted', 'Measured', 'Result'], rows);
 }
 
 function formatFactor(factor: number): string {

@@ -23,20 +23,22 @@ export interface Slot {
   readonly leave: (isMeasured: boolean) => void;
 }
 
-/** A render that has a slot. */
-interface Running {
+/** A render that waits for a slot. */
+interface Waiting {
   /** What it is estimated to take of one core, in milliseconds. */
   readonly costMs: number;
+}
+
+/** A render that has a slot. */
+interface Running extends Waiting {
   readonly sinceMs: number;
 }
 
 /** A lane as it stands. */
 interface LaneState {
-  /** Of the estimated costs of those that wait, in milliseconds. */
-  readonly queue: WaitQueue<number, void>;
+  readonly queue: WaitQueue<Waiting, Running>;
+  /** Those that hold a slot. */
   readonly running: Set<Running>;
-  /** Slots that are held; by one that is just being admitted, too. */
-  held: number;
   /** How long renders hold their slot, in relation to their estimated cost. */
   slowness: number;
 }
@@ -65,6 +67,12 @@ const OVERDUE_SHARE = 1 / 2;
  */
 const MAX_FORESEEN_SHARE = 1 / 2;
 
+/**
+ * Slots that costly renders may have: no request may wait behind one of those, since each takes longer than any wait
+ * that may be foreseen. Originals made to take long are not short of supply.
+ */
+const MAX_COSTLY_SHARE = 1 / 2;
+
 /** Longest `Retry-After`, in seconds: nothing can be foreseen beyond it. */
 const MAX_RETRY_AFTER_SECONDS = 60;
 
@@ -72,7 +80,8 @@ const MAX_RETRY_AFTER_SECONDS = 60;
  * CPU slots in two lanes, with a queue for each. Each lane has a slot for every core, and the system shares the
  * cores among their processes by niceness: light renders go first, and heavy ones have all that these leave. So a
  * crowd of animations delays no avatar, and no core is idle while a render waits. That heavy renders never starve
- * beside a crowd of light ones, some light slots stay empty for as long as heavy renders take far too long.
+ * beside a crowd of light ones, some light slots stay empty for as long as heavy renders take far too long. And that
+ * a few costly originals do not take all heavy slots for their ten seconds, these have half of them.
  *
  * A render that could not begin in time is refused at once: its wait is foreseen from the costs ahead, and from how
  * long renders of the lane really take, beside whatever else the machine does.
@@ -88,7 +97,6 @@ export class Admission {
     const createLane = (lane: Lane): LaneState => ({
       queue: new WaitQueue({ maxWaiting: maxWaitingPerSlot * slots()[lane], maxWaitMs }),
       running: new Set(),
-      held: 0,
       slowness: 1,
     });
     this.#limits = limits;
@@ -107,12 +115,10 @@ export class Admission {
   async enter(lane: Lane, costMs: number, signal: AbortSignal): Promise<Slot> {
     signal.throwIfAborted();
     const cameMs = this.#clock.nowMs();
-    if (this.#hasFree(lane)) this.#lanes[lane].held += 1;
-    else await this.#wait(lane, costMs, signal);
-    const sinceMs = this.#clock.nowMs();
-    this.#meter?.noteQueueWait(lane, sinceMs - cameMs);
-    const running = { costMs, sinceMs };
-    this.#lanes[lane].running.add(running);
+    const running = this.#hasFree(lane, costMs)
+      ? this.#begin(lane, costMs)
+      : await this.#wait(lane, costMs, signal);
+    this.#meter?.noteQueueWait(lane, running.sinceMs - cameMs);
     return { leave: (isMeasured) => this.#leave(lane, running, isMeasured) };
   }
 
@@ -123,32 +129,54 @@ export class Admission {
 
   /** How many slots of a lane are held. */
   heldSlotsOf(lane: Lane): number {
-    return this.#lanes[lane].held;
+    return this.#lanes[lane].running.size;
   }
 
-  /** Whether no more renders can wait in a lane, or the wait would be too long. */
-  isCrowded(lane: Lane): boolean {
-    if (this.#hasFree(lane)) return false;
+  /**
+   * Whether no more renders can wait in a lane, or the wait would be too long.
+   *
+   * @param costMs as for `enter`; without it, of one that is not costly
+   */
+  isCrowded(lane: Lane, costMs = 0): boolean {
+    if (this.#hasFree(lane, costMs)) return false;
     return (
-      this.#lanes[lane].queue.isFull ||
-      this.#foreseeWaitMs(lane) > this.#limits.maxWaitMs * MAX_FORESEEN_SHARE
+      this.#lanes[lane].queue.isFull || this.#foreseeWaitMs(lane, costMs) > this.#maxForeseenMs
     );
   }
 
   /** @throws MediaError `OVERLOADED` if a lane is crowded, as `enter` would */
-  check(lane: Lane): void {
-    if (this.isCrowded(lane)) {
+  check(lane: Lane, costMs: number): void {
+    if (this.isCrowded(lane, costMs)) {
       throw new MediaError('OVERLOADED', {
         bottleneck: `${lane} lane`,
-        retryAfterSeconds: this.#retryAfterSeconds(lane),
+        retryAfterSeconds: this.#retryAfterSeconds(lane, costMs),
       });
     }
   }
 
+  get #maxForeseenMs(): number {
+    return this.#limits.maxWaitMs * MAX_FORESEEN_SHARE;
+  }
+
   /** A slot is free only while no render waits for it. */
-  #hasFree(lane: Lane): boolean {
+  #hasFree(lane: Lane, costMs: number): boolean {
+    const slots = this.#limits.slots()[lane];
     const withheld = lane === 'light' ? this.#countWithheld() : 0;
-    return this.#lanes[lane].held < this.#limits.slots()[lane] - withheld;
+    const { running } = this.#lanes[lane];
+    if (running.size >= slots - withheld) return false;
+    return !this.#isCostly(costMs) || this.#runningCostly(lane).length < costlySlotsOf(slots);
+  }
+
+  #isCostly(costMs: number): boolean {
+    return costMs > this.#maxForeseenMs;
+  }
+
+  /** Those that run and are costly, as was foreseen or as they have shown. */
+  #runningCostly(lane: Lane): Running[] {
+    const nowMs = this.#clock.nowMs();
+    return [...this.#lanes[lane].running].filter(({ costMs, sinceMs }) =>
+      this.#isCostly(Math.max(costMs, nowMs - sinceMs)),
+    );
   }
 
   /** How many light slots are to stay empty, so that heavy renders that starve get on. */
@@ -161,15 +189,22 @@ export class Admission {
     return Math.min(starving, Math.floor(this.#limits.slots().light * MAX_WITHHELD_SHARE));
   }
 
-  #wait(lane: Lane, costMs: number, signal: AbortSignal): Promise<void> {
-    this.check(lane);
-    const retryAfterSeconds = (): number => this.#retryAfterSeconds(lane);
-    const bottleneck = `${lane} lane` as const;
-    return this.#lanes[lane].queue.join({ item: costMs, signal, bottleneck, retryAfterSeconds });
+  #begin(lane: Lane, costMs: number): Running {
+    const running = { costMs, sinceMs: this.#clock.nowMs() };
+    this.#lanes[lane].running.add(running);
+    return running;
   }
 
-  #retryAfterSeconds(lane: Lane): number {
-    const seconds = Math.ceil(this.#foreseeWaitMs(lane) / 1000);
+  #wait(lane: Lane, costMs: number, signal: AbortSignal): Promise<Running> {
+    this.check(lane, costMs);
+    const retryAfterSeconds = (): number => this.#retryAfterSeconds(lane, costMs);
+    const bottleneck = `${lane} lane` as const;
+    const item = { costMs };
+    return this.#lanes[lane].queue.join({ item, signal, bottleneck, retryAfterSeconds });
+  }
+
+  #retryAfterSeconds(lane: Lane, costMs: number): number {
+    const seconds = Math.ceil(this.#foreseeWaitMs(lane, costMs) / 1000);
     return Math.min(Math.max(seconds, 1), MAX_RETRY_AFTER_SECONDS);
   }
 
@@ -180,29 +215,40 @@ export class Admission {
       const slowness = (this.#clock.nowMs() - running.sinceMs) / running.costMs;
       state.slowness += (Math.min(slowness, MAX_SLOWNESS) - state.slowness) * LEARNING_RATE;
     }
-    state.held -= 1;
     // Of both: one that was withheld may be free again.
     for (const each of lanes) this.#admitWaiting(each);
   }
 
+  /** The first that may have a slot: costly ones are overtaken while theirs are held. */
   #admitWaiting(lane: Lane): void {
-    const state = this.#lanes[lane];
-    while (this.#hasFree(lane) && state.queue.admitNext(undefined)) state.held += 1;
+    const { queue } = this.#lanes[lane];
+    for (;;) {
+      const next = queue.items().find(({ costMs }) => this.#hasFree(lane, costMs));
+      if (next === undefined) return;
+      queue.admitNext(this.#begin(lane, next.costMs), (item) => item === next);
+    }
   }
 
   /** How long it takes until there is a slot for one more, if those ahead take what is foreseen of them. */
-  #foreseeWaitMs(lane: Lane): number {
+  #foreseeWaitMs(lane: Lane, costMs: number): number {
     const { queue, running } = this.#lanes[lane];
     const nowMs = this.#clock.nowMs();
     const slowness = this.#slownessOf(lane, nowMs);
-    const busyMs = Array.from(running, ({ costMs, sinceMs }) => {
+    const leftMsOf = ({ costMs, sinceMs }: Running): number => {
       const elapsedMs = nowMs - sinceMs;
       const leftMs = costMs * slowness - elapsedMs;
       return leftMs > 0 ? leftMs : elapsedMs * OVERDUE_SHARE;
-    });
-    while (busyMs.length < this.#limits.slots()[lane]) busyMs.push(0);
-    const aheadMs = queue.items().reduce((sumMs, costMs) => sumMs + costMs * slowness, 0);
-    return shareOut(aheadMs, busyMs);
+    };
+    const sumMs = (items: readonly Waiting[]): number =>
+      items.reduce((sum, item) => sum + item.costMs * slowness, 0);
+    const items = queue.items();
+    const costly = items.filter((item) => this.#isCostly(item.costMs));
+    const aheadMs = sumMs(items) - sumMs(costly);
+    const slots = this.#limits.slots()[lane];
+    const waitMs = shareOut(aheadMs, fillUp([...running].map(leftMsOf), slots));
+    if (!this.#isCostly(costMs)) return waitMs;
+    const busyMs = this.#runningCostly(lane).map(leftMsOf);
+    return Math.max(waitMs, shareOut(sumMs(costly), fillUp(busyMs, costlySlotsOf(slots))));
   }
 
   /** As learned from renders that have ended; or as those that run show already, where that is more. */
@@ -215,6 +261,16 @@ export class Admission {
     }
     return sumMs === 0 ? slowness : Math.max(slowness, elapsedMs / sumMs);
   }
+}
+
+/** How many of so many slots costly renders may have. */
+function costlySlotsOf(slots: number): number {
+  return Math.max(1, Math.floor(slots * MAX_COSTLY_SHARE));
+}
+
+/** Slots that are not in the list are free. */
+function fillUp(busyMs: readonly number[], slots: number): number[] {
+  return [...busyMs, ...Array.from({ length: Math.max(0, slots - busyMs.length) }, () => 0)];
 }
 
 /**

@@ -56,7 +56,7 @@ export class AdmittedRenderer {
     if (facts === undefined) return;
     const plan = planMedia(facts, request, limits);
     if (plan.kind !== 'render' || laneOf(plan.cost, plan.job) !== 'heavy') return;
-    admission.check('heavy');
+    admission.check('heavy', plan.cost.typicalMs);
   }
 
   /**
@@ -91,7 +91,9 @@ export class AdmittedRenderer {
         if (!(error instanceof TooSlowForLane)) throw error;
       }
     }
-    return this.#renderIn('heavy', plan, original, task);
+    // What it costs is not known: more than the time that it has had.
+    const typicalMs = Math.max(plan.cost.typicalMs, LIGHT_TIMEOUT_MS);
+    return this.#renderIn('heavy', { ...plan, cost: { ...plan.cost, typicalMs } }, original, task);
   }
 
   /**

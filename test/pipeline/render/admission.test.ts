@@ -111,6 +111,49 @@ describe('admission', () => {
     expect(admission.waitingIn('light')).toBe(2);
   });
 
+  test('costly renders have half of the slots, and are overtaken while they wait', async () => {
+    const { admission, enter, entered } = create({ light: 4, heavy: 4 }, 64);
+    const costly = await Promise.all(['a', 'b'].map((name) => enter(name, 'heavy', 2_600)));
+    const third = enter('third costly', 'heavy', 2_600);
+    third.catch(() => undefined);
+    await Promise.all(['c', 'd'].map((name) => enter(name, 'heavy', 500)));
+    expect(entered).toEqual(['a', 'b', 'c', 'd']);
+    expect(admission.waitingIn('heavy')).toBe(0); // the third was refused: it would wait for too long
+    await expect(third).rejects.toMatchObject({ code: 'OVERLOADED', retryAfterSeconds: 3 });
+    nowMs = 1_000;
+    const patient = enter('patient costly', 'heavy', 2_600);
+    const healthy = enter('healthy', 'heavy', 500);
+    await vi.advanceTimersByTimeAsync(0);
+    expect(admission.waitingIn('heavy')).toBe(2);
+    costly[0]?.leave(true);
+    await patient;
+    costly[1]?.leave(true);
+    await healthy;
+  });
+
+  test('a costly render that waits keeps no slot empty', async () => {
+    const { enter, entered } = create({ light: 2, heavy: 2 }, 64);
+    const costly = await enter('costly', 'heavy', 4_000);
+    nowMs = 2_000;
+    const waiting = enter('waiting', 'heavy', 4_000);
+    for (let count = 0; count < 20; count += 1) {
+      (await enter('healthy', 'heavy', 500)).leave(true);
+    }
+    expect(entered).not.toContain('waiting');
+    costly.leave(true);
+    await waiting;
+  });
+
+  test('a render that takes as long as a costly one counts for one', async () => {
+    const { enter, entered } = create({ light: 2, heavy: 2 }, 64);
+    await enter('as it shows', 'heavy', 1_000);
+    nowMs = 2_501;
+    const costly = enter('costly', 'heavy', 4_000);
+    costly.catch(() => undefined);
+    await enter('healthy', 'heavy', 500);
+    expect(entered).toEqual(['as it shows', 'healthy']);
+  });
+
   test('on a single core none is kept empty', async () => {
     const { admission, enter } = create({ light: 1, heavy: 1 });
     await enter('heavy', 'heavy', 500);
@@ -159,7 +202,7 @@ describe('admission', () => {
 
   test('foresees that those ahead share the slots of their lane', async () => {
     const pool = create({ light: 2, heavy: 2 }, 64);
-    for (let count = 0; count < 2; count += 1) await pool.enter('heavy', 'heavy', 60_000);
+    for (let count = 0; count < 2; count += 1) await pool.enter('heavy', 'heavy', 2_000);
     await pool.enter('light', 'light', 500);
     await pool.enter('light', 'light', 100);
     // (500 + 100 + 44 × 100 ms) ÷ 2 slots is all that may be foreseen.
