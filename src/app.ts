@@ -4,6 +4,7 @@ import { describePlace } from './config/storage-settings.ts';
 import { loadDefaultAvatars } from './default-avatars/default-avatars.ts';
 import type { ClientLimits } from './http/edge/client-limits.ts';
 import { openExplorer } from './http/explorer/explorer-handler.ts';
+import { ExplorerSigner } from './http/explorer/explorer-signer.ts';
 import type { AttachmentGuardOptions } from './http/media/attachment-guard.ts';
 import { MediaHandler } from './http/media/media-handler.ts';
 import { createServer } from './http/server.ts';
@@ -11,6 +12,7 @@ import { formatReadFailure } from './pipeline/error-causes.ts';
 import { createMediaPipeline } from './pipeline/media-pipeline.ts';
 import type { ResponseMeter, SiteMeter } from './pipeline/meter.ts';
 import { OriginHealth } from './pipeline/originals/origin-health.ts';
+import { OriginalDescriber } from './pipeline/originals/original-description.ts';
 import {
   type Clock,
   type Lane,
@@ -149,7 +151,17 @@ export async function createApp(config: Config, parts: AppParts): Promise<App> {
   });
   const limits = parts.clientLimits ?? {};
   const explorer = config.explorer.isOn
-    ? await openExplorer({ listing: await openListing(config), defaultAvatars, clock })
+    ? await openExplorer({
+        listing: await openListing(config),
+        defaultAvatars,
+        clock,
+        describer: new OriginalDescriber({
+          origin,
+          limits: config.originLimits,
+          budget: pipeline.originalsBudget,
+        }),
+        signer: createSigner(config, wallClock),
+      })
     : undefined;
   const { server, countConnections } = createServer({
     ...config.http,
@@ -230,6 +242,22 @@ function guardOf(
   { signatures: counts }: ResponseMeter,
 ): AttachmentGuardOptions | undefined {
   return mode === 'off' || signing === undefined ? undefined : { mode, signing, wallClock, counts };
+}
+
+/**
+ * What signs for all who can look at the explorer, if there are keys. Where one is set, the explorer is on only if
+ * `EXPLORER=on` was said (`config.ts`): a page that signs for whoever opens it is a key.
+ */
+function createSigner(
+  { attachments, external }: Config,
+  wallClock: () => number,
+): ExplorerSigner | undefined {
+  const signing = {
+    attachments: attachments.mode === 'off' ? undefined : attachments.signing,
+    external: external?.keys,
+  };
+  const hasKeys = signing.attachments !== undefined || signing.external !== undefined;
+  return hasKeys ? new ExplorerSigner({ ...signing, nowMs: wallClock }) : undefined;
 }
 
 /** Opens the way to other sites, if external media are switched on; where not, nothing of it is loaded. */

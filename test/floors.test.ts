@@ -41,7 +41,7 @@ const allowedPackages: Readonly<Record<string, readonly RegExp[]>> = {
   telemetry: [/^node:/, /^pino(-pretty)?$/, /^prom-client$/, /^@opentelemetry\//],
   workers: [/^node:/, /^sharp$/, /^libheif-js\//],
   'default-avatars': [/^node:(crypto|fs\/promises)$/],
-  explorer: [/^node:(fs\/promises|path)$/], // its page, which runs in browsers, uses none
+  explorer: [/^node:(fs\/promises|path)$/, /^@?preact(\/(compat|hooks|signals))?$/], // the latter in its page
   pipeline: [/^node:(crypto|events|stream)$/, /^(file-type|lru-cache)$/, /^@opentelemetry\/api$/],
   formats: [/^node:zlib$/], // for a profile inside a PNG: pure, no I/O
   contract: [/^node:crypto$/, /^zod$/], // for signatures and digests: pure, no I/O
@@ -55,7 +55,7 @@ interface Import {
 
 function readImports(): Import[] {
   const files = readdirSync(SOURCES, { recursive: true, encoding: 'utf8' }).filter((file) =>
-    file.endsWith('.ts'),
+    /\.tsx?$/.test(file),
   );
   return files.flatMap((file) => {
     const text = readFileSync(join(SOURCES, file), 'utf8');

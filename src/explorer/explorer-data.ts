@@ -1,9 +1,14 @@
+import type { SourceFormat } from '../contract/image-formats.ts';
 import type { QueryParameter } from '../contract/media-query.ts';
 import type { ResourceName } from '../contract/resources.ts';
 
 /** The contract's tables, as the page reads them: what it offers is what the service routes by. */
 export interface ContractTables {
   readonly resources: readonly DescribedResource[];
+  /** Kinds whose whole path is signed: external media. */
+  readonly external: readonly DescribedResource[];
+  /** Kinds whose URLs this explorer signs; none by default. */
+  readonly signs: readonly ResourceName[];
 }
 
 /** A kind of media: a row of contract §1, with the parameters of its query. */
@@ -29,5 +34,20 @@ export interface OriginalsList {
 export interface ListedOriginal {
   /** Value per placeholder of the template, decoded. */
   readonly values: Readonly<Record<string, string>>;
+  readonly sizeBytes: number;
+  /** What signs its path, where the explorer signs: parameters of the query. */
+  readonly signature?: Readonly<Record<string, string>> | undefined;
+}
+
+/** What an original says of itself, without a pixel being decoded. */
+export interface OriginalFacts {
+  readonly format: SourceFormat;
+  /** As it is seen: upright. */
+  readonly widthPx: number;
+  readonly heightPx: number;
+  readonly frames: number;
+  readonly isMoving: boolean;
+  /** What its colour profile calls itself; empty where it has a profile without a name. */
+  readonly profile?: string | undefined;
   readonly sizeBytes: number;
 }

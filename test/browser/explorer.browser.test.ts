@@ -34,7 +34,7 @@ const textOf = (page: Page, name: string) => fact(page, name).textContent();
 /** Waits until the response to this address is shown. */
 const settle = async (page: Page, target: string): Promise<void> => {
   await page.waitForFunction(
-    (end) => document.querySelector('#url code')?.textContent?.endsWith(end),
+    (end) => document.querySelector<HTMLTextAreaElement>('#url')?.value.endsWith(end),
     target,
   );
   await page.locator('#stage:not([aria-busy])').waitFor();
@@ -87,7 +87,6 @@ describe('the explorer in a browser', () => {
     await page.locator('input[name=ext]:checked').focus();
     await page.keyboard.press('ArrowLeft');
     await page.keyboard.press('ArrowLeft');
-    await page.keyboard.press('ArrowLeft');
     await settle(page, '/avatars/6/kl12.png?size=64');
 
     const target = '/avatars/6/kl12.png?size=64';
@@ -102,7 +101,9 @@ describe('the explorer in a browser', () => {
     );
     expect(await textOf(page, 'cache-status')).toBe('darkroom; fwd=miss; stored');
     expect(await textOf(page, 'server-timing')).toMatch(/render \d+/);
-    expect(await page.locator('#url code').textContent()).toBe(explorer.service.origin + target);
+    expect(await page.getByRole('textbox', { name: 'URL' }).inputValue()).toBe(
+      explorer.service.origin + target,
+    );
     expect(await page.locator('#curl code').textContent()).toBe(
       `curl -sS -D - -o response.png '${explorer.service.origin}${target}'`,
     );
@@ -126,7 +127,7 @@ describe('the explorer in a browser', () => {
     const { page } = await visit({ permissions: ['clipboard-read', 'clipboard-write'] }, AVATAR);
     await settle(page, AVATAR.slice(1));
     await page.getByRole('button', { name: 'Copy the URL' }).click();
-    await page.getByText('Copied').waitFor();
+    await page.getByRole('status').filter({ hasText: 'URL copied' }).waitFor();
     const copied = await page.evaluate(() => navigator.clipboard.readText());
     expect(copied).toBe(explorer.service.origin + AVATAR.slice(1));
   });
@@ -301,10 +302,7 @@ describe('the explorer in a browser', () => {
     await page.evaluate(() => {
       location.hash = '#/avatars/6/kl12.webp?size=32';
     });
-    await page
-      .locator('#url code')
-      .filter({ hasText: /size=32$/ })
-      .waitFor();
+    await expect.poll(() => page.locator('#url').inputValue()).toMatch(/size=32$/);
     await page.evaluate(() => dispatchEvent(new Event('go on')));
     await page.locator('body[data-late=decoded]').waitFor();
     expect(await page.locator('#stage').getAttribute('aria-busy')).toBe('true');

@@ -1,49 +1,43 @@
 import { execFileSync } from 'node:child_process';
 import { tmpdir } from 'node:os';
 import { describe, expect, test } from 'vitest';
-import { queryParameters } from '../../src/contract/media-query.ts';
+import { signatureParameters } from '../../src/contract/attachment-signature.ts';
 import { parseTarget } from '../../src/contract/media-request.ts';
-import { type ResourceName, resourceNames, resourceRows } from '../../src/contract/resources.ts';
-import type { DescribedResource } from '../../src/explorer/explorer-data.ts';
 import {
+  findTarget,
   formatCurl,
   formatTarget,
   type MediaChoice,
   readTarget,
+  SIGNATURE_NAMES,
 } from '../../src/explorer/page/media-choice.ts';
-
-const resources: DescribedResource[] = resourceNames.flatMap((name) => {
-  const { template, extensions = [], query, isSigned } = resourceRows[name];
-  if (isSigned) return [];
-  return { name, template, extensions, parameters: queryParameters[query] };
-});
-
-const of = (name: ResourceName): DescribedResource => {
-  const resource = resources.find((each) => each.name === name);
-  if (resource === undefined) throw new Error(name);
-  return resource;
-};
+import { resourceOf, describedResources as resources } from './explorer-choices.ts';
 
 const choices: readonly MediaChoice[] = [
   {
-    resource: of('user avatar'),
+    resource: resourceOf('user avatar'),
     values: { user_id: '1', avatar_hash: 'a_ab12' },
     extension: 'webp',
     parameters: { size: '512', animated: 'true' },
   },
   {
-    resource: of('member banner'),
+    resource: resourceOf('member banner'),
     values: { guild_id: '1', user_id: '2', banner_hash: 'cd' },
     extension: 'gif',
     parameters: {},
   },
   {
-    resource: of('attachment'),
+    resource: resourceOf('attachment'),
     values: { channel_id: '1', attachment_id: '2', filename: "it's 100% #1?é🎉.png" },
     extension: '',
     parameters: { width: '64', format: 'jpg' },
   },
-  { resource: of('default avatar'), values: { index: '3' }, extension: 'png', parameters: {} },
+  {
+    resource: resourceOf('default avatar'),
+    values: { index: '3' },
+    extension: 'png',
+    parameters: {},
+  },
 ];
 
 /** Texts with which an attacker may want to have a shell run something. */
@@ -96,7 +90,11 @@ describe('a choice on the page', () => {
       '/avatars/1/a_ab12.webp?quality=low',
     );
     // Of a sticker the same words are no defaults.
-    const sticker = { resource: of('sticker'), values: { sticker_id: '1' }, extension: 'webp' };
+    const sticker = {
+      resource: resourceOf('sticker'),
+      values: { sticker_id: '1' },
+      extension: 'webp',
+    };
     expect(formatTarget({ ...sticker, parameters })).toBe(
       '/stickers/1.webp?size=128&quality=high&animated=false',
     );
@@ -147,13 +145,13 @@ describe('a choice on the page', () => {
   test.each(hostile)('does not make a shell do anything else: %j', (text) => {
     const broken: readonly MediaChoice[] = [
       {
-        resource: of('user avatar'),
+        resource: resourceOf('user avatar'),
         values: { user_id: text, avatar_hash: text },
         extension: text,
         parameters: { size: text },
       },
       {
-        resource: of('attachment'),
+        resource: resourceOf('attachment'),
         values: { channel_id: '1', attachment_id: text, filename: text },
         extension: '',
         parameters: { format: text, width: text },
@@ -177,5 +175,38 @@ describe('a choice on the page', () => {
       ...['-sS', '-D', '-', '-o', 'response'],
       `http://a${target}`,
     ]);
+  });
+
+  test.each([
+    ['https://cdn.example/avatars/1/ab12.png?size=64#x', '/avatars/1/ab12.png?size=64'],
+    ['  /avatars/1/ab12.png ', '/avatars/1/ab12.png'],
+    ['avatars/1/ab12.png', '/avatars/1/ab12.png'],
+    ['avatars/1/ab12', '/avatars/1/ab12.webp'], // the key of an original
+    ['emojis/1', '/emojis/1.webp'],
+    ['/avatars/1/ab12.png?size=1&size=2', '/avatars/1/ab12.png?size=1&size=2'],
+    ['/external/abc/https/a.example/b.png?width=1', '/external/abc/https/a.example/b.png?width=1'],
+    ['hello', undefined],
+    ['', undefined],
+    ['https://cdn.example', undefined],
+  ])('is found in what a person puts: %j', (text, target) => {
+    expect(findTarget(text, resources)).toBe(target);
+  });
+
+  test('keeps what signs it, for its own path', () => {
+    expect(SIGNATURE_NAMES).toEqual(signatureParameters);
+    const target = '/attachments/1/2/a.png?width=64&ex=69224180&is=6920f000&hm=50d4';
+    const choice = readTarget(target, resources);
+    expect(choice?.signature).toEqual({ ex: '69224180', is: '6920f000', hm: '50d4' });
+    expect(choice && formatTarget(choice)).toBe(target);
+  });
+
+  test('leaves a signed path as it is, to the byte', () => {
+    const target = '/external/abc/%3Fw%3D1/https/a.example/b%20c/d.png?width=64';
+    const choice = readTarget(target, resources);
+    expect(choice?.values).toEqual({
+      signature: 'abc',
+      target: '%3Fw%3D1/https/a.example/b%20c/d.png',
+    });
+    expect(choice && formatTarget(choice)).toBe(target);
   });
 });

@@ -1,14 +1,21 @@
 import type { DescribedResource } from '../explorer-data.ts';
+import { type AskedPicture, hasEffect } from './effects.ts';
+
+/**
+ * Parameters that sign an attachment's URL (contract §9), for its path alone. As `signatureParameters` of the contract,
+ * which browsers do not load.
+ */
+export const SIGNATURE_NAMES: readonly string[] = ['ex', 'is', 'hm', 'uc'];
+
+/** The part of a path that is signed as it stands, slashes and all (contract §8); nothing of it is encoded. */
+const SIGNED_PART = 'target';
 
 /** What is asked for: the parts of a URL, right or wrong. */
-export interface MediaChoice {
-  readonly resource: DescribedResource;
+export interface MediaChoice extends AskedPicture {
   /** Value per placeholder of the template, decoded. */
   readonly values: Readonly<Record<string, string>>;
-  /** Empty where the path ends with a file name. */
-  readonly extension: string;
-  /** What is in the query; what is not there is left to the service. */
-  readonly parameters: Readonly<Record<string, string>>;
+  /** What signs the path, in the query; `undefined` where nothing does. */
+  readonly signature?: Readonly<Record<string, string>> | undefined;
 }
 
 /** Names of the placeholders of a template, but for `ext`. */
@@ -18,16 +25,24 @@ export function placeholdersOf({ template }: DescribedResource): readonly string
     .filter((name) => name !== 'ext');
 }
 
-/** Path and query of a choice; a parameter with its default value is left out. */
-export function formatTarget({ resource, values, extension, parameters }: MediaChoice): string {
-  const path = resource.template.replace(/\{(\w+)\}/g, (_, name: string) =>
-    encodeURIComponent(name === 'ext' ? extension : (values[name] ?? '')),
-  );
+/** Path of a choice. */
+export function formatPath({ resource, values, extension }: MediaChoice): string {
+  return resource.template.replace(/\{(\w+)\}/g, (_, name: string) => {
+    const value = name === 'ext' ? extension : (values[name] ?? '');
+    return name === SIGNED_PART ? encodeMarks(value) : encodeURIComponent(value);
+  });
+}
+
+/** Path and query of a choice; what has its default value, or no effect, is left out. */
+export function formatTarget(choice: MediaChoice): string {
+  const path = formatPath(choice);
   const query = new URLSearchParams();
-  for (const { name, default: fallback } of resource.parameters) {
-    const value = parameters[name] ?? '';
-    if (value !== '' && value !== fallback) query.set(name, value);
+  for (const { name, default: fallback } of choice.resource.parameters) {
+    const value = choice.parameters[name] ?? '';
+    const isOfUse = value !== '' && value !== fallback && hasEffect(choice, name, value);
+    if (isOfUse) query.set(name, value);
   }
+  for (const [name, value] of Object.entries(choice.signature ?? {})) query.set(name, value);
   return query.size === 0 ? path : `${path}?${query}`;
 }
 
@@ -36,22 +51,50 @@ export function readTarget(
   target: string,
   resources: readonly DescribedResource[],
 ): MediaChoice | undefined {
-  const [path = '', query = ''] = target.split('?', 2);
+  const mark = target.indexOf('?');
+  const [path, query] = mark < 0 ? [target, ''] : [target.slice(0, mark), target.slice(mark + 1)];
   for (const resource of resources) {
     const found = patternOf(resource).exec(path)?.groups;
     if (found === undefined) continue;
     const { ext = '', ...encoded } = found;
-    const values = Object.entries(encoded).map(([name, value]) => [name, decode(value)] as const);
-    const names = resource.parameters.map(({ name }) => name);
-    const given = [...new URLSearchParams(query)].filter(([name]) => names.includes(name));
+    const values = Object.entries(encoded).map(
+      ([name, value]) => [name, name === SIGNED_PART ? value : decode(value)] as const,
+    );
+    const given = [...new URLSearchParams(query)];
+    const pick = (names: readonly string[]) =>
+      Object.fromEntries(given.filter(([name]) => names.includes(name)));
+    const signature = resource.name === 'attachment' ? pick(SIGNATURE_NAMES) : {};
     return {
       resource,
       values: Object.fromEntries(values),
       extension: decode(ext),
-      parameters: Object.fromEntries(given),
+      parameters: pick(resource.parameters.map(({ name }) => name)),
+      ...(Object.keys(signature).length > 0 && { signature }),
     };
   }
   return undefined;
+}
+
+/**
+ * Finds the target in what a person puts: a URL on whatever host, a path, or the key of an original, to which the
+ * format that clients take is added. `undefined` where it is none of these.
+ */
+export function findTarget(
+  text: string,
+  resources: readonly DescribedResource[],
+): string | undefined {
+  const local = text.replace(/\s/g, '').replace(/^https?:\/\/[^/?#]*/i, '');
+  const [target = ''] = local.split('#', 1);
+  const rooted = target.startsWith('/') ? target : `/${target}`;
+  return [rooted, `${rooted}.webp`].find((each) => readTarget(each, resources) !== undefined);
+}
+
+/** What a choice is of, by a name that is its own; a marked hash and an unmarked one are of the same original. */
+export function identify({ resource, values }: Pick<MediaChoice, 'resource' | 'values'>): string {
+  const parts = Object.entries(values).map(([part, value]) =>
+    part.endsWith('_hash') ? value.replace(/^a_/, '') : value,
+  );
+  return JSON.stringify([resource.name, ...parts]);
 }
 
 /**
@@ -68,7 +111,7 @@ export function formatCurl(url: string, choice: MediaChoice): string {
 }
 
 /** The ending of what comes back, if the contract knows it. */
-function endingOf({ resource, extension, parameters }: MediaChoice): string | undefined {
+export function endingOf({ resource, extension, parameters }: MediaChoice): string | undefined {
   const known = resource.parameters.flatMap(({ name, form }) =>
     name === 'format' && form.kind === 'choice' ? form.values : [],
   );
@@ -79,8 +122,14 @@ function endingOf({ resource, extension, parameters }: MediaChoice): string | un
 function patternOf({ template }: DescribedResource): RegExp {
   const pattern = template
     .replaceAll('.{ext}', '\\.(?<ext>[^/.]*)')
+    .replace(`{${SIGNED_PART}}`, `(?<${SIGNED_PART}>.+)`)
     .replace(/\{(\w+)\}/g, '(?<$1>[^/]*)');
   return new RegExp(`^${pattern}$`);
+}
+
+/** What would end the path. */
+function encodeMarks(text: string): string {
+  return text.replaceAll('?', '%3F').replaceAll('#', '%23');
 }
 
 function decode(text: string): string {

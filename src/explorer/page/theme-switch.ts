@@ -1,10 +1,8 @@
-import { find } from './element.ts';
-
 /** Where the choice is kept; `auto` is kept as nothing. */
 const KEY = 'darkroom-theme';
 
 const root = document.documentElement;
-const choices = find('theme', HTMLFieldSetElement);
+const choices = document.querySelector<HTMLFieldSetElement>('#theme');
 
 function apply(theme: string): void {
   if (theme === 'light' || theme === 'dark') root.dataset.theme = theme;
@@ -29,9 +27,9 @@ function readKept(): string {
 
 const kept = readKept();
 apply(kept);
-for (const input of choices.querySelectorAll('input')) input.checked = input.value === kept;
-choices.hidden = false;
-choices.addEventListener('change', ({ target }) => {
+for (const input of choices?.querySelectorAll('input') ?? []) input.checked = input.value === kept;
+choices?.removeAttribute('hidden');
+choices?.addEventListener('change', ({ target }) => {
   if (!(target instanceof HTMLInputElement)) return;
   apply(target.value);
   keep(target.value);

@@ -1,6 +1,5 @@
 import type { DescribedResource, ListedOriginal } from '../explorer-data.ts';
-import { create } from './element.ts';
-import { formatTarget } from './media-choice.ts';
+import { formatTarget, type MediaChoice } from './media-choice.ts';
 
 /** Files that a picture can be made of, by their names alone: others are not asked for. */
 const PICTURE_NAME = /\.(?:a?png|jpe?g|webp|gif|avif|hei[cf])$/i;
@@ -24,33 +23,63 @@ export function isPicture({ name }: DescribedResource, original: ListedOriginal)
   return name !== 'attachment' || isFilePicture(original);
 }
 
-/** A small picture of an original: twice the width of its frame, for fine screens, as far as the kind has sizes. */
-export function createThumbnail(
+/** Whether the pictures of a kind are seen whole, on the ground of the page. */
+export function isCutOut({ name }: DescribedResource): boolean {
+  return CUT_OUT.has(name);
+}
+
+/**
+ * Where the small picture of an original is: twice the width of its frame, for fine screens, as far as the kind has
+ * sizes.
+ */
+export function formatThumbnail(
   resource: DescribedResource,
-  { values }: ListedOriginal,
-): HTMLImageElement {
-  const { name, extensions, parameters } = resource;
-  const isAttachment = name === 'attachment';
+  original: ListedOriginal,
+  isMoving: boolean,
+): string {
+  const { name, parameters } = resource;
   const size = shapeOf(name) === 'square' ? '160' : '320';
-  const picture = create('img', CUT_OUT.has(name) ? 'whole' : '');
-  picture.loading = 'lazy';
-  picture.decoding = 'async';
-  picture.alt = '';
-  picture.src = formatTarget({
-    resource,
-    values,
-    extension: extensions.includes('webp') ? 'webp' : (extensions[0] ?? ''),
-    parameters: isAttachment
-      ? { width: size, format: 'webp', quality: 'high' }
-      : parameters.length === 0
-        ? {}
-        : { size, quality: 'high', animated: 'false' },
+  const animated = String(isMoving);
+  return formatTarget({
+    ...choiceOf(resource, original),
+    parameters:
+      name === 'attachment'
+        ? { width: size, format: 'webp', quality: 'high', animated }
+        : parameters.length === 0
+          ? {}
+          : { size, quality: 'high', animated },
   });
-  return picture;
+}
+
+/**
+ * What is asked for when an original is picked: large enough to look at, in the format that clients take, and moving
+ * if it does.
+ */
+export function chooseFirst(
+  resource: DescribedResource,
+  original: ListedOriginal,
+  isMoving = false,
+): MediaChoice {
+  const isSized = resource.parameters.some(
+    ({ name, default: fallback }) => name === 'size' && fallback,
+  );
+  return {
+    ...choiceOf(resource, original),
+    parameters: {
+      ...(isSized && { size: '512' }),
+      ...(isFilePicture(original) && { width: '640' }),
+      ...(isMoving && { animated: 'true' }),
+    },
+  };
 }
 
 /** What stands for a file without a picture: its ending. */
-export function createCard(filename: string): HTMLSpanElement {
-  const ending = /\.([^.]+)$/.exec(filename)?.[1] ?? 'file';
-  return create('span', 'card', ending.toLowerCase());
+export function endingOfFile(filename: string): string {
+  return (/\.([^.]+)$/.exec(filename)?.[1] ?? 'file').toLowerCase();
+}
+
+function choiceOf(resource: DescribedResource, { values, signature }: ListedOriginal): MediaChoice {
+  const { extensions } = resource;
+  const extension = extensions.includes('webp') ? 'webp' : (extensions[0] ?? '');
+  return { resource, values, extension, parameters: {}, signature };
 }

@@ -1,15 +1,27 @@
 import type { IncomingMessage } from 'node:http';
 import { LRUCache } from 'lru-cache';
 import { MediaError } from '../../contract/errors.ts';
+import { parsePath } from '../../contract/media-path.ts';
 import { queryParameters } from '../../contract/media-query.ts';
 import { pathOfTarget } from '../../contract/media-request.ts';
+import { originKeyOf } from '../../contract/origin-key.ts';
 import { resourceNames, resourceRows } from '../../contract/resources.ts';
 import type { DefaultAvatar } from '../../default-avatars/default-avatars.ts';
-import type { ContractTables, OriginalsList } from '../../explorer/explorer-data.ts';
+import type {
+  ContractTables,
+  DescribedResource,
+  OriginalFacts,
+  OriginalsList,
+} from '../../explorer/explorer-data.ts';
 import { type ExplorerFile, loadExplorerFiles } from '../../explorer/explorer-files.ts';
 import { OriginalsCatalogue } from '../../pipeline/originals/catalogue.ts';
+import {
+  describeOriginal,
+  type OriginalDescriber,
+} from '../../pipeline/originals/original-description.ts';
 import type { Clock, OriginListing } from '../../pipeline/ports.ts';
 import type { Exchange } from '../exchange.ts';
+import type { ExplorerSigner } from './explorer-signer.ts';
 import { isRebound } from './rebinding.ts';
 
 /** What the explorer is made from. */
@@ -19,6 +31,10 @@ export interface ExplorerParts {
   readonly listing: OriginListing;
   readonly defaultAvatars: readonly DefaultAvatar[];
   readonly clock: Clock;
+  /** Says what originals are; without it, nothing is known of them but their sizes. */
+  readonly describer?: OriginalDescriber | undefined;
+  /** Signs paths for those who may look at the explorer; without it, there are none but unsigned ones. */
+  readonly signer?: ExplorerSigner | undefined;
 }
 
 /**
@@ -37,11 +53,17 @@ export const EXPLORER_HEADERS = {
 
 const LIST_PATH = '/explorer/originals.json';
 
+/** Most originals that are described in one response. */
+const MAX_DESCRIBED = 50;
+
 /** For how long a list of originals is as good as a new one. */
 const LIST_KEPT_MS = 2_000;
 
-/** Makes the file of one path. */
-type Responder = () => ExplorerFile | Promise<ExplorerFile>;
+/** Makes the file of one path and a query. */
+type Responder = (
+  query: URLSearchParams,
+  signal: AbortSignal,
+) => ExplorerFile | Promise<ExplorerFile>;
 
 /**
  * Beside the media on their listener: a page for people, its files, and what it shows. Its paths are there for
@@ -54,10 +76,10 @@ export class ExplorerHandler {
   readonly #responders: ReadonlyMap<string, Responder>;
 
   /** @throws Error if the page is not among the files: the build is incomplete */
-  constructor({ files, listing, defaultAvatars, clock }: ExplorerParts) {
+  constructor({ files, listing, defaultAvatars, clock, describer, signer }: ExplorerParts) {
     const page = files.get('index.html');
     if (page === undefined) throw new Error('The explorer has no page.');
-    const tables = jsonOf(describeContract());
+    const tables = jsonOf(describeContract(signer));
     const catalogue = new OriginalsCatalogue(listing);
     // Costly, and anybody may ask as often as they like: made once for all who ask meanwhile. No failure is kept.
     const lists = new LRUCache<typeof LIST_PATH, ExplorerFile>({
@@ -66,13 +88,30 @@ export class ExplorerHandler {
       ttlResolution: 0,
       // Without its first millisecond: to the cache, 0 is no time.
       perf: { now: () => clock.nowMs() + 1 },
-      fetchMethod: async () => jsonOf(listOriginals(await catalogue.list(), defaultAvatars)),
+      fetchMethod: async () =>
+        jsonOf(listOriginals(await catalogue.list(), defaultAvatars, signer)),
     });
     this.#responders = new Map<string, Responder>([
       ...[...files].map(([name, file]) => [`/explorer/${name}`, () => file] as const),
       ['/', () => page],
       ['/explorer/contract.json', () => tables],
       [LIST_PATH, () => lists.forceFetch(LIST_PATH)],
+      [
+        '/explorer/facts.json',
+        async (query, signal) => {
+          const paths = query.getAll('path').slice(0, MAX_DESCRIBED);
+          const describe = (path: string) => describePath(path, defaultAvatars, describer, signal);
+          return jsonOf({ originals: await Promise.all(paths.map(describe)) });
+        },
+      ],
+      ...(signer === undefined
+        ? []
+        : [
+            [
+              '/explorer/signed.json',
+              (query: URLSearchParams) => jsonOf(signer.sign(query)),
+            ] as const,
+          ]),
     ]);
   }
 
@@ -94,7 +133,10 @@ export class ExplorerHandler {
   async handle(exchange: Exchange): Promise<void> {
     const respond = this.#responders.get(pathOfTarget(exchange.target));
     if (respond === undefined) throw new MediaError('NOT_FOUND');
-    const { mimeType, body } = await respond();
+    const { target } = exchange;
+    const mark = target.indexOf('?');
+    const query = new URLSearchParams(mark < 0 ? '' : target.slice(mark));
+    const { mimeType, body } = await respond(query, exchange.signal);
     const fields = Object.entries({
       ...EXPLORER_HEADERS,
       'content-type': mimeType,
@@ -113,18 +155,24 @@ export async function openExplorer(parts: Omit<ExplorerParts, 'files'>): Promise
   return new ExplorerHandler({ ...parts, files: await loadExplorerFiles() });
 }
 
-/** What can be asked for without a signature, from the tables that routing goes by. */
-function describeContract(): ContractTables {
-  const resources = resourceNames.flatMap((name) => {
+/** What can be asked for, from the tables that routing goes by. */
+function describeContract(signer: ExplorerSigner | undefined): ContractTables {
+  const rows = resourceNames.map((name) => {
     const { template, extensions = [], query, isSigned } = resourceRows[name];
-    return isSigned ? [] : [{ name, template, extensions, parameters: queryParameters[query] }];
+    return { isSigned, name, template, extensions, parameters: queryParameters[query] };
   });
-  return { resources };
+  const describe = ({ isSigned: _, ...row }: (typeof rows)[number]): DescribedResource => row;
+  return {
+    resources: rows.filter(({ isSigned }) => !isSigned).map(describe),
+    external: rows.filter(({ isSigned }) => isSigned).map(describe),
+    signs: signer?.signs ?? [],
+  };
 }
 
 function listOriginals(
   shelves: Awaited<ReturnType<OriginalsCatalogue['list']>>,
   defaultAvatars: readonly DefaultAvatar[],
+  signer: ExplorerSigner | undefined,
 ): OriginalsList {
   const shipped = defaultAvatars.map(({ body }, index) => ({
     values: { index: String(index) },
@@ -134,7 +182,11 @@ function listOriginals(
     shelves: [
       ...shelves.map(({ resource, originals, isComplete }) => ({
         resource,
-        originals: originals.map(({ values, sizeBytes }) => ({ values, sizeBytes })),
+        originals: originals.map(({ key, values, sizeBytes }) => ({
+          values,
+          sizeBytes,
+          signature: signer?.signKey(key),
+        })),
         isComplete,
       })),
       { resource: 'default avatar', originals: shipped, isComplete: true },
@@ -142,6 +194,21 @@ function listOriginals(
   };
 }
 
-function jsonOf(value: ContractTables | OriginalsList): ExplorerFile {
+/** What is at a path of the contract; `null` where nothing is known of it. */
+async function describePath(
+  path: string,
+  defaultAvatars: readonly DefaultAvatar[],
+  describer: OriginalDescriber | undefined,
+  signal: AbortSignal,
+): Promise<OriginalFacts | null> {
+  const parsed = parsePath(path);
+  if (parsed.kind !== 'valid') return null;
+  const key = originKeyOf(parsed.path);
+  if (key !== undefined) return (await describer?.describe(key, signal)) ?? null;
+  const shipped = defaultAvatars[Number(parsed.path.values.index)];
+  return (shipped && describeOriginal(shipped.body)) ?? null;
+}
+
+function jsonOf(value: object): ExplorerFile {
   return { mimeType: 'application/json; charset=utf-8', body: Buffer.from(JSON.stringify(value)) };
 }

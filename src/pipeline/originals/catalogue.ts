@@ -28,8 +28,8 @@ export interface CatalogueBounds {
   readonly timeoutMs: number;
 }
 
-/** What a page can show, and a person look through. */
-const BOUNDS: CatalogueBounds = { maxOriginals: 300, maxObjects: 20_000, timeoutMs: 5_000 };
+/** What a page can show, and a person search. */
+const BOUNDS: CatalogueBounds = { maxOriginals: 5_000, maxObjects: 50_000, timeoutMs: 5_000 };
 
 const collator = new Intl.Collator('en', { numeric: true });
 

@@ -1,0 +1,34 @@
+import { putUrl, target, typedUrl } from '../workbench.ts';
+import { CopyButton } from './copy-button.tsx';
+import { FaultNote, faultAttributes, findFaults } from './fault-note.tsx';
+
+/** The URL, which can be written over: what is put is asked for to the letter, and the controls follow. */
+export function Address() {
+  const url = target.value === undefined ? '' : location.origin + target.value;
+  return (
+    <section class="address" aria-label="Address">
+      <div class="line">
+        <label class="soft" for="url">
+          URL
+        </label>
+        <textarea
+          id="url"
+          name="url"
+          rows={1}
+          spellcheck={false}
+          autocapitalize="off"
+          autocomplete="off"
+          value={typedUrl.value ?? url}
+          onInput={({ currentTarget }) => putUrl(currentTarget.value)}
+          onKeyDown={(event) => {
+            if (event.key === 'Enter') event.preventDefault();
+          }}
+          onFocus={({ currentTarget }) => currentTarget.select()}
+          {...faultAttributes('url', findFaults('url'))}
+        />
+        <CopyButton what="URL" name="Copy the URL" label="Copy" text={url} />
+      </div>
+      <FaultNote path="url" />
+    </section>
+  );
+}

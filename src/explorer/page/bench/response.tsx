@@ -1,0 +1,134 @@
+import type { ComponentChildren } from 'preact';
+import type { Exchange, Timing } from '../exchange.ts';
+import { formatBytes, formatExactBytes, formatMs, formatShare } from '../labels.ts';
+import { askAgain, currentFrame, isBlank, isWaiting, outcome } from '../workbench.ts';
+
+/** What came back, what it cost, and a button that asks again. */
+export function ResponseSheet() {
+  const shown = outcome.value;
+  return (
+    <section aria-labelledby="response-title">
+      <div class="heading">
+        <h3 id="response-title">What came back</h3>
+        <p class="soft">{shown.kind === 'exchange' && describeSource(shown.exchange)}</p>
+        <button type="button" disabled={isBlank.value || isWaiting.value} onClick={askAgain}>
+          Ask again
+        </button>
+      </div>
+      {shown.kind === 'exchange' && <Cost exchange={shown.exchange} />}
+      <dl class="response" id="response">
+        {shown.kind === 'exchange' && <Facts exchange={shown.exchange} />}
+      </dl>
+    </section>
+  );
+}
+
+/** Where the response came from, in words, by `Cache-Status` (RFC 9211) and the stages that were entered. */
+function describeSource({ cacheStatus = '', timings, body }: Exchange): string {
+  if (cacheStatus === '') return '';
+  const parts = cacheStatus.split(';').map((part) => part.trim());
+  const hasEntered = (stage: string) => timings.some(({ name }) => name === stage);
+  if (parts.includes('hit'))
+    return body.kind === 'error' ? 'It was known.' : 'It was there: a hit.';
+  if (hasEntered('render')) {
+    const joined = parts.includes('collapsed') ? ', with another request for the same' : '';
+    return `It was rendered just now${joined}.`;
+  }
+  if (hasEntered('origin')) return 'It is the original, or what the storage says of it.';
+  return 'Nothing was rendered for it.';
+}
+
+/** The stages that the request passed through, as parts of the time that it took here. */
+function Cost({ exchange: { timings, totalMs } }: { readonly exchange: Exchange }) {
+  const known = timings.reduce((sum, { durationMs }) => sum + durationMs, 0);
+  const all: readonly Timing[] = [
+    ...timings,
+    { name: 'way', durationMs: Math.max(0, totalMs - known) },
+  ];
+  const text = all.map(({ name, durationMs }) => `${labelOfStage(name)} ${formatMs(durationMs)}`);
+  return (
+    <div class="cost" id="cost" role="img" aria-label={`Time: ${text.join(', ')}`}>
+      {all.map(({ name, durationMs }) => (
+        <span
+          key={name}
+          class={`part ${name}`}
+          style={{ '--part': durationMs / Math.max(1, totalMs) }}
+          title={`${labelOfStage(name)} ${formatMs(durationMs)}`}
+        />
+      ))}
+    </div>
+  );
+}
+
+function labelOfStage(name: string): string {
+  return name === 'way' ? 'the way here' : name;
+}
+
+function Facts({ exchange }: { readonly exchange: Exchange }) {
+  const { status, mimeType, sizeBytes, cacheStatus, timings, totalMs, body } = exchange;
+  const isError = body.kind === 'error';
+  const size = body.kind === 'picture' && body.width > 0 ? `${body.width} × ${body.height}` : '–';
+  return (
+    <>
+      <Fact name="Status" note={isError ? body.code : 'OK'}>
+        <span class={isError ? 'bad' : 'good'}>{status}</span>
+      </Fact>
+      <Fact name="Type">{mimeType}</Fact>
+      <Fact name="Dimensions" note={size === '–' ? '' : 'pixels'}>
+        {size}
+      </Fact>
+      {isError ? (
+        <Fact name="Bytes" note="of an error">
+          {formatBytes(sizeBytes)}
+        </Fact>
+      ) : (
+        <Weight sizeBytes={sizeBytes} />
+      )}
+      <Fact name="Cache-Status">
+        <code>{cacheStatus ?? '–'}</code>
+      </Fact>
+      <Fact name="Server-Timing" note={`${formatMs(totalMs)} round trip`}>
+        <span class="timings-list">
+          {timings.map(({ name, durationMs }) => (
+            <span key={name} class={`timing ${name}`}>
+              {`${name} ${formatMs(durationMs)}`}
+            </span>
+          ))}
+        </span>
+      </Fact>
+    </>
+  );
+}
+
+function Weight({ sizeBytes }: { readonly sizeBytes: number }) {
+  const originalBytes = currentFrame.value?.original.sizeBytes;
+  const exact = formatExactBytes(sizeBytes);
+  const share =
+    originalBytes === undefined
+      ? exact
+      : `${formatShare(sizeBytes, originalBytes)} of the original`;
+  return (
+    <Fact name="Bytes" note={share} title={exact}>
+      {formatBytes(sizeBytes)}
+    </Fact>
+  );
+}
+
+interface FactProps {
+  readonly name: string;
+  readonly note?: string;
+  readonly title?: string;
+  readonly children: ComponentChildren;
+}
+
+function Fact({ name, note = '', title, children }: FactProps) {
+  return (
+    <div class={name.toLowerCase()} title={title}>
+      <dt>{name}</dt>
+      <dd>
+        <span class="value">{children}</span>
+        {note !== '' && <span class="note">{note}</span>}
+      </dd>
+    </div>
+  );
+}

@@ -1,0 +1,159 @@
+import { signal } from '@preact/signals';
+import { ASSET_WIDTHS_PX } from '../../../contract/media-query.ts';
+import { ask } from '../exchange.ts';
+import { formatBytes } from '../labels.ts';
+import { formatTarget, type MediaChoice } from '../media-choice.ts';
+import { change, choice } from '../workbench.ts';
+
+/** Requests at a time: the service has other clients. */
+const AT_A_TIME = 2;
+
+/** Widths that are named below the chart. */
+const NAMED = new Set(['16', '32', '64', '128', '256', '512', '1024', '2048', '4096']);
+
+const widths = ASSET_WIDTHS_PX.map(String);
+
+/** What is known of a width: numbers alone, so that the bytes of its picture are freed. */
+interface Measurement {
+  readonly sizeBytes: number;
+  /** That of the picture, which is never enlarged; in pixels. */
+  readonly widthPx: number;
+}
+
+/** What was measured, by target; a request that failed is not in here, and is sent again. */
+const measured = signal<ReadonlyMap<string, Measurement>>(new Map());
+/** The choice that is being measured, if one is. */
+const measuring = signal<MediaChoice>();
+
+/** What all widths of a picture weigh, as a chart whose bars are the choice of a width. */
+export function SizeLadder({ isPicture }: { readonly isPicture: boolean }) {
+  const chosen = choice.value;
+  const parameter = chosen?.resource.parameters.find(
+    ({ name }) => name === 'size' || name === 'width',
+  );
+  if (chosen === undefined || parameter === undefined || !isPicture) return null;
+  const found = widths.map((width) => measured.value.get(targetOf(chosen, width)));
+  const known = found.flatMap((each) => each ?? []);
+  const most = Math.max(1, ...known.map(({ sizeBytes }) => sizeBytes));
+  const current = chosen.parameters[parameter.name] || parameter.default;
+  const isWhole = known.length === widths.length;
+  return (
+    <section id="ladder-section" aria-labelledby="ladder-title">
+      <div class="heading">
+        <h3 id="ladder-title">Size ladder</h3>
+        <p class="soft" id="ladder-note">
+          {isWhole
+            ? describe(known)
+            : known.length > 0
+              ? `${known.length} of ${widths.length}`
+              : 'Bytes of every width that may be asked for, in this format and quality'}
+        </p>
+        {!isWhole && (
+          <button
+            type="button"
+            id="measure"
+            disabled={measuring.value !== undefined}
+            onClick={() => measure(chosen)}
+          >
+            Measure 31 widths
+          </button>
+        )}
+      </div>
+      <fieldset
+        class={known.length === 0 ? 'ladder is-empty' : 'ladder'}
+        id="ladder"
+        aria-labelledby="ladder-title"
+      >
+        <div class="bars">
+          {widths.map((width, index) => (
+            <Rung
+              key={width}
+              width={width}
+              measurement={found[index]}
+              most={most}
+              isCurrent={width === current}
+              onPick={() =>
+                change({
+                  parameters: { ...chosen.parameters, height: '', [parameter.name]: width },
+                })
+              }
+            />
+          ))}
+        </div>
+      </fieldset>
+    </section>
+  );
+}
+
+interface RungProps {
+  readonly width: string;
+  readonly measurement: Measurement | undefined;
+  /** Bytes of the heaviest. */
+  readonly most: number;
+  readonly isCurrent: boolean;
+  readonly onPick: () => void;
+}
+
+function Rung({ width, measurement, most, isCurrent, onPick }: RungProps) {
+  const { sizeBytes = 0, widthPx = Number(width) } = measurement ?? {};
+  const isOriginal = widthPx < Number(width);
+  const weight = measurement === undefined ? '' : formatBytes(sizeBytes);
+  const note = isOriginal ? `, ${widthPx} px wide: never enlarged` : '';
+  const title = `${width} px${weight === '' ? '' : `: ${weight}${note}`}`;
+  const classes = ['rung', NAMED.has(width) && 'named', isOriginal && 'is-original'];
+  return (
+    <label
+      class={classes.filter(Boolean).join(' ')}
+      style={{ '--part': sizeBytes / most }}
+      title={title}
+    >
+      <input
+        type="radio"
+        name="ladder"
+        value={width}
+        checked={isCurrent}
+        aria-label={title}
+        onChange={onPick}
+      />
+      <span class="weight">{weight}</span>
+      <span class="fill" />
+      <span class="width">{width}</span>
+    </label>
+  );
+}
+
+function targetOf(chosen: MediaChoice, width: string): string {
+  const name = chosen.resource.parameters.some((each) => each.name === 'size') ? 'size' : 'width';
+  return formatTarget({
+    ...chosen,
+    parameters: { ...chosen.parameters, height: '', [name]: width },
+  });
+}
+
+/** Asks for all widths that are not known yet, until something else is chosen. */
+async function measure(chosen: MediaChoice): Promise<void> {
+  measuring.value = chosen;
+  // The small ones first: something is visible at once.
+  const waiting = [...widths].reverse();
+  const work = async (): Promise<void> => {
+    for (let width = waiting.pop(); width !== undefined; width = waiting.pop()) {
+      const target = targetOf(chosen, width);
+      if (choice.value !== chosen) return;
+      if (measured.value.has(target)) continue;
+      const exchange = await ask(target).catch(() => undefined);
+      if (exchange === undefined) return;
+      const { body, sizeBytes } = exchange;
+      if (body.kind !== 'picture') continue;
+      measured.value = new Map(measured.value).set(target, { sizeBytes, widthPx: body.width });
+    }
+  };
+  await Promise.all(Array.from({ length: AT_A_TIME }, work));
+  measuring.value = undefined;
+}
+
+/** Where the picture ends, and what the widths beyond come to. */
+function describe(known: readonly Measurement[]): string {
+  const [first, last] = [known.at(0), known.at(-1)];
+  if (first === undefined || last === undefined) return '';
+  return `${formatBytes(first.sizeBytes)} to ${formatBytes(last.sizeBytes)}: the original is ${last.widthPx} px wide and never enlarged`;
+}

@@ -1,0 +1,128 @@
+import { useLayoutEffect, useRef, useState } from 'preact/hooks';
+import type { Exchange, ResponseBody } from '../exchange.ts';
+import { formatBytes, formatExactBytes, formatShare } from '../labels.ts';
+import { placeholdersOf } from '../media-choice.ts';
+import { choice, currentFrame, isBlank, isWaiting, outcome } from '../workbench.ts';
+
+/** The part of the page that shows the picture, or the error instead, and what it weighs. */
+export function Stage() {
+  const shown = outcome.value;
+  return (
+    <figure class="stage" id="stage" aria-busy={isWaiting.value ? 'true' : undefined}>
+      <div class="seen" aria-live="polite">
+        {shown.kind === 'failure' && (
+          <div class="fault">
+            <p class="code">No response</p>
+            <p>{shown.message}</p>
+          </div>
+        )}
+        {shown.kind === 'nothing' && <Nothing />}
+        {shown.kind === 'exchange' && shown.pictureUrl !== undefined && (
+          <Picture key={shown.pictureUrl} url={shown.pictureUrl} exchange={shown.exchange} />
+        )}
+        {shown.kind === 'exchange' && shown.exchange.body.kind === 'error' && (
+          <Refusal status={shown.exchange.status} body={shown.exchange.body} />
+        )}
+        {shown.kind === 'exchange' && shown.exchange.body.kind === 'file' && (
+          <File exchange={shown.exchange} />
+        )}
+      </div>
+    </figure>
+  );
+}
+
+function Picture({ url, exchange }: { readonly url: string; readonly exchange: Exchange }) {
+  const picture = useRef<HTMLImageElement>(null);
+  const [scale, setScale] = useState('');
+  const { body, sizeBytes } = exchange;
+  const [width, height] = body.kind === 'picture' ? [body.width, body.height] : [0, 0];
+  // Where it is not shown pixel for pixel, its sharpness cannot be judged.
+  useLayoutEffect(() => {
+    const seenPx = picture.current?.clientWidth ?? 0;
+    const isSmaller = seenPx > 0 && seenPx < width;
+    setScale(isSmaller ? `, seen at ${formatShare(seenPx, width)}` : '');
+  }, [width]);
+  const originalBytes = currentFrame.value?.original.sizeBytes;
+  const share =
+    originalBytes === undefined ? '' : `, ${formatShare(sizeBytes, originalBytes)} of the original`;
+  return (
+    <>
+      <img
+        ref={picture}
+        src={url}
+        alt={`${width} × ${height} pixels`}
+        decoding="sync"
+        width={width || undefined}
+        height={height || undefined}
+      />
+      <figcaption>
+        <span>
+          <strong class="weight" title={formatExactBytes(sizeBytes)}>
+            {formatBytes(sizeBytes)}
+          </strong>
+          {share}
+        </span>
+        <span class="seen-size">
+          {width} × {height} px{scale}
+        </span>
+      </figcaption>
+    </>
+  );
+}
+
+function Nothing() {
+  const chosen = choice.value;
+  if (chosen === undefined || !isBlank.value) return null;
+  const names = placeholdersOf(chosen.resource);
+  return (
+    <div class="fault">
+      <p class="code">No {chosen.resource.name} is in the list</p>
+      <p>
+        {'Put '}
+        {names.map((name, index) => (
+          <>
+            {index === 0 ? '' : index === names.length - 1 ? ' and ' : ', '}
+            <code>{name}</code>
+          </>
+        ))}
+        {' of one, or a URL in the line above.'}
+      </p>
+    </div>
+  );
+}
+
+interface RefusalProps {
+  readonly status: number;
+  readonly body: Extract<ResponseBody, { kind: 'error' }>;
+}
+
+function Refusal({ status, body: { code, message, errors } }: RefusalProps) {
+  return (
+    <div class="fault">
+      <p class="status">{status}</p>
+      <p class="code">{code}</p>
+      <p>{message}</p>
+      {errors.length > 0 && (
+        <ul>
+          {errors.map((fault) => (
+            <li key={fault.path}>
+              <code>{fault.path}</code> {fault.message}
+            </li>
+          ))}
+        </ul>
+      )}
+    </div>
+  );
+}
+
+function File({ exchange: { target, mimeType, sizeBytes } }: { readonly exchange: Exchange }) {
+  return (
+    <div class="file">
+      <p class="code">{mimeType}</p>
+      <p>{formatExactBytes(sizeBytes)}, not shown here.</p>
+      <a href={target} target="_blank" rel="noopener">
+        Open it
+      </a>
+    </div>
+  );
+}

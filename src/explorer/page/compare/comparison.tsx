@@ -1,0 +1,122 @@
+import { useEffect, useRef, useState } from 'preact/hooks';
+import type { DescribedResource } from '../../explorer-data.ts';
+import { ask } from '../exchange.ts';
+import { formatBytes, formatMs, formatShare } from '../labels.ts';
+import { formatTarget, type MediaChoice } from '../media-choice.ts';
+import { choice } from '../workbench.ts';
+import { type ComparedPicture, freePictures, toPicture } from './compared-picture.ts';
+import { Loupe } from './loupe.tsx';
+import { type SideChoice, SideControls } from './side-controls.tsx';
+
+/** Changes come in groups; after this time without one the pictures are asked for, in milliseconds. */
+const CALM_MS = 300;
+
+type Pair = readonly [left: ComparedPicture, right: ComparedPicture];
+
+/** The same picture in two ways, one over the other: any two of format, quality and size. */
+export function Comparison({ isPicture }: { readonly isPicture: boolean }) {
+  const chosen = choice.value;
+  const hasQuality = chosen?.resource.parameters.some(({ name }) => name === 'quality') ?? false;
+  if (chosen === undefined || !isPicture || !hasQuality) return null;
+  return (
+    <section id="compare-section" aria-labelledby="compare-title">
+      <div class="heading">
+        <h3 id="compare-title">Two of it, side by side</h3>
+      </div>
+      <Compared chosen={chosen} />
+    </section>
+  );
+}
+
+function Compared({ chosen }: { readonly chosen: MediaChoice }) {
+  const root = useRef<HTMLDivElement>(null);
+  const [isSeen, setIsSeen] = useState(false);
+  const [left, setLeft] = useState<SideChoice>({ quality: 'lossless' });
+  const [right, setRight] = useState<SideChoice>({ quality: 'low' });
+  const [pair, setPair] = useState<Pair | 'nothing'>();
+  // Two more renders for each change: not before the comparison is on the screen.
+  useEffect(() => {
+    const watch = new IntersectionObserver((entries) =>
+      setIsSeen(entries.some(({ isIntersecting }) => isIntersecting)),
+    );
+    if (root.current !== null) watch.observe(root.current);
+    return () => watch.disconnect();
+  }, []);
+  const [first, second] = [left, right].map((side) => formatTarget(applySide(chosen, side)));
+  useEffect(() => {
+    if (!isSeen || first === undefined || second === undefined) return;
+    let isWanted = true;
+    const timer = setTimeout(async () => {
+      const loaded = await loadPair(first, second).catch(() => undefined);
+      if (isWanted && loaded !== undefined) setPair(loaded);
+    }, CALM_MS);
+    return () => {
+      isWanted = false;
+      clearTimeout(timer);
+    };
+  }, [isSeen, first, second]);
+  useEffect(() => () => (pair === 'nothing' ? undefined : freePictures(pair ?? [])), [pair]);
+  const shown = pair === 'nothing' ? undefined : pair;
+  return (
+    <div class="compare" id="compare" ref={root}>
+      <div class="sides">
+        <SideControls name="left" chosen={chosen} side={left} onChange={setLeft} />
+        <SideControls name="right" chosen={chosen} side={right} onChange={setRight} />
+      </div>
+      {shown !== undefined && <Loupe left={shown[0]} right={shown[1]} />}
+      <div class="notes">
+        <p class="side">{shown && <Notes picture={shown[0]} />}</p>
+        <p class="side">
+          {shown && <Notes picture={shown[1]} of={shown[0]} />}
+          {pair === 'nothing' && <span class="note">There are no two pictures to compare</span>}
+        </p>
+      </div>
+    </div>
+  );
+}
+
+interface NotesProps {
+  readonly picture: ComparedPicture;
+  /** What it is compared with. */
+  readonly of?: ComparedPicture;
+}
+
+function Notes({ picture: { exchange, width, height }, of }: NotesProps) {
+  const { sizeBytes, totalMs } = exchange;
+  const share = of === undefined ? '' : `, ${formatShare(sizeBytes, of.exchange.sizeBytes)} of it`;
+  return (
+    <>
+      <span class="note">{`${formatBytes(sizeBytes)}${share}`}</span>
+      <span class="soft took">{`${formatMs(totalMs)}, ${width} × ${height} px`}</span>
+    </>
+  );
+}
+
+/** The choice with what a side has of its own. */
+export function applySide(chosen: MediaChoice, { format, quality, size }: SideChoice): MediaChoice {
+  const { resource, extension, parameters } = chosen;
+  const sizeName = sizeNameOf(resource);
+  const isInPath = extension !== '';
+  return {
+    ...chosen,
+    ...(isInPath && format !== undefined && { extension: format }),
+    parameters: {
+      ...parameters,
+      quality,
+      ...(!isInPath && format !== undefined && { format }),
+      ...(sizeName !== undefined && size !== undefined && { height: '', [sizeName]: size }),
+    },
+  };
+}
+
+/** What the width is called of a kind. */
+export function sizeNameOf({ parameters }: DescribedResource): string | undefined {
+  return parameters.find(({ name }) => name === 'size' || name === 'width')?.name;
+}
+
+async function loadPair(first: string, second: string): Promise<Pair | 'nothing'> {
+  const [left, right] = (await Promise.all([ask(first), ask(second)])).map(toPicture);
+  if (left !== undefined && right !== undefined) return [left, right];
+  freePictures([left, right]);
+  return 'nothing';
+}

@@ -1,0 +1,123 @@
+import { useState } from 'preact/hooks';
+import type { ComparedPicture } from './compared-picture.ts';
+import { clampPan, type Pan, panBy } from './pan.ts';
+
+/** Pixels of the screen for a pixel of the larger picture; 0 fits it into the view. */
+const ZOOMS = [0, 1, 2, 4, 8] as const;
+
+/** How far an arrow key moves a picture, in pixels of the page. */
+const STEP_PX = 48;
+
+interface LoupeProps {
+  readonly left: ComparedPicture;
+  readonly right: ComparedPicture;
+}
+
+/**
+ * Two pictures, one over the other at the same size and place, and a slider between them. Enlarged, both are moved
+ * together: by dragging, or by the arrow keys.
+ */
+export function Loupe({ left, right }: LoupeProps) {
+  const [split, setSplit] = useState(50);
+  const [zoom, setZoom] = useState(0);
+  const [pan, setPan] = useState<Pan>({ x: 0, y: 0 });
+  const isZoomed = zoom > 0;
+  const larger = left.width >= right.width ? left : right;
+  const widthPx = (larger.width * zoom) / devicePixelRatio;
+  const heightPx = (larger.height * zoom) / devicePixelRatio;
+
+  const move = (view: HTMLElement, x: number, y: number): void => {
+    const { clientWidth, clientHeight } = view;
+    const room = { x: widthPx - clientWidth, y: heightPx - clientHeight };
+    setPan((before) => panBy(before, { x, y }, room));
+  };
+  const enlarge = (next: number): void => {
+    // What is in the middle stays there.
+    const factor = zoom === 0 ? 0 : next / zoom;
+    setPan(({ x, y }) => ({ x: x * factor, y: y * factor }));
+    setZoom(next);
+  };
+  const place = isZoomed
+    ? {
+        width: `${widthPx}px`,
+        height: `${heightPx}px`,
+        transform: `translate(calc(-50% + ${pan.x}px), calc(-50% + ${pan.y}px))`,
+        imageRendering: zoom > 1 ? 'pixelated' : 'auto',
+      }
+    : undefined;
+  const layer = (name: 'left' | 'right', { url }: ComparedPicture) => (
+    <div class={`layer ${name}`}>
+      <img src={url} alt={`The ${name} of the two`} style={place} draggable={false} />
+    </div>
+  );
+  return (
+    <>
+      <fieldset class="segments zoom" aria-label="Zoom">
+        {ZOOMS.map((each) => (
+          <label key={each}>
+            <input
+              type="radio"
+              name="zoom"
+              value={each}
+              checked={each === zoom}
+              onChange={() => enlarge(each)}
+            />
+            <span>{each === 0 ? 'Fit' : each === 1 ? '1:1' : `${each}×`}</span>
+          </label>
+        ))}
+      </fieldset>
+      <div class={isZoomed ? 'view zoomed' : 'view'}>
+        {/* biome-ignore lint/a11y/noStaticElementInteractions: it has a role while it can be moved */}
+        <div
+          class="pair"
+          style={{ '--split': `${split}%` }}
+          {...(isZoomed && {
+            role: 'group',
+            tabIndex: 0,
+            'aria-label': 'Both pictures; the arrow keys move them',
+          })}
+          ref={(view) => {
+            // A window that was made narrower shows no more of what is beside the picture.
+            if (view === null || !isZoomed) return;
+            const room = { x: widthPx - view.clientWidth, y: heightPx - view.clientHeight };
+            const clamped = clampPan(pan, room);
+            if (clamped.x !== pan.x || clamped.y !== pan.y) setPan(clamped);
+          }}
+          onKeyDown={(event) => {
+            const direction = {
+              ArrowLeft: [1, 0],
+              ArrowRight: [-1, 0],
+              ArrowUp: [0, 1],
+              ArrowDown: [0, -1],
+            }[event.key];
+            const [x, y] = direction ?? [];
+            if (!isZoomed || event.target !== event.currentTarget) return;
+            if (x === undefined || y === undefined) return;
+            event.preventDefault();
+            move(event.currentTarget, x * STEP_PX, y * STEP_PX);
+          }}
+          onPointerDown={(event) => {
+            if (!isZoomed || event.target instanceof HTMLInputElement) return;
+            event.currentTarget.setPointerCapture(event.pointerId);
+          }}
+          onPointerMove={(event) => {
+            if (!event.currentTarget.hasPointerCapture(event.pointerId)) return;
+            move(event.currentTarget, event.movementX, event.movementY);
+          }}
+        >
+          {layer('left', left)}
+          {layer('right', right)}
+          <span class="divider" />
+          <input
+            type="range"
+            min={0}
+            max={100}
+            value={split}
+            aria-label="How much of the left picture is seen, in percent"
+            onInput={({ currentTarget }) => setSplit(Number(currentTarget.value))}
+          />
+        </div>
+      </div>
+    </>
+  );
+}

@@ -1,0 +1,68 @@
+import { memo } from 'preact/compat';
+import { useLayoutEffect, useRef, useState } from 'preact/hooks';
+import { formatBytes } from '../labels.ts';
+import { formatTarget } from '../media-choice.ts';
+import { type Frame, facts } from '../originals.ts';
+import { chooseFirst, endingOfFile, formatThumbnail, isCutOut, isPicture } from '../thumbnail.ts';
+
+interface FrameItemProps {
+  readonly frame: Frame;
+  /** Whether the Tab key stops here. */
+  readonly isStop: boolean;
+  /** Whether it is on the workbench. */
+  readonly isCurrent: boolean;
+  readonly onFocus: (id: string) => void;
+}
+
+/** One original: a link to its place on the workbench. What moves is marked, and moves while it is pointed at. */
+export const FrameItem = memo(({ frame, isStop, isCurrent, onFocus }: FrameItemProps) => {
+  const { id, resource, original, label } = frame;
+  const link = useRef<HTMLAnchorElement>(null);
+  const [isPointedAt, setIsPointedAt] = useState(false);
+  useLayoutEffect(() => {
+    if (isCurrent) link.current?.scrollIntoView({ block: 'nearest' });
+  }, [isCurrent]);
+  const isMoving = facts.value.get(id)?.isMoving === true;
+  const name = Object.values(original.values).at(-1) ?? '';
+  const size = formatBytes(original.sizeBytes);
+  const shows = (isShown: boolean) => () => setIsPointedAt(isShown);
+  return (
+    <li>
+      <a
+        ref={link}
+        href={`#${formatTarget(chooseFirst(resource, original, isMoving))}`}
+        aria-label={`${resource.name} ${label}, ${size}${isMoving ? ', moves' : ''}`}
+        aria-current={isCurrent ? 'true' : undefined}
+        title={`${name}, ${size}`}
+        tabIndex={isStop ? 0 : -1}
+        data-frame={id}
+        onFocus={() => {
+          onFocus(id);
+          setIsPointedAt(true);
+        }}
+        onBlur={shows(false)}
+        onMouseEnter={shows(true)}
+        onMouseLeave={shows(false)}
+      >
+        {isPicture(resource, original) ? (
+          <img
+            class={isCutOut(resource) ? 'whole' : undefined}
+            loading="lazy"
+            decoding="async"
+            alt=""
+            src={formatThumbnail(resource, original, isMoving && isPointedAt && mayMove())}
+          />
+        ) : (
+          <span class="card">{endingOfFile(name)}</span>
+        )}
+        {isMoving && <span class="moves" aria-hidden="true" />}
+        {resource.name === 'attachment' && <span class="caption">{name}</span>}
+      </a>
+    </li>
+  );
+});
+
+/** Whether the person has not asked for less motion. */
+function mayMove(): boolean {
+  return !matchMedia('(prefers-reduced-motion: reduce)').matches;
+}
