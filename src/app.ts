@@ -7,6 +7,7 @@ import { openExplorer } from './http/explorer/explorer-handler.ts';
 import { ExplorerSigner } from './http/explorer/explorer-signer.ts';
 import type { AttachmentGuardOptions } from './http/media/attachment-guard.ts';
 import { MediaHandler } from './http/media/media-handler.ts';
+import { ProxyWatch } from './http/rate-client.ts';
 import { createServer } from './http/server.ts';
 import { formatReadFailure } from './pipeline/error-causes.ts';
 import { createMediaPipeline } from './pipeline/media-pipeline.ts';
@@ -130,6 +131,7 @@ export async function createApp(config: Config, parts: AppParts): Promise<App> {
     renderSlots: () => workers.slots,
     meter,
     clock,
+    wallClock,
     log,
   });
   const { media, passthrough, purger, store } = pipeline;
@@ -148,6 +150,7 @@ export async function createApp(config: Config, parts: AppParts): Promise<App> {
     maxAgeSeconds,
     external: config.external,
     attachments: guardOf(config, wallClock, meter),
+    proxyWatch: config.rates && new ProxyWatch(clock, log),
   });
   const limits = parts.clientLimits ?? {};
   const explorer = config.explorer.isOn

@@ -82,7 +82,7 @@ async function main(): Promise<void> {
   }
   await app.started;
   const address = boundAddressOf(app.server, config.http.tls === undefined ? 'http' : 'https');
-  const { release, renderer, explorer, storage } = config;
+  const { release, renderer, explorer, storage, rates, http } = config;
   const { workers } = renderer;
   log.info(
     { address, ...release, node: process.version, workers, confinement: app.confinement },
@@ -94,6 +94,12 @@ async function main(): Promise<void> {
     log.warn(
       { address },
       'The explorer shows all originals, private attachments too, to anybody who reaches this address',
+    );
+  }
+  if (rates !== undefined && http.trustProxy === true) {
+    log.warn(
+      { address },
+      'With TRUST_PROXY=true, anybody who reaches this address passes for any client: RATE_LIMIT_REQUESTS limits only those that do not pretend. Name the proxies',
     );
   }
   if (storage.kind === 'filesystem' && storage.isSample) {

@@ -36,7 +36,7 @@ const allowedPackages: Readonly<Record<string, readonly RegExp[]>> = {
   cli: [/^node:/, /^zod$/],
   '': [/^node:/, /^(fastify|pino)$/],
   config: [/^node:(fs|net|os|path|tls|url)$/],
-  http: [/^node:/, /^(fastify|lru-cache)$/],
+  http: [/^node:/, /^(fastify|ipaddr\.js|lru-cache)$/],
   storage: [/^node:/, /^(ipaddr\.js|lru-cache|undici)$/, /^@(aws-sdk|smithy)\//],
   telemetry: [/^node:/, /^pino(-pretty)?$/, /^prom-client$/, /^@opentelemetry\//],
   workers: [/^node:/, /^sharp$/, /^libheif-js\//],

@@ -98,6 +98,7 @@ export function readConfig(environment: Environment) {
       maxWaitingPerSlot: values.QUEUE_PER_WORKER,
       maxWaitMs: values.QUEUE_TIMEOUT_MS,
     },
+    rates: readRates(values),
     cache: {
       maxBytes: values.CACHE_MEMORY_BYTES,
       originalBytes: values.CACHE_ORIGINALS_BYTES,
@@ -131,6 +132,12 @@ function countOtherFiles(given: Environment): number {
 /** The keys of all that is signed. */
 function readSigningKeys(values: Settings): readonly SigningKeys[] {
   return keySettingNames.map((name) => readKeys(values, name)).filter((keys) => keys !== undefined);
+}
+
+/** `undefined`: all clients may have rendered what they like. */
+function readRates({ RATE_LIMIT_REQUESTS, RATE_LIMIT_WINDOW_SECONDS }: Settings) {
+  if (RATE_LIMIT_REQUESTS === undefined) return undefined;
+  return { requests: RATE_LIMIT_REQUESTS, windowMs: RATE_LIMIT_WINDOW_SECONDS * 1000 };
 }
 
 /** `undefined`: there is no admin listener. */

@@ -35,7 +35,7 @@ const listener = {
   TRUST_PROXY: setting(
     proxyList,
     false,
-    "`true`, or the addresses and networks of proxies whose `X-Forwarded-For` to believe, for the client's address in the log",
+    "`true`, or the addresses and networks of proxies whose `X-Forwarded-For` to believe, for the client's address in the log and in the rates",
   ),
   MAX_CONNECTIONS: optional(
     integer(1, 1_000_000, 'connections'),
@@ -158,6 +158,16 @@ const rendering = {
     milliseconds,
     5_000,
     'longest wait; a request that is foreseen to wait longer than half of it is refused at once',
+  ),
+  RATE_LIMIT_REQUESTS: optional(
+    integer(1, 1_000_000, 'requests'),
+    'rendering requests that a client has in each window, one for each 50 ms of a render (docs/rates.md); more get a 429',
+    { defaultText: 'no limit' },
+  ),
+  RATE_LIMIT_WINDOW_SECONDS: setting(
+    integer(1, 86_400, 'seconds'),
+    60,
+    'the window, in which they are given back evenly',
   ),
 };
 

@@ -86,13 +86,25 @@ export const bottlenecks = [
 ] as const;
 export type Bottleneck = (typeof bottlenecks)[number];
 
+/** How a client stands that asks for more than its share (contract §11). */
+export interface Share {
+  /** How many rendering requests it has in a window. */
+  readonly requests: number;
+  /** How many of them are left. */
+  readonly remaining: number;
+  /** When it will have all of them again, in milliseconds since 1970. */
+  readonly resetAtMs: number;
+}
+
 interface MediaErrorOptions {
   /** What happened underneath; for the log, never for the client. */
   readonly cause?: unknown;
   /** All faults of the request, for `INVALID_FORM_BODY` alone. */
   readonly faults?: readonly RequestFault[];
-  /** Seconds after which a retry is worth it, for `OVERLOADED` and `RATE_LIMITED`. */
+  /** Seconds after which a retry is worth it, for `OVERLOADED` and, with fractions, `RATE_LIMITED`. */
   readonly retryAfterSeconds?: number;
+  /** For `RATE_LIMITED` alone. */
+  readonly share?: Share;
   /** For `OVERLOADED`: why. For the log and the counters. */
   readonly bottleneck?: Bottleneck;
 }
@@ -104,6 +116,7 @@ export class MediaError extends Error {
   readonly status: number;
   readonly faults: readonly RequestFault[];
   readonly retryAfterSeconds: number | undefined;
+  readonly share: Share | undefined;
   readonly bottleneck: Bottleneck | undefined;
 
   constructor(code: ErrorCode, options: MediaErrorOptions = {}) {
@@ -112,6 +125,7 @@ export class MediaError extends Error {
     this.status = errorRegistry[code].status;
     this.faults = options.faults ?? [];
     this.retryAfterSeconds = options.retryAfterSeconds;
+    this.share = options.share;
     this.bottleneck = options.bottleneck;
   }
 }

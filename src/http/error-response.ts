@@ -1,4 +1,4 @@
-import { MediaError, type RequestFault } from '../contract/errors.ts';
+import { MediaError, type RequestFault, type Share } from '../contract/errors.ts';
 import { ALLOWED_METHODS } from './response-headers.ts';
 
 /** What a client learns of a failure; a `MediaError` is one. */
@@ -8,7 +8,10 @@ export interface Failure {
   readonly message: string;
   /** For `INVALID_FORM_BODY` alone. */
   readonly faults?: readonly RequestFault[];
+  /** With fractions for `RATE_LIMITED`, whose body has them. */
   readonly retryAfterSeconds?: number | undefined;
+  /** For `RATE_LIMITED` alone. */
+  readonly share?: Share | undefined;
 }
 
 /** The response to a request that has failed. */
@@ -24,7 +27,7 @@ export interface ErrorResponse {
  * @param headers those of all responses there
  */
 export function formatFailure(
-  { status, code, message, faults = [], retryAfterSeconds }: Failure,
+  { status, code, message, faults = [], retryAfterSeconds, share }: Failure,
   headers: Readonly<Record<string, string>>,
 ): ErrorResponse {
   const error = {
@@ -40,10 +43,22 @@ export function formatFailure(
     headers: {
       ...headers,
       ...(code === 'METHOD_NOT_ALLOWED' && { allow: ALLOWED_METHODS }),
-      ...(retryAfterSeconds !== undefined && { 'retry-after': String(retryAfterSeconds) }),
+      ...(retryAfterSeconds !== undefined && {
+        'retry-after': String(Math.ceil(retryAfterSeconds)),
+      }),
+      ...(share && formatShare(share)),
       'content-type': 'application/json; charset=utf-8',
       'content-length': String(body.length),
     },
+  };
+}
+
+/** How a client stands, in the platform's headers (reference, "Limits"). */
+function formatShare({ requests, remaining, resetAtMs }: Share): Record<string, string> {
+  return {
+    'x-ratelimit-limit': String(requests),
+    'x-ratelimit-remaining': String(remaining),
+    'x-ratelimit-reset': String(Math.ceil(resetAtMs / 1000)),
   };
 }
 

@@ -33,6 +33,8 @@ const MISS: CacheOutcome = { kind: 'miss' };
  */
 export class Exchange {
   readonly request: IncomingMessage;
+  /** The same as Fastify has it, which reads what proxies say of where it came from. */
+  readonly received: FastifyRequest;
   readonly record: RequestRecord;
   /** Headers of all responses to this request, errors included. */
   commonHeaders: Readonly<Record<string, string>> = COMMON_HEADERS;
@@ -50,6 +52,7 @@ export class Exchange {
   constructor(request: FastifyRequest, reply: FastifyReply, options: ExchangeOptions) {
     reply.hijack();
     this.request = request.raw;
+    this.received = request;
     this.record = new RequestRecord(request, options);
     this.#response = reply.raw;
     this.#maxAgeSeconds = options.maxAgeSeconds;

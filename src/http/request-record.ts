@@ -155,6 +155,7 @@ export class RequestRecord {
     count.bodyBytes += bytes;
     const bottleneck = this.#error?.bottleneck;
     if (bottleneck !== undefined) meter.noteRefusal(bottleneck);
+    if (this.#error?.code === 'RATE_LIMITED') meter.noteLimited(resource);
     this.#sending?.note({ bytes });
     this.#sending?.end();
     this.#span?.end({

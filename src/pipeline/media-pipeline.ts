@@ -1,5 +1,6 @@
 import type { Config } from '../config/config.ts';
 import { releaseWithEffort } from '../contract/pipeline-release.ts';
+import { MediaMaker } from './make-media.ts';
 import type { Meter } from './meter.ts';
 import { MemoryBudget } from './originals/memory-budget.ts';
 import { MetadataCache } from './originals/metadata-cache.ts';
@@ -19,6 +20,7 @@ import type {
   Renderer,
   ResultStore,
 } from './ports.ts';
+import { Rates } from './rates.ts';
 import { Admission } from './render/admission.ts';
 import { AdmittedRenderer } from './render/admitted-renderer.ts';
 import { GuardedStore } from './results/guarded-store.ts';
@@ -43,6 +45,8 @@ export interface MediaAdapters {
   readonly renderSlots: () => Readonly<Record<Lane, number>>;
   readonly meter: Meter;
   readonly clock: Clock;
+  /** Milliseconds since 1970. */
+  readonly wallClock: () => number;
   readonly log: Log;
 }
 
@@ -58,6 +62,7 @@ export interface MediaPipeline {
     readonly originals: BoundedCache<CachedOriginal>;
   };
   readonly admission: Admission;
+  readonly rates: Rates | undefined;
   readonly originalsBudget: MemoryBudget;
   readonly originReads: Semaphore;
   readonly originStreams: Semaphore;
@@ -65,8 +70,18 @@ export interface MediaPipeline {
 
 /** Puts the pipeline together, with the caches that its stages share. */
 export function createMediaPipeline(config: Config, adapters: MediaAdapters): MediaPipeline {
-  const { createCache, origin, external, resultStore, renderer, renderSlots, meter, clock, log } =
-    adapters;
+  const {
+    createCache,
+    origin,
+    external,
+    resultStore,
+    renderer,
+    renderSlots,
+    meter,
+    clock,
+    wallClock,
+    log,
+  } = adapters;
   const { originLimits: limits, renderLimits } = config;
   const memories = {
     results: createCache<MediaResult>({
@@ -101,13 +116,27 @@ export function createMediaPipeline(config: Config, adapters: MediaAdapters): Me
     clock,
     meter,
   });
+  const rates = config.rates && new Rates(config.rates, { clock, wallClock, log });
+  const admitted = new AdmittedRenderer({
+    renderer,
+    admission,
+    negativeCache,
+    limits: renderLimits,
+  });
   const media = new MediaService({
     results,
     negativeCache,
     metadata,
     originals,
-    renderer: new AdmittedRenderer({ renderer, admission, negativeCache, limits: renderLimits }),
-    limits: renderLimits,
+    renderer: admitted,
+    maker: new MediaMaker({
+      results,
+      negativeCache,
+      renderer: admitted,
+      limits: renderLimits,
+      remembersCosts: rates !== undefined,
+    }),
+    rates,
   });
   const siteMedia =
     external && new SitePassthrough({ external, metadata, clock, waiting: config.originStreams });
@@ -118,6 +147,7 @@ export function createMediaPipeline(config: Config, adapters: MediaAdapters): Me
     store,
     memories,
     admission,
+    rates,
     originalsBudget,
     originReads,
     originStreams,

@@ -2,6 +2,8 @@ import type { MediaRequest } from '../contract/media-request.ts';
 import { unlessAborted } from './abort.ts';
 import type { CacheOutcome } from './cache-outcome.ts';
 import type { MediaResult } from './ports.ts';
+import type { Charge } from './rates.ts';
+import type { RenderCost } from './render/render-cost.ts';
 import type { RequestTrace } from './request-trace.ts';
 import type { FlightControls } from './single-flight.ts';
 import type { Validators } from './validators.ts';
@@ -16,6 +18,8 @@ export interface ServeOptions {
    * a body yet. A client that needs none only if there is one is asked about again then.
    */
   readonly isCurrent: (validators: () => Validators, isMade: boolean) => boolean;
+  /** Who is charged for a render that this request begins; asked for only then. */
+  readonly client: () => string;
 }
 
 /** A response: a body, or the news that the client's is current. */
@@ -33,6 +37,28 @@ export interface MediaTask extends FlightControls {
   readonly trace: RequestTrace;
 }
 
+/** The request that begins a render. */
+export interface Payer {
+  readonly trace: RequestTrace;
+  /**
+   * @param costMs what the render is estimated to take of one core, in milliseconds
+   * @returns `undefined` where nobody is charged
+   * @throws MediaError `RATE_LIMITED`
+   */
+  readonly charge: (costMs: number) => Charge | undefined;
+}
+
+/** A result that is ready, or that only a render is left of. */
+export interface PreparedMedia {
+  /**
+   * Makes the result at the first call by a request that can pay for it; the same promise for all later ones, which
+   * pay nothing.
+   *
+   * @throws MediaError `RATE_LIMITED`: to this request alone, and nothing is begun
+   */
+  readonly make: (payer: Payer) => Promise<MadeMedia>;
+}
+
 /** The state of a result, which is known before the result is made. */
 export interface IdentifiedMedia {
   readonly validators: () => Validators;
@@ -40,8 +66,8 @@ export interface IdentifiedMedia {
   readonly outcome: CacheOutcome;
   /** Whether there is a result; if not, it is still to be made, which may fail. */
   readonly isMade: boolean;
-  /** Makes the result at the first call; the same promise each time. */
-  readonly make: () => Promise<MadeMedia>;
+  /** Finds out what is left to be done, at the first call; the same promise each time. */
+  readonly prepare: () => Promise<PreparedMedia>;
 }
 
 /** A result, and how it came about. */
@@ -56,7 +82,33 @@ export function alreadyMade(result: MediaResult, outcome: CacheOutcome): Identif
     validators: () => result,
     outcome,
     isMade: true,
-    make: async () => ({ result, outcome }),
+    prepare: async () => readyMade({ result, outcome }),
+  };
+}
+
+/** What nothing is left to be done for. */
+export function readyMade(made: MadeMedia): PreparedMedia {
+  return { make: async () => made };
+}
+
+/** What a render is left of, which the first request that can pay for it begins. */
+export function onceCharged(
+  { typicalMs }: RenderCost,
+  render: (trace: RequestTrace, charge: Charge | undefined) => Promise<MadeMedia>,
+): PreparedMedia {
+  let made: Promise<MadeMedia> | undefined;
+  const run = async (trace: RequestTrace, charge: Charge | undefined): Promise<MadeMedia> => {
+    try {
+      return await render(trace, charge);
+    } finally {
+      charge?.end();
+    }
+  };
+  return {
+    make: (payer) => {
+      made ??= run(payer.trace, payer.charge(typicalMs));
+      return made;
+    },
   };
 }
 
@@ -64,6 +116,7 @@ export function alreadyMade(result: MediaResult, outcome: CacheOutcome): Identif
 export async function waitForMedia(
   identifying: Promise<IdentifiedMedia>,
   { signal, isCurrent }: ServeOptions,
+  payer: Payer,
   note: (outcome: CacheOutcome) => void,
 ): Promise<Served> {
   const identified = await unlessAborted(identifying, signal);
@@ -72,7 +125,9 @@ export async function waitForMedia(
   // That the state is known is a hit for a request that needs no more. To make the body is none, nor if it fails.
   if (isEnough || isMade) note(outcome);
   if (isEnough) return { kind: 'current', validators: validators() };
-  const made = await unlessAborted(identified.make(), signal);
+  const prepared = await unlessAborted(identified.prepare(), signal);
+  // Each request by itself: that one of them has nothing left is no refusal of the others.
+  const made = await unlessAborted(prepared.make(payer), signal);
   note(made.outcome);
   const { result } = made;
   return isCurrent(() => result, true)

@@ -52,6 +52,8 @@ export interface ResponseMeter {
   noteStage(stage: Stage, durationMs: number): void;
   /** A request was turned away, for want of this. */
   noteRefusal(bottleneck: Bottleneck): void;
+  /** A client has had its share of rendering, and asked for more of this. */
+  noteLimited(resource: ResponseClass['resource']): void;
 }
 
 /**

@@ -1,29 +1,23 @@
 import { MediaError } from '../contract/errors.ts';
-import { sourceFormats } from '../contract/image-formats.ts';
 import type { MediaRequest } from '../contract/media-request.ts';
 import type { CacheOutcome } from './cache-outcome.ts';
+import type { MediaMaker } from './make-media.ts';
 import {
   alreadyMade,
   type IdentifiedMedia,
   kindOf,
-  type MadeMedia,
   type MediaTask,
+  type PreparedMedia,
   type Served,
   type ServeOptions,
   waitForMedia,
 } from './media-work.ts';
 import type { MetadataCache } from './originals/metadata-cache.ts';
-import {
-  type HeldOriginal,
-  type IdentifiedOriginal,
-  isOriginFailure,
-  type OpenedOriginal,
-} from './originals/original-reader.ts';
+import { type IdentifiedOriginal, isOriginFailure } from './originals/original-reader.ts';
 import type { Originals } from './originals/originals.ts';
 import type { MediaResult } from './ports.ts';
+import type { Charge, Rates } from './rates.ts';
 import type { AdmittedRenderer } from './render/admitted-renderer.ts';
-import { readFacts } from './render/facts.ts';
-import { planMedia, type RenderLimits } from './render/plan.ts';
 import type { RequestTrace } from './request-trace.ts';
 import type { NegativeCache } from './results/negative-cache.ts';
 import type { Results } from './results/results.ts';
@@ -35,7 +29,9 @@ interface MediaServiceParts {
   readonly metadata: MetadataCache;
   readonly originals: Originals;
   readonly renderer: AdmittedRenderer;
-  readonly limits: RenderLimits;
+  readonly maker: MediaMaker;
+  /** `undefined`: all may have rendered what they like. */
+  readonly rates: Rates | undefined;
 }
 
 /** Work on one key, and the request that began it. */
@@ -47,10 +43,10 @@ interface LedWork {
 /**
  * Serves every media request that may need a transform, in these stages:
  *
- *     parse → look up → join → identify the original → facts → limits → plan → render → respond
+ *     parse → look up → join → identify the original → facts → limits → plan → charge → render → respond
  *
- * The first and the last are HTTP's. What is between `look up` and `respond` is done once per key, however
- * many requests wait for it.
+ * The first and the last are HTTP's, and `MediaMaker` has those from `facts` to `render`. What is between `look up`
+ * and `respond` is done once per key, however many requests wait for it.
  */
 export class MediaService {
   readonly #parts: MediaServiceParts;
@@ -90,18 +86,43 @@ export class MediaService {
     }
     const known = results.get(key);
     trace.outcome = { kind: kindOf(known) };
-    const begin = (controls: FlightControls): LedWork => ({
-      identified: this.#identify({ ...controls, request, key, known, trace }),
-      leader: trace,
-    });
+    const begin = (controls: FlightControls): LedWork => {
+      if (known === undefined) this.#checkShare(request, key, options);
+      return {
+        identified: this.#identify({ ...controls, request, key, known, trace }),
+        leader: trace,
+      };
+    };
     return this.#flights.run(key, signal, begin, (work, collapsed) => {
       const note = (outcome: CacheOutcome): void => {
         trace.outcome = outcome.kind === 'hit' ? outcome : { ...outcome, collapsed };
       };
       note({ kind: kindOf(known) });
-      const wait = (): Promise<Served> => waitForMedia(work.identified, options, note);
+      const charge = (costMs: number): Charge | undefined => {
+        // A refusal is this request's own, whatever it has waited for with others.
+        trace.outcome = { kind: kindOf(known) };
+        const charged = this.#parts.rates?.charge(options.client(), costMs);
+        note({ kind: kindOf(known) });
+        return charged;
+      };
+      const payer = { trace, charge };
+      const wait = (): Promise<Served> => waitForMedia(work.identified, options, payer, note);
       return collapsed ? trace.show('join', wait, work.leader) : wait();
     });
+  }
+
+  /**
+   * Refuses a request before the origin is asked, where nothing but a render can come of it, whose cost is known.
+   *
+   * @throws MediaError `RATE_LIMITED`
+   */
+  #checkShare(request: MediaRequest, key: string, { isCurrent, client }: ServeOptions): void {
+    const { metadata, rates, results } = this.#parts;
+    const identity = metadata.find(request.originKey);
+    if (rates === undefined || results.isPersistent || identity === undefined) return;
+    if (isCurrent(() => results.validatorsOf(identity, key), false)) return;
+    const plan = this.#parts.maker.foresee(request, identity);
+    if (plan !== undefined) rates.check(client(), plan.cost.typicalMs);
   }
 
   /** Identifies the original. What the origin confirms is served on; while it fails, what was right last. */
@@ -130,63 +151,16 @@ export class MediaService {
     if (known?.originalEtag === identity.etag) {
       return alreadyMade(known, wasAsked ? { kind: 'stale', originStatus: 304 } : { kind: 'hit' });
     }
-    let made: Promise<MadeMedia> | undefined;
+    let prepared: Promise<PreparedMedia> | undefined;
     return {
       validators: () => this.#parts.results.validatorsOf(identity, key),
       outcome: wasAsked ? { kind: kindOf(known) } : { kind: 'hit' },
       isMade: false,
-      make: () => {
-        made ??= this.#make(task, original, identified);
-        return made;
+      prepare: () => {
+        prepared ??= this.#parts.maker.prepare(task, original, identified);
+        return prepared;
       },
     };
-  }
-
-  /** The rest of the way, for requests that need a body; beside each stage, what it may refuse with. */
-  async #make(
-    task: MediaTask,
-    original: OpenedOriginal,
-    { identity, wasAsked }: IdentifiedOriginal,
-  ): Promise<MadeMedia> {
-    const { results, negativeCache, renderer, limits } = this.#parts;
-    const { key, known, request, trace } = task;
-    const stored = await results.find(task, identity);
-    if (stored !== undefined) {
-      const revalidated = { kind: 'stale', originStatus: 304, detail: 'store' } as const;
-      return { result: stored, outcome: wasAsked ? revalidated : { kind: 'hit', detail: 'store' } };
-    }
-    try {
-      const held = await this.#read(task, original); // MEDIA_TOO_LARGE, OVERLOADED, ORIGIN_ERROR, ORIGIN_TIMEOUT
-      const facts = readFacts(held.bytes, trace); // UNSUPPORTED_MEDIA_TYPE
-      const plan = planMedia(facts, request, limits);
-      if (plan.kind === 'refuse') {
-        throw new MediaError(plan.code, { cause: new Error(plan.reason) });
-      }
-      // OVERLOADED, UNPROCESSABLE_MEDIA, MEDIA_TOO_LARGE, TRANSFORM_TIMEOUT
-      const rendered = plan.kind === 'render' ? await renderer.render(plan, held, task) : undefined;
-      const untouched = { body: held.bytes, mimeType: sourceFormats[facts.format].mimeType };
-      const isRendering = rendered !== undefined;
-      const { result, isKept } = results.keep(task, held, rendered ?? untouched, { isRendering });
-      return { result, outcome: { kind: kindOf(known), stored: isKept } };
-    } catch (error) {
-      if (!task.isRetired()) negativeCache.note(key, request.originKey, error);
-      throw error;
-    }
-  }
-
-  /** Reads the original, unless its first frames show that its render would be refused. */
-  async #read({ request, trace }: MediaTask, original: OpenedOriginal): Promise<HeldOriginal> {
-    // Where nothing is asked of the origin, no time is spent there.
-    if (original.isInMemory) return original.read();
-    const { renderer } = this.#parts;
-    return trace.time('origin', async (visit) => {
-      visit.note({ part: 'body' });
-      const prefix = renderer.isCrowdedFor(request) ? await original.peek() : undefined;
-      if (prefix !== undefined) renderer.checkAdmission(request, prefix);
-      const held = await original.read();
-      visit.note({ bytes: held.bytes.byteLength });
-      return held;
-    });
   }
 
   /** What was right when the origin could be asked last. */

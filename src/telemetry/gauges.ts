@@ -60,7 +60,7 @@ function listStates({
 }
 
 function listClients({ pipeline, countConnections }: ReadingSources): readonly Reading[] {
-  const { originReads, originStreams } = pipeline;
+  const { originReads, originStreams, rates } = pipeline;
   return [
     {
       name: 'darkroom_origin_bodies_open',
@@ -73,6 +73,11 @@ function listClients({ pipeline, countConnections }: ReadingSources): readonly R
       help: 'Reads that wait for one of these to end.',
       label: 'purpose',
       read: () => ({ transform: originReads.waiting, passthrough: originStreams.waiting }),
+    },
+    {
+      name: 'darkroom_rate_clients',
+      help: 'Clients whose renders are remembered, to limit them (RATE_LIMIT_REQUESTS).',
+      read: () => rates?.clients ?? 0,
     },
     {
       name: 'darkroom_connections',

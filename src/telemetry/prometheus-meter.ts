@@ -1,6 +1,7 @@
 import { Counter, collectDefaultMetrics, Histogram, Registry } from 'prom-client';
 import { type SignatureVerdict, signatureVerdicts } from '../contract/attachment-signature.ts';
 import { type Bottleneck, bottlenecks } from '../contract/errors.ts';
+import { resourceNames } from '../contract/resources.ts';
 import type { CacheUse } from '../pipeline/cache-outcome.ts';
 import {
   type FetchOutcome,
@@ -68,6 +69,11 @@ export class PrometheusMeter implements Meter, ResponseMeter, OriginMeter, SiteM
     'Requests that were turned away (503), by what there was too little of.',
     'reason',
   );
+  readonly #limited = this.#createCounter(
+    'darkroom_rate_limited_total',
+    'Requests that would have been rendered, of clients that have had their share (429), by what they asked for.',
+    'resource',
+  );
   readonly #originReads = this.#createCounter(
     'darkroom_origin_reads_total',
     'Reads from the origin, probes included, by what they have come to.',
@@ -89,6 +95,7 @@ export class PrometheusMeter implements Meter, ResponseMeter, OriginMeter, SiteM
 
   constructor() {
     for (const reason of bottlenecks) this.#refusals.inc({ reason }, 0);
+    for (const resource of resourceNames) this.#limited.inc({ resource }, 0);
     for (const outcome of originOutcomes) this.#originReads.inc({ outcome }, 0);
     for (const outcome of fetchOutcomes) this.#fetches.inc({ outcome }, 0);
     this.#registerResponses();
@@ -148,6 +155,10 @@ export class PrometheusMeter implements Meter, ResponseMeter, OriginMeter, SiteM
 
   noteRefusal(reason: Bottleneck): void {
     this.#refusals.inc({ reason });
+  }
+
+  noteLimited(resource: ResponseClass['resource']): void {
+    this.#limited.inc({ resource });
   }
 
   noteOutcome(outcome: OriginOutcome): void {

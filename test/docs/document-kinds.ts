@@ -21,6 +21,7 @@ export const documents: Readonly<Record<string, Document>> = {
   'external.md': { kind: 'run', asksService: false },
   'performance.md': { kind: 'scripts' },
   'purge.md': { kind: 'no commands' },
+  'rates.md': { kind: 'run', asksService: false },
   'safety.md': { kind: 'run', asksService: true },
   'watch.md': { kind: 'run', asksService: false },
 };

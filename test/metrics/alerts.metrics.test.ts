@@ -25,6 +25,7 @@ const WELL: Series = {
   [answers(503, 'miss')]: '0+6x90',
   'darkroom_refusals_total{reason="light lane"}': '0+6x90',
   'darkroom_refusals_total{reason="memory"}': '0x90',
+  'darkroom_rate_limited_total{resource="custom emoji"}': '0+60x90',
   'darkroom_queue_wait_seconds_bucket{lane="light",le="1"}': '0+590x90',
   'darkroom_queue_wait_seconds_bucket{lane="light",le="2.5"}': '0+600x90',
   'darkroom_queue_wait_seconds_bucket{lane="light",le="+Inf"}': '0+600x90',
@@ -53,6 +54,7 @@ const FEW_REQUESTS: Series = {
   [answers(502, 'miss')]: undefined,
   [answers(503, 'miss')]: undefined,
   'darkroom_refusals_total{reason="light lane"}': undefined,
+  'darkroom_rate_limited_total{resource="custom emoji"}': undefined,
 };
 
 /** What is different from a service that is well, and the alert that it raises. */
@@ -67,6 +69,11 @@ const cases: readonly (readonly [string, Series, readonly string[]])[] = [
     'requests that are turned away',
     { 'darkroom_refusals_total{reason="memory"}': '0+200x90' },
     ['DarkroomTurnsAway'],
+  ],
+  [
+    'many that have had their share',
+    { 'darkroom_rate_limited_total{resource="custom emoji"}': '0+600x90' },
+    ['DarkroomManyLimited'],
   ],
   [
     'renders that wait',
@@ -172,7 +179,7 @@ function testRules(series: Series, alerts: readonly string[]): void {
 
 describe('the alerts', () => {
   test('are rules of good form', () => {
-    expect(promtool('check', 'rules', RULES)).toMatch(/SUCCESS: 16 rules found/);
+    expect(promtool('check', 'rules', RULES)).toMatch(/SUCCESS: 17 rules found/);
   });
 
   test.each(cases)('%s', (_, series, alerts) => {

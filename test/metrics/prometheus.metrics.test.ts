@@ -104,7 +104,7 @@ describe('a real Prometheus', () => {
       };
     };
     const rules = data.groups.flatMap((group) => group.rules);
-    expect(rules).toHaveLength(16);
+    expect(rules).toHaveLength(17);
     expect(new Set(rules.map(({ state }) => state))).toEqual(new Set(['inactive']));
     await expect
       .poll(async () => (await query('count(darkroom_ready)')).data.result[0]?.value[1])

@@ -88,9 +88,9 @@ export const headerComponents = {
     required: false,
   },
   'Retry-After': count('Seconds after which another try is worth it.'),
-  'X-RateLimit-Limit': count('Requests that are allowed in a window.'),
-  'X-RateLimit-Remaining': count('Requests that are left of them.'),
-  'X-RateLimit-Reset': count('When the window ends, in seconds since 1970.'),
+  'X-RateLimit-Limit': count('Rendering requests that are allowed in a window.'),
+  'X-RateLimit-Remaining': count('How many of them are left.'),
+  'X-RateLimit-Reset': count('When all of them are given back, in seconds since 1970.'),
   Allow: { ...text('Methods that are allowed.'), schema: { const: ALLOWED_METHODS } },
   'Access-Control-Allow-Methods': {
     ...text('The same for a preflight.'),

@@ -17,6 +17,7 @@ import type { MediaResult } from '../../pipeline/ports.ts';
 import type { MediaService } from '../../pipeline/serve-media.ts';
 import { siteError } from '../../pipeline/site-failure.ts';
 import type { Exchange } from '../exchange.ts';
+import { type ProxyWatch, rateClientOf } from '../rate-client.ts';
 import {
   defaultAvatarCacheControl,
   endingCacheControl,
@@ -51,6 +52,8 @@ export interface MediaHandlerParts {
   readonly external: ExternalTerms | undefined;
   /** `undefined`: nothing is asked of the URLs of attachments. */
   readonly attachments: AttachmentGuardOptions | undefined;
+  /** `undefined`: it makes no difference who asks. */
+  readonly proxyWatch: ProxyWatch | undefined;
 }
 
 /** How external media are asked for, and kept. */
@@ -162,12 +165,14 @@ export class MediaHandler {
   /** Has a rendering made, unless the client has it already. */
   async #sendRendering(exchange: Exchange, target: MediaTarget): Promise<void> {
     const { media, key } = target;
+    this.#parts.proxyWatch?.look(exchange.received);
     const served = await this.#parts.media.serve(media, key, {
       signal: exchange.signal,
       trace: exchange.record.trace,
       isCurrent: (validators, isMade) =>
         isConditional(exchange.request.headers) &&
         isNotModified(exchange.request.headers, validators(), isMade),
+      client: () => rateClientOf(exchange.received),
     });
     if (served.kind === 'current') {
       sendNotModified(exchange, served.validators, this.#cacheControlOf(target));

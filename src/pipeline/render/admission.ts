@@ -19,8 +19,9 @@ export interface Slot {
    * Gives the slot back; to be called once.
    *
    * @param isMeasured whether the time it was held says how long such renders take: not if one was stopped
+   * @returns that time, in milliseconds
    */
-  readonly leave: (isMeasured: boolean) => void;
+  readonly leave: (isMeasured: boolean) => number;
 }
 
 /** A render that waits for a slot. */
@@ -208,15 +209,17 @@ export class Admission {
     return Math.min(Math.max(seconds, 1), MAX_RETRY_AFTER_SECONDS);
   }
 
-  #leave(lane: Lane, running: Running, isMeasured: boolean): void {
+  #leave(lane: Lane, running: Running, isMeasured: boolean): number {
     const state = this.#lanes[lane];
     state.running.delete(running);
+    const heldMs = this.#clock.nowMs() - running.sinceMs;
     if (isMeasured) {
-      const slowness = (this.#clock.nowMs() - running.sinceMs) / running.costMs;
+      const slowness = heldMs / running.costMs;
       state.slowness += (Math.min(slowness, MAX_SLOWNESS) - state.slowness) * LEARNING_RATE;
     }
     // Of both: one that was withheld may be free again.
     for (const each of lanes) this.#admitWaiting(each);
+    return heldMs;
   }
 
   /** The first that may have a slot: costly ones are overtaken while theirs are held. */

@@ -5,10 +5,11 @@ import { peekAnimation } from '../../formats/read-image-facts.ts';
 import type { MediaTask } from '../media-work.ts';
 import type { HeldOriginal } from '../originals/original-reader.ts';
 import type { Lane, Renderer, StoredResult } from '../ports.ts';
+import type { Charge } from '../rates.ts';
 import type { SpanDetails } from '../request-trace.ts';
 import type { NegativeCache } from '../results/negative-cache.ts';
 import type { Admission } from './admission.ts';
-import { type Plan, planMedia, type RenderLimits } from './plan.ts';
+import { planMedia, type RenderLimits, type RenderPlan } from './plan.ts';
 import { laneOf } from './render-cost.ts';
 import type { RenderJob } from './render-job.ts';
 
@@ -19,8 +20,6 @@ export interface AdmittedRendererParts {
   readonly negativeCache: NegativeCache;
   readonly limits: RenderLimits;
 }
-
-type RenderPlan = Extract<Plan, { readonly kind: 'render' }>;
 
 /** A render that was estimated to be light, and is not. */
 class TooSlowForLane extends Error {
@@ -63,6 +62,7 @@ export class AdmittedRenderer {
    * Waits for a CPU slot, and renders. What looks light and is not (thousands of scans in a JPEG, say) would
    * keep the rest of the light lane waiting: after a while it begins anew in the heavy one.
    *
+   * @param charge is told how long it took, each time that it began
    * @returns `undefined` where only the quality was to change, and the result is no smaller than the original
    * @throws MediaError `UNPROCESSABLE_MEDIA`, `MEDIA_TOO_LARGE`, `OVERLOADED`, `TRANSFORM_TIMEOUT`; or
    *   `task.signal.reason`
@@ -71,10 +71,11 @@ export class AdmittedRenderer {
     plan: RenderPlan,
     original: HeldOriginal,
     task: MediaTask,
+    charge: Charge | undefined,
   ): Promise<StoredResult | undefined> {
     // To wait for a slot would be for nothing.
     this.#parts.negativeCache.checkOriginal(task.request.originKey);
-    const body = await this.#renderInLane(plan, original, task);
+    const body = await this.#renderInLane(plan, original, task, charge);
     if (plan.isOnlyQuality && body.byteLength >= original.bytes.byteLength) return undefined;
     return { body, mimeType: outputFormats[plan.job.format].mimeType };
   }
@@ -83,17 +84,19 @@ export class AdmittedRenderer {
     plan: RenderPlan,
     original: HeldOriginal,
     task: MediaTask,
+    charge: Charge | undefined,
   ): Promise<Uint8Array> {
     if (!this.#parts.negativeCache.isSlow(task.request.originKey)) {
       try {
-        return await this.#renderIn(laneOf(plan.cost, plan.job), plan, original, task);
+        return await this.#renderIn(laneOf(plan.cost, plan.job), plan, original, task, charge);
       } catch (error) {
         if (!(error instanceof TooSlowForLane)) throw error;
       }
     }
     // What it costs is not known: more than the time that it has had.
     const typicalMs = Math.max(plan.cost.typicalMs, LIGHT_TIMEOUT_MS);
-    return this.#renderIn('heavy', { ...plan, cost: { ...plan.cost, typicalMs } }, original, task);
+    const costly = { ...plan, cost: { ...plan.cost, typicalMs } };
+    return this.#renderIn('heavy', costly, original, task, charge);
   }
 
   /**
@@ -106,6 +109,7 @@ export class AdmittedRenderer {
     { job, cost }: RenderPlan,
     original: HeldOriginal,
     { request, signal, keep, trace, isRetired }: MediaTask,
+    charge: Charge | undefined,
   ): Promise<Uint8Array> {
     const { admission, limits, negativeCache, renderer } = this.#parts;
     const { originKey } = request;
@@ -115,7 +119,7 @@ export class AdmittedRenderer {
       visit.note({ lane });
       return admission.enter(lane, cost.typicalMs, signal);
     });
-    let isMeasured = false;
+    let [hasBegun, isMeasured] = [false, false];
     try {
       signal.throwIfAborted();
       // Others of the same original may have been ahead in the queue.
@@ -123,6 +127,7 @@ export class AdmittedRenderer {
       if (lane === 'light' && negativeCache.isSlow(originKey)) throw new TooSlowForLane();
       const laneTimeoutMs = lane === 'light' ? LIGHT_TIMEOUT_MS : Infinity;
       const timeoutMs = Math.min(limits.timeoutMs, laneTimeoutMs);
+      hasBegun = true;
       const rendering = trace.time(
         'render',
         (visit) => {
@@ -144,7 +149,8 @@ export class AdmittedRenderer {
       if (limits.timeoutMs <= LIGHT_TIMEOUT_MS) throw error;
       throw new TooSlowForLane();
     } finally {
-      slot.leave(isMeasured);
+      const heldMs = slot.leave(isMeasured);
+      if (hasBegun) charge?.addRun(heldMs);
     }
   }
 }

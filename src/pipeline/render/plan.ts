@@ -49,13 +49,16 @@ export type Plan =
       readonly code: 'MEDIA_TOO_LARGE' | 'UNPROCESSABLE_MEDIA' | 'TRANSFORM_TIMEOUT';
       readonly reason: string;
     }
-  | {
-      readonly kind: 'render';
-      readonly job: RenderJob;
-      readonly cost: RenderCost;
-      /** Only the quality changes: a result that is not smaller gives way to the original. */
-      readonly isOnlyQuality: boolean;
-    };
+  | RenderPlan;
+
+/** A render that is to be made. */
+export interface RenderPlan {
+  readonly kind: 'render';
+  readonly job: RenderJob;
+  readonly cost: RenderCost;
+  /** Only the quality changes: a result that is not smaller gives way to the original. */
+  readonly isOnlyQuality: boolean;
+}
 
 /** Decides from the facts of the original and the request (contract §3); pure. */
 export function planMedia(facts: ImageFacts, request: MediaRequest, limits: RenderLimits): Plan {

@@ -1,0 +1,460 @@
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import type { Environment } from '../../../src/config/setting.ts';
+import type { Lane, Origin, Renderer } from '../../../src/pipeline/ports.ts';
+import { type ClientResponse, createClient } from '../../support/http/http-client.ts';
+import { connectTo } from '../../support/http/raw-http.ts';
+import { MemoryResultStore } from '../../support/memory-result-store.ts';
+import { metricsSettings, scrape } from '../../support/telemetry/prometheus-text.ts';
+import {
+  createTestApp,
+  RecordingRequestLog,
+  readSample,
+  samples,
+  type TestApp,
+} from '../../support/test-app.ts';
+
+/** Renders when the test says so, where it holds them; takes as long as the test says, by the test's clock. */
+class TimedRenderer implements Renderer {
+  tookMs = 0;
+  held: Lane | 'both' | undefined;
+  renders = 0;
+  readonly #finish: (() => void)[] = [];
+  app: TestApp | undefined;
+
+  render: Renderer['render'] = (_original, _job, { lane, signal }) =>
+    new Promise((resolve, reject) => {
+      this.renders += 1;
+      signal.addEventListener('abort', () => reject(signal.reason));
+      const finish = (): void => {
+        this.app?.clock.advance(this.tookMs);
+        resolve(samples.webp);
+      };
+      if (this.held === lane || this.held === 'both') this.#finish.push(finish);
+      else finish();
+    });
+
+  /** Ends all that are held. */
+  release(): void {
+    this.held = undefined;
+    for (const finish of this.#finish.splice(0)) finish();
+  }
+}
+
+/** 16 frames of 320 × 320, scaled one by one: heavy. */
+const animation = readSample('attachments/1/6/moon.gif');
+const icon = (size: number, id = 1): string => `/icons/${id}/ab.webp?size=${size}`;
+
+/** When it is, for clients. */
+const WALL_MS = 1_763_769_600_000;
+
+let app: TestApp;
+let renderer: TimedRenderer;
+let log: RecordingRequestLog;
+let port: number;
+let ask: (
+  target: string,
+  client: string,
+  headers?: Record<string, string>,
+) => Promise<ClientResponse>;
+
+afterEach(() => app.close());
+
+/** Three units in twelve seconds, so that one comes back every four. */
+async function start(
+  settings: Environment = {},
+  options: Parameters<typeof createTestApp>[0] = {},
+) {
+  renderer = new TimedRenderer();
+  log = new RecordingRequestLog('info');
+  app = await createTestApp({
+    renderer,
+    requestLog: log,
+    wallClock: () => WALL_MS,
+    ...options,
+    settings: {
+      RATE_LIMIT_REQUESTS: '3',
+      RATE_LIMIT_WINDOW_SECONDS: '12',
+      TRUST_PROXY: '127.0.0.1',
+      ...settings,
+    },
+  });
+  renderer.app = app;
+  for (const id of [1, 2, 3, 4, 5]) app.originals.put(`icons/${id}/ab`, samples.jpeg);
+  port = await app.listen();
+  const client = createClient(port, { keepAlive: false });
+  ask = (target, from, headers) =>
+    client(target, { headers: { 'X-Forwarded-For': from, ...headers } });
+}
+
+/** Has a client use up all that it has. */
+async function exhaust(client: string): Promise<void> {
+  for (const size of [16, 20, 22]) expect((await ask(icon(size), client)).status).toBe(200);
+}
+
+const statuses = async (responses: readonly Promise<ClientResponse>[]): Promise<number[]> =>
+  (await Promise.all(responses)).map(({ status }) => status);
+
+describe('a client that has had its share', () => {
+  beforeEach(() => start(metricsSettings));
+
+  it('gets a 429 with all that the contract has of it, until a part has come back', async () => {
+    await exhaust('192.0.2.1');
+    app.clock.advance(500);
+    const refused = await ask(icon(24), '192.0.2.1');
+    expect(refused.status).toBe(429);
+    expect(JSON.parse(refused.body.toString())).toEqual({
+      code: 'RATE_LIMITED',
+      message: 'Too many requests.',
+      retry_after: 3.5,
+    });
+    const { header } = refused;
+    expect(header('retry-after')).toBe('4');
+    expect(header('x-ratelimit-limit')).toBe('3');
+    expect(header('x-ratelimit-remaining')).toBe('0');
+    expect(header('x-ratelimit-reset')).toBe(String(WALL_MS / 1000 + 12));
+    expect(header('cache-control')).toBe('no-store');
+    expect(header('cache-status')).toBe('darkroom; fwd=miss');
+    expect(header('content-type')).toBe('application/json; charset=utf-8');
+    expect(header('content-length')).toBe(String(refused.body.length));
+    const exposed = header('access-control-expose-headers').split(', ');
+    const rateHeaders = ['X-RateLimit-Limit', 'X-RateLimit-Remaining', 'X-RateLimit-Reset'];
+    expect(exposed).toEqual(expect.arrayContaining(['Retry-After', ...rateHeaders]));
+    await expect
+      .poll(() => log.lines.at(-1))
+      .toMatchObject({
+        status: 429,
+        code: 'RATE_LIMITED',
+        client: '192.0.2.1',
+        cache: 'miss',
+      });
+
+    app.clock.advance(3_499);
+    expect((await ask(icon(24), '192.0.2.1')).status).toBe(429);
+    app.clock.advance(1);
+    const served = await ask(icon(24), '192.0.2.1');
+    expect(served.status).toBe(200);
+    expect(Object.keys(served.headers).filter((name) => name.startsWith('x-ratelimit'))).toEqual(
+      [],
+    );
+    expect(renderer.renders).toBe(4);
+  });
+
+  it('is counted by what it asked for, and told of in the log once', async () => {
+    await exhaust('192.0.2.1');
+    for (const size of [24, 28]) expect((await ask(icon(size), '192.0.2.1')).status).toBe(429);
+    const metrics = await scrape(app);
+    const resource = 'guild icon';
+    expect(metrics.read('darkroom_rate_limited_total', { resource })).toBe(2);
+    expect(metrics.read('darkroom_rate_limited_total', { resource: 'sticker' })).toBe(0);
+    expect(
+      metrics.read('darkroom_requests_total', { resource, status: '429', cache: 'miss' }),
+    ).toBe(2);
+    expect(metrics.read('darkroom_rate_clients')).toBe(1);
+    const told = app.log.entries.filter(({ level }) => level !== 'info');
+    expect(told).toEqual([
+      {
+        level: 'warn',
+        details: { client: '192.0.2.1', requests: 3, windowMs: 12_000 },
+        message: 'a client has had its share of rendering',
+      },
+    ]);
+  });
+
+  it('takes nothing from others', async () => {
+    await exhaust('192.0.2.1');
+    expect((await ask(icon(24), '192.0.2.1')).status).toBe(429);
+    expect((await ask(icon(24), '192.0.2.2')).status).toBe(200);
+  });
+
+  it('is given what costs no render: hits, 304s, passthrough, refusals by the header, errors', async () => {
+    app.originals.put('emojis/1', samples.png);
+    app.originals.put('emojis/2', Buffer.from('no image'));
+    app.originals.put('attachments/1/2/romeo.txt', samples.text);
+    const first = await ask(icon(16), '192.0.2.1');
+    for (const size of [20, 22]) await ask(icon(size), '192.0.2.1');
+    const renders = renderer.renders;
+    const etag = { 'If-None-Match': first.header('etag') };
+    const other = await ask(icon(24), '192.0.2.9');
+    for (const [target, status, headers] of [
+      [icon(16), 200],
+      [icon(24), 200],
+      [icon(16), 304, etag],
+      // Not in memory: by its state alone.
+      [icon(24), 304, { 'If-None-Match': other.header('etag') }],
+      ['/emojis/1.png?size=4096&quality=lossless', 200],
+      ['/emojis/2.webp', 415],
+      ['/emojis/3.webp', 404],
+      ['/emojis/1.webp?size=17', 400],
+      ['/attachments/1/2/romeo.txt', 200],
+      ['/avatars/3.png', 200],
+      ['/nothing', 404],
+    ] as const) {
+      expect((await ask(target, '192.0.2.1', headers)).status, target).toBe(status);
+    }
+    expect(renderer.renders).toBe(renders + 1);
+    expect((await ask(icon(28), '192.0.2.1')).status).toBe(429);
+  });
+
+  it('may join what another has begun, and pays nothing for it', async () => {
+    await exhaust('192.0.2.1');
+    renderer.held = 'both';
+    const begun = ask(icon(24), '192.0.2.2');
+    await expect.poll(() => renderer.renders).toBe(4);
+    const joined = ask(icon(24), '192.0.2.1');
+    const joinedToo = ask(icon(24), '192.0.2.3');
+    // Both have arrived before it ends.
+    await expect.poll(async () => (await scrape(app)).read('darkroom_requests_in_flight')).toBe(3);
+    renderer.release();
+    expect(await statuses([begun, joined, joinedToo])).toEqual([200, 200, 200]);
+    expect((await joined).header('cache-status')).toBe('darkroom; fwd=miss; stored; collapsed');
+    expect(renderer.renders).toBe(4);
+    // The one that joined has all that it had.
+    for (const size of [28, 32, 40]) expect((await ask(icon(size), '192.0.2.3')).status).toBe(200);
+    expect((await ask(icon(44), '192.0.2.3')).status).toBe(429);
+  });
+});
+
+describe('a refusal', () => {
+  /** An origin that responds when the test says so. */
+  function holdOrigin(): { readonly origin: Origin; readonly held: (() => void)[] } {
+    const held: (() => void)[] = [];
+    const origin: Origin = {
+      read: async (key, options) => {
+        if (key === 'icons/4/ab') await new Promise<void>((resolve) => held.push(resolve));
+        return app.originals.read(key, options);
+      },
+    };
+    return { origin, held };
+  }
+
+  it('is not shared: another client that waits for the same has it rendered, and pays for it', async () => {
+    const { origin, held } = holdOrigin();
+    await start(metricsSettings, { origin });
+    await exhaust('192.0.2.1');
+    const led = ask(icon(24, 4), '192.0.2.1');
+    await expect.poll(() => held).toHaveLength(1);
+    const joined = [ask(icon(24, 4), '192.0.2.2'), ask(icon(24, 4), '192.0.2.3')];
+    await expect.poll(async () => (await scrape(app)).read('darkroom_requests_in_flight')).toBe(3);
+    for (const respond of held) respond();
+    expect(await statuses([led, ...joined])).toEqual([429, 200, 200]);
+    expect(renderer.renders).toBe(4);
+    const outcomes = (await Promise.all([led, ...joined])).map(({ header }) =>
+      header('cache-status'),
+    );
+    expect(outcomes).toEqual([
+      'darkroom; fwd=miss',
+      'darkroom; fwd=miss; stored; collapsed',
+      'darkroom; fwd=miss; stored; collapsed',
+    ]);
+    // One of the two has begun it, and the other has waited for that.
+    const timings = (await Promise.all(joined)).filter(({ header }) =>
+      header('server-timing').includes('render'),
+    );
+    expect(timings).toHaveLength(1);
+    const left = await Promise.all(
+      ['192.0.2.2', '192.0.2.3'].map(async (client) => {
+        const served = [];
+        for (const size of [28, 32, 40])
+          served.push((await ask(icon(size, Number(client.at(-1))), client)).status);
+        return served.filter((status) => status === 200).length;
+      }),
+    );
+    expect(left.sort()).toEqual([2, 3]);
+  });
+
+  it('comes before the origin is asked, where the cost is known; else before the render', async () => {
+    await start({ CACHE_ORIGINALS_BYTES: '0', RATE_LIMIT_WINDOW_SECONDS: '86400' });
+    const reads = (id: number): number | undefined => app.originals.reads.get(`icons/${id}/ab`);
+    await exhaust('192.0.2.1');
+    const before = reads(1);
+    expect((await ask(icon(24), '192.0.2.1')).status).toBe(429);
+    // Not to be revalidated either.
+    app.clock.advance(3_600_000);
+    expect((await ask(icon(24), '192.0.2.1')).status).toBe(429);
+    expect(reads(1)).toBe(before);
+    expect((await ask(icon(24, 2), '192.0.2.1')).status).toBe(429);
+    expect(reads(2)).toBe(1);
+    expect((await ask(icon(28, 2), '192.0.2.1')).status).toBe(429);
+    expect(reads(2)).toBe(1);
+    expect(renderer.renders).toBe(3);
+  });
+
+  it('comes after a look into the store, and without reading the original', async () => {
+    const resultStore = new MemoryResultStore();
+    await start({ CACHE_MEMORY_BYTES: '0', CACHE_ORIGINALS_BYTES: '0' }, { resultStore });
+    await exhaust('192.0.2.1');
+    const before = app.originals.reads.get('icons/1/ab');
+    await expect
+      .poll(async () => (await ask(icon(16), '192.0.2.1')).header('cache-status'))
+      .toBe('darkroom; hit; detail=store');
+    expect((await ask(icon(24), '192.0.2.1')).status).toBe(429);
+    expect(app.originals.reads.get('icons/1/ab')).toBe(before);
+  });
+});
+
+describe('a render', () => {
+  const moon = (size: number): string => `/emojis/1.gif?size=${size}`;
+  /** How many units a client has left, found out by spending them. */
+  async function countLeft(client: string, firstId = 1): Promise<number> {
+    renderer.tookMs = 0;
+    for (let id = firstId; ; id += 1) {
+      app.originals.put(`icons/${id}/left`, samples.jpeg);
+      const { status } = await ask(`/icons/${id}/left.webp?size=16`, client);
+      if (status === 429) return id - firstId;
+    }
+  }
+
+  beforeEach(async () => {
+    await start({
+      RATE_LIMIT_REQUESTS: '20',
+      RATE_LIMIT_WINDOW_SECONDS: '86400',
+      ...metricsSettings,
+    });
+    app.originals.put('emojis/1', animation);
+  });
+
+  it('counts one for each fifty milliseconds that it took, one at least, the limit at most', async () => {
+    let id = 0;
+    for (const [tookMs, units] of [
+      [0, 1],
+      [50, 1],
+      [51, 2],
+      [630, 13],
+      [60_000, 20],
+    ] as const) {
+      id += 1;
+      renderer.tookMs = tookMs;
+      expect((await ask(icon(16, id), '192.0.2.1')).status).toBe(200);
+      expect(await countLeft('192.0.2.1', 100 * id), `${tookMs} ms`).toBe(20 - units);
+      app.clock.advance(86_400_000);
+    }
+  });
+
+  it('counts what is estimated, as long as it runs', async () => {
+    renderer.held = 'heavy';
+    renderer.tookMs = 60;
+    const running = ask(moon(240), '192.0.2.1');
+    await expect.poll(() => renderer.renders).toBe(1);
+    // Of some 150 milliseconds.
+    const left = await countLeft('192.0.2.1');
+    expect(left).toBeGreaterThan(5);
+    expect(left).toBeLessThan(19);
+    renderer.tookMs = 60;
+    renderer.release();
+    expect((await running).status).toBe(200);
+    expect(await countLeft('192.0.2.1', 100)).toBe(20 - left - 2);
+  });
+
+  it('that is given up counts what it took, and one that never began, nothing', async () => {
+    renderer.held = 'heavy';
+    const send = async (client: string, size: number): Promise<() => void> => {
+      const socket = await connectTo(port);
+      socket.write(`GET ${moon(size)} HTTP/1.1\r\nHost: a\r\nX-Forwarded-For: ${client}\r\n\r\n`);
+      return () => socket.destroy();
+    };
+    const queued = async (lane: string): Promise<number> =>
+      (await scrape(app)).read('darkroom_queue_length', { lane });
+    const leaveSlot = await send('192.0.2.1', 240);
+    await expect.poll(() => renderer.renders).toBe(1);
+    const leaveQueue = await send('192.0.2.2', 256);
+    await expect.poll(() => queued('heavy')).toBe(1);
+    app.clock.advance(120);
+    leaveQueue();
+    await expect.poll(() => queued('heavy')).toBe(0);
+    leaveSlot();
+    const held = async (): Promise<number> =>
+      (await scrape(app)).read('darkroom_slots_held', { lane: 'heavy' });
+    await expect.poll(held).toBe(0);
+    expect(await countLeft('192.0.2.1')).toBe(17);
+    expect(await countLeft('192.0.2.2', 100)).toBe(20);
+  });
+});
+
+describe('a client', () => {
+  const forwarded = (value: string): Record<string, string> => ({ 'X-Forwarded-For': value });
+
+  /** What two requests say of where they came from, and whether they are of one client. */
+  type Pair = readonly [string, string, boolean];
+
+  it.each<{ readonly trusted: string; readonly pairs: readonly Pair[] }>([
+    {
+      // A list: the rightmost that is not in it; what stands before, anybody can write. IPv6 by its /64, however it is
+      // written; mapped IPv4 as IPv4.
+      trusted: '127.0.0.1, 10.0.0.0/8',
+      pairs: [
+        ['203.0.113.1', '203.0.113.2', false],
+        ['198.51.100.1, 203.0.113.1', '198.51.100.2, 203.0.113.1', true],
+        ['198.51.100.1, 203.0.113.1, 10.1.1.1', '203.0.113.1, 10.2.2.2', true],
+        ['203.0.113.1, 192.0.2.1', '203.0.113.2, 192.0.2.1', true],
+        ['2001:db8:1:2::1', '2001:0DB8:1:2:ffff:ffff:ffff:ffff', true],
+        ['2001:db8:1:2::1', '2001:db8:1:3::1', false],
+        ['2001:db8::', '2001:db8:0:0:1::', true],
+        ['::ffff:203.0.113.1', '203.0.113.1', true],
+        ['::ffff:cb00:7101', '203.0.113.1', true],
+        ['::ffff:203.0.113.1', '::ffff:203.0.113.2', false],
+      ],
+    },
+    {
+      // All: the leftmost that is an address.
+      trusted: 'true',
+      pairs: [
+        ['198.51.100.1, 203.0.113.1', '198.51.100.1, 203.0.113.2', true],
+        ['198.51.100.1, 203.0.113.1', '198.51.100.2, 203.0.113.1', false],
+        ['unknown, 203.0.113.1', '_hidden, 203.0.113.1', true],
+      ],
+    },
+    // None, and a list that the peer is not in: the peer, whatever it says.
+    { trusted: 'false', pairs: [['203.0.113.1', '203.0.113.2', true]] },
+    { trusted: '10.0.0.0/8', pairs: [['203.0.113.1', '203.0.113.2', true]] },
+  ])('with TRUST_PROXY=$trusted is told by its address', async ({ trusted, pairs }) => {
+    await start({ RATE_LIMIT_REQUESTS: '1', TRUST_PROXY: trusted });
+    for (const [index, [one, other, isOne]] of pairs.entries()) {
+      // All that the last pair has taken has come back.
+      app.clock.advance(12_000);
+      app.originals.put(`icons/${index}/ab`, samples.jpeg);
+      expect((await ask(icon(16, index), one)).status, one).toBe(200);
+      const { status } = await ask(icon(20, index), other);
+      expect(status === 429, `${one} and ${other}`).toBe(isOne);
+    }
+  });
+
+  const message =
+    'A peer that TRUST_PROXY does not name sends X-Forwarded-For: if it is a proxy, all clients behind it count as one';
+
+  it.each(['false', '10.0.0.0/8'])(
+    'behind a proxy that is not believed (TRUST_PROXY=%s) is warned of once a minute',
+    async (TRUST_PROXY) => {
+      await start({ TRUST_PROXY, RATE_LIMIT_REQUESTS: '100' });
+      await ask(icon(16), '203.0.113.1');
+      await ask(icon(20), '203.0.113.2');
+      const warnings = app.log.entries.filter((entry) => entry.message === message);
+      expect(warnings).toEqual([{ level: 'warn', details: { peer: '127.0.0.1' }, message }]);
+      app.clock.advance(59_999);
+      await ask(icon(22), '203.0.113.1');
+      expect(app.log.count(message)).toBe(1);
+      app.clock.advance(1);
+      await ask(icon(24), '203.0.113.1');
+      expect(app.log.count(message)).toBe(2);
+    },
+  );
+
+  it('is not warned of where the peer is believed, or says nothing', async () => {
+    await start();
+    const client = createClient(port, { keepAlive: false });
+    for (const headers of [forwarded('203.0.113.1'), forwarded(' , '), {}]) {
+      expect((await client(icon(16), { headers })).status).toBe(200);
+      app.clock.advance(60_000);
+    }
+    expect(app.log.count(message)).toBe(0);
+  });
+});
+
+it('nobody is limited, and nothing is remembered, unless a rate is set', async () => {
+  await start({ RATE_LIMIT_REQUESTS: '', TRUST_PROXY: 'false', ...metricsSettings });
+  renderer.tookMs = 60_000;
+  for (const size of [16, 20, 22, 24, 28, 32]) {
+    expect((await ask(icon(size), '192.0.2.1')).status).toBe(200);
+  }
+  expect((await scrape(app)).read('darkroom_rate_clients')).toBe(0);
+  expect(app.log.entries).toEqual([]);
+});
