@@ -19,6 +19,9 @@ const RECOMMENDED = new URL('../../../deploy/nginx/', import.meta.url);
 /** What the access log is called here, whatever its name where we recommend it. */
 const ACCESS_LOG = 'access.log';
 
+/** How many locations have an error log of their own. */
+const ERROR_LOGS = 5;
+
 /** nginx as a process, on a port of this machine. */
 export interface Nginx {
   readonly port: number;
@@ -133,6 +136,9 @@ function createFolder(): string {
 async function run(folder: string, site: Template, port: number): Promise<Nginx> {
   site.put('/var/cache/', `${folder}/cache/`, 2);
   cpSync(new URL('snippets', RECOMMENDED), join(folder, 'snippets'), { recursive: true });
+  const server = new Template('snippets/darkroom-server.conf');
+  server.put('/var/log/nginx/error.log', 'stderr', ERROR_LOGS);
+  writeFileSync(join(folder, 'snippets/darkroom-server.conf'), server.text);
   writeFileSync(join(folder, 'darkroom.conf'), site.text);
   writeFileSync(join(folder, 'nginx.conf'), debianConfiguration(folder));
 
