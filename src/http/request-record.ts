@@ -10,7 +10,8 @@ import type { ResponseMeter, Stage } from '../pipeline/meter.ts';
 import type { Clock, Log } from '../pipeline/ports.ts';
 import { RequestTrace, type StageSpan } from '../pipeline/request-trace.ts';
 import { SiteFailure } from '../pipeline/site-failure.ts';
-import { type RequestLog, roundMs, shortenTarget } from '../telemetry/request-log.ts';
+import { describeTarget } from '../telemetry/described-target.ts';
+import { type RequestLog, roundMs } from '../telemetry/request-log.ts';
 import type { RequestSpan, RequestTracer } from '../telemetry/request-tracer.ts';
 import { clientAddressOf } from './client-address.ts';
 import { isMetered } from './response-body.ts';
@@ -118,7 +119,7 @@ export class RequestRecord {
     const where = {
       id: this.id,
       code,
-      url: shortenTarget(this.#target),
+      url: describeTarget(this.#target),
       client: clientAddressOf(this.#request),
     };
     const brief = { ...where, reason: cause instanceof Error ? cause.message : undefined };
@@ -217,7 +218,7 @@ export class RequestRecord {
   }
 
   #describeAsset(): string {
-    if (this.#media === undefined) return shortenTarget(this.#target);
+    if (this.#media === undefined) return describeTarget(this.#target);
     return this.#key ?? resultKey(this.#media);
   }
 }

@@ -9,7 +9,7 @@ export interface RequestLine {
   readonly id: string;
   readonly method: string;
   readonly resource: ResourceName | 'none';
-  /** The canonical request, the same for all URLs that ask for the same; as it came where it is none. */
+  /** The canonical request, the same for all URLs that ask for the same; as it came where it is none, but for what in it permits. */
   readonly asset: string;
   /** Of external media: where they are. */
   readonly host?: string | undefined;
@@ -39,14 +39,6 @@ export interface RequestLog {
   isLevelEnabled(level: 'debug' | 'info'): boolean;
   debug(line: RequestLine, message: string): void;
   info(line: RequestLine, message: string): void;
-}
-
-/** Longest target in a line, in characters. */
-const MAX_TARGET_LENGTH = 200;
-
-/** A request target that could not be read, cut to what a line can hold. */
-export function shortenTarget(target: string): string {
-  return target.length <= MAX_TARGET_LENGTH ? target : `${target.slice(0, MAX_TARGET_LENGTH)}…`;
 }
 
 /** To the microsecond: more digits would only be noise. */
