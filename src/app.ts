@@ -8,12 +8,14 @@ import { ExplorerSigner } from './http/explorer/explorer-signer.ts';
 import type { AttachmentGuardOptions } from './http/media/attachment-guard.ts';
 import { MediaHandler } from './http/media/media-handler.ts';
 import { ProxyWatch } from './http/rate-client.ts';
+import { RelayHandler } from './http/relay/relay-handler.ts';
 import { createServer } from './http/server.ts';
 import { formatReadFailure } from './pipeline/error-causes.ts';
 import { createMediaPipeline } from './pipeline/media-pipeline.ts';
 import type { ResponseMeter, SiteMeter } from './pipeline/meter.ts';
 import { OriginHealth } from './pipeline/originals/origin-health.ts';
 import { OriginalDescriber } from './pipeline/originals/original-description.ts';
+import type { OriginalWriter } from './pipeline/originals/original-writer.ts';
 import {
   type Clock,
   type Lane,
@@ -23,8 +25,15 @@ import {
   type Renderer,
   type ResultStore,
 } from './pipeline/ports.ts';
+import { type UploadLimits, UploadService } from './pipeline/uploads/upload-service.ts';
 import { MemoryCache } from './storage/memory-cache.ts';
-import { openListing, openMarker, openOrigin, openResultStore } from './storage/open-storage.ts';
+import {
+  openListing,
+  openMarker,
+  openOrigin,
+  openOriginalWriter,
+  openResultStore,
+} from './storage/open-storage.ts';
 import type { SiteDoubles } from './storage/remote/open-sites.ts';
 import { WatchedOrigin } from './storage/watched-origin.ts';
 import { listGauges } from './telemetry/gauges.ts';
@@ -57,6 +66,8 @@ export interface AppParts {
   readonly resultStore?: ResultStore;
   readonly workerFile?: URL;
   readonly clientLimits?: Partial<ClientLimits>;
+  readonly originalWriter?: OriginalWriter;
+  readonly uploadLimits?: Partial<UploadLimits>;
   /** How other sites are reached. */
   readonly siteDoubles?: SiteDoubles;
   /** Milliseconds since 1970. */
@@ -166,12 +177,27 @@ export async function createApp(config: Config, parts: AppParts): Promise<App> {
         signer: createSigner(config, wallClock),
       })
     : undefined;
+  const { relay } = config;
+  const uploads =
+    relay &&
+    new UploadService({
+      writer: parts.originalWriter ?? (await openOriginalWriter(config, marker, relay)),
+      purger,
+      limits: { ...relay.limits, ...parts.uploadLimits },
+      clock,
+      meter,
+      log,
+    });
   const { server, countConnections } = createServer({
     ...config.http,
     ...watchers,
     limits,
     handler,
     explorer,
+    relay:
+      relay &&
+      uploads &&
+      new RelayHandler({ keys: relay.keys, bucket: bucketOf(config), uploads, wallClock }),
     log,
   });
   let isClosing = false;
@@ -185,6 +211,7 @@ export async function createApp(config: Config, parts: AppParts): Promise<App> {
       isMarkerMissing: marker?.isMissing ?? false,
       isStoreFailing: store?.isFailing ?? false,
       storeShortcoming: resultStore?.shortcoming?.(),
+      areUploadsFull: uploads?.isFull ?? false,
       crowdedLanes: lanes.filter((lane) => pipeline.admission.isCrowded(lane)),
       connections: countConnections(),
     });
@@ -198,6 +225,7 @@ export async function createApp(config: Config, parts: AppParts): Promise<App> {
       originHealth,
       countConnections,
       judge: readiness,
+      countUploads: uploads && (() => uploads.usage),
       countLostLines: parts.countLostLines ?? (() => 0),
     }),
   );
@@ -261,6 +289,11 @@ function createSigner(
   };
   const hasKeys = signing.attachments !== undefined || signing.external !== undefined;
   return hasKeys ? new ExplorerSigner({ ...signing, nowMs: wallClock }) : undefined;
+}
+
+/** The name of the bucket of the originals; a folder has none. */
+function bucketOf({ storage }: Config): string | undefined {
+  return storage.kind === 's3' ? storage.bucket : undefined;
 }
 
 /** Opens the way to other sites, if external media are switched on; where not, nothing of it is loaded. */

@@ -4,6 +4,7 @@ import { readAttachments } from './attachment-settings.ts';
 import { EXTERNAL_CONNECTIONS, readExternal } from './external-settings.ts';
 import { hasKeys, keySettingNames, readKeys } from './key-settings.ts';
 import { countCores, findFilesFault, planConnections } from './machine-limits.ts';
+import { RELAY_CONNECTIONS, readRelay } from './relay-settings.ts';
 import { readRelease } from './release.ts';
 import type { Environment } from './setting.ts';
 import { readSettings } from './setting-faults.ts';
@@ -109,6 +110,7 @@ export function readConfig(environment: Environment) {
     },
     external: readExternal(values),
     attachments: readAttachments(values),
+    relay: readRelay(values),
     /** All that sign a URL, for what keeps them out of the log. */
     signingKeys: readSigningKeys(values),
     admin: readAdmin(values),
@@ -125,8 +127,9 @@ function countOtherFiles(given: Environment): number {
     Number(given.ORIGIN_MAX_READS ?? settingTable.ORIGIN_MAX_READS.default) +
     Number(given.ORIGIN_MAX_STREAMS ?? settingTable.ORIGIN_MAX_STREAMS.default);
   const results = (given.RESULT_STORE ?? 'none') === 'none' ? 0 : RESULT_CONNECTIONS;
-  const isExternal = hasKeys(given, 'EXTERNAL_SIGNING_KEYS');
-  return FILES_PER_WORKER * workers + storage + results + (isExternal ? EXTERNAL_CONNECTIONS : 0);
+  const external = hasKeys(given, 'EXTERNAL_SIGNING_KEYS') ? EXTERNAL_CONNECTIONS : 0;
+  const uploads = hasKeys(given, 'RELAY_SIGNING_KEYS') ? RELAY_CONNECTIONS : 0;
+  return FILES_PER_WORKER * workers + storage + results + external + uploads;
 }
 
 /** The keys of all that is signed. */

@@ -3,7 +3,11 @@ import { type Environment, optional, type Setting } from './setting.ts';
 import { signingKeys, signingKeysFile } from './setting-forms.ts';
 
 /** Every variable of signing keys (contract §8, "Keys"); each has a twin that names a file of them. */
-export const keySettingNames = ['EXTERNAL_SIGNING_KEYS', 'ATTACHMENT_SIGNING_KEYS'] as const;
+export const keySettingNames = [
+  'EXTERNAL_SIGNING_KEYS',
+  'ATTACHMENT_SIGNING_KEYS',
+  'RELAY_SIGNING_KEYS',
+] as const;
 
 /** The name of a variable of signing keys. */
 export type KeySettingName = (typeof keySettingNames)[number];

@@ -1,6 +1,7 @@
 import { DEFAULT_WEBP_EFFORT } from '../contract/pipeline-release.ts';
 import { attachmentTable } from './attachment-settings.ts';
 import { externalTable } from './external-settings.ts';
+import { relayTable } from './relay-settings.ts';
 import { optional, type Setting, setting, type ValuesOf } from './setting.ts';
 import {
   anyText,
@@ -243,6 +244,7 @@ export const settingGroups = {
   Caches: caches,
   'External media': externalTable,
   'Signed attachments': attachmentTable,
+  Uploads: relayTable,
   Operation: operation,
   Traces: tracingTable,
 } satisfies Readonly<Record<string, Readonly<Record<string, Setting>>>>;
@@ -255,6 +257,7 @@ export const settingTable = {
   ...caches,
   ...externalTable,
   ...attachmentTable,
+  ...relayTable,
   ...operation,
   ...tracingTable,
 };

@@ -19,11 +19,36 @@ export const errorRegistry = {
     message: 'The signature in the URL is missing or wrong.',
     fault: 'client',
   },
+  ACCESS_DENIED: {
+    status: 403,
+    message: 'The capability in the URL is for something else.',
+    fault: 'client',
+  },
   NOT_FOUND: { status: 404, message: 'There is no such path.', fault: 'client' },
   UNKNOWN_MEDIA: { status: 404, message: 'There is no such media.', fault: 'client' },
   METHOD_NOT_ALLOWED: {
     status: 405,
     message: 'The method is not allowed; use GET, HEAD or OPTIONS.',
+    fault: 'client',
+  },
+  REQUEST_TIMEOUT: {
+    status: 408,
+    message: 'The upload is too slow.',
+    fault: 'client',
+  },
+  MEDIA_EXISTS: {
+    status: 409,
+    message: 'There is an object at the key already.',
+    fault: 'client',
+  },
+  LENGTH_REQUIRED: {
+    status: 411,
+    message: 'The upload must tell its length.',
+    fault: 'client',
+  },
+  PAYLOAD_TOO_LARGE: {
+    status: 413,
+    message: 'The upload is larger than it may be.',
     fault: 'client',
   },
   UNSUPPORTED_MEDIA_TYPE: {
@@ -83,6 +108,7 @@ export const bottlenecks = [
   'memory',
   'workers',
   'requests',
+  'uploads',
 ] as const;
 export type Bottleneck = (typeof bottlenecks)[number];
 
@@ -105,6 +131,8 @@ interface MediaErrorOptions {
   readonly retryAfterSeconds?: number;
   /** For `RATE_LIMITED` alone. */
   readonly share?: Share;
+  /** For `METHOD_NOT_ALLOWED`: those that the path has, as in `Allow`. */
+  readonly allowedMethods?: string;
   /** For `OVERLOADED`: why. For the log and the counters. */
   readonly bottleneck?: Bottleneck;
 }
@@ -118,14 +146,22 @@ export class MediaError extends Error {
   readonly retryAfterSeconds: number | undefined;
   readonly share: Share | undefined;
   readonly bottleneck: Bottleneck | undefined;
+  readonly allowedMethods: string | undefined;
 
   constructor(code: ErrorCode, options: MediaErrorOptions = {}) {
-    super(errorRegistry[code].message, { cause: options.cause });
+    super(messageOf(code, options.allowedMethods), { cause: options.cause });
     this.code = code;
     this.status = errorRegistry[code].status;
     this.faults = options.faults ?? [];
     this.retryAfterSeconds = options.retryAfterSeconds;
     this.share = options.share;
     this.bottleneck = options.bottleneck;
+    this.allowedMethods = options.allowedMethods;
   }
+}
+
+/** The registry has the methods of media; others are named instead. */
+function messageOf(code: ErrorCode, allowedMethods: string | undefined): string {
+  if (allowedMethods === undefined) return errorRegistry[code].message;
+  return `The method is not allowed; use ${allowedMethods.replace(/, (?=[^,]*$)/, ' or ')}.`;
 }

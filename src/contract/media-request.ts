@@ -176,8 +176,11 @@ export function encodedOriginKeyOf(key: string): string {
   return key.slice(0, key.indexOf('?'));
 }
 
-/** Absolute form (RFC 9112 §3.2.2) loses scheme and authority; a fragment is never part of a target. */
-function splitTarget(target: string): [path: string, query: string] {
+/**
+ * Path and query of a request target, as they came: absolute form (RFC 9112 §3.2.2) loses scheme and authority; a
+ * fragment is never part of a target.
+ */
+export function splitTarget(target: string): [path: string, query: string] {
   const origin = /^https?:\/\/[^/?#]*/i.exec(target)?.[0] ?? '';
   const local = target.slice(origin.length).split('#', 1)[0] ?? '';
   const mark = local.indexOf('?');

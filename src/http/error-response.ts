@@ -12,6 +12,8 @@ export interface Failure {
   readonly retryAfterSeconds?: number | undefined;
   /** For `RATE_LIMITED` alone. */
   readonly share?: Share | undefined;
+  /** For `METHOD_NOT_ALLOWED`; those of media where it says none. */
+  readonly allowedMethods?: string | undefined;
 }
 
 /** The response to a request that has failed. */
@@ -27,7 +29,7 @@ export interface ErrorResponse {
  * @param headers those of all responses there
  */
 export function formatFailure(
-  { status, code, message, faults = [], retryAfterSeconds, share }: Failure,
+  { status, code, message, faults = [], retryAfterSeconds, share, allowedMethods }: Failure,
   headers: Readonly<Record<string, string>>,
 ): ErrorResponse {
   const error = {
@@ -42,7 +44,7 @@ export function formatFailure(
     body,
     headers: {
       ...headers,
-      ...(code === 'METHOD_NOT_ALLOWED' && { allow: ALLOWED_METHODS }),
+      ...(code === 'METHOD_NOT_ALLOWED' && { allow: allowedMethods ?? ALLOWED_METHODS }),
       ...(retryAfterSeconds !== undefined && {
         'retry-after': String(Math.ceil(retryAfterSeconds)),
       }),
@@ -62,7 +64,12 @@ function formatShare({ requests, remaining, resetAtMs }: Share): Record<string, 
   };
 }
 
-/** What a method that means nothing here is refused with; on a path that is none, it is the path that is wrong. */
-export function refuseMethod(isKnownPath: boolean): MediaError {
-  return new MediaError(isKnownPath ? 'METHOD_NOT_ALLOWED' : 'NOT_FOUND');
+/**
+ * What a method that means nothing here is refused with; on a path that is none, it is the path that is wrong.
+ *
+ * @param allowedMethods of the path; `undefined`: it is none
+ */
+export function refuseMethod(allowedMethods: string | undefined): MediaError {
+  if (allowedMethods === undefined) return new MediaError('NOT_FOUND');
+  return new MediaError('METHOD_NOT_ALLOWED', { allowedMethods });
 }

@@ -77,6 +77,16 @@ export class Exchange {
     return this.#gone.signal;
   }
 
+  /** Asks for the body, if its client waits to be asked (RFC 9110 §10.1.1). */
+  sendContinue(): void {
+    if (this.request.headers.expect !== undefined) this.#response.writeContinue();
+  }
+
+  /** Lets the connection end with the response. */
+  endConnection(): void {
+    this.#response.shouldKeepAlive = false;
+  }
+
   /** Does the work on the request; what it throws becomes the response. */
   run(work: Work): void {
     try {
@@ -124,8 +134,8 @@ export class Exchange {
     this.record.noteError(known);
     const { status, headers, body } = formatFailure(known, {
       ...this.commonHeaders,
-      ...headersOfError,
       'cache-control': errorCacheControl(known.status, this.#maxAgeSeconds),
+      ...headersOfError,
     });
     const isOrigins = errorRegistry[known.code].fault === 'origin';
     this.#isConcealed = isOrigins && this.record.isExternal;

@@ -6,12 +6,11 @@ import { type MediaRequest, resultKey } from '../contract/media-request.ts';
 import type { ResourceName } from '../contract/resources.ts';
 import { cacheUseOf } from '../pipeline/cache-outcome.ts';
 import { formatCauses } from '../pipeline/error-causes.ts';
-import type { ResponseMeter, Stage } from '../pipeline/meter.ts';
+import type { ResponseClass, ResponseMeter, Stage } from '../pipeline/meter.ts';
 import type { Clock, Log } from '../pipeline/ports.ts';
 import { RequestTrace, type StageSpan } from '../pipeline/request-trace.ts';
 import { SiteFailure } from '../pipeline/site-failure.ts';
-import { describeTarget } from '../telemetry/described-target.ts';
-import { type RequestLog, roundMs } from '../telemetry/request-log.ts';
+import { type RequestLog, roundMs, shortenTarget } from '../telemetry/request-log.ts';
 import type { RequestSpan, RequestTracer } from '../telemetry/request-tracer.ts';
 import { clientAddressOf } from './client-address.ts';
 import { isMetered } from './response-body.ts';
@@ -39,10 +38,11 @@ export class RequestRecord {
   readonly #span: RequestSpan | undefined;
   readonly #beganMs: number;
   #id: string | undefined;
-  #resource: ResourceName | 'none' = 'none';
+  #resource: ResponseClass['resource'] = 'none';
   #media: MediaRequest | undefined;
   #key: string | undefined;
   #signature: SignatureVerdict | undefined;
+  #receivedBytes: number | undefined;
   #error: MediaError | undefined;
   #body: unknown;
   #sendingSinceMs: number | undefined;
@@ -88,6 +88,22 @@ export class RequestRecord {
     this.#signature = verdict;
   }
 
+  /**
+   * It is an upload.
+   *
+   * @param rawPath its path, without the query: there is a permission in it
+   */
+  noteUpload(rawPath: string): void {
+    this.#resource = 'upload';
+    this.#key = shortenTarget(rawPath);
+    this.#receivedBytes = 0;
+  }
+
+  /** So many bytes more of an upload have come. */
+  noteReceived(bytes: number): void {
+    this.#receivedBytes = (this.#receivedBytes ?? 0) + bytes;
+  }
+
   /** The head of the response is complete, and this its body. */
   noteResponse(body: unknown): void {
     this.#body = body;
@@ -119,7 +135,7 @@ export class RequestRecord {
     const where = {
       id: this.id,
       code,
-      url: describeTarget(this.#target),
+      url: shortenTarget(this.#target),
       client: clientAddressOf(this.#request),
     };
     const brief = { ...where, reason: cause instanceof Error ? cause.message : undefined };
@@ -196,6 +212,7 @@ export class RequestRecord {
       ...(this.#error && { code: this.#error.code }),
       cache: cacheUseOf(this.trace.outcome),
       bytes,
+      ...(this.#receivedBytes !== undefined && { receivedBytes: this.#receivedBytes }),
       durationMs: roundMs(nowMs - this.#beganMs),
       stagesMs,
       client: clientAddressOf(this.#request),
@@ -218,8 +235,8 @@ export class RequestRecord {
   }
 
   #describeAsset(): string {
-    if (this.#media === undefined) return describeTarget(this.#target);
-    return this.#key ?? resultKey(this.#media);
+    if (this.#key !== undefined) return this.#key;
+    return this.#media === undefined ? shortenTarget(this.#target) : resultKey(this.#media);
   }
 }
 

@@ -1,3 +1,4 @@
+import type { IncomingMessage } from 'node:http';
 import { type FastifyInstance, type FastifyReply, type FastifyRequest, fastify } from 'fastify';
 import { resourceRows } from '../contract/resources.ts';
 import type { ConnectionCounters } from '../telemetry/readiness.ts';
@@ -7,12 +8,21 @@ import { refuseMethod } from './error-response.ts';
 import { Exchange, type ExchangeOptions, type Work } from './exchange.ts';
 import { EXPLORER_HEADERS, type ExplorerHandler } from './explorer/explorer-handler.ts';
 import type { MediaHandler } from './media/media-handler.ts';
+import {
+  RELAY_METHODS,
+  RELAY_PREFLIGHT_HEADERS,
+  type RelayHandler,
+} from './relay/relay-handler.ts';
 import { ALLOWED_METHODS, PREFLIGHT_HEADERS } from './response-headers.ts';
 
-interface ServerOptions extends Omit<ListenerOptions, 'limits' | 'isKnownPath'>, ExchangeOptions {
+interface ServerOptions
+  extends Omit<ListenerOptions, 'limits' | 'findMethods' | 'isUpload'>,
+    ExchangeOptions {
   readonly handler: MediaHandler;
   /** Responds on the paths of the explorer; without it, there are none. */
   readonly explorer?: ExplorerHandler | undefined;
+  /** Stores uploads; without it, there are none. */
+  readonly relay?: RelayHandler | undefined;
   /** Which proxies may say where a request came from; see Fastify's `trustProxy`. */
   readonly trustProxy: boolean | string[];
   /** Other limits than the usual ones, for tests. */
@@ -29,9 +39,15 @@ type RouteHandler = (request: FastifyRequest, reply: FastifyReply) => void;
 
 /** Creates the HTTP server; it does not listen yet. */
 export function createServer(options: ServerOptions): MediaServer {
-  const { handler, explorer } = options;
+  const { handler, explorer, relay } = options;
   const limits = { ...clientLimits, ...options.limits };
-  const isKnownPath = (target: string): boolean => handler.knowsPath(target);
+  const findMethods = (target: string): string | undefined => {
+    if (relay?.isFor(target) === true) return RELAY_METHODS;
+    return handler.knowsPath(target) ? ALLOWED_METHODS : undefined;
+  };
+  const isUpload =
+    relay &&
+    (({ method, url = '' }: IncomingMessage): boolean => method === 'PUT' && relay.isFor(url));
   let listener: Listener | undefined;
 
   const exchanging =
@@ -42,11 +58,12 @@ export function createServer(options: ServerOptions): MediaServer {
   /** Responds to any request: what its method and path are is not known yet. */
   const respondToAny = exchanging((exchange) => {
     const { method } = exchange.request;
+    if (relay?.isFor(exchange.target) === true) return respondToUpload(exchange, relay);
     const page = explorer?.isFor(exchange.request) === true ? explorer : undefined;
     if (page !== undefined) exchange.commonHeaders = EXPLORER_HEADERS;
     if (method === 'GET' || method === 'HEAD') return (page ?? handler).handle(exchange);
-    const isKnown = page !== undefined || isKnownPath(exchange.target);
-    if (!isKnown || method !== 'OPTIONS') throw refuseMethod(isKnown);
+    const methods = page === undefined ? findMethods(exchange.target) : ALLOWED_METHODS;
+    if (methods === undefined || method !== 'OPTIONS') throw refuseMethod(methods);
     // Other sites may ask for media, and for nothing of the explorer.
     const preflight = page === undefined ? PREFLIGHT_HEADERS : { allow: ALLOWED_METHODS };
     exchange.respond(204, Object.entries({ ...exchange.commonHeaders, ...preflight }).flat());
@@ -55,7 +72,7 @@ export function createServer(options: ServerOptions): MediaServer {
 
   const server = fastify({
     serverFactory: (handle) => {
-      listener = createListener({ ...options, limits, isKnownPath }, handle);
+      listener = createListener({ ...options, limits, findMethods, isUpload }, handle);
       return listener.server;
     },
     // For the scheme of the address that `listen` returns; the listener has its own.
@@ -99,4 +116,14 @@ export function createServer(options: ServerOptions): MediaServer {
       return listener.countConnections();
     },
   };
+}
+
+/** Responds to any request for a path of the relay. */
+function respondToUpload(exchange: Exchange, relay: RelayHandler): Promise<void> | undefined {
+  const { method } = exchange.request;
+  if (method === 'PUT') return relay.handle(exchange);
+  if (method !== 'OPTIONS') throw refuseMethod(RELAY_METHODS);
+  const headers = { ...exchange.commonHeaders, ...RELAY_PREFLIGHT_HEADERS };
+  exchange.respond(204, Object.entries(headers).flat());
+  return undefined;
 }

@@ -26,7 +26,7 @@ export interface Meter {
 /** Of what class a response is; each member has few values, and none of them is a client's. */
 export interface ResponseClass {
   /** `none`: the path is none of the contract's. */
-  readonly resource: ResourceName | 'none';
+  readonly resource: ResourceName | 'upload' | 'none';
   /** 499, as nginx has it, where the client has gone before there was one. */
   readonly status: number;
   readonly cache: CacheUse;
@@ -88,4 +88,10 @@ export type FetchOutcome = (typeof fetchOutcomes)[number];
 /** Counts fetches from other sites. */
 export interface SiteMeter {
   noteFetch(outcome: FetchOutcome): void;
+}
+
+/** Counts uploads. */
+export interface UploadMeter {
+  /** So many bytes of a body have come, be they stored in the end or not. */
+  noteUploadedBytes(count: number): void;
 }

@@ -47,17 +47,22 @@ export async function openListing({ storage }: Pick<Config, 'storage'>) {
 /**
  * Opens what originals are put into.
  *
+ * @param marker of its folder
+ * @param connections to a bucket, at most; as many as for reading where it is not said
  * @throws Error if the folder is gone
  */
-export async function openOriginalWriter({
-  storage,
-}: Pick<Config, 'storage'>): Promise<OriginalWriter> {
+export async function openOriginalWriter(
+  config: Pick<Config, 'storage'>,
+  marker = openMarker(config),
+  connections: { readonly maxConnections?: number } = {},
+): Promise<OriginalWriter> {
+  const { storage } = config;
   if (storage.kind === 'filesystem') {
     const adapter = await import('./filesystem/filesystem-original-writer.ts');
-    return adapter.createFilesystemOriginalWriter(storage.folder);
+    return adapter.createFilesystemOriginalWriter(storage.folder, marker);
   }
   const { S3OriginalWriter } = await import('./s3/s3-original-writer.ts');
-  return new S3OriginalWriter(storage);
+  return new S3OriginalWriter({ ...storage, ...connections });
 }
 
 /**

@@ -1,6 +1,7 @@
 import type { Config } from '../config/config.ts';
 import { releaseWithEffort } from '../contract/pipeline-release.ts';
 import type { OriginHealth } from '../pipeline/originals/origin-health.ts';
+import type { UploadUsage } from '../pipeline/uploads/upload-service.ts';
 import type { Reading } from './prometheus-gauge.ts';
 import type { ConnectionCounters, Readiness } from './readiness.ts';
 import { listMemory, listRenders, type WorkSources } from './work-gauges.ts';
@@ -12,6 +13,8 @@ export interface ReadingSources extends WorkSources {
   readonly countConnections: () => ConnectionCounters;
   readonly judge: () => Readiness;
   readonly countLostLines: () => number;
+  /** `undefined`: there are no uploads. */
+  readonly countUploads: (() => UploadUsage) | undefined;
 }
 
 /** What operators see besides what is counted as it happens: sizes, lengths, states. A row each. */
@@ -21,6 +24,7 @@ export function listGauges(sources: ReadingSources): readonly Reading[] {
     ...listRenders(sources),
     ...listMemory(sources),
     ...listClients(sources),
+    ...listUploads(sources),
   ];
 }
 
@@ -107,6 +111,33 @@ function listClients({ pipeline, countConnections }: ReadingSources): readonly R
         const { slowReaders, evicted, turnedAway } = countConnections();
         return { 'slow reader': slowReaders, evicted, 'turned away': turnedAway };
       },
+    },
+  ];
+}
+
+/** Zeros where there are no uploads: a metric that comes and goes is none. */
+function listUploads({ countUploads }: ReadingSources): readonly Reading[] {
+  const read = (member: keyof UploadUsage) => () => countUploads?.()[member] ?? 0;
+  return [
+    {
+      name: 'darkroom_uploads_in_flight',
+      help: 'Uploads under way.',
+      read: read('uploads'),
+    },
+    {
+      name: 'darkroom_max_uploads_in_flight',
+      help: 'How many may be; more are turned away.',
+      read: read('maxUploads'),
+    },
+    {
+      name: 'darkroom_upload_held_bytes',
+      help: 'Memory that uploads hold which have not told their length.',
+      read: read('heldBytes'),
+    },
+    {
+      name: 'darkroom_upload_max_held_bytes',
+      help: 'What they may hold (RELAY_MEMORY_BYTES).',
+      read: read('maxHeldBytes'),
     },
   ];
 }

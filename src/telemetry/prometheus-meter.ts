@@ -18,6 +18,7 @@ import {
   type ResponseMeter,
   type SiteMeter,
   type Stage,
+  type UploadMeter,
 } from '../pipeline/meter.ts';
 import { type Lane, lanes } from '../pipeline/ports.ts';
 import { type Reading, registerReading } from './prometheus-gauge.ts';
@@ -35,7 +36,7 @@ const STAGES = ['store', 'origin', 'queue', 'render', 'send'] as const satisfies
  * into metrics when somebody asks for them. Rates need a first value, also of what has not happened yet: all is
  * there from the start, but for the classes of responses, which are too many.
  */
-export class PrometheusMeter implements Meter, ResponseMeter, OriginMeter, SiteMeter {
+export class PrometheusMeter implements Meter, ResponseMeter, OriginMeter, SiteMeter, UploadMeter {
   readonly #registry = new Registry();
   readonly #responses: (ResponseClass & ResponseCount)[] = [];
   readonly #byClass: Partial<
@@ -91,6 +92,10 @@ export class PrometheusMeter implements Meter, ResponseMeter, OriginMeter, SiteM
     'darkroom_external_fetches_total',
     'Fetches from other sites, by what they have come to or why they were refused.',
     'outcome',
+  );
+  readonly #uploadedBytes = this.#createCounter(
+    'darkroom_upload_received_bytes_total',
+    'Bytes of uploads that have come, be they stored in the end or not.',
   );
 
   constructor() {
@@ -175,6 +180,10 @@ export class PrometheusMeter implements Meter, ResponseMeter, OriginMeter, SiteM
 
   noteFetch(outcome: FetchOutcome): void {
     this.#fetches.inc({ outcome });
+  }
+
+  noteUploadedBytes(count: number): void {
+    this.#uploadedBytes.inc(count);
   }
 
   /** Media type of `format`. */

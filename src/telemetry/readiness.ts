@@ -32,6 +32,8 @@ export interface Vitals {
   /** Why renderings are not stored at present, if they are not. */
   readonly storeShortcoming: string | undefined;
   readonly crowdedLanes: readonly Lane[];
+  /** Whether as many uploads are under way as may be. */
+  readonly areUploadsFull: boolean;
   readonly connections: ConnectionCounters;
 }
 
@@ -62,6 +64,7 @@ export function judgeReadiness(vitals: Vitals): Readiness {
     vitals.isStoreFailing && 'the store of renderings fails; they are made anew',
     vitals.storeShortcoming !== undefined && vitals.storeShortcoming,
     readyWorkers.heavy === 0 && 'no worker for heavy renders is ready',
+    vitals.areUploadsFull && 'uploads are turned away; media are served',
     ...vitals.crowdedLanes.map((lane) => `${lane} renders are turned away; hits are served`),
   ].filter((reason) => reason !== false);
   const reasons = [...obstacles, ...shortcomings];

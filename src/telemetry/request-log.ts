@@ -1,15 +1,19 @@
 import type { SignatureVerdict } from '../contract/attachment-signature.ts';
 import type { ErrorCode } from '../contract/errors.ts';
-import type { ResourceName } from '../contract/resources.ts';
+import { pathOfTarget } from '../contract/media-request.ts';
+import { isRelayPath } from '../contract/relay-path.ts';
 import type { CacheUse } from '../pipeline/cache-outcome.ts';
-import type { Stage } from '../pipeline/meter.ts';
+import type { ResponseClass, Stage } from '../pipeline/meter.ts';
 
 /** A line of the log on a request that is over. */
 export interface RequestLine {
   readonly id: string;
   readonly method: string;
-  readonly resource: ResourceName | 'none';
-  /** The canonical request, the same for all URLs that ask for the same; as it came where it is none, but for what in it permits. */
+  readonly resource: ResponseClass['resource'];
+  /**
+   * The canonical request, the same for all URLs that ask for the same; as it came where it is none. Of an upload,
+   * its path without the query.
+   */
   readonly asset: string;
   /** Of external media: where they are. */
   readonly host?: string | undefined;
@@ -21,6 +25,8 @@ export interface RequestLine {
   readonly cache: CacheUse;
   /** Of the body, as far as it was handed over to the system. */
   readonly bytes: number;
+  /** Of an upload: what has come of its body. */
+  readonly receivedBytes?: number;
   /** From the request's head to the end of its response. */
   readonly durationMs: number;
   readonly stagesMs: Readonly<Partial<Record<Stage, number>>>;
@@ -39,6 +45,19 @@ export interface RequestLog {
   isLevelEnabled(level: 'debug' | 'info'): boolean;
   debug(line: RequestLine, message: string): void;
   info(line: RequestLine, message: string): void;
+}
+
+/** Longest target in a line, in characters. */
+const MAX_TARGET_LENGTH = 200;
+
+/**
+ * A request target that could not be read, cut to what a line can hold. Of an upload, only the path: a permission is
+ * in its query.
+ */
+export function shortenTarget(whole: string): string {
+  const path = pathOfTarget(whole);
+  const target = isRelayPath(path) ? path : whole;
+  return target.length <= MAX_TARGET_LENGTH ? target : `${target.slice(0, MAX_TARGET_LENGTH)}…`;
 }
 
 /** To the microsecond: more digits would only be noise. */

@@ -22,17 +22,18 @@ import {
 } from '@opentelemetry/semantic-conventions';
 import type { ErrorCode } from '../contract/errors.ts';
 import { type MediaRequest, pathOfTarget } from '../contract/media-request.ts';
-import { type ResourceName, resourceRows } from '../contract/resources.ts';
+import { RELAY_PREFIX } from '../contract/relay-path.ts';
+import { resourceRows } from '../contract/resources.ts';
 import type { CacheUse } from '../pipeline/cache-outcome.ts';
+import type { ResponseClass } from '../pipeline/meter.ts';
 import { noteErrorCode, type TracedRequest } from '../pipeline/request-trace.ts';
-import { describeTarget } from './described-target.ts';
 
 /** A request, as far as a trace begins with it; of its URL only the path is shown. */
 export type RequestHead = Pick<IncomingMessage, 'method' | 'url' | 'httpVersion' | 'headers'>;
 
 /** A request, when it is over. */
 export interface TracedResponse {
-  readonly resource: ResourceName | 'none';
+  readonly resource: ResponseClass['resource'];
   /** `undefined` where the client has gone before there was a response. */
   readonly status: number | undefined;
   readonly code: ErrorCode | undefined;
@@ -118,7 +119,7 @@ export class RequestSpan implements TracedRequest {
     const { resource, status, code, media } = response;
     const { method = '', url = '', httpVersion } = this.#head;
     const isKnown = KNOWN_METHODS.has(method);
-    const route = resource === 'none' ? undefined : resourceRows[resource].template;
+    const route = routeOf(resource);
     const server = serverOf(this.#head);
     if (route !== undefined) this.span.updateName(`${nameOf(this.#head)} ${route}`);
     // In one piece, since each hit has them: without those that are `undefined`, as the SDK takes them.
@@ -126,7 +127,7 @@ export class RequestSpan implements TracedRequest {
       [ATTR_HTTP_REQUEST_METHOD]: isKnown ? method : '_OTHER',
       [ATTR_HTTP_REQUEST_METHOD_ORIGINAL]: isKnown ? undefined : shorten(method),
       [ATTR_URL_SCHEME]: this.#scheme,
-      [ATTR_URL_PATH]: describeTarget(pathOfTarget(url)),
+      [ATTR_URL_PATH]: shorten(pathOfTarget(url)),
       [ATTR_NETWORK_PROTOCOL_VERSION]: httpVersion,
       [ATTR_SERVER_ADDRESS]: server?.address,
       [ATTR_SERVER_PORT]: server?.port,
@@ -165,4 +166,10 @@ function serverOf({
 
 function shorten(text: string): string {
   return text.length <= MAX_TEXT_LENGTH ? text : `${text.slice(0, MAX_TEXT_LENGTH)}…`;
+}
+
+/** The template of the path. */
+function routeOf(resource: ResponseClass['resource']): string | undefined {
+  if (resource === 'upload') return `${RELAY_PREFIX}{key}`;
+  return resource === 'none' ? undefined : resourceRows[resource].template;
 }

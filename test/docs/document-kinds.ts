@@ -23,5 +23,6 @@ export const documents: Readonly<Record<string, Document>> = {
   'purge.md': { kind: 'no commands' },
   'rates.md': { kind: 'run', asksService: false },
   'safety.md': { kind: 'run', asksService: true },
+  'uploads.md': { kind: 'no commands' },
   'watch.md': { kind: 'run', asksService: false },
 };

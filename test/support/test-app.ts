@@ -6,6 +6,7 @@ import { createApp } from '../../src/app.ts';
 import { type Config, readConfig } from '../../src/config/config.ts';
 import type { Environment } from '../../src/config/setting.ts';
 import type { ClientLimits } from '../../src/http/edge/client-limits.ts';
+import type { OriginalWriter } from '../../src/pipeline/originals/original-writer.ts';
 import type {
   Clock,
   Log,
@@ -15,6 +16,7 @@ import type {
   ResultStore,
 } from '../../src/pipeline/ports.ts';
 import type { RenderJob } from '../../src/pipeline/render/render-job.ts';
+import type { UploadLimits } from '../../src/pipeline/uploads/upload-service.ts';
 import type { SiteDoubles } from '../../src/storage/remote/open-sites.ts';
 import type { RequestLine, RequestLog } from '../../src/telemetry/request-log.ts';
 import { WorkerPool } from '../../src/workers/worker-pool.ts';
@@ -92,6 +94,10 @@ interface TestAppOptions {
   readonly clientLimits?: Partial<ClientLimits>;
   /** How other sites are reached. */
   readonly siteDoubles?: SiteDoubles;
+  /** Instead of the storage of the settings; for writers that fail. */
+  readonly originalWriter?: OriginalWriter;
+  /** What uploads may take, where it is not the usual. */
+  readonly uploadLimits?: Partial<UploadLimits>;
   /** Milliseconds since 1970, where they are not those of this machine. */
   readonly wallClock?: () => number;
 }
@@ -161,8 +167,10 @@ export async function createTestApp(options: TestAppOptions = {}): Promise<TestA
     ...(options.requestLog && { requestLog: options.requestLog }),
     ...(options.resultStore && { resultStore: options.resultStore }),
     ...(options.clientLimits && { clientLimits: options.clientLimits }),
-    ...(options.wallClock && { wallClock: options.wallClock }),
     ...(options.siteDoubles && { siteDoubles: options.siteDoubles }),
+    ...(options.originalWriter && { originalWriter: options.originalWriter }),
+    ...(options.uploadLimits && { uploadLimits: options.uploadLimits }),
+    ...(options.wallClock && { wallClock: options.wallClock }),
   });
   return {
     server,

@@ -29,6 +29,20 @@ export const refusalStatuses = knownStatuses(
 /** Statuses that only what is signed in its URL can have. */
 export const signedStatuses: readonly number[] = [errorRegistry.UNAUTHORIZED.status];
 
+/** Errors that only uploads can have. */
+const uploadCodes: readonly ErrorCode[] = [
+  'ACCESS_DENIED',
+  'REQUEST_TIMEOUT',
+  'MEDIA_EXISTS',
+  'LENGTH_REQUIRED',
+  'PAYLOAD_TOO_LARGE',
+];
+
+/** Their statuses. */
+export const uploadStatuses: readonly number[] = uploadCodes.map(
+  (code) => errorRegistry[code].status,
+);
+
 /** Statuses of all other errors of the registry. */
 export const registeredStatuses = unsignedStatuses(codes);
 
@@ -46,7 +60,7 @@ export function errorResponses(statuses: readonly number[]): Readonly<Record<str
 
 /** A response for each status of the registry, and for each with which a message is refused. */
 export const errorResponseComponents: Readonly<Record<string, ResponseObject>> = Object.fromEntries(
-  unique([...registeredStatuses, ...signedStatuses, 405, ...refusalStatuses])
+  unique([...registeredStatuses, ...signedStatuses, ...uploadStatuses, 405, ...refusalStatuses])
     .sort()
     .map((status) => [nameOf(status), describeStatus(status)]),
 );
@@ -127,7 +141,9 @@ function knownStatuses(statuses: readonly number[]): readonly number[] {
 
 /** Statuses that an operation can have whose URL is not signed. */
 function unsignedStatuses(some: readonly ErrorCode[]): readonly number[] {
-  const statuses = some.map((code) => errorRegistry[code].status);
+  const statuses = some
+    .filter((code) => !uploadCodes.includes(code))
+    .map((code) => errorRegistry[code].status);
   return knownStatuses(statuses).filter((status) => !signedStatuses.includes(status));
 }
 

@@ -1,3 +1,4 @@
+import { RELAY_METHODS } from '../../src/http/relay/relay-handler.ts';
 import {
   ALLOWED_METHODS,
   COMMON_HEADERS,
@@ -42,6 +43,8 @@ const commonHeaders: Readonly<Record<string, Header>> = Object.fromEntries(
     ];
   }),
 );
+
+const methods = { enum: [ALLOWED_METHODS, RELAY_METHODS] };
 
 const requestId = text('In the log, under this id.', REQUEST_ID_FORM.source);
 
@@ -91,11 +94,8 @@ export const headerComponents = {
   'X-RateLimit-Limit': count('Rendering requests that are allowed in a window.'),
   'X-RateLimit-Remaining': count('How many of them are left.'),
   'X-RateLimit-Reset': count('When all of them are given back, in seconds since 1970.'),
-  Allow: { ...text('Methods that are allowed.'), schema: { const: ALLOWED_METHODS } },
-  'Access-Control-Allow-Methods': {
-    ...text('The same for a preflight.'),
-    schema: { const: ALLOWED_METHODS },
-  },
+  Allow: { ...text('Methods that are allowed: of media, of uploads.'), schema: methods },
+  'Access-Control-Allow-Methods': { ...text('The same for a preflight.'), schema: methods },
   'Access-Control-Allow-Headers': text('A preflight may announce any.'),
   'Access-Control-Max-Age': count('Seconds for which a preflight holds.'),
   'WWW-Authenticate': { ...text('How to authenticate.'), schema: { const: 'Bearer' } },

@@ -5,13 +5,14 @@ import { headerComponents } from './headers.ts';
 import { headerParameters, mediaPaths, mediaResponses } from './media-paths.ts';
 import type { OpenapiDocument } from './model.ts';
 import { pathValueSchemas } from './parameters.ts';
+import { relayPaths } from './relay-paths.ts';
 
 const packageFile = new URL('../../package.json', import.meta.url);
 
 const DESCRIPTION = `Media of an instant-messaging platform: what a URL names, in the size and format it asks for.
 
 - The same URL gives the same bytes. Media may be kept for ever.
-- GET, HEAD and OPTIONS are allowed; any other method is a 405 with \`Allow\`, or a 404 where the path is none.
+- GET, HEAD and OPTIONS are allowed, of uploads PUT and OPTIONS; any other method is a 405 with \`Allow\`, or a 404 where the path is none.
 - A wrong value, or a parameter given twice, is a 400 that lists all faults. Parameters that are not listed are ignored.
 - An id that is a word of one of the paths (\`/avatars/avatars/3.png\`) is not a wrong id but a path that does not exist: 404.
 - Keys of originals (\`x-origin-key\`) have a hash without its leading \`a_\`.
@@ -41,9 +42,14 @@ function createOpenapiDocument(): OpenapiDocument {
         name: 'signed',
         description: 'For those who were given a signed URL; a 404 where no signing key is set.',
       },
+      {
+        name: 'uploads',
+        description:
+          'For those who were given a capability; a 404 where no signing key of uploads is set.',
+      },
       { name: 'admin', description: 'For those who run the service, on a listener of its own.' },
     ],
-    paths: { ...mediaPaths, ...adminPaths },
+    paths: { ...mediaPaths, ...relayPaths, ...adminPaths },
     components: {
       headers: headerComponents,
       parameters: headerParameters,

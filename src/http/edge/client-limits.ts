@@ -10,7 +10,7 @@ export const clientLimits = {
    * one packet or a few: ten seconds are three retransmissions of each (RFC 6298: after 1, 2 and 4 s).
    */
   headTimeoutMs: 10_000,
-  /** The same to the end of its body. */
+  /** The same to the end of its body; that of an upload has a pace instead. */
   requestTimeoutMs: 20_000,
   /**
    * From a response to the next request of a connection. The proxy in front keeps idle connections for 60 s. It must
@@ -44,8 +44,10 @@ export const clientLimits = {
    * fields. Node's own limit.
    */
   maxHeadBytes: 16_384,
+  /** The same of an upload: a capability has up to 16 384 characters (contract §10). */
+  maxUploadHeadBytes: 24_576,
   maxHeaderFields: 100,
-  /** Of a request's body. None of ours has one; what a few clients send all the same is read and thrown away. */
+  /** Of a request's body. Uploads alone have one; what a few clients send all the same is read and thrown away. */
   maxBodyBytes: 1_048_576,
   /**
    * Requests that have not had their response yet, to its last byte; half as many as connections, if that is less.

@@ -5,11 +5,12 @@ import type { ResponseMeter } from '../../pipeline/meter.ts';
 import type { Clock, Log } from '../../pipeline/ports.ts';
 import type { ConnectionCounters } from '../../telemetry/readiness.ts';
 import type { ClientLimits } from './client-limits.ts';
+import type { Connection } from './connection.ts';
 import { Connections } from './connections.ts';
 import {
   countRefusal,
+  type FindMethods,
   type ParserError,
-  type PathCheck,
   refusalOf,
   refusals,
   sendRefusal,
@@ -23,7 +24,9 @@ export interface ListenerOptions {
   /** How many connections there may be; and half as many requests at a time, at most. */
   readonly maxConnections: number;
   readonly limits: ClientLimits;
-  readonly isKnownPath: PathCheck;
+  readonly findMethods: FindMethods;
+  /** Whether the body of a request is for its handler, however long it is; `undefined`: none is. */
+  readonly isUpload: ((request: IncomingMessage) => boolean) | undefined;
   readonly clock: Clock;
   readonly log: Log;
   readonly meter: ResponseMeter;
@@ -46,14 +49,16 @@ export interface Listener {
  * many clients, and hands over well-formed requests, no more at a time than there may be.
  */
 export function createListener(options: ListenerOptions, handle: RequestHandler): Listener {
-  const { limits, meter, tls } = options;
+  const { limits, meter, tls, isUpload } = options;
+  const uploadLimits = { ...limits, maxHeadBytes: limits.maxUploadHeadBytes };
+  const settings = parserSettings(isUpload === undefined ? limits : uploadLimits);
   const connections = new Connections(options);
   const server =
     tls === undefined
-      ? createServer(parserSettings(limits))
+      ? createServer(settings)
       : createTlsServer({
           ...tls,
-          ...parserSettings(limits),
+          ...settings,
           minVersion: 'TLSv1.2',
           handshakeTimeout: limits.handshakeTimeoutMs,
         });
@@ -73,9 +78,11 @@ export function createListener(options: ListenerOptions, handle: RequestHandler)
     }
     // No upgrade is offered here, but the parser reads nothing after a request for one.
     if (request.headers.upgrade !== undefined) response.shouldKeepAlive = false;
-    const hasBody = discardBody(request, limits.maxBodyBytes, () => connection.end());
+    const hasBody = announcesBody(request);
+    const isForHandler = isUpload?.(request) === true;
+    if (hasBody && !isForHandler) discardBody(request, connection, limits);
     const refusal =
-      findFormFault(request, limits) ??
+      findFormFault(request, isForHandler ? uploadLimits : limits) ??
       (connection.requestLines.isFaulty(request) ? refusals.badMessage : undefined) ??
       (connections.isOverloaded ? refusals.overloaded : undefined);
     if (refusal !== undefined) {
@@ -103,7 +110,7 @@ export function createListener(options: ListenerOptions, handle: RequestHandler)
   });
   server.on('clientError', (error: ParserError, socket: Socket) => {
     const connection = connections.find(socket);
-    const refusal = refusalOf(error, options.isKnownPath);
+    const refusal = refusalOf(error, options.findMethods);
     if (connection === undefined || refusal === undefined) socket.destroy();
     else connection.refuse(refusal);
   });
@@ -121,7 +128,8 @@ export function createListener(options: ListenerOptions, handle: RequestHandler)
 function parserSettings(limits: ClientLimits) {
   return {
     headersTimeout: limits.headTimeoutMs,
-    requestTimeout: limits.requestTimeoutMs,
+    // Of bodies, `discardBody` has it: an upload may take as long as it likes.
+    requestTimeout: 0,
     keepAliveTimeout: limits.keepAliveTimeoutMs,
     connectionsCheckingInterval: limits.sweepIntervalMs,
     maxHeaderSize: limits.maxHeadBytes,
@@ -130,16 +138,25 @@ function parserSettings(limits: ClientLimits) {
   };
 }
 
-/** Reads a body over, so that the next request is found, but not one without end. Returns whether there is one. */
-function discardBody(request: IncomingMessage, maxBytes: number, onTooLarge: () => void): boolean {
-  const { 'content-length': length = '0', 'transfer-encoding': coding } = request.headers;
-  if (length === '0' && coding === undefined) return false;
+function announcesBody({ headers }: IncomingMessage): boolean {
+  const { 'content-length': length = '0', 'transfer-encoding': coding } = headers;
+  return length !== '0' || coding !== undefined;
+}
+
+/** Reads a body over, so that the next request is found, but not one without end, nor for ever. */
+function discardBody(
+  request: IncomingMessage,
+  connection: Connection,
+  { maxBodyBytes, requestTimeoutMs }: ClientLimits,
+): void {
   let receivedBytes = 0;
   request.on('data', (chunk: Buffer) => {
     receivedBytes += chunk.length;
-    if (receivedBytes <= maxBytes) return;
+    if (receivedBytes <= maxBodyBytes) return;
     request.pause();
-    onTooLarge();
+    connection.end();
   });
-  return true;
+  const timer = setTimeout(() => connection.refuse(refusals.timeout), requestTimeoutMs);
+  const settle = (): void => clearTimeout(timer);
+  request.once('end', settle).once('close', settle);
 }

@@ -34,14 +34,14 @@ export interface ParserError extends Error {
   readonly bytesParsed?: number;
 }
 
-/** Whether there is anything at a request target. */
-export type PathCheck = (target: string) => boolean;
+/** The methods that there are at a request target, as in `Allow`; `undefined`: there is nothing. */
+export type FindMethods = (target: string) => string | undefined;
 
 /** The refusal of what the parser could not read; `undefined` for any other error. */
-export function refusalOf(error: ParserError, isKnownPath: PathCheck): Refusal | undefined {
+export function refusalOf(error: ParserError, findMethods: FindMethods): Refusal | undefined {
   if (error.code === 'ERR_HTTP_REQUEST_TIMEOUT') return refusals.timeout;
   if (error.code === 'HPE_HEADER_OVERFLOW') return refusals.headTooLarge;
-  if (error.code === 'HPE_INVALID_METHOD') return refusalOfMethod(error, isKnownPath);
+  if (error.code === 'HPE_INVALID_METHOD') return refusalOfMethod(error, findMethods);
   return error.code?.startsWith('HPE_') === true ? refusals.badMessage : undefined;
 }
 
@@ -54,14 +54,14 @@ const REQUEST_LINE = /^[!#$%&'*+.^_`|~\dA-Za-z-]+ (?<target>\/[!-~]*) HTTP\/1\.[
  */
 function refusalOfMethod(
   { rawPacket, bytesParsed = 0 }: ParserError,
-  isKnownPath: PathCheck,
+  findMethods: FindMethods,
 ): Refusal {
   const text = rawPacket?.toString('latin1') ?? '';
   // More than one request may have come at once.
   const start = bytesParsed === 0 ? 0 : text.lastIndexOf('\r\n', bytesParsed - 1) + 1;
   const line = text.slice(start, text.indexOf('\r\n', bytesParsed)).replace(/^\n/, '');
   const target = REQUEST_LINE.exec(line)?.groups?.target;
-  return target === undefined ? refusals.badMessage : refuseMethod(isKnownPath(target));
+  return target === undefined ? refusals.badMessage : refuseMethod(findMethods(target));
 }
 
 /** Counts a refusal that is about to be sent: nothing behind the listener sees it. */

@@ -14,17 +14,21 @@ const HOST = /^[\w.~%!$&'()*+;=:[\]-]*$/;
  * one request for two, or one host for another.
  */
 export function findFormFault(
-  { httpVersion, rawHeaders, headers }: IncomingMessage,
-  limits: ClientLimits,
+  { httpVersion, rawHeaders, headers, url = '' }: IncomingMessage,
+  limits: Pick<ClientLimits, 'maxHeadBytes' | 'maxHeaderFields'>,
 ): Refusal | undefined {
   if (rawHeaders.length > 2 * limits.maxHeaderFields) return refusals.headTooLarge;
   if (httpVersion !== '1.1' && httpVersion !== '1.0') return refusals.badMessage;
   // One host, and none only in HTTP/1.0 (RFC 9112 §3.2). Node keeps the first of several.
   let hosts = 0;
+  let headBytes = url.length;
   for (let index = 0; index < rawHeaders.length; index += 2) {
-    const name = rawHeaders[index];
+    const [name, value] = [rawHeaders[index], rawHeaders[index + 1]];
     if (name?.length === 4 && name.toLowerCase() === 'host') hosts += 1;
+    headBytes += (name?.length ?? 0) + (value?.length ?? 0);
   }
+  // As Node's parser counts, which has the bound of uploads where there are any.
+  if (headBytes >= limits.maxHeadBytes) return refusals.headTooLarge;
   if (hosts > 1 || (hosts === 0 && httpVersion === '1.1')) return refusals.badMessage;
   const { host = '', 'transfer-encoding': coding } = headers;
   if (!HOST.test(host)) return refusals.badMessage;

@@ -122,6 +122,11 @@ export class MetadataCache {
     this.#entries.set(originKey, { identity, site, checkedAtMs, failedAtMs, failure });
   }
 
+  /** Forgets one original; the origin is asked again. */
+  forget(originKey: string): void {
+    this.#entries.delete(originKey);
+  }
+
   /** Forgets the originals whose keys fit; the origin is asked again. */
   purge(fits: (originKey: string) => boolean): void {
     for (const originKey of [...this.#entries.keys()].filter(fits)) this.#entries.delete(originKey);

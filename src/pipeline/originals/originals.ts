@@ -41,10 +41,27 @@ export class Originals {
     return work;
   }
 
+  /**
+   * Forgets that there is no such original: it is asked for anew, and no more requests join the reads of now.
+   *
+   * @returns whether it is one that was never seen: then nothing else is known of it
+   */
+  forgetMissing(originKey: string): boolean {
+    const { metadata } = this.#parts;
+    const isNew = metadata.find(originKey) === undefined;
+    metadata.forget(originKey);
+    this.#retire((key) => key === originKey);
+    return isNew;
+  }
+
   /** Forgets the originals whose keys fit: they are asked for anew, and no more requests join the reads of now. */
   purge(fits: (originKey: string) => boolean): void {
-    this.#flights.retire((flightKey) => fits(flightKey.slice(flightKey.indexOf(' ') + 1)));
+    this.#retire(fits);
     this.#parts.metadata.purge(fits);
     this.#parts.cache.deleteWhere(fits);
+  }
+
+  #retire(fits: (originKey: string) => boolean): void {
+    this.#flights.retire((flightKey) => fits(flightKey.slice(flightKey.indexOf(' ') + 1)));
   }
 }

@@ -47,6 +47,17 @@ export class Purger {
     return { memory: memory + this.#forget(filters), store: store ?? 0 };
   }
 
+  /**
+   * An original has come where there was none: that is forgotten, and nothing else where nothing else can be known,
+   * since to look through all that is remembered takes milliseconds.
+   */
+  noteNew(originKey: string): void {
+    const { media, originals } = this.#parts;
+    const filters = filtersOf({ kind: 'originals', originKeys: [originKey] });
+    media.retire(filters.fitsOwnKey);
+    if (!originals.forgetMissing(originKey)) this.#forget(filters);
+  }
+
   /** From now on the origin is asked, and no request joins what was begun before. */
   #forget({ fitsOriginal, fitsOwnKey, fitsKey }: Filters): number {
     const { media, originals, siteMedia, negativeCache, results } = this.#parts;

@@ -4,7 +4,13 @@ import type { Readable } from 'node:stream';
 import { MediaError } from '../../contract/errors.ts';
 import type { Origin, OriginBytes, OriginObject, ReadOptions } from '../../pipeline/ports.ts';
 import { clampRange, readLastModified } from '../origin-object.ts';
-import { closeFile, type OpenedFile, openRegularFile, readBytes } from './opened-file.ts';
+import {
+  closeFile,
+  fileEtagOf,
+  type OpenedFile,
+  openRegularFile,
+  readBytes,
+} from './opened-file.ts';
 import { RootFolder } from './root-folder.ts';
 import type { StorageMarker } from './storage-marker.ts';
 import { isMissingFile } from './system-errors.ts';
@@ -80,13 +86,13 @@ export class FilesystemOrigin implements Origin {
       file = await openRegularFile(path);
       if (file === undefined) throw new MediaError('UNKNOWN_MEDIA');
       signal.throwIfAborted();
-      const { size, mtimeNs, mtimeMs } = file.status;
-      const sizeBytes = Number(size);
+      const { status } = file;
+      const sizeBytes = Number(status.size);
       const { first, last } = clampRange(range, sizeBytes);
       return {
         sizeBytes,
-        etag: `${size.toString(36)}-${mtimeNs.toString(36)}`,
-        lastModified: readLastModified(new Date(Number(mtimeMs))),
+        etag: fileEtagOf(status),
+        lastModified: readLastModified(new Date(Number(status.mtimeMs))),
         storedContentType: undefined,
         ...(await take(file, first, last - first + 1)),
       };

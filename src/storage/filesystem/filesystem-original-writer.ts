@@ -1,12 +1,16 @@
 import { randomBytes } from 'node:crypto';
 import { constants } from 'node:fs';
-import { type FileHandle, open } from 'node:fs/promises';
+import { type FileHandle, lstat, open } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
+import { MediaError } from '../../contract/errors.ts';
 import type {
   OriginalWriteOptions,
   OriginalWriter,
 } from '../../pipeline/originals/original-writer.ts';
+import { fileEtagOf } from './opened-file.ts';
 import { RootFolder } from './root-folder.ts';
+import type { StorageMarker } from './storage-marker.ts';
+import { isMissingFile, systemCodeOf } from './system-errors.ts';
 import { writeWholeFile } from './whole-file.ts';
 
 /**
@@ -14,40 +18,81 @@ import { writeWholeFile } from './whole-file.ts';
  * folder, under a name that is the key of no original, and gets its own when all of it is on the disk
  * (`writeWholeFile`).
  *
- * Not covered: a file system of its own below the folder, into which no file can be moved; what is left
- * behind by a process that is killed (`.incoming-…`).
+ * Not covered: a file system of its own below the folder, into which no file can be moved; one without hard links,
+ * where nothing can be written that must be new; what is left behind by a process that is killed (`.incoming-…`).
  */
 export class FilesystemOriginalWriter implements OriginalWriter {
   readonly #root: RootFolder;
+  readonly #marker: StorageMarker | undefined;
+  /** A file appears as a whole; there are no parts that somebody else could complete. */
+  readonly writePart = undefined;
 
-  constructor(root: RootFolder) {
+  constructor(root: RootFolder, marker?: StorageMarker) {
     this.#root = root;
+    this.#marker = marker;
   }
 
   async write(
     key: string,
     chunks: AsyncIterable<Uint8Array>,
     options: OriginalWriteOptions,
-  ): Promise<void> {
+  ): Promise<string> {
     options.signal.throwIfAborted();
-    const path = this.#root.pathOf(key);
-    if (path === undefined) throw new Error(`${key} is not a key that is written straight.`);
+    const path = this.#pathOf(key);
+    await this.#checkMarker();
     const root = this.#root.path;
     const temporaryPath = join(root, `.incoming-${randomBytes(16).toString('hex')}`);
-    await writeWholeFile(watch(chunks, options), { path, temporaryPath, root });
+    const place = { path, temporaryPath, root, isNew: options.isNew };
+    try {
+      await writeWholeFile(watch(chunks, options), place);
+    } catch (error) {
+      if (options.isNew !== true || systemCodeOf(error) !== 'EEXIST') throw error;
+      throw new MediaError('MEDIA_EXISTS', { cause: error });
+    }
     await syncFolder(dirname(path));
+    return fileEtagOf(await lstat(path, { bigint: true }));
+  }
+
+  /** Whatever it is: a link or a folder is in the way, too. */
+  async has(key: string): Promise<boolean> {
+    await this.#checkMarker();
+    try {
+      await lstat(this.#pathOf(key));
+      return true;
+    } catch (error) {
+      if (isMissingFile(error)) return false;
+      throw error;
+    }
+  }
+
+  /** Each piece is written before the next one is taken. */
+  heldBytesOf(): number {
+    return 0;
+  }
+
+  #pathOf(key: string): string {
+    const path = this.#root.pathOf(key);
+    if (path === undefined) throw new Error(`${key} is not a key that is written straight.`);
+    return path;
+  }
+
+  /** Where the disk is not mounted, an original would be written beside it. */
+  async #checkMarker(): Promise<void> {
+    if ((await this.#marker?.look()) === false) throw new Error('The file STORAGE_MARKER is gone.');
   }
 }
 
 /**
  * Opens a folder to put originals into.
  *
+ * @param marker what must be in it
  * @throws Error if there is no such folder
  */
 export async function createFilesystemOriginalWriter(
   folder: string,
+  marker?: StorageMarker,
 ): Promise<FilesystemOriginalWriter> {
-  return new FilesystemOriginalWriter(await RootFolder.open(folder));
+  return new FilesystemOriginalWriter(await RootFolder.open(folder), marker);
 }
 
 /** The same bytes, which end with the signal; progress follows what is written of them. */

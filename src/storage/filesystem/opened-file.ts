@@ -52,6 +52,11 @@ export async function openRegularFile(
   return undefined;
 }
 
+/** What tells the content of a file from any other that was at its path: without quotes. */
+export function fileEtagOf({ size, mtimeNs }: Pick<BigIntStats, 'size' | 'mtimeNs'>): string {
+  return `${size.toString(36)}-${mtimeNs.toString(36)}`;
+}
+
 /**
  * Reads bytes of a file into memory, in one call where the system gives them at once.
  *

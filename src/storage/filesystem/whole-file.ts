@@ -1,5 +1,5 @@
 import { constants } from 'node:fs';
-import { type FileHandle, mkdir, open, realpath, rename, unlink } from 'node:fs/promises';
+import { type FileHandle, link, mkdir, open, realpath, rename, unlink } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import { systemCodeOf } from './system-errors.ts';
 
@@ -12,6 +12,8 @@ export interface FilePlace {
   readonly root: string;
   /** Called for each folder that is made for it. */
   readonly onFolderMade?: (() => void) | undefined;
+  /** Whether nothing may be there yet; else what is there is replaced. */
+  readonly isNew?: boolean | undefined;
 }
 
 /** How often a folder is made for a file while others remove it. */
@@ -20,12 +22,14 @@ const MAX_MOVE_ATTEMPTS = 8;
 /**
  * Writes a file that is whole, or not there: under a temporary name first, then down to the disk, and only
  * then under its own. What was there is replaced; a symbolic link at its end too, and none is followed on
- * the way.
+ * the way. One that must be new gets its name by a link, which fails where there is one, so that of two at once
+ * only one is written.
  *
  * Not covered: a folder that is swapped for a link between the check and the move; a process that is killed
  * leaves the temporary file behind.
  *
- * @throws Error of a system call, or what `chunks` throws; then nothing is left of the file
+ * @throws Error of a system call (`EEXIST` where it is not new), or what `chunks` throws; then nothing is left of the
+ *   file
  */
 export async function writeWholeFile(
   chunks: AsyncIterable<Uint8Array> | Iterable<Uint8Array>,
@@ -98,11 +102,13 @@ async function openNewFile({ temporaryPath, root }: FilePlace): Promise<FileHand
   }
 }
 
-async function moveIntoPlace({ path, temporaryPath, root, onFolderMade }: FilePlace) {
+async function moveIntoPlace({ path, temporaryPath, root, onFolderMade, isNew }: FilePlace) {
   for (let attempt = 1; ; attempt += 1) {
     try {
       await makeFolder(dirname(path), root, onFolderMade);
-      return await rename(temporaryPath, path);
+      if (isNew !== true) return await rename(temporaryPath, path);
+      await link(temporaryPath, path);
+      return await unlink(temporaryPath);
     } catch (error) {
       // The folder was empty until now, and was cleared away meanwhile.
       if (systemCodeOf(error) !== 'ENOENT' || attempt === MAX_MOVE_ATTEMPTS) throw error;

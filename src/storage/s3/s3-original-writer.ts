@@ -1,15 +1,18 @@
 import { Readable } from 'node:stream';
-import { setTimeout as wait } from 'node:timers/promises';
 import {
   AbortMultipartUploadCommand,
-  CreateMultipartUploadCommand,
+  CompleteMultipartUploadCommand,
+  HeadObjectCommand,
+  PutObjectCommand,
   type S3Client,
   UploadPartCommand,
 } from '@aws-sdk/client-s3';
 import { Upload } from '@aws-sdk/lib-storage';
+import { MediaError } from '../../contract/errors.ts';
 import type {
   OriginalWriteOptions,
   OriginalWriter,
+  PartWriteOptions,
 } from '../../pipeline/originals/original-writer.ts';
 import {
   createS3Client,
@@ -18,6 +21,7 @@ import {
   readS3Failure,
   type S3BucketOptions,
 } from './s3-client.ts';
+import { S3UploadRequests, type SendRequest, type UploadRequest } from './s3-upload-requests.ts';
 
 /**
  * One part of an upload; what is not larger is sent at once. S3 takes 10 000 parts of 5 MiB and more
@@ -25,75 +29,154 @@ import {
  */
 const PART_BYTES = 8 * 1024 * 1024;
 
-/** Time to begin an upload in parts, and to take it back, in milliseconds. */
-const BEGIN_TIMEOUT_MS = 30_000;
-const ABORT_TIMEOUT_MS = 10_000;
+/** Largest object that is stored by one request, in bytes (Amazon S3 User Guide, "Uploading objects"). */
+const MAX_SINGLE_BYTES = 5 * 1024 ** 3;
 
-/** Time after a stop for the response to what stores the original, in milliseconds. */
-const SETTLE_TIMEOUT_MS = 10_000;
-
-/**
- * Time after which an upload is taken back for the second time, in milliseconds: a part that the server was
- * taking then may have been kept (Amazon S3 API Reference, "AbortMultipartUpload").
- */
-const ABORT_AGAIN_AFTER_MS = 500;
-
-/** Any request of an upload. */
-type UploadRequest = Parameters<S3Client['send']>[0];
+/** Read ahead of a body, in bytes. */
+const BODY_BUFFER_BYTES = 64 * 1024;
 
 /**
- * Writes originals into the bucket that `S3Origin` reads: small ones at once, large ones in parts, one
- * after the other (`@aws-sdk/lib-storage`). An upload that fails or is stopped is taken back, since its parts
- * would cost money unseen. The one request that stores the original is not stopped: without its response,
- * it would be unknown whether it did.
+ * Writes originals into the bucket that `S3Origin` reads. What tells its length passes through in one request. Of
+ * what does not, small ones are sent at once, large ones in parts, one after the other (`@aws-sdk/lib-storage`). An
+ * upload that fails or is stopped is taken back, since its parts would cost money unseen. The one request that
+ * stores the original is not stopped once its body is sent: without its response, it would be unknown whether it did.
  *
- * Not covered: the parts of a process that is killed, and an upload of whose beginning the response came too late; a
+ * What must be new is sent with `If-None-Match: *`. Not covered: servers that do not know it, or not of an upload in
+ * parts. There the last of two at once is kept, unless a look finds the first one: before a body is sent, and
+ * before its parts are put together.
+ *
+ * Nor the parts of a process that is killed, and an upload of whose beginning the response came too late; a
  * lifecycle rule of the bucket can remove them.
  */
 export class S3OriginalWriter implements OriginalWriter {
   readonly #client: S3Client;
+  readonly #requests: S3UploadRequests;
   readonly #options: S3BucketOptions;
 
   constructor(options: S3BucketOptions) {
     this.#client = createS3Client(options);
+    this.#requests = new S3UploadRequests(this.#client);
     this.#options = options;
   }
 
   async write(
     key: string,
     chunks: AsyncIterable<Uint8Array>,
-    { signal, onProgress }: OriginalWriteOptions,
-  ): Promise<void> {
-    signal.throwIfAborted();
-    const { bucket: Bucket, prefix } = this.#options;
-    const Key = prefix + key;
-    if (!isPossibleKey(Key)) throw new Error(`${Key} is not a key that a bucket can have.`);
+    options: OriginalWriteOptions,
+  ): Promise<string> {
+    options.signal.throwIfAborted();
+    const place = this.#placeOf(key);
+    const { sizeBytes } = options;
+    const etag =
+      sizeBytes === undefined || sizeBytes > MAX_SINGLE_BYTES
+        ? await this.#writeInParts(place, chunks, options)
+        : await this.#writeAtOnce(place, chunks, { ...options, sizeBytes });
+    // Ceph tells none of what was put together from parts.
+    return etag === '' ? this.#findEtag(place) : etag;
+  }
+
+  async has(key: string, signal: AbortSignal): Promise<boolean> {
+    return this.#isThere(this.#placeOf(key), signal);
+  }
+
+  heldBytesOf(sizeBytes: number | undefined): number {
+    return sizeBytes === undefined || sizeBytes > MAX_SINGLE_BYTES ? PART_BYTES : 0;
+  }
+
+  readonly writePart = async (
+    key: string,
+    chunks: AsyncIterable<Uint8Array>,
+    { uploadId, partNumber, sizeBytes, signal }: PartWriteOptions,
+  ): Promise<string> => {
+    const part = { UploadId: uploadId, PartNumber: partNumber, ContentLength: sizeBytes };
+    const place = this.#placeOf(key);
+    return this.#stream(chunks, signal, (Body, abortSignal) =>
+      this.#client.send(new UploadPartCommand({ ...place, ...part, Body }), { abortSignal }),
+    );
+  };
+
+  #placeOf(key: string): Place {
+    const { bucket, prefix } = this.#options;
+    const place = { Bucket: bucket, Key: prefix + key };
+    if (!isPossibleKey(place.Key))
+      throw new Error(`${place.Key} is not a key that a bucket can have.`);
+    return place;
+  }
+
+  async #writeAtOnce(
+    place: Place,
+    chunks: AsyncIterable<Uint8Array>,
+    { signal, onProgress, sizeBytes, contentType, isNew }: OriginalWriteOptions,
+  ): Promise<string> {
+    const object = { ContentLength: sizeBytes, ContentType: contentType };
+    const condition = isNew === true ? this.#requests.condition : {};
+    const terms = { ...place, ...object, ...condition };
+    return this.#stream(
+      chunks,
+      signal,
+      (Body, abortSignal) =>
+        this.#client.send(new PutObjectCommand({ ...terms, Body }), { abortSignal }),
+      onProgress,
+    );
+  }
+
+  /** Sends a request with a body that passes through; returns the tag of what was stored. */
+  async #stream(
+    chunks: AsyncIterable<Uint8Array>,
+    signal: AbortSignal,
+    send: (body: Readable, abortSignal: AbortSignal) => Promise<unknown>,
+    onProgress?: (writtenBytes: number) => void,
+  ): Promise<string> {
+    const failing = new AbortController();
+    const body = Readable.from(untilStopped(chunks, signal, onProgress), {
+      objectMode: false,
+      highWaterMark: BODY_BUFFER_BYTES,
+    });
+    // The SDK would wait for the rest of it for ever.
+    body.once('error', (error) => failing.abort(error));
+    try {
+      const ask: SendRequest = (abortSignal) => send(body, abortSignal);
+      return etagOf(await this.#requests.settle(ask, signal, failing.signal));
+    } finally {
+      body.destroy();
+    }
+  }
+
+  async #writeInParts(
+    place: Place,
+    chunks: AsyncIterable<Uint8Array>,
+    { signal, onProgress, contentType, isNew }: OriginalWriteOptions,
+  ): Promise<string> {
     let failure: unknown;
     let arePartsKept = false;
     const send = async (request: UploadRequest): Promise<unknown> => {
       if (request instanceof AbortMultipartUploadCommand) {
-        await this.#takeBack(request).catch(() => {
+        await this.#requests.takeBack(request).catch(() => {
           arePartsKept = true;
         });
         return {};
       }
       try {
-        return await this.#send(request, signal);
+        const isLast = isNew === true && request instanceof CompleteMultipartUploadCommand;
+        if (isLast && (await this.#isThere(place, signal))) throw new MediaError('MEDIA_EXISTS');
+        return await this.#requests.send(request, signal);
       } catch (error) {
         failure ??= error;
         throw error;
       }
     };
+    const Body = Readable.from(untilStopped(chunks, signal));
+    const condition = isNew === true ? this.#requests.condition : {};
     const upload = new Upload({
       // Each kind of request has a deadline of its own; those of `Upload` have none.
       client: Object.create(this.#client, { send: { value: send } }),
-      params: { Bucket, Key, Body: Readable.from(untilStopped(chunks, signal)) },
+      params: { ...place, ...condition, ContentType: contentType, Body },
       queueSize: 1,
       partSize: PART_BYTES,
     });
     upload.on('httpUploadProgress', ({ loaded }) => onProgress?.(loaded ?? 0));
     try {
-      await upload.done();
+      return etagOf(await upload.done());
     } catch (error) {
       const cause = failure ?? error;
       if (!arePartsKept) throw cause;
@@ -101,79 +184,50 @@ export class S3OriginalWriter implements OriginalWriter {
     }
   }
 
-  async #send(request: UploadRequest, signal: AbortSignal): Promise<unknown> {
-    // Not stopped by the signal: without the response, the upload could not be taken back.
-    if (request instanceof CreateMultipartUploadCommand) {
-      return this.#ask(request, AbortSignal.timeout(BEGIN_TIMEOUT_MS), signal);
-    }
-    if (request instanceof UploadPartCommand) return this.#ask(request, signal, signal);
-    return this.#settle(request, signal);
-  }
-
-  /**
-   * Sends the request that stores the original; a stop waits for its response.
-   *
-   * @throws Error if none comes in time after a stop: it may be stored or not
-   */
-  async #settle(request: UploadRequest, signal: AbortSignal): Promise<unknown> {
-    signal.throwIfAborted();
-    const late = new AbortController();
-    let timer: NodeJS.Timeout | undefined;
-    const beginToWait = (): void => {
-      timer = setTimeout(() => {
-        late.abort(new Error('The bucket has not answered; nobody knows whether it is stored'));
-      }, SETTLE_TIMEOUT_MS);
-    };
-    signal.addEventListener('abort', beginToWait, { once: true });
+  /** Who may not list the bucket is told that a missing object is not shown; it is no reason to refuse another. */
+  async #isThere(place: Place, abortSignal: AbortSignal): Promise<boolean> {
     try {
-      return await this.#ask(request, late.signal, late.signal);
-    } finally {
-      signal.removeEventListener('abort', beginToWait);
-      clearTimeout(timer);
-    }
-  }
-
-  /** @throws Error if the parts stay where they are */
-  async #takeBack(request: AbortMultipartUploadCommand): Promise<void> {
-    const abort = async (): Promise<void> => {
-      const abortSignal = AbortSignal.timeout(ABORT_TIMEOUT_MS);
-      // A new one each time: the SDK prepares a request once.
-      const command = new AbortMultipartUploadCommand(request.input);
-      await this.#client.send(command, { abortSignal }).catch((error: unknown) => {
-        if (readS3Failure(error).name !== 'NoSuchUpload') throw error;
-      });
-    };
-    await abort();
-    await wait(ABORT_AGAIN_AFTER_MS);
-    await abort();
-  }
-
-  /**
-   * @param abortSignal ends the request
-   * @param stop its reason is thrown where it is what has ended it
-   */
-  async #ask(
-    request: UploadRequest,
-    abortSignal: AbortSignal,
-    stop: AbortSignal,
-  ): Promise<unknown> {
-    try {
-      return await this.#client.send(request, { abortSignal });
+      await this.#client.send(new HeadObjectCommand(place), { abortSignal });
+      return true;
     } catch (error) {
-      stop.throwIfAborted();
+      abortSignal.throwIfAborted();
+      const { status } = readS3Failure(error);
+      if (status === 404 || status === 403) return false;
       const cause = await findS3Cause(this.#client, error);
-      throw new Error('The bucket does not take it', { cause });
+      throw new Error('The bucket cannot be asked', { cause });
     }
+  }
+
+  /** The tag of what has just been stored; the empty text where the bucket does not tell it: it is stored all the same. */
+  async #findEtag(place: Place): Promise<string> {
+    return this.#client.send(new HeadObjectCommand(place)).then(etagOf, () => '');
   }
 }
 
-/** The same bytes, which end with the signal. */
+/** Of an object, in the words of the SDK. */
+interface Place {
+  readonly Bucket: string;
+  readonly Key: string;
+}
+
+/** The tag that a response tells, without quotes. */
+function etagOf(output: unknown): string {
+  const { ETag = '' } = output as { readonly ETag?: string };
+  return ETag.replace(/^W\//, '').replaceAll('"', '');
+}
+
+/** The same bytes, which end with the signal; progress follows what is taken of them. */
 async function* untilStopped(
   chunks: AsyncIterable<Uint8Array>,
   signal: AbortSignal,
+  onProgress?: (writtenBytes: number) => void,
 ): AsyncGenerator<Uint8Array> {
+  let takenBytes = 0;
   for await (const chunk of chunks) {
     signal.throwIfAborted();
     yield chunk;
+    takenBytes += chunk.length;
+    onProgress?.(takenBytes);
   }
+  signal.throwIfAborted();
 }

@@ -82,7 +82,7 @@ describe('the OpenAPI document', () => {
     for (const [template, item] of Object.entries<OpenapiDocument['paths'][string]>(
       document.paths,
     )) {
-      for (const operation of [item.get, item.head, item.options, item.post]) {
+      for (const operation of [item.get, item.head, item.options, item.post, item.put]) {
         if (operation === undefined) continue;
         const { operationId, tags, servers, security } = operation;
         const [server] = servers ?? document.servers;

@@ -15,6 +15,7 @@ const WELL: Vitals = {
   isStoreFailing: false,
   storeShortcoming: undefined,
   crowdedLanes: [],
+  areUploadsFull: false,
   connections: {
     connections: 1,
     maxConnections: 10,
@@ -86,6 +87,12 @@ describe('a replica', () => {
         'light renders are turned away; hits are served',
         'heavy renders are turned away; hits are served',
       ],
+    ],
+    [
+      'uploads are turned away',
+      { areUploadsFull: true },
+      'degraded',
+      ['uploads are turned away; media are served'],
     ],
     [
       'every request would be turned away',

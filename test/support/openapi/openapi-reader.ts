@@ -48,7 +48,7 @@ export class OpenapiReader {
   /** All operations that have a tag. */
   operations(tag: string): readonly DocumentedOperation[] {
     return Object.entries(this.document.paths).flatMap(([template, item]) =>
-      (['get', 'head', 'options', 'post'] as const).flatMap((method) => {
+      (['get', 'head', 'options', 'post', 'put'] as const).flatMap((method) => {
         const operation = item[method];
         if (operation === undefined || !operation.tags.includes(tag)) return [];
         const parameters = [...(item.parameters ?? []), ...(operation.parameters ?? [])];

@@ -1,0 +1,57 @@
+/** Paths of the upload relay, `/v1/relay/{key}` (contract §10). */
+
+import type { RequestFault } from './errors.ts';
+import { isOriginKey, unmarkedKeyOf } from './origin-key.ts';
+
+/** What all paths of the relay begin with. */
+export const RELAY_PREFIX = '/v1/relay/';
+
+/** Whether a path is one of the relay's: the prefix, and something behind it. */
+export function isRelayPath(rawPath: string): boolean {
+  return rawPath.startsWith(RELAY_PREFIX) && rawPath.length > RELAY_PREFIX.length;
+}
+
+/**
+ * The key that a path names: its segments, each decoded once.
+ *
+ * @param rawPath of the relay, as it came
+ * @returns `undefined` where a segment is no valid percent-encoded UTF-8
+ */
+export function readRelayKey(rawPath: string): string | undefined {
+  const rest = rawPath.slice(RELAY_PREFIX.length);
+  // No URI has a raw character beyond ASCII (RFC 3986 §2); see `decodeSegment` of media-path.
+  if (/[\u0080-\uffff]/.test(rest)) return undefined;
+  try {
+    return rest.split('/').map(decodeURIComponent).join('/');
+  } catch {
+    return undefined;
+  }
+}
+
+/**
+ * What is wrong with the key of a path; none where an original has it.
+ *
+ * @param rawPath of the relay, as it came
+ */
+export function findRelayKeyFaults(rawPath: string): readonly RequestFault[] {
+  const key = readRelayKey(rawPath);
+  if (key === undefined) return [fault('Expected valid percent-encoded UTF-8.')];
+  // A slash that was encoded is part of a segment, and no segment of a key has one.
+  const hasEncodedSlash =
+    key.split('/').length !== rawPath.slice(RELAY_PREFIX.length).split('/').length;
+  if (hasEncodedSlash || !isOriginKey(key)) {
+    return [fault('Expected the key of an original, such as avatars/1/ab12.')];
+  }
+  const meant = unmarkedKeyOf(key);
+  if (meant === undefined) return [];
+  return [fault(`Expected the key without the a_ of its hash: ${meant}`)];
+}
+
+/** The path of an upload, with its capability. */
+export function formatRelayPath(key: string, capability: string): string {
+  return `${RELAY_PREFIX}${key.split('/').map(encodeURIComponent).join('/')}?t=${capability}`;
+}
+
+function fault(message: string): RequestFault {
+  return { path: 'key', message };
+}

@@ -1,0 +1,130 @@
+import type { IncomingMessage } from 'node:http';
+import { PassThrough } from 'node:stream';
+import { MediaError } from '../../contract/errors.ts';
+import { splitTarget } from '../../contract/media-request.ts';
+import {
+  isMediaType,
+  type RelayCapability,
+  verifyCapability,
+} from '../../contract/relay-capability.ts';
+import { findRelayKeyFaults, isRelayPath, readRelayKey } from '../../contract/relay-path.ts';
+import type { SigningKeys } from '../../contract/signing-keys.ts';
+import type { UploadOrder, UploadService } from '../../pipeline/uploads/upload-service.ts';
+import type { Exchange } from '../exchange.ts';
+
+/** What the relay is made of. */
+interface RelayHandlerParts {
+  readonly uploads: UploadService;
+  readonly keys: SigningKeys;
+  /** Where originals are stored; `undefined`: in a folder, which has no name here. */
+  readonly bucket: string | undefined;
+  /** Unix time, in milliseconds. */
+  readonly wallClock: () => number;
+}
+
+/** Methods of the relay that get more than a refusal. */
+export const RELAY_METHODS = 'PUT, OPTIONS';
+
+/** Headers of the response to a preflight: any site may send an upload, and read what came of it. */
+export const RELAY_PREFLIGHT_HEADERS = {
+  allow: RELAY_METHODS,
+  'access-control-allow-methods': RELAY_METHODS,
+  'access-control-allow-headers': 'Content-Type, *',
+  'access-control-max-age': '86400',
+} as const;
+
+/** No cache keeps anything of an upload. */
+const NO_STORE = { 'cache-control': 'no-store' } as const;
+
+/** Stores what clients send to `/v1/relay/{key}` (contract §10). */
+export class RelayHandler {
+  readonly #parts: RelayHandlerParts;
+
+  constructor(parts: RelayHandlerParts) {
+    this.#parts = parts;
+  }
+
+  /** Whether a request target is a path of the relay. */
+  isFor(target: string): boolean {
+    return isRelayPath(splitTarget(target)[0]);
+  }
+
+  /** Responds to an upload. */
+  async handle(exchange: Exchange): Promise<void> {
+    const { request } = exchange;
+    const [rawPath, rawQuery] = splitTarget(exchange.target);
+    exchange.record.noteUpload(rawPath);
+    const received = new PassThrough();
+    // It is read later, if at all, and fails then.
+    received.on('error', () => undefined);
+    try {
+      const order = this.#authorise(request, rawPath, new URLSearchParams(`?${rawQuery}`));
+      const openBody = (): PassThrough => {
+        exchange.sendContinue();
+        request.on('data', (chunk: Buffer) => exchange.record.noteReceived(chunk.length));
+        request.once('close', () => {
+          if (!request.complete) received.destroy(new DOMException('Cut off.', 'AbortError'));
+        });
+        return request.pipe(received);
+      };
+      const etag = await this.#parts.uploads.store(order, openBody, exchange.signal);
+      const fields = { ...exchange.commonHeaders, ...NO_STORE, 'content-length': '0' };
+      const tagged = etag === '' ? fields : { ...fields, etag: `"${etag}"` };
+      exchange.respond(200, Object.entries(tagged).flat());
+    } catch (error) {
+      request.unpipe(received);
+      // What is still on its way is read over, so that the response is not lost to a reset.
+      if (!request.complete) exchange.endConnection();
+      exchange.fail(error, NO_STORE);
+    } finally {
+      received.destroy();
+    }
+  }
+
+  /** @throws MediaError `UNAUTHORIZED`, `ACCESS_DENIED`, `INVALID_FORM_BODY`, in this order */
+  #authorise(request: IncomingMessage, rawPath: string, query: URLSearchParams): UploadOrder {
+    const { keys, bucket, wallClock } = this.#parts;
+    const [text, ...others] = query.getAll('t');
+    if (text === undefined || others.length > 0) throw new MediaError('UNAUTHORIZED');
+    const capability = verifyCapability(text, keys, wallClock() / 1000);
+    if (capability === undefined) throw new MediaError('UNAUTHORIZED');
+    const key = readRelayKey(rawPath);
+    const isForBucket = bucket === undefined || (capability.bucket ?? bucket) === bucket;
+    const isForKey = key === undefined || key === capability.key;
+    if (!isForBucket || !isForKey || !isForPart(query, capability)) {
+      throw new MediaError('ACCESS_DENIED');
+    }
+    const faults = [...findRelayKeyFaults(rawPath), ...findRangeFaults(request)];
+    if (faults.length > 0) throw new MediaError('INVALID_FORM_BODY', { faults });
+    const { maxBytes, part, replaces } = capability;
+    const contentType = capability.contentType ?? contentTypeOf(request);
+    const sizeBytes = sizeOf(request, part !== undefined);
+    return { key: capability.key, contentType, maxBytes, sizeBytes, part, replaces };
+  }
+}
+
+/** Whether a query names the part that a capability is for, or none where it is for the whole. */
+function isForPart(query: URLSearchParams, { part }: RelayCapability): boolean {
+  const [uploadIds, partNumbers] = [query.getAll('uploadId'), query.getAll('partNumber')];
+  if (part === undefined) return uploadIds.length === 0 && partNumbers.length === 0;
+  const isForUpload = uploadIds.length === 1 && uploadIds[0] === part.uploadId;
+  return isForUpload && partNumbers.length === 1 && partNumbers[0] === String(part.partNumber);
+}
+
+/** A part of an object in the place of the whole (RFC 9110 §14.5). */
+function findRangeFaults({ headers }: IncomingMessage) {
+  if (headers['content-range'] === undefined) return [];
+  return [{ path: 'Content-Range', message: 'Expected the whole object, and no Content-Range.' }];
+}
+
+function contentTypeOf({ headers }: IncomingMessage): string | undefined {
+  const type = headers['content-type']?.trim();
+  return type !== undefined && isMediaType(type) ? type : undefined;
+}
+
+/** @param mustTell whether no length is not a length of 0, as it is where there is no body (RFC 9112 §6.3) */
+function sizeOf({ headers }: IncomingMessage, mustTell: boolean): number | undefined {
+  const { 'content-length': length, 'transfer-encoding': coding } = headers;
+  if (length !== undefined) return Number(length);
+  return coding === undefined && !mustTell ? 0 : undefined;
+}

@@ -1,0 +1,114 @@
+import { MediaError } from '../../contract/errors.ts';
+import { unlessAborted } from '../abort.ts';
+import type { Clock } from '../ports.ts';
+
+/** How fast the two ends of an upload must be. */
+export interface PaceLimits {
+  /** In each such time that is spent waiting for it, in milliseconds, a client must send `windowBytes`. */
+  readonly windowMs: number;
+  readonly windowBytes: number;
+  /** How long the storage may take over what it was given, in milliseconds. */
+  readonly storageTimeoutMs: number;
+}
+
+interface UploadBodyOptions {
+  readonly limits: PaceLimits;
+  /** Most bytes of the whole. */
+  readonly maxBytes: number;
+  readonly clock: Clock;
+  /** Hears of what has come, in bytes. */
+  readonly onReceived: (bytes: number) => void;
+  /** Ends the wait for the next piece. */
+  readonly signal: AbortSignal;
+}
+
+/**
+ * The body of an upload on its way from the client to the storage, piece by piece, at the pace of the slower one. It
+ * knows which of them is waited for, so that a client is not blamed for a slow storage, nor the other way round.
+ */
+export class UploadBody implements AsyncIterable<Uint8Array> {
+  readonly #source: AsyncIterator<Uint8Array>;
+  readonly #options: UploadBodyOptions;
+  /** What was looked at and not handed on yet. */
+  readonly #peeked: Uint8Array[] = [];
+  #isEnded = false;
+  #receivedBytes = 0;
+  /** Who is waited for, and since when. */
+  #waitsFor: 'client' | 'storage' = 'storage';
+  #sinceMs: number;
+  /** Of the window: what the client has sent, and how long it was waited for before now. */
+  #paidBytes = 0;
+  #waitedMs = 0;
+
+  constructor(source: AsyncIterable<Uint8Array>, options: UploadBodyOptions) {
+    this.#source = source[Symbol.asyncIterator]();
+    this.#options = options;
+    this.#sinceMs = options.clock.nowMs();
+  }
+
+  /**
+   * The first bytes, before they are handed on.
+   *
+   * @param isEnough whether no more need be looked at
+   * @returns fewer where the body ends
+   * @throws as the body itself
+   */
+  async peek(isEnough: (prefix: Uint8Array) => boolean): Promise<Uint8Array> {
+    let prefix = Buffer.alloc(0);
+    while (!isEnough(prefix)) {
+      const chunk = await this.#receive();
+      if (chunk === undefined) break;
+      this.#peeked.push(chunk);
+      prefix = Buffer.concat([prefix, chunk]);
+    }
+    return prefix;
+  }
+
+  /** @throws MediaError `PAYLOAD_TOO_LARGE`; what the source throws; `signal.reason` */
+  async *[Symbol.asyncIterator](): AsyncGenerator<Uint8Array> {
+    yield* this.#peeked.splice(0);
+    for (;;) {
+      const chunk = await this.#receive();
+      if (chunk === undefined) return;
+      yield chunk;
+    }
+  }
+
+  /** What is wrong with the pace at this moment, to be asked every now and then. */
+  findFault(): MediaError | undefined {
+    const { limits, clock } = this.#options;
+    const waitedMs = clock.nowMs() - this.#sinceMs;
+    if (this.#waitsFor === 'storage') {
+      if (waitedMs < limits.storageTimeoutMs) return undefined;
+      const cause = new Error(`The storage has taken nothing for ${waitedMs} ms.`);
+      return new MediaError('ORIGIN_TIMEOUT', { cause });
+    }
+    if (this.#waitedMs + waitedMs < limits.windowMs) return undefined;
+    return new MediaError('REQUEST_TIMEOUT');
+  }
+
+  async #receive(): Promise<Uint8Array | undefined> {
+    if (this.#isEnded) return undefined;
+    const { clock, limits, maxBytes, onReceived, signal } = this.#options;
+    this.#waitsFor = 'client';
+    this.#sinceMs = clock.nowMs();
+    const { done, value } = await unlessAborted(this.#source.next(), signal);
+    const nowMs = clock.nowMs();
+    this.#waitedMs += nowMs - this.#sinceMs;
+    this.#waitsFor = 'storage';
+    this.#sinceMs = nowMs;
+    if (done === true) {
+      this.#isEnded = true;
+      return undefined;
+    }
+    this.#receivedBytes += value.length;
+    onReceived(value.length);
+    if (this.#receivedBytes > maxBytes) throw new MediaError('PAYLOAD_TOO_LARGE');
+    this.#paidBytes += value.length;
+    if (this.#paidBytes >= limits.windowBytes) {
+      this.#paidBytes = 0;
+      this.#waitedMs = 0;
+    }
+    return value;
+  }
+}

@@ -1,0 +1,258 @@
+import { MediaError } from '../../contract/errors.ts';
+import type { UploadPartId } from '../../contract/relay-capability.ts';
+import { isDecodable } from '../../formats/read-image-facts.ts';
+import { withDeadline } from '../abort.ts';
+import { formatCauses } from '../error-causes.ts';
+import type { UploadMeter } from '../meter.ts';
+import { SNIFF_BYTES } from '../originals/content-sniff.ts';
+import type { OriginalWriter } from '../originals/original-writer.ts';
+import type { Clock, Log } from '../ports.ts';
+import type { Purger } from '../results/purger.ts';
+import { type PaceLimits, UploadBody } from './upload-body.ts';
+
+/** An upload, as its head and its capability have it. */
+export interface UploadOrder {
+  /** Of an original. */
+  readonly key: string;
+  /** To be stored; `undefined`: nobody has said one. */
+  readonly contentType: string | undefined;
+  /** What its capability allows; `undefined`: what the service does. */
+  readonly maxBytes: number | undefined;
+  /** What it tells of its length. */
+  readonly sizeBytes: number | undefined;
+  readonly part: UploadPartId | undefined;
+  readonly replaces: boolean;
+}
+
+/** What uploads may take of the service. */
+export interface UploadLimits extends PaceLimits {
+  readonly maxUploads: number;
+  /** Of one upload. */
+  readonly maxBytes: number;
+  /** Held by uploads whose length is not known, all together. */
+  readonly memoryBytes: number;
+  /** How long the storage may take to say whether there is an object. */
+  readonly lookTimeoutMs: number;
+  /** How often the pace is looked at. */
+  readonly sweepIntervalMs: number;
+}
+
+interface UploadServiceParts {
+  readonly writer: OriginalWriter;
+  readonly purger: Pick<Purger, 'noteNew' | 'purge'>;
+  readonly limits: UploadLimits;
+  readonly clock: Clock;
+  readonly meter: UploadMeter;
+  readonly log: Log;
+}
+
+/** Types of images that are decoded here: an original that is said to be one begins like one. */
+const IMAGE_TYPE = /^image\/(?:png|apng|jpeg|webp|gif|avif|heic|heif)[ \t]*(?:;|$)/i;
+
+/** `Retry-After` of a refusal, in seconds. */
+const RETRY_AFTER_SECONDS = 1;
+
+/** An upload under way, as far as it is watched. */
+interface Watched {
+  readonly body: UploadBody;
+  readonly stop: (reason: MediaError) => void;
+}
+
+/** Stores originals that clients send, by the permission of the platform. */
+export class UploadService {
+  readonly #parts: UploadServiceParts;
+  readonly #watched = new Set<Watched>();
+  #sweeping: NodeJS.Timeout | undefined;
+  #underWay = 0;
+  #heldBytes = 0;
+
+  constructor(parts: UploadServiceParts) {
+    this.#parts = parts;
+  }
+
+  /** Uploads under way, memory that they hold, and the bounds of both. */
+  get usage(): UploadUsage {
+    const { maxUploads, memoryBytes } = this.#parts.limits;
+    return {
+      uploads: this.#underWay,
+      maxUploads,
+      heldBytes: this.#heldBytes,
+      maxHeldBytes: memoryBytes,
+    };
+  }
+
+  /** Whether no upload more is let in. */
+  get isFull(): boolean {
+    return this.#underWay >= this.#parts.limits.maxUploads;
+  }
+
+  /**
+   * Stores an original, or a part of one.
+   *
+   * @param openBody asks the client for the body; called once nothing speaks against it any more
+   * @param signal of the client: nothing is left of an upload that it gives up
+   * @returns the storage's tag of what was stored; empty where it tells none
+   * @throws MediaError of contract §10; `signal.reason`
+   */
+  async store(
+    order: UploadOrder,
+    openBody: () => AsyncIterable<Uint8Array>,
+    signal: AbortSignal,
+  ): Promise<string> {
+    const { writer, limits } = this.#parts;
+    const { key, part, replaces, sizeBytes } = order;
+    const maxBytes = Math.min(order.maxBytes ?? limits.maxBytes, limits.maxBytes);
+    if (part !== undefined && writer.writePart === undefined) throw new MediaError('ACCESS_DENIED');
+    if (part !== undefined && sizeBytes === undefined) throw new MediaError('LENGTH_REQUIRED');
+    if (sizeBytes !== undefined && sizeBytes > maxBytes) throw new MediaError('PAYLOAD_TOO_LARGE');
+    const leave = this.#enter(sizeBytes);
+    try {
+      const isNew = part === undefined && !replaces;
+      if (isNew && (await this.#isThere(key, signal))) throw new MediaError('MEDIA_EXISTS');
+      const etag = await this.#receive(order, { maxBytes, isNew, openBody, signal });
+      if (part === undefined) await this.#forget(order);
+      return etag;
+    } catch (error) {
+      // Whatever else has come of it: nobody waits for a response.
+      signal.throwIfAborted();
+      throw error;
+    } finally {
+      leave();
+    }
+  }
+
+  /** @throws MediaError `OVERLOADED` */
+  #enter(sizeBytes: number | undefined): () => void {
+    const { writer, limits } = this.#parts;
+    const bytes = writer.heldBytesOf(sizeBytes);
+    if (this.#underWay >= limits.maxUploads) throw overloaded('As many as may be are under way.');
+    if (bytes > 0 && this.#heldBytes + bytes > limits.memoryBytes) {
+      throw overloaded(`Parts of uploads hold ${this.#heldBytes} bytes of RELAY_MEMORY_BYTES.`);
+    }
+    this.#underWay += 1;
+    this.#heldBytes += bytes;
+    return () => {
+      this.#underWay -= 1;
+      this.#heldBytes -= bytes;
+    };
+  }
+
+  async #isThere(key: string, signal: AbortSignal): Promise<boolean> {
+    const { writer, limits } = this.#parts;
+    const late = (): MediaError => new MediaError('ORIGIN_TIMEOUT');
+    return withDeadline(limits.lookTimeoutMs, signal, late, (within) =>
+      writer.has(key, within),
+    ).catch(failToStore);
+  }
+
+  async #receive(order: UploadOrder, options: ReceiveOptions): Promise<string> {
+    const { limits, clock, meter } = this.#parts;
+    const stopping = new AbortController();
+    const follow = (): void => stopping.abort(options.signal.reason);
+    options.signal.throwIfAborted();
+    options.signal.addEventListener('abort', follow, { once: true });
+    const { signal } = stopping;
+    const body = new UploadBody(options.openBody(), {
+      limits,
+      maxBytes: options.maxBytes,
+      clock,
+      onReceived: (bytes) => meter.noteUploadedBytes(bytes),
+      signal,
+    });
+    const unwatch = this.#watch({ body, stop: (reason) => stopping.abort(reason) });
+    try {
+      await checkBeginning(order, body);
+      return await this.#write(order, body, options.isNew, signal).catch(failToStore);
+    } catch (error) {
+      // What the storage makes of a stop is no news.
+      signal.throwIfAborted();
+      throw error;
+    } finally {
+      unwatch();
+      options.signal.removeEventListener('abort', follow);
+    }
+  }
+
+  #write(
+    { key, part, sizeBytes, contentType }: UploadOrder,
+    body: UploadBody,
+    isNew: boolean,
+    signal: AbortSignal,
+  ): Promise<string> {
+    const { writer } = this.#parts;
+    if (part === undefined || writer.writePart === undefined) {
+      return writer.write(key, body, { sizeBytes, contentType, isNew, signal });
+    }
+    return writer.writePart(key, body, { ...part, sizeBytes: sizeBytes ?? 0, signal });
+  }
+
+  /** Renderings of what was there are found by its own tag: that some may be left in the store harms no response. */
+  async #forget({ key, replaces }: UploadOrder): Promise<void> {
+    const { purger, log } = this.#parts;
+    if (!replaces) return purger.noteNew(key);
+    await purger.purge({ kind: 'originals', originKeys: [key] }).catch((error: unknown) => {
+      const reason = formatCauses(error).slice(2);
+      log.warn({ key, reason }, 'renderings of an original that was replaced stay in the store');
+    });
+  }
+
+  #watch(watched: Watched): () => void {
+    const { sweepIntervalMs } = this.#parts.limits;
+    this.#watched.add(watched);
+    this.#sweeping ??= setInterval(() => this.#sweep(), sweepIntervalMs).unref();
+    return () => {
+      this.#watched.delete(watched);
+      if (this.#watched.size > 0) return;
+      clearInterval(this.#sweeping);
+      this.#sweeping = undefined;
+    };
+  }
+
+  #sweep(): void {
+    for (const { body, stop } of this.#watched) {
+      const fault = body.findFault();
+      if (fault !== undefined) stop(fault);
+    }
+  }
+}
+
+/** How much of what uploads may take is taken. */
+export interface UploadUsage {
+  readonly uploads: number;
+  readonly maxUploads: number;
+  readonly heldBytes: number;
+  readonly maxHeldBytes: number;
+}
+
+interface ReceiveOptions {
+  readonly maxBytes: number;
+  readonly isNew: boolean;
+  readonly openBody: () => AsyncIterable<Uint8Array>;
+  readonly signal: AbortSignal;
+}
+
+/**
+ * Looks at the first bytes of what is said to be an image. Of a part but the first one they are somewhere in the
+ * middle.
+ *
+ * @throws MediaError `UNSUPPORTED_MEDIA_TYPE` where it is none that is decoded here
+ */
+async function checkBeginning({ contentType, part }: UploadOrder, body: UploadBody): Promise<void> {
+  if (contentType === undefined || !IMAGE_TYPE.test(contentType)) return;
+  if (part !== undefined && part.partNumber !== 1) return;
+  const prefix = await body.peek((bytes) => bytes.length >= SNIFF_BYTES || isDecodable(bytes));
+  if (isDecodable(prefix)) return;
+  const cause = new Error(`The upload is said to be ${contentType}, and does not begin like one.`);
+  throw new MediaError('UNSUPPORTED_MEDIA_TYPE', { cause });
+}
+
+/** @throws MediaError: of the storage, where it is none of ours */
+function failToStore(error: unknown): never {
+  throw error instanceof MediaError ? error : new MediaError('ORIGIN_ERROR', { cause: error });
+}
+
+function overloaded(message: string): MediaError {
+  const cause = new Error(message);
+  const retryAfterSeconds = RETRY_AFTER_SECONDS;
+  return new MediaError('OVERLOADED', { cause, bottleneck: 'uploads', retryAfterSeconds });
+}
