@@ -1,4 +1,5 @@
 import type { Browser, BrowserContextOptions, Page } from 'playwright-core';
+import { afterAll, afterEach, beforeAll } from 'vitest';
 import { patient } from '../support/patient.ts';
 import { type ServiceProcess, startService } from '../support/processes/service-process.ts';
 import { startBrowser } from './browser.ts';
@@ -10,6 +11,13 @@ export interface WatchedPage {
   readonly complaints: readonly string[];
 }
 
+/** A telephone of the smaller ones. */
+export const PHONE = {
+  viewport: { width: 360, height: 740 },
+  isMobile: true,
+  hasTouch: true,
+} as const;
+
 /** The compiled service and a browser before it. */
 export interface ExplorerBrowser {
   readonly service: ServiceProcess;
@@ -17,6 +25,64 @@ export interface ExplorerBrowser {
   readonly open: (options?: BrowserContextOptions, hash?: string) => Promise<WatchedPage>;
   readonly close: () => Promise<void>;
 }
+
+/** Both, for the tests of a file; the windows of a test are closed behind it. */
+export interface SharedExplorer {
+  readonly service: () => ServiceProcess;
+  readonly visit: ExplorerBrowser['open'];
+}
+
+/**
+ * Starts both once for all tests of a file.
+ *
+ * @param settings of the service, besides those that the explorer needs; made when they are needed
+ */
+export function shareExplorer(
+  settings: () => Readonly<Record<string, string>> = () => ({}),
+): SharedExplorer {
+  let explorer: ExplorerBrowser | undefined;
+  let open: readonly WatchedPage[] = [];
+  const started = (): ExplorerBrowser => {
+    if (explorer === undefined) throw new Error('The explorer is not started.');
+    return explorer;
+  };
+  beforeAll(async () => {
+    explorer = await startExplorerBrowser(settings());
+  });
+  afterAll(() => explorer?.close());
+  afterEach(async () => {
+    await Promise.all(open.map(({ page }) => page.context().close()));
+    open = [];
+  });
+  return {
+    service: () => started().service,
+    visit: async (options, hash) => {
+      const watched = await started().open(options, hash);
+      open = [...open, watched];
+      return watched;
+    },
+  };
+}
+
+/** The line of the URL. */
+export const urlLine = (page: Page) => page.getByRole('textbox', { name: 'URL', exact: true });
+
+/** A fact of what came back. */
+export const textOf = (page: Page, name: string) =>
+  page.locator(`#response .${name} .value`).textContent();
+
+/** Waits until the response to this address is shown. */
+export async function settle(page: Page, target: string): Promise<void> {
+  await page.waitForFunction(
+    (end) => document.querySelector<HTMLTextAreaElement>('#url')?.value.endsWith(end),
+    target,
+  );
+  await page.locator('#stage:not([aria-busy])').waitFor();
+}
+
+/** By how much the page is wider than the window, in pixels. */
+export const overflow = (page: Page) =>
+  page.evaluate(() => document.documentElement.scrollWidth - document.documentElement.clientWidth);
 
 /**
  * Starts both.

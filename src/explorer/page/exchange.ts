@@ -49,7 +49,7 @@ const PICTURE_TYPES = /^image\/(?:a?png|jpeg|webp|gif|avif)$/;
  */
 export async function ask(target: string): Promise<Exchange> {
   const startMs = performance.now();
-  const response = await fetch(target, { cache: 'no-store' });
+  const response = await fetch(target, { cache: 'no-store', priority: 'high' });
   const { status, headers } = response;
   const mimeType = (headers.get('content-type') ?? '').split(';')[0]?.trim() ?? '';
   const statedBytes = Number(headers.get('content-length') ?? 0);

@@ -11,8 +11,9 @@ import { UrlForm } from './bench/url-form.tsx';
 import { Comparison } from './compare/comparison.tsx';
 import { loadOriginals } from './originals.ts';
 import { ContactSheet } from './sheet/contact-sheet.tsx';
+import { choice, contract, outcome, resources, view } from './state.ts';
 import { nameOf } from './take-away.ts';
-import { choice, contract, follow, outcome, resources, view } from './workbench.ts';
+import { follow } from './workbench.ts';
 
 /** The sheet of all originals, and the workbench with one of them. */
 function Explorer() {

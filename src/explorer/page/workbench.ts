@@ -1,16 +1,29 @@
-import { computed, signal } from '@preact/signals';
-import type { ContractTables, DescribedResource } from '../explorer-data.ts';
-import { ask, type Exchange } from './exchange.ts';
+import type { DescribedResource } from '../explorer-data.ts';
+import { ask } from './exchange.ts';
 import {
   findTarget,
   formatPath,
   formatTarget,
-  identify,
   type MediaChoice,
   placeholdersOf,
   readTarget,
 } from './media-choice.ts';
 import { askFacts, facts, findFirst, framesById, messageOf } from './originals.ts';
+import { askSigned, keyOf, type Signed } from './signing.ts';
+import {
+  canSign,
+  choice,
+  isBlank,
+  isWaiting,
+  link,
+  linkFault,
+  type Outcome,
+  outcome,
+  resources,
+  target,
+  typedUrl,
+  view,
+} from './state.ts';
 import { chooseFirst } from './thumbnail.ts';
 
 /** A text is asked for when so long nothing was typed, in milliseconds. */
@@ -18,61 +31,6 @@ const TYPING_MS = 300;
 
 /** The place of the page where the sheet fills a narrow screen. */
 const SHEET_HASH = '#sheet';
-
-/** What is on the stage. */
-export type Outcome =
-  | { readonly kind: 'nothing' }
-  /** With the picture as a blob: what is shown is what was weighed. */
-  | { readonly kind: 'exchange'; readonly exchange: Exchange; readonly pictureUrl?: string }
-  | { readonly kind: 'failure'; readonly message: string };
-
-/** Something that is wrong with a part of a URL, as the API says it. */
-export interface Fault {
-  readonly path: string;
-  readonly message: string;
-}
-
-export const contract = signal<ContractTables>({ resources: [], external: [], signs: [] });
-/** All kinds that a URL may be of, signed ones too. */
-export const resources = computed(() => [...contract.value.resources, ...contract.value.external]);
-export const choice = signal<MediaChoice>();
-/** The text in the URL line, as long as it is what a person has put there. */
-export const typedUrl = signal<string>();
-/** Path and query that are asked for: to the letter what was put, until a control is changed. */
-export const target = signal<string>();
-export const outcome = signal<Outcome>({ kind: 'nothing' });
-export const isWaiting = signal(false);
-export const view = signal<'sheet' | 'bench'>('sheet');
-
-/** Whether nothing names an original yet, so that there is nothing to ask for. */
-export const isBlank = computed(() => {
-  const values = Object.values(choice.value?.values ?? {});
-  return values.every((value) => value === '');
-});
-
-/** The frame of the choice on the sheet, if it is there. */
-export const currentFrame = computed(() =>
-  choice.value === undefined ? undefined : framesById.value.get(identify(choice.value)),
-);
-
-/** What is known of the original of the choice. */
-export const currentFacts = computed(() =>
-  choice.value === undefined ? undefined : facts.value.get(identify(choice.value)),
-);
-
-/** What the response says is wrong; `url` stands for what no field is to blame for. */
-export const faults = computed((): readonly Fault[] => {
-  if (typedUrl.value !== undefined && target.value === undefined) {
-    return [
-      { path: 'url', message: 'Expected a URL of the contract, such as /avatars/1/ab12.webp.' },
-    ];
-  }
-  if (outcome.value.kind !== 'exchange') return [];
-  const { body } = outcome.value.exchange;
-  if (body.kind !== 'error') return [];
-  if (body.errors.length > 0) return body.errors;
-  return [{ path: 'url', message: `${body.code}: ${body.message}` }];
-});
 
 let asked = 0;
 let timer = 0;
@@ -86,6 +44,9 @@ interface Showing {
 
 /** Puts a choice on the workbench, and asks for it. */
 export function show(chosen: MediaChoice, { isTyping = false, typed }: Showing = {}): void {
+  if (choice.value !== undefined && formatPath(chosen) !== formatPath(choice.value))
+    link.value = '';
+  linkFault.value = undefined;
   choice.value = chosen;
   typedUrl.value = typed?.text;
   target.value = typed?.target ?? formatTarget(chosen);
@@ -123,6 +84,39 @@ export function putUrl(text: string): void {
   typedUrl.value = text;
   target.value = undefined;
   present({ kind: 'nothing' });
+}
+
+/** Takes the URL of another site, and goes to the signed path below which it is shown. */
+export function putLink(text: string): void {
+  clearTimeout(timer);
+  asked += 1;
+  const turn = asked;
+  link.value = text;
+  isWaiting.value = true;
+  timer = window.setTimeout(async () => {
+    const signed = await askSigned('url', text).catch(toRefusal);
+    if (turn !== asked) return;
+    const found = signed.kind === 'path' ? readTarget(signed.path, resources.value) : undefined;
+    if (found === undefined) {
+      present({ kind: 'nothing' });
+      linkFault.value = signed.kind === 'refused' ? signed.message : undefined;
+      return;
+    }
+    const parameters = found.resource === choice.value?.resource ? choice.value.parameters : {};
+    show({ ...found, parameters });
+    link.value = text;
+  }, TYPING_MS);
+}
+
+/** What was put in the URL line is complete: the URL of another site is signed. */
+export function commitUrl(): void {
+  const text = typedUrl.value?.trim() ?? '';
+  const isForeign = target.value === undefined && /^https?:\/\/[^/]/i.test(text);
+  if (isForeign && canSign('external media')) putLink(text);
+}
+
+function toRefusal(error: unknown): Signed {
+  return { kind: 'refused', message: messageOf(error) };
 }
 
 /** Goes to the first original of another kind; where the list has none, to empty fields. */
@@ -166,6 +160,8 @@ export function follow(): void {
 /** @param turn that of the choice: the response to an earlier one is not shown */
 async function request(turn: number): Promise<void> {
   try {
+    await sign(turn);
+    if (turn !== asked) return;
     const exchange = await ask(target.value ?? '');
     if (turn !== asked) return;
     const { body } = exchange;
@@ -183,6 +179,21 @@ async function request(turn: number): Promise<void> {
   } catch (error) {
     if (turn === asked) present({ kind: 'failure', message: messageOf(error) });
   }
+}
+
+/** Signs the choice, where it needs that, and where nothing of it was put by hand. */
+async function sign(turn: number): Promise<void> {
+  const chosen = choice.value;
+  if (chosen === undefined || chosen.signature !== undefined || typedUrl.value !== undefined)
+    return;
+  if (chosen.resource.name !== 'attachment' || !canSign('attachment')) return;
+  const signed = await askSigned('key', keyOf(chosen));
+  const signature =
+    signed.kind === 'path' ? readTarget(signed.path, resources.value)?.signature : undefined;
+  if (turn !== asked || signature === undefined) return;
+  choice.value = { ...chosen, signature };
+  target.value = formatTarget(choice.value);
+  history.replaceState(null, '', `#${target.value}`);
 }
 
 function present(next: Outcome): void {

@@ -1,4 +1,5 @@
-import { putUrl, target, typedUrl } from '../workbench.ts';
+import { target, typedUrl } from '../state.ts';
+import { commitUrl, putUrl } from '../workbench.ts';
 import { CopyButton } from './copy-button.tsx';
 import { FaultNote, faultAttributes, findFaults } from './fault-note.tsx';
 
@@ -21,8 +22,11 @@ export function Address() {
           value={typedUrl.value ?? url}
           onInput={({ currentTarget }) => putUrl(currentTarget.value)}
           onKeyDown={(event) => {
-            if (event.key === 'Enter') event.preventDefault();
+            if (event.key !== 'Enter') return;
+            event.preventDefault();
+            commitUrl();
           }}
+          onBlur={commitUrl}
           onFocus={({ currentTarget }) => currentTarget.select()}
           {...faultAttributes('url', findFaults('url'))}
         />

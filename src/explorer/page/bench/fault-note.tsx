@@ -1,4 +1,4 @@
-import { type Fault, faults, isWaiting } from '../workbench.ts';
+import { type Fault, faults, isWaiting } from '../state.ts';
 
 /** What the API says is wrong with a field; while a response is awaited, nothing is. */
 export function findFaults(path: string): readonly Fault[] {

@@ -1,6 +1,6 @@
 import { formatBytes } from '../labels.ts';
+import { choice, currentFacts, currentFrame } from '../state.ts';
 import { nameOf } from '../take-away.ts';
-import { choice, currentFacts, currentFrame } from '../workbench.ts';
 
 /** What the picture is made from: its name, and what its file says of itself. */
 export function OriginalSheet() {

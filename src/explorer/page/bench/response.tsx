@@ -1,7 +1,8 @@
 import type { ComponentChildren } from 'preact';
 import type { Exchange, Timing } from '../exchange.ts';
 import { formatBytes, formatExactBytes, formatMs, formatShare } from '../labels.ts';
-import { askAgain, currentFrame, isBlank, isWaiting, outcome } from '../workbench.ts';
+import { currentFrame, isBlank, isWaiting, outcome } from '../state.ts';
+import { askAgain } from '../workbench.ts';
 
 /** What came back, what it cost, and a button that asks again. */
 export function ResponseSheet() {

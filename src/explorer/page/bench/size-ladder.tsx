@@ -3,7 +3,8 @@ import { ASSET_WIDTHS_PX } from '../../../contract/media-query.ts';
 import { ask } from '../exchange.ts';
 import { formatBytes } from '../labels.ts';
 import { formatTarget, type MediaChoice } from '../media-choice.ts';
-import { change, choice } from '../workbench.ts';
+import { choice } from '../state.ts';
+import { change } from '../workbench.ts';
 
 /** Requests at a time: the service has other clients. */
 const AT_A_TIME = 2;

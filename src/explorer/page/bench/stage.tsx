@@ -2,7 +2,7 @@ import { useLayoutEffect, useRef, useState } from 'preact/hooks';
 import type { Exchange, ResponseBody } from '../exchange.ts';
 import { formatBytes, formatExactBytes, formatShare } from '../labels.ts';
 import { placeholdersOf } from '../media-choice.ts';
-import { choice, currentFrame, isBlank, isWaiting, outcome } from '../workbench.ts';
+import { canSign, choice, currentFrame, isBlank, isWaiting, outcome } from '../state.ts';
 
 /** The part of the page that shows the picture, or the error instead, and what it weighs. */
 export function Stage() {
@@ -73,7 +73,9 @@ function Picture({ url, exchange }: { readonly url: string; readonly exchange: E
 function Nothing() {
   const chosen = choice.value;
   if (chosen === undefined || !isBlank.value) return null;
-  const names = placeholdersOf(chosen.resource);
+  const { resource } = chosen;
+  const isSigned = resource.name === 'external media' && canSign(resource.name);
+  const names = isSigned ? ['link'] : placeholdersOf(resource);
   return (
     <div class="fault">
       <p class="code">No {chosen.resource.name} is in the list</p>

@@ -1,6 +1,6 @@
 import { formatCurl } from '../media-choice.ts';
+import { choice, isBlank, outcome, target } from '../state.ts';
 import { fileNameOf, formatBbcode, formatMarkdown, formatSrcset } from '../take-away.ts';
-import { choice, isBlank, outcome, target } from '../workbench.ts';
 import { CopyButton } from './copy-button.tsx';
 
 /** What can be taken along: texts for pages, the picture itself, and a line for a shell. */

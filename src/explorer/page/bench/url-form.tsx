@@ -1,10 +1,11 @@
-import type { ComponentChildren } from 'preact';
 import type { ParameterForm, QueryParameter } from '../../../contract/media-query.ts';
 import { DEFAULT_AVATAR_COUNT } from '../../../contract/resources.ts';
 import { hasEffect, nameOfFormat, withoutAliases } from '../effects.ts';
 import { type MediaChoice, placeholdersOf } from '../media-choice.ts';
-import { change, changeKind, choice, resources } from '../workbench.ts';
-import { FaultNote, faultAttributes, findFaults } from './fault-note.tsx';
+import { canSign, choice, link, resources } from '../state.ts';
+import { change, changeKind, putLink } from '../workbench.ts';
+import { faultAttributes, findFaults } from './fault-note.tsx';
+import { Labelled, labelOf, Segments, TextInput } from './fields.tsx';
 
 /** A choice of more words than these is a list that opens. */
 const MOST_SEGMENTS = 6;
@@ -43,6 +44,11 @@ export function UrlForm() {
           ))}
         </select>
       </Labelled>
+      {resource.name === 'external media' && canSign(resource.name) && (
+        <Labelled name="link">
+          <TextInput name="link" value={link.value} onText={putLink} />
+        </Labelled>
+      )}
       {placeholdersOf(resource).map((name) => (
         <Labelled key={`${resource.name} ${name}`} name={name}>
           <TextInput
@@ -123,106 +129,4 @@ function Parameter({ parameter, chosen, onChange }: ParameterProps) {
       </select>
     </Labelled>
   );
-}
-
-interface TextInputProps {
-  readonly name: string;
-  readonly value: string;
-  /** Of numbers. */
-  readonly form?: ParameterForm | undefined;
-  readonly onText: (text: string) => void;
-}
-
-function TextInput({ name, value, form, onText }: TextInputProps) {
-  const bounds = form?.kind === 'integer' ? form : undefined;
-  return (
-    <input
-      type={bounds === undefined ? 'text' : 'number'}
-      list={undefined}
-      name={name}
-      value={value}
-      spellcheck={false}
-      autocapitalize="off"
-      autocomplete="off"
-      {...(bounds && {
-        min: bounds.min,
-        max: bounds.max,
-        step: 1,
-        placeholder: `${bounds.min} to ${bounds.max}`,
-      })}
-      onInput={({ currentTarget }) => onText(currentTarget.value)}
-      {...faultAttributes(name, findFaults(name))}
-    />
-  );
-}
-
-interface LabelledProps {
-  readonly name: string;
-  readonly isHalf?: boolean;
-  readonly children: ComponentChildren;
-}
-
-function Labelled({ name, isHalf = false, children }: LabelledProps) {
-  return (
-    <div class={isHalf ? 'field half' : 'field'}>
-      {/* biome-ignore lint/a11y/noLabelWithoutControl: the control is what it is called with */}
-      <label>
-        <span class="name">{name}</span>
-        {children}
-      </label>
-      <FaultNote path={name} />
-    </div>
-  );
-}
-
-interface SegmentsProps {
-  readonly name: string;
-  readonly words: readonly string[];
-  readonly value: string;
-  /** Whether a word changes nothing, and so cannot be chosen; the default can. */
-  readonly isOff?: (word: string) => boolean;
-  readonly onPick: (word: string) => void;
-}
-
-/** A choice among a few words, all of them visible; where none of them has an effect, it is off. */
-function Segments({ name, words, value, isOff = () => false, onPick }: SegmentsProps) {
-  const isUseless = words.every(isOff);
-  return (
-    <div
-      class={isUseless ? 'field off' : 'field'}
-      role="radiogroup"
-      aria-labelledby={`${name}-name`}
-      aria-disabled={isUseless ? 'true' : undefined}
-      title={isUseless ? 'It changes nothing of this' : undefined}
-      {...faultAttributes(name, findFaults(name))}
-    >
-      <span class="name" id={`${name}-name`}>
-        {name}
-      </span>
-      <div class="segments">
-        {words.map((word) => (
-          <label
-            key={word}
-            title={!isUseless && isOff(word) ? 'The same as the default' : undefined}
-          >
-            <input
-              type="radio"
-              name={name}
-              value={word}
-              checked={word === value}
-              disabled={isOff(word)}
-              onChange={() => onPick(word)}
-            />
-            <span>{labelOf(word)}</span>
-          </label>
-        ))}
-      </div>
-      <FaultNote path={name} />
-    </div>
-  );
-}
-
-/** What a word is called; the empty one stands for no value. */
-function labelOf(word: string): string {
-  return word === '' ? 'none' : word;
 }

@@ -3,7 +3,7 @@ import type { DescribedResource } from '../../explorer-data.ts';
 import { ask } from '../exchange.ts';
 import { formatBytes, formatMs, formatShare } from '../labels.ts';
 import { formatTarget, type MediaChoice } from '../media-choice.ts';
-import { choice } from '../workbench.ts';
+import { choice } from '../state.ts';
 import { type ComparedPicture, freePictures, toPicture } from './compared-picture.ts';
 import { Loupe } from './loupe.tsx';
 import { type SideChoice, SideControls } from './side-controls.tsx';

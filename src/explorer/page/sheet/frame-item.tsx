@@ -19,6 +19,7 @@ export const FrameItem = memo(({ frame, isStop, isCurrent, onFocus }: FrameItemP
   const { id, resource, original, label } = frame;
   const link = useRef<HTMLAnchorElement>(null);
   const [isPointedAt, setIsPointedAt] = useState(false);
+  const [isBroken, setIsBroken] = useState(false);
   useLayoutEffect(() => {
     if (isCurrent) link.current?.scrollIntoView({ block: 'nearest' });
   }, [isCurrent]);
@@ -44,16 +45,20 @@ export const FrameItem = memo(({ frame, isStop, isCurrent, onFocus }: FrameItemP
         onMouseEnter={shows(true)}
         onMouseLeave={shows(false)}
       >
-        {isPicture(resource, original) ? (
+        {isBroken ? (
+          <span class="card" data-word="no picture" />
+        ) : isPicture(resource, original) ? (
           <img
             class={isCutOut(resource) ? 'whole' : undefined}
             loading="lazy"
+            fetchpriority="low"
             decoding="async"
             alt=""
+            onError={() => setIsBroken(true)}
             src={formatThumbnail(resource, original, isMoving && isPointedAt && mayMove())}
           />
         ) : (
-          <span class="card">{endingOfFile(name)}</span>
+          <span class="card" data-word={endingOfFile(name)} />
         )}
         {isMoving && <span class="moves" aria-hidden="true" />}
         {resource.name === 'attachment' && <span class="caption">{name}</span>}

@@ -1,0 +1,107 @@
+import type { ComponentChildren } from 'preact';
+import type { ParameterForm } from '../../../contract/media-query.ts';
+import { FaultNote, faultAttributes, findFaults } from './fault-note.tsx';
+
+interface TextInputProps {
+  readonly name: string;
+  readonly value: string;
+  /** Of numbers. */
+  readonly form?: ParameterForm | undefined;
+  readonly onText: (text: string) => void;
+}
+
+/** A line of text, or a number within bounds. */
+export function TextInput({ name, value, form, onText }: TextInputProps) {
+  const bounds = form?.kind === 'integer' ? form : undefined;
+  return (
+    <input
+      type={bounds === undefined ? 'text' : 'number'}
+      list={undefined}
+      name={name}
+      value={value}
+      spellcheck={false}
+      autocapitalize="off"
+      autocomplete="off"
+      {...(bounds && {
+        min: bounds.min,
+        max: bounds.max,
+        step: 1,
+        placeholder: `${bounds.min} to ${bounds.max}`,
+      })}
+      onInput={({ currentTarget }) => onText(currentTarget.value)}
+      {...faultAttributes(name, findFaults(name))}
+    />
+  );
+}
+
+interface LabelledProps {
+  readonly name: string;
+  readonly isHalf?: boolean;
+  readonly children: ComponentChildren;
+}
+
+/** A control with its name, and what is wrong with it. */
+export function Labelled({ name, isHalf = false, children }: LabelledProps) {
+  return (
+    <div class={isHalf ? 'field half' : 'field'}>
+      {/* biome-ignore lint/a11y/noLabelWithoutControl: the control is what it is called with */}
+      <label>
+        <span class="name">{name}</span>
+        {children}
+      </label>
+      <FaultNote path={name} />
+    </div>
+  );
+}
+
+interface SegmentsProps {
+  readonly name: string;
+  readonly words: readonly string[];
+  readonly value: string;
+  /** Whether a word changes nothing, and so cannot be chosen; the default can. */
+  readonly isOff?: (word: string) => boolean;
+  readonly onPick: (word: string) => void;
+}
+
+/** A choice among a few words, all of them visible; where none of them has an effect, it is off. */
+export function Segments({ name, words, value, isOff = () => false, onPick }: SegmentsProps) {
+  const isUseless = words.every(isOff);
+  return (
+    <div
+      class={isUseless ? 'field off' : 'field'}
+      role="radiogroup"
+      aria-labelledby={`${name}-name`}
+      aria-disabled={isUseless ? 'true' : undefined}
+      title={isUseless ? 'It changes nothing of this' : undefined}
+      {...faultAttributes(name, findFaults(name))}
+    >
+      <span class="name" id={`${name}-name`}>
+        {name}
+      </span>
+      <div class="segments">
+        {words.map((word) => (
+          <label
+            key={word}
+            title={!isUseless && isOff(word) ? 'The same as the default' : undefined}
+          >
+            <input
+              type="radio"
+              name={name}
+              value={word}
+              checked={word === value}
+              disabled={isOff(word)}
+              onChange={() => onPick(word)}
+            />
+            <span>{labelOf(word)}</span>
+          </label>
+        ))}
+      </div>
+      <FaultNote path={name} />
+    </div>
+  );
+}
+
+/** What a word is called; the empty one stands for no value. */
+export function labelOf(word: string): string {
+  return word === '' ? 'none' : word;
+}
