@@ -10,7 +10,8 @@ import type { ResponseClass, ResponseMeter, Stage } from '../pipeline/meter.ts';
 import type { Clock, Log } from '../pipeline/ports.ts';
 import { RequestTrace, type StageSpan } from '../pipeline/request-trace.ts';
 import { SiteFailure } from '../pipeline/site-failure.ts';
-import { type RequestLog, roundMs, shortenTarget } from '../telemetry/request-log.ts';
+import { describeTarget } from '../telemetry/described-target.ts';
+import { type RequestLog, roundMs } from '../telemetry/request-log.ts';
 import type { RequestSpan, RequestTracer } from '../telemetry/request-tracer.ts';
 import { clientAddressOf } from './client-address.ts';
 import { isMetered } from './response-body.ts';
@@ -95,7 +96,7 @@ export class RequestRecord {
    */
   noteUpload(rawPath: string): void {
     this.#resource = 'upload';
-    this.#key = shortenTarget(rawPath);
+    this.#key = describeTarget(rawPath);
     this.#receivedBytes = 0;
   }
 
@@ -135,7 +136,7 @@ export class RequestRecord {
     const where = {
       id: this.id,
       code,
-      url: shortenTarget(this.#target),
+      url: describeTarget(this.#target),
       client: clientAddressOf(this.#request),
     };
     const brief = { ...where, reason: cause instanceof Error ? cause.message : undefined };
@@ -236,7 +237,7 @@ export class RequestRecord {
 
   #describeAsset(): string {
     if (this.#key !== undefined) return this.#key;
-    return this.#media === undefined ? shortenTarget(this.#target) : resultKey(this.#media);
+    return this.#media === undefined ? describeTarget(this.#target) : resultKey(this.#media);
   }
 }
 

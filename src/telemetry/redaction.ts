@@ -1,8 +1,13 @@
-const REDACTED = '[redacted]';
+/** What is shown in the place of what must not be. */
+export const REDACTED = '[redacted]';
 
 /** Parameters that stand for a permission: of signed URLs (S3, Google, CloudFront, Azure), and usual names. */
 const PARAMETER =
   /((?<![a-z0-9])(?:x-(?:amz|goog)-)?(?:signature|credential|security-token|awsaccesskeyid|policy|key-pair-id|sig|hm|token|access_token|api_?key|secret|password)(?:=|%3d))[^&\s"'\\,;]+/gi;
+
+/** The capability of an upload in the query of a URL, and the signature in the path of external media. */
+const CAPABILITY = /([?&]t(?:=|%3d))[^&\s"'\\,;]+/gi;
+const SIGNED_PATH = /(\/external\/)[\w-]{43}(?=\/)/g;
 
 /** Headers, as they are written in JSON or in text. */
 const HEADER = /("?\bauthorization"?\s*[:=]\s*"?)[\w.~+/=-]+(?: [\w.~+/=-]+)?/gi;
@@ -28,7 +33,7 @@ export function createRedaction(
     .map((secret) => JSON.stringify(secret).slice(1, -1));
   return (line) => {
     let redacted = line;
-    for (const pattern of [PARAMETER, HEADER, BEARER]) {
+    for (const pattern of [PARAMETER, CAPABILITY, SIGNED_PATH, HEADER, BEARER]) {
       redacted = redacted.replace(pattern, `$1${REDACTED}`);
     }
     for (const secret of known) redacted = redacted.replaceAll(secret, REDACTED);

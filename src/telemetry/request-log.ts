@@ -1,7 +1,5 @@
 import type { SignatureVerdict } from '../contract/attachment-signature.ts';
 import type { ErrorCode } from '../contract/errors.ts';
-import { pathOfTarget } from '../contract/media-request.ts';
-import { isRelayPath } from '../contract/relay-path.ts';
 import type { CacheUse } from '../pipeline/cache-outcome.ts';
 import type { ResponseClass, Stage } from '../pipeline/meter.ts';
 
@@ -11,8 +9,8 @@ export interface RequestLine {
   readonly method: string;
   readonly resource: ResponseClass['resource'];
   /**
-   * The canonical request, the same for all URLs that ask for the same; as it came where it is none. Of an upload,
-   * its path without the query.
+   * The canonical request, the same for all URLs that ask for the same; as it came where it is none, but for what in it
+   * permits. Of an upload, its path without the query.
    */
   readonly asset: string;
   /** Of external media: where they are. */
@@ -45,19 +43,6 @@ export interface RequestLog {
   isLevelEnabled(level: 'debug' | 'info'): boolean;
   debug(line: RequestLine, message: string): void;
   info(line: RequestLine, message: string): void;
-}
-
-/** Longest target in a line, in characters. */
-const MAX_TARGET_LENGTH = 200;
-
-/**
- * A request target that could not be read, cut to what a line can hold. Of an upload, only the path: a permission is
- * in its query.
- */
-export function shortenTarget(whole: string): string {
-  const path = pathOfTarget(whole);
-  const target = isRelayPath(path) ? path : whole;
-  return target.length <= MAX_TARGET_LENGTH ? target : `${target.slice(0, MAX_TARGET_LENGTH)}…`;
 }
 
 /** To the microsecond: more digits would only be noise. */

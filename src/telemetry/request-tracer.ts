@@ -27,6 +27,7 @@ import { resourceRows } from '../contract/resources.ts';
 import type { CacheUse } from '../pipeline/cache-outcome.ts';
 import type { ResponseClass } from '../pipeline/meter.ts';
 import { noteErrorCode, type TracedRequest } from '../pipeline/request-trace.ts';
+import { describeTarget } from './described-target.ts';
 
 /** A request, as far as a trace begins with it; of its URL only the path is shown. */
 export type RequestHead = Pick<IncomingMessage, 'method' | 'url' | 'httpVersion' | 'headers'>;
@@ -127,7 +128,7 @@ export class RequestSpan implements TracedRequest {
       [ATTR_HTTP_REQUEST_METHOD]: isKnown ? method : '_OTHER',
       [ATTR_HTTP_REQUEST_METHOD_ORIGINAL]: isKnown ? undefined : shorten(method),
       [ATTR_URL_SCHEME]: this.#scheme,
-      [ATTR_URL_PATH]: shorten(pathOfTarget(url)),
+      [ATTR_URL_PATH]: describeTarget(pathOfTarget(url)),
       [ATTR_NETWORK_PROTOCOL_VERSION]: httpVersion,
       [ATTR_SERVER_ADDRESS]: server?.address,
       [ATTR_SERVER_PORT]: server?.port,

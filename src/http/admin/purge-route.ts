@@ -3,7 +3,7 @@ import { MediaError } from '../../contract/errors.ts';
 import { parsePurgeOrder } from '../../contract/purge-order.ts';
 import { type Log, StoreFailed, StoreStalled } from '../../pipeline/ports.ts';
 import type { Purger } from '../../pipeline/results/purger.ts';
-import { shortenTarget } from '../../telemetry/request-log.ts';
+import { describeTarget } from '../../telemetry/described-target.ts';
 
 /** Items of an order that are logged; of more there is the number. */
 const MAX_LOGGED_ITEMS = 10;
@@ -42,7 +42,7 @@ function describeOrder(body: unknown): object {
   const described: Record<string, unknown> = {};
   for (const [name, value] of Object.entries(body ?? {})) {
     const items = [value].flat();
-    const logged = items.slice(0, MAX_LOGGED_ITEMS).map((item) => shortenTarget(String(item)));
+    const logged = items.slice(0, MAX_LOGGED_ITEMS).map((item) => describeTarget(String(item)));
     described[name] = Array.isArray(value) ? logged : logged[0];
     if (items.length > logged.length) described.more = items.length - logged.length;
   }
