@@ -41,6 +41,10 @@ const ranges: readonly Parameter[] = [
   header('If-Range', 'Entity tag or date of what the client has a part of.'),
 ];
 
+/** The signature is no parameter of ours where none is asked for, so it is none of the document. */
+const signedAttachments =
+  'Where the service demands signatures, the query also has `ex` and `is`, eight lower-case hexadecimal digits each, and `hm`, 64 of them, or, of a data export, `ex=0` and `uc=dp`. A URL without a signature, or with one that is wrong or has ended, gets what a missing attachment gets.';
+
 /** Raw bytes. JSON Schema has no word for them; this is the one that generators of clients know. */
 const binary = { type: 'string', format: 'binary' };
 
@@ -102,6 +106,7 @@ function describeOperation(resource: ResourceName, method: 'get' | 'head'): Oper
     ...describeAccess(resource),
     operationId: operationId(method, resource),
     summary: isGet ? `Serves ${name}` : `The headers of ${name}, as of a GET`,
+    ...(resource === 'attachment' && { description: signedAttachments }),
     parameters: [
       ...describeQueryParameters(query),
       ...(isGet ? [...conditions, ...ranges] : conditions).map(({ name }) => ({

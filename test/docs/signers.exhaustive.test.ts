@@ -1,0 +1,47 @@
+import { readFileSync } from 'node:fs';
+import type { AttachmentVectors } from '../../tools/attachment-vectors.ts';
+import type { ExternalVectors } from '../../tools/external-vectors.ts';
+import { testSigners } from './signers.ts';
+
+type Sign<Arguments extends readonly unknown[]> = (...values: Arguments) => string;
+
+const external: ExternalVectors = JSON.parse(readFileSync('docs/external-vectors.json', 'utf8'));
+const urls = [...external.accepted, ...external.forbidden];
+
+testSigners({
+  document: 'docs/external.md',
+  calls: urls.map((vector) => [
+    vector.url,
+    ('key' in vector ? vector.key : external.keys[0]) ?? '',
+  ]),
+  expected: urls.map((vector) => ('opaque' in vector ? vector.opaque : vector.path)),
+  call: {
+    ts: ({ signExternal }, [url = '', key = '']) =>
+      (signExternal as Sign<[string, string]>)(url, key),
+    python: 'sign_external(*row)',
+    go: 'SignExternal(row[0], row[1])',
+    php: 'sign_external($row[0], $row[1])',
+  },
+});
+
+const { signed }: AttachmentVectors = JSON.parse(
+  readFileSync('docs/attachment-vectors.json', 'utf8'),
+);
+
+testSigners({
+  document: 'docs/attachments.md',
+  calls: signed.map(({ attachment, key, now }) => [attachment, key, String(now)]),
+  expected: signed.map(({ url }) => url),
+  // A name may be encoded in more than one way.
+  comparable: (url) => {
+    const [path = '', query = ''] = url.split(/\?(.*)/s);
+    return `${path.split('/').map(decodeURIComponent).join('/')} ${query}`;
+  },
+  call: {
+    ts: ({ signAttachment }, [attachment = '', key = '', now = '']) =>
+      (signAttachment as Sign<[string, string, number]>)(attachment, key, Number(now)),
+    python: 'sign_attachment(row[0], row[1], int(row[2]))',
+    go: 'SignAttachment(row[0], row[1], number(row[2]))',
+    php: 'sign_attachment($row[0], $row[1], (int) $row[2])',
+  },
+});
