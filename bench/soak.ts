@@ -5,21 +5,26 @@ import { formatReport } from './soak/report.ts';
 import { readServiceLog } from './soak/service-log.ts';
 import { runSoak } from './soak/soak-run.ts';
 
-/** `npm run soak -- --minutes 2 --seed 7`: see docs/performance.md. */
+/** `npm run soak -- --minutes 2 --seed 7 --originals disk`: see docs/performance.md. */
 async function main(): Promise<number> {
   const { values } = parseArgs({
     options: {
       minutes: { type: 'string', default: '30' },
       seed: { type: 'string', default: '1' },
       clients: { type: 'string', default: '24' },
+      /** `bucket` or `disk`. */
+      originals: { type: 'string', default: 'bucket' },
       'think-ms': { type: 'string', default: '400' },
       'burst-requests': { type: 'string', default: '200' },
     },
   });
+  const originals = (['bucket', 'disk'] as const).find((place) => place === values.originals);
+  if (originals === undefined) throw new Error('--originals: expected bucket or disk');
   const number = (name: keyof typeof values): number => parsePositive(name, values[name]);
   const options = {
     durationMs: number('minutes') * 60_000,
     seed: number('seed'),
+    originals,
     pressure: {
       clients: number('clients'),
       thinkMs: number('think-ms'),

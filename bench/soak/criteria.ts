@@ -1,4 +1,5 @@
 import { formatBytes, quantile } from '../harness/report.ts';
+import { isStruck } from './faults/waves.ts';
 import { findChanged } from './good-images.ts';
 import { judgeVisit, type Verdict } from './judgement.ts';
 import type { LogSummary } from './service-log.ts';
@@ -77,6 +78,18 @@ export function judgeRun(
     judgeHandles('threads at rest', run, HANDLE_TOLERANCE, ({ main }) => main.threads),
     judgeHandles('workers at rest', run, 0, ({ workers }) => workers.count),
     {
+      name: 'temporary files at rest',
+      measured: run.temporaryFiles.join(' ') || 'none',
+      demanded: 'none',
+      isHeld: run.temporaryFiles.length === 0,
+    },
+    {
+      name: 'the store of renderings after the load',
+      measured: `${run.storedAfterwards} stored`,
+      demanded: 'some',
+      isHeld: run.storedAfterwards > 0,
+    },
+    {
       name: 'good images, rendered anew at the end',
       measured: changed.join(' ') || `${before.length} as at the start`,
       demanded: 'the same bytes as at the start',
@@ -107,13 +120,18 @@ function judgeCoverage(
   );
   const hits = count(judged, ({ visit }) => visit.isHit);
   const felt = count(judged, ({ verdict }) => verdict.kind === 'origin');
-  const isHarmed = waves.some(({ kind }) => kind.isHarmless !== true);
+  const isHarmed = waves.some(({ kind }) => isStruck([{ kind, startMs: 0, endMs: 1 }], 0, 1));
+  const { bySignal, byKernel } = killedWorkers;
   return {
     name: 'something was asked of everything',
-    measured: `${hits} hits, ${renders.join(' + ')} rendered, ${felt} failures of the origin, ${killedWorkers} workers killed`,
+    measured: `${hits} hits, ${renders.join(' + ')} rendered, ${felt} failures of the origin, ${bySignal} + ${byKernel ?? 'no'} workers killed`,
     demanded: 'some of each',
     isHeld:
-      hits > 0 && renders.every((some) => some > 0) && (felt > 0 || !isHarmed) && killedWorkers > 0,
+      hits > 0 &&
+      renders.every((some) => some > 0) &&
+      (felt > 0 || !isHarmed) &&
+      bySignal > 0 &&
+      byKernel !== 0,
   };
 }
 

@@ -1,5 +1,5 @@
 import type { Burst } from './clients.ts';
-import { isStruck, type Wave } from './faulty-origin.ts';
+import { isStruck, type Wave } from './faults/waves.ts';
 import type { Visit } from './visit.ts';
 
 /** A burst is still felt for so long, in milliseconds: what it left in the queue waits up to 5 s. */
@@ -26,9 +26,7 @@ export type Verdict =
 export function judgeVisit(visit: Visit, circumstances: Circumstances): Verdict {
   const { ending, lie, status, code, failure, render, expected } = visit;
   const blameOrigin = (reason: string): Verdict =>
-    visit.needsOrigin && isStruck(circumstances.waves, visit.startedMs, visit.endedMs)
-      ? { kind: 'origin' }
-      : { kind: 'unexpected', reason };
+    isOriginStruck(visit, circumstances) ? { kind: 'origin' } : { kind: 'unexpected', reason };
   if (lie !== undefined) return { kind: 'unexpected', reason: lie };
   if (ending === 'hung') return { kind: 'unexpected', reason: 'no end' };
   if (ending === 'unanswered') return { kind: 'unexpected', reason: `no response: ${failure}` };
@@ -36,12 +34,24 @@ export function judgeVisit(visit: Visit, circumstances: Circumstances): Verdict 
   if (status === 502 || (status === 504 && code !== 'TRANSFORM_TIMEOUT')) {
     return blameOrigin(`${status} ${code}`);
   }
+  // What waits for a storage that responds late keeps its place for so long.
+  if (status === 503 && isOriginStruck(visit, circumstances)) {
+    return { kind: 'origin' };
+  }
   if (status === undefined || expected.includes(status)) return { kind: 'expected' };
   if (status === 503 && render !== 'none') {
     if (isInBurst(visit, circumstances)) return { kind: 'burst' };
     if (render === 'heavy') return { kind: 'refused' };
   }
   return { kind: 'unexpected', reason: `${status} ${code ?? ''}`.trimEnd() };
+}
+
+/** Whether there is, or might be, an original behind it that could not be read just then. */
+function isOriginStruck(
+  { needsOrigin, startedMs, endedMs }: Visit,
+  { waves }: Circumstances,
+): boolean {
+  return needsOrigin && isStruck(waves, startedMs, endedMs);
 }
 
 /** Whether too much was asked meanwhile. */

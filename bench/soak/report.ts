@@ -25,8 +25,12 @@ export function formatReport(
   return `${[
     `# Soak of ${(run.loadedMs / MINUTE_MS).toFixed(1)} minutes`,
     `${run.visits.length} requests of ${pressure.clients} clients (think time ${pressure.thinkMs} ms on average), ` +
-      `${run.bursts.length} bursts of ${pressure.burstRequests}, waves of origin faults: ` +
+      `${run.bursts.length} bursts of ${pressure.burstRequests}, waves of faults: ` +
       `${formatCounts(run.waves.map(({ kind }) => kind.name))}; seed ${seed}.`,
+    ...run.missing.map((line) => `Left out: ${line}.`),
+    ...(run.killedWorkers.byKernel === undefined
+      ? ['Left out: no worker is killed by the kernel: no memory cgroup can be made here.']
+      : []),
     '## What must hold',
     formatTable(['Criterion', 'Measured', 'Demanded', 'Result'], rows),
     '## Responses',

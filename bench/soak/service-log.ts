@@ -1,5 +1,5 @@
 import { readFileSync } from 'node:fs';
-import { isStruck } from './faulty-origin.ts';
+import { isStruck } from './faults/waves.ts';
 import type { SoakRun } from './soak-run.ts';
 
 /** pino's numbers. */

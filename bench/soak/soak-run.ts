@@ -7,9 +7,11 @@ import { Random } from '../harness/random.ts';
 import { sumOf } from '../harness/report.ts';
 import { type Ending, type Service, startService } from '../harness/service.ts';
 import { type Burst, type Pressure, runClients } from './clients.ts';
-import { type FaultyOrigin, startFaultyOrigin, type Wave } from './faulty-origin.ts';
+import { type FaultyDisks, mountFaultyDisks } from './faults/faulty-disk.ts';
+import { type FaultyOrigin, startFaultyBucket } from './faults/faulty-origin.ts';
+import { type KilledWorkers, killWorkers } from './faults/killed-workers.ts';
+import { strike, type Wave } from './faults/waves.ts';
 import { fetchGoodImages, type GoodImages } from './good-images.ts';
-import { killWorkers } from './killed-workers.ts';
 import { createLoadMix } from './load-mix.ts';
 import { listOriginals } from './originals.ts';
 import { type Visit, Witness } from './visit.ts';
@@ -19,6 +21,8 @@ export interface SoakOptions {
   readonly durationMs: number;
   readonly seed: number;
   readonly pressure: Pressure;
+  /** Where originals are: in a bucket, or in a folder on a disk that fails. */
+  readonly originals: 'bucket' | 'disk';
 }
 
 /** The service at one moment. */
@@ -40,8 +44,13 @@ export interface SoakRun {
   readonly visits: readonly Visit[];
   readonly waves: readonly Wave[];
   readonly bursts: readonly Burst[];
-  /** Workers that were killed, as by a kernel that is short of memory. */
-  readonly killedWorkers: number;
+  readonly killedWorkers: KilledWorkers;
+  /** What could not go wrong on this machine, and why. */
+  readonly missing: readonly string[];
+  /** Renderings that were stored after the load, when all disks were well again. */
+  readonly storedAfterwards: number;
+  /** Files that were left behind. */
+  readonly temporaryFiles: readonly string[];
   readonly samples: readonly Sample[];
   /** At rest, before and after the load; `undefined` if the service was gone. */
   readonly atRest: { readonly before: Sample | undefined; readonly after: Sample | undefined };
@@ -60,6 +69,8 @@ const SERVICE_SETTINGS = {
   CACHE_MEMORY_BYTES: String(48 * 2 ** 20),
   CACHE_ORIGINALS_BYTES: String(16 * 2 ** 20),
   ORIGIN_TIMEOUT_MS: '10000',
+  // It is on by itself where originals are in a folder.
+  EXPLORER: 'off',
 } as const;
 
 const SAMPLES_PER_RUN = 360;
@@ -77,21 +88,25 @@ const STOP_GRACE_MS = 30_000;
  * @throws Error if the service or its origin do not start
  */
 export async function runSoak(options: SoakOptions, cut: AbortSignal): Promise<SoakRun> {
-  const origin = await startFaultyOrigin();
+  const disks = await mountFaultyDisks();
+  let origin: FaultyOrigin | undefined;
   let service: Service | undefined;
   try {
-    service = await startService('soak-service', { ...SERVICE_SETTINGS, ...origin.settings });
-    return await soak(options, service, origin, cut);
+    origin = options.originals === 'disk' ? disks.takeOriginals() : await startFaultyBucket();
+    const settings = { ...SERVICE_SETTINGS, ...origin.settings, ...disks.settings };
+    service = await startService('soak-service', settings);
+    return await soak(options, service, { origin, disks }, cut);
   } finally {
     if (service?.ending() === undefined) await service?.stop(0);
-    await origin.close();
+    await origin?.close();
+    await disks.close();
   }
 }
 
 async function soak(
   options: SoakOptions,
   service: Service,
-  origin: FaultyOrigin,
+  { origin, disks }: { readonly origin: FaultyOrigin; readonly disks: FaultyDisks },
   cut: AbortSignal,
 ): Promise<SoakRun> {
   const { durationMs, seed, pressure } = options;
@@ -109,7 +124,7 @@ async function soak(
     if (sample !== undefined) samples.push(sample);
   }, everyMs);
   const over = endAfter(durationMs, cut);
-  const striking = origin.strike(random, beganMs, over);
+  const striking = strike([...origin.kinds, ...disks.kinds], random, beganMs, over);
   const killing = killWorkers(service.pid, new Random(seed), over);
   const { origin: address } = service;
   const load = { origin: address, mix, witness, pressure, seed, beganMs };
@@ -119,9 +134,12 @@ async function soak(
   const killedWorkers = await killing;
   clearInterval(sampling);
 
+  const loadEndedMs = Date.now();
   const goodAfter = await fetchGoodImages(service.origin, 'copies');
   await sleep(QUIET_MS);
   const after = takeSample(service.pid, beganMs);
+  const storedAfterwards = disks.countStoredSince(loadEndedMs);
+  const temporaryFiles = disks.listTemporary();
   const earlyEnding = service.ending();
   return {
     options,
@@ -132,6 +150,9 @@ async function soak(
     waves,
     bursts,
     killedWorkers,
+    missing: disks.missing,
+    storedAfterwards,
+    temporaryFiles,
     samples,
     atRest: { before, after },
     goodImages: { before: goodBefore, after: goodAfter },

@@ -10,8 +10,14 @@ import {
   type StoredResult,
   StoreStalled,
 } from '../../pipeline/ports.ts';
+import { Semaphore } from '../../pipeline/semaphore.ts';
 import { walkFolder } from '../filesystem/folder-walk.ts';
-import { closeFile, openRegularFile, readBytes } from '../filesystem/opened-file.ts';
+import {
+  closeFile,
+  type OpenedFile,
+  openRegularFile,
+  readBytes,
+} from '../filesystem/opened-file.ts';
 import { isMissingFile, systemCodeOf } from '../filesystem/system-errors.ts';
 import { makeFolder, writeWholeFile } from '../filesystem/whole-file.ts';
 import {
@@ -43,6 +49,16 @@ const TOUCH_AFTER_MS = 60 * 60 * 1000;
 const STALL_TIMEOUT_MS = 10_000;
 
 /**
+ * Reads and writes at a time. All file access of the process shares Node's four threads, and a disk that hangs keeps
+ * those that are on it: half of them are left for the originals.
+ */
+const TURNS = {
+  slots: 2,
+  maxWaiting: Number.POSITIVE_INFINITY,
+  maxWaitMs: STALL_TIMEOUT_MS,
+};
+
+/**
  * Renderings in a folder, without a bound: `results/` has them by `resultPath`, `incoming/` what is being
  * written, `owner/` the sockets of `claimFolder`. A file gets its name when it is whole and on the disk, so no
  * other is ever seen under it; should a disk lose bytes all the same, the sum in it tells (`parseResultFile`),
@@ -61,6 +77,7 @@ export class RenderingFolder implements ResultStore {
   readonly #maxFileBytes: number;
   readonly #place: RemovalPlace;
   readonly #watch: StallWatch;
+  readonly #turns = new Semaphore(TURNS);
 
   /** @param folder a real path; see `openRenderingFolder` */
   constructor(folder: string, options: RenderingFolderOptions) {
@@ -101,6 +118,7 @@ export class RenderingFolder implements ResultStore {
     onFolderMade?: () => void,
   ): Promise<boolean> {
     const fullPath = join(this.resultsPath, path);
+    const leave = await this.#takeTurn(new AbortController().signal);
     try {
       await writeWholeFile(parts, {
         path: fullPath,
@@ -112,6 +130,8 @@ export class RenderingFolder implements ResultStore {
     } catch (error) {
       if (systemCodeOf(error) === 'ENAMETOOLONG') return false;
       throw new Error(`The rendering ${fullPath} cannot be written.`, { cause: error });
+    } finally {
+      leave();
     }
   }
 
@@ -157,33 +177,42 @@ export class RenderingFolder implements ResultStore {
     takeRoom: (sizeBytes: number) => boolean,
   ): Promise<StoredResult | undefined> {
     const fullPath = join(this.resultsPath, path);
+    const leave = await this.#takeTurn(signal);
+    let file: OpenedFile | undefined;
     try {
-      const file = await openRegularFile(fullPath);
+      file = await openRegularFile(fullPath);
       if (file === undefined) return undefined;
       const { descriptor, status } = file;
-      try {
-        signal.throwIfAborted();
-        const sizeBytes = Number(status.size);
-        if (sizeBytes > this.#maxFileBytes) return undefined;
-        // A caller that has gone has given its room back already.
-        if (signal.aborted || !takeRoom(sizeBytes)) return undefined;
-        const result = parseResultFile(await readBytes(file, 0, sizeBytes), address);
-        // In a folder that may only be read, damaged files stay, and times are as they were.
-        if (result === undefined) {
-          await this.removeFile(path).catch(() => undefined);
-        } else if (Date.now() - Number(status.mtimeMs) > TOUCH_AFTER_MS) {
-          const now = new Date();
-          await setTimes(descriptor, now, now).catch(() => undefined);
-        }
-        return result;
-      } finally {
-        closeFile(file);
+      signal.throwIfAborted();
+      const sizeBytes = Number(status.size);
+      if (sizeBytes > this.#maxFileBytes) return undefined;
+      // A caller that has gone has given its room back already.
+      if (signal.aborted || !takeRoom(sizeBytes)) return undefined;
+      const result = parseResultFile(await readBytes(file, 0, sizeBytes), address);
+      // In a folder that may only be read, damaged files stay, and times are as they were.
+      if (result === undefined) {
+        await this.removeFile(path).catch(() => undefined);
+      } else if (Date.now() - Number(status.mtimeMs) > TOUCH_AFTER_MS) {
+        const now = new Date();
+        await setTimes(descriptor, now, now).catch(() => undefined);
       }
+      return result;
     } catch (error) {
       if (signal.aborted) throw signal.reason;
       if (isMissingFile(error)) return undefined;
       throw new Error(`The rendering ${fullPath} cannot be read.`, { cause: error });
+    } finally {
+      // That may hang, too.
+      if (file === undefined) leave();
+      else closeFile(file, leave);
     }
+  }
+
+  async #takeTurn(signal: AbortSignal): Promise<() => void> {
+    return this.#turns.enter(signal).catch((cause: unknown) => {
+      signal.throwIfAborted();
+      throw new StoreStalled('The disk has not answered to those ahead.', { cause });
+    });
   }
 }
 

@@ -86,9 +86,16 @@ export async function readBytes(
   return bytes;
 }
 
-/** Closes a file that was only read, in the background: nothing depends on its end. */
-export function closeFile({ descriptor }: Pick<OpenedFile, 'descriptor'>): void {
-  close(descriptor, () => undefined);
+/**
+ * Closes a file that was only read, in the background: no result depends on its end.
+ *
+ * @param onClosed called when the disk is done with it
+ */
+export function closeFile(
+  { descriptor }: Pick<OpenedFile, 'descriptor'>,
+  onClosed: () => void = () => undefined,
+): void {
+  close(descriptor, onClosed);
 }
 
 function findOpenedPath(opened: OpenedFile, path: string): string | Promise<string> {

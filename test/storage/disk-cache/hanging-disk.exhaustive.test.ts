@@ -1,0 +1,49 @@
+import { mkdir } from 'node:fs/promises';
+import { join } from 'node:path';
+import { beforeEach, expect, onTestFinished, test } from 'vitest';
+import { createFilesystemOrigin } from '../../../src/storage/filesystem/filesystem-origin.ts';
+import { openScannedCache } from '../../support/disk-cache/disk-cache.ts';
+import { type FaultyDisk, mountFaultyDisk } from '../../support/processes/faulty-disk.ts';
+import { type TemporaryFolder, useTemporaryFolder } from '../../support/temporary-folder.ts';
+import { addressOf, anySize } from '../contracts/result-store.contract.ts';
+
+/** Of a reader that stays. */
+const staying = (): AbortSignal => new AbortController().signal;
+const numbered = (number: number) => addressOf({ originKey: `avatars/1/${number}` });
+const result = { body: Buffer.alloc(10_000, 7), mimeType: 'image/webp' };
+
+let folder: TemporaryFolder;
+let disk: FaultyDisk | undefined;
+beforeEach(async () => {
+  folder = await useTemporaryFolder();
+  for (const name of ['disk/renderings', 'mounted'])
+    await mkdir(join(folder.path, name), { recursive: true });
+  disk = await mountFaultyDisk(join(folder.path, 'mounted'), join(folder.path, 'disk'));
+  onTestFinished(() => disk?.close());
+});
+
+test('renderings on a disk that hangs leave threads for the originals on another one', async ({
+  skip,
+}) => {
+  if (disk === undefined) return skip('FUSE is missing: /dev/fuse, fuse3, python3-fusepy');
+  await folder.put('originals/avatars/1/a', 'original');
+  const origin = await createFilesystemOrigin(join(folder.path, 'originals'));
+  const store = await openScannedCache({
+    folder: join(folder.path, 'mounted/renderings/store'),
+    maxBytes: 1e9,
+  });
+  const numbers = Array.from({ length: 16 }, (_, number) => number);
+  for (const number of numbers) await store.write(numbered(number), result);
+  disk.tell('renderings', 'hang');
+  const pending = numbers.map(async (number) => {
+    // That order, so that writes are under way, too.
+    const written = store.write(numbered(100 + number), result);
+    return [await store.read(numbered(number), staying(), anySize), await written];
+  });
+  const original = await origin.readForMemory('avatars/1/a', { signal: staying() });
+  expect(original).toMatchObject({ bytes: Buffer.from('original') });
+  disk.tell('renderings', 'none');
+  for (const [read] of await Promise.all(pending)) expect(read?.body).toEqual(result.body);
+  expect(await store.read(numbered(107), staying(), anySize)).toEqual(result);
+  store.close();
+}, 60_000);

@@ -1,0 +1,134 @@
+#!/usr/bin/python3
+"""A disk that fails when it is told to: a folder passed on through FUSE.
+
+    faulty-disk.py MOUNT_POINT FOLDER
+
+Reads one fault a line from its standard input, each for the files below one folder at the top:
+
+    renderings delay 0.5     every system call takes so many seconds longer
+    renderings hang          none ends until the next fault
+    renderings fail          every one is an EIO
+    renderings none
+
+It ends, and the folder is no longer mounted, when its standard input does. Debian has what it takes: python3-fusepy, fuse3.
+"""
+
+import errno
+import os
+import subprocess
+import sys
+import threading
+
+from fusepy import FUSE, FuseOSError, Operations
+
+# By the folder at the top; an event is set when the fault is over.
+faults = {}
+over = {}
+
+
+def strike(path):
+    top = path.split('/')[1]
+    fault = faults.get(top)
+    if fault is None:
+        return
+    kind, *arguments = fault
+    if kind == 'fail':
+        raise FuseOSError(errno.EIO)
+    over[top].wait(float(arguments[0]) if kind == 'delay' else None)
+
+
+class FaultyDisk(Operations):
+    def __init__(self, folder):
+        self.folder = folder
+
+    # Every operation comes through here, with a path as its first argument.
+    def __call__(self, operation, path, *arguments):
+        if not hasattr(self, operation):
+            raise FuseOSError(errno.EFAULT)
+        strike(path or '/')
+        return getattr(self, operation)(path, *arguments)
+
+    def real(self, path):
+        return self.folder + path
+
+    def getattr(self, path, fh=None):
+        status = os.lstat(self.real(path))
+        names = ('atime', 'ctime', 'mtime')
+        numbers = ('gid', 'mode', 'nlink', 'size', 'uid', 'blocks')
+        times = {f'st_{name}': getattr(status, f'st_{name}_ns') for name in names}
+        return {**times, **{f'st_{name}': getattr(status, f'st_{name}') for name in numbers}}
+
+    use_ns = True
+
+    def readdir(self, path, fh):
+        return ['.', '..', *os.listdir(self.real(path))]
+
+    def readlink(self, path):
+        return os.readlink(self.real(path))
+
+    def mknod(self, path, mode, dev):
+        os.mknod(self.real(path), mode, dev)
+
+    def mkdir(self, path, mode):
+        os.mkdir(self.real(path), mode)
+
+    def rmdir(self, path):
+        os.rmdir(self.real(path))
+
+    def unlink(self, path):
+        os.unlink(self.real(path))
+
+    def rename(self, old, new):
+        os.rename(self.real(old), self.real(new))
+
+    def chmod(self, path, mode):
+        os.chmod(self.real(path), mode)
+
+    def truncate(self, path, length, fh=None):
+        os.truncate(self.real(path), length)
+
+    def utimens(self, path, times=None):
+        os.utime(self.real(path), ns=times)
+
+    def statfs(self, path):
+        status = os.statvfs(self.real(path))
+        names = ('bavail', 'bfree', 'blocks', 'bsize', 'favail', 'ffree', 'files', 'flag', 'frsize', 'namemax')
+        return {f'f_{name}': getattr(status, f'f_{name}') for name in names}
+
+    def open(self, path, flags):
+        return os.open(self.real(path), flags & ~(os.O_CREAT | os.O_EXCL))
+
+    def create(self, path, mode, fi=None):
+        return os.open(self.real(path), os.O_RDWR | os.O_CREAT | os.O_EXCL, mode)
+
+    def read(self, path, size, offset, fh):
+        return os.pread(fh, size, offset)
+
+    def write(self, path, data, offset, fh):
+        return os.pwrite(fh, data, offset)
+
+    def fsync(self, path, datasync, fh):
+        os.fdatasync(fh)
+
+    def release(self, path, fh):
+        os.close(fh)
+
+
+def obey(mount_point):
+    for line in sys.stdin:
+        top, kind, *arguments = line.split()
+        ended = over.get(top)
+        over[top] = threading.Event()
+        faults[top] = None if kind == 'none' else (kind, *arguments)
+        if ended is not None:
+            ended.set()
+    faults.clear()
+    for event in over.values():
+        event.set()
+    subprocess.run(['fusermount3', '-u', '-z', mount_point], check=False)
+    os._exit(0)
+
+
+mount_point, folder = sys.argv[1:]
+threading.Thread(target=obey, args=[mount_point], daemon=True).start()
+FUSE(FaultyDisk(folder), mount_point, foreground=True, attr_timeout=0, entry_timeout=0)
