@@ -201,6 +201,8 @@ export interface RenderOptions {
   readonly lane: Lane;
   /** Deadline of this run, in milliseconds. */
   readonly timeoutMs: number;
+  /** A later one, for a worker that has had less CPU time than that, where the system tells: the machine is busy. */
+  readonly starvedTimeoutMs?: number;
   /** Aborts when no request waits for the result any more: the job is stopped, and its worker with it. */
   readonly signal: AbortSignal;
 }

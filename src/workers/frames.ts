@@ -1,3 +1,5 @@
+import type { Writable } from 'node:stream';
+
 /**
  * Frames of our own over a socket, not Node's IPC: that one buffers a message of up to 4 GiB, and a
  * worker in the hands of an attacker ends the main process with a message that does not deserialize,
@@ -115,13 +117,22 @@ function makeRoomOrSkip(lengthBytes: number): Filling<Buffer | undefined> {
   }
 }
 
-/** A frame as the pieces to be written one after the other; the body is not copied. */
+/** A frame as the pieces to be written one after the other (`writeFrame`); the body is not copied. */
 export function formatFrame(header: object, body: Uint8Array = new Uint8Array()): Uint8Array[] {
-  const json = Buffer.from(JSON.stringify(header));
-  const prefix = Buffer.alloc(PREFIX_BYTES);
-  prefix.writeUInt32BE(json.length, 0);
-  prefix.writeUInt32BE(body.length, 4);
-  return body.length === 0 ? [prefix, json] : [prefix, json, body];
+  const json = JSON.stringify(header);
+  const headerBytes = Buffer.byteLength(json);
+  const head = Buffer.allocUnsafe(PREFIX_BYTES + headerBytes);
+  head.writeUInt32BE(headerBytes, 0);
+  head.writeUInt32BE(body.length, 4);
+  head.write(json, PREFIX_BYTES);
+  return body.length === 0 ? [head] : [head, body];
+}
+
+/** Writes a frame in one system call: each would wake the other side. */
+export function writeFrame(channel: Writable, pieces: readonly Uint8Array[]): void {
+  channel.cork();
+  for (const piece of pieces) channel.write(piece);
+  channel.uncork();
 }
 
 function parseJson(bytes: Buffer): unknown {

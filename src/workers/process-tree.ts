@@ -65,6 +65,21 @@ export function lowerPriority(processId: number, niceness: number): void {
   }
 }
 
+/** A clock tick of proc(5), on every Linux that Node runs on. */
+const TICK_MS = 10;
+
+/** CPU time of a process with all of its threads so far, in milliseconds; `undefined` where the system does not say it. */
+export function readProcessCpuMs(processId: number | undefined): number | undefined {
+  try {
+    const stat = readFileSync(`/proc/${processId}/stat`, 'latin1');
+    // The second field is the name in parentheses, which may hold anything; the 14th and 15th are times.
+    const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ', 13);
+    return (Number(fields[11]) + Number(fields[12])) * TICK_MS;
+  } catch {
+    return undefined;
+  }
+}
+
 /** proc(5); where there is none, a process has one priority for all of its threads. */
 function listThreads(processId: number): readonly number[] {
   try {

@@ -201,12 +201,12 @@ export class WorkerPool implements Renderer {
   async #runOnLiving(
     take: () => Promise<WorkerProcess>,
     command: RenderCommand,
-    { timeoutMs, signal, lane }: RenderOptions,
+    { lane, ...bounds }: RenderOptions,
   ): Promise<Exclude<Outcome, { readonly kind: 'not begun' }>> {
     for (let attempt = 1; attempt <= MAX_ATTEMPTS; attempt += 1) {
       const worker = await take();
       try {
-        const outcome = await worker.run(command, { timeoutMs, signal });
+        const outcome = await worker.run(command, bounds);
         if (outcome.kind !== 'not begun') return outcome;
       } finally {
         this.#lanes?.[lane].release(worker);

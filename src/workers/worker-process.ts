@@ -3,8 +3,14 @@ import type { Socket } from 'node:net';
 import { MediaError } from '../contract/errors.ts';
 import { type Log, WorkerLost } from '../pipeline/ports.ts';
 import { readLines } from './bounded-lines.ts';
-import { FrameReader, ProtocolError } from './frames.ts';
-import { describeEnding, findWorker, killWorker, lowerPriority } from './process-tree.ts';
+import { FrameReader, ProtocolError, writeFrame } from './frames.ts';
+import {
+  describeEnding,
+  findWorker,
+  killWorker,
+  lowerPriority,
+  readProcessCpuMs,
+} from './process-tree.ts';
 import {
   CHANNEL_DESCRIPTOR,
   formatCommand,
@@ -34,6 +40,8 @@ export interface WorkerProcessEvents {
 export interface JobBounds {
   /** Time for it, in milliseconds; then the process is killed. */
   readonly timeoutMs: number;
+  /** As of `RenderOptions`. */
+  readonly starvedTimeoutMs?: number | undefined;
   /** Aborts when no client wants the result any more; then the process is killed. */
   readonly signal: AbortSignal;
 }
@@ -131,22 +139,22 @@ export class WorkerProcess {
    * @throws MediaError `TRANSFORM_TIMEOUT` at the deadline, `UNPROCESSABLE_MEDIA` if the process breaks the protocol
    *   in mid-job; or `signal.reason`
    */
-  run(command: RenderCommand, { timeoutMs, signal }: JobBounds): Promise<Outcome> {
+  run(command: RenderCommand, { signal, ...times }: JobBounds): Promise<Outcome> {
     // Between the wait for a worker and this, a caller may have gone; that costs no worker.
     if (signal.aborted) return Promise.reject(signal.reason);
     if (!this.isUsable) return Promise.resolve({ kind: 'not begun' });
     return new Promise((resolve, reject) => {
       const settle = (how: () => void): void => {
-        clearTimeout(timer);
+        stopWatch();
         signal.removeEventListener('abort', stop);
         this.#job = undefined;
         how();
       };
       const stop = (): void => this.kill('stopped', signal.reason);
-      const timer = setTimeout(() => {
+      const stopWatch = this.#watchTime(times, () => {
         const cause = new WorkerLost('The worker was killed at its deadline.');
         this.kill('deadline', new MediaError('TRANSFORM_TIMEOUT', { cause }));
-      }, timeoutMs);
+      });
       signal.addEventListener('abort', stop, { once: true });
       this.#job = {
         maxResultBytes: command.job.maxResultBytes,
@@ -154,10 +162,7 @@ export class WorkerProcess {
         finish: (outcome) => settle(() => resolve(outcome)),
         fail: (error) => settle(() => reject(error)),
       };
-      // In one call: each would wake the worker.
-      this.#channel?.cork();
-      for (const piece of formatCommand(command)) this.#channel?.write(piece);
-      this.#channel?.uncork();
+      if (this.#channel !== undefined) writeFrame(this.#channel, formatCommand(command));
     });
   }
 
@@ -175,6 +180,31 @@ export class WorkerProcess {
     this.#endProcess();
     // Nothing of what it said and was not read yet counts any more.
     this.#channel?.destroy();
+  }
+
+  /**
+   * Calls back when a job has had its time.
+   *
+   * @returns stops that
+   */
+  #watchTime(
+    { timeoutMs, starvedTimeoutMs = timeoutMs }: Omit<JobBounds, 'signal'>,
+    onOver: () => void,
+  ): () => void {
+    const readCpuMs = (): number | undefined =>
+      starvedTimeoutMs > timeoutMs ? readProcessCpuMs(this.#processId) : undefined;
+    const beganMs = performance.now();
+    const atBeginMs = readCpuMs();
+    const look = (): void => {
+      const leftMs = starvedTimeoutMs - (performance.now() - beganMs);
+      const nowMs = readCpuMs();
+      const isKnown = atBeginMs !== undefined && nowMs !== undefined;
+      const missedMs = isKnown ? timeoutMs - (nowMs - atBeginMs) : 0;
+      if (missedMs <= 0 || leftMs <= 0) onOver();
+      else timer = setTimeout(look, Math.ceil(Math.min(missedMs, leftMs)));
+    };
+    let timer = setTimeout(look, timeoutMs);
+    return () => clearTimeout(timer);
   }
 
   #start(): void {

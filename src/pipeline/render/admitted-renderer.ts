@@ -4,7 +4,7 @@ import type { MediaRequest } from '../../contract/media-request.ts';
 import { peekAnimation } from '../../formats/read-image-facts.ts';
 import type { MediaTask } from '../media-work.ts';
 import type { HeldOriginal } from '../originals/original-reader.ts';
-import type { Lane, Renderer, StoredResult } from '../ports.ts';
+import type { Lane, Renderer, RenderOptions, StoredResult } from '../ports.ts';
 import type { Charge } from '../rates.ts';
 import type { SpanDetails } from '../request-trace.ts';
 import type { NegativeCache } from '../results/negative-cache.ts';
@@ -26,8 +26,22 @@ class TooSlowForLane extends Error {
   override readonly name = 'TooSlowForLane';
 }
 
-/** Time for a render in the light lane, in milliseconds: thirty times as much as is foreseen at most. */
+/** CPU time for a render in the light lane, in milliseconds: thirty times as much as is foreseen at most. */
 const LIGHT_TIMEOUT_MS = 3_000;
+
+/** Where a busy machine does not give it that, it is begun anew after this part of the deadline. */
+const MAX_LIGHT_SHARE = 1 / 2;
+
+function timesIn(
+  lane: Lane,
+  { timeoutMs }: RenderLimits,
+): Pick<RenderOptions, 'timeoutMs' | 'starvedTimeoutMs'> {
+  if (lane === 'heavy') return { timeoutMs };
+  return {
+    timeoutMs: Math.min(timeoutMs, LIGHT_TIMEOUT_MS),
+    starvedTimeoutMs: timeoutMs * MAX_LIGHT_SHARE,
+  };
+}
 
 /** Renders when there is a CPU slot for it, and says beforehand whether there will be none in time. */
 export class AdmittedRenderer {
@@ -125,14 +139,13 @@ export class AdmittedRenderer {
       // Others of the same original may have been ahead in the queue.
       negativeCache.checkOriginal(originKey);
       if (lane === 'light' && negativeCache.isSlow(originKey)) throw new TooSlowForLane();
-      const laneTimeoutMs = lane === 'light' ? LIGHT_TIMEOUT_MS : Infinity;
-      const timeoutMs = Math.min(limits.timeoutMs, laneTimeoutMs);
+      const times = timesIn(lane, limits);
       hasBegun = true;
       const rendering = trace.time(
         'render',
         (visit) => {
           visit.note({ lane, ...describeJob(job) });
-          return renderer.render(original.bytes, job, { lane, timeoutMs, signal });
+          return renderer.render(original.bytes, job, { lane, signal, ...times });
         },
         ({ byteLength }) => ({ bytes: byteLength }),
       );

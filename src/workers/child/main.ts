@@ -1,6 +1,6 @@
 import { Socket } from 'node:net';
 import { MediaError } from '../../contract/errors.ts';
-import { type Frame, FrameReader } from '../frames.ts';
+import { type Frame, FrameReader, writeFrame } from '../frames.ts';
 import {
   CHANNEL_DESCRIPTOR,
   FAILURE_CODES,
@@ -80,5 +80,5 @@ function failureOf(error: unknown): { readonly code: FailureCode; readonly cause
 }
 
 function send(message: WorkerMessage): void {
-  for (const piece of formatMessage(message)) channel.write(piece);
+  writeFrame(channel, formatMessage(message));
 }

@@ -21,6 +21,8 @@ const commands = {
   hang: () => {
     for (;;);
   },
+  // Takes a while, and no CPU time.
+  rest: (ms) => setTimeout(() => reply(`${process.pid} rested`), Number(ms)),
   // Says that it is at work, and then the same; where it is its worker's first job, and it may, it is done at once.
   'stand-still': (unless) => {
     if (unless === 'fresh' && jobs === 1) return reply(`${process.pid} fresh`);

@@ -76,10 +76,11 @@ export function usePools(): (options?: TestPoolOptions) => Promise<TestPool> {
     return {
       renderer,
       log,
-      say: async (command, { lane = 'light', signal = staying } = {}) => {
+      say: async (command, options) => {
         learnNames(names, renderer.processIds);
         const original = Buffer.from(command);
-        const response = await renderer.render(original, anyJob, { lane, timeoutMs, signal });
+        const usual = { lane: 'light', timeoutMs, signal: staying } as const;
+        const response = await renderer.render(original, anyJob, { ...usual, ...options });
         learnNames(names, renderer.processIds);
         const text = Buffer.from(response).toString();
         return text.replace(/^#(\d+)/, (_, name: string) => String(names.get(name)));
