@@ -29,10 +29,9 @@ const MAX_NAME_LENGTH = 80;
  * @returns `undefined` where it has none; the empty text where its name cannot be read
  */
 export function readProfileName(bytes: Uint8Array): string | undefined {
-  const profile = findProfile(bytes);
-  if (profile === undefined) return undefined;
   try {
-    return readDescription(new ByteReader(profile, 'ICC profile')).slice(0, MAX_NAME_LENGTH);
+    const profile = findProfile(bytes);
+    return profile && readDescription(new ByteReader(profile, 'ICC profile'));
   } catch {
     return '';
   }
@@ -82,10 +81,10 @@ function readDescription(profile: ByteReader): string {
     const start = profile.u32be(entry + 4);
     if (profile.tag(start) === 'mluc') {
       const text = start + profile.u32be(start + 24);
-      const utf16 = profile.slice(text, text + profile.u32be(start + 20));
-      return clean(new TextDecoder('utf-16be').decode(utf16));
+      const length = Math.min(profile.u32be(start + 20), 2 * MAX_NAME_LENGTH);
+      return clean(new TextDecoder('utf-16be').decode(profile.slice(text, text + length)));
     }
-    const length = profile.u32be(start + 8);
+    const length = Math.min(profile.u32be(start + 8), MAX_NAME_LENGTH);
     return clean(new TextDecoder('latin1').decode(profile.slice(start + 12, start + 12 + length)));
   }
   return '';

@@ -57,12 +57,14 @@ describe.runIf(process.env.SCREENSHOTS === 'write')('the pictures of the README'
   test.each(shots)('$name', async ({ name, hash, from, ...options }) => {
     const { page, complaints } = await explorer.open(options, hash);
     await page.locator('#stage img').waitFor();
+    await page.locator('#original-facts').getByText('Format').waitFor();
     await page.getByRole('button', { name: 'Measure 31 widths' }).click();
     await page.getByText('the original is').waitFor();
     await page.mouse.move(0, 0);
     if (from !== undefined) {
       await page.locator('#compare').scrollIntoViewIfNeeded();
       await page.locator('.pair').waitFor();
+      await page.getByLabel('2×').check({ force: true });
     }
     await page.evaluate(
       (id) => (id === undefined ? scrollTo(0, 0) : document.getElementById(id)?.scrollIntoView()),

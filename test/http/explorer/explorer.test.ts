@@ -14,6 +14,7 @@ const PATHS = [
   '/explorer/icon.svg',
   '/explorer/contract.json',
   '/explorer/originals.json',
+  '/explorer/facts.json',
 ];
 
 let app: TestApp | undefined;
@@ -133,10 +134,11 @@ describe('the explorer', () => {
 
   it('offers what the contract has, from its tables', async () => {
     const { server } = await start('on');
-    const { resources } = (await server.inject('/explorer/contract.json')).json();
+    const { resources, external } = (await server.inject('/explorer/contract.json')).json();
     expect(resources.map(({ name }: { name: string }) => name)).toEqual(
       Object.keys(resourceRows).filter((name) => name !== 'external media'),
     );
+    expect(external).toMatchObject([{ template: '/external/{signature}/{target}' }]);
     expect(resources[0]).toMatchObject({
       template: '/avatars/{user_id}/{avatar_hash}.{ext}',
       extensions: ['png', 'jpg', 'jpeg', 'webp', 'gif'],
