@@ -71,6 +71,16 @@ describe('a sheet of thousands', () => {
     expect(Math.abs((await heightOf()) - height)).toBeLessThan(height / 100);
   });
 
+  test('shows where the original is that an address names', async () => {
+    const { page } = await visit({}, '#/emojis/71234.webp');
+    const frame = page.locator('#sheet a[aria-current]');
+    await frame.waitFor();
+    expect(await frame.getAttribute('aria-label')).toMatch(/^custom emoji 71234/);
+    const height = page.viewportSize()?.height ?? 0;
+    await expect.poll(async () => (await frame.boundingBox())?.y ?? height).toBeLessThan(height);
+    expect((await frame.boundingBox())?.y).toBeGreaterThan(0);
+  });
+
   test('is searched, and filtered by kind', async () => {
     const { page } = await visit();
     await page.locator('#stage img').waitFor();

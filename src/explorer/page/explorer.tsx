@@ -56,8 +56,9 @@ effect(() => {
   if (choice.value !== undefined) document.title = `${nameOf(choice.value)} · Darkroom explorer`;
 });
 follow();
-render(<Explorer />, main);
+// Nothing can be scrolled to in what is hidden.
 main.removeAttribute('hidden');
+render(<Explorer />, main);
 addEventListener('hashchange', () => {
   follow();
   if (matchMedia('(max-width: 60rem)').matches && view.value === 'bench') {

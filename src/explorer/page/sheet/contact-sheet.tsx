@@ -59,7 +59,8 @@ export function ContactSheet() {
         <SheetFilter />
       )}
       {found.kind === 'shelves' && <Emptiness shelves={found.shelves} />}
-      {shelves.map((shelf) => {
+      {/* How many frames are in a row has to be known, or else they would move once it is. */}
+      {(widthRem > 0 ? shelves : []).map((shelf) => {
         const first = before;
         before += shelf.frames.length;
         return (
@@ -104,9 +105,9 @@ function Emptiness({ shelves }: { readonly shelves: readonly Shelf[] }) {
   );
 }
 
-/** Width of an element without its padding. */
+/** Width of an element without its padding; 0 as long as it was not seen. */
 function useWidthRem(element: { readonly current: HTMLElement | null }): number {
-  const [widthRem, setWidthRem] = useState(20);
+  const [widthRem, setWidthRem] = useState(0);
   useLayoutEffect(() => {
     const rem = Number.parseFloat(getComputedStyle(document.documentElement).fontSize);
     const watch = new ResizeObserver((entries) => {
