@@ -252,6 +252,8 @@ describe('the process', () => {
       PORT: '0',
       EXPLORER: 'on',
       STORAGE_DIRR: '/somewhere',
+      RATE_LIMIT_REQUESTS: '600',
+      TRUST_PROXY: 'true',
       NODE_OPTIONS: `--import "data:text/javascript,setTimeout(()=>${warn},1500)"`,
     });
     await logged(running, 'DeprecationWarning');
@@ -275,6 +277,10 @@ describe('the process', () => {
         expect.objectContaining({
           address: first.address,
           msg: expect.stringMatching(/private attachments too/),
+        }),
+        expect.objectContaining({
+          address: first.address,
+          msg: expect.stringMatching(/^With TRUST_PROXY=true, anybody/),
         }),
         expect.objectContaining({ warning: 'DeprecationWarning', msg: 'old' }),
       ]),

@@ -1,6 +1,7 @@
 import { formatBytes, formatShare, formatTable } from '../harness/report.ts';
 import { DAY_S } from '../trace/assumptions.ts';
 import { contentKinds } from '../trace/shapes.ts';
+import { type RateModel, rateCases } from './rates.ts';
 import type { Counts, Simulation } from './simulate.ts';
 import type { Workload } from './workload.ts';
 
@@ -12,6 +13,7 @@ export interface ScaleRun {
   readonly memory: readonly Simulation[];
   readonly edge: readonly Simulation[];
   readonly sizing: readonly Simulation[];
+  readonly rates: RateModel;
 }
 
 /** What is put on top of the simulation. */
@@ -103,7 +105,36 @@ export function formatScale(run: ScaleRun): string {
     `At peak, ${MARGINS.peakFactor} times the mean; cores at ${MARGINS.utilisation * 100} % of use, ` +
       `${MARGINS.hitCpuMs} ms of the main process for a hit, ${MARGINS.missCpuMs} ms for any other response. Balanced by path, results in a bucket.`,
     formatSimulations(sizingColumns, run.sizing),
+    '## Rates',
+    'People who start the client, and open six channels of the busiest guild within a minute, on a cold cache; and a ' +
+      'scraper, which asks for all sizes of all emojis as fast as it is served.',
+    formatRates(run.rates),
   ].join('\n\n')}\n`;
+}
+
+function formatRates(model: RateModel): string {
+  const rows = rateCases.map((rateCase) => {
+    const { requests, slowness } = rateCase;
+    const outcome = model.run(rateCase);
+    const { people, limitedPeople, mostUnits, scraperLimitedAfterS, scraperRefusedShare } = outcome;
+    return [
+      String(requests),
+      `${slowness} ×`,
+      formatShare(limitedPeople, people),
+      formatCount(mostUnits),
+      `${formatCount(scraperLimitedAfterS)} s`,
+      formatShare(scraperRefusedShare, 1),
+    ];
+  });
+  const head = [
+    'RATE_LIMIT_REQUESTS, 60 s',
+    'Renders take, of the estimate',
+    'People limited',
+    'Most of one person',
+    'Scraper limited after',
+    'Scraper refused, 2 min',
+  ];
+  return formatTable(head, rows);
 }
 
 function formatSimulations(columns: Columns, simulations: readonly Simulation[]): string {

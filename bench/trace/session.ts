@@ -11,10 +11,17 @@ const guildRanks = new ZipfRanks(assumptions.guildExponent);
 const sessionChoice = new WeightedChoice(Object.values(assumptions.sessions));
 const sessionKinds = Object.keys(assumptions.sessions) as (keyof typeof assumptions.sessions)[];
 
+/** What a client opens; guild 0 is the most read one. */
+export interface Visit {
+  readonly guild: number;
+  readonly kind: (typeof sessionKinds)[number];
+}
+
 /**
  * One client for a moment: it opens a channel, a profile, an invite, or starts, and asks for all that it
  * shows at once, each picture once.
  *
+ * @param visit what is opened, where that is not drawn
  * @returns the renderings that it asks for; their number varies
  */
 export function runSession(
@@ -22,6 +29,7 @@ export function runSession(
   catalogue: Catalogue,
   random: Random,
   nowS: number,
+  visit?: Visit,
 ): ReadonlySet<number> {
   const device = deviceChoice.next(random);
   const asked = new Set<number>();
@@ -86,8 +94,8 @@ export function runSession(
     scroll(feed);
   };
 
-  const guild = drawGuild();
-  const kind = sessionKinds[sessionChoice.next(random)];
+  const guild = visit?.guild ?? drawGuild();
+  const kind = visit?.kind ?? sessionKinds[sessionChoice.next(random)];
   if (kind === 'start') {
     repeat(assumptions.guildListLength, () => ask('guild list', drawGuild()));
   } else if (kind === 'profile') {
