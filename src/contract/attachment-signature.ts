@@ -121,9 +121,13 @@ function formatTime(seconds: number): string {
   return seconds.toString(16).padStart(8, '0');
 }
 
-/** The words of a signature; `missing` where there is not one of them, `malformed` where one is not as it must be. */
+/**
+ * The words of a signature; `missing` where there is not one of them, `malformed` where one is not as it must be. All of
+ * the query is read, whatever is found on the way.
+ */
 function readWords(rawQuery: string): SignatureWords | 'missing' | 'malformed' {
   const given = new Map<string, string>();
+  let isMalformed = false;
   for (const pair of rawQuery.split('&')) {
     const [[name, value] = ['', '']] = new URLSearchParams(`?${pair}`);
     const form = Object.hasOwn(parameterForms, name)
@@ -132,9 +136,10 @@ function readWords(rawQuery: string): SignatureWords | 'missing' | 'malformed' {
     if (form === undefined) continue;
     // Spelled with escapes it would be the same to us and another entry in every cache in front.
     const isPlain = pair === `${name}=${value}`;
-    if (!isPlain || given.has(name) || !form.test(value)) return 'malformed';
+    if (!isPlain || given.has(name) || !form.test(value)) isMalformed = true;
     given.set(name, value);
   }
+  if (isMalformed) return 'malformed';
   const { ex, is, hm, uc = '' } = Object.fromEntries(given);
   if (ex === undefined && is === undefined && hm === undefined) {
     return uc === '' ? 'missing' : 'malformed';

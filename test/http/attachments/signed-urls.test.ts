@@ -1,5 +1,7 @@
+import { once } from 'node:events';
 import { afterEach, describe, expect, test } from 'vitest';
-import { sendRaw } from '../../support/http/raw-http.ts';
+import type { Renderer } from '../../../src/pipeline/ports.ts';
+import { connectTo, parseAnswer, sendRaw } from '../../support/http/raw-http.ts';
 import { enforced, SIGNING_KEY, signatureOf, signedPath } from '../../support/signed-urls.ts';
 import { metricsSettings, scrape } from '../../support/telemetry/prometheus-text.ts';
 import {
@@ -19,10 +21,18 @@ let port: number;
 let time = now;
 let log: RecordingRequestLog;
 
-async function start(settings: Readonly<Record<string, string>> = enforced): Promise<void> {
+async function start(
+  settings: Readonly<Record<string, string>> = enforced,
+  renderer?: Renderer,
+): Promise<void> {
   time = now;
   log = new RecordingRequestLog('debug');
-  app = await createTestApp({ settings, wallClock: () => time * 1000, requestLog: log });
+  app = await createTestApp({
+    settings,
+    wallClock: () => time * 1000,
+    requestLog: log,
+    ...(renderer && { renderer }),
+  });
   app.originals.put(key, samples.png);
   app.originals.put('icons/1/ab', samples.png);
   port = await app.listen();
@@ -119,6 +129,38 @@ describe('a signed URL', () => {
     time = now + 20 * YEAR;
     const path = `/${key}?ex=0&is=6920f000&uc=dp&hm=${hm}`;
     expect(await ageOf(path)).toBe(`public, max-age=${YEAR}`);
+  });
+
+  test('that ends in the middle of a transfer lets it go on to its end', async () => {
+    await start();
+    const large = 'attachments/1/2/film.bin';
+    const film = Buffer.alloc(32 * 2 ** 20, 'film');
+    app.originals.put(large, film);
+    const socket = await connectTo(port);
+    const path = signedPath(large, later);
+    socket.write(`GET ${path} HTTP/1.1\r\nHost: cdn.example\r\nConnection: close\r\n\r\n`);
+    await once(socket, 'readable');
+    expect(app.originals.openBodies).toBe(1);
+    time = later + 1;
+    expect((await get(path)).status).toBe(404);
+    const chunks: Buffer[] = [];
+    for await (const chunk of socket) chunks.push(chunk as Buffer);
+    const { status, body } = parseAnswer(Buffer.concat(chunks));
+    expect([status, body.equals(film)]).toEqual([200, true]);
+  });
+
+  test('that ends while it is being rendered is shown what was made, and lets nobody keep it', async () => {
+    const renderer = {
+      render: async () => {
+        time = later + 1;
+        return samples.webp;
+      },
+    };
+    await start(enforced, renderer);
+    const path = signedPath(key, later, 'width=20&format=webp');
+    const { status, headers } = await get(path);
+    expect([status, headers['cache-control']]).toEqual([200, 'public, max-age=0']);
+    expect((await get(path)).status).toBe(404);
   });
 
   test('is asked of nothing but attachments', async () => {
