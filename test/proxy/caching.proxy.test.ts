@@ -258,7 +258,7 @@ describe('a cold stampede', () => {
   test('is one request to Darkroom and one render', async () => {
     const target = '/splashes/1/ab12.webp?size=1280&quality=lossless';
     // Each on a connection of its own, so that all processes of nginx take part.
-    const clients = hundred.map(stack.connect);
+    const clients = hundred.map(() => stack.connect());
     const responses = await Promise.all(clients.map((ask) => ask(target)));
 
     expect(stack.relay.requests).toMatchObject([{ status: 200, isRendered: true }]);

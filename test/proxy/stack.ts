@@ -14,8 +14,8 @@ export interface Stack {
   readonly relay: Relay;
   /** Asks nginx. */
   readonly ask: Ask;
-  /** A client of nginx with a connection of its own. */
-  readonly connect: () => Ask;
+  /** A client of nginx with connections of its own, from an address of this machine. */
+  readonly connect: (localAddress?: string) => Ask;
   /** Asks Darkroom, past nginx and the relay. */
   readonly askDirectly: Ask;
   /** Darkroom's storage: a copy of the samples that a test may change. */
@@ -47,7 +47,8 @@ export async function useStack(settings: Readonly<Record<string, string>> = {}):
   const stopDarkroom = async (): Promise<void> => {
     await Promise.all([relay.cut(), darkroom.stop()]);
   };
-  const connect = (): Ask => createClient(nginx.port, { ca: nginx.certificate });
+  const connect = (localAddress = '127.0.0.1'): Ask =>
+    createClient(nginx.port, { ca: nginx.certificate, localAddress });
   beforeEach(() => {
     relay.requests.length = 0;
   });
