@@ -58,6 +58,9 @@ const TURNS = {
   maxWaitMs: STALL_TIMEOUT_MS,
 };
 
+/** Temporary files that are remembered to be removed; the next start finds more. */
+const MAX_LEFT = 1_000;
+
 /**
  * Renderings in a folder, without a bound: `results/` has them by `resultPath`, `incoming/` what is being
  * written, `owner/` the sockets of `claimFolder`. A file gets its name when it is whole and on the disk, so no
@@ -78,6 +81,8 @@ export class RenderingFolder implements ResultStore {
   readonly #place: RemovalPlace;
   readonly #watch: StallWatch;
   readonly #turns = new Semaphore(TURNS);
+  /** Temporary files that a disk which failed has kept. */
+  readonly #left = new Set<string>();
 
   /** @param folder a real path; see `openRenderingFolder` */
   constructor(folder: string, options: RenderingFolderOptions) {
@@ -119,13 +124,16 @@ export class RenderingFolder implements ResultStore {
   ): Promise<boolean> {
     const fullPath = join(this.resultsPath, path);
     const leave = await this.#takeTurn(new AbortController().signal);
+    const temporaryPath = join(this.#incomingPath, randomBytes(16).toString('hex'));
     try {
       await writeWholeFile(parts, {
         path: fullPath,
-        temporaryPath: join(this.#incomingPath, randomBytes(16).toString('hex')),
+        temporaryPath,
         root: dirname(this.resultsPath),
         onFolderMade,
+        onLeft: () => this.#left.size < MAX_LEFT && this.#left.add(temporaryPath),
       });
+      await this.#removeLeft().catch(() => undefined);
       return true;
     } catch (error) {
       if (systemCodeOf(error) === 'ENAMETOOLONG') return false;
@@ -205,6 +213,13 @@ export class RenderingFolder implements ResultStore {
       // That may hang, too.
       if (file === undefined) leave();
       else closeFile(file, leave);
+    }
+  }
+
+  async #removeLeft(): Promise<void> {
+    for (const path of this.#left) {
+      await isRemoved(unlink(path));
+      this.#left.delete(path);
     }
   }
 

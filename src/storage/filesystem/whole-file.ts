@@ -12,6 +12,8 @@ export interface FilePlace {
   readonly root: string;
   /** Called for each folder that is made for it. */
   readonly onFolderMade?: (() => void) | undefined;
+  /** Called where the temporary file could not be removed after a failure: the disk fails as a whole. */
+  readonly onLeft?: (() => void) | undefined;
   /** Whether nothing may be there yet; else what is there is replaced. */
   readonly isNew?: boolean | undefined;
 }
@@ -46,7 +48,9 @@ export async function writeWholeFile(
     }
     await moveIntoPlace(place);
   } catch (error) {
-    await unlink(place.temporaryPath).catch(() => undefined);
+    await unlink(place.temporaryPath).catch((reason: unknown) => {
+      if (systemCodeOf(reason) !== 'ENOENT') place.onLeft?.();
+    });
     throw error;
   }
 }

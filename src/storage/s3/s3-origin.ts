@@ -108,6 +108,8 @@ function readWholeSize(response: GetObjectCommandOutput, range: ByteRange): numb
   if (response.ContentLength === 0) throw new MediaError('RANGE_NOT_SATISFIABLE');
   const [, first, last, size] =
     /^bytes (\d+)-(\d+)\/(\d+)$/.exec(response.ContentRange ?? '')?.map(Number) ?? [];
+  // Others, with one of none.
+  if (size === 0) throw new MediaError('RANGE_NOT_SATISFIABLE');
   if (
     size === undefined ||
     first !== range.first ||

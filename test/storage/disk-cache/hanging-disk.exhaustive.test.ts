@@ -1,3 +1,4 @@
+import { readdirSync } from 'node:fs';
 import { mkdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { beforeEach, expect, onTestFinished, test } from 'vitest';
@@ -45,5 +46,28 @@ test('renderings on a disk that hangs leave threads for the originals on another
   disk.tell('renderings', 'none');
   for (const [read] of await Promise.all(pending)) expect(read?.body).toEqual(result.body);
   expect(await store.read(numbered(107), staying(), anySize)).toEqual(result);
+  store.close();
+}, 60_000);
+
+test('what a disk that fails in mid-write has kept is removed when it is well again', async ({
+  skip,
+}) => {
+  if (disk === undefined) return skip('FUSE is missing: /dev/fuse, fuse3, python3-fusepy');
+  const store = await openScannedCache({
+    folder: join(folder.path, 'mounted/renderings/store'),
+    maxBytes: 1e9,
+  });
+  const listTemporary = () => readdirSync(join(folder.path, 'disk/renderings/store/incoming'));
+  disk.tell('renderings', 'delay 1');
+  const failing = expect(store.write(numbered(1), result)).rejects.toMatchObject({
+    cause: { code: 'EIO' },
+  });
+  await expect.poll(listTemporary, { timeout: 20_000, interval: 5 }).toHaveLength(1);
+  disk.tell('renderings', 'fail');
+  await failing;
+  expect(listTemporary()).toHaveLength(1);
+  disk.tell('renderings', 'none');
+  await store.write(numbered(2), result);
+  expect(listTemporary()).toEqual([]);
   store.close();
 }, 60_000);
