@@ -106,7 +106,8 @@ export class Relay {
     outgoing.once('close', () => {
       if (!outgoing.writableFinished) forwarded.destroy();
     });
-    forwarded.end();
+    if (method === 'PUT') incoming.pipe(forwarded);
+    else forwarded.end();
     const [response] = (await once(forwarded, 'response')) as [IncomingMessage];
     entry.status = response.statusCode ?? 0;
     entry.isRendered = /\brender\b/.test(String(response.headers['server-timing'] ?? ''));

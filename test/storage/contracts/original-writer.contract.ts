@@ -12,6 +12,8 @@ export interface OriginalWriterFixture {
   readonly list: () => Promise<readonly string[]>;
   /** Where the server of a test cannot remove the parts of an upload, and the writer must say so. */
   readonly keepsParts?: true;
+  /** Where the server of a test passes over `If-None-Match`. */
+  readonly ignoresConditions?: true;
   readonly close: () => Promise<void>;
 }
 
@@ -64,6 +66,46 @@ export function describeOriginalWriter(
         expect(await fixture.list()).toEqual([key]);
       },
     );
+
+    test.each([
+      ['that tells its length', 3 * MEBIBYTE, true],
+      ['of some bytes that do not', 3_000, false],
+      ['of many that do not', 9 * MEBIBYTE, false],
+    ])(
+      'what must be new is not written where something is: an upload %s',
+      async (_, size, tells) => {
+        const bytes = numbered(size);
+        const write = () =>
+          fixture.writer.write('emojis/2', inChunks(bytes, 1_000_003), {
+            signal,
+            isNew: true,
+            contentType: 'image/png',
+            sizeBytes: tells ? size : undefined,
+          });
+        expect(await fixture.writer.has('emojis/2', signal)).toBe(false);
+        const etag = await write();
+        const { etag: read, body } = await fixture.origin.read('emojis/2', { signal });
+        expect((await buffer(body)).equals(bytes)).toBe(true);
+        expect(etag).toBe(read);
+        expect(await fixture.writer.has('emojis/2', signal)).toBe(true);
+        const isSeen = fixture.ignoresConditions !== true;
+        if (isSeen) await expect(write()).rejects.toEqual(new MediaError('MEDIA_EXISTS'));
+        expect(await fixture.list()).toEqual(['emojis/2']);
+      },
+    );
+
+    test('what tells its length and fails is not written', async () => {
+      const failing = (async function* () {
+        yield* inChunks(numbered(2 * MEBIBYTE), MEBIBYTE);
+        throw new Error('the client is gone');
+      })();
+      const written = fixture.writer.write('emojis/3', failing, {
+        signal,
+        sizeBytes: 4 * MEBIBYTE,
+      });
+      await expect(written).rejects.toThrow('the client is gone');
+      expect(await fixture.list()).toEqual([]);
+    });
 
     test('it takes the place of what was there', async () => {
       for (const text of ['one', 'another']) {

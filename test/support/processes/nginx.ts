@@ -20,7 +20,7 @@ const RECOMMENDED = new URL('../../../deploy/nginx/', import.meta.url);
 const ACCESS_LOG = 'access.log';
 
 /** How many locations have an error log of their own. */
-const ERROR_LOGS = 5;
+const ERROR_LOGS = 6;
 
 /** nginx as a process, on a port of this machine. */
 export interface Nginx {

@@ -1,0 +1,96 @@
+import { once } from 'node:events';
+import { readFileSync } from 'node:fs';
+import { createServer, type IncomingMessage, request } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { Readable } from 'node:stream';
+import { expect, onTestFinished, test } from 'vitest';
+import { startService } from '../../support/processes/service-process.ts';
+import { RELAY_KEY, uploadTarget } from '../../support/uploads/relay-app.ts';
+
+const MEBIBYTE = 1024 * 1024;
+const AT_ONCE = 10;
+
+/** A bucket that takes everything and keeps nothing: what is measured is what passes through. */
+async function startBottomlessBucket() {
+  let takenBytes = 0;
+  const server = createServer((message, response) => {
+    message.on('data', (chunk: Buffer) => {
+      takenBytes += chunk.length;
+    });
+    message.on('end', () => {
+      const { searchParams } = new URL(message.url ?? '', 'http://bucket');
+      if (message.method === 'HEAD') return response.writeHead(404).end();
+      if (message.method === 'PUT') return response.writeHead(200, { ETag: '"a"' }).end();
+      const isBegun = searchParams.has('uploads');
+      return response.end(
+        isBegun
+          ? '<InitiateMultipartUploadResult><UploadId>1</UploadId></InitiateMultipartUploadResult>'
+          : '<CompleteMultipartUploadResult><ETag>"b"</ETag></CompleteMultipartUploadResult>',
+      );
+    });
+  });
+  server.listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  onTestFinished(() => {
+    server.closeAllConnections();
+    server.close();
+  });
+  const { port } = server.address() as AddressInfo;
+  return { endpoint: `http://127.0.0.1:${port}`, takenBytes: () => takenBytes };
+}
+
+/** A body of zeros that takes no memory. */
+function* zeros(sizeBytes: number): Generator<Buffer> {
+  const piece = Buffer.alloc(MEBIBYTE);
+  for (let sent = 0; sent < sizeBytes; sent += piece.length) yield piece;
+}
+
+// The memory of a process with a garbage collector, seen from outside, is noisy: so up to three times.
+test.each([
+  ['their length is told', true, 500 * MEBIBYTE, 64 * MEBIBYTE],
+  // A part of 8 MiB each, which is put together from its pieces, and what collections have not got to yet.
+  ['it is not', false, 100 * MEBIBYTE, AT_ONCE * 28 * MEBIBYTE],
+] as const)(
+  'ten large uploads at once pass in constant memory where %s',
+  { retry: 2, timeout: 300_000 },
+  async (_, tells, sizeBytes, mostBytes) => {
+    const bucket = await startBottomlessBucket();
+    const service = await startService({
+      STORAGE: 's3',
+      S3_BUCKET: 'uploads',
+      S3_ENDPOINT: bucket.endpoint,
+      AWS_ACCESS_KEY_ID: 'a',
+      AWS_SECRET_ACCESS_KEY: 'b',
+      RELAY_SIGNING_KEYS: RELAY_KEY,
+    });
+    onTestFinished(async () => void (await service.stop('SIGKILL')));
+    const upload = async (number: number, bytes: number): Promise<number | undefined> => {
+      const sent = request(`${service.origin}${uploadTarget(`attachments/1/${number}/a`)}`, {
+        method: 'PUT',
+        agent: false,
+        headers: tells ? { 'Content-Length': bytes } : {},
+      });
+      const answer = once(sent, 'response');
+      Readable.from(zeros(bytes), { highWaterMark: 1 }).pipe(sent);
+      const [response] = (await answer) as [IncomingMessage];
+      return response.resume().statusCode;
+    };
+    const residentBytes = (): number => {
+      const status = readFileSync(`/proc/${service.pid}/status`, 'utf8');
+      return Number(/^VmRSS:\s+(\d+)/m.exec(status)?.[1]) * 1024;
+    };
+    for (let round = 0; round < 10; round += 1) await upload(round, 9 * MEBIBYTE);
+    const before = residentBytes();
+    let most = before;
+    const watch = setInterval(() => {
+      most = Math.max(most, residentBytes());
+    }, 20);
+    const numbers = Array.from({ length: AT_ONCE }, (_each, number) => number);
+    const statuses = await Promise.all(numbers.map((number) => upload(number, sizeBytes)));
+    clearInterval(watch);
+    process.stderr.write(`${tells}: ${Math.round((most - before) / MEBIBYTE)} MiB\n`);
+    expect(statuses).toEqual(Array(AT_ONCE).fill(200));
+    expect(bucket.takenBytes()).toBeGreaterThanOrEqual(AT_ONCE * sizeBytes);
+    expect(most - before).toBeLessThan(mostBytes);
+  },
+);
