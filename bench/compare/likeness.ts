@@ -6,8 +6,8 @@ import sharp from 'sharp';
 import type { Turn } from './measures.ts';
 import type { Rendering } from './originals.ts';
 
-/** PyPI `ssimulacra2`; a command of two pictures that prints a number: 100 is the same. */
-const TOOL = 'ssimulacra2';
+/** PyPI `ssimulacra2` 0.3, whose command is spelled so: of two pictures it prints a number; 100 is the same. */
+const TOOL = 'ssymulacra2';
 
 /** What is missing to compare pictures; `undefined` if nothing is. */
 export function missingLikeness(): string | undefined {
