@@ -1,5 +1,5 @@
 import { MediaError, type RequestFault, type Share } from '../contract/errors.ts';
-import { ALLOWED_METHODS } from './response-headers.ts';
+import { ALLOWED_METHODS, COMMON_HEADERS } from './response-headers.ts';
 
 /** What a client learns of a failure; a `MediaError` is one. */
 export interface Failure {
@@ -55,13 +55,15 @@ export function formatFailure(
   };
 }
 
-/** How a client stands, in the platform's headers (reference, "Limits"). */
+/** How a client stands, in the platform's headers (reference, "Limits"), for pages of other sites to read, too. */
 function formatShare({ requests, remaining, resetAtMs }: Share): Record<string, string> {
-  return {
-    'x-ratelimit-limit': String(requests),
-    'x-ratelimit-remaining': String(remaining),
-    'x-ratelimit-reset': String(Math.ceil(resetAtMs / 1000)),
+  const share = {
+    'X-RateLimit-Limit': String(requests),
+    'X-RateLimit-Remaining': String(remaining),
+    'X-RateLimit-Reset': String(Math.ceil(resetAtMs / 1000)),
   };
+  const exposed = [COMMON_HEADERS['access-control-expose-headers'], ...Object.keys(share)];
+  return { ...share, 'access-control-expose-headers': exposed.join(', ') };
 }
 
 /**

@@ -11,7 +11,7 @@ export const COMMON_HEADERS = {
   'cross-origin-resource-policy': 'cross-origin',
   'access-control-allow-origin': '*',
   'access-control-expose-headers':
-    'Accept-Ranges, Cache-Status, Content-Disposition, Content-Length, Content-Range, ETag, Retry-After, Server-Timing, X-RateLimit-Limit, X-RateLimit-Remaining, X-RateLimit-Reset, X-Request-Id',
+    'Accept-Ranges, Cache-Status, Content-Disposition, Content-Length, Content-Range, ETag, Retry-After, Server-Timing, X-Request-Id',
   'timing-allow-origin': '*',
 } as const;
 
