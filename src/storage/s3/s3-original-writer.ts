@@ -1,13 +1,14 @@
 import { Readable } from 'node:stream';
 import {
   AbortMultipartUploadCommand,
+  type CompletedPart,
   CompleteMultipartUploadCommand,
+  CreateMultipartUploadCommand,
   HeadObjectCommand,
   PutObjectCommand,
   type S3Client,
   UploadPartCommand,
 } from '@aws-sdk/client-s3';
-import { Upload } from '@aws-sdk/lib-storage';
 import { MediaError } from '../../contract/errors.ts';
 import type {
   OriginalWriteOptions,
@@ -21,7 +22,7 @@ import {
   readS3Failure,
   type S3BucketOptions,
 } from './s3-client.ts';
-import { S3UploadRequests, type SendRequest, type UploadRequest } from './s3-upload-requests.ts';
+import { S3UploadRequests } from './s3-upload-requests.ts';
 
 /**
  * One part of an upload; what is not larger is sent at once. S3 takes 10 000 parts of 5 MiB and more
@@ -37,7 +38,7 @@ const BODY_BUFFER_BYTES = 64 * 1024;
 
 /**
  * Writes originals into the bucket that `S3Origin` reads. What tells its length passes through in one request. Of
- * what does not, small ones are sent at once, large ones in parts, one after the other (`@aws-sdk/lib-storage`). An
+ * what does not, small ones are sent at once, large ones in parts, one after the other. An
  * upload that fails or is stopped is taken back, since its parts would cost money unseen. The one request that
  * stores the original is not stopped once its body is sent: without its response, it would be unknown whether it did.
  *
@@ -135,52 +136,84 @@ export class S3OriginalWriter implements OriginalWriter {
     // The SDK would wait for the rest of it for ever.
     body.once('error', (error) => failing.abort(error));
     try {
-      const ask: SendRequest = (abortSignal) => send(body, abortSignal);
+      const ask = (abortSignal: AbortSignal) => send(body, abortSignal);
       return etagOf(await this.#requests.settle(ask, signal, failing.signal));
     } finally {
       body.destroy();
     }
   }
 
+  /**
+   * Of an upload of unknown length, one part is held: it is filled anew when it has been taken. (The SDK's `Upload`
+   * puts each part together from its pieces, and holds three times as much meanwhile.)
+   */
   async #writeInParts(
     place: Place,
     chunks: AsyncIterable<Uint8Array>,
-    { signal, onProgress, contentType, isNew }: OriginalWriteOptions,
+    options: OriginalWriteOptions,
   ): Promise<string> {
-    let failure: unknown;
-    let arePartsKept = false;
-    const send = async (request: UploadRequest): Promise<unknown> => {
-      if (request instanceof AbortMultipartUploadCommand) {
-        await this.#requests.takeBack(request).catch(() => {
-          arePartsKept = true;
-        });
-        return {};
-      }
-      try {
-        const isLast = isNew === true && request instanceof CompleteMultipartUploadCommand;
-        if (isLast && (await this.#isThere(place, signal))) throw new MediaError('MEDIA_EXISTS');
-        return await this.#requests.send(request, signal);
-      } catch (error) {
-        failure ??= error;
-        throw error;
-      }
-    };
-    const Body = Readable.from(untilStopped(chunks, signal));
+    const { signal, contentType, isNew } = options;
+    const parts = fillParts(untilStopped(chunks, signal));
+    const first = await parts.next();
+    const object = { ...place, ContentType: contentType };
     const condition = isNew === true ? this.#requests.condition : {};
-    const upload = new Upload({
-      // Each kind of request has a deadline of its own; those of `Upload` have none.
-      client: Object.create(this.#client, { send: { value: send } }),
-      params: { ...place, ...condition, ContentType: contentType, Body },
-      queueSize: 1,
-      partSize: PART_BYTES,
-    });
-    upload.on('httpUploadProgress', ({ loaded }) => onProgress?.(loaded ?? 0));
+    if (first.done !== true && !first.value.isLast) {
+      return this.#completeParts(object, condition, { first: first.value, rest: parts }, options);
+    }
+    const Body = first.done === true ? Buffer.alloc(0) : first.value.bytes;
+    const whole = new PutObjectCommand({ ...object, ...condition, Body });
+    const stored = await this.#requests.settle(
+      (abortSignal) => this.#client.send(whole, { abortSignal }),
+      signal,
+    );
+    options.onProgress?.(Body.length);
+    return etagOf(stored);
+  }
+
+  async #completeParts(
+    object: Place & { readonly ContentType: string | undefined },
+    condition: { readonly IfNoneMatch?: '*' },
+    { first, rest }: { readonly first: Part; readonly rest: AsyncGenerator<Part> },
+    { signal, onProgress, isNew }: OriginalWriteOptions,
+  ): Promise<string> {
+    const place: Place = { Bucket: object.Bucket, Key: object.Key };
+    const { UploadId } = await this.#requests.begin(
+      (abortSignal) => this.#client.send(new CreateMultipartUploadCommand(object), { abortSignal }),
+      signal,
+    );
     try {
-      return etagOf(await upload.done());
-    } catch (error) {
-      const cause = failure ?? error;
-      if (!arePartsKept) throw cause;
-      throw new Error('The upload has failed, and its parts cannot be removed', { cause });
+      const Parts: CompletedPart[] = [];
+      let sentBytes = 0;
+      const send = async ({ bytes: Body }: Part): Promise<void> => {
+        const PartNumber = Parts.length + 1;
+        const part = new UploadPartCommand({ ...place, UploadId, PartNumber, Body });
+        const { ETag } = await this.#requests.sendPart(
+          (abortSignal) => this.#client.send(part, { abortSignal }),
+          signal,
+        );
+        Parts.push({ PartNumber, ETag });
+        sentBytes += Body.length;
+        onProgress?.(sentBytes);
+      };
+      await send(first);
+      for await (const part of rest) await send(part);
+      signal.throwIfAborted();
+      if (isNew === true && (await this.#isThere(place, signal))) {
+        throw new MediaError('MEDIA_EXISTS');
+      }
+      const terms = { ...place, ...condition, UploadId, MultipartUpload: { Parts } };
+      const completion = new CompleteMultipartUploadCommand(terms);
+      const completed = await this.#requests.settle(
+        (abortSignal) => this.#client.send(completion, { abortSignal }),
+        signal,
+      );
+      return etagOf(completed);
+    } catch (cause) {
+      const abort = new AbortMultipartUploadCommand({ ...place, UploadId });
+      await this.#requests.takeBack(abort).catch(() => {
+        throw new Error('The upload has failed, and its parts cannot be removed', { cause });
+      });
+      throw cause;
     }
   }
 
@@ -208,6 +241,32 @@ export class S3OriginalWriter implements OriginalWriter {
 interface Place {
   readonly Bucket: string;
   readonly Key: string;
+}
+
+/** A piece of an upload that is sent by one request; its bytes are overwritten by the next one. */
+interface Part {
+  readonly bytes: Buffer;
+  readonly isLast: boolean;
+}
+
+/** Fills one part after the other, in the same memory; the last one may be shorter, and is empty only if it is alone. */
+async function* fillParts(chunks: AsyncIterable<Uint8Array>): AsyncGenerator<Part> {
+  const buffer = Buffer.allocUnsafeSlow(PART_BYTES);
+  let filled = 0;
+  for await (const chunk of chunks) {
+    for (let taken = 0; taken < chunk.length; ) {
+      // Only now is it known that this one is not the last.
+      if (filled === PART_BYTES) {
+        yield { bytes: buffer, isLast: false };
+        filled = 0;
+      }
+      const count = Math.min(PART_BYTES - filled, chunk.length - taken);
+      buffer.set(chunk.subarray(taken, taken + count), filled);
+      filled += count;
+      taken += count;
+    }
+  }
+  yield { bytes: buffer.subarray(0, filled), isLast: true };
 }
 
 /** The tag that a response tells, without quotes. */

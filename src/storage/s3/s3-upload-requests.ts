@@ -1,10 +1,5 @@
 import { setTimeout as wait } from 'node:timers/promises';
-import {
-  AbortMultipartUploadCommand,
-  CreateMultipartUploadCommand,
-  type S3Client,
-  UploadPartCommand,
-} from '@aws-sdk/client-s3';
+import { AbortMultipartUploadCommand, type S3Client } from '@aws-sdk/client-s3';
 import { MediaError } from '../../contract/errors.ts';
 import { findS3Cause, readS3Failure } from './s3-client.ts';
 
@@ -21,11 +16,8 @@ const SETTLE_TIMEOUT_MS = 10_000;
  */
 const ABORT_AGAIN_AFTER_MS = 500;
 
-/** Any request of an upload. */
-export type UploadRequest = Parameters<S3Client['send']>[0];
-
-/** Sends one, until the signal aborts. */
-export type SendRequest = (abortSignal: AbortSignal) => Promise<unknown>;
+/** Sends a request, until the signal aborts. */
+export type SendRequest<Output> = (abortSignal: AbortSignal) => Promise<Output>;
 
 /** Sends the requests of uploads, each kind with a deadline of its own, and translates what they fail with. */
 export class S3UploadRequests {
@@ -42,28 +34,28 @@ export class S3UploadRequests {
     return this.#knowsConditions ? { IfNoneMatch: '*' } : {};
   }
 
-  /**
-   * @param signal stops it, at once or when it is known what has become of it
-   * @throws MediaError `MEDIA_EXISTS`, `UNKNOWN_MEDIA` (of a part), `OVERLOADED`; Error in the server's words;
-   *   `signal.reason`
-   */
-  async send(request: UploadRequest, signal: AbortSignal): Promise<unknown> {
-    const ask: SendRequest = (abortSignal) => this.#client.send(request, { abortSignal });
-    // Not stopped by the signal: without the response, the upload could not be taken back.
-    if (request instanceof CreateMultipartUploadCommand) {
-      return this.#ask(ask, AbortSignal.timeout(BEGIN_TIMEOUT_MS), signal);
-    }
-    if (request instanceof UploadPartCommand) return this.#ask(ask, signal, signal);
-    return this.settle(ask, signal);
+  /** Begins an upload in parts. A stop waits for the response: without it, the upload could not be taken back. */
+  async begin<Output>(ask: SendRequest<Output>, signal: AbortSignal): Promise<Output> {
+    return this.#ask(ask, AbortSignal.timeout(BEGIN_TIMEOUT_MS), signal);
+  }
+
+  /** Sends a part that is in memory; a stop ends it at once. */
+  async sendPart<Output>(ask: SendRequest<Output>, signal: AbortSignal): Promise<Output> {
+    return this.#ask(ask, signal, signal);
   }
 
   /**
    * Sends a request that stores something; a stop waits for its response.
    *
    * @param failing aborts where its body fails: then nothing is stored
-   * @throws Error if none comes in time after a stop: it may be stored or not; and as `send`
+   * @throws Error if none comes in time after a stop: it may be stored or not; MediaError `MEDIA_EXISTS`,
+   *   `UNKNOWN_MEDIA` (of a part), `OVERLOADED`; Error in the server's words; `signal.reason`
    */
-  async settle(ask: SendRequest, signal: AbortSignal, failing?: AbortSignal): Promise<unknown> {
+  async settle<Output>(
+    ask: SendRequest<Output>,
+    signal: AbortSignal,
+    failing?: AbortSignal,
+  ): Promise<Output> {
     signal.throwIfAborted();
     const late = new AbortController();
     let timer: NodeJS.Timeout | undefined;
@@ -101,7 +93,11 @@ export class S3UploadRequests {
    * @param abortSignal ends the request
    * @param stop its reason is thrown where it is what has ended it
    */
-  async #ask(ask: SendRequest, abortSignal: AbortSignal, stop: AbortSignal): Promise<unknown> {
+  async #ask<Output>(
+    ask: SendRequest<Output>,
+    abortSignal: AbortSignal,
+    stop: AbortSignal,
+  ): Promise<Output> {
     try {
       return await ask(abortSignal);
     } catch (error) {
