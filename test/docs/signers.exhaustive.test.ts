@@ -1,6 +1,10 @@
 import { readFileSync } from 'node:fs';
+import { verifyCapability } from '../../src/contract/relay-capability.ts';
+import { readRelayKey } from '../../src/contract/relay-path.ts';
+import { SigningKeys } from '../../src/contract/signing-keys.ts';
 import type { AttachmentVectors } from '../../tools/attachment-vectors.ts';
 import type { ExternalVectors } from '../../tools/external-vectors.ts';
+import type { UploadVectors } from '../../tools/upload-vectors.ts';
 import { testSigners } from './signers.ts';
 
 type Sign<Arguments extends readonly unknown[]> = (...values: Arguments) => string;
@@ -43,5 +47,28 @@ testSigners({
     python: 'sign_attachment(row[0], row[1], int(row[2]))',
     go: 'SignAttachment(row[0], row[1], number(row[2]))',
     php: 'sign_attachment($row[0], $row[1], (int) $row[2])',
+  },
+});
+
+const uploads: UploadVectors = JSON.parse(readFileSync('docs/upload-vectors.json', 'utf8'));
+
+testSigners({
+  document: 'docs/uploads.md',
+  calls: uploads.signed.map(({ fields, key }) => [JSON.stringify(fields), key]),
+  expected: uploads.signed.map(({ path }) => path),
+  // JSON and a name may be spelled in more than one way: what they permit is compared, and which key has signed it.
+  comparable: (path) => {
+    const [rawPath = '', capability = ''] = path.split('?t=');
+    const permitted = uploads.keys.map((key) =>
+      verifyCapability(capability, new SigningKeys([key]), 0),
+    );
+    return JSON.stringify([readRelayKey(rawPath), ...permitted]);
+  },
+  call: {
+    ts: ({ signUpload }, [fields = '', key = '']) =>
+      (signUpload as Sign<[Record<string, unknown>, string]>)(JSON.parse(fields), key),
+    python: 'sign_upload(json.loads(row[0]), row[1])',
+    go: 'must(SignUpload(object(row[0]), row[1]))',
+    php: 'sign_upload(json_decode($row[0], true), $row[1])',
   },
 });

@@ -64,6 +64,21 @@ func number(text string) int64 {
 	return value
 }
 
+func object(text string) map[string]any {
+	var value map[string]any
+	if err := json.Unmarshal([]byte(text), &value); err != nil {
+		panic(err)
+	}
+	return value
+}
+
+func must(path string, err error) string {
+	if err != nil {
+		panic(err)
+	}
+	return path
+}
+
 func main() {
 	var rows [][]string
 	if err := json.NewDecoder(os.Stdin).Decode(&rows); err != nil {
@@ -73,7 +88,6 @@ func main() {
 	for _, row := range rows {
 		paths = append(paths, ${call})
 	}
-	_ = number
 	json.NewEncoder(os.Stdout).Encode(paths)
 }
 `,
