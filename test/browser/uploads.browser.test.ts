@@ -1,0 +1,136 @@
+import { once } from 'node:events';
+import { readdir, stat } from 'node:fs/promises';
+import { createServer, type Server } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { join } from 'node:path';
+import type { Browser, Page } from 'playwright-core';
+import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
+import { type ServiceProcess, startService } from '../support/processes/service-process.ts';
+import { makeTemporaryFolder, type TemporaryFolder } from '../support/temporary-folder.ts';
+import { RELAY_KEY, uploadTarget } from '../support/uploads/relay-app.ts';
+import { startBrowser } from './browser.ts';
+
+const SIZE_BYTES = 100_000_000;
+
+/** What a script of the page learns of its upload. */
+interface Outcome {
+  readonly status: number;
+  readonly etag: string | null;
+  readonly body: string;
+  /** Bytes sent so far, at each event. */
+  readonly progress: readonly number[];
+}
+
+let folder: TemporaryFolder;
+let service: ServiceProcess;
+let site: Server;
+let browser: Browser;
+let page: Page;
+
+beforeAll(async () => {
+  folder = await makeTemporaryFolder();
+  service = await startService({
+    STORAGE_DIR: folder.path,
+    RELAY_SIGNING_KEYS: RELAY_KEY,
+    LOG_LEVEL: 'info',
+  });
+  site = createServer((_request, response) => {
+    response
+      .setHeader('Content-Type', 'text/html')
+      .end('<!doctype html><title>Another site</title>');
+  }).listen(0, '127.0.0.1');
+  await once(site, 'listening');
+  browser = await startBrowser();
+});
+
+afterAll(async () => {
+  await browser?.close();
+  await service?.stop();
+  site?.closeAllConnections();
+  site?.close();
+  await folder?.remove();
+});
+
+afterEach(() => page?.context().close());
+
+/** Opens the other site's page in a window of its own, which remembers no preflight. */
+async function openPage(uploadBytesPerSecond: number): Promise<void> {
+  page = await (await browser.newContext()).newPage();
+  await page.goto(`http://127.0.0.1:${(site.address() as AddressInfo).port}/`);
+  const session = await page.context().newCDPSession(page);
+  await session.send('Network.enable');
+  await session.send('Network.emulateNetworkConditions', {
+    offline: false,
+    latency: 0,
+    downloadThroughput: -1,
+    uploadThroughput: uploadBytesPerSecond,
+  });
+}
+
+/** The ways in which a page can send a file; each runs in the page. */
+const ways = {
+  XMLHttpRequest: ({ url, sizeBytes }: { url: string; sizeBytes: number }) =>
+    new Promise<Outcome>((resolve, reject) => {
+      const request = new XMLHttpRequest();
+      const progress: number[] = [];
+      request.upload.onprogress = ({ loaded }) => progress.push(loaded);
+      request.onerror = () => reject(new Error('The page sees a network error.'));
+      request.onload = () =>
+        resolve({
+          status: request.status,
+          etag: request.getResponseHeader('ETag'),
+          body: request.responseText,
+          progress,
+        });
+      request.open('PUT', url);
+      request.setRequestHeader('Content-Type', 'video/mp4');
+      request.send(new Blob([new Uint8Array(sizeBytes)]));
+    }),
+  fetch: async ({ url, sizeBytes }: { url: string; sizeBytes: number }): Promise<Outcome> => {
+    const response = await fetch(url, {
+      method: 'PUT',
+      headers: { 'Content-Type': 'video/mp4' },
+      body: new Blob([new Uint8Array(sizeBytes)]),
+    });
+    const { status, headers } = response;
+    return { status, etag: headers.get('ETag'), body: await response.text(), progress: [] };
+  },
+};
+
+const upload = (way: keyof typeof ways, target: string): Promise<Outcome> =>
+  page.evaluate(ways[way], { url: `${service.origin}${target}`, sizeBytes: SIZE_BYTES });
+
+const countPreflights = (): number => service.output().split('"method":"OPTIONS"').length - 1;
+
+describe.each(['XMLHttpRequest', 'fetch'] as const)('a page of another site, with %s', (way) => {
+  test('uploads a file of 100 MB', async () => {
+    await openPage(50_000_000);
+    const preflights = countPreflights();
+    const key = `attachments/1/${way.length}/film.mp4`;
+    const { status, etag, body, progress } = await upload(way, uploadTarget(key));
+    expect([status, body]).toEqual([200, '']);
+    expect(etag).toMatch(/^"[^"]+"$/);
+    expect((await stat(join(folder.path, key))).size).toBe(SIZE_BYTES);
+    await expect.poll(countPreflights).toBe(preflights + 1);
+    if (way === 'fetch') return;
+    expect(progress).toEqual([...progress].sort((a, b) => a - b));
+    expect(progress.some((sentBytes) => sentBytes > 0 && sentBytes < SIZE_BYTES)).toBe(true);
+    expect(progress.at(-1)).toBe(SIZE_BYTES);
+  });
+
+  // As fast as this machine is, and so slow that the service hangs up before all is sent.
+  test.each([-1, 10_000_000])('reads why one is refused, at %s bytes a second', async (pace) => {
+    await openPage(pace);
+    await folder.put('attachments/1/1/there', 'x');
+    const before = await readdir(folder.path, { recursive: true });
+    const taken = uploadTarget('attachments/1/1/there');
+    for (const [target, refusal, code] of [
+      [taken, 409, 'MEDIA_EXISTS'],
+      [taken.slice(0, -1), 401, 'UNAUTHORIZED'],
+    ] as const) {
+      const { status, body } = await upload(way, target);
+      expect([status, JSON.parse(body)]).toMatchObject([refusal, { code }]);
+    }
+    expect(await readdir(folder.path, { recursive: true })).toEqual(before);
+  });
+});
