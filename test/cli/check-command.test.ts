@@ -45,6 +45,19 @@ describe('darkroom check', () => {
     expect(text).toMatch(/workers: start; the service has \d+ \(network: /);
   });
 
+  test('counts the keys of attachments and uploads', async () => {
+    const { status, lines } = await check({
+      ATTACHMENT_SIGNING: 'report',
+      ATTACHMENT_SIGNING_KEYS: 'hush-the-first-key-is-a-secret-too',
+      RELAY_SIGNING_KEYS: 'hush-the-first-key-is-a-secret-too,hush-the-second-key-is-a-secret-too',
+    });
+    expect(status).toBe(0);
+    expect(lines.filter((line) => line.includes(' keys: '))).toEqual([
+      'ok     attachment keys: the first signs (ATTACHMENT_SIGNING=report)',
+      'ok     upload keys: any of 2 verifies',
+    ]);
+  });
+
   describe('where there are external media', () => {
     const keys = 'hush-the-first-key-is-a-secret-too,hush-the-second-key-is-a-secret-too';
     const names = {

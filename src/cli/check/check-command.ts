@@ -4,6 +4,7 @@ import { describeUnknownSetting } from '../../config/unknown-settings.ts';
 import { type Command, exitStatus, type Terminal } from '../command.ts';
 import { checkExternal } from './external-check.ts';
 import { type Finding, fault, ok, warning, writeFinding } from './finding.ts';
+import { checkKeys } from './key-check.ts';
 import { checkOrigin } from './origin-check.ts';
 import { checkResultStore } from './result-store-check.ts';
 import { checkWorkers } from './worker-check.ts';
@@ -24,6 +25,8 @@ from it. It can run beside a service with the same settings. It looks at
   clock             of S3: whether it agrees with the server's
   renderings        whether RESULT_STORE takes one, gives it back and removes it
   external keys     how many there are; only where one is set
+  attachment keys   the same
+  upload keys       the same
   external lookup   whether names of other sites are resolved, to addresses
                     that may be connected to
   workers           whether render processes start, and what they are kept from
@@ -57,6 +60,7 @@ async function* checkAll(
   }
   yield* checkOrigin(config, signal);
   yield await checkResultStore(config, signal);
+  yield* checkKeys(config);
   yield* checkExternal(config, signal);
   yield await checkWorkers(config, signal);
 }
