@@ -113,7 +113,7 @@ describe('the service is as its OpenAPI document says:', () => {
   test.each(media.map((operation) => [operation.operation.operationId, operation] as const))(
     '%s, with what is documented',
     async (_, operation) => {
-      const runs = { GET: 40, HEAD: 12, OPTIONS: 8, POST: 0 }[operation.method];
+      const runs = { GET: 40, HEAD: 12, OPTIONS: 8, POST: 0, PUT: 0 }[operation.method];
       await fc.assert(
         fc.asyncProperty(requests.valid(operation), async (request) => {
           const response = await ask(operation, request);

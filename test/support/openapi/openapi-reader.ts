@@ -12,7 +12,7 @@ import type {
 
 /** An operation of a document, with all that belongs to it. */
 export interface DocumentedOperation {
-  readonly method: 'GET' | 'HEAD' | 'OPTIONS' | 'POST';
+  readonly method: 'GET' | 'HEAD' | 'OPTIONS' | 'POST' | 'PUT';
   readonly template: string;
   readonly operation: Operation;
   readonly parameters: readonly Parameter[];
