@@ -58,6 +58,13 @@ export function errorResponses(statuses: readonly number[]): Readonly<Record<str
   }));
 }
 
+/** Pages of other sites may read the headers of the rates, too. */
+const exposedWithRates = {
+  'Access-Control-Expose-Headers': {
+    $ref: '#/components/headers/Access-Control-Expose-Headers-With-Rates',
+  },
+};
+
 /** A response for each status of the registry, and for each with which a message is refused. */
 export const errorResponseComponents: Readonly<Record<string, ResponseObject>> = Object.fromEntries(
   unique([...registeredStatuses, ...signedStatuses, ...uploadStatuses, 405, ...refusalStatuses])
@@ -92,13 +99,16 @@ function describeStatus(status: number): ResponseObject {
   }));
   return {
     description: messages.join(' '),
-    headers: (refused.length > 0 ? headersWithIdIfAny : headersOf)(
-      'Cache-Control',
-      'Content-Length',
-      'Cache-Status',
-      'Server-Timing',
-      ...(headersByStatus[status] ?? []),
-    ),
+    headers: {
+      ...(refused.length > 0 ? headersWithIdIfAny : headersOf)(
+        'Cache-Control',
+        'Content-Length',
+        'Cache-Status',
+        'Server-Timing',
+        ...(headersByStatus[status] ?? []),
+      ),
+      ...(status === 429 && exposedWithRates),
+    },
     content: {
       'application/json': { schema: refs.length === 1 ? { ...refs[0] } : { oneOf: refs } },
     },

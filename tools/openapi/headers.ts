@@ -44,6 +44,9 @@ const commonHeaders: Readonly<Record<string, Header>> = Object.fromEntries(
   }),
 );
 
+const rateHeaders = ['X-RateLimit-Limit', 'X-RateLimit-Remaining', 'X-RateLimit-Reset'];
+const exposedWithRates = [COMMON_HEADERS['access-control-expose-headers'], ...rateHeaders];
+
 const methods = { enum: [ALLOWED_METHODS, RELAY_METHODS] };
 
 const requestId = text('In the log, under this id.', REQUEST_ID_FORM.source);
@@ -51,6 +54,12 @@ const requestId = text('In the log, under this id.', REQUEST_ID_FORM.source);
 /** Every header of a response, but those of the connection; `Content-Type` follows from `content`. */
 export const headerComponents = {
   ...commonHeaders,
+  /** Of the status that has them. */
+  'Access-Control-Expose-Headers-With-Rates': {
+    description: 'Those of every response, and those of the rates.',
+    required: true,
+    schema: { type: 'string', const: exposedWithRates.join(', ') },
+  },
   'X-Request-Id': requestId,
   /** Of hits in memory, and of statuses that may also be given to what never became a request. */
   'X-Request-Id-If-Any': { ...requestId, required: false },
