@@ -6,7 +6,7 @@
 Reads one fault a line from its standard input, each for the files below one folder at the top:
 
     renderings delay 0.5     every system call takes so many seconds longer
-    renderings hang          none ends until the next fault
+    renderings hang          none ends until the next fault, or for half a minute
     renderings fail          every one is an EIO
     renderings none
 
@@ -21,6 +21,10 @@ import threading
 
 from fusepy import FUSE, FuseOSError, Operations
 
+# What tells it the next fault may hang with it: a program that is started closes its files here, and until it has,
+# /proc shows nothing of it.
+LONGEST_HANG_SECONDS = 30
+
 # By the folder at the top; an event is set when the fault is over.
 faults = {}
 over = {}
@@ -34,7 +38,7 @@ def strike(path):
     kind, *arguments = fault
     if kind == 'fail':
         raise FuseOSError(errno.EIO)
-    over[top].wait(float(arguments[0]) if kind == 'delay' else None)
+    over[top].wait(float(arguments[0]) if kind == 'delay' else LONGEST_HANG_SECONDS)
 
 
 class FaultyDisk(Operations):
