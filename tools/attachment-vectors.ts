@@ -2,8 +2,8 @@ import {
   type AttachmentSigning,
   type SignatureVerdict,
   signAttachment,
-} from '../src/contract/attachment-signature.ts';
-import { SigningKeys } from '../src/contract/signing-keys.ts';
+} from '../src/contract/signing/attachment-signature.ts';
+import { SigningKeys } from '../src/contract/signing/signing-keys.ts';
 
 /** What `docs/attachment-vectors.json` has, beside a word on what it is. */
 export interface AttachmentVectors {

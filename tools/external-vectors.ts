@@ -1,10 +1,10 @@
+import { canonicalUrlOf } from '../src/contract/external-url.ts';
 import {
   formatExternalPath,
   formatSegmentedTarget,
   signTarget,
-} from '../src/contract/external-path.ts';
-import { canonicalUrlOf } from '../src/contract/external-url.ts';
-import { SigningKeys } from '../src/contract/signing-keys.ts';
+} from '../src/contract/signing/external-path.ts';
+import { SigningKeys } from '../src/contract/signing/signing-keys.ts';
 
 /** What `docs/external-vectors.json` has, beside a word on what it is. */
 export interface ExternalVectors {

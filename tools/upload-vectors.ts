@@ -1,5 +1,5 @@
-import { formatRelayPath } from '../src/contract/relay-path.ts';
-import { SigningKeys } from '../src/contract/signing-keys.ts';
+import { formatRelayPath } from '../src/contract/signing/relay-path.ts';
+import { SigningKeys } from '../src/contract/signing/signing-keys.ts';
 
 /** What `docs/upload-vectors.json` has, beside a word on what it is. */
 export interface UploadVectors {

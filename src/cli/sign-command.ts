@@ -1,9 +1,9 @@
 import { type Config, readConfig } from '../config/config.ts';
-import { signAttachment } from '../contract/attachment-signature.ts';
-import { formatExternalPath } from '../contract/external-path.ts';
 import { examineExternalUrl } from '../contract/external-url.ts';
 import { parsePath } from '../contract/media-path.ts';
 import { originKeyOf } from '../contract/origin-key.ts';
+import { signAttachment } from '../contract/signing/attachment-signature.ts';
+import { formatExternalPath } from '../contract/signing/external-path.ts';
 import { AddressGuard } from '../storage/remote/address-guard.ts';
 import { type Command, CommandFault, exitStatus, writeLine } from './command.ts';
 

@@ -1,5 +1,5 @@
 import { isIP } from 'node:net';
-import type { SigningKeys } from '../contract/signing-keys.ts';
+import type { SigningKeys } from '../contract/signing/signing-keys.ts';
 import { readAttachments } from './attachment-settings.ts';
 import { EXTERNAL_CONNECTIONS, readExternal } from './external-settings.ts';
 import { hasKeys, keySettingNames, readKeys } from './key-settings.ts';

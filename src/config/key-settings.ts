@@ -1,4 +1,4 @@
-import type { SigningKeys } from '../contract/signing-keys.ts';
+import type { SigningKeys } from '../contract/signing/signing-keys.ts';
 import { type Environment, optional, type Setting } from './setting.ts';
 import { signingKeys, signingKeysFile } from './setting-forms.ts';
 

@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { isIP } from 'node:net';
 import { canonicalHostOf } from '../contract/external-url.ts';
-import { MIN_KEY_BYTES, SigningKeys } from '../contract/signing-keys.ts';
+import { MIN_KEY_BYTES, SigningKeys } from '../contract/signing/signing-keys.ts';
 
 /** A form that settings take: from the text of a variable to its value. */
 export interface Form<Value> {

@@ -1,5 +1,4 @@
 import { MediaError, type RequestFault } from './errors.ts';
-import { externalKeyOf, isExternalPath } from './external-path.ts';
 import { canonicalUrlOf } from './external-url.ts';
 import {
   type Extension,
@@ -13,6 +12,7 @@ import { type MediaPath, parsePath } from './media-path.ts';
 import { type MediaQuery, parseQuery } from './media-query.ts';
 import { originKeyOf } from './origin-key.ts';
 import { type ResourceName, resourceRows } from './resources.ts';
+import { externalKeyOf, isExternalPath } from './signing/external-path.ts';
 
 /**
  * A request in canonical form (contract §2): two URLs that must give the same bytes give equal values

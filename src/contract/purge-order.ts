@@ -1,10 +1,10 @@
 import { z } from 'zod';
 import { MediaError, type RequestFault } from './errors.ts';
-import { externalKeyOf, isExternalKey, readExternalPath } from './external-path.ts';
 import { canonicalUrlOf } from './external-url.ts';
 import { type MediaRequest, parseTarget } from './media-request.ts';
 import { canBeginOriginKey, isOriginKey, unmarkedKeyOf } from './origin-key.ts';
 import { originFolders } from './resources.ts';
+import { externalKeyOf, isExternalKey, readExternalPath } from './signing/external-path.ts';
 
 /** What is to be forgotten: single renderings, all renderings of originals, or all below a prefix. */
 export type PurgeOrder =

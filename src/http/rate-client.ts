@@ -3,7 +3,7 @@ import ipaddr from 'ipaddr.js';
 import type { Clock, Log } from '../pipeline/ports.ts';
 import { clientAddressOf } from './client-address.ts';
 
-/** How often the log is told of a proxy that is not believed, in milliseconds. */
+/** How often the log names a proxy that is not believed, in milliseconds. */
 const WARNING_PERIOD_MS = 60_000;
 
 /** Prefix of IPv6 that one subscriber has to itself, in groups of 16 bits (RFC 6177). */

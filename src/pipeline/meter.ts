@@ -1,6 +1,6 @@
-import type { SignatureVerdict } from '../contract/attachment-signature.ts';
 import type { Bottleneck } from '../contract/errors.ts';
 import type { ResourceName } from '../contract/resources.ts';
+import type { SignatureVerdict } from '../contract/signing/attachment-signature.ts';
 import type { CacheUse, TimedStage } from './cache-outcome.ts';
 import type { Lane } from './ports.ts';
 import { siteFailureReasons } from './site-failure.ts';

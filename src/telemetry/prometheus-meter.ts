@@ -1,7 +1,10 @@
 import { Counter, collectDefaultMetrics, Histogram, Registry } from 'prom-client';
-import { type SignatureVerdict, signatureVerdicts } from '../contract/attachment-signature.ts';
 import { type Bottleneck, bottlenecks } from '../contract/errors.ts';
 import { resourceNames } from '../contract/resources.ts';
+import {
+  type SignatureVerdict,
+  signatureVerdicts,
+} from '../contract/signing/attachment-signature.ts';
 import type { CacheUse } from '../pipeline/cache-outcome.ts';
 import {
   type FetchOutcome,

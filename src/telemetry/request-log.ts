@@ -1,5 +1,5 @@
-import type { SignatureVerdict } from '../contract/attachment-signature.ts';
 import type { ErrorCode } from '../contract/errors.ts';
+import type { SignatureVerdict } from '../contract/signing/attachment-signature.ts';
 import type { CacheUse } from '../pipeline/cache-outcome.ts';
 import type { ResponseClass, Stage } from '../pipeline/meter.ts';
 

@@ -22,8 +22,8 @@ import {
 } from '@opentelemetry/semantic-conventions';
 import type { ErrorCode } from '../contract/errors.ts';
 import { type MediaRequest, pathOfTarget } from '../contract/media-request.ts';
-import { RELAY_PREFIX } from '../contract/relay-path.ts';
 import { resourceRows } from '../contract/resources.ts';
+import { RELAY_PREFIX } from '../contract/signing/relay-path.ts';
 import type { CacheUse } from '../pipeline/cache-outcome.ts';
 import type { ResponseClass } from '../pipeline/meter.ts';
 import { noteErrorCode, type TracedRequest } from '../pipeline/request-trace.ts';

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
-import { judgeSignature } from '../../src/contract/attachment-signature.ts';
-import { SigningKeys } from '../../src/contract/signing-keys.ts';
+import { judgeSignature } from '../../src/contract/signing/attachment-signature.ts';
+import { SigningKeys } from '../../src/contract/signing/signing-keys.ts';
 import { runDarkroom } from '../support/processes/command-line.ts';
 
 const EXTERNAL_SIGNING_KEYS = 'an-example-key-of-thirty-two-bytes-or-more';

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
-import { externalKeyOf, formatExternalPath } from '../../src/contract/external-path.ts';
 import { parsePurgeOrder } from '../../src/contract/purge-order.ts';
-import { SigningKeys } from '../../src/contract/signing-keys.ts';
+import { externalKeyOf, formatExternalPath } from '../../src/contract/signing/external-path.ts';
+import { SigningKeys } from '../../src/contract/signing/signing-keys.ts';
 
 const url = 'https://media.example.org/cat.png';
 const key = externalKeyOf(url);

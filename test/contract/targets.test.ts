@@ -44,7 +44,7 @@ describe('the resources of contract §1', () => {
         return { path: template, extensions, originKey, query };
       },
     );
-    // Its path is read as a whole: test/contract/external-path.test.ts.
+    // Its path is read as a whole: test/contract/signing/external-path.test.ts.
     const external = { path: '/external/{signature}/{target}', extensions: [], originKey: '' };
     expect(own).toEqual([...rows, { ...external, query: 'external' }]);
   });

@@ -1,8 +1,11 @@
 import { createHmac } from 'node:crypto';
 import { readFileSync, writeFileSync } from 'node:fs';
 import { describe, expect, test } from 'vitest';
-import { judgeSignature, signatureVerdicts } from '../../src/contract/attachment-signature.ts';
-import { SigningKeys } from '../../src/contract/signing-keys.ts';
+import {
+  judgeSignature,
+  signatureVerdicts,
+} from '../../src/contract/signing/attachment-signature.ts';
+import { SigningKeys } from '../../src/contract/signing/signing-keys.ts';
 import { type AttachmentVectors, formatAttachmentVectors } from '../../tools/attachment-vectors.ts';
 
 /** `npm run vectors` writes it anew. */

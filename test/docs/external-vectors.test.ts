@@ -1,8 +1,8 @@
 import { readFileSync, writeFileSync } from 'node:fs';
 import { describe, expect, test } from 'vitest';
-import { verifyExternalPath } from '../../src/contract/external-path.ts';
 import { canonicalUrlOf } from '../../src/contract/external-url.ts';
-import { SigningKeys } from '../../src/contract/signing-keys.ts';
+import { verifyExternalPath } from '../../src/contract/signing/external-path.ts';
+import { SigningKeys } from '../../src/contract/signing/signing-keys.ts';
 import { type ExternalVectors, formatExternalVectors } from '../../tools/external-vectors.ts';
 
 /** `npm run vectors` writes it anew. */

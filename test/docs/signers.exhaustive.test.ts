@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
-import { verifyCapability } from '../../src/contract/relay-capability.ts';
-import { readRelayKey } from '../../src/contract/relay-path.ts';
-import { SigningKeys } from '../../src/contract/signing-keys.ts';
+import { verifyCapability } from '../../src/contract/signing/relay-capability.ts';
+import { readRelayKey } from '../../src/contract/signing/relay-path.ts';
+import { SigningKeys } from '../../src/contract/signing/signing-keys.ts';
 import type { AttachmentVectors } from '../../tools/attachment-vectors.ts';
 import type { ExternalVectors } from '../../tools/external-vectors.ts';
 import type { UploadVectors } from '../../tools/upload-vectors.ts';

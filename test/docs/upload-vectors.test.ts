@@ -1,9 +1,9 @@
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { verifyCapability } from '../../src/contract/relay-capability.ts';
-import { readRelayKey } from '../../src/contract/relay-path.ts';
-import { SigningKeys } from '../../src/contract/signing-keys.ts';
+import { verifyCapability } from '../../src/contract/signing/relay-capability.ts';
+import { readRelayKey } from '../../src/contract/signing/relay-path.ts';
+import { SigningKeys } from '../../src/contract/signing/signing-keys.ts';
 import type { OriginalWriter } from '../../src/pipeline/originals/original-writer.ts';
 import { formatUploadVectors, type UploadVectors } from '../../tools/upload-vectors.ts';
 import { sendRaw } from '../support/http/raw-http.ts';

@@ -3,7 +3,7 @@ import { type ResourceName, resourceNames, resourceRows } from '../../src/contra
 import type { DescribedResource } from '../../src/explorer/explorer-data.ts';
 import type { MediaChoice } from '../../src/explorer/page/media-choice.ts';
 
-/** The kinds as the page is told of them, signed ones last. */
+/** The kinds as the service describes them to the page, signed ones last. */
 export const describedResources: readonly DescribedResource[] = [false, true].flatMap((signed) =>
   resourceNames.flatMap((name) => {
     const { template, extensions = [], query, isSigned } = resourceRows[name];

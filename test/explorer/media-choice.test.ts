@@ -1,8 +1,8 @@
 import { execFileSync } from 'node:child_process';
 import { tmpdir } from 'node:os';
 import { describe, expect, test } from 'vitest';
-import { signatureParameters } from '../../src/contract/attachment-signature.ts';
 import { parseTarget } from '../../src/contract/media-request.ts';
+import { signatureParameters } from '../../src/contract/signing/attachment-signature.ts';
 import {
   findTarget,
   formatCurl,

@@ -179,7 +179,7 @@ test('memory is bounded, whatever the number of clients; those that came last ar
   expect(refusalOf(rates, 'client 5', 1)).not.toBeInstanceOf(MediaError);
 });
 
-test('the log is told of each client once a window', () => {
+test('the log names each client once a window', () => {
   const clock = new FakeClock();
   const log = new RecordedLog();
   const rates = new Rates({ requests: 1, windowMs: 60_000 }, partsOf(clock, log));

@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import { beforeEach, describe, expect, test } from 'vitest';
-import { signTarget } from '../../src/contract/external-path.ts';
+import { signTarget } from '../../src/contract/signing/external-path.ts';
 import { createSeededRandom } from '../support/seeded-random.ts';
 import { readSample } from '../support/test-app.ts';
 import { keys, opaque, segmented, useSiteStack } from './site-stack.ts';

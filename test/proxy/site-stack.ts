@@ -1,11 +1,11 @@
 import { afterAll } from 'vitest';
+import { canonicalUrlOf } from '../../src/contract/external-url.ts';
 import {
   formatExternalPath,
   formatSegmentedTarget,
   signTarget,
-} from '../../src/contract/external-path.ts';
-import { canonicalUrlOf } from '../../src/contract/external-url.ts';
-import { SigningKeys } from '../../src/contract/signing-keys.ts';
+} from '../../src/contract/signing/external-path.ts';
+import { SigningKeys } from '../../src/contract/signing/signing-keys.ts';
 import { startDnsServer } from '../support/sites/dns-server.ts';
 import { type NginxSite, startNginxSite } from '../support/sites/nginx-site.ts';
 import { type Stack, useStack } from './stack.ts';

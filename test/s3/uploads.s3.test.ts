@@ -10,7 +10,7 @@ import {
   S3Client,
 } from '@aws-sdk/client-s3';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import type { RelayCapability } from '../../src/contract/relay-capability.ts';
+import type { RelayCapability } from '../../src/contract/signing/relay-capability.ts';
 import { type ServiceProcess, startService } from '../support/processes/service-process.ts';
 import { createRgwBucket, rgw } from '../support/s3/rgw.ts';
 import { RELAY_KEY, uploadTarget } from '../support/uploads/relay-app.ts';

@@ -1,5 +1,5 @@
-import { MAX_CAPABILITY_LENGTH } from '../../src/contract/relay-capability.ts';
-import { RELAY_PREFIX } from '../../src/contract/relay-path.ts';
+import { MAX_CAPABILITY_LENGTH } from '../../src/contract/signing/relay-capability.ts';
+import { RELAY_PREFIX } from '../../src/contract/signing/relay-path.ts';
 import {
   errorResponses,
   refusalStatuses,

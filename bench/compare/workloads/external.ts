@@ -1,5 +1,5 @@
-import { formatExternalPath } from '../../../src/contract/external-path.ts';
-import { SigningKeys } from '../../../src/contract/signing-keys.ts';
+import { formatExternalPath } from '../../../src/contract/signing/external-path.ts';
+import { SigningKeys } from '../../../src/contract/signing/signing-keys.ts';
 import { type Service, startService } from '../../harness/service.ts';
 import { type Contest, holdContest, type Player, type Stage, type Workload } from '../contest.ts';
 import { type Contestant, PATIENT, startOwn } from '../contestants.ts';

@@ -1,5 +1,5 @@
 import type { Config } from '../../config/config.ts';
-import type { SigningKeys } from '../../contract/signing-keys.ts';
+import type { SigningKeys } from '../../contract/signing/signing-keys.ts';
 import { type Finding, ok } from './finding.ts';
 
 /** How many signing keys there are, of each kind that is set; never what they are. */

@@ -1,8 +1,11 @@
-import { type AttachmentSigning, signAttachment } from '../../contract/attachment-signature.ts';
 import { MediaError } from '../../contract/errors.ts';
-import { formatExternalPath } from '../../contract/external-path.ts';
 import type { ResourceName } from '../../contract/resources.ts';
-import type { SigningKeys } from '../../contract/signing-keys.ts';
+import {
+  type AttachmentSigning,
+  signAttachment,
+} from '../../contract/signing/attachment-signature.ts';
+import { formatExternalPath } from '../../contract/signing/external-path.ts';
+import type { SigningKeys } from '../../contract/signing/signing-keys.ts';
 
 /** What is signed with. */
 export interface ExplorerSigning {

@@ -1,11 +1,11 @@
 import { createHmac, randomBytes } from 'node:crypto';
+import { type MediaRequest, queryOfTarget, resultKey } from '../../contract/media-request.ts';
 import {
   type AttachmentSigning,
   type JudgedSignature,
   judgeSignature,
   type SignatureVerdict,
-} from '../../contract/attachment-signature.ts';
-import { type MediaRequest, queryOfTarget, resultKey } from '../../contract/media-request.ts';
+} from '../../contract/signing/attachment-signature.ts';
 
 /** Whether the URLs of attachments must be signed, and with what. */
 export interface AttachmentGuardOptions {

@@ -2,14 +2,14 @@ import type { IncomingMessage } from 'node:http';
 import { LRUCache } from 'lru-cache';
 import { hasOwnToken } from '../../contract/cdn-loop.ts';
 import { MediaError } from '../../contract/errors.ts';
-import { verifyExternalPath } from '../../contract/external-path.ts';
 import {
   type ExternalPathReader,
   isKnownPath,
   parseTarget,
   resultKey,
 } from '../../contract/media-request.ts';
-import type { SigningKeys } from '../../contract/signing-keys.ts';
+import { verifyExternalPath } from '../../contract/signing/external-path.ts';
+import type { SigningKeys } from '../../contract/signing/signing-keys.ts';
 import type { DefaultAvatar } from '../../default-avatars/default-avatars.ts';
 import type { PassthroughService } from '../../pipeline/originals/passthrough.ts';
 import { OriginalReplaced } from '../../pipeline/originals/passthrough-media.ts';

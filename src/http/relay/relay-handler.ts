@@ -6,9 +6,13 @@ import {
   isMediaType,
   type RelayCapability,
   verifyCapability,
-} from '../../contract/relay-capability.ts';
-import { findRelayKeyFaults, isRelayPath, readRelayKey } from '../../contract/relay-path.ts';
-import type { SigningKeys } from '../../contract/signing-keys.ts';
+} from '../../contract/signing/relay-capability.ts';
+import {
+  findRelayKeyFaults,
+  isRelayPath,
+  readRelayKey,
+} from '../../contract/signing/relay-path.ts';
+import type { SigningKeys } from '../../contract/signing/signing-keys.ts';
 import type { UploadOrder, UploadService } from '../../pipeline/uploads/upload-service.ts';
 import type { Exchange } from '../exchange.ts';
 

@@ -1,4 +1,4 @@
-import type { UploadPartId } from '../../contract/relay-capability.ts';
+import type { UploadPartId } from '../../contract/signing/relay-capability.ts';
 
 /** What belongs to one write of an original. */
 export interface OriginalWriteOptions {

@@ -1,5 +1,5 @@
 import { MediaError } from '../../contract/errors.ts';
-import type { UploadPartId } from '../../contract/relay-capability.ts';
+import type { UploadPartId } from '../../contract/signing/relay-capability.ts';
 import { isDecodable } from '../../formats/read-image-facts.ts';
 import { withDeadline } from '../abort.ts';
 import { formatCauses } from '../error-causes.ts';

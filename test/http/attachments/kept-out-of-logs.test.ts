@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, onTestFinished, test, vi } from 'vitest';
 import { MediaError } from '../../../src/contract/errors.ts';
-import { formatExternalPath } from '../../../src/contract/external-path.ts';
-import { SigningKeys } from '../../../src/contract/signing-keys.ts';
+import { formatExternalPath } from '../../../src/contract/signing/external-path.ts';
+import { SigningKeys } from '../../../src/contract/signing/signing-keys.ts';
 import { describeTarget } from '../../../src/telemetry/described-target.ts';
 import { createRedaction } from '../../../src/telemetry/redaction.ts';
 import { sendRaw } from '../../support/http/raw-http.ts';

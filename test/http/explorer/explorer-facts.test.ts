@@ -37,7 +37,7 @@ async function start(settings: Readonly<Record<string, string>> = {}): Promise<T
 }
 
 describe('what originals are', () => {
-  it('is told of each path, in their order', async () => {
+  it('has the facts of each path, in their order', async () => {
     const { server, originals } = await start();
     originals.put('avatars/1/ab12', samples.jpeg);
     originals.put('attachments/1/2/note.txt', Buffer.from('no picture'));

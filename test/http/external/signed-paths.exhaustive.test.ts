@@ -1,12 +1,12 @@
 import fc from 'fast-check';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { canonicalUrlOf } from '../../../src/contract/external-url.ts';
 import {
   formatOpaqueTarget,
   formatSegmentedTarget,
   signTarget,
-} from '../../../src/contract/external-path.ts';
-import { canonicalUrlOf } from '../../../src/contract/external-url.ts';
-import { SigningKeys } from '../../../src/contract/signing-keys.ts';
+} from '../../../src/contract/signing/external-path.ts';
+import { SigningKeys } from '../../../src/contract/signing/signing-keys.ts';
 import { type Ask, createClient } from '../../support/http/http-client.ts';
 import { createTestApp, type TestApp } from '../../support/test-app.ts';
 

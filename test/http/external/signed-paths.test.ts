@@ -3,8 +3,8 @@ import {
   formatExternalPath,
   formatSegmentedTarget,
   signTarget,
-} from '../../../src/contract/external-path.ts';
-import { SigningKeys } from '../../../src/contract/signing-keys.ts';
+} from '../../../src/contract/signing/external-path.ts';
+import { SigningKeys } from '../../../src/contract/signing/signing-keys.ts';
 import { parseAnswer, type RawAnswer, sendBytes, sendRaw } from '../../support/http/raw-http.ts';
 import { createTestApp, type TestApp } from '../../support/test-app.ts';
 

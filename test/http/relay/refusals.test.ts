@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { signCapabilityText } from '../../../src/contract/relay-capability.ts';
-import { SigningKeys } from '../../../src/contract/signing-keys.ts';
+import { signCapabilityText } from '../../../src/contract/signing/relay-capability.ts';
+import { SigningKeys } from '../../../src/contract/signing/signing-keys.ts';
 import { type RawAnswer, sendRaw } from '../../support/http/raw-http.ts';
 import { samples } from '../../support/test-app.ts';
 import {

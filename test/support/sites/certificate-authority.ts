@@ -8,7 +8,7 @@ export interface HostCertificate {
   readonly keyFile: string;
 }
 
-/** A certificate authority that nobody knows but who is told of its certificate. */
+/** A certificate authority that is trusted only where its certificate is given. */
 export class CertificateAuthority {
   /** In PEM, as `NODE_EXTRA_CA_CERTS` takes it. */
   readonly certFile: string;

@@ -1,6 +1,6 @@
 import type { Environment } from '../../../src/config/setting.ts';
-import { formatExternalPath } from '../../../src/contract/external-path.ts';
-import { SigningKeys } from '../../../src/contract/signing-keys.ts';
+import { formatExternalPath } from '../../../src/contract/signing/external-path.ts';
+import { SigningKeys } from '../../../src/contract/signing/signing-keys.ts';
 import type { SiteDoubles } from '../../../src/storage/remote/open-sites.ts';
 import { type Ask, type ClientResponse, createClient } from '../http/http-client.ts';
 import { createTestApp, RecordingRequestLog, type TestApp } from '../test-app.ts';

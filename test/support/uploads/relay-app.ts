@@ -1,9 +1,12 @@
 import { mkdir, readdir, readFile, writeFile } from 'node:fs/promises';
 import { dirname, join, relative } from 'node:path';
 import type { Environment } from '../../../src/config/setting.ts';
-import { type RelayCapability, signCapability } from '../../../src/contract/relay-capability.ts';
-import { formatRelayPath } from '../../../src/contract/relay-path.ts';
-import { SigningKeys } from '../../../src/contract/signing-keys.ts';
+import {
+  type RelayCapability,
+  signCapability,
+} from '../../../src/contract/signing/relay-capability.ts';
+import { formatRelayPath } from '../../../src/contract/signing/relay-path.ts';
+import { SigningKeys } from '../../../src/contract/signing/signing-keys.ts';
 import type { OriginalWriter } from '../../../src/pipeline/originals/original-writer.ts';
 import type { UploadLimits } from '../../../src/pipeline/uploads/upload-service.ts';
 import { createFilesystemOrigin } from '../../../src/storage/filesystem/filesystem-origin.ts';

@@ -1,6 +1,6 @@
 import { createHmac } from 'node:crypto';
 import { describe, expect, test } from 'vitest';
-import { type SignatureEncoding, SigningKeys } from '../../src/contract/signing-keys.ts';
+import { type SignatureEncoding, SigningKeys } from '../../../src/contract/signing/signing-keys.ts';
 
 const first = 'an-example-key-of-thirty-two-bytes-or-more';
 const second = 'the-key-of-last-month-which-still-verifies';

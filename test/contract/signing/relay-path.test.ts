@@ -4,7 +4,7 @@ import {
   formatRelayPath,
   isRelayPath,
   readRelayKey,
-} from '../../src/contract/relay-path.ts';
+} from '../../../src/contract/signing/relay-path.ts';
 
 describe('the path of an upload', () => {
   test.each([

@@ -4,7 +4,7 @@
  */
 
 import { createHash } from 'node:crypto';
-import { canonicalUrlOf } from './external-url.ts';
+import { canonicalUrlOf } from '../external-url.ts';
 import type { SigningKeys } from './signing-keys.ts';
 
 /** What all paths of external media begin with. */

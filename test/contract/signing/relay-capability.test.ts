@@ -4,8 +4,8 @@ import {
   signCapability,
   signCapabilityText,
   verifyCapability,
-} from '../../src/contract/relay-capability.ts';
-import { SigningKeys } from '../../src/contract/signing-keys.ts';
+} from '../../../src/contract/signing/relay-capability.ts';
+import { SigningKeys } from '../../../src/contract/signing/signing-keys.ts';
 
 const keys = new SigningKeys([
   'an-example-key-of-thirty-two-bytes-or-more',

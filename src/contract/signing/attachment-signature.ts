@@ -1,7 +1,7 @@
 /** URLs of attachments that end: `?ex={expiry}&is={issue}&hm={signature}` (contract §9). */
 
-import { formatPath } from './media-path.ts';
-import { parseOriginKey } from './origin-key.ts';
+import { formatPath } from '../media-path.ts';
+import { parseOriginKey } from '../origin-key.ts';
 import type { SigningKeys } from './signing-keys.ts';
 import { timeOfSnowflakeMs } from './snowflake.ts';
 

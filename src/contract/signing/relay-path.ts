@@ -1,7 +1,7 @@
 /** Paths of the upload relay, `/v1/relay/{key}` (contract §10). */
 
-import type { RequestFault } from './errors.ts';
-import { isOriginKey, unmarkedKeyOf } from './origin-key.ts';
+import type { RequestFault } from '../errors.ts';
+import { isOriginKey, unmarkedKeyOf } from '../origin-key.ts';
 
 /** What all paths of the relay begin with. */
 export const RELAY_PREFIX = '/v1/relay/';

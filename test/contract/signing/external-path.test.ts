@@ -1,5 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
+import { canonicalUrlOf } from '../../../src/contract/external-url.ts';
 import {
   externalKeyOf,
   formatExternalPath,
@@ -8,9 +9,8 @@ import {
   readExternalPath,
   signTarget,
   verifyExternalPath,
-} from '../../src/contract/external-path.ts';
-import { canonicalUrlOf } from '../../src/contract/external-url.ts';
-import { SigningKeys } from '../../src/contract/signing-keys.ts';
+} from '../../../src/contract/signing/external-path.ts';
+import { SigningKeys } from '../../../src/contract/signing/signing-keys.ts';
 
 const key = 'an-example-key-of-thirty-two-bytes-or-more';
 const keys = new SigningKeys([key]);
