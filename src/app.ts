@@ -3,18 +3,20 @@ import { type Config, ConfigError } from './config/config.ts';
 import { describePlace } from './config/storage-settings.ts';
 import { loadDefaultAvatars } from './default-avatars/default-avatars.ts';
 import type { ClientLimits } from './http/edge/client-limits.ts';
-import { openExplorer } from './http/explorer/explorer-handler.ts';
-import { ExplorerSigner } from './http/explorer/explorer-signer.ts';
-import type { AttachmentGuardOptions } from './http/media/attachment-guard.ts';
 import { MediaHandler } from './http/media/media-handler.ts';
 import { ProxyWatch } from './http/rate-client.ts';
-import { RelayHandler } from './http/relay/relay-handler.ts';
 import { createServer } from './http/server.ts';
+import {
+  guardOf,
+  openAdmin,
+  openExplorerPage,
+  openExternal,
+  openRelay,
+  openTracing,
+} from './optional-parts.ts';
 import { formatReadFailure } from './pipeline/error-causes.ts';
 import { createMediaPipeline } from './pipeline/media-pipeline.ts';
-import type { ResponseMeter, SiteMeter } from './pipeline/meter.ts';
 import { OriginHealth } from './pipeline/originals/origin-health.ts';
-import { OriginalDescriber } from './pipeline/originals/original-description.ts';
 import type { OriginalWriter } from './pipeline/originals/original-writer.ts';
 import {
   type Clock,
@@ -25,15 +27,9 @@ import {
   type Renderer,
   type ResultStore,
 } from './pipeline/ports.ts';
-import { type UploadLimits, UploadService } from './pipeline/uploads/upload-service.ts';
+import type { UploadLimits } from './pipeline/uploads/upload-service.ts';
 import { MemoryCache } from './storage/memory-cache.ts';
-import {
-  openListing,
-  openMarker,
-  openOrigin,
-  openOriginalWriter,
-  openResultStore,
-} from './storage/open-storage.ts';
+import { openMarker, openOrigin, openResultStore } from './storage/open-storage.ts';
 import type { SiteDoubles } from './storage/remote/open-sites.ts';
 import { WatchedOrigin } from './storage/watched-origin.ts';
 import { listGauges } from './telemetry/gauges.ts';
@@ -41,7 +37,6 @@ import { PrometheusMeter } from './telemetry/prometheus-meter.ts';
 import type { Readiness } from './telemetry/readiness.ts';
 import { judgeReadiness } from './telemetry/readiness.ts';
 import type { RequestLog } from './telemetry/request-log.ts';
-import type { Tracing } from './telemetry/tracing.ts';
 import {
   type Confinement,
   describeConfinement,
@@ -164,40 +159,30 @@ export async function createApp(config: Config, parts: AppParts): Promise<App> {
     proxyWatch: config.rates && new ProxyWatch(clock, log),
   });
   const limits = parts.clientLimits ?? {};
-  const explorer = config.explorer.isOn
-    ? await openExplorer({
-        listing: await openListing(config),
-        defaultAvatars,
-        clock,
-        describer: new OriginalDescriber({
-          origin,
-          limits: config.originLimits,
-          budget: pipeline.originalsBudget,
-        }),
-        signer: createSigner(config, wallClock),
-      })
-    : undefined;
-  const { relay } = config;
-  const uploads =
-    relay &&
-    new UploadService({
-      writer: parts.originalWriter ?? (await openOriginalWriter(config, marker, relay)),
-      purger,
-      limits: { ...relay.limits, ...parts.uploadLimits },
-      clock,
-      meter,
-      log,
-    });
+  const explorer = await openExplorerPage(config, {
+    defaultAvatars,
+    clock,
+    wallClock,
+    origin,
+    budget: pipeline.originalsBudget,
+  });
+  const relay = await openRelay(config, {
+    writer: parts.originalWriter,
+    limits: parts.uploadLimits,
+    marker,
+    purger,
+    meter,
+    clock,
+    wallClock,
+    log,
+  });
   const { server, countConnections } = createServer({
     ...config.http,
     ...watchers,
     limits,
     handler,
     explorer,
-    relay:
-      relay &&
-      uploads &&
-      new RelayHandler({ keys: relay.keys, bucket: bucketOf(config), uploads, wallClock }),
+    relay: relay?.handler,
     log,
   });
   let isClosing = false;
@@ -211,7 +196,7 @@ export async function createApp(config: Config, parts: AppParts): Promise<App> {
       isMarkerMissing: marker?.isMissing ?? false,
       isStoreFailing: store?.isFailing ?? false,
       storeShortcoming: resultStore?.shortcoming?.(),
-      areUploadsFull: uploads?.isFull ?? false,
+      areUploadsFull: relay?.uploads.isFull ?? false,
       crowdedLanes: lanes.filter((lane) => pipeline.admission.isCrowded(lane)),
       connections: countConnections(),
     });
@@ -225,16 +210,12 @@ export async function createApp(config: Config, parts: AppParts): Promise<App> {
       originHealth,
       countConnections,
       judge: readiness,
-      countUploads: uploads && (() => uploads.usage),
+      countUploads: relay && (() => relay.uploads.usage),
       countLostLines: parts.countLostLines ?? (() => 0),
     }),
   );
-  let admin: FastifyInstance | undefined;
-  if (config.admin !== undefined) {
-    const { createAdminServer } = await import('./http/admin/admin-server.ts');
-    const { token } = config.admin;
-    const { release } = config;
-    admin = createAdminServer({ token, purger, release, readiness, metrics: meter, log });
+  const admin = await openAdmin(config, { purger, readiness, metrics: meter, log });
+  if (admin !== undefined) {
     meter.watchProcess();
     // So that the first request for the readiness finds the storage probed.
     readiness();
@@ -266,45 +247,6 @@ export async function createApp(config: Config, parts: AppParts): Promise<App> {
   };
 }
 
-/** How URLs of attachments are judged; `undefined` where they are not. */
-function guardOf(
-  { attachments: { mode, signing } }: Config,
-  wallClock: () => number,
-  { signatures: counts }: ResponseMeter,
-): AttachmentGuardOptions | undefined {
-  return mode === 'off' || signing === undefined ? undefined : { mode, signing, wallClock, counts };
-}
-
-/**
- * What signs for all who can look at the explorer, if there are keys. Where one is set, the explorer is on only if
- * `EXPLORER=on` was said (`config.ts`): a page that signs for whoever opens it is a key.
- */
-function createSigner(
-  { attachments, external }: Config,
-  wallClock: () => number,
-): ExplorerSigner | undefined {
-  const signing = {
-    attachments: attachments.mode === 'off' ? undefined : attachments.signing,
-    external: external?.keys,
-  };
-  const hasKeys = signing.attachments !== undefined || signing.external !== undefined;
-  return hasKeys ? new ExplorerSigner({ ...signing, nowMs: wallClock }) : undefined;
-}
-
-/** The name of the bucket of the originals; a folder has none. */
-function bucketOf({ storage }: Config): string | undefined {
-  return storage.kind === 's3' ? storage.bucket : undefined;
-}
-
-/** Opens the way to other sites, if external media are switched on; where not, nothing of it is loaded. */
-async function openExternal(config: Config, meter: SiteMeter, doubles?: SiteDoubles) {
-  const { external, release, originReads } = config;
-  if (external === undefined) return undefined;
-  const { openSites } = await import('./storage/remote/open-sites.ts');
-  const settings = { ...external, version: release.version, maxWaitMs: originReads.maxWaitMs };
-  return openSites(settings, meter, doubles);
-}
-
 /** @throws ConfigError where `REQUIRE_CONFINEMENT` asks for more than is possible here */
 async function startWorkers(workers: WorkerPool, { renderer }: Config): Promise<void> {
   await workers.start();
@@ -313,15 +255,4 @@ async function startWorkers(workers: WorkerPool, { renderer }: Config): Promise<
   if (listDangers(confinement).length === 0) return;
   workers.stop();
   throw new ConfigError(`REQUIRE_CONFINEMENT is true. ${describeConfinement(confinement)}`);
-}
-
-/** Starts tracing, if it is wanted; where not, nothing of OpenTelemetry is loaded. */
-async function openTracing(
-  { tracing, http, release }: Config,
-  log: Log,
-): Promise<Tracing | undefined> {
-  if (tracing === undefined) return undefined;
-  const { startTracing } = await import('./telemetry/tracing.ts');
-  const scheme = http.tls === undefined ? 'http' : 'https';
-  return startTracing({ ...tracing, scheme, version: release.version, log });
 }

@@ -8,7 +8,8 @@ import type { Readiness } from '../../telemetry/readiness.ts';
 import { type Failure, formatFailure } from '../error-response.ts';
 import { registerPurge } from './purge-route.ts';
 
-interface AdminServerOptions {
+/** What the admin listener is made of. */
+export interface AdminServerOptions {
   /** All that is needed to do everything here. */
   readonly token: string;
   readonly purger: Purger;

@@ -1,0 +1,142 @@
+/** Parts of the service that are there where a setting asks for them; where none does, they are not loaded. */
+
+import type { FastifyInstance } from 'fastify';
+import type { Config } from './config/config.ts';
+import type { DefaultAvatar } from './default-avatars/default-avatars.ts';
+import type { AdminServerOptions } from './http/admin/admin-server.ts';
+import { type ExplorerHandler, openExplorer } from './http/explorer/explorer-handler.ts';
+import { ExplorerSigner } from './http/explorer/explorer-signer.ts';
+import type { AttachmentGuardOptions } from './http/media/attachment-guard.ts';
+import { RelayHandler } from './http/relay/relay-handler.ts';
+import type { ResponseMeter, SiteMeter, UploadMeter } from './pipeline/meter.ts';
+import type { MemoryBudget } from './pipeline/originals/memory-budget.ts';
+import { OriginalDescriber } from './pipeline/originals/original-description.ts';
+import type { OriginalWriter } from './pipeline/originals/original-writer.ts';
+import type { Clock, Log, Origin } from './pipeline/ports.ts';
+import type { Purger } from './pipeline/results/purger.ts';
+import { type UploadLimits, UploadService } from './pipeline/uploads/upload-service.ts';
+import type { StorageMarker } from './storage/filesystem/storage-marker.ts';
+import { openListing, openOriginalWriter } from './storage/open-storage.ts';
+import type { SiteDoubles } from './storage/remote/open-sites.ts';
+import type { Tracing } from './telemetry/tracing.ts';
+
+/** What the explorer is made of besides its settings. */
+export interface ExplorerPageParts {
+  readonly defaultAvatars: readonly DefaultAvatar[];
+  readonly clock: Clock;
+  /** Milliseconds since 1970. */
+  readonly wallClock: () => number;
+  readonly origin: Origin;
+  readonly budget: MemoryBudget;
+}
+
+/** What the relay is made of besides its settings. */
+export interface RelayParts {
+  /** In the place of the storage's own; for tests. */
+  readonly writer: OriginalWriter | undefined;
+  readonly limits: Partial<UploadLimits> | undefined;
+  readonly marker: StorageMarker | undefined;
+  readonly purger: Purger;
+  readonly meter: UploadMeter;
+  readonly clock: Clock;
+  /** Milliseconds since 1970. */
+  readonly wallClock: () => number;
+  readonly log: Log;
+}
+
+/** What takes uploads, and what responds to them. */
+export interface Relay {
+  readonly uploads: UploadService;
+  readonly handler: RelayHandler;
+}
+
+/** Opens the explorer, if it is switched on. */
+export async function openExplorerPage(
+  config: Config,
+  { defaultAvatars, clock, wallClock, origin, budget }: ExplorerPageParts,
+): Promise<ExplorerHandler | undefined> {
+  if (!config.explorer.isOn) return undefined;
+  return openExplorer({
+    listing: await openListing(config),
+    defaultAvatars,
+    clock,
+    describer: new OriginalDescriber({ origin, limits: config.originLimits, budget }),
+    signer: createSigner(config, wallClock),
+  });
+}
+
+/** Opens what takes uploads, if there are keys that permit them. */
+export async function openRelay(
+  config: Config,
+  { writer, limits, marker, purger, meter, clock, wallClock, log }: RelayParts,
+): Promise<Relay | undefined> {
+  const { relay, storage } = config;
+  if (relay === undefined) return undefined;
+  const uploads = new UploadService({
+    writer: writer ?? (await openOriginalWriter(config, marker, relay)),
+    purger,
+    limits: { ...relay.limits, ...limits },
+    clock,
+    meter,
+    log,
+  });
+  // A folder has no name.
+  const bucket = storage.kind === 's3' ? storage.bucket : undefined;
+  const handler = new RelayHandler({ keys: relay.keys, bucket, uploads, wallClock });
+  return { uploads, handler };
+}
+
+/** How URLs of attachments are judged; `undefined` where they are not. */
+export function guardOf(
+  { attachments: { mode, signing } }: Config,
+  wallClock: () => number,
+  { signatures: counts }: ResponseMeter,
+): AttachmentGuardOptions | undefined {
+  return mode === 'off' || signing === undefined ? undefined : { mode, signing, wallClock, counts };
+}
+
+/**
+ * What signs for all who can look at the explorer, if there are keys. Where one is set, the explorer is on only if
+ * `EXPLORER=on` was said (`config.ts`): a page that signs for all who open it is a key.
+ */
+function createSigner(
+  { attachments, external }: Config,
+  wallClock: () => number,
+): ExplorerSigner | undefined {
+  const signing = {
+    attachments: attachments.mode === 'off' ? undefined : attachments.signing,
+    external: external?.keys,
+  };
+  const hasKeys = signing.attachments !== undefined || signing.external !== undefined;
+  return hasKeys ? new ExplorerSigner({ ...signing, nowMs: wallClock }) : undefined;
+}
+
+/** Opens the admin listener, if it has a port. */
+export async function openAdmin(
+  { admin, release }: Config,
+  parts: Omit<AdminServerOptions, 'token' | 'release'>,
+): Promise<FastifyInstance | undefined> {
+  if (admin === undefined) return undefined;
+  const { createAdminServer } = await import('./http/admin/admin-server.ts');
+  return createAdminServer({ ...parts, token: admin.token, release });
+}
+
+/** Opens the way to other sites, if external media are switched on; where not, nothing of it is loaded. */
+export async function openExternal(config: Config, meter: SiteMeter, doubles?: SiteDoubles) {
+  const { external, release, originReads } = config;
+  if (external === undefined) return undefined;
+  const { openSites } = await import('./storage/remote/open-sites.ts');
+  const settings = { ...external, version: release.version, maxWaitMs: originReads.maxWaitMs };
+  return openSites(settings, meter, doubles);
+}
+
+/** Starts tracing, if it is wanted; where not, nothing of OpenTelemetry is loaded. */
+export async function openTracing(
+  { tracing, http, release }: Config,
+  log: Log,
+): Promise<Tracing | undefined> {
+  if (tracing === undefined) return undefined;
+  const { startTracing } = await import('./telemetry/tracing.ts');
+  const scheme = http.tls === undefined ? 'http' : 'https';
+  return startTracing({ ...tracing, scheme, version: release.version, log });
+}
