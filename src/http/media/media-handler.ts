@@ -1,14 +1,6 @@
 import type { IncomingMessage } from 'node:http';
-import { LRUCache } from 'lru-cache';
 import { hasOwnToken } from '../../contract/cdn-loop.ts';
 import { MediaError } from '../../contract/errors.ts';
-import {
-  type ExternalPathReader,
-  isKnownPath,
-  parseTarget,
-  resultKey,
-} from '../../contract/media-request.ts';
-import { verifyExternalPath } from '../../contract/signing/external-path.ts';
 import type { SigningKeys } from '../../contract/signing/signing-keys.ts';
 import type { DefaultAvatar } from '../../default-avatars/default-avatars.ts';
 import type { PassthroughService } from '../../pipeline/originals/passthrough.ts';
@@ -25,14 +17,10 @@ import {
   type MaxAgeSeconds,
   mediaCacheControl,
 } from '../response-headers.ts';
-import {
-  AttachmentGuard,
-  type AttachmentGuardOptions,
-  type GuardedAttachment,
-  type KeyedRequest,
-} from './attachment-guard.ts';
+import { AttachmentGuard, type AttachmentGuardOptions } from './attachment-guard.ts';
 import { isConditional, isNotModified } from './conditional.ts';
 import { formatMediaDisposition } from './content-disposition.ts';
+import { type MediaTarget, MediaTargets } from './media-targets.ts';
 import { parseBeginning } from './range.ts';
 import {
   createRepresentation,
@@ -63,33 +51,16 @@ interface ExternalTerms {
   readonly minAgeSeconds: number;
 }
 
-/** What a request target turned out to ask for. */
-type KnownTarget = MediaTarget | { readonly kind: 'default avatar'; readonly index: string };
-
-interface MediaTarget extends KeyedRequest {
-  readonly kind: 'media';
-  /** Of an attachment whose URL has to be signed. */
-  readonly guarded?: GuardedAttachment;
-}
-
 const HIT = { kind: 'hit' } as const;
-
-/** All but those of long names with a signature; what is longer is read anew each time. */
-const MAX_TARGET_LENGTH = 768;
-
-/** Each takes some 600 bytes, with its request; that of a signed attachment about twice as much. */
-const MAX_TARGETS = 8_192;
 
 /** Responds to GET and HEAD of every path of the contract. */
 export class MediaHandler {
   readonly #parts: MediaHandlerParts;
   readonly #cacheControl: string;
   readonly #avatarCacheControl: string;
-  readonly #readExternal: ExternalPathReader | undefined;
   readonly #guard: AttachmentGuard | undefined;
   readonly #defaultAvatars: readonly { body: Buffer; representation: Representation }[];
-  /** Popular ones need not be read again: to read one takes longer than all else of a hit but its sending. */
-  readonly #targets = new LRUCache<string, KnownTarget>({ max: MAX_TARGETS });
+  readonly #targets: MediaTargets;
   /** The heads of results in memory. A result is of one request: its key has all that a head depends on. */
   readonly #representations = new WeakMap<MediaResult, Representation>();
 
@@ -99,7 +70,7 @@ export class MediaHandler {
     this.#avatarCacheControl = defaultAvatarCacheControl(parts.maxAgeSeconds);
     const { external, attachments } = parts;
     this.#guard = attachments && new AttachmentGuard(attachments);
-    this.#readExternal = external && ((rawPath) => verifyExternalPath(rawPath, external.keys));
+    this.#targets = new MediaTargets(external?.keys, this.#guard);
     this.#defaultAvatars = parts.defaultAvatars.map(({ body, etag }) => ({
       body,
       representation: createRepresentation({
@@ -113,7 +84,7 @@ export class MediaHandler {
 
   /** Whether the path of a request target is one of ours, its values right or not. */
   knowsPath(target: string): boolean {
-    return isKnownPath(target, this.#readExternal !== undefined);
+    return this.#targets.knowsPath(target);
   }
 
   /**
@@ -122,7 +93,7 @@ export class MediaHandler {
    * @throws MediaError of any stage; `exchange.signal.reason` when the client has gone
    */
   handle(exchange: Exchange): Promise<void> | undefined {
-    const target = this.#targets.get(exchange.target) ?? this.#readTarget(exchange.target);
+    const target = this.#targets.read(exchange.target);
     if (target.kind === 'default avatar') {
       this.#sendDefaultAvatar(exchange, target.index);
       return undefined;
@@ -135,19 +106,9 @@ export class MediaHandler {
     const hit = this.#parts.media.findHit(media, key, exchange.record.trace);
     if (hit === undefined) return this.#sendRendering(exchange, served);
     // What was asked for once is mostly not asked for again: only what was is worth remembering.
-    if (exchange.target.length <= MAX_TARGET_LENGTH) this.#targets.set(exchange.target, target);
+    this.#targets.remember(exchange.target, target);
     this.#sendResult(exchange, hit, served);
     return undefined;
-  }
-
-  /** @throws MediaError `UNAUTHORIZED`, `NOT_FOUND`, `INVALID_FORM_BODY` */
-  #readTarget(text: string): KnownTarget {
-    const target = parseTarget(text, this.#readExternal);
-    if (target.kind === 'default avatar') return target;
-    const { request: media } = target;
-    const known = { kind: 'media', media, key: resultKey(media) } as const;
-    if (this.#guard === undefined || media.resource !== 'attachment') return known;
-    return { ...known, guarded: this.#guard.examine(text, media) };
   }
 
   /**

@@ -2,6 +2,7 @@ import { MediaError } from '../../contract/errors.ts';
 import type { Meter } from '../meter.ts';
 import { type Clock, type Lane, lanes } from '../ports.ts';
 import { WaitQueue } from '../wait-queue.ts';
+import { fillUp, shareOut } from './slot-forecast.ts';
 
 /** Bounds of the lanes (contract §6). */
 export interface AdmissionLimits {
@@ -269,27 +270,4 @@ export class Admission {
 /** How many of so many slots costly renders may have. */
 function costlySlotsOf(slots: number): number {
   return Math.max(1, Math.floor(slots * MAX_COSTLY_SHARE));
-}
-
-/** Slots that are not in the list are free. */
-function fillUp(busyMs: readonly number[], slots: number): number[] {
-  return [...busyMs, ...Array.from({ length: Math.max(0, slots - busyMs.length) }, () => 0)];
-}
-
-/**
- * When work is done that is shared among slots as each of them becomes free: a slot that stays busy for
- * longer takes no part in it.
- *
- * @param workMs in milliseconds of one slot
- * @param busyMs how long each slot is not free
- */
-function shareOut(workMs: number, busyMs: readonly number[]): number {
-  let doneMs = Infinity;
-  let sumMs = workMs;
-  for (const [index, slotMs] of busyMs.toSorted((one, other) => one - other).entries()) {
-    if (slotMs >= doneMs) break;
-    sumMs += slotMs;
-    doneMs = sumMs / (index + 1);
-  }
-  return doneMs;
 }

@@ -22,13 +22,8 @@ import {
   readS3Failure,
   type S3BucketOptions,
 } from './s3-client.ts';
+import { fillParts, PART_BYTES, type Part, untilStopped } from './s3-upload-body.ts';
 import { S3UploadRequests } from './s3-upload-requests.ts';
-
-/**
- * One part of an upload; what is not larger is sent at once. S3 takes 10 000 parts of 5 MiB and more
- * (Amazon S3 User Guide, "Amazon S3 multipart upload limits"), so that 78 GiB fit.
- */
-const PART_BYTES = 8 * 1024 * 1024;
 
 /** Largest object that is stored by one request, in bytes (Amazon S3 User Guide, "Uploading objects"). */
 const MAX_SINGLE_BYTES = 5 * 1024 ** 3;
@@ -243,50 +238,8 @@ interface Place {
   readonly Key: string;
 }
 
-/** A piece of an upload that is sent by one request; its bytes are overwritten by the next one. */
-interface Part {
-  readonly bytes: Buffer;
-  readonly isLast: boolean;
-}
-
-/** Fills one part after the other, in the same memory; the last one may be shorter, and is empty only if it is alone. */
-async function* fillParts(chunks: AsyncIterable<Uint8Array>): AsyncGenerator<Part> {
-  const buffer = Buffer.allocUnsafeSlow(PART_BYTES);
-  let filled = 0;
-  for await (const chunk of chunks) {
-    for (let taken = 0; taken < chunk.length; ) {
-      // Only now is it known that this one is not the last.
-      if (filled === PART_BYTES) {
-        yield { bytes: buffer, isLast: false };
-        filled = 0;
-      }
-      const count = Math.min(PART_BYTES - filled, chunk.length - taken);
-      buffer.set(chunk.subarray(taken, taken + count), filled);
-      filled += count;
-      taken += count;
-    }
-  }
-  yield { bytes: buffer.subarray(0, filled), isLast: true };
-}
-
 /** The tag that a response tells, without quotes. */
 function etagOf(output: unknown): string {
   const { ETag = '' } = output as { readonly ETag?: string };
   return ETag.replace(/^W\//, '').replaceAll('"', '');
-}
-
-/** The same bytes, which end with the signal; progress follows what is taken of them. */
-async function* untilStopped(
-  chunks: AsyncIterable<Uint8Array>,
-  signal: AbortSignal,
-  onProgress?: (writtenBytes: number) => void,
-): AsyncGenerator<Uint8Array> {
-  let takenBytes = 0;
-  for await (const chunk of chunks) {
-    signal.throwIfAborted();
-    yield chunk;
-    takenBytes += chunk.length;
-    onProgress?.(takenBytes);
-  }
-  signal.throwIfAborted();
 }
