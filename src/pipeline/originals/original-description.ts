@@ -4,8 +4,8 @@ import { readProfileName } from '../../formats/embedded-profile.ts';
 import { readImageFacts } from '../../formats/read-image-facts.ts';
 import type { Origin } from '../ports.ts';
 import { Semaphore } from '../semaphore.ts';
-import type { MemoryBudget } from './memory-budget.ts';
-import { type OriginLimits, openForMemory, readOriginal } from './read-original.ts';
+import type { MemoryBudget, Reservation } from './memory-budget.ts';
+import { discard, type OriginLimits, openForMemory, readOriginal } from './read-original.ts';
 
 /** What an original says of itself, without a pixel being decoded: for people who look around. */
 export interface OriginalDescription {
@@ -60,13 +60,16 @@ export class OriginalDescriber {
     try {
       const access = { origin, limits, semaphore: this.#semaphore };
       const object = await openForMemory(access, key, signal);
-      const reservation = budget.reserve(Math.min(object.sizeBytes, limits.maxOriginalBytes));
+      let reservation: Reservation | undefined;
       try {
+        reservation = budget.reserve(Math.min(object.sizeBytes, limits.maxOriginalBytes));
         const description = describeOriginal(await readOriginal(object, limits, signal));
         this.#known.set(key, { description });
         return description;
       } finally {
-        reservation.release();
+        // Without memory for it, it is still open.
+        discard(object);
+        reservation?.release();
       }
     } catch {
       return undefined;

@@ -38,4 +38,16 @@ describe('an original that is described', () => {
     }
     expect(budget.heldBytes).toBe(0);
   });
+
+  it('is let go of where there is no memory for it, and described once there is', async () => {
+    const { origin, budget, describer } = describeFrom();
+    origin.put('avatars/1/ab12', Buffer.concat([samples.jpeg, Buffer.alloc(2_000_000)]));
+    const others = budget.reserve(99_999_999);
+    // More than are read at a time: each of them has given its place back.
+    for (let time = 0; time < 3; time += 1) {
+      expect(await describer.describe('avatars/1/ab12', signal)).toBeUndefined();
+    }
+    others.release();
+    expect(await describer.describe('avatars/1/ab12', signal)).toMatchObject({ format: 'jpeg' });
+  });
 });

@@ -16,7 +16,7 @@ export function TextInput({ name, value, form, onText }: TextInputProps) {
   return (
     <input
       type={bounds === undefined ? 'text' : 'number'}
-      list={undefined}
+      list={undefined} // The types of a text line that suggests nothing want it said.
       name={name}
       value={value}
       spellcheck={false}

@@ -10,6 +10,36 @@ import {
   visibleShelves,
 } from '../originals.ts';
 
+interface ChoiceProps {
+  readonly name: string;
+  readonly label: string;
+  /** What is chosen where none of the names is. */
+  readonly all: string;
+  readonly names: readonly string[];
+  readonly value: string;
+  /** With the empty text for all of them. */
+  readonly onPick: (name: string) => void;
+}
+
+/** One of several names, or all of them. */
+function Choice({ name, label, all, names, value, onPick }: ChoiceProps) {
+  return (
+    <select
+      name={name}
+      aria-label={label}
+      value={value}
+      onInput={({ currentTarget }) => onPick(currentTarget.value)}
+    >
+      <option value="">{all}</option>
+      {names.map((each) => (
+        <option key={each} value={each}>
+          {each}
+        </option>
+      ))}
+    </select>
+  );
+}
+
 /** What the sheet is searched by. */
 export function SheetFilter() {
   // What is asked for cannot be told from the list: all that may fit are looked at.
@@ -39,32 +69,22 @@ export function SheetFilter() {
         onInput={({ currentTarget }) => set({ text: currentTarget.value })}
       />
       <div class="filters">
-        <select
+        <Choice
           name="only-kind"
-          aria-label="Kinds shown"
+          label="Kinds shown"
+          all="all kinds"
+          names={kinds.map(({ resource }) => resource.name)}
           value={kind}
-          onInput={({ currentTarget }) => set({ kind: currentTarget.value })}
-        >
-          <option value="">all kinds</option>
-          {kinds.map(({ resource: { name } }) => (
-            <option key={name} value={name}>
-              {name}
-            </option>
-          ))}
-        </select>
-        <select
+          onPick={(name) => set({ kind: name })}
+        />
+        <Choice
           name="only-format"
-          aria-label="Formats shown"
+          label="Formats shown"
+          all="all formats"
+          names={knownFormats.value}
           value={format}
-          onInput={({ currentTarget }) => set({ format: currentTarget.value })}
-        >
-          <option value="">all formats</option>
-          {knownFormats.value.map((name) => (
-            <option key={name} value={name}>
-              {name}
-            </option>
-          ))}
-        </select>
+          onPick={(name) => set({ format: name })}
+        />
         <label class="check">
           <input
             type="checkbox"
