@@ -1,4 +1,7 @@
-/** Parts of the service that are there where a setting asks for them; where none does, they are not loaded. */
+/**
+ * Parts of the service that are there where a setting asks for them. The admin listener, the way to other sites and
+ * tracing are loaded only then.
+ */
 
 import type { FastifyInstance } from 'fastify';
 import type { Config } from './config/config.ts';

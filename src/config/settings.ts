@@ -87,7 +87,7 @@ const originals = {
   ORIGIN_TIMEOUT_MS: setting(
     milliseconds,
     30_000,
-    'time to read an original that is to be transformed; while one from S3 is passed on as it is, the longest pause of the server',
+    'time to read an original that is to be transformed; while one from S3 is passed on as it is, the longest pause of the server; while an upload is stored, that of the storage',
   ),
   ORIGIN_MAX_READS: setting(
     integer(1, 65_535, 'originals'),

@@ -55,7 +55,7 @@ export class MediaMaker {
     this.#parts = parts;
   }
 
-  /** As far as it costs no render, for requests that need a body. The original is not read for one whose cost is known. */
+  /** Does what comes before a render, for requests that need a body. Where its cost is known, the original is not read yet. */
   async prepare(
     task: MediaTask,
     original: OpenedOriginal,
@@ -87,7 +87,7 @@ export class MediaMaker {
     const { key, request, trace } = task;
     try {
       const held = await this.#read(task, original); // MEDIA_TOO_LARGE, OVERLOADED, ORIGIN_ERROR, ORIGIN_TIMEOUT
-      const facts = readFacts(held.bytes, trace); // UNSUPPORTED_MEDIA_TYPE
+      const facts = readFacts(held.bytes, trace); // UNSUPPORTED_MEDIA_TYPE, UNPROCESSABLE_MEDIA
       if (remembersCosts && !task.isRetired()) this.#facts.note(request.originKey, held, facts);
       const plan = planMedia(facts, request, limits);
       if (plan.kind === 'refuse') {

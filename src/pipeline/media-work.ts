@@ -42,7 +42,7 @@ export interface Payer {
   readonly trace: RequestTrace;
   /**
    * @param costMs what the render is estimated to take of one core, in milliseconds
-   * @returns `undefined` where nobody is charged
+   * @returns `undefined` where no client is charged
    * @throws MediaError `RATE_LIMITED`
    */
   readonly charge: (costMs: number) => Charge | undefined;

@@ -48,7 +48,7 @@ const NEVER_MS = Number.NEGATIVE_INFINITY;
 /**
  * Who has had their share of rendering: the generic cell rate algorithm (ITU-T I.371), a moment in time per client. A
  * charge moves that moment on by its units' part of the window; a client whose moment would lie further ahead than
- * one window has nothing left. So all is given back evenly, without a timer, and nobody waits for more than a window.
+ * one window has nothing left. So all is given back evenly, without a timer, and no one waits for more than a window.
  *
  * Each process counts for itself: in front of replicas, a client has the share of each of them.
  */

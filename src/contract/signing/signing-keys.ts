@@ -7,7 +7,7 @@ export const MIN_KEY_BYTES = 32;
 export type SignatureEncoding = 'base64url' | 'hex';
 
 /**
- * Keys that sign what a URL permits (contract §8, "Keys"): HMAC-SHA256, each key the UTF-8 bytes of a text. The
+ * Keys that sign what a URL permits (contract §8 to §10): HMAC-SHA256, each key the UTF-8 bytes of a text. The
  * first one signs, any of them verifies, so that keys can be changed one by one.
  */
 export class SigningKeys {

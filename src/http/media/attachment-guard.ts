@@ -34,7 +34,7 @@ export interface GuardedAttachment {
 /** Judges the signatures of attachments (contract §9). */
 export class AttachmentGuard {
   readonly #options: AttachmentGuardOptions;
-  /** What cannot be there is called differently by each process: nobody can put something there. */
+  /** What cannot be there is called differently by each process, so that nothing can be put there. */
   readonly #secret = randomBytes(32);
 
   constructor(options: AttachmentGuardOptions) {

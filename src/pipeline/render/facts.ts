@@ -8,7 +8,7 @@ import type { RequestTrace } from '../request-trace.ts';
 /**
  * Reads what an original says of itself.
  *
- * @throws MediaError `UNSUPPORTED_MEDIA_TYPE`
+ * @throws MediaError `UNSUPPORTED_MEDIA_TYPE`, `UNPROCESSABLE_MEDIA`
  */
 export function readFacts(bytes: Uint8Array, trace: RequestTrace): ImageFacts {
   const span = trace.begin('facts');

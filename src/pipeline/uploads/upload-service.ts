@@ -14,7 +14,7 @@ import { type PaceLimits, UploadBody } from './upload-body.ts';
 export interface UploadOrder {
   /** Of an original. */
   readonly key: string;
-  /** To be stored; `undefined`: nobody has said one. */
+  /** To be stored; `undefined`: neither of them says one. */
   readonly contentType: string | undefined;
   /** What its capability allows; `undefined`: what the service does. */
   readonly maxBytes: number | undefined;
@@ -81,7 +81,7 @@ export class UploadService {
     };
   }
 
-  /** Whether no upload more is let in. */
+  /** Whether no more uploads are let in. */
   get isFull(): boolean {
     return this.#underWay >= this.#parts.limits.maxUploads;
   }
@@ -113,7 +113,7 @@ export class UploadService {
       if (part === undefined) await this.#forget(order);
       return etag;
     } catch (error) {
-      // Whatever else has come of it: nobody waits for a response.
+      // Whatever else has come of it: the client does not wait for a response.
       signal.throwIfAborted();
       throw error;
     } finally {

@@ -212,7 +212,7 @@ export class S3OriginalWriter implements OriginalWriter {
     }
   }
 
-  /** Who may not list the bucket is told that a missing object is not shown; it is no reason to refuse another. */
+  /** A 403 counts as missing: S3 says so of a missing object to those who may not list the bucket. */
   async #isThere(place: Place, abortSignal: AbortSignal): Promise<boolean> {
     try {
       await this.#client.send(new HeadObjectCommand(place), { abortSignal });

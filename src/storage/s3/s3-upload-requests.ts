@@ -34,12 +34,20 @@ export class S3UploadRequests {
     return this.#knowsConditions ? { IfNoneMatch: '*' } : {};
   }
 
-  /** Begins an upload in parts. A stop waits for the response: without it, the upload could not be taken back. */
+  /**
+   * Begins an upload in parts. A stop waits for the response: without it, the upload could not be taken back.
+   *
+   * @throws as `settle`
+   */
   async begin<Output>(ask: SendRequest<Output>, signal: AbortSignal): Promise<Output> {
     return this.#ask(ask, AbortSignal.timeout(BEGIN_TIMEOUT_MS), signal);
   }
 
-  /** Sends a part that is in memory; a stop ends it at once. */
+  /**
+   * Sends a part that is in memory; a stop ends it at once.
+   *
+   * @throws as `settle`
+   */
   async sendPart<Output>(ask: SendRequest<Output>, signal: AbortSignal): Promise<Output> {
     return this.#ask(ask, signal, signal);
   }
