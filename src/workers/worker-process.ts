@@ -4,13 +4,8 @@ import { MediaError } from '../contract/errors.ts';
 import { type Log, WorkerLost } from '../pipeline/ports.ts';
 import { readLines } from './bounded-lines.ts';
 import { FrameReader, ProtocolError, writeFrame } from './frames.ts';
-import {
-  describeEnding,
-  findWorker,
-  killWorker,
-  lowerPriority,
-  readProcessCpuMs,
-} from './process-tree.ts';
+import { type JobTimes, watchJobTime } from './job-time.ts';
+import { describeEnding, findWorker, killWorker, lowerPriority } from './process-tree.ts';
 import {
   CHANNEL_DESCRIPTOR,
   formatCommand,
@@ -37,11 +32,7 @@ export interface WorkerProcessEvents {
 }
 
 /** Bounds of one job. */
-export interface JobBounds {
-  /** Time for it, in milliseconds; then the process is killed. */
-  readonly timeoutMs: number;
-  /** As of `RenderOptions`. */
-  readonly starvedTimeoutMs?: number | undefined;
+export interface JobBounds extends JobTimes {
   /** Aborts when no client wants the result any more; then the process is killed. */
   readonly signal: AbortSignal;
 }
@@ -151,7 +142,7 @@ export class WorkerProcess {
         how();
       };
       const stop = (): void => this.kill('stopped', signal.reason);
-      const stopWatch = this.#watchTime(times, () => {
+      const stopWatch = watchJobTime(this.#processId, times, () => {
         const cause = new WorkerLost('The worker was killed at its deadline.');
         this.kill('deadline', new MediaError('TRANSFORM_TIMEOUT', { cause }));
       });
@@ -180,31 +171,6 @@ export class WorkerProcess {
     this.#endProcess();
     // Nothing of what it said and was not read yet counts any more.
     this.#channel?.destroy();
-  }
-
-  /**
-   * Calls back when a job has had its time.
-   *
-   * @returns stops that
-   */
-  #watchTime(
-    { timeoutMs, starvedTimeoutMs = timeoutMs }: Omit<JobBounds, 'signal'>,
-    onOver: () => void,
-  ): () => void {
-    const readCpuMs = (): number | undefined =>
-      starvedTimeoutMs > timeoutMs ? readProcessCpuMs(this.#processId) : undefined;
-    const beganMs = performance.now();
-    const atBeginMs = readCpuMs();
-    const look = (): void => {
-      const leftMs = starvedTimeoutMs - (performance.now() - beganMs);
-      const nowMs = readCpuMs();
-      const isKnown = atBeginMs !== undefined && nowMs !== undefined;
-      const missedMs = isKnown ? timeoutMs - (nowMs - atBeginMs) : 0;
-      if (missedMs <= 0 || leftMs <= 0) onOver();
-      else timer = setTimeout(look, Math.ceil(Math.min(missedMs, leftMs)));
-    };
-    let timer = setTimeout(look, timeoutMs);
-    return () => clearTimeout(timer);
   }
 
   #start(): void {
