@@ -40,8 +40,8 @@ export const clientLimits = {
   sweepIntervalMs: 1_000,
 
   /**
-   * The request line and all header fields. The longest URL of ours has some 900 bytes; browsers send 1 to 4 kB of
-   * fields. Node's own limit.
+   * The request line and all header fields. The longest URL of a stored original has some 900 bytes, the longest opaque
+   * one of external media 11 kB; browsers send 1 to 4 kB of fields. Node's own limit.
    */
   maxHeadBytes: 16_384,
   /** The same of an upload: a capability has up to 16 384 characters (contract §10). */

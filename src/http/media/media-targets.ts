@@ -19,7 +19,7 @@ export interface MediaTarget extends KeyedRequest {
   readonly guarded?: GuardedAttachment;
 }
 
-/** All but those of long names with a signature; what is longer is read anew each time. */
+/** All but those of long names with a signature, and of long URLs of other sites; what is longer is read anew each time. */
 const MAX_TARGET_LENGTH = 768;
 
 /** Each takes some 600 bytes, with its request; that of a signed attachment about twice as much. */
