@@ -3,7 +3,7 @@ import { settingGroups } from '../src/config/settings.ts';
 
 const HEAD = `# Configuration
 
-<!-- Made from the table in src/config/settings.ts: change it there, then run \`npm run configuration\`. -->
+<!-- Made from the tables of src/config (settings.ts and those that it names): change them there, then run \`npm run configuration\`. -->
 
 Darkroom reads environment variables, once, at its start. An empty one counts as not set. All faults are reported
 together, each with the variable's name, the form that was expected and the value that was received (secrets are

@@ -24,7 +24,7 @@ export interface ErrorResponse {
 }
 
 /**
- * Writes the response to a request that has failed, on whatever listener (reference, "Error object").
+ * Writes the response to a request that has failed, on whatever listener (contract §5).
  *
  * @param headers those of all responses there
  */
@@ -55,7 +55,7 @@ export function formatFailure(
   };
 }
 
-/** How a client stands, in the platform's headers (reference, "Limits"), for pages of other sites to read, too. */
+/** How a client stands, in the headers of contract §11, for pages of other sites to read, too. */
 function formatShare({ requests, remaining, resetAtMs }: Share): Record<string, string> {
   const share = {
     'X-RateLimit-Limit': String(requests),

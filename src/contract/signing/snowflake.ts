@@ -1,4 +1,4 @@
-/** The service's epoch: the start of 2015, in milliseconds since 1970 (reference, "Snowflake identifiers"). */
+/** The service's epoch: the start of 2015, in milliseconds since 1970 (docs/attachments.md). */
 const EPOCH_MS = 1_420_070_400_000;
 
 /** Bits of a snowflake below its time: worker, process and sequence. */

@@ -5,7 +5,7 @@ export interface OriginalWriteOptions {
   /** Ends it; nothing is left of it then. */
   readonly signal: AbortSignal;
   /** Hears how many bytes have been written so far. */
-  readonly onProgress?: (writtenBytes: number) => void;
+  readonly onProgress?: ((writtenBytes: number) => void) | undefined;
   /** How many bytes there are, where that is known: `chunks` give as many, or throw. */
   readonly sizeBytes?: number | undefined;
   /** To be stored beside it, where the storage has a place for that. */
@@ -57,4 +57,19 @@ export interface OriginalWriter {
         options: PartWriteOptions,
       ) => Promise<string>)
     | undefined;
+}
+
+/** The same bytes, which end with the signal; progress follows what is taken of them. */
+export async function* untilStopped(
+  chunks: AsyncIterable<Uint8Array>,
+  { signal, onProgress }: Pick<OriginalWriteOptions, 'signal' | 'onProgress'>,
+): AsyncGenerator<Uint8Array> {
+  let takenBytes = 0;
+  for await (const chunk of chunks) {
+    signal.throwIfAborted();
+    yield chunk;
+    takenBytes += chunk.length;
+    onProgress?.(takenBytes);
+  }
+  signal.throwIfAborted();
 }

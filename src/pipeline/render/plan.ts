@@ -21,7 +21,7 @@ const LARGE_PHOTO_PIXELS = 2_500_000;
 const LARGE_RESULT_PIXELS = 40_000;
 
 /** A render that is foreseen to take so many times the deadline is not begun (contract §5). */
-const MAX_FORESEEN_SHARE = 2;
+const MAX_FORESEEN_DEADLINES = 2;
 
 /** Bounds of what is rendered (contract §6). */
 export interface RenderLimits {
@@ -121,7 +121,7 @@ export function planMedia(facts: ImageFacts, request: MediaRequest, limits: Rend
     const leastMs = Math.round(cost.leastMs);
     return tooLarge(`at least ${leastMs} ms of work, at most ${limits.timeoutMs}`);
   }
-  if (cost.typicalMs > limits.timeoutMs * MAX_FORESEEN_SHARE) {
+  if (cost.typicalMs > limits.timeoutMs * MAX_FORESEEN_DEADLINES) {
     const reason = `some ${Math.round(cost.typicalMs)} ms of work are foreseen, at most ${limits.timeoutMs}`;
     return { kind: 'refuse', code: 'TRANSFORM_TIMEOUT', reason };
   }

@@ -3,9 +3,10 @@ import { constants } from 'node:fs';
 import { type FileHandle, lstat, open } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { MediaError } from '../../contract/errors.ts';
-import type {
-  OriginalWriteOptions,
-  OriginalWriter,
+import {
+  type OriginalWriteOptions,
+  type OriginalWriter,
+  untilStopped,
 } from '../../pipeline/originals/original-writer.ts';
 import { fileEtagOf } from './opened-file.ts';
 import { RootFolder } from './root-folder.ts';
@@ -44,7 +45,7 @@ export class FilesystemOriginalWriter implements OriginalWriter {
     const temporaryPath = join(root, `.incoming-${randomBytes(16).toString('hex')}`);
     const place = { path, temporaryPath, root, isNew: options.isNew };
     try {
-      await writeWholeFile(watch(chunks, options), place);
+      await writeWholeFile(untilStopped(chunks, options), place);
     } catch (error) {
       if (options.isNew !== true || systemCodeOf(error) !== 'EEXIST') throw error;
       throw new MediaError('MEDIA_EXISTS', { cause: error });
@@ -93,21 +94,6 @@ export async function createFilesystemOriginalWriter(
   marker?: StorageMarker,
 ): Promise<FilesystemOriginalWriter> {
   return new FilesystemOriginalWriter(await RootFolder.open(folder), marker);
-}
-
-/** The same bytes, which end with the signal; progress follows what is written of them. */
-async function* watch(
-  chunks: AsyncIterable<Uint8Array>,
-  { signal, onProgress }: OriginalWriteOptions,
-): AsyncGenerator<Uint8Array> {
-  let writtenBytes = 0;
-  for await (const chunk of chunks) {
-    signal.throwIfAborted();
-    yield chunk;
-    writtenBytes += chunk.length;
-    onProgress?.(writtenBytes);
-  }
-  signal.throwIfAborted();
 }
 
 /** The name of a file is a fact of its folder. */

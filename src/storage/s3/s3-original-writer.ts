@@ -10,10 +10,11 @@ import {
   UploadPartCommand,
 } from '@aws-sdk/client-s3';
 import { MediaError } from '../../contract/errors.ts';
-import type {
-  OriginalWriteOptions,
-  OriginalWriter,
-  PartWriteOptions,
+import {
+  type OriginalWriteOptions,
+  type OriginalWriter,
+  type PartWriteOptions,
+  untilStopped,
 } from '../../pipeline/originals/original-writer.ts';
 import {
   createS3Client,
@@ -22,7 +23,7 @@ import {
   readS3Failure,
   type S3BucketOptions,
 } from './s3-client.ts';
-import { fillParts, PART_BYTES, type Part, untilStopped } from './s3-upload-body.ts';
+import { fillParts, PART_BYTES, type Part } from './s3-upload-body.ts';
 import { S3UploadRequests } from './s3-upload-requests.ts';
 
 /** Largest object that is stored by one request, in bytes (Amazon S3 User Guide, "Uploading objects"). */
@@ -124,7 +125,7 @@ export class S3OriginalWriter implements OriginalWriter {
     onProgress?: (writtenBytes: number) => void,
   ): Promise<string> {
     const failing = new AbortController();
-    const body = Readable.from(untilStopped(chunks, signal, onProgress), {
+    const body = Readable.from(untilStopped(chunks, { signal, onProgress }), {
       objectMode: false,
       highWaterMark: BODY_BUFFER_BYTES,
     });
@@ -148,7 +149,7 @@ export class S3OriginalWriter implements OriginalWriter {
     options: OriginalWriteOptions,
   ): Promise<string> {
     const { signal, contentType, isNew } = options;
-    const parts = fillParts(untilStopped(chunks, signal));
+    const parts = fillParts(untilStopped(chunks, { signal }));
     const first = await parts.next();
     const object = { ...place, ContentType: contentType };
     const condition = isNew === true ? this.#requests.condition : {};

@@ -31,19 +31,3 @@ export async function* fillParts(chunks: AsyncIterable<Uint8Array>): AsyncGenera
   }
   yield { bytes: buffer.subarray(0, filled), isLast: true };
 }
-
-/** The same bytes, which end with the signal; progress follows what is taken of them. */
-export async function* untilStopped(
-  chunks: AsyncIterable<Uint8Array>,
-  signal: AbortSignal,
-  onProgress?: (writtenBytes: number) => void,
-): AsyncGenerator<Uint8Array> {
-  let takenBytes = 0;
-  for await (const chunk of chunks) {
-    signal.throwIfAborted();
-    yield chunk;
-    takenBytes += chunk.length;
-    onProgress?.(takenBytes);
-  }
-  signal.throwIfAborted();
-}
