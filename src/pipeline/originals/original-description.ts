@@ -4,8 +4,8 @@ import { readProfileName } from '../../formats/embedded-profile.ts';
 import { readImageFacts } from '../../formats/read-image-facts.ts';
 import type { Origin } from '../ports.ts';
 import { Semaphore } from '../semaphore.ts';
-import type { MemoryBudget, Reservation } from './memory-budget.ts';
-import { discard, type OriginLimits, openForMemory, readOriginal } from './read-original.ts';
+import type { MemoryBudget } from './memory-budget.ts';
+import { holdOriginal, type OriginLimits, openForMemory } from './read-original.ts';
 
 /** What an original says of itself, without a pixel being decoded: for people who look around. */
 export interface OriginalDescription {
@@ -60,16 +60,13 @@ export class OriginalDescriber {
     try {
       const access = { origin, limits, semaphore: this.#semaphore };
       const object = await openForMemory(access, key, signal);
-      let reservation: Reservation | undefined;
+      const { bytes, release } = await holdOriginal(object, limits, budget, signal);
       try {
-        reservation = budget.reserve(Math.min(object.sizeBytes, limits.maxOriginalBytes));
-        const description = describeOriginal(await readOriginal(object, limits, signal));
+        const description = describeOriginal(bytes);
         this.#known.set(key, { description });
         return description;
       } finally {
-        // Without memory for it, it is still open.
-        discard(object);
-        reservation?.release();
+        release();
       }
     } catch {
       return undefined;

@@ -5,13 +5,7 @@ import type { RequestTrace } from '../request-trace.ts';
 import type { FlightControls } from '../single-flight.ts';
 import type { MemoryBudget, Reservation } from './memory-budget.ts';
 import type { MetadataCache, OriginalIdentity } from './metadata-cache.ts';
-import {
-  discard,
-  type OriginAccess,
-  openForMemory,
-  readOriginal,
-  readPrefix,
-} from './read-original.ts';
+import { holdOriginal, type OriginAccess, openForMemory, readPrefix } from './read-original.ts';
 
 /** What an original is read with. */
 export interface ReaderParts {
@@ -179,17 +173,8 @@ export class OriginalReader implements OpenedOriginal {
       return { ...budget.reserve(prefix.sizeBytes), ...identityOf(prefix), bytes: prefix.bytes };
     }
     const object = this.#opened ?? (await this.#open());
-    let reservation: Reservation | undefined;
-    try {
-      // Larger ones are refused by the reading; there is nothing to hold for them.
-      reservation = budget.reserve(Math.min(object.sizeBytes, access.limits.maxOriginalBytes));
-      const bytes = await readOriginal(object, access.limits, this.#flight.signal);
-      return { ...reservation, ...identityOf(object), bytes };
-    } catch (error) {
-      discard(object);
-      reservation?.release();
-      throw error;
-    }
+    const held = await holdOriginal(object, access.limits, budget, this.#flight.signal);
+    return { ...held, ...identityOf(object) };
   }
 
   /** Keeps in mind what the origin says, unless the original was purged meanwhile. */

@@ -3,6 +3,7 @@ import { MediaError } from '../../contract/errors.ts';
 import { withDeadline } from '../abort.ts';
 import type { ByteRange, Origin, OriginBytes, OriginObject, ReadOptions } from '../ports.ts';
 import type { Semaphore } from '../semaphore.ts';
+import type { MemoryBudget, Reservation } from './memory-budget.ts';
 
 /** Deadlines and bounds of reading from the origin (contract §6). */
 export interface OriginLimits {
@@ -101,8 +102,31 @@ export async function readOriginal(
   );
 }
 
+/**
+ * Reads an opened object to its end, into memory that is accounted for.
+ *
+ * @throws MediaError `OVERLOADED` if there is no room for it, and what `readOriginal` throws; it is let go of then
+ */
+export async function holdOriginal(
+  object: OriginObject | OriginBytes,
+  limits: OriginLimits,
+  budget: MemoryBudget,
+  signal: AbortSignal,
+): Promise<Reservation & { readonly bytes: Uint8Array }> {
+  let reservation: Reservation | undefined;
+  try {
+    // Larger ones are refused by the reading; there is nothing to hold for them.
+    reservation = budget.reserve(Math.min(object.sizeBytes, limits.maxOriginalBytes));
+    return { ...reservation, bytes: await readOriginal(object, limits, signal) };
+  } catch (error) {
+    discard(object);
+    reservation?.release();
+    throw error;
+  }
+}
+
 /** Lets go of an object that is not read, or not to its end. */
-export function discard(object: OriginObject | OriginBytes): void {
+function discard(object: OriginObject | OriginBytes): void {
   if ('body' in object) object.body.destroy();
 }
 
