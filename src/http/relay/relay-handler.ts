@@ -76,8 +76,8 @@ export class RelayHandler {
       const tagged = etag === '' ? fields : { ...fields, etag: `"${etag}"` };
       exchange.respond(200, Object.entries(tagged).flat());
     } catch (error) {
-      request.unpipe(received);
       // What is still on its way is read over, so that the response is not lost to a reset.
+      request.unpipe(received).resume();
       if (!request.complete) exchange.endConnection();
       exchange.fail(error, NO_STORE);
     } finally {

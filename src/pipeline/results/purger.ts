@@ -48,13 +48,14 @@ export class Purger {
   }
 
   /**
-   * An original has come where there was none: that is forgotten, and nothing else where nothing else can be known,
-   * since to look through all that is remembered takes milliseconds.
+   * An original has come where there was none: that is forgotten, with the faults of one that was there before; and
+   * nothing else where nothing else can be known, since to look through all that is remembered takes milliseconds.
    */
   noteNew(originKey: string): void {
-    const { media, originals } = this.#parts;
+    const { media, negativeCache, originals } = this.#parts;
     const filters = filtersOf({ kind: 'originals', originKeys: [originKey] });
     media.retire(filters.fitsOwnKey);
+    negativeCache.purge(filters.fitsOwnKey, filters.fitsOriginal);
     if (!originals.forgetMissing(originKey)) this.#forget(filters);
   }
 

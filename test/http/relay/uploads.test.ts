@@ -1,8 +1,11 @@
+import { once } from 'node:events';
+import { rm } from 'node:fs/promises';
 import { request as sendRequest } from 'node:http';
+import { join } from 'node:path';
 import { Readable } from 'node:stream';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { createClient } from '../../support/http/http-client.ts';
-import { sendRaw } from '../../support/http/raw-http.ts';
+import { connectTo, parseAnswer, sendRaw } from '../../support/http/raw-http.ts';
 import { samples } from '../../support/test-app.ts';
 import { type RelayApp, startRelayApp, uploadTarget } from '../../support/uploads/relay-app.ts';
 
@@ -82,6 +85,32 @@ describe('an upload', () => {
     expect((await upload(replacing, samples.webp)).status).toBe(200);
     const after = await (await fetch(url)).arrayBuffer();
     expect(Buffer.from(after).equals(Buffer.from(before))).toBe(false);
+  });
+
+  test('is served in the place of one that was deleted, of which nothing is remembered', async () => {
+    const url = `http://127.0.0.1:${relay.port}/emojis/79.png?size=`;
+    await relay.put('emojis/79', samples.text);
+    expect((await fetch(`${url}32`)).status).toBe(415);
+    relay.app.clock.advance(299_000);
+    expect((await fetch(`${url}16`)).status).toBe(415);
+    await rm(join(relay.folder, 'emojis/79'));
+    relay.app.clock.advance(2_000);
+    expect((await fetch(`${url}32`)).status).toBe(404);
+    expect((await upload(uploadTarget('emojis/79'), samples.png)).status).toBe(200);
+    expect((await fetch(`${url}16`)).status).toBe(200);
+  });
+
+  test('that is refused on its way is read over, so that its client finds the response', async () => {
+    const target = uploadTarget('emojis/80');
+    const head = `PUT ${target} HTTP/1.1\r\nHost: a\r\nContent-Type: image/png\r\nContent-Length: 30000000\r\n\r\n`;
+    const socket = await connectTo(relay.port);
+    socket.write(head);
+    await new Promise((resolve, reject) => {
+      socket.once('close', reject).write(Buffer.alloc(30_000_000), () => resolve(undefined));
+    });
+    const [answer] = (await once(socket, 'data')) as [Buffer];
+    expect(parseAnswer(answer).status).toBe(415);
+    socket.destroy();
   });
 
   test('may be the second one of its connection, and the connection goes on', async () => {
