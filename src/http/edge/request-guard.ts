@@ -23,9 +23,9 @@ export function findFormFault(
   let hosts = 0;
   let headBytes = url.length;
   for (let index = 0; index < rawHeaders.length; index += 2) {
-    const [name, value] = [rawHeaders[index], rawHeaders[index + 1]];
+    const name = rawHeaders[index];
     if (name?.length === 4 && name.toLowerCase() === 'host') hosts += 1;
-    headBytes += (name?.length ?? 0) + (value?.length ?? 0);
+    headBytes += (name?.length ?? 0) + (rawHeaders[index + 1]?.length ?? 0);
   }
   // As Node's parser counts, which has the bound of uploads where there are any.
   if (headBytes >= limits.maxHeadBytes) return refusals.headTooLarge;

@@ -1,4 +1,5 @@
 import { MediaError } from '../../contract/errors.ts';
+import { sourceFormats } from '../../contract/image-formats.ts';
 import type { UploadPartId } from '../../contract/signing/relay-capability.ts';
 import { isDecodable } from '../../formats/read-image-facts.ts';
 import { withDeadline } from '../abort.ts';
@@ -47,7 +48,10 @@ interface UploadServiceParts {
 }
 
 /** Types of images that are decoded here: an original that is said to be one begins like one. */
-const IMAGE_TYPE = /^image\/(?:png|apng|jpeg|webp|gif|avif|heic|heif)[ \t]*(?:;|$)/i;
+const imageTypes: ReadonlySet<string> = new Set([
+  ...Object.values(sourceFormats).map(({ mimeType }) => mimeType),
+  'image/heif', // the container of HEIC and AVIF
+]);
 
 /** `Retry-After` of a refusal, in seconds. */
 const RETRY_AFTER_SECONDS = 1;
@@ -125,7 +129,7 @@ export class UploadService {
   #enter(sizeBytes: number | undefined): () => void {
     const { writer, limits } = this.#parts;
     const bytes = writer.heldBytesOf(sizeBytes);
-    if (this.#underWay >= limits.maxUploads) throw overloaded('As many as may be are under way.');
+    if (this.isFull) throw overloaded('As many as may be are under way.');
     if (bytes > 0 && this.#heldBytes + bytes > limits.memoryBytes) {
       throw overloaded(`Parts of uploads hold ${this.#heldBytes} bytes of RELAY_MEMORY_BYTES.`);
     }
@@ -146,7 +150,7 @@ export class UploadService {
   }
 
   async #receive(order: UploadOrder, options: ReceiveOptions): Promise<string> {
-    const { limits, clock, meter } = this.#parts;
+    const { limits, clock, meter, log } = this.#parts;
     const stopping = new AbortController();
     const follow = (): void => stopping.abort(options.signal.reason);
     options.signal.throwIfAborted();
@@ -162,11 +166,15 @@ export class UploadService {
     const unwatch = this.#watch({ body, stop: (reason) => stopping.abort(reason) });
     try {
       await checkBeginning(order, body);
-      return await this.#write(order, body, options.isNew, signal).catch(failToStore);
+      return await this.#write(order, body, options.isNew, signal);
     } catch (error) {
-      // What the storage makes of a stop is no news.
-      signal.throwIfAborted();
-      throw error;
+      if (!signal.aborted) return failToStore(error);
+      // The client is told why it was stopped; what has become of it then is for the operator.
+      if (!isStop(error, signal)) {
+        const details = { key: order.key, reason: formatCauses(error).slice(2) };
+        log.warn(details, 'an upload that was stopped may have left something behind');
+      }
+      throw signal.reason;
     } finally {
       unwatch();
       options.signal.removeEventListener('abort', follow);
@@ -238,12 +246,18 @@ interface ReceiveOptions {
  * @throws MediaError `UNSUPPORTED_MEDIA_TYPE` where it is none that is decoded here
  */
 async function checkBeginning({ contentType, part }: UploadOrder, body: UploadBody): Promise<void> {
-  if (contentType === undefined || !IMAGE_TYPE.test(contentType)) return;
+  const [type = ''] = contentType?.split(';') ?? [];
+  if (!imageTypes.has(type.trim().toLowerCase())) return;
   if (part !== undefined && part.partNumber !== 1) return;
   const prefix = await body.peek((bytes) => bytes.length >= SNIFF_BYTES || isDecodable(bytes));
   if (isDecodable(prefix)) return;
   const cause = new Error(`The upload is said to be ${contentType}, and does not begin like one.`);
   throw new MediaError('UNSUPPORTED_MEDIA_TYPE', { cause });
+}
+
+/** Whether a write has ended as it was told to. */
+function isStop(error: unknown, { reason }: AbortSignal): boolean {
+  return error === reason || (error instanceof Error && error.name === 'AbortError');
 }
 
 /** @throws MediaError: of the storage, where it is none of ours */

@@ -80,7 +80,7 @@ describe('an upload', () => {
     for (const line of relay.requestLog.lines) {
       expect([line.resource, [400, 499].includes(line.status)]).toEqual(['upload', true]);
     }
-    expect(relay.app.log.errors).toEqual([]);
+    expect(relay.app.log.entries.filter(({ level }) => level !== 'info')).toEqual([]);
   });
 
   test('may finish when its capability has expired meanwhile', async () => {
@@ -145,5 +145,27 @@ describe('a storage', () => {
     const ticking = setInterval(() => relay.app.clock.advance(5_000), 50);
     onTestFinished(() => clearInterval(ticking));
     expect((await closed).status).toBe(504);
+  });
+
+  test('that cannot take back an upload whose client has gone is in the log', async () => {
+    const writer = failing(async (_key, chunks, { signal }) => {
+      for await (const _ of chunks) break;
+      await once(signal, 'abort');
+      throw new Error('The parts cannot be removed.', { cause: new Error('no route') });
+    });
+    relay = await startRelayApp({ originalWriter: writer, uploadLimits: quick });
+    const socket = await begin('attachments/1/1/a');
+    socket.destroy();
+    await expect
+      .poll(() => relay.app.log.entries.filter(({ level }) => level === 'warn'))
+      .toMatchObject([
+        {
+          details: {
+            key: 'attachments/1/1/a',
+            reason: 'The parts cannot be removed: no route',
+          },
+          message: 'an upload that was stopped may have left something behind',
+        },
+      ]);
   });
 });
