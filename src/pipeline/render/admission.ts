@@ -2,7 +2,14 @@ import { MediaError } from '../../contract/errors.ts';
 import type { Meter } from '../meter.ts';
 import { type Clock, type Lane, lanes } from '../ports.ts';
 import { WaitQueue } from '../wait-queue.ts';
-import { fillUp, shareOut } from './slot-forecast.ts';
+import {
+  costlySlotsOf,
+  foreseeWaitMs,
+  MAX_SLOWNESS,
+  pickCostly,
+  type Running,
+  type Waiting,
+} from './slot-forecast.ts';
 
 /** Bounds of the lanes (contract §6). */
 export interface AdmissionLimits {
@@ -25,17 +32,6 @@ export interface Slot {
   readonly leave: (isMeasured: boolean) => number;
 }
 
-/** A render that waits for a slot. */
-interface Waiting {
-  /** What it is estimated to take of one core, in milliseconds. */
-  readonly costMs: number;
-}
-
-/** A render that has a slot. */
-interface Running extends Waiting {
-  readonly sinceMs: number;
-}
-
 /** A lane as it stands. */
 interface LaneState {
   readonly queue: WaitQueue<Waiting, Running>;
@@ -48,9 +44,6 @@ interface LaneState {
 /** How much one render changes the estimate: an eighth, as in TCP's smoothed round trip (RFC 6298). */
 const LEARNING_RATE = 1 / 8;
 
-/** A render that takes longer than this times its estimate has met a fault, which says nothing of the machine. */
-const MAX_SLOWNESS = 8;
-
 /**
  * A heavy render that has held its slot for this times its estimate is taken to starve: beside light ones on all
  * cores, the system gives it a twentieth of one (niceness 19 beside 5).
@@ -60,20 +53,11 @@ const STARVING_SLOWNESS = 4;
 /** Slots of the light lane that starving heavy renders may keep empty: it renders at half of its rate at least. */
 const MAX_WITHHELD_SHARE = 1 / 2;
 
-/** What has taken longer than was foreseen is taken to go on for so much of that again. */
-const OVERDUE_SHARE = 1 / 2;
-
 /**
  * How much of the longest wait may be foreseen for a render that is let into the queue: contents differ,
  * and what is refused must be refused at once, not after the wait. `QUEUE_TIMEOUT_MS` is documented so.
  */
 const MAX_FORESEEN_SHARE = 1 / 2;
-
-/**
- * Slots that costly renders may have: no request may wait behind one of those, since each takes longer than any wait
- * that may be foreseen. Originals made to take long are not short of supply.
- */
-const MAX_COSTLY_SHARE = 1 / 2;
 
 /** Longest `Retry-After`, in seconds: nothing can be foreseen beyond it. */
 const MAX_RETRY_AFTER_SECONDS = 60;
@@ -174,11 +158,8 @@ export class Admission {
   }
 
   /** Those that run and are costly, as was foreseen or as they have shown. */
-  #runningCostly(lane: Lane): Running[] {
-    const nowMs = this.#clock.nowMs();
-    return [...this.#lanes[lane].running].filter(({ costMs, sinceMs }) =>
-      this.#isCostly(Math.max(costMs, nowMs - sinceMs)),
-    );
+  #runningCostly(lane: Lane): readonly Running[] {
+    return pickCostly([...this.#lanes[lane].running], this.#clock.nowMs(), this.#maxForeseenMs);
   }
 
   /** How many light slots are to stay empty, so that heavy renders that starve get on. */
@@ -233,41 +214,16 @@ export class Admission {
     }
   }
 
-  /** How long it takes until there is a slot for one more, if those ahead take what is foreseen of them. */
   #foreseeWaitMs(lane: Lane, costMs: number): number {
-    const { queue, running } = this.#lanes[lane];
-    const nowMs = this.#clock.nowMs();
-    const slowness = this.#slownessOf(lane, nowMs);
-    const leftMsOf = ({ costMs, sinceMs }: Running): number => {
-      const elapsedMs = nowMs - sinceMs;
-      const leftMs = costMs * slowness - elapsedMs;
-      return leftMs > 0 ? leftMs : elapsedMs * OVERDUE_SHARE;
+    const { queue, running, slowness } = this.#lanes[lane];
+    const view = {
+      waiting: queue.items(),
+      running: [...running],
+      slots: this.#limits.slots()[lane],
+      slowness,
+      nowMs: this.#clock.nowMs(),
+      costlyFromMs: this.#maxForeseenMs,
     };
-    const sumMs = (items: readonly Waiting[]): number =>
-      items.reduce((sum, item) => sum + item.costMs * slowness, 0);
-    const items = queue.items();
-    const costly = items.filter((item) => this.#isCostly(item.costMs));
-    const aheadMs = sumMs(items) - sumMs(costly);
-    const slots = this.#limits.slots()[lane];
-    const waitMs = shareOut(aheadMs, fillUp([...running].map(leftMsOf), slots));
-    if (!this.#isCostly(costMs)) return waitMs;
-    const busyMs = this.#runningCostly(lane).map(leftMsOf);
-    return Math.max(waitMs, shareOut(sumMs(costly), fillUp(busyMs, costlySlotsOf(slots))));
+    return foreseeWaitMs(view, costMs);
   }
-
-  /** As learned from renders that have ended; or as those that run show already, where that is more. */
-  #slownessOf(lane: Lane, nowMs: number): number {
-    const { running, slowness } = this.#lanes[lane];
-    let [sumMs, elapsedMs] = [0, 0];
-    for (const { costMs, sinceMs } of running) {
-      sumMs += costMs;
-      elapsedMs += Math.min(nowMs - sinceMs, costMs * MAX_SLOWNESS);
-    }
-    return sumMs === 0 ? slowness : Math.max(slowness, elapsedMs / sumMs);
-  }
-}
-
-/** How many of so many slots costly renders may have. */
-function costlySlotsOf(slots: number): number {
-  return Math.max(1, Math.floor(slots * MAX_COSTLY_SHARE));
 }
