@@ -43,10 +43,10 @@ import {
   listDangers,
 } from './workers/confinement/confinement.ts';
 import { renderOnceStarted } from './workers/starting-renderer.ts';
-import { WorkerPool } from './workers/worker-pool.ts';
+import { type WorkerFiles, WorkerPool } from './workers/worker-pool.ts';
 
-/** Where the compiled worker is, seen from the compiled `app.js`. */
-export const WORKER_FILE = new URL('./workers/child/main.js', import.meta.url);
+/** Where what starts workers is, seen from the compiled `app.js`. */
+export const STARTER_FILE = new URL('./workers/starter/main.js', import.meta.url);
 
 /** Parts that a test brings along instead of the real ones. */
 export interface AppParts {
@@ -59,7 +59,7 @@ export interface AppParts {
   readonly origin?: Origin;
   readonly renderer?: Renderer;
   readonly resultStore?: ResultStore;
-  readonly workerFile?: URL;
+  readonly workerFiles?: Partial<WorkerFiles>;
   readonly clientLimits?: Partial<ClientLimits>;
   readonly originalWriter?: OriginalWriter;
   readonly uploadLimits?: Partial<UploadLimits>;
@@ -116,7 +116,8 @@ export async function createApp(config: Config, parts: AppParts): Promise<App> {
   const defaultAvatars = await loadDefaultAvatars();
   const workers = new WorkerPool({
     ...config.renderer,
-    workerFile: parts.workerFile ?? WORKER_FILE,
+    starterFile: STARTER_FILE,
+    ...parts.workerFiles,
     log,
   });
   const starting = parts.renderer === undefined ? startWorkers(workers, config) : Promise.resolve();

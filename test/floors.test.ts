@@ -112,7 +112,12 @@ describe('the floors', () => {
       .filter((file) =>
         /(?<!-)\bprocess\.\w/.test(stripComments(readFileSync(join(SOURCES, file), 'utf8'))),
       );
-    expect(users.sort()).toEqual(['cli/main.ts', 'main.ts', 'workers/child/main.ts']);
+    expect(users.sort()).toEqual([
+      'cli/main.ts',
+      'main.ts',
+      'workers/child/main.ts',
+      'workers/starter/main.ts',
+    ]);
     // Where Node itself is, to start workers with it, and how to end them.
     const importers = imports.filter(({ target }) => /^(node:)?process$/.test(target));
     expect(importers.map(({ file }) => file).sort()).toEqual([

@@ -3,6 +3,7 @@ import { createApp } from '../src/app.ts';
 import { readConfig } from '../src/config/config.ts';
 import { MemoryOrigin } from './support/memory-origin.ts';
 import { patient } from './support/patient.ts';
+import { STARTER } from './support/processes/worker-pool.ts';
 import { RecordedLog } from './support/recorded-log.ts';
 import { samples } from './support/test-app.ts';
 
@@ -21,7 +22,7 @@ async function startWithoutWorkers() {
   const app = await createApp(readConfig(settings), {
     log: new RecordedLog(),
     origin,
-    workerFile: SILENT_WORKER,
+    workerFiles: { workerFile: SILENT_WORKER, starterFile: STARTER },
   });
   onTestFinished(() => app.close());
   return app;

@@ -1,4 +1,4 @@
-import { workersOf } from '../../test/support/processes/worker-ids.ts';
+import { treeOf } from '../../test/support/processes/worker-ids.ts';
 import type { Load } from '../harness/load.ts';
 import { readCpuSeconds, readProcess, watchIdle } from '../harness/process-numbers.ts';
 import { quantile, sumOf } from '../harness/report.ts';
@@ -36,11 +36,10 @@ function watchServer({ pid }: RunningServer): () => Turn {
   const before = readCpuSeconds(pid);
   return () => {
     const { main, workers } = readCpuSeconds(pid);
-    const processes = [pid, ...workersOf(pid)];
     return {
       mainCpuSeconds: main - before.main,
       cpuSeconds: main - before.main + workers - before.workers,
-      peakBytes: sumOf(processes, (it) => readProcess(it)?.peakResidentBytes ?? 0),
+      peakBytes: sumOf(treeOf(pid), (it) => readProcess(it)?.peakResidentBytes ?? 0),
     };
   };
 }

@@ -1,6 +1,6 @@
 import { readdirSync, readFileSync, readlinkSync } from 'node:fs';
 import { availableParallelism } from 'node:os';
-import { workersOf } from '../../test/support/processes/worker-ids.ts';
+import { treeOf } from '../../test/support/processes/worker-ids.ts';
 
 /** What the system says of one process (Linux, proc(5)). */
 export interface ProcessNumbers {
@@ -79,22 +79,18 @@ export interface CpuSeconds {
 
 /** What a service and its workers have used so far. */
 export function readCpuSeconds(pid: number): CpuSeconds {
-  const main = readProcess(pid);
-  const living = workersOf(pid).map((child) => readProcess(child)?.cpuSeconds ?? 0);
-  return {
-    main: main?.cpuSeconds ?? 0,
-    workers: living.reduce((sum, part) => sum + part, main?.endedChildrenCpuSeconds ?? 0),
-  };
+  const main = readProcess(pid)?.cpuSeconds ?? 0;
+  return { main, workers: readTreeCpuSeconds(pid) - main };
 }
 
 /** CPU seconds of a process, of all that it has started, and of what these have: those that ended too. */
 function readTreeCpuSeconds(pid: number): number {
-  const own = readProcess(pid);
-  if (own === undefined) return 0;
-  return workersOf(pid).reduce(
-    (sum, child) => sum + readTreeCpuSeconds(child),
-    own.cpuSeconds + own.endedChildrenCpuSeconds,
-  );
+  return treeOf(pid)
+    .flatMap((each) => readProcess(each) ?? [])
+    .reduce(
+      (sum, { cpuSeconds, endedChildrenCpuSeconds }) => sum + cpuSeconds + endedChildrenCpuSeconds,
+      0,
+    );
 }
 
 /**

@@ -85,7 +85,7 @@ export class WorkerLane {
 
   /** Ends all workers at once, busy ones too. */
   stop(): void {
-    const failure = overloaded(new Error('The render workers are stopped.'));
+    const failure = stopped();
     this.#stopping.abort(failure);
     for (const timer of [...this.#restarts, ...this.#idle.values()]) clearTimeout(timer);
     for (const worker of this.#members) worker.kill('shutdown', failure);
@@ -266,6 +266,11 @@ export class WorkerLane {
     log.warn({ ...details, delayMs }, 'a render worker has ended and is replaced');
     this.#fill(delayMs);
   }
+}
+
+/** The refusal of a job, or of a start, after the stop. */
+export function stopped(): MediaError {
+  return overloaded(new Error('The render workers are stopped.'));
 }
 
 /** The refusal of a job that no worker is there to begin. */

@@ -16,6 +16,12 @@ export const MAX_MESSAGE_HEADER_BYTES = 16 * 1024;
 /** How much of a failure's detail a worker sends, in UTF-16 units; JSON makes 6 bytes of each at most. */
 export const MAX_DETAIL_LENGTH = 2_000;
 
+/**
+ * The first frame that a worker receives; before it, it says nothing. The process that has started it holds the other end
+ * of the channel too until it has handed it on, and what it read meanwhile would be lost.
+ */
+export const GREETING = formatFrame({});
+
 /** One job, as the main process sends it to a worker; a worker has one at a time. */
 export interface RenderCommand {
   readonly original: Uint8Array;
@@ -33,7 +39,7 @@ export const FAILURE_CODES = [
 export type FailureCode = (typeof FAILURE_CODES)[number];
 
 /**
- * What a worker says: once that it is ready, then per job that it has begun, as soon as the first bytes of
+ * What a worker says: once, when it has been greeted, that it is ready, then per job that it has begun, as soon as the first bytes of
  * it are there, and one response.
  */
 export type WorkerMessage =

@@ -4,15 +4,28 @@ import { MediaError } from '../contract/errors.ts';
 import type { Lane, Log, Renderer, RenderOptions } from '../pipeline/ports.ts';
 import type { RenderJob } from '../pipeline/render/render-job.ts';
 import { type Confinement, readConfinement } from './confinement/confinement.ts';
-import { findLaunchers, type Launcher } from './confinement/launchers.ts';
-import { overloaded, type SharedByLanes, type WorkerCounters, WorkerLane } from './lane.ts';
+import type { WorkingWay } from './confinement/ways.ts';
+import {
+  overloaded,
+  type SharedByLanes,
+  stopped,
+  type WorkerCounters,
+  WorkerLane,
+} from './lane.ts';
 import type { RenderCommand, WorkerResponse } from './protocol.ts';
 import { lostWorker, type Outcome, WorkerProcess } from './worker-process.ts';
+import { WorkerStarter } from './worker-starter.ts';
+
+/** Compiled entries of processes. */
+export interface WorkerFiles {
+  /** Of the one that starts workers. */
+  readonly starterFile: URL;
+  /** Of another worker than the one that renders. */
+  readonly workerFile?: URL;
+}
 
 /** How the pool is made. */
-export interface WorkerRendererOptions {
-  /** Compiled entry of the worker process. */
-  readonly workerFile: URL;
+export interface WorkerRendererOptions extends WorkerFiles {
   /** How many processes each lane may have. All light ones are kept, and one heavy one. */
   readonly workers: Readonly<Record<Lane, number>>;
   /** Private writable memory of a worker of each lane, in bytes, where the system can bound it. */
@@ -72,6 +85,7 @@ const LOST_MESSAGE = 'a job whose render worker has ended begins anew in a fresh
  */
 export class WorkerPool implements Renderer {
   readonly #options: WorkerRendererOptions;
+  readonly #starter: WorkerStarter;
   readonly #shared: SharedByLanes = {
     counters: { restarts: 0, kills: 0, recycles: 0 },
     leaving: undefined,
@@ -82,7 +96,13 @@ export class WorkerPool implements Renderer {
   #isStopped = false;
 
   constructor(options: WorkerRendererOptions) {
+    const { workerFile, starterFile, environment } = options;
     this.#options = options;
+    this.#starter = new WorkerStarter({
+      starterFile: fileURLToPath(starterFile),
+      workerFile: workerFile && fileURLToPath(workerFile),
+      environment,
+    });
   }
 
   /**
@@ -91,16 +111,23 @@ export class WorkerPool implements Renderer {
    * @throws Error if one cannot start, MediaError `OVERLOADED` if they are stopped meanwhile
    */
   async start(): Promise<void> {
+    try {
+      await this.#startConfined();
+    } catch (error) {
+      throw this.#isStopped ? stopped() : error;
+    }
+  }
+
+  async #startConfined(): Promise<void> {
     let failure: unknown;
-    const { environment, log } = this.#options;
-    const workerFile = fileURLToPath(this.#options.workerFile);
-    for await (const launcher of findLaunchers({ workerFile, environment })) {
+    for await (const way of this.#starter.findWays()) {
       try {
-        return await this.#startWith(launcher);
+        return await this.#startWith(way);
       } catch (error) {
         if (this.#isStopped) throw error;
         failure = error;
-        log.warn({ err: error, by: launcher.name }, 'the render workers do not start so confined');
+        const details = { err: error, by: way.name };
+        this.#options.log.warn(details, 'the render workers do not start so confined');
       }
     }
     throw failure;
@@ -111,6 +138,7 @@ export class WorkerPool implements Renderer {
     this.#isStopped = true;
     this.#lanes?.light.stop();
     this.#lanes?.heavy.stop();
+    this.#starter.stop();
   }
 
   /**
@@ -215,10 +243,10 @@ export class WorkerPool implements Renderer {
     throw overloaded(new Error('No render worker lived to begin the job.'));
   }
 
-  async #startWith(launcher: Launcher): Promise<void> {
+  async #startWith(way: WorkingWay): Promise<void> {
     const lanes: Lanes = {
-      light: this.#createLane('light', launcher),
-      heavy: this.#createLane('heavy', launcher),
+      light: this.#createLane('light', way),
+      heavy: this.#createLane('heavy', way),
     };
     this.#lanes = lanes;
     if (this.#isStopped) this.stop(); // before there was anything to stop
@@ -229,7 +257,7 @@ export class WorkerPool implements Renderer {
       lanes.heavy.stop();
       throw error;
     }
-    this.#confinement = readConfinement(launcher, {
+    this.#confinement = readConfinement(way, {
       light: lanes.light.processIds[0],
       heavy: lanes.heavy.processIds[0],
     });
@@ -247,8 +275,8 @@ export class WorkerPool implements Renderer {
     log.warn({ priority, slots }, message);
   }
 
-  #createLane(lane: Lane, launcher: Launcher): WorkerLane {
-    const { workerFile, environment, memoryBytes, log } = this.#options;
+  #createLane(lane: Lane, way: WorkingWay): WorkerLane {
+    const { memoryBytes, log } = this.#options;
     const wornRssBytes = Math.max(memoryBytes[lane] * MAX_RSS_SHARE, MIN_WORN_RSS_BYTES);
     const { maxJobs = MAX_JOBS, maxRssBytes = wornRssBytes } = this.#options;
     const { maxIdleMs = MAX_IDLE_MS } = this.#options;
@@ -260,9 +288,8 @@ export class WorkerPool implements Renderer {
       launch: (events) =>
         new WorkerProcess(
           {
-            launcher,
-            workerFile: fileURLToPath(workerFile),
-            environment,
+            starter: this.#starter,
+            way,
             niceness: NICENESS[lane],
             memoryBytes: memoryBytes[lane],
             log,

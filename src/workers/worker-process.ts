@@ -1,24 +1,23 @@
-import type { ChildProcess } from 'node:child_process';
 import type { Socket } from 'node:net';
 import { MediaError } from '../contract/errors.ts';
 import { type Log, WorkerLost } from '../pipeline/ports.ts';
-import { readLines } from './bounded-lines.ts';
 import { FrameReader, ProtocolError, writeFrame } from './frames.ts';
 import { type JobTimes, watchJobTime } from './job-time.ts';
-import { describeEnding, findWorker, killWorker, lowerPriority } from './process-tree.ts';
+import { findWorker, lowerPriority } from './process-tree.ts';
 import {
-  CHANNEL_DESCRIPTOR,
   formatCommand,
+  GREETING,
   MAX_MESSAGE_HEADER_BYTES,
   parseMessage,
   type RenderCommand,
   type WorkerMessage,
   type WorkerResponse,
 } from './protocol.ts';
-import { spawnWorker, type WorkerSpawn } from './spawn.ts';
+import type { WorkerStart, WorkerStarter } from './worker-starter.ts';
 
 /** How a worker process is made. */
-export interface WorkerProcessOptions extends WorkerSpawn {
+export interface WorkerProcessOptions extends WorkerStart {
+  readonly starter: WorkerStarter;
   /** From when it is ready, 0 to 19. */
   readonly niceness: number;
   readonly log: Log;
@@ -58,11 +57,8 @@ interface RunningJob {
 /** Time for a worker to be ready; some 0.2 s on an idle machine, far more beside busy ones. */
 const START_TIMEOUT_MS = 30_000;
 
-/** What is logged of a worker's standard error in its whole life. */
-const STDERR_BOUNDS = { maxLines: 20, maxLineBytes: 500 };
-
-/** Time for the rest of an ended worker's words to be read; a child of its own may hold them open. */
-const LAST_WORDS_MS = 1_000;
+/** Time for the rest of an ended worker's messages to be read; a child of its own may hold the channel open. */
+const LAST_MESSAGES_MS = 1_000;
 
 /** One render worker: a process, the channel to it, and the one job it may have. */
 export class WorkerProcess {
@@ -73,7 +69,7 @@ export class WorkerProcess {
     maxBodyBytes: () => this.#job?.maxResultBytes ?? 0,
   });
   readonly #startTimer: NodeJS.Timeout;
-  #child: ChildProcess | undefined;
+  readonly #endProcess: () => void;
   #processId: number | undefined;
   #channel: Socket | undefined;
   #job: RunningJob | undefined;
@@ -87,12 +83,15 @@ export class WorkerProcess {
     this.#options = options;
     this.#events = events;
     this.#startTimer = setTimeout(() => this.kill('slow start'), START_TIMEOUT_MS);
-    try {
-      this.#start();
-    } catch (error) {
-      // Some failures are thrown (ENOMEM), others are events (EAGAIN); for the pool, all are one.
-      queueMicrotask(() => this.#end(String(error)));
-    }
+    const { starter, log } = options;
+    this.#endProcess = starter.start(options, {
+      onStarted: (processId, channel) => this.#open(processId, channel),
+      onLine: (line) => {
+        const details = { processId: this.processId, line };
+        log.warn(details, 'a render worker has written to its standard error');
+      },
+      onEnd: (ending) => this.#onExit(ending),
+    });
   }
 
   /** Of Node itself, from when it is ready on; until then, of the program that was started to become it. */
@@ -173,38 +172,15 @@ export class WorkerProcess {
     this.#channel?.destroy();
   }
 
-  #start(): void {
-    const child = spawnWorker(this.#options);
-    this.#child = child;
-    this.#processId = child.pid;
-    child.once('exit', (code, signal) => {
-      this.#onExit(child, describeEnding(code, signal, this.#hasOwnProcesses));
-    });
-    // What could not be spawned at all never exits.
-    child.on('error', (error) => {
-      if (child.pid === undefined) this.#end(error.message);
-    });
-    // A pipe of `spawn` is a socket, and there is none if no descriptor was left for it.
-    const channel = child.stdio?.[CHANNEL_DESCRIPTOR] as Socket | undefined;
+  #open(processId: number, channel: Socket): void {
+    this.#processId = processId;
     this.#channel = channel;
-    channel?.on('data', (chunk) => this.#read(chunk));
+    if (this.#killReason !== undefined) return void channel.destroy();
+    channel.on('data', (chunk) => this.#read(chunk));
     // Of a process that is about to end, or ought to.
-    channel?.on('error', () => this.#endProcess());
-    channel?.on('close', () => this.#endProcess());
-    if (child.stderr) {
-      readLines(child.stderr, STDERR_BOUNDS, (line) => {
-        const details = { processId: this.processId, line };
-        this.#options.log.warn(details, 'a render worker has written to its standard error');
-      });
-    }
-  }
-
-  get #hasOwnProcesses(): boolean {
-    return this.#options.launcher.processes === 'own';
-  }
-
-  #endProcess(): void {
-    if (this.#child !== undefined) killWorker(this.#child, this.#hasOwnProcesses);
+    channel.on('error', this.#endProcess);
+    channel.on('close', this.#endProcess);
+    writeFrame(channel, GREETING);
   }
 
   #read(chunk: Buffer): void {
@@ -220,9 +196,9 @@ export class WorkerProcess {
     const job = this.#job;
     if (message.kind === 'ready' && !this.#isReady) {
       clearTimeout(this.#startTimer);
-      const { niceness } = this.#options;
+      const { niceness, way } = this.#options;
       if (this.#processId !== undefined) {
-        this.#processId = findWorker(this.#processId, this.#hasOwnProcesses);
+        this.#processId = findWorker(this.#processId, way.processes === 'own');
         lowerPriority(this.#processId, niceness);
       }
       this.#isReady = true;
@@ -238,10 +214,15 @@ export class WorkerProcess {
     }
   }
 
-  /** What it has still said is in its pipes, so that comes first. */
-  #onExit(child: ChildProcess, ending: string): void {
-    const timer = setTimeout(() => this.#end(ending), LAST_WORDS_MS);
-    child.once('close', () => {
+  /** What it has still said is in its channel, so that comes first. */
+  #onExit(ending: string): void {
+    const channel = this.#channel;
+    if (channel === undefined || channel.closed) {
+      this.#end(ending);
+      return;
+    }
+    const timer = setTimeout(() => this.#end(ending), LAST_MESSAGES_MS);
+    channel.once('close', () => {
       clearTimeout(timer);
       this.#end(ending);
     });
@@ -252,7 +233,6 @@ export class WorkerProcess {
     this.#hasEnded = true;
     clearTimeout(this.#startTimer);
     this.#channel?.destroy();
-    this.#child?.stderr?.destroy();
     this.#loseJob(ending);
     this.#events.onEnd(ending);
   }

@@ -27,6 +27,7 @@ import { readImageFacts } from '../../src/formats/read-image-facts.ts';
 import { type GoldenFailure, writeGoldenReport } from '../support/images/golden-report.ts';
 import { MemoryOrigin } from '../support/memory-origin.ts';
 import { patient } from '../support/patient.ts';
+import { STARTER } from '../support/processes/worker-pool.ts';
 import { GoldenFiles } from './golden-files.ts';
 import { fixturesUrl, type GoldenRow, readGoldenTable } from './golden-table.ts';
 
@@ -67,7 +68,7 @@ export function describeGoldens(
       {
         log: silent,
         origin,
-        workerFile: new URL('../../dist/workers/child/main.js', import.meta.url),
+        workerFiles: { starterFile: STARTER },
       },
     );
   });

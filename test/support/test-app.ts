@@ -22,9 +22,10 @@ import type { RequestLine, RequestLog } from '../../src/telemetry/request-log.ts
 import { WorkerPool } from '../../src/workers/worker-pool.ts';
 import { MemoryOrigin } from './memory-origin.ts';
 import { patient } from './patient.ts';
+import { STARTER } from './processes/worker-pool.ts';
 import { RecordedLog } from './recorded-log.ts';
 
-const workerFile = new URL('../../dist/workers/child/main.js', import.meta.url);
+const workerFiles = { starterFile: STARTER };
 
 const usualSettings: Environment = { WORKERS: '1', EXPLORER: 'off', ...patient };
 const usualConfig = readConfig(usualSettings);
@@ -125,7 +126,7 @@ class LazyWorkers implements Renderer {
   #start: Promise<void> | undefined;
 
   constructor(options: Config['renderer'], log: Log) {
-    this.pool = new WorkerPool({ ...options, workerFile, log });
+    this.pool = new WorkerPool({ ...options, ...workerFiles, log });
   }
 
   async render(original: Uint8Array, job: RenderJob, options: RenderOptions): Promise<Uint8Array> {
@@ -163,7 +164,7 @@ export async function createTestApp(options: TestAppOptions = {}): Promise<TestA
     clock,
     origin: options.origin ?? originals,
     renderer,
-    workerFile,
+    workerFiles,
     ...(options.requestLog && { requestLog: options.requestLog }),
     ...(options.resultStore && { resultStore: options.resultStore }),
     ...(options.clientLimits && { clientLimits: options.clientLimits }),

@@ -3,7 +3,12 @@ import { once } from 'node:events';
 import { availableParallelism } from 'node:os';
 import { promisify } from 'node:util';
 import { afterEach, expect, test } from 'vitest';
-import { REAL_WORKER, SCRIPTED_WORKER, usePools } from '../support/processes/worker-pool.ts';
+import {
+  REAL_WORKER,
+  SCRIPTED_WORKER,
+  STARTER,
+  usePools,
+} from '../support/processes/worker-pool.ts';
 
 const start = usePools();
 
@@ -34,6 +39,7 @@ test.skipIf(process.platform !== 'linux')(
       const log = { info() {}, error() {}, warn: (details, message) => warnings.push(message) };
       const pool = new WorkerPool({
         workerFile: new URL('${SCRIPTED_WORKER}'),
+        starterFile: new URL('${STARTER}'),
         workers: { light: 2, heavy: 2 },
         memoryBytes: { light: 2 ** 30, heavy: 2 ** 30 },
         environment: { PATH: process.env.PATH },

@@ -1,3 +1,4 @@
+import { readFileSync } from 'node:fs';
 import { describe, expect, test } from 'vitest';
 import { WorkerLost } from '../../src/pipeline/ports.ts';
 import { WorkerPool } from '../../src/workers/worker-pool.ts';
@@ -13,6 +14,13 @@ const soon = { timeout: 20_000 };
 const sent = () => new Promise((resolve) => setImmediate(resolve));
 
 const processIdIn = (reply: string): number => Number(reply.split(' ')[0]);
+
+/** The child of ours that has started a worker, whatever is between the two. */
+function starterOf(worker: number): number {
+  const status = readFileSync(`/proc/${worker}/status`, 'utf8');
+  const parent = Number(/^PPid:\t(\d+)$/m.exec(status)?.[1]);
+  return parent === process.pid ? worker : starterOf(parent);
+}
 
 describe('the worker pool', () => {
   test('starts its workers before the first job and spreads the work over them', async () => {
@@ -160,6 +168,19 @@ describe('the worker pool', () => {
     // Neither has cost a worker.
     expect(renderer.counters).toEqual({ restarts: 0, kills: 0, recycles: 0 });
   });
+
+  test.skipIf(process.platform !== 'linux')(
+    'goes on with other workers where the process that has started them is killed',
+    async () => {
+      const { renderer, log, say } = await start();
+      const [worker = 0] = renderer.processIds;
+      process.kill(starterOf(worker), 'SIGKILL');
+      await expect.poll(() => renderer.counters.restarts, soon).toBe(1);
+      expect(processIdIn(await say('anything'))).not.toBe(worker);
+      await expect.poll(() => isAlive(worker), soon).toBe(false);
+      expect(JSON.stringify(log.entries)).toContain('process that starts workers (SIGKILL)');
+    },
+  );
 
   test('that cannot start says so', async () => {
     const workerFile = new URL('../support/no-such-worker.mjs', import.meta.url);

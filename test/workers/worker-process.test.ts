@@ -1,17 +1,19 @@
 import { fileURLToPath } from 'node:url';
-import { expect, test } from 'vitest';
-import { findLaunchers } from '../../src/workers/confinement/launchers.ts';
+import { expect, onTestFinished, test } from 'vitest';
 import { WorkerProcess } from '../../src/workers/worker-process.ts';
-import { anyJob, SCRIPTED_WORKER } from '../support/processes/worker-pool.ts';
+import { WorkerStarter } from '../../src/workers/worker-starter.ts';
+import { anyJob, SCRIPTED_WORKER, STARTER } from '../support/processes/worker-pool.ts';
 import { RecordedLog } from '../support/recorded-log.ts';
 
-const workerFile = fileURLToPath(SCRIPTED_WORKER);
-
 test('a process that was killed, or has ended, begins no job and lets none wait', async () => {
-  const environment = { PATH: '/usr/bin:/bin' };
-  const launchers = findLaunchers({ workerFile, environment });
-  const { value: launcher } = await launchers.next();
-  if (launcher === undefined) throw new Error('Nothing starts workers here.');
+  const starter = new WorkerStarter({
+    starterFile: fileURLToPath(STARTER),
+    workerFile: fileURLToPath(SCRIPTED_WORKER),
+    environment: { PATH: '/usr/bin:/bin' },
+  });
+  onTestFinished(() => starter.stop());
+  const { value: way } = await starter.findWays().next();
+  if (way === undefined) throw new Error('Nothing starts workers here.');
   let worker: WorkerProcess | undefined;
   let end = (): void => undefined;
   const ended = new Promise<void>((resolve) => {
@@ -19,14 +21,7 @@ test('a process that was killed, or has ended, begins no job and lets none wait'
   });
   await new Promise<void>((resolve) => {
     worker = new WorkerProcess(
-      {
-        launcher,
-        workerFile,
-        memoryBytes: 2 ** 30,
-        environment,
-        niceness: 5,
-        log: new RecordedLog(),
-      },
+      { starter, way, memoryBytes: 2 ** 30, niceness: 5, log: new RecordedLog() },
       { onReady: resolve, onEnd: end },
     );
   });

@@ -12,7 +12,7 @@ const config = readConfig(process.env);
 const ignore = (): void => undefined;
 const app = await createApp(config, {
   log: { info: ignore, warn: ignore, error: console.error },
-  workerFile: new URL('sleeping-worker.js', import.meta.url),
+  workerFiles: { workerFile: new URL('sleeping-worker.js', import.meta.url) },
 });
 await app.started;
 await app.server.listen(config.listen);

@@ -18,16 +18,17 @@ const channel = new Socket({ fd: CHANNEL_DESCRIPTOR });
 const send = (message: WorkerMessage): void => {
   for (const piece of formatMessage(message)) channel.write(piece);
 };
-const frames = new FrameReader({
-  maxHeaderBytes: Infinity,
-  maxBodyBytes: () => Infinity,
-  onFrame: () => send({ kind: 'begun' }),
-});
+const frames = new FrameReader({ maxHeaderBytes: Infinity, maxBodyBytes: () => Infinity });
+let isGreeted = false;
 channel.on('data', async (chunk) => {
   for (const _frame of frames.read(chunk)) {
+    send({ kind: isGreeted ? 'begun' : 'ready' });
+    if (!isGreeted) {
+      isGreeted = true;
+      continue;
+    }
     await sleep(RENDER_MS);
     send({ kind: 'rendered', body, rssBytes: 1 });
   }
 });
 channel.on('close', () => process.exit());
-send({ kind: 'ready' });

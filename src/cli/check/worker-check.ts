@@ -1,4 +1,4 @@
-import { WORKER_FILE } from '../../app.ts';
+import { STARTER_FILE } from '../../app.ts';
 import type { Config } from '../../config/config.ts';
 import { unlessAborted } from '../../pipeline/abort.ts';
 import { formatCauses } from '../../pipeline/error-causes.ts';
@@ -18,7 +18,7 @@ export async function checkWorkers({ renderer }: Config, signal: AbortSignal): P
   const workers = new WorkerPool({
     ...renderer,
     workers: { light: 1, heavy: 1 },
-    workerFile: WORKER_FILE,
+    starterFile: STARTER_FILE,
     log: silentLog,
   });
   try {

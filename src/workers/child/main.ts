@@ -32,18 +32,25 @@ const UNABLE = /\bwebp(save|2vips)\w*: |Error creating thread/;
  */
 setUpSharp();
 const channel = new Socket({ fd: CHANNEL_DESCRIPTOR });
+let isGreeted = false;
 // Of the main process, which is trusted: it sends one command at a time, as large as it likes.
 const frames = new FrameReader({
   maxHeaderBytes: Infinity,
   maxBodyBytes: () => Infinity,
   // An original that is more than this process survives is not to be tried on others.
-  onFrame: () => send({ kind: 'begun' }),
+  onFrame: () => {
+    if (isGreeted) send({ kind: 'begun' });
+  },
 });
 channel.on('data', (chunk) => {
   for (const frame of frames.read(chunk)) {
-    respond(frame).then(send, (error: unknown) => {
-      throw error;
-    });
+    if (!isGreeted) {
+      isGreeted = true;
+      send({ kind: 'ready' });
+    } else
+      respond(frame).then(send, (error: unknown) => {
+        throw error;
+      });
   }
 });
 // The main process is gone, however it went: no one is left to work for, and no one bounds a render any
@@ -53,7 +60,6 @@ channel.on('close', () => process.kill(process.pid, 'SIGKILL'));
 // A terminal's ^C reaches the whole process group; the main process decides when a worker ends.
 process.on('SIGINT', () => undefined);
 process.on('SIGTERM', () => undefined);
-send({ kind: 'ready' });
 
 async function respond(frame: Frame): Promise<WorkerResponse> {
   try {

@@ -1,8 +1,8 @@
 import { readFileSync } from 'node:fs';
 import { getPriority } from 'node:os';
 import type { Lane } from '../../pipeline/ports.ts';
-import { FIRST_TO_KILL, type Launcher, RESERVED_BYTES } from './launchers.ts';
-import type { Walls } from './ways.ts';
+import { FIRST_TO_KILL, RESERVED_BYTES } from './launchers.ts';
+import type { Walls, WorkingWay } from './ways.ts';
 
 /** What a worker is kept from, as found on a running one; `undefined`: not bounded. */
 export interface Confinement extends Walls {
@@ -28,7 +28,7 @@ export interface Confinement extends Walls {
 
 /** What a running worker is kept from, as the kernel shows it; the rest is what the launcher has set. */
 export function readConfinement(
-  { processes, files, network, user, systemCalls, name, refusals }: Launcher,
+  { processes, files, network, user, systemCalls, name, refusals }: WorkingWay,
   processIds: Readonly<Record<Lane, number | undefined>>,
 ): Confinement {
   const processId = processIds.light ?? processIds.heavy;

@@ -8,7 +8,7 @@ import { readLines } from '../bounded-lines.ts';
 import { FIRST_INPUT_DESCRIPTOR } from '../protocol.ts';
 import { findModuleFiles, type ProgramFiles, withPrograms } from './program-files.ts';
 import { UserIds } from './user-ids.ts';
-import { type Walls, type Way, waysFor } from './ways.ts';
+import { type Way, type WorkingWay, waysFor } from './ways.ts';
 
 /**
  * How worker processes are started with less than the main process may do: memory, files, processes, network,
@@ -35,12 +35,8 @@ export interface Launch {
   readonly release: () => void;
 }
 
-/** A way to start workers that works here. */
-export interface Launcher extends Walls {
-  /** By which programs, for the log. */
-  readonly name: string;
-  /** Why ways that would confine more do not work here. */
-  readonly refusals: readonly string[];
+/** Starts workers in a way that works here. */
+export interface Launcher extends WorkingWay {
   /**
    * @param niceness what the process starts with
    * @param memoryBytes private writable memory that it may have

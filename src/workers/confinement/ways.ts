@@ -21,6 +21,14 @@ export interface Walls {
   readonly systemCalls: 'filtered' | 'all';
 }
 
+/** A way to start workers that was found to work here. */
+export interface WorkingWay extends Walls {
+  /** By which programs, for the log; no other way has that name. */
+  readonly name: string;
+  /** Why ways that would confine more do not work here. */
+  readonly refusals: readonly string[];
+}
+
 /** What one start is made for. */
 export interface Start {
   /** The user that the worker is to be; `undefined`: ours. */

@@ -4,7 +4,8 @@
  * JavaScript, since that may be a user that can do nothing else.
  *
  *   node attack-every-way.mjs all FOLDER...      each the user's own; what belongs to a service is put there
- *   node attack-every-way.mjs abandon WAY        starts a worker, prints its process id, and waits to be killed
+ *   node attack-every-way.mjs abandon WAY        starts a worker that kills what has started it, if it can; prints its
+ *                                                process id, and waits to be killed
  */
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
@@ -12,18 +13,23 @@ import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node
 import { createServer } from 'node:net';
 import { getPriority } from 'node:os';
 import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import {
   describeConfinement,
   listDangers,
   readConfinement,
 } from '../../../dist/workers/confinement/confinement.js';
-import { findLaunchers } from '../../../dist/workers/confinement/launchers.js';
 import { WorkerProcess } from '../../../dist/workers/worker-process.js';
+import { WorkerStarter } from '../../../dist/workers/worker-starter.js';
 
 const [mode, ...folders] = process.argv.slice(2);
 const workerFile = fileURLToPath(new URL('malicious-worker.mjs', import.meta.url));
+const starterFile = fileURLToPath(
+  new URL('../../../dist/workers/starter/main.js', import.meta.url),
+);
 const environment = { PATH: process.env.PATH };
+const starter = new WorkerStarter({ starterFile, workerFile, environment });
 const log = { info() {}, warn() {}, error() {} };
 const SECRET = 'a secret of the service';
 
@@ -38,10 +44,10 @@ async function startDecoy() {
   return decoy;
 }
 
-function startWorker(launcher) {
+function startWorker(way) {
   return new Promise((resolve, reject) => {
     const worker = new WorkerProcess(
-      { launcher, workerFile, memoryBytes: 2 ** 30, environment, niceness: 5, log },
+      { starter, way, memoryBytes: 2 ** 30, niceness: 5, log },
       { onReady: () => resolve(worker), onEnd: (ending) => reject(new Error(ending)) },
     );
   });
@@ -67,11 +73,14 @@ const stateOf = (pid) => {
     return undefined;
   }
 };
+/** The one child of a process is what starts its workers. */
+const starterId = () =>
+  Number(readFileSync(`/proc/self/task/${process.pid}/children`, 'utf8').trim());
 const isAlive = (pid) => ![undefined, 'Z', 'X'].includes(stateOf(pid));
 const soon = async (isTrue) => {
   for (let round = 0; round < 50; round += 1) {
     if (isTrue()) return true;
-    await new Promise((resolve) => setTimeout(resolve, 20));
+    await sleep(20);
   }
   return false;
 };
@@ -195,7 +204,7 @@ async function listen(target) {
   return server;
 }
 
-async function tryAll(launcher) {
+async function tryAll(found) {
   const abstract = `\0darkroom-${process.pid}`;
   for (const folder of folders) {
     for (const name of ['originals', 'results']) mkdirSync(join(folder, name), { recursive: true });
@@ -209,19 +218,19 @@ async function tryAll(launcher) {
   servers.push(server);
   const { port } = server.address();
   const decoy = await startDecoy();
-  const [worker, sibling] = [await startWorker(launcher), await startWorker(launcher)];
-  const confinement = readConfinement(launcher, { light: worker.processId, heavy: undefined });
+  const [worker, sibling] = [await startWorker(found), await startWorker(found)];
+  const confinement = readConfinement(found, { light: worker.processId, heavy: undefined });
   const harm = {};
   for (const [name, attack] of Object.entries(attacks)) {
-    harm[name] = await attack(worker, { decoy, sibling, abstract, port, way: launcher.name });
+    harm[name] = await attack(worker, { decoy, sibling, abstract, port, way: found.name });
   }
   for (const each of [worker, sibling]) each.kill('the end');
   decoy.kill('SIGKILL');
   // Its end removes the socket, which the next way has under the same name.
   for (const each of servers) await new Promise((resolve) => each.close(resolve));
   return {
-    way: launcher.name,
-    refusals: launcher.refusals,
+    way: found.name,
+    refusals: found.refusals,
     confinement,
     text: describeConfinement(confinement),
     isWhole: listDangers(confinement).length === 0,
@@ -229,15 +238,17 @@ async function tryAll(launcher) {
   };
 }
 
-const ways = findLaunchers({ workerFile, environment });
 const report = new Map();
-for await (const launcher of ways) {
-  const { name } = launcher;
-  if (mode === 'all' && !report.has(name)) report.set(name, await tryAll(launcher));
+for await (const found of starter.findWays()) {
+  const { name } = found;
+  if (mode === 'all' && !report.has(name)) report.set(name, await tryAll(found));
   if (mode === 'abandon' && name === folders[0]) {
-    const { processId } = await startWorker(launcher);
+    const worker = await startWorker(found);
+    const { processId } = worker;
+    // What would end it with the service; where that works, nothing more is heard of it.
+    await Promise.race([ask(worker, 'kill', { pid: starterId() }), sleep(1_000)]);
     process.stdout.write(String(processId));
-    await new Promise((resolve) => setTimeout(resolve, 60_000));
+    await sleep(60_000);
   }
 }
 process.stdout.write(JSON.stringify([...report.values()]));

@@ -63,13 +63,17 @@ const attacks = {
 };
 
 channel.on('data', (chunk) => {
-  for (const { body } of frames.read(chunk)) void obey(JSON.parse(body.toString()));
+  for (const { body } of frames.read(chunk)) {
+    if (isGreeted) void obey(JSON.parse(body.toString()));
+    else send({ kind: 'ready' });
+    isGreeted = true;
+  }
 });
 channel.on('error', () => undefined);
 // It does not end with the service by itself.
 channel.on('close', () => setInterval(() => undefined, 1_000));
 for (const signal of ['SIGTERM', 'SIGINT', 'SIGHUP']) process.on(signal, () => undefined);
-send({ kind: 'ready' });
+let isGreeted = false;
 
 async function obey({ attack, ...about }) {
   send({ kind: 'begun' });

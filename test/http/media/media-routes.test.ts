@@ -3,6 +3,7 @@ import { createApp } from '../../../src/app.ts';
 import { readConfig } from '../../../src/config/config.ts';
 import { MemoryOrigin } from '../../support/memory-origin.ts';
 import { patient } from '../../support/patient.ts';
+import { STARTER } from '../../support/processes/worker-pool.ts';
 import { RecordedLog } from '../../support/recorded-log.ts';
 import { createTestApp, samples, type TestApp } from '../../support/test-app.ts';
 
@@ -40,7 +41,7 @@ describe('every resource of contract §1', () => {
     const parts = {
       log: new RecordedLog(),
       origin,
-      workerFile: new URL('../../../dist/workers/child/main.js', import.meta.url),
+      workerFiles: { starterFile: STARTER },
     };
     const { server, close } = await createApp(readConfig({ WORKERS: '1', ...patient }), parts);
     try {

@@ -104,13 +104,17 @@ const lies = {
 };
 
 channel.on('data', (chunk) => {
-  for (const { body } of frames.read(chunk)) obey(body.toString());
+  for (const { body } of frames.read(chunk)) {
+    if (isGreeted) obey(body.toString());
+    else send({ kind: 'ready' });
+    isGreeted = true;
+  }
 });
 channel.on('error', () => undefined);
 channel.on('close', () => process.exit(0));
 process.on('SIGTERM', () => undefined);
-send({ kind: 'ready' });
 
+let isGreeted = false;
 let jobs = 0;
 
 function obey(text) {

@@ -11,6 +11,9 @@ export const SCRIPTED_WORKER = new URL('scripted-worker.mjs', import.meta.url);
 /** The real one, compiled. */
 export const REAL_WORKER = new URL('../../../dist/workers/child/main.js', import.meta.url);
 
+/** Compiled, for tests of uncompiled pools. */
+export const STARTER = new URL('../../../dist/workers/starter/main.js', import.meta.url);
+
 /** A job of one pixel. */
 export const anyJob: RenderJob = {
   animation: undefined,
@@ -34,6 +37,7 @@ const staying = new AbortController().signal;
 /** Of a pool of one scripted light worker. */
 export const poolOptions: WorkerRendererOptions = {
   workerFile: SCRIPTED_WORKER,
+  starterFile: STARTER,
   workers: { light: 1, heavy: 0 },
   memoryBytes: { light: 2 ** 30, heavy: 2 ** 30 },
   environment: { PATH: '/usr/bin:/bin' },

@@ -1,16 +1,5 @@
 import { type ChildProcess, spawn } from 'node:child_process';
-import { type Launcher, writeInputs } from './confinement/launchers.ts';
-
-/** What a worker process is started with. */
-export interface WorkerSpawn {
-  readonly launcher: Launcher;
-  /** Path of the compiled entry of the worker. */
-  readonly workerFile: string;
-  /** Private writable memory that it may have, in bytes. */
-  readonly memoryBytes: number;
-  /** All that it gets to know of our environment; no secret. */
-  readonly environment: Readonly<Record<string, string>>;
-}
+import { type Launcher, type WorkerProgram, writeInputs } from '../confinement/launchers.ts';
 
 /**
  * Niceness of a process that starts. At that of heavy renders, on a machine whose cores are all taken, a start of
@@ -36,10 +25,14 @@ const ALLOCATION = {
 /**
  * Starts a worker process, with standard error and the channel as pipes.
  *
+ * @param memoryBytes private writable memory that it may have
  * @throws Error if the system refuses at once; other refusals are `error` events
  */
-export function spawnWorker(options: WorkerSpawn): ChildProcess {
-  const { launcher, workerFile, memoryBytes, environment } = options;
+export function spawnWorker(
+  launcher: Launcher,
+  { workerFile, environment }: WorkerProgram,
+  memoryBytes: number,
+): ChildProcess {
   const flags = ['--enable-source-maps', `--max-old-space-size=${MAX_HEAP_MEBIBYTES}`];
   const launch = launcher.launch(START_NICENESS, memoryBytes);
   const child = spawn(launch.command, [...launch.args, ...flags, workerFile], {

@@ -1,0 +1,65 @@
+import { mkdirSync, readdirSync, readlinkSync } from 'node:fs';
+import { join } from 'node:path';
+import { expect, onTestFinished, test } from 'vitest';
+import { mountFaultyDisk } from '../support/processes/faulty-disk.ts';
+import { startService } from '../support/processes/service-process.ts';
+import { workersOf } from '../support/processes/worker-ids.ts';
+import { useTemporaryFolder } from '../support/temporary-folder.ts';
+
+const AVATAR = '/avatars/1/ab12.webp';
+
+/** Longest time in which a response is still one that does not wait for a disk. */
+const PATIENCE_MS = 5_000;
+
+/** Whether a process has a file open below a folder. */
+function hasOpen(pid: number, folder: string): boolean {
+  return readdirSync(`/proc/${pid}/fd`).some((name) => {
+    try {
+      return readlinkSync(`/proc/${pid}/fd/${name}`).startsWith(folder);
+    } catch {
+      return false; // closed meanwhile
+    }
+  });
+}
+
+// A program that is started closes the files it has inherited, and waits for their disk.
+test('a worker that ends while the disk of renderings hangs is replaced, and hits go on', async (context) => {
+  const { path } = await useTemporaryFolder();
+  for (const name of ['disk/renderings', 'mounted']) {
+    mkdirSync(join(path, name), { recursive: true });
+  }
+  const mounted = join(path, 'mounted');
+  const disk = await mountFaultyDisk(mounted, join(path, 'disk'));
+  if (disk === undefined) return context.skip('takes /dev/fuse, fuse3 and python3-fusepy');
+  onTestFinished(() => disk.close());
+  const service = await startService({
+    RESULT_STORE: 'filesystem',
+    RESULT_STORE_DIR: join(mounted, 'renderings'),
+  });
+  onTestFinished(async () => {
+    disk.tell('renderings', 'none');
+    await service.stop();
+  });
+  const get = async (size: number): Promise<number> => {
+    const response = await fetch(`${service.origin}${AVATAR}?size=${size}`, {
+      signal: AbortSignal.timeout(PATIENCE_MS),
+    });
+    await response.arrayBuffer();
+    return response.status;
+  };
+  expect(await get(64)).toBe(200);
+  await expect.poll(() => workersOf(service.pid).length).toBe(2);
+  const before = workersOf(service.pid);
+  disk.tell('renderings', 'delay 0.5');
+  expect(await get(80)).toBe(200);
+  await expect.poll(() => hasOpen(service.pid, mounted), { interval: 5 }).toBe(true);
+  disk.tell('renderings', 'hang');
+  for (const worker of before) process.kill(worker, 'SIGKILL');
+  const isReplaced = (): boolean => {
+    const workers = workersOf(service.pid);
+    return workers.length === before.length && !workers.some((pid) => before.includes(pid));
+  };
+  for (let round = 0; round < 50 || !isReplaced(); round += 1) expect(await get(64)).toBe(200);
+  expect(await get(96)).toBe(200);
+  expect(hasOpen(service.pid, mounted)).toBe(true);
+});
