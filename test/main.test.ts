@@ -20,7 +20,7 @@ import { connectSecurely, connectTo } from './support/http/raw-http.ts';
 import { tlsSettings } from './support/http/tls-files.ts';
 import { startService } from './support/processes/service-process.ts';
 import { startFlags } from './support/processes/start-flags.ts';
-import { workersOf } from './support/processes/worker-ids.ts';
+import { treeOf, workersOf } from './support/processes/worker-ids.ts';
 import { useTemporaryFolder } from './support/temporary-folder.ts';
 
 /** A render that takes most of a second. */
@@ -394,6 +394,22 @@ describe('the process', () => {
       running.process.kill('SIGTERM');
       expect(await running.exited).toBe(0);
       await expect.poll(() => workers.filter(isAlive)).toEqual([]);
+    },
+  );
+
+  test.skipIf(process.platform !== 'linux')(
+    'that is killed while it starts leaves no process behind, whatever was on its way to it',
+    async () => {
+      const running = start({ PORT: '0', WORKERS: '2' });
+      const { pid = 0 } = running.process;
+      await expect.poll(() => treeOf(pid).length, { interval: 1 }).toBeGreaterThan(1);
+      running.process.kill('SIGSTOP');
+      const [starter] = treeOf(pid).slice(1);
+      await new Promise((resolve) => setTimeout(resolve, 1_000)); // for what it was asked for
+      const others = treeOf(pid).slice(1);
+      expect(others).toContain(starter);
+      running.process.kill('SIGKILL');
+      await endSoon(others);
     },
   );
 

@@ -62,8 +62,8 @@ export const cachingDarkroom: Contestant = {
 export const rawSharp: Contestant = {
   name: 'raw sharp',
   start: (folder) => startOwn('raw-sharp-server', folder),
-  targetOf: ({ path, widthPx, format, isAnimated }) =>
-    `/${widthPx}/${format}/${isAnimated ? 'animated' : 'still'}/${path}`,
+  targetOf: ({ path, widthPx, format, isAnimated, shrinksOnLoad }) =>
+    `/${widthPx}/${format}/${isAnimated ? 'animated' : 'still'}/${shrinksOnLoad ? 'shrunk' : 'whole'}/${path}`,
 };
 
 /** Its defaults are sharp's, which are quality 80 for JPEG and WebP as with us. */
@@ -96,8 +96,7 @@ export const otherPeers: Readonly<Record<string, Contestant>> = {
         command: ['oximg'],
         environment: { IMAGES_DIR: folder, QUALITY: '80', OXIMG_WEBP_QUALITY: '80' },
       }),
-    // Fits into a box: of this height, the width alone decides.
-    targetOf: ({ path, widthPx, format }) => `/resize/${widthPx}/16384/${path}@${format}`,
+    targetOf: ({ path, widthPx, format }) => `/resize/${widthPx}/0/${path}@${format}`,
   },
 };
 

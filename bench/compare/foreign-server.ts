@@ -9,7 +9,7 @@ import type { Rendering } from './originals.ts';
  */
 export function fillTemplate(
   template: string,
-  { path, widthPx, format, isAnimated }: Omit<Rendering, 'darkroomPath'>,
+  { path, widthPx, format, isAnimated }: Omit<Rendering, 'darkroomPath' | 'shrinksOnLoad'>,
 ): string {
   const fields: Readonly<Record<string, string>> = {
     width: String(widthPx),

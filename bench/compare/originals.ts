@@ -2,6 +2,8 @@ import { mkdir, mkdtemp, readdir, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import type { OutputFormat } from '../../src/contract/image-formats.ts';
+import type { Size } from '../../src/formats/image-facts.ts';
+import { mayShrinkOnLoad } from '../../src/pipeline/render/plan.ts';
 import {
   type Drawing,
   drawAvatars,
@@ -19,6 +21,8 @@ export interface Rendering {
   readonly widthPx: number;
   readonly format: OutputFormat;
   readonly isAnimated: boolean;
+  /** Whether a JPEG's decoder may reduce as far as it can, as Darkroom decides. */
+  readonly shrinksOnLoad: boolean;
   /** What Darkroom calls it. */
   readonly darkroomPath: string;
 }
@@ -35,6 +39,9 @@ export interface Originals extends Readonly<Record<RenderingKind, readonly Rende
 /** Photographs of 2 to 4 megapixels, and the widths that they are asked for in. */
 const PHOTO_WIDTHS_PX = [1730, 1820, 1910, 2000, 2090, 2180, 2270, 2360, 2400, 1960, 2050, 2300];
 const FIT_WIDTHS_PX = Array.from({ length: 17 }, (_, step) => 480 + 10 * step);
+
+const heightOfPhoto = (widthPx: number): number => Math.round((widthPx * 2) / 3);
+const sizeOf = (widthPx: number): Size => ({ widthPx, heightPx: heightOfPhoto(widthPx) });
 
 const AVATAR_SIZES = [16, 32, 48, 64, 80, 100, 128, 160, 240, 256];
 
@@ -91,14 +98,15 @@ export async function makeOriginals(known?: string): Promise<Originals> {
 
 async function describePhotos(): Promise<Kind> {
   return {
-    drawings: await drawStills(PHOTO_WIDTHS_PX, (widthPx) => (widthPx * 2) / 3),
+    drawings: await drawStills(PHOTO_WIDTHS_PX, heightOfPhoto),
     copies: 12,
     pathOf: (id, { format }) => `attachments/1/${id}/photo.${format}`,
-    renderingsOf: (path) =>
-      FIT_WIDTHS_PX.map((widthPx) => {
-        const darkroomPath = `/${path}?width=${widthPx}&quality=high&format=webp`;
-        return { path, widthPx, format: 'webp', isAnimated: false, darkroomPath };
-      }),
+    renderingsOf: (path, { format, widthPx: originalPx }) =>
+      FIT_WIDTHS_PX.map((widthPx) => ({
+        ...{ path, widthPx, format: 'webp', isAnimated: false },
+        shrinksOnLoad: mayShrinkOnLoad({ format, ...sizeOf(originalPx) }, sizeOf(widthPx)),
+        darkroomPath: `/${path}?width=${widthPx}&quality=high&format=webp`,
+      })),
   };
 }
 
@@ -111,7 +119,7 @@ async function describeAvatars(): Promise<Kind> {
       AVATAR_SIZES.filter((size) => size < drawing.widthPx).flatMap((widthPx) =>
         (['webp', 'png'] as const).map((format) => {
           const darkroomPath = `/${path}.${format}?size=${widthPx}`;
-          return { path, widthPx, format, isAnimated: false, darkroomPath };
+          return { path, widthPx, format, isAnimated: false, shrinksOnLoad: false, darkroomPath };
         }),
       ),
   };
@@ -127,7 +135,7 @@ async function describeEmojis(): Promise<Kind> {
         (['webp', 'gif'] as const).map((format) => {
           const animated = format === 'webp' ? '&animated=true' : '';
           const darkroomPath = `/${path}.${format}?size=${widthPx}${animated}`;
-          return { path, widthPx, format, isAnimated: true, darkroomPath };
+          return { path, widthPx, format, isAnimated: true, shrinksOnLoad: false, darkroomPath };
         }),
       ),
   };

@@ -38,6 +38,21 @@ export function killWorker(child: ChildProcess, hasOwnProcesses: boolean): void 
   child.kill('SIGKILL');
 }
 
+/** What tells a process from another one that has its id later: when it was started (proc(5)); empty where there is none. */
+export function readStartOf(processId: number): string {
+  return readStat(processId)[STARTED_FIELD] ?? '';
+}
+
+/** Kills a process, if it is still the one that was started then. */
+export function killSince(processId: number, start: string): void {
+  if (start === '' || readStartOf(processId) !== start) return;
+  try {
+    kill(processId, 'SIGKILL');
+  } catch {
+    // It has just ended, or we may not.
+  }
+}
+
 /** How a process has ended, for the log: a signal or an exit status. */
 export function describeEnding(
   code: number | null,
@@ -70,13 +85,22 @@ const TICK_MS = 10;
 
 /** CPU time of a process with all of its threads so far, in milliseconds; `undefined` where the system does not say it. */
 export function readProcessCpuMs(processId: number | undefined): number | undefined {
+  const { [USER_TIME_FIELD]: user, [SYSTEM_TIME_FIELD]: system } = readStat(processId);
+  return user === undefined ? undefined : (Number(user) + Number(system)) * TICK_MS;
+}
+
+/** Fields of /proc/PID/stat from the third on; the second is the name in parentheses, which may hold anything. */
+const USER_TIME_FIELD = 11;
+const SYSTEM_TIME_FIELD = 12;
+const STARTED_FIELD = 19;
+
+/** None where it has ended, or this is no Linux. */
+function readStat(processId: number | undefined): readonly string[] {
   try {
     const stat = readFileSync(`/proc/${processId}/stat`, 'latin1');
-    // The second field is the name in parentheses, which may hold anything; the 14th and 15th are times.
-    const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ', 13);
-    return (Number(fields[11]) + Number(fields[12])) * TICK_MS;
+    return stat.slice(stat.lastIndexOf(')') + 2).split(' ', STARTED_FIELD + 1);
   } catch {
-    return undefined;
+    return [];
   }
 }
 

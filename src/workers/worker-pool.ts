@@ -14,7 +14,7 @@ import {
 } from './lane.ts';
 import type { RenderCommand, WorkerResponse } from './protocol.ts';
 import { lostWorker, type Outcome, WorkerProcess } from './worker-process.ts';
-import { WorkerStarter } from './worker-starter.ts';
+import { LOST_WITH_STARTER, WorkerStarter } from './worker-starter.ts';
 
 /** Compiled entries of processes. */
 export interface WorkerFiles {
@@ -114,6 +114,7 @@ export class WorkerPool implements Renderer {
     try {
       await this.#startConfined();
     } catch (error) {
+      this.#starter.stop();
       throw this.#isStopped ? stopped() : error;
     }
   }
@@ -214,6 +215,7 @@ export class WorkerPool implements Renderer {
     const deaths = this.#deaths;
     const again = await this.#runOnLiving(() => lane.takeFresh(options.signal), command, options);
     if (again.kind !== 'lost') return again;
+    if (again.ending === LOST_WITH_STARTER) throw overloaded(new Error(again.ending));
     if (!KILLED_FROM_OUTSIDE.has(again.ending)) throw lostWorker(again.ending);
     await wait(NOTICE_MS);
     if (this.#deaths - deaths <= 1) throw lostWorker(again.ending);

@@ -3,7 +3,7 @@ import { MediaError } from '../contract/errors.ts';
 import { type Log, WorkerLost } from '../pipeline/ports.ts';
 import { FrameReader, ProtocolError, writeFrame } from './frames.ts';
 import { type JobTimes, watchJobTime } from './job-time.ts';
-import { findWorker, lowerPriority } from './process-tree.ts';
+import { findWorker, killSince, lowerPriority, readStartOf } from './process-tree.ts';
 import {
   formatCommand,
   GREETING,
@@ -13,7 +13,7 @@ import {
   type WorkerMessage,
   type WorkerResponse,
 } from './protocol.ts';
-import type { WorkerStart, WorkerStarter } from './worker-starter.ts';
+import { LOST_WITH_STARTER, type WorkerStart, type WorkerStarter } from './worker-starter.ts';
 
 /** How a worker process is made. */
 export interface WorkerProcessOptions extends WorkerStart {
@@ -71,6 +71,8 @@ export class WorkerProcess {
   readonly #startTimer: NodeJS.Timeout;
   readonly #endProcess: () => void;
   #processId: number | undefined;
+  /** When the process was started, as `readStartOf`. */
+  #start = '';
   #channel: Socket | undefined;
   #job: RunningJob | undefined;
   #killReason: string | undefined;
@@ -200,6 +202,7 @@ export class WorkerProcess {
       if (this.#processId !== undefined) {
         this.#processId = findWorker(this.#processId, way.processes === 'own');
         lowerPriority(this.#processId, niceness);
+        this.#start = readStartOf(this.#processId);
       }
       this.#isReady = true;
       this.#events.onReady();
@@ -217,7 +220,10 @@ export class WorkerProcess {
   /** What it has still said is in its channel, so that comes first. */
   #onExit(ending: string): void {
     const channel = this.#channel;
-    if (channel === undefined || channel.closed) {
+    const isLost = ending === LOST_WITH_STARTER;
+    // What would have ended it cannot; where its start has bound its life to that, it has ended already.
+    if (isLost && this.#processId !== undefined) killSince(this.#processId, this.#start);
+    if (isLost || channel === undefined || channel.closed) {
       this.#end(ending);
       return;
     }

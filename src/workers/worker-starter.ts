@@ -33,31 +33,43 @@ export interface StartEvents {
   readonly onEnd: (ending: string) => void;
 }
 
+/** How workers end whose starter has ended: nothing that they did. */
+export const LOST_WITH_STARTER = 'the end of the process that starts workers';
+
 /** In MiB; all of its private memory is 11, of which this bounds the most. */
 const MAX_HEAP_MEBIBYTES = 32;
 
-/** Starts workers by a process that does nothing else (`starter/main.ts`); if that one ends, so do they, and another is started. */
+/** From when on a starter that does not end a worker is taken to be stopped or stuck, in milliseconds. */
+const KILL_TIMEOUT_MS = 10_000;
+
+/**
+ * Starts workers by a process that does nothing else (`starter/main.ts`). Where that one ends, so do they, and another
+ * is started.
+ */
 export class WorkerStarter {
   readonly #options: WorkerStarterOptions;
   readonly #starts = new Map<number, StartEvents>();
-  readonly #finds = new Map<number, (way: WorkingWay | Error | undefined) => void>();
   #child: ChildProcess | undefined;
+  #find: ((way: WorkingWay | Error | undefined) => void) | undefined;
   #lastId = 0;
+  #isStopped = false;
 
   constructor(options: WorkerStarterOptions) {
     this.#options = options;
   }
 
   /**
-   * The ways to start workers that work here, the most confining first; the last one confines nothing.
+   * The ways to start workers that work here, the most confining first; where there is none, one that confines nothing.
    *
-   * @throws Error if the starter ends meanwhile
+   * @throws Error if the starter ends meanwhile: another one would begin with the first way
    */
   async *findWays(): AsyncGenerator<WorkingWay> {
-    for (let place = 0; ; place += 1) {
+    const child = this.#startedChild();
+    for (;;) {
       const way = await new Promise<WorkingWay | Error | undefined>((resolve) => {
-        this.#finds.set(place, resolve);
-        this.#ask({ kind: 'find', place });
+        if (this.#child !== child) throw new Error(lostBecause('it was replaced'));
+        this.#find = resolve;
+        tell(child, { kind: 'find' });
       });
       if (way instanceof Error) throw way;
       if (way === undefined) return;
@@ -75,23 +87,33 @@ export class WorkerStarter {
     const id = this.#lastId;
     this.#starts.set(id, events);
     try {
-      this.#ask({ kind: 'start', id, by: way.name, memoryBytes });
+      tell(this.#startedChild(), { kind: 'start', id, by: way.name, memoryBytes });
     } catch (error) {
       queueMicrotask(() => this.#hear({ kind: 'ended', id, ending: String(error) }));
     }
-    return () => {
-      if (this.#starts.has(id)) this.#ask({ kind: 'kill', id });
-    };
+    return () => this.#kill(id);
   }
 
   /** Ends all workers at once, for good. */
   stop(): void {
-    if (this.#child !== undefined) this.#ask({ kind: 'stop' });
+    this.#isStopped = true;
+    if (this.#child !== undefined) tell(this.#child, { kind: 'stop' });
   }
 
-  #ask(command: StarterCommand): void {
+  #kill(id: number): void {
+    const child = this.#child;
+    if (child === undefined || !this.#starts.has(id)) return;
+    tell(child, { kind: 'kill', id });
+    setTimeout(() => {
+      if (this.#starts.has(id)) child.kill('SIGKILL');
+    }, KILL_TIMEOUT_MS).unref();
+  }
+
+  /** @throws Error if the system refuses at once */
+  #startedChild(): ChildProcess {
+    if (this.#isStopped) throw new Error('The starter of workers is stopped.');
     this.#child ??= this.#fork();
-    this.#child.send(command, () => undefined); // where it has ended, `exit` says so
+    return this.#child;
   }
 
   #fork(): ChildProcess {
@@ -99,9 +121,11 @@ export class WorkerStarter {
     const child = fork(starterFile, workerFile === undefined ? [] : [workerFile], {
       env: { ...environment },
       execArgv: ['--enable-source-maps', `--max-old-space-size=${MAX_HEAP_MEBIBYTES}`],
-      stdio: ['ignore', 'ignore', 'inherit', 'ipc'],
+      // Its standard input tells it of our end, and nothing else.
+      stdio: ['pipe', 'ignore', 'inherit', 'ipc'],
     });
-    // Some failures of `fork` are thrown (ENOMEM), others are events (EAGAIN).
+    child.stdin?.on('error', () => undefined);
+    // Some failures are thrown (ENOMEM), others are events (EAGAIN).
     child.on('error', (error) => {
       if (child.pid === undefined) this.#lose(child, error.message);
     });
@@ -114,17 +138,15 @@ export class WorkerStarter {
 
   #hear(message: StarterMessage, channel?: Socket): void {
     if (message.kind === 'found') {
-      this.#finds.get(message.place)?.(message.way);
-      this.#finds.delete(message.place);
+      this.#find?.(message.way);
       return;
     }
     const { id } = message;
     const events = this.#starts.get(id);
     if (message.kind === 'started') {
-      if (channel === undefined)
-        this.#ask({ kind: 'kill', id }); // no descriptor was left for it
-      else if (events === undefined) channel.destroy();
-      else events.onStarted(message.processId, channel);
+      if (events === undefined) channel?.destroy();
+      else if (channel !== undefined) events.onStarted(message.processId, channel);
+      else this.#kill(id); // it has ended while its channel was on its way
     } else if (message.kind === 'line') {
       events?.onLine(message.line);
     } else {
@@ -133,17 +155,23 @@ export class WorkerStarter {
     }
   }
 
-  /** The process has ended, and with it all that it had started. */
-  #lose(child: ChildProcess, ending: string): void {
-    if (this.#child === child) this.#child = undefined;
-    const reason = `the end of the process that starts workers (${ending})`;
-    for (const [place, resolve] of this.#finds) {
-      this.#finds.delete(place);
-      resolve(new Error(`Workers cannot be started: ${reason}.`));
-    }
+  /** The process has ended: what it had started can no longer be told to end. */
+  #lose(child: ChildProcess, reason: string): void {
+    if (this.#child !== child) return;
+    this.#child = undefined;
+    this.#find?.(new Error(lostBecause(reason)));
     for (const [id, events] of this.#starts) {
       this.#starts.delete(id);
-      events.onEnd(reason);
+      events.onEnd(LOST_WITH_STARTER);
     }
   }
+}
+
+function lostBecause(reason: string): string {
+  return `Workers cannot be started: the process that starts them has ended (${reason}).`;
+}
+
+/** Of one that could not be started, an event tells; of one that has ended, too. */
+function tell(child: ChildProcess, command: StarterCommand): void {
+  if (child.pid !== undefined) child.send(command, () => undefined);
 }

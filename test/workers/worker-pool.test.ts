@@ -178,7 +178,7 @@ describe('the worker pool', () => {
       await expect.poll(() => renderer.counters.restarts, soon).toBe(1);
       expect(processIdIn(await say('anything'))).not.toBe(worker);
       await expect.poll(() => isAlive(worker), soon).toBe(false);
-      expect(JSON.stringify(log.entries)).toContain('process that starts workers (SIGKILL)');
+      expect(JSON.stringify(log.entries)).toContain('the end of the process that starts workers');
     },
   );
 

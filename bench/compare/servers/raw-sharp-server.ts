@@ -6,22 +6,21 @@ import { type OutputFormat, outputFormats } from '../../../src/contract/image-fo
 import { serve } from './serve.ts';
 
 /*
- * The ceiling: sharp in the process that serves, with Darkroom's encoder settings, and nothing else: no rules,
- * no limits, no cache, no orientation but EXIF's. `/{width}/{format}/{still|animated}/{path of the original}`.
+ * The ceiling: sharp in the process that serves, with Darkroom's encoder settings and its decoding of JPEG, and nothing
+ * else: no rules, no limits, no cache, no orientation but EXIF's.
+ * `/{width}/{format}/{still|animated}/{shrunk|whole}/{path of the original}`.
  */
 const [folder = '.'] = process.argv.slice(2);
 sharp.concurrency(1);
 sharp.cache(false);
 
 const server = createServer(async (request, response) => {
-  const [, width, name, motion, ...path] = (request.url ?? '').split('/');
+  const [, width, name, motion, decoding, ...path] = (request.url ?? '').split('/');
   const format = name as OutputFormat;
-  // As Darkroom decides for these originals: photographs of 2 to 4 megapixels have an extension.
-  const fastShrinkOnLoad = path.at(-1)?.endsWith('.jpeg') ?? false;
   const bytes = await readFile(join(folder, ...path));
   const body = await sharp(bytes, { animated: motion === 'animated', failOn: 'warning' })
     .autoOrient()
-    .resize({ width: Number(width), fastShrinkOnLoad })
+    .resize({ width: Number(width), fastShrinkOnLoad: decoding === 'shrunk' })
     .toColourspace('srgb')
     .toFormat(format, outputFormats[format].qualities.high)
     .toBuffer();

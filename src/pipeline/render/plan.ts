@@ -142,7 +142,10 @@ function tooLarge(reason: string): Plan {
  * leaving a factor of two to the filter. That saves a fifth of the time where the original is a large
  * photograph and the result not small; elsewhere it saves nothing and is seen.
  */
-export function mayShrinkOnLoad({ format, widthPx, heightPx }: ImageFacts, size: Size): boolean {
+export function mayShrinkOnLoad(
+  { format, widthPx, heightPx }: Pick<ImageFacts, 'format' | 'widthPx' | 'heightPx'>,
+  size: Size,
+): boolean {
   return (
     sourceFormats[format].reducedDecodeWeight !== undefined &&
     widthPx * heightPx >= LARGE_PHOTO_PIXELS &&

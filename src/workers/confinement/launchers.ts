@@ -96,20 +96,43 @@ const userIds = new UserIds();
 export async function* findLaunchers(program: WorkerProgram): AsyncGenerator<Launcher> {
   const refusals = new Set<string>();
   let isFound = false;
-  const isRoot = getuid?.() === 0;
-  for (const way of platform() === 'linux' ? waysFor({ isRoot }) : []) {
+  for (const way of listWays()) {
     try {
-      const files = await listFiles(way, program);
-      const launch = (niceness: number, memoryBytes: number) =>
-        prepare(way, { files, isRoot, memoryBytes, niceness });
-      await probe(launch(0, PROBE_MEMORY_BYTES), way, program);
+      const launcher = await createLauncher(way, program);
+      await probe(launcher.launch(0, PROBE_MEMORY_BYTES), way, program);
       isFound = true;
-      yield { ...way.walls, name: way.name, refusals: [...refusals], launch };
+      yield { ...launcher, refusals: [...refusals] };
     } catch (error) {
       refusals.add(`${way.name}: ${error instanceof Error ? error.message : error}`);
     }
   }
   if (!isFound) yield startAsItIs;
+}
+
+/**
+ * A way to start a worker that has been found to work here before.
+ *
+ * @param name of the way
+ * @throws Error if a program or a part of the worker is missing
+ */
+export async function launcherNamed(name: string, program: WorkerProgram): Promise<Launcher> {
+  const way = listWays().find((each) => each.name === name);
+  return way === undefined ? startAsItIs : createLauncher(way, program);
+}
+
+function listWays(): readonly Way[] {
+  return platform() === 'linux' ? waysFor({ isRoot: isRoot() }) : [];
+}
+
+function isRoot(): boolean {
+  return getuid?.() === 0;
+}
+
+async function createLauncher(way: Way, program: WorkerProgram): Promise<Launcher> {
+  const files = await listFiles(way, program);
+  const launch = (niceness: number, memoryBytes: number) =>
+    prepare(way, { files, isRoot: isRoot(), memoryBytes, niceness });
+  return { ...way.walls, name: way.name, refusals: [], launch };
 }
 
 /** Node as it is. */

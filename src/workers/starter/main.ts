@@ -2,16 +2,24 @@ import type { ChildProcess } from 'node:child_process';
 import type { Socket } from 'node:net';
 import { fileURLToPath } from 'node:url';
 import { readLines } from '../bounded-lines.ts';
-import { findLaunchers, type Launcher, type WorkerProgram } from '../confinement/launchers.ts';
+import {
+  findLaunchers,
+  type Launcher,
+  launcherNamed,
+  type WorkerProgram,
+} from '../confinement/launchers.ts';
 import { describeEnding, killWorker } from '../process-tree.ts';
 import { CHANNEL_DESCRIPTOR } from '../protocol.ts';
 import type { StarterCommand, StarterMessage } from './messages.ts';
 import { spawnWorker } from './spawn.ts';
 
 /**
- * The process that starts workers and waits for their ends. It has no files open: a process that is started closes all
+ * The process that starts workers and waits for their ends. It opens no files: a process that is started closes all
  * that it has inherited before it is another program, `spawn` waits for that, and where one of these files is on a disk
  * that hangs, it waits as long as the disk does. The main process did, and served nothing meanwhile, hits neither.
+ *
+ * Not covered: standard error that is a file on such a disk; and the start of this process itself, once more, where it
+ * was killed while a disk hangs.
  */
 
 /** What is logged of a worker's standard error in its whole life. */
@@ -24,10 +32,10 @@ const ordinaryWorker = fileURLToPath(new URL('../child/main.js', import.meta.url
 const [, , workerFile = ordinaryWorker] = process.argv;
 /** What a worker gets to know of our environment is all that this process has got. */
 const program: WorkerProgram = { workerFile, environment: process.env as Record<string, string> };
-const launchers = findLaunchers(program);
 
-/** By place; each is looked for once, when it is asked for. */
-const found: Promise<Launcher | undefined>[] = [];
+/** Those that are still to be tried, and by name those that were found to work. */
+const launchers = findLaunchers(program);
+const found = new Map<string, Launcher>();
 
 /** What kills each worker that has not ended. */
 const kills = new Map<number, () => void>();
@@ -35,16 +43,15 @@ const kills = new Map<number, () => void>();
 let isStopping = false;
 
 process.on('message', (command: StarterCommand) => {
-  if (command.kind === 'find') void find(command.place);
+  if (command.kind === 'find') void find();
   else if (command.kind === 'start') void start(command);
   else if (command.kind === 'kill') kills.get(command.id)?.();
   else stop();
 });
-// The main process is gone, however it went: no one is left to work for.
-process.on('disconnect', () => {
-  for (const kill of kills.values()) kill();
-  process.exit();
-});
+// The main process is gone, however it went: no one is left to work for. `disconnect` says so too, but not while a
+// channel is on its way to the main process.
+process.stdin.on('close', leave).on('error', leave).resume();
+process.on('disconnect', leave);
 // A terminal's ^C reaches the whole process group; the main process decides when workers end.
 process.on('SIGINT', () => undefined);
 process.on('SIGTERM', () => undefined);
@@ -54,41 +61,28 @@ function say(message: StarterMessage, channel?: Socket): void {
   process.send?.(message, channel, {}, () => undefined);
 }
 
-async function find(place: number): Promise<void> {
-  const launcher = await launcherAt(place);
-  if (launcher === undefined) return say({ kind: 'found', place });
+async function find(): Promise<void> {
+  const { value: launcher } = await launchers.next();
+  if (launcher === undefined) return say({ kind: 'found' });
+  found.set(launcher.name, launcher);
   const { launch, ...way } = launcher;
-  say({ kind: 'found', place, way });
-}
-
-/** @returns `undefined` if there is none of that place */
-function launcherAt(place: number): Promise<Launcher | undefined> {
-  const before = place === 0 ? Promise.resolve() : launcherAt(place - 1);
-  found[place] ??= before.then(async () => (await launchers.next()).value ?? undefined);
-  return found[place];
-}
-
-/** @throws Error if that way does not work any more */
-async function launcherBy(name: string): Promise<Launcher> {
-  for (let place = 0; ; place += 1) {
-    const launcher = await launcherAt(place);
-    if (launcher === undefined) throw new Error(`workers cannot be confined by ${name} any more`);
-    if (launcher.name === name) return launcher;
-  }
+  say({ kind: 'found', way });
 }
 
 async function start({ id, by, memoryBytes }: StarterCommand & { kind: 'start' }): Promise<void> {
   const end = (ending: string): void => {
     kills.delete(id);
     say({ kind: 'ended', id, ending });
-    if (isStopping) leaveIfDone();
+    if (isStopping && kills.size === 0) leave();
   };
-  let isKilled = false;
+  let isKilled = isStopping;
   kills.set(id, () => {
     isKilled = true;
   });
   try {
-    const launcher = await launcherBy(by);
+    // Another process like this one has found it, and has ended.
+    const launcher = found.get(by) ?? (await launcherNamed(by, program));
+    found.set(by, launcher);
     if (isKilled) end('SIGKILL');
     else follow(id, launcher, spawnWorker(launcher, program, memoryBytes), end);
   } catch (error) {
@@ -129,10 +123,10 @@ function follow(
 function stop(): void {
   isStopping = true;
   for (const kill of kills.values()) kill();
-  leaveIfDone();
+  if (kills.size === 0) leave();
 }
 
-function leaveIfDone(): void {
-  // Not `disconnect`: from within a message, it ends Node 20 with a TypeError.
-  if (kills.size === 0) process.exit();
+function leave(): void {
+  for (const kill of kills.values()) kill();
+  process.exit();
 }

@@ -7,8 +7,8 @@ import type { WorkingWay } from '../confinement/ways.ts';
 
 /** What the main process asks for. */
 export type StarterCommand =
-  /** The way of that place, the most confining first, from 0 on. */
-  | { readonly kind: 'find'; readonly place: number }
+  /** The next way that works, the most confining first. */
+  | { readonly kind: 'find' }
   | {
       readonly kind: 'start';
       /** By which the worker is spoken of from then on. */
@@ -24,8 +24,8 @@ export type StarterCommand =
 
 /** What the starter says. */
 export type StarterMessage =
-  /** Without a way: there is none of that place. */
-  | { readonly kind: 'found'; readonly place: number; readonly way?: WorkingWay }
+  /** Without a way: there are no more. */
+  | { readonly kind: 'found'; readonly way?: WorkingWay }
   /** Comes with the channel to the worker, once it has been spawned. */
   | { readonly kind: 'started'; readonly id: number; readonly processId: number }
   /** The worker has written a line to its standard error. */

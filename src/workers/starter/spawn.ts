@@ -1,4 +1,4 @@
-import { type ChildProcess, spawn } from 'node:child_process';
+import { type ChildProcess, type SpawnOptions, spawn } from 'node:child_process';
 import { type Launcher, type WorkerProgram, writeInputs } from '../confinement/launchers.ts';
 
 /**
@@ -35,7 +35,8 @@ export function spawnWorker(
 ): ChildProcess {
   const flags = ['--enable-source-maps', `--max-old-space-size=${MAX_HEAP_MEBIBYTES}`];
   const launch = launcher.launch(START_NICENESS, memoryBytes);
-  const child = spawn(launch.command, [...launch.args, ...flags, workerFile], {
+  const args = [...launch.args, ...flags, workerFile];
+  const settings: SpawnOptions = {
     env: {
       ...environment,
       // One render at a time needs few threads.
@@ -49,9 +50,15 @@ export function spawnWorker(
       UV_USE_IO_URING: '0',
     },
     stdio: ['ignore', 'ignore', 'pipe', 'pipe', ...launch.inputs.map(() => 'pipe' as const)],
-  });
-  child.once('exit', launch.release);
-  child.once('error', () => child.pid === undefined && launch.release());
-  writeInputs(child, launch);
-  return child;
+  };
+  try {
+    const child = spawn(launch.command, args, settings);
+    child.once('exit', launch.release);
+    child.once('error', () => child.pid === undefined && launch.release());
+    writeInputs(child, launch);
+    return child;
+  } catch (error) {
+    launch.release();
+    throw error;
+  }
 }

@@ -29,7 +29,8 @@ const starterFile = fileURLToPath(
   new URL('../../../dist/workers/starter/main.js', import.meta.url),
 );
 const environment = { PATH: process.env.PATH };
-const starter = new WorkerStarter({ starterFile, workerFile, environment });
+const createStarter = () => new WorkerStarter({ starterFile, workerFile, environment });
+const starter = createStarter();
 const log = { info() {}, warn() {}, error() {} };
 const SECRET = 'a secret of the service';
 
@@ -44,10 +45,10 @@ async function startDecoy() {
   return decoy;
 }
 
-function startWorker(way) {
+function startWorker(way, by = starter) {
   return new Promise((resolve, reject) => {
     const worker = new WorkerProcess(
-      { starter, way, memoryBytes: 2 ** 30, niceness: 5, log },
+      { starter: by, way, memoryBytes: 2 ** 30, niceness: 5, log },
       { onReady: () => resolve(worker), onEnd: (ending) => reject(new Error(ending)) },
     );
   });
@@ -73,9 +74,11 @@ const stateOf = (pid) => {
     return undefined;
   }
 };
-/** The one child of a process is what starts its workers. */
-const starterId = () =>
-  Number(readFileSync(`/proc/self/task/${process.pid}/children`, 'utf8').trim());
+/** The latest child of ours, which is what starts workers where that was started last. */
+const latestChild = () => {
+  const children = readFileSync(`/proc/self/task/${process.pid}/children`, 'utf8');
+  return Number(children.trim().split(' ').at(-1));
+};
 const isAlive = (pid) => ![undefined, 'Z', 'X'].includes(stateOf(pid));
 const soon = async (isTrue) => {
   for (let round = 0; round < 50; round += 1) {
@@ -168,14 +171,21 @@ const attacks = {
     await ask(worker, 'be first');
     return getPriority(worker.processId) < 0;
   },
-  'go on beyond the deadline': async (worker) => {
+  // Whatever it does to what would end it.
+  'go on beyond the deadline': async (_, { found }) => {
+    const own = createStarter();
+    const worker = await startWorker(found, own);
     const { processId } = worker;
+    await ask(worker, 'kill', { pid: latestChild() });
     const original = Buffer.from(JSON.stringify({ attack: 'hang' }));
     await worker.run({ original, job }, { timeoutMs: 100, signal: staying }).catch(() => undefined);
-    return !(await soon(() => !isAlive(processId)));
+    const hasGoneOn = !(await soon(() => !isAlive(processId)));
+    own.stop();
+    return hasGoneOn;
   },
-  'outlive the service': async (_, { way }) => {
-    const service = spawn(process.execPath, [fileURLToPath(import.meta.url), 'abandon', way], {
+  'outlive the service': async (_, { found }) => {
+    const program = fileURLToPath(import.meta.url);
+    const service = spawn(process.execPath, [program, 'abandon', found.name], {
       stdio: ['ignore', 'pipe', 'ignore'],
     });
     const [chunk] = await once(service.stdout, 'data');
@@ -222,7 +232,7 @@ async function tryAll(found) {
   const confinement = readConfinement(found, { light: worker.processId, heavy: undefined });
   const harm = {};
   for (const [name, attack] of Object.entries(attacks)) {
-    harm[name] = await attack(worker, { decoy, sibling, abstract, port, way: found.name });
+    harm[name] = await attack(worker, { decoy, sibling, abstract, port, found });
   }
   for (const each of [worker, sibling]) each.kill('the end');
   decoy.kill('SIGKILL');
@@ -246,7 +256,7 @@ for await (const found of starter.findWays()) {
     const worker = await startWorker(found);
     const { processId } = worker;
     // What would end it with the service; where that works, nothing more is heard of it.
-    await Promise.race([ask(worker, 'kill', { pid: starterId() }), sleep(1_000)]);
+    await Promise.race([ask(worker, 'kill', { pid: latestChild() }), sleep(1_000)]);
     process.stdout.write(String(processId));
     await sleep(60_000);
   }
