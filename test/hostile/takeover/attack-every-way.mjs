@@ -4,8 +4,8 @@
  * JavaScript, since that may be a user that can do nothing else.
  *
  *   node attack-every-way.mjs all FOLDER...      each the user's own; what belongs to a service is put there
- *   node attack-every-way.mjs abandon WAY        starts a worker that kills what has started it, if it can; prints its
- *                                                process id, and waits to be killed
+ *   node attack-every-way.mjs abandon WAY        starts a worker that stops what has started it, if it can; prints the
+ *                                                process ids of both, and waits to be killed
  */
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
@@ -189,10 +189,11 @@ const attacks = {
       stdio: ['ignore', 'pipe', 'ignore'],
     });
     const [chunk] = await once(service.stdout, 'data');
-    const processId = Number(chunk.toString());
+    const processIds = chunk.toString().split(' ').map(Number);
+    const [processId] = processIds;
     service.kill('SIGKILL');
     const hasOutlived = !(await soon(() => !isAlive(processId)));
-    if (hasOutlived) process.kill(processId, 'SIGKILL');
+    for (const left of processIds.filter(isAlive)) process.kill(left, 'SIGKILL');
     return hasOutlived;
   },
 };
@@ -255,9 +256,8 @@ for await (const found of starter.findWays()) {
   if (mode === 'abandon' && name === folders[0]) {
     const worker = await startWorker(found);
     const { processId } = worker;
-    // What would end it with the service; where that works, nothing more is heard of it.
-    await Promise.race([ask(worker, 'kill', { pid: latestChild() }), sleep(1_000)]);
-    process.stdout.write(String(processId));
+    await ask(worker, 'stop', { pid: latestChild() }); // what would end it with the service
+    process.stdout.write(`${processId} ${latestChild()}`);
     await sleep(60_000);
   }
 }
