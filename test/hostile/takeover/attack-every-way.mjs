@@ -180,6 +180,7 @@ const attacks = {
     const original = Buffer.from(JSON.stringify({ attack: 'hang' }));
     await worker.run({ original, job }, { timeoutMs: 100, signal: staying }).catch(() => undefined);
     const hasGoneOn = !(await soon(() => !isAlive(processId)));
+    if (hasGoneOn) process.kill(processId, 'SIGKILL');
     own.stop();
     return hasGoneOn;
   },
