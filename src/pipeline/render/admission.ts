@@ -65,7 +65,7 @@ const MAX_RETRY_AFTER_SECONDS = 60;
 /**
  * CPU slots in two lanes, with a queue for each. Each lane has a slot for every core, and the system shares the
  * cores among their processes by niceness: light renders go first, and heavy ones have all that these leave. So a
- * crowd of animations delays no avatar, and no core is idle while a render waits. That heavy renders never starve
+ * crowd of animations delays no avatar, and no core is kept for one kind of render. That heavy renders never starve
  * beside a crowd of light ones, some light slots stay empty for as long as heavy renders take far too long. And that
  * a few costly originals do not take all heavy slots for their ten seconds, these have half of them.
  *
