@@ -1,20 +1,13 @@
-import { setTimeout as wait } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { MediaError } from '../contract/errors.ts';
 import type { Lane, Log, Renderer, RenderOptions } from '../pipeline/ports.ts';
 import type { RenderJob } from '../pipeline/render/render-job.ts';
 import { type Confinement, readConfinement } from './confinement/confinement.ts';
 import type { WorkingWay } from './confinement/ways.ts';
-import {
-  overloaded,
-  type SharedByLanes,
-  stopped,
-  type WorkerCounters,
-  WorkerLane,
-} from './lane.ts';
-import type { RenderCommand, WorkerResponse } from './protocol.ts';
-import { lostWorker, type Outcome, WorkerProcess } from './worker-process.ts';
-import { LOST_WITH_STARTER, WorkerStarter } from './worker-starter.ts';
+import { type SharedByLanes, stopped, type WorkerCounters, WorkerLane } from './lane.ts';
+import { runJob } from './run-job.ts';
+import { WorkerProcess } from './worker-process.ts';
+import { WorkerStarter } from './worker-starter.ts';
 
 /** Compiled entries of processes. */
 export interface WorkerFiles {
@@ -60,20 +53,6 @@ const MAX_IDLE_MS = 60_000;
 
 /** Where heavy workers cannot have a lower priority than light ones, of which there is one for every core. */
 const HEAVY_SHARE_WITHOUT_PRIORITY = 1 / 2;
-
-/** How many workers may die under a job before it has begun. */
-const MAX_ATTEMPTS = 3;
-
-/** Signals that no fault of a process's own raises. */
-const KILLED_FROM_OUTSIDE: ReadonlySet<string> = new Set([
-  'SIGKILL',
-  'SIGTERM',
-  'SIGINT',
-  'SIGHUP',
-]);
-
-/** Time until the ends of workers that were killed at the same time are noticed, in milliseconds. */
-const NOTICE_MS = 1_000;
 
 const LOST_MESSAGE = 'a job whose render worker has ended begins anew in a fresh one';
 
@@ -193,56 +172,22 @@ export class WorkerPool implements Renderer {
   }
 
   async render(original: Uint8Array, job: RenderJob, options: RenderOptions): Promise<Uint8Array> {
-    const response = await this.#run({ original, job }, options);
+    const { signal, lane: name, ...times } = options;
+    const lane = this.#lanes?.[name];
+    if (lane === undefined) throw new Error('The render workers are not started.');
+    const response = await runJob({ original, job }, { signal, ...times }, lane, {
+      countDeaths: () => this.#deaths,
+      onLost: (ending) => this.#options.log.warn({ lane: name, ending }, LOST_MESSAGE),
+    });
     if (response.kind === 'rendered') return response.body;
     const cause = new Error(response.detail);
     // A worker's unknown failure is ours: not a MediaError, so that it is logged and becomes a 500.
     throw response.code === 'INTERNAL_ERROR' ? cause : new MediaError(response.code, { cause });
   }
 
-  /**
-   * A worker that ends under a job may have been killed from outside: by the kernel, which is short of memory, or an
-   * operator. So the job begins anew, once, in a worker that has done nothing else; its end alone tells that the
-   * job is to blame. Where the system kills that one, too, and others with it, that is still not known.
-   */
-  async #run(command: RenderCommand, options: RenderOptions): Promise<WorkerResponse> {
-    const lane = this.#lanes?.[options.lane];
-    if (lane === undefined) throw new Error('The render workers are not started.');
-    const first = await this.#runOnLiving(() => lane.take(options.signal), command, options);
-    if (first.kind !== 'lost') return first;
-    const details = { lane: options.lane, ending: first.ending };
-    this.#options.log.warn(details, LOST_MESSAGE);
-    const deaths = this.#deaths;
-    const again = await this.#runOnLiving(() => lane.takeFresh(options.signal), command, options);
-    if (again.kind !== 'lost') return again;
-    if (again.ending === LOST_WITH_STARTER) throw overloaded(new Error(again.ending));
-    if (!KILLED_FROM_OUTSIDE.has(again.ending)) throw lostWorker(again.ending);
-    await wait(NOTICE_MS);
-    if (this.#deaths - deaths <= 1) throw lostWorker(again.ending);
-    throw overloaded(new Error('Render workers are killed from outside.'));
-  }
-
   /** How many workers have ended without being told to. */
   get #deaths(): number {
     return this.#shared.counters.restarts - this.#shared.counters.kills;
-  }
-
-  /** A worker may have died while it was idle; that is no fault of the job, which takes another. */
-  async #runOnLiving(
-    take: () => Promise<WorkerProcess>,
-    command: RenderCommand,
-    { lane, ...bounds }: RenderOptions,
-  ): Promise<Exclude<Outcome, { readonly kind: 'not begun' }>> {
-    for (let attempt = 1; attempt <= MAX_ATTEMPTS; attempt += 1) {
-      const worker = await take();
-      try {
-        const outcome = await worker.run(command, bounds);
-        if (outcome.kind !== 'not begun') return outcome;
-      } finally {
-        this.#lanes?.[lane].release(worker);
-      }
-    }
-    throw overloaded(new Error('No render worker lived to begin the job.'));
   }
 
   async #startWith(way: WorkingWay): Promise<void> {
