@@ -1,6 +1,6 @@
 import type { FastifyInstance } from 'fastify';
 import { type Config, ConfigError } from './config/config.ts';
-import { describePlace } from './config/storage-settings.ts';
+import { describePlace } from './config/variables/storage-settings.ts';
 import { loadDefaultAvatars } from './default-avatars/default-avatars.ts';
 import type { ClientLimits } from './http/edge/client-limits.ts';
 import { MediaHandler } from './http/media/media-handler.ts';

@@ -73,7 +73,7 @@ export function watchIdle(): () => number {
 /** CPU seconds of a service, so far. */
 export interface CpuSeconds {
   readonly main: number;
-  /** Of all workers there ever were; of those that have ended in a PID namespace of their own, nothing is known. */
+  /** Of all workers there ever were, and of what starts them; of those that have ended in a PID namespace of their own, nothing is known. */
   readonly workers: number;
 }
 

@@ -1,18 +1,18 @@
 import { isIP } from 'node:net';
 import type { SigningKeys } from '../contract/signing/signing-keys.ts';
-import { readAttachments } from './attachment-settings.ts';
-import { EXTERNAL_CONNECTIONS, readExternal } from './external-settings.ts';
-import { hasKeys, keySettingNames, readKeys } from './key-settings.ts';
 import { countCores, findFilesFault, planConnections } from './machine-limits.ts';
-import { RELAY_CONNECTIONS, readRelay } from './relay-settings.ts';
 import { readRelease } from './release.ts';
 import type { Environment } from './setting.ts';
 import { readSettings } from './setting-faults.ts';
 import { type Settings, settingTable } from './settings.ts';
-import { RESULT_CONNECTIONS, readResultStore, readStorage } from './storage-settings.ts';
 import { readTls } from './tls-pair.ts';
-import { readTracing } from './tracing-settings.ts';
 import { findUnknownSettings } from './unknown-settings.ts';
+import { readAttachments } from './variables/attachment-settings.ts';
+import { EXTERNAL_CONNECTIONS, readExternal } from './variables/external-settings.ts';
+import { hasKeys, keySettingNames, readKeys } from './variables/key-settings.ts';
+import { RELAY_CONNECTIONS, readRelay } from './variables/relay-settings.ts';
+import { RESULT_CONNECTIONS, readResultStore, readStorage } from './variables/storage-settings.ts';
+import { readTracing } from './variables/tracing-settings.ts';
 import { planWorkers } from './worker-plan.ts';
 
 /** All faults of the configuration at once; `message` has one line per variable. */

@@ -1,10 +1,10 @@
 import { statSync } from 'node:fs';
-import { hasKeys, keySettingNames } from './key-settings.ts';
 import type { Environment, Setting } from './setting.ts';
 import { type SettingName, type Settings, settingNames, settingTable } from './settings.ts';
-import { areNested, mayMixUp, SAMPLE_FOLDER } from './storage-settings.ts';
 import { findTlsFault } from './tls-pair.ts';
-import { findProtocolFault } from './tracing-settings.ts';
+import { hasKeys, keySettingNames } from './variables/key-settings.ts';
+import { areNested, mayMixUp, SAMPLE_FOLDER } from './variables/storage-settings.ts';
+import { findProtocolFault } from './variables/tracing-settings.ts';
 
 const MEBIBYTE = 2 ** 20;
 

@@ -1,7 +1,3 @@
-import { attachmentTable } from './attachment-settings.ts';
-import { externalTable } from './external-settings.ts';
-import { relayTable } from './relay-settings.ts';
-import { renderingTable } from './rendering-settings.ts';
 import { optional, type Setting, setting, type ValuesOf } from './setting.ts';
 import {
   anyText,
@@ -21,7 +17,11 @@ import {
   regionName,
   seconds,
 } from './setting-forms.ts';
-import { tracingTable } from './tracing-settings.ts';
+import { attachmentTable } from './variables/attachment-settings.ts';
+import { externalTable } from './variables/external-settings.ts';
+import { relayTable } from './variables/relay-settings.ts';
+import { renderingTable } from './variables/rendering-settings.ts';
+import { tracingTable } from './variables/tracing-settings.ts';
 
 const MEBIBYTE = 1024 * 1024;
 

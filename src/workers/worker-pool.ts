@@ -142,7 +142,7 @@ export class WorkerPool implements Renderer {
     return lane === 'light' ? light : Math.min(1, heavy);
   }
 
-  /** Process ids of the living workers, starting ones too; for tests and diagnostics. */
+  /** Process ids of the living workers, those that are starting from when they have a process; for tests and diagnostics. */
   get processIds(): readonly number[] {
     return [...this.processIdsOf('light'), ...this.processIdsOf('heavy')];
   }

@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import type { Config } from '../../config/config.ts';
-import { describePlace } from '../../config/storage-settings.ts';
+import { describePlace } from '../../config/variables/storage-settings.ts';
 import { MediaError } from '../../contract/errors.ts';
 import { isOriginKey } from '../../contract/origin-key.ts';
 import { unlessAborted } from '../../pipeline/abort.ts';

@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import type { Config } from '../../config/config.ts';
-import { describePlace } from '../../config/storage-settings.ts';
+import { describePlace } from '../../config/variables/storage-settings.ts';
 import { withDeadline } from '../../pipeline/abort.ts';
 import { formatCauses } from '../../pipeline/error-causes.ts';
 import { openResultStoreBeside } from '../../storage/open-storage.ts';

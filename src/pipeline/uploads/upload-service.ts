@@ -1,14 +1,12 @@
 import { MediaError } from '../../contract/errors.ts';
-import { sourceFormats } from '../../contract/image-formats.ts';
 import type { UploadPartId } from '../../contract/signing/relay-capability.ts';
-import { isDecodable } from '../../formats/read-image-facts.ts';
 import { withDeadline } from '../abort.ts';
 import { formatCauses } from '../error-causes.ts';
 import type { UploadMeter } from '../meter.ts';
-import { SNIFF_BYTES } from '../originals/content-sniff.ts';
 import type { OriginalWriter } from '../originals/original-writer.ts';
 import type { Clock, Log } from '../ports.ts';
 import type { Purger } from '../results/purger.ts';
+import { checkBeginning } from './upload-beginning.ts';
 import { type PaceLimits, UploadBody } from './upload-body.ts';
 
 /** An upload, as its head and its capability have it. */
@@ -46,12 +44,6 @@ interface UploadServiceParts {
   readonly meter: UploadMeter;
   readonly log: Log;
 }
-
-/** Types of images that are decoded here: an original that is said to be one begins like one. */
-const imageTypes: ReadonlySet<string> = new Set([
-  ...Object.values(sourceFormats).map(({ mimeType }) => mimeType),
-  'image/heif', // the container of HEIC and AVIF
-]);
 
 /** `Retry-After` of a refusal, in seconds. */
 const RETRY_AFTER_SECONDS = 1;
@@ -237,22 +229,6 @@ interface ReceiveOptions {
   readonly isNew: boolean;
   readonly openBody: () => AsyncIterable<Uint8Array>;
   readonly signal: AbortSignal;
-}
-
-/**
- * Looks at the first bytes of what is said to be an image. Of a part but the first one they are somewhere in the
- * middle.
- *
- * @throws MediaError `UNSUPPORTED_MEDIA_TYPE` where it is none that is decoded here
- */
-async function checkBeginning({ contentType, part }: UploadOrder, body: UploadBody): Promise<void> {
-  const [type = ''] = contentType?.split(';') ?? [];
-  if (!imageTypes.has(type.trim().toLowerCase())) return;
-  if (part !== undefined && part.partNumber !== 1) return;
-  const prefix = await body.peek((bytes) => bytes.length >= SNIFF_BYTES || isDecodable(bytes));
-  if (isDecodable(prefix)) return;
-  const cause = new Error(`The upload is said to be ${contentType}, and does not begin like one.`);
-  throw new MediaError('UNSUPPORTED_MEDIA_TYPE', { cause });
 }
 
 /** Whether a write has ended as it was told to. */

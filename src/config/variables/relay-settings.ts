@@ -1,6 +1,6 @@
+import { setting, type ValuesOf } from '../setting.ts';
+import { bytes, integer } from '../setting-forms.ts';
 import { keySettings, readKeys } from './key-settings.ts';
-import { setting, type ValuesOf } from './setting.ts';
-import { bytes, integer } from './setting-forms.ts';
 
 const MEBIBYTE = 2 ** 20;
 

@@ -1,5 +1,5 @@
-import { type Environment, optional, type Setting } from './setting.ts';
-import { anyText, looseChoice } from './setting-forms.ts';
+import { type Environment, optional, type Setting } from '../setting.ts';
+import { anyText, looseChoice } from '../setting-forms.ts';
 
 /** How OpenTelemetry writes lists. */
 const PAIRS = '`name=value,name=value`, percent-encoded';

@@ -1,6 +1,6 @@
-import { DEFAULT_WEBP_EFFORT } from '../contract/pipeline-release.ts';
-import { optional, setting } from './setting.ts';
-import { bytes, choice, integer, milliseconds } from './setting-forms.ts';
+import { DEFAULT_WEBP_EFFORT } from '../../contract/pipeline-release.ts';
+import { optional, setting } from '../setting.ts';
+import { bytes, choice, integer, milliseconds } from '../setting-forms.ts';
 
 const MEBIBYTE = 1024 * 1024;
 

@@ -1,5 +1,4 @@
-import { keySettings, readKeys } from './key-settings.ts';
-import { optional, setting, type ValuesOf } from './setting.ts';
+import { optional, setting, type ValuesOf } from '../setting.ts';
 import {
   bytes,
   dnsServer,
@@ -9,7 +8,8 @@ import {
   network,
   seconds,
   siteName,
-} from './setting-forms.ts';
+} from '../setting-forms.ts';
+import { keySettings, readKeys } from './key-settings.ts';
 
 const MEBIBYTE = 2 ** 20;
 const none = { defaultText: 'none' } as const;

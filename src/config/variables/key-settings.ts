@@ -1,6 +1,6 @@
-import type { SigningKeys } from '../contract/signing/signing-keys.ts';
-import { type Environment, optional, type Setting } from './setting.ts';
-import { signingKeys, signingKeysFile } from './setting-forms.ts';
+import type { SigningKeys } from '../../contract/signing/signing-keys.ts';
+import { type Environment, optional, type Setting } from '../setting.ts';
+import { signingKeys, signingKeysFile } from '../setting-forms.ts';
 
 /** Every variable of signing keys (contract §8 to §10); each has a twin that names a file of them. */
 export const keySettingNames = [

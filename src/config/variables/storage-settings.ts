@@ -1,11 +1,11 @@
 import { realpathSync } from 'node:fs';
 import { join, resolve, sep } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { originFolders } from '../contract/resources.ts';
-import type { Settings } from './settings.ts';
+import { originFolders } from '../../contract/resources.ts';
+import type { Settings } from '../settings.ts';
 
 /** Folder of the sample originals, which come with the package; seen from the compiled file, and from its source. */
-export const SAMPLE_FOLDER = fileURLToPath(new URL('../../fixtures/originals', import.meta.url));
+export const SAMPLE_FOLDER = fileURLToPath(new URL('../../../fixtures/originals', import.meta.url));
 
 /** Connections to the bucket of renderings at the same time: reads and writes are short. */
 export const RESULT_CONNECTIONS = 64;

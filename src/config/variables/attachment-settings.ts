@@ -1,6 +1,6 @@
+import { setting, type ValuesOf } from '../setting.ts';
+import { choice, signingDomain } from '../setting-forms.ts';
 import { keySettings, readKeys } from './key-settings.ts';
-import { setting, type ValuesOf } from './setting.ts';
-import { choice, signingDomain } from './setting-forms.ts';
 
 /** The variables of signed attachments: contract §9. */
 export const attachmentTable = {
