@@ -11,15 +11,12 @@ import { UrlForm } from './bench/url-form.tsx';
 import { Comparison } from './compare/comparison.tsx';
 import { loadOriginals } from './originals.ts';
 import { ContactSheet } from './sheet/contact-sheet.tsx';
-import { choice, contract, outcome, resources, view } from './state.ts';
+import { choice, contract, resources, view } from './state.ts';
 import { nameOf } from './take-away.ts';
 import { follow } from './workbench.ts';
 
 /** The sheet of all originals, and the workbench with one of them. */
 function Explorer() {
-  const shown = outcome.value;
-  // What is no picture has no other sizes and qualities.
-  const isPicture = shown.kind === 'exchange' && shown.exchange.body.kind === 'picture';
   return (
     <>
       <ContactSheet />
@@ -37,8 +34,8 @@ function Explorer() {
         </div>
         <TakeAwaySheet />
         <ResponseSheet />
-        <SizeLadder isPicture={isPicture} />
-        <Comparison isPicture={isPicture} />
+        <SizeLadder />
+        <Comparison />
         <Announcer />
       </article>
     </>

@@ -1,3 +1,4 @@
+import type { QueryParameter } from '../../contract/media-query.ts';
 import type { DescribedResource } from '../explorer-data.ts';
 import { type AskedPicture, hasEffect } from './effects.ts';
 
@@ -23,6 +24,23 @@ export function placeholdersOf({ template }: DescribedResource): readonly string
   return [...template.matchAll(/\{(\w+)\}/g)]
     .map(([, name = '']) => name)
     .filter((name) => name !== 'ext');
+}
+
+/** The format that clients take, as a path has it; empty where the path ends with a file name. */
+export function usualExtensionOf({ extensions }: DescribedResource): string {
+  return extensions.includes('webp') ? 'webp' : (extensions[0] ?? '');
+}
+
+/** What asks for a width, by whatever name a kind has for it. */
+export function widthParameterOf({ parameters }: DescribedResource): QueryParameter | undefined {
+  return parameters.find(({ name }) => name === 'size' || name === 'width');
+}
+
+/** A choice in another width, if it can have one; the height follows. */
+export function withWidth(choice: MediaChoice, width: string): MediaChoice {
+  const parameter = widthParameterOf(choice.resource);
+  if (parameter === undefined) return choice;
+  return { ...choice, parameters: { ...choice.parameters, height: '', [parameter.name]: width } };
 }
 
 /** Path of a choice. */

@@ -6,7 +6,7 @@ import type {
   OriginalsList,
 } from '../explorer-data.ts';
 import { formatPath, identify, type MediaChoice } from './media-choice.ts';
-import { isFilePicture, isPicture } from './thumbnail.ts';
+import { isPicture } from './thumbnail.ts';
 
 /** How many originals are asked about at a time: their paths are in one URL. */
 const FACTS_AT_A_TIME = 30;
@@ -50,17 +50,21 @@ export const filter = signal<Filter>({ text: '', kind: '', format: '', isMoving:
 /** What is known of the originals by their ids; `undefined` where it was asked, and there is nothing to know. */
 export const facts = signal<ReadonlyMap<string, OriginalFacts | undefined>>(new Map());
 
+/** All shelves, the empty ones, too; none where the list cannot be had. */
+export const shelves = computed(() =>
+  listing.value.kind === 'shelves' ? listing.value.shelves : [],
+);
+
+const allFrames = computed(() => shelves.value.flatMap(({ frames }) => frames));
+
 /** All originals by their ids. */
 export const framesById = computed(
-  () =>
-    new Map(
-      shelvesOf(listing.value).flatMap(({ frames }) => frames.map((each) => [each.id, each])),
-    ),
+  () => new Map(allFrames.value.map((each) => [each.id, each] as const)),
 );
 
 /** The shelves with what the filter leaves of them; those without anything are left out. */
 export const visibleShelves = computed((): readonly Shelf[] =>
-  shelvesOf(listing.value)
+  shelves.value
     .map((shelf) => ({ ...shelf, frames: shelf.frames.filter(fitsFilter) }))
     .filter(({ frames }) => frames.length > 0),
 );
@@ -70,9 +74,9 @@ export const needsFacts = computed(() => filter.value.isMoving || filter.value.f
 
 /** Originals that fit by what the list says, and of which no more is known yet. */
 export const unknownFrames = computed(() =>
-  shelvesOf(listing.value)
-    .flatMap(({ frames }) => frames)
-    .filter((frame) => fitsList(frame) && hasFacts(frame) && !facts.value.has(frame.id)),
+  allFrames.value.filter(
+    (frame) => fitsList(frame) && isPicture(frame) && !facts.value.has(frame.id),
+  ),
 );
 
 /** Formats of originals that were seen. */
@@ -82,7 +86,7 @@ export const knownFormats = computed(() =>
 
 /** The first original of a kind on the list. */
 export function findFirst({ name }: DescribedResource): Frame | undefined {
-  return shelvesOf(listing.value).find(({ resource }) => resource.name === name)?.frames[0];
+  return shelves.value.find(({ resource }) => resource.name === name)?.frames[0];
 }
 
 /** Loads the list; the rest of the page needs none. */
@@ -96,25 +100,34 @@ export async function loadOriginals(resources: readonly DescribedResource[]): Pr
       ? { kind: 'shelves', shelves: toShelves(list satisfies OriginalsList, resources) }
       : { kind: 'failure', code: list.code ?? code, message: list.message ?? response.statusText };
   } catch (error) {
-    listing.value = { kind: 'failure', code, message: messageOf(error) };
+    listing.value = { kind: 'failure', code, message: toError(error).message };
   }
 }
 
-/** What an error says. */
-export function messageOf(error: unknown): string {
-  return error instanceof Error ? error.message : String(error);
+/** What was thrown, as an error. */
+export function toError(error: unknown): Error {
+  return error instanceof Error ? error : new Error(String(error));
 }
 
-const queue = new Map<string, Pick<MediaChoice, 'resource' | 'values'>>();
+type Named = Pick<MediaChoice, 'resource' | 'values'>;
+
+const queue = new Map<string, Named>();
 let isAsking = false;
 
 /** Asks what originals are, those that came last first; they are in `facts` once it is known. */
-export function askFacts(wanted: readonly Pick<MediaChoice, 'resource' | 'values'>[]): void {
+export function askFacts(wanted: readonly Named[]): void {
   for (const each of wanted) {
     const id = identify(each);
     if (!facts.value.has(id)) queue.set(id, each);
   }
   if (!isAsking && queue.size > 0) void askQueued();
+}
+
+/** The same for those of frames of which anything can be known. */
+export function askFactsOf(frames: readonly Frame[]): void {
+  askFacts(
+    frames.filter(isPicture).map(({ resource, original: { values } }) => ({ resource, values })),
+  );
 }
 
 async function askQueued(): Promise<void> {
@@ -134,7 +147,7 @@ async function askQueued(): Promise<void> {
 }
 
 async function fetchFacts(
-  choices: readonly Pick<MediaChoice, 'resource' | 'values'>[],
+  choices: readonly Named[],
 ): Promise<readonly (OriginalFacts | undefined)[]> {
   const query = new URLSearchParams(
     choices.map((choice) => ['path', formatPath({ ...choice, extension: 'png', parameters: {} })]),
@@ -164,15 +177,6 @@ function toShelves(
     }));
     return [{ resource, frames, isComplete }];
   });
-}
-
-function shelvesOf(found: Listing): readonly Shelf[] {
-  return found.kind === 'shelves' ? found.shelves : [];
-}
-
-/** Whether anything can be known of an original: it is a picture, or a file that may be one. */
-export function hasFacts({ resource, original }: Frame): boolean {
-  return isPicture(resource, original) || isFilePicture(original);
 }
 
 function fitsList({ resource, label }: Frame): boolean {

@@ -2,6 +2,7 @@ import { computed, signal } from '@preact/signals';
 import type { ResourceName } from '../../contract/resources.ts';
 import type { ContractTables } from '../explorer-data.ts';
 import type { Exchange } from './exchange.ts';
+import { formatShare } from './labels.ts';
 import { identify, type MediaChoice } from './media-choice.ts';
 import { facts, framesById } from './originals.ts';
 
@@ -34,6 +35,14 @@ export const link = signal('');
 export const linkFault = signal<string>();
 export const view = signal<'sheet' | 'bench'>('sheet');
 
+/** The exchange on the stage, if there is one. */
+export const exchange = computed(() =>
+  outcome.value.kind === 'exchange' ? outcome.value.exchange : undefined,
+);
+
+/** Whether it is of a picture: nothing else has other sizes and qualities. */
+export const isPictureShown = computed(() => exchange.value?.body.kind === 'picture');
+
 /** Whether nothing names an original yet, so that there is nothing to ask for. */
 export const isBlank = computed(() => {
   const values = Object.values(choice.value?.values ?? {});
@@ -58,14 +67,19 @@ export const faults = computed((): readonly Fault[] => {
       { path: 'url', message: 'Expected a URL of the contract, such as /avatars/1/ab12.webp.' },
     ];
   }
-  if (outcome.value.kind !== 'exchange') return [];
-  const { body, status } = outcome.value.exchange;
-  if (body.kind !== 'error') return [];
+  const { body, status } = exchange.value ?? {};
+  if (body?.kind !== 'error') return [];
   if (body.errors.length > 0) return body.errors;
   const isOfUrl = status === 401 || status === 404;
-  if (!isOfUrl) return [];
-  return [{ path: 'url', message: `${body.code}: ${body.message}` }];
+  return isOfUrl ? [{ path: 'url', message: `${body.code}: ${body.message}` }] : [];
 });
+
+/** A number of bytes as a part of the original's, in words; `undefined` where the list does not have that. */
+export function describeShare(sizeBytes: number): string | undefined {
+  const originalBytes = currentFrame.value?.original.sizeBytes;
+  if (originalBytes === undefined) return undefined;
+  return `${formatShare(sizeBytes, originalBytes)} of the original`;
+}
 
 /** Whether the explorer signs URLs of a kind. */
 export function canSign(name: ResourceName): boolean {

@@ -1,5 +1,6 @@
 import type { DescribedResource, ListedOriginal } from '../explorer-data.ts';
-import { formatTarget, type MediaChoice } from './media-choice.ts';
+import { formatTarget, type MediaChoice, usualExtensionOf } from './media-choice.ts';
+import type { Frame } from './originals.ts';
 
 /** Files that a picture can be made of, by their names alone: others are not asked for. */
 const PICTURE_NAME = /\.(?:a?png|jpe?g|webp|gif|avif|hei[cf])$/i;
@@ -14,13 +15,13 @@ export function shapeOf(kind: string): 'broad' | 'wide' | 'square' {
 }
 
 /** Whether an original is a file that a picture can be made of, going by its name. */
-export function isFilePicture({ values }: ListedOriginal): boolean {
+function isFilePicture({ values }: ListedOriginal): boolean {
   return PICTURE_NAME.test(values.filename ?? '');
 }
 
 /** Whether there is a picture of an original; of files, not always. */
-export function isPicture({ name }: DescribedResource, original: ListedOriginal): boolean {
-  return name !== 'attachment' || isFilePicture(original);
+export function isPicture({ resource, original }: Pick<Frame, 'resource' | 'original'>): boolean {
+  return resource.name !== 'attachment' || isFilePicture(original);
 }
 
 /** Whether the pictures of a kind are seen whole, on the ground of the page. */
@@ -79,7 +80,6 @@ export function endingOfFile(filename: string): string {
 }
 
 function choiceOf(resource: DescribedResource, { values, signature }: ListedOriginal): MediaChoice {
-  const { extensions } = resource;
-  const extension = extensions.includes('webp') ? 'webp' : (extensions[0] ?? '');
+  const extension = usualExtensionOf(resource);
   return { resource, values, extension, parameters: {}, signature };
 }

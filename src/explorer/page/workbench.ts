@@ -7,9 +7,10 @@ import {
   type MediaChoice,
   placeholdersOf,
   readTarget,
+  usualExtensionOf,
 } from './media-choice.ts';
-import { askFacts, facts, findFirst, framesById, messageOf } from './originals.ts';
-import { askSigned, keyOf, type Signed } from './signing.ts';
+import { askFacts, facts, findFirst, framesById, toError } from './originals.ts';
+import { askSigned, keyOf } from './signing.ts';
 import {
   canSign,
   choice,
@@ -51,24 +52,22 @@ export function show(chosen: MediaChoice, { isTyping = false, typed }: Showing =
   typedUrl.value = typed?.text;
   target.value = typed?.target ?? formatTarget(chosen);
   history.replaceState(null, '', `#${target.value}`);
-  clearTimeout(timer);
-  asked += 1;
+  const turn = beginTurn();
   if (isBlank.value) {
     present({ kind: 'nothing' });
     return;
   }
   askFacts([chosen]);
   isWaiting.value = true;
-  const turn = asked;
   timer = window.setTimeout(() => request(turn), isTyping ? TYPING_MS : 0);
 }
 
 /** Asks once more for what is on the workbench. */
 export function askAgain(): void {
   if (choice.value === undefined || isBlank.value) return;
-  asked += 1;
+  const turn = beginTurn();
   isWaiting.value = true;
-  void request(asked);
+  void request(turn);
 }
 
 /** Takes what was put in the URL line; the controls follow as far as it can be read. */
@@ -79,8 +78,7 @@ export function putUrl(text: string): void {
     show(chosen, { isTyping: true, typed: { text, target: found } });
     return;
   }
-  clearTimeout(timer);
-  asked += 1;
+  beginTurn();
   typedUrl.value = text;
   target.value = undefined;
   present({ kind: 'nothing' });
@@ -88,18 +86,17 @@ export function putUrl(text: string): void {
 
 /** Takes the URL of another site, and goes to the signed path below which it is shown. */
 export function putLink(text: string): void {
-  clearTimeout(timer);
-  asked += 1;
-  const turn = asked;
+  const turn = beginTurn();
   link.value = text;
   isWaiting.value = true;
   timer = window.setTimeout(async () => {
-    const signed = await askSigned('url', text).catch(toRefusal);
+    const signed = await askSigned('url', text).catch(toError);
     if (turn !== asked) return;
-    const found = signed.kind === 'path' ? readTarget(signed.path, resources.value) : undefined;
+    const isRefused = signed instanceof Error;
+    const found = isRefused ? undefined : readTarget(signed, resources.value);
     if (found === undefined) {
       present({ kind: 'nothing' });
-      linkFault.value = signed.kind === 'refused' ? signed.message : undefined;
+      linkFault.value = isRefused ? signed.message : undefined;
       return;
     }
     const parameters = found.resource === choice.value?.resource ? choice.value.parameters : {};
@@ -108,15 +105,18 @@ export function putLink(text: string): void {
   }, TYPING_MS);
 }
 
+/** From now on, the response to what was asked for before is not shown. */
+function beginTurn(): number {
+  clearTimeout(timer);
+  asked += 1;
+  return asked;
+}
+
 /** What was put in the URL line is complete: the URL of another site is signed. */
 export function commitUrl(): void {
   const text = typedUrl.value?.trim() ?? '';
   const isForeign = target.value === undefined && /^https?:\/\/[^/]/i.test(text);
   if (isForeign && canSign('external media')) putLink(text);
-}
-
-function toRefusal(error: unknown): Signed {
-  return { kind: 'refused', message: messageOf(error) };
 }
 
 /** Goes to the first original of another kind; where the list has none, to empty fields. */
@@ -127,9 +127,7 @@ export function changeKind(resource: DescribedResource): void {
     return;
   }
   const values = Object.fromEntries(placeholdersOf(resource).map((name) => [name, '']));
-  const { extensions } = resource;
-  const extension = extensions.includes('webp') ? 'webp' : (extensions[0] ?? '');
-  show({ resource, values, extension, parameters: {} });
+  show({ resource, values, extension: usualExtensionOf(resource), parameters: {} });
 }
 
 /** Changes a part of the choice. A signature holds for its path alone. */
@@ -177,7 +175,7 @@ async function request(turn: number): Promise<void> {
     if (turn === asked) present({ kind: 'exchange', exchange, pictureUrl });
     else URL.revokeObjectURL(pictureUrl);
   } catch (error) {
-    if (turn === asked) present({ kind: 'failure', message: messageOf(error) });
+    if (turn === asked) present({ kind: 'failure', message: toError(error).message });
   }
 }
 
@@ -187,9 +185,9 @@ async function sign(turn: number): Promise<void> {
   if (chosen === undefined || chosen.signature !== undefined || typedUrl.value !== undefined)
     return;
   if (chosen.resource.name !== 'attachment' || !canSign('attachment')) return;
-  const signed = await askSigned('key', keyOf(chosen));
-  const signature =
-    signed.kind === 'path' ? readTarget(signed.path, resources.value)?.signature : undefined;
+  // Where it is refused, the response to the unsigned URL says why.
+  const signed = await askSigned('key', keyOf(chosen)).catch(() => '');
+  const signature = readTarget(signed, resources.value)?.signature;
   if (turn !== asked || signature === undefined) return;
   choice.value = { ...chosen, signature };
   target.value = formatTarget(choice.value);

@@ -1,7 +1,7 @@
+import { FaultNote, faultAttributes } from '../fields.tsx';
 import { target, typedUrl } from '../state.ts';
 import { commitUrl, putUrl } from '../workbench.ts';
 import { CopyButton } from './copy-button.tsx';
-import { FaultNote, faultAttributes, findFaults } from './fault-note.tsx';
 
 /** The URL, which can be written over: what is put is asked for to the letter, and the controls follow. */
 export function Address() {
@@ -28,7 +28,7 @@ export function Address() {
           }}
           onBlur={commitUrl}
           onFocus={({ currentTarget }) => currentTarget.select()}
-          {...faultAttributes('url', findFaults('url'))}
+          {...faultAttributes('url')}
         />
         <CopyButton what="URL" name="Copy the URL" label="Copy" text={url} />
       </div>

@@ -1,24 +1,24 @@
 import type { ComponentChildren } from 'preact';
-import type { Exchange, Timing } from '../exchange.ts';
-import { formatBytes, formatExactBytes, formatMs, formatShare } from '../labels.ts';
-import { currentFrame, isBlank, isWaiting, outcome } from '../state.ts';
+import type { Exchange } from '../exchange.ts';
+import { formatBytes, formatExactBytes, formatMs } from '../labels.ts';
+import { describeShare, exchange, isBlank, isWaiting } from '../state.ts';
 import { askAgain } from '../workbench.ts';
 
 /** What came back, what it cost, and a button that asks again. */
 export function ResponseSheet() {
-  const shown = outcome.value;
+  const shown = exchange.value;
   return (
     <section aria-labelledby="response-title">
       <div class="heading">
         <h3 id="response-title">What came back</h3>
-        <p class="soft">{shown.kind === 'exchange' && describeSource(shown.exchange)}</p>
+        <p class="soft">{shown && describeSource(shown)}</p>
         <button type="button" disabled={isBlank.value || isWaiting.value} onClick={askAgain}>
           Ask again
         </button>
       </div>
-      {shown.kind === 'exchange' && <Cost exchange={shown.exchange} />}
+      {shown && <Cost exchange={shown} />}
       <dl class="response" id="response">
-        {shown.kind === 'exchange' && <Facts exchange={shown.exchange} />}
+        {shown && <Facts exchange={shown} />}
       </dl>
     </section>
   );
@@ -42,32 +42,26 @@ function describeSource({ cacheStatus = '', timings, body }: Exchange): string {
 /** The stages that the request passed through, as parts of the time that it took here. */
 function Cost({ exchange: { timings, totalMs } }: { readonly exchange: Exchange }) {
   const known = timings.reduce((sum, { durationMs }) => sum + durationMs, 0);
-  const all: readonly Timing[] = [
-    ...timings,
-    { name: 'way', durationMs: Math.max(0, totalMs - known) },
-  ];
-  const text = all.map(({ name, durationMs }) => `${labelOfStage(name)} ${formatMs(durationMs)}`);
+  const way = { name: 'way', durationMs: Math.max(0, totalMs - known) };
+  const parts = [...timings, way].map(({ name, durationMs }) => ({
+    name,
+    share: durationMs / Math.max(1, totalMs),
+    title: `${name === 'way' ? 'the way here' : name} ${formatMs(durationMs)}`,
+  }));
+  const label = `Time: ${parts.map(({ title }) => title).join(', ')}`;
   return (
-    <div class="cost" id="cost" role="img" aria-label={`Time: ${text.join(', ')}`}>
-      {all.map(({ name, durationMs }) => (
-        <span
-          key={name}
-          class={`part ${name}`}
-          style={{ '--part': durationMs / Math.max(1, totalMs) }}
-          title={`${labelOfStage(name)} ${formatMs(durationMs)}`}
-        />
+    <div class="cost" id="cost" role="img" aria-label={label}>
+      {parts.map(({ name, share, title }) => (
+        <span key={name} class={`part ${name}`} style={{ '--part': share }} title={title} />
       ))}
     </div>
   );
 }
 
-function labelOfStage(name: string): string {
-  return name === 'way' ? 'the way here' : name;
-}
-
 function Facts({ exchange }: { readonly exchange: Exchange }) {
   const { status, mimeType, sizeBytes, cacheStatus, timings, totalMs, body } = exchange;
   const isError = body.kind === 'error';
+  const exactBytes = formatExactBytes(sizeBytes);
   const size = body.kind === 'picture' && body.width > 0 ? `${body.width} × ${body.height}` : '–';
   return (
     <>
@@ -83,7 +77,9 @@ function Facts({ exchange }: { readonly exchange: Exchange }) {
           {formatBytes(sizeBytes)}
         </Fact>
       ) : (
-        <Weight sizeBytes={sizeBytes} />
+        <Fact name="Bytes" note={describeShare(sizeBytes) ?? exactBytes} title={exactBytes}>
+          {formatBytes(sizeBytes)}
+        </Fact>
       )}
       <Fact name="Cache-Status">
         <code>{cacheStatus ?? '–'}</code>
@@ -98,20 +94,6 @@ function Facts({ exchange }: { readonly exchange: Exchange }) {
         </span>
       </Fact>
     </>
-  );
-}
-
-function Weight({ sizeBytes }: { readonly sizeBytes: number }) {
-  const originalBytes = currentFrame.value?.original.sizeBytes;
-  const exact = formatExactBytes(sizeBytes);
-  const share =
-    originalBytes === undefined
-      ? exact
-      : `${formatShare(sizeBytes, originalBytes)} of the original`;
-  return (
-    <Fact name="Bytes" note={share} title={exact}>
-      {formatBytes(sizeBytes)}
-    </Fact>
   );
 }
 

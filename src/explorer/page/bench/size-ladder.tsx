@@ -2,8 +2,8 @@ import { signal } from '@preact/signals';
 import { ASSET_WIDTHS_PX } from '../../../contract/media-query.ts';
 import { ask } from '../exchange.ts';
 import { formatBytes } from '../labels.ts';
-import { formatTarget, type MediaChoice } from '../media-choice.ts';
-import { choice } from '../state.ts';
+import { formatTarget, type MediaChoice, widthParameterOf, withWidth } from '../media-choice.ts';
+import { choice, isPictureShown } from '../state.ts';
 import { change } from '../workbench.ts';
 
 /** Requests at a time: the service has other clients. */
@@ -27,13 +27,11 @@ const measured = signal<ReadonlyMap<string, Measurement>>(new Map());
 const measuring = signal<MediaChoice>();
 
 /** What all widths of a picture weigh, as a chart whose bars are the choice of a width. */
-export function SizeLadder({ isPicture }: { readonly isPicture: boolean }) {
+export function SizeLadder() {
   const chosen = choice.value;
-  const parameter = chosen?.resource.parameters.find(
-    ({ name }) => name === 'size' || name === 'width',
-  );
-  if (chosen === undefined || parameter === undefined || !isPicture) return null;
-  const found = widths.map((width) => measured.value.get(targetOf(chosen, width)));
+  const parameter = chosen && widthParameterOf(chosen.resource);
+  if (chosen === undefined || parameter === undefined || !isPictureShown.value) return null;
+  const found = widths.map((width) => measured.value.get(formatTarget(withWidth(chosen, width))));
   const known = found.flatMap((each) => each ?? []);
   const most = Math.max(1, ...known.map(({ sizeBytes }) => sizeBytes));
   const current = chosen.parameters[parameter.name] || parameter.default;
@@ -73,11 +71,7 @@ export function SizeLadder({ isPicture }: { readonly isPicture: boolean }) {
               measurement={found[index]}
               most={most}
               isCurrent={width === current}
-              onPick={() =>
-                change({
-                  parameters: { ...chosen.parameters, height: '', [parameter.name]: width },
-                })
-              }
+              onPick={() => change(withWidth(chosen, width))}
             />
           ))}
         </div>
@@ -123,14 +117,6 @@ function Rung({ width, measurement, most, isCurrent, onPick }: RungProps) {
   );
 }
 
-function targetOf(chosen: MediaChoice, width: string): string {
-  const name = chosen.resource.parameters.some((each) => each.name === 'size') ? 'size' : 'width';
-  return formatTarget({
-    ...chosen,
-    parameters: { ...chosen.parameters, height: '', [name]: width },
-  });
-}
-
 /** Asks for all widths that are not known yet, until something else is chosen. */
 async function measure(chosen: MediaChoice): Promise<void> {
   measuring.value = chosen;
@@ -138,7 +124,7 @@ async function measure(chosen: MediaChoice): Promise<void> {
   const waiting = [...widths].reverse();
   const work = async (): Promise<void> => {
     for (let width = waiting.pop(); width !== undefined; width = waiting.pop()) {
-      const target = targetOf(chosen, width);
+      const target = formatTarget(withWidth(chosen, width));
       if (choice.value !== chosen) return;
       if (measured.value.has(target)) continue;
       const exchange = await ask(target).catch(() => undefined);

@@ -2,11 +2,12 @@ import { useLayoutEffect, useRef, useState } from 'preact/hooks';
 import type { Exchange, ResponseBody } from '../exchange.ts';
 import { formatBytes, formatExactBytes, formatShare } from '../labels.ts';
 import { placeholdersOf } from '../media-choice.ts';
-import { canSign, choice, currentFrame, isBlank, isWaiting, outcome } from '../state.ts';
+import { canSign, choice, describeShare, exchange, isBlank, isWaiting, outcome } from '../state.ts';
 
 /** The part of the page that shows the picture, or the error instead, and what it weighs. */
 export function Stage() {
   const shown = outcome.value;
+  const received = exchange.value;
   return (
     <figure class="stage" id="stage" aria-busy={isWaiting.value ? 'true' : undefined}>
       <div class="seen" aria-live="polite">
@@ -20,12 +21,10 @@ export function Stage() {
         {shown.kind === 'exchange' && shown.pictureUrl !== undefined && (
           <Picture key={shown.pictureUrl} url={shown.pictureUrl} exchange={shown.exchange} />
         )}
-        {shown.kind === 'exchange' && shown.exchange.body.kind === 'error' && (
-          <Refusal status={shown.exchange.status} body={shown.exchange.body} />
+        {received?.body.kind === 'error' && (
+          <Refusal status={received.status} body={received.body} />
         )}
-        {shown.kind === 'exchange' && shown.exchange.body.kind === 'file' && (
-          <File exchange={shown.exchange} />
-        )}
+        {received?.body.kind === 'file' && <File exchange={received} />}
       </div>
     </figure>
   );
@@ -42,9 +41,7 @@ function Picture({ url, exchange }: { readonly url: string; readonly exchange: E
     const isSmaller = seenPx > 0 && seenPx < width;
     setScale(isSmaller ? `, seen at ${formatShare(seenPx, width)}` : '');
   }, [width]);
-  const originalBytes = currentFrame.value?.original.sizeBytes;
-  const share =
-    originalBytes === undefined ? '' : `, ${formatShare(sizeBytes, originalBytes)} of the original`;
+  const share = describeShare(sizeBytes);
   return (
     <>
       <img
@@ -60,7 +57,7 @@ function Picture({ url, exchange }: { readonly url: string; readonly exchange: E
           <strong class="weight" title={formatExactBytes(sizeBytes)}>
             {formatBytes(sizeBytes)}
           </strong>
-          {share}
+          {share && `, ${share}`}
         </span>
         <span class="seen-size">
           {width} × {height} px{scale}
@@ -81,12 +78,9 @@ function Nothing() {
       <p class="code">No {chosen.resource.name} is in the list</p>
       <p>
         {'Put '}
-        {names.map((name, index) => (
-          <>
-            {index === 0 ? '' : index === names.length - 1 ? ' and ' : ', '}
-            <code>{name}</code>
-          </>
-        ))}
+        {new Intl.ListFormat('en-GB')
+          .formatToParts(names)
+          .map(({ type, value }) => (type === 'element' ? <code>{value}</code> : value))}
         {' of one, or a URL in the line above.'}
       </p>
     </div>

@@ -1,5 +1,5 @@
 import { formatCurl } from '../media-choice.ts';
-import { choice, isBlank, outcome, target } from '../state.ts';
+import { choice, exchange, isBlank, target } from '../state.ts';
 import { fileNameOf, formatBbcode, formatMarkdown, formatSrcset } from '../take-away.ts';
 import { CopyButton } from './copy-button.tsx';
 
@@ -7,8 +7,7 @@ import { CopyButton } from './copy-button.tsx';
 export function TakeAwaySheet() {
   const chosen = choice.value;
   if (chosen === undefined || isBlank.value || target.value === undefined) return null;
-  const shown = outcome.value;
-  const body = shown.kind === 'exchange' ? shown.exchange.body : undefined;
+  const body = exchange.value?.body;
   const taken = {
     choice: chosen,
     origin: location.origin,

@@ -1,11 +1,10 @@
 import type { ParameterForm, QueryParameter } from '../../../contract/media-query.ts';
 import { DEFAULT_AVATAR_COUNT } from '../../../contract/resources.ts';
 import { hasEffect, nameOfFormat, withoutAliases } from '../effects.ts';
+import { Labelled, labelOf, Segments, Select, TextInput } from '../fields.tsx';
 import { type MediaChoice, placeholdersOf } from '../media-choice.ts';
 import { canSign, choice, link, resources } from '../state.ts';
 import { change, changeKind, putLink } from '../workbench.ts';
-import { faultAttributes, findFaults } from './fault-note.tsx';
-import { Labelled, labelOf, Segments, TextInput } from './fields.tsx';
 
 /** A choice of more words than these is a list that opens. */
 const MOST_SEGMENTS = 6;
@@ -29,20 +28,15 @@ export function UrlForm() {
       onSubmit={(event) => event.preventDefault()}
     >
       <Labelled name="kind">
-        <select
+        <Select
           name="kind"
+          words={resources.value.map(({ name }) => name)}
           value={resource.name}
-          onInput={({ currentTarget }) => {
-            const next = resources.value.find(({ name }) => name === currentTarget.value);
+          onPick={(word) => {
+            const next = resources.value.find(({ name }) => name === word);
             if (next !== undefined) changeKind(next);
           }}
-        >
-          {resources.value.map(({ name }) => (
-            <option key={name} value={name}>
-              {name}
-            </option>
-          ))}
-        </select>
+        />
       </Labelled>
       {resource.name === 'external media' && canSign(resource.name) && (
         <Labelled name="link">
@@ -112,21 +106,19 @@ function Parameter({ parameter, chosen, onChange }: ParameterProps) {
       />
     );
   }
+  const textOf = (word: string): string => {
+    if (!words.includes(word)) return `${word} (not listed)`;
+    return word === fallback ? `${word} (default)` : labelOf(word);
+  };
   return (
     <Labelled name={name}>
-      <select
+      <Select
         name={name}
+        words={words.includes(value) ? words : [...words, value]}
         value={value}
-        onInput={({ currentTarget }) => onChange(currentTarget.value, false)}
-        {...faultAttributes(name, findFaults(name))}
-      >
-        {words.map((word) => (
-          <option key={word} value={word}>
-            {word === fallback ? `${word} (default)` : labelOf(word)}
-          </option>
-        ))}
-        {!words.includes(value) && <option value={value}>{value} (not listed)</option>}
-      </select>
+        textOf={textOf}
+        onPick={(word) => onChange(word, false)}
+      />
     </Labelled>
   );
 }

@@ -1,9 +1,8 @@
 import { useEffect, useRef, useState } from 'preact/hooks';
-import type { DescribedResource } from '../../explorer-data.ts';
 import { ask } from '../exchange.ts';
 import { formatBytes, formatMs, formatShare } from '../labels.ts';
-import { formatTarget, type MediaChoice } from '../media-choice.ts';
-import { choice } from '../state.ts';
+import { formatTarget, type MediaChoice, withWidth } from '../media-choice.ts';
+import { choice, isPictureShown } from '../state.ts';
 import { type ComparedPicture, freePictures, toPicture } from './compared-picture.ts';
 import { Loupe } from './loupe.tsx';
 import { type SideChoice, SideControls } from './side-controls.tsx';
@@ -11,13 +10,15 @@ import { type SideChoice, SideControls } from './side-controls.tsx';
 /** Changes come in groups; after this time without one the pictures are asked for, in milliseconds. */
 const CALM_MS = 300;
 
+const asAbove = { format: '', size: '' } as const;
+
 type Pair = readonly [left: ComparedPicture, right: ComparedPicture];
 
 /** The same picture in two ways, one over the other: any two of format, quality and size. */
-export function Comparison({ isPicture }: { readonly isPicture: boolean }) {
+export function Comparison() {
   const chosen = choice.value;
   const hasQuality = chosen?.resource.parameters.some(({ name }) => name === 'quality') ?? false;
-  if (chosen === undefined || !isPicture || !hasQuality) return null;
+  if (chosen === undefined || !isPictureShown.value || !hasQuality) return null;
   return (
     <section id="compare-section" aria-labelledby="compare-title">
       <div class="heading">
@@ -31,8 +32,8 @@ export function Comparison({ isPicture }: { readonly isPicture: boolean }) {
 function Compared({ chosen }: { readonly chosen: MediaChoice }) {
   const root = useRef<HTMLDivElement>(null);
   const [isSeen, setIsSeen] = useState(false);
-  const [left, setLeft] = useState<SideChoice>({ quality: 'lossless' });
-  const [right, setRight] = useState<SideChoice>({ quality: 'low' });
+  const [left, setLeft] = useState<SideChoice>({ ...asAbove, quality: 'lossless' });
+  const [right, setRight] = useState<SideChoice>({ ...asAbove, quality: 'low' });
   const [pair, setPair] = useState<Pair | 'nothing'>();
   // Two more renders for each change: not before the comparison is on the screen.
   useEffect(() => {
@@ -93,25 +94,12 @@ function Notes({ picture: { exchange, width, height }, of }: NotesProps) {
 }
 
 /** The choice with what a side has of its own. */
-export function applySide(chosen: MediaChoice, { format, quality, size }: SideChoice): MediaChoice {
-  const { resource, extension, parameters } = chosen;
-  const sizeName = sizeNameOf(resource);
-  const isInPath = extension !== '';
-  return {
-    ...chosen,
-    ...(isInPath && format !== undefined && { extension: format }),
-    parameters: {
-      ...parameters,
-      quality,
-      ...(!isInPath && format !== undefined && { format }),
-      ...(sizeName !== undefined && size !== undefined && { height: '', [sizeName]: size }),
-    },
-  };
-}
-
-/** What the width is called of a kind. */
-export function sizeNameOf({ parameters }: DescribedResource): string | undefined {
-  return parameters.find(({ name }) => name === 'size' || name === 'width')?.name;
+function applySide(chosen: MediaChoice, { format, quality, size }: SideChoice): MediaChoice {
+  const sized = size === '' ? chosen : withWidth(chosen, size);
+  const inQuality = { ...sized, parameters: { ...sized.parameters, quality } };
+  if (format === '') return inQuality;
+  if (chosen.extension !== '') return { ...inQuality, extension: format };
+  return { ...inQuality, parameters: { ...inQuality.parameters, format } };
 }
 
 async function loadPair(first: string, second: string): Promise<Pair | 'nothing'> {

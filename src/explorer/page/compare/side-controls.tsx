@@ -1,12 +1,13 @@
 import { ASSET_WIDTHS_PX } from '../../../contract/media-query.ts';
 import { withoutAliases } from '../effects.ts';
+import { Select } from '../fields.tsx';
 import type { MediaChoice } from '../media-choice.ts';
 
-/** What a side of the comparison has of its own; what is absent is as it is above. */
+/** What a side of the comparison has of its own; the empty text stands for what is as it is above. */
 export interface SideChoice {
   readonly quality: string;
-  readonly format?: string | undefined;
-  readonly size?: string | undefined;
+  readonly format: string;
+  readonly size: string;
 }
 
 interface SideControlsProps {
@@ -26,52 +27,26 @@ export function SideControls({ name, chosen, side, onChange }: SideControlsProps
   const formats = withoutAliases(extensions.length > 0 ? extensions : wordsOf('format'));
   return (
     <div class="side">
-      <Pick
+      <Select
         label={`Format on the ${name}`}
-        words={formats}
-        none="format as above"
+        words={['', ...formats]}
         value={side.format}
+        textOf={(word) => word || 'format as above'}
         onPick={(format) => onChange({ ...side, format })}
       />
-      <Pick
+      <Select
         label={`Size on the ${name}`}
-        words={ASSET_WIDTHS_PX.map(String)}
-        none="size as above"
+        words={['', ...ASSET_WIDTHS_PX.map(String)]}
         value={side.size}
+        textOf={(word) => word || 'size as above'}
         onPick={(size) => onChange({ ...side, size })}
       />
-      <Pick
+      <Select
         label={`Quality on the ${name}`}
         words={wordsOf('quality')}
         value={side.quality}
-        onPick={(quality = side.quality) => onChange({ ...side, quality })}
+        onPick={(quality) => onChange({ ...side, quality })}
       />
     </div>
-  );
-}
-
-interface PickProps {
-  readonly label: string;
-  readonly words: readonly string[];
-  /** What it is called to have no value; absent where it must have one. */
-  readonly none?: string;
-  readonly value: string | undefined;
-  readonly onPick: (word: string | undefined) => void;
-}
-
-function Pick({ label, words, none, value, onPick }: PickProps) {
-  return (
-    <select
-      aria-label={label}
-      value={value ?? ''}
-      onChange={({ currentTarget }) => onPick(currentTarget.value || undefined)}
-    >
-      {none !== undefined && <option value="">{none}</option>}
-      {words.map((word) => (
-        <option key={word} value={word}>
-          {word}
-        </option>
-      ))}
-    </select>
   );
 }

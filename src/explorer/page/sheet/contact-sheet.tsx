@@ -1,46 +1,34 @@
-import { signal } from '@preact/signals';
 import { useLayoutEffect, useRef, useState } from 'preact/hooks';
 import { listing, type Shelf, visibleShelves } from '../originals.ts';
-import { currentFrame } from '../state.ts';
 import { SheetFilter } from './sheet-filter.tsx';
 import { type FrameGroup, findNextFrame } from './sheet-layout.ts';
-import { folded, layOut, ShelfSection } from './shelf-section.tsx';
+import { focusedId, openFrames, openShelves, stopId } from './sheet-state.ts';
+import { layOut, ShelfSection } from './shelf-section.tsx';
 
 /** So many frames are always there; of longer sheets, those alone that are about to be seen. */
 const ALWAYS_THERE = 400;
 
-/** The frame at which the Tab key stops, by its id; where there is none, it is the current one or the first. */
-const stop = signal<string>();
 /** All originals that were found, by kind: each a link to its place on the workbench. */
 export function ContactSheet() {
   const root = useRef<HTMLElement>(null);
   const widthRem = useWidthRem(root);
   const found = listing.value;
-  const shelves = visibleShelves.value;
-  const open = shelves.filter(({ resource }) => !folded.value.has(resource.name));
-  const frames = open.flatMap((shelf) => shelf.frames);
-  const current = currentFrame.value;
-  const isThere = (id: string | undefined) => frames.some((frame) => frame.id === id);
-  const stopId = isThere(stop.value)
-    ? stop.value
-    : isThere(current?.id)
-      ? current?.id
-      : frames[0]?.id;
 
   const move = (event: KeyboardEvent): void => {
     if (!(event.target instanceof HTMLElement) || event.target.dataset.frame === undefined) return;
-    const groups = open.map(
+    const groups = openShelves.value.map(
       (shelf): FrameGroup => ({
         frames: shelf.frames.length,
         columns: layOut(shelf, widthRem).columns,
       }),
     );
-    const here = frames.findIndex(({ id }) => id === stopId);
+    const frames = openFrames.value;
+    const here = frames.findIndex(({ id }) => id === stopId.value);
     const next = findNextFrame(groups, here, event.key);
     const frame = next === undefined ? undefined : frames[next];
     if (frame === undefined) return;
     event.preventDefault();
-    stop.value = frame.id;
+    focusedId.value = frame.id;
     // It may have to be made first.
     queueMicrotask(() => focusFrame(root.current, frame.id));
   };
@@ -60,7 +48,7 @@ export function ContactSheet() {
       )}
       {found.kind === 'shelves' && <Emptiness shelves={found.shelves} />}
       {/* How many frames are in a row has to be known, or else they would move once it is. */}
-      {(widthRem > 0 ? shelves : []).map((shelf) => {
+      {(widthRem > 0 ? visibleShelves.value : []).map((shelf) => {
         const first = before;
         before += shelf.frames.length;
         return (
@@ -69,18 +57,11 @@ export function ContactSheet() {
             shelf={shelf}
             isAlwaysThere={first + shelf.frames.length <= ALWAYS_THERE}
             widthRem={widthRem}
-            stopId={stopId}
-            current={current}
-            onFocus={setStop}
           />
         );
       })}
     </nav>
   );
-}
-
-function setStop(id: string): void {
-  stop.value = id;
 }
 
 function focusFrame(root: HTMLElement | null, id: string, isLast = false): void {

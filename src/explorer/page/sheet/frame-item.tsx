@@ -1,22 +1,17 @@
-import { memo } from 'preact/compat';
+import { useComputed } from '@preact/signals';
 import { useLayoutEffect, useRef, useState } from 'preact/hooks';
 import { formatBytes } from '../labels.ts';
 import { formatTarget } from '../media-choice.ts';
 import { type Frame, facts } from '../originals.ts';
+import { currentFrame } from '../state.ts';
 import { chooseFirst, endingOfFile, formatThumbnail, isCutOut, isPicture } from '../thumbnail.ts';
-
-interface FrameItemProps {
-  readonly frame: Frame;
-  /** Whether the Tab key stops here. */
-  readonly isStop: boolean;
-  /** Whether it is on the workbench. */
-  readonly isCurrent: boolean;
-  readonly onFocus: (id: string) => void;
-}
+import { focusedId, stopId } from './sheet-state.ts';
 
 /** One original: a link to its place on the workbench. What moves is marked, and moves while it is pointed at. */
-export const FrameItem = memo(({ frame, isStop, isCurrent, onFocus }: FrameItemProps) => {
+export function FrameItem({ frame }: { readonly frame: Frame }) {
   const { id, resource, original, label } = frame;
+  const isStop = useComputed(() => stopId.value === id).value;
+  const isCurrent = useComputed(() => currentFrame.value?.id === id).value;
   const link = useRef<HTMLAnchorElement>(null);
   const [isPointedAt, setIsPointedAt] = useState(false);
   const [isBroken, setIsBroken] = useState(false);
@@ -38,7 +33,7 @@ export const FrameItem = memo(({ frame, isStop, isCurrent, onFocus }: FrameItemP
         tabIndex={isStop ? 0 : -1}
         data-frame={id}
         onFocus={() => {
-          onFocus(id);
+          focusedId.value = id;
           setIsPointedAt(true);
         }}
         onBlur={shows(false)}
@@ -47,7 +42,7 @@ export const FrameItem = memo(({ frame, isStop, isCurrent, onFocus }: FrameItemP
       >
         {isBroken ? (
           <span class="card" data-word="no picture" />
-        ) : isPicture(resource, original) ? (
+        ) : isPicture(frame) ? (
           <img
             class={isCutOut(resource) ? 'whole' : undefined}
             loading="lazy"
@@ -65,7 +60,7 @@ export const FrameItem = memo(({ frame, isStop, isCurrent, onFocus }: FrameItemP
       </a>
     </li>
   );
-});
+}
 
 /** Whether the person has not asked for less motion. */
 function mayMove(): boolean {

@@ -1,60 +1,26 @@
 import { useSignalEffect } from '@preact/signals';
+import { Select } from '../fields.tsx';
 import {
-  askFacts,
+  askFactsOf,
   type Filter,
   filter,
   knownFormats,
-  listing,
   needsFacts,
+  shelves,
   unknownFrames,
   visibleShelves,
 } from '../originals.ts';
-
-interface ChoiceProps {
-  readonly name: string;
-  readonly label: string;
-  /** What is chosen where none of the names is. */
-  readonly all: string;
-  readonly names: readonly string[];
-  readonly value: string;
-  /** With the empty text for all of them. */
-  readonly onPick: (name: string) => void;
-}
-
-/** One of several names, or all of them. */
-function Choice({ name, label, all, names, value, onPick }: ChoiceProps) {
-  return (
-    <select
-      name={name}
-      aria-label={label}
-      value={value}
-      onInput={({ currentTarget }) => onPick(currentTarget.value)}
-    >
-      <option value="">{all}</option>
-      {names.map((each) => (
-        <option key={each} value={each}>
-          {each}
-        </option>
-      ))}
-    </select>
-  );
-}
 
 /** What the sheet is searched by. */
 export function SheetFilter() {
   // What is asked for cannot be told from the list: all that may fit are looked at.
   useSignalEffect(() => {
-    if (needsFacts.value) {
-      askFacts(
-        unknownFrames.value.map(({ resource, original: { values } }) => ({ resource, values })),
-      );
-    }
+    if (needsFacts.value) askFactsOf(unknownFrames.value);
   });
   const { text, kind, format, isMoving } = filter.value;
-  const kinds =
-    listing.value.kind === 'shelves'
-      ? listing.value.shelves.filter(({ frames }) => frames.length > 0)
-      : [];
+  const kinds = shelves.value.flatMap(({ resource, frames }) =>
+    frames.length > 0 ? resource.name : [],
+  );
   const set = (part: Partial<Filter>): void => {
     filter.value = { ...filter.value, ...part };
   };
@@ -69,21 +35,21 @@ export function SheetFilter() {
         onInput={({ currentTarget }) => set({ text: currentTarget.value })}
       />
       <div class="filters">
-        <Choice
+        <Select
           name="only-kind"
           label="Kinds shown"
-          all="all kinds"
-          names={kinds.map(({ resource }) => resource.name)}
+          words={['', ...kinds]}
           value={kind}
-          onPick={(name) => set({ kind: name })}
+          textOf={(word) => word || 'all kinds'}
+          onPick={(word) => set({ kind: word })}
         />
-        <Choice
+        <Select
           name="only-format"
           label="Formats shown"
-          all="all formats"
-          names={knownFormats.value}
+          words={['', ...knownFormats.value]}
           value={format}
-          onPick={(name) => set({ format: name })}
+          textOf={(word) => word || 'all formats'}
+          onPick={(word) => set({ format: word })}
         />
         <label class="check">
           <input

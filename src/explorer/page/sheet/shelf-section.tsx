@@ -1,9 +1,10 @@
-import { signal } from '@preact/signals';
 import { useLayoutEffect, useRef, useState } from 'preact/hooks';
 import { formatHeading } from '../labels.ts';
-import { askFacts, type Frame, hasFacts, type Shelf } from '../originals.ts';
+import { askFactsOf, type Frame, type Shelf } from '../originals.ts';
+import { currentFrame } from '../state.ts';
 import { shapeOf } from '../thumbnail.ts';
 import { FrameItem } from './frame-item.tsx';
+import { folded, stopId } from './sheet-state.ts';
 
 /** Rows of frames that come and go together. */
 const ROWS_TOGETHER = 8;
@@ -15,27 +16,14 @@ const CAPTION_REM = 1.375;
 /** Height of a frame by its width. */
 const HEIGHTS = { square: 1, wide: 10 / 16, broad: 1 / 3 } as const;
 
-/** Kinds whose frames are folded away. */
-export const folded = signal<ReadonlySet<string>>(new Set());
-
 interface ShelfSectionProps {
   readonly shelf: Shelf;
   readonly isAlwaysThere: boolean;
   readonly widthRem: number;
-  readonly stopId: string | undefined;
-  readonly current: Frame | undefined;
-  readonly onFocus: (id: string) => void;
 }
 
 /** The originals of a kind, which can be folded away. */
-export function ShelfSection({
-  shelf,
-  isAlwaysThere,
-  widthRem,
-  stopId,
-  current,
-  onFocus,
-}: ShelfSectionProps) {
+export function ShelfSection({ shelf, isAlwaysThere, widthRem }: ShelfSectionProps) {
   const { resource, frames, isComplete } = shelf;
   const isFolded = folded.value.has(resource.name);
   const fold = (): void => {
@@ -68,9 +56,6 @@ export function ShelfSection({
             frames={chunk}
             heightRem={Math.ceil(chunk.length / columns) * rowRem}
             isAlwaysThere={isAlwaysThere || index === 0}
-            stopId={stopId}
-            current={current}
-            onFocus={onFocus}
           />
         ))}
     </section>
@@ -82,13 +67,10 @@ interface ChunkProps {
   readonly frames: readonly Frame[];
   readonly heightRem: number;
   readonly isAlwaysThere: boolean;
-  readonly stopId: string | undefined;
-  readonly current: Frame | undefined;
-  readonly onFocus: (id: string) => void;
 }
 
 /** Some rows of frames. Those that are far from the screen are as high, and empty. */
-function Chunk({ shape, frames, heightRem, isAlwaysThere, stopId, current, onFocus }: ChunkProps) {
+function Chunk({ shape, frames, heightRem, isAlwaysThere }: ChunkProps) {
   const list = useRef<HTMLUListElement>(null);
   const [isNear, setIsNear] = useState(false);
   useLayoutEffect(() => {
@@ -100,28 +82,15 @@ function Chunk({ shape, frames, heightRem, isAlwaysThere, stopId, current, onFoc
     return () => watch.disconnect();
   }, []);
   useLayoutEffect(() => {
-    if (isNear) askFacts(frames.filter(hasFacts).map(toChoice));
+    if (isNear) askFactsOf(frames);
   }, [isNear, frames]);
-  const hasStop = frames.some(({ id }) => id === stopId || id === current?.id);
+  const hasStop = frames.some(({ id }) => id === stopId.value || id === currentFrame.value?.id);
   const isThere = isAlwaysThere || isNear || hasStop;
   return (
     <ul ref={list} class={`frames ${shape}`} style={{ minHeight: `${heightRem}rem` }}>
-      {isThere &&
-        frames.map((frame) => (
-          <FrameItem
-            key={frame.id}
-            frame={frame}
-            isStop={frame.id === stopId}
-            isCurrent={frame.id === current?.id}
-            onFocus={onFocus}
-          />
-        ))}
+      {isThere && frames.map((frame) => <FrameItem key={frame.id} frame={frame} />)}
     </ul>
   );
-}
-
-function toChoice({ resource, original: { values } }: Frame) {
-  return { resource, values };
 }
 
 /** How the frames of a kind lie on a sheet: what the style sheet does, in numbers. */

@@ -1,6 +1,30 @@
 import type { ComponentChildren } from 'preact';
-import type { ParameterForm } from '../../../contract/media-query.ts';
-import { FaultNote, faultAttributes, findFaults } from './fault-note.tsx';
+import type { ParameterForm } from '../../contract/media-query.ts';
+import { faults, isWaiting } from './state.ts';
+
+/** Attributes of a field that tie it to its faults. */
+export function faultAttributes(path: string) {
+  return findFault(path) === undefined
+    ? {}
+    : ({ 'aria-invalid': 'true', 'aria-describedby': `${path}-fault` } as const);
+}
+
+/** What is wrong with a field, below it. */
+export function FaultNote({ path }: { readonly path: string }) {
+  const fault = findFault(path);
+  if (fault === undefined) return null;
+  return (
+    <p class="fault-note" id={`${path}-fault`}>
+      {fault}
+    </p>
+  );
+}
+
+/** What the API says is wrong with a field; while a response is awaited, nothing is. */
+function findFault(path: string): string | undefined {
+  const found = isWaiting.value ? [] : faults.value.filter((fault) => fault.path === path);
+  return found.length === 0 ? undefined : found.map(({ message }) => message).join(' ');
+}
 
 interface TextInputProps {
   readonly name: string;
@@ -29,8 +53,38 @@ export function TextInput({ name, value, form, onText }: TextInputProps) {
         placeholder: `${bounds.min} to ${bounds.max}`,
       })}
       onInput={({ currentTarget }) => onText(currentTarget.value)}
-      {...faultAttributes(name, findFaults(name))}
+      {...faultAttributes(name)}
     />
+  );
+}
+
+interface SelectProps {
+  readonly name?: string;
+  /** What it is called, where no `Labelled` is around it. */
+  readonly label?: string;
+  readonly words: readonly string[];
+  readonly value: string;
+  /** What a word is called. */
+  readonly textOf?: (word: string) => string;
+  readonly onPick: (word: string) => void;
+}
+
+/** A choice among many words, as a list that opens. */
+export function Select({ name, label, words, value, textOf = labelOf, onPick }: SelectProps) {
+  return (
+    <select
+      name={name}
+      aria-label={label}
+      value={value}
+      onInput={({ currentTarget }) => onPick(currentTarget.value)}
+      {...(name !== undefined && faultAttributes(name))}
+    >
+      {words.map((word) => (
+        <option key={word} value={word}>
+          {textOf(word)}
+        </option>
+      ))}
+    </select>
   );
 }
 
@@ -68,12 +122,12 @@ export function Segments({ name, words, value, isOff = () => false, onPick }: Se
   const isUseless = words.every(isOff);
   return (
     <div
-      class={isUseless ? 'field off' : 'field'}
+      class="field"
       role="radiogroup"
       aria-labelledby={`${name}-name`}
       aria-disabled={isUseless ? 'true' : undefined}
       title={isUseless ? 'It changes nothing of this' : undefined}
-      {...faultAttributes(name, findFaults(name))}
+      {...faultAttributes(name)}
     >
       <span class="name" id={`${name}-name`}>
         {name}

@@ -1,0 +1,24 @@
+import { computed, signal } from '@preact/signals';
+import { visibleShelves } from '../originals.ts';
+import { currentFrame } from '../state.ts';
+
+/** Kinds whose frames are folded away. */
+export const folded = signal<ReadonlySet<string>>(new Set());
+
+/** The frame that has or had the focus, by its id. */
+export const focusedId = signal<string>();
+
+/** The shelves whose frames are seen. */
+export const openShelves = computed(() =>
+  visibleShelves.value.filter(({ resource }) => !folded.value.has(resource.name)),
+);
+
+/** All frames on them. */
+export const openFrames = computed(() => openShelves.value.flatMap(({ frames }) => frames));
+
+/** The frame at which the Tab key stops, by its id: the focused one, else the current one, else the first. */
+export const stopId = computed(() => {
+  const isThere = (id: string | undefined) => openFrames.value.some((frame) => frame.id === id);
+  const wanted = [focusedId.value, currentFrame.value?.id];
+  return wanted.find(isThere) ?? openFrames.value[0]?.id;
+});
