@@ -8,10 +8,10 @@ const PICTURE_NAME = /\.(?:a?png|jpe?g|webp|gif|avif|hei[cf])$/i;
 /** Kinds whose pictures are seen whole, on the ground of the page. */
 const CUT_OUT = new Set(['custom emoji', 'sticker']);
 
-/** The shape of the frames of a kind, as the style sheet calls it. */
-export function shapeOf(kind: string): 'broad' | 'wide' | 'square' {
-  if (kind.endsWith('banner')) return 'broad';
-  return kind.endsWith('splash') || kind === 'attachment' ? 'wide' : 'square';
+/** The shape of the frames of a kind: width by height. */
+export function shapeOf(kind: string): number {
+  if (kind.endsWith('banner')) return 3;
+  return kind.endsWith('splash') || kind === 'attachment' ? 16 / 10 : 1;
 }
 
 /** Whether an original is a file that a picture can be made of, going by its name. */
@@ -39,7 +39,7 @@ export function formatThumbnail(
   isMoving: boolean,
 ): string {
   const { name, parameters } = resource;
-  const size = shapeOf(name) === 'square' ? '160' : '320';
+  const size = shapeOf(name) > 1 ? '320' : '160';
   const animated = String(isMoving);
   return formatTarget({
     ...choiceOf(resource, original),

@@ -1,9 +1,8 @@
 import { useEffect, useRef, useState } from 'preact/hooks';
-import { ask } from '../exchange.ts';
+import { ask, type Exchange } from '../exchange.ts';
 import { formatBytes, formatMs, formatShare } from '../labels.ts';
 import { formatTarget, type MediaChoice, withWidth } from '../media-choice.ts';
 import { choice, isPictureShown } from '../state.ts';
-import { type ComparedPicture, freePictures, toPicture } from './compared-picture.ts';
 import { Loupe } from './loupe.tsx';
 import { type SideChoice, SideControls } from './side-controls.tsx';
 
@@ -11,6 +10,14 @@ import { type SideChoice, SideControls } from './side-controls.tsx';
 const CALM_MS = 300;
 
 const asAbove = { format: '', size: '' } as const;
+
+/** One of the two pictures, and what it took. */
+interface ComparedPicture {
+  readonly exchange: Exchange;
+  readonly url: string;
+  readonly width: number;
+  readonly height: number;
+}
 
 type Pair = readonly [left: ComparedPicture, right: ComparedPicture];
 
@@ -107,4 +114,17 @@ async function loadPair(first: string, second: string): Promise<Pair | 'nothing'
   if (left !== undefined && right !== undefined) return [left, right];
   freePictures([left, right]);
   return 'nothing';
+}
+
+/** The picture of a response; `undefined` where it has none. */
+function toPicture(exchange: Exchange): ComparedPicture | undefined {
+  const { body } = exchange;
+  if (body.kind !== 'picture' || body.width === 0) return undefined;
+  const { width, height } = body;
+  return { exchange, url: URL.createObjectURL(body.blob), width, height };
+}
+
+/** Lets go of the bytes of pictures that are not shown any more. */
+function freePictures(pictures: readonly (ComparedPicture | undefined)[]): void {
+  for (const picture of pictures) if (picture !== undefined) URL.revokeObjectURL(picture.url);
 }

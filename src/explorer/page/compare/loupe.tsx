@@ -1,5 +1,4 @@
 import { useState } from 'preact/hooks';
-import type { ComparedPicture } from './compared-picture.ts';
 import { clampPan, type Pan, panBy } from './pan.ts';
 
 /** Pixels of the screen for a pixel of the larger picture; 0 fits it into the view. */
@@ -8,9 +7,16 @@ const ZOOMS = [0, 1, 2, 4, 8] as const;
 /** How far an arrow key moves a picture, in pixels of the page. */
 const STEP_PX = 48;
 
+/** A picture and its size in pixels. */
+interface SizedPicture {
+  readonly url: string;
+  readonly width: number;
+  readonly height: number;
+}
+
 interface LoupeProps {
-  readonly left: ComparedPicture;
-  readonly right: ComparedPicture;
+  readonly left: SizedPicture;
+  readonly right: SizedPicture;
 }
 
 /**
@@ -26,10 +32,12 @@ export function Loupe({ left, right }: LoupeProps) {
   const widthPx = (larger.width * zoom) / devicePixelRatio;
   const heightPx = (larger.height * zoom) / devicePixelRatio;
 
+  const overhangOf = (view: HTMLElement): Pan => ({
+    x: widthPx - view.clientWidth,
+    y: heightPx - view.clientHeight,
+  });
   const move = (view: HTMLElement, x: number, y: number): void => {
-    const { clientWidth, clientHeight } = view;
-    const room = { x: widthPx - clientWidth, y: heightPx - clientHeight };
-    setPan((before) => panBy(before, { x, y }, room));
+    setPan((before) => panBy(before, { x, y }, overhangOf(view)));
   };
   const enlarge = (next: number): void => {
     // What is in the middle stays there.
@@ -45,7 +53,7 @@ export function Loupe({ left, right }: LoupeProps) {
         imageRendering: zoom > 1 ? 'pixelated' : 'auto',
       }
     : undefined;
-  const layer = (name: 'left' | 'right', { url }: ComparedPicture) => (
+  const layer = (name: 'left' | 'right', { url }: SizedPicture) => (
     <div class={`layer ${name}`}>
       <img src={url} alt={`The ${name} of the two`} style={place} draggable={false} />
     </div>
@@ -79,8 +87,7 @@ export function Loupe({ left, right }: LoupeProps) {
           ref={(view) => {
             // A window that was made narrower shows no more of what is beside the picture.
             if (view === null || !isZoomed) return;
-            const room = { x: widthPx - view.clientWidth, y: heightPx - view.clientHeight };
-            const clamped = clampPan(pan, room);
+            const clamped = clampPan(pan, overhangOf(view));
             if (clamped.x !== pan.x || clamped.y !== pan.y) setPan(clamped);
           }}
           onKeyDown={(event) => {

@@ -33,27 +33,25 @@ function findVertical(
   index: number,
   direction: 1 | -1,
 ): number | undefined {
-  const filled = groups.filter(({ frames }) => frames > 0);
+  const rows = listRows(groups);
+  const position = rows.findIndex(({ first, frames }) => index < first + frames);
+  const [here, there] = [rows[position], rows[position + direction]];
+  if (here === undefined || there === undefined) return undefined;
+  // As far to the side as it was, by the width of the sheet.
+  const side = Math.floor(((index - here.first) * there.columns) / here.columns);
+  return there.first + Math.min(side, there.frames - 1);
+}
+
+/** The rows of all groups, with the index of the first frame of each. */
+function listRows(groups: readonly FrameGroup[]) {
+  const rows: (FrameGroup & { readonly first: number })[] = [];
   let first = 0;
-  for (const [position, { frames, columns }] of filled.entries()) {
-    if (index >= first + frames) {
-      first += frames;
-      continue;
+  for (const { frames, columns } of groups) {
+    for (let left = frames; left > 0; left -= columns) {
+      const inRow = Math.min(left, columns);
+      rows.push({ first, frames: inRow, columns });
+      first += inRow;
     }
-    const place = index - first;
-    const [row, column] = [Math.floor(place / columns), place % columns];
-    const lastRow = Math.floor((frames - 1) / columns);
-    const wanted = row + direction;
-    if (wanted >= 0 && wanted <= lastRow) {
-      return first + Math.min(wanted * columns + column, frames - 1);
-    }
-    const other = filled[position + direction];
-    if (other === undefined) return undefined;
-    // As far to the side as it was, by the width of the sheet.
-    const side = Math.min(other.columns - 1, Math.floor((column * other.columns) / columns));
-    if (direction === 1) return first + frames + Math.min(side, other.frames - 1);
-    const otherLastRow = Math.floor((other.frames - 1) / other.columns);
-    return first - other.frames + Math.min(otherLastRow * other.columns + side, other.frames - 1);
   }
-  return undefined;
+  return rows;
 }

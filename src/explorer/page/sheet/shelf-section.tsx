@@ -1,3 +1,4 @@
+import type { CSSProperties } from 'preact';
 import { useLayoutEffect, useRef, useState } from 'preact/hooks';
 import { formatHeading } from '../labels.ts';
 import { askFactsOf, type Frame, type Shelf } from '../originals.ts';
@@ -9,12 +10,13 @@ import { folded, stopId } from './sheet-state.ts';
 /** Rows of frames that come and go together. */
 const ROWS_TOGETHER = 8;
 
+/** Least widths of frames, in rem. */
+const SQUARE_REM = 4.25;
+const WIDE_REM = 8.5;
+
 /** Measures of the sheet, in rem: `contact-sheet.css` has the same. */
 const GAP_REM = 0.5;
-const LEAST_REM = { square: 4.25, wide: 8.5, broad: 8.5 } as const;
 const CAPTION_REM = 1.375;
-/** Height of a frame by its width. */
-const HEIGHTS = { square: 1, wide: 10 / 16, broad: 1 / 3 } as const;
 
 interface ShelfSectionProps {
   readonly shelf: Shelf;
@@ -31,7 +33,7 @@ export function ShelfSection({ shelf, isAlwaysThere, widthRem }: ShelfSectionPro
     if (!others.delete(resource.name)) others.add(resource.name);
     folded.value = others;
   };
-  const { columns, rowRem } = layOut(shelf, widthRem);
+  const { shape, columns, rowRem } = layOut(shelf, widthRem);
   const together = columns * ROWS_TOGETHER;
   const chunks = Array.from({ length: Math.ceil(frames.length / together) }, (_, index) =>
     frames.slice(index * together, (index + 1) * together),
@@ -52,9 +54,12 @@ export function ShelfSection({ shelf, isAlwaysThere, widthRem }: ShelfSectionPro
         chunks.map((chunk, index) => (
           <Chunk
             key={chunk[0]?.id ?? index}
-            shape={shapeOf(resource.name)}
             frames={chunk}
-            heightRem={Math.ceil(chunk.length / columns) * rowRem}
+            style={{
+              '--columns': columns,
+              '--shape': shape,
+              minHeight: `${Math.ceil(chunk.length / columns) * rowRem}rem`,
+            }}
             isAlwaysThere={isAlwaysThere || index === 0}
           />
         ))}
@@ -63,14 +68,13 @@ export function ShelfSection({ shelf, isAlwaysThere, widthRem }: ShelfSectionPro
 }
 
 interface ChunkProps {
-  readonly shape: string;
   readonly frames: readonly Frame[];
-  readonly heightRem: number;
+  readonly style: CSSProperties;
   readonly isAlwaysThere: boolean;
 }
 
 /** Some rows of frames. Those that are far from the screen are as high, and empty. */
-function Chunk({ shape, frames, heightRem, isAlwaysThere }: ChunkProps) {
+function Chunk({ frames, style, isAlwaysThere }: ChunkProps) {
   const list = useRef<HTMLUListElement>(null);
   const [isNear, setIsNear] = useState(false);
   useLayoutEffect(() => {
@@ -87,17 +91,18 @@ function Chunk({ shape, frames, heightRem, isAlwaysThere }: ChunkProps) {
   const hasStop = frames.some(({ id }) => id === stopId.value || id === currentFrame.value?.id);
   const isThere = isAlwaysThere || isNear || hasStop;
   return (
-    <ul ref={list} class={`frames ${shape}`} style={{ minHeight: `${heightRem}rem` }}>
+    <ul ref={list} class="frames" style={style}>
       {isThere && frames.map((frame) => <FrameItem key={frame.id} frame={frame} />)}
     </ul>
   );
 }
 
-/** How the frames of a kind lie on a sheet: what the style sheet does, in numbers. */
+/** How the frames of a kind lie on a sheet. */
 export function layOut({ resource }: Shelf, widthRem: number) {
   const shape = shapeOf(resource.name);
-  const columns = Math.max(1, Math.floor((widthRem + GAP_REM) / (LEAST_REM[shape] + GAP_REM)));
+  const leastRem = shape > 1 ? WIDE_REM : SQUARE_REM;
+  const columns = Math.max(1, Math.floor((widthRem + GAP_REM) / (leastRem + GAP_REM)));
   const frameRem = (widthRem - GAP_REM * (columns - 1)) / columns;
   const captionRem = resource.name === 'attachment' ? CAPTION_REM : 0;
-  return { columns, rowRem: frameRem * HEIGHTS[shape] + captionRem + GAP_REM };
+  return { shape, columns, rowRem: frameRem / shape + captionRem + GAP_REM };
 }
