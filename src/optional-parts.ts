@@ -5,9 +5,9 @@
 
 import type { FastifyInstance } from 'fastify';
 import type { Config } from './config/config.ts';
-import type { DefaultAvatar } from './default-avatars/default-avatars.ts';
+import { loadExplorerFiles } from './explorer/explorer-files.ts';
 import type { AdminServerOptions } from './http/admin/admin-server.ts';
-import { type ExplorerHandler, openExplorer } from './http/explorer/explorer-handler.ts';
+import { ExplorerHandler, type ExplorerParts } from './http/explorer/explorer-handler.ts';
 import { ExplorerSigner } from './http/explorer/explorer-signer.ts';
 import type { AttachmentGuardOptions } from './http/media/attachment-guard.ts';
 import { RelayHandler } from './http/relay/relay-handler.ts';
@@ -24,9 +24,7 @@ import type { SiteDoubles } from './storage/remote/open-sites.ts';
 import type { Tracing } from './telemetry/tracing.ts';
 
 /** What the explorer is made of besides its settings. */
-export interface ExplorerPageParts {
-  readonly defaultAvatars: readonly DefaultAvatar[];
-  readonly clock: Clock;
+export interface ExplorerPageParts extends Pick<ExplorerParts, 'defaultAvatars' | 'clock'> {
   /** Milliseconds since 1970. */
   readonly wallClock: () => number;
   readonly origin: Origin;
@@ -59,7 +57,8 @@ export async function openExplorerPage(
   { defaultAvatars, clock, wallClock, origin, budget }: ExplorerPageParts,
 ): Promise<ExplorerHandler | undefined> {
   if (!config.explorer.isOn) return undefined;
-  return openExplorer({
+  return new ExplorerHandler({
+    files: await loadExplorerFiles(),
     listing: await openListing(config),
     defaultAvatars,
     clock,

@@ -10,6 +10,7 @@ import {
   CommandStopped,
   exitStatus,
   type Terminal,
+  usageFault,
   writeLine,
 } from './command.ts';
 import { putCommand } from './put/put-command.ts';
@@ -63,12 +64,10 @@ export async function runCommandLine(
   terminal: Terminal,
 ): Promise<CommandEnd> {
   try {
-    const { command, operands } = parseCommandLine(args);
-    if (command.kind === 'text') {
-      writeLine(terminal.stdout, command.text);
-      return exitStatus.ok;
-    }
-    return await command.command.run(operands, terminal);
+    const parsed = parseCommandLine(args);
+    if (parsed.kind === 'run') return await parsed.command.run(parsed.operands, terminal);
+    writeLine(terminal.stdout, parsed.text);
+    return exitStatus.ok;
   } catch (error) {
     if (terminal.signal.aborted && !(error instanceof CommandFault)) {
       const outcome = error instanceof CommandStopped ? `; ${error.message}` : '';
@@ -85,31 +84,27 @@ export async function runCommandLine(
   }
 }
 
-interface ParsedCommandLine {
-  readonly command:
-    | { readonly kind: 'run'; readonly command: Command }
-    | { readonly kind: 'text'; readonly text: string };
-  readonly operands: readonly string[];
-}
+type ParsedCommandLine =
+  | { readonly kind: 'run'; readonly command: Command; readonly operands: readonly string[] }
+  | { readonly kind: 'text'; readonly text: string };
 
 /** @throws CommandFault with the status of a usage */
 function parseCommandLine(args: readonly string[]): ParsedCommandLine {
   const { values, positionals } = parseOptions(args);
   const [name, ...operands] = positionals;
-  const show = (text: string) => ({ command: { kind: 'text', text } as const, operands });
-  if (values.version === true) return show(`darkroom ${readRelease().version}`);
+  if (values.version === true) return { kind: 'text', text: `darkroom ${readRelease().version}` };
   if (name === undefined) {
-    if (values.help === true) return show(formatHelp());
-    throw usageFault('which command?', '');
+    if (values.help === true) return { kind: 'text', text: formatHelp() };
+    throw refusal('which command?');
   }
   const command = Object.hasOwn(commands, name) ? commands[name] : undefined;
-  if (command === undefined) throw usageFault(`there is no command "${name}"`, '');
-  if (values.help === true) return show(formatCommandHelp(name, command));
+  if (command === undefined) throw refusal(`there is no command "${name}"`);
+  if (values.help === true) return { kind: 'text', text: formatCommandHelp(name, command) };
   const missing = command.operands.slice(operands.length);
-  if (missing.length > 0) throw usageFault(`${name} needs ${missing.join(' and ')}`, name);
+  if (missing.length > 0) throw refusal(`${name} needs ${missing.join(' and ')}`, name);
   const extra = operands[command.operands.length];
-  if (extra !== undefined) throw usageFault(`${name} has no use for "${extra}"`, name);
-  return { command: { kind: 'run', command }, operands };
+  if (extra !== undefined) throw refusal(`${name} has no use for "${extra}"`, name);
+  return { kind: 'run', command, operands };
 }
 
 function parseOptions(args: readonly string[]) {
@@ -123,13 +118,12 @@ function parseOptions(args: readonly string[]) {
     // Node's own words are for programmers, and go on about `--`.
     const option = args.find((arg) => /^-./.test(arg) && !/^(-h|--help|--version)$/.test(arg));
     if (option === undefined) throw error;
-    throw usageFault(`there is no option ${option}`, '');
+    throw refusal(`there is no option ${option}`);
   }
 }
 
-function usageFault(what: string, command: string): CommandFault {
-  const help = ['darkroom', command, '--help'].filter((word) => word !== '').join(' ');
-  return new CommandFault(`${what}; see ${help}`, { exitStatus: exitStatus.usage });
+function refusal(what: string, command = ''): CommandFault {
+  return usageFault(`${what}; see darkroom ${command === '' ? '' : `${command} `}--help`);
 }
 
 function formatHelp(): string {

@@ -60,6 +60,11 @@ export class CommandFault extends Error {
   }
 }
 
+/** A fault of the command line itself, in words for the person who typed it. */
+export function usageFault(message: string): CommandFault {
+  return new CommandFault(message, { exitStatus: exitStatus.usage });
+}
+
 /** That a command was stopped, in words on what has become of its work. */
 export class CommandStopped extends Error {
   override readonly name = 'CommandStopped';

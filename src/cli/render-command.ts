@@ -2,7 +2,7 @@ import { pipeline } from 'node:stream/promises';
 import { readConfig } from '../config/config.ts';
 import { readImageFacts } from '../formats/read-image-facts.ts';
 import { formatByteSize } from './byte-size.ts';
-import { type Command, CommandFault, exitStatus, type Terminal, writeLine } from './command.ts';
+import { type Command, CommandFault, exitStatus, usageFault, writeLine } from './command.ts';
 import { formatErrorResponse, withOfflineApp } from './offline-app.ts';
 import { writeOutputFile } from './output-file.ts';
 import { createPlainLog } from './plain-log.ts';
@@ -34,13 +34,14 @@ written.
       const measure = new Measure();
       const chunks = measure.through(response.body);
       const isStandardOutput = output === '-';
-      if (isStandardOutput) await writeToStandardOutput(chunks, terminal);
-      else await writeOutputFile(output, chunks, terminal.signal);
+      const { stdout, signal } = terminal;
+      if (isStandardOutput) await pipeline(chunks, stdout, { signal, end: false });
+      else await writeOutputFile(output, chunks, signal);
       const { sizeBytes } = measure;
       const facts = [response.status, response.contentType, ...measure.dimensions()];
       const where = isStandardOutput ? '' : ` to ${output}`;
       writeLine(
-        isStandardOutput ? terminal.stderr : terminal.stdout,
+        isStandardOutput ? terminal.stderr : stdout,
         `${facts.join(', ')}, ${formatByteSize(sizeBytes)} (${sizeBytes})${where}`,
       );
       return exitStatus.ok;
@@ -58,21 +59,12 @@ function toPath(target: string): string {
   const local = target.replace(/^https?:\/\/[^/?#]*/i, '');
   const path = local.startsWith('/') ? local : `/${local}`;
   if (!URL.canParse(path, 'http://localhost')) {
-    throw new CommandFault(`"${path}" is the path of no URL`, { exitStatus: exitStatus.usage });
+    throw usageFault(`"${path}" is the path of no URL`);
   }
   const { pathname, search } = new URL(path, 'http://localhost');
   const sent = pathname + search;
   if (sent === path) return path;
-  throw new CommandFault(`"${path}" is not how a URL is sent. Clients send ${sent}`, {
-    exitStatus: exitStatus.usage,
-  });
-}
-
-async function writeToStandardOutput(
-  chunks: AsyncIterable<Uint8Array>,
-  { stdout, signal }: Terminal,
-): Promise<void> {
-  await pipeline(chunks, stdout, { signal, end: false });
+  throw usageFault(`"${path}" is not how a URL is sent. Clients send ${sent}`);
 }
 
 /** Looks at what goes by. */

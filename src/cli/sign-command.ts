@@ -5,7 +5,7 @@ import { originKeyOf } from '../contract/origin-key.ts';
 import { signAttachment } from '../contract/signing/attachment-signature.ts';
 import { formatExternalPath } from '../contract/signing/external-path.ts';
 import { AddressGuard } from '../storage/remote/address-guard.ts';
-import { type Command, CommandFault, exitStatus, writeLine } from './command.ts';
+import { type Command, CommandFault, exitStatus, usageFault, writeLine } from './command.ts';
 
 /** Signs what is served to those alone who have a signature. */
 export const signCommand: Command = {
@@ -37,10 +37,7 @@ function signAttachmentOf(what: string, { attachments: { signing } }: Config): s
   const path = what.startsWith('/') ? parsePath(what) : undefined;
   const key = path?.kind === 'valid' ? originKeyOf(path.path) : what;
   const signed = key && signAttachment(key, signing, Date.now());
-  if (!signed) {
-    const exit = { exitStatus: exitStatus.usage };
-    throw new CommandFault(`"${what}" is no key and no path of an attachment`, exit);
-  }
+  if (!signed) throw usageFault(`"${what}" is no key and no path of an attachment`);
   return signed;
 }
 

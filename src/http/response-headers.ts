@@ -15,13 +15,18 @@ export const COMMON_HEADERS = {
   'timing-allow-origin': '*',
 } as const;
 
-/** Headers of the response to a preflight; nothing here reads a header that not every site could send. */
-export const PREFLIGHT_HEADERS = {
-  allow: ALLOWED_METHODS,
-  'access-control-allow-methods': ALLOWED_METHODS,
-  'access-control-allow-headers': '*, Authorization',
-  'access-control-max-age': '86400',
-} as const;
+/** Headers of the response to a preflight, which says what pages of any site may send. */
+export function preflightHeaders(methods: string, headers: string) {
+  return {
+    allow: methods,
+    'access-control-allow-methods': methods,
+    'access-control-allow-headers': headers,
+    'access-control-max-age': '86400',
+  };
+}
+
+/** Those of media; nothing here reads a header that not every site could send. */
+export const PREFLIGHT_HEADERS = preflightHeaders(ALLOWED_METHODS, '*, Authorization');
 
 /**
  * What an id from outside may be made of: UUIDs, ULIDs, trace ids, what nginx and load balancers make. It is
@@ -45,35 +50,20 @@ export interface MaxAgeSeconds {
   readonly refused: number;
 }
 
-/** `Cache-Control` of media: its URL names one content for ever. */
-export function mediaCacheControl({ media }: MaxAgeSeconds): string {
-  return `public, max-age=${media}, immutable`;
-}
-
-/** `Cache-Control` of an attachment whose URL ends: no longer than that. */
-export function endingCacheControl({ media }: MaxAgeSeconds, leftSeconds: number): string {
-  return `public, max-age=${Math.min(media, leftSeconds)}`;
-}
-
-/** `Cache-Control` of external media: their URL names what another site may change. */
-export function externalCacheControl(maxAgeSeconds: number): string {
+/** `Cache-Control` of what any cache may keep for some time. */
+export function cacheFor(maxAgeSeconds: number): string {
   return `public, max-age=${Math.floor(maxAgeSeconds)}`;
-}
-
-/** `Cache-Control` of a default avatar. */
-export function defaultAvatarCacheControl({ defaultAvatar }: MaxAgeSeconds): string {
-  return `public, max-age=${defaultAvatar}`;
 }
 
 /** `Cache-Control` of an error; what may be different at the next try is not kept. */
 export function errorCacheControl(status: number, { notFound, refused }: MaxAgeSeconds): string {
   switch (status) {
     case 404:
-      return `public, max-age=${notFound}`;
+      return cacheFor(notFound);
     case 400:
     case 415:
     case 422:
-      return `public, max-age=${refused}`;
+      return cacheFor(refused);
     default:
       return 'no-store';
   }

@@ -34,11 +34,14 @@ from it. It can run beside a service with the same settings. It looks at
 Secrets are never shown. Exit status: 0 all is well; 1 there are faults; 78
 settings are not valid, and nothing else was looked at.`,
   run: async (_operands, { environment, stdout, signal }) => {
-    const config = readConfigOr(
-      (line) => writeFinding(stdout, fault('settings', line)),
-      environment,
-    );
-    if (config === undefined) return exitStatus.configuration;
+    let config: Config;
+    try {
+      config = readConfig(environment);
+    } catch (error) {
+      if (!(error instanceof ConfigError)) throw error;
+      for (const line of error.message.split('\n')) writeFinding(stdout, fault('settings', line));
+      return exitStatus.configuration;
+    }
     let faults = 0;
     for await (const finding of checkAll(config, environment, signal)) {
       writeFinding(stdout, finding);
@@ -63,17 +66,4 @@ async function* checkAll(
   yield* checkKeys(config);
   yield* checkExternal(config, signal);
   yield await checkWorkers(config, signal);
-}
-
-function readConfigOr(
-  onFault: (line: string) => void,
-  environment: Terminal['environment'],
-): Config | undefined {
-  try {
-    return readConfig(environment);
-  } catch (error) {
-    if (!(error instanceof ConfigError)) throw error;
-    for (const line of error.message.split('\n')) onFault(line);
-    return undefined;
-  }
 }

@@ -10,20 +10,18 @@ export interface Finding {
   readonly text: string;
 }
 
+const findingOf =
+  (kind: Finding['kind']) =>
+  (subject: string, text: string): Finding => ({ kind, subject, text });
+
 /** All is well with something. */
-export function ok(subject: string, text: string): Finding {
-  return { kind: 'ok', subject, text };
-}
+export const ok = findingOf('ok');
 
 /** Something may be wrong: it is shown, and is no fault. */
-export function warning(subject: string, text: string): Finding {
-  return { kind: 'warning', subject, text };
-}
+export const warning = findingOf('warning');
 
 /** Something is wrong. */
-export function fault(subject: string, text: string): Finding {
-  return { kind: 'fault', subject, text };
-}
+export const fault = findingOf('fault');
 
 const words = { ok: 'ok   ', warning: 'WARN ', fault: 'FAULT' } as const;
 

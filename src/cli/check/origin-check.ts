@@ -36,10 +36,12 @@ export async function* checkOrigin(config: Config, signal: AbortSignal): AsyncGe
   }
   const keys = listing.kind === 'listed' ? listing.keys : [];
   const mayNotList = listing.kind === 'failed' && listing.cause instanceof AccessRefused;
-  yield await checkAbsence(origin, mayNotList, within(), signal);
+  const tryKey = (key: string) => tryReading(origin, key, within(), signal);
+  const absentKey = `attachments/0/0/darkroom-check-${randomBytes(8).toString('hex')}`;
+  yield describeAbsence(absentKey, await tryKey(absentKey), mayNotList);
   yield describeListing(listing, mayNotList, storage.kind);
   const key = keys.find(isOriginKey);
-  if (key !== undefined) yield await checkReading(origin, key, within(), signal);
+  if (key !== undefined) yield describeReading(key, await tryKey(key));
   if (clock !== undefined) yield clock;
 }
 
@@ -82,14 +84,7 @@ async function inspect(
   return { listing, clock: describeClock(clockAheadMs) };
 }
 
-async function checkAbsence(
-  origin: Origin,
-  mayNotList: boolean,
-  within: AbortSignal,
-  signal: AbortSignal,
-): Promise<Finding> {
-  const key = `attachments/0/0/darkroom-check-${randomBytes(8).toString('hex')}`;
-  const outcome = await tryReading(origin, key, within, signal);
+function describeAbsence(key: string, outcome: ReadOutcome, mayNotList: boolean): Finding {
   if (outcome.kind === 'absent') return ok('missing original', 'is told as missing');
   if (outcome.kind === 'read') return fault('missing original', `there is something at ${key}`);
   const consequence = mayNotList
@@ -98,13 +93,7 @@ async function checkAbsence(
   return fault('missing original', `is told as a failure${outcome.reason}${consequence}`);
 }
 
-async function checkReading(
-  origin: Origin,
-  key: string,
-  within: AbortSignal,
-  signal: AbortSignal,
-): Promise<Finding> {
-  const outcome = await tryReading(origin, key, within, signal);
+function describeReading(key: string, outcome: ReadOutcome): Finding {
   if (outcome.kind === 'read') return ok('reading', `${key} has ${outcome.sizeBytes} bytes`);
   const reason = outcome.kind === 'failed' ? outcome.reason : ': it is listed, and not there';
   return fault('reading', `${key} cannot be read${reason}`);

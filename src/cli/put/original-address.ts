@@ -1,7 +1,7 @@
 import { formatPath, parsePath } from '../../contract/media-path.ts';
 import { originKeyOf, parseOriginKey, unmarkedKeyOf } from '../../contract/origin-key.ts';
 import { resourceRows } from '../../contract/resources.ts';
-import { CommandFault, exitStatus } from '../command.ts';
+import { type CommandFault, usageFault } from '../command.ts';
 
 /** A key that Darkroom reads an original from, and a URL that it is served at. */
 export interface OriginalAddress {
@@ -39,7 +39,5 @@ function refusal(text: string, meant: string | undefined): CommandFault {
     meant === undefined
       ? `Keys are:\n${forms.map((form) => `  ${form}`).join('\n')}`
       : `What is served there has the key ${meant}`;
-  return new CommandFault(`"${text}" is the key of no original. ${hint}`, {
-    exitStatus: exitStatus.usage,
-  });
+  return usageFault(`"${text}" is the key of no original. ${hint}`);
 }

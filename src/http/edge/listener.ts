@@ -16,6 +16,7 @@ import {
   sendRefusal,
 } from './refusal.ts';
 import { findFormFault } from './request-guard.ts';
+import { hasBody } from './request-line.ts';
 
 /** What a listener needs. */
 export interface ListenerOptions {
@@ -78,9 +79,9 @@ export function createListener(options: ListenerOptions, handle: RequestHandler)
     }
     // No upgrade is offered here, but the parser reads nothing after a request for one.
     if (request.headers.upgrade !== undefined) response.shouldKeepAlive = false;
-    const hasBody = announcesBody(request);
+    const isWithBody = hasBody(request);
     const isForHandler = isUpload?.(request) === true;
-    if (hasBody && !isForHandler) discardBody(request, connection, limits);
+    if (isWithBody && !isForHandler) discardBody(request, connection, limits);
     const refusal =
       findFormFault(request, isForHandler ? uploadLimits : limits) ??
       (connection.requestLines.isFaulty(request) ? refusals.badMessage : undefined) ??
@@ -88,7 +89,7 @@ export function createListener(options: ListenerOptions, handle: RequestHandler)
     if (refusal !== undefined) {
       countRefusal(meter, refusal);
       sendRefusal(request, response, refusal);
-    } else if (hasBody) {
+    } else if (isWithBody) {
       // By then the parser has read what came along: a body that is no HTTP is refused, not responded to.
       queueMicrotask(() => handle(request, response));
     } else {
@@ -136,11 +137,6 @@ function parserSettings(limits: ClientLimits) {
     // Checked by ourselves, to be refused in our own words.
     requireHostHeader: false,
   };
-}
-
-function announcesBody({ headers }: IncomingMessage): boolean {
-  const { 'content-length': length = '0', 'transfer-encoding': coding } = headers;
-  return length !== '0' || coding !== undefined;
 }
 
 /** Reads a body over, so that the next request is found, but not one without end, nor for ever. */

@@ -53,7 +53,8 @@ function usualBytesOf({ method = '', url = '', rawHeaders }: IncomingMessage): n
   return bytes;
 }
 
-function hasBody({ headers }: IncomingMessage): boolean {
+/** Whether a request tells of a body. */
+export function hasBody({ headers }: IncomingMessage): boolean {
   const { 'content-length': length = '0', 'transfer-encoding': coding } = headers;
   return length !== '0' || coding !== undefined;
 }

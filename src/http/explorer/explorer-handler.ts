@@ -5,7 +5,7 @@ import { parsePath } from '../../contract/media-path.ts';
 import { queryParameters } from '../../contract/media-query.ts';
 import { pathOfTarget } from '../../contract/media-request.ts';
 import { originKeyOf } from '../../contract/origin-key.ts';
-import { resourceNames, resourceRows } from '../../contract/resources.ts';
+import { type ResourceName, resourceNames, resourceRows } from '../../contract/resources.ts';
 import type { DefaultAvatar } from '../../default-avatars/default-avatars.ts';
 import type {
   ContractTables,
@@ -13,7 +13,7 @@ import type {
   OriginalFacts,
   OriginalsList,
 } from '../../explorer/explorer-data.ts';
-import { type ExplorerFile, loadExplorerFiles } from '../../explorer/explorer-files.ts';
+import type { ExplorerFile } from '../../explorer/explorer-files.ts';
 import { OriginalsCatalogue } from '../../pipeline/originals/catalogue.ts';
 import {
   describeOriginal,
@@ -91,7 +91,7 @@ export class ExplorerHandler {
       fetchMethod: async () =>
         jsonOf(listOriginals(await catalogue.list(), defaultAvatars, signer)),
     });
-    this.#responders = new Map<string, Responder>([
+    const responders = new Map<string, Responder>([
       ...[...files].map(([name, file]) => [`/explorer/${name}`, () => file] as const),
       ['/', () => page],
       ['/explorer/contract.json', () => tables],
@@ -104,15 +104,11 @@ export class ExplorerHandler {
           return jsonOf({ originals: await Promise.all(paths.map(describe)) });
         },
       ],
-      ...(signer === undefined
-        ? []
-        : [
-            [
-              '/explorer/signed.json',
-              (query: URLSearchParams) => jsonOf(signer.sign(query)),
-            ] as const,
-          ]),
     ]);
+    if (signer !== undefined) {
+      responders.set('/explorer/signed.json', (query) => jsonOf(signer.sign(query)));
+    }
+    this.#responders = responders;
   }
 
   /** The paths that it has. */
@@ -146,25 +142,15 @@ export class ExplorerHandler {
   }
 }
 
-/**
- * Puts the explorer together, over the list of the originals.
- *
- * @throws Error if its page is not there: the build is incomplete
- */
-export async function openExplorer(parts: Omit<ExplorerParts, 'files'>): Promise<ExplorerHandler> {
-  return new ExplorerHandler({ ...parts, files: await loadExplorerFiles() });
-}
-
 /** What can be asked for, from the tables that routing goes by. */
 function describeContract(signer: ExplorerSigner | undefined): ContractTables {
-  const rows = resourceNames.map((name) => {
-    const { template, extensions = [], query, isSigned } = resourceRows[name];
-    return { isSigned, name, template, extensions, parameters: queryParameters[query] };
-  });
-  const describe = ({ isSigned: _, ...row }: (typeof rows)[number]): DescribedResource => row;
+  const describe = (name: ResourceName): DescribedResource => {
+    const { template, extensions = [], query } = resourceRows[name];
+    return { name, template, extensions, parameters: queryParameters[query] };
+  };
   return {
-    resources: rows.filter(({ isSigned }) => !isSigned).map(describe),
-    external: rows.filter(({ isSigned }) => isSigned).map(describe),
+    resources: resourceNames.filter((name) => !resourceRows[name].isSigned).map(describe),
+    external: resourceNames.filter((name) => resourceRows[name].isSigned).map(describe),
     signs: signer?.signs ?? [],
   };
 }

@@ -10,13 +10,7 @@ import type { MediaService } from '../../pipeline/serve-media.ts';
 import { siteError } from '../../pipeline/site-failure.ts';
 import type { Exchange } from '../exchange.ts';
 import { type ProxyWatch, rateClientOf } from '../rate-client.ts';
-import {
-  defaultAvatarCacheControl,
-  endingCacheControl,
-  externalCacheControl,
-  type MaxAgeSeconds,
-  mediaCacheControl,
-} from '../response-headers.ts';
+import { cacheFor, type MaxAgeSeconds } from '../response-headers.ts';
 import { AttachmentGuard, type AttachmentGuardOptions } from './attachment-guard.ts';
 import { isConditional, isNotModified } from './conditional.ts';
 import { formatMediaDisposition } from './content-disposition.ts';
@@ -56,6 +50,7 @@ const HIT = { kind: 'hit' } as const;
 /** Responds to GET and HEAD of every path of the contract. */
 export class MediaHandler {
   readonly #parts: MediaHandlerParts;
+  /** Of what is stored here: its URL names one content for ever. */
   readonly #cacheControl: string;
   readonly #avatarCacheControl: string;
   readonly #guard: AttachmentGuard | undefined;
@@ -66,9 +61,9 @@ export class MediaHandler {
 
   constructor(parts: MediaHandlerParts) {
     this.#parts = parts;
-    this.#cacheControl = mediaCacheControl(parts.maxAgeSeconds);
-    this.#avatarCacheControl = defaultAvatarCacheControl(parts.maxAgeSeconds);
-    const { external, attachments } = parts;
+    const { external, attachments, maxAgeSeconds } = parts;
+    this.#cacheControl = `${cacheFor(maxAgeSeconds.media)}, immutable`;
+    this.#avatarCacheControl = cacheFor(maxAgeSeconds.defaultAvatar);
     this.#guard = attachments && new AttachmentGuard(attachments);
     this.#targets = new MediaTargets(external?.keys, this.#guard);
     this.#defaultAvatars = parts.defaultAvatars.map(({ body, etag }) => ({
@@ -179,15 +174,11 @@ export class MediaHandler {
       isPart: method === 'GET' && headers.range !== undefined,
       beginning: parseBeginning(headers.range),
     });
-    const { maxAgeSeconds } = original;
     const representation = createRepresentation({
       ...original,
       contentDisposition: formatMediaDisposition(media, original.contentType),
     });
-    const cacheControl =
-      maxAgeSeconds === undefined
-        ? this.#cacheControlOf(target)
-        : externalCacheControl(maxAgeSeconds);
+    const cacheControl = this.#cacheControlOf(target, original.maxAgeSeconds);
     let isOpened = false;
     try {
       isOpened = await sendStream(exchange, representation, cacheControl, original.stream);
@@ -196,17 +187,21 @@ export class MediaHandler {
     }
   }
 
-  /** What is said when it is sent: until then, time has passed. */
-  #cacheControlOf({ media, guarded }: MediaTarget): string {
-    const { media: service, external, maxAgeSeconds } = this.#parts;
+  /**
+   * What is said when it is sent: until then, time has passed.
+   *
+   * @param maxAgeSeconds of another site's media, where that is known already
+   */
+  #cacheControlOf({ media, guarded }: MediaTarget, maxAgeSeconds?: number): string {
+    const { media: service, external, maxAgeSeconds: ours } = this.#parts;
+    if (maxAgeSeconds !== undefined) return cacheFor(maxAgeSeconds);
     if (media.url !== undefined) {
       // What another site fails to confirm is kept as long as what it says nothing of.
-      return externalCacheControl(service.maxAgeOf(media) ?? external?.minAgeSeconds ?? 0);
+      return cacheFor(service.maxAgeOf(media) ?? external?.minAgeSeconds ?? 0);
     }
     const leftSeconds = guarded && this.#guard?.maxAgeOf(guarded.signature);
-    return leftSeconds === undefined
-      ? this.#cacheControl
-      : endingCacheControl(maxAgeSeconds, leftSeconds);
+    if (leftSeconds === undefined) return this.#cacheControl;
+    return cacheFor(Math.min(ours.media, leftSeconds));
   }
 
   #sendDefaultAvatar(exchange: Exchange, index: string): void {

@@ -15,6 +15,7 @@ import {
 import type { SigningKeys } from '../../contract/signing/signing-keys.ts';
 import type { UploadOrder, UploadService } from '../../pipeline/uploads/upload-service.ts';
 import type { Exchange } from '../exchange.ts';
+import { preflightHeaders } from '../response-headers.ts';
 
 /** What the relay is made of. */
 interface RelayHandlerParts {
@@ -30,12 +31,7 @@ interface RelayHandlerParts {
 export const RELAY_METHODS = 'PUT, OPTIONS';
 
 /** Headers of the response to a preflight: any site may send an upload, and read what came of it. */
-export const RELAY_PREFLIGHT_HEADERS = {
-  allow: RELAY_METHODS,
-  'access-control-allow-methods': RELAY_METHODS,
-  'access-control-allow-headers': 'Content-Type, *',
-  'access-control-max-age': '86400',
-} as const;
+export const RELAY_PREFLIGHT_HEADERS = preflightHeaders(RELAY_METHODS, 'Content-Type, *');
 
 /** No cache keeps anything of an upload. */
 const NO_STORE = { 'cache-control': 'no-store' } as const;
