@@ -34,8 +34,7 @@ import type { SiteDoubles } from './storage/remote/open-sites.ts';
 import { WatchedOrigin } from './storage/watched-origin.ts';
 import { listGauges } from './telemetry/gauges.ts';
 import { PrometheusMeter } from './telemetry/prometheus-meter.ts';
-import type { Readiness } from './telemetry/readiness.ts';
-import { judgeReadiness } from './telemetry/readiness.ts';
+import { judgeReadiness, type Readiness } from './telemetry/readiness.ts';
 import type { RequestLog } from './telemetry/request-log.ts';
 import {
   type Confinement,
@@ -89,11 +88,6 @@ export interface App {
 
 const systemClock: Clock = { nowMs: () => performance.now() };
 
-function countReady(workers: WorkerPool): Readonly<Record<Lane, number>> {
-  const countOf = (lane: Lane): number => workers.readyProcessIdsOf(lane).length;
-  return { light: countOf('light'), heavy: countOf('heavy') };
-}
-
 /**
  * Puts the service together; it does not listen yet, and its workers are about to start.
  *
@@ -143,23 +137,15 @@ export async function createApp(config: Config, parts: AppParts): Promise<App> {
   });
   const { media, passthrough, purger, store } = pipeline;
   const tracing = await openTracing(config, log);
-  const watchers = {
-    meter,
-    requests: parts.requestLog,
-    tracer: tracing?.tracer,
-    clock,
-  };
-  const { maxAgeSeconds } = config.http;
   const handler = new MediaHandler({
     media,
     passthrough,
     defaultAvatars,
-    maxAgeSeconds,
+    maxAgeSeconds: config.http.maxAgeSeconds,
     external: config.external,
     attachments: guardOf(config, wallClock, meter),
     proxyWatch: config.rates && new ProxyWatch(clock, log),
   });
-  const limits = parts.clientLimits ?? {};
   const explorer = await openExplorerPage(config, {
     defaultAvatars,
     clock,
@@ -179,20 +165,24 @@ export async function createApp(config: Config, parts: AppParts): Promise<App> {
   });
   const { server, countConnections } = createServer({
     ...config.http,
-    ...watchers,
-    limits,
+    limits: parts.clientLimits ?? {},
     handler,
     explorer,
     relay: relay?.handler,
+    meter,
+    requests: parts.requestLog,
+    tracer: tracing?.tracer,
+    clock,
     log,
   });
   let isClosing = false;
+  const countReady = (lane: Lane): number => workers.readyProcessIdsOf(lane).length;
   const readiness = (): Readiness => {
     originHealth.probe(origin, config.originLimits.firstByteTimeoutMs);
     marker?.lookSoon();
     return judgeReadiness({
       isClosing,
-      readyWorkers: countReady(workers),
+      readyWorkers: { light: countReady('light'), heavy: countReady('heavy') },
       origin: originHealth,
       isMarkerMissing: marker?.isMissing ?? false,
       isStoreFailing: store?.isFailing ?? false,

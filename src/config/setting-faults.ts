@@ -1,12 +1,11 @@
 import { statSync } from 'node:fs';
 import type { Environment, Setting } from './setting.ts';
+import { MEBIBYTE } from './setting-forms.ts';
 import { type SettingName, type Settings, settingNames, settingTable } from './settings.ts';
 import { findTlsFault } from './tls-pair.ts';
 import { hasKeys, keySettingNames } from './variables/key-settings.ts';
 import { areNested, mayMixUp, SAMPLE_FOLDER } from './variables/storage-settings.ts';
 import { findProtocolFault } from './variables/tracing-settings.ts';
-
-const MEBIBYTE = 2 ** 20;
 
 /**
  * What a worker needs besides an original to make a small image of it: of 256 MiB, originals could have
@@ -54,20 +53,16 @@ const rules: readonly Rule[] = [
       return !isDirectory(given.STORAGE_DIR ?? SAMPLE_FOLDER) && 'an existing folder';
     },
   ],
-  [
+  comparing(
     'ORIGINALS_MEMORY_BYTES',
-    ({ values }) =>
-      values &&
-      values.ORIGINALS_MEMORY_BYTES < 2 * values.MAX_ORIGINAL_BYTES &&
-      'at least twice MAX_ORIGINAL_BYTES',
-  ],
-  [
+    'at least twice MAX_ORIGINAL_BYTES',
+    (values) => values.ORIGINALS_MEMORY_BYTES < 2 * values.MAX_ORIGINAL_BYTES,
+  ),
+  comparing(
     'WORKER_MEMORY_BYTES',
-    ({ values }) =>
-      values &&
-      values.WORKER_MEMORY_BYTES < values.MAX_ORIGINAL_BYTES + WORKER_OWN_BYTES &&
-      `at least ${WORKER_OWN_BYTES / MEBIBYTE} MiB more than MAX_ORIGINAL_BYTES`,
-  ],
+    `at least ${WORKER_OWN_BYTES / MEBIBYTE} MiB more than MAX_ORIGINAL_BYTES`,
+    (values) => values.WORKER_MEMORY_BYTES < values.MAX_ORIGINAL_BYTES + WORKER_OWN_BYTES,
+  ),
   [
     'RESULT_STORE_DIR',
     ({ given }) =>
@@ -81,17 +76,12 @@ const rules: readonly Rule[] = [
     'RESULT_STORE',
     's3',
   ),
-  [
-    'RESULT_STORE_DIR',
-    ({ values }) => values && areNested(values) && 'a folder beside that of the originals',
-  ],
-  [
+  comparing('RESULT_STORE_DIR', 'a folder beside that of the originals', areNested),
+  comparing(
     'RESULT_S3_PREFIX',
-    ({ values }) =>
-      values &&
-      mayMixUp(values) &&
-      'a prefix beside that of the originals, since both are in one bucket',
-  ],
+    'a prefix beside that of the originals, since both are in one bucket',
+    mayMixUp,
+  ),
   ...keySettingNames.map(
     (name): Rule => [
       `${name}_FILE`,
@@ -113,13 +103,11 @@ const rules: readonly Rule[] = [
       );
     },
   ],
-  [
+  comparing(
     'EXTERNAL_MAX_AGE_SECONDS',
-    ({ values }) =>
-      values &&
-      values.EXTERNAL_MAX_AGE_SECONDS < values.EXTERNAL_MIN_AGE_SECONDS &&
-      'at least EXTERNAL_MIN_AGE_SECONDS',
-  ],
+    'at least EXTERNAL_MIN_AGE_SECONDS',
+    (values) => values.EXTERNAL_MAX_AGE_SECONDS < values.EXTERNAL_MIN_AGE_SECONDS,
+  ),
   needed('ADMIN_TOKEN', 'a token, since ADMIN_PORT is set', 'ADMIN_PORT'),
   ['OTEL_EXPORTER_OTLP_PROTOCOL', ({ given }) => findProtocolFault(given, 'general')],
   ['OTEL_EXPORTER_OTLP_TRACES_PROTOCOL', ({ given }) => findProtocolFault(given, 'traces')],
@@ -183,6 +171,11 @@ function needed(name: SettingName, form: string, other: SettingName, value?: str
       return isAsked && given[name] === undefined && form;
     },
   ];
+}
+
+/** A rule about values, which can be broken only where each of them has a known form. */
+function comparing(name: SettingName, form: string, isBroken: (values: Settings) => boolean): Rule {
+  return [name, ({ values }) => values !== undefined && isBroken(values) && form];
 }
 
 function isDirectory(path: string): boolean {

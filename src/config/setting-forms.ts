@@ -36,6 +36,9 @@ export const milliseconds = integer(1, 600_000, 'milliseconds');
 /** A time of at most a year, 0 included. */
 export const seconds = integer(0, 31_536_000, 'seconds');
 
+/** The unit of most defaults of sizes, in bytes. */
+export const MEBIBYTE = 2 ** 20;
+
 /** A size, at most 1 TiB. */
 export const bytes = (min: number) => integer(min, 2 ** 40, 'bytes');
 
@@ -101,9 +104,8 @@ export const endpoint = texts('an http or https URL without path, query or crede
 export const keyPrefix: Form<string> = {
   words: 'names joined by "/", not "." or "..", 512 bytes at most',
   read: (text) => {
-    const names = text.replace(/\/$/, '').split('/');
-    const isSound = names.every((name) => !['', '.', '..'].includes(name));
-    return Buffer.byteLength(text) <= 512 && isSound ? `${names.join('/')}/` : undefined;
+    const path = text.replace(/\/$/, '');
+    return Buffer.byteLength(text) <= 512 && isRelativePath(path) ? `${path}/` : undefined;
   },
 };
 
@@ -180,10 +182,12 @@ export const siteName: Form<string> = {
 /** The name of a file below a folder. */
 export const fileBelow = texts(
   'names joined by "/", not "." or "..", 512 bytes at most',
-  (text) =>
-    Buffer.byteLength(text) <= 512 &&
-    text.split('/').every((name) => !['', '.', '..'].includes(name)),
+  (text) => Buffer.byteLength(text) <= 512 && isRelativePath(text),
 );
+
+function isRelativePath(text: string): boolean {
+  return text.split('/').every((name) => !['', '.', '..'].includes(name));
+}
 
 /** Whether a file is there and can be read. */
 export function isReadableFile(path: string): boolean {

@@ -11,6 +11,7 @@ import {
   hostName,
   integer,
   keyPrefix,
+  MEBIBYTE,
   milliseconds,
   proxyList,
   readableFile,
@@ -22,8 +23,6 @@ import { externalTable } from './variables/external-settings.ts';
 import { relayTable } from './variables/relay-settings.ts';
 import { renderingTable } from './variables/rendering-settings.ts';
 import { tracingTable } from './variables/tracing-settings.ts';
-
-const MEBIBYTE = 1024 * 1024;
 
 const listener = {
   HOST: setting(hostName, '127.0.0.1', 'address to listen on'),

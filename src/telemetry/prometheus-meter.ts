@@ -54,20 +54,20 @@ export class PrometheusMeter implements Meter, ResponseMeter, OriginMeter, SiteM
     signatureVerdicts.map((verdict) => [verdict, 0]),
   ) as Record<SignatureVerdict, number>;
   /** A histogram by lane: to look one up by its labels would take longer than to add to it. */
-  readonly #queueWaits = this.#createHistograms({
-    name: 'darkroom_queue_wait_seconds',
-    help: 'How long renders have waited for a CPU slot, 0 where one was free.',
-    label: 'lane',
-    values: lanes,
-    buckets: WAIT_BUCKETS_SECONDS,
-  });
-  readonly #stages = this.#createHistograms({
-    name: 'darkroom_stage_seconds',
-    help: 'What a request has spent in a stage that it entered; plain hits in memory are not timed.',
-    label: 'stage',
-    values: STAGES,
-    buckets: STAGE_BUCKETS_SECONDS,
-  });
+  readonly #queueWaits = this.#createHistograms(
+    'darkroom_queue_wait_seconds',
+    'How long renders have waited for a CPU slot, 0 where one was free.',
+    'lane',
+    lanes,
+    WAIT_BUCKETS_SECONDS,
+  );
+  readonly #stages = this.#createHistograms(
+    'darkroom_stage_seconds',
+    'What a request has spent in a stage that it entered; plain hits in memory are not timed.',
+    'stage',
+    STAGES,
+    STAGE_BUCKETS_SECONDS,
+  );
   readonly #refusals = this.#createCounter(
     'darkroom_refusals_total',
     'Requests that were turned away (503), by what there was too little of.',
@@ -199,14 +199,13 @@ export class PrometheusMeter implements Meter, ResponseMeter, OriginMeter, SiteM
     return this.#registry.metrics();
   }
 
-  #createHistograms<Value extends string>(options: {
-    readonly name: string;
-    readonly help: string;
-    readonly label: string;
-    readonly values: readonly Value[];
-    readonly buckets: number[];
-  }): Readonly<Record<Value, Histogram.Internal<string>>> {
-    const { name, help, label, values, buckets } = options;
+  #createHistograms<Value extends string>(
+    name: string,
+    help: string,
+    label: string,
+    values: readonly Value[],
+    buckets: number[],
+  ): Readonly<Record<Value, Histogram.Internal<string>>> {
     const registers = [this.#registry];
     const histogram = new Histogram({ name, help, labelNames: [label], buckets, registers });
     const rows = values.map((value) => {

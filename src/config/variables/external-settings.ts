@@ -4,6 +4,7 @@ import {
   dnsServer,
   integer,
   listOf,
+  MEBIBYTE,
   nat64Prefix,
   network,
   seconds,
@@ -11,7 +12,6 @@ import {
 } from '../setting-forms.ts';
 import { keySettings, readKeys } from './key-settings.ts';
 
-const MEBIBYTE = 2 ** 20;
 const none = { defaultText: 'none' } as const;
 
 /** Connections to other sites at the same time (contract §8). */

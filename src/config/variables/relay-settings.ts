@@ -1,8 +1,6 @@
 import { setting, type ValuesOf } from '../setting.ts';
-import { bytes, integer } from '../setting-forms.ts';
+import { bytes, integer, MEBIBYTE } from '../setting-forms.ts';
 import { keySettings, readKeys } from './key-settings.ts';
-
-const MEBIBYTE = 2 ** 20;
 
 /** Uploads at the same time (contract §10). */
 const MAX_UPLOADS = 64;

@@ -1,8 +1,6 @@
 import { DEFAULT_WEBP_EFFORT } from '../../contract/pipeline-release.ts';
 import { optional, setting } from '../setting.ts';
-import { bytes, choice, integer, milliseconds } from '../setting-forms.ts';
-
-const MEBIBYTE = 1024 * 1024;
+import { bytes, choice, integer, MEBIBYTE, milliseconds } from '../setting-forms.ts';
 
 /** The variables of transforms: what is accepted, on how much of the machine, and for whom (contract §6, §11). */
 export const renderingTable = {
