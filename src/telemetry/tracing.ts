@@ -12,7 +12,6 @@ import {
 import {
   BasicTracerProvider,
   BatchSpanProcessor,
-  type ReadableSpan,
   type SpanExporter,
 } from '@opentelemetry/sdk-trace-base';
 import {
@@ -52,7 +51,9 @@ const FLUSH_TIMEOUT_MS = 5_000;
 export function startTracing(options: TracingOptions): Tracing {
   const { protocol, version, log } = options;
   logWarnings(log);
-  const exporter = protocol === 'http/json' ? new JsonExporter() : new ProtobufExporter();
+  const exporter: SpanExporter =
+    protocol === 'http/json' ? new JsonExporter() : new ProtobufExporter();
+  logFailures(exporter, log);
   const own = resourceFromAttributes({
     [ATTR_SERVICE_NAME]: 'darkroom',
     [ATTR_SERVICE_INSTANCE_ID]: randomUUID(),
@@ -62,7 +63,7 @@ export function startTracing(options: TracingOptions): Tracing {
     resource: defaultResource()
       .merge(own)
       .merge(detectResources({ detectors: [envDetector] })),
-    spanProcessors: [new BatchSpanProcessor(new WatchedExporter(exporter, log))],
+    spanProcessors: [new BatchSpanProcessor(exporter)],
   });
   log.info({ protocol }, 'Requests are traced');
   return {
@@ -84,44 +85,25 @@ export function startTracing(options: TracingOptions): Tracing {
   };
 }
 
-/** An exporter whose failures are logged once, with their cause, and once more when it works again; not for each batch. */
-class WatchedExporter implements SpanExporter {
-  readonly #inner: SpanExporter;
-  readonly #log: Log;
+/** Logs the failures of an exporter once, with their cause, and once more when it works again; not for each batch. */
+function logFailures(exporter: SpanExporter, log: Log): void {
+  const send = exporter.export.bind(exporter);
   /** Since it failed. */
-  #lostSpans = 0;
-
-  constructor(inner: SpanExporter, log: Log) {
-    this.#inner = inner;
-    this.#log = log;
-  }
-
-  export(spans: ReadableSpan[], report: (result: ExportResult) => void): void {
-    this.#inner.export(spans, (result) => {
-      this.#note(result, spans.length);
+  let lostSpans = 0;
+  const note = ({ code, error }: ExportResult, spans: number): void => {
+    const lostBefore = lostSpans;
+    lostSpans = code === ExportResultCode.SUCCESS ? 0 : lostBefore + spans;
+    if (code === ExportResultCode.SUCCESS) {
+      if (lostBefore > 0) log.info({ lostSpans: lostBefore }, 'traces are taken again');
+    } else if (lostBefore === 0) {
+      log.warn({ reason: reasonOf(error) }, 'traces cannot be sent; they are dropped');
+    }
+  };
+  exporter.export = (spans, report) =>
+    send(spans, (result) => {
+      note(result, spans.length);
       report(result);
     });
-  }
-
-  forceFlush(): Promise<void> {
-    return this.#inner.forceFlush?.() ?? Promise.resolve();
-  }
-
-  shutdown(): Promise<void> {
-    return this.#inner.shutdown();
-  }
-
-  #note({ code, error }: ExportResult, count: number): void {
-    const lostSpans = this.#lostSpans;
-    if (code === ExportResultCode.SUCCESS) {
-      this.#lostSpans = 0;
-      if (lostSpans > 0) this.#log.info({ lostSpans }, 'traces are taken again');
-      return;
-    }
-    this.#lostSpans += count;
-    if (lostSpans > 0) return;
-    this.#log.warn({ reason: reasonOf(error) }, 'traces cannot be sent; they are dropped');
-  }
 }
 
 /** The words alone: what a collector says may be long, and is no error of ours. */

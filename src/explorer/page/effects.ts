@@ -1,5 +1,4 @@
 import {
-  type Extension,
   extensions,
   formatOfExtension,
   isLossless,
@@ -20,9 +19,7 @@ export interface AskedPicture {
 
 /** The format that a choice asks for; `undefined`: the original's own, or one that the contract does not have. */
 export function formatOf({ extension, parameters }: AskedPicture): OutputFormat | undefined {
-  const word = extension === '' ? parameters.format : extension;
-  const known = extensions.find((each) => each === word);
-  return known === undefined ? undefined : formatOfExtension(known);
+  return formatOfWord(extension === '' ? parameters.format : extension);
 }
 
 /** Words for formats, one for each: `jpg` and `jpeg` are the same. */
@@ -32,8 +29,13 @@ export function withoutAliases(words: readonly string[]): readonly string[] {
 
 /** The word by which a format is chosen: `jpg` for `jpeg`; any other word is its own. */
 export function nameOfFormat(word: string): string {
-  const known = extensions.find((each): each is Extension => each === word);
-  return known === undefined ? word : outputFormats[formatOfExtension(known)].extensions[0];
+  const format = formatOfWord(word);
+  return format === undefined ? word : outputFormats[format].extensions[0];
+}
+
+function formatOfWord(word: string | undefined): OutputFormat | undefined {
+  const known = extensions.find((each) => each === word);
+  return known && formatOfExtension(known);
 }
 
 /**

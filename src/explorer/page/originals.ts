@@ -6,17 +6,18 @@ import type {
   OriginalsList,
 } from '../explorer-data.ts';
 import { formatPath, identify, type MediaChoice } from './media-choice.ts';
-import { isPicture } from './thumbnail.ts';
 
 /** How many originals are asked about at a time: their paths are in one URL. */
 const FACTS_AT_A_TIME = 30;
 
+/** Files that a picture can be made of, by their names alone: others are not asked for. */
+const PICTURE_NAME = /\.(?:a?png|jpe?g|webp|gif|avif|hei[cf])$/i;
+
 /** An original on the sheet. */
-export interface Frame {
+export interface Frame extends ListedOriginal {
   /** As `identify` names it. */
   readonly id: string;
   readonly resource: DescribedResource;
-  readonly original: ListedOriginal;
   /** Its ids and its own name, as they are searched. */
   readonly label: string;
 }
@@ -123,13 +124,6 @@ export function askFacts(wanted: readonly Named[]): void {
   if (!isAsking && queue.size > 0) void askQueued();
 }
 
-/** The same for those of frames of which anything can be known. */
-export function askFactsOf(frames: readonly Frame[]): void {
-  askFacts(
-    frames.filter(isPicture).map(({ resource, original: { values } }) => ({ resource, values })),
-  );
-}
-
 async function askQueued(): Promise<void> {
   isAsking = true;
   // What is seen on the sheet together is asked together.
@@ -170,13 +164,23 @@ function toShelves(
     const resource = resources.find((each) => each.name === name);
     if (resource === undefined) return [];
     const frames = originals.map((original) => ({
+      ...original,
       id: identify({ resource, values: original.values }),
       resource,
-      original,
       label: Object.values(original.values).join(' / '),
     }));
     return [{ resource, frames, isComplete }];
   });
+}
+
+/** Whether an original is a file that a picture can be made of, going by its name. */
+export function isFilePicture({ values }: Frame): boolean {
+  return PICTURE_NAME.test(values.filename ?? '');
+}
+
+/** Whether there is a picture of an original; of files, not always. */
+export function isPicture(frame: Frame): boolean {
+  return frame.resource.name !== 'attachment' || isFilePicture(frame);
 }
 
 function fitsList({ resource, label }: Frame): boolean {

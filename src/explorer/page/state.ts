@@ -76,7 +76,7 @@ export const faults = computed((): readonly Fault[] => {
 
 /** A number of bytes as a part of the original's, in words; `undefined` where the list does not have that. */
 export function describeShare(sizeBytes: number): string | undefined {
-  const originalBytes = currentFrame.value?.original.sizeBytes;
+  const originalBytes = currentFrame.value?.sizeBytes;
   if (originalBytes === undefined) return undefined;
   return `${formatShare(sizeBytes, originalBytes)} of the original`;
 }

@@ -45,7 +45,7 @@ export function fileNameOf(choice: MediaChoice): string {
 }
 
 /** What stands last in its path. */
-export function nameOf({ values }: MediaChoice): string {
+export function nameOf({ values }: Pick<MediaChoice, 'values'>): string {
   return Object.values(values).at(-1) ?? '';
 }
 

@@ -123,7 +123,7 @@ export function commitUrl(): void {
 export function changeKind(resource: DescribedResource): void {
   const first = findFirst(resource);
   if (first !== undefined) {
-    show(chooseFirst(resource, first.original, facts.value.get(first.id)?.isMoving));
+    show(chooseFirst(first, facts.value.get(first.id)?.isMoving));
     return;
   }
   const values = Object.fromEntries(placeholdersOf(resource).map((name) => [name, '']));
@@ -150,7 +150,7 @@ export function follow(): void {
   if (choice.value !== undefined) return;
   const [first] = framesById.value.values();
   if (first === undefined) return;
-  show(chooseFirst(first.resource, first.original));
+  show(chooseFirst(first));
   // It was not picked by hand: on a narrow screen, the sheet stays.
   history.replaceState(null, '', SHEET_HASH);
 }

@@ -1,6 +1,6 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
-import type { Connections } from './connections.ts';
+import type { ResponseMeter } from '../../pipeline/meter.ts';
 import { ReaderPace } from './reader-pace.ts';
 import { countRefusal, type Refusal, refusals, writeRefusal } from './refusal.ts';
 import { RequestLineWatch } from './request-line.ts';
@@ -10,6 +10,18 @@ import { RequestLineWatch } from './request-line.ts';
  * and waits for its next request; all is said, and the client has to close.
  */
 export type Phase = 'silent' | 'busy' | 'idle' | 'leaving';
+
+/** What a connection has to do with all the others. */
+export interface ConnectionOwner {
+  readonly meter: ResponseMeter;
+  /** What a client must take of a response not to stand still, in bytes. */
+  readonly slowReaderMinBytes: number;
+  /** Whether no connection is to be used again. */
+  readonly isDraining: boolean;
+  move(connection: Connection, phase: Phase): void;
+  /** A request has begun (1), or its response is closed (-1). */
+  countRequest(change: 1 | -1): void;
+}
 
 /** One connection of TCP, and the HTTP/1.1 that is spoken over it. */
 export class Connection {
@@ -21,7 +33,7 @@ export class Connection {
   /** Responses that are not closed yet, in the order of their requests. */
   readonly responses = new Set<ReaderPace>();
   readonly requestLines = new RequestLineWatch();
-  readonly #owner: Connections;
+  readonly #owner: ConnectionOwner;
   /** What HTTP/1.1 is spoken over: the transport, or TLS above it. */
   #socket: Socket;
   #lastRequest: IncomingMessage | undefined;
@@ -29,7 +41,7 @@ export class Connection {
   #isEnding = false;
   #lastWords: Refusal | undefined;
 
-  constructor(transport: Socket, sinceMs: number, owner: Connections) {
+  constructor(transport: Socket, sinceMs: number, owner: ConnectionOwner) {
     this.transport = transport;
     this.#socket = transport;
     this.sinceMs = sinceMs;

@@ -3,7 +3,7 @@ import type { ResponseMeter } from '../../pipeline/meter.ts';
 import type { Clock, Log } from '../../pipeline/ports.ts';
 import type { ConnectionCounters } from '../../telemetry/readiness.ts';
 import type { ClientLimits } from './client-limits.ts';
-import { Connection, type Phase } from './connection.ts';
+import { Connection, type ConnectionOwner, type Phase } from './connection.ts';
 
 const noCutOffs = { slowReaders: 0, evicted: 0, turnedAway: 0 };
 
@@ -19,11 +19,9 @@ interface ConnectionsOptions {
  * All connections of the listener: how many there may be, and how long each may do nothing. One sweep over
  * them instead of timers for each. What a client has to send in time, Node's parser watches by itself.
  */
-export class Connections {
+export class Connections implements ConnectionOwner {
   readonly meter: ResponseMeter;
-  /** What a client must take of a response not to stand still, in bytes. */
   readonly slowReaderMinBytes: number;
-  /** Whether no connection is to be used again. */
   isDraining = false;
   readonly #options: ConnectionsOptions;
   /** Each may have a file of the storage open, and there is one for every other connection. */
@@ -111,7 +109,6 @@ export class Connections {
     this.#phases[phase].add(connection);
   }
 
-  /** A request has begun (1), or its response is closed (-1). */
   countRequest(change: 1 | -1): void {
     this.#requestCount += change;
   }

@@ -6,7 +6,7 @@ import { nameOf } from '../take-away.ts';
 export function OriginalSheet() {
   const chosen = choice.value;
   const known = currentFacts.value;
-  const sizeBytes = currentFrame.value?.original.sizeBytes ?? known?.sizeBytes;
+  const sizeBytes = currentFrame.value?.sizeBytes ?? known?.sizeBytes;
   const facts: readonly (readonly [string, string])[] = [
     ...(known === undefined
       ? []

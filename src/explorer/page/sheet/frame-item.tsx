@@ -2,14 +2,15 @@ import { useComputed } from '@preact/signals';
 import { useLayoutEffect, useRef, useState } from 'preact/hooks';
 import { formatBytes } from '../labels.ts';
 import { formatTarget } from '../media-choice.ts';
-import { type Frame, facts } from '../originals.ts';
+import { type Frame, facts, isPicture } from '../originals.ts';
 import { currentFrame } from '../state.ts';
-import { chooseFirst, endingOfFile, formatThumbnail, isCutOut, isPicture } from '../thumbnail.ts';
+import { nameOf } from '../take-away.ts';
+import { chooseFirst, endingOfFile, formatThumbnail, isCutOut } from '../thumbnail.ts';
 import { focusedId, stopId } from './sheet-state.ts';
 
 /** One original: a link to its place on the workbench. What moves is marked, and moves while it is pointed at. */
 export function FrameItem({ frame }: { readonly frame: Frame }) {
-  const { id, resource, original, label } = frame;
+  const { id, resource, label } = frame;
   const isStop = useComputed(() => stopId.value === id).value;
   const isCurrent = useComputed(() => currentFrame.value?.id === id).value;
   const link = useRef<HTMLAnchorElement>(null);
@@ -19,14 +20,14 @@ export function FrameItem({ frame }: { readonly frame: Frame }) {
     if (isCurrent) link.current?.scrollIntoView({ block: 'nearest' });
   }, [isCurrent]);
   const isMoving = facts.value.get(id)?.isMoving === true;
-  const name = Object.values(original.values).at(-1) ?? '';
-  const size = formatBytes(original.sizeBytes);
+  const name = nameOf(frame);
+  const size = formatBytes(frame.sizeBytes);
   const shows = (isShown: boolean) => () => setIsPointedAt(isShown);
   return (
     <li>
       <a
         ref={link}
-        href={`#${formatTarget(chooseFirst(resource, original, isMoving))}`}
+        href={`#${formatTarget(chooseFirst(frame, isMoving))}`}
         aria-label={`${resource.name} ${label}, ${size}${isMoving ? ', moves' : ''}`}
         aria-current={isCurrent ? 'true' : undefined}
         title={`${name}, ${size}`}
@@ -44,13 +45,13 @@ export function FrameItem({ frame }: { readonly frame: Frame }) {
           <span class="card" data-word="no picture" />
         ) : isPicture(frame) ? (
           <img
-            class={isCutOut(resource) ? 'whole' : undefined}
+            class={isCutOut(frame) ? 'whole' : undefined}
             loading="lazy"
             fetchpriority="low"
             decoding="async"
             alt=""
             onError={() => setIsBroken(true)}
-            src={formatThumbnail(resource, original, isMoving && isPointedAt && mayMove())}
+            src={formatThumbnail(frame, isMoving && isPointedAt && mayMove())}
           />
         ) : (
           <span class="card" data-word={endingOfFile(name)} />

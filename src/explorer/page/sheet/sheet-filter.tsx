@@ -1,7 +1,7 @@
 import { useSignalEffect } from '@preact/signals';
 import { Select } from '../fields.tsx';
 import {
-  askFactsOf,
+  askFacts,
   type Filter,
   filter,
   knownFormats,
@@ -15,7 +15,7 @@ import {
 export function SheetFilter() {
   // What is asked for cannot be told from the list: all that may fit are looked at.
   useSignalEffect(() => {
-    if (needsFacts.value) askFactsOf(unknownFrames.value);
+    if (needsFacts.value) askFacts(unknownFrames.value);
   });
   const { text, kind, format, isMoving } = filter.value;
   const kinds = shelves.value.flatMap(({ resource, frames }) =>

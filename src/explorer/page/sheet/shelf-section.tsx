@@ -1,7 +1,7 @@
 import type { CSSProperties } from 'preact';
 import { useLayoutEffect, useRef, useState } from 'preact/hooks';
 import { formatHeading } from '../labels.ts';
-import { askFactsOf, type Frame, type Shelf } from '../originals.ts';
+import { askFacts, type Frame, isPicture, type Shelf } from '../originals.ts';
 import { currentFrame } from '../state.ts';
 import { shapeOf } from '../thumbnail.ts';
 import { FrameItem } from './frame-item.tsx';
@@ -86,7 +86,7 @@ function Chunk({ frames, style, isAlwaysThere }: ChunkProps) {
     return () => watch.disconnect();
   }, []);
   useLayoutEffect(() => {
-    if (isNear) askFactsOf(frames);
+    if (isNear) askFacts(frames.filter(isPicture));
   }, [isNear, frames]);
   const hasStop = frames.some(({ id }) => id === stopId.value || id === currentFrame.value?.id);
   const isThere = isAlwaysThere || isNear || hasStop;
