@@ -67,7 +67,6 @@ function toPath(target: string): string {
   throw usageFault(`"${path}" is not how a URL is sent. Clients send ${sent}`);
 }
 
-/** Looks at what goes by. */
 class Measure {
   sizeBytes = 0;
   #kept: Uint8Array[] = [];

@@ -132,7 +132,6 @@ function countOtherFiles(given: Environment): number {
   return FILES_PER_WORKER * workers + storage + results + external + uploads;
 }
 
-/** The keys of all that is signed. */
 function readSigningKeys(values: Settings): readonly SigningKeys[] {
   return keySettingNames.map((name) => readKeys(values, name)).filter((keys) => keys !== undefined);
 }

@@ -199,7 +199,6 @@ export function isReadableFile(path: string): boolean {
   }
 }
 
-/** An address, or a network in CIDR notation. */
 function isNetwork(text: string): boolean {
   const [address = '', prefix, ...rest] = text.split('/');
   const bits = isIP(address) === 6 ? 128 : 32;

@@ -100,7 +100,6 @@ export class RequestRecord {
     this.#receivedBytes = 0;
   }
 
-  /** So many bytes more of an upload have come. */
   noteReceived(bytes: number): void {
     this.#receivedBytes = (this.#receivedBytes ?? 0) + bytes;
   }
@@ -113,7 +112,6 @@ export class RequestRecord {
     if (cacheUseOf(this.trace.outcome) !== 'memory') this.#sending = this.trace.begin('send');
   }
 
-  /** The response is an error. */
   noteError(error: MediaError): void {
     this.#error = error;
     this.report(error);

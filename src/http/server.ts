@@ -118,7 +118,6 @@ export function createServer(options: ServerOptions): MediaServer {
   };
 }
 
-/** Responds to any request for a path of the relay. */
 function respondToUpload(exchange: Exchange, relay: RelayHandler): Promise<void> | undefined {
   const { method } = exchange.request;
   if (method === 'PUT') return relay.handle(exchange);

@@ -84,12 +84,10 @@ export class LogOutput {
     this.#boundLastFlush();
   }
 
-  /** How many lines were dropped since the start. */
   get linesLost(): number {
     return this.#losses.lines;
   }
 
-  /** Takes a line. */
   write(line: string): void {
     if (this.#isReaderGone) {
       this.#lose();

@@ -189,7 +189,6 @@ export class PrometheusMeter implements Meter, ResponseMeter, OriginMeter, SiteM
     this.#uploadedBytes.inc(count);
   }
 
-  /** Media type of `format`. */
   get contentType(): string {
     return this.#registry.contentType;
   }

@@ -150,7 +150,6 @@ export class RequestSpan implements TracedRequest {
   }
 }
 
-/** How the name of a request's span begins. */
 function nameOf({ method = '' }: RequestHead): string {
   return KNOWN_METHODS.has(method) ? method : 'HTTP';
 }
@@ -169,7 +168,6 @@ function shorten(text: string): string {
   return text.length <= MAX_TEXT_LENGTH ? text : `${text.slice(0, MAX_TEXT_LENGTH)}…`;
 }
 
-/** The template of the path. */
 function routeOf(resource: ResponseClass['resource']): string | undefined {
   if (resource === 'upload') return `${RELAY_PREFIX}{key}`;
   return resource === 'none' ? undefined : resourceRows[resource].template;

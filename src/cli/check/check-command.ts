@@ -1,10 +1,10 @@
 import { type Config, ConfigError, readConfig } from '../../config/config.ts';
 import { settingNames } from '../../config/settings.ts';
 import { describeUnknownSetting } from '../../config/unknown-settings.ts';
+import type { SigningKeys } from '../../contract/signing/signing-keys.ts';
 import { type Command, exitStatus, type Terminal } from '../command.ts';
 import { checkExternal } from './external-check.ts';
 import { type Finding, fault, ok, warning, writeFinding } from './finding.ts';
-import { checkKeys } from './key-check.ts';
 import { checkOrigin } from './origin-check.ts';
 import { checkResultStore } from './result-store-check.ts';
 import { checkWorkers } from './worker-check.ts';
@@ -66,4 +66,19 @@ async function* checkAll(
   yield* checkKeys(config);
   yield* checkExternal(config, signal);
   yield await checkWorkers(config, signal);
+}
+
+/** How many signing keys there are, of each kind that is set; never what they are. */
+function* checkKeys({ external, attachments, relay }: Config): Generator<Finding> {
+  if (external !== undefined) yield ok('external keys', describeSigners(external.keys));
+  const { mode, signing } = attachments;
+  if (signing !== undefined) {
+    yield ok('attachment keys', `${describeSigners(signing.keys)} (ATTACHMENT_SIGNING=${mode})`);
+  }
+  // The platform alone signs uploads.
+  if (relay !== undefined) yield ok('upload keys', `any of ${relay.keys.count} verifies`);
+}
+
+function describeSigners({ count }: SigningKeys): string {
+  return count > 1 ? `the first signs; ${count - 1} more verify` : 'the first signs';
 }

@@ -24,7 +24,6 @@ export class ProgressLine {
     this.#totalBytes = totalBytes;
   }
 
-  /** Tells how many bytes are done. */
   update(doneBytes: number): void {
     const nowMs = performance.now();
     if (this.#terminal.columns === undefined || nowMs - this.#shownMs < REFRESH_MS) return;

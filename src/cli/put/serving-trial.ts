@@ -29,7 +29,6 @@ export async function findServingFault(
   });
 }
 
-/** An origin that has one original, whatever it is asked for. */
 function createTrialOrigin(bytes: Buffer): Origin {
   return {
     read: async (_key, { signal, range }) => {

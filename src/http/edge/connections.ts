@@ -49,12 +49,10 @@ export class Connections implements ConnectionOwner {
     this.#maxRequests = Math.min(Math.ceil(options.maxConnections / 2), options.limits.maxRequests);
   }
 
-  /** Whether more requests are under way than may be. */
   get isOverloaded(): boolean {
     return this.#requestCount > this.#maxRequests;
   }
 
-  /** What goes on here, at this moment. */
   get counters(): ConnectionCounters {
     return {
       connections: this.#byEnds.size,
@@ -97,7 +95,6 @@ export class Connections implements ConnectionOwner {
     connection.speakOver(socket);
   }
 
-  /** The connection that a socket belongs to. */
   find(socket: Socket): Connection | undefined {
     return this.#bySocket.get(socket);
   }

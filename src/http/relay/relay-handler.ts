@@ -49,7 +49,6 @@ export class RelayHandler {
     return isRelayPath(splitTarget(target)[0]);
   }
 
-  /** Responds to an upload. */
   async handle(exchange: Exchange): Promise<void> {
     const { request } = exchange;
     const [rawPath, rawQuery] = splitTarget(exchange.target);

@@ -116,7 +116,6 @@ async function loadPair(first: string, second: string): Promise<Pair | 'nothing'
   return 'nothing';
 }
 
-/** The picture of a response; `undefined` where it has none. */
 function toPicture(exchange: Exchange): ComparedPicture | undefined {
   const { body } = exchange;
   if (body.kind !== 'picture' || body.width === 0) return undefined;

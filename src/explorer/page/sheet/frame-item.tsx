@@ -63,7 +63,6 @@ export function FrameItem({ frame }: { readonly frame: Frame }) {
   );
 }
 
-/** Whether the person has not asked for less motion. */
 function mayMove(): boolean {
   return !matchMedia('(prefers-reduced-motion: reduce)').matches;
 }
