@@ -1,41 +1,31 @@
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { beforeEach, describe, expect, it } from 'vitest';
 import { MediaError } from '../../src/contract/errors.ts';
 import type { RequestLine } from '../../src/telemetry/request-log.ts';
-import { connectTo, sendRaw } from '../support/http/raw-http.ts';
-import { createTestApp, RecordingRequestLog, samples, type TestApp } from '../support/test-app.ts';
+import { samples, type TestApp, type TestAppOptions, useTestApp } from '../support/test-app.ts';
 
 const asset = '/icons/1/ab.webp?v=7&size=16';
 const canonical = 'icons/1/ab?width=16&height=&format=webp&quality=high&animated=false';
 
 let app: TestApp;
-let log: RecordingRequestLog;
-let port: number;
 
-async function start(
-  level: 'debug' | 'info',
-  options: Parameters<typeof createTestApp>[0] = {},
-): Promise<void> {
-  log = new RecordingRequestLog(level);
-  app = await createTestApp({ ...options, requestLog: log });
+async function start(logged: 'debug' | 'info', options: TestAppOptions = {}): Promise<void> {
+  app = await useTestApp({ ...options, logged });
   app.originals.put('icons/1/ab', samples.jpeg);
   app.originals.put('attachments/1/2/a b.txt', samples.text);
-  port = await app.listen();
 }
 
 /** The line of the only request since the last call. */
 async function oneLine(): Promise<RequestLine> {
-  await expect.poll(() => log.lines).toHaveLength(1);
-  const [line] = log.lines.splice(0);
+  await expect.poll(() => app.requests).toHaveLength(1);
+  const [line] = app.requests.splice(0);
   return line ?? expect.fail('no line');
 }
-
-afterEach(() => app.close());
 
 describe('a line for each request', () => {
   beforeEach(() => start('info'));
 
   it('has the canonical request, what came, from where, and where the time went', async () => {
-    const { status, body } = await sendRaw(port, 'GET', asset, { 'X-Request-Id': 'abc-1' });
+    const { status, body } = await app.send('GET', asset, { 'X-Request-Id': 'abc-1' });
     expect(status).toBe(200);
     const { stagesMs, ...line } = await oneLine();
     expect(line).toEqual({
@@ -53,22 +43,22 @@ describe('a line for each request', () => {
   });
 
   it('is not written for hits, which are most of all requests, whether their target was read before or not', async () => {
-    await sendRaw(port, 'GET', asset);
+    await app.send('GET', asset);
     await oneLine();
     for (let time = 0; time < 3; time += 1) {
-      const { headers } = await sendRaw(port, 'GET', asset);
+      const { headers } = await app.send('GET', asset);
       expect(headers['cache-status']).toBe('darkroom; hit');
     }
-    await sendRaw(port, 'GET', '/avatars/0.png');
+    await app.send('GET', '/avatars/0.png');
     app.clock.advance(300_000);
-    await sendRaw(port, 'GET', asset);
+    await app.send('GET', asset);
     expect(await oneLine()).toMatchObject({ status: 200, cache: 'revalidated' });
   });
 
   it('has originals that are passed on, with the bytes that were sent', async () => {
     const target = '/attachments/1/2/a%20b.txt';
     const headers = { Range: 'bytes=0-9' };
-    await sendRaw(port, 'GET', target, headers);
+    await app.send('GET', target, headers);
     const passthrough =
       'attachments/1/2/a%20b.txt?width=&height=&format=&quality=lossless&animated=false';
     expect(await oneLine()).toMatchObject({
@@ -78,11 +68,11 @@ describe('a line for each request', () => {
       cache: 'bypass',
       bytes: 10,
     });
-    await sendRaw(port, 'HEAD', target);
+    await app.send('HEAD', target);
     expect(await oneLine()).toMatchObject({ method: 'HEAD', status: 200, bytes: 0 });
-    await sendRaw(port, 'GET', target);
+    await app.send('GET', target);
     expect(await oneLine()).toMatchObject({ status: 200, bytes: samples.text.length });
-    await sendRaw(port, 'GET', target, { 'If-None-Match': '*' });
+    await app.send('GET', target, { 'If-None-Match': '*' });
     expect(await oneLine()).toMatchObject({ status: 304, bytes: 0 });
   });
 
@@ -94,7 +84,7 @@ describe('a line for each request', () => {
     ['PROPFIND', '/emojis/1.png', 405, 'METHOD_NOT_ALLOWED', 'none', 'none'],
     ['OPTIONS', '/emojis/1.png', 204, undefined, 'none', 'none'],
   ])('has errors by their code: %s %s', async (method, target, status, code, cache, resource) => {
-    await sendRaw(port, method, target);
+    await app.send(method, target);
     expect(await oneLine()).toMatchObject({
       method,
       status,
@@ -105,25 +95,28 @@ describe('a line for each request', () => {
   });
 
   it('has the beginning of what is no asset', async () => {
-    await sendRaw(port, 'GET', `/${'x'.repeat(1_000)}`);
+    await app.send('GET', `/${'x'.repeat(1_000)}`);
     expect(await oneLine()).toMatchObject({ asset: `/${'x'.repeat(199)}…` });
   });
 
   it('is one for each of those who share a render', async () => {
-    const asked = await Promise.all([1, 2, 3].map(() => sendRaw(port, 'GET', asset)));
+    const asked = await Promise.all([1, 2, 3].map(() => app.send('GET', asset)));
     expect(asked.map(({ status }) => status)).toEqual([200, 200, 200]);
-    await expect.poll(() => log.lines).toHaveLength(3);
-    expect(log.lines.map(({ cache }) => cache).sort()).toEqual(['collapsed', 'collapsed', 'miss']);
+    await expect.poll(() => app.requests).toHaveLength(3);
+    expect(app.requests.map(({ cache }) => cache).sort()).toEqual([
+      'collapsed',
+      'collapsed',
+      'miss',
+    ]);
   });
 });
 
 describe('a line for a request that went wrong', () => {
   it('is 499 where the client has gone before there was a response', async () => {
     await start('info', { origin: { read: () => new Promise(() => undefined) } });
-    const client = await connectTo(port);
-    client.write(`GET ${asset} HTTP/1.1\r\nHost: a\r\n\r\n`);
+    const client = await app.begin(asset);
     await new Promise((resolve) => setTimeout(resolve, 100));
-    expect(log.lines).toEqual([]);
+    expect(app.requests).toEqual([]);
     client.destroy();
     expect(await oneLine()).toMatchObject({ status: 499, bytes: 0, resource: 'guild icon' });
   });
@@ -132,7 +125,7 @@ describe('a line for a request that went wrong', () => {
     const cause = new Error('no route');
     const failure = new MediaError('ORIGIN_ERROR', { cause });
     await start('info', { origin: { read: () => Promise.reject(failure) } });
-    await sendRaw(port, 'GET', asset, { 'X-Request-Id': 'trace/7' });
+    await app.send('GET', asset, { 'X-Request-Id': 'trace/7' });
     expect(await oneLine()).toMatchObject({ id: 'trace/7', status: 502, code: 'ORIGIN_ERROR' });
     expect(app.log.requestErrors).toMatchObject([{ id: 'trace/7', err: { cause } }]);
   });
@@ -141,11 +134,11 @@ describe('a line for a request that went wrong', () => {
 describe('where hits are wanted as well', () => {
   it('they are logged alike', async () => {
     await start('debug');
-    const { body } = await sendRaw(port, 'GET', asset);
+    const { body } = await app.send('GET', asset);
     await oneLine();
     const hits: RequestLine[] = [];
     for (const id of ['usual', 'short']) {
-      await sendRaw(port, 'GET', asset, { 'X-Request-Id': id });
+      await app.send('GET', asset, { 'X-Request-Id': id });
       hits.push(await oneLine());
     }
     const expected = {
@@ -163,9 +156,9 @@ describe('where hits are wanted as well', () => {
       { id: 'usual', ...expected },
       { id: 'short', ...expected },
     ]);
-    await sendRaw(port, 'HEAD', asset);
+    await app.send('HEAD', asset);
     expect(await oneLine()).toMatchObject({ method: 'HEAD', bytes: 0 });
-    await sendRaw(port, 'GET', asset, { 'If-None-Match': '*' });
+    await app.send('GET', asset, { 'If-None-Match': '*' });
     expect(await oneLine()).toMatchObject({ status: 304, bytes: 0 });
   });
 
@@ -177,7 +170,7 @@ describe('where hits are wanted as well', () => {
   ])('with TRUST_PROXY=%s they are logged with the address %s', async (TRUST_PROXY, client) => {
     await start('debug', { settings: { TRUST_PROXY } });
     for (const cache of ['miss', 'memory', 'memory', 'memory']) {
-      await sendRaw(port, 'GET', asset, { 'X-Forwarded-For': '203.0.113.9' });
+      await app.send('GET', asset, { 'X-Forwarded-For': '203.0.113.9' });
       expect(await oneLine()).toMatchObject({ cache, client });
     }
   });
@@ -195,7 +188,7 @@ describe('where hits are wanted as well', () => {
     'with TRUST_PROXY=%s, what is no address is no client (%#)',
     async (TRUST_PROXY, from, client) => {
       await start('debug', { settings: { TRUST_PROXY } });
-      await sendRaw(port, 'GET', asset, { 'X-Forwarded-For': from });
+      await app.send('GET', asset, { 'X-Forwarded-For': from });
       expect(await oneLine()).toMatchObject({ client });
     },
   );
@@ -210,7 +203,7 @@ describe('the id of a request', () => {
     'is taken from its sender, and given back: %s',
     async (id) => {
       for (const target of [asset, asset, asset, '/robots.txt', '/avatars/0.png']) {
-        const { headers } = await sendRaw(port, 'GET', target, { 'X-Request-Id': id });
+        const { headers } = await app.send('GET', target, { 'X-Request-Id': id });
         expect(headers['x-request-id']).toBe(id);
         expect(await oneLine()).toMatchObject({ id });
       }
@@ -222,7 +215,7 @@ describe('the id of a request', () => {
     async (id) => {
       const seen = new Set<string>();
       for (const target of [asset, asset, asset, '/robots.txt']) {
-        const { headers } = await sendRaw(port, 'GET', target, { 'X-Request-Id': id });
+        const { headers } = await app.send('GET', target, { 'X-Request-Id': id });
         expect(headers['x-request-id']).toMatch(UUID);
         seen.add((await oneLine()).id);
       }
@@ -231,9 +224,8 @@ describe('the id of a request', () => {
   );
 
   it('is made where it comes twice', async () => {
-    const client = await connectTo(port);
+    const client = await app.connect();
     client.write(`HEAD ${asset} HTTP/1.1\r\nHost: a\r\nX-Request-Id: a\r\nX-Request-Id: b\r\n\r\n`);
     expect((await oneLine()).id).toMatch(UUID);
-    client.destroy();
   });
 });

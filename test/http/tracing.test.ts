@@ -1,15 +1,16 @@
-import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
+import { beforeEach, describe, expect, it } from 'vitest';
 import { MediaError } from '../../src/contract/errors.ts';
 import { defer } from '../support/deferred.ts';
-import { connectSecurely, connectTo, sendRaw } from '../support/http/raw-http.ts';
+import { connectSecurely } from '../support/http/raw-http.ts';
 import { tlsSettings } from '../support/http/tls-files.ts';
 import { MemoryResultStore } from '../support/memory-result-store.ts';
 import {
   type OtlpReceiver,
   type ReceivedSpan,
-  startOtlpReceiver,
+  useOtlpReceiver,
+  useTracing,
 } from '../support/telemetry/otlp-receiver.ts';
-import { createTestApp, RecordingRequestLog, samples, type TestApp } from '../support/test-app.ts';
+import { samples, type TestApp, type TestAppOptions, useTestApp } from '../support/test-app.ts';
 
 const icon = '/icons/1/ab.webp?size=16&v=7';
 const route = '/icons/{guild_id}/{icon_hash}.{ext}';
@@ -19,34 +20,20 @@ const traceparent = `00-${TRACE_ID}-${PARENT_ID}-01`;
 
 let collector: OtlpReceiver;
 let app: TestApp;
-let log: RecordingRequestLog;
-let port: number;
 
-async function start({ settings, ...options }: Parameters<typeof createTestApp>[0] = {}) {
-  log = new RecordingRequestLog('debug');
-  const environment = {
-    OTEL_EXPORTER_OTLP_ENDPOINT: collector.url,
-    OTEL_EXPORTER_OTLP_PROTOCOL: 'http/json',
-    OTEL_BSP_SCHEDULE_DELAY: '20',
-    ...settings,
-  };
-  // The SDK reads its variables by itself.
-  vi.unstubAllEnvs();
-  for (const [name, value] of Object.entries(environment)) vi.stubEnv(name, value);
-  app = await createTestApp({ ...options, requestLog: log, settings: environment });
+async function start({ settings, ...options }: TestAppOptions = {}) {
+  app = await useTestApp({
+    ...options,
+    logged: 'debug',
+    settings: useTracing(collector, settings),
+  });
   app.originals.put('icons/1/ab', samples.jpeg);
   app.originals.put('emojis/7', samples.text);
   app.originals.put('attachments/1/2/a.txt', samples.text);
-  port = await app.listen();
 }
 
 beforeEach(async () => {
-  collector = await startOtlpReceiver();
-});
-afterEach(async () => {
-  await app.close();
-  await collector.close();
-  vi.unstubAllEnvs();
+  collector = await useOtlpReceiver();
 });
 
 /** All spans of the only request since the last call, its own first, once that has come. */
@@ -78,7 +65,7 @@ describe('a trace of one request', () => {
   it('shows every stage of a cold render, under one span that has the names of HTTP', async () => {
     const resultStore = new MemoryResultStore();
     await start({ resultStore });
-    const { body } = await sendRaw(port, 'GET', icon, { 'X-Request-Id': 'abc-1' });
+    const { body } = await app.send('GET', icon, { 'X-Request-Id': 'abc-1' });
     await expect.poll(() => collector.spans.some(({ name }) => name === 'write')).toBe(true);
     const [server, ...stages] = await oneTrace();
     expect(server).toMatchObject({ name: `GET ${route}`, parentSpanId: '', kind: 2, status: 0 });
@@ -150,10 +137,10 @@ describe('a trace of one request', () => {
 
   it('is a span alone for a hit in memory', async () => {
     await start();
-    await sendRaw(port, 'GET', icon);
+    await app.send('GET', icon);
     await oneTrace();
     for (const method of ['GET', 'GET', 'HEAD']) {
-      await sendRaw(port, method, icon);
+      await app.send(method, icon);
       const [server, ...stages] = await oneTrace();
       expect(stages).toEqual([]);
       expect(server).toMatchObject({ name: `${method} ${route}`, parentSpanId: '', status: 0 });
@@ -170,7 +157,7 @@ describe('a trace of one request', () => {
 
   it('shows an attachment passed on, and what of it was sent', async () => {
     await start();
-    await sendRaw(port, 'GET', '/attachments/1/2/a.txt', { Host: 'cdn.example:8443' });
+    await app.send('GET', '/attachments/1/2/a.txt', { Host: 'cdn.example:8443' });
     const [server, ...stages] = await oneTrace();
     expectStages(server, stages, ['origin', 'send']);
     expect(server.attributes).toMatchObject({
@@ -185,27 +172,37 @@ describe('a trace of one request', () => {
     ]);
   });
 
-  it('takes what is missing for a response, and no failure', async () => {
-    await start();
-    await sendRaw(port, 'GET', '/emojis/1.png');
-    const [server, ...stages] = await oneTrace();
-    expectStages(server, stages, ['store', 'origin', 'send']);
-    expect(server.status).toBe(0);
-    expect(server.attributes).toMatchObject({
-      'http.response.status_code': 404,
-      'darkroom.error.code': 'UNKNOWN_MEDIA',
-    });
-    expect(server.attributes).not.toHaveProperty('error.type');
-    expect(stages[1]).toMatchObject({
-      status: 0,
-      attributes: { 'darkroom.error.code': 'UNKNOWN_MEDIA' },
-    });
-  });
+  it.each([
+    ['missing', '/emojis/1.png', 404, 'UNKNOWN_MEDIA', ['store', 'origin', 'send'], 1],
+    [
+      'no image',
+      '/emojis/7.png',
+      415,
+      'UNSUPPORTED_MEDIA_TYPE',
+      ['store', 'origin', 'origin', 'facts', 'send'],
+      3,
+    ],
+  ])(
+    'takes what is %s for a response, and no failure',
+    async (_, path, status, code, names, at) => {
+      await start();
+      await app.send('GET', path);
+      const [server, ...stages] = await oneTrace();
+      expectStages(server, stages, names);
+      expect(server.status).toBe(0);
+      expect(server.attributes).toMatchObject({
+        'http.response.status_code': status,
+        'darkroom.error.code': code,
+      });
+      expect(server.attributes).not.toHaveProperty('error.type');
+      expect(stages[at]).toMatchObject({ status: 0, attributes: { 'darkroom.error.code': code } });
+    },
+  );
 
   it('shows in which stage a request has failed', async () => {
     const failure = new MediaError('ORIGIN_ERROR', { cause: new Error('no route') });
     await start({ origin: { read: () => Promise.reject(failure) } });
-    await sendRaw(port, 'GET', icon);
+    await app.send('GET', icon);
     const [server, ...stages] = await oneTrace();
     expectStages(server, stages, ['store', 'origin', 'send']);
     for (const span of [server, stages[1]]) {
@@ -218,18 +215,9 @@ describe('a trace of one request', () => {
     expect(server.attributes['http.response.status_code']).toBe(502);
   });
 
-  it('shows what is no image by its facts', async () => {
-    await start();
-    await sendRaw(port, 'GET', '/emojis/7.png');
-    const [server, ...stages] = await oneTrace();
-    expectStages(server, stages, ['store', 'origin', 'origin', 'facts', 'send']);
-    expect(stages[3]?.attributes).toEqual({ 'darkroom.error.code': 'UNSUPPORTED_MEDIA_TYPE' });
-  });
-
   it('says of a client that has gone no status, and of what it left no failure', async () => {
     await start({ origin: { read: () => new Promise(() => undefined) } });
-    const client = await connectTo(port);
-    client.write(`GET ${icon} HTTP/1.1\r\nHost: a\r\n\r\n`);
+    const client = await app.begin(icon);
     await new Promise((resolve) => setTimeout(resolve, 100));
     client.destroy();
     // It ends as soon as its abort is noticed: after the request, or before.
@@ -249,7 +237,7 @@ describe('a trace of one request', () => {
   ])('of %s %s has few names, and never a query', async (...row) => {
     const [method, target, name, shown, path, status] = row;
     await start();
-    await sendRaw(port, method, target);
+    await app.send(method, target);
     const [server] = await oneTrace();
     expect(server.name).toBe(name);
     expect(server.attributes).toMatchObject({
@@ -261,10 +249,17 @@ describe('a trace of one request', () => {
     expect(JSON.stringify(server)).not.toContain('hush');
   });
 
+  it('names default avatars', async () => {
+    await start();
+    await app.send('GET', '/avatars/3.png');
+    const [server, ...stages] = await oneTrace();
+    expect([server.name, stages]).toEqual(['GET /avatars/{index}.{ext}', []]);
+  });
+
   it('is of the protocol and the name that it came by', async () => {
     await start({ settings: tlsSettings });
     const headers = { Host: 'media.example', traceparent };
-    await sendRaw(port, 'GET', icon, headers, '', connectSecurely);
+    await app.send('GET', icon, headers, '', connectSecurely);
     const [server, ...stages] = await oneTrace();
     expectStages(server, stages, ['store', 'origin', 'origin', 'facts', 'queue', 'render', 'send']);
     expect(server).toMatchObject({ name: `GET ${route}`, parentSpanId: PARENT_ID });
@@ -273,14 +268,6 @@ describe('a trace of one request', () => {
       'server.address': 'media.example',
       'network.protocol.version': '1.1',
     });
-  });
-
-  it('names default avatars', async () => {
-    await start();
-    await sendRaw(port, 'GET', '/avatars/3.png');
-    const [server, ...stages] = await oneTrace();
-    expect(server.name).toBe('GET /avatars/{index}.{ext}');
-    expect(stages).toEqual([]);
   });
 });
 
@@ -295,9 +282,9 @@ describe('requests that share their work', () => {
       },
     };
     await start({ renderer });
-    const leader = sendRaw(port, 'GET', icon);
+    const leader = app.send('GET', icon);
     await isAsked.promise;
-    const follower = sendRaw(port, 'GET', icon);
+    const follower = app.send('GET', icon);
     await new Promise((resolve) => setTimeout(resolve, 100));
     mayRender.resolve(samples.webp);
     await Promise.all([leader, follower]);
@@ -318,11 +305,11 @@ describe("a trace of the sender's", () => {
   it('goes on here, and its id is in the log', async () => {
     await start();
     for (const cache of ['miss', 'memory', 'memory']) {
-      await sendRaw(port, 'GET', icon, { traceparent, tracestate: 'vendor=1' });
+      await app.send('GET', icon, { traceparent, tracestate: 'vendor=1' });
       const [server, ...stages] = await oneTrace();
       expect(server).toMatchObject({ traceId: TRACE_ID, parentSpanId: PARENT_ID });
       for (const stage of stages) expect(stage.traceId).toBe(TRACE_ID);
-      expect(log.lines.at(-1)).toMatchObject({ cache, traceId: TRACE_ID });
+      expect(app.requests.at(-1)).toMatchObject({ cache, traceId: TRACE_ID });
     }
   });
 
@@ -332,26 +319,26 @@ describe("a trace of the sender's", () => {
     ['is only baggage', traceparent, { OTEL_PROPAGATORS: 'baggage' }],
   ])('does not where it %s', async (_, sent, settings) => {
     await start({ settings });
-    await sendRaw(port, 'GET', icon, { traceparent: sent });
+    await app.send('GET', icon, { traceparent: sent });
     const [server] = await oneTrace();
     expect(server).toMatchObject({ parentSpanId: '' });
     expect(server.traceId).not.toBe(TRACE_ID);
-    expect(log.lines.at(-1)?.traceId).toBe(server.traceId);
+    expect(app.requests.at(-1)?.traceId).toBe(server.traceId);
   });
 
   it('goes on whatever else its sender writes of it', async () => {
     await start();
     const tracestate = `a=1,${'=,'.repeat(50)}${'x'.repeat(4_000)}`;
-    expect((await sendRaw(port, 'GET', icon, { traceparent, tracestate })).status).toBe(200);
+    expect((await app.send('GET', icon, { traceparent, tracestate })).status).toBe(200);
     const [server] = await oneTrace();
     expect(server).toMatchObject({ traceId: TRACE_ID, parentSpanId: PARENT_ID });
   });
 
   it('decides whether it is recorded here, too', async () => {
     await start();
-    await sendRaw(port, 'GET', icon, { traceparent: `00-${TRACE_ID}-${PARENT_ID}-00` });
-    expect(log.lines.at(-1)).toMatchObject({ traceId: TRACE_ID });
-    await sendRaw(port, 'GET', '/emojis/1.png');
+    await app.send('GET', icon, { traceparent: `00-${TRACE_ID}-${PARENT_ID}-00` });
+    expect(app.requests.at(-1)).toMatchObject({ traceId: TRACE_ID });
+    await app.send('GET', '/emojis/1.png');
     const [server] = await oneTrace();
     expect(server.name).toContain('/emojis/');
     expect(collector.spans.filter(({ traceId }) => traceId === TRACE_ID)).toEqual([]);
@@ -364,14 +351,10 @@ describe("a trace of the sender's", () => {
     ['parentbased_traceidratio', '0', [TRACE_ID]],
   ])('is recorded as OTEL_TRACES_SAMPLER=%s with %s says', async (sampler, ratio, expected) => {
     await start({ settings: { OTEL_TRACES_SAMPLER: sampler, OTEL_TRACES_SAMPLER_ARG: ratio } });
-    await sendRaw(port, 'GET', icon);
-    await sendRaw(port, 'GET', icon);
-    await sendRaw(port, 'GET', icon);
-    await sendRaw(port, 'GET', icon, { traceparent });
-    for (const { traceId } of log.lines) expect(traceId).toMatch(/^[\da-f]{32}$/);
+    for (const headers of [{}, {}, {}, { traceparent }]) await app.send('GET', icon, headers);
+    for (const { traceId } of app.requests) expect(traceId).toMatch(/^[\da-f]{32}$/);
     await app.close();
     expect(serverSpans().map(({ traceId }) => traceId)).toEqual(expected);
-    await start();
   });
 });
 
@@ -381,13 +364,12 @@ describe('without a collector that is named', () => {
     async (settings) => {
       const endpoint = Object.keys(settings).length === 0 ? '' : collector.url;
       await start({ settings: { OTEL_EXPORTER_OTLP_ENDPOINT: endpoint, ...settings } });
-      await sendRaw(port, 'GET', icon, { traceparent });
-      await sendRaw(port, 'GET', icon, { traceparent });
-      expect(log.lines).toHaveLength(2);
-      for (const line of log.lines) expect(line).not.toHaveProperty('traceId');
+      await app.send('GET', icon, { traceparent });
+      await app.send('GET', icon, { traceparent });
+      expect(app.requests).toHaveLength(2);
+      for (const line of app.requests) expect(line).not.toHaveProperty('traceId');
       await app.close();
       expect(collector.batches).toEqual([]);
-      await start();
     },
   );
 });
@@ -404,7 +386,7 @@ describe('a collector', () => {
         OTEL_RESOURCE_ATTRIBUTES: 'deployment.environment.name=test,service.name=other',
       },
     });
-    await sendRaw(port, 'GET', '/avatars/3.png');
+    await app.send('GET', '/avatars/3.png');
     const [server] = await oneTrace();
     expect(server.resource).toMatchObject({
       'service.name': 'media',
@@ -423,12 +405,12 @@ describe('a collector', () => {
     collector.mood = 'refuses';
     for (let time = 0; time < 4; time += 1) {
       const batches = collector.batches.length;
-      expect((await sendRaw(port, 'GET', icon)).status).toBe(200);
+      expect((await app.send('GET', icon)).status).toBe(200);
       await expect.poll(() => collector.batches.length).toBeGreaterThan(batches);
     }
     await expect.poll(warnings).toHaveLength(1);
     collector.mood = 'takes';
-    await sendRaw(port, 'GET', icon);
+    await app.send('GET', icon);
     await expect.poll(warnings).toHaveLength(2);
     expect(warnings()).toMatchObject([
       { level: 'warn', details: { reason: 'Bad Request (400)' } },
@@ -444,7 +426,7 @@ describe('a collector', () => {
       const before = collector.batches.length;
       // An original that is gone has four spans, and is remembered for half a minute.
       app.clock.advance(31_000);
-      expect((await sendRaw(port, 'GET', '/emojis/1.png')).status).toBe(404);
+      expect((await app.send('GET', '/emojis/1.png')).status).toBe(404);
       await expect.poll(() => collector.batches.length).toBeGreaterThan(before);
     }
     expect(drops()).toMatchObject([
@@ -455,7 +437,7 @@ describe('a collector', () => {
   it('that hangs keeps no response waiting, and no stop for longer than its part of the grace', async () => {
     await start({ settings: { SHUTDOWN_GRACE_MS: '1000' } });
     collector.mood = 'hangs';
-    expect((await sendRaw(port, 'GET', icon)).status).toBe(200);
+    expect((await app.send('GET', icon)).status).toBe(200);
     await expect.poll(() => collector.batches.length).toBe(1);
     const beganMs = performance.now();
     await app.close();
@@ -464,6 +446,5 @@ describe('a collector', () => {
       level: 'warn',
       details: { reason: 'The collector took longer than 500 ms.' },
     });
-    await start();
   });
 });

@@ -21,6 +21,10 @@ export class MemoryOrigin implements Origin {
   /** What every read fails with, while it is set. */
   failure: Error | undefined;
 
+  /** What becomes of an object before it is given. */
+  alter: (object: OriginObject, key: string) => OriginObject | Promise<OriginObject> = (object) =>
+    object;
+
   /** Bodies that were handed out and are neither read to their end nor let go. */
   openBodies = 0;
 
@@ -41,20 +45,20 @@ export class MemoryOrigin implements Origin {
     const { bytes, lastModified } = stored;
     const { first, last } = clampRange(range, bytes.length);
     this.bytesAskedFor.set(key, (this.bytesAskedFor.get(key) ?? 0) + last - first + 1);
-    const body = Readable.from(chunksOf(Buffer.from(bytes.subarray(first, last + 1))), {
-      objectMode: false,
-    });
+    const part = Buffer.from(bytes.subarray(first, last + 1));
+    const body = Readable.from(chunksOf(part), { objectMode: false });
     this.openBodies += 1;
     body.once('close', () => {
       this.openBodies -= 1;
     });
-    return {
+    const object = {
       sizeBytes: bytes.length,
       etag: createHash('sha256').update(bytes).digest('hex'),
       lastModified: readLastModified(lastModified),
       storedContentType: undefined,
       body,
     };
+    return this.alter(object, key);
   }
 }
 

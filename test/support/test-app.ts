@@ -1,7 +1,8 @@
 import { readFileSync } from 'node:fs';
-import type { AddressInfo } from 'node:net';
-import { isDeepStrictEqual } from 'node:util';
-import type { FastifyInstance } from 'fastify';
+import type { AddressInfo, Socket } from 'node:net';
+import { isDeepStrictEqual, promisify } from 'node:util';
+import type { FastifyInstance, InjectOptions, LightMyRequestResponse } from 'fastify';
+import { beforeAll, beforeEach, expect, onTestFinished } from 'vitest';
 import { createApp } from '../../src/app.ts';
 import { type Config, readConfig } from '../../src/config/config.ts';
 import type { Environment } from '../../src/config/setting.ts';
@@ -20,6 +21,7 @@ import type { UploadLimits } from '../../src/pipeline/uploads/upload-service.ts'
 import type { SiteDoubles } from '../../src/storage/remote/open-sites.ts';
 import type { RequestLine, RequestLog } from '../../src/telemetry/request-log.ts';
 import { WorkerPool } from '../../src/workers/worker-pool.ts';
+import { connectTo, type RawAnswer, sendRaw } from './http/raw-http.ts';
 import { MemoryOrigin } from './memory-origin.ts';
 import { patient } from './patient.ts';
 import { STARTER } from './processes/worker-pool.ts';
@@ -59,32 +61,16 @@ export class FakeClock implements Clock {
 }
 
 /** Keeps the lines on requests, from a level on. */
-export class RecordingRequestLog implements RequestLog {
-  readonly lines: RequestLine[] = [];
-  readonly #level: 'debug' | 'info' | 'silent';
-
-  constructor(level: 'debug' | 'info' | 'silent') {
-    this.#level = level;
-  }
-
-  isLevelEnabled(level: 'debug' | 'info'): boolean {
-    return this.#level === 'debug' || this.#level === level;
-  }
-
-  debug(line: RequestLine): void {
-    this.lines.push(line);
-  }
-
-  info(line: RequestLine): void {
-    this.lines.push(line);
-  }
+function recordRequests(from: 'debug' | 'info', lines: RequestLine[]): RequestLog {
+  const keep = (line: RequestLine): void => void lines.push(line);
+  return { isLevelEnabled: (level) => from === 'debug' || from === level, debug: keep, info: keep };
 }
 
-interface TestAppOptions {
+export interface TestAppOptions {
   /** Settings besides the defaults. */
   readonly settings?: Environment;
-  /** Without one, requests are not logged. */
-  readonly requestLog?: RequestLog;
+  /** From which level on requests are logged; without one, they are not. */
+  readonly logged?: 'debug' | 'info';
   /** Instead of the memory; for origins that fail. */
   readonly origin?: Origin;
   /** Instead of a worker process; for renderers that fail or wait. */
@@ -103,6 +89,11 @@ interface TestAppOptions {
   readonly wallClock?: () => number;
 }
 
+type Headers = Readonly<Record<string, string>>;
+
+/** What `sendRaw` takes behind the target. */
+type SentParts = [headers?: Headers, body?: string, connectClient?: typeof connectTo];
+
 /** The service, in a world that a test can hold in its hand. */
 export interface TestApp {
   readonly server: FastifyInstance;
@@ -113,10 +104,24 @@ export interface TestApp {
   readonly renderer: CountingRenderer;
   readonly clock: FakeClock;
   readonly log: RecordedLog;
+  /** The lines of the log on requests. */
+  readonly requests: RequestLine[];
   /** The processes that render; none before the first render. */
   readonly workers: WorkerPool;
-  /** Starts to listen on a free port of this machine, and returns it. */
+  /** A GET that needs no socket. */
+  get(url: string, headers?: Headers): Promise<LightMyRequestResponse>;
+  /** Asks the admin listener, which must be there. */
+  askAdmin(url: string, options?: InjectOptions): Promise<LightMyRequestResponse>;
+  /** Listens on a free port of this machine from the first call on, and returns it. */
   listen(): Promise<number>;
+  /** Opens a connection, which is cut at the end of the test. */
+  connect(connectClient?: typeof connectTo): Promise<Socket>;
+  /** Opens a connection, asks for something by it, and leaves the rest to the caller. */
+  begin(target: string, connectClient?: typeof connectTo): Promise<Socket>;
+  /** Sends a request over a connection of its own, to the end of the response. */
+  send(method: string, target: string, ...more: SentParts): Promise<RawAnswer>;
+  /** Connections, as the server sees them. */
+  countConnections(): Promise<number>;
   close(): Promise<void>;
 }
 
@@ -153,6 +158,7 @@ export async function createTestApp(options: TestAppOptions = {}): Promise<TestA
   const originals = new MemoryOrigin();
   const clock = new FakeClock();
   const log = new RecordedLog();
+  const requests: RequestLine[] = [];
   const config = readConfig({ ...usualSettings, ...options.settings });
   const workers = isDeepStrictEqual(config.renderer, usualConfig.renderer)
     ? usualWorkers
@@ -165,7 +171,7 @@ export async function createTestApp(options: TestAppOptions = {}): Promise<TestA
     origin: options.origin ?? originals,
     renderer,
     workerFiles,
-    ...(options.requestLog && { requestLog: options.requestLog }),
+    ...(options.logged && { requestLog: recordRequests(options.logged, requests) }),
     ...(options.resultStore && { resultStore: options.resultStore }),
     ...(options.clientLimits && { clientLimits: options.clientLimits }),
     ...(options.siteDoubles && { siteDoubles: options.siteDoubles }),
@@ -173,6 +179,15 @@ export async function createTestApp(options: TestAppOptions = {}): Promise<TestA
     ...(options.uploadLimits && { uploadLimits: options.uploadLimits }),
     ...(options.wallClock && { wallClock: options.wallClock }),
   });
+  const listen = async (): Promise<number> => {
+    if (!server.server.listening) await server.listen({ host: '127.0.0.1', port: 0 });
+    return (server.server.address() as AddressInfo).port;
+  };
+  const connect: TestApp['connect'] = async (connectClient = connectTo) => {
+    const socket = await connectClient(await listen());
+    onTestFinished(() => void socket.destroy());
+    return socket;
+  };
   return {
     server,
     admin,
@@ -180,11 +195,20 @@ export async function createTestApp(options: TestAppOptions = {}): Promise<TestA
     renderer,
     clock,
     log,
+    requests,
     workers: workers.pool,
-    listen: async () => {
-      await server.listen({ host: '127.0.0.1', port: 0 });
-      return (server.server.address() as AddressInfo).port;
+    get: (url, headers = {}) => server.inject({ url, headers }),
+    askAdmin: async (url, options) =>
+      (await admin?.inject({ ...options, url })) ?? expect.fail('there is no admin listener'),
+    listen,
+    connect,
+    begin: async (target, connectClient) => {
+      const socket = await connect(connectClient);
+      socket.write(`GET ${target} HTTP/1.1\r\nHost: a\r\n\r\n`);
+      return socket;
     },
+    countConnections: promisify(server.server.getConnections.bind(server.server)),
+    send: async (method, target, ...more) => sendRaw(await listen(), method, target, ...more),
     close: async () => {
       // Of clients that do not close their connections, it takes leave for a time.
       const ticking = setInterval(() => clock.advance(1_000), 100);
@@ -193,6 +217,27 @@ export async function createTestApp(options: TestAppOptions = {}): Promise<TestA
       if (workers !== usualWorkers) workers.pool.stop();
     },
   };
+}
+
+/** The same, until the end of the test, or of the test that a hook prepares. */
+export async function useTestApp(options?: TestAppOptions): Promise<TestApp> {
+  const app = await createTestApp(options);
+  onTestFinished(app.close);
+  return app;
+}
+
+/** One app for all tests of a block, which is there as soon as its hooks have run. */
+export function shareTestApp(options?: TestAppOptions): TestApp {
+  const app = {} as TestApp;
+  beforeAll(async () => Object.assign(app, await createTestApp(options)).close);
+  return app;
+}
+
+/** A new app for each test of a block. */
+export function renewTestApp(options?: TestAppOptions): TestApp {
+  const app = {} as TestApp;
+  beforeEach(async () => Object.assign(app, await createTestApp(options)).close);
+  return app;
 }
 
 /** A sample original by its origin key. */

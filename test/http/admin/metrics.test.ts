@@ -1,23 +1,20 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { afterEach, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { MediaError } from '../../../src/contract/errors.ts';
 import type { Origin, OriginObject } from '../../../src/pipeline/ports.ts';
 import { defer } from '../../support/deferred.ts';
-import { connectTo, sendRaw } from '../../support/http/raw-http.ts';
 import { MemoryResultStore } from '../../support/memory-result-store.ts';
 import { metricsSettings, scrape } from '../../support/telemetry/prometheus-text.ts';
-import { createTestApp, samples, type TestApp } from '../../support/test-app.ts';
+import { samples, type TestApp, type TestAppOptions, useTestApp } from '../../support/test-app.ts';
 
 const asset = '/icons/1/ab.webp?size=16';
 
 let app: TestApp;
-let port: number;
 
-async function start(options: Parameters<typeof createTestApp>[0] = {}): Promise<void> {
-  app = await createTestApp({ ...options, settings: { ...metricsSettings, ...options.settings } });
+async function start(options: TestAppOptions = {}): Promise<void> {
+  app = await useTestApp({ ...options, settings: { ...metricsSettings, ...options.settings } });
   app.originals.put('icons/1/ab', samples.jpeg);
   app.originals.put('attachments/1/2/a.txt', samples.text);
-  port = await app.listen();
 }
 
 /** Asks until something is counted: a response is counted when it is closed, just after its client has it. */
@@ -25,18 +22,16 @@ async function counted(name: string, labels: Record<string, string>, value: numb
   await expect.poll(async () => (await scrape(app)).read(name, labels)).toBe(value);
 }
 
-afterEach(() => app.close());
-
 describe('requests', () => {
   it('are counted by what they asked for, status and cache', async () => {
     await start();
-    const first = await sendRaw(port, 'GET', asset);
-    for (let time = 0; time < 4; time += 1) await sendRaw(port, 'GET', asset);
-    await sendRaw(port, 'HEAD', asset);
-    await sendRaw(port, 'GET', asset, { 'If-None-Match': '*' });
-    await sendRaw(port, 'GET', '/icons/1/none.png');
-    await sendRaw(port, 'GET', '/robots.txt');
-    await sendRaw(port, 'GET', '/attachments/1/2/a.txt', { Range: 'bytes=0-99' });
+    const first = await app.send('GET', asset);
+    for (let time = 0; time < 4; time += 1) await app.send('GET', asset);
+    await app.send('HEAD', asset);
+    await app.send('GET', asset, { 'If-None-Match': '*' });
+    await app.send('GET', '/icons/1/none.png');
+    await app.send('GET', '/robots.txt');
+    await app.send('GET', '/attachments/1/2/a.txt', { Range: 'bytes=0-99' });
     const icons = { resource: 'guild icon' };
     await counted('darkroom_requests_total', { ...icons, status: '200', cache: 'memory' }, 5);
     await counted('darkroom_requests_total', { ...icons, status: '304', cache: 'memory' }, 1);
@@ -56,8 +51,8 @@ describe('requests', () => {
   it('have stages, in seconds', async () => {
     await start();
     app.originals.put('icons/1/cd', samples.png);
-    await sendRaw(port, 'GET', asset);
-    await sendRaw(port, 'GET', '/icons/1/cd.webp');
+    await app.send('GET', asset);
+    await app.send('GET', '/icons/1/cd.webp');
     for (const stage of ['store', 'origin', 'queue', 'render', 'send']) {
       await counted('darkroom_stage_seconds_count', { stage }, 2);
     }
@@ -68,25 +63,23 @@ describe('requests', () => {
 
   it('that share a render are one render', async () => {
     await start();
-    await Promise.all([1, 2, 3].map(() => sendRaw(port, 'GET', asset)));
+    await Promise.all([1, 2, 3].map(() => app.send('GET', asset)));
     await counted('darkroom_requests_total', { cache: 'collapsed' }, 2);
     await counted('darkroom_stage_seconds_count', { stage: 'render' }, 1);
   });
 
   it('that never were any are counted, too', async () => {
     await start();
-    const client = await connectTo(port);
+    const client = await app.connect();
     client.write('GET /\x01 HTTP/1.1\r\n\r\n');
     await counted('darkroom_requests_total', { resource: 'none', status: '400' }, 1);
-    await sendRaw(port, 'GET', '/', { Host: 'a', 'X-Large': 'x'.repeat(17_000) });
+    await app.send('GET', '/', { Host: 'a', 'X-Large': 'x'.repeat(17_000) });
     await counted('darkroom_requests_total', { resource: 'none', status: '431' }, 1);
-    client.destroy();
   });
 
   it('whose client has gone are 499', async () => {
     await start({ origin: { read: () => new Promise(() => undefined) } });
-    const client = await connectTo(port);
-    client.write(`GET ${asset} HTTP/1.1\r\nHost: a\r\n\r\n`);
+    const client = await app.begin(asset);
     await expect.poll(async () => (await scrape(app)).read('darkroom_requests_in_flight')).toBe(1);
     client.destroy();
     await counted('darkroom_requests_total', { status: '499' }, 1);
@@ -102,7 +95,7 @@ describe('renders', () => {
       renderer: { render: () => rendered.promise },
     });
     const asked = [16, 20, 22, 24, 28, 32].map((size) =>
-      sendRaw(port, 'GET', `/icons/1/ab.webp?size=${size}`),
+      app.send('GET', `/icons/1/ab.webp?size=${size}`),
     );
     await counted('darkroom_queue_length', { lane: 'light' }, 2);
     await counted('darkroom_requests_total', { status: '503' }, 3);
@@ -123,9 +116,9 @@ describe('renders', () => {
 describe('the origin', () => {
   it('is counted by its responses and bytes, however they are read', async () => {
     await start();
-    await sendRaw(port, 'GET', asset);
-    await sendRaw(port, 'GET', '/attachments/1/2/a.txt');
-    await sendRaw(port, 'GET', '/icons/1/none.png');
+    await app.send('GET', asset);
+    await app.send('GET', '/attachments/1/2/a.txt');
+    await app.send('GET', '/icons/1/none.png');
     const read = samples.jpeg.length + samples.text.length;
     await counted('darkroom_origin_read_bytes_total', {}, read);
     // With the probe at the start.
@@ -142,8 +135,8 @@ describe('the origin', () => {
       read: (key) => objects.get(key)?.() ?? Promise.reject(new MediaError('UNKNOWN_MEDIA')),
     };
     await start({ origin, settings: { ORIGIN_FIRST_BYTE_TIMEOUT_MS: '50' } });
-    expect((await sendRaw(port, 'GET', '/icons/1/failed.png')).status).toBe(502);
-    expect((await sendRaw(port, 'GET', '/icons/1/late.png')).status).toBe(504);
+    expect((await app.send('GET', '/icons/1/failed.png')).status).toBe(502);
+    expect((await app.send('GET', '/icons/1/late.png')).status).toBe(504);
     await counted('darkroom_origin_reads_total', { outcome: 'failed' }, 1);
     await counted('darkroom_origin_reads_total', { outcome: 'timeout' }, 1);
   });
@@ -153,7 +146,7 @@ describe('caches', () => {
   it('are known by their size, their entries and their evictions', async () => {
     await start({ settings: { CACHE_MEMORY_BYTES: '4000' } });
     for (const size of [16, 20, 22, 24, 28, 32]) {
-      await sendRaw(port, 'GET', `/icons/1/ab.webp?size=${size}`);
+      await app.send('GET', `/icons/1/ab.webp?size=${size}`);
     }
     const { read } = await scrape(app);
     const results = { cache: 'results' };
@@ -173,9 +166,9 @@ describe('caches', () => {
   it('are known with the store behind them', async () => {
     const resultStore = new MemoryResultStore();
     await start({ resultStore, settings: { CACHE_MEMORY_BYTES: '0' } });
-    await sendRaw(port, 'GET', asset);
+    await app.send('GET', asset);
     await counted('darkroom_store_writes_total', { outcome: 'written' }, 1);
-    await sendRaw(port, 'GET', asset);
+    await app.send('GET', asset);
     await counted('darkroom_requests_total', { cache: 'store' }, 1);
     await counted('darkroom_cache_hits_total', { cache: 'store' }, 1);
     await counted('darkroom_cache_misses_total', { cache: 'store' }, 1);
@@ -197,7 +190,7 @@ describe('names', () => {
   it('are those of Prometheus: base units, totals, few labels of few values', async () => {
     await start();
     for (const url of [asset, asset, '/emojis/123456789.png', '/x', '/attachments/1/2/a.txt']) {
-      await sendRaw(port, 'GET', url);
+      await app.send('GET', url);
     }
     const { types, samples: series } = await scrape(app);
     const own = [...types].filter(([name]) => name.startsWith('darkroom_'));

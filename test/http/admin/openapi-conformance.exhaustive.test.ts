@@ -52,7 +52,6 @@ const origin: Origin = {
 };
 
 let app: TestApp;
-let port: number;
 beforeAll(async () => {
   app = await createTestApp({
     origin,
@@ -62,7 +61,6 @@ beforeAll(async () => {
       MAX_ORIGINAL_BYTES: String(MAX_ORIGINAL_BYTES),
     },
   });
-  port = await app.listen();
 });
 afterAll(() => app.close());
 
@@ -70,7 +68,7 @@ afterAll(() => app.close());
 const seen = new Set<string>();
 
 async function ask({ method }: DocumentedOperation, request: GeneratedRequest) {
-  const response = await sendRaw(port, method, request.target, request.headers);
+  const response = await app.send(method, request.target, request.headers);
   seen.add(String(response.status));
   return response;
 }
@@ -224,7 +222,7 @@ describe('the service is as its OpenAPI document says:', () => {
     if (refused === undefined) return expect.fail('there is no response to other methods');
     for (const { template, operation, parameters } of media) {
       const responses = { 405: refused };
-      const response = await sendRaw(port, 'DELETE', template.replaceAll(/\{\w+\}/g, '1'));
+      const response = await app.send('DELETE', template.replaceAll(/\{\w+\}/g, '1'));
       const asDocumented = {
         method: 'GET',
         template,

@@ -171,6 +171,6 @@ describe('the admin listener', () => {
     expect(response?.headers['content-type']).toBe('application/json; charset=utf-8');
     expect(response?.headers['cache-control']).toBe('no-store');
     expect(response?.payload).toBe(text);
-    expect((await app.server.inject('/openapi.json')).statusCode).toBe(404);
+    expect((await app.get('/openapi.json')).statusCode).toBe(404);
   });
 });

@@ -1,12 +1,16 @@
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { beforeEach, describe, expect, it } from 'vitest';
 import { MediaError } from '../../../src/contract/errors.ts';
 import { type Renderer, StoreStalled } from '../../../src/pipeline/ports.ts';
 import { defer } from '../../support/deferred.ts';
 import { MemoryResultStore } from '../../support/memory-result-store.ts';
-import { createTestApp, samples, type TestApp } from '../../support/test-app.ts';
+import {
+  METRICS_TOKEN,
+  metricsSettings,
+  withToken,
+} from '../../support/telemetry/prometheus-text.ts';
+import { samples, type TestApp, useTestApp } from '../../support/test-app.ts';
 
-const token = 'a-token-of-the-tests';
-const settings = { ADMIN_PORT: '0', ADMIN_TOKEN: token };
+const token = METRICS_TOKEN;
 const small = '/icons/1/ab.webp?size=16';
 const large = '/icons/1/ab.png?size=64';
 const other = '/icons/12/ab.webp?size=16';
@@ -18,13 +22,10 @@ beforeEach(async () => {
   store = new MemoryResultStore();
   await start();
 });
-afterEach(() => app.close());
-
 async function start(renderer?: Renderer): Promise<void> {
-  await app?.close();
-  app = await createTestApp({
+  app = await useTestApp({
     // Two renders of one lane at a time, where a test holds them up.
-    settings: renderer === undefined ? settings : { ...settings, WORKERS: '2' },
+    settings: renderer === undefined ? metricsSettings : { ...metricsSettings, WORKERS: '2' },
     resultStore: store,
     ...(renderer && { renderer }),
   });
@@ -32,21 +33,16 @@ async function start(renderer?: Renderer): Promise<void> {
 }
 
 async function get(url: string) {
-  const { statusCode, headers } = await app.server.inject(url);
+  const { statusCode, headers } = await app.get(url);
   return { status: statusCode, cacheStatus: headers['cache-status'] };
 }
 
-async function order(
-  payload: object | string,
-  authorization: string | undefined = `Bearer ${token}`,
-) {
-  const response = await app.admin?.inject({
+function order(payload: object | string, authorization: string | undefined = `Bearer ${token}`) {
+  return app.askAdmin('/purge', {
     method: 'POST',
-    url: '/purge',
     headers: { 'content-type': 'application/json', ...(authorization && { authorization }) },
     payload: typeof payload === 'string' ? payload : JSON.stringify(payload),
   });
-  return response ?? expect.fail('there is no admin listener');
 }
 
 /** Has renderings made, and waits until they are stored. */
@@ -56,29 +52,32 @@ async function fill(...urls: string[]): Promise<void> {
 }
 
 describe('a purge', () => {
-  it('by path removes one rendering, and has its original looked for again', async () => {
+  it.each([
+    ['path', { paths: [small] }, 1, [small], [large, other]],
+    ['asset', { assets: ['icons/1/ab'] }, 2, [small, large], [other]],
+    ['prefix, of one owner', { prefix: 'icons/1/' }, 2, [small, large], [other]],
+    ['prefix, of all', { prefix: 'icons/' }, 3, [small, large, other], []],
+  ])('by %s removes renderings, and no other', async (_, payload, count, removed, kept) => {
     await fill(small, large, other);
-    const response = await order({ paths: [small] });
+    const response = await order(payload);
     expect(response.statusCode).toBe(200);
-    expect(response.json()).toEqual({ removed: { memory: 1, store: 1 } });
-    expect(store.paths.length).toBe(2);
-    expect((await get(small)).cacheStatus).toBe('darkroom; fwd=miss; stored');
-    expect((await get(other)).cacheStatus).toBe('darkroom; hit');
+    expect(response.json()).toEqual({ removed: { memory: count, store: count } });
+    expect(store.paths.length).toBe(3 - count);
+    for (const url of kept) expect((await get(url)).cacheStatus).toBe('darkroom; hit');
+    for (const url of removed) {
+      expect((await get(url)).cacheStatus).toBe('darkroom; fwd=miss; stored');
+    }
+    if (removed.length < 2) return;
+    // Their originals are looked for again, too.
+    await order(payload);
+    app.originals.delete('icons/1/ab');
+    expect((await get(small)).status).toBe(404);
   });
 
   it('finds a rendering by any way to write its path', async () => {
     await fill('/icons/1/ab.jpg?size=16');
     const response = await order({ paths: ['/icons/1/a_ab.jpeg?v=2&quality=high&size=16'] });
     expect(response.json()).toEqual({ removed: { memory: 1, store: 1 } });
-  });
-
-  it('by asset removes all renderings of an original, and no other', async () => {
-    await fill(small, large, other);
-    const response = await order({ assets: ['icons/1/ab'] });
-    expect(response.json()).toEqual({ removed: { memory: 2, store: 2 } });
-    app.originals.delete('icons/1/ab');
-    for (const url of [small, large]) expect((await get(url)).status).toBe(404);
-    expect((await get(other)).cacheStatus).toBe('darkroom; hit');
   });
 
   it.each([
@@ -102,24 +101,12 @@ describe('a purge', () => {
     });
   });
 
-  it('by prefix removes all of one owner', async () => {
-    await fill(small, large, other);
-    expect((await order({ prefix: 'icons/1/' })).json()).toEqual({
-      removed: { memory: 2, store: 2 },
-    });
-    expect((await get(other)).cacheStatus).toBe('darkroom; hit');
-    expect((await order({ prefix: 'icons/' })).json()).toEqual({
-      removed: { memory: 1, store: 1 },
-    });
-    expect(store.paths.length).toBe(0);
-  });
-
   it('makes a deleted original a 404 at once, and a replaced one another', async () => {
     await fill(small);
     app.originals.put('icons/1/ab', samples.png);
-    const { headers } = await app.server.inject(small);
+    const { headers } = await app.get(small);
     await order({ assets: ['icons/1/ab'] });
-    const replaced = await app.server.inject(small);
+    const replaced = await app.get(small);
     expect(replaced.statusCode).toBe(200);
     expect(replaced.headers.etag).not.toBe(headers.etag);
     app.originals.delete('icons/1/ab');
@@ -351,26 +338,24 @@ describe('the admin listener', () => {
 
   it.each([
     ['without a token', {}, 401, 'UNAUTHORIZED'],
-    ['with the token', { authorization: `Bearer ${token}` }, 404, 'NOT_FOUND'],
+    ['with the token', withToken, 404, 'NOT_FOUND'],
   ])('treats what cannot be decoded like any other path: %s', async (_, headers, status, code) => {
     for (const url of ['/%zz', '/nothing']) {
-      const response = await app.admin?.inject({ url, headers });
-      expect(response?.statusCode).toBe(status);
-      expect(response?.json()).toEqual({ code, message: expect.any(String) });
-      expect(response?.headers['cache-control']).toBe('no-store');
+      const response = await app.askAdmin(url, { headers });
+      expect(response.statusCode).toBe(status);
+      expect(response.json()).toEqual({ code, message: expect.any(String) });
+      expect(response.headers['cache-control']).toBe('no-store');
     }
   });
 
   it('serves no media, nor does the other one take orders', async () => {
-    const headers = { authorization: `Bearer ${token}` };
-    expect((await app.admin?.inject({ url: small, headers }))?.statusCode).toBe(404);
+    const headers = withToken;
+    expect((await app.askAdmin(small, { headers })).statusCode).toBe(404);
     const { statusCode } = await app.server.inject({ method: 'POST', url: '/purge', headers });
     expect(statusCode).toBe(404);
   });
 
   it('is not there unless it is asked for', async () => {
-    const plain = await createTestApp();
-    expect(plain.admin).toBeUndefined();
-    await plain.close();
+    expect((await useTestApp()).admin).toBeUndefined();
   });
 });

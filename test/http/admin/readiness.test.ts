@@ -1,11 +1,11 @@
 import { resolve } from 'node:path';
-import { afterEach, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { MediaError } from '../../../src/contract/errors.ts';
 import { AccessRefused } from '../../../src/pipeline/ports.ts';
 import { judgeReadiness, type Vitals } from '../../../src/telemetry/readiness.ts';
 import { MemoryOrigin } from '../../support/memory-origin.ts';
 import { metricsSettings, scrape } from '../../support/telemetry/prometheus-text.ts';
-import { createTestApp, samples, type TestApp } from '../../support/test-app.ts';
+import { samples, type TestApp, useTestApp } from '../../support/test-app.ts';
 
 const WELL: Vitals = {
   isClosing: false,
@@ -116,21 +116,18 @@ describe('a replica', () => {
 
 describe('what a replica knows of the origin', () => {
   let app: TestApp;
-  afterEach(() => app.close());
 
   /** Without what stands in the way of every test app: that its workers are not its own. */
   async function judge(): Promise<string[]> {
-    const response = await app.admin?.inject('/readyz');
-    const reasons: unknown = response?.json().reasons;
-    if (!Array.isArray(reasons)) throw new Error('There are no reasons.');
-    return reasons.filter((reason) => !reason.includes('worker'));
+    const { reasons } = (await app.askAdmin('/readyz')).json();
+    return reasons.filter((reason: string) => !reason.includes('worker'));
   }
 
   /** The service before an origin that fails with this, or does not. */
   async function start(failure?: Error): Promise<MemoryOrigin> {
     const origin = new MemoryOrigin();
     origin.failure = failure;
-    app = await createTestApp({ origin, settings: metricsSettings });
+    app = await useTestApp({ origin, settings: metricsSettings });
     return origin;
   }
 
@@ -147,7 +144,7 @@ describe('what a replica knows of the origin', () => {
     expect(countReads(origin)).toBe(2);
     // What requests hear counts as well.
     app.clock.advance(9_000);
-    await app.server.inject('/icons/1/none.png');
+    await app.get('/icons/1/none.png');
     app.clock.advance(9_000);
     await judge();
     expect(countReads(origin)).toBe(3);
@@ -157,11 +154,11 @@ describe('what a replica knows of the origin', () => {
     const origin = await start();
     origin.put('icons/1/ab', samples.jpeg);
     const asset = '/icons/1/ab.webp?size=16';
-    expect((await app.server.inject(asset)).statusCode).toBe(200);
+    expect((await app.get(asset)).statusCode).toBe(200);
     await expect.poll(judge).toEqual([]);
 
     origin.failure = new MediaError('ORIGIN_ERROR', { cause: new Error('down') });
-    expect((await app.server.inject('/icons/1/other.png')).statusCode).toBe(502);
+    expect((await app.get('/icons/1/other.png')).statusCode).toBe(502);
     // One object may fail; an origin is down when nothing is heard of it any more.
     app.clock.advance(1_000);
     expect(await judge()).toEqual([]);
@@ -170,7 +167,7 @@ describe('what a replica knows of the origin', () => {
     const failing = ['the origin fails; what is kept is served'];
     await expect.poll(judge).toEqual(failing);
     expect((await scrape(app)).read('darkroom_origin_reachable')).toBe(0);
-    expect((await app.server.inject(asset)).headers['cache-status']).toBe('darkroom; hit');
+    expect((await app.get(asset)).headers['cache-status']).toBe('darkroom; hit');
 
     origin.failure = undefined;
     app.clock.advance(1_000);
@@ -183,7 +180,7 @@ describe('what a replica knows of the origin', () => {
     const cause = new Error('InvalidAccessKeyId');
     const origin = await start(new MediaError('ORIGIN_ERROR', { cause }));
     await expect.poll(judge).toEqual(['the origin has failed since the start']);
-    expect((await app.admin?.inject('/readyz'))?.statusCode).toBe(503);
+    expect((await app.askAdmin('/readyz')).statusCode).toBe(503);
     origin.failure = undefined;
     app.clock.advance(1_000);
     await judge();
@@ -225,7 +222,7 @@ describe('what a replica knows of the origin', () => {
 
   it('one that hangs has not answered, either', async () => {
     const settings = { ...metricsSettings, ORIGIN_FIRST_BYTE_TIMEOUT_MS: '30' };
-    app = await createTestApp({ origin: { read: () => new Promise(() => undefined) }, settings });
+    app = await useTestApp({ origin: { read: () => new Promise(() => undefined) }, settings });
     expect(await judge()).toEqual(['the origin has not answered yet']);
     await expect.poll(judge).toEqual(['the origin has failed since the start']);
   });

@@ -1,18 +1,16 @@
-import { afterAll, beforeAll, describe, expect, onTestFinished, test, vi } from 'vitest';
+import { beforeEach, describe, expect, test } from 'vitest';
 import { MediaError } from '../../../src/contract/errors.ts';
 import { formatExternalPath } from '../../../src/contract/signing/external-path.ts';
 import { SigningKeys } from '../../../src/contract/signing/signing-keys.ts';
 import { describeTarget } from '../../../src/telemetry/described-target.ts';
 import { createRedaction } from '../../../src/telemetry/redaction.ts';
-import { sendRaw } from '../../support/http/raw-http.ts';
 import { enforced, SIGNING_KEY, signedPath } from '../../support/signed-urls.ts';
-import { type OtlpReceiver, startOtlpReceiver } from '../../support/telemetry/otlp-receiver.ts';
 import {
-  createTestApp,
-  RecordingRequestLog,
-  samples,
-  type TestApp,
-} from '../../support/test-app.ts';
+  type OtlpReceiver,
+  useOtlpReceiver,
+  useTracing,
+} from '../../support/telemetry/otlp-receiver.ts';
+import { samples, type TestApp, useTestApp } from '../../support/test-app.ts';
 
 const key = 'attachments/1/2/photo.png';
 const signed = signedPath(key, Math.floor(Date.now() / 1000) + 3_600);
@@ -22,31 +20,17 @@ const external = formatExternalPath('https://host.invalid/cat.png', new SigningK
 const [, , signature = ''] = external.split('/');
 
 let app: TestApp;
-let port: number;
-let log: RecordingRequestLog;
 let collector: OtlpReceiver;
 
-beforeAll(async () => {
-  collector = await startOtlpReceiver();
-  const settings = {
+beforeEach(async () => {
+  collector = await useOtlpReceiver();
+  const settings = useTracing(collector, {
     ...enforced,
     EXTERNAL_SIGNING_KEYS: SIGNING_KEY,
     EXTERNAL_DNS_SERVERS: '127.0.0.1:1',
-    OTEL_EXPORTER_OTLP_ENDPOINT: collector.url,
-    OTEL_EXPORTER_OTLP_PROTOCOL: 'http/json',
-    OTEL_BSP_SCHEDULE_DELAY: '20',
-  };
-  // The SDK reads its variables by itself.
-  for (const [name, value] of Object.entries(settings)) vi.stubEnv(name, value);
-  log = new RecordingRequestLog('debug');
-  app = await createTestApp({ settings, requestLog: log });
+  });
+  app = await useTestApp({ settings, logged: 'debug' });
   app.originals.put(key, samples.png);
-  port = await app.listen();
-});
-afterAll(async () => {
-  await app.close();
-  await collector.close();
-  vi.unstubAllEnvs();
 });
 
 const targets: readonly (readonly [string, string, string])[] = [
@@ -67,14 +51,12 @@ const targets: readonly (readonly [string, string, string])[] = [
 
 describe('log, traces and error texts have no permission in them', () => {
   test.each(targets)('%s %s', async (method, target, shown) => {
-    log.lines.length = 0;
-    collector.spans.length = 0;
-    const { body } = await sendRaw(port, method, target);
-    await expect.poll(() => log.lines.length, { timeout: 5_000 }).toBe(1);
+    const { body } = await app.send(method, target);
+    await expect.poll(() => app.requests.length, { timeout: 5_000 }).toBe(1);
     const server = () => collector.spans.find(({ kind }) => kind === 2);
     await expect.poll(server, { timeout: 5_000 }).toBeDefined();
-    expect(log.lines[0]?.asset).toContain(shown);
-    const seen = JSON.stringify([log.lines, app.log.entries, collector.spans]);
+    expect(app.requests[0]?.asset).toContain(shown);
+    const seen = JSON.stringify([app.requests, app.log.entries, collector.spans]);
     for (const secret of [hm, capability, capability.slice(-43), signature]) {
       expect(seen).not.toContain(secret);
       expect(body.toString('latin1')).not.toContain(secret);
@@ -83,11 +65,8 @@ describe('log, traces and error texts have no permission in them', () => {
 
   test('nor has the log of a storage that fails', async () => {
     app.originals.failure = new MediaError('ORIGIN_ERROR', { cause: new Error('unplugged') });
-    onTestFinished(() => {
-      app.originals.failure = undefined;
-    });
     const before = app.log.entries.length;
-    expect((await sendRaw(port, 'GET', signed)).status).toBe(502);
+    expect((await app.send('GET', signed)).status).toBe(502);
     const entries = app.log.entries.slice(before);
     expect(entries.length).toBeGreaterThan(0);
     expect(JSON.stringify(entries)).toContain('/attachments/1/2/photo.png?');

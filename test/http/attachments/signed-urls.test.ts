@@ -1,15 +1,11 @@
+import { createHmac } from 'node:crypto';
 import { once } from 'node:events';
-import { afterEach, describe, expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import type { Renderer } from '../../../src/pipeline/ports.ts';
-import { connectTo, parseAnswer, sendRaw } from '../../support/http/raw-http.ts';
+import { parseAnswer } from '../../support/http/raw-http.ts';
 import { enforced, SIGNING_KEY, signatureOf, signedPath } from '../../support/signed-urls.ts';
 import { metricsSettings, scrape } from '../../support/telemetry/prometheus-text.ts';
-import {
-  createTestApp,
-  RecordingRequestLog,
-  samples,
-  type TestApp,
-} from '../../support/test-app.ts';
+import { samples, type TestApp, useTestApp } from '../../support/test-app.ts';
 
 const now = Date.UTC(2026, 0, 1) / 1000;
 const later = now + 3_600;
@@ -17,30 +13,24 @@ const key = 'attachments/1/2/photo.png';
 const YEAR = 31_536_000;
 
 let app: TestApp;
-let port: number;
 let time = now;
-let log: RecordingRequestLog;
 
 async function start(
   settings: Readonly<Record<string, string>> = enforced,
   renderer?: Renderer,
 ): Promise<void> {
   time = now;
-  log = new RecordingRequestLog('debug');
-  app = await createTestApp({
+  app = await useTestApp({
     settings,
     wallClock: () => time * 1000,
-    requestLog: log,
+    logged: 'debug',
     ...(renderer && { renderer }),
   });
   app.originals.put(key, samples.png);
   app.originals.put('icons/1/ab', samples.png);
-  port = await app.listen();
 }
-afterEach(() => app.close());
-
 const get = (path: string, headers: Readonly<Record<string, string>> = {}, method = 'GET') =>
-  sendRaw(port, method, path, headers);
+  app.send(method, path, headers);
 const ageOf = async (path: string, headers = {}) =>
   (await get(path, headers)).headers['cache-control'];
 
@@ -51,7 +41,6 @@ describe('a signed URL', () => {
       await start({});
       const before = await get(`/${key}?${query}`);
       const part = await get(`/${key}?${query}`, { Range: 'bytes=5-9' });
-      await app.close();
       await start();
       const path = signedPath(key, later, query);
       const { status, headers, body } = await get(path);
@@ -122,7 +111,6 @@ describe('a signed URL', () => {
 
   test('of a data export has no end', async () => {
     await start();
-    const { createHmac } = await import('node:crypto');
     const hm = createHmac('sha256', SIGNING_KEY)
       .update(`attachment-url-v1\n00000000\n6920f000\ndp\n${key}`)
       .digest('hex');
@@ -136,7 +124,7 @@ describe('a signed URL', () => {
     const large = 'attachments/1/2/film.bin';
     const film = Buffer.alloc(32 * 2 ** 20, 'film');
     app.originals.put(large, film);
-    const socket = await connectTo(port);
+    const socket = await app.connect();
     const path = signedPath(large, later);
     socket.write(`GET ${path} HTTP/1.1\r\nHost: cdn.example\r\nConnection: close\r\n\r\n`);
     await once(socket, 'readable');
@@ -175,9 +163,9 @@ describe('a signed URL', () => {
     await start();
     await get(signedPath(key, later, 'width=20'));
     await get(`/${key}?width=20`);
-    await expect.poll(() => log.lines.length).toBe(2);
+    await expect.poll(() => app.requests.length).toBe(2);
     const asset = `${key}?width=20&height=&format=&quality=lossless&animated=false`;
-    expect(log.lines).toMatchObject([
+    expect(app.requests).toMatchObject([
       { signature: 'valid', status: 200, asset },
       { signature: 'missing', status: 404, asset, code: 'UNKNOWN_MEDIA' },
     ]);
@@ -194,7 +182,7 @@ describe('switched off', () => {
         `public, max-age=${YEAR}, immutable`,
       ]);
     }
-    expect(log.lines.some((line) => 'signature' in line)).toBe(false);
+    expect(app.requests.some((line) => 'signature' in line)).toBe(false);
   });
 });
 

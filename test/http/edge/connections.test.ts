@@ -1,46 +1,34 @@
 import { once } from 'node:events';
-import type { Socket } from 'node:net';
-import { afterEach, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { clientLimits } from '../../../src/http/edge/client-limits.ts';
 import {
   connectSecurely,
   connectTo,
   parseAnswer,
-  sendRaw,
   watchClose,
 } from '../../support/http/raw-http.ts';
 import { tlsSettings } from '../../support/http/tls-files.ts';
-import { createTestApp, type TestApp } from '../../support/test-app.ts';
+import { type TestApp, useTestApp } from '../../support/test-app.ts';
 import { ZerosOrigin } from '../../support/zeros-origin.ts';
 
 let app: TestApp;
-let port: number;
 let origin: ZerosOrigin;
-
-afterEach(() => app.close());
 
 async function start(settings: Record<string, string>): Promise<void> {
   origin = new ZerosOrigin(48 * 1024 * 1024); // more than the buffers of a connection hold
-  app = await createTestApp({ settings, origin, clientLimits: { sweepIntervalMs: 5 } });
-  port = await app.listen();
+  app = await useTestApp({ settings, origin, clientLimits: { sweepIntervalMs: 5 } });
 }
 
-interface Client {
-  readonly socket: Socket;
-  readonly isClosed: () => boolean;
+/** Opens a connection, and watches it. */
+async function open(connectClient = connectTo) {
+  const socket = await app.connect(connectClient);
+  return { socket: socket.resume(), isClosed: watchClose(socket) };
 }
 
-const open = async (): Promise<Client> => watch(await connectTo(port));
-const secureClient = async (): Promise<Client> => watch(await connectSecurely(port));
-
-function watch(socket: Socket): Client {
-  const isClosed = watchClose(socket);
-  socket.resume();
-  return { socket, isClosed };
-}
+const openMany = (length: number) => Promise.all(Array.from({ length }, () => open()));
 
 /** Asks, and keeps the connection. */
-async function ask({ socket }: Client): Promise<number> {
+async function ask({ socket }: Awaited<ReturnType<typeof open>>): Promise<number> {
   socket.write('GET /avatars/0.png HTTP/1.1\r\nHost: a\r\n\r\n');
   const [bytes] = await once(socket, 'data');
   return parseAnswer(bytes).status;
@@ -51,27 +39,22 @@ const LARGE = 'GET /attachments/1/2/large HTTP/1.1\r\nHost: a\r\n\r\n';
 describe('at the bound of connections', () => {
   it('the one that has been idle for the longest time is evicted', async () => {
     await start({ MAX_CONNECTIONS: '3' });
-    const clients = [await open(), await open(), await open()];
+    const clients = await openMany(3);
     for (const client of clients) expect(await ask(client)).toBe(200);
     const [first, second, third] = clients;
     if (first) await ask(first); // the second is now the longest idle one
     const newcomer = await open();
     expect(await ask(newcomer)).toBe(200);
     await expect.poll(() => second?.isClosed()).toBe(true);
-    expect([first?.isClosed(), third?.isClosed(), newcomer.isClosed()]).toEqual([
-      false,
-      false,
-      false,
-    ]);
-    for (const { socket } of [...clients, newcomer]) socket.destroy();
+    for (const client of [first, third, newcomer]) expect(client?.isClosed()).toBe(false);
   });
 
   it('those that have asked for nothing go before those that have', async () => {
     await start({ MAX_CONNECTIONS: '3' });
     const idle = await open();
     await ask(idle);
-    const silent = [await open(), await open()];
-    const newcomers = [await open(), await open()];
+    const silent = await openMany(2);
+    const newcomers = await openMany(2);
     for (const newcomer of newcomers) expect(await ask(newcomer)).toBe(200);
     await expect.poll(() => silent.map(({ isClosed }) => isClosed())).toEqual([true, true]);
     expect(idle.isClosed()).toBe(false);
@@ -84,7 +67,6 @@ describe('at the bound of connections', () => {
           details: expect.objectContaining({ turnedAway: 0 }),
         }),
       );
-    for (const { socket } of [idle, ...newcomers]) socket.destroy();
   });
 
   it('none goes that is being served; the new one does', async () => {
@@ -101,7 +83,7 @@ describe('at the bound of connections', () => {
       .toMatchObject([{ level: 'warn', details: { turnedAway: 1, evicted: 0 } }]);
     busy.socket.destroy();
     await expect.poll(() => origin.openBodies).toBe(0);
-    expect((await sendRaw(port, 'GET', '/avatars/0.png')).status).toBe(200);
+    expect((await app.send('GET', '/avatars/0.png')).status).toBe(200);
   });
 
   it('one that was left in mid-response does not count any more', async () => {
@@ -112,71 +94,62 @@ describe('at the bound of connections', () => {
     await expect.poll(() => origin.openBodies).toBe(1);
     gone.socket.destroy();
     await expect.poll(() => origin.openBodies).toBe(0);
-    const clients = [await open(), await open()];
+    const clients = await openMany(2);
     for (const client of clients) expect(await ask(client)).toBe(200);
     const newcomer = await open();
     expect(await ask(newcomer)).toBe(200);
     await expect.poll(() => clients.map(({ isClosed }) => isClosed())).toEqual([true, false]);
-    for (const { socket } of [...clients, newcomer]) socket.destroy();
   });
 
   it('many that come at once each take the place of another', async () => {
     await start({ MAX_CONNECTIONS: '5' });
-    const crowd = await Promise.all(Array.from({ length: 300 }, open));
+    const crowd = await openMany(300);
     await expect
       .poll(() => crowd.filter(({ isClosed }) => isClosed()).length)
       .toBeGreaterThanOrEqual(295);
-    for (const { socket } of crowd) socket.destroy();
   });
 
   it('handshakes are connections, too', async () => {
-    await start({
-      MAX_CONNECTIONS: '5',
-      ...tlsSettings,
-    });
-    const silent = await Promise.all(Array.from({ length: 20 }, open));
+    await start({ MAX_CONNECTIONS: '5', ...tlsSettings });
+    const silent = await openMany(20);
     await expect
       .poll(() => silent.filter(({ isClosed }) => isClosed()).length)
       .toBeGreaterThanOrEqual(15);
-    const client = await secureClient();
+    const client = await open(connectSecurely);
     expect(await ask(client)).toBe(200);
     // Those in the handshake go before it.
-    const others = await Promise.all(Array.from({ length: 20 }, open));
+    await openMany(20);
     expect(await ask(client)).toBe(200);
-    for (const { socket } of [...silent, ...others, client]) socket.destroy();
   });
 
   it('a thousand connections that come and go leave no trace', async () => {
     await start({ MAX_CONNECTIONS: '10' });
     for (let round = 0; round < 50; round += 1) {
-      const clients = await Promise.all(Array.from({ length: 20 }, open));
+      const clients = await openMany(20);
       for (const { socket } of clients) socket.destroy();
     }
-    const counted = () =>
-      new Promise((resolve) => app.server.server.getConnections((_, count) => resolve(count)));
-    await expect.poll(counted).toBe(0);
-    const clients = await Promise.all(Array.from({ length: 10 }, open));
+    await expect.poll(app.countConnections).toBe(0);
+    const clients = await openMany(10);
     for (const client of clients) expect(await ask(client)).toBe(200);
     expect(clients.filter(({ isClosed }) => isClosed())).toEqual([]);
-    for (const { socket } of clients) socket.destroy();
   });
 });
 
 describe('requests', () => {
   it('at a time are half as many as connections; more are refused, to come later', async () => {
     await start({ MAX_CONNECTIONS: '20' });
-    const busy = await Promise.all(Array.from({ length: 10 }, open));
+    const busy = await openMany(10);
     for (const { socket } of busy) socket.pause().write(LARGE);
     await expect.poll(() => origin.openBodies).toBe(10);
     for (let time = 0; time < 3; time += 1) {
-      const refused = await sendRaw(port, 'GET', '/avatars/0.png');
+      const refused = await app.send('GET', '/avatars/0.png');
       expect(refused.status).toBe(503);
       expect(refused.headers).toMatchObject({ 'retry-after': '1', 'cache-control': 'no-store' });
     }
     expect(origin.openBodies).toBe(10);
     for (const { socket } of busy) socket.destroy();
     await expect.poll(() => origin.openBodies).toBe(0);
-    expect((await sendRaw(port, 'GET', '/avatars/0.png')).status).toBe(200);
+    expect((await app.send('GET', '/avatars/0.png')).status).toBe(200);
   });
 
   it('of one connection that have no response yet are not without number', async () => {
@@ -191,7 +164,7 @@ describe('requests', () => {
     await expect.poll(isClosed).toBe(true);
     await expect.poll(() => origin.openBodies).toBe(0);
     expect(origin.reads).toBe(clientLimits.maxPipelinedRequests);
-    expect((await sendRaw(port, 'GET', '/avatars/0.png')).status).toBe(200);
+    expect((await app.send('GET', '/avatars/0.png')).status).toBe(200);
     expect(app.log.errors).toEqual([]);
   });
 });

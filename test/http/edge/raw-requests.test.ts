@@ -1,32 +1,17 @@
-import { once } from 'node:events';
 import type { Socket } from 'node:net';
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { connectTo, parseAnswer, sendBytes, sendRaw } from '../../support/http/raw-http.ts';
-import { createTestApp, samples, type TestApp } from '../../support/test-app.ts';
+import { beforeEach, describe, expect, it } from 'vitest';
+import { collect, parseAnswer, sendBytes } from '../../support/http/raw-http.ts';
+import { commonHeaders } from '../../support/http/refusal.ts';
+import { samples, type TestApp, useTestApp } from '../../support/test-app.ts';
 
 let app: TestApp;
-let port: number;
 
-async function start(options?: Parameters<typeof createTestApp>[0]): Promise<void> {
-  app = await createTestApp(options);
-  port = await app.listen();
+async function start(): Promise<void> {
+  app = await useTestApp();
 }
 
-afterEach(async () => {
-  await app.close();
-});
-
-/** What every response has. */
-const commonHeaders = {
-  'x-content-type-options': 'nosniff',
-  'content-security-policy': "default-src 'none'; sandbox",
-  'access-control-allow-origin': '*',
-  'cross-origin-resource-policy': 'cross-origin',
-  'timing-allow-origin': '*',
-};
-
 async function expectAlive(): Promise<void> {
-  expect((await sendRaw(port, 'GET', '/avatars/0.png')).status).toBe(200);
+  expect((await app.send('GET', '/avatars/0.png')).status).toBe(200);
   expect(app.log.errors).toEqual([]);
 }
 
@@ -46,7 +31,7 @@ describe('a request target, as no client would send it', () => {
     ['a query of noise', '/icons/1/ab.png?%ff=%&&&=&v'],
     ['two question marks', '/icons/1/ab.png??size=1'],
   ])('%s is understood', async (_, target) => {
-    const response = await sendRaw(port, 'GET', target);
+    const response = await app.send('GET', target);
     expect(response.status).toBe(200);
     expect(response.body.equals(samples.png)).toBe(true);
   });
@@ -55,7 +40,7 @@ describe('a request target, as no client would send it', () => {
     '/attachments/1/2/caf%C3%A9%20%F0%9F%8E%89%3F%23%25.txt',
     '/attachments/1/2/%252e%252e',
   ])('a file name is decoded once: %s', async (target) => {
-    const response = await sendRaw(port, 'GET', target);
+    const response = await app.send('GET', target);
     expect(response.status).toBe(200);
     expect(response.body.equals(samples.text)).toBe(true);
   });
@@ -83,7 +68,7 @@ describe('a request target, as no client would send it', () => {
     ['*', 404],
     ['/%69cons%2f1%2fab.png', 404],
   ])('%s is refused as it stands, not tidied up: %i', async (target, status) => {
-    const response = await sendRaw(port, 'GET', target);
+    const response = await app.send('GET', target);
     expect(response.status).toBe(status);
     const code = status === 400 ? 'INVALID_FORM_BODY' : 'NOT_FOUND';
     expect(JSON.parse(response.body.toString())).toMatchObject({ code });
@@ -93,7 +78,7 @@ describe('a request target, as no client would send it', () => {
 
 it('a URL of 10 KB is refused by its own rules', async () => {
   await start();
-  const { status, body } = await sendRaw(port, 'GET', `/attachments/1/2/${'x'.repeat(10_000)}`);
+  const { status, body } = await app.send('GET', `/attachments/1/2/${'x'.repeat(10_000)}`);
   expect(status).toBe(400);
   const errors = [{ path: 'filename', message: expect.stringContaining('10000') }];
   expect(JSON.parse(body.toString())).toMatchObject({ code: 'INVALID_FORM_BODY', errors });
@@ -113,7 +98,7 @@ describe('a message that is no HTTP', () => {
     // Legal in no URI, although curl sends it; Node's parser is strict (RFC 9112 §3.2).
     ['raw UTF-8 in the target', 'GET /attachments/1/2/\u00c3\u00a9 HTTP/1.1\r\nHost: a\r\n\r\n'],
   ])('gets a 400 in the error format: %s', async (_, bytes) => {
-    const response = parseAnswer(await sendBytes(port, bytes));
+    const response = parseAnswer(await sendBytes(await app.listen(), bytes));
     expect(response.status).toBe(400);
     expect(response.headers).toMatchObject({
       ...commonHeaders,
@@ -134,17 +119,13 @@ describe('a message that is no HTTP', () => {
     app.server.server.on('connection', (theirs: Socket) => {
       received = () => theirs.bytesRead;
     });
-    const socket = await connectTo(port);
+    const socket = await app.begin('/attachments/1/2/zeros');
     socket.pause();
-    const chunks: Buffer[] = [];
-    socket.write('GET /attachments/1/2/zeros HTTP/1.1\r\nHost: a\r\n\r\n');
     await expect.poll(() => socket.bytesRead).toBeGreaterThan(0);
     socket.write('garbage\r\n\r\n');
     await expect.poll(received).toBe(socket.bytesWritten);
-    socket.on('data', (chunk: Buffer) => chunks.push(chunk));
-    socket.resume();
-    await once(socket, 'close');
-    const { status, body } = parseAnswer(Buffer.concat(chunks));
+    const { whole } = collect(socket.resume());
+    const { status, body } = parseAnswer(await whole());
     expect(status).toBe(200);
     expect(body.subarray(0, size).equals(Buffer.alloc(size))).toBe(true);
     expect(parseAnswer(body.subarray(size)).status).toBe(400);
@@ -152,7 +133,7 @@ describe('a message that is no HTTP', () => {
   });
 
   it('needs no host in HTTP/1.0', async () => {
-    const bytes = await sendBytes(port, 'GET /avatars/0.png HTTP/1.0\r\n\r\n');
+    const bytes = await sendBytes(await app.listen(), 'GET /avatars/0.png HTTP/1.0\r\n\r\n');
     expect(bytes.toString('latin1')).toMatch(/^HTTP\/1\.1 200 OK\r\n/);
   });
 });

@@ -1,16 +1,8 @@
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { connectTo } from '../../support/http/raw-http.ts';
-import { createTestApp, type TestApp } from '../../support/test-app.ts';
+import { describe, expect, it } from 'vitest';
+import { collect } from '../../support/http/raw-http.ts';
+import { shareTestApp } from '../../support/test-app.ts';
 
-let app: TestApp;
-let port: number;
-
-beforeAll(async () => {
-  app = await createTestApp();
-  port = await app.listen();
-});
-
-afterAll(() => app.close());
+const app = shareTestApp();
 
 /** What another server on the way could let through as a second request. */
 const SECOND = 'GET /nothing HTTP/1.1\r\nHost: a\r\n\r\n';
@@ -23,15 +15,13 @@ const SECOND = 'GET /nothing HTTP/1.1\r\nHost: a\r\n\r\n';
 async function responsesTo(
   bytes: string,
 ): Promise<{ statuses: number[]; isClosedBefore: boolean }> {
-  const socket = await connectTo(port);
-  const chunks: Buffer[] = [];
-  socket.on('data', (chunk: Buffer) => chunks.push(chunk));
-  const closed = new Promise((resolve) => socket.once('close', resolve));
+  const socket = await app.connect();
+  const { whole } = collect(socket);
+  const closed = whole();
   socket.write(bytes, 'latin1');
   // Only a connection that is still understood gets a response to this.
   socket.write('OPTIONS /avatars/0.png HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n');
-  await closed;
-  const statuses = statusesOf(Buffer.concat(chunks).toString('latin1'));
+  const statuses = statusesOf((await closed).toString('latin1'));
   return {
     statuses: statuses.filter((status) => status !== 204),
     isClosedBefore: !statuses.includes(204),

@@ -1,17 +1,17 @@
 import { once } from 'node:events';
 import { connect as connectTcp, type Socket } from 'node:net';
 import { connect as connectTls } from 'node:tls';
-import { afterEach, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { type ClientLimits, clientLimits } from '../../../src/http/edge/client-limits.ts';
 import {
+  collect,
   connectSecurely,
   connectTo,
   parseAnswer,
-  sendRaw,
   watchClose,
 } from '../../support/http/raw-http.ts';
 import { tlsSettings } from '../../support/http/tls-files.ts';
-import { createTestApp, type TestApp } from '../../support/test-app.ts';
+import { type TestApp, type TestAppOptions, useTestApp } from '../../support/test-app.ts';
 
 /** Short enough to be waited for, and far enough apart not to be confused. */
 const short: Partial<ClientLimits> = {
@@ -22,30 +22,28 @@ const short: Partial<ClientLimits> = {
 };
 
 let app: TestApp;
-let port: number;
 
-afterEach(() => app.close());
-
-async function start(options: Parameters<typeof createTestApp>[0] = {}): Promise<void> {
-  app = await createTestApp({ clientLimits: short, ...options });
-  port = await app.listen();
+async function start(options: TestAppOptions = {}): Promise<void> {
+  app = await useTestApp({ clientLimits: short, ...options });
 }
 
-/** A client of either listener. */
+/** The clients of either listener. */
 const listeners = [
-  ['plain', {}, () => connectTo(port)],
-  ['with TLS', tlsSettings, () => connectSecurely(port)],
+  ['plain', {}, connectTo],
+  ['with TLS', tlsSettings, connectSecurely],
 ] as const;
 
 /** Clients that can still send when the server has ended. */
 const openHalf = {
-  plain: async (): Promise<Socket> => {
+  plain: async (port: number): Promise<Socket> => {
     const socket = connectTcp({ port, host: '127.0.0.1', allowHalfOpen: true });
-    socket.on('error', () => undefined);
-    await once(socket, 'connect');
+    await once(
+      socket.on('error', () => undefined),
+      'connect',
+    );
     return socket;
   },
-  'with TLS': async (): Promise<Socket> => {
+  'with TLS': async (port: number): Promise<Socket> => {
     const options = { port, allowHalfOpen: true, rejectUnauthorized: false };
     const socket = connectTls(options); // whose type does not know the second
     await once(socket, 'secureConnect');
@@ -56,10 +54,7 @@ const openHalf = {
 /** All that comes until the server hangs up, and how long that took. */
 async function untilClosed(socket: Socket): Promise<{ bytes: Buffer; tookMs: number }> {
   const startMs = performance.now();
-  const chunks: Buffer[] = [];
-  socket.on('data', (chunk: Buffer) => chunks.push(chunk));
-  await once(socket, 'close');
-  return { bytes: Buffer.concat(chunks), tookMs: performance.now() - startMs };
+  return { bytes: await collect(socket).whole(), tookMs: performance.now() - startMs };
 }
 
 /** Sends a byte at a time, until the server hangs up. */
@@ -86,7 +81,7 @@ describe.each(listeners)('%s, a request that does not come to its end', (_, sett
     ],
   ])('is a 408, and its connection closed: %s', async (_, send) => {
     await start({ settings });
-    const socket = await open();
+    const socket = await app.connect(open);
     send(socket);
     const { bytes, tookMs } = await untilClosed(socket);
     const response = parseAnswer(bytes);
@@ -110,8 +105,7 @@ describe.each(listeners)('%s, a request that does not come to its end', (_, sett
 
   it('is a 408 also if it is the second one', async () => {
     await start({ settings });
-    const socket = await open();
-    socket.write('GET /avatars/0.png HTTP/1.1\r\nHost: a\r\n\r\n');
+    const socket = await app.begin('/avatars/0.png', open);
     await once(socket, 'data');
     socket.write('GET /avatars/0.png HTTP/1.1\r\n');
     const { bytes } = await untilClosed(socket);
@@ -120,7 +114,7 @@ describe.each(listeners)('%s, a request that does not come to its end', (_, sett
 
   it('has one response if only its body does not: that is not waited for', async () => {
     await start({ settings });
-    const socket = await open();
+    const socket = await app.connect(open);
     socket.write('GET /avatars/0.png HTTP/1.1\r\nHost: a\r\nContent-Length: 1000000\r\n\r\n');
     trickle(socket, 'x');
     const { bytes, tookMs } = await untilClosed(socket);
@@ -137,7 +131,7 @@ describe.each(listeners)('%s, a body that is not wanted', (_, settings, open) =>
     app.server.server.once('connection', (transport: Socket) => {
       readBytes = () => transport.bytesRead;
     });
-    const socket = await open();
+    const socket = await app.connect(open);
     const closed = untilClosed(socket);
     socket.write('POST /avatars/0.png HTTP/1.1\r\nHost: a\r\nContent-Length: 10000000000\r\n\r\n');
     const megabyte = Buffer.alloc(1_000_000);
@@ -158,7 +152,7 @@ describe.each(listeners)('%s, a body that is not wanted', (_, settings, open) =>
 
   it('is read over if it is short', async () => {
     await start({ settings });
-    const socket = await open();
+    const socket = await app.connect(open);
     const closed = untilClosed(socket);
     const body = 'x'.repeat(500_000);
     socket.write(
@@ -179,11 +173,10 @@ describe('a client that still sends when it has had its last response', () => {
     ['with TLS', tlsSettings],
   ] as const)('is not reset, lest the response be lost, %s', async (kind, settings) => {
     await start({ settings });
-    const socket = await openHalf[kind]();
+    const socket = await app.connect(openHalf[kind]);
     const errors: Error[] = [];
     socket.on('error', (error) => errors.push(error));
-    const responses: Buffer[] = [];
-    socket.on('data', (chunk: Buffer) => responses.push(chunk));
+    const { bytes } = collect(socket);
     socket.write(
       'GET /avatars/0.png HTTP/1.1\r\nHost: a\r\nConnection: close\r\nContent-Length: 20\r\n\r\n0123456789',
     );
@@ -195,12 +188,12 @@ describe('a client that still sends when it has had its last response', () => {
     socket.end('56789');
     await closed;
     expect(errors).toEqual([]);
-    expect(parseAnswer(Buffer.concat(responses))).toMatchObject({ status: 200 });
+    expect(parseAnswer(bytes())).toMatchObject({ status: 200 });
   });
 
   it('is not waited for when it has had its time', async () => {
     await start();
-    const socket = await openHalf.plain();
+    const socket = await app.connect(openHalf.plain);
     socket.on('error', () => undefined).resume();
     socket.write('GET /avatars/0.png HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n');
     await once(socket, 'end');
@@ -223,8 +216,7 @@ describe('a connection that says nothing more', () => {
 
   it.each(listeners)('is closed after its time, %s', async (_, settings, open) => {
     await start({ settings });
-    const socket = await open();
-    socket.write('GET /avatars/0.png HTTP/1.1\r\nHost: a\r\n\r\n');
+    const socket = await app.begin('/avatars/0.png', open);
     await once(socket, 'data');
     const isClosed = watchClose(socket);
     for (let passedMs = 0; passedMs < 70_000; passedMs += 10_000) {
@@ -238,35 +230,32 @@ describe('a connection that says nothing more', () => {
 
   it('is closed for good: what it asks after that is not begun', async () => {
     await start();
-    const socket = await openHalf.plain();
+    const socket = await app.begin('/avatars/0.png', openHalf.plain);
     const ended = once(socket, 'end');
-    socket.write('GET /avatars/0.png HTTP/1.1\r\nHost: a\r\n\r\n');
     await once(socket, 'data');
     app.clock.advance(73_000);
     await ended;
-    expect(await countConnections()).toBe(1);
+    expect(await app.countConnections()).toBe(1);
     socket.write('GET /attachments/1/2/a HTTP/1.1\r\nHost: a\r\n\r\n');
-    await expect.poll(countConnections).toBe(0);
+    await expect.poll(app.countConnections).toBe(0);
     expect(app.originals.reads.size).toBe(0);
-    socket.destroy();
   });
 
   it('is cut off if it stays open after the last word', async () => {
     await start();
-    const socket = await openHalf.plain();
+    const socket = await app.connect(openHalf.plain);
     const ended = once(socket.resume(), 'end');
     socket.write('garbage\r\n\r\n');
     await ended;
     await sweeps();
-    expect(await countConnections()).toBe(1);
+    expect(await app.countConnections()).toBe(1);
     app.clock.advance(clientLimits.lingerTimeoutMs + 1_000);
-    await expect.poll(countConnections).toBe(0);
-    socket.destroy();
+    await expect.poll(app.countConnections).toBe(0);
   });
 
   it('is cut off if it goes on and on after the last word', async () => {
     await start({ clientLimits: { ...short, headTimeoutMs: 60_000, requestTimeoutMs: 60_000 } });
-    const socket = await openHalf.plain();
+    const socket = await app.connect(openHalf.plain);
     const ended = once(socket.resume(), 'end');
     socket.write('garbage\r\n\r\n');
     await ended;
@@ -285,7 +274,7 @@ describe('a connection that says nothing more', () => {
     ['HTTP without TLS', 'GET /avatars/0.png HTTP/1.1\r\nHost: a\r\n\r\n'],
   ])('is cut off in the handshake: %s', async (_, bytes) => {
     await start({ settings: tlsSettings });
-    const socket = await connectTo(port);
+    const socket = await app.connect();
     socket.write(bytes, 'latin1');
     const { tookMs } = await untilClosed(socket);
     expect(tookMs).toBeLessThan(2_000);
@@ -308,20 +297,13 @@ describe('a head that is too large', () => {
     'is refused, and the client hears of it though it is still sending: %s',
     async (_, path, headers) => {
       await start();
-      const response = await sendRaw(port, 'GET', path, headers);
+      const response = await app.send('GET', path, headers);
       expect(response.status).toBe(431);
       expect(JSON.parse(response.body.toString())).toMatchObject({ code: 'INVALID_FORM_BODY' });
-      expect((await sendRaw(port, 'GET', '/avatars/0.png', fields(90, 100))).status).toBe(200);
+      expect((await app.send('GET', '/avatars/0.png', fields(90, 100))).status).toBe(200);
     },
   );
 });
-
-/** As the server sees them. */
-function countConnections(): Promise<number> {
-  return new Promise((resolve) => {
-    app.server.server.getConnections((_, count) => resolve(count));
-  });
-}
 
 /** Two of them, at least. */
 async function sweeps(): Promise<void> {

@@ -1,14 +1,14 @@
 import { readFileSync } from 'node:fs';
 import type { Socket } from 'node:net';
 import { Readable } from 'node:stream';
-import { afterEach, describe, expect, it } from 'vitest';
+import { describe, expect, it, onTestFinished } from 'vitest';
 import { clientLimits } from '../../../src/http/edge/client-limits.ts';
 import { PIECE_BYTES } from '../../../src/http/response-body.ts';
-import { connectSecurely, connectTo, sendRaw, watchClose } from '../../support/http/raw-http.ts';
-import { type StallingRelay, startStallingRelay } from '../../support/http/stalling-relay.ts';
+import { collect, connectSecurely, watchClose } from '../../support/http/raw-http.ts';
+import { startStallingRelay } from '../../support/http/stalling-relay.ts';
 import { tlsSettings } from '../../support/http/tls-files.ts';
 import { MemoryOrigin } from '../../support/memory-origin.ts';
-import { createTestApp, samples, type TestApp } from '../../support/test-app.ts';
+import { samples, type TestApp, type TestAppOptions, useTestApp } from '../../support/test-app.ts';
 import { ZerosOrigin } from '../../support/zeros-origin.ts';
 
 const WINDOW_MS = clientLimits.slowReaderWindowMs;
@@ -18,24 +18,10 @@ const LARGE_BYTES = 48 * 1024 * 1024;
 let app: TestApp;
 let port: number;
 let origin: ZerosOrigin;
-let countConnections: () => number;
-let relay: StallingRelay | undefined;
 
-afterEach(async () => {
-  relay?.close();
-  relay = undefined;
-  await app.close();
-});
-
-async function start(options: Parameters<typeof createTestApp>[0] = {}): Promise<void> {
+async function start(options: TestAppOptions = {}): Promise<void> {
   origin = new ZerosOrigin(LARGE_BYTES);
-  app = await createTestApp({ origin, clientLimits: { sweepIntervalMs: 5 }, ...options });
-  const accepted = new Set<Socket>();
-  app.server.server.on('connection', (socket: Socket) => {
-    accepted.add(socket);
-    socket.once('close', () => accepted.delete(socket));
-  });
-  countConnections = () => accepted.size;
+  app = await useTestApp({ origin, clientLimits: { sweepIntervalMs: 5 }, ...options });
   port = await app.listen();
 }
 
@@ -56,7 +42,8 @@ async function passTime(durationMs: number): Promise<void> {
   await passTimeUntil(() => app.clock.nowMs() >= end, durationMs + 1_000);
 }
 
-const REQUEST = 'GET /attachments/1/2/large HTTP/1.1\r\nHost: a\r\n\r\n';
+const LARGE = '/attachments/1/2/large';
+const REQUEST = `GET ${LARGE} HTTP/1.1\r\nHost: a\r\n\r\n`;
 
 /** What the system still has to send from a port (Linux, proc(5)). */
 function countUnsentBytes(from: number): number {
@@ -71,35 +58,47 @@ function countUnsentBytes(from: number): number {
 
 /** A client that asks for the large attachment and takes no byte of it. */
 async function askAndStall(): Promise<{ readonly socket: Socket; readonly isCut: () => boolean }> {
-  const socket = await connectTo(port);
-  const isCut = watchClose(socket);
-  socket.pause();
-  socket.write(REQUEST);
+  const socket = await app.begin(LARGE);
+  const isCut = watchClose(socket.pause());
   await expect.poll(() => origin.openBodies).toBe(1);
   return { socket, isCut };
+}
+
+/** The client is cut off after this time, give or take. */
+async function expectCutAfter(windowMs: number): Promise<void> {
+  const passedMs = await passTimeUntil(() => origin.openBodies === 0);
+  expect(passedMs).toBeGreaterThanOrEqual(windowMs);
+  expect(passedMs).toBeLessThan(1.5 * windowMs);
 }
 
 describe('a client that does not take its response', () => {
   it('is cut off after a minute, and what it held is let go', async () => {
     await start();
-    const { socket } = await askAndStall();
+    await askAndStall();
     await expect.poll(() => countUnsentBytes(port)).toBeGreaterThan(1_000_000);
-    const passedMs = await passTimeUntil(() => origin.openBodies === 0);
-    expect(passedMs).toBeGreaterThanOrEqual(WINDOW_MS);
-    expect(passedMs).toBeLessThan(1.5 * WINDOW_MS);
+    await expectCutAfter(WINDOW_MS);
     // Reset, not just closed: the system would hold 4 MiB, and go on trying to deliver them.
     await expect.poll(() => countUnsentBytes(port)).toBe(0);
-    socket.destroy();
     expect(app.log.entries).toMatchObject([{ level: 'warn', details: { slowReaders: 1 } }]);
+  });
+
+  it('is cut off with TLS, too', async () => {
+    await start({ settings: tlsSettings });
+    const relay = await startStallingRelay(port);
+    onTestFinished(relay.close);
+    const socket = await connectSecurely(relay.port);
+    onTestFinished(() => void socket.destroy());
+    relay.stall();
+    socket.write(REQUEST);
+    await expect.poll(() => origin.openBodies).toBe(1);
+    await expectCutAfter(WINDOW_MS);
+    await expect.poll(app.countConnections).toBe(0);
   });
 
   it('is cut off sooner where few more requests could be taken', async () => {
     await start({ settings: { MAX_CONNECTIONS: '2' } });
-    const { socket } = await askAndStall();
-    const passedMs = await passTimeUntil(() => origin.openBodies === 0);
-    expect(passedMs).toBeGreaterThanOrEqual(clientLimits.crowdedReaderWindowMs);
-    expect(passedMs).toBeLessThan(2 * clientLimits.crowdedReaderWindowMs);
-    socket.destroy();
+    await askAndStall();
+    await expectCutAfter(clientLimits.crowdedReaderWindowMs);
   });
 
   it('is cut off too if it takes a little now and then', async () => {
@@ -130,78 +129,41 @@ describe('a client that does not take its response', () => {
     socket.resume();
     await expect.poll(() => received).toBeGreaterThan(LARGE_BYTES);
     await expect.poll(() => origin.openBodies).toBe(0);
-    socket.destroy();
   });
 
   it('is not one that waits for the origin, or for the response before its own', async () => {
-    class StallingOrigin extends MemoryOrigin {
-      body: Readable | undefined;
-
-      override async read(...args: Parameters<MemoryOrigin['read']>) {
-        const object = await super.read(...args);
-        if (args[0] !== 'attachments/1/2/stalls') return object;
-        object.body.destroy();
-        this.body = new Readable({ read: () => undefined });
-        this.body.push(Buffer.alloc(10_000));
-        return { ...object, body: this.body };
-      }
-    }
-    const originals = new StallingOrigin();
+    const originals = new MemoryOrigin();
     originals.put('attachments/1/2/stalls', Buffer.alloc(20_000));
+    const body = new Readable({ read: () => undefined });
+    body.push(Buffer.alloc(10_000));
+    originals.alter = (object) => ({ ...object, body });
     await start({ origin: originals });
-    const socket = await connectTo(port);
-    const chunks: Buffer[] = [];
-    socket.on('data', (chunk: Buffer) => chunks.push(chunk));
-    socket.write(
-      'GET /attachments/1/2/stalls HTTP/1.1\r\nHost: a\r\n\r\nGET /avatars/0.png HTTP/1.1\r\nHost: a\r\n\r\n',
-    );
-    await expect.poll(() => Buffer.concat(chunks).length).toBeGreaterThan(10_000);
+    const socket = await app.begin('/attachments/1/2/stalls');
+    const { bytes } = collect(socket);
+    socket.write('GET /avatars/0.png HTTP/1.1\r\nHost: a\r\n\r\n');
+    await expect.poll(() => bytes().length).toBeGreaterThan(10_000);
     await passTime(3 * WINDOW_MS);
-    originals.body?.push(Buffer.alloc(10_000));
-    originals.body?.push(null);
+    body.push(Buffer.alloc(10_000));
+    body.push(null);
     await expect
       .poll(() =>
-        Buffer.concat(chunks)
+        bytes()
           .toString('latin1')
           .match(/HTTP\/1\.1 200 OK/g),
       )
       .toHaveLength(2);
-    socket.destroy();
   });
 
-  it('takes its pipelined requests along, which hold nothing any more', async () => {
+  it.each<[string, (socket: Socket) => unknown]>([
+    ['that is cut off', () => passTimeUntil(() => origin.openBodies === 0)],
+    ['that leaves', (socket) => socket.destroy()],
+  ])('%s takes its pipelined requests along, which hold nothing any more', async (_, end) => {
     await start();
     const { socket } = await askAndStall();
     socket.write(REQUEST.repeat(3));
     await expect.poll(() => origin.openBodies).toBe(4);
-    await passTimeUntil(() => origin.openBodies === 0);
-  });
-});
-
-describe('a client that leaves', () => {
-  it('takes its pipelined requests along', async () => {
-    await start();
-    const { socket } = await askAndStall();
-    socket.write(REQUEST.repeat(3));
-    await expect.poll(() => origin.openBodies).toBe(4);
-    socket.destroy();
+    await end(socket);
     await expect.poll(() => origin.openBodies).toBe(0);
-  });
-});
-
-describe('with TLS, a client that does not take its response', () => {
-  it('is cut off', async () => {
-    await start({ settings: tlsSettings });
-    relay = await startStallingRelay(port);
-    const socket = await connectSecurely(relay.port);
-    relay.stall();
-    socket.write(REQUEST);
-    await expect.poll(() => origin.openBodies).toBe(1);
-    const passedMs = await passTimeUntil(() => origin.openBodies === 0);
-    expect(passedMs).toBeGreaterThanOrEqual(WINDOW_MS);
-    expect(passedMs).toBeLessThan(1.5 * WINDOW_MS);
-    expect(countConnections()).toBe(0);
-    socket.destroy();
   });
 });
 
@@ -223,8 +185,7 @@ describe('a large result', () => {
       }, 1);
       response.once('close', () => clearInterval(look));
     });
-    const socket = await connectTo(port);
-    socket.write('GET /icons/1/ab.webp HTTP/1.1\r\nHost: a\r\n\r\n');
+    const socket = await app.begin('/icons/1/ab.webp');
     let received = 0;
     socket.on('data', (chunk: Buffer) => {
       received += chunk.length;
@@ -234,16 +195,15 @@ describe('a large result', () => {
     await expect.poll(() => received, { timeout: 10_000 }).toBeGreaterThan(LARGE_BYTES);
     expect(mostBytes).toBeGreaterThan(0);
     expect(mostBytes).toBeLessThan(4 * PIECE_BYTES);
-    socket.destroy();
   });
 
   it('is whole, also in part', async () => {
     const large = Buffer.from(Array.from({ length: 900_000 }, (_, index) => index % 251));
     await startWithResult(large);
-    const whole = await sendRaw(port, 'GET', '/icons/1/ab.webp');
+    const whole = await app.send('GET', '/icons/1/ab.webp');
     expect(whole.body.equals(large)).toBe(true);
     const range = { Range: 'bytes=1000-800000' };
-    const part = await sendRaw(port, 'GET', '/icons/1/ab.webp', range);
+    const part = await app.send('GET', '/icons/1/ab.webp', range);
     expect(part.status).toBe(206);
     expect(part.body.equals(large.subarray(1_000, 800_001))).toBe(true);
   });

@@ -1,29 +1,22 @@
+import { once } from 'node:events';
+import type { IncomingMessage } from 'node:http';
 import { request } from 'node:https';
 import { connect as connectTls } from 'node:tls';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { connectSecurely, sendRaw } from '../../support/http/raw-http.ts';
+import { beforeAll, describe, expect, test } from 'vitest';
+import { connectSecurely } from '../../support/http/raw-http.ts';
 import { tlsSettings } from '../../support/http/tls-files.ts';
-import {
-  createTestApp,
-  RecordingRequestLog,
-  samples,
-  type TestApp,
-} from '../../support/test-app.ts';
+import { samples, shareTestApp } from '../../support/test-app.ts';
 
 describe('with a certificate, the listener', () => {
-  const log = new RecordingRequestLog('debug');
-  let app: TestApp;
+  const app = shareTestApp({ settings: tlsSettings, logged: 'debug' });
   let port: number;
   beforeAll(async () => {
-    app = await createTestApp({ settings: tlsSettings, requestLog: log });
     app.originals.put('avatars/1/ab12', samples.png);
     app.originals.put('attachments/1/2/large.bin', Buffer.alloc(20_000_000));
     port = await app.listen();
   });
-  afterAll(() => app.close());
 
-  const ask = (path: string, method = 'GET') =>
-    sendRaw(port, method, path, {}, '', connectSecurely);
+  const ask = (path: string, method = 'GET') => app.send(method, path, {}, '', connectSecurely);
 
   test('responds as the plain one does', async () => {
     const image = await ask('/avatars/1/ab12.webp?size=64');
@@ -44,32 +37,24 @@ describe('with a certificate, the listener', () => {
 
   test('knows the address of a client', async () => {
     await ask('/avatars/1/logged.webp');
-    const find = () => log.lines.find(({ asset }) => asset.includes('logged'));
+    const find = () => app.requests.find(({ asset }) => asset.includes('logged'));
     await expect.poll(find).toBeDefined();
     expect(find()?.client).toBe('127.0.0.1');
   });
 
   test('ends the reading of the origin when a client leaves in mid-body', async () => {
-    const socket = await connectSecurely(port);
-    socket.write('GET /attachments/1/2/large.bin HTTP/1.1\r\nHost: a\r\n\r\n');
-    await new Promise((resolve) => socket.once('data', resolve));
+    const socket = await app.begin('/attachments/1/2/large.bin', connectSecurely);
+    await once(socket, 'data');
     socket.destroy();
     await expect.poll(() => app.originals.openBodies).toBe(0);
     expect(app.log.errors).toEqual([]);
   });
 
   test('serves the requests of an agent over one connection', async () => {
-    const versions = await new Promise((resolve, reject) => {
-      const path = '/avatars/1/ab12.webp?size=64';
-      const options = { host: '127.0.0.1', port, path, rejectUnauthorized: false, agent: false };
-      request(options, (response) => {
-        response.resume();
-        resolve([response.httpVersion, response.statusCode]);
-      })
-        .on('error', reject)
-        .end();
-    });
-    expect(versions).toEqual(['1.1', 200]);
+    const agent = { port, host: '127.0.0.1', rejectUnauthorized: false, agent: false };
+    const sent = request({ ...agent, path: '/avatars/1/ab12.webp?size=64' }).end();
+    const [response] = (await once(sent, 'response')) as [IncomingMessage];
+    expect([response.resume().httpVersion, response.statusCode]).toEqual(['1.1', 200]);
   });
 
   /** What a handshake agrees on, or why there is none. */

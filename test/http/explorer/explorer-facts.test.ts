@@ -83,7 +83,7 @@ describe('the explorer as a signer', () => {
       settings: { EXPLORER: undefined, STORAGE_DIR: folder, ...settings },
     });
     for (const path of [SIGN, '/', '/explorer/originals.json']) {
-      expect((await app.server.inject(path)).statusCode, path).toBe(404);
+      expect((await app.get(path)).statusCode, path).toBe(404);
     }
   });
 

@@ -213,6 +213,6 @@ describe('502', () => {
       ({ message }) => message === 'another site was not fetched from',
     );
     expect(line?.details).toMatchObject({ host: 'evil.test', address: '10.0.0.1', why: 'address' });
-    await expect.poll(() => app.requests.lines.at(-1)?.host).toBe('evil.test');
+    await expect.poll(() => app.requests.at(-1)?.host).toBe('evil.test');
   });
 });

@@ -35,7 +35,7 @@ afterAll(async () => {
  * Asks with a parameter that is wrong: the response is a 400 where the signature is right, whatever would become of
  * the URL, and nothing is fetched.
  */
-const ask = (target: string, method = 'GET'): Promise<RawAnswer> => sendRaw(port, method, target);
+const ask = (target: string, method = 'GET'): Promise<RawAnswer> => app.send(method, target);
 
 const codeOf = ({ body }: RawAnswer): string => JSON.parse(body.toString()).code;
 
@@ -84,9 +84,7 @@ describe('the path of external media', () => {
     for (const query of ['', '?width=0', '?width=64&format=webp']) {
       expectUnauthorized(await ask(path + query));
     }
-    expectUnauthorized(
-      await sendRaw(port, 'GET', path, { Range: 'bytes=0-1', 'If-None-Match': '*' }),
-    );
+    expectUnauthorized(await app.send('GET', path, { Range: 'bytes=0-1', 'If-None-Match': '*' }));
     const { status, headers, body } = await ask(path, 'HEAD');
     expect([status, headers['cache-control'], body.length]).toEqual([401, 'no-store', 0]);
     expect(app.log.entries.length).toBe(logged);

@@ -1,6 +1,10 @@
-import { afterEach, beforeEach, expect, onTestFinished, test, vi } from 'vitest';
-import { createExternalApp, type ExternalApp } from '../../support/sites/external-app.ts';
-import { type OtlpReceiver, startOtlpReceiver } from '../../support/telemetry/otlp-receiver.ts';
+import { beforeEach, expect, test } from 'vitest';
+import { type ExternalApp, useExternalApp } from '../../support/sites/external-app.ts';
+import {
+  type OtlpReceiver,
+  useOtlpReceiver,
+  useTracing,
+} from '../../support/telemetry/otlp-receiver.ts';
 import { metricsSettings, scrape } from '../../support/telemetry/prometheus-text.ts';
 import { samples } from '../../support/test-app.ts';
 
@@ -8,23 +12,9 @@ let app: ExternalApp;
 let collector: OtlpReceiver;
 
 beforeEach(async () => {
-  collector = await startOtlpReceiver();
-  const settings = {
-    OTEL_EXPORTER_OTLP_ENDPOINT: collector.url,
-    OTEL_EXPORTER_OTLP_PROTOCOL: 'http/json',
-    OTEL_BSP_SCHEDULE_DELAY: '20',
-    ...metricsSettings,
-  };
-  // The SDK reads its variables by itself.
-  for (const [name, value] of Object.entries(settings)) vi.stubEnv(name, value);
-  onTestFinished(() => void vi.unstubAllEnvs());
-  app = await createExternalApp({ settings });
+  collector = await useOtlpReceiver();
+  app = await useExternalApp({ settings: useTracing(collector, metricsSettings) });
   app.site.serve('/cat.jpg', samples.jpeg, { etag: '"one"' });
-});
-
-afterEach(async () => {
-  await app.close();
-  await collector.close();
 });
 
 test('fetches are counted by what they have come to, and no host is named', async () => {

@@ -1,26 +1,21 @@
 import { once } from 'node:events';
 import { Readable } from 'node:stream';
-import { afterEach, describe, expect, it } from 'vitest';
+import { beforeEach, describe, expect, it } from 'vitest';
 import { defer } from '../../support/deferred.ts';
-import { connectTo, parseAnswer, sendRaw } from '../../support/http/raw-http.ts';
-import { MemoryOrigin } from '../../support/memory-origin.ts';
-import { createTestApp, samples, type TestApp } from '../../support/test-app.ts';
+import { collect, parseAnswer } from '../../support/http/raw-http.ts';
+import { samples, type TestApp, useTestApp } from '../../support/test-app.ts';
 import { ZerosOrigin } from '../../support/zeros-origin.ts';
 
 let app: TestApp;
-let port: number;
-
-async function start(options?: Parameters<typeof createTestApp>[0]): Promise<void> {
-  app = await createTestApp(options);
-  port = await app.listen();
-}
-
-afterEach(async () => {
-  await app.close();
+beforeEach(async () => {
+  app = await useTestApp();
 });
 
+/** An original in pieces: what is pushed. */
+const openBody = () => new Readable({ read: () => undefined });
+
 async function expectAlive(): Promise<void> {
-  expect((await sendRaw(port, 'GET', '/avatars/0.png')).status).toBe(200);
+  expect((await app.send('GET', '/avatars/0.png')).status).toBe(200);
   expect(app.log.errors).toEqual([]);
 }
 
@@ -29,18 +24,14 @@ describe('an origin that fails in the middle of an attachment', () => {
 
   /** Asks for an attachment of which 20 000 bytes come, and then what `finish` does. */
   async function receive(finish: (body: Readable) => void) {
-    const body = new Readable({ read: () => undefined });
+    const body = openBody();
     body.push(Buffer.alloc(20_000));
-    const object = { sizeBytes: promised, etag: 'e', lastModified: undefined, body };
-    await start({ origin: { read: async () => ({ ...object, storedContentType: undefined }) } });
-    const socket = await connectTo(port);
-    const chunks: Buffer[] = [];
-    socket.on('data', (chunk: Buffer) => chunks.push(chunk));
-    socket.write('GET /attachments/1/2/a HTTP/1.1\r\nHost: a\r\n\r\n');
-    await expect.poll(() => Buffer.concat(chunks).length).toBeGreaterThan(20_000);
+    app.originals.put('attachments/1/2/a', Buffer.alloc(promised));
+    app.originals.alter = (object) => ({ ...object, body });
+    const { bytes, whole } = collect(await app.begin('/attachments/1/2/a'));
+    await expect.poll(() => bytes().length).toBeGreaterThan(20_000);
     finish(body);
-    await once(socket, 'close');
-    return parseAnswer(Buffer.concat(chunks));
+    return parseAnswer(await whole());
   }
 
   it.each<[string, (body: Readable) => void, RegExp]>([
@@ -75,55 +66,35 @@ describe('a client that goes away', () => {
     return seen;
   }
 
-  /** Originals whose bodies never end; remembers them. */
-  class EndlessOrigin extends MemoryOrigin {
-    readonly bodies: Readable[] = [];
-
-    override async read(...args: Parameters<MemoryOrigin['read']>) {
-      const object = await super.read(...args);
-      object.body.destroy();
-      const body = new Readable({ read: () => undefined });
-      body.push(samples.jpeg.subarray(0, 5000));
-      this.bodies.push(body);
-      return { ...object, body };
-    }
-  }
-
   it.each([
     ['asset', '/icons/1/ab.webp', 'icons/1/ab'],
     ['passthrough attachment', '/attachments/1/2/a', 'attachments/1/2/a'],
   ])('stops the origin read of an %s, and is no error', async (_, path, key) => {
-    const origin = new EndlessOrigin();
-    origin.put(key, samples.jpeg);
-    await start({ origin });
-    const socket = await connectTo(port);
-    socket.write(`GET ${path} HTTP/1.1\r\nHost: a\r\n\r\n`);
-    await expect.poll(() => origin.bodies.length).toBe(1);
-    expect(origin.bodies[0]?.destroyed).toBe(false);
+    const body = openBody();
+    body.push(samples.jpeg.subarray(0, 5000));
+    app.originals.put(key, samples.jpeg);
+    app.originals.alter = (object) => ({ ...object, body });
+    const socket = await app.begin(path);
+    await expect.poll(() => app.originals.reads.get(key)).toBe(1);
+    expect(body.destroyed).toBe(false);
 
     socket.destroy();
-    await expect.poll(() => origin.bodies[0]?.destroyed).toBe(true);
+    await expect.poll(() => body.destroyed).toBe(true);
     expect(app.renderer.renders).toBe(0);
     await expectAlive();
   });
 
   it('harms no other client that waits for the same', async () => {
     const held = defer<void>();
-    class SlowOrigin extends MemoryOrigin {
-      override async read(...args: Parameters<MemoryOrigin['read']>) {
-        const object = await super.read(...args);
-        await held.promise;
-        return object;
-      }
-    }
-    const origin = new SlowOrigin();
-    origin.put('icons/1/ab', samples.jpeg);
-    await start({ origin });
+    app.originals.put('icons/1/ab', samples.jpeg);
+    app.originals.alter = async (object) => {
+      await held.promise;
+      return object;
+    };
     const seen = watchRequests();
-    const leader = await connectTo(port);
-    leader.write('GET /icons/1/ab.webp HTTP/1.1\r\nHost: a\r\n\r\n');
-    await expect.poll(() => origin.reads.get('icons/1/ab')).toBe(1);
-    const follower = sendRaw(port, 'GET', '/icons/1/ab.webp');
+    const leader = await app.begin('/icons/1/ab.webp');
+    await expect.poll(() => app.originals.reads.get('icons/1/ab')).toBe(1);
+    const follower = app.send('GET', '/icons/1/ab.webp');
     await expect.poll(() => seen.requests).toBe(2);
     leader.destroy();
     await expect.poll(() => seen.departures).toBe(1);
@@ -133,35 +104,29 @@ describe('a client that goes away', () => {
       headers: { 'cache-status': 'darkroom; fwd=miss; stored; collapsed' },
     });
     expect(app.renderer.renders).toBe(1);
-    expect(origin.reads.get('icons/1/ab')).toBe(1);
+    expect(app.originals.reads.get('icons/1/ab')).toBe(1);
     await expectAlive();
   });
 
   it('leaves its place in the queue', async () => {
     const rendered = defer<Uint8Array>();
-    await start({
+    app = await useTestApp({
       settings: { WORKERS: '1', QUEUE_PER_WORKER: '1' },
       renderer: { render: () => rendered.promise },
     });
     const seen = watchRequests();
     for (const id of [1, 2, 3, 4]) app.originals.put(`icons/${id}/ab`, samples.jpeg);
-    const running = sendRaw(port, 'GET', '/icons/1/ab.webp?size=16');
+    const running = app.send('GET', '/icons/1/ab.webp?size=16');
     await expect.poll(() => app.renderer.renders).toBe(1);
 
     // Two more for one place in the queue: the one that comes second is turned away.
-    const waiting = await Promise.all([2, 3].map(() => connectTo(port)));
-    const turnedAway = Promise.any(
-      waiting.map(async (socket, index) => {
-        socket.write(`GET /icons/${index + 2}/ab.webp HTTP/1.1\r\nHost: a\r\n\r\n`);
-        const [bytes] = await once(socket, 'data');
-        return parseAnswer(bytes).status;
-      }),
-    );
-    expect(await turnedAway).toBe(503);
+    const waiting = await Promise.all([2, 3].map((id) => app.begin(`/icons/${id}/ab.webp`)));
+    const [bytes] = await Promise.any(waiting.map((socket) => once(socket, 'data')));
+    expect(parseAnswer(bytes).status).toBe(503);
     for (const socket of waiting) socket.destroy();
     await expect.poll(() => seen.departures).toBe(1);
 
-    const next = sendRaw(port, 'GET', '/icons/4/ab.webp?size=16');
+    const next = app.send('GET', '/icons/4/ab.webp?size=16');
     await expect.poll(() => app.originals.reads.get('icons/4/ab')).toBe(1);
     rendered.resolve(samples.webp);
     for (const response of [running, next]) expect((await response).status).toBe(200);
@@ -170,10 +135,9 @@ describe('a client that goes away', () => {
 
   it('in the middle of a large attachment stops its read', async () => {
     const origin = new ZerosOrigin(48 * 1024 * 1024); // more than the buffers of a connection hold
-    await start({ origin });
-    const socket = await connectTo(port);
+    app = await useTestApp({ origin });
+    const socket = await app.begin('/attachments/1/2/huge');
     socket.pause();
-    socket.write('GET /attachments/1/2/huge HTTP/1.1\r\nHost: a\r\n\r\n');
     await expect.poll(() => socket.bytesRead).toBeGreaterThan(0);
     expect(origin.openBodies).toBe(1);
     socket.destroy();

@@ -1,21 +1,14 @@
 import { readFileSync } from 'node:fs';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { readImageFacts } from '../../../src/formats/read-image-facts.ts';
-import { createTestApp, type TestApp } from '../../support/test-app.ts';
+import { commonHeaders } from '../../support/http/refusal.ts';
+import { shareTestApp, useTestApp } from '../../support/test-app.ts';
 
-let app: TestApp;
-
-beforeAll(async () => {
-  app = await createTestApp();
-});
-
-afterAll(async () => {
-  await app.close();
-});
+const app = shareTestApp();
 
 describe('a default avatar', () => {
   it.each([0, 1, 2, 3, 4, 5])('%i is a PNG of its own, shipped with the service', async (index) => {
-    const { statusCode, headers, rawPayload } = await app.server.inject(`/avatars/${index}.png`);
+    const { statusCode, headers, rawPayload } = await app.get(`/avatars/${index}.png`);
     expect(statusCode).toBe(200);
     const file = new URL(`../../../src/default-avatars/${index}.png`, import.meta.url);
     expect(rawPayload.equals(readFileSync(file))).toBe(true);
@@ -26,11 +19,7 @@ describe('a default avatar', () => {
       'cache-control': 'public, max-age=86400',
       'accept-ranges': 'bytes',
       'cache-status': 'darkroom; hit',
-      'x-content-type-options': 'nosniff',
-      'content-security-policy': "default-src 'none'; sandbox",
-      'access-control-allow-origin': '*',
-      'cross-origin-resource-policy': 'cross-origin',
-      'timing-allow-origin': '*',
+      ...commonHeaders,
     });
     expect(headers).not.toHaveProperty('content-disposition');
     expect(headers).not.toHaveProperty('server-timing'); // it enters no stage
@@ -38,7 +27,7 @@ describe('a default avatar', () => {
 
   it('differs from every other, and asks neither origin nor renderer', async () => {
     const responses = await Promise.all(
-      [0, 1, 2, 3, 4, 5].map((index) => app.server.inject(`/avatars/${index}.png`)),
+      [0, 1, 2, 3, 4, 5].map((index) => app.get(`/avatars/${index}.png`)),
     );
     expect(new Set(responses.map(({ headers }) => headers.etag)).size).toBe(6);
     expect(app.originals.reads.size).toBe(0);
@@ -48,8 +37,8 @@ describe('a default avatar', () => {
   it.each(['size=123', 'size=16&size=32', 'quality=bad', 'animated=1', 'v=1', '&&=%zz'])(
     'ignores its query: %s',
     async (query) => {
-      const plain = await app.server.inject('/avatars/3.png');
-      const response = await app.server.inject(`/avatars/3.png?${query}`);
+      const plain = await app.get('/avatars/3.png');
+      const response = await app.get(`/avatars/3.png?${query}`);
       expect(response.statusCode).toBe(200);
       expect(response.rawPayload.equals(plain.rawPayload)).toBe(true);
     },
@@ -67,18 +56,14 @@ describe('a default avatar', () => {
     ['/avatars/avatars/3.png', 404, 'NOT_FOUND'],
     ['/3.png', 404, 'NOT_FOUND'],
   ])('is not %s: %i %s', async (url, status, code) => {
-    const response = await app.server.inject(url);
+    const response = await app.get(url);
     expect(response.statusCode).toBe(status);
     expect(response.json()).toMatchObject({ code });
   });
 
   it('has a lifetime by configuration', async () => {
-    const other = await createTestApp({ settings: { DEFAULT_AVATAR_MAX_AGE_SECONDS: '60' } });
-    try {
-      const { headers } = await other.server.inject('/avatars/3.png');
-      expect(headers['cache-control']).toBe('public, max-age=60');
-    } finally {
-      await other.close();
-    }
+    const other = await useTestApp({ settings: { DEFAULT_AVATAR_MAX_AGE_SECONDS: '60' } });
+    const { headers } = await other.get('/avatars/3.png');
+    expect(headers['cache-control']).toBe('public, max-age=60');
   });
 });

@@ -1,27 +1,23 @@
 import { once } from 'node:events';
 import { Readable } from 'node:stream';
 import type { LightMyRequestResponse } from 'fastify';
-import { afterEach, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { MediaError } from '../../../src/contract/errors.ts';
 import type { Origin, OriginObject, Renderer } from '../../../src/pipeline/ports.ts';
 import { defer } from '../../support/deferred.ts';
 import { refuse } from '../../support/http/refusal.ts';
-import { createTestApp, samples, type TestApp } from '../../support/test-app.ts';
+import { samples, type TestApp, useTestApp } from '../../support/test-app.ts';
 
 let app: TestApp;
 
-afterEach(async () => {
-  await app.close();
-});
-
 /** The service before an origin that does one thing for every key. */
 async function startWith(read: Origin['read'], settings: Record<string, string> = {}) {
-  app = await createTestApp({ origin: { read }, settings });
+  app = await useTestApp({ origin: { read }, settings });
 }
 
 /** The service with a renderer that does one thing for every job, and an original to render. */
 async function startRendering(render: Renderer['render'], settings: Record<string, string> = {}) {
-  app = await createTestApp({ renderer: { render }, settings });
+  app = await useTestApp({ renderer: { render }, settings });
   app.originals.put(imageKey, samples.jpeg);
 }
 
@@ -61,7 +57,7 @@ describe('500 INTERNAL_ERROR', () => {
     });
     for (let time = 0; time < 3; time += 1) await refuse(app, image, 'INTERNAL_ERROR', 'no-store');
     fails = false;
-    expect((await app.server.inject(image)).statusCode).toBe(200);
+    expect((await app.get(image)).statusCode).toBe(200);
   });
 });
 
@@ -135,7 +131,7 @@ describe('503 OVERLOADED', () => {
   const occupy = async (): Promise<readonly Promise<LightMyRequestResponse>[]> => {
     const running = ['icons/8/ab', 'icons/9/ab'].map((key) => {
       app.originals.put(key, samples.jpeg);
-      return app.server.inject(`/${key}.webp?size=16`);
+      return app.get(`/${key}.webp?size=16`);
     });
     await expect.poll(() => app.renderer.renders).toBe(running.length);
     return running;
@@ -152,7 +148,7 @@ describe('503 OVERLOADED', () => {
 
     rendered.resolve(samples.webp);
     for (const { statusCode } of await Promise.all(running)) expect(statusCode).toBe(200);
-    expect((await app.server.inject(image)).statusCode).toBe(200);
+    expect((await app.get(image)).statusCode).toBe(200);
   });
 
   it('the wait for a slot is over', async () => {
@@ -177,7 +173,7 @@ describe('503 OVERLOADED', () => {
     app.originals.put('attachments/1/2/a', samples.text);
     await occupy();
     for (const url of ['/emojis/1.png', '/emojis/1.png', '/attachments/1/2/a', '/avatars/0.png']) {
-      expect((await app.server.inject(url)).statusCode).toBe(200);
+      expect((await app.get(url)).statusCode).toBe(200);
     }
   });
 });
@@ -208,11 +204,11 @@ describe('504', () => {
   });
 
   it('TRANSFORM_TIMEOUT: the worker is killed and replaced', async () => {
-    app = await createTestApp({ settings: { TRANSFORM_TIMEOUT_MS: '2500' } });
+    app = await useTestApp({ settings: { TRANSFORM_TIMEOUT_MS: '2500' } });
     app.originals.put(imageKey, samples.png);
     const { workers } = app;
     // They start for the first render.
-    expect((await app.server.inject({ url: '/icons/1/ab.webp?size=16' })).statusCode).toBe(200);
+    expect((await app.get('/icons/1/ab.webp?size=16')).statusCode).toBe(200);
     for (const processId of workers.readyProcessIdsOf('light')) process.kill(processId, 'SIGSTOP');
     await refuse(app, '/icons/1/ab.webp?size=64', 'TRANSFORM_TIMEOUT', 'no-store');
     const details = expect.objectContaining({ ending: 'SIGKILL', reason: 'deadline' });

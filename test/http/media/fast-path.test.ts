@@ -1,6 +1,6 @@
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { beforeEach, describe, expect, it } from 'vitest';
 import { createClient } from '../../support/http/http-client.ts';
-import { createTestApp, samples, type TestApp } from '../../support/test-app.ts';
+import { samples, type TestApp, useTestApp } from '../../support/test-app.ts';
 
 const lastModified = new Date('2024-02-29T12:30:15.750Z');
 const asset = '/icons/1/ab.webp?size=16';
@@ -9,14 +9,11 @@ const REQUEST_ID = { 'x-request-id': 'id.of-the_test' };
 
 let app: TestApp;
 
-beforeEach(() => start());
-afterEach(() => app.close());
-
-async function start(): Promise<void> {
-  app = await createTestApp();
+beforeEach(async () => {
+  app = await useTestApp();
   app.originals.put('icons/1/ab', samples.jpeg, lastModified);
   app.originals.put('attachments/1/2/photo.png', samples.png);
-}
+});
 
 /** What differs between a hit and a miss, and what belongs to the connection. */
 const PASSING = new Set(['date', 'connection', 'keep-alive', 'server-timing', 'cache-status']);
@@ -26,14 +23,9 @@ interface Asked {
   readonly headers?: Readonly<Record<string, string>>;
 }
 
-async function ask(path: string, { method = 'GET', headers = {} }: Asked = {}) {
-  const client = createClient(await listeningPort());
-  return client(path, { method, headers: { ...REQUEST_ID, ...headers } });
-}
-
-async function listeningPort(): Promise<number> {
-  const address = app.server.server.address();
-  return address !== null && typeof address === 'object' ? address.port : app.listen();
+async function ask(path: string, asked: Asked = {}) {
+  const client = createClient(await app.listen());
+  return client(path, { ...asked, headers: { ...REQUEST_ID, ...asked.headers } });
 }
 
 /** A response without what passes. */
@@ -74,7 +66,7 @@ describe('a hit', () => {
   });
 
   it('has an id only where its client has one: no line of the log could be found by another', async () => {
-    const client = createClient(await listeningPort());
+    const client = createClient(await app.listen());
     expect((await client(asset)).header('x-request-id')).not.toBe('');
     for (let time = 0; time < 2; time += 1) {
       const hit = await client(asset);

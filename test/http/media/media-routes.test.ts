@@ -1,21 +1,14 @@
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { createApp } from '../../../src/app.ts';
 import { readConfig } from '../../../src/config/config.ts';
+import { commonHeaders } from '../../support/http/refusal.ts';
 import { MemoryOrigin } from '../../support/memory-origin.ts';
 import { patient } from '../../support/patient.ts';
 import { STARTER } from '../../support/processes/worker-pool.ts';
 import { RecordedLog } from '../../support/recorded-log.ts';
-import { createTestApp, samples, type TestApp } from '../../support/test-app.ts';
+import { renewTestApp, samples, useTestApp } from '../../support/test-app.ts';
 
-let app: TestApp;
-
-beforeEach(async () => {
-  app = await createTestApp();
-});
-
-afterEach(async () => {
-  await app.close();
-});
+const app = renewTestApp();
 
 /** The stages that a `Server-Timing` header names, in its order. */
 function stagesOf(header: unknown): readonly string[] {
@@ -65,39 +58,33 @@ describe('every resource of contract §1', () => {
 
   it('finds the original of an animated hash without its mark', async () => {
     app.originals.put('avatars/1/ab', samples.animatedGif);
-    const response = await app.server.inject('/avatars/1/a_ab.gif?size=16');
+    const response = await app.get('/avatars/1/a_ab.gif?size=16');
     expect(response.statusCode).toBe(200);
     expect([...app.originals.reads]).toEqual([['avatars/1/ab', 1]]);
   });
 
-  it('serves an attachment byte for byte', async () => {
-    app.originals.put('attachments/1/2/clip.mp4', samples.mp4);
-    const response = await app.server.inject('/attachments/1/2/clip.mp4');
-    expect(response.statusCode).toBe(200);
-    expect(response.headers['content-type']).toBe('video/mp4');
-    expect(response.rawPayload.equals(samples.mp4)).toBe(true);
-    expect(response.headers['content-length']).toBe(String(samples.mp4.length));
+  it.each([
+    ['byte for byte', 'clip.mp4', samples.mp4, 'video/mp4'],
+    ['though it is empty', 'empty', Buffer.alloc(0), 'application/octet-stream'],
+    [
+      'by the type of its bytes, not of its name',
+      'a.png',
+      samples.html,
+      'text/html; charset=utf-8',
+    ],
+  ])('serves an attachment %s', async (_, name, bytes, type) => {
+    app.originals.put(`attachments/1/2/${name}`, bytes);
+    const { statusCode, headers, rawPayload } = await app.get(`/attachments/1/2/${name}`);
+    expect(statusCode).toBe(200);
+    expect(headers['content-type']).toBe(type);
+    expect(rawPayload.equals(bytes)).toBe(true);
+    expect(headers['content-length']).toBe(String(bytes.length));
     expect(app.renderer.renders).toBe(0);
-  });
-
-  it('serves an empty attachment', async () => {
-    app.originals.put('attachments/1/2/empty', Buffer.alloc(0));
-    const response = await app.server.inject('/attachments/1/2/empty');
-    expect(response.statusCode).toBe(200);
-    expect(response.headers['content-length']).toBe('0');
-    expect(response.headers['content-type']).toBe('application/octet-stream');
-  });
-
-  it('takes the type of an attachment from its bytes, not from its name', async () => {
-    app.originals.put('attachments/1/2/harmless.png', samples.html);
-    const response = await app.server.inject('/attachments/1/2/harmless.png');
-    expect(response.headers['content-type']).toBe('text/html; charset=utf-8');
-    expect(response.headers['content-disposition']).toBe('attachment; filename="harmless.png"');
   });
 
   it('transforms an attachment into the format asked for', async () => {
     app.originals.put('attachments/1/2/photo.jpg', samples.jpeg);
-    const response = await app.server.inject('/attachments/1/2/photo.jpg?width=20&format=webp');
+    const response = await app.get('/attachments/1/2/photo.jpg?width=20&format=webp');
     expect(response.statusCode).toBe(200);
     expect(response.headers['content-type']).toBe('image/webp');
     expect(response.headers['content-disposition']).toBe('inline; filename="photo.webp"');
@@ -113,15 +100,11 @@ describe('the headers of a success', () => {
   ])('let %s be kept for ever, embedded anywhere, and run nowhere', async (_, url) => {
     app.originals.put('icons/1/ab', samples.jpeg, new Date(Date.UTC(2024, 1, 29, 12, 30, 15, 999)));
     app.originals.put('attachments/1/2/p.jpg', samples.jpeg, new Date('2024-02-29T12:30:15.999Z'));
-    const { statusCode, headers } = await app.server.inject(url);
+    const { statusCode, headers } = await app.get(url);
     expect(statusCode).toBe(200);
     expect(headers).toMatchObject({
       'cache-control': 'public, max-age=31536000, immutable',
-      'x-content-type-options': 'nosniff',
-      'content-security-policy': "default-src 'none'; sandbox",
-      'access-control-allow-origin': '*',
-      'cross-origin-resource-policy': 'cross-origin',
-      'timing-allow-origin': '*',
+      ...commonHeaders,
       'accept-ranges': 'bytes',
       'last-modified': 'Thu, 29 Feb 2024 12:30:15 GMT',
     });
@@ -131,10 +114,9 @@ describe('the headers of a success', () => {
   });
 
   it('follow the configuration', async () => {
-    await app.close();
-    app = await createTestApp({ settings: { MEDIA_MAX_AGE_SECONDS: '7' } });
-    app.originals.put('emojis/1', samples.png);
-    const { headers } = await app.server.inject('/emojis/1.png');
+    const other = await useTestApp({ settings: { MEDIA_MAX_AGE_SECONDS: '7' } });
+    other.originals.put('emojis/1', samples.png);
+    const { headers } = await other.get('/emojis/1.png');
     expect(headers['cache-control']).toBe('public, max-age=7, immutable');
   });
 });
@@ -151,7 +133,7 @@ describe('the name and disposition of an attachment', () => {
     ['bin', 'attachment', Buffer.from([0, 1, 2, 3])],
   ])('%s: %s', async (extension, disposition, bytes) => {
     app.originals.put(`attachments/1/2/f.${extension}`, bytes);
-    const { headers } = await app.server.inject(`/attachments/1/2/f.${extension}`);
+    const { headers } = await app.get(`/attachments/1/2/f.${extension}`);
     expect(headers['content-disposition']).toBe(`${disposition}; filename="f.${extension}"`);
   });
 
@@ -166,7 +148,7 @@ describe('the name and disposition of an attachment', () => {
     app.originals.put(`attachments/1/2/${name}`, samples.png);
     const path = `/attachments/1/2/${encodeURIComponent(name)}`;
     for (const url of [path, `${path}?width=16`]) {
-      const { statusCode, headers } = await app.server.inject(url);
+      const { statusCode, headers } = await app.get(url);
       expect(statusCode).toBe(200);
       expect(headers['content-disposition']).toBe(expected);
     }
@@ -174,7 +156,7 @@ describe('the name and disposition of an attachment', () => {
 
   it('is no matter of assets', async () => {
     app.originals.put('emojis/1', samples.png);
-    const { headers } = await app.server.inject('/emojis/1.png');
+    const { headers } = await app.get('/emojis/1.png');
     expect(headers).not.toHaveProperty('content-disposition');
   });
 });
@@ -182,7 +164,7 @@ describe('the name and disposition of an attachment', () => {
 describe('work that is done once', () => {
   it('a miss is stored, and hit by every URL of the same canonical request', async () => {
     app.originals.put('icons/1/ab', samples.jpeg);
-    const first = await app.server.inject('/icons/1/ab.jpg?size=16&v=1');
+    const first = await app.get('/icons/1/ab.jpg?size=16&v=1');
     expect(first.headers['cache-status']).toBe('darkroom; fwd=miss; stored');
     expect(stagesOf(first.headers['server-timing'])).toEqual([
       'store',
@@ -197,7 +179,7 @@ describe('work that is done once', () => {
       '/icons/1/a_ab.jpg?animated=true&size=16&quality=high',
       '/icons/1/%61b.jpg?v=2&s%69ze=16',
     ]) {
-      const again = await app.server.inject(url);
+      const again = await app.get(url);
       expect(again.headers['cache-status']).toBe('darkroom; hit');
       expect(stagesOf(again.headers['server-timing'])).toEqual(['store']);
       expect(again.headers.etag).toBe(first.headers.etag);
@@ -209,7 +191,7 @@ describe('work that is done once', () => {
 
   it('a result that passes through waits for no slot and no worker', async () => {
     app.originals.put('emojis/1', samples.png);
-    const { headers, rawPayload } = await app.server.inject('/emojis/1.png');
+    const { headers, rawPayload } = await app.get('/emojis/1.png');
     expect(rawPayload.equals(samples.png)).toBe(true);
     expect(stagesOf(headers['server-timing'])).toEqual(['store', 'origin']);
     expect(app.renderer.renders).toBe(0);
@@ -218,17 +200,16 @@ describe('work that is done once', () => {
   it('a passthrough attachment enters the origin alone, each time', async () => {
     app.originals.put('attachments/1/2/p.png', samples.png);
     for (let time = 0; time < 2; time += 1) {
-      const { headers } = await app.server.inject('/attachments/1/2/p.png');
+      const { headers } = await app.get('/attachments/1/2/p.png');
       expect(stagesOf(headers['server-timing'])).toEqual(['origin']);
       expect(headers['cache-status']).toBe('darkroom; fwd=bypass');
     }
   });
 
   it('a result larger than the store is served and not said to be stored', async () => {
-    await app.close();
-    app = await createTestApp({ settings: { CACHE_MEMORY_BYTES: '0' } });
-    app.originals.put('icons/1/ab', samples.jpeg);
-    const { statusCode, headers } = await app.server.inject('/icons/1/ab.png?size=16');
+    const other = await useTestApp({ settings: { CACHE_MEMORY_BYTES: '0' } });
+    other.originals.put('icons/1/ab', samples.jpeg);
+    const { statusCode, headers } = await other.get('/icons/1/ab.png?size=16');
     expect(statusCode).toBe(200);
     expect(headers['cache-status']).toBe('darkroom; fwd=miss');
   });
@@ -237,7 +218,7 @@ describe('work that is done once', () => {
     app.originals.put('icons/1/ab', samples.jpeg);
     const responses = await Promise.all(
       Array.from({ length: 500 }, (_, index) =>
-        app.server.inject(index % 2 === 0 ? '/icons/1/ab.webp' : `/icons/1/ab.webp?v=${index}`),
+        app.get(index % 2 === 0 ? '/icons/1/ab.webp' : `/icons/1/ab.webp?v=${index}`),
       ),
     );
     expect([...app.originals.reads]).toEqual([['icons/1/ab', 1]]);
@@ -245,14 +226,11 @@ describe('work that is done once', () => {
     expect(new Set(responses.map(({ statusCode }) => statusCode))).toEqual(new Set([200]));
     expect(new Set(responses.map(({ headers }) => headers.etag)).size).toBe(1);
     expect(new Set(responses.map(({ rawPayload }) => rawPayload.toString('latin1'))).size).toBe(1);
-    const statuses = responses.map(({ headers }) => headers['cache-status']);
-    expect(statuses.filter((status) => status === 'darkroom; fwd=miss; stored')).toHaveLength(1);
-    expect(
-      statuses.filter((status) => status === 'darkroom; fwd=miss; stored; collapsed'),
-    ).toHaveLength(499);
-    const followers = responses.filter(({ headers }) =>
-      /collapsed/.test(String(headers['cache-status'])),
-    );
+    const withStatus = (status: string) =>
+      responses.filter(({ headers }) => headers['cache-status'] === status);
+    expect(withStatus('darkroom; fwd=miss; stored')).toHaveLength(1);
+    const followers = withStatus('darkroom; fwd=miss; stored; collapsed');
+    expect(followers).toHaveLength(499);
     for (const { headers } of followers) {
       expect(stagesOf(headers['server-timing'])).toEqual(['store']);
     }
@@ -260,7 +238,7 @@ describe('work that is done once', () => {
 
   it('500 identical failures at once cost one read', async () => {
     const responses = await Promise.all(
-      Array.from({ length: 500 }, () => app.server.inject('/icons/1/ab.webp')),
+      Array.from({ length: 500 }, () => app.get('/icons/1/ab.webp')),
     );
     expect(new Set(responses.map(({ statusCode }) => statusCode))).toEqual(new Set([404]));
     expect([...app.originals.reads]).toEqual([['icons/1/ab', 1]]);
@@ -272,7 +250,7 @@ describe('work that is done once', () => {
     { pragma: 'no-cache' },
   ])('%j of a client costs nothing, and changes nothing', async (headers) => {
     app.originals.put('icons/1/ab', samples.jpeg);
-    const plain = await app.server.inject('/icons/1/ab.webp');
+    const plain = await app.get('/icons/1/ab.webp');
     const again = await app.server.inject({ url: '/icons/1/ab.webp', headers });
     expect(again.statusCode).toBe(200);
     expect(again.headers['cache-status']).toBe('darkroom; hit');

@@ -1,27 +1,18 @@
-import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest';
-import type { Origin } from '../../../src/pipeline/ports.ts';
-import { MemoryOrigin } from '../../support/memory-origin.ts';
-import { createTestApp, samples, type TestApp } from '../../support/test-app.ts';
+import { beforeAll, describe, expect, it } from 'vitest';
+import { samples, shareTestApp, type TestApp, useTestApp } from '../../support/test-app.ts';
 
-let app: TestApp;
+const app = shareTestApp();
 
 const lastModified = new Date('2024-02-29T12:30:15.750Z');
 
-beforeAll(async () => {
-  app = await createTestApp();
+beforeAll(() => {
   app.originals.put('icons/1/ab', samples.jpeg, lastModified);
   app.originals.put('attachments/1/2/clip.mp4', samples.mp4, lastModified);
   app.originals.put('attachments/1/2/p.jpg', samples.jpeg, lastModified);
   app.originals.put('attachments/1/2/empty', Buffer.alloc(0));
 });
 
-afterAll(async () => {
-  await app.close();
-});
-
-function get(url: string, headers: Record<string, string> = {}) {
-  return app.server.inject({ url, headers });
-}
+const get: TestApp['get'] = (url, headers) => app.get(url, headers);
 
 describe.each([
   ['a rendered asset', '/icons/1/ab.webp?size=64'],
@@ -141,24 +132,20 @@ describe('an empty attachment', () => {
 
 describe('the time that a part takes the origin', () => {
   it('includes that of its second read', async () => {
-    const originals = new MemoryOrigin();
-    originals.put('attachments/1/2/clip.mp4', samples.mp4);
-    const slow: Origin = {
-      read: (key, options) => {
-        timed.clock.advance(100);
-        return originals.read(key, options);
-      },
+    const timed = await useTestApp();
+    timed.originals.put('attachments/1/2/clip.mp4', samples.mp4);
+    timed.originals.alter = (object) => {
+      timed.clock.advance(100);
+      return object;
     };
-    const timed = await createTestApp({ origin: slow });
-    onTestFinished(() => timed.close());
     const url = '/attachments/1/2/clip.mp4';
     const originMs = async (range: string): Promise<string> => {
-      const { statusCode, headers } = await timed.server.inject({ url, headers: { range } });
+      const { statusCode, headers } = await timed.get(url, { range });
       expect(statusCode).toBe(206);
       return String(headers['server-timing']);
     };
     expect(await originMs('bytes=0-9')).toBe('origin;dur=100');
     expect(await originMs(`bytes=${samples.mp4.length - 9}-`)).toBe('origin;dur=200');
-    expect(originals.reads.get('attachments/1/2/clip.mp4')).toBe(3);
+    expect(timed.originals.reads.get('attachments/1/2/clip.mp4')).toBe(3);
   });
 });

@@ -1,11 +1,10 @@
-import { afterEach, describe, expect, it } from 'vitest';
+import { beforeEach, describe, expect, it } from 'vitest';
 import { refuse } from '../../support/http/refusal.ts';
-import { createTestApp, samples, type TestApp } from '../../support/test-app.ts';
+import { samples, type TestApp, useTestApp } from '../../support/test-app.ts';
 
 let app: TestApp;
-
-afterEach(async () => {
-  await app.close();
+beforeEach(async () => {
+  app = await useTestApp();
 });
 
 const image = '/icons/1/ab.webp?size=16';
@@ -13,7 +12,6 @@ const imageKey = 'icons/1/ab';
 
 describe('400 INVALID_FORM_BODY', () => {
   it('names all faults of path and query, and reads nothing', async () => {
-    app = await createTestApp();
     const url = '/avatars/01/!.bmp?size=123&quality=HIGH&animated=1&v=1';
     const { errors } = await refuse(app, url, 'INVALID_FORM_BODY', 'public, max-age=300');
     const names = ['user_id', 'avatar_hash', 'ext', 'size', 'quality', 'animated'];
@@ -27,7 +25,6 @@ describe('400 INVALID_FORM_BODY', () => {
   });
 
   it('repeats little of what was received, in valid JSON', async () => {
-    app = await createTestApp();
     const url = `/emojis/1.png?quality=${encodeURIComponent('"<script>\u2028\0🎉'.repeat(100))}`;
     const { errors, body } = await refuse(app, url, 'INVALID_FORM_BODY', 'public, max-age=300');
     expect(errors.map(({ path }) => path)).toEqual(['quality']);
@@ -39,7 +36,6 @@ describe('404', () => {
   it.each(['/', '/favicon.ico', '/avatars/1/ab', '/avatars/avatars/3.png', '/emojis/1.png/'])(
     'NOT_FOUND: %s is no template',
     async (url) => {
-      app = await createTestApp();
       await refuse(app, url, 'NOT_FOUND', 'public, max-age=30');
     },
   );
@@ -50,7 +46,6 @@ describe('404', () => {
     '/attachments/1/2/a.txt',
     '/attachments/1/2/a?width=1',
   ])('UNKNOWN_MEDIA: %s is not there', async (url) => {
-    app = await createTestApp();
     await refuse(app, url, 'UNKNOWN_MEDIA', 'public, max-age=30');
     expect([...app.originals.reads.values()]).toEqual([1]);
   });
@@ -70,7 +65,6 @@ describe('415 UNSUPPORTED_MEDIA_TYPE', () => {
     ['a PDF as PNG', '/attachments/1/2/v?format=png', 'attachments/1/2/v', samples.pdf],
     ['an SVG attachment as PNG', '/attachments/1/2/v?format=png', 'attachments/1/2/v', samples.svg],
   ])('%s', async (_, url, key, bytes) => {
-    app = await createTestApp();
     app.originals.put(key, bytes);
     await refuse(app, url, 'UNSUPPORTED_MEDIA_TYPE', 'public, max-age=300');
     expect(app.renderer.renders).toBe(0);
@@ -85,7 +79,7 @@ describe('422', () => {
     ['scans', { MAX_SCAN_PIXELS: String(480 * 480 - 1) }, samples.jpeg],
     ['pixels an edge', { MAX_EDGE_PIXELS: '479' }, samples.jpeg],
   ])('MEDIA_TOO_LARGE: more %s than allowed', async (_, settings, bytes) => {
-    app = await createTestApp({ settings });
+    app = await useTestApp({ settings });
     app.originals.put(imageKey, bytes);
     await refuse(app, image, 'MEDIA_TOO_LARGE', 'public, max-age=300');
     expect(app.renderer.renders).toBe(0);
@@ -93,30 +87,27 @@ describe('422', () => {
   });
 
   it('MEDIA_TOO_LARGE holds for what would pass through, and not for a passthrough attachment', async () => {
-    app = await createTestApp({ settings: { MAX_INPUT_PIXELS: String(128 * 128 - 1) } });
+    app = await useTestApp({ settings: { MAX_INPUT_PIXELS: String(128 * 128 - 1) } });
     app.originals.put('emojis/1', samples.png);
     app.originals.put('attachments/1/2/p.png', samples.png);
     await refuse(app, '/emojis/1.png', 'MEDIA_TOO_LARGE', 'public, max-age=300');
-    expect((await app.server.inject('/attachments/1/2/p.png')).statusCode).toBe(200);
+    expect((await app.get('/attachments/1/2/p.png')).statusCode).toBe(200);
   });
 
   it.each([
     ['/emojis/1.webp', samples.jpeg],
     ['/emojis/1.gif?size=64', samples.animatedGif],
   ])('MEDIA_TOO_LARGE: a result of more bytes than allowed, as %s', async (url, bytes) => {
-    app = await createTestApp();
     app.originals.put('emojis/1', bytes);
-    const { length } = (await app.server.inject(url)).rawPayload;
-    await app.close();
+    const { length } = (await app.get(url)).rawPayload;
     for (const { maxBytes, status } of [
       { maxBytes: length, status: 200 },
       { maxBytes: length - 1, status: 422 },
     ]) {
-      app = await createTestApp({ settings: { MAX_RESULT_BYTES: String(maxBytes) } });
+      app = await useTestApp({ settings: { MAX_RESULT_BYTES: String(maxBytes) } });
       app.originals.put('emojis/1', bytes);
-      expect((await app.server.inject(url)).statusCode).toBe(status);
+      expect((await app.get(url)).statusCode).toBe(status);
       if (status === 422) await refuse(app, url, 'MEDIA_TOO_LARGE', 'public, max-age=300');
-      await app.close();
     }
   });
 
@@ -126,7 +117,6 @@ describe('422', () => {
     ['webp', samples.webp],
     ['gif', samples.animatedGif],
   ])('UNPROCESSABLE_MEDIA: a truncated %s, found out once in its lifetime', async (_, bytes) => {
-    app = await createTestApp();
     app.originals.put(imageKey, bytes.subarray(0, Math.floor(bytes.length / 2)));
     for (const { afterMs, reads } of [
       { afterMs: 0, reads: 1 },
@@ -147,7 +137,7 @@ describe('422', () => {
 describe('the lifetimes of refusals', () => {
   it('are configuration', async () => {
     const settings = { NOT_FOUND_MAX_AGE_SECONDS: '0', REFUSED_MAX_AGE_SECONDS: '9' };
-    app = await createTestApp({ settings });
+    app = await useTestApp({ settings });
     app.originals.put(imageKey, samples.text);
     await refuse(app, '/nothing', 'NOT_FOUND', 'public, max-age=0');
     await refuse(app, '/emojis/1.png', 'UNKNOWN_MEDIA', 'public, max-age=0');

@@ -1,35 +1,28 @@
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { beforeEach, describe, expect, it } from 'vitest';
 import { MediaError } from '../../../src/contract/errors.ts';
 import { defer } from '../../support/deferred.ts';
 import { MemoryOrigin } from '../../support/memory-origin.ts';
 import { MemoryResultStore } from '../../support/memory-result-store.ts';
-import { createTestApp, samples, type TestApp } from '../../support/test-app.ts';
+import { samples, type TestApp, useTestApp } from '../../support/test-app.ts';
 
 const url = '/icons/1/ab.webp?size=16';
 const key = 'icons/1/ab';
 
 let origin: MemoryOrigin;
 let store: MemoryResultStore;
-const apps: TestApp[] = [];
 
 beforeEach(() => {
   origin = new MemoryOrigin();
   store = new MemoryResultStore();
   origin.put(key, samples.jpeg);
 });
-afterEach(async () => {
-  for (const app of apps.splice(0)) await app.close();
-});
 
 /** One more process before the same origin and the same store. */
-async function start(settings: Record<string, string> = {}): Promise<TestApp> {
-  const app = await createTestApp({ origin, resultStore: store, settings });
-  apps.push(app);
-  return app;
-}
+const start = (settings: Record<string, string> = {}): Promise<TestApp> =>
+  useTestApp({ origin, resultStore: store, settings });
 
 async function get(app: TestApp, target = url) {
-  const { statusCode, headers, rawPayload } = await app.server.inject(target);
+  const { statusCode, headers, rawPayload } = await app.get(target);
   return { status: statusCode, headers, cacheStatus: headers['cache-status'], body: rawPayload };
 }
 
@@ -97,7 +90,7 @@ describe('a new process before a filled store', () => {
     const app = await start();
     store.reads = 0;
     const headers = { 'if-none-match': String(first?.headers.etag) };
-    expect((await app.server.inject({ url, headers })).statusCode).toBe(304);
+    expect((await app.get(url, headers)).statusCode).toBe(304);
     expect(store.reads).toBe(0);
   });
 });
@@ -169,7 +162,6 @@ describe('a stop', () => {
     const app = await start();
     store.write = () => new Promise(() => undefined);
     await get(app);
-    apps.splice(0);
     await app.close();
     const logged = app.log.entries.find(({ details }) => 'unwritten' in details);
     expect(logged).toMatchObject({ level: 'warn', details: { unwritten: 1 } });
@@ -185,7 +177,6 @@ describe('a stop', () => {
     };
     await get(app);
     const closed = app.close();
-    apps.splice(0);
     held.resolve();
     await closed;
     expect(store.paths).toHaveLength(1);

@@ -1,7 +1,7 @@
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { beforeEach, describe, expect, it } from 'vitest';
 import { MediaError } from '../../../src/contract/errors.ts';
-import { MemoryOrigin } from '../../support/memory-origin.ts';
-import { createTestApp, samples, type TestApp } from '../../support/test-app.ts';
+import type { MemoryOrigin } from '../../support/memory-origin.ts';
+import { samples, type TestApp, useTestApp } from '../../support/test-app.ts';
 
 const url = '/icons/1/ab.webp?size=16';
 const key = 'icons/1/ab';
@@ -10,18 +10,16 @@ const REVALIDATE_MS = 300_000; // the default of CACHE_REVALIDATE_SECONDS
 let app: TestApp;
 let origin: MemoryOrigin;
 
-beforeEach(async () => {
-  origin = new MemoryOrigin();
-  origin.put(key, samples.jpeg);
-  app = await createTestApp({ origin });
-});
+beforeEach(() => start());
 
-afterEach(async () => {
-  await app.close();
-});
+async function start(settings: Record<string, string> = {}): Promise<void> {
+  app = await useTestApp({ settings });
+  origin = app.originals;
+  origin.put(key, samples.jpeg);
+}
 
 function get(headers: Record<string, string> = {}) {
-  return app.server.inject({ url, headers });
+  return app.get(url, headers);
 }
 
 describe('a kept result', () => {
@@ -83,7 +81,7 @@ describe('a kept result', () => {
     expect(missing.headers['cache-control']).toBe('public, max-age=30');
     origin.put(key, samples.jpeg);
     app.clock.advance(29_999);
-    const still = await app.server.inject('/icons/1/ab.png?size=64');
+    const still = await app.get('/icons/1/ab.png?size=64');
     expect(still.statusCode).toBe(404);
     expect(still.headers['cache-status']).toBe('darkroom; hit');
     expect(origin.reads.get(key)).toBe(1);
@@ -122,8 +120,7 @@ describe('a kept result', () => {
   });
 
   it('is asked after each time where the revalidation time is 0', async () => {
-    await app.close();
-    app = await createTestApp({ origin, settings: { CACHE_REVALIDATE_SECONDS: '0' } });
+    await start({ CACHE_REVALIDATE_SECONDS: '0' });
     await get();
     expect((await get()).headers['cache-status']).toBe('darkroom; fwd=stale; fwd-status=304');
     expect(app.renderer.renders).toBe(1);
@@ -162,7 +159,7 @@ describe('while the origin fails', () => {
   });
 
   it('what is not known is an error', async () => {
-    const response = await app.server.inject('/icons/1/ab.png?size=64');
+    const response = await app.get('/icons/1/ab.png?size=64');
     expect(response.statusCode).toBe(502);
     expect(response.headers['cache-control']).toBe('no-store');
   });
@@ -185,7 +182,7 @@ describe('while the origin fails', () => {
 
 describe('an original', () => {
   const sizes = [16, 20, 22, 24, 28, 32];
-  const ask = (size: number) => app.server.inject(`/icons/1/ab.webp?size=${size}`);
+  const ask = (size: number) => app.get(`/icons/1/ab.webp?size=${size}`);
 
   it('is read once for all the sizes that are asked for at once', async () => {
     const responses = await Promise.all(sizes.map(ask));
@@ -215,8 +212,7 @@ describe('an original', () => {
   });
 
   it('is not kept where that is switched off', async () => {
-    await app.close();
-    app = await createTestApp({ origin, settings: { CACHE_ORIGINALS_BYTES: '0' } });
+    await start({ CACHE_ORIGINALS_BYTES: '0' });
     for (const size of sizes) expect((await ask(size)).statusCode).toBe(200);
     expect(origin.reads.get(key)).toBe(sizes.length);
   });
@@ -225,9 +221,9 @@ describe('an original', () => {
 describe('a passthrough attachment', () => {
   it('is never kept: a replaced original is served at once', async () => {
     origin.put('attachments/1/2/a', samples.text);
-    const first = await app.server.inject('/attachments/1/2/a');
+    const first = await app.get('/attachments/1/2/a');
     origin.put('attachments/1/2/a', samples.pdf);
-    const again = await app.server.inject('/attachments/1/2/a');
+    const again = await app.get('/attachments/1/2/a');
     expect(again.rawPayload.equals(samples.pdf)).toBe(true);
     expect(again.headers.etag).not.toBe(first.headers.etag);
     expect(again.headers['content-type']).toBe('application/pdf');

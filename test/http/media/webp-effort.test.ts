@@ -1,17 +1,11 @@
-import { afterEach, expect, it } from 'vitest';
-import { createTestApp, samples, type TestApp } from '../../support/test-app.ts';
-
-const apps: TestApp[] = [];
-afterEach(async () => {
-  for (const app of apps.splice(0)) await app.close();
-});
+import { expect, it } from 'vitest';
+import { samples, useTestApp } from '../../support/test-app.ts';
 
 /** What a service with this setting responds to the same request for the same original. */
 async function respond(url: string, settings: Record<string, string>) {
-  const app = await createTestApp({ settings });
-  apps.push(app);
+  const app = await useTestApp({ settings });
   app.originals.put('icons/1/ab', samples.jpeg);
-  const { statusCode, headers, rawPayload } = await app.server.inject(url);
+  const { statusCode, headers, rawPayload } = await app.get(url);
   expect(statusCode).toBe(200);
   return { etag: headers.etag, body: rawPayload };
 }

@@ -1,9 +1,9 @@
 import { execFile, spawnSync } from 'node:child_process';
 import { promisify } from 'node:util';
-import { afterEach, beforeEach, describe, expect, onTestFinished, test } from 'vitest';
+import { beforeEach, describe, expect, onTestFinished, test } from 'vitest';
 import { connectTo } from '../../support/http/raw-http.ts';
 import { type TemporaryFolder, useTemporaryFolder } from '../../support/temporary-folder.ts';
-import { type RelayApp, startRelayApp, uploadTarget } from '../../support/uploads/relay-app.ts';
+import { type RelayApp, uploadTarget, useRelayApp } from '../../support/uploads/relay-app.ts';
 
 const run = promisify(execFile);
 const hasCurl = spawnSync('curl', ['--version']).status === 0;
@@ -17,11 +17,10 @@ let relay: RelayApp;
 let files: TemporaryFolder;
 
 beforeEach(async () => {
-  relay = await startRelayApp({ uploadLimits: { maxUploads: MAX_UPLOADS } });
+  relay = await useRelayApp({ uploadLimits: { maxUploads: MAX_UPLOADS } });
   files = await useTemporaryFolder();
   await files.put('film.mp4', BYTES);
 });
-afterEach(() => relay?.close());
 
 /** Uploads the file; `sentBytes` is how much of it was sent, by the last attempt. */
 async function curl(target: string, options: readonly string[]) {
@@ -86,7 +85,7 @@ describe.skipIf(!hasCurl)('curl', () => {
     const slow = await Promise.all(numbers.map((n) => occupy(`attachments/2/${n}/slow`)));
     await expect.poll(async () => (await relay.list()).length).toBe(MAX_UPLOADS);
     const statuses = () =>
-      relay.requestLog.lines.filter(({ asset }) => asset.includes('/3/')).map((l) => l.status);
+      relay.requests.filter(({ asset }) => asset.includes('/3/')).map((l) => l.status);
     const sent = curl(uploadTarget('attachments/3/3/film.mp4'), ['--retry', '20']);
     await expect.poll(() => statuses().length).toBeGreaterThan(0);
     for (const socket of slow) socket.destroy();

@@ -1,7 +1,8 @@
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { beforeAll, describe, expect, test } from 'vitest';
 import { signCapabilityText } from '../../../src/contract/signing/relay-capability.ts';
 import { SigningKeys } from '../../../src/contract/signing/signing-keys.ts';
 import { type RawAnswer, sendRaw } from '../../support/http/raw-http.ts';
+import { OpenapiReader } from '../../support/openapi/openapi-reader.ts';
 import { samples } from '../../support/test-app.ts';
 import {
   capabilityOf,
@@ -11,19 +12,21 @@ import {
   uploadTarget,
 } from '../../support/uploads/relay-app.ts';
 
+const reader = new OpenapiReader('docs/openapi.json');
+
 let relay: RelayApp;
 beforeAll(async () => {
   relay = await startRelayApp({ settings: { RELAY_MAX_BYTES: '1000000' } });
   await relay.put('emojis/9', samples.png);
+  return relay.close;
 });
-afterAll(() => relay?.close());
 
 const KEY = 'attachments/1/2/name.bin';
 const nowSeconds = Math.floor(Date.now() / 1000);
 const at = (path: string, t: string): string => `/v1/relay/${path}?t=${t}`;
 const foreign = new SigningKeys(['a-key-that-nobody-here-has-ever-heard-of']);
 const part = { part: { uploadId: '2~x', partNumber: 1 } };
-const jsonOf = (json: string): string => at(KEY, signCapabilityText(json, relayKeys));
+const jsonOf = (json: string): Row => row(at(KEY, signCapabilityText(json, relayKeys)));
 
 /** A capability of some 16 KiB: the rest is a field that is passed over. */
 function ofLength(length: number): string {
@@ -35,157 +38,62 @@ function ofLength(length: number): string {
 }
 
 interface Row {
-  readonly name: string;
   readonly target: string;
   readonly headers?: Readonly<Record<string, string>>;
-  readonly code: string;
 }
 
-/** What head and capability can refuse: no body is asked for. */
-const rows: readonly Row[] = [
-  { name: 'no capability', target: `/v1/relay/${KEY}`, code: 'UNAUTHORIZED' },
-  { name: 'an empty one', target: at(KEY, ''), code: 'UNAUTHORIZED' },
-  { name: 'two', target: `${uploadTarget(KEY)}&t=${capabilityOf(KEY)}`, code: 'UNAUTHORIZED' },
-  {
-    name: 'one of another key',
-    target: at(KEY, capabilityOf(KEY, {}, foreign)),
-    code: 'UNAUTHORIZED',
+const row = (target: string, headers = {}): Row => ({ target, headers });
+const upload = (key: string, terms = {}, query = ''): Row => row(uploadTarget(key, terms) + query);
+const ofBytes = (length: number) => ({ 'Content-Length': String(length) });
+
+/** What head and capability can refuse, by the code: no body is asked for. */
+const rows: Readonly<Record<string, Readonly<Record<string, Row>>>> = {
+  UNAUTHORIZED: {
+    'no capability': row(`/v1/relay/${KEY}`),
+    'an empty one': row(at(KEY, '')),
+    two: upload(KEY, {}, `&t=${capabilityOf(KEY)}`),
+    'one of another key': row(at(KEY, capabilityOf(KEY, {}, foreign))),
+    'one without its signature': row(at(KEY, capabilityOf(KEY).split('.')[0] ?? '')),
+    padding: upload(KEY, {}, '='),
+    'a space in it': upload(KEY, {}, '%20'),
+    'one that has expired': upload(KEY, { expiresAtSeconds: nowSeconds - 1 }),
+    'a field twice': jsonOf(`{"k":"emojis/1","k":"${KEY}","m":"put","e":9999999999}`),
+    'a field of the wrong type': jsonOf(`{"k":"${KEY}","m":"put","e":"9999999999"}`),
+    'another purpose': jsonOf(`{"k":"${KEY}","m":"get","e":9999999999}`),
+    'one of 16 KiB and more': row(at(KEY, ofLength(16_385))),
   },
-  {
-    name: 'one without its signature',
-    target: at(KEY, capabilityOf(KEY).split('.')[0] ?? ''),
-    code: 'UNAUTHORIZED',
+  ACCESS_DENIED: {
+    'one for another key': row(at(KEY, capabilityOf('attachments/1/2/other'))),
+    'a part of a folder': row(`${uploadTarget(KEY, part)}&uploadId=2~x&partNumber=1`, ofBytes(1)),
+    'a part that the query does not name': upload(KEY, part),
+    'another part': upload(KEY, part, '&uploadId=2~x&partNumber=2'),
+    'a part in another spelling': upload(KEY, part, '&uploadId=2~x&partNumber=01'),
+    'a part twice': upload(KEY, part, '&uploadId=2~x&partNumber=1&partNumber=1'),
+    'a part where the whole is permitted': upload(KEY, {}, '&uploadId=x&partNumber=1'),
   },
-  { name: 'padding', target: `${uploadTarget(KEY)}=`, code: 'UNAUTHORIZED' },
-  { name: 'a space in it', target: `${uploadTarget(KEY)}%20`, code: 'UNAUTHORIZED' },
-  {
-    name: 'one that has expired',
-    target: uploadTarget(KEY, { expiresAtSeconds: nowSeconds - 1 }),
-    code: 'UNAUTHORIZED',
+  INVALID_FORM_BODY: {
+    'dots in its key': row(at('attachments/1/2/..', capabilityOf('attachments/1/2/..'))),
+    'a way out in its key': row(at('../../etc/passwd', capabilityOf('../../etc/passwd'))),
+    'encoded slashes': row(at('avatars%2F1%2Fab12', capabilityOf('avatars/1/ab12'))),
+    'an encoded slash in a name': row(
+      at('attachments/1/2/a%2Fb', capabilityOf('attachments/1/2/a/b')),
+    ),
+    'a key outside of every resource': upload('backups/database'),
+    'the key of a temporary file': upload('.incoming-0123'),
+    'the mark of an animation': upload('avatars/1/a_ab12'),
+    'a malformed escape': row(at('attachments/1/2/%zz', capabilityOf(KEY))),
+    'a range': row(uploadTarget(KEY), { 'Content-Range': 'bytes 0-1/2', ...ofBytes(2) }),
   },
-  {
-    name: 'a field twice',
-    target: jsonOf(`{"k":"emojis/1","k":"${KEY}","m":"put","e":9999999999}`),
-    code: 'UNAUTHORIZED',
+  PAYLOAD_TOO_LARGE: {
+    'more than its capability allows': row(uploadTarget(KEY, { maxBytes: 10 }), ofBytes(11)),
+    'more than the service allows': row(
+      uploadTarget(KEY, { maxBytes: 2_000_000 }),
+      ofBytes(1_000_001),
+    ),
+    'a length beyond all numbers': row(uploadTarget(KEY), { 'Content-Length': '9'.repeat(16) }),
   },
-  {
-    name: 'a field of the wrong type',
-    target: jsonOf(`{"k":"${KEY}","m":"put","e":"9999999999"}`),
-    code: 'UNAUTHORIZED',
-  },
-  {
-    name: 'another purpose',
-    target: jsonOf(`{"k":"${KEY}","m":"get","e":9999999999}`),
-    code: 'UNAUTHORIZED',
-  },
-  { name: 'one of 16 KiB and more', target: at(KEY, ofLength(16_385)), code: 'UNAUTHORIZED' },
-  {
-    name: 'one for another key',
-    target: at(KEY, capabilityOf('attachments/1/2/other')),
-    code: 'ACCESS_DENIED',
-  },
-  {
-    name: 'a part of a folder',
-    target: `${uploadTarget(KEY, part)}&uploadId=2~x&partNumber=1`,
-    headers: { 'Content-Length': '1' },
-    code: 'ACCESS_DENIED',
-  },
-  {
-    name: 'a part that the query does not name',
-    target: uploadTarget(KEY, part),
-    code: 'ACCESS_DENIED',
-  },
-  {
-    name: 'another part',
-    target: `${uploadTarget(KEY, part)}&uploadId=2~x&partNumber=2`,
-    code: 'ACCESS_DENIED',
-  },
-  {
-    name: 'a part in another spelling',
-    target: `${uploadTarget(KEY, part)}&uploadId=2~x&partNumber=01`,
-    code: 'ACCESS_DENIED',
-  },
-  {
-    name: 'a part twice',
-    target: `${uploadTarget(KEY, part)}&uploadId=2~x&partNumber=1&partNumber=1`,
-    code: 'ACCESS_DENIED',
-  },
-  {
-    name: 'a part where the whole is permitted',
-    target: `${uploadTarget(KEY)}&uploadId=x&partNumber=1`,
-    code: 'ACCESS_DENIED',
-  },
-  {
-    name: 'dots in its key',
-    target: at('attachments/1/2/..', capabilityOf('attachments/1/2/..')),
-    code: 'INVALID_FORM_BODY',
-  },
-  {
-    name: 'a way out in its key',
-    target: at('../../etc/passwd', capabilityOf('../../etc/passwd')),
-    code: 'INVALID_FORM_BODY',
-  },
-  {
-    name: 'encoded slashes',
-    target: at('avatars%2F1%2Fab12', capabilityOf('avatars/1/ab12')),
-    code: 'INVALID_FORM_BODY',
-  },
-  {
-    name: 'an encoded slash in a name',
-    target: at('attachments/1/2/a%2Fb', capabilityOf('attachments/1/2/a/b')),
-    code: 'INVALID_FORM_BODY',
-  },
-  {
-    name: 'a key outside of every resource',
-    target: uploadTarget('backups/database'),
-    code: 'INVALID_FORM_BODY',
-  },
-  {
-    name: 'the key of a temporary file',
-    target: uploadTarget('.incoming-0123'),
-    code: 'INVALID_FORM_BODY',
-  },
-  {
-    name: 'the mark of an animation',
-    target: uploadTarget('avatars/1/a_ab12'),
-    code: 'INVALID_FORM_BODY',
-  },
-  {
-    name: 'a malformed escape',
-    target: at('attachments/1/2/%zz', capabilityOf(KEY)),
-    code: 'INVALID_FORM_BODY',
-  },
-  {
-    name: 'a range',
-    target: uploadTarget(KEY),
-    headers: { 'Content-Range': 'bytes 0-1/2', 'Content-Length': '2' },
-    code: 'INVALID_FORM_BODY',
-  },
-  {
-    name: 'more than its capability allows',
-    target: uploadTarget(KEY, { maxBytes: 10 }),
-    headers: { 'Content-Length': '11' },
-    code: 'PAYLOAD_TOO_LARGE',
-  },
-  {
-    name: 'more than the service allows',
-    target: uploadTarget(KEY, { maxBytes: 2_000_000 }),
-    headers: { 'Content-Length': '1000001' },
-    code: 'PAYLOAD_TOO_LARGE',
-  },
-  {
-    name: 'a length beyond all numbers',
-    target: uploadTarget(KEY),
-    headers: { 'Content-Length': '9999999999999999' },
-    code: 'PAYLOAD_TOO_LARGE',
-  },
-  {
-    name: 'a key that has an object',
-    target: uploadTarget('emojis/9'),
-    headers: { 'Content-Length': '5' },
-    code: 'MEDIA_EXISTS',
-  },
-];
+  MEDIA_EXISTS: { 'a key that has an object': row(uploadTarget('emojis/9'), ofBytes(5)) },
+};
 
 const statuses: Readonly<Record<string, number>> = {
   UNAUTHORIZED: 401,
@@ -193,11 +101,20 @@ const statuses: Readonly<Record<string, number>> = {
   INVALID_FORM_BODY: 400,
   PAYLOAD_TOO_LARGE: 413,
   MEDIA_EXISTS: 409,
+  UNSUPPORTED_MEDIA_TYPE: 415,
 };
+
+/** Sends an upload, whose response must be as documented. */
+async function put(target: string, headers: Readonly<Record<string, string>>, body = '') {
+  const answer = await sendRaw(relay.port, 'PUT', target, headers, body);
+  const [, documented] = reader.operations('uploads');
+  expect(reader.findDeviations(documented ?? expect.fail(), answer)).toEqual([]);
+  return answer;
+}
 
 function expectRefusal(answer: RawAnswer, code: string): void {
   const { errors, ...body } = JSON.parse(answer.body.toString());
-  expect([answer.status, body.code]).toEqual([statuses[code] ?? 415, code]);
+  expect([answer.status, body.code]).toEqual([statuses[code], code]);
   expect(Object.keys(body)).toEqual(['code', 'message']);
   expect(errors === undefined).toBe(code !== 'INVALID_FORM_BODY');
   expect(answer.headers).toMatchObject({
@@ -210,22 +127,25 @@ function expectRefusal(answer: RawAnswer, code: string): void {
 }
 
 describe('an upload is refused before its body is asked for, with', () => {
-  test.each(rows)('$name: $code', async ({ target, headers, code }) => {
+  test.each(
+    Object.entries(rows).flatMap(([code, each]) =>
+      Object.entries(each).map(([name, asked]) => ({ name, code, ...asked })),
+    ),
+  )('$name: $code', async ({ target, headers, code }) => {
+    const before = await relay.list();
     const expecting = { 'Content-Length': '5', Expect: '100-continue', ...headers };
-    const { list } = relay;
-    const before = await list();
-    expectRefusal(await sendRaw(relay.port, 'PUT', target, expecting), code);
-    expect(await list()).toEqual(before);
+    expectRefusal(await put(target, expecting), code);
+    expect(await relay.list()).toEqual(before);
   });
 
   test('a head of 24 KiB and more, and no other head of more than 16 KiB', async () => {
     const filler = (length: number) => ({ 'X-Filler': 'x'.repeat(length) });
     const length = { 'Content-Length': '0' };
     const long = at(KEY.replace('name', 'long'), capabilityOf(KEY.replace('name', 'long')));
-    const taken = await sendRaw(relay.port, 'PUT', long, { ...length, ...filler(23_000) });
+    const taken = await put(long, { ...length, ...filler(23_000) });
     expect(taken.status).toBe(200);
+    expect((await put(uploadTarget(KEY), filler(24_600))).status).toBe(431);
     for (const [method, target, size] of [
-      ['PUT', uploadTarget(KEY), 24_600],
       ['GET', '/emojis/9.png', 17_000],
       ['OPTIONS', uploadTarget(KEY), 17_000],
     ] as const) {
@@ -235,7 +155,7 @@ describe('an upload is refused before its body is asked for, with', () => {
 
   test('a capability of 16 384 characters, which is let in', async () => {
     const target = at(KEY, ofLength(16_380));
-    expect((await sendRaw(relay.port, 'PUT', target, { 'Content-Length': '0' })).status).toBe(200);
+    expect((await put(target, { 'Content-Length': '0' })).status).toBe(200);
   });
 });
 
@@ -244,53 +164,34 @@ describe('an upload that is cut off leaves nothing, with', () => {
   const piece = `${(60_000).toString(16)}\r\n${'x'.repeat(60_000)}\r\n`;
 
   test.each([
-    [
-      'more in chunks than the service allows',
-      'attachments/9/1/a',
-      {},
-      piece.repeat(20),
-      413,
-      'PAYLOAD_TOO_LARGE',
-    ],
+    ['more in chunks than the service allows', {}, piece.repeat(20), 'PAYLOAD_TOO_LARGE'],
     [
       'more in chunks than its capability allows',
-      'attachments/9/1/a',
       { maxBytes: 9 },
       'a\r\n0123456789\r\n0\r\n\r\n',
-      413,
       'PAYLOAD_TOO_LARGE',
     ],
     [
       'a text that is said to be a picture',
-      'attachments/9/1/a',
       { contentType: 'image/png' },
       '5\r\nhello\r\n0\r\n\r\n',
-      415,
       'UNSUPPORTED_MEDIA_TYPE',
     ],
     [
       'nothing that is said to be a picture',
-      'attachments/9/1/a',
       { contentType: 'IMAGE/AVIF' },
       '0\r\n\r\n',
-      415,
       'UNSUPPORTED_MEDIA_TYPE',
     ],
-    ['chunks that are none', 'attachments/9/1/a', {}, '5\r\nhelloxx', 400, 'INVALID_FORM_BODY'],
-    [
-      'chunks that turn into none',
-      'attachments/9/1/a',
-      {},
-      `${piece}zz\r\n`,
-      400,
-      'INVALID_FORM_BODY',
-    ],
-  ])('%s', async (_, key, terms, body, status, code) => {
-    const target = uploadTarget(key, terms);
+    ['chunks that are none', {}, '5\r\nhelloxx', 'INVALID_FORM_BODY'],
+    ['chunks that turn into none', {}, `${piece}zz\r\n`, 'INVALID_FORM_BODY'],
+  ])('%s', async (_, terms, body, code) => {
     const before = await relay.list();
-    const answer = await sendRaw(relay.port, 'PUT', target, chunked, body);
-    expect(answer.status).toBe(status);
-    expect(JSON.parse(answer.body.toString())).toMatchObject({ code });
+    const answer = await put(uploadTarget('attachments/9/1/a', terms), chunked, body);
+    expect([answer.status, JSON.parse(answer.body.toString()).code]).toEqual([
+      statuses[code],
+      code,
+    ]);
     await expect.poll(relay.list).toEqual(before);
   });
 
@@ -299,19 +200,15 @@ describe('an upload that is cut off leaves nothing, with', () => {
     async (type) => {
       const target = uploadTarget(`attachments/9/2/${type.length}${type.slice(-3)}`);
       const headers = { 'Content-Type': type, 'Content-Length': '5' };
-      expect((await sendRaw(relay.port, 'PUT', target, headers, 'hello')).status).toBe(200);
+      expect((await put(target, headers, 'hello')).status).toBe(200);
     },
   );
 
   test.each(
-    Object.entries(samples).filter(([name]) =>
-      ['jpeg', 'png', 'webp', 'animatedGif'].includes(name),
-    ),
+    (['jpeg', 'png', 'webp', 'animatedGif'] as const).map((name) => [name, samples[name]] as const),
   )('no refusal of a picture whatever picture it is said to be: %s', async (name, bytes) => {
     const target = uploadTarget(`attachments/9/3/${name}`, { contentType: 'image/heic; x=y' });
-    const headers = { 'Content-Length': String(bytes.length) };
-    const body = bytes.toString('latin1');
-    expect((await sendRaw(relay.port, 'PUT', target, headers, body)).status).toBe(200);
+    expect((await put(target, ofBytes(bytes.length), bytes.toString('latin1'))).status).toBe(200);
     expect((await relay.read(`attachments/9/3/${name}`)).equals(bytes)).toBe(true);
   });
 });

@@ -1,20 +1,18 @@
 import { once } from 'node:events';
 import type { Socket } from 'node:net';
-import { afterEach, describe, expect, onTestFinished, test } from 'vitest';
+import { describe, expect, onTestFinished, test } from 'vitest';
 import type { OriginalWriter } from '../../../src/pipeline/originals/original-writer.ts';
-import { connectTo, parseAnswer, sendRaw } from '../../support/http/raw-http.ts';
+import { collect, parseAnswer } from '../../support/http/raw-http.ts';
 import { samples } from '../../support/test-app.ts';
-import { type RelayApp, startRelayApp, uploadTarget } from '../../support/uploads/relay-app.ts';
+import { type RelayApp, uploadTarget, useRelayApp } from '../../support/uploads/relay-app.ts';
 
 let relay: RelayApp;
-afterEach(() => relay?.close());
 
 const quick = { sweepIntervalMs: 20 };
 
 /** Begins an upload of 1 MB, and sends some of it once it is asked for. */
 async function begin(key: string, firstBytes = 1_000, terms = {}): Promise<Socket> {
-  const socket = await connectTo(relay.port);
-  onTestFinished(() => void socket.destroy());
+  const socket = await relay.app.connect();
   const head = `PUT ${uploadTarget(key, terms)} HTTP/1.1\r\nHost: a\r\nContent-Length: 1000000\r\nExpect: 100-continue\r\n\r\n`;
   socket.write(head);
   const [asked] = (await once(socket, 'data')) as [Buffer];
@@ -24,41 +22,41 @@ async function begin(key: string, firstBytes = 1_000, terms = {}): Promise<Socke
 }
 
 /** All that comes until the server hangs up. */
-async function restOf(socket: Socket) {
-  const chunks: Buffer[] = [];
-  socket.on('data', (chunk: Buffer) => chunks.push(chunk));
-  await once(socket, 'close');
-  return parseAnswer(Buffer.concat(chunks));
+const restOf = async (socket: Socket) => parseAnswer(await collect(socket).whole());
+
+/** Has the service's time pass, as long as the test goes on. */
+function tick(stepMs: number): void {
+  const ticking = setInterval(() => relay.app.clock.advance(stepMs), 50);
+  onTestFinished(() => clearInterval(ticking));
 }
 
 const countFiles = async (): Promise<number> => (await relay.list()).length;
 
 describe('an upload', () => {
   test('that stands still is cut off after half a minute, and leaves nothing', async () => {
-    relay = await startRelayApp({ uploadLimits: quick });
+    relay = await useRelayApp({ uploadLimits: quick });
     const socket = await begin('attachments/1/1/still');
     await expect.poll(countFiles).toBe(1);
     const closed = restOf(socket);
     relay.app.clock.advance(29_000);
-    await relay.app.server.inject('/emojis/1.png');
+    await relay.app.get('/emojis/1.png');
     expect(await countFiles()).toBe(1);
     relay.app.clock.advance(2_000);
     // The connection lingers for what its client may still send.
-    const ticking = setInterval(() => relay.app.clock.advance(1_000), 50);
-    onTestFinished(() => clearInterval(ticking));
+    tick(1_000);
     const answer = await closed;
     expect(answer.status).toBe(408);
     expect(JSON.parse(answer.body.toString())).toMatchObject({ code: 'REQUEST_TIMEOUT' });
     expect(answer.headers.connection).toBe('close');
     expect(await countFiles()).toBe(0);
-    expect(relay.requestLog.lines).toMatchObject([
+    expect(relay.requests).toMatchObject([
       { resource: 'custom emoji' },
       { resource: 'upload', status: 408, receivedBytes: 1_000 },
     ]);
   });
 
   test('that has paid for a while has it', async () => {
-    relay = await startRelayApp({ uploadLimits: quick });
+    relay = await useRelayApp({ uploadLimits: quick });
     const socket = await begin('attachments/1/1/modest', 500_000);
     const file = expect.poll(countFiles);
     await file.toBe(1);
@@ -68,7 +66,7 @@ describe('an upload', () => {
   });
 
   test('whose client dies leaves nothing, and nothing in the log but its line', async () => {
-    relay = await startRelayApp({ uploadLimits: quick });
+    relay = await useRelayApp({ uploadLimits: quick });
     for (const [number, isReset] of [true, false].entries()) {
       const socket = await begin(`attachments/1/1/${number}`);
       await expect.poll(countFiles).toBe(1);
@@ -76,8 +74,8 @@ describe('an upload', () => {
       else socket.destroy();
       await expect.poll(countFiles).toBe(0);
     }
-    await expect.poll(() => relay.requestLog.lines.length).toBe(2);
-    for (const line of relay.requestLog.lines) {
+    await expect.poll(() => relay.requests.length).toBe(2);
+    for (const line of relay.requests) {
       expect([line.resource, [400, 499].includes(line.status)]).toEqual(['upload', true]);
     }
     expect(relay.app.log.entries.filter(({ level }) => level !== 'info')).toEqual([]);
@@ -85,7 +83,7 @@ describe('an upload', () => {
 
   test('may finish when its capability has expired meanwhile', async () => {
     let nowMs = 1_000_000_000_000;
-    relay = await startRelayApp({ wallClock: () => nowMs });
+    relay = await useRelayApp({ wallClock: () => nowMs });
     const terms = { expiresAtSeconds: nowMs / 1000 + 10 };
     const socket = await begin('attachments/1/1/late', 1_000, terms);
     nowMs += 60_000;
@@ -93,23 +91,23 @@ describe('an upload', () => {
     const [answer] = (await once(socket, 'data')) as [Buffer];
     expect(parseAnswer(answer).status).toBe(200);
     const again = uploadTarget('attachments/1/1/again', terms);
-    expect((await sendRaw(relay.port, 'PUT', again, { 'Content-Length': '0' })).status).toBe(401);
+    expect((await relay.app.send('PUT', again, { 'Content-Length': '0' })).status).toBe(401);
   });
 
   test('has a place among 64, and what is more is told to come back', async () => {
-    relay = await startRelayApp({ uploadLimits: { ...quick, maxUploads: 4 } });
+    relay = await useRelayApp({ uploadLimits: { ...quick, maxUploads: 4 } });
     await relay.put('emojis/1', samples.png);
     const sockets = await Promise.all([1, 2, 3, 4].map((n) => begin(`attachments/1/1/${n}`)));
     const one = uploadTarget('attachments/1/1/5');
     const length = { 'Content-Length': '1', Expect: '100-continue' };
-    const refused = await sendRaw(relay.port, 'PUT', one, length);
+    const refused = await relay.app.send('PUT', one, length);
     expect([refused.status, refused.headers['retry-after']]).toEqual([503, '1']);
     expect(JSON.parse(refused.body.toString())).toMatchObject({ code: 'OVERLOADED' });
     // They hold up nobody else.
-    expect((await sendRaw(relay.port, 'GET', '/emojis/1.png')).status).toBe(200);
+    expect((await relay.app.send('GET', '/emojis/1.png')).status).toBe(200);
     sockets[0]?.destroy();
     await expect
-      .poll(async () => (await sendRaw(relay.port, 'PUT', one, { 'Content-Length': '0' })).status)
+      .poll(async () => (await relay.app.send('PUT', one, { 'Content-Length': '0' })).status)
       .toBe(200);
   });
 });
@@ -124,8 +122,8 @@ describe('a storage', () => {
 
   test('that fails is a 502, with its reason in the log', async () => {
     const writer = failing(async () => Promise.reject(new Error('the disk is full')));
-    relay = await startRelayApp({ originalWriter: writer });
-    const answer = await sendRaw(relay.port, 'PUT', uploadTarget('emojis/1'), {
+    relay = await useRelayApp({ originalWriter: writer });
+    const answer = await relay.app.send('PUT', uploadTarget('emojis/1'), {
       'Content-Length': '0',
     });
     expect(answer.status).toBe(502);
@@ -133,27 +131,27 @@ describe('a storage', () => {
     expect(JSON.parse(answer.body.toString())).toMatchObject({ code: 'ORIGIN_ERROR' });
   });
 
-  test('that hangs is a 504, for which its client is not blamed', async () => {
-    const writer = failing(async (_key, chunks, { signal }) => {
+  /** It takes the beginning, and fails once it is stopped. */
+  const startHanging = async (failure: Error): Promise<void> => {
+    const originalWriter = failing(async (_key, chunks, { signal }) => {
       for await (const _ of chunks) break;
       await once(signal, 'abort');
-      throw new Error('stopped');
+      throw failure;
     });
-    relay = await startRelayApp({ originalWriter: writer, uploadLimits: quick });
+    relay = await useRelayApp({ originalWriter, uploadLimits: quick });
+  };
+
+  test('that hangs is a 504, for which its client is not blamed', async () => {
+    await startHanging(new Error('stopped'));
     const socket = await begin('attachments/1/1/a', 600_000);
     const closed = restOf(socket);
-    const ticking = setInterval(() => relay.app.clock.advance(5_000), 50);
-    onTestFinished(() => clearInterval(ticking));
+    tick(5_000);
     expect((await closed).status).toBe(504);
   });
 
   test('that cannot take back an upload whose client has gone is in the log', async () => {
-    const writer = failing(async (_key, chunks, { signal }) => {
-      for await (const _ of chunks) break;
-      await once(signal, 'abort');
-      throw new Error('The parts cannot be removed.', { cause: new Error('no route') });
-    });
-    relay = await startRelayApp({ originalWriter: writer, uploadLimits: quick });
+    const cause = new Error('no route');
+    await startHanging(new Error('The parts cannot be removed.', { cause }));
     const socket = await begin('attachments/1/1/a');
     socket.destroy();
     await expect

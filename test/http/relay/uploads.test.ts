@@ -1,34 +1,35 @@
 import { once } from 'node:events';
 import { rm } from 'node:fs/promises';
-import { request as sendRequest } from 'node:http';
+import { type IncomingMessage, request as sendRequest } from 'node:http';
 import { join } from 'node:path';
 import { Readable } from 'node:stream';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { beforeAll, describe, expect, test } from 'vitest';
 import { createClient } from '../../support/http/http-client.ts';
 import { connectTo, parseAnswer, sendRaw } from '../../support/http/raw-http.ts';
+import { OpenapiReader } from '../../support/openapi/openapi-reader.ts';
 import { samples } from '../../support/test-app.ts';
-import { type RelayApp, startRelayApp, uploadTarget } from '../../support/uploads/relay-app.ts';
+import {
+  capabilityOf,
+  type RelayApp,
+  startRelayApp,
+  uploadTarget,
+} from '../../support/uploads/relay-app.ts';
+
+const reader = new OpenapiReader('docs/openapi.json');
 
 let relay: RelayApp;
 beforeAll(async () => {
   relay = await startRelayApp();
+  return relay.close;
 });
-afterAll(() => relay?.close());
 
-const upload = (
-  target: string,
-  body: Uint8Array,
-  headers: Record<string, string> = {},
-): Promise<Response> =>
-  fetch(`http://127.0.0.1:${relay.port}${target}`, {
-    method: 'PUT',
-    body: Buffer.from(body),
-    headers,
-  });
+const urlOf = (target: string): string => `http://127.0.0.1:${relay.port}${target}`;
+const upload = (target: string, body: Uint8Array, headers: Record<string, string> = {}) =>
+  fetch(urlOf(target), { method: 'PUT', body: Buffer.from(body), headers });
 
 describe('an upload', () => {
   test('is stored, and served from then on, though it was asked for before', async () => {
-    const url = `http://127.0.0.1:${relay.port}/emojis/77.png?size=16`;
+    const url = urlOf('/emojis/77.png?size=16');
     expect((await fetch(url)).status).toBe(404);
     const response = await upload(uploadTarget('emojis/77'), samples.png);
     expect(response.status).toBe(200);
@@ -55,15 +56,11 @@ describe('an upload', () => {
 
   test('need not tell its length', async () => {
     const chunks = Array.from({ length: 40 }, () => Buffer.alloc(25_000, 'y'));
-    const status = await new Promise((resolve, reject) => {
-      const path = uploadTarget('attachments/5/5/chunked.bin');
-      const sent = sendRequest({ port: relay.port, method: 'PUT', path }, (response) => {
-        resolve(response.resume().statusCode);
-      });
-      sent.once('error', reject);
-      Readable.from(chunks).pipe(sent);
-    });
-    expect(status).toBe(200);
+    const path = uploadTarget('attachments/5/5/chunked.bin');
+    const sent = sendRequest({ port: relay.port, method: 'PUT', path });
+    Readable.from(chunks).pipe(sent);
+    const [response] = (await once(sent, 'response')) as [IncomingMessage];
+    expect(response.resume().statusCode).toBe(200);
     expect((await relay.read('attachments/5/5/chunked.bin')).length).toBe(1_000_000);
   });
 
@@ -73,7 +70,7 @@ describe('an upload', () => {
   });
 
   test('replaces what is there only where it may, and then what was made of it', async () => {
-    const url = `http://127.0.0.1:${relay.port}/emojis/78.png?size=16`;
+    const url = urlOf('/emojis/78.png?size=16');
     const target = uploadTarget('emojis/78');
     expect((await upload(target, samples.png)).status).toBe(200);
     const before = await (await fetch(url)).arrayBuffer();
@@ -88,7 +85,7 @@ describe('an upload', () => {
   });
 
   test('is served in the place of one that was deleted, of which nothing is remembered', async () => {
-    const url = `http://127.0.0.1:${relay.port}/emojis/79.png?size=`;
+    const url = urlOf('/emojis/79.png?size=');
     await relay.put('emojis/79', samples.text);
     expect((await fetch(`${url}32`)).status).toBe(415);
     relay.app.clock.advance(299_000);
@@ -127,7 +124,7 @@ describe('an upload', () => {
     const target = uploadTarget('attachments/8/8/line.txt');
     await upload(target, samples.text);
     await upload(target.slice(0, -1), samples.text);
-    const lines = relay.requestLog.lines.filter(({ asset }) => asset.includes('/8/8/'));
+    const lines = relay.requests.filter(({ asset }) => asset.includes('/8/8/'));
     expect(lines).toMatchObject([
       {
         method: 'PUT',
@@ -139,12 +136,24 @@ describe('an upload', () => {
     ]);
     expect(lines[0]).toMatchObject({ receivedBytes: samples.text.length });
     const capability = target.slice(target.indexOf('t=') + 2, -10);
-    expect(JSON.stringify(relay.requestLog.lines)).not.toContain(capability);
+    expect(JSON.stringify(relay.requests)).not.toContain(capability);
     expect(JSON.stringify(relay.app.log)).not.toContain(capability);
   });
 });
 
 describe('the path of an upload', () => {
+  test('is documented, with the form of its capability', () => {
+    const uploads = reader.operations('uploads');
+    expect(uploads.map(({ method }) => method)).toEqual(['OPTIONS', 'PUT']);
+    const schema = uploads[1]?.parameters.find(({ name }) => name === 't')?.schema;
+    if (schema === undefined) return expect.fail('there is no capability');
+    const capability = capabilityOf('emojis/1');
+    expect(reader.isValidText(schema, capability)).toBe(true);
+    for (const wrong of ['', `${capability}=`, `${capability}.`, capability.replace('.', '')]) {
+      expect(reader.isValidText(schema, wrong), wrong).toBe(false);
+    }
+  });
+
   test('is open to preflights of any site', async () => {
     const answer = await sendRaw(relay.port, 'OPTIONS', '/v1/relay/emojis/1', {
       Origin: 'https://app.example',
@@ -152,6 +161,8 @@ describe('the path of an upload', () => {
       'Access-Control-Request-Headers': 'content-type',
     });
     expect(answer.status).toBe(204);
+    const [documented] = reader.operations('uploads');
+    expect(reader.findDeviations(documented ?? expect.fail(), answer)).toEqual([]);
     expect(answer.headers).toMatchObject({
       allow: 'PUT, OPTIONS',
       'access-control-allow-origin': '*',

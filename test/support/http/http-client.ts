@@ -22,6 +22,7 @@ export interface ClientResponse {
 interface AskOptions {
   readonly method?: string;
   readonly headers?: Readonly<Record<string, string>>;
+  readonly body?: string | undefined;
 }
 
 /** Sends a request, its target as it is, without the resolving of `..` for example. */
@@ -39,9 +40,9 @@ export function createClient(
   const keptAlive = { keepAlive: true, ...options };
   const agent = ca ? new TlsAgent({ ca, ...keptAlive }) : new PlainAgent(keptAlive);
   const request = ca ? tlsRequest : plainRequest;
-  return async (path, { method = 'GET', headers = {} } = {}) => {
+  return async (path, { method = 'GET', headers = {}, body } = {}) => {
     const sent = request({ host: '127.0.0.1', port, agent, path, method, headers });
-    sent.end();
+    sent.end(body);
     const [message] = (await once(sent, 'response')) as [IncomingMessage];
     const chunks: Buffer[] = [];
     for await (const chunk of message) chunks.push(chunk as Buffer);

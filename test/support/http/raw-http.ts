@@ -36,6 +36,14 @@ export function watchClose(socket: Socket): () => boolean {
   return () => isClosed;
 }
 
+/** Collects what comes over a connection: what has come so far, and all of it at its end. */
+export function collect(socket: Socket) {
+  const chunks: Buffer[] = [];
+  socket.on('data', (chunk: Buffer) => chunks.push(chunk));
+  const bytes = (): Buffer => Buffer.concat(chunks);
+  return { bytes, whole: () => once(socket, 'close').then(bytes) };
+}
+
 /**
  * Sends bytes as they are and collects all that comes back until the server hangs up; requests
  * must therefore say `Connection: close` or be wrong.
@@ -46,11 +54,9 @@ export async function sendBytes(
   connectClient = connectTo,
 ): Promise<Buffer> {
   const socket = await connectClient(port);
-  const chunks: Buffer[] = [];
-  socket.on('data', (chunk: Buffer) => chunks.push(chunk));
+  const { whole } = collect(socket);
   socket.write(bytes, 'latin1');
-  await once(socket, 'close');
-  return Buffer.concat(chunks);
+  return whole();
 }
 
 /** Sends one request of HTTP/1.1 whose target is sent as it is. */

@@ -2,6 +2,15 @@ import { expect } from 'vitest';
 import { type ErrorCode, errorRegistry } from '../../../src/contract/errors.ts';
 import type { TestApp } from '../test-app.ts';
 
+/** What every response has. */
+export const commonHeaders = {
+  'x-content-type-options': 'nosniff',
+  'content-security-policy': "default-src 'none'; sandbox",
+  'access-control-allow-origin': '*',
+  'cross-origin-resource-policy': 'cross-origin',
+  'timing-allow-origin': '*',
+};
+
 /** Asks for a URL and checks all that every refusal has in common. */
 export async function refuse(
   { server }: TestApp,
@@ -19,11 +28,7 @@ export async function refuse(
     'content-type': 'application/json; charset=utf-8',
     'content-length': String(answer.rawPayload.length),
     'cache-control': cacheControl,
-    'x-content-type-options': 'nosniff',
-    'content-security-policy': "default-src 'none'; sandbox",
-    'access-control-allow-origin': '*',
-    'cross-origin-resource-policy': 'cross-origin',
-    'timing-allow-origin': '*',
+    ...commonHeaders,
   });
   for (const name of ['etag', 'last-modified', 'content-disposition', 'accept-ranges']) {
     expect(answer.headers).not.toHaveProperty(name);

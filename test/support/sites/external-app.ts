@@ -1,9 +1,10 @@
+import { onTestFinished } from 'vitest';
 import type { Environment } from '../../../src/config/setting.ts';
 import { formatExternalPath } from '../../../src/contract/signing/external-path.ts';
 import { SigningKeys } from '../../../src/contract/signing/signing-keys.ts';
 import type { SiteDoubles } from '../../../src/storage/remote/open-sites.ts';
 import { type Ask, type ClientResponse, createClient } from '../http/http-client.ts';
-import { createTestApp, RecordingRequestLog, type TestApp } from '../test-app.ts';
+import { createTestApp, type TestApp, type TestAppOptions } from '../test-app.ts';
 import { ScriptedResolver } from './scripted-resolver.ts';
 import { SiteServer } from './site-server.ts';
 
@@ -13,15 +14,12 @@ const keys = new SigningKeys([KEY]);
 /** The host that the other site is known by. */
 export const SITE = 'site.test';
 
-type TestAppOptions = Parameters<typeof createTestApp>[0];
-
 /** The service, and another site on this machine that it may fetch from. */
 export interface ExternalApp extends TestApp {
   readonly site: SiteServer;
   readonly resolver: ScriptedResolver;
   /** Addresses that were dialled. */
   readonly dialled: string[];
-  readonly requests: RecordingRequestLog;
   readonly port: number;
   /** The URL of a path of the site. */
   urlOf(path: string): string;
@@ -56,7 +54,6 @@ export async function createExternalApp({
   const resolver = new ScriptedResolver();
   const dialled: string[] = [];
   resolver.set(SITE, ['127.0.0.1']);
-  const requests = new RecordingRequestLog('info');
   const environment: Environment = {
     EXTERNAL_SIGNING_KEYS: KEY,
     EXTERNAL_PORTS: ['80', '443', site.port, ...ports].join(),
@@ -66,7 +63,7 @@ export async function createExternalApp({
   const app = await createTestApp({
     ...options,
     settings: environment,
-    requestLog: requests,
+    logged: 'info',
     siteDoubles: { limits, resolver, onDial: (address) => dialled.push(address) },
   });
   const port = await app.listen();
@@ -79,7 +76,6 @@ export async function createExternalApp({
     site,
     resolver,
     dialled,
-    requests,
     port,
     urlOf,
     askTarget: client,
@@ -90,4 +86,11 @@ export async function createExternalApp({
       await site.close();
     },
   };
+}
+
+/** The same, until the end of the test. */
+export async function useExternalApp(options?: ExternalAppOptions): Promise<ExternalApp> {
+  const app = await createExternalApp(options);
+  onTestFinished(app.close);
+  return app;
 }

@@ -2,6 +2,8 @@ import { once } from 'node:events';
 import { createServer, type IncomingHttpHeaders } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { gunzipSync } from 'node:zlib';
+import { onTestFinished, vi } from 'vitest';
+import type { Environment } from '../../../src/config/setting.ts';
 import { readProtobufSpans } from './otlp-protobuf.ts';
 
 /** A span as it came, whatever it was sent as. */
@@ -79,6 +81,27 @@ export async function startOtlpReceiver(port = 0): Promise<OtlpReceiver> {
     },
   };
   return receiver;
+}
+
+/** The same, until the end of the test. */
+export async function useOtlpReceiver(): Promise<OtlpReceiver> {
+  const receiver = await startOtlpReceiver();
+  onTestFinished(receiver.close);
+  return receiver;
+}
+
+/** Settings of a service that sends its traces to a collector; in the environment, too, where the SDK reads its own. */
+export function useTracing({ url }: OtlpReceiver, settings: Environment = {}): Environment {
+  const all = {
+    OTEL_EXPORTER_OTLP_ENDPOINT: url,
+    OTEL_EXPORTER_OTLP_PROTOCOL: 'http/json',
+    OTEL_BSP_SCHEDULE_DELAY: '20',
+    ...settings,
+  };
+  vi.unstubAllEnvs();
+  for (const [name, value] of Object.entries(all)) vi.stubEnv(name, value);
+  onTestFinished(() => void vi.unstubAllEnvs());
+  return all;
 }
 
 interface JsonAttribute {

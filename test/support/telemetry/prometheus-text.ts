@@ -21,6 +21,7 @@ export interface Scrape {
 /** What the settings of an app with metrics are. */
 export const METRICS_TOKEN = 'a-token-of-the-tests';
 export const metricsSettings = { ADMIN_PORT: '0', ADMIN_TOKEN: METRICS_TOKEN };
+export const withToken = { authorization: `Bearer ${METRICS_TOKEN}` };
 
 /** Reads Prometheus' text format (version 0.0.4), strictly. */
 export function parseScrape(text: string): Scrape {
@@ -57,8 +58,7 @@ export function parseScrape(text: string): Scrape {
 
 /** Asks a test app for its metrics. */
 export async function scrape(app: TestApp): Promise<Scrape> {
-  const headers = { authorization: `Bearer ${METRICS_TOKEN}` };
-  const answer = await app.admin?.inject({ url: '/metrics', headers });
-  expect(answer?.statusCode).toBe(200);
-  return parseScrape(answer?.body ?? '');
+  const { statusCode, body } = await app.askAdmin('/metrics', { headers: withToken });
+  expect(statusCode).toBe(200);
+  return parseScrape(body);
 }

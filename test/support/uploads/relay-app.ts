@@ -1,17 +1,16 @@
-import { mkdir, readdir, readFile, writeFile } from 'node:fs/promises';
-import { dirname, join, relative } from 'node:path';
-import type { Environment } from '../../../src/config/setting.ts';
+import { readdir, readFile } from 'node:fs/promises';
+import { join, relative } from 'node:path';
+import { onTestFinished } from 'vitest';
 import {
   type RelayCapability,
   signCapability,
 } from '../../../src/contract/signing/relay-capability.ts';
 import { formatRelayPath } from '../../../src/contract/signing/relay-path.ts';
 import { SigningKeys } from '../../../src/contract/signing/signing-keys.ts';
-import type { OriginalWriter } from '../../../src/pipeline/originals/original-writer.ts';
-import type { UploadLimits } from '../../../src/pipeline/uploads/upload-service.ts';
 import { createFilesystemOrigin } from '../../../src/storage/filesystem/filesystem-origin.ts';
+import type { RequestLine } from '../../../src/telemetry/request-log.ts';
 import { makeTemporaryFolder } from '../temporary-folder.ts';
-import { createTestApp, RecordingRequestLog, type TestApp } from '../test-app.ts';
+import { createTestApp, type TestApp, type TestAppOptions } from '../test-app.ts';
 
 export const RELAY_KEY = 'an-example-key-of-thirty-two-bytes-or-more';
 export const relayKeys = new SigningKeys([RELAY_KEY]);
@@ -47,7 +46,7 @@ export interface RelayApp {
   readonly app: TestApp;
   readonly port: number;
   readonly folder: string;
-  readonly requestLog: RecordingRequestLog;
+  readonly requests: readonly RequestLine[];
   /** All files below the folder, be they originals or not. */
   readonly list: () => Promise<readonly string[]>;
   readonly read: (key: string) => Promise<Buffer>;
@@ -56,31 +55,23 @@ export interface RelayApp {
   readonly close: () => Promise<void>;
 }
 
-interface RelayAppOptions {
-  readonly settings?: Environment;
-  readonly uploadLimits?: Partial<UploadLimits>;
-  readonly originalWriter?: OriginalWriter;
-  readonly wallClock?: () => number;
-}
-
 /** Starts it on a free port. */
 export async function startRelayApp({
   settings = {},
   ...parts
-}: RelayAppOptions = {}): Promise<RelayApp> {
-  const { path: folder, remove } = await makeTemporaryFolder();
-  const requestLog = new RecordingRequestLog('info');
+}: TestAppOptions = {}): Promise<RelayApp> {
+  const { path: folder, put, remove } = await makeTemporaryFolder();
   const app = await createTestApp({
     ...parts,
     settings: { RELAY_SIGNING_KEYS: RELAY_KEY, STORAGE_DIR: folder, ...settings },
     origin: await createFilesystemOrigin(folder),
-    requestLog,
+    logged: 'info',
   });
   return {
     app,
     port: await app.listen(),
     folder,
-    requestLog,
+    requests: app.requests,
     list: async () => {
       const entries = await readdir(folder, { recursive: true, withFileTypes: true });
       return entries
@@ -89,13 +80,17 @@ export async function startRelayApp({
         .sort();
     },
     read: (key) => readFile(join(folder, key)),
-    put: async (key, bytes) => {
-      await mkdir(dirname(join(folder, key)), { recursive: true });
-      await writeFile(join(folder, key), bytes);
-    },
+    put,
     close: async () => {
       await app.close();
       await remove();
     },
   };
+}
+
+/** The same, until the end of the test. */
+export async function useRelayApp(options?: TestAppOptions): Promise<RelayApp> {
+  const relay = await startRelayApp(options);
+  onTestFinished(relay.close);
+  return relay;
 }
