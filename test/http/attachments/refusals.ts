@@ -1,6 +1,7 @@
-import { sendBytes, sendRaw } from '../../support/http/raw-http.ts';
+import { expect } from 'vitest';
+import { sendBytes } from '../../support/http/raw-http.ts';
 import { enforced, formatTime, signatureOf, signedPath } from '../../support/signed-urls.ts';
-import { createTestApp, samples, type TestApp } from '../../support/test-app.ts';
+import { samples, shareTestApp, type TestApp } from '../../support/test-app.ts';
 
 /** The time of the tests, and when URLs end that have not ended yet, in seconds. */
 export const now = Date.UTC(2026, 0, 1) / 1000;
@@ -9,7 +10,6 @@ export const later = now + 3_600;
 /** A service that demands signatures, whose time a test can set. */
 export interface EnforcingApp {
   readonly app: TestApp;
-  readonly port: number;
   /** Seconds since 1970. */
   time: number;
 }
@@ -71,7 +71,7 @@ export const questions: Readonly<Record<string, (etag: string) => Asked>> = {
 
 /** A response to the byte, but for what differs between two of the same: date, id, durations. */
 export async function ask(
-  port: number,
+  app: TestApp,
   key: string,
   signature: string,
   asked: Asked,
@@ -81,18 +81,18 @@ export async function ask(
   const target = `/${key}${parameters === '' ? '' : `?${parameters}`}`;
   const fields = Object.entries({ Host: 'cdn.example', Connection: 'close', ...headers });
   const head = fields.map(([name, value]) => `${name}: ${value}\r\n`).join('');
-  const bytes = await sendBytes(port, `${method} ${target} HTTP/1.1\r\n${head}\r\n`);
+  const bytes = await sendBytes(await app.listen(), `${method} ${target} HTTP/1.1\r\n${head}\r\n`);
   return bytes
     .toString('latin1')
     .replace(/^(date|x-request-id): (?!of-the-test)\S.*$/gim, '$1: …')
     .replaceAll(/;dur=[\d.]+/g, ';dur=…');
 }
 
-/** Starts one. */
-export async function startEnforcing(): Promise<EnforcingApp> {
-  const time = { time: now };
-  const app = await createTestApp({ settings: enforced, wallClock: () => time.time * 1000 });
-  return Object.assign(time, { app, port: await app.listen() });
+/** One for all tests of a file. */
+export function shareEnforcingApp(): EnforcingApp {
+  const service = { time: now };
+  const app = shareTestApp({ settings: enforced, wallClock: () => service.time * 1000 });
+  return Object.assign(service, { app });
 }
 
 let keys = 0;
@@ -103,22 +103,31 @@ export function newKey(): string {
   return `attachments/1/${keys}/photo.png`;
 }
 
+/** Whether a refused URL gets what a missing attachment gets, asked the same. */
+export async function expectAlike(...parts: Parameters<typeof compare>): Promise<void> {
+  const { shownStatus, rounds } = await compare(...parts);
+  expect(shownStatus).toBe(200);
+  for (const { expected, refused } of rounds) {
+    for (const response of refused) expect(response).toBe(expected);
+  }
+}
+
 /** The responses to a refused URL of a picture that is there, and of one that is not; and to a good URL of none. */
-export async function compare(
-  { app, port }: EnforcingApp,
+async function compare(
+  { app }: EnforcingApp,
   refuse: (key: string) => string,
   question: (etag: string) => Asked,
 ) {
   const [present, absent, missing] = [newKey(), newKey(), newKey()];
   app.originals.put(present, samples.png);
-  const shown = await sendRaw(port, 'GET', signedPath(present, later));
+  const shown = await app.send('GET', signedPath(present, later));
   const asked = question(shown.headers.etag ?? '');
   const rounds: { readonly expected: string; readonly refused: readonly string[] }[] = [];
   // Cold, and once more: what is not there is remembered.
   for (const _ of [1, 2]) {
-    const expected = await ask(port, missing, signatureOf(missing, later), asked);
-    const ofPresent = await ask(port, present, refuse(present), asked);
-    rounds.push({ expected, refused: [ofPresent, await ask(port, absent, refuse(absent), asked)] });
+    const expected = await ask(app, missing, signatureOf(missing, later), asked);
+    const ofPresent = await ask(app, present, refuse(present), asked);
+    rounds.push({ expected, refused: [ofPresent, await ask(app, absent, refuse(absent), asked)] });
   }
   return { shownStatus: shown.status, rounds };
 }

@@ -1,52 +1,41 @@
-import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
-import { dirname, join } from 'node:path';
-import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
+import type { Environment } from '../../../src/config/setting.ts';
 import { parseTarget } from '../../../src/contract/media-request.ts';
-import { sendRaw } from '../../support/http/raw-http.ts';
-import { createTestApp, samples, type TestApp } from '../../support/test-app.ts';
+import { useTemporaryFolder } from '../../support/temporary-folder.ts';
+import { samples, type TestApp, useTestApp } from '../../support/test-app.ts';
 
 const KEY = 'an-example-key-of-thirty-two-bytes-or-more';
 const EXTERNAL = { EXTERNAL_SIGNING_KEYS: KEY };
 const ATTACHMENTS = { ATTACHMENT_SIGNING: 'enforce', ATTACHMENT_SIGNING_KEYS: KEY };
 const SIGN = '/explorer/signed.json';
 
-let app: TestApp | undefined;
-let folder: string;
+const NOTE = Buffer.from('no picture');
 
-beforeAll(async () => {
-  folder = await mkdtemp(join(tmpdir(), 'darkroom-facts-'));
-  const files = {
-    'avatars/1/ab12': samples.jpeg,
-    'attachments/1/2/note.txt': Buffer.from('no picture'),
-  };
-  for (const [key, bytes] of Object.entries(files)) {
-    await mkdir(dirname(join(folder, key)), { recursive: true });
-    await writeFile(join(folder, key), bytes);
+/** The service with two originals, which are in its storage and in its folder. */
+async function start(settings: Environment = {}): Promise<TestApp> {
+  const folder = await useTemporaryFolder();
+  const app = await useTestApp({
+    settings: { EXPLORER: 'on', STORAGE_DIR: folder.path, ...settings },
+  });
+  for (const [key, bytes] of [
+    ['avatars/1/ab12', samples.jpeg],
+    ['attachments/1/2/note.txt', NOTE],
+  ] as const) {
+    await folder.put(key, bytes);
+    app.originals.put(key, bytes);
   }
-});
-afterAll(() => rm(folder, { recursive: true }));
-afterEach(async () => {
-  await app?.close();
-  app = undefined;
-});
-
-async function start(settings: Readonly<Record<string, string>> = {}): Promise<TestApp> {
-  app = await createTestApp({ settings: { EXPLORER: 'on', STORAGE_DIR: folder, ...settings } });
   return app;
 }
 
 describe('what originals are', () => {
   it('has the facts of each path, in their order', async () => {
-    const { server, originals } = await start();
-    originals.put('avatars/1/ab12', samples.jpeg);
-    originals.put('attachments/1/2/note.txt', Buffer.from('no picture'));
+    const { get } = await start();
     const paths = [
       ...['/avatars/1/ab12.webp', '/avatars/3.png', '/attachments/1/2/note.txt'],
       ...['/avatars/1/absent.webp', '/avatars/x/y.webp', 'nothing', '/avatars/9.png'],
     ];
     const query = paths.map((path) => `path=${encodeURIComponent(path)}`).join('&');
-    const { statusCode, headers, body } = await server.inject(`/explorer/facts.json?${query}`);
+    const { statusCode, headers, body } = await get(`/explorer/facts.json?${query}`);
     expect(statusCode).toBe(200);
     expect(headers['cross-origin-resource-policy']).toBe('same-origin');
     const [avatar, shipped, ...others] = JSON.parse(body).originals;
@@ -57,12 +46,11 @@ describe('what originals are', () => {
   });
 
   it('is read once for all who ask, and of fifty at most', async () => {
-    const { server, originals } = await start();
-    originals.put('avatars/1/ab12', samples.jpeg);
+    const { get, originals } = await start();
     const url = `/explorer/facts.json?${'path=/avatars/1/ab12.webp&'.repeat(60)}`;
-    const first = await server.inject('/explorer/facts.json?path=/avatars/1/ab12.webp');
+    const first = await get('/explorer/facts.json?path=/avatars/1/ab12.webp');
     expect(originals.reads.get('avatars/1/ab12')).toBe(1);
-    const many = await server.inject(url);
+    const many = await get(url);
     expect(originals.reads.get('avatars/1/ab12')).toBe(1);
     expect(many.json().originals).toHaveLength(50);
     expect(many.json().originals[49]).toEqual(first.json().originals[0]);
@@ -71,67 +59,62 @@ describe('what originals are', () => {
 
 describe('the explorer as a signer', () => {
   it('is none where there is no key', async () => {
-    const { server } = await start();
-    expect((await server.inject('/explorer/contract.json')).json().signs).toEqual([]);
-    expect((await server.inject(`${SIGN}?url=https://a.example/b.png`)).statusCode).toBe(404);
-    const { shelves } = (await server.inject('/explorer/originals.json')).json();
+    const { get } = await start();
+    expect((await get('/explorer/contract.json')).json().signs).toEqual([]);
+    expect((await get(`${SIGN}?url=https://a.example/b.png`)).statusCode).toBe(404);
+    const { shelves } = (await get('/explorer/originals.json')).json();
     expect(JSON.stringify(shelves)).not.toContain('signature');
   });
 
   it.each([EXTERNAL, ATTACHMENTS])('is none where it was not asked for: %j', async (settings) => {
-    app = await createTestApp({
-      settings: { EXPLORER: undefined, STORAGE_DIR: folder, ...settings },
-    });
+    const { get } = await start({ EXPLORER: undefined, ...settings });
     for (const path of [SIGN, '/', '/explorer/originals.json']) {
-      expect((await app.get(path)).statusCode, path).toBe(404);
+      expect((await get(path)).statusCode, path).toBe(404);
     }
   });
 
   it('signs what another site has, as `darkroom sign` does', async () => {
-    const { server } = await start(EXTERNAL);
-    expect((await server.inject('/explorer/contract.json')).json().signs).toEqual([
-      'external media',
-    ]);
+    const { get } = await start(EXTERNAL);
+    expect((await get('/explorer/contract.json')).json().signs).toEqual(['external media']);
     const url = 'https://media.example.org/a%20b/cat.png?w=1&h=2';
-    const { statusCode, body } = await server.inject(`${SIGN}?${new URLSearchParams({ url })}`);
+    const { statusCode, body } = await get(`${SIGN}?${new URLSearchParams({ url })}`);
     expect(statusCode).toBe(200);
     expect(JSON.parse(body).path).toBe(
       '/external/-tr41TTaeUQAml3n4juS1cw_XhDhYaBIPXQnzkoE8t8/v2/aHR0cHM6Ly9tZWRpYS5leGFtcGxlLm9yZy9hJTIwYi9jYXQucG5nP3c9MSZoPTI',
     );
     for (const query of ['url=nothing', 'url=', 'key=attachments/1/2/note.txt', '']) {
-      const refused = await server.inject(`${SIGN}?${query}`);
+      const refused = await get(`${SIGN}?${query}`);
       expect([refused.statusCode, refused.json().code], query).toEqual([400, 'INVALID_FORM_BODY']);
     }
   });
 
   it('signs attachments, listed or not, so that they are served', async () => {
-    const { server, originals } = await start(ATTACHMENTS);
-    originals.put('attachments/1/2/note.txt', Buffer.from('no picture'));
+    const { get } = await start(ATTACHMENTS);
     const path = '/attachments/1/2/note.txt';
-    expect((await server.inject(path)).statusCode).toBe(404);
-    const { shelves } = (await server.inject('/explorer/originals.json')).json();
+    expect((await get(path)).statusCode).toBe(404);
+    const { shelves } = (await get('/explorer/originals.json')).json();
     const shelf = shelves.find(({ resource }: { resource: string }) => resource === 'attachment');
     const query = new URLSearchParams(shelf.originals[0].signature);
-    const signed = await server.inject(`${SIGN}?key=attachments/1/2/note.txt`);
+    const signed = await get(`${SIGN}?key=attachments/1/2/note.txt`);
     expect(signed.json().path).toBe(`${path}?${query}`);
-    expect((await server.inject(signed.json().path)).statusCode).toBe(200);
+    expect((await get(signed.json().path)).statusCode).toBe(200);
     for (const key of ['avatars/1/ab12', 'attachments/1', '']) {
-      const { statusCode } = await server.inject(`${SIGN}?key=${key}`);
+      const { statusCode } = await get(`${SIGN}?key=${key}`);
       expect(statusCode, key).toBe(400);
     }
   });
 
   it('is not there for a page whose name leads to this machine', async () => {
-    const { listen } = await start({ ...EXTERNAL, ...ATTACHMENTS });
+    const { listen, send } = await start({ ...EXTERNAL, ...ATTACHMENTS });
     const port = await listen();
     const path = `${SIGN}?url=https://a.example/b.png`;
-    const foreign = await sendRaw(port, 'GET', path, { Host: `evil.example:${port}` });
+    const foreign = await send('GET', path, { Host: `evil.example:${port}` });
     expect(foreign.status).toBe(404);
-    const own = await sendRaw(port, 'GET', path, { Host: `localhost:${port}` });
+    const own = await send('GET', path, { Host: `localhost:${port}` });
     expect(own.status).toBe(200);
     expect(own.headers).not.toHaveProperty('access-control-allow-origin');
     expect(() => parseTarget(SIGN)).toThrow(expect.objectContaining({ code: 'NOT_FOUND' }));
-    const post = await sendRaw(port, 'POST', path, { Host: `localhost:${port}` });
+    const post = await send('POST', path, { Host: `localhost:${port}` });
     expect(post.status).toBe(405);
   });
 });

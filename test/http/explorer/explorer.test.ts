@@ -1,12 +1,12 @@
-import { mkdir, mkdtemp, rename, rm, symlink, writeFile } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
+import { rename, symlink } from 'node:fs/promises';
 import { join } from 'node:path';
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { beforeEach, describe, expect, it } from 'vitest';
 import { parsePath } from '../../../src/contract/media-path.ts';
 import { resourceRows } from '../../../src/contract/resources.ts';
-import { connectSecurely, sendRaw } from '../../support/http/raw-http.ts';
+import { connectSecurely } from '../../support/http/raw-http.ts';
 import { tlsSettings } from '../../support/http/tls-files.ts';
-import { createTestApp, samples, type TestApp } from '../../support/test-app.ts';
+import { type TemporaryFolder, useTemporaryFolder } from '../../support/temporary-folder.ts';
+import { samples, type TestApp, useTestApp } from '../../support/test-app.ts';
 
 const PATHS = [
   '/',
@@ -17,35 +17,21 @@ const PATHS = [
   '/explorer/facts.json',
 ];
 
-let app: TestApp | undefined;
-let folder: string;
+let folder: TemporaryFolder;
 
 beforeEach(async () => {
-  folder = await mkdtemp(join(tmpdir(), 'darkroom-explorer-'));
-  await mkdir(join(folder, 'originals/avatars/1'), { recursive: true });
-  await writeFile(join(folder, 'originals/avatars/1/ab12'), samples.jpeg);
-});
-afterEach(async () => {
-  await app?.close();
-  app = undefined;
-  await rm(folder, { recursive: true });
+  folder = await useTemporaryFolder();
+  await folder.put('originals/avatars/1/ab12', samples.jpeg);
 });
 
-async function start(
-  EXPLORER: string | undefined,
-  settings: Readonly<Record<string, string>> = {},
-): Promise<TestApp> {
-  app = await createTestApp({
-    settings: { EXPLORER, STORAGE_DIR: join(folder, 'originals'), ...settings },
-  });
-  return app;
-}
+const start = (EXPLORER: 'on' | 'off', settings = {}): Promise<TestApp> =>
+  useTestApp({ settings: { EXPLORER, STORAGE_DIR: join(folder.path, 'originals'), ...settings } });
 
 describe('the explorer', () => {
   it('is a page with files of its own, that is not kept, framed or read from elsewhere', async () => {
-    const { server } = await start('on');
+    const { get } = await start('on');
     for (const path of PATHS) {
-      const { statusCode, headers } = await server.inject(path);
+      const { statusCode, headers } = await get(path);
       expect(statusCode, path).toBe(200);
       expect(headers, path).toMatchObject({
         'cache-control': 'no-store',
@@ -56,7 +42,7 @@ describe('the explorer', () => {
       });
       expect(headers, path).not.toHaveProperty('access-control-allow-origin');
     }
-    const typeOf = async (path: string) => (await server.inject(path)).headers['content-type'];
+    const typeOf = async (path: string) => (await get(path)).headers['content-type'];
     expect(await typeOf('/')).toBe('text/html; charset=utf-8');
     expect(await typeOf('/?anything')).toBe('text/html; charset=utf-8');
     expect(await typeOf('/explorer/page.css')).toBe('text/css; charset=utf-8');
@@ -64,8 +50,8 @@ describe('the explorer', () => {
   });
 
   it('has a page that runs nothing but its own files, and says what it is without them', async () => {
-    const { server } = await start('on');
-    const { body } = await server.inject('/');
+    const { get } = await start('on');
+    const { body } = await get('/');
     expect(body).not.toMatch(/<script(?![^>]*\bsrc=)|<style|\sstyle=|\son\w+=/);
     const links = [...body.matchAll(/(?:src|href)="([^"#]+)"/g)].map(([, link = '']) => link);
     expect(links.length).toBeGreaterThan(5);
@@ -74,11 +60,11 @@ describe('the explorer', () => {
   });
 
   it('has exactly these paths, and none of the contract', async () => {
-    const { server } = await start('on');
+    const { get } = await start('on');
     const names = ['explorer.ts', 'tsconfig.json', 'nothing.js', '../explorer-files.ts', ''];
     const others = ['//', '/%65xplorer/page.css', '/explorer/page.css/', '/index.html'];
     for (const path of [...names.map((name) => `/explorer/${name}`), ...others]) {
-      const { statusCode, body } = await server.inject(path);
+      const { statusCode, body } = await get(path);
       expect([statusCode, JSON.parse(body).code], path).toEqual([404, 'NOT_FOUND']);
     }
     for (const path of PATHS) expect(parsePath(path).kind).toBe('no template');
@@ -121,20 +107,20 @@ describe('the explorer', () => {
   });
 
   it('changes nothing of the media beside it', async () => {
-    const { server, originals } = await start('on');
+    const { get, originals } = await start('on');
     originals.put('avatars/1/ab12', samples.jpeg);
-    const media = await server.inject('/avatars/1/ab12.webp?size=16');
+    const media = await get('/avatars/1/ab12.webp?size=16');
     expect(media.statusCode).toBe(200);
     expect(media.headers).toMatchObject({
       'access-control-allow-origin': '*',
       'content-security-policy': "default-src 'none'; sandbox",
     });
-    expect((await server.inject('/nothing')).headers['cache-control']).toBe('public, max-age=30');
+    expect((await get('/nothing')).headers['cache-control']).toBe('public, max-age=30');
   });
 
   it('offers what the contract has, from its tables', async () => {
-    const { server } = await start('on');
-    const { resources, external } = (await server.inject('/explorer/contract.json')).json();
+    const { get } = await start('on');
+    const { resources, external } = (await get('/explorer/contract.json')).json();
     expect(resources.map(({ name }: { name: string }) => name)).toEqual(
       Object.keys(resourceRows).filter((name) => name !== 'external media'),
     );
@@ -146,10 +132,10 @@ describe('the explorer', () => {
   });
 
   it('lists the originals of the storage and the default avatars, and nothing behind a link', async () => {
-    await writeFile(join(folder, 'secret'), 'secret');
-    await symlink(join(folder, 'secret'), join(folder, 'originals/avatars/1/link'));
-    const { server } = await start('on');
-    const { shelves } = (await server.inject('/explorer/originals.json')).json();
+    await folder.put('secret', 'secret');
+    await symlink(join(folder.path, 'secret'), join(folder.path, 'originals/avatars/1/link'));
+    const { get } = await start('on');
+    const { shelves } = (await get('/explorer/originals.json')).json();
     const found = shelves.filter(({ originals }: { originals: unknown[] }) => originals.length > 0);
     expect(found).toMatchObject([
       {
@@ -166,12 +152,12 @@ describe('the explorer', () => {
   });
 
   it('is not there for a page whose name leads to this machine: as if it were off', async () => {
-    const { server, listen } = await start('on');
+    const { get, listen, send } = await start('on');
     const port = await listen();
-    const off = await server.inject('/nothing');
+    const off = await get('/nothing');
     for (const path of PATHS) {
       for (const method of ['GET', 'POST', 'OPTIONS']) {
-        const { status, headers, body } = await sendRaw(port, method, path, {
+        const { status, headers, body } = await send(method, path, {
           Host: `evil.example:${port}`,
         });
         expect(status, `${method} ${path}`).toBe(404);
@@ -179,20 +165,20 @@ describe('the explorer', () => {
         expect(body.toString()).toBe(off.body);
       }
       for (const name of ['localhost', '127.0.0.1', '[::1]', 'darkroom.localhost']) {
-        const { status } = await sendRaw(port, 'GET', path, { Host: `${name}:${port}` });
+        const { status } = await send('GET', path, { Host: `${name}:${port}` });
         expect(status, `${name} ${path}`).toBe(200);
       }
     }
     // The media are anybody's.
-    const media = await sendRaw(port, 'GET', '/avatars/0.png', { Host: 'evil.example' });
+    const media = await send('GET', '/avatars/0.png', { Host: 'evil.example' });
     expect(media.status).toBe(200);
   });
 
   it('is not there for such a page with TLS either', async () => {
-    const { listen } = await start('on', tlsSettings);
+    const { listen, send } = await start('on', tlsSettings);
     const port = await listen();
     const askSecurely = async (Host: string, path: string): Promise<number> =>
-      (await sendRaw(port, 'GET', path, { Host }, '', connectSecurely)).status;
+      (await send('GET', path, { Host }, '', connectSecurely)).status;
     const path = '/explorer/originals.json';
     expect(await askSecurely(`evil.example:${port}`, path)).toBe(404);
     expect(await askSecurely(`localhost:${port}`, path)).toBe(200);
@@ -200,14 +186,14 @@ describe('the explorer', () => {
   });
 
   it('says so where the storage fails, the way the API does, and in the log', async () => {
-    const { server, log } = await start('on');
-    await rename(join(folder, 'originals'), join(folder, 'gone'));
-    const { statusCode, headers, body } = await server.inject('/explorer/originals.json');
+    const { get, log } = await start('on');
+    await rename(join(folder.path, 'originals'), join(folder.path, 'gone'));
+    const { statusCode, headers, body } = await get('/explorer/originals.json');
     expect([statusCode, JSON.parse(body).code]).toEqual([502, 'ORIGIN_ERROR']);
     expect(headers['cache-control']).toBe('no-store');
     expect(headers).not.toHaveProperty('access-control-allow-origin');
-    expect(body).not.toContain(folder);
+    expect(body).not.toContain(folder.path);
     expect(log.errors).toHaveLength(1);
-    expect((await server.inject('/')).statusCode).toBe(200);
+    expect((await get('/')).statusCode).toBe(200);
   });
 });

@@ -1,17 +1,15 @@
 import { createHash } from 'node:crypto';
 import sharp from 'sharp';
-import { afterEach, beforeEach, describe, expect, test } from 'vitest';
-import { createExternalApp, type ExternalApp, SITE } from '../../support/sites/external-app.ts';
+import { beforeEach, describe, expect, test } from 'vitest';
+import { type ExternalApp, SITE, useExternalApp } from '../../support/sites/external-app.ts';
 import { samples } from '../../support/test-app.ts';
 
 let app: ExternalApp;
 
 beforeEach(async () => {
-  app = await createExternalApp();
+  app = await useExternalApp();
   app.site.serve('/cat.jpg', samples.jpeg, { 'content-type': 'image/jpeg', etag: '"one"' });
 });
-
-afterEach(() => app.close());
 
 describe('a picture of another site', () => {
   test('is rendered as an attachment is, and fetched once', async () => {

@@ -1,5 +1,5 @@
-import { afterEach, beforeEach, expect, test } from 'vitest';
-import { createExternalApp, type ExternalApp } from '../../support/sites/external-app.ts';
+import { beforeEach, expect, test } from 'vitest';
+import { type ExternalApp, useExternalApp } from '../../support/sites/external-app.ts';
 import { HostileServer } from '../../support/sites/hostile-server.ts';
 import { samples } from '../../support/test-app.ts';
 
@@ -10,18 +10,13 @@ let app: ExternalApp;
 let hanging: HostileServer;
 
 beforeEach(async () => {
-  hanging = await HostileServer.start();
+  hanging = await HostileServer.use();
   // No deadline ends them: what else is served is not served by that.
   const never = 3_600_000;
-  app = await createExternalApp({
+  app = await useExternalApp({
     ports: [hanging.port],
     limits: { headTimeoutMs: never, connectTimeoutMs: never, patienceMs: 50 },
   });
-});
-
-afterEach(async () => {
-  await hanging.close();
-  await app.close();
 });
 
 test('a hundred hosts that hang hold up neither avatars nor other hosts', async () => {

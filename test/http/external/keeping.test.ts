@@ -1,15 +1,17 @@
 import sharp from 'sharp';
-import { afterEach, describe, expect, onTestFinished, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { MemoryResultStore } from '../../support/memory-result-store.ts';
-import { createExternalApp, type ExternalApp } from '../../support/sites/external-app.ts';
+import {
+  type ExternalApp,
+  type ExternalAppOptions,
+  useExternalApp,
+} from '../../support/sites/external-app.ts';
 import { samples } from '../../support/test-app.ts';
 
 const HOUR_MS = 3_600_000;
 const QUERY = 'width=40&format=png';
 
 let app: ExternalApp;
-
-afterEach(() => app.close());
 
 /** A picture with a validator, as a site should serve it; counts what it had to send. */
 class Picture {
@@ -38,6 +40,11 @@ class Picture {
   }
 }
 
+async function startWithPicture(options: ExternalAppOptions = {}): Promise<Picture> {
+  app = await useExternalApp(options);
+  return new Picture();
+}
+
 const purple = await sharp({ create: { width: 60, height: 60, channels: 3, background: '#608' } })
   .jpeg()
   .toBuffer();
@@ -58,8 +65,7 @@ describe('how long it is kept', () => {
     ['no-cache, max-age=7200', 3_600],
     ['private, max-age=7200', 3_600],
   ])('Cache-Control: %s', async (cacheControl, seconds) => {
-    app = await createExternalApp();
-    const picture = new Picture();
+    const picture = await startWithPicture();
     picture.cacheControl = cacheControl;
     const expected = `public, max-age=${seconds}`;
     expect((await app.ask('/cat.jpg', QUERY)).header('cache-control')).toBe(expected);
@@ -75,7 +81,7 @@ describe('how long it is kept', () => {
   });
 
   test('by Expires and Date, less the Age', async () => {
-    app = await createExternalApp();
+    app = await useExternalApp();
     app.site.serve('/a.jpg', samples.jpeg, {
       date: 'Sun, 06 Nov 1994 08:00:00 GMT',
       expires: 'Sun, 06 Nov 1994 12:00:00 GMT',
@@ -87,8 +93,7 @@ describe('how long it is kept', () => {
 
   test('within bounds of the operator', async () => {
     const settings = { EXTERNAL_MIN_AGE_SECONDS: '10', EXTERNAL_MAX_AGE_SECONDS: '20' };
-    app = await createExternalApp({ settings });
-    const picture = new Picture();
+    const picture = await startWithPicture({ settings });
     expect((await app.ask('/cat.jpg', QUERY)).header('cache-control')).toBe('public, max-age=10');
     app.clock.advance(10_000);
     picture.cacheControl = 'max-age=100';
@@ -98,8 +103,7 @@ describe('how long it is kept', () => {
 
 describe('what is asked for again', () => {
   test('costs no transform when the site says that it is unchanged, or sends the same', async () => {
-    app = await createExternalApp();
-    const picture = new Picture();
+    const picture = await startWithPicture();
     const first = await app.ask('/cat.jpg', QUERY);
     app.clock.advance(HOUR_MS);
     await app.ask('/cat.jpg', QUERY);
@@ -113,8 +117,7 @@ describe('what is asked for again', () => {
   });
 
   test('is made anew when it has changed', async () => {
-    app = await createExternalApp();
-    const picture = new Picture();
+    const picture = await startWithPicture();
     const first = await app.ask('/cat.jpg', QUERY);
     app.clock.advance(HOUR_MS);
     picture.body = purple;
@@ -127,13 +130,11 @@ describe('what is asked for again', () => {
 
   test('is found in the result store by who has not made it', async () => {
     const resultStore = new MemoryResultStore();
-    app = await createExternalApp({ resultStore });
-    const picture = new Picture();
+    const picture = await startWithPicture({ resultStore });
     const first = await app.ask('/cat.jpg', QUERY);
     await expect.poll(() => resultStore.writes).toBe(1);
     const settings = { EXTERNAL_PORTS: String(app.site.port) };
-    const other = await createExternalApp({ resultStore, settings });
-    onTestFinished(() => other.close());
+    const other = await useExternalApp({ resultStore, settings });
     const second = await other.askUrl(app.urlOf('/cat.jpg'), QUERY);
     expect(second.body.equals(first.body)).toBe(true);
     expect(second.header('etag')).toBe(first.header('etag'));
@@ -142,29 +143,12 @@ describe('what is asked for again', () => {
   });
 
   test('is fetched once for a crowd, in whatever sizes', async () => {
-    app = await createExternalApp();
-    const picture = new Picture();
+    const picture = await startWithPicture();
     const queries = Array.from({ length: 12 }, (_, index) => `width=${20 + (index % 4)}`);
     const responses = await Promise.all(queries.map((query) => app.ask('/cat.jpg', query)));
     expect(responses.map(({ status }) => status)).toEqual(queries.map(() => 200));
     expect(picture.sent).toBe(1);
     expect(app.renderer.renders).toBe(4);
-  });
-
-  test('is fetched anew after a purge of its URL', async () => {
-    const settings = { ADMIN_PORT: '1', ADMIN_TOKEN: 'a-token-that-is-long-enough-to-be-one' };
-    app = await createExternalApp({ settings });
-    const picture = new Picture();
-    await app.ask('/cat.jpg', QUERY);
-    const purge = await app.admin?.inject({
-      method: 'POST',
-      url: '/purge',
-      headers: { authorization: `Bearer ${settings.ADMIN_TOKEN}` },
-      payload: { external: [app.urlOf('/cat.jpg')] },
-    });
-    expect(purge?.statusCode).toBe(200);
-    await app.ask('/cat.jpg', QUERY);
-    expect(picture.sent).toBe(2);
   });
 });
 
@@ -174,8 +158,7 @@ describe('while the site fails', () => {
     ['a name without an address', () => app.resolver.set('site.test', [])],
     ['an address inside', () => app.resolver.set('site.test', ['10.0.0.1'])],
   ])('what was right last is served for a day: %s', async (_, fail) => {
-    app = await createExternalApp();
-    const picture = new Picture();
+    const picture = await startWithPicture();
     const first = await app.ask('/cat.jpg', QUERY);
     app.clock.advance(HOUR_MS);
     fail(picture);
@@ -194,8 +177,7 @@ describe('while the site fails', () => {
   });
 
   test('a failure is remembered for a minute, for the URL, whatever is asked', async () => {
-    app = await createExternalApp();
-    const picture = new Picture();
+    const picture = await startWithPicture();
     picture.status = 503;
     expect((await app.ask('/cat.jpg', QUERY)).status).toBe(502);
     picture.status = 200;
@@ -211,8 +193,7 @@ describe('while the site fails', () => {
   });
 
   test('that it is gone is believed', async () => {
-    app = await createExternalApp();
-    const picture = new Picture();
+    const picture = await startWithPicture();
     await app.ask('/cat.jpg', QUERY);
     app.clock.advance(HOUR_MS);
     picture.status = 410;

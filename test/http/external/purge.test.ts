@@ -1,35 +1,26 @@
-import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { beforeEach, describe, expect, test } from 'vitest';
 import { MemoryResultStore } from '../../support/memory-result-store.ts';
 import {
-  createExternalApp,
   type ExternalApp,
   signedPathOf,
+  useExternalApp,
 } from '../../support/sites/external-app.ts';
+import { metricsSettings, withToken } from '../../support/telemetry/prometheus-text.ts';
 import { samples } from '../../support/test-app.ts';
-
-const token = 'a-token-of-the-tests';
 
 let app: ExternalApp;
 let store: MemoryResultStore;
 
 beforeEach(async () => {
   store = new MemoryResultStore();
-  app = await createExternalApp({
-    settings: { ADMIN_PORT: '0', ADMIN_TOKEN: token },
+  app = await useExternalApp({
+    settings: metricsSettings,
     resultStore: store,
   });
   for (const path of ['/cat.jpg', '/dog.jpg']) app.site.serve(path, samples.jpeg);
 });
-afterEach(() => app.close());
-
-async function purge(order: object): Promise<unknown> {
-  const response = await app.admin?.inject({
-    method: 'POST',
-    url: '/purge',
-    headers: { authorization: `Bearer ${token}` },
-    payload: order,
-  });
-  return response?.json();
+async function purge(payload: object): Promise<unknown> {
+  return (await app.askAdmin('/purge', { method: 'POST', headers: withToken, payload })).json();
 }
 
 /** Has renderings made of two pictures, two of the first one. */

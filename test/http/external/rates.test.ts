@@ -1,12 +1,10 @@
-import { afterEach, expect, test } from 'vitest';
-import { createExternalApp, type ExternalApp } from '../../support/sites/external-app.ts';
+import { expect, test } from 'vitest';
+import { type ExternalApp, useExternalApp } from '../../support/sites/external-app.ts';
 import { samples } from '../../support/test-app.ts';
 
 let app: ExternalApp;
-afterEach(() => app.close());
-
 test('a render of what another site has counts; what is passed on and what is remembered does not', async () => {
-  app = await createExternalApp({
+  app = await useExternalApp({
     settings: { RATE_LIMIT_REQUESTS: '2', RATE_LIMIT_WINDOW_SECONDS: '86400' },
   });
   for (const path of ['/cat.jpg', '/dog.jpg']) app.site.serve(path, samples.jpeg, { etag: '"1"' });

@@ -1,5 +1,5 @@
 import fc from 'fast-check';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { beforeAll, describe, expect, test } from 'vitest';
 import { canonicalUrlOf } from '../../../src/contract/external-url.ts';
 import {
   formatOpaqueTarget,
@@ -8,19 +8,17 @@ import {
 } from '../../../src/contract/signing/external-path.ts';
 import { SigningKeys } from '../../../src/contract/signing/signing-keys.ts';
 import { type Ask, createClient } from '../../support/http/http-client.ts';
-import { createTestApp, type TestApp } from '../../support/test-app.ts';
+import { shareTestApp } from '../../support/test-app.ts';
 
 const key = 'an-example-key-of-thirty-two-bytes-or-more';
 const keys = new SigningKeys([key]);
 
-let app: TestApp;
+const app = shareTestApp({ settings: { EXTERNAL_SIGNING_KEYS: key } });
 let ask: Ask;
 
 beforeAll(async () => {
-  app = await createTestApp({ settings: { EXTERNAL_SIGNING_KEYS: key } });
   ask = createClient(await app.listen());
 });
-afterAll(() => app.close());
 
 const urls = fc
   .tuple(

@@ -1,12 +1,12 @@
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import {
   formatExternalPath,
   formatSegmentedTarget,
   signTarget,
 } from '../../../src/contract/signing/external-path.ts';
 import { SigningKeys } from '../../../src/contract/signing/signing-keys.ts';
-import { parseAnswer, type RawAnswer, sendBytes, sendRaw } from '../../support/http/raw-http.ts';
-import { createTestApp, type TestApp } from '../../support/test-app.ts';
+import { parseAnswer, type RawAnswer, sendBytes } from '../../support/http/raw-http.ts';
+import { shareTestApp } from '../../support/test-app.ts';
 
 const key = 'an-example-key-of-thirty-two-bytes-or-more';
 const former = 'the-key-of-last-month-which-still-verifies';
@@ -14,22 +14,8 @@ const keys = new SigningKeys([key]);
 const url = 'https://media.example.org/a%20b/cat.png?w=1&h=2';
 const signed = formatExternalPath(url, keys);
 
-let app: TestApp;
-let port: number;
-let withoutKeys: TestApp;
-let portWithoutKeys: number;
-
-beforeAll(async () => {
-  app = await createTestApp({ settings: { EXTERNAL_SIGNING_KEYS: `${key},${former}` } });
-  port = await app.listen();
-  withoutKeys = await createTestApp();
-  portWithoutKeys = await withoutKeys.listen();
-});
-
-afterAll(async () => {
-  await app.close();
-  await withoutKeys.close();
-});
+const app = shareTestApp({ settings: { EXTERNAL_SIGNING_KEYS: `${key},${former}` } });
+const withoutKeys = shareTestApp();
 
 /**
  * Asks with a parameter that is wrong: the response is a 400 where the signature is right, whatever would become of
@@ -95,7 +81,7 @@ describe('the path of external media', () => {
       expect((await ask(path, 'OPTIONS')).status).toBe(204);
       expect((await ask(path, 'POST')).status).toBe(405);
       const unknown = parseAnswer(
-        await sendBytes(port, `BREW ${path} HTTP/1.1\r\nHost: x\r\n\r\n`),
+        await sendBytes(await app.listen(), `BREW ${path} HTTP/1.1\r\nHost: x\r\n\r\n`),
       );
       expect(unknown.status).toBe(405);
     }
@@ -113,7 +99,7 @@ describe('the path of external media', () => {
   test('is none where no key is set', async () => {
     for (const path of ['/external/', '/external/x/y', signed]) {
       for (const method of ['GET', 'POST', 'OPTIONS']) {
-        const response = await sendRaw(portWithoutKeys, method, `${path}?width=0`);
+        const response = await withoutKeys.send(method, `${path}?width=0`);
         expect([response.status, codeOf(response)]).toEqual([404, 'NOT_FOUND']);
         expect(response.headers['cache-control']).toBe('public, max-age=30');
       }

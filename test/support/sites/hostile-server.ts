@@ -1,5 +1,6 @@
 import { once } from 'node:events';
 import { type AddressInfo, createServer, type Server, type Socket } from 'node:net';
+import { onTestFinished } from 'vitest';
 
 /** What a server does with a connection whose request has come: it writes whatever it likes. */
 export type Behaviour = (socket: Socket, request: string) => void;
@@ -37,6 +38,13 @@ export class HostileServer {
     return site;
   }
 
+  /** The same, until the end of the test. */
+  static async use(): Promise<HostileServer> {
+    const site = await HostileServer.start();
+    onTestFinished(() => site.close());
+    return site;
+  }
+
   get port(): number {
     return (this.#server.address() as AddressInfo).port;
   }
@@ -47,6 +55,7 @@ export class HostileServer {
 
   async close(): Promise<void> {
     for (const socket of this.#sockets) socket.destroy();
+    if (!this.#server.listening) return;
     this.#server.close();
     await once(this.#server, 'close');
   }
