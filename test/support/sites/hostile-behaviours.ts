@@ -38,10 +38,6 @@ function status(code: number, fields = ''): Behaviour {
   return respond(`${code} Whatever\r\nContent-Length: 0\r\n${fields}`);
 }
 
-function redirect(location: string): Behaviour {
-  return status(302, `Location: ${location}\r\n`);
-}
-
 function chunked(...chunks: readonly (string | Uint8Array)[]): Behaviour {
   return (socket) => {
     socket.write('HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n');
@@ -52,10 +48,6 @@ function chunked(...chunks: readonly (string | Uint8Array)[]): Behaviour {
 
 const asChunk = (bytes: Uint8Array): Buffer =>
   Buffer.concat([Buffer.from(`${bytes.length.toString(16)}\r\n`), bytes, Buffer.from('\r\n')]);
-
-const bad = { rendered: 502, passedOn: 502 } as const;
-const good = { rendered: 200, passedOn: 200 } as const;
-const unfit = { rendered: 415, passedOn: 415 } as const;
 
 const statuses = [
   ...[201, 202, 203, 204, 205, 207, 226, 300, 304, 305, 306],
@@ -80,337 +72,236 @@ const kinds: Readonly<Record<string, Uint8Array>> = {
   'a playlist': Buffer.from('#EXTM3U\n#EXTINF:1,\nhttp://169.254.169.254/\n'),
 };
 
-/** What servers do to those who ask them, each with what must come of it. */
-export const hostileRows: readonly HostileRow[] = [
+/** Bytes behind a head of this beginning, and no end of the connection. */
+const begin =
+  (head: string, ...bytes: readonly (string | Uint8Array)[]): Behaviour =>
+  (socket) => {
+    socket.write(head);
+    for (const each of bytes) socket.write(each);
+  };
+
+/** The same, and then this for ever. */
+const endless =
+  (piece: string | Uint8Array, ...before: readonly (string | Uint8Array)[]): Behaviour =>
+  (socket) => {
+    for (const each of before) socket.write(each);
+    writeForEver(socket, piece);
+  };
+
+const wholeHead = `HTTP/1.1 200 OK\r\n${whole}\r\n`;
+const chunkedHead = 'HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n';
+
+const encodings = [
+  ...['gzip', 'GZIP', 'x-gzip', 'br', 'deflate', 'zstd', 'identity, gzip', 'nonsense'],
+  'gzip\r\nContent-Encoding: gzip',
+];
+
+const redirects = [
+  ...['file:///etc/passwd', 'data:image/gif;base64,R0lGODlhAQABAAAAACw=', 'ftp://site.test/'],
+  ...['javascript:alert(1)', 'http://user:secret@site.test/', 'http://site.test:22/'],
+  ...['http://localhost/', '//169.254.169.254/', 'http://10.0.0.1/', 'https://[::1]/'],
+  ...['///127.0.0.2/', 'http://', 'http://[', '\x01', ''],
+];
+
+type Behaviours = Readonly<Record<string, Behaviour>>;
+
+/** Of what is asked for: a picture that is shown. */
+const shown: Behaviours = {
+  'as it should be': respond(`200 OK\r\n${whole}`, jpeg),
+  'no length, and the end of the connection': picture(''),
+  'HTTP/1.0': (socket) => socket.end(Buffer.concat([Buffer.from('HTTP/1.0 200 OK\r\n\r\n'), jpeg])),
+  chunks: chunked(asChunk(jpeg), '0\r\n\r\n'),
+  'more bytes than announced': respond(
+    `200 OK\r\n${whole}`,
+    Buffer.concat([jpeg, Buffer.alloc(9_000, 1)]),
+  ),
+  'the encoding identity': picture('Content-Encoding: identity\r\n'),
+  'hints before it': respond(
+    `103 Early Hints\r\nLink: </a>\r\n\r\nHTTP/1.1 200 OK\r\n${whole}`,
+    jpeg,
+  ),
+  cookies: respond(
+    `200 OK\r\n${'Set-Cookie: a=b; Domain=test; Path=/\r\n'.repeat(50)}${whole}`,
+    jpeg,
+  ),
+  'other names for the type': respond(`200 OK\r\nContent-Type: text/html\r\n${whole}`, jpeg),
+  'a type that does not end': respond(
+    `200 OK\r\nContent-Type: ${'a/'.repeat(5_000)}\r\n${whole}`,
+    jpeg,
+  ),
+};
+
+/** What is no response, or none that may be believed. */
+const refused: Behaviours = {
   // Lengths.
-  { name: 'as it should be', act: respond(`200 OK\r\n${whole}`, jpeg), ...good },
-  { name: 'no length, and the end of the connection', act: picture(''), ...good },
-  {
-    name: 'HTTP/1.0',
-    act: (s) => s.end(Buffer.concat([Buffer.from('HTTP/1.0 200 OK\r\n\r\n'), jpeg])),
-    ...good,
-  },
-  { name: 'chunks', act: chunked(asChunk(jpeg), '0\r\n\r\n'), ...good },
-  {
-    name: 'more bytes than announced',
-    act: respond(`200 OK\r\n${whole}`, Buffer.concat([jpeg, Buffer.alloc(9_000, 1)])),
-    ...good,
-  },
-  {
-    name: 'a length in the middle of the picture',
-    act: respond(`200 OK\r\nContent-Length: 6000\r\n`, jpeg),
-    rendered: 422,
-    passedOn: 200,
-  },
-  {
-    name: 'fewer bytes than announced',
-    act: picture(`Content-Length: ${jpeg.length + 1}\r\n`),
-    rendered: 502,
-    passedOn: 'cut',
-  },
-  {
-    name: 'far fewer bytes than announced',
-    act: picture('Content-Length: 1000000\r\n'),
-    rendered: 502,
-    passedOn: 'cut',
-  },
-  {
-    name: 'the half of it, and no length',
-    act: picture('', jpeg.subarray(0, jpeg.length / 2)),
-    rendered: 422,
-    passedOn: 200,
-  },
-  { name: 'a length of nothing', act: respond('200 OK\r\nContent-Length: 0\r\n'), ...unfit },
-  { name: 'a negative length', act: picture('Content-Length: -1\r\n'), ...bad },
-  { name: 'a length that is none', act: picture('Content-Length: many\r\n'), ...bad },
-  { name: 'a length of 2^64', act: picture('Content-Length: 18446744073709551616\r\n'), ...bad },
-  { name: 'two lengths', act: picture(`${whole}Content-Length: 7\r\n`), ...bad },
-  { name: 'length and chunks', act: picture(`${whole}Transfer-Encoding: chunked\r\n`), ...bad },
-  {
-    name: 'a gigabyte announced',
-    act: picture('Content-Length: 1073741824\r\n'),
-    rendered: 422,
-    passedOn: 422,
-  },
+  'a negative length': picture('Content-Length: -1\r\n'),
+  'a length that is none': picture('Content-Length: many\r\n'),
+  'a length of 2^64': picture('Content-Length: 18446744073709551616\r\n'),
+  'two lengths': picture(`${whole}Content-Length: 7\r\n`),
+  'length and chunks': picture(`${whole}Transfer-Encoding: chunked\r\n`),
   // Encodings.
-  ...[
-    'gzip',
-    'GZIP',
-    'x-gzip',
-    'br',
-    'deflate',
-    'zstd',
-    'identity, gzip',
-    'gzip\r\nContent-Encoding: gzip',
-    'nonsense',
-  ].map(
-    (encoding): HostileRow => ({
-      name: `the encoding ${JSON.stringify(encoding)}`,
-      act: picture(
+  ...Object.fromEntries(
+    encodings.map((encoding) => [
+      `the encoding ${JSON.stringify(encoding)}`,
+      picture(
         `Content-Encoding: ${encoding}\r\n`,
         encoding === 'deflate' ? deflateSync(jpeg) : gzipSync(jpeg),
       ),
-      ...bad,
-    }),
+    ]),
   ),
-  { name: 'the encoding identity', act: picture('Content-Encoding: identity\r\n'), ...good },
-  { name: 'gzip that is not told of', act: picture('', gzipSync(jpeg)), ...unfit },
-  {
-    name: 'a transfer in gzip',
-    act: respond('200 OK\r\nTransfer-Encoding: gzip, chunked\r\n', asChunk(gzipSync(jpeg)), {
-      ends: true,
-    }),
-    ...bad,
-  },
+  'a transfer in gzip': respond(
+    '200 OK\r\nTransfer-Encoding: gzip, chunked\r\n',
+    asChunk(gzipSync(jpeg)),
+    { ends: true },
+  ),
   // Chunks.
-  { name: 'a chunk of no size', act: chunked('zz\r\n'), ...bad },
-  { name: 'a chunk of negative size', act: chunked('-5\r\nhello\r\n'), ...bad },
-  { name: 'a chunk of 2^64', act: chunked('10000000000000000\r\n', jpeg), ...bad },
-  {
-    name: 'a chunk that is longer than it says',
-    act: chunked('5\r\n', jpeg, '\r\n0\r\n\r\n'),
-    ...bad,
-  },
-  { name: 'chunks without an end', act: chunked(asChunk(jpeg)), rendered: 502, passedOn: 'cut' },
-  {
-    name: 'an extension of a chunk that does not end',
-    act: (socket) => {
-      socket.write('HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5;');
-      writeForEver(socket, 'a'.repeat(65_536));
-    },
-    rendered: 504,
-    passedOn: 504,
-    hangs: true,
-  },
-  {
-    name: 'trailers without an end',
-    act: (socket) => {
-      socket.write('HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n');
-      socket.write(asChunk(jpeg));
-      socket.write('0\r\n');
-      writeForEver(socket, `X-Field: ${'a'.repeat(1_000)}\r\n`);
-    },
-    rendered: 502,
-    passedOn: 'cut',
-  },
+  'a chunk of no size': chunked('zz\r\n'),
+  'a chunk of negative size': chunked('-5\r\nhello\r\n'),
+  'a chunk of 2^64': chunked('10000000000000000\r\n', jpeg),
+  'a chunk that is longer than it says': chunked('5\r\n', jpeg, '\r\n0\r\n\r\n'),
   // Statuses.
-  ...statuses.map(
-    (code): HostileRow => ({ name: `the status ${code}`, act: status(code), ...bad }),
+  ...Object.fromEntries(statuses.map((code) => [`the status ${code}`, status(code)])),
+  'a part that was not asked for': respond(
+    `206 Part\r\n${whole}Content-Range: bytes 0-${jpeg.length - 1}/${jpeg.length}\r\n`,
+    jpeg,
   ),
-  { name: 'the status 404', act: status(404), rendered: 404, passedOn: 404 },
-  { name: 'the status 410', act: status(410), rendered: 404, passedOn: 404 },
-  {
-    name: 'a 404 with a body that does not end',
-    act: (s) => {
-      s.write('HTTP/1.1 404 No\r\n\r\n');
-      writeForEver(s, jpeg);
-    },
-    rendered: 404,
-    passedOn: 404,
-  },
-  {
-    name: 'a part that was not asked for',
-    act: respond(
-      `206 Part\r\n${whole}Content-Range: bytes 0-${jpeg.length - 1}/${jpeg.length}\r\n`,
-      jpeg,
-    ),
-    ...bad,
-  },
-  {
-    name: 'parts in pieces',
-    act: respond(
-      '206 Part\r\nContent-Type: multipart/byteranges; boundary=a\r\nContent-Length: 5\r\n',
-      '--a--',
-    ),
-    ...bad,
-  },
+  'parts in pieces': respond(
+    '206 Part\r\nContent-Type: multipart/byteranges; boundary=a\r\nContent-Length: 5\r\n',
+    '--a--',
+  ),
   // What comes before the response that counts.
-  {
-    name: 'hints before it',
-    act: respond(`103 Early Hints\r\nLink: </a>\r\n\r\nHTTP/1.1 200 OK\r\n${whole}`, jpeg),
-    ...good,
-  },
-  {
-    name: 'interim responses that do not end',
-    act: (socket) =>
-      writeForEver(socket, 'HTTP/1.1 103 Early Hints\r\nLink: </a>; rel=preload\r\n\r\n'),
-    ...bad,
-  },
-  {
-    name: 'another protocol',
-    act: respond('101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n'),
-    ...bad,
-  },
-  {
-    name: 'an unasked 100',
-    act: respond(`100 Continue\r\n\r\nHTTP/1.1 200 OK\r\n${whole}`, jpeg),
-    ...bad,
-  },
+  'interim responses that do not end': endless(
+    'HTTP/1.1 103 Early Hints\r\nLink: </a>; rel=preload\r\n\r\n',
+  ),
+  'another protocol': respond(
+    '101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n',
+  ),
+  'an unasked 100': respond(`100 Continue\r\n\r\nHTTP/1.1 200 OK\r\n${whole}`, jpeg),
   // Heads.
-  {
-    name: 'a header of a megabyte',
-    act: respond(`200 OK\r\nX-Large: ${'a'.repeat(1_048_576)}\r\n${whole}`, jpeg),
-    ...bad,
-  },
-  {
-    name: 'headers by the ten thousand',
-    act: respond(`200 OK\r\n${'X-Many: 1\r\n'.repeat(10_000)}${whole}`, jpeg),
-    ...bad,
-  },
-  {
-    name: 'a head that does not end',
-    act: (socket) => {
-      socket.write('HTTP/1.1 200 OK\r\n');
-      writeForEver(socket, 'X-Many: 1\r\n');
-    },
-    ...bad,
-  },
-  { name: 'no head at all', act: (socket) => socket.end(jpeg), ...bad },
-  {
-    name: 'a line of another protocol',
-    act: (socket) => socket.end('SSH-2.0-OpenSSH_9.2\r\n'),
-    ...bad,
-  },
-  {
-    name: 'the line of a binary protocol',
-    act: (socket) => socket.end('PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n'),
-    ...bad,
-  },
-  { name: 'a field without a colon', act: picture('nonsense\r\n'), ...bad },
-  { name: 'a NUL in a field', act: picture('X-Nul: a\0b\r\n'), ...bad },
-  {
-    name: 'cookies',
-    act: respond(
-      `200 OK\r\n${'Set-Cookie: a=b; Domain=test; Path=/\r\n'.repeat(50)}${whole}`,
-      jpeg,
-    ),
-    ...good,
-  },
-  {
-    name: 'other names for the type',
-    act: respond(`200 OK\r\nContent-Type: text/html\r\n${whole}`, jpeg),
-    ...good,
-  },
-  {
-    name: 'a type that does not end',
-    act: respond(`200 OK\r\nContent-Type: ${'a/'.repeat(5_000)}\r\n${whole}`, jpeg),
-    ...good,
-  },
-  // Kinds that are not shown, whatever they are said to be.
-  ...Object.entries(kinds).map(
-    ([name, body]): HostileRow => ({
-      name,
-      act: picture('Content-Type: image/png\r\n', body),
-      ...unfit,
-    }),
+  'a header of a megabyte': respond(
+    `200 OK\r\nX-Large: ${'a'.repeat(1_048_576)}\r\n${whole}`,
+    jpeg,
   ),
+  'headers by the ten thousand': respond(
+    `200 OK\r\n${'X-Many: 1\r\n'.repeat(10_000)}${whole}`,
+    jpeg,
+  ),
+  'a head that does not end': endless('X-Many: 1\r\n', 'HTTP/1.1 200 OK\r\n'),
+  'no head at all': (socket) => socket.end(jpeg),
+  'a line of another protocol': (socket) => socket.end('SSH-2.0-OpenSSH_9.2\r\n'),
+  'the line of a binary protocol': (socket) => socket.end('PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n'),
+  'a field without a colon': picture('nonsense\r\n'),
+  'a NUL in a field': picture('X-Nul: a\0b\r\n'),
   // Redirects.
-  ...[
-    'file:///etc/passwd',
-    'data:image/gif;base64,R0lGODlhAQABAAAAACw=',
-    'ftp://site.test/',
-    'javascript:alert(1)',
-    'http://user:secret@site.test/',
-    'http://site.test:22/',
-    'http://localhost/',
-    '//169.254.169.254/',
-    'http://10.0.0.1/',
-    'https://[::1]/',
-    '///127.0.0.2/',
-    'http://',
-    'http://[',
-    '\x01',
-    '',
-  ].map(
-    (location): HostileRow => ({
-      name: `a redirect to ${JSON.stringify(location)}`,
-      act: redirect(location),
-      ...bad,
-    }),
+  ...Object.fromEntries(
+    redirects.map((location) => [
+      `a redirect to ${JSON.stringify(location)}`,
+      status(302, `Location: ${location}\r\n`),
+    ]),
   ),
-  ...[301, 303, 307, 308].map(
-    (code): HostileRow => ({ name: `a ${code} without a place`, act: status(code), ...bad }),
+  ...Object.fromEntries(
+    [301, 303, 307, 308].map((code) => [`a ${code} without a place`, status(code)]),
   ),
-  { name: 'two places', act: status(302, 'Location: /a\r\nLocation: /b\r\n'), ...bad },
-  // Bodies.
-  {
-    name: 'a picture that does not end',
-    act: (socket) => {
-      socket.write('HTTP/1.1 200 OK\r\n\r\n');
-      socket.write(jpeg);
-      writeForEver(socket, Buffer.alloc(65_536));
+  'two places': status(302, 'Location: /a\r\nLocation: /b\r\n'),
+  // Ends.
+  'a reset before the head': (socket) => socket.resetAndDestroy(),
+  'an end before the head': (socket) => socket.end(),
+  'a reset behind the head': (socket) => {
+    socket.write(wholeHead, () => socket.resetAndDestroy());
+  },
+};
+
+/** Kinds that are not shown, whatever they are said to be. */
+const unfit: Behaviours = {
+  'a length of nothing': respond('200 OK\r\nContent-Length: 0\r\n'),
+  'gzip that is not told of': picture('', gzipSync(jpeg)),
+  'a page that does not end': endless(
+    '<p>more</p>'.repeat(1_000),
+    'HTTP/1.1 200 OK\r\n\r\n<!doctype html>',
+  ),
+  ...Object.fromEntries(
+    Object.entries(kinds).map(([name, body]) => [
+      name,
+      picture('Content-Type: image/png\r\n', body),
+    ]),
+  ),
+};
+
+const missing: Behaviours = {
+  'the status 404': status(404),
+  'the status 410': status(410),
+  'a 404 with a body that does not end': endless(jpeg, 'HTTP/1.1 404 No\r\n\r\n'),
+};
+
+/** What breaks off once it is passed on. */
+const cutOff: Behaviours = {
+  'fewer bytes than announced': picture(`Content-Length: ${jpeg.length + 1}\r\n`),
+  'far fewer bytes than announced': picture('Content-Length: 1000000\r\n'),
+  'chunks without an end': chunked(asChunk(jpeg)),
+  'trailers without an end': endless(
+    `X-Field: ${'a'.repeat(1_000)}\r\n`,
+    ...[chunkedHead, asChunk(jpeg), '0\r\n'],
+  ),
+};
+
+/** Half a picture, of which a passthrough cannot know. */
+const halves: Behaviours = {
+  'a length in the middle of the picture': respond('200 OK\r\nContent-Length: 6000\r\n', jpeg),
+  'the half of it, and no length': picture('', jpeg.subarray(0, jpeg.length / 2)),
+};
+
+/** What ends by a deadline alone. */
+const hanging: Behaviours = {
+  'an extension of a chunk that does not end': endless('a'.repeat(65_536), `${chunkedHead}5;`),
+  'no response': () => undefined,
+  'a head, byte by byte': (socket) =>
+    trickle(socket, Buffer.from(`HTTP/1.1 200 OK\r\nX: ${'a'.repeat(9_000)}`), 20),
+  'a hint, and no response': begin('HTTP/1.1 103 Early Hints\r\n\r\n'),
+  'a head, and no body': begin(wholeHead),
+  'a body, byte by byte': (socket) => {
+    socket.write(wholeHead);
+    trickle(socket, jpeg, 20);
+  },
+  'a reason that does not end': endless('a'.repeat(65_536), 'HTTP/1.1 200 '),
+};
+
+const table: readonly (readonly [
+  Behaviours,
+  rendered: Outcome,
+  passedOn: Outcome,
+  hangs?: true,
+])[] = [
+  [shown, 200, 200],
+  [refused, 502, 502],
+  [unfit, 415, 415],
+  [missing, 404, 404],
+  [cutOff, 502, 'cut'],
+  [halves, 422, 200],
+  [{ 'a gigabyte announced': picture('Content-Length: 1073741824\r\n') }, 422, 422],
+  [
+    {
+      'a picture that does not end': endless(
+        Buffer.alloc(65_536),
+        ...['HTTP/1.1 200 OK\r\n\r\n', jpeg],
+      ),
     },
-    rendered: 422,
-    passedOn: 'cut',
-  },
-  {
-    name: 'a page that does not end',
-    act: (socket) => {
-      socket.write('HTTP/1.1 200 OK\r\n\r\n<!doctype html>');
-      writeForEver(socket, '<p>more</p>'.repeat(1_000));
-    },
-    ...unfit,
-  },
-  { name: 'a reset before the head', act: (socket) => socket.resetAndDestroy(), ...bad },
-  { name: 'an end before the head', act: (socket) => socket.end(), ...bad },
-  {
-    name: 'a reset behind the head',
-    act: (socket) => {
-      socket.write(`HTTP/1.1 200 OK\r\n${whole}\r\n`, () => socket.resetAndDestroy());
-    },
-    ...bad,
-  },
-  // What ends by a deadline alone.
-  { name: 'no response', act: () => undefined, rendered: 504, passedOn: 504, hangs: true },
-  {
-    name: 'a head, byte by byte',
-    act: (socket) => trickle(socket, Buffer.from(`HTTP/1.1 200 OK\r\nX: ${'a'.repeat(9_000)}`), 20),
-    rendered: 504,
-    passedOn: 504,
-    hangs: true,
-  },
-  {
-    name: 'a hint, and no response',
-    act: (socket) => socket.write('HTTP/1.1 103 Early Hints\r\n\r\n'),
-    rendered: 504,
-    passedOn: 504,
-    hangs: true,
-  },
-  {
-    name: 'a head, and no body',
-    act: (socket) => socket.write(`HTTP/1.1 200 OK\r\n${whole}\r\n`),
-    rendered: 504,
-    passedOn: 504,
-    hangs: true,
-  },
-  {
-    name: 'a body, byte by byte',
-    act: (socket) => {
-      socket.write(`HTTP/1.1 200 OK\r\n${whole}\r\n`);
-      trickle(socket, jpeg, 20);
-    },
-    rendered: 504,
-    passedOn: 504,
-    hangs: true,
-  },
-  {
-    name: 'a body that stands still in its middle',
-    act: (socket) => {
-      socket.write(`HTTP/1.1 200 OK\r\n${whole}\r\n`);
-      socket.write(jpeg.subarray(0, 6_000));
-    },
-    rendered: 504,
-    passedOn: 'cut',
-    hangs: true,
-  },
-  {
-    name: 'a reason that does not end',
-    act: (socket) => {
-      socket.write('HTTP/1.1 200 ');
-      writeForEver(socket, 'a'.repeat(65_536));
-    },
-    rendered: 504,
-    passedOn: 504,
-    hangs: true,
-  },
+    422,
+    'cut',
+  ],
+  [hanging, 504, 504, true],
+  [
+    { 'a body that stands still in its middle': begin(wholeHead, jpeg.subarray(0, 6_000)) },
+    504,
+    'cut',
+    true,
+  ],
 ];
+
+/** What servers do to those who ask them, each with what must come of it. */
+export const hostileRows: readonly HostileRow[] = table.flatMap(
+  ([behaviours, rendered, passedOn, hangs]) =>
+    Object.entries(behaviours).map(([name, act]) => ({
+      ...{ name, act, rendered, passedOn },
+      ...(hangs && { hangs }),
+    })),
+);
