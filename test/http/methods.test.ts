@@ -60,7 +60,7 @@ describe('HEAD', () => {
     expect(head.headers['cache-status']).toBe('darkroom; fwd=miss; stored');
     const get = await ask('GET', '/icons/1/ab.png?size=20');
     expect(get.headers['content-length']).toBe(head.headers['content-length']);
-    expect(get.headers['etag']).toBe(head.headers['etag']);
+    expect(get.headers.etag).toBe(head.headers.etag);
     expect(app.renderer.renders - before).toBe(1);
   });
 

@@ -1,6 +1,6 @@
-import { mkdir, mkdtemp, realpath, rm, writeFile } from 'node:fs/promises';
+import { mkdir, mkdtemp, readdir, realpath, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
-import { dirname, join } from 'node:path';
+import { dirname, join, relative } from 'node:path';
 import { onTestFinished } from 'vitest';
 
 /** A folder of a test, by its real path. */
@@ -8,6 +8,8 @@ export interface TemporaryFolder {
   readonly path: string;
   /** Writes a file, with the folders above it. */
   readonly put: (name: string, bytes: Uint8Array | string) => Promise<void>;
+  /** Names of all files, at any depth. */
+  readonly list: () => Promise<readonly string[]>;
   readonly remove: () => Promise<void>;
 }
 
@@ -19,6 +21,13 @@ export async function makeTemporaryFolder(): Promise<TemporaryFolder> {
     put: async (name, bytes) => {
       await mkdir(dirname(join(path, name)), { recursive: true });
       await writeFile(join(path, name), bytes);
+    },
+    list: async () => {
+      const entries = await readdir(path, { recursive: true, withFileTypes: true });
+      return entries
+        .filter((entry) => !entry.isDirectory())
+        .map(({ parentPath, name }) => relative(path, join(parentPath, name)))
+        .sort();
     },
     remove: () => rm(path, { recursive: true, maxRetries: 3 }),
   };

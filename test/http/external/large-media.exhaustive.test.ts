@@ -1,13 +1,12 @@
-import { once } from 'node:events';
-import { readFileSync } from 'node:fs';
 import { createServer, get } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { formatExternalPath } from '../../../src/contract/signing/external-path.ts';
 import { SigningKeys } from '../../../src/contract/signing/signing-keys.ts';
 import { patient } from '../../support/patient.ts';
+import { closeServer, listenLocally } from '../../support/processes/local-server.ts';
+import { watchGrowth } from '../../support/processes/process-memory.ts';
 import { type ServiceProcess, startService } from '../../support/processes/service-process.ts';
 import { type DnsServer, startDnsServer } from '../../support/sites/dns-server.ts';
 
@@ -51,9 +50,7 @@ let dns: DnsServer;
 let pathOf: (mebibytes: number) => string;
 
 beforeAll(async () => {
-  site.listen(0, '127.0.0.1');
-  await once(site, 'listening');
-  const { port } = site.address() as AddressInfo;
+  const port = await listenLocally(site);
   dns = await startDnsServer({ [NAME]: ['127.0.0.1'] });
   service = await startService({
     EXTERNAL_SIGNING_KEYS: key,
@@ -68,8 +65,7 @@ beforeAll(async () => {
 afterAll(async () => {
   await service?.stop();
   await dns?.stop();
-  site.closeAllConnections();
-  site.close();
+  await closeServer(site);
 });
 
 /** How many bytes a response has. */
@@ -85,12 +81,6 @@ const receive = (mebibytes: number, headers: Readonly<Record<string, string>> = 
     }).once('error', reject);
   });
 
-/** Memory that the service holds now (Linux, proc(5)). */
-function residentBytes(): number {
-  const status = readFileSync(`/proc/${service.pid}/status`, 'utf8');
-  return Number(/^VmRSS:\s+(\d+)/m.exec(status)?.[1]) * 1024;
-}
-
 describe('a video of 500 MiB of another site', () => {
   // The memory of a process with a garbage collector, seen from outside, is noisy: so up to three times.
   test('goes through four times at once in constant memory', {
@@ -98,15 +88,11 @@ describe('a video of 500 MiB of another site', () => {
     timeout: 240_000,
   }, async () => {
     for (let round = 0; round < 20; round += 1) await receive(2);
-    const before = residentBytes();
-    let most = before;
-    const watch = setInterval(() => {
-      most = Math.max(most, residentBytes());
-    }, 20);
+    const growth = watchGrowth(service.pid);
     const received = await Promise.all(Array.from({ length: AT_ONCE }, () => receive(500)));
-    clearInterval(watch);
+    const grownBytes = growth();
     expect(received).toEqual(Array(AT_ONCE).fill(LARGE_BYTES));
-    expect(most - before).toBeLessThan(ADDITIONAL_MEMORY_BYTES);
+    expect(grownBytes).toBeLessThan(ADDITIONAL_MEMORY_BYTES);
   });
 
   test('is given in part, from far behind, and a longer one is refused', async () => {

@@ -1,9 +1,9 @@
 import { once } from 'node:events';
-import { readFileSync } from 'node:fs';
 import { createServer, type IncomingMessage, request } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import { Readable } from 'node:stream';
 import { expect, onTestFinished, test } from 'vitest';
+import { closeServer, listenLocally } from '../../support/processes/local-server.ts';
+import { watchGrowth } from '../../support/processes/process-memory.ts';
 import { startService } from '../../support/processes/service-process.ts';
 import { RELAY_KEY, uploadTarget } from '../../support/uploads/relay-app.ts';
 
@@ -29,13 +29,8 @@ async function startBottomlessBucket() {
       );
     });
   });
-  server.listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  onTestFinished(() => {
-    server.closeAllConnections();
-    server.close();
-  });
-  const { port } = server.address() as AddressInfo;
+  const port = await listenLocally(server);
+  onTestFinished(() => closeServer(server));
   return { endpoint: `http://127.0.0.1:${port}`, takenBytes: () => takenBytes };
 }
 
@@ -75,22 +70,14 @@ test.each([
       const [response] = (await answer) as [IncomingMessage];
       return response.resume().statusCode;
     };
-    const residentBytes = (): number => {
-      const status = readFileSync(`/proc/${service.pid}/status`, 'utf8');
-      return Number(/^VmRSS:\s+(\d+)/m.exec(status)?.[1]) * 1024;
-    };
     for (let round = 0; round < 10; round += 1) await upload(round, 9 * MEBIBYTE);
-    const before = residentBytes();
-    let most = before;
-    const watch = setInterval(() => {
-      most = Math.max(most, residentBytes());
-    }, 20);
+    const growth = watchGrowth(service.pid);
     const numbers = Array.from({ length: AT_ONCE }, (_each, number) => number);
     const statuses = await Promise.all(numbers.map((number) => upload(number, sizeBytes)));
-    clearInterval(watch);
-    process.stderr.write(`${tells}: ${Math.round((most - before) / MEBIBYTE)} MiB\n`);
+    const grownBytes = growth();
+    process.stderr.write(`${tells}: ${Math.round(grownBytes / MEBIBYTE)} MiB\n`);
     expect(statuses).toEqual(Array(AT_ONCE).fill(200));
     expect(bucket.takenBytes()).toBeGreaterThanOrEqual(AT_ONCE * sizeBytes);
-    expect(most - before).toBeLessThan(mostBytes);
+    expect(grownBytes).toBeLessThan(mostBytes);
   },
 );

@@ -1,4 +1,4 @@
-import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { beforeEach, describe, expect, test } from 'vitest';
 import type { ListedOriginal, OriginListing } from '../../../src/pipeline/ports.ts';
 
 /** A listing under test, with a way to fill what it lists. */
@@ -16,8 +16,8 @@ export function describeOriginListing(name: string, create: () => Promise<Listin
     let fixture: ListingFixture;
     beforeEach(async () => {
       fixture = await create();
+      return fixture.close;
     });
-    afterEach(() => fixture.close());
 
     const put = async (...keys: string[]): Promise<void> => {
       for (const key of keys) await fixture.put(key, Buffer.from(key));

@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import { afterAll, beforeAll } from 'vitest';
+import { beforeAll } from 'vitest';
 import { createFilesystemListing } from '../../../src/storage/filesystem/filesystem-listing.ts';
 import { S3Listing } from '../../../src/storage/s3/s3-listing.ts';
 import { type LocalS3, startLocalS3 } from '../../support/s3/local-s3.ts';
@@ -10,8 +10,8 @@ import { describeOriginListing } from './origin-listing.contract.ts';
 let server: LocalS3;
 beforeAll(async () => {
   server = await startLocalS3({ allowMismatchedSignatures: true });
+  return server.close;
 });
-afterAll(() => server.close());
 
 describeOriginListing('filesystem', async () => {
   const folder = await makeTemporaryFolder();

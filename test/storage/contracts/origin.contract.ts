@@ -1,5 +1,5 @@
 import { buffer, text } from 'node:stream/consumers';
-import { afterEach, beforeEach, describe, expect, onTestFinished, test, vi } from 'vitest';
+import { beforeEach, describe, expect, onTestFinished, test, vi } from 'vitest';
 import { MediaError } from '../../../src/contract/errors.ts';
 import type { Origin } from '../../../src/pipeline/ports.ts';
 
@@ -20,8 +20,8 @@ export function describeOrigin(name: string, create: () => Promise<OriginFixture
     let fixture: OriginFixture;
     beforeEach(async () => {
       fixture = await create();
+      return fixture.close;
     });
-    afterEach(() => fixture.close());
 
     const readText = async (key: string, range?: { first: number; last: number | undefined }) => {
       const object = await fixture.origin.read(key, { signal, ...(range && { range }) });

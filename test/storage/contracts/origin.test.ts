@@ -1,6 +1,6 @@
 import { rm } from 'node:fs/promises';
 import { join } from 'node:path';
-import { afterAll, beforeAll } from 'vitest';
+import { beforeAll } from 'vitest';
 import { createFilesystemOrigin } from '../../../src/storage/filesystem/filesystem-origin.ts';
 import { MemoryOrigin } from '../../support/memory-origin.ts';
 import { type LocalS3, startLocalS3 } from '../../support/s3/local-s3.ts';
@@ -11,8 +11,8 @@ import { describeOrigin } from './origin.contract.ts';
 let server: LocalS3;
 beforeAll(async () => {
   server = await startLocalS3();
+  return server.close;
 });
-afterAll(() => server.close());
 
 describeOrigin('memory', async () => {
   const origin = new MemoryOrigin();

@@ -1,5 +1,5 @@
 import { buffer } from 'node:stream/consumers';
-import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { beforeEach, describe, expect, test } from 'vitest';
 import { MediaError } from '../../../src/contract/errors.ts';
 import type { OriginalWriter } from '../../../src/pipeline/originals/original-writer.ts';
 import type { Origin } from '../../../src/pipeline/ports.ts';
@@ -44,8 +44,8 @@ export function describeOriginalWriter(
     let fixture: OriginalWriterFixture;
     beforeEach(async () => {
       fixture = await create();
+      return fixture.close;
     });
-    afterEach(() => fixture.close());
 
     const read = async (key: string): Promise<Buffer> =>
       buffer((await fixture.origin.read(key, { signal })).body);

@@ -1,6 +1,4 @@
-import { readdir } from 'node:fs/promises';
-import { join, relative } from 'node:path';
-import { afterAll, beforeAll } from 'vitest';
+import { beforeAll } from 'vitest';
 import { createFilesystemOrigin } from '../../../src/storage/filesystem/filesystem-origin.ts';
 import { createFilesystemOriginalWriter } from '../../../src/storage/filesystem/filesystem-original-writer.ts';
 import { type LocalS3, startLocalS3 } from '../../support/s3/local-s3.ts';
@@ -11,20 +9,15 @@ import { describeOriginalWriter } from './original-writer.contract.ts';
 let server: LocalS3;
 beforeAll(async () => {
   server = await startLocalS3({ allowMismatchedSignatures: true });
+  return server.close;
 });
-afterAll(() => server.close());
 
 describeOriginalWriter('the filesystem writer', async () => {
-  const { path, remove } = await makeTemporaryFolder();
+  const { path, list, remove } = await makeTemporaryFolder();
   return {
     writer: await createFilesystemOriginalWriter(path),
     origin: await createFilesystemOrigin(path),
-    list: async () => {
-      const entries = await readdir(path, { recursive: true, withFileTypes: true });
-      return entries
-        .filter((entry) => entry.isFile())
-        .map(({ parentPath, name }) => relative(path, join(parentPath, name)));
-    },
+    list,
     close: remove,
   };
 });

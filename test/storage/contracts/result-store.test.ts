@@ -1,4 +1,4 @@
-import { afterAll, beforeAll } from 'vitest';
+import { beforeAll } from 'vitest';
 import { openScannedCache } from '../../support/disk-cache/disk-cache.ts';
 import { MemoryResultStore } from '../../support/memory-result-store.ts';
 import { type LocalS3, startLocalS3 } from '../../support/s3/local-s3.ts';
@@ -9,8 +9,8 @@ import { describeResultStore } from './result-store.contract.ts';
 let server: LocalS3;
 beforeAll(async () => {
   server = await startLocalS3({ allowMismatchedSignatures: true });
+  return server.close;
 });
-afterAll(() => server.close());
 
 describeResultStore('memory', async () => ({
   store: new MemoryResultStore(),

@@ -1,14 +1,13 @@
-import { once } from 'node:events';
 import { readFileSync } from 'node:fs';
 import { createServer } from 'node:https';
-import type { AddressInfo } from 'node:net';
 import { buffer } from 'node:stream/consumers';
-import { afterEach, beforeEach, describe, expect, onTestFinished, test } from 'vitest';
+import { beforeEach, describe, expect, onTestFinished, test } from 'vitest';
 import { MediaError } from '../../../src/contract/errors.ts';
 import { SiteFailure } from '../../../src/pipeline/site-failure.ts';
 import type { RemoteLimits } from '../../../src/storage/remote/open-sites.ts';
 import { tlsFiles } from '../../support/http/tls-files.ts';
-import { startDnsServer } from '../../support/sites/dns-server.ts';
+import { listenLocally } from '../../support/processes/local-server.ts';
+import { useDnsServer } from '../../support/sites/dns-server.ts';
 import { HostileServer } from '../../support/sites/hostile-server.ts';
 import { SiteServer } from '../../support/sites/site-server.ts';
 import { TestSites } from '../../support/sites/test-sites.ts';
@@ -18,9 +17,8 @@ let site: SiteServer;
 beforeEach(async () => {
   site = await SiteServer.start();
   site.serve('/cat', Buffer.from('a cat'));
+  return () => site.close();
 });
-
-afterEach(() => site.close());
 
 /** Sites that may be on this machine. */
 function openSites(limits: Partial<RemoteLimits> = {}, ports: readonly number[] = []): TestSites {
@@ -125,11 +123,8 @@ describe('addresses', () => {
   });
 
   test('come from servers of the operator, by c-ares', async () => {
-    const dns = await startDnsServer({
-      'a.test': ['127.0.0.1'],
-      'b.test': ['127.0.0.1', '10.0.0.1'],
-    });
-    onTestFinished(() => dns.stop());
+    const names = { 'a.test': ['127.0.0.1'], 'b.test': ['127.0.0.1', '10.0.0.1'] };
+    const dns = await useDnsServer(names);
     const sites = new TestSites(
       { ports: [site.port], allowedNetworks: ['127.0.0.1'], dnsServers: [dns.address] },
       {},
@@ -152,10 +147,8 @@ describe('a connection is refused or given up', () => {
       requests += 1;
       response.end('a cat');
     });
-    server.listen(0, '127.0.0.1');
-    await once(server, 'listening');
+    const port = await listenLocally(server);
     onTestFinished(() => void server.close());
-    const { port } = server.address() as AddressInfo;
     const sites = openSites({}, [port]);
     expect(reasonOf(await sites.failureOf(`https://site.test:${port}/`))).toBe('certificate');
     expect(requests).toBe(0);
@@ -171,8 +164,7 @@ describe('a connection is refused or given up', () => {
   });
 
   test('where a site does not go on with the handshake', async () => {
-    const silent = await HostileServer.start();
-    onTestFinished(() => silent.close());
+    const silent = await HostileServer.use();
     const sites = openSites({ connectTimeoutMs: 100 }, [silent.port]);
     const error = await sites.failureOf(`https://site.test:${silent.port}/`);
     expect(error).toMatchObject({ code: 'ORIGIN_TIMEOUT' });
@@ -180,8 +172,7 @@ describe('a connection is refused or given up', () => {
   });
 
   test('when nobody waits for it any more', async () => {
-    const silent = await HostileServer.start();
-    onTestFinished(() => silent.close());
+    const silent = await HostileServer.use();
     const sites = openSites({}, [silent.port]);
     const controller = new AbortController();
     const pending = sites.open(`https://site.test:${silent.port}/`, controller.signal);
@@ -194,16 +185,10 @@ describe('a connection is refused or given up', () => {
 });
 
 describe('connections', () => {
-  test('are kept for the next request', async () => {
+  test('are kept for the next request, and opened anew where the site has closed them', async () => {
     const sites = openSites();
     for (let round = 0; round < 3; round += 1) expect(await readText(sites, '/cat')).toBe('a cat');
-    expect(site.connections).toBe(1);
-    expect(sites.connections.size).toBe(1);
-  });
-
-  test('that the site has closed meanwhile are opened anew', async () => {
-    const sites = openSites();
-    expect(await readText(sites, '/cat')).toBe('a cat');
+    expect([site.connections, sites.connections.size]).toEqual([1, 1]);
     site.dropConnections();
     expect(await readText(sites, '/cat')).toBe('a cat');
     expect(site.connections).toBe(2);
@@ -238,8 +223,7 @@ describe('connections', () => {
   });
 
   test('that are waited for by too many are refused', async () => {
-    const hanging = await HostileServer.start();
-    onTestFinished(() => hanging.close());
+    const hanging = await HostileServer.use();
     const sites = openSites({ perHost: { slots: 1, maxWaiting: 1, maxWaitMs: 60_000 } }, [
       hanging.port,
     ]);

@@ -1,6 +1,6 @@
 import { once } from 'node:events';
 import { readFileSync } from 'node:fs';
-import type { AddressInfo, LookupFunction } from 'node:net';
+import type { LookupFunction } from 'node:net';
 import { createServer as createTlsServer } from 'node:tls';
 import { Worker } from 'node:worker_threads';
 import { stdSerializers } from 'pino';
@@ -18,10 +18,11 @@ import {
 import { S3Origin, type S3OriginOptions } from '../../../src/storage/s3/s3-origin.ts';
 import { connectTo } from '../../support/http/raw-http.ts';
 import { tlsFiles } from '../../support/http/tls-files.ts';
+import { listenLocally } from '../../support/processes/local-server.ts';
 import { type Fault, FaultProxy } from '../../support/s3/fault-proxy.ts';
 import { LOCAL_CREDENTIALS, type LocalS3, startLocalS3 } from '../../support/s3/local-s3.ts';
 import { s3Options } from '../../support/s3/s3-bucket.ts';
-import { createTestApp, samples, type TestApp } from '../../support/test-app.ts';
+import { samples, type TestApp, useTestApp } from '../../support/test-app.ts';
 
 const CONNECT_MS = 200;
 const FIRST_BYTE_MS = 400;
@@ -137,13 +138,12 @@ afterAll(async () => {
 beforeEach(async () => {
   proxy = new FaultProxy(s3.port);
   await proxy.listen();
-  app = await createTestApp({ settings, origin: createOrigin() });
+  app = await useTestApp({ settings, origin: createOrigin() });
   user += 1;
   await s3.put(`avatars/${user}/ab12`, samples.png);
 });
 afterEach(async () => {
   vi.restoreAllMocks();
-  await app.close();
   await proxy.refuse();
 });
 
@@ -247,8 +247,7 @@ describe('a render meets', () => {
 
   test('a client that leaves: the request to S3 ends', async () => {
     proxy.spoil({ kind: 'hang' });
-    const client = await connectTo(await app.listen());
-    client.write(`GET /avatars/${user}/ab12.webp HTTP/1.1\r\nHost: cdn.example\r\n\r\n`);
+    const client = await app.begin(`/avatars/${user}/ab12.webp`);
     await expect.poll(() => proxy.requests.length).toBe(1);
     expect(proxy.connections).toBe(1);
     client.destroy();
@@ -261,13 +260,9 @@ describe('a render meets', () => {
 describe('a connection meets', () => {
   /** What one request to a fresh service comes to, with an origin of these options. */
   const outcomeOf = async (options: Partial<S3OriginOptions>) => {
-    const broken = await createTestApp({ settings, origin: createOrigin(options) });
-    try {
-      const { reply, elapsedMs } = await ask(broken.server);
-      return { code: reply.json().code, elapsedMs, log: textOf(broken.log.errors) };
-    } finally {
-      await broken.close();
-    }
+    const broken = await useTestApp({ settings, origin: createOrigin(options) });
+    const { reply, elapsedMs } = await ask(broken.server);
+    return { code: reply.json().code, elapsedMs, log: textOf(broken.log.errors) };
   };
   const failingLookup: LookupFunction = (host, _options, done) =>
     done(Object.assign(new Error(`getaddrinfo ENOTFOUND ${host}`), { code: 'ENOTFOUND' }), '', 4);
@@ -316,7 +311,7 @@ describe('a connection meets', () => {
     const origin = createOrigin();
     const signal = new AbortController().signal;
     const first = await origin.read(`avatars/${user}/ab12`, { signal });
-    const waiting = await createTestApp({ settings, origin });
+    const waiting = await useTestApp({ settings, origin });
     const late = await ask(waiting.server);
     expect(late.reply.json()).toMatchObject({ code: 'ORIGIN_TIMEOUT' });
     expect(late.elapsedMs).toBeGreaterThan(FIRST_BYTE_MS - 50); // and not the connect deadline
@@ -326,18 +321,15 @@ describe('a connection meets', () => {
     first.body.resume();
     expect((await patient).reply.statusCode).toBe(200);
     expect(proxy.connections).toBe(1);
-    await waiting.close();
   });
 });
 
 /** A server with a certificate that no authority has signed. */
 async function startTlsServer(): Promise<string> {
   const [key, cert] = [readFileSync(tlsFiles.key), readFileSync(tlsFiles.cert)];
-  const server = createTlsServer({ key, cert });
-  server.on('tlsClientError', () => undefined).listen(0, '127.0.0.1');
+  const server = createTlsServer({ key, cert }).on('tlsClientError', () => undefined);
   onTestFinished(() => void server.close());
-  await once(server, 'listening');
-  return `https://127.0.0.1:${(server.address() as AddressInfo).port}`;
+  return `https://127.0.0.1:${await listenLocally(server)}`;
 }
 
 /** Listens, but takes no connection out of its queue; when that is full, no other is established. */
@@ -390,8 +382,7 @@ describe('an attachment that is passed on meets', () => {
   );
 
   test('a client that leaves: the transfer from S3 ends', async () => {
-    const client = await connectTo(port);
-    client.write(`GET /${path} HTTP/1.1\r\nHost: cdn.example\r\n\r\n`);
+    const client = await app.begin(`/${path}`);
     await once(client, 'data');
     client.destroy();
     await expect.poll(() => proxy.connections).toBe(0);

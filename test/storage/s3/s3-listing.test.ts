@@ -1,4 +1,4 @@
-import { afterEach, describe, expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { S3Listing } from '../../../src/storage/s3/s3-listing.ts';
 import { LOCAL_CREDENTIALS } from '../../support/s3/local-s3.ts';
 import { s3Options } from '../../support/s3/s3-bucket.ts';
@@ -7,7 +7,7 @@ import {
   respondWithPage,
   type ScriptedAnswer,
   type ScriptedS3,
-  startScriptedS3,
+  useScriptedS3,
 } from '../../support/s3/scripted-s3.ts';
 
 Object.assign(process.env, LOCAL_CREDENTIALS);
@@ -16,10 +16,9 @@ const signal = new AbortController().signal;
 
 describe('the listing of a bucket', () => {
   let server: ScriptedS3 | undefined;
-  afterEach(() => server?.close());
 
   const listWith = async (respond: ScriptedAnswer, most = Infinity): Promise<string[]> => {
-    server = await startScriptedS3(respond);
+    server = await useScriptedS3(respond);
     const bucket = { endpoint: server.endpoint, bucket: 'originals' };
     const keys: string[] = [];
     const listing = new S3Listing(s3Options(bucket, { prefix: 'media/' }));

@@ -1,6 +1,6 @@
 import { once } from 'node:events';
 import type { ServerResponse } from 'node:http';
-import { afterEach, describe, expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import type { ByteRange } from '../../../src/pipeline/ports.ts';
 import { S3Origin } from '../../../src/storage/s3/s3-origin.ts';
 import { LOCAL_CREDENTIALS } from '../../support/s3/local-s3.ts';
@@ -8,25 +8,15 @@ import { s3Options } from '../../support/s3/s3-bucket.ts';
 import {
   respondWithError,
   type ScriptedAnswer,
-  type ScriptedS3,
-  startScriptedS3,
+  useScriptedS3,
 } from '../../support/s3/scripted-s3.ts';
 
 Object.assign(process.env, LOCAL_CREDENTIALS);
 
-let server: ScriptedS3 | undefined;
-afterEach(() => server?.close());
-
-async function readWith(
-  respond: ScriptedAnswer,
-  {
-    signal = new AbortController().signal,
-    range,
-  }: { signal?: AbortSignal; range?: ByteRange } = {},
-) {
-  server = await startScriptedS3(respond);
-  const origin = new S3Origin(s3Options({ endpoint: server.endpoint, bucket: 'originals' }));
-  const object = await origin.read('a', { signal, ...(range && { range }) });
+async function readWith(respond: ScriptedAnswer, options: { signal?: AbortSignal; range?: ByteRange } = {}) {
+  const { endpoint } = await useScriptedS3(respond);
+  const origin = new S3Origin(s3Options({ endpoint, bucket: 'originals' }));
+  const object = await origin.read('a', { signal: new AbortController().signal, ...options });
   object.body.destroy();
   return object;
 }
@@ -40,22 +30,19 @@ const unsatisfiable: ScriptedAnswer = (_, response) =>
 
 describe('the response of a bucket', () => {
   test.each([
-    ['a part', partial, 'ORIGIN_ERROR', /206/],
-    ['no such part', unsatisfiable, 'ORIGIN_ERROR', /^InvalidRange \(HTTP 416/],
-  ] as const)(
-    'is a failure where it is %s, and nobody has asked for one',
-    async (_, respond, code, reason) => {
-      await expect(readWith(respond)).rejects.toMatchObject({
-        code,
-        cause: { message: expect.stringMatching(reason) },
-      });
-    },
-  );
+    ['a part', partial, /206/],
+    ['no such part', unsatisfiable, /^InvalidRange \(HTTP 416/],
+  ] as const)('is a failure where it is %s, and nobody has asked for one', async (...row) => {
+    const [, respond, reason] = row;
+    await expect(readWith(respond)).rejects.toMatchObject({
+      code: 'ORIGIN_ERROR',
+      cause: { message: expect.stringMatching(reason) },
+    });
+  });
 
   test('is a part, or that there is no such part, where one is asked for', async () => {
     const range = { first: 0, last: 3 };
     expect(await readWith(partial, { range })).toMatchObject({ sizeBytes: 9 });
-    await server?.close();
     await expect(readWith(unsatisfiable, { range })).rejects.toMatchObject({
       code: 'RANGE_NOT_SATISFIABLE',
     });

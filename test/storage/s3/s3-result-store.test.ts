@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import type { ServerResponse } from 'node:http';
-import { afterEach, describe, expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { resultPath } from '../../../src/pipeline/results/result-path.ts';
 import { formatResultFile } from '../../../src/storage/result-file.ts';
 import { S3ResultStore } from '../../../src/storage/s3/s3-result-store.ts';
@@ -11,7 +11,7 @@ import {
   respondWithPage,
   type ScriptedAnswer,
   type ScriptedS3,
-  startScriptedS3,
+  useScriptedS3,
 } from '../../support/s3/scripted-s3.ts';
 import { addressOf, anySize, resultOf } from '../contracts/result-store.contract.ts';
 
@@ -22,13 +22,12 @@ const file = Buffer.concat(formatResultFile(address, resultOf('a rendering')) ??
 const PREFIX = 'renderings/';
 
 let server: ScriptedS3 | undefined;
-afterEach(() => server?.close());
 
 async function openStore(
   respond: ScriptedAnswer,
   options: { readonly timeoutMs?: number; readonly maxObjectBytes?: number } = {},
 ): Promise<S3ResultStore> {
-  server = await startScriptedS3(respond);
+  server = await useScriptedS3(respond);
   const bucket = { endpoint: server.endpoint, bucket: 'results' };
   return new S3ResultStore(s3ResultOptions(bucket, { prefix: PREFIX, ...options }));
 }

@@ -1,5 +1,5 @@
-import { once } from 'node:events';
-import { type AddressInfo, connect, createServer, type Socket } from 'node:net';
+import { connect, createServer, type Socket } from 'node:net';
+import { listenLocally } from '../processes/local-server.ts';
 
 /** Passes bytes on between a client and a port of this machine, and stops reading the port's on demand. */
 export interface StallingRelay {
@@ -25,10 +25,8 @@ export async function startStallingRelay(target: number): Promise<StallingRelay>
     server.on('error', () => undefined);
     server.on('close', () => client.destroy());
   });
-  relay.listen(0, '127.0.0.1');
-  await once(relay, 'listening');
   return {
-    port: (relay.address() as AddressInfo).port,
+    port: await listenLocally(relay),
     stall: () => {
       isStalled = true;
     },

@@ -57,10 +57,32 @@ function larger(one: MemoryPeaks, other: MemoryPeaks): MemoryPeaks {
   return { main: Math.max(one.main, other.main), worker: Math.max(one.worker, other.worker) };
 }
 
+/**
+ * Watches by how much more memory a process holds than now (`VmRSS`).
+ *
+ * @returns ends it, and tells the most in bytes
+ */
+export function watchGrowth(pid: number): () => number {
+  const before = readStatus(pid, 'VmRSS');
+  let most = before;
+  const watch = setInterval(() => {
+    most = Math.max(most, readStatus(pid, 'VmRSS'));
+  }, 20);
+  return () => {
+    clearInterval(watch);
+    return most - before;
+  };
+}
+
 function readMark(pid: number): number {
+  return readStatus(pid, 'VmHWM');
+}
+
+/** A field of proc_pid_status(5), in bytes. */
+function readStatus(pid: number, name: 'VmHWM' | 'VmRSS'): number {
   try {
     const status = readFileSync(`/proc/${pid}/status`, 'utf8');
-    return Number(/^VmHWM:\s+(\d+) kB$/m.exec(status)?.[1] ?? 0) * 1024;
+    return Number(new RegExp(`^${name}:\\s+(\\d+) kB$`, 'm').exec(status)?.[1] ?? 0) * 1024;
   } catch {
     return 0; // gone in between
   }

@@ -1,5 +1,6 @@
 import { once } from 'node:events';
-import { type AddressInfo, connect, createServer, type Server, type Socket } from 'node:net';
+import { connect, createServer, type Server, type Socket } from 'node:net';
+import { listenLocally } from '../processes/local-server.ts';
 
 /** What may go wrong between a client and a server of HTTP/1.1. */
 export type Fault =
@@ -42,9 +43,7 @@ export class FaultProxy {
 
   /** Begins to listen; again on the same port after `refuse`. */
   async listen(): Promise<void> {
-    this.#server.listen(this.#port, '127.0.0.1');
-    await once(this.#server, 'listening');
-    this.#port = (this.#server.address() as AddressInfo).port;
+    this.#port = await listenLocally(this.#server, this.#port);
   }
 
   /** Lets no connection in any more, and drops those there are. */

@@ -1,7 +1,7 @@
-import { once } from 'node:events';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import { buffer } from 'node:stream/consumers';
+import { onTestFinished } from 'vitest';
+import { closeServer, listenLocally } from '../processes/local-server.ts';
 
 /** A request that came to a scripted server. */
 export interface ScriptedRequest {
@@ -31,18 +31,15 @@ export async function startScriptedS3(answer: ScriptedAnswer): Promise<ScriptedS
     requests.push(request);
     answer(request, response);
   });
-  server.listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  const { port } = server.address() as AddressInfo;
-  return {
-    endpoint: `http://127.0.0.1:${port}`,
-    requests,
-    close: async () => {
-      server.close();
-      server.closeAllConnections();
-      await once(server, 'close');
-    },
-  };
+  const port = await listenLocally(server);
+  return { endpoint: `http://127.0.0.1:${port}`, requests, close: () => closeServer(server) };
+}
+
+/** The same, until the end of the test. */
+export async function useScriptedS3(answer: ScriptedAnswer): Promise<ScriptedS3> {
+  const server = await startScriptedS3(answer);
+  onTestFinished(server.close);
+  return server;
 }
 
 /** Responds with a page of a list, as S3 writes it; `next` where another page follows. */

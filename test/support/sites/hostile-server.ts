@@ -1,6 +1,7 @@
 import { once } from 'node:events';
 import { type AddressInfo, createServer, type Server, type Socket } from 'node:net';
 import { onTestFinished } from 'vitest';
+import { listenLocally } from '../processes/local-server.ts';
 
 /** What a server does with a connection whose request has come: it writes whatever it likes. */
 export type Behaviour = (socket: Socket, request: string) => void;
@@ -33,8 +34,7 @@ export class HostileServer {
 
   static async start(): Promise<HostileServer> {
     const site = new HostileServer();
-    site.#server.listen(0, '127.0.0.1');
-    await once(site.#server, 'listening');
+    await listenLocally(site.#server);
     return site;
   }
 

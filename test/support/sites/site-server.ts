@@ -1,6 +1,6 @@
-import { once } from 'node:events';
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
+import { closeServer, listenLocally } from '../processes/local-server.ts';
 
 /** Responds to a request; what a path has no handler for is a 404. */
 export type SiteHandler = (request: IncomingMessage, response: ServerResponse) => void;
@@ -29,8 +29,7 @@ export class SiteServer {
   /** @param host an address of this machine */
   static async start(host = '127.0.0.1'): Promise<SiteServer> {
     const site = new SiteServer();
-    site.#server.listen(0, host);
-    await once(site.#server, 'listening');
+    await listenLocally(site.#server, 0, host);
     return site;
   }
 
@@ -50,9 +49,7 @@ export class SiteServer {
     this.#server.closeAllConnections();
   }
 
-  async close(): Promise<void> {
-    this.#server.closeAllConnections();
-    this.#server.close();
-    await once(this.#server, 'close');
+  close(): Promise<void> {
+    return closeServer(this.#server);
   }
 }

@@ -1,9 +1,8 @@
-import { once } from 'node:events';
 import { createServer, type IncomingHttpHeaders } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import { gunzipSync } from 'node:zlib';
 import { onTestFinished, vi } from 'vitest';
 import type { Environment } from '../../../src/config/setting.ts';
+import { closeServer, listenLocally } from '../processes/local-server.ts';
 import { readProtobufSpans } from './otlp-protobuf.ts';
 
 /** A span as it came, whatever it was sent as. */
@@ -64,21 +63,14 @@ export async function startOtlpReceiver(port = 0): Promise<OtlpReceiver> {
     spans.push(...(isJson ? readJsonSpans(body.toString()) : readProtobufSpans(body)));
     response.writeHead(200, { 'content-type': headers['content-type'] }).end(isJson ? '{}' : '');
   });
-  server.listen(port, '127.0.0.1');
-  await once(server, 'listening');
-  const bound = (server.address() as AddressInfo).port;
+  const bound = await listenLocally(server, port);
   const receiver: OtlpReceiver = {
     url: `http://127.0.0.1:${bound}`,
     port: bound,
     mood: 'takes',
     spans,
     batches,
-    close: async () => {
-      if (!server.listening) return;
-      server.closeAllConnections();
-      server.close();
-      await once(server, 'close');
-    },
+    close: () => closeServer(server),
   };
   return receiver;
 }

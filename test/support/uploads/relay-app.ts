@@ -1,5 +1,5 @@
-import { readdir, readFile } from 'node:fs/promises';
-import { join, relative } from 'node:path';
+import { readFile } from 'node:fs/promises';
+import { join } from 'node:path';
 import { onTestFinished } from 'vitest';
 import {
   type RelayCapability,
@@ -60,7 +60,7 @@ export async function startRelayApp({
   settings = {},
   ...parts
 }: TestAppOptions = {}): Promise<RelayApp> {
-  const { path: folder, put, remove } = await makeTemporaryFolder();
+  const { path: folder, put, list, remove } = await makeTemporaryFolder();
   const app = await createTestApp({
     ...parts,
     settings: { RELAY_SIGNING_KEYS: RELAY_KEY, STORAGE_DIR: folder, ...settings },
@@ -72,13 +72,7 @@ export async function startRelayApp({
     port: await app.listen(),
     folder,
     requests: app.requests,
-    list: async () => {
-      const entries = await readdir(folder, { recursive: true, withFileTypes: true });
-      return entries
-        .filter((entry) => !entry.isDirectory())
-        .map(({ parentPath, name }) => relative(folder, join(parentPath, name)))
-        .sort();
-    },
+    list,
     read: (key) => readFile(join(folder, key)),
     put,
     close: async () => {
