@@ -1,4 +1,3 @@
-import { readFileSync } from 'node:fs';
 import { describe, expect, test } from 'vitest';
 import { box, fullBox, u16be } from '../support/images/heif-file.ts';
 import {
@@ -13,7 +12,7 @@ import {
   vp8x,
   webpFile,
 } from './containers.ts';
-import { factsOf, verdictOn } from './facts-of.ts';
+import { corpusFile, factsOf, verdictOn } from './facts-of.ts';
 
 /**
  * Headers are read where all requests are served: what is in them must not keep anybody waiting. Each
@@ -55,9 +54,7 @@ describe('more than any real file has', () => {
     expect(factsOf(webp).frames).toBe(100_000);
   });
 
-  const avif = readFileSync(
-    new URL('../../fixtures/corpus/avif/libavif__white_1x1.avif', import.meta.url),
-  );
+  const avif = corpusFile('avif/libavif__white_1x1.avif');
   /** The file with a box of the meta box, or of its child `iprp`, put before the others. */
   const withBox = (parent: 'meta' | 'iprp', ...boxes: readonly Buffer[]): Buffer => {
     const more = join(...boxes);

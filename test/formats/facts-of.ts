@@ -1,4 +1,4 @@
-import { readFileSync } from 'node:fs';
+import { readdirSync, readFileSync } from 'node:fs';
 import { MediaError } from '../../src/contract/errors.ts';
 import type { ImageFacts } from '../../src/formats/image-facts.ts';
 import { readImageFacts } from '../../src/formats/read-image-facts.ts';
@@ -8,6 +8,13 @@ const corpus = new URL('../../fixtures/corpus/', import.meta.url);
 /** Reads a file of the corpus, given as `category/file`. */
 export function corpusFile(name: string): Buffer {
   return readFileSync(new URL(name.split('/').map(encodeURIComponent).join('/'), corpus));
+}
+
+/** Names of the files in folders of the corpus, as `category/file`. */
+export function corpusFiles(...categories: readonly string[]): string[] {
+  return categories.flatMap((category) =>
+    readdirSync(new URL(`${category}/`, corpus)).map((file) => `${category}/${file}`),
+  );
 }
 
 /** The facts, `unsupported` for no image that is decoded, `corrupt` for UNPROCESSABLE_MEDIA. */

@@ -110,6 +110,11 @@ export interface TestApp {
   readonly workers: WorkerPool;
   /** A GET that needs no socket. */
   get(url: string, headers?: Headers): Promise<LightMyRequestResponse>;
+  /**
+   * Asks for an original that is put behind a path; `{id}` in it becomes a number of its own, so that nothing is
+   * remembered of it.
+   */
+  serve(original: Uint8Array, path: string): Promise<LightMyRequestResponse>;
   /** Asks the admin listener, which must be there. */
   askAdmin(url: string, options?: InjectOptions): Promise<LightMyRequestResponse>;
   /** Listens on a free port of this machine from the first call on, and returns it. */
@@ -183,6 +188,15 @@ export async function createTestApp(options: TestAppOptions = {}): Promise<TestA
     if (!server.server.listening) await server.listen({ host: '127.0.0.1', port: 0 });
     return (server.server.address() as AddressInfo).port;
   };
+  const get: TestApp['get'] = (url, headers = {}) => server.inject({ url, headers });
+  let served = 1_000_000;
+  const serve: TestApp['serve'] = (original, path) => {
+    served += 1;
+    const url = path.replace('{id}', String(served));
+    const [key = ''] = url.slice(1).split('?');
+    originals.put(key.startsWith('attachments/') ? key : key.replace(/\.\w+$/, ''), original);
+    return get(url);
+  };
   const connect: TestApp['connect'] = async (connectClient = connectTo) => {
     const socket = await connectClient(await listen());
     onTestFinished(() => void socket.destroy());
@@ -197,7 +211,8 @@ export async function createTestApp(options: TestAppOptions = {}): Promise<TestA
     log,
     requests,
     workers: workers.pool,
-    get: (url, headers = {}) => server.inject({ url, headers }),
+    get,
+    serve,
     askAdmin: async (url, options) =>
       (await admin?.inject({ ...options, url })) ?? expect.fail('there is no admin listener'),
     listen,

@@ -1,5 +1,5 @@
 import sharp from 'sharp';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { u32be } from '../formats/containers.ts';
 import { apngDrawings } from '../support/images/apng-drawings.ts';
 import { composeApng, composeStill } from '../support/images/compose-apng.ts';
@@ -16,27 +16,13 @@ import {
   type DecodedImage,
   decodeImage,
 } from '../support/images/image-comparison.ts';
-import { createTestApp, type TestApp } from '../support/test-app.ts';
+import { shareTestApp } from '../support/test-app.ts';
 
 /** Exact pixels at the picture's own size. */
 const ANIMATED = '/attachments/1/{id}/x?format=webp&animated=true';
 
-let app: TestApp;
-beforeAll(async () => {
-  app = await createTestApp();
-});
-afterAll(() => app.close());
-
-let id = 0;
-
-/** Asks for an original; its id goes into the place for it. */
-async function ask(original: Uint8Array, path: string) {
-  id += 1;
-  for (const key of ['avatars/1/', 'emojis/', 'stickers/'])
-    app.originals.put(`${key}${id}`, original);
-  app.originals.put(`attachments/1/${id}/x`, original);
-  return app.server.inject({ url: path.replace('{id}', String(id)) });
-}
+const app = shareTestApp();
+const ask = (original: Uint8Array, path: string) => app.serve(original, path);
 
 describe('the frames of an APNG', () => {
   test.each(apngDrawings)('$name', async ({ drawn }) => {

@@ -1,8 +1,8 @@
 import { readdirSync, readFileSync, statSync } from 'node:fs';
 import { join as joinPath } from 'node:path';
 import sharp from 'sharp';
-import { afterAll, beforeAll, expect, test } from 'vitest';
-import { createTestApp, samples, type TestApp } from '../support/test-app.ts';
+import { expect, test } from 'vitest';
+import { samples, shareTestApp } from '../support/test-app.ts';
 
 const CORPUS = joinPath(import.meta.dirname, '../../fixtures/corpus');
 
@@ -45,18 +45,14 @@ export function describeCorpus({
       .slice(0, perCategory);
   const categories = [...new Set(files.map((file) => file.split('/')[0] ?? ''))];
 
-  let app: TestApp;
-  beforeAll(async () => {
-    app = await createTestApp({
-      // Each file is asked for in several tests, each time anew.
-      settings: {
-        CACHE_MEMORY_BYTES: '0',
-        REFUSED_MAX_AGE_SECONDS: '0',
-        TRANSFORM_TIMEOUT_MS: '200000', // a busy machine is no fault of the file
-      },
-    });
+  const app = shareTestApp({
+    // Each file is asked for in several tests, each time anew.
+    settings: {
+      CACHE_MEMORY_BYTES: '0',
+      REFUSED_MAX_AGE_SECONDS: '0',
+      TRANSFORM_TIMEOUT_MS: '200000', // a busy machine is no fault of the file
+    },
   });
-  afterAll(() => app.close());
 
   /** Each file has an id of its own: nothing is remembered from one to the next. */
   const put = (file: string): number => {
@@ -67,10 +63,7 @@ export function describeCorpus({
   const ask = async (file: string, ways = allWays): Promise<number[]> => {
     const id = put(file);
     const statuses: number[] = [];
-    for (const way of ways) {
-      const { statusCode } = await app.server.inject({ url: `/avatars/${id}/${way}` });
-      statuses.push(statusCode);
-    }
+    for (const way of ways) statuses.push((await app.get(`/avatars/${id}/${way}`)).statusCode);
     return statuses;
   };
 
@@ -128,7 +121,7 @@ export function describeCorpus({
     for (const file of category('hostile-polyglot')) {
       const id = put(file);
       for (const way of ['x.gif?size=16', 'x.jpg?size=4096', 'x.webp?size=4096']) {
-        const { rawPayload } = await app.server.inject({ url: `/avatars/${id}/${way}` });
+        const { rawPayload } = await app.get(`/avatars/${id}/${way}`);
         for (const payload of ['<?php', '<script', 'PK\x03\x04']) {
           expect(rawPayload.includes(payload, 0, 'latin1'), `${file} as ${way}`).toBe(false);
         }
@@ -138,14 +131,13 @@ export function describeCorpus({
 
   test('a payload behind the end of an image is not passed through', async () => {
     const id = put('hostile-polyglot/derived__gif-plus-html.gif');
-    const { rawPayload } = await app.server.inject({ url: `/avatars/${id}/x.gif?size=4096` });
+    const { rawPayload } = await app.get(`/avatars/${id}/x.gif?size=4096`);
     expect(rawPayload.includes('<script')).toBe(false);
     expect(await sharp(rawPayload).metadata()).toMatchObject({ format: 'gif', width: 36 });
   });
 
   test('a good image is served right afterwards', async () => {
-    app.originals.put('avatars/1/good', samples.png);
-    const { rawPayload } = await app.server.inject({ url: '/avatars/1/good.webp?size=64' });
+    const { rawPayload } = await app.serve(samples.png, '/avatars/{id}/good.webp?size=64');
     expect(await sharp(rawPayload).metadata()).toMatchObject({ format: 'webp', width: 64 });
   });
 }

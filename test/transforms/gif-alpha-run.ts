@@ -1,7 +1,7 @@
-import { afterAll, beforeAll, expect, test } from 'vitest';
+import { expect, test } from 'vitest';
 import { type DecodedImage, decodeImage } from '../support/images/image-comparison.ts';
 import { readGifImages } from '../support/images/read-gif.ts';
-import { createTestApp, type TestApp } from '../support/test-app.ts';
+import { shareTestApp } from '../support/test-app.ts';
 
 /** An original, by the name of its test. */
 export interface NamedOriginal {
@@ -19,36 +19,28 @@ const WORDS = { clear: 0, white: 0xff_ff_ff_ff, black: 0xff_00_00_00 } as const;
  * lossless WebP of the same request; and that no colour is named that they do not have.
  */
 export function describeGifAlpha(originals: readonly NamedOriginal[]): void {
-  let app: TestApp;
-  beforeAll(async () => {
-    app = await createTestApp({ settings: { TRANSFORM_TIMEOUT_MS: '60000' } });
-  });
-  afterAll(() => app.close());
+  const app = shareTestApp({ settings: { TRANSFORM_TIMEOUT_MS: '60000' } });
 
-  const ask = async (id: number, way: string): Promise<Buffer | undefined> => {
-    const { statusCode, rawPayload } = await app.server.inject({ url: `/avatars/${id}/x.${way}` });
+  const ask = async (original: Buffer, way: string): Promise<Buffer | undefined> => {
+    const { statusCode, rawPayload } = await app.serve(original, `/avatars/{id}/x.${way}`);
     return statusCode === 200 ? rawPayload : undefined;
   };
 
-  test.each(originals.map((original, id) => ({ ...original, id })))(
-    '$name',
-    async ({ read, id }) => {
-      const original = read();
-      app.originals.put(`avatars/${id}/x`, original);
-      for (const size of SIZES_PX) {
-        const exact = await ask(id, `webp?size=${size}&quality=lossless&animated=true`);
-        const gif = await ask(id, `gif?size=${size}&quality=low`);
-        if (exact === undefined || gif === undefined) return; // refused: other tests say when
-        if (gif.equals(original)) continue; // which was smaller
-        expect(count(await decodeImage(gif), await decodeImage(exact))).toEqual(noneMoved);
-        const unknown = readGifImages(gif).filter(
-          ({ colours, indices, transparentIndex = 0 }) =>
-            transparentIndex >= colours || indices.some((index) => index >= colours),
-        );
-        expect(unknown).toEqual([]);
-      }
-    },
-  );
+  test.each(originals)('$name', async ({ read }) => {
+    const original = read();
+    for (const size of SIZES_PX) {
+      const exact = await ask(original, `webp?size=${size}&quality=lossless&animated=true`);
+      const gif = await ask(original, `gif?size=${size}&quality=low`);
+      if (exact === undefined || gif === undefined) return; // refused: other tests say when
+      if (gif.equals(original)) continue; // which was smaller
+      expect(count(await decodeImage(gif), await decodeImage(exact))).toEqual(noneMoved);
+      const unknown = readGifImages(gif).filter(
+        ({ colours, indices, transparentIndex = 0 }) =>
+          transparentIndex >= colours || indices.some((index) => index >= colours),
+      );
+      expect(unknown).toEqual([]);
+    }
+  });
 }
 
 const noneMoved = { isAlike: true, clear: 0, white: 0, black: 0 };

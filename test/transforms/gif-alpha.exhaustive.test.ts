@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import sharp from 'sharp';
 import { describe, expect, test } from 'vitest';
 import { readImageFacts } from '../../src/formats/read-image-facts.ts';
-import { createTestApp } from '../support/test-app.ts';
+import { useTestApp } from '../support/test-app.ts';
 import { describeGifAlpha } from './gif-alpha-run.ts';
 
 const FIXTURES = join(import.meta.dirname, '../../fixtures');
@@ -37,18 +37,16 @@ describe('a low GIF is transparent, white and black where its original is: of', 
 });
 
 test('a low GIF of 100 megapixels has room in a worker', async () => {
-  const app = await createTestApp({ settings: { TRANSFORM_TIMEOUT_MS: '60000' } });
+  const app = await useTestApp({ settings: { TRANSFORM_TIMEOUT_MS: '60000' } });
   const [edgePx, paper] = [10_000, '#fed'];
   const original = await sharp({
     create: { width: edgePx, height: edgePx, channels: 3, background: paper },
   })
     .png({ compressionLevel: 1 })
     .toBuffer();
-  app.originals.put('attachments/1/2/x', original);
-  const url = '/attachments/1/2/x?format=gif&quality=low';
-  const { statusCode, rawPayload } = await app.server.inject({ url });
+  const path = '/attachments/1/{id}/x?format=gif&quality=low';
+  const { statusCode, rawPayload } = await app.serve(original, path);
   expect(statusCode).toBe(200);
   expect(await sharp(rawPayload).metadata()).toMatchObject({ width: edgePx, height: edgePx });
   expect(app.workers.counters).toEqual({ restarts: 0, kills: 0, recycles: 0 });
-  await app.close();
 });

@@ -8,7 +8,7 @@ import { readFileSync, writeFileSync } from 'node:fs';
 import { join as joinPath } from 'node:path';
 import { deflateSync } from 'node:zlib';
 import sharp, { type Sharp } from 'sharp';
-import { afterAll, beforeAll, expect, test } from 'vitest';
+import { expect, test } from 'vitest';
 import { afterIhdr, afterSoi, join, jpegSegment, pngChunk, u32be } from '../formats/containers.ts';
 import {
   createProfile,
@@ -18,7 +18,7 @@ import {
   toSrgb,
 } from '../support/images/icc-profile.ts';
 import { useTemporaryFolder } from '../support/temporary-folder.ts';
-import { createTestApp, type TestApp } from '../support/test-app.ts';
+import { shareTestApp } from '../support/test-app.ts';
 
 /** Largest difference of a channel to what the standards say, in levels of 255. */
 export const TOLERANCE = 2;
@@ -316,18 +316,10 @@ export function describeProfiles(
   rows: readonly ProfileRow[],
   unusableOnes: readonly UnusableRow[],
 ): void {
-  let app: TestApp;
-  beforeAll(async () => {
-    app = await createTestApp();
-  });
-  afterAll(() => app.close());
+  const app = shareTestApp();
 
   const render = async (original: Uint8Array, query: string): Promise<number[][]> => {
-    app.originals.put('attachments/1/2/x', original);
-    app.clock.advance(1_000_000_000); // nothing of an earlier original is fresh any more
-    const { statusCode, rawPayload } = await app.server.inject({
-      url: `/attachments/1/2/x${query}`,
-    });
+    const { statusCode, rawPayload } = await app.serve(original, `/attachments/1/{id}/x${query}`);
     expect(statusCode).toBe(200);
     return await readShown(rawPayload);
   };

@@ -1,5 +1,5 @@
-import { afterAll, beforeAll, expect, test } from 'vitest';
-import { createTestApp, type TestApp } from '../support/test-app.ts';
+import { expect, test } from 'vitest';
+import { shareTestApp } from '../support/test-app.ts';
 import type { NamedOriginal } from './gif-alpha-run.ts';
 
 /**
@@ -10,30 +10,23 @@ export function describeWebpChoice(
   originals: readonly NamedOriginal[],
   sizes: readonly number[],
 ): void {
-  let app: TestApp;
-  beforeAll(async () => {
-    app = await createTestApp({ settings: { TRANSFORM_TIMEOUT_MS: '60000' } });
-  });
-  afterAll(() => app.close());
+  const app = shareTestApp({ settings: { TRANSFORM_TIMEOUT_MS: '60000' } });
 
-  test.each(originals.map((original, id) => ({ ...original, id })))(
-    '$name',
-    async ({ read, id }) => {
-      app.originals.put(`avatars/${id}/x`, read());
-      const ask = async (size: number, quality: string): Promise<Buffer | undefined> => {
-        const url = `/avatars/${id}/x.webp?size=${size}&quality=${quality}&animated=true`;
-        const { statusCode, rawPayload } = await app.server.inject({ url });
-        return statusCode === 200 ? rawPayload : undefined;
-      };
-      for (const size of sizes) {
-        const lossless = await ask(size, 'lossless');
-        for (const quality of ['high', 'low']) {
-          const given = await ask(size, quality);
-          if (lossless === undefined || given === undefined) return; // refused: other tests say when
-          if (!given.includes('VP8 ')) continue; // lossless itself
-          expect(given.length, `${quality} at ${size}`).toBeLessThanOrEqual(lossless.length);
-        }
+  test.each(originals)('$name', async ({ read }) => {
+    const original = read();
+    const ask = async (size: number, quality: string): Promise<Buffer | undefined> => {
+      const path = `/avatars/{id}/x.webp?size=${size}&quality=${quality}&animated=true`;
+      const { statusCode, rawPayload } = await app.serve(original, path);
+      return statusCode === 200 ? rawPayload : undefined;
+    };
+    for (const size of sizes) {
+      const lossless = await ask(size, 'lossless');
+      for (const quality of ['high', 'low']) {
+        const given = await ask(size, quality);
+        if (lossless === undefined || given === undefined) return; // refused: other tests say when
+        if (!given.includes('VP8 ')) continue; // lossless itself
+        expect(given.length, `${quality} at ${size}`).toBeLessThanOrEqual(lossless.length);
       }
-    },
-  );
+    }
+  });
 }

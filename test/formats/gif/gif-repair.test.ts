@@ -1,18 +1,18 @@
-import { readdirSync, readFileSync } from 'node:fs';
 import fc from 'fast-check';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { findUnusedIndex, repairGif } from '../../../src/formats/gif/gif-repair.ts';
-import type { ImageFacts } from '../../../src/formats/image-facts.ts';
 import { readImageFacts } from '../../../src/formats/read-image-facts.ts';
-import { compressIndices, type DrawnFrame, drawGif } from '../../support/images/draw-gif.ts';
+import {
+  compressIndices,
+  control,
+  type DrawnFrame,
+  drawGif,
+} from '../../support/images/draw-gif.ts';
 import { decodeImage } from '../../support/images/image-comparison.ts';
-import { createTestApp, type TestApp } from '../../support/test-app.ts';
+import { shareTestApp } from '../../support/test-app.ts';
+import { corpusFile, corpusFiles, factsOf } from '../facts-of.ts';
 
-const corpusUrl = new URL('../../../fixtures/corpus/', import.meta.url);
-const readCorpus = (file: string): Buffer => readFileSync(new URL(file, corpusUrl));
-const animated = readdirSync(new URL('gif-animated/', corpusUrl)).map((file) =>
-  readCorpus(`gif-animated/${file}`),
-);
+const animated = corpusFiles('gif-animated').map(corpusFile);
 
 /** Disposals as they stand in the packed field, without and with the transparency flag. */
 const KEEP = 1 << 2;
@@ -20,12 +20,6 @@ const CLEAR = 2 << 2;
 const FLAG = 1;
 
 const repair = (gif: Buffer): Uint8Array => repairGif(gif, factsOf(gif));
-
-function factsOf(gif: Uint8Array): ImageFacts {
-  const facts = readImageFacts(gif);
-  if (facts === undefined) throw new Error('Expected a GIF');
-  return facts;
-}
 
 /** Pixels as `rrggbb`, 0 for a transparent one; all of them row by row, or every `step`th. */
 async function look(image: Uint8Array, frame: number, step = 1): Promise<string[]> {
@@ -103,22 +97,16 @@ const seen = [
 ] as const;
 
 describe('through the service', () => {
-  let app: TestApp;
-  beforeAll(async () => {
-    app = await createTestApp();
-  });
-  afterAll(() => app.close());
+  const app = shareTestApp();
 
   async function request(original: Uint8Array, way: string): Promise<Buffer> {
-    app.originals.put('avatars/1/x', original);
-    app.clock.advance(1_000_000_000); // nothing of an earlier original is fresh any more
-    const { statusCode, rawPayload } = await app.server.inject({ url: `/avatars/1/${way}` });
+    const { statusCode, rawPayload } = await app.serve(original, `/avatars/{id}/${way}`);
     expect(statusCode).toBe(200);
     return rawPayload;
   }
 
   test.each(seen)('$file shows what browsers show', async ({ file, step, frames }) => {
-    const original = readCorpus(file);
+    const original = corpusFile(file);
     const still = await request(original, 'x.png?size=128');
     expect(await look(still, 0, step)).toEqual(frames[0]);
 
@@ -130,7 +118,7 @@ describe('through the service', () => {
   });
 
   test('a gif of another size has the transparency too', async () => {
-    const original = readCorpus('gif-animated/imagers__issue_1455_undersized.gif');
+    const original = corpusFile('gif-animated/imagers__issue_1455_undersized.gif');
     const gif = await request(original, 'x.gif?size=40');
     expect(readImageFacts(gif)?.animation).toEqual(factsOf(original).animation);
     expect(await look(gif, 0, 10)).toEqual([
@@ -143,7 +131,7 @@ describe('through the service', () => {
   });
 
   test('what passes through stays as it is', async () => {
-    const original = readCorpus('gif-animated/imagers__issue_1455_undersized.gif');
+    const original = corpusFile('gif-animated/imagers__issue_1455_undersized.gif');
     const before = app.renderer.renders;
     expect(await request(original, 'x.gif?size=128')).toEqual(original);
     expect(app.renderer.renders).toBe(before);
@@ -159,17 +147,11 @@ describe('a repaired gif', () => {
       ...screen,
       repeats: 6,
       frames: [
-        pixel,
-        { ...pixel, controls: [[CLEAR, 300, 0]] },
-        { ...pixel, controls: [[KEEP, 7, 1]] },
-        {
-          ...pixel,
-          controls: [
-            [KEEP, 1, 0],
-            [KEEP, 65_535, 0],
-          ],
-        },
-      ],
+        [],
+        [control(CLEAR, 300)],
+        [control(KEEP, 7, 1)],
+        [control(KEEP), control(KEEP, 65_535)],
+      ].map((controls) => ({ ...pixel, controls })),
     });
     const repaired = repair(gif);
     expect(repaired.length).toBe(gif.length + 4 * 8);
@@ -194,13 +176,8 @@ describe('a repaired gif', () => {
   });
 
   test('keeps a flag that libnsgif takes from an earlier extension of the frame', async () => {
-    const twice: DrawnFrame = {
-      ...pixel,
-      controls: [
-        [FLAG, 10, 0],
-        [CLEAR, 20, 1],
-      ],
-    };
+    const controls = [control(FLAG), control(CLEAR, 20, 1)];
+    const twice: DrawnFrame = { ...pixel, controls };
     const gif = drawGif({ ...screen, frames: [twice, { ...pixel, pixels: [0] }] });
     expect(await look(gif, 0)).toEqual(['01fe07 0']);
     expect(repair(gif)).toBe(gif);
@@ -250,13 +227,10 @@ describe('nothing is repaired', () => {
   });
 
   test('in the corpus, but for these', () => {
-    const folders = ['gif-animated', 'gif-delays', 'gif-manyframes', 'gif-static'];
-    const files = folders.flatMap((folder) =>
-      readdirSync(new URL(folder, corpusUrl)).map((file) => `${folder}/${file}`),
-    );
+    const files = corpusFiles('gif-animated', 'gif-delays', 'gif-manyframes', 'gif-static');
     expect(files.length).toBeGreaterThan(30);
     const repaired = files.filter((file) => {
-      const gif = readCorpus(file);
+      const gif = corpusFile(file);
       return repair(gif) !== gif;
     });
     expect(repaired).toEqual([
@@ -272,7 +246,7 @@ describe('nothing is repaired', () => {
   });
 
   test('where the file ends within a block', () => {
-    const gif = readCorpus('gif-animated/wuffs__multiple-loop-counts.gif');
+    const gif = corpusFile('gif-animated/wuffs__multiple-loop-counts.gif');
     for (let bytes = 0; bytes < gif.length; bytes += 1) {
       const start = gif.subarray(0, bytes);
       const isRepaired = repairGif(start, { widthPx: 2, heightPx: 2 }) !== start;

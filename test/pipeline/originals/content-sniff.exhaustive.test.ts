@@ -2,8 +2,9 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { dispositionOf } from '../../../src/http/media/content-disposition.ts';
 import { SNIFF_BYTES, sniffContentType } from '../../../src/pipeline/originals/content-sniff.ts';
+import { corpusFiles } from '../../formats/facts-of.ts';
 import { expectNoUnhandledRejections } from '../../support/unhandled-rejections.ts';
-import { filesOf, MEDIA_TYPE, prefixOf, WALKED_HEADS } from './sniff-samples.ts';
+import { MEDIA_TYPE, prefixOf, WALKED_HEADS } from './sniff-samples.ts';
 
 const TEXT = 'text/plain; charset=utf-8';
 
@@ -45,7 +46,11 @@ describe('hostile bytes', () => {
   });
 
   it('of damaged real files have one as well', async () => {
-    const files = [...filesOf('nonimage'), ...filesOf('hostile-corrupt'), ...filesOf('apng')];
+    const files = [
+      ...corpusFiles('nonimage'),
+      ...corpusFiles('hostile-corrupt'),
+      ...corpusFiles('apng'),
+    ];
     await fc.assert(
       fc.asyncProperty(
         fc.constantFrom(...files),

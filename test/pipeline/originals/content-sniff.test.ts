@@ -2,8 +2,9 @@ import { randomBytes } from 'node:crypto';
 import { gzipSync } from 'node:zlib';
 import { describe, expect, it } from 'vitest';
 import { SNIFF_BYTES, sniffContentType } from '../../../src/pipeline/originals/content-sniff.ts';
+import { corpusFiles } from '../../formats/facts-of.ts';
 import { expectNoUnhandledRejections } from '../../support/unhandled-rejections.ts';
-import { filesOf, MEDIA_TYPE, prefixOf, WALKED_HEADS } from './sniff-samples.ts';
+import { MEDIA_TYPE, prefixOf, WALKED_HEADS } from './sniff-samples.ts';
 
 const HTML = 'text/html; charset=utf-8';
 const SVG = 'image/svg+xml';
@@ -57,7 +58,7 @@ describe('real files', () => {
     ['webp-lossy', 'image/webp'],
     ['avif', 'image/avif'],
   ])('every file of %s is %s', async (category, expected) => {
-    const files = filesOf(category);
+    const files = corpusFiles(category);
     expect(files).not.toHaveLength(0);
     for (const file of files) {
       expect(await sniffContentType(prefixOf(file)), file).toBe(expected);

@@ -1,7 +1,5 @@
-import { readdirSync, readFileSync } from 'node:fs';
 import { SNIFF_BYTES } from '../../../src/pipeline/originals/content-sniff.ts';
-
-const corpus = new URL('../../../fixtures/corpus/', import.meta.url);
+import { corpusFile } from '../../formats/facts-of.ts';
 
 /** A Content-Type that can go into a header as it is. */
 export const MEDIA_TYPE = /^[a-z]+\/[\w.+-]+(?:; (?:charset=utf-(?:8|16le|16be)|codecs=opus))?$/;
@@ -26,12 +24,7 @@ export const WALKED_HEADS = [
   '<!--',
 ] as const;
 
-/** Names of the files in a folder of the corpus. */
-export function filesOf(category: string): readonly string[] {
-  return readdirSync(new URL(`${category}/`, corpus)).map((file) => `${category}/${file}`);
-}
-
 /** What is looked at of a file of the corpus. */
 export function prefixOf(path: string): Uint8Array {
-  return readFileSync(new URL(path, corpus)).subarray(0, SNIFF_BYTES);
+  return corpusFile(path).subarray(0, SNIFF_BYTES);
 }

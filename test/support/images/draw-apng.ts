@@ -1,5 +1,6 @@
 import { deflateSync } from 'node:zlib';
 import { join, pngChunk, u32be } from '../../formats/containers.ts';
+import { u16be } from './heif-file.ts';
 
 /** How the samples of a drawing are stored: PNG's colour types by name, and bits a sample. */
 export interface SampleKind {
@@ -138,7 +139,7 @@ function formatControl(frame: DrawnApngFrame, { widthPx, heightPx }: PictureSize
   const { left = 0, top = 0, delay = [1, 10], dispose = 'none', blend = 'source' } = frame;
   return join(
     ...[widthPx, heightPx, left, top].map(u32be),
-    ...delay.map((part) => u32be(part).subarray(2)),
+    ...delay.map(u16be),
     disposals[dispose],
     blends[blend],
   );

@@ -1,3 +1,5 @@
+import { gifLoop, join, u16le } from '../../formats/containers.ts';
+
 /** One image of a GIF, pixel by pixel. */
 export interface DrawnFrame {
   readonly left?: number;
@@ -19,25 +21,28 @@ export interface DrawnGif {
   readonly frames: readonly DrawnFrame[];
 }
 
+/** A graphic control extension, of a tenth of a second where nothing else is said. */
+export const control = (packed: number, delayCs = 10, index = 0) =>
+  [packed, delayCs, index] as const;
+
 /** Writes a GIF that says and shows exactly this, by GIF89a, with none of the code under test. */
 export function drawGif({ widthPx, heightPx, indexBits, repeats, frames }: DrawnGif): Buffer {
   const colours = Array.from({ length: 2 ** indexBits }, (_, index) => [index, 255 - index, 7]);
-  const loop = ['!\xff\x0bNETSCAPE2.0\x03\x01', ...u16(repeats ?? 0), 0];
   return join(
-    ['GIF89a', ...u16(widthPx), ...u16(heightPx), 0xf0 | (indexBits - 1), 0, 0, ...colours.flat()],
-    repeats === undefined ? [] : loop,
+    ...['GIF89a', u16le(widthPx, heightPx), 0xf0 | (indexBits - 1), 0, 0, ...colours.flat()],
+    repeats === undefined ? '' : gifLoop(repeats),
     ...frames.map((frame) => drawFrame(frame, indexBits)),
-    [';'],
+    ';',
   );
 }
 
-function drawFrame(frame: DrawnFrame, indexBits: number): (number | string)[] {
+function drawFrame(frame: DrawnFrame, indexBits: number): Buffer {
   const { left = 0, top = 0, widthPx, pixels, controls = [] } = frame;
-  const blocks = controls.flatMap(([packed, delayCs, index]) => [
-    ...['!', 0xf9, 4, packed, ...u16(delayCs), index, 0],
-  ]);
-  const box = [left, top, widthPx, pixels.length / widthPx].flatMap(u16);
-  return [...blocks, ',', ...box, 0, ...compressIndices(pixels, Math.max(2, indexBits))];
+  const blocks = controls.map(([packed, delayCs, index]) =>
+    join('!', 0xf9, 4, packed, u16le(delayCs), index, 0),
+  );
+  const box = u16le(left, top, widthPx, pixels.length / widthPx);
+  return join(...blocks, ',', box, 0, compressIndices(pixels, Math.max(2, indexBits)));
 }
 
 /**
@@ -93,16 +98,4 @@ export function compressIndices(
     blocks.push(part.length, ...part);
   }
   return Buffer.from([rootBits, ...blocks, 0]);
-}
-
-function u16(value: number): [number, number] {
-  return [value & 0xff, value >> 8];
-}
-
-function join(...parts: readonly (readonly (number | string)[])[]): Buffer {
-  return Buffer.concat(
-    parts
-      .flat()
-      .map((part) => (typeof part === 'number' ? Buffer.of(part) : Buffer.from(part, 'latin1'))),
-  );
 }

@@ -1,4 +1,5 @@
 import { join, u32be } from '../../formats/containers.ts';
+import { u16be } from './heif-file.ts';
 
 /** How light becomes a sample: the curve from a sample to light, both 0 to 1. */
 type TransferCurve = { readonly gamma: number } | 'srgb';
@@ -184,10 +185,6 @@ function formatCurve(curve: TransferCurve): Buffer {
 
 function formatXyz(xyz: Vector): Buffer {
   return join('XYZ ', u32be(0), ...xyz.map(s15Fixed16));
-}
-
-function u16be(value: number): Buffer {
-  return join(value >>> 8, value & 0xff);
 }
 
 function s15Fixed16(value: number): Buffer {
