@@ -1,4 +1,5 @@
 import { readdirSync, readFileSync } from 'node:fs';
+import { describe, expect, test } from 'vitest';
 import { MediaError } from '../../src/contract/errors.ts';
 import type { ImageFacts } from '../../src/formats/image-facts.ts';
 import { readImageFacts } from '../../src/formats/read-image-facts.ts';
@@ -19,6 +20,23 @@ export function corpusFiles(...categories: readonly string[]): string[] {
 
 /** The facts, `unsupported` for no image that is decoded, `corrupt` for UNPROCESSABLE_MEDIA. */
 export type Verdict = ImageFacts | 'unsupported' | 'corrupt';
+
+/** What is told of a still that has nothing but its pixels. */
+export const plainStill = {
+  orientation: 1,
+  frames: 1,
+  animation: undefined,
+  isClean: true,
+} as const;
+
+/** Rows of a table of files that are refused as corrupt. */
+export function testCorrupt(rows: readonly (readonly [what: string, file: Uint8Array])[]): void {
+  describe('corrupt', () => {
+    test.each(rows)('%s', (_, file) => {
+      expect(verdictOn(file)).toBe('corrupt');
+    });
+  });
+}
 
 /** Reads facts and lets no other error pass than the one the reader may throw. */
 export function verdictOn(bytes: Uint8Array): Verdict {

@@ -1,12 +1,11 @@
-import { once } from 'node:events';
 import type { Socket } from 'node:net';
 import fc from 'fast-check';
-import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { beforeEach, describe, expect, test } from 'vitest';
 import { defer, settle } from '../support/deferred.ts';
-import { connectTo, parseAnswer } from '../support/http/raw-http.ts';
+import { collect, parseAnswer } from '../support/http/raw-http.ts';
 import { collectGarbage } from '../support/processes/garbage.ts';
-import { ScriptedPorts } from '../support/scripted-ports.ts';
-import { createTestApp, samples, type TestApp } from '../support/test-app.ts';
+import { at, ScriptedPorts } from '../support/scripted-ports.ts';
+import { samples, type TestApp, useTestApp } from '../support/test-app.ts';
 import { expectNoUnhandledRejections } from '../support/unhandled-rejections.ts';
 
 expectNoUnhandledRejections();
@@ -15,30 +14,17 @@ const pictures = [samples.jpeg, samples.png, samples.webp];
 
 let ports: ScriptedPorts;
 let app: TestApp;
-let port: number;
-/** Requests that the server has seen, and connections it still has. */
+/** Requests that the server has seen. */
 let arrived: number;
-let open: number;
 
 beforeEach(async () => {
   ports = new ScriptedPorts();
   const { origin, renderer } = ports;
-  app = await createTestApp({ origin, renderer, settings: { WORKERS: '6' } });
-  [arrived, open] = [0, 0];
+  app = await useTestApp({ origin, renderer, settings: { WORKERS: '6' } });
+  arrived = 0;
   app.server.server.on('request', () => {
     arrived += 1;
   });
-  app.server.server.on('connection', (socket: Socket) => {
-    open += 1;
-    socket.once('close', () => {
-      open -= 1;
-    });
-  });
-  port = await app.listen();
-});
-
-afterEach(async () => {
-  await app.close();
 });
 
 /** Writes an original down that comes, and is rendered, as soon as it may. */
@@ -62,13 +48,9 @@ interface Client {
 }
 
 async function ask(key: string): Promise<Client> {
-  const socket = await connectTo(port);
-  const chunks: Buffer[] = [];
-  socket.on('data', (chunk: Buffer) => chunks.push(chunk));
-  const response = once(socket, 'close').then(() => Buffer.concat(chunks));
-  socket.write(
-    `GET /${key}.webp?size=16 HTTP/1.1\r\nHost: cdn.example\r\nConnection: close\r\n\r\n`,
-  );
+  const socket = await app.connect();
+  const response = collect(socket).whole();
+  socket.write(`GET /${key}.webp?size=16 HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n`);
   return { key, socket, response };
 }
 
@@ -98,7 +80,7 @@ describe('clients on real connections', () => {
             if (plan[index] === when) socket.destroy();
           }
           const gone = plan.filter((it) => it === 'before' || it === when).length;
-          await expect.poll(() => open).toBe(plan.length - gone);
+          await expect.poll(app.countConnections).toBe(plan.length - gone);
         };
         await hangUp('before');
         const render = hold('the renderer');
@@ -117,7 +99,7 @@ describe('clients on real connections', () => {
         expect([...ports.reads.values()]).toEqual(keys.map(() => 1));
         expect([...ports.renders.values()]).toEqual(wanted.map(() => 1));
         await expect.poll(() => ports.openBodies).toBe(0);
-        await expect.poll(() => open).toBe(0);
+        await expect.poll(app.countConnections).toBe(0);
         for (const counts of [ports.originals, ports.reads, ports.renders]) counts.clear();
       }),
       { numRuns: 8 },
@@ -132,7 +114,7 @@ describe('clients on real connections', () => {
     const clients = await Promise.all(Array.from({ length: 20 }, () => ask(key)));
     await expect.poll(() => [arrived, ports.renders.get(key)]).toEqual([20, 1]);
     for (const { socket } of clients) socket.destroy();
-    await expect.poll(() => open).toBe(0);
+    await expect.poll(app.countConnections).toBe(0);
 
     const next = await ask(key);
     await expect.poll(() => arrived).toBe(21);
@@ -154,7 +136,7 @@ describe('clients on real connections', () => {
     const leave = await Promise.all(Array.from({ length: 200 }, () => ask(key)));
     await expect.poll(() => seen.length).toBe(201);
     for (const { socket } of leave) socket.destroy();
-    await expect.poll(() => open).toBe(1);
+    await expect.poll(app.countConnections).toBe(1);
     await settle();
     collectGarbage();
     // Node keeps some for a while, to use them again; that of the client that stays is another.
@@ -175,9 +157,9 @@ describe('clients on real connections', () => {
     for (let turn = 0; turn < 5; turn += 1) await settle();
     const working = [...ports.renders.keys()];
     expect(working.length).toBeLessThan(keys.length / 2);
-    expect(open).toBe(keys.length);
+    expect(await app.countConnections()).toBe(keys.length);
     for (const { key, socket } of clients) if (!working.includes(key)) socket.destroy();
-    await expect.poll(() => open).toBe(working.length);
+    await expect.poll(app.countConnections).toBe(working.length);
     render();
     for (const { key, response } of clients) {
       if (working.includes(key)) expect(parseAnswer(await response).status).toBe(200);
@@ -188,9 +170,3 @@ describe('clients on real connections', () => {
     expect(parseAnswer(await (await ask('icons/1/next')).response).status).toBe(200);
   });
 });
-
-function at<Item>(items: readonly Item[], index: number): Item {
-  const item = items[index];
-  if (item === undefined) throw new Error(`there is no ${index}`);
-  return item;
-}

@@ -3,12 +3,13 @@ import sharp from 'sharp';
 import { afterEach, beforeAll, beforeEach, expect, test, vi } from 'vitest';
 import { settle } from '../support/deferred.ts';
 import {
+  at,
   type OriginScript,
   type RenderScript,
   ScriptedPorts,
   type Turn,
 } from '../support/scripted-ports.ts';
-import { createTestApp, type TestApp } from '../support/test-app.ts';
+import { type TestApp, useTestApp } from '../support/test-app.ts';
 import { expectNoUnhandledRejections } from '../support/unhandled-rejections.ts';
 
 expectNoUnhandledRejections();
@@ -79,7 +80,7 @@ beforeEach(async () => {
   vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
   ports = new ScriptedPorts();
   const { origin, renderer } = ports;
-  app = await createTestApp({
+  app = await useTestApp({
     origin,
     renderer,
     settings: {
@@ -91,10 +92,7 @@ beforeEach(async () => {
   });
 });
 
-afterEach(async () => {
-  vi.useRealTimers();
-  await app.close();
-});
+afterEach(() => void vi.useRealTimers());
 
 /** One original of one run. */
 interface Slot {
@@ -303,9 +301,3 @@ test('serves and refuses as it should, once per key, whichever clients leave and
   expect([...statuses].sort()).toEqual([200, 304, 404, 422, 502, 504]);
   expect(collapsed).toBeGreaterThan(100);
 });
-
-function at<Item>(items: readonly Item[], index: number): Item {
-  const item = items[index];
-  if (item === undefined) throw new Error(`there is no ${index}`);
-  return item;
-}

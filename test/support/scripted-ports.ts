@@ -153,6 +153,13 @@ function count(counts: Map<string, number>, key: string): void {
   counts.set(key, (counts.get(key) ?? 0) + 1);
 }
 
+/** An item that must be there. */
+export function at<Item>(items: readonly Item[], index: number): Item {
+  const item = items[index];
+  if (item === undefined) throw new Error(`there is no ${index}`);
+  return item;
+}
+
 /** What the service's ports promise, written down once more: a signal ends the wait at once. */
 function abortable(promise: Promise<unknown>, signal: AbortSignal): Promise<void> {
   return new Promise((resolve, reject) => {

@@ -1,27 +1,16 @@
 import { readFileSync } from 'node:fs';
 import type { AddressInfo, Socket } from 'node:net';
 import { isDeepStrictEqual, promisify } from 'node:util';
-import type { FastifyInstance, InjectOptions, LightMyRequestResponse } from 'fastify';
+import type { InjectOptions } from 'fastify';
 import { beforeAll, beforeEach, expect, onTestFinished } from 'vitest';
-import { createApp } from '../../src/app.ts';
+import { type AppParts, createApp } from '../../src/app.ts';
 import { type Config, readConfig } from '../../src/config/config.ts';
 import type { Environment } from '../../src/config/setting.ts';
-import type { ClientLimits } from '../../src/http/edge/client-limits.ts';
-import type { OriginalWriter } from '../../src/pipeline/originals/original-writer.ts';
-import type {
-  Clock,
-  Log,
-  Origin,
-  Renderer,
-  RenderOptions,
-  ResultStore,
-} from '../../src/pipeline/ports.ts';
+import type { Clock, Log, Renderer, RenderOptions } from '../../src/pipeline/ports.ts';
 import type { RenderJob } from '../../src/pipeline/render/render-job.ts';
-import type { UploadLimits } from '../../src/pipeline/uploads/upload-service.ts';
-import type { SiteDoubles } from '../../src/storage/remote/open-sites.ts';
 import type { RequestLine, RequestLog } from '../../src/telemetry/request-log.ts';
 import { WorkerPool } from '../../src/workers/worker-pool.ts';
-import { connectTo, type RawAnswer, sendRaw } from './http/raw-http.ts';
+import { connectTo, sendRaw } from './http/raw-http.ts';
 import { MemoryOrigin } from './memory-origin.ts';
 import { patient } from './patient.ts';
 import { STARTER } from './processes/worker-pool.ts';
@@ -66,28 +55,17 @@ function recordRequests(from: 'debug' | 'info', lines: RequestLine[]): RequestLo
   return { isLevelEnabled: (level) => from === 'debug' || from === level, debug: keep, info: keep };
 }
 
-export interface TestAppOptions {
-  /** Settings besides the defaults. */
-  readonly settings?: Environment;
-  /** From which level on requests are logged; without one, they are not. */
-  readonly logged?: 'debug' | 'info';
-  /** Instead of the memory; for origins that fail. */
-  readonly origin?: Origin;
-  /** Instead of a worker process; for renderers that fail or wait. */
-  readonly renderer?: Renderer;
-  /** Where renderings outlive the app. */
-  readonly resultStore?: ResultStore;
-  /** What clients may take, where it is not the usual. */
-  readonly clientLimits?: Partial<ClientLimits>;
-  /** How other sites are reached. */
-  readonly siteDoubles?: SiteDoubles;
-  /** Instead of the storage of the settings; for writers that fail. */
-  readonly originalWriter?: OriginalWriter;
-  /** What uploads may take, where it is not the usual. */
-  readonly uploadLimits?: Partial<UploadLimits>;
-  /** Milliseconds since 1970, where they are not those of this machine. */
-  readonly wallClock?: () => number;
-}
+/** The parts of an app that a test may bring, instead of the memory and a worker process. */
+export type TestAppOptions = Pick<
+  AppParts,
+  'origin' | 'renderer' | 'resultStore' | 'clientLimits' | 'siteDoubles' | 'wallClock'
+> &
+  Pick<AppParts, 'originalWriter' | 'uploadLimits'> & {
+    /** Settings besides the defaults. */
+    readonly settings?: Environment;
+    /** From which level on requests are logged; without one, they are not. */
+    readonly logged?: 'debug' | 'info';
+  };
 
 type Headers = Readonly<Record<string, string>>;
 
@@ -95,40 +73,7 @@ type Headers = Readonly<Record<string, string>>;
 type SentParts = [headers?: Headers, body?: string, connectClient?: typeof connectTo];
 
 /** The service, in a world that a test can hold in its hand. */
-export interface TestApp {
-  readonly server: FastifyInstance;
-  /** There where the settings ask for it. */
-  readonly admin: FastifyInstance | undefined;
-  /** Empty at first; unused where the test brought its own. */
-  readonly originals: MemoryOrigin;
-  readonly renderer: CountingRenderer;
-  readonly clock: FakeClock;
-  readonly log: RecordedLog;
-  /** The lines of the log on requests. */
-  readonly requests: RequestLine[];
-  /** The processes that render; none before the first render. */
-  readonly workers: WorkerPool;
-  /** A GET that needs no socket. */
-  get(url: string, headers?: Headers): Promise<LightMyRequestResponse>;
-  /**
-   * Asks for an original that is put behind a path; `{id}` in it becomes a number of its own, so that nothing is
-   * remembered of it.
-   */
-  serve(original: Uint8Array, path: string): Promise<LightMyRequestResponse>;
-  /** Asks the admin listener, which must be there. */
-  askAdmin(url: string, options?: InjectOptions): Promise<LightMyRequestResponse>;
-  /** Listens on a free port of this machine from the first call on, and returns it. */
-  listen(): Promise<number>;
-  /** Opens a connection, which is cut at the end of the test. */
-  connect(connectClient?: typeof connectTo): Promise<Socket>;
-  /** Opens a connection, asks for something by it, and leaves the rest to the caller. */
-  begin(target: string, connectClient?: typeof connectTo): Promise<Socket>;
-  /** Sends a request over a connection of its own, to the end of the response. */
-  send(method: string, target: string, ...more: SentParts): Promise<RawAnswer>;
-  /** Connections, as the server sees them. */
-  countConnections(): Promise<number>;
-  close(): Promise<void>;
-}
+export type TestApp = Awaited<ReturnType<typeof createTestApp>>;
 
 /** Workers that start with their first render: most tests render nothing. */
 class LazyWorkers implements Renderer {
@@ -159,72 +104,85 @@ const usualWorkers = new LazyWorkers(usualConfig.renderer, {
 });
 
 /** Puts the service together around originals in memory; renders in one real worker process. */
-export async function createTestApp(options: TestAppOptions = {}): Promise<TestApp> {
+export async function createTestApp({
+  settings = {},
+  logged,
+  origin,
+  renderer: brought,
+  ...parts
+}: TestAppOptions = {}) {
   const originals = new MemoryOrigin();
   const clock = new FakeClock();
   const log = new RecordedLog();
   const requests: RequestLine[] = [];
-  const config = readConfig({ ...usualSettings, ...options.settings });
+  const config = readConfig({ ...usualSettings, ...settings });
   const workers = isDeepStrictEqual(config.renderer, usualConfig.renderer)
     ? usualWorkers
     : new LazyWorkers(config.renderer, log);
   latestLog = log;
-  const renderer = new CountingRenderer(options.renderer ?? workers);
+  const renderer = new CountingRenderer(brought ?? workers);
   const { server, admin, close } = await createApp(config, {
-    log,
-    clock,
-    origin: options.origin ?? originals,
-    renderer,
-    workerFiles,
-    ...(options.logged && { requestLog: recordRequests(options.logged, requests) }),
-    ...(options.resultStore && { resultStore: options.resultStore }),
-    ...(options.clientLimits && { clientLimits: options.clientLimits }),
-    ...(options.siteDoubles && { siteDoubles: options.siteDoubles }),
-    ...(options.originalWriter && { originalWriter: options.originalWriter }),
-    ...(options.uploadLimits && { uploadLimits: options.uploadLimits }),
-    ...(options.wallClock && { wallClock: options.wallClock }),
+    ...parts,
+    ...{ log, clock, renderer, workerFiles },
+    origin: origin ?? originals,
+    ...(logged && { requestLog: recordRequests(logged, requests) }),
   });
   const listen = async (): Promise<number> => {
     if (!server.server.listening) await server.listen({ host: '127.0.0.1', port: 0 });
     return (server.server.address() as AddressInfo).port;
   };
-  const get: TestApp['get'] = (url, headers = {}) => server.inject({ url, headers });
-  let served = 1_000_000;
-  const serve: TestApp['serve'] = (original, path) => {
-    served += 1;
-    const url = path.replace('{id}', String(served));
-    const [key = ''] = url.slice(1).split('?');
-    originals.put(key.startsWith('attachments/') ? key : key.replace(/\.\w+$/, ''), original);
-    return get(url);
-  };
-  const connect: TestApp['connect'] = async (connectClient = connectTo) => {
+  const get = (url: string, headers: Headers = {}) => server.inject({ url, headers });
+  const connect = async (connectClient = connectTo): Promise<Socket> => {
     const socket = await connectClient(await listen());
     onTestFinished(() => void socket.destroy());
     return socket;
   };
+  let served = 1_000_000;
   return {
     server,
+    /** There where the settings ask for it. */
     admin,
+    /** Empty at first; unused where the test brought its own. */
     originals,
     renderer,
     clock,
     log,
+    /** The lines of the log on requests. */
     requests,
+    /** The processes that render; none before the first render. */
     workers: workers.pool,
+    /** A GET that needs no socket. */
     get,
-    serve,
-    askAdmin: async (url, options) =>
+    /**
+     * Asks for an original that is put behind a path; `{id}` in it becomes a number of its own, so that
+     * nothing is remembered of it.
+     */
+    serve: (original: Uint8Array, path: string) => {
+      served += 1;
+      const url = path.replace('{id}', String(served));
+      const [key = ''] = url.slice(1).split('?');
+      originals.put(key.startsWith('attachments/') ? key : key.replace(/\.\w+$/, ''), original);
+      return get(url);
+    },
+    /** Asks the admin listener, which must be there. */
+    askAdmin: async (url: string, options: InjectOptions = {}) =>
       (await admin?.inject({ ...options, url })) ?? expect.fail('there is no admin listener'),
+    /** Listens on a free port of this machine from the first call on, and returns it. */
     listen,
+    /** Opens a connection, which is cut at the end of the test. */
     connect,
-    begin: async (target, connectClient) => {
+    /** Opens a connection, asks for something by it, and leaves the rest to the caller. */
+    begin: async (target: string, connectClient?: typeof connectTo) => {
       const socket = await connect(connectClient);
       socket.write(`GET ${target} HTTP/1.1\r\nHost: a\r\n\r\n`);
       return socket;
     },
+    /** Connections, as the server sees them. */
     countConnections: promisify(server.server.getConnections.bind(server.server)),
-    send: async (method, target, ...more) => sendRaw(await listen(), method, target, ...more),
-    close: async () => {
+    /** Sends a request over a connection of its own, to the end of the response. */
+    send: async (method: string, target: string, ...more: SentParts) =>
+      sendRaw(await listen(), method, target, ...more),
+    close: async (): Promise<void> => {
       // Of clients that do not close their connections, it takes leave for a time.
       const ticking = setInterval(() => clock.advance(1_000), 100);
       await close();

@@ -38,50 +38,26 @@ export interface Row {
 }
 
 const FIVE = ['png', 'jpg', 'jpeg', 'webp', 'gif'];
-const FOUR = ['png', 'jpg', 'jpeg', 'webp'];
 
-const row = (path: string, extensions: string[], originKey: string, query: QueryKind): Row => {
+/** A resource; the key of its original, where it has one, is its path without the extension. */
+const row = (path: string, query: QueryKind = 'image', extensions = FIVE): Row => {
+  const originKey = query === 'none' ? '' : path.slice(1).replace('.{ext}', '');
   return { path, extensions, originKey, query };
 };
 
 /** The table of resources, in its order. */
 export const rows: readonly Row[] = [
-  row('/avatars/{user_id}/{avatar_hash}.{ext}', FIVE, 'avatars/{user_id}/{avatar_hash}', 'image'),
-  row('/icons/{guild_id}/{icon_hash}.{ext}', FIVE, 'icons/{guild_id}/{icon_hash}', 'image'),
-  row('/banners/{guild_id}/{banner_hash}.{ext}', FIVE, 'banners/{guild_id}/{banner_hash}', 'image'),
-  row(
-    '/splashes/{guild_id}/{splash_hash}.{ext}',
-    FIVE,
-    'splashes/{guild_id}/{splash_hash}',
-    'image',
-  ),
-  row(
-    '/embed-splashes/{guild_id}/{embed_splash_hash}.{ext}',
-    FOUR,
-    'embed-splashes/{guild_id}/{embed_splash_hash}',
-    'image',
-  ),
-  row('/emojis/{emoji_id}.{ext}', FIVE, 'emojis/{emoji_id}', 'image'),
-  row('/stickers/{sticker_id}.{ext}', ['webp', 'gif'], 'stickers/{sticker_id}', 'sticker'),
-  row(
-    '/guilds/{guild_id}/users/{user_id}/avatars/{avatar_hash}.{ext}',
-    FIVE,
-    'guilds/{guild_id}/users/{user_id}/avatars/{avatar_hash}',
-    'image',
-  ),
-  row(
-    '/guilds/{guild_id}/users/{user_id}/banners/{banner_hash}.{ext}',
-    FIVE,
-    'guilds/{guild_id}/users/{user_id}/banners/{banner_hash}',
-    'image',
-  ),
-  row(
-    '/attachments/{channel_id}/{attachment_id}/{filename}',
-    [],
-    'attachments/{channel_id}/{attachment_id}/{filename}',
-    'external',
-  ),
-  row('/avatars/{index}.{ext}', ['png'], '', 'none'),
+  row('/avatars/{user_id}/{avatar_hash}.{ext}'),
+  row('/icons/{guild_id}/{icon_hash}.{ext}'),
+  row('/banners/{guild_id}/{banner_hash}.{ext}'),
+  row('/splashes/{guild_id}/{splash_hash}.{ext}'),
+  row('/embed-splashes/{guild_id}/{embed_splash_hash}.{ext}', 'image', FIVE.slice(0, 4)),
+  row('/emojis/{emoji_id}.{ext}'),
+  row('/stickers/{sticker_id}.{ext}', 'sticker', ['webp', 'gif']),
+  row('/guilds/{guild_id}/users/{user_id}/avatars/{avatar_hash}.{ext}'),
+  row('/guilds/{guild_id}/users/{user_id}/banners/{banner_hash}.{ext}'),
+  row('/attachments/{channel_id}/{attachment_id}/{filename}', 'external', []),
+  row('/avatars/{index}.{ext}', 'none', ['png']),
 ];
 
 /** One segment of a row's path: a word, or the name of what stands there. */
@@ -187,12 +163,8 @@ export function canonicalOf(
   const width = query === 'external' ? parameters.width : parameters.size;
   const { height } = query === 'external' ? parameters : { height: undefined };
   const size = width ?? (query === 'image' ? '128' : undefined);
-  const passthrough =
-    query === 'external' &&
-    format === undefined &&
-    width === undefined &&
-    height === undefined &&
-    quality === 'lossless';
+  const isPlain = [format, width, height].every((value) => value === undefined);
+  const passthrough = query === 'external' && isPlain && quality === 'lossless';
   const isAsked = (parameters.animated ?? String(query === 'sticker')) === 'true';
   return {
     originKey: key,
@@ -200,10 +172,7 @@ export function canonicalOf(
     heightPx: height === undefined ? undefined : Number(height),
     format,
     // What png and gif do with `high` and with `lossless` is the same.
-    quality:
-      quality === 'high' && (format === 'png' || format === 'gif')
-        ? 'lossless'
-        : (quality as Quality),
+    quality: quality === 'high' && (format === 'png' || format === 'gif') ? 'lossless' : quality,
     animated: isAnimated(query, format, isAsked) && !passthrough,
     passthrough,
   };

@@ -1,27 +1,14 @@
 import { expect } from 'vitest';
+import { commonHeaders } from '../support/http/raw-http.ts';
 import { type Canonical, judge, type Verdict } from './contract-oracle.ts';
 import { rangeOf, tagsOf, trimOws } from './header-oracle.ts';
 import { formatRequest, MARKER, type SoundRequest } from './surface-requests.ts';
 import { CANARY, CHANGED_AT, type Original, readDefaultAvatar } from './surface-storage.ts';
 import { openWire, type WireResponse } from './wire.ts';
 
-/** What every response carries, whichever part of the service has written it (contract, HTTP). */
-const COMMON_HEADERS = {
-  'x-content-type-options': 'nosniff',
-  'content-security-policy': "default-src 'none'; sandbox",
-  'access-control-allow-origin': '*',
-  'cross-origin-resource-policy': 'cross-origin',
-  'timing-allow-origin': '*',
-};
-
 /** Headers that tell of this one exchange and not of the media. */
 const OF_THE_EXCHANGE = [
-  'date',
-  'connection',
-  'keep-alive',
-  'cache-status',
-  'server-timing',
-  'x-request-id',
+  ...['date', 'connection', 'keep-alive', 'cache-status', 'server-timing', 'x-request-id'],
 ];
 
 /** Media whose plain GET is known: what every other response about it must agree with. */
@@ -116,7 +103,7 @@ export class SurfaceModel {
       false,
     );
     if (status === 204 || status === 304) expect(body).toHaveLength(0);
-    expect(Object.fromEntries(headers)).toMatchObject(COMMON_HEADERS);
+    expect(Object.fromEntries(headers)).toMatchObject(commonHeaders);
     if (status >= 400 && body.length > 0) {
       expect(headers.get('content-type')).toBe('application/json; charset=utf-8');
     }

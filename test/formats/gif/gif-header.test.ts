@@ -1,7 +1,7 @@
 import sharp from 'sharp';
 import { describe, expect, test } from 'vitest';
 import { gifControl, gifImage, gifLoop, gifScreen, join } from '../containers.ts';
-import { corpusFile, factsOf, verdictOn } from '../facts-of.ts';
+import { corpusFile, factsOf, plainStill, testCorrupt, verdictOn } from '../facts-of.ts';
 
 const screen = gifScreen(4, 3);
 const image = gifImage(0, 0, 4, 3);
@@ -14,10 +14,7 @@ test('a bare gif is clean', () => {
     format: 'gif',
     widthPx: 4,
     heightPx: 3,
-    orientation: 1,
-    frames: 1,
-    animation: undefined,
-    isClean: true,
+    ...plainStill,
     isRewritable: true,
   });
 });
@@ -122,24 +119,20 @@ describe('the canvas, as libnsgif sees it', () => {
   });
 });
 
-describe('corrupt', () => {
-  test.each([
-    ['a header alone', join('GIF89a')],
-    ['half a palette', screen.subarray(0, -2)],
-    ['no frames', screen],
-    ['no frames, but a trailer', join(screen, trailer)],
-    ['no frames, but junk', join(screen, 'junk')],
-    ['a cut image descriptor', join(screen, image, image.subarray(0, 9))],
-    ['a cut image', join(screen, image, image.subarray(0, -2))],
-    ['an image without its last zero', join(screen, image.subarray(0, -1))],
-    ['a cut comment', join(screen, image, comment.subarray(0, -1))],
-    ['a lone extension introducer', join(screen, image, 0x21)],
-    ['a control extension without its image', join(screen, image, gifControl(1))],
-    ['an image of 12 bit codes and no other', join(screen, 0x2c, Buffer.alloc(9), 12)],
-  ])('%s', (_, bytes) => {
-    expect(verdictOn(bytes)).toBe('corrupt');
-  });
-});
+testCorrupt([
+  ['a header alone', join('GIF89a')],
+  ['half a palette', screen.subarray(0, -2)],
+  ['no frames', screen],
+  ['no frames, but a trailer', join(screen, trailer)],
+  ['no frames, but junk', join(screen, 'junk')],
+  ['a cut image descriptor', join(screen, image, image.subarray(0, 9))],
+  ['a cut image', join(screen, image, image.subarray(0, -2))],
+  ['an image without its last zero', join(screen, image.subarray(0, -1))],
+  ['a cut comment', join(screen, image, comment.subarray(0, -1))],
+  ['a lone extension introducer', join(screen, image, 0x21)],
+  ['a control extension without its image', join(screen, image, gifControl(1))],
+  ['an image of 12 bit codes and no other', join(screen, 0x2c, Buffer.alloc(9), 12)],
+]);
 
 test('real files: several loop extensions, trailing bytes, a polyglot', () => {
   const facts = (name: string) => factsOf(corpusFile(name));

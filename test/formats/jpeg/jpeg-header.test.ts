@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { afterSoi, join, jpegSegment, tiffOrientation } from '../containers.ts';
-import { corpusFile, factsOf, verdictOn } from '../facts-of.ts';
+import { corpusFile, factsOf, plainStill, testCorrupt, verdictOn } from '../facts-of.ts';
 
 const jpeg = corpusFile('jpeg-photo/wuffs__hippopotamus.jpeg');
 const exif = (value: number) => jpegSegment(0xe1, join('Exif\0\0', tiffOrientation(value)));
@@ -25,11 +25,8 @@ test('a bare jpeg is clean', () => {
     format: 'jpeg',
     widthPx: 36,
     heightPx: 28,
-    orientation: 1,
-    frames: 1,
     scans: 1,
-    animation: undefined,
-    isClean: true,
+    ...plainStill,
   });
 });
 
@@ -97,24 +94,20 @@ describe('orientation', () => {
   });
 });
 
-describe('corrupt', () => {
-  test.each([
-    ['nothing but SOI', join(0xff, 0xd8)],
-    ['no scan', join(jpeg.subarray(0, find(0xda)), eoi)],
-    ['no frame', join(0xff, 0xd8, jpeg.subarray(find(0xda)))],
-    ['no EOI', jpeg.subarray(0, -2)],
-    ['half of EOI', jpeg.subarray(0, -1)],
-    ['two frames', afterSoi(jpeg, jpeg.subarray(find(0xc0), find(0xc0) + 19))],
-    ['no height', withFrame({ 5: 0, 6: 0 })],
-    ['no width', withFrame({ 7: 0, 8: 0 })],
-    ['no components', withFrame({ 9: 0 })],
-    ['a frame of a wrong length', withFrame({ 3: 18 })],
-    ['a table of length 0', afterSoi(jpeg, join(0xff, 0xdb, 0, 0))],
-    ['a segment past the end', afterSoi(jpeg, join(0xff, 0xe1, 0xff, 0xff))],
-  ])('%s', (_, bytes) => {
-    expect(verdictOn(bytes)).toBe('corrupt');
-  });
-});
+testCorrupt([
+  ['nothing but SOI', join(0xff, 0xd8)],
+  ['no scan', join(jpeg.subarray(0, find(0xda)), eoi)],
+  ['no frame', join(0xff, 0xd8, jpeg.subarray(find(0xda)))],
+  ['no EOI', jpeg.subarray(0, -2)],
+  ['half of EOI', jpeg.subarray(0, -1)],
+  ['two frames', afterSoi(jpeg, jpeg.subarray(find(0xc0), find(0xc0) + 19))],
+  ['no height', withFrame({ 5: 0, 6: 0 })],
+  ['no width', withFrame({ 7: 0, 8: 0 })],
+  ['no components', withFrame({ 9: 0 })],
+  ['a frame of a wrong length', withFrame({ 3: 18 })],
+  ['a table of length 0', afterSoi(jpeg, join(0xff, 0xdb, 0, 0))],
+  ['a segment past the end', afterSoi(jpeg, join(0xff, 0xe1, 0xff, 0xff))],
+]);
 
 test.each([
   ['lossless', withFrame({ 1: 0xc3 })],

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { afterIhdr, join, pngChunk, tiffOrientation, u32be } from '../containers.ts';
-import { corpusFile, factsOf, verdictOn } from '../facts-of.ts';
+import { corpusFile, factsOf, plainStill, testCorrupt, verdictOn } from '../facts-of.ts';
 
 const png = corpusFile('png-8/wuffs__hippopotamus.regular.png');
 const iend = pngChunk('IEND');
@@ -21,10 +21,7 @@ test('a bare png is clean', () => {
     format: 'png',
     widthPx: 36,
     heightPx: 28,
-    orientation: 1,
-    frames: 1,
-    animation: undefined,
-    isClean: true,
+    ...plainStill,
   });
 });
 
@@ -135,33 +132,29 @@ describe('orientation', () => {
   });
 });
 
-describe('corrupt', () => {
-  const idat = png.subarray(33, png.length - iend.length);
-  const withHeader = (ihdr: Buffer) => join(signature, ihdr, idat, iend);
+const idat = png.subarray(33, png.length - iend.length);
+const withHeader = (ihdr: Buffer) => join(signature, ihdr, idat, iend);
 
-  test.each([
-    ['no width', withHeader(header(0, 28))],
-    ['no height', withHeader(header(36, 0))],
-    ['a width beyond 31 bit', withHeader(header(0x8000_0000, 28))],
-    ['a bit depth of 3', withHeader(header(36, 28, 3))],
-    ['a colour type of 1', withHeader(header(36, 28, 8, 1))],
-    ['an unknown compression', withHeader(header(36, 28, 8, 2, '\x01\0\0'))],
-    ['an unknown filter', withHeader(header(36, 28, 8, 2, '\0\x01\0'))],
-    ['an unknown interlace', withHeader(header(36, 28, 8, 2, '\0\0\x02'))],
-    ['a palette image without palette', withHeader(header(36, 28, 8, 3))],
-    ['a wrong CRC of IHDR', withHeader(badCrc(header(36, 28)))],
-    ['IHDR not first', join(signature, pngChunk('gAMA', '\0\0\0\0'), png.subarray(8))],
-    ['IHDR twice', afterIhdr(png, header(36, 28))],
-    ['no IDAT', join(png.subarray(0, 33), iend)],
-    ['no IEND', beforeIend],
-    ['IDAT in two places', join(beforeIend, pngChunk('gAMA', '\0\0\0\0'), pngChunk('IDAT'), iend)],
-    ['a wrong CRC of IDAT', join(beforeIend, badCrc(pngChunk('IDAT')), iend)],
-    ['a chunk type that is none', afterIhdr(png, pngChunk('ab1d'))],
-    ['a chunk past the end', join(beforeIend, u32be(0x7fff_ffff), 'tEXt')],
-  ])('%s', (_, bytes) => {
-    expect(verdictOn(bytes)).toBe('corrupt');
-  });
-});
+testCorrupt([
+  ['no width', withHeader(header(0, 28))],
+  ['no height', withHeader(header(36, 0))],
+  ['a width beyond 31 bit', withHeader(header(0x8000_0000, 28))],
+  ['a bit depth of 3', withHeader(header(36, 28, 3))],
+  ['a colour type of 1', withHeader(header(36, 28, 8, 1))],
+  ['an unknown compression', withHeader(header(36, 28, 8, 2, '\x01\0\0'))],
+  ['an unknown filter', withHeader(header(36, 28, 8, 2, '\0\x01\0'))],
+  ['an unknown interlace', withHeader(header(36, 28, 8, 2, '\0\0\x02'))],
+  ['a palette image without palette', withHeader(header(36, 28, 8, 3))],
+  ['a wrong CRC of IHDR', withHeader(badCrc(header(36, 28)))],
+  ['IHDR not first', join(signature, pngChunk('gAMA', '\0\0\0\0'), png.subarray(8))],
+  ['IHDR twice', afterIhdr(png, header(36, 28))],
+  ['no IDAT', join(png.subarray(0, 33), iend)],
+  ['no IEND', beforeIend],
+  ['IDAT in two places', join(beforeIend, pngChunk('gAMA', '\0\0\0\0'), pngChunk('IDAT'), iend)],
+  ['a wrong CRC of IDAT', join(beforeIend, badCrc(pngChunk('IDAT')), iend)],
+  ['a chunk type that is none', afterIhdr(png, pngChunk('ab1d'))],
+  ['a chunk past the end', join(beforeIend, u32be(0x7fff_ffff), 'tEXt')],
+]);
 
 describe('the gamma of a PNG', () => {
   const gammaOf = (file: string): number | undefined => factsOf(corpusFile(file)).gamma;

@@ -9,7 +9,7 @@ import {
   webpChunks,
   webpFile,
 } from '../containers.ts';
-import { corpusFile, factsOf, verdictOn } from '../facts-of.ts';
+import { corpusFile, factsOf, plainStill, testCorrupt, verdictOn } from '../facts-of.ts';
 
 const lossy = corpusFile('webp-lossy/wuffs__hippopotamus.lossy.webp');
 const dot = webpChunks(corpusFile('webp-lossless/imagewebp__dark.webp'));
@@ -27,10 +27,7 @@ test('a bare webp is clean, simple or extended', () => {
       format: 'webp',
       widthPx: 36,
       heightPx: 28,
-      orientation: 1,
-      frames: 1,
-      animation: undefined,
-      isClean: true,
+      ...plainStill,
     });
   }
 });
@@ -96,35 +93,31 @@ describe('animation', () => {
   });
 });
 
-describe('corrupt', () => {
-  const odd = join(webpFile(riffChunk('VP8L', dot.subarray(8, 8 + 17))));
-  const sized = (size: number) => {
-    const bytes = Buffer.from(lossy);
-    bytes.writeUInt32LE(size, 4);
-    return bytes;
-  };
+const odd = join(webpFile(riffChunk('VP8L', dot.subarray(8, 8 + 17))));
+const sized = (size: number) => {
+  const bytes = Buffer.from(lossy);
+  bytes.writeUInt32LE(size, 4);
+  return bytes;
+};
 
-  test.each([
-    ['a RIFF longer than the file', sized(lossy.length)],
-    ['a RIFF that ends in its chunk', sized(lossy.length - 12)],
-    ['a RIFF of nothing', sized(4)],
-    ['a missing pad byte, which libwebp refuses', odd.subarray(0, -1)],
-    ['an unknown first chunk', webpFile(riffChunk('ABCD', join('x')), image)],
-    ['no image', extended(0)],
-    ['no frames', animated(anim(0))],
-    ['two images', extended(0, image, image)],
-    ['an image and frames', animated(dot, anmf(10, dot))],
-    ['two VP8X', extended(0, vp8x(0, 36, 28), image)],
-    ['a short VP8X', webpFile(riffChunk('VP8X', join('\0\0\0\0')), image)],
-    ['a short ANIM', animated(riffChunk('ANIM', join('\0\0')), anmf(10, dot))],
-    ['an image that does not fill its canvas', webpFile(vp8x(0, 37, 28), image)],
-    ['a frame that leaves its canvas', animated(anim(0), anmf(10, image))],
-    ['a frame without an image', animated(anim(0), anmf(10))],
-    ['a chunk that leaves its frame', animated(anmf(10, dot.subarray(0, 20)), dot)],
-    ['a VP8 that is no key frame', webpFile(riffChunk('VP8 ', Buffer.alloc(12, 1)))],
-    ['a VP8 of no width', webpFile(riffChunk('VP8 ', join('\0\0\0\x9d\x01\x2a\0\0\x01\0')))],
-    ['a VP8L without signature', webpFile(riffChunk('VP8L', Buffer.alloc(12)))],
-  ])('%s', (_, bytes) => {
-    expect(verdictOn(bytes)).toBe('corrupt');
-  });
-});
+testCorrupt([
+  ['a RIFF longer than the file', sized(lossy.length)],
+  ['a RIFF that ends in its chunk', sized(lossy.length - 12)],
+  ['a RIFF of nothing', sized(4)],
+  ['a missing pad byte, which libwebp refuses', odd.subarray(0, -1)],
+  ['an unknown first chunk', webpFile(riffChunk('ABCD', join('x')), image)],
+  ['no image', extended(0)],
+  ['no frames', animated(anim(0))],
+  ['two images', extended(0, image, image)],
+  ['an image and frames', animated(dot, anmf(10, dot))],
+  ['two VP8X', extended(0, vp8x(0, 36, 28), image)],
+  ['a short VP8X', webpFile(riffChunk('VP8X', join('\0\0\0\0')), image)],
+  ['a short ANIM', animated(riffChunk('ANIM', join('\0\0')), anmf(10, dot))],
+  ['an image that does not fill its canvas', webpFile(vp8x(0, 37, 28), image)],
+  ['a frame that leaves its canvas', animated(anim(0), anmf(10, image))],
+  ['a frame without an image', animated(anim(0), anmf(10))],
+  ['a chunk that leaves its frame', animated(anmf(10, dot.subarray(0, 20)), dot)],
+  ['a VP8 that is no key frame', webpFile(riffChunk('VP8 ', Buffer.alloc(12, 1)))],
+  ['a VP8 of no width', webpFile(riffChunk('VP8 ', join('\0\0\0\x9d\x01\x2a\0\0\x01\0')))],
+  ['a VP8L without signature', webpFile(riffChunk('VP8L', Buffer.alloc(12)))],
+]);

@@ -1,7 +1,6 @@
 import type { Socket } from 'node:net';
 import { beforeEach, describe, expect, it } from 'vitest';
-import { collect, parseAnswer, sendBytes } from '../../support/http/raw-http.ts';
-import { commonHeaders } from '../../support/http/refusal.ts';
+import { collect, commonHeaders, parseAnswer, sendBytes } from '../../support/http/raw-http.ts';
 import { samples, type TestApp, useTestApp } from '../../support/test-app.ts';
 
 let app: TestApp;

@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
 import { readImageFacts } from '../../../src/formats/read-image-facts.ts';
-import { commonHeaders } from '../../support/http/refusal.ts';
+import { commonHeaders } from '../../support/http/raw-http.ts';
 import { shareTestApp, useTestApp } from '../../support/test-app.ts';
 
 const app = shareTestApp();

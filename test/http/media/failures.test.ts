@@ -32,15 +32,13 @@ const imageKey = 'icons/1/ab';
 describe('500 INTERNAL_ERROR', () => {
   const secret = new TypeError('Cannot read 10.0.0.1 of /srv/secret');
 
+  const fail = (): never => {
+    throw secret;
+  };
+
   it.each<[string, () => Promise<void>]>([
     ['origin', () => startWith(() => Promise.reject(secret))],
-    [
-      'origin, at once',
-      () =>
-        startWith(() => {
-          throw secret;
-        }),
-    ],
+    ['origin, at once', () => startWith(fail)],
     ['renderer', () => startRendering(() => Promise.reject(secret))],
   ])('an unexpected exception of the %s is logged with its cause, not shown', async (_, start) => {
     await start();
@@ -76,21 +74,21 @@ describe('502 ORIGIN_ERROR', () => {
   );
 
   /** A body that breaks off. */
-  const broken = (bytes: Uint8Array): Readable =>
-    Readable.from(
-      (async function* () {
-        yield bytes;
-        throw cause;
-      })(),
-      { objectMode: false },
-    );
+  const broken = (bytes: Uint8Array): Readable => {
+    const chunks = async function* () {
+      yield bytes;
+      throw cause;
+    };
+    return Readable.from(chunks(), { objectMode: false });
+  };
   const { length } = samples.jpeg;
 
+  const short = (bytes: Uint8Array) => broken(bytes.subarray(0, 20_000));
   it.each<[string, string, () => OriginObject]>([
     [
       'breaks off in mid-body: no half picture',
       image,
-      () => objectOf(samples.jpeg, broken(samples.jpeg.subarray(0, 20_000))),
+      () => objectOf(samples.jpeg, short(samples.jpeg)),
     ],
     [
       'sends fewer bytes than it promised',
@@ -127,6 +125,8 @@ describe('502 ORIGIN_ERROR', () => {
 });
 
 describe('503 OVERLOADED', () => {
+  const hang = () => new Promise<never>(() => undefined);
+
   /** Asks for one render per slot, light ones, and waits until they have begun. */
   const occupy = async (): Promise<readonly Promise<LightMyRequestResponse>[]> => {
     const running = ['icons/8/ab', 'icons/9/ab'].map((key) => {
@@ -152,10 +152,7 @@ describe('503 OVERLOADED', () => {
   });
 
   it('the wait for a slot is over', async () => {
-    await startRendering(() => new Promise(() => undefined), {
-      WORKERS: '2',
-      QUEUE_TIMEOUT_MS: '20',
-    });
+    await startRendering(hang, { WORKERS: '2', QUEUE_TIMEOUT_MS: '20' });
     await occupy();
     const { headers } = await refuse(app, image, 'OVERLOADED', 'no-store');
     expect(headers['retry-after']).toMatch(/^[1-9]\d*$/);
@@ -165,10 +162,7 @@ describe('503 OVERLOADED', () => {
   });
 
   it('holds up nothing that needs no slot', async () => {
-    await startRendering(() => new Promise(() => undefined), {
-      WORKERS: '2',
-      QUEUE_PER_WORKER: '0',
-    });
+    await startRendering(hang, { WORKERS: '2', QUEUE_PER_WORKER: '0' });
     app.originals.put('emojis/1', samples.png);
     app.originals.put('attachments/1/2/a', samples.text);
     await occupy();

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { createApp } from '../../../src/app.ts';
 import { readConfig } from '../../../src/config/config.ts';
-import { commonHeaders } from '../../support/http/refusal.ts';
+import { commonHeaders } from '../../support/http/raw-http.ts';
 import { MemoryOrigin } from '../../support/memory-origin.ts';
 import { patient } from '../../support/patient.ts';
 import { STARTER } from '../../support/processes/worker-pool.ts';

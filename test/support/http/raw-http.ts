@@ -11,6 +11,15 @@ export interface RawAnswer {
   readonly body: Buffer;
 }
 
+/** What every response has, whichever part of the service has written it (contract, HTTP). */
+export const commonHeaders = {
+  'x-content-type-options': 'nosniff',
+  'content-security-policy': "default-src 'none'; sandbox",
+  'access-control-allow-origin': '*',
+  'cross-origin-resource-policy': 'cross-origin',
+  'timing-allow-origin': '*',
+};
+
 /** Opens a connection to a port of this machine. */
 export async function connectTo(port: number): Promise<Socket> {
   const socket = connect(port, '127.0.0.1');

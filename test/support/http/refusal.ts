@@ -1,15 +1,7 @@
 import { expect } from 'vitest';
 import { type ErrorCode, errorRegistry } from '../../../src/contract/errors.ts';
 import type { TestApp } from '../test-app.ts';
-
-/** What every response has. */
-export const commonHeaders = {
-  'x-content-type-options': 'nosniff',
-  'content-security-policy': "default-src 'none'; sandbox",
-  'access-control-allow-origin': '*',
-  'cross-origin-resource-policy': 'cross-origin',
-  'timing-allow-origin': '*',
-};
+import { commonHeaders } from './raw-http.ts';
 
 /** Asks for a URL and checks all that every refusal has in common. */
 export async function refuse(

@@ -1,16 +1,11 @@
 import { connect, createServer, type Socket } from 'node:net';
 import { listenLocally } from '../processes/local-server.ts';
 
-/** Passes bytes on between a client and a port of this machine, and stops reading the port's on demand. */
-export interface StallingRelay {
-  readonly port: number;
-  /** Reads nothing more of what the server sends; what the client sends still goes through. */
-  readonly stall: () => void;
-  readonly close: () => void;
-}
-
-/** Needed where a client cannot stop by itself: one of TLS has to read to live. */
-export async function startStallingRelay(target: number): Promise<StallingRelay> {
+/**
+ * Passes bytes on between a client and a port of this machine, and stops reading the port's on demand: needed where
+ * a client cannot stop by itself, since one of TLS has to read to live.
+ */
+export async function startStallingRelay(target: number) {
   const sockets: Socket[] = [];
   let isStalled = false;
   const relay = createServer((client) => {
@@ -27,10 +22,11 @@ export async function startStallingRelay(target: number): Promise<StallingRelay>
   });
   return {
     port: await listenLocally(relay),
-    stall: () => {
+    /** Reads nothing more of what the server sends; what the client sends still goes through. */
+    stall: (): void => {
       isStalled = true;
     },
-    close: () => {
+    close: (): void => {
       relay.close();
       for (const socket of sockets) socket.destroy();
     },

@@ -1,10 +1,9 @@
 import { onTestFinished } from 'vitest';
-import type { Environment } from '../../../src/config/setting.ts';
 import { formatExternalPath } from '../../../src/contract/signing/external-path.ts';
 import { SigningKeys } from '../../../src/contract/signing/signing-keys.ts';
 import type { SiteDoubles } from '../../../src/storage/remote/open-sites.ts';
-import { type Ask, type ClientResponse, createClient } from '../http/http-client.ts';
-import { createTestApp, type TestApp, type TestAppOptions } from '../test-app.ts';
+import { type Ask, createClient } from '../http/http-client.ts';
+import { createTestApp, type TestAppOptions } from '../test-app.ts';
 import { ScriptedResolver } from './scripted-resolver.ts';
 import { SiteServer } from './site-server.ts';
 
@@ -15,21 +14,7 @@ const keys = new SigningKeys([KEY]);
 export const SITE = 'site.test';
 
 /** The service, and another site on this machine that it may fetch from. */
-export interface ExternalApp extends TestApp {
-  readonly site: SiteServer;
-  readonly resolver: ScriptedResolver;
-  /** Addresses that were dialled. */
-  readonly dialled: string[];
-  readonly port: number;
-  /** The URL of a path of the site. */
-  urlOf(path: string): string;
-  /** Asks the service for something of the site. */
-  ask(path: string, query?: string, options?: Parameters<Ask>[1]): Promise<ClientResponse>;
-  /** Asks it for whatever target. */
-  readonly askTarget: Ask;
-  /** Asks it for whatever URL. */
-  askUrl(url: string, query?: string, options?: Parameters<Ask>[1]): Promise<ClientResponse>;
-}
+export type ExternalApp = Awaited<ReturnType<typeof createExternalApp>>;
 
 /** The path of a URL, signed. */
 export function signedPathOf(url: string, query = ''): string {
@@ -49,39 +34,44 @@ export async function createExternalApp({
   limits = {},
   ports = [],
   ...options
-}: ExternalAppOptions = {}): Promise<ExternalApp> {
+}: ExternalAppOptions = {}) {
   const site = await SiteServer.start();
   const resolver = new ScriptedResolver();
   const dialled: string[] = [];
   resolver.set(SITE, ['127.0.0.1']);
-  const environment: Environment = {
-    EXTERNAL_SIGNING_KEYS: KEY,
-    EXTERNAL_PORTS: ['80', '443', site.port, ...ports].join(),
-    EXTERNAL_ALLOWED_NETWORKS: '127.0.0.1/32',
-    ...settings,
-  };
   const app = await createTestApp({
     ...options,
-    settings: environment,
+    settings: {
+      EXTERNAL_SIGNING_KEYS: KEY,
+      EXTERNAL_PORTS: ['80', '443', site.port, ...ports].join(),
+      EXTERNAL_ALLOWED_NETWORKS: '127.0.0.1/32',
+      ...settings,
+    },
     logged: 'info',
     siteDoubles: { limits, resolver, onDial: (address) => dialled.push(address) },
   });
   const port = await app.listen();
   const client = createClient(port);
   const urlOf = (path: string): string => `http://${SITE}:${site.port}${path}`;
-  const askUrl: ExternalApp['askUrl'] = (url, query, request) =>
+  const askUrl = (url: string, query?: string, request?: Parameters<Ask>[1]) =>
     client(signedPathOf(url, query), request);
   return {
     ...app,
     site,
     resolver,
+    /** Addresses that were dialled. */
     dialled,
     port,
+    /** The URL of a path of the site. */
     urlOf,
+    /** Asks the service for whatever target. */
     askTarget: client,
+    /** Asks it for whatever URL. */
     askUrl,
-    ask: (path, query, request) => askUrl(urlOf(path), query, request),
-    close: async () => {
+    /** Asks it for something of the site. */
+    ask: (path: string, ...asked: [query?: string, request?: Parameters<Ask>[1]]) =>
+      askUrl(urlOf(path), ...asked),
+    close: async (): Promise<void> => {
       await app.close();
       await site.close();
     },

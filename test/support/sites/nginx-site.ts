@@ -7,23 +7,14 @@ import { waitForPort } from '../processes/nginx.ts';
 import { makeTemporaryFolder } from '../temporary-folder.ts';
 import { CertificateAuthority } from './certificate-authority.ts';
 
-/** A site of somebody else's: nginx with TLS, which redirects what comes without. */
-export interface NginxSite {
-  /** Scheme, name and port, of TLS and without. */
-  readonly secure: string;
-  readonly plain: string;
-  readonly ports: readonly number[];
-  /** The certificate of the authority that it has its own from. */
-  readonly authorityFile: string;
-  /** Its files. */
-  readonly put: (name: string, bytes: Uint8Array) => Promise<void>;
-  /** What it was asked for, in order: `GET /cat.png 206`. */
-  readonly requests: () => readonly string[];
-  readonly stop: () => Promise<void>;
-}
+/** A site that is started. */
+export type NginxSite = Awaited<ReturnType<typeof startNginxSite>>;
 
-/** Starts it on free ports of this machine, under a name that a resolver has to know. */
-export async function startNginxSite(name: string): Promise<NginxSite> {
+/**
+ * Starts a site of somebody else's on free ports of this machine, under a name that a resolver has to know: nginx with
+ * TLS, which redirects what comes without.
+ */
+export async function startNginxSite(name: string) {
   const { path: folder, put, remove } = await makeTemporaryFolder();
   const authority = new CertificateAuthority(folder);
   const { certFile, keyFile } = authority.issue(name);
@@ -77,17 +68,16 @@ http {
   await Promise.race([Promise.all([securePort, plainPort].map(waitForPort)), ended]);
   if (child.exitCode !== null) throw new Error('the site does not start');
   return {
+    /** Scheme, name and port. */
     secure: `https://${name}:${securePort}`,
     plain: `http://${name}:${plainPort}`,
     ports: [securePort, plainPort],
+    /** The certificate of the authority that it has its own from. */
     authorityFile: authority.certFile,
-    put: (file, bytes) => put(join('files', file), bytes),
-    requests: () =>
-      readFileSync(log, 'utf8')
-        .trim()
-        .split('\n')
-        .filter((line) => line !== ''),
-    stop: async () => {
+    put: (file: string, bytes: Uint8Array) => put(join('files', file), bytes),
+    /** What it was asked for, in order: `GET /cat.png 206`. */
+    requests: () => readFileSync(log, 'utf8').split('\n').slice(0, -1),
+    stop: async (): Promise<void> => {
       kill();
       await ended;
       process.off('exit', kill);

@@ -8,9 +8,8 @@ import {
 import { formatRelayPath } from '../../../src/contract/signing/relay-path.ts';
 import { SigningKeys } from '../../../src/contract/signing/signing-keys.ts';
 import { createFilesystemOrigin } from '../../../src/storage/filesystem/filesystem-origin.ts';
-import type { RequestLine } from '../../../src/telemetry/request-log.ts';
 import { makeTemporaryFolder } from '../temporary-folder.ts';
-import { createTestApp, type TestApp, type TestAppOptions } from '../test-app.ts';
+import { createTestApp, type TestAppOptions } from '../test-app.ts';
 
 export const RELAY_KEY = 'an-example-key-of-thirty-two-bytes-or-more';
 export const relayKeys = new SigningKeys([RELAY_KEY]);
@@ -42,24 +41,10 @@ export function uploadTarget(key: string, terms: Partial<RelayCapability> = {}):
 }
 
 /** The service with uploads into a folder. */
-export interface RelayApp {
-  readonly app: TestApp;
-  readonly port: number;
-  readonly folder: string;
-  readonly requests: readonly RequestLine[];
-  /** All files below the folder, be they originals or not. */
-  readonly list: () => Promise<readonly string[]>;
-  readonly read: (key: string) => Promise<Buffer>;
-  /** Puts an original there, past the service. */
-  readonly put: (key: string, bytes: Uint8Array) => Promise<void>;
-  readonly close: () => Promise<void>;
-}
+export type RelayApp = Awaited<ReturnType<typeof startRelayApp>>;
 
 /** Starts it on a free port. */
-export async function startRelayApp({
-  settings = {},
-  ...parts
-}: TestAppOptions = {}): Promise<RelayApp> {
+export async function startRelayApp({ settings = {}, ...parts }: TestAppOptions = {}) {
   const { path: folder, put, list, remove } = await makeTemporaryFolder();
   const app = await createTestApp({
     ...parts,
@@ -72,10 +57,12 @@ export async function startRelayApp({
     port: await app.listen(),
     folder,
     requests: app.requests,
+    /** All files below the folder, be they originals or not. */
     list,
-    read: (key) => readFile(join(folder, key)),
+    read: (key: string) => readFile(join(folder, key)),
+    /** Puts an original there, past the service. */
     put,
-    close: async () => {
+    close: async (): Promise<void> => {
       await app.close();
       await remove();
     },
