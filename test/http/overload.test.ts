@@ -209,15 +209,6 @@ describe('an original that kills its decoder', () => {
     render: () => Promise.reject(new MediaError(code, { cause: new WorkerLost('SIGSEGV') })),
   });
 
-  it('costs one worker per request, however often it is asked', async () => {
-    await startWith(kill('UNPROCESSABLE_MEDIA'));
-    for (let time = 0; time < 5; time += 1) {
-      await refuse(app, lightUrl(1), 'UNPROCESSABLE_MEDIA', 'public, max-age=300');
-    }
-    expect(app.renderer.renders).toBe(1);
-    expect(app.originals.reads.get('icons/1/ab')).toBe(1);
-  });
-
   it('costs three workers, in whatever sizes, and those that are at work with it then', async () => {
     await startWith(kill('UNPROCESSABLE_MEDIA'));
     const sizes = [16, 20, 22, 24, 28, 32, 40, 44, 48, 56];

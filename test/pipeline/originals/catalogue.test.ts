@@ -31,6 +31,10 @@ class ScriptedListing implements OriginListing {
   }
 }
 
+/** The shelves of a storage. */
+const list = (listing: OriginListing | readonly string[], bounds = BOUNDS) =>
+  new OriginalsCatalogue('list' in listing ? listing : new ScriptedListing(listing), bounds).list();
+
 const shelfOf = (shelves: readonly CatalogueShelf[], name: string) => {
   const shelf = shelves.find(({ resource }) => resource === name);
   return { keys: shelf?.originals.map(({ key }) => key), isComplete: shelf?.isComplete };
@@ -46,17 +50,17 @@ describe('the catalogue of originals', () => {
       'attachments/1/2/my photo.png',
       'emojis/1',
     ];
-    const shelves = await new OriginalsCatalogue(new ScriptedListing(keys), BOUNDS).list();
+    const shelves = await list(keys);
     const stored = Object.entries(resourceRows).filter(([, { originKey }]) => originKey);
     expect(shelves.map(({ resource }) => resource)).toEqual(stored.map(([name]) => name));
-    const whole = { isComplete: true };
-    expect(shelfOf(shelves, 'user avatar')).toEqual({
-      keys: ['avatars/9/ab', 'avatars/10/ab'],
-      ...whole,
-    });
-    expect(shelfOf(shelves, 'member avatar')).toEqual({ keys: [keys[2]], ...whole });
-    expect(shelfOf(shelves, 'member banner')).toEqual({ keys: [keys[3]], ...whole });
-    expect(shelfOf(shelves, 'sticker')).toEqual({ keys: [], ...whole });
+    for (const [name, found] of [
+      ['user avatar', ['avatars/9/ab', 'avatars/10/ab']],
+      ['member avatar', [keys[2]]],
+      ['member banner', [keys[3]]],
+      ['sticker', []],
+    ] as const) {
+      expect(shelfOf(shelves, name)).toEqual({ keys: found, isComplete: true });
+    }
     const [attachment] = shelves.find(({ resource }) => resource === 'attachment')?.originals ?? [];
     expect(attachment).toEqual({
       key: 'attachments/1/2/my photo.png',
@@ -67,7 +71,7 @@ describe('the catalogue of originals', () => {
 
   test('leaves out what no path leads to, and marks what looks like a mark', async () => {
     const keys = ['avatars/01/ab', 'avatars/1/a b', 'avatars/1/x/y', 'avatars/1/a_ab'];
-    const shelves = await new OriginalsCatalogue(new ScriptedListing(keys), BOUNDS).list();
+    const shelves = await list(keys);
     const originals = shelves.find(({ resource }) => resource === 'user avatar')?.originals ?? [];
     expect(originals.map(({ key }) => key)).toEqual(['avatars/1/a_ab']);
     for (const { key, values } of originals) {
@@ -78,7 +82,7 @@ describe('the catalogue of originals', () => {
   test('stops when its shelves are full, and says that there is more', async () => {
     const keys = Array.from({ length: 8 }, (_, index) => `emojis/${index}`);
     const listing = new ScriptedListing([...keys, 'icons/1/a', 'icons/2/a', 'icons/3/a']);
-    const shelves = await new OriginalsCatalogue(listing, BOUNDS).list();
+    const shelves = await list(listing);
     expect(shelfOf(shelves, 'custom emoji')).toEqual({
       keys: ['emojis/0', 'emojis/1', 'emojis/2'],
       isComplete: false,
@@ -91,7 +95,7 @@ describe('the catalogue of originals', () => {
   test('goes on past a full shelf to the other one of the same folder', async () => {
     const avatars = Array.from({ length: 5 }, (_, id) => `guilds/1/users/${id}/avatars/ab`);
     const listing = new ScriptedListing([...avatars, 'guilds/2/users/1/banners/ab']);
-    const shelves = await new OriginalsCatalogue(listing, BOUNDS).list();
+    const shelves = await list(listing);
     expect(shelfOf(shelves, 'member avatar')).toMatchObject({ isComplete: false });
     expect(shelfOf(shelves, 'member banner')).toMatchObject({
       keys: ['guilds/2/users/1/banners/ab'],
@@ -101,7 +105,7 @@ describe('the catalogue of originals', () => {
 
   test('looks at no more objects than it may, whatever they are', async () => {
     const listing = new ScriptedListing(Array.from({ length: 50 }, (_, id) => `avatars/${id}`));
-    const shelves = await new OriginalsCatalogue(listing, BOUNDS).list();
+    const shelves = await list(listing);
     expect(shelfOf(shelves, 'user avatar')).toEqual({ keys: [], isComplete: false });
     expect(listing.shown).toBe(10);
   });
@@ -117,7 +121,7 @@ describe('the catalogue of originals', () => {
 
   test('walks every folder of originals once, whichever kinds share it', async () => {
     const listing = new ScriptedListing([]);
-    await new OriginalsCatalogue(listing, BOUNDS).list();
+    await list(listing);
     expect(listing.walks).toEqual(originFolders);
     for (const { originKey } of Object.values(resourceRows)) {
       if (originKey === undefined) continue;
@@ -136,13 +140,13 @@ describe('the catalogue of originals', () => {
         if (prefix === 'emojis/' || prefix === 'avatars/') await stall(signal);
       },
     };
-    const shelves = await new OriginalsCatalogue(listing, bounds).list();
+    const shelves = await list(listing, bounds);
     expect(shelfOf(shelves, 'custom emoji')).toEqual({ keys: ['emojis/1'], isComplete: false });
     expect(shelfOf(shelves, 'user avatar')).toEqual({ keys: [], isComplete: false });
     expect(shelfOf(shelves, 'guild icon')).toEqual({ keys: [], isComplete: true });
 
     const silent: OriginListing = { list: (_prefix, _visit, signal) => stall(signal) };
-    await expect(new OriginalsCatalogue(silent, bounds).list()).rejects.toMatchObject({
+    await expect(list(silent, bounds)).rejects.toMatchObject({
       code: 'ORIGIN_TIMEOUT',
     });
   });

@@ -38,59 +38,49 @@ function plan(facts: Partial<ImageFacts>, url: string, base = still, bounds = li
 const avatar = '/avatars/1/ab12';
 const attachment = '/attachments/1/2/a.png';
 
+type Row = [what: string, facts: Partial<ImageFacts>, url: string, base?: ImageFacts];
+
+const webp = { format: 'webp' } as const;
+const jpeg = { format: 'jpeg' } as const;
+
 describe('passthrough', () => {
-  test.each([
+  test.each<Row>([
     ['a png at its own width', {}, `${avatar}.png?size=240`],
     ['a png smaller than asked for', {}, `${avatar}.png?size=4096&quality=lossless`],
-    ['a lossless webp', { format: 'webp' }, `${avatar}.webp?size=240&quality=lossless`],
-    ['a lossless jpeg', { format: 'jpeg' }, `${avatar}.jpg?size=240&quality=lossless`],
-    ['a bare sticker', { format: 'webp' }, '/stickers/1.webp'],
+    ['a lossless webp', webp, `${avatar}.webp?size=240&quality=lossless`],
+    ['a lossless jpeg', jpeg, `${avatar}.jpg?size=240&quality=lossless`],
+    ['a bare sticker', webp, '/stickers/1.webp'],
     ['a box of the very size', {}, `${attachment}?width=200&height=100`],
     ['a box of the same ratio, but larger', {}, `${attachment}?width=400&height=200`],
     ['the format it has already', {}, `${attachment}?format=png`],
-  ] as const)('%s', (_, facts, url) => {
-    expect(plan(facts, url)).toEqual({ kind: 'passthrough' });
-  });
-
-  test.each([
-    ['an animated gif', {}, `${avatar}.gif?size=240`],
-    ['an animated webp', { format: 'webp' }, '/stickers/1.webp'],
+    ['an animated gif', {}, `${avatar}.gif?size=240`, animated],
+    ['an animated webp', webp, '/stickers/1.webp', animated],
     [
       'an animated webp avatar',
-      { format: 'webp' },
+      webp,
       `${avatar}.webp?size=240&animated=true&quality=lossless`,
+      animated,
     ],
-    ['an animated gif attachment', {}, `${attachment}?format=gif&animated=true`],
-  ] as const)('%s', (_, facts, url) => {
-    expect(plan(facts, url, animated)).toEqual({ kind: 'passthrough' });
+    ['an animated gif attachment', {}, `${attachment}?format=gif&animated=true`, animated],
+  ])('%s', (_, facts, url, base) => {
+    expect(plan(facts, url, base)).toEqual({ kind: 'passthrough' });
   });
 });
 
 describe('not passthrough:', () => {
-  test.each([
+  test.each<Row>([
     ['another format', {}, `${avatar}.webp?size=240&quality=lossless`],
     ['a smaller size', {}, `${avatar}.png?size=128`],
     ['metadata to strip', { isClean: false }, `${avatar}.png?size=240`],
     ['low quality', {}, `${avatar}.png?size=240&quality=low`],
-    ['a lossy quality', { format: 'webp' }, `${avatar}.webp?size=240`],
+    ['a lossy quality', webp, `${avatar}.webp?size=240`],
     ['a box of another ratio', {}, `${attachment}?width=100&height=100`],
-  ] as const)('%s', (_, facts, url) => {
-    expect(plan(facts, url).kind).toBe('render');
-  });
-
-  test.each([
-    [
-      'an animation that is not wanted',
-      { format: 'webp' },
-      `${avatar}.webp?size=240&quality=lossless`,
-    ],
-    ['an animation that an attachment must ask for', {}, `${attachment}?format=gif`],
-  ] as const)('%s', (_, facts, url) => {
-    expect(plan(facts, url, animated)).toMatchObject({
-      kind: 'render',
-      isOnlyQuality: false,
-      job: { animation: undefined },
-    });
+    ['an animation not wanted', webp, `${avatar}.webp?size=240&quality=lossless`, animated],
+    ['an animation that an attachment must ask for', {}, `${attachment}?format=gif`, animated],
+  ])('%s', (_, facts, url, base) => {
+    const made = plan(facts, url, base);
+    expect(made).toMatchObject({ kind: 'render', job: { animation: undefined } });
+    if (base === animated) expect(made).toMatchObject({ isOnlyQuality: false });
   });
 });
 
@@ -131,16 +121,12 @@ describe('a render', () => {
   });
 
   test.each([
-    ['a large JPEG', { format: 'jpeg', widthPx: 2000, heightPx: 1333 }, 'width=512', true],
-    [
-      'one that is not so large',
-      { format: 'jpeg', widthPx: 1600, heightPx: 1200 },
-      'width=512',
-      false,
-    ],
-    ['a small rendering', { format: 'jpeg', widthPx: 2000, heightPx: 1333 }, 'width=200', false],
-    ['a WebP', { format: 'webp', widthPx: 2000, heightPx: 1333 }, 'width=512', false],
-  ] as const)('shrinks on load: %s', (_, facts, query, shrinksOnLoad) => {
+    ['a large JPEG', 'jpeg', [2000, 1333], 'width=512', true],
+    ['one that is not so large', 'jpeg', [1600, 1200], 'width=512', false],
+    ['a small rendering', 'jpeg', [2000, 1333], 'width=200', false],
+    ['a WebP', 'webp', [2000, 1333], 'width=512', false],
+  ] as const)('shrinks on load: %s', (_, format, [widthPx, heightPx], query, shrinksOnLoad) => {
+    const facts = { format, widthPx, heightPx };
     const bounds = { ...limits, maxInputPixels: 4_000_000 };
     expect(plan(facts, `${attachment}?${query}`, still, bounds)).toMatchObject({
       job: { shrinksOnLoad },
@@ -209,34 +195,30 @@ test('image data that cannot hold the picture are a fault of the still alone', (
 describe('the limits', () => {
   const large = { widthPx: 1_000, heightPx: 1_001 };
   const long = { widthPx: 500, heightPx: 1_000 };
+  const lossless = `${avatar}.jpg?size=240&quality=lossless`;
 
-  test.each([
-    ['pixels of a still', large, `${avatar}.webp`, still],
-    ['pixels of a passthrough', large, `${avatar}.png?size=1024`, still],
+  test.each<Row>([
+    ['pixels of a still', large, `${avatar}.webp`],
+    ['pixels of a passthrough', large, `${avatar}.png?size=1024`],
     ['pixels of all frames that are decoded', long, `${avatar}.gif`, animated],
     ['pixels of all frames that are passed through', long, `${avatar}.gif?size=512`, animated],
     ['frames, decoded or not', { frames: 101 }, `${avatar}.png`, animated],
-    ['the width', { widthPx: 10_001, heightPx: 1 }, `${avatar}.webp`, still],
-    ['the height of a passthrough', { widthPx: 1, heightPx: 10_001 }, `${avatar}.png`, still],
+    ['the width', { widthPx: 10_001, heightPx: 1 }, `${avatar}.webp`],
+    ['the height of a passthrough', { widthPx: 1, heightPx: 10_001 }, `${avatar}.png`],
     ['the edges of a frame', { widthPx: 1, heightPx: 10_001 }, `${avatar}.gif`, animated],
-    ['scans', { format: 'jpeg', scans: 51 }, `${avatar}.webp`, still],
-    [
-      'scans of a passthrough',
-      { format: 'jpeg', scans: 51 },
-      `${avatar}.jpg?size=240&quality=lossless`,
-      still,
-    ],
-  ] as const)('hold for %s', (_, facts, url, base) => {
+    ['scans', { ...jpeg, scans: 51 }, `${avatar}.webp`],
+    ['scans of a passthrough', { ...jpeg, scans: 51 }, lossless],
+  ])('hold for %s', (_, facts, url, base) => {
     expect(plan(facts, url, base)).toMatchObject({ kind: 'refuse' });
   });
 
-  test.each([
-    ['the very last pixel', { widthPx: 1_000, heightPx: 1_000 }, `${avatar}.webp`, still],
+  test.each<Row>([
+    ['the very last pixel', { widthPx: 1_000, heightPx: 1_000 }, `${avatar}.webp`],
     ['one frame of many', long, `${avatar}.png`, animated],
     ['the very last frame', { frames: 100 }, `${avatar}.png`, animated],
-    ['the longest edge', { widthPx: 10_000, heightPx: 1 }, `${avatar}.webp`, still],
-    ['the very last scan', { format: 'jpeg', scans: 50 }, `${avatar}.webp`, still],
-  ] as const)('allow %s', (_, facts, url, base) => {
+    ['the longest edge', { widthPx: 10_000, heightPx: 1 }, `${avatar}.webp`],
+    ['the very last scan', { ...jpeg, scans: 50 }, `${avatar}.webp`],
+  ])('allow %s', (_, facts, url, base) => {
     expect(plan(facts, url, base).kind).toBe('render');
   });
 });
