@@ -100,6 +100,8 @@ async function expectLimited(operation: DocumentedOperation): Promise<void> {
 }
 
 const media = reader.operations('media');
+const named = media.map((operation) => [operation.operation.operationId, operation] as const);
+const gets = media.filter(({ method }) => method === 'GET');
 const unsigned = Object.values(resourceRows).filter(({ isSigned }) => !isSigned);
 
 describe('the service is as its OpenAPI document says:', () => {
@@ -108,41 +110,33 @@ describe('the service is as its OpenAPI document says:', () => {
     expect(reader.operations('admin').length).toBe(5);
   });
 
-  test.each(media.map((operation) => [operation.operation.operationId, operation] as const))(
-    '%s, with what is documented',
-    async (_, operation) => {
-      const runs = { GET: 40, HEAD: 12, OPTIONS: 8, POST: 0, PUT: 0 }[operation.method];
-      await fc.assert(
-        fc.asyncProperty(requests.valid(operation), async (request) => {
-          const response = await ask(operation, request);
-          expect(response.status, request.target).not.toBe(400);
-          expectDocumented(operation, request, response);
-        }),
-        { numRuns: runs },
-      );
-    },
-  );
+  test.each(named)('%s, with what is documented', async (_, operation) => {
+    const runs = { GET: 40, HEAD: 12, OPTIONS: 8, POST: 0, PUT: 0 }[operation.method];
+    await fc.assert(
+      fc.asyncProperty(requests.valid(operation), async (request) => {
+        const response = await ask(operation, request);
+        expect(response.status, request.target).not.toBe(400);
+        expectDocumented(operation, request, response);
+      }),
+      { numRuns: runs },
+    );
+  });
 
-  test.each(media.map((operation) => [operation.operation.operationId, operation] as const))(
-    '%s, with what is not documented',
-    async (_, operation) => {
-      await fc.assert(
-        fc.asyncProperty(requests.invalid(operation), async (request) => {
-          const response = await ask(operation, request);
-          expectDocumented(operation, request, response);
-          expect(response.status, request.target).toBe(expectedStatus(operation, request));
-          if (operation.method === 'GET' && response.status === 400) {
-            expectFaults(operation, request, response);
-          }
-        }),
-        { numRuns: operation.method === 'GET' ? 30 : 8 },
-      );
-    },
-  );
+  test.each(named)('%s, with what is not documented', async (_, operation) => {
+    await fc.assert(
+      fc.asyncProperty(requests.invalid(operation), async (request) => {
+        const response = await ask(operation, request);
+        expectDocumented(operation, request, response);
+        expect(response.status, request.target).toBe(expectedStatus(operation, request));
+        if (operation.method === 'GET' && response.status === 400) {
+          expectFaults(operation, request, response);
+        }
+      }),
+      { numRuns: operation.method === 'GET' ? 30 : 8 },
+    );
+  });
 
-  test.each(
-    media.filter(({ method }) => method === 'GET').map((operation) => [operation] as const),
-  )('conditions and ranges of $operation.operationId', async (operation) => {
+  test.each(gets)('conditions and ranges of $operation.operationId', async (operation) => {
     const statuses: number[] = [];
     await fc.assert(
       fc.asyncProperty(requests.valid(operation), async (request) => {
@@ -166,11 +160,7 @@ describe('the service is as its OpenAPI document says:', () => {
     expect(statuses).toEqual(Array.from({ length: 6 }, () => [304, 206, 416]).flat());
   });
 
-  test.each(
-    media
-      .filter(({ method, parameters }) => method === 'GET' && parameters.some(isOfQuery))
-      .map((operation) => [operation] as const),
-  )(
+  test.each(gets.filter(({ parameters }) => parameters.some(isOfQuery)))(
     'parameters of $operation.operationId stand once, and others are ignored',
     async (operation) => {
       const listed = operation.parameters.filter(isOfQuery);

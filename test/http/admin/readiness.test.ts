@@ -27,91 +27,70 @@ const WELL: Vitals = {
   },
 };
 
-describe('a replica', () => {
-  it.each([
-    ['all is well', {}, 'ready', []],
-    ['it stops', { isClosing: true }, 'not ready', ['draining']],
-    [
-      'it has no workers',
+/** How a replica is judged: by the status, what has changed, and the reasons. */
+const judgements: Readonly<
+  Record<string, Readonly<Record<string, readonly [Partial<Vitals>, ...reasons: string[]]>>>
+> = {
+  ready: { 'all is well': [{}] },
+  'not ready': {
+    'it stops': [{ isClosing: true }, 'draining'],
+    'it has no workers': [
       { readyWorkers: { light: 0, heavy: 0 } },
-      'not ready',
-      ['no worker is ready', 'no worker for heavy renders is ready'],
+      ...['no worker is ready', 'no worker for heavy renders is ready'],
     ],
-    [
-      'it has none for heavy renders',
-      { readyWorkers: { light: 1, heavy: 0 } },
-      'degraded',
-      ['no worker for heavy renders is ready'],
-    ],
-    [
-      'it has not heard of the origin yet',
+    'it has not heard of the origin yet': [
       { origin: { state: 'unknown', hasResponded: false } },
-      'not ready',
-      ['the origin has not answered yet'],
+      'the origin has not answered yet',
     ],
-    [
-      'it has heard nothing good of it since its start',
+    'it has heard nothing good of it since its start': [
       { origin: { state: 'failing', hasResponded: false } },
-      'not ready',
-      ['the origin has failed since the start'],
+      'the origin has failed since the start',
     ],
-    [
-      'the origin fails, for all replicas',
-      { origin: { state: 'failing', hasResponded: true } },
-      'degraded',
-      ['the origin fails; what is kept is served'],
-    ],
-    [
-      'its folder is not the one that is meant',
+    'its folder is not the one that is meant': [
       { isMarkerMissing: true },
-      'not ready',
-      ['the file STORAGE_MARKER is missing: another folder is in its place'],
+      'the file STORAGE_MARKER is missing: another folder is in its place',
     ],
-    [
-      'the store fails',
-      { isStoreFailing: true },
-      'degraded',
-      ['the store of renderings fails; they are made anew'],
-    ],
-    [
-      'renderings are not stored',
-      { storeShortcoming: 'another process owns the folder' },
-      'degraded',
-      ['another process owns the folder'],
-    ],
-    [
-      'renders are turned away',
-      { crowdedLanes: ['light', 'heavy'] },
-      'degraded',
-      [
-        'light renders are turned away; hits are served',
-        'heavy renders are turned away; hits are served',
-      ],
-    ],
-    [
-      'uploads are turned away',
-      { areUploadsFull: true },
-      'degraded',
-      ['uploads are turned away; media are served'],
-    ],
-    [
-      'every request would be turned away',
+    'every request would be turned away': [
       { connections: { ...WELL.connections, requests: 5 } },
-      'not ready',
-      ['as many requests as there may be are under way'],
+      'as many requests as there may be are under way',
     ],
-    [
-      'several things are wrong',
+    'several things are wrong': [
       { isClosing: true, isStoreFailing: true },
-      'not ready',
-      ['draining', 'the store of renderings fails; they are made anew'],
+      ...['draining', 'the store of renderings fails; they are made anew'],
     ],
-  ] satisfies [string, Partial<Vitals>, string, string[]][])(
-    'where %s',
-    (_, changes, status, reasons) => {
-      expect(judgeReadiness({ ...WELL, ...changes })).toEqual({ status, reasons });
-    },
-  );
+  },
+  degraded: {
+    'it has none for heavy renders': [
+      { readyWorkers: { light: 1, heavy: 0 } },
+      'no worker for heavy renders is ready',
+    ],
+    'the origin fails, for all replicas': [
+      { origin: { state: 'failing', hasResponded: true } },
+      'the origin fails; what is kept is served',
+    ],
+    'the store fails': [
+      { isStoreFailing: true },
+      'the store of renderings fails; they are made anew',
+    ],
+    'renderings are not stored': [
+      { storeShortcoming: 'another process owns the folder' },
+      'another process owns the folder',
+    ],
+    'renders are turned away': [
+      { crowdedLanes: ['light', 'heavy'] },
+      ...['light', 'heavy'].map((lane) => `${lane} renders are turned away; hits are served`),
+    ],
+    'uploads are turned away': [
+      { areUploadsFull: true },
+      'uploads are turned away; media are served',
+    ],
+  },
+};
+
+describe.each(Object.entries(judgements))('a replica is %s', (status, rows) => {
+  it.each(Object.entries(rows))('where %s', (_, [changes, ...reasons]) => {
+    expect(judgeReadiness({ ...WELL, ...changes })).toEqual({ status, reasons });
+  });
 });
 
 describe('what a replica knows of the origin', () => {

@@ -58,60 +58,49 @@ const unframed =
   'HTTP/1.1 200 OK\r\nETag: "a"\r\nTransfer-Encoding: chunked\r\n\r\n1\r\na\r\n0\r\n\r\n';
 const lastByte = samples.png.length - 1;
 
-/** What goes wrong, what the log says of it, and how many requests the server sees. */
-const failures: readonly (readonly [string, Fault, RegExp, number])[] = [
-  ['a body that is cut', { kind: 'cut', afterBytes: 1_000 }, /aborted/, 1],
-  ['a body that is cut before its last byte', { kind: 'cut', afterBytes: lastByte }, /aborted/, 1],
-  ['a reset in the body', { kind: 'reset', afterBytes: 1_000 }, /aborted|ECONNRESET/, 1],
-  ['garbage', { kind: 'answer', bytes: '\0\x01garbage\r\n\r\n' }, /HPE_/, 1],
-  [
-    '500',
+/** What goes wrong, and what the log says of it; the server sees one request. */
+const failures: Readonly<Record<string, readonly [Fault, RegExp, requests?: number]>> = {
+  'a body that is cut': [{ kind: 'cut', afterBytes: 1_000 }, /aborted/],
+  'a body that is cut before its last byte': [{ kind: 'cut', afterBytes: lastByte }, /aborted/],
+  'a reset in the body': [{ kind: 'reset', afterBytes: 1_000 }, /aborted|ECONNRESET/],
+  garbage: [{ kind: 'answer', bytes: '\0\x01garbage\r\n\r\n' }, /HPE_/],
+  '500': [
     refusal('500 Internal Server Error', 'InternalError'),
     /InternalError \(HTTP 500, attempts: 3\): No\./,
     3,
   ],
-  [
-    '503 SlowDown',
+  '503 SlowDown': [
     refusal('503 Slow Down', 'SlowDown', 'Please reduce your request rate.'),
     /SlowDown \(HTTP 503, attempts: 3\): Please reduce your request rate\./,
     3,
   ],
-  [
-    '502 of a proxy, in HTML',
+  '502 of a proxy, in HTML': [
     response('502 Bad Gateway', '<html>Bad gateway<br>', 'Content-Type: text/html\r\n'),
     /HTTP 502/,
     3,
   ],
-  [
-    '403 AccessDenied',
+  '403 AccessDenied': [
     refusal('403 Forbidden', 'AccessDenied', 'Denied.', 'x-amz-request-id: r1\r\n'),
     /AccessDenied \(HTTP 403, request r1, attempts: 1\): Denied\./,
-    1,
   ],
-  [
-    '403 that quotes the credentials',
+  '403 that quotes the credentials': [
     refusal('403 Forbidden', 'InvalidAccessKeyId', 'No such key: S3RVER'),
     /InvalidAccessKeyId \(HTTP 403, attempts: 1\): No such key: \*\*\*/,
-    1,
   ],
-  ['404 NoSuchBucket', refusal('404 Not Found', 'NoSuchBucket'), /NoSuchBucket \(HTTP 404/, 1],
-  ['404 of something that is no S3', response('404 Not Found', 'page not found\n'), /HTTP 404/, 1],
-  ['404 without a body', response('404 Not Found', ''), /HTTP 404/, 1],
-  [
-    'a redirect to another region',
+  '404 NoSuchBucket': [refusal('404 Not Found', 'NoSuchBucket'), /NoSuchBucket \(HTTP 404/],
+  '404 of something that is no S3': [response('404 Not Found', 'page not found\n'), /HTTP 404/],
+  '404 without a body': [response('404 Not Found', ''), /HTTP 404/],
+  'a redirect to another region': [
     refusal('301 Moved Permanently', 'PermanentRedirect', 'No.', 'x-amz-bucket-region: eu\r\n'),
     /PermanentRedirect \(HTTP 301/,
-    1,
   ],
-  [
-    'a signature for another region',
+  'a signature for another region': [
     refusal('400 Bad Request', 'AuthorizationHeaderMalformed', 'Expecting eu-central-1.'),
     /AuthorizationHeaderMalformed \(HTTP 400, attempts: 1\): Expecting eu-central-1\./,
-    1,
   ],
-  ['an object without an ETag', response('200 OK', 'bytes'), /no ETag/, 1],
-  ['an object without a length', { kind: 'answer', bytes: unframed }, /no Content-Length/, 1],
-];
+  'an object without an ETag': [response('200 OK', 'bytes'), /no ETag/],
+  'an object without a length': [{ kind: 'answer', bytes: unframed }, /no Content-Length/],
+};
 
 /** What the operator reads of an error, causes included. */
 const textOf = (entry: unknown): string =>
@@ -202,10 +191,13 @@ describe('a render meets', () => {
     expect((await expectFailure(fault, 504, 'ORIGIN_TIMEOUT', withinMs)).requests).toBe(1);
   });
 
-  test.each(failures)('%s: ORIGIN_ERROR', async (_, fault, cause, requests) => {
-    const failure = await expectFailure(fault, 502, 'ORIGIN_ERROR');
-    expect(failure).toEqual({ log: expect.stringMatching(cause), requests });
-  });
+  test.each(Object.entries(failures))(
+    '%s: ORIGIN_ERROR',
+    async (_, [fault, cause, requests = 1]) => {
+      const failure = await expectFailure(fault, 502, 'ORIGIN_ERROR');
+      expect(failure).toEqual({ log: expect.stringMatching(cause), requests });
+    },
+  );
 
   test('404 NoSuchKey: UNKNOWN_MEDIA', async () => {
     const fault = refusal('404 Not Found', 'NoSuchKey');
@@ -267,45 +259,47 @@ describe('a connection meets', () => {
   const failingLookup: LookupFunction = (host, _options, done) =>
     done(Object.assign(new Error(`getaddrinfo ENOTFOUND ${host}`), { code: 'ENOTFOUND' }), '', 4);
 
-  test.each([
-    [
-      'a name that is not known',
+  const refusals: Readonly<
+    Record<string, readonly [() => Promise<Partial<S3OriginOptions>>, RegExp]>
+  > = {
+    'a name that is not known': [
       async () => ({ endpoint: 'http://s3.invalid', lookup: failingLookup }),
       /ENOTFOUND, attempts: 3\): getaddrinfo ENOTFOUND s3\.invalid/,
     ],
-    [
-      'a server that speaks no TLS',
+    'a server that speaks no TLS': [
       async () => ({ endpoint: s3.endpoint.replace('http', 'https') }),
       /EPROTO|ECONNRESET|ERR_SSL/,
     ],
-    [
-      'a certificate that signs itself',
+    'a certificate that signs itself': [
       async () => ({ endpoint: await startTlsServer() }),
       /DEPTH_ZERO_SELF_SIGNED_CERT, attempts: 1/,
     ],
-  ])('%s: ORIGIN_ERROR', async (_, prepare, cause) => {
+  };
+  test.each(Object.entries(refusals))('%s: ORIGIN_ERROR', async (_, [prepare, cause]) => {
     const { code, log } = await outcomeOf(await prepare());
     expect([code, log]).toEqual(['ORIGIN_ERROR', expect.stringMatching(cause)]);
   });
 
-  test.each([
-    [
-      'a name server that does not respond',
-      async () => ({ endpoint: 'http://s3.example', lookup: () => undefined }),
-    ],
-    ['a server that accepts no connection', async () => ({ endpoint: await startDeafServer() })],
+  const silences: Readonly<Record<string, () => Promise<Partial<S3OriginOptions>>>> = {
+    'a name server that does not respond': async () => ({
+      ...{ endpoint: 'http://s3.example', lookup: () => undefined },
+    }),
+    'a server that accepts no connection': async () => ({ endpoint: await startDeafServer() }),
     // The proxy waits for the end of a request's head.
-    [
-      'a TLS handshake without end',
-      async () => ({ endpoint: proxy.endpoint.replace('http', 'https') }),
-    ],
-  ])('%s: ORIGIN_TIMEOUT, after the connect deadline', async (_, prepare) => {
-    const { code, elapsedMs, log } = await outcomeOf(await prepare());
-    expect(code).toBe('ORIGIN_TIMEOUT');
-    expect(elapsedMs).toBeLessThan(CONNECT_MS + SLACK_MS);
-    expect(log).toContain(`There was no connection within ${CONNECT_MS} ms.`);
-    await expect.poll(() => proxy.connections).toBe(0);
-  });
+    'a TLS handshake without end': async () => ({
+      endpoint: proxy.endpoint.replace('http', 'https'),
+    }),
+  };
+  test.each(Object.entries(silences))(
+    '%s: ORIGIN_TIMEOUT, after the connect deadline',
+    async (_, prepare) => {
+      const { code, elapsedMs, log } = await outcomeOf(await prepare());
+      expect(code).toBe('ORIGIN_TIMEOUT');
+      expect(elapsedMs).toBeLessThan(CONNECT_MS + SLACK_MS);
+      expect(log).toContain(`There was no connection within ${CONNECT_MS} ms.`);
+      await expect.poll(() => proxy.connections).toBe(0);
+    },
+  );
 
   test('a pool that is full: it waits for the first-byte deadline, and no longer', async () => {
     const origin = createOrigin();

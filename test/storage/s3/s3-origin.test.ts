@@ -13,7 +13,10 @@ import {
 
 Object.assign(process.env, LOCAL_CREDENTIALS);
 
-async function readWith(respond: ScriptedAnswer, options: { signal?: AbortSignal; range?: ByteRange } = {}) {
+async function readWith(
+  respond: ScriptedAnswer,
+  options: { signal?: AbortSignal; range?: ByteRange } = {},
+) {
   const { endpoint } = await useScriptedS3(respond);
   const origin = new S3Origin(s3Options({ endpoint, bucket: 'originals' }));
   const object = await origin.read('a', { signal: new AbortController().signal, ...options });

@@ -63,136 +63,104 @@ const rainbow: SampleKind['palette'] = Array.from({ length: 16 }, (_, index) => 
   (index * 91) % 256,
 ]);
 
-const kinds: readonly (readonly [name: string, kind: SampleKind, channels: number])[] = [
-  ['1-bit grey', { colour: 'grey', bits: 1 }, 1],
-  ['2-bit grey', { colour: 'grey', bits: 2 }, 1],
-  ['4-bit grey', { colour: 'grey', bits: 4 }, 1],
-  ['8-bit grey', { colour: 'grey', bits: 8 }, 1],
-  ['16-bit grey', { colour: 'grey', bits: 16 }, 1],
-  ['grey with a transparent one', { colour: 'grey', bits: 4, transparent: [0, 7] }, 1],
-  ['8-bit grey and alpha', { colour: 'grey alpha', bits: 8 }, 2],
-  ['16-bit grey and alpha', { colour: 'grey alpha', bits: 16 }, 2],
-  ['8-bit colours', { colour: 'rgb', bits: 8 }, 3],
-  ['16-bit colours', { colour: 'rgb', bits: 16 }, 3],
-  ['16-bit colours and alpha', { colour: 'rgba', bits: 16 }, 4],
-  ['a palette', { colour: 'palette', bits: 4, palette: rainbow }, 1],
-  [
-    'a palette with alpha',
+/** By name, each with its channels. */
+const kinds: Readonly<Record<string, readonly [kind: SampleKind, channels: number]>> = {
+  '1-bit grey': [{ colour: 'grey', bits: 1 }, 1],
+  '2-bit grey': [{ colour: 'grey', bits: 2 }, 1],
+  '4-bit grey': [{ colour: 'grey', bits: 4 }, 1],
+  '8-bit grey': [{ colour: 'grey', bits: 8 }, 1],
+  '16-bit grey': [{ colour: 'grey', bits: 16 }, 1],
+  'grey with a transparent one': [{ colour: 'grey', bits: 4, transparent: [0, 7] }, 1],
+  '8-bit grey and alpha': [{ colour: 'grey alpha', bits: 8 }, 2],
+  '16-bit grey and alpha': [{ colour: 'grey alpha', bits: 16 }, 2],
+  '8-bit colours': [{ colour: 'rgb', bits: 8 }, 3],
+  '16-bit colours': [{ colour: 'rgb', bits: 16 }, 3],
+  '16-bit colours and alpha': [{ colour: 'rgba', bits: 16 }, 4],
+  'a palette': [{ colour: 'palette', bits: 4, palette: rainbow }, 1],
+  'a palette with alpha': [
     { colour: 'palette', bits: 4, palette: rainbow, transparent: [0, 40, 90, 128, 200, 254] },
     1,
   ],
-  [
-    '1-bit palette',
+  '1-bit palette': [
     { colour: 'palette', bits: 1, palette: rainbow.slice(3, 5), transparent: [100] },
     1,
   ],
-];
+};
 
-/** APNGs with one thing each that decoders differ in, by what they show. */
-export const apngDrawings: readonly { readonly name: string; readonly drawn: DrawnApng }[] = [
-  [
-    'frames that fill the canvas',
-    { ...canvas, frames: [red, green, blue].map((c) => ({ draw: flat(c) })) },
-  ],
-  [
-    'a source that is transparent takes away what is below',
-    {
-      ...canvas,
-      frames: [{ draw: flat(red) }, { ...inside, draw: flat(nothing), blend: 'source' }],
-    },
-  ],
-  [
-    'over leaves what is below where it is transparent',
-    { ...canvas, frames: [{ draw: flat(red) }, { ...inside, draw: flat(nothing), blend: 'over' }] },
-  ],
-  [
-    'glass over glass',
-    {
-      ...canvas,
-      frames: [glass, blue, glass, glass].map((c, at) => ({
-        draw: at === 1 ? fade : flat(c),
-        blend: 'over' as const,
-      })),
-    },
-  ],
-  ['every disposal and blend', { ...canvas, frames: everyMode() }],
-  [
-    'previous on the first frame is background',
-    {
-      ...canvas,
-      frames: [
-        { draw: flat(red), dispose: 'previous' },
-        { ...inside, draw: flat(blue), blend: 'over' },
-      ],
-    },
-  ],
-  [
-    'previous after previous',
-    {
-      ...canvas,
-      frames: [
-        { draw: flat(green) },
-        { ...inside, draw: flat(red), dispose: 'previous' },
-        { ...inside, left: 6, draw: flat(glass), blend: 'over', dispose: 'previous' },
-        { ...inside, top: 4, draw: flat(blue), dispose: 'background' },
-        { left: 0, widthPx: 1, heightPx: 1, draw: flat(red) },
-      ],
-    },
-  ],
-  [
-    'a default image that is none of the frames',
-    { ...canvas, still: fade, frames: [{ ...inside, draw: flat(red) }, { draw: flat(blue) }] },
-  ],
-  [
-    'one frame that is not the default image',
-    { ...canvas, still: flat(green), frames: [{ ...inside, draw: fade }] },
-  ],
-  ['one frame that is the default image', { ...canvas, frames: [{ draw: fade }] }],
-  [
-    'image data in pieces',
-    { ...canvas, pieces: 7, frames: [{ draw: fade }, { ...inside, draw: fade, blend: 'over' }] },
-  ],
-  [
-    'rows in passes',
-    {
-      ...canvas,
-      isInterlaced: true,
-      frames: [
-        { draw: fade },
-        { ...inside, draw: fade, blend: 'over' },
-        { left: 11, top: 7, widthPx: 1, heightPx: 1, draw: flat(red) },
-      ],
-    },
-  ],
-  [
-    'delays of many fractions, three plays',
-    {
-      ...canvas,
-      plays: 3,
-      frames: (
-        [
-          [1, 10],
-          [0, 7],
-          [3, 0],
-          [40, 1000],
-          [65_535, 10],
-          [7, 8],
-        ] as const
-      ).map((delay, at) => ({ delay, draw: flat([at * 40, 0, 90, 255]) })),
-    },
-  ],
-  [
-    'equal frames',
-    { ...canvas, frames: [red, red, red, blue, blue].map((c) => ({ draw: flat(c) })) },
-  ],
-  ...kinds.map(
-    ([name, kind, channels]) => [name, { ...canvas, kind, frames: noise(kind, channels) }] as const,
+/** Numerators and denominators. */
+const delays = [
+  [1, 10],
+  [0, 7],
+  [3, 0],
+  [40, 1000],
+  [65_535, 10],
+  [7, 8],
+] as const;
+
+/** What is drawn on the canvas, by what it shows. */
+const drawings: Readonly<Record<string, Omit<DrawnApng, keyof typeof canvas>>> = {
+  'frames that fill the canvas': { frames: [red, green, blue].map((c) => ({ draw: flat(c) })) },
+  'a source that is transparent takes away what is below': {
+    frames: [{ draw: flat(red) }, { ...inside, draw: flat(nothing), blend: 'source' }],
+  },
+  'over leaves what is below where it is transparent': {
+    frames: [{ draw: flat(red) }, { ...inside, draw: flat(nothing), blend: 'over' }],
+  },
+  'glass over glass': {
+    frames: [flat(glass), fade, flat(glass), flat(glass)].map((draw) => ({ draw, blend: 'over' })),
+  },
+  'every disposal and blend': { frames: everyMode() },
+  'previous on the first frame is background': {
+    frames: [
+      { draw: flat(red), dispose: 'previous' },
+      { ...inside, draw: flat(blue), blend: 'over' },
+    ],
+  },
+  'previous after previous': {
+    frames: [
+      { draw: flat(green) },
+      { ...inside, draw: flat(red), dispose: 'previous' },
+      { ...inside, left: 6, draw: flat(glass), blend: 'over', dispose: 'previous' },
+      { ...inside, top: 4, draw: flat(blue), dispose: 'background' },
+      { left: 0, widthPx: 1, heightPx: 1, draw: flat(red) },
+    ],
+  },
+  'a default image that is none of the frames': {
+    still: fade,
+    frames: [{ ...inside, draw: flat(red) }, { draw: flat(blue) }],
+  },
+  'one frame that is not the default image': {
+    still: flat(green),
+    frames: [{ ...inside, draw: fade }],
+  },
+  'one frame that is the default image': { frames: [{ draw: fade }] },
+  'image data in pieces': {
+    pieces: 7,
+    frames: [{ draw: fade }, { ...inside, draw: fade, blend: 'over' }],
+  },
+  'rows in passes': {
+    isInterlaced: true,
+    frames: [
+      { draw: fade },
+      { ...inside, draw: fade, blend: 'over' },
+      { left: 11, top: 7, widthPx: 1, heightPx: 1, draw: flat(red) },
+    ],
+  },
+  'delays of many fractions, three plays': {
+    plays: 3,
+    frames: delays.map((delay, at) => ({ delay, draw: flat([at * 40, 0, 90, 255]) })),
+  },
+  'equal frames': { frames: [red, red, red, blue, blue].map((c) => ({ draw: flat(c) })) },
+  ...Object.fromEntries(
+    Object.entries(kinds).flatMap(([name, [kind, channels]]) => [
+      [name, { kind, frames: noise(kind, channels) }],
+      [`${name} in passes`, { kind, isInterlaced: true, frames: noise(kind, channels) }],
+    ]),
   ),
-  ...kinds.map(
-    ([name, kind, channels]) =>
-      [
-        `${name} in passes`,
-        { ...canvas, kind, isInterlaced: true, frames: noise(kind, channels) },
-      ] as const,
-  ),
-].map(([name, drawn]) => ({ name, drawn }) as { readonly name: string; readonly drawn: DrawnApng });
+};
+
+/** APNGs with one thing each that decoders differ in. */
+export const apngDrawings = Object.entries(drawings).map(([name, drawn]) => ({
+  name,
+  drawn: { ...canvas, ...drawn },
+}));
