@@ -34,6 +34,7 @@ async function start({ settings, ...options }: TestAppOptions = {}) {
 
 beforeEach(async () => {
   collector = await useOtlpReceiver();
+  await start();
 });
 
 /** All spans of the only request since the last call, its own first, once that has come. */
@@ -136,7 +137,6 @@ describe('a trace of one request', () => {
   });
 
   it('is a span alone for a hit in memory', async () => {
-    await start();
     await app.send('GET', icon);
     await oneTrace();
     for (const method of ['GET', 'GET', 'HEAD']) {
@@ -156,7 +156,6 @@ describe('a trace of one request', () => {
   });
 
   it('shows an attachment passed on, and what of it was sent', async () => {
-    await start();
     await app.send('GET', '/attachments/1/2/a.txt', { Host: 'cdn.example:8443' });
     const [server, ...stages] = await oneTrace();
     expectStages(server, stages, ['origin', 'send']);
@@ -185,8 +184,7 @@ describe('a trace of one request', () => {
   ])(
     'takes what is %s for a response, and no failure',
     async (_, path, status, code, names, at) => {
-      await start();
-      await app.send('GET', path);
+        await app.send('GET', path);
       const [server, ...stages] = await oneTrace();
       expectStages(server, stages, names);
       expect(server.status).toBe(0);
@@ -236,7 +234,6 @@ describe('a trace of one request', () => {
     ['PROPFIND', '/emojis/1.png', 'HTTP', '_OTHER', '/emojis/1.png', 405],
   ])('of %s %s has few names, and never a query', async (...row) => {
     const [method, target, name, shown, path, status] = row;
-    await start();
     await app.send(method, target);
     const [server] = await oneTrace();
     expect(server.name).toBe(name);
@@ -250,7 +247,6 @@ describe('a trace of one request', () => {
   });
 
   it('names default avatars', async () => {
-    await start();
     await app.send('GET', '/avatars/3.png');
     const [server, ...stages] = await oneTrace();
     expect([server.name, stages]).toEqual(['GET /avatars/{index}.{ext}', []]);
@@ -303,7 +299,6 @@ describe('requests that share their work', () => {
 
 describe("a trace of the sender's", () => {
   it('goes on here, and its id is in the log', async () => {
-    await start();
     for (const cache of ['miss', 'memory', 'memory']) {
       await app.send('GET', icon, { traceparent, tracestate: 'vendor=1' });
       const [server, ...stages] = await oneTrace();
@@ -327,7 +322,6 @@ describe("a trace of the sender's", () => {
   });
 
   it('goes on whatever else its sender writes of it', async () => {
-    await start();
     const tracestate = `a=1,${'=,'.repeat(50)}${'x'.repeat(4_000)}`;
     expect((await app.send('GET', icon, { traceparent, tracestate })).status).toBe(200);
     const [server] = await oneTrace();
@@ -335,7 +329,6 @@ describe("a trace of the sender's", () => {
   });
 
   it('decides whether it is recorded here, too', async () => {
-    await start();
     await app.send('GET', icon, { traceparent: `00-${TRACE_ID}-${PARENT_ID}-00` });
     expect(app.requests.at(-1)).toMatchObject({ traceId: TRACE_ID });
     await app.send('GET', '/emojis/1.png');
@@ -399,7 +392,6 @@ describe('a collector', () => {
   });
 
   it('that fails costs no request anything, and is logged once, and once more when it is back', async () => {
-    await start();
     const warnings = () =>
       app.log.entries.filter(({ details }) => 'reason' in details || 'lostSpans' in details);
     collector.mood = 'refuses';

@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { describe, expect, it } from 'vitest';
+import { beforeEach, describe, expect, it } from 'vitest';
 import { MediaError } from '../../../src/contract/errors.ts';
 import type { Origin, OriginObject } from '../../../src/pipeline/ports.ts';
 import { defer } from '../../support/deferred.ts';
@@ -17,6 +17,8 @@ async function start(options: TestAppOptions = {}): Promise<void> {
   app.originals.put('attachments/1/2/a.txt', samples.text);
 }
 
+beforeEach(() => start());
+
 /** Asks until something is counted: a response is counted when it is closed, just after its client has it. */
 async function counted(name: string, labels: Record<string, string>, value: number): Promise<void> {
   await expect.poll(async () => (await scrape(app)).read(name, labels)).toBe(value);
@@ -24,7 +26,6 @@ async function counted(name: string, labels: Record<string, string>, value: numb
 
 describe('requests', () => {
   it('are counted by what they asked for, status and cache', async () => {
-    await start();
     const first = await app.send('GET', asset);
     for (let time = 0; time < 4; time += 1) await app.send('GET', asset);
     await app.send('HEAD', asset);
@@ -49,7 +50,6 @@ describe('requests', () => {
   });
 
   it('have stages, in seconds', async () => {
-    await start();
     app.originals.put('icons/1/cd', samples.png);
     await app.send('GET', asset);
     await app.send('GET', '/icons/1/cd.webp');
@@ -62,14 +62,12 @@ describe('requests', () => {
   });
 
   it('that share a render are one render', async () => {
-    await start();
     await Promise.all([1, 2, 3].map(() => app.send('GET', asset)));
     await counted('darkroom_requests_total', { cache: 'collapsed' }, 2);
     await counted('darkroom_stage_seconds_count', { stage: 'render' }, 1);
   });
 
   it('that never were any are counted, too', async () => {
-    await start();
     const client = await app.connect();
     client.write('GET /\x01 HTTP/1.1\r\n\r\n');
     await counted('darkroom_requests_total', { resource: 'none', status: '400' }, 1);
@@ -115,7 +113,6 @@ describe('renders', () => {
 
 describe('the origin', () => {
   it('is counted by its responses and bytes, however they are read', async () => {
-    await start();
     await app.send('GET', asset);
     await app.send('GET', '/attachments/1/2/a.txt');
     await app.send('GET', '/icons/1/none.png');
@@ -177,7 +174,6 @@ describe('caches', () => {
 
 describe('the process', () => {
   it('is known under the usual names', async () => {
-    await start();
     await sleep(30);
     const { types, read } = await scrape(app);
     expect(types.get('process_cpu_seconds_total')).toBe('counter');
@@ -188,7 +184,6 @@ describe('the process', () => {
 
 describe('names', () => {
   it('are those of Prometheus: base units, totals, few labels of few values', async () => {
-    await start();
     for (const url of [asset, asset, '/emojis/123456789.png', '/x', '/attachments/1/2/a.txt']) {
       await app.send('GET', url);
     }

@@ -1,11 +1,10 @@
 import { createHash } from 'node:crypto';
 import fc from 'fast-check';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { MediaError } from '../../../src/contract/errors.ts';
 import { resourceRows } from '../../../src/contract/resources.ts';
 import type { Origin } from '../../../src/pipeline/ports.ts';
 import type { Parameter } from '../../../tools/openapi/model.ts';
-import { sendRaw } from '../../support/http/raw-http.ts';
 import { MemoryOrigin } from '../../support/memory-origin.ts';
 import {
   type DocumentedOperation,
@@ -13,7 +12,8 @@ import {
   type ReceivedResponse,
 } from '../../support/openapi/openapi-reader.ts';
 import { type GeneratedRequest, OpenapiRequests } from '../../support/openapi/openapi-requests.ts';
-import { createTestApp, samples, type TestApp } from '../../support/test-app.ts';
+import { metricsSettings, withToken } from '../../support/telemetry/prometheus-text.ts';
+import { samples, shareTestApp, useTestApp } from '../../support/test-app.ts';
 
 /**
  * Every request here is made from the committed document alone, and every response is compared with it:
@@ -22,7 +22,6 @@ import { createTestApp, samples, type TestApp } from '../../support/test-app.ts'
 const reader = new OpenapiReader('docs/openapi.json');
 const requests = new OpenapiRequests(reader);
 
-const TOKEN = 'a-token-of-the-tests';
 const MAX_ORIGINAL_BYTES = 400_000;
 
 /** What an original may be; which one it is follows from its key. */
@@ -51,18 +50,13 @@ const origin: Origin = {
   },
 };
 
-let app: TestApp;
-beforeAll(async () => {
-  app = await createTestApp({
-    origin,
-    settings: {
-      ADMIN_PORT: '0',
-      ADMIN_TOKEN: TOKEN,
-      MAX_ORIGINAL_BYTES: String(MAX_ORIGINAL_BYTES),
-    },
-  });
+const app = shareTestApp({
+  origin,
+  settings: {
+    ...metricsSettings,
+    MAX_ORIGINAL_BYTES: String(MAX_ORIGINAL_BYTES),
+  },
 });
-afterAll(() => app.close());
 
 /** Statuses of all responses to operations of media. */
 const seen = new Set<string>();
@@ -84,18 +78,16 @@ function expectDocumented(
 
 /** Asks for more than a client has. */
 async function expectLimited(operation: DocumentedOperation): Promise<void> {
-  const limited = await createTestApp({ settings: { RATE_LIMIT_REQUESTS: '1' } });
-  const limitedPort = await limited.listen();
+  const limited = await useTestApp({ settings: { RATE_LIMIT_REQUESTS: '1' } });
   limited.originals.put('emojis/1', samples.png);
   const statuses = [];
   for (const size of [16, 20]) {
     const request = { target: `/emojis/1.webp?size=${size}`, headers: {}, faults: [] };
-    const response = await sendRaw(limitedPort, 'GET', request.target);
+    const response = await limited.send('GET', request.target);
     expectDocumented(operation, request, response);
     statuses.push(response.status);
     seen.add(String(response.status));
   }
-  await limited.close();
   expect(statuses).toEqual([200, 429]);
 }
 
@@ -248,13 +240,9 @@ describe('the admin listener is as its OpenAPI document says:', () => {
     headers: Record<string, string>,
     body?: string,
   ) => {
-    const response = await app.admin?.inject({
-      method: operation.method,
-      url: operation.template,
-      headers,
-      ...(body !== undefined && { payload: body }),
-    });
-    if (response === undefined) return expect.fail('there is no admin listener');
+    const { method, template } = operation;
+    const payload = body !== undefined && { payload: body };
+    const response = await app.askAdmin(template, { method, headers, ...payload });
     const received: ReceivedResponse = {
       status: response.statusCode,
       headers: Object.fromEntries(
@@ -266,7 +254,7 @@ describe('the admin listener is as its OpenAPI document says:', () => {
     return received.status;
   };
   const admin = reader.operations('admin');
-  const token = { authorization: `Bearer ${TOKEN}` };
+  const token = withToken;
 
   test.each(admin.map((operation) => [operation.template, operation] as const))(
     '%s, with and without a token',

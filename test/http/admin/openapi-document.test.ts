@@ -1,7 +1,7 @@
 import { readFileSync, writeFileSync } from 'node:fs';
 import { Validator } from '@seriousme/openapi-schema-validator';
 import fc from 'fast-check';
-import { afterEach, describe, expect, onTestFinished, test } from 'vitest';
+import { describe, expect, onTestFinished, test } from 'vitest';
 import { errorRegistry } from '../../../src/contract/errors.ts';
 import { ASSET_WIDTHS_PX } from '../../../src/contract/media-query.ts';
 import { findPathValueFault, pathValueForms } from '../../../src/contract/path-value.ts';
@@ -11,7 +11,8 @@ import { formatOpenapi } from '../../../tools/openapi/openapi-document.ts';
 import { sendRaw } from '../../support/http/raw-http.ts';
 import { OpenapiReader } from '../../support/openapi/openapi-reader.ts';
 import { startService } from '../../support/processes/service-process.ts';
-import { createTestApp, type TestApp } from '../../support/test-app.ts';
+import { metricsSettings } from '../../support/telemetry/prometheus-text.ts';
+import { useTestApp } from '../../support/test-app.ts';
 
 /** `npm run openapi` writes it anew. */
 const FILE = 'docs/openapi.json';
@@ -159,18 +160,13 @@ describe('the OpenAPI document', () => {
 });
 
 describe('the admin listener', () => {
-  let app: TestApp;
-  afterEach(() => app.close());
-
   test('gives the document to anybody', async () => {
-    app = await createTestApp({
-      settings: { ADMIN_PORT: '0', ADMIN_TOKEN: 'a-token-of-the-tests' },
-    });
-    const response = await app.admin?.inject('/openapi.json');
-    expect(response?.statusCode).toBe(200);
-    expect(response?.headers['content-type']).toBe('application/json; charset=utf-8');
-    expect(response?.headers['cache-control']).toBe('no-store');
-    expect(response?.payload).toBe(text);
+    const app = await useTestApp({ settings: metricsSettings });
+    const response = await app.askAdmin('/openapi.json');
+    expect(response.statusCode).toBe(200);
+    expect(response.headers['content-type']).toBe('application/json; charset=utf-8');
+    expect(response.headers['cache-control']).toBe('no-store');
+    expect(response.payload).toBe(text);
     expect((await app.get('/openapi.json')).statusCode).toBe(404);
   });
 });

@@ -1,6 +1,6 @@
 import { createHmac } from 'node:crypto';
 import { once } from 'node:events';
-import { describe, expect, test } from 'vitest';
+import { beforeEach, describe, expect, test } from 'vitest';
 import type { Renderer } from '../../../src/pipeline/ports.ts';
 import { parseAnswer } from '../../support/http/raw-http.ts';
 import { enforced, SIGNING_KEY, signatureOf, signedPath } from '../../support/signed-urls.ts';
@@ -29,6 +29,8 @@ async function start(
   app.originals.put(key, samples.png);
   app.originals.put('icons/1/ab', samples.png);
 }
+beforeEach(() => start());
+
 const get = (path: string, headers: Readonly<Record<string, string>> = {}, method = 'GET') =>
   app.send(method, path, headers);
 const ageOf = async (path: string, headers = {}) =>
@@ -41,8 +43,7 @@ describe('a signed URL', () => {
       await start({});
       const before = await get(`/${key}?${query}`);
       const part = await get(`/${key}?${query}`, { Range: 'bytes=5-9' });
-      await start();
-      const path = signedPath(key, later, query);
+        const path = signedPath(key, later, query);
       const { status, headers, body } = await get(path);
       expect([status, headers.etag, body.equals(before.body)]).toEqual([
         200,
@@ -64,7 +65,6 @@ describe('a signed URL', () => {
   );
 
   test('may be kept until it ends, and a second less', async () => {
-    await start();
     for (const query of ['', 'width=20&format=webp']) {
       time = now;
       const path = signedPath(key, later, query);
@@ -84,7 +84,6 @@ describe('a signed URL', () => {
   });
 
   test('shares what was made for another one', async () => {
-    await start();
     const [one, other] = [
       signedPath(key, later, 'width=20'),
       signedPath(key, later + 9, 'width=20'),
@@ -99,7 +98,6 @@ describe('a signed URL', () => {
   });
 
   test('is long and popular: it is still checked each time', async () => {
-    await start();
     const long = `attachments/1/2/${'n'.repeat(250)}.png`;
     app.originals.put(long, samples.png);
     const path = signedPath(long, later, 'width=20');
@@ -110,7 +108,6 @@ describe('a signed URL', () => {
   });
 
   test('of a data export has no end', async () => {
-    await start();
     const hm = createHmac('sha256', SIGNING_KEY)
       .update(`attachment-url-v1\n00000000\n6920f000\ndp\n${key}`)
       .digest('hex');
@@ -120,7 +117,6 @@ describe('a signed URL', () => {
   });
 
   test('that ends in the middle of a transfer lets it go on to its end', async () => {
-    await start();
     const large = 'attachments/1/2/film.bin';
     const film = Buffer.alloc(32 * 2 ** 20, 'film');
     app.originals.put(large, film);
@@ -152,7 +148,6 @@ describe('a signed URL', () => {
   });
 
   test('is asked of nothing but attachments', async () => {
-    await start();
     for (const path of ['/icons/1/ab.png?size=16', '/avatars/1.png']) {
       expect((await get(path)).status).toBe(200);
     }
@@ -160,7 +155,6 @@ describe('a signed URL', () => {
   });
 
   test('is in the log by its verdict', async () => {
-    await start();
     await get(signedPath(key, later, 'width=20'));
     await get(`/${key}?width=20`);
     await expect.poll(() => app.requests.length).toBe(2);

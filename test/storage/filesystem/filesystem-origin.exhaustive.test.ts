@@ -1,12 +1,12 @@
-import { link, mkdir, mkdtemp, rm, symlink, writeFile } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
+import { link, rm, symlink } from 'node:fs/promises';
 import { join } from 'node:path';
 import { buffer } from 'node:stream/consumers';
 import fc from 'fast-check';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { beforeAll, describe, expect, test } from 'vitest';
 import { MediaError } from '../../../src/contract/errors.ts';
 import type { Origin } from '../../../src/pipeline/ports.ts';
 import { createFilesystemOrigin } from '../../../src/storage/filesystem/filesystem-origin.ts';
+import { makeTemporaryFolder } from '../../support/temporary-folder.ts';
 
 const signal = new AbortController().signal;
 const CANARY = 'CANARY: not to be read';
@@ -40,17 +40,13 @@ describe('the filesystem origin', () => {
   let origin: Origin;
 
   beforeAll(async () => {
-    folder = await mkdtemp(join(tmpdir(), 'darkroom-canary-'));
+    const { path, put, remove } = await makeTemporaryFolder();
+    folder = path;
     root = join(folder, 'root');
-    for (const key of KEYS) {
-      await mkdir(join(root, key, '..'), { recursive: true });
-      await writeFile(join(root, key), key);
-    }
+    for (const key of KEYS) await put(join('root', key), key);
     // Next to the root, above it, and under a name that begins like it.
-    await mkdir(join(folder, 'outside/1'), { recursive: true });
-    await mkdir(join(folder, 'root2/avatars/1'), { recursive: true });
     for (const place of ['canary', 'outside/1/canary', 'root2/avatars/1/ab12', 'rootcanary']) {
-      await writeFile(join(folder, place), CANARY);
+      await put(place, CANARY);
     }
     // And every way there that a link can be.
     const links: readonly (readonly [string, string])[] = [
@@ -65,8 +61,8 @@ describe('the filesystem origin', () => {
     ];
     for (const [target, place] of links) await symlink(target, join(root, place));
     origin = await createFilesystemOrigin(root);
+    return remove;
   });
-  afterAll(() => rm(folder, { recursive: true }));
 
   /** What a key gets: bytes, or the code of a refusal; anything else is thrown. */
   const read = async (key: string): Promise<string> => {
@@ -86,36 +82,10 @@ describe('the filesystem origin', () => {
   const part = fc.oneof(
     fc.constantFrom('..', '.', '', '...', '.. ', '%2e%2e', '..\\', '\0', 'a\0', '~', '-', '*', '?'),
     fc.constantFrom(
-      'avatars',
-      'AVATARS',
-      'emojis',
-      'attachments',
-      '1',
-      '2',
-      'ab12',
-      'Ab12',
-      'ab12\0',
-    ),
-    fc.constantFrom('link', 'relative', 'icons', 'up', 'slash', 'proc', 'loop', 'inside', 'canary'),
-    fc.constantFrom(
-      'root',
-      'root2',
-      'outside',
-      'tmp',
-      'etc',
-      'passwd',
-      'e\u0301',
-      '\u00e9',
-      '\ud800',
-    ),
-    fc.constantFrom(
-      'ﬁ',
-      '\u202e',
-      'x'.repeat(255),
-      'x'.repeat(256),
-      'x'.repeat(5000),
-      'con',
-      'nul',
+      ...['avatars', 'AVATARS', 'emojis', 'attachments', '1', '2', 'ab12', 'Ab12', 'ab12\0'],
+      ...['link', 'relative', 'icons', 'up', 'slash', 'proc', 'loop', 'inside', 'canary'],
+      ...['root', 'root2', 'outside', 'tmp', 'etc', 'passwd', 'e\u0301', '\u00e9', '\ud800'],
+      ...['ﬁ', '\u202e', 'x'.repeat(255), 'x'.repeat(256), 'x'.repeat(5000), 'con', 'nul'],
     ),
     fc.string({ unit: 'binary', maxLength: 6 }),
   );
