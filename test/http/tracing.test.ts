@@ -184,7 +184,7 @@ describe('a trace of one request', () => {
   ])(
     'takes what is %s for a response, and no failure',
     async (_, path, status, code, names, at) => {
-        await app.send('GET', path);
+      await app.send('GET', path);
       const [server, ...stages] = await oneTrace();
       expectStages(server, stages, names);
       expect(server.status).toBe(0);
