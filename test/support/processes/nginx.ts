@@ -140,8 +140,29 @@ async function run(folder: string, site: Template, port: number): Promise<Nginx>
   server.put('/var/log/nginx/error.log', 'stderr', ERROR_LOGS);
   writeFileSync(join(folder, 'snippets/darkroom-server.conf'), server.text);
   writeFileSync(join(folder, 'darkroom.conf'), site.text);
-  writeFileSync(join(folder, 'nginx.conf'), debianConfiguration(folder));
+  const nginx = await runNginx(folder, debianConfiguration(folder), [port]);
+  return {
+    port,
+    purge: (prefix) => {
+      const caches = [join(folder, 'cache/darkroom'), join(folder, 'cache/darkroom-refused')];
+      return execFileSync('deploy/nginx/purge', [prefix, ...caches], { encoding: 'utf8' });
+    },
+    log: nginx.log,
+    accessLog: () => readFileSync(join(folder, ACCESS_LOG), 'utf8'),
+    stop: async () => {
+      await nginx.stop();
+      rmSync(folder, { recursive: true });
+    },
+  };
+}
 
+/**
+ * Runs nginx in a folder, until it is stopped.
+ *
+ * @param ports that it listens on
+ */
+export async function runNginx(folder: string, configuration: string, ports: readonly number[]) {
+  writeFileSync(join(folder, 'nginx.conf'), configuration);
   const child = spawn('nginx', ['-p', folder, '-c', join(folder, 'nginx.conf')], {
     // Where Debian has it, which is not in everybody's path.
     env: { PATH: `${process.env.PATH ?? ''}:/usr/sbin` },
@@ -160,24 +181,17 @@ async function run(folder: string, site: Template, port: number): Promise<Nginx>
   });
   const kill = (): void => void child.kill('SIGTERM');
   process.once('exit', kill);
-  await Promise.race([waitForPort(port), ended]);
+  await Promise.race([Promise.all(ports.map(waitForPort)), ended]);
   if (child.exitCode !== null || child.pid === undefined) {
     throw new Error(`nginx does not start: ${log}`);
   }
-
   return {
-    port,
-    purge: (prefix) => {
-      const caches = [join(folder, 'cache/darkroom'), join(folder, 'cache/darkroom-refused')];
-      return execFileSync('deploy/nginx/purge', [prefix, ...caches], { encoding: 'utf8' });
-    },
+    /** What it has said so far. */
     log: () => log,
-    accessLog: () => readFileSync(join(folder, ACCESS_LOG), 'utf8'),
-    stop: async () => {
+    stop: async (): Promise<void> => {
       kill();
       await ended;
       process.off('exit', kill);
-      rmSync(folder, { recursive: true });
     },
   };
 }
@@ -222,7 +236,7 @@ function createCertificate(folder: string): readonly [certFile: string, keyFile:
 }
 
 /** Waits until something listens on a port of this machine. */
-export async function waitForPort(port: number): Promise<void> {
+async function waitForPort(port: number): Promise<void> {
   for (;;) {
     const socket = connect(port, '127.0.0.1');
     const isOpen = await new Promise<boolean>((resolve) => {

@@ -1,9 +1,7 @@
-import { spawn } from 'node:child_process';
-import { once } from 'node:events';
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { findFreePorts } from '../processes/free-ports.ts';
-import { waitForPort } from '../processes/nginx.ts';
+import { runNginx } from '../processes/nginx.ts';
 import { makeTemporaryFolder } from '../temporary-folder.ts';
 import { CertificateAuthority } from './certificate-authority.ts';
 
@@ -22,9 +20,7 @@ export async function startNginxSite(name: string) {
   const log = join(folder, 'access.log');
   mkdirSync(join(folder, 'files'));
   writeFileSync(log, '');
-  writeFileSync(
-    join(folder, 'nginx.conf'),
-    `
+  const configuration = `
 daemon off;
 user root;
 worker_processes 1;
@@ -56,31 +52,21 @@ http {
     location /to-ip/ { rewrite ^/to-ip(.*)$ https://127.0.0.1:${securePort}$1 redirect; }
   }
 }
-`,
-  );
-  const child = spawn('nginx', ['-p', folder, '-c', join(folder, 'nginx.conf')], {
-    env: { PATH: `${process.env.PATH ?? ''}:/usr/sbin` },
-    stdio: ['ignore', 'ignore', 'inherit'],
-  });
-  const ended = once(child, 'exit');
-  const kill = (): void => void child.kill('SIGTERM');
-  process.once('exit', kill);
-  await Promise.race([Promise.all([securePort, plainPort].map(waitForPort)), ended]);
-  if (child.exitCode !== null) throw new Error('the site does not start');
+`;
+  const ports = [securePort, plainPort];
+  const nginx = await runNginx(folder, configuration, ports);
   return {
     /** Scheme, name and port. */
     secure: `https://${name}:${securePort}`,
     plain: `http://${name}:${plainPort}`,
-    ports: [securePort, plainPort],
+    ports,
     /** The certificate of the authority that it has its own from. */
     authorityFile: authority.certFile,
     put: (file: string, bytes: Uint8Array) => put(join('files', file), bytes),
     /** What it was asked for, in order: `GET /cat.png 206`. */
     requests: () => readFileSync(log, 'utf8').split('\n').slice(0, -1),
     stop: async (): Promise<void> => {
-      kill();
-      await ended;
-      process.off('exit', kill);
+      await nginx.stop();
       await remove();
     },
   };
