@@ -95,7 +95,7 @@ export function canonicalOfDrawn({ row, values, extension, parameters }: Drawn):
  * Escapes what a target cannot hold, and as much else as `seed` says: nothing for 0, every byte in
  * lower case for 1, in upper case for 2, else a mixture.
  */
-export function disguise(text: string, seed: number): string {
+function disguise(text: string, seed: number): string {
   let state = seed;
   return Array.from(text)
     .map((character) => {

@@ -20,7 +20,7 @@ import { CHANGED_AT } from './surface-storage.ts';
 export const MARKER = 'zq7marker';
 
 /** Stands for the entity tag of what is asked for, where it is known. */
-export const OWN_TAG = '<own tag>';
+const OWN_TAG = '<own tag>';
 
 export type Header = readonly [name: string, value: string];
 

@@ -40,7 +40,7 @@ interface Tolerance {
  * rows were equal in every sample; of `lossy` rows at most 0.1 % of the pixels differed and the mean
  * by 0.1; of `palette` rows 0.7 % and 1.2.
  */
-export const tolerances = {
+const tolerances = {
   lossy: {
     pixelThreshold: 0.05,
     maxDifferingShare: 0.005,
