@@ -46,24 +46,25 @@ function gatherWaiters(promise: Promise<unknown>): Set<() => void> {
  * Runs work under a signal of its own, which aborts with the outer one or after a time.
  *
  * @param timeoutMs time for the work, in milliseconds
+ * @param signal the outer one, if there is one
  * @param onTimeout makes the reason it aborts with then
  * @throws what the work throws, the outer signal's reason, or what `onTimeout` made
  */
 export async function withDeadline<Result>(
   timeoutMs: number,
-  signal: AbortSignal,
+  signal: AbortSignal | undefined,
   onTimeout: () => Error,
   work: (within: AbortSignal) => Promise<Result>,
 ): Promise<Result> {
-  signal.throwIfAborted();
+  signal?.throwIfAborted();
   const controller = new AbortController();
-  const follow = (): void => controller.abort(signal.reason);
-  signal.addEventListener('abort', follow, { once: true });
+  const follow = (): void => controller.abort(signal?.reason);
+  signal?.addEventListener('abort', follow, { once: true });
   const timer = setTimeout(() => controller.abort(onTimeout()), timeoutMs);
   try {
     return await unlessAborted(work(controller.signal), controller.signal);
   } finally {
     clearTimeout(timer);
-    signal.removeEventListener('abort', follow);
+    signal?.removeEventListener('abort', follow);
   }
 }

@@ -12,8 +12,8 @@ import {
   type ServeOptions,
   waitForMedia,
 } from './media-work.ts';
-import type { MetadataCache } from './originals/metadata-cache.ts';
-import { type IdentifiedOriginal, isOriginFailure } from './originals/original-reader.ts';
+import { isOriginFailure, type MetadataCache } from './originals/metadata-cache.ts';
+import type { IdentifiedOriginal } from './originals/original-reader.ts';
 import type { Originals } from './originals/originals.ts';
 import type { MediaResult } from './ports.ts';
 import type { Charge, Rates } from './rates.ts';

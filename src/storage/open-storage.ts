@@ -1,10 +1,11 @@
 import type { Config } from '../config/config.ts';
 import { originFolders } from '../contract/resources.ts';
 import type { OriginalWriter } from '../pipeline/originals/original-writer.ts';
-import type { Log, Origin, ResultStore } from '../pipeline/ports.ts';
+import type { Log, Origin, OriginListing, ResultStore } from '../pipeline/ports.ts';
 import { createDiskCache, openFolderBeside } from './disk-cache/disk-cache.ts';
 import { createFilesystemOrigin } from './filesystem/filesystem-origin.ts';
 import { StorageMarker } from './filesystem/storage-marker.ts';
+import type { S3Listing } from './s3/s3-listing.ts';
 
 /** The marker of the folder of the originals, if there is to be one. */
 export function openMarker({ storage }: Pick<Config, 'storage'>): StorageMarker | undefined {
@@ -34,7 +35,9 @@ export async function openOrigin(
  *
  * @throws Error if the folder is gone
  */
-export async function openListing({ storage }: Pick<Config, 'storage'>) {
+export async function openListing({
+  storage,
+}: Pick<Config, 'storage'>): Promise<OriginListing | S3Listing> {
   if (storage.kind === 'filesystem') {
     const { createFilesystemListing } = await import('./filesystem/filesystem-listing.ts');
     return createFilesystemListing(storage.folder);

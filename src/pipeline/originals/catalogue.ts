@@ -61,12 +61,11 @@ export class OriginalsCatalogue {
     const shelves = originKeyTemplates.map(
       ({ resource }): Shelf => ({ resource, originals: [], isFull: false, isComplete: false }),
     );
-    const never = new AbortController().signal;
     const timeout = new MediaError('ORIGIN_TIMEOUT');
     const fillAll = (signal: AbortSignal) =>
       Promise.all(originFolders.map((folder) => this.#fill(folder, shelves, signal)));
     try {
-      await withDeadline(this.#bounds.timeoutMs, never, () => timeout, fillAll);
+      await withDeadline(this.#bounds.timeoutMs, undefined, () => timeout, fillAll);
     } catch (error) {
       const isEmpty = shelves.every(({ originals }) => originals.length === 0);
       if (error !== timeout || isEmpty) throw error;

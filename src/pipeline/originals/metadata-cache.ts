@@ -31,7 +31,7 @@ interface Metadata {
   readonly checkedAtMs: number;
   /** When it failed since then; it may not have. */
   readonly failedAtMs: number;
-  /** What it failed with, where that is remembered. */
+  /** What it failed with. */
   readonly failure: ErrorCode | undefined;
 }
 
@@ -111,12 +111,12 @@ export class MetadataCache {
     this.#entries.set(originKey, { identity, site, checkedAtMs, failedAtMs, failure });
   }
 
-  /**
-   * The origin could not say.
-   *
-   * @param failure to be given to others who ask for it; only of another site
-   */
-  noteFailed(originKey: string, failure?: ErrorCode): void {
+  /** A read has failed: there is no such original, or the origin could not say; what else there is says nothing of it. */
+  noteError(originKey: string, error: unknown): void {
+    if (!(error instanceof MediaError)) return;
+    const failure = error.code;
+    if (failure === 'UNKNOWN_MEDIA') this.noteFound(originKey, undefined);
+    if (!isOriginFailure(error)) return;
     const { identity, site, checkedAtMs = NEVER_MS } = this.#entries.get(originKey) ?? {};
     const failedAtMs = this.#clock.nowMs();
     this.#entries.set(originKey, { identity, site, checkedAtMs, failedAtMs, failure });
@@ -144,4 +144,10 @@ export class MetadataCache {
     if (entry === undefined) return undefined;
     return this.#clock.nowMs() - entry.checkedAtMs < periodMs ? entry : undefined;
   }
+}
+
+/** Whether the origin could not tell what it has. */
+export function isOriginFailure(error: unknown): boolean {
+  const code = error instanceof MediaError ? error.code : undefined;
+  return code === 'ORIGIN_ERROR' || code === 'ORIGIN_TIMEOUT';
 }

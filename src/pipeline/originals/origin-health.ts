@@ -80,7 +80,7 @@ export class OriginHealth {
     if (this.#isProbing || this.#clock.nowMs() - heardMs < silenceMs) return;
     this.#isProbing = true;
     const onTimeout = (): MediaError => new MediaError('ORIGIN_TIMEOUT');
-    withDeadline(timeoutMs, new AbortController().signal, onTimeout, async (signal) => {
+    withDeadline(timeoutMs, undefined, onTimeout, async (signal) => {
       const { body } = await origin.read(PROBE_KEY, { signal });
       body.on('error', () => undefined);
       body.destroy();

@@ -1,4 +1,3 @@
-import { MediaError } from '../../contract/errors.ts';
 import type { Meter } from '../meter.ts';
 import type { CachedOriginal, OriginalCache, OriginBytes, OriginObject } from '../ports.ts';
 import type { RequestTrace } from '../request-trace.ts';
@@ -155,10 +154,9 @@ export class OriginalReader implements OpenedOriginal {
 
   async #hold(): Promise<HeldOriginal> {
     this.#flight.signal.throwIfAborted();
-    const { budget, cache, meter } = this.#parts;
-    const cached = this.#findCached();
-    meter.lookups.originals[cached === undefined ? 'missed' : 'found'] += 1;
-    if (cached !== undefined) return { ...budget.reserve(cached.bytes.byteLength), ...cached };
+    const { cache } = this.#parts;
+    const cached = holdCached(this.#parts, this.#findCached());
+    if (cached !== undefined) return cached;
     const held = await this.#ask(() => this.#readWhole());
     if (!this.#flight.isRetired()) {
       cache.set(this.#originKey, { ...identityOf(held), bytes: held.bytes });
@@ -186,9 +184,7 @@ export class OriginalReader implements OpenedOriginal {
       if (!this.#flight.isRetired()) metadata.noteFound(this.#originKey, this.#identity);
       return found;
     } catch (error) {
-      if (this.#flight.isRetired() || !(error instanceof MediaError)) throw error;
-      if (error.code === 'UNKNOWN_MEDIA') metadata.noteFound(this.#originKey, undefined);
-      else if (isOriginFailure(error)) metadata.noteFailed(this.#originKey);
+      if (!this.#flight.isRetired()) metadata.noteError(this.#originKey, error);
       throw error;
     }
   }
@@ -208,10 +204,13 @@ export function releaseAfter(
   signal.addEventListener('abort', release, { once: true });
 }
 
-/** Whether the origin could not tell what it has. */
-export function isOriginFailure(error: unknown): boolean {
-  const code = error instanceof MediaError ? error.code : undefined;
-  return code === 'ORIGIN_ERROR' || code === 'ORIGIN_TIMEOUT';
+/** Takes memory for an original that was found in the cache, and counts whether one was. */
+export function holdCached(
+  { budget, meter }: Pick<ReaderParts, 'budget' | 'meter'>,
+  cached: CachedOriginal | undefined,
+): HeldOriginal | undefined {
+  meter.lookups.originals[cached === undefined ? 'missed' : 'found'] += 1;
+  return cached && { ...budget.reserve(cached.bytes.byteLength), ...cached };
 }
 
 /** These two alone: identities are kept for long, and an object has a body, with its socket. */

@@ -1,4 +1,3 @@
-import { once } from 'node:events';
 import { Readable } from 'node:stream';
 import { MediaError } from '../../contract/errors.ts';
 import { type MediaRequest, resultKey } from '../../contract/media-request.ts';
@@ -13,6 +12,7 @@ import {
   openOriginal,
   originErrorFrom,
   readPrefix,
+  takeFirst,
   withFirstByteDeadline,
 } from './read-original.ts';
 import type { SitePassthrough } from './site-passthrough.ts';
@@ -109,41 +109,15 @@ export async function peekOriginal(
   signal: AbortSignal,
 ): Promise<Uint8Array> {
   try {
-    return await withFirstByteDeadline(limits, signal, () =>
-      peek(body, Math.min(count, sizeBytes)),
-    );
+    return await withFirstByteDeadline(limits, signal, async () => {
+      const least = Math.min(count, sizeBytes);
+      const prefix = await takeFirst(body, least);
+      if (prefix.length < least) throw new Error('The body ended early.');
+      if (prefix.length > 0) body.unshift(prefix);
+      return prefix.subarray(0, least);
+    });
   } catch (error) {
     body.destroy();
     throw originErrorFrom(error, signal);
-  }
-}
-
-async function peek(body: Readable, count: number): Promise<Uint8Array> {
-  const chunks: Buffer[] = [];
-  let length = 0;
-  while (length < count) {
-    const chunk: Buffer | null = body.read();
-    if (chunk === null) {
-      await waitForMore(body);
-    } else {
-      chunks.push(chunk);
-      length += chunk.length;
-    }
-  }
-  const prefix = Buffer.concat(chunks);
-  if (prefix.length > 0) body.unshift(prefix);
-  return prefix.subarray(0, count);
-}
-
-/** @throws Error if no more bytes will come */
-async function waitForMore(body: Readable): Promise<void> {
-  if (body.errored) throw body.errored;
-  if (body.readableEnded || body.destroyed) throw new Error('The body ended early.');
-  const settled = new AbortController();
-  const { signal } = settled;
-  try {
-    await Promise.race(['readable', 'end', 'close'].map((event) => once(body, event, { signal })));
-  } finally {
-    settled.abort();
   }
 }

@@ -1,3 +1,4 @@
+import { once } from 'node:events';
 import { addAbortSignal, type Readable } from 'node:stream';
 import { MediaError } from '../../contract/errors.ts';
 import { withDeadline } from '../abort.ts';
@@ -156,6 +157,43 @@ export async function readPrefix(
     collect(body, prefixBytes, within),
   );
   return { ...state, bytes };
+}
+
+/**
+ * Takes the first bytes out of a body: as many as are asked for, some more if they come together, or all of a shorter
+ * one.
+ *
+ * @throws what the body has failed with
+ */
+export async function takeFirst(body: Readable, count: number): Promise<Buffer> {
+  const chunks: Buffer[] = [];
+  let length = 0;
+  while (length < count) {
+    const chunk: Buffer | null = body.read();
+    if (chunk !== null) {
+      chunks.push(chunk);
+      length += chunk.length;
+      continue;
+    }
+    if (body.errored !== null) throw body.errored;
+    if (body.readableEnded) break;
+    if (body.destroyed) throw new Error('The body ended early.');
+    await waitForMore(body);
+  }
+  return Buffer.concat(chunks);
+}
+
+async function waitForMore(body: Readable): Promise<void> {
+  const settled = new AbortController();
+  const { signal } = settled;
+  const events = ['readable', 'end', 'close', 'error'];
+  try {
+    // `once` rejects with the error, which the caller finds for itself.
+    await Promise.race(events.map((event) => once(body, event, { signal })));
+  } catch {
+  } finally {
+    settled.abort();
+  }
 }
 
 /** All bytes of a body that must be so many. */

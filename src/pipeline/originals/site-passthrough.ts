@@ -10,7 +10,6 @@ import { validatorsOf } from '../validators.ts';
 import type { WaitQueueLimits } from '../wait-queue.ts';
 import { SNIFF_BYTES, sniffContentType } from './content-sniff.ts';
 import type { MetadataCache } from './metadata-cache.ts';
-import { isOriginFailure } from './original-reader.ts';
 import {
   OriginalReplaced,
   type PassthroughMedia,
@@ -103,7 +102,8 @@ export class SitePassthrough {
         if (range !== undefined) this.#remember(originKey, opened.beginning);
         return this.#describe(request, url, opened.beginning, opened.stream, signal);
       } catch (error) {
-        throw this.#noteFailure(originKey, error);
+        metadata.noteError(originKey, error);
+        throw error;
       }
     });
   }
@@ -207,7 +207,8 @@ export class SitePassthrough {
       this.#known.delete(originKey);
       throw new OriginalReplaced();
     } catch (error) {
-      throw this.#noteFailure(originKey, error);
+      this.#parts.metadata.noteError(originKey, error);
+      throw error;
     }
   }
 
@@ -216,14 +217,6 @@ export class SitePassthrough {
     if (tag === undefined || sizeBytes === undefined || !hasParts) return;
     const untilMs = this.#parts.clock.nowMs() + freshForMs;
     this.#known.set(originKey, { ...beginning, tag, sizeBytes, untilMs });
-  }
-
-  #noteFailure(originKey: string, error: unknown): unknown {
-    if (!(error instanceof MediaError)) return error;
-    const { metadata } = this.#parts;
-    if (error.code === 'UNKNOWN_MEDIA') metadata.noteFound(originKey, undefined);
-    else if (isOriginFailure(error)) metadata.noteFailed(originKey, error.code);
-    return error;
   }
 }
 

@@ -12,9 +12,9 @@ import type { Reservation } from './memory-budget.ts';
 import {
   type Approach,
   type HeldOriginal,
+  holdCached,
   type IdentifiedOriginal,
   identityOf,
-  isOriginFailure,
   type OpenedOriginal,
   type ReaderParts,
   releaseAfter,
@@ -129,10 +129,8 @@ export class SiteReader implements OpenedOriginal {
   /** The bytes of what was identified without them; or of what the site has now. */
   async #readAgain(): Promise<HeldOriginal> {
     this.#flight.signal.throwIfAborted();
-    const { budget, meter } = this.#parts;
-    const cached = this.#findCached();
-    meter.lookups.originals[cached === undefined ? 'missed' : 'found'] += 1;
-    if (cached !== undefined) return { ...budget.reserve(cached.bytes.byteLength), ...cached };
+    const cached = holdCached(this.#parts, this.#findCached());
+    if (cached !== undefined) return cached;
     this.#checkFailure();
     const response = await this.#ask(undefined);
     if (response.kind === 'content') return this.#hold(response);
@@ -157,7 +155,8 @@ export class SiteReader implements OpenedOriginal {
     } catch (error) {
       content.body.destroy();
       reservation.release();
-      throw this.#noteFailure(error);
+      this.#noteError(error);
+      throw error;
     }
   }
 
@@ -213,7 +212,8 @@ export class SiteReader implements OpenedOriginal {
     try {
       return await sites.open({ url: this.#place.url, signal, known });
     } catch (error) {
-      throw this.#noteFailure(error);
+      this.#noteError(error);
+      throw error;
     }
   }
 
@@ -229,13 +229,9 @@ export class SiteReader implements OpenedOriginal {
     if (failure !== undefined) throw failure;
   }
 
-  #noteFailure(error: unknown): unknown {
-    if (this.#flight.isRetired() || !(error instanceof MediaError)) return error;
-    const { metadata } = this.#parts;
-    const { originKey } = this.#place;
-    if (error.code === 'UNKNOWN_MEDIA') metadata.noteFound(originKey, undefined);
-    else if (isOriginFailure(error)) metadata.noteFailed(originKey, error.code);
-    return error;
+  #noteError(error: unknown): void {
+    if (this.#flight.isRetired()) return;
+    this.#parts.metadata.noteError(this.#place.originKey, error);
   }
 }
 

@@ -1,8 +1,8 @@
-import { once } from 'node:events';
 import { pipeline, type Readable, Transform, type TransformCallback } from 'node:stream';
 import { MediaError } from '../../contract/errors.ts';
 import { withDeadline } from '../abort.ts';
 import { siteError } from '../site-failure.ts';
+import { takeFirst } from './read-original.ts';
 
 /**
  * Takes the first bytes of a body: as many as are asked for, some more if they come together, or all of a shorter one.
@@ -18,36 +18,11 @@ export function peekSite(
 ): Promise<Buffer> {
   const onTimeout = (): MediaError =>
     siteError(`No ${count} bytes in ${timeoutMs} ms.`, { reason: 'time' });
-  return withDeadline(timeoutMs, signal, onTimeout, async () => {
-    const chunks: Buffer[] = [];
-    let length = 0;
-    while (length < count) {
-      const chunk: Buffer | null = body.read();
-      if (chunk !== null) {
-        chunks.push(chunk);
-        length += chunk.length;
-        continue;
-      }
-      if (body.errored !== null) throw siteBodyError(body.errored);
-      if (body.readableEnded) break;
-      if (body.destroyed) throw siteBodyError(undefined);
-      await waitForMore(body);
-    }
-    return Buffer.concat(chunks);
-  });
-}
-
-async function waitForMore(body: Readable): Promise<void> {
-  const settled = new AbortController();
-  const { signal } = settled;
-  const events = ['readable', 'end', 'close', 'error'];
-  try {
-    // `once` rejects with the error, which the caller finds for itself.
-    await Promise.race(events.map((event) => once(body, event, { signal })));
-  } catch {
-  } finally {
-    settled.abort();
-  }
+  return withDeadline(timeoutMs, signal, onTimeout, () =>
+    takeFirst(body, count).catch((error: unknown) => {
+      throw siteBodyError(error);
+    }),
+  );
 }
 
 /**

@@ -132,9 +132,8 @@ export class GuardedStore {
    */
   async remove(prefixes: readonly string[], fits: (originKey: string) => boolean): Promise<number> {
     this.#writer.drop(({ originKey }) => fits(originKey));
-    const { signal } = new AbortController();
-    await this.#settleWrites(signal);
-    const leave = await this.#removals.enter(signal);
+    await this.#settleWrites();
+    const leave = await this.#removals.enter(new AbortController().signal);
     try {
       let removed = 0;
       for (const prefix of prefixes) removed += await this.#parts.store.remove(prefix);
@@ -153,10 +152,10 @@ export class GuardedStore {
   }
 
   /** One that is under way might end after the removal. */
-  async #settleWrites(signal: AbortSignal): Promise<void> {
+  async #settleWrites(): Promise<void> {
     const { settleTimeoutMs = SETTLE_TIMEOUT_MS } = this.#parts;
     const onTimeout = (): Error =>
       new StoreStalled(`Writes have not ended within ${settleTimeoutMs} ms.`);
-    await withDeadline(settleTimeoutMs, signal, onTimeout, () => this.#writer.settle());
+    await withDeadline(settleTimeoutMs, undefined, onTimeout, () => this.#writer.settle());
   }
 }

@@ -79,7 +79,7 @@ export class ResultWriter {
       while (this.#running.size > 0) await this.settle();
     };
     try {
-      await withDeadline(maxWaitMs, new AbortController().signal, () => isLate, settleAll);
+      await withDeadline(maxWaitMs, undefined, () => isLate, settleAll);
     } catch (error) {
       const unwritten = this.#waiting.length + this.#running.size;
       this.#parts.log.warn({ err: error, unwritten }, 'not all renderings could be stored');

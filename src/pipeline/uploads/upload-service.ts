@@ -143,11 +143,9 @@ export class UploadService {
 
   async #receive(order: UploadOrder, options: ReceiveOptions): Promise<string> {
     const { limits, clock, meter, log } = this.#parts;
-    const stopping = new AbortController();
-    const follow = (): void => stopping.abort(options.signal.reason);
     options.signal.throwIfAborted();
-    options.signal.addEventListener('abort', follow, { once: true });
-    const { signal } = stopping;
+    const stopping = new AbortController();
+    const signal = AbortSignal.any([options.signal, stopping.signal]);
     const body = new UploadBody(options.openBody(), {
       limits,
       maxBytes: options.maxBytes,
@@ -169,7 +167,6 @@ export class UploadService {
       throw signal.reason;
     } finally {
       unwatch();
-      options.signal.removeEventListener('abort', follow);
     }
   }
 

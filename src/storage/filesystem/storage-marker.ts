@@ -1,5 +1,6 @@
 import { stat } from 'node:fs/promises';
 import { join } from 'node:path';
+import { systemCodeOf } from './system-errors.ts';
 
 /**
  * A file that tells that the folder of the originals is the one that is meant (`STORAGE_MARKER`): where a disk is
@@ -28,7 +29,7 @@ export class StorageMarker {
     // One that cannot be looked at may be there: the origin fails then, and says why.
     this.#isMissing = await stat(this.#path).then(
       (status) => !status.isFile(),
-      (error: unknown) => error instanceof Error && 'code' in error && isGone(error.code),
+      (error: unknown) => ['ENOENT', 'ENOTDIR'].some((code) => code === systemCodeOf(error)),
     );
     return !this.#isMissing;
   }
@@ -41,8 +42,4 @@ export class StorageMarker {
       this.#isLooking = false;
     });
   }
-}
-
-function isGone(code: unknown): boolean {
-  return code === 'ENOENT' || code === 'ENOTDIR';
 }

@@ -17,15 +17,12 @@ export interface SiteSettings extends ExternalPolicy, AddressRules, FreshnessBou
   readonly maxWaitMs: number;
 }
 
-/** Deadlines and bounds of the transport. */
-interface TransportLimits extends ConnectionBounds {
+/** All deadlines and bounds of external media (contract §8), those included that the pipeline keeps. */
+export interface RemoteLimits extends ConnectionBounds, Omit<SiteLimits, 'maxBytes'> {
   readonly connectTimeoutMs: number;
   readonly headTimeoutMs: number;
   readonly chainTimeoutMs: number;
 }
-
-/** All deadlines and bounds of external media (contract §8), those included that the pipeline keeps. */
-export type RemoteLimits = TransportLimits & Omit<SiteLimits, 'maxBytes'>;
 
 /** What a test puts in the place of the real. */
 export interface SiteDoubles {

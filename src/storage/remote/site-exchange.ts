@@ -49,11 +49,9 @@ export async function askSite(
 async function ask(lease: ConnectionLease, question: SiteQuestion): Promise<SiteAnswer> {
   const { url, host, headers, signal, headTimeoutMs } = question;
   const { client } = lease;
-  const stopping = new AbortController();
-  const giveUp = (): void => stopping.abort(signal.reason);
-  const makeWay = (): void => stopping.abort(lease.signal.reason);
+  const late = new AbortController();
   const expire = (): void =>
-    stopping.abort(siteError(`No response in ${headTimeoutMs} ms.`, { reason: 'time', host }));
+    late.abort(siteError(`No response in ${headTimeoutMs} ms.`, { reason: 'time', host }));
   let timer: NodeJS.Timeout | undefined;
   const startTimer = (): void => {
     clearTimeout(timer);
@@ -62,8 +60,6 @@ async function ask(lease: ConnectionLease, question: SiteQuestion): Promise<Site
   // To open a connection has a deadline of its own.
   if (lease.wasKept) startTimer();
   else client.once('connect', startTimer);
-  signal.addEventListener('abort', giveUp, { once: true });
-  lease.signal.addEventListener('abort', makeWay, { once: true });
   let interim = 0;
   const onInfo = (): void => {
     interim += 1;
@@ -72,23 +68,22 @@ async function ask(lease: ConnectionLease, question: SiteQuestion): Promise<Site
   const path = `${url.pathname}${url.search}`;
   try {
     signal.throwIfAborted();
-    const request = { method: 'GET', path, headers, onInfo, signal: stopping.signal } as const;
-    const { statusCode: status, headers: fields, body } = await client.request(request);
+    const {
+      statusCode: status,
+      headers: fields,
+      body,
+    } = await client.request({
+      ...{ method: 'GET', path, headers, onInfo },
+      signal: AbortSignal.any([signal, lease.signal, late.signal]),
+    });
     lease.noteResponse();
     // Its reader sees its errors; one that is not read any more must not throw.
     body.on('error', () => undefined);
-    body.once('close', () => {
-      signal.removeEventListener('abort', giveUp);
-      lease.release(body.readableEnded && body.errored === null);
-    });
+    body.once('close', () => lease.release(body.readableEnded && body.errored === null));
     return { status, fields, body };
-  } catch (error) {
-    signal.removeEventListener('abort', giveUp);
-    throw error;
   } finally {
     clearTimeout(timer);
     client.off('connect', startTimer);
-    lease.signal.removeEventListener('abort', makeWay);
   }
 }
 

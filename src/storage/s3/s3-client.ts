@@ -14,7 +14,7 @@ export interface S3ConnectionOptions extends ConnectionLimits {
   readonly forcePathStyle: boolean;
 }
 
-/** Where the originals are in a bucket, and how its server is talked to. */
+/** A bucket, and how its server is talked to. */
 export interface S3BucketOptions extends S3ConnectionOptions {
   readonly bucket: string;
   /** Before every key; empty, or ending in `/`. */

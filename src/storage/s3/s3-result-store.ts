@@ -19,15 +19,12 @@ import {
   findS3Cause,
   isPossibleKey,
   readS3Failure,
-  type S3ConnectionOptions,
+  type S3BucketOptions,
 } from './s3-client.ts';
 import { removeObjects } from './s3-removal.ts';
 
-/** Where the bucket is and how it is talked to. */
-export interface S3ResultStoreOptions extends S3ConnectionOptions {
-  readonly bucket: string;
-  /** Before every key; empty for a bucket of its own, or ending in `/`. */
-  readonly prefix: string;
+/** Where the bucket is, how it is talked to, and how much of it. */
+export interface S3ResultStoreOptions extends S3BucketOptions {
   /** For a whole read, a whole write, or one request of a removal, repetitions included; in milliseconds. */
   readonly timeoutMs: number;
   /** Of the largest object that is written or read, in bytes. */
@@ -92,7 +89,7 @@ export class S3ResultStore implements ResultStore {
     if (Body.length > this.#maxBytes) return;
     const command = new PutObjectCommand({ Bucket: this.#options.bucket, Key, Body });
     try {
-      await this.#within(never(), (abortSignal) => this.#client.send(command, { abortSignal }));
+      await this.#within(undefined, (abortSignal) => this.#client.send(command, { abortSignal }));
     } catch (error) {
       throw await this.#translate(error, `The rendering ${Key} cannot be written.`);
     }
@@ -104,7 +101,7 @@ export class S3ResultStore implements ResultStore {
       return await removeObjects(this.#client, {
         bucket: this.#options.bucket,
         prefix: this.#options.prefix + prefix,
-        within: (request) => this.#within(never(), request),
+        within: (request) => this.#within(undefined, request),
       });
     } catch (error) {
       if (error instanceof StoreStalled) throw error;
@@ -116,7 +113,7 @@ export class S3ResultStore implements ResultStore {
   close(): void {}
 
   #within<Result>(
-    signal: AbortSignal,
+    signal: AbortSignal | undefined,
     work: (within: AbortSignal) => Promise<Result>,
   ): Promise<Result> {
     const { timeoutMs } = this.#options;
@@ -146,9 +143,4 @@ async function readWhole(
   const whole = Buffer.allocUnsafeSlow(filled);
   bytes.copy(whole, 0, 0, filled);
   return whole;
-}
-
-/** For work that is not called off; a new one each time, lest they all listen to the same. */
-function never(): AbortSignal {
-  return new AbortController().signal;
 }
