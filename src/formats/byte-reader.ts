@@ -9,6 +9,12 @@ export function corruptMedia(what: string): MediaError {
   return new MediaError('UNPROCESSABLE_MEDIA', { cause: new Error(what) });
 }
 
+/** A stretch of a file: the bytes `[start, end)`. */
+export interface Extent {
+  readonly start: number;
+  readonly end: number;
+}
+
 /**
  * Bounds-checked random access to the bytes of a container.
  *

@@ -1,4 +1,4 @@
-import { hasAscii } from './byte-reader.ts';
+import { type Extent, hasAscii } from './byte-reader.ts';
 import type { Orientation } from './image-facts.ts';
 
 const exifPrefix = 'Exif\0\0';
@@ -93,12 +93,6 @@ function toOrientation(value: number): Orientation {
   return orientations.find((orientation) => orientation === value) ?? 1;
 }
 
-/** A stretch of a file that holds a TIFF structure, perhaps with the prefix `Exif\0\0`. */
-export interface ExifBlock {
-  readonly start: number;
-  readonly end: number;
-}
-
 /** A directory of one entry, the orientation, as a short (TIFF 6.0 §2); its value goes to byte 18. */
 const plainTiff = Buffer.from('49492a0008000000010012010300010000000000000000000000', 'hex');
 const valueAt = 18;
@@ -110,13 +104,13 @@ const leastBytes = 22;
  * libexif parse whatever it finds, and libexif 0.6.26 follows directories that lead to each other:
  * 500 bytes keep it busy for half a minute.
  *
- * @param blocks those that libvips looks at
+ * @param blocks those that libvips looks at: TIFF structures, perhaps with the prefix `Exif\0\0`
  * @param orientation as `readExifOrientation` gives it; of 1 nothing is said at all
  * @returns the same bytes where there is no block, or a copy as long
  */
 export function withPlainExif(
   original: Uint8Array,
-  blocks: readonly ExifBlock[],
+  blocks: readonly Extent[],
   orientation: Orientation,
 ): Uint8Array {
   if (blocks.length === 0) return original;

@@ -23,7 +23,7 @@ export const TRANSPARENCY_FLAG = 0x01;
 const DISPOSAL_MASK = 0x1c;
 
 /** What libnsgif takes where there is no graphic control extension. */
-const DEFAULT_DELAY_CS = 10;
+export const DEFAULT_DELAY_CS = 10;
 
 /** The frames as `readGifHeader` counts them; undefined where the file ends within a block. */
 export function readFrames(gif: Uint8Array): GifFrame[] | undefined {

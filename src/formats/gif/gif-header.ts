@@ -1,9 +1,9 @@
 import { ByteReader, corruptMedia, hasAscii } from '../byte-reader.ts';
 import type { ImageFacts } from '../image-facts.ts';
 import { gifLabel, walkGifBlocks } from './gif-blocks.ts';
+import { DEFAULT_DELAY_CS } from './gif-frames.ts';
 
 const loopApplications = ['NETSCAPE2.0', 'ANIMEXTS1.0'];
-const defaultDelayCs = 10;
 /** Twice what 100 000 frames, the most that can be allowed, have with their controls; bounds the walk. */
 const maxBlocks = 400_000;
 
@@ -142,7 +142,7 @@ function readImage(reader: ByteReader, walk: Walk, start: number, data: number):
     walk.widthPx = Math.max(walk.widthPx, reader.u16le(start + 1) + reader.u16le(start + 5));
     walk.heightPx = Math.max(walk.heightPx, reader.u16le(start + 3) + reader.u16le(start + 7));
   }
-  walk.delaysMs.push(10 * (walk.pendingDelayCs ?? defaultDelayCs));
+  walk.delaysMs.push(10 * (walk.pendingDelayCs ?? DEFAULT_DELAY_CS));
   walk.pendingDelayCs = undefined;
 }
 

@@ -1,4 +1,4 @@
-import { type ByteReader, corruptMedia } from '../byte-reader.ts';
+import { type ByteReader, corruptMedia, type Extent } from '../byte-reader.ts';
 import {
   type Box,
   BoxCursor,
@@ -16,12 +16,6 @@ const MAX_EXTENTS = 100_000;
 
 /** More than the tiles of the largest grid, which are 65 536. */
 const MAX_REFERENCES = 100_000;
-
-/** A stretch of the file: the bytes `[start, end)`. */
-export interface Extent {
-  readonly start: number;
-  readonly end: number;
-}
 
 /** What a file of ISO boxes says of its items (ISO/IEC 14496-12 §8.11; ISO/IEC 23008-12). */
 export interface HeifFile {

@@ -1,5 +1,5 @@
-import { hasAscii } from '../byte-reader.ts';
-import { type ExifBlock, withPlainExif } from '../exif-block.ts';
+import { type Extent, hasAscii } from '../byte-reader.ts';
+import { withPlainExif } from '../exif-block.ts';
 import type { Orientation } from '../image-facts.ts';
 
 /** Second bytes of the markers that mean something here (ITU-T T.81 table B.1). */
@@ -125,7 +125,7 @@ export function dropJunk(jpeg: Uint8Array): Uint8Array {
 
 /** The file with plain EXIF (`withPlainExif`) in each APP1 before the first scan. */
 export function withPlainJpegExif(jpeg: Uint8Array, orientation: Orientation): Uint8Array {
-  const blocks: ExifBlock[] = [];
+  const blocks: Extent[] = [];
   for (const { code, start, end } of walkJpegSegments(jpeg)) {
     if (code === jpegMarker.sos) break;
     if (code === jpegMarker.app1 && hasAscii(jpeg, start + 2, 'Exif')) {

@@ -1,20 +1,14 @@
-import type { ByteReader } from '../byte-reader.ts';
+import type { ByteReader, Extent } from '../byte-reader.ts';
 import type { FramePlacement } from '../frame-patch.ts';
 import type { Size } from '../image-facts.ts';
 import { hasRightCrc, type PngChunk } from './png-chunks.ts';
-
-/** Bytes from the file's start. */
-interface Range {
-  readonly start: number;
-  readonly end: number;
-}
 
 /** A frame of an APNG, as its `fcTL` says it (PNG 3rd edition §11.3.6.2). */
 export interface ApngFrame extends FramePlacement {
   /** Not rounded. */
   readonly delayMs: number;
   /** Its image data, in one piece or several. */
-  readonly data: Range[];
+  readonly data: Extent[];
 }
 
 /** By their numbers in `fcTL`. */

@@ -4,7 +4,7 @@ import { ByteReader, corruptMedia } from '../byte-reader.ts';
 import type { FramePatch } from '../frame-patch.ts';
 import type { Size } from '../image-facts.ts';
 import { ApngFrames } from './apng-frames.ts';
-import { checkImageData, mostImageBytes, readPixelCoding } from './image-data.ts';
+import { checkImageData, mostImageBytes, readImageHeader } from './image-data.ts';
 import { formatPng, formatPngChunk, type PngChunk, walkPngChunks } from './png-chunks.ts';
 
 /** Chunks before the image data that tell what its samples mean, in all frames alike (PNG 3rd edition §4.9). */
@@ -29,9 +29,8 @@ export async function* splitApng(apng: Uint8Array): AsyncGenerator<FramePatch, v
   const [header, ...chunks] = readChunks(apng);
   if (header === undefined) throw corruptMedia('APNG: no IHDR');
   const reader = new ByteReader(apng, 'APNG');
-  const size = { widthPx: reader.u32be(header.start), heightPx: reader.u32be(header.start + 4) };
-  const coding = readPixelCoding(reader, header);
-  const walk = new ApngFrames(reader, size);
+  const canvas = readImageHeader(reader, header);
+  const walk = new ApngFrames(reader, canvas);
   for (const chunk of chunks) walk.visit(chunk);
   walk.finish();
   if (walk.fault !== undefined) throw corruptMedia(`APNG: ${walk.fault}`);
@@ -44,7 +43,7 @@ export async function* splitApng(apng: Uint8Array): AsyncGenerator<FramePatch, v
   for (const frame of walk.frames) {
     const { data, ...placement } = frame;
     const compressed = Buffer.concat(data.map(({ start, end }) => reader.slice(start, end)));
-    await checkImageData(compressed, mostImageBytes(placement, coding));
+    await checkImageData(compressed, mostImageBytes({ ...canvas, ...placement }));
     yield { ...placement, file: formatFrame(apng, header, shared, placement, compressed) };
   }
 }

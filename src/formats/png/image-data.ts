@@ -3,11 +3,16 @@ import { ByteReader, corruptMedia } from '../byte-reader.ts';
 import type { Size } from '../image-facts.ts';
 import { type PngChunk, walkPngChunks } from './png-chunks.ts';
 
-/** What IHDR says of a pixel (PNG 3rd edition §11.2.1). */
-export interface PixelCoding {
-  readonly colourType: number;
-  readonly bitDepth: number;
-}
+/** Bit depths allowed for each colour type (PNG 3rd edition §11.2.1). */
+const bitDepths = new Map([
+  [0, [1, 2, 4, 8, 16]],
+  [2, [8, 16]],
+  [3, [1, 2, 4, 8]],
+  [4, [8, 16]],
+  [6, [8, 16]],
+]);
+/** PNG 3rd edition §7.1: the largest four-byte integer. */
+const maxSidePx = 0x7fff_ffff;
 
 /** Samples a pixel by colour type (PNG 3rd edition §11.2.1). */
 const channels = [1, 0, 3, 1, 2, 0, 4];
@@ -28,9 +33,34 @@ const pieceBytes = 256 * 1024;
  */
 const uncheckedBytes = { least: 64 * 1024, most: 8 * 1024 * 1024 };
 
-/** @param header IHDR */
-export function readPixelCoding(reader: ByteReader, header: PngChunk): PixelCoding {
-  return { bitDepth: reader.u8(header.start + 8), colourType: reader.u8(header.start + 9) };
+/** What IHDR says (PNG 3rd edition §11.2.1). */
+export interface ImageHeader extends Size {
+  readonly colourType: number;
+  readonly bitDepth: number;
+}
+
+/**
+ * @param chunk the first one
+ * @throws MediaError `UNPROCESSABLE_MEDIA` where it is no IHDR, or one of no picture
+ */
+export function readImageHeader(reader: ByteReader, { type, start, end }: PngChunk): ImageHeader {
+  if (type !== 'IHDR' || end - start !== 13) {
+    throw corruptMedia(`PNG: the first chunk is ${type} of ${end - start} bytes, not IHDR of 13`);
+  }
+  const widthPx = reader.u32be(start);
+  const heightPx = reader.u32be(start + 4);
+  const bitDepth = reader.u8(start + 8);
+  const colourType = reader.u8(start + 9);
+  const isKnownCoding =
+    reader.u8(start + 10) === 0 && reader.u8(start + 11) === 0 && reader.u8(start + 12) <= 1;
+  const isSize = [widthPx, heightPx].every((side) => side >= 1 && side <= maxSidePx);
+  const isKnownColour = bitDepths.get(colourType)?.includes(bitDepth) ?? false;
+  if (!isSize || !isKnownColour || !isKnownCoding) {
+    throw corruptMedia(
+      `PNG: IHDR of ${widthPx}x${heightPx} px, colour type ${colourType}, ${bitDepth} bit`,
+    );
+  }
+  return { widthPx, heightPx, colourType, bitDepth };
 }
 
 /**
@@ -38,13 +68,9 @@ export function readPixelCoding(reader: ByteReader, header: PngChunk): PixelCodi
  *
  * @param compressedBytes of all image data together
  */
-export function findDataFault(
-  { widthPx, heightPx }: Size,
-  coding: PixelCoding,
-  compressedBytes: number,
-): string | undefined {
+export function findDataFault(header: ImageHeader, compressedBytes: number): string | undefined {
   // The filters' bytes left out, and an interlaced picture has as many bits in its passes.
-  const leastBytes = heightPx * rowBytesOf(widthPx, coding);
+  const leastBytes = header.heightPx * rowBytesOf(header);
   if (compressedBytes * maxExpansion >= leastBytes) return undefined;
   return `PNG: ${compressedBytes} bytes of image data cannot hold ${leastBytes} bytes of pixels`;
 }
@@ -53,8 +79,8 @@ export function findDataFault(
  * Twice the rows of a picture, each with its filter's byte (PNG 3rd edition §7.2), and some more: interlaced
  * ones, of which there are nearly twice as many, fit in.
  */
-export function mostImageBytes({ widthPx, heightPx }: Size, coding: PixelCoding): number {
-  return 2 * heightPx * (1 + rowBytesOf(widthPx, coding)) + spareBytes;
+export function mostImageBytes(header: ImageHeader): number {
+  return 2 * header.heightPx * (1 + rowBytesOf(header)) + spareBytes;
 }
 
 /**
@@ -64,19 +90,18 @@ export function mostImageBytes({ widthPx, heightPx }: Size, coding: PixelCoding)
  * @throws MediaError `UNPROCESSABLE_MEDIA`
  */
 export async function checkStillData(png: Uint8Array): Promise<void> {
-  const [header, ...chunks] = walkPngChunks(png);
-  if (header === undefined) throw corruptMedia('PNG: no IHDR');
+  const [first, ...chunks] = walkPngChunks(png);
+  if (first === undefined) throw corruptMedia('PNG: no IHDR');
   const reader = new ByteReader(png, 'PNG');
-  const size = { widthPx: reader.u32be(header.start), heightPx: reader.u32be(header.start + 4) };
-  const coding = readPixelCoding(reader, header);
+  const header = readImageHeader(reader, first);
   const data = chunks.filter(({ type }) => type === 'IDAT');
-  const pixelBytes = size.heightPx * rowBytesOf(size.widthPx, coding);
+  const pixelBytes = header.heightPx * rowBytesOf(header);
   const { least, most } = uncheckedBytes;
   const maxUncheckedBytes = Math.max(least, Math.min(most, pixelBytes));
   const bytes = data.reduce((sum, { start, end }) => sum + end - start, 0);
   if (bytes <= maxUncheckedBytes) return;
   const compressed = Buffer.concat(data.map(({ start, end }) => reader.slice(start, end)));
-  await checkImageData(compressed, mostImageBytes(size, coding), maxUncheckedBytes);
+  await checkImageData(compressed, mostImageBytes(header), maxUncheckedBytes);
 }
 
 /**
@@ -107,6 +132,6 @@ export async function checkImageData(
   if (bytes > mostBytes) throw corruptMedia(`PNG: more than ${mostBytes} bytes of image data`);
 }
 
-function rowBytesOf(widthPx: number, { colourType, bitDepth }: PixelCoding): number {
+function rowBytesOf({ widthPx, colourType, bitDepth }: ImageHeader): number {
   return Math.ceil((widthPx * bitDepth * (channels[colourType] ?? 0)) / 8);
 }

@@ -33,11 +33,10 @@ export function* walkPngChunks(png: Uint8Array): Generator<PngChunk, void> {
 
 /** Formats a chunk with its length and its CRC. */
 export function formatPngChunk(type: string, payload: readonly Uint8Array[]): Buffer {
-  const body = Buffer.concat([Buffer.from(type, 'latin1'), ...payload]);
-  const chunk = Buffer.allocUnsafe(body.length + 8);
-  chunk.writeUInt32BE(body.length - 4);
-  body.copy(chunk, 4);
-  chunk.writeUInt32BE(crc32(body), body.length + 4);
+  const [length, crc] = [Buffer.alloc(4), Buffer.alloc(4)];
+  const chunk = Buffer.concat([length, Buffer.from(type, 'latin1'), ...payload, crc]);
+  chunk.writeUInt32BE(chunk.length - 12);
+  chunk.writeUInt32BE(crc32(chunk.subarray(4, -4)), chunk.length - 4);
   return chunk;
 }
 

@@ -2,7 +2,7 @@ import { ByteReader, corruptMedia, hasAscii } from '../byte-reader.ts';
 import { readExifOrientation } from '../exif-block.ts';
 import type { ImageFacts, Orientation } from '../image-facts.ts';
 import { ApngFrames } from './apng-frames.ts';
-import { findDataFault } from './image-data.ts';
+import { findDataFault, type ImageHeader, readImageHeader } from './image-data.ts';
 import { hasRightCrc, type PngChunk, walkPngChunks } from './png-chunks.ts';
 
 /**
@@ -24,19 +24,9 @@ const cleanChunkBytes = new Map([
   ['pHYs', 9],
 ]);
 
-/** Bit depths allowed for each colour type (PNG 3rd edition §11.2.1). */
-const bitDepths = new Map([
-  [0, [1, 2, 4, 8, 16]],
-  [2, [8, 16]],
-  [3, [1, 2, 4, 8]],
-  [4, [8, 16]],
-  [6, [8, 16]],
-]);
 const paletteColourType = 3;
 /** Twice what 100 000 frames, the most that can be allowed, have with their data; bounds the walk. */
 const maxChunks = 210_000;
-/** PNG 3rd edition §7.1: the largest four-byte integer. */
-const maxSidePx = 0x7fff_ffff;
 
 /**
  * Reads the facts of a PNG (PNG 3rd edition, W3C 2025) and of an APNG, which has a chunk `acTL`
@@ -114,7 +104,7 @@ export function readPngHeader(bytes: Uint8Array): ImageFacts {
           heightPx: header.heightPx,
           orientation: orientation ?? 1,
           ...framesOf(animation),
-          dataFault: findDataFault(header, header, imageDataBytes),
+          dataFault: findDataFault(header, imageDataBytes),
           // PNG 3rd edition §4.3: each of the three takes precedence over gAMA.
           gamma: hasColourSpace ? undefined : gamma,
           isClean: isClean && chunk.end + 4 === bytes.length && hasRightCrc(bytes, chunk),
@@ -204,32 +194,4 @@ function isWithinDepth(
 
 function isTiff(bytes: Uint8Array, at: number): boolean {
   return hasAscii(bytes, at, 'II') || hasAscii(bytes, at, 'MM');
-}
-
-interface ImageHeader {
-  readonly widthPx: number;
-  readonly heightPx: number;
-  readonly colourType: number;
-  readonly bitDepth: number;
-}
-
-function readImageHeader(reader: ByteReader, chunk: PngChunk): ImageHeader {
-  const { type, start, end } = chunk;
-  if (type !== 'IHDR' || end - start !== 13) {
-    throw corruptMedia(`PNG: the first chunk is ${type} of ${end - start} bytes, not IHDR of 13`);
-  }
-  const widthPx = reader.u32be(start);
-  const heightPx = reader.u32be(start + 4);
-  const bitDepth = reader.u8(start + 8);
-  const colourType = reader.u8(start + 9);
-  const isKnownCoding =
-    reader.u8(start + 10) === 0 && reader.u8(start + 11) === 0 && reader.u8(start + 12) <= 1;
-  const isSize = [widthPx, heightPx].every((side) => side >= 1 && side <= maxSidePx);
-  const isKnownColour = bitDepths.get(colourType)?.includes(bitDepth) ?? false;
-  if (!isSize || !isKnownColour || !isKnownCoding) {
-    throw corruptMedia(
-      `PNG: IHDR of ${widthPx}x${heightPx} px, colour type ${colourType}, ${bitDepth} bit`,
-    );
-  }
-  return { widthPx, heightPx, colourType, bitDepth };
 }

@@ -1,5 +1,6 @@
-import { crc32, deflateSync } from 'node:zlib';
+import { deflateSync } from 'node:zlib';
 import type { Size } from '../image-facts.ts';
+import { formatPng, formatPngChunk } from './png-chunks.ts';
 
 /** Pixels as they lie in memory: 8 bits a sample, without alpha (3 channels) or with it (4). */
 export interface StoredPixels extends Size {
@@ -8,7 +9,6 @@ export interface StoredPixels extends Size {
   readonly row: (index: number) => Uint8Array | Uint8ClampedArray;
 }
 
-const SIGNATURE = Buffer.from('\x89PNG\r\n\x1a\n', 'latin1');
 /** Colour types of PNG (3rd edition §11.2.1). */
 const COLOUR_TYPES = { 3: 2, 4: 6 };
 
@@ -29,22 +29,10 @@ export function formatStoredPng(pixels: StoredPixels, profile: Uint8Array | unde
   const filtered = Buffer.alloc(rowBytes * heightPx);
   for (let index = 0; index < heightPx; index += 1) filtered.set(row(index), index * rowBytes + 1);
   const name = Buffer.from('profile\0\0', 'latin1');
-  return Buffer.concat([
-    SIGNATURE,
-    formatChunk('IHDR', header),
-    ...(profile === undefined
-      ? []
-      : [formatChunk('iCCP', Buffer.concat([name, deflateSync(profile)]))]),
-    formatChunk('IDAT', deflateSync(filtered, { level: 0 })),
-    formatChunk('IEND', Buffer.alloc(0)),
+  return formatPng([
+    formatPngChunk('IHDR', [header]),
+    ...(profile === undefined ? [] : [formatPngChunk('iCCP', [name, deflateSync(profile)])]),
+    formatPngChunk('IDAT', [deflateSync(filtered, { level: 0 })]),
+    formatPngChunk('IEND', []),
   ]);
-}
-
-function formatChunk(type: string, data: Buffer): Buffer {
-  const chunk = Buffer.alloc(12 + data.length);
-  chunk.writeUInt32BE(data.length, 0);
-  chunk.write(type, 4, 'latin1');
-  data.copy(chunk, 8);
-  chunk.writeUInt32BE(crc32(chunk.subarray(4, 8 + data.length)), 8 + data.length);
-  return chunk;
 }

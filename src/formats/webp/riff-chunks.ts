@@ -1,5 +1,5 @@
-import { hasAscii } from '../byte-reader.ts';
-import { type ExifBlock, withPlainExif } from '../exif-block.ts';
+import { type Extent, hasAscii } from '../byte-reader.ts';
+import { withPlainExif } from '../exif-block.ts';
 import type { Orientation, Size } from '../image-facts.ts';
 
 /** A chunk of a RIFF file (RFC 9649 §2.3); offsets are bytes from the start of what is walked. */
@@ -57,7 +57,7 @@ export function formatChunk(fourCc: string, ...parts: readonly Uint8Array[]): Bu
 
 /** The file with plain EXIF (`withPlainExif`) in each EXIF chunk. */
 export function withPlainWebpExif(webp: Uint8Array, orientation: Orientation): Uint8Array {
-  const blocks: ExifBlock[] = [];
+  const blocks: Extent[] = [];
   for (const { fourCc, start, end } of walkRiffChunks(webp, FIRST_CHUNK)) {
     if (fourCc === 'EXIF') blocks.push({ start, end: Math.min(end, webp.length) });
   }

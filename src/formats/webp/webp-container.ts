@@ -82,7 +82,7 @@ export function parseWebp(file: Uint8Array): WebpContainer & { readonly isAnimat
 
 /**
  * Formats an animated WebP file: `VP8X`, `ANIM` and an `ANMF` for each frame (RFC 9649 §2.7).
- * Durations are rounded and clamped to 0 to 2^24 − 1 ms, `plays` (0 is for ever) to 0 to 65535.
+ * Durations are whole and 2^24 − 1 ms at most; `plays` (0 is for ever) is cut to 65535.
  */
 export function formatAnimation(webp: WebpContainer & { readonly plays: number }): Buffer {
   // "Set if any of the frames contain transparency information": libwebp's muxer refuses a file
@@ -93,7 +93,7 @@ export function formatAnimation(webp: WebpContainer & { readonly plays: number }
   header.writeUIntLE(webp.canvasWidthPx - 1, 4, 3);
   header.writeUIntLE(webp.canvasHeightPx - 1, 7, 3);
   const loopCount = Buffer.alloc(2);
-  loopCount.writeUInt16LE(clamp(webp.plays, MAX_PLAYS));
+  loopCount.writeUInt16LE(Math.min(webp.plays, MAX_PLAYS));
   return formatChunk(
     'RIFF',
     Buffer.from('WEBP', 'latin1'),
@@ -140,7 +140,7 @@ function formatFrame(frame: WebpFrame): Buffer {
   header.writeUIntLE(frame.yHalved, 3, 3);
   header.writeUIntLE(frame.widthPx - 1, 6, 3);
   header.writeUIntLE(frame.heightPx - 1, 9, 3);
-  header.writeUIntLE(clamp(frame.durationMs, MAX_DURATION_MS), 12, 3);
+  header.writeUIntLE(frame.durationMs, 12, 3);
   header.writeUInt8((frame.blends ? 0 : NO_BLEND_FLAG) | (frame.disposes ? DISPOSE_FLAG : 0), 15);
   const image = frame.image.map(({ fourCc, payload }) => formatChunk(fourCc, payload));
   return formatChunk('ANMF', header, ...image);
@@ -157,8 +157,4 @@ function hasAlpha({ image }: WebpFrame): boolean {
       // alpha_is_used is the bit after both edges (RFC 9649 §3.4).
       fourCc === 'ALPH' || (fourCc === 'VP8L' && (payload.readUInt8(4) & 0x10) !== 0),
   );
-}
-
-function clamp(value: number, max: number): number {
-  return Math.min(Math.max(Math.round(value), 0), max);
 }
