@@ -87,11 +87,11 @@ export function formatPath({ resource, values, extension }: MediaPath): string {
 }
 
 /**
- * Decodes once; `undefined` for a malformed escape or bytes that are not UTF-8, and for a raw character
+ * Decodes a segment of a path once; `undefined` for a malformed escape or bytes that are not UTF-8, and for a raw character
  * beyond ASCII: no URI has one (RFC 3986 §2), and a raw `é` that came as bytes one by one would name
  * another file than `%C3%A9` does.
  */
-function decodeSegment(segment: string): string | undefined {
+export function decodeSegment(segment: string): string | undefined {
   if (/[\u0080-\uffff]/.test(segment)) return undefined;
   try {
     return decodeURIComponent(segment);

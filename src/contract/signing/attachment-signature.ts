@@ -3,7 +3,6 @@
 import { formatPath } from '../media-path.ts';
 import { parseOriginKey } from '../origin-key.ts';
 import type { SigningKeys } from './signing-keys.ts';
-import { timeOfSnowflakeMs } from './snowflake.ts';
 
 /** What attachments are signed with. */
 export interface AttachmentSigning {
@@ -65,6 +64,12 @@ const GRID_SECONDS = 12 * 3_600;
 /** How long a URL holds from its time of issue on; so from 12 to 24 hours from when it is given out. */
 const LIFETIME_SECONDS = 24 * 3_600;
 
+/** The epoch of snowflakes: the start of 2015, in milliseconds since 1970 (docs/attachments.md). */
+const EPOCH_MS = 1_420_070_400_000;
+
+/** Bits of a snowflake below its time: worker, process and sequence. */
+const BITS_BELOW_TIME = 22n;
+
 /**
  * Judges the signature of an attachment's URL. What it takes does not depend on the verdict: a signature is computed
  * with each of the keys, whatever the URL says.
@@ -111,6 +116,15 @@ export function signAttachment(
   const hm = keys.sign(formatMessage(domain, ex, is, '', key), 'hex');
   const path = formatPath({ ...parsed, extension: undefined });
   return `${path}?ex=${ex}&is=${is}&hm=${hm}`;
+}
+
+/**
+ * When an entity was created, in milliseconds since 1970.
+ *
+ * @param snowflake its decimal digits
+ */
+export function timeOfSnowflakeMs(snowflake: string): number {
+  return Number(BigInt(snowflake) >> BITS_BELOW_TIME) + EPOCH_MS;
 }
 
 function formatMessage(domain: string, ex: string, is: string, uc: string, key: string): string {

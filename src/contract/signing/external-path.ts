@@ -95,7 +95,7 @@ function splitPath(rawPath: string): {
 /** The text of the URL; the empty text where it has neither form, which is no URL either. */
 function readTarget(bytes: Buffer): string {
   const target = decodeUtf8(bytes) ?? '';
-  if (target.startsWith(OPAQUE)) return decodeOpaque(target.slice(OPAQUE.length)) ?? '';
+  if (target.startsWith(OPAQUE)) return decodeBase64Url(target.slice(OPAQUE.length)) ?? '';
   const segments = target.split('/');
   const query = /^%3F/i.test(target) ? decodeOnce(segments.shift() ?? '') : '';
   const [scheme = '', host = '', ...path] = segments;
@@ -104,7 +104,8 @@ function readTarget(bytes: Buffer): string {
   return `${scheme}://${host}/${path.join('/')}${query}`;
 }
 
-function decodeOpaque(text: string): string | undefined {
+/** The text behind a base64url; `undefined` where it is not the one of its bytes, or these are no UTF-8. */
+export function decodeBase64Url(text: string): string | undefined {
   const bytes = Buffer.from(text, 'base64url');
   // Node's decoder takes padding, and skips what is no base64url.
   return bytes.toString('base64url') === text ? decodeUtf8(bytes) : undefined;

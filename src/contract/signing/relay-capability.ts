@@ -4,6 +4,7 @@
  */
 
 import { z } from 'zod';
+import { decodeBase64Url } from './external-path.ts';
 import type { SigningKeys } from './signing-keys.ts';
 
 /** Longest capability, in characters. */
@@ -74,7 +75,7 @@ export function verifyCapability(
   const [payload = '', signature, ...rest] = text.split('.');
   if (signature === undefined || rest.length > 0) return undefined;
   if (!keys.verifies(payload, signature, 'base64url')) return undefined;
-  const json = decodePayload(payload);
+  const json = decodeBase64Url(payload);
   const parsed = json === undefined ? undefined : fields.safeParse(parseOnce(json));
   if (parsed?.success !== true || nowSeconds >= parsed.data.e) return undefined;
   const { b, k, ct, mb, e, u, p, o } = parsed.data;
@@ -112,18 +113,6 @@ export function signCapability(capability: RelayCapability, keys: SigningKeys): 
 export function signCapabilityText(json: string, keys: SigningKeys): string {
   const payload = Buffer.from(json, 'utf8').toString('base64url');
   return `${payload}.${keys.sign(payload, 'base64url')}`;
-}
-
-/** `undefined` where it is not the one base64url of its bytes, or these are no UTF-8. */
-function decodePayload(payload: string): string | undefined {
-  const bytes = Buffer.from(payload, 'base64url');
-  // Node's decoder takes padding, and skips what is no base64url.
-  if (bytes.toString('base64url') !== payload) return undefined;
-  try {
-    return new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(bytes);
-  } catch {
-    return undefined;
-  }
 }
 
 /** Parses JSON; `undefined` where it is none, or an object has a member twice: readers differ in which they take. */

@@ -1,6 +1,7 @@
 /** Paths of the upload relay, `/v1/relay/{key}` (contract §10). */
 
 import type { RequestFault } from '../errors.ts';
+import { decodeSegment } from '../media-path.ts';
 import { isOriginKey, unmarkedKeyOf } from '../origin-key.ts';
 
 /** What all paths of the relay begin with. */
@@ -18,14 +19,8 @@ export function isRelayPath(rawPath: string): boolean {
  * @returns `undefined` where a segment is no valid percent-encoded UTF-8
  */
 export function readRelayKey(rawPath: string): string | undefined {
-  const rest = rawPath.slice(RELAY_PREFIX.length);
-  // No URI has a raw character beyond ASCII (RFC 3986 §2); see `decodeSegment` of media-path.
-  if (/[\u0080-\uffff]/.test(rest)) return undefined;
-  try {
-    return rest.split('/').map(decodeURIComponent).join('/');
-  } catch {
-    return undefined;
-  }
+  const segments = rawPath.slice(RELAY_PREFIX.length).split('/').map(decodeSegment);
+  return segments.includes(undefined) ? undefined : segments.join('/');
 }
 
 /**

@@ -4,9 +4,9 @@ import {
   type AttachmentSigning,
   judgeSignature,
   signAttachment,
+  timeOfSnowflakeMs,
 } from '../../../src/contract/signing/attachment-signature.ts';
 import { SigningKeys } from '../../../src/contract/signing/signing-keys.ts';
-import { timeOfSnowflakeMs } from '../../../src/contract/signing/snowflake.ts';
 
 const first = 'an-example-key-of-thirty-two-bytes-or-more';
 const former = 'the-key-of-last-month-which-still-verifies';
