@@ -4,7 +4,6 @@
  */
 
 interface ErrorRow {
-  /** HTTP status of the response. */
   readonly status: number;
   /** Text for humans; may change, must not drive program logic. */
   readonly message: string;

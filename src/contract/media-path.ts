@@ -17,7 +17,6 @@ export interface MediaPath {
   readonly extension: Extension | undefined;
 }
 
-/** What a URL path turned out to be. */
 export type ParsedPath =
   | { readonly kind: 'valid'; readonly path: MediaPath }
   | {

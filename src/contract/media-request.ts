@@ -40,7 +40,6 @@ export interface MediaRequest {
   readonly isPassthrough: boolean;
 }
 
-/** What a request target asks for. */
 export type RequestTarget =
   | { readonly kind: 'media'; readonly request: MediaRequest }
   | { readonly kind: 'default avatar'; readonly index: string };

@@ -3,7 +3,6 @@
 /** A stage of the pipeline whose time is in `Server-Timing` (contract §4). */
 export type TimedStage = 'store' | 'origin' | 'queue' | 'render';
 
-/** Time one request spent in one stage. */
 export interface StageTiming {
   readonly stage: TimedStage;
   readonly durationMs: number;
@@ -20,7 +19,6 @@ interface Forwarded {
 /** A result was looked for and could not be used: absent (`miss`) or too old (`stale`). */
 interface Unfit extends Forwarded {
   readonly kind: 'miss' | 'stale';
-  /** Whether the new result is kept. */
   readonly stored?: boolean | undefined;
   readonly detail?: OutcomeDetail | undefined;
 }

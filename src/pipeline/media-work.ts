@@ -70,7 +70,6 @@ export interface IdentifiedMedia {
   readonly prepare: () => Promise<PreparedMedia>;
 }
 
-/** A result, and how it came about. */
 export interface MadeMedia {
   readonly result: MediaResult;
   readonly outcome: CacheOutcome;

@@ -10,7 +10,6 @@ export interface RateLimits {
   readonly windowMs: number;
 }
 
-/** What rates are kept with. */
 export interface RateParts {
   readonly clock: Clock;
   /** Milliseconds since 1970, for clients. */
@@ -26,7 +25,6 @@ export interface Charge {
   end(): void;
 }
 
-/** What is known of a client. */
 interface ClientState {
   /** When all that it was charged will have been given back; what it owes now is the time until then. */
   readonly clearAtMs: number;
@@ -65,7 +63,6 @@ export class Rates {
     this.#unitMs = limits.windowMs / limits.requests;
   }
 
-  /** How many clients are known. */
   get clients(): number {
     return this.#clients.size;
   }

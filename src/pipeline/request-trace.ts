@@ -22,7 +22,6 @@ export interface SpanDetails {
   readonly part?: 'state' | 'body';
   /** Another site has said that what was known of it still holds. */
   readonly isUnchanged?: boolean;
-  /** The lane of a render. */
   readonly lane?: Lane;
   /** Of an original, or of what was made of it. */
   readonly format?: string;
@@ -137,7 +136,6 @@ export class RequestTrace {
     });
   }
 
-  /** Enters a stage. */
   enter(stage: TimedStage): Visit {
     const enteredMs = this.#clock.nowMs();
     const span = this.begin(stage);

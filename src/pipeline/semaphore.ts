@@ -1,8 +1,6 @@
 import { WaitQueue, type WaitQueueLimits } from './wait-queue.ts';
 
-/** Bounds of a semaphore. */
 export interface SemaphoreLimits extends WaitQueueLimits {
-  /** How many may be inside at once. */
   readonly slots: number;
 }
 
@@ -20,12 +18,10 @@ export class Semaphore {
     this.#free = limits.slots;
   }
 
-  /** How many are inside. */
   get inside(): number {
     return this.#slots - this.#free;
   }
 
-  /** How many wait. */
   get waiting(): number {
     return this.#queue.length;
   }

@@ -10,7 +10,6 @@ export interface FlightControls {
   readonly isRetired: () => boolean;
 }
 
-/** A user's part in the work of a key. */
 export interface Joined<Work> {
   readonly work: Work;
   /** Whether another user began it. */

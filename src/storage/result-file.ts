@@ -22,7 +22,6 @@ import { resultPath } from '../pipeline/results/result-path.ts';
  */
 const MAGIC = Buffer.from('DKR1', 'latin1');
 
-/** What a rendering may be. */
 const RENDERED_TYPES: ReadonlySet<string> = new Set(
   Object.values(outputFormats).map(({ mimeType }) => mimeType),
 );

@@ -3,7 +3,6 @@ import { createHmac, createSecretKey, type KeyObject, timingSafeEqual } from 'no
 /** Least length of a key in bytes of UTF-8: as many as its digest has (RFC 2104 §3). */
 export const MIN_KEY_BYTES = 32;
 
-/** How a signature is written in a URL. */
 export type SignatureEncoding = 'base64url' | 'hex';
 
 /**
@@ -33,7 +32,6 @@ export class SigningKeys {
     return this.#texts;
   }
 
-  /** How many there are. */
   get count(): number {
     return this.#keys.length;
   }

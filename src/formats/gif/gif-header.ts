@@ -18,7 +18,6 @@ const monitorSizes = new Set([
 ]);
 const maxTrustedScreenPx = 2048;
 
-/** What has been gathered on the way through the blocks. */
 interface Walk {
   widthPx: number;
   heightPx: number;

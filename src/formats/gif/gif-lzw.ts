@@ -54,7 +54,6 @@ export function compressIndices(indices: Uint8Array, rootBits: number): Uint8Arr
   return output.finish();
 }
 
-/** What a walk through the codes of an image has come to. */
 export interface CodeWalk {
   /** False where a code stands that no decoder knows, before all pixels are there. */
   readonly isSound: boolean;
@@ -124,7 +123,6 @@ export function walkCodes(
   }
 }
 
-/** Packs codes into sub-blocks. */
 class BlockWriter {
   #bytes = new Uint8Array(1024);
   #length = 2;

@@ -96,7 +96,6 @@ export class BoxCursor {
     return this.#reader.tag(at);
   }
 
-  /** Passes over so many bytes. */
   skip(bytes: number): void {
     this.#position += bytes;
     if (this.#position > this.#box.end) {

@@ -92,7 +92,6 @@ export interface Grid extends Size {
   readonly columns: number;
 }
 
-/** Reads the data of a grid item. */
 export function readGrid(heif: HeifFile, item: number): Grid {
   const reader = new ByteReader(readItem(heif, item, MAX_GRID_BYTES), 'HEIF grid');
   const isWide = (reader.u8(1) & 1) === 1;
@@ -110,7 +109,6 @@ function sizeOf({ meta, propertiesOf }: HeifFile, item: number): Size {
   return size;
 }
 
-/** The pixels of a coded image. */
 function countCoded(heif: HeifFile, item: number): number {
   const extents = heif.locations.get(item) ?? [];
   const bytes = extents.reduce((sum, { start, end }) => sum + end - start, 0);

@@ -20,7 +20,6 @@ const MAX_REFERENCES = 100_000;
 /** What a file of ISO boxes says of its items (ISO/IEC 14496-12 §8.11; ISO/IEC 23008-12). */
 export interface HeifFile {
   readonly meta: Meta;
-  /** Id of the primary item. */
   readonly primary: number;
   /** The four-character types of all items, by item id. */
   readonly types: ReadonlyMap<number, string>;

@@ -11,7 +11,6 @@ interface Frame {
   readonly isArithmetic: boolean;
 }
 
-/** What has been gathered on the way through the markers. */
 interface Walk {
   frame: Frame | undefined;
   orientation: Orientation | undefined;

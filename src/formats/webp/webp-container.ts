@@ -6,7 +6,6 @@ import {
   walkRiffChunks,
 } from './riff-chunks.ts';
 
-/** A chunk and what is in it. */
 interface Part {
   readonly fourCc: string;
   /** A view of the parsed bytes, without header and padding. */

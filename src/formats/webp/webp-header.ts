@@ -21,7 +21,6 @@ const frameHeaderBytes = 16;
 /** 100 000 frames, the most that can be allowed, have three each and their ANMF; bounds the walk. */
 const maxChunks = 400_000;
 
-/** What has been gathered on the way through the chunks. */
 interface Walk {
   readonly canvas: Size | undefined;
   readonly flags: number;

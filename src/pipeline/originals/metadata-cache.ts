@@ -7,7 +7,6 @@ import type { SiteValidators } from './sites.ts';
 /** Which original it is, and in which state. */
 export type OriginalIdentity = Pick<OriginObject, 'etag' | 'lastModified'>;
 
-/** How long metadata is fresh. */
 export interface FreshnessLimits {
   /** Of an original that is there, in milliseconds. */
   readonly freshForMs: number;
@@ -31,7 +30,6 @@ interface Metadata {
   readonly checkedAtMs: number;
   /** When it failed since then; it may not have. */
   readonly failedAtMs: number;
-  /** What it failed with. */
   readonly failure: ErrorCode | undefined;
 }
 

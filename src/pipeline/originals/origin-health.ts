@@ -35,7 +35,6 @@ export class OriginHealth {
     this.#report = report;
   }
 
-  /** Whether it has ever responded. */
   get hasResponded(): boolean {
     return this.#respondedMs !== undefined;
   }
@@ -54,7 +53,6 @@ export class OriginHealth {
     this.#reportedMs = undefined;
   }
 
-  /** It has failed, or not responded in time. */
   noteFailure(error: unknown): void {
     if (error instanceof MediaError && error.cause instanceof AccessRefused) {
       this.noteResponse();

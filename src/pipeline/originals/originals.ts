@@ -4,7 +4,6 @@ import { SingleFlight } from '../single-flight.ts';
 import { type OpenedOriginal, OriginalReader, type ReaderParts } from './original-reader.ts';
 import { SiteReader, type SiteReaderParts } from './site-reader.ts';
 
-/** What originals are read with. */
 export interface OriginalsParts extends ReaderParts, Pick<SiteReaderParts, 'external'> {
   readonly clock: Clock;
 }

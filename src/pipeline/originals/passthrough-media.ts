@@ -24,7 +24,6 @@ export interface PassthroughMedia {
   readonly discard: () => void;
 }
 
-/** What one request brings along. */
 export interface PassthroughOptions {
   /** Ends the reading when the client has gone. */
   readonly signal: AbortSignal;
@@ -34,7 +33,6 @@ export interface PassthroughOptions {
    * first bytes are read at first: enough to respond, and no transfer has to be broken off.
    */
   readonly isWhole: boolean;
-  /** Whether a part is asked for. */
   readonly isPart: boolean;
   /** That part, where it is the beginning: another site need not be asked for anything before. */
   readonly beginning?: ByteRange | undefined;

@@ -18,7 +18,6 @@ import {
 import { peekSite, SiteStream } from './site-stream.ts';
 import type { ExternalMedia, SiteContent, SiteRequest } from './sites.ts';
 
-/** What is passed on from other sites with. */
 export interface SitePassthroughParts {
   readonly external: ExternalMedia;
   readonly metadata: MetadataCache;
@@ -108,7 +107,6 @@ export class SitePassthrough {
     });
   }
 
-  /** Forgets those whose keys fit. */
   purge(fits: (originKey: string) => boolean): void {
     for (const originKey of [...this.#known.keys()].filter(fits)) this.#known.delete(originKey);
   }

@@ -22,7 +22,6 @@ import {
 import { siteBodyError } from './site-stream.ts';
 import type { ExternalMedia, SiteContent, SiteResponse, SiteValidators } from './sites.ts';
 
-/** What an original of another site is read with. */
 export interface SiteReaderParts extends Omit<ReaderParts, 'access'> {
   /** `undefined`: nothing of other sites is served. */
   readonly external: ExternalMedia | undefined;
@@ -30,7 +29,6 @@ export interface SiteReaderParts extends Omit<ReaderParts, 'access'> {
   readonly maxOriginalBytes: number;
 }
 
-/** Which original, and where it is. */
 export interface SitePlace {
   readonly originKey: string;
   readonly url: string;

@@ -15,7 +15,6 @@ import { Semaphore } from '../semaphore.ts';
 import { resultPath } from './result-path.ts';
 import { ResultWriter, type WriteCounters } from './write-behind.ts';
 
-/** What a store is guarded with. */
 export interface GuardedStoreParts {
   readonly store: ResultStore;
   readonly clock: Clock;
@@ -65,7 +64,6 @@ export class GuardedStore {
     return this.#parts.clock.nowMs() < this.#failedUntilMs;
   }
 
-  /** What became of renderings that were to be stored. */
   get writes(): WriteCounters {
     return this.#writer.counters;
   }

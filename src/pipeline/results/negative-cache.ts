@@ -112,7 +112,6 @@ export class NegativeCache {
     this.#slowOriginals.set(originKey, true, forMs(TIMEOUT_TTL_MS));
   }
 
-  /** Forgets the requests and originals that fit. */
   purge(fitsKey: (key: string) => boolean, fitsOriginal: (originKey: string) => boolean): void {
     deleteWhere(this.#codes, fitsKey);
     deleteWhere(this.#lostWorkers, fitsOriginal);

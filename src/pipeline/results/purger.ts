@@ -70,7 +70,6 @@ export class Purger {
   }
 }
 
-/** What an order concerns. */
 interface Filters {
   readonly fitsOriginal: (originKey: string) => boolean;
   /** Whether a `resultKey` is of one of these originals. */

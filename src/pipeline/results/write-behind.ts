@@ -2,7 +2,6 @@ import { withDeadline } from '../abort.ts';
 import type { Log, ResultAddress, ResultStore, StoredResult } from '../ports.ts';
 import type { RequestTrace } from '../request-trace.ts';
 
-/** What a writer is made with. */
 export interface ResultWriterParts {
   readonly store: ResultStore;
   readonly log: Log;
@@ -22,7 +21,6 @@ interface Write {
   readonly trace: RequestTrace;
 }
 
-/** Writes at once. */
 const MAX_WRITES = 4;
 
 /** What is queued, in bytes: it is in memory until it is written. One alone may be larger. */

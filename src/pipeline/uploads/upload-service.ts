@@ -23,7 +23,6 @@ export interface UploadOrder {
   readonly replaces: boolean;
 }
 
-/** What uploads may take of the service. */
 export interface UploadLimits extends PaceLimits {
   readonly maxUploads: number;
   /** Of one upload. */
@@ -48,7 +47,6 @@ interface UploadServiceParts {
 /** `Retry-After` of a refusal, in seconds. */
 const RETRY_AFTER_SECONDS = 1;
 
-/** An upload under way, as far as it is watched. */
 interface Watched {
   readonly body: UploadBody;
   readonly stop: (reason: MediaError) => void;
@@ -77,7 +75,6 @@ export class UploadService {
     };
   }
 
-  /** Whether no more uploads are let in. */
   get isFull(): boolean {
     return this.#underWay >= this.#parts.limits.maxUploads;
   }
@@ -213,7 +210,6 @@ export class UploadService {
   }
 }
 
-/** How much of what uploads may take is taken. */
 export interface UploadUsage {
   readonly uploads: number;
   readonly maxUploads: number;

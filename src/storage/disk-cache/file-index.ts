@@ -50,7 +50,6 @@ export class FileIndex {
     return this.#files.has(path);
   }
 
-  /** Takes note that a file was used. */
   touch(path: string): void {
     this.#files.get(path);
   }
@@ -66,7 +65,6 @@ export class FileIndex {
     this.#files.set(path, costBytes);
   }
 
-  /** Takes note that a file was removed. */
   forget(path: string): void {
     const costBytes = this.#files.peek(path);
     if (costBytes === undefined) return;

@@ -78,7 +78,6 @@ export class FolderOwner {
     this.#log.warn(details, shortcoming);
   }
 
-  /** What was wrong is over. */
   clearShortcoming(): void {
     this.#shortcoming = undefined;
   }

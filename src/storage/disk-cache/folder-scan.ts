@@ -4,14 +4,12 @@ import { isResultPath } from '../../pipeline/results/result-path.ts';
 import { walkFolder } from '../filesystem/folder-walk.ts';
 import { FileIndex, FOLDER_COST_BYTES, fileCostBytes } from './file-index.ts';
 
-/** What is scanned, and for what. */
 export interface ScanOptions {
   /** Where the renderings are: a real path. */
   readonly resultsPath: string;
   /** Of disk, in bytes. */
   readonly maxBytes: number;
   readonly log: Log;
-  /** Ends the scan. */
   readonly signal: AbortSignal;
   /** Called with the index when all is seen; from then on, what is removed must be removed from it, too. */
   readonly onCounted: (index: FileIndex) => void;

@@ -1,7 +1,6 @@
 import { Resolver } from 'node:dns';
 import { siteError } from '../../pipeline/site-failure.ts';
 
-/** Finds the addresses of a name. */
 export interface NameResolver {
   /**
    * Finds all addresses of a host's name, of both families.

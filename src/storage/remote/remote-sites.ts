@@ -11,7 +11,6 @@ import type { SiteConnections } from './site-connections.ts';
 import { askSite, type SiteAnswer } from './site-exchange.ts';
 import { readEntityTag, readFraming, readLastModifiedText, readRedirect } from './site-response.ts';
 
-/** What sites are asked with. */
 export interface RemoteSitesParts {
   readonly connections: SiteConnections;
   readonly policy: ExternalPolicy;
@@ -25,7 +24,6 @@ export interface RemoteSitesParts {
   readonly meter: SiteMeter;
 }
 
-/** How many redirects are followed. */
 const MAX_REDIRECTS = 5;
 
 /** One URL of a chain. */

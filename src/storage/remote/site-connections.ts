@@ -3,7 +3,6 @@ import { MediaError } from '../../contract/errors.ts';
 import { Semaphore, type SemaphoreLimits } from '../../pipeline/semaphore.ts';
 import { type ConnectorParts, createSiteConnector } from './site-connector.ts';
 
-/** Bounds of the connections to other sites. */
 export interface ConnectionBounds {
   /** Connections to one host at once, and requests that wait for one. */
   readonly perHost: SemaphoreLimits;
@@ -106,7 +105,6 @@ export class SiteConnections {
     }
   }
 
-  /** Closes all of them. */
   close(): void {
     for (const connection of [...this.#open]) this.#dispose(connection);
   }

@@ -7,7 +7,6 @@ import { siteError } from '../../pipeline/site-failure.ts';
 import type { AddressGuard } from './address-guard.ts';
 import type { NameResolver } from './name-resolver.ts';
 
-/** What connections are opened with. */
 export interface ConnectorParts {
   readonly guard: AddressGuard;
   readonly resolver: NameResolver;
@@ -17,7 +16,6 @@ export interface ConnectorParts {
   readonly onDial?: (address: string, port: number) => void;
 }
 
-/** Where a connection goes. */
 interface Destination {
   readonly host: string;
   readonly port: number;

@@ -2,7 +2,6 @@ import type { ByteRange } from '../../pipeline/ports.ts';
 import { siteError } from '../../pipeline/site-failure.ts';
 import type { ResponseFields } from './freshness.ts';
 
-/** The head of a response. */
 export interface ResponseHead {
   readonly status: number;
   readonly fields: ResponseFields;

@@ -21,7 +21,6 @@ export interface S3BucketOptions extends S3ConnectionOptions {
   readonly prefix: string;
 }
 
-/** What there is to know of a failed request. */
 export interface S3Failure {
   /** The server's code, or the class of a local error: `NoSuchKey`. */
   readonly name: string;

@@ -16,7 +16,6 @@ const SETTLE_TIMEOUT_MS = 10_000;
  */
 const ABORT_AGAIN_AFTER_MS = 500;
 
-/** Sends a request, until the signal aborts. */
 export type SendRequest<Output> = (abortSignal: AbortSignal) => Promise<Output>;
 
 /** Sends the requests of uploads, each kind with a deadline of its own, and translates what they fail with. */
