@@ -30,21 +30,9 @@ export const errorRegistry = {
     message: 'The method is not allowed; use GET, HEAD or OPTIONS.',
     fault: 'client',
   },
-  REQUEST_TIMEOUT: {
-    status: 408,
-    message: 'The upload is too slow.',
-    fault: 'client',
-  },
-  MEDIA_EXISTS: {
-    status: 409,
-    message: 'There is an object at the key already.',
-    fault: 'client',
-  },
-  LENGTH_REQUIRED: {
-    status: 411,
-    message: 'The upload must tell its length.',
-    fault: 'client',
-  },
+  REQUEST_TIMEOUT: { status: 408, message: 'The upload is too slow.', fault: 'client' },
+  MEDIA_EXISTS: { status: 409, message: 'There is an object at the key already.', fault: 'client' },
+  LENGTH_REQUIRED: { status: 411, message: 'The upload must tell its length.', fault: 'client' },
   PAYLOAD_TOO_LARGE: {
     status: 413,
     message: 'The upload is larger than it may be.',
@@ -78,11 +66,7 @@ export const errorRegistry = {
     message: 'The service is at its capacity; try again later.',
     fault: 'load',
   },
-  ORIGIN_TIMEOUT: {
-    status: 504,
-    message: 'The origin has not answered in time.',
-    fault: 'origin',
-  },
+  ORIGIN_TIMEOUT: { status: 504, message: 'The origin has not answered in time.', fault: 'origin' },
   TRANSFORM_TIMEOUT: {
     status: 504,
     message: 'The transform has not ended in time.',

@@ -23,6 +23,10 @@ const items = z
   .min(1, { error: 'Expected at least one item.' })
   .max(MAX_ITEMS, { error: `Expected at most ${MAX_ITEMS} items.` });
 
+/** The same, of texts that must be of some form. */
+const itemsThat = (fits: (text: string) => boolean, error: string) =>
+  items.pipe(z.array(z.string().refine(fits, { error })));
+
 /** What no key of an original has: a backslash, control characters, halves of characters. */
 const IMPOSSIBLE = /[\\\p{Cc}\p{Cs}]/u;
 
@@ -56,19 +60,14 @@ const members = {
     examples: [['/avatars/1/ab12.webp?size=80']],
   }),
   // Half a key would be a folder in the store, and nothing at all in memory.
-  assets: items
-    .pipe(
-      z.array(
-        z.string().refine((text) => !IMPOSSIBLE.test(text) && isKey(withoutSlash(text)), {
-          error: `Expected an origin key, such as avatars/1/ab12, that begins with one of ${roots}; for all below a part of one, there is prefix.`,
-        }),
-      ),
-    )
-    .meta({
-      description:
-        'Keys of originals, see x-origin-key: all renderings of them. A hash may have its a_ here.',
-      examples: [['avatars/1/ab12']],
-    }),
+  assets: itemsThat(
+    (text) => !IMPOSSIBLE.test(text) && isKey(withoutSlash(text)),
+    `Expected an origin key, such as avatars/1/ab12, that begins with one of ${roots}; for all below a part of one, there is prefix.`,
+  ).meta({
+    description:
+      'Keys of originals, see x-origin-key: all renderings of them. A hash may have its a_ here.',
+    examples: [['avatars/1/ab12']],
+  }),
   prefix: beginning
     .refine((text) => text.endsWith('/'), {
       error: 'Expected a prefix that ends with a slash, such as avatars/1/.',
@@ -78,18 +77,13 @@ const members = {
       pattern: '/$',
       examples: ['avatars/1/'],
     }),
-  external: items
-    .pipe(
-      z.array(
-        z.string().refine((text) => /^https?:/.test(canonicalUrlOf(text) ?? ''), {
-          error: 'Expected a complete http or https URL.',
-        }),
-      ),
-    )
-    .meta({
-      description: 'URLs of other sites, in any spelling: all renderings of what they showed.',
-      examples: [['https://media.example.org/cat.png']],
-    }),
+  external: itemsThat(
+    (text) => /^https?:/.test(canonicalUrlOf(text) ?? ''),
+    'Expected a complete http or https URL.',
+  ).meta({
+    description: 'URLs of other sites, in any spelling: all renderings of what they showed.',
+    examples: [['https://media.example.org/cat.png']],
+  }),
 } as const;
 
 const memberNames = Object.keys(members) as (keyof typeof members)[];

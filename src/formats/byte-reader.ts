@@ -99,9 +99,7 @@ export class ByteReader {
 /** True where the ASCII text stands at `offset`; false past the end. */
 export function hasAscii(bytes: Uint8Array, offset: number, text: string): boolean {
   for (let index = 0; index < text.length; index += 1) {
-    if (bytes[offset + index] !== text.charCodeAt(index)) {
-      return false;
-    }
+    if (bytes[offset + index] !== text.charCodeAt(index)) return false;
   }
   return true;
 }

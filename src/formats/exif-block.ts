@@ -23,18 +23,12 @@ const valueBytes = [1, 1, 2, 4, 8, 1, 1, 2, 4, 8, 4, 8];
  */
 export function readExifOrientation(block: Uint8Array): Orientation {
   const tiff = hasAscii(block, 0, exifPrefix) ? block.subarray(exifPrefix.length) : block;
-  if (tiff.length < 8 || block.length > maxBlockBytes) {
-    return 1;
-  }
+  if (tiff.length < 8 || block.length > maxBlockBytes) return 1;
   const isLittleEndian = hasAscii(tiff, 0, 'II');
-  if (!isLittleEndian && !hasAscii(tiff, 0, 'MM')) {
-    return 1;
-  }
+  if (!isLittleEndian && !hasAscii(tiff, 0, 'MM')) return 1;
   const view = new DataView(tiff.buffer, tiff.byteOffset, tiff.byteLength);
   const directory = view.getUint32(4, isLittleEndian);
-  if (view.getUint16(2, isLittleEndian) !== 42 || directory + 2 > tiff.length) {
-    return 1;
-  }
+  if (view.getUint16(2, isLittleEndian) !== 42 || directory + 2 > tiff.length) return 1;
   // A directory that runs past the end of the block is read as far as it goes, like libexif does.
   const fit = Math.floor((tiff.length - directory - 2) / 12);
   const entries = Math.min(view.getUint16(directory, isLittleEndian), fit);
@@ -42,9 +36,7 @@ export function readExifOrientation(block: Uint8Array): Orientation {
     const entry = directory + 2 + index * 12;
     if (view.getUint16(entry, isLittleEndian) === orientationTag) {
       const value = readFirstValue(view, entry, isLittleEndian);
-      if (value !== undefined) {
-        return toOrientation(value);
-      }
+      if (value !== undefined) return toOrientation(value);
     }
   }
   return 1;
@@ -64,12 +56,8 @@ function readFirstValue(
   const count = view.getUint32(entry + 4, isLittleEndian);
   const size = count * (valueBytes[type - 1] ?? 0);
   const at = size > 4 ? view.getUint32(entry + 8, isLittleEndian) : entry + 8;
-  if (size === 0 || at + size > view.byteLength) {
-    return undefined;
-  }
-  if (count > maxValues) {
-    return 0;
-  }
+  if (size === 0 || at + size > view.byteLength) return undefined;
+  if (count > maxValues) return 0;
   switch (type) {
     case 1:
     case 6:

@@ -127,9 +127,7 @@ function readFormula(tag: DataView): ToneCurve | undefined {
   if (count === undefined || tag.byteLength < 12 + 4 * count) return undefined;
   const parameters = Array.from({ length: count }, (_, index) => readFixed(tag, 12 + 4 * index));
   const [g = 1, a = 1, b = 0, c = 0, d = 0, e = 0, f = 0] = parameters;
-  if (kind < 3) {
-    return (sample) => (a * sample + b >= 0 ? (a * sample + b) ** g : 0) + c;
-  }
+  if (kind < 3) return (sample) => (a * sample + b >= 0 ? (a * sample + b) ** g : 0) + c;
   return (sample) => (sample >= d ? (a * sample + b) ** g + e : c * sample + f);
 }
 

@@ -147,9 +147,7 @@ function readImage(reader: ByteReader, walk: Walk, start: number, data: number):
 
 function finish(walk: Walk, isEndOfFile: boolean): ImageFacts {
   const { widthPx, heightPx, delaysMs, plays } = walk;
-  if (delaysMs.length === 0) {
-    throw corruptMedia('GIF: no frames');
-  }
+  if (delaysMs.length === 0) throw corruptMedia('GIF: no frames');
   // GIF89a appendix B: a graphic control extension and its image are one block.
   if (isEndOfFile && walk.pendingDelayCs !== undefined) {
     throw corruptMedia('GIF: the file ends before the image of the last graphic control extension');

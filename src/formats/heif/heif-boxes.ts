@@ -129,8 +129,6 @@ export interface Meta {
  */
 export function findBox(meta: Meta, type: string): Box {
   const box = meta.boxes.get(type);
-  if (box === undefined) {
-    throw corruptMedia(`HEIF: no ${type} box`);
-  }
+  if (box === undefined) throw corruptMedia(`HEIF: no ${type} box`);
   return box;
 }

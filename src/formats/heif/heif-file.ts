@@ -97,9 +97,7 @@ function findMeta(reader: ByteReader): Box | undefined {
     hasMovie ||= box.type === 'moov';
     position = box.end;
   }
-  if (hasMovie) {
-    return undefined;
-  }
+  if (hasMovie) return undefined;
   throw corruptMedia('HEIF: no meta box');
 }
 

@@ -83,9 +83,7 @@ function requireSegment(reader: ByteReader, { code, start, end }: JpegSegment): 
 /** `undefined` for a coding process or sample depth that libjpeg cannot decode. */
 function readFrame(reader: ByteReader, { code, start }: JpegSegment): Frame | undefined {
   const isArithmetic = code === jpegMarker.sof9 || code === jpegMarker.sof10;
-  if ((code > jpegMarker.sof2 && !isArithmetic) || reader.u8(start + 2) !== 8) {
-    return undefined;
-  }
+  if ((code > jpegMarker.sof2 && !isArithmetic) || reader.u8(start + 2) !== 8) return undefined;
   const heightPx = reader.u16be(start + 3);
   const widthPx = reader.u16be(start + 5);
   const components = reader.u8(start + 7);
@@ -115,9 +113,7 @@ function readApplicationData(walk: Walk, code: number, data: Uint8Array): void {
 
 function finish(walk: Walk, isAtEnd: boolean): ImageFacts {
   const { frame, scans } = walk;
-  if (frame === undefined || scans === 0) {
-    throw corruptMedia('JPEG: no image before EOI');
-  }
+  if (frame === undefined || scans === 0) throw corruptMedia('JPEG: no image before EOI');
   const orientation = walk.orientation ?? 1;
   return {
     format: 'jpeg',

@@ -95,9 +95,7 @@ export function readPngHeader(bytes: Uint8Array): ImageFacts {
         }
         break;
       case 'IEND':
-        if (imageData === 'awaited') {
-          throw corruptMedia('PNG: no IDAT before IEND');
-        }
+        if (imageData === 'awaited') throw corruptMedia('PNG: no IDAT before IEND');
         animation?.finish();
         return {
           widthPx: header.widthPx,
@@ -144,9 +142,7 @@ export function peekPng(prefix: Uint8Array): ImageFacts | undefined {
 function proveChunk(reader: ByteReader, chunk: PngChunk): void {
   const { type, start, end } = chunk;
   reader.require(start, end + 4 - start);
-  if (!/^[A-Za-z]{4}$/.test(type)) {
-    throw corruptMedia(`PNG: no chunk type at ${start - 4}`);
-  }
+  if (!/^[A-Za-z]{4}$/.test(type)) throw corruptMedia(`PNG: no chunk type at ${start - 4}`);
   // No decoder reads as far as the CRC of IEND.
   const isCritical = type.charCodeAt(0) < 0x60 && type !== 'IEND';
   if (isCritical && !hasRightCrc(reader.bytes, chunk)) {

@@ -64,9 +64,7 @@ function splitFrame(frame: WebpFrame, delaysMs: readonly number[]): WebpFrame[] 
   return delaysMs.map((durationMs, index) => {
     // The rectangle is to be seen to the end of the last delay, and is cleared only then.
     const disposes = frame.disposes && index === delaysMs.length - 1;
-    if (index === 0) {
-      return { ...frame, durationMs, disposes };
-    }
+    if (index === 0) return { ...frame, durationMs, disposes };
     const pixel = { xHalved: 0, yHalved: 0, widthPx: 1, heightPx: 1 };
     const { xHalved, yHalved, widthPx, heightPx } = disposes ? frame : pixel;
     const payload = createTransparentVp8l(widthPx, heightPx);

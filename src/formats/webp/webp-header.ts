@@ -182,9 +182,7 @@ function visitFrame(reader: ByteReader, walk: Walk, canvas: Size, frame: RiffChu
       walk.isClean &&= chunk.fourCc === 'ALPH';
     }
   }
-  if (image === undefined) {
-    throw corruptMedia(`WebP: frame at ${start} has no image`);
-  }
+  if (image === undefined) throw corruptMedia(`WebP: frame at ${start} has no image`);
   // libwebp goes by the size in the bitstream, not by the one in ANMF.
   const right = 2 * reader.u24le(start) + image.widthPx;
   const bottom = 2 * reader.u24le(start + 3) + image.heightPx;

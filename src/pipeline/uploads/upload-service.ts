@@ -102,7 +102,7 @@ export class UploadService {
     try {
       const isNew = part === undefined && !replaces;
       if (isNew && (await this.#isThere(key, signal))) throw new MediaError('MEDIA_EXISTS');
-      const etag = await this.#receive(order, { maxBytes, isNew, openBody, signal });
+      const etag = await this.#receive({ ...order, maxBytes }, isNew, openBody, signal);
       if (part === undefined) await this.#forget(order);
       return etag;
     } catch (error) {
@@ -138,14 +138,19 @@ export class UploadService {
     ).catch(failToStore);
   }
 
-  async #receive(order: UploadOrder, options: ReceiveOptions): Promise<string> {
+  async #receive(
+    order: UploadOrder & { readonly maxBytes: number },
+    isNew: boolean,
+    openBody: () => AsyncIterable<Uint8Array>,
+    client: AbortSignal,
+  ): Promise<string> {
     const { limits, clock, meter, log } = this.#parts;
-    options.signal.throwIfAborted();
+    client.throwIfAborted();
     const stopping = new AbortController();
-    const signal = AbortSignal.any([options.signal, stopping.signal]);
-    const body = new UploadBody(options.openBody(), {
+    const signal = AbortSignal.any([client, stopping.signal]);
+    const body = new UploadBody(openBody(), {
       limits,
-      maxBytes: options.maxBytes,
+      maxBytes: order.maxBytes,
       clock,
       onReceived: (bytes) => meter.noteUploadedBytes(bytes),
       signal,
@@ -153,7 +158,7 @@ export class UploadService {
     const unwatch = this.#watch({ body, stop: (reason) => stopping.abort(reason) });
     try {
       await checkBeginning(order, body);
-      return await this.#write(order, body, options.isNew, signal);
+      return await this.#write(order, body, isNew, signal);
     } catch (error) {
       if (!signal.aborted) return failToStore(error);
       // The client is told why it was stopped; what has become of it then is for the operator.
@@ -215,13 +220,6 @@ export interface UploadUsage {
   readonly maxUploads: number;
   readonly heldBytes: number;
   readonly maxHeldBytes: number;
-}
-
-interface ReceiveOptions {
-  readonly maxBytes: number;
-  readonly isNew: boolean;
-  readonly openBody: () => AsyncIterable<Uint8Array>;
-  readonly signal: AbortSignal;
 }
 
 /** Whether a write has ended as it was told to. */

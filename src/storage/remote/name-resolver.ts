@@ -1,4 +1,4 @@
-import { Resolver } from 'node:dns';
+import { Resolver } from 'node:dns/promises';
 import { siteError } from '../../pipeline/site-failure.ts';
 
 export interface NameResolver {
@@ -30,25 +30,15 @@ export class CaresResolver implements NameResolver {
   }
 
   async resolve(name: string): Promise<readonly string[]> {
-    const answers = await Promise.allSettled([this.#ask('A', name), this.#ask('AAAA', name)]);
+    const answers = await Promise.allSettled([
+      this.#resolver.resolve4(name),
+      this.#resolver.resolve6(name),
+    ]);
     const addresses = answers.flatMap((answer) =>
       answer.status === 'fulfilled' ? answer.value : [],
     );
     if (addresses.length > 0) return addresses;
-    const [failed] = answers.flatMap((answer) =>
-      answer.status === 'rejected' ? [answer.reason] : [],
-    );
-    throw siteError('The name has no address.', { reason: 'name', host: name, cause: failed });
-  }
-
-  #ask(type: 'A' | 'AAAA', name: string): Promise<readonly string[]> {
-    return new Promise((resolve, reject) => {
-      const settle = (error: Error | null, addresses: readonly string[]): void => {
-        if (error === null) resolve(addresses);
-        else reject(error);
-      };
-      if (type === 'A') this.#resolver.resolve4(name, settle);
-      else this.#resolver.resolve6(name, settle);
-    });
+    const cause = answers.find((answer) => answer.status === 'rejected')?.reason;
+    throw siteError('The name has no address.', { reason: 'name', host: name, cause });
   }
 }

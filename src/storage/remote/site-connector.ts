@@ -43,27 +43,17 @@ export function createSiteConnector(
     const isTls = protocol === 'https:';
     const host = hostname.replace(/^\[(.*)\]$/, '$1').replace(/\.$/, '');
     const destination = { host, port: Number(port) || (isTls ? 443 : 80), isTls };
-    openWithin(parts, destination, signal).then(
+    const { connectTimeoutMs } = parts;
+    const onTimeout = (): Error =>
+      siteError(`No connection in ${connectTimeoutMs} ms.`, { reason: 'time', host });
+    withDeadline(connectTimeoutMs, signal, onTimeout, async (within) => {
+      const addresses = await findAddresses(parts, host, within);
+      return dial(parts, destination, addresses, within);
+    }).then(
       (socket) => callback(null, socket),
       (error: Error) => callback(error, null),
     );
   };
-}
-
-/** @throws MediaError `ORIGIN_ERROR`, `ORIGIN_TIMEOUT` after the deadline; or `signal.reason` */
-function openWithin(
-  parts: ConnectorParts,
-  destination: Destination,
-  signal: AbortSignal,
-): Promise<Socket> {
-  const { connectTimeoutMs } = parts;
-  const { host } = destination;
-  const onTimeout = (): Error =>
-    siteError(`No connection in ${connectTimeoutMs} ms.`, { reason: 'time', host });
-  return withDeadline(connectTimeoutMs, signal, onTimeout, async (within) => {
-    const addresses = await findAddresses(parts, host, within);
-    return dial(parts, destination, addresses, within);
-  });
 }
 
 /**
@@ -77,9 +67,7 @@ async function findAddresses(
 ): Promise<readonly string[]> {
   const isLiteral = isIP(host) !== 0;
   const addresses = isLiteral ? [host] : await unlessAborted(resolver.resolve(host), signal);
-  if (addresses.length === 0) {
-    throw siteError('The name has no address.', { reason: 'name', host });
-  }
+  if (addresses.length === 0) throw siteError('The name has no address.', { reason: 'name', host });
   for (const address of addresses) {
     const fault = guard.findFault(address);
     if (fault === undefined) continue;

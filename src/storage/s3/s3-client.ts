@@ -115,6 +115,12 @@ export function isPossibleKey(key: string): boolean {
   );
 }
 
+/** The tag that a response tells, without quotes. Weak or strong: in S3 either stands for one upload of one content. */
+export function etagOf(output: unknown): string {
+  const { ETag = '' } = output as { readonly ETag?: string };
+  return ETag.replace(/^W\//, '').replaceAll('"', '');
+}
+
 /** Reads what the SDK has thrown; it adds properties of its own to any error. */
 export function readS3Failure(error: unknown): S3Failure {
   const { name, message, code, $metadata } = error as Error & {

@@ -61,12 +61,6 @@ export class S3Listing implements OriginListing {
   }
 }
 
-/** An object as a page of a list shows it. */
-export interface ListedObject {
-  readonly key: string;
-  readonly sizeBytes: number;
-}
-
 /**
  * Lists the objects whose keys begin with a text, page by page, up to 1000 at a time.
  *
@@ -79,7 +73,7 @@ export async function* listObjects(
   bucket: string,
   prefix: string,
   send: (command: ListObjectsV2Command) => Promise<ListObjectsV2CommandOutput>,
-): AsyncGenerator<readonly ListedObject[], void> {
+): AsyncGenerator<readonly ListedOriginal[], void> {
   let ContinuationToken: string | undefined;
   do {
     // Encoded, because XML 1.0 cannot say every character of a file name.
@@ -102,7 +96,7 @@ export async function* listObjects(
 function readPage(
   { Contents = [], EncodingType }: ListObjectsV2CommandOutput,
   prefix: string,
-): ListedObject[] {
+): ListedOriginal[] {
   const objects = Contents.flatMap(({ Key, Size = 0 }) => {
     if (Key === undefined) return [];
     // A plus sign itself is encoded; servers that leave the encoding out do not name it either.

@@ -7,6 +7,7 @@ import { endWhenStalled } from './origin-agent.ts';
 import {
   createS3Client,
   describeS3Failure,
+  etagOf,
   isPossibleKey,
   readS3Failure,
   type S3BucketOptions,
@@ -87,9 +88,8 @@ function describeObject(
   if (range === undefined && status !== 200) {
     throw originError(`The response to a request for the whole object is HTTP ${status}.`);
   }
-  // Weak or strong: in S3 either stands for one upload of one content.
-  const etag = response.ETag?.replace(/^W\//, '').replaceAll('"', '');
-  if (etag === undefined || etag === '') throw originError('The response has no ETag.');
+  const etag = etagOf(response);
+  if (etag === '') throw originError('The response has no ETag.');
   if (response.ContentLength === undefined)
     throw originError('The response has no Content-Length.');
   return {

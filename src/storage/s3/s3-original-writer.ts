@@ -18,6 +18,7 @@ import {
 } from '../../pipeline/originals/original-writer.ts';
 import {
   createS3Client,
+  etagOf,
   findS3Cause,
   isPossibleKey,
   readS3Failure,
@@ -237,10 +238,4 @@ export class S3OriginalWriter implements OriginalWriter {
 interface Place {
   readonly Bucket: string;
   readonly Key: string;
-}
-
-/** The tag that a response tells, without quotes. */
-function etagOf(output: unknown): string {
-  const { ETag = '' } = output as { readonly ETag?: string };
-  return ETag.replace(/^W\//, '').replaceAll('"', '');
 }
