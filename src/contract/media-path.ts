@@ -34,8 +34,6 @@ const templateWords: ReadonlySet<string> = new Set(
 );
 
 /**
- * Reads the path of a request target.
- *
  * @param rawPath the path as it came, still percent-encoded, without query; each segment is decoded
  *   exactly once, so that `%252e` stays the text `%2e`
  * @returns the path; or the faults, one per placeholder at fault; or that no template has this shape

@@ -93,8 +93,6 @@ export type ParsedQuery =
   | { readonly kind: 'invalid'; readonly faults: readonly RequestFault[] };
 
 /**
- * Reads the query of a request target.
- *
  * @param rawQuery what follows the `?`, still percent-encoded
  * @returns the values; or the faults, one per parameter at fault. Parameters that the kind does not have
  *   are ignored; one that it has may stand only once

@@ -89,8 +89,6 @@ const members = {
 const memberNames = Object.keys(members) as (keyof typeof members)[];
 
 /**
- * Reads the body of a purge.
- *
  * @param body parsed JSON
  * @throws MediaError `INVALID_FORM_BODY` with all faults
  */

@@ -27,8 +27,6 @@ export class Semaphore {
   }
 
   /**
-   * Waits for a slot.
-   *
    * @returns gives the slot back; a second call does nothing
    * @throws MediaError `OVERLOADED` if the queue is full or the wait too long; or `signal.reason`
    */

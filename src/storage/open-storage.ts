@@ -14,8 +14,6 @@ export function openMarker({ storage }: Pick<Config, 'storage'>): StorageMarker 
 }
 
 /**
- * Opens what the originals are in.
- *
  * @param marker of its folder
  * @throws Error if the folder is gone
  */
@@ -30,11 +28,7 @@ export async function openOrigin(
   return new S3Origin({ ...storage, stallTimeoutMs: originLimits.wholeBodyTimeoutMs });
 }
 
-/**
- * Opens the list of the originals.
- *
- * @throws Error if the folder is gone
- */
+/** @throws Error if the folder is gone */
 export async function openListing({
   storage,
 }: Pick<Config, 'storage'>): Promise<OriginListing | S3Listing> {
@@ -48,8 +42,6 @@ export async function openListing({
 }
 
 /**
- * Opens what originals are put into.
- *
  * @param marker of its folder
  * @param connections to a bucket, at most; as many as for reading where it is not said
  * @throws Error if the folder is gone

@@ -43,8 +43,6 @@ const MAX_BODY_BYTES = 1024 ** 3;
 export const MAX_RESULT_FILE_BYTES = PREAMBLE_BYTES + MAX_HEAD_BYTES + MAX_BODY_BYTES;
 
 /**
- * Writes a rendering down.
- *
  * @returns what stands before the body, and the body as it was given; `undefined` for one too large to
  *   be read again
  */
@@ -62,8 +60,6 @@ export function formatResultFile(
 }
 
 /**
- * Reads a rendering.
- *
  * @param file all bytes there are; the body that is returned is a part of them, not a copy
  * @returns `undefined` for anything but the whole and undamaged rendering of this very address, in this
  *   version

@@ -116,11 +116,7 @@ export function signAttachment(
   return `${path}?ex=${ex}&is=${is}&hm=${hm}`;
 }
 
-/**
- * When an entity was created, in milliseconds since 1970.
- *
- * @param snowflake its decimal digits
- */
+/** When the entity with this id was created, in milliseconds since 1970. */
 export function timeOfSnowflakeMs(snowflake: string): number {
   return Number(BigInt(snowflake) >> BITS_BELOW_TIME) + EPOCH_MS;
 }

@@ -23,11 +23,7 @@ export function readRelayKey(rawPath: string): string | undefined {
   return segments.includes(undefined) ? undefined : segments.join('/');
 }
 
-/**
- * What is wrong with the key of a path; none where an original has it.
- *
- * @param rawPath of the relay, as it came
- */
+/** What is wrong with the key of a path; none where an original has it. */
 export function findRelayKeyFaults(rawPath: string): readonly RequestFault[] {
   const key = readRelayKey(rawPath);
   if (key === undefined) return [fault('Expected valid percent-encoded UTF-8.')];

@@ -97,11 +97,7 @@ export function delaysOf(animation: Animation | undefined): number[] {
   return roundDelays(animation?.delaysMs ?? [], CENTISECOND_MS, MAX_DELAY_CS);
 }
 
-/**
- * A graphic control extension (GIF89a §23).
- *
- * @param flags its packed field
- */
+/** @param flags the packed field (GIF89a §23) */
 export function controlExtension(
   flags: number,
   delayCs: number,

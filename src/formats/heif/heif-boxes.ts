@@ -122,11 +122,7 @@ export interface Meta {
   readonly boxes: ReadonlyMap<string, Box>;
 }
 
-/**
- * The child of a type.
- *
- * @throws MediaError `UNPROCESSABLE_MEDIA` where there is none
- */
+/** @throws MediaError `UNPROCESSABLE_MEDIA` where there is no box of the type */
 export function findBox(meta: Meta, type: string): Box {
   const box = meta.boxes.get(type);
   if (box === undefined) throw corruptMedia(`HEIF: no ${type} box`);

@@ -110,11 +110,7 @@ export class GuardedStore {
     }
   }
 
-  /**
-   * Stores a rendering, later.
-   *
-   * @param trace of the request that it was made for
-   */
+  /** Stores a rendering, later; the trace is that of the request that it was made for. */
   add(address: ResultAddress, result: StoredResult, trace: RequestTrace): void {
     this.#writer.add(address, result, trace);
   }

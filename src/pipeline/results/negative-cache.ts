@@ -59,12 +59,7 @@ export class NegativeCache {
     return code && new MediaError(code, { cause: new Error('The same request failed lately.') });
   }
 
-  /**
-   * Keeps the error of a request, if another attempt would only repeat it.
-   *
-   * @param key of the request
-   * @param originKey of its original
-   */
+  /** Keeps the error of a request, if another attempt would only repeat it. */
   note(key: string, originKey: string, error: unknown): void {
     if (!(error instanceof MediaError) || !CACHED_CODES.has(error.code)) return;
     const isTimeout = error.code === 'TRANSFORM_TIMEOUT';

@@ -72,11 +72,7 @@ export class FileIndex {
     this.#heldBytes -= costBytes;
   }
 
-  /**
-   * Reserves room for something that will be written; `release` must follow.
-   *
-   * @returns whether there was room
-   */
+  /** Reserves room for something that will be written, if there is any; `release` must follow then. */
   tryReserve(costBytes: number): boolean {
     if (this.#heldBytes + costBytes > this.maxBytes) return false;
     this.#heldBytes += costBytes;

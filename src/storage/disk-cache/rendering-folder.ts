@@ -152,11 +152,7 @@ export class RenderingFolder implements ResultStore {
     }
   }
 
-  /**
-   * Removes one file, if it is there, and the folders that are empty then.
-   *
-   * @throws Error if a symbolic link leads there, and of a system call
-   */
+  /** As `removeFile` of rendering-removal. */
   async removeFile(path: string): Promise<void> {
     await removeFile(this.#place, path);
   }

@@ -16,8 +16,6 @@ export class StallWatch {
   }
 
   /**
-   * Runs a removal.
-   *
    * @param removal has to stop with the signal, at the latest when its disk responds again
    * @throws StoreStalled; what the removal throws
    */

@@ -126,8 +126,6 @@ function streamOf(descriptor: number, first: number, count: number, chunkBytes: 
 }
 
 /**
- * Opens a folder as an origin.
- *
  * @param marker what must be in it, or else nothing that is missing is known to be
  * @throws Error if there is no such folder
  */

@@ -84,8 +84,6 @@ export class FilesystemOriginalWriter implements OriginalWriter {
 }
 
 /**
- * Opens a folder to put originals into.
- *
  * @param marker what must be in it
  * @throws Error if there is no such folder
  */

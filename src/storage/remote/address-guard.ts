@@ -53,8 +53,6 @@ export class AddressGuard {
   }
 
   /**
-   * Judges an address.
-   *
    * @param text an address in its usual form, IPv6 without brackets; what is none, is refused
    * @returns why it may not be dialled, in a few words; `undefined` where it may
    */
