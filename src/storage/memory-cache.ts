@@ -6,15 +6,15 @@ const ENTRY_OVERHEAD_BYTES = 512;
 
 /** What is kept in memory, bounded by bytes, least recently used first out. */
 export class MemoryCache<Value extends object> implements BoundedCache<Value> {
-  readonly #cache: LRUCache<string, Value> | undefined;
+  readonly #cache: LRUCache<string, Value>;
   readonly maxBytes: number;
   #evictions = 0;
 
   constructor({ maxBytes, maxShare = 1, bytesOf }: CacheOptions<Value>) {
     this.maxBytes = maxBytes;
-    if (maxBytes === 0) return;
     this.#cache = new LRUCache({
-      maxSize: maxBytes,
+      // Of one byte nothing is kept, as 0 means: 0 would be without a bound.
+      maxSize: Math.max(1, maxBytes),
       maxEntrySize: Math.max(1, Math.floor(maxBytes * maxShare)),
       sizeCalculation: (value, key) =>
         bytesOf(value).byteLength + 2 * key.length + ENTRY_OVERHEAD_BYTES,
@@ -26,11 +26,11 @@ export class MemoryCache<Value extends object> implements BoundedCache<Value> {
 
   /** What all entries take, as far as it is counted. */
   get heldBytes(): number {
-    return this.#cache?.calculatedSize ?? 0;
+    return this.#cache.calculatedSize;
   }
 
   get entries(): number {
-    return this.#cache?.size ?? 0;
+    return this.#cache.size;
   }
 
   /** Entries that had to go for others, since the start. */
@@ -39,16 +39,16 @@ export class MemoryCache<Value extends object> implements BoundedCache<Value> {
   }
 
   get(key: string): Value | undefined {
-    return this.#cache?.get(key);
+    return this.#cache.get(key);
   }
 
   set(key: string, value: Value): boolean {
-    return this.#cache?.set(key, value).has(key) ?? false;
+    return this.#cache.set(key, value).has(key);
   }
 
   deleteWhere(fits: (key: string) => boolean): number {
-    const keys = [...(this.#cache?.keys() ?? [])].filter(fits);
-    for (const key of keys) this.#cache?.delete(key);
+    const keys = [...this.#cache.keys()].filter(fits);
+    for (const key of keys) this.#cache.delete(key);
     return keys.length;
   }
 }

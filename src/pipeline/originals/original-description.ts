@@ -27,11 +27,8 @@ export interface DescriberParts {
   readonly budget: MemoryBudget;
 }
 
-/** Originals that are read at a time: clients come first. */
-const AT_A_TIME = 2;
-
-/** How many may wait for that, and for how long. */
-const WAITING = { maxWaiting: 200, maxWaitMs: 10_000 } as const;
+/** Originals that are read at a time, since clients come first, and how many may wait for that, for how long. */
+const READS = { slots: 2, maxWaiting: 200, maxWaitMs: 10_000 } as const;
 
 /** How many descriptions are kept, and for how long: an original with another content is noticed after that. */
 const KEPT = { max: 10_000, ttl: 60_000 } as const;
@@ -39,7 +36,7 @@ const KEPT = { max: 10_000, ttl: 60_000 } as const;
 /** Describes originals one by one, reading each of them once in a while. */
 export class OriginalDescriber {
   readonly #parts: DescriberParts;
-  readonly #semaphore = new Semaphore({ slots: AT_A_TIME, ...WAITING });
+  readonly #semaphore = new Semaphore(READS);
   readonly #known = new LRUCache<string, { readonly description: OriginalDescription | undefined }>(
     KEPT,
   );

@@ -14,10 +14,7 @@ const MAX_ATTEMPTS = 3;
 
 const openDescriptor = promisify(open);
 const readDescriptor = promisify(read);
-const readStatus = promisify(
-  (descriptor: number, done: (error: Error | null, status: BigIntStats) => void) =>
-    fstat(descriptor, { bigint: true }, done),
-);
+const readStatus = promisify(fstat);
 
 /**
  * Opens a regular file, if there is one at this very path: no part of it may be a link.
@@ -39,11 +36,11 @@ export async function openRegularFile(
     const flags = constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK;
     const descriptor = await openDescriptor(path, flags);
     try {
-      const opened = { descriptor, status: await readStatus(descriptor) };
+      const opened = { descriptor, status: await readStatus(descriptor, { bigint: true }) };
       if (opened.status.isFile() && (await findPath(opened, path)) === path) return opened;
-      const isReplaced = (await readStatus(descriptor)).nlink === 0n;
+      const { nlink } = await readStatus(descriptor, { bigint: true });
       closeFile(opened);
-      if (!isReplaced) return undefined;
+      if (nlink !== 0n) return undefined; // not replaced meanwhile
     } catch (error) {
       closeFile({ descriptor });
       throw error;

@@ -21,18 +21,6 @@ export interface S3BucketOptions extends S3ConnectionOptions {
   readonly prefix: string;
 }
 
-export interface S3Failure {
-  /** The server's code, or the class of a local error: `NoSuchKey`. */
-  readonly name: string;
-  readonly message: string;
-  /** Of a system call: `ECONNREFUSED`. */
-  readonly code: string | undefined;
-  /** Of the server's response; without it, none came. */
-  readonly status: number | undefined;
-  readonly requestId: string | undefined;
-  readonly attempts: number | undefined;
-}
-
 /** Of one request, the first included. The wait in between is the SDK's: exponential, with full jitter. */
 const MAX_ATTEMPTS = 3;
 
@@ -121,8 +109,13 @@ export function etagOf(output: unknown): string {
   return ETag.replace(/^W\//, '').replaceAll('"', '');
 }
 
-/** Reads what the SDK has thrown; it adds properties of its own to any error. */
-export function readS3Failure(error: unknown): S3Failure {
+/**
+ * Reads what the SDK has thrown; it adds properties of its own to any error.
+ *
+ * @returns `name`: the server's code, or the class of a local error, such as `NoSuchKey`; `code` of a system call, such as
+ *   `ECONNREFUSED`; `status` of the server's response, without which none came
+ */
+export function readS3Failure(error: unknown) {
   const { name, message, code, $metadata } = error as Error & {
     readonly code?: string;
     readonly $metadata?: { httpStatusCode?: number; requestId?: string; attempts?: number };
@@ -135,12 +128,7 @@ export function readS3Failure(error: unknown): S3Failure {
 export async function findS3Cause(client: S3Client, error: unknown): Promise<unknown> {
   // Of the agent, whose words are for origins; its cause says what happened.
   if (error instanceof MediaError) return error.cause;
-  return describeS3Failure(client, readS3Failure(error));
-}
-
-/** Says what the SDK, the server or the network reported, without a credential in it. */
-export async function describeS3Failure(client: S3Client, failure: S3Failure): Promise<Error> {
-  const { name, message, code, status, requestId, attempts } = failure;
+  const { name, message, code, status, requestId, attempts } = readS3Failure(error);
   const facts = [
     code,
     status && `HTTP ${status}`,

@@ -6,8 +6,8 @@ import { readLastModified } from '../origin-object.ts';
 import { endWhenStalled } from './origin-agent.ts';
 import {
   createS3Client,
-  describeS3Failure,
   etagOf,
+  findS3Cause,
   isPossibleKey,
   readS3Failure,
   type S3BucketOptions,
@@ -69,11 +69,10 @@ export class S3Origin implements Origin {
 
   async #translate(error: unknown, range: ByteRange | undefined): Promise<MediaError> {
     if (error instanceof MediaError) return error;
-    const failure = readS3Failure(error);
-    const { name, status, code } = failure;
+    const { name, status, code } = readS3Failure(error);
     if (name === 'NoSuchKey' || name === 'KeyTooLongError') return new MediaError('UNKNOWN_MEDIA');
     if (status === 416 && range !== undefined) return new MediaError('RANGE_NOT_SATISFIABLE');
-    const cause = await describeS3Failure(this.#client, failure);
+    const cause = await findS3Cause(this.#client, error);
     return new MediaError(code === 'ETIMEDOUT' ? 'ORIGIN_TIMEOUT' : 'ORIGIN_ERROR', { cause });
   }
 }
