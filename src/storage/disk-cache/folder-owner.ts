@@ -49,14 +49,8 @@ export class FolderOwner {
    * @param onOwned begins the work of the owner
    */
   async open(onOwned: () => Promise<void>): Promise<void> {
-    let wait = await this.#tryToOwn(onOwned);
-    const goOn = async (): Promise<void> => {
-      while (wait !== undefined) {
-        await wait();
-        wait = await this.#tryToOwn(onOwned);
-      }
-    };
-    void goOn();
+    const wait = await this.#tryToOwn(onOwned);
+    void wait?.().then(() => this.open(onOwned));
   }
 
   /** Does something that must have ended before the folder is another's. */

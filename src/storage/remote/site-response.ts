@@ -1,3 +1,4 @@
+import type { SiteContent } from '../../pipeline/originals/sites.ts';
 import type { ByteRange } from '../../pipeline/ports.ts';
 import { siteError } from '../../pipeline/site-failure.ts';
 import type { ResponseFields } from './freshness.ts';
@@ -5,12 +6,6 @@ import type { ResponseFields } from './freshness.ts';
 export interface ResponseHead {
   readonly status: number;
   readonly fields: ResponseFields;
-}
-
-/** What a head says of its body, as far as it can be true. */
-export interface Framing {
-  readonly part: { readonly first: number; readonly last: number } | undefined;
-  readonly sizeBytes: number | undefined;
 }
 
 const REDIRECTS: ReadonlySet<number> = new Set([301, 302, 303, 307, 308]);
@@ -39,7 +34,7 @@ export function readFraming(
   { status, fields }: ResponseHead,
   range: ByteRange | undefined,
   host: string,
-): Framing {
+): Pick<SiteContent, 'part' | 'sizeBytes'> {
   const refuse = (message: string): Error => siteError(message, { reason: 'response', host });
   if (status !== 200 && status !== 206) throw refuse(`The status is ${status}.`);
   const encoding = textOf(fields['content-encoding']).toLowerCase();

@@ -110,12 +110,7 @@ function readPage(
 
 /** The SDK's responses have headers by lower-case name. */
 function measureClock(response: unknown): number | undefined {
-  const headers = isObject(response) && 'headers' in response ? response.headers : undefined;
-  const date = isObject(headers) && 'date' in headers ? headers.date : undefined;
-  const serverMs = typeof date === 'string' ? Date.parse(date) : Number.NaN;
+  const { headers } = (response ?? {}) as { readonly headers?: { readonly date?: string } };
+  const serverMs = Date.parse(headers?.date ?? '');
   return Number.isNaN(serverMs) ? undefined : Date.now() - serverMs;
-}
-
-function isObject(value: unknown): value is object {
-  return typeof value === 'object' && value !== null;
 }

@@ -1,7 +1,7 @@
 import { IncomingMessage } from 'node:http';
 import { GetObjectCommand, type GetObjectCommandOutput, type S3Client } from '@aws-sdk/client-s3';
 import { MediaError } from '../../contract/errors.ts';
-import type { ByteRange, Origin, OriginObject } from '../../pipeline/ports.ts';
+import type { ByteRange, Origin, OriginObject, ReadOptions } from '../../pipeline/ports.ts';
 import { readLastModified } from '../origin-object.ts';
 import { endWhenStalled } from './origin-agent.ts';
 import {
@@ -37,10 +37,7 @@ export class S3Origin implements Origin {
     this.#options = options;
   }
 
-  async read(
-    key: string,
-    { signal, range }: { readonly signal: AbortSignal; readonly range?: ByteRange },
-  ): Promise<OriginObject> {
+  async read(key: string, { signal, range }: ReadOptions): Promise<OriginObject> {
     signal.throwIfAborted();
     const objectKey = this.#options.prefix + key;
     if (!isPossibleKey(objectKey)) throw new MediaError('UNKNOWN_MEDIA');
