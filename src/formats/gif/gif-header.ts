@@ -18,18 +18,6 @@ const monitorSizes = new Set([
 ]);
 const maxTrustedScreenPx = 2048;
 
-interface Walk {
-  widthPx: number;
-  heightPx: number;
-  readonly delaysMs: number[];
-  /** Of the graphic control extension that is waiting for its image. */
-  pendingDelayCs: number | undefined;
-  plays: number;
-  isClean: boolean;
-  /** See `ImageFacts.isRewritable`. */
-  isPlain: boolean;
-}
-
 /**
  * What the first bytes of an animated GIF tell. It may end after any frame, so what ends with the last
  * whole one is a GIF.
@@ -58,34 +46,67 @@ export function peekGif(prefix: Uint8Array): ImageFacts | undefined {
  */
 export function readGifHeader(bytes: Uint8Array): ImageFacts {
   const reader = new ByteReader(bytes, 'GIF');
-  const walk: Walk = {
-    ...readScreen(reader),
-    delaysMs: [],
-    pendingDelayCs: undefined,
-    plays: 1,
-    isClean: true,
-    isPlain: true,
-  };
+  let { widthPx, heightPx } = readScreen(reader);
+  const delaysMs: number[] = [];
+  // Of the graphic control extension that is waiting for its image.
+  let pendingDelayCs = undefined as number | undefined;
+  let plays = 1;
+  let isClean = true;
+  let isRewritable = true;
   let blocks = 0;
   const countBlock = (): void => {
     blocks += 1;
     if (blocks > maxBlocks) throw corruptMedia(`GIF: more than ${maxBlocks} blocks`);
   };
-  const end = walkGifBlocks(bytes, {
+  const { kind, position } = walkGifBlocks(bytes, {
     onExtension: (label, start, end) => {
       countBlock();
-      readExtension(reader, walk, label, start, end);
+      const data = start + 3;
+      if (label === gifLabel.graphicControl) {
+        pendingDelayCs = reader.u16le(data + 1);
+        isClean &&= reader.u8(start + 2) === 4 && end === data + 5;
+      } else if (label === gifLabel.application && isLoop(reader, start)) {
+        const repeats = reader.u16le(data + 13);
+        plays = repeats === 0 ? 0 : repeats + 1;
+        isClean &&= end === data + 16;
+      } else {
+        isClean = false;
+      }
     },
     onImage: (start, data) => {
       countBlock();
-      readImage(reader, walk, start, data);
+      const [left, top] = [reader.u16le(start + 1), reader.u16le(start + 3)];
+      const [width, height] = [reader.u16le(start + 5), reader.u16le(start + 7)];
+      const hasColours = ((reader.u8(10) | reader.u8(start + 9)) & 0x80) !== 0;
+      const rootBits = reader.u8(data);
+      isRewritable &&= hasColours && width > 0 && height > 0 && rootBits >= 2 && rootBits <= 8;
+      if (delaysMs.length === 0) {
+        widthPx = Math.max(widthPx, left + width);
+        heightPx = Math.max(heightPx, top + height);
+      }
+      delaysMs.push(10 * (pendingDelayCs ?? DEFAULT_DELAY_CS));
+      pendingDelayCs = undefined;
     },
   });
-  if (end.kind === 'truncated') throw corruptMedia('GIF: the file ends within a block');
+  if (kind === 'truncated') throw corruptMedia('GIF: the file ends within a block');
   // The decoder refuses some of it, and is asked.
-  if (end.kind === 'junk') walk.isClean = walk.isPlain = false;
-  if (end.kind === 'trailer') walk.isClean &&= end.position + 1 === bytes.length;
-  return finish(walk, end.kind === 'end of file');
+  if (kind === 'junk') isClean = isRewritable = false;
+  if (kind === 'trailer') isClean &&= position + 1 === bytes.length;
+  if (delaysMs.length === 0) throw corruptMedia('GIF: no frames');
+  // GIF89a appendix B: a graphic control extension and its image are one block.
+  if (kind === 'end of file' && pendingDelayCs !== undefined) {
+    throw corruptMedia('GIF: the file ends before the image of the last graphic control extension');
+  }
+  return {
+    format: 'gif',
+    widthPx,
+    heightPx,
+    orientation: 1,
+    frames: delaysMs.length,
+    animation: delaysMs.length > 1 ? { delaysMs, plays } : undefined,
+    isClean,
+    isRewritable,
+  };
 }
 
 /** The logical screen, or 1x1 where libnsgif leaves the size to the first frame. */
@@ -101,26 +122,6 @@ function readScreen(reader: ByteReader): { widthPx: number; heightPx: number } {
   return isTrusted ? { widthPx, heightPx } : { widthPx: 1, heightPx: 1 };
 }
 
-function readExtension(
-  reader: ByteReader,
-  walk: Walk,
-  label: number,
-  start: number,
-  end: number,
-): void {
-  const data = start + 3;
-  if (label === gifLabel.graphicControl) {
-    walk.pendingDelayCs = reader.u16le(data + 1);
-    walk.isClean &&= reader.u8(start + 2) === 4 && end === data + 5;
-  } else if (label === gifLabel.application && isLoop(reader, start)) {
-    const repeats = reader.u16le(data + 13);
-    walk.plays = repeats === 0 ? 0 : repeats + 1;
-    walk.isClean &&= end === data + 16;
-  } else {
-    walk.isClean = false;
-  }
-}
-
 /** True for a loop extension with its one sub-block: 3 bytes, of which the first is 1. */
 function isLoop(reader: ByteReader, position: number): boolean {
   const data = position + 3;
@@ -130,36 +131,4 @@ function isLoop(reader: ByteReader, position: number): boolean {
     reader.u8(data + 11) === 3 &&
     reader.u8(data + 12) === 1
   );
-}
-
-function readImage(reader: ByteReader, walk: Walk, start: number, data: number): void {
-  const hasColours = ((reader.u8(10) | reader.u8(start + 9)) & 0x80) !== 0;
-  const isEmpty = reader.u16le(start + 5) === 0 || reader.u16le(start + 7) === 0;
-  const rootBits = reader.u8(data);
-  walk.isPlain &&= hasColours && !isEmpty && rootBits >= 2 && rootBits <= 8;
-  if (walk.delaysMs.length === 0) {
-    walk.widthPx = Math.max(walk.widthPx, reader.u16le(start + 1) + reader.u16le(start + 5));
-    walk.heightPx = Math.max(walk.heightPx, reader.u16le(start + 3) + reader.u16le(start + 7));
-  }
-  walk.delaysMs.push(10 * (walk.pendingDelayCs ?? DEFAULT_DELAY_CS));
-  walk.pendingDelayCs = undefined;
-}
-
-function finish(walk: Walk, isEndOfFile: boolean): ImageFacts {
-  const { widthPx, heightPx, delaysMs, plays } = walk;
-  if (delaysMs.length === 0) throw corruptMedia('GIF: no frames');
-  // GIF89a appendix B: a graphic control extension and its image are one block.
-  if (isEndOfFile && walk.pendingDelayCs !== undefined) {
-    throw corruptMedia('GIF: the file ends before the image of the last graphic control extension');
-  }
-  return {
-    format: 'gif',
-    widthPx,
-    heightPx,
-    orientation: 1,
-    frames: delaysMs.length,
-    animation: delaysMs.length > 1 ? { delaysMs, plays } : undefined,
-    isClean: walk.isClean,
-    isRewritable: walk.isPlain,
-  };
 }

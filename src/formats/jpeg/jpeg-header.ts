@@ -1,21 +1,12 @@
 import { ByteReader, corruptMedia, hasAscii } from '../byte-reader.ts';
 import { readExifOrientation } from '../exif-block.ts';
-import type { ImageFacts, Orientation } from '../image-facts.ts';
+import type { ImageFacts, Orientation, Size } from '../image-facts.ts';
 import { hasSegment, type JpegSegment, jpegMarker, walkJpegSegments } from './jpeg-segments.ts';
 
 /** Start of frame: the coding process, size and components. */
-interface Frame {
-  readonly widthPx: number;
-  readonly heightPx: number;
+interface Frame extends Size {
   readonly components: number;
   readonly isArithmetic: boolean;
-}
-
-interface Walk {
-  frame: Frame | undefined;
-  orientation: Orientation | undefined;
-  scans: number;
-  isClean: boolean;
 }
 
 /** Far beyond any real file (a 50 MB one with 64 KB of metadata a segment has 800); bounds the walk. */
@@ -29,31 +20,53 @@ const maxMarkers = 20_000;
  */
 export function readJpegHeader(bytes: Uint8Array): ImageFacts | undefined {
   const reader = new ByteReader(bytes, 'JPEG');
-  const walk: Walk = { frame: undefined, orientation: undefined, scans: 0, isClean: true };
+  let frame: Frame | undefined;
+  let orientation: Orientation | undefined;
+  let scans = 0;
+  let isClean = true;
   let previous = { code: jpegMarker.soi as number, end: 2 };
   let markers = 0;
   for (const segment of walkJpegSegments(bytes)) {
     markers += 1;
     if (markers > maxMarkers) throw corruptMedia(`JPEG: more than ${maxMarkers} markers`);
     const { code, at, start, end } = segment;
-    walk.isClean &&= previous.code === jpegMarker.sos || isFill(bytes, previous.end, at);
+    isClean &&= previous.code === jpegMarker.sos || isFill(bytes, previous.end, at);
     previous = segment;
-    if (code === jpegMarker.eoi) return finish(walk, end === bytes.length);
+    if (code === jpegMarker.eoi) {
+      if (frame === undefined || scans === 0) throw corruptMedia('JPEG: no image before EOI');
+      const { widthPx, heightPx, components, isArithmetic } = frame;
+      const isUpright = (orientation ?? 1) === 1;
+      // Arithmetic coding: libjpeg reads it, browsers do not.
+      const isCommon = !isArithmetic && (components === 1 || components === 3);
+      return {
+        format: 'jpeg',
+        widthPx,
+        heightPx,
+        orientation: orientation ?? 1,
+        frames: 1,
+        scans,
+        animation: undefined,
+        isClean: isClean && end === bytes.length && isUpright && isCommon,
+      };
+    }
     if (!hasSegment(code)) {
       // Reserved or out of place, so junk: the decoder will tell whether it does any harm.
-      walk.isClean = false;
+      isClean = false;
       continue;
     }
     requireSegment(reader, segment);
     if (isStartOfFrame(code)) {
-      if (walk.frame !== undefined) throw corruptMedia(`JPEG: second start of frame at ${at}`);
-      walk.frame = readFrame(reader, segment);
-      if (walk.frame === undefined) return undefined;
+      if (frame !== undefined) throw corruptMedia(`JPEG: second start of frame at ${at}`);
+      frame = readFrame(reader, segment);
+      if (frame === undefined) return undefined;
     } else if (code === jpegMarker.sos) {
-      if (walk.frame === undefined) throw corruptMedia(`JPEG: scan before start of frame at ${at}`);
-      walk.scans += 1;
+      if (frame === undefined) throw corruptMedia(`JPEG: scan before start of frame at ${at}`);
+      scans += 1;
     } else if (code >= jpegMarker.app0) {
-      readApplicationData(walk, code, bytes.subarray(start + 2, end));
+      const data = bytes.subarray(start + 2, end);
+      // libvips takes the first, and only of those before the first scan.
+      if (scans === 0) orientation ??= readOrientation(code, data);
+      isClean &&= isKnown(code, data);
     }
   }
   throw corruptMedia(`JPEG: no EOI marker in ${bytes.length} bytes`);
@@ -97,38 +110,16 @@ function readFrame(reader: ByteReader, { code, start }: JpegSegment): Frame | un
   return { widthPx, heightPx, components, isArithmetic };
 }
 
-function readApplicationData(walk: Walk, code: number, data: Uint8Array): void {
-  if (code === jpegMarker.app1 && hasAscii(data, 0, 'Exif') && data.length > 4) {
-    // libvips takes the first, and only of those before the first scan.
-    if (walk.orientation === undefined && walk.scans === 0) {
-      walk.orientation = hasAscii(data, 4, '\0\0') ? readExifOrientation(data) : 1;
-    }
-  }
-  // Of these two alone every byte is known; a longer APP0 carries a thumbnail.
-  const isKnown =
-    (code === jpegMarker.app0 && data.length === 14 && hasAscii(data, 0, 'JFIF\0')) ||
-    (code === jpegMarker.app14 && data.length === 12 && hasAscii(data, 0, 'Adobe'));
-  walk.isClean = walk.isClean && isKnown;
+/** `undefined` where the segment is no EXIF. */
+function readOrientation(code: number, data: Uint8Array): Orientation | undefined {
+  if (code !== jpegMarker.app1 || !hasAscii(data, 0, 'Exif') || data.length <= 4) return undefined;
+  return hasAscii(data, 4, '\0\0') ? readExifOrientation(data) : 1;
 }
 
-function finish(walk: Walk, isAtEnd: boolean): ImageFacts {
-  const { frame, scans } = walk;
-  if (frame === undefined || scans === 0) throw corruptMedia('JPEG: no image before EOI');
-  const orientation = walk.orientation ?? 1;
-  return {
-    format: 'jpeg',
-    widthPx: frame.widthPx,
-    heightPx: frame.heightPx,
-    orientation,
-    frames: 1,
-    scans,
-    animation: undefined,
-    // Arithmetic coding: libjpeg reads it, browsers do not.
-    isClean:
-      walk.isClean &&
-      isAtEnd &&
-      orientation === 1 &&
-      !frame.isArithmetic &&
-      (frame.components === 1 || frame.components === 3),
-  };
+/** Of these two alone every byte is known; a longer APP0 carries a thumbnail. */
+function isKnown(code: number, data: Uint8Array): boolean {
+  return (
+    (code === jpegMarker.app0 && data.length === 14 && hasAscii(data, 0, 'JFIF\0')) ||
+    (code === jpegMarker.app14 && data.length === 12 && hasAscii(data, 0, 'Adobe'))
+  );
 }

@@ -21,17 +21,6 @@ const frameHeaderBytes = 16;
 /** 100 000 frames, the most that can be allowed, have three each and their ANMF; bounds the walk. */
 const maxChunks = 400_000;
 
-interface Walk {
-  readonly canvas: Size | undefined;
-  readonly flags: number;
-  readonly delaysMs: number[];
-  chunks: number;
-  still: Size | undefined;
-  plays: number | undefined;
-  orientation: Orientation | undefined;
-  isClean: boolean;
-}
-
 /**
  * What the first bytes of an animated WebP tell: the frames whose header lies within them.
  *
@@ -68,27 +57,80 @@ export function readWebpHeader(bytes: Uint8Array): ImageFacts {
   const file = new ByteReader(bytes, 'WebP');
   const riffEnd = 8 + file.u32le(4);
   const reader = new ByteReader(file.slice(0, riffEnd), 'WebP');
-  const walk = startWalk(reader);
-  for (const chunk of walkRiffChunks(reader.bytes, FIRST_CHUNK)) {
-    countChunk(walk);
-    reader.require(chunk.start, nextChunk(chunk.end) - chunk.start);
-    visitChunk(reader, walk, chunk);
-  }
-  return finish(walk, riffEnd === bytes.length);
-}
-
-function startWalk(reader: ByteReader): Walk {
   const isExtended = reader.tag(FIRST_CHUNK) === 'VP8X';
+  const canvas = isExtended ? readCanvas(reader) : undefined;
   const flags = isExtended ? reader.u8(20) : 0;
+  const delaysMs: number[] = [];
+  let still: Size | undefined;
+  let plays: number | undefined;
+  let orientation: Orientation | undefined;
+  let isClean = (flags & (flag.icc | flag.exif | flag.xmp)) === 0;
+  let chunks = 0;
+  const countChunk = (): void => {
+    chunks += 1;
+    if (chunks > maxChunks) throw corruptMedia(`WebP: more than ${maxChunks} chunks`);
+  };
+  for (const chunk of walkRiffChunks(reader.bytes, FIRST_CHUNK)) {
+    countChunk();
+    const { fourCc, start, end } = chunk;
+    const length = end - start;
+    reader.require(start, nextChunk(end) - start);
+    if (canvas === undefined) {
+      // A file without VP8X is its first chunk; libwebp does not look at the others.
+      if (chunks > 1) isClean = false;
+      else if (isBitstream(chunk)) still = requireSize(reader, chunk);
+      else throw corruptMedia(`WebP: the first chunk is ${fourCc}`);
+      continue;
+    }
+    switch (fourCc) {
+      case 'VP8X':
+        if (chunks > 1 || length < vp8xBytes) {
+          throw corruptMedia(`WebP: VP8X of ${length} bytes at ${start}`);
+        }
+        isClean &&= length === vp8xBytes;
+        break;
+      case 'ANIM':
+        if (length < animBytes) throw corruptMedia(`WebP: ANIM of ${length} bytes at ${start}`);
+        plays ??= reader.u16le(start + 4);
+        isClean &&= length === animBytes;
+        break;
+      case 'ANMF':
+        if ((flags & flag.animation) === 0) {
+          // libwebp leaves the frames of a file that does not call itself animated out.
+          isClean = false;
+          break;
+        }
+        isClean = isCleanFrame(reader, canvas, chunk, countChunk) && isClean;
+        delaysMs.push(readDuration(reader, start));
+        break;
+      case 'VP8 ':
+      case 'VP8L':
+        if (still !== undefined || delaysMs.length > 0) {
+          throw corruptMedia(`WebP: second image at ${start}`);
+        }
+        still = requireSize(reader, chunk);
+        break;
+      case 'ALPH':
+        break;
+      case 'EXIF':
+        // Without its flag libwebp does not see the chunk.
+        if ((flags & flag.exif) !== 0) {
+          orientation ??= readExifOrientation(reader.slice(start, end));
+        }
+        isClean = false;
+        break;
+      default:
+        isClean = false;
+    }
+  }
   return {
-    canvas: isExtended ? readCanvas(reader) : undefined,
-    flags,
-    delaysMs: [],
-    chunks: 0,
-    still: undefined,
-    plays: undefined,
-    orientation: undefined,
-    isClean: (flags & (flag.icc | flag.exif | flag.xmp)) === 0,
+    format: 'webp',
+    ...readSize(canvas, still, delaysMs.length),
+    orientation: orientation ?? 1,
+    frames: Math.max(delaysMs.length, 1),
+    // Without ANIM libwebp plays once.
+    animation: delaysMs.length > 1 ? { delaysMs, plays: plays ?? 1 } : undefined,
+    isClean: isClean && riffEnd === bytes.length && (orientation ?? 1) === 1,
   };
 }
 
@@ -102,85 +144,28 @@ function readDuration(reader: ByteReader, start: number): number {
   return reader.u24le(start + 12);
 }
 
-function countChunk(walk: Walk): void {
-  walk.chunks += 1;
-  if (walk.chunks > maxChunks) throw corruptMedia(`WebP: more than ${maxChunks} chunks`);
-}
-
-function visitChunk(reader: ByteReader, walk: Walk, chunk: RiffChunk): void {
-  const { fourCc, start, end } = chunk;
-  const isFirst = walk.chunks === 1;
-  if (walk.canvas === undefined) {
-    visitSimple(reader, walk, chunk, isFirst);
-    return;
-  }
-  switch (fourCc) {
-    case 'VP8X':
-      if (!isFirst || end - start < vp8xBytes) {
-        throw corruptMedia(`WebP: VP8X of ${end - start} bytes at ${start}`);
-      }
-      walk.isClean &&= end - start === vp8xBytes;
-      break;
-    case 'ANIM':
-      if (end - start < animBytes) {
-        throw corruptMedia(`WebP: ANIM of ${end - start} bytes at ${start}`);
-      }
-      walk.plays ??= reader.u16le(start + 4);
-      walk.isClean &&= end - start === animBytes;
-      break;
-    case 'ANMF':
-      visitFrame(reader, walk, walk.canvas, chunk);
-      break;
-    case 'VP8 ':
-    case 'VP8L':
-      if (walk.still !== undefined || walk.delaysMs.length > 0) {
-        throw corruptMedia(`WebP: second image at ${start}`);
-      }
-      walk.still = requireSize(reader, chunk);
-      break;
-    case 'ALPH':
-      break;
-    case 'EXIF':
-      // Without its flag libwebp does not see the chunk.
-      if ((walk.flags & flag.exif) !== 0) {
-        walk.orientation ??= readExifOrientation(reader.slice(start, end));
-      }
-      walk.isClean = false;
-      break;
-    default:
-      walk.isClean = false;
-  }
-}
-
-/** A file without VP8X is its first chunk; libwebp does not look at the others. */
-function visitSimple(reader: ByteReader, walk: Walk, chunk: RiffChunk, isFirst: boolean): void {
-  if (!isFirst) {
-    walk.isClean = false;
-  } else if (isBitstream(chunk)) {
-    walk.still = requireSize(reader, chunk);
-  } else {
-    throw corruptMedia(`WebP: the first chunk is ${chunk.fourCc}`);
-  }
-}
-
-function visitFrame(reader: ByteReader, walk: Walk, canvas: Size, frame: RiffChunk): void {
-  if ((walk.flags & flag.animation) === 0) {
-    // libwebp leaves the frames of a file that does not call itself animated out.
-    walk.isClean = false;
-    return;
-  }
+/**
+ * Looks through the chunks of a frame.
+ *
+ * @returns whether there is nothing in it but its image
+ * @throws MediaError `UNPROCESSABLE_MEDIA`
+ */
+function isCleanFrame(
+  reader: ByteReader,
+  canvas: Size,
+  frame: RiffChunk,
+  countChunk: () => void,
+): boolean {
   const { start } = frame;
   let image: Size | undefined;
+  let isClean = true;
   for (const chunk of walkRiffChunks(reader.bytes, start + frameHeaderBytes, frame.end)) {
-    countChunk(walk);
+    countChunk();
     if (chunk.end > frame.end) {
       throw corruptMedia(`WebP: chunk ${chunk.fourCc} at ${chunk.start} leaves its frame`);
     }
-    if (isBitstream(chunk)) {
-      image ??= requireSize(reader, chunk);
-    } else {
-      walk.isClean &&= chunk.fourCc === 'ALPH';
-    }
+    if (isBitstream(chunk)) image ??= requireSize(reader, chunk);
+    else isClean &&= chunk.fourCc === 'ALPH';
   }
   if (image === undefined) throw corruptMedia(`WebP: frame at ${start} has no image`);
   // libwebp goes by the size in the bitstream, not by the one in ANMF.
@@ -189,7 +174,7 @@ function visitFrame(reader: ByteReader, walk: Walk, canvas: Size, frame: RiffChu
   if (right > canvas.widthPx || bottom > canvas.heightPx) {
     throw corruptMedia(`WebP: frame at ${start} leaves the canvas`);
   }
-  walk.delaysMs.push(readDuration(reader, start));
+  return isClean;
 }
 
 function isBitstream({ fourCc }: RiffChunk): boolean {
@@ -202,27 +187,15 @@ function requireSize(reader: ByteReader, { fourCc, start, end }: RiffChunk): Siz
   return size;
 }
 
-function finish(walk: Walk, isAtEnd: boolean): ImageFacts {
-  const { canvas, still, delaysMs, plays } = walk;
+/** The size of the canvas, or of the one image that there is without one. */
+function readSize(canvas: Size | undefined, still: Size | undefined, frames: number): Size {
   const size = canvas ?? still;
-  if (size === undefined || (still === undefined && delaysMs.length === 0)) {
+  if (size === undefined || (still === undefined && frames === 0)) {
     throw corruptMedia('WebP: no image');
   }
-  if (still !== undefined && delaysMs.length > 0) {
-    throw corruptMedia('WebP: a still image and frames');
-  }
+  if (still !== undefined && frames > 0) throw corruptMedia('WebP: a still image and frames');
   if (still !== undefined && (still.widthPx !== size.widthPx || still.heightPx !== size.heightPx)) {
     throw corruptMedia('WebP: the image does not fill its canvas');
   }
-  const orientation = walk.orientation ?? 1;
-  return {
-    format: 'webp',
-    widthPx: size.widthPx,
-    heightPx: size.heightPx,
-    orientation,
-    frames: Math.max(delaysMs.length, 1),
-    // Without ANIM libwebp plays once.
-    animation: delaysMs.length > 1 ? { delaysMs, plays: plays ?? 1 } : undefined,
-    isClean: walk.isClean && isAtEnd && orientation === 1,
-  };
+  return size;
 }
