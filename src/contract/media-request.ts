@@ -150,7 +150,7 @@ function createRequest(
     widthPx: query.widthPx,
     heightPx: query.heightPx,
     format,
-    quality: canonicalQuality(format, query.quality),
+    quality: format !== undefined && isLossless(format, query.quality) ? 'lossless' : query.quality,
     isAnimated: canonicalAnimated(format, query.animated, isAsset) && !isPassthrough,
     isPassthrough,
   };
@@ -184,10 +184,6 @@ export function splitTarget(target: string): [path: string, query: string] {
   const local = target.slice(origin.length).split('#', 1)[0] ?? '';
   const mark = local.indexOf('?');
   return mark < 0 ? [local, ''] : [local.slice(0, mark), local.slice(mark + 1)];
-}
-
-function canonicalQuality(format: OutputFormat | undefined, quality: Quality): Quality {
-  return format !== undefined && isLossless(format, quality) ? 'lossless' : quality;
 }
 
 function canonicalAnimated(

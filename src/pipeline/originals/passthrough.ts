@@ -42,9 +42,15 @@ export class PassthroughService {
     }
     trace.outcome = { kind: 'bypass' };
     return trace.time('origin', async (visit) => {
-      const { object, prefix, body } = isWhole
-        ? await this.#openWhole(originKey, signal)
-        : await this.#openPrefix(originKey, signal);
+      const access = this.#access;
+      const object = isWhole
+        ? await openOriginal(access, originKey, signal)
+        : await readPrefix(access, originKey, SNIFF_BYTES, signal);
+      const body = 'body' in object ? object.body : undefined;
+      const prefix =
+        'body' in object
+          ? await peekOriginal(object, SNIFF_BYTES, access.limits, signal)
+          : object.bytes;
       const { sizeBytes, etag } = object;
       visit.note({ part: isWhole ? 'body' : 'state', bytes: sizeBytes });
       return {
@@ -62,17 +68,6 @@ export class PassthroughService {
         },
       };
     });
-  }
-
-  async #openWhole(key: string, signal: AbortSignal) {
-    const object = await openOriginal(this.#access, key, signal);
-    const prefix = await peekOriginal(object, SNIFF_BYTES, this.#access.limits, signal);
-    return { object, prefix, body: object.body };
-  }
-
-  async #openPrefix(key: string, signal: AbortSignal) {
-    const object = await readPrefix(this.#access, key, SNIFF_BYTES, signal);
-    return { object, prefix: object.bytes, body: undefined };
   }
 
   /** A part of the very object whose first bytes were seen. */

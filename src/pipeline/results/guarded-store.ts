@@ -125,12 +125,16 @@ export class GuardedStore {
    *   take too long
    */
   async remove(prefixes: readonly string[], fits: (originKey: string) => boolean): Promise<number> {
+    const { store, settleTimeoutMs = SETTLE_TIMEOUT_MS } = this.#parts;
     this.#writer.drop(({ originKey }) => fits(originKey));
-    await this.#settleWrites();
+    const onTimeout = (): Error =>
+      new StoreStalled(`Writes have not ended within ${settleTimeoutMs} ms.`);
+    // One that is under way might end after the removal.
+    await withDeadline(settleTimeoutMs, undefined, onTimeout, () => this.#writer.settle());
     const leave = await this.#removals.enter(new AbortController().signal);
     try {
       let removed = 0;
-      for (const prefix of prefixes) removed += await this.#parts.store.remove(prefix);
+      for (const prefix of prefixes) removed += await store.remove(prefix);
       return removed;
     } catch (error) {
       if (error instanceof StoreStalled) throw error;
@@ -143,13 +147,5 @@ export class GuardedStore {
   /** Waits until what was to be stored is, where the store is not too slow for that. */
   async flush(): Promise<void> {
     await this.#writer.flush(FLUSH_TIMEOUT_MS);
-  }
-
-  /** One that is under way might end after the removal. */
-  async #settleWrites(): Promise<void> {
-    const { settleTimeoutMs = SETTLE_TIMEOUT_MS } = this.#parts;
-    const onTimeout = (): Error =>
-      new StoreStalled(`Writes have not ended within ${settleTimeoutMs} ms.`);
-    await withDeadline(settleTimeoutMs, undefined, onTimeout, () => this.#writer.settle());
   }
 }

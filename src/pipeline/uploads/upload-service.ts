@@ -144,7 +144,8 @@ export class UploadService {
     openBody: () => AsyncIterable<Uint8Array>,
     client: AbortSignal,
   ): Promise<string> {
-    const { limits, clock, meter, log } = this.#parts;
+    const { writer, limits, clock, meter, log } = this.#parts;
+    const { key, part, sizeBytes, contentType } = order;
     client.throwIfAborted();
     const stopping = new AbortController();
     const signal = AbortSignal.any([client, stopping.signal]);
@@ -158,31 +159,21 @@ export class UploadService {
     const unwatch = this.#watch({ body, stop: (reason) => stopping.abort(reason) });
     try {
       await checkBeginning(order, body);
-      return await this.#write(order, body, isNew, signal);
+      if (part === undefined || writer.writePart === undefined) {
+        return await writer.write(key, body, { sizeBytes, contentType, isNew, signal });
+      }
+      return await writer.writePart(key, body, { ...part, sizeBytes: sizeBytes ?? 0, signal });
     } catch (error) {
       if (!signal.aborted) return failToStore(error);
       // The client is told why it was stopped; what has become of it then is for the operator.
       if (!isStop(error, signal)) {
-        const details = { key: order.key, reason: formatCauses(error).slice(2) };
+        const details = { key, reason: formatCauses(error).slice(2) };
         log.warn(details, 'an upload that was stopped may have left something behind');
       }
       throw signal.reason;
     } finally {
       unwatch();
     }
-  }
-
-  #write(
-    { key, part, sizeBytes, contentType }: UploadOrder,
-    body: UploadBody,
-    isNew: boolean,
-    signal: AbortSignal,
-  ): Promise<string> {
-    const { writer } = this.#parts;
-    if (part === undefined || writer.writePart === undefined) {
-      return writer.write(key, body, { sizeBytes, contentType, isNew, signal });
-    }
-    return writer.writePart(key, body, { ...part, sizeBytes: sizeBytes ?? 0, signal });
   }
 
   /** Renderings of what was there are found by its own tag: that some may be left in the store harms no response. */

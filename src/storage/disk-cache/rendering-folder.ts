@@ -99,8 +99,40 @@ export class RenderingFolder implements ResultStore {
   ): Promise<StoredResult | undefined> {
     signal.throwIfAborted();
     const path = storedPathOf(address);
+    const read = async (): Promise<StoredResult | undefined> => {
+      const fullPath = join(this.resultsPath, path);
+      const leave = await this.#takeTurn(signal);
+      let file: OpenedFile | undefined;
+      try {
+        file = await openRegularFile(fullPath);
+        if (file === undefined) return undefined;
+        const { descriptor, status } = file;
+        signal.throwIfAborted();
+        const sizeBytes = Number(status.size);
+        if (sizeBytes > this.#maxFileBytes) return undefined;
+        // A caller that has gone has given its room back already.
+        if (signal.aborted || !takeRoom(sizeBytes)) return undefined;
+        const result = parseResultFile(await readBytes(file, 0, sizeBytes), address);
+        // In a folder that may only be read, damaged files stay, and times are as they were.
+        if (result === undefined) {
+          await this.removeFile(path).catch(() => undefined);
+        } else if (Date.now() - Number(status.mtimeMs) > TOUCH_AFTER_MS) {
+          const now = new Date();
+          await setTimes(descriptor, now, now).catch(() => undefined);
+        }
+        return result;
+      } catch (error) {
+        if (signal.aborted) throw signal.reason;
+        if (isMissingFile(error)) return undefined;
+        throw new Error(`The rendering ${fullPath} cannot be read.`, { cause: error });
+      } finally {
+        // That may hang, too.
+        if (file === undefined) leave();
+        else closeFile(file, leave);
+      }
+    };
     // A disk that hangs keeps its calls, not their caller.
-    return unlessAborted(this.#read(path, address, signal, takeRoom), signal);
+    return unlessAborted(read(), signal);
   }
 
   async write(address: ResultAddress, result: StoredResult): Promise<void> {
@@ -172,44 +204,6 @@ export class RenderingFolder implements ResultStore {
 
   /** Does nothing: the folder does nothing by itself. */
   close(): void {}
-
-  async #read(
-    path: string,
-    address: ResultAddress,
-    signal: AbortSignal,
-    takeRoom: (sizeBytes: number) => boolean,
-  ): Promise<StoredResult | undefined> {
-    const fullPath = join(this.resultsPath, path);
-    const leave = await this.#takeTurn(signal);
-    let file: OpenedFile | undefined;
-    try {
-      file = await openRegularFile(fullPath);
-      if (file === undefined) return undefined;
-      const { descriptor, status } = file;
-      signal.throwIfAborted();
-      const sizeBytes = Number(status.size);
-      if (sizeBytes > this.#maxFileBytes) return undefined;
-      // A caller that has gone has given its room back already.
-      if (signal.aborted || !takeRoom(sizeBytes)) return undefined;
-      const result = parseResultFile(await readBytes(file, 0, sizeBytes), address);
-      // In a folder that may only be read, damaged files stay, and times are as they were.
-      if (result === undefined) {
-        await this.removeFile(path).catch(() => undefined);
-      } else if (Date.now() - Number(status.mtimeMs) > TOUCH_AFTER_MS) {
-        const now = new Date();
-        await setTimes(descriptor, now, now).catch(() => undefined);
-      }
-      return result;
-    } catch (error) {
-      if (signal.aborted) throw signal.reason;
-      if (isMissingFile(error)) return undefined;
-      throw new Error(`The rendering ${fullPath} cannot be read.`, { cause: error });
-    } finally {
-      // That may hang, too.
-      if (file === undefined) leave();
-      else closeFile(file, leave);
-    }
-  }
 
   async #removeLeft(): Promise<void> {
     for (const path of this.#left) {
