@@ -62,15 +62,20 @@ export class S3OriginalWriter implements OriginalWriter {
     chunks: AsyncIterable<Uint8Array>,
     options: OriginalWriteOptions,
   ): Promise<string> {
-    options.signal.throwIfAborted();
+    const { signal, onProgress, sizeBytes, contentType, isNew } = options;
+    signal.throwIfAborted();
     const place = this.#placeOf(key);
-    const { sizeBytes } = options;
-    const etag =
-      sizeBytes === undefined || sizeBytes > MAX_SINGLE_BYTES
-        ? await this.#writeInParts(place, chunks, options)
-        : await this.#writeAtOnce(place, chunks, { ...options, sizeBytes });
-    // Ceph tells none of what was put together from parts.
-    return etag === '' ? this.#findEtag(place) : etag;
+    const object = { ...place, ContentLength: sizeBytes, ContentType: contentType };
+    const terms = { ...object, ...this.#requests.conditionOf(isNew) };
+    const send = (Body: Readable, abortSignal: AbortSignal) =>
+      this.#client.send(new PutObjectCommand({ ...terms, Body }), { abortSignal });
+    const isHeld = this.heldBytesOf(sizeBytes) > 0;
+    const etag = isHeld
+      ? await this.#writeInParts(place, chunks, options)
+      : await this.#stream(chunks, signal, send, onProgress);
+    if (etag !== '') return etag;
+    // Ceph tells none of what was put together from parts. Where it tells none at all, it is stored all the same.
+    return this.#client.send(new HeadObjectCommand(place)).then(etagOf, () => '');
   }
 
   async has(key: string, signal: AbortSignal): Promise<boolean> {
@@ -99,23 +104,6 @@ export class S3OriginalWriter implements OriginalWriter {
     if (!isPossibleKey(place.Key))
       throw new Error(`${place.Key} is not a key that a bucket can have.`);
     return place;
-  }
-
-  async #writeAtOnce(
-    place: Place,
-    chunks: AsyncIterable<Uint8Array>,
-    { signal, onProgress, sizeBytes, contentType, isNew }: OriginalWriteOptions,
-  ): Promise<string> {
-    const object = { ContentLength: sizeBytes, ContentType: contentType };
-    const condition = isNew === true ? this.#requests.condition : {};
-    const terms = { ...place, ...object, ...condition };
-    return this.#stream(
-      chunks,
-      signal,
-      (Body, abortSignal) =>
-        this.#client.send(new PutObjectCommand({ ...terms, Body }), { abortSignal }),
-      onProgress,
-    );
   }
 
   /** Sends a request with a body that passes through; returns the tag of what was stored. */
@@ -149,16 +137,13 @@ export class S3OriginalWriter implements OriginalWriter {
     chunks: AsyncIterable<Uint8Array>,
     options: OriginalWriteOptions,
   ): Promise<string> {
-    const { signal, contentType, isNew } = options;
+    const { signal, contentType: ContentType, isNew } = options;
     const parts = fillParts(untilStopped(chunks, { signal }));
-    const first = await parts.next();
-    const object = { ...place, ContentType: contentType };
-    const condition = isNew === true ? this.#requests.condition : {};
-    if (first.done !== true && !first.value.isLast) {
-      return this.#completeParts(object, condition, { first: first.value, rest: parts }, options);
-    }
-    const Body = first.done === true ? Buffer.alloc(0) : first.value.bytes;
-    const whole = new PutObjectCommand({ ...object, ...condition, Body });
+    const { value: first } = await parts.next();
+    if (first?.isLast === false) return this.#completeParts(place, first, parts, options);
+    const Body = first?.bytes ?? Buffer.alloc(0);
+    const condition = this.#requests.conditionOf(isNew);
+    const whole = new PutObjectCommand({ ...place, ContentType, ...condition, Body });
     const stored = await this.#requests.settle(
       (abortSignal) => this.#client.send(whole, { abortSignal }),
       signal,
@@ -168,14 +153,14 @@ export class S3OriginalWriter implements OriginalWriter {
   }
 
   async #completeParts(
-    object: Place & { readonly ContentType: string | undefined },
-    condition: { readonly IfNoneMatch?: '*' },
-    { first, rest }: { readonly first: Part; readonly rest: AsyncGenerator<Part> },
-    { signal, onProgress, isNew }: OriginalWriteOptions,
+    place: Place,
+    first: Part,
+    rest: AsyncGenerator<Part>,
+    { signal, onProgress, contentType: ContentType, isNew }: OriginalWriteOptions,
   ): Promise<string> {
-    const place: Place = { Bucket: object.Bucket, Key: object.Key };
+    const beginning = new CreateMultipartUploadCommand({ ...place, ContentType });
     const { UploadId } = await this.#requests.begin(
-      (abortSignal) => this.#client.send(new CreateMultipartUploadCommand(object), { abortSignal }),
+      (abortSignal) => this.#client.send(beginning, { abortSignal }),
       signal,
     );
     try {
@@ -198,6 +183,7 @@ export class S3OriginalWriter implements OriginalWriter {
       if (isNew === true && (await this.#isThere(place, signal))) {
         throw new MediaError('MEDIA_EXISTS');
       }
+      const condition = this.#requests.conditionOf(isNew);
       const terms = { ...place, ...condition, UploadId, MultipartUpload: { Parts } };
       const completion = new CompleteMultipartUploadCommand(terms);
       const completed = await this.#requests.settle(
@@ -226,11 +212,6 @@ export class S3OriginalWriter implements OriginalWriter {
       const cause = await findS3Cause(this.#client, error);
       throw new Error('The bucket cannot be asked', { cause });
     }
-  }
-
-  /** The tag of what has just been stored; the empty text where the bucket does not tell it: it is stored all the same. */
-  async #findEtag(place: Place): Promise<string> {
-    return this.#client.send(new HeadObjectCommand(place)).then(etagOf, () => '');
   }
 }
 

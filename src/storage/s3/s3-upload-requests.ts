@@ -28,9 +28,9 @@ export class S3UploadRequests {
     this.#client = client;
   }
 
-  /** What a request carries that must find nothing at its key. */
-  get condition(): { readonly IfNoneMatch?: '*' } {
-    return this.#knowsConditions ? { IfNoneMatch: '*' } : {};
+  /** What a request carries that must find nothing at its key, if it must. */
+  conditionOf(isNew: boolean | undefined): { readonly IfNoneMatch?: '*' } {
+    return isNew === true && this.#knowsConditions ? { IfNoneMatch: '*' } : {};
   }
 
   /**
