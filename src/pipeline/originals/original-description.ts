@@ -2,10 +2,9 @@ import { LRUCache } from 'lru-cache';
 import type { SourceFormat } from '../../contract/image-formats.ts';
 import { readProfileName } from '../../formats/embedded-profile.ts';
 import { readImageFacts } from '../../formats/read-image-facts.ts';
-import type { Origin } from '../ports.ts';
 import { Semaphore } from '../semaphore.ts';
 import type { MemoryBudget } from './memory-budget.ts';
-import { holdOriginal, type OriginLimits, openForMemory } from './read-original.ts';
+import { holdOriginal, type OriginAccess, openForMemory } from './read-original.ts';
 
 /** What an original says of itself, without a pixel being decoded: for people who look around. */
 export interface OriginalDescription {
@@ -21,9 +20,7 @@ export interface OriginalDescription {
 }
 
 /** Where originals are read from, beside what clients ask for. */
-export interface DescriberParts {
-  readonly origin: Origin;
-  readonly limits: OriginLimits;
+export interface DescriberParts extends Omit<OriginAccess, 'semaphore'> {
   readonly budget: MemoryBudget;
 }
 

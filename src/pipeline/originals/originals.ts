@@ -1,10 +1,10 @@
 import type { MediaRequest } from '../../contract/media-request.ts';
 import type { Clock } from '../ports.ts';
 import { SingleFlight } from '../single-flight.ts';
-import { type OpenedOriginal, OriginalReader, type ReaderParts } from './original-reader.ts';
+import { type OpenedOriginal, OriginalReader } from './original-reader.ts';
 import { SiteReader, type SiteReaderParts } from './site-reader.ts';
 
-export interface OriginalsParts extends ReaderParts, Pick<SiteReaderParts, 'external'> {
+export interface OriginalsParts extends SiteReaderParts {
   readonly clock: Clock;
 }
 
@@ -17,12 +17,10 @@ const MAX_FLIGHT_AGE_MS = 5_000;
 /** Originals, shared: requests for one at the same time, in whatever sizes, cause one read together. */
 export class Originals {
   readonly #parts: OriginalsParts;
-  readonly #siteParts: SiteReaderParts;
   readonly #flights = new SingleFlight<OpenedOriginal>();
 
   constructor(parts: OriginalsParts) {
     this.#parts = parts;
-    this.#siteParts = { ...parts, maxOriginalBytes: parts.access.limits.maxOriginalBytes };
   }
 
   /** Opens an original; its bytes are held until the signal aborts. */
@@ -33,7 +31,7 @@ export class Originals {
     const { work, leave } = this.#flights.join(`${period} ${originKey}`, (flight) =>
       url === undefined
         ? new OriginalReader(this.#parts, originKey, flight)
-        : new SiteReader(this.#siteParts, { originKey, url }, flight),
+        : new SiteReader(this.#parts, { originKey, url }, flight),
     );
     if (signal.aborted) leave();
     else signal.addEventListener('abort', leave, { once: true });

@@ -22,11 +22,9 @@ import {
 import { siteBodyError } from './site-stream.ts';
 import type { ExternalMedia, SiteContent, SiteResponse, SiteValidators } from './sites.ts';
 
-export interface SiteReaderParts extends Omit<ReaderParts, 'access'> {
+export interface SiteReaderParts extends ReaderParts {
   /** `undefined`: nothing of other sites is served. */
   readonly external: ExternalMedia | undefined;
-  /** Largest original that is read whole, in bytes. */
-  readonly maxOriginalBytes: number;
 }
 
 export interface SitePlace {
@@ -160,7 +158,7 @@ export class SiteReader implements OpenedOriginal {
 
   /** All bytes of a body; memory is taken as they come. */
   async #collect({ body, sizeBytes }: SiteContent, reservation: Reservation): Promise<Buffer> {
-    const { maxOriginalBytes } = this.#parts;
+    const { maxOriginalBytes } = this.#parts.access.limits;
     const { wholeBodyTimeoutMs } = this.#external.limits;
     const checkSize = (count: number): void => {
       if (count <= maxOriginalBytes) return;

@@ -56,7 +56,7 @@ export class GuardedStore {
 
   constructor(parts: GuardedStoreParts) {
     this.#parts = parts;
-    this.#writer = new ResultWriter(parts);
+    this.#writer = new ResultWriter(parts.store, parts.log);
   }
 
   /** Whether the store has failed lately, and is not asked for now. */

@@ -2,11 +2,6 @@ import { withDeadline } from '../abort.ts';
 import type { Log, ResultAddress, ResultStore, StoredResult } from '../ports.ts';
 import type { RequestTrace } from '../request-trace.ts';
 
-export interface ResultWriterParts {
-  readonly store: ResultStore;
-  readonly log: Log;
-}
-
 /** What became of renderings that were to be stored, since the start. */
 export interface WriteCounters {
   readonly written: number;
@@ -31,14 +26,16 @@ const FAILURES_PER_LINE = 1_000;
 
 /** Writes renderings to the store after their responses, in the background: no request waits for it, none fails by it. */
 export class ResultWriter {
-  readonly #parts: ResultWriterParts;
+  readonly #store: ResultStore;
+  readonly #log: Log;
   readonly #waiting: Write[] = [];
   readonly #running = new Set<Promise<void>>();
   readonly #counters = { written: 0, dropped: 0, failed: 0 };
   #waitingBytes = 0;
 
-  constructor(parts: ResultWriterParts) {
-    this.#parts = parts;
+  constructor(store: ResultStore, log: Log) {
+    this.#store = store;
+    this.#log = log;
   }
 
   get counters(): WriteCounters {
@@ -80,7 +77,7 @@ export class ResultWriter {
       await withDeadline(maxWaitMs, undefined, () => isLate, settleAll);
     } catch (error) {
       const unwritten = this.#waiting.length + this.#running.size;
-      this.#parts.log.warn({ err: error, unwritten }, 'not all renderings could be stored');
+      this.#log.warn({ err: error, unwritten }, 'not all renderings could be stored');
     }
   }
 
@@ -97,18 +94,17 @@ export class ResultWriter {
   }
 
   async #write({ address, result, trace }: Write): Promise<void> {
-    const { store, log } = this.#parts;
     try {
       await trace.show('write', (span) => {
         span.note({ bytes: result.body.byteLength });
-        return store.write(address, result);
+        return this.#store.write(address, result);
       });
       this.#counters.written += 1;
     } catch (error) {
       const { failed } = this.#counters;
       this.#counters.failed += 1;
       if (failed % FAILURES_PER_LINE === 0) {
-        log.warn({ err: error, failed: failed + 1 }, 'a rendering could not be stored');
+        this.#log.warn({ err: error, failed: failed + 1 }, 'a rendering could not be stored');
       }
     } finally {
       this.#waitingBytes -= costOf(result);
