@@ -92,7 +92,7 @@ function parseExternalRequest(text: string, rawQuery: string): MediaRequest {
   const { query } = parsedQuery;
   const url = canonicalUrlOf(text) ?? text;
   const subject = { resource, originKey: externalKeyOf(url), url, filename: undefined } as const;
-  return createRequest(subject, query.format, query);
+  return createRequest(subject, undefined, query);
 }
 
 /**
@@ -124,8 +124,7 @@ function createStoredRequest(path: MediaPath, query: MediaQuery): MediaRequest {
     url: undefined,
     filename: resource === 'attachment' ? path.values.filename : undefined,
   };
-  const isAsset = resourceRows[resource].query !== 'external';
-  return createRequest(subject, isAsset ? path.extension : query.format, query);
+  return createRequest(subject, path.extension, query);
 }
 
 /** Of what a picture is asked for. */
@@ -134,11 +133,12 @@ type Subject = Pick<MediaRequest, 'resource' | 'originKey' | 'url' | 'filename'>
 /** Joins path and query into the canonical request; flags without effect are set to one value. */
 function createRequest(
   subject: Subject,
-  extension: Extension | undefined,
+  pathExtension: Extension | undefined,
   query: MediaQuery,
 ): MediaRequest {
-  const format = extension === undefined ? undefined : formatOfExtension(extension);
   const isAsset = resourceRows[subject.resource].query !== 'external';
+  const extension = isAsset ? pathExtension : query.format;
+  const format = extension === undefined ? undefined : formatOfExtension(extension);
   const isPassthrough =
     !isAsset &&
     format === undefined &&

@@ -15,25 +15,21 @@ import { peekPng, readPngHeader } from './png/png-header.ts';
 import { isWebp, withPlainWebpExif } from './webp/riff-chunks.ts';
 import { peekWebp, readWebpHeader } from './webp/webp-header.ts';
 
-/** What can be done with the files of a container without decoding a pixel. */
+/**
+ * What can be done with the files of a container without decoding a pixel: what the functions below say, of bytes with
+ * the magic.
+ */
 interface Container {
   readonly hasMagic: (bytes: Uint8Array) => boolean;
-  /** As `readImageFacts`, of bytes with the magic. */
-  readonly readHeader: (bytes: Uint8Array) => ImageFacts | undefined;
-  /** As `peekAnimation`, of bytes with the magic; where the format has animations that are decoded. */
-  readonly peek?: (prefix: Uint8Array) => ImageFacts | undefined;
-  /** As `prepareForDecoder`, of bytes with the magic. */
-  readonly prepare: (bytes: Uint8Array, orientation: Orientation, canvas: Size) => Uint8Array;
-  /** As `rewriteContainer`, of what can be rewritten. */
-  readonly rewrite?: (
-    bytes: Uint8Array,
-    canvas: Size,
-    animation: Animation | undefined,
-  ) => Uint8Array;
-  /** As `splitAnimation`, of bytes with the magic; where the decoder knows nothing of frames. */
+  readonly readHeader: typeof readImageFacts;
+  /** Where the format has animations that are decoded. */
+  readonly peek?: typeof peekAnimation;
+  readonly prepare: typeof prepareForDecoder;
+  readonly rewrite?: typeof rewriteContainer;
+  /** Where the decoder knows nothing of frames. */
   readonly split?: (bytes: Uint8Array) => AsyncIterable<FramePatch>;
-  /** As `checkStill`, of bytes with the magic; where data can be far more than the picture needs. */
-  readonly checkStill?: (bytes: Uint8Array) => Promise<void>;
+  /** Where data can be far more than the picture needs. */
+  readonly checkStill?: typeof checkStill;
 }
 
 /**

@@ -10,14 +10,6 @@ export interface FlightControls {
   readonly isRetired: () => boolean;
 }
 
-export interface Joined<Work> {
-  readonly work: Work;
-  /** Whether another user began it. */
-  readonly isJoined: boolean;
-  /** To be called once. */
-  readonly leave: () => void;
-}
-
 /**
  * What all flights end with, those too whose users were served. One for all of them: a `DOMException` is made with
  * its stack, which takes longer than all else of an end.
@@ -98,11 +90,12 @@ export class SingleFlight<Work> {
   }
 
   /**
-   * Joins the work of a key, or begins it, for a user who calls `leave`.
+   * Joins the work of a key, or begins it, for a user who calls `leave`, once.
    *
+   * @returns `isJoined`: another user began it
    * @throws what `begin` throws
    */
-  join(key: string, begin: (controls: FlightControls) => Work): Joined<Work> {
+  join(key: string, begin: (controls: FlightControls) => Work) {
     const running = this.#flights.get(key);
     const flight = running ?? this.#begin(key, begin);
     flight.enter();

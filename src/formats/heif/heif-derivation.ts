@@ -87,12 +87,7 @@ function isCovered(edgePx: number, tilePx: number, tiles: number): boolean {
 }
 
 /** How an image grid (§6.6.2.3) is put together: its tiles come row by row. */
-export interface Grid extends Size {
-  readonly rows: number;
-  readonly columns: number;
-}
-
-export function readGrid(heif: HeifFile, item: number): Grid {
+export function readGrid(heif: HeifFile, item: number) {
   const reader = new ByteReader(readItem(heif, item, MAX_GRID_BYTES), 'HEIF grid');
   const isWide = (reader.u8(1) & 1) === 1;
   return {
