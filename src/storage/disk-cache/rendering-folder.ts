@@ -107,11 +107,10 @@ export class RenderingFolder implements ResultStore {
         file = await openRegularFile(fullPath);
         if (file === undefined) return undefined;
         const { descriptor, status } = file;
-        signal.throwIfAborted();
         const sizeBytes = Number(status.size);
-        if (sizeBytes > this.#maxFileBytes) return undefined;
         // A caller that has gone has given its room back already.
-        if (signal.aborted || !takeRoom(sizeBytes)) return undefined;
+        signal.throwIfAborted();
+        if (sizeBytes > this.#maxFileBytes || !takeRoom(sizeBytes)) return undefined;
         const result = parseResultFile(await readBytes(file, 0, sizeBytes), address);
         // In a folder that may only be read, damaged files stay, and times are as they were.
         if (result === undefined) {

@@ -1,6 +1,5 @@
 import { Readable } from 'node:stream';
 import {
-  AbortMultipartUploadCommand,
   type CompletedPart,
   CompleteMultipartUploadCommand,
   CreateMultipartUploadCommand,
@@ -192,8 +191,7 @@ export class S3OriginalWriter implements OriginalWriter {
       );
       return etagOf(completed);
     } catch (cause) {
-      const abort = new AbortMultipartUploadCommand({ ...place, UploadId });
-      await this.#requests.takeBack(abort).catch(() => {
+      await this.#requests.takeBack({ ...place, UploadId }).catch(() => {
         throw new Error('The upload has failed, and its parts cannot be removed', { cause });
       });
       throw cause;

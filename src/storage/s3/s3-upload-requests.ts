@@ -1,5 +1,9 @@
 import { setTimeout as wait } from 'node:timers/promises';
-import { AbortMultipartUploadCommand, type S3Client } from '@aws-sdk/client-s3';
+import {
+  AbortMultipartUploadCommand,
+  type AbortMultipartUploadCommandInput,
+  type S3Client,
+} from '@aws-sdk/client-s3';
 import { MediaError } from '../../contract/errors.ts';
 import { findS3Cause, readS3Failure } from './s3-client.ts';
 
@@ -16,7 +20,7 @@ const SETTLE_TIMEOUT_MS = 10_000;
  */
 const ABORT_AGAIN_AFTER_MS = 500;
 
-export type SendRequest<Output> = (abortSignal: AbortSignal) => Promise<Output>;
+type SendRequest<Output> = (abortSignal: AbortSignal) => Promise<Output>;
 
 /** Sends the requests of uploads, each kind with a deadline of its own, and translates what they fail with. */
 export class S3UploadRequests {
@@ -33,22 +37,14 @@ export class S3UploadRequests {
     return isNew === true && this.#knowsConditions ? { IfNoneMatch: '*' } : {};
   }
 
-  /**
-   * Begins an upload in parts. A stop waits for the response: without it, the upload could not be taken back.
-   *
-   * @throws as `settle`
-   */
+  /** Begins an upload in parts. A stop waits for the response: without it, the upload could not be taken back. */
   async begin<Output>(ask: SendRequest<Output>, signal: AbortSignal): Promise<Output> {
     return this.#ask(ask, AbortSignal.timeout(BEGIN_TIMEOUT_MS), signal);
   }
 
-  /**
-   * Sends a part that is in memory; a stop ends it at once.
-   *
-   * @throws as `settle`
-   */
+  /** Sends a part that is in memory; a stop ends it at once. */
   async sendPart<Output>(ask: SendRequest<Output>, signal: AbortSignal): Promise<Output> {
-    return this.#ask(ask, signal, signal);
+    return this.#ask(ask, signal);
   }
 
   /**
@@ -74,7 +70,7 @@ export class S3UploadRequests {
     const end = failing === undefined ? late.signal : AbortSignal.any([late.signal, failing]);
     signal.addEventListener('abort', beginToWait, { once: true });
     try {
-      return await this.#ask(ask, end, end);
+      return await this.#ask(ask, end);
     } finally {
       signal.removeEventListener('abort', beginToWait);
       clearTimeout(timer);
@@ -82,11 +78,11 @@ export class S3UploadRequests {
   }
 
   /** @throws Error if the parts stay where they are */
-  async takeBack(request: AbortMultipartUploadCommand): Promise<void> {
+  async takeBack(upload: AbortMultipartUploadCommandInput): Promise<void> {
     const abort = async (): Promise<void> => {
       const abortSignal = AbortSignal.timeout(ABORT_TIMEOUT_MS);
       // A new one each time: the SDK prepares a request once.
-      const command = new AbortMultipartUploadCommand(request.input);
+      const command = new AbortMultipartUploadCommand(upload);
       await this.#client.send(command, { abortSignal }).catch((error: unknown) => {
         if (readS3Failure(error).name !== 'NoSuchUpload') throw error;
       });
@@ -103,7 +99,7 @@ export class S3UploadRequests {
   async #ask<Output>(
     ask: SendRequest<Output>,
     abortSignal: AbortSignal,
-    stop: AbortSignal,
+    stop = abortSignal,
   ): Promise<Output> {
     try {
       return await ask(abortSignal);
