@@ -21,7 +21,7 @@ export interface QueryParameter {
 
 /** Values of a query with the resource's defaults filled in; `undefined` is "not asked for". */
 export interface MediaQuery {
-  /** Bounds of the result in pixels; assets have a width alone. */
+  /** Bounds of the result in pixels; with both, it is cropped to their aspect ratio. Assets have a width alone. */
   readonly widthPx: number | undefined;
   readonly heightPx: number | undefined;
   /** Format asked for by parameter; an asset's format is in its path. */

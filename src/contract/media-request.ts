@@ -6,7 +6,6 @@ import {
   isLossless,
   type OutputFormat,
   outputFormats,
-  type Quality,
 } from './image-formats.ts';
 import { type MediaPath, parsePath } from './media-path.ts';
 import { type MediaQuery, parseQuery } from './media-query.ts';
@@ -18,7 +17,7 @@ import { externalKeyOf, isExternalPath } from './signing/external-path.ts';
  * A request in canonical form (contract §2): two URLs that must give the same bytes give equal values
  * here, and so one `resultKey`.
  */
-export interface MediaRequest {
+export interface MediaRequest extends Pick<MediaQuery, 'widthPx' | 'heightPx' | 'quality'> {
   readonly resource: ResourceName;
   readonly originKey: string;
   /**
@@ -28,12 +27,8 @@ export interface MediaRequest {
   readonly url: string | undefined;
   /** Name to offer for a download; attachments alone have one. */
   readonly filename: string | undefined;
-  /** Bounds of the result in pixels; with both, it is cropped to their aspect ratio. */
-  readonly widthPx: number | undefined;
-  readonly heightPx: number | undefined;
   /** `undefined`: the original's own format. */
   readonly format: OutputFormat | undefined;
-  readonly quality: Quality;
   /** Whether an animation is kept where original and format both have one. */
   readonly isAnimated: boolean;
   /** The original is wanted byte for byte, whatever it is (contract §2, external). */

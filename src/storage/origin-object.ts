@@ -17,6 +17,26 @@ export function clampRange(
 }
 
 /**
+ * What a `Content-Range` says (RFC 9110 §14.4), where it is the very part that was asked for; else `undefined`.
+ *
+ * @param lengthBytes of the body, where it is known
+ */
+export function readContentRange(
+  text: string,
+  range: ByteRange,
+  lengthBytes: number | undefined,
+): { readonly first: number; readonly last: number; readonly sizeBytes: number } | undefined {
+  const [, first, last, sizeBytes] =
+    /^bytes (\d{1,15})-(\d{1,15})\/(\d{1,15})$/i.exec(text)?.map(Number) ?? [];
+  const isAskedFor =
+    sizeBytes !== undefined &&
+    first === range.first &&
+    last === Math.min(range.last ?? Infinity, sizeBytes - 1) &&
+    (lengthBytes ?? last - first + 1) === last - first + 1;
+  return isAskedFor ? { first, last, sizeBytes } : undefined;
+}
+
+/**
  * The time of an original's last change, as a response may have it; `undefined` for one in the future, which must not
  * be (RFC 9110 §8.8.2.1), and for one before 1970, which no storage means.
  */

@@ -1,5 +1,5 @@
 import { MediaError } from '../../contract/errors.ts';
-import type { UploadPartId } from '../../contract/signing/relay-capability.ts';
+import type { RelayCapability } from '../../contract/signing/relay-capability.ts';
 import { withDeadline } from '../abort.ts';
 import { formatCauses } from '../error-causes.ts';
 import type { UploadMeter } from '../meter.ts';
@@ -10,17 +10,9 @@ import { checkBeginning } from './upload-beginning.ts';
 import { type PaceLimits, UploadBody } from './upload-body.ts';
 
 /** An upload, as its head and its capability have it. */
-export interface UploadOrder {
-  /** Of an original. */
-  readonly key: string;
-  /** To be stored; `undefined`: neither of them says one. */
-  readonly contentType: string | undefined;
-  /** What its capability allows; `undefined`: what the service does. */
-  readonly maxBytes: number | undefined;
-  /** What it tells of its length. */
+export interface UploadOrder extends Omit<RelayCapability, 'bucket' | 'expiresAtSeconds'> {
+  /** What its head tells of its length. */
   readonly sizeBytes: number | undefined;
-  readonly part: UploadPartId | undefined;
-  readonly replaces: boolean;
 }
 
 export interface UploadLimits extends PaceLimits {

@@ -140,14 +140,13 @@ export class DiskCache implements ResultStore {
       try {
         await this.#files.removeAbandoned(signal);
         await scanFolder({
-          resultsPath: this.#files.resultsPath,
+          files: this.#files,
           maxBytes,
           log,
           signal,
           onCounted: (index) => {
             this.#index = index;
           },
-          remove: (path) => this.#files.removeFile(path),
         });
         this.#isScanned = true;
         owner.clearShortcoming();

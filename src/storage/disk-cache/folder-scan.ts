@@ -3,18 +3,16 @@ import type { Log } from '../../pipeline/ports.ts';
 import { isResultPath } from '../../pipeline/results/result-path.ts';
 import { walkFolder } from '../filesystem/folder-walk.ts';
 import { FileIndex, FOLDER_COST_BYTES, fileCostBytes } from './file-index.ts';
+import type { RenderingFolder } from './rendering-folder.ts';
 
 export interface ScanOptions {
-  /** Where the renderings are: a real path. */
-  readonly resultsPath: string;
+  readonly files: RenderingFolder;
   /** Of disk, in bytes. */
   readonly maxBytes: number;
   readonly log: Log;
   readonly signal: AbortSignal;
   /** Called with the index when all is seen; from then on, what is removed must be removed from it, too. */
   readonly onCounted: (index: FileIndex) => void;
-  /** Removes a file for which there is no room, with its folders where they are empty. */
-  readonly remove: (path: string) => Promise<void>;
 }
 
 /** Files that were last used in the same hour; nothing tells it more exactly. */
@@ -31,16 +29,16 @@ const FILES_PER_TURN = 500;
 /**
  * Reads which renderings are in a folder, once, file by file (`walkFolder`): a million of them took 76 s of the main
  * thread's time on a crowded machine, some microseconds at a time. What is above the bound goes, the least
- * recently used first. Files that are no renderings are left alone, and do not count.
+ * recently used first, to an hour. Files that are no renderings are left alone, and do not count.
  *
- * @returns all there is, in the order of its last use, to an hour
  * @throws Error of a system call; `signal.reason`
  */
-export async function scanFolder(options: ScanOptions): Promise<FileIndex> {
-  const { resultsPath, maxBytes, log, signal, onCounted } = options;
+export async function scanFolder(options: ScanOptions): Promise<void> {
+  const { files, maxBytes, log, signal, onCounted } = options;
+  const { resultsPath } = files;
   const startedMs = performance.now();
   const hours = new Map<number, Hour>();
-  let files = 0;
+  let found = 0;
   let foreign = 0;
   let costBytes = 0;
   for await (const entry of walkFolder(resultsPath, { signal })) {
@@ -63,7 +61,7 @@ export async function scanFolder(options: ScanOptions): Promise<FileIndex> {
       hours.set(hour, sameHour);
       sameHour.paths.push(path);
       sameHour.costsBytes.push(cost);
-      files += 1;
+      found += 1;
       costBytes += cost;
     }
   }
@@ -78,14 +76,13 @@ export async function scanFolder(options: ScanOptions): Promise<FileIndex> {
   await fillIndex(index, hours, options);
   const { heldBytes, evictions } = index.usage;
   const durationMs = Math.round(performance.now() - startedMs);
-  log.info({ files, evicted: evictions, heldBytes, durationMs }, 'result store scanned');
-  return index;
+  log.info({ files: found, evicted: evictions, heldBytes, durationMs }, 'result store scanned');
 }
 
 async function fillIndex(
   index: FileIndex,
   hours: Map<number, Hour>,
-  { log, signal, remove }: ScanOptions,
+  { files, log, signal }: ScanOptions,
 ): Promise<void> {
   let taken = 0;
   let refused: unknown;
@@ -98,9 +95,11 @@ async function fillIndex(
       index.restore(path, costsBytes[at] ?? 0);
       if (index.usage.heldBytes <= index.maxBytes) continue;
       // The one that was just taken in goes, and is the oldest that is left.
-      await index.evict(remove).catch((error: unknown) => {
-        refused ??= error;
-      });
+      await index
+        .evict((oldest) => files.removeFile(oldest))
+        .catch((error: unknown) => {
+          refused ??= error;
+        });
     }
   }
   if (refused !== undefined) {

@@ -1,6 +1,7 @@
 import type { SiteContent } from '../../pipeline/originals/sites.ts';
 import type { ByteRange } from '../../pipeline/ports.ts';
 import { siteError } from '../../pipeline/site-failure.ts';
+import { readContentRange } from '../origin-object.ts';
 import type { ResponseFields } from './freshness.ts';
 
 export interface ResponseHead {
@@ -46,18 +47,10 @@ export function readFraming(
   if (transfer !== '' && transfer !== 'chunked') throw refuse(`The transfer is ${transfer}.`);
   const length = readLength(fields);
   if (status === 200) return { part: undefined, sizeBytes: length };
-  const [, first, last, size] =
-    /^bytes (\d{1,15})-(\d{1,15})\/(\d{1,15})$/i
-      .exec(textOf(fields['content-range']))
-      ?.map(Number) ?? [];
-  const isAskedFor =
-    range !== undefined &&
-    size !== undefined &&
-    first === range.first &&
-    last === Math.min(range.last ?? Infinity, size - 1) &&
-    (length === undefined || length === last - first + 1);
-  if (!isAskedFor) throw refuse('The response is a part that was not asked for.');
-  return { part: { first: range.first, last: last ?? 0 }, sizeBytes: size };
+  const asked = range && readContentRange(textOf(fields['content-range']), range, length);
+  if (asked === undefined) throw refuse('The response is a part that was not asked for.');
+  const { sizeBytes, ...part } = asked;
+  return { part, sizeBytes };
 }
 
 /** The tag of a response; `undefined` where it has none, or one that is malformed or not worth remembering. */

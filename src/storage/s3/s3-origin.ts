@@ -2,7 +2,7 @@ import { IncomingMessage } from 'node:http';
 import { GetObjectCommand, type GetObjectCommandOutput, type S3Client } from '@aws-sdk/client-s3';
 import { MediaError } from '../../contract/errors.ts';
 import type { ByteRange, Origin, OriginObject, ReadOptions } from '../../pipeline/ports.ts';
-import { readLastModified } from '../origin-object.ts';
+import { readContentRange, readLastModified } from '../origin-object.ts';
 import { endWhenStalled } from './origin-agent.ts';
 import {
   createS3Client,
@@ -101,19 +101,12 @@ function describeObject(
 function readWholeSize(response: GetObjectCommandOutput, range: ByteRange): number {
   // Some servers respond to a range of an empty object with 200 and nothing.
   if (response.ContentLength === 0) throw new MediaError('RANGE_NOT_SATISFIABLE');
-  const [, first, last, size] =
-    /^bytes (\d+)-(\d+)\/(\d+)$/.exec(response.ContentRange ?? '')?.map(Number) ?? [];
+  const { ContentLength, ContentRange } = response;
   // Others, with one of none.
-  if (size === 0) throw new MediaError('RANGE_NOT_SATISFIABLE');
-  if (
-    size === undefined ||
-    first !== range.first ||
-    last !== Math.min(range.last ?? Infinity, size - 1) ||
-    response.ContentLength !== last - first + 1
-  ) {
-    throw originError(`The response has the range ${response.ContentRange}.`);
-  }
-  return size;
+  if (/^bytes \d+-\d+\/0+$/.test(ContentRange ?? '')) throw new MediaError('RANGE_NOT_SATISFIABLE');
+  const part = readContentRange(ContentRange ?? '', range, ContentLength);
+  if (part === undefined) throw originError(`The response has the range ${ContentRange}.`);
+  return part.sizeBytes;
 }
 
 function originError(message: string): MediaError {
