@@ -48,7 +48,7 @@ export function readGifHeader(bytes: Uint8Array): ImageFacts {
   const reader = new ByteReader(bytes, 'GIF');
   let { widthPx, heightPx } = readScreen(reader);
   const delaysMs: number[] = [];
-  // Of the graphic control extension that is waiting for its image.
+  // Of the graphic control extension that is waiting for its image; the compiler does not see that callbacks set it.
   let pendingDelayCs = undefined as number | undefined;
   let plays = 1;
   let isClean = true;

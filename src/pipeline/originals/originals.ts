@@ -31,7 +31,7 @@ export class Originals {
     const { work, leave } = this.#flights.join(`${period} ${originKey}`, (flight) =>
       url === undefined
         ? new OriginalReader(this.#parts, originKey, flight)
-        : new SiteReader(this.#parts, { originKey, url }, flight),
+        : new SiteReader(this.#parts, originKey, url, flight),
     );
     if (signal.aborted) leave();
     else signal.addEventListener('abort', leave, { once: true });

@@ -27,11 +27,6 @@ export interface SiteReaderParts extends ReaderParts {
   readonly external: ExternalMedia | undefined;
 }
 
-export interface SitePlace {
-  readonly originKey: string;
-  readonly url: string;
-}
-
 /** Bytes that memory is taken for at first; a length that a site announces is no reason to take more. */
 const FIRST_BYTES = 64 * 1024;
 
@@ -42,24 +37,25 @@ const FIRST_BYTES = 64 * 1024;
  */
 export class SiteReader implements OpenedOriginal {
   readonly #parts: SiteReaderParts;
-  readonly #place: SitePlace;
+  readonly #originKey: string;
+  readonly #url: string;
   readonly #flight: FlightControls;
   #identified: Promise<IdentifiedOriginal> | undefined;
   #held: Promise<HeldOriginal> | undefined;
   /** Of the bytes that were identified. */
   #etag: string | undefined;
 
-  constructor(parts: SiteReaderParts, place: SitePlace, flight: FlightControls) {
+  constructor(parts: SiteReaderParts, originKey: string, url: string, flight: FlightControls) {
     this.#parts = parts;
-    this.#place = place;
+    this.#originKey = originKey;
+    this.#url = url;
     this.#flight = flight;
     releaseAfter(flight, () => this.#held);
   }
 
   async identify(approach: Approach, trace: RequestTrace): Promise<IdentifiedOriginal> {
     const { metadata } = this.#parts;
-    const { originKey } = this.#place;
-    const fresh = this.#identified === undefined ? metadata.findFresh(originKey) : undefined;
+    const fresh = this.#identified === undefined ? metadata.findFresh(this.#originKey) : undefined;
     if (fresh !== undefined) {
       this.#etag = fresh.etag;
       return { identity: fresh, wasAsked: false };
@@ -94,11 +90,10 @@ export class SiteReader implements OpenedOriginal {
 
   async #identify(approach: Approach, span: StageSpan): Promise<IdentifiedOriginal> {
     const { metadata, cache } = this.#parts;
-    const { originKey } = this.#place;
-    const last = metadata.findOfSite(originKey);
+    const last = metadata.findOfSite(this.#originKey);
     // That it is unchanged helps where a rendering of it may be at hand, or its bytes are.
     const mayBeUnchanged =
-      approach !== 'whole' || cache.get(originKey)?.etag === last?.identity.etag;
+      approach !== 'whole' || cache.get(this.#originKey)?.etag === last?.identity.etag;
     const response = await this.#ask(mayBeUnchanged ? last?.site.validators : undefined);
     span.note({ isUnchanged: response.kind === 'unchanged' });
     if (response.kind === 'content') {
@@ -112,13 +107,13 @@ export class SiteReader implements OpenedOriginal {
     const { identity, site } = last;
     this.#etag = identity.etag;
     if (!this.#flight.isRetired()) {
-      metadata.noteFound(originKey, identity, { ...site, freshForMs: response.freshForMs });
+      metadata.noteFound(this.#originKey, identity, { ...site, freshForMs: response.freshForMs });
     }
     return { identity, wasAsked: true };
   }
 
   #findCached(): CachedOriginal | undefined {
-    const cached = this.#parts.cache.get(this.#place.originKey);
+    const cached = this.#parts.cache.get(this.#originKey);
     return cached?.etag === this.#etag ? cached : undefined;
   }
 
@@ -135,7 +130,6 @@ export class SiteReader implements OpenedOriginal {
 
   async #hold(content: SiteContent): Promise<HeldOriginal> {
     const { budget, cache, metadata } = this.#parts;
-    const { originKey } = this.#place;
     const reservation = budget.reserve(0);
     try {
       const bytes = await this.#collect(content, reservation);
@@ -144,8 +138,8 @@ export class SiteReader implements OpenedOriginal {
       const original = { etag, lastModified, bytes };
       this.#etag = etag;
       if (!this.#flight.isRetired()) {
-        metadata.noteFound(originKey, identityOf(original), { validators, freshForMs });
-        cache.set(originKey, original);
+        metadata.noteFound(this.#originKey, identityOf(original), { validators, freshForMs });
+        cache.set(this.#originKey, original);
       }
       return { ...reservation, ...original };
     } catch (error) {
@@ -206,7 +200,7 @@ export class SiteReader implements OpenedOriginal {
     const { sites } = this.#external;
     const { signal } = this.#flight;
     try {
-      return await sites.open({ url: this.#place.url, signal, known });
+      return await sites.open({ url: this.#url, signal, known });
     } catch (error) {
       this.#noteError(error);
       throw error;
@@ -221,13 +215,13 @@ export class SiteReader implements OpenedOriginal {
 
   /** @throws MediaError if the site has failed for this URL lately */
   #checkFailure(): void {
-    const failure = this.#parts.metadata.findFailure(this.#place.originKey);
+    const failure = this.#parts.metadata.findFailure(this.#originKey);
     if (failure !== undefined) throw failure;
   }
 
   #noteError(error: unknown): void {
     if (this.#flight.isRetired()) return;
-    this.#parts.metadata.noteError(this.#place.originKey, error);
+    this.#parts.metadata.noteError(this.#originKey, error);
   }
 }
 
