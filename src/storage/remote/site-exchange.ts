@@ -68,14 +68,9 @@ async function ask(lease: ConnectionLease, question: SiteQuestion): Promise<Site
   const path = `${url.pathname}${url.search}`;
   try {
     signal.throwIfAborted();
-    const {
-      statusCode: status,
-      headers: fields,
-      body,
-    } = await client.request({
-      ...{ method: 'GET', path, headers, onInfo },
-      signal: AbortSignal.any([signal, lease.signal, late.signal]),
-    });
+    const within = AbortSignal.any([signal, lease.signal, late.signal]);
+    const response = await client.request({ method: 'GET', path, headers, onInfo, signal: within });
+    const { statusCode: status, headers: fields, body } = response;
     lease.noteResponse();
     // Its reader sees its errors; one that is not read any more must not throw.
     body.on('error', () => undefined);
