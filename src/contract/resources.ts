@@ -92,9 +92,7 @@ export const originKeyTemplates: readonly Template[] = resourceNames.flatMap((re
 /** First folders of the keys of originals, `avatars/` for example, each once: all originals are below them. */
 export const originFolders: readonly string[] = [
   ...new Set(
-    originKeyTemplates.flatMap(({ segments: [first] }) =>
-      first?.kind === 'literal' ? [`${first.text}/`] : [],
-    ),
+    resourceNames.flatMap((name) => resourceRows[name].originKey?.match(/^[^/]+\//) ?? []),
   ),
 ];
 

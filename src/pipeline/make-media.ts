@@ -108,11 +108,10 @@ export class MediaMaker {
     const { results, negativeCache, renderer } = this.#parts;
     const { key, known, request } = task;
     try {
-      const isRender = plan.kind === 'render';
+      const isRendering = plan.kind === 'render';
       // OVERLOADED, UNPROCESSABLE_MEDIA, MEDIA_TOO_LARGE, TRANSFORM_TIMEOUT
-      const rendered = isRender ? await renderer.render(plan, held, task, charge) : undefined;
+      const rendered = isRendering ? await renderer.render(plan, held, task, charge) : undefined;
       const untouched = { body: held.bytes, mimeType: sourceFormats[format].mimeType };
-      const isRendering = rendered !== undefined;
       const { result, isKept } = results.keep(task, held, rendered ?? untouched, { isRendering });
       return { result, outcome: { kind: kindOf(known), stored: isKept } };
     } catch (error) {
