@@ -27,12 +27,12 @@ export interface Rendering {
   readonly darkroomPath: string;
 }
 
-/** What originals show. */
-export type RenderingKind = 'photos' | 'avatars' | 'emojis';
-
-/** What there is to be rendered, by kind, in random order. */
-export interface Originals extends Readonly<Record<RenderingKind, readonly Rendering[]>> {
+/** What there is to be rendered, by what it shows, in random order. */
+export interface Originals {
   readonly folder: string;
+  readonly photos: readonly Rendering[];
+  readonly avatars: readonly Rendering[];
+  readonly emojis: readonly Rendering[];
   readonly remove: () => Promise<void>;
 }
 
@@ -86,9 +86,35 @@ export async function makeOriginals(known?: string): Promise<Originals> {
   };
   return {
     folder,
-    photos: await make(await describePhotos()),
-    avatars: await make(await describeAvatars()),
-    emojis: await make(await describeEmojis()),
+    photos: await make({
+      drawings: await drawStills(PHOTO_WIDTHS_PX, heightOfPhoto),
+      copies: 12,
+      pathOf: (id, { format }) => `attachments/1/${id}/photo.${format}`,
+      renderingsOf: (path, { format, widthPx: originalPx }) =>
+        FIT_WIDTHS_PX.map((widthPx) => ({
+          ...{ path, widthPx, format: 'webp', isAnimated: false },
+          shrinksOnLoad: mayShrinkOnLoad({ format, ...sizeOf(originalPx) }, sizeOf(widthPx)),
+          darkroomPath: `/${path}?width=${widthPx}&quality=high&format=webp`,
+        })),
+    }),
+    avatars: await make({
+      drawings: await drawAvatars(),
+      copies: 14,
+      pathOf: (id) => `avatars/${id}/face`,
+      renderingsOf: (path, drawing) =>
+        AVATAR_SIZES.filter((size) => size < drawing.widthPx).flatMap((widthPx) =>
+          (['webp', 'png'] as const).map((format) => assetRendering(path, widthPx, format, false)),
+        ),
+    }),
+    emojis: await make({
+      drawings: await drawFilms(FILMS),
+      copies: 40,
+      pathOf: (id) => `emojis/${id}`,
+      renderingsOf: (path) =>
+        EMOJI_SIZES.flatMap((widthPx) =>
+          (['webp', 'gif'] as const).map((format) => assetRendering(path, widthPx, format, true)),
+        ),
+    }),
     remove: async () => {
       for (const name of await readdir(folder)) await rm(join(folder, name), { recursive: true });
       if (known === undefined) await rm(folder, { recursive: true });
@@ -96,47 +122,13 @@ export async function makeOriginals(known?: string): Promise<Originals> {
   };
 }
 
-async function describePhotos(): Promise<Kind> {
-  return {
-    drawings: await drawStills(PHOTO_WIDTHS_PX, heightOfPhoto),
-    copies: 12,
-    pathOf: (id, { format }) => `attachments/1/${id}/photo.${format}`,
-    renderingsOf: (path, { format, widthPx: originalPx }) =>
-      FIT_WIDTHS_PX.map((widthPx) => ({
-        ...{ path, widthPx, format: 'webp', isAnimated: false },
-        shrinksOnLoad: mayShrinkOnLoad({ format, ...sizeOf(originalPx) }, sizeOf(widthPx)),
-        darkroomPath: `/${path}?width=${widthPx}&quality=high&format=webp`,
-      })),
-  };
-}
-
-async function describeAvatars(): Promise<Kind> {
-  return {
-    drawings: await drawAvatars(),
-    copies: 14,
-    pathOf: (id) => `avatars/${id}/face`,
-    renderingsOf: (path, drawing) =>
-      AVATAR_SIZES.filter((size) => size < drawing.widthPx).flatMap((widthPx) =>
-        (['webp', 'png'] as const).map((format) => {
-          const darkroomPath = `/${path}.${format}?size=${widthPx}`;
-          return { path, widthPx, format, isAnimated: false, shrinksOnLoad: false, darkroomPath };
-        }),
-      ),
-  };
-}
-
-async function describeEmojis(): Promise<Kind> {
-  return {
-    drawings: await drawFilms(FILMS),
-    copies: 40,
-    pathOf: (id) => `emojis/${id}`,
-    renderingsOf: (path) =>
-      EMOJI_SIZES.flatMap((widthPx) =>
-        (['webp', 'gif'] as const).map((format) => {
-          const animated = format === 'webp' ? '&animated=true' : '';
-          const darkroomPath = `/${path}.${format}?size=${widthPx}${animated}`;
-          return { path, widthPx, format, isAnimated: true, shrinksOnLoad: false, darkroomPath };
-        }),
-      ),
-  };
+function assetRendering(
+  path: string,
+  widthPx: number,
+  format: OutputFormat,
+  isAnimated: boolean,
+): Rendering {
+  const animated = isAnimated && format === 'webp' ? '&animated=true' : '';
+  const darkroomPath = `/${path}.${format}?size=${widthPx}${animated}`;
+  return { path, widthPx, format, isAnimated, shrinksOnLoad: false, darkroomPath };
 }

@@ -54,24 +54,13 @@ export class WeightedChoice {
   readonly #bounds: number[] = [];
 
   constructor(weights: readonly number[]) {
-    let sum = 0;
-    for (const weight of weights) {
-      sum += weight;
-      this.#bounds.push(sum);
-    }
+    for (const weight of weights) this.#bounds.push((this.#bounds.at(-1) ?? 0) + weight);
   }
 
-  /** An index of the weights; bisected, since there may be hundreds. */
+  /** An index of the weights. */
   next(random: Random): number {
     const target = random.next() * (this.#bounds.at(-1) ?? 0);
-    let low = 0;
-    let high = this.#bounds.length - 1;
-    while (low < high) {
-      const middle = (low + high) >> 1;
-      if ((this.#bounds[middle] ?? 0) > target) high = middle;
-      else low = middle + 1;
-    }
-    return low;
+    return this.#bounds.findIndex((bound) => bound > target);
   }
 }
 

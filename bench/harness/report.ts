@@ -10,6 +10,11 @@ export function publishReport(fileName: string, report: string): void {
   process.stdout.write(`${report}\nWritten to ${REPORT_FOLDER}/${fileName}\n`);
 }
 
+/** The parts of a report, a blank line between them; `false` is none. */
+export function joinParts(...parts: readonly (string | false)[]): string {
+  return `${parts.filter((part) => part !== false).join('\n\n')}\n`;
+}
+
 /** @throws Error if an option of a command is not a number above 0 */
 export function parsePositive(option: string, text: string): number {
   const value = Number(text);

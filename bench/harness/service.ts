@@ -13,6 +13,9 @@ const START_TIMEOUT_MS = 20_000;
 /** How often it is looked whether one does, in milliseconds. */
 const START_POLL_MS = 20;
 
+/** Node, as `npm start` starts it. */
+export const NODE_OF_SERVICE = [process.execPath, ...startFlags];
+
 /** How a process ended. */
 export interface Ending {
   readonly code: number | null;
@@ -36,12 +39,10 @@ export interface Service {
 export interface ServerStart {
   /** Of its log among the reports. */
   readonly name: string;
-  /** Program and arguments. */
-  readonly command: readonly string[];
+  /** Program and arguments, by the port on which it is to listen. */
+  readonly command: (port: number) => readonly string[];
   /** Its variables, `HOST` and `PORT` beside them, and no other. */
   readonly environment?: Readonly<Record<string, string>>;
-  /** Where it is known already; a free one otherwise. */
-  readonly port?: number;
   /** What ends it where this process ends; `TERM` where it has processes of its own to end. */
   readonly deathSignal?: 'KILL' | 'TERM';
 }
@@ -51,11 +52,7 @@ export function startService(
   name: string,
   environment: Readonly<Record<string, string>>,
 ): Promise<Service> {
-  return startServer({
-    name,
-    command: [process.execPath, ...startFlags, 'dist/main.js'],
-    environment,
-  });
+  return startServer({ name, command: () => [...NODE_OF_SERVICE, 'dist/main.js'], environment });
 }
 
 /**
@@ -65,12 +62,12 @@ export function startService(
  */
 export async function startServer(start: ServerStart): Promise<Service> {
   const { name, command, environment, deathSignal = 'KILL' } = start;
-  const [port = 0] = start.port === undefined ? await findFreePorts(1) : [start.port];
+  const [port = 0] = await findFreePorts(1);
   mkdirSync(REPORT_FOLDER, { recursive: true });
   const logFile = `${REPORT_FOLDER}/${name}.log`;
   const log = openSync(logFile, 'w');
   // Ends with this process, whatever ends that (prctl(2)); but not by a Ctrl-C at the terminal.
-  const child = spawn('setpriv', ['--pdeathsig', deathSignal, ...command], {
+  const child = spawn('setpriv', ['--pdeathsig', deathSignal, ...command(port)], {
     detached: true,
     env: { PATH: process.env.PATH ?? '', HOST: '127.0.0.1', PORT: String(port), ...environment },
     stdio: ['ignore', log, log],
@@ -99,35 +96,26 @@ export async function startServer(start: ServerStart): Promise<Service> {
   return { pid: child.pid ?? 0, origin: `http://127.0.0.1:${port}`, logFile, ending, stop };
 }
 
-/** A whole response of a server. */
-export interface FetchedResponse {
-  readonly headers: Headers;
-  readonly body: Buffer;
-}
-
 /**
  * Fetches one thing.
  *
  * @throws Error if the status is not 200
  */
-export async function fetchOk(
-  origin: string,
-  path: string,
-  headers: Readonly<Record<string, string>> = {},
-): Promise<FetchedResponse> {
-  const response = await fetch(origin + path, { headers });
+export async function fetchOk(origin: string, path: string) {
+  const response = await fetch(origin + path);
   const body = Buffer.from(await response.arrayBuffer());
   if (response.status !== 200) throw new Error(`${path} gets ${response.status}.`);
   return { headers: response.headers, body };
 }
 
-function isListening(port: number): Promise<boolean> {
-  return new Promise((resolve) => {
-    const socket = connect(port, '127.0.0.1');
-    socket.once('error', () => resolve(false));
-    socket.once('connect', () => {
-      socket.destroy();
-      resolve(true);
-    });
-  });
+async function isListening(port: number): Promise<boolean> {
+  const socket = connect(port, '127.0.0.1');
+  try {
+    await once(socket, 'connect');
+    return true;
+  } catch {
+    return false;
+  } finally {
+    socket.destroy();
+  }
 }

@@ -7,10 +7,12 @@ import {
   formatQuantiles,
   formatShare,
   formatTable,
+  joinParts,
   quantile,
   sumOf,
 } from '../harness/report.ts';
-import { type OverloadRun, served } from './overload-run.ts';
+import type { OverloadRun } from './overload-run.ts';
+import { served } from './test-stand.ts';
 
 /** What the service must show under overload. */
 const AIMS = { hitP99Ms: 20, lightRatio: 0.5, refusedP99Ms: 50 } as const;
@@ -24,10 +26,10 @@ export interface Aim {
 }
 
 /** All phases of one load together; load 0 is none. */
-function gather({ phases }: Pick<OverloadRun, 'phases'>, factor: number) {
+function gather({ phases, options }: OverloadRun, factor: number) {
   const own = phases.filter((phase) => phase.factor === factor);
-  const heavy = own.flatMap((phase) => phase.heavy?.responses ?? []);
-  const seconds = sumOf(own, ({ lengthMs }) => lengthMs) / 1000;
+  const heavy = own.flatMap(({ flood }) => flood?.responses ?? []);
+  const seconds = (own.length * options.phaseMs) / 1000;
   return {
     hits: own.flatMap(({ hits }) => hits.responses),
     hitLatenessMs: own.flatMap(({ hits }) => hits.latenessMs),
@@ -88,20 +90,21 @@ function formatOthers(others: readonly LoadResponse[], asked: number): string {
 }
 
 /** The whole report of a run, in Markdown. */
-export function formatOverload(run: OverloadRun, animationBytes: readonly number[]): string {
+export function formatOverload(run: OverloadRun): string {
+  const { capacity, animationBytes } = run;
   const { factors, workers, phaseMs } = run.options;
   const sizes = [Math.min(...animationBytes), Math.max(...animationBytes)].map(formatBytes);
-  return `${[
+  return joinParts(
     '# Overload',
     `${workers} workers. Animated renders (originals of ${sizes.join(' to ')}): ` +
-      `${run.heavyCapacityPerSecond.toFixed(1)} a second with nothing else to do, p50 ${formatMs(quantile(timesOf(served(run.heavyAlone)), 0.5))}. ` +
+      `${capacity.perSecond.toFixed(1)} a second with nothing else to do, p50 ${formatMs(quantile(timesOf(served(capacity.responses)), 0.5))}. ` +
       `Under load, ${factors.map(formatFactor).join(', ')} as many arrive; the aims are for the most. ` +
       `Phases of ${phaseMs / 1000} s. Service and generators share ${availableParallelism()} cores; the one that asks for hits ` +
       `runs at ${run.isHitClientPreferred ? 'a higher' : 'the same'} priority, the others at the same. Others: the most that the machine did beside this in a phase, of its cores.`,
     formatAims(judgeOverload(run)),
     '## By load',
     formatLoads(run),
-  ].join('\n\n')}\n`;
+  );
 }
 
 /** The aims of a run as a table. */

@@ -1,7 +1,8 @@
-import { formatBytes, formatShare, formatTable } from '../harness/report.ts';
+import { formatBytes, formatShare, formatTable, joinParts } from '../harness/report.ts';
 import { DAY_S } from '../trace/assumptions.ts';
 import { contentKinds } from '../trace/shapes.ts';
 import { type RateModel, rateCases } from './rates.ts';
+import { BUCKET } from './setups.ts';
 import type { Counts, Simulation } from './simulate.ts';
 import type { Workload } from './workload.ts';
 
@@ -40,7 +41,7 @@ const hitRatios = {
   'Memory hits': ({ counts }) => formatShare(counts.tiers.memory, countTransforms(counts)),
   'Store hits': ({ counts, setup }) => {
     const beyondMemory = countTransforms(counts) - counts.tiers.memory;
-    return setup.store.kind === 'none' ? '–' : formatShare(counts.tiers.store, beyondMemory);
+    return setup.storeBytes === 0 ? '–' : formatShare(counts.tiers.store, beyondMemory);
   },
   'Held originals': ({ counts: { tiers, ...counts } }) => {
     const rest = countTransforms({ ...counts, tiers }) - tiers.memory - tiers.store;
@@ -50,8 +51,10 @@ const hitRatios = {
 
 const setupColumns: Columns = {
   Memory: ({ setup }) => formatBytes(setup.memoryBytes),
-  Store: ({ setup: { store } }) =>
-    store.kind === 'filesystem' ? `${store.kind}, ${formatBytes(store.maxBytes)}` : store.kind,
+  Store: ({ setup: { storeBytes } }) => {
+    if (storeBytes === 0) return 'none';
+    return storeBytes === BUCKET ? 's3' : `filesystem, ${formatBytes(storeBytes)}`;
+  },
   Edge: ({ setup }) => formatBytes(setup.edgeBytes),
   ...hitRatios,
   'Origin reads': ({ counts }) => perMillion(counts.originReads, counts),
@@ -90,7 +93,7 @@ const sizingColumns: Columns = {
 /** The whole report, in Markdown. */
 export function formatScale(run: ScaleRun): string {
   const { days } = run.workload.trace.options;
-  return `${[
+  return joinParts(
     '# Scale model',
     `\`${run.command}\`. ${days} days, of which those after the first ${run.fromDay} are counted. ` +
       'Hit ratios are of what reaches a tier; origin reads, revalidations (small reads), renders and their ' +
@@ -109,7 +112,7 @@ export function formatScale(run: ScaleRun): string {
     'People who start the client, and open six channels of the busiest guild within a minute, on a cold cache; and a ' +
       'scraper, which asks for all sizes of all emojis as fast as it is served.',
     formatRates(run.rates),
-  ].join('\n\n')}\n`;
+  );
 }
 
 function formatRates(model: RateModel): string {

@@ -26,7 +26,7 @@ export interface Exchange {
   readonly startedMs: number;
   readonly endedMs: number;
   readonly status: number | undefined;
-  readonly headers: Headers;
+  readonly received: Headers;
   readonly body: Buffer;
   /**
    * `complete`: to the last byte; `left`: the client hung up; `broken`: the server did, within a response;
@@ -40,14 +40,11 @@ export interface Exchange {
 /** After this long without an end, a request counts as hung, in milliseconds. */
 const HUNG_AFTER_MS = 90_000;
 
-/** A plain GET. */
-export function get(path: string, headers: Readonly<Record<string, string>> = {}): Question {
-  return { method: 'GET', path, headers, manner: { kind: 'reads' } };
-}
-
 /** Asks, and reports how it went; never fails itself. */
-export async function ask(origin: string, question: Question): Promise<Exchange> {
-  const { method, path, headers, manner } = question;
+export async function ask(
+  origin: string,
+  { method, path, headers, manner }: Question,
+): Promise<Exchange> {
   const startedMs = epochMs();
   const hangUp = new AbortController();
   const patienceMs = manner.kind === 'leaves' ? manner.afterMs : HUNG_AFTER_MS;
@@ -58,19 +55,19 @@ export async function ask(origin: string, question: Question): Promise<Exchange>
     startedMs,
     endedMs: epochMs(),
     status: response?.status,
-    headers: response?.headers ?? new Headers(),
+    received: response?.headers ?? new Headers(),
     body: Buffer.concat(chunks),
     ending,
     failure,
   });
   try {
     response = await fetch(origin + path, { method, headers, signal: hangUp.signal });
-    let received = 0;
+    let bytes = 0;
     for await (const chunk of response.body ?? []) {
       chunks.push(chunk);
-      received += chunk.length;
+      bytes += chunk.length;
       // To stop reading is to hang up.
-      if (manner.kind === 'leaves body' && received >= manner.afterBytes) return report('left');
+      if (manner.kind === 'leaves body' && bytes >= manner.afterBytes) return report('left');
       if (manner.kind === 'dawdles') await sleep(manner.pauseMs);
     }
     return report('complete');

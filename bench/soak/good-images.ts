@@ -14,9 +14,6 @@ const GOOD_PATHS = [
   '/attachments/1/14/romeo.txt',
 ];
 
-/** Digests of the good images' bodies, in order. */
-export type GoodImages = readonly string[];
-
 /**
  * Fetches the good images.
  *
@@ -27,7 +24,7 @@ export type GoodImages = readonly string[];
 export async function fetchGoodImages(
   origin: string,
   from: 'samples' | 'copies',
-): Promise<GoodImages> {
+): Promise<readonly string[]> {
   const digests: string[] = [];
   for (const path of GOOD_PATHS) {
     const target = from === 'samples' ? path : copyKey(path, RESERVED_COPY);
@@ -40,7 +37,7 @@ export async function fetchGoodImages(
 }
 
 /** The good images that are not, or no longer, what they were. */
-export function findChanged(before: GoodImages, after: GoodImages): readonly string[] {
+export function findChanged(before: readonly string[], after: readonly string[]): string[] {
   return GOOD_PATHS.filter(
     (_, index) => !/^[0-9a-f]{16}$/.test(before[index] ?? '') || before[index] !== after[index],
   );

@@ -1,5 +1,5 @@
 import { readdirSync, readFileSync, statSync } from 'node:fs';
-import { join } from 'node:path';
+import { join, relative } from 'node:path';
 import { readImageFacts } from '../../src/formats/read-image-facts.ts';
 import { Random } from '../harness/random.ts';
 
@@ -44,11 +44,10 @@ export interface Originals {
 
 /** Lists the originals; their bytes are read when they are wanted. */
 export function listOriginals(): Originals {
-  const samples = listFiles(SAMPLES).map((key): Original => {
-    const file = join(SAMPLES, key);
+  const samples = listFiles(SAMPLES).map((file): Original => {
     const facts = readImageFacts(readFileSync(file));
     const kind = facts?.animation === undefined ? 'still' : 'animation';
-    return openFile(key, facts === undefined ? 'file' : kind, file);
+    return openFile(relative(SAMPLES, file), facts === undefined ? 'file' : kind, file);
   });
   const copyAll = (copy: number): Original[] =>
     samples.map((sample) => ({ ...sample, key: copyKey(sample.key, copy) }));
@@ -58,7 +57,12 @@ export function listOriginals(): Originals {
     stills: ofKind('still'),
     animations: ofKind('animation'),
     files: [...ofKind('file'), ...listBlobs()],
-    hostile: listHostile(),
+    hostile: listFiles(CORPUS)
+      .filter((file) => HOSTILE.test(relative(CORPUS, file)))
+      .flatMap((file, index) => [
+        openFile(`avatars/${9_000 + index}/hostile`, 'hostile', file),
+        openFile(`attachments/9/${index}/hostile`, 'hostile', file),
+      ]),
     reserved: copyAll(RESERVED_COPY),
   };
 }
@@ -69,17 +73,13 @@ export function copyKey(key: string, copy: number): string {
   return key.replace(/\d+/, (id) => String(BigInt(id) + distance));
 }
 
-function openFile(key: string, kind: Original['kind'], file: string): Original {
-  return { key, kind, sizeBytes: statSync(file).size, read: () => readFileSync(file) };
+/** Whether transforms are asked for by parameters, and not by extension. */
+export function isAttachment({ key }: Original): boolean {
+  return key.startsWith('attachments/');
 }
 
-function listHostile(): Original[] {
-  const files = listFiles(CORPUS).filter((file) => HOSTILE.test(file));
-  return files.flatMap((file, index) =>
-    [`avatars/${9_000 + index}/hostile`, `attachments/9/${index}/hostile`].map((key) =>
-      openFile(key, 'hostile', join(CORPUS, file)),
-    ),
-  );
+function openFile(key: string, kind: Original['kind'], file: string): Original {
+  return { key, kind, sizeBytes: statSync(file).size, read: () => readFileSync(file) };
 }
 
 /** Files of random bytes, in a pattern whose length fits no buffer: a piece in a wrong place is seen. */
@@ -93,9 +93,10 @@ function listBlobs(): Original[] {
   });
 }
 
-function listFiles(folder: string): string[] {
+/** All files below a folder. */
+export function listFiles(folder: string): string[] {
   return readdirSync(folder, { recursive: true, withFileTypes: true })
     .filter((entry) => entry.isFile())
-    .map((entry) => join(entry.parentPath, entry.name).slice(folder.length + 1))
+    .map((entry) => join(entry.parentPath, entry.name))
     .sort();
 }

@@ -3,7 +3,7 @@ import { assumptions, DAY_S } from './assumptions.ts';
 import type { Catalogue } from './catalogue.ts';
 import type { ChannelFeed, Message } from './channel-feed.ts';
 import type { Population } from './population.ts';
-import { DEVICE_WEIGHTS, type PlacedUsage, type Usage, usages, variantOf } from './usages.ts';
+import { DEVICE_WEIGHTS, type PlacedUsage, type Usage, usages } from './usages.ts';
 import { ZipfRanks } from './zipf.ts';
 
 const deviceChoice = new WeightedChoice(DEVICE_WEIGHTS);
@@ -34,7 +34,7 @@ export function runSession(
   const device = deviceChoice.next(random);
   const asked = new Set<number>();
   const askFor = (usage: Usage, original: number): void => {
-    asked.add(catalogue.rendering(original, variantOf(usage, device)));
+    asked.add(catalogue.rendering(original, usages[usage].asks[device] ?? ''));
   };
   /** For what is in a place of the usage's kind now. */
   const ask = (usage: PlacedUsage, place: number): void =>

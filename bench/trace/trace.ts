@@ -23,7 +23,7 @@ export interface Deletion {
 export interface Trace {
   readonly options: TraceOptions;
   /** What was asked for, and what it was made of. */
-  readonly catalogue: Pick<Catalogue, 'originals' | 'renderings'>;
+  readonly catalogue: Catalogue;
   /** Seconds since the start, of each request. */
   readonly seconds: Float64Array;
   /** Index of the rendering that each asks for. */

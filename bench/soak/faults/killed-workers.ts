@@ -1,7 +1,7 @@
 import { existsSync, mkdirSync, readFileSync, rmdirSync, writeFileSync } from 'node:fs';
-import { setTimeout as sleep } from 'node:timers/promises';
 import { workersOf } from '../../../test/support/processes/worker-ids.ts';
 import type { Random } from '../../harness/random.ts';
+import { pause } from '../clients.ts';
 
 /** From one to the next: at least this, within which the others are started, and as much again on average. */
 const PAUSE_MS = 5_000;
@@ -33,8 +33,7 @@ export async function killWorkers(
     // A worker that is just starting is left alone: that it cannot start is an error.
     const there = new Set(workersOf(pid));
     const pauseMs = PAUSE_MS + random.exponential(PAUSE_MS);
-    await sleep(pauseMs, undefined, { signal: over }).catch(() => undefined);
-    if (over.aborted) break;
+    if (!(await pause(pauseMs, over))) break;
     const workers = workersOf(pid).filter((worker) => there.has(worker));
     if (workers.length === 0) continue;
     try {

@@ -27,10 +27,9 @@ function load(responses: readonly LoadResponse[]) {
 function phase(factor: number, hits: readonly LoadResponse[]): Phase {
   return {
     factor,
-    lengthMs: 1_000,
     hits: load(hits),
     light: [{ ...hit, isHit: false }],
-    heavy: factor === 0 ? undefined : load([refusal]),
+    flood: factor === 0 ? undefined : load([refusal]),
     othersShare: 0,
   };
 }
@@ -39,8 +38,8 @@ function runOf(hits: readonly LoadResponse[]): OverloadRun {
   return {
     options: { phaseMs: 1_000, rounds: 1, workers: 2, factors: [20] },
     isHitClientPreferred: true,
-    heavyCapacityPerSecond: 1,
-    heavyAlone: [hit],
+    capacity: { perSecond: 1, responses: [hit] },
+    animationBytes: [1_024],
     phases: [phase(0, [hit]), phase(20, hits)],
   };
 }
@@ -78,7 +77,7 @@ describe('the aim for hits', () => {
   });
 
   test('says all of it in the report', () => {
-    const report = formatOverload(runOf([...hits(8), refusal, refusal]), [1_024]);
+    const report = formatOverload(runOf([...hits(8), refusal, refusal]));
     expect(report).toContain(
       '| p99 of hits under overload | under 20 ms, all of them 200 from memory | 3.0 ms, but of 10: 503 × 2 | missed |',
     );
