@@ -1,6 +1,6 @@
 import { parseArgs } from 'node:util';
 import { parsePositive, publishReport } from './harness/report.ts';
-import { RateModel } from './scale/rates.ts';
+import { createRateModel } from './scale/rates.ts';
 import { formatScale } from './scale/report.ts';
 import { edgeSetups, memorySetups, type Setup, sizingSetups } from './scale/setups.ts';
 import { type Simulation, simulate } from './scale/simulate.ts';
@@ -34,7 +34,7 @@ function runModel(): void {
     memory: run(memorySetups(requestsPerDay)),
     edge: run(edgeSetups(requestsPerDay)),
     sizing: run(sizingSetups),
-    rates: new RateModel(seed),
+    rates: createRateModel(seed),
   });
   publishReport('scale.md', report);
 }

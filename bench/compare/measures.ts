@@ -39,16 +39,11 @@ export type MeasureName = keyof typeof measures;
 /** What one contestant did in one turn; absent is what could not be measured of it. */
 export type Turn = Readonly<Partial<Record<MeasureName, number>>>;
 
-/** A contestant's values of one measure, taken together. */
-export interface Summary {
-  /** Their median. */
-  readonly value: number;
-  /** How far the turns are apart, as a part of the value. */
-  readonly spread: number;
-}
-
-/** What a contestant's turns come to; `undefined` where it was not measured. */
-export function summarize(turns: readonly Turn[], name: MeasureName): Summary | undefined {
+/**
+ * What a contestant's turns come to: their median, and how far they are apart, as a part of it. `undefined` where it was
+ * not measured.
+ */
+export function summarize(turns: readonly Turn[], name: MeasureName) {
   const values = turns.flatMap((turn) => turn[name] ?? []);
   const value = quantile(values, 0.5);
   if (value === undefined) return undefined;
@@ -56,21 +51,13 @@ export function summarize(turns: readonly Turn[], name: MeasureName): Summary | 
 }
 
 /** How much better one is than another; `least` and `most` are those of the rounds. */
-export interface Ratio {
-  readonly value: number;
-  readonly least: number;
-  readonly most: number;
-}
+export type Ratio = NonNullable<ReturnType<typeof compare>>;
 
 /**
  * Compares two contestants by a measure: above 1 the first one is better, whichever way it counts. The value
  * is that of their medians; rounds are compared one by one, since both had them at about the same time.
  */
-export function compare(
-  turns: readonly Turn[],
-  others: readonly Turn[],
-  name: MeasureName,
-): Ratio | undefined {
+export function compare(turns: readonly Turn[], others: readonly Turn[], name: MeasureName) {
   const [one, other] = [summarize(turns, name), summarize(others, name)];
   if (one === undefined || other === undefined) return undefined;
   const ratioOf = (mine: number, theirs: number): number =>

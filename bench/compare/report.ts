@@ -2,21 +2,12 @@ import { spawnSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { cpus, totalmem } from 'node:os';
 import { formatBytes, formatTable, joinParts } from '../harness/report.ts';
-import type { Absence, Aim, Outcome, Workload } from './contest.ts';
+import type { Absence, Outcome, Workload } from './contest.ts';
 import { compare, type MeasureName, measures, type Ratio, summarize } from './measures.ts';
 import { NGINX } from './nginx.ts';
 
 /** A workload, and how good each contestant was at it. */
 export type Contest = Omit<Workload, 'hold'> & Outcome;
-
-/** An aim, and what came of it. */
-export interface JudgedAim extends Aim {
-  readonly contest: string;
-  /** `undefined` where it was not measured. */
-  readonly ratio: Ratio | undefined;
-  /** As well as it is written, with two digits. */
-  readonly isReached: boolean;
-}
 
 /** All that is reported. */
 export interface Comparison {
@@ -29,11 +20,12 @@ export interface Comparison {
 }
 
 /** Compares what was measured with what was wanted. */
-export function judgeAims(contests: readonly Contest[]): JudgedAim[] {
+export function judgeAims(contests: readonly Contest[]) {
   return contests.flatMap(({ name: contest, aims, decidedBy, entries }) => {
     const turnsOf = (wanted: string) => entries.find(({ name }) => name === wanted)?.turns ?? [];
     return aims.map((aim) => {
       const ratio = compare(turnsOf(aim.of), turnsOf(aim.to), decidedBy);
+      // As well as it is written, with two digits.
       const isReached = ratio !== undefined && Number(ratio.value.toFixed(2)) >= aim.atLeast;
       return { contest, ...aim, ratio, isReached };
     });

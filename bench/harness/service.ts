@@ -23,17 +23,7 @@ export interface Ending {
 }
 
 /** A server as a process of its own. */
-export interface Service {
-  readonly pid: number;
-  /** Scheme, host and port. */
-  readonly origin: string;
-  /** Where its log goes: straight into the file, so that no process has to read it meanwhile. */
-  readonly logFile: string;
-  /** `undefined` while it runs. */
-  readonly ending: () => Ending | undefined;
-  /** Sends SIGTERM and waits for the end; after `graceMs`, SIGKILL. */
-  readonly stop: (graceMs?: number) => Promise<Ending>;
-}
+export type Service = Awaited<ReturnType<typeof startServer>>;
 
 /** A server to be started. */
 export interface ServerStart {
@@ -60,7 +50,7 @@ export function startService(
  *
  * @throws Error with its output, if it ends or does not listen in time
  */
-export async function startServer(start: ServerStart): Promise<Service> {
+export async function startServer(start: ServerStart) {
   const { name, command, environment, deathSignal = 'KILL' } = start;
   const [port = 0] = await findFreePorts(1);
   mkdirSync(REPORT_FOLDER, { recursive: true });
@@ -86,14 +76,23 @@ export async function startServer(start: ServerStart): Promise<Service> {
     }
     await sleep(START_POLL_MS);
   }
-  const stop = async (graceMs = 5_000): Promise<Ending> => {
-    const timer = setTimeout(() => child.kill('SIGKILL'), graceMs);
-    child.kill('SIGTERM');
-    if (ending() === undefined) await exited;
-    clearTimeout(timer);
-    return ending() ?? { code: null, signal: null };
+  return {
+    pid: child.pid ?? 0,
+    /** Scheme, host and port. */
+    origin: `http://127.0.0.1:${port}`,
+    /** Where its log goes: straight into the file, so that no process has to read it meanwhile. */
+    logFile,
+    /** `undefined` while it runs. */
+    ending,
+    /** Sends SIGTERM and waits for the end; after `graceMs`, SIGKILL. */
+    stop: async (graceMs = 5_000): Promise<Ending> => {
+      const timer = setTimeout(() => child.kill('SIGKILL'), graceMs);
+      child.kill('SIGTERM');
+      if (ending() === undefined) await exited;
+      clearTimeout(timer);
+      return ending() ?? { code: null, signal: null };
+    },
   };
-  return { pid: child.pid ?? 0, origin: `http://127.0.0.1:${port}`, logFile, ending, stop };
 }
 
 /**

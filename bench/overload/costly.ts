@@ -9,15 +9,10 @@ import {
   quantile,
 } from '../harness/report.ts';
 import { type Aim, formatAims, timesOf } from './report.ts';
-import { type Beside, type Capacity, type StandOptions, served, TestStand } from './test-stand.ts';
+import { type Beside, type StandOptions, served, TestStand } from './test-stand.ts';
 
 /** All that a run has brought to light. */
-export interface CostlyRun {
-  readonly options: StandOptions;
-  readonly capacity: Capacity;
-  /** Animations as people upload them; in every other phase costly originals beside them. */
-  readonly phases: readonly (Beside & { readonly healthy: readonly LoadResponse[] })[];
-}
+type CostlyRun = Awaited<ReturnType<typeof runCostly>>;
 
 const COSTLY_EVERY_MS = 4_000;
 
@@ -34,7 +29,7 @@ const MAX_RATIO = 2;
  * Measures healthy animations that arrive at a steady rate, alone and while an original that takes as long as a render
  * may take comes every four seconds, in turn and on one running service.
  */
-export function runCostly(options: StandOptions): Promise<CostlyRun> {
+export function runCostly(options: StandOptions) {
   const { phaseMs, rounds, workers } = options;
   const costlyMs = phaseMs + HEAD_START_MS;
   const seconds = { light: 0, heavy: (2 * rounds * phaseMs * LOAD_SHARE) / 1_000 };
@@ -46,7 +41,7 @@ export function runCostly(options: StandOptions): Promise<CostlyRun> {
       return { healthy };
     };
     const flood = () => stand.runSteady('costly', 1_000 / COSTLY_EVERY_MS, costlyMs);
-    const phases: CostlyRun['phases'][number][] = [];
+    const phases: (Beside & { readonly healthy: readonly LoadResponse[] })[] = [];
     for (let phase = 0; phase < 2 * rounds; phase += 1) {
       const beside = phase % 2 === 0 ? undefined : flood;
       phases.push(await stand.measurePhase(measure, HEAD_START_MS, beside));

@@ -1,6 +1,6 @@
 import type { LoadResponse, LoadResult } from '../harness/load.ts';
 import { sumOf } from '../harness/report.ts';
-import { type Beside, type Capacity, type StandOptions, TestStand } from './test-stand.ts';
+import { type Beside, type StandOptions, TestStand } from './test-stand.ts';
 
 /** What is chosen for a run. */
 export interface OverloadOptions extends StandOptions {
@@ -18,16 +18,7 @@ export interface Phase extends Beside {
 }
 
 /** All that a run has brought to light. */
-export interface OverloadRun {
-  readonly options: OverloadOptions;
-  /** Whether hits were asked for by a process that ran before all others. */
-  readonly isHitClientPreferred: boolean;
-  /** Of animated renders. */
-  readonly capacity: Capacity;
-  /** Sizes of the animated originals. */
-  readonly animationBytes: readonly number[];
-  readonly phases: readonly Phase[];
-}
+export type OverloadRun = Awaited<ReturnType<typeof runOverload>>;
 
 const HITS_PER_SECOND = 50;
 const LIGHT_CLIENTS_PER_WORKER = 8;
@@ -39,7 +30,7 @@ const HEAD_START_MS = 1_500;
  * Measures hits and light renders, alone and while animated renders come at many times the capacity,
  * in turn and on one running service.
  */
-export function runOverload(options: OverloadOptions): Promise<OverloadRun> {
+export function runOverload(options: OverloadOptions) {
   const { phaseMs, rounds, factors, workers } = options;
   const floodMs = phaseMs + 2 * HEAD_START_MS;
   const seconds = {

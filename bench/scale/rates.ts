@@ -20,19 +20,6 @@ export const rateCases: readonly RateCase[] = [150, 300, 600, 1_200].flatMap((re
   [1, 3].map((slowness) => ({ requests, windowMs: 60_000, slowness })),
 );
 
-/** What becomes of people, and of a scraper, with a rate. */
-export interface RateOutcome {
-  readonly people: number;
-  /** Of those, how many were refused anything. */
-  readonly limitedPeople: number;
-  /** What the hungriest of them was charged within the visit. */
-  readonly mostUnits: number;
-  /** When a scraper was refused first, in seconds; infinite if never. */
-  readonly scraperLimitedAfterS: number;
-  /** Part of its requests in two minutes that were refused. */
-  readonly scraperRefusedShare: number;
-}
-
 /** One render: when it is asked for, and what it is estimated to take of one core. */
 interface RenderAsk {
   readonly atMs: number;
@@ -52,36 +39,38 @@ const SCRAPER_CONNECTIONS = 4;
 const SCRAPER_MS = 120_000;
 const UNIT_MS = 50;
 
-/** People and a scraper, as the trace's assumptions have them; the same for each rate. */
-export class RateModel {
-  readonly #visits: readonly (readonly RenderAsk[])[];
+/** What becomes of people, and of a scraper, with a rate. */
+export type RateModel = ReturnType<typeof createRateModel>;
 
-  constructor(seed: number) {
-    const catalogue = new Catalogue(seed + 1);
-    const population = new Population(USERS, catalogue);
-    const random = new Random(seed);
-    for (let session = 0; session < EARLIER_SESSIONS; session += 1) {
-      runSession(population, catalogue, random, session, { guild: 0, kind: 'channel' });
-    }
-    this.#visits = Array.from({ length: PEOPLE }, () => drawVisit(population, catalogue, random));
+/**
+ * People and a scraper, as the trace's assumptions have them; the same for each rate. Nothing of it is in a cache: each
+ * rendering is made, and charged.
+ */
+export function createRateModel(seed: number) {
+  const catalogue = new Catalogue(seed + 1);
+  const population = new Population(USERS, catalogue);
+  const random = new Random(seed);
+  for (let session = 0; session < EARLIER_SESSIONS; session += 1) {
+    runSession(population, catalogue, random, session, { guild: 0, kind: 'channel' });
   }
-
-  /** Nothing of it is in a cache: each rendering is made, and charged. */
-  run(rateCase: RateCase): RateOutcome {
+  const visits = Array.from({ length: PEOPLE }, () => drawVisit(population, catalogue, random));
+  return (rateCase: RateCase) => {
     const isServed = createLimiter(rateCase);
-    const limited = this.#visits.filter(
+    const limited = visits.filter(
       (visit, person) => visit.filter((render) => !isServed(`person ${person}`, render)).length > 0,
     );
-    const units = this.#visits.map((visit) =>
+    const units = visits.map((visit) =>
       sumOf(visit, ({ costMs }) => Math.ceil((costMs * rateCase.slowness) / UNIT_MS)),
     );
     return {
-      people: this.#visits.length,
+      people: visits.length,
+      /** Of those, how many were refused anything. */
       limitedPeople: limited.length,
+      /** What the hungriest of them was charged within the visit. */
       mostUnits: Math.max(...units),
       ...scrape(rateCase),
     };
-  }
+  };
 }
 
 function drawVisit(population: Population, catalogue: Catalogue, random: Random): RenderAsk[] {
@@ -125,9 +114,7 @@ function createLimiter({ slowness, ...limits }: RateCase): Limiter {
 }
 
 /** Asks for all sizes of all emojis there are, as fast as it is served; a refusal takes the network's time alone. */
-function scrape(
-  rateCase: RateCase,
-): Pick<RateOutcome, 'scraperLimitedAfterS' | 'scraperRefusedShare'> {
+function scrape(rateCase: RateCase) {
   const isServed = createLimiter(rateCase);
   const renders = shapesOf['custom emoji']
     .flatMap((shape) =>
@@ -149,5 +136,10 @@ function scrape(
     requests += 1;
     atMs += tookMs / SCRAPER_CONNECTIONS;
   }
-  return { scraperLimitedAfterS: limitedAfterMs / 1000, scraperRefusedShare: refused / requests };
+  return {
+    /** When it was refused first, in seconds; infinite if never. */
+    scraperLimitedAfterS: limitedAfterMs / 1000,
+    /** Part of its requests in two minutes that were refused. */
+    scraperRefusedShare: refused / requests,
+  };
 }

@@ -118,7 +118,7 @@ export function formatScale(run: ScaleRun): string {
 function formatRates(model: RateModel): string {
   const rows = rateCases.map((rateCase) => {
     const { requests, slowness } = rateCase;
-    const outcome = model.run(rateCase);
+    const outcome = model(rateCase);
     const { people, limitedPeople, mostUnits, scraperLimitedAfterS, scraperRefusedShare } = outcome;
     return [
       String(requests),

@@ -43,17 +43,7 @@ function emptyCounts() {
 }
 
 /** What came of a simulation, in the real sizes of the setup. */
-export interface Simulation {
-  readonly setup: Setup;
-  /** The model is so many times smaller than the setup: its requests, its content and all bounds. */
-  readonly scale: number;
-  /** Of the measured span; as counted in the model. */
-  readonly counts: Counts;
-  /** In the result store at the end. */
-  readonly storeBytes: number;
-  /** By how much that grew over the measured span, a day. */
-  readonly storeBytesPerDay: number;
-}
+export type Simulation = ReturnType<typeof simulate>;
 
 /**
  * Sends a trace through a setup that is scaled down to it. With popularities by Zipf's law with an
@@ -64,7 +54,7 @@ export interface Simulation {
  *
  * @param fromDay what comes before fills the caches, and is not counted
  */
-export function simulate(workload: Workload, setup: Setup, fromDay: number): Simulation {
+export function simulate(workload: Workload, setup: Setup, fromDay: number) {
   const { trace } = workload;
   const scale = (setup.requestsPerDay * trace.options.days) / trace.options.requests;
   const deployment = createDeployment(workload, setup, scale);
@@ -84,9 +74,13 @@ export function simulate(workload: Workload, setup: Setup, fromDay: number): Sim
   const grownBytes = deployment.readStoreBytes() - (storeBytesBefore ?? 0);
   return {
     setup,
+    /** The model is so many times smaller than the setup: its requests, its content and all bounds. */
     scale,
+    /** Of the measured span; as counted in the model. */
     counts,
+    /** In the result store at the end. */
     storeBytes: deployment.readStoreBytes() * scale,
+    /** By how much that grew over the measured span, a day. */
     storeBytesPerDay: (grownBytes * scale) / spanDays,
   };
 }

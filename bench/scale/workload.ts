@@ -17,14 +17,7 @@ export interface RenderingFacts {
 }
 
 /** A trace with all numbers that a simulation needs, per rendering and per original. */
-export interface Workload {
-  readonly trace: Trace;
-  /** Original of each rendering. */
-  readonly originals: Int32Array;
-  readonly facts: readonly RenderingFacts[];
-  /** Bytes of each original. */
-  readonly originalBytes: Float64Array;
-}
+export type Workload = ReturnType<typeof createWorkload>;
 
 /** The contract's defaults (contract §6). */
 const limits = {
@@ -55,19 +48,21 @@ const pointsOf: ReadonlyMap<string, Points> = new Map(
 );
 
 /** Works out what each rendering of a trace takes: by the service's own parser, plan and estimate. */
-export function createWorkload(trace: Trace): Workload {
+export function createWorkload(trace: Trace) {
   const { catalogue } = trace;
   const known = new Map<string, RenderingFacts>();
   return {
     trace,
+    /** Original of each rendering. */
     originals: Int32Array.from(catalogue.renderings, ({ original }) => original),
-    facts: catalogue.renderings.map(({ original, ask }) => {
+    facts: catalogue.renderings.map(({ original, ask }): RenderingFacts => {
       const { kind, shape, detail } = catalogue.original(original);
       const sort = [kind, shapesOf[kind].indexOf(shape), ask].join();
       const facts = known.get(sort) ?? planRendering({ kind, shape }, ask);
       known.set(sort, facts);
       return { ...facts, bytes: Math.round(facts.bytes * detail) };
     }),
+    /** Bytes of each original. */
     originalBytes: Float64Array.from(catalogue.originals, (original) =>
       Math.round(estimateOriginalBytes(original) * original.detail),
     ),

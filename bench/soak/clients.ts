@@ -23,20 +23,15 @@ export interface Burst {
   readonly endMs: number;
 }
 
-/** What all clients do: the ones that ask all the time, and those of the bursts. */
-export interface ClientsRun {
-  readonly origin: string;
-  readonly mix: LoadMix;
-  readonly witness: Witness;
-  readonly pressure: Pressure;
-  readonly seed: number;
-}
-
-/** Asks until it is over, and waits for the last responses. */
+/** Asks until it is over, all the time and in bursts, and waits for the last responses. */
 export async function runClients(
-  { origin, mix, witness, pressure, seed }: ClientsRun,
+  origin: string,
+  mix: LoadMix,
+  witness: Witness,
+  pressure: Pressure,
+  seed: number,
   over: AbortSignal,
-): Promise<{ readonly visits: readonly Visit[]; readonly bursts: readonly Burst[] }> {
+) {
   const visits: Visit[] = [];
   const bursts: Burst[] = [];
   const visit = async (shot: PurposedShot): Promise<void> => {

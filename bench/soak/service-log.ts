@@ -17,16 +17,13 @@ interface LogLine {
 }
 
 /** What the service has written at the level `warn` and above, or outside of its log. */
-export interface LogSummary {
-  /** Lines by level, message and code. */
-  readonly counts: ReadonlyMap<string, number>;
-  /** Lines at `error` and above that no fault of the origin explains, and lines that are no log. */
-  readonly unexplained: readonly string[];
-}
+export type LogSummary = ReturnType<typeof readServiceLog>;
 
 /** Reads the log of a run. */
-export function readServiceLog({ logFile, waves }: SoakRun): LogSummary {
+export function readServiceLog({ logFile, waves }: SoakRun) {
+  /** Lines by level, message and code. */
   const counts = new Map<string, number>();
+  /** Lines at `error` and above that no fault of the origin explains, and lines that are no log. */
   const unexplained: string[] = [];
   const isExplained = ({ code, storage, time }: LogLine): boolean =>
     (code === 'ORIGIN_ERROR' || code === 'ORIGIN_TIMEOUT' || storage !== undefined) &&

@@ -101,11 +101,13 @@ async function soak(
     if (sample !== undefined) samples.push(sample);
   }, everyMs);
   const over = endAfter(durationMs, cut);
-  const load = { origin: address, mix, witness, pressure, seed };
   const [waves, killedWorkers, { visits, bursts, loadedMs }] = await Promise.all([
     strike([...origin.kinds, ...disks.kinds], random, over),
     killWorkers(pid, new Random(seed), over),
-    runClients(load, over).then((all) => ({ ...all, loadedMs: epochMs() - beganMs })),
+    runClients(address, mix, witness, pressure, seed, over).then((all) => ({
+      ...all,
+      loadedMs: epochMs() - beganMs,
+    })),
   ]);
   clearInterval(sampling);
 
