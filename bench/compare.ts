@@ -3,7 +3,7 @@ import type { Absence, Stage, Workload } from './compare/contest.ts';
 import { type Contestant, otherPeers, parseServer } from './compare/contestants.ts';
 import { missingLikeness } from './compare/likeness.ts';
 import { makeOriginals, type Originals } from './compare/originals.ts';
-import { type Contest, formatComparison, judgeAims, readVersions } from './compare/report.ts';
+import { type Contest, formatComparison, judgeAims } from './compare/report.ts';
 import { externalWorkload } from './compare/workloads/external.ts';
 import { renderWorkloads } from './compare/workloads/renders.ts';
 import { hitWorkloads, passthroughWorkloads } from './compare/workloads/repeated.ts';
@@ -40,14 +40,9 @@ async function main(): Promise<number> {
   }
   const absences: Absence[] = [];
   const contests = await holdAll(chosen, absences);
-  const report = formatComparison({
-    contests,
-    absences,
-    left: workloads.filter((workload) => !isWanted(workload)).map(({ name }) => name),
-    versions: readVersions(),
-    command: ['npm run bench --', ...process.argv.slice(2)].join(' '),
-  });
-  publishReport('compare.md', report);
+  const left = workloads.filter((workload) => !isWanted(workload)).map(({ name }) => name);
+  const command = ['npm run bench --', ...process.argv.slice(2)].join(' ');
+  publishReport('compare.md', formatComparison(contests, absences, left, command));
   return judgeAims(contests).every(({ isReached }) => isReached) ? 0 : 1;
 }
 
@@ -69,7 +64,7 @@ async function holdAll(chosen: readonly Workload[], absences: Absence[]): Promis
   let originals: Promise<Originals> | undefined;
   const generator = new LoadGenerator('equal');
   const why = values.likeness ? missingLikeness() : undefined;
-  if (why !== undefined) absences.push({ contest: 'all', who: 'SSIMULACRA2', why });
+  if (why !== undefined) absences.push(['all', 'SSIMULACRA2', why]);
   const stage: Stage = {
     rounds: Math.ceil(parsePositive('rounds', values.rounds)),
     turnMs: parsePositive('seconds', values.seconds) * 1000,

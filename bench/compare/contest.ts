@@ -25,11 +25,7 @@ export interface Stage {
 }
 
 /** Something that could not take part in a contest. */
-export interface Absence {
-  readonly contest: string;
-  readonly who: string;
-  readonly why: string;
-}
+export type Absence = readonly [contest: string, who: string, why: string];
 
 /** What has to be shown: so many times as good as another contestant. */
 export interface Aim {
@@ -40,7 +36,6 @@ export interface Aim {
   readonly reason?: string | undefined;
 }
 
-/** Something to be good at. */
 export interface Workload {
   readonly name: string;
   readonly aims: readonly Aim[];
@@ -99,7 +94,7 @@ export async function compete<Contestant extends Starter>(
         players.push({ contestant, server, turns: [] });
       } catch (error) {
         const why = error instanceof Error ? error.message : String(error);
-        absences.push({ contest, who: contestant.name, why });
+        absences.push([contest, contestant.name, why.replaceAll(/\s+/g, ' ')]);
         await server?.stop();
       }
     }

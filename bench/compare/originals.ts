@@ -28,13 +28,7 @@ export interface Rendering {
 }
 
 /** What there is to be rendered, by what it shows, in random order. */
-export interface Originals {
-  readonly folder: string;
-  readonly photos: readonly Rendering[];
-  readonly avatars: readonly Rendering[];
-  readonly emojis: readonly Rendering[];
-  readonly remove: () => Promise<void>;
-}
+export type Originals = Awaited<ReturnType<typeof makeOriginals>>;
 
 /** Photographs of 2 to 4 megapixels, and the widths that they are asked for in. */
 const PHOTO_WIDTHS_PX = [1730, 1820, 1910, 2000, 2090, 2180, 2270, 2360, 2400, 1960, 2050, 2300];
@@ -68,7 +62,7 @@ interface Kind {
  * @param known an empty folder, or none yet; it stays, but empty
  * @throws Error if there is something in it
  */
-export async function makeOriginals(known?: string): Promise<Originals> {
+export async function makeOriginals(known?: string) {
   const folder = resolve(known ?? (await mkdtemp(join(tmpdir(), 'darkroom-compare-'))));
   if (known !== undefined) {
     await mkdir(folder, { recursive: true });

@@ -9,16 +9,6 @@ import { NGINX } from './nginx.ts';
 /** A workload, and how good each contestant was at it. */
 export type Contest = Omit<Workload, 'hold'> & Outcome;
 
-/** All that is reported. */
-export interface Comparison {
-  readonly contests: readonly Contest[];
-  readonly absences: readonly Absence[];
-  /** Names of the contests that were not asked for. */
-  readonly left: readonly string[];
-  readonly versions: Readonly<Record<string, string>>;
-  readonly command: string;
-}
-
 /** Compares what was measured with what was wanted. */
 export function judgeAims(contests: readonly Contest[]) {
   return contests.flatMap(({ name: contest, aims, decidedBy, entries }) => {
@@ -32,12 +22,20 @@ export function judgeAims(contests: readonly Contest[]) {
   });
 }
 
-/** All of it as Markdown. */
-export function formatComparison(comparison: Comparison): string {
-  const { contests, absences, left, versions, command } = comparison;
+/**
+ * All of it as Markdown.
+ *
+ * @param left names of the contests that were not asked for
+ */
+export function formatComparison(
+  contests: readonly Contest[],
+  absences: readonly Absence[],
+  left: readonly string[],
+  command: string,
+): string {
   const [cpu] = cpus();
   const machine = `${cpus().length} cores (${cpu?.model ?? 'unknown'}), ${formatBytes(totalmem())}`;
-  const software = Object.entries(versions).map(([name, version]) => `${name} ${version}`);
+  const software = Object.entries(readVersions()).map(([name, version]) => `${name} ${version}`);
   return joinParts(
     '# Darkroom and others',
     `\`${command}\` on ${machine}; ${software.join(', ')}.`,
@@ -54,11 +52,7 @@ export function formatComparison(comparison: Comparison): string {
     ),
     left.length > 0 && `Not measured in this run: ${left.join('; ')}.`,
     absences.length > 0 && 'Left out on this machine:',
-    absences.length > 0 &&
-      formatTable(
-        ['Contest', 'Who', 'Why'],
-        absences.map(({ contest, who, why }) => [contest, who, why.replaceAll(/\s+/g, ' ')]),
-      ),
+    absences.length > 0 && formatTable(['Contest', 'Who', 'Why'], absences),
     ...contests.map(formatContest),
   );
 }
@@ -89,7 +83,7 @@ function formatRatio(ratio: Ratio | undefined): string {
 }
 
 /** What is compared, by name; only what is installed. */
-export function readVersions(): Record<string, string> {
+function readVersions(): Record<string, string> {
   const packages = {
     sharp: 'sharp',
     IPX: 'ipx',

@@ -26,7 +26,6 @@ export interface ClosedLoad extends Paths {
   readonly isRepeated?: boolean;
 }
 
-/** What a process can be told to drive. */
 export type Load = SteadyLoad | ClosedLoad;
 
 /** One response, with its times. */

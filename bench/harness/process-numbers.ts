@@ -3,24 +3,13 @@ import { treeOf } from '../../test/support/processes/worker-ids.ts';
 import { sumOf } from './report.ts';
 
 /** What the system says of one process (Linux, proc(5)). */
-export interface ProcessNumbers {
-  readonly residentBytes: number;
-  /** The most that it ever had. */
-  readonly peakResidentBytes: number;
-  readonly threads: number;
-  /** Open file descriptors, the sockets included. */
-  readonly descriptors: number;
-  /** Used by the process itself, in user and kernel mode. */
-  readonly cpuSeconds: number;
-  /** Used by children that have ended, and theirs. */
-  readonly endedChildrenCpuSeconds: number;
-}
+export type ProcessNumbers = NonNullable<ReturnType<typeof readProcess>>;
 
 /** Clock ticks of proc(5) in a second: 100 on every Linux that Node runs on (sysconf(3), `_SC_CLK_TCK`). */
 const TICKS_PER_SECOND = 100;
 
 /** Numbers of a process; `undefined` if it has ended, be it between two files of it. */
-export function readProcess(pid: number): ProcessNumbers | undefined {
+export function readProcess(pid: number) {
   try {
     const status = readFileSync(`/proc/${pid}/status`, 'utf8');
     const stat = readFileSync(`/proc/${pid}/stat`, 'utf8');
@@ -31,10 +20,14 @@ export function readProcess(pid: number): ProcessNumbers | undefined {
     const seconds = (field: number): number => Number(fields[field - 3]) / TICKS_PER_SECOND;
     return {
       residentBytes: number('VmRSS') * 1024,
+      /** The most that it ever had. */
       peakResidentBytes: number('VmHWM') * 1024,
       threads: number('Threads'),
+      /** Open files, the sockets included. */
       descriptors: readdirSync(`/proc/${pid}/fd`).length,
+      /** Used by the process itself, in user and kernel mode. */
       cpuSeconds: seconds(14) + seconds(15),
+      /** Used by children that have ended, and theirs. */
       endedChildrenCpuSeconds: seconds(16) + seconds(17),
     };
   } catch {

@@ -57,7 +57,6 @@ export class WeightedChoice {
     for (const weight of weights) this.#bounds.push((this.#bounds.at(-1) ?? 0) + weight);
   }
 
-  /** An index of the weights. */
   next(random: Random): number {
     const target = random.next() * (this.#bounds.at(-1) ?? 0);
     return this.#bounds.findIndex((bound) => bound > target);

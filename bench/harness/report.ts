@@ -33,7 +33,6 @@ export function quantile(values: ArrayLike<number>, share: number): number | und
   return sorted[Math.max(0, Math.ceil(share * sorted.length) - 1)];
 }
 
-/** The sum of what is read from each item. */
 export function sumOf<Item>(items: readonly Item[], read: (item: Item) => number): number {
   return items.reduce((sum, item) => sum + read(item), 0);
 }

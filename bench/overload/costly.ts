@@ -59,7 +59,6 @@ function gather({ phases }: CostlyRun, hasCostly: boolean) {
   };
 }
 
-/** Compares a run with its aims. */
 export function judgeCostly(run: CostlyRun): readonly Aim[] {
   const { healthy } = gather(run, true);
   const p95 = (hasCostly: boolean): number =>
@@ -81,7 +80,6 @@ export function judgeCostly(run: CostlyRun): readonly Aim[] {
   ];
 }
 
-/** The whole report of a run, in Markdown. */
 export function formatCostly(run: CostlyRun): string {
   const { workers, phaseMs } = run.options;
   const { perSecond } = run.capacity;

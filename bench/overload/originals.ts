@@ -19,22 +19,15 @@ const COSTLY_EDGE_PX = 5_000;
 /** What is rendered: an avatar as a small WebP, an animation as an animated WebP, or a large photo without loss. */
 export type Sort = 'light' | 'heavy' | 'costly';
 
-/** The requests that there are for a folder of originals, each for another result. */
-export interface OverloadOriginals {
-  readonly paths: Readonly<Record<Sort, string[]>>;
-  /** Sizes of the animated originals, in bytes. */
-  readonly animationBytes: readonly number[];
-}
+/** What there is to ask for. */
+export type OverloadOriginals = Awaited<ReturnType<typeof drawOriginals>>;
 
 /**
  * Draws originals into a folder.
  *
  * @param counts how many requests there must be, at least, of each sort
  */
-export async function drawOriginals(
-  folder: string,
-  counts: Readonly<Record<Sort, number>>,
-): Promise<OverloadOriginals> {
+export async function drawOriginals(folder: string, counts: Readonly<Record<Sort, number>>) {
   const lightIds = Math.ceil(counts.light / LIGHT_WIDTHS_PX.length);
   const heavyIds = Math.ceil(counts.heavy / HEAVY_WIDTHS_PX.length);
   const films = await drawFilms(HEAVY_FILMS);
@@ -51,6 +44,7 @@ export async function drawOriginals(
       ).flat(),
     );
   return {
+    /** The requests that there are for them, each for another result. */
     paths: {
       light: list(lightIds, LIGHT_WIDTHS_PX, (id) => `/avatars/${id}/face.webp`),
       heavy: list(heavyIds, HEAVY_WIDTHS_PX, (id) => `/stickers/${id}.webp`),
@@ -59,6 +53,7 @@ export async function drawOriginals(
         (_, id) => `/attachments/1/${id}/photo.jpg?format=webp&quality=lossless`,
       ),
     },
+    /** Sizes of the animated originals. */
     animationBytes: films.map(({ bytes }) => bytes.length),
   };
 }

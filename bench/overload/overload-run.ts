@@ -2,13 +2,11 @@ import type { LoadResponse, LoadResult } from '../harness/load.ts';
 import { sumOf } from '../harness/report.ts';
 import { type Beside, type StandOptions, TestStand } from './test-stand.ts';
 
-/** What is chosen for a run. */
 export interface OverloadOptions extends StandOptions {
   /** Animated renders arrive at so many times the capacity, in phases of their own; the greatest last. */
   readonly factors: readonly number[];
 }
 
-/** What was measured in one phase. */
 export interface Phase extends Beside {
   /** Times the capacity of animated renders; 0 while the others are alone. */
   readonly factor: number;

@@ -41,7 +41,6 @@ function gather({ phases, options }: OverloadRun, factor: number) {
   };
 }
 
-/** How long each response took, in milliseconds. */
 export function timesOf(responses: readonly LoadResponse[]): number[] {
   return responses.map(({ totalMs }) => totalMs);
 }
@@ -89,7 +88,6 @@ function formatOthers(others: readonly LoadResponse[], asked: number): string {
   return others.length === 0 ? '' : `, but of ${asked}: ${formatCounts(kinds)}`;
 }
 
-/** The whole report of a run, in Markdown. */
 export function formatOverload(run: OverloadRun): string {
   const { capacity, animationBytes } = run;
   const { factors, workers, phaseMs } = run.options;
@@ -107,7 +105,6 @@ export function formatOverload(run: OverloadRun): string {
   );
 }
 
-/** The aims of a run as a table. */
 export function formatAims(aims: readonly Aim[]): string {
   const rows = aims.map(({ name, aim, measured, isReached }) => [
     name,

@@ -6,7 +6,6 @@ import { fetchOk, type Service, startService } from '../harness/service.ts';
 import { useTemporaryFolder } from '../harness/temporary-folder.ts';
 import { drawOriginals, type OverloadOriginals, type Sort } from './originals.ts';
 
-/** What is chosen for a run. */
 export interface StandOptions {
   /** Length of each phase that is compared. */
   readonly phaseMs: number;

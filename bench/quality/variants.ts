@@ -131,7 +131,6 @@ function variantFromWebp(name: string, multiple: number | undefined): Variant {
   };
 }
 
-/** All that is compared. */
 export const variants: readonly Variant[] = [
   ...(['webp', 'jpeg', 'png'] as const).flatMap((format) =>
     Object.entries(recipes[format]).map(([name, recipe]) => variant(format, name, recipe)),

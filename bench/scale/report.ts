@@ -6,7 +6,6 @@ import { BUCKET } from './setups.ts';
 import type { Counts, Simulation } from './simulate.ts';
 import type { Workload } from './workload.ts';
 
-/** All simulations of a run. */
 export interface ScaleRun {
   readonly workload: Workload;
   readonly command: string;
@@ -90,7 +89,6 @@ const sizingColumns: Columns = {
   'Store grows a day': ({ storeBytesPerDay }) => formatBytes(storeBytesPerDay),
 };
 
-/** The whole report, in Markdown. */
 export function formatScale(run: ScaleRun): string {
   const { days } = run.workload.trace.options;
   return joinParts(

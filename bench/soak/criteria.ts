@@ -25,7 +25,6 @@ export type Verdict =
   | { readonly kind: 'refused' }
   | { readonly kind: 'unexpected'; readonly reason: string };
 
-/** A visit with its verdict. */
 export interface JudgedVisit extends Visit {
   readonly verdict: Verdict;
 }
@@ -50,7 +49,6 @@ const MAX_REFUSED_SHARE = 0.02;
 
 const RENDERED = ['popular image', 'new still', 'new animation', 'hostile'];
 
-/** Judges every visit of a run. */
 export function judgeVisits({ visits, waves, bursts }: SoakRun): readonly JudgedVisit[] {
   return visits.map((visit) => ({ ...visit, verdict: judgeVisit(visit, waves, bursts) }));
 }

@@ -11,7 +11,6 @@ export type Manner =
   /** Takes a chunk of the body, then a rest. */
   | { readonly kind: 'dawdles'; readonly pauseMs: number };
 
-/** What a client asks. */
 export interface Question {
   readonly method: 'GET' | 'HEAD' | 'OPTIONS' | 'POST' | 'DELETE';
   /** Path and query. */
@@ -20,7 +19,6 @@ export interface Question {
   readonly manner: Manner;
 }
 
-/** How it went. */
 export interface Exchange {
   /** Since 1970. */
   readonly startedMs: number;

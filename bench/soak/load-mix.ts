@@ -29,31 +29,23 @@ const LARGEST_SLOW_BYTES = 6_000_000;
 /** A slow reader takes a piece (some 64 KiB) and then rests so long, in milliseconds. */
 const REST_MS = 100;
 
-/** Validators of what was received. */
-export interface KnownTag {
-  readonly etag: string;
-  readonly lastModified: string | undefined;
-}
-
-/** One of the mix. */
 export interface PurposedShot extends Shot {
   /** Why it is made: a row of the report. */
   readonly purpose: string;
 }
 
-/** Decides what is asked next. */
 export type LoadMix = ReturnType<typeof createLoadMix>;
 
 /**
  * The mixed load; each client brings its own random numbers.
  *
  * @param random decides which originals are the popular ones
- * @param tags by path; filled by those who receive
+ * @param tags headers with the validators of what was received, by path; filled by those who receive
  */
 export function createLoadMix(
   { stills, animations, files, hostile }: Originals,
   random: Random,
-  tags: ReadonlyMap<string, KnownTag>,
+  tags: ReadonlyMap<string, Headers>,
 ) {
   const large = files.filter(({ sizeBytes }) => sizeBytes >= LARGE_BYTES);
   const slow = large.filter(({ sizeBytes }) => sizeBytes < LARGEST_SLOW_BYTES);
@@ -80,17 +72,17 @@ export function createLoadMix(
   const conditionShot = (of: Random): Shot => {
     const shot = popularShot(of);
     const known = tags.get(shot.path);
-    if (known === undefined) return shot;
+    const [etag, lastModified] = [known?.get('etag'), known?.get('last-modified')];
+    if (!etag || !lastModified) return shot;
     const ask = (headers: Shot['headers'], status: number) => ({
       ...shot,
       headers,
       expected: [status],
     });
     const form = of.next();
-    if (form < 0.6) return ask({ 'if-none-match': known.etag }, 304);
+    if (form < 0.6) return ask({ 'if-none-match': etag }, 304);
     if (form < 0.8) return ask({ 'if-none-match': '"another", W/"state"' }, 200);
-    if (known.lastModified === undefined) return shot;
-    return ask({ 'if-modified-since': known.lastModified }, 304);
+    return ask({ 'if-modified-since': lastModified }, 304);
   };
 
   /** How often each is asked for, in shares of 100, and how. */

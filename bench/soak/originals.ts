@@ -33,17 +33,10 @@ export interface Original {
 }
 
 /** Everything in the bucket. */
-export interface Originals {
-  readonly stills: readonly Original[];
-  readonly animations: readonly Original[];
-  readonly files: readonly Original[];
-  readonly hostile: readonly Original[];
-  /** The samples once more, under ids that no load asks for: for a proof at the end. */
-  readonly reserved: readonly Original[];
-}
+export type Originals = ReturnType<typeof listOriginals>;
 
 /** Lists the originals; their bytes are read when they are wanted. */
-export function listOriginals(): Originals {
+export function listOriginals() {
   const samples = listFiles(SAMPLES).map((file): Original => {
     const facts = readImageFacts(readFileSync(file));
     const kind = facts?.animation === undefined ? 'still' : 'animation';
@@ -63,6 +56,7 @@ export function listOriginals(): Originals {
         openFile(`avatars/${9_000 + index}/hostile`, 'hostile', file),
         openFile(`attachments/9/${index}/hostile`, 'hostile', file),
       ]),
+    /** The samples once more, under ids that no load asks for: for a proof at the end. */
     reserved: copyAll(RESERVED_COPY),
   };
 }
@@ -93,7 +87,6 @@ function listBlobs(): Original[] {
   });
 }
 
-/** All files below a folder. */
 export function listFiles(folder: string): string[] {
   return readdirSync(folder, { recursive: true, withFileTypes: true })
     .filter((entry) => entry.isFile())

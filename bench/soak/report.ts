@@ -7,7 +7,6 @@ const MINUTE_MS = 60_000;
 const MOST_MOMENTS = 15;
 const MOST_EXAMPLES = 40;
 
-/** The whole report of a run, in Markdown. */
 export function formatReport(
   run: SoakRun,
   judged: readonly JudgedVisit[],

@@ -19,7 +19,6 @@ interface LogLine {
 /** What the service has written at the level `warn` and above, or outside of its log. */
 export type LogSummary = ReturnType<typeof readServiceLog>;
 
-/** Reads the log of a run. */
 export function readServiceLog({ logFile, waves }: SoakRun) {
   /** Lines by level, message and code. */
   const counts = new Map<string, number>();

@@ -16,7 +16,6 @@ import { createLoadMix } from './load-mix.ts';
 import { listOriginals } from './originals.ts';
 import { Witness } from './visit.ts';
 
-/** What is chosen for a run. */
 export interface SoakOptions {
   readonly durationMs: number;
   readonly seed: number;
@@ -133,7 +132,6 @@ async function soak(
     missing: disks.missing,
     /** Renderings that were stored after the load, when all disks were well again. */
     storedAfterwards,
-    /** Files that were left behind. */
     temporaryFiles,
     samples,
     /** At rest, before and after the load; `undefined` if the service was gone. */

@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import type { Exchange } from './exchange.ts';
-import type { KnownTag, PurposedShot } from './load-mix.ts';
+import type { PurposedShot } from './load-mix.ts';
 
 /** A request that was made, and what came of it, but for the bytes. */
 export interface Visit extends PurposedShot, Omit<Exchange, 'received' | 'body'> {
@@ -14,8 +14,8 @@ export interface Visit extends PurposedShot, Omit<Exchange, 'received' | 'body'>
 
 /** Remembers what was received, so that the same question must get the same response. */
 export class Witness {
-  /** Validators of what popular images were received with, by path. */
-  readonly tags = new Map<string, KnownTag>();
+  /** What popular images were received with, by path. */
+  readonly tags = new Map<string, Headers>();
   readonly #digests = new Map<string, string>();
 
   /** Compares what a shot wanted with what it got. */
@@ -43,10 +43,7 @@ export class Witness {
     if (status !== 200) return undefined;
     const etag = received.get('etag');
     if (etag === null) return 'no ETag';
-    if (purpose === 'popular image') {
-      const lastModified = received.get('last-modified') ?? undefined;
-      this.tags.set(path, { etag, lastModified });
-    }
+    if (purpose === 'popular image') this.tags.set(path, received);
     const digest = createHash('sha1').update(etag).update(body).digest('base64');
     const before = this.#digests.get(path) ?? digest;
     this.#digests.set(path, before);

@@ -2,7 +2,6 @@ import { Random, WeightedChoice } from '../harness/random.ts';
 import { assumptions } from './assumptions.ts';
 import { type ContentKind, contentKinds, type Shape, shapesOf } from './shapes.ts';
 
-/** An original as a trace knows it. */
 export interface TracedOriginal {
   readonly kind: ContentKind;
   readonly shape: Shape;
@@ -16,7 +15,6 @@ export interface TracedOriginal {
 
 /** One result: an original and what is made of it. */
 export interface TracedRendering {
-  /** Index of the original. */
   readonly original: number;
   /** What follows the hash or id in its URL. */
   readonly ask: string;

@@ -82,8 +82,6 @@ export const shapesOf = {
   ],
 } satisfies Readonly<Record<string, readonly Shape[]>>;
 
-/** One of these kinds. */
 export type ContentKind = keyof typeof shapesOf;
 
-/** All of them. */
 export const contentKinds = Object.keys(shapesOf) as readonly ContentKind[];

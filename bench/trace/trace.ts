@@ -4,7 +4,6 @@ import { Catalogue } from './catalogue.ts';
 import { Population } from './population.ts';
 import { runSession } from './session.ts';
 
-/** What is chosen for a trace. */
 export interface TraceOptions {
   readonly seed: number;
   /** Requests in all; the last session is not cut short, so that there may be a few more. */

@@ -1,12 +1,6 @@
 import { createReadStream } from 'node:fs';
 import { readFile, stat } from 'node:fs/promises';
-import {
-  createServer,
-  type IncomingMessage,
-  type RequestListener,
-  type Server,
-  type ServerResponse,
-} from 'node:http';
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import { join } from 'node:path';
 import { pipeline } from 'node:stream/promises';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -29,8 +23,7 @@ const servers: Readonly<Record<string, (...options: string[]) => Promise<Server>
 
 /** What a hit could cost at best: the same buffer to everybody, with these headers (JSON). */
 async function serveByNode(bytes: string, headers: string): Promise<Server> {
-  const body = Buffer.alloc(Number(bytes), 7);
-  const fields = JSON.parse(headers) as Record<string, string>;
+  const { body, fields } = parseHit(bytes, headers);
   return createServer((_request, response) => {
     response.writeHead(200, fields).end(body);
   });
@@ -39,15 +32,16 @@ async function serveByNode(bytes: string, headers: string): Promise<Server> {
 /** The same from Fastify. */
 async function serveByFastify(bytes: string, headers: string): Promise<Server> {
   const { fastify } = await import('fastify');
-  const body = Buffer.alloc(Number(bytes), 7);
-  const fields = JSON.parse(headers) as Record<string, string>;
+  const { body, fields } = parseHit(bytes, headers);
   const app = fastify({ logger: false });
-  app.get('/*', async (_request, reply) => {
-    reply.headers(fields);
-    return reply.send(body);
-  });
+  app.get('/*', async (_request, reply) => reply.headers(fields).send(body));
   await app.ready();
   return app.server;
+}
+
+function parseHit(bytes: string, headers: string) {
+  const fields = JSON.parse(headers) as Record<string, string>;
+  return { body: Buffer.alloc(Number(bytes), 7), fields };
 }
 
 /**
@@ -111,10 +105,7 @@ async function serveBySharp(folder: string): Promise<Server> {
 /** IPX with its own server and its defaults, on a folder: `/{modifiers}/{path of the original}`. */
 async function serveByIpx(dir: string): Promise<Server> {
   const { createIPX, createIPXNodeServer, ipxFSStorage } = await import('ipx');
-  const listener: RequestListener = createIPXNodeServer(
-    createIPX({ storage: ipxFSStorage({ dir }) }),
-  );
-  return createServer(listener);
+  return createServer(createIPXNodeServer(createIPX({ storage: ipxFSStorage({ dir }) })));
 }
 
 const server = await servers[name]?.(...options);
