@@ -1,7 +1,7 @@
 import { parseArgs } from 'node:util';
 import type { Absence, Stage, Workload } from './compare/contest.ts';
 import { type Contestant, otherPeers, parseServer } from './compare/contestants.ts';
-import { missingLikeness } from './compare/likeness.ts';
+import { hasLikenessTool } from './compare/likeness.ts';
 import { makeOriginals, type Originals } from './compare/originals.ts';
 import { type Contest, formatComparison, judgeAims } from './compare/report.ts';
 import { externalWorkload } from './compare/workloads/external.ts';
@@ -63,13 +63,15 @@ function findPeer(name: string): Contestant {
 async function holdAll(chosen: readonly Workload[], absences: Absence[]): Promise<Contest[]> {
   let originals: Promise<Originals> | undefined;
   const generator = new LoadGenerator('equal');
-  const why = values.likeness ? missingLikeness() : undefined;
-  if (why !== undefined) absences.push(['all', 'SSIMULACRA2', why]);
+  const isLikenessWanted = values.likeness && hasLikenessTool();
+  if (isLikenessWanted !== values.likeness) {
+    absences.push(['all', 'SSIMULACRA2', 'needs ssimulacra2 (PyPI: pip install ssimulacra2)']);
+  }
   const stage: Stage = {
     rounds: Math.ceil(parsePositive('rounds', values.rounds)),
     turnMs: parsePositive('seconds', values.seconds) * 1000,
     generator,
-    isLikenessWanted: values.likeness && why === undefined,
+    isLikenessWanted,
     originals: () => {
       originals ??= makeOriginals(values.folder);
       return originals;

@@ -40,14 +40,7 @@ const variants = allVariants.filter(
 );
 
 /** One variant of one photo in one size. */
-interface Sample {
-  readonly bytes: number;
-  readonly cpuMs: number;
-  /** Butteraugli's distance, 3-norm: 0 is the same, 1 is just noticed. */
-  readonly butteraugli: number;
-  /** SSIMULACRA: 0 is the same. */
-  readonly ssimulacra: number;
-}
+type Sample = Awaited<ReturnType<typeof measure>>;
 
 const TOOLS = ['butteraugli_main', 'ssimulacra_main'].map((name) => `/usr/bin/${name}`);
 if (!TOOLS.every((tool) => existsSync(tool))) {
@@ -56,12 +49,7 @@ if (!TOOLS.every((tool) => existsSync(tool))) {
 sharp.concurrency(1);
 sharp.cache(false);
 
-async function measure(
-  { render }: Variant,
-  source: Buffer,
-  widthPx: number,
-  folder: string,
-): Promise<Sample> {
+async function measure({ render }: Variant, source: Buffer, widthPx: number, folder: string) {
   const times: number[] = [];
   let body: Buffer = Buffer.of();
   for (let round = 0; round < TIMED_ROUNDS; round += 1) {
@@ -78,7 +66,14 @@ async function measure(
   const butteraugli = Number(/3-norm: ([\d.]+)/.exec(run('butteraugli_main'))?.[1]);
   const ssimulacra = Number(run('ssimulacra_main').trim().split(/\s+/)[0]);
   if (!(butteraugli >= 0) || !(ssimulacra >= 0)) throw new Error('The tools print something else.');
-  return { bytes: body.length, cpuMs: quantile(times, 0.5) ?? 0, butteraugli, ssimulacra };
+  return {
+    bytes: body.length,
+    cpuMs: quantile(times, 0.5) ?? 0,
+    /** The distance, 3-norm: 0 is the same, 1 is just noticed. */
+    butteraugli,
+    /** 0 is the same. */
+    ssimulacra,
+  };
 }
 
 function formatRow(name: string, samples: readonly Sample[], base: readonly Sample[]): string[] {

@@ -27,16 +27,14 @@ function runModel(): void {
   const workload = createWorkload(generateTrace({ seed, requests, days }));
   const run = (setups: readonly Setup[]): Simulation[] =>
     setups.map((setup) => simulate(workload, setup, fromDay));
-  const report = formatScale({
-    workload,
-    command: ['npm run bench:scale --', ...process.argv.slice(2)].join(' '),
-    fromDay,
+  const simulations = {
     memory: run(memorySetups(requestsPerDay)),
     edge: run(edgeSetups(requestsPerDay)),
     sizing: run(sizingSetups),
-    rates: createRateModel(seed),
-  });
-  publishReport('scale.md', report);
+  };
+  const command = ['npm run bench:scale --', ...process.argv.slice(2)].join(' ');
+  const rates = createRateModel(seed);
+  publishReport('scale.md', formatScale(command, workload, fromDay, simulations, rates));
 }
 
 runModel();

@@ -31,7 +31,7 @@ async function main(): Promise<number> {
       burstRequests: number('burst-requests'),
     },
   };
-  const run = await runSoak(options, cut.signal);
+  const run = await runSoak(options, over);
   const judged = judgeVisits(run);
   const log = readServiceLog(run);
   const criteria = judgeRun(run, judged, log);
@@ -40,6 +40,6 @@ async function main(): Promise<number> {
 }
 
 // The first Ctrl-C ends the load, and what was measured is reported; the second one ends everything.
-const cut = new AbortController();
-for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => cut.abort());
+const over = new AbortController();
+for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => over.abort());
 process.exitCode = await main();

@@ -44,7 +44,6 @@ export interface Workload {
   readonly hold: (stage: Stage) => Promise<Outcome>;
 }
 
-/** What came of a workload. */
 export interface Outcome {
   /** What a reader has to know of it. */
   readonly note: string;

@@ -1,4 +1,4 @@
-import { execFileSync } from 'node:child_process';
+import { execFileSync, spawnSync } from 'node:child_process';
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import sharp from 'sharp';
@@ -9,14 +9,9 @@ import type { Rendering } from './originals.ts';
 /** PyPI `ssimulacra2` 0.3, whose command is spelled so: of two pictures it prints a number; 100 is the same. */
 const TOOL = 'ssymulacra2';
 
-/** What is missing to compare pictures; `undefined` if nothing is. */
-export function missingLikeness(): string | undefined {
-  try {
-    execFileSync(TOOL, ['--help'], { stdio: 'ignore' });
-    return undefined;
-  } catch {
-    return `needs ${TOOL} (PyPI: pip install ssimulacra2)`;
-  }
+/** Whether it is installed. */
+export function hasLikenessTool(): boolean {
+  return spawnSync(TOOL, ['--help']).error === undefined;
 }
 
 /**

@@ -9,10 +9,7 @@ export const PHOTOS = [
   'attachments/1/12/red-panda.jpg',
 ].map((key) => join('fixtures/originals', key));
 
-export const STILL_FORMATS = ['jpeg', 'png', 'webp'] as const;
-
-/** Edges of avatars as people upload them: squares, in pixels. */
-export const AVATAR_EDGES_PX = [256, 512, 768, 1024];
+const STILL_FORMATS = ['jpeg', 'png', 'webp'] as const;
 
 export interface Drawing {
   readonly format: (typeof STILL_FORMATS)[number] | 'gif';
@@ -44,8 +41,9 @@ export function drawStills(
   );
 }
 
+/** Squares, as people upload them. */
 export function drawAvatars(): Promise<Drawing[]> {
-  return drawStills(AVATAR_EDGES_PX, (edgePx) => edgePx);
+  return drawStills([256, 512, 768, 1024], (edgePx) => edgePx);
 }
 
 /** A film of every photo, by every description. */

@@ -3,7 +3,6 @@ import { ConnectionPool, type Received } from './connection.ts';
 
 /** GETs of a list of paths, each read to its end. */
 interface Paths {
-  /** Scheme, host and port of the server. */
   readonly origin: string;
   readonly paths: readonly string[];
 }

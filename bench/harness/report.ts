@@ -47,6 +47,25 @@ export function formatTable(
   return [line(head), line(head.map(() => '---')), ...rows.map(line)].join('\n');
 }
 
+/** One thing that a run must show; `isReached` is `undefined` where it could not be judged. */
+export type Criterion = readonly [
+  name: string,
+  wanted: string,
+  measured: string,
+  isReached: boolean | undefined,
+];
+
+/** What a run must show, and whether it did. */
+export function formatCriteria(criteria: readonly Criterion[]): string {
+  const rows = criteria.map(([name, wanted, measured, isReached]) => [
+    name,
+    wanted,
+    measured,
+    isReached === undefined ? 'not judged' : isReached ? 'reached' : 'missed',
+  ]);
+  return formatTable(['Aim', 'Wanted', 'Measured', 'Result'], rows);
+}
+
 /** Milliseconds for people; a dash where nothing was measured. */
 export function formatMs(ms: number | undefined): string {
   if (ms === undefined) return '–';

@@ -1,6 +1,8 @@
 import type { LoadResponse } from '../harness/load.ts';
 import {
+  type Criterion,
   formatCounts,
+  formatCriteria,
   formatMs,
   formatQuantiles,
   formatShare,
@@ -8,7 +10,7 @@ import {
   joinParts,
   quantile,
 } from '../harness/report.ts';
-import { type Aim, formatAims, timesOf } from './report.ts';
+import { timesOf } from './report.ts';
 import { type Beside, type StandOptions, served, TestStand } from './test-stand.ts';
 
 /** All that a run has brought to light. */
@@ -59,24 +61,21 @@ function gather({ phases }: CostlyRun, hasCostly: boolean) {
   };
 }
 
-export function judgeCostly(run: CostlyRun): readonly Aim[] {
+export function judgeCostly(run: CostlyRun): readonly Criterion[] {
   const { healthy } = gather(run, true);
   const p95 = (hasCostly: boolean): number =>
     quantile(timesOf(served(gather(run, hasCostly).healthy)), 0.95) ?? Number.NaN;
   const ratio = p95(true) / p95(false);
+  const isServed = healthy.length > 0 && served(healthy).length === healthy.length;
+  const statuses = formatCounts(healthy.map(({ status }) => status));
   return [
-    {
-      name: 'animations beside costly originals',
-      aim: 'all 200',
-      measured: formatCounts(healthy.map(({ status }) => status)),
-      isReached: healthy.length > 0 && served(healthy).length === healthy.length,
-    },
-    {
-      name: 'their p95, of what it is alone',
-      aim: `at most ${MAX_RATIO}`,
-      measured: ratio.toFixed(2),
-      isReached: ratio <= MAX_RATIO,
-    },
+    ['animations beside costly originals', 'all 200', statuses, isServed],
+    [
+      'their p95, of what it is alone',
+      `at most ${MAX_RATIO}`,
+      ratio.toFixed(2),
+      ratio <= MAX_RATIO,
+    ],
   ];
 }
 
@@ -99,7 +98,7 @@ export function formatCostly(run: CostlyRun): string {
     '# Costly originals',
     `${workers} workers, of which healthy animations fill a quarter: ${(perSecond * LOAD_SHARE).toFixed(1)} a second of the ` +
       `${perSecond.toFixed(1)} that there are with nothing else to do. Phases of ${phaseMs / 1000} s, in turn.`,
-    formatAims(judgeCostly(run)),
+    formatCriteria(judgeCostly(run)),
     formatTable(head.split('|'), rows),
   );
 }

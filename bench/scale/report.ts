@@ -6,16 +6,6 @@ import { BUCKET } from './setups.ts';
 import type { Counts, Simulation } from './simulate.ts';
 import type { Workload } from './workload.ts';
 
-export interface ScaleRun {
-  readonly workload: Workload;
-  readonly command: string;
-  readonly fromDay: number;
-  readonly memory: readonly Simulation[];
-  readonly edge: readonly Simulation[];
-  readonly sizing: readonly Simulation[];
-  readonly rates: RateModel;
-}
-
 /** What is put on top of the simulation. */
 const MARGINS = {
   /** The busiest hour beside the mean of a day; assumed. */
@@ -89,27 +79,34 @@ const sizingColumns: Columns = {
   'Store grows a day': ({ storeBytesPerDay }) => formatBytes(storeBytesPerDay),
 };
 
-export function formatScale(run: ScaleRun): string {
-  const { days } = run.workload.trace.options;
+/** @param simulations what they are to show, and what came of them */
+export function formatScale(
+  command: string,
+  workload: Workload,
+  fromDay: number,
+  simulations: Readonly<Record<'memory' | 'edge' | 'sizing', readonly Simulation[]>>,
+  rates: RateModel,
+): string {
+  const { days } = workload.trace.options;
   return joinParts(
     '# Scale model',
-    `\`${run.command}\`. ${days} days, of which those after the first ${run.fromDay} are counted. ` +
+    `\`${command}\`. ${days} days, of which those after the first ${fromDay} are counted. ` +
       'Hit ratios are of what reaches a tier; origin reads, revalidations (small reads), renders and their ' +
       'CPU seconds are per million requests of clients.',
     '## The trace',
-    formatWorkload(run.workload),
+    formatWorkload(workload),
     '## Memory and store',
-    formatSimulations(setupColumns, run.memory),
+    formatSimulations(setupColumns, simulations.memory),
     '## A caching proxy in front',
-    formatSimulations(setupColumns, run.edge),
+    formatSimulations(setupColumns, simulations.edge),
     '## Sizing',
     `At peak, ${MARGINS.peakFactor} times the mean; cores at ${MARGINS.utilisation * 100} % of use, ` +
       `${MARGINS.hitCpuMs} ms of the main process for a hit, ${MARGINS.missCpuMs} ms for any other response. Balanced by path, results in a bucket.`,
-    formatSimulations(sizingColumns, run.sizing),
+    formatSimulations(sizingColumns, simulations.sizing),
     '## Rates',
     'People who start the client, and open six channels of the busiest guild within a minute, on a cold cache; and a ' +
       'scraper, which asks for all sizes of all emojis as fast as it is served.',
-    formatRates(run.rates),
+    formatRates(rates),
   );
 }
 

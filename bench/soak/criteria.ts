@@ -1,18 +1,10 @@
-import { formatBytes, quantile } from '../harness/report.ts';
+import { type Criterion, formatBytes, quantile } from '../harness/report.ts';
 import type { Burst } from './clients.ts';
 import { isStruck, type Wave } from './faults/waves.ts';
 import { findChanged } from './good-images.ts';
 import type { LogSummary } from './service-log.ts';
 import type { Sample, SoakRun } from './soak-run.ts';
 import type { Visit } from './visit.ts';
-
-/** One thing that must hold at the end of a run; `isHeld` is `undefined` where it could not be judged. */
-export type Criterion = readonly [
-  name: string,
-  measured: string,
-  demanded: string,
-  isHeld: boolean | undefined,
-];
 
 /** What is to be thought of a visit. */
 export type Verdict =
@@ -100,18 +92,18 @@ export function judgeRun(
     const [first, last] = [atRest.before, atRest.after].map((sample) => sample && read(sample));
     return [
       `${what} at rest`,
-      `${first ?? '–'} before, ${last ?? '–'} after`,
       tolerance === 0 ? 'as many as before' : `at most ${tolerance} more than before`,
+      `${first ?? '–'} before, ${last ?? '–'} after`,
       tolerance === 0 ? last === first : (last ?? Infinity) - (first ?? 0) <= tolerance,
     ];
   };
   return [
     judgeCoverage(run, judged),
-    ['unexpected responses', `${unexpected} of ${judged.length}`, '0', unexpected === 0],
+    ['unexpected responses', '0', `${unexpected} of ${judged.length}`, unexpected === 0],
     [
       'heavy renders refused without a burst',
-      `${refused} of ${heavy.length}`,
       `at most ${MAX_REFUSED_SHARE * 100} %`,
+      `${refused} of ${heavy.length}`,
       refused <= heavy.length * MAX_REFUSED_SHARE,
     ],
     judgeMemory('memory of the main process', run, ({ main }) => main.residentBytes),
@@ -121,32 +113,32 @@ export function judgeRun(
     judgeHandles('workers', 0, ({ workers }) => workers.count),
     [
       'temporary files at rest',
-      temporaryFiles.join(' ') || 'none',
       'none',
+      temporaryFiles.join(' ') || 'none',
       temporaryFiles.length === 0,
     ],
     [
       'the store of renderings after the load',
-      `${storedAfterwards} stored`,
       'some',
+      `${storedAfterwards} stored`,
       storedAfterwards > 0,
     ],
     [
       'good images, rendered anew at the end',
-      changed.join(' ') || `${goodImages.before.length} as at the start`,
       'the same bytes as at the start',
+      changed.join(' ') || `${goodImages.before.length} as at the start`,
       changed.length === 0,
     ],
     [
       'lines in the log without an excuse',
-      String(log.unexplained.length),
       '0 at error or above',
+      String(log.unexplained.length),
       log.unexplained.length === 0,
     ],
     [
       'the process',
-      `${earlyEnding === undefined ? 'lived, then ended' : 'died'} with status ${ending.code}, signal ${ending.signal ?? 'none'}`,
       'lives until SIGTERM, then status 0',
+      `${earlyEnding === undefined ? 'lived, then ended' : 'died'} with status ${ending.code}, signal ${ending.signal ?? 'none'}`,
       earlyEnding === undefined && ending.code === 0,
     ],
   ];
@@ -166,8 +158,8 @@ function judgeCoverage(
   const { bySignal, byKernel } = killedWorkers;
   return [
     'something was asked of everything',
-    `${hits} hits, ${renders.join(' + ')} rendered, ${felt} failures of the origin, ${bySignal} + ${byKernel ?? 'no'} workers killed`,
     'some of each',
+    `${hits} hits, ${renders.join(' + ')} rendered, ${felt} failures of the origin, ${bySignal} + ${byKernel ?? 'no'} workers killed`,
     hits > 0 &&
       renders.every((some) => some > 0) &&
       (felt > 0 || !isHarmed) &&
@@ -191,12 +183,12 @@ function judgeMemory(
   const isLong = loadedMs - FINAL_SPAN_MS >= LEVEL_AT_MS + LEVEL_SPAN_MS;
   if (level === undefined || final === undefined || !isLong) {
     const measured = `${formatBytes(final)} at the end of a run too short for this`;
-    return [name, measured, demanded, undefined];
+    return [name, demanded, measured, undefined];
   }
   const growth = final / level - 1;
   const change = `${growth < 0 ? '−' : '+'}${Math.abs(growth * 100).toFixed(1)} %`;
   const measured = `${formatBytes(level)} at minute 5, ${formatBytes(final)} in the last four: ${change}`;
-  return [name, measured, demanded, growth <= MAX_GROWTH];
+  return [name, demanded, measured, growth <= MAX_GROWTH];
 }
 
 function count<Item>(items: readonly Item[], isCounted: (item: Item) => boolean): number {

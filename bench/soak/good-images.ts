@@ -15,11 +15,10 @@ const GOOD_PATHS = [
 ];
 
 /**
- * Fetches the good images.
+ * Fetches the good images, and gives the digest of each, or what came instead.
  *
  * @param from `samples`, or `copies`: the same bytes under ids that have not been asked for yet, so that
  *   they are rendered anew
- * @returns the digest of each body, or what came instead
  */
 export async function fetchGoodImages(
   origin: string,
@@ -30,7 +29,7 @@ export async function fetchGoodImages(
     const target = from === 'samples' ? path : copyKey(path, RESERVED_COPY);
     const response = await fetch(origin + target);
     const body = Buffer.from(await response.arrayBuffer());
-    const digest = createHash('sha256').update(body).digest('hex').slice(0, 16);
+    const digest = createHash('sha256').update(body).digest('hex');
     digests.push(response.ok ? digest : `status ${response.status}`);
   }
   return digests;
@@ -39,6 +38,6 @@ export async function fetchGoodImages(
 /** The good images that are not, or no longer, what they were. */
 export function findChanged(before: readonly string[], after: readonly string[]): string[] {
   return GOOD_PATHS.filter(
-    (_, index) => !/^[0-9a-f]{16}$/.test(before[index] ?? '') || before[index] !== after[index],
+    (_, index) => before[index]?.startsWith('status') || before[index] !== after[index],
   );
 }

@@ -1,5 +1,4 @@
-import { type Random, WeightedChoice } from '../harness/random.ts';
-import { ZipfRanks } from '../trace/zipf.ts';
+import { type Random, WeightedChoice, ZipfRanks } from '../harness/random.ts';
 import type { Originals } from './originals.ts';
 import {
   badShot,

@@ -1,5 +1,13 @@
-import { formatBytes, formatCounts, formatMs, formatTable, joinParts } from '../harness/report.ts';
-import type { Criterion, JudgedVisit } from './criteria.ts';
+import {
+  type Criterion,
+  formatBytes,
+  formatCounts,
+  formatCriteria,
+  formatMs,
+  formatTable,
+  joinParts,
+} from '../harness/report.ts';
+import type { JudgedVisit } from './criteria.ts';
 import type { LogSummary } from './service-log.ts';
 import type { Sample, SoakRun } from './soak-run.ts';
 
@@ -14,12 +22,6 @@ export function formatReport(
   criteria: readonly Criterion[],
 ): string {
   const { pressure, seed } = run.options;
-  const rows = criteria.map(([name, measured, demanded, isHeld]) => [
-    name,
-    measured,
-    demanded,
-    isHeld === undefined ? 'not judged' : isHeld ? 'holds' : 'broken',
-  ]);
   return joinParts(
     `# Soak of ${(run.loadedMs / MINUTE_MS).toFixed(1)} minutes`,
     `${run.visits.length} requests of ${pressure.clients} clients (think time ${pressure.thinkMs} ms on average), ` +
@@ -29,7 +31,7 @@ export function formatReport(
     run.killedWorkers.byKernel === undefined &&
       'Left out: no worker is killed by the kernel: no memory cgroup can be made here.',
     '## What must hold',
-    formatTable(['Criterion', 'Measured', 'Demanded', 'Result'], rows),
+    formatCriteria(criteria),
     '## Responses',
     formatResponses(judged),
     '## Memory and handles of the main process and its workers',

@@ -58,10 +58,10 @@ const STOP_GRACE_MS = 30_000;
 /**
  * Runs the service under a mixed load for a time.
  *
- * @param cut ends the load early; what was measured until then is returned
+ * @param over is aborted at the end of the load; before that, what was measured until then is returned
  * @throws Error if the service or its origin do not start
  */
-export async function runSoak(options: SoakOptions, cut: AbortSignal): Promise<SoakRun> {
+export async function runSoak(options: SoakOptions, over: AbortController): Promise<SoakRun> {
   const disks = await mountFaultyDisks();
   let origin: FaultyOrigin | undefined;
   let service: Service | undefined;
@@ -69,7 +69,7 @@ export async function runSoak(options: SoakOptions, cut: AbortSignal): Promise<S
     origin = options.originals === 'disk' ? disks.takeOriginals() : await startFaultyBucket();
     const settings = { ...SERVICE_SETTINGS, ...origin.settings, ...disks.settings };
     service = await startService('soak-service', settings);
-    return await soak(options, service, origin, disks, cut);
+    return await soak(options, service, origin, disks, over);
   } finally {
     if (service?.ending() === undefined) await service?.stop(0);
     await origin?.close();
@@ -82,7 +82,7 @@ async function soak(
   service: Service,
   origin: FaultyOrigin,
   disks: FaultyDisks,
-  cut: AbortSignal,
+  over: AbortController,
 ) {
   const { durationMs, seed, pressure } = options;
   const { pid, origin: address, logFile } = service;
@@ -99,16 +99,19 @@ async function soak(
     const sample = takeSample(pid);
     if (sample !== undefined) samples.push(sample);
   }, everyMs);
-  const over = endAfter(durationMs, cut);
+  // Each client listens to it while it thinks.
+  setMaxListeners(0, over.signal);
+  const timer = setTimeout(() => over.abort(), durationMs);
   const [waves, killedWorkers, { visits, bursts, loadedMs }] = await Promise.all([
-    strike([...origin.kinds, ...disks.kinds], random, over),
-    killWorkers(pid, new Random(seed), over),
-    runClients(address, mix, witness, pressure, seed, over).then((all) => ({
+    strike([...origin.kinds, ...disks.kinds], random, over.signal),
+    killWorkers(pid, new Random(seed), over.signal),
+    runClients(address, mix, witness, pressure, seed, over.signal).then((all) => ({
       ...all,
       loadedMs: epochMs() - beganMs,
     })),
   ]);
   clearInterval(sampling);
+  clearTimeout(timer);
 
   const loadEndedMs = Date.now();
   const goodAfter = await fetchGoodImages(address, 'copies');
@@ -157,17 +160,4 @@ function takeSample(pid: number): Sample | undefined {
       residentBytes: sumOf(workers, ({ residentBytes }) => residentBytes),
     },
   };
-}
-
-/** Aborts after a time, or when `cut` does. Not `AbortSignal.any`: Node 20 may collect what it waits for. */
-function endAfter(ms: number, cut: AbortSignal): AbortSignal {
-  const end = new AbortController();
-  // Each client listens to it while it thinks.
-  setMaxListeners(0, end.signal);
-  const timer = setTimeout(() => end.abort(), ms);
-  cut.addEventListener('abort', () => {
-    clearTimeout(timer);
-    end.abort();
-  });
-  return end.signal;
 }

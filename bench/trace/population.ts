@@ -1,8 +1,7 @@
-import { hashPair, type Random } from '../harness/random.ts';
+import { hashPair, type Random, ZipfRanks } from '../harness/random.ts';
 import { assumptions, DAY_S } from './assumptions.ts';
 import type { Catalogue } from './catalogue.ts';
 import { ChannelFeed } from './channel-feed.ts';
-import { ZipfRanks } from './zipf.ts';
 
 /** Content that has places, such as the avatar of each user: each holds one original at a time. */
 export type PlacedKind = keyof typeof assumptions.turnoverPerDay;

@@ -1,10 +1,9 @@
-import { type Random, WeightedChoice } from '../harness/random.ts';
+import { type Random, WeightedChoice, ZipfRanks } from '../harness/random.ts';
 import { assumptions, DAY_S } from './assumptions.ts';
 import type { Catalogue } from './catalogue.ts';
 import type { ChannelFeed, Message } from './channel-feed.ts';
 import type { Population } from './population.ts';
 import { DEVICE_WEIGHTS, type PlacedUsage, type Usage, usages } from './usages.ts';
-import { ZipfRanks } from './zipf.ts';
 
 const deviceChoice = new WeightedChoice(DEVICE_WEIGHTS);
 const guildRanks = new ZipfRanks(assumptions.guildExponent);
@@ -71,7 +70,7 @@ export function runSession(
   };
   const scroll = (feed: ChannelFeed): void => {
     repeat(assumptions.attachmentsPerChannelView, () => {
-      const attachment = feed.at(feed.drawDepth(random));
+      const attachment = feed.scroll(random);
       if (random.next() >= askedShare(attachment)) return;
       askFor('thumbnail', attachment);
       if (random.next() < assumptions.fullViewShare) askFor('full view', attachment);

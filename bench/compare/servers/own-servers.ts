@@ -60,8 +60,7 @@ async function sendFile(
   if (delayMs > 0) await sleep(delayMs);
   const found = await stat(file).catch(() => undefined);
   if (found === undefined) {
-    const body = '<?xml version="1.0" encoding="UTF-8"?><Error><Code>NoSuchKey</Code></Error>';
-    response.writeHead(404, { 'content-type': 'application/xml' }).end(body);
+    response.writeHead(404).end();
     return;
   }
   const range = /^bytes=(\d+)-(\d*)$/.exec(request.headers.range ?? '');

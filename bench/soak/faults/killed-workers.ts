@@ -48,26 +48,24 @@ const VERSIONS = [
 
 /** A group of processes that have next to no memory left (cgroups(7)). */
 function openMemoryGroup() {
-  for (const { root, bound, count } of VERSIONS) {
-    const folder = `${root}/darkroom-soak-${process.pid}`;
-    try {
-      mkdirSync(folder);
-      if (!existsSync(`${folder}/${bound}`)) {
-        rmdirSync(folder);
-        continue;
-      }
-      writeFileSync(`${folder}/${bound}`, String(LEFT_BYTES));
-    } catch {
-      continue;
+  const { root, bound, count } = VERSIONS.find((version) => existsSync(version.root)) ?? {};
+  const folder = `${root}/darkroom-soak-${process.pid}`;
+  try {
+    mkdirSync(folder);
+    if (!existsSync(`${folder}/${bound}`)) {
+      rmdirSync(folder);
+      return undefined;
     }
-    return {
-      squeeze: (pid: number) => writeFileSync(`${folder}/cgroup.procs`, String(pid)),
-      /** Gives how many the kernel has killed. */
-      close: () => {
-        const text = readFileSync(`${folder}/${count}`, 'utf8');
-        return Number(/^oom_kill (\d+)/m.exec(text)?.[1] ?? 0);
-      },
-    };
+    writeFileSync(`${folder}/${bound}`, String(LEFT_BYTES));
+  } catch {
+    return undefined;
   }
-  return undefined;
+  return {
+    squeeze: (pid: number) => writeFileSync(`${folder}/cgroup.procs`, String(pid)),
+    /** Gives how many the kernel has killed. */
+    close: () => {
+      const text = readFileSync(`${folder}/${count}`, 'utf8');
+      return Number(/^oom_kill (\d+)/m.exec(text)?.[1] ?? 0);
+    },
+  };
 }

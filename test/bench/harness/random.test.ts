@@ -1,6 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { Random } from '../../../bench/harness/random.ts';
-import { ZipfRanks } from '../../../bench/trace/zipf.ts';
+import { Random, ZipfRanks } from '../../../bench/harness/random.ts';
 
 /** Slope of the logarithms of counts over those of ranks, by least squares. */
 function slopeOf(counts: readonly number[]): number {
