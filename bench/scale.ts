@@ -15,16 +15,15 @@ const { values } = parseArgs({
     seed: { type: 'string', default: '1' },
   },
 });
+const number = (name: keyof typeof values): number => parsePositive(name, values[name]);
 
 /** `npm run bench:scale -- --requests 1500000 --days 9 --requests-per-day 10000000`: see docs/performance.md. */
 function runModel(): void {
-  const seed = parsePositive('seed', values.seed);
-  const days = parsePositive('days', values.days);
-  const requests = parsePositive('requests', values.requests);
-  const requestsPerDay = parsePositive('requests-per-day', values['requests-per-day']);
+  const [seed, days] = [number('seed'), number('days')];
+  const requestsPerDay = number('requests-per-day');
   // Two thirds of the time to fill the caches.
   const fromDay = Math.floor((days * 2) / 3);
-  const workload = createWorkload(generateTrace({ seed, requests, days }));
+  const workload = createWorkload(generateTrace({ seed, requests: number('requests'), days }));
   const run = (setups: readonly Setup[]): Simulation[] =>
     setups.map((setup) => simulate(workload, setup, fromDay));
   const simulations = {

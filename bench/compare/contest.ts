@@ -41,13 +41,8 @@ export interface Workload {
   readonly aims: readonly Aim[];
   /** The measure that the aims are for. */
   readonly decidedBy: MeasureName;
-  readonly hold: (stage: Stage) => Promise<Outcome>;
-}
-
-export interface Outcome {
-  /** What a reader has to know of it. */
-  readonly note: string;
-  readonly entries: readonly Entry[];
+  /** @returns what a reader has to know of it, and what came of it */
+  readonly hold: (stage: Stage) => Promise<{ note: string; entries: readonly Entry[] }>;
 }
 
 /** All turns of one contestant in one workload. */

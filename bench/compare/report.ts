@@ -2,12 +2,12 @@ import { spawnSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { cpus, totalmem } from 'node:os';
 import { formatBytes, formatTable, joinParts } from '../harness/report.ts';
-import type { Absence, Outcome, Workload } from './contest.ts';
+import type { Absence, Workload } from './contest.ts';
 import { compare, type MeasureName, measures, type Ratio, summarize } from './measures.ts';
 import { NGINX } from './nginx.ts';
 
 /** A workload, and how good each contestant was at it. */
-export type Contest = Omit<Workload, 'hold'> & Outcome;
+export type Contest = Omit<Workload, 'hold'> & Awaited<ReturnType<Workload['hold']>>;
 
 /** Compares what was measured with what was wanted. */
 export function judgeAims(contests: readonly Contest[]) {

@@ -16,12 +16,6 @@ const START_POLL_MS = 20;
 /** Node, as `npm start` starts it. */
 export const NODE_OF_SERVICE = [process.execPath, ...startFlags];
 
-/** How a process ended. */
-export interface Ending {
-  readonly code: number | null;
-  readonly signal: string | null;
-}
-
 /** A server as a process of its own. */
 export type Service = Awaited<ReturnType<typeof startServer>>;
 
@@ -64,7 +58,7 @@ export async function startServer(start: ServerStart) {
   });
   closeSync(log);
   const exited = once(child, 'exit');
-  const ending = (): Ending | undefined =>
+  const ending = () =>
     child.exitCode === null && child.signalCode === null
       ? undefined
       : { code: child.exitCode, signal: child.signalCode };
@@ -85,7 +79,7 @@ export async function startServer(start: ServerStart) {
     /** `undefined` while it runs. */
     ending,
     /** Sends SIGTERM and waits for the end; after `graceMs`, SIGKILL. */
-    stop: async (graceMs = 5_000): Promise<Ending> => {
+    stop: async (graceMs = 5_000) => {
       const timer = setTimeout(() => child.kill('SIGKILL'), graceMs);
       child.kill('SIGTERM');
       if (ending() === undefined) await exited;

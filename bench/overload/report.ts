@@ -86,17 +86,13 @@ export function formatOverload(run: OverloadRun): string {
     '# Overload',
     `${workers} workers. Animated renders (originals of ${sizes.join(' to ')}): ` +
       `${capacity.perSecond.toFixed(1)} a second with nothing else to do, p50 ${formatMs(quantile(timesOf(served(capacity.responses)), 0.5))}. ` +
-      `Under load, ${factors.map(formatFactor).join(', ')} as many arrive; the aims are for the most. ` +
+      `Under load, ${factors.join(', ')} times as many arrive; the aims are for the most. ` +
       `Phases of ${phaseMs / 1000} s. Service and generators share ${availableParallelism()} cores; the one that asks for hits ` +
       `runs at ${run.isHitClientPreferred ? 'a higher' : 'the same'} priority, the others at the same. Others: the most that the machine did beside this in a phase, of its cores.`,
     formatCriteria(judgeOverload(run)),
     '## By load',
     formatLoads(run),
   );
-}
-
-function formatFactor(factor: number): string {
-  return factor === 0 ? 'none' : `${factor} ×`;
 }
 
 /** What becomes of the others the more animations come. */
@@ -110,7 +106,7 @@ function formatLoads(run: OverloadRun): string {
       factor,
     );
     return [
-      formatFactor(factor),
+      factor === 0 ? 'none' : `${factor} ×`,
       ...formatQuantiles(timesOf(hits), [0.5, 0.99]),
       formatMs(quantile(hitLatenessMs, 0.99)),
       lightPerSecond.toFixed(0),

@@ -167,14 +167,17 @@ function perMillion(count: number, { requests }: Counts): string {
   return formatCount((count * 1e6) / Math.max(1, requests));
 }
 
-function atPeak({ setup, counts }: Simulation, count: number, format = formatCount): string {
-  const requestsPerSecond = (setup.requestsPerDay / DAY_S) * MARGINS.peakFactor;
-  return `${format((requestsPerSecond * count) / counts.requests)}/s`;
+function atPeak(simulation: Simulation, count: number, format = formatCount): string {
+  return `${format(perSecondAtPeak(simulation, count))}/s`;
 }
 
-function cores({ setup, counts }: Simulation, cpuMs: number): string {
+function cores(simulation: Simulation, cpuMs: number): string {
+  return formatCount(perSecondAtPeak(simulation, cpuMs) / 1_000 / MARGINS.utilisation);
+}
+
+function perSecondAtPeak({ setup, counts }: Simulation, count: number): number {
   const requestsPerSecond = (setup.requestsPerDay / DAY_S) * MARGINS.peakFactor;
-  return formatCount((requestsPerSecond * cpuMs) / counts.requests / 1_000 / MARGINS.utilisation);
+  return (requestsPerSecond * count) / counts.requests;
 }
 
 /** Three digits that count, and the thousands apart. */

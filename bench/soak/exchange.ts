@@ -19,37 +19,28 @@ export interface Question {
   readonly manner: Manner;
 }
 
-export interface Exchange {
-  /** Since 1970. */
-  readonly startedMs: number;
-  readonly endedMs: number;
-  readonly status: number | undefined;
-  readonly received: Headers;
-  readonly body: Buffer;
-  /**
-   * `complete`: to the last byte; `left`: the client hung up; `broken`: the server did, within a response;
-   * `unanswered`: the server did, before one; `hung`: it did not end for a long time.
-   */
-  readonly ending: 'complete' | 'left' | 'broken' | 'unanswered' | 'hung';
-  /** What was reported, where the server hung up. */
-  readonly failure: string | undefined;
-}
+/**
+ * `complete`: to the last byte; `left`: the client hung up; `broken`: the server did, within a response;
+ * `unanswered`: the server did, before one; `hung`: it did not end for a long time.
+ */
+type Ending = 'complete' | 'left' | 'broken' | 'unanswered' | 'hung';
+
+export type Exchange = Awaited<ReturnType<typeof ask>>;
 
 /** After this long without an end, a request counts as hung, in milliseconds. */
 const HUNG_AFTER_MS = 90_000;
 
 /** Asks, and reports how it went; never fails itself. */
-export async function ask(
-  origin: string,
-  { method, path, headers, manner }: Question,
-): Promise<Exchange> {
+export async function ask(origin: string, { method, path, headers, manner }: Question) {
   const startedMs = epochMs();
   const hangUp = new AbortController();
   const patienceMs = manner.kind === 'leaves' ? manner.afterMs : HUNG_AFTER_MS;
   const timer = setTimeout(() => hangUp.abort(), patienceMs);
   const chunks: Uint8Array[] = [];
   let response: Response | undefined;
-  const report = (ending: Exchange['ending'], failure?: string): Exchange => ({
+  /** @param failure what was reported, where the server hung up */
+  const report = (ending: Ending, failure?: string) => ({
+    /** Since 1970. */
     startedMs,
     endedMs: epochMs(),
     status: response?.status,

@@ -1,4 +1,4 @@
-import { type Random, WeightedChoice, ZipfRanks } from '../harness/random.ts';
+import { createWeightedChoice, createZipfRanks, type Random } from '../harness/random.ts';
 import type { Originals } from './originals.ts';
 import {
   badShot,
@@ -17,7 +17,7 @@ import {
 const BURST_ANIMATIONS = 0.2;
 
 /** Exponent of the popularity; measured for images of the web, it is between 0.6 and 1. */
-const popularity = new ZipfRanks(0.9);
+const popularity = createZipfRanks(0.9);
 
 /** A file that no buffer on its way takes whole, so that it matters how its reader behaves. */
 const LARGE_BYTES = 300_000;
@@ -53,7 +53,7 @@ export function createLoadMix(
     .shuffle([...stills, ...animations])
     .map((original, rank) => popularPath(original, rank % 2 === 0 ? 128 : 256));
   const popularShot = (of: Random): Shot =>
-    createShot(popular[popularity.next(popular.length, of)] ?? '/', { render: 'light' });
+    createShot(popular[popularity(popular.length, of)] ?? '/', { render: 'light' });
   const stillShot = (of: Random): Shot =>
     createShot(imagePath(of.pick(stills), 'still', of), { render: 'light' });
   const animationShot = (of: Random): Shot =>
@@ -104,14 +104,14 @@ export function createLoadMix(
     'bad request': [4, badShot],
     'default avatar': [2, defaultAvatarShot],
   };
-  const choice = new WeightedChoice(Object.values(rows).map(([weight]) => weight));
+  const choice = createWeightedChoice(Object.values(rows).map(([weight]) => weight));
   const makeShot = (purpose: string, of: Random): PurposedShot => {
     const [, make] = rows[purpose] ?? [];
     if (make === undefined) throw new Error(`There is no ${purpose} in the mix.`);
     return { purpose, ...make(of) };
   };
   return {
-    next: (of: Random) => makeShot(Object.keys(rows)[choice.next(of)] ?? '', of),
+    next: (of: Random) => makeShot(Object.keys(rows)[choice(of)] ?? '', of),
     /** One request of a burst: something that has to be rendered. */
     nextOfBurst: (of: Random) =>
       makeShot(of.next() < BURST_ANIMATIONS ? 'new animation' : 'new still', of),

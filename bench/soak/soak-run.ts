@@ -2,7 +2,7 @@ import { setMaxListeners } from 'node:events';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { workersOf } from '../../test/support/processes/worker-ids.ts';
 import { epochMs } from '../harness/load.ts';
-import { type ProcessNumbers, readProcess } from '../harness/process-numbers.ts';
+import { readProcess } from '../harness/process-numbers.ts';
 import { Random } from '../harness/random.ts';
 import { sumOf } from '../harness/report.ts';
 import { type Service, startService } from '../harness/service.ts';
@@ -25,12 +25,7 @@ export interface SoakOptions {
 }
 
 /** The service at one moment. */
-export interface Sample {
-  /** Since 1970. */
-  readonly atMs: number;
-  readonly main: ProcessNumbers;
-  readonly workers: { readonly count: number; readonly residentBytes: number };
-}
+export type Sample = NonNullable<ReturnType<typeof takeSample>>;
 
 /** All that a run has brought to light. */
 export type SoakRun = Awaited<ReturnType<typeof soak>>;
@@ -148,11 +143,12 @@ async function soak(
 }
 
 /** Looks at the service and its workers now; `undefined` if it has ended. */
-function takeSample(pid: number): Sample | undefined {
+function takeSample(pid: number) {
   const main = readProcess(pid);
   if (main === undefined) return undefined;
   const workers = workersOf(pid).flatMap((child) => readProcess(child) ?? []);
   return {
+    /** Since 1970. */
     atMs: epochMs(),
     main,
     workers: {

@@ -51,10 +51,8 @@ export class Witness {
   }
 }
 
-function readCode({ status, ending, body }: Exchange): string | undefined {
-  if (status === undefined || status < 400 || ending !== 'complete' || body.length === 0) {
-    return undefined;
-  }
+function readCode({ status = 0, ending, body }: Exchange): string | undefined {
+  if (status < 400 || ending !== 'complete' || body.length === 0) return undefined;
   try {
     const error = JSON.parse(body.toString()) as { readonly code?: unknown } | null;
     return String(error?.code ?? 'no code');

@@ -1,4 +1,4 @@
-import { Random, WeightedChoice } from '../harness/random.ts';
+import { createWeightedChoice, Random } from '../harness/random.ts';
 import { assumptions } from './assumptions.ts';
 import { type ContentKind, contentKinds, type Shape, shapesOf } from './shapes.ts';
 
@@ -23,9 +23,9 @@ export interface TracedRendering {
 const shapeChoices = Object.fromEntries(
   contentKinds.map((kind) => [
     kind,
-    new WeightedChoice(shapesOf[kind].map(({ weight }) => weight)),
+    createWeightedChoice(shapesOf[kind].map(({ weight }) => weight)),
   ]),
-) as Readonly<Record<ContentKind, WeightedChoice>>;
+) as Readonly<Record<ContentKind, (random: Random) => number>>;
 
 /** Everything that was asked for in a trace; each gets a number, in the order of its first request. */
 export class Catalogue {
@@ -40,7 +40,7 @@ export class Catalogue {
 
   /** A new original, drawn from the shapes of its kind. */
   addOriginal(kind: ContentKind, createdS: number, deletedS = Number.POSITIVE_INFINITY): number {
-    const shape = shapesOf[kind][shapeChoices[kind].next(this.#random)];
+    const shape = shapesOf[kind][shapeChoices[kind](this.#random)];
     if (shape === undefined) throw new Error(`There is no shape of a ${kind}.`);
     const detail = Math.exp(
       assumptions.detailSpread * this.#random.normal() - assumptions.detailSpread ** 2 / 2,

@@ -96,20 +96,23 @@ export function renderWorkloads(peers: readonly Contestant[]): readonly Workload
   }));
 }
 
-/** What is rendered in a contest. */
-interface RenderPlan {
-  readonly contest: string;
-  readonly folder: string;
-  readonly renderings: readonly Rendering[];
-  readonly clients: number;
-  readonly isLikenessWanted: boolean;
-}
-
 /** Has contestants render in turn, each round another part of the list. */
 export function competeInRenders(
   stage: Stage,
   contestants: readonly Contestant[],
-  { contest, folder, renderings, clients, isLikenessWanted }: RenderPlan,
+  {
+    contest,
+    folder,
+    renderings,
+    clients,
+    isLikenessWanted,
+  }: {
+    readonly contest: string;
+    readonly folder: string;
+    readonly renderings: readonly Rendering[];
+    readonly clients: number;
+    readonly isLikenessWanted: boolean;
+  },
 ): Promise<Entry[]> {
   const share = Math.floor(renderings.length / (stage.rounds + 1));
   // One of each format, and for likeness some: those at the end of the list, which hardly a round comes to.
