@@ -40,7 +40,7 @@ export async function drawOriginals(folder: string, counts: Readonly<Record<Sort
   const list = (ids: number, widthsPx: readonly number[], targetOf: (id: number) => string) =>
     random.shuffle(
       Array.from({ length: ids }, (_, id) =>
-        widthsPx.map((widthPx) => `${targetOf(id)}?size=${widthPx}`),
+        widthsPx.map((widthPx) => `${targetOf(id)}?quality=high&size=${widthPx}`),
       ).flat(),
     );
   return {
