@@ -9,8 +9,13 @@ export const PHOTOS = [
   'attachments/1/12/red-panda.jpg',
 ].map((key) => join('fixtures/originals', key));
 
-const STILL_FORMATS = ['jpeg', 'png', 'webp'] as const;
+/** What stills are drawn as. */
+export const STILL_FORMATS = ['jpeg', 'png', 'webp'] as const;
 
+/** Edges of avatars as people upload them: squares, in pixels. */
+export const AVATAR_EDGES_PX = [256, 512, 768, 1024];
+
+/** A drawn original. */
 export interface Drawing {
   readonly format: (typeof STILL_FORMATS)[number] | 'gif';
   readonly widthPx: number;
@@ -41,9 +46,9 @@ export function drawStills(
   );
 }
 
-/** Squares, as people upload them. */
+/** Avatars in all edges and formats. */
 export function drawAvatars(): Promise<Drawing[]> {
-  return drawStills([256, 512, 768, 1024], (edgePx) => edgePx);
+  return drawStills(AVATAR_EDGES_PX, (edgePx) => edgePx);
 }
 
 /** A film of every photo, by every description. */

@@ -2,30 +2,27 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { ConnectionPool, type Received } from './connection.ts';
 
 /** GETs of a list of paths, each read to its end. */
-interface Paths {
+export type Load = {
   readonly origin: string;
   readonly paths: readonly string[];
-}
-
-/** Open loop: so many a second at even distances, whatever has been received; the list is repeated. */
-export interface SteadyLoad extends Paths {
-  readonly kind: 'steady';
-  readonly perSecond: number;
-  readonly durationMs: number;
-}
-
-/**
- * Closed loop: each client asks when it has its response, for the next path of the list. The list must be long
- * enough, or `isRepeated`.
- */
-export interface ClosedLoad extends Paths {
-  readonly kind: 'closed';
-  readonly clients: number;
-  readonly durationMs: number;
-  readonly isRepeated?: boolean;
-}
-
-export type Load = SteadyLoad | ClosedLoad;
+} & (
+  | {
+      /** Open loop: so many a second at even distances, whatever has been received; the list is repeated. */
+      readonly kind: 'steady';
+      readonly perSecond: number;
+      readonly durationMs: number;
+    }
+  | {
+      /**
+       * Closed loop: each client asks when it has its response, for the next path of the list. It ends with the
+       * list; with `durationMs` after that time, and then the list must be long enough or `isRepeated`.
+       */
+      readonly kind: 'closed';
+      readonly clients: number;
+      readonly durationMs?: number;
+      readonly isRepeated?: boolean;
+    }
+);
 
 /** One response, with its times. */
 export interface LoadResponse extends Received {
@@ -69,19 +66,21 @@ export async function drive(load: Load): Promise<LoadResult> {
   };
   try {
     if (load.kind === 'closed') await driveClosed(load, ask);
-    else await driveSteady(load, ask, latenessMs);
+    else {
+      await driveSteady(load, (path, late) => {
+        latenessMs.push(late);
+        return ask(path);
+      });
+    }
   } finally {
     connections.close();
   }
   return { responses, seconds: (performance.now() - beganMs) / 1000, latenessMs };
 }
 
-type Ask = (path: string) => Promise<LoadResponse>;
-
 async function driveSteady(
-  { paths, perSecond, durationMs }: SteadyLoad,
-  ask: Ask,
-  latenessMs: number[],
+  { paths, perSecond, durationMs }: Load & { kind: 'steady' },
+  ask: (path: string, lateMs: number) => Promise<unknown>,
 ): Promise<void> {
   const pending: Promise<unknown>[] = [];
   const beganMs = performance.now();
@@ -90,23 +89,25 @@ async function driveSteady(
     const dueMs = beganMs + (index * 1000) / perSecond;
     const waitMs = dueMs - performance.now();
     if (waitMs > 0) await sleep(waitMs);
-    latenessMs.push(Math.max(0, performance.now() - dueMs));
-    pending.push(ask(paths[index % paths.length] ?? '/'));
+    pending.push(ask(paths[index % paths.length] ?? '/', Math.max(0, performance.now() - dueMs)));
   }
   await Promise.all(pending);
 }
 
 async function driveClosed(
-  { paths, clients, durationMs, isRepeated = false }: ClosedLoad,
-  ask: Ask,
+  { paths, clients, durationMs, isRepeated }: Load & { kind: 'closed' },
+  ask: (path: string) => Promise<LoadResponse>,
 ): Promise<void> {
-  const endMs = performance.now() + durationMs;
+  const endMs = performance.now() + (durationMs ?? Number.POSITIVE_INFINITY);
   let next = 0;
   const askOn = async (): Promise<void> => {
     while (performance.now() < endMs) {
-      const path = paths[isRepeated ? next % paths.length : next];
-      if (path === undefined) throw new Error(`All ${paths.length} paths are used up.`);
+      const path = paths[isRepeated === true ? next % paths.length : next];
       next += 1;
+      if (path === undefined) {
+        if (durationMs === undefined) return;
+        throw new Error(`All ${paths.length} paths are used up.`);
+      }
       const { status } = await ask(path);
       if (status === 503) await sleep(PAUSE_AFTER_REFUSAL_MS);
     }

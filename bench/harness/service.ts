@@ -13,20 +13,35 @@ const START_TIMEOUT_MS = 20_000;
 /** How often it is looked whether one does, in milliseconds. */
 const START_POLL_MS = 20;
 
-/** Node, as `npm start` starts it. */
-export const NODE_OF_SERVICE = [process.execPath, ...startFlags];
+/** How a process ended. */
+export interface Ending {
+  readonly code: number | null;
+  readonly signal: string | null;
+}
 
 /** A server as a process of its own. */
-export type Service = Awaited<ReturnType<typeof startServer>>;
+export interface Service {
+  readonly pid: number;
+  /** Scheme, host and port. */
+  readonly origin: string;
+  /** Where its log goes: straight into the file, so that no process has to read it meanwhile. */
+  readonly logFile: string;
+  /** `undefined` while it runs. */
+  readonly ending: () => Ending | undefined;
+  /** Sends SIGTERM and waits for the end; after `graceMs`, SIGKILL. */
+  readonly stop: (graceMs?: number) => Promise<Ending>;
+}
 
 /** A server to be started. */
 export interface ServerStart {
   /** Of its log among the reports. */
   readonly name: string;
-  /** Program and arguments, by the port on which it is to listen. */
-  readonly command: (port: number) => readonly string[];
+  /** Program and arguments. */
+  readonly command: readonly string[];
   /** Its variables, `HOST` and `PORT` beside them, and no other. */
   readonly environment?: Readonly<Record<string, string>>;
+  /** Where it is known already; a free one otherwise. */
+  readonly port?: number;
   /** What ends it where this process ends; `TERM` where it has processes of its own to end. */
   readonly deathSignal?: 'KILL' | 'TERM';
 }
@@ -36,7 +51,11 @@ export function startService(
   name: string,
   environment: Readonly<Record<string, string>>,
 ): Promise<Service> {
-  return startServer({ name, command: () => [...NODE_OF_SERVICE, 'dist/main.js'], environment });
+  return startServer({
+    name,
+    command: [process.execPath, ...startFlags, 'dist/main.js'],
+    environment,
+  });
 }
 
 /**
@@ -44,21 +63,21 @@ export function startService(
  *
  * @throws Error with its output, if it ends or does not listen in time
  */
-export async function startServer(start: ServerStart) {
+export async function startServer(start: ServerStart): Promise<Service> {
   const { name, command, environment, deathSignal = 'KILL' } = start;
-  const [port = 0] = await findFreePorts(1);
+  const [port = 0] = start.port === undefined ? await findFreePorts(1) : [start.port];
   mkdirSync(REPORT_FOLDER, { recursive: true });
   const logFile = `${REPORT_FOLDER}/${name}.log`;
   const log = openSync(logFile, 'w');
   // Ends with this process, whatever ends that (prctl(2)); but not by a Ctrl-C at the terminal.
-  const child = spawn('setpriv', ['--pdeathsig', deathSignal, ...command(port)], {
+  const child = spawn('setpriv', ['--pdeathsig', deathSignal, ...command], {
     detached: true,
     env: { PATH: process.env.PATH ?? '', HOST: '127.0.0.1', PORT: String(port), ...environment },
     stdio: ['ignore', log, log],
   });
   closeSync(log);
   const exited = once(child, 'exit');
-  const ending = () =>
+  const ending = (): Ending | undefined =>
     child.exitCode === null && child.signalCode === null
       ? undefined
       : { code: child.exitCode, signal: child.signalCode };
@@ -70,23 +89,20 @@ export async function startServer(start: ServerStart) {
     }
     await sleep(START_POLL_MS);
   }
-  return {
-    pid: child.pid ?? 0,
-    /** Scheme, host and port. */
-    origin: `http://127.0.0.1:${port}`,
-    /** Where its log goes: straight into the file, so that no process has to read it meanwhile. */
-    logFile,
-    /** `undefined` while it runs. */
-    ending,
-    /** Sends SIGTERM and waits for the end; after `graceMs`, SIGKILL. */
-    stop: async (graceMs = 5_000) => {
-      const timer = setTimeout(() => child.kill('SIGKILL'), graceMs);
-      child.kill('SIGTERM');
-      if (ending() === undefined) await exited;
-      clearTimeout(timer);
-      return ending() ?? { code: null, signal: null };
-    },
+  const stop = async (graceMs = 5_000): Promise<Ending> => {
+    const timer = setTimeout(() => child.kill('SIGKILL'), graceMs);
+    child.kill('SIGTERM');
+    if (ending() === undefined) await exited;
+    clearTimeout(timer);
+    return ending() ?? { code: null, signal: null };
   };
+  return { pid: child.pid ?? 0, origin: `http://127.0.0.1:${port}`, logFile, ending, stop };
+}
+
+/** A whole response of a server. */
+export interface FetchedResponse {
+  readonly headers: Headers;
+  readonly body: Buffer;
 }
 
 /**
@@ -94,21 +110,24 @@ export async function startServer(start: ServerStart) {
  *
  * @throws Error if the status is not 200
  */
-export async function fetchOk(origin: string, path: string) {
-  const response = await fetch(origin + path);
+export async function fetchOk(
+  origin: string,
+  path: string,
+  headers: Readonly<Record<string, string>> = {},
+): Promise<FetchedResponse> {
+  const response = await fetch(origin + path, { headers });
   const body = Buffer.from(await response.arrayBuffer());
   if (response.status !== 200) throw new Error(`${path} gets ${response.status}.`);
   return { headers: response.headers, body };
 }
 
-async function isListening(port: number): Promise<boolean> {
-  const socket = connect(port, '127.0.0.1');
-  try {
-    await once(socket, 'connect');
-    return true;
-  } catch {
-    return false;
-  } finally {
-    socket.destroy();
-  }
+function isListening(port: number): Promise<boolean> {
+  return new Promise((resolve) => {
+    const socket = connect(port, '127.0.0.1');
+    socket.once('error', () => resolve(false));
+    socket.once('connect', () => {
+      socket.destroy();
+      resolve(true);
+    });
+  });
 }

@@ -1,10 +1,20 @@
-import { formatBytes, formatShare, formatTable, joinParts } from '../harness/report.ts';
+import { formatBytes, formatShare, formatTable } from '../harness/report.ts';
 import { DAY_S } from '../trace/assumptions.ts';
 import { contentKinds } from '../trace/shapes.ts';
 import { type RateModel, rateCases } from './rates.ts';
-import { BUCKET } from './setups.ts';
 import type { Counts, Simulation } from './simulate.ts';
 import type { Workload } from './workload.ts';
+
+/** All simulations of a run. */
+export interface ScaleRun {
+  readonly workload: Workload;
+  readonly command: string;
+  readonly fromDay: number;
+  readonly memory: readonly Simulation[];
+  readonly edge: readonly Simulation[];
+  readonly sizing: readonly Simulation[];
+  readonly rates: RateModel;
+}
 
 /** What is put on top of the simulation. */
 const MARGINS = {
@@ -30,7 +40,7 @@ const hitRatios = {
   'Memory hits': ({ counts }) => formatShare(counts.tiers.memory, countTransforms(counts)),
   'Store hits': ({ counts, setup }) => {
     const beyondMemory = countTransforms(counts) - counts.tiers.memory;
-    return setup.storeBytes === 0 ? '–' : formatShare(counts.tiers.store, beyondMemory);
+    return setup.store.kind === 'none' ? '–' : formatShare(counts.tiers.store, beyondMemory);
   },
   'Held originals': ({ counts: { tiers, ...counts } }) => {
     const rest = countTransforms({ ...counts, tiers }) - tiers.memory - tiers.store;
@@ -40,10 +50,8 @@ const hitRatios = {
 
 const setupColumns: Columns = {
   Memory: ({ setup }) => formatBytes(setup.memoryBytes),
-  Store: ({ setup: { storeBytes } }) => {
-    if (storeBytes === 0) return 'none';
-    return storeBytes === BUCKET ? 's3' : `filesystem, ${formatBytes(storeBytes)}`;
-  },
+  Store: ({ setup: { store } }) =>
+    store.kind === 'filesystem' ? `${store.kind}, ${formatBytes(store.maxBytes)}` : store.kind,
   Edge: ({ setup }) => formatBytes(setup.edgeBytes),
   ...hitRatios,
   'Origin reads': ({ counts }) => perMillion(counts.originReads, counts),
@@ -79,41 +87,35 @@ const sizingColumns: Columns = {
   'Store grows a day': ({ storeBytesPerDay }) => formatBytes(storeBytesPerDay),
 };
 
-/** @param simulations what they are to show, and what came of them */
-export function formatScale(
-  command: string,
-  workload: Workload,
-  fromDay: number,
-  simulations: Readonly<Record<'memory' | 'edge' | 'sizing', readonly Simulation[]>>,
-  rates: RateModel,
-): string {
-  const { days } = workload.trace.options;
-  return joinParts(
+/** The whole report, in Markdown. */
+export function formatScale(run: ScaleRun): string {
+  const { days } = run.workload.trace.options;
+  return `${[
     '# Scale model',
-    `\`${command}\`. ${days} days, of which those after the first ${fromDay} are counted. ` +
+    `\`${run.command}\`. ${days} days, of which those after the first ${run.fromDay} are counted. ` +
       'Hit ratios are of what reaches a tier; origin reads, revalidations (small reads), renders and their ' +
       'CPU seconds are per million requests of clients.',
     '## The trace',
-    formatWorkload(workload),
+    formatWorkload(run.workload),
     '## Memory and store',
-    formatSimulations(setupColumns, simulations.memory),
+    formatSimulations(setupColumns, run.memory),
     '## A caching proxy in front',
-    formatSimulations(setupColumns, simulations.edge),
+    formatSimulations(setupColumns, run.edge),
     '## Sizing',
     `At peak, ${MARGINS.peakFactor} times the mean; cores at ${MARGINS.utilisation * 100} % of use, ` +
       `${MARGINS.hitCpuMs} ms of the main process for a hit, ${MARGINS.missCpuMs} ms for any other response. Balanced by path, results in a bucket.`,
-    formatSimulations(sizingColumns, simulations.sizing),
+    formatSimulations(sizingColumns, run.sizing),
     '## Rates',
     'People who start the client, and open six channels of the busiest guild within a minute, on a cold cache; and a ' +
       'scraper, which asks for all sizes of all emojis as fast as it is served.',
-    formatRates(rates),
-  );
+    formatRates(run.rates),
+  ].join('\n\n')}\n`;
 }
 
 function formatRates(model: RateModel): string {
   const rows = rateCases.map((rateCase) => {
     const { requests, slowness } = rateCase;
-    const outcome = model(rateCase);
+    const outcome = model.run(rateCase);
     const { people, limitedPeople, mostUnits, scraperLimitedAfterS, scraperRefusedShare } = outcome;
     return [
       String(requests),
@@ -167,17 +169,14 @@ function perMillion(count: number, { requests }: Counts): string {
   return formatCount((count * 1e6) / Math.max(1, requests));
 }
 
-function atPeak(simulation: Simulation, count: number, format = formatCount): string {
-  return `${format(perSecondAtPeak(simulation, count))}/s`;
-}
-
-function cores(simulation: Simulation, cpuMs: number): string {
-  return formatCount(perSecondAtPeak(simulation, cpuMs) / 1_000 / MARGINS.utilisation);
-}
-
-function perSecondAtPeak({ setup, counts }: Simulation, count: number): number {
+function atPeak({ setup, counts }: Simulation, count: number, format = formatCount): string {
   const requestsPerSecond = (setup.requestsPerDay / DAY_S) * MARGINS.peakFactor;
-  return (requestsPerSecond * count) / counts.requests;
+  return `${format((requestsPerSecond * count) / counts.requests)}/s`;
+}
+
+function cores({ setup, counts }: Simulation, cpuMs: number): string {
+  const requestsPerSecond = (setup.requestsPerDay / DAY_S) * MARGINS.peakFactor;
+  return formatCount((requestsPerSecond * cpuMs) / counts.requests / 1_000 / MARGINS.utilisation);
 }
 
 /** Three digits that count, and the thousands apart. */

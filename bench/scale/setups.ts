@@ -1,7 +1,12 @@
 const GIBIBYTE = 2 ** 30;
 
-/** A store that keeps all: a bucket's rule removes results after a month, and no model is that long. */
-export const BUCKET = Number.POSITIVE_INFINITY;
+/** Where results outlive the memory. */
+export type StoreSetup =
+  | { readonly kind: 'none' }
+  /** On the disk of each machine, bounded by bytes. */
+  | { readonly kind: 'filesystem'; readonly maxBytes: number }
+  /** One bucket for all. It keeps all: its rule removes results after a month, and no model is that long. */
+  | { readonly kind: 's3' };
 
 /**
  * A deployment, in its real sizes. Replicas that share the keys by consistent hashing are like one of their size in
@@ -14,8 +19,7 @@ export interface Setup {
   readonly memoryBytes: number;
   /** Originals read just now, of each replica. */
   readonly originalsBytes: number;
-  /** Of the store where results outlive the memory: a disk of each machine, or one `BUCKET` for all; 0 is none. */
-  readonly storeBytes: number;
+  readonly store: StoreSetup;
   /** The cache of the proxy in front; 0 where there is none. */
   readonly edgeBytes: number;
   /** `CACHE_REVALIDATE_SECONDS`. */
@@ -28,20 +32,27 @@ export const DEFAULT_SETUP: Setup = {
   replicas: 1,
   memoryBytes: GIBIBYTE / 4,
   originalsBytes: GIBIBYTE / 16,
-  storeBytes: 0,
+  store: { kind: 'none' },
   edgeBytes: 0,
   revalidateS: 300,
 };
 
+/** Stores that are compared: none, a disk of each machine, and a bucket. */
+const stores: readonly StoreSetup[] = [
+  { kind: 'none' },
+  { kind: 'filesystem', maxBytes: 20 * GIBIBYTE },
+  { kind: 's3' },
+];
+
 /** The default size, with results in a bucket. */
-const BUCKET_SETUP: Setup = { ...DEFAULT_SETUP, storeBytes: BUCKET };
+export const BUCKET_SETUP: Setup = { ...DEFAULT_SETUP, store: { kind: 's3' } };
 
 /** More and more memory, with each store. */
 export function memorySetups(requestsPerDay: number): readonly Setup[] {
-  return [0, 20 * GIBIBYTE, BUCKET].flatMap((storeBytes) =>
+  return stores.flatMap((store) =>
     [1 / 16, 1 / 4, 1, 4, 16].map((gibibytes) => {
       const memoryBytes = gibibytes * GIBIBYTE;
-      return { ...DEFAULT_SETUP, requestsPerDay, memoryBytes, storeBytes };
+      return { ...DEFAULT_SETUP, requestsPerDay, memoryBytes, store };
     }),
   );
 }

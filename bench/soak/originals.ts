@@ -1,5 +1,5 @@
 import { readdirSync, readFileSync, statSync } from 'node:fs';
-import { join, relative } from 'node:path';
+import { join } from 'node:path';
 import { readImageFacts } from '../../src/formats/read-image-facts.ts';
 import { Random } from '../harness/random.ts';
 
@@ -33,14 +33,22 @@ export interface Original {
 }
 
 /** Everything in the bucket. */
-export type Originals = ReturnType<typeof listOriginals>;
+export interface Originals {
+  readonly stills: readonly Original[];
+  readonly animations: readonly Original[];
+  readonly files: readonly Original[];
+  readonly hostile: readonly Original[];
+  /** The samples once more, under ids that no load asks for: for a proof at the end. */
+  readonly reserved: readonly Original[];
+}
 
 /** Lists the originals; their bytes are read when they are wanted. */
-export function listOriginals() {
-  const samples = listFiles(SAMPLES).map((file): Original => {
+export function listOriginals(): Originals {
+  const samples = listFiles(SAMPLES).map((key): Original => {
+    const file = join(SAMPLES, key);
     const facts = readImageFacts(readFileSync(file));
     const kind = facts?.animation === undefined ? 'still' : 'animation';
-    return openFile(relative(SAMPLES, file), facts === undefined ? 'file' : kind, file);
+    return openFile(key, facts === undefined ? 'file' : kind, file);
   });
   const copyAll = (copy: number): Original[] =>
     samples.map((sample) => ({ ...sample, key: copyKey(sample.key, copy) }));
@@ -50,13 +58,7 @@ export function listOriginals() {
     stills: ofKind('still'),
     animations: ofKind('animation'),
     files: [...ofKind('file'), ...listBlobs()],
-    hostile: listFiles(CORPUS)
-      .filter((file) => HOSTILE.test(relative(CORPUS, file)))
-      .flatMap((file, index) => [
-        openFile(`avatars/${9_000 + index}/hostile`, 'hostile', file),
-        openFile(`attachments/9/${index}/hostile`, 'hostile', file),
-      ]),
-    /** The samples once more, under ids that no load asks for: for a proof at the end. */
+    hostile: listHostile(),
     reserved: copyAll(RESERVED_COPY),
   };
 }
@@ -67,13 +69,17 @@ export function copyKey(key: string, copy: number): string {
   return key.replace(/\d+/, (id) => String(BigInt(id) + distance));
 }
 
-/** Whether transforms are asked for by parameters, and not by extension. */
-export function isAttachment({ key }: Original): boolean {
-  return key.startsWith('attachments/');
-}
-
 function openFile(key: string, kind: Original['kind'], file: string): Original {
   return { key, kind, sizeBytes: statSync(file).size, read: () => readFileSync(file) };
+}
+
+function listHostile(): Original[] {
+  const files = listFiles(CORPUS).filter((file) => HOSTILE.test(file));
+  return files.flatMap((file, index) =>
+    [`avatars/${9_000 + index}/hostile`, `attachments/9/${index}/hostile`].map((key) =>
+      openFile(key, 'hostile', join(CORPUS, file)),
+    ),
+  );
 }
 
 /** Files of random bytes, in a pattern whose length fits no buffer: a piece in a wrong place is seen. */
@@ -87,9 +93,9 @@ function listBlobs(): Original[] {
   });
 }
 
-export function listFiles(folder: string): string[] {
+function listFiles(folder: string): string[] {
   return readdirSync(folder, { recursive: true, withFileTypes: true })
     .filter((entry) => entry.isFile())
-    .map((entry) => join(entry.parentPath, entry.name))
+    .map((entry) => join(entry.parentPath, entry.name).slice(folder.length + 1))
     .sort();
 }

@@ -4,6 +4,7 @@ import { Catalogue } from './catalogue.ts';
 import { Population } from './population.ts';
 import { runSession } from './session.ts';
 
+/** What is chosen for a trace. */
 export interface TraceOptions {
   readonly seed: number;
   /** Requests in all; the last session is not cut short, so that there may be a few more. */
@@ -12,8 +13,24 @@ export interface TraceOptions {
   readonly days: number;
 }
 
+/** What is deleted, and when. */
+export interface Deletion {
+  readonly seconds: number;
+  readonly original: number;
+}
+
 /** Requests in the order of their times; the same for the same options, on every machine. */
-export type Trace = ReturnType<typeof generateTrace>;
+export interface Trace {
+  readonly options: TraceOptions;
+  /** What was asked for, and what it was made of. */
+  readonly catalogue: Pick<Catalogue, 'originals' | 'renderings'>;
+  /** Seconds since the start, of each request. */
+  readonly seconds: Float64Array;
+  /** Index of the rendering that each asks for. */
+  readonly renderings: Int32Array;
+  /** In the order of their times. */
+  readonly deletions: readonly Deletion[];
+}
 
 /** How often content is replaced, in seconds of the trace. */
 const TURNOVER_STEP_S = 600;
@@ -22,7 +39,7 @@ const TURNOVER_STEP_S = 600;
 const REQUESTS_PER_SESSION = 16;
 
 /** Generates a trace: so many users as ask for that much a day, by `assumptions`. */
-export function generateTrace(options: TraceOptions) {
+export function generateTrace(options: TraceOptions): Trace {
   const { seed, requests, days } = options;
   const random = new Random(seed);
   const catalogue = new Catalogue(seed + 1);
@@ -52,21 +69,21 @@ export function generateTrace(options: TraceOptions) {
   }
   return {
     options,
-    /** What was asked for, and what it was made of. */
     catalogue,
-    /** Seconds since the start, of each request. */
     seconds: seconds.subarray(0, count),
-    /** Number of the rendering that each asks for. */
     renderings: renderings.subarray(0, count),
-    /** What was deleted until the end, and when, in the order of the times. */
-    deletions: catalogue.originals
-      .map(({ deletedS }, original) => ({ seconds: deletedS, original }))
-      .filter((deletion) => deletion.seconds <= nowS)
-      .sort((one, other) => one.seconds - other.seconds),
+    deletions: listDeletions(catalogue, nowS),
   };
 }
 
 /** Of the mean rate of requests, at this time of the day. */
 function rateAt(nowS: number): number {
   return 1 + assumptions.dailySwing * Math.sin((2 * Math.PI * nowS) / DAY_S);
+}
+
+function listDeletions({ originals }: Catalogue, endS: number): Deletion[] {
+  return originals
+    .map(({ deletedS }, original) => ({ seconds: deletedS, original }))
+    .filter(({ seconds }) => seconds <= endS)
+    .sort((one, other) => one.seconds - other.seconds);
 }

@@ -45,6 +45,7 @@ export function parsePath(rawPath: string): ParsedPath {
   if (template === undefined) return { kind: 'no template' };
 
   const { resource } = template;
+  const { extensions: allowed = [] } = resourceRows[resource];
   const values: Record<string, string> = {};
   const faults: RequestFault[] = [];
   let extension: Extension | undefined;
@@ -60,13 +61,12 @@ export function parsePath(rawPath: string): ParsedPath {
     if (part.hasExtension) {
       const dot = segment.lastIndexOf('.');
       value = segment.slice(0, dot);
-      extension = findExtension(resource, segment.slice(dot + 1));
+      extension = allowed.find((known) => known === segment.slice(dot + 1));
     }
     const message = findPathValueFault(part.name, value);
     if (message !== undefined) faults.push({ path: part.name, message });
     if (part.hasExtension && extension === undefined) {
-      const expected = resourceRows[resource].extensions?.join(', ') ?? '';
-      faults.push({ path: 'ext', message: `Expected one of ${expected}.` });
+      faults.push({ path: 'ext', message: `Expected one of ${allowed.join(', ')}.` });
     }
     values[part.name] = value;
   });
@@ -84,9 +84,9 @@ export function formatPath({ resource, values, extension }: MediaPath): string {
 }
 
 /**
- * Decodes a segment of a path once; `undefined` for a malformed escape or bytes that are not UTF-8, and for a raw character
- * beyond ASCII: no URI has one (RFC 3986 §2), and a raw `é` that came as bytes one by one would name
- * another file than `%C3%A9` does.
+ * Decodes a segment of a path once; `undefined` for a malformed escape or bytes that are not UTF-8, and for a raw
+ * character beyond ASCII: no URI has one (RFC 3986 §2), and a raw `é` that came as bytes one by one would name another
+ * file than `%C3%A9` does.
  */
 export function decodeSegment(segment: string): string | undefined {
   if (/[\u0080-\uffff]/.test(segment)) return undefined;
@@ -108,8 +108,4 @@ function hasShape(template: Template, segments: readonly (string | undefined)[])
       return !templateWords.has(segment);
     })
   );
-}
-
-function findExtension(resource: ResourceName, text: string): Extension | undefined {
-  return resourceRows[resource].extensions?.find((extension) => extension === text);
 }

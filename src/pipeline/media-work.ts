@@ -48,16 +48,13 @@ export interface Payer {
   readonly charge: (costMs: number) => Charge | undefined;
 }
 
-/** A result that is ready, or that only a render is left of. */
-export interface PreparedMedia {
-  /**
-   * Makes the result at the first call by a request that can pay for it; the same promise for all later ones, which
-   * pay nothing.
-   *
-   * @throws MediaError `RATE_LIMITED`: to this request alone, and nothing is begun
-   */
-  readonly make: (payer: Payer) => Promise<MadeMedia>;
-}
+/**
+ * A result that is ready, or that only a render is left of: makes it at the first call by a request that can pay for
+ * it; the same promise for all later ones, which pay nothing.
+ *
+ * @throws MediaError `RATE_LIMITED`: to this request alone, and nothing is begun
+ */
+export type PreparedMedia = (payer: Payer) => Promise<MadeMedia>;
 
 /** The state of a result, which is known before the result is made. */
 export interface IdentifiedMedia {
@@ -87,7 +84,7 @@ export function alreadyMade(result: MediaResult, outcome: CacheOutcome): Identif
 
 /** What nothing is left to be done for. */
 export function readyMade(made: MadeMedia): PreparedMedia {
-  return { make: async () => made };
+  return async () => made;
 }
 
 /** What a render is left of, which the first request that can pay for it begins. */
@@ -103,11 +100,9 @@ export function onceCharged(
       charge?.end();
     }
   };
-  return {
-    make: (payer) => {
-      made ??= run(payer.trace, payer.charge(typicalMs));
-      return made;
-    },
+  return (payer) => {
+    made ??= run(payer.trace, payer.charge(typicalMs));
+    return made;
   };
 }
 
@@ -126,7 +121,7 @@ export async function waitForMedia(
   if (isEnough) return { kind: 'current', validators: validators() };
   const prepared = await unlessAborted(identified.prepare(), signal);
   // Each request by itself: that one of them has nothing left is no refusal of the others.
-  const made = await unlessAborted(prepared.make(payer), signal);
+  const made = await unlessAborted(prepared(payer), signal);
   note(made.outcome);
   const { result } = made;
   return isCurrent(() => result, true)

@@ -92,9 +92,5 @@ function outcomeOf(error: unknown, isStopped: boolean): OriginOutcome {
 
 /** Not if its reader has left. */
 function isBroken(error: Error): boolean {
-  return error.name !== 'AbortError' || isTimeout(error.cause);
-}
-
-function isTimeout(cause: unknown): boolean {
-  return cause instanceof MediaError && cause.code === 'ORIGIN_TIMEOUT';
+  return error.name !== 'AbortError' || outcomeOf(error.cause, true) === 'timeout';
 }

@@ -46,6 +46,7 @@ export async function startFaultyBucket(): Promise<FaultyOrigin> {
       name,
       victim: 'originals',
       isHarmless: fault.kind === 'trickle',
+      lengthMs: 12_000,
       shadowMs: isHanging ? HANGING_SHADOW_MS : SHADOW_MS,
       begin: () => proxy.spoil(fault),
       end: () => proxy.heal(),
@@ -54,6 +55,7 @@ export async function startFaultyBucket(): Promise<FaultyOrigin> {
   kinds.push({
     name: 'connections refused',
     victim: 'originals',
+    lengthMs: 5_000,
     shadowMs: SHADOW_MS,
     begin: () => proxy.refuse(),
     end: () => proxy.listen(),

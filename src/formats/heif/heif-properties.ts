@@ -87,13 +87,10 @@ export function readTransforms(reader: ByteReader, properties: readonly Box[]): 
       }
       case 'irot':
         return [{ kind: 'turn', quarterTurnsLeft: cursor.uint(1) & 3 }];
-      case 'imir':
-        return [
-          {
-            kind: 'mirror',
-            swaps: (cursor.uint(1) & 1) === 0 ? 'top and bottom' : 'left and right',
-          },
-        ];
+      case 'imir': {
+        const swaps = (cursor.uint(1) & 1) === 0 ? 'top and bottom' : 'left and right';
+        return [{ kind: 'mirror', swaps }];
+      }
       default:
         return [];
     }

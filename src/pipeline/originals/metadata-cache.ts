@@ -2,7 +2,7 @@ import { LRUCache } from 'lru-cache';
 import { type ErrorCode, MediaError } from '../../contract/errors.ts';
 import type { Clock, OriginObject } from '../ports.ts';
 import { SiteFailure } from '../site-failure.ts';
-import type { SiteValidators } from './sites.ts';
+import type { SiteContent } from './sites.ts';
 
 /** Which original it is, and in which state. */
 export type OriginalIdentity = Pick<OriginObject, 'etag' | 'lastModified'>;
@@ -15,12 +15,7 @@ export interface FreshnessLimits {
 }
 
 /** What else is known of an original that is on another site. */
-export interface SiteState {
-  /** To ask whether it is unchanged. */
-  readonly validators: SiteValidators;
-  /** How long the site's word holds, in milliseconds. */
-  readonly freshForMs: number;
-}
+export type SiteState = Pick<SiteContent, 'validators' | 'freshForMs'>;
 
 interface Metadata {
   /** `undefined`: there is no such original, or the origin has never said. */
@@ -109,7 +104,7 @@ export class MetadataCache {
     this.#entries.set(originKey, { identity, site, checkedAtMs, failedAtMs, failure });
   }
 
-  /** A read has failed: there is no such original, or the origin could not say; what else there is says nothing of it. */
+  /** A read has failed: there is no such original, or the origin could not say. Other errors say nothing of it. */
   noteError(originKey: string, error: unknown): void {
     if (!(error instanceof MediaError)) return;
     const failure = error.code;

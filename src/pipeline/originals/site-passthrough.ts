@@ -89,17 +89,36 @@ export class SitePassthrough {
     const failure = metadata.findFailure(originKey);
     if (failure !== undefined) throw failure;
     if (metadata.isMissing(originKey)) throw new MediaError('UNKNOWN_MEDIA');
+    const describe = (seen: Beginning, stream?: OpenStream): PassthroughMedia => {
+      const { prefix, contentType, tag, hasParts, sizeBytes, lastModified, freshForMs } = seen;
+      const etag =
+        tag && validatorsOf({ etag: tag, lastModified }, resultKey(request), PIPELINE_RELEASE).etag;
+      return {
+        validators: { etag, lastModified },
+        sizeBytes,
+        contentType,
+        hasRanges: etag !== undefined && sizeBytes !== undefined && hasParts,
+        maxAgeSeconds: freshForMs / 1000,
+        discard: () => stream?.body.destroy(),
+        stream: async (first, last) => {
+          if (stream !== undefined && first === 0 && last === stream.last) return stream.body;
+          stream?.body.destroy();
+          if (last !== undefined && last < prefix.length) {
+            return Readable.from([prefix.subarray(first, last + 1)]);
+          }
+          return this.#openPart(originKey, { url, signal, range: { first, last } }, tag);
+        },
+      };
+    };
     const known = isPart ? this.#known.get(originKey) : undefined;
-    if (known !== undefined && clock.nowMs() < known.untilMs) {
-      return this.#describe(request, url, known, undefined, signal);
-    }
+    if (known !== undefined && clock.nowMs() < known.untilMs) return describe(known);
     return trace.time('origin', async (visit) => {
       visit.note({ part: isPart ? 'state' : 'body' });
       try {
         const range = isPart ? rangeOfBeginning(beginning) : undefined;
         const opened = await trace.show('fetch', () => this.#openBeginning({ url, signal, range }));
         if (range !== undefined) this.#remember(originKey, opened.beginning);
-        return this.#describe(request, url, opened.beginning, opened.stream, signal);
+        return describe(opened.beginning, opened.stream);
       } catch (error) {
         metadata.noteError(originKey, error);
         throw error;
@@ -161,34 +180,6 @@ export class SitePassthrough {
       leave();
       throw error;
     }
-  }
-
-  #describe(
-    request: MediaRequest,
-    url: string,
-    beginning: Beginning,
-    stream: OpenStream | undefined,
-    signal: AbortSignal,
-  ): PassthroughMedia {
-    const { prefix, contentType, tag, hasParts, sizeBytes, lastModified, freshForMs } = beginning;
-    const etag =
-      tag && validatorsOf({ etag: tag, lastModified }, resultKey(request), PIPELINE_RELEASE).etag;
-    return {
-      validators: { etag, lastModified },
-      sizeBytes,
-      contentType,
-      hasRanges: etag !== undefined && sizeBytes !== undefined && hasParts,
-      maxAgeSeconds: freshForMs / 1000,
-      discard: () => stream?.body.destroy(),
-      stream: async (first, last) => {
-        if (stream !== undefined && first === 0 && last === stream.last) return stream.body;
-        stream?.body.destroy();
-        if (last !== undefined && last < prefix.length) {
-          return Readable.from([prefix.subarray(first, last + 1)]);
-        }
-        return this.#openPart(request.originKey, { url, signal, range: { first, last } }, tag);
-      },
-    };
   }
 
   /** A part of the very state whose beginning is known. */

@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import { once } from 'node:events';
-import { constants } from 'node:fs';
+import { constants, existsSync } from 'node:fs';
 import { type FileHandle, lstat, open, readdir, statfs, unlink } from 'node:fs/promises';
 import { createConnection, createServer, type Server, type Socket } from 'node:net';
 import { join } from 'node:path';
@@ -63,7 +63,7 @@ export async function claimFolder(folder: string): Promise<FolderClaim> {
 
 /** @returns `undefined` where another claims it at the same time */
 async function claimOnce(folder: string, handle: FileHandle): Promise<FolderClaim | undefined> {
-  const place = await findShortPath(folder, handle);
+  const place = findShortPath(folder, handle);
   const { living } = await askOthers(folder, place);
   if (living !== undefined) return waitFor(living, handle);
   const name = randomBytes(16).toString('hex');
@@ -89,13 +89,10 @@ export async function isOnNetwork(folder: string): Promise<boolean> {
 }
 
 /** The address of a socket has at most 107 bytes (unix(7)), and the path of a folder may have more. */
-async function findShortPath(folder: string, { fd }: FileHandle): Promise<string> {
+function findShortPath(folder: string, { fd }: FileHandle): string {
   const short = `/proc/self/fd/${fd}`;
-  const isThere = await lstat(short).then(
-    () => true,
-    () => false, // no Linux
-  );
-  return isThere ? short : folder;
+  // Only Linux has it.
+  return existsSync(short) ? short : folder;
 }
 
 /** A connection to a process that lives, but for our own socket; else the names of the sockets of the dead. */

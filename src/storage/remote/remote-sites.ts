@@ -50,7 +50,7 @@ export class RemoteSites implements Sites {
   async open(request: SiteRequest): Promise<SiteResponse> {
     const { meter } = this.#parts;
     try {
-      const response = await this.#open(request, await this.#follow(request));
+      const response = await this.#open(request);
       meter.noteFetch(response.kind === 'content' ? 'fetched' : 'revalidated');
       return response;
     } catch (error) {
@@ -59,9 +59,9 @@ export class RemoteSites implements Sites {
     }
   }
 
-  async #open(request: SiteRequest, arrival: Arrival): Promise<SiteResponse> {
+  async #open(request: SiteRequest): Promise<SiteResponse> {
     const { freshness } = this.#parts;
-    const { answer, hop, isConditional } = arrival;
+    const { answer, hop, isConditional } = await this.#follow(request);
     const { status, fields, body } = answer;
     const { host } = hop;
     try {
@@ -74,8 +74,7 @@ export class RemoteSites implements Sites {
       if (status === 416 && request.range?.first === 0) {
         // No range fits an empty body.
         body.destroy();
-        const whole = { ...request, range: undefined };
-        return await this.#open(whole, await this.#follow(whole));
+        return await this.#open({ ...request, range: undefined });
       }
       if (status === 404 || status === 410) throw new MediaError('UNKNOWN_MEDIA');
       const { part, sizeBytes } = readFraming(answer, request.range, host);
@@ -146,7 +145,7 @@ export class RemoteSites implements Sites {
     const absolute = isResolved ? new URL(text, from.url).href : text;
     const target = examineExternalUrl(absolute, this.#parts.policy);
     if (target.kind === 'fetchable') return target;
-    const host = hostOf(absolute);
+    const host = URL.canParse(absolute) ? new URL(absolute).hostname : undefined;
     const reason = target.reason === 'host not allowed' ? 'host' : 'url';
     const where = from === undefined ? '' : `, in a redirect of ${from.host}`;
     throw siteError(`The URL may not be fetched: ${target.reason}${where}.`, { reason, host });
@@ -191,8 +190,4 @@ export class RemoteSites implements Sites {
 
 function digestOf(url: URL): string {
   return createHash('sha256').update(url.href).digest('base64url');
-}
-
-function hostOf(text: string): string | undefined {
-  return URL.canParse(text) ? new URL(text).hostname : undefined;
 }

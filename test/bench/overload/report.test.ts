@@ -27,9 +27,10 @@ function load(responses: readonly LoadResponse[]) {
 function phase(factor: number, hits: readonly LoadResponse[]): Phase {
   return {
     factor,
+    lengthMs: 1_000,
     hits: load(hits),
     light: [{ ...hit, isHit: false }],
-    flood: factor === 0 ? undefined : load([refusal]),
+    heavy: factor === 0 ? undefined : load([refusal]),
     othersShare: 0,
   };
 }
@@ -38,8 +39,8 @@ function runOf(hits: readonly LoadResponse[]): OverloadRun {
   return {
     options: { phaseMs: 1_000, rounds: 1, workers: 2, factors: [20] },
     isHitClientPreferred: true,
-    capacity: { perSecond: 1, responses: [hit] },
-    animationBytes: [1_024],
+    heavyCapacityPerSecond: 1,
+    heavyAlone: [hit],
     phases: [phase(0, [hit]), phase(20, hits)],
   };
 }
@@ -50,16 +51,16 @@ describe('the aim for hits', () => {
   const judge = (responses: readonly LoadResponse[]) => judgeOverload(runOf(responses))[0];
 
   test('is reached where all of them are hits, and fast', () => {
-    expect(judge(hits(50))).toEqual([
-      'p99 of hits under overload',
-      'under 20 ms, all of them 200 from memory',
-      '3.0 ms',
-      true,
-    ]);
+    expect(judge(hits(50))).toEqual({
+      name: 'p99 of hits under overload',
+      aim: 'under 20 ms, all of them 200 from memory',
+      measured: '3.0 ms',
+      isReached: true,
+    });
   });
 
   test('is missed where they are slow', () => {
-    expect(judge(hits(50).map((one) => ({ ...one, totalMs: 20 })))?.at(-1)).toBe(false);
+    expect(judge(hits(50).map((one) => ({ ...one, totalMs: 20 })))?.isReached).toBe(false);
   });
 
   test.each([
@@ -67,17 +68,17 @@ describe('the aim for hits', () => {
     ['rendered anew, and fast', { ...hit, isHit: false }, '200, and no hit × 1'],
     ['without a response', { ...hit, status: 0, isHit: false }, 'no response × 1'],
   ])('is missed where one was %s, and says why', (_, response, why) => {
-    const [, , measured, isReached] = judge([...hits(999), response]) ?? [];
-    expect(isReached).toBe(false);
-    expect(measured).toBe(`3.0 ms, but of 1000: ${why}`);
+    const aim = judge([...hits(999), response]);
+    expect(aim?.isReached).toBe(false);
+    expect(aim?.measured).toBe(`3.0 ms, but of 1000: ${why}`);
   });
 
   test('is missed where there was none', () => {
-    expect(judge([])?.at(-1)).toBe(false);
+    expect(judge([])).toMatchObject({ isReached: false });
   });
 
   test('says all of it in the report', () => {
-    const report = formatOverload(runOf([...hits(8), refusal, refusal]));
+    const report = formatOverload(runOf([...hits(8), refusal, refusal]), [1_024]);
     expect(report).toContain(
       '| p99 of hits under overload | under 20 ms, all of them 200 from memory | 3.0 ms, but of 10: 503 × 2 | missed |',
     );

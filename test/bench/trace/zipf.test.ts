@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'vitest';
-import { createZipfRanks, Random } from '../../../bench/harness/random.ts';
+import { Random } from '../../../bench/harness/random.ts';
+import { ZipfRanks } from '../../../bench/trace/zipf.ts';
 
 /** Slope of the logarithms of counts over those of ranks, by least squares. */
 function slopeOf(counts: readonly number[]): number {
@@ -13,10 +14,10 @@ function slopeOf(counts: readonly number[]): number {
 
 function draw(exponent: number, count: number, draws: number): number[] {
   const random = new Random(11);
-  const ranks = createZipfRanks(exponent);
+  const ranks = new ZipfRanks(exponent);
   const counts = Array<number>(count).fill(0);
   for (let index = 0; index < draws; index += 1) {
-    const rank = ranks(count, random);
+    const rank = ranks.next(count, random);
     counts[rank] = (counts[rank] ?? 0) + 1;
   }
   return counts;
