@@ -1,20 +1,12 @@
 import { parseArgs } from 'node:util';
-import type { Contest, Stage, Workload } from './compare/contest.ts';
-import { type Contestant, foreignContestant, otherPeers } from './compare/contestants.ts';
-import { parseServer } from './compare/foreign-server.ts';
-import { missingLikeness } from './compare/likeness.ts';
+import type { Absence, Stage, Workload } from './compare/contest.ts';
+import { type Contestant, otherPeers, parseServer } from './compare/contestants.ts';
+import { hasLikenessTool } from './compare/likeness.ts';
 import { makeOriginals, type Originals } from './compare/originals.ts';
-import {
-  type Absence,
-  formatComparison,
-  isReached,
-  judgeAims,
-  readVersions,
-} from './compare/report.ts';
+import { type Contest, formatComparison, judgeAims } from './compare/report.ts';
 import { externalWorkload } from './compare/workloads/external.ts';
-import { hitWorkloads } from './compare/workloads/hits.ts';
-import { passthroughWorkloads } from './compare/workloads/passthrough.ts';
 import { renderWorkloads } from './compare/workloads/renders.ts';
+import { hitWorkloads, passthroughWorkloads } from './compare/workloads/repeated.ts';
 import { simulatedCores } from './compare/workloads/simulated-cores.ts';
 import { LoadGenerator } from './harness/load-generator.ts';
 import { parsePositive, publishReport } from './harness/report.ts';
@@ -37,39 +29,28 @@ const { values } = parseArgs({
     folder: { type: 'string' },
   },
 });
-const rounds = Math.ceil(parsePositive('rounds', values.rounds));
-const turnMs = parsePositive('seconds', values.seconds) * 1000;
 const isWanted = ({ name }: Workload): boolean => values.only.some((part) => name.includes(part));
-
-const foreign = values.server.map(parseServer);
-const cores = values['simulated-cores'];
-const workloads =
-  cores === undefined
-    ? [...renderWorkloads(), ...hitWorkloads(), ...passthroughWorkloads(), externalWorkload()]
-    : [simulatedCores(parsePositive('simulated-cores', cores))];
 
 /** `npm run bench -- --seconds 4 --rounds 3 --only avatars --only hits`: see docs/performance.md. */
 async function main(): Promise<number> {
+  const workloads = listWorkloads();
   const chosen = workloads.filter(isWanted);
   if (chosen.length === 0) {
     throw new Error(`--only: expected parts of ${workloads.map(({ name }) => name).join('; ')}`);
   }
   const absences: Absence[] = [];
   const contests = await holdAll(chosen, absences);
-  const aims = judgeAims(
-    contests,
-    chosen.flatMap(({ name, aims: of }) => of.map((aim) => ({ contest: name, ...aim }))),
-  );
-  const report = formatComparison({
-    contests,
-    aims,
-    absences,
-    left: workloads.filter((workload) => !isWanted(workload)).map(({ name }) => name),
-    versions: readVersions(),
-    command: ['npm run bench --', ...process.argv.slice(2)].join(' '),
-  });
-  publishReport('compare.md', report);
-  return aims.every(isReached) ? 0 : 1;
+  const left = workloads.filter((workload) => !isWanted(workload)).map(({ name }) => name);
+  const command = ['npm run bench --', ...process.argv.slice(2)].join(' ');
+  publishReport('compare.md', formatComparison(contests, absences, left, command));
+  return judgeAims(contests).every(({ isReached }) => isReached) ? 0 : 1;
+}
+
+function listWorkloads(): readonly Workload[] {
+  const cores = values['simulated-cores'];
+  if (cores !== undefined) return [simulatedCores(parsePositive('simulated-cores', cores))];
+  const peers = [...values.peer.map(findPeer), ...values.server.map(parseServer)];
+  return [...renderWorkloads(peers), ...hitWorkloads, ...passthroughWorkloads, externalWorkload];
 }
 
 function findPeer(name: string): Contestant {
@@ -79,33 +60,29 @@ function findPeer(name: string): Contestant {
   return peer;
 }
 
-function isLikenessWanted(absences: Absence[]): boolean {
-  const why = values.likeness ? missingLikeness() : undefined;
-  if (why !== undefined) absences.push({ contest: 'all', who: 'SSIMULACRA2', why });
-  return values.likeness && why === undefined;
-}
-
 async function holdAll(chosen: readonly Workload[], absences: Absence[]): Promise<Contest[]> {
   let originals: Promise<Originals> | undefined;
   const generator = new LoadGenerator('equal');
+  const isLikenessWanted = values.likeness && hasLikenessTool();
+  if (isLikenessWanted !== values.likeness) {
+    absences.push(['all', 'SSIMULACRA2', 'needs ssimulacra2 (PyPI: pip install ssimulacra2)']);
+  }
   const stage: Stage = {
-    rounds,
-    turnMs,
+    rounds: Math.ceil(parsePositive('rounds', values.rounds)),
+    turnMs: parsePositive('seconds', values.seconds) * 1000,
     generator,
-    peers: [...values.peer.map(findPeer), ...foreign.map(foreignContestant)],
-    isLikenessWanted: isLikenessWanted(absences),
+    isLikenessWanted,
     originals: () => {
       originals ??= makeOriginals(values.folder);
       return originals;
     },
-    noteAbsence: (contest, who, why) => void absences.push({ contest, who, why }),
+    absences,
   };
   try {
     const contests: Contest[] = [];
-    for (const { name, hold } of chosen) {
-      process.stderr.write(`${new Date().toISOString()} ${name}\n`);
-      const contest = await hold(stage);
-      if (contest !== undefined) contests.push(contest);
+    for (const { hold, ...workload } of chosen) {
+      process.stderr.write(`${new Date().toISOString()} ${workload.name}\n`);
+      contests.push({ ...workload, ...(await hold(stage)) });
     }
     return contests;
   } finally {

@@ -1,10 +1,8 @@
 import { availableParallelism } from 'node:os';
 import { parseArgs } from 'node:util';
 import { parsePositive, publishReport } from './harness/report.ts';
-import { formatCostly, judgeCostly } from './overload/costly-report.ts';
-import { runCostly } from './overload/costly-run.ts';
-import { makeOriginals } from './overload/originals.ts';
-import { countPaths, runOverload } from './overload/overload-run.ts';
+import { formatCostly, judgeCostly, runCostly } from './overload/costly.ts';
+import { runOverload } from './overload/overload-run.ts';
 import { formatOverload, judgeOverload } from './overload/report.ts';
 
 /**
@@ -31,22 +29,14 @@ async function main(): Promise<number> {
   if (values.costly) {
     const run = await runCostly(common);
     publishReport('costly.md', formatCostly(run));
-    return judgeCostly(run).every(({ isReached }) => isReached) ? 0 : 1;
+    return judgeCostly(run).every(([, , , isReached]) => isReached) ? 0 : 1;
   }
-  const options = {
-    ...common,
-    factors: values.factor
-      .map((factor) => parsePositive('factor', factor))
-      .sort((one, other) => one - other),
-  };
-  const originals = await makeOriginals(countPaths(options));
-  try {
-    const run = await runOverload(options, originals);
-    publishReport('overload.md', formatOverload(run, originals.animationBytes));
-    return judgeOverload(run).every(({ isReached }) => isReached) ? 0 : 1;
-  } finally {
-    await originals.remove();
-  }
+  const factors = values.factor
+    .map((factor) => parsePositive('factor', factor))
+    .sort((one, other) => one - other);
+  const run = await runOverload({ ...common, factors });
+  publishReport('overload.md', formatOverload(run));
+  return judgeOverload(run).every(([, , , isReached]) => isReached) ? 0 : 1;
 }
 
 process.exitCode = await main();

@@ -1,6 +1,5 @@
 import { execFileSync } from 'node:child_process';
-import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
 import sharp from 'sharp';
@@ -9,10 +8,12 @@ import {
   formatBytes,
   formatMs,
   formatTable,
+  joinParts,
   publishReport,
   quantile,
   sumOf,
 } from './harness/report.ts';
+import { useTemporaryFolder } from './harness/temporary-folder.ts';
 import { renderReference } from './quality/reference.ts';
 import { variants as allVariants, type Variant } from './quality/variants.ts';
 
@@ -26,6 +27,9 @@ const ORIGINALS = [...PHOTOS, 'fixtures/corpus/jpeg-large/exifr__IMG_20180725_16
 const WIDTHS_PX = [128, 512];
 const TIMED_ROUNDS = 5;
 
+/** The exact reduction, in the folder of the run. */
+const REFERENCE = 'reference.png';
+
 const { values: given } = parseArgs({ options: { only: { type: 'string', default: '' } } });
 
 /** The first of each group is the one that is chosen, with which the others are compared. */
@@ -36,29 +40,16 @@ const variants = allVariants.filter(
 );
 
 /** One variant of one photo in one size. */
-interface Sample {
-  readonly bytes: number;
-  readonly cpuMs: number;
-  /** Butteraugli's distance, 3-norm: 0 is the same, 1 is just noticed. */
-  readonly butteraugli: number;
-  /** SSIMULACRA: 0 is the same. */
-  readonly ssimulacra: number;
-}
+type Sample = Awaited<ReturnType<typeof measure>>;
 
 const TOOLS = ['butteraugli_main', 'ssimulacra_main'].map((name) => `/usr/bin/${name}`);
 if (!TOOLS.every((tool) => existsSync(tool))) {
   throw new Error(`needs ${TOOLS.join(' and ')} (Debian: libjxl-devtools)`);
 }
-const folder = mkdtempSync(join(tmpdir(), 'darkroom-quality-'));
 sharp.concurrency(1);
 sharp.cache(false);
 
-async function measure(
-  { render }: Variant,
-  source: Buffer,
-  widthPx: number,
-  reference: string,
-): Promise<Sample> {
+async function measure({ render }: Variant, source: Buffer, widthPx: number, folder: string) {
   const times: number[] = [];
   let body: Buffer = Buffer.of();
   for (let round = 0; round < TIMED_ROUNDS; round += 1) {
@@ -69,15 +60,20 @@ async function measure(
   }
   const decoded = join(folder, 'decoded.png');
   writeFileSync(decoded, await sharp(body).png({ compressionLevel: 1 }).toBuffer());
+  const files = [join(folder, REFERENCE), decoded];
   const run = (tool: string): string =>
-    execFileSync(tool, [reference, decoded], {
-      encoding: 'utf8',
-      stdio: ['ignore', 'pipe', 'pipe'],
-    });
+    execFileSync(tool, files, { encoding: 'utf8', stdio: 'pipe' });
   const butteraugli = Number(/3-norm: ([\d.]+)/.exec(run('butteraugli_main'))?.[1]);
   const ssimulacra = Number(run('ssimulacra_main').trim().split(/\s+/)[0]);
   if (!(butteraugli >= 0) || !(ssimulacra >= 0)) throw new Error('The tools print something else.');
-  return { bytes: body.length, cpuMs: quantile(times, 0.5) ?? 0, butteraugli, ssimulacra };
+  return {
+    bytes: body.length,
+    cpuMs: quantile(times, 0.5) ?? 0,
+    /** The distance, 3-norm: 0 is the same, 1 is just noticed. */
+    butteraugli,
+    /** 0 is the same. */
+    ssimulacra,
+  };
 }
 
 function formatRow(name: string, samples: readonly Sample[], base: readonly Sample[]): string[] {
@@ -95,31 +91,26 @@ function formatRow(name: string, samples: readonly Sample[], base: readonly Samp
   ];
 }
 
-async function main(): Promise<void> {
+async function main(folder: string): Promise<void> {
   const parts = ['# Quality per byte', `${ORIGINALS.length} photographs; means of them.`];
   for (const widthPx of WIDTHS_PX) {
     const samples = new Map<Variant, Sample[]>(variants.map((variant) => [variant, []]));
     for (const photo of ORIGINALS) {
       const source = readFileSync(photo);
-      const reference = join(folder, 'reference.png');
-      writeFileSync(reference, await renderReference(source, widthPx));
-      for (const variant of variants) {
-        samples.get(variant)?.push(await measure(variant, source, widthPx, reference));
+      writeFileSync(join(folder, REFERENCE), await renderReference(source, widthPx));
+      for (const [variant, own] of samples) {
+        own.push(await measure(variant, source, widthPx, folder));
       }
     }
     for (const group of new Set(variants.map((variant) => variant.group))) {
-      const own = variants.filter((variant) => variant.group === group);
-      const base = samples.get(own[0] as Variant) ?? [];
+      const own = [...samples].filter(([variant]) => variant.group === group);
+      const [[, base] = [undefined, []]] = own;
       const head = ['', 'Bytes', 'ratio', 'CPU', 'ratio', 'Butteraugli', 'SSIMULACRA'];
-      const rows = own.map((variant) => formatRow(variant.name, samples.get(variant) ?? [], base));
+      const rows = own.map(([{ name }, of]) => formatRow(name, of, base));
       parts.push(`## ${group}, ${widthPx} px`, formatTable(head, rows));
     }
   }
-  publishReport('quality.md', `${parts.join('\n\n')}\n`);
+  publishReport('quality.md', joinParts(...parts));
 }
 
-try {
-  await main();
-} finally {
-  rmSync(folder, { recursive: true });
-}
+await useTemporaryFolder(main);

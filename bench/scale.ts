@@ -1,6 +1,6 @@
 import { parseArgs } from 'node:util';
 import { parsePositive, publishReport } from './harness/report.ts';
-import { RateModel } from './scale/rates.ts';
+import { createRateModel } from './scale/rates.ts';
 import { formatScale } from './scale/report.ts';
 import { edgeSetups, memorySetups, type Setup, sizingSetups } from './scale/setups.ts';
 import { type Simulation, simulate } from './scale/simulate.ts';
@@ -15,28 +15,25 @@ const { values } = parseArgs({
     seed: { type: 'string', default: '1' },
   },
 });
+const number = (name: keyof typeof values): number => parsePositive(name, values[name]);
 
 /** `npm run bench:scale -- --requests 1500000 --days 9 --requests-per-day 10000000`: see docs/performance.md. */
 function runModel(): void {
-  const seed = parsePositive('seed', values.seed);
-  const days = parsePositive('days', values.days);
-  const requests = parsePositive('requests', values.requests);
-  const requestsPerDay = parsePositive('requests-per-day', values['requests-per-day']);
+  const [seed, days] = [number('seed'), number('days')];
+  const requestsPerDay = number('requests-per-day');
   // Two thirds of the time to fill the caches.
   const fromDay = Math.floor((days * 2) / 3);
-  const workload = createWorkload(generateTrace({ seed, requests, days }));
+  const workload = createWorkload(generateTrace({ seed, requests: number('requests'), days }));
   const run = (setups: readonly Setup[]): Simulation[] =>
     setups.map((setup) => simulate(workload, setup, fromDay));
-  const report = formatScale({
-    workload,
-    command: ['npm run bench:scale --', ...process.argv.slice(2)].join(' '),
-    fromDay,
+  const simulations = {
     memory: run(memorySetups(requestsPerDay)),
     edge: run(edgeSetups(requestsPerDay)),
     sizing: run(sizingSetups),
-    rates: new RateModel(seed),
-  });
-  publishReport('scale.md', report);
+  };
+  const command = ['npm run bench:scale --', ...process.argv.slice(2)].join(' ');
+  const rates = createRateModel(seed);
+  publishReport('scale.md', formatScale(command, workload, fromDay, simulations, rates));
 }
 
 runModel();

@@ -1,6 +1,13 @@
+import type { ClosedLoad } from '../harness/load.ts';
 import type { LoadGenerator } from '../harness/load-generator.ts';
-import { watchOthers } from '../harness/process-numbers.ts';
-import type { Contestant } from './contestants.ts';
+import {
+  readProcess,
+  readTree,
+  readTreeCpuSeconds,
+  watchMachine,
+} from '../harness/process-numbers.ts';
+import { quantile, sumOf } from '../harness/report.ts';
+import type { RunningServer, Starter } from './contestants.ts';
 import type { MeasureName, Turn } from './measures.ts';
 import type { Originals } from './originals.ts';
 
@@ -8,20 +15,20 @@ import type { Originals } from './originals.ts';
 export interface Stage {
   readonly rounds: number;
   readonly turnMs: number;
-  readonly generator: LoadGenerator;
+  readonly generator: Pick<LoadGenerator, 'run'>;
   /** Drawn when they are wanted first. */
   readonly originals: () => Promise<Originals>;
-  /** Servers that take part where they are asked for: of other languages, or run by somebody else. */
-  readonly peers: readonly Contestant[];
   /** Whether pictures are compared, too, which takes longer than to make them. */
   readonly isLikenessWanted: boolean;
-  /** Notes in the report that a contestant did not take part, and why. */
-  readonly noteAbsence: (contest: string, who: string, why: string) => void;
+  /** Filled with those that did not take part. */
+  readonly absences: Absence[];
 }
 
-/** What has to be shown: so many times as good as another contestant, in one contest. */
+/** Something that could not take part in a contest. */
+export type Absence = readonly [contest: string, who: string, why: string];
+
+/** What has to be shown: so many times as good as another contestant. */
 export interface Aim {
-  readonly contest: string;
   readonly of: string;
   readonly to: string;
   readonly atLeast: number;
@@ -29,12 +36,13 @@ export interface Aim {
   readonly reason?: string | undefined;
 }
 
-/** Something to be good at; the name is that of its contest. */
 export interface Workload {
   readonly name: string;
-  readonly aims: readonly Omit<Aim, 'contest'>[];
-  /** `undefined` where nothing could be compared on this machine; the stage knows why. */
-  readonly hold: (stage: Stage) => Promise<Contest | undefined>;
+  readonly aims: readonly Aim[];
+  /** The measure that the aims are for. */
+  readonly decidedBy: MeasureName;
+  /** @returns what a reader has to know of it, and what came of it */
+  readonly hold: (stage: Stage) => Promise<{ note: string; entries: readonly Entry[] }>;
 }
 
 /** All turns of one contestant in one workload. */
@@ -43,55 +51,94 @@ export interface Entry {
   readonly turns: readonly Turn[];
 }
 
-/** A workload, and how good each contestant was at it. */
-export interface Contest {
-  readonly name: string;
-  /** What a reader has to know of it. */
-  readonly note: string;
-  /** What was measured; the first decides. */
-  readonly measures: readonly MeasureName[];
-  readonly entries: readonly Entry[];
-}
-
-/** A contestant in one contest. */
-export interface Player {
-  readonly name: string;
-  /** @param round 0 is for practice, and not counted */
-  readonly play: (round: number) => Promise<Turn>;
-  readonly leave?: () => Promise<unknown>;
-}
-
 /** How a contest is held. */
-export interface ContestPlan extends Omit<Contest, 'entries'> {
-  readonly rounds: number;
-  /** Whether a round that is not counted comes first. */
-  readonly hasPractice: boolean;
+interface Rules<Contestant> {
+  readonly contest: string;
+  /** Of the originals. */
+  readonly folder: string;
+  /** Fails with what is wrong with a contestant's responses. */
+  readonly tryOut: (contestant: Contestant, origin: string) => Promise<unknown>;
+  /** @param round 0 is for practice, and not counted */
+  readonly loadOf: (
+    contestant: Contestant,
+    round: number,
+  ) => Pick<ClosedLoad, 'clients' | 'paths' | 'isRepeated'>;
+  /** What is measured after each load. */
+  readonly inspect?: (contestant: Contestant, origin: string) => Promise<Turn>;
 }
 
 /**
- * Has players take turns (A B C A B C), each with all of the machine; all leave at the end, however it comes.
+ * Starts the contestants that can run here and pass the trial, and notes the absence of the others; has them take turns
+ * (A B C A B C), each with all of the machine; ends them, however the contest ends.
  *
- * @throws Error as players do
+ * @throws Error if a response has another status than 200
  */
-export async function holdContest(
-  { rounds, hasPractice, ...plan }: ContestPlan,
-  players: readonly Player[],
-): Promise<Contest> {
-  const turns = players.map((): Turn[] => []);
+export async function compete<Contestant extends Starter>(
+  { rounds, turnMs: durationMs, generator, absences }: Stage,
+  contestants: readonly Contestant[],
+  { contest, folder, tryOut, loadOf, inspect }: Rules<Contestant>,
+): Promise<Entry[]> {
+  const players: { contestant: Contestant; server: RunningServer; turns: Turn[] }[] = [];
   try {
-    for (let round = hasPractice ? 0 : 1; round <= rounds; round += 1) {
-      for (const [index, player] of players.entries()) {
-        const readOthersShare = watchOthers();
-        const turn = await player.play(round);
-        if (round > 0) turns[index]?.push({ ...turn, othersShare: readOthersShare() });
+    for (const contestant of contestants) {
+      let server: RunningServer | undefined;
+      try {
+        server = await contestant.start(folder);
+        await tryOut(contestant, server.origin);
+        players.push({ contestant, server, turns: [] });
+      } catch (error) {
+        const why = error instanceof Error ? error.message : String(error);
+        absences.push([contest, contestant.name, why.replaceAll(/\s+/g, ' ')]);
+        await server?.stop();
+      }
+    }
+    for (let round = 0; round <= rounds; round += 1) {
+      for (const { contestant, server, turns } of players) {
+        const { origin } = server;
+        const load = { kind: 'closed', origin, durationMs, ...loadOf(contestant, round) } as const;
+        const turn = await measure(generator, contestant.name, server, load);
+        const more = await inspect?.(contestant, origin);
+        if (round > 0) turns.push({ ...turn, ...more });
       }
     }
   } finally {
-    for (const player of players) await player.leave?.();
+    for (const { server } of players) await server.stop();
   }
+  return players.map(({ contestant: { name }, turns }) => ({ name, turns }));
+}
+
+/** Drives a load at a server, and measures both. */
+async function measure(
+  generator: Stage['generator'],
+  name: string,
+  server: RunningServer,
+  load: ClosedLoad,
+): Promise<Turn> {
+  const readServer = watchServer(server);
+  const readMachine = watchMachine();
+  const { responses, seconds } = await generator.run(load);
+  const machine = readMachine();
+  const wrong = responses.find(({ status }) => status !== 200);
+  if (wrong !== undefined) throw new Error(`${name} responds with ${wrong.status || 'nothing'}.`);
+  const timesMs = responses.map(({ totalMs }) => totalMs);
   return {
-    ...plan,
-    measures: [...plan.measures, 'othersShare'],
-    entries: players.map(({ name }, index) => ({ name, turns: turns[index] ?? [] })),
+    ...machine,
+    ...readServer(responses.length),
+    perSecond: responses.length / seconds,
+    p50Ms: quantile(timesMs, 0.5) ?? 0,
+    p99Ms: quantile(timesMs, 0.99) ?? 0,
+    responses: responses.length,
   };
+}
+
+/** Watches a server and its children from now on, until it is read; nothing of one that is not ours. */
+function watchServer({ pid }: RunningServer): (responses: number) => Turn {
+  if (pid === undefined) return () => ({});
+  const readMain = (): number => readProcess(pid)?.cpuSeconds ?? 0;
+  const before = { all: readTreeCpuSeconds(pid), main: readMain() };
+  return (responses) => ({
+    cpuMsEach: ((readTreeCpuSeconds(pid) - before.all) * 1000) / responses,
+    mainCpuMsEach: ((readMain() - before.main) * 1000) / responses,
+    peakBytes: sumOf(readTree(pid), ({ peakResidentBytes }) => peakResidentBytes),
+  });
 }

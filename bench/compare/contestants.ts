@@ -1,10 +1,8 @@
-import { existsSync } from 'node:fs';
-import { mkdtemp, writeFile } from 'node:fs/promises';
-import { availableParallelism, tmpdir } from 'node:os';
-import { join } from 'node:path';
-import { findFreePorts } from '../../test/support/processes/free-ports.ts';
+import { writeFileSync } from 'node:fs';
+import { availableParallelism } from 'node:os';
+import { resolve } from 'node:path';
+import { REPORT_FOLDER } from '../harness/report.ts';
 import { type Service, startServer, startService } from '../harness/service.ts';
-import { type ForeignServer, fillTemplate, knowsAnimations } from './foreign-server.ts';
 import type { Rendering } from './originals.ts';
 
 /** A server, as far as a contest deals with it. */
@@ -15,53 +13,49 @@ export interface RunningServer {
   readonly stop: () => Promise<unknown>;
 }
 
-/** A server that renders images from a folder, or has them. */
-export interface Contestant {
+/** A server that can be started. */
+export interface Starter {
   readonly name: string;
+  /** @param folder of the originals */
+  readonly start: (folder: string) => Promise<RunningServer>;
+}
+
+/** A server that renders images from a folder, or has them. */
+export interface Contestant extends Starter {
   /** Whether it renders animations; it does where nothing is said. */
   readonly knowsAnimations?: boolean;
-  /** What it lacks on this machine; `undefined` where it can run. */
-  readonly missing?: () => string | undefined;
-  readonly start: (folder: string) => Promise<RunningServer>;
   /** How it is asked for a rendering. */
   readonly targetOf: (rendering: Rendering) => string;
 }
 
-/** Starts one of the servers beside this file. */
-export function startOwn(script: string, ...options: readonly string[]): Promise<Service> {
-  const command = [process.execPath, `bench/dist/bench/compare/servers/${script}.js`, ...options];
-  return startServer({ name: `compare-${script}`, command });
+/** Starts one of `servers/own-servers.ts`. */
+export function startOwn(name: string, ...options: readonly string[]): Promise<Service> {
+  const script = 'bench/dist/bench/compare/servers/own-servers.js';
+  const command = () => [process.execPath, script, name, ...options];
+  return startServer({ name: `compare-${name}`, command });
 }
 
 /**
- * Clients wait for their responses, as with the others, which refuse nothing: on a busy machine Darkroom would. What
- * it does then is the subject of `bench:overload`.
+ * Nothing is kept. Clients wait for their responses, as with the others, which refuse nothing: on a busy machine
+ * Darkroom would. What it does then is the subject of `bench:overload`.
  */
-export const PATIENT = { QUEUE_TIMEOUT_MS: '60000' } as const;
+export const COLD = {
+  CACHE_MEMORY_BYTES: '0',
+  CACHE_ORIGINALS_BYTES: '0',
+  QUEUE_TIMEOUT_MS: '60000',
+} as const;
 
 /** Without its caches. */
 export const darkroom: Contestant = {
   name: 'Darkroom',
-  start: (folder) =>
-    startService('compare-darkroom', {
-      STORAGE_DIR: folder,
-      CACHE_MEMORY_BYTES: '0',
-      CACHE_ORIGINALS_BYTES: '0',
-      ...PATIENT,
-    }),
+  start: (folder) => startService('compare-darkroom', { STORAGE_DIR: folder, ...COLD }),
   targetOf: ({ darkroomPath }) => darkroomPath,
-};
-
-/** With its caches, as it comes. */
-export const cachingDarkroom: Contestant = {
-  ...darkroom,
-  start: (folder) => startService('compare-darkroom-caching', { STORAGE_DIR: folder }),
 };
 
 /** The ceiling: sharp in the process that serves. */
 export const rawSharp: Contestant = {
   name: 'raw sharp',
-  start: (folder) => startOwn('raw-sharp-server', folder),
+  start: (folder) => startOwn('raw-sharp', folder),
   targetOf: ({ path, widthPx, format, isAnimated, shrinksOnLoad }) =>
     `/${widthPx}/${format}/${isAnimated ? 'animated' : 'still'}/${shrinksOnLoad ? 'shrunk' : 'whole'}/${path}`,
 };
@@ -69,7 +63,7 @@ export const rawSharp: Contestant = {
 /** Its defaults are sharp's, which are quality 80 for JPEG and WebP as with us. */
 export const ipx: Contestant = {
   name: 'IPX',
-  start: (folder) => startOwn('ipx-server', folder),
+  start: (folder) => startOwn('ipx', folder),
   targetOf: ({ path, widthPx, format, isAnimated }) =>
     `/w_${widthPx},f_${format}${isAnimated ? ',animated' : ''}/${path}`,
 };
@@ -80,7 +74,6 @@ export const otherPeers: Readonly<Record<string, Contestant>> = {
   thumbor: {
     name: 'thumbor',
     knowsAnimations: false,
-    missing: () => missingProgram('thumbor', 'PyPI: pip install thumbor'),
     start: startThumbor,
     targetOf: ({ path, widthPx, format }) =>
       `/unsafe/${widthPx}x0/filters:format(${format})/${path}`,
@@ -89,27 +82,17 @@ export const otherPeers: Readonly<Record<string, Contestant>> = {
   oximg: {
     name: 'oximg',
     knowsAnimations: false,
-    missing: () => missingProgram('oximg', 'crates.io: cargo install oximg'),
     start: (folder) =>
       startServer({
         name: 'compare-oximg',
-        command: ['oximg'],
+        command: () => ['oximg'],
         environment: { IMAGES_DIR: folder, QUALITY: '80', OXIMG_WEBP_QUALITY: '80' },
       }),
     targetOf: ({ path, widthPx, format }) => `/resize/${widthPx}/0/${path}@${format}`,
   },
 };
 
-function missingProgram(name: string, source: string): string | undefined {
-  const isThere = (process.env.PATH ?? '')
-    .split(':')
-    .some((place) => existsSync(join(place, name)));
-  return isThere ? undefined : `needs ${name} (${source})`;
-}
-
-async function startThumbor(folder: string): Promise<Service> {
-  const [port = 0] = await findFreePorts(1);
-  const settings = join(await mkdtemp(join(tmpdir(), 'darkroom-thumbor-')), 'thumbor.conf');
+function startThumbor(folder: string): Promise<Service> {
   const lines = [
     "LOADER = 'thumbor.loaders.file_loader'",
     `FILE_LOADER_ROOT_PATH = '${folder}'`,
@@ -117,24 +100,45 @@ async function startThumbor(folder: string): Promise<Service> {
     'ALLOW_UNSAFE_URL = True',
     "STORAGE = 'thumbor.storages.no_storage'",
   ];
-  await writeFile(settings, lines.join('\n'));
   const processes = String(availableParallelism());
-  const options = ['-i', '127.0.0.1', '-p', String(port), '-c', settings, '--processes', processes];
   return startServer({
     name: 'compare-thumbor',
-    command: ['thumbor', ...options],
-    port,
+    command: (port) => {
+      const settings = resolve(REPORT_FOLDER, 'thumbor.conf');
+      writeFileSync(settings, lines.join('\n'));
+      const address = ['-i', '127.0.0.1', '-p', String(port)];
+      return ['thumbor', ...address, '-c', settings, '--processes', processes];
+    },
     deathSignal: 'TERM',
   });
 }
 
-/** A server that somebody else runs on the same originals. */
-export function foreignContestant(foreign: ForeignServer): Contestant {
-  const { name, origin, target } = foreign;
+/**
+ * What `--server` is given, a server that somebody else runs on the same originals: a name, an origin with its port, and
+ * a template of the request target, with `{width}`, `{format}`, `{path}` (of the original, below the folder), and for
+ * animations `{animated}`, which becomes `true` or `false`.
+ *
+ * @throws Error if it is not of the form `NAME=http://host:port/…`, or has a field of another name
+ */
+export function parseServer(option: string): Contestant {
+  const [, name, origin, template] = /^([^=]+)=(http:\/\/[^/]+:\d+)(\/.*)$/.exec(option) ?? [];
+  if (name === undefined || origin === undefined || template === undefined) {
+    throw new Error(`--server: expected NAME=http://host:port/path but received ${option}`);
+  }
+  const fields: Readonly<Record<string, (rendering: Rendering) => string>> = {
+    width: ({ widthPx }) => String(widthPx),
+    format: ({ format }) => format,
+    path: ({ path }) => path,
+    animated: ({ isAnimated }) => String(isAnimated),
+  };
+  for (const [, field = ''] of template.matchAll(/\{([^}]*)\}/g)) {
+    if (!(field in fields)) throw new Error(`--server: {${field}} is none of its fields`);
+  }
   return {
     name,
-    knowsAnimations: knowsAnimations(foreign),
+    knowsAnimations: template.includes('{animated}'),
     start: async () => ({ origin, pid: undefined, stop: async () => undefined }),
-    targetOf: (rendering) => fillTemplate(target, rendering),
+    targetOf: (rendering) =>
+      template.replace(/\{([^}]*)\}/g, (_, field: string) => fields[field]?.(rendering) ?? ''),
   };
 }

@@ -1,30 +1,23 @@
-import { existsSync } from 'node:fs';
-import { mkdtemp, rm, writeFile } from 'node:fs/promises';
-import { availableParallelism, tmpdir } from 'node:os';
-import { join } from 'node:path';
-import { findFreePorts } from '../../test/support/processes/free-ports.ts';
+import { mkdirSync, writeFileSync } from 'node:fs';
+import { availableParallelism } from 'node:os';
+import { resolve } from 'node:path';
+import { REPORT_FOLDER } from '../harness/report.ts';
 import { type Service, startServer } from '../harness/service.ts';
 
-/** Where Debian has it. */
-const NGINX = '/usr/sbin/nginx';
-
-/** What is missing for nginx to run here; `undefined` if nothing is. */
-export function missingNginx(): string | undefined {
-  return existsSync(NGINX) ? undefined : 'needs nginx (Debian: nginx-light)';
-}
+/** Where Debian (nginx-light) has it. */
+export const NGINX = '/usr/sbin/nginx';
 
 /** All files below a folder, from the page cache, by one process for each core, as Debian's nginx has it. */
-export async function startStaticNginx(root: string): Promise<Service> {
-  const folder = await mkdtemp(join(tmpdir(), 'darkroom-compare-nginx-'));
-  const [port = 0] = await findFreePorts(1);
-  const file = join(folder, 'nginx.conf');
+export function startStaticNginx(root: string): Promise<Service> {
+  const own = resolve(REPORT_FOLDER, 'compare-nginx');
+  mkdirSync(own, { recursive: true });
   // Started by root, its processes would be somebody else, who cannot get at the originals.
   const user = process.getuid?.() === 0 ? 'user root;' : '';
-  const configuration = `
+  const configure = (port: number): string => `
 ${user}
 daemon off;
 worker_processes ${availableParallelism()};
-pid ${folder}/nginx.pid;
+pid nginx.pid;
 error_log stderr warn;
 events { worker_connections 768; }
 http {
@@ -34,11 +27,11 @@ http {
   keepalive_requests 100000000;
   include /etc/nginx/mime.types;
   default_type application/octet-stream;
-  client_body_temp_path ${folder}/body;
-  proxy_temp_path ${folder}/proxy;
-  fastcgi_temp_path ${folder}/fastcgi;
-  uwsgi_temp_path ${folder}/uwsgi;
-  scgi_temp_path ${folder}/scgi;
+  client_body_temp_path body;
+  proxy_temp_path proxy;
+  fastcgi_temp_path fastcgi;
+  uwsgi_temp_path uwsgi;
+  scgi_temp_path scgi;
   server {
     listen 127.0.0.1:${port};
     root ${root};
@@ -46,20 +39,12 @@ http {
   }
 }
 `;
-  await writeFile(file, configuration);
-  const command = [NGINX, '-p', folder, '-c', file];
-  const service = await startServer({
+  return startServer({
     name: 'compare-nginx-static',
-    command,
-    port,
+    command: (port) => {
+      writeFileSync(`${own}/nginx.conf`, configure(port));
+      return [NGINX, '-p', own, '-c', `${own}/nginx.conf`];
+    },
     deathSignal: 'TERM',
   });
-  return {
-    ...service,
-    stop: async (graceMs) => {
-      const ending = await service.stop(graceMs);
-      await rm(folder, { recursive: true });
-      return ending;
-    },
-  };
 }

@@ -27,14 +27,8 @@ export interface Rendering {
   readonly darkroomPath: string;
 }
 
-/** What originals show. */
-export type RenderingKind = 'photos' | 'avatars' | 'emojis';
-
-/** What there is to be rendered, by kind, in random order. */
-export interface Originals extends Readonly<Record<RenderingKind, readonly Rendering[]>> {
-  readonly folder: string;
-  readonly remove: () => Promise<void>;
-}
+/** What there is to be rendered, by what it shows, in random order. */
+export type Originals = Awaited<ReturnType<typeof makeOriginals>>;
 
 /** Photographs of 2 to 4 megapixels, and the widths that they are asked for in. */
 const PHOTO_WIDTHS_PX = [1730, 1820, 1910, 2000, 2090, 2180, 2270, 2360, 2400, 1960, 2050, 2300];
@@ -68,7 +62,7 @@ interface Kind {
  * @param known an empty folder, or none yet; it stays, but empty
  * @throws Error if there is something in it
  */
-export async function makeOriginals(known?: string): Promise<Originals> {
+export async function makeOriginals(known?: string) {
   const folder = resolve(known ?? (await mkdtemp(join(tmpdir(), 'darkroom-compare-'))));
   if (known !== undefined) {
     await mkdir(folder, { recursive: true });
@@ -86,9 +80,35 @@ export async function makeOriginals(known?: string): Promise<Originals> {
   };
   return {
     folder,
-    photos: await make(await describePhotos()),
-    avatars: await make(await describeAvatars()),
-    emojis: await make(await describeEmojis()),
+    photos: await make({
+      drawings: await drawStills(PHOTO_WIDTHS_PX, heightOfPhoto),
+      copies: 12,
+      pathOf: (id, { format }) => `attachments/1/${id}/photo.${format}`,
+      renderingsOf: (path, { format, widthPx: originalPx }) =>
+        FIT_WIDTHS_PX.map((widthPx) => ({
+          ...{ path, widthPx, format: 'webp', isAnimated: false },
+          shrinksOnLoad: mayShrinkOnLoad({ format, ...sizeOf(originalPx) }, sizeOf(widthPx)),
+          darkroomPath: `/${path}?width=${widthPx}&quality=high&format=webp`,
+        })),
+    }),
+    avatars: await make({
+      drawings: await drawAvatars(),
+      copies: 14,
+      pathOf: (id) => `avatars/${id}/face`,
+      renderingsOf: (path, drawing) =>
+        AVATAR_SIZES.filter((size) => size < drawing.widthPx).flatMap((widthPx) =>
+          (['webp', 'png'] as const).map((format) => assetRendering(path, widthPx, format, false)),
+        ),
+    }),
+    emojis: await make({
+      drawings: await drawFilms(FILMS),
+      copies: 40,
+      pathOf: (id) => `emojis/${id}`,
+      renderingsOf: (path) =>
+        EMOJI_SIZES.flatMap((widthPx) =>
+          (['webp', 'gif'] as const).map((format) => assetRendering(path, widthPx, format, true)),
+        ),
+    }),
     remove: async () => {
       for (const name of await readdir(folder)) await rm(join(folder, name), { recursive: true });
       if (known === undefined) await rm(folder, { recursive: true });
@@ -96,47 +116,13 @@ export async function makeOriginals(known?: string): Promise<Originals> {
   };
 }
 
-async function describePhotos(): Promise<Kind> {
-  return {
-    drawings: await drawStills(PHOTO_WIDTHS_PX, heightOfPhoto),
-    copies: 12,
-    pathOf: (id, { format }) => `attachments/1/${id}/photo.${format}`,
-    renderingsOf: (path, { format, widthPx: originalPx }) =>
-      FIT_WIDTHS_PX.map((widthPx) => ({
-        ...{ path, widthPx, format: 'webp', isAnimated: false },
-        shrinksOnLoad: mayShrinkOnLoad({ format, ...sizeOf(originalPx) }, sizeOf(widthPx)),
-        darkroomPath: `/${path}?width=${widthPx}&quality=high&format=webp`,
-      })),
-  };
-}
-
-async function describeAvatars(): Promise<Kind> {
-  return {
-    drawings: await drawAvatars(),
-    copies: 14,
-    pathOf: (id) => `avatars/${id}/face`,
-    renderingsOf: (path, drawing) =>
-      AVATAR_SIZES.filter((size) => size < drawing.widthPx).flatMap((widthPx) =>
-        (['webp', 'png'] as const).map((format) => {
-          const darkroomPath = `/${path}.${format}?size=${widthPx}`;
-          return { path, widthPx, format, isAnimated: false, shrinksOnLoad: false, darkroomPath };
-        }),
-      ),
-  };
-}
-
-async function describeEmojis(): Promise<Kind> {
-  return {
-    drawings: await drawFilms(FILMS),
-    copies: 40,
-    pathOf: (id) => `emojis/${id}`,
-    renderingsOf: (path) =>
-      EMOJI_SIZES.flatMap((widthPx) =>
-        (['webp', 'gif'] as const).map((format) => {
-          const animated = format === 'webp' ? '&animated=true' : '';
-          const darkroomPath = `/${path}.${format}?size=${widthPx}${animated}`;
-          return { path, widthPx, format, isAnimated: true, shrinksOnLoad: false, darkroomPath };
-        }),
-      ),
-  };
+function assetRendering(
+  path: string,
+  widthPx: number,
+  format: OutputFormat,
+  isAnimated: boolean,
+): Rendering {
+  const animated = isAnimated && format === 'webp' ? '&animated=true' : '';
+  const darkroomPath = `/${path}.${format}?size=${widthPx}${animated}`;
+  return { path, widthPx, format, isAnimated, shrinksOnLoad: false, darkroomPath };
 }

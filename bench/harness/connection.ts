@@ -9,8 +9,8 @@ const READ_BYTES = 64 * 1024;
 const HEAD_END = Buffer.from('\r\n\r\n');
 
 /**
- * Connections that have rested so long are not used again, in milliseconds: Node closes them after 5 seconds, and
- * may do so just as a request is sent (RFC 9112 §9.5).
+ * Connections that have rested so long are closed, in milliseconds: Node closes them after 5 seconds, and may do so just
+ * as a request is sent (RFC 9112 §9.5).
  */
 const KEEP_IDLE_MS = 4_000;
 
@@ -31,7 +31,6 @@ const FAILED: Received = { status: 0, isHit: false, retryAfterSeconds: undefined
  * server: no parser but for the head; a response without `Content-Length` counts as failed.
  */
 class Connection {
-  idleSinceMs = 0;
   readonly #socket: Socket;
   #settle: ((received: Received) => void) | undefined;
   #received: Received | undefined;
@@ -45,7 +44,7 @@ class Connection {
     };
     const onread = { buffer: Buffer.alloc(READ_BYTES), callback };
     this.#socket = connect({ ...server, noDelay: true, onread });
-    this.#socket.setTimeout(SILENCE_MS, () => this.#socket.destroy());
+    this.#socket.on('timeout', () => this.#socket.destroy());
     this.#socket.on('error', () => undefined);
     this.#socket.on('close', () => this.#settle?.(FAILED));
   }
@@ -58,6 +57,7 @@ class Connection {
   request(head: string): Promise<Received> {
     return new Promise((resolve) => {
       this.#settle = resolve;
+      this.#socket.setTimeout(SILENCE_MS);
       this.#socket.write(head, 'latin1');
     });
   }
@@ -77,16 +77,16 @@ class Connection {
     const received = this.#received;
     if (received === undefined || this.#bytesLeft > 0) return;
     this.#received = undefined;
-    this.idleSinceMs = performance.now();
+    this.#socket.setTimeout(KEEP_IDLE_MS);
     this.#settle?.(received);
   }
 
   #readHead(head: string): void {
     const status = Number(head.slice(9, 12));
     const length = /\r\ncontent-length: (\d+)/i.exec(head)?.[1];
-    if (length === undefined && status !== 304) this.close();
+    if (length === undefined) this.close();
     const retryAfter = /\r\nretry-after: (\d+)/i.exec(head)?.[1];
-    const bytes = status === 304 ? 0 : Number(length ?? Number.POSITIVE_INFINITY);
+    const bytes = Number(length ?? Number.POSITIVE_INFINITY);
     this.#bytesLeft = bytes;
     this.#received = {
       status,
@@ -113,7 +113,9 @@ export class ConnectionPool {
   async request(path: string): Promise<Received> {
     const { host, port } = this.#server;
     const head = `GET ${path} HTTP/1.1\r\nHost: ${host}:${port}\r\n`;
-    const connection = this.#takeIdle() ?? new Connection(this.#server);
+    let connection = this.#idle.pop();
+    while (connection?.isOpen === false) connection = this.#idle.pop();
+    connection ??= new Connection(this.#server);
     const received = await connection.request(`${head}\r\n`);
     if (connection.isOpen) this.#idle.push(connection);
     return received;
@@ -121,15 +123,5 @@ export class ConnectionPool {
 
   close(): void {
     for (const connection of this.#idle.splice(0)) connection.close();
-  }
-
-  #takeIdle(): Connection | undefined {
-    const connection = this.#idle.pop();
-    const isFresh = performance.now() - (connection?.idleSinceMs ?? 0) < KEEP_IDLE_MS;
-    if (connection?.isOpen && isFresh) return connection;
-    // Those below have rested even longer.
-    connection?.close();
-    this.close();
-    return undefined;
   }
 }

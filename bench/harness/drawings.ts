@@ -9,13 +9,8 @@ export const PHOTOS = [
   'attachments/1/12/red-panda.jpg',
 ].map((key) => join('fixtures/originals', key));
 
-/** What stills are drawn as. */
-export const STILL_FORMATS = ['jpeg', 'png', 'webp'] as const;
+const STILL_FORMATS = ['jpeg', 'png', 'webp'] as const;
 
-/** Edges of avatars as people upload them: squares, in pixels. */
-export const AVATAR_EDGES_PX = [256, 512, 768, 1024];
-
-/** A drawn original. */
 export interface Drawing {
   readonly format: (typeof STILL_FORMATS)[number] | 'gif';
   readonly widthPx: number;
@@ -46,9 +41,9 @@ export function drawStills(
   );
 }
 
-/** Avatars in all edges and formats. */
+/** Squares, as people upload them. */
 export function drawAvatars(): Promise<Drawing[]> {
-  return drawStills(AVATAR_EDGES_PX, (edgePx) => edgePx);
+  return drawStills([256, 512, 768, 1024], (edgePx) => edgePx);
 }
 
 /** A film of every photo, by every description. */

@@ -1,12 +1,10 @@
 import { type ChildProcess, fork } from 'node:child_process';
-import { once } from 'node:events';
 import { existsSync, writeFileSync } from 'node:fs';
 import { constants, setPriority } from 'node:os';
 import type { Load, LoadResult } from './load.ts';
 
-type Report =
-  | { readonly kind: 'done'; readonly result: LoadResult }
-  | { readonly kind: 'failed'; readonly message: string };
+/** What the process says of a load: what came of it, or why nothing did. */
+export type LoadReport = LoadResult | { readonly failure: string };
 
 /** A process that drives loads, seen from its parent. */
 export class LoadGenerator {
@@ -32,22 +30,18 @@ export class LoadGenerator {
    *
    * @throws Error as the load does, or if the process ends before
    */
-  async run(load: Load): Promise<LoadResult> {
-    const settled = new AbortController();
-    const { signal } = settled;
-    try {
-      const report = once(this.#child, 'message', { signal });
-      const exit = once(this.#child, 'exit', { signal });
-      this.#child.send(load);
-      const [message] = (await Promise.race([
-        report,
-        exit.then(() => [{ kind: 'failed', message: 'The load generator has ended.' }]),
-      ])) as [Report];
-      if (message.kind === 'failed') throw new Error(message.message);
-      return message.result;
-    } finally {
-      settled.abort();
-    }
+  run(load: Load): Promise<LoadResult> {
+    const child = this.#child;
+    return new Promise((resolve, reject) => {
+      const fail = (): void => reject(new Error('The load generator has ended.'));
+      child.once('exit', fail);
+      child.once('message', (report: LoadReport) => {
+        child.off('exit', fail);
+        if ('failure' in report) reject(new Error(report.failure));
+        else resolve(report);
+      });
+      child.send(load);
+    });
   }
 
   close(): void {

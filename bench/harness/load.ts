@@ -2,27 +2,30 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { ConnectionPool, type Received } from './connection.ts';
 
 /** GETs of a list of paths, each read to its end. */
-export type Load = {
+interface Paths {
   readonly origin: string;
   readonly paths: readonly string[];
-} & (
-  | {
-      /** Open loop: so many a second at even distances, whatever has been received; the list is repeated. */
-      readonly kind: 'steady';
-      readonly perSecond: number;
-      readonly durationMs: number;
-    }
-  | {
-      /**
-       * Closed loop: each client asks when it has its response, for the next path of the list. It ends with the
-       * list; with `durationMs` after that time, and then the list must be long enough or `isRepeated`.
-       */
-      readonly kind: 'closed';
-      readonly clients: number;
-      readonly durationMs?: number;
-      readonly isRepeated?: boolean;
-    }
-);
+}
+
+/** Open loop: so many a second at even distances, whatever has been received; the list is repeated. */
+export interface SteadyLoad extends Paths {
+  readonly kind: 'steady';
+  readonly perSecond: number;
+  readonly durationMs: number;
+}
+
+/**
+ * Closed loop: each client asks when it has its response, for the next path of the list. The list must be long
+ * enough, or `isRepeated`.
+ */
+export interface ClosedLoad extends Paths {
+  readonly kind: 'closed';
+  readonly clients: number;
+  readonly durationMs: number;
+  readonly isRepeated?: boolean;
+}
+
+export type Load = SteadyLoad | ClosedLoad;
 
 /** One response, with its times. */
 export interface LoadResponse extends Received {
@@ -66,21 +69,19 @@ export async function drive(load: Load): Promise<LoadResult> {
   };
   try {
     if (load.kind === 'closed') await driveClosed(load, ask);
-    else {
-      await driveSteady(load, (path, late) => {
-        latenessMs.push(late);
-        return ask(path);
-      });
-    }
+    else await driveSteady(load, ask, latenessMs);
   } finally {
     connections.close();
   }
   return { responses, seconds: (performance.now() - beganMs) / 1000, latenessMs };
 }
 
+type Ask = (path: string) => Promise<LoadResponse>;
+
 async function driveSteady(
-  { paths, perSecond, durationMs }: Load & { kind: 'steady' },
-  ask: (path: string, lateMs: number) => Promise<unknown>,
+  { paths, perSecond, durationMs }: SteadyLoad,
+  ask: Ask,
+  latenessMs: number[],
 ): Promise<void> {
   const pending: Promise<unknown>[] = [];
   const beganMs = performance.now();
@@ -89,25 +90,23 @@ async function driveSteady(
     const dueMs = beganMs + (index * 1000) / perSecond;
     const waitMs = dueMs - performance.now();
     if (waitMs > 0) await sleep(waitMs);
-    pending.push(ask(paths[index % paths.length] ?? '/', Math.max(0, performance.now() - dueMs)));
+    latenessMs.push(Math.max(0, performance.now() - dueMs));
+    pending.push(ask(paths[index % paths.length] ?? '/'));
   }
   await Promise.all(pending);
 }
 
 async function driveClosed(
-  { paths, clients, durationMs, isRepeated }: Load & { kind: 'closed' },
-  ask: (path: string) => Promise<LoadResponse>,
+  { paths, clients, durationMs, isRepeated = false }: ClosedLoad,
+  ask: Ask,
 ): Promise<void> {
-  const endMs = performance.now() + (durationMs ?? Number.POSITIVE_INFINITY);
+  const endMs = performance.now() + durationMs;
   let next = 0;
   const askOn = async (): Promise<void> => {
     while (performance.now() < endMs) {
-      const path = paths[isRepeated === true ? next % paths.length : next];
+      const path = paths[isRepeated ? next % paths.length : next];
+      if (path === undefined) throw new Error(`All ${paths.length} paths are used up.`);
       next += 1;
-      if (path === undefined) {
-        if (durationMs === undefined) return;
-        throw new Error(`All ${paths.length} paths are used up.`);
-      }
       const { status } = await ask(path);
       if (status === 503) await sleep(PAUSE_AFTER_REFUSAL_MS);
     }

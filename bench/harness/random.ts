@@ -50,29 +50,13 @@ export class Random {
 }
 
 /** Picks by weight: index `i` as often as `weights[i]` says, beside the sum of all. */
-export class WeightedChoice {
-  readonly #bounds: number[] = [];
-
-  constructor(weights: readonly number[]) {
-    let sum = 0;
-    for (const weight of weights) {
-      sum += weight;
-      this.#bounds.push(sum);
-    }
-  }
-
-  /** An index of the weights; bisected, since there may be hundreds. */
-  next(random: Random): number {
-    const target = random.next() * (this.#bounds.at(-1) ?? 0);
-    let low = 0;
-    let high = this.#bounds.length - 1;
-    while (low < high) {
-      const middle = (low + high) >> 1;
-      if ((this.#bounds[middle] ?? 0) > target) high = middle;
-      else low = middle + 1;
-    }
-    return low;
-  }
+export function createWeightedChoice(weights: readonly number[]): (random: Random) => number {
+  const bounds: number[] = [];
+  for (const weight of weights) bounds.push((bounds.at(-1) ?? 0) + weight);
+  return (random) => {
+    const target = random.next() * (bounds.at(-1) ?? 0);
+    return bounds.findIndex((bound) => bound > target);
+  };
 }
 
 /** Two numbers into 32 bits, as if at random (the last steps of MurmurHash3). */
@@ -81,4 +65,29 @@ export function hashPair(one: number, other: number): number {
   mixed = Math.imul(mixed ^ (mixed >>> 16), 0x85ebca6b);
   mixed = Math.imul(mixed ^ (mixed >>> 13), 0xc2b2ae35);
   return (mixed ^ (mixed >>> 16)) >>> 0;
+}
+
+/**
+ * Ranks by Zipf's law, 0 the most popular, without a table: the number of ranks may grow all the time.
+ * Rejection-inversion (Hörmann, Derflinger, "Rejection-inversion to generate variates from monotone
+ * discrete distributions", ACM TOMACS 1996), exact for any exponent above 0.
+ *
+ * @returns draws a rank from 0 up to, but not, `count`; rank `r` as often as `(r + 1) ** -exponent` says
+ */
+export function createZipfRanks(exponent: number): (count: number, random: Random) => number {
+  const power = 1 - exponent;
+  const isLogarithm = Math.abs(power) < 1e-9;
+  /** Of `x ** -exponent`. */
+  const integral = (x: number): number => (isLogarithm ? Math.log(x) : (x ** power - 1) / power);
+  const inverse = (area: number): number =>
+    isLogarithm ? Math.exp(area) : Math.max(1 + area * power, 0) ** (1 / power);
+  return (count, random) => {
+    const high = integral(count + 0.5);
+    const low = integral(1.5) - 1;
+    for (;;) {
+      const area = high + random.next() * (low - high);
+      const rank = Math.min(count, Math.max(1, Math.round(inverse(area))));
+      if (area >= integral(rank + 0.5) - rank ** -exponent) return rank - 1;
+    }
+  };
 }

@@ -10,6 +10,11 @@ export function publishReport(fileName: string, report: string): void {
   process.stdout.write(`${report}\nWritten to ${REPORT_FOLDER}/${fileName}\n`);
 }
 
+/** The parts of a report, a blank line between them; `false` is none. */
+export function joinParts(...parts: readonly (string | false)[]): string {
+  return `${parts.filter((part) => part !== false).join('\n\n')}\n`;
+}
+
 /** @throws Error if an option of a command is not a number above 0 */
 export function parsePositive(option: string, text: string): number {
   const value = Number(text);
@@ -28,7 +33,6 @@ export function quantile(values: ArrayLike<number>, share: number): number | und
   return sorted[Math.max(0, Math.ceil(share * sorted.length) - 1)];
 }
 
-/** The sum of what is read from each item. */
 export function sumOf<Item>(items: readonly Item[], read: (item: Item) => number): number {
   return items.reduce((sum, item) => sum + read(item), 0);
 }
@@ -41,6 +45,25 @@ export function formatTable(
   const line = (cells: readonly (string | number)[]): string =>
     `| ${cells.map((cell) => String(cell).replaceAll('|', '\\|')).join(' | ')} |`;
   return [line(head), line(head.map(() => '---')), ...rows.map(line)].join('\n');
+}
+
+/** One thing that a run must show; `isReached` is `undefined` where it could not be judged. */
+export type Criterion = readonly [
+  name: string,
+  wanted: string,
+  measured: string,
+  isReached: boolean | undefined,
+];
+
+/** What a run must show, and whether it did. */
+export function formatCriteria(criteria: readonly Criterion[]): string {
+  const rows = criteria.map(([name, wanted, measured, isReached]) => [
+    name,
+    wanted,
+    measured,
+    isReached === undefined ? 'not judged' : isReached ? 'reached' : 'missed',
+  ]);
+  return formatTable(['Aim', 'Wanted', 'Measured', 'Result'], rows);
 }
 
 /** Milliseconds for people; a dash where nothing was measured. */

@@ -13,35 +13,20 @@ const START_TIMEOUT_MS = 20_000;
 /** How often it is looked whether one does, in milliseconds. */
 const START_POLL_MS = 20;
 
-/** How a process ended. */
-export interface Ending {
-  readonly code: number | null;
-  readonly signal: string | null;
-}
+/** Node, as `npm start` starts it. */
+export const NODE_OF_SERVICE = [process.execPath, ...startFlags];
 
 /** A server as a process of its own. */
-export interface Service {
-  readonly pid: number;
-  /** Scheme, host and port. */
-  readonly origin: string;
-  /** Where its log goes: straight into the file, so that no process has to read it meanwhile. */
-  readonly logFile: string;
-  /** `undefined` while it runs. */
-  readonly ending: () => Ending | undefined;
-  /** Sends SIGTERM and waits for the end; after `graceMs`, SIGKILL. */
-  readonly stop: (graceMs?: number) => Promise<Ending>;
-}
+export type Service = Awaited<ReturnType<typeof startServer>>;
 
 /** A server to be started. */
 export interface ServerStart {
   /** Of its log among the reports. */
   readonly name: string;
-  /** Program and arguments. */
-  readonly command: readonly string[];
+  /** Program and arguments, by the port on which it is to listen. */
+  readonly command: (port: number) => readonly string[];
   /** Its variables, `HOST` and `PORT` beside them, and no other. */
   readonly environment?: Readonly<Record<string, string>>;
-  /** Where it is known already; a free one otherwise. */
-  readonly port?: number;
   /** What ends it where this process ends; `TERM` where it has processes of its own to end. */
   readonly deathSignal?: 'KILL' | 'TERM';
 }
@@ -51,11 +36,7 @@ export function startService(
   name: string,
   environment: Readonly<Record<string, string>>,
 ): Promise<Service> {
-  return startServer({
-    name,
-    command: [process.execPath, ...startFlags, 'dist/main.js'],
-    environment,
-  });
+  return startServer({ name, command: () => [...NODE_OF_SERVICE, 'dist/main.js'], environment });
 }
 
 /**
@@ -63,21 +44,21 @@ export function startService(
  *
  * @throws Error with its output, if it ends or does not listen in time
  */
-export async function startServer(start: ServerStart): Promise<Service> {
+export async function startServer(start: ServerStart) {
   const { name, command, environment, deathSignal = 'KILL' } = start;
-  const [port = 0] = start.port === undefined ? await findFreePorts(1) : [start.port];
+  const [port = 0] = await findFreePorts(1);
   mkdirSync(REPORT_FOLDER, { recursive: true });
   const logFile = `${REPORT_FOLDER}/${name}.log`;
   const log = openSync(logFile, 'w');
   // Ends with this process, whatever ends that (prctl(2)); but not by a Ctrl-C at the terminal.
-  const child = spawn('setpriv', ['--pdeathsig', deathSignal, ...command], {
+  const child = spawn('setpriv', ['--pdeathsig', deathSignal, ...command(port)], {
     detached: true,
     env: { PATH: process.env.PATH ?? '', HOST: '127.0.0.1', PORT: String(port), ...environment },
     stdio: ['ignore', log, log],
   });
   closeSync(log);
   const exited = once(child, 'exit');
-  const ending = (): Ending | undefined =>
+  const ending = () =>
     child.exitCode === null && child.signalCode === null
       ? undefined
       : { code: child.exitCode, signal: child.signalCode };
@@ -89,20 +70,23 @@ export async function startServer(start: ServerStart): Promise<Service> {
     }
     await sleep(START_POLL_MS);
   }
-  const stop = async (graceMs = 5_000): Promise<Ending> => {
-    const timer = setTimeout(() => child.kill('SIGKILL'), graceMs);
-    child.kill('SIGTERM');
-    if (ending() === undefined) await exited;
-    clearTimeout(timer);
-    return ending() ?? { code: null, signal: null };
+  return {
+    pid: child.pid ?? 0,
+    /** Scheme, host and port. */
+    origin: `http://127.0.0.1:${port}`,
+    /** Where its log goes: straight into the file, so that no process has to read it meanwhile. */
+    logFile,
+    /** `undefined` while it runs. */
+    ending,
+    /** Sends SIGTERM and waits for the end; after `graceMs`, SIGKILL. */
+    stop: async (graceMs = 5_000) => {
+      const timer = setTimeout(() => child.kill('SIGKILL'), graceMs);
+      child.kill('SIGTERM');
+      if (ending() === undefined) await exited;
+      clearTimeout(timer);
+      return ending() ?? { code: null, signal: null };
+    },
   };
-  return { pid: child.pid ?? 0, origin: `http://127.0.0.1:${port}`, logFile, ending, stop };
-}
-
-/** A whole response of a server. */
-export interface FetchedResponse {
-  readonly headers: Headers;
-  readonly body: Buffer;
 }
 
 /**
@@ -110,24 +94,21 @@ export interface FetchedResponse {
  *
  * @throws Error if the status is not 200
  */
-export async function fetchOk(
-  origin: string,
-  path: string,
-  headers: Readonly<Record<string, string>> = {},
-): Promise<FetchedResponse> {
-  const response = await fetch(origin + path, { headers });
+export async function fetchOk(origin: string, path: string) {
+  const response = await fetch(origin + path);
   const body = Buffer.from(await response.arrayBuffer());
   if (response.status !== 200) throw new Error(`${path} gets ${response.status}.`);
   return { headers: response.headers, body };
 }
 
-function isListening(port: number): Promise<boolean> {
-  return new Promise((resolve) => {
-    const socket = connect(port, '127.0.0.1');
-    socket.once('error', () => resolve(false));
-    socket.once('connect', () => {
-      socket.destroy();
-      resolve(true);
-    });
-  });
+async function isListening(port: number): Promise<boolean> {
+  const socket = connect(port, '127.0.0.1');
+  try {
+    await once(socket, 'connect');
+    return true;
+  } catch {
+    return false;
+  } finally {
+    socket.destroy();
+  }
 }

@@ -1,33 +1,29 @@
 import { availableParallelism } from 'node:os';
 import type { LoadResponse } from '../harness/load.ts';
 import {
+  type Criterion,
   formatBytes,
   formatCounts,
+  formatCriteria,
   formatMs,
   formatQuantiles,
   formatShare,
   formatTable,
+  joinParts,
   quantile,
   sumOf,
 } from '../harness/report.ts';
-import { type OverloadRun, served } from './overload-run.ts';
+import type { OverloadRun } from './overload-run.ts';
+import { served } from './test-stand.ts';
 
 /** What the service must show under overload. */
 const AIMS = { hitP99Ms: 20, lightRatio: 0.5, refusedP99Ms: 50 } as const;
 
-/** One aim, and whether it was reached. */
-export interface Aim {
-  readonly name: string;
-  readonly aim: string;
-  readonly measured: string;
-  readonly isReached: boolean;
-}
-
 /** All phases of one load together; load 0 is none. */
-function gather({ phases }: Pick<OverloadRun, 'phases'>, factor: number) {
+function gather({ phases, options }: OverloadRun, factor: number) {
   const own = phases.filter((phase) => phase.factor === factor);
-  const heavy = own.flatMap((phase) => phase.heavy?.responses ?? []);
-  const seconds = sumOf(own, ({ lengthMs }) => lengthMs) / 1000;
+  const heavy = own.flatMap(({ flood }) => flood?.responses ?? []);
+  const seconds = (own.length * options.phaseMs) / 1000;
   return {
     hits: own.flatMap(({ hits }) => hits.responses),
     hitLatenessMs: own.flatMap(({ hits }) => hits.latenessMs),
@@ -39,42 +35,37 @@ function gather({ phases }: Pick<OverloadRun, 'phases'>, factor: number) {
   };
 }
 
-/** How long each response took, in milliseconds. */
 export function timesOf(responses: readonly LoadResponse[]): number[] {
   return responses.map(({ totalMs }) => totalMs);
 }
 
-function isPlainHit({ status, isHit }: LoadResponse): boolean {
-  return status === 200 && isHit;
-}
-
 /** Compares a run with its aims, at the greatest load; phases of one load count together. */
-export function judgeOverload(run: OverloadRun): readonly Aim[] {
+export function judgeOverload(run: OverloadRun): readonly Criterion[] {
   const { hits, refused, lightPerSecond } = gather(run, Math.max(...run.options.factors));
   const hitP99Ms = quantile(timesOf(hits), 0.99);
   // A refusal comes sooner than a hit: it must not count for one.
-  const others = hits.filter((response) => !isPlainHit(response));
+  const others = hits.filter(({ status, isHit }) => status !== 200 || !isHit);
   const refusedP99Ms = quantile(timesOf(refused), 0.99);
   const ratio = lightPerSecond / gather(run, 0).lightPerSecond;
   return [
-    {
-      name: 'p99 of hits under overload',
-      aim: `under ${AIMS.hitP99Ms} ms, all of them 200 from memory`,
-      measured: formatMs(hitP99Ms) + formatOthers(others, hits.length),
-      isReached: hitP99Ms !== undefined && hitP99Ms < AIMS.hitP99Ms && others.length === 0,
-    },
-    {
-      name: 'light renders under overload, of what they are alone',
-      aim: `at least ${AIMS.lightRatio}`,
-      measured: ratio.toFixed(2),
-      isReached: ratio >= AIMS.lightRatio,
-    },
-    {
-      name: 'p99 of the response 503',
-      aim: `under ${AIMS.refusedP99Ms} ms`,
-      measured: formatMs(refusedP99Ms),
-      isReached: refusedP99Ms !== undefined && refusedP99Ms < AIMS.refusedP99Ms,
-    },
+    [
+      'p99 of hits under overload',
+      `under ${AIMS.hitP99Ms} ms, all of them 200 from memory`,
+      formatMs(hitP99Ms) + formatOthers(others, hits.length),
+      hitP99Ms !== undefined && hitP99Ms < AIMS.hitP99Ms && others.length === 0,
+    ],
+    [
+      'light renders under overload, of what they are alone',
+      `at least ${AIMS.lightRatio}`,
+      ratio.toFixed(2),
+      ratio >= AIMS.lightRatio,
+    ],
+    [
+      'p99 of the response 503',
+      `under ${AIMS.refusedP99Ms} ms`,
+      formatMs(refusedP99Ms),
+      refusedP99Ms !== undefined && refusedP99Ms < AIMS.refusedP99Ms,
+    ],
   ];
 }
 
@@ -87,36 +78,21 @@ function formatOthers(others: readonly LoadResponse[], asked: number): string {
   return others.length === 0 ? '' : `, but of ${asked}: ${formatCounts(kinds)}`;
 }
 
-/** The whole report of a run, in Markdown. */
-export function formatOverload(run: OverloadRun, animationBytes: readonly number[]): string {
+export function formatOverload(run: OverloadRun): string {
+  const { capacity, animationBytes } = run;
   const { factors, workers, phaseMs } = run.options;
   const sizes = [Math.min(...animationBytes), Math.max(...animationBytes)].map(formatBytes);
-  return `${[
+  return joinParts(
     '# Overload',
     `${workers} workers. Animated renders (originals of ${sizes.join(' to ')}): ` +
-      `${run.heavyCapacityPerSecond.toFixed(1)} a second with nothing else to do, p50 ${formatMs(quantile(timesOf(served(run.heavyAlone)), 0.5))}. ` +
-      `Under load, ${factors.map(formatFactor).join(', ')} as many arrive; the aims are for the most. ` +
+      `${capacity.perSecond.toFixed(1)} a second with nothing else to do, p50 ${formatMs(quantile(timesOf(served(capacity.responses)), 0.5))}. ` +
+      `Under load, ${factors.join(', ')} times as many arrive; the aims are for the most. ` +
       `Phases of ${phaseMs / 1000} s. Service and generators share ${availableParallelism()} cores; the one that asks for hits ` +
       `runs at ${run.isHitClientPreferred ? 'a higher' : 'the same'} priority, the others at the same. Others: the most that the machine did beside this in a phase, of its cores.`,
-    formatAims(judgeOverload(run)),
+    formatCriteria(judgeOverload(run)),
     '## By load',
     formatLoads(run),
-  ].join('\n\n')}\n`;
-}
-
-/** The aims of a run as a table. */
-export function formatAims(aims: readonly Aim[]): string {
-  const rows = aims.map(({ name, aim, measured, isReached }) => [
-    name,
-    aim,
-    measured,
-    isReached ? 'reached' : 'missed',
-  ]);
-  return formatTable(['Aim', 'Wanted', 'Measured', 'Result'], rows);
-}
-
-function formatFactor(factor: number): string {
-  return factor === 0 ? 'none' : `${factor} ×`;
+  );
 }
 
 /** What becomes of the others the more animations come. */
@@ -130,7 +106,7 @@ function formatLoads(run: OverloadRun): string {
       factor,
     );
     return [
-      formatFactor(factor),
+      factor === 0 ? 'none' : `${factor} ×`,
       ...formatQuantiles(timesOf(hits), [0.5, 0.99]),
       formatMs(quantile(hitLatenessMs, 0.99)),
       lightPerSecond.toFixed(0),

@@ -19,9 +19,55 @@ interface Recipe {
   readonly encoder?: Readonly<Record<string, number | boolean | string>>;
 }
 
+type Recipes = Readonly<Record<string, Recipe>>;
+
+const resizes: Recipes = {
+  'shrink on load as far as it goes': { resize: { fastShrinkOnLoad: true } },
+  'a factor of two left to the filter': { resize: { fastShrinkOnLoad: false } },
+  'resized by light': { isLinear: true },
+  'kernel mitchell': { resize: { kernel: 'mitchell' } },
+  'kernel cubic': { resize: { kernel: 'cubic' } },
+  'kernel lanczos2': { resize: { kernel: 'lanczos2' } },
+  'kernel mks2013': { resize: { kernel: 'mks2013' } },
+};
+
+/** The setting of an encoder at each of its values. */
+const steps = (title: string, values: readonly number[], setting: string): Recipes =>
+  Object.fromEntries(
+    values.map((value) => [`${title} ${value}`, { encoder: { [setting]: value } }]),
+  );
+
+const recipes: Readonly<Record<'webp' | 'jpeg' | 'png', Recipes>> = {
+  webp: {
+    Darkroom: {},
+    ...resizes,
+    ...steps('effort', [0, 1, 2, 3, 5, 6], 'effort'),
+    'smart subsampling': { encoder: { smartSubsample: true } },
+    'smart deblocking': { encoder: { smartDeblock: true } },
+    'preset photo': { encoder: { preset: 'photo' } },
+    'preset picture': { encoder: { preset: 'picture' } },
+  },
+  jpeg: {
+    Darkroom: {},
+    ...resizes,
+    '4:4:4': { encoder: { chromaSubsampling: '4:4:4' } },
+    'Huffman tables of the standard': { encoder: { optimiseCoding: false } },
+    progressive: { encoder: { progressive: true } },
+    'quantisation table 3': { encoder: { quantisationTable: 3 } },
+    MozJPEG: { encoder: { mozjpeg: true } },
+    'trellis, deringing': { encoder: { trellisQuantisation: true, overshootDeringing: true } },
+  },
+  png: {
+    Darkroom: {},
+    ...steps('level', [1, 2, 4, 6, 9], 'compressionLevel'),
+    'level 3, no filter': { encoder: { compressionLevel: 3, adaptiveFiltering: false } },
+    'level 6, no filter': { encoder: { compressionLevel: 6, adaptiveFiltering: false } },
+  },
+};
+
 /** Of a photograph that is to be this wide. */
-function sizeOf(facts: ImageFacts, widthPx: number): Size {
-  return { widthPx, heightPx: Math.round((facts.heightPx * widthPx) / facts.widthPx) };
+function sizeOf({ widthPx, heightPx }: Size, toPx: number): Size {
+  return { widthPx: toPx, heightPx: Math.round((heightPx * toPx) / widthPx) };
 }
 
 function factsOf(source: Buffer): ImageFacts {
@@ -30,22 +76,20 @@ function factsOf(source: Buffer): ImageFacts {
   return facts;
 }
 
-/** As the service does it. */
-function usualResize(source: Buffer, widthPx: number): ResizeOptions {
-  const facts = factsOf(source);
-  return { fastShrinkOnLoad: mayShrinkOnLoad(facts, sizeOf(facts, widthPx)) };
-}
-
-function variant(format: 'webp' | 'jpeg' | 'png', name: string, recipe: Recipe = {}): Variant {
+function variant(format: 'webp' | 'jpeg' | 'png', name: string, recipe: Recipe): Variant {
+  const { isLinear = false, resize } = recipe;
   const encoder = { ...outputFormats[format].qualities.high, ...recipe.encoder };
   return {
     name,
     group: format,
-    render: (source, widthPx) => {
+    render: (source, width) => {
+      const facts = factsOf(source);
+      // As the service does it.
+      const fastShrinkOnLoad = mayShrinkOnLoad(facts, sizeOf(facts, width));
       const image = sharp(source, { failOn: 'warning', sequentialRead: true }).autoOrient();
-      if (recipe.isLinear) image.gamma(2.2);
+      if (isLinear) image.gamma(2.2);
       return image
-        .resize({ width: widthPx, ...usualResize(source, widthPx), ...recipe.resize })
+        .resize({ width, fastShrinkOnLoad, ...resize })
         .toColourspace('srgb')
         .toFormat(format, encoder)
         .toBuffer();
@@ -70,17 +114,16 @@ function variantFromWebp(name: string, multiple: number | undefined): Variant {
         webpOf.get(source) ?? sharp(source).autoOrient().webp({ quality: 90 }).toBuffer();
       webpOf.set(source, making);
       const original = await making;
+      const facts = factsOf(original);
       const scale = (image: Sharp, { widthPx: width, heightPx: height }: Size): Sharp =>
         image.resize({ width, height, fit: 'fill', fastShrinkOnLoad: multiple !== undefined });
-      const size = sizeOf(factsOf(original), widthPx);
       let image = sharp(original, { failOn: 'warning', sequentialRead: true });
       if (multiple !== undefined) {
-        const reduced = sizeOf(factsOf(original), Math.round(widthPx * multiple));
-        const options = { resolveWithObject: true } as const;
-        const { data, info } = await scale(image, reduced).raw().toBuffer(options);
+        const reduced = scale(image, sizeOf(facts, Math.round(widthPx * multiple)));
+        const { data, info } = await reduced.raw().toBuffer({ resolveWithObject: true });
         image = sharp(data, { raw: info });
       }
-      return scale(image, size)
+      return scale(image, sizeOf(facts, widthPx))
         .toColourspace('srgb')
         .webp(outputFormats.webp.qualities.high)
         .toBuffer();
@@ -88,54 +131,10 @@ function variantFromWebp(name: string, multiple: number | undefined): Variant {
   };
 }
 
-const shared: readonly (readonly [string, Recipe])[] = [
-  ['shrink on load as far as it goes', { resize: { fastShrinkOnLoad: true } }],
-  ['a factor of two left to the filter', { resize: { fastShrinkOnLoad: false } }],
-  ['resized by light', { isLinear: true }],
-  ['kernel mitchell', { resize: { kernel: 'mitchell' } }],
-  ['kernel cubic', { resize: { kernel: 'cubic' } }],
-  ['kernel lanczos2', { resize: { kernel: 'lanczos2' } }],
-  ['kernel mks2013', { resize: { kernel: 'mks2013' } }],
-];
-
-const webp: readonly (readonly [string, Recipe])[] = [
-  ...[0, 1, 2, 3, 5, 6].map((effort) => [`effort ${effort}`, { encoder: { effort } }] as const),
-  ['smart subsampling', { encoder: { smartSubsample: true } }],
-  ['smart deblocking', { encoder: { smartDeblock: true } }],
-  ['preset photo', { encoder: { preset: 'photo' } }],
-  ['preset picture', { encoder: { preset: 'picture' } }],
-];
-
-const jpeg: readonly (readonly [string, Recipe])[] = [
-  ['4:4:4', { encoder: { chromaSubsampling: '4:4:4' } }],
-  ['Huffman tables of the standard', { encoder: { optimiseCoding: false } }],
-  ['progressive', { encoder: { progressive: true } }],
-  ['quantisation table 3', { encoder: { quantisationTable: 3 } }],
-  ['MozJPEG', { encoder: { mozjpeg: true } }],
-  ['trellis, deringing', { encoder: { trellisQuantisation: true, overshootDeringing: true } }],
-];
-
-const png: readonly (readonly [string, Recipe])[] = [
-  ...[1, 2, 4, 6, 9].map(
-    (compressionLevel) => [`level ${compressionLevel}`, { encoder: { compressionLevel } }] as const,
-  ),
-  ...[3, 6].map(
-    (compressionLevel) =>
-      [
-        `level ${compressionLevel}, no filter`,
-        { encoder: { compressionLevel, adaptiveFiltering: false } },
-      ] as const,
-  ),
-];
-
-/** All that is compared. */
 export const variants: readonly Variant[] = [
-  variant('webp', 'Darkroom'),
-  ...[...shared, ...webp].map(([name, recipe]) => variant('webp', name, recipe)),
-  variant('jpeg', 'Darkroom'),
-  ...[...shared, ...jpeg].map(([name, recipe]) => variant('jpeg', name, recipe)),
-  variant('png', 'Darkroom'),
-  ...png.map(([name, recipe]) => variant('png', name, recipe)),
+  ...(['webp', 'jpeg', 'png'] as const).flatMap((format) =>
+    Object.entries(recipes[format]).map(([name, recipe]) => variant(format, name, recipe)),
+  ),
   variantFromWebp('Darkroom', undefined),
   ...[4, 3, 2, 1.5, 1].map((multiple) =>
     variantFromWebp(`decoded to ${multiple} times its size`, multiple),

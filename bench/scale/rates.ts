@@ -2,11 +2,11 @@ import { MediaError } from '../../src/contract/errors.ts';
 import { ASSET_WIDTHS_PX } from '../../src/contract/media-query.ts';
 import { type RateLimits, Rates } from '../../src/pipeline/rates.ts';
 import { Random } from '../harness/random.ts';
+import { sumOf } from '../harness/report.ts';
 import { Catalogue } from '../trace/catalogue.ts';
 import { Population } from '../trace/population.ts';
 import { runSession } from '../trace/session.ts';
 import { shapesOf } from '../trace/shapes.ts';
-import { variants } from '../trace/usages.ts';
 import { planRendering } from './workload.ts';
 
 /** A rate, and how renders go. */
@@ -19,19 +19,6 @@ export interface RateCase extends RateLimits {
 export const rateCases: readonly RateCase[] = [150, 300, 600, 1_200].flatMap((requests) =>
   [1, 3].map((slowness) => ({ requests, windowMs: 60_000, slowness })),
 );
-
-/** What becomes of people, and of a scraper, with a rate. */
-export interface RateOutcome {
-  readonly people: number;
-  /** Of those, how many were refused anything. */
-  readonly limitedPeople: number;
-  /** What the hungriest of them was charged within the visit. */
-  readonly mostUnits: number;
-  /** When a scraper was refused first, in seconds; infinite if never. */
-  readonly scraperLimitedAfterS: number;
-  /** Part of its requests in two minutes that were refused. */
-  readonly scraperRefusedShare: number;
-}
 
 /** One render: when it is asked for, and what it is estimated to take of one core. */
 interface RenderAsk {
@@ -52,36 +39,38 @@ const SCRAPER_CONNECTIONS = 4;
 const SCRAPER_MS = 120_000;
 const UNIT_MS = 50;
 
-/** People and a scraper, as the trace's assumptions have them; the same for each rate. */
-export class RateModel {
-  readonly #visits: readonly (readonly RenderAsk[])[];
+/** What becomes of people, and of a scraper, with a rate. */
+export type RateModel = ReturnType<typeof createRateModel>;
 
-  constructor(seed: number) {
-    const catalogue = new Catalogue(seed + 1);
-    const population = new Population(USERS, catalogue);
-    const random = new Random(seed);
-    for (let session = 0; session < EARLIER_SESSIONS; session += 1) {
-      runSession(population, catalogue, random, session, { guild: 0, kind: 'channel' });
-    }
-    this.#visits = Array.from({ length: PEOPLE }, () => drawVisit(population, catalogue, random));
+/**
+ * People and a scraper, as the trace's assumptions have them; the same for each rate. Nothing of it is in a cache: each
+ * rendering is made, and charged.
+ */
+export function createRateModel(seed: number) {
+  const catalogue = new Catalogue(seed + 1);
+  const population = new Population(USERS, catalogue);
+  const random = new Random(seed);
+  for (let session = 0; session < EARLIER_SESSIONS; session += 1) {
+    runSession(population, catalogue, random, session, { guild: 0, kind: 'channel' });
   }
-
-  /** Nothing of it is in a cache: each rendering is made, and charged. */
-  run({ slowness, ...limits }: RateCase): RateOutcome {
-    const limiter = new ModelLimiter(limits, slowness);
-    const refusals = this.#visits.map(
-      (visit, person) => visit.filter((render) => !limiter.ask(`person ${person}`, render)).length,
+  const visits = Array.from({ length: PEOPLE }, () => drawVisit(population, catalogue, random));
+  return (rateCase: RateCase) => {
+    const isServed = createLimiter(rateCase);
+    const limited = visits.filter(
+      (visit, person) => visit.filter((render) => !isServed(`person ${person}`, render)).length > 0,
     );
-    const units = this.#visits.map((visit) =>
-      visit.reduce((sum, { costMs }) => sum + Math.ceil((costMs * slowness) / UNIT_MS), 0),
+    const units = visits.map((visit) =>
+      sumOf(visit, ({ costMs }) => Math.ceil((costMs * rateCase.slowness) / UNIT_MS)),
     );
     return {
-      people: this.#visits.length,
-      limitedPeople: refusals.filter((count) => count > 0).length,
+      people: visits.length,
+      /** Of those, how many were refused anything. */
+      limitedPeople: limited.length,
+      /** What the hungriest of them was charged within the visit. */
       mostUnits: Math.max(...units),
-      ...scrape(new ModelLimiter(limits, slowness)),
+      ...scrape(rateCase),
     };
-  }
+  };
 }
 
 function drawVisit(population: Population, catalogue: Catalogue, random: Random): RenderAsk[] {
@@ -94,69 +83,63 @@ function drawVisit(population: Population, catalogue: Catalogue, random: Random)
     for (const rendering of runSession(population, catalogue, random, EARLIER_SESSIONS, visit)) {
       if (seen.has(rendering)) continue;
       seen.add(rendering);
-      const { original = 0, variant = 0 } = catalogue.renderings[rendering] ?? {};
-      const traced = catalogue.originals[original];
-      if (traced === undefined) throw new Error(`There is no original ${original}.`);
-      const { work, cpuMs } = planRendering(
-        traced.kind,
-        traced.shape,
-        variants[variant]?.ask ?? '',
-      );
+      const { original, ask } = catalogue.renderings[rendering] ?? { original: -1, ask: '' };
+      const { work, cpuMs } = planRendering(catalogue.original(original), ask);
       if (work === 'render') asks.push({ atMs, costMs: cpuMs });
     }
   }
   return asks;
 }
 
+/** Whether a render of a client is let through. */
+type Limiter = (client: string, render: RenderAsk) => boolean;
+
 /** The service's own limiter, at times that the model sets; each client's begin anew. */
-class ModelLimiter {
-  readonly slowness: number;
-  readonly #rates: Rates;
-  #nowMs = 0;
-
-  constructor(limits: RateLimits, slowness: number) {
-    const log = { info: () => undefined, warn: () => undefined, error: () => undefined };
-    const clock = { nowMs: () => this.#nowMs };
-    this.slowness = slowness;
-    this.#rates = new Rates(limits, { clock, wallClock: () => this.#nowMs, log });
-  }
-
-  /** Whether a render is let through. */
-  ask(client: string, { atMs, costMs }: RenderAsk): boolean {
-    this.#nowMs = atMs;
+function createLimiter({ slowness, ...limits }: RateCase): Limiter {
+  let nowMs = 0;
+  const log = { info: () => undefined, warn: () => undefined, error: () => undefined };
+  const rates = new Rates(limits, { clock: { nowMs: () => nowMs }, wallClock: () => nowMs, log });
+  return (client, { atMs, costMs }) => {
+    nowMs = atMs;
     try {
-      const charge = this.#rates.charge(client, costMs);
-      charge.addRun(costMs * this.slowness);
+      const charge = rates.charge(client, costMs);
+      charge.addRun(costMs * slowness);
       charge.end();
       return true;
     } catch (error) {
       if (error instanceof MediaError && error.code === 'RATE_LIMITED') return false;
       throw error;
     }
-  }
+  };
 }
 
 /** Asks for all sizes of all emojis there are, as fast as it is served; a refusal takes the network's time alone. */
-function scrape(
-  limiter: ModelLimiter,
-): Pick<RateOutcome, 'scraperLimitedAfterS' | 'scraperRefusedShare'> {
+function scrape(rateCase: RateCase) {
+  const isServed = createLimiter(rateCase);
+  const renders = shapesOf['custom emoji']
+    .flatMap((shape) =>
+      ASSET_WIDTHS_PX.map((size) =>
+        planRendering({ kind: 'custom emoji', shape }, `.webp?size=${size}&animated=true`),
+      ),
+    )
+    .filter(({ work }) => work === 'render');
   let [requests, refused, atMs] = [0, 0, 0];
   let limitedAfterMs = Number.POSITIVE_INFINITY;
-  const costs = shapesOf['custom emoji'].flatMap((shape) =>
-    ASSET_WIDTHS_PX.map((size) =>
-      planRendering('custom emoji', shape, `.webp?size=${size}&animated=true`),
-    ),
-  );
-  const renders = costs.filter(({ work }) => work === 'render');
   while (atMs < SCRAPER_MS) {
+    let tookMs = NETWORK_MS;
     const costMs = renders[requests % renders.length]?.cpuMs ?? 0;
-    const isServed = limiter.ask('scraper', { atMs, costMs });
-    if (!isServed) {
+    if (isServed('scraper', { atMs, costMs })) tookMs += costMs * rateCase.slowness;
+    else {
       refused += 1;
       limitedAfterMs = Math.min(limitedAfterMs, atMs);
     }
     requests += 1;
-    atMs += (NETWORK_MS + (isServed ? costMs * limiter.slowness : 0)) / SCRAPER_CONNECTIONS;
+    atMs += tookMs / SCRAPER_CONNECTIONS;
   }
-  return { scraperLimitedAfterS: limitedAfterMs / 1000, scraperRefusedShare: refused / requests };
+  return {
+    /** When it was refused first, in seconds; infinite if never. */
+    scraperLimitedAfterS: limitedAfterMs / 1000,
+    /** Part of its requests in two minutes that were refused. */
+    scraperRefusedShare: refused / requests,
+  };
 }

@@ -1,20 +1,10 @@
-import { formatBytes, formatShare, formatTable } from '../harness/report.ts';
+import { formatBytes, formatShare, formatTable, joinParts } from '../harness/report.ts';
 import { DAY_S } from '../trace/assumptions.ts';
 import { contentKinds } from '../trace/shapes.ts';
 import { type RateModel, rateCases } from './rates.ts';
+import { BUCKET } from './setups.ts';
 import type { Counts, Simulation } from './simulate.ts';
 import type { Workload } from './workload.ts';
-
-/** All simulations of a run. */
-export interface ScaleRun {
-  readonly workload: Workload;
-  readonly command: string;
-  readonly fromDay: number;
-  readonly memory: readonly Simulation[];
-  readonly edge: readonly Simulation[];
-  readonly sizing: readonly Simulation[];
-  readonly rates: RateModel;
-}
 
 /** What is put on top of the simulation. */
 const MARGINS = {
@@ -40,7 +30,7 @@ const hitRatios = {
   'Memory hits': ({ counts }) => formatShare(counts.tiers.memory, countTransforms(counts)),
   'Store hits': ({ counts, setup }) => {
     const beyondMemory = countTransforms(counts) - counts.tiers.memory;
-    return setup.store.kind === 'none' ? '–' : formatShare(counts.tiers.store, beyondMemory);
+    return setup.storeBytes === 0 ? '–' : formatShare(counts.tiers.store, beyondMemory);
   },
   'Held originals': ({ counts: { tiers, ...counts } }) => {
     const rest = countTransforms({ ...counts, tiers }) - tiers.memory - tiers.store;
@@ -50,8 +40,10 @@ const hitRatios = {
 
 const setupColumns: Columns = {
   Memory: ({ setup }) => formatBytes(setup.memoryBytes),
-  Store: ({ setup: { store } }) =>
-    store.kind === 'filesystem' ? `${store.kind}, ${formatBytes(store.maxBytes)}` : store.kind,
+  Store: ({ setup: { storeBytes } }) => {
+    if (storeBytes === 0) return 'none';
+    return storeBytes === BUCKET ? 's3' : `filesystem, ${formatBytes(storeBytes)}`;
+  },
   Edge: ({ setup }) => formatBytes(setup.edgeBytes),
   ...hitRatios,
   'Origin reads': ({ counts }) => perMillion(counts.originReads, counts),
@@ -87,35 +79,41 @@ const sizingColumns: Columns = {
   'Store grows a day': ({ storeBytesPerDay }) => formatBytes(storeBytesPerDay),
 };
 
-/** The whole report, in Markdown. */
-export function formatScale(run: ScaleRun): string {
-  const { days } = run.workload.trace.options;
-  return `${[
+/** @param simulations what they are to show, and what came of them */
+export function formatScale(
+  command: string,
+  workload: Workload,
+  fromDay: number,
+  simulations: Readonly<Record<'memory' | 'edge' | 'sizing', readonly Simulation[]>>,
+  rates: RateModel,
+): string {
+  const { days } = workload.trace.options;
+  return joinParts(
     '# Scale model',
-    `\`${run.command}\`. ${days} days, of which those after the first ${run.fromDay} are counted. ` +
+    `\`${command}\`. ${days} days, of which those after the first ${fromDay} are counted. ` +
       'Hit ratios are of what reaches a tier; origin reads, revalidations (small reads), renders and their ' +
       'CPU seconds are per million requests of clients.',
     '## The trace',
-    formatWorkload(run.workload),
+    formatWorkload(workload),
     '## Memory and store',
-    formatSimulations(setupColumns, run.memory),
+    formatSimulations(setupColumns, simulations.memory),
     '## A caching proxy in front',
-    formatSimulations(setupColumns, run.edge),
+    formatSimulations(setupColumns, simulations.edge),
     '## Sizing',
     `At peak, ${MARGINS.peakFactor} times the mean; cores at ${MARGINS.utilisation * 100} % of use, ` +
       `${MARGINS.hitCpuMs} ms of the main process for a hit, ${MARGINS.missCpuMs} ms for any other response. Balanced by path, results in a bucket.`,
-    formatSimulations(sizingColumns, run.sizing),
+    formatSimulations(sizingColumns, simulations.sizing),
     '## Rates',
     'People who start the client, and open six channels of the busiest guild within a minute, on a cold cache; and a ' +
       'scraper, which asks for all sizes of all emojis as fast as it is served.',
-    formatRates(run.rates),
-  ].join('\n\n')}\n`;
+    formatRates(rates),
+  );
 }
 
 function formatRates(model: RateModel): string {
   const rows = rateCases.map((rateCase) => {
     const { requests, slowness } = rateCase;
-    const outcome = model.run(rateCase);
+    const outcome = model(rateCase);
     const { people, limitedPeople, mostUnits, scraperLimitedAfterS, scraperRefusedShare } = outcome;
     return [
       String(requests),
@@ -169,14 +167,17 @@ function perMillion(count: number, { requests }: Counts): string {
   return formatCount((count * 1e6) / Math.max(1, requests));
 }
 
-function atPeak({ setup, counts }: Simulation, count: number, format = formatCount): string {
-  const requestsPerSecond = (setup.requestsPerDay / DAY_S) * MARGINS.peakFactor;
-  return `${format((requestsPerSecond * count) / counts.requests)}/s`;
+function atPeak(simulation: Simulation, count: number, format = formatCount): string {
+  return `${format(perSecondAtPeak(simulation, count))}/s`;
 }
 
-function cores({ setup, counts }: Simulation, cpuMs: number): string {
+function cores(simulation: Simulation, cpuMs: number): string {
+  return formatCount(perSecondAtPeak(simulation, cpuMs) / 1_000 / MARGINS.utilisation);
+}
+
+function perSecondAtPeak({ setup, counts }: Simulation, count: number): number {
   const requestsPerSecond = (setup.requestsPerDay / DAY_S) * MARGINS.peakFactor;
-  return formatCount((requestsPerSecond * cpuMs) / counts.requests / 1_000 / MARGINS.utilisation);
+  return (requestsPerSecond * count) / counts.requests;
 }
 
 /** Three digits that count, and the thousands apart. */

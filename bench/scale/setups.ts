@@ -1,12 +1,7 @@
 const GIBIBYTE = 2 ** 30;
 
-/** Where results outlive the memory. */
-export type StoreSetup =
-  | { readonly kind: 'none' }
-  /** On the disk of each machine, bounded by bytes. */
-  | { readonly kind: 'filesystem'; readonly maxBytes: number }
-  /** One bucket for all. It keeps all: its rule removes results after a month, and no model is that long. */
-  | { readonly kind: 's3' };
+/** A store that keeps all: a bucket's rule removes results after a month, and no model is that long. */
+export const BUCKET = Number.POSITIVE_INFINITY;
 
 /**
  * A deployment, in its real sizes. Replicas that share the keys by consistent hashing are like one of their size in
@@ -19,7 +14,8 @@ export interface Setup {
   readonly memoryBytes: number;
   /** Originals read just now, of each replica. */
   readonly originalsBytes: number;
-  readonly store: StoreSetup;
+  /** Of the store where results outlive the memory: a disk of each machine, or one `BUCKET` for all; 0 is none. */
+  readonly storeBytes: number;
   /** The cache of the proxy in front; 0 where there is none. */
   readonly edgeBytes: number;
   /** `CACHE_REVALIDATE_SECONDS`. */
@@ -32,27 +28,20 @@ export const DEFAULT_SETUP: Setup = {
   replicas: 1,
   memoryBytes: GIBIBYTE / 4,
   originalsBytes: GIBIBYTE / 16,
-  store: { kind: 'none' },
+  storeBytes: 0,
   edgeBytes: 0,
   revalidateS: 300,
 };
 
-/** Stores that are compared: none, a disk of each machine, and a bucket. */
-const stores: readonly StoreSetup[] = [
-  { kind: 'none' },
-  { kind: 'filesystem', maxBytes: 20 * GIBIBYTE },
-  { kind: 's3' },
-];
-
 /** The default size, with results in a bucket. */
-export const BUCKET_SETUP: Setup = { ...DEFAULT_SETUP, store: { kind: 's3' } };
+const BUCKET_SETUP: Setup = { ...DEFAULT_SETUP, storeBytes: BUCKET };
 
 /** More and more memory, with each store. */
 export function memorySetups(requestsPerDay: number): readonly Setup[] {
-  return stores.flatMap((store) =>
+  return [0, 20 * GIBIBYTE, BUCKET].flatMap((storeBytes) =>
     [1 / 16, 1 / 4, 1, 4, 16].map((gibibytes) => {
       const memoryBytes = gibibytes * GIBIBYTE;
-      return { ...DEFAULT_SETUP, requestsPerDay, memoryBytes, store };
+      return { ...DEFAULT_SETUP, requestsPerDay, memoryBytes, storeBytes };
     }),
   );
 }

@@ -1,6 +1,6 @@
 import { LRUCache } from 'lru-cache';
 import { DAY_S } from '../trace/assumptions.ts';
-import type { Setup, StoreSetup } from './setups.ts';
+import type { Setup } from './setups.ts';
 import type { RenderingFacts, Workload } from './workload.ts';
 
 /**
@@ -43,17 +43,7 @@ function emptyCounts() {
 }
 
 /** What came of a simulation, in the real sizes of the setup. */
-export interface Simulation {
-  readonly setup: Setup;
-  /** The model is so many times smaller than the setup: its requests, its content and all bounds. */
-  readonly scale: number;
-  /** Of the measured span; as counted in the model. */
-  readonly counts: Counts;
-  /** In the result store at the end. */
-  readonly storeBytes: number;
-  /** By how much that grew over the measured span, a day. */
-  readonly storeBytesPerDay: number;
-}
+export type Simulation = ReturnType<typeof simulate>;
 
 /**
  * Sends a trace through a setup that is scaled down to it. With popularities by Zipf's law with an
@@ -64,22 +54,19 @@ export interface Simulation {
  *
  * @param fromDay what comes before fills the caches, and is not counted
  */
-export function simulate(workload: Workload, setup: Setup, fromDay: number): Simulation {
+export function simulate(workload: Workload, setup: Setup, fromDay: number) {
   const { trace } = workload;
   const scale = (setup.requestsPerDay * trace.options.days) / trace.options.requests;
   const deployment = createDeployment(workload, setup, scale);
   const counts = emptyCounts();
   const filling = emptyCounts();
-  const fromS = fromDay * DAY_S;
-  let deletion = 0;
+  const deletions = [...trace.deletions].reverse();
   let storeBytesBefore: number | undefined;
   for (const [index, nowS] of trace.seconds.entries()) {
-    for (let next = trace.deletions[deletion]; next !== undefined && next.seconds <= nowS; ) {
-      deployment.forget(next.original);
-      deletion += 1;
-      next = trace.deletions[deletion];
+    while ((deletions.at(-1)?.seconds ?? Number.POSITIVE_INFINITY) <= nowS) {
+      deployment.forget(deletions.pop()?.original ?? -1);
     }
-    const isMeasured = nowS >= fromS;
+    const isMeasured = nowS >= fromDay * DAY_S;
     if (isMeasured) storeBytesBefore ??= deployment.readStoreBytes();
     deployment.serve(trace.renderings[index] ?? 0, nowS, isMeasured ? counts : filling);
   }
@@ -87,47 +74,45 @@ export function simulate(workload: Workload, setup: Setup, fromDay: number): Sim
   const grownBytes = deployment.readStoreBytes() - (storeBytesBefore ?? 0);
   return {
     setup,
+    /** The model is so many times smaller than the setup: its requests, its content and all bounds. */
     scale,
+    /** Of the measured span; as counted in the model. */
     counts,
+    /** In the result store at the end. */
     storeBytes: deployment.readStoreBytes() * scale,
+    /** By how much that grew over the measured span, a day. */
     storeBytesPerDay: (grownBytes * scale) / spanDays,
   };
 }
 
-/** Sizes of entries by number of rendering or original, the least recently used out first. */
-type ByteCache = LRUCache<number, number>;
-
-/** @param maxBytes 0 keeps nothing: no entry is as small as 1 byte */
-function createCache(maxBytes: number): ByteCache {
+/**
+ * Sizes of entries by number of rendering or original, the least recently used out first.
+ *
+ * @param maxBytes 0 keeps nothing: no entry is as small as 1 byte
+ */
+function createCache(maxBytes: number): LRUCache<number, number> {
   return new LRUCache({
     maxSize: Math.max(1, Math.floor(Math.min(maxBytes, Number.MAX_SAFE_INTEGER))),
     sizeCalculation: (bytes) => Math.max(2, Math.round(bytes)),
   });
 }
 
-/** The edge, and all replicas as if they were one: their memory, their originals, their result store. */
-interface Deployment {
-  /** Serves a request, and counts it in exactly one tier. */
-  readonly serve: (rendering: number, nowS: number, counts: Counts) => void;
-  /** Purges the store of deleted content; the memory forgets it by itself. */
-  readonly forget: (original: number) => void;
-  readonly readStoreBytes: () => number;
-}
-
-function createDeployment(workload: Workload, setup: Setup, scale: number): Deployment {
+/**
+ * The edge, and all replicas as if they were one: their memory, their originals, their result store. Renders are done
+ * at once: requests that would have waited for one together find it in memory.
+ */
+function createDeployment(workload: Workload, setup: Setup, scale: number) {
   const { trace, originals, originalBytes, facts } = workload;
   const share = setup.replicas / scale;
   const edge = createCache(setup.edgeBytes / scale);
   const memory = createCache(setup.memoryBytes * share);
   const heldOriginals = createCache(setup.originalsBytes * share);
-  const store = createStore(setup.store, share);
+  const store = createCache(setup.storeBytes * share);
   // When the origin last reported the state of each original.
   const checkedS = new Float32Array(originalBytes.length).fill(Number.NEGATIVE_INFINITY);
   const renderingsOf = new Map<number, number[]>();
   for (const [rendering, original] of originals.entries()) {
-    const known = renderingsOf.get(original);
-    if (known === undefined) renderingsOf.set(original, [rendering]);
-    else known.push(rendering);
+    renderingsOf.set(original, [...(renderingsOf.get(original) ?? []), rendering]);
   }
 
   const readOrigin = (original: number, nowS: number, counts: Counts): void => {
@@ -147,7 +132,7 @@ function createDeployment(workload: Workload, setup: Setup, scale: number): Depl
     } else {
       counts.tiers.origin += 1;
       // Before the store is looked into, the origin is asked for one byte; then, in vain, for all.
-      if (store !== undefined) revalidate(original, nowS, counts);
+      if (setup.storeBytes > 0) revalidate(original, nowS, counts);
       readOrigin(original, nowS, counts);
       heldOriginals.set(original, originalBytes[original] ?? 0);
     }
@@ -155,54 +140,44 @@ function createDeployment(workload: Workload, setup: Setup, scale: number): Depl
     if (work !== 'render') return;
     counts.renders += 1;
     counts.renderCpuMs += cpuMs;
-    store?.set(rendering, bytes);
+    store.set(rendering, bytes);
   };
-  /** Renders are done at once: requests that would have waited for one together find it in memory. */
-  const serveFromReplica = (
-    rendering: number,
-    original: number,
-    nowS: number,
-    counts: Counts,
-  ): void => {
-    const { work, bytes } = facts[rendering] ?? NOTHING;
-    counts.bytesServed += bytes;
-    if (work === 'stream') {
-      counts.tiers.streamed += 1;
-      readOrigin(original, nowS, counts);
-    } else if (memory.get(rendering) !== undefined) {
-      counts.tiers.memory += 1;
-      revalidate(original, nowS, counts);
-    } else {
-      if (store?.get(rendering) !== undefined) {
-        counts.tiers.store += 1;
-        // Which result is the current one depends on the state of the original.
-        revalidate(original, nowS, counts);
-      } else makeResult(rendering, original, nowS, counts);
-      memory.set(rendering, bytes + ENTRY_OVERHEAD_BYTES);
-    }
-  };
-
   return {
-    serve: (rendering, nowS, counts) => {
+    /** Serves a request, and counts it in exactly one tier. */
+    serve: (rendering: number, nowS: number, counts: Counts): void => {
       const original = originals[rendering] ?? 0;
+      const { work, bytes } = facts[rendering] ?? NOTHING;
       counts.requests += 1;
-      if (edge.get(rendering) !== undefined) counts.tiers.edge += 1;
-      else if ((trace.catalogue.originals[original]?.deletedS ?? 0) <= nowS) {
+      if (edge.get(rendering) !== undefined) {
+        counts.tiers.edge += 1;
+        return;
+      }
+      if ((trace.catalogue.originals[original]?.deletedS ?? 0) <= nowS) {
         counts.tiers.missing += 1;
         counts.revalidations += 1;
-      } else {
-        serveFromReplica(rendering, original, nowS, counts);
-        edge.set(rendering, facts[rendering]?.bytes ?? 0);
+        return;
       }
+      if (work === 'stream') {
+        counts.tiers.streamed += 1;
+        readOrigin(original, nowS, counts);
+      } else if (memory.get(rendering) !== undefined) {
+        counts.tiers.memory += 1;
+        revalidate(original, nowS, counts);
+      } else {
+        if (store.get(rendering) !== undefined) {
+          counts.tiers.store += 1;
+          // Which result is the current one depends on the state of the original.
+          revalidate(original, nowS, counts);
+        } else makeResult(rendering, original, nowS, counts);
+        memory.set(rendering, bytes + ENTRY_OVERHEAD_BYTES);
+      }
+      counts.bytesServed += bytes;
+      edge.set(rendering, bytes);
     },
-    forget: (original) => {
-      for (const rendering of renderingsOf.get(original) ?? []) store?.delete(rendering);
+    /** Purges the store of deleted content; the memory forgets it by itself. */
+    forget: (original: number): void => {
+      for (const rendering of renderingsOf.get(original) ?? []) store.delete(rendering);
     },
-    readStoreBytes: () => store?.calculatedSize ?? 0,
+    readStoreBytes: () => store.calculatedSize,
   };
-}
-
-function createStore(store: StoreSetup, share: number): ByteCache | undefined {
-  if (store.kind === 'none') return undefined;
-  return createCache(store.kind === 's3' ? Number.POSITIVE_INFINITY : store.maxBytes * share);
 }

@@ -2,8 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { epochMs } from '../harness/load.ts';
 import { Random } from '../harness/random.ts';
 import { ask } from './exchange.ts';
-import type { LoadMix } from './load-mix.ts';
-import type { PurposedShot } from './shots.ts';
+import type { LoadMix, PurposedShot } from './load-mix.ts';
 import type { Visit, Witness } from './visit.ts';
 
 /** How hard the service is driven. */
@@ -12,47 +11,41 @@ export interface Pressure {
   readonly clients: number;
   /** Their pause between a response and the next request, on average, in milliseconds. */
   readonly thinkMs: number;
-  readonly burstEveryMs: number;
   /** Requests of a burst, all at once. */
   readonly burstRequests: number;
 }
 
-/** A time in which too much was asked; milliseconds after the load began. */
+const BURST_EVERY_MS = 90_000;
+
+/** A time in which too much was asked; milliseconds since 1970. */
 export interface Burst {
   readonly startMs: number;
   readonly endMs: number;
 }
 
-/** What all clients do: the ones that ask all the time, and those of the bursts. */
-export interface ClientsRun {
-  readonly origin: string;
-  readonly mix: LoadMix;
-  readonly witness: Witness;
-  readonly pressure: Pressure;
-  readonly seed: number;
-  /** When the load begins, since 1970. */
-  readonly beganMs: number;
-}
-
-/** Asks until `signal` aborts, and waits for the last responses. */
+/** Asks until it is over, all the time and in bursts, and waits for the last responses. */
 export async function runClients(
-  { origin, mix, witness, pressure, seed, beganMs }: ClientsRun,
-  signal: AbortSignal,
-): Promise<{ readonly visits: readonly Visit[]; readonly bursts: readonly Burst[] }> {
+  origin: string,
+  mix: LoadMix,
+  witness: Witness,
+  pressure: Pressure,
+  seed: number,
+  over: AbortSignal,
+) {
   const visits: Visit[] = [];
   const bursts: Burst[] = [];
   const visit = async (shot: PurposedShot): Promise<void> => {
-    visits.push(witness.testify(shot, await ask(origin, shot.question), beganMs));
+    visits.push(witness.testify(shot, await ask(origin, shot)));
   };
   const visitOn = async (random: Random): Promise<void> => {
-    while (await pause(random.exponential(pressure.thinkMs), signal)) await visit(mix.next(random));
+    while (await pause(random.exponential(pressure.thinkMs), over)) await visit(mix.next(random));
   };
   const burstOn = async (random: Random): Promise<void> => {
-    while (await pause(pressure.burstEveryMs, signal)) {
-      const startMs = epochMs() - beganMs;
+    while (await pause(BURST_EVERY_MS, over)) {
+      const startMs = epochMs();
       const shots = Array.from({ length: pressure.burstRequests }, () => mix.nextOfBurst(random));
       await Promise.all(shots.map(visit));
-      bursts.push({ startMs, endMs: epochMs() - beganMs });
+      bursts.push({ startMs, endMs: epochMs() });
     }
   };
   const loops = Array.from({ length: pressure.clients }, (_, index) =>
@@ -63,7 +56,7 @@ export async function runClients(
 }
 
 /** Waits; `false` if it is over before. */
-async function pause(ms: number, signal: AbortSignal): Promise<boolean> {
-  await sleep(ms, undefined, { signal }).catch(() => undefined);
-  return !signal.aborted;
+export async function pause(ms: number, over: AbortSignal): Promise<boolean> {
+  await sleep(Math.max(0, ms), undefined, { signal: over }).catch(() => undefined);
+  return !over.aborted;
 }

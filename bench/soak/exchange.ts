@@ -11,7 +11,6 @@ export type Manner =
   /** Takes a chunk of the body, then a rest. */
   | { readonly kind: 'dawdles'; readonly pauseMs: number };
 
-/** What a client asks. */
 export interface Question {
   readonly method: 'GET' | 'HEAD' | 'OPTIONS' | 'POST' | 'DELETE';
   /** Path and query. */
@@ -20,57 +19,44 @@ export interface Question {
   readonly manner: Manner;
 }
 
-/** How it went. */
-export interface Exchange {
-  /** Since 1970. */
-  readonly startedMs: number;
-  readonly endedMs: number;
-  readonly status: number | undefined;
-  readonly headers: Headers;
-  readonly body: Buffer;
-  /**
-   * `complete`: to the last byte; `left`: the client hung up; `broken`: the server did, within a response;
-   * `unanswered`: the server did, before one; `hung`: it did not end for a long time.
-   */
-  readonly ending: 'complete' | 'left' | 'broken' | 'unanswered' | 'hung';
-  /** What was reported, where the server hung up. */
-  readonly failure: string | undefined;
-}
+/**
+ * `complete`: to the last byte; `left`: the client hung up; `broken`: the server did, within a response;
+ * `unanswered`: the server did, before one; `hung`: it did not end for a long time.
+ */
+type Ending = 'complete' | 'left' | 'broken' | 'unanswered' | 'hung';
+
+export type Exchange = Awaited<ReturnType<typeof ask>>;
 
 /** After this long without an end, a request counts as hung, in milliseconds. */
 const HUNG_AFTER_MS = 90_000;
 
-/** A plain GET. */
-export function get(path: string, headers: Readonly<Record<string, string>> = {}): Question {
-  return { method: 'GET', path, headers, manner: { kind: 'reads' } };
-}
-
 /** Asks, and reports how it went; never fails itself. */
-export async function ask(origin: string, question: Question): Promise<Exchange> {
-  const { method, path, headers, manner } = question;
+export async function ask(origin: string, { method, path, headers, manner }: Question) {
   const startedMs = epochMs();
   const hangUp = new AbortController();
   const patienceMs = manner.kind === 'leaves' ? manner.afterMs : HUNG_AFTER_MS;
   const timer = setTimeout(() => hangUp.abort(), patienceMs);
   const chunks: Uint8Array[] = [];
   let response: Response | undefined;
-  const report = (ending: Exchange['ending'], failure?: string): Exchange => ({
+  /** @param failure what was reported, where the server hung up */
+  const report = (ending: Ending, failure?: string) => ({
+    /** Since 1970. */
     startedMs,
     endedMs: epochMs(),
     status: response?.status,
-    headers: response?.headers ?? new Headers(),
+    received: response?.headers ?? new Headers(),
     body: Buffer.concat(chunks),
     ending,
     failure,
   });
   try {
     response = await fetch(origin + path, { method, headers, signal: hangUp.signal });
-    let received = 0;
+    let bytes = 0;
     for await (const chunk of response.body ?? []) {
       chunks.push(chunk);
-      received += chunk.length;
+      bytes += chunk.length;
       // To stop reading is to hang up.
-      if (manner.kind === 'leaves body' && received >= manner.afterBytes) return report('left');
+      if (manner.kind === 'leaves body' && bytes >= manner.afterBytes) return report('left');
       if (manner.kind === 'dawdles') await sleep(manner.pauseMs);
     }
     return report('complete');

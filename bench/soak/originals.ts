@@ -1,5 +1,5 @@
 import { readdirSync, readFileSync, statSync } from 'node:fs';
-import { join } from 'node:path';
+import { join, relative } from 'node:path';
 import { readImageFacts } from '../../src/formats/read-image-facts.ts';
 import { Random } from '../harness/random.ts';
 
@@ -33,22 +33,14 @@ export interface Original {
 }
 
 /** Everything in the bucket. */
-export interface Originals {
-  readonly stills: readonly Original[];
-  readonly animations: readonly Original[];
-  readonly files: readonly Original[];
-  readonly hostile: readonly Original[];
-  /** The samples once more, under ids that no load asks for: for a proof at the end. */
-  readonly reserved: readonly Original[];
-}
+export type Originals = ReturnType<typeof listOriginals>;
 
 /** Lists the originals; their bytes are read when they are wanted. */
-export function listOriginals(): Originals {
-  const samples = listFiles(SAMPLES).map((key): Original => {
-    const file = join(SAMPLES, key);
+export function listOriginals() {
+  const samples = listFiles(SAMPLES).map((file): Original => {
     const facts = readImageFacts(readFileSync(file));
     const kind = facts?.animation === undefined ? 'still' : 'animation';
-    return openFile(key, facts === undefined ? 'file' : kind, file);
+    return openFile(relative(SAMPLES, file), facts === undefined ? 'file' : kind, file);
   });
   const copyAll = (copy: number): Original[] =>
     samples.map((sample) => ({ ...sample, key: copyKey(sample.key, copy) }));
@@ -58,7 +50,13 @@ export function listOriginals(): Originals {
     stills: ofKind('still'),
     animations: ofKind('animation'),
     files: [...ofKind('file'), ...listBlobs()],
-    hostile: listHostile(),
+    hostile: listFiles(CORPUS)
+      .filter((file) => HOSTILE.test(relative(CORPUS, file)))
+      .flatMap((file, index) => [
+        openFile(`avatars/${9_000 + index}/hostile`, 'hostile', file),
+        openFile(`attachments/9/${index}/hostile`, 'hostile', file),
+      ]),
+    /** The samples once more, under ids that no load asks for: for a proof at the end. */
     reserved: copyAll(RESERVED_COPY),
   };
 }
@@ -69,17 +67,13 @@ export function copyKey(key: string, copy: number): string {
   return key.replace(/\d+/, (id) => String(BigInt(id) + distance));
 }
 
-function openFile(key: string, kind: Original['kind'], file: string): Original {
-  return { key, kind, sizeBytes: statSync(file).size, read: () => readFileSync(file) };
+/** Whether transforms are asked for by parameters, and not by extension. */
+export function isAttachment({ key }: Original): boolean {
+  return key.startsWith('attachments/');
 }
 
-function listHostile(): Original[] {
-  const files = listFiles(CORPUS).filter((file) => HOSTILE.test(file));
-  return files.flatMap((file, index) =>
-    [`avatars/${9_000 + index}/hostile`, `attachments/9/${index}/hostile`].map((key) =>
-      openFile(key, 'hostile', join(CORPUS, file)),
-    ),
-  );
+function openFile(key: string, kind: Original['kind'], file: string): Original {
+  return { key, kind, sizeBytes: statSync(file).size, read: () => readFileSync(file) };
 }
 
 /** Files of random bytes, in a pattern whose length fits no buffer: a piece in a wrong place is seen. */
@@ -93,9 +87,9 @@ function listBlobs(): Original[] {
   });
 }
 
-function listFiles(folder: string): string[] {
+export function listFiles(folder: string): string[] {
   return readdirSync(folder, { recursive: true, withFileTypes: true })
     .filter((entry) => entry.isFile())
-    .map((entry) => join(entry.parentPath, entry.name).slice(folder.length + 1))
+    .map((entry) => join(entry.parentPath, entry.name))
     .sort();
 }

@@ -1,14 +1,20 @@
-import { formatBytes, formatCounts, formatMs, formatTable } from '../harness/report.ts';
-import type { Criterion, JudgedVisit } from './criteria.ts';
+import {
+  type Criterion,
+  formatBytes,
+  formatCounts,
+  formatCriteria,
+  formatMs,
+  formatTable,
+  joinParts,
+} from '../harness/report.ts';
+import type { JudgedVisit } from './criteria.ts';
 import type { LogSummary } from './service-log.ts';
 import type { Sample, SoakRun } from './soak-run.ts';
-import type { Visit } from './visit.ts';
 
 const MINUTE_MS = 60_000;
 const MOST_MOMENTS = 15;
 const MOST_EXAMPLES = 40;
 
-/** The whole report of a run, in Markdown. */
 export function formatReport(
   run: SoakRun,
   judged: readonly JudgedVisit[],
@@ -16,79 +22,76 @@ export function formatReport(
   criteria: readonly Criterion[],
 ): string {
   const { pressure, seed } = run.options;
-  const rows = criteria.map(({ name, measured, demanded, isHeld }) => [
-    name,
-    measured,
-    demanded,
-    isHeld === undefined ? 'not judged' : isHeld ? 'holds' : 'broken',
-  ]);
-  return `${[
+  return joinParts(
     `# Soak of ${(run.loadedMs / MINUTE_MS).toFixed(1)} minutes`,
     `${run.visits.length} requests of ${pressure.clients} clients (think time ${pressure.thinkMs} ms on average), ` +
       `${run.bursts.length} bursts of ${pressure.burstRequests}, waves of faults: ` +
       `${formatCounts(run.waves.map(({ kind }) => kind.name))}; seed ${seed}.`,
     ...run.missing.map((line) => `Left out: ${line}.`),
-    ...(run.killedWorkers.byKernel === undefined
-      ? ['Left out: no worker is killed by the kernel: no memory cgroup can be made here.']
-      : []),
+    run.killedWorkers.byKernel === undefined &&
+      'Left out: no worker is killed by the kernel: no memory cgroup can be made here.',
     '## What must hold',
-    formatTable(['Criterion', 'Measured', 'Demanded', 'Result'], rows),
+    formatCriteria(criteria),
     '## Responses',
     formatResponses(judged),
     '## Memory and handles of the main process and its workers',
     formatCourse(run),
     '## Log, warnings and above',
     formatTable(['Kind', 'Lines'], [...log.counts]),
-    ...formatExamples('Unexpected responses', judged.flatMap(describeUnexpected)),
+    ...formatExamples(
+      'Unexpected responses',
+      judged.flatMap((visit) => describeUnexpected(visit, run.beganMs)),
+    ),
     ...formatExamples('Lines in the log without an excuse', log.unexplained),
-  ].join('\n\n')}\n`;
+  );
 }
 
 function formatResponses(judged: readonly JudgedVisit[]): string {
-  const purposes = [...new Set(judged.map(({ visit }) => visit.purpose))].sort();
-  const rows = purposes.map((purpose) => {
-    const own = judged.filter(({ visit }) => visit.purpose === purpose);
+  const purposes = [...new Set(judged.map(({ purpose }) => purpose))].sort();
+  const rows = purposes.map((wanted) => {
+    const own = judged.filter(({ purpose }) => purpose === wanted);
     return [
-      purpose,
+      wanted,
       own.length,
-      formatCounts(own.map(({ visit }) => describeResponse(visit))),
-      own.filter(({ visit }) => visit.isHit).length,
+      formatCounts(own.map(describeResponse)),
+      own.filter(({ isHit }) => isHit).length,
       formatCounts(own.map(({ verdict }) => verdict.kind)),
     ];
   });
   return formatTable(['Request', 'Count', 'Responses', 'Hits', 'Verdicts'], rows);
 }
 
-function describeResponse({ status, code, ending }: Visit): string {
+function describeResponse({ status, code, ending }: JudgedVisit): string {
   const response = [status, code].filter(Boolean).join(' ');
   return ending === 'complete' ? response : [response, ending].filter(Boolean).join(', ');
 }
 
-function formatCourse({ samples, atRest }: SoakRun): string {
+function formatCourse({ samples, atRest, beganMs }: SoakRun): string {
   const step = Math.max(1, Math.ceil(samples.length / MOST_MOMENTS));
-  const formatRow = (name: string, { main, workers }: Sample) => [
-    name,
-    formatBytes(main.residentBytes),
-    `${formatBytes(workers.residentBytes)} in ${workers.count}`,
-    main.descriptors,
-    main.sockets,
-    main.threads,
+  const minuteOf = ({ atMs }: Sample): string => ((atMs - beganMs) / MINUTE_MS).toFixed(1);
+  const moments: (readonly [name: string, sample: Sample | undefined])[] = [
+    ['at rest, before', atRest.before],
+    ...samples
+      .filter((_, index) => index % step === 0)
+      .map((sample) => [minuteOf(sample), sample] as const),
+    ['at rest, after', atRest.after],
   ];
-  const rows = samples
-    .filter((_, index) => index % step === 0)
-    .map((sample) => formatRow((sample.atMs / MINUTE_MS).toFixed(1), sample));
-  if (atRest.before !== undefined) rows.unshift(formatRow('at rest, before', atRest.before));
-  if (atRest.after !== undefined) rows.push(formatRow('at rest, after', atRest.after));
-  return formatTable(['Minute', 'Main', 'Workers', 'Descriptors', 'Sockets', 'Threads'], rows);
+  const rows = moments.map(([name, sample]) => [
+    name,
+    formatBytes(sample?.main.residentBytes),
+    `${formatBytes(sample?.workers.residentBytes)} in ${sample?.workers.count ?? '–'}`,
+    sample?.main.descriptors ?? '–',
+    sample?.main.threads ?? '–',
+  ]);
+  return formatTable(['Minute', 'Main', 'Workers', 'Descriptors', 'Threads'], rows);
 }
 
-function describeUnexpected({ visit, verdict }: JudgedVisit): string[] {
+function describeUnexpected(visit: JudgedVisit, beganMs: number): string[] {
+  const { verdict, startedMs, endedMs, purpose, method, path } = visit;
   if (verdict.kind !== 'unexpected') return [];
-  const at = (visit.startedMs / MINUTE_MS).toFixed(2);
-  const took = formatMs(visit.endedMs - visit.startedMs);
-  return [
-    `minute ${at}, ${visit.purpose}: ${visit.method} ${visit.path}: ${verdict.reason}, after ${took}`,
-  ];
+  const at = ((startedMs - beganMs) / MINUTE_MS).toFixed(2);
+  const took = formatMs(endedMs - startedMs);
+  return [`minute ${at}, ${purpose}: ${method} ${path}: ${verdict.reason}, after ${took}`];
 }
 
 function formatExamples(title: string, lines: readonly string[]): string[] {

@@ -17,25 +17,24 @@ interface LogLine {
 }
 
 /** What the service has written at the level `warn` and above, or outside of its log. */
-export interface LogSummary {
-  /** Lines by level, message and code. */
-  readonly counts: ReadonlyMap<string, number>;
-  /** Lines at `error` and above that no fault of the origin explains, and lines that are no log. */
-  readonly unexplained: readonly string[];
-}
+export type LogSummary = ReturnType<typeof readServiceLog>;
 
-/** Reads the log of a run. */
-export function readServiceLog(run: Pick<SoakRun, 'logFile' | 'waves' | 'beganMs'>): LogSummary {
+export function readServiceLog({ logFile, waves }: SoakRun) {
+  /** Lines by level, message and code. */
   const counts = new Map<string, number>();
+  /** Lines at `error` and above that no fault of the origin explains, and lines that are no log. */
   const unexplained: string[] = [];
-  for (const text of readFileSync(run.logFile, 'utf8').split('\n')) {
+  const isExplained = ({ code, storage, time }: LogLine): boolean =>
+    (code === 'ORIGIN_ERROR' || code === 'ORIGIN_TIMEOUT' || storage !== undefined) &&
+    isStruck(waves, time - 1, time + 1);
+  for (const text of readFileSync(logFile, 'utf8').split('\n')) {
     if (text === '') continue;
     const line = parseLine(text);
     const level = line === undefined ? 'no log line' : LEVELS[line.level];
     if (level === undefined) continue;
     const kind = [level, line?.msg, line?.code].filter(Boolean).join(', ');
     counts.set(kind, (counts.get(kind) ?? 0) + 1);
-    if (line === undefined || (line.level >= 50 && !isExplained(line, run))) unexplained.push(text);
+    if (line === undefined || (line.level >= 50 && !isExplained(line))) unexplained.push(text);
   }
   return { counts, unexplained };
 }
@@ -46,12 +45,4 @@ function parseLine(text: string): LogLine | undefined {
   } catch {
     return undefined;
   }
-}
-
-function isExplained(
-  { code, storage, time }: LogLine,
-  { waves, beganMs }: Pick<SoakRun, 'waves' | 'beganMs'>,
-): boolean {
-  if (code !== 'ORIGIN_ERROR' && code !== 'ORIGIN_TIMEOUT' && storage === undefined) return false;
-  return isStruck(waves, time - beganMs - 1, time - beganMs + 1);
 }

@@ -2,21 +2,20 @@ import { setMaxListeners } from 'node:events';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { workersOf } from '../../test/support/processes/worker-ids.ts';
 import { epochMs } from '../harness/load.ts';
-import { type ProcessNumbers, readProcess } from '../harness/process-numbers.ts';
+import { readProcess } from '../harness/process-numbers.ts';
 import { Random } from '../harness/random.ts';
 import { sumOf } from '../harness/report.ts';
-import { type Ending, type Service, startService } from '../harness/service.ts';
-import { type Burst, type Pressure, runClients } from './clients.ts';
+import { type Service, startService } from '../harness/service.ts';
+import { type Pressure, runClients } from './clients.ts';
 import { type FaultyDisks, mountFaultyDisks } from './faults/faulty-disk.ts';
 import { type FaultyOrigin, startFaultyBucket } from './faults/faulty-origin.ts';
-import { type KilledWorkers, killWorkers } from './faults/killed-workers.ts';
-import { strike, type Wave } from './faults/waves.ts';
-import { fetchGoodImages, type GoodImages } from './good-images.ts';
+import { killWorkers } from './faults/killed-workers.ts';
+import { strike } from './faults/waves.ts';
+import { fetchGoodImages } from './good-images.ts';
 import { createLoadMix } from './load-mix.ts';
 import { listOriginals } from './originals.ts';
-import { type Visit, Witness } from './visit.ts';
+import { Witness } from './visit.ts';
 
-/** What is chosen for a run. */
 export interface SoakOptions {
   readonly durationMs: number;
   readonly seed: number;
@@ -26,40 +25,10 @@ export interface SoakOptions {
 }
 
 /** The service at one moment. */
-export interface Sample {
-  /** After the load began. */
-  readonly atMs: number;
-  readonly main: ProcessNumbers;
-  readonly workers: { readonly count: number; readonly residentBytes: number };
-}
+export type Sample = NonNullable<ReturnType<typeof takeSample>>;
 
 /** All that a run has brought to light. */
-export interface SoakRun {
-  readonly options: SoakOptions;
-  readonly logFile: string;
-  /** Since 1970; all other times are after it. */
-  readonly beganMs: number;
-  /** How long the load went on: less than planned, if it was cut short. */
-  readonly loadedMs: number;
-  readonly visits: readonly Visit[];
-  readonly waves: readonly Wave[];
-  readonly bursts: readonly Burst[];
-  readonly killedWorkers: KilledWorkers;
-  /** What could not go wrong on this machine, and why. */
-  readonly missing: readonly string[];
-  /** Renderings that were stored after the load, when all disks were well again. */
-  readonly storedAfterwards: number;
-  /** Files that were left behind. */
-  readonly temporaryFiles: readonly string[];
-  readonly samples: readonly Sample[];
-  /** At rest, before and after the load; `undefined` if the service was gone. */
-  readonly atRest: { readonly before: Sample | undefined; readonly after: Sample | undefined };
-  /** At the start, and rendered anew at the end. */
-  readonly goodImages: { readonly before: GoodImages; readonly after: GoodImages };
-  /** How the service ended, if it did before it was asked to. */
-  readonly earlyEnding: Ending | undefined;
-  readonly ending: Ending;
-}
+export type SoakRun = Awaited<ReturnType<typeof soak>>;
 
 /**
  * Small enough that it is full within the first minutes, so that memory can be flat afterwards; and a
@@ -84,10 +53,10 @@ const STOP_GRACE_MS = 30_000;
 /**
  * Runs the service under a mixed load for a time.
  *
- * @param cut ends the load early; what was measured until then is returned
+ * @param over is aborted at the end of the load; before that, what was measured until then is returned
  * @throws Error if the service or its origin do not start
  */
-export async function runSoak(options: SoakOptions, cut: AbortSignal): Promise<SoakRun> {
+export async function runSoak(options: SoakOptions, over: AbortController): Promise<SoakRun> {
   const disks = await mountFaultyDisks();
   let origin: FaultyOrigin | undefined;
   let service: Service | undefined;
@@ -95,7 +64,7 @@ export async function runSoak(options: SoakOptions, cut: AbortSignal): Promise<S
     origin = options.originals === 'disk' ? disks.takeOriginals() : await startFaultyBucket();
     const settings = { ...SERVICE_SETTINGS, ...origin.settings, ...disks.settings };
     service = await startService('soak-service', settings);
-    return await soak(options, service, { origin, disks }, cut);
+    return await soak(options, service, origin, disks, over);
   } finally {
     if (service?.ending() === undefined) await service?.stop(0);
     await origin?.close();
@@ -106,85 +75,85 @@ export async function runSoak(options: SoakOptions, cut: AbortSignal): Promise<S
 async function soak(
   options: SoakOptions,
   service: Service,
-  { origin, disks }: { readonly origin: FaultyOrigin; readonly disks: FaultyDisks },
-  cut: AbortSignal,
-): Promise<SoakRun> {
+  origin: FaultyOrigin,
+  disks: FaultyDisks,
+  over: AbortController,
+) {
   const { durationMs, seed, pressure } = options;
+  const { pid, origin: address, logFile } = service;
   const random = new Random(seed);
-  const goodBefore = await fetchGoodImages(service.origin, 'samples');
+  const goodBefore = await fetchGoodImages(address, 'samples');
   const witness = new Witness();
   const mix = createLoadMix(listOriginals(), random, witness.tags);
 
   const beganMs = epochMs();
-  const before = takeSample(service.pid, beganMs);
+  const before = takeSample(pid);
   const samples: Sample[] = [];
   const everyMs = Math.max(SHORTEST_SAMPLE_DISTANCE_MS, durationMs / SAMPLES_PER_RUN);
   const sampling = setInterval(() => {
-    const sample = takeSample(service.pid, beganMs);
+    const sample = takeSample(pid);
     if (sample !== undefined) samples.push(sample);
   }, everyMs);
-  const over = endAfter(durationMs, cut);
-  const striking = strike([...origin.kinds, ...disks.kinds], random, beganMs, over);
-  const killing = killWorkers(service.pid, new Random(seed), over);
-  const { origin: address } = service;
-  const load = { origin: address, mix, witness, pressure, seed, beganMs };
-  const { visits, bursts } = await runClients(load, over);
-  const loadedMs = epochMs() - beganMs;
-  const waves = await striking;
-  const killedWorkers = await killing;
+  // Each client listens to it while it thinks.
+  setMaxListeners(0, over.signal);
+  const timer = setTimeout(() => over.abort(), durationMs);
+  const [waves, killedWorkers, { visits, bursts, loadedMs }] = await Promise.all([
+    strike([...origin.kinds, ...disks.kinds], random, over.signal),
+    killWorkers(pid, new Random(seed), over.signal),
+    runClients(address, mix, witness, pressure, seed, over.signal).then((all) => ({
+      ...all,
+      loadedMs: epochMs() - beganMs,
+    })),
+  ]);
   clearInterval(sampling);
+  clearTimeout(timer);
 
   const loadEndedMs = Date.now();
-  const goodAfter = await fetchGoodImages(service.origin, 'copies');
+  const goodAfter = await fetchGoodImages(address, 'copies');
   await sleep(QUIET_MS);
-  const after = takeSample(service.pid, beganMs);
+  const after = takeSample(pid);
   const storedAfterwards = disks.countStoredSince(loadEndedMs);
   const temporaryFiles = disks.listTemporary();
   const earlyEnding = service.ending();
   return {
     options,
-    logFile: service.logFile,
+    logFile,
+    /** When the load began, since 1970. */
     beganMs,
+    /** How long the load went on: less than planned, if it was cut short. */
     loadedMs,
     visits,
     waves,
     bursts,
     killedWorkers,
+    /** What could not go wrong on this machine, and why. */
     missing: disks.missing,
+    /** Renderings that were stored after the load, when all disks were well again. */
     storedAfterwards,
     temporaryFiles,
     samples,
+    /** At rest, before and after the load; `undefined` if the service was gone. */
     atRest: { before, after },
+    /** At the start, and rendered anew at the end. */
     goodImages: { before: goodBefore, after: goodAfter },
+    /** How the service ended, if it did before it was asked to. */
     earlyEnding,
     ending: earlyEnding ?? (await service.stop(STOP_GRACE_MS)),
   };
 }
 
 /** Looks at the service and its workers now; `undefined` if it has ended. */
-function takeSample(pid: number, beganMs: number): Sample | undefined {
+function takeSample(pid: number) {
   const main = readProcess(pid);
   if (main === undefined) return undefined;
   const workers = workersOf(pid).flatMap((child) => readProcess(child) ?? []);
   return {
-    atMs: epochMs() - beganMs,
+    /** Since 1970. */
+    atMs: epochMs(),
     main,
     workers: {
       count: workers.length,
       residentBytes: sumOf(workers, ({ residentBytes }) => residentBytes),
     },
   };
-}
-
-/** Aborts after a time, or when `cut` does. Not `AbortSignal.any`: Node 20 may collect what it waits for. */
-function endAfter(ms: number, cut: AbortSignal): AbortSignal {
-  const end = new AbortController();
-  // Each client listens to it while it thinks.
-  setMaxListeners(0, end.signal);
-  const timer = setTimeout(() => end.abort(), ms);
-  cut.addEventListener('abort', () => {
-    clearTimeout(timer);
-    end.abort();
-  });
-  return end.signal;
 }

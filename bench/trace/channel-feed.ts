@@ -39,15 +39,11 @@ export class ChannelFeed {
     return added;
   }
 
-  /** How far somebody scrolls, in attachments. */
-  drawDepth(random: Random): number {
+  /** The attachment to which somebody scrolls. */
+  scroll(random: Random): number {
     const { recentAttachments, scrollExponent } = assumptions;
-    const depth = recentAttachments * ((1 - random.next()) ** (-1 / scrollExponent) - 1);
-    return Math.min(MOST_DEPTH, Math.floor(depth));
-  }
-
-  /** The attachment at a depth, 0 the newest. */
-  at(depth: number): number {
+    const far = recentAttachments * ((1 - random.next()) ** (-1 / scrollExponent) - 1);
+    const depth = Math.min(MOST_DEPTH, Math.floor(far));
     const posted = this.#posted[this.#posted.length - 1 - depth];
     if (posted !== undefined) return posted;
     const place = depth - this.#posted.length;

@@ -1,8 +1,7 @@
-import { hashPair, type Random } from '../harness/random.ts';
+import { createZipfRanks, hashPair, type Random } from '../harness/random.ts';
 import { assumptions, DAY_S } from './assumptions.ts';
 import type { Catalogue } from './catalogue.ts';
 import { ChannelFeed } from './channel-feed.ts';
-import { ZipfRanks } from './zipf.ts';
 
 /** Content that has places, such as the avatar of each user: each holds one original at a time. */
 export type PlacedKind = keyof typeof assumptions.turnoverPerDay;
@@ -11,8 +10,8 @@ export type PlacedKind = keyof typeof assumptions.turnoverPerDay;
 const EMOJIS = { membersEach: 4, least: 2, most: 100 };
 const STICKERS_PER_GUILD = 8;
 
-const memberRanks = new ZipfRanks(assumptions.memberExponent);
-const wordRanks = new ZipfRanks(assumptions.emojiExponent);
+const memberRanks = createZipfRanks(assumptions.memberExponent);
+const wordRanks = createZipfRanks(assumptions.emojiExponent);
 
 /**
  * Users and guilds with their content. Guild 0 is the most read one; a guild's members and emojis grow
@@ -65,7 +64,7 @@ export class Population {
 
   /** A member of a guild, as often as members speak. */
   drawMember(guild: number, random: Random): number {
-    const rank = memberRanks.next(this.#members[guild] ?? 1, random);
+    const rank = memberRanks(this.#members[guild] ?? 1, random);
     const lot = hashPair(guild, rank) / 2 ** 32;
     return Math.floor(lot ** assumptions.loudness * this.users);
   }
@@ -77,7 +76,7 @@ export class Population {
 
   /** The place of a sticker of a guild. */
   drawSticker(guild: number, random: Random): number {
-    return guild * STICKERS_PER_GUILD + wordRanks.next(STICKERS_PER_GUILD, random);
+    return guild * STICKERS_PER_GUILD + wordRanks(STICKERS_PER_GUILD, random);
   }
 
   /** A channel of a guild, some read more than others. */
@@ -123,7 +122,7 @@ export class Population {
 /** A place of a guild, the first ones more often. */
 function drawPlace(starts: Int32Array, guild: number, random: Random): number {
   const start = starts[guild] ?? 0;
-  return start + wordRanks.next((starts[guild + 1] ?? 0) - start, random);
+  return start + wordRanks((starts[guild + 1] ?? 0) - start, random);
 }
 
 /** Where the places of each guild begin, and, at the end, how many there are in all. */

@@ -1,14 +1,13 @@
-import { type Random, WeightedChoice } from '../harness/random.ts';
+import { createWeightedChoice, createZipfRanks, type Random } from '../harness/random.ts';
 import { assumptions, DAY_S } from './assumptions.ts';
 import type { Catalogue } from './catalogue.ts';
 import type { ChannelFeed, Message } from './channel-feed.ts';
 import type { Population } from './population.ts';
-import { DEVICE_WEIGHTS, type PlacedUsage, type Usage, usages, variantOf } from './usages.ts';
-import { ZipfRanks } from './zipf.ts';
+import { DEVICE_WEIGHTS, type PlacedUsage, type Usage, usages } from './usages.ts';
 
-const deviceChoice = new WeightedChoice(DEVICE_WEIGHTS);
-const guildRanks = new ZipfRanks(assumptions.guildExponent);
-const sessionChoice = new WeightedChoice(Object.values(assumptions.sessions));
+const deviceChoice = createWeightedChoice(DEVICE_WEIGHTS);
+const guildRanks = createZipfRanks(assumptions.guildExponent);
+const sessionChoice = createWeightedChoice(Object.values(assumptions.sessions));
 const sessionKinds = Object.keys(assumptions.sessions) as (keyof typeof assumptions.sessions)[];
 
 /** What a client opens; guild 0 is the most read one. */
@@ -31,15 +30,15 @@ export function runSession(
   nowS: number,
   visit?: Visit,
 ): ReadonlySet<number> {
-  const device = deviceChoice.next(random);
+  const device = deviceChoice(random);
   const asked = new Set<number>();
   const askFor = (usage: Usage, original: number): void => {
-    asked.add(catalogue.rendering(original, variantOf(usage, device)));
+    asked.add(catalogue.rendering(original, usages[usage].asks[device] ?? ''));
   };
   /** For what is in a place of the usage's kind now. */
   const ask = (usage: PlacedUsage, place: number): void =>
     askFor(usage, population.originalAt(usages[usage].kind, place, nowS));
-  const drawGuild = (): number => guildRanks.next(population.guilds, random);
+  const drawGuild = (): number => guildRanks(population.guilds, random);
   /** Does something a random number of times, `mean` at the mean. */
   const repeat = (mean: number, act: () => void): void => {
     const times = Math.floor(random.exponential(mean) + random.next());
@@ -71,7 +70,7 @@ export function runSession(
   };
   const scroll = (feed: ChannelFeed): void => {
     repeat(assumptions.attachmentsPerChannelView, () => {
-      const attachment = feed.at(feed.drawDepth(random));
+      const attachment = feed.scroll(random);
       if (random.next() >= askedShare(attachment)) return;
       askFor('thumbnail', attachment);
       if (random.next() < assumptions.fullViewShare) askFor('full view', attachment);
@@ -95,7 +94,7 @@ export function runSession(
   };
 
   const guild = visit?.guild ?? drawGuild();
-  const kind = visit?.kind ?? sessionKinds[sessionChoice.next(random)];
+  const kind = visit?.kind ?? sessionKinds[sessionChoice(random)];
   if (kind === 'start') {
     repeat(assumptions.guildListLength, () => ask('guild list', drawGuild()));
   } else if (kind === 'profile') {

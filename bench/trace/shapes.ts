@@ -1,20 +1,5 @@
 import type { SourceFormat } from '../../src/contract/image-formats.ts';
 
-/** Kinds of content that a trace asks for; the others of the contract are rare, and look like these. */
-export const contentKinds = [
-  'user avatar',
-  'member avatar',
-  'guild icon',
-  'guild banner',
-  'guild splash',
-  'custom emoji',
-  'sticker',
-  'attachment',
-] as const;
-
-/** One of them. */
-export type ContentKind = (typeof contentKinds)[number];
-
 /** What an original looks like, as far as its cost and its size depend on it. */
 export interface Shape {
   readonly format: SourceFormat;
@@ -56,10 +41,11 @@ const portraits = [
 ];
 
 /**
+ * Kinds of content that a trace asks for; the others of the contract are rare, and look like these.
  * Assumed, not measured: what clients upload after their own cropping. A tenth of avatars and icons, a
  * quarter of emojis and half of the stickers move.
  */
-export const shapesOf: Readonly<Record<ContentKind, readonly Shape[]>> = {
+export const shapesOf = {
   'user avatar': portraits,
   'member avatar': portraits,
   'guild icon': portraits,
@@ -94,4 +80,8 @@ export const shapesOf: Readonly<Record<ContentKind, readonly Shape[]>> = {
     still('webp', 1280, 720, 8),
     film('gif', [498, 280, 60], 7),
   ],
-};
+} satisfies Readonly<Record<string, readonly Shape[]>>;
+
+export type ContentKind = keyof typeof shapesOf;
+
+export const contentKinds = Object.keys(shapesOf) as readonly ContentKind[];

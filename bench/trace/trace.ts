@@ -4,7 +4,6 @@ import { Catalogue } from './catalogue.ts';
 import { Population } from './population.ts';
 import { runSession } from './session.ts';
 
-/** What is chosen for a trace. */
 export interface TraceOptions {
   readonly seed: number;
   /** Requests in all; the last session is not cut short, so that there may be a few more. */
@@ -13,24 +12,8 @@ export interface TraceOptions {
   readonly days: number;
 }
 
-/** What is deleted, and when. */
-export interface Deletion {
-  readonly seconds: number;
-  readonly original: number;
-}
-
 /** Requests in the order of their times; the same for the same options, on every machine. */
-export interface Trace {
-  readonly options: TraceOptions;
-  /** What was asked for, and what it was made of. */
-  readonly catalogue: Pick<Catalogue, 'originals' | 'renderings'>;
-  /** Seconds since the start, of each request. */
-  readonly seconds: Float64Array;
-  /** Index of the rendering that each asks for. */
-  readonly renderings: Int32Array;
-  /** In the order of their times. */
-  readonly deletions: readonly Deletion[];
-}
+export type Trace = ReturnType<typeof generateTrace>;
 
 /** How often content is replaced, in seconds of the trace. */
 const TURNOVER_STEP_S = 600;
@@ -39,7 +22,7 @@ const TURNOVER_STEP_S = 600;
 const REQUESTS_PER_SESSION = 16;
 
 /** Generates a trace: so many users as ask for that much a day, by `assumptions`. */
-export function generateTrace(options: TraceOptions): Trace {
+export function generateTrace(options: TraceOptions) {
   const { seed, requests, days } = options;
   const random = new Random(seed);
   const catalogue = new Catalogue(seed + 1);
@@ -69,21 +52,21 @@ export function generateTrace(options: TraceOptions): Trace {
   }
   return {
     options,
+    /** What was asked for, and what it was made of. */
     catalogue,
+    /** Seconds since the start, of each request. */
     seconds: seconds.subarray(0, count),
+    /** Number of the rendering that each asks for. */
     renderings: renderings.subarray(0, count),
-    deletions: listDeletions(catalogue, nowS),
+    /** What was deleted until the end, and when, in the order of the times. */
+    deletions: catalogue.originals
+      .map(({ deletedS }, original) => ({ seconds: deletedS, original }))
+      .filter((deletion) => deletion.seconds <= nowS)
+      .sort((one, other) => one.seconds - other.seconds),
   };
 }
 
 /** Of the mean rate of requests, at this time of the day. */
 function rateAt(nowS: number): number {
   return 1 + assumptions.dailySwing * Math.sin((2 * Math.PI * nowS) / DAY_S);
-}
-
-function listDeletions({ originals }: Catalogue, endS: number): Deletion[] {
-  return originals
-    .map(({ deletedS }, original) => ({ seconds: deletedS, original }))
-    .filter(({ seconds }) => seconds <= endS)
-    .sort((one, other) => one.seconds - other.seconds);
 }

@@ -1,10 +1,10 @@
-import type { ContentKind } from './shapes.ts';
+import type { ContentKind, Shape } from './shapes.ts';
 
-/** What a client runs on: it decides which sizes it asks for. Shares of sessions, assumed. */
-const devices = { desktop: 25, 'sharp desktop': 35, mobile: 37, bot: 3 };
-
-/** Shares of sessions by device; devices are named by their places in here. */
-export const DEVICE_WEIGHTS = Object.values(devices);
+/**
+ * What a client runs on decides which sizes it asks for: shares of sessions on a desktop, on a sharp one, on a mobile
+ * device, and of bots; assumed. Devices are named by their places in here.
+ */
+export const DEVICE_WEIGHTS = [25, 35, 37, 3];
 
 /** What follows the hash or id of an asset, per device. */
 const sizes = (widthsPx: readonly number[], animated = ''): string[] =>
@@ -47,24 +47,33 @@ export type Usage = keyof typeof usages;
 /** One of them that shows what has a place of its own. */
 export type PlacedUsage = Exclude<Usage, 'thumbnail' | 'full view'>;
 
-/** A rendering that a trace may ask for. */
-export interface Variant {
-  readonly kind: ContentKind;
-  /** What follows the hash or id in the URL. */
-  readonly ask: string;
-}
+/** Ids of a trace begin here, so that they have as many digits as those of the platform. */
+const FIRST_ID = 1_471_000_000_000_000_000n;
 
-const asked = Object.values(usages).flatMap(({ kind, asks }) =>
-  asks.map((ask): Variant => ({ kind, ask })),
-);
+/** Path of each kind; contract §1. */
+const pathForms: Readonly<Record<ContentKind, (id: string, hash: string) => string>> = {
+  'user avatar': (id, hash) => `/avatars/${id}/${hash}`,
+  'member avatar': (id, hash) => `/guilds/${id}/users/${id}/avatars/${hash}`,
+  'guild icon': (id, hash) => `/icons/${id}/${hash}`,
+  'guild banner': (id, hash) => `/banners/${id}/${hash}`,
+  'guild splash': (id, hash) => `/splashes/${id}/${hash}`,
+  'custom emoji': (id) => `/emojis/${id}`,
+  sticker: (id) => `/stickers/${id}`,
+  attachment: (id) => `/attachments/${id}/${id}/image-${id}`,
+};
 
-/** Every variant, once; traces name them by their index. */
-export const variants: readonly Variant[] = [
-  ...new Map(asked.map((variant) => [variant.kind + variant.ask, variant])).values(),
-];
-
-/** Index in `variants` of what a usage asks for on a device. */
-export function variantOf(usage: Usage, device: number): number {
-  const { kind, asks } = usages[usage];
-  return variants.findIndex((variant) => variant.kind === kind && variant.ask === asks[device]);
+/**
+ * The request target of a rendering.
+ *
+ * @param original number of the original, which its id is made from
+ * @param ask what follows the hash or id: `.webp?size=80`
+ */
+export function formatTarget(
+  kind: ContentKind,
+  { frames }: Pick<Shape, 'frames'>,
+  original: number,
+  ask: string,
+): string {
+  const hash = `${frames > 1 ? 'a_' : ''}${original.toString(16).padStart(32, '0')}`;
+  return pathForms[kind](String(FIRST_ID + BigInt(original)), hash) + ask;
 }

@@ -1,20 +1,18 @@
-import { type Contest, holdContest, type Player, type Stage, type Workload } from '../contest.ts';
-import { darkroom, ipx, rawSharp } from '../contestants.ts';
+import sharp from 'sharp';
+import { fetchOk } from '../../harness/service.ts';
+import { compete, type Entry, type Stage, type Workload } from '../contest.ts';
+import { type Contestant, darkroom, ipx, rawSharp } from '../contestants.ts';
 import { measureLikeness } from '../likeness.ts';
-import { createTrial, lineUp } from '../line-up.ts';
 import type { Originals, Rendering } from '../originals.ts';
-import { playLoad, RENDER_MEASURES } from '../turns.ts';
 
 /** Enough to keep every core busy. */
 const CLIENTS = 8;
 
 const COLD = `Every response is rendered: no caches, and nothing is asked for twice. ${CLIENTS} clients.`;
 
-interface RenderOptions {
-  readonly name: string;
+interface RenderWorkload extends Pick<Workload, 'name' | 'aims'> {
   readonly note: string;
   readonly renderingsOf: (originals: Originals) => readonly Rendering[];
-  readonly aims: Workload['aims'];
 }
 
 const beside = (to: string, atLeast: number, reason?: string) =>
@@ -24,17 +22,19 @@ const beside = (to: string, atLeast: number, reason?: string) =>
 const APART = 'it serves and renders in one process, so no original is handed to another one';
 const besideSharp = (atLeast: number) => beside(rawSharp.name, atLeast, APART);
 
-const photographs = (format: 'jpeg' | 'png' | 'webp', aims: Workload['aims']): RenderOptions => ({
+const photographs = (format: 'jpeg' | 'png' | 'webp', aims: Workload['aims']): RenderWorkload => ({
   name: `${format} photographs`,
   note: `${COLD} Photographs of 2 to 4 megapixels, as ${format.toUpperCase()}, to widths of 480 to 640 as WebP.`,
   renderingsOf: ({ photos }) => photos.filter(({ path }) => path.endsWith(format)),
   aims,
 });
 
+const heavyOf = ({ photos }: Originals) => photos.filter(({ path }) => !path.endsWith('jpeg'));
+
 /** IPX lets decoders reduce as far as they can, without a filter, which takes less and is seen (SSIMULACRA2). */
 const COARSER = 'IPX has its decoder reduce without a filter: the picture is worse there';
 
-const options: readonly RenderOptions[] = [
+const workloads: readonly RenderWorkload[] = [
   photographs('jpeg', [besideSharp(0.75), beside(ipx.name, 0.78, COARSER)]),
   photographs('png', [besideSharp(0.7), beside(ipx.name, 0.75, APART)]),
   photographs('webp', [besideSharp(0.88), beside(ipx.name, 0.65, COARSER)]),
@@ -53,7 +53,7 @@ const options: readonly RenderOptions[] = [
   {
     name: 'all heavy',
     note: `${COLD} PNG and WebP photographs.`,
-    renderingsOf: ({ photos }) => photos.filter(({ path }) => !path.endsWith('jpeg')),
+    renderingsOf: heavyOf,
     aims: [besideSharp(0.82)],
   },
   {
@@ -65,51 +65,87 @@ const options: readonly RenderOptions[] = [
   {
     name: 'half and half',
     note: `${COLD} PNG and WebP photographs and avatars in turn.`,
-    renderingsOf: ({ photos, avatars }) =>
-      photos
-        .filter(({ path }) => !path.endsWith('jpeg'))
-        .flatMap((photo, index) => [photo, avatars[index] ?? photo]),
+    renderingsOf: (originals) =>
+      heavyOf(originals).flatMap((photo, index) => [photo, originals.avatars[index] ?? photo]),
     aims: [besideSharp(0.78)],
   },
 ];
 
-/** Cold renders. */
-export function renderWorkloads(): readonly Workload[] {
-  return options.map((of) => ({ name: of.name, aims: of.aims, hold: (stage) => hold(stage, of) }));
+/**
+ * Cold renders.
+ *
+ * @param peers which take part where they were asked for: of other languages, or run by somebody else
+ */
+export function renderWorkloads(peers: readonly Contestant[]): readonly Workload[] {
+  return workloads.map(({ name, aims, note, renderingsOf }) => ({
+    name,
+    aims,
+    decidedBy: 'perSecond',
+    hold: async (stage) => {
+      const originals = await stage.originals();
+      const { folder } = originals;
+      const renderings = renderingsOf(originals);
+      const isAnimated = renderings.some((rendering) => rendering.isAnimated);
+      const contestants = [darkroom, rawSharp, ipx, ...peers].filter(
+        ({ knowsAnimations = true }) => knowsAnimations || !isAnimated,
+      );
+      const isLikenessWanted = stage.isLikenessWanted && !isAnimated;
+      const plan = { contest: name, folder, renderings, clients: CLIENTS, isLikenessWanted };
+      return { note, entries: await competeInRenders(stage, contestants, plan) };
+    },
+  }));
 }
 
-async function hold(stage: Stage, { name, note, renderingsOf }: RenderOptions): Promise<Contest> {
-  const { rounds, turnMs: durationMs } = stage;
-  const originals = await stage.originals();
-  const { folder } = originals;
-  const renderings = renderingsOf(originals);
-  const share = Math.floor(renderings.length / (rounds + 1));
-  const ofRound = (round: number) => renderings.slice(round * share, (round + 1) * share);
-  const isAnimated = renderings.some((rendering) => rendering.isAnimated);
-  const contestants = [darkroom, rawSharp, ipx, ...stage.peers].filter(
-    ({ knowsAnimations = true }) => knowsAnimations || !isAnimated,
-  );
-  const starters = await lineUp(stage, name, contestants, folder, createTrial(renderings));
-  const players = starters.map(
-    ({ contestant, server }): Player => ({
-      name: contestant.name,
-      play: async (round) => {
-        const paths = ofRound(round).map(contestant.targetOf);
-        const load = { kind: 'closed', clients: CLIENTS, paths, durationMs } as const;
-        const turn = await playLoad(stage, contestant.name, server, load);
-        const isAsked = stage.isLikenessWanted && !isAnimated;
-        // Those at the end of the list: no round comes to them.
-        const likeness = isAsked
-          ? await measureLikeness(
-              folder,
-              renderings.slice(-8),
-              (it) => server.origin + contestant.targetOf(it),
-            )
-          : {};
-        return { ...turn, ...likeness };
-      },
-      leave: () => server.stop(),
-    }),
-  );
-  return holdContest({ name, note, measures: RENDER_MEASURES, rounds, hasPractice: true }, players);
+/** Has contestants render in turn, each round another part of the list. */
+export function competeInRenders(
+  stage: Stage,
+  contestants: readonly Contestant[],
+  {
+    contest,
+    folder,
+    renderings,
+    clients,
+    isLikenessWanted,
+  }: {
+    readonly contest: string;
+    readonly folder: string;
+    readonly renderings: readonly Rendering[];
+    readonly clients: number;
+    readonly isLikenessWanted: boolean;
+  },
+): Promise<Entry[]> {
+  const share = Math.floor(renderings.length / (stage.rounds + 1));
+  // One of each format, and for likeness some: those at the end of the list, which hardly a round comes to.
+  const trial = new Map(renderings.map((rendering) => [rendering.format, rendering]));
+  return compete(stage, contestants, {
+    contest,
+    folder,
+    tryOut: async ({ targetOf }, origin) => {
+      for (const rendering of trial.values())
+        await checkImage(origin, targetOf(rendering), rendering);
+    },
+    loadOf: ({ targetOf }, round) => {
+      const paths = renderings.slice(round * share, (round + 1) * share).map(targetOf);
+      return { clients, paths };
+    },
+    inspect: async ({ targetOf }, origin) =>
+      isLikenessWanted
+        ? measureLikeness(folder, renderings.slice(-8), (it) => origin + targetOf(it))
+        : {},
+  });
+}
+
+/** A server that sends the original, or another size, has less to do, and does not pass. */
+async function checkImage(
+  origin: string,
+  target: string,
+  { widthPx, format, isAnimated }: Rendering,
+): Promise<void> {
+  const { body } = await fetchOk(origin, target);
+  const describe = (isMoving: boolean, name: string, width: number): string =>
+    `${isMoving ? 'a moving' : 'a still'} ${name} of ${width} px`;
+  const wanted = describe(isAnimated, format, widthPx);
+  const facts = await sharp(body).metadata();
+  const sent = describe((facts.pages ?? 1) > 1, facts.format, facts.width);
+  if (sent !== wanted) throw new Error(`sends ${sent} for ${wanted}`);
 }

@@ -1,48 +1,128 @@
-import { fetchOk } from '../../harness/service.ts';
-import { type Contest, holdContest, type Player, type Stage } from '../contest.ts';
-import type { Contestant } from '../contestants.ts';
-import { lineUp } from '../line-up.ts';
-import type { MeasureName } from '../measures.ts';
-import { playLoad } from '../turns.ts';
-
-/** Before each turn, so that what is asked for is there, and compiled what sends it, in milliseconds. */
-const WARM_UP_MS = 500;
+import { mkdir, writeFile } from 'node:fs/promises';
+import { dirname, join } from 'node:path';
+import { fetchOk, startService } from '../../harness/service.ts';
+import { compete, type Stage, type Workload } from '../contest.ts';
+import { type Starter, startOwn } from '../contestants.ts';
+import { startStaticNginx } from '../nginx.ts';
 
 /** A server that sends one thing that is at hand. */
-export interface Sender extends Omit<Contestant, 'targetOf'> {
+interface Sender extends Starter {
   readonly target: string;
 }
 
-/** One thing that clients ask for again and again. */
-export interface RepeatedRequest {
-  readonly name: string;
-  readonly note: string;
-  readonly clients: number;
-  readonly measures: readonly MeasureName[];
-  readonly senders: readonly Sender[];
-  /** What they send, or send files of. */
-  readonly folder: string;
+/** Hits of about so many bytes: the first photograph at so many pixels. */
+const HITS = [
+  { name: 'hits of 5 kB', widthPx: 160 },
+  { name: 'hits of 100 kB', widthPx: 900 },
+] as const;
+const HIT_CLIENTS = 16;
+
+/** What Node's HTTP adds by itself. */
+const OF_CONNECTION = new Set(['connection', 'date', 'keep-alive', 'transfer-encoding']);
+
+const COUNTED = 'each hit is looked up, checked to be current, and counted';
+
+/** Files that are passed on as they are. What one response costs counts in small ones, and is not an aim. */
+const PASSTHROUGHS = [
+  { name: 'passthrough of 1 MB', bytes: 1_000_000, clients: 8, atLeast: [] },
+  { name: 'passthrough of 500 MiB', bytes: 500 * 2 ** 20, clients: 2, atLeast: [0.9] },
+] as const;
+
+/** How a film begins (ISO/IEC 14496-12, a box `ftyp`), since Darkroom looks at what it sends. */
+const FILM_HEAD = Buffer.from('\0\0\0\x18ftypisom\0\0\x02\0isommp41', 'latin1');
+const FILM_KEY = 'attachments/1/2/film.mp4';
+
+const darkroomSends = (target: string): Sender => ({
+  name: 'Darkroom',
+  target,
+  start: (folder) => startService('compare-darkroom-caching', { STORAGE_DIR: folder }),
+});
+const nginxSends = (target: string): Sender => ({
+  name: 'nginx static',
+  target,
+  start: startStaticNginx,
+});
+
+/** Cache hits. */
+export const hitWorkloads = HITS.map(
+  ({ name, widthPx }): Workload => ({
+    name,
+    aims: [{ of: 'Darkroom', to: 'bare Fastify', atLeast: 0.85, reason: COUNTED }],
+    decidedBy: 'perSecond',
+    hold: async (stage) => {
+      const { folder, photos } = await stage.originals();
+      const photo = photos.find(({ path }) => path.endsWith('jpeg'));
+      const darkroom = darkroomSends(`/${photo?.path}?width=${widthPx}&quality=high`);
+      const { body, fields } = await fetchHit(darkroom, folder);
+      const file = `hit-${widthPx}`;
+      await writeFile(join(folder, file), body);
+      const options = [String(body.length), JSON.stringify(fields)] as const;
+      const senders = [
+        darkroom,
+        { name: 'bare Fastify', target: '/', start: () => startOwn('fastify', ...options) },
+        { name: 'bare node:http', target: '/', start: () => startOwn('node-http', ...options) },
+        nginxSends(`/${file}`),
+      ];
+      return {
+        note: `One response of ${body.length} bytes, asked for by ${HIT_CLIENTS} clients again and again. Fastify and \`node:http\` send a buffer of that size with the same headers, nginx a file from the page cache; nginx may use all cores, the others' main process one.`,
+        entries: await competeInSending(stage, name, folder, senders, HIT_CLIENTS),
+      };
+    },
+  }),
+);
+
+/** Attachments without parameters, from a folder, beside reading it. */
+export const passthroughWorkloads = PASSTHROUGHS.map(
+  ({ name, bytes, clients, atLeast }): Workload => ({
+    name,
+    aims: atLeast.map((least) => ({ of: 'Darkroom', to: 'node:http, direct', atLeast: least })),
+    decidedBy: 'perSecond',
+    hold: async (stage) => {
+      const { folder } = await stage.originals();
+      const film = Buffer.alloc(bytes, 7);
+      FILM_HEAD.copy(film);
+      await mkdir(dirname(join(folder, FILM_KEY)), { recursive: true });
+      await writeFile(join(folder, FILM_KEY), film);
+      const senders = [
+        darkroomSends(`/${FILM_KEY}`),
+        {
+          name: 'node:http, direct',
+          target: `/folder/${FILM_KEY}`,
+          start: (from: string) => startOwn('folder', from),
+        },
+        nginxSends(`/${FILM_KEY}`),
+      ];
+      return {
+        note: `A file from the page cache, fetched by ${clients} clients again and again, who read and discard. Directly, it is streamed by \`createReadStream\` behind \`node:http\`; nginx has the kernel send it (sendfile), on all cores.`,
+        entries: await competeInSending(stage, name, folder, senders, clients),
+      };
+    },
+  }),
+);
+
+/** A response that the service has at hand, and its headers, but for those of the connection. */
+async function fetchHit({ start, target }: Sender, folder: string) {
+  const service = await start(folder);
+  await fetchOk(service.origin, target);
+  // Now it is a hit.
+  const { body, headers } = await fetchOk(service.origin, target);
+  await service.stop();
+  const fields = Object.fromEntries([...headers].filter(([name]) => !OF_CONNECTION.has(name)));
+  return { body, fields };
 }
 
-/** Has senders take turns. */
-export async function holdRepeated(stage: Stage, request: RepeatedRequest): Promise<Contest> {
-  const { name, note, clients, measures, senders, folder } = request;
-  const starters = await lineUp(stage, name, senders, folder, ({ target }, origin) =>
-    fetchOk(origin, target),
-  );
-  const players = starters.map(({ contestant, server }): Player => {
-    const { target } = contestant;
-    const load = { kind: 'closed', clients, paths: [target], isRepeated: true } as const;
-    const play = (durationMs: number) =>
-      playLoad(stage, contestant.name, server, { ...load, durationMs });
-    return {
-      name: contestant.name,
-      play: async () => {
-        await play(WARM_UP_MS);
-        return play(stage.turnMs);
-      },
-      leave: () => server.stop(),
-    };
+/** Has senders send the same again and again, in turn. */
+function competeInSending(
+  stage: Stage,
+  contest: string,
+  folder: string,
+  senders: readonly Sender[],
+  clients: number,
+) {
+  return compete(stage, senders, {
+    contest,
+    folder,
+    tryOut: ({ target }, origin) => fetchOk(origin, target),
+    loadOf: ({ target }) => ({ clients, paths: [target], isRepeated: true }),
   });
-  return holdContest({ name, note, measures, rounds: stage.rounds, hasPractice: false }, players);
 }

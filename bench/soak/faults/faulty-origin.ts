@@ -46,7 +46,6 @@ export async function startFaultyBucket(): Promise<FaultyOrigin> {
       name,
       victim: 'originals',
       isHarmless: fault.kind === 'trickle',
-      lengthMs: 12_000,
       shadowMs: isHanging ? HANGING_SHADOW_MS : SHADOW_MS,
       begin: () => proxy.spoil(fault),
       end: () => proxy.heal(),
@@ -55,7 +54,6 @@ export async function startFaultyBucket(): Promise<FaultyOrigin> {
   kinds.push({
     name: 'connections refused',
     victim: 'originals',
-    lengthMs: 5_000,
     shadowMs: SHADOW_MS,
     begin: () => proxy.refuse(),
     end: () => proxy.listen(),

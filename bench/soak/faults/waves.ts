@@ -1,8 +1,9 @@
-import { setTimeout as sleep } from 'node:timers/promises';
 import { epochMs } from '../../harness/load.ts';
 import type { Random } from '../../harness/random.ts';
+import { pause } from '../clients.ts';
 
 const CYCLE_MS = 40_000;
+const WAVE_MS = 12_000;
 
 /** What may go wrong for a while. */
 export interface WaveKind {
@@ -11,14 +12,13 @@ export interface WaveKind {
   readonly victim: 'originals' | 'renderings';
   /** Responses come late, but in time. */
   readonly isHarmless?: boolean;
-  readonly lengthMs: number;
   /** For how long after a wave it is still felt. */
   readonly shadowMs: number;
   readonly begin: () => void | Promise<void>;
   readonly end: () => void | Promise<void>;
 }
 
-/** A time in which something fails. Times are milliseconds after the load began. */
+/** A time in which something fails; milliseconds since 1970. */
 export interface Wave {
   readonly kind: WaveKind;
   readonly startMs: number;
@@ -33,33 +33,24 @@ export function isStruck(waves: readonly Wave[], fromMs: number, toMs: number): 
   });
 }
 
-/**
- * Lets things fail in waves until it is over: one in each cycle, each kind as often as the others, the start left alone.
- *
- * @param beganMs when the load began, since 1970
- */
+/** Lets things fail in waves until it is over: one in each cycle, each kind as often as the others, the start left alone. */
 export async function strike(
   kinds: readonly WaveKind[],
   random: Random,
-  beganMs: number,
   over: AbortSignal,
 ): Promise<Wave[]> {
-  const nowMs = (): number => epochMs() - beganMs;
-  const waitUntil = async (atMs: number): Promise<void> => {
-    await sleep(Math.max(0, atMs - nowMs()), undefined, { signal: over }).catch(() => undefined);
-  };
+  const beganMs = epochMs();
   const waves: Wave[] = [];
   const left: WaveKind[] = [];
   for (;;) {
-    await waitUntil((waves.length + 0.5) * CYCLE_MS);
-    if (over.aborted) return waves;
+    const isTime = await pause(beganMs + (waves.length + 0.5) * CYCLE_MS - epochMs(), over);
     if (left.length === 0) left.push(...random.shuffle(kinds));
     const kind = left.pop();
-    if (kind === undefined) return waves;
-    const startMs = nowMs();
+    if (!isTime || kind === undefined) return waves;
+    const startMs = epochMs();
     await kind.begin();
-    await waitUntil(startMs + kind.lengthMs);
+    await pause(startMs + WAVE_MS - epochMs(), over);
     await kind.end();
-    waves.push({ kind, startMs, endMs: nowMs() });
+    waves.push({ kind, startMs, endMs: epochMs() });
   }
 }

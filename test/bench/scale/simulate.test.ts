@@ -1,9 +1,9 @@
 import { describe, expect, test } from 'vitest';
-import { DEFAULT_SETUP, type Setup } from '../../../bench/scale/setups.ts';
+import { BUCKET, DEFAULT_SETUP, type Setup } from '../../../bench/scale/setups.ts';
 import { type Counts, simulate } from '../../../bench/scale/simulate.ts';
 import { createWorkload, type Workload } from '../../../bench/scale/workload.ts';
+import { Catalogue } from '../../../bench/trace/catalogue.ts';
 import { generateTrace } from '../../../bench/trace/trace.ts';
-import { variantOf } from '../../../bench/trace/usages.ts';
 
 const MEBIBYTE = 2 ** 20;
 const workload = createWorkload(generateTrace({ seed: 5, requests: 30_000, days: 3 }));
@@ -22,21 +22,19 @@ const BYTES = 1_000;
 /** Requests as `rendering@second`, each rendering of an original of its own. */
 function handWritten(texts: readonly string[], deletedS = Number.POSITIVE_INFINITY): Workload {
   const requests = texts.map((text) => text.split('@').map(Number) as [number, number]);
-  const variant = variantOf('author', 0);
   const count = 1 + Math.max(...requests.map(([rendering]) => rendering));
   const numbers = Array.from({ length: count }, (_, index) => index);
   const shape = { format: 'png', widthPx: 512, heightPx: 512, frames: 1, isClean: true } as const;
-  const originals = numbers.map(() => ({
-    kind: 'user avatar' as const,
-    shape: { ...shape, weight: 1 },
-    detail: 1,
-    createdS: 0,
-    deletedS,
-  }));
+  const catalogue = new Catalogue(1);
+  for (const original of numbers) {
+    const facts = { shape: { ...shape, weight: 1 }, detail: 1, createdS: 0, deletedS };
+    catalogue.originals.push({ kind: 'user avatar', ...facts });
+    catalogue.rendering(original, '.webp?size=40');
+  }
   return {
     trace: {
       options: { seed: 1, requests: requests.length, days: 1 },
-      catalogue: { originals, renderings: numbers.map((original) => ({ original, variant })) },
+      catalogue,
       seconds: Float64Array.from(requests, ([, seconds]) => seconds),
       renderings: Int32Array.from(requests, ([rendering]) => rendering),
       deletions: [],
@@ -76,14 +74,14 @@ describe('a simulation by hand', () => {
     {
       name: 'the store has what the memory has lost, after a small read',
       requests: '0@0 1@1 2@2 0@400',
-      changed: { store: { kind: 's3' } },
+      changed: { storeBytes: BUCKET },
       tiers: { origin: 3, store: 1 },
       counts: { originReads: 3, revalidations: 4 },
     },
     {
       name: 'the store needs no read while what the origin said is fresh, but one before each miss',
       requests: '0@0 1@1 2@2 0@3',
-      changed: { store: { kind: 's3' } },
+      changed: { storeBytes: BUCKET },
       tiers: { origin: 3, store: 1 },
       counts: { originReads: 3, revalidations: 3 },
     },
@@ -115,16 +113,11 @@ describe('a simulation by hand', () => {
 });
 
 describe('conservation', () => {
-  const stores: Setup['store'][] = [
-    { kind: 'none' },
-    { kind: 'filesystem', maxBytes: 20 * MEBIBYTE },
-    { kind: 's3' },
-  ];
-  const setups = stores.flatMap((store) =>
-    [0, 8 * MEBIBYTE].map((edgeBytes) => ({ ...plain, store, edgeBytes, replicas: 3 })),
+  const setups = [0, 20 * MEBIBYTE, BUCKET].flatMap((storeBytes) =>
+    [0, 8 * MEBIBYTE].map((edgeBytes) => ({ ...plain, storeBytes, edgeBytes, replicas: 3 })),
   );
 
-  test.each(setups)('store $store.kind, edge of $edgeBytes bytes', (setup) => {
+  test.each(setups)('store of $storeBytes bytes, edge of $edgeBytes bytes', (setup) => {
     const { counts } = simulate(workload, setup, 0);
     const served = Object.values(counts.tiers).reduce((sum, count) => sum + count, 0);
     expect(served).toBe(workload.trace.renderings.length);

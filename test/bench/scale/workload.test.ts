@@ -1,20 +1,19 @@
 import { describe, expect, test } from 'vitest';
-import { interpolate } from '../../../bench/scale/byte-table.ts';
-import { planRendering } from '../../../bench/scale/workload.ts';
+import { interpolate, planRendering } from '../../../bench/scale/workload.ts';
 import { contentKinds, shapesOf } from '../../../bench/trace/shapes.ts';
-import { variants } from '../../../bench/trace/usages.ts';
+import { usages } from '../../../bench/trace/usages.ts';
 
 describe('what a rendering takes', () => {
   const all = contentKinds.flatMap((kind) =>
     shapesOf[kind].flatMap((shape) =>
-      variants
-        .filter((variant) => variant.kind === kind)
-        .map(({ ask }) => ({ kind, shape, ask, name: `${kind} ${shape.format}${ask}` })),
+      Object.values(usages)
+        .flatMap((usage) => (usage.kind === kind ? usage.asks : []))
+        .map((ask) => ({ kind, shape, ask, name: `${kind} ${shape.format}${ask}` })),
     ),
   );
 
   test.each(all)('$name $shape.widthPx x $shape.heightPx', ({ kind, shape, ask }) => {
-    const { work, cpuMs, bytes } = planRendering(kind, shape, ask);
+    const { work, cpuMs, bytes } = planRendering({ kind, shape }, ask);
     expect(bytes).toBeGreaterThan(50);
     expect(bytes).toBeLessThan(30 * 2 ** 20);
     expect(cpuMs > 0).toBe(work === 'render');
@@ -23,7 +22,7 @@ describe('what a rendering takes', () => {
   test('an attachment without parameters is sent as it is', () => {
     const [shape] = shapesOf.attachment;
     if (shape === undefined) throw new Error('There is no shape of an attachment.');
-    expect(planRendering('attachment', shape, '').work).toBe('stream');
+    expect(planRendering({ kind: 'attachment', shape }, '').work).toBe('stream');
   });
 });
 

@@ -1,18 +1,15 @@
 import { createHash } from 'node:crypto';
 import { describe, expect, test } from 'vitest';
 import { assumptions, DAY_S } from '../../../bench/trace/assumptions.ts';
-import { formatTarget } from '../../../bench/trace/targets.ts';
 import { generateTrace, type Trace } from '../../../bench/trace/trace.ts';
-import { variants } from '../../../bench/trace/usages.ts';
+import { formatTarget, usages } from '../../../bench/trace/usages.ts';
 import { parseTarget } from '../../../src/contract/media-request.ts';
 
 const options = { seed: 3, requests: 90_000, days: 9 };
 const trace = generateTrace(options);
 
 function originalAt({ catalogue }: Trace, rendering: number) {
-  const original = catalogue.originals[catalogue.renderings[rendering]?.original ?? -1];
-  if (original === undefined) throw new Error(`There is no rendering ${rendering}.`);
-  return original;
+  return catalogue.original(catalogue.renderings[rendering]?.original ?? -1);
 }
 
 describe('a trace', () => {
@@ -43,11 +40,10 @@ describe('a trace', () => {
 
   test('asks for URLs of the contract, each original by its own key', () => {
     const keys = new Map<string, number>();
-    for (const { original, variant } of trace.catalogue.renderings.slice(0, 2_000)) {
-      const traced = trace.catalogue.originals[original];
-      const { kind, ask } = variants[variant] ?? { kind: undefined, ask: '' };
-      expect(kind).toBe(traced?.kind);
-      if (traced === undefined) continue;
+    for (const { original, ask } of trace.catalogue.renderings.slice(0, 2_000)) {
+      const traced = trace.catalogue.original(original);
+      const ofKind = Object.values(usages).filter(({ kind }) => kind === traced.kind);
+      expect(ofKind.flatMap<string>(({ asks }) => asks)).toContain(ask);
       const target = parseTarget(formatTarget(traced.kind, traced.shape, original, ask));
       if (target.kind !== 'media') throw new Error('Expected media.');
       expect(target.request.resource).toBe(traced.kind);

@@ -1,6 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { Random } from '../../../bench/harness/random.ts';
-import { ZipfRanks } from '../../../bench/trace/zipf.ts';
+import { createZipfRanks, Random } from '../../../bench/harness/random.ts';
 
 /** Slope of the logarithms of counts over those of ranks, by least squares. */
 function slopeOf(counts: readonly number[]): number {
@@ -14,10 +13,10 @@ function slopeOf(counts: readonly number[]): number {
 
 function draw(exponent: number, count: number, draws: number): number[] {
   const random = new Random(11);
-  const ranks = new ZipfRanks(exponent);
+  const ranks = createZipfRanks(exponent);
   const counts = Array<number>(count).fill(0);
   for (let index = 0; index < draws; index += 1) {
-    const rank = ranks.next(count, random);
+    const rank = ranks(count, random);
     counts[rank] = (counts[rank] ?? 0) + 1;
   }
   return counts;

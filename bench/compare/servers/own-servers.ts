@@ -1,0 +1,112 @@
+import { createReadStream } from 'node:fs';
+import { readFile, stat } from 'node:fs/promises';
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
+import { join } from 'node:path';
+import { pipeline } from 'node:stream/promises';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { type OutputFormat, outputFormats } from '../../../src/contract/image-formats.ts';
+
+/* One of these servers, by its name and its options, where `startServer` tells it to listen. */
+const [name = '', ...options] = process.argv.slice(2);
+
+/** Each with what it needs, loaded when it is wanted: memory is measured. */
+const servers: Readonly<Record<string, (...options: string[]) => Promise<Server>>> = {
+  fastify: serveByFastify,
+  'node-http': serveByNode,
+  folder: async (folder, delayMs) =>
+    createServer((request, response) => {
+      sendFile(request, response, folder, Number(delayMs)).catch(() => response.destroy());
+    }),
+  'raw-sharp': serveBySharp,
+  ipx: serveByIpx,
+};
+
+/** What a hit could cost at best: the same buffer to everybody, with these headers (JSON). */
+async function serveByNode(bytes: string, headers: string): Promise<Server> {
+  const { body, fields } = parseHit(bytes, headers);
+  return createServer((_request, response) => {
+    response.writeHead(200, fields).end(body);
+  });
+}
+
+/** The same from Fastify. */
+async function serveByFastify(bytes: string, headers: string): Promise<Server> {
+  const { fastify } = await import('fastify');
+  const { body, fields } = parseHit(bytes, headers);
+  const app = fastify({ logger: false });
+  app.get('/*', async (_request, reply) => reply.headers(fields).send(body));
+  await app.ready();
+  return app.server;
+}
+
+function parseHit(bytes: string, headers: string) {
+  const fields = JSON.parse(headers) as Record<string, string>;
+  return { body: Buffer.alloc(Number(bytes), 7), fields };
+}
+
+/**
+ * The files of a folder as they are, so many milliseconds away; and as much of S3 as is needed to read from it: GET and
+ * HEAD of `/{bucket}/{key}`, ranges, ETag and date; anybody may.
+ */
+async function sendFile(
+  request: IncomingMessage,
+  response: ServerResponse,
+  folder = '.',
+  delayMs = 0,
+): Promise<void> {
+  const { pathname } = new URL(request.url ?? '/', 'http://bucket');
+  const key = decodeURIComponent(pathname.slice(pathname.indexOf('/', 1) + 1));
+  const file = join(folder, key);
+  if (delayMs > 0) await sleep(delayMs);
+  const found = await stat(file).catch(() => undefined);
+  if (found === undefined) {
+    response.writeHead(404).end();
+    return;
+  }
+  const range = /^bytes=(\d+)-(\d*)$/.exec(request.headers.range ?? '');
+  const start = Number(range?.[1] ?? 0);
+  const end = Math.min(Number(range?.[2] || found.size - 1), found.size - 1);
+  response.writeHead(range === null ? 200 : 206, {
+    'content-type': 'application/octet-stream',
+    'content-length': end - start + 1,
+    'accept-ranges': 'bytes',
+    etag: `"${found.ino}-${found.size}-${found.mtimeMs}"`,
+    'last-modified': found.mtime.toUTCString(),
+    ...(range !== null && { 'content-range': `bytes ${start}-${end}/${found.size}` }),
+  });
+  if (request.method === 'HEAD') response.end();
+  else await pipeline(createReadStream(file, { start, end }), response);
+}
+
+/**
+ * The ceiling: sharp in the process that serves, with Darkroom's encoder settings and its decoding of JPEG, and nothing
+ * else: no rules, no limits, no cache, no orientation but EXIF's.
+ * `/{width}/{format}/{still|animated}/{shrunk|whole}/{path of the original}`.
+ */
+async function serveBySharp(folder: string): Promise<Server> {
+  const { default: sharp } = await import('sharp');
+  sharp.concurrency(1);
+  sharp.cache(false);
+  return createServer(async (request, response) => {
+    const [, width, format, motion, decoding, ...path] = (request.url ?? '').split('/');
+    const { mimeType, qualities } = outputFormats[format as OutputFormat];
+    const bytes = await readFile(join(folder, ...path));
+    const body = await sharp(bytes, { animated: motion === 'animated', failOn: 'warning' })
+      .autoOrient()
+      .resize({ width: Number(width), fastShrinkOnLoad: decoding === 'shrunk' })
+      .toColourspace('srgb')
+      .toFormat(format as OutputFormat, qualities.high)
+      .toBuffer();
+    response.writeHead(200, { 'content-type': mimeType, 'content-length': body.length }).end(body);
+  });
+}
+
+/** IPX with its own server and its defaults, on a folder: `/{modifiers}/{path of the original}`. */
+async function serveByIpx(dir: string): Promise<Server> {
+  const { createIPX, createIPXNodeServer, ipxFSStorage } = await import('ipx');
+  return createServer(createIPXNodeServer(createIPX({ storage: ipxFSStorage({ dir }) })));
+}
+
+const server = await servers[name]?.(...options);
+server?.listen(Number(process.env.PORT), process.env.HOST);
+process.on('SIGTERM', () => process.exit());
