@@ -2,7 +2,6 @@ import { randomBytes } from 'node:crypto';
 import { createWriteStream, type Stats } from 'node:fs';
 import { type FileHandle, open, readlink, realpath, rename, stat, unlink } from 'node:fs/promises';
 import { dirname, join, resolve } from 'node:path';
-import type { Writable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import { CommandFault } from './command.ts';
 
@@ -24,25 +23,24 @@ export async function writeOutputFile(
   chunks: AsyncIterable<Uint8Array>,
   signal: AbortSignal,
 ): Promise<void> {
-  const target = await findTarget(path);
+  const fail = (cause: unknown): never => {
+    signal.throwIfAborted();
+    throw new CommandFault(`${path} cannot be written`, { cause });
+  };
+  const target = await findTarget(path).catch(fail);
   const status = await stat(target).catch(() => undefined);
   if (status?.isDirectory()) throw new CommandFault(`${path} is a folder`);
   if (status !== undefined && !status.isFile()) {
-    return writeChunks(chunks, createWriteStream(target), path, signal);
+    return pipeline(chunks, createWriteStream(target), { signal }).catch(fail);
   }
   // Not from the target's name, which may be as long as a name can be.
   const incoming = join(dirname(target), `.darkroom-${randomBytes(8).toString('hex')}`);
-  const file = await open(incoming, 'wx', status === undefined ? 0o666 : 0o600).catch(
-    (cause: unknown) => {
-      throw new CommandFault(`${path} cannot be written`, { cause });
-    },
-  );
+  const mode = status === undefined ? 0o666 : 0o600;
+  const file = await open(incoming, 'wx', mode).catch(fail);
   try {
     if (status !== undefined) await copyPermissions(file, status);
-    await writeChunks(chunks, file.createWriteStream({ flush: true }), path, signal);
-    await rename(incoming, target).catch((cause: unknown) => {
-      throw new CommandFault(`${path} cannot be written`, { cause });
-    });
+    await pipeline(chunks, file.createWriteStream({ flush: true }), { signal }).catch(fail);
+    await rename(incoming, target).catch(fail);
   } catch (error) {
     await unlink(incoming).catch(() => undefined);
     throw error;
@@ -52,7 +50,7 @@ export async function writeOutputFile(
 /**
  * Where a path leads, also where nothing is there yet.
  *
- * @throws CommandFault if it leads round in circles
+ * @throws Error if it leads round in circles
  */
 async function findTarget(path: string): Promise<string> {
   let target = path;
@@ -64,25 +62,11 @@ async function findTarget(path: string): Promise<string> {
     const folder = await realpath(dirname(target)).catch(() => dirname(target));
     target = resolve(folder, link);
   }
-  throw new CommandFault(`${path} cannot be written`, { cause: new Error('too many links') });
+  throw new Error('too many links');
 }
 
 /** A file of another user stays theirs where we may give it away; else it becomes ours. */
 async function copyPermissions(file: FileHandle, { mode, uid, gid }: Stats): Promise<void> {
   await file.chown(uid, gid).catch(() => undefined);
   await file.chmod(mode & PERMISSIONS);
-}
-
-async function writeChunks(
-  chunks: AsyncIterable<Uint8Array>,
-  stream: Writable,
-  path: string,
-  signal: AbortSignal,
-): Promise<void> {
-  try {
-    await pipeline(chunks, stream, { signal });
-  } catch (cause) {
-    signal.throwIfAborted();
-    throw new CommandFault(`${path} cannot be written`, { cause });
-  }
 }

@@ -3,7 +3,7 @@ import { LRUCache } from 'lru-cache';
 import { MediaError } from '../../contract/errors.ts';
 import { parsePath } from '../../contract/media-path.ts';
 import { queryParameters } from '../../contract/media-query.ts';
-import { pathOfTarget } from '../../contract/media-request.ts';
+import { pathOfTarget, splitTarget } from '../../contract/media-request.ts';
 import { originKeyOf } from '../../contract/origin-key.ts';
 import { type ResourceName, resourceNames, resourceRows } from '../../contract/resources.ts';
 import type { DefaultAvatar } from '../../default-avatars/default-avatars.ts';
@@ -127,11 +127,10 @@ export class ExplorerHandler {
    * @throws MediaError `ORIGIN_ERROR` or `ORIGIN_TIMEOUT` where the originals are to be listed
    */
   async handle(exchange: Exchange): Promise<void> {
-    const respond = this.#responders.get(pathOfTarget(exchange.target));
+    const [path, rawQuery] = splitTarget(exchange.target);
+    const respond = this.#responders.get(path);
     if (respond === undefined) throw new MediaError('NOT_FOUND');
-    const { target } = exchange;
-    const mark = target.indexOf('?');
-    const query = new URLSearchParams(mark < 0 ? '' : target.slice(mark));
+    const query = new URLSearchParams(`?${rawQuery}`);
     const { mimeType, body } = await respond(query, exchange.signal);
     const fields = Object.entries({
       ...EXPLORER_HEADERS,
