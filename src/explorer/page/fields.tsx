@@ -26,35 +26,58 @@ function findFault(path: string): string | undefined {
   return found.length === 0 ? undefined : found.map(({ message }) => message).join(' ');
 }
 
-interface TextInputProps {
+interface LabelledProps {
   readonly name: string;
+  readonly isHalf?: boolean;
+  readonly children: ComponentChildren;
+}
+
+/** A control with its name, and what is wrong with it. */
+export function Labelled({ name, isHalf = false, children }: LabelledProps) {
+  return (
+    <div class={isHalf ? 'field half' : 'field'}>
+      {/* biome-ignore lint/a11y/noLabelWithoutControl: the control is what it is called with */}
+      <label>
+        <span class="name">{name}</span>
+        {children}
+      </label>
+      <FaultNote path={name} />
+    </div>
+  );
+}
+
+interface TextFieldProps {
+  readonly name: string;
+  readonly isHalf?: boolean;
   readonly value: string;
   /** Of numbers. */
   readonly form?: ParameterForm | undefined;
   readonly onText: (text: string) => void;
 }
 
-/** A line of text, or a number within bounds. */
-export function TextInput({ name, value, form, onText }: TextInputProps) {
+/** A line of text, or a number within bounds, with its name. */
+export function TextField({ name, isHalf = false, value, form, onText }: TextFieldProps) {
   const bounds = form?.kind === 'integer' ? form : undefined;
   return (
-    <input
-      type={bounds === undefined ? 'text' : 'number'}
-      list={undefined} // The types of a text line that suggests nothing want it said.
-      name={name}
-      value={value}
-      spellcheck={false}
-      autocapitalize="off"
-      autocomplete="off"
-      {...(bounds && {
-        min: bounds.min,
-        max: bounds.max,
-        step: 1,
-        placeholder: `${bounds.min} to ${bounds.max}`,
-      })}
-      onInput={({ currentTarget }) => onText(currentTarget.value)}
-      {...faultAttributes(name)}
-    />
+    <Labelled name={name} isHalf={isHalf}>
+      <input
+        type={bounds === undefined ? 'text' : 'number'}
+        list={undefined} // The types of a text line that suggests nothing want it said.
+        name={name}
+        value={value}
+        spellcheck={false}
+        autocapitalize="off"
+        autocomplete="off"
+        {...(bounds && {
+          min: bounds.min,
+          max: bounds.max,
+          step: 1,
+          placeholder: `${bounds.min} to ${bounds.max}`,
+        })}
+        onInput={({ currentTarget }) => onText(currentTarget.value)}
+        {...faultAttributes(name)}
+      />
+    </Labelled>
   );
 }
 
@@ -85,26 +108,6 @@ export function Select({ name, label, words, value, textOf = labelOf, onPick }: 
         </option>
       ))}
     </select>
-  );
-}
-
-interface LabelledProps {
-  readonly name: string;
-  readonly isHalf?: boolean;
-  readonly children: ComponentChildren;
-}
-
-/** A control with its name, and what is wrong with it. */
-export function Labelled({ name, isHalf = false, children }: LabelledProps) {
-  return (
-    <div class={isHalf ? 'field half' : 'field'}>
-      {/* biome-ignore lint/a11y/noLabelWithoutControl: the control is what it is called with */}
-      <label>
-        <span class="name">{name}</span>
-        {children}
-      </label>
-      <FaultNote path={name} />
-    </div>
   );
 }
 

@@ -1,7 +1,7 @@
 import type { ParameterForm, QueryParameter } from '../../../contract/media-query.ts';
 import { DEFAULT_AVATAR_COUNT } from '../../../contract/resources.ts';
 import { hasEffect, nameOfFormat, withoutAliases } from '../effects.ts';
-import { Labelled, labelOf, Segments, Select, TextInput } from '../fields.tsx';
+import { Labelled, labelOf, Segments, Select, TextField } from '../fields.tsx';
 import { type MediaChoice, placeholdersOf } from '../media-choice.ts';
 import { canSign, choice, link, resources } from '../state.ts';
 import { change, changeKind, putLink } from '../workbench.ts';
@@ -18,7 +18,7 @@ const placeholderForms: Readonly<Record<string, ParameterForm>> = {
 export function UrlForm() {
   const chosen = choice.value;
   if (chosen === undefined) return null;
-  const { resource, values, extension, parameters } = chosen;
+  const { resource, values, extension } = chosen;
   return (
     <form
       class="controls"
@@ -39,19 +39,16 @@ export function UrlForm() {
         />
       </Labelled>
       {resource.name === 'external media' && canSign(resource.name) && (
-        <Labelled name="link">
-          <TextInput name="link" value={link.value} onText={putLink} />
-        </Labelled>
+        <TextField name="link" value={link.value} onText={putLink} />
       )}
       {placeholdersOf(resource).map((name) => (
-        <Labelled key={`${resource.name} ${name}`} name={name}>
-          <TextInput
-            name={name}
-            value={values[name] ?? ''}
-            form={placeholderForms[name]}
-            onText={(text) => change({ values: { ...values, [name]: text } }, { isTyping: true })}
-          />
-        </Labelled>
+        <TextField
+          key={`${resource.name} ${name}`}
+          name={name}
+          value={values[name] ?? ''}
+          form={placeholderForms[name]}
+          onText={(text) => change({ values: { ...values, [name]: text } }, { isTyping: true })}
+        />
       ))}
       {resource.extensions.length > 0 && (
         <Segments
@@ -62,14 +59,7 @@ export function UrlForm() {
         />
       )}
       {resource.parameters.map((parameter) => (
-        <Parameter
-          key={parameter.name}
-          parameter={parameter}
-          chosen={chosen}
-          onChange={(value, isTyping) =>
-            change({ parameters: { ...parameters, [parameter.name]: value } }, { isTyping })
-          }
-        />
+        <Parameter key={parameter.name} parameter={parameter} chosen={chosen} />
       ))}
     </form>
   );
@@ -78,18 +68,16 @@ export function UrlForm() {
 interface ParameterProps {
   readonly parameter: QueryParameter;
   readonly chosen: MediaChoice;
-  readonly onChange: (value: string, isTyping: boolean) => void;
 }
 
-function Parameter({ parameter, chosen, onChange }: ParameterProps) {
+function Parameter({ parameter, chosen }: ParameterProps) {
   const { name, form, default: fallback } = parameter;
   const value = chosen.parameters[name] ?? fallback ?? '';
+  const set = (next: string, isTyping = false): void =>
+    change({ parameters: { ...chosen.parameters, [name]: next } }, { isTyping });
   if (form.kind === 'integer') {
-    return (
-      <Labelled name={name} isHalf>
-        <TextInput name={name} value={value} form={form} onText={(text) => onChange(text, true)} />
-      </Labelled>
-    );
+    const onText = (text: string): void => set(text, true);
+    return <TextField name={name} isHalf value={value} form={form} onText={onText} />;
   }
   const listed = name === 'format' ? withoutAliases(form.values) : form.values;
   const words = fallback === undefined ? ['', ...listed] : listed;
@@ -102,7 +90,7 @@ function Parameter({ parameter, chosen, onChange }: ParameterProps) {
         words={words}
         value={isOff(current) ? (fallback ?? '') : current}
         isOff={isOff}
-        onPick={(word) => onChange(word, false)}
+        onPick={set}
       />
     );
   }
@@ -117,7 +105,7 @@ function Parameter({ parameter, chosen, onChange }: ParameterProps) {
         words={words.includes(value) ? words : [...words, value]}
         value={value}
         textOf={textOf}
-        onPick={(word) => onChange(word, false)}
+        onPick={set}
       />
     </Labelled>
   );
