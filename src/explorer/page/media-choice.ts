@@ -130,11 +130,14 @@ export function formatCurl(url: string, choice: MediaChoice): string {
 
 /** The ending of what comes back, if the contract knows it. */
 export function endingOf({ resource, extension, parameters }: MediaChoice): string | undefined {
-  const known = resource.parameters.flatMap(({ name, form }) =>
-    name === 'format' && form.kind === 'choice' ? form.values : [],
-  );
   const ending = extension === '' ? parameters.format : extension;
-  return [...resource.extensions, ...known].find((each) => each === ending);
+  return [...resource.extensions, ...wordsOf(resource, 'format')].find((each) => each === ending);
+}
+
+/** The words that a parameter of a kind may be; none where there is no such choice. */
+export function wordsOf({ parameters }: DescribedResource, wanted: string): readonly string[] {
+  const form = parameters.find(({ name }) => name === wanted)?.form;
+  return form?.kind === 'choice' ? form.values : [];
 }
 
 function patternOf({ template }: DescribedResource): RegExp {

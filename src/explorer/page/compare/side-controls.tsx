@@ -1,7 +1,7 @@
 import { ASSET_WIDTHS_PX } from '../../../contract/media-query.ts';
 import { withoutAliases } from '../effects.ts';
 import { Select } from '../fields.tsx';
-import type { MediaChoice } from '../media-choice.ts';
+import { type MediaChoice, wordsOf } from '../media-choice.ts';
 
 /** What a side of the comparison has of its own; the empty text stands for what is as it is above. */
 export interface SideChoice {
@@ -19,12 +19,9 @@ interface SideControlsProps {
 
 /** Chooses format, size and quality of one side. */
 export function SideControls({ name, chosen, side, onChange }: SideControlsProps) {
-  const { extensions, parameters } = chosen.resource;
-  const wordsOf = (wanted: string): readonly string[] =>
-    parameters.flatMap((each) =>
-      each.name === wanted && each.form.kind === 'choice' ? each.form.values : [],
-    );
-  const formats = withoutAliases(extensions.length > 0 ? extensions : wordsOf('format'));
+  const { resource } = chosen;
+  const { extensions } = resource;
+  const formats = withoutAliases(extensions.length > 0 ? extensions : wordsOf(resource, 'format'));
   return (
     <div class="side">
       <Select
@@ -43,7 +40,7 @@ export function SideControls({ name, chosen, side, onChange }: SideControlsProps
       />
       <Select
         label={`Quality on the ${name}`}
-        words={wordsOf('quality')}
+        words={wordsOf(resource, 'quality')}
         value={side.quality}
         onPick={(quality) => onChange({ ...side, quality })}
       />
