@@ -2,9 +2,9 @@ import type { FastifyInstance } from 'fastify';
 import { type Config, ConfigError } from './config/config.ts';
 import { describePlace } from './config/variables/storage-settings.ts';
 import { loadDefaultAvatars } from './default-avatars/default-avatars.ts';
+import { ProxyWatch } from './http/client-address.ts';
 import type { ClientLimits } from './http/edge/client-limits.ts';
 import { MediaHandler } from './http/media/media-handler.ts';
-import { ProxyWatch } from './http/rate-client.ts';
 import { createServer } from './http/server.ts';
 import {
   guardOf,

@@ -8,8 +8,8 @@ import { OriginalReplaced } from '../../pipeline/originals/passthrough-media.ts'
 import type { MediaResult } from '../../pipeline/ports.ts';
 import type { MediaService } from '../../pipeline/serve-media.ts';
 import { siteError } from '../../pipeline/site-failure.ts';
+import { type ProxyWatch, rateClientOf } from '../client-address.ts';
 import type { Exchange } from '../exchange.ts';
-import { type ProxyWatch, rateClientOf } from '../rate-client.ts';
 import { cacheFor, type MaxAgeSeconds } from '../response-headers.ts';
 import { AttachmentGuard, type AttachmentGuardOptions } from './attachment-guard.ts';
 import { isConditional, isNotModified } from './conditional.ts';
