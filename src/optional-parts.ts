@@ -45,12 +45,6 @@ export interface RelayParts {
   readonly log: Log;
 }
 
-/** What takes uploads, and what responds to them. */
-export interface Relay {
-  readonly uploads: UploadService;
-  readonly handler: RelayHandler;
-}
-
 /** Opens the explorer, if it is switched on. */
 export async function openExplorerPage(
   config: Config,
@@ -67,11 +61,11 @@ export async function openExplorerPage(
   });
 }
 
-/** Opens what takes uploads, if there are keys that permit them. */
+/** Opens what takes uploads, and what responds to them, if there are keys that permit them. */
 export async function openRelay(
   config: Config,
   { writer, limits, marker, purger, meter, clock, wallClock, log }: RelayParts,
-): Promise<Relay | undefined> {
+) {
   const { relay, storage } = config;
   if (relay === undefined) return undefined;
   const uploads = new UploadService({

@@ -42,14 +42,8 @@ export function findFilesFault(openFilesLimit = readOpenFilesLimit()): string | 
 /** Where the system does not tell; macOS has as many at least. */
 const ASSUMED_FILES = 10_240;
 
-/** How many connections there may be, so that files never run out. */
-export interface ConnectionBudget {
-  readonly byDefault: number;
-  readonly most: number;
-}
-
 /**
- * Of the files that a process may have open, connections get what the rest does not need. Without a
+ * How many connections there may be, so that files never run out. Of the files that a process may have open, connections get what the rest does not need. Without a
  * bound, the storage fails when clients are many, and the pool of workers cannot replace one.
  *
  * @param otherFiles what the rest of the service holds open: workers, files or connections of the storage
@@ -58,7 +52,7 @@ export interface ConnectionBudget {
 export function planConnections(
   otherFiles: number,
   openFilesLimit: number | undefined = readOpenFilesLimit(),
-): ConnectionBudget {
+) {
   const most = Math.max(2, (openFilesLimit ?? ASSUMED_FILES) - OWN_FILES - otherFiles);
   return { byDefault: Math.min(most, MAX_BY_DEFAULT), most };
 }

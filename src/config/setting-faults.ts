@@ -13,12 +13,6 @@ import { findProtocolFault } from './variables/tracing-settings.ts';
  */
 const WORKER_OWN_BYTES = 160 * MEBIBYTE;
 
-/** What the variables were read as, and what is wrong with them, a line each. */
-export interface ReadSettings {
-  readonly values: Settings;
-  readonly faults: readonly string[];
-}
-
 /** What a rule about several variables looks at. */
 interface Judged {
   /** Those that are set. */
@@ -124,8 +118,9 @@ const rules: readonly Rule[] = [
  *
  * @param given those that are set
  * @param mostConnections how many connections of clients there can be
+ * @returns what they were read as, and what is wrong with them, a line each
  */
-export function readSettings(given: Environment, mostConnections: number): ReadSettings {
+export function readSettings(given: Environment, mostConnections: number) {
   const faults: string[] = [];
   const read = (name: SettingName): unknown => {
     const row: Setting = settingTable[name];

@@ -2,13 +2,7 @@ import { readFileSync } from 'node:fs';
 import { createSecureContext } from 'node:tls';
 import { isReadableFile } from './setting-forms.ts';
 
-/** A certificate chain and its private key, in PEM. */
-export interface TlsPair {
-  readonly cert: Buffer;
-  readonly key: Buffer;
-}
-
-/** What OpenSSL has against the pair; unreadable files are faults by themselves. */
+/** What OpenSSL has against a certificate and its key; unreadable files are faults by themselves. */
 export function findTlsFault(
   certFile: string | undefined,
   keyFile: string | undefined,
@@ -24,14 +18,11 @@ export function findTlsFault(
 }
 
 /**
- * Reads the pair; `undefined` unless both files are named.
+ * Reads a certificate chain and its private key, in PEM; `undefined` unless both files are named.
  *
  * @throws Error if one cannot be read
  */
-export function readTls(
-  certFile: string | undefined,
-  keyFile: string | undefined,
-): TlsPair | undefined {
+export function readTls(certFile: string | undefined, keyFile: string | undefined) {
   return certFile === undefined || keyFile === undefined
     ? undefined
     : { cert: readFileSync(certFile), key: readFileSync(keyFile) };

@@ -16,13 +16,6 @@ export interface Failure {
   readonly allowedMethods?: string | undefined;
 }
 
-/** The response to a request that has failed. */
-export interface ErrorResponse {
-  readonly status: number;
-  readonly headers: Readonly<Record<string, string>>;
-  readonly body: Buffer;
-}
-
 /**
  * Writes the response to a request that has failed, on whatever listener (contract §5).
  *
@@ -31,7 +24,7 @@ export interface ErrorResponse {
 export function formatFailure(
   { status, code, message, faults = [], retryAfterSeconds, share, allowedMethods }: Failure,
   headers: Readonly<Record<string, string>>,
-): ErrorResponse {
+) {
   const error = {
     code,
     message,

@@ -1,5 +1,5 @@
 import type { IncomingMessage } from 'node:http';
-import { type FastifyInstance, type FastifyReply, type FastifyRequest, fastify } from 'fastify';
+import { type FastifyReply, type FastifyRequest, fastify } from 'fastify';
 import { resourceRows } from '../contract/resources.ts';
 import type { ConnectionCounters } from '../telemetry/readiness.ts';
 import { type ClientLimits, clientLimits } from './edge/client-limits.ts';
@@ -29,16 +29,10 @@ interface ServerOptions
   readonly limits?: Partial<ClientLimits>;
 }
 
-/** The media listener, and a look at its connections. */
-export interface MediaServer {
-  readonly server: FastifyInstance;
-  readonly countConnections: () => ConnectionCounters;
-}
-
 type RouteHandler = (request: FastifyRequest, reply: FastifyReply) => void;
 
-/** Creates the HTTP server; it does not listen yet. */
-export function createServer(options: ServerOptions): MediaServer {
+/** Creates the media listener, with a look at its connections; it does not listen yet. */
+export function createServer(options: ServerOptions) {
   const { handler, explorer, relay } = options;
   const limits = { ...clientLimits, ...options.limits };
   const findMethods = (target: string): string | undefined => {
@@ -111,7 +105,7 @@ export function createServer(options: ServerOptions): MediaServer {
   server.setNotFoundHandler(respondToAny);
   return {
     server,
-    countConnections: () => {
+    countConnections: (): ConnectionCounters => {
       if (listener === undefined) throw new Error('Fastify has made no listener.');
       return listener.countConnections();
     },

@@ -60,9 +60,6 @@ export const tracingTable = {
 /** The forms of OTLP that are spoken here. */
 const protocols = ['http/protobuf', 'http/json'] as const;
 
-/** A form of OTLP. */
-export type OtlpProtocol = (typeof protocols)[number];
-
 /**
  * What is to be known of traces before the OpenTelemetry SDK is loaded, which reads its variables by itself;
  * `undefined`: there are none, and it is not loaded.

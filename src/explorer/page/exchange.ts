@@ -4,6 +4,12 @@ export interface Timing {
   readonly durationMs: number;
 }
 
+/** Something that is wrong with a part of a URL, as the API says it. */
+export interface Fault {
+  readonly path: string;
+  readonly message: string;
+}
+
 /** What was in a response. */
 export type ResponseBody =
   | {
@@ -20,7 +26,7 @@ export type ResponseBody =
       readonly kind: 'error';
       readonly code: string;
       readonly message: string;
-      readonly errors: readonly { readonly path: string; readonly message: string }[];
+      readonly errors: readonly Fault[];
     };
 
 /** A request and what came back. */

@@ -1,7 +1,7 @@
 import { computed, signal } from '@preact/signals';
 import type { ResourceName } from '../../contract/resources.ts';
 import type { ContractTables } from '../explorer-data.ts';
-import type { Exchange } from './exchange.ts';
+import type { Exchange, Fault } from './exchange.ts';
 import { formatShare } from './labels.ts';
 import { identify, type MediaChoice } from './media-choice.ts';
 import { facts, framesById } from './originals.ts';
@@ -12,12 +12,6 @@ export type Outcome =
   /** With the picture as a blob: what is shown is what was weighed. */
   | { readonly kind: 'exchange'; readonly exchange: Exchange; readonly pictureUrl?: string }
   | { readonly kind: 'failure'; readonly message: string };
-
-/** Something that is wrong with a part of a URL, as the API says it. */
-export interface Fault {
-  readonly path: string;
-  readonly message: string;
-}
 
 export const contract = signal<ContractTables>({ resources: [], external: [], signs: [] });
 /** All kinds that a URL may be of, signed ones too. */

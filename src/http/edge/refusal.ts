@@ -95,6 +95,6 @@ export function writeRefusal(socket: Socket, refusal: Refusal): void {
   socket.write(`HTTP/1.1 ${status} ${STATUS_CODES[status]}\r\n${lines}\r\n${body}`);
 }
 
-function formatRefusal(refusal: Refusal): ReturnType<typeof formatFailure> {
+function formatRefusal(refusal: Refusal) {
   return formatFailure(refusal, { ...COMMON_HEADERS, 'cache-control': 'no-store' });
 }
