@@ -1,21 +1,16 @@
 import { readFileSync } from 'node:fs';
 
-/** Which release of the program runs. */
-export interface Release {
-  /** Of `package.json`. */
-  readonly version: string;
-  /** The git commit that it was built from, abbreviated; `undefined` where the build did not know it. */
-  readonly commit?: string;
-}
-
 /** Written by the build (`tools/write-release.mjs`); there is none beside the sources. */
 const BUILT = new URL('../release.json', import.meta.url);
 
 /** Seen from the compiled file, and from its source. */
 const PACKAGE = new URL('../../package.json', import.meta.url);
 
-/** Reads which release this is, from files that come with it. */
-export function readRelease(): Release {
+/**
+ * Reads which release of the program this is, from files that come with it: the version of `package.json`, and the git
+ * commit that it was built from, abbreviated, if the build knew it.
+ */
+export function readRelease() {
   const { version } = readJson(PACKAGE);
   const { commit } = readJson(BUILT);
   return { version: version ?? 'unknown', ...(commit !== undefined && { commit }) };

@@ -3,7 +3,7 @@ import { ask, type Exchange } from '../exchange.ts';
 import { formatBytes, formatMs, formatShare } from '../labels.ts';
 import { formatTarget, type MediaChoice, withWidth } from '../media-choice.ts';
 import { choice, isPictureShown } from '../state.ts';
-import { Loupe } from './loupe.tsx';
+import { Loupe, type SizedPicture } from './loupe.tsx';
 import { type SideChoice, SideControls } from './side-controls.tsx';
 
 /** Changes come in groups; after this time without one the pictures are asked for, in milliseconds. */
@@ -12,11 +12,8 @@ const CALM_MS = 300;
 const asAbove = { format: '', size: '' } as const;
 
 /** One of the two pictures, and what it took. */
-interface ComparedPicture {
+interface ComparedPicture extends SizedPicture {
   readonly exchange: Exchange;
-  readonly url: string;
-  readonly width: number;
-  readonly height: number;
 }
 
 type Pair = readonly [left: ComparedPicture, right: ComparedPicture];

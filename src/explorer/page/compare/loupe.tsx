@@ -8,7 +8,7 @@ const ZOOMS = [0, 1, 2, 4, 8] as const;
 const STEP_PX = 48;
 
 /** A picture and its size in pixels. */
-interface SizedPicture {
+export interface SizedPicture {
   readonly url: string;
   readonly width: number;
   readonly height: number;
