@@ -24,7 +24,7 @@ import type { SiteDoubles } from './storage/remote/open-sites.ts';
 import type { Tracing } from './telemetry/tracing.ts';
 
 /** What the explorer is made of besides its settings. */
-export interface ExplorerPageParts extends Pick<ExplorerParts, 'defaultAvatars' | 'clock'> {
+interface ExplorerPageParts extends Pick<ExplorerParts, 'defaultAvatars' | 'clock'> {
   /** Milliseconds since 1970. */
   readonly wallClock: () => number;
   readonly origin: Origin;
@@ -32,7 +32,7 @@ export interface ExplorerPageParts extends Pick<ExplorerParts, 'defaultAvatars' 
 }
 
 /** What the relay is made of besides its settings. */
-export interface RelayParts {
+interface RelayParts {
   /** In the place of the storage's own; for tests. */
   readonly writer: OriginalWriter | undefined;
   readonly limits: Partial<UploadLimits> | undefined;

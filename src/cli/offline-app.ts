@@ -9,7 +9,7 @@ import { CommandFault } from './command.ts';
 const ONE_WORKER = { light: 1, heavy: 1 } as const;
 
 /** What the service would respond to one request, without a server. */
-export interface OfflineResponse {
+interface OfflineResponse {
   readonly status: number;
   readonly contentType: string;
   readonly body: AsyncIterable<Uint8Array>;

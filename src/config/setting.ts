@@ -17,7 +17,7 @@ export interface Setting<Value = unknown> {
 }
 
 /** A variable that always has a value. */
-export interface WithDefault<Value> extends Setting<Value> {
+interface WithDefault<Value> extends Setting<Value> {
   readonly default: Value;
 }
 

@@ -2,7 +2,7 @@ import type { Environment } from './setting.ts';
 import { settingNames } from './settings.ts';
 
 /** A variable that looks like one of ours, and is none. */
-export interface UnknownSetting {
+interface UnknownSetting {
   readonly name: string;
   /** The known name that is nearest, if one is near. */
   readonly meant: string | undefined;

@@ -7,7 +7,7 @@ import type { ConnectionCounters, Readiness } from './readiness.ts';
 import { listMemory, listRenders, type WorkSources } from './work-gauges.ts';
 
 /** What is read from. */
-export interface ReadingSources extends WorkSources {
+interface ReadingSources extends WorkSources {
   readonly config: Config;
   readonly originHealth: OriginHealth;
   readonly countConnections: () => ConnectionCounters;

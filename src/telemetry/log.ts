@@ -3,7 +3,7 @@ import { LogOutput } from './log-output.ts';
 import { createRedaction } from './redaction.ts';
 
 /** How the log is made. */
-export interface LogOptions {
+interface LogOptions {
   readonly level: string;
   /** What must never stand in it, wherever it comes from. */
   readonly secrets: readonly (string | undefined)[];

@@ -30,10 +30,10 @@ import { noteErrorCode, type TracedRequest } from '../pipeline/request-trace.ts'
 import { describeTarget } from './described-target.ts';
 
 /** A request, as far as a trace begins with it; of its URL only the path is shown. */
-export type RequestHead = Pick<IncomingMessage, 'method' | 'url' | 'httpVersion' | 'headers'>;
+type RequestHead = Pick<IncomingMessage, 'method' | 'url' | 'httpVersion' | 'headers'>;
 
 /** A request, when it is over. */
-export interface TracedResponse {
+interface TracedResponse {
   readonly resource: ResponseClass['resource'];
   /** `undefined` where the client has gone before there was a response. */
   readonly status: number | undefined;

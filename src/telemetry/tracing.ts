@@ -24,7 +24,7 @@ import type { Log } from '../pipeline/ports.ts';
 import { RequestTracer, type RequestTracerOptions } from './request-tracer.ts';
 
 /** How tracing is set up, beside what the OpenTelemetry SDK reads from its own variables. */
-export interface TracingOptions extends RequestTracerOptions {
+interface TracingOptions extends RequestTracerOptions {
   readonly protocol: 'http/protobuf' | 'http/json';
   /** Of this service. */
   readonly version: string;

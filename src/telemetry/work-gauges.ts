@@ -3,7 +3,7 @@ import type { Lane, ResultStore } from '../pipeline/ports.ts';
 import type { Reading } from './prometheus-gauge.ts';
 
 /** The pool of workers, as far as it is measured. */
-export interface WorkerGauges {
+interface WorkerGauges {
   readyProcessIdsOf(lane: Lane): readonly number[];
   rssBytesOf(lane: Lane): number;
   wantedOf(lane: Lane): number;

@@ -10,7 +10,7 @@ export const keySettingNames = [
 ] as const;
 
 /** The name of a variable of signing keys. */
-export type KeySettingName = (typeof keySettingNames)[number];
+type KeySettingName = (typeof keySettingNames)[number];
 
 /** The rows of one of them, or of several. */
 type KeyRows<Name extends KeySettingName> = Readonly<

@@ -18,7 +18,7 @@ export interface AskedPicture {
 }
 
 /** The format that a choice asks for; `undefined`: the original's own, or one that the contract does not have. */
-export function formatOf({ extension, parameters }: AskedPicture): OutputFormat | undefined {
+function formatOf({ extension, parameters }: AskedPicture): OutputFormat | undefined {
   return formatOfWord(extension === '' ? parameters.format : extension);
 }
 

@@ -1,8 +1,7 @@
-import { ASSET_WIDTHS_PX } from '../../contract/media-query.ts';
 import { endingOf, formatTarget, type MediaChoice } from './media-choice.ts';
 
 /** A picture that is taken somewhere else. */
-export interface TakenPicture {
+interface TakenPicture {
   readonly choice: MediaChoice;
   /** Scheme and host of its URL. */
   readonly origin: string;
@@ -12,6 +11,9 @@ export interface TakenPicture {
 
 /** Widest that an attachment may be asked for, in pixels. */
 const MAX_EDGE_PX = 4_096;
+
+/** Parameters that ask for an edge. */
+const EDGE_NAMES: readonly string[] = ['size', 'width', 'height'];
 
 /** An `img` for screens of one and of two pixels: its size in the page is what came back for the first. */
 export function formatSrcset({ choice, origin, size }: TakenPicture): string {
@@ -51,21 +53,18 @@ export function nameOf({ values }: Pick<MediaChoice, 'values'>): string {
 
 /** The same at twice the size, or the next one above; `undefined` where it has no size, or none is larger. */
 function doubleSize(choice: MediaChoice): MediaChoice | undefined {
-  const { resource, parameters } = choice;
-  const sized = resource.parameters.flatMap(({ name, default: fallback }) => {
-    const value = parameters[name] || fallback;
-    const isEdge = name === 'size' || name === 'width' || name === 'height';
-    return isEdge && value !== undefined && value !== '' ? [[name, Number(value)] as const] : [];
-  });
-  if (sized.length === 0) return undefined;
-  const doubled = sized.map(([name, edge]) => {
-    const wanted = 2 * edge;
-    const offered = name === 'size' ? ASSET_WIDTHS_PX.find((width) => width >= wanted) : wanted;
-    return [name, offered ?? Number.NaN] as const;
-  });
-  if (!doubled.every(([, edge]) => edge <= MAX_EDGE_PX)) return undefined;
-  const edges = Object.fromEntries(doubled.map(([name, edge]) => [name, String(edge)]));
-  return { ...choice, parameters: { ...parameters, ...edges } };
+  const edges: Record<string, string> = {};
+  for (const { name, form, default: fallback } of choice.resource.parameters) {
+    const value = choice.parameters[name] || fallback;
+    if (value === undefined || !EDGE_NAMES.includes(name)) continue;
+    const wanted = 2 * Number(value);
+    const offered = form.kind === 'choice' ? form.values : [String(wanted)];
+    const next = offered.find((word) => Number(word) >= wanted && Number(word) <= MAX_EDGE_PX);
+    if (next === undefined) return undefined;
+    edges[name] = next;
+  }
+  if (Object.keys(edges).length === 0) return undefined;
+  return { ...choice, parameters: { ...choice.parameters, ...edges } };
 }
 
 function escapeHtml(text: string): string {

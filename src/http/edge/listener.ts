@@ -34,7 +34,7 @@ export interface ListenerOptions {
 }
 
 /** Handles a request that the listener has checked. */
-export type RequestHandler = (request: IncomingMessage, response: ServerResponse) => void;
+type RequestHandler = (request: IncomingMessage, response: ServerResponse) => void;
 
 /** The server as Node knows it, with its connections watched over. */
 export interface Listener {

@@ -8,7 +8,7 @@ import { formatExternalPath } from '../../contract/signing/external-path.ts';
 import type { SigningKeys } from '../../contract/signing/signing-keys.ts';
 
 /** What is signed with. */
-export interface ExplorerSigning {
+interface ExplorerSigning {
   /** `undefined`: attachments need no signature. */
   readonly attachments: AttachmentSigning | undefined;
   /** `undefined`: there are no external media. */

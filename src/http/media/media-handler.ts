@@ -25,7 +25,7 @@ import {
 } from './representation.ts';
 
 /** What the media are served from. */
-export interface MediaHandlerParts {
+interface MediaHandlerParts {
   readonly media: MediaService;
   readonly passthrough: PassthroughService;
   readonly defaultAvatars: readonly DefaultAvatar[];

@@ -10,7 +10,7 @@ import type { SigningKeys } from '../../contract/signing/signing-keys.ts';
 import type { AttachmentGuard, GuardedAttachment, KeyedRequest } from './attachment-guard.ts';
 
 /** What a request target turned out to ask for. */
-export type KnownTarget = MediaTarget | { readonly kind: 'default avatar'; readonly index: string };
+type KnownTarget = MediaTarget | { readonly kind: 'default avatar'; readonly index: string };
 
 /** One for media that are served from a storage or another site. */
 export interface MediaTarget extends KeyedRequest {

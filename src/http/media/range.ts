@@ -6,7 +6,7 @@ import type { ByteRange } from '../../pipeline/ports.ts';
  * What a `Range` header asks of a body: 200 (`full`), 206 (`range`) or 416 (`unsatisfiable`).
  * `first` and `last` are byte offsets within the body, both inclusive.
  */
-export type RequestedRange =
+type RequestedRange =
   | { readonly kind: 'full' }
   | { readonly kind: 'range'; readonly first: number; readonly last: number }
   | { readonly kind: 'unsatisfiable' };
