@@ -23,15 +23,15 @@ const PAGE_FOLDER = new URL('page/', import.meta.url);
  *
  * @throws Error if the folder cannot be read
  */
-export async function loadExplorerFiles(
-  folder: URL = PAGE_FOLDER,
-): Promise<ReadonlyMap<string, ExplorerFile>> {
-  const names = await readdir(folder, { recursive: true });
+export async function loadExplorerFiles(): Promise<ReadonlyMap<string, ExplorerFile>> {
+  const names = await readdir(PAGE_FOLDER, { recursive: true });
   const files = await Promise.all(
     names.map(async (name) => {
       const mimeType = MIME_TYPES[extname(name)];
       if (mimeType === undefined) return [];
-      return [[basename(name), { mimeType, body: await readFile(new URL(name, folder)) }] as const];
+      return [
+        [basename(name), { mimeType, body: await readFile(new URL(name, PAGE_FOLDER)) }] as const,
+      ];
     }),
   );
   return new Map(files.flat());
