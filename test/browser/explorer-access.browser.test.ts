@@ -14,12 +14,8 @@ describe('who uses the explorer', () => {
   test('fits a phone: the sheet, then the picture, and nothing beside the screen', async () => {
     const { page, complaints } = await visit(PHONE);
     await page.locator('#sheet a').first().waitFor();
-    const overflow = () =>
-      page.evaluate(
-        () => document.documentElement.scrollWidth - document.documentElement.clientWidth,
-      );
     await page.locator('#bench').waitFor({ state: 'hidden' });
-    expect(await overflow()).toBe(0);
+    expect(await overflow(page)).toBe(0);
     await page.locator('#sheet a[aria-label^="guild banner 1"]').first().tap();
     await page.locator('#stage img').waitFor();
     await page.locator('#sheet').waitFor({ state: 'hidden' });
@@ -27,7 +23,7 @@ describe('who uses the explorer', () => {
     await page.getByText('the original is').waitFor();
     await page.locator('#compare').scrollIntoViewIfNeeded();
     await page.locator('.pair').waitFor();
-    expect(await overflow()).toBe(0);
+    expect(await overflow(page)).toBe(0);
     await page.getByRole('link', { name: 'All originals' }).tap();
     await page.locator('#sheet').waitFor({ state: 'visible' });
     await page.locator('#bench').waitFor({ state: 'hidden' });

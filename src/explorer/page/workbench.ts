@@ -44,7 +44,7 @@ interface Showing {
 }
 
 /** Puts a choice on the workbench, and asks for it. */
-export function show(chosen: MediaChoice, { isTyping = false, typed }: Showing = {}): void {
+function show(chosen: MediaChoice, { isTyping = false, typed }: Showing = {}): void {
   if (choice.value !== undefined && formatPath(chosen) !== formatPath(choice.value))
     link.value = '';
   linkFault.value = undefined;
