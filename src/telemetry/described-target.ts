@@ -13,17 +13,9 @@ const PERMITTING: ReadonlySet<string> = new Set(['hm', 't']);
  * @param target path and query as they came, or the path alone
  */
 export function describeTarget(target: string): string {
-  const mark = target.indexOf('?');
-  const path = mark < 0 ? target : target.slice(0, mark);
-  const query =
-    mark < 0
-      ? ''
-      : `?${target
-          .slice(mark + 1)
-          .split('&')
-          .map(redactPair)
-          .join('&')}`;
-  const shown = `${path.replace(/(\/external\/)[^/]+/, `$1${REDACTED}`)}${query}`;
+  const [path = ''] = target.split('?', 1);
+  const query = target.slice(path.length).replace(/(?<=^\?|&)[^&]*/g, redactPair);
+  const shown = path.replace(/(\/external\/)[^/]+/, `$1${REDACTED}`) + query;
   return shown.length <= MAX_LENGTH ? shown : `${shown.slice(0, MAX_LENGTH)}…`;
 }
 
