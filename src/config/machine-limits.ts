@@ -43,8 +43,9 @@ export function findFilesFault(openFilesLimit = readOpenFilesLimit()): string | 
 const ASSUMED_FILES = 10_240;
 
 /**
- * How many connections there may be, so that files never run out. Of the files that a process may have open, connections get what the rest does not need. Without a
- * bound, the storage fails when clients are many, and the pool of workers cannot replace one.
+ * How many connections there may be, so that files never run out: of the files that a process may have open, they get
+ * what the rest does not need. Without a bound, the storage fails when clients are many, and the pool of workers cannot
+ * replace one.
  *
  * @param otherFiles what the rest of the service holds open: workers, files or connections of the storage
  * @param openFilesLimit `undefined` where it is not known

@@ -50,7 +50,7 @@ const HIT = { kind: 'hit' } as const;
 /** Responds to GET and HEAD of every path of the contract. */
 export class MediaHandler {
   readonly #parts: MediaHandlerParts;
-  /** Of what is stored here: its URL names one content for ever. */
+  /** Of media from the storage, whose URL names one content for ever. */
   readonly #cacheControl: string;
   readonly #avatarCacheControl: string;
   readonly #guard: AttachmentGuard | undefined;
