@@ -169,6 +169,7 @@ async function request(turn: number): Promise<void> {
     }
     const pictureUrl = URL.createObjectURL(body.blob);
     const picture = new Image();
+    picture.alt = `${body.width} × ${body.height} pixels`;
     picture.src = pictureUrl;
     await picture.decode().catch(() => undefined);
     if (turn === asked) present({ kind: 'exchange', exchange, pictureUrl });
