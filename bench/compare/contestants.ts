@@ -60,6 +60,13 @@ export const rawSharp: Contestant = {
     `/${widthPx}/${format}/${isAnimated ? 'animated' : 'still'}/${shrinksOnLoad ? 'shrunk' : 'whole'}/${path}`,
 };
 
+/** The ceiling of all that keep decoders in processes of their own. */
+export const rawSharpApart: Contestant = {
+  ...rawSharp,
+  name: 'raw sharp apart',
+  start: (folder) => startOwn('raw-sharp-apart', folder),
+};
+
 /** Its defaults are sharp's, which are quality 80 for JPEG and WebP as with us. */
 export const ipx: Contestant = {
   name: 'IPX',

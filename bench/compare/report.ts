@@ -1,10 +1,8 @@
-import { spawnSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { cpus, totalmem } from 'node:os';
 import { formatBytes, formatTable, joinParts } from '../harness/report.ts';
 import type { Absence, Workload } from './contest.ts';
 import { compare, type MeasureName, measures, type Ratio, summarize } from './measures.ts';
-import { NGINX } from './nginx.ts';
 
 /** A workload, and how good each contestant was at it. */
 export type Contest = Omit<Workload, 'hold'> & Awaited<ReturnType<Workload['hold']>>;
@@ -95,7 +93,5 @@ function readVersions(): Record<string, string> {
     const text = readFileSync(`node_modules/${folder}/package.json`, 'utf8');
     versions[name] = (JSON.parse(text) as { version: string }).version;
   }
-  const { stderr } = spawnSync(NGINX, ['-v'], { encoding: 'utf8' });
-  const nginx = /nginx\/([\d.]+)/.exec(stderr ?? '')?.[1];
-  return nginx === undefined ? versions : { ...versions, nginx };
+  return versions;
 }

@@ -1,23 +1,30 @@
+import { spawn } from 'node:child_process';
 import { createReadStream } from 'node:fs';
 import { readFile, stat } from 'node:fs/promises';
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
+import { Socket } from 'node:net';
+import { availableParallelism } from 'node:os';
 import { join } from 'node:path';
 import { pipeline } from 'node:stream/promises';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { type OutputFormat, outputFormats } from '../../../src/contract/image-formats.ts';
+import { type Frame, FrameReader, formatFrame, writeFrame } from '../../../src/workers/frames.ts';
+import type { Rendering } from '../originals.ts';
 
 /* One of these servers, by its name and its options, where `startServer` tells it to listen. */
 const [name = '', ...options] = process.argv.slice(2);
 
 /** Each with what it needs, loaded when it is wanted: memory is measured. */
-const servers: Readonly<Record<string, (...options: string[]) => Promise<Server>>> = {
+const servers: Readonly<Record<string, (...options: string[]) => Promise<Server | undefined>>> = {
   fastify: serveByFastify,
   'node-http': serveByNode,
   folder: async (folder, delayMs) =>
     createServer((request, response) => {
       sendFile(request, response, folder, Number(delayMs)).catch(() => response.destroy());
     }),
-  'raw-sharp': serveBySharp,
+  'raw-sharp': (folder) => serveBySharp(folder),
+  'raw-sharp-apart': serveBySharpApart,
+  'sharp-worker': workBySharp,
   ipx: serveByIpx,
 };
 
@@ -83,21 +90,80 @@ async function sendFile(
  * else: no rules, no limits, no cache, no orientation but EXIF's.
  * `/{width}/{format}/{still|animated}/{shrunk|whole}/{path of the original}`.
  */
-async function serveBySharp(folder: string): Promise<Server> {
+async function serveBySharp(folder: string, render: RawRender = renderBySharp): Promise<Server> {
+  return createServer(async (request, response) => {
+    const [, width, name, motion, decoding, ...path] = (request.url ?? '').split('/');
+    const format = name as OutputFormat;
+    const isAnimated = motion === 'animated';
+    const job = {
+      widthPx: Number(width),
+      format,
+      isAnimated,
+      shrinksOnLoad: decoding === 'shrunk',
+    };
+    const body = await render(await readFile(join(folder, ...path)), job);
+    const { mimeType } = outputFormats[format];
+    response.writeHead(200, { 'content-type': mimeType, 'content-length': body.length }).end(body);
+  });
+}
+
+type RawJob = Pick<Rendering, 'widthPx' | 'format' | 'isAnimated' | 'shrinksOnLoad'>;
+type RawRender = (original: Uint8Array, job: RawJob) => Promise<Uint8Array>;
+
+const renderBySharp: RawRender = async (original, { widthPx: width, format, ...job }) => {
   const { default: sharp } = await import('sharp');
   sharp.concurrency(1);
   sharp.cache(false);
-  return createServer(async (request, response) => {
-    const [, width, format, motion, decoding, ...path] = (request.url ?? '').split('/');
-    const { mimeType, qualities } = outputFormats[format as OutputFormat];
-    const bytes = await readFile(join(folder, ...path));
-    const body = await sharp(bytes, { animated: motion === 'animated', failOn: 'warning' })
-      .autoOrient()
-      .resize({ width: Number(width), fastShrinkOnLoad: decoding === 'shrunk' })
-      .toColourspace('srgb')
-      .toFormat(format as OutputFormat, qualities.high)
-      .toBuffer();
-    response.writeHead(200, { 'content-type': mimeType, 'content-length': body.length }).end(body);
+  return sharp(original, { animated: job.isAnimated, failOn: 'warning' })
+    .autoOrient()
+    .resize({ width, fastShrinkOnLoad: job.shrinksOnLoad })
+    .toColourspace('srgb')
+    .toFormat(format, outputFormats[format].qualities.high)
+    .toBuffer();
+};
+
+/** The ceiling of all that keep decoders apart: the same sharp, in a process for each core. */
+async function serveBySharpApart(folder: string): Promise<Server> {
+  const free = Array.from({ length: availableParallelism() }, () => startSharpWorker());
+  const waiting: ((worker: RawRender) => void)[] = [];
+  return serveBySharp(folder, async (original, job) => {
+    const worker = free.pop() ?? (await new Promise<RawRender>((take) => waiting.push(take)));
+    const body = await worker(original, job);
+    const next = waiting.shift();
+    if (next === undefined) free.push(worker);
+    else next(worker);
+    return body;
+  });
+}
+
+function startSharpWorker(): RawRender {
+  const { argv, execPath } = process;
+  const child = spawn(execPath, [argv[1] ?? '', 'sharp-worker'], {
+    stdio: ['ignore', 'ignore', 'inherit', 'pipe'],
+  });
+  const channel = child.stdio[3] as Socket;
+  let finish = (_body: Uint8Array): void => undefined;
+  readFrames(channel, ({ body = new Uint8Array() }) => finish(body));
+  return (original, job) =>
+    new Promise((resolve) => {
+      finish = resolve;
+      writeFrame(channel, formatFrame(job, original));
+    });
+}
+
+async function workBySharp(): Promise<undefined> {
+  const channel = new Socket({ fd: 3 });
+  channel.on('close', () => process.exit());
+  readFrames(channel, ({ header, body = new Uint8Array() }) => {
+    const rendering = renderBySharp(body, header as RawJob);
+    void rendering.then((picture) => writeFrame(channel, formatFrame({}, picture)));
+  });
+}
+
+function readFrames(channel: Socket, use: (frame: Frame) => void): void {
+  const frames = new FrameReader({ maxHeaderBytes: Infinity, maxBodyBytes: () => Infinity });
+  channel.on('data', (chunk: Buffer) => {
+    for (const frame of frames.read(chunk)) use(frame);
   });
 }
 

@@ -3,7 +3,6 @@ import { dirname, join } from 'node:path';
 import { fetchOk, startService } from '../../harness/service.ts';
 import { compete, type Stage, type Workload } from '../contest.ts';
 import { type Starter, startOwn } from '../contestants.ts';
-import { startStaticNginx } from '../nginx.ts';
 
 /** A server that sends one thing that is at hand. */
 interface Sender extends Starter {
@@ -37,11 +36,6 @@ const darkroomSends = (target: string): Sender => ({
   target,
   start: (folder) => startService('compare-darkroom-caching', { STORAGE_DIR: folder }),
 });
-const nginxSends = (target: string): Sender => ({
-  name: 'nginx static',
-  target,
-  start: startStaticNginx,
-});
 
 /** Cache hits. */
 export const hitWorkloads = HITS.map(
@@ -54,17 +48,14 @@ export const hitWorkloads = HITS.map(
       const photo = photos.find(({ path }) => path.endsWith('jpeg'));
       const darkroom = darkroomSends(`/${photo?.path}?width=${widthPx}&quality=high`);
       const { body, fields } = await fetchHit(darkroom, folder);
-      const file = `hit-${widthPx}`;
-      await writeFile(join(folder, file), body);
       const options = [String(body.length), JSON.stringify(fields)] as const;
       const senders = [
         darkroom,
         { name: 'bare Fastify', target: '/', start: () => startOwn('fastify', ...options) },
         { name: 'bare node:http', target: '/', start: () => startOwn('node-http', ...options) },
-        nginxSends(`/${file}`),
       ];
       return {
-        note: `One response of ${body.length} bytes, asked for by ${HIT_CLIENTS} clients again and again. Fastify and \`node:http\` send a buffer of that size with the same headers, nginx a file from the page cache; nginx may use all cores, the others' main process one.`,
+        note: `One response of ${body.length} bytes, asked for by ${HIT_CLIENTS} clients again and again. Fastify and \`node:http\` send a buffer of that size with the same headers.`,
         entries: await competeInSending(stage, name, folder, senders, HIT_CLIENTS),
       };
     },
@@ -90,10 +81,9 @@ export const passthroughWorkloads = PASSTHROUGHS.map(
           target: `/folder/${FILM_KEY}`,
           start: (from: string) => startOwn('folder', from),
         },
-        nginxSends(`/${FILM_KEY}`),
       ];
       return {
-        note: `A file from the page cache, fetched by ${clients} clients again and again, who read and discard. Directly, it is streamed by \`createReadStream\` behind \`node:http\`; nginx has the kernel send it (sendfile), on all cores.`,
+        note: `A file from the page cache, fetched by ${clients} clients again and again, who read and discard. Directly, it is streamed by \`createReadStream\` behind \`node:http\`.`,
         entries: await competeInSending(stage, name, folder, senders, clients),
       };
     },
