@@ -17,6 +17,7 @@ export interface MediaPath {
   readonly extension: Extension | undefined;
 }
 
+/** What a URL path turned out to be. */
 export type ParsedPath =
   | { readonly kind: 'valid'; readonly path: MediaPath }
   | {

@@ -88,6 +88,7 @@ export const queryParameters: Readonly<Record<QueryKind, readonly QueryParameter
   none: [],
 };
 
+/** What a query turned out to be. */
 export type ParsedQuery =
   | { readonly kind: 'valid'; readonly query: MediaQuery }
   | { readonly kind: 'invalid'; readonly faults: readonly RequestFault[] };

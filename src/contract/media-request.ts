@@ -35,6 +35,7 @@ export interface MediaRequest extends Pick<MediaQuery, 'widthPx' | 'heightPx' | 
   readonly isPassthrough: boolean;
 }
 
+/** What a request target asks for. */
 export type RequestTarget =
   | { readonly kind: 'media'; readonly request: MediaRequest }
   | { readonly kind: 'default avatar'; readonly index: string };

@@ -20,6 +20,7 @@ interface PathValueForm {
   readonly example: string;
 }
 
+/** One form per kind of value. */
 export const pathValueForms = {
   snowflake: {
     pattern: `^(?:${patternUpTo(MAX_SNOWFLAKE)})$`,

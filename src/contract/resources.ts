@@ -48,6 +48,7 @@ const rows = {
 /** Name of a resource, as the contract calls it. */
 export type ResourceName = keyof typeof rows;
 
+/** Names of all resources. */
 export const resourceNames = Object.keys(rows) as readonly ResourceName[];
 
 /** The rows with their keys, by name. */

@@ -3,6 +3,7 @@
 /** A stage of the pipeline whose time is in `Server-Timing` (contract §4). */
 export type TimedStage = 'store' | 'origin' | 'queue' | 'render';
 
+/** Time one request spent in one stage. */
 export interface StageTiming {
   readonly stage: TimedStage;
   readonly durationMs: number;

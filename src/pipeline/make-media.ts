@@ -22,6 +22,7 @@ import { type Plan, planMedia, type RenderLimits, type RenderPlan } from './rend
 import type { NegativeCache } from './results/negative-cache.ts';
 import type { Results } from './results/results.ts';
 
+/** What results are made with. */
 export interface MediaMakerParts {
   readonly results: Results;
   readonly negativeCache: NegativeCache;

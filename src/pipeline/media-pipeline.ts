@@ -33,6 +33,7 @@ import { MediaService } from './serve-media.ts';
 /** Part of the memory for originals that one may take: a large one would drive out all avatars. */
 const MAX_ORIGINAL_SHARE = 1 / 8;
 
+/** What the pipeline stands on. */
 export interface MediaAdapters {
   readonly createCache: <Value extends object>(options: CacheOptions<Value>) => BoundedCache<Value>;
   readonly origin: Origin;

@@ -67,6 +67,7 @@ export interface IdentifiedMedia {
   readonly prepare: () => Promise<PreparedMedia>;
 }
 
+/** A result, and how it came about. */
 export interface MadeMedia {
   readonly result: MediaResult;
   readonly outcome: CacheOutcome;

@@ -42,6 +42,7 @@ export interface ResponseCount {
 /** Where the time of a request goes: into the stages, and into sending its body. */
 export type Stage = TimedStage | 'send';
 
+/** Counts responses. */
 export interface ResponseMeter {
   /** The same object each time for one class. */
   countOf(responseClass: ResponseClass): ResponseCount;
@@ -62,6 +63,7 @@ export interface ResponseMeter {
 export const originOutcomes = ['found', 'missing', 'failed', 'timeout', 'stopped'] as const;
 export type OriginOutcome = (typeof originOutcomes)[number];
 
+/** Counts what the origin does. */
 export interface OriginMeter {
   noteOutcome(outcome: OriginOutcome): void;
   noteReadBytes(count: number): void;
@@ -83,10 +85,12 @@ export const fetchOutcomes = [
 ] as const;
 export type FetchOutcome = (typeof fetchOutcomes)[number];
 
+/** Counts fetches from other sites. */
 export interface SiteMeter {
   noteFetch(outcome: FetchOutcome): void;
 }
 
+/** Counts uploads. */
 export interface UploadMeter {
   /** So many bytes of a body have come, be they stored in the end or not. */
   noteUploadedBytes(count: number): void;

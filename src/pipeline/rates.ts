@@ -10,6 +10,7 @@ export interface RateLimits {
   readonly windowMs: number;
 }
 
+/** What rates are kept with. */
 export interface RateParts {
   readonly clock: Clock;
   /** Milliseconds since 1970, for clients. */

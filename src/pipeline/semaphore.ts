@@ -1,5 +1,6 @@
 import { WaitQueue, type WaitQueueLimits } from './wait-queue.ts';
 
+/** Bounds of a semaphore. */
 export interface SemaphoreLimits extends WaitQueueLimits {
   readonly slots: number;
 }

@@ -4,6 +4,7 @@ import type { OriginMeter, OriginOutcome } from '../pipeline/meter.ts';
 import type { OriginHealth } from '../pipeline/originals/origin-health.ts';
 import type { Origin, OriginBytes, OriginObject, ReadOptions } from '../pipeline/ports.ts';
 
+/** What takes note of what the origin does. */
 export interface OriginWatchers {
   readonly meter: OriginMeter;
   readonly health: OriginHealth;

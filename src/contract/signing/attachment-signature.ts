@@ -4,12 +4,14 @@ import { formatPath } from '../media-path.ts';
 import { parseOriginKey } from '../origin-key.ts';
 import type { SigningKeys } from './signing-keys.ts';
 
+/** What attachments are signed with. */
 export interface AttachmentSigning {
   readonly keys: SigningKeys;
   /** The first line of what is signed. */
   readonly domain: string;
 }
 
+/** What the signature of a URL may turn out to be. */
 export const signatureVerdicts = ['valid', 'missing', 'malformed', 'mismatch', 'expired'] as const;
 export type SignatureVerdict = (typeof signatureVerdicts)[number];
 

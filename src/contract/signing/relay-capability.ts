@@ -16,6 +16,7 @@ export interface UploadPartId {
   readonly partNumber: number;
 }
 
+/** What a capability permits. */
 export interface RelayCapability {
   /** `undefined`: whichever the service stores into. */
   readonly bucket: string | undefined;

@@ -3,6 +3,7 @@ import { createHmac, createSecretKey, type KeyObject, timingSafeEqual } from 'no
 /** Least length of a key in bytes of UTF-8: as many as its digest has (RFC 2104 §3). */
 export const MIN_KEY_BYTES = 32;
 
+/** How a signature is written in a URL. */
 export type SignatureEncoding = 'base64url' | 'hex';
 
 /**

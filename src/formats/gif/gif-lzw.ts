@@ -54,6 +54,7 @@ export function compressIndices(indices: Uint8Array, rootBits: number): Uint8Arr
   return output.finish();
 }
 
+/** What a walk through the codes of an image has come to. */
 export interface CodeWalk {
   /** False where a code stands that no decoder knows, before all pixels are there. */
   readonly isSound: boolean;

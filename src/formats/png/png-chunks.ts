@@ -14,6 +14,7 @@ export interface PngChunk {
   readonly end: number;
 }
 
+/** True where the bytes begin with the PNG signature. */
 export function isPng(bytes: Uint8Array): boolean {
   return hasAscii(bytes, 0, signature);
 }
@@ -39,6 +40,7 @@ export function formatPngChunk(type: string, payload: readonly Uint8Array[]): Bu
   return chunk;
 }
 
+/** Formats a PNG of formatted chunks. */
 export function formatPng(chunks: readonly Uint8Array[]): Buffer {
   return Buffer.concat([Buffer.from(signature, 'latin1'), ...chunks]);
 }

@@ -7,6 +7,7 @@ import type { SiteContent } from './sites.ts';
 /** Which original it is, and in which state. */
 export type OriginalIdentity = Pick<OriginObject, 'etag' | 'lastModified'>;
 
+/** How long metadata is fresh. */
 export interface FreshnessLimits {
   /** Of an original that is there, in milliseconds. */
   readonly freshForMs: number;

@@ -6,6 +6,7 @@ import type { MemoryBudget, Reservation } from './memory-budget.ts';
 import type { MetadataCache, OriginalIdentity } from './metadata-cache.ts';
 import { holdOriginal, type OriginAccess, openForMemory, readPrefix } from './read-original.ts';
 
+/** What an original is read with. */
 export interface ReaderParts {
   readonly access: OriginAccess;
   /** The memory that they are given while they are needed. */

@@ -1,5 +1,6 @@
 import type { UploadPartId } from '../../contract/signing/relay-capability.ts';
 
+/** What belongs to one write of an original. */
 export interface OriginalWriteOptions {
   /** Ends it; nothing is left of it then. */
   readonly signal: AbortSignal;
@@ -13,6 +14,7 @@ export interface OriginalWriteOptions {
   readonly isNew?: boolean;
 }
 
+/** What belongs to one write of a part. */
 export interface PartWriteOptions extends UploadPartId {
   readonly signal: AbortSignal;
   readonly sizeBytes: number;

@@ -4,6 +4,7 @@ import { SingleFlight } from '../single-flight.ts';
 import { type OpenedOriginal, OriginalReader } from './original-reader.ts';
 import { SiteReader, type SiteReaderParts } from './site-reader.ts';
 
+/** What originals are read with. */
 export interface OriginalsParts extends SiteReaderParts {
   readonly clock: Clock;
 }

@@ -24,6 +24,7 @@ export interface PassthroughMedia {
   readonly discard: () => void;
 }
 
+/** What one request brings along. */
 export interface PassthroughOptions {
   /** Ends the reading when the client has gone. */
   readonly signal: AbortSignal;

@@ -16,6 +16,7 @@ export interface OriginLimits {
   readonly maxOriginalBytes: number;
 }
 
+/** Where originals are read from, and how. */
 export interface OriginAccess {
   readonly origin: Origin;
   readonly limits: OriginLimits;

@@ -18,6 +18,7 @@ import {
 import { peekSite, SiteStream } from './site-stream.ts';
 import type { ExternalMedia, SiteContent, SiteRequest } from './sites.ts';
 
+/** What is passed on from other sites with. */
 export interface SitePassthroughParts {
   readonly external: ExternalMedia;
   readonly metadata: MetadataCache;

@@ -22,6 +22,7 @@ import {
 import { siteBodyError } from './site-stream.ts';
 import type { ExternalMedia, SiteContent, SiteResponse, SiteValidators } from './sites.ts';
 
+/** What an original of another site is read with. */
 export interface SiteReaderParts extends ReaderParts {
   /** `undefined`: nothing of other sites is served. */
   readonly external: ExternalMedia | undefined;

@@ -11,6 +11,7 @@ export interface SiteValidators {
   readonly urlDigest: string;
 }
 
+/** What is asked of a site. */
 export interface SiteRequest {
   /** Canonical; or a text that is none and was signed all the same. */
   readonly url: string;
@@ -39,6 +40,7 @@ export interface SiteContent {
   readonly body: Readable;
 }
 
+/** What a site has responded. */
 export type SiteResponse =
   | SiteContent
   | { readonly kind: 'unchanged'; readonly freshForMs: number };
@@ -55,6 +57,7 @@ export interface SiteLimits {
   readonly maxBytes: number;
 }
 
+/** What external media are served with. */
 export interface ExternalMedia {
   readonly sites: Sites;
   readonly limits: SiteLimits;

@@ -15,6 +15,7 @@ import { Semaphore } from '../semaphore.ts';
 import { resultPath } from './result-path.ts';
 import { ResultWriter, type WriteCounters } from './write-behind.ts';
 
+/** What a store is guarded with. */
 export interface GuardedStoreParts {
   readonly store: ResultStore;
   readonly clock: Clock;

@@ -5,6 +5,7 @@ import type { MediaResult, ResultAddress, ResultCache, StoredResult } from '../p
 import { type Validators, validatorsOf } from '../validators.ts';
 import type { GuardedStore } from './guarded-store.ts';
 
+/** Where results are kept. */
 export interface ResultsParts {
   readonly cache: ResultCache;
   /** `undefined`: no result outlives the process. */

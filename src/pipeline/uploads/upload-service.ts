@@ -15,6 +15,7 @@ export interface UploadOrder extends Omit<RelayCapability, 'bucket' | 'expiresAt
   readonly sizeBytes: number | undefined;
 }
 
+/** What uploads may take of the service. */
 export interface UploadLimits extends PaceLimits {
   readonly maxUploads: number;
   /** Of one upload. */
@@ -198,6 +199,7 @@ export class UploadService {
   }
 }
 
+/** How much of what uploads may take is taken. */
 export interface UploadUsage {
   readonly uploads: number;
   readonly maxUploads: number;

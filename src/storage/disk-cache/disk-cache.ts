@@ -14,6 +14,7 @@ import { FolderOwner } from './folder-owner.ts';
 import { scanFolder } from './folder-scan.ts';
 import { openRenderingFolder, RenderingFolder } from './rendering-folder.ts';
 
+/** What a store of renderings on a disk is made from. */
 export interface DiskCacheOptions {
   /** Of its own. It is made if it is missing. */
   readonly folder: string;

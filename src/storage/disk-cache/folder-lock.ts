@@ -7,6 +7,7 @@ import { join } from 'node:path';
 import { setTimeout as wait } from 'node:timers/promises';
 import { systemCodeOf } from '../filesystem/system-errors.ts';
 
+/** What became of a claim to a folder. */
 export type FolderClaim =
   /** It is ours until `release`, or until the process ends. */
   | { readonly kind: 'owned'; readonly release: () => void }

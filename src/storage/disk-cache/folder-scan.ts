@@ -5,6 +5,7 @@ import { walkFolder } from '../filesystem/folder-walk.ts';
 import { FileIndex, FOLDER_COST_BYTES, fileCostBytes } from './file-index.ts';
 import type { RenderingFolder } from './rendering-folder.ts';
 
+/** What is scanned, and for what. */
 export interface ScanOptions {
   readonly files: RenderingFolder;
   /** Of disk, in bytes. */

@@ -31,6 +31,7 @@ import { StallWatch } from './stall-watch.ts';
 
 const setTimes = promisify(futimes);
 
+/** What a folder of renderings is made from. */
 export interface RenderingFolderOptions extends Omit<RemovalPlace, 'resultsPath'> {
   /** Largest file that is read, in bytes. */
   readonly maxFileBytes: number;

@@ -3,6 +3,7 @@ import { lstat, opendir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { isMissingFile, isRefused } from './system-errors.ts';
 
+/** What a walk finds. */
 export type FolderEntry =
   | {
       readonly kind: 'file';
@@ -16,6 +17,7 @@ export type FolderEntry =
   /** A folder that must not be read; the walk goes on without it. */
   | { readonly kind: 'refused'; readonly path: string; readonly error: unknown };
 
+/** How a walk goes. */
 export interface WalkOptions {
   readonly signal?: AbortSignal;
   /** What names in the folder itself must begin with to be shown; further down all are. */

@@ -3,6 +3,7 @@ import { type FileHandle, link, mkdir, open, realpath, rename, unlink } from 'no
 import { dirname } from 'node:path';
 import { systemCodeOf } from './system-errors.ts';
 
+/** Where a file comes to be. */
 export interface FilePlace {
   readonly path: string;
   /** Where it is written first: on the same file system, under a name that no one else takes. */

@@ -1,5 +1,6 @@
 /** How long what a site has sent may be kept: RFC 9111, as far as an operator's bounds let it decide. */
 
+/** Bounds, in seconds. */
 export interface FreshnessBounds {
   readonly minAgeSeconds: number;
   readonly maxAgeSeconds: number;

@@ -1,6 +1,7 @@
 import { Resolver } from 'node:dns/promises';
 import { siteError } from '../../pipeline/site-failure.ts';
 
+/** Finds the addresses of a name. */
 export interface NameResolver {
   /**
    * Finds all addresses of a host's name, of both families.

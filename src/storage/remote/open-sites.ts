@@ -36,6 +36,7 @@ export interface RemoteMedia extends ExternalMedia {
   readonly connections: SiteConnections;
 }
 
+/** Opens the way to other sites. */
 export function openSites(
   settings: SiteSettings,
   meter: SiteMeter,

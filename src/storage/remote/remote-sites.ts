@@ -11,6 +11,7 @@ import type { SiteConnections } from './site-connections.ts';
 import { askSite, type SiteAnswer } from './site-exchange.ts';
 import { readEntityTag, readFraming, readLastModifiedText, readRedirect } from './site-response.ts';
 
+/** What sites are asked with. */
 export interface RemoteSitesParts {
   readonly connections: SiteConnections;
   readonly policy: ExternalPolicy;

@@ -3,6 +3,7 @@ import { MediaError } from '../../contract/errors.ts';
 import { Semaphore, type SemaphoreLimits } from '../../pipeline/semaphore.ts';
 import { type ConnectorParts, createSiteConnector } from './site-connector.ts';
 
+/** Bounds of the connections to other sites. */
 export interface ConnectionBounds {
   /** Connections to one host at once, and requests that wait for one. */
   readonly perHost: SemaphoreLimits;

@@ -7,6 +7,7 @@ import { siteError } from '../../pipeline/site-failure.ts';
 import type { AddressGuard } from './address-guard.ts';
 import type { NameResolver } from './name-resolver.ts';
 
+/** What connections are opened with. */
 export interface ConnectorParts {
   readonly guard: AddressGuard;
   readonly resolver: NameResolver;

@@ -4,6 +4,7 @@ import { siteError } from '../../pipeline/site-failure.ts';
 import { readContentRange } from '../origin-object.ts';
 import type { ResponseFields } from './freshness.ts';
 
+/** The head of a response. */
 export interface ResponseHead {
   readonly status: number;
   readonly fields: ResponseFields;

@@ -3,6 +3,7 @@ import * as https from 'node:https';
 import type { LookupFunction, Socket } from 'node:net';
 import { MediaError } from '../../contract/errors.ts';
 
+/** Bounds of the connections to one origin. */
 export interface ConnectionLimits {
   /** Open at the same time; requests beyond wait for one, and their waiting counts as the origin's. */
   readonly maxConnections: number;

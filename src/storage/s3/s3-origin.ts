@@ -13,6 +13,7 @@ import {
   type S3BucketOptions,
 } from './s3-client.ts';
 
+/** Where the bucket is and how it is talked to. */
 export interface S3OriginOptions extends S3BucketOptions {
   /** How long a body may stand still while its reader waits for it, in milliseconds. */
   readonly stallTimeoutMs: number;
