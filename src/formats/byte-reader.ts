@@ -80,7 +80,13 @@ export class ByteReader {
 
   /** Four bytes as Latin-1, for chunk and box types. */
   tag(offset: number): string {
-    return String.fromCharCode(...this.slice(offset, offset + 4));
+    this.require(offset, 4);
+    return String.fromCharCode(
+      this.#view.getUint8(offset),
+      this.#view.getUint8(offset + 1),
+      this.#view.getUint8(offset + 2),
+      this.#view.getUint8(offset + 3),
+    );
   }
 
   /** The bytes `[start, end)`, without a copy. */

@@ -91,9 +91,9 @@ export async function isOnNetwork(folder: string): Promise<boolean> {
 
 /** The address of a socket has at most 107 bytes (unix(7)), and the path of a folder may have more. */
 function findShortPath(folder: string, { fd }: FileHandle): string {
-  const short = `/proc/self/fd/${fd}`;
-  // Only Linux has it.
-  return existsSync(short) ? short : folder;
+  // Only Linux has it. What is in it is not looked at: that would ask the disk of the folder, which may hang.
+  const open = '/proc/self/fd';
+  return existsSync(open) ? `${open}/${fd}` : folder;
 }
 
 /** A connection to a process that lives, but for our own socket; else the names of the sockets of the dead. */
