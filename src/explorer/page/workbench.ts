@@ -10,7 +10,7 @@ import {
   usualExtensionOf,
 } from './media-choice.ts';
 import { askFacts, facts, findFirst, framesById, toError } from './originals.ts';
-import { askSigned, keyOf } from './signing.ts';
+import { askSigned, keyOf, SigningRefused } from './signing.ts';
 import {
   canSign,
   choice,
@@ -186,7 +186,10 @@ async function sign(turn: number): Promise<void> {
     return;
   if (chosen.resource.name !== 'attachment' || !canSign('attachment')) return;
   // Where it is refused, the response to the unsigned URL says why.
-  const signed = await askSigned('key', keyOf(chosen)).catch(() => '');
+  const signed = await askSigned('key', keyOf(chosen)).catch((error: unknown) => {
+    if (error instanceof SigningRefused) return '';
+    throw error;
+  });
   const signature = readTarget(signed, resources.value)?.signature;
   if (turn !== asked || signature === undefined) return;
   choice.value = { ...chosen, signature };

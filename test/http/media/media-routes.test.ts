@@ -131,6 +131,8 @@ describe('the name and disposition of an attachment', () => {
     ['pdf', 'attachment', samples.pdf],
     ['js', 'attachment', Buffer.from('alert(document.domain)')],
     ['bin', 'attachment', Buffer.from([0, 1, 2, 3])],
+    // By its bytes, not by its name.
+    ['png', 'attachment', samples.html],
   ])('%s: %s', async (extension, disposition, bytes) => {
     app.originals.put(`attachments/1/2/f.${extension}`, bytes);
     const { headers } = await app.get(`/attachments/1/2/f.${extension}`);

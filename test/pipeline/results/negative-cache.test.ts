@@ -49,6 +49,8 @@ describe('the negative cache', () => {
 
   test('leaves an original alone that has cost three workers, in whatever sizes', () => {
     memory.note('a?size=1', 'a', lost('UNPROCESSABLE_MEDIA'));
+    // The same again costs none.
+    expect(memory.find('a?size=1')).toMatchObject({ code: 'UNPROCESSABLE_MEDIA' });
     memory.note('a?size=2', 'a', lost('UNPROCESSABLE_MEDIA'));
     memory.note('a?size=3', 'a', new MediaError('UNPROCESSABLE_MEDIA')); // cost none
     expect(() => memory.checkOriginal('a')).not.toThrow();

@@ -50,7 +50,10 @@ export function collect(socket: Socket) {
   const chunks: Buffer[] = [];
   socket.on('data', (chunk: Buffer) => chunks.push(chunk));
   const bytes = (): Buffer => Buffer.concat(chunks);
-  return { bytes, whole: () => once(socket, 'close').then(bytes) };
+  // A reset is an end like others: what has come counts.
+  const whole = () =>
+    new Promise<Buffer>((resolve) => socket.once('close', () => resolve(bytes())));
+  return { bytes, whole };
 }
 
 /**
