@@ -44,7 +44,7 @@ describe('a worn worker', () => {
     // It works until the other one is ready; then it ends, idle as it is.
     expect(await pidOf(pool)).toBe(first);
     await expect.poll(() => renderer.counters.recycles, soon).toBe(1);
-    expect(isAlive(first)).toBe(false);
+    await expect.poll(() => isAlive(first), soon).toBe(false);
     expect(await pidOf(pool)).not.toBe(first);
   });
 
@@ -94,6 +94,6 @@ describe('a worn worker', () => {
     // The turn is given back: the next worn one is replaced again.
     const second = Number(await say('grow 1001'));
     await expect.poll(() => renderer.counters.recycles, soon).toBe(1);
-    expect(isAlive(second)).toBe(false);
+    await expect.poll(() => isAlive(second), soon).toBe(false);
   });
 });

@@ -40,7 +40,7 @@ describe('the worker pool', () => {
     const next = await say('next');
     expect(next).toMatch(/ next$/);
     expect(processIdIn(next)).not.toBe(hanging);
-    expect(isAlive(hanging)).toBe(false);
+    await expect.poll(() => isAlive(hanging), soon).toBe(false);
     expect(renderer.counters).toEqual({ restarts: 1, kills: 1, recycles: 0 });
   });
 
@@ -225,7 +225,7 @@ describe('a stop by its caller', () => {
     caller.abort(reason);
     await expect(job).rejects.toBe(reason);
     expect(processIdIn(await next)).not.toBe(stopped);
-    expect(isAlive(stopped)).toBe(false);
+    await expect.poll(() => isAlive(stopped), soon).toBe(false);
     expect(renderer.counters).toEqual({ restarts: 1, kills: 1, recycles: 0 });
   });
 
@@ -336,7 +336,7 @@ describe('a worker in the hands of an attacker', () => {
       cause: expect.any(WorkerLost),
     });
     expect(await say('next')).toMatch(/ next$/);
-    expect(isAlive(liar)).toBe(false);
+    await expect.poll(() => isAlive(liar), soon).toBe(false);
     expect(renderer.counters).toEqual({ restarts: 1, kills: 1, recycles: 0 });
     expect(log.entries).toContainEqual(
       expect.objectContaining({
