@@ -129,7 +129,7 @@ export async function createApp(config: Config, parts: AppParts): Promise<App> {
     external: remote,
     resultStore,
     renderer: parts.renderer ?? renderOnceStarted(workers, starting),
-    renderSlots: () => workers.slots,
+    slotSource: workers,
     meter,
     clock,
     wallClock,

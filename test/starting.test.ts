@@ -1,3 +1,4 @@
+import sharp from 'sharp';
 import { expect, onTestFinished, test } from 'vitest';
 import { createApp } from '../src/app.ts';
 import { readConfig } from '../src/config/config.ts';
@@ -5,28 +6,26 @@ import { MemoryOrigin } from './support/memory-origin.ts';
 import { patient } from './support/patient.ts';
 import { STARTER } from './support/processes/worker-pool.ts';
 import { RecordedLog } from './support/recorded-log.ts';
+import { metricsSettings, parseScrape, withToken } from './support/telemetry/prometheus-text.ts';
 import { samples } from './support/test-app.ts';
 
 /** Started with workers that are not ready, and will not be. */
 const SILENT_WORKER = new URL('support/processes/silent-worker.mjs', import.meta.url);
 
-async function startWithoutWorkers() {
+async function start(cores: number, workerFile?: URL) {
   const origin = new MemoryOrigin();
   origin.put('icons/1/ab12', samples.jpeg);
-  const settings = {
-    WORKERS: '1',
-    ADMIN_PORT: '0',
-    ADMIN_TOKEN: 'token-of-the-administrator',
-    ...patient,
-  };
+  const settings = { WORKERS: String(cores), ...metricsSettings, ...patient };
   const app = await createApp(readConfig(settings), {
     log: new RecordedLog(),
     origin,
-    workerFiles: { workerFile: SILENT_WORKER, starterFile: STARTER },
+    workerFiles: { ...(workerFile && { workerFile }), starterFile: STARTER },
   });
   onTestFinished(() => app.close());
   return app;
 }
+
+const startWithoutWorkers = () => start(1, SILENT_WORKER);
 
 test('what needs no worker is served before there is one, and the readiness says what is missing', async () => {
   const { server, admin, started } = await startWithoutWorkers();
@@ -69,4 +68,22 @@ test('an app that is closed before its workers are ready has not failed to start
   await app.close();
   await new Promise((resolve) => setImmediate(resolve));
   expect(outcome).toBe('pending');
+});
+
+test('light renders have the idle heavy worker, too, and what it renders is theirs', async () => {
+  const { server, admin, started } = await start(2);
+  await started;
+  const readHeavyBytes = async () => {
+    const scraped = await admin?.inject({ url: '/metrics', headers: withToken });
+    const { read } = parseScrape(scraped?.body ?? '');
+    return read('darkroom_worker_resident_memory_bytes', { lane: 'heavy' });
+  };
+  expect(await readHeavyBytes()).toBe(0); // it has rendered nothing
+  const sizes = [16, 20, 22, 24, 28, 32, 40, 44, 48, 56, 60, 64, 80, 96, 100, 128];
+  const widths = sizes.map(async (size) => {
+    const { rawPayload } = await server.inject(`/icons/1/ab12.webp?size=${size}`);
+    return (await sharp(rawPayload).metadata()).width;
+  });
+  expect(await Promise.all(widths)).toEqual(sizes);
+  expect(await readHeavyBytes()).toBeGreaterThan(0);
 });

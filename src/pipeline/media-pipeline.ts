@@ -13,7 +13,6 @@ import type {
   CachedOriginal,
   CacheOptions,
   Clock,
-  Lane,
   Log,
   MediaResult,
   Origin,
@@ -21,7 +20,7 @@ import type {
   ResultStore,
 } from './ports.ts';
 import { Rates } from './rates.ts';
-import { Admission } from './render/admission.ts';
+import { Admission, type SlotSource } from './render/admission.ts';
 import { AdmittedRenderer } from './render/admitted-renderer.ts';
 import { GuardedStore } from './results/guarded-store.ts';
 import { NegativeCache } from './results/negative-cache.ts';
@@ -41,8 +40,8 @@ export interface MediaAdapters {
   readonly external: ExternalMedia | undefined;
   readonly resultStore: ResultStore | undefined;
   readonly renderer: Renderer;
-  /** How many renders of each lane the renderer runs at a time. */
-  readonly renderSlots: () => Readonly<Record<Lane, number>>;
+  /** The processes of the renderer. */
+  readonly slotSource: SlotSource;
   readonly meter: Meter;
   readonly clock: Clock;
   /** Milliseconds since 1970. */
@@ -76,7 +75,7 @@ export function createMediaPipeline(config: Config, adapters: MediaAdapters): Me
     external,
     resultStore,
     renderer,
-    renderSlots,
+    slotSource,
     meter,
     clock,
     wallClock,
@@ -103,7 +102,7 @@ export function createMediaPipeline(config: Config, adapters: MediaAdapters): Me
     meter,
     release: releaseWithEffort(renderLimits.webpEffort),
   });
-  const admission = new Admission({ ...config.admission, slots: renderSlots }, clock, meter);
+  const admission = new Admission(slotSource, config.admission, clock, meter);
   const originalsBudget = new MemoryBudget(config.originalsMemoryBytes);
   const originReads = new Semaphore(config.originReads);
   const originStreams = new Semaphore(config.originStreams);

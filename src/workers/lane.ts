@@ -96,6 +96,11 @@ export class WorkerLane {
     return this.#wanted;
   }
 
+  /** Whether a worker has nothing to do. */
+  get hasIdle(): boolean {
+    return this.#idle.size > 0;
+  }
+
   get processIds(): readonly number[] {
     return [...this.#members].flatMap(({ processId }) => processId ?? []);
   }

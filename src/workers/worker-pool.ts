@@ -132,6 +132,11 @@ export class WorkerPool implements Renderer {
     return { light, heavy: Math.min(heavy, share) };
   }
 
+  /** Whether a worker of a lane is ready and has nothing to do. */
+  hasIdle(lane: Lane): boolean {
+    return this.#lanes?.[lane].hasIdle ?? false;
+  }
+
   /** How many workers a lane should have now. */
   wantedOf(lane: Lane): number {
     return this.#lanes?.[lane].wanted ?? this.#leastOf(lane);

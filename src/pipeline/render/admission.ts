@@ -11,10 +11,16 @@ import {
   type Waiting,
 } from './slot-forecast.ts';
 
+/** The processes that render, as far as slots are theirs. */
+export interface SlotSource {
+  /** How many slots each lane has. */
+  readonly slots: Readonly<Record<Lane, number>>;
+  /** Whether a process of the lane is there and has nothing to do. */
+  readonly hasIdle: (lane: Lane) => boolean;
+}
+
 /** Bounds of the lanes (contract §6). */
 export interface AdmissionLimits {
-  /** How many slots each lane has, as the processes that render tell. */
-  readonly slots: () => Readonly<Record<Lane, number>>;
   /** How many may wait for each slot of their lane. */
   readonly maxWaitingPerSlot: number;
   /** How long one may wait, in milliseconds. */
@@ -23,6 +29,8 @@ export interface AdmissionLimits {
 
 /** A CPU slot, held by one render. */
 export interface Slot {
+  /** Whose processes render: of a borrowed slot not the lane that was asked for. */
+  readonly lane: Lane;
   /**
    * Gives the slot back; to be called once.
    *
@@ -32,11 +40,14 @@ export interface Slot {
   readonly leave: (isMeasured: boolean) => number;
 }
 
+/** One that holds a slot of a lane. */
+type Holder = Running & Pick<Slot, 'lane'>;
+
 /** A lane as it stands. */
 interface LaneState {
-  readonly queue: WaitQueue<Waiting, Running>;
+  readonly queue: WaitQueue<Waiting, Holder>;
   /** Those that hold a slot. */
-  readonly running: Set<Running>;
+  readonly running: Set<Holder>;
   /** How long renders hold their slot, in relation to their estimated cost. */
   slowness: number;
 }
@@ -69,22 +80,32 @@ const MAX_RETRY_AFTER_SECONDS = 60;
  * beside a crowd of light ones, some light slots stay empty for as long as heavy renders take far too long. And that
  * a few costly originals do not take all heavy slots for their ten seconds, these have half of them.
  *
+ * While the heavy lane is empty, a light render may borrow one of its slots: a core is idle for a tenth of the time
+ * that its light process renders, whose threads wait for each other, and has that for the borrower.
+ *
  * A render that could not begin in time is refused at once: its wait is foreseen from the costs ahead, and from how
  * long renders of the lane really take, beside whatever else the machine does.
  */
 export class Admission {
+  readonly #source: SlotSource;
   readonly #limits: AdmissionLimits;
   readonly #clock: Clock;
   readonly #meter: Pick<Meter, 'noteQueueWait'> | undefined;
   readonly #lanes: Readonly<Record<Lane, LaneState>>;
 
-  constructor(limits: AdmissionLimits, clock: Clock, meter?: Pick<Meter, 'noteQueueWait'>) {
-    const { slots, maxWaitingPerSlot, maxWaitMs } = limits;
+  constructor(
+    source: SlotSource,
+    limits: AdmissionLimits,
+    clock: Clock,
+    meter?: Pick<Meter, 'noteQueueWait'>,
+  ) {
+    const { maxWaitingPerSlot, maxWaitMs } = limits;
     const createLane = (lane: Lane): LaneState => ({
-      queue: new WaitQueue({ maxWaiting: maxWaitingPerSlot * slots()[lane], maxWaitMs }),
+      queue: new WaitQueue({ maxWaiting: maxWaitingPerSlot * source.slots[lane], maxWaitMs }),
       running: new Set(),
       slowness: 1,
     });
+    this.#source = source;
     this.#limits = limits;
     this.#clock = clock;
     this.#meter = meter;
@@ -101,11 +122,15 @@ export class Admission {
   async enter(lane: Lane, costMs: number, signal: AbortSignal): Promise<Slot> {
     signal.throwIfAborted();
     const cameMs = this.#clock.nowMs();
-    const running = this.#hasFree(lane, costMs)
-      ? this.#begin(lane, costMs)
-      : await this.#wait(lane, costMs, signal);
-    this.#meter?.noteQueueWait(lane, running.sinceMs - cameMs);
-    return { leave: (isMeasured) => this.#leave(lane, running, isMeasured) };
+    const place = this.#findPlace(lane, costMs);
+    const holder =
+      place === undefined ? await this.#wait(lane, costMs, signal) : this.#begin(place, costMs);
+    this.#meter?.noteQueueWait(lane, holder.sinceMs - cameMs);
+    // What a borrower takes, behind all others, says nothing of either lane.
+    return {
+      lane: holder.lane,
+      leave: (isMeasured) => this.#leave(holder, isMeasured && holder.lane === lane),
+    };
   }
 
   /** How many renders wait in a lane. */
@@ -124,7 +149,7 @@ export class Admission {
    * @param costMs as for `enter`; without it, of one that is not costly
    */
   isCrowded(lane: Lane, costMs = 0): boolean {
-    if (this.#hasFree(lane, costMs)) return false;
+    if (this.#findPlace(lane, costMs) !== undefined) return false;
     return (
       this.#lanes[lane].queue.isFull || this.#foreseeWaitMs(lane, costMs) > this.#maxForeseenMs
     );
@@ -144,9 +169,25 @@ export class Admission {
     return this.#limits.maxWaitMs * MAX_FORESEEN_SHARE;
   }
 
+  /** Of which lane there is a slot for a render; `undefined` if it has to wait. */
+  #findPlace(lane: Lane, costMs: number): Lane | undefined {
+    if (this.#hasFree(lane, costMs)) return lane;
+    return lane === 'light' && this.#canLend() ? 'heavy' : undefined;
+  }
+
+  /**
+   * Whether the heavy lane has a slot for a light render. It waits for that of a single core: at the priority of its
+   * processes it could starve, and no other slot would be kept empty for it.
+   */
+  #canLend(): boolean {
+    const { running, queue } = this.#lanes.heavy;
+    const isEmpty = running.size === 0 && queue.length === 0;
+    return isEmpty && this.#source.slots.light > 1 && this.#source.hasIdle('heavy');
+  }
+
   /** A slot is free only while no render waits for it. */
   #hasFree(lane: Lane, costMs: number): boolean {
-    const slots = this.#limits.slots()[lane];
+    const slots = this.#source.slots[lane];
     const withheld = lane === 'light' ? this.#countWithheld() : 0;
     const { running } = this.#lanes[lane];
     if (running.size >= slots - withheld) return false;
@@ -169,16 +210,16 @@ export class Admission {
     for (const { costMs, sinceMs } of this.#lanes.heavy.running) {
       if (nowMs - sinceMs > costMs * STARVING_SLOWNESS) starving += 1;
     }
-    return Math.min(starving, Math.floor(this.#limits.slots().light * MAX_WITHHELD_SHARE));
+    return Math.min(starving, Math.floor(this.#source.slots.light * MAX_WITHHELD_SHARE));
   }
 
-  #begin(lane: Lane, costMs: number): Running {
-    const running = { costMs, sinceMs: this.#clock.nowMs() };
-    this.#lanes[lane].running.add(running);
-    return running;
+  #begin(lane: Lane, costMs: number): Holder {
+    const holder = { lane, costMs, sinceMs: this.#clock.nowMs() };
+    this.#lanes[lane].running.add(holder);
+    return holder;
   }
 
-  #wait(lane: Lane, costMs: number, signal: AbortSignal): Promise<Running> {
+  #wait(lane: Lane, costMs: number, signal: AbortSignal): Promise<Holder> {
     this.check(lane, costMs);
     const retryAfterSeconds = (): number => this.#retryAfterSeconds(lane, costMs);
     const bottleneck = `${lane} lane` as const;
@@ -191,12 +232,12 @@ export class Admission {
     return Math.min(Math.max(seconds, 1), MAX_RETRY_AFTER_SECONDS);
   }
 
-  #leave(lane: Lane, running: Running, isMeasured: boolean): number {
-    const state = this.#lanes[lane];
-    state.running.delete(running);
-    const heldMs = this.#clock.nowMs() - running.sinceMs;
+  #leave(holder: Holder, isMeasured: boolean): number {
+    const state = this.#lanes[holder.lane];
+    state.running.delete(holder);
+    const heldMs = this.#clock.nowMs() - holder.sinceMs;
     if (isMeasured) {
-      const slowness = heldMs / running.costMs;
+      const slowness = heldMs / holder.costMs;
       state.slowness += (Math.min(slowness, MAX_SLOWNESS) - state.slowness) * LEARNING_RATE;
     }
     // Of both: one that was withheld may be free again.
@@ -208,9 +249,10 @@ export class Admission {
   #admitWaiting(lane: Lane): void {
     const { queue } = this.#lanes[lane];
     for (;;) {
-      const next = queue.items().find(({ costMs }) => this.#hasFree(lane, costMs));
+      const next = queue.items().find(({ costMs }) => this.#findPlace(lane, costMs) !== undefined);
       if (next === undefined) return;
-      queue.admitNext(this.#begin(lane, next.costMs), (item) => item === next);
+      const place = this.#findPlace(lane, next.costMs) ?? lane;
+      queue.admitNext(this.#begin(place, next.costMs), (item) => item === next);
     }
   }
 
@@ -219,7 +261,7 @@ export class Admission {
     const view = {
       waiting: queue.items(),
       running: [...running],
-      slots: this.#limits.slots()[lane],
+      slots: this.#source.slots[lane],
       slowness,
       nowMs: this.#clock.nowMs(),
       costlyFromMs: this.#maxForeseenMs,

@@ -145,7 +145,7 @@ export class AdmittedRenderer {
         'render',
         (visit) => {
           visit.note({ lane, ...describeJob(job) });
-          return renderer.render(original.bytes, job, { lane, signal, ...times });
+          return renderer.render(original.bytes, job, { lane: slot.lane, signal, ...times });
         },
         ({ byteLength }) => ({ bytes: byteLength }),
       );

@@ -18,10 +18,15 @@ describe('admission', () => {
     vi.useRealTimers();
   });
 
-  const create = (slots = { light: 1, heavy: 1 }, maxWaitingPerSlot = 2) => {
+  const create = (
+    slots = { light: 1, heavy: 1 },
+    maxWaitingPerSlot = 2,
+    hasIdle = (_lane: Lane) => false,
+  ) => {
     const waits: string[] = [];
     const admission = new Admission(
-      { slots: () => slots, maxWaitingPerSlot, maxWaitMs: 5_000 },
+      { slots, hasIdle },
+      { maxWaitingPerSlot, maxWaitMs: 5_000 },
       clock,
       { noteQueueWait: (lane, waitedMs) => void waits.push(`${lane} ${waitedMs}`) },
     );
@@ -81,6 +86,101 @@ describe('admission', () => {
     heavy.leave(true);
     await waiting[0];
     expect(entered.slice(3)).toEqual(['second heavy']);
+  });
+
+  describe('a slot that the heavy lane lends', () => {
+    const hasIdleHeavy = (lane: Lane): boolean => lane === 'heavy';
+
+    /** Two slots in each lane; both light ones are held. */
+    const createFull = async (hasIdle = hasIdleHeavy) => {
+      const pool = create({ light: 2, heavy: 2 }, 64, hasIdle);
+      const light = [await pool.enter('a', 'light'), await pool.enter('b', 'light')];
+      return { ...pool, light };
+    };
+    const heldSlots = (admission: Admission) =>
+      [admission.heldSlotsOf('light'), admission.heldSlotsOf('heavy')] as const;
+
+    test('goes to one light render at a time, and back to the next that waits', async () => {
+      const { admission, enter, entered, light } = await createFull();
+      expect(light.map(({ lane }) => lane)).toEqual(['light', 'light']);
+      expect(admission.isCrowded('light', 10)).toBe(false);
+      const borrowed = await enter('borrower', 'light');
+      expect(borrowed.lane).toBe('heavy');
+      const waiting = [enter('next', 'light'), enter('last', 'light')];
+      await vi.advanceTimersByTimeAsync(0);
+      expect(entered).toEqual(['a', 'b', 'borrower']);
+      expect(heldSlots(admission)).toEqual([2, 1]);
+      borrowed.leave(true);
+      expect((await waiting[0])?.lane).toBe('heavy');
+      light[0]?.leave(true);
+      expect((await waiting[1])?.lane).toBe('light');
+    });
+
+    test('is for no light render while a heavy one runs', async () => {
+      const { admission, enter } = await createFull();
+      const heavy = await enter('heavy', 'heavy');
+      const waiting = enter('waiting', 'light');
+      await vi.advanceTimersByTimeAsync(0);
+      expect(heldSlots(admission)).toEqual([2, 1]);
+      heavy.leave(true);
+      expect((await waiting).lane).toBe('heavy');
+    });
+
+    test('goes to a heavy render first', async () => {
+      const { admission, enter, entered } = await createFull();
+      const borrowed = await enter('borrower', 'light');
+      await enter('beside it', 'heavy');
+      const heavy = enter('heavy', 'heavy');
+      const light = enter('light', 'light');
+      light.catch(() => undefined);
+      borrowed.leave(true);
+      await heavy;
+      expect(entered.slice(3)).toEqual(['beside it', 'heavy']);
+      expect(admission.waitingIn('light')).toBe(1);
+    });
+
+    test('is not lent without an idle process of its lane, nor by a single core', async () => {
+      const busy = await createFull(() => false);
+      const single = create({ light: 1, heavy: 1 }, 64, hasIdleHeavy);
+      await single.enter('a', 'light');
+      for (const { admission, enter } of [busy, single]) {
+        enter('waiting', 'light').catch(() => undefined);
+        expect(admission.waitingIn('light')).toBe(1);
+        expect(admission.heldSlotsOf('heavy')).toBe(0);
+      }
+    });
+
+    test('is never one of the light lane, for a heavy render', async () => {
+      const { admission, enter } = create({ light: 2, heavy: 1 }, 64, () => true);
+      await enter('heavy', 'heavy');
+      enter('waiting', 'heavy').catch(() => undefined);
+      expect([...heldSlots(admission), admission.waitingIn('heavy')]).toEqual([0, 1, 1]);
+    });
+
+    test('has a light one kept empty for it while its borrower starves', async () => {
+      const { admission, enter, light } = await createFull();
+      const borrowed = await enter('borrower', 'light', 10);
+      const waiting = enter('waiting', 'light');
+      nowMs = 41; // four times the estimate are over
+      light[0]?.leave(true);
+      expect(heldSlots(admission)).toEqual([1, 1]);
+      borrowed.leave(true);
+      expect((await waiting).lane).toBe('light');
+    });
+
+    test('teaches neither lane how long its renders take', async () => {
+      const { admission, enter, light } = await createFull();
+      for (let count = 0; count < 20; count += 1) {
+        const borrowed = await enter('borrower', 'light', 10);
+        nowMs += 1_000;
+        borrowed.leave(true);
+      }
+      for (const slot of light) slot.leave(false);
+      const fresh = ['heavy', 'heavy', 'light', 'light'] as const;
+      await Promise.all(fresh.map((lane) => enter('anew', lane, lane === 'light' ? 10 : 500)));
+      expect(admission.isCrowded('heavy', 500)).toBe(false);
+      expect(admission.isCrowded('light', 10)).toBe(false);
+    });
   });
 
   test('crowds of heavy renders leave the light ones theirs', async () => {
