@@ -96,9 +96,13 @@ export async function compete<Contestant extends Starter>(
       for (const { contestant, server, turns } of players) {
         const { origin } = server;
         const load = { kind: 'closed', origin, durationMs, ...loadOf(contestant, round) } as const;
+        if (round === 0) {
+          const practiceMs = durationMs * (contestant.practiceTurns ?? 1);
+          await generator.run({ ...load, durationMs: practiceMs, isRepeated: true });
+          continue;
+        }
         const turn = await measure(generator, contestant.name, server, load);
-        const more = await inspect?.(contestant, origin);
-        if (round > 0) turns.push({ ...turn, ...more });
+        turns.push({ ...turn, ...(await inspect?.(contestant, origin)) });
       }
     }
   } finally {

@@ -18,6 +18,8 @@ export interface Starter {
   readonly name: string;
   /** @param folder of the originals */
   readonly start: (folder: string) => Promise<RunningServer>;
+  /** How many turns it practises before the first that counts: one where nothing is said. */
+  readonly practiceTurns?: number;
 }
 
 /** A server that renders images from a folder, or has them. */
@@ -45,9 +47,13 @@ export const COLD = {
   QUEUE_TIMEOUT_MS: '60000',
 } as const;
 
-/** Without its caches. */
+/**
+ * Without its caches. What its main process does for a miss takes half as long once V8 has compiled it, as it has
+ * after some thousands; a service runs for weeks.
+ */
 export const darkroom: Contestant = {
   name: 'Darkroom',
+  practiceTurns: 10,
   start: (folder) => startService('compare-darkroom', { STORAGE_DIR: folder, ...COLD }),
   targetOf: ({ darkroomPath }) => darkroomPath,
 };

@@ -39,6 +39,7 @@ export const externalWorkload: Workload = {
 function fromSite({ origin }: Service): Contestant {
   const keys = new SigningKeys([KEY]);
   return {
+    ...darkroom,
     name: 'Darkroom, another site',
     start: (folder) =>
       startService('compare-darkroom-external', {

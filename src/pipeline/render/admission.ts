@@ -35,7 +35,7 @@ export interface Slot {
    * Gives the slot back; to be called once.
    *
    * @param isMeasured whether the time it was held says how long such renders take: not if one was stopped
-   * @returns that time, in milliseconds
+   * @returns that time, in milliseconds; of a borrowed slot at most what was estimated: it waits for all others
    */
   readonly leave: (isMeasured: boolean) => number;
 }
@@ -126,11 +126,11 @@ export class Admission {
     const holder =
       place === undefined ? await this.#wait(lane, costMs, signal) : this.#begin(place, costMs);
     this.#meter?.noteQueueWait(lane, holder.sinceMs - cameMs);
-    // What a borrower takes, behind all others, says nothing of either lane.
-    return {
-      lane: holder.lane,
-      leave: (isMeasured) => this.#leave(holder, isMeasured && holder.lane === lane),
-    };
+    if (holder.lane === lane) {
+      return { lane, leave: (isMeasured) => this.#leave(holder, isMeasured) };
+    }
+    // How long a borrower holds it, behind all others, says nothing of either lane, nor what it has cost.
+    return { lane: holder.lane, leave: () => Math.min(this.#leave(holder, false), costMs) };
   }
 
   /** How many renders wait in a lane. */

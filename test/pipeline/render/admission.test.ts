@@ -168,12 +168,12 @@ describe('admission', () => {
       expect((await waiting).lane).toBe('light');
     });
 
-    test('teaches neither lane how long its renders take', async () => {
+    test('teaches neither lane how long its renders take, and counts as estimated', async () => {
       const { admission, enter, light } = await createFull();
       for (let count = 0; count < 20; count += 1) {
         const borrowed = await enter('borrower', 'light', 10);
         nowMs += 1_000;
-        borrowed.leave(true);
+        expect(borrowed.leave(true)).toBe(10);
       }
       for (const slot of light) slot.leave(false);
       const fresh = ['heavy', 'heavy', 'light', 'light'] as const;
