@@ -1,15 +1,8 @@
 import { MediaError } from '../../contract/errors.ts';
 import type { Meter } from '../meter.ts';
 import { type Clock, type Lane, lanes } from '../ports.ts';
-import { WaitQueue } from '../wait-queue.ts';
-import {
-  costlySlotsOf,
-  foreseeWaitMs,
-  MAX_SLOWNESS,
-  pickCostly,
-  type Running,
-  type Waiting,
-} from './slot-forecast.ts';
+import { type Holder, LaneState } from './lane-state.ts';
+import { costlySlotsOf, pickCostly, type Running } from './slot-forecast.ts';
 
 /** The processes that render, as far as slots are theirs. */
 export interface SlotSource {
@@ -39,27 +32,6 @@ export interface Slot {
    */
   readonly leave: (isMeasured: boolean) => number;
 }
-
-/** One that holds a slot of a lane. */
-type Holder = Running & Pick<Slot, 'lane'>;
-
-/** A lane as it stands. */
-interface LaneState {
-  readonly queue: WaitQueue<Waiting, Holder>;
-  /** Those that hold a slot. */
-  readonly running: Set<Holder>;
-  /** How long renders hold their slot, in relation to their estimated cost. */
-  slowness: number;
-}
-
-/** How much one render changes the estimate: an eighth, as in TCP's smoothed round trip (RFC 6298). */
-const LEARNING_RATE = 1 / 8;
-
-/**
- * A heavy render that has held its slot for this times its estimate is taken to starve: beside light ones on all
- * cores, the system gives it a twentieth of one (niceness 19 beside 5).
- */
-const STARVING_SLOWNESS = 4;
 
 /** Slots of the light lane that starving heavy renders may keep empty: it renders at half of its rate at least. */
 const MAX_WITHHELD_SHARE = 1 / 2;
@@ -100,11 +72,8 @@ export class Admission {
     meter?: Pick<Meter, 'noteQueueWait'>,
   ) {
     const { maxWaitingPerSlot, maxWaitMs } = limits;
-    const createLane = (lane: Lane): LaneState => ({
-      queue: new WaitQueue({ maxWaiting: maxWaitingPerSlot * source.slots[lane], maxWaitMs }),
-      running: new Set(),
-      slowness: 1,
-    });
+    const createLane = (lane: Lane): LaneState =>
+      new LaneState({ maxWaiting: maxWaitingPerSlot * source.slots[lane], maxWaitMs });
     this.#source = source;
     this.#limits = limits;
     this.#clock = clock;
@@ -124,13 +93,11 @@ export class Admission {
     const cameMs = this.#clock.nowMs();
     const place = this.#findPlace(lane, costMs);
     const holder =
-      place === undefined ? await this.#wait(lane, costMs, signal) : this.#begin(place, costMs);
+      place === undefined
+        ? await this.#wait(lane, costMs, signal)
+        : this.#begin(lane, place, costMs);
     this.#meter?.noteQueueWait(lane, holder.sinceMs - cameMs);
-    if (holder.lane === lane) {
-      return { lane, leave: (isMeasured) => this.#leave(holder, isMeasured) };
-    }
-    // How long a borrower holds it, behind all others, says nothing of either lane, nor what it has cost.
-    return { lane: holder.lane, leave: () => Math.min(this.#leave(holder, false), costMs) };
+    return { lane: holder.lane, leave: (isMeasured) => this.#leave(holder, isMeasured) };
   }
 
   /** How many renders wait in a lane. */
@@ -180,9 +147,8 @@ export class Admission {
    * processes it could starve, and no other slot would be kept empty for it.
    */
   #canLend(): boolean {
-    const { running, queue } = this.#lanes.heavy;
-    const isEmpty = running.size === 0 && queue.length === 0;
-    return isEmpty && this.#source.slots.light > 1 && this.#source.hasIdle('heavy');
+    const { light } = this.#source.slots;
+    return light > 1 && this.#lanes.heavy.isEmpty && this.#source.hasIdle('heavy');
   }
 
   /** A slot is free only while no render waits for it. */
@@ -205,17 +171,14 @@ export class Admission {
 
   /** How many light slots are to stay empty, so that heavy renders that starve get on. */
   #countWithheld(): number {
-    const nowMs = this.#clock.nowMs();
-    let starving = 0;
-    for (const { costMs, sinceMs } of this.#lanes.heavy.running) {
-      if (nowMs - sinceMs > costMs * STARVING_SLOWNESS) starving += 1;
-    }
+    const starving = this.#lanes.heavy.countStarving(this.#clock.nowMs());
     return Math.min(starving, Math.floor(this.#source.slots.light * MAX_WITHHELD_SHARE));
   }
 
-  #begin(lane: Lane, costMs: number): Holder {
-    const holder = { lane, costMs, sinceMs: this.#clock.nowMs() };
-    this.#lanes[lane].running.add(holder);
+  #begin(lane: Lane, place: Lane, costMs: number): Holder {
+    const isBorrower = place !== lane;
+    const holder = { lane: place, isBorrower, costMs, sinceMs: this.#clock.nowMs() };
+    this.#lanes[place].running.add(holder);
     return holder;
   }
 
@@ -233,13 +196,7 @@ export class Admission {
   }
 
   #leave(holder: Holder, isMeasured: boolean): number {
-    const state = this.#lanes[holder.lane];
-    state.running.delete(holder);
-    const heldMs = this.#clock.nowMs() - holder.sinceMs;
-    if (isMeasured) {
-      const slowness = heldMs / holder.costMs;
-      state.slowness += (Math.min(slowness, MAX_SLOWNESS) - state.slowness) * LEARNING_RATE;
-    }
+    const heldMs = this.#lanes[holder.lane].leave(holder, this.#clock.nowMs(), isMeasured);
     // Of both: one that was withheld may be free again.
     for (const each of lanes) this.#admitWaiting(each);
     return heldMs;
@@ -252,20 +209,15 @@ export class Admission {
       const next = queue.items().find(({ costMs }) => this.#findPlace(lane, costMs) !== undefined);
       if (next === undefined) return;
       const place = this.#findPlace(lane, next.costMs) ?? lane;
-      queue.admitNext(this.#begin(place, next.costMs), (item) => item === next);
+      queue.admitNext(this.#begin(lane, place, next.costMs), (item) => item === next);
     }
   }
 
   #foreseeWaitMs(lane: Lane, costMs: number): number {
-    const { queue, running, slowness } = this.#lanes[lane];
-    const view = {
-      waiting: queue.items(),
-      running: [...running],
+    return this.#lanes[lane].foreseeWaitMs(costMs, {
       slots: this.#source.slots[lane],
-      slowness,
       nowMs: this.#clock.nowMs(),
       costlyFromMs: this.#maxForeseenMs,
-    };
-    return foreseeWaitMs(view, costMs);
+    });
   }
 }

@@ -168,6 +168,15 @@ describe('admission', () => {
       expect((await waiting).lane).toBe('light');
     });
 
+    test('does not count for slow where its borrower is', async () => {
+      const { admission, enter } = await createFull();
+      await enter('borrower', 'light', 10);
+      nowMs = 100;
+      await enter('heavy', 'heavy', 500);
+      enter('waiting', 'heavy', 500).catch(() => undefined);
+      expect(admission.isCrowded('heavy', 500)).toBe(false);
+    });
+
     test('teaches neither lane how long its renders take, and counts as estimated', async () => {
       const { admission, enter, light } = await createFull();
       for (let count = 0; count < 20; count += 1) {
