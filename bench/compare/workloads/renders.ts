@@ -36,14 +36,14 @@ const ONE_PROCESS = 'IPX hands no original to another process';
 const COARSER = 'IPX has its decoder reduce without a filter: the picture is worse there';
 
 const workloads: readonly RenderWorkload[] = [
-  photographs('jpeg', [besideSharp(0.82), beside(ipx.name, 0.75, COARSER)]),
-  photographs('png', [besideSharp(0.78), beside(ipx.name, 0.7, ONE_PROCESS)]),
+  photographs('jpeg', [besideSharp(0.88), beside(ipx.name, 0.75, COARSER)]),
+  photographs('png', [besideSharp(0.8), beside(ipx.name, 0.7, ONE_PROCESS)]),
   photographs('webp', [besideSharp(0.88), beside(ipx.name, 0.6, COARSER)]),
   {
     name: 'avatars',
     note: `${COLD} Squares of 256 to 1024 px, as JPEG, PNG and WebP, to 16 to 256 px as WebP and PNG.`,
     renderingsOf: ({ avatars }) => avatars,
-    aims: [besideSharp(0.82)],
+    aims: [besideSharp(0.92)],
   },
   {
     name: 'emojis',
@@ -55,20 +55,20 @@ const workloads: readonly RenderWorkload[] = [
     name: 'all heavy',
     note: `${COLD} PNG and WebP photographs.`,
     renderingsOf: heavyOf,
-    aims: [besideSharp(0.88)],
+    aims: [besideSharp(0.9)],
   },
   {
     name: 'all light',
     note: `${COLD} Avatars.`,
     renderingsOf: ({ avatars }) => avatars.filter(({ format }) => format === 'webp'),
-    aims: [besideSharp(0.75)],
+    aims: [besideSharp(0.92)],
   },
   {
     name: 'half and half',
     note: `${COLD} PNG and WebP photographs and avatars in turn.`,
     renderingsOf: (originals) =>
       heavyOf(originals).flatMap((photo, index) => [photo, originals.avatars[index] ?? photo]),
-    aims: [besideSharp(0.88)],
+    aims: [besideSharp(0.9)],
   },
 ];
 
