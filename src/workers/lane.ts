@@ -1,6 +1,7 @@
-import { MediaError } from '../contract/errors.ts';
 import type { Lane, Log } from '../pipeline/ports.ts';
 import { WaitQueue } from '../pipeline/wait-queue.ts';
+import { IdleWorkers } from './idle-workers.ts';
+import { stopped } from './worker-failures.ts';
 import type { WorkerProcess, WorkerProcessEvents } from './worker-process.ts';
 
 /** What happened to workers since the start. */
@@ -52,8 +53,7 @@ export class WorkerLane {
   readonly #options: WorkerLaneOptions;
   /** All processes, from their start to their end. */
   readonly #members = new Set<WorkerProcess>();
-  /** The one that was at work last is at the end; each with what ends it if it stays idle. */
-  readonly #idle = new Map<WorkerProcess, NodeJS.Timeout | undefined>();
+  readonly #idle = new IdleWorkers();
   /** Each says whether it waits for a worker that has done nothing yet. */
   readonly #queue = new WaitQueue<boolean, WorkerProcess>({
     maxWaiting: Number.POSITIVE_INFINITY,
@@ -87,7 +87,8 @@ export class WorkerLane {
   stop(): void {
     const failure = stopped();
     this.#stopping.abort(failure);
-    for (const timer of [...this.#restarts, ...this.#idle.values()]) clearTimeout(timer);
+    this.#idle.stop();
+    for (const timer of this.#restarts) clearTimeout(timer);
     for (const worker of this.#members) worker.kill('shutdown', failure);
   }
 
@@ -123,10 +124,8 @@ export class WorkerLane {
   take(signal: AbortSignal): Promise<WorkerProcess> {
     if (signal.aborted) return Promise.reject(signal.reason);
     if (this.#stopping.signal.aborted) return Promise.reject(this.#stopping.signal.reason);
-    for (const worker of [...this.#idle.keys()].reverse()) {
-      this.#removeIdle(worker);
-      if (worker.isUsable) return Promise.resolve(worker);
-    }
+    const idle = this.#idle.take();
+    if (idle !== undefined) return Promise.resolve(idle);
     this.#grow();
     return this.#wait(false, signal);
   }
@@ -182,20 +181,13 @@ export class WorkerLane {
   }
 
   #addIdle(worker: WorkerProcess): void {
-    const { least, maxIdleMs, log, lane } = this.#options;
-    const end = (): void => {
+    const { least, most, maxIdleMs, log, lane } = this.#options;
+    this.#idle.add(worker, most() > least ? maxIdleMs : undefined, () => {
       if (this.#wanted <= least) return;
       this.#wanted -= 1;
       log.info({ lane, processId: worker.processId }, 'a render worker that was idle is ended');
       worker.kill('idle');
-    };
-    const timer = this.#options.most() > least ? setTimeout(end, maxIdleMs).unref() : undefined;
-    this.#idle.set(worker, timer);
-  }
-
-  #removeIdle(worker: WorkerProcess): void {
-    clearTimeout(this.#idle.get(worker));
-    this.#idle.delete(worker);
+    });
   }
 
   /** A worn worker whose replacement is there. */
@@ -230,7 +222,7 @@ export class WorkerLane {
         onReady: () => {
           this.#failedStarts = 0;
           this.release(worker);
-          [...this.#idle.keys()].find((other) => this.#isDispensable(other))?.kill('recycled');
+          this.#idle.find((other) => this.#isDispensable(other))?.kill('recycled');
           resolve();
         },
         onEnd: (ending) => {
@@ -248,7 +240,7 @@ export class WorkerLane {
     const { shared, log, lane } = this.#options;
     const { killReason: reason, wasReady, processId, jobsDone, rssBytes } = worker;
     this.#members.delete(worker);
-    this.#removeIdle(worker);
+    this.#idle.remove(worker);
     if (shared.leaving === worker) shared.leaving = undefined;
     if (this.#stopping.signal.aborted) return;
     const details = { lane, processId, ending, reason, jobsDone, rssBytes };
@@ -271,14 +263,4 @@ export class WorkerLane {
     log.warn({ ...details, delayMs }, 'a render worker has ended and is replaced');
     this.#fill(delayMs);
   }
-}
-
-/** The refusal of a job, or of a start, after the stop. */
-export function stopped(): MediaError {
-  return overloaded(new Error('The render workers are stopped.'));
-}
-
-/** The refusal of a job that no worker is there to begin. */
-export function overloaded(cause: Error): MediaError {
-  return new MediaError('OVERLOADED', { cause, bottleneck: 'workers', retryAfterSeconds: 1 });
 }

@@ -1,7 +1,8 @@
 import { setTimeout as wait } from 'node:timers/promises';
-import { overloaded, type WorkerLane } from './lane.ts';
+import type { WorkerLane } from './lane.ts';
 import type { RenderCommand, WorkerResponse } from './protocol.ts';
-import { type JobBounds, lostWorker, type Outcome, type WorkerProcess } from './worker-process.ts';
+import { lostWorker, overloaded } from './worker-failures.ts';
+import type { JobBounds, Outcome, WorkerProcess } from './worker-process.ts';
 import { LOST_WITH_STARTER } from './worker-starter.ts';
 
 /** What is to be known of the workers, and told of them, while a job runs. */

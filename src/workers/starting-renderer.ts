@@ -1,6 +1,6 @@
 import { unlessAborted } from '../pipeline/abort.ts';
 import type { Renderer } from '../pipeline/ports.ts';
-import { overloaded } from './lane.ts';
+import { overloaded } from './worker-failures.ts';
 
 /** Renders as soon as the workers are ready; where they cannot start, renders are refused as `OVERLOADED`. */
 export function renderOnceStarted(workers: Renderer, starting: Promise<void>): Renderer {

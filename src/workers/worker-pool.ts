@@ -4,8 +4,9 @@ import type { Lane, Log, Renderer, RenderOptions } from '../pipeline/ports.ts';
 import type { RenderJob } from '../pipeline/render/render-job.ts';
 import { type Confinement, readConfinement } from './confinement/confinement.ts';
 import type { WorkingWay } from './confinement/ways.ts';
-import { type SharedByLanes, stopped, type WorkerCounters, WorkerLane } from './lane.ts';
+import { type SharedByLanes, type WorkerCounters, WorkerLane } from './lane.ts';
 import { runJob } from './run-job.ts';
+import { stopped } from './worker-failures.ts';
 import { WorkerProcess } from './worker-process.ts';
 import { WorkerStarter } from './worker-starter.ts';
 
@@ -181,18 +182,14 @@ export class WorkerPool implements Renderer {
     const lane = this.#lanes?.[name];
     if (lane === undefined) throw new Error('The render workers are not started.');
     const response = await runJob({ original, job }, { signal, ...times }, lane, {
-      countDeaths: () => this.#deaths,
+      // Those that have ended without being told to.
+      countDeaths: () => this.counters.restarts - this.counters.kills,
       onLost: (ending) => this.#options.log.warn({ lane: name, ending }, LOST_MESSAGE),
     });
     if (response.kind === 'rendered') return response.body;
     const cause = new Error(response.detail);
     // A worker's unknown failure is ours: not a MediaError, so that it is logged and becomes a 500.
     throw response.code === 'INTERNAL_ERROR' ? cause : new MediaError(response.code, { cause });
-  }
-
-  /** How many workers have ended without being told to. */
-  get #deaths(): number {
-    return this.#shared.counters.restarts - this.#shared.counters.kills;
   }
 
   async #startWith(way: WorkingWay): Promise<void> {

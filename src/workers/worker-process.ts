@@ -13,6 +13,7 @@ import {
   type WorkerMessage,
   type WorkerResponse,
 } from './protocol.ts';
+import { lostWorker } from './worker-failures.ts';
 import { LOST_WITH_STARTER, type WorkerStart, type WorkerStarter } from './worker-starter.ts';
 
 /** How a worker process is made. */
@@ -247,10 +248,4 @@ export class WorkerProcess {
   #loseJob(ending: string): void {
     this.#job?.finish(this.#job.hasBegun ? { kind: 'lost', ending } : { kind: 'not begun' });
   }
-}
-
-/** The failure of a job that its worker has ended under, and that is to blame for it. */
-export function lostWorker(ending: string): MediaError {
-  const cause = new WorkerLost(`The worker ended with ${ending} in mid-job.`);
-  return new MediaError('UNPROCESSABLE_MEDIA', { cause });
 }
