@@ -121,13 +121,12 @@ async function measure(
   const readServer = watchServer(server);
   const readMachine = watchMachine();
   const { responses, seconds } = await generator.run(load);
-  const machine = readMachine();
+  const numbers = { ...readMachine(), ...readServer(responses.length) };
   const wrong = responses.find(({ status }) => status !== 200);
   if (wrong !== undefined) throw new Error(`${name} responds with ${wrong.status || 'nothing'}.`);
   const timesMs = responses.map(({ totalMs }) => totalMs);
   return {
-    ...machine,
-    ...readServer(responses.length),
+    ...numbers,
     perSecond: responses.length / seconds,
     p50Ms: quantile(timesMs, 0.5) ?? 0,
     p99Ms: quantile(timesMs, 0.99) ?? 0,

@@ -47,12 +47,10 @@ export const COLD = {
   QUEUE_TIMEOUT_MS: '60000',
 } as const;
 
-/**
- * Without its caches. What its main process does for a miss takes half as long once V8 has compiled it, as it has
- * after some thousands; a service runs for weeks.
- */
+/** Without its caches. */
 export const darkroom: Contestant = {
   name: 'Darkroom',
+  // A miss costs its main process half as much once V8 has compiled what it takes; services run for weeks.
   practiceTurns: 10,
   start: (folder) => startService('compare-darkroom', { STORAGE_DIR: folder, ...COLD }),
   targetOf: ({ darkroomPath }) => darkroomPath,

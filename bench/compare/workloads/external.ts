@@ -5,8 +5,6 @@ import type { Workload } from '../contest.ts';
 import { COLD, type Contestant, darkroom, startOwn } from '../contestants.ts';
 import { competeInRenders } from './renders.ts';
 
-const NAME = 'photos of another site';
-
 /** How far away both are, in milliseconds. */
 const LATENCY_MS = 20;
 
@@ -17,14 +15,15 @@ const KEY = 'a-key-that-signs-in-benchmarks-alone';
 
 /** Cold renders of external media beside those of the same photographs in a bucket, at the same latency. */
 export const externalWorkload: Workload = {
-  name: NAME,
+  name: 'photos of another site',
   aims: [{ of: 'Darkroom, another site', to: 'Darkroom, S3', atLeast: 0.91 }],
   decidedBy: 'p50Ms',
   hold: async (stage) => {
     const { folder, photos: renderings } = await stage.originals();
     const bucket = await startOwn('folder', folder, String(LATENCY_MS));
     try {
-      const plan = { contest: NAME, folder, renderings, clients: CLIENTS, isLikenessWanted: false };
+      const contest = externalWorkload.name;
+      const plan = { contest, folder, renderings, clients: CLIENTS, isLikenessWanted: false };
       const contestants = [fromSite(bucket), fromBucket(bucket)];
       return {
         note: `Every response is fetched and rendered: no caches, and nothing is asked for twice. Photographs of 2 to 4 megapixels, to a width of 512 in their own format, from a server that is ${LATENCY_MS} ms away; it is a bucket to one, and another site to the other. ${CLIENTS} clients.`,

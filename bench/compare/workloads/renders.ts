@@ -84,13 +84,13 @@ export function renderWorkloads(peers: readonly Contestant[]): readonly Workload
     decidedBy: 'perSecond',
     hold: async (stage) => {
       const originals = await stage.originals();
-      const { folder } = originals;
       const renderings = renderingsOf(originals);
       const isAnimated = renderings.some((rendering) => rendering.isAnimated);
       const contestants = [darkroom, rawSharpApart, rawSharp, ipx, ...peers].filter(
         ({ knowsAnimations = true }) => knowsAnimations || !isAnimated,
       );
       const isLikenessWanted = stage.isLikenessWanted && !isAnimated;
+      const { folder } = originals;
       const plan = { contest: name, folder, renderings, clients: CLIENTS, isLikenessWanted };
       return { note, entries: await competeInRenders(stage, contestants, plan) };
     },
@@ -101,13 +101,7 @@ export function renderWorkloads(peers: readonly Contestant[]): readonly Workload
 export function competeInRenders(
   stage: Stage,
   contestants: readonly Contestant[],
-  {
-    contest,
-    folder,
-    renderings,
-    clients,
-    isLikenessWanted,
-  }: {
+  plan: {
     readonly contest: string;
     readonly folder: string;
     readonly renderings: readonly Rendering[];
@@ -115,12 +109,12 @@ export function competeInRenders(
     readonly isLikenessWanted: boolean;
   },
 ): Promise<Entry[]> {
+  const { folder, renderings, clients, isLikenessWanted } = plan;
   const share = Math.floor(renderings.length / (stage.rounds + 1));
   // One of each format, and for likeness some: those at the end of the list, which hardly a round comes to.
   const trial = new Map(renderings.map((rendering) => [rendering.format, rendering]));
   return compete(stage, contestants, {
-    contest,
-    folder,
+    ...plan,
     tryOut: async ({ targetOf }, origin) => {
       for (const rendering of trial.values())
         await checkImage(origin, targetOf(rendering), rendering);
