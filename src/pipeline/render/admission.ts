@@ -42,6 +42,12 @@ const MAX_WITHHELD_SHARE = 1 / 2;
  */
 const MAX_FORESEEN_SHARE = 1 / 2;
 
+/**
+ * A borrower that has held its slot for so many times its estimate, and for so long in milliseconds, was kept from the
+ * cores by other processes of the machine: then nothing is lent for a while.
+ */
+const STARVED_BORROWER = { slowness: 8, heldMs: 500, pauseMs: 60_000 } as const;
+
 /** Longest `Retry-After`, in seconds: nothing can be foreseen beyond it. */
 const MAX_RETRY_AFTER_SECONDS = 60;
 
@@ -64,6 +70,7 @@ export class Admission {
   readonly #clock: Clock;
   readonly #meter: Pick<Meter, 'noteQueueWait'> | undefined;
   readonly #lanes: Readonly<Record<Lane, LaneState>>;
+  #lendsFromMs = Number.NEGATIVE_INFINITY;
 
   constructor(
     source: SlotSource,
@@ -143,12 +150,13 @@ export class Admission {
   }
 
   /**
-   * Whether the heavy lane has a slot for a light render. It waits for that of a single core: at the priority of its
-   * processes it could starve, and no other slot would be kept empty for it.
+   * Whether the heavy lane has a slot for a light render. One of a single slot is not lent: a heavy render would wait
+   * for the borrower, and nothing could be kept empty for that one.
    */
   #canLend(): boolean {
-    const { light } = this.#source.slots;
-    return light > 1 && this.#lanes.heavy.isEmpty && this.#source.hasIdle('heavy');
+    const { light, heavy } = this.#source.slots;
+    if (light < 2 || heavy < 2 || this.#clock.nowMs() < this.#lendsFromMs) return false;
+    return this.#lanes.heavy.isEmpty && this.#source.hasIdle('heavy');
   }
 
   /** A slot is free only while no render waits for it. */
@@ -196,7 +204,12 @@ export class Admission {
   }
 
   #leave(holder: Holder, isMeasured: boolean): number {
-    const heldMs = this.#lanes[holder.lane].leave(holder, this.#clock.nowMs(), isMeasured);
+    const nowMs = this.#clock.nowMs();
+    const borrowedMs = holder.isBorrower ? nowMs - holder.sinceMs : 0;
+    const { slowness, heldMs: starvedMs, pauseMs } = STARVED_BORROWER;
+    if (borrowedMs > Math.max(holder.costMs * slowness, starvedMs))
+      this.#lendsFromMs = nowMs + pauseMs;
+    const heldMs = this.#lanes[holder.lane].leave(holder, nowMs, isMeasured);
     // Of both: one that was withheld may be free again.
     for (const each of lanes) this.#admitWaiting(each);
     return heldMs;

@@ -26,6 +26,14 @@ class TooSlowForLane extends Error {
   override readonly name = 'TooSlowForLane';
 }
 
+/** A light render in a borrowed slot was kept from the cores for too long. */
+class StarvedBorrower extends Error {
+  override readonly name = 'StarvedBorrower';
+}
+
+/** Time by the clock for a render in a borrowed slot, in milliseconds: ten times as much as is foreseen at most. */
+const BORROWER_TIMEOUT_MS = 1_000;
+
 /** CPU time for a render in the light lane, in milliseconds: thirty times as much as is foreseen at most. */
 const LIGHT_TIMEOUT_MS = 3_000;
 
@@ -104,6 +112,9 @@ export class AdmittedRenderer {
       try {
         return await this.#renderIn(laneOf(plan.cost, plan.job), plan, original, task, charge);
       } catch (error) {
+        // Nothing is lent now, so it has a light process for itself.
+        if (error instanceof StarvedBorrower)
+          return this.#renderInLane(plan, original, task, charge);
         if (!(error instanceof TooSlowForLane)) throw error;
       }
     }
@@ -139,7 +150,10 @@ export class AdmittedRenderer {
       // Others of the same original may have been ahead in the queue.
       negativeCache.checkOriginal(originKey);
       if (lane === 'light' && negativeCache.isSlow(originKey)) throw new TooSlowForLane();
-      const times = timesIn(lane, limits);
+      const times =
+        slot.lane === lane
+          ? timesIn(lane, limits)
+          : { timeoutMs: Math.min(limits.timeoutMs, BORROWER_TIMEOUT_MS) };
       hasBegun = true;
       const rendering = trace.time(
         'render',
@@ -156,6 +170,8 @@ export class AdmittedRenderer {
       return body;
     } catch (error) {
       isMeasured = isTimeout(error);
+      const isBorrowed = slot.lane !== lane && limits.timeoutMs > BORROWER_TIMEOUT_MS;
+      if (isMeasured && isBorrowed) throw new StarvedBorrower();
       if (lane === 'heavy' || !isTimeout(error)) throw error;
       if (!isRetired()) negativeCache.noteSlow(originKey);
       // The heavy lane would give it no more time than it had.

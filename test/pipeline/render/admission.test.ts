@@ -168,6 +168,19 @@ describe('admission', () => {
       expect((await waiting).lane).toBe('light');
     });
 
+    test('is not lent for a minute after a borrower has starved', async () => {
+      const { admission, enter } = await createFull();
+      const starved = await enter('starved', 'light', 10);
+      nowMs = 501;
+      starved.leave(true);
+      const next = enter('next', 'light');
+      await vi.advanceTimersByTimeAsync(0);
+      expect(heldSlots(admission)).toEqual([2, 0]);
+      nowMs = 60_502;
+      expect((await enter('borrower', 'light')).lane).toBe('heavy');
+      next.catch(() => undefined);
+    });
+
     test('does not count for slow where its borrower is', async () => {
       const { admission, enter } = await createFull();
       await enter('borrower', 'light', 10);
@@ -181,7 +194,7 @@ describe('admission', () => {
       const { admission, enter, light } = await createFull();
       for (let count = 0; count < 20; count += 1) {
         const borrowed = await enter('borrower', 'light', 10);
-        nowMs += 1_000;
+        nowMs += 400;
         expect(borrowed.leave(true)).toBe(10);
       }
       for (const slot of light) slot.leave(false);
