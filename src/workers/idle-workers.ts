@@ -5,11 +5,6 @@ export class IdleWorkers {
   /** In the order in which they became idle, each with what tells that it has been so for too long. */
   readonly #timers = new Map<WorkerProcess, NodeJS.Timeout | undefined>();
 
-  /** How many there are. */
-  get size(): number {
-    return this.#timers.size;
-  }
-
   /** Adds one; `maxIdleMs` later, if it is still idle, `onTooLong` is called. `undefined`: never. */
   add(worker: WorkerProcess, maxIdleMs: number | undefined, onTooLong: () => void): void {
     const timer = maxIdleMs === undefined ? undefined : setTimeout(onTooLong, maxIdleMs).unref();

@@ -1,6 +1,7 @@
 import type { Lane, Log } from '../pipeline/ports.ts';
-import { WaitQueue } from '../pipeline/wait-queue.ts';
+import { DelayedStarts } from './delayed-starts.ts';
 import { IdleWorkers } from './idle-workers.ts';
+import { WaitingJobs } from './waiting-jobs.ts';
 import { stopped } from './worker-failures.ts';
 import type { WorkerProcess, WorkerProcessEvents } from './worker-process.ts';
 
@@ -37,13 +38,6 @@ export interface WorkerLaneOptions {
   readonly log: Log;
 }
 
-/** Wait before a worker that failed to start is started again; doubled each time, in milliseconds. */
-const FIRST_RESTART_DELAY_MS = 100;
-const MAX_RESTART_DELAY_MS = 5_000;
-
-/** Longest wait for a worker, in milliseconds: callers hold a slot, so one is about to be ready. */
-const MAX_WAIT_MS = 10_000;
-
 /**
  * The workers of one lane: keeps as many as it should, starts more of them when all are at work, and replaces
  * those that end. Those that are worn are replaced without a gap: the replacement is started first, and the old
@@ -54,17 +48,12 @@ export class WorkerLane {
   /** All processes, from their start to their end. */
   readonly #members = new Set<WorkerProcess>();
   readonly #idle = new IdleWorkers();
-  /** Each says whether it waits for a worker that has done nothing yet. */
-  readonly #queue = new WaitQueue<boolean, WorkerProcess>({
-    maxWaiting: Number.POSITIVE_INFINITY,
-    maxWaitMs: MAX_WAIT_MS,
-  });
+  readonly #jobs = new WaitingJobs();
   readonly #stopping = new AbortController();
-  readonly #restarts = new Set<NodeJS.Timeout>();
+  readonly #starts = new DelayedStarts();
   /** How many workers there should be now. */
   #wanted: number;
   #isStarted = false;
-  #failedStarts = 0;
 
   constructor(options: WorkerLaneOptions) {
     this.#options = options;
@@ -88,7 +77,7 @@ export class WorkerLane {
     const failure = stopped();
     this.#stopping.abort(failure);
     this.#idle.stop();
-    for (const timer of this.#restarts) clearTimeout(timer);
+    this.#starts.stop();
     for (const worker of this.#members) worker.kill('shutdown', failure);
   }
 
@@ -99,7 +88,7 @@ export class WorkerLane {
 
   /** Whether a worker has nothing to do. */
   get hasIdle(): boolean {
-    return this.#idle.size > 0;
+    return this.#idle.find(({ isUsable }) => isUsable) !== undefined;
   }
 
   get processIds(): readonly number[] {
@@ -127,7 +116,7 @@ export class WorkerLane {
     const idle = this.#idle.take();
     if (idle !== undefined) return Promise.resolve(idle);
     this.#grow();
-    return this.#wait(false, signal);
+    return this.#jobs.join(false, signal, this.#stopping.signal);
   }
 
   /**
@@ -137,16 +126,7 @@ export class WorkerLane {
    * @throws as `take`
    */
   takeFresh(signal: AbortSignal): Promise<WorkerProcess> {
-    return this.#wait(true, signal);
-  }
-
-  #wait(mustBeFresh: boolean, signal: AbortSignal): Promise<WorkerProcess> {
-    return this.#queue.join({
-      item: mustBeFresh,
-      signal: AbortSignal.any([signal, this.#stopping.signal]),
-      bottleneck: 'workers',
-      retryAfterSeconds: () => 1,
-    });
+    return this.#jobs.join(true, signal, this.#stopping.signal);
   }
 
   /** Takes a worker back after its job, whatever became of it. */
@@ -160,22 +140,13 @@ export class WorkerLane {
       this.#fill(0);
     }
     if (this.#isDispensable(worker)) worker.kill('recycled');
-    else if (!this.#hand(worker)) this.#addIdle(worker);
-  }
-
-  /** Hands a worker to a job that waits; a fresh one first to those that need such a one. */
-  #hand(worker: WorkerProcess): boolean {
-    const isFresh = worker.jobsDone === 0;
-    return (
-      (isFresh && this.#queue.admitNext(worker, (mustBeFresh) => mustBeFresh)) ||
-      this.#queue.admitNext(worker, (mustBeFresh) => !mustBeFresh)
-    );
+    else if (!this.#jobs.hand(worker)) this.#addIdle(worker);
   }
 
   /** Lets one more worker start, where there may be one and those that start already are too few for what waits. */
   #grow(): void {
     const starting = this.#wanted - this.#usable().length;
-    if (this.#wanted >= this.#options.most() || this.#queue.length < starting) return;
+    if (this.#wanted >= this.#options.most() || this.#jobs.length < starting) return;
     this.#wanted += 1;
     this.#fill(0);
   }
@@ -203,15 +174,14 @@ export class WorkerLane {
   #fill(delayMs: number): void {
     const { shared, log, lane } = this.#options;
     const leaving = shared.leaving !== undefined && this.#members.has(shared.leaving) ? 1 : 0;
-    const coming = this.#members.size - leaving + this.#restarts.size;
+    const coming = this.#members.size - leaving + this.#starts.size;
+    const start = (): void => {
+      this.#launch().catch((error: unknown) => {
+        log.error({ err: error, lane }, 'a render worker cannot start');
+      });
+    };
     for (let missing = this.#wanted - coming; missing > 0; missing -= 1) {
-      const timer = setTimeout(() => {
-        this.#restarts.delete(timer);
-        this.#launch().catch((error: unknown) => {
-          log.error({ err: error, lane }, 'a render worker cannot start');
-        });
-      }, delayMs);
-      this.#restarts.add(timer);
+      this.#starts.schedule(start, delayMs);
     }
   }
 
@@ -220,7 +190,7 @@ export class WorkerLane {
     return new Promise((resolve, reject) => {
       const worker = this.#options.launch({
         onReady: () => {
-          this.#failedStarts = 0;
+          this.#starts.noteReady();
           this.release(worker);
           this.#idle.find((other) => this.#isDispensable(other))?.kill('recycled');
           resolve();
@@ -255,11 +225,8 @@ export class WorkerLane {
     }
     if (reason !== undefined) shared.counters.kills += 1;
     if (!this.#isStarted) return;
-    if (!wasReady) this.#failedStarts += 1;
     shared.counters.restarts += 1;
-    const delayMs = wasReady
-      ? 0
-      : Math.min(FIRST_RESTART_DELAY_MS * 2 ** this.#failedStarts, MAX_RESTART_DELAY_MS);
+    const delayMs = wasReady ? 0 : this.#starts.noteFailure();
     log.warn({ ...details, delayMs }, 'a render worker has ended and is replaced');
     this.#fill(delayMs);
   }

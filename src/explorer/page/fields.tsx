@@ -26,6 +26,9 @@ function findFault(path: string): string | undefined {
   return found.length === 0 ? undefined : found.map(({ message }) => message).join(' ');
 }
 
+/** Of the control of a field, by which its label knows it. */
+const idOf = (name: string): string => `field-${name}`;
+
 interface LabelledProps {
   readonly name: string;
   readonly isHalf?: boolean;
@@ -36,8 +39,7 @@ interface LabelledProps {
 export function Labelled({ name, isHalf = false, children }: LabelledProps) {
   return (
     <div class={isHalf ? 'field half' : 'field'}>
-      {/* biome-ignore lint/a11y/noLabelWithoutControl: the control is what it is called with */}
-      <label>
+      <label htmlFor={idOf(name)}>
         <span class="name">{name}</span>
         {children}
       </label>
@@ -62,6 +64,7 @@ export function TextField({ name, isHalf = false, value, form, onText }: TextFie
     <Labelled name={name} isHalf={isHalf}>
       <input
         type={bounds === undefined ? 'text' : 'number'}
+        id={idOf(name)}
         list={undefined} // The types of a text line that suggests nothing want it said.
         name={name}
         value={value}
@@ -97,6 +100,7 @@ export function Select({ name, label, words, value, textOf = labelOf, onPick }: 
   return (
     <select
       name={name}
+      id={name && idOf(name)}
       aria-label={label}
       value={value}
       onInput={({ currentTarget }) => onPick(currentTarget.value)}

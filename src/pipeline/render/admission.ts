@@ -1,7 +1,7 @@
 import { MediaError } from '../../contract/errors.ts';
 import type { Meter } from '../meter.ts';
 import { type Clock, type Lane, lanes } from '../ports.ts';
-import { type Holder, LaneState } from './lane-state.ts';
+import { type Holder, hasStarved, LaneState } from './lane-state.ts';
 import { costlySlotsOf, pickCostly, type Running } from './slot-forecast.ts';
 
 /** The processes that render, as far as slots are theirs. */
@@ -42,11 +42,8 @@ const MAX_WITHHELD_SHARE = 1 / 2;
  */
 const MAX_FORESEEN_SHARE = 1 / 2;
 
-/**
- * A borrower that has held its slot for so many times its estimate, and for so long in milliseconds, was kept from the
- * cores by other processes of the machine: then nothing is lent for a while.
- */
-const STARVED_BORROWER = { slowness: 8, heldMs: 500, pauseMs: 60_000 } as const;
+/** How long nothing is lent after a borrower has starved, in milliseconds. */
+const LENDING_PAUSE_MS = 60_000;
 
 /** Longest `Retry-After`, in seconds: nothing can be foreseen beyond it. */
 const MAX_RETRY_AFTER_SECONDS = 60;
@@ -70,6 +67,7 @@ export class Admission {
   readonly #clock: Clock;
   readonly #meter: Pick<Meter, 'noteQueueWait'> | undefined;
   readonly #lanes: Readonly<Record<Lane, LaneState>>;
+  /** By the clock; nothing is lent before. */
   #lendsFromMs = Number.NEGATIVE_INFINITY;
 
   constructor(
@@ -98,6 +96,8 @@ export class Admission {
   async enter(lane: Lane, costMs: number, signal: AbortSignal): Promise<Slot> {
     signal.throwIfAborted();
     const cameMs = this.#clock.nowMs();
+    // A heavy process may have become idle since the last slot was left: it is for those that wait already.
+    if (lane === 'light' && this.#canLend()) this.#admitWaiting(lane);
     const place = this.#findPlace(lane, costMs);
     const holder =
       place === undefined
@@ -150,8 +150,8 @@ export class Admission {
   }
 
   /**
-   * Whether the heavy lane has a slot for a light render. One of a single slot is not lent: a heavy render would wait
-   * for the borrower, and nothing could be kept empty for that one.
+   * Whether the heavy lane has a slot for a light render. Lanes of a single slot lend none: a heavy render would wait
+   * for the borrower, and no light slot could be kept empty for that one.
    */
   #canLend(): boolean {
     const { light, heavy } = this.#source.slots;
@@ -205,23 +205,19 @@ export class Admission {
 
   #leave(holder: Holder, isMeasured: boolean): number {
     const nowMs = this.#clock.nowMs();
-    const borrowedMs = holder.isBorrower ? nowMs - holder.sinceMs : 0;
-    const { slowness, heldMs: starvedMs, pauseMs } = STARVED_BORROWER;
-    if (borrowedMs > Math.max(holder.costMs * slowness, starvedMs))
-      this.#lendsFromMs = nowMs + pauseMs;
+    if (hasStarved(holder, nowMs)) this.#lendsFromMs = nowMs + LENDING_PAUSE_MS;
     const heldMs = this.#lanes[holder.lane].leave(holder, nowMs, isMeasured);
     // Of both: one that was withheld may be free again.
     for (const each of lanes) this.#admitWaiting(each);
     return heldMs;
   }
 
-  /** The first that may have a slot: costly ones are overtaken while theirs are held. */
+  /** Those that may have a slot, in their order: costly ones are overtaken while theirs are held. */
   #admitWaiting(lane: Lane): void {
     const { queue } = this.#lanes[lane];
-    for (;;) {
-      const next = queue.items().find(({ costMs }) => this.#findPlace(lane, costMs) !== undefined);
-      if (next === undefined) return;
-      const place = this.#findPlace(lane, next.costMs) ?? lane;
+    for (const next of queue.items()) {
+      const place = this.#findPlace(lane, next.costMs);
+      if (place === undefined) continue;
       queue.admitNext(this.#begin(lane, place, next.costMs), (item) => item === next);
     }
   }

@@ -158,7 +158,7 @@ export class AdmittedRenderer {
       const rendering = trace.time(
         'render',
         (visit) => {
-          visit.note({ lane, ...describeJob(job) });
+          visit.note({ lane: slot.lane, ...describeJob(job) });
           return renderer.render(original.bytes, job, { lane: slot.lane, signal, ...times });
         },
         ({ byteLength }) => ({ bytes: byteLength }),

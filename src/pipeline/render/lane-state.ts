@@ -10,6 +10,7 @@ import {
 
 /** One that holds a slot of a lane; a borrower has come to the other one. */
 export interface Holder extends Running {
+  /** Whose slot it is. */
   readonly lane: Lane;
   readonly isBorrower: boolean;
 }
@@ -22,6 +23,15 @@ const LEARNING_RATE = 1 / 8;
  * cores, the system gives it a twentieth of one (niceness 19 beside 5).
  */
 const STARVING_SLOWNESS = 4;
+
+/** A borrower that holds its slot for this times its estimate, and for this long in milliseconds, has starved. */
+const STARVED_BORROWER = { slowness: 8, heldMs: 500 } as const;
+
+/** Whether a borrower was kept from the cores for far too long: by other processes of the machine, as a rule. */
+export function hasStarved({ isBorrower, costMs, sinceMs }: Holder, nowMs: number): boolean {
+  const { slowness, heldMs } = STARVED_BORROWER;
+  return isBorrower && nowMs - sinceMs > Math.max(costMs * slowness, heldMs);
+}
 
 /** A lane as it stands: what waits, what runs, and how long that takes. */
 export class LaneState {

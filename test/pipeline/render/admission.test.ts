@@ -168,6 +168,16 @@ describe('admission', () => {
       expect((await waiting).lane).toBe('light');
     });
 
+    test('goes to one that waits already, where a process has become idle since', async () => {
+      let hasIdle = false;
+      const { enter, entered } = await createFull(() => hasIdle);
+      const waiting = enter('waiting', 'light');
+      hasIdle = true;
+      enter('newcomer', 'light').catch(() => undefined);
+      expect((await waiting).lane).toBe('heavy');
+      expect(entered).toEqual(['a', 'b', 'waiting']);
+    });
+
     test('is not lent for a minute after a borrower has starved', async () => {
       const { admission, enter } = await createFull();
       const starved = await enter('starved', 'light', 10);
@@ -177,8 +187,8 @@ describe('admission', () => {
       await vi.advanceTimersByTimeAsync(0);
       expect(heldSlots(admission)).toEqual([2, 0]);
       nowMs = 60_502;
-      expect((await enter('borrower', 'light')).lane).toBe('heavy');
-      next.catch(() => undefined);
+      enter('last', 'light').catch(() => undefined);
+      expect((await next).lane).toBe('heavy');
     });
 
     test('does not count for slow where its borrower is', async () => {

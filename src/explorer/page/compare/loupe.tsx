@@ -75,15 +75,11 @@ export function Loupe({ left, right }: LoupeProps) {
         ))}
       </fieldset>
       <div class={isZoomed ? 'view zoomed' : 'view'}>
-        {/* biome-ignore lint/a11y/noStaticElementInteractions: it has a role while it can be moved */}
-        <div
+        <fieldset
           class="pair"
           style={{ '--split': `${split}%` }}
-          {...(isZoomed && {
-            role: 'group',
-            tabIndex: 0,
-            'aria-label': 'Both pictures; the arrow keys move them',
-          })}
+          tabIndex={isZoomed ? 0 : undefined}
+          aria-label={isZoomed ? 'Both pictures; the arrow keys move them' : 'Both pictures'}
           ref={(view) => {
             // A window that was made narrower shows no more of what is beside the picture.
             if (view === null || !isZoomed) return;
@@ -123,7 +119,7 @@ export function Loupe({ left, right }: LoupeProps) {
             aria-label="How much of the left picture is seen, in percent"
             onInput={({ currentTarget }) => setSplit(Number(currentTarget.value))}
           />
-        </div>
+        </fieldset>
       </div>
     </>
   );
