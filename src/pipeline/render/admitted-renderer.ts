@@ -127,7 +127,7 @@ export class AdmittedRenderer {
   /**
    * A CPU slot is held from here to the end of encoding.
    *
-   * @throws TooSlowForLane if a light render has taken too long for one
+   * @throws TooSlowForLane if a light render has taken too long for one, StarvedBorrower if it was kept from the cores
    */
   async #renderIn(
     lane: Lane,
