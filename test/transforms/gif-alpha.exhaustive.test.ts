@@ -48,5 +48,5 @@ test('a low GIF of 100 megapixels has room in a worker', async () => {
   const { statusCode, rawPayload } = await app.serve(original, path);
   expect(statusCode).toBe(200);
   expect(await sharp(rawPayload).metadata()).toMatchObject({ width: edgePx, height: edgePx });
-  expect(app.workers.counters).toEqual({ restarts: 0, kills: 0, recycles: 0 });
+  expect(app.workers.counters).toMatchObject({ restarts: 0, kills: 0 });
 });

@@ -37,7 +37,7 @@ test('a worker that ends while the disk of renderings hangs is replaced, and hit
     RESULT_STORE_DIR: join(mounted, 'renderings'),
   });
   onTestFinished(async () => {
-    disk.tell('renderings', 'none');
+    await disk.tell('renderings', 'none');
     await service.stop();
   });
   const get = async (size: number): Promise<number> => {
@@ -50,10 +50,10 @@ test('a worker that ends while the disk of renderings hangs is replaced, and hit
   expect(await get(64)).toBe(200);
   await expect.poll(() => workersOf(service.pid).length).toBe(2);
   const before = workersOf(service.pid);
-  disk.tell('renderings', 'delay 0.5');
+  await disk.tell('renderings', 'delay 0.5');
   expect(await get(80)).toBe(200);
   await expect.poll(() => hasOpen(service.pid, mounted), { interval: 5 }).toBe(true);
-  disk.tell('renderings', 'hang');
+  await disk.tell('renderings', 'hang');
   for (const worker of before) process.kill(worker, 'SIGKILL');
   const isReplaced = (): boolean => {
     const workers = workersOf(service.pid);

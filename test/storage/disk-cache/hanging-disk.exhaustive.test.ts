@@ -35,7 +35,7 @@ test('renderings on a disk that hangs leave threads for the originals on another
   });
   const numbers = Array.from({ length: 16 }, (_, number) => number);
   for (const number of numbers) await store.write(numbered(number), result);
-  disk.tell('renderings', 'hang');
+  await disk.tell('renderings', 'hang');
   const pending = numbers.map(async (number) => {
     // That order, so that writes are under way, too.
     const written = store.write(numbered(100 + number), result);
@@ -43,7 +43,7 @@ test('renderings on a disk that hangs leave threads for the originals on another
   });
   const original = await origin.readForMemory('avatars/1/a', { signal: staying() });
   expect(original).toMatchObject({ bytes: Buffer.from('original') });
-  disk.tell('renderings', 'none');
+  await disk.tell('renderings', 'none');
   for (const [read] of await Promise.all(pending)) expect(read?.body).toEqual(result.body);
   expect(await store.read(numbered(107), staying(), anySize)).toEqual(result);
   store.close();
@@ -58,15 +58,15 @@ test('what a disk that fails in mid-write has kept is removed when it is well ag
     maxBytes: 1e9,
   });
   const listTemporary = () => readdirSync(join(folder.path, 'disk/renderings/store/incoming'));
-  disk.tell('renderings', 'delay 1');
+  await disk.tell('renderings', 'delay 1');
   const failing = expect(store.write(numbered(1), result)).rejects.toMatchObject({
     cause: { code: 'EIO' },
   });
   await expect.poll(listTemporary, { timeout: 20_000, interval: 5 }).toHaveLength(1);
-  disk.tell('renderings', 'fail');
+  await disk.tell('renderings', 'fail');
   await failing;
   expect(listTemporary()).toHaveLength(1);
-  disk.tell('renderings', 'none');
+  await disk.tell('renderings', 'none');
   await store.write(numbered(2), result);
   expect(listTemporary()).toEqual([]);
   store.close();

@@ -10,7 +10,8 @@ Reads one fault a line from its standard input, each for the files below one fol
     renderings fail          every one is an EIO
     renderings none
 
-It ends, and the folder is no longer mounted, when its standard input does. Debian has what it takes: python3-fusepy, fuse3.
+Each line is printed once it is so. It ends, and the folder is no longer mounted, when its standard input does.
+Debian has what it takes: python3-fusepy, fuse3.
 """
 
 import errno
@@ -126,6 +127,7 @@ def obey(mount_point):
         faults[top] = None if kind == 'none' else (kind, *arguments)
         if ended is not None:
             ended.set()
+        print(line, end='', flush=True)
     faults.clear()
     for event in over.values():
         event.set()

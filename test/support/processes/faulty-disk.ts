@@ -1,6 +1,7 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { existsSync, readdirSync } from 'node:fs';
+import { createInterface } from 'node:readline';
 import { setTimeout as sleep } from 'node:timers/promises';
 
 /** What may be wrong with a disk: every system call is late, or none ends, or all of them fail. */
@@ -8,8 +9,12 @@ export type DiskFault = 'none' | 'hang' | 'fail' | `delay ${number}`;
 
 /** A folder on a disk that fails when it is told to. */
 export interface FaultyDisk {
-  /** @param folder one at the top; the others stay as they are */
-  readonly tell: (folder: string, fault: DiskFault) => void;
+  /**
+   * Resolves once it is so.
+   *
+   * @param folder one at the top; the others stay as they are
+   */
+  readonly tell: (folder: string, fault: DiskFault) => Promise<void>;
   /** Takes it away; what hangs ends. */
   readonly close: () => Promise<void>;
 }
@@ -36,10 +41,11 @@ export async function mountFaultyDisk(
 ): Promise<FaultyDisk | undefined> {
   if (!existsSync('/dev/fuse') || !existsSync(PYTHON)) return undefined;
   const child = spawn(PYTHON, [PROGRAM, mounted, folder], {
-    stdio: ['pipe', 'ignore', 'ignore'],
+    stdio: ['pipe', 'pipe', 'ignore'],
     detached: true, // it outlasts a Ctrl-C, which ends what uses it first
   });
   child.stdin.on('error', () => undefined);
+  const replies = createInterface({ input: child.stdout })[Symbol.asyncIterator]();
   const deadlineMs = performance.now() + START_TIMEOUT_MS;
   while (readdirSync(mounted).length === 0) {
     if (child.exitCode !== null || performance.now() > deadlineMs) {
@@ -49,7 +55,10 @@ export async function mountFaultyDisk(
     await sleep(POLL_MS);
   }
   return {
-    tell: (top, fault) => void child.stdin.write(`${top} ${fault}\n`),
+    tell: async (top, fault) => {
+      child.stdin.write(`${top} ${fault}\n`);
+      await replies.next();
+    },
     close: async () => {
       child.stdin.end();
       await once(child, 'exit');
