@@ -87,8 +87,9 @@ const noPaths = {
     ...['/guilds/1/users/2/ab.png', '/guilds/1/users/2/icons/ab.png', '/__proto__/1/ab.png'],
     ...['/guilds/1/members/2/avatars/ab.png', '/attachments/1/2', '/attachments/1/2/3/name.png'],
     ...['/attachments/1/2/name.png/', '/attachments/1/2/../name.png', '/./avatars/1/ab.png'],
-    ...['/icons/../avatars/1/ab.png', '/%ff/1/ab.png', '/avatars\\1\\ab.png'],
-    '/nothing/here.png?size=123',
+    ...['/icons/../avatars/1/ab.png', '/%ff/1/ab.png', '/avatars\\1\\ab.png', '/3.png'],
+    ...['/../../etc/passwd', '/attachments/../../etc/passwd'],
+    ...['/attachments/1/2/../../../etc/passwd', '/nothing/here.png?size=123'],
   ],
   'has an escaped slash for a separator': ['/attachments/1/2%2fname', '/attachments%2f1/2/name'],
   'has a word of the paths for an id': [
@@ -121,7 +122,10 @@ const badHashes = [
 ];
 const badNames = {
   'no name': ['', '.', '..', '%2e', '%2e%2E', '.%2e'],
-  'a way out': ['%2f', '..%2f..%2fetc%2fpasswd', 'a%5cb', 'a\\b'],
+  'a way out': [
+    ...['%2f', '..%2f..%2fetc%2fpasswd', '%2e%2e%2f%2e%2e%2fetc%2fpasswd', 'a%5cb', 'a\\b'],
+    ...['..%5c..%5cetc', '..\\..\\etc'],
+  ],
   'control characters': [
     ...['%00', 'name.png%00.txt', '%0d%0aSet-Cookie:a=b', '%1b[31m', '%7f', '%c2%80', '%c2%9f'],
     '\u00c2\u0085',
@@ -160,7 +164,7 @@ const refused: readonly (readonly [string, string, readonly string[]])[] = [
   [
     'an index',
     'index',
-    ['', '-1', '03', '3.0', 'three', '1%2f2', '18446744073709551616'].map(
+    ['', '-1', '03', '3.0', 'three', '__proto__', '1%2f2', '18446744073709551616'].map(
       (index) => `/avatars/${index}.png`,
     ),
   ],
@@ -225,7 +229,10 @@ describe('what is taken', () => {
       'hashes',
       inIcon(['a', '-', '_', 'A_b', 'aZ09_-', 'a_a', 'a'.repeat(128), `a_${'b'.repeat(126)}`]),
     ],
-    ['indexes, in range or not', ['/avatars/0.png', '/avatars/5.png', '/avatars/6.png']],
+    [
+      'indexes, in range or not',
+      ['0', '5', '6', '18446744073709551615'].map((index) => `/avatars/${index}.png`),
+    ],
     ['sizes', each(SIZED, each(['size='], SIZES))],
     [
       'edges',
@@ -347,7 +354,7 @@ const alike: readonly (readonly [string, string, readonly string[]])[] = [
   [
     'any query of a default avatar',
     '/avatars/3.png',
-    each(['/avatars/3.png?'], ['', 'size=123&size=0', 'quality=bad&animated=1']),
+    each(['/avatars/3.png?'], [...ignored, 'size=123&size=0', 'quality=bad&animated=1']),
   ],
   ['jpg and jpeg', `${AVATAR}.jpg`, [`${AVATAR}.jpeg`]],
   ['jpg and jpeg of an attachment', `${FILE}?format=jpg`, [`${FILE}?format=jpeg`]],

@@ -44,26 +44,14 @@ describe('a request target, as no client would send it', () => {
     expect(response.body.equals(samples.text)).toBe(true);
   });
 
+  // What Node or Fastify could spoil; all others are in test/contract/targets.test.ts.
   it.each([
     ['/attachments/1/2/..', 400],
-    ['/attachments/1/2/.', 400],
     ['/attachments/1/2/%2e%2e', 400],
-    ['/attachments/1/2/%2e%2e%2f%2e%2e%2fetc%2fpasswd', 400],
-    ['/attachments/1/2/..%5c..%5cetc', 400],
-    ['/attachments/1/2/..\\..\\etc', 400],
-    ['/attachments/1/2/a%00.png', 400],
     ['/attachments/1/2/%', 400],
-    ['/attachments/1/2/%zz', 400],
-    ['/attachments/1/2/%c0%ae%c0%ae', 400],
-    ['/attachments/1/2/%ff', 400],
     ['/attachments/1/2/\u00ff', 400],
-    ['/attachments/../../etc/passwd', 404],
-    ['/attachments/1/2/../../../etc/passwd', 404],
-    ['/../../etc/passwd', 404],
     ['/icons/../icons/1/ab.png', 404],
     ['//icons/1/ab.png', 404],
-    ['//cdn.example/icons/1/ab.png', 404],
-    ['http://cdn.example', 404],
     ['*', 404],
     ['/%69cons%2f1%2fab.png', 404],
   ])('%s is refused as it stands, not tidied up: %i', async (target, status) => {

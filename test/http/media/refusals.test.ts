@@ -33,12 +33,9 @@ describe('400 INVALID_FORM_BODY', () => {
 });
 
 describe('404', () => {
-  it.each(['/', '/favicon.ico', '/avatars/1/ab', '/avatars/avatars/3.png', '/emojis/1.png/'])(
-    'NOT_FOUND: %s is no template',
-    async (url) => {
-      await refuse(app, url, 'NOT_FOUND', 'public, max-age=30');
-    },
-  );
+  it('NOT_FOUND: a path that is no template', async () => {
+    await refuse(app, '/favicon.ico', 'NOT_FOUND', 'public, max-age=30');
+  });
 
   it.each([
     '/avatars/1/ab.png',
