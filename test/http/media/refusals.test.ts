@@ -45,6 +45,7 @@ describe('404', () => {
   ])('UNKNOWN_MEDIA: %s is not there', async (url) => {
     await refuse(app, url, 'UNKNOWN_MEDIA', 'public, max-age=30');
     expect([...app.originals.reads.values()]).toEqual([1]);
+    expect(app.log.entries).toEqual([]);
   });
 });
 
