@@ -1,11 +1,12 @@
 import fc from 'fast-check';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { readResponse, type WireResponse } from '../support/http/wire-response.ts';
 import { patient } from '../support/patient.ts';
 import { type ServiceProcess, startService } from '../support/processes/service-process.ts';
 import { bytesOf, SurfaceModel } from './surface-model.ts';
 import { type Conversation, conversations, MARKER, type SoundRequest } from './surface-requests.ts';
 import { createSurfaceStorage, type SurfaceStorage } from './surface-storage.ts';
-import { openWire, readResponse, scriptOf, type Wire, type WireResponse } from './wire.ts';
+import { openWire, scriptOf, type Wire } from './wire.ts';
 
 /** How many conversations are held; a nightly run may set more. */
 const RUNS = Number(process.env.SURFACE_RUNS ?? '5000');
@@ -52,10 +53,9 @@ function isFinal({ version, headers }: SoundRequest): boolean {
 
 /** Reads and checks the response due for a request; false where the service has hung up instead. */
 async function checkNext(wire: Wire, request: SoundRequest, mayBeCut: boolean): Promise<boolean> {
-  const read = await wire.next(request.method === 'HEAD', mayBeCut);
-  if (read === undefined) return false;
-  expect(read.interim, 'interim responses').toBe(0);
-  await model.check(request, read.response);
+  const response = await wire.next(request.method === 'HEAD', mayBeCut);
+  if (response === undefined) return false;
+  await model.check(request, response);
   return true;
 }
 
@@ -87,9 +87,9 @@ async function hold(
     expect(await wire.rest(), 'after the last response').toHaveLength(0);
   } else if (last === undefined) {
     const avatar = await model.expect('/avatars/5.png');
-    const read = await wire.next(false);
-    if (avatar.kind !== 'media' || read === undefined) throw new Error('no sentinel');
-    expect(read.response.body.equals(avatar.response.body), 'a response too many').toBe(true);
+    const response = await wire.next(false);
+    if (avatar.kind !== 'media' || response === undefined) throw new Error('no sentinel');
+    expect(response.body.equals(avatar.response.body), 'a response too many').toBe(true);
     expect(await wire.rest()).toHaveLength(0);
   } else {
     checkTail(await wire.rest(), last);

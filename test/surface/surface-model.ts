@@ -1,10 +1,11 @@
 import { expect } from 'vitest';
 import { commonHeaders } from '../support/http/raw-http.ts';
+import type { WireResponse } from '../support/http/wire-response.ts';
 import { type Canonical, judge, type Verdict } from './contract-oracle.ts';
 import { rangeOf, tagsOf, trimOws } from './header-oracle.ts';
 import { formatRequest, MARKER, type SoundRequest } from './surface-requests.ts';
 import { CANARY, CHANGED_AT, type Original, readDefaultAvatar } from './surface-storage.ts';
-import { openWire, type WireResponse } from './wire.ts';
+import { openWire } from './wire.ts';
 
 /** Headers that tell of this one exchange and not of the media. */
 const OF_THE_EXCHANGE = [
@@ -120,7 +121,7 @@ export class SurfaceModel {
 
     const wire = await openWire(this.#port);
     await wire.send(Buffer.from(`GET ${target} HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n`));
-    const response = (await wire.next(false))?.response;
+    const response = await wire.next(false);
     expect((await wire.rest()).length).toBe(0);
     wire.close();
     if (response === undefined) throw new Error('no response');

@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { collect } from '../../support/http/raw-http.ts';
+import { readResponses } from '../../support/http/wire-response.ts';
 import { shareTestApp } from '../../support/test-app.ts';
 
 const app = shareTestApp();
@@ -21,24 +22,11 @@ async function responsesTo(
   socket.write(bytes, 'latin1');
   // Only a connection that is still understood gets a response to this.
   socket.write('OPTIONS /avatars/0.png HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n');
-  const statuses = statusesOf((await closed).toString('latin1'));
+  const statuses = readResponses(await closed).map(({ status }) => status);
   return {
     statuses: statuses.filter((status) => status !== 204),
     isClosedBefore: !statuses.includes(204),
   };
-}
-
-function statusesOf(text: string): number[] {
-  const statuses: number[] = [];
-  let rest = text;
-  while (rest !== '') {
-    const head = /^HTTP\/1\.1 (\d{3}) [^\r]*\r\n(?:[^\r\n]+\r\n)+\r\n/.exec(rest);
-    expect(head, `a response, at: ${rest.slice(0, 80)}`).not.toBeNull();
-    const length = /\r\ncontent-length: (\d+)\r\n/i.exec(head?.[0] ?? '')?.[1] ?? 0;
-    statuses.push(Number(head?.[1]));
-    rest = rest.slice((head?.[0].length ?? 0) + Number(length));
-  }
-  return statuses;
 }
 
 const get = (fields: string, rest = '') =>

@@ -1,11 +1,12 @@
 import { once } from 'node:events';
 import { connect, type Socket } from 'node:net';
 import { connect as connectTls } from 'node:tls';
+import { readHead } from './wire-response.ts';
 
 /** A response as it came over the wire. */
 export interface RawAnswer {
   readonly status: number;
-  /** By lower-case name; of repeated ones the last. */
+  /** By lower-case name. */
   readonly headers: Readonly<Record<string, string>>;
   /** All that followed the head, not decoded. */
   readonly body: Buffer;
@@ -88,18 +89,9 @@ export async function sendRaw(
   return parseAnswer(await sendBytes(port, `${head.join('\r\n')}\r\n\r\n${body}`, connectClient));
 }
 
-/** Takes the first response of a connection apart. */
+/** Takes the first response of a connection apart, whose body may be cut off, or in chunks. */
 export function parseAnswer(bytes: Buffer): RawAnswer {
   const end = bytes.indexOf('\r\n\r\n');
-  const [statusLine = '', ...lines] = bytes.subarray(0, end).toString('latin1').split('\r\n');
-  return {
-    status: Number(/^HTTP\/1\.1 (\d{3}) /.exec(statusLine)?.[1]),
-    headers: Object.fromEntries(
-      lines.map((line) => {
-        const colon = line.indexOf(':');
-        return [line.slice(0, colon).toLowerCase(), line.slice(colon + 1).trim()];
-      }),
-    ),
-    body: bytes.subarray(end + 4),
-  };
+  const { status, headers } = readHead(bytes.subarray(0, end));
+  return { status, headers: Object.fromEntries(headers), body: bytes.subarray(end + 4) };
 }

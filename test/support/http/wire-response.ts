@@ -1,0 +1,87 @@
+/** A response as its bytes say. */
+export interface WireResponse {
+  readonly status: number;
+  /** By lower-case name. */
+  readonly headers: ReadonlyMap<string, string>;
+  readonly body: Buffer;
+}
+
+/**
+ * Reads one response off the front of `bytes`.
+ *
+ * @param isHead whether its request was a HEAD, so that no body follows whatever the headers say
+ * @returns the response and what follows it; `undefined` while it is not complete
+ * @throws Error for anything that is not exactly HTTP/1.1, and for an interim response (1xx)
+ */
+export function readResponse(
+  bytes: Buffer,
+  isHead: boolean,
+): { readonly response: WireResponse; readonly rest: Buffer } | undefined {
+  const end = bytes.indexOf('\r\n\r\n');
+  if (end < 0) return undefined;
+  const { status, headers } = readHead(bytes.subarray(0, end));
+  const afterHead = bytes.subarray(end + 4);
+  const length = lengthOf(status, headers, isHead, afterHead);
+  if (length === undefined || afterHead.length < length) return undefined;
+  const body = afterHead.subarray(0, length);
+  return { response: { status, headers, body }, rest: afterHead.subarray(length) };
+}
+
+/**
+ * Reads all responses of a connection, none of which is to a HEAD.
+ *
+ * @throws Error where one of them is not exactly HTTP/1.1, or not whole
+ */
+export function readResponses(bytes: Buffer): readonly WireResponse[] {
+  if (bytes.length === 0) return [];
+  const read = readResponse(bytes, false);
+  if (read === undefined) {
+    throw new Error(`a response cut off: ${JSON.stringify(bytes.toString('latin1', 0, 80))}`);
+  }
+  return [read.response, ...readResponses(read.rest)];
+}
+
+/**
+ * Reads the head of a response, without the empty line after it.
+ *
+ * @throws Error for anything that is not exactly HTTP/1.1
+ */
+export function readHead(head: Buffer): Pick<WireResponse, 'status' | 'headers'> {
+  const [statusLine = '', ...lines] = head.toString('latin1').split('\r\n');
+  const status = /^HTTP\/1\.1 ([1-5]\d\d) [A-Za-z' -]*$/.exec(statusLine)?.[1];
+  if (status === undefined) throw new Error(`no status line: ${JSON.stringify(statusLine)}`);
+  const headers = new Map<string, string>();
+  for (const line of lines) {
+    const [, name, value] = /^([A-Za-z0-9-]+): ([ -~]+)$/.exec(line) ?? [];
+    if (name === undefined || value === undefined)
+      throw new Error(`no header: ${JSON.stringify(line)}`);
+    if (headers.has(name.toLowerCase())) throw new Error(`a header twice: ${line}`);
+    headers.set(name.toLowerCase(), value);
+  }
+  return { status: Number(status), headers };
+}
+
+function lengthOf(
+  status: number,
+  headers: ReadonlyMap<string, string>,
+  isHead: boolean,
+  body: Buffer,
+): number | undefined {
+  const length = headers.get('content-length');
+  const coding = headers.get('transfer-encoding');
+  if (length !== undefined && !/^(?:0|[1-9]\d*)$/.test(length))
+    throw new Error(`length: ${length}`);
+  if (isHead || status === 204 || status === 304) {
+    if (status === 204 && (length ?? coding) !== undefined) throw new Error('a 204 with a length');
+    return 0;
+  }
+  if (coding === undefined) {
+    if (length === undefined) throw new Error(`a response ${status} without a length`);
+    return Number(length);
+  }
+  // Nothing here is sent in chunks; but the empty responses of Node's own are said so.
+  if (coding !== 'chunked' || length !== undefined) throw new Error(`coding: ${coding}, ${length}`);
+  if (body.length < 5) return undefined;
+  if (body.subarray(0, 5).toString('latin1') !== '0\r\n\r\n') throw new Error('a chunked response');
+  return 5;
+}
