@@ -3,6 +3,7 @@ import { type ServiceProcess, startService } from '../support/processes/service-
 import { type OtlpReceiver, startOtlpReceiver } from '../support/telemetry/otlp-receiver.ts';
 
 const AVATAR = '/avatars/1/ab12.webp?size=16';
+const SPAN_NAME = 'GET /avatars/{user_id}/{avatar_hash}.{ext}';
 const TRACE_ID = '4bf92f3577b34da6a3ce929d0e0e4736';
 const headers = { traceparent: `00-${TRACE_ID}-00f067aa0ba902b7-01` };
 
@@ -62,9 +63,10 @@ describe('OpenTelemetry', () => {
 });
 
 describe('a traced service', () => {
-  it('sends what it has not sent yet when it is stopped, in protobuf unless it is set otherwise', async () => {
+  it('sends what it has not sent yet when it is stopped', async () => {
     const running = await start({
       OTEL_EXPORTER_OTLP_ENDPOINT: collector.url,
+      OTEL_EXPORTER_OTLP_PROTOCOL: 'http/json',
       OTEL_BSP_SCHEDULE_DELAY: '600000',
     });
     expect(await ask(running)).toBe(200);
@@ -72,12 +74,12 @@ describe('a traced service', () => {
     expect(collector.batches).toEqual([]);
     expect(await running.stop()).toBe(0);
     expect(collector.batches).toMatchObject([
-      { path: '/v1/traces', headers: { 'content-type': 'application/x-protobuf' } },
+      { path: '/v1/traces', headers: { 'content-type': 'application/json' } },
     ]);
     const servers = collector.spans.filter(({ kind }) => kind === 2);
     expect(servers).toMatchObject([
       {
-        name: 'GET /avatars/{user_id}/{avatar_hash}.{ext}',
+        name: SPAN_NAME,
         traceId: TRACE_ID,
         parentSpanId: '00f067aa0ba902b7',
         attributes: { 'http.response.status_code': 200, 'darkroom.cache': 'miss' },
@@ -92,6 +94,21 @@ describe('a traced service', () => {
     expect(render?.durationMs).toBeLessThan(cold?.durationMs ?? 0);
     // A line of the log for the cold request, with the same id.
     expect(running.output()).toContain(`"traceId":"${TRACE_ID}"`);
+  });
+
+  it('sends protobuf unless it is set otherwise', async () => {
+    const running = await start({
+      OTEL_EXPORTER_OTLP_ENDPOINT: collector.url,
+      OTEL_BSP_SCHEDULE_DELAY: '600000',
+    });
+    expect(await ask(running)).toBe(200);
+    expect(await running.stop()).toBe(0);
+    expect(collector.batches).toMatchObject([
+      { path: '/v1/traces', headers: { 'content-type': 'application/x-protobuf' } },
+    ]);
+    const [batch] = collector.batches;
+    expect(batch?.body.includes(Buffer.from(TRACE_ID, 'hex'))).toBe(true);
+    expect(batch?.body.includes(SPAN_NAME)).toBe(true);
   });
 
   it('serves as ever while its traces are not taken, logs that once, and stops in time', async () => {
@@ -141,7 +158,7 @@ describe('a traced service', () => {
       expect(running.output()).toMatch(new RegExp(`"level":40.*"reason":".*${name}`));
     }
     expect(await running.stop()).toBe(0);
-    expect(collector.spans).not.toEqual([]);
+    expect(collector.batches).not.toEqual([]);
   });
 
   it('does not start with a protocol that is not spoken', async () => {

@@ -3,9 +3,8 @@ import { gunzipSync } from 'node:zlib';
 import { onTestFinished, vi } from 'vitest';
 import type { Environment } from '../../../src/config/setting.ts';
 import { closeServer, listenLocally } from '../processes/local-server.ts';
-import { readProtobufSpans } from './otlp-protobuf.ts';
 
-/** A span as it came, whatever it was sent as. */
+/** A span as it came in JSON. */
 export interface ReceivedSpan {
   readonly name: string;
   readonly traceId: string;
@@ -22,6 +21,13 @@ export interface ReceivedSpan {
   readonly resource: Readonly<Record<string, unknown>>;
 }
 
+/** A request with spans. */
+export interface ReceivedBatch {
+  readonly path: string;
+  readonly headers: IncomingHttpHeaders;
+  readonly body: Buffer;
+}
+
 /** What a collector does with a batch. */
 export type ReceiverMood = 'takes' | 'refuses' | 'hangs';
 
@@ -31,10 +37,10 @@ export interface OtlpReceiver {
   readonly url: string;
   readonly port: number;
   mood: ReceiverMood;
-  /** All that came, in the order in which it ended. */
+  /** All that came in JSON, in the order in which it ended. */
   readonly spans: ReceivedSpan[];
-  /** Heads of all batches, with their paths. */
-  readonly batches: { readonly path: string; readonly headers: IncomingHttpHeaders }[];
+  /** All batches as they came, but not compressed. */
+  readonly batches: ReceivedBatch[];
   /** A second call does nothing. */
   close(): Promise<void>;
 }
@@ -46,21 +52,21 @@ export interface OtlpReceiver {
  */
 export async function startOtlpReceiver(port = 0): Promise<OtlpReceiver> {
   const spans: ReceivedSpan[] = [];
-  const batches: OtlpReceiver['batches'] = [];
+  const batches: ReceivedBatch[] = [];
   const server = createServer(async (request, response) => {
     const pieces: Buffer[] = [];
     for await (const piece of request as AsyncIterable<Buffer>) pieces.push(piece);
     const sent = Buffer.concat(pieces);
     const { headers, url = '' } = request;
-    batches.push({ path: url, headers });
+    const body = headers['content-encoding'] === 'gzip' ? gunzipSync(sent) : sent;
+    batches.push({ path: url, headers, body });
     if (receiver.mood === 'hangs') return;
     if (receiver.mood === 'refuses') {
       response.writeHead(400).end('no');
       return;
     }
-    const body = headers['content-encoding'] === 'gzip' ? gunzipSync(sent) : sent;
     const isJson = headers['content-type'] === 'application/json';
-    spans.push(...(isJson ? readJsonSpans(body.toString()) : readProtobufSpans(body)));
+    if (isJson) spans.push(...readJsonSpans(body.toString()));
     response.writeHead(200, { 'content-type': headers['content-type'] }).end(isJson ? '{}' : '');
   });
   const bound = await listenLocally(server, port);
