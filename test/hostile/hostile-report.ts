@@ -2,7 +2,7 @@ import { mkdirSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { ProbeResponse } from '../support/processes/latency-probe.ts';
 import type { MemoryPeaks } from '../support/processes/process-memory.ts';
-import { hasLostWorker, type Refusal } from './service-log.ts';
+import type { Refusal } from './service-log.ts';
 import type { TimedResponse } from './verdict.ts';
 
 /** One request of a hostile original, and what it cost. */
@@ -12,17 +12,11 @@ export interface Cost {
   readonly way: string;
   readonly target: string;
   readonly response: TimedResponse;
-  /** Most memory meanwhile, and just before; absent where several requests were under way at once. */
+  /** Most memory meanwhile; absent where several requests were under way at once. */
   readonly peaks?: MemoryPeaks;
-  readonly before?: MemoryPeaks;
   /** Slowest response to the probe meanwhile. */
   readonly probe?: ProbeResponse | undefined;
 }
-
-/** From here on something is worth a line of the report. */
-const SLOW_MS = 2_000;
-const STALL_MS = 100;
-const LARGE_BYTES = 512 * 2 ** 20;
 
 const FOLDER = 'test-report/hostile';
 const HEAD =
@@ -63,27 +57,18 @@ export class HostileReport {
     this.#notes.push(line);
   }
 
-  /** Writes all costs as a table, and the noteworthy ones with the notes as text; prints the text. */
+  /** Writes all costs as a table, and the notes as text; prints the text. */
   write(refusals: ReadonlyMap<string, Refusal>): void {
     mkdirSync(FOLDER, { recursive: true });
-    const rows: string[] = [];
-    const noteworthy: string[] = [];
-    for (const cost of this.#costs) {
-      const refusal = refusals.get(cost.target) ?? { code: '', reason: '' };
-      const row = formatRow(cost);
-      rows.push(`${row}\t${refusal.reason.replace(/\s+/g, ' ').slice(0, 200)}`);
-      const remarks = findRemarks(cost, refusal);
-      if (remarks.length > 0) {
-        noteworthy.push(
-          `${cost.name}, ${cost.way}: ${cost.response.status}; ${remarks.join('; ')}`,
-        );
-      }
-    }
+    const rows = this.#costs.map((cost) => {
+      const reason = refusals.get(cost.target)?.reason ?? '';
+      return `${formatRow(cost)}\t${reason.replace(/\s+/g, ' ').slice(0, 200)}`;
+    });
     writeFileSync(
       join(FOLDER, `${this.suite}.tsv`),
       `${[`${HEAD}\treason`, ...rows].join('\n')}\n`,
     );
-    const lines = [`Hostile suite: ${this.suite}`, ...this.#notes, ...noteworthy];
+    const lines = [`Hostile suite: ${this.suite}`, ...this.#notes];
     writeFileSync(join(FOLDER, `${this.suite}.txt`), `${lines.join('\n  ')}\n`);
     process.stdout.write(`${lines.join('\n  ')}\n`);
   }
@@ -102,25 +87,6 @@ function formatRow({ name, way, target, response, peaks, probe }: Cost): string 
     response.headers.get('content-length') ?? '',
     target,
   ].join('\t');
-}
-
-function findRemarks({ response, peaks, before, probe }: Cost, refusal: Refusal): string[] {
-  const isLate = response.status === 504;
-  const remarks = [
-    isLate && 'not done within the deadline',
-    !isLate && hasLostWorker(refusal) && `lost a worker: ${refusal.reason}`,
-    response.tookMs > SLOW_MS && `${Math.round(response.tookMs)} ms`,
-    // Waiting for a CPU is no stall: of the time, the thread must have been running for most.
-    probe !== undefined &&
-      probe.ranMs > STALL_MS &&
-      `event loop busy for ${Math.round(probe.ranMs)} of ${Math.round(probe.tookMs)} ms`,
-    ...(['worker', 'main'] as const).map((who) => {
-      const bytes = peaks?.[who] ?? 0;
-      const hasGrown = bytes > Math.max(LARGE_BYTES, 1.1 * (before?.[who] ?? 0));
-      return hasGrown && `${who} of ${mebibytes(bytes)} MiB`;
-    }),
-  ];
-  return remarks.filter((remark) => remark !== false);
 }
 
 /** In whole mebibytes. */
