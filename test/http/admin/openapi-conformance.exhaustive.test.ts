@@ -4,7 +4,6 @@ import { describe, expect, test } from 'vitest';
 import { MediaError } from '../../../src/contract/errors.ts';
 import { resourceRows } from '../../../src/contract/resources.ts';
 import type { Origin } from '../../../src/pipeline/ports.ts';
-import type { Parameter } from '../../../tools/openapi/model.ts';
 import { MemoryOrigin } from '../../support/memory-origin.ts';
 import {
   type DocumentedOperation,
@@ -152,38 +151,6 @@ describe('the service is as its OpenAPI document says:', () => {
     expect(statuses).toEqual(Array.from({ length: 6 }, () => [304, 206, 416]).flat());
   });
 
-  test.each(gets.filter(({ parameters }) => parameters.some(isOfQuery)))(
-    'parameters of $operation.operationId stand once, and others are ignored',
-    async (operation) => {
-      const listed = operation.parameters.filter(isOfQuery);
-      await fc.assert(
-        fc.asyncProperty(
-          requests.valid(operation),
-          fc.constantFrom(...listed),
-          async ({ target, headers, faults }, { name, schema }) => {
-            const more = (text: string): GeneratedRequest => ({
-              target: `${target}${target.includes('?') ? '&' : '?'}${text}`,
-              headers,
-              faults,
-            });
-            const plain = await ask(operation, more(''));
-            const ignored = await ask(operation, more('v=1&Size=0&utm_source=x'));
-            expect([ignored.status, ignored.headers.etag]).toEqual([
-              plain.status,
-              plain.headers.etag,
-            ]);
-            // A value that is right where it stands alone.
-            const value = Array.isArray(schema.enum) ? schema.enum[0] : (schema.minimum ?? true);
-            expect(reader.isValidText(schema, String(value))).toBe(true);
-            const twice = await ask(operation, more(`${name}=${value}&${name}=${value}`));
-            expect(twice.status, twice.body.toString()).toBe(400);
-          },
-        ),
-        { numRuns: 5 },
-      );
-    },
-  );
-
   test('every status that is documented was seen, but that of clients that are too slow', async () => {
     const [operation] = media;
     if (operation === undefined) return expect.fail('there is no operation');
@@ -306,10 +273,6 @@ function expectedStatus(
     decodeURIComponent(index),
   );
   return hasIndex && isNumber && faults.join() === 'index' ? 404 : 400;
-}
-
-function isOfQuery(parameter: Parameter): boolean {
-  return parameter.in === 'query';
 }
 
 /** The body names every parameter at fault of the query, and no other of it. */
