@@ -49,8 +49,8 @@ const TOUCH_AFTER_MS = 60 * 60 * 1000;
 const STALL_TIMEOUT_MS = 10_000;
 
 /**
- * Reads and writes at a time. All file access of the process shares Node's four threads, and a disk that hangs keeps
- * those that are on it: half of them are left for the originals.
+ * Reads, writes and evictions at a time. All file access of the process shares Node's four threads, and a disk that
+ * hangs keeps those that are on it: half of them are left for purges, one at a time, and the originals.
  */
 const TURNS = {
   slots: 2,
@@ -115,7 +115,7 @@ export class RenderingFolder implements ResultStore {
         const result = parseResultFile(await readBytes(file, 0, sizeBytes), address);
         // In a folder that may only be read, damaged files stay, and times are as they were.
         if (result === undefined) {
-          await this.removeFile(path).catch(() => undefined);
+          await removeFile(this.#place, path).catch(() => undefined);
         } else if (Date.now() - Number(status.mtimeMs) > TOUCH_AFTER_MS) {
           const now = new Date();
           await setTimes(descriptor, now, now).catch(() => undefined);
@@ -184,9 +184,10 @@ export class RenderingFolder implements ResultStore {
     }
   }
 
-  /** As `removeFile` of rendering-removal. */
+  /** As `removeFile` of rendering-removal, in turn. */
   async removeFile(path: string): Promise<void> {
-    await removeFile(this.#place, path);
+    const leave = await this.#takeTurn(new AbortController().signal);
+    await removeFile(this.#place, path).finally(leave);
   }
 
   /**

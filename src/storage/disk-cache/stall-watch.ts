@@ -1,14 +1,19 @@
 import { unlessAborted } from '../../pipeline/abort.ts';
 import { StoreStalled } from '../../pipeline/ports.ts';
 
+/** Tells each of its steps. */
+type Removal<Result> = (signal: AbortSignal, onStep: () => void) => Promise<Result>;
+
 /**
- * Watches over removals from a disk: one that makes no step for some time is given up. Its system call cannot be
- * given up, and keeps one of the few threads that all file access shares; so no other removal begins before it has
- * ended.
+ * Watches over removals from a disk, of which one is under way at a time: one that makes no step for some time is
+ * given up. Its system call cannot be given up, and keeps one of the few threads that all file access shares; so
+ * until it has ended, others are refused.
  */
 export class StallWatch {
   readonly #stallTimeoutMs: number;
-  #hanging = 0;
+  #isHanging = false;
+  /** Fulfilled when the last of those that came has ended or is given up. */
+  #last: Promise<unknown> = Promise.resolve();
 
   /** @param stallTimeoutMs longest time from one step to the next, in milliseconds */
   constructor(stallTimeoutMs: number) {
@@ -19,10 +24,14 @@ export class StallWatch {
    * @param removal has to stop with the signal, at the latest when its disk responds again
    * @throws StoreStalled; what the removal throws
    */
-  async run<Result>(
-    removal: (signal: AbortSignal, onStep: () => void) => Promise<Result>,
-  ): Promise<Result> {
-    if (this.#hanging > 0) throw new StoreStalled('The disk still does not answer.');
+  run<Result>(removal: Removal<Result>): Promise<Result> {
+    const turn = this.#last.then(() => this.#watch(removal));
+    this.#last = turn.catch(() => undefined);
+    return turn;
+  }
+
+  async #watch<Result>(removal: Removal<Result>): Promise<Result> {
+    if (this.#isHanging) throw new StoreStalled('The disk still does not answer.');
     const stalled = new AbortController();
     const timer = setTimeout(() => {
       stalled.abort(new StoreStalled(`The disk has not answered for ${this.#stallTimeoutMs} ms.`));
@@ -32,9 +41,9 @@ export class StallWatch {
       return await unlessAborted(running, stalled.signal);
     } catch (error) {
       if (stalled.signal.aborted) {
-        this.#hanging += 1;
+        this.#isHanging = true;
         const end = (): void => {
-          this.#hanging -= 1;
+          this.#isHanging = false;
         };
         running.then(end, end);
       }

@@ -11,6 +11,7 @@ import { addressOf, anySize } from '../contracts/result-store.contract.ts';
 /** Of a reader that stays. */
 const staying = (): AbortSignal => new AbortController().signal;
 const numbered = (number: number) => addressOf({ originKey: `avatars/1/${number}` });
+const numbers = Array.from({ length: 16 }, (_, number) => number);
 const result = { body: Buffer.alloc(10_000, 7), mimeType: 'image/webp' };
 
 let folder: TemporaryFolder;
@@ -33,7 +34,6 @@ test('renderings on a disk that hangs leave threads for the originals on another
     folder: join(folder.path, 'mounted/renderings/store'),
     maxBytes: 1e9,
   });
-  const numbers = Array.from({ length: 16 }, (_, number) => number);
   for (const number of numbers) await store.write(numbered(number), result);
   await disk.tell('renderings', 'hang');
   const pending = numbers.map(async (number) => {
@@ -46,6 +46,30 @@ test('renderings on a disk that hangs leave threads for the originals on another
   await disk.tell('renderings', 'none');
   for (const [read] of await Promise.all(pending)) expect(read?.body).toEqual(result.body);
   expect(await store.read(numbered(107), staying(), anySize)).toEqual(result);
+  store.close();
+}, 60_000);
+
+test('evictions and purges on a disk that hangs leave a thread for the originals on another one', async ({
+  skip,
+}) => {
+  if (disk === undefined) return skip('FUSE is missing: /dev/fuse, fuse3, python3-fusepy');
+  await folder.put('originals/avatars/1/a', 'original');
+  const origin = await createFilesystemOrigin(join(folder.path, 'originals'));
+  const store = await openScannedCache({
+    folder: join(folder.path, 'mounted/renderings/store'),
+    maxBytes: 240_000,
+  });
+  for (const number of numbers) await store.write(numbered(number), result);
+  expect(store.usage()?.evictions).toBeGreaterThan(0);
+  await disk.tell('renderings', 'hang');
+  const pending = numbers.flatMap((number) => [
+    store.write(numbered(100 + number), result),
+    store.remove('avatars/1/'),
+  ]);
+  const original = await origin.readForMemory('avatars/1/a', { signal: staying() });
+  expect(original).toMatchObject({ bytes: Buffer.from('original') });
+  await disk.tell('renderings', 'none');
+  await Promise.all(pending);
   store.close();
 }, 60_000);
 
