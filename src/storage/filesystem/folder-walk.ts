@@ -36,7 +36,9 @@ const BUFFERED_ENTRIES = 128;
  * followed nor shown, nor is anything else that is neither file nor folder. What vanishes meanwhile is
  * left out; what comes meanwhile may be.
  *
- * Not covered: names that are not UTF-8, and what a folder is swapped for while it is being read.
+ * Not covered: names that are not UTF-8, and what a folder is swapped for while it is being read. Where the file
+ * system does not say what an entry is (some of FUSE and NFS), Node asks for it by a call that keeps the event loop
+ * waiting, and what vanishes just then is an error.
  *
  * @throws Error of a system call, but for refused folders; `signal.reason`
  */

@@ -64,7 +64,7 @@ test('evictions and purges on a disk that hangs leave a thread for the originals
   await disk.tell('renderings', 'hang');
   const pending = numbers.flatMap((number) => [
     store.write(numbered(100 + number), result),
-    store.remove('avatars/1/'),
+    store.remove('icons/'),
   ]);
   const original = await origin.readForMemory('avatars/1/a', { signal: staying() });
   expect(original).toMatchObject({ bytes: Buffer.from('original') });
