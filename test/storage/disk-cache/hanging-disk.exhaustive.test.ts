@@ -1,8 +1,10 @@
 import { readdirSync } from 'node:fs';
 import { mkdir } from 'node:fs/promises';
 import { join } from 'node:path';
+import { monitorEventLoopDelay } from 'node:perf_hooks';
 import { beforeEach, expect, onTestFinished, test } from 'vitest';
 import { createFilesystemOrigin } from '../../../src/storage/filesystem/filesystem-origin.ts';
+import { walkFolder } from '../../../src/storage/filesystem/folder-walk.ts';
 import { openScannedCache } from '../../support/disk-cache/disk-cache.ts';
 import { type FaultyDisk, mountFaultyDisk } from '../../support/processes/faulty-disk.ts';
 import { type TemporaryFolder, useTemporaryFolder } from '../../support/temporary-folder.ts';
@@ -71,6 +73,20 @@ test('evictions and purges on a disk that hangs leave a thread for the originals
   await disk.tell('renderings', 'none');
   await Promise.all(pending);
   store.close();
+}, 60_000);
+
+// FUSE does not say what an entry is, as some of NFS do not.
+test('files on a slow disk are listed without keeping others waiting', async ({ skip }) => {
+  if (disk === undefined) return skip('FUSE is missing: /dev/fuse, fuse3, python3-fusepy');
+  for (const number of numbers) await folder.put(`disk/renderings/${number}`, 'original');
+  await disk.tell('renderings', 'delay 0.2');
+  const delays = monitorEventLoopDelay();
+  delays.enable();
+  let files = 0;
+  for await (const _ of walkFolder(join(folder.path, 'mounted/renderings'))) files += 1;
+  delays.disable();
+  expect(files).toBe(numbers.length);
+  expect(delays.max / 1e9, 'seconds that the event loop stood still').toBeLessThan(1);
 }, 60_000);
 
 test('what a disk that fails in mid-write has kept is removed when it is well again', async ({

@@ -71,13 +71,13 @@ describe('a walk', () => {
     }
   });
 
-  test('takes a step for each entry, shown or not', async () => {
+  test('takes a step for each entry that may be shown', async () => {
     for (const name of ['a', 'b', 'c']) await folder.put(name, 'x');
     let steps = 0;
     const onStep = (): void => {
       steps += 1;
     };
-    await walk({ namePrefix: 'z', onStep });
+    await walk({ onStep });
     expect(steps).toBeGreaterThanOrEqual(3);
   });
 });
