@@ -1,6 +1,6 @@
 import { beforeAll, describe, expect, it } from 'vitest';
 import { type Ask, createClient } from '../support/http/http-client.ts';
-import { parseAnswer, sendBytes } from '../support/http/raw-http.ts';
+import { sendBytes } from '../support/http/raw-http.ts';
 import { readResponses } from '../support/http/wire-response.ts';
 import { samples, shareTestApp } from '../support/test-app.ts';
 
@@ -216,19 +216,6 @@ describe('a method that is on no list', () => {
     expect(await statuses('\r\n', brew)).toEqual(['405']);
     const body = 'POST /avatars/0.png HTTP/1.1\r\nHost: a\r\nContent-Length: 2\r\n\r\n\r\n';
     expect(await statuses(body, brew)).toEqual(['405', '405']);
-  });
-
-  it.each([
-    'BREW /avatars/0.png',
-    'BREW /avatars/0.png HTTP/1.1\nHost: a\n\n',
-    'BREW /avatars/0.png HTTP/2.0\r\n\r\n',
-    'BREW  /avatars/0.png HTTP/1.1\r\n\r\n',
-    'BREW /avatars/ 0.png HTTP/1.1\r\n\r\n',
-    'BREW avatars/0.png HTTP/1.1\r\n\r\n',
-    'BR(W /avatars/0.png HTTP/1.1\r\n\r\n',
-    ' BREW /avatars/0.png HTTP/1.1\r\n\r\n',
-  ])('is no method where the line is none: %j', async (bytes) => {
-    expect(parseAnswer(await sendBytes(await app.listen(), bytes)).status).toBe(400);
   });
 });
 
