@@ -151,6 +151,17 @@ describe('the explorer', () => {
     expect(found[1].originals).toHaveLength(6);
   });
 
+  it('lists them anew after two seconds, and not sooner', async () => {
+    const { clock, get } = await start('on');
+    const list = async (query = '') => (await get(`/explorer/originals.json${query}`)).body;
+    const first = await list();
+    await folder.put('originals/avatars/1/cd34', samples.png);
+    clock.advance(1_999);
+    expect(await list('?anew')).toBe(first);
+    clock.advance(2);
+    expect(await list()).toContain('cd34');
+  });
+
   it('is not there for a page whose name leads to this machine: as if it were off', async () => {
     const { get, listen, send } = await start('on');
     const port = await listen();
@@ -195,5 +206,8 @@ describe('the explorer', () => {
     expect(body).not.toContain(folder.path);
     expect(log.errors).toHaveLength(1);
     expect((await get('/')).statusCode).toBe(200);
+    // No failure is remembered.
+    await rename(join(folder.path, 'gone'), join(folder.path, 'originals'));
+    expect((await get('/explorer/originals.json')).statusCode).toBe(200);
   });
 });
