@@ -188,29 +188,12 @@ describe('work that no client waits for any more', () => {
     expect((await next).statusCode).toBe(200);
     expect(app.log.errors).toEqual([]);
   });
-
-  it('goes on if it is light, and is kept for the next one', async () => {
-    const renderer = await startWith(new HeldRenderer());
-    const client = await app.begin(lightUrl(1));
-    await expect.poll(() => renderer.jobs.length).toBe(1);
-    client.destroy();
-    await expect.poll(() => app.countConnections()).toBe(0);
-    expect(renderer.jobs[0]?.signal.aborted).toBe(false);
-    renderer.release();
-    await settle();
-    const { headers } = await app.get(lightUrl(1));
-    expect(headers['cache-status']).toBe('darkroom; hit');
-    expect(renderer.jobs).toHaveLength(1);
-  });
 });
 
 describe('an original that kills its decoder', () => {
-  const kill = (code: 'UNPROCESSABLE_MEDIA' | 'TRANSFORM_TIMEOUT'): Renderer => ({
-    render: () => Promise.reject(new MediaError(code, { cause: new WorkerLost('SIGSEGV') })),
-  });
-
   it('costs three workers, in whatever sizes, and those that are at work with it then', async () => {
-    await startWith(kill('UNPROCESSABLE_MEDIA'));
+    const failure = new MediaError('UNPROCESSABLE_MEDIA', { cause: new WorkerLost('SIGSEGV') });
+    await startWith({ render: () => Promise.reject(failure) });
     const sizes = [16, 20, 22, 24, 28, 32, 40, 44, 48, 56];
     const responses = await Promise.all(
       sizes.map((size) => app.get(`/icons/1/ab.webp?size=${size}`)),
@@ -224,20 +207,6 @@ describe('an original that kills its decoder', () => {
     // No other original pays for it.
     expect((await app.get(lightUrl(2))).statusCode).toBe(422);
     expect(app.renderer.renders).toBe(renders + 1);
-  });
-
-  it('that takes all the time there is is not tried again, in no size, for a while', async () => {
-    await startWith(kill('TRANSFORM_TIMEOUT'));
-    const timesOut = (size: number) =>
-      refuse(app, `/icons/1/ab.webp?size=${size}`, 'TRANSFORM_TIMEOUT', 'no-store');
-    for (const size of [16, 20, 2048]) await timesOut(size);
-    expect(app.renderer.renders).toBe(2); // in one lane, then in the other
-    app.clock.advance(599_999);
-    await timesOut(16);
-    expect(app.renderer.renders).toBe(2);
-    app.clock.advance(1);
-    await timesOut(16);
-    expect(app.renderer.renders).toBe(4);
   });
 });
 
