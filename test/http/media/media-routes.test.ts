@@ -189,10 +189,11 @@ describe('work that is done once', () => {
     expect(app.renderer.renders).toBe(0);
   });
 
-  it('a passthrough attachment enters the origin alone, each time', async () => {
-    app.originals.put('attachments/1/2/p.png', samples.png);
-    for (let time = 0; time < 2; time += 1) {
-      const { headers } = await app.get('/attachments/1/2/p.png');
+  it('a passthrough attachment enters the origin alone, each time, and is never kept', async () => {
+    for (const bytes of [samples.png, samples.pdf]) {
+      app.originals.put('attachments/1/2/p.png', bytes);
+      const { headers, rawPayload } = await app.get('/attachments/1/2/p.png');
+      expect(rawPayload.equals(bytes)).toBe(true);
       expect(stagesOf(headers['server-timing'])).toEqual(['origin']);
       expect(headers['cache-status']).toBe('darkroom; fwd=bypass');
     }

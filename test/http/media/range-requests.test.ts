@@ -78,10 +78,13 @@ describe.each([
   });
 
   it('is sent in part to a client that has the other part of the same', async () => {
-    const { headers } = await get(url);
+    const { etag, 'last-modified': date = etag } = (await get(url)).headers;
     const range = 'bytes=1-2';
-    expect((await get(url, { range, 'if-range': String(headers.etag) })).statusCode).toBe(206);
-    for (const validator of ['"other"', `W/${headers.etag}`, 'nonsense', '*', '']) {
+    for (const validator of [etag, date]) {
+      expect((await get(url, { range, 'if-range': String(validator) })).statusCode).toBe(206);
+    }
+    const otherDate = 'Thu, 29 Feb 2024 12:30:16 GMT';
+    for (const validator of ['"other"', `W/${etag}`, 'nonsense', '*', '', otherDate]) {
       const response = await get(url, { range, 'if-range': validator });
       expect(response.statusCode).toBe(200);
       expect(response.headers).not.toHaveProperty('content-range');
@@ -92,19 +95,6 @@ describe.each([
     const headers = { range: 'bytes=99999999-', 'if-range': '"other"' };
     expect((await get(url, headers)).statusCode).toBe(200);
   });
-});
-
-describe('If-Range by date', () => {
-  it.each(['/icons/1/ab.webp?size=64', '/attachments/1/2/clip.mp4'])(
-    'is exact: %s',
-    async (url) => {
-      const statusOf = async (date: string) =>
-        (await get(url, { range: 'bytes=0-1', 'if-range': date })).statusCode;
-      expect(await statusOf('Thu, 29 Feb 2024 12:30:15 GMT')).toBe(206);
-      expect(await statusOf('Thu, 29 Feb 2024 12:30:14 GMT')).toBe(200);
-      expect(await statusOf('Thu, 29 Feb 2024 12:30:16 GMT')).toBe(200);
-    },
-  );
 });
 
 it('parts cost one render, and of a passthrough attachment none', async () => {
