@@ -175,19 +175,6 @@ describe('any other method', () => {
   it('is a 405 even where the values of the path are wrong', async () => {
     expect((await ask('POST', '/icons/x/ab.bmp')).status).toBe(405);
   });
-
-  it('does not have its body taken for the next request', async () => {
-    const body = 'GET /nothing HTTP/1.1\r\nHost: a\r\n\r\n'.repeat(2000);
-    const headers = { 'content-length': body.length };
-    expect((await ask('POST', '/icons/1/ab.webp', headers, body)).status).toBe(405);
-    expect((await ask('GET', '/avatars/0.png')).status).toBe(200);
-  });
-
-  it('does not make a GET with a body a fault', async () => {
-    const headers = { 'content-type': 'application/json', 'content-length': 1 };
-    expect((await ask('GET', '/avatars/0.png', headers, '{')).status).toBe(200);
-    expect((await ask('GET', '/avatars/0.png')).status).toBe(200);
-  });
 });
 
 describe('a method that is on no list', () => {

@@ -58,6 +58,7 @@ describe('a message that can be read in one way is served, and so is the next', 
     ['a length with zeros', get('Content-Length: 05\r\n', 'xxxxx')],
     ['a length between spaces', get('Content-Length:  5 \r\n', 'xxxxx')],
     ['a body that looks like a request', get(`Content-Length: ${SECOND.length}\r\n`, SECOND)],
+    ['a text that is no JSON', get('Content-Type: application/json\r\nContent-Length: 1\r\n', '{')],
     ['chunks', chunked(`5\r\nxxxxx\r\n${NO_CHUNKS}`)],
     [
       'chunks in capitals',

@@ -1,6 +1,4 @@
 import { once } from 'node:events';
-import type { IncomingMessage } from 'node:http';
-import { request } from 'node:https';
 import { connect as connectTls } from 'node:tls';
 import { beforeAll, describe, expect, test } from 'vitest';
 import { connectSecurely } from '../../support/http/raw-http.ts';
@@ -48,13 +46,6 @@ describe('with a certificate, the listener', () => {
     socket.destroy();
     await expect.poll(() => app.originals.openBodies).toBe(0);
     expect(app.log.errors).toEqual([]);
-  });
-
-  test('serves the requests of an agent over one connection', async () => {
-    const agent = { port, host: '127.0.0.1', rejectUnauthorized: false, agent: false };
-    const sent = request({ ...agent, path: '/avatars/1/ab12.webp?size=64' }).end();
-    const [response] = (await once(sent, 'response')) as [IncomingMessage];
-    expect([response.resume().httpVersion, response.statusCode]).toEqual(['1.1', 200]);
   });
 
   /** What a handshake agrees on, or why there is none. */
