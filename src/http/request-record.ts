@@ -172,7 +172,7 @@ export class RequestRecord {
     const bottleneck = this.#error?.bottleneck;
     if (bottleneck !== undefined) meter.noteRefusal(bottleneck);
     if (this.#error?.code === 'RATE_LIMITED') meter.noteLimited(resource);
-    this.#sending?.note({ bytes });
+    this.#sending?.note({ 'darkroom.bytes': bytes });
     this.#sending?.end();
     this.#span?.end({
       resource,

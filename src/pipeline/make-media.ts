@@ -134,11 +134,11 @@ export class MediaMaker {
     if (original.isInMemory) return original.read();
     const { renderer } = this.#parts;
     return trace.time('origin', async (visit) => {
-      visit.note({ part: 'body' });
+      visit.note({ 'darkroom.origin.part': 'body' });
       const prefix = renderer.isCrowdedFor(request) ? await original.peek() : undefined;
       if (prefix !== undefined) renderer.checkAdmission(request, prefix);
       const held = await original.read();
-      visit.note({ bytes: held.bytes.byteLength });
+      visit.note({ 'darkroom.bytes': held.bytes.byteLength });
       return held;
     });
   }

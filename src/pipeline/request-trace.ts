@@ -14,23 +14,25 @@ export type SpanName = Stage | Step;
 export type Step = 'join' | 'fetch' | 'facts' | 'write';
 
 /** What can be noted of a stage: numbers and words of ours, never a key, a name or a secret. */
-export interface SpanDetails {
-  /** Which of the memories was looked into, and whether there was anything. */
-  readonly memory?: Memory;
-  readonly isFound?: boolean;
-  /** What the origin was asked for: which state the original is in, or all of it. */
-  readonly part?: 'state' | 'body';
-  /** Another site has said that what was known of it still holds. */
-  readonly isUnchanged?: boolean;
-  readonly lane?: Lane;
-  /** Of an original, or of what was made of it. */
-  readonly format?: string;
-  readonly widthPx?: number;
-  readonly heightPx?: number;
-  readonly frames?: number;
-  /** Read, made or written. */
-  readonly bytes?: number;
-}
+export type SpanDetails = Readonly<
+  Partial<{
+    /** Which of the memories was looked into, and whether there was anything. */
+    'darkroom.memory': Memory;
+    'darkroom.found': boolean;
+    /** What the origin was asked for: which state the original is in, or all of it. */
+    'darkroom.origin.part': 'state' | 'body';
+    /** Another site has said that what was known of it still holds. */
+    'darkroom.fetch.unchanged': boolean;
+    'darkroom.lane': Lane;
+    /** Of an original, or of what was made of it. */
+    'darkroom.format': string;
+    'darkroom.width': number;
+    'darkroom.height': number;
+    'darkroom.frames': number;
+    /** Read, made or written. */
+    'darkroom.bytes': number;
+  }>
+>;
 
 /** A request in a trace, in the terms of OpenTelemetry's API; the package itself is loaded only with a tracer. */
 export interface TracedRequest {
@@ -46,20 +48,6 @@ export interface Visit extends Pick<StageSpan, 'note' | 'end'> {
   endUnseen(): void;
 }
 
-/** Names of `SpanDetails` in traces. */
-const detailNames = {
-  memory: 'darkroom.memory',
-  isFound: 'darkroom.found',
-  part: 'darkroom.origin.part',
-  isUnchanged: 'darkroom.fetch.unchanged',
-  lane: 'darkroom.lane',
-  format: 'darkroom.format',
-  widthPx: 'darkroom.width',
-  heightPx: 'darkroom.height',
-  frames: 'darkroom.frames',
-  bytes: 'darkroom.bytes',
-} as const satisfies Record<keyof SpanDetails, string>;
-
 /** `SpanStatusCode.ERROR`, without the package. */
 const ERROR: SpanStatusCode.ERROR = 2;
 
@@ -72,10 +60,7 @@ export class StageSpan {
   }
 
   note(details: SpanDetails): void {
-    if (this.#span === undefined) return;
-    for (const [name, value] of Object.entries(details)) {
-      if (isDetail(name)) this.#span.setAttribute(detailNames[name], value);
-    }
+    this.#span?.setAttributes(details);
   }
 
   /** @param error why it came to nothing; an error of the registry, an abort, or a bug of ours */
@@ -198,10 +183,6 @@ async function endAfter<Result>(
     span.end(error);
     throw error;
   }
-}
-
-function isDetail(name: string): name is keyof SpanDetails {
-  return Object.hasOwn(detailNames, name);
 }
 
 function noteFailure(span: Span, type: string): void {

@@ -66,7 +66,7 @@ export class MediaService {
       trace.outcome = { kind: 'hit' };
       return known;
     }
-    visit.note({ memory: 'results', isFound: known !== undefined });
+    visit.note({ 'darkroom.memory': 'results', 'darkroom.found': known !== undefined });
     visit.end();
     return undefined;
   }

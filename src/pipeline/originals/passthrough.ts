@@ -52,7 +52,10 @@ export class PassthroughService {
           ? await peekOriginal(object, SNIFF_BYTES, access.limits, signal)
           : object.bytes;
       const { sizeBytes, etag } = object;
-      visit.note({ part: isWhole ? 'body' : 'state', bytes: sizeBytes });
+      visit.note({
+        'darkroom.origin.part': isWhole ? 'body' : 'state',
+        'darkroom.bytes': sizeBytes,
+      });
       return {
         validators: validatorsOf(object, resultKey(request), PIPELINE_RELEASE),
         sizeBytes,

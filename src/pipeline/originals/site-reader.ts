@@ -63,7 +63,7 @@ export class SiteReader implements OpenedOriginal {
     }
     this.#checkFailure();
     const visit = trace.enter('origin');
-    visit.note({ part: 'state' });
+    visit.note({ 'darkroom.origin.part': 'state' });
     try {
       this.#identified ??= trace.show('fetch', (span) => this.#identify(approach, span));
       const identified = await this.#identified;
@@ -96,11 +96,11 @@ export class SiteReader implements OpenedOriginal {
     const mayBeUnchanged =
       approach !== 'whole' || cache.get(this.#originKey)?.etag === last?.identity.etag;
     const response = await this.#ask(mayBeUnchanged ? last?.site.validators : undefined);
-    span.note({ isUnchanged: response.kind === 'unchanged' });
+    span.note({ 'darkroom.fetch.unchanged': response.kind === 'unchanged' });
     if (response.kind === 'content') {
       this.#held = this.#hold(response);
       const held = await this.#held;
-      span.note({ bytes: held.bytes.byteLength });
+      span.note({ 'darkroom.bytes': held.bytes.byteLength });
       return { identity: identityOf(held), wasAsked: true };
     }
     // The site says so of what it was asked about alone.

@@ -141,7 +141,7 @@ export class AdmittedRenderer {
     signal.throwIfAborted();
     original.assign(lane);
     const slot = await trace.time('queue', (visit) => {
-      visit.note({ lane });
+      visit.note({ 'darkroom.lane': lane });
       return admission.enter(lane, cost.typicalMs, signal);
     });
     let [hasBegun, isMeasured] = [false, false];
@@ -158,10 +158,10 @@ export class AdmittedRenderer {
       const rendering = trace.time(
         'render',
         (visit) => {
-          visit.note({ lane: slot.lane, ...describeJob(job) });
+          visit.note({ 'darkroom.lane': slot.lane, ...describeJob(job) });
           return renderer.render(original.bytes, job, { lane: slot.lane, signal, ...times });
         },
-        ({ byteLength }) => ({ bytes: byteLength }),
+        ({ byteLength }) => ({ 'darkroom.bytes': byteLength }),
       );
       // It goes on when its clients leave: a new worker would cost more than what is left of it.
       if (lane === 'light') keep(rendering);
@@ -185,7 +185,12 @@ export class AdmittedRenderer {
 }
 
 function describeJob({ animation, format, size }: RenderJob): SpanDetails {
-  return { format, ...size, frames: animation?.delaysMs.length ?? 1 };
+  return {
+    'darkroom.format': format,
+    'darkroom.width': size.widthPx,
+    'darkroom.height': size.heightPx,
+    'darkroom.frames': animation?.delaysMs.length ?? 1,
+  };
 }
 
 function isTimeout(error: unknown): boolean {

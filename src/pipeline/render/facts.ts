@@ -16,7 +16,13 @@ export function readFacts(bytes: Uint8Array, trace: RequestTrace): ImageFacts {
     const facts = readImageFacts(bytes);
     if (facts === undefined) throw new MediaError('UNSUPPORTED_MEDIA_TYPE');
     const { format, widthPx, heightPx, frames } = facts;
-    span.note({ bytes: bytes.byteLength, format, widthPx, heightPx, frames });
+    span.note({
+      'darkroom.bytes': bytes.byteLength,
+      'darkroom.format': format,
+      'darkroom.width': widthPx,
+      'darkroom.height': heightPx,
+      'darkroom.frames': frames,
+    });
     span.end();
     return facts;
   } catch (error) {

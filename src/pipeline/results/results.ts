@@ -55,9 +55,9 @@ export class Results {
       'store',
       () => store.find(this.#addressOf(task, identity), signal),
       (found) => ({
-        memory: 'store',
-        isFound: found !== undefined,
-        ...(found !== undefined && { bytes: found.body.byteLength }),
+        'darkroom.memory': 'store',
+        'darkroom.found': found !== undefined,
+        ...(found && { 'darkroom.bytes': found.body.byteLength }),
       }),
     );
     if (stored === undefined) return undefined;
