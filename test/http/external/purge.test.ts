@@ -1,10 +1,6 @@
 import { beforeEach, describe, expect, test } from 'vitest';
 import { MemoryResultStore } from '../../support/memory-result-store.ts';
-import {
-  type ExternalApp,
-  signedPathOf,
-  useExternalApp,
-} from '../../support/sites/external-app.ts';
+import { type ExternalApp, useExternalApp } from '../../support/sites/external-app.ts';
 import { metricsSettings, withToken } from '../../support/telemetry/prometheus-text.ts';
 import { samples } from '../../support/test-app.ts';
 
@@ -49,14 +45,6 @@ describe('a purge of external media', () => {
     const [asked] = app.site.requests.slice(before);
     expect(app.site.requests).toHaveLength(before + 1);
     expect(asked?.headers['if-none-match']).toBeUndefined();
-  });
-
-  test('may be of one rendering, or of all sites', async () => {
-    await fill();
-    const path = signedPathOf(app.urlOf('/cat.jpg'), 'width=16');
-    expect(await purge({ paths: [path] })).toEqual({ removed: { memory: 1, store: 1 } });
-    expect(await purge({ prefix: 'external/' })).toEqual({ removed: { memory: 2, store: 2 } });
-    expect(store.paths).toEqual([]);
   });
 
   test('has a failure forgotten', async () => {
