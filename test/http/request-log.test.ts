@@ -184,6 +184,7 @@ describe('where hits are wanted as well', () => {
     ['true', '203.0.113.9:443', '127.0.0.1'],
     ['127.0.0.1', garbage, '127.0.0.1'],
     ['127.0.0.1, 10.0.0.1', `203.0.113.9, ${garbage}, 10.0.0.1`, '10.0.0.1'],
+    ['127.0.0.1, 10.0.0.0/8', '198.51.100.1, 203.0.113.1, 10.1.1.1', '203.0.113.1'],
   ])(
     'with TRUST_PROXY=%s, what is no address is no client (%#)',
     async (TRUST_PROXY, from, client) => {
