@@ -1,5 +1,4 @@
 import { beforeAll, describe, expect, test } from 'vitest';
-import { signCapabilityText } from '../../../src/contract/signing/relay-capability.ts';
 import { SigningKeys } from '../../../src/contract/signing/signing-keys.ts';
 import { type RawAnswer, sendRaw } from '../../support/http/raw-http.ts';
 import { OpenapiReader } from '../../support/openapi/openapi-reader.ts';
@@ -7,7 +6,6 @@ import { samples } from '../../support/test-app.ts';
 import {
   capabilityOf,
   type RelayApp,
-  relayKeys,
   startRelayApp,
   uploadTarget,
 } from '../../support/uploads/relay-app.ts';
@@ -26,16 +24,6 @@ const nowSeconds = Math.floor(Date.now() / 1000);
 const at = (path: string, t: string): string => `/v1/relay/${path}?t=${t}`;
 const foreign = new SigningKeys(['a-key-that-nobody-here-has-ever-heard-of']);
 const part = { part: { uploadId: '2~x', partNumber: 1 } };
-const jsonOf = (json: string): Row => row(at(KEY, signCapabilityText(json, relayKeys)));
-
-/** A capability of some 16 KiB: the rest is a field that is passed over. */
-function ofLength(length: number): string {
-  for (let size = 12_000; ; size += 1) {
-    const fields = { k: KEY, m: 'put', e: nowSeconds + 600, x: 'x'.repeat(size) };
-    const text = signCapabilityText(JSON.stringify(fields), relayKeys);
-    if (text.length >= length) return text;
-  }
-}
 
 interface Row {
   readonly target: string;
@@ -50,17 +38,9 @@ const ofBytes = (length: number) => ({ 'Content-Length': String(length) });
 const rows: Readonly<Record<string, Readonly<Record<string, Row>>>> = {
   UNAUTHORIZED: {
     'no capability': row(`/v1/relay/${KEY}`),
-    'an empty one': row(at(KEY, '')),
     two: upload(KEY, {}, `&t=${capabilityOf(KEY)}`),
     'one of another key': row(at(KEY, capabilityOf(KEY, {}, foreign))),
-    'one without its signature': row(at(KEY, capabilityOf(KEY).split('.')[0] ?? '')),
-    padding: upload(KEY, {}, '='),
-    'a space in it': upload(KEY, {}, '%20'),
     'one that has expired': upload(KEY, { expiresAtSeconds: nowSeconds - 1 }),
-    'a field twice': jsonOf(`{"k":"emojis/1","k":"${KEY}","m":"put","e":9999999999}`),
-    'a field of the wrong type': jsonOf(`{"k":"${KEY}","m":"put","e":"9999999999"}`),
-    'another purpose': jsonOf(`{"k":"${KEY}","m":"get","e":9999999999}`),
-    'one of 16 KiB and more': row(at(KEY, ofLength(16_385))),
   },
   ACCESS_DENIED: {
     'one for another key': row(at(KEY, capabilityOf('attachments/1/2/other'))),
@@ -72,15 +52,11 @@ const rows: Readonly<Record<string, Readonly<Record<string, Row>>>> = {
     'a part where the whole is permitted': upload(KEY, {}, '&uploadId=x&partNumber=1'),
   },
   INVALID_FORM_BODY: {
-    'dots in its key': row(at('attachments/1/2/..', capabilityOf('attachments/1/2/..'))),
     'a way out in its key': row(at('../../etc/passwd', capabilityOf('../../etc/passwd'))),
-    'encoded slashes': row(at('avatars%2F1%2Fab12', capabilityOf('avatars/1/ab12'))),
     'an encoded slash in a name': row(
       at('attachments/1/2/a%2Fb', capabilityOf('attachments/1/2/a/b')),
     ),
     'a key outside of every resource': upload('backups/database'),
-    'the key of a temporary file': upload('.incoming-0123'),
-    'the mark of an animation': upload('avatars/1/a_ab12'),
     'a malformed escape': row(at('attachments/1/2/%zz', capabilityOf(KEY))),
     'a range': row(uploadTarget(KEY), { 'Content-Range': 'bytes 0-1/2', ...ofBytes(2) }),
   },
@@ -151,11 +127,6 @@ describe('an upload is refused before its body is asked for, with', () => {
     ] as const) {
       expect((await sendRaw(relay.port, method, target, filler(size))).status).toBe(431);
     }
-  });
-
-  test('a capability of 16 384 characters, which is let in', async () => {
-    const target = at(KEY, ofLength(16_380));
-    expect((await put(target, { 'Content-Length': '0' })).status).toBe(200);
   });
 });
 
