@@ -1,17 +1,12 @@
 import type { Socket } from 'node:net';
 import { beforeEach, describe, expect, it } from 'vitest';
 import { collect, parseAnswer, sendBytes } from '../../support/http/raw-http.ts';
-import { samples, type TestApp, useTestApp } from '../../support/test-app.ts';
+import { renewTestApp, samples } from '../../support/test-app.ts';
 
-let app: TestApp;
-
-async function start(): Promise<void> {
-  app = await useTestApp();
-}
+const app = renewTestApp();
 
 describe('a request target, as no client would send it', () => {
-  beforeEach(async () => {
-    await start();
+  beforeEach(() => {
     app.originals.put('icons/1/ab', samples.png);
     app.originals.put('attachments/1/2/caf\u00e9 🎉?#%.txt', samples.text);
     app.originals.put('attachments/1/2/%2e%2e', samples.text);
@@ -59,7 +54,6 @@ describe('a request target, as no client would send it', () => {
 });
 
 it('a URL of 10 KB is refused by its own rules', async () => {
-  await start();
   const { status, body } = await app.send('GET', `/attachments/1/2/${'x'.repeat(10_000)}`);
   expect(status).toBe(400);
   const errors = [{ path: 'filename', message: expect.stringContaining('10000') }];
@@ -67,8 +61,6 @@ it('a URL of 10 KB is refused by its own rules', async () => {
 });
 
 describe('a message that is no HTTP', () => {
-  beforeEach(() => start());
-
   it('never gets its refusal into the middle of a response', async () => {
     const size = 8 * 1024 * 1024; // more than the buffers of a connection hold
     app.originals.put('attachments/1/2/zeros', Buffer.alloc(size));

@@ -1,6 +1,5 @@
 import { once } from 'node:events';
-import { connect as connectTcp, type Socket } from 'node:net';
-import { connect as connectTls } from 'node:tls';
+import type { Socket } from 'node:net';
 import { describe, expect, it } from 'vitest';
 import { type ClientLimits, clientLimits } from '../../../src/http/edge/client-limits.ts';
 import {
@@ -35,20 +34,8 @@ const listeners = [
 
 /** Clients that can still send when the server has ended. */
 const openHalf = {
-  plain: async (port: number): Promise<Socket> => {
-    const socket = connectTcp({ port, host: '127.0.0.1', allowHalfOpen: true });
-    await once(
-      socket.on('error', () => undefined),
-      'connect',
-    );
-    return socket;
-  },
-  'with TLS': async (port: number): Promise<Socket> => {
-    const options = { port, allowHalfOpen: true, rejectUnauthorized: false };
-    const socket = connectTls(options); // whose type does not know the second
-    await once(socket, 'secureConnect');
-    return socket;
-  },
+  plain: (port: number) => connectTo(port, true),
+  'with TLS': (port: number) => connectSecurely(port, true),
 };
 
 /** All that comes until the server hangs up, and how long that took. */

@@ -1,20 +1,12 @@
 import { Readable } from 'node:stream';
-import { beforeEach, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { collect, parseAnswer } from '../../support/http/raw-http.ts';
-import { samples, type TestApp, useTestApp } from '../../support/test-app.ts';
+import { renewTestApp, samples } from '../../support/test-app.ts';
 
-let app: TestApp;
-beforeEach(async () => {
-  app = await useTestApp();
-});
+const app = renewTestApp();
 
 /** An original in pieces: what is pushed. */
 const openBody = () => new Readable({ read: () => undefined });
-
-async function expectAlive(): Promise<void> {
-  expect((await app.send('GET', '/avatars/0.png')).status).toBe(200);
-  expect(app.log.errors).toEqual([]);
-}
 
 describe('an origin that fails in the middle of an attachment', () => {
   const promised = 50_000;
@@ -66,6 +58,7 @@ describe('a client that goes away', () => {
     socket.destroy();
     await expect.poll(() => body.destroyed).toBe(true);
     expect(app.renderer.renders).toBe(0);
-    await expectAlive();
+    expect((await app.send('GET', '/avatars/0.png')).status).toBe(200);
+    expect(app.log.errors).toEqual([]);
   });
 });

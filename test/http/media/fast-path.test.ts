@@ -1,16 +1,15 @@
 import { beforeEach, describe, expect, it } from 'vitest';
 import { createClient } from '../../support/http/http-client.ts';
-import { samples, type TestApp, useTestApp } from '../../support/test-app.ts';
+import { renewTestApp, samples } from '../../support/test-app.ts';
 
 const lastModified = new Date('2024-02-29T12:30:15.750Z');
 const asset = '/icons/1/ab.webp?size=16';
 const attachment = '/attachments/1/2/photo.png?width=20&format=webp';
 const REQUEST_ID = { 'x-request-id': 'id.of-the_test' };
 
-let app: TestApp;
+const app = renewTestApp();
 
-beforeEach(async () => {
-  app = await useTestApp();
+beforeEach(() => {
   app.originals.put('icons/1/ab', samples.jpeg, lastModified);
   app.originals.put('attachments/1/2/photo.png', samples.png);
 });

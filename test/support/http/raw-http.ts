@@ -21,17 +21,18 @@ export const commonHeaders = {
   'timing-allow-origin': '*',
 };
 
-/** Opens a connection to a port of this machine. */
-export async function connectTo(port: number): Promise<Socket> {
-  const socket = connect(port, '127.0.0.1');
+/** Opens a connection to a port of this machine; half open, it can still send when the server has ended. */
+export async function connectTo(port: number, allowHalfOpen = false): Promise<Socket> {
+  const socket = connect({ port, host: '127.0.0.1', allowHalfOpen });
   socket.on('error', () => undefined);
   await once(socket, 'connect');
   return socket;
 }
 
 /** The same with TLS, with any certificate. */
-export async function connectSecurely(port: number): Promise<Socket> {
-  const socket = connectTls({ port, host: '127.0.0.1', rejectUnauthorized: false });
+export async function connectSecurely(port: number, allowHalfOpen = false): Promise<Socket> {
+  const options = { port, host: '127.0.0.1', allowHalfOpen, rejectUnauthorized: false };
+  const socket = connectTls(options); // whose type does not know the third
   socket.on('error', () => undefined);
   await once(socket, 'secureConnect');
   return socket;
