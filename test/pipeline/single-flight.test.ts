@@ -30,33 +30,6 @@ function createFlights() {
 }
 
 describe('single flight', () => {
-  test('begins one piece of work for all, and says which users joined', async () => {
-    const { join, works, workAt } = createFlights();
-    const users = [join('a'), join('a'), join('a'), join('b')];
-    expect(works).toHaveLength(2);
-    workAt(0).work.resolve('one');
-    workAt(1).work.resolve('two');
-    expect(await Promise.all(users)).toEqual([
-      { value: 'one', isJoined: false },
-      { value: 'one', isJoined: true },
-      { value: 'one', isJoined: true },
-      { value: 'two', isJoined: false },
-    ]);
-  });
-
-  test('a leader who leaves harms no follower', async () => {
-    const { join, works, workAt } = createFlights();
-    const leader = new AbortController();
-    const led = join('a', leader.signal);
-    const followed = join('a');
-    leader.abort(new Error('gone'));
-    await expect(led).rejects.toThrow('gone');
-    expect(workAt(0).signal.aborted).toBe(false);
-    workAt(0).work.resolve('still there');
-    expect(await followed).toEqual({ value: 'still there', isJoined: true });
-    expect(works).toHaveLength(1);
-  });
-
   test('the last one out aborts the work, and nothing is left behind', async () => {
     const { flights, join, workAt } = createFlights();
     const [one, two] = [new AbortController(), new AbortController()];
@@ -70,19 +43,6 @@ describe('single flight', () => {
     expect(flights.size).toBe(0);
   });
 
-  test('a user who comes after an abandoned work begins anew', async () => {
-    const { join, works, workAt } = createFlights();
-    const first = new AbortController();
-    const abandoned = join('a', first.signal);
-    first.abort();
-    await expect(abandoned).rejects.toThrow();
-    const second = join('a');
-    expect(works).toHaveLength(2);
-    workAt(0).work.resolve('late');
-    workAt(1).work.resolve('fresh');
-    expect(await second).toEqual({ value: 'fresh', isJoined: false });
-  });
-
   test('a failure is shared by those who waited, and not remembered', async () => {
     const { flights, join, workAt } = createFlights();
     const users = [join('a'), join('a')];
@@ -93,21 +53,6 @@ describe('single flight', () => {
     const next = join('a');
     workAt(1).work.resolve('mended');
     expect(await next).toEqual({ value: 'mended', isJoined: false });
-  });
-
-  test('a work that cannot begin leaves nothing behind', async () => {
-    const { signal } = new AbortController();
-    const flights = new SingleFlight<never>();
-    const attempt = flights.run(
-      'a',
-      signal,
-      () => {
-        throw new Error('cannot begin');
-      },
-      () => Promise.resolve(),
-    );
-    await expect(attempt).rejects.toThrow('cannot begin');
-    expect(flights.size).toBe(0);
   });
 
   test('a user who has left before joining begins nothing', async () => {
