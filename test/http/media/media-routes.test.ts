@@ -243,14 +243,6 @@ describe('work that is done once', () => {
     }
   });
 
-  it('500 identical failures at once cost one read', async () => {
-    const responses = await Promise.all(
-      Array.from({ length: 500 }, () => app.get('/icons/1/ab.webp')),
-    );
-    expect(new Set(responses.map(({ statusCode }) => statusCode))).toEqual(new Set([404]));
-    expect([...app.originals.reads]).toEqual([['icons/1/ab', 1]]);
-  });
-
   it.each([
     ...['no-cache', 'no-store', 'max-age=0'].map((value) => ({ 'cache-control': value })),
     ...['Bot abc', 'Bearer \u00e9', ''].map((value) => ({ authorization: value })),

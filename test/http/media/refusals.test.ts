@@ -23,13 +23,6 @@ describe('400 INVALID_FORM_BODY', () => {
     expect(app.originals.reads.size).toBe(0);
     expect(app.log.entries).toEqual([]);
   });
-
-  it('repeats little of what was received, in valid JSON', async () => {
-    const url = `/emojis/1.png?quality=${encodeURIComponent('"<script>\u2028\0🎉'.repeat(100))}`;
-    const { errors, body } = await refuse(app, url, 'INVALID_FORM_BODY', 'public, max-age=300');
-    expect(errors.map(({ path }) => path)).toEqual(['quality']);
-    expect(body.length).toBeLessThan(500);
-  });
 });
 
 describe('404', () => {

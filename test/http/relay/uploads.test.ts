@@ -176,9 +176,4 @@ describe('the path of an upload', () => {
     expect([answer.status, answer.headers.allow]).toEqual([405, 'PUT, OPTIONS']);
     if (method !== 'HEAD') expect(answer.body.toString()).toContain('use PUT or OPTIONS.');
   });
-
-  test.each(['/v1/relay', '/v1/relay/', '/v1', '/v1/relay?t=x'])('is not %s', async (target) => {
-    const answer = await sendRaw(relay.port, 'PUT', target);
-    expect(JSON.parse(answer.body.toString())).toMatchObject({ code: 'NOT_FOUND' });
-  });
 });
