@@ -5,6 +5,7 @@ import { parsePath } from '../../../src/contract/media-path.ts';
 import { resourceRows } from '../../../src/contract/resources.ts';
 import { connectSecurely } from '../../support/http/raw-http.ts';
 import { tlsSettings } from '../../support/http/tls-files.ts';
+import { SIGNING_KEY } from '../../support/signed-urls.ts';
 import { type TemporaryFolder, useTemporaryFolder } from '../../support/temporary-folder.ts';
 import { samples, type TestApp, useTestApp } from '../../support/test-app.ts';
 
@@ -163,10 +164,10 @@ describe('the explorer', () => {
   });
 
   it('is not there for a page whose name leads to this machine: as if it were off', async () => {
-    const { get, listen, send } = await start('on');
+    const { get, listen, send } = await start('on', { EXTERNAL_SIGNING_KEYS: SIGNING_KEY });
     const port = await listen();
     const off = await get('/nothing');
-    for (const path of PATHS) {
+    for (const path of [...PATHS, '/explorer/signed.json?url=https://a.example/b.png']) {
       for (const method of ['GET', 'POST', 'OPTIONS']) {
         const { status, headers, body } = await send(method, path, {
           Host: `evil.example:${port}`,
@@ -176,8 +177,9 @@ describe('the explorer', () => {
         expect(body.toString()).toBe(off.body);
       }
       for (const name of ['localhost', '127.0.0.1', '[::1]', 'darkroom.localhost']) {
-        const { status } = await send('GET', path, { Host: `${name}:${port}` });
+        const { status, headers } = await send('GET', path, { Host: `${name}:${port}` });
         expect(status, `${name} ${path}`).toBe(200);
+        expect(headers).not.toHaveProperty('access-control-allow-origin');
       }
     }
     // The media are anybody's.

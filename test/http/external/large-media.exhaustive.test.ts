@@ -2,13 +2,13 @@ import { createServer, get } from 'node:http';
 import { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { formatExternalPath } from '../../../src/contract/signing/external-path.ts';
-import { SigningKeys } from '../../../src/contract/signing/signing-keys.ts';
 import { patient } from '../../support/patient.ts';
 import { closeServer, listenLocally } from '../../support/processes/local-server.ts';
 import { watchGrowth } from '../../support/processes/process-memory.ts';
 import { type ServiceProcess, startService } from '../../support/processes/service-process.ts';
+import { SIGNING_KEY } from '../../support/signed-urls.ts';
 import { type DnsServer, startDnsServer } from '../../support/sites/dns-server.ts';
+import { signedPathOf } from '../../support/sites/external-app.ts';
 
 const MEBIBYTE = 1024 * 1024;
 const LARGE_BYTES = 500 * MEBIBYTE;
@@ -18,7 +18,6 @@ const AT_ONCE = 4;
 const ADDITIONAL_MEMORY_BYTES = 64 * MEBIBYTE;
 
 const NAME = 'video.site.example';
-const key = 'an-example-key-of-thirty-two-bytes-or-more';
 /** The beginning of an MP4, which is all that is looked at. */
 const HEAD = Buffer.from('\0\0\0\x18ftypmp42\0\0\0\0mp42isom', 'latin1');
 const CHUNK = Buffer.alloc(65_536);
@@ -53,14 +52,13 @@ beforeAll(async () => {
   const port = await listenLocally(site);
   dns = await startDnsServer({ [NAME]: ['127.0.0.1'] });
   service = await startService({
-    EXTERNAL_SIGNING_KEYS: key,
+    EXTERNAL_SIGNING_KEYS: SIGNING_KEY,
     EXTERNAL_DNS_SERVERS: dns.address,
     EXTERNAL_PORTS: String(port),
     EXTERNAL_ALLOWED_NETWORKS: '127.0.0.1',
     ...patient,
   });
-  const keys = new SigningKeys([key]);
-  pathOf = (mebibytes) => formatExternalPath(`http://${NAME}:${port}/${mebibytes}`, keys);
+  pathOf = (mebibytes) => signedPathOf(`http://${NAME}:${port}/${mebibytes}`);
 });
 afterAll(async () => {
   await service?.stop();

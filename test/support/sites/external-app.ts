@@ -3,12 +3,12 @@ import { formatExternalPath } from '../../../src/contract/signing/external-path.
 import { SigningKeys } from '../../../src/contract/signing/signing-keys.ts';
 import type { SiteDoubles } from '../../../src/storage/remote/open-sites.ts';
 import { type Ask, createClient } from '../http/http-client.ts';
+import { SIGNING_KEY } from '../signed-urls.ts';
 import { createTestApp, type TestAppOptions } from '../test-app.ts';
 import { ScriptedResolver } from './scripted-resolver.ts';
 import { SiteServer } from './site-server.ts';
 
-const KEY = 'an-example-key-of-thirty-two-bytes-or-more';
-const keys = new SigningKeys([KEY]);
+const keys = new SigningKeys([SIGNING_KEY]);
 
 /** The host that the other site is known by. */
 export const SITE = 'site.test';
@@ -42,7 +42,7 @@ export async function createExternalApp({
   const app = await createTestApp({
     ...options,
     settings: {
-      EXTERNAL_SIGNING_KEYS: KEY,
+      EXTERNAL_SIGNING_KEYS: SIGNING_KEY,
       EXTERNAL_PORTS: ['80', '443', site.port, ...ports].join(),
       EXTERNAL_ALLOWED_NETWORKS: '127.0.0.1/32',
       ...settings,
