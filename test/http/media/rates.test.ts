@@ -19,13 +19,11 @@ import {
 class TimedRenderer implements Renderer {
   tookMs = 0;
   held: Lane | 'both' | undefined;
-  renders = 0;
   readonly #finish: (() => void)[] = [];
   app: TestApp | undefined;
 
   render: Renderer['render'] = (_original, _job, { lane, signal }) =>
     new Promise((resolve, reject) => {
-      this.renders += 1;
       signal.addEventListener('abort', () => reject(signal.reason));
       const finish = (): void => {
         this.app?.clock.advance(this.tookMs);
@@ -119,7 +117,7 @@ describe('a client that has had its share', () => {
     const served = await ask(icon(24), '192.0.2.1');
     expect(served.status).toBe(200);
     expect(Object.keys(served.headers).join()).not.toContain('x-ratelimit');
-    expect(renderer.renders).toBe(4);
+    expect(app.renderer.renders).toBe(4);
   });
 
   it('is counted by what it asked for, and told of in the log once', async () => {
@@ -155,7 +153,7 @@ describe('a client that has had its share', () => {
     app.originals.put('attachments/1/2/romeo.txt', samples.text);
     const first = await ask(icon(16), '192.0.2.1');
     for (const size of [20, 22]) await ask(icon(size), '192.0.2.1');
-    const renders = renderer.renders;
+    const renders = app.renderer.renders;
     const etag = { 'If-None-Match': first.header('etag') };
     const other = await ask(icon(24), '192.0.2.9');
     for (const [target, status, headers] of [
@@ -174,7 +172,7 @@ describe('a client that has had its share', () => {
     ] as const) {
       expect((await ask(target, '192.0.2.1', headers)).status, target).toBe(status);
     }
-    expect(renderer.renders).toBe(renders + 1);
+    expect(app.renderer.renders).toBe(renders + 1);
     expect((await ask(icon(28), '192.0.2.1')).status).toBe(429);
   });
 
@@ -182,7 +180,7 @@ describe('a client that has had its share', () => {
     await exhaust('192.0.2.1');
     renderer.held = 'both';
     const begun = ask(icon(24), '192.0.2.2');
-    await expect.poll(() => renderer.renders).toBe(4);
+    await expect.poll(() => app.renderer.renders).toBe(4);
     const joined = ask(icon(24), '192.0.2.1');
     const joinedToo = ask(icon(24), '192.0.2.3');
     // Both have arrived before it ends.
@@ -190,7 +188,7 @@ describe('a client that has had its share', () => {
     renderer.release();
     expect(await statuses([begun, joined, joinedToo])).toEqual([200, 200, 200]);
     expect((await joined).header('cache-status')).toBe('darkroom; fwd=miss; stored; collapsed');
-    expect(renderer.renders).toBe(4);
+    expect(app.renderer.renders).toBe(4);
     // The one that joined has all that it had.
     for (const size of [28, 32, 40]) expect((await ask(icon(size), '192.0.2.3')).status).toBe(200);
     expect((await ask(icon(44), '192.0.2.3')).status).toBe(429);
@@ -212,7 +210,7 @@ describe('a refusal', () => {
     await expect.poll(async () => (await scrape(app)).read('darkroom_requests_in_flight')).toBe(3);
     respond.resolve();
     expect(await statuses([led, ...joined])).toEqual([429, 200, 200]);
-    expect(renderer.renders).toBe(4);
+    expect(app.renderer.renders).toBe(4);
     const outcomes = (await Promise.all([led, ...joined])).map(({ header }) =>
       header('cache-status'),
     );
@@ -251,7 +249,7 @@ describe('a refusal', () => {
     expect(reads(2)).toBe(1);
     expect((await ask(icon(28, 2), '192.0.2.1')).status).toBe(429);
     expect(reads(2)).toBe(1);
-    expect(renderer.renders).toBe(3);
+    expect(app.renderer.renders).toBe(3);
   });
 
   it('comes after a look into the store, and without reading the original', async () => {
@@ -309,7 +307,7 @@ describe('a render', () => {
     renderer.held = 'heavy';
     renderer.tookMs = 60;
     const running = ask(moon(240), '192.0.2.1');
-    await expect.poll(() => renderer.renders).toBe(1);
+    await expect.poll(() => app.renderer.renders).toBe(1);
     // Of some 150 milliseconds.
     const left = await countLeft('192.0.2.1');
     expect(left).toBeGreaterThan(5);
@@ -330,7 +328,7 @@ describe('a render', () => {
     const queued = async (lane: string): Promise<number> =>
       (await scrape(app)).read('darkroom_queue_length', { lane });
     const leaveSlot = await send('192.0.2.1', 240);
-    await expect.poll(() => renderer.renders).toBe(1);
+    await expect.poll(() => app.renderer.renders).toBe(1);
     const leaveQueue = await send('192.0.2.2', 256);
     await expect.poll(() => queued('heavy')).toBe(1);
     app.clock.advance(120);

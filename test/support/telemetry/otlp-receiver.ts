@@ -5,52 +5,27 @@ import type { Environment } from '../../../src/config/setting.ts';
 import { closeServer, listenLocally } from '../processes/local-server.ts';
 
 /** A span as it came in JSON. */
-export interface ReceivedSpan {
-  readonly name: string;
-  readonly traceId: string;
-  readonly spanId: string;
-  /** Empty where it has no parent. */
-  readonly parentSpanId: string;
-  /** 1 internal, 2 server. */
-  readonly kind: number;
-  readonly durationMs: number;
-  readonly attributes: Readonly<Record<string, unknown>>;
-  /** 0 unset, 2 error. */
-  readonly status: number;
-  readonly links: readonly { readonly traceId: string; readonly spanId: string }[];
-  readonly resource: Readonly<Record<string, unknown>>;
-}
+export type ReceivedSpan = ReturnType<typeof readJsonSpans>[number];
 
 /** A request with spans. */
-export interface ReceivedBatch {
+interface ReceivedBatch {
   readonly path: string;
   readonly headers: IncomingHttpHeaders;
   readonly body: Buffer;
 }
 
 /** What a collector does with a batch. */
-export type ReceiverMood = 'takes' | 'refuses' | 'hangs';
+type ReceiverMood = 'takes' | 'refuses' | 'hangs';
 
 /** A collector of traces, on a port of its own. */
-export interface OtlpReceiver {
-  /** To be used as `OTEL_EXPORTER_OTLP_ENDPOINT`. */
-  readonly url: string;
-  readonly port: number;
-  mood: ReceiverMood;
-  /** All that came in JSON, in the order in which it ended. */
-  readonly spans: ReceivedSpan[];
-  /** All batches as they came, but not compressed. */
-  readonly batches: ReceivedBatch[];
-  /** A second call does nothing. */
-  close(): Promise<void>;
-}
+export type OtlpReceiver = Awaited<ReturnType<typeof startOtlpReceiver>>;
 
 /**
  * Starts a collector that keeps what it is sent.
  *
  * @param port a free one, unless a certain one is asked for
  */
-export async function startOtlpReceiver(port = 0): Promise<OtlpReceiver> {
+export async function startOtlpReceiver(port = 0) {
   const spans: ReceivedSpan[] = [];
   const batches: ReceivedBatch[] = [];
   const server = createServer(async (request, response) => {
@@ -70,12 +45,16 @@ export async function startOtlpReceiver(port = 0): Promise<OtlpReceiver> {
     response.writeHead(200, { 'content-type': headers['content-type'] }).end(isJson ? '{}' : '');
   });
   const bound = await listenLocally(server, port);
-  const receiver: OtlpReceiver = {
+  const receiver = {
+    /** To be used as `OTEL_EXPORTER_OTLP_ENDPOINT`. */
     url: `http://127.0.0.1:${bound}`,
     port: bound,
-    mood: 'takes',
+    mood: 'takes' as ReceiverMood,
+    /** All that came in JSON, in the order in which it ended. */
     spans,
+    /** All batches as they came, but not compressed. */
     batches,
+    /** A second call does nothing. */
     close: () => closeServer(server),
   };
   return receiver;
@@ -127,7 +106,7 @@ interface JsonRequest {
   }[];
 }
 
-function readJsonSpans(text: string): ReceivedSpan[] {
+function readJsonSpans(text: string) {
   const { resourceSpans } = JSON.parse(text) as JsonRequest;
   return resourceSpans.flatMap(({ resource, scopeSpans }) =>
     scopeSpans.flatMap(({ spans }) =>
@@ -135,10 +114,13 @@ function readJsonSpans(text: string): ReceivedSpan[] {
         name: span.name,
         traceId: span.traceId,
         spanId: span.spanId,
+        /** Empty where it has no parent. */
         parentSpanId: span.parentSpanId ?? '',
+        /** 1 internal, 2 server. */
         kind: span.kind,
         durationMs: Number(BigInt(span.endTimeUnixNano) - BigInt(span.startTimeUnixNano)) / 1e6,
         attributes: readAttributes(span.attributes),
+        /** 0 unset, 2 error. */
         status: span.status.code ?? 0,
         links: (span.links ?? []).map(({ traceId, spanId }) => ({ traceId, spanId })),
         resource: readAttributes(resource.attributes),

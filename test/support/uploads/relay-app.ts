@@ -12,7 +12,7 @@ import { makeTemporaryFolder } from '../temporary-folder.ts';
 import { createTestApp, type TestAppOptions } from '../test-app.ts';
 
 export const RELAY_KEY = 'an-example-key-of-thirty-two-bytes-or-more';
-export const relayKeys = new SigningKeys([RELAY_KEY]);
+const relayKeys = new SigningKeys([RELAY_KEY]);
 
 /** A capability that lasts for ten minutes and permits nothing special. */
 export function capabilityOf(
