@@ -36,23 +36,54 @@ describe('a purge of external media', () => {
       });
     }
   });
+});
 
-  test.each([
-    [{ external: [] }, 'external'],
-    [{ external: url }, 'external'],
-    [{ external: ['media.example.org/cat.png'] }, 'external.0'],
-    [{ external: [url, 'ftp://media.example.org/'] }, 'external.1'],
-    [{ external: ['https://media.example.org/\n'] }, 'external.0'],
-    [{ assets: ['external/cat'] }, 'assets.0'],
-    [{ prefix: 'external/cat/' }, 'prefix'],
-    [{ paths: ['/external/x'] }, 'paths.0'],
-    [{ external: [url], assets: [key] }, ''],
-  ])('is not %j', (order, path) => {
+describe('an order that is none', () => {
+  const shape = 'Expected an object with one of paths, assets, prefix and external.';
+  const noKey = /Expected an origin key/;
+  const any = /.+/;
+
+  test.each<[unknown, ...[path: string, message: string | RegExp][]]>([
+    [{}, ['', shape]],
+    [[], ['', shape]],
+    [{ prefix: 'icons/', assets: ['icons/1/ab'] }, ['', shape]],
+    [{ external: [url], assets: [key] }, ['', shape]],
+    [{ paths: [] }, ['paths', 'Expected at least one item.']],
+    [{ paths: 'x' }, ['paths', 'Expected a list of texts.']],
+    [
+      { paths: ['/icons/1/ab.webp', '/nowhere', '/icons/x/ab.webp', '/embed/avatars/1.png'] },
+      ...[1, 2, 3].map((at): [string, RegExp] => [`paths.${at}`, any]),
+    ],
+    [{ paths: ['/external/x'] }, ['paths.0', any]],
+    [{ prefix: '' }, ['prefix', noKey], ['prefix', /ends with a slash/]],
+    [{ prefix: '/' }, ['prefix', noKey]],
+    [{ prefix: 'icons/1' }, ['prefix', /ends with a slash/]],
+    [{ prefix: '../' }, ['prefix', noKey]],
+    [{ prefix: 'iconss/' }, ['prefix', /one of avatars, icons, .*, attachments\./]],
+    [{ prefix: 'icons/x/' }, ['prefix', noKey]],
+    [{ prefix: 'guilds/1/members/' }, ['prefix', noKey]],
+    [{ prefix: 'emojis/1/x/' }, ['prefix', noKey]],
+    [{ prefix: 'external/cat/' }, ['prefix', any]],
+    [{ assets: ['iconss/1/ab'] }, ['assets.0', /one of avatars, icons, .*, attachments;/]],
+    [{ assets: ['icons/1/ab', 'icons//ab'] }, ['assets.1', noKey]],
+    [{ assets: ['icons/1/a\u0000b'] }, ['assets.0', noKey]],
+    [{ assets: ['attachments/1/2/\ud800'] }, ['assets.0', noKey]],
+    [{ assets: ['icons/1'] }, ['assets.0', noKey]],
+    [{ assets: ['icons/x/ab', 'emojis/1'] }, ['assets.0', noKey]],
+    [{ assets: ['/icons/1/ab'] }, ['assets.0', noKey]],
+    [{ assets: ['external/cat'] }, ['assets.0', any]],
+    [{ external: [] }, ['external', any]],
+    [{ external: url }, ['external', any]],
+    [{ external: ['media.example.org/cat.png'] }, ['external.0', any]],
+    [{ external: [url, 'ftp://media.example.org/'] }, ['external.1', any]],
+    [{ external: ['https://media.example.org/\n'] }, ['external.0', any]],
+  ])('%j is refused with what is wrong', (order, ...faults) => {
+    const expected = faults.map(([path, message]) => ({
+      path,
+      message: expect.stringMatching(message),
+    }));
     expect(() => parsePurgeOrder(order)).toThrow(
-      expect.objectContaining({
-        code: 'INVALID_FORM_BODY',
-        faults: [expect.objectContaining({ path })],
-      }),
+      expect.objectContaining({ code: 'INVALID_FORM_BODY', faults: expected }),
     );
   });
 });

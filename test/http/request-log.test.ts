@@ -162,21 +162,13 @@ describe('where hits are wanted as well', () => {
     expect(await oneLine()).toMatchObject({ status: 304, bytes: 0 });
   });
 
-  it.each([
-    ['127.0.0.1', '203.0.113.9'],
-    ['true', '203.0.113.9'],
-    ['10.0.0.0/8', '127.0.0.1'],
-    ['false', '127.0.0.1'],
-  ])('with TRUST_PROXY=%s they are logged with the address %s', async (TRUST_PROXY, client) => {
-    await start('debug', { settings: { TRUST_PROXY } });
-    for (const cache of ['miss', 'memory', 'memory', 'memory']) {
-      await app.send('GET', asset, { 'X-Forwarded-For': '203.0.113.9' });
-      expect(await oneLine()).toMatchObject({ cache, client });
-    }
-  });
-
   const garbage = `<script>${'x'.repeat(9_000)}</script>`;
   it.each([
+    ['127.0.0.1', '203.0.113.9', '203.0.113.9'],
+    ['true', '203.0.113.9', '203.0.113.9'],
+    ['10.0.0.0/8', '203.0.113.9', '127.0.0.1'],
+    ['false', '203.0.113.9', '127.0.0.1'],
+    // What is no address is no client.
     ['true', garbage, '127.0.0.1'],
     ['true', `${garbage}, 203.0.113.9, 10.0.0.1`, '203.0.113.9'],
     ['true', '\x9b31m, 2001:db8::1', '2001:db8::1'],
@@ -185,14 +177,14 @@ describe('where hits are wanted as well', () => {
     ['127.0.0.1', garbage, '127.0.0.1'],
     ['127.0.0.1, 10.0.0.1', `203.0.113.9, ${garbage}, 10.0.0.1`, '10.0.0.1'],
     ['127.0.0.1, 10.0.0.0/8', '198.51.100.1, 203.0.113.1, 10.1.1.1', '203.0.113.1'],
-  ])(
-    'with TRUST_PROXY=%s, what is no address is no client (%#)',
-    async (TRUST_PROXY, from, client) => {
-      await start('debug', { settings: { TRUST_PROXY } });
+  ])('with TRUST_PROXY=%s they are logged with the address (%#)', async (...row) => {
+    const [TRUST_PROXY, from, client] = row;
+    await start('debug', { settings: { TRUST_PROXY } });
+    for (const cache of ['miss', 'memory', 'memory', 'memory']) {
       await app.send('GET', asset, { 'X-Forwarded-For': from });
-      expect(await oneLine()).toMatchObject({ client });
-    },
-  );
+      expect(await oneLine()).toMatchObject({ cache, client });
+    }
+  });
 });
 
 describe('the id of a request', () => {

@@ -244,55 +244,17 @@ describe('purges that wait for others', () => {
 });
 
 describe('an order that is none', () => {
-  it.each([
-    [{}, [['', 'Expected an object with one of paths, assets, prefix and external.']]],
-    [[], [['', 'Expected an object with one of paths, assets, prefix and external.']]],
-    [
-      { prefix: 'icons/', assets: ['icons/1/ab'] },
-      [['', 'Expected an object with one of paths, assets, prefix and external.']],
-    ],
-    [{ paths: [] }, [['paths', 'Expected at least one item.']]],
-    [{ paths: 'x' }, [['paths', 'Expected a list of texts.']]],
-    [
-      { paths: [small, '/nowhere', '/icons/x/ab.webp', '/embed/avatars/1.png'] },
-      [
-        ['paths.1', 'There is no such path.'],
-        ['paths.2', /.+/],
-        ['paths.3', /.+/],
-      ],
-    ],
-    [
-      { prefix: '' },
-      [
-        ['prefix', /Expected an origin key/],
-        ['prefix', /ends with a slash/],
-      ],
-    ],
-    [{ prefix: '/' }, [['prefix', /Expected an origin key/]]],
-    [{ prefix: 'icons/1' }, [['prefix', /ends with a slash/]]],
-    [{ prefix: '../' }, [['prefix', /Expected an origin key/]]],
-    [{ prefix: 'iconss/' }, [['prefix', /one of avatars, icons, .*, attachments\./]]],
-    [{ prefix: 'icons/x/' }, [['prefix', /Expected an origin key/]]],
-    [{ prefix: 'guilds/1/members/' }, [['prefix', /Expected an origin key/]]],
-    [{ prefix: 'emojis/1/x/' }, [['prefix', /Expected an origin key/]]],
-    [{ assets: ['iconss/1/ab'] }, [['assets.0', /one of avatars, icons, .*, attachments;/]]],
-    [{ assets: ['icons/1/ab', 'icons//ab'] }, [['assets.1', /Expected an origin key/]]],
-    [{ assets: ['icons/1/a\u0000b'] }, [['assets.0', /Expected an origin key/]]],
-    [{ assets: ['attachments/1/2/\ud800'] }, [['assets.0', /Expected an origin key/]]],
-    [{ assets: ['icons/1'] }, [['assets.0', /Expected an origin key/]]],
-    [{ assets: ['icons/x/ab', 'emojis/1'] }, [['assets.0', /Expected an origin key/]]],
-    [{ assets: ['/icons/1/ab'] }, [['assets.0', /Expected an origin key/]]],
-  ] as const)('%j is refused with what is wrong', async (payload, faults) => {
+  // All others are in test/contract/purge-order.test.ts.
+  it('is refused with what is wrong, and removes nothing', async () => {
     await fill(small);
-    const response = await order(payload);
+    const response = await order({ paths: [small, '/nowhere', '/icons/x/ab.webp'] });
     expect(response.statusCode).toBe(400);
-    expect(response.json()).toMatchObject({ code: 'INVALID_FORM_BODY' });
-    const { errors } = response.json();
-    expect(errors).toHaveLength(faults.length);
-    for (const [index, [path, message]] of faults.entries()) {
-      expect(errors[index].path).toBe(path);
-      expect(errors[index].message).toMatch(message);
-    }
+    const { code, errors } = response.json();
+    expect(code).toBe('INVALID_FORM_BODY');
+    expect(errors).toEqual([
+      { path: 'paths.1', message: 'There is no such path.' },
+      { path: 'paths.2', message: expect.any(String) },
+    ]);
     expect(store.paths.length).toBe(1);
   });
 
