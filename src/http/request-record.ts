@@ -8,7 +8,7 @@ import { cacheUseOf } from '../pipeline/cache-outcome.ts';
 import { formatCauses } from '../pipeline/error-causes.ts';
 import type { ResponseClass, ResponseMeter, Stage } from '../pipeline/meter.ts';
 import type { Clock, Log } from '../pipeline/ports.ts';
-import { RequestTrace, type StageSpan } from '../pipeline/request-trace.ts';
+import { RequestTrace } from '../pipeline/request-trace.ts';
 import { SiteFailure } from '../pipeline/site-failure.ts';
 import { describeTarget } from '../telemetry/described-target.ts';
 import { type RequestLog, roundMs } from '../telemetry/request-log.ts';
@@ -47,7 +47,7 @@ export class RequestRecord {
   #error: MediaError | undefined;
   #body: unknown;
   #sendingSinceMs: number | undefined;
-  #sending: StageSpan | undefined;
+  #sending: ReturnType<RequestTrace['begin']>;
 
   constructor(request: FastifyRequest, observers: Observers) {
     const { clock, tracer } = observers;
@@ -172,7 +172,7 @@ export class RequestRecord {
     const bottleneck = this.#error?.bottleneck;
     if (bottleneck !== undefined) meter.noteRefusal(bottleneck);
     if (this.#error?.code === 'RATE_LIMITED') meter.noteLimited(resource);
-    this.#sending?.note({ 'darkroom.bytes': bytes });
+    this.#sending?.setAttribute('darkroom.bytes', bytes);
     this.#sending?.end();
     this.#span?.end({
       resource,

@@ -134,11 +134,11 @@ export class MediaMaker {
     if (original.isInMemory) return original.read();
     const { renderer } = this.#parts;
     return trace.time('origin', async (visit) => {
-      visit.note({ 'darkroom.origin.part': 'body' });
+      visit.span?.setAttributes({ 'darkroom.origin.part': 'body' });
       const prefix = renderer.isCrowdedFor(request) ? await original.peek() : undefined;
       if (prefix !== undefined) renderer.checkAdmission(request, prefix);
       const held = await original.read();
-      visit.note({ 'darkroom.bytes': held.bytes.byteLength });
+      visit.span?.setAttributes({ 'darkroom.bytes': held.bytes.byteLength });
       return held;
     });
   }

@@ -1,8 +1,8 @@
-import type { Context, Span, SpanStatusCode, Tracer } from '@opentelemetry/api';
+import type { Attributes, Context, Span, SpanStatusCode, Tracer } from '@opentelemetry/api';
 import { type ErrorCode, errorRegistry, MediaError } from '../contract/errors.ts';
 import type { CacheOutcome, StageTiming, TimedStage } from './cache-outcome.ts';
-import type { Memory, Stage } from './meter.ts';
-import type { Clock, Lane } from './ports.ts';
+import type { Stage } from './meter.ts';
+import type { Clock } from './ports.ts';
 import { SiteFailure } from './site-failure.ts';
 
 /**
@@ -13,27 +13,6 @@ import { SiteFailure } from './site-failure.ts';
 export type SpanName = Stage | Step;
 export type Step = 'join' | 'fetch' | 'facts' | 'write';
 
-/** What can be noted of a stage: numbers and words of ours, never a key, a name or a secret. */
-export type SpanDetails = Readonly<
-  Partial<{
-    /** Which of the memories was looked into, and whether there was anything. */
-    'darkroom.memory': Memory;
-    'darkroom.found': boolean;
-    /** What the origin was asked for: which state the original is in, or all of it. */
-    'darkroom.origin.part': 'state' | 'body';
-    /** Another site has said that what was known of it still holds. */
-    'darkroom.fetch.unchanged': boolean;
-    'darkroom.lane': Lane;
-    /** Of an original, or of what was made of it. */
-    'darkroom.format': string;
-    'darkroom.width': number;
-    'darkroom.height': number;
-    'darkroom.frames': number;
-    /** Read, made or written. */
-    'darkroom.bytes': number;
-  }>
->;
-
 /** A request in a trace, in the terms of OpenTelemetry's API; the package itself is loaded only with a tracer. */
 export interface TracedRequest {
   readonly tracer: Tracer;
@@ -43,42 +22,35 @@ export interface TracedRequest {
 }
 
 /** A stay in a stage. One of the `end`s is called, once, unless the stage turns out not to have been entered. */
-export interface Visit extends Pick<StageSpan, 'note' | 'end'> {
+export interface Visit {
+  /** Its part in the trace, if there is one: gets numbers and words of ours, never a key, a name or a secret. */
+  readonly span: Span | undefined;
+  /** @param error why it came to nothing */
+  readonly end: (error?: unknown) => void;
   /** Adds the time spent to the stage's, and no more: of a hit, no trace shows the stages. */
-  endUnseen(): void;
+  readonly endUnseen: () => void;
 }
 
 /** `SpanStatusCode.ERROR`, without the package. */
 const ERROR: SpanStatusCode.ERROR = 2;
 
-/** A part of a request's way in its trace; without a trace, nothing. One that is not ended is not sent. */
-export class StageSpan {
-  readonly #span: Span | undefined;
-
-  constructor(span: Span | undefined) {
-    this.#span = span;
+/**
+ * Ends a part of a request's way in its trace; without a trace, does nothing. One that is not ended is not sent.
+ *
+ * @param error why it came to nothing; an error of the registry, an abort, or a bug of ours
+ */
+export function endSpan(span: Span | undefined, error?: unknown): void {
+  if (span === undefined) return;
+  if (error instanceof MediaError) {
+    noteErrorCode(span, error.code);
+    const { cause } = error;
+    if (cause instanceof SiteFailure) span.setAttribute('darkroom.fetch.failure', cause.reason);
+  } else if (error instanceof Error) {
+    // A client that has left did nothing wrong.
+    if (error.name === 'AbortError') span.setAttribute('darkroom.aborted', true);
+    else noteFailure(span, error.name);
   }
-
-  note(details: SpanDetails): void {
-    this.#span?.setAttributes(details);
-  }
-
-  /** @param error why it came to nothing; an error of the registry, an abort, or a bug of ours */
-  end(error?: unknown): void {
-    if (this.#span === undefined) return;
-    if (error instanceof MediaError) {
-      noteErrorCode(this.#span, error.code);
-      const { cause } = error;
-      if (cause instanceof SiteFailure) {
-        this.#span.setAttribute('darkroom.fetch.failure', cause.reason);
-      }
-    } else if (error instanceof Error) {
-      // A client that has left did nothing wrong.
-      if (error.name === 'AbortError') this.#span.setAttribute('darkroom.aborted', true);
-      else noteFailure(this.#span, error.name);
-    }
-    this.#span.end();
-  }
+  span.end();
 }
 
 /** Notes an error response: one that is the client's fault is a response like others, as in OpenTelemetry's conventions. */
@@ -111,12 +83,12 @@ export class RequestTrace {
   async time<Result>(
     stage: TimedStage,
     work: (visit: Visit) => Promise<Result>,
-    describe?: (result: Result) => SpanDetails,
+    describe?: (result: Result) => Attributes,
   ): Promise<Result> {
     const visit = this.enter(stage);
-    return endAfter(visit, async () => {
+    return endAfter(visit.end, async () => {
       const result = await work(visit);
-      if (describe !== undefined) visit.note(describe(result));
+      if (describe !== undefined) visit.span?.setAttributes(describe(result));
       return result;
     });
   }
@@ -129,10 +101,10 @@ export class RequestTrace {
       this.#durationsMs.set(stage, (this.#durationsMs.get(stage) ?? 0) + spentMs);
     };
     return {
-      note: (details) => span.note(details),
+      span,
       end: (error) => {
         endUnseen();
-        span.end(error);
+        endSpan(span, error);
       },
       endUnseen,
     };
@@ -145,20 +117,23 @@ export class RequestTrace {
    */
   async show<Result>(
     step: Step,
-    work: (span: StageSpan) => Promise<Result>,
+    work: (span: Span | undefined) => Promise<Result>,
     joined?: RequestTrace,
   ): Promise<Result> {
     const span = this.begin(step, joined);
-    return endAfter(span, () => work(span));
+    return endAfter(
+      (error) => endSpan(span, error),
+      () => work(span),
+    );
   }
 
   /** Begins what only a trace shows. */
-  begin(name: SpanName, joined?: RequestTrace): StageSpan {
-    if (this.#traced === undefined) return unseen;
+  begin(name: SpanName, joined?: RequestTrace): Span | undefined {
+    if (this.#traced === undefined) return undefined;
     const { tracer, context } = this.#traced;
     const leader = joined === undefined ? undefined : joined.#traced;
     const links = leader === undefined ? [] : [{ context: leader.span.spanContext() }];
-    return new StageSpan(tracer.startSpan(name, { links }, context));
+    return tracer.startSpan(name, { links }, context);
   }
 
   /** Each stage entered so far, in order of the first visit's end. */
@@ -167,20 +142,17 @@ export class RequestTrace {
   }
 }
 
-/** Hits are many, and most are not traced: one for all of them. */
-const unseen = new StageSpan(undefined);
-
-/** Ends a span, or a visit, with the work that it stands for. */
+/** Calls `end` with what has become of the work. */
 async function endAfter<Result>(
-  span: Pick<StageSpan, 'end'>,
+  end: (error?: unknown) => void,
   work: () => Promise<Result>,
 ): Promise<Result> {
   try {
     const result = await work();
-    span.end();
+    end();
     return result;
   } catch (error) {
-    span.end(error);
+    end(error);
     throw error;
   }
 }

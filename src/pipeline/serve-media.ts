@@ -66,7 +66,10 @@ export class MediaService {
       trace.outcome = { kind: 'hit' };
       return known;
     }
-    visit.note({ 'darkroom.memory': 'results', 'darkroom.found': known !== undefined });
+    visit.span?.setAttributes({
+      'darkroom.memory': 'results',
+      'darkroom.found': known !== undefined,
+    });
     visit.end();
     return undefined;
   }

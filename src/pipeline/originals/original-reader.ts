@@ -91,7 +91,7 @@ export class OriginalReader implements OpenedOriginal {
 
   async identify(approach: Approach, trace: RequestTrace): Promise<IdentifiedOriginal> {
     const visit = trace.enter('origin');
-    visit.note({ 'darkroom.origin.part': 'state' });
+    visit.span?.setAttributes({ 'darkroom.origin.part': 'state' });
     try {
       this.#identified ??= this.#identify(approach);
       const identified = await this.#identified;

@@ -52,7 +52,7 @@ export class PassthroughService {
           ? await peekOriginal(object, SNIFF_BYTES, access.limits, signal)
           : object.bytes;
       const { sizeBytes, etag } = object;
-      visit.note({
+      visit.span?.setAttributes({
         'darkroom.origin.part': isWhole ? 'body' : 'state',
         'darkroom.bytes': sizeBytes,
       });

@@ -114,7 +114,7 @@ export class SitePassthrough {
     const known = isPart ? this.#known.get(originKey) : undefined;
     if (known !== undefined && clock.nowMs() < known.untilMs) return describe(known);
     return trace.time('origin', async (visit) => {
-      visit.note({ 'darkroom.origin.part': isPart ? 'state' : 'body' });
+      visit.span?.setAttributes({ 'darkroom.origin.part': isPart ? 'state' : 'body' });
       try {
         const range = isPart ? rangeOfBeginning(beginning) : undefined;
         const opened = await trace.show('fetch', () => this.#openBeginning({ url, signal, range }));

@@ -1,10 +1,11 @@
 import { createHash } from 'node:crypto';
 import { addAbortSignal } from 'node:stream';
+import type { Span } from '@opentelemetry/api';
 import { MediaError } from '../../contract/errors.ts';
 import { isDecodable } from '../../formats/read-image-facts.ts';
 import { withDeadline } from '../abort.ts';
 import type { CachedOriginal } from '../ports.ts';
-import type { RequestTrace, StageSpan } from '../request-trace.ts';
+import type { RequestTrace } from '../request-trace.ts';
 import type { FlightControls } from '../single-flight.ts';
 import { siteError } from '../site-failure.ts';
 import { SNIFF_BYTES } from './content-sniff.ts';
@@ -63,7 +64,7 @@ export class SiteReader implements OpenedOriginal {
     }
     this.#checkFailure();
     const visit = trace.enter('origin');
-    visit.note({ 'darkroom.origin.part': 'state' });
+    visit.span?.setAttributes({ 'darkroom.origin.part': 'state' });
     try {
       this.#identified ??= trace.show('fetch', (span) => this.#identify(approach, span));
       const identified = await this.#identified;
@@ -89,18 +90,18 @@ export class SiteReader implements OpenedOriginal {
     return this.#held;
   }
 
-  async #identify(approach: Approach, span: StageSpan): Promise<IdentifiedOriginal> {
+  async #identify(approach: Approach, span: Span | undefined): Promise<IdentifiedOriginal> {
     const { metadata, cache } = this.#parts;
     const last = metadata.findOfSite(this.#originKey);
     // That it is unchanged helps where a rendering of it may be at hand, or its bytes are.
     const mayBeUnchanged =
       approach !== 'whole' || cache.get(this.#originKey)?.etag === last?.identity.etag;
     const response = await this.#ask(mayBeUnchanged ? last?.site.validators : undefined);
-    span.note({ 'darkroom.fetch.unchanged': response.kind === 'unchanged' });
+    span?.setAttributes({ 'darkroom.fetch.unchanged': response.kind === 'unchanged' });
     if (response.kind === 'content') {
       this.#held = this.#hold(response);
       const held = await this.#held;
-      span.note({ 'darkroom.bytes': held.bytes.byteLength });
+      span?.setAttributes({ 'darkroom.bytes': held.bytes.byteLength });
       return { identity: identityOf(held), wasAsked: true };
     }
     // The site says so of what it was asked about alone.

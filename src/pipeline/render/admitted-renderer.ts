@@ -6,12 +6,10 @@ import type { MediaTask } from '../media-work.ts';
 import type { HeldOriginal } from '../originals/original-reader.ts';
 import type { Lane, Renderer, RenderOptions, StoredResult } from '../ports.ts';
 import type { Charge } from '../rates.ts';
-import type { SpanDetails } from '../request-trace.ts';
 import type { NegativeCache } from '../results/negative-cache.ts';
 import type { Admission } from './admission.ts';
 import { planMedia, type RenderLimits, type RenderPlan } from './plan.ts';
 import { laneOf } from './render-cost.ts';
-import type { RenderJob } from './render-job.ts';
 
 /** What renders are made with. */
 export interface AdmittedRendererParts {
@@ -141,7 +139,7 @@ export class AdmittedRenderer {
     signal.throwIfAborted();
     original.assign(lane);
     const slot = await trace.time('queue', (visit) => {
-      visit.note({ 'darkroom.lane': lane });
+      visit.span?.setAttributes({ 'darkroom.lane': lane });
       return admission.enter(lane, cost.typicalMs, signal);
     });
     let [hasBegun, isMeasured] = [false, false];
@@ -158,7 +156,13 @@ export class AdmittedRenderer {
       const rendering = trace.time(
         'render',
         (visit) => {
-          visit.note({ 'darkroom.lane': slot.lane, ...describeJob(job) });
+          visit.span?.setAttributes({
+            'darkroom.lane': slot.lane,
+            'darkroom.format': job.format,
+            'darkroom.width': job.size.widthPx,
+            'darkroom.height': job.size.heightPx,
+            'darkroom.frames': job.animation?.delaysMs.length ?? 1,
+          });
           return renderer.render(original.bytes, job, { lane: slot.lane, signal, ...times });
         },
         ({ byteLength }) => ({ 'darkroom.bytes': byteLength }),
@@ -182,15 +186,6 @@ export class AdmittedRenderer {
       if (hasBegun) charge?.addRun(heldMs);
     }
   }
-}
-
-function describeJob({ animation, format, size }: RenderJob): SpanDetails {
-  return {
-    'darkroom.format': format,
-    'darkroom.width': size.widthPx,
-    'darkroom.height': size.heightPx,
-    'darkroom.frames': animation?.delaysMs.length ?? 1,
-  };
 }
 
 function isTimeout(error: unknown): boolean {

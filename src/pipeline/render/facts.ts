@@ -3,7 +3,7 @@ import { MediaError } from '../../contract/errors.ts';
 import type { ImageFacts } from '../../formats/image-facts.ts';
 import { readImageFacts } from '../../formats/read-image-facts.ts';
 import type { OriginalIdentity } from '../originals/metadata-cache.ts';
-import type { RequestTrace } from '../request-trace.ts';
+import { endSpan, type RequestTrace } from '../request-trace.ts';
 
 /**
  * Reads what an original says of itself.
@@ -16,17 +16,17 @@ export function readFacts(bytes: Uint8Array, trace: RequestTrace): ImageFacts {
     const facts = readImageFacts(bytes);
     if (facts === undefined) throw new MediaError('UNSUPPORTED_MEDIA_TYPE');
     const { format, widthPx, heightPx, frames } = facts;
-    span.note({
+    span?.setAttributes({
       'darkroom.bytes': bytes.byteLength,
       'darkroom.format': format,
       'darkroom.width': widthPx,
       'darkroom.height': heightPx,
       'darkroom.frames': frames,
     });
-    span.end();
+    endSpan(span);
     return facts;
   } catch (error) {
-    span.end(error);
+    endSpan(span, error);
     throw error;
   }
 }

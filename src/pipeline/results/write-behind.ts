@@ -96,7 +96,7 @@ export class ResultWriter {
   async #write({ address, result, trace }: Write): Promise<void> {
     try {
       await trace.show('write', (span) => {
-        span.note({ 'darkroom.bytes': result.body.byteLength });
+        span?.setAttributes({ 'darkroom.bytes': result.body.byteLength });
         return this.#store.write(address, result);
       });
       this.#counters.written += 1;
