@@ -28,7 +28,6 @@ import {
   type ResultStore,
 } from './pipeline/ports.ts';
 import type { UploadLimits } from './pipeline/uploads/upload-service.ts';
-import { MemoryCache } from './storage/memory-cache.ts';
 import { openMarker, openOrigin, openResultStore } from './storage/open-storage.ts';
 import type { SiteDoubles } from './storage/remote/open-sites.ts';
 import { WatchedOrigin } from './storage/watched-origin.ts';
@@ -124,7 +123,6 @@ export async function createApp(config: Config, parts: AppParts): Promise<App> {
     }));
   const remote = await openExternal(config, meter, parts.siteDoubles);
   const pipeline = createMediaPipeline(config, {
-    createCache: (options) => new MemoryCache(options),
     origin,
     external: remote,
     resultStore,

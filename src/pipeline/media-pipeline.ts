@@ -1,6 +1,7 @@
 import type { Config } from '../config/config.ts';
 import { releaseWithEffort } from '../contract/pipeline-release.ts';
 import { MediaMaker } from './make-media.ts';
+import { MemoryCache } from './memory-cache.ts';
 import type { Meter } from './meter.ts';
 import { MemoryBudget } from './originals/memory-budget.ts';
 import { MetadataCache } from './originals/metadata-cache.ts';
@@ -9,9 +10,7 @@ import { PassthroughService } from './originals/passthrough.ts';
 import { SitePassthrough } from './originals/site-passthrough.ts';
 import type { ExternalMedia } from './originals/sites.ts';
 import type {
-  BoundedCache,
   CachedOriginal,
-  CacheOptions,
   Clock,
   Log,
   MediaResult,
@@ -34,7 +33,6 @@ const MAX_ORIGINAL_SHARE = 1 / 8;
 
 /** What the pipeline stands on. */
 export interface MediaAdapters {
-  readonly createCache: <Value extends object>(options: CacheOptions<Value>) => BoundedCache<Value>;
   readonly origin: Origin;
   /** `undefined`: nothing of other sites is served. */
   readonly external: ExternalMedia | undefined;
@@ -50,44 +48,19 @@ export interface MediaAdapters {
 }
 
 /** The pipeline, put together: what serves media, and what purges them. */
-export interface MediaPipeline {
-  readonly media: MediaService;
-  readonly passthrough: PassthroughService;
-  readonly purger: Purger;
-  readonly store: GuardedStore | undefined;
-  /** For gauges of how full they are. */
-  readonly memories: {
-    readonly results: BoundedCache<MediaResult>;
-    readonly originals: BoundedCache<CachedOriginal>;
-  };
-  readonly admission: Admission;
-  readonly rates: Rates | undefined;
-  readonly originalsBudget: MemoryBudget;
-  readonly originReads: Semaphore;
-  readonly originStreams: Semaphore;
-}
+export type MediaPipeline = ReturnType<typeof createMediaPipeline>;
 
 /** Puts the pipeline together, with the caches that its stages share. */
-export function createMediaPipeline(config: Config, adapters: MediaAdapters): MediaPipeline {
-  const {
-    createCache,
-    origin,
-    external,
-    resultStore,
-    renderer,
-    slotSource,
-    meter,
-    clock,
-    wallClock,
-    log,
-  } = adapters;
+export function createMediaPipeline(config: Config, adapters: MediaAdapters) {
+  const { origin, external, resultStore, renderer, slotSource, meter, clock, wallClock, log } =
+    adapters;
   const { originLimits: limits, renderLimits } = config;
   const memories = {
-    results: createCache<MediaResult>({
+    results: new MemoryCache<MediaResult>({
       maxBytes: config.cache.maxBytes,
       bytesOf: ({ body }) => body,
     }),
-    originals: createCache<CachedOriginal>({
+    originals: new MemoryCache<CachedOriginal>({
       maxBytes: config.cache.originalBytes,
       maxShare: MAX_ORIGINAL_SHARE,
       bytesOf: ({ bytes }) => bytes,
@@ -144,6 +117,7 @@ export function createMediaPipeline(config: Config, adapters: MediaAdapters): Me
     passthrough: new PassthroughService({ origin, limits, semaphore: originStreams }, siteMedia),
     purger: new Purger({ media, originals, siteMedia, negativeCache, results, store }),
     store,
+    /** For gauges of how full they are. */
     memories,
     admission,
     rates,

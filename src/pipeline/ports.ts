@@ -84,41 +84,10 @@ export interface MediaResult {
   readonly originalEtag: string;
 }
 
-/** How a cache is bounded. */
-export interface CacheOptions<Value> {
-  /** Contents, keys and overhead together; 0 keeps nothing. */
-  readonly maxBytes: number;
-  /** Largest entry, overhead included, as a part of the whole; 1 where nothing else is said. */
-  readonly maxShare?: number;
-  /** What the bulk of an entry is. */
-  readonly bytesOf: (value: Value) => Uint8Array;
-}
-
-/** Where something is kept in memory, within a bound; nothing waits here. */
-export interface BoundedCache<Value> {
-  readonly maxBytes: number;
-  /** What all entries take, as far as it is counted. */
-  readonly heldBytes: number;
-  readonly entries: number;
-  /** Entries that had to go for others, since the start. */
-  readonly evictions: number;
-  get(key: string): Value | undefined;
-  /** Keeps a value; tells whether it did (one that is too large is not kept). */
-  set(key: string, value: Value): boolean;
-  /** Removes the values whose keys fit; tells how many. */
-  deleteWhere(fits: (key: string) => boolean): number;
-}
-
-/** Results by the key of their request, `resultKey`. */
-export type ResultCache = BoundedCache<MediaResult>;
-
 /** An original as it was read. */
 export interface CachedOriginal extends Pick<OriginObject, 'etag' | 'lastModified'> {
   readonly bytes: Uint8Array;
 }
-
-/** Originals that were read lately, by their keys. */
-export type OriginalCache = BoundedCache<CachedOriginal>;
 
 /** Which rendering a stored result is: any other value of any of them is another one. */
 export interface ResultAddress {

@@ -1,5 +1,6 @@
+import type { MemoryCache } from '../memory-cache.ts';
 import type { Meter } from '../meter.ts';
-import type { CachedOriginal, OriginalCache, OriginBytes, OriginObject } from '../ports.ts';
+import type { CachedOriginal, OriginBytes, OriginObject } from '../ports.ts';
 import type { RequestTrace } from '../request-trace.ts';
 import type { FlightControls } from '../single-flight.ts';
 import type { MemoryBudget, Reservation } from './memory-budget.ts';
@@ -12,8 +13,8 @@ export interface ReaderParts {
   /** The memory that they are given while they are needed. */
   readonly budget: MemoryBudget;
   readonly metadata: MetadataCache;
-  /** Those that were read lately. */
-  readonly cache: OriginalCache;
+  /** Those that were read lately, by their keys. */
+  readonly cache: MemoryCache<CachedOriginal>;
   readonly meter: Pick<Meter, 'lookups'>;
 }
 

@@ -1,13 +1,15 @@
 import type { MediaTask } from '../media-work.ts';
+import type { MemoryCache } from '../memory-cache.ts';
 import type { Meter } from '../meter.ts';
 import type { OriginalIdentity } from '../originals/metadata-cache.ts';
-import type { MediaResult, ResultAddress, ResultCache, StoredResult } from '../ports.ts';
+import type { MediaResult, ResultAddress, StoredResult } from '../ports.ts';
 import { type Validators, validatorsOf } from '../validators.ts';
 import type { GuardedStore } from './guarded-store.ts';
 
 /** Where results are kept. */
 export interface ResultsParts {
-  readonly cache: ResultCache;
+  /** By the keys of their requests, `resultKey`. */
+  readonly cache: MemoryCache<MediaResult>;
   /** `undefined`: no result outlives the process. */
   readonly store: GuardedStore | undefined;
   readonly meter: Pick<Meter, 'lookups'>;

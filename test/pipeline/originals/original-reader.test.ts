@@ -1,4 +1,5 @@
 import { describe, expect, test } from 'vitest';
+import { MemoryCache } from '../../../src/pipeline/memory-cache.ts';
 import { MemoryBudget } from '../../../src/pipeline/originals/memory-budget.ts';
 import { MetadataCache } from '../../../src/pipeline/originals/metadata-cache.ts';
 import type { Approach } from '../../../src/pipeline/originals/original-reader.ts';
@@ -6,7 +7,6 @@ import { Originals } from '../../../src/pipeline/originals/originals.ts';
 import type { CachedOriginal } from '../../../src/pipeline/ports.ts';
 import { RequestTrace } from '../../../src/pipeline/request-trace.ts';
 import { Semaphore } from '../../../src/pipeline/semaphore.ts';
-import { MemoryCache } from '../../../src/storage/memory-cache.ts';
 import { PrometheusMeter } from '../../../src/telemetry/prometheus-meter.ts';
 import { MemoryOrigin } from '../../support/memory-origin.ts';
 import { FakeClock } from '../../support/test-app.ts';

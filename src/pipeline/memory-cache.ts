@@ -1,11 +1,20 @@
 import { LRUCache } from 'lru-cache';
-import type { BoundedCache, CacheOptions } from '../pipeline/ports.ts';
+
+/** How a cache is bounded. */
+interface CacheOptions<Value> {
+  /** Contents, keys and overhead together; 0 keeps nothing. */
+  readonly maxBytes: number;
+  /** Largest entry, overhead included, as a part of the whole; 1 where nothing else is said. */
+  readonly maxShare?: number;
+  /** What the bulk of an entry is. */
+  readonly bytesOf: (value: Value) => Uint8Array;
+}
 
 /** What an entry costs besides its bytes and key: validators, map and list nodes; an estimate. */
 const ENTRY_OVERHEAD_BYTES = 512;
 
 /** What is kept in memory, bounded by bytes, least recently used first out. */
-export class MemoryCache<Value extends object> implements BoundedCache<Value> {
+export class MemoryCache<Value extends object> {
   readonly #cache: LRUCache<string, Value>;
   readonly maxBytes: number;
   #evictions = 0;
@@ -42,10 +51,12 @@ export class MemoryCache<Value extends object> implements BoundedCache<Value> {
     return this.#cache.get(key);
   }
 
+  /** Keeps a value; tells whether it did (one that is too large is not kept). */
   set(key: string, value: Value): boolean {
     return this.#cache.set(key, value).has(key);
   }
 
+  /** Removes the values whose keys fit; tells how many. */
   deleteWhere(fits: (key: string) => boolean): number {
     const keys = [...this.#cache.keys()].filter(fits);
     for (const key of keys) this.#cache.delete(key);

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { MemoryCache } from '../../src/storage/memory-cache.ts';
+import { MemoryCache } from '../../src/pipeline/memory-cache.ts';
 
 const create = (maxBytes: number, maxShare?: number) =>
   new MemoryCache<{ readonly body: Uint8Array }>({
