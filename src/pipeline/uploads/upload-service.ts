@@ -1,12 +1,14 @@
 import { MediaError } from '../../contract/errors.ts';
+import { sourceFormats } from '../../contract/image-formats.ts';
 import type { RelayCapability } from '../../contract/signing/relay-capability.ts';
+import { isDecodable } from '../../formats/read-image-facts.ts';
 import { withDeadline } from '../abort.ts';
 import { formatCauses } from '../error-causes.ts';
 import type { UploadMeter } from '../meter.ts';
+import { SNIFF_BYTES } from '../originals/content-sniff.ts';
 import type { OriginalWriter } from '../originals/original-writer.ts';
 import type { Clock, Log } from '../ports.ts';
 import type { Purger } from '../results/purger.ts';
-import { checkBeginning } from './upload-beginning.ts';
 import { type PaceLimits, UploadBody } from './upload-body.ts';
 
 /** An upload, as its head and its capability have it. */
@@ -40,16 +42,15 @@ interface UploadServiceParts {
 /** `Retry-After` of a refusal, in seconds. */
 const RETRY_AFTER_SECONDS = 1;
 
-interface Watched {
-  readonly body: UploadBody;
-  readonly stop: (reason: MediaError) => void;
-}
+/** Types of images that are decoded here: an original that is said to be one begins like one. */
+const imageTypes: ReadonlySet<string> = new Set([
+  ...Object.values(sourceFormats).map(({ mimeType }) => mimeType),
+  'image/heif', // the container of HEIC and AVIF
+]);
 
 /** Stores originals that clients send, by the permission of the platform. */
 export class UploadService {
   readonly #parts: UploadServiceParts;
-  readonly #watched = new Set<Watched>();
-  #sweeping: NodeJS.Timeout | undefined;
   #underWay = 0;
   #heldBytes = 0;
 
@@ -149,7 +150,10 @@ export class UploadService {
       onReceived: (bytes) => meter.noteUploadedBytes(bytes),
       signal,
     });
-    const unwatch = this.#watch({ body, stop: (reason) => stopping.abort(reason) });
+    const watching = setInterval(() => {
+      const fault = body.findFault();
+      if (fault !== undefined) stopping.abort(fault);
+    }, limits.sweepIntervalMs).unref();
     try {
       await checkBeginning(order, body);
       if (part === undefined || writer.writePart === undefined) {
@@ -165,7 +169,7 @@ export class UploadService {
       }
       throw signal.reason;
     } finally {
-      unwatch();
+      clearInterval(watching);
     }
   }
 
@@ -178,25 +182,6 @@ export class UploadService {
       log.warn({ key, reason }, 'renderings of an original that was replaced stay in the store');
     });
   }
-
-  #watch(watched: Watched): () => void {
-    const { sweepIntervalMs } = this.#parts.limits;
-    this.#watched.add(watched);
-    this.#sweeping ??= setInterval(() => this.#sweep(), sweepIntervalMs).unref();
-    return () => {
-      this.#watched.delete(watched);
-      if (this.#watched.size > 0) return;
-      clearInterval(this.#sweeping);
-      this.#sweeping = undefined;
-    };
-  }
-
-  #sweep(): void {
-    for (const { body, stop } of this.#watched) {
-      const fault = body.findFault();
-      if (fault !== undefined) stop(fault);
-    }
-  }
 }
 
 /** How much of what uploads may take is taken. */
@@ -205,6 +190,22 @@ export interface UploadUsage {
   readonly maxUploads: number;
   readonly heldBytes: number;
   readonly maxHeldBytes: number;
+}
+
+/**
+ * Looks at the first bytes of what is said to be an image. Of a part but the first one they are somewhere in the
+ * middle.
+ *
+ * @throws MediaError `UNSUPPORTED_MEDIA_TYPE` where it is none that is decoded here
+ */
+async function checkBeginning({ contentType, part }: UploadOrder, body: UploadBody): Promise<void> {
+  const [type = ''] = contentType?.split(';') ?? [];
+  if (!imageTypes.has(type.trim().toLowerCase())) return;
+  if (part !== undefined && part.partNumber !== 1) return;
+  const prefix = await body.peek((bytes) => bytes.length >= SNIFF_BYTES || isDecodable(bytes));
+  if (isDecodable(prefix)) return;
+  const cause = new Error(`The upload is said to be ${contentType}, and does not begin like one.`);
+  throw new MediaError('UNSUPPORTED_MEDIA_TYPE', { cause });
 }
 
 /** Whether a write has ended as it was told to. */
