@@ -13,7 +13,6 @@ import {
 import type { RequestTrace } from '../request-trace.ts';
 import { Semaphore } from '../semaphore.ts';
 import { resultPath } from './result-path.ts';
-import { ResultWriter, type WriteCounters } from './write-behind.ts';
 
 /** What a store is guarded with. */
 export interface GuardedStoreParts {
@@ -23,6 +22,12 @@ export interface GuardedStoreParts {
   readonly meter: Pick<Meter, 'lookups'>;
   /** How long a removal waits for the writes under way, in milliseconds. */
   readonly settleTimeoutMs?: number;
+}
+
+interface Write {
+  readonly address: ResultAddress;
+  readonly result: StoredResult;
+  readonly trace: RequestTrace;
 }
 
 /** Reads at the same time: a body is in memory before any cache has made room for it. */
@@ -37,6 +42,14 @@ const READ_TIMEOUT_MS = 2_000;
 /** How long a store that has failed is not asked, in milliseconds. */
 const FAILED_FOR_MS = 5_000;
 
+const MAX_WRITES = 4;
+
+/** What is queued to be written, in bytes: it is in memory until then. One alone may be larger. */
+const MAX_WAITING_BYTES = 64 * 1024 * 1024;
+
+/** Writes that fail are logged once in this many. */
+const FAILURES_PER_LINE = 1_000;
+
 /** Longer than the store of S3 gives a write, which bounds itself; a disk that hangs does not. */
 const SETTLE_TIMEOUT_MS = 15_000;
 
@@ -46,10 +59,17 @@ const REMOVALS = { slots: 2, maxWaiting: 64, maxWaitMs: 60_000 } as const;
 /** How long a stop waits for the store, in milliseconds. */
 const FLUSH_TIMEOUT_MS = 5_000;
 
-/** The store of results as the pipeline uses it: one that fails, or is slow, costs requests a short wait. */
+/**
+ * The store of results as the pipeline uses it: one that fails, or is slow, costs requests a short wait. Renderings are
+ * written after their responses, in the background: no request waits for it, none fails by it.
+ */
 export class GuardedStore {
   readonly #parts: GuardedStoreParts;
-  readonly #writer: ResultWriter;
+  /** What became of renderings that were to be stored; dropped: not even tried, the store was too slow for what came. */
+  readonly writes = { written: 0, dropped: 0, failed: 0 };
+  readonly #waiting: Write[] = [];
+  readonly #running = new Set<Promise<void>>();
+  #waitingBytes = 0;
   readonly #reads = new Semaphore({ ...READS, maxWaitMs: READ_TIMEOUT_MS });
   readonly #removals = new Semaphore(REMOVALS);
   #readingBytes = 0;
@@ -57,16 +77,11 @@ export class GuardedStore {
 
   constructor(parts: GuardedStoreParts) {
     this.#parts = parts;
-    this.#writer = new ResultWriter(parts.store, parts.log);
   }
 
   /** Whether the store has failed lately, and is not asked for now. */
   get isFailing(): boolean {
     return this.#parts.clock.nowMs() < this.#failedUntilMs;
-  }
-
-  get writes(): WriteCounters {
-    return this.#writer.counters;
   }
 
   /**
@@ -111,9 +126,16 @@ export class GuardedStore {
     }
   }
 
-  /** Stores a rendering, later; the trace is that of the request that it was made for. */
+  /** Stores a rendering, later, unless too much is queued; the trace is that of the request that it was made for. */
   add(address: ResultAddress, result: StoredResult, trace: RequestTrace): void {
-    this.#writer.add(address, result, trace);
+    const costBytes = costOf(result);
+    if (this.#waitingBytes > 0 && this.#waitingBytes + costBytes > MAX_WAITING_BYTES) {
+      this.writes.dropped += 1;
+      return;
+    }
+    this.#waitingBytes += costBytes;
+    this.#waiting.push({ address, result, trace });
+    this.#startWrites();
   }
 
   /**
@@ -127,11 +149,14 @@ export class GuardedStore {
    */
   async remove(prefixes: readonly string[], fits: (originKey: string) => boolean): Promise<number> {
     const { store, settleTimeoutMs = SETTLE_TIMEOUT_MS } = this.#parts;
-    this.#writer.drop(({ originKey }) => fits(originKey));
+    for (const write of this.#waiting.splice(0)) {
+      if (fits(write.address.originKey)) this.#waitingBytes -= costOf(write.result);
+      else this.#waiting.push(write);
+    }
     const onTimeout = (): Error =>
       new StoreStalled(`Writes have not ended within ${settleTimeoutMs} ms.`);
     // One that is under way might end after the removal.
-    await withDeadline(settleTimeoutMs, undefined, onTimeout, () => this.#writer.settle());
+    await withDeadline(settleTimeoutMs, undefined, onTimeout, () => Promise.all(this.#running));
     const leave = await this.#removals.enter(new AbortController().signal);
     try {
       let removed = 0;
@@ -145,8 +170,53 @@ export class GuardedStore {
     }
   }
 
-  /** Waits until what was to be stored is, where the store is not too slow for that. */
+  /** Waits until what was to be stored is, or has failed; but not for a store that is too slow. */
   async flush(): Promise<void> {
-    await this.#writer.flush(FLUSH_TIMEOUT_MS);
+    const isLate = new Error(`A store took longer than ${FLUSH_TIMEOUT_MS} ms.`);
+    const settleAll = async (): Promise<void> => {
+      while (this.#running.size > 0) await Promise.all(this.#running);
+    };
+    try {
+      await withDeadline(FLUSH_TIMEOUT_MS, undefined, () => isLate, settleAll);
+    } catch (error) {
+      const unwritten = this.#waiting.length + this.#running.size;
+      this.#parts.log.warn({ err: error, unwritten }, 'not all renderings could be stored');
+    }
   }
+
+  #startWrites(): void {
+    while (this.#running.size < MAX_WRITES) {
+      const write = this.#waiting.shift();
+      if (write === undefined) return;
+      const running = this.#write(write).finally(() => {
+        this.#running.delete(running);
+        this.#startWrites();
+      });
+      this.#running.add(running);
+    }
+  }
+
+  async #write({ address, result, trace }: Write): Promise<void> {
+    const { store, log } = this.#parts;
+    try {
+      await trace.show('write', (span) => {
+        span?.setAttributes({ 'darkroom.bytes': result.body.byteLength });
+        return store.write(address, result);
+      });
+      this.writes.written += 1;
+    } catch (error) {
+      const { failed } = this.writes;
+      this.writes.failed += 1;
+      if (failed % FAILURES_PER_LINE === 0) {
+        log.warn({ err: error, failed: failed + 1 }, 'a rendering could not be stored');
+      }
+    } finally {
+      this.#waitingBytes -= costOf(result);
+    }
+  }
+}
+
+/** Its body, and about what else is kept of a write. */
+function costOf({ body }: StoredResult): number {
+  return body.byteLength + 1_024;
 }
