@@ -2,6 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { MediaError } from '../../src/contract/errors.ts';
 import { type Lane, type Renderer, WorkerLost } from '../../src/pipeline/ports.ts';
 import { settle } from '../support/deferred.ts';
+import { HeldRenderer } from '../support/held-renderer.ts';
 import { refuse } from '../support/http/refusal.ts';
 import {
   readSample,
@@ -12,29 +13,6 @@ import {
 } from '../support/test-app.ts';
 
 let app: TestApp;
-/** A renderer whose jobs end when the test says so, with all that it was asked for. */
-class HeldRenderer implements Renderer {
-  #isReleased = false;
-  readonly jobs: {
-    readonly lane: Lane;
-    readonly signal: AbortSignal;
-    readonly finish: () => void;
-  }[] = [];
-  render: Renderer['render'] = (_original, _job, { lane, signal }) =>
-    new Promise((resolve, reject) => {
-      signal.addEventListener('abort', () => reject(signal.reason));
-      const finish = (): void => resolve(samples.webp);
-      this.jobs.push({ lane, signal, finish });
-      if (this.#isReleased) finish();
-    });
-
-  /** Ends all jobs, and every later one at once. */
-  release(): void {
-    this.#isReleased = true;
-    for (const { finish } of this.jobs) finish();
-  }
-}
-
 /** 16 frames of 320 × 320, scaled one by one: heavy. */
 const animation = readSample('attachments/1/6/moon.gif');
 /** The same, of more bytes; not decoded where the renderer is held. */
@@ -57,7 +35,7 @@ async function startWith<Its extends Renderer>(
 
 describe('a crowd of heavy renders', () => {
   it('leaves the light ones their share, and is refused at once beyond what can wait', async () => {
-    const renderer = await startWith(new HeldRenderer());
+    const renderer = await startWith(new HeldRenderer('both'));
     const crowd = Array.from({ length: 100 }, (_, index) => app.get(heavyUrl(index + 1)));
     const refused = await Promise.race(crowd);
     expect(refused.statusCode).toBe(503);
@@ -78,7 +56,7 @@ describe('a crowd of heavy renders', () => {
   });
 
   it('is refused before its originals fill the memory', async () => {
-    const renderer = await startWith(new HeldRenderer(), {
+    const renderer = await startWith(new HeldRenderer('both'), {
       settings: {
         MAX_ORIGINAL_BYTES: String(4 * 1024 * 1024),
         ORIGINALS_MEMORY_BYTES: String(12 * 1024 * 1024),
@@ -103,7 +81,7 @@ describe('a crowd of heavy renders', () => {
 describe('an original in a crowd of animations', () => {
   /** The heavy lane holds all that it can. */
   async function startCrowded() {
-    const renderer = await startWith(new HeldRenderer());
+    const renderer = await startWith(new HeldRenderer('both'));
     const crowd = Array.from({ length: 100 }, (_, index) => app.get(heavyUrl(index + 101)));
     expect((await Promise.race(crowd)).statusCode).toBe(503);
     for (const id of [1, 2, 3]) app.originals.put(`emojis/${id}`, large);
@@ -173,7 +151,7 @@ describe('an original in a crowd of animations', () => {
 
 describe('work that no client waits for any more', () => {
   it('is stopped if it is heavy: not by the first who leaves, but by the last', async () => {
-    const renderer = await startWith(new HeldRenderer());
+    const renderer = await startWith(new HeldRenderer('both'));
     const clients = [await app.begin(heavyUrl(1)), await app.begin(heavyUrl(1))];
     await expect.poll(() => renderer.jobs.length).toBe(1);
     clients[0]?.destroy();

@@ -2,8 +2,8 @@ import type { FastifyRequest } from 'fastify';
 import { beforeEach, describe, expect, it } from 'vitest';
 import type { Environment } from '../../../src/config/setting.ts';
 import { rateClientOf } from '../../../src/http/client-address.ts';
-import type { Lane, Renderer } from '../../../src/pipeline/ports.ts';
 import { defer } from '../../support/deferred.ts';
+import { HeldRenderer } from '../../support/held-renderer.ts';
 import { type Ask, type ClientResponse, createClient } from '../../support/http/http-client.ts';
 import { MemoryResultStore } from '../../support/memory-result-store.ts';
 import { metricsSettings, scrape } from '../../support/telemetry/prometheus-text.ts';
@@ -15,31 +15,6 @@ import {
   useTestApp,
 } from '../../support/test-app.ts';
 
-/** Renders when the test says so, where it holds them; takes as long as the test says, by the test's clock. */
-class TimedRenderer implements Renderer {
-  tookMs = 0;
-  held: Lane | 'both' | undefined;
-  readonly #finish: (() => void)[] = [];
-  app: TestApp | undefined;
-
-  render: Renderer['render'] = (_original, _job, { lane, signal }) =>
-    new Promise((resolve, reject) => {
-      signal.addEventListener('abort', () => reject(signal.reason));
-      const finish = (): void => {
-        this.app?.clock.advance(this.tookMs);
-        resolve(samples.webp);
-      };
-      if (this.held === lane || this.held === 'both') this.#finish.push(finish);
-      else finish();
-    });
-
-  /** Ends all that are held. */
-  release(): void {
-    this.held = undefined;
-    for (const finish of this.#finish.splice(0)) finish();
-  }
-}
-
 /** 16 frames of 320 × 320, scaled one by one: heavy. */
 const animation = readSample('attachments/1/6/moon.gif');
 const icon = (size: number, id = 1): string => `/icons/${id}/ab.webp?size=${size}`;
@@ -48,7 +23,9 @@ const icon = (size: number, id = 1): string => `/icons/${id}/ab.webp?size=${size
 const WALL_MS = 1_763_769_600_000;
 
 let app: TestApp;
-let renderer: TimedRenderer;
+let renderer: HeldRenderer;
+/** How long each render takes, by the clock of the app. */
+let tookMs: number;
 let client: Ask;
 
 const ask = (target: string, from: string, headers?: Record<string, string>) =>
@@ -56,7 +33,8 @@ const ask = (target: string, from: string, headers?: Record<string, string>) =>
 
 /** Three units in twelve seconds, so that one comes back every four. */
 async function start(settings: Environment = {}, options: TestAppOptions = {}) {
-  renderer = new TimedRenderer();
+  tookMs = 0;
+  renderer = new HeldRenderer(undefined, () => app.clock.advance(tookMs));
   app = await useTestApp({
     renderer,
     logged: 'info',
@@ -69,7 +47,6 @@ async function start(settings: Environment = {}, options: TestAppOptions = {}) {
       ...settings,
     },
   });
-  renderer.app = app;
   for (const id of [1, 2, 3, 4, 5]) app.originals.put(`icons/${id}/ab`, samples.jpeg);
   client = createClient(await app.listen(), { keepAlive: false });
 }
@@ -269,7 +246,7 @@ describe('a render', () => {
   const moon = (size: number): string => `/emojis/1.gif?size=${size}`;
   /** How many units a client has left, found out by spending them. */
   async function countLeft(client: string, firstId = 1): Promise<number> {
-    renderer.tookMs = 0;
+    tookMs = 0;
     for (let id = firstId; ; id += 1) {
       app.originals.put(`icons/${id}/left`, samples.jpeg);
       const { status } = await ask(`/icons/${id}/left.webp?size=16`, client);
@@ -288,7 +265,7 @@ describe('a render', () => {
 
   it('counts one for each fifty milliseconds that it took, one at least, the limit at most', async () => {
     let id = 0;
-    for (const [tookMs, units] of [
+    for (const [eachMs, units] of [
       [0, 1],
       [50, 1],
       [51, 2],
@@ -296,23 +273,23 @@ describe('a render', () => {
       [60_000, 20],
     ] as const) {
       id += 1;
-      renderer.tookMs = tookMs;
+      tookMs = eachMs;
       expect((await ask(icon(16, id), '192.0.2.1')).status).toBe(200);
-      expect(await countLeft('192.0.2.1', 100 * id), `${tookMs} ms`).toBe(20 - units);
+      expect(await countLeft('192.0.2.1', 100 * id), `${eachMs} ms`).toBe(20 - units);
       app.clock.advance(86_400_000);
     }
   });
 
   it('counts what is estimated, as long as it runs', async () => {
     renderer.held = 'heavy';
-    renderer.tookMs = 60;
+    tookMs = 60;
     const running = ask(moon(240), '192.0.2.1');
     await expect.poll(() => app.renderer.renders).toBe(1);
     // Of some 150 milliseconds.
     const left = await countLeft('192.0.2.1');
     expect(left).toBeGreaterThan(5);
     expect(left).toBeLessThan(19);
-    renderer.tookMs = 60;
+    tookMs = 60;
     renderer.release();
     expect((await running).status).toBe(200);
     expect(await countLeft('192.0.2.1', 100)).toBe(20 - left - 2);
@@ -391,7 +368,7 @@ describe('a client', () => {
 
 it('nobody is limited, and nothing is remembered, unless a rate is set', async () => {
   await start({ RATE_LIMIT_REQUESTS: '', TRUST_PROXY: 'false', ...metricsSettings });
-  renderer.tookMs = 60_000;
+  tookMs = 60_000;
   for (const size of [16, 20, 22, 24, 28, 32]) {
     expect((await ask(icon(size), '192.0.2.1')).status).toBe(200);
   }
