@@ -6,9 +6,8 @@ import { parseAnswer } from '../../support/http/raw-http.ts';
 import { enforced, SIGNING_KEY, signatureOf, signedPath } from '../../support/signed-urls.ts';
 import { metricsSettings, scrape } from '../../support/telemetry/prometheus-text.ts';
 import { samples, type TestApp, useTestApp } from '../../support/test-app.ts';
+import { later, now } from './refusals.ts';
 
-const now = Date.UTC(2026, 0, 1) / 1000;
-const later = now + 3_600;
 const key = 'attachments/1/2/photo.png';
 const YEAR = 31_536_000;
 

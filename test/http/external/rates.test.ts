@@ -1,10 +1,9 @@
 import { expect, test } from 'vitest';
-import { type ExternalApp, useExternalApp } from '../../support/sites/external-app.ts';
+import { useExternalApp } from '../../support/sites/external-app.ts';
 import { samples } from '../../support/test-app.ts';
 
-let app: ExternalApp;
 test('a render of what another site has counts; what is passed on and what is remembered does not', async () => {
-  app = await useExternalApp({
+  const app = await useExternalApp({
     settings: { RATE_LIMIT_REQUESTS: '2', RATE_LIMIT_WINDOW_SECONDS: '86400' },
   });
   for (const path of ['/cat.jpg', '/dog.jpg']) app.site.serve(path, samples.jpeg, { etag: '"1"' });
