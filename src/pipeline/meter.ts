@@ -20,7 +20,7 @@ export interface Meter {
   /** The code that looks adds to them. */
   readonly lookups: Readonly<Record<Memory, LookupCount>>;
   /** A render has got its CPU slot, after so many milliseconds; 0 where one was free. */
-  noteQueueWait(lane: Lane, waitedMs: number): void;
+  readonly noteQueueWait: (lane: Lane, waitedMs: number) => void;
 }
 
 /** Of what class a response is; each member has few values, and none of them is a client's. */
@@ -49,11 +49,11 @@ export interface ResponseMeter {
   /** URLs of attachments by what their signatures are; the code that judges them adds to it. */
   readonly signatures: Record<SignatureVerdict, number>;
   /** A request has spent so long in a stage. */
-  noteStage(stage: Stage, durationMs: number): void;
+  readonly noteStage: (stage: Stage, durationMs: number) => void;
   /** A request was turned away, for want of this. */
-  noteRefusal(bottleneck: Bottleneck): void;
+  readonly noteRefusal: (bottleneck: Bottleneck) => void;
   /** A client has had its share of rendering, and asked for more of this. */
-  noteLimited(resource: ResponseClass['resource']): void;
+  readonly noteLimited: (resource: ResponseClass['resource']) => void;
 }
 
 /**
@@ -65,10 +65,10 @@ export type OriginOutcome = (typeof originOutcomes)[number];
 
 /** Counts what the origin does. */
 export interface OriginMeter {
-  noteOutcome(outcome: OriginOutcome): void;
-  noteReadBytes(count: number): void;
+  readonly noteOutcome: (outcome: OriginOutcome) => void;
+  readonly noteReadBytes: (count: number) => void;
   /** A body that was begun was not sent to its end. */
-  noteBrokenBody(): void;
+  readonly noteBrokenBody: () => void;
 }
 
 /**
@@ -87,11 +87,11 @@ export type FetchOutcome = (typeof fetchOutcomes)[number];
 
 /** Counts fetches from other sites. */
 export interface SiteMeter {
-  noteFetch(outcome: FetchOutcome): void;
+  readonly noteFetch: (outcome: FetchOutcome) => void;
 }
 
 /** Counts uploads. */
 export interface UploadMeter {
   /** So many bytes of a body have come, be they stored in the end or not. */
-  noteUploadedBytes(count: number): void;
+  readonly noteUploadedBytes: (count: number) => void;
 }

@@ -1,5 +1,5 @@
 import { Counter, collectDefaultMetrics, Histogram, Registry } from 'prom-client';
-import { type Bottleneck, bottlenecks } from '../contract/errors.ts';
+import { bottlenecks } from '../contract/errors.ts';
 import { resourceNames } from '../contract/resources.ts';
 import {
   type SignatureVerdict,
@@ -7,14 +7,12 @@ import {
 } from '../contract/signing/attachment-signature.ts';
 import type { CacheUse } from '../pipeline/cache-outcome.ts';
 import {
-  type FetchOutcome,
   fetchOutcomes,
   type LookupCount,
   type Memory,
   type Meter,
   memories,
   type OriginMeter,
-  type OriginOutcome,
   originOutcomes,
   type ResponseClass,
   type ResponseCount,
@@ -23,7 +21,7 @@ import {
   type Stage,
   type UploadMeter,
 } from '../pipeline/meter.ts';
-import { type Lane, lanes } from '../pipeline/ports.ts';
+import { lanes } from '../pipeline/ports.ts';
 import { type Reading, registerReading } from './prometheus-gauge.ts';
 
 /** Upper bounds of the histogram of waits, in seconds; the longest that is allowed is 5 by default. */
@@ -53,59 +51,58 @@ export class PrometheusMeter implements Meter, ResponseMeter, OriginMeter, SiteM
   readonly signatures = Object.fromEntries(
     signatureVerdicts.map((verdict) => [verdict, 0]),
   ) as Record<SignatureVerdict, number>;
-  /** A histogram by lane: to look one up by its labels would take longer than to add to it. */
-  readonly #queueWaits = this.#createHistograms(
+  readonly noteQueueWait = this.#timeBy(
     'darkroom_queue_wait_seconds',
     'How long renders have waited for a CPU slot, 0 where one was free.',
     'lane',
     lanes,
     WAIT_BUCKETS_SECONDS,
   );
-  readonly #stages = this.#createHistograms(
+  readonly noteStage = this.#timeBy(
     'darkroom_stage_seconds',
     'What a request has spent in a stage that it entered; plain hits in memory are not timed.',
     'stage',
     STAGES,
     STAGE_BUCKETS_SECONDS,
   );
-  readonly #refusals = this.#createCounter(
+  readonly noteRefusal = this.#countBy(
     'darkroom_refusals_total',
     'Requests that were turned away (503), by what there was too little of.',
     'reason',
+    bottlenecks,
   );
-  readonly #limited = this.#createCounter(
+  readonly noteLimited = this.#countBy<ResponseClass['resource']>(
     'darkroom_rate_limited_total',
     'Requests that would have been rendered, of clients that have had their share (429), by what they asked for.',
     'resource',
+    resourceNames,
   );
-  readonly #originReads = this.#createCounter(
+  readonly noteOutcome = this.#countBy(
     'darkroom_origin_reads_total',
     'Reads from the origin, probes included, by what they have come to.',
     'outcome',
+    originOutcomes,
   );
-  readonly #originBytes = this.#createCounter(
+  readonly noteReadBytes = this.#count(
     'darkroom_origin_read_bytes_total',
     'Bytes of bodies that the origin has sent.',
   );
-  readonly #brokenBodies = this.#createCounter(
+  readonly noteBrokenBody = this.#count(
     'darkroom_origin_broken_bodies_total',
     'Bodies that the origin has begun to send, and not ended.',
   );
-  readonly #fetches = this.#createCounter(
+  readonly noteFetch = this.#countBy(
     'darkroom_external_fetches_total',
     'Fetches from other sites, by what they have come to or why they were refused.',
     'outcome',
+    fetchOutcomes,
   );
-  readonly #uploadedBytes = this.#createCounter(
+  readonly noteUploadedBytes = this.#count(
     'darkroom_upload_received_bytes_total',
     'Bytes of uploads that have come, be they stored in the end or not.',
   );
 
   constructor() {
-    for (const reason of bottlenecks) this.#refusals.inc({ reason }, 0);
-    for (const resource of resourceNames) this.#limited.inc({ resource }, 0);
-    for (const outcome of originOutcomes) this.#originReads.inc({ outcome }, 0);
-    for (const outcome of fetchOutcomes) this.#fetches.inc({ outcome }, 0);
     this.#registerResponses();
     this.watch([
       {
@@ -153,42 +150,6 @@ export class PrometheusMeter implements Meter, ResponseMeter, OriginMeter, SiteM
     return count;
   }
 
-  noteQueueWait(lane: Lane, waitedMs: number): void {
-    this.#queueWaits[lane].observe(waitedMs / 1000);
-  }
-
-  noteStage(stage: Stage, durationMs: number): void {
-    this.#stages[stage].observe(durationMs / 1000);
-  }
-
-  noteRefusal(reason: Bottleneck): void {
-    this.#refusals.inc({ reason });
-  }
-
-  noteLimited(resource: ResponseClass['resource']): void {
-    this.#limited.inc({ resource });
-  }
-
-  noteOutcome(outcome: OriginOutcome): void {
-    this.#originReads.inc({ outcome });
-  }
-
-  noteReadBytes(count: number): void {
-    this.#originBytes.inc(count);
-  }
-
-  noteBrokenBody(): void {
-    this.#brokenBodies.inc();
-  }
-
-  noteFetch(outcome: FetchOutcome): void {
-    this.#fetches.inc({ outcome });
-  }
-
-  noteUploadedBytes(count: number): void {
-    this.#uploadedBytes.inc(count);
-  }
-
   get contentType(): string {
     return this.#registry.contentType;
   }
@@ -198,24 +159,36 @@ export class PrometheusMeter implements Meter, ResponseMeter, OriginMeter, SiteM
     return this.#registry.metrics();
   }
 
-  #createHistograms<Value extends string>(
+  /** A histogram for each value of a label: to look one up by its labels would take longer than to add to it. */
+  #timeBy<Value extends string>(
     name: string,
     help: string,
     label: string,
     values: readonly Value[],
     buckets: number[],
-  ): Readonly<Record<Value, Histogram.Internal<string>>> {
+  ): (value: Value, durationMs: number) => void {
     const registers = [this.#registry];
     const histogram = new Histogram({ name, help, labelNames: [label], buckets, registers });
-    const rows = values.map((value) => {
-      histogram.zero({ [label]: value });
-      return [value, histogram.labels(value)] as const;
-    });
-    return Object.fromEntries(rows) as Record<Value, Histogram.Internal<string>>;
+    for (const value of values) histogram.zero({ [label]: value });
+    const rows = new Map(values.map((value) => [value, histogram.labels(value)]));
+    return (value, durationMs) => rows.get(value)?.observe(durationMs / 1000);
   }
 
-  #createCounter(name: string, help: string, ...labelNames: string[]): Counter {
-    return new Counter({ name, help, labelNames, registers: [this.#registry] });
+  /** @param values those that are there from the start */
+  #countBy<Value extends string>(
+    name: string,
+    help: string,
+    label: string,
+    values: readonly Value[],
+  ): (value: Value) => void {
+    const counter = new Counter({ name, help, labelNames: [label], registers: [this.#registry] });
+    for (const value of values) counter.inc({ [label]: value }, 0);
+    return (value) => counter.inc({ [label]: value });
+  }
+
+  #count(name: string, help: string): (count?: number) => void {
+    const counter = new Counter({ name, help, registers: [this.#registry] });
+    return (count) => counter.inc(count);
   }
 
   #registerResponses(): void {
