@@ -9,6 +9,7 @@ import type {
   ResponseObject,
   Schema,
 } from '../../../tools/openapi/model.ts';
+import type { RawAnswer } from '../http/raw-http.ts';
 
 /** An operation of a document, with all that belongs to it. */
 export interface DocumentedOperation {
@@ -16,14 +17,6 @@ export interface DocumentedOperation {
   readonly template: string;
   readonly operation: Operation;
   readonly parameters: readonly Parameter[];
-}
-
-/** A response as it was received. */
-export interface ReceivedResponse {
-  readonly status: number;
-  /** By lower-case name. */
-  readonly headers: Readonly<Record<string, string>>;
-  readonly body: Buffer;
 }
 
 /** Of the connection, not of the response; the last follows from `content`. */
@@ -81,7 +74,7 @@ export class OpenapiReader {
   }
 
   /** All in which a response is not as documented, a sentence each. */
-  findDeviations({ method, operation }: DocumentedOperation, received: ReceivedResponse): string[] {
+  findDeviations({ method, operation }: DocumentedOperation, received: RawAnswer): string[] {
     const { status, headers, body } = received;
     const documented = operation.responses[status];
     if (documented === undefined) return [`the status ${status} is not documented`];
