@@ -8,7 +8,7 @@
  *
  * writes: goldens that are missing or no longer match, and nothing else; it deletes those that no
  * row names. Facts in the table (size, delays, …) are never written by it. Look at every changed
- * file before committing it. A failure leaves `test-report/goldens*.html`.
+ * file before committing it. A failure leaves its files below `test-report`.
  *
  * Bytes are not compared with the golden, for encoders round differently from processor to
  * processor; that one request gives the same bytes twice is tested by itself.
@@ -16,6 +16,7 @@
 
 import { readFileSync } from 'node:fs';
 import { rm } from 'node:fs/promises';
+import { extname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import sharp from 'sharp';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
@@ -24,11 +25,10 @@ import { readConfig } from '../../src/config/config.ts';
 import { sourceFormats } from '../../src/contract/image-formats.ts';
 import { parseTarget } from '../../src/contract/media-request.ts';
 import { readImageFacts } from '../../src/formats/read-image-facts.ts';
-import { type GoldenFailure, writeGoldenReport } from '../support/images/golden-report.ts';
 import { MemoryOrigin } from '../support/memory-origin.ts';
 import { patient } from '../support/patient.ts';
 import { STARTER } from '../support/processes/worker-pool.ts';
-import { GoldenFiles } from './golden-files.ts';
+import { GoldenFiles, keepFailure } from './golden-files.ts';
 import { fixturesUrl, type GoldenRow, readGoldenTable } from './golden-table.ts';
 
 const table = readGoldenTable();
@@ -44,7 +44,7 @@ const silent = { info: () => undefined, warn: () => undefined, error: () => unde
 /**
  * Tests that rows come out as their goldens say, and that some of them, rendered twice, come out the same.
  *
- * @param reportName of the report of a failure, below `test-report/`
+ * @param reportName of the folder of failures, below `test-report/`
  * @param stride every so many rows, one is rendered twice
  */
 export function describeGoldens(
@@ -52,11 +52,11 @@ export function describeGoldens(
   rows: readonly GoldenRow[],
   stride: number,
 ): void {
-  const reportFile = fileURLToPath(new URL(`../../test-report/${reportName}`, import.meta.url));
-  const failures: GoldenFailure[] = [];
+  const reports = fileURLToPath(new URL(`../../test-report/${reportName}`, import.meta.url));
   let app: App;
 
   beforeAll(async () => {
+    await rm(reports, { recursive: true, force: true });
     const origin = new MemoryOrigin();
     for (const { target, original } of rows) {
       const parsed = parseTarget(target);
@@ -73,20 +73,16 @@ export function describeGoldens(
     );
   });
 
-  afterAll(async () => {
-    await app.close();
-    await rm(reportFile, { force: true });
-    if (failures.length > 0) await writeGoldenReport(reportFile, failures);
-  });
+  afterAll(() => app.close());
 
   describe.concurrent('goldens', () => {
     test.each(rows)('$name', async (row) => {
       const response = await request(app, row.target);
       const differences = await findDifferences(row, response);
       if (differences.length > 0) {
-        const { name, target } = row;
-        const actual = response.status === 200 ? response.body : undefined;
-        failures.push({ name, target, differences, expected: readExpected(row), actual });
+        const files = { expected: readExpected(row), actual: response.body };
+        const extension = extname(row.golden ?? row.original);
+        await keepFailure(join(reports, row.name), extension, files);
       }
       expect(differences).toEqual([]);
     });

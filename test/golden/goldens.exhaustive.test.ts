@@ -7,7 +7,7 @@ const inShort = isShort(rows);
 
 describe('all other goldens', () => {
   describeGoldens(
-    'goldens-exhaustive.html',
+    'goldens-exhaustive',
     rows.filter((row) => !inShort(row)),
     6,
   );

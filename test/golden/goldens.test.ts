@@ -9,7 +9,7 @@ import { isShort, readGoldenTable } from './golden-table.ts';
 const rows = readGoldenTable();
 
 describe('a golden of each kind and format, and one of each category', () => {
-  describeGoldens('goldens.html', rows.filter(isShort(rows)), 12);
+  describeGoldens('goldens', rows.filter(isShort(rows)), 12);
 });
 
 test('every golden has a row, and they are small', async () => {

@@ -1,18 +1,18 @@
-/** That the comparison behind the goldens notices what it must, and leaves a report of it. */
+/** That the comparison behind the goldens notices what it must, and that a failure leaves its files. */
 
+import { readdirSync } from 'node:fs';
 import { mkdtemp, readFile, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
 import sharp, { type Sharp } from 'sharp';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { writeGoldenReport } from '../support/images/golden-report.ts';
 import {
   compareImages,
   type DecodedImage,
   decodeImage,
 } from '../support/images/image-comparison.ts';
-import { GoldenFiles } from './golden-files.ts';
+import { GoldenFiles, keepFailure } from './golden-files.ts';
 
 const fixture = (file: string): string =>
   fileURLToPath(new URL(`../../fixtures/${file}`, import.meta.url));
@@ -158,20 +158,22 @@ test('an update writes what is missing or different, and deletes what nobody nam
   expect(goldens.read('a/one.png')).toBeUndefined();
 });
 
-test('a failure leaves a page with expected, actual and difference side by side', async () => {
+test('a failure leaves what was expected, what came, and where two images of one size differ', async () => {
   const expected = await readFile(photoFile);
-  const actual = await sharp(photoFile).flop().webp().toBuffer();
-  const file = path.join(folder, 'report', 'goldens.html');
-  await writeGoldenReport(file, [
-    { name: 'a & b', target: '/x?<y>', differences: ['it differs'], expected, actual },
-    { name: 'missing', target: '/', differences: ['none'], expected: undefined, actual },
-    { name: 'no image', target: '/', differences: ['?'], expected, actual: Buffer.from('{}') },
+  const flopped = await sharp(photoFile).flop().png().toBuffer();
+  const { widthPx, heightPx } = photo;
+  const keep = (name: string, files: Parameters<typeof keepFailure>[2]) =>
+    keepFailure(path.join(folder, 'report', name), '.png', files);
+  await keep('kinds/one', { expected, actual: flopped });
+  await keep('missing', { expected: undefined, actual: flopped });
+  await keep('no-image', { expected, actual: Buffer.from('{}') });
+  const kept = readdirSync(path.join(folder, 'report'), { recursive: true });
+  expect(kept.sort()).toEqual([
+    ...['kinds', 'kinds/one.actual.png', 'kinds/one.difference.png', 'kinds/one.expected.png'],
+    ...['missing.actual.png', 'no-image.actual.png', 'no-image.expected.png'],
   ]);
-  const html = await readFile(file, 'utf8');
-  expect(html).toContain('3 failed');
-  expect(html).toContain('a &#38; b');
-  expect(html).toContain(`src="data:image/png;base64,${expected.toString('base64')}"`);
-  expect(html).toContain(`src="data:image/webp;base64,${actual.toString('base64')}"`);
-  expect(html.match(/<img alt="difference" src="data:image\/png;base64,/g)).toHaveLength(1);
-  expect(html).not.toMatch(/(src|href)="(?!data:)/);
+  const read = (name: string) => readFile(path.join(folder, 'report/kinds', name));
+  expect(await read('one.expected.png')).toEqual(expected);
+  expect(await read('one.actual.png')).toEqual(flopped);
+  expect(await decodeImage(await read('one.difference.png'))).toMatchObject({ widthPx, heightPx });
 });
