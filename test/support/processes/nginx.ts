@@ -19,6 +19,9 @@ const RECOMMENDED = new URL('../../../deploy/nginx/', import.meta.url);
 /** What the access log is called here, whatever its name where we recommend it. */
 const ACCESS_LOG = 'access.log';
 
+/** Hosts that `darkroom.conf` is asked for by. */
+const CERTIFIED_NAMES = ['IP:127.0.0.1', 'DNS:cdn.example.com', 'DNS:static.example.com'];
+
 /** How many locations have an error log of their own. */
 const ERROR_LOGS = 6;
 
@@ -50,7 +53,7 @@ export interface TlsNginx extends Nginx {
  */
 export async function startNginx(upstreamPort: number): Promise<TlsNginx> {
   const folder = createFolder();
-  const [certFile, keyFile] = createCertificate(folder);
+  const [certFile, keyFile] = createCertificate(folder, CERTIFIED_NAMES);
   const ports = await findFreePorts(5);
   const [port = 0, secondPort = 0, plainPort = 0, secondPlainPort = 0, unusedPort = 0] = ports;
   const site = new Template('darkroom.conf');
@@ -224,11 +227,18 @@ http {
 `;
 }
 
-function createCertificate(folder: string): readonly [certFile: string, keyFile: string] {
+/**
+ * Makes a certificate that is its own authority, with Debian's openssl, as files in PEM.
+ *
+ * @param names of its hosts, as openssl writes them: `DNS:cdn.example.com`
+ */
+export function createCertificate(
+  folder: string,
+  names: readonly string[],
+): readonly [certFile: string, keyFile: string] {
   const certFile = join(folder, 'cert.pem');
   const keyFile = join(folder, 'key.pem');
-  const names = 'IP:127.0.0.1,DNS:cdn.example.com,DNS:static.example.com';
-  const subject = ['-subj', '/CN=cdn.example.com', '-addext', `subjectAltName=${names}`];
+  const subject = ['-subj', '/CN=Darkroom tests', '-addext', `subjectAltName=${names.join()}`];
   const options = ['-x509', '-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:prime256v1', '-nodes'];
   const files = ['-days', '2', '-out', certFile, '-keyout', keyFile];
   execFileSync('openssl', ['req', ...options, ...subject, ...files], { stdio: 'pipe' });

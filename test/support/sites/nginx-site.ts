@@ -1,9 +1,8 @@
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { findFreePorts } from '../processes/free-ports.ts';
-import { runNginx } from '../processes/nginx.ts';
+import { createCertificate, runNginx } from '../processes/nginx.ts';
 import { makeTemporaryFolder } from '../temporary-folder.ts';
-import { CertificateAuthority } from './certificate-authority.ts';
 
 /** A site that is started. */
 export type NginxSite = Awaited<ReturnType<typeof startNginxSite>>;
@@ -14,8 +13,7 @@ export type NginxSite = Awaited<ReturnType<typeof startNginxSite>>;
  */
 export async function startNginxSite(name: string) {
   const { path: folder, put, remove } = await makeTemporaryFolder();
-  const authority = new CertificateAuthority(folder);
-  const { certFile, keyFile } = authority.issue(name);
+  const [certFile, keyFile] = createCertificate(folder, [`DNS:${name}`]);
   const [securePort = 0, plainPort = 0] = await findFreePorts(2);
   const log = join(folder, 'access.log');
   mkdirSync(join(folder, 'files'));
@@ -60,8 +58,8 @@ http {
     secure: `https://${name}:${securePort}`,
     plain: `http://${name}:${plainPort}`,
     ports,
-    /** The certificate of the authority that it has its own from. */
-    authorityFile: authority.certFile,
+    /** Its certificate, which no authority has issued: clients trust it where they are given it. */
+    authorityFile: certFile,
     put: (file: string, bytes: Uint8Array) => put(join('files', file), bytes),
     /** What it was asked for, in order: `GET /cat.png 206`. */
     requests: () => readFileSync(log, 'utf8').split('\n').slice(0, -1),
