@@ -4,7 +4,7 @@ import { describe, expect, test } from 'vitest';
 import { MediaError } from '../../../src/contract/errors.ts';
 import { resourceRows } from '../../../src/contract/resources.ts';
 import type { Origin } from '../../../src/pipeline/ports.ts';
-import type { RawAnswer } from '../../support/http/raw-http.ts';
+import type { WireResponse } from '../../support/http/wire-response.ts';
 import { MemoryOrigin } from '../../support/memory-origin.ts';
 import { type DocumentedOperation, OpenapiReader } from '../../support/openapi/openapi-reader.ts';
 import { type GeneratedRequest, OpenapiRequests } from '../../support/openapi/openapi-requests.ts';
@@ -66,7 +66,7 @@ async function ask({ method }: DocumentedOperation, request: GeneratedRequest) {
 function expectDocumented(
   operation: DocumentedOperation,
   request: GeneratedRequest,
-  response: RawAnswer,
+  response: WireResponse,
 ): void {
   const asked = `${operation.method} ${request.target} ${JSON.stringify(request.headers)}`;
   expect(reader.findDeviations(operation, response), `${asked}: ${response.status}`).toEqual([]);
@@ -207,7 +207,7 @@ describe('the admin listener is as its OpenAPI document says:', () => {
     const { method, template } = operation;
     const payload = body !== undefined && { payload: body };
     const response = await app.askAdmin(template, { method, headers, ...payload });
-    const received: RawAnswer = {
+    const received: WireResponse = {
       status: response.statusCode,
       headers: Object.fromEntries(
         Object.entries(response.headers).map(([name, value]) => [name, String(value)]),
@@ -276,7 +276,7 @@ function expectedStatus(
 function expectFaults(
   { parameters }: DocumentedOperation,
   { target, faults }: GeneratedRequest,
-  { body }: RawAnswer,
+  { body }: WireResponse,
 ): void {
   const { errors } = JSON.parse(body.toString());
   const told = new Set(errors.map(({ path }: { path: string }) => path));

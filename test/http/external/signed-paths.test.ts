@@ -5,7 +5,8 @@ import {
   signTarget,
 } from '../../../src/contract/signing/external-path.ts';
 import { SigningKeys } from '../../../src/contract/signing/signing-keys.ts';
-import { parseAnswer, type RawAnswer, sendBytes } from '../../support/http/raw-http.ts';
+import { parseAnswer, sendBytes } from '../../support/http/raw-http.ts';
+import type { WireResponse } from '../../support/http/wire-response.ts';
 import { shareTestApp } from '../../support/test-app.ts';
 
 const key = 'an-example-key-of-thirty-two-bytes-or-more';
@@ -21,11 +22,11 @@ const withoutKeys = shareTestApp();
  * Asks with a parameter that is wrong: the response is a 400 where the signature is right, whatever would become of
  * the URL, and nothing is fetched.
  */
-const ask = (target: string, method = 'GET'): Promise<RawAnswer> => app.send(method, target);
+const ask = (target: string, method = 'GET'): Promise<WireResponse> => app.send(method, target);
 
-const codeOf = ({ body }: RawAnswer): string => JSON.parse(body.toString()).code;
+const codeOf = ({ body }: WireResponse): string => JSON.parse(body.toString()).code;
 
-function expectUnauthorized(response: RawAnswer): void {
+function expectUnauthorized(response: WireResponse): void {
   expect([response.status, codeOf(response)]).toEqual([401, 'UNAUTHORIZED']);
   expect(response.headers['cache-control']).toBe('no-store');
   expect(response.headers['www-authenticate']).toBeUndefined();

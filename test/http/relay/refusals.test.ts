@@ -1,6 +1,7 @@
 import { beforeAll, describe, expect, test } from 'vitest';
 import { SigningKeys } from '../../../src/contract/signing/signing-keys.ts';
-import { type RawAnswer, sendRaw } from '../../support/http/raw-http.ts';
+import { sendRaw } from '../../support/http/raw-http.ts';
+import type { WireResponse } from '../../support/http/wire-response.ts';
 import { OpenapiReader } from '../../support/openapi/openapi-reader.ts';
 import { samples } from '../../support/test-app.ts';
 import {
@@ -88,7 +89,7 @@ async function put(target: string, headers: Readonly<Record<string, string>>, bo
   return answer;
 }
 
-function expectRefusal(answer: RawAnswer, code: string): void {
+function expectRefusal(answer: WireResponse, code: string): void {
   const { errors, ...body } = JSON.parse(answer.body.toString());
   expect([answer.status, body.code]).toEqual([statuses[code], code]);
   expect(Object.keys(body)).toEqual(['code', 'message']);

@@ -1,16 +1,7 @@
 import { once } from 'node:events';
 import { connect, type Socket } from 'node:net';
 import { connect as connectTls } from 'node:tls';
-import { readHead } from './wire-response.ts';
-
-/** A response as it came over the wire. */
-export interface RawAnswer {
-  readonly status: number;
-  /** By lower-case name. */
-  readonly headers: Readonly<Record<string, string>>;
-  /** All that followed the head, not decoded. */
-  readonly body: Buffer;
-}
+import { readHead, type WireResponse } from './wire-response.ts';
 
 /** What every response has, whichever part of the service has written it (contract, HTTP). */
 export const commonHeaders = {
@@ -81,7 +72,7 @@ export async function sendRaw(
   headers: Readonly<Record<string, string>> = {},
   body = '',
   connectClient = connectTo,
-): Promise<RawAnswer> {
+): Promise<WireResponse> {
   const lines = Object.entries({ Host: 'cdn.example', Connection: 'close', ...headers });
   const head = [
     `${method} ${target} HTTP/1.1`,
@@ -91,8 +82,7 @@ export async function sendRaw(
 }
 
 /** Takes the first response of a connection apart, whose body may be cut off, or in chunks. */
-export function parseAnswer(bytes: Buffer): RawAnswer {
+export function parseAnswer(bytes: Buffer): WireResponse {
   const end = bytes.indexOf('\r\n\r\n');
-  const { status, headers } = readHead(bytes.subarray(0, end));
-  return { status, headers: Object.fromEntries(headers), body: bytes.subarray(end + 4) };
+  return { ...readHead(bytes.subarray(0, end)), body: bytes.subarray(end + 4) };
 }

@@ -2,7 +2,8 @@
 export interface WireResponse {
   readonly status: number;
   /** By lower-case name. */
-  readonly headers: ReadonlyMap<string, string>;
+  readonly headers: Readonly<Record<string, string>>;
+  /** Not decoded. */
   readonly body: Buffer;
 }
 
@@ -58,17 +59,17 @@ export function readHead(head: Buffer): Pick<WireResponse, 'status' | 'headers'>
     if (headers.has(name.toLowerCase())) throw new Error(`a header twice: ${line}`);
     headers.set(name.toLowerCase(), value);
   }
-  return { status: Number(status), headers };
+  return { status: Number(status), headers: Object.fromEntries(headers) };
 }
 
 function lengthOf(
   status: number,
-  headers: ReadonlyMap<string, string>,
+  headers: WireResponse['headers'],
   isHead: boolean,
   body: Buffer,
 ): number | undefined {
-  const length = headers.get('content-length');
-  const coding = headers.get('transfer-encoding');
+  const length = headers['content-length'];
+  const coding = headers['transfer-encoding'];
   if (length !== undefined && !/^(?:0|[1-9]\d*)$/.test(length))
     throw new Error(`length: ${length}`);
   if (isHead || status === 204 || status === 304) {

@@ -9,7 +9,7 @@ import type {
   ResponseObject,
   Schema,
 } from '../../../tools/openapi/model.ts';
-import type { RawAnswer } from '../http/raw-http.ts';
+import type { WireResponse } from '../http/wire-response.ts';
 
 /** An operation of a document, with all that belongs to it. */
 export interface DocumentedOperation {
@@ -74,7 +74,7 @@ export class OpenapiReader {
   }
 
   /** All in which a response is not as documented, a sentence each. */
-  findDeviations({ method, operation }: DocumentedOperation, received: RawAnswer): string[] {
+  findDeviations({ method, operation }: DocumentedOperation, received: WireResponse): string[] {
     const { status, headers, body } = received;
     const documented = operation.responses[status];
     if (documented === undefined) return [`the status ${status} is not documented`];
