@@ -2,11 +2,13 @@ import { createHash, timingSafeEqual } from 'node:crypto';
 import { readFile } from 'node:fs/promises';
 import { type FastifyInstance, type FastifyReply, type FastifyRequest, fastify } from 'fastify';
 import { MediaError } from '../../contract/errors.ts';
+import { parsePurgeOrder } from '../../contract/purge-order.ts';
 import { type Log, StoreFailed, StoreStalled } from '../../pipeline/ports.ts';
 import type { Purger } from '../../pipeline/results/purger.ts';
+import type { PrometheusMeter } from '../../telemetry/prometheus-meter.ts';
 import type { Readiness } from '../../telemetry/readiness.ts';
+import { describeTarget } from '../../telemetry/redaction.ts';
 import { type Failure, formatFailure } from '../error-response.ts';
-import { registerPurge } from './purge-route.ts';
 
 /** What the admin listener is made of. */
 export interface AdminServerOptions {
@@ -16,14 +18,8 @@ export interface AdminServerOptions {
   /** Which release of the program runs, with the names that `/readyz` shows. */
   readonly release: { readonly version: string; readonly commit?: string };
   readonly readiness: () => Readiness;
-  readonly metrics: Metrics;
+  readonly metrics: Pick<PrometheusMeter, 'contentType' | 'format'>;
   readonly log: Log;
-}
-
-/** What was counted, as text. */
-interface Metrics {
-  readonly contentType: string;
-  format(): Promise<string>;
 }
 
 /**
@@ -43,6 +39,9 @@ const MAX_CONNECTIONS = 64;
 
 /** Time for a whole request to come in, in milliseconds. */
 const REQUEST_TIMEOUT_MS = 10_000;
+
+/** Items of an order that are logged; of more there is the number. */
+const MAX_LOGGED_ITEMS = 10;
 
 /**
  * The listener for those who run the service, apart from that of the media: it does not listen yet.
@@ -118,6 +117,46 @@ export function createAdminServer(options: AdminServerOptions): FastifyInstance 
     return sendFailure(reply, internalError);
   });
   return server;
+}
+
+/** Adds `POST /purge`; `parsePurgeOrder` says what its body is. The log has what was asked, and by whom. */
+function registerPurge(server: FastifyInstance, purger: Purger, log: Log): void {
+  server.post('/purge', async ({ body, ip: client }) => {
+    const order = parsePurgeOrder(body);
+    const asked = describeOrder(body);
+    try {
+      const removed = await purger.purge(order);
+      log.info({ asked, client, removed }, 'purged');
+      return { removed };
+    } catch (error) {
+      if (error instanceof MediaError) {
+        log.warn({ asked, client, code: error.code }, 'a purge was turned away');
+        throw error;
+      }
+      const details = { asked, client, err: error };
+      if (error instanceof StoreStalled) {
+        log.error(details, 'a purge was given up: the result store does not answer');
+      } else if (error instanceof StoreFailed) {
+        log.error(details, 'a purge was given up: the result store has failed');
+      } else {
+        log.error(details, 'a purge has failed');
+        throw new MediaError('INTERNAL_ERROR', { cause: error });
+      }
+      throw error;
+    }
+  });
+}
+
+/** An order in the words of the API, cut to what a line of the log can hold. */
+function describeOrder(body: unknown): object {
+  const described: Record<string, unknown> = {};
+  for (const [name, value] of Object.entries(body ?? {})) {
+    const items = [value].flat();
+    const logged = items.slice(0, MAX_LOGGED_ITEMS).map((item) => describeTarget(String(item)));
+    described[name] = Array.isArray(value) ? logged : logged[0];
+    if (items.length > logged.length) described.more = items.length - logged.length;
+  }
+  return described;
 }
 
 const internalError = new MediaError('INTERNAL_ERROR');
