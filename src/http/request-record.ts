@@ -10,7 +10,7 @@ import type { ResponseClass, ResponseMeter, Stage } from '../pipeline/meter.ts';
 import type { Clock, Log } from '../pipeline/ports.ts';
 import { RequestTrace } from '../pipeline/request-trace.ts';
 import { SiteFailure } from '../pipeline/site-failure.ts';
-import { describeTarget } from '../telemetry/described-target.ts';
+import { describeTarget } from '../telemetry/redaction.ts';
 import { type RequestLog, roundMs } from '../telemetry/request-log.ts';
 import type { RequestSpan, RequestTracer } from '../telemetry/request-tracer.ts';
 import { clientAddressOf } from './client-address.ts';

@@ -1,5 +1,5 @@
 /** What is shown in the place of what must not be. */
-export const REDACTED = '[redacted]';
+const REDACTED = '[redacted]';
 
 /** Parameters that stand for a permission: of signed URLs (S3, Google, CloudFront, Azure), and usual names. */
 const PARAMETER =
@@ -15,6 +15,12 @@ const BEARER = /(\bbearer )[\w.~+/=-]{8,}/gi;
 
 /** Shorter ones would be found in words. */
 const MIN_SECRET_LENGTH = 8;
+
+/** Longest target that is shown, in characters. */
+const MAX_TARGET_LENGTH = 200;
+
+/** Parameters that permit what the rest of a URL names: the signature of an attachment, the capability of an upload. */
+const PERMITTING: ReadonlySet<string> = new Set(['hm', 't']);
 
 /**
  * What a line of the log goes through before it is written: the secrets that are known, wherever they stand, and
@@ -39,4 +45,23 @@ export function createRedaction(
     for (const secret of known) redacted = redacted.replaceAll(secret, REDACTED);
     return redacted;
   };
+}
+
+/**
+ * A request target as logs and traces may show it: without what in it permits, and cut to what a line can hold. Who
+ * reads a log must not come to see by it what it only names.
+ *
+ * @param target path and query as they came, or the path alone
+ */
+export function describeTarget(target: string): string {
+  const [path = ''] = target.split('?', 1);
+  const query = target.slice(path.length).replace(/(?<=^\?|&)[^&]*/g, redactPair);
+  const shown = path.replace(/(\/external\/)[^/]+/, `$1${REDACTED}`) + query;
+  return shown.length <= MAX_TARGET_LENGTH ? shown : `${shown.slice(0, MAX_TARGET_LENGTH)}…`;
+}
+
+/** The name of a parameter may have escapes, as it has for those who read it. */
+function redactPair(pair: string): string {
+  const [name = ''] = new URLSearchParams(`?${pair}`).keys();
+  return PERMITTING.has(name) ? `${name}=${REDACTED}` : pair;
 }

@@ -27,7 +27,7 @@ import { RELAY_PREFIX } from '../contract/signing/relay-path.ts';
 import type { CacheUse } from '../pipeline/cache-outcome.ts';
 import type { ResponseClass } from '../pipeline/meter.ts';
 import { noteErrorCode, type TracedRequest } from '../pipeline/request-trace.ts';
-import { describeTarget } from './described-target.ts';
+import { describeTarget } from './redaction.ts';
 
 /** A request, as far as a trace begins with it; of its URL only the path is shown. */
 type RequestHead = Pick<IncomingMessage, 'method' | 'url' | 'httpVersion' | 'headers'>;
@@ -109,11 +109,6 @@ export class RequestSpan implements TracedRequest {
   /** 32 hexadecimal digits (W3C Trace Context §3.2.2.3). */
   get traceId(): string {
     return this.span.spanContext().traceId;
-  }
-
-  /** Whether it will be sent; where not, nothing of it needs to be noted. */
-  get isRecorded(): boolean {
-    return this.span.isRecording();
   }
 
   end(response: TracedResponse): void {

@@ -2,8 +2,7 @@ import { beforeEach, describe, expect, test } from 'vitest';
 import { MediaError } from '../../../src/contract/errors.ts';
 import { formatExternalPath } from '../../../src/contract/signing/external-path.ts';
 import { SigningKeys } from '../../../src/contract/signing/signing-keys.ts';
-import { describeTarget } from '../../../src/telemetry/described-target.ts';
-import { createRedaction } from '../../../src/telemetry/redaction.ts';
+import { createRedaction, describeTarget } from '../../../src/telemetry/redaction.ts';
 import { enforced, SIGNING_KEY, signedPath } from '../../support/signed-urls.ts';
 import {
   type OtlpReceiver,
