@@ -28,17 +28,13 @@ const RETRY_AFTER_SECONDS = 1;
  * for a slot, while they are rendered. No request waits for memory, since one that waits would hold some itself.
  */
 export class MemoryBudget {
-  readonly #maxBytes: number;
+  readonly maxBytes: number;
   #heldBytes = 0;
   #heavyBytes = 0;
 
   /** @param maxBytes at least twice the largest original, so that one alone always finds room */
   constructor(maxBytes: number) {
-    this.#maxBytes = maxBytes;
-  }
-
-  get maxBytes(): number {
-    return this.#maxBytes;
+    this.maxBytes = maxBytes;
   }
 
   get heldBytes(): number {
@@ -52,7 +48,7 @@ export class MemoryBudget {
     let isHeld = true;
     const grow = (toBytes: number): void => {
       if (!isHeld || toBytes <= sizeBytes) return;
-      this.#check(toBytes, this.#heldBytes - sizeBytes, this.#maxBytes);
+      this.#check(toBytes, this.#heldBytes - sizeBytes, this.maxBytes);
       this.#heldBytes += toBytes - sizeBytes;
       sizeBytes = toBytes;
     };
@@ -62,7 +58,7 @@ export class MemoryBudget {
       assign: (lane) => {
         // It counts once, however many renders share it, and not at all when it is released.
         if (!isHeld || lane === 'light' || heavyBytes > 0) return;
-        this.#check(sizeBytes, this.#heavyBytes, this.#maxBytes * HEAVY_SHARE);
+        this.#check(sizeBytes, this.#heavyBytes, this.maxBytes * HEAVY_SHARE);
         heavyBytes = sizeBytes;
         this.#heavyBytes += heavyBytes;
       },

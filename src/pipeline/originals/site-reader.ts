@@ -63,17 +63,11 @@ export class SiteReader implements OpenedOriginal {
       return { identity: fresh, wasAsked: false };
     }
     this.#checkFailure();
-    const visit = trace.enter('origin');
-    visit.span?.setAttributes({ 'darkroom.origin.part': 'state' });
-    try {
+    return trace.time('origin', (visit) => {
+      visit.span?.setAttributes({ 'darkroom.origin.part': 'state' });
       this.#identified ??= trace.show('fetch', (span) => this.#identify(approach, span));
-      const identified = await this.#identified;
-      visit.end();
-      return identified;
-    } catch (error) {
-      visit.end(error);
-      throw error;
-    }
+      return this.#identified;
+    });
   }
 
   get isInMemory(): boolean {
