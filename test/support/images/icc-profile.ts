@@ -4,11 +4,10 @@ import { u16be } from './heif-file.ts';
 /** How light becomes a sample: the curve from a sample to light, both 0 to 1. */
 type TransferCurve = { readonly gamma: number } | 'srgb';
 
-/** An RGB space: chromaticities of its primaries and its white, and its curve. */
+/** An RGB space: what its red, green and blue are in XYZ under D50, and its curve. */
 interface RgbSpace {
   readonly kind: 'rgb';
-  readonly primaries: readonly (readonly [x: number, y: number])[];
-  readonly white: readonly [x: number, y: number];
+  readonly toXyz: Matrix;
   readonly curve: TransferCurve;
 }
 
@@ -25,18 +24,42 @@ interface InkSpace {
 
 /** Where profiles connect (ICC.1:2022 §7.2.16), and most displays' white. */
 const D50: Vector = [0.9642, 1, 0.8249];
-const PROPHOTO_WHITE = [0.3457, 0.3585] as const;
-const D65 = [0.3127, 0.329] as const;
 
-/** Colour spaces as their standards define them. */
+/**
+ * Colour spaces as their standards define them. Matrices are of the primaries and the white that these name, adapted
+ * to D50 by Bradford's matrix (ICC.1:2022 annex E), as in the profiles that are published of them.
+ */
 export const spaces = {
-  sRGB: rgb([0.64, 0.33], [0.3, 0.6], [0.15, 0.06], D65, 'srgb'),
-  'Display P3': rgb([0.68, 0.32], [0.265, 0.69], [0.15, 0.06], D65, 'srgb'),
-  AdobeRGB: rgb([0.64, 0.33], [0.21, 0.71], [0.15, 0.06], D65, { gamma: 563 / 256 }),
-  ProPhoto: rgb([0.7347, 0.2653], [0.1596, 0.8404], [0.0366, 0.0001], PROPHOTO_WHITE, {
-    gamma: 1.8,
-  }),
-  'linear Rec. 2020': rgb([0.708, 0.292], [0.17, 0.797], [0.131, 0.046], D65, { gamma: 1 }),
+  sRGB: rgb(
+    [0.436041, 0.385113, 0.143046],
+    [0.222485, 0.716905, 0.06061],
+    [0.01392, 0.097067, 0.713913],
+    'srgb',
+  ),
+  'Display P3': rgb(
+    [0.515119, 0.291978, 0.157104],
+    [0.241189, 0.692244, 0.066567],
+    [-0.001051, 0.041879, 0.784071],
+    'srgb',
+  ),
+  AdobeRGB: rgb(
+    [0.609741, 0.205273, 0.149187],
+    [0.311113, 0.625675, 0.063212],
+    [0.019465, 0.060874, 0.74456],
+    { gamma: 563 / 256 },
+  ),
+  ProPhoto: rgb(
+    [0.79772, 0.135161, 0.031319],
+    [0.28805, 0.711873, 0.000077],
+    [-0.000003, 0.000014, 0.824889],
+    { gamma: 1.8 },
+  ),
+  'linear Rec. 2020': rgb(
+    [0.67348, 0.165671, 0.125049],
+    [0.279043, 0.675345, 0.045613],
+    [-0.001934, 0.029983, 0.796851],
+    { gamma: 1 },
+  ),
   grey: { kind: 'grey', curve: 'srgb' },
   'grey of gamma 1.8': { kind: 'grey', curve: { gamma: 1.8 } },
   inks: { kind: 'cmyk', curve: { gamma: 2.2 } },
@@ -48,6 +71,13 @@ export type SpaceName = keyof typeof spaces;
 type GreySpaceName = {
   [Name in SpaceName]: (typeof spaces)[Name]['kind'] extends 'grey' ? Name : never;
 }[SpaceName];
+
+/** From XYZ under D50 to linear sRGB: the inverse of its matrix above. */
+const XYZ_TO_SRGB: Matrix = [
+  [3.134186, -1.617209, -0.490694],
+  [-0.978749, 1.91613, 0.033433],
+  [0.071964, -0.228994, 1.405754],
+];
 
 type Vector = readonly [number, number, number];
 type Matrix = readonly [Vector, Vector, Vector];
@@ -68,7 +98,7 @@ export function toSrgb(name: SpaceName, samples: readonly number[]): Vector {
   const linear =
     space.kind !== 'rgb'
       ? ([red, green, blue] as const)
-      : multiply(invert(toXyzD50(spaces.sRGB)), multiply(toXyzD50(space), [red, green, blue]));
+      : multiply(XYZ_TO_SRGB, multiply(space.toXyz, [red, green, blue]));
   return mapVector(linear, (value) => 255 * fromLight(Math.min(1, Math.max(0, value))));
 }
 
@@ -94,7 +124,7 @@ export function createProfile(name: SpaceName, sizeBytes = 1024): Buffer {
   if (space.kind === 'grey') {
     tags.push(['kTRC', curve]);
   } else {
-    const [x, y, z] = toXyzD50(space);
+    const [x, y, z] = space.toXyz;
     (['r', 'g', 'b'] as const).forEach((channel, index) => {
       tags.push([`${channel}XYZ`, formatXyz([x[index] ?? 0, y[index] ?? 0, z[index] ?? 0])]);
       tags.push([`${channel}TRC`, curve]);
@@ -110,7 +140,7 @@ export function createTableProfile(name: Exclude<SpaceName, GreySpaceName>): Buf
   const space = spaces[name];
   const isInk = space.kind === 'cmyk';
   const channels = isInk ? 4 : 3;
-  const matrix = toXyzD50(isInk ? spaces.sRGB : space);
+  const matrix = (isInk ? spaces.sRGB : space).toXyz;
   const entries = 1024;
   const share = (value: number): Buffer => u16be(Math.round(0xffff * value));
   const toLinear = isInk ? inkShare : toLight;
@@ -193,14 +223,8 @@ function s15Fixed16(value: number): Buffer {
   return bytes;
 }
 
-function rgb(
-  red: readonly [number, number],
-  green: readonly [number, number],
-  blue: readonly [number, number],
-  white: readonly [number, number],
-  curve: TransferCurve,
-): RgbSpace {
-  return { kind: 'rgb', primaries: [red, green, blue], white, curve };
+function rgb(x: Vector, y: Vector, z: Vector, curve: TransferCurve): RgbSpace {
+  return { kind: 'rgb', toXyz: [x, y, z], curve };
 }
 
 function toLight(sample: number, curve: TransferCurve): number {
@@ -213,68 +237,11 @@ function fromLight(light: number): number {
   return light <= 0.0031308 ? light * 12.92 : 1.055 * light ** (1 / 2.4) - 0.055;
 }
 
-function whiteToXyz([x, y]: readonly [number, number]): Vector {
-  return [x / y, 1, (1 - x - y) / y];
-}
-
-/** From linear samples to XYZ under D50, where profiles connect (ICC.1:2022 annex E: Bradford's adaptation). */
-function toXyzD50({ primaries, white }: RgbSpace): Matrix {
-  const [red, green, blue] = primaries.map(whiteToXyz) as [Vector, Vector, Vector];
-  const columns = transpose([red, green, blue]);
-  const scale = multiply(invert(columns), whiteToXyz(white));
-  const toXyz = mapMatrix(columns, (row) =>
-    mapVector(row, (value, at) => value * (scale[at] ?? 0)),
-  );
-  const cone: Matrix = [
-    [0.8951, 0.2664, -0.1614],
-    [-0.7502, 1.7135, 0.0367],
-    [0.0389, -0.0685, 1.0296],
-  ];
-  const from = multiply(cone, whiteToXyz(white));
-  const to = multiply(cone, D50);
-  const adapted = mapMatrix(cone, (row, at) =>
-    mapVector(row, (value) => (value * (to[at] ?? 0)) / (from[at] ?? 1)),
-  );
-  return multiplyMatrices(invert(cone), multiplyMatrices(adapted, toXyz));
-}
-
-function mapVector(vector: Vector, change: (value: number, at: number) => number): Vector {
-  return [change(vector[0], 0), change(vector[1], 1), change(vector[2], 2)];
-}
-
-function mapMatrix(matrix: Matrix, change: (row: Vector, at: number) => Vector): Matrix {
-  return [change(matrix[0], 0), change(matrix[1], 1), change(matrix[2], 2)];
+function mapVector([one, two, three]: Vector, change: (value: number) => number): Vector {
+  return [change(one), change(two), change(three)];
 }
 
 function multiply(matrix: Matrix, [x, y, z]: Vector): Vector {
   const sum = (row: Vector): number => row[0] * x + row[1] * y + row[2] * z;
   return [sum(matrix[0]), sum(matrix[1]), sum(matrix[2])];
-}
-
-function transpose([one, two, three]: Matrix): Matrix {
-  return [
-    [one[0], two[0], three[0]],
-    [one[1], two[1], three[1]],
-    [one[2], two[2], three[2]],
-  ];
-}
-
-function multiplyMatrices(left: Matrix, right: Matrix): Matrix {
-  return transpose(mapMatrix(transpose(right), (column) => multiply(left, column)));
-}
-
-function invert(matrix: Matrix): Matrix {
-  const [one, two, three] = matrix;
-  const cofactors: Matrix = [cross(two, three), cross(three, one), cross(one, two)];
-  const determinant =
-    one[0] * cofactors[0][0] + one[1] * cofactors[0][1] + one[2] * cofactors[0][2];
-  return transpose(mapMatrix(cofactors, (row) => mapVector(row, (value) => value / determinant)));
-}
-
-function cross(one: Vector, other: Vector): Vector {
-  return [
-    one[1] * other[2] - one[2] * other[1],
-    one[2] * other[0] - one[0] * other[2],
-    one[0] * other[1] - one[1] * other[0],
-  ];
 }
