@@ -43,18 +43,6 @@ describe('single flight', () => {
     expect(flights.size).toBe(0);
   });
 
-  test('a failure is shared by those who waited, and not remembered', async () => {
-    const { flights, join, workAt } = createFlights();
-    const users = [join('a'), join('a')];
-    workAt(0).work.reject(new Error('broken'));
-    await expect(users[0]).rejects.toThrow('broken');
-    await expect(users[1]).rejects.toThrow('broken');
-    expect(flights.size).toBe(0);
-    const next = join('a');
-    workAt(1).work.resolve('mended');
-    expect(await next).toEqual({ value: 'mended', isJoined: false });
-  });
-
   test('a user who has left before joining begins nothing', async () => {
     const { join, works } = createFlights();
     await expect(join('a', AbortSignal.abort(new Error('gone')))).rejects.toThrow('gone');
@@ -105,63 +93,6 @@ describe('single flight', () => {
     expect(await outer).toBe('outer');
     expect(await late).toEqual({ value: 'outer', isJoined: true });
     expect(works).toHaveLength(1);
-    expect(flights.size).toBe(0);
-  });
-
-  test('a user who wants a work again in the moment it is aborted gets a new one', async () => {
-    const { flights, join, works, workAt } = createFlights();
-    const client = new AbortController();
-    const first = join('a', client.signal);
-    let second: Promise<unknown> | undefined;
-    workAt(0).signal.addEventListener('abort', () => {
-      second = join('a');
-    });
-    client.abort(new Error('gone'));
-    await expect(first).rejects.toThrow('gone');
-    expect(works).toHaveLength(2);
-    workAt(1).work.resolve('anew');
-    expect(await second).toEqual({ value: 'anew', isJoined: false });
-    expect(flights.size).toBe(0);
-  });
-
-  test('thousands of users of one key cost one work, and leave in any order', async () => {
-    const { flights, join, works, workAt } = createFlights();
-    const clients = Array.from({ length: 5_000 }, () => new AbortController());
-    const users = clients.map(({ signal }) => join('a', signal));
-    const outcomes = Promise.allSettled(users);
-    // All but every seventh, the one who began it first.
-    for (const [index, client] of clients.entries()) {
-      if (index % 7 !== 3) client.abort(index);
-      if (index % 1000 === 0) await settle();
-    }
-    expect(workAt(0).signal.aborted).toBe(false);
-    workAt(0).work.resolve('shared');
-    const expected = clients.map((_, index) =>
-      index % 7 === 3
-        ? { status: 'fulfilled', value: { value: 'shared', isJoined: true } }
-        : { status: 'rejected', reason: index },
-    );
-    expect(await outcomes).toEqual(expected);
-    expect(works).toHaveLength(1);
-    expect(workAt(0).signal.aborted).toBe(true);
-    expect(flights.size).toBe(0);
-    expect(clients.flatMap(({ signal }) => getEventListeners(signal, 'abort'))).toEqual([]);
-  });
-
-  test('thousands of keys at once do not meet, and are all forgotten', async () => {
-    const { flights, join, works, workAt } = createFlights();
-    const keys = Array.from({ length: 5_000 }, (_, index) => `key ${index}`);
-    const users = keys.flatMap((key) => [join(key), join(key)]);
-    expect(flights.size).toBe(keys.length);
-    for (const index of keys.keys()) workAt(index).work.resolve(`work ${index}`);
-    expect(await Promise.all(users)).toEqual(
-      keys.flatMap((_, index) => [
-        { value: `work ${index}`, isJoined: false },
-        { value: `work ${index}`, isJoined: true },
-      ]),
-    );
-    expect(works).toHaveLength(keys.length);
-    expect(works.every(({ signal }) => signal.aborted)).toBe(true);
     expect(flights.size).toBe(0);
   });
 
