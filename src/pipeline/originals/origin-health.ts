@@ -30,7 +30,7 @@ export class OriginHealth {
   #reportedMs: number | undefined;
 
   /** @param report gets the cause as soon as the origin is taken to fail, and once a minute while it does */
-  constructor(clock: Clock, report: (error: unknown) => void = () => undefined) {
+  constructor(clock: Clock, report: (error: unknown) => void) {
     this.#clock = clock;
     this.#report = report;
   }

@@ -65,7 +65,7 @@ export class Admission {
   readonly #source: SlotSource;
   readonly #limits: AdmissionLimits;
   readonly #clock: Clock;
-  readonly #meter: Pick<Meter, 'noteQueueWait'> | undefined;
+  readonly #meter: Pick<Meter, 'noteQueueWait'>;
   readonly #lanes: Readonly<Record<Lane, LaneState>>;
   /** By the clock; nothing is lent before. */
   #lendsFromMs = Number.NEGATIVE_INFINITY;
@@ -74,7 +74,7 @@ export class Admission {
     source: SlotSource,
     limits: AdmissionLimits,
     clock: Clock,
-    meter?: Pick<Meter, 'noteQueueWait'>,
+    meter: Pick<Meter, 'noteQueueWait'>,
   ) {
     const { maxWaitingPerSlot, maxWaitMs } = limits;
     const createLane = (lane: Lane): LaneState =>
@@ -103,7 +103,7 @@ export class Admission {
       place === undefined
         ? await this.#wait(lane, costMs, signal)
         : this.#begin(lane, place, costMs);
-    this.#meter?.noteQueueWait(lane, holder.sinceMs - cameMs);
+    this.#meter.noteQueueWait(lane, holder.sinceMs - cameMs);
     return { lane: holder.lane, leave: (isMeasured) => this.#leave(holder, isMeasured) };
   }
 
