@@ -6,7 +6,7 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { type HostileRun, startHostileRun } from './hostile-run.ts';
-import { everyWay } from './ways.ts';
+import { everyWay, jpegLow } from './ways.ts';
 
 const CORPUS = join(import.meta.dirname, '../../fixtures/corpus');
 
@@ -31,7 +31,7 @@ describe.each(categories)('%s', (category) => {
     '%s',
     async (file) => {
       const original = readFileSync(join(CORPUS, file));
-      for (const way of everyWay) {
+      for (const way of [...everyWay, jpegLow]) {
         await run.shootAlone(file, way.name, original, way.target(run.nextId()));
       }
     },

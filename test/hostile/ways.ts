@@ -23,6 +23,7 @@ export const animatedSmall = way(
 export const gif = way('gif', (id) => `/avatars/1/${id}.gif?size=160`);
 export const gifLarge = way('gif, large', (id) => `/avatars/1/${id}.gif?size=4096`);
 export const jpeg = way('jpeg', (id) => `/avatars/1/${id}.jpg?size=4096`);
+export const jpegLow = way('jpeg, low', (id) => `/avatars/1/${id}.jpg?size=4096&quality=low`);
 export const png = way('png', (id) => `/avatars/1/${id}.png?size=240`);
 export const pngLarge = way('png, large', (id) => `/avatars/1/${id}.png?size=4096`);
 export const pngLow = way('png, low', (id) => `/avatars/1/${id}.png?size=128&quality=low`);
