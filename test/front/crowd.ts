@@ -1,5 +1,5 @@
 import { once } from 'node:events';
-import { readdirSync, readFileSync } from 'node:fs';
+import { readdirSync } from 'node:fs';
 import { Agent, get } from 'node:http';
 import { get as getTls, Agent as TlsAgent } from 'node:https';
 import { connect, type Socket } from 'node:net';
@@ -73,12 +73,6 @@ export async function measureHits(
   timesMs.sort((a, b) => a - b);
   const at = (share: number): number => timesMs[Math.floor(share * (count - 1))] ?? Number.NaN;
   return { statuses: [...statuses], p50Ms: at(0.5), p99Ms: at(0.99) };
-}
-
-/** Memory of a process that is in RAM (Linux, proc(5)). */
-export function residentBytes(pid: number): number {
-  const kilobytes = /^VmRSS:\s+(\d+) kB/m.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))?.[1];
-  return Number(kilobytes) * 1024;
 }
 
 /** Files that a process has open, sockets included. */

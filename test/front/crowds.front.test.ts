@@ -5,16 +5,9 @@ import { join } from 'node:path';
 import { connect as connectTls } from 'node:tls';
 import { afterEach, describe, expect, test } from 'vitest';
 import { tlsSettings } from '../support/http/tls-files.ts';
+import { residentBytes } from '../support/processes/process-memory.ts';
 import { type ServiceProcess, startService } from '../support/processes/service-process.ts';
-import {
-  askOver,
-  closeCrowd,
-  measureHits,
-  openCrowd,
-  openFilesOf,
-  openSocket,
-  residentBytes,
-} from './crowd.ts';
+import { askOver, closeCrowd, measureHits, openCrowd, openFilesOf, openSocket } from './crowd.ts';
 
 const HIT = '/avatars/0.png';
 const LARGE = '/attachments/1/2/large';

@@ -1,7 +1,7 @@
-import { readFileSync } from 'node:fs';
 import { get } from 'node:http';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { watchGrowth } from '../support/processes/process-memory.ts';
 import { type ServiceProcess, startService } from '../support/processes/service-process.ts';
 import { createRgwBucket, rgw } from '../support/s3/rgw.ts';
 
@@ -48,20 +48,10 @@ describe('an attachment of 500 MiB', () => {
   }, async () => {
     for (let round = 0; round < 20; round += 1) await receive('small.bin');
     await sleep(500);
-    const before = residentBytes(service);
-    let most = before;
-    const watch = setInterval(() => {
-      most = Math.max(most, residentBytes(service));
-    }, 20);
+    const growth = watchGrowth(service.pid);
     const received = await Promise.all(Array.from({ length: AT_ONCE }, () => receive('large.bin')));
-    clearInterval(watch);
+    const grownBytes = growth();
     expect(received).toEqual(Array(AT_ONCE).fill(LARGE_BYTES));
-    expect(most - before).toBeLessThan(ADDITIONAL_MEMORY_BYTES);
+    expect(grownBytes).toBeLessThan(ADDITIONAL_MEMORY_BYTES);
   });
 });
-
-/** Memory a process holds now (Linux, proc(5)). */
-function residentBytes({ pid }: ServiceProcess): number {
-  const status = readFileSync(`/proc/${pid}/status`, 'utf8');
-  return Number(/^VmRSS:\s+(\d+)/m.exec(status)?.[1]) * 1024;
-}

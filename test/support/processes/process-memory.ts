@@ -58,14 +58,24 @@ function larger(one: MemoryPeaks, other: MemoryPeaks): MemoryPeaks {
 }
 
 /**
- * Watches by how much more memory a process holds than now (`VmRSS`).
+ * How much memory a process holds now, in bytes.
+ *
+ * @throws Error where it cannot be told
+ */
+export function residentBytes(pid: number): number {
+  const bytes = readStatus(pid, 'VmRSS');
+  if (bytes === 0) throw new Error(`The system does not tell the memory of process ${pid}.`);
+  return bytes;
+}
+
+/**
+ * Watches by how much more memory a process holds than now.
  *
  * @returns ends it, and tells the most in bytes
  * @throws Error where it cannot be told
  */
 export function watchGrowth(pid: number): () => number {
-  const before = readStatus(pid, 'VmRSS');
-  if (before === 0) throw new Error(`The system does not tell the memory of process ${pid}.`);
+  const before = residentBytes(pid);
   let most = before;
   const watch = setInterval(() => {
     most = Math.max(most, readStatus(pid, 'VmRSS'));
