@@ -1,13 +1,10 @@
 /** What is taken apart and put together unchanged is the same image; mutations depend on it. */
-import { readdirSync, readFileSync } from 'node:fs';
-import { join } from 'node:path';
 import sharp from 'sharp';
 import { describe, expect, test } from 'vitest';
 import { readImageFacts } from '../../src/formats/read-image-facts.ts';
+import { corpusFile, corpusFiles } from '../formats/facts-of.ts';
 import { Mutator } from './mutations/mutation.ts';
 import { type PartCodec, partCodecs } from './mutations/part-codecs.ts';
-
-const CORPUS = join(import.meta.dirname, '../../fixtures/corpus');
 
 const files = {
   png: ['png-8', 'png-interlaced', 'png-palette', 'apng'],
@@ -19,9 +16,8 @@ const files = {
 
 /** Files of some categories that a codec can take apart. */
 function readable(categories: readonly string[], codec: PartCodec): Buffer[] {
-  return categories
-    .flatMap((category) => readdirSync(join(CORPUS, category)).map((file) => join(category, file)))
-    .map((file) => readFileSync(join(CORPUS, file)))
+  return corpusFiles(...categories)
+    .map(corpusFile)
     .filter((bytes) => {
       try {
         return codec.parse(bytes).length > 1;
