@@ -1,6 +1,7 @@
 import type { FastifyInstance } from 'fastify';
 import { type Config, ConfigError } from './config/config.ts';
 import { describePlace } from './config/variables/storage-settings.ts';
+import { formatReadFailure } from './contract/errors.ts';
 import { loadDefaultAvatars } from './default-avatars/default-avatars.ts';
 import { ProxyWatch } from './http/client-address.ts';
 import type { ClientLimits } from './http/edge/client-limits.ts';
@@ -14,7 +15,6 @@ import {
   openRelay,
   openTracing,
 } from './optional-parts.ts';
-import { formatReadFailure } from './pipeline/error-causes.ts';
 import { createMediaPipeline } from './pipeline/media-pipeline.ts';
 import { OriginHealth } from './pipeline/originals/origin-health.ts';
 import type { OriginalWriter } from './pipeline/originals/original-writer.ts';

@@ -1,7 +1,7 @@
 import { parseArgs } from 'node:util';
 import { ConfigError } from '../config/config.ts';
 import { readRelease } from '../config/release.ts';
-import { formatCauses } from '../pipeline/error-causes.ts';
+import { formatCauses } from '../contract/errors.ts';
 import { checkCommand } from './check/check-command.ts';
 import {
   type Command,

@@ -1,5 +1,5 @@
 import type { Writable } from 'node:stream';
-import { formatCauses } from '../pipeline/error-causes.ts';
+import { formatCauses } from '../contract/errors.ts';
 import type { Log } from '../pipeline/ports.ts';
 import { writeLine } from './command.ts';
 

@@ -1,11 +1,10 @@
 import type { ServerResponse } from 'node:http';
 import type { FastifyRequest } from 'fastify';
-import { errorRegistry, type MediaError } from '../contract/errors.ts';
+import { errorRegistry, formatCauses, type MediaError } from '../contract/errors.ts';
 import { type MediaRequest, resultKey } from '../contract/media-request.ts';
 import type { ResourceName } from '../contract/resources.ts';
 import type { SignatureVerdict } from '../contract/signing/attachment-signature.ts';
 import { cacheUseOf } from '../pipeline/cache-outcome.ts';
-import { formatCauses } from '../pipeline/error-causes.ts';
 import type { ResponseClass, ResponseMeter, Stage } from '../pipeline/meter.ts';
 import type { Clock, Log } from '../pipeline/ports.ts';
 import { RequestTrace } from '../pipeline/request-trace.ts';

@@ -1,6 +1,6 @@
 import type { Config } from '../../config/config.ts';
+import { formatCauses } from '../../contract/errors.ts';
 import { unlessAborted } from '../../pipeline/abort.ts';
-import { formatCauses } from '../../pipeline/error-causes.ts';
 import { AddressGuard } from '../../storage/remote/address-guard.ts';
 import { CaresResolver } from '../../storage/remote/name-resolver.ts';
 import { type Finding, fault, ok } from './finding.ts';

@@ -1,10 +1,9 @@
 import { randomBytes } from 'node:crypto';
 import type { Config } from '../../config/config.ts';
 import { describePlace } from '../../config/variables/storage-settings.ts';
-import { MediaError } from '../../contract/errors.ts';
+import { formatCauses, formatReadFailure, MediaError } from '../../contract/errors.ts';
 import { isOriginKey } from '../../contract/origin-key.ts';
 import { unlessAborted } from '../../pipeline/abort.ts';
-import { formatCauses, formatReadFailure } from '../../pipeline/error-causes.ts';
 import { AccessRefused, type ListedOriginal, type Origin } from '../../pipeline/ports.ts';
 import { openListing, openOrigin } from '../../storage/open-storage.ts';
 import { type Finding, fault, ok } from './finding.ts';

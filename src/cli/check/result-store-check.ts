@@ -1,8 +1,8 @@
 import { randomBytes } from 'node:crypto';
 import type { Config } from '../../config/config.ts';
 import { describePlace } from '../../config/variables/storage-settings.ts';
+import { formatCauses } from '../../contract/errors.ts';
 import { withDeadline } from '../../pipeline/abort.ts';
-import { formatCauses } from '../../pipeline/error-causes.ts';
 import { openResultStoreBeside } from '../../storage/open-storage.ts';
 import { type Finding, fault, ok } from './finding.ts';
 

@@ -1,7 +1,7 @@
 import { STARTER_FILE } from '../../app.ts';
 import type { Config } from '../../config/config.ts';
+import { formatCauses } from '../../contract/errors.ts';
 import { unlessAborted } from '../../pipeline/abort.ts';
-import { formatCauses } from '../../pipeline/error-causes.ts';
 import { describeConfinement, listDangers } from '../../workers/confinement/confinement.ts';
 import { WorkerPool } from '../../workers/worker-pool.ts';
 import { formatByteSize } from '../byte-size.ts';

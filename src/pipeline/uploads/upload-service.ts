@@ -1,9 +1,8 @@
-import { MediaError } from '../../contract/errors.ts';
+import { formatCauses, MediaError } from '../../contract/errors.ts';
 import { sourceFormats } from '../../contract/image-formats.ts';
 import type { RelayCapability } from '../../contract/signing/relay-capability.ts';
 import { isDecodable } from '../../formats/read-image-facts.ts';
 import { withDeadline } from '../abort.ts';
-import { formatCauses } from '../error-causes.ts';
 import type { UploadMeter } from '../meter.ts';
 import { SNIFF_BYTES } from '../originals/content-sniff.ts';
 import type { OriginalWriter } from '../originals/original-writer.ts';
