@@ -130,8 +130,20 @@ function isRoot(): boolean {
 
 async function createLauncher(way: Way, program: WorkerProgram): Promise<Launcher> {
   const files = await listFiles(way, program);
-  const launch = (niceness: number, memoryBytes: number) =>
-    prepare(way, { files, isRoot: isRoot(), memoryBytes, niceness });
+  const launch = (niceness: number, memoryBytes: number): Launch => {
+    const userId = isRoot() ? userIds.take() : undefined;
+    const { words, inputs = [] } = way.compose({ userId, files });
+    const memoryKibibytes = Math.ceil((memoryBytes + RESERVED_BYTES) / 1024);
+    const values = [MAX_DESCRIPTORS, memoryKibibytes, niceness].map(String);
+    return {
+      command: SHELL,
+      args: ['-c', LIMITS_SCRIPT, 'sh', ...values, ...words, execPath],
+      inputs,
+      release: () => {
+        if (userId !== undefined) userIds.give(userId);
+      },
+    };
+  };
   return { ...way.walls, name: way.name, refusals: [], launch };
 }
 
@@ -177,29 +189,6 @@ function findOnPath(name: string, path = ''): string {
   });
   if (found === undefined) throw new Error(`${name} is not installed`);
   return found;
-}
-
-interface Preparation {
-  readonly files: ProgramFiles;
-  readonly isRoot: boolean;
-  readonly memoryBytes: number;
-  readonly niceness: number;
-}
-
-function prepare(way: Way, { files, isRoot, memoryBytes, niceness }: Preparation): Launch {
-  const userId = isRoot ? userIds.take() : undefined;
-  const { words, inputs = [] } = way.compose({ userId, files });
-  const values = [MAX_DESCRIPTORS, Math.ceil((memoryBytes + RESERVED_BYTES) / 1024), niceness].map(
-    String,
-  );
-  return {
-    command: SHELL,
-    args: ['-c', LIMITS_SCRIPT, 'sh', ...values, ...words, execPath],
-    inputs,
-    release: () => {
-      if (userId !== undefined) userIds.give(userId);
-    },
-  };
 }
 
 /**
