@@ -1,15 +1,14 @@
 import { randomBytes } from 'node:crypto';
-import { createWriteStream, type Stats } from 'node:fs';
-import { type FileHandle, open, readlink, realpath, rename, stat, unlink } from 'node:fs/promises';
-import { dirname, join, resolve } from 'node:path';
+import { createWriteStream } from 'node:fs';
+import { readlink, realpath, stat } from 'node:fs/promises';
+import { basename, dirname, join, resolve } from 'node:path';
+import { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
+import { writeWholeFile } from '../storage/filesystem/whole-file.ts';
 import { CommandFault } from './command.ts';
 
 /** Links to links that are followed: as many as Linux follows. */
 const MAX_LINKS = 40;
-
-/** Bits of a mode that say who may do what. */
-const PERMISSIONS = 0o7777;
 
 /**
  * Writes a file that is there whole or not at all: it gets its name when it is on the disk. The users who had
@@ -33,18 +32,11 @@ export async function writeOutputFile(
   if (status !== undefined && !status.isFile()) {
     return pipeline(chunks, createWriteStream(target), { signal }).catch(fail);
   }
+  const root = dirname(target);
   // Not from the target's name, which may be as long as a name can be.
-  const incoming = join(dirname(target), `.darkroom-${randomBytes(8).toString('hex')}`);
-  const mode = status === undefined ? 0o666 : 0o600;
-  const file = await open(incoming, 'wx', mode).catch(fail);
-  try {
-    if (status !== undefined) await copyPermissions(file, status);
-    await pipeline(chunks, file.createWriteStream({ flush: true }), { signal }).catch(fail);
-    await rename(incoming, target).catch(fail);
-  } catch (error) {
-    await unlink(incoming).catch(() => undefined);
-    throw error;
-  }
+  const temporaryPath = join(root, `.darkroom-${randomBytes(8).toString('hex')}`);
+  const place = { path: target, temporaryPath, root, accessAs: status };
+  await writeWholeFile(Readable.from(chunks, { signal }), place).catch(fail);
 }
 
 /**
@@ -58,15 +50,10 @@ async function findTarget(path: string): Promise<string> {
     const real = await realpath(target).catch(() => undefined);
     if (real !== undefined) return real;
     const link = await readlink(target).catch(() => undefined);
-    if (link === undefined) return target;
-    const folder = await realpath(dirname(target)).catch(() => dirname(target));
+    const folder = await realpath(dirname(target));
+    // With a slash at its end, which only a folder may have.
+    if (link === undefined) return join(folder, basename(target), target.endsWith('/') ? '/' : '');
     target = resolve(folder, link);
   }
   throw new Error('too many links');
-}
-
-/** A file of another user stays theirs where we may give it away; else it becomes ours. */
-async function copyPermissions(file: FileHandle, { mode, uid, gid }: Stats): Promise<void> {
-  await file.chown(uid, gid).catch(() => undefined);
-  await file.chmod(mode & PERMISSIONS);
 }

@@ -61,6 +61,7 @@ describe('the file that darkroom render writes', () => {
   test.each([
     ['a folder', '.', /\/\. is a folder\n$/],
     ['below no folder', 'a/b.png', /b\.png cannot be written: ENOENT/],
+    ['a name that only a folder may have', 'a/', /a\/ cannot be written: ENOTDIR/],
     ['links in a circle', 'circle', /circle cannot be written: too many links\n$/],
   ])('writes nothing to %s', async (_, path, reason) => {
     symlinkSync('circle', join(folder, 'circle'));

@@ -1,4 +1,4 @@
-import { constants } from 'node:fs';
+import { constants, type Stats } from 'node:fs';
 import { type FileHandle, link, mkdir, open, realpath, rename, unlink } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import { systemCodeOf } from './system-errors.ts';
@@ -16,7 +16,12 @@ export interface FilePlace {
   readonly onLeft?: (() => void) | undefined;
   /** Whether nothing may be there yet; else what is there is replaced. */
   readonly isNew?: boolean | undefined;
+  /** What is there, if those who have access to it shall have access to the new file, and no one else meanwhile. */
+  readonly accessAs?: Stats | undefined;
 }
+
+/** Bits of a mode that say who may do what. */
+const PERMISSIONS = 0o7777;
 
 /** How often a folder is made for a file while others remove it. */
 const MAX_MOVE_ATTEMPTS = 8;
@@ -40,6 +45,7 @@ export async function writeWholeFile(
   const file = await openNewFile(place);
   try {
     try {
+      if (place.accessAs !== undefined) await copyAccess(file, place.accessAs);
       for await (const chunk of chunks) await file.writeFile(chunk);
       // Before it gets its name: after a power cut there would be the name, and zeros.
       await file.datasync();
@@ -94,16 +100,23 @@ export async function isRealFolder(folder: string): Promise<boolean> {
   throw new Error(`${folder} is behind a link.`);
 }
 
-async function openNewFile({ temporaryPath, root }: FilePlace): Promise<FileHandle> {
+async function openNewFile({ temporaryPath, root, accessAs }: FilePlace): Promise<FileHandle> {
   const { O_WRONLY, O_CREAT, O_EXCL, O_NOFOLLOW } = constants;
   const flags = O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW;
+  const mode = accessAs === undefined ? 0o666 : 0o600;
   try {
-    return await open(temporaryPath, flags);
+    return await open(temporaryPath, flags, mode);
   } catch (error) {
     if (systemCodeOf(error) !== 'ENOENT') throw error;
     await makeFolder(dirname(temporaryPath), root); // removed behind our back
-    return open(temporaryPath, flags);
+    return open(temporaryPath, flags, mode);
   }
+}
+
+/** A file of another user stays theirs where we may give it away; else it becomes ours. */
+async function copyAccess(file: FileHandle, { mode, uid, gid }: Stats): Promise<void> {
+  await file.chown(uid, gid).catch(() => undefined);
+  await file.chmod(mode & PERMISSIONS);
 }
 
 async function moveIntoPlace({ path, temporaryPath, root, onFolderMade, isNew }: FilePlace) {
