@@ -2,7 +2,7 @@ import { createRequire } from 'node:module';
 import type { Page } from 'playwright-core';
 import { describe, expect, test } from 'vitest';
 import { measureContrast } from './contrast.ts';
-import { overflow, PHONE, settle, shareExplorer } from './explorer-browser.ts';
+import { overflow, PHONE, shareExplorer } from './explorer-browser.ts';
 
 const WIDE = { viewport: { width: 1400, height: 900 } } as const;
 const AXE = createRequire(import.meta.url).resolve('axe-core');
@@ -71,7 +71,6 @@ describe('who uses the explorer', () => {
     [390, 844],
   ])('sees picture, URL and weight without scrolling at %i × %i', async (width, height) => {
     const { page } = await visit({ viewport: { width, height } }, AVATAR);
-    await settle(page, AVATAR.slice(1));
     await page.locator('#stage img').waitFor();
     for (const part of ['#url', '#stage img', '#stage .weight']) {
       const box = await page.locator(part).boundingBox();
@@ -120,7 +119,6 @@ describe('who uses the explorer', () => {
 
   test('shows what is on the keyboard: a ring around whatever has the focus', async () => {
     const { page } = await visit({ viewport: { width: 1400, height: 900 } }, AVATAR);
-    await settle(page, AVATAR.slice(1));
     await page.locator('#stage img').waitFor();
     const seen = new Set<string>();
     for (let tabs = 0; tabs < 60; tabs += 1) {

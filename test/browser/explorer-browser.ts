@@ -18,51 +18,39 @@ export const PHONE = {
   hasTouch: true,
 } as const;
 
-/** The compiled service and a browser before it. */
-export interface ExplorerBrowser {
-  readonly service: ServiceProcess;
-  /** Opens the explorer in a window of its own, as if by a new visitor. */
-  readonly open: (options?: BrowserContextOptions, hash?: string) => Promise<WatchedPage>;
-  readonly close: () => Promise<void>;
-}
-
-/** Both, for the tests of a file; the windows of a test are closed behind it. */
-export interface SharedExplorer {
-  readonly service: () => ServiceProcess;
-  readonly visit: ExplorerBrowser['open'];
-}
-
 /**
- * Starts both once for all tests of a file.
+ * Starts the compiled service and a browser before it, once for all tests of a file.
  *
  * @param settings of the service, besides those that the explorer needs; made when they are needed
  */
-export function shareExplorer(
-  settings: () => Readonly<Record<string, string>> = () => ({}),
-): SharedExplorer {
-  let explorer: ExplorerBrowser | undefined;
-  let open: readonly WatchedPage[] = [];
-  const started = (): ExplorerBrowser => {
-    if (explorer === undefined) throw new Error('The explorer is not started.');
-    return explorer;
-  };
+export function shareExplorer(settings: () => Readonly<Record<string, string>> = () => ({})) {
+  let service: ServiceProcess;
+  let browser: Browser;
   beforeAll(async () => {
-    explorer = await startExplorerBrowser(settings());
+    browser = await startBrowser();
+    service = await startService({ WORKERS: '2', EXPLORER: 'on', ...patient, ...settings() });
   });
-  afterAll(() => explorer?.close());
-  afterEach(async () => {
-    await Promise.all(open.map(({ page }) => page.context().close()));
-    open = [];
+  afterAll(async () => {
+    await browser?.close();
+    await service?.stop();
   });
+  afterEach(() => Promise.all(browser.contexts().map((context) => context.close())));
   return {
-    service: () => started().service,
-    visit: async (options, hash) => {
-      const watched = await started().open(options, hash);
-      open = [...open, watched];
+    service: () => service,
+    /**
+     * Opens the explorer in a window of its own, as if by a new visitor, until its test ends. Where the address names
+     * a picture, the response to it is shown.
+     */
+    visit: async (options?: BrowserContextOptions, hash = ''): Promise<WatchedPage> => {
+      const watched = await openPage(browser, service, options, hash);
+      if (hash.startsWith('#/')) await watched.page.locator(SETTLED).waitFor();
       return watched;
     },
   };
 }
+
+/** The stage, once it shows the response. */
+const SETTLED = '#stage:not([aria-busy])';
 
 /** The line of the URL. */
 export const urlLine = (page: Page) => page.getByRole('textbox', { name: 'URL', exact: true });
@@ -77,33 +65,12 @@ export async function settle(page: Page, target: string): Promise<void> {
     (end) => document.querySelector<HTMLTextAreaElement>('#url')?.value.endsWith(end),
     target,
   );
-  await page.locator('#stage:not([aria-busy])').waitFor();
+  await page.locator(SETTLED).waitFor();
 }
 
 /** By how much the page is wider than the window, in pixels. */
 export const overflow = (page: Page) =>
   page.evaluate(() => document.documentElement.scrollWidth - document.documentElement.clientWidth);
-
-/**
- * Starts both.
- *
- * @param settings of the service, besides those that the explorer needs
- * @throws Error if there is no browser
- */
-export async function startExplorerBrowser(
-  settings: Readonly<Record<string, string>> = {},
-): Promise<ExplorerBrowser> {
-  const browser = await startBrowser();
-  const service = await startService({ WORKERS: '2', EXPLORER: 'on', ...patient, ...settings });
-  return {
-    service,
-    open: (options, hash = '') => openPage(browser, service, options, hash),
-    close: async () => {
-      await browser.close();
-      await service.stop();
-    },
-  };
-}
 
 async function openPage(
   browser: Browser,

@@ -1,12 +1,11 @@
 import { describe, expect, test } from 'vitest';
-import { settle, shareExplorer } from './explorer-browser.ts';
+import { shareExplorer } from './explorer-browser.ts';
 
 const { visit } = shareExplorer();
 
 describe('the comparison', () => {
   test('compares two qualities, and the slider shows more of the one or the other', async () => {
     const { page, complaints } = await visit({}, '#/avatars/5/ij90.webp?size=320');
-    await settle(page, '?size=320');
     await page.locator('#compare').scrollIntoViewIfNeeded();
     await page.locator('.pair').waitFor();
     const notes = () => page.locator('#compare .note').allTextContents();
@@ -32,7 +31,6 @@ describe('the comparison', () => {
 
   test('has any two of format, quality and size, with bytes and time below each', async () => {
     const { page, complaints } = await visit({}, '#/avatars/5/ij90.webp?size=320');
-    await settle(page, '?size=320');
     await page.locator('#compare').scrollIntoViewIfNeeded();
     await page.locator('.pair').waitFor();
     const asked: string[] = [];
@@ -61,7 +59,6 @@ describe('the comparison', () => {
       { viewport: { width: 1400, height: 900 } },
       '#/avatars/5/ij90.webp?size=320',
     );
-    await settle(page, '?size=320');
     await page.locator('#compare').scrollIntoViewIfNeeded();
     await page.locator('.pair').waitFor();
     const boxes = () =>

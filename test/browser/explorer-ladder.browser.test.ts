@@ -6,7 +6,6 @@ const { service, visit } = shareExplorer();
 describe('the size ladder', () => {
   test('measures all widths, tells where the original ends, and takes one from the chart', async () => {
     const { page, complaints } = await visit({}, '#/avatars/5/ij90.webp?size=256');
-    await settle(page, '?size=256');
     await page.getByRole('button', { name: 'Measure 31 widths' }).click();
     await page.getByText('the original is 320 px wide').waitFor();
     const rungs = page.locator('#ladder label');
@@ -32,7 +31,6 @@ describe('the size ladder', () => {
 
   test('asks again for a width that was refused, and for no other', async () => {
     const { page } = await visit({}, '#/avatars/5/ij90.webp?size=256');
-    await settle(page, '?size=256');
     await page.route(
       /ij90\.webp\?size=100$/,
       (route) =>

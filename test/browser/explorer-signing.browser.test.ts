@@ -47,7 +47,6 @@ describe('an explorer that was asked for where keys are set', () => {
 
   test('goes to the path below which another site is shown', async () => {
     const { page } = await visit({}, '#/avatars/6/kl12.webp');
-    await settle(page, '/avatars/6/kl12.webp');
     await page.route('**/external/**', (route) => route.fulfill({ status: 502, body: '{}' }));
     const path =
       '/external/-tr41TTaeUQAml3n4juS1cw_XhDhYaBIPXQnzkoE8t8/v2/aHR0cHM6Ly9tZWRpYS5leGFtcGxlLm9yZy9hJTIwYi9jYXQucG5nP3c9MSZoPTI';

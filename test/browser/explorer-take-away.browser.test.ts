@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { settle, shareExplorer } from './explorer-browser.ts';
+import { shareExplorer } from './explorer-browser.ts';
 
 const AVATAR = '#/avatars/6/kl12.webp?size=512';
 
@@ -8,7 +8,6 @@ const { service, visit } = shareExplorer();
 describe('what is taken along', () => {
   test('copies the exact URL', async () => {
     const { page } = await visit({ permissions: ['clipboard-read', 'clipboard-write'] }, AVATAR);
-    await settle(page, AVATAR.slice(1));
     await page.getByRole('button', { name: 'Copy the URL' }).click();
     await page.getByRole('status').filter({ hasText: 'URL copied' }).waitFor();
     const copied = await page.evaluate(() => navigator.clipboard.readText());
@@ -29,7 +28,6 @@ describe('what is taken along', () => {
     ['Copy BBCode', /^\[img\]http.*\?size=512\[\/img\]$/],
   ])('can be pasted, and is announced: %s', async (name, pattern) => {
     const { page } = await visit({ permissions: ['clipboard-read', 'clipboard-write'] }, AVATAR);
-    await settle(page, AVATAR.slice(1));
     await page.getByRole('button', { name }).click();
     const what = name.replace('Copy ', '');
     await page
@@ -41,7 +39,6 @@ describe('what is taken along', () => {
 
   test('is copied where the clipboard is not given, too', async () => {
     const { page } = await visit({}, AVATAR);
-    await settle(page, AVATAR.slice(1));
     await page.evaluate(() => Object.defineProperty(navigator, 'clipboard', { value: undefined }));
     await page.getByRole('button', { name: 'Copy BBCode' }).click();
     await page.getByRole('status').filter({ hasText: 'BBCode copied' }).waitFor();
@@ -49,7 +46,6 @@ describe('what is taken along', () => {
 
   test('is opened, and saved under its own name', async () => {
     const { page } = await visit({}, AVATAR);
-    await settle(page, AVATAR.slice(1));
     const [download] = await Promise.all([
       page.waitForEvent('download'),
       page.getByRole('link', { name: 'Download' }).click(),
@@ -64,7 +60,6 @@ describe('what is taken along', () => {
 
   test('is beside what the original is, and what it weighs', async () => {
     const { page } = await visit({}, '#/avatars/2/cd34.webp?size=64');
-    await settle(page, '?size=64');
     const facts = page.locator('#original-facts');
     await facts.getByText('gif').waitFor();
     expect((await facts.innerText()).replace(/\s+/g, ' ')).toBe(
@@ -79,7 +74,6 @@ describe('what is taken along', () => {
 
   test('says where it came from and what that took, and asks again', async () => {
     const { page } = await visit({}, '#/avatars/6/kl12.webp?size=44');
-    await settle(page, '?size=44');
     await page.getByText('It was rendered just now.').waitFor();
     const bar = page.locator('#cost');
     expect(await bar.getAttribute('aria-label')).toMatch(

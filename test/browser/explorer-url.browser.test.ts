@@ -8,7 +8,6 @@ const { service, visit } = shareExplorer();
 describe('the URL and its fields', () => {
   test('shows an error as the API gives it', async () => {
     const { page, complaints } = await visit({}, AVATAR);
-    await settle(page, AVATAR.slice(1));
     await page.locator('input[name=user_id]').fill('06');
     await page.locator('input[name=avatar_hash]').fill('no!');
     await page.locator('.fault').waitFor();
@@ -33,7 +32,6 @@ describe('the URL and its fields', () => {
 
   test('follows the kind: other parts, other parameters', async () => {
     const { page } = await visit({}, '#/attachments/1/1/country-lane.jpg?width=640');
-    await settle(page, '?width=640');
     const names = () => page.locator('#controls .name').allTextContents();
     const common = ['quality', 'animated'];
     expect(await names()).toEqual([
@@ -62,7 +60,6 @@ describe('the URL and its fields', () => {
 
   test('goes to the first original of another kind, or says what to put', async () => {
     const { page, complaints } = await visit({}, AVATAR);
-    await settle(page, AVATAR.slice(1));
     const kinds = await page.locator('select[name=kind] option').allTextContents();
     const [status, kind] = [() => textOf(page, 'status'), page.locator('select[name=kind]')];
     for (const name of kinds.filter((each) => each !== 'external media')) {
@@ -84,7 +81,6 @@ describe('the URL and its fields', () => {
     ['avatars/7/mn34', '128', 'webp', 'high'],
   ])('follows what is pasted: %s', async (text, size, ext, quality) => {
     const { page, complaints } = await visit({}, AVATAR);
-    await settle(page, AVATAR.slice(1));
     await urlLine(page).fill(text);
     await expect.poll(() => page.locator('input[name=avatar_hash]').inputValue()).toBe('mn34');
     expect(await page.locator('input[name=user_id]').inputValue()).toBe('7');
@@ -101,7 +97,6 @@ describe('the URL and its fields', () => {
 
   test('asks for what is pasted to the letter, and shows the faults of the API at its fields', async () => {
     const { page } = await visit({}, AVATAR);
-    await settle(page, AVATAR.slice(1));
     await urlLine(page).fill('/avatars/06/no!.webp?size=63&quality=best&quality=low&animated=1');
     await page.locator('.fault .status').waitFor();
     const response = await fetch(
@@ -131,7 +126,6 @@ describe('the URL and its fields', () => {
     ['/avatars/6/nobodys.webp', 'UNKNOWN_MEDIA'],
   ])('says at the line what no field is to blame for: %s', async (text, message) => {
     const { page } = await visit({}, AVATAR);
-    await settle(page, AVATAR.slice(1));
     await urlLine(page).fill(text);
     await page.locator('#url[aria-invalid=true]').waitFor();
     expect(await urlLine(page).getAttribute('aria-describedby')).toBe('url-fault');
@@ -140,7 +134,6 @@ describe('the URL and its fields', () => {
 
   test('offers nothing twice, and nothing that has no effect', async () => {
     const { page } = await visit({}, '#/avatars/7/mn34.webp?size=64&animated=true');
-    await settle(page, '?size=64&animated=true');
     const words = (name: string) =>
       page
         .locator(`input[name=${name}]`)

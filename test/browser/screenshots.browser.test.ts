@@ -2,8 +2,8 @@ import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { BrowserContextOptions } from 'playwright-core';
 import sharp from 'sharp';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { type ExplorerBrowser, startExplorerBrowser } from './explorer-browser.ts';
+import { describe, expect, test } from 'vitest';
+import { shareExplorer } from './explorer-browser.ts';
 
 /** Where the README finds them. */
 const FOLDER = 'docs/images';
@@ -47,15 +47,10 @@ const shots: readonly Shot[] = [
 
 /** Written when SCREENSHOTS is `write`; in the fonts of the machine, so never compared. */
 describe.runIf(process.env.SCREENSHOTS === 'write')('the pictures of the README', () => {
-  let explorer: ExplorerBrowser;
-  beforeAll(async () => {
-    explorer = await startExplorerBrowser({ PORT });
-    mkdirSync(FOLDER, { recursive: true });
-  });
-  afterAll(() => explorer.close());
+  const { visit } = shareExplorer(() => ({ PORT }));
 
   test.each(shots)('$name', async ({ name, hash, from, ...options }) => {
-    const { page, complaints } = await explorer.open(options, hash);
+    const { page, complaints } = await visit(options, hash);
     await page.locator('#stage img').waitFor();
     await page.locator('#original-facts').getByText('Format').waitFor();
     await page.getByRole('button', { name: 'Measure 31 widths' }).click();
@@ -76,6 +71,7 @@ describe.runIf(process.env.SCREENSHOTS === 'write')('the pictures of the README'
       .toBuffer();
     expect(complaints).toEqual([]);
     expect(picture.length).toBeLessThan(MAX_BYTES);
+    mkdirSync(FOLDER, { recursive: true });
     writeFileSync(join(FOLDER, `${name}.webp`), picture);
   });
 });
