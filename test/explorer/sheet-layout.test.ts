@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { clampPan, panBy } from '../../src/explorer/page/compare/pan.ts';
+import { clampPan } from '../../src/explorer/page/compare/pan.ts';
 import { findNextFrame } from '../../src/explorer/page/sheet/sheet-layout.ts';
 
 //  0  1  2  3      7   8     11 12 13 14
@@ -43,7 +43,7 @@ test('a group without frames is passed over', () => {
 
 test('a picture is moved as far as it is larger than its view', () => {
   const overhang = { x: 100, y: -20 };
-  expect(panBy({ x: 0, y: 0 }, { x: 30, y: 30 }, overhang)).toEqual({ x: 30, y: 0 });
-  expect(panBy({ x: 30, y: 0 }, { x: 30, y: 0 }, overhang)).toEqual({ x: 50, y: 0 });
+  expect(clampPan({ x: 30, y: 30 }, overhang)).toEqual({ x: 30, y: 0 });
+  expect(clampPan({ x: 60, y: 0 }, overhang)).toEqual({ x: 50, y: 0 });
   expect(clampPan({ x: -80, y: 3 }, overhang)).toEqual({ x: -50, y: 0 });
 });

@@ -1,5 +1,5 @@
 import { useState } from 'preact/hooks';
-import { clampPan, type Pan, panBy } from './pan.ts';
+import { clampPan, type Pan } from './pan.ts';
 
 /** Pixels of the screen for a pixel of the larger picture; 0 fits it into the view. */
 const ZOOMS = [0, 1, 2, 4, 8] as const;
@@ -37,7 +37,7 @@ export function Loupe({ left, right }: LoupeProps) {
     y: heightPx - view.clientHeight,
   });
   const move = (view: HTMLElement, x: number, y: number): void => {
-    setPan((before) => panBy(before, { x, y }, overhangOf(view)));
+    setPan((before) => clampPan({ x: before.x + x, y: before.y + y }, overhangOf(view)));
   };
   const enlarge = (next: number): void => {
     // What is in the middle stays there.

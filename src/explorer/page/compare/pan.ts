@@ -4,11 +4,6 @@ export interface Pan {
   readonly y: number;
 }
 
-/** Moves a picture, as far as there is more of it than its view has room for. */
-export function panBy(pan: Pan, by: Pan, overhang: Pan): Pan {
-  return clampPan({ x: pan.x + by.x, y: pan.y + by.y }, overhang);
-}
-
 /**
  * Keeps the edges of a picture from coming into its view.
  *
