@@ -1,6 +1,4 @@
-import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { readFileSync } from 'node:fs';
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
 import { parse } from 'yaml';
 import { cacheUses } from '../../src/pipeline/cache-outcome.ts';
@@ -8,6 +6,7 @@ import { type ServiceProcess, startService } from '../support/processes/service-
 import { workersOf } from '../support/processes/worker-ids.ts';
 import { listExpressions, readDashboard } from '../support/telemetry/dashboard.ts';
 import { parseScrape, type Scrape } from '../support/telemetry/prometheus-text.ts';
+import { makeTemporaryFolder, type TemporaryFolder } from '../support/temporary-folder.ts';
 
 const TOKEN = 'token-of-the-administrator';
 
@@ -47,7 +46,7 @@ function readGroupings(expr: string): string[] {
 }
 
 let service: ServiceProcess;
-let store: string;
+let store: TemporaryFolder;
 let scraped: Scrape;
 
 async function scrape(): Promise<Scrape> {
@@ -68,12 +67,12 @@ function valuesOf(name: string, label: string): Set<string | undefined> {
 }
 
 beforeAll(async () => {
-  store = mkdtempSync(join(tmpdir(), 'darkroom-store-'));
+  store = await makeTemporaryFolder();
   service = await startService({
     ADMIN_PORT: '0',
     ADMIN_TOKEN: TOKEN,
     RESULT_STORE: 'filesystem',
-    RESULT_STORE_DIR: store,
+    RESULT_STORE_DIR: store.path,
   });
   const { output, origin } = service;
   await vi.waitUntil(() => output().includes('The admin listener is on'));
@@ -97,7 +96,7 @@ beforeAll(async () => {
 
 afterAll(async () => {
   await service.stop();
-  rmSync(store, { recursive: true });
+  await store.remove();
 });
 
 describe('dashboard and alerts', () => {

@@ -1,9 +1,9 @@
 import { spawnSync } from 'node:child_process';
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { describe, expect, onTestFinished, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { startService } from '../support/processes/service-process.ts';
+import { useTemporaryFolder } from '../support/temporary-folder.ts';
 import { readCommandBlocks, runDocument } from './document-commands.ts';
 import { documents } from './document-kinds.ts';
 
@@ -36,9 +36,7 @@ describe('the commands of the documents', () => {
   }
 
   test('would be found out', async () => {
-    const folder = mkdtempSync(join(tmpdir(), 'darkroom-'));
-    onTestFinished(() => rmSync(folder, { recursive: true }));
-    const file = join(folder, 'document.md');
+    const file = join((await useTemporaryFolder()).path, 'document.md');
     const run = async (...commands: string[]) => {
       writeFileSync(file, commands.map((text) => `\`\`\`sh\n${text}\n\`\`\`\n`).join('\n'));
       return runDocument(readCommandBlocks(file));

@@ -1,9 +1,9 @@
 import { execFileSync } from 'node:child_process';
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { readFileSync, writeFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';
-import { describe, expect, onTestFinished, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { parse } from 'yaml';
+import { useTemporaryFolder } from '../support/temporary-folder.ts';
 
 const RULES = resolve('deploy/prometheus/alerts.yaml');
 
@@ -151,10 +151,8 @@ function promtool(...parameters: string[]): string {
   return execFileSync('promtool', parameters, { encoding: 'utf8', stdio: 'pipe' });
 }
 
-function testRules(series: Series, alerts: readonly string[]): void {
-  const folder = mkdtempSync(join(tmpdir(), 'darkroom-alerts-'));
-  onTestFinished(() => rmSync(folder, { recursive: true }));
-  const file = join(folder, 'alerts.yaml');
+async function testRules(series: Series, alerts: readonly string[]): Promise<void> {
+  const file = join((await useTemporaryFolder()).path, 'alerts.yaml');
   const input = Object.entries({ ...WELL, ...series }).flatMap(([name, values]) =>
     values === undefined ? [] : [{ series: nameSeries(name), values }],
   );
@@ -182,9 +180,7 @@ describe('the alerts', () => {
     expect(promtool('check', 'rules', RULES)).toMatch(/SUCCESS: 17 rules found/);
   });
 
-  test.each(cases)('%s', (_, series, alerts) => {
-    testRules(series, alerts);
-  });
+  test.each(cases)('%s', (_, series, alerts) => testRules(series, alerts));
 
   test('are all raised by one of these', () => {
     const { groups } = parse(readFileSync(RULES, 'utf8')) as {
@@ -194,8 +190,8 @@ describe('the alerts', () => {
     expect(new Set(cases.flatMap(([, , alerts]) => alerts))).toEqual(new Set(named));
   });
 
-  test('would be missed here if they were not raised', () => {
-    expect(() => testRules({}, ['DarkroomDown'])).toThrow(/FAILED/);
-    expect(() => testRules({ up: '0x90' }, [])).toThrow(/FAILED/);
+  test('would be missed here if they were not raised', async () => {
+    await expect(testRules({}, ['DarkroomDown'])).rejects.toThrow(/FAILED/);
+    await expect(testRules({ up: '0x90' }, [])).rejects.toThrow(/FAILED/);
   });
 });

@@ -1,13 +1,13 @@
 import { execFileSync, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { readFileSync, writeFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
 import { parse, stringify } from 'yaml';
 import { findFreePorts } from '../support/processes/free-ports.ts';
 import { type ServiceProcess, startService } from '../support/processes/service-process.ts';
 import { listExpressions } from '../support/telemetry/dashboard.ts';
+import { makeTemporaryFolder, type TemporaryFolder } from '../support/temporary-folder.ts';
 
 const TOKEN = 'token-of-the-administrator';
 
@@ -20,7 +20,7 @@ interface Answer {
   readonly data: { readonly result: readonly { readonly value: readonly [number, string] }[] };
 }
 
-let folder: string;
+let folder: TemporaryFolder;
 let prometheus: ReturnType<typeof spawn>;
 let service: ServiceProcess;
 let api: string;
@@ -28,14 +28,14 @@ let api: string;
 /** The shipped configuration, for one replica on this machine, in a hurry. */
 function writeConfiguration(adminPort: number): string {
   const shipped = parse(readFileSync('deploy/prometheus/prometheus.yaml', 'utf8'));
-  const tokenFile = join(folder, 'token');
+  const tokenFile = join(folder.path, 'token');
   writeFileSync(tokenFile, TOKEN);
   shipped.global = { scrape_interval: '500ms', evaluation_interval: '500ms' };
   shipped.rule_files = [resolve('deploy/prometheus/alerts.yaml')];
   const [darkroom] = shipped.scrape_configs;
   darkroom.authorization.credentials_file = tokenFile;
   darkroom.static_configs = [{ targets: [`127.0.0.1:${adminPort}`] }];
-  const file = join(folder, 'prometheus.yaml');
+  const file = join(folder.path, 'prometheus.yaml');
   writeFileSync(file, stringify(shipped));
   return file;
 }
@@ -46,7 +46,7 @@ async function query(expression: string): Promise<Answer> {
 }
 
 beforeAll(async () => {
-  folder = mkdtempSync(join(tmpdir(), 'darkroom-prometheus-'));
+  folder = await makeTemporaryFolder();
   const [adminPort = 0, port = 0] = await findFreePorts(2);
   service = await startService({ ADMIN_PORT: String(adminPort), ADMIN_TOKEN: TOKEN });
   const file = writeConfiguration(adminPort);
@@ -57,7 +57,7 @@ beforeAll(async () => {
     'prometheus',
     [
       `--config.file=${file}`,
-      `--storage.tsdb.path=${join(folder, 'data')}`,
+      `--storage.tsdb.path=${join(folder.path, 'data')}`,
       `--web.listen-address=127.0.0.1:${port}`,
     ],
     { stdio: 'ignore' },
@@ -90,7 +90,7 @@ afterAll(async () => {
   prometheus.kill();
   await ended;
   await service.stop('SIGKILL');
-  rmSync(folder, { recursive: true });
+  await folder.remove();
 });
 
 describe('a real Prometheus', () => {

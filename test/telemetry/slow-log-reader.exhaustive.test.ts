@@ -1,8 +1,5 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdtempSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { connectTo } from '../support/http/raw-http.ts';
 import { parseScrape } from '../support/telemetry/prometheus-text.ts';
@@ -109,8 +106,6 @@ describe('a log that is not read, and that blocks its writer', () => {
    * puts it back as it was when it ends.
    */
   async function startBlocked(kind: 'pipe' | 'socket') {
-    const folder = mkdtempSync(join(tmpdir(), 'darkroom-'));
-    onTestFinished(() => rmSync(folder, { recursive: true }));
     // What Node gives a child is a socket; a pipe is made by the shell, and its other end never read.
     const openPipe = kind === 'pipe' ? 'exec > >(exec sleep 60 2>&- 4>&-); ' : '';
     const other = 'process.stdout.isTTY; process.stdin.on("end", () => {}).resume()';
