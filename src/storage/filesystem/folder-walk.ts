@@ -33,7 +33,8 @@ export interface WalkOptions {
  * left out; what comes meanwhile may be.
  *
  * Node's `Dir` would hold fewer names, but where the file system does not say what an entry is (some of FUSE and NFS),
- * it asks by a call that keeps the event loop waiting, and fails for what vanishes just then.
+ * it asks by a call that keeps the event loop waiting, and fails for what vanishes just then. So all names of a folder
+ * are one step, and a disk that is slow to tell a million of them may be taken to hang; it tells them faster the next time.
  *
  * Not covered: names that are not UTF-8, and what a folder is swapped for while it is being read.
  *
