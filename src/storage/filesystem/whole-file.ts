@@ -20,8 +20,9 @@ export interface FilePlace {
   readonly accessAs?: Stats | undefined;
 }
 
-/** Bits of a mode that say who may do what. */
-const PERMISSIONS = 0o7777;
+/** Bits of a mode that say who may do what; the same without a group. */
+const PERMISSIONS = 0o777;
+const UNGROUPED_PERMISSIONS = 0o707;
 
 /** How often a folder is made for a file while others remove it. */
 const MAX_MOVE_ATTEMPTS = 8;
@@ -113,10 +114,15 @@ async function openNewFile({ temporaryPath, root, accessAs }: FilePlace): Promis
   }
 }
 
-/** A file of another user stays theirs where we may give it away; else it becomes ours. */
+/** A file of another user stays theirs where we may give it away; else it becomes ours, and is for no other group. */
 async function copyAccess(file: FileHandle, { mode, uid, gid }: Stats): Promise<void> {
-  await file.chown(uid, gid).catch(() => undefined);
-  await file.chmod(mode & PERMISSIONS);
+  const keepGroup = () => file.chown(-1, gid);
+  await file
+    .chown(uid, gid)
+    .catch(keepGroup)
+    .catch(() => undefined);
+  const { gid: groupNow } = await file.stat();
+  await file.chmod(mode & (groupNow === gid ? PERMISSIONS : UNGROUPED_PERMISSIONS));
 }
 
 async function moveIntoPlace({ path, temporaryPath, root, onFolderMade, isNew }: FilePlace) {

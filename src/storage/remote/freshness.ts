@@ -57,8 +57,11 @@ function readAge(fields: ResponseFields): number {
   return typeof fields.age === 'string' ? (readSeconds(fields.age.trim()) ?? 0) : 0;
 }
 
+/** What is beyond that is that long (RFC 9111 §1.2.2), as are all digits that a number has no room for. */
+const MAX_SECONDS = 2 ** 31;
+
 function readSeconds(text: string): number | undefined {
-  return /^\d+$/.test(text) ? Number(text) : undefined;
+  return /^\d+$/.test(text) ? Math.min(Number(text), MAX_SECONDS) : undefined;
 }
 
 function readDate(field: ResponseFields[string]): number | undefined {

@@ -29,6 +29,9 @@ import { S3UploadRequests } from './s3-upload-requests.ts';
 /** Largest object that is stored by one request, in bytes (Amazon S3 User Guide, "Uploading objects"). */
 const MAX_SINGLE_BYTES = 5 * 1024 ** 3;
 
+/** Time for the tag of what is stored already, in milliseconds; a stop ends it, too. */
+const TAG_TIMEOUT_MS = 5_000;
+
 /** Read ahead of a body, in bytes. */
 const BODY_BUFFER_BYTES = 64 * 1024;
 
@@ -74,7 +77,8 @@ export class S3OriginalWriter implements OriginalWriter {
       : await this.#stream(chunks, signal, send, onProgress);
     if (etag !== '') return etag;
     // Ceph tells none of what was put together from parts. Where it tells none at all, it is stored all the same.
-    return this.#client.send(new HeadObjectCommand(place)).then(etagOf, () => '');
+    const abortSignal = AbortSignal.any([signal, AbortSignal.timeout(TAG_TIMEOUT_MS)]);
+    return this.#client.send(new HeadObjectCommand(place), { abortSignal }).then(etagOf, () => '');
   }
 
   async has(key: string, signal: AbortSignal): Promise<boolean> {

@@ -91,6 +91,15 @@ describe('how long it is kept', () => {
     expect(response.header('cache-control')).toBe('public, max-age=10800');
   });
 
+  test('at least as long as the operator says, where both numbers are too long for one', async () => {
+    app = await useExternalApp();
+    const digits = '9'.repeat(400);
+    const headers = { 'cache-control': `max-age=${digits}`, age: digits };
+    app.site.serve('/a.jpg', samples.jpeg, headers);
+    const response = await app.ask('/a.jpg');
+    expect(response.header('cache-control')).toBe('public, max-age=3600');
+  });
+
   test('within bounds of the operator', async () => {
     const settings = { EXTERNAL_MIN_AGE_SECONDS: '10', EXTERNAL_MAX_AGE_SECONDS: '20' };
     const picture = await startWithPicture({ settings });
