@@ -9,7 +9,7 @@ import { useStack } from './stack.ts';
 /** nginx counts in whole seconds, from the start of the current one. */
 const NGINX_SECOND_MS = 1_000;
 /** What a poll may come late by, on a busy machine. */
-const POLL_SLACK_MS = 700;
+const POLL_SLACK_MS = 2_000;
 
 const stack = await useStack({
   MEDIA_MAX_AGE_SECONDS: '1',

@@ -28,7 +28,7 @@ const CONNECT_MS = 200;
 const FIRST_BYTE_MS = 400;
 const WHOLE_BODY_MS = 600;
 /** What a busy machine may add to a deadline. */
-const SLACK_MS = 400;
+const SLACK_MS = 2_000;
 
 const settings = {
   ORIGIN_FIRST_BYTE_TIMEOUT_MS: String(FIRST_BYTE_MS),
