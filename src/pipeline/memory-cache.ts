@@ -58,8 +58,16 @@ export class MemoryCache<Value extends object> {
 
   /** Removes the values whose keys fit; tells how many. */
   deleteWhere(fits: (key: string) => boolean): number {
-    const keys = [...this.#cache.keys()].filter(fits);
-    for (const key of keys) this.#cache.delete(key);
-    return keys.length;
+    return deleteWhere(this.#cache, fits);
   }
+}
+
+/** Removes the entries whose keys fit; tells how many. */
+export function deleteWhere(
+  cache: Pick<LRUCache<string, NonNullable<unknown>>, 'keys' | 'delete'>,
+  fits: (key: string) => boolean,
+): number {
+  const keys = [...cache.keys()].filter(fits);
+  for (const key of keys) cache.delete(key);
+  return keys.length;
 }

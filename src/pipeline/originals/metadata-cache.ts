@@ -1,5 +1,6 @@
 import { LRUCache } from 'lru-cache';
 import { type ErrorCode, MediaError } from '../../contract/errors.ts';
+import { deleteWhere } from '../memory-cache.ts';
 import type { Clock, OriginObject } from '../ports.ts';
 import { SiteFailure } from '../site-failure.ts';
 import type { SiteContent } from './sites.ts';
@@ -123,7 +124,7 @@ export class MetadataCache {
 
   /** Forgets the originals whose keys fit; the origin is asked again. */
   purge(fits: (originKey: string) => boolean): void {
-    for (const originKey of [...this.#entries.keys()].filter(fits)) this.#entries.delete(originKey);
+    deleteWhere(this.#entries, fits);
   }
 
   /** What may still be served while the origin fails: for so long after it has ceased to be fresh. */

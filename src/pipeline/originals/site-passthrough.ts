@@ -3,6 +3,7 @@ import { LRUCache } from 'lru-cache';
 import { MediaError } from '../../contract/errors.ts';
 import { type MediaRequest, resultKey } from '../../contract/media-request.ts';
 import { PIPELINE_RELEASE } from '../../contract/pipeline-release.ts';
+import { deleteWhere } from '../memory-cache.ts';
 import type { ByteRange, Clock } from '../ports.ts';
 import { Semaphore } from '../semaphore.ts';
 import { siteError } from '../site-failure.ts';
@@ -128,7 +129,7 @@ export class SitePassthrough {
   }
 
   purge(fits: (originKey: string) => boolean): void {
-    for (const originKey of [...this.#known.keys()].filter(fits)) this.#known.delete(originKey);
+    deleteWhere(this.#known, fits);
   }
 
   /** Asks for the whole, or for a part at its beginning, and looks at the first bytes. */

@@ -1,5 +1,6 @@
 import { LRUCache } from 'lru-cache';
 import { type ErrorCode, MediaError } from '../../contract/errors.ts';
+import { deleteWhere } from '../memory-cache.ts';
 import { type Clock, WorkerLost } from '../ports.ts';
 
 /** Errors that another attempt would only repeat, and that cost something to find out. */
@@ -118,11 +119,4 @@ export class NegativeCache {
 /** The end of an entry, after more than 0 ms: `lru-cache` keeps it for a whole millisecond beyond its time. */
 function forMs(ttlMs: number): { readonly ttl: number } {
   return { ttl: ttlMs - 1 };
-}
-
-function deleteWhere<Value extends NonNullable<unknown>>(
-  cache: LRUCache<string, Value>,
-  fits: (key: string) => boolean,
-): void {
-  for (const key of [...cache.keys()].filter(fits)) cache.delete(key);
 }

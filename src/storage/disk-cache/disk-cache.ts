@@ -134,21 +134,11 @@ export class DiskCache implements ResultStore {
   }
 
   async #scan(): Promise<void> {
-    const { log, maxBytes } = this.#options;
     const owner = this.#owner;
     const { closing: signal } = owner;
     while (!signal.aborted) {
       try {
-        await this.#files.removeAbandoned(signal);
-        await scanFolder({
-          files: this.#files,
-          maxBytes,
-          log,
-          signal,
-          onCounted: (index) => {
-            this.#index = index;
-          },
-        });
+        await this.#scanOnce(signal);
         this.#isScanned = true;
         owner.clearShortcoming();
         return;
@@ -158,6 +148,21 @@ export class DiskCache implements ResultStore {
         owner.noteShortcoming(UNREADABLE, error);
         await owner.rest();
       }
+    }
+  }
+
+  async #scanOnce(signal: AbortSignal): Promise<void> {
+    const { log, maxBytes } = this.#options;
+    const files = this.#files;
+    const onCounted = (index: FileIndex): void => {
+      this.#index = index;
+    };
+    const leave = await files.takeTurn(signal);
+    try {
+      await files.removeAbandoned(signal);
+      await scanFolder({ files, maxBytes, log, signal, onCounted });
+    } finally {
+      leave();
     }
   }
 }

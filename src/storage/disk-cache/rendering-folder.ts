@@ -49,8 +49,8 @@ const TOUCH_AFTER_MS = 60 * 60 * 1000;
 const STALL_TIMEOUT_MS = 10_000;
 
 /**
- * Reads, writes and evictions at a time. All file access of the process shares Node's four threads, and a disk that
- * hangs keeps those that are on it: half of them are left for purges, one at a time, and the originals.
+ * Reads, writes, evictions and scans at a time. All file access of the process shares Node's four threads, and a disk
+ * that hangs keeps those that are on it: half of them are left for purges, one at a time, and the originals.
  */
 const TURNS = {
   slots: 2,
@@ -102,7 +102,7 @@ export class RenderingFolder implements ResultStore {
     const path = storedPathOf(address);
     const read = async (): Promise<StoredResult | undefined> => {
       const fullPath = join(this.resultsPath, path);
-      const leave = await this.#takeTurn(signal);
+      const leave = await this.takeTurn(signal);
       let file: OpenedFile | undefined;
       try {
         file = await openRegularFile(fullPath);
@@ -154,7 +154,7 @@ export class RenderingFolder implements ResultStore {
     onFolderMade?: () => void,
   ): Promise<boolean> {
     const fullPath = join(this.resultsPath, path);
-    const leave = await this.#takeTurn(new AbortController().signal);
+    const leave = await this.takeTurn(new AbortController().signal);
     const temporaryPath = join(this.#incomingPath, randomBytes(16).toString('hex'));
     try {
       await writeWholeFile(parts, {
@@ -186,7 +186,7 @@ export class RenderingFolder implements ResultStore {
 
   /** As `removeFile` of rendering-removal, in turn. */
   async removeFile(path: string): Promise<void> {
-    const leave = await this.#takeTurn(new AbortController().signal);
+    const leave = await this.takeTurn(new AbortController().signal);
     await removeFile(this.#place, path).finally(leave);
   }
 
@@ -213,7 +213,13 @@ export class RenderingFolder implements ResultStore {
     }
   }
 
-  async #takeTurn(signal: AbortSignal): Promise<() => void> {
+  /**
+   * Waits for one of the turns that all work here but purges has.
+   *
+   * @returns gives it back
+   * @throws StoreStalled if those ahead take too long; `signal.reason`
+   */
+  async takeTurn(signal: AbortSignal): Promise<() => void> {
     return this.#turns.enter(signal).catch((cause: unknown) => {
       signal.throwIfAborted();
       throw new StoreStalled('The disk has not answered to those ahead.', { cause });

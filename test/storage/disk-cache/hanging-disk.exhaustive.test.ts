@@ -3,10 +3,12 @@ import { mkdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { monitorEventLoopDelay } from 'node:perf_hooks';
 import { beforeEach, expect, onTestFinished, test } from 'vitest';
+import { createDiskCache } from '../../../src/storage/disk-cache/disk-cache.ts';
 import { createFilesystemOrigin } from '../../../src/storage/filesystem/filesystem-origin.ts';
 import { walkFolder } from '../../../src/storage/filesystem/folder-walk.ts';
 import { openScannedCache } from '../../support/disk-cache/disk-cache.ts';
 import { type FaultyDisk, mountFaultyDisk } from '../../support/processes/faulty-disk.ts';
+import { RecordedLog } from '../../support/recorded-log.ts';
 import { type TemporaryFolder, useTemporaryFolder } from '../../support/temporary-folder.ts';
 import { addressOf, anySize } from '../contracts/result-store.contract.ts';
 
@@ -72,6 +74,33 @@ test('evictions and purges on a disk that hangs leave a thread for the originals
   expect(original).toMatchObject({ bytes: Buffer.from('original') });
   await disk.tell('renderings', 'none');
   await Promise.all(pending);
+  store.close();
+}, 60_000);
+
+test('a scan, reads and purges on a disk that hangs leave a thread for the originals on another one', async ({
+  skip,
+}) => {
+  if (disk === undefined) return skip('FUSE is missing: /dev/fuse, fuse3, python3-fusepy');
+  await folder.put('originals/avatars/1/a', 'original');
+  const origin = await createFilesystemOrigin(join(folder.path, 'originals'));
+  const options = {
+    ...{ folder: join(folder.path, 'mounted/renderings/store'), maxBytes: 1e9 },
+    log: new RecordedLog(),
+  };
+  const earlier = await openScannedCache(options);
+  for (const number of numbers) await earlier.write(numbered(number), result);
+  earlier.close();
+  await disk.tell('renderings', 'delay 0.1');
+  const store = await createDiskCache(options);
+  await disk.tell('renderings', 'hang');
+  expect(store.usage()).toBeUndefined(); // the scan is not over
+  const pending = numbers.map((number) => store.read(numbered(number), staying(), anySize));
+  const purging = store.remove('icons/');
+  const original = await origin.readForMemory('avatars/1/a', { signal: staying() });
+  expect(original).toMatchObject({ bytes: Buffer.from('original') });
+  await disk.tell('renderings', 'none');
+  for (const read of await Promise.all(pending)) expect(read?.body).toEqual(result.body);
+  expect(await purging).toBe(0);
   store.close();
 }, 60_000);
 
