@@ -51,8 +51,13 @@ describe('an order that is none', () => {
     [{ paths: [] }, ['paths', 'Expected at least one item.']],
     [{ paths: 'x' }, ['paths', 'Expected a list of texts.']],
     [
-      { paths: ['/icons/1/ab.webp', '/nowhere', '/icons/x/ab.webp', '/embed/avatars/1.png'] },
-      ...[1, 2, 3].map((at): [string, RegExp] => [`paths.${at}`, any]),
+      {
+        paths: ['/icons/1/a.gif', '/nowhere', '/icons/x/a.gif', 'xicons/1/a.gif', '/avatars/1.png'],
+      },
+      ['paths.1', 'There is no such path.'],
+      ['paths.2', /^Expected a decimal integer/],
+      ['paths.3', 'There is no such path.'],
+      ['paths.4', 'Default avatars are never purged.'],
     ],
     [{ paths: ['/external/x'] }, ['paths.0', any]],
     [{ prefix: '' }, ['prefix', noKey], ['prefix', /ends with a slash/]],
