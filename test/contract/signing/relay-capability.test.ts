@@ -97,6 +97,7 @@ describe('a capability', () => {
     ['a field in another spelling', '{"k":"a","\\u006b":"avatars/1/a","m":"put","e":1900000000}'],
     ['a field twice that is not known', '{"x":1,"x":1,"k":"avatars/1/a","m":"put","e":1900000000}'],
     ['a field twice within one', '{"x":{"y":1,"y":2},"k":"avatars/1/a","m":"put","e":1900000000}'],
+    ['a field twice around one', '{"m":"put","x":{},"k":"avatars/1/a","m":"put","e":1900000000}'],
     ['half a text', '{"k":"avatars/1/a","m":"put","e":1900000000'],
     ['a byte order mark', '\ufeff{"k":"avatars/1/a","m":"put","e":1900000000}'],
     ['something behind it', '{"k":"avatars/1/a","m":"put","e":1900000000}{}'],
@@ -108,6 +109,7 @@ describe('a capability', () => {
 
   test('what looks like a field within a text is none', () => {
     expect(isTaken(signed({ ...fields, x: '{"k":1,"k":2}', y: '"k":' }))).toBe(true);
+    expect(isTaken(signed({ x: { k: 1 }, ...fields, y: { k: 2 } }))).toBe(true);
   });
 
   test('is signed as the text that it is, in the one base64url of its bytes', () => {
