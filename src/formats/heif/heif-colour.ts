@@ -1,7 +1,7 @@
 import type { ByteReader } from '../byte-reader.ts';
 import { type Box, BoxCursor } from './heif-boxes.ts';
 import type { HeifFile } from './heif-file.ts';
-import { formatMatrixProfile, type TransferCurve } from './matrix-profile.ts';
+import { formatMatrixProfile, type RgbColumns, type TransferCurve } from './matrix-profile.ts';
 
 /** Types of `colr` that hold an ICC profile, whole or restricted (ISO/IEC 14496-12 §12.1.5). */
 const PROFILE_TYPES = ['prof', 'rICC'];
@@ -44,17 +44,20 @@ function readCodePoints(reader: ByteReader, box: Box) {
   };
 }
 
-/** CIE xy of red, green and blue by code point (ITU-T H.273 table 2), where they are not sRGB's, or nearly. */
-const PRIMARIES: Readonly<Record<number, readonly (readonly [x: number, y: number])[]>> = {
+/**
+ * Spaces by the code point of their primaries (ITU-T H.273 table 2), where those are not sRGB's, or nearly: BT.2020
+ * and Display P3, with the numbers of their published profiles.
+ */
+const SPACES: Readonly<Record<number, RgbColumns>> = {
   9: [
-    [0.708, 0.292],
-    [0.17, 0.797],
-    [0.131, 0.046],
+    [0.673477, 0.279037, -0.001938],
+    [0.165665, 0.675339, 0.029984],
+    [0.125046, 0.045609, 0.796844],
   ],
   12: [
-    [0.68, 0.32],
-    [0.265, 0.69],
-    [0.15, 0.06],
+    [0.515121, 0.241196, -0.001053],
+    [0.291977, 0.692245, 0.041885],
+    [0.157104, 0.066574, 0.784073],
   ],
 };
 
@@ -75,7 +78,7 @@ const CURVES: Readonly<Record<number, TransferCurve>> = {
 };
 
 function profileOfCodePoints(primaries: number, transfer: number): Uint8Array | undefined {
-  const wide = PRIMARIES[primaries];
+  const space = SPACES[primaries];
   const curve = CURVES[transfer];
-  return wide === undefined || curve === undefined ? undefined : formatMatrixProfile(wide, curve);
+  return space === undefined || curve === undefined ? undefined : formatMatrixProfile(space, curve);
 }

@@ -3,31 +3,14 @@ export type TransferCurve = 'srgb' | number;
 
 type Vector = readonly [number, number, number];
 
-/** The white of all our code points, and that of profiles (CIE 15, ICC.1:2010 §7.2.16). */
-const D65: Vector = [0.3127 / 0.329, 1, (1 - 0.3127 - 0.329) / 0.329];
+/** XYZ of red, green and blue at full strength, adapted to D50 as a profile has them (ICC.1:2010 Annex E). */
+export type RgbColumns = readonly [red: Vector, green: Vector, blue: Vector];
+
+/** The white of profiles (ICC.1:2010 §7.2.16). */
 const D50: Vector = [0.9642, 1, 0.8249];
 
-/** Cone responses of the Bradford adaptation (ICC.1:2010 Annex E). */
-const BRADFORD: readonly Vector[] = [
-  [0.8951, 0.2664, -0.1614],
-  [-0.7502, 1.7135, 0.0367],
-  [0.0389, -0.0685, 1.0296],
-];
-
-/**
- * Makes an ICC profile of three primaries in front of D65, as version 4 of the format has it (ICC.1:2010).
- *
- * @param primaries CIE xy of red, green and blue
- */
-export function formatMatrixProfile(
-  primaries: readonly (readonly [x: number, y: number])[],
-  curve: TransferCurve,
-): Buffer {
-  const columns = primaries.map(([x, y]): Vector => [x / y, 1, (1 - x - y) / y]);
-  // Together, at full strength, they are white.
-  const strengths = solve(columns, D65);
-  const adapted = columns.map((column, index) => adapt(scale(column, strengths[index] ?? 0)));
-  const [red = D50, green = D50, blue = D50] = adapted;
+/** Makes an ICC profile of an RGB space, as version 4 of the format has it (ICC.1:2010). */
+export function formatMatrixProfile([red, green, blue]: RgbColumns, curve: TransferCurve): Buffer {
   return formatProfile({
     desc: formatText('RGB'),
     cprt: formatText('CC0'),
@@ -39,47 +22,6 @@ export function formatMatrixProfile(
     gTRC: formatCurve(curve),
     bTRC: formatCurve(curve),
   });
-}
-
-/** Moves a colour from D65 to D50. */
-function adapt(colour: Vector): Vector {
-  const cones = (of: Vector): Vector => multiply(BRADFORD, of);
-  const [from, to, own] = [cones(D65), cones(D50), cones(colour)];
-  const moved: Vector = [
-    (own[0] * to[0]) / from[0],
-    (own[1] * to[1]) / from[1],
-    (own[2] * to[2]) / from[2],
-  ];
-  // Cones of the three unit vectors are the columns of the matrix.
-  return solve([cones([1, 0, 0]), cones([0, 1, 0]), cones([0, 0, 1])], moved);
-}
-
-function scale([x, y, z]: Vector, factor: number): Vector {
-  return [x * factor, y * factor, z * factor];
-}
-
-function multiply(rows: readonly Vector[], [x, y, z]: Vector): Vector {
-  const [a = 0, b = 0, c = 0] = rows.map((row) => row[0] * x + row[1] * y + row[2] * z);
-  return [a, b, c];
-}
-
-/** How much of each of three columns makes a sum (Cramer's rule). */
-function solve(columns: readonly Vector[], sum: Vector): Vector {
-  const [a = D50, b = D50, c = D50] = columns;
-  const whole = determinant(a, b, c);
-  return [
-    determinant(sum, b, c) / whole,
-    determinant(a, sum, c) / whole,
-    determinant(a, b, sum) / whole,
-  ];
-}
-
-function determinant(a: Vector, b: Vector, c: Vector): number {
-  return (
-    a[0] * (b[1] * c[2] - b[2] * c[1]) -
-    b[0] * (a[1] * c[2] - a[2] * c[1]) +
-    c[0] * (a[1] * b[2] - a[2] * b[1])
-  );
 }
 
 /** s15Fixed16Number (§4.6). */
