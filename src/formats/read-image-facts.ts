@@ -15,21 +15,48 @@ import { peekPng, readPngHeader } from './png/png-header.ts';
 import { isWebp, withPlainWebpExif } from './webp/riff-chunks.ts';
 import { peekWebp, readWebpHeader } from './webp/webp-header.ts';
 
-/**
- * What can be done with the files of a container without decoding a pixel: what the functions below say, of bytes with
- * the magic.
- */
+/** What can be done with the files of a container without decoding a pixel. */
 interface Container {
   readonly hasMagic: (bytes: Uint8Array) => boolean;
   readonly readHeader: typeof readImageFacts;
-  /** Where the format has animations that are decoded. */
+  /** `peekAnimation`, where the format has animations that are decoded; what is wrong may be thrown. */
   readonly peek?: typeof peekAnimation;
-  readonly prepare: typeof prepareForDecoder;
-  readonly rewrite?: typeof rewriteContainer;
-  /** Where the decoder knows nothing of frames. */
+  /**
+   * Changes what the decoder stumbles over: EXIF says the orientation and nothing else (`withPlainExif`), and a GIF
+   * says where it is transparent (`repairGif`). The picture stays the same.
+   *
+   * @param orientation as `readImageFacts` gives it
+   * @param canvas size of a frame as the decoder gives it
+   * @returns the same bytes where there is nothing to change
+   */
+  readonly prepare: (bytes: Uint8Array, orientation: Orientation, canvas: Size) => Uint8Array;
+  /**
+   * Writes a file anew with what is seen of it and nothing else; its compressed data are looked through for faults.
+   * Only where `ImageFacts.isRewritable` says so.
+   *
+   * @param canvas size of a frame, as its header tells it
+   * @param animation its own; `undefined`: it is a still
+   * @throws MediaError `UNPROCESSABLE_MEDIA` where the compressed data are damaged
+   */
+  readonly rewrite?: (
+    bytes: Uint8Array,
+    canvas: Size,
+    animation: Animation | undefined,
+  ) => Uint8Array;
+  /**
+   * Takes an animation apart whose decoder shows its default image and nothing else: each frame as a file of its own,
+   * in their order.
+   *
+   * @throws MediaError `UNPROCESSABLE_MEDIA` or `MEDIA_TOO_LARGE`
+   */
   readonly split?: (bytes: Uint8Array) => AsyncIterable<FramePatch>;
-  /** Where data can be far more than the picture needs. */
-  readonly checkStill?: typeof checkStill;
+  /**
+   * Throws where a decoder would go on unpacking long after a still is whole. What else is wrong with it, the decoder
+   * says.
+   *
+   * @throws MediaError `UNPROCESSABLE_MEDIA`
+   */
+  readonly checkStill?: (bytes: Uint8Array) => Promise<void>;
 }
 
 /**
@@ -62,7 +89,8 @@ const containers: readonly Container[] = [
   { hasMagic: isHeif, readHeader: readHeifHeader, prepare: prepareHeif },
 ];
 
-function containerOf(bytes: Uint8Array): Container | undefined {
+/** The row of a file, by its first bytes; `undefined` where they are of no image that is decoded here. */
+export function containerOf(bytes: Uint8Array): Container | undefined {
   return containers.find(({ hasMagic }) => hasMagic(bytes));
 }
 
@@ -99,59 +127,4 @@ export function peekAnimation(prefix: Uint8Array): ImageFacts | undefined {
   } catch {
     return undefined;
   }
-}
-
-/**
- * Changes in a container what its decoder stumbles over: EXIF says the orientation and nothing else
- * (`withPlainExif`), and a GIF says where it is transparent (`repairGif`). The picture stays the same.
- *
- * @param orientation as `readImageFacts` gives it
- * @param canvas size of a frame as the decoder gives it
- * @returns the same bytes where there is nothing to change
- */
-export function prepareForDecoder(
-  bytes: Uint8Array,
-  orientation: Orientation,
-  canvas: Size,
-): Uint8Array {
-  return containerOf(bytes)?.prepare(bytes, orientation, canvas) ?? bytes;
-}
-
-/**
- * Throws where a decoder would go on unpacking long after a still is whole. What else is wrong with it, the
- * decoder says.
- *
- * @throws MediaError `UNPROCESSABLE_MEDIA`
- */
-export async function checkStill(bytes: Uint8Array): Promise<void> {
-  await containerOf(bytes)?.checkStill?.(bytes);
-}
-
-/**
- * Takes an animation apart whose decoder shows its default image and nothing else: each frame as a file of
- * its own, in their order.
- *
- * @returns `undefined` where the decoder knows of frames
- * @throws MediaError `UNPROCESSABLE_MEDIA` or `MEDIA_TOO_LARGE`
- */
-export function splitAnimation(bytes: Uint8Array): AsyncIterable<FramePatch> | undefined {
-  return containerOf(bytes)?.split?.(bytes);
-}
-
-/**
- * Writes a container anew with what is seen of it and nothing else, without decoding a pixel; its compressed
- * data are looked through for faults. Only where `ImageFacts.isRewritable` says so.
- *
- * @param canvas size of a frame, as its header tells it
- * @param animation its own; `undefined`: it is a still
- * @throws MediaError `UNPROCESSABLE_MEDIA` where the compressed data are damaged
- */
-export function rewriteContainer(
-  bytes: Uint8Array,
-  canvas: Size,
-  animation: Animation | undefined,
-): Uint8Array {
-  const rewrite = containerOf(bytes)?.rewrite;
-  if (rewrite === undefined) throw new Error('Expected a container that can be rewritten');
-  return rewrite(bytes, canvas, animation);
 }

@@ -1,7 +1,8 @@
 import { deflateSync } from 'node:zlib';
 import sharp from 'sharp';
 import { expect, test } from 'vitest';
-import { prepareForDecoder } from '../../src/formats/read-image-facts.ts';
+import type { Orientation } from '../../src/formats/image-facts.ts';
+import { containerOf } from '../../src/formats/read-image-facts.ts';
 import {
   afterIhdr,
   afterSoi,
@@ -16,6 +17,8 @@ import {
 import { corpusFile, factsOf } from './facts-of.ts';
 
 const SIZE = { widthPx: 4, heightPx: 2 };
+const prepare = (file: Uint8Array, orientation: Orientation): Uint8Array =>
+  containerOf(file)?.prepare(file, orientation, SIZE) ?? file;
 const SECRET = 'taken at home';
 
 const blank = sharp({ create: { width: 4, height: 2, channels: 3, background: '#c33' } });
@@ -42,7 +45,7 @@ test.each(Object.entries(around))(
     for (const orientation of [1, 2, 3, 4, 5, 6, 7, 8] as const) {
       const original = wrap(join(tiffOrientation(orientation, 'MM'), SECRET));
       const before = Buffer.from(original);
-      const plain = prepareForDecoder(original, orientation, SIZE);
+      const plain = prepare(original, orientation);
       expect(plain.length).toBe(original.length);
       expect(Buffer.from(plain).includes(SECRET)).toBe(false);
       expect(original.equals(before)).toBe(true);
@@ -58,7 +61,7 @@ test.each(Object.entries(around))(
 test.each(Object.entries(around))('a %s whose block could not be shorter', async (_, wrap) => {
   const original = wrap(tiffOrientation(6).subarray(0, 22));
   expect(factsOf(original).orientation).toBe(6);
-  const plain = prepareForDecoder(original, 6, SIZE);
+  const plain = prepare(original, 6);
   expect((await sharp(plain).metadata()).orientation).toBe(6);
 });
 
@@ -66,13 +69,13 @@ test('a chunk of a png has the right checksum afterwards', () => {
   const [before, after] = (['MM', 'II'] as const).map((order) =>
     afterIhdr(png, pngChunk('eXIf', tiffOrientation(6, order))),
   );
-  expect(prepareForDecoder(before ?? png, 6, SIZE)).toEqual(after);
+  expect(prepare(before ?? png, 6)).toEqual(after);
 });
 
 test('an avif has no EXIF any more', async () => {
   const original = corpusFile('avif/libavif__paris_icc_exif_xmp.avif');
   expect((await sharp(original).metadata()).exif).toBeDefined();
-  const { exif, icc, width } = await sharp(prepareForDecoder(original, 1, SIZE)).metadata();
+  const { exif, icc, width } = await sharp(prepare(original, 1)).metadata();
   expect({ exif, hasIcc: icc !== undefined, width }).toEqual({
     exif: undefined,
     hasIcc: true,
@@ -84,7 +87,7 @@ test.each(['avif/libavif__white_1x1.avif', 'webp-lossy/wuffs__hat.lossy.webp'])(
   '%s without EXIF comes back as it is',
   (file) => {
     const original = corpusFile(file);
-    expect(prepareForDecoder(original, 1, SIZE)).toBe(original);
+    expect(prepare(original, 1)).toBe(original);
   },
 );
 
@@ -93,17 +96,17 @@ test('what is cut off or lies about its length is left to others', () => {
     const whole = wrap(join(tiffOrientation(6), SECRET));
     for (let length = 0; length < whole.length; length += 1) {
       const cut = whole.subarray(0, length);
-      expect(prepareForDecoder(cut, 6, SIZE).length).toBe(length);
+      expect(prepare(cut, 6).length).toBe(length);
     }
   }
 });
 
 test('EXIF after the image data of a jpeg is not looked for', () => {
   const late = join(jpeg.subarray(0, -2), jpegSegment(0xe1, 'Exif\0\0'), jpeg.subarray(-2));
-  expect(prepareForDecoder(late, 1, SIZE)).toBe(late);
+  expect(prepare(late, 1)).toBe(late);
 });
 
 test('text that only looks like it is left alone', () => {
   const text = afterIhdr(png, pngChunk('zTXt', join('eXIf\0\0', deflateSync('eXIf'))));
-  expect(prepareForDecoder(text, 1, SIZE)).toBe(text);
+  expect(prepare(text, 1)).toBe(text);
 });

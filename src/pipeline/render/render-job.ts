@@ -13,7 +13,7 @@ export interface RenderJob {
   readonly orientation: Orientation;
   /** Exponent of the samples' own transfer function (sample = light ^ gamma); `undefined`: a profile's, or sRGB's. */
   readonly gamma: number | undefined;
-  /** Whether only the container is written anew (`rewriteContainer`); nothing is decoded then. */
+  /** Whether only the container is written anew (`rewrite` of its row); nothing is decoded then. */
   readonly isRewrite: boolean;
   /** `scale` to exactly `size`; `crop`: scale to cover `size`, then cut its centre out. */
   readonly resize: 'none' | 'scale' | 'crop';

@@ -1,6 +1,6 @@
 import type { FramePatch } from '../../formats/frame-patch.ts';
 import type { Animation, Orientation } from '../../formats/image-facts.ts';
-import { splitAnimation } from '../../formats/read-image-facts.ts';
+import { containerOf } from '../../formats/read-image-facts.ts';
 import { type RenderJob, scalesTogether } from '../../pipeline/render/render-job.ts';
 import { composeFrames } from './compose-frames.ts';
 import { encodeAnimation } from './encode.ts';
@@ -43,7 +43,7 @@ export async function renderAnimation(
   job: RenderJob,
   animation: Animation,
 ): Promise<Uint8Array> {
-  const patches = splitAnimation(original);
+  const patches = containerOf(original)?.split?.(original);
   const strip = await renderFrames(original, patches, job, animation);
   return encodeAnimation(strip, job, animation);
 }

@@ -2,7 +2,7 @@ import { MediaError } from '../../contract/errors.ts';
 import { ByteReader } from '../../formats/byte-reader.ts';
 import { openHeif } from '../../formats/heif/heif-file.ts';
 import { withPrimaryItem } from '../../formats/heif/heif-preparation.ts';
-import { checkStill, prepareForDecoder, rewriteContainer } from '../../formats/read-image-facts.ts';
+import { containerOf } from '../../formats/read-image-facts.ts';
 import type { RenderJob } from '../../pipeline/render/render-job.ts';
 import { encodeStill } from './encode.ts';
 import { decodeHeic } from './heic/decode-heic.ts';
@@ -29,8 +29,9 @@ export async function render(original: Uint8Array, job: RenderJob): Promise<Uint
 /** What libvips can read of an original, and what does it no harm. */
 async function makeReadable(original: Uint8Array, job: RenderJob): Promise<Uint8Array> {
   if (job.source === 'heic') return decodeHeic(original, job);
-  const readable = prepareForDecoder(original, job.orientation, job.originalSize);
-  if (job.animation === undefined) await checkStill(readable);
+  const container = containerOf(original);
+  const readable = container?.prepare(original, job.orientation, job.originalSize) ?? original;
+  if (job.animation === undefined) await container?.checkStill?.(readable);
   if (job.source === 'avif') await checkTiles(readable, job);
   return readable;
 }
@@ -56,7 +57,8 @@ async function checkTiles(avif: Uint8Array, job: RenderJob): Promise<void> {
 
 async function produce(source: Uint8Array, job: RenderJob): Promise<Uint8Array> {
   const { animation, originalSize } = job;
-  if (job.isRewrite) return rewriteContainer(source, originalSize, animation);
+  const rewrite = job.isRewrite ? containerOf(source)?.rewrite : undefined;
+  if (rewrite !== undefined) return rewrite(source, originalSize, animation);
   return animation === undefined
     ? renderStill(source, job)
     : renderAnimation(source, job, animation);

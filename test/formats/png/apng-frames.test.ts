@@ -2,7 +2,7 @@ import { deflateSync } from 'node:zlib';
 import { describe, expect, test } from 'vitest';
 import { MediaError } from '../../../src/contract/errors.ts';
 import type { FramePatch } from '../../../src/formats/frame-patch.ts';
-import { splitAnimation } from '../../../src/formats/read-image-facts.ts';
+import { containerOf } from '../../../src/formats/read-image-facts.ts';
 import {
   type ApngChunk,
   type DrawnApng,
@@ -29,7 +29,7 @@ const stillApart: DrawnApng = { ...drawn, still: draw };
 /** The frames of an animation, as files of their own. */
 async function takeApart(bytes: Uint8Array): Promise<FramePatch[]> {
   const patches: FramePatch[] = [];
-  for await (const patch of splitAnimation(bytes) ?? []) patches.push(patch);
+  for await (const patch of containerOf(bytes)?.split?.(bytes) ?? []) patches.push(patch);
   return patches;
 }
 
@@ -215,6 +215,8 @@ describe('taken apart', () => {
   });
 
   test('no other format is', () => {
-    expect(splitAnimation(corpusFile('gif-animated/imagers__any-disposal.gif'))).toBeUndefined();
+    expect(
+      containerOf(corpusFile('gif-animated/imagers__any-disposal.gif'))?.split,
+    ).toBeUndefined();
   });
 });
