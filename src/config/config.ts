@@ -1,6 +1,6 @@
 import { isIP } from 'node:net';
 import type { SigningKeys } from '../contract/signing/signing-keys.ts';
-import { countCores, findFilesFault, planConnections } from './machine-limits.ts';
+import { countCores, findFilesFault, planConnections, planWorkers } from './machine-limits.ts';
 import { readRelease } from './release.ts';
 import type { Environment } from './setting.ts';
 import { readSettings } from './setting-faults.ts';
@@ -13,7 +13,6 @@ import { hasKeys, keySettingNames, readKeys } from './variables/key-settings.ts'
 import { RELAY_CONNECTIONS, readRelay } from './variables/relay-settings.ts';
 import { RESULT_CONNECTIONS, readResultStore, readStorage } from './variables/storage-settings.ts';
 import { readTracing } from './variables/tracing-settings.ts';
-import { planWorkers } from './worker-plan.ts';
 
 /** All faults of the configuration at once; `message` has one line per variable. */
 export class ConfigError extends Error {

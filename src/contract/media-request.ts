@@ -102,16 +102,6 @@ export function isKnownPath(target: string, hasExternal = false): boolean {
   return parsePath(rawPath).kind !== 'no template';
 }
 
-/** The path of a request target, as it came. */
-export function pathOfTarget(target: string): string {
-  return splitTarget(target)[0];
-}
-
-/** The query of a request target, as it came, without its question mark. */
-export function queryOfTarget(target: string): string {
-  return splitTarget(target)[1];
-}
-
 function createStoredRequest(path: MediaPath, query: MediaQuery): MediaRequest {
   const { resource } = path;
   const subject = {
@@ -172,8 +162,8 @@ export function encodedOriginKeyOf(key: string): string {
 }
 
 /**
- * Path and query of a request target, as they came: absolute form (RFC 9112 §3.2.2) loses scheme and authority; a
- * fragment is never part of a target.
+ * Path and query of a request target, as they came, without the question mark between them: absolute form (RFC 9112
+ * §3.2.2) loses scheme and authority; a fragment is never part of a target.
  */
 export function splitTarget(target: string): [path: string, query: string] {
   const origin = /^https?:\/\/[^/?#]*/i.exec(target)?.[0] ?? '';

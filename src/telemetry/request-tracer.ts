@@ -21,7 +21,7 @@ import {
   ATTR_URL_SCHEME,
 } from '@opentelemetry/semantic-conventions';
 import type { ErrorCode } from '../contract/errors.ts';
-import { type MediaRequest, pathOfTarget } from '../contract/media-request.ts';
+import { type MediaRequest, splitTarget } from '../contract/media-request.ts';
 import { resourceRows } from '../contract/resources.ts';
 import { RELAY_PREFIX } from '../contract/signing/relay-path.ts';
 import type { CacheUse } from '../pipeline/cache-outcome.ts';
@@ -123,7 +123,7 @@ export class RequestSpan implements TracedRequest {
       [ATTR_HTTP_REQUEST_METHOD]: isKnown ? method : '_OTHER',
       [ATTR_HTTP_REQUEST_METHOD_ORIGINAL]: isKnown ? undefined : shorten(method),
       [ATTR_URL_SCHEME]: this.#scheme,
-      [ATTR_URL_PATH]: describeTarget(pathOfTarget(url)),
+      [ATTR_URL_PATH]: describeTarget(splitTarget(url)[0]),
       [ATTR_NETWORK_PROTOCOL_VERSION]: httpVersion,
       [ATTR_SERVER_ADDRESS]: server?.address,
       [ATTR_SERVER_PORT]: server?.port,

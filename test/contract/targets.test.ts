@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { formatPath, parsePath } from '../../src/contract/media-path.ts';
 import { parseQuery, type QueryKind, queryParameters } from '../../src/contract/media-query.ts';
-import { isKnownPath, parseTarget, pathOfTarget } from '../../src/contract/media-request.ts';
+import { isKnownPath, parseTarget, splitTarget } from '../../src/contract/media-request.ts';
 import { resourceRows } from '../../src/contract/resources.ts';
 import { judge, parameterNames, rows, SIZES, type Verdict } from '../surface/contract-oracle.ts';
 import { keyOf, verdictOf } from './service-verdict.ts';
@@ -23,7 +23,7 @@ function expectVerdict(target: string, expected: object): void {
   expect(isKnownPath(target), target).toBe(verdict.kind !== 'unknown path');
   if (verdict.kind !== 'media' && verdict.kind !== 'default avatar') return;
   if (verdict.kind === 'media') expect(keyOf(target)).toMatch(/^[!->@-~]+\?[!->@-~]+$/);
-  const parsed = parsePath(pathOfTarget(target).replace(/^https?:\/\/[^/]*/i, ''));
+  const parsed = parsePath(splitTarget(target)[0]);
   if (parsed.kind !== 'valid') throw new Error(`${target} is ${parsed.kind}`);
   const written = formatPath(parsed.path);
   expect(written).toMatch(/^[!-"$->@-[\]-~]+$/); // visible ASCII, without a query or fragment

@@ -3,7 +3,7 @@ import { LRUCache } from 'lru-cache';
 import { MediaError } from '../../contract/errors.ts';
 import { parsePath } from '../../contract/media-path.ts';
 import { queryParameters } from '../../contract/media-query.ts';
-import { pathOfTarget, splitTarget } from '../../contract/media-request.ts';
+import { splitTarget } from '../../contract/media-request.ts';
 import { originKeyOf } from '../../contract/origin-key.ts';
 import { type ResourceName, resourceNames, resourceRows } from '../../contract/resources.ts';
 import type { DefaultAvatar } from '../../default-avatars/default-avatars.ts';
@@ -118,7 +118,7 @@ export class ExplorerHandler {
 
   /** Whether a request asks for a path of the explorer, and may. */
   isFor(request: IncomingMessage): boolean {
-    return this.#responders.has(pathOfTarget(request.url ?? '')) && !isRebound(request);
+    return this.#responders.has(splitTarget(request.url ?? '')[0]) && !isRebound(request);
   }
 
   /**

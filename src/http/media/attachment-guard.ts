@@ -1,5 +1,5 @@
 import { createHmac, randomBytes } from 'node:crypto';
-import { type MediaRequest, queryOfTarget, resultKey } from '../../contract/media-request.ts';
+import { type MediaRequest, resultKey, splitTarget } from '../../contract/media-request.ts';
 import {
   type AttachmentSigning,
   type JudgedSignature,
@@ -44,7 +44,7 @@ export class AttachmentGuard {
   /** Reads and judges the signature of a URL. All URLs take the same work, whatever they turn out to be. */
   examine(target: string, request: MediaRequest): GuardedAttachment {
     const { signing, wallClock } = this.#options;
-    const query = queryOfTarget(target);
+    const [, query] = splitTarget(target);
     const signature = judgeSignature(query, request.originKey, signing, wallClock());
     const media = { ...request, originKey: this.#absentKeyOf(request.originKey) };
     return { signature, absent: { media, key: resultKey(media) } };
