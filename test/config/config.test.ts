@@ -7,6 +7,7 @@ import { faultsOf } from '../support/setting-faults.ts';
 import { useTemporaryFolder } from '../support/temporary-folder.ts';
 
 const MEBIBYTE = 2 ** 20;
+const key = 'an-example-key-of-thirty-two-bytes-or-more';
 const bucket = { STORAGE: 's3', S3_BUCKET: 'b' };
 const server = { S3_ENDPOINT: 'http://[::1]:9000', S3_REGION: 'here' };
 const admin = { ADMIN_PORT: '9090', ADMIN_TOKEN: 'a-token-of-the-tests' };
@@ -56,9 +57,13 @@ describe('the explorer', () => {
     [{ NODE_ENV: 'production', STORAGE_DIR: 'src' }, false],
     [{ STORAGE: 's3', S3_BUCKET: 'originals' }, false],
     [{ EXPLORER: 'off' }, false],
+    // Where URLs are guarded, a page must not show what is behind them.
+    [{ EXTERNAL_SIGNING_KEYS: key }, false],
+    [{ ATTACHMENT_SIGNING_KEYS: key }, false],
+    [{ RELAY_SIGNING_KEYS: key }, false],
   ])('is on with %j alone: %s; elsewhere it has to be asked for', (given, isOn) => {
     expect(readConfig(given).explorer).toEqual({ isOn, isExposed: false });
-    const isExposed = !isOn && !('STORAGE' in given || 'EXPLORER' in given);
+    const isExposed = !isOn && ('HOST' in given || 'NODE_ENV' in given);
     expect(readConfig({ ...given, EXPLORER: 'on' }).explorer).toEqual({ isOn: true, isExposed });
   });
 });
@@ -137,6 +142,24 @@ describe('a setting', () => {
       },
     ],
     [{ ADMIN_TOKEN: admin.ADMIN_TOKEN }, { admin: undefined }],
+    [{}, { attachments: { mode: 'off', signing: undefined } }],
+    [
+      { ATTACHMENT_SIGNING_KEYS: key },
+      {
+        attachments: {
+          mode: 'off',
+          signing: { domain: 'attachment-url-v1', keys: { secrets: [key] } },
+        },
+      },
+    ],
+    [
+      {
+        ATTACHMENT_SIGNING: 'enforce',
+        ATTACHMENT_SIGNING_DOMAIN: 'v7',
+        ATTACHMENT_SIGNING_KEYS: key,
+      },
+      { attachments: { mode: 'enforce', signing: { domain: 'v7' } } },
+    ],
     [admin, { admin: { listen: { host: '127.0.0.1', port: 9_090 }, token: admin.ADMIN_TOKEN } }],
   ];
   test.each(readings)('is read: %j', (given, expected) => {
@@ -216,6 +239,25 @@ describe('a setting', () => {
       { ADMIN_PORT: '9090', ADMIN_TOKEN: 'short' },
       [
         'ADMIN_TOKEN: expected at least 16 characters of A-Z a-z 0-9 . _ ~ + / = - but received ***',
+      ],
+    ],
+    ...['report', 'enforce'].map(
+      (mode) =>
+        [
+          { ATTACHMENT_SIGNING: mode },
+          [
+            `ATTACHMENT_SIGNING_KEYS: expected a key, since ATTACHMENT_SIGNING is ${mode} but received nothing`,
+          ],
+        ] as const,
+    ),
+    [
+      { ATTACHMENT_SIGNING: 'on' },
+      ['ATTACHMENT_SIGNING: expected off or report or enforce but received "on"'],
+    ],
+    [
+      { ATTACHMENT_SIGNING_DOMAIN: 'two\nlines' },
+      [
+        'ATTACHMENT_SIGNING_DOMAIN: expected a text of one line, 256 bytes at most but received ***',
       ],
     ],
     ...['999.1.1.1', 'not a host'].map(

@@ -1,6 +1,7 @@
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { readConfig } from '../../src/config/config.ts';
+import { keySettingNames } from '../../src/config/variables/key-settings.ts';
 import { faultsOf } from '../support/setting-faults.ts';
 import { useTemporaryFolder } from '../support/temporary-folder.ts';
 
@@ -13,6 +14,19 @@ async function write(text: string | Uint8Array): Promise<string> {
   await put('keys', text);
   return join(path, 'keys');
 }
+
+test.each(keySettingNames)('%s has its keys from a variable or a file', async (name) => {
+  const keysOf = (given: Readonly<Record<string, string>>) =>
+    readConfig(given).signingKeys.flatMap(({ secrets }) => secrets);
+  for (const text of [`${key},${former}`, ` ${key} , ${former} `]) {
+    expect(keysOf({ [name]: text })).toEqual([key, former]);
+  }
+  const inFile = async (text: string) => keysOf({ [`${name}_FILE`]: await write(text) });
+  for (const text of [`${key}\n${former}`, `\ufeff${key}\r\n\r\n${former}\r\n`]) {
+    expect(await inFile(text)).toEqual([key, former]);
+  }
+  expect(await inFile(`${key},x\n`)).toEqual([`${key},x`]);
+});
 
 describe('external media', () => {
   test('are off without a key', () => {
@@ -35,20 +49,6 @@ describe('external media', () => {
       maxAgeSeconds: 604_800,
     });
     expect(external?.keys.secrets).toEqual([key]);
-  });
-
-  test('take their keys from a variable or a file', async () => {
-    const texts = [`${key},${former}`, ` ${key} , ${former} `];
-    for (const EXTERNAL_SIGNING_KEYS of texts) {
-      const { external } = readConfig({ EXTERNAL_SIGNING_KEYS });
-      expect(external?.keys.secrets).toEqual([key, former]);
-    }
-    for (const text of [`${key}\n${former}`, `\ufeff${key}\r\n\r\n${former}\r\n`]) {
-      const { external } = readConfig({ EXTERNAL_SIGNING_KEYS_FILE: await write(text) });
-      expect(external?.keys.secrets).toEqual([key, former]);
-    }
-    const withComma = readConfig({ EXTERNAL_SIGNING_KEYS_FILE: await write(`${key},x\n`) });
-    expect(withComma.external?.keys.secrets).toEqual([`${key},x`]);
   });
 
   test('read their lists', () => {
@@ -127,11 +127,5 @@ describe('external media', () => {
     expect(faultsOf(given)).toEqual([
       'EXTERNAL_SIGNING_KEYS_FILE: expected nothing, since EXTERNAL_SIGNING_KEYS is set but received ***',
     ]);
-  });
-
-  test('are no reason to show all originals', () => {
-    expect(readConfig({ EXTERNAL_SIGNING_KEYS: key }).explorer.isOn).toBe(false);
-    const asked = readConfig({ EXTERNAL_SIGNING_KEYS: key, EXPLORER: 'on' });
-    expect(asked.explorer).toEqual({ isOn: true, isExposed: false });
   });
 });
