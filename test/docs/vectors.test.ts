@@ -1,0 +1,121 @@
+import { createHmac } from 'node:crypto';
+import { readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { describe, expect, test } from 'vitest';
+import { canonicalUrlOf } from '../../src/contract/external-url.ts';
+import {
+  judgeSignature,
+  signatureVerdicts,
+} from '../../src/contract/signing/attachment-signature.ts';
+import { verifyExternalPath } from '../../src/contract/signing/external-path.ts';
+import { verifyCapability } from '../../src/contract/signing/relay-capability.ts';
+import { readRelayKey } from '../../src/contract/signing/relay-path.ts';
+import { SigningKeys } from '../../src/contract/signing/signing-keys.ts';
+import type { OriginalWriter } from '../../src/pipeline/originals/original-writer.ts';
+import { type AttachmentVectors, formatAttachmentVectors } from '../../tools/attachment-vectors.ts';
+import { type ExternalVectors, formatExternalVectors } from '../../tools/external-vectors.ts';
+import { formatUploadVectors, type UploadVectors } from '../../tools/upload-vectors.ts';
+import { useTemporaryFolder } from '../support/temporary-folder.ts';
+import { useTestApp } from '../support/test-app.ts';
+
+const texts = {
+  attachment: formatAttachmentVectors(),
+  external: formatExternalVectors(),
+  upload: formatUploadVectors(),
+};
+
+/** `npm run vectors` writes them anew. */
+test.each(Object.entries(texts))('the %s vectors are the committed file', (name, text) => {
+  const file = `docs/${name}-vectors.json`;
+  if (process.env.UPDATE_VECTORS === '1') writeFileSync(file, text);
+  expect(readFileSync(file, 'utf8')).toBe(text);
+});
+
+describe('the vectors of attachments', () => {
+  const vectors: AttachmentVectors = JSON.parse(texts.attachment);
+  const signing = { keys: new SigningKeys(vectors.keys), domain: vectors.domain };
+  const judge = (url: string, at: number): string => {
+    const [path = '', query = ''] = url.split(/\?(.*)/s);
+    const key = path.slice(1).split('/').map(decodeURIComponent).join('/');
+    return judgeSignature(query, key, signing, at * 1000).verdict;
+  };
+
+  test('are signed as they say, from the time to the end', () => {
+    for (const { key, attachment, now, url } of vectors.signed) {
+      const query = new URLSearchParams(url.slice(url.indexOf('?')));
+      const [ex = '', is = ''] = ['ex', 'is'].map((name) => query.get(name) ?? '');
+      const message = `${vectors.domain}\n${ex}\n${is}\n\n${attachment}`;
+      expect(query.get('hm')).toBe(createHmac('sha256', key).update(message).digest('hex'));
+      const end = Number.parseInt(ex, 16);
+      expect(end - now).toBeGreaterThan(12 * 3_600 - 1);
+      expect(end - now).toBeLessThanOrEqual(24 * 3_600);
+      const verdicts = [now, end - 1, end].map((at) => judge(url, at));
+      expect(verdicts).toEqual(['valid', 'valid', 'expired']);
+    }
+  });
+
+  test('are judged as they say', () => {
+    for (const { why, at, verdict, url } of vectors.judged)
+      expect(judge(url, at), why).toBe(verdict);
+    const verdicts = new Set(vectors.judged.map(({ verdict }) => verdict));
+    expect([...verdicts].sort()).toEqual([...signatureVerdicts].sort());
+  });
+});
+
+test('the vectors of external media are accepted and refused as they say', () => {
+  const vectors: ExternalVectors = JSON.parse(texts.external);
+  const keys = new SigningKeys(vectors.keys);
+  for (const { url, canonical, opaque, segmented } of vectors.accepted) {
+    expect(verifyExternalPath(opaque, keys)).toBe(url);
+    expect(verifyExternalPath(segmented, keys)).toBe(canonical);
+    expect(canonicalUrlOf(url)).toBe(canonical);
+  }
+  for (const { why, path } of vectors.unauthorized) {
+    expect(verifyExternalPath(path, keys), why).toBeUndefined();
+  }
+  for (const { url, path } of vectors.forbidden) expect(verifyExternalPath(path, keys)).toBe(url);
+  const signatures = vectors.accepted.map(({ opaque }) => opaque.split('/')[2] ?? '');
+  for (const character of '-_') expect(signatures.join('')).toContain(character);
+});
+
+describe('the vectors of uploads', () => {
+  const vectors: UploadVectors = JSON.parse(texts.upload);
+
+  test('are signed as they say, until they end', () => {
+    for (const { key, fields, path } of vectors.signed) {
+      const [rawPath = '', capability = ''] = path.split('?t=');
+      expect(readRelayKey(rawPath)).toBe(fields.k);
+      const verify = (atSeconds: number) =>
+        verifyCapability(capability, new SigningKeys([key]), atSeconds);
+      expect(verify(fields.e - 1)).toMatchObject({ key: fields.k, expiresAtSeconds: fields.e });
+      expect(verify(fields.e)).toBeUndefined();
+    }
+  });
+
+  /** A bucket that has nothing and takes everything, parts of any upload included. */
+  const originalWriter: OriginalWriter = {
+    write: async () => 'stored',
+    writePart: async () => 'stored',
+    has: async () => false,
+    heldBytesOf: () => 0,
+  };
+
+  test('are let in and refused as they say', async () => {
+    // One of the keys has a comma, which ends a key in the variable itself.
+    const folder = await useTemporaryFolder();
+    await folder.put('keys', vectors.keys.join('\n'));
+    const settings = {
+      STORAGE: 's3',
+      S3_BUCKET: vectors.bucket,
+      RELAY_SIGNING_KEYS_FILE: join(folder.path, 'keys'),
+    };
+    let nowSeconds = 0;
+    const wallClock = () => nowSeconds * 1000;
+    const app = await useTestApp({ settings, originalWriter, wallClock });
+    for (const { why, at, status, path } of vectors.judged) {
+      nowSeconds = at;
+      const response = await app.send('PUT', path, { 'Content-Length': '0' });
+      expect(response.status, why).toBe(status);
+    }
+  });
+});
