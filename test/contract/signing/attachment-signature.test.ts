@@ -9,9 +9,8 @@ import {
 import { SigningKeys } from '../../../src/contract/signing/signing-keys.ts';
 
 const first = 'an-example-key-of-thirty-two-bytes-or-more';
-const former = 'the-key-of-last-month-which-still-verifies';
 const signing: AttachmentSigning = {
-  keys: new SigningKeys([first, former]),
+  keys: new SigningKeys([first]),
   domain: 'attachment-url-v1',
 };
 
@@ -23,24 +22,17 @@ const hm = '50d4fdaac7baeb3355acd293d0629d46ce80dd28a65b27b217773c7e84677336';
 const endsAtSeconds = 0x69224180;
 const beforeEndMs = endsAtSeconds * 1000 - 1;
 
-const hmacOf = (message: string, secret = first) =>
-  createHmac('sha256', secret).update(message).digest('hex');
+const hmacOf = (message: string) => createHmac('sha256', first).update(message).digest('hex');
 const judge = (query: string, nowMs = beforeEndMs, of = key) =>
   judgeSignature(query, of, signing, nowMs);
 
+/** What docs/attachment-vectors.json has is not said again here. */
 describe('the signature of an attachment', () => {
   test('is valid until it ends', () => {
     const query = `ex=${ex}&is=${is}&hm=${hm}`;
     expect(judge(query)).toEqual({ verdict: 'valid', endsAtSeconds });
     expect(judge(query, beforeEndMs + 1)).toEqual({ verdict: 'expired', endsAtSeconds });
     expect(judge(query, 0).verdict).toBe('valid');
-  });
-
-  test('is of each of the keys', () => {
-    const ofFormer = hmacOf(`attachment-url-v1\n${ex}\n${is}\n\n${key}`, former);
-    expect(judge(`ex=${ex}&is=${is}&hm=${ofFormer}`).verdict).toBe('valid');
-    const ofOther = hmacOf(`attachment-url-v1\n${ex}\n${is}\n\n${key}`, 'x'.repeat(32));
-    expect(judge(`ex=${ex}&is=${is}&hm=${ofOther}`).verdict).toBe('mismatch');
   });
 
   test('of a data export never ends', () => {
@@ -74,8 +66,6 @@ describe('the signature of an attachment', () => {
     const query = `ex=${ex}&is=${is}&hm=${'0'.repeat(64)}`;
     expect(judge(query).verdict).toBe('mismatch');
     expect(judge(query, beforeEndMs + 1).verdict).toBe('mismatch');
-    expect(judge(`ex=69224181&is=${is}&hm=${hm}`).verdict).toBe('mismatch');
-    expect(judge(`ex=${ex}&is=6920f001&hm=${hm}`).verdict).toBe('mismatch');
   });
 
   test.each(['', 'width=10', 'EX=1&hm2=3', 'x=ex&is', 'format=webp&x=hm'].map((query) => [query]))(
@@ -90,28 +80,19 @@ describe('the signature of an attachment', () => {
   test.each([
     `is=${is}&hm=${hm}`,
     `ex=${ex}&hm=${hm}`,
-    `ex=${ex}&is=${is}`,
     'uc=dp',
     `ex=${ex}&is=${is}&hm=${hm}&hm=${hm}`,
-    `ex=${ex}&ex=${ex}&is=${is}&hm=${hm}`,
     `ex=${ex}&is=${is}&hm=${hm}&h%6D=${hm}`,
-    `ex=${ex}&is=${is}&h%6D=${hm}`,
     `ex=%36${ex.slice(1)}&is=${is}&hm=${hm}`,
-    `ex=${ex.slice(1)}&is=${is}&hm=${hm}`,
     `ex=0${ex}&is=${is}&hm=${hm}`,
     `ex=${ex}&is=${is.toUpperCase()}&hm=${hm}`,
-    `ex=${ex}&is=${is}&hm=${hm.toUpperCase()}`,
     `ex=${ex}&is=${is}&hm=${hm.slice(1)}`,
     `ex=${ex}&is=${is}&hm=${hm}0`,
     `ex=${ex}&is=${is}&hm=${hm}%0A`,
     `ex=+${ex.slice(1)}&is=${is}&hm=${hm}`,
     `ex=${ex}&is=${is}&hm=`,
     `ex=${ex}&is=${is}&hm`,
-    `ex=${ex}&is=${is}&uc=&hm=${hm}`,
-    `ex=${ex}&is=${is}&uc=xx&hm=${hm}`,
-    `ex=0&is=${is}&hm=${hm}`,
     `ex=${ex}&is=${is}&uc=dp&hm=${hm}`,
-    `ex=00000000&is=${is}&uc=dp&hm=${hmacOf(`attachment-url-v1\n00000000\n${is}\ndp\n${key}`)}`,
     `ex=0&is=0&uc=dp&hm=${hm}`,
   ])('is malformed in ?%s', (query) => {
     expect(judge(query)).toEqual({ verdict: 'malformed', endsAtSeconds: undefined });

@@ -7,12 +7,7 @@ import {
 } from '../../../src/contract/signing/relay-capability.ts';
 import { SigningKeys } from '../../../src/contract/signing/signing-keys.ts';
 
-const keys = new SigningKeys([
-  'an-example-key-of-thirty-two-bytes-or-more',
-  'the-key-of-last-month-which-still-verifies',
-]);
-const last = new SigningKeys(['the-key-of-last-month-which-still-verifies']);
-const foreign = new SigningKeys(['a-key-that-nobody-here-has-ever-heard-of']);
+const keys = new SigningKeys(['an-example-key-of-thirty-two-bytes-or-more']);
 
 const NOW = 1_800_000_000;
 const fields = { k: 'avatars/1/ab12', m: 'put', e: NOW + 60 };
@@ -38,14 +33,10 @@ const least = {
   replaces: false,
 };
 
+/** What docs/upload-vectors.json has, which is sent to the service, is not said again here. */
 describe('a capability', () => {
   test.each([whole, least])('that was signed is read: $key', (capability) => {
     expect(verifyCapability(signCapability(capability, keys), keys, NOW)).toEqual(capability);
-  });
-
-  test('may be signed by any of the keys, and by no other', () => {
-    expect(isTaken(signCapability(least, last))).toBe(true);
-    expect(isTaken(signCapability(least, foreign))).toBe(false);
   });
 
   test('ends with the second that it names', () => {
@@ -66,35 +57,21 @@ describe('a capability', () => {
   });
 
   test.each<[string, object]>([
-    ['no key', { ...fields, k: undefined }],
     ['a key that is no text', { ...fields, k: 1 }],
-    ['another purpose', { ...fields, m: 'get' }],
-    ['no purpose', { ...fields, m: undefined }],
-    ['no end', { ...fields, e: undefined }],
-    ['an end in text', { ...fields, e: String(NOW + 60) }],
-    ['an end in fractions', { ...fields, e: NOW + 60.5 }],
     ['an end that no number can tell', { ...fields, e: 2 ** 60 }],
     ['a bucket that is no text', { ...fields, b: null }],
     ['a type that is no text', { ...fields, ct: ['image/png'] }],
-    ['a type that is none', { ...fields, ct: 'png' }],
     ['a type with a line end', { ...fields, ct: 'image/png\r\nx: y' }],
-    ['a size in text', { ...fields, mb: '1000' }],
     ['a size below 0', { ...fields, mb: -1 }],
-    ['an upload without a part', { ...fields, u: 'x' }],
     ['a part without an upload', { ...fields, p: 1 }],
     ['an upload without a name', { ...fields, u: '', p: 1 }],
-    ['part 0', { ...fields, u: 'x', p: 0 }],
     ['part 10 001', { ...fields, u: 'x', p: 10_001 }],
     ['a part in text', { ...fields, u: 'x', p: '1' }],
-    ['a right to replace that is no truth value', { ...fields, o: 1 }],
-    ['a list in its place', [fields]],
   ])('cannot have %s', (_, value) => {
     expect(isTaken(signed(value))).toBe(false);
   });
 
   test.each([
-    ['a field twice', '{"k":"avatars/1/a","k":"avatars/1/a","m":"put","e":1900000000}'],
-    ['a field in another spelling', '{"k":"a","\\u006b":"avatars/1/a","m":"put","e":1900000000}'],
     ['a field twice that is not known', '{"x":1,"x":1,"k":"avatars/1/a","m":"put","e":1900000000}'],
     ['a field twice within one', '{"x":{"y":1,"y":2},"k":"avatars/1/a","m":"put","e":1900000000}'],
     ['a field twice around one', '{"m":"put","x":{},"k":"avatars/1/a","m":"put","e":1900000000}'],
