@@ -1,3 +1,4 @@
+import { signCapabilityText } from '../src/contract/signing/relay-capability.ts';
 import { formatRelayPath } from '../src/contract/signing/relay-path.ts';
 import { SigningKeys } from '../src/contract/signing/signing-keys.ts';
 
@@ -89,6 +90,7 @@ function at(k: string): string {
 }
 
 function judge(): UploadVectors['judged'] {
+  const signer = new SigningKeys([keys[0] ?? '']);
   const good = of(fields);
   const [payload = '', signature = ''] = good.split('.');
   const second = of(fields, keys[1]);
@@ -119,13 +121,13 @@ function judge(): UploadVectors['judged'] {
         `${payload}.${Buffer.from(signature, 'base64url').toString('hex')}`,
       ),
       'the signature of the JSON': to(
-        `${payload}.${new SigningKeys([keys[0] ?? '']).sign(JSON.stringify(fields), 'base64url')}`,
+        `${payload}.${signer.sign(JSON.stringify(fields), 'base64url')}`,
       ),
       'the signature of another': to(
         `${payload}.${of({ ...fields, e: end + 1 }).split('.')[1] ?? ''}`,
       ),
       'a key that is not accepted': to(of(fields, 'x'.repeat(32))),
-      'JSON that is padded': to(signPayload(padded)),
+      'JSON that is padded': to(`${padded}.${signer.sign(padded, 'base64url')}`),
       'no JSON': to(of('k=v')),
       'a list': to(of([fields])),
       'a field twice': to(of(`{"k":"emojis/1","k":"${object}","m":"put","e":${end}}`)),
@@ -171,12 +173,8 @@ function judge(): UploadVectors['judged'] {
   return [...paths, { why: 'its end', at: end, status: 401, path: to(good) }];
 }
 
-function sign(json: string, key?: string): string {
-  return signPayload(Buffer.from(json, 'utf8').toString('base64url'), key);
-}
-
-function signPayload(payload: string, key = keys[0] ?? ''): string {
-  return `${payload}.${new SigningKeys([key]).sign(payload, 'base64url')}`;
+function sign(json: string, key = keys[0] ?? ''): string {
+  return signCapabilityText(json, new SigningKeys([key]));
 }
 
 /** The same bytes for a decoder that passes over the last two bits of 43 characters. */

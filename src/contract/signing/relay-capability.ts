@@ -90,26 +90,7 @@ export function verifyCapability(
   };
 }
 
-/** Writes a capability, signed with the first of the keys. */
-export function signCapability(capability: RelayCapability, keys: SigningKeys): string {
-  const { bucket, key, contentType, maxBytes, expiresAtSeconds, part, replaces } = capability;
-  return signCapabilityText(
-    JSON.stringify({
-      b: bucket,
-      k: key,
-      m: 'put',
-      ct: contentType,
-      mb: maxBytes,
-      e: expiresAtSeconds,
-      u: part?.uploadId,
-      p: part?.partNumber,
-      ...(replaces && { o: true }),
-    }),
-    keys,
-  );
-}
-
-/** Signs any text in the place of a capability's JSON. */
+/** Signs the JSON of a capability, or any text in its place, with the first of the keys. */
 export function signCapabilityText(json: string, keys: SigningKeys): string {
   const payload = Buffer.from(json, 'utf8').toString('base64url');
   return `${payload}.${keys.sign(payload, 'base64url')}`;

@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { onTestFinished } from 'vitest';
 import {
   type RelayCapability,
-  signCapability,
+  signCapabilityText,
 } from '../../../src/contract/signing/relay-capability.ts';
 import { formatRelayPath } from '../../../src/contract/signing/relay-path.ts';
 import { SigningKeys } from '../../../src/contract/signing/signing-keys.ts';
@@ -20,19 +20,13 @@ export function capabilityOf(
   terms: Partial<RelayCapability> = {},
   keys = relayKeys,
 ): string {
-  return signCapability(
-    {
-      key,
-      bucket: undefined,
-      contentType: undefined,
-      maxBytes: undefined,
-      expiresAtSeconds: Math.floor(Date.now() / 1000) + 600,
-      part: undefined,
-      replaces: false,
-      ...terms,
-    },
-    keys,
-  );
+  const { bucket, contentType, maxBytes, expiresAtSeconds, part, replaces } = terms;
+  const fields = {
+    ...{ b: bucket, k: terms.key ?? key, m: 'put', ct: contentType, mb: maxBytes },
+    e: expiresAtSeconds ?? Math.floor(Date.now() / 1000) + 600,
+    ...{ u: part?.uploadId, p: part?.partNumber, o: replaces },
+  };
+  return signCapabilityText(JSON.stringify(fields), keys);
 }
 
 /** The target of an upload that is permitted. */
