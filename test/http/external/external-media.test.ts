@@ -139,7 +139,7 @@ describe('a range of what is on another site', () => {
     // The beginning that was asked for is let go of before: it would be a second one.
     app = await useExternalApp({ limits: { maxStreams: 1 } });
     serveRanges('/film.mp4', video, etag);
-    const response = await app.ask('/film.mp4', '', { headers: { range: 'bytes=10-20' } });
+    const response = await app.ask('/film.mp4', '', { headers: { range: 'bytes=0-99999' } });
     expect(response.status).toBe(200);
     expect(response.header('etag')).toBe('');
     expect(response.header('accept-ranges')).toBe('none');
