@@ -1,24 +1,16 @@
-import { readdirSync, readFileSync } from 'node:fs';
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { peekAnimation, readImageFacts } from '../../src/formats/read-image-facts.ts';
 import { gifImage, gifScreen, join } from './containers.ts';
+import { corpusFile, corpusFiles } from './facts-of.ts';
 
-const fixtures = new URL('../../fixtures/', import.meta.url);
-
-function readFiles(folder: string): { readonly name: string; readonly bytes: Buffer }[] {
-  return readdirSync(new URL(folder, fixtures)).map((file) => {
-    const name = `${folder}/${file}`;
-    return { name, bytes: readFileSync(new URL(name, fixtures)) };
-  });
-}
-
-const animations = ['gif-animated', 'gif-delays', 'gif-manyframes', 'webp-animated', 'apng']
-  .flatMap((folder) => readFiles(`corpus/${folder}`))
-  .flatMap((file) => {
-    const facts = readImageFacts(file.bytes);
-    return facts?.animation === undefined ? [] : [{ ...file, facts }];
-  });
+const folders = ['gif-animated', 'gif-delays', 'gif-manyframes', 'webp-animated', 'apng'];
+const animations = corpusFiles(...folders).flatMap((name) => {
+  const bytes = corpusFile(name);
+  const facts = readImageFacts(bytes);
+  return facts?.animation === undefined ? [] : [{ name, bytes, facts }];
+});
+const firstOf = (folder: string): Buffer => corpusFile(corpusFiles(folder)[0] ?? folder);
 
 test('there are animations of each format to look at', () => {
   const formats = animations.map(({ facts }) => facts.format);
@@ -53,12 +45,12 @@ test.each([
   ['nothing', new Uint8Array()],
   ['a magic alone', Buffer.from('GIF89a')],
   ['a GIF of one frame', join(gifScreen(4, 3), gifImage(0, 0, 4, 3))],
-  ['the header of an animated WebP', readFiles('corpus/webp-animated')[0]?.bytes.subarray(0, 40)],
-  ['the header of an APNG', readFiles('corpus/apng')[0]?.bytes.subarray(0, 100)],
-  ['a PNG', readFiles('corpus/png-8')[0]?.bytes],
-  ['a JPEG', readFiles('corpus/jpeg-gray')[0]?.bytes],
+  ['the header of an animated WebP', firstOf('webp-animated').subarray(0, 40)],
+  ['the header of an APNG', firstOf('apng').subarray(0, 100)],
+  ['a PNG', firstOf('png-8')],
+  ['a JPEG', firstOf('jpeg-gray')],
 ])('%s is no animation yet', (_, bytes) => {
-  expect(peekAnimation(bytes ?? expect.fail('a fixture is missing'))).toBeUndefined();
+  expect(peekAnimation(bytes)).toBeUndefined();
 });
 
 test('never fails, whatever the bytes', () => {

@@ -5,14 +5,11 @@ import { describe, expect, test } from 'vitest';
 import { hasAscii } from '../../src/formats/byte-reader.ts';
 import type { ImageFacts } from '../../src/formats/image-facts.ts';
 import { readImageFacts } from '../../src/formats/read-image-facts.ts';
-import { acceptedCuts, corpusFile, verdictOn } from './facts-of.ts';
+import { acceptedCuts, corpusFile, corpusFiles, verdictOn } from './facts-of.ts';
 
 const corpus = new URL('../../fixtures/corpus/', import.meta.url);
-const names = readdirSync(corpus, { withFileTypes: true })
-  .filter((entry) => entry.isDirectory())
-  .flatMap((folder) =>
-    readdirSync(new URL(`${folder.name}/`, corpus)).map((file) => `${folder.name}/${file}`),
-  );
+const folders = readdirSync(corpus, { withFileTypes: true }).filter((entry) => entry.isDirectory());
+const names = corpusFiles(...folders.map(({ name }) => name));
 
 /** What sharp decodes although the file is cut off, or its structure broken behind its pixels. */
 const stricterThanSharp = new Set([
