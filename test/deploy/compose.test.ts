@@ -1,12 +1,12 @@
 import { execFileSync } from 'node:child_process';
-import { mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { readFileSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { DCLinter } from 'dclint';
 import { afterAll, describe, expect, test } from 'vitest';
 import { parse } from 'yaml';
 import { readConfig } from '../../src/config/config.ts';
 import { settingTable } from '../../src/config/settings.ts';
+import { makeTemporaryFolder } from '../support/temporary-folder.ts';
 
 interface Service {
   readonly environment?: Readonly<Record<string, string | number>>;
@@ -18,9 +18,9 @@ interface Compose {
 }
 
 const text = readFileSync('deploy/compose.yaml', 'utf8');
-const folder = mkdtempSync(join(tmpdir(), 'darkroom-compose-'));
-afterAll(() => rmSync(folder, { recursive: true }));
-const secretsFile = join(folder, '.env');
+const folder = await makeTemporaryFolder();
+afterAll(folder.remove);
+const secretsFile = join(folder.path, '.env');
 execFileSync('deploy/secrets', [secretsFile]);
 const secrets = Object.fromEntries(
   readFileSync(secretsFile, 'utf8')
@@ -60,10 +60,11 @@ describe('compose.yaml', () => {
     expect(findFaults('deploy/compose.yaml')).toEqual([]);
   });
 
-  test('which would find a key that does not exist', () => {
-    const broken = join(folder, 'compose.yaml');
-    writeFileSync(broken, text.replace('healthcheck:', 'helthcheck:'));
-    expect(findFaults(broken)).toEqual([expect.stringMatching(/services\/s3.*additional/)]);
+  test('which would find a key that does not exist', async () => {
+    await folder.put('compose.yaml', text.replace('healthcheck:', 'helthcheck:'));
+    expect(findFaults(join(folder.path, 'compose.yaml'))).toEqual([
+      expect.stringMatching(/services\/s3.*additional/),
+    ]);
   });
 
   test('names no secret that is not made for it', () => {

@@ -1,21 +1,20 @@
 import { spawnSync } from 'node:child_process';
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { describe, expect, onTestFinished, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { readConfig } from '../../src/config/config.ts';
 import { startFlags } from '../support/processes/start-flags.ts';
+import { useTemporaryFolder } from '../support/temporary-folder.ts';
 
 const unit = readFileSync('deploy/systemd/darkroom@.service', 'utf8');
 const hasSystemd = spawnSync('systemd-analyze', ['--version']).status === 0;
 
 /** What systemd says of a unit; nothing where it is all well. */
-function verify(text: string): string {
-  const folder = mkdtempSync(join(tmpdir(), 'darkroom-unit-'));
-  onTestFinished(() => rmSync(folder, { recursive: true }));
-  const file = join(folder, 'darkroom@.service');
+async function verify(text: string): Promise<string> {
+  const { path, put } = await useTemporaryFolder();
+  const file = join(path, 'darkroom@.service');
   // Node need not be where systemd looks for it.
-  writeFileSync(file, text.replace('ExecStart=node ', `ExecStart=${process.execPath} `));
+  await put('darkroom@.service', text.replace('ExecStart=node ', `ExecStart=${process.execPath} `));
   const { stdout, stderr } = spawnSync('systemd-analyze', ['verify', file], { encoding: 'utf8' });
   return stdout + stderr;
 }
@@ -34,9 +33,9 @@ const settingOf = (name: string): string | undefined =>
   new RegExp(`^${name}=(.*)$`, 'm').exec(unit)?.[1];
 
 describe('the systemd unit', () => {
-  test.skipIf(!hasSystemd)('passes systemd-analyze verify', () => {
-    expect(verify(unit)).toBe('');
-    expect(verify(unit.replace('RestartSec=', 'RestartSecs='))).toContain('RestartSecs');
+  test.skipIf(!hasSystemd)('passes systemd-analyze verify', async () => {
+    expect(await verify(unit)).toBe('');
+    expect(await verify(unit.replace('RestartSec=', 'RestartSecs='))).toContain('RestartSecs');
   });
 
   test('starts Node with the flags of npm start', () => {

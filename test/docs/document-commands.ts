@@ -1,8 +1,8 @@
 import { spawn } from 'node:child_process';
-import { mkdtempSync, readFileSync, rmSync, symlinkSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { readFileSync, symlinkSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { text } from 'node:stream/consumers';
+import { useTemporaryFolder } from '../support/temporary-folder.ts';
 
 /** One `sh` block of a document, with what it says comes out of it. */
 export interface CommandBlock {
@@ -48,32 +48,28 @@ export async function runDocument(
   blocks: readonly CommandBlock[],
   { origin }: { readonly origin?: string } = {},
 ): Promise<{ readonly status: number | null; readonly blocks: readonly RunBlock[] }> {
-  const folder = mkdtempSync(join(tmpdir(), 'darkroom-docs-'));
-  try {
-    for (const name of CLONE) symlinkSync(resolve(name), join(folder, name));
-    const script = blocks.map(
-      ({ script: text }, index) => `echo '@@ ${index}'\n${withStatuses(text)}`,
-    );
-    const whole = `exec 2>&1\nset -e -o pipefail\n${script.join('\n')}`;
-    const child = spawn('bash', ['-c', whole.replaceAll('http://127.0.0.1:3000', origin ?? '$&')], {
-      cwd: folder,
-      env: {
-        PATH: process.env.PATH ?? '',
-        HOME: folder,
-        NPM_CONFIG_OFFLINE: 'true',
-        NPM_CONFIG_UPDATE_NOTIFIER: 'false',
-      },
-      stdio: ['ignore', 'pipe', 'inherit'],
-    });
-    const exited = new Promise<number | null>((end) => child.once('close', end));
-    const outputs = (await text(child.stdout)).split(/^@@ \d+\n/m).slice(1);
-    return {
-      status: await exited,
-      blocks: blocks.map((block, index) => ({ ...block, output: outputs[index] })),
-    };
-  } finally {
-    rmSync(folder, { recursive: true });
-  }
+  const { path: folder } = await useTemporaryFolder();
+  for (const name of CLONE) symlinkSync(resolve(name), join(folder, name));
+  const script = blocks.map(
+    ({ script: text }, index) => `echo '@@ ${index}'\n${withStatuses(text)}`,
+  );
+  const whole = `exec 2>&1\nset -e -o pipefail\n${script.join('\n')}`;
+  const child = spawn('bash', ['-c', whole.replaceAll('http://127.0.0.1:3000', origin ?? '$&')], {
+    cwd: folder,
+    env: {
+      PATH: process.env.PATH ?? '',
+      HOME: folder,
+      NPM_CONFIG_OFFLINE: 'true',
+      NPM_CONFIG_UPDATE_NOTIFIER: 'false',
+    },
+    stdio: ['ignore', 'pipe', 'inherit'],
+  });
+  const exited = new Promise<number | null>((end) => child.once('close', end));
+  const outputs = (await text(child.stdout)).split(/^@@ \d+\n/m).slice(1);
+  return {
+    status: await exited,
+    blocks: blocks.map((block, index) => ({ ...block, output: outputs[index] })),
+  };
 }
 
 /** Lets commands fail that must, and only with the status that is documented. */

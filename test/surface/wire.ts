@@ -1,29 +1,15 @@
-import { once } from 'node:events';
-import { connect } from 'node:net';
+import { connectTo } from '../support/http/raw-http.ts';
 import { readResponse, type WireResponse } from '../support/http/wire-response.ts';
 
 /** Longest that a connection may take from its first byte to its last. */
 const DEADLINE_MS = 15_000;
 
 /** A connection to the service under test. */
-export interface Wire {
-  /** Sends bytes, cut into pieces at these positions. */
-  readonly send: (bytes: Buffer, cuts?: readonly number[]) => Promise<void>;
-  /** Says that nothing more will be sent. */
-  readonly end: () => void;
-  /**
-   * The next response; `undefined` where the connection ends before its first byte or, if it may be cut
-   * off, before its last.
-   */
-  readonly next: (isHead: boolean, mayBeCut?: boolean) => Promise<WireResponse | undefined>;
-  /** All that comes until the service hangs up. */
-  readonly rest: () => Promise<Buffer>;
-  readonly close: () => void;
-}
+export type Wire = Awaited<ReturnType<typeof openWire>>;
 
 /** Connects; every wait on the connection fails once its deadline is over. */
-export async function openWire(port: number): Promise<Wire> {
-  const socket = connect({ port, host: '127.0.0.1', noDelay: true, allowHalfOpen: true });
+export async function openWire(port: number) {
+  const socket = (await connectTo(port, true)).setNoDelay();
   let received: Buffer = Buffer.alloc(0);
   let isEnded = false;
   let wake: () => void = () => undefined;
@@ -37,8 +23,6 @@ export async function openWire(port: number): Promise<Wire> {
   });
   socket.on('end', finish);
   socket.on('close', finish);
-  socket.on('error', () => undefined); // a connection reset is an end like any other
-  await once(socket, 'connect');
   const deadline = performance.now() + DEADLINE_MS;
 
   const more = async (): Promise<void> => {
@@ -57,7 +41,8 @@ export async function openWire(port: number): Promise<Wire> {
   };
 
   return {
-    send: async (bytes, cuts = []) => {
+    /** Sends bytes, cut into pieces at these positions. */
+    send: async (bytes: Buffer, cuts: readonly number[] = []): Promise<void> => {
       let from = 0;
       for (const cut of [...cuts, bytes.length].sort((a, b) => a - b)) {
         if (cut <= from || cut > bytes.length || socket.destroyed) continue;
@@ -66,8 +51,13 @@ export async function openWire(port: number): Promise<Wire> {
         await new Promise((resolve) => setImmediate(resolve));
       }
     },
-    end: () => socket.end(),
-    next: async (isHead, mayBeCut = false) => {
+    /** Says that nothing more will be sent. */
+    end: (): void => void socket.end(),
+    /**
+     * The next response; `undefined` where the connection ends before its first byte or, if it may be cut off, before
+     * its last.
+     */
+    next: async (isHead: boolean, mayBeCut = false): Promise<WireResponse | undefined> => {
       while (true) {
         const read = readResponse(received, isHead);
         if (read !== undefined) {
@@ -83,11 +73,12 @@ export async function openWire(port: number): Promise<Wire> {
         await more();
       }
     },
-    rest: async () => {
+    /** All that comes until the service hangs up. */
+    rest: async (): Promise<Buffer> => {
       while (!isEnded) await more();
       return received;
     },
-    close: () => socket.destroy(),
+    close: (): void => void socket.destroy(),
   };
 }
 
