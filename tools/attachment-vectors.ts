@@ -5,24 +5,6 @@ import {
 } from '../src/contract/signing/attachment-signature.ts';
 import { SigningKeys } from '../src/contract/signing/signing-keys.ts';
 
-/** What `docs/attachment-vectors.json` has, beside a word on what it is. */
-export interface AttachmentVectors {
-  readonly keys: readonly string[];
-  readonly domain: string;
-  readonly signed: readonly {
-    readonly key: string;
-    readonly attachment: string;
-    readonly now: number;
-    readonly url: string;
-  }[];
-  readonly judged: readonly {
-    readonly why: string;
-    readonly at: number;
-    readonly verdict: SignatureVerdict;
-    readonly url: string;
-  }[];
-}
-
 const domain = 'attachment-url-v1';
 const keys = [
   'an-example-key-of-thirty-two-bytes-or-more',
@@ -48,29 +30,26 @@ const signed = [
   ['155369344', '155369345', '写真 🎉.jpg', madeAt],
 ] as const;
 
-/** The text of `docs/attachment-vectors.json`; `npm run vectors` writes it. */
-export function formatAttachmentVectors(): string {
-  const about = [
+/** What `docs/attachment-vectors.json` has; `npm run vectors` writes it. */
+export const attachmentVectors = {
+  about: [
     'Test vectors of signed attachments; docs/attachments.md says how they are made.',
     'signed: a key, an attachment, the time in Unix seconds, and the URL that is given out for it then.',
     'judged: a URL, the time, and what its signature is where all keys are accepted. Only valid is shown.',
     'The name of a file may be percent-encoded in any way that decodes to it.',
-  ];
-  const vectors: AttachmentVectors = {
-    keys,
-    domain,
-    signed: signed.flatMap(([channel, attachmentId, name, now]) =>
-      keys.map((key) => {
-        const attachment = `attachments/${channel}/${attachmentId}/${name}`;
-        return { key, attachment, now, url: sign(attachment, now, key) };
-      }),
-    ),
-    judged: judge(),
-  };
-  return `${JSON.stringify({ about, ...vectors }, undefined, 2)}\n`;
-}
+  ],
+  keys,
+  domain,
+  signed: signed.flatMap(([channel, attachmentId, name, now]) =>
+    keys.map((key) => {
+      const attachment = `attachments/${channel}/${attachmentId}/${name}`;
+      return { key, attachment, now, url: sign(attachment, now, key) };
+    }),
+  ),
+  judged: judge(),
+};
 
-function judge(): AttachmentVectors['judged'] {
+function judge() {
   const attachment = 'attachments/155369344/155369345/cat.png';
   const path = `/${attachment}`;
   const at = 0x69224180 - 1;
@@ -118,7 +97,7 @@ function judge(): AttachmentVectors['judged'] {
     Object.entries(queries).map(([why, query]) => ({
       why,
       at,
-      verdict: verdict as SignatureVerdict,
+      verdict,
       url: query === '' ? path : `${path}?${query}`,
     })),
   );

@@ -6,16 +6,6 @@ import {
 } from '../src/contract/signing/external-path.ts';
 import { SigningKeys } from '../src/contract/signing/signing-keys.ts';
 
-/** What `docs/external-vectors.json` has, beside a word on what it is. */
-export interface ExternalVectors {
-  readonly keys: readonly string[];
-  readonly accepted: readonly Readonly<
-    Record<'key' | 'url' | 'canonical' | 'opaque' | 'segmented', string>
-  >[];
-  readonly unauthorized: readonly { readonly why: string; readonly path: string }[];
-  readonly forbidden: readonly { readonly url: string; readonly path: string }[];
-}
-
 const keys = [
   'an-example-key-of-thirty-two-bytes-or-more',
   'ein Schlüssel, dessen Bytes die seines UTF-8 sind',
@@ -62,12 +52,23 @@ const forbidden = [
   'https://media.example.org/\ncat.png',
 ];
 
-const [first] = keys.map((key) => new SigningKeys([key]));
+const first = new SigningKeys(keys.slice(0, 1));
 
-/** The text of `docs/external-vectors.json`; `npm run vectors` writes it. */
-export function formatExternalVectors(): string {
-  const [url = ''] = urls;
-  if (first === undefined) throw new Error('Expected a key.');
+/** What `docs/external-vectors.json` has; `npm run vectors` writes it. */
+export const externalVectors = {
+  about: [
+    'Test vectors of signed paths of external media; docs/external.md says how they are made.',
+    'accepted: key, URL, the path in both forms, and the canonical URL that the cache entry is of.',
+    'unauthorized: paths that are a 401 where all keys are accepted.',
+    'forbidden: paths that are signed as they should be, and are a 502, since the URL may not be fetched.',
+  ],
+  keys,
+  accepted: [...urls, ...spellings].flatMap((url) => keys.map((key) => describe(key, url))),
+  unauthorized: refuse(urls[0] ?? ''),
+  forbidden: forbidden.map((url) => ({ url, path: formatExternalPath(url, first) })),
+};
+
+function refuse(url: string) {
   const path = formatExternalPath(url, first);
   const [, , signature = '', ...rest] = path.split('/');
   const target = rest.join('/');
@@ -84,19 +85,7 @@ export function formatExternalVectors(): string {
     'no signature': `/external/${target}`,
     'a key that is not accepted': formatExternalPath(url, new SigningKeys(['x'.repeat(32)])),
   };
-  const about = [
-    'Test vectors of signed paths of external media; docs/external.md says how they are made.',
-    'accepted: key, URL, the path in both forms, and the canonical URL that the cache entry is of.',
-    'unauthorized: paths that are a 401 where all keys are accepted.',
-    'forbidden: paths that are signed as they should be, and are a 502, since the URL may not be fetched.',
-  ];
-  const vectors: ExternalVectors = {
-    keys,
-    accepted: [...urls, ...spellings].flatMap((each) => keys.map((key) => describe(key, each))),
-    unauthorized: Object.entries(refused).map(([why, path]) => ({ why, path })),
-    forbidden: forbidden.map((each) => ({ url: each, path: formatExternalPath(each, first) })),
-  };
-  return `${JSON.stringify({ about, ...vectors }, undefined, 2)}\n`;
+  return Object.entries(refused).map(([why, path]) => ({ why, path }));
 }
 
 function describe(key: string, url: string) {

@@ -2,31 +2,11 @@ import { signCapabilityText } from '../src/contract/signing/relay-capability.ts'
 import { formatRelayPath } from '../src/contract/signing/relay-path.ts';
 import { SigningKeys } from '../src/contract/signing/signing-keys.ts';
 
-/** What `docs/upload-vectors.json` has, beside a word on what it is. */
-export interface UploadVectors {
-  readonly keys: readonly string[];
-  readonly bucket: string;
-  readonly signed: readonly {
-    readonly key: string;
-    readonly fields: CapabilityFields;
-    readonly path: string;
-  }[];
-  readonly judged: readonly {
-    readonly why: string;
-    readonly at: number;
-    readonly status: UploadStatus;
-    readonly path: string;
-  }[];
-}
-
 /** Fields of a capability, without `m`. */
 type CapabilityFields = Readonly<Record<string, string | number | boolean>> & {
   readonly k: string;
   readonly e: number;
 };
-
-/** What comes of an upload, as far as its head and its capability decide. */
-type UploadStatus = 200 | 400 | 401 | 403;
 
 const bucket = 'originals';
 const keys = [
@@ -46,33 +26,30 @@ const signed: readonly CapabilityFields[] = [
   { k: 'attachments/1/2/写真 🎉.jpg', e: end, ct: 'image/jpeg' },
 ];
 
-/** The text of `docs/upload-vectors.json`; `npm run vectors` writes it. */
-export function formatUploadVectors(): string {
-  const about = [
+const object = 'attachments/155369344/155369345/cat.bin';
+const fields = { k: object, m: 'put', e: end };
+const part = { u: '2~abc', p: 7 };
+
+/** What `docs/upload-vectors.json` has; `npm run vectors` writes it. */
+export const uploadVectors = {
+  about: [
     'Test vectors of capabilities of uploads; docs/uploads.md says how they are made.',
     'signed: a key, the fields of a capability without m, and the path that it is sent to, which is permitted until e.',
     'judged: a path, the time in Unix seconds, and the status of an empty upload to it that says Content-Length: 0,',
     'where all keys are accepted, S3_BUCKET is as said here, and nothing is stored yet.',
     'The JSON may be spelled in any way that says the same with each field once, the path be encoded in any way that decodes to it.',
-  ];
-  const vectors: UploadVectors = {
-    keys,
-    bucket,
-    signed: signed.flatMap((fields) =>
-      keys.map((key) => ({
-        key,
-        fields,
-        path: formatRelayPath(fields.k, sign(JSON.stringify({ m: 'put', ...fields }), key)),
-      })),
-    ),
-    judged: judge(),
-  };
-  return `${JSON.stringify({ about, ...vectors }, undefined, 2)}\n`;
-}
-
-const object = 'attachments/155369344/155369345/cat.bin';
-const fields = { k: object, m: 'put', e: end };
-const part = { u: '2~abc', p: 7 };
+  ],
+  keys,
+  bucket,
+  signed: signed.flatMap((fields) =>
+    keys.map((key) => ({
+      key,
+      fields,
+      path: formatRelayPath(fields.k, sign(JSON.stringify({ m: 'put', ...fields }), key)),
+    })),
+  ),
+  judged: judge(),
+};
 
 /** The path of `object` with a capability, and what may follow it. */
 function to(capability: string, rest = ''): string {
@@ -89,14 +66,15 @@ function at(k: string): string {
   return formatRelayPath(k, of({ ...fields, k }));
 }
 
-function judge(): UploadVectors['judged'] {
+function judge() {
   const signer = new SigningKeys([keys[0] ?? '']);
   const good = of(fields);
   const [payload = '', signature = ''] = good.split('.');
   const second = of(fields, keys[1]);
   // The space at the end makes it a length that is padded.
   const padded = Buffer.from(`${JSON.stringify(fields)} `).toString('base64');
-  const rows: Readonly<Record<UploadStatus, Readonly<Record<string, string>>>> = {
+  /** By what comes of an upload, as far as its head and its capability decide. */
+  const rows: Readonly<Record<number, Readonly<Record<string, string>>>> = {
     200: {
       'its last second': to(good),
       'another key': to(second),
@@ -166,7 +144,7 @@ function judge(): UploadVectors['judged'] {
     Object.entries(row).map(([why, path]) => ({
       why,
       at: end - 1,
-      status: Number(status) as UploadStatus,
+      status: Number(status),
       path,
     })),
   );

@@ -1,22 +1,20 @@
-import { readFileSync } from 'node:fs';
 import { verifyCapability } from '../../src/contract/signing/relay-capability.ts';
 import { readRelayKey } from '../../src/contract/signing/relay-path.ts';
 import { SigningKeys } from '../../src/contract/signing/signing-keys.ts';
-import type { AttachmentVectors } from '../../tools/attachment-vectors.ts';
-import type { ExternalVectors } from '../../tools/external-vectors.ts';
-import type { UploadVectors } from '../../tools/upload-vectors.ts';
+import { attachmentVectors } from '../../tools/attachment-vectors.ts';
+import { externalVectors } from '../../tools/external-vectors.ts';
+import { uploadVectors } from '../../tools/upload-vectors.ts';
 import { testSigners } from './signers.ts';
 
 type Sign<Arguments extends readonly unknown[]> = (...values: Arguments) => string;
 
-const external: ExternalVectors = JSON.parse(readFileSync('docs/external-vectors.json', 'utf8'));
-const urls = [...external.accepted, ...external.forbidden];
+const urls = [...externalVectors.accepted, ...externalVectors.forbidden];
 
 testSigners({
   document: 'docs/external.md',
   calls: urls.map((vector) => [
     vector.url,
-    ('key' in vector ? vector.key : external.keys[0]) ?? '',
+    ('key' in vector ? vector.key : externalVectors.keys[0]) ?? '',
   ]),
   expected: urls.map((vector) => ('opaque' in vector ? vector.opaque : vector.path)),
   call: {
@@ -28,9 +26,7 @@ testSigners({
   },
 });
 
-const { signed }: AttachmentVectors = JSON.parse(
-  readFileSync('docs/attachment-vectors.json', 'utf8'),
-);
+const { signed } = attachmentVectors;
 
 testSigners({
   document: 'docs/attachments.md',
@@ -50,16 +46,14 @@ testSigners({
   },
 });
 
-const uploads: UploadVectors = JSON.parse(readFileSync('docs/upload-vectors.json', 'utf8'));
-
 testSigners({
   document: 'docs/uploads.md',
-  calls: uploads.signed.map(({ fields, key }) => [JSON.stringify(fields), key]),
-  expected: uploads.signed.map(({ path }) => path),
+  calls: uploadVectors.signed.map(({ fields, key }) => [JSON.stringify(fields), key]),
+  expected: uploadVectors.signed.map(({ path }) => path),
   // JSON and a name may be spelled in more than one way: what they permit is compared, and which key has signed it.
   comparable: (path) => {
     const [rawPath = '', capability = ''] = path.split('?t=');
-    const permitted = uploads.keys.map((key) =>
+    const permitted = uploadVectors.keys.map((key) =>
       verifyCapability(capability, new SigningKeys([key]), 0),
     );
     return JSON.stringify([readRelayKey(rawPath), ...permitted]);

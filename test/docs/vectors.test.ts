@@ -12,28 +12,27 @@ import { verifyCapability } from '../../src/contract/signing/relay-capability.ts
 import { readRelayKey } from '../../src/contract/signing/relay-path.ts';
 import { SigningKeys } from '../../src/contract/signing/signing-keys.ts';
 import type { OriginalWriter } from '../../src/pipeline/originals/original-writer.ts';
-import { type AttachmentVectors, formatAttachmentVectors } from '../../tools/attachment-vectors.ts';
-import { type ExternalVectors, formatExternalVectors } from '../../tools/external-vectors.ts';
-import { formatUploadVectors, type UploadVectors } from '../../tools/upload-vectors.ts';
+import { attachmentVectors } from '../../tools/attachment-vectors.ts';
+import { externalVectors } from '../../tools/external-vectors.ts';
+import { uploadVectors } from '../../tools/upload-vectors.ts';
 import { useTemporaryFolder } from '../support/temporary-folder.ts';
 import { useTestApp } from '../support/test-app.ts';
 
-const texts = {
-  attachment: formatAttachmentVectors(),
-  external: formatExternalVectors(),
-  upload: formatUploadVectors(),
-};
-
 /** `npm run vectors` writes them anew. */
-test.each(Object.entries(texts))('the %s vectors are the committed file', (name, text) => {
+test.each([
+  ['attachment', attachmentVectors],
+  ['external', externalVectors],
+  ['upload', uploadVectors],
+])('the %s vectors are the committed file', (name, vectors) => {
   const file = `docs/${name}-vectors.json`;
+  const text = `${JSON.stringify(vectors, undefined, 2)}\n`;
   if (process.env.UPDATE_VECTORS === '1') writeFileSync(file, text);
   expect(readFileSync(file, 'utf8')).toBe(text);
 });
 
 describe('the vectors of attachments', () => {
-  const vectors: AttachmentVectors = JSON.parse(texts.attachment);
-  const signing = { keys: new SigningKeys(vectors.keys), domain: vectors.domain };
+  const { domain, signed, judged } = attachmentVectors;
+  const signing = { keys: new SigningKeys(attachmentVectors.keys), domain };
   const judge = (url: string, at: number): string => {
     const [path = '', query = ''] = url.split(/\?(.*)/s);
     const key = path.slice(1).split('/').map(decodeURIComponent).join('/');
@@ -41,10 +40,10 @@ describe('the vectors of attachments', () => {
   };
 
   test('are signed as they say, from the time to the end', () => {
-    for (const { key, attachment, now, url } of vectors.signed) {
+    for (const { key, attachment, now, url } of signed) {
       const query = new URLSearchParams(url.slice(url.indexOf('?')));
       const [ex = '', is = ''] = ['ex', 'is'].map((name) => query.get(name) ?? '');
-      const message = `${vectors.domain}\n${ex}\n${is}\n\n${attachment}`;
+      const message = `${domain}\n${ex}\n${is}\n\n${attachment}`;
       expect(query.get('hm')).toBe(createHmac('sha256', key).update(message).digest('hex'));
       const end = Number.parseInt(ex, 16);
       expect(end - now).toBeGreaterThan(12 * 3_600 - 1);
@@ -55,34 +54,33 @@ describe('the vectors of attachments', () => {
   });
 
   test('are judged as they say', () => {
-    for (const { why, at, verdict, url } of vectors.judged)
-      expect(judge(url, at), why).toBe(verdict);
-    const verdicts = new Set(vectors.judged.map(({ verdict }) => verdict));
+    for (const { why, at, verdict, url } of judged) expect(judge(url, at), why).toBe(verdict);
+    const verdicts = new Set(judged.map(({ verdict }) => verdict));
     expect([...verdicts].sort()).toEqual([...signatureVerdicts].sort());
   });
 });
 
 test('the vectors of external media are accepted and refused as they say', () => {
-  const vectors: ExternalVectors = JSON.parse(texts.external);
-  const keys = new SigningKeys(vectors.keys);
-  for (const { url, canonical, opaque, segmented } of vectors.accepted) {
+  const { accepted, unauthorized, forbidden } = externalVectors;
+  const keys = new SigningKeys(externalVectors.keys);
+  for (const { url, canonical, opaque, segmented } of accepted) {
     expect(verifyExternalPath(opaque, keys)).toBe(url);
     expect(verifyExternalPath(segmented, keys)).toBe(canonical);
     expect(canonicalUrlOf(url)).toBe(canonical);
   }
-  for (const { why, path } of vectors.unauthorized) {
+  for (const { why, path } of unauthorized) {
     expect(verifyExternalPath(path, keys), why).toBeUndefined();
   }
-  for (const { url, path } of vectors.forbidden) expect(verifyExternalPath(path, keys)).toBe(url);
-  const signatures = vectors.accepted.map(({ opaque }) => opaque.split('/')[2] ?? '');
+  for (const { url, path } of forbidden) expect(verifyExternalPath(path, keys)).toBe(url);
+  const signatures = accepted.map(({ opaque }) => opaque.split('/')[2] ?? '');
   for (const character of '-_') expect(signatures.join('')).toContain(character);
 });
 
 describe('the vectors of uploads', () => {
-  const vectors: UploadVectors = JSON.parse(texts.upload);
+  const { keys, bucket, signed, judged } = uploadVectors;
 
   test('are signed as they say, until they end', () => {
-    for (const { key, fields, path } of vectors.signed) {
+    for (const { key, fields, path } of signed) {
       const [rawPath = '', capability = ''] = path.split('?t=');
       expect(readRelayKey(rawPath)).toBe(fields.k);
       const verify = (atSeconds: number) =>
@@ -103,16 +101,16 @@ describe('the vectors of uploads', () => {
   test('are let in and refused as they say', async () => {
     // One of the keys has a comma, which ends a key in the variable itself.
     const folder = await useTemporaryFolder();
-    await folder.put('keys', vectors.keys.join('\n'));
+    await folder.put('keys', keys.join('\n'));
     const settings = {
       STORAGE: 's3',
-      S3_BUCKET: vectors.bucket,
+      S3_BUCKET: bucket,
       RELAY_SIGNING_KEYS_FILE: join(folder.path, 'keys'),
     };
     let nowSeconds = 0;
     const wallClock = () => nowSeconds * 1000;
     const app = await useTestApp({ settings, originalWriter, wallClock });
-    for (const { why, at, status, path } of vectors.judged) {
+    for (const { why, at, status, path } of judged) {
       nowSeconds = at;
       const response = await app.send('PUT', path, { 'Content-Length': '0' });
       expect(response.status, why).toBe(status);
