@@ -56,7 +56,7 @@ function findProfile(bytes: Uint8Array): Uint8Array | undefined {
       if (fourCc === 'ICCP') return bytes.subarray(start, end);
     }
   } else if (isHeif(bytes)) {
-    const heif = openHeif(new ByteReader(bytes, 'HEIF'));
+    const heif = openHeif(bytes);
     return heif && readHeifColour(heif).profile;
   }
   return undefined;

@@ -1,4 +1,4 @@
-import { type ByteReader, corruptMedia, type Extent } from '../byte-reader.ts';
+import { ByteReader, corruptMedia, type Extent } from '../byte-reader.ts';
 import {
   type Box,
   BoxCursor,
@@ -38,7 +38,8 @@ export interface HeifFile {
  *
  * @throws MediaError `UNPROCESSABLE_MEDIA` where a box or an item leaves the file, or there is no primary item
  */
-export function openHeif(reader: ByteReader): HeifFile | undefined {
+export function openHeif(bytes: Uint8Array): HeifFile | undefined {
+  const reader = new ByteReader(bytes, 'HEIF');
   const metaBox = findMeta(reader);
   if (metaBox === undefined) return undefined;
   const { start, end } = toFullBox(reader, metaBox);

@@ -1,5 +1,5 @@
 import type { SourceFormat } from '../../contract/image-formats.ts';
-import { ByteReader, corruptMedia, hasAscii } from '../byte-reader.ts';
+import { corruptMedia, hasAscii } from '../byte-reader.ts';
 import type { ImageFacts } from '../image-facts.ts';
 import { countCodedPixels } from './heif-derivation.ts';
 import { type HeifFile, openHeif } from './heif-file.ts';
@@ -35,7 +35,7 @@ export function isHeif(bytes: Uint8Array): boolean {
  * every item lies within the file shows a truncated one.
  */
 export function readHeifHeader(bytes: Uint8Array): ImageFacts | undefined {
-  const heif = openHeif(new ByteReader(bytes, 'HEIF'));
+  const heif = openHeif(bytes);
   const format = heif && readCodec(heif);
   if (heif === undefined || format === undefined) return undefined;
   const size = readShownSize(heif.meta.reader, heif.propertiesOf(heif.primary));

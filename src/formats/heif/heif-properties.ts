@@ -20,7 +20,8 @@ interface Association {
 /** Finds the property boxes of an item, in the order of association (`iprp`, ISO/IEC 23008-12 §9.3). */
 export function indexProperties(meta: Meta): (item: number) => readonly Box[] {
   const { reader } = meta;
-  const parts = readBoxes(reader, findBox(meta, 'iprp').start, findBox(meta, 'iprp').end);
+  const { start, end } = findBox(meta, 'iprp');
+  const parts = readBoxes(reader, start, end);
   const container = parts.find((part) => part.type === 'ipco');
   const pool = container === undefined ? [] : readBoxes(reader, container.start, container.end);
   const associations = new Map<number, Association>();

@@ -1,5 +1,4 @@
 import { MediaError } from '../../contract/errors.ts';
-import { ByteReader } from '../../formats/byte-reader.ts';
 import { openHeif } from '../../formats/heif/heif-file.ts';
 import { withPrimaryItem } from '../../formats/heif/heif-preparation.ts';
 import { containerOf } from '../../formats/read-image-facts.ts';
@@ -43,7 +42,7 @@ async function makeReadable(original: Uint8Array, job: RenderJob): Promise<Uint8
  * @throws MediaError `UNPROCESSABLE_MEDIA` where one cannot be decoded
  */
 async function checkTiles(avif: Uint8Array, job: RenderJob): Promise<void> {
-  const heif = openHeif(new ByteReader(avif, 'AVIF'));
+  const heif = openHeif(avif);
   if (heif === undefined || heif.types.get(heif.primary) !== 'grid') return;
   for (const tile of new Set(heif.sourcesOf(heif.primary))) {
     const alone = openOriginal(withPrimaryItem(avif, heif, tile), job, undefined, 'warning');

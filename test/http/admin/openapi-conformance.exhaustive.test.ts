@@ -7,7 +7,11 @@ import type { Origin } from '../../../src/pipeline/ports.ts';
 import type { WireResponse } from '../../support/http/wire-response.ts';
 import { MemoryOrigin } from '../../support/memory-origin.ts';
 import { type DocumentedOperation, OpenapiReader } from '../../support/openapi/openapi-reader.ts';
-import { type GeneratedRequest, OpenapiRequests } from '../../support/openapi/openapi-requests.ts';
+import {
+  type GeneratedRequest,
+  invalidRequests,
+  validRequests,
+} from '../../support/openapi/openapi-requests.ts';
 import { metricsSettings, withToken } from '../../support/telemetry/prometheus-text.ts';
 import { samples, shareTestApp, useTestApp } from '../../support/test-app.ts';
 
@@ -16,7 +20,6 @@ import { samples, shareTestApp, useTestApp } from '../../support/test-app.ts';
  * what it says must be so, and what is so must be in it.
  */
 const reader = new OpenapiReader('docs/openapi.json');
-const requests = new OpenapiRequests(reader);
 
 const MAX_ORIGINAL_BYTES = 400_000;
 
@@ -101,7 +104,7 @@ describe('the service is as its OpenAPI document says:', () => {
   test.each(named)('%s, with what is documented', async (_, operation) => {
     const runs = { GET: 40, HEAD: 12, OPTIONS: 8, POST: 0, PUT: 0 }[operation.method];
     await fc.assert(
-      fc.asyncProperty(requests.valid(operation), async (request) => {
+      fc.asyncProperty(validRequests(reader, operation), async (request) => {
         const response = await ask(operation, request);
         expect(response.status, request.target).not.toBe(400);
         expectDocumented(operation, request, response);
@@ -112,7 +115,7 @@ describe('the service is as its OpenAPI document says:', () => {
 
   test.each(named)('%s, with what is not documented', async (_, operation) => {
     await fc.assert(
-      fc.asyncProperty(requests.invalid(operation), async (request) => {
+      fc.asyncProperty(invalidRequests(reader, operation), async (request) => {
         const response = await ask(operation, request);
         expectDocumented(operation, request, response);
         expect(response.status, request.target).toBe(expectedStatus(operation, request));
@@ -127,7 +130,7 @@ describe('the service is as its OpenAPI document says:', () => {
   test.each(gets)('conditions and ranges of $operation.operationId', async (operation) => {
     const statuses: number[] = [];
     await fc.assert(
-      fc.asyncProperty(requests.valid(operation), async (request) => {
+      fc.asyncProperty(validRequests(reader, operation), async (request) => {
         const plain = { ...request, headers: {} };
         const { status, headers } = await ask(operation, plain);
         fc.pre(status === 200);
@@ -184,7 +187,7 @@ describe('the admin listener is as its OpenAPI document says:', () => {
   const anyPath: fc.Arbitrary<string> = fc
     .constantFrom(...media.filter(({ operation }) => operation.operationId.startsWith('get')))
     .filter(({ template }) => reader.document.paths[template]?.['x-origin-key'] !== undefined)
-    .chain((operation) => requests.valid(operation))
+    .chain((operation) => validRequests(reader, operation))
     .map(({ target }) => target);
   const orders = fc.oneof(
     fc.record({ paths: fc.array(anyPath, { minLength: 1, maxLength: 5 }) }),

@@ -36,72 +36,68 @@ const headerValues: fc.Arbitrary<string> = fc.oneof(
   fc.string({ unit: fc.constantFrom(...'"*=-,; bytesW/01'), minLength: 1, maxLength: 30 }),
 );
 
-/** Generates requests of operations from their document alone. */
-export class OpenapiRequests {
-  readonly #reader: OpenapiReader;
+/** Requests of an operation with nothing but documented values, made from the document alone. */
+export function validRequests(
+  reader: OpenapiReader,
+  operation: DocumentedOperation,
+): fc.Arbitrary<GeneratedRequest> {
+  return requestsWith(reader, operation, fc.constant([]));
+}
 
-  constructor(reader: OpenapiReader) {
-    this.#reader = reader;
-  }
+/** The same with one parameter or more of path or query that is not as documented. */
+export function invalidRequests(
+  reader: OpenapiReader,
+  operation: DocumentedOperation,
+): fc.Arbitrary<GeneratedRequest> {
+  const named = operation.parameters.filter((parameter) => parameter.in !== 'header');
+  const names = named.map(({ name }) => name);
+  return requestsWith(reader, operation, fc.subarray(names, { minLength: 1 }));
+}
 
-  /** Requests with nothing but documented values. */
-  valid(operation: DocumentedOperation): fc.Arbitrary<GeneratedRequest> {
-    return this.#requests(operation, fc.constant([]));
-  }
+function requestsWith(
+  reader: OpenapiReader,
+  { template, parameters }: DocumentedOperation,
+  faultNames: fc.Arbitrary<string[]>,
+): fc.Arbitrary<GeneratedRequest> {
+  return faultNames.chain((faults) =>
+    fc.tuple(...parameters.map((each) => drawValue(reader, each, faults))).map((values) => {
+      const given = parameters.flatMap((parameter, at) => {
+        const value = values[at];
+        return value === undefined ? [] : [{ ...parameter, value }];
+      });
+      const of = (place: Parameter['in']) => given.filter((parameter) => parameter.in === place);
+      const path = of('path').reduce(
+        (text, { name, value }) => text.replace(`{${name}}`, () => encodeURIComponent(value)),
+        template,
+      );
+      const query = of('query').map(({ name, value }) => `${name}=${encodeURIComponent(value)}`);
+      return {
+        target: query.length === 0 ? path : `${path}?${query.join('&')}`,
+        headers: Object.fromEntries(of('header').map(({ name, value }) => [name, value])),
+        faults,
+      };
+    }),
+  );
+}
 
-  /** Requests with one parameter or more of path or query that is not as documented. */
-  invalid(operation: DocumentedOperation): fc.Arbitrary<GeneratedRequest> {
-    const names = operation.parameters
-      .filter((parameter) => parameter.in !== 'header')
-      .map(({ name }) => name);
-    return this.#requests(operation, fc.subarray(names, { minLength: 1 }));
-  }
-
-  #requests(
-    { template, parameters }: DocumentedOperation,
-    faultNames: fc.Arbitrary<string[]>,
-  ): fc.Arbitrary<GeneratedRequest> {
-    return faultNames.chain((faults) =>
-      fc
-        .tuple(...parameters.map((parameter) => this.#value(parameter, faults)))
-        .map((values): GeneratedRequest => {
-          const given = parameters.flatMap((parameter, at) => {
-            const value = values[at];
-            return value === undefined ? [] : [{ ...parameter, value }];
-          });
-          const of = (place: Parameter['in']) =>
-            given.filter((parameter) => parameter.in === place);
-          const path = of('path').reduce(
-            (text, { name, value }) => text.replace(`{${name}}`, () => encodeURIComponent(value)),
-            template,
-          );
-          const query = of('query').map(
-            ({ name, value }) => `${name}=${encodeURIComponent(value)}`,
-          );
-          return {
-            target: query.length === 0 ? path : `${path}?${query.join('&')}`,
-            headers: Object.fromEntries(of('header').map(({ name, value }) => [name, value])),
-            faults,
-          };
-        }),
-    );
-  }
-
-  /** A value, or none where none is needed. */
-  #value(parameter: Parameter, faults: readonly string[]): fc.Arbitrary<string | undefined> {
-    if (parameter.in === 'header') return fc.option(headerValues, { freq: 3, nil: undefined });
-    const { schema, name } = parameter;
-    // A word of another path is no wrong value but another path, says the description.
-    const isFault = (text: string): boolean =>
-      !this.#reader.isValidText(schema, text) && !this.#reader.words.has(text);
-    const values = fc.oneof(candidates, fc.constantFrom(...edgesOf(schema)));
-    if (faults.includes(name)) return values.filter(isFault);
-    const listed = schema.type === 'boolean' ? [true, false] : schema.enum;
-    const value = Array.isArray(listed)
-      ? fc.constantFrom(...listed.map(String))
-      : values.filter((text) => this.#reader.isValidText(schema, text));
-    return parameter.required === true ? value : fc.option(value, { nil: undefined });
-  }
+/** A value, or none where none is needed. */
+function drawValue(
+  reader: OpenapiReader,
+  parameter: Parameter,
+  faults: readonly string[],
+): fc.Arbitrary<string | undefined> {
+  if (parameter.in === 'header') return fc.option(headerValues, { freq: 3, nil: undefined });
+  const { schema, name } = parameter;
+  // A word of another path is no wrong value but another path, says the description.
+  const isFault = (text: string): boolean =>
+    !reader.isValidText(schema, text) && !reader.words.has(text);
+  const values = fc.oneof(candidates, fc.constantFrom(...edgesOf(schema)));
+  if (faults.includes(name)) return values.filter(isFault);
+  const listed = schema.type === 'boolean' ? [true, false] : schema.enum;
+  const value = Array.isArray(listed)
+    ? fc.constantFrom(...listed.map(String))
+    : values.filter((text) => reader.isValidText(schema, text));
+  return parameter.required === true ? value : fc.option(value, { nil: undefined });
 }
 
 /** Numbers at the bounds of a schema, and beyond them; of one without bounds, any number. */

@@ -1,5 +1,5 @@
 import { MediaError } from '../../../contract/errors.ts';
-import { ByteReader, corruptMedia } from '../../../formats/byte-reader.ts';
+import { corruptMedia } from '../../../formats/byte-reader.ts';
 import { readHeifColour } from '../../../formats/heif/heif-colour.ts';
 import { findAlphaPlanes } from '../../../formats/heif/heif-derivation.ts';
 import { openHeif } from '../../../formats/heif/heif-file.ts';
@@ -23,7 +23,7 @@ export async function decodeHeic(
   original: Uint8Array,
   { originalSize }: RenderJob,
 ): Promise<Uint8Array> {
-  const heif = openHeif(new ByteReader(original, 'HEIF'));
+  const heif = openHeif(original);
   if (heif === undefined) throw new Error('Expected a file with a meta box');
   const libde265 = await createLibde265();
   try {
