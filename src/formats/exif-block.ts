@@ -36,7 +36,7 @@ export function readExifOrientation(block: Uint8Array): Orientation {
     const entry = directory + 2 + index * 12;
     if (view.getUint16(entry, isLittleEndian) === orientationTag) {
       const value = readFirstValue(view, entry, isLittleEndian);
-      if (value !== undefined) return toOrientation(value);
+      if (value !== undefined) return orientations.find((known) => known === value) ?? 1;
     }
   }
   return 1;
@@ -75,10 +75,6 @@ function readFirstValue(
     default:
       return 0;
   }
-}
-
-function toOrientation(value: number): Orientation {
-  return orientations.find((orientation) => orientation === value) ?? 1;
 }
 
 /** A directory of one entry, the orientation, as a short (TIFF 6.0 §2); its value goes to byte 18. */

@@ -2,10 +2,9 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { formatPath, parsePath } from '../../src/contract/media-path.ts';
 import { isKnownPath } from '../../src/contract/media-request.ts';
-import { type Canonical, judge, type Verdict } from '../surface/contract-oracle.ts';
+import { type Canonical, canonicalOf, judge, type Verdict } from '../surface/contract-oracle.ts';
 import {
   broken,
-  canonicalOfDrawn,
   drawn,
   foreign,
   hostile,
@@ -50,7 +49,7 @@ describe('a valid request', () => {
             ? { kind: 'default avatar', index: values.index ?? '' }
             : {
                 kind: 'media',
-                canonical: canonicalOfDrawn(request),
+                canonical: canonicalOf(request),
                 ...(values.filename !== undefined && { filename: values.filename }),
               };
         expect(verdictOf(target)).toEqual(expected);
@@ -90,7 +89,7 @@ describe('a valid request', () => {
       );
     fc.assert(
       fc.property(pair, ([requests, one, other]) => {
-        const [first, second] = requests.map((each) => JSON.stringify(canonicalOfDrawn(each)));
+        const [first, second] = requests.map((each) => JSON.stringify(canonicalOf(each)));
         const isAlike = first === second;
         seen[isAlike ? 'alike' : 'different'] += 1;
         expect(keyOf(one) === keyOf(other)).toBe(isAlike);

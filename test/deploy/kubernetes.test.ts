@@ -3,9 +3,12 @@ import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'n
 import { BlockList, isIPv6 } from 'node:net';
 import { join } from 'node:path';
 import type { Model } from '@kubernetes-models/base';
-import { Deployment } from 'kubernetes-models/apps/v1/Deployment';
+import { Deployment, type IDeployment } from 'kubernetes-models/apps/v1/Deployment';
 import { HorizontalPodAutoscaler } from 'kubernetes-models/autoscaling/v2/HorizontalPodAutoscaler';
-import { NetworkPolicy } from 'kubernetes-models/networking.k8s.io/v1/NetworkPolicy';
+import {
+  type INetworkPolicy,
+  NetworkPolicy,
+} from 'kubernetes-models/networking.k8s.io/v1/NetworkPolicy';
 import { PodDisruptionBudget } from 'kubernetes-models/policy/v1/PodDisruptionBudget';
 import { Service } from 'kubernetes-models/v1/Service';
 import { describe, expect, test } from 'vitest';
@@ -22,18 +25,6 @@ interface Manifest {
   readonly apiVersion: string;
   readonly kind: string;
   readonly metadata: { readonly name: string };
-}
-
-/** As much of a network policy. */
-interface NetworkPolicyManifest {
-  readonly spec: {
-    readonly egress: readonly {
-      readonly ports: readonly { readonly port: number }[];
-      readonly to?: readonly {
-        readonly ipBlock: { readonly cidr: string; readonly except: readonly string[] };
-      }[];
-    }[];
-  };
 }
 
 const kustomization = parse(readFileSync(`${FOLDER}/kustomization.yaml`, 'utf8')) as {
@@ -95,28 +86,13 @@ function findFaults(all: readonly Manifest[]): string[] {
   });
 }
 
-const find = (kind: string): Manifest =>
-  manifests.find((manifest) => manifest.kind === kind) ?? expect.fail(`there is no ${kind}`);
+/** The manifest of a kind, which follows its schema: the first test proves it. */
+const find = <Kind = Manifest>(kind: string): Kind =>
+  (manifests.find((manifest) => manifest.kind === kind) as Kind | undefined) ??
+  expect.fail(`there is no ${kind}`);
 
-interface Probe {
-  readonly httpGet: { readonly path: string; readonly port: string };
-}
-
-/** As much of the container as is looked at here. */
-interface Container {
-  readonly env: readonly { readonly name: string; readonly value: string }[];
-  readonly ports: readonly { readonly name: string; readonly containerPort: number }[];
-  readonly startupProbe: Probe;
-  readonly livenessProbe: Probe;
-  readonly readinessProbe: Probe;
-}
-
-const deployment = find('Deployment') as unknown as {
-  readonly spec: {
-    readonly template: { readonly spec: { readonly containers: readonly [Container] } };
-  };
-};
-const [container] = deployment.spec.template.spec.containers;
+const [container] = find<IDeployment>('Deployment').spec?.template.spec?.containers ?? [];
+const { env = [], ports: containerPorts = [], ...probes } = container ?? expect.fail();
 
 describe('the manifests', () => {
   test('follow the schema of Kubernetes', () => {
@@ -144,10 +120,10 @@ describe('the manifests', () => {
   });
 
   test('the network policy lets out to public addresses, and to no other', () => {
-    const { egress } = (find('NetworkPolicy') as unknown as NetworkPolicyManifest).spec;
+    const { egress = [] } = find<INetworkPolicy>('NetworkPolicy').spec ?? {};
     const rules = egress.filter(({ to }) => to !== undefined);
-    expect(rules.map(({ ports }) => ports.map(({ port }) => port))).toEqual([[80, 443]]);
-    const blocks = rules.flatMap(({ to = [] }) => to.map(({ ipBlock }) => ipBlock));
+    expect(rules.map(({ ports }) => ports?.map(({ port }) => port))).toEqual([[80, 443]]);
+    const blocks = rules.flatMap(({ to = [] }) => to.flatMap(({ ipBlock }) => ipBlock ?? []));
     const fits = (address: string, network: string): boolean => {
       const [base = '', bits] = network.split('/');
       const list = new BlockList();
@@ -156,14 +132,14 @@ describe('the manifests', () => {
     };
     const isLetOut = (address: string): boolean =>
       blocks.some(
-        ({ cidr, except }) =>
+        ({ cidr, except = [] }) =>
           isIPv6(cidr.replace(/\/.*/, '')) === isIPv6(address) &&
           fits(address, cidr) &&
           !except.some((network) => fits(address, network)),
       );
     // It is no narrower than what Darkroom would connect to, but where that needs a translator.
     const guard = new AddressGuard({ allowedNetworks: [], blockedNetworks: [], nat64Prefixes: [] });
-    const near = blocks.flatMap(({ cidr, except }) =>
+    const near = blocks.flatMap(({ cidr, except = [] }) =>
       [cidr, ...except].map((network) => network.replace(/\/.*/, '')),
     );
     const some = ['8.8.8.8', '1.1.1.1', '2606:4700::1', '2a00:1450::1', '10.1.2.3', '172.31.0.1'];
@@ -187,26 +163,26 @@ describe('the manifests', () => {
     const literals = kustomization.configMapGenerator[0]?.literals ?? [];
     const environment = Object.fromEntries([
       ...literals.map((literal) => literal.split('=') as [string, string]),
-      ...container.env.map(({ name, value }) => [name, value] as const),
+      ...env.map(({ name, value = '' }) => [name, value] as const),
       ['ADMIN_TOKEN', 'a-token-of-the-tests'],
     ]);
     const { listen, admin } = readConfig(environment);
-    expect(container.ports.map(({ containerPort }) => containerPort)).toEqual([
+    expect(containerPorts.map(({ containerPort }) => containerPort)).toEqual([
       listen.port,
       admin?.listen.port,
     ]);
   });
 
   test('a replica is restarted for what is wrong with it, not for what is asked of it', () => {
-    const { startupProbe, livenessProbe, readinessProbe } = container;
+    const { startupProbe, livenessProbe, readinessProbe } = probes;
     // At the port of the media a full replica refuses all. Nothing is asked of one that has just started.
-    expect(startupProbe.httpGet).toEqual({ path: '/avatars/0.png', port: 'http' });
-    expect(livenessProbe.httpGet).toEqual({ path: '/healthz', port: 'admin' });
-    expect(readinessProbe.httpGet).toEqual({ path: '/readyz', port: 'admin' });
-    for (const { httpGet } of [livenessProbe, readinessProbe]) {
+    expect(startupProbe?.httpGet).toEqual({ path: '/avatars/0.png', port: 'http' });
+    expect(livenessProbe?.httpGet).toEqual({ path: '/healthz', port: 'admin' });
+    expect(readinessProbe?.httpGet).toEqual({ path: '/readyz', port: 'admin' });
+    for (const probe of [livenessProbe, readinessProbe]) {
       // The path exists and needs no token: probes have none.
       const { paths } = new OpenapiReader('docs/openapi.json').document;
-      expect(paths[httpGet.path]?.get?.security).toEqual([]);
+      expect(paths[probe?.httpGet?.path ?? '']?.get?.security).toEqual([]);
     }
   });
 

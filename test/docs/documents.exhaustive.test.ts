@@ -4,8 +4,7 @@ import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { startService } from '../support/processes/service-process.ts';
 import { useTemporaryFolder } from '../support/temporary-folder.ts';
-import { readCommandBlocks, runDocument } from './document-commands.ts';
-import { documents } from './document-kinds.ts';
+import { documents, readCommandBlocks, runDocument } from './document-commands.ts';
 
 const runs = Object.entries(documents).flatMap(([file, row]) =>
   row.kind === 'run' ? [{ file, asksService: row.asksService }] : [],

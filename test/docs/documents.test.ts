@@ -1,8 +1,7 @@
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { describe, expect, test } from 'vitest';
 import { errorRegistry } from '../../src/contract/errors.ts';
-import { readCommandBlocks } from './document-commands.ts';
-import { documents } from './document-kinds.ts';
+import { documents, readCommandBlocks } from './document-commands.ts';
 
 const rows = Object.entries(documents);
 const scripts = rows.flatMap(([file, { kind }]) => (kind === 'scripts' ? [file] : []));

@@ -141,13 +141,17 @@ function isFilename(value: string): boolean {
   });
 }
 
-/** The canonical request of a row with these values; a parameter not given is not there. */
-export function canonicalOf(
-  { originKey, query }: Row,
-  values: Readonly<Record<string, string>>,
-  extension: string | undefined,
-  parameters: Readonly<Record<string, string>>,
-): Canonical {
+/** A request that breaks no rule, in its parts; a parameter not given is not there. */
+export interface SoundParts {
+  readonly row: Row;
+  readonly values: Readonly<Record<string, string>>;
+  readonly extension: string | undefined;
+  readonly parameters: Readonly<Record<string, string>>;
+}
+
+/** The canonical request that its parts make. */
+export function canonicalOf({ row, values, extension, parameters }: SoundParts): Canonical {
+  const { originKey, query } = row;
   const key = originKey
     .split('/')
     .map((part) => {
@@ -219,7 +223,7 @@ export function judge(target: string): Verdict {
   }
   if (faults.length > 0) return { kind: 'refused', faults: faults.sort() };
   if (found.query === 'none') return { kind: 'default avatar', index: values.index ?? '' };
-  const canonical = canonicalOf(found, values, extension, parameters);
+  const canonical = canonicalOf({ row: found, values, extension, parameters });
   const { filename } = values;
   return { kind: 'media', canonical, ...(filename !== undefined && { filename }) };
 }

@@ -2,7 +2,6 @@
 
 import fc from 'fast-check';
 import {
-  type Canonical,
   canonicalOf,
   isParameterValue,
   isPathValue,
@@ -11,16 +10,9 @@ import {
   type Row,
   rows,
   SIZES,
+  type SoundParts,
   segmentsOf,
 } from './contract-oracle.ts';
-
-/** A request that breaks no rule, in its parts. */
-export interface Drawn {
-  readonly row: Row;
-  readonly values: Readonly<Record<string, string>>;
-  readonly extension: string | undefined;
-  readonly parameters: Readonly<Record<string, string>>;
-}
 
 const id = fc.oneof(
   fc.bigInt({ min: 0n, max: 2n ** 64n - 1n }).map(String),
@@ -77,7 +69,7 @@ export function parametersOf({ query }: Row, values = parameterValues) {
 }
 
 /** A valid request of any row, with any of its parameters. */
-export const drawn: fc.Arbitrary<Drawn> = fc.constantFrom(...rows).chain((row) => {
+export const drawn: fc.Arbitrary<SoundParts> = fc.constantFrom(...rows).chain((row) => {
   const names = segmentsOf(row).flatMap(({ word, name }) => (word === undefined ? [name] : []));
   return fc.record({
     row: fc.constant(row),
@@ -86,10 +78,6 @@ export const drawn: fc.Arbitrary<Drawn> = fc.constantFrom(...rows).chain((row) =
     parameters: parametersOf(row),
   });
 });
-
-export function canonicalOfDrawn({ row, values, extension, parameters }: Drawn): Canonical {
-  return canonicalOf(row, values, extension, parameters);
-}
 
 /**
  * Escapes what a target cannot hold, and as much else as `seed` says: nothing for 0, every byte in
@@ -131,7 +119,8 @@ function noiseFor({ query }: Row): fc.Arbitrary<readonly string[]> {
 const seed = fc.oneof(fc.constantFrom(0, 1, 2), fc.nat());
 
 /** A target that asks for what was drawn, in one of its many spellings. */
-export function spellings({ row, values, extension, parameters }: Drawn): fc.Arbitrary<string> {
+export function spellings(request: SoundParts): fc.Arbitrary<string> {
+  const { row, parameters } = request;
   const pairs = Object.entries(parameters);
   return fc
     .record({
@@ -148,17 +137,12 @@ export function spellings({ row, values, extension, parameters }: Drawn): fc.Arb
         ([name, value]) => `${disguise(name, escapes)}=${disguise(value, escapes)}`,
       );
       const query = [...known.slice(0, at), ...noise, ...known.slice(at)].join('&');
-      const path = formatPath(row, values, extension, escapes);
+      const path = formatPath(request, escapes);
       return `${origin}${path}${query !== '' || mark ? `?${query}` : ''}${fragment}`;
     });
 }
 
-function formatPath(
-  row: Row,
-  values: Readonly<Record<string, string>>,
-  extension: string | undefined,
-  escapes: number,
-): string {
+function formatPath({ row, values, extension }: SoundParts, escapes: number): string {
   return segmentsOf(row)
     .map(({ word, name, hasExtension }) =>
       disguise(word ?? `${values[name]}${hasExtension ? `.${extension}` : ''}`, escapes),
@@ -168,11 +152,11 @@ function formatPath(
 }
 
 /** The same request said otherwise: what has no effect is added, changed or left out. */
-export function equivalents(request: Drawn): fc.Arbitrary<Drawn> {
-  const same = canonicalOfDrawn(request);
+export function equivalents(request: SoundParts): fc.Arbitrary<SoundParts> {
+  const same = canonicalOf(request);
   const { row, values, extension, parameters } = request;
   const names = parameterNames[row.query];
-  const candidates: Drawn[] = [request];
+  const candidates: SoundParts[] = [request];
   for (const name of names) {
     const { [name]: _, ...without } = parameters;
     candidates.push({ ...request, parameters: without });
@@ -194,13 +178,13 @@ export function equivalents(request: Drawn): fc.Arbitrary<Drawn> {
     }
   }
   const alike = candidates.filter(
-    (each) => JSON.stringify(canonicalOfDrawn(each)) === JSON.stringify(same),
+    (each) => JSON.stringify(canonicalOf(each)) === JSON.stringify(same),
   );
   return fc.constantFrom(...alike);
 }
 
 /** Two valid requests that often differ in one thing alone. */
-export const neighbours: fc.Arbitrary<readonly [Drawn, Drawn]> = drawn.chain((one) =>
+export const neighbours: fc.Arbitrary<readonly [SoundParts, SoundParts]> = drawn.chain((one) =>
   fc.tuple(
     fc.constant(one),
     fc.oneof(
@@ -340,9 +324,9 @@ export const broken: fc.Arbitrary<Broken> = drawn.chain(
 
 /** Targets that are no path of the contract, each made from one that is. */
 export const foreign: fc.Arbitrary<string> = drawn.chain((request) => {
-  const { row, values, extension } = request;
+  const { row } = request;
   const segments = segmentsOf(row);
-  const path = formatPath(row, values, extension, 0);
+  const path = formatPath(request, 0);
   const parts = path.slice(1).split('/');
   const ids = segments.flatMap(({ word, name, hasExtension }, index) =>
     word === undefined && name !== 'filename' && !hasExtension ? [index] : [],

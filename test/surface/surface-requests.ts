@@ -2,10 +2,9 @@
 
 import fc from 'fast-check';
 import { get, line, unsoundMessages } from '../http/edge/unsound-messages.ts';
-import { rows } from './contract-oracle.ts';
+import { rows, type SoundParts } from './contract-oracle.ts';
 import {
   broken,
-  type Drawn,
   drawn,
   equivalents,
   extensionOf,
@@ -72,7 +71,7 @@ const fewValues = {
 };
 
 /** Requests of the row for an original that is there, with any parameters. */
-function drawnFor(key: string): fc.Arbitrary<Drawn> {
+function drawnFor(key: string): fc.Arbitrary<SoundParts> {
   const parts = key.split('/');
   const fits = (pattern: readonly string[]): boolean =>
     pattern.length === parts.length &&

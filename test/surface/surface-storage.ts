@@ -9,7 +9,6 @@ export const CANARY = 'CANARY-7f3a: this file is next to the storage';
 
 /** An original, and what is known of it without asking the service. */
 export interface Original {
-  readonly key: string;
   readonly bytes: Buffer;
   /** What a transform makes of it. */
   readonly transformed: 200 | 415 | 422;
@@ -69,11 +68,11 @@ export async function createSurfaceStorage(): Promise<SurfaceStorage> {
   const put = (
     key: string,
     bytes: Buffer,
-    transformed: 200 | 415 | 422,
+    transformed: Original['transformed'],
     contentType = '',
-    disposition: 'inline' | 'attachment' = 'inline',
+    disposition: Original['disposition'] = 'inline',
   ): void => {
-    originals.set(key, { key, bytes, transformed, contentType, disposition });
+    originals.set(key, { bytes, transformed, contentType, disposition });
   };
   put('avatars/1/ab12', png, 200);
   put('icons/18446744073709551615/A_-9', gif, 200);
@@ -111,7 +110,7 @@ export async function createSurfaceStorage(): Promise<SurfaceStorage> {
   put(attachment('..%00'), text, 415, plain);
   put(attachment('x'.repeat(255)), text, 415, plain);
 
-  for (const { key, bytes } of originals.values()) {
+  for (const [key, { bytes }] of originals) {
     await write(join('storage', key), bytes);
     await utimes(join(root, key), CHANGED_AT, CHANGED_AT);
   }

@@ -17,10 +17,8 @@ type KeyRows<Name extends KeySettingName> = Readonly<
   Record<Name | `${Name}_FILE`, Setting<SigningKeys>>
 >;
 
-/** What they were read as. */
-type KeyValues<Name extends KeySettingName> = {
-  readonly [Each in keyof KeyRows<Name>]: SigningKeys | undefined;
-};
+/** What they were read as; only some are there where only those are asked for. */
+type KeyValues = Partial<Record<keyof KeyRows<KeySettingName>, SigningKeys | undefined>>;
 
 /**
  * The rows of a variable of keys and of its twin.
@@ -39,10 +37,7 @@ export function keySettings<Name extends KeySettingName>(
 }
 
 /** The keys that a variable or its twin has; `undefined` where neither is set. */
-export function readKeys<Name extends KeySettingName>(
-  values: KeyValues<Name>,
-  name: Name,
-): SigningKeys | undefined {
+export function readKeys(values: KeyValues, name: KeySettingName): SigningKeys | undefined {
   return values[name] ?? values[`${name}_FILE`];
 }
 

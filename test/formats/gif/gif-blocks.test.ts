@@ -1,5 +1,5 @@
 import fc from 'fast-check';
-import { describe, expect, test } from 'vitest';
+import { expect, test } from 'vitest';
 import { gifLabel, walkGifBlocks } from '../../../src/formats/gif/gif-blocks.ts';
 import { gifControl, gifImage, gifLoop, gifScreen, join } from '../containers.ts';
 
@@ -56,25 +56,7 @@ test('skips the first sub-block of all but a comment whatever its size', () => {
   ]);
 });
 
-describe('ends', () => {
-  const cut = image.subarray(0, -1);
-  test.each([
-    ['at the end of the file', join(screen, image), 1, 'end of file', first + image.length],
-    ['at the trailer, not after it', join(screen, image, 0x3b, image), 1, 'trailer', undefined],
-    ['at what is no block', join(screen, image, 0, image), 1, 'junk', first + image.length],
-    ['at an image of 12 bit codes', join(screen, 0x2c, Buffer.alloc(9), 12, 0), 0, 'junk', first],
-    ['in an image', join(screen, image, cut), 1, 'truncated', undefined],
-    ['in an extension', join(screen, 0x21, 0xf9, 4, 0), 0, 'truncated', undefined],
-    ['in the palette', join(gifScreen(4, 3).subarray(0, 10), 0x80, 0, 0, 0), 0, 'truncated', 19],
-    ['in nothing at all', Buffer.alloc(0), 0, 'truncated', 13],
-  ] as const)('%s', (_, gif, blocks, kind, position) => {
-    const { told, end } = walk(gif);
-    expect(told).toHaveLength(blocks);
-    expect(end.kind).toBe(kind);
-    if (position !== undefined) expect(end.position).toBe(position);
-  });
-});
-
+// Where a walk ends, and as what, gif-header.test.ts has.
 test('tells of nothing that is not wholly in the file, whatever the bytes', () => {
   const piece = fc.oneof(
     fc.constantFrom(image, gifLoop(3), gifControl(9), join(0x21, 0xfe, 1, 'x', 0), join(0x3b)),
