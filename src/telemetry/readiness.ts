@@ -42,9 +42,9 @@ export interface Vitals {
  *
  * What takes a replica out of service is what no other replica shares and every request suffers from: that it
  * stops, has no worker, can take no more requests, has no originals (a disk that is not mounted), or has not reached
- * the origin since its start (a wrong setting, or a network that is not there yet). What all replicas share, or what only new renders suffer from,
- * does not: if the origin fails, or renders queue, to take out one after another would end the hits as well,
- * which are nine of ten requests. It is a reason all the same.
+ * the origin since its start (a wrong setting, or a network that is not there yet). What all replicas share, or what
+ * only new renders suffer from, does not: if the origin fails, or renders queue, to take out one after another would
+ * end the hits as well, which are nine of ten requests. It is a reason all the same.
  */
 export function judgeReadiness(vitals: Vitals): Readiness {
   const { readyWorkers, origin, connections } = vitals;

@@ -39,8 +39,8 @@ export const FAILURE_CODES = [
 export type FailureCode = (typeof FAILURE_CODES)[number];
 
 /**
- * What a worker says: once, when it has been greeted, that it is ready, then per job that it has begun, as soon as the first bytes of
- * it are there, and one response.
+ * What a worker says: once, when it has been greeted, that it is ready, then per job that it has begun, as soon as the
+ * first bytes of it are there, and one response.
  */
 export type WorkerMessage =
   | { readonly kind: 'ready' }

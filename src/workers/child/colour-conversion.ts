@@ -20,10 +20,11 @@ const UNUSABLE_PROFILE =
 /**
  * Decodes an image and converts it to sRGB, where sharp cannot or not exactly.
  *
- * To a grey AVIF, which sharp has in three channels, it does not apply a grey profile. Of more than 8 bits with a profile, sharp makes Display P3 and leaves it there; and from 16 bits, lcms2 goes by
- * a coarse table, which is wrong by up to 20 levels where a colour leaves sRGB. And sharp's gamma knows nothing of
- * sRGB's curve. So what a profile of matrix and curves says, or a gamma, is computed here, without loss. A profile
- * that is a table itself is left to lcms2.
+ * To a grey AVIF, which sharp has in three channels, it does not apply a grey profile. Of more than 8 bits with a
+ * profile, sharp makes Display P3 and leaves it there; and from 16 bits, lcms2 goes by a coarse table, which is wrong
+ * by up to 20 levels where a colour leaves sRGB. And sharp's gamma knows nothing of sRGB's curve. So what a profile of
+ * matrix and curves says, or a gamma, is computed here, without loss. A profile that is a table itself is left to
+ * lcms2.
  *
  * @param image opened heedless of its profile
  * @param metadata of that image
