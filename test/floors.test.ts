@@ -33,7 +33,7 @@ const floors: Readonly<Record<string, readonly string[]>> = {
 
 /** Packages and Node modules that a folder may use; what is not named here it may not. */
 const allowedPackages: Readonly<Record<string, readonly RegExp[]>> = {
-  cli: [/^node:/, /^zod$/],
+  cli: [/^node:/],
   '': [/^node:/, /^(fastify|pino)$/],
   config: [/^node:(fs|net|os|path|tls|url)$/],
   http: [/^node:/, /^(fastify|ipaddr\.js|lru-cache)$/],

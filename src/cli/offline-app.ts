@@ -1,7 +1,7 @@
-import { buffer } from 'node:stream/consumers';
-import { z } from 'zod';
+import { json } from 'node:stream/consumers';
 import { type App, type AppParts, createApp } from '../app.ts';
 import type { Config } from '../config/config.ts';
+import type { ErrorCode, RequestFault } from '../contract/errors.ts';
 import { unlessAborted } from '../pipeline/abort.ts';
 import { CommandFault } from './command.ts';
 
@@ -64,16 +64,15 @@ function cannotStart(cause: unknown): never {
 }
 
 /** The body of an error, as the contract has it. */
-const errorBody = z.object({
-  code: z.string(),
-  message: z.string(),
-  errors: z.array(z.object({ path: z.string(), message: z.string() })).default([]),
-});
+interface ErrorBody {
+  readonly code: ErrorCode;
+  readonly message: string;
+  readonly errors?: readonly RequestFault[];
+}
 
 /** An error of the service for a person: status, code and message, then a line for each fault. */
 export async function formatErrorResponse({ status, body }: OfflineResponse): Promise<string> {
-  const text = (await buffer(body)).toString();
-  const { code, message, errors } = errorBody.parse(JSON.parse(text));
+  const { code, message, errors = [] } = (await json(body)) as ErrorBody;
   const lines = errors.map((fault) => `\n  ${fault.path}: ${fault.message}`);
   return `${status} ${code}: ${message}${lines.join('')}`;
 }

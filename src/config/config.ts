@@ -40,8 +40,8 @@ export type Config = ReturnType<typeof readConfig>;
  * @throws ConfigError with every fault: name, expected form and the value received
  */
 export function readConfig(environment: Environment) {
-  const given = Object.fromEntries(
-    Object.entries(environment).filter(([, value]) => value !== undefined && value !== ''),
+  const given: Readonly<Record<string, string>> = Object.fromEntries(
+    Object.entries(environment).flatMap(([name, value]) => (value ? [[name, value]] : [])),
   );
   const connections = planConnections(countOtherFiles(given));
   const { values, faults } = readSettings(given, connections.most);
@@ -91,7 +91,9 @@ export function readConfig(environment: Environment) {
     },
     renderer: {
       ...workers,
-      environment: pick(given, WORKER_VARIABLES),
+      environment: Object.fromEntries(
+        Object.entries(given).filter(([name]) => WORKER_VARIABLES.includes(name)),
+      ),
       requiresConfinement: values.REQUIRE_CONFINEMENT === 'true',
     },
     admission: {
@@ -161,10 +163,4 @@ function readExplorer(values: Settings) {
 /** Whether only programs of this machine reach an address or name. */
 function isLoopback(host: string): boolean {
   return host === 'localhost' || host === '::1' || (isIP(host) === 4 && host.startsWith('127.'));
-}
-
-function pick(given: Environment, names: readonly string[]): Readonly<Record<string, string>> {
-  return Object.fromEntries(
-    names.flatMap((name) => (given[name] === undefined ? [] : [[name, given[name]]])),
-  );
 }

@@ -45,14 +45,6 @@ function canBeginKey(text: string): boolean {
   return canBeginOriginKey(text) || isExternalKey(text) || `${text}/` === EXTERNAL;
 }
 
-/** What no key begins with is refused: it would remove nothing, and a mistyped key would go unnoticed. */
-const beginning = z
-  .string()
-  .max(MAX_KEY_LENGTH, { error: `Expected at most ${MAX_KEY_LENGTH} characters.` })
-  .refine((text) => !IMPOSSIBLE.test(text) && canBeginKey(withoutSlash(text)), {
-    error: `Expected an origin key, such as avatars/1/ab12, or whole segments that one begins with. The first one is one of ${roots}.`,
-  });
-
 /** An order has one of these members, and no other. */
 const members = {
   paths: items.meta({
@@ -68,7 +60,13 @@ const members = {
       'Keys of originals, see x-origin-key: all renderings of them. A hash may have its a_ here.',
     examples: [['avatars/1/ab12']],
   }),
-  prefix: beginning
+  // What no key begins with is refused: it would remove nothing, and a mistyped key would go unnoticed.
+  prefix: z
+    .string()
+    .max(MAX_KEY_LENGTH, { error: `Expected at most ${MAX_KEY_LENGTH} characters.` })
+    .refine((text) => !IMPOSSIBLE.test(text) && canBeginKey(withoutSlash(text)), {
+      error: `Expected an origin key, such as avatars/1/ab12, or whole segments that one begins with. The first one is one of ${roots}.`,
+    })
     .refine((text) => text.endsWith('/'), {
       error: 'Expected a prefix that ends with a slash, such as avatars/1/.',
     })

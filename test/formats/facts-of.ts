@@ -11,6 +11,11 @@ export function corpusFile(name: string): Buffer {
   return readFileSync(new URL(name.split('/').map(encodeURIComponent).join('/'), corpus));
 }
 
+/** The folders of the corpus. */
+export const corpusCategories: readonly string[] = readdirSync(corpus, { withFileTypes: true })
+  .filter((entry) => entry.isDirectory())
+  .map(({ name }) => name);
+
 /** Names of the files in folders of the corpus, as `category/file`. */
 export function corpusFiles(...categories: readonly string[]): string[] {
   return categories.flatMap((category) =>

@@ -1,3 +1,4 @@
+import { Readable } from 'node:stream';
 import { type Config, readConfig } from '../../config/config.ts';
 import { MediaError } from '../../contract/errors.ts';
 import { withDeadline } from '../../pipeline/abort.ts';
@@ -104,12 +105,7 @@ async function checkImage(
   if (fault !== undefined || bytes === undefined) {
     throw new CommandFault(`${path} could never be served at ${address.urlPath}: ${fault}`);
   }
-  return {
-    sizeBytes: bytes.length,
-    chunks: (async function* () {
-      yield bytes;
-    })(),
-  };
+  return { sizeBytes: bytes.length, chunks: Readable.from([bytes]) };
 }
 
 /** @returns how many bytes were written */

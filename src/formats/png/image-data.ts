@@ -116,7 +116,6 @@ export async function checkImageData(
   mostBytes: number,
   maxUncheckedBytes = 0,
 ): Promise<void> {
-  if (compressed.length <= maxUncheckedBytes) return;
   const inflate = createInflate({ chunkSize: Math.min(pieceBytes, mostBytes) });
   // A fault ends it, and is found by the decoder, too.
   inflate.on('error', () => undefined);
