@@ -1,25 +1,18 @@
-import { readdirSync, readFileSync, statSync } from 'node:fs';
-import { join } from 'node:path';
 import sharp from 'sharp';
 import { describe, expect, test } from 'vitest';
+import { corpusCategories, corpusFile, corpusFiles } from '../formats/facts-of.ts';
 import { samples, shareTestApp } from '../support/test-app.ts';
 
-const CORPUS = join(import.meta.dirname, '../../fixtures/corpus');
-const files = readdirSync(CORPUS, { recursive: true, encoding: 'utf8' })
-  .filter((file) => file.includes('/'))
-  .sort();
-const read = (file: string): Buffer => readFileSync(join(CORPUS, file));
-const category = (prefix: string): string[] =>
-  files.filter((file) => file.startsWith(`${prefix}/`));
+const files = corpusFiles(...corpusCategories);
 
 /** Two small files of each category; all of them are asked for by `npm run test:hostile`. */
-const smallOnes = [...new Set(files.map((file) => file.split('/')[0] ?? ''))].flatMap((prefix) =>
-  category(prefix)
-    .map((file) => [file, statSync(join(CORPUS, file)).size] as const)
-    .filter(([, bytes]) => bytes <= 250_000)
-    .sort(([, one], [, other]) => one - other)
+const smallOnes = corpusCategories.flatMap((category) =>
+  corpusFiles(category)
+    .map((file) => ({ file, bytes: corpusFile(file).length }))
+    .filter(({ bytes }) => bytes <= 250_000)
+    .sort((one, other) => one.bytes - other.bytes)
     .slice(0, 2)
-    .map(([file]) => file),
+    .map(({ file }) => file),
 );
 
 /** Every way through the worker: still, animated, lossless, flattened. */
@@ -44,7 +37,7 @@ describe('the corpus, through the service,', () => {
   /** Each file has an id of its own: nothing is remembered from one to the next. */
   const put = (file: string): number => {
     const id = files.indexOf(file);
-    app.originals.put(`avatars/${id}/x`, read(file));
+    app.originals.put(`avatars/${id}/x`, corpusFile(file));
     return id;
   };
   const ask = async (file: string, ways = WAYS): Promise<number[]> => {
@@ -61,7 +54,7 @@ describe('the corpus, through the service,', () => {
   });
 
   test.each([
-    ...category('hostile-truncated').filter((file) => !/scan00|zero-bytes/.test(file)),
+    ...corpusFiles('hostile-truncated').filter((file) => !/scan00|zero-bytes/.test(file)),
     'hostile-corrupt/filetype__fixture-corrupt.png',
     'hostile-corrupt/imagepng__x_interlaced_chck.png',
     'hostile-corrupt/codeccorpus__xhdn0g08.png',
@@ -71,10 +64,10 @@ describe('the corpus, through the service,', () => {
   });
 
   test.each([
-    ...category('hostile-svg'),
-    ...category('svg'),
-    ...category('nonimage'),
-    ...category('other-image'),
+    ...corpusFiles('hostile-svg'),
+    ...corpusFiles('svg'),
+    ...corpusFiles('nonimage'),
+    ...corpusFiles('other-image'),
     'hostile-mismatch/derived__svg-named.png',
     'hostile-mismatch/derived__tiff-named.png',
     'hostile-truncated/derived__zero-bytes.png',
@@ -101,7 +94,7 @@ describe('the corpus, through the service,', () => {
   });
 
   test('no payload of a polyglot survives a render', async () => {
-    for (const file of category('hostile-polyglot')) {
+    for (const file of corpusFiles('hostile-polyglot')) {
       const id = put(file);
       for (const way of ['x.gif?size=16', 'x.jpg?size=4096', 'x.webp?size=4096']) {
         const { rawPayload } = await app.get(`/avatars/${id}/${way}`);

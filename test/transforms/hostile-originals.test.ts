@@ -1,4 +1,3 @@
-import { readFileSync } from 'node:fs';
 import { deflateSync, inflateSync } from 'node:zlib';
 import sharp from 'sharp';
 import { describe, expect, test } from 'vitest';
@@ -13,12 +12,10 @@ import {
   vp8x,
   webpFile,
 } from '../formats/containers.ts';
+import { corpusFile } from '../formats/facts-of.ts';
 import { avifWithExif } from '../hostile/bombs/avif-bombs.ts';
 import { exifInCircles } from '../hostile/bombs/metadata-bombs.ts';
 import { samples, shareTestApp, useTestApp } from '../support/test-app.ts';
-
-const read = (file: string): Buffer =>
-  readFileSync(new URL(`../../fixtures/corpus/${file}`, import.meta.url));
 
 describe('an image that asks for much', () => {
   const app = shareTestApp();
@@ -48,7 +45,7 @@ describe('an image that asks for much', () => {
   });
 
   test('plays on where a GIF repeats 65 535 times, the most it can say', async () => {
-    const gif = Buffer.from(read('gif-animated/wuffs__muybridge.gif'));
+    const gif = Buffer.from(corpusFile('gif-animated/wuffs__muybridge.gif'));
     const loop = gif.indexOf('NETSCAPE2.0');
     gif.writeUInt16LE(65_535, loop + 13);
     for (const url of ['/emojis/{id}.gif?size=16', '/emojis/{id}.webp?size=16&animated=true']) {
@@ -112,7 +109,7 @@ describe('an interlaced png', () => {
 
 describe('a jpeg that libjpeg warns of', () => {
   const app = shareTestApp();
-  const photo = read('jpeg-photo/wuffs__hibiscus.regular.jpeg');
+  const photo = corpusFile('jpeg-photo/wuffs__hibiscus.regular.jpeg');
 
   const statusOf = async (bytes: Uint8Array): Promise<number> =>
     (await app.serve(bytes, '/avatars/{id}/x.webp?size=80')).statusCode;

@@ -6,6 +6,7 @@ import sharp, { type FormatEnum } from 'sharp';
 import { beforeAll, describe, expect, test } from 'vitest';
 import { ALLOWED_LOADERS } from '../../src/workers/child/sharp-setup.ts';
 import { WorkerPool } from '../../src/workers/worker-pool.ts';
+import { corpusFile } from '../formats/facts-of.ts';
 import { anyJob, poolOptions, REAL_WORKER } from '../support/processes/worker-pool.ts';
 
 const classes = (names: string) => names.split(/\s+/).map((name) => `VipsForeignLoad${name}`);
@@ -40,8 +41,6 @@ const readable: Readonly<Record<string, 'allowed' | 'blocked'>> = {
   raw: 'blocked', // no loader: asked for by an option alone
 };
 
-const CORPUS = join(import.meta.dirname, '../../fixtures/corpus');
-
 const svg = Buffer.from(
   '<svg xmlns="http://www.w3.org/2000/svg" width="9" height="9"><rect/></svg>',
 );
@@ -51,22 +50,22 @@ const decodable: Readonly<Record<string, () => Promise<Buffer>>> = {
   svg: async () => svg,
   'svg with a prolog': async () => Buffer.concat([Buffer.from('<?xml version="1.0"?>\n'), svg]),
   'svg, compressed': async () => gzipSync(svg),
-  'svg of the corpus': async () => readCorpus('svg/sharp__circle.svg'),
+  'svg of the corpus': async () => corpusFile('svg/sharp__circle.svg'),
   tiff: () => pixels().tiff().toBuffer(),
   'tiff with JPEG inside': () => pixels().tiff({ compression: 'jpeg' }).toBuffer(),
-  'tiff of the corpus': async () => readCorpus('other-image/wuffs__bricks-color.tiff'),
+  'tiff of the corpus': async () => corpusFile('other-image/wuffs__bricks-color.tiff'),
 };
 
 /** Of others: by their magic bytes at least, should a decoder come with an upgrade. */
 const undecodable: Readonly<Record<string, () => Promise<Buffer>>> = {
-  'tiff, little-endian': async () => readCorpus('other-image/filetype__fixture-little-endian.tif'),
-  bmp: async () => readCorpus('other-image/wuffs__bricks-color.bmp'),
-  ico: async () => readCorpus('other-image/wuffs__hippopotamus.regular.ico'),
-  jxl: async () => readCorpus('other-image/filetype__fixture.jxl'),
+  'tiff, little-endian': async () => corpusFile('other-image/filetype__fixture-little-endian.tif'),
+  bmp: async () => corpusFile('other-image/wuffs__bricks-color.bmp'),
+  ico: async () => corpusFile('other-image/wuffs__hippopotamus.regular.ico'),
+  jxl: async () => corpusFile('other-image/filetype__fixture.jxl'),
   'jxl codestream': async () => Buffer.from('ff0a7f0700000000', 'hex'),
-  heic: async () => readCorpus('heic/filetype__fixture-heic.heic'),
-  pdf: async () => readCorpus('nonimage/filetype__fixture.pdf'),
-  xml: async () => readCorpus('nonimage/filetype__fixture.xml'),
+  heic: async () => corpusFile('heic/filetype__fixture-heic.heic'),
+  pdf: async () => corpusFile('nonimage/filetype__fixture.pdf'),
+  xml: async () => corpusFile('nonimage/filetype__fixture.xml'),
   ppm: async () => Buffer.concat([Buffer.from('P6\n2 2\n255\n'), Buffer.alloc(12)]),
   'ppm, as text': async () => Buffer.from('P3\n1 1\n255\n1 2 3\n'),
   pgm: async () => Buffer.concat([Buffer.from('P5\n2 2\n255\n'), Buffer.alloc(4)]),
@@ -146,7 +145,7 @@ describe('a worker', () => {
   );
 
   test('refuses an avif grid with a tile of junk', async () => {
-    const sofa = readCorpus('avif/libavif__sofa_grid1x5_420.avif');
+    const sofa = corpusFile('avif/libavif__sofa_grid1x5_420.avif');
     const originalSize = { widthPx: 1024, heightPx: 770 };
     const job = { ...anyJob, source: 'avif', originalSize } as const;
     const options = {
@@ -182,10 +181,6 @@ describe('a worker', () => {
 
 function pixels() {
   return sharp({ create: { width: 9, height: 9, channels: 3, background: '#a0b0c0' } });
-}
-
-function readCorpus(file: string): Buffer {
-  return readFileSync(join(CORPUS, file));
 }
 
 /** Names of classes in the shared library, wherever npm has put it for this platform. */

@@ -1,11 +1,11 @@
 import { spawnSync } from 'node:child_process';
-import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { join as joinPath } from 'node:path';
 import sharp, { type Sharp } from 'sharp';
 import { describe, expect, test } from 'vitest';
+import { openHeif } from '../../src/formats/heif/heif-file.ts';
+import { readHevcUnits } from '../../src/formats/heif/hevc-units.ts';
 import { readImageFacts } from '../../src/formats/read-image-facts.ts';
 import { decodeHeic } from '../../src/workers/child/heic/decode-heic.ts';
+import { corpusFile } from '../formats/facts-of.ts';
 import {
   clap,
   gridOf,
@@ -61,11 +61,7 @@ const shownAs = async (change: (image: Sharp) => Sharp): Promise<Raw> => {
 };
 
 describe('what is decoded is the picture', () => {
-  const source = sharp(
-    readFileSync(
-      new URL('../../fixtures/corpus/avif/libavif__kodim03_yuv420_8bpc.avif', import.meta.url),
-    ),
-  ).resize(192, 128);
+  const source = sharp(corpusFile('avif/libavif__kodim03_yuv420_8bpc.avif')).resize(192, 128);
 
   test.each([
     ['caps.heic', source.clone()],
@@ -103,8 +99,8 @@ describe('what is decoded is the picture', () => {
   });
 
   test('with alpha', async () => {
-    const letters = new URL('../../fixtures/corpus/png-alpha/libavif__abc.png', import.meta.url);
-    const original = sharp(readFileSync(letters)).resize(128, 64).extractChannel(3);
+    const letters = corpusFile('png-alpha/libavif__abc.png');
+    const original = sharp(letters).resize(128, 64).extractChannel(3);
     const decoded = await decode(heicSample('alpha.heic'));
     expect((await decoded.metadata()).hasAlpha).toBe(true);
     const alpha = await rawOf(decoded.extractChannel(3));
@@ -234,34 +230,14 @@ const hasFfmpeg = spawnSync('ffmpeg', ['-version']).status === 0;
 
 /** Needs ffmpeg, whose HEVC decoder shares nothing with ours. */
 test.skipIf(!hasFfmpeg)('ffmpeg decodes the same light, sample by sample', async () => {
-  const folder = mkdtempSync(joinPath(tmpdir(), 'darkroom-'));
-  try {
-    // Without colour, nothing depends on how that is interpolated.
-    const { openHeif } = await import('../../src/formats/heif/heif-file.ts');
-    const { readHevcUnits } = await import('../../src/formats/heif/hevc-units.ts');
-    const heif = openHeif(heicSample('grey.heic'));
-    if (heif === undefined) throw new Error('Expected a file with a meta box');
-    const stream = readHevcUnits(heif, heif.primary).map((unit) =>
-      Buffer.concat([Buffer.from([0, 0, 0, 1]), unit]),
-    );
-    const command = [
-      '-v',
-      'error',
-      '-f',
-      'hevc',
-      '-i',
-      '-',
-      '-f',
-      'rawvideo',
-      '-pix_fmt',
-      'gray',
-      '-',
-    ];
-    const { stdout } = spawnSync('ffmpeg', command, { input: Buffer.concat(stream), cwd: folder });
-    const { data } = await rawOf(await decode(heicSample('grey.heic')));
-    const ours = data.filter((_, index) => index % 3 === 0);
-    expect(Buffer.compare(Buffer.from(ours), stdout)).toBe(0);
-  } finally {
-    rmSync(folder, { recursive: true });
-  }
+  // Without colour, nothing depends on how that is interpolated.
+  const heif = openHeif(heicSample('grey.heic')) ?? expect.fail('there is no meta box');
+  const stream = readHevcUnits(heif, heif.primary).map((unit) =>
+    Buffer.concat([Buffer.from([0, 0, 0, 1]), unit]),
+  );
+  const command = '-v error -f hevc -i - -f rawvideo -pix_fmt gray -'.split(' ');
+  const { stdout } = spawnSync('ffmpeg', command, { input: Buffer.concat(stream) });
+  const { data } = await rawOf(await decode(heicSample('grey.heic')));
+  const ours = data.filter((_, index) => index % 3 === 0);
+  expect(Buffer.compare(Buffer.from(ours), stdout)).toBe(0);
 });

@@ -4,13 +4,8 @@ import { gifLabel, walkGifBlocks } from '../../../src/formats/gif/gif-blocks.ts'
 import { gifControl, gifImage, gifLoop, gifScreen, join } from '../containers.ts';
 
 type Told =
-  | {
-      readonly kind: 'extension';
-      readonly label: number;
-      readonly start: number;
-      readonly end: number;
-    }
-  | { readonly kind: 'image'; readonly start: number; readonly data: number };
+  | { kind: 'extension'; label: number; start: number; end: number }
+  | { kind: 'image'; start: number; data: number };
 
 function walk(gif: Uint8Array) {
   const told: Told[] = [];
