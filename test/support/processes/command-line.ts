@@ -1,38 +1,6 @@
 import { type ChildProcessWithoutNullStreams, spawn } from 'node:child_process';
 import { buffer } from 'node:stream/consumers';
 
-/** What a command has left behind. */
-export interface CommandResult {
-  readonly status: number | null;
-  readonly stdout: Buffer;
-  readonly stderr: string;
-}
-
-interface CommandOptions {
-  /** All variables that it has, besides PATH. */
-  readonly environment?: Readonly<Record<string, string>>;
-  readonly stdin?: Uint8Array;
-}
-
-/** Runs the real command line, as `npx darkroom` does, to its end. */
-export async function runDarkroom(
-  args: readonly string[],
-  { environment = {}, stdin }: CommandOptions = {},
-): Promise<CommandResult> {
-  const child = spawn(process.execPath, ['bin/darkroom.mjs', ...args], {
-    env: { PATH: process.env.PATH ?? '', ...environment },
-  });
-  child.stdin.on('error', () => undefined); // it need not read to the end
-  child.stdin.end(stdin);
-  const exited = new Promise<number | null>((resolve) => child.once('close', resolve));
-  let stderr = '';
-  child.stderr.on('data', (chunk: Buffer) => {
-    stderr += chunk.toString();
-  });
-  const stdout = await buffer(child.stdout);
-  return { status: await exited, stdout, stderr };
-}
-
 /** The real command line while it runs; whatever starts it, such as npx, may be in between. */
 export interface RunningCommand {
   readonly child: ChildProcessWithoutNullStreams;
@@ -42,18 +10,19 @@ export interface RunningCommand {
   readonly ended: Promise<number | NodeJS.Signals | null>;
 }
 
+type Environment = Readonly<Record<string, string>>;
+
 /** Starts the real command line, with a standard input that stays open, in a process group of its own. */
-export function startDarkroom(
+function spawnDarkroom(
   args: readonly string[],
-  environment: Readonly<Record<string, string>>,
+  environment: Environment,
   [program, ...before]: readonly [string, ...string[]] = [process.execPath, 'bin/darkroom.mjs'],
 ): RunningCommand {
   const child = spawn(program, [...before, ...args], {
     env: { PATH: process.env.PATH ?? '', ...environment },
     detached: true,
   });
-  child.stdin.on('error', () => undefined);
-  child.stdout.resume();
+  child.stdin.on('error', () => undefined); // it need not read to the end
   let stderr = '';
   child.stderr.on('data', (chunk: Buffer) => {
     stderr += chunk.toString();
@@ -62,4 +31,26 @@ export function startDarkroom(
     child.once('close', (status, signal) => resolve(signal ?? status));
   });
   return { child, stderr: () => stderr, ended };
+}
+
+/** The same, without a look at what it writes to its standard output. */
+export function startDarkroom(...args: Parameters<typeof spawnDarkroom>): RunningCommand {
+  const running = spawnDarkroom(...args);
+  running.child.stdout.resume();
+  return running;
+}
+
+/**
+ * Runs the real command line, as `npx darkroom` does, to its end.
+ *
+ * @param options `environment`: all variables that it has, besides PATH
+ */
+export async function runDarkroom(
+  args: readonly string[],
+  options: { readonly environment?: Environment; readonly stdin?: Uint8Array } = {},
+) {
+  const { child, stderr, ended } = spawnDarkroom(args, options.environment ?? {});
+  child.stdin.end(options.stdin);
+  const stdout = await buffer(child.stdout);
+  return { status: await ended, stdout, stderr: stderr() };
 }
