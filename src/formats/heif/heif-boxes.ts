@@ -1,10 +1,8 @@
-import { type ByteReader, corruptMedia } from '../byte-reader.ts';
+import { type ByteReader, corruptMedia, type Extent } from '../byte-reader.ts';
 
-/** A box of ISO/IEC 14496-12: the offsets of its payload. */
-export interface Box {
+/** A box of ISO/IEC 14496-12: where its payload lies. */
+export interface Box extends Extent {
   readonly type: string;
-  readonly start: number;
-  readonly end: number;
 }
 
 /** A full box: `start` is behind version and flags. */

@@ -1,17 +1,16 @@
 import { crc32 } from 'node:zlib';
-import { hasAscii } from '../byte-reader.ts';
+import { type Extent, hasAscii } from '../byte-reader.ts';
 import { withPlainExif } from '../exif-block.ts';
 import type { Orientation } from '../image-facts.ts';
 
 const signature = '\x89PNG\r\n\x1a\n';
 
-/** A chunk of a PNG (3rd edition §5.3); offsets are bytes from the file's start. */
-export interface PngChunk {
+/**
+ * A chunk of a PNG (3rd edition §5.3): where its payload lies, as the length says, be that past the end of the file.
+ * Behind it stands the CRC.
+ */
+export interface PngChunk extends Extent {
   readonly type: string;
-  /** Of the payload. */
-  readonly start: number;
-  /** Behind the payload, where the CRC stands; as the length says, be that past the end of the file. */
-  readonly end: number;
 }
 
 /** True where the bytes begin with the PNG signature. */

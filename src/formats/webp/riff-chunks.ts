@@ -2,14 +2,10 @@ import { type Extent, hasAscii } from '../byte-reader.ts';
 import { withPlainExif } from '../exif-block.ts';
 import type { Orientation, Size } from '../image-facts.ts';
 
-/** A chunk of a RIFF file (RFC 9649 §2.3); offsets are bytes from the start of what is walked. */
-export interface RiffChunk {
+/** A chunk of a RIFF file (RFC 9649 §2.3): where its payload lies, as the length says, be that past the end. */
+export interface RiffChunk extends Extent {
   /** Four ASCII characters, trailing space included: `VP8 `. */
   readonly fourCc: string;
-  /** Of the payload. */
-  readonly start: number;
-  /** Behind the payload; as the length says, be that past the end. */
-  readonly end: number;
 }
 
 /** Where the chunks of a WebP file begin (RFC 9649 §2.4). */
