@@ -34,6 +34,14 @@ test('an avif is never clean', () => {
   });
 });
 
+test('a box may tell its length in 64 bits', () => {
+  const at = avif.indexOf('meta', 0, 'latin1') - 4;
+  const lengthBytes = 8 + avif.readUInt32BE(at);
+  const long = join(u32be(1), 'meta', u32be(0), u32be(lengthBytes));
+  const bytes = join(avif.subarray(0, at), long, avif.subarray(at + 8));
+  expect(verdictOn(bytes)).toEqual(verdictOn(avif));
+});
+
 test('size is after clap and irot, orientation is the decoder’s own affair', () => {
   expect(factsOf(corpusFile('avif/libavif__abc_color_irot_alpha_irot.avif'))).toMatchObject({
     widthPx: 256,

@@ -339,6 +339,14 @@ describe('admission', () => {
     await pool.enter('light', 'light', 100);
     // (500 + 100 + 44 × 100 ms) ÷ 2 slots is all that may be foreseen.
     expect(await fillLight(pool)).toMatchObject({ waiting: 45, refusal: { retryAfterSeconds: 3 } });
+    const beside = create({ light: 2, heavy: 2 }, 64);
+    await beside.enter('light', 'light', 10_000);
+    await beside.enter('light', 'light', 100);
+    // The slot that stays busy for longer takes no part: 100 + 24 × 100 ms.
+    expect(await fillLight(beside)).toMatchObject({
+      waiting: 25,
+      refusal: { retryAfterSeconds: 3 },
+    });
   });
 
   test('foresees by those that run, too, that renders take longer than was learned', async () => {
