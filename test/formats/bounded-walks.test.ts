@@ -1,12 +1,16 @@
 import { describe, expect, test } from 'vitest';
 import { box, fullBox, u16be } from '../support/images/heif-file.ts';
 import {
+  afterIhdr,
+  afterSoi,
   anmf,
   gifControl,
   gifImage,
   gifLoop,
   gifScreen,
   join,
+  jpegSegment,
+  pngChunk,
   riffChunk,
   u32be,
   vp8x,
@@ -36,6 +40,17 @@ describe('more than any real file has', () => {
     [
       'chunks in all frames of a webp',
       webpFile(vp8x(2, 1, 1), times(100, anmf(1, dot, times(4_000, junk)))),
+    ],
+    [
+      'chunks in a png',
+      afterIhdr(
+        corpusFile('png-8/imagers__debug_triangle_corners_widescreen.png'),
+        times(210_000, pngChunk('teST')),
+      ),
+    ],
+    [
+      'markers in a jpeg',
+      afterSoi(corpusFile('jpeg-gray/sharp__concert.jpg'), times(20_000, jpegSegment(0xfe, ''))),
     ],
     ['comments in a gif', gif(times(400_000, Buffer.from([0x21, 0xfe, 0])))],
     ['loop extensions in a gif', gif(times(400_000, gifLoop(1)))],

@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { peekAnimation, readImageFacts } from '../../src/formats/read-image-facts.ts';
-import { gifImage, gifScreen, join } from './containers.ts';
+import { anmf, gifImage, gifScreen, join, riffChunk, vp8x, webpFile } from './containers.ts';
 import { corpusFile, corpusFiles } from './facts-of.ts';
 
 const folders = ['gif-animated', 'gif-delays', 'gif-manyframes', 'webp-animated', 'apng'];
@@ -51,6 +51,15 @@ test.each([
   ['a JPEG', firstOf('jpeg-gray')],
 ])('%s is no animation yet', (_, bytes) => {
   expect(peekAnimation(bytes)).toBeUndefined();
+});
+
+const dot = riffChunk('VP8L', Buffer.from('2f00000000888808', 'hex'));
+
+test.each([
+  ['GIF', join(gifScreen(4, 3), gifImage(0, 0, 4, 3), gifImage(0, 0, 4, 3))],
+  ['WebP', webpFile(vp8x(2, 1, 1), anmf(1, dot), anmf(1, dot))],
+])('a %s of two frames is one', (_, bytes) => {
+  expect(peekAnimation(bytes)?.frames).toBe(2);
 });
 
 test('never fails, whatever the bytes', () => {
