@@ -215,5 +215,6 @@ export class SitePassthrough {
 function rangeOfBeginning(wanted: ByteRange | undefined): ByteRange {
   const least = SNIFF_BYTES - 1;
   if (wanted === undefined) return { first: 0, last: least };
-  return { first: 0, last: wanted.last && Math.max(wanted.last, least) };
+  // A last byte of 0 is a number like any other, and no absent one.
+  return { first: 0, last: wanted.last === undefined ? undefined : Math.max(wanted.last, least) };
 }
