@@ -77,9 +77,10 @@ export class Exchange {
     return this.#gone.signal;
   }
 
-  /** Asks for the body, if its client waits to be asked (RFC 9110 §10.1.1). */
+  /** Asks for the body, if its client waits to be asked; one of HTTP/1.0 knows no 100 (RFC 9110 §10.1.1). */
   sendContinue(): void {
-    if (this.request.headers.expect !== undefined) this.#response.writeContinue();
+    const { headers, httpVersion } = this.request;
+    if (headers.expect !== undefined && httpVersion !== '1.0') this.#response.writeContinue();
   }
 
   /** Lets the connection end with the response. */

@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { Readable } from 'node:stream';
 import { beforeAll, describe, expect, test } from 'vitest';
 import { createClient } from '../../support/http/http-client.ts';
-import { connectTo, parseAnswer, sendRaw } from '../../support/http/raw-http.ts';
+import { collect, connectTo, parseAnswer, sendRaw } from '../../support/http/raw-http.ts';
 import { OpenapiReader } from '../../support/openapi/openapi-reader.ts';
 import { samples } from '../../support/test-app.ts';
 import {
@@ -118,6 +118,13 @@ describe('an upload', () => {
     expect((await ask(uploadTarget('attachments/7/7/a'), options)).status).toBe(200);
     expect((await ask(uploadTarget('attachments/7/7/b'), options)).status).toBe(200);
     expect((await ask('/emojis/404.png')).status).toBe(404);
+  });
+
+  test('of HTTP/1.0 is not told to go on, which such a client takes for the whole response', async () => {
+    const socket = await connectTo(relay.port);
+    const head = 'HTTP/1.0\r\nContent-Length: 2\r\nExpect: 100-continue';
+    socket.write(`PUT ${uploadTarget('attachments/5/6/old.txt')} ${head}\r\n\r\nhi`);
+    expect((await collect(socket).whole()).toString('latin1')).toMatch(/^HTTP\/1\.1 200 OK\r\n/);
   });
 
   test('has one line in the log, without its capability', async () => {
