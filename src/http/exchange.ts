@@ -134,8 +134,8 @@ export class Exchange {
     }
     this.record.noteError(known);
     const { status, headers, body } = formatFailure(known, {
-      ...this.commonHeaders,
       'cache-control': errorCacheControl(known.status, this.#maxAgeSeconds),
+      ...this.commonHeaders,
       ...headersOfError,
     });
     const isOrigins = errorRegistry[known.code].fault === 'origin';

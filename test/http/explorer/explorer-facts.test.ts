@@ -97,8 +97,9 @@ describe('the explorer as a signer', () => {
     expect(signed.json().path).toBe(`${path}?${query}`);
     expect((await get(signed.json().path)).statusCode).toBe(200);
     for (const key of ['avatars/1/ab12', 'attachments/1', '']) {
-      const { statusCode } = await get(`${SIGN}?key=${key}`);
+      const { statusCode, headers } = await get(`${SIGN}?key=${key}`);
       expect(statusCode, key).toBe(400);
+      expect(headers['cache-control'], key).toBe('no-store');
     }
   });
 });
