@@ -45,6 +45,9 @@ const BODY_BUFFER_BYTES = 64 * 1024;
  * parts. There the last of two at once is kept, unless a look finds the first one: before a body is sent, and
  * before its parts are put together.
  *
+ * Nor a bucket that stores what must be new and says that it has failed: the SDK sends it once more where it is held in
+ * memory, and finds its own, so that the upload is told that there is one already.
+ *
  * Nor the parts of a process that is killed, and an upload of whose beginning the response came too late; a
  * lifecycle rule of the bucket can remove them.
  */
