@@ -1,5 +1,6 @@
 import { availableParallelism } from 'node:os';
 import { defineConfig, type TestProjectInlineConfiguration } from 'vitest/config';
+import { SkippedTests } from './test/support/skipped-tests.ts';
 
 type Options = NonNullable<TestProjectInlineConfiguration['test']>;
 
@@ -25,7 +26,6 @@ const suites: Readonly<Record<string, Options>> = {
     hookTimeout: 60_000,
     globalSetup: ['test/support/s3/ceph-setup.ts'],
   },
-  surface: { testTimeout: 60_000, hookTimeout: 30_000 },
 };
 
 const unhurried: Options = {
@@ -39,7 +39,7 @@ const unhurried: Options = {
 };
 
 const projects: Readonly<Record<string, Options>> = {
-  // Behind `npm test`: what a newcomer waits for.
+  // Behind `npm test`: what a newcomer waits for; with TEST_SCALE=full, as in CI, with more rows and longer runs.
   unit: {
     ...unhurried,
     include: ['test/**/*.test.ts'],
@@ -62,6 +62,7 @@ export default defineConfig({
   test: {
     // Once per run, however many projects take part.
     globalSetup: ['test/support/build.ts'],
+    reporters: ['default', new SkippedTests()],
     // By default one core is left free; the tests wait for processes as often as they compute.
     maxWorkers: Math.ceil(availableParallelism() * 1.5),
     projects: Object.entries(projects).map(([name, options], index) => ({

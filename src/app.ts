@@ -16,21 +16,12 @@ import {
   openTracing,
 } from './optional-parts.ts';
 import { createMediaPipeline } from './pipeline/media-pipeline.ts';
-import { OriginHealth } from './pipeline/originals/origin-health.ts';
+import { createObserver, OriginHealth } from './pipeline/originals/origin-health.ts';
 import type { OriginalWriter } from './pipeline/originals/original-writer.ts';
-import {
-  type Clock,
-  type Lane,
-  type Log,
-  lanes,
-  type Origin,
-  type Renderer,
-  type ResultStore,
-} from './pipeline/ports.ts';
+import type { Clock, Lane, Log, Renderer, ResultStore, Source } from './pipeline/ports.ts';
 import type { UploadLimits } from './pipeline/uploads/upload-service.ts';
 import { openMarker, openOrigin, openResultStore } from './storage/open-storage.ts';
 import type { SiteDoubles } from './storage/remote/open-sites.ts';
-import { WatchedOrigin } from './storage/watched-origin.ts';
 import { listGauges } from './telemetry/gauges.ts';
 import { PrometheusMeter } from './telemetry/prometheus-meter.ts';
 import { judgeReadiness, type Readiness } from './telemetry/readiness.ts';
@@ -51,17 +42,17 @@ export interface AppParts {
   readonly log: Log;
   /** Without one, requests are not logged. */
   readonly requestLog?: RequestLog;
-  /** How many lines the log has lost. */
+  /** Returns the number of lines that the log has lost. */
   readonly countLostLines?: () => number;
   readonly clock?: Clock;
-  readonly origin?: Origin;
+  readonly origin?: Source;
   readonly renderer?: Renderer;
   readonly resultStore?: ResultStore;
   readonly workerFiles?: Partial<WorkerFiles>;
   readonly clientLimits?: Partial<ClientLimits>;
   readonly originalWriter?: OriginalWriter;
   readonly uploadLimits?: Partial<UploadLimits>;
-  /** How other sites are reached. */
+  /** Doubles for the way to other sites. */
   readonly siteDoubles?: SiteDoubles;
   /** Milliseconds since 1970. */
   readonly wallClock?: () => number;
@@ -77,7 +68,7 @@ export interface App {
    * app is closed. Rejects with an Error if a worker cannot start.
    */
   readonly started: Promise<void>;
-  /** What the render workers are kept from; `undefined` before they are ready, and where a test brought its own. */
+  /** Confinement of the render workers; `undefined` before they are ready, and where a test brought its own. */
   readonly confinement: Confinement | undefined;
   /** Stops accepting, lets what runs end, then ends the workers. */
   close(): Promise<void>;
@@ -102,10 +93,7 @@ export async function createApp(config: Config, parts: AppParts): Promise<App> {
   });
   const marker = openMarker(config);
   await marker?.look();
-  const origin = new WatchedOrigin(parts.origin ?? (await openOrigin(config, marker)), {
-    meter,
-    health: originHealth,
-  });
+  const origin = parts.origin ?? (await openOrigin(config, marker));
   const defaultAvatars = await loadDefaultAvatars();
   const workers = new WorkerPool({
     ...config.renderer,
@@ -124,10 +112,11 @@ export async function createApp(config: Config, parts: AppParts): Promise<App> {
   const remote = await openExternal(config, meter, parts.siteDoubles);
   const pipeline = createMediaPipeline(config, {
     origin,
+    observer: createObserver(meter, originHealth),
     external: remote,
     resultStore,
     renderer: parts.renderer ?? renderOnceStarted(workers, starting),
-    slotSource: workers,
+    slots: workers.slots,
     meter,
     clock,
     wallClock,
@@ -140,6 +129,7 @@ export async function createApp(config: Config, parts: AppParts): Promise<App> {
     passthrough,
     defaultAvatars,
     maxAgeSeconds: config.http.maxAgeSeconds,
+    robotsTag: config.http.robotsTag,
     external: config.external,
     attachments: guardOf(config, wallClock, meter),
     proxyWatch: config.rates && new ProxyWatch(clock, log),
@@ -148,8 +138,7 @@ export async function createApp(config: Config, parts: AppParts): Promise<App> {
     defaultAvatars,
     clock,
     wallClock,
-    origin,
-    budget: pipeline.originalsBudget,
+    originals: pipeline.originals,
   });
   const relay = await openRelay(config, {
     writer: parts.originalWriter,
@@ -176,7 +165,7 @@ export async function createApp(config: Config, parts: AppParts): Promise<App> {
   let isClosing = false;
   const countReady = (lane: Lane): number => workers.readyProcessIdsOf(lane).length;
   const readiness = (): Readiness => {
-    originHealth.probe(origin, config.originLimits.firstByteTimeoutMs);
+    originHealth.probe(pipeline.storage);
     marker?.lookSoon();
     return judgeReadiness({
       isClosing,
@@ -186,7 +175,7 @@ export async function createApp(config: Config, parts: AppParts): Promise<App> {
       isStoreFailing: store?.isFailing ?? false,
       storeShortcoming: resultStore?.shortcoming?.(),
       areUploadsFull: relay?.uploads.isFull ?? false,
-      crowdedLanes: lanes.filter((lane) => pipeline.admission.isCrowded(lane)),
+      crowdedLanes: pipeline.admission.crowded,
       connections: countConnections(),
     });
   };

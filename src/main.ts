@@ -12,7 +12,7 @@ import type { Confinement } from './workers/confinement/confinement.ts';
 /** Exit status of a faulty configuration (BSD `sysexits.h`, EX_CONFIG). */
 const EX_CONFIG = 78;
 
-/** Of the sample originals; a test asks for each of them. */
+/** Links to sample originals; a test requests each of them. */
 const SAMPLE_LINKS = [
   '/avatars/1/ab12.webp?size=256',
   '/emojis/1473333333333333334.gif?size=64',
@@ -20,13 +20,13 @@ const SAMPLE_LINKS = [
 ];
 
 /**
- * How many connections may wait to be accepted; the system cuts it to its own bound (Linux: 4096). After
+ * Connections that may wait to be accepted; the system cuts it to its own bound (Linux: 4096). After
  * a start, all clients come at once, and of Node's 511 the rest would try again after a second.
  */
 const BACKLOG = 4_096;
 
 /**
- * How far the heap, and the originals and results that it refers to, may grow beyond what was alive at the
+ * Growth of the heap, and of the originals and results that it refers to, beyond what was alive at the
  * last collection, in percent. V8 lets it grow to four times that on a machine with much memory: under a
  * mixed load (`npm run soak`), the process rose by 18 % from minute 5 to 30, though no more was alive; with
  * this by 7 %, with 200 by 15 %. So that a small heap is not collected all the time, for the sake of the

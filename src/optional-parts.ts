@@ -6,16 +6,16 @@
 import type { FastifyInstance } from 'fastify';
 import type { Config } from './config/config.ts';
 import { loadExplorerFiles } from './explorer/explorer-files.ts';
+import { ExplorerSigner } from './explorer/explorer-signer.ts';
+import { OriginalDescriber } from './explorer/original-describer.ts';
 import type { AdminServerOptions } from './http/admin/admin-server.ts';
 import { ExplorerHandler, type ExplorerParts } from './http/explorer/explorer-handler.ts';
-import { ExplorerSigner } from './http/explorer/explorer-signer.ts';
 import type { AttachmentGuardOptions } from './http/media/attachment-guard.ts';
 import { RelayHandler } from './http/relay/relay-handler.ts';
-import type { ResponseMeter, SiteMeter, UploadMeter } from './pipeline/meter.ts';
-import type { MemoryBudget } from './pipeline/originals/memory-budget.ts';
-import { OriginalDescriber } from './pipeline/originals/original-description.ts';
+import type { Meter } from './pipeline/meter.ts';
 import type { OriginalWriter } from './pipeline/originals/original-writer.ts';
-import type { Clock, Log, Origin } from './pipeline/ports.ts';
+import type { Originals } from './pipeline/originals/originals.ts';
+import type { Clock, Log } from './pipeline/ports.ts';
 import type { Purger } from './pipeline/results/purger.ts';
 import { type UploadLimits, UploadService } from './pipeline/uploads/upload-service.ts';
 import type { StorageMarker } from './storage/filesystem/storage-marker.ts';
@@ -23,22 +23,21 @@ import { openListing, openOriginalWriter } from './storage/open-storage.ts';
 import type { SiteDoubles } from './storage/remote/open-sites.ts';
 import type { Tracing } from './telemetry/tracing.ts';
 
-/** What the explorer is made of besides its settings. */
+/** Parts of the explorer besides its settings. */
 interface ExplorerPageParts extends Pick<ExplorerParts, 'defaultAvatars' | 'clock'> {
   /** Milliseconds since 1970. */
   readonly wallClock: () => number;
-  readonly origin: Origin;
-  readonly budget: MemoryBudget;
+  readonly originals: Originals;
 }
 
-/** What the relay is made of besides its settings. */
+/** Parts of the relay besides its settings. */
 interface RelayParts {
   /** In the place of the storage's own; for tests. */
   readonly writer: OriginalWriter | undefined;
   readonly limits: Partial<UploadLimits> | undefined;
   readonly marker: StorageMarker | undefined;
   readonly purger: Purger;
-  readonly meter: UploadMeter;
+  readonly meter: Meter;
   readonly clock: Clock;
   /** Milliseconds since 1970. */
   readonly wallClock: () => number;
@@ -48,7 +47,7 @@ interface RelayParts {
 /** Opens the explorer, if it is switched on. */
 export async function openExplorerPage(
   config: Config,
-  { defaultAvatars, clock, wallClock, origin, budget }: ExplorerPageParts,
+  { defaultAvatars, clock, wallClock, originals }: ExplorerPageParts,
 ): Promise<ExplorerHandler | undefined> {
   if (!config.explorer.isOn) return undefined;
   return new ExplorerHandler({
@@ -56,7 +55,7 @@ export async function openExplorerPage(
     listing: await openListing(config),
     defaultAvatars,
     clock,
-    describer: new OriginalDescriber({ origin, limits: config.originLimits, budget }),
+    describer: new OriginalDescriber(originals),
     signer: createSigner(config, wallClock),
   });
 }
@@ -82,17 +81,17 @@ export async function openRelay(
   return { uploads, handler };
 }
 
-/** How URLs of attachments are judged; `undefined` where they are not. */
+/** Returns the options of the attachment guard; `undefined` where URLs are not judged. */
 export function guardOf(
   { attachments: { mode, signing } }: Config,
   wallClock: () => number,
-  { signatures: counts }: ResponseMeter,
+  meter: Meter,
 ): AttachmentGuardOptions | undefined {
-  return mode === 'off' || signing === undefined ? undefined : { mode, signing, wallClock, counts };
+  return mode === 'off' || signing === undefined ? undefined : { mode, signing, wallClock, meter };
 }
 
 /**
- * What signs for all who can look at the explorer, if there are keys. Where one is set, the explorer is on only if
+ * Creates what signs for all who can look at the explorer, if there are keys. Where one is set, the explorer is on only if
  * `EXPLORER=on` was said (`config.ts`): a page that signs for all who open it is a key.
  */
 function createSigner(
@@ -118,12 +117,12 @@ export async function openAdmin(
 }
 
 /** Opens the way to other sites, if external media are switched on; where not, nothing of it is loaded. */
-export async function openExternal(config: Config, meter: SiteMeter, doubles?: SiteDoubles) {
+export async function openExternal(config: Config, meter: Meter, doubles?: SiteDoubles) {
   const { external, release, originReads } = config;
   if (external === undefined) return undefined;
   const { openSites } = await import('./storage/remote/open-sites.ts');
   const settings = { ...external, version: release.version, maxWaitMs: originReads.maxWaitMs };
-  return openSites(settings, meter, doubles);
+  return openSites(settings, (outcome) => meter.count('externalFetches', outcome), doubles);
 }
 
 /** Starts tracing, if it is wanted; where not, nothing of OpenTelemetry is loaded. */

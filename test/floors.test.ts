@@ -3,6 +3,7 @@ import { dirname, join, relative, resolve } from 'node:path';
 import { describe, expect, test } from 'vitest';
 
 const SOURCES = resolve(import.meta.dirname, '../src');
+const TESTS = import.meta.dirname;
 
 /** Folders from the top down; a folder may import from those named beside it, and from itself. */
 const floors: Readonly<Record<string, readonly string[]>> = {
@@ -24,7 +25,7 @@ const floors: Readonly<Record<string, readonly string[]>> = {
   workers: ['pipeline', 'formats', 'contract'],
   telemetry: ['config', 'pipeline', 'contract'],
   'default-avatars': ['contract'],
-  explorer: ['contract'],
+  explorer: ['pipeline', 'formats', 'contract'],
   pipeline: ['config', 'formats', 'contract'],
   config: ['contract'],
   formats: ['contract'],
@@ -41,11 +42,64 @@ const allowedPackages: Readonly<Record<string, readonly RegExp[]>> = {
   telemetry: [/^node:/, /^pino(-pretty)?$/, /^prom-client$/, /^@opentelemetry\//],
   workers: [/^node:/, /^sharp$/, /^libheif-js\//],
   'default-avatars': [/^node:(crypto|fs\/promises)$/],
-  explorer: [/^node:(fs\/promises|path)$/, /^@?preact(\/(compat|hooks|signals))?$/], // the latter in its page
+  explorer: [/^node:(fs\/promises|path)$/, /^lru-cache$/, /^@?preact(\/(compat|hooks|signals))?$/], // the latter in its page
   pipeline: [/^node:(crypto|events|stream)$/, /^(file-type|lru-cache)$/, /^@opentelemetry\/api$/],
   formats: [/^node:zlib$/], // for a profile inside a PNG: pure, no I/O
   contract: [/^node:crypto$/, /^zod$/], // for signatures and digests: pure, no I/O
 };
+
+/**
+ * Tests that import below `contract`, `config`, `app`, `main` and the ports. There are at most so many: a new one takes
+ * the place of another, and one that has gone leaves the list. Those of `formats` are pure, and need not be here.
+ */
+const MAX_DEEP_TESTS = 30;
+const deepTests = [
+  'deploy/monitoring.test.ts',
+  'docs/vectors.test.ts',
+  'explorer/catalogue.test.ts',
+  'explorer/page.test.ts',
+  'hostile/takeover.hostile.test.ts',
+  'http/attachments/refusal-times.exhaustive.test.ts',
+  'http/explorer/rebinding.test.ts',
+  'http/http-date.test.ts',
+  'http/media/conditional.test.ts',
+  'http/media/content-disposition.test.ts',
+  'http/media/long-headers.test.ts',
+  'http/relay/slow-uploads.test.ts',
+  'pipeline/originals/content-sniff.test.ts',
+  'pipeline/originals/memory-budget.test.ts',
+  'pipeline/rates.test.ts',
+  'pipeline/render/render-plan.test.ts',
+  'pipeline/single-flight.test.ts',
+  'storage/remote/address-guard.test.ts',
+  'storage/result-file.test.ts',
+  'storage/whole-file.test.ts',
+  'transforms/avif-grids.test.ts',
+  'workers/confinement/program-files.test.ts',
+  'workers/confinement/seccomp-filter.test.ts',
+  'workers/frame-scaling.test.ts',
+  'workers/gif/encode-gif.test.ts',
+  'workers/worker-failure.test.ts',
+];
+
+/** Helpers that do so for other tests, by which adapters are opened. This list gets no longer, either. */
+const deepHelpers = [
+  'hostile/bombs/webp-bombs.ts',
+  'hostile/mutations/part-codecs.ts',
+  'hostile/verdict.ts',
+  'pipeline/watched-flights.ts',
+  'support/disk-cache/disk-cache.ts',
+  'support/folder-storage.ts',
+  'support/memory-origin.ts',
+  'support/processes/worker-pool.ts',
+  'support/s3/s3-bucket.ts',
+  'support/sites/external-app.ts',
+  'support/sites/scripted-resolver.ts',
+  'support/sites/test-sites.ts',
+  'support/test-app.ts',
+  'support/uploads/relay-app.ts',
+  'support/zeros-origin.ts',
+];
 
 interface Import {
   readonly file: string;
@@ -53,12 +107,12 @@ interface Import {
   readonly target: string;
 }
 
-function readImports(): Import[] {
-  const files = readdirSync(SOURCES, { recursive: true, encoding: 'utf8' }).filter((file) =>
+function readImports(root = SOURCES): Import[] {
+  const files = readdirSync(root, { recursive: true, encoding: 'utf8' }).filter((file) =>
     /\.tsx?$/.test(file),
   );
   return files.flatMap((file) => {
-    const text = readFileSync(join(SOURCES, file), 'utf8');
+    const text = readFileSync(join(root, file), 'utf8');
     const specifiers = text.matchAll(
       /^(?:import|export)\b[^;]*?from '([^']+)'|\bimport\('([^']+)'\)/gms,
     );
@@ -155,6 +209,39 @@ describe('the floors', () => {
         !resolve(SOURCES, dirname(file), target).startsWith(`${SOURCES}/`),
     );
     expect(outside).toEqual([]);
+  });
+});
+
+describe('the language', () => {
+  test('a docstring begins with a noun, a verb or "Whether"', () => {
+    const first = /\/\*\*[\s*]*(?:What|That|Of|Whose|How|Who|Which)\b[^\n]*/g;
+    const unclear = readdirSync(SOURCES, { recursive: true, encoding: 'utf8' })
+      .filter((file) => /\.tsx?$/.test(file))
+      .flatMap((file) => readFileSync(join(SOURCES, file), 'utf8').match(first) ?? []);
+    expect(unclear).toEqual([]);
+  });
+});
+
+describe('tests see the service from outside', () => {
+  const isSeam = (target: string): boolean =>
+    /^(contract|config)\/|^(app|main)\.ts$|(^|\/)ports\.ts$/.test(target);
+  const deep = readImports(TESTS)
+    .filter(isLocal)
+    .map(({ file, target }) => ({
+      file,
+      target: relative(SOURCES, resolve(TESTS, dirname(file), target)),
+    }))
+    .filter(({ target }) => !target.startsWith('..') && !isSeam(target))
+    // Of what is pure, a test states the properties.
+    .filter(({ file, target }) => !(file.startsWith('formats/') && target.startsWith('formats/')));
+  const isTest = (file: string): boolean => /\.test\.tsx?$/.test(file);
+  const filesOf = (kind: boolean): string[] =>
+    [...new Set(deep.map(({ file }) => file))].filter((file) => isTest(file) === kind).sort();
+
+  test('but for those on a list, which only shrinks', () => {
+    expect(filesOf(true)).toEqual([...deepTests].sort());
+    expect(filesOf(false)).toEqual([...deepHelpers].sort());
+    expect(deepTests.length).toBeLessThanOrEqual(MAX_DEEP_TESTS);
   });
 });
 

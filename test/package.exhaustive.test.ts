@@ -2,7 +2,7 @@ import { execFileSync, spawn } from 'node:child_process';
 import { cpSync, mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
 
 /** What is built from, so that the package can be made beside a `dist/` that other tests use. */
 const SOURCES = [
@@ -59,43 +59,28 @@ describe('the package', () => {
     expect([...roots].filter((root) => /^(src|test|bench|tools)\b/.test(root))).toEqual([]);
   });
 
-  test.each([
-    ['of this run', [process.execPath]],
-    ...['22', '24', '26'].map((version): [string, string[]] => [
-      version,
-      ['npx', '-y', '-p', `node@${version}`, 'node'],
-    ]),
-  ])(
-    'installed in an empty folder, serves its samples with Node %s',
-    async (_, [program = '', ...args]) => {
-      const cwd = join(folder, 'empty');
-      const bin = 'node_modules/@darkroom-media/darkroom/bin/darkroom.mjs';
-      const child = spawn(program, [...args, bin, 'serve'], {
-        cwd,
-        env: { ...environment, PORT: '0', WORKERS: '1' },
-        detached: true,
+  // Other versions of Node start the service in CI.
+  test('installed in an empty folder, serves its samples', async () => {
+    const bin = 'node_modules/@darkroom-media/darkroom/bin/darkroom.mjs';
+    const child = spawn(process.execPath, [bin, 'serve'], {
+      cwd: join(folder, 'empty'),
+      env: { ...environment, PORT: '0', WORKERS: '1' },
+    });
+    onTestFinished(() => void child.kill('SIGKILL'));
+    let output = '';
+    for (const stream of [child.stdout, child.stderr]) {
+      stream.on('data', (chunk: Buffer) => {
+        output += chunk.toString();
       });
-      let output = '';
-      for (const stream of [child.stdout, child.stderr]) {
-        stream.on('data', (chunk: Buffer) => {
-          output += chunk.toString();
-        });
-      }
-      const links = () => [...output.matchAll(/^ {2}(http:\S+)$/gm)].map(([, link = '']) => link);
-      try {
-        await expect.poll(() => links().length || output, { timeout: 100_000 }).toBe(3);
-        for (const link of links()) {
-          const response = await fetch(link);
-          expect(response.status, link).toBe(200);
-          expect(response.headers.get('content-type')).toMatch(/^image\//);
-        }
-      } finally {
-        // With npx in between, it is the group that ends.
-        if (child.pid !== undefined && child.exitCode === null) process.kill(-child.pid, 'SIGKILL');
-      }
-    },
-    200_000,
-  );
+    }
+    const links = () => [...output.matchAll(/^ {2}(http:\S+)$/gm)].map(([, link = '']) => link);
+    await expect.poll(() => links().length || output, { timeout: 100_000 }).toBe(3);
+    for (const link of links()) {
+      const response = await fetch(link);
+      expect(response.status, link).toBe(200);
+      expect(response.headers.get('content-type')).toMatch(/^image\//);
+    }
+  });
 
   test('has the command in the path of npm', () => {
     expect(run(join(folder, 'empty'), 'npx', '--no', '--', 'darkroom', '--version')).toMatch(

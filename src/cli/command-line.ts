@@ -17,7 +17,7 @@ import { putCommand } from './put/put-command.ts';
 import { renderCommand } from './render-command.ts';
 import { signCommand } from './sign-command.ts';
 
-/** What `npm start` does once it is built. */
+/** Command that `npm start` runs after the build. */
 const serveCommand: Command = {
   summary: 'serves media until it is stopped',
   operands: [],
@@ -33,8 +33,7 @@ end, within SHUTDOWN_GRACE_MS.
 Exit status: 0 stopped; 1 cut off, or failed; 78 the configuration is not
 valid.`,
   run: async () => {
-    // The service is a program of its own, with signals and exit statuses of its own; to import it is
-    // to run it.
+    // The service is a program of its own, with its own signals and exit statuses; importing it runs it.
     await import('../main.ts');
     return new Promise<never>(() => undefined);
   },
@@ -55,9 +54,9 @@ const OPTIONS = `Options:
 /**
  * Runs a command line to its end.
  *
- * @param args what follows the program's name
- * @returns how it ends; what went wrong is on `stderr` then
- * @throws what is a bug of ours
+ * @param args the arguments after the program's name
+ * @returns how the command ended; errors have been written to `stderr`
+ * @throws bugs of ours
  */
 export async function runCommandLine(
   args: readonly string[],
@@ -88,7 +87,7 @@ type ParsedCommandLine =
   | { readonly kind: 'run'; readonly command: Command; readonly operands: readonly string[] }
   | { readonly kind: 'text'; readonly text: string };
 
-/** @throws CommandFault with the status of a usage */
+/** @throws CommandFault with the status of a usage error */
 function parseCommandLine(args: readonly string[]): ParsedCommandLine {
   const { values, positionals } = parseOptions(args);
   const [name, ...operands] = positionals;
@@ -115,7 +114,7 @@ function parseOptions(args: readonly string[]) {
       options: { help: { type: 'boolean', short: 'h' }, version: { type: 'boolean' } },
     });
   } catch (error) {
-    // Node's own words are for programmers, and go on about `--`.
+    // Node's own messages are for programmers, and go on about `--`.
     const option = args.find((arg) => /^-./.test(arg) && !/^(-h|--help|--version)$/.test(arg));
     if (option === undefined) throw error;
     throw refusal(`there is no option ${option}`);

@@ -3,11 +3,11 @@ import { handleStopSignals, type StopSignal } from '../stop-signals.ts';
 import { runCommandLine } from './command-line.ts';
 
 /**
- * The command line as a program. The first SIGINT or SIGTERM lets a command clean up, the second one
- * ends it. Not so while it serves: the service has its own ways.
+ * Runs the command line. The first SIGINT or SIGTERM lets a command clean up, the second one ends it. `serve` handles
+ * signals itself.
  */
 async function main(): Promise<void> {
-  // Those of Node and of packages are for the people who build them; the service logs them.
+  // Warnings of Node and of packages are for their developers; the service logs them.
   process.removeAllListeners('warning');
   const args = process.argv.slice(2);
   const stopping = new AbortController();
@@ -39,18 +39,19 @@ async function main(): Promise<void> {
     restoreSignals();
     dieOf(stoppedBy);
   };
-  // Whatever is still open, such as connections to a bucket; but not before all is written.
+  // Exits despite open handles, such as connections to a bucket, but only after all output is written.
   process.stdout.write('', () => process.stderr.write('', leave));
 }
 
-/** Ends the process by a signal, so that a shell sees what it was. */
+/** Ends the process by a signal, so that a shell sees which signal it was. */
 function dieOf(signal: StopSignal): void {
   process.kill(process.pid, signal);
-  // The first process of a container does not die of it.
+  // The first process of a container survives the signal.
   process.exit(128 + constants.signals[signal]);
 }
 
-// The reader may have seen enough: `darkroom render … - | head`.
+// The reader may have closed the pipe: `darkroom render … -
+// head`.
 process.stdout.on('error', (error: NodeJS.ErrnoException) => {
   if (error.code !== 'EPIPE') throw error;
   process.exit(1);

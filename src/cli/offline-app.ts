@@ -5,10 +5,10 @@ import type { ErrorCode, RequestFault } from '../contract/errors.ts';
 import { unlessAborted } from '../pipeline/abort.ts';
 import { CommandFault } from './command.ts';
 
-/** A single request needs no more than one worker of each lane. */
+/** A single request needs only one worker of each lane. */
 const ONE_WORKER = { light: 1, heavy: 1 } as const;
 
-/** What the service would respond to one request, without a server. */
+/** Response of the service to one request, without a server. */
 interface OfflineResponse {
   readonly status: number;
   readonly contentType: string;
@@ -16,11 +16,11 @@ interface OfflineResponse {
 }
 
 /**
- * Runs something with the service as it is configured, but for its listeners, its traces and its number of
- * workers, and ends it again. It keeps no rendering and looks for none: the store is the running service's.
+ * Runs work with the configured service except its listeners, traces and number of workers, and then closes the
+ * service. The service neither reads nor writes stored renderings: the store belongs to the running service.
  *
  * @param signal ends the wait for a response
- * @throws CommandFault if the service cannot start; what the work throws; `signal.reason`
+ * @throws CommandFault if the service cannot start; errors of the work; `signal.reason`
  */
 export async function withOfflineApp<Result>(
   config: Config,
@@ -63,14 +63,14 @@ function cannotStart(cause: unknown): never {
   throw new CommandFault('the service cannot start; see darkroom check', { cause });
 }
 
-/** The body of an error, as the contract has it. */
+/** Body of an error response, as in the contract. */
 interface ErrorBody {
   readonly code: ErrorCode;
   readonly message: string;
   readonly errors?: readonly RequestFault[];
 }
 
-/** An error of the service for a person: status, code and message, then a line for each fault. */
+/** Formats an error response for a person: status, code and message, then a line for each fault. */
 export async function formatErrorResponse({ status, body }: OfflineResponse): Promise<string> {
   const { code, message, errors = [] } = (await json(body)) as ErrorBody;
   const lines = errors.map((fault) => `\n  ${fault.path}: ${fault.message}`);

@@ -7,15 +7,15 @@ import { pipeline } from 'node:stream/promises';
 import { writeWholeFile } from '../storage/filesystem/whole-file.ts';
 import { CommandFault } from './command.ts';
 
-/** Links to links that are followed: as many as Linux follows. */
+/** Most links to links that are followed: Linux's limit. */
 const MAX_LINKS = 40;
 
 /**
- * Writes a file that is there whole or not at all: it gets its name when it is on the disk. The users who had
- * access to the file that it replaces have access to it. A link is followed, and its target replaced or made;
- * what is no file, such as a pipe or `/dev/null`, is written to as it is.
+ * Writes a file completely or not at all: the file gets its name once it is on the disk. Users with access to the
+ * replaced file keep it. A link is followed, and its target replaced or created; a pipe, or a device such as
+ * `/dev/null`, is written to directly.
  *
- * @throws CommandFault if it cannot be written, or `chunks` fail; `signal.reason`
+ * @throws CommandFault if the file cannot be written, or `chunks` fail; `signal.reason`
  */
 export async function writeOutputFile(
   path: string,
@@ -33,16 +33,16 @@ export async function writeOutputFile(
     return pipeline(chunks, createWriteStream(target), { signal }).catch(fail);
   }
   const root = dirname(target);
-  // Not from the target's name, which may be as long as a name can be.
+  // The target's name is not part of it, which may already have the maximum length.
   const temporaryPath = join(root, `.darkroom-${randomBytes(8).toString('hex')}`);
   const place = { path: target, temporaryPath, root, accessAs: status };
   await writeWholeFile(Readable.from(chunks, { signal }), place).catch(fail);
 }
 
 /**
- * Where a path leads, also where nothing is there yet.
+ * Resolves the target of a path, even if the target does not exist yet.
  *
- * @throws Error if it leads round in circles
+ * @throws Error if the links form a loop
  */
 async function findTarget(path: string): Promise<string> {
   let target = path;
@@ -51,7 +51,7 @@ async function findTarget(path: string): Promise<string> {
     if (real !== undefined) return real;
     const link = await readlink(target).catch(() => undefined);
     const folder = await realpath(dirname(target));
-    // With a slash at its end, which only a folder may have.
+    // The path keeps a slash at its end, which only a folder may have.
     if (link === undefined) return join(folder, basename(target), target.endsWith('/') ? '/' : '');
     target = resolve(folder, link);
   }

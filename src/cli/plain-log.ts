@@ -3,7 +3,7 @@ import { formatCauses } from '../contract/errors.ts';
 import type { Log } from '../pipeline/ports.ts';
 import { writeLine } from './command.ts';
 
-/** A log for a person at a terminal: errors alone, in a sentence each, with what caused them. */
+/** Returns a log for a person at a terminal: only errors, a sentence each, with their causes. */
 export function createPlainLog(stderr: Writable): Log {
   return {
     info: ignore,
@@ -15,7 +15,7 @@ export function createPlainLog(stderr: Writable): Log {
   };
 }
 
-/** A log that is not read. */
+/** A log that discards everything. */
 export const silentLog: Log = { info: ignore, warn: ignore, error: ignore };
 
 function ignore(): void {}

@@ -7,10 +7,10 @@ import { formatErrorResponse, withOfflineApp } from './offline-app.ts';
 import { writeOutputFile } from './output-file.ts';
 import { createPlainLog } from './plain-log.ts';
 
-/** Of a larger response, the dimensions are not shown: it would have to be held in memory whole. */
+/** Largest response whose dimensions are shown, since it must be held in memory. */
 const MAX_MEASURED_BYTES = 64 * 1024 * 1024;
 
-/** Gives the response to one URL, without a server. */
+/** Writes the response to one URL, without a server. */
 export const renderCommand: Command = {
   summary: 'renders one URL to a file, without a server',
   operands: ['URL-PATH', 'OUTPUT-FILE'],
@@ -50,9 +50,9 @@ written.
 };
 
 /**
- * Path and query of a URL; what has no path of ours is the service's to refuse.
+ * Returns path and query of a URL; the service will reject an unknown path.
  *
- * @throws CommandFault if it is none, or clients would send it otherwise: the response would be that to
+ * @throws CommandFault if the text is not a URL, or clients would send it differently: the response would be that to
  *   another URL
  */
 function toPath(target: string): string {
@@ -80,7 +80,7 @@ class Measure {
     }
   }
 
-  /** Of an image that we read, width, height and frames; nothing of all else. */
+  /** Returns width, height and frames of an image that we decode; empty for other files. */
   dimensions(): string[] {
     try {
       const facts = readImageFacts(Buffer.concat(this.#kept));
@@ -88,7 +88,7 @@ class Measure {
       const { widthPx, heightPx, frames } = facts;
       return [`${widthPx} x ${heightPx} px`, ...(frames > 1 ? [`${frames} frames`] : [])];
     } catch {
-      return []; // a broken image that is passed on as it is
+      return []; // a broken image that the service passes through
     }
   }
 }

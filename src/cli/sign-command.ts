@@ -7,7 +7,7 @@ import { formatExternalPath } from '../contract/signing/external-path.ts';
 import { AddressGuard } from '../storage/remote/address-guard.ts';
 import { type Command, CommandFault, exitStatus, usageFault, writeLine } from './command.ts';
 
-/** Signs what is served to those alone who have a signature. */
+/** Signs URLs that are served only with a signature. */
 export const signCommand: Command = {
   summary: 'prints the signed path of an external URL or an attachment',
   operands: ['URL'],
@@ -57,7 +57,7 @@ function noKeyFault(variable: string): CommandFault {
   return new CommandFault(`no key is set; see ${variable} in docs/configuration.md`);
 }
 
-/** Why nothing would be fetched from a URL, in a few words; what its name resolves to is not looked at. */
+/** Returns why nothing would be fetched from a URL, in a few words; does not resolve its host. */
 function findFault(url: string, rules: NonNullable<Config['external']>): string | undefined {
   const target = examineExternalUrl(url, rules);
   if (target.kind === 'refused') return target.reason;

@@ -2,7 +2,7 @@ import { isIP } from 'node:net';
 import type { SigningKeys } from '../contract/signing/signing-keys.ts';
 import { countCores, findFilesFault, planConnections, planWorkers } from './machine-limits.ts';
 import { readRelease } from './release.ts';
-import type { Environment } from './setting.ts';
+import type { Environment, Setting } from './setting.ts';
 import { readSettings } from './setting-faults.ts';
 import { type Settings, settingTable } from './settings.ts';
 import { readTls } from './tls-pair.ts';
@@ -12,40 +12,44 @@ import { EXTERNAL_CONNECTIONS, readExternal } from './variables/external-setting
 import { hasKeys, keySettingNames, readKeys } from './variables/key-settings.ts';
 import { RELAY_CONNECTIONS, readRelay } from './variables/relay-settings.ts';
 import { RESULT_CONNECTIONS, readResultStore, readStorage } from './variables/storage-settings.ts';
-import { readTracing } from './variables/tracing-settings.ts';
+import { findProtocolFault, readTracing } from './variables/tracing-settings.ts';
 
 /** All faults of the configuration at once; `message` has one line per variable. */
 export class ConfigError extends Error {
   override readonly name = 'ConfigError';
 }
 
-/** What workers inherit: how to run, and no secret. */
+/** Variables that workers inherit; none of them is a secret. */
 const WORKER_VARIABLES = ['PATH', 'LD_PRELOAD', 'LD_LIBRARY_PATH', 'MALLOC_CONF'];
 
-/** One of each lane. */
+/** One worker of each lane. */
 const WORKERS_PER_CORE = 2;
 
-/** The channel to it, and another one for a moment while it is replaced. */
+/** The worker's channel, and briefly that of its replacement. */
 const FILES_PER_WORKER = 2;
 
-/** How many requests may wait to read from the origin: each costs some kilobytes. */
+/** Most requests that may wait to read from the origin: each costs some kilobytes. */
 const MAX_WAITING_FOR_ORIGIN = 1_024;
 
 /** The service's configuration, one slice per consumer. */
 export type Config = ReturnType<typeof readConfig>;
 
 /**
- * Reads the configuration, once, at boot. An empty variable counts as one that is not set.
+ * Reads the configuration once, at boot. An empty variable counts as unset, unless its row says that it may be empty.
  *
  * @throws ConfigError with every fault: name, expected form and the value received
  */
 export function readConfig(environment: Environment) {
   const given: Readonly<Record<string, string>> = Object.fromEntries(
-    Object.entries(environment).flatMap(([name, value]) => (value ? [[name, value]] : [])),
+    Object.entries(environment).flatMap(([name, value]) =>
+      value || (value === '' && mayBeEmpty(name)) ? [[name, value]] : [],
+    ),
   );
   const connections = planConnections(countOtherFiles(given));
   const { values, faults } = readSettings(given, connections.most);
-  const allFaults = [...faults, findFilesFault()].filter((fault) => fault !== undefined);
+  const allFaults = [...faults, findFilesFault(), findProtocolFault(given)].filter(
+    (fault) => fault !== undefined,
+  );
   if (allFaults.length > 0) throw new ConfigError(allFaults.join('\n'));
 
   const waiting = { maxWaiting: MAX_WAITING_FOR_ORIGIN, maxWaitMs: values.QUEUE_TIMEOUT_MS };
@@ -68,6 +72,7 @@ export function readConfig(environment: Environment) {
         notFound: values.NOT_FOUND_MAX_AGE_SECONDS,
         refused: values.REFUSED_MAX_AGE_SECONDS,
       },
+      robotsTag: values.ROBOTS_TAG,
     },
     log: { level: values.LOG_LEVEL },
     storage: readStorage(values),
@@ -112,7 +117,7 @@ export function readConfig(environment: Environment) {
     external: readExternal(values),
     attachments: readAttachments(values),
     relay: readRelay(values),
-    /** All that sign a URL, for what keeps them out of the log. */
+    /** Keys of every kind of signed URL, which the log redacts. */
     signingKeys: readSigningKeys(values),
     admin: readAdmin(values),
     explorer: readExplorer(values),
@@ -121,7 +126,12 @@ export function readConfig(environment: Environment) {
   });
 }
 
-/** Files that are open besides those of clients; not a number where a setting is none. */
+function mayBeEmpty(name: string): boolean {
+  const rows: Readonly<Record<string, Setting>> = settingTable;
+  return Object.hasOwn(rows, name) && rows[name]?.mayBeEmpty === true;
+}
+
+/** Counts the files that are open besides those of clients; NaN if a setting is not a number. */
 function countOtherFiles(given: Environment): number {
   const workers = WORKERS_PER_CORE * Number(given.WORKERS ?? countCores());
   const storage =
@@ -137,20 +147,21 @@ function readSigningKeys(values: Settings): readonly SigningKeys[] {
   return keySettingNames.map((name) => readKeys(values, name)).filter((keys) => keys !== undefined);
 }
 
-/** `undefined`: all clients may have rendered what they like. */
+/** Returns `undefined` if rendering is not limited. */
 function readRates({ RATE_LIMIT_REQUESTS, RATE_LIMIT_WINDOW_SECONDS }: Settings) {
   if (RATE_LIMIT_REQUESTS === undefined) return undefined;
   return { requests: RATE_LIMIT_REQUESTS, windowMs: RATE_LIMIT_WINDOW_SECONDS * 1000 };
 }
 
-/** `undefined`: there is no admin listener. */
+/** Returns `undefined` if there is no admin listener. */
 function readAdmin({ ADMIN_HOST: host, ADMIN_PORT: port, ADMIN_TOKEN: token }: Settings) {
   return port === undefined || token === undefined ? undefined : { listen: { host, port }, token };
 }
 
 /**
- * The explorer lists all originals, private attachments too, to anybody who can reach the listener. So it is on by
- * itself only where that is this machine alone, and nothing says that this is production or that URLs are guarded.
+ * Decides whether the explorer is on. It lists all originals, private attachments too, to anybody who can reach the
+ * listener; so the default is on only where just this machine can, and neither `NODE_ENV` nor a signing key calls for
+ * protection.
  */
 function readExplorer(values: Settings) {
   const { EXPLORER: word, STORAGE, HOST, NODE_ENV } = values;
@@ -160,7 +171,7 @@ function readExplorer(values: Settings) {
   return { isOn, isExposed: isOn && !isPrivate };
 }
 
-/** Whether only programs of this machine reach an address or name. */
+/** Whether only programs on this machine reach an address or name. */
 function isLoopback(host: string): boolean {
   return host === 'localhost' || host === '::1' || (isIP(host) === 4 && host.startsWith('127.'));
 }

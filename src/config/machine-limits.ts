@@ -8,34 +8,34 @@ const QUOTA_FILES = [
 ];
 
 /**
- * Cores this process may use: those it may run on, or fewer if the container has a smaller quota,
- * which Node 20 does not see. At least 1.
+ * Returns the cores that this process may use: those of its CPU affinity, or fewer if the container has a smaller
+ * quota, which Node 20 does not see. At least 1.
  */
 export function countCores(readText: (path: string) => string = readUtf8): number {
   const quotas = QUOTA_FILES.flatMap((paths) => {
     try {
       const [quotaUs, periodUs] = paths.map(readText).join(' ').trim().split(/\s+/).map(Number);
       const cores = (quotaUs ?? Number.NaN) / (periodUs ?? Number.NaN);
-      return cores > 0 ? [Math.ceil(cores)] : []; // "max" and -1 are no quota
+      return cores > 0 ? [Math.ceil(cores)] : []; // "max" and -1 mean no quota
     } catch {
-      return []; // not this kind of cgroup, or none
+      return []; // another kind of cgroup, or none
     }
   });
   return Math.max(1, Math.min(availableParallelism(), ...quotas));
 }
 
 /**
- * What a light render may take besides its original, in bytes. Measured: up to 215 MiB with the process itself, which
- * has 85 of them (a progressive JPEG of 20 megapixels in 4:4:4).
+ * Memory of a light render besides its original, in bytes. Measured: up to 215 MiB with the process itself, which has
+ * 85 of them (a progressive JPEG of 20 megapixels in 4:4:4).
  */
 const LIGHT_MEMORY_BYTES = 288 * 1024 ** 2;
 
 /**
- * How many render processes each lane may have, and the private writable memory of each of them, in bytes.
+ * Plans the number of render processes of each lane, and the private writable memory of each process, in bytes.
  *
- * Each lane has a process for every core, and the two of a core share its memory: a light render decodes no more
- * than some megapixels, so a heavy one has most of it. Where there is too little for two, the lanes share the cores:
- * half of them, rounded down, are for heavy renders, and each lane has one at least.
+ * Each lane has a process for every core, and the two processes of a core share its memory: a light render decodes at
+ * most some megapixels, so a heavy one gets most of it. Where the memory is too small for two, the lanes share the
+ * cores: half of the cores, rounded down, are for heavy renders, and each lane has at least one.
  *
  * @param memoryBytes of all processes of one core
  */
@@ -52,31 +52,31 @@ export function planWorkers(cores: number, memoryBytes: number, maxOriginalBytes
   };
 }
 
-/** Most connections without a setting: an idle one was seen to take 11 kB, one of TLS 57 to 77 kB. */
+/** Most connections without a setting: an idle one was measured at 11 kB, with TLS at 57 to 77 kB. */
 const MAX_BY_DEFAULT = 16_384;
 
-/** Files of the process itself: the program, the log, a start of a worker, those just being closed. */
+/** Files of the process itself: the program, the log, a worker's start, files just being closed. */
 const OWN_FILES = 128;
 
 /**
- * Says what is wrong with a limit of open files within which the service cannot even start: with some tens of files,
- * its own modules cannot be read.
+ * Returns the fault of a limit of open files that is too low to start the service: with some tens of files, its own
+ * modules cannot be read.
  */
 export function findFilesFault(openFilesLimit = readOpenFilesLimit()): string | undefined {
   if (openFilesLimit === undefined || openFilesLimit >= OWN_FILES) return undefined;
   return `ulimit -n: expected a limit of ${OWN_FILES} open files at least (LimitNOFILE= of systemd, --ulimit of Docker) but received ${openFilesLimit}`;
 }
 
-/** Where the system does not tell; macOS has as many at least. */
+/** Assumed limit where the system does not report one; macOS has at least as many. */
 const ASSUMED_FILES = 10_240;
 
 /**
- * How many connections there may be, so that files never run out: of the files that a process may have open, they get
- * what the rest does not need. Without a bound, the storage fails when clients are many, and the pool of workers cannot
- * replace one.
+ * Returns how many connections there may be: of the files that a process may have open, connections get those that the
+ * rest does not need. Without a bound, many clients would make the storage fail, and the pool could not replace a
+ * worker.
  *
- * @param otherFiles what the rest of the service holds open: workers, files or connections of the storage
- * @param openFilesLimit `undefined` where it is not known
+ * @param otherFiles files and connections that the rest of the service holds open: workers and the storage
+ * @param openFilesLimit `undefined` if unknown
  */
 export function planConnections(
   otherFiles: number,
@@ -87,7 +87,7 @@ export function planConnections(
 }
 
 /**
- * The limit of open files of this process, sockets included; `undefined` where the system does not tell
+ * Returns the limit of open files of this process, sockets included; `undefined` if the system does not report it
  * (Linux does, proc(5)). Node raises the soft limit to the hard one at its start.
  */
 export function readOpenFilesLimit(

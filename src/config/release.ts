@@ -1,14 +1,14 @@
 import { readFileSync } from 'node:fs';
 
-/** Written by the build (`tools/write-release.mjs`); there is none beside the sources. */
+/** Written by the build (`tools/write-release.mjs`); missing beside the sources. */
 const BUILT = new URL('../release.json', import.meta.url);
 
-/** Seen from the compiled file, and from its source. */
+/** The path is the same from the compiled file and from its source. */
 const PACKAGE = new URL('../../package.json', import.meta.url);
 
 /**
- * Reads which release of the program this is, from files that come with it: the version of `package.json`, and the git
- * commit that it was built from, abbreviated, if the build knew it.
+ * Reads the release of this program from files that come with it: the version of `package.json`, and the abbreviated
+ * git commit of the build, if the build knew its commit.
  */
 export function readRelease() {
   const { version } = readJson(PACKAGE);
@@ -16,7 +16,7 @@ export function readRelease() {
   return { version: version ?? 'unknown', ...(commit !== undefined && { commit }) };
 }
 
-/** The texts of a JSON object; none where there is no such file. */
+/** Reads the texts of a JSON object; empty if the file is missing. */
 function readJson(file: URL): Readonly<Record<string, string | undefined>> {
   try {
     return JSON.parse(readFileSync(file, 'utf8'));

@@ -5,25 +5,24 @@ import { type SettingName, type Settings, settingNames, settingTable } from './s
 import { findTlsFault } from './tls-pair.ts';
 import { hasKeys, keySettingNames } from './variables/key-settings.ts';
 import { areNested, mayMixUp, SAMPLE_FOLDER } from './variables/storage-settings.ts';
-import { findProtocolFault } from './variables/tracing-settings.ts';
 
 /**
- * What a worker needs besides an original to make a small image of it: of 256 MiB, originals could have
- * 124 (measured on Linux x64).
+ * Memory that a worker needs besides an original to make a small image of it: with 256 MiB, originals could have 124
+ * (measured on Linux x64).
  */
 const WORKER_OWN_BYTES = 160 * MEBIBYTE;
 
-/** What a rule about several variables looks at. */
+/** Input of a rule about several variables. */
 interface Judged {
-  /** Those that are set. */
+  /** Variables that are set. */
   readonly given: Environment;
-  /** `undefined` where one of them has no known form. */
+  /** `undefined` if a variable does not have its form. */
   readonly values: Settings | undefined;
-  /** How many connections of clients there can be. */
+  /** Most connections of clients. */
   readonly mostConnections: number;
 }
 
-/** A rule about variables that go together: the form that one of them must have where the rule is broken. */
+/** A rule about related variables; returns the form that the named variable must have if the rule is broken. */
 type Rule = readonly [SettingName, (judged: Judged) => string | false | undefined];
 
 const rules: readonly Rule[] = [
@@ -103,8 +102,6 @@ const rules: readonly Rule[] = [
     (values) => values.EXTERNAL_MAX_AGE_SECONDS < values.EXTERNAL_MIN_AGE_SECONDS,
   ),
   needed('ADMIN_TOKEN', 'a token, since ADMIN_PORT is set', 'ADMIN_PORT'),
-  ['OTEL_EXPORTER_OTLP_PROTOCOL', ({ given }) => findProtocolFault(given, 'general')],
-  ['OTEL_EXPORTER_OTLP_TRACES_PROTOCOL', ({ given }) => findProtocolFault(given, 'traces')],
   [
     'MAX_CONNECTIONS',
     ({ given, mostConnections }) =>
@@ -114,11 +111,11 @@ const rules: readonly Rule[] = [
 ];
 
 /**
- * Reads all variables by the table, and judges them: each by itself, then those that go together.
+ * Reads all variables by the table, and checks them: first each by itself, then those that belong together.
  *
- * @param given those that are set
- * @param mostConnections how many connections of clients there can be
- * @returns what they were read as, and what is wrong with them, a line each
+ * @param given variables that are set
+ * @param mostConnections most connections of clients
+ * @returns the values, and the faults, a line each
  */
 export function readSettings(given: Environment, mostConnections: number) {
   const faults: string[] = [];
@@ -130,7 +127,7 @@ export function readSettings(given: Environment, mostConnections: number) {
     if (value === undefined) faults.push(formatFault(name, row.form.words, text));
     return value;
   };
-  // Each value is of its row's form: the type says so of the table.
+  // Each value has the type of its row's form.
   const values = Object.fromEntries(settingNames.map((name) => [name, read(name)])) as Settings;
   const judged = { given, values: faults.length > 0 ? undefined : values, mostConnections };
   for (const [name, judge] of rules) {
@@ -147,9 +144,8 @@ function formatFault(name: SettingName, form: string, text: string | undefined):
 }
 
 /**
- * Secrets that stand where they do not belong are a fault, and still secrets: what is before an `@`, as
- * passwords are in a URL, or after its `?`; or a key itself, in PEM or some other text of several lines, in place
- * of its file.
+ * Masks secrets in a faulty value: what stands before an `@`, as passwords do in a URL, or after its `?`; or a key
+ * itself, in PEM or another text of several lines, in place of its file.
  */
 function formatValue(value: string): string {
   if (/-----BEGIN|[\r\n]/.test(value)) return '***';
@@ -157,7 +153,7 @@ function formatValue(value: string): string {
   return `"${masked.replace(/(\/\/[^?]*\?).*/s, '$1***')}"`;
 }
 
-/** The rule that a variable must be set where another one is, or has a certain value. */
+/** Returns the rule that a variable must be set if another one is set, or has a certain value. */
 function needed(name: SettingName, form: string, other: SettingName, value?: string): Rule {
   return [
     name,
@@ -168,7 +164,7 @@ function needed(name: SettingName, form: string, other: SettingName, value?: str
   ];
 }
 
-/** A rule about values, which can be broken only where each of them has a known form. */
+/** Returns a rule about values, checked only if all variables have their form. */
 function comparing(name: SettingName, form: string, isBroken: (values: Settings) => boolean): Rule {
   return [name, ({ values }) => values !== undefined && isBroken(values) && form];
 }
@@ -177,6 +173,6 @@ function isDirectory(path: string): boolean {
   try {
     return statSync(path).isDirectory();
   } catch {
-    return false; // not there, or below a folder that must not be looked into
+    return false; // missing, or below a folder without permission
   }
 }

@@ -3,23 +3,23 @@ import { isIP } from 'node:net';
 import { canonicalHostOf } from '../contract/external-url.ts';
 import { MIN_KEY_BYTES, SigningKeys } from '../contract/signing/signing-keys.ts';
 
-/** A form that settings take: from the text of a variable to its value. */
+/** A form of settings: parses the text of a variable into its value. */
 export interface Form<Value> {
-  /** The form in words, as in "expected … but received …". */
+  /** Description of the form, as in "expected … but received …". */
   readonly words: string;
-  /** `undefined` where the text has another form. */
+  /** Returns `undefined` if the text has another form. */
   read(text: string): Value | undefined;
 }
 
-/** A form whose values are the texts that a test lets pass. */
+/** Returns a form whose values are the texts that `isValid` accepts. */
 function texts(words: string, isValid: (text: string) => boolean): Form<string> {
   return { words, read: (text) => (isValid(text) ? text : undefined) };
 }
 
-/** Any text, in the words of the code that checks it. */
+/** Accepts any text; `words` describe what later code checks. */
 export const anyText = (words: string): Form<string> => texts(words, () => true);
 
-/** An integer within bounds, both included. */
+/** Accepts an integer within inclusive bounds. */
 export function integer(min: number, max: number, unit = ''): Form<number> {
   return {
     words: `an integer from ${min} to ${max}${unit === '' ? '' : ` (${unit})`}`,
@@ -30,19 +30,19 @@ export function integer(min: number, max: number, unit = ''): Form<number> {
   };
 }
 
-/** A time, at most ten minutes. */
+/** A duration of at most ten minutes. */
 export const milliseconds = integer(1, 600_000, 'milliseconds');
 
-/** A time of at most a year, 0 included. */
+/** A duration of at most a year, 0 included. */
 export const seconds = integer(0, 31_536_000, 'seconds');
 
-/** The unit of most defaults of sizes, in bytes. */
+/** Unit of most default sizes, in bytes. */
 export const MEBIBYTE = 2 ** 20;
 
-/** A size, at most 1 TiB. */
+/** Accepts a size of at most 1 TiB. */
 export const bytes = (min: number) => integer(min, 2 ** 40, 'bytes');
 
-/** One of a few words. */
+/** Accepts one of a few words. */
 export function choice<const Word extends string>(...words: readonly Word[]): Form<Word> {
   const isMany = words.length > 3;
   return {
@@ -51,30 +51,28 @@ export function choice<const Word extends string>(...words: readonly Word[]): Fo
   };
 }
 
-/** One of a few words, in upper or lower case and with spaces around it, as OpenTelemetry has them. */
-export function looseChoice<const Word extends string>(...words: readonly Word[]): Form<Word> {
-  const form = choice(...words);
-  return { ...form, read: (text) => form.read(text.trim().toLowerCase()) };
-}
+/** A header value, sent unchanged; if the value is empty, the header is not sent. */
+export const headerValue = texts('printable ASCII without spaces around it, or nothing', (text) =>
+  /^(?:[!-~](?:[ -~]{0,510}[!-~])?)?$/.test(text),
+);
 
-/** A path that is looked for later, with all that it depends on. */
+/** A path, which `setting-faults.ts` checks together with related settings. */
 export const folder = anyText('an existing folder');
 
-/** An address to listen on, or a name that stands for one. */
+/** An address to listen on, or a host name for one. */
 export const hostName = texts(
   'an IP address or a host name',
   (text) => isIP(text) !== 0 || (/^[a-z\d.-]{1,253}$/i.test(text) && /[a-z]/i.test(text)),
 );
 
-/** A secret that is sent in a header. */
+/** A secret for a request header. */
 export const bearerToken = texts('at least 16 characters of A-Z a-z 0-9 . _ ~ + / = -', (text) =>
   /^[\w.~+/=-]{16,512}$/.test(text),
 );
 
-/** A file that can be read. */
 export const readableFile = texts('a readable file', isReadableFile);
 
-/** Which proxies are believed about where a request came from, as Fastify takes it. */
+/** Proxies whose `X-Forwarded-For` is trusted, as Fastify takes them. */
 export const proxyList: Form<boolean | string[]> = {
   words: 'true, false, or a comma-separated list of addresses or networks',
   read: (text) => {
@@ -87,7 +85,7 @@ export const proxyList: Form<boolean | string[]> = {
 /** The name of a bucket; also the ARN of an access point, or `tenant:bucket` of Ceph. */
 export const bucketName = texts('the name of a bucket', (text) => /^[\w.:-]{1,255}$/.test(text));
 
-/** The name of a region, as the server calls its own. */
+/** Name of a region, as the server calls it. */
 export const regionName = texts('the name of a region', (text) => /^[\w-]{1,64}$/.test(text));
 
 /** Scheme, host and port of a server. */
@@ -98,8 +96,8 @@ export const endpoint = texts('an http or https URL without path, query or crede
 });
 
 /**
- * What stands before every key; empty, or ending in `/`. Its bound leaves room for the longest key of
- * contract §1 within the 1 024 bytes of S3.
+ * Prefix of every key; empty, or ending in `/`. The bound leaves room for the longest key of contract §1 within the 1
+ * 024 bytes of S3.
  */
 export const keyPrefix: Form<string> = {
   words: 'names joined by "/", not "." or "..", 512 bytes at most',
@@ -109,13 +107,13 @@ export const keyPrefix: Form<string> = {
   },
 };
 
-/** Keys that sign what a URL permits, separated by commas; white space around one is no part of it. */
+/** Keys that sign what a URL permits, separated by commas; white space around a key is ignored. */
 export const signingKeys: Form<SigningKeys> = {
   words: `one key or several, separated by commas, each of ${MIN_KEY_BYTES} bytes at least`,
   read: (text) => readKeys(text.split(',')),
 };
 
-/** The file of such keys. It is read once, at the start; blank lines in it do not count. */
+/** A file of signing keys, read once, at the start; blank lines are ignored. */
 export const signingKeysFile: Form<SigningKeys> = {
   words: `a readable file of keys, one a line, each of ${MIN_KEY_BYTES} bytes at least`,
   read: (path) => {
@@ -123,7 +121,7 @@ export const signingKeysFile: Form<SigningKeys> = {
       const text = new TextDecoder('utf-8', { fatal: true }).decode(readFileSync(path));
       return readKeys(text.split('\n').filter((line) => line.trim() !== ''));
     } catch {
-      return undefined; // not there, not readable, or no UTF-8
+      return undefined; // missing, not readable, or not UTF-8
     }
   },
 };
@@ -136,13 +134,13 @@ function readKeys(items: readonly string[]): SigningKeys | undefined {
   }
 }
 
-/** What sets signatures for one use apart from those for another. It is a line of what is signed. */
+/** First line of a signed message, which separates signatures for one use from those for another. */
 export const signingDomain = texts(
   'a text of one line, 256 bytes at most',
   (text) => Buffer.byteLength(text) <= 256 && !/\p{Cc}/u.test(text),
 );
 
-/** Values of a form, separated by commas. */
+/** Accepts a comma-separated list of values of a form. */
 export function listOf<Value>(form: Form<Value>): Form<readonly Value[]> {
   return {
     words: `a comma-separated list, each item ${form.words}`,
@@ -156,13 +154,13 @@ export function listOf<Value>(form: Form<Value>): Form<readonly Value[]> {
 /** An address, or a network in CIDR notation. */
 export const network = texts('an address or a network', isNetwork);
 
-/** A prefix in which addresses carry an IPv4 one; RFC 6052 §2.2 has these lengths and no other. */
+/** A prefix under which IPv6 addresses contain an IPv4 address; RFC 6052 §2.2 allows only these lengths. */
 export const nat64Prefix = texts(
   'an IPv6 network of 32, 40, 48, 56, 64 or 96 bits',
   (text) => isNetwork(text) && /:.*\/(?:32|40|48|56|64|96)$/.test(text),
 );
 
-/** A server that resolves names, as `dns.Resolver` takes it. */
+/** A DNS server, as `dns.Resolver` takes it. */
 export const dnsServer = texts(
   'an address, with a port or without (192.0.2.1:53, [2001:db8::1]:53)',
   (text) => {
@@ -173,13 +171,13 @@ export const dnsServer = texts(
   },
 );
 
-/** A site: its name, as the URL parser writes it, or its address. */
+/** A site: its host name, as the URL parser writes it, or its address. */
 export const siteName: Form<string> = {
   words: 'a host name or an address',
   read: canonicalHostOf,
 };
 
-/** The name of a file below a folder. */
+/** Path of a file below a folder. */
 export const fileBelow = texts(
   'names joined by "/", not "." or "..", 512 bytes at most',
   (text) => Buffer.byteLength(text) <= 512 && isRelativePath(text),
@@ -189,7 +187,6 @@ function isRelativePath(text: string): boolean {
   return text.split('/').every((name) => !['', '.', '..'].includes(name));
 }
 
-/** Whether a file is there and can be read. */
 export function isReadableFile(path: string): boolean {
   try {
     readFileSync(path);

@@ -1,19 +1,21 @@
 import type { Form } from './setting-forms.ts';
 
-/** Environment variables, as `process.env` has them. */
+/** Environment variables, as in `process.env`. */
 export type Environment = Readonly<Record<string, string | undefined>>;
 
-/** One variable: a row of the table. */
+/** One row of the table of variables. */
 export interface Setting<Value = unknown> {
   readonly form: Form<Value>;
-  /** What it is where it is not set; `undefined` where that is nothing, or depends on something else. */
+  /** Default value; `undefined` if there is none or it depends on other settings. */
   readonly default?: Value | undefined;
-  /** What it is for, in Markdown. */
+  /** Purpose of the variable, in Markdown. */
   readonly description: string;
-  /** The default in Markdown, where it depends on the machine or on another variable. */
+  /** The default in Markdown, if it depends on the machine or on another variable. */
   readonly defaultText?: string;
-  /** Its value is never shown. */
+  /** Whether the value must never be shown. */
   readonly isSecret?: true;
+  /** Whether an empty value is a value, and does not count as unset. */
+  readonly mayBeEmpty?: true;
 }
 
 /** A variable that always has a value. */
@@ -21,7 +23,7 @@ interface WithDefault<Value> extends Setting<Value> {
   readonly default: Value;
 }
 
-/** What the variables of a table were read as. */
+/** Values that the variables of a table were read as. */
 export type ValuesOf<Table extends Readonly<Record<string, Setting>>> = {
   readonly [Name in keyof Table]: Table[Name] extends WithDefault<infer Value>
     ? Value
@@ -32,16 +34,17 @@ export type ValuesOf<Table extends Readonly<Record<string, Setting>>> = {
 
 type More = Pick<Setting, 'defaultText' | 'isSecret'>;
 
-/** A row of a variable that has a default of its own. */
+/** Returns the row of a variable with a default. */
 export function setting<Value>(
   form: Form<Value>,
   fallback: NoInfer<Value>,
   description: string,
+  more: Pick<Setting, 'mayBeEmpty'> = {},
 ): WithDefault<Value> {
-  return { form, default: fallback, description };
+  return { form, default: fallback, description, ...more };
 }
 
-/** A row of a variable that may be without a value. */
+/** Returns the row of a variable that may have no value. */
 export function optional<Value>(
   form: Form<Value>,
   description: string,

@@ -8,6 +8,7 @@ import {
   endpoint,
   fileBelow,
   folder,
+  headerValue,
   hostName,
   integer,
   keyPrefix,
@@ -124,7 +125,7 @@ const caches = {
   RESULT_STORE_MAX_BYTES: setting(
     bytes(64 * MEBIBYTE),
     10_240 * MEBIBYTE,
-    'disk that they may take',
+    'disk that they may take. Every file costs 200 bytes of memory, and at least 4096 of this bound: 520 MB of memory at the default, full of small ones. With more than 16.7 million files, such as 64 GiB of the smallest, the service cannot start',
   ),
   RESULT_S3_BUCKET: optional(
     bucketName,
@@ -143,6 +144,12 @@ const caches = {
   DEFAULT_AVATAR_MAX_AGE_SECONDS: setting(seconds, 86_400, '`max-age` of default avatars'),
   NOT_FOUND_MAX_AGE_SECONDS: setting(seconds, 30, '`max-age` of 404'),
   REFUSED_MAX_AGE_SECONDS: setting(seconds, 300, '`max-age` of 400, 415 and 422'),
+  ROBOTS_TAG: setting(
+    headerValue,
+    'noindex',
+    '`X-Robots-Tag` of all media but default avatars, for search engines; empty: it is not sent',
+    { mayBeEmpty: true },
+  ),
 };
 
 const operation = {
@@ -164,7 +171,7 @@ const operation = {
   SHUTDOWN_GRACE_MS: setting(milliseconds, 20_000, 'time for running requests after SIGTERM'),
 };
 
-/** The variables by what they are for, as the documents show them: contract §7, and the numbers of §4 and §6. */
+/** The variables by purpose, as the documents show them: contract §7, and the numbers of §4 and §6. */
 export const settingGroups = {
   Listener: listener,
   Originals: originals,
@@ -177,7 +184,7 @@ export const settingGroups = {
   Traces: tracingTable,
 } satisfies Readonly<Record<string, Readonly<Record<string, Setting>>>>;
 
-/** Every variable that is read: the schema, the faults, `darkroom check` and the documents are made from this. */
+/** All variables: the source of the schema, the faults, `darkroom check` and the documents. */
 export const settingTable = {
   ...listener,
   ...originals,
@@ -192,11 +199,10 @@ export const settingTable = {
 
 type Table = typeof settingTable;
 
-/** The name of a variable that is read. */
+/** Name of a variable. */
 export type SettingName = keyof Table;
 
-/** Names of all variables that are read. */
 export const settingNames = Object.keys(settingTable) as readonly SettingName[];
 
-/** The values of all variables. */
+/** Values of all variables. */
 export type Settings = ValuesOf<Table>;

@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs';
 import { createSecureContext } from 'node:tls';
 import { isReadableFile } from './setting-forms.ts';
 
-/** What OpenSSL has against a certificate and its key; unreadable files are faults by themselves. */
+/** Returns OpenSSL's complaint about a certificate and its key; unreadable files are reported elsewhere. */
 export function findTlsFault(
   certFile: string | undefined,
   keyFile: string | undefined,

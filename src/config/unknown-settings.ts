@@ -1,17 +1,15 @@
 import type { Environment } from './setting.ts';
 import { settingNames } from './settings.ts';
 
-/** A variable that looks like one of ours, and is none. */
+/** A variable that looks like a setting, and is unknown. */
 interface UnknownSetting {
   readonly name: string;
   /** The known name that is nearest, if one is near. */
   readonly meant: string | undefined;
 }
 
-/** First words of our names that are those of other programs, too, and names that others set. */
-const COMMON_WORDS = new Set(
-  'DEFAULT EXTERNAL HOST LOG MAX MEDIA NODE NOT OTEL PORT TRUST WORKER WORKERS'.split(' '),
-);
+/** First words of our names that other programs use, too. */
+const COMMON_WORDS = /^(DEFAULT|EXTERNAL|HOST|LOG|MAX|MEDIA|NODE|NOT|OTEL|PORT|TRUST|WORKERS?)$/;
 
 /** A shorter name is near to too many others: HOME to HOST, SORT to PORT. */
 const MIN_LENGTH = 7;
@@ -20,52 +18,41 @@ const MIN_LENGTH = 7;
 const MAX_TYPING_ERRORS = 2;
 
 /**
- * Variables that were set for this service, by their first word or by their likeness to a name of ours, and
+ * Finds variables that were set for this service, by their first word or by their likeness to a name of ours, and
  * that it does not read. Those of the AWS SDK, of OpenTelemetry and of Node are theirs to judge.
  */
 export function findUnknownSettings(environment: Environment): readonly UnknownSetting[] {
-  const known = new Set<string>(settingNames);
-  const ownWords = new Set(settingNames.map(firstWordOf).filter((word) => !COMMON_WORDS.has(word)));
+  const known = settingNames as readonly string[];
+  const isOurs = (name: string): boolean => {
+    const [word = '', ...rest] = name.split('_');
+    const hasOurWord = known.some((it) => it.startsWith(`${word}_`)) && !COMMON_WORDS.test(word);
+    return rest.length > 0 && hasOurWord;
+  };
   return Object.keys(environment).flatMap((name) => {
-    if (known.has(name) || /^(AWS|OTEL|NODE)_/.test(name)) return [];
-    const meant = findNearest(name);
-    return meant !== undefined || (name.includes('_') && ownWords.has(firstWordOf(name)))
-      ? [{ name, meant }]
-      : [];
+    if (known.includes(name) || /^(AWS|OTEL|NODE)_/.test(name)) return [];
+    const isNear = (it: string): boolean =>
+      Math.min(it.length, name.length) >= MIN_LENGTH && isMistyped(name, it, MAX_TYPING_ERRORS);
+    const meant = known.find(isNear);
+    return meant !== undefined || isOurs(name) ? [{ name, meant }] : [];
   });
 }
 
-/** What to say of one. */
+/** Describes one for the log. */
 export function describeUnknownSetting({ name, meant }: UnknownSetting): string {
   const hint = meant === undefined ? '' : `; is ${meant} meant?`;
   return `${name} is no setting of Darkroom${hint}`;
 }
 
-function firstWordOf(name: string): string {
-  return name.split('_')[0] ?? name;
-}
-
-function findNearest(name: string): string | undefined {
-  if (name.length < MIN_LENGTH) return undefined;
-  const candidates = settingNames
-    .filter((known) => known.length >= MIN_LENGTH)
-    .map((known) => ({ known, errors: countTypingErrors(name, known) }))
-    .filter(({ errors }) => errors <= MAX_TYPING_ERRORS)
-    .sort((a, b) => a.errors - b.errors);
-  return candidates[0]?.known;
-}
-
-/** The Levenshtein distance. */
-function countTypingErrors(a: string, b: string): number {
-  let previous = Array.from({ length: b.length + 1 }, (_, index) => index);
-  for (const [row, letter] of [...a].entries()) {
-    const current = [row + 1];
-    for (const [column, other] of [...b].entries()) {
-      const replaced = (previous[column] ?? 0) + Number(letter !== other);
-      const removed = (previous[column + 1] ?? 0) + 1;
-      current.push(Math.min(replaced, removed, (current[column] ?? 0) + 1));
-    }
-    previous = current;
-  }
-  return previous[b.length] ?? 0;
+/** Whether so many letters, wrong, missing or too many, tell a text from another one (Levenshtein). */
+function isMistyped(text: string, meant: string, errors: number): boolean {
+  if (text === meant) return true;
+  if (errors === 0) return false;
+  let at = 0;
+  while (text[at] !== undefined && text[at] === meant[at]) at += 1;
+  const [rest, meantRest] = [text.slice(at), meant.slice(at)];
+  return (
+    isMistyped(rest.slice(1), meantRest.slice(1), errors - 1) ||
+    isMistyped(rest.slice(1), meantRest, errors - 1) ||
+    isMistyped(rest, meantRest.slice(1), errors - 1)
+  );
 }

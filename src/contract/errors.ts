@@ -1,13 +1,10 @@
-/**
- * The one registry of everything that can go wrong, as a client sees it (contract §5).
- * The README's error table is tested against it.
- */
+/** Registry of all errors that a client can see (contract §5); a test compares it with the README's error table. */
 
 interface ErrorRow {
   readonly status: number;
-  /** Text for humans; may change, must not drive program logic. */
+  /** Text for humans; may change; programs must not depend on the text. */
   readonly message: string;
-  /** Whose fault it is, which decides what is logged, and at which level. */
+  /** Party at fault; decides what is logged, and at which level. */
   readonly fault: 'client' | 'original' | 'origin' | 'load' | 'service';
 }
 
@@ -83,7 +80,7 @@ export interface RequestFault {
   readonly message: string;
 }
 
-/** What there was too little of, where a request was turned away. */
+/** Resources whose shortage can reject a request. */
 export const bottlenecks = [
   'light lane',
   'heavy lane',
@@ -95,18 +92,18 @@ export const bottlenecks = [
 ] as const;
 export type Bottleneck = (typeof bottlenecks)[number];
 
-/** How a client stands that asks for more than its share (contract §11). */
+/** Rate limit of a client and what is left of the limit (contract §11). */
 export interface Share {
-  /** How many rendering requests it has in a window. */
+  /** Rendering requests per window. */
   readonly requests: number;
-  /** How many of them are left. */
+  /** Rendering requests left in this window. */
   readonly remaining: number;
-  /** When it will have all of them again, in milliseconds since 1970. */
+  /** Time at which the whole limit is available again, in milliseconds since 1970. */
   readonly resetAtMs: number;
 }
 
 interface MediaErrorOptions {
-  /** What happened underneath; for the log, never for the client. */
+  /** Underlying failure; for the log, never for the client. */
   readonly cause?: unknown;
   /** All faults of the request, for `INVALID_FORM_BODY` alone. */
   readonly faults?: readonly RequestFault[];
@@ -114,13 +111,13 @@ interface MediaErrorOptions {
   readonly retryAfterSeconds?: number;
   /** For `RATE_LIMITED` alone. */
   readonly share?: Share;
-  /** For `METHOD_NOT_ALLOWED`: those that the path has, as in `Allow`. */
+  /** For `METHOD_NOT_ALLOWED`: the methods that the path allows, as in `Allow`. */
   readonly allowedMethods?: string;
-  /** For `OVERLOADED`: why. For the log and the counters. */
+  /** For `OVERLOADED`: the resource that ran short, for the log and the counters. */
   readonly bottleneck?: Bottleneck;
 }
 
-/** The only error class of the service: a row of the registry plus what the log needs to know. */
+/** The only error class of the service: a row of the registry, and details for the log. */
 export class MediaError extends Error {
   override readonly name = 'MediaError';
   readonly code: ErrorCode;
@@ -143,16 +140,16 @@ export class MediaError extends Error {
   }
 }
 
-/** The registry has the methods of media; others are named instead. */
+/** Returns the message of the registry, which names the methods of media, or a message with `allowedMethods`. */
 function messageOf(code: ErrorCode, allowedMethods: string | undefined): string {
   if (allowedMethods === undefined) return errorRegistry[code].message;
   return `The method is not allowed; use ${allowedMethods.replace(/, (?=[^,]*$)/, ' or ')}.`;
 }
 
-/** How many causes of causes are shown. */
+/** Most nested causes that a message shows. */
 const MAX_CAUSES = 8;
 
-/** An error and what is behind it, each after a colon and without its full stop; empty where there is none. */
+/** Returns the messages of an error and its causes, each after a colon, without full stops; empty without an error. */
 export function formatCauses(error: unknown): string {
   let text = '';
   let cause = error;
@@ -164,7 +161,7 @@ export function formatCauses(error: unknown): string {
   return text;
 }
 
-/** Why the origin could not be read, for an operator: the log and `darkroom check` use the same words. */
+/** Returns why the origin could not be read, for an operator: the log and `darkroom check` use the same words. */
 export function formatReadFailure(error: unknown): string {
   const isTimeout = error instanceof MediaError && error.code === 'ORIGIN_TIMEOUT';
   return isTimeout ? ': no answer within ORIGIN_FIRST_BYTE_TIMEOUT_MS' : formatCauses(error);

@@ -1,18 +1,18 @@
-/** Which URLs of other sites may be fetched, as far as the URL itself tells (contract §8, "What may be fetched"). */
+/** Rules for URLs of other sites, as far as the URL itself decides (contract §8, "What may be fetched"). */
 
 /** Longest URL, in bytes of its canonical form, which is ASCII. */
 export const MAX_EXTERNAL_URL_BYTES = 8_192;
 
-/** Which sites the operator lets be fetched from; names are as the URL parser writes them. */
+/** Sites that the operator allows; names are written as the URL parser writes them. */
 export interface ExternalPolicy {
   readonly ports: readonly number[];
-  /** With their subdomains; none: all are. */
+  /** Includes subdomains; an empty list allows all hosts. */
   readonly allowedHosts: readonly string[];
-  /** With their subdomains; these win. */
+  /** Includes subdomains; wins over `allowedHosts`. */
   readonly blockedHosts: readonly string[];
 }
 
-/** What a URL breaks, in words for the log and for the counters. */
+/** Reasons to refuse a URL, as the log and the counters name them. */
 export const urlRefusals = [
   'control character',
   'no url',
@@ -25,7 +25,7 @@ export const urlRefusals = [
 ] as const;
 export type UrlRefusal = (typeof urlRefusals)[number];
 
-/** A URL that was looked at: where a fetch of it would go, if it may. */
+/** Result of checking a URL: where a fetch would go, or why the URL is refused. */
 export type ExternalTarget =
   | {
       readonly kind: 'fetchable';
@@ -33,7 +33,7 @@ export type ExternalTarget =
       readonly url: URL;
       /** A name in lower case without a dot at its end, or an address without brackets. */
       readonly host: string;
-      /** `host` is an address, which no lookup will look at. */
+      /** Whether `host` is an IP address, which no DNS lookup would check. */
       readonly isAddress: boolean;
       readonly port: number;
     }
@@ -41,25 +41,25 @@ export type ExternalTarget =
 
 const usualPorts: Readonly<Record<string, number>> = { 'http:': 80, 'https:': 443 };
 
-// The URL parser would drop some of them, wherever they stand.
+// The URL parser would drop some control characters, wherever they stand.
 const CONTROL = /\p{Cc}/u;
 const ADDRESS_V4 = /^\d+\.\d+\.\d+\.\d+$/;
 const ADDRESS_V6 = /^\[(.+)\]$/;
-// Hyphens at the ends of labels are no host name of RFC 952, and are in use all the same.
+// RFC 952 forbids hyphens at the ends of labels, but such names are in use.
 const HOST_NAME = /^(?=.{1,253}$)(?:[a-z\d_-]{1,63}\.)+(?!\d+$)[a-z\d_-]{1,63}$/;
 
 /**
- * The canonical form of a URL, by which all spellings of it share one cache entry: what the URL parser's `href`
- * gives, without fragment and without a dot at the host's end; percent-encodings stay as they stand. `undefined`
- * for a text that is no URL.
+ * Returns the canonical form of a URL, under which all its spellings share one cache entry: the `href` of the URL
+ * parser, without fragment and without a trailing dot of the host; percent-encodings stay as they are. Returns
+ * `undefined` if the text is not a URL.
  */
 export function canonicalUrlOf(text: string): string | undefined {
   return parseUrl(text)?.href;
 }
 
 /**
- * Looks at a URL, of a signed target or of a redirect. Which addresses its host has, and whether they may be
- * dialled, is still to be found out; a host that is an address is to be checked the same way.
+ * Checks the URL of a signed target or of a redirect. The caller still has to resolve its host and to check whether the
+ * addresses may be dialled; a host that is an IP address needs the same check.
  */
 export function examineExternalUrl(text: string, policy: ExternalPolicy): ExternalTarget {
   if (CONTROL.test(text)) return refuse('control character');
@@ -82,7 +82,7 @@ export function examineExternalUrl(text: string, policy: ExternalPolicy): Extern
   return { kind: 'fetchable', url, host, isAddress, port };
 }
 
-/** A host as `examineExternalUrl` compares it; `undefined` for a text that is no name and no address. */
+/** Returns a host as `examineExternalUrl` compares it; `undefined` if the text is neither a name nor an address. */
 export function canonicalHostOf(text: string): string | undefined {
   if (/[/?#@:\\\s]/.test(text.replace(/^\[[\da-f:.]+\]$/i, ''))) return undefined;
   const hostname = parseUrl(`http://${text}/`)?.hostname;
@@ -92,11 +92,23 @@ export function canonicalHostOf(text: string): string | undefined {
 }
 
 function parseUrl(text: string): URL | undefined {
-  if (CONTROL.test(text) || !URL.canParse(text)) return undefined;
-  const url = new URL(text);
+  const url = CONTROL.test(text) ? undefined : readUrl(text);
+  if (url === undefined) return undefined;
   url.hash = '';
   if (url.hostname.endsWith('.')) url.hostname = url.hostname.slice(0, -1);
   return url;
+}
+
+/**
+ * Parses a URL; `undefined` if it is malformed. Not by `URL.canParse`: in Node 20 and 22 it rejects letters from U+0080
+ * to U+00FF once V8 has optimized its caller.
+ */
+export function readUrl(text: string, base?: URL): URL | undefined {
+  try {
+    return new URL(text, base);
+  } catch {
+    return undefined;
+  }
 }
 
 function refuse(reason: UrlRefusal): ExternalTarget {

@@ -1,42 +1,39 @@
 /**
- * One capability row per image format: what it is called, what it can hold, what each quality means in
- * it (contract §3) and what its work costs. Nothing else in the code asks "is it a GIF?"; it asks the row,
- * or that of its container in `formats/read-image-facts.ts`.
+ * Capabilities of each image format, one row each: its names, what it can hold, what each quality means in it (contract
+ * §3) and what its work costs. No other code asks "is it a GIF?"; code asks the row, or the row of its container in
+ * `formats/read-image-facts.ts`.
  *
- * Costs are measured by `npm run measure:weights`, which says how, and prints them beside these: with
- * sharp 0.35.5 (libvips 8.18.7) on one core of an x86-64 server, the CPU time of photographs of 0.7 to 6
- * megapixels, and of one flat colour of 12. Noise takes up to twice as long as a photograph. Machines
- * differ; admission learns by how much.
+ * Costs are measured by `npm run measure:weights`, which explains the method and prints its results beside these: CPU
+ * time with sharp 0.35.5 (libvips 8.18.7) on one core of an x86-64 server, for photographs of 0.7 to 6 megapixels and
+ * for one flat colour of 12. Noise takes up to twice as long as a photograph. Machines differ; admission learns the
+ * factor.
  */
 
-/** Nanoseconds of one core per pixel: of a photograph, and of one flat colour. */
+/** Nanoseconds of one core per pixel: for a photograph, and for one flat colour. */
 export type Weight = readonly [typicalNs: number, leastNs: number];
 
 /** The contract's three qualities (contract §2). */
 export type Quality = 'high' | 'low' | 'lossless';
 
-/**
- * Options of the encoder of the format: of sharp's, by sharp's own names (sharp `lib/output`); of a GIF's, which is
- * ours, as `encode-gif.ts` has them.
- */
+/** Options of the format's encoder: sharp's own names (sharp `lib/output`), or for GIF those of our `encode-gif.ts`. */
 export type EncoderSettings = Readonly<Record<string, number | boolean | string>>;
 
 interface OutputCapabilities {
   readonly mimeType: string;
-  /** Extensions a file of the format has; the first is the usual one. */
+  /** File extensions of the format; the first is the usual one. */
   readonly extensions: readonly [string, ...string[]];
   readonly hasAlpha: boolean;
   readonly canAnimate: boolean;
-  /** An asset keeps its animation without `animated=true`, too; an attachment never does (contract §3). */
+  /** Whether assets keep their animation even without `animated=true`; attachments never do (contract §3). */
   readonly animatesUnasked: boolean;
   /** Longest edge the bitstream can express, in pixels. */
   readonly maxEdgePx: number;
-  /** Whether the operator chooses how hard its encoder tries (`WEBP_EFFORT`), in place of what the qualities say. */
+  /** Whether the operator's `WEBP_EFFORT` replaces the effort that `qualities` sets. */
   readonly hasEffort: boolean;
-  /** What each quality means; the same object twice means the two are one and the same. */
+  /** Encoder settings per quality; the same object twice means that the two qualities are equal. */
   readonly qualities: Readonly<Record<Quality, EncoderSettings>>;
   readonly encodeWeights: Readonly<Record<Quality, Weight>>;
-  /** Of each frame of an animation besides its pixels, in milliseconds: typically. */
+  /** Typical cost of each frame of an animation besides its pixels, in milliseconds. */
   readonly encodedFrameMs: number;
 }
 
@@ -123,7 +120,7 @@ export type OutputFormat = keyof typeof outputRows;
 /** File extensions and `format` values of the contract; `jpg` and `jpeg` are one format. */
 export type Extension = (typeof outputRows)[OutputFormat]['extensions'][number];
 
-/** What a response can be encoded in, and how. */
+/** Capabilities of each format that a response can be encoded in. */
 export const outputFormats: Readonly<Record<OutputFormat, OutputCapabilities>> = outputRows;
 
 const rows = Object.values(outputRows);
@@ -131,12 +128,12 @@ const rows = Object.values(outputRows);
 /** Extensions of all formats, in the order in which they are documented. */
 export const extensions: readonly Extension[] = rows.flatMap((row) => [...row.extensions]);
 
-/** Extensions of the formats that show an animation to those alone who ask for it. */
+/** Extensions of the formats that keep an animation only on request. */
 export const stillExtensions: readonly Extension[] = rows
   .filter((row) => !row.animatesUnasked)
   .flatMap((row) => [...row.extensions]);
 
-/** The format an extension or `format` value of the contract names. */
+/** Returns the format that an extension or `format` value of the contract names. */
 export function formatOfExtension(extension: Extension): OutputFormat {
   return extension === 'jpg' ? 'jpeg' : extension;
 }
@@ -149,16 +146,16 @@ export function isLossless(format: OutputFormat, quality: Quality): boolean {
 
 interface SourceCapabilities {
   readonly mimeType: string;
-  /** What it becomes when no format is asked for. */
+  /** Format of the response if the request names none. */
   readonly encodesAs: OutputFormat;
-  /** What its animation becomes then, where that is another format. */
+  /** The same for an animation, where it differs. */
   readonly animatesAs?: OutputFormat;
-  /** The loader of libvips that reads it; all others are blocked. */
+  /** The loader of libvips that reads the format; all others are blocked. */
   readonly loader: string;
   readonly decodeWeight: Weight;
-  /** Where the decoder can leave pixels out by powers of two: when it reduces by two at least. */
+  /** For decoders that can skip pixels by powers of two: the weight if they reduce by two at least. */
   readonly reducedDecodeWeight?: Weight;
-  /** Of each frame of an animation besides its pixels, in milliseconds: typically. */
+  /** Typical cost of each frame of an animation besides its pixels, in milliseconds. */
   readonly decodedFrameMs: number;
 }
 
@@ -183,17 +180,17 @@ const sourceRows = {
     encodesAs: 'png',
     animatesAs: 'webp',
     loader: 'VipsForeignLoadPngBuffer',
-    // Least: of a canvas on which next to nothing is drawn.
+    // The least weight is that of a canvas on which next to nothing is drawn.
     decodeWeight: [27, 1],
-    decodedFrameMs: 1.1, // each is a file of its own
+    decodedFrameMs: 1.1, // each frame is a file of its own
   },
-  // Weighed whole, although of a much smaller result its decoder leaves pixels out: that saves a third, not nine tenths.
+  // Full weight, although the decoder skips pixels for a much smaller result: that saves a third, not nine tenths.
   webp: {
     mimeType: 'image/webp',
     encodesAs: 'webp',
     loader: 'VipsForeignLoadWebpBuffer',
     decodeWeight: [25, 10],
-    decodedFrameMs: 0.8, // each is an image of its own
+    decodedFrameMs: 0.8, // each frame is an image of its own
   },
   gif: {
     mimeType: 'image/gif',
@@ -209,7 +206,7 @@ const sourceRows = {
     decodeWeight: [65, 40],
     decodedFrameMs: 0,
   },
-  // libvips has no decoder of it: it reads a PNG that `workers/child/heic` makes of its pixels.
+  // libvips cannot decode HEIC: it reads a PNG that `workers/child/heic` makes of its pixels.
   heic: {
     mimeType: 'image/heic',
     encodesAs: 'webp',
@@ -219,8 +216,8 @@ const sourceRows = {
   },
 } as const satisfies Record<string, SourceCapabilities>;
 
-/** Formats an original may have; each is named after its bytes, never after its name. */
+/** Formats an original may have; detected from its bytes, never from its name. */
 export type SourceFormat = keyof typeof sourceRows;
 
-/** What an original's format is called, and what it takes to decode it. */
+/** Media type, loader and decoding cost of each format of originals. */
 export const sourceFormats: Readonly<Record<SourceFormat, SourceCapabilities>> = sourceRows;

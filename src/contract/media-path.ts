@@ -17,7 +17,7 @@ export interface MediaPath {
   readonly extension: Extension | undefined;
 }
 
-/** What a URL path turned out to be. */
+/** Result of parsing a URL path. */
 export type ParsedPath =
   | { readonly kind: 'valid'; readonly path: MediaPath }
   | {
@@ -27,7 +27,7 @@ export type ParsedPath =
     }
   | { readonly kind: 'no template' };
 
-/** Words of the templates. An id that is one of them (`/avatars/avatars/3.png`) is no id gone wrong but another path. */
+/** Literal segments of the templates: `/avatars/avatars/3.png` has no template, rather than a malformed id. */
 const templateWords: ReadonlySet<string> = new Set(
   pathTemplates.flatMap(({ segments }) =>
     segments.flatMap((segment) => (segment.kind === 'literal' ? [segment.text] : [])),
@@ -77,7 +77,7 @@ export function parsePath(rawPath: string): ParsedPath {
     : { kind: 'valid', path: { resource, values, extension } };
 }
 
-/** Writes the canonical path of what `parsePath` reads: `parsePath(formatPath(path))` is `path`. */
+/** Formats the canonical path of what `parsePath` reads: `parsePath(formatPath(path))` is `path`. */
 export function formatPath({ resource, values, extension }: MediaPath): string {
   return fillTemplate(resourceRows[resource].template, (name) =>
     name === 'ext' ? (extension ?? '') : encodeURIComponent(values[name] ?? ''),
@@ -85,9 +85,9 @@ export function formatPath({ resource, values, extension }: MediaPath): string {
 }
 
 /**
- * Decodes a segment of a path once; `undefined` for a malformed escape or bytes that are not UTF-8, and for a raw
- * character beyond ASCII: no URI has one (RFC 3986 §2), and a raw `é` that came as bytes one by one would name another
- * file than `%C3%A9` does.
+ * Decodes a segment of a path once; returns `undefined` for a malformed escape, for bytes that are not UTF-8, and for a
+ * raw character beyond ASCII: no URI has one (RFC 3986 §2), and a raw `é` that came as bytes one by one would name
+ * another file than `%C3%A9` does.
  */
 export function decodeSegment(segment: string): string | undefined {
   if (/[\u0080-\uffff]/.test(segment)) return undefined;

@@ -1,30 +1,30 @@
 import type { RequestFault } from './errors.ts';
 import { type Extension, extensions, type Quality } from './image-formats.ts';
 
-/** Which parameters a resource has (contract §2); `none` reads none at all. */
+/** Kinds of parameter sets that resources have (contract §2); `none` ignores every parameter. */
 export type QueryKind = 'image' | 'sticker' | 'external' | 'none';
 
-/** What a parameter may be: one of a few words, or an integer within bounds, both included. */
+/** Allowed values of a parameter: one of a few words, or an integer within inclusive bounds. */
 export type ParameterForm =
   | { readonly kind: 'choice'; readonly values: readonly string[] }
   | { readonly kind: 'integer'; readonly min: number; readonly max: number };
 
-/** A parameter of a query, which may always be left out. */
+/** An optional parameter of a query. */
 export interface QueryParameter {
   readonly name: string;
-  /** What it is for, in a sentence or two. */
+  /** Purpose of the parameter, in a sentence or two. */
   readonly description: string;
   readonly form: ParameterForm;
-  /** What leaving it out comes to, as it would be written; absent where that is a choice of its own. */
+  /** Value that leaving the parameter out amounts to; `undefined` if no value does. */
   readonly default?: string;
 }
 
-/** Values of a query with the resource's defaults filled in; `undefined` is "not asked for". */
+/** Values of a query with the resource's defaults filled in; `undefined` is "not requested". */
 export interface MediaQuery {
-  /** Bounds of the result in pixels; with both, it is cropped to their aspect ratio. Assets have a width alone. */
+  /** Bounds of the result in pixels; with both, it is cropped to their aspect ratio. Assets have only a width. */
   readonly widthPx: number | undefined;
   readonly heightPx: number | undefined;
-  /** Format asked for by parameter; an asset's format is in its path. */
+  /** Format requested by parameter; an asset's format is in its path. */
   readonly format: Extension | undefined;
   readonly quality: Quality;
   readonly animated: boolean;
@@ -88,7 +88,7 @@ export const queryParameters: Readonly<Record<QueryKind, readonly QueryParameter
   none: [],
 };
 
-/** What a query turned out to be. */
+/** Result of parsing a query. */
 export type ParsedQuery =
   | { readonly kind: 'valid'; readonly query: MediaQuery }
   | { readonly kind: 'invalid'; readonly faults: readonly RequestFault[] };

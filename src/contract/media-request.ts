@@ -14,44 +14,39 @@ import { type ResourceName, resourceRows } from './resources.ts';
 import { externalKeyOf, isExternalPath } from './signing/external-path.ts';
 
 /**
- * A request in canonical form (contract §2): two URLs that must give the same bytes give equal values
- * here, and so one `resultKey`.
+ * A request in canonical form (contract §2): two URLs that must give the same bytes have equal values here, and so one
+ * `resultKey`.
  */
 export interface MediaRequest extends Pick<MediaQuery, 'widthPx' | 'heightPx' | 'quality'> {
   readonly resource: ResourceName;
   readonly originKey: string;
-  /**
-   * Of external media: the URL in canonical form; or what was signed instead of one, which is refused where it would
-   * be fetched.
-   */
+  /** For external media: the URL in canonical form, or other signed text, which is refused when it would be fetched. */
   readonly url: string | undefined;
-  /** Name to offer for a download; attachments alone have one. */
+  /** File name for a download; only attachments have one. */
   readonly filename: string | undefined;
   /** `undefined`: the original's own format. */
   readonly format: OutputFormat | undefined;
-  /** Whether an animation is kept where original and format both have one. */
+  /** Whether the result stays animated if both the original and the format support animation. */
   readonly isAnimated: boolean;
-  /** The original is wanted byte for byte, whatever it is (contract §2, external). */
+  /** Whether the response is the original byte for byte, whatever its format (contract §2, external). */
   readonly isPassthrough: boolean;
 }
 
-/** What a request target asks for. */
+/** A parsed request target. */
 export type RequestTarget =
   | { readonly kind: 'media'; readonly request: MediaRequest }
   | { readonly kind: 'default avatar'; readonly index: string };
 
-/**
- * Reads the path of external media: the text of its URL, `undefined` where it is not signed as it should be.
- */
+/** Reads the URL text from the path of external media; returns `undefined` if its signature is missing or wrong. */
 export type ExternalPathReader = (rawPath: string) => string | undefined;
 
 /**
- * Reads a request target into a canonical request.
+ * Parses a request target into a canonical request.
  *
  * @param target path and query as they came in the request line
- * @param readExternal `undefined`: there are no external media
- * @throws MediaError `UNAUTHORIZED` if a path is not signed, before all else; `NOT_FOUND` if it is no template,
- *   `INVALID_FORM_BODY` with all faults of path and query together
+ * @param readExternal `undefined` if external media are disabled
+ * @throws MediaError `UNAUTHORIZED` if the path of external media is not signed, before any other error; `NOT_FOUND` if
+ *   the path fits no template; `INVALID_FORM_BODY` with all faults of path and query together
  */
 export function parseTarget(target: string, readExternal?: ExternalPathReader): RequestTarget {
   const [rawPath, rawQuery] = splitTarget(target);
@@ -92,9 +87,9 @@ function parseExternalRequest(text: string, rawQuery: string): MediaRequest {
 }
 
 /**
- * Whether the path of a request target is one of the contract's templates, its values right or not.
+ * Whether the path of a request target fits a template of the contract, even with invalid values.
  *
- * @param hasExternal whether there are external media
+ * @param hasExternal whether external media are enabled
  */
 export function isKnownPath(target: string, hasExternal = false): boolean {
   const [rawPath] = splitTarget(target);
@@ -113,10 +108,10 @@ function createStoredRequest(path: MediaPath, query: MediaQuery): MediaRequest {
   return createRequest(subject, path.extension, query);
 }
 
-/** Of what a picture is asked for. */
+/** The image that a request is about. */
 type Subject = Pick<MediaRequest, 'resource' | 'originKey' | 'url' | 'filename'>;
 
-/** Joins path and query into the canonical request; flags without effect are set to one value. */
+/** Builds the canonical request from path and query; flags without effect are set to one value. */
 function createRequest(
   subject: Subject,
   pathExtension: Extension | undefined,
@@ -142,7 +137,7 @@ function createRequest(
   };
 }
 
-/** Cache key of the canonical request: the origin key and every value spelled out, in one order. */
+/** Returns the cache key of the canonical request: the origin key and every value in a fixed order. */
 export function resultKey(request: MediaRequest): string {
   const { originKey, widthPx, heightPx, format, quality, isAnimated } = request;
   // A file name may hold a question mark; encoded segments keep key and query apart.
@@ -151,19 +146,19 @@ export function resultKey(request: MediaRequest): string {
   return `${key}?${size}&format=${format ?? ''}&quality=${quality}&animated=${isAnimated}`;
 }
 
-/** An origin key, or the beginning of one, as it stands at the beginning of a `resultKey`. */
+/** Encodes an origin key, or a prefix of one, as `resultKey` writes it. */
 export function encodeOriginKey(originKey: string): string {
   return originKey.split('/').map(encodeURIComponent).join('/');
 }
 
-/** What a `resultKey` begins with: the encoded origin key. */
+/** Returns the encoded origin key with which a `resultKey` begins. */
 export function encodedOriginKeyOf(key: string): string {
   return key.slice(0, key.indexOf('?'));
 }
 
 /**
- * Path and query of a request target, as they came, without the question mark between them: absolute form (RFC 9112
- * §3.2.2) loses scheme and authority; a fragment is never part of a target.
+ * Returns path and query of a request target, as they came, without the question mark between them. An absolute form
+ * (RFC 9112 §3.2.2) loses scheme and authority; a fragment is never part of a target.
  */
 export function splitTarget(target: string): [path: string, query: string] {
   const origin = /^https?:\/\/[^/?#]*/i.exec(target)?.[0] ?? '';

@@ -11,8 +11,8 @@ import {
 export type OriginKey = Pick<MediaPath, 'resource' | 'values'>;
 
 /**
- * The key of the original in the origin (contract §1), built from the parsed values, never from the raw
- * path; `undefined` for what is shipped with the service.
+ * Returns the key of the original in the origin (contract §1), built from the parsed values, never from the raw path;
+ * `undefined` for resources that are shipped with the service.
  */
 export function originKeyOf({ resource, values }: OriginKey): string | undefined {
   const { originKey } = resourceRows[resource];
@@ -20,14 +20,14 @@ export function originKeyOf({ resource, values }: OriginKey): string | undefined
   return fillTemplate(originKey, (name) => unmark(name, values[name] ?? ''));
 }
 
-/** A hash without its mark of animation; any other value as it is. */
+/** Removes the mark of animation from a hash; returns any other value unchanged. */
 function unmark(name: string, value: string): string {
   return name.endsWith('_hash') ? value.replace(/^a_/, '') : value;
 }
 
 /**
- * Reads the key of an original (contract §1): `originKeyOf` of what it gives is the key again. `undefined` for a
- * text that has the form of none.
+ * Parses the key of an original (contract §1), so that `originKeyOf` of the result is the key again; returns
+ * `undefined` if the text does not have the form of a key.
  */
 export function parseOriginKey(text: string): OriginKey | undefined {
   const segments = text.split('/');
@@ -37,7 +37,7 @@ export function parseOriginKey(text: string): OriginKey | undefined {
     const fits = template.segments.every((part, position) => {
       const segment = segments[position] ?? '';
       if (part.kind === 'placeholder') {
-        // A key has no mark of animation: what looks like one needs another before it in a path.
+        // Keys have no mark of animation: for a hash that looks marked, a path needs a second mark.
         const isMarked = part.name.endsWith('_hash') && segment.startsWith('a_');
         values[part.name] = isMarked ? `a_${segment}` : segment;
       }
@@ -54,8 +54,8 @@ export function isOriginKey(text: string): boolean {
 }
 
 /**
- * The key that is meant where an animated hash was copied from a URL, or from the API, with its `a_`, which
- * no stored key has; `undefined` for a text that is no key, or has none.
+ * Returns the key that was meant where an animated hash was copied from a URL or from the API with its `a_`, which no
+ * stored key has; `undefined` if the text is not a key or has no such mark.
  */
 export function unmarkedKeyOf(text: string): string | undefined {
   const key = parseOriginKey(text);
@@ -68,8 +68,8 @@ export function unmarkedKeyOf(text: string): string | undefined {
 }
 
 /**
- * Whether keys of originals can begin so: with whole segments, a slash between them and none behind the
- * last, all of a key or the first of them.
+ * Whether keys of originals can begin with this text: whole segments with a slash between them and none at the end, up
+ * to a whole key.
  */
 export function canBeginOriginKey(text: string): boolean {
   const segments = text.split('/');

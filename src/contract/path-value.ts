@@ -7,10 +7,10 @@ const MAX_HASH_LENGTH = 128;
 /** Longest attachment file name in bytes of UTF-8 (contract §1). */
 const MAX_FILENAME_BYTES = 255;
 
-/** What a placeholder of a path stands for (contract §1). */
+/** Kinds of values that a placeholder of a path has (contract §1). */
 export type PathValueKind = 'snowflake' | 'hash' | 'filename';
 
-/** The form of a value, to check it by and to describe it. */
+/** Form of a value, for checks and for documentation. */
 interface PathValueForm {
   /** Source of an ECMAScript regular expression with the flag `u`; the whole value must match. */
   readonly pattern: string;
@@ -20,7 +20,7 @@ interface PathValueForm {
   readonly example: string;
 }
 
-/** One form per kind of value. */
+/** The form of each kind of value. */
 export const pathValueForms = {
   snowflake: {
     pattern: `^(?:${patternUpTo(MAX_SNOWFLAKE)})$`,
@@ -44,13 +44,13 @@ export const pathValueForms = {
 const snowflake = new RegExp(pathValueForms.snowflake.pattern, 'u');
 const hash = new RegExp(pathValueForms.hash.pattern, 'u');
 
-/** What a placeholder stands for, by its name: `{…_hash}`, `{filename}`, and ids for all others. */
+/** Returns the kind of a placeholder's value by its name: `{…_hash}`, `{filename}`; all others are ids. */
 export function kindOfPathValue(name: string): PathValueKind {
   if (name === 'filename') return 'filename';
   return name.endsWith('_hash') ? 'hash' : 'snowflake';
 }
 
-/** What is wrong with a placeholder's value, a sentence; `undefined` if nothing is. */
+/** Returns what is wrong with a placeholder's value, as a sentence; `undefined` if the value is valid. */
 export function findPathValueFault(name: string, value: string): string | undefined {
   switch (kindOfPathValue(name)) {
     case 'filename':
@@ -66,7 +66,7 @@ export function findPathValueFault(name: string, value: string): string | undefi
   }
 }
 
-/** By sentences of its own for each fault; together they are the form above, which a test compares. */
+/** Has a sentence for each fault; a test compares their sum with the form above. */
 function findFilenameFault(value: string): string | undefined {
   const bytes = new TextEncoder().encode(value).length;
   if (bytes < 1 || bytes > MAX_FILENAME_BYTES) {
@@ -78,8 +78,8 @@ function findFilenameFault(value: string): string | undefined {
 }
 
 /**
- * A pattern of the integers from 0 to a limit: all with fewer digits, and of those with as many each
- * that is smaller at some digit and equal before it.
+ * Returns a pattern of the integers from 0 to a limit: all with fewer digits, and of those with equally many digits
+ * each that is smaller at some digit and equal before.
  */
 function patternUpTo(limit: bigint): string {
   const digits = [...limit.toString()].map(Number);

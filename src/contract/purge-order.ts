@@ -6,7 +6,7 @@ import { canBeginOriginKey, isOriginKey, unmarkedKeyOf } from './origin-key.ts';
 import { originFolders } from './resources.ts';
 import { externalKeyOf, isExternalKey, readExternalPath } from './signing/external-path.ts';
 
-/** What is to be forgotten: single renderings, all renderings of originals, or all below a prefix. */
+/** Renderings to purge: single ones, all of some originals, or all below a prefix. */
 export type PurgeOrder =
   | { readonly kind: 'requests'; readonly requests: readonly MediaRequest[] }
   | { readonly kind: 'originals'; readonly originKeys: readonly string[] }
@@ -23,20 +23,20 @@ const items = z
   .min(1, { error: 'Expected at least one item.' })
   .max(MAX_ITEMS, { error: `Expected at most ${MAX_ITEMS} items.` });
 
-/** The same, of texts that must be of some form. */
-const itemsThat = (fits: (text: string) => boolean, error: string) =>
+/** Items whose texts all have some form. */
+const itemsOf = (fits: (text: string) => boolean, error: string) =>
   items.pipe(z.array(z.string().refine(fits, { error })));
 
-/** What no key of an original has: a backslash, control characters, halves of characters. */
+/** Characters that no key of an original has: a backslash, control characters, lone surrogates. */
 const IMPOSSIBLE = /[\\\p{Cc}\p{Cs}]/u;
 
-/** The folder of what is kept of external media. */
+/** Folder of stored results of external media. */
 const EXTERNAL = 'external/';
 
 /** First segments of the keys of originals, for the messages about a mistyped one. */
 const roots = originFolders.map((folder) => folder.slice(0, -1)).join(', ');
 
-/** Whether a text is all of a key. */
+/** Whether a text is a whole key. */
 function isKey(text: string): boolean {
   return isOriginKey(text) || isExternalKey(text);
 }
@@ -45,14 +45,14 @@ function canBeginKey(text: string): boolean {
   return canBeginOriginKey(text) || isExternalKey(text) || `${text}/` === EXTERNAL;
 }
 
-/** An order has one of these members, and no other. */
+/** Members of an order, which has exactly one of them. */
 const members = {
   paths: items.meta({
     description: 'Paths and queries of URLs: single renderings.',
     examples: [['/avatars/1/ab12.webp?size=80']],
   }),
-  // Half a key would be a folder in the store, and nothing at all in memory.
-  assets: itemsThat(
+  // A partial key would be a folder in the store, and would match nothing in memory.
+  assets: itemsOf(
     (text) => !IMPOSSIBLE.test(text) && isKey(withoutSlash(text)),
     `Expected an origin key, such as avatars/1/ab12, that begins with one of ${roots}; for all below a part of one, there is prefix.`,
   ).meta({
@@ -60,7 +60,7 @@ const members = {
       'Keys of originals, see x-origin-key: all renderings of them. A hash may have its a_ here.',
     examples: [['avatars/1/ab12']],
   }),
-  // What no key begins with is refused: it would remove nothing, and a mistyped key would go unnoticed.
+  // A prefix of no key is refused: it would remove nothing, and a mistyped key would go unnoticed.
   prefix: z
     .string()
     .max(MAX_KEY_LENGTH, { error: `Expected at most ${MAX_KEY_LENGTH} characters.` })
@@ -75,7 +75,7 @@ const members = {
       pattern: '/$',
       examples: ['avatars/1/'],
     }),
-  external: itemsThat(
+  external: itemsOf(
     (text) => /^https?:/.test(canonicalUrlOf(text) ?? ''),
     'Expected a complete http or https URL.',
   ).meta({
@@ -94,7 +94,7 @@ export function parsePurgeOrder(body: unknown): PurgeOrder {
   const [member, value] = readMember(body);
   if (member === 'prefix') {
     const prefix = parse(member, members[member], value);
-    // All below a whole key is what was made from one original.
+    // Everything below a whole key was made from one original.
     return isKey(withoutSlash(prefix)) ? originalsOf([prefix]) : { kind: 'prefix', prefix };
   }
   if (member === 'paths') {
@@ -105,8 +105,8 @@ export function parsePurgeOrder(body: unknown): PurgeOrder {
 }
 
 /**
- * Of a hash with its `a_`, as the API and URLs have it, the original has a key without; one with it may be
- * there as well, and is not spared.
+ * Adds the key without `a_` for a hash with this mark, as the API and URLs write it; a key with the mark may exist as
+ * well, and is purged too.
  */
 function originalsOf(assets: readonly string[]): PurgeOrder {
   const originKeys = assets.map(withoutSlash).flatMap((key) => [key, unmarkedKeyOf(key) ?? key]);
@@ -117,7 +117,7 @@ function withoutSlash(text: string): string {
   return text.replace(/\/$/, '');
 }
 
-/** A JSON Schema (draft 2020-12) of an order, for its authors; what it lets by is checked anew. */
+/** Returns a JSON Schema (draft 2020-12) of an order, for authors; `parsePurgeOrder` checks more than this schema. */
 export function describePurgeOrder(): Readonly<Record<string, unknown>> {
   return {
     oneOf: Object.entries(members).map(([name, schema]) => {
@@ -155,7 +155,7 @@ function parsePaths(paths: readonly string[]): MediaRequest[] {
   const faults: RequestFault[] = [];
   const requests = paths.flatMap((path, index) => {
     try {
-      // Who may purge needs no signature.
+      // An operator who may purge needs no signature.
       const target = parseTarget(path, readExternalPath);
       if (target.kind === 'media') return [target.request];
       faults.push({ path: `paths.${index}`, message: 'Default avatars are never purged.' });

@@ -8,11 +8,11 @@ interface ResourceRow {
   readonly extensions: readonly Extension[] | undefined;
   readonly query: QueryKind;
   /**
-   * Key of the original in the origin: the path without its extension, in which a hash goes without its
-   * `a_`. None: it is shipped with us, or is on another site.
+   * Key of the original in the origin: the path without its extension, and hashes without their `a_`. `undefined` for
+   * resources that are shipped with us or are on another site.
    */
   readonly originKey: string | undefined;
-  /** The path is signed, and is read as a whole, not by its segments. */
+  /** Whether the path is signed, and is read as a whole, not by its segments. */
   readonly isSigned: boolean;
 }
 
@@ -23,7 +23,7 @@ const file = { extensions: undefined, query: 'external' } as const;
 const shipped = { extensions: ['png'], query: 'none' } as const;
 const signed = { extensions: undefined, query: 'external', isSigned: true } as const;
 
-/** Every resource of the contract, one row each: the table of contract §1. */
+/** The resources of the contract, one row each: the table of contract §1. */
 const rows = {
   'user avatar': { path: '/avatars/{user_id}/{avatar_hash}.{ext}', ...image },
   'guild icon': { path: '/icons/{guild_id}/{icon_hash}.{ext}', ...image },
@@ -48,10 +48,9 @@ const rows = {
 /** Name of a resource, as the contract calls it. */
 export type ResourceName = keyof typeof rows;
 
-/** Names of all resources. */
 export const resourceNames = Object.keys(rows) as readonly ResourceName[];
 
-/** The rows with their keys, by name. */
+/** The rows with their origin keys, by name. */
 export const resourceRows = Object.fromEntries(
   resourceNames.map((name) => {
     const { path: template, extensions, query } = rows[name];
@@ -70,13 +69,13 @@ export type TemplateSegment =
   | { readonly kind: 'literal'; readonly text: string }
   | { readonly kind: 'placeholder'; readonly name: string; readonly hasExtension: boolean };
 
-/** A path or a key of a resource, taken apart. */
+/** A path or a key of a resource as segments. */
 export interface Template {
   readonly resource: ResourceName;
   readonly segments: readonly TemplateSegment[];
 }
 
-/** The paths that are read by their segments. */
+/** Templates of the paths that are read by their segments. */
 export const pathTemplates: readonly Template[] = resourceNames
   .filter((resource) => !resourceRows[resource].isSigned)
   .map((resource) => ({
@@ -84,13 +83,13 @@ export const pathTemplates: readonly Template[] = resourceNames
     segments: parseTemplate(resourceRows[resource].template.slice(1)),
   }));
 
-/** The keys of originals. */
+/** Templates of the keys of originals. */
 export const originKeyTemplates: readonly Template[] = resourceNames.flatMap((resource) => {
   const { originKey } = resourceRows[resource];
   return originKey === undefined ? [] : [{ resource, segments: parseTemplate(originKey) }];
 });
 
-/** First folders of the keys of originals, `avatars/` for example, each once: all originals are below them. */
+/** First folders of the keys of originals, such as `avatars/`, each once: all originals are below them. */
 export const originFolders: readonly string[] = [
   ...new Set(
     resourceNames.flatMap((name) => resourceRows[name].originKey?.match(/^[^/]+\//) ?? []),
@@ -106,7 +105,7 @@ function parseTemplate(template: string): TemplateSegment[] {
   });
 }
 
-/** Puts values in the places of a template's placeholders. */
+/** Replaces the placeholders of a template by values. */
 export function fillTemplate(template: string, find: (name: string) => string): string {
   return template.replace(/\{(\w+)\}/g, (_, name: string) => find(name));
 }

@@ -2,10 +2,10 @@ import { createHash } from 'node:crypto';
 import { readFile } from 'node:fs/promises';
 import { DEFAULT_AVATAR_COUNT } from '../contract/resources.ts';
 
-/** One of the avatars of users who have none; a PNG of 256 × 256 pixels. */
+/** A default avatar, for users without one of their own; a PNG of 256 × 256 pixels. */
 export interface DefaultAvatar {
   readonly body: Buffer;
-  /** Strong entity tag, quoted; of the bytes. */
+  /** Strong entity tag of the bytes, quoted. */
   readonly etag: string;
 }
 

@@ -2,12 +2,12 @@ import type { SourceFormat } from '../contract/image-formats.ts';
 import type { QueryParameter } from '../contract/media-query.ts';
 import type { ResourceName } from '../contract/resources.ts';
 
-/** The contract's tables, as the page reads them: what it offers is what the service routes by. */
+/** Tables of the contract for the page, which so offers what the service routes. */
 export interface ContractTables {
   readonly resources: readonly DescribedResource[];
   /** Kinds whose whole path is signed: external media. */
   readonly external: readonly DescribedResource[];
-  /** Kinds whose URLs this explorer signs; none by default. */
+  /** Kinds whose URLs this explorer signs; empty by default. */
   readonly signs: readonly ResourceName[];
 }
 
@@ -15,39 +15,39 @@ export interface ContractTables {
 export interface DescribedResource {
   readonly name: ResourceName;
   readonly template: string;
-  /** Empty where the path ends with a file name. */
+  /** Empty if the path ends with a file name. */
   readonly extensions: readonly string[];
   readonly parameters: readonly QueryParameter[];
 }
 
-/** The originals that were found, as the page reads them. */
+/** Originals in the storage, as the page reads them. */
 export interface OriginalsList {
   readonly shelves: readonly {
     readonly resource: ResourceName;
     readonly originals: readonly ListedOriginal[];
-    /** Whether there are no others. */
+    /** Whether all originals of the kind are listed. */
     readonly isComplete: boolean;
   }[];
 }
 
-/** An original: what stands for it in the paths of its resource, and how large it is. */
+/** An original: the values of its path, and its size. */
 export interface ListedOriginal {
   /** Value per placeholder of the template, decoded. */
   readonly values: Readonly<Record<string, string>>;
   readonly sizeBytes: number;
-  /** What signs its path, where the explorer signs: parameters of the query. */
+  /** Query parameters that sign the path, if the explorer signs. */
   readonly signature?: Readonly<Record<string, string>> | undefined;
 }
 
-/** What an original says of itself, without a pixel being decoded. */
+/** Facts of an original that need no decoding of pixels. */
 export interface OriginalFacts {
   readonly format: SourceFormat;
-  /** As it is seen: upright. */
+  /** Upright, as displayed. */
   readonly widthPx: number;
   readonly heightPx: number;
   readonly frames: number;
   readonly isMoving: boolean;
-  /** What its colour profile calls itself; empty where it has a profile without a name. */
+  /** Name of the colour profile; empty for a profile without a name. */
   readonly profile?: string | undefined;
   readonly sizeBytes: number;
 }

@@ -1,13 +1,13 @@
 import { readdir, readFile } from 'node:fs/promises';
 import { basename, extname } from 'node:path';
 
-/** A file that is served as it is. */
+/** A file that is served unchanged. */
 export interface ExplorerFile {
   readonly mimeType: string;
   readonly body: Buffer;
 }
 
-/** What the page is made of; other files of its folder, such as its sources, are not served. */
+/** Types of files that are served; other files of the folder, such as sources, are not. */
 const MIME_TYPES: Readonly<Record<string, string>> = {
   '.html': 'text/html; charset=utf-8',
   '.css': 'text/css; charset=utf-8',
@@ -15,11 +15,11 @@ const MIME_TYPES: Readonly<Record<string, string>> = {
   '.svg': 'image/svg+xml',
 };
 
-/** Where the build puts the page, seen from this module. */
+/** Output folder of the page's build, relative to this module. */
 const PAGE_FOLDER = new URL('page/', import.meta.url);
 
 /**
- * Loads the files of the page by their names, once; those of folders below by theirs alone.
+ * Loads the files of the page, once, by name; files of subfolders also by their bare names.
  *
  * @throws Error if the folder cannot be read
  */

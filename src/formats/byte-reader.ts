@@ -1,7 +1,7 @@
 import { MediaError } from '../contract/errors.ts';
 
 /**
- * Makes the error of an original whose container is truncated or corrupt.
+ * Returns the error for an original whose container is truncated or corrupt.
  *
  * @param what what is wrong and where; for the log alone
  */
@@ -9,7 +9,7 @@ export function corruptMedia(what: string): MediaError {
   return new MediaError('UNPROCESSABLE_MEDIA', { cause: new Error(what) });
 }
 
-/** A stretch of a file: the bytes `[start, end)`. */
+/** A range of a file: the bytes `[start, end)`. */
 export interface Extent {
   readonly start: number;
   readonly end: number;
@@ -73,12 +73,12 @@ export class ByteReader {
     return this.#view.getUint32(offset, true);
   }
 
-  /** Inexact above 2^53, where no file ends: a bounds check of the value still fails rightly. */
+  /** Reads 64 bits; inexact above 2^53, where no file ends, so a bounds check of the value still fails. */
   u64be(offset: number): number {
     return this.u32be(offset) * 0x1_0000_0000 + this.u32be(offset + 4);
   }
 
-  /** Four bytes as Latin-1, for chunk and box types. */
+  /** Reads four bytes as Latin-1, for chunk and box types. */
   tag(offset: number): string {
     this.require(offset, 4);
     return String.fromCharCode(
@@ -89,14 +89,14 @@ export class ByteReader {
     );
   }
 
-  /** The bytes `[start, end)`, without a copy. */
+  /** Returns the bytes `[start, end)`, without a copy. */
   slice(start: number, end: number): Uint8Array {
     this.require(start, end - start);
     return this.bytes.subarray(start, end);
   }
 }
 
-/** True where the ASCII text stands at `offset`; false past the end. */
+/** Whether the ASCII text stands at `offset`; false past the end. */
 export function hasAscii(bytes: Uint8Array, offset: number, text: string): boolean {
   for (let index = 0; index < text.length; index += 1) {
     if (bytes[offset + index] !== text.charCodeAt(index)) return false;

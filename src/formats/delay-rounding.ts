@@ -1,13 +1,13 @@
-/** Far below any delay: a sum of fractions that ought to end on a half must not fall short of it. */
+/** Far below any delay: keeps a sum of fractions that should end on a half from falling short of it. */
 const FRACTION_ERROR = 1e-6;
 
 /**
- * Rounds delays to whole units of a container, each to its nearest; what that adds or takes away is carried
- * on to the next, so that the frames stay in time (contract §3).
+ * Rounds each delay to the nearest whole unit of a container, and carries its rounding error over to the next, so that
+ * the frames stay in time (contract §3).
  *
  * @param delaysMs in milliseconds, perhaps fractions
  * @param unitMs of the container
- * @param maxUnits longest delay that it holds; what is cut off there is not carried on
+ * @param maxUnits longest delay that the container can hold; the excess of a longer delay is not carried over
  */
 export function roundDelays(
   delaysMs: readonly number[],

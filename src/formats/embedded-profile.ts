@@ -7,26 +7,26 @@ import { isJpeg, jpegMarker, walkJpegSegments } from './jpeg/jpeg-segments.ts';
 import { isPng, walkPngChunks } from './png/png-chunks.ts';
 import { FIRST_CHUNK, isWebp, walkRiffChunks } from './webp/riff-chunks.ts';
 
-/** What a segment of a JPEG begins with that holds a part of a profile (ICC.1:2022 §B.4). */
+/** Beginning of a JPEG segment with a part of a profile (ICC.1:2022 §B.4). */
 const JPEG_NAME = 'ICC_PROFILE\0';
-/** Behind it, the number of the part and how many there are. */
+/** Follows the name: the number of the part and the count of parts. */
 const JPEG_PART_BYTES = 2;
 
-/** More than profiles of cameras and screens have; those of printers may be larger, and their names come first. */
+/** Larger than profiles of cameras and screens; those of printers may be larger still, but have their names first. */
 const MAX_PROFILE_BYTES = 2 ** 20;
 
 const HEADER_BYTES = 128;
 /** An entry of the table of tags: signature, offset, size. */
 const ENTRY_BYTES = 12;
 const MAX_TAGS = 100;
-/** Longest name that is repeated, in characters. */
+/** Longest name that is returned, in characters. */
 const MAX_NAME_LENGTH = 80;
 
 /**
- * What the colour profile of an image calls itself, for people to read: nothing is converted by it.
+ * Returns the name of an image's colour profile, for people to read: no conversion depends on the name.
  *
  * @param bytes of a file whose header was read without a fault
- * @returns `undefined` where it has none; the empty text where its name cannot be read
+ * @returns `undefined` without a profile; the empty text if its name cannot be read
  */
 export function readProfileName(bytes: Uint8Array): string | undefined {
   try {
@@ -37,7 +37,7 @@ export function readProfileName(bytes: Uint8Array): string | undefined {
   }
 }
 
-/** The profile, or as much of it as has its name. */
+/** Returns the profile, or enough of it to read its name. */
 function findProfile(bytes: Uint8Array): Uint8Array | undefined {
   if (isJpeg(bytes)) {
     for (const { code, start, end } of walkJpegSegments(bytes)) {
@@ -62,7 +62,7 @@ function findProfile(bytes: Uint8Array): Uint8Array | undefined {
   return undefined;
 }
 
-/** Of an iCCP: a name, its end, the method, and a zlib stream (PNG 3rd edition §11.3.2.3). */
+/** Inflates the profile of an iCCP chunk: a name, a zero, the method, and a zlib stream (PNG 3rd edition §11.3.2.3). */
 function inflateProfile(payload: Uint8Array): Uint8Array {
   try {
     const compressed = payload.subarray(payload.indexOf(0) + 2);
@@ -72,7 +72,7 @@ function inflateProfile(payload: Uint8Array): Uint8Array {
   }
 }
 
-/** The tag `desc`, of version 4 (`mluc`, its first language) or 2 (ICC.1:2022 §10.15; ICC.1:2001-04 §6.5.17). */
+/** Reads the tag `desc`, of version 4 (`mluc`, first language) or 2 (ICC.1:2022 §10.15; ICC.1:2001-04 §6.5.17). */
 function readDescription(profile: ByteReader): string {
   const tags = Math.min(profile.u32be(HEADER_BYTES), MAX_TAGS);
   for (let tag = 0; tag < tags; tag += 1) {

@@ -6,20 +6,20 @@ const orientationTag = 0x0112;
 /** libvips refuses to parse a longer block (`vips_exif_load_data_without_fix`). */
 const maxBlockBytes = 1 << 20;
 
-/** libvips turns an entry of more values into prose. */
+/** libvips formats an entry with more values as prose. */
 const maxValues = 9;
 
 const orientations = [1, 2, 3, 4, 5, 6, 7, 8] as const satisfies readonly Orientation[];
 
-/** Bytes of a value of each TIFF field type, from type 1 on; libexif 0.6.26 drops an entry of another type. */
+/** Bytes per value of each TIFF field type, from type 1 on; libexif 0.6.26 drops entries of other types. */
 const valueBytes = [1, 1, 2, 4, 8, 1, 1, 2, 4, 8, 4, 8];
 
 /**
  * Reads the orientation of the main image (IFD 0, tag 0x0112) from an EXIF block.
  *
- * `block` is a TIFF structure, with or without the prefix `Exif\0\0` (APP1 has it; PNG eXIf and
- * mostly WebP have not). 1 where the block is broken, holds no orientation or one out of 1 to 8:
- * metadata never makes an image unreadable. Rules: TIFF 6.0 §2, Exif 2.32 §4.6.4 A, and libvips.
+ * `block` is a TIFF structure, with or without the prefix `Exif\0\0` (APP1 has it; PNG eXIf and mostly WebP do not).
+ * Returns 1 if the block is broken, or its orientation is missing or not from 1 to 8: metadata never makes an image
+ * unreadable. Rules: TIFF 6.0 §2, Exif 2.32 §4.6.4 A, and libvips.
  */
 export function readExifOrientation(block: Uint8Array): Orientation {
   const tiff = hasAscii(block, 0, exifPrefix) ? block.subarray(exifPrefix.length) : block;
@@ -43,9 +43,9 @@ export function readExifOrientation(block: Uint8Array): Orientation {
 }
 
 /**
- * The first value of a directory entry, of a fraction its numerator; 0 where it is text or a
- * float (not followed into the oddity that libvips finds a number in these too), and undefined
- * where libexif drops the entry, so that a later one counts.
+ * Reads the first value of a directory entry, of a fraction the numerator; returns 0 for text and floats (in which
+ * libvips oddly finds numbers too: not imitated), and `undefined` if libexif drops the entry, so that a later one
+ * counts.
  */
 function readFirstValue(
   view: DataView,
@@ -67,7 +67,7 @@ function readFirstValue(
       return view.getUint16(at, isLittleEndian);
     case 4:
     case 9:
-      // libexif makes a SHORT of it.
+      // libexif converts a LONG to a SHORT.
       return view.getUint32(at, isLittleEndian) & 0xffff;
     case 5:
     case 10:
@@ -77,20 +77,19 @@ function readFirstValue(
   }
 }
 
-/** A directory of one entry, the orientation, as a short (TIFF 6.0 §2); its value goes to byte 18. */
+/** A directory with the orientation as its only entry, a short (TIFF 6.0 §2); the value goes to byte 18. */
 const plainTiff = Buffer.from('49492a0008000000010012010300010000000000000000000000', 'hex');
 const valueAt = 18;
-/** What comes after may be missing: the offset of a next directory. */
+/** The rest may be missing: the offset of a next directory. */
 const leastBytes = 22;
 
 /**
- * Makes EXIF blocks say the orientation and nothing else, before a decoder sees them. libvips has
- * libexif parse whatever it finds, and libexif 0.6.26 follows directories that lead to each other:
- * 500 bytes keep it busy for half a minute.
+ * Reduces EXIF blocks to the orientation before a decoder reads them: libvips lets libexif parse any block, and libexif
+ * 0.6.26 follows directories that lead to each other, so that 500 bytes keep it busy for half a minute.
  *
- * @param blocks those that libvips looks at: TIFF structures, perhaps with the prefix `Exif\0\0`
- * @param orientation as `readExifOrientation` gives it; of 1 nothing is said at all
- * @returns the same bytes where there is no block, or a copy as long
+ * @param blocks all that libvips reads: TIFF structures, perhaps with the prefix `Exif\0\0`
+ * @param orientation as `readExifOrientation` returns it; 1 is written as an empty block
+ * @returns the same bytes if there are no blocks, else a copy of the same length
  */
 export function withPlainExif(
   original: Uint8Array,

@@ -1,34 +1,33 @@
 import { hasAscii } from './byte-reader.ts';
 
-/** From a sample to light, both 0 to 1. */
+/** A curve from samples to linear light, both 0 to 1. */
 export type ToneCurve = (sample: number) => number;
 
 type Row = readonly [number, number, number];
 
-/** A matrix, row by row. */
 export type Matrix = readonly [Row, Row, Row];
 
-/** A profile that is a curve for each channel and, of colours, a matrix (ICC.1:2022 §8.3.3, §8.6). */
+/** A profile with a curve for each channel and, for colours, a matrix (ICC.1:2022 §8.3.3, §8.6). */
 export type MatrixProfile =
   | { readonly kind: 'grey'; readonly curve: ToneCurve }
   | {
       readonly kind: 'rgb';
       readonly curves: readonly [ToneCurve, ToneCurve, ToneCurve];
-      /** From the light of its red, green and blue to that of sRGB's, which may lie outside of 0 to 1. */
+      /** From the profile's linear red, green and blue to sRGB's, which may lie outside of 0 to 1. */
       readonly toSrgbLight: Matrix;
     };
 
 const HEADER_BYTES = 128;
-/** Of versions above, nobody knows what they mean. */
+/** Later versions are unknown. */
 const MAX_MAJOR_VERSION = 4;
 /** An entry of the table of tags: signature, offset, size. */
 const ENTRY_BYTES = 12;
-/** As many as lcms2 takes; bounds the walk. */
+/** The limit of lcms2; bounds the walk. */
 const MAX_TAGS = 100;
-/** Tags of tables, which take precedence over matrix and curves (ICC.1:2022 §9.1). */
+/** Tags of look-up tables, which take precedence over matrix and curves (ICC.1:2022 §9.1). */
 const TABLE_TAGS = ['A2B0', 'D2B0'];
 
-/** From XYZ under D50 to the light of sRGB: the inverse of what sRGB's own profile has, which so changes nothing. */
+/** From XYZ under D50 to linear sRGB: the inverse of the matrix in sRGB's own profile, which so changes nothing. */
 const XYZ_TO_SRGB: Matrix = [
   [3.134112, -1.617392, -0.490633],
   [-0.978787, 1.91628, 0.033455],
@@ -36,9 +35,9 @@ const XYZ_TO_SRGB: Matrix = [
 ];
 
 /**
- * Reads an ICC profile of matrix and curves, as nearly all pictures have that have one.
+ * Reads an ICC profile of matrix and curves, the kind that nearly all images with a profile have.
  *
- * @param kind of the pixels that it must be for
+ * @param kind of the pixels that the profile must fit
  * @returns `undefined` for every other profile, and for a broken one
  */
 export function readMatrixProfile(
@@ -67,12 +66,12 @@ export function readMatrixProfile(
   };
 }
 
-/** Whether a profile says that it is for images of one channel of colour. */
+/** Whether a profile declares itself for greyscale images. */
 export function isGreyProfile(profile: Uint8Array | undefined): boolean {
   return profile !== undefined && hasAscii(profile, 16, 'GRAY');
 }
 
-/** The tags' data by their signatures (ICC.1:2022 §7.3); `undefined` where a tag lies outside of the profile. */
+/** Returns the data of the tags by signature (ICC.1:2022 §7.3); `undefined` if a tag lies outside of the profile. */
 function readTags(profile: Uint8Array): Map<string, DataView> | undefined {
   const view = new DataView(profile.buffer, profile.byteOffset, profile.byteLength);
   const start = HEADER_BYTES + 4;
@@ -100,7 +99,7 @@ function readCurve(tag: DataView | undefined): ToneCurve | undefined {
   return isOfType(tag, 'para') ? readFormula(tag) : undefined;
 }
 
-/** `curveType` (ICC.1:2022 §10.6): nothing, an exponent, or samples of the curve. */
+/** Reads a `curveType` (ICC.1:2022 §10.6): empty, an exponent, or samples of the curve. */
 function readTable(tag: DataView): ToneCurve | undefined {
   const count = tag.getUint32(8);
   if (tag.byteLength < 12 + 2 * count) return undefined;
@@ -117,10 +116,10 @@ function readTable(tag: DataView): ToneCurve | undefined {
   };
 }
 
-/** Parameters of each kind of `parametricCurveType`. */
+/** Number of parameters of each kind of `parametricCurveType`. */
 const FORMULA_PARAMETERS = [1, 3, 4, 5, 7];
 
-/** `parametricCurveType` (ICC.1:2022 §10.18): a power of the sample, and a line below a limit. */
+/** Reads a `parametricCurveType` (ICC.1:2022 §10.18): a power of the sample, and a line below a limit. */
 function readFormula(tag: DataView): ToneCurve | undefined {
   const kind = tag.getUint16(8);
   const count = FORMULA_PARAMETERS[kind];
@@ -135,7 +134,7 @@ function isOfType(tag: DataView, type: string): boolean {
   return hasAscii(new Uint8Array(tag.buffer, tag.byteOffset, tag.byteLength), 0, type);
 }
 
-/** `s15Fixed16Number` (ICC.1:2022 §4.6). */
+/** Reads an `s15Fixed16Number` (ICC.1:2022 §4.6). */
 function readFixed(tag: DataView, at: number): number {
   return tag.getInt32(at) / 65_536;
 }

@@ -3,7 +3,7 @@ import type { FastifyRequest } from 'fastify';
 import ipaddr from 'ipaddr.js';
 import type { Clock, Log } from '../pipeline/ports.ts';
 
-/** How often the log names a proxy that is not believed, in milliseconds. */
+/** Shortest time between two lines about a proxy that is not trusted, in milliseconds. */
 const WARNING_PERIOD_MS = 60_000;
 
 /** Prefix of IPv6 that one subscriber has to itself, in groups of 16 bits (RFC 6177). */
@@ -24,7 +24,7 @@ function isAddress(text: string): boolean {
 }
 
 /**
- * Who is charged for a request (contract §11): the client's address, or of IPv6 all of its /64, whose last half a
+ * Returns the client that is charged for a request (contract §11): its address, or of IPv6 all of its /64, whose last half a
  * subscriber chooses at will. A mapped address is the IPv4 one in it.
  */
 export function rateClientOf(request: FastifyRequest): string {

@@ -1,7 +1,7 @@
 import { MediaError, type RequestFault, type Share } from '../contract/errors.ts';
 import { ALLOWED_METHODS, COMMON_HEADERS } from './response-headers.ts';
 
-/** What a client learns of a failure; a `MediaError` is one. */
+/** Failure as a client sees it; a `MediaError` is one. */
 export interface Failure {
   readonly status: number;
   readonly code: string;
@@ -48,7 +48,7 @@ export function formatFailure(
   };
 }
 
-/** How a client stands, in the headers of contract §11, for pages of other sites to read, too. */
+/** Formats a client's share as the headers of contract §11, for pages of other sites to read, too. */
 function formatShare({ requests, remaining, resetAtMs }: Share): Record<string, string> {
   const share = {
     'X-RateLimit-Limit': String(requests),
@@ -60,7 +60,7 @@ function formatShare({ requests, remaining, resetAtMs }: Share): Record<string, 
 }
 
 /**
- * What a method that means nothing here is refused with; on a path that is none, it is the path that is wrong.
+ * Returns the refusal of a method that means nothing here; on an unknown path, the path is the fault.
  *
  * @param allowedMethods of the path; `undefined`: it is none
  */

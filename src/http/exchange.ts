@@ -17,7 +17,7 @@ import {
 /** Responds to a request, at once or later. */
 export type Work = (exchange: Exchange) => Promise<void> | undefined;
 
-/** What all exchanges of a listener share. */
+/** Options that all exchanges of a listener share. */
 export interface ExchangeOptions extends Observers {
   readonly maxAgeSeconds: MaxAgeSeconds;
 }
@@ -38,6 +38,8 @@ export class Exchange {
   readonly record: RequestRecord;
   /** Headers of all responses to this request, errors included. */
   commonHeaders: Readonly<Record<string, string>> = COMMON_HEADERS;
+  /** Returns how long a refusal may be kept at most, in seconds; `undefined`: as long as any. */
+  maxRefusalAgeSeconds: (() => number | undefined) | undefined;
   readonly #response: ServerResponse;
   readonly #maxAgeSeconds: MaxAgeSeconds;
   #gone: AbortController | undefined;
@@ -134,7 +136,11 @@ export class Exchange {
     }
     this.record.noteError(known);
     const { status, headers, body } = formatFailure(known, {
-      'cache-control': errorCacheControl(known.status, this.#maxAgeSeconds),
+      'cache-control': errorCacheControl(
+        known.status,
+        this.#maxAgeSeconds,
+        this.maxRefusalAgeSeconds,
+      ),
       ...this.commonHeaders,
       ...headersOfError,
     });

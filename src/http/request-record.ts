@@ -1,11 +1,12 @@
 import type { ServerResponse } from 'node:http';
 import type { FastifyRequest } from 'fastify';
 import { errorRegistry, formatCauses, type MediaError } from '../contract/errors.ts';
+import { readUrl } from '../contract/external-url.ts';
 import { type MediaRequest, resultKey } from '../contract/media-request.ts';
 import type { ResourceName } from '../contract/resources.ts';
 import type { SignatureVerdict } from '../contract/signing/attachment-signature.ts';
 import { cacheUseOf } from '../pipeline/cache-outcome.ts';
-import type { ResponseClass, ResponseMeter, Stage } from '../pipeline/meter.ts';
+import type { Meter, ResponseClass, Stage } from '../pipeline/meter.ts';
 import type { Clock, Log } from '../pipeline/ports.ts';
 import { RequestTrace } from '../pipeline/request-trace.ts';
 import { SiteFailure } from '../pipeline/site-failure.ts';
@@ -18,7 +19,7 @@ import { requestIdOf } from './response-headers.ts';
 
 /** Where requests and their responses are counted, logged and traced. */
 export interface Observers {
-  readonly meter: ResponseMeter;
+  readonly meter: Meter;
   /** `undefined`: requests are not logged, but for their errors. */
   readonly requests: RequestLog | undefined;
   readonly log: Log;
@@ -30,7 +31,7 @@ export interface Observers {
 /** nginx's number for a client that has gone before there was a response. */
 const CLIENT_GONE = 499;
 
-/** What becomes of one request, from its head to the end of its response; counted, logged and traced then. */
+/** Record of one request, from its head to the end of its response; it is counted, logged and traced then. */
 export class RequestRecord {
   readonly trace: RequestTrace;
   readonly #observers: Observers;
@@ -169,8 +170,8 @@ export class RequestRecord {
     count.responses += 1;
     count.bodyBytes += bytes;
     const bottleneck = this.#error?.bottleneck;
-    if (bottleneck !== undefined) meter.noteRefusal(bottleneck);
-    if (this.#error?.code === 'RATE_LIMITED') meter.noteLimited(resource);
+    if (bottleneck !== undefined) meter.count('refusals', bottleneck);
+    if (this.#error?.code === 'RATE_LIMITED') meter.count('rateLimited', resource);
     this.#sending?.setAttribute('darkroom.bytes', bytes);
     this.#sending?.end();
     this.#span?.end({
@@ -193,7 +194,7 @@ export class RequestRecord {
     const level = isPlainHit ? 'debug' : 'info';
     const stagesMs: Partial<Record<Stage, number>> = {};
     const noteStage = (stage: Stage, durationMs: number): void => {
-      if (!isPlainHit) meter.noteStage(stage, durationMs);
+      if (!isPlainHit) meter.time('stage', stage, durationMs);
       stagesMs[stage] = roundMs(durationMs);
     };
     for (const { stage, durationMs } of this.trace.timings) noteStage(stage, durationMs);
@@ -241,10 +242,10 @@ export class RequestRecord {
 /** The host that external media are on; never more of a URL, which may have a secret in it. */
 function hostOf(media: MediaRequest | undefined): string | undefined {
   const url = media?.url;
-  return url !== undefined && URL.canParse(url) ? new URL(url).host : undefined;
+  return url === undefined ? undefined : readUrl(url)?.host;
 }
 
-/** How much of a body was handed over to the system. */
+/** Returns how many bytes of a body were handed over to the system. */
 function countSentBytes(body: unknown, { writableFinished }: ServerResponse): number {
   if (isMetered(body)) return body.passedBytes;
   return body instanceof Buffer && writableFinished ? body.length : 0;

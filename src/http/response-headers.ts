@@ -29,7 +29,7 @@ export function preflightHeaders(methods: string, headers: string) {
 export const PREFLIGHT_HEADERS = preflightHeaders(ALLOWED_METHODS, '*, Authorization');
 
 /**
- * What an id from outside may be made of: UUIDs, ULIDs, trace ids, what nginx and load balancers make. It is
+ * Form of an id from outside: UUIDs, ULIDs, trace ids, what nginx and load balancers make. It is
  * given back in a header and written to the log, so nothing that either could take for its own syntax.
  */
 export const REQUEST_ID_FORM = /^[A-Za-z0-9._~+/=:-]{1,128}$/;
@@ -39,7 +39,7 @@ export function requestIdOf(header: string | string[] | undefined): string {
   return typeof header === 'string' && REQUEST_ID_FORM.test(header) ? header : randomUUID();
 }
 
-/** How long a shared cache may keep each kind of response (contract §4), in seconds. */
+/** Seconds for which a shared cache may keep each kind of response (contract §4). */
 export interface MaxAgeSeconds {
   /** Media that was served. */
   readonly media: number;
@@ -55,15 +55,24 @@ export function cacheFor(maxAgeSeconds: number): string {
   return `public, max-age=${Math.floor(maxAgeSeconds)}`;
 }
 
-/** `Cache-Control` of an error; what may be different at the next try is not kept. */
-export function errorCacheControl(status: number, { notFound, refused }: MaxAgeSeconds): string {
+/**
+ * Returns the `Cache-Control` of an error; what may be different at the next try is not kept.
+ *
+ * @param findBoundSeconds returns the bound of a 400, 415 or 422. A 404 must not tell a refused URL from a missing
+ *   original, not even by the time that the bound takes
+ */
+export function errorCacheControl(
+  status: number,
+  { notFound, refused }: MaxAgeSeconds,
+  findBoundSeconds: (() => number | undefined) | undefined,
+): string {
   switch (status) {
     case 404:
       return cacheFor(notFound);
     case 400:
     case 415:
     case 422:
-      return cacheFor(refused);
+      return cacheFor(Math.min(refused, findBoundSeconds?.() ?? refused));
     default:
       return 'no-store';
   }

@@ -1,6 +1,5 @@
 import type { IncomingMessage } from 'node:http';
 import { type FastifyReply, type FastifyRequest, fastify } from 'fastify';
-import { resourceRows } from '../contract/resources.ts';
 import type { ConnectionCounters } from '../telemetry/readiness.ts';
 import { type ClientLimits, clientLimits } from './edge/client-limits.ts';
 import { createListener, type Listener, type ListenerOptions } from './edge/listener.ts';
@@ -23,7 +22,7 @@ interface ServerOptions
   readonly explorer?: ExplorerHandler | undefined;
   /** Stores uploads; without it, there are none. */
   readonly relay?: RelayHandler | undefined;
-  /** Which proxies may say where a request came from; see Fastify's `trustProxy`. */
+  /** Proxies that may tell where a request came from; see Fastify's `trustProxy`. */
   readonly trustProxy: boolean | string[];
   /** Other limits than the usual ones, for tests. */
   readonly limits?: Partial<ClientLimits>;
@@ -44,13 +43,7 @@ export function createServer(options: ServerOptions) {
     (({ method, url = '' }: IncomingMessage): boolean => method === 'PUT' && relay.isFor(url));
   let listener: Listener | undefined;
 
-  const exchanging =
-    (work: Work): RouteHandler =>
-    (request, reply) =>
-      new Exchange(request, reply, options).run(work);
-
-  /** Responds to any request: what its method and path are is not known yet. */
-  const respondToAny = exchanging((exchange) => {
+  const respond: Work = (exchange) => {
     const { method } = exchange.request;
     if (relay?.isFor(exchange.target) === true) return respondToUpload(exchange, relay);
     const page = explorer?.isFor(exchange.request) === true ? explorer : undefined;
@@ -62,7 +55,9 @@ export function createServer(options: ServerOptions) {
     const preflight = page === undefined ? PREFLIGHT_HEADERS : { allow: ALLOWED_METHODS };
     exchange.respond(204, Object.entries({ ...exchange.commonHeaders, ...preflight }).flat());
     return undefined;
-  });
+  };
+  const respondToAny: RouteHandler = (request, reply) =>
+    new Exchange(request, reply, options).run(respond);
 
   const server = fastify({
     serverFactory: (handle) => {
@@ -78,7 +73,6 @@ export function createServer(options: ServerOptions) {
     return503OnClosing: false,
     clientErrorHandler: () => undefined, // the listener's own is there
     routerOptions: {
-      // The path grammar is ours, to the byte: the router finds the handler, which reads the target as it came.
       maxParamLength: limits.maxHeadBytes,
       querystringParser: () => ({}),
     },
@@ -90,18 +84,8 @@ export function createServer(options: ServerOptions) {
   server.removeAllContentTypeParsers();
   server.addContentTypeParser('*', (_request, _payload, done) => done(null));
   server.setErrorHandler((_error, request, reply) => respondToAny(request, reply));
-  const method = ['GET', 'HEAD'];
-  for (const { template } of Object.values(resourceRows)) {
-    const url = template
-      .replace('.{ext}', '')
-      .replace('{target}', '*')
-      .replace(/\{(\w+)\}/g, ':$1');
-    server.route({ method, url, handler: exchanging((exchange) => handler.handle(exchange)) });
-  }
-  for (const url of explorer?.paths ?? []) {
-    server.route({ method, url, handler: respondToAny });
-  }
-  // The parsers say what is wrong with it.
+  // The grammar of paths is the contract's, which reads the target as it came.
+  server.route({ method: ['GET', 'HEAD'], url: '*', handler: respondToAny });
   server.setNotFoundHandler(respondToAny);
   return {
     server,

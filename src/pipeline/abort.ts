@@ -1,5 +1,5 @@
 /**
- * What waits for each promise. A promise keeps every callback of its `then` until it settles: those of clients
+ * Waiters of each promise. A promise keeps every callback of its `then` until it settles: those of clients
  * that come and go while one of them stays would pile up there, with 12 kB each (measured). So its
  * `then` is called once for all of them, and from a set each can be removed.
  */
@@ -48,21 +48,27 @@ function gatherWaiters(promise: Promise<unknown>): Set<() => void> {
  * @param timeoutMs time for the work, in milliseconds
  * @param signal the outer one, if there is one
  * @param onTimeout makes the reason it aborts with then
+ * @param work may begin the time anew, with another length
  * @throws what the work throws, the outer signal's reason, or what `onTimeout` made
  */
 export async function withDeadline<Result>(
   timeoutMs: number,
   signal: AbortSignal | undefined,
   onTimeout: () => Error,
-  work: (within: AbortSignal) => Promise<Result>,
+  work: (within: AbortSignal, restart: (timeoutMs: number) => void) => Promise<Result>,
 ): Promise<Result> {
   signal?.throwIfAborted();
   const controller = new AbortController();
   const follow = (): void => controller.abort(signal?.reason);
   signal?.addEventListener('abort', follow, { once: true });
-  const timer = setTimeout(() => controller.abort(onTimeout()), timeoutMs);
+  const expire = (): void => controller.abort(onTimeout());
+  let timer = setTimeout(expire, timeoutMs);
+  const restart = (nextTimeoutMs: number): void => {
+    clearTimeout(timer);
+    timer = setTimeout(expire, nextTimeoutMs);
+  };
   try {
-    return await unlessAborted(work(controller.signal), controller.signal);
+    return await unlessAborted(work(controller.signal, restart), controller.signal);
   } finally {
     clearTimeout(timer);
     signal?.removeEventListener('abort', follow);

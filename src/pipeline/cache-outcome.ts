@@ -1,4 +1,4 @@
-/** What the caches and stages did for one request, for the headers that report it. */
+/** Outcomes of the caches and stages for one request, for the headers that report them. */
 
 /** A stage of the pipeline whose time is in `Server-Timing` (contract §4). */
 export type TimedStage = 'store' | 'origin' | 'queue' | 'render';
@@ -41,7 +41,7 @@ interface Hit {
  */
 export type OutcomeDetail = 'store' | 'stale-if-error';
 
-/** What the caches had to say to a request; the vocabulary is RFC 9211's. */
+/** Outcome of the caches for a request, in the vocabulary of RFC 9211. */
 export type CacheOutcome = Hit | Unfit | Bypass;
 
 /**

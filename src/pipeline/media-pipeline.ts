@@ -1,28 +1,32 @@
 import type { Config } from '../config/config.ts';
 import { releaseWithEffort } from '../contract/pipeline-release.ts';
-import { MediaMaker } from './make-media.ts';
 import { MemoryCache } from './memory-cache.ts';
 import type { Meter } from './meter.ts';
+import {
+  createSiteBackend,
+  createStorageBackend,
+  type ExternalMedia,
+  type SourceObserver,
+} from './originals/backend.ts';
 import { MemoryBudget } from './originals/memory-budget.ts';
-import { MetadataCache } from './originals/metadata-cache.ts';
 import { Originals } from './originals/originals.ts';
 import { PassthroughService } from './originals/passthrough.ts';
-import { SitePassthrough } from './originals/site-passthrough.ts';
-import type { ExternalMedia } from './originals/sites.ts';
+import { OriginalRecords } from './originals/records.ts';
 import type {
   CachedOriginal,
   Clock,
+  Lane,
   Log,
   MediaResult,
-  Origin,
   Renderer,
   ResultStore,
+  Source,
 } from './ports.ts';
+import { Purges } from './purges.ts';
 import { Rates } from './rates.ts';
-import { Admission, type SlotSource } from './render/admission.ts';
+import { Admission } from './render/admission.ts';
 import { AdmittedRenderer } from './render/admitted-renderer.ts';
 import { GuardedStore } from './results/guarded-store.ts';
-import { NegativeCache } from './results/negative-cache.ts';
 import { Purger } from './results/purger.ts';
 import { Results } from './results/results.ts';
 import { Semaphore } from './semaphore.ts';
@@ -31,15 +35,17 @@ import { MediaService } from './serve-media.ts';
 /** Part of the memory for originals that one may take: a large one would drive out all avatars. */
 const MAX_ORIGINAL_SHARE = 1 / 8;
 
-/** What the pipeline stands on. */
+/** Adapters that the pipeline stands on. */
 export interface MediaAdapters {
-  readonly origin: Origin;
+  readonly origin: Source;
+  /** Observer of the origin; `undefined`: nobody watches. */
+  readonly observer: SourceObserver | undefined;
   /** `undefined`: nothing of other sites is served. */
   readonly external: ExternalMedia | undefined;
   readonly resultStore: ResultStore | undefined;
   readonly renderer: Renderer;
-  /** The processes of the renderer. */
-  readonly slotSource: SlotSource;
+  /** Number of CPU slots of each lane. */
+  readonly slots: Readonly<Record<Lane, number>>;
   readonly meter: Meter;
   readonly clock: Clock;
   /** Milliseconds since 1970. */
@@ -52,8 +58,7 @@ export type MediaPipeline = ReturnType<typeof createMediaPipeline>;
 
 /** Puts the pipeline together, with the caches that its stages share. */
 export function createMediaPipeline(config: Config, adapters: MediaAdapters) {
-  const { origin, external, resultStore, renderer, slotSource, meter, clock, wallClock, log } =
-    adapters;
+  const { external, resultStore, renderer, slots, meter, clock, wallClock, log } = adapters;
   const { originLimits: limits, renderLimits } = config;
   const memories = {
     results: new MemoryCache<MediaResult>({
@@ -66,8 +71,9 @@ export function createMediaPipeline(config: Config, adapters: MediaAdapters) {
       bytesOf: ({ bytes }) => bytes,
     }),
   };
-  const negativeCache = new NegativeCache(config.http.maxAgeSeconds.refused * 1000, clock);
-  const metadata = new MetadataCache(config.versions, clock);
+  const purges = new Purges();
+  const refusedForMs = config.http.maxAgeSeconds.refused * 1000;
+  const records = new OriginalRecords({ ...config.versions, refusedForMs }, clock);
   const store = resultStore && new GuardedStore({ store: resultStore, clock, log, meter });
   const results = new Results({
     cache: memories.results,
@@ -75,47 +81,50 @@ export function createMediaPipeline(config: Config, adapters: MediaAdapters) {
     meter,
     release: releaseWithEffort(renderLimits.webpEffort),
   });
-  const admission = new Admission(slotSource, config.admission, clock, meter);
+  const admission = new Admission(slots, config.admission, clock, meter);
   const originalsBudget = new MemoryBudget(config.originalsMemoryBytes);
   const originReads = new Semaphore(config.originReads);
   const originStreams = new Semaphore(config.originStreams);
+  const storage = createStorageBackend(
+    adapters.origin,
+    limits,
+    { reads: originReads, streams: originStreams },
+    adapters.observer,
+  );
+  const sites =
+    external &&
+    createSiteBackend(
+      external,
+      limits.maxOriginalBytes,
+      new Semaphore({ ...config.originStreams, slots: external.limits.maxStreams }),
+    );
   const originals = new Originals({
-    access: { origin, limits, semaphore: originReads },
-    external,
+    storage,
+    sites,
+    records,
+    purges,
     budget: originalsBudget,
-    metadata,
     cache: memories.originals,
     clock,
     meter,
   });
   const rates = config.rates && new Rates(config.rates, { clock, wallClock, log });
-  const admitted = new AdmittedRenderer({
-    renderer,
-    admission,
-    negativeCache,
-    limits: renderLimits,
-  });
   const media = new MediaService({
     results,
-    negativeCache,
-    metadata,
+    records,
     originals,
-    renderer: admitted,
-    maker: new MediaMaker({
-      results,
-      negativeCache,
-      renderer: admitted,
-      limits: renderLimits,
-      remembersCosts: rates !== undefined,
-    }),
+    renderer: new AdmittedRenderer({ renderer, admission, records, limits: renderLimits }),
+    limits: renderLimits,
+    clock,
     rates,
   });
-  const siteMedia =
-    external && new SitePassthrough({ external, metadata, clock, waiting: config.originStreams });
   return {
     media,
-    passthrough: new PassthroughService({ origin, limits, semaphore: originStreams }, siteMedia),
-    purger: new Purger({ media, originals, siteMedia, negativeCache, results, store }),
+    passthrough: new PassthroughService({ storage, sites, records }),
+    purger: new Purger({ purges, records, originals: memories.originals, results, store }),
+    /** For those who read originals beside clients. */
+    originals,
+    storage,
     store,
     /** For gauges of how full they are. */
     memories,

@@ -1,19 +1,19 @@
 import { LRUCache } from 'lru-cache';
 
-/** How a cache is bounded. */
+/** Bounds of a cache. */
 interface CacheOptions<Value> {
   /** Contents, keys and overhead together; 0 keeps nothing. */
   readonly maxBytes: number;
   /** Largest entry, overhead included, as a part of the whole; 1 where nothing else is said. */
   readonly maxShare?: number;
-  /** What the bulk of an entry is. */
+  /** Returns the bulk of an entry. */
   readonly bytesOf: (value: Value) => Uint8Array;
 }
 
-/** What an entry costs besides its bytes and key: validators, map and list nodes; an estimate. */
+/** Estimated cost of an entry besides its bytes and key: validators, map and list nodes. */
 const ENTRY_OVERHEAD_BYTES = 512;
 
-/** What is kept in memory, bounded by bytes, least recently used first out. */
+/** Cache in memory, bounded by bytes; it evicts the least recently used entry first. */
 export class MemoryCache<Value extends object> {
   readonly #cache: LRUCache<string, Value>;
   readonly maxBytes: number;
@@ -33,7 +33,7 @@ export class MemoryCache<Value extends object> {
     });
   }
 
-  /** What all entries take, as far as it is counted. */
+  /** Bytes of all entries, as far as they are counted. */
   get heldBytes(): number {
     return this.#cache.calculatedSize;
   }

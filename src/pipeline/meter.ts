@@ -1,79 +1,20 @@
-import type { Bottleneck } from '../contract/errors.ts';
-import type { ResourceName } from '../contract/resources.ts';
-import type { SignatureVerdict } from '../contract/signing/attachment-signature.ts';
+import { bottlenecks } from '../contract/errors.ts';
+import { type ResourceName, resourceNames } from '../contract/resources.ts';
+import { signatureVerdicts } from '../contract/signing/attachment-signature.ts';
 import type { CacheUse, TimedStage } from './cache-outcome.ts';
-import type { Lane } from './ports.ts';
+import { type Lane, lanes } from './ports.ts';
 import { siteFailureReasons } from './site-failure.ts';
 
-/** Lookups in one of the memories. A plain pair of numbers, so that to count costs no more than to add. */
-export interface LookupCount {
-  found: number;
-  missed: number;
-}
+/** Memories: results in memory, originals in memory, the store that outlives the process. */
+const memories = ['results', 'originals', 'store'] as const;
 
-/** What is looked into: results in memory, originals in memory, the store that outlives the process. */
-export const memories = ['results', 'originals', 'store'] as const;
-export type Memory = (typeof memories)[number];
-
-/** Counts what happens in the pipeline, for operators. */
-export interface Meter {
-  /** The code that looks adds to them. */
-  readonly lookups: Readonly<Record<Memory, LookupCount>>;
-  /** A render has got its CPU slot, after so many milliseconds; 0 where one was free. */
-  readonly noteQueueWait: (lane: Lane, waitedMs: number) => void;
-}
-
-/** Of what class a response is; each member has few values, and none of them is a client's. */
-export interface ResponseClass {
-  /** `none`: the path is none of the contract's. */
-  readonly resource: ResourceName | 'upload' | 'none';
-  /** 499, as nginx has it, where the client has gone before there was one. */
-  readonly status: number;
-  readonly cache: CacheUse;
-}
-
-/** Responses of one class; the code that sends them adds to it. */
-export interface ResponseCount {
-  responses: number;
-  /** Of bodies, as far as they were handed over to the system. */
-  bodyBytes: number;
-}
-
-/** Where the time of a request goes: into the stages, and into sending its body. */
-export type Stage = TimedStage | 'send';
-
-/** Counts responses. */
-export interface ResponseMeter {
-  /** The same object each time for one class. */
-  countOf(responseClass: ResponseClass): ResponseCount;
-  /** URLs of attachments by what their signatures are; the code that judges them adds to it. */
-  readonly signatures: Record<SignatureVerdict, number>;
-  /** A request has spent so long in a stage. */
-  readonly noteStage: (stage: Stage, durationMs: number) => void;
-  /** A request was turned away, for want of this. */
-  readonly noteRefusal: (bottleneck: Bottleneck) => void;
-  /** A client has had its share of rendering, and asked for more of this. */
-  readonly noteLimited: (resource: ResponseClass['resource']) => void;
-}
-
-/**
- * What a read from the origin has come to: there is no such object; it has failed, or not responded in
- * time; or no request waited for it any more.
- */
+/** Outcomes of a read from the origin; stopped: no request waited for it any more. */
 export const originOutcomes = ['found', 'missing', 'failed', 'timeout', 'stopped'] as const;
 export type OriginOutcome = (typeof originOutcomes)[number];
 
-/** Counts what the origin does. */
-export interface OriginMeter {
-  readonly noteOutcome: (outcome: OriginOutcome) => void;
-  readonly noteReadBytes: (count: number) => void;
-  /** A body that was begun was not sent to its end. */
-  readonly noteBrokenBody: () => void;
-}
-
 /**
- * What a fetch from another site has come to: the whole or a part is coming; what was known still holds; there is no
- * such thing; why it was refused or has failed; too many waited for a connection; or no request waited for it any more.
+ * Outcomes of a fetch from another site: the whole or a part is coming; the known state still holds; it is missing; why
+ * it was refused or has failed; too many waited for a connection; no request waited for it any more.
  */
 export const fetchOutcomes = [
   'fetched',
@@ -85,13 +26,136 @@ export const fetchOutcomes = [
 ] as const;
 export type FetchOutcome = (typeof fetchOutcomes)[number];
 
-/** Counts fetches from other sites. */
-export interface SiteMeter {
-  readonly noteFetch: (outcome: FetchOutcome) => void;
+/** A counter: its name and help, and the values of its label, which are there from the start. */
+export interface CounterRow {
+  readonly name: string;
+  readonly help: string;
+  /** `undefined`: it is one number. */
+  readonly label?: string;
+  readonly values: readonly string[];
 }
 
-/** Counts uploads. */
-export interface UploadMeter {
-  /** So many bytes of a body have come, be they stored in the end or not. */
-  readonly noteUploadedBytes: (count: number) => void;
+/** Everything that is counted as it happens, but for responses, whose classes are too many to list. */
+export const counters = {
+  cacheHits: {
+    name: 'darkroom_cache_hits_total',
+    help: 'Lookups in a cache that have found an entry, current or not.',
+    label: 'cache',
+    values: memories,
+  },
+  cacheMisses: {
+    name: 'darkroom_cache_misses_total',
+    help: 'Lookups in a cache that have found nothing.',
+    label: 'cache',
+    values: memories,
+  },
+  refusals: {
+    name: 'darkroom_refusals_total',
+    help: 'Requests that were rejected (503), by the bottleneck.',
+    label: 'reason',
+    values: bottlenecks,
+  },
+  rateLimited: {
+    name: 'darkroom_rate_limited_total',
+    help: 'Requests for renders of clients that have used up their share (429), by resource.',
+    label: 'resource',
+    values: [...resourceNames, 'upload', 'none'],
+  },
+  signatures: {
+    name: 'darkroom_attachment_signatures_total',
+    help: 'Requests for attachments by the verdict on the signature of the URL, where ATTACHMENT_SIGNING is report or enforce.',
+    label: 'verdict',
+    values: signatureVerdicts,
+  },
+  originReads: {
+    name: 'darkroom_origin_reads_total',
+    help: 'Reads from the origin by outcome, probes included.',
+    label: 'outcome',
+    values: originOutcomes,
+  },
+  originReadBytes: {
+    name: 'darkroom_origin_read_bytes_total',
+    help: 'Bytes of bodies that the origin has sent.',
+    values: ['all'],
+  },
+  originBrokenBodies: {
+    name: 'darkroom_origin_broken_bodies_total',
+    help: 'Bodies that the origin has begun to send, and not ended.',
+    values: ['all'],
+  },
+  externalFetches: {
+    name: 'darkroom_external_fetches_total',
+    help: 'Fetches from other sites by outcome, or why they were refused.',
+    label: 'outcome',
+    values: fetchOutcomes,
+  },
+  uploadedBytes: {
+    name: 'darkroom_upload_received_bytes_total',
+    help: 'Bytes of uploads that have come, stored in the end or not.',
+    values: ['all'],
+  },
+} as const satisfies Readonly<Record<string, CounterRow>>;
+
+type Counters = typeof counters;
+
+/** Stages that the time of a request goes into; the last one is sending its body. */
+export const stages = ['store', 'origin', 'queue', 'render', 'send'] as const satisfies readonly (
+  | TimedStage
+  | 'send'
+)[];
+export type Stage = (typeof stages)[number];
+
+/** A histogram of durations: its name and help, the values of its label, and the upper bounds of its buckets. */
+interface HistogramRow extends Required<CounterRow> {
+  readonly bucketsSeconds: readonly number[];
+}
+
+/** Everything that is timed. */
+export const histograms = {
+  queueWait: {
+    name: 'darkroom_queue_wait_seconds',
+    help: 'Waits of renders for a CPU slot, 0 where one was free.',
+    label: 'lane',
+    values: lanes,
+    // The longest wait that is allowed is 5 by default.
+    bucketsSeconds: [0.005, 0.025, 0.1, 0.25, 0.5, 1, 2.5, 5],
+  },
+  stage: {
+    name: 'darkroom_stage_seconds',
+    help: 'Time of a request in a stage that it entered; plain hits in memory are not timed.',
+    label: 'stage',
+    values: stages,
+    // From a lookup in memory to a large file sent to a slow client.
+    bucketsSeconds: [0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 15, 60],
+  },
+} as const satisfies Readonly<Record<string, HistogramRow>>;
+
+/** Class of a response; each member has few values, and none of them is a client's. */
+export interface ResponseClass {
+  /** `none`: the path is not in the contract. */
+  readonly resource: ResourceName | 'upload' | 'none';
+  /** 499, as nginx has it, where the client has gone before there was one. */
+  readonly status: number;
+  readonly cache: CacheUse;
+}
+
+/** Responses of one class; the code that sends them adds to it. */
+export interface ResponseCount {
+  responses: number;
+  /** Bytes of bodies, as far as they were handed over to the system. */
+  bodyBytes: number;
+}
+
+/** Counts what happens, for operators. */
+export interface Meter {
+  /** Adds to a counter. */
+  count<Name extends keyof Counters>(
+    name: Name,
+    value: Counters[Name]['values'][number],
+    by?: number,
+  ): void;
+  time(name: 'queueWait', lane: Lane, durationMs: number): void;
+  time(name: 'stage', stage: Stage, durationMs: number): void;
+  /** Returns the same object each time for one class. */
+  countOf(responseClass: ResponseClass): ResponseCount;
 }

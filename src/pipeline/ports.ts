@@ -7,47 +7,66 @@ export interface ByteRange {
   readonly last: number | undefined;
 }
 
-/** An object of the origin, opened: what is known of it, and its bytes still to come. */
-export interface OriginObject {
-  /** Size of the whole object in bytes, also where `body` is a part of it. */
-  readonly sizeBytes: number;
-  /** Identity of these very bytes: another content has another value. Opaque, without quotes. */
-  readonly etag: string;
-  readonly lastModified: Date | undefined;
-  /** As stored beside the object; never trusted, the bytes decide. */
-  readonly storedContentType: string | undefined;
-  /** Not yet flowing; its reader's pace is the origin's pace. To destroy it ends the read. */
-  readonly body: Readable;
+/** Validators of one state of an original, in the words of its source, which alone gets them back. */
+export interface SourceValidators {
+  /** Value of the `ETag` header, weak or strong. */
+  readonly etag: string | undefined;
+  /** Value of the `Last-Modified` header. */
+  readonly lastModified: string | undefined;
+  /** Digest of the URL that sent them, which a redirect may have named. */
+  readonly urlDigest: string;
 }
 
-/** The same, with its bytes, or those of the range that was asked for. */
-export interface OriginBytes extends Omit<OriginObject, 'body'> {
-  readonly bytes: Uint8Array;
-}
-
-/** How an object is read: `signal` ends the read; `range` limits the bytes, and is cut at the object's end. */
-export interface ReadOptions {
+/** Options of one opening of an original. */
+export interface OpenOptions {
+  /** Ends the opening, and the body. */
   readonly signal: AbortSignal;
+  /** Limits the body to a part, cut at the original's end; a source that knows no ranges sends the whole. */
   readonly range?: ByteRange | undefined;
+  /** State that the caller has; the source may confirm it instead of sending a body. */
+  readonly known?: SourceValidators | undefined;
+  /** Strong tag: the part is wanted of this state alone; of another state the source may send the whole. */
+  readonly ifRange?: string | undefined;
+  /** Whether the caller takes the body into memory as it comes, and does not pass it on at a client's pace. */
+  readonly isHeld?: boolean | undefined;
 }
 
-/** Where the originals are. Adapters translate every foreign error into the ones named here. */
-export interface Origin {
+/** An opened original: its state, and its bytes. */
+export interface Opened {
+  /** Not yet flowing, its reader's pace is the source's pace; or the bytes themselves, where they are few. */
+  readonly body: Readable | Uint8Array;
+  /** The bytes that `body` has; `undefined`: all of them. */
+  readonly part: { readonly first: number; readonly last: number } | undefined;
+  /** Size of the whole in bytes, also where `body` is a part; `undefined` where the source does not tell. */
+  readonly sizeBytes: number | undefined;
+  /** Opaque tag of these very bytes: other bytes have another one. `undefined` where the source has none. */
+  readonly etag: string | undefined;
+  readonly lastModified: Date | undefined;
+  /** Validators of this state; `undefined`: the source confirms none. */
+  readonly validators?: SourceValidators | undefined;
+  /** Period for which the state may be served without asking again, in milliseconds; `undefined`: as configured. */
+  readonly freshForMs?: number | undefined;
+}
+
+/** Confirmation that the known state still holds. */
+export interface Unchanged {
+  readonly body?: undefined;
+  readonly freshForMs: number;
+}
+
+/** Where originals are: a folder, a bucket, or other sites. Adapters translate foreign errors into those named here. */
+export interface Source {
+  /** Identity of an original here: the tag that the source gives it, or a digest of its bytes. */
+  readonly identity: 'tag' | 'digest';
   /**
-   * Opens an object by its key.
+   * Opens an original; the body must be read or destroyed.
    *
-   * @param key as built by `originKeyOf`: segments joined by `/`, each of them validated
-   * @throws MediaError `UNKNOWN_MEDIA` if there is none, `RANGE_NOT_SATISFIABLE` if the range begins
-   *   at or after its end, `ORIGIN_ERROR` if the origin fails; or `signal.reason`
+   * @param key as built by `originKeyOf`, segments joined by `/`, each of them validated; for other sites the URL
+   * @returns `Unchanged` only where `known` was given; with an `identity` of `tag`, `sizeBytes` and `etag` always
+   * @throws MediaError `UNKNOWN_MEDIA` if it is missing, `RANGE_NOT_SATISFIABLE` if the range begins at or after its end,
+   *   `ORIGIN_ERROR`, `ORIGIN_TIMEOUT`, `OVERLOADED`; or `signal.reason`
    */
-  read(key: string, options: ReadOptions): Promise<OriginObject>;
-  /**
-   * Opens an object whose bytes are to be held in memory. Small ones may come with their bytes, where a stream
-   * costs more than what flows through it. An origin without this method has no such objects.
-   *
-   * @throws what `read` throws
-   */
-  readForMemory?(key: string, options: ReadOptions): Promise<OriginObject | OriginBytes>;
+  open(key: string, options: OpenOptions): Promise<Opened | Unchanged>;
 }
 
 /** An original, as a listing of the storage shows it. */
@@ -56,7 +75,7 @@ export interface ListedOriginal {
   readonly sizeBytes: number;
 }
 
-/** Which originals there are, for people who look around; requests are served without it. */
+/** Listing of the originals, for people who look around; requests are served without it. */
 export interface OriginListing {
   /**
    * Shows the objects that could be read and whose keys begin with a text, whatever their keys look like,
@@ -80,30 +99,37 @@ export interface MediaResult {
   /** Strong entity tag, quoted. */
   readonly etag: string;
   readonly lastModified: Date | undefined;
-  /** `OriginObject.etag` of the original it was made from. */
+  /** Identity of the original it was made from. */
   readonly originalEtag: string;
+}
+
+/** Identity of one state of an original. */
+export interface OriginalIdentity {
+  /** The source's tag, or a digest of the bytes. */
+  readonly etag: string;
+  readonly lastModified: Date | undefined;
 }
 
 /** An original as it was read. */
-export interface CachedOriginal extends Pick<OriginObject, 'etag' | 'lastModified'> {
+export interface CachedOriginal extends OriginalIdentity {
   readonly bytes: Uint8Array;
 }
 
-/** Which rendering a stored result is: any other value of any of them is another one. */
+/** Address of a stored rendering: any other value of any member is another rendering. */
 export interface ResultAddress {
   readonly originKey: string;
-  /** Of the canonical request: `resultKey`. */
+  /** `resultKey` of the canonical request. */
   readonly key: string;
-  /** `OriginObject.etag` of the original it was made from. */
+  /** Identity of the original it was made from. */
   readonly originalEtag: string;
-  /** What made it: `releaseWithEffort`. */
+  /** Release that made it: `releaseWithEffort`. */
   readonly release: string;
 }
 
 /** A rendering as it is stored. */
 export type StoredResult = Pick<MediaResult, 'body' | 'mimeType'>;
 
-/** How full a store is. */
+/** Fill level of a store. */
 export interface StoreUsage {
   readonly heldBytes: number;
   readonly maxBytes: number;
@@ -119,7 +145,9 @@ export interface ResultStore {
   /**
    * Reads a rendering; `undefined` where there is none, or a damaged one.
    *
-   * @param takeRoom gets the number of bytes before they are read; returns whether they may be
+   * @param signal bounds the wait
+   * @param takeRoom gets the number of bytes when the store has responded, before they are read; returns whether
+   *   they may be
    * @throws Error if the store fails; `signal.reason`
    */
   read(
@@ -144,7 +172,7 @@ export interface ResultStore {
   remove(prefix: string): Promise<number>;
   /** Ends what the store does by itself; reads and writes under way go on. */
   close(): void;
-  /** How full it is, where the store bounds itself and has counted what it has. */
+  /** Returns the fill level, where the store bounds itself and has counted what it has. */
   usage?(): StoreUsage | undefined;
   /** Why nothing is stored at present, in words for the operator; `undefined` where all is well. */
   shortcoming?(): string | undefined;
@@ -164,7 +192,7 @@ export class StoreFailed extends Error {
 export const lanes = ['light', 'heavy'] as const;
 export type Lane = (typeof lanes)[number];
 
-/** What belongs to one run of a job. */
+/** Options of one run of a job. */
 export interface RenderOptions {
   /** The lane whose CPU slot the caller holds. */
   readonly lane: Lane;

@@ -2,7 +2,7 @@ import { LRUCache } from 'lru-cache';
 import { MediaError } from '../contract/errors.ts';
 import type { Clock, Log } from './ports.ts';
 
-/** What a client may have rendered (contract §11). */
+/** A client's share of rendering (contract §11). */
 export interface RateLimits {
   /** Requests of one unit each, within a window. */
   readonly requests: number;
@@ -10,7 +10,7 @@ export interface RateLimits {
   readonly windowMs: number;
 }
 
-/** What rates are kept with. */
+/** Parts that rates are kept with. */
 export interface RateParts {
   readonly clock: Clock;
   /** Milliseconds since 1970, for clients. */
@@ -18,7 +18,7 @@ export interface RateParts {
   readonly log: Log;
 }
 
-/** What a render is charged: what it is estimated to take, until its end says what it took. */
+/** Charge for a render: its estimate, until its end tells what it took. */
 export interface Charge {
   /** A run of the render has ended, or was stopped, after so many milliseconds; there may be several. */
   addRun(tookMs: number): void;
@@ -33,10 +33,10 @@ interface ClientState {
   readonly toldAtMs: number;
 }
 
-/** What a request is charged one for, in milliseconds of one core. */
+/** Milliseconds of one core that are charged as one unit. */
 const UNIT_MS = 50;
 
-/** How many clients are known: some 200 bytes each. Those that have rendered nothing for longest are forgotten first. */
+/** Number of clients that are known, some 200 bytes each. The one that has rendered nothing for longest is forgotten first. */
 const MAX_CLIENTS = 100_000;
 
 /** Sums of fractions may be off by this, in milliseconds: a client that waits as long as it is told is served. */
@@ -45,7 +45,7 @@ const TOLERANCE_MS = 0.001;
 const NEVER_MS = Number.NEGATIVE_INFINITY;
 
 /**
- * Who has had their share of rendering: the generic cell rate algorithm (ITU-T I.371), a moment in time per client. A
+ * Shares of rendering that clients have used up: the generic cell rate algorithm (ITU-T I.371), a moment in time per client. A
  * charge moves that moment on by its units' part of the window; a client whose moment would lie further ahead than
  * one window has nothing left. So all is given back evenly, without a timer, and no one waits for more than a window.
  *

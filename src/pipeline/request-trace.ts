@@ -1,4 +1,4 @@
-import type { Attributes, Context, Span, SpanStatusCode, Tracer } from '@opentelemetry/api';
+import type { Context, Span, SpanStatusCode, Tracer } from '@opentelemetry/api';
 import { type ErrorCode, errorRegistry, MediaError } from '../contract/errors.ts';
 import type { CacheOutcome, StageTiming, TimedStage } from './cache-outcome.ts';
 import type { Stage } from './meter.ts';
@@ -6,12 +6,11 @@ import type { Clock } from './ports.ts';
 import { SiteFailure } from './site-failure.ts';
 
 /**
- * What a trace shows of a request: the stages that are timed for all to see, and steps that only a trace shows:
- * the wait for the work of another request, a fetch from another site, what the header of an original says, a rendering
- * on its way to the store.
+ * Parts of a request in a trace: the stages that are timed for all to see, and steps that only a trace shows: the wait
+ * for the work of another request, a fetch from another site, the facts of an original's header, a rendering on its way
+ * to the store.
  */
-export type SpanName = Stage | Step;
-export type Step = 'join' | 'fetch' | 'facts' | 'write';
+export type SpanName = Stage | 'join' | 'fetch' | 'facts' | 'write';
 
 /** A request in a trace, in the terms of OpenTelemetry's API; the package itself is loaded only with a tracer. */
 export interface TracedRequest {
@@ -19,16 +18,6 @@ export interface TracedRequest {
   readonly span: Span;
   /** Makes that span the parent of those that are begun with it. */
   readonly context: Context;
-}
-
-/** A stay in a stage. One of the `end`s is called, once, unless the stage turns out not to have been entered. */
-export interface Visit {
-  /** Its part in the trace, if there is one: gets numbers and words of ours, never a key, a name or a secret. */
-  readonly span: Span | undefined;
-  /** @param error why it came to nothing */
-  readonly end: (error?: unknown) => void;
-  /** Adds the time spent to the stage's, and no more: of a hit, no trace shows the stages. */
-  readonly endUnseen: () => void;
 }
 
 /** `SpanStatusCode.ERROR`, without the package. */
@@ -60,7 +49,7 @@ export function noteErrorCode(span: Span, code: ErrorCode): void {
 }
 
 /**
- * What became of one request on its way: the stages it entered with the time spent in each, and
+ * The way of one request: the stages it entered with the time spent in each, and
  * what the cache had to say. Kept apart from the response, since an error has it as well.
  */
 export class RequestTrace {
@@ -76,58 +65,36 @@ export class RequestTrace {
   }
 
   /**
-   * Does some work in a stage, and adds its time to the stage's.
+   * Does some work as a stage or step of the request's way; a stage's time is added to its others.
    *
-   * @param describe what to note of its result
-   */
-  async time<Result>(
-    stage: TimedStage,
-    work: (visit: Visit) => Promise<Result>,
-    describe?: (result: Result) => Attributes,
-  ): Promise<Result> {
-    const visit = this.enter(stage);
-    return endAfter(visit.end, async () => {
-      const result = await work(visit);
-      if (describe !== undefined) visit.span?.setAttributes(describe(result));
-      return result;
-    });
-  }
-
-  enter(stage: TimedStage): Visit {
-    const enteredMs = this.#clock.nowMs();
-    const span = this.begin(stage);
-    const endUnseen = (): void => {
-      const spentMs = this.#clock.nowMs() - enteredMs;
-      this.#durationsMs.set(stage, (this.#durationsMs.get(stage) ?? 0) + spentMs);
-    };
-    return {
-      span,
-      end: (error) => {
-        endUnseen();
-        endSpan(span, error);
-      },
-      endUnseen,
-    };
-  }
-
-  /**
-   * Does some work that is not timed for all to see, but shown in a trace.
-   *
+   * @param work gets its part in the trace, if there is one, for numbers and words of ours: never a key, name or secret
    * @param joined the request whose work is waited for
    */
-  async show<Result>(
-    step: Step,
+  async stage<Result>(
+    name: SpanName,
     work: (span: Span | undefined) => Promise<Result>,
     joined?: RequestTrace,
   ): Promise<Result> {
-    const span = this.begin(step, joined);
-    return endAfter(
-      (error) => endSpan(span, error),
-      () => work(span),
-    );
+    const enteredMs = this.#clock.nowMs();
+    const span = this.begin(name, joined);
+    let failure: unknown;
+    try {
+      return await work(span);
+    } catch (error) {
+      failure = error;
+      throw error;
+    } finally {
+      if (isTimed(name)) this.add(name, this.#clock.nowMs() - enteredMs);
+      endSpan(span, failure);
+    }
   }
 
-  /** Begins what only a trace shows. */
+  /** Adds time to a stage, which a trace does not show. */
+  add(stage: TimedStage, durationMs: number): void {
+    this.#durationsMs.set(stage, (this.#durationsMs.get(stage) ?? 0) + durationMs);
+  }
+
+  /** Begins a part of the trace; one that is not ended is not sent. */
   begin(name: SpanName, joined?: RequestTrace): Span | undefined {
     if (this.#traced === undefined) return undefined;
     const { tracer, context } = this.#traced;
@@ -142,19 +109,8 @@ export class RequestTrace {
   }
 }
 
-/** Calls `end` with what has become of the work. */
-async function endAfter<Result>(
-  end: (error?: unknown) => void,
-  work: () => Promise<Result>,
-): Promise<Result> {
-  try {
-    const result = await work();
-    end();
-    return result;
-  } catch (error) {
-    end(error);
-    throw error;
-  }
+function isTimed(name: SpanName): name is TimedStage {
+  return name === 'store' || name === 'origin' || name === 'queue' || name === 'render';
 }
 
 function noteFailure(span: Span, type: string): void {

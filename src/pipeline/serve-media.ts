@@ -1,186 +1,254 @@
 import { MediaError } from '../contract/errors.ts';
+import { sourceFormats } from '../contract/image-formats.ts';
 import type { MediaRequest } from '../contract/media-request.ts';
+import { unlessAborted } from './abort.ts';
 import type { CacheOutcome } from './cache-outcome.ts';
-import type { MediaMaker } from './make-media.ts';
-import {
-  alreadyMade,
-  type IdentifiedMedia,
-  kindOf,
-  type MediaTask,
-  type PreparedMedia,
-  type Served,
-  type ServeOptions,
-  waitForMedia,
-} from './media-work.ts';
-import { isOriginFailure, type MetadataCache } from './originals/metadata-cache.ts';
-import type { IdentifiedOriginal } from './originals/original-reader.ts';
-import type { Originals } from './originals/originals.ts';
-import type { MediaResult } from './ports.ts';
-import type { Charge, Rates } from './rates.ts';
+import type { Ask, MediaTask, Served } from './media-task.ts';
+import type {
+  HeldOriginal,
+  IdentifiedOriginal,
+  Original,
+  Originals,
+} from './originals/originals.ts';
+import type { OriginalRecords } from './originals/records.ts';
+import type { Clock, MediaResult } from './ports.ts';
+import type { Rates } from './rates.ts';
 import type { AdmittedRenderer } from './render/admitted-renderer.ts';
-import type { RequestTrace } from './request-trace.ts';
-import type { NegativeCache } from './results/negative-cache.ts';
+import { readFacts } from './render/facts.ts';
+import { planMedia, type RenderLimits } from './render/plan.ts';
+import { endSpan, type RequestTrace } from './request-trace.ts';
 import type { Results } from './results/results.ts';
 import { type FlightControls, SingleFlight } from './single-flight.ts';
 
 interface MediaServiceParts {
   readonly results: Results;
-  readonly negativeCache: NegativeCache;
-  readonly metadata: MetadataCache;
+  readonly records: OriginalRecords;
   readonly originals: Originals;
   readonly renderer: AdmittedRenderer;
-  readonly maker: MediaMaker;
-  /** `undefined`: all may have rendered what they like. */
+  readonly limits: RenderLimits;
+  readonly clock: Clock;
+  /** `undefined`: all may render what they like. */
   readonly rates: Rates | undefined;
 }
 
-/** Work on one key, and the request that began it. */
-interface LedWork {
-  readonly identified: Promise<IdentifiedMedia>;
+/** A result, and how it came about. */
+interface MadeMedia {
+  readonly result: MediaResult;
+  readonly outcome: CacheOutcome;
+}
+
+/** Work on one result. */
+interface Making {
+  readonly made: Promise<MadeMedia>;
+  /** Trace of the request that began it. */
   readonly leader: RequestTrace;
+  readonly original: Original;
+  hasFailed: boolean;
 }
 
 /**
  * Serves every media request that may need a transform, in these stages:
  *
- *     parse → look up → join → identify the original → facts → limits → plan → charge → render → respond
+ *     parse → look up → identify the original → join → store → facts → plan → charge → render → respond
  *
- * The first and the last are HTTP's, and `MediaMaker` has those from `facts` to `render`. What is between `look up`
- * and `respond` is done once per key, however many requests wait for it.
+ * The first and the last are HTTP's. To identify an original is done once for all its renderings, and what follows once
+ * per result, however many requests wait for it.
  */
 export class MediaService {
   readonly #parts: MediaServiceParts;
-  readonly #flights = new SingleFlight<LedWork>();
+  readonly #flights = new SingleFlight<Making>(
+    ({ hasFailed, original }) => !hasFailed && !original.isOutdated,
+  );
 
   constructor(parts: MediaServiceParts) {
     this.#parts = parts;
   }
 
-  /** Looks up: a result in memory that is known to be current. Nothing waits before this, or here. */
+  /** Looks up a result in memory that is known to be current. Nothing waits before this, or here. */
   findHit(request: MediaRequest, key: string, trace: RequestTrace): MediaResult | undefined {
-    const visit = trace.enter('store');
+    const { clock } = this.#parts;
+    const sinceMs = clock.nowMs();
     const known = this.#parts.results.lookUp(key);
-    const identity = known && this.#parts.metadata.findFresh(request.originKey);
+    const identity = known && this.#parts.records.findFresh(request.originKey);
+    trace.add('store', clock.nowMs() - sinceMs);
     if (identity !== undefined && identity.etag === known?.originalEtag) {
-      visit.endUnseen();
       trace.outcome = { kind: 'hit' };
       return known;
     }
-    visit.span?.setAttributes({
-      'darkroom.memory': 'results',
-      'darkroom.found': known !== undefined,
-    });
-    visit.end();
+    // A hit shows no stages in a trace.
+    const span = trace.begin('store');
+    span?.setAttributes({ 'darkroom.memory': 'results', 'darkroom.found': known !== undefined });
+    endSpan(span);
     return undefined;
   }
 
   /**
    * Serves what `findHit` has not found: joins the work on it, or begins it.
    *
-   * @throws MediaError of any stage; `options.signal.reason` when the client has gone
+   * @throws MediaError of any stage; `ask.signal.reason` when the client has gone
    */
-  async serve(request: MediaRequest, key: string, options: ServeOptions): Promise<Served> {
-    const { results, negativeCache, metadata } = this.#parts;
-    const { signal, trace } = options;
-    const refusal = negativeCache.find(key);
-    if (refusal !== undefined || metadata.isMissing(request.originKey)) {
-      trace.outcome = { kind: 'hit' };
-      throw refusal ?? new MediaError('UNKNOWN_MEDIA');
+  async serve(request: MediaRequest, key: string, ask: Ask): Promise<Served> {
+    for (;;) {
+      this.#throwIfRefused(request, key, ask.trace);
+      const { work: original, isJoined, leave } = this.#parts.originals.join(request);
+      try {
+        const served = await this.#serve({ request, key, original }, ask, isJoined);
+        // What was found out before a purge is not served after it.
+        if (!original.isOutdated) return served;
+      } catch (error) {
+        if (!original.isOutdated || ask.signal.aborted) throw error;
+      } finally {
+        leave();
+      }
     }
+  }
+
+  /** @throws MediaError that the same request was refused with lately */
+  #throwIfRefused({ originKey }: MediaRequest, key: string, trace: RequestTrace): void {
+    trace.outcome = { kind: 'hit' };
+    this.#parts.records.throwIfRefused(key, originKey);
+  }
+
+  async #serve(
+    wanted: Pick<MediaTask, 'request' | 'key' | 'original'>,
+    ask: Ask,
+    isJoined: boolean,
+  ): Promise<Served> {
+    const { results } = this.#parts;
+    const { key } = wanted;
+    const { trace } = ask;
     const known = results.get(key);
-    trace.outcome = { kind: kindOf(known) };
-    const begin = (controls: FlightControls): LedWork => {
-      if (known === undefined) this.#checkShare(request, key, options);
-      return {
-        identified: this.#identify({ ...controls, request, key, known, trace }),
-        leader: trace,
-      };
-    };
-    return this.#flights.run(key, signal, begin, (work, collapsed) => {
-      const note = (outcome: CacheOutcome): void => {
-        trace.outcome = outcome.kind === 'hit' ? outcome : { ...outcome, collapsed };
-      };
-      note({ kind: kindOf(known) });
-      const charge = (costMs: number): Charge | undefined => {
-        // A refusal is this request's own, whatever it has waited for with others.
-        trace.outcome = { kind: kindOf(known) };
-        const charged = this.#parts.rates?.charge(options.client(), costMs);
-        note({ kind: kindOf(known) });
-        return charged;
-      };
-      const payer = { trace, charge };
-      const wait = (): Promise<Served> => waitForMedia(work.identified, options, payer, note);
-      return collapsed ? trace.show('join', wait, work.leader) : wait();
-    });
-  }
-
-  /**
-   * Refuses a request before the origin is asked, where nothing but a render can come of it, whose cost is known.
-   *
-   * @throws MediaError `RATE_LIMITED`
-   */
-  #checkShare(request: MediaRequest, key: string, { isCurrent, client }: ServeOptions): void {
-    const { metadata, rates, results } = this.#parts;
-    const identity = metadata.find(request.originKey);
-    if (rates === undefined || results.isPersistent || identity === undefined) return;
-    if (isCurrent(() => results.validatorsOf(identity, key), false)) return;
-    const plan = this.#parts.maker.foresee(request, identity);
-    if (plan !== undefined) rates.check(client(), plan.cost.typicalMs);
-  }
-
-  /** Identifies the original. What the origin confirms is served on; while it fails, what was right last. */
-  async #identify(task: MediaTask): Promise<IdentifiedMedia> {
-    const { metadata, negativeCache, originals, renderer, results } = this.#parts;
-    const { key, known, request, signal, trace } = task;
-    const stale = metadata.hasFailed(request.originKey) && (await this.#findStale(task));
-    if (stale) return alreadyMade(stale, { kind: 'hit', detail: 'stale-if-error' });
-
-    const original = originals.open(request, signal);
-    let identified: IdentifiedOriginal;
-    try {
-      // No more than the identity, where that may do; in a crowd, the first frames of what may be an animation.
-      const isEnough = known !== undefined || results.isPersistent;
-      const approach = isEnough ? 'identity' : 'whole';
-      const isCrowded = renderer.isCrowdedFor(request);
-      identified = await original.identify(isCrowded ? 'first frames' : approach, trace);
-    } catch (error) {
-      const last = isOriginFailure(error) && (await this.#findStale(task));
-      if (last) return alreadyMade(last, { kind: 'stale', detail: 'stale-if-error' });
-      // What is on another site is read whole to be identified, and may be refused by that.
-      if (!task.isRetired()) negativeCache.note(key, request.originKey, error);
-      throw error; // UNKNOWN_MEDIA, ORIGIN_ERROR, ORIGIN_TIMEOUT, OVERLOADED
-    }
-    const { identity, wasAsked } = identified;
+    const kind = known === undefined ? 'miss' : 'stale';
+    trace.outcome = { kind, collapsed: isJoined };
+    const identified = await this.#identify(wanted, ask, known !== undefined);
+    const { identity, wasAsked, failure } = identified;
     if (known?.originalEtag === identity.etag) {
-      return alreadyMade(known, wasAsked ? { kind: 'stale', originStatus: 304 } : { kind: 'hit' });
+      const outcome = confirmed(identified);
+      trace.outcome = outcome.kind === 'hit' ? outcome : { ...outcome, collapsed: isJoined };
+      return { kind: 'result', result: known };
     }
-    let prepared: Promise<PreparedMedia> | undefined;
-    return {
-      validators: () => this.#parts.results.validatorsOf(identity, key),
-      outcome: wasAsked ? { kind: kindOf(known) } : { kind: 'hit' },
-      isMade: false,
-      prepare: () => {
-        prepared ??= this.#parts.maker.prepare(task, original, identified);
-        return prepared;
-      },
+    const validators = results.validatorsOf(identity, key);
+    if (failure === undefined && ask.isCurrent(validators)) {
+      trace.outcome = wasAsked ? { kind, collapsed: isJoined } : { kind: 'hit' };
+      return { kind: 'current', validators };
+    }
+    return { kind: 'result', result: await this.#joinMaking(wanted, identified, ask, kind) };
+  }
+
+  /** Identifies the original; what the source says of it is remembered for this very request, too. */
+  async #identify(
+    { request, key, original }: Pick<MediaTask, 'request' | 'key' | 'original'>,
+    { isConditional, signal, trace }: Ask,
+    hasResult: boolean,
+  ): Promise<IdentifiedOriginal> {
+    const { records, results } = this.#parts;
+    const isIdentityEnough = hasResult || results.isPersistent || isConditional;
+    try {
+      const options = { isIdentityEnough, hasResult, trace };
+      return await unlessAborted(original.identify(options), signal);
+    } catch (error) {
+      // Other sites' originals are read whole to be identified, and may be refused by that.
+      if (!original.isOutdated) records.noteRefusal(key, request.originKey, error);
+      throw error; // UNKNOWN_MEDIA, ORIGIN_ERROR, ORIGIN_TIMEOUT, OVERLOADED; UNSUPPORTED_MEDIA_TYPE, MEDIA_TOO_LARGE
+    }
+  }
+
+  /** Waits for the result, made by this request or by another one that came before. */
+  async #joinMaking(
+    wanted: Pick<MediaTask, 'request' | 'key' | 'original'>,
+    identified: IdentifiedOriginal,
+    ask: Ask,
+    kind: 'miss' | 'stale',
+  ): Promise<MediaResult> {
+    const { trace, signal } = ask;
+    const begin = (controls: FlightControls): Making => {
+      const made = this.#make({ ...wanted, ...controls, trace }, identified, ask, kind);
+      const making = { made, leader: trace, original: wanted.original, hasFailed: false };
+      made.catch(() => {
+        making.hasFailed = true;
+      });
+      wanted.original.keepFor(made);
+      return making;
     };
+    for (;;) {
+      let isLeader = true;
+      try {
+        return await this.#flights.run(wanted.key, signal, begin, async (making, isJoined) => {
+          isLeader = !isJoined;
+          trace.outcome = { kind, collapsed: isJoined };
+          const wait = (): Promise<MadeMedia> => unlessAborted(making.made, signal);
+          const { result, outcome } = await (isJoined
+            ? trace.stage('join', wait, making.leader)
+            : wait());
+          trace.outcome = outcome.kind === 'hit' ? outcome : { ...outcome, collapsed: isJoined };
+          return result;
+        });
+      } catch (error) {
+        // That another client has nothing left is no refusal of this one.
+        const isOthers = error instanceof MediaError && error.code === 'RATE_LIMITED' && !isLeader;
+        if (!isOthers) throw error;
+      }
+    }
   }
 
-  /** What was right when the origin could be asked last. */
-  async #findStale(task: MediaTask): Promise<MediaResult | undefined> {
-    const identity = this.#parts.metadata.find(task.request.originKey);
-    return identity && this.#parts.results.find(task, identity);
+  /** Makes a result, once for all that wait for it; beside each stage, what it may refuse with. */
+  async #make(
+    task: MediaTask,
+    identified: IdentifiedOriginal,
+    ask: Ask,
+    kind: 'miss' | 'stale',
+  ): Promise<MadeMedia> {
+    const { results, records, limits, renderer, rates } = this.#parts;
+    const { key, request, original, trace } = task;
+    const stored = await results.find(task, identified.identity);
+    if (stored !== undefined) return { result: stored, outcome: confirmed(identified, 'store') };
+    if (identified.failure !== undefined) throw identified.failure; // ORIGIN_ERROR, ORIGIN_TIMEOUT
+    try {
+      const held = await readOriginal(task); // MEDIA_TOO_LARGE, OVERLOADED, ORIGIN_ERROR, ORIGIN_TIMEOUT
+      const facts = await readFacts(held.bytes, trace); // UNSUPPORTED_MEDIA_TYPE, UNPROCESSABLE_MEDIA
+      const plan = planMedia(facts, request, limits);
+      if (plan.kind === 'refuse') {
+        throw new MediaError(plan.code, { cause: new Error(plan.reason) });
+      }
+      let rendered: Awaited<ReturnType<AdmittedRenderer['render']>>;
+      if (plan.kind === 'render') {
+        const charge = rates?.charge(ask.client(), plan.cost.typicalMs); // RATE_LIMITED
+        // OVERLOADED, UNPROCESSABLE_MEDIA, MEDIA_TOO_LARGE, TRANSFORM_TIMEOUT
+        rendered = await renderer.render(plan, held, task, charge).finally(() => charge?.end());
+      }
+      const untouched = { body: held.bytes, mimeType: sourceFormats[facts.format].mimeType };
+      const isRendering = plan.kind === 'render';
+      const { result, isKept } = results.keep(task, held, rendered ?? untouched, { isRendering });
+      return { result, outcome: { kind, stored: isKept } };
+    } catch (error) {
+      if (!original.isOutdated) records.noteRefusal(key, request.originKey, error);
+      throw error;
+    }
   }
 
-  /** How long what is on another site may be kept, in seconds; `undefined` where the site's word does not hold now. */
+  /** Returns how long another site's media may be kept, in seconds; `undefined` where the site's word does not hold. */
   maxAgeOf({ originKey }: MediaRequest): number | undefined {
-    const isFresh = this.#parts.metadata.findFresh(originKey) !== undefined;
-    const known = isFresh ? this.#parts.metadata.findOfSite(originKey) : undefined;
-    return known && known.site.freshForMs / 1000;
+    const freshForMs = this.#parts.records.findFreshForMs(originKey);
+    return freshForMs && freshForMs / 1000;
   }
+}
 
-  /** Lets no more requests join the work on keys that fit, and keeps nothing of it: they were purged. */
-  retire(fits: (key: string) => boolean): void {
-    this.#flights.retire(fits);
-  }
+/** Reads an original; where nothing is asked of its source, no time is spent there. */
+function readOriginal({ original, signal, trace }: MediaTask): Promise<HeldOriginal> {
+  if (original.isInMemory) return unlessAborted(original.read(), signal);
+  return trace.stage('origin', async (span) => {
+    span?.setAttribute('darkroom.origin.part', 'body');
+    const held = await unlessAborted(original.read(), signal);
+    span?.setAttributes({ 'darkroom.bytes': held.bytes.byteLength });
+    return held;
+  });
+}
+
+/** Outcome of a result that was made before: its original is as it was, or cannot be asked for. */
+function confirmed(
+  { wasAsked, failure }: IdentifiedOriginal,
+  detail?: 'store',
+): Exclude<CacheOutcome, { readonly kind: 'bypass' }> {
+  if (failure !== undefined) return { kind: wasAsked ? 'stale' : 'hit', detail: 'stale-if-error' };
+  return wasAsked ? { kind: 'stale', originStatus: 304, detail } : { kind: 'hit', detail };
 }

@@ -1,25 +1,22 @@
 import { unlessAborted } from './abort.ts';
 
-/** What the work of a key is given at its beginning. */
+/** Controls that the work of a key is given at its beginning. */
 export interface FlightControls {
   /** Aborts when no user is left. */
   readonly signal: AbortSignal;
-  /** Goes on to the end of a promise as if a user waited for it: for what is not worth stopping. */
+  /** Keeps the work alive until a promise settles, even if all users leave. */
   readonly keep: (promise: Promise<unknown>) => void;
-  /** Whether `retire` has found the work out of date. */
-  readonly isRetired: () => boolean;
 }
 
 /**
- * What all flights end with, those too whose users were served. One for all of them: a `DOMException` is made with
- * its stack, which takes longer than all else of an end.
+ * Reason that all flights end with, those too whose users were served. One for all of them: a `DOMException` is made
+ * with its stack, which takes longer than all else of an end.
  */
 const NO_USERS_LEFT = new DOMException('No user of the work is left.', 'AbortError');
 
 /** Work under way, with a count of its users. */
 class Flight<Work> {
   readonly work: Work;
-  isRetired = false;
   readonly #controller = new AbortController();
   readonly #onEnd: (flight: Flight<Work>) => void;
   #users = 0;
@@ -27,11 +24,7 @@ class Flight<Work> {
   constructor(begin: (controls: FlightControls) => Work, onEnd: (flight: Flight<Work>) => void) {
     this.#onEnd = onEnd;
     const { signal } = this.#controller;
-    this.work = begin({
-      signal,
-      keep: (promise) => this.#keep(promise),
-      isRetired: () => this.isRetired,
-    });
+    this.work = begin({ signal, keep: (promise) => this.#keep(promise) });
   }
 
   enter(): void {
@@ -47,7 +40,7 @@ class Flight<Work> {
   }
 
   #keep(promise: Promise<unknown>): void {
-    if (this.#controller.signal.aborted) return; // there is nothing left that could go on
+    if (this.#controller.signal.aborted) return; // nothing is left that could go on
     this.enter();
     const leave = (): void => this.leave();
     promise.then(leave, leave);
@@ -64,6 +57,12 @@ class Flight<Work> {
  */
 export class SingleFlight<Work> {
   readonly #flights = new Map<string, Flight<Work>>();
+  readonly #isJoinable: (work: Work) => boolean;
+
+  /** @param isJoinable whether new users may still join; those that have joined stay */
+  constructor(isJoinable: (work: Work) => boolean = () => true) {
+    this.#isJoinable = isJoinable;
+  }
 
   /**
    * Joins the work of a key, or begins it.
@@ -97,21 +96,10 @@ export class SingleFlight<Work> {
    */
   join(key: string, begin: (controls: FlightControls) => Work) {
     const running = this.#flights.get(key);
-    const flight = running ?? this.#begin(key, begin);
+    const joined = running !== undefined && this.#isJoinable(running.work) ? running : undefined;
+    const flight = joined ?? this.#begin(key, begin);
     flight.enter();
-    return { work: flight.work, isJoined: running !== undefined, leave: () => flight.leave() };
-  }
-
-  /**
-   * Lets no more users join the work of keys that fit, since it is out of date: the next one begins anew.
-   * Those that have joined it are served.
-   */
-  retire(fits: (key: string) => boolean): void {
-    for (const [key, flight] of this.#flights) {
-      if (!fits(key)) continue;
-      flight.isRetired = true;
-      this.#flights.delete(key);
-    }
+    return { work: flight.work, isJoined: joined !== undefined, leave: () => flight.leave() };
   }
 
   /** Number of keys that can be joined. */
@@ -121,7 +109,7 @@ export class SingleFlight<Work> {
 
   #begin(key: string, begin: (controls: FlightControls) => Work): Flight<Work> {
     const flight = new Flight(begin, (ended) => {
-      // Not another one, which has taken its place after `retire`, or where `begin` ran its own key in spite of all.
+      // Not another one, which has taken its place, or where `begin` ran its own key in spite of all.
       if (this.#flights.get(key) === ended) this.#flights.delete(key);
     });
     this.#flights.set(key, flight);

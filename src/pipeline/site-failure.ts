@@ -22,10 +22,10 @@ export const siteFailureReasons = [
 ] as const;
 export type SiteFailureReason = (typeof siteFailureReasons)[number];
 
-/** What is known of a failure; the log alone shows it. */
+/** Details of a failure, for the log alone. */
 export interface SiteFailureDetails {
   readonly reason: SiteFailureReason;
-  /** Of the URL that could not be fetched, which after a redirect is not the one that was asked for. */
+  /** Host of the URL that could not be fetched, which after a redirect is not the requested one. */
   readonly host?: string | undefined;
   /** The address that may not be dialled. */
   readonly address?: string | undefined;

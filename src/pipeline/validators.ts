@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
-import type { OriginObject } from './ports.ts';
+import type { OriginalIdentity } from './ports.ts';
 
-/** What tells one state of a response from another; known before anything is rendered. */
+/** Validators of one state of a response, which are known before anything is rendered. */
 export interface Validators {
   /** Strong entity tag, quoted as it stands in the `ETag` header; `undefined` where another site gives none. */
   readonly etag: string | undefined;
@@ -17,7 +17,7 @@ export interface Validators {
  * @param release what makes it
  */
 export function validatorsOf(
-  { etag, lastModified }: Pick<OriginObject, 'etag' | 'lastModified'>,
+  { etag, lastModified }: OriginalIdentity,
   key: string,
   release: string,
 ): Validators & { readonly etag: string } {

@@ -1,34 +1,34 @@
 import type { Config } from '../config/config.ts';
 import { originFolders } from '../contract/resources.ts';
 import type { OriginalWriter } from '../pipeline/originals/original-writer.ts';
-import type { Log, Origin, OriginListing, ResultStore } from '../pipeline/ports.ts';
+import type { Log, OriginListing, ResultStore, Source } from '../pipeline/ports.ts';
 import { createDiskCache, openFolderBeside } from './disk-cache/disk-cache.ts';
 import { createFilesystemOrigin } from './filesystem/filesystem-origin.ts';
 import { StorageMarker } from './filesystem/storage-marker.ts';
 import type { S3Listing } from './s3/s3-listing.ts';
 
-/** The marker of the folder of the originals, if there is to be one. */
+/** Returns the marker of the folder of the originals, if one is configured. */
 export function openMarker({ storage }: Pick<Config, 'storage'>): StorageMarker | undefined {
   if (storage.kind !== 'filesystem' || storage.marker === undefined) return undefined;
   return new StorageMarker(storage.folder, storage.marker);
 }
 
 /**
- * @param marker of its folder
- * @throws Error if the folder is gone
+ * @param marker of the folder
+ * @throws Error if the folder is missing
  */
 export async function openOrigin(
   config: Pick<Config, 'storage' | 'originLimits'>,
   marker = openMarker(config),
-): Promise<Origin> {
+): Promise<Source> {
   const { storage, originLimits } = config;
   if (storage.kind === 'filesystem') return createFilesystemOrigin(storage.folder, marker);
-  // Only where it is needed: the SDK takes 0.2 s and 25 MB.
+  // Loaded on demand: the SDK takes 0.2 s and 25 MB.
   const { S3Origin } = await import('./s3/s3-origin.ts');
   return new S3Origin({ ...storage, stallTimeoutMs: originLimits.wholeBodyTimeoutMs });
 }
 
-/** @throws Error if the folder is gone */
+/** @throws Error if the folder is missing */
 export async function openListing({
   storage,
 }: Pick<Config, 'storage'>): Promise<OriginListing | S3Listing> {
@@ -37,14 +37,14 @@ export async function openListing({
     return createFilesystemListing(storage.folder);
   }
   const { S3Listing } = await import('./s3/s3-listing.ts');
-  // The folders of all kinds are listed at once.
+  // The folders of all kinds are listed concurrently.
   return new S3Listing({ ...storage, maxConnections: originFolders.length });
 }
 
 /**
- * @param marker of its folder
- * @param connections to a bucket, at most; as many as for reading where it is not said
- * @throws Error if the folder is gone
+ * @param marker of the folder
+ * @param connections bound of connections to a bucket; by default that for reading
+ * @throws Error if the folder is missing
  */
 export async function openOriginalWriter(
   config: Pick<Config, 'storage'>,
@@ -61,9 +61,9 @@ export async function openOriginalWriter(
 }
 
 /**
- * Opens what renderings outlive the process in; `undefined` where nothing is set up for that.
+ * Opens the store of renderings that outlives the process; returns `undefined` if none is configured.
  *
- * @throws Error if the folder cannot be made or read
+ * @throws Error if the folder cannot be created or read
  */
 export async function openResultStore(
   { resultStore }: Pick<Config, 'resultStore'>,
@@ -74,10 +74,9 @@ export async function openResultStore(
 }
 
 /**
- * The same for a look at it beside the service: a folder is neither locked nor bounded, and nothing in it is
- * evicted.
+ * Opens the store for a check beside the service: a folder is neither locked nor bounded, and nothing in it is evicted.
  *
- * @throws Error if the folder cannot be made or read
+ * @throws Error if the folder cannot be created or read
  */
 export async function openResultStoreBeside({
   resultStore,

@@ -2,9 +2,9 @@ import { MediaError } from '../contract/errors.ts';
 import type { ByteRange } from '../pipeline/ports.ts';
 
 /**
- * The bytes of an object that a range covers, cut at the object's end.
+ * Clamps a range to the end of an object.
  *
- * @returns first and last byte, both included; of an empty object `last` is −1
+ * @returns first and last byte, both included; for an empty object `last` is −1
  * @throws MediaError `RANGE_NOT_SATISFIABLE` if the range begins at or after the end
  */
 export function clampRange(
@@ -17,9 +17,9 @@ export function clampRange(
 }
 
 /**
- * What a `Content-Range` says (RFC 9110 §14.4), where it is the very part that was asked for; else `undefined`.
+ * Parses a `Content-Range` (RFC 9110 §14.4); returns `undefined` unless it is exactly the requested part.
  *
- * @param lengthBytes of the body, where it is known
+ * @param lengthBytes of the body, if known
  */
 export function readContentRange(
   text: string,
@@ -37,8 +37,8 @@ export function readContentRange(
 }
 
 /**
- * The time of an original's last change, as a response may have it; `undefined` for one in the future, which must not
- * be (RFC 9110 §8.8.2.1), and for one before 1970, which no storage means.
+ * Returns the time of an original's last change, as a response may contain it; `undefined` for a time in the future,
+ * which RFC 9110 §8.8.2.1 forbids, and before 1970, which no storage means.
  */
 export function readLastModified(date: Date | undefined): Date | undefined {
   const timeMs = date?.getTime() ?? Number.NaN;

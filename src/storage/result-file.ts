@@ -8,17 +8,17 @@ import { resultPath } from '../pipeline/results/result-path.ts';
  *
  * | offset | bytes |                                                          |
  * | -----: | ----: | -------------------------------------------------------- |
- * |      0 |     4 | `DKR1`: what this is, and its version                    |
+ * |      0 |     4 | `DKR1`: magic bytes and version                          |
  * |      4 |     4 | CRC-32 (IEEE 802.3) of all that follows                  |
  * |      8 |     4 | length of the head                                       |
  * |     12 |     4 | length of the body                                       |
  * |     16 |       | head: the address and the MIME type, JSON in UTF-8       |
  * |        |       | body: the encoded image                                  |
  *
- * The head repeats the whole address, because the name of a file has 64 bits of it, file systems may
- * take two names for one, and operators copy and rename files. The sum finds what disks do by
- * themselves: every run of up to 32 damaged bits, and all but one in 2³² of other damages. It is no
- * signature: a process that can write the store decides what is served, as one of the types that are rendered.
+ * The head repeats the whole address, because the name of a file has 64 bits of it, file systems may treat two names as
+ * one, and operators copy and rename files. The checksum finds disk errors: every run of up to 32 damaged bits, and all
+ * but one in 2³² of other damages. It is not a signature: a process that can write the store decides what is served, as
+ * one of the types that are rendered.
  */
 const MAGIC = Buffer.from('DKR1', 'latin1');
 
@@ -27,25 +27,22 @@ const RENDERED_TYPES: ReadonlySet<string> = new Set(
 );
 
 const PREAMBLE_BYTES = 16;
-/** What the sum does not cover: the magic bytes, which are compared, and itself. */
+/** Bytes that the checksum does not cover: the magic bytes, which are compared, and the checksum. */
 const UNSUMMED_BYTES = 8;
 
 /**
- * Longest head: an origin key of some 400 bytes, which JSON may write with six for one, a request and an
- * entity tag as long as a header of Node's HTTP parser (16 KiB). A longer one is damage.
+ * Longest head: an origin key of some 400 bytes, each of which JSON may write as six, a request, and an entity tag as
+ * long as a header of Node's HTTP parser (16 KiB). A longer head is damaged.
  */
 const MAX_HEAD_BYTES = 32 * 1024;
 
-/** Longest body: far above what is rendered, and what one buffer holds on every platform. */
-const MAX_BODY_BYTES = 1024 ** 3;
+/** Longest body: larger results are rendered again, so that reading them does not delay others. */
+const MAX_BODY_BYTES = 32 * 1024 ** 2;
 
 /** Largest file that is written or read, in bytes. */
 export const MAX_RESULT_FILE_BYTES = PREAMBLE_BYTES + MAX_HEAD_BYTES + MAX_BODY_BYTES;
 
-/**
- * @returns what stands before the body, and the body as it was given; `undefined` for one too large to
- *   be read again
- */
+/** @returns the bytes before the body, and the body unchanged; `undefined` for a result too large to be read again */
 export function formatResultFile(
   address: ResultAddress,
   { body, mimeType }: StoredResult,
@@ -60,9 +57,8 @@ export function formatResultFile(
 }
 
 /**
- * @param file all bytes there are; the body that is returned is a part of them, not a copy
- * @returns `undefined` for anything but the whole and undamaged rendering of this very address, in this
- *   version
+ * @param file all bytes; the returned body is a part of these, not a copy
+ * @returns `undefined` unless the file is the whole and undamaged rendering of exactly this address, in this version
  */
 export function parseResultFile(file: Buffer, address: ResultAddress): StoredResult | undefined {
   if (file.length < PREAMBLE_BYTES || !file.subarray(0, MAGIC.length).equals(MAGIC)) {
@@ -81,12 +77,12 @@ export function parseResultFile(file: Buffer, address: ResultAddress): StoredRes
   return { body: file.subarray(bodyStart), mimeType };
 }
 
-/** In the order of the head; another order, or another number, needs another magic. */
+/** Returns the fields in the order of the head; another order or number needs another magic. */
 function fieldsOf({ originKey, key, originalEtag, release }: ResultAddress): readonly string[] {
   return [originKey, key, originalEtag, release];
 }
 
-/** The texts of a head; `undefined` for one that no Darkroom has written. */
+/** Parses the texts of a head; returns `undefined` for a head that no Darkroom has written. */
 function parseHead(json: string): readonly string[] | undefined {
   try {
     const head: unknown = JSON.parse(json);
@@ -98,10 +94,10 @@ function parseHead(json: string): readonly string[] | undefined {
 }
 
 /**
- * The path of a rendering below a store: `resultPath`, checked once more. Its segments were validated
- * one by one; that none of them leads up or nowhere is what the stores rely on themselves.
+ * Returns the path of a rendering below a store: `resultPath`, checked once more, since stores rely on paths without
+ * `..` or empty segments.
  *
- * @throws Error for a path that is not written straight
+ * @throws Error for a path that is not normalized
  */
 export function storedPathOf(address: ResultAddress): string {
   const path = resultPath(address);
@@ -110,11 +106,10 @@ export function storedPathOf(address: ResultAddress): string {
 }
 
 /**
- * Checks the beginning of paths that a removal is given: any text that paths may begin with. Its last
- * segment may be a part of one, so `a/.` is the beginning of `a/.htaccess/…`; `a/..` is refused all the
- * same, though a file `..name` may exist.
+ * Checks the prefix of paths for a removal: any text with which paths may begin. The last segment may be partial, so
+ * `a/.` is a prefix of `a/.htaccess/…`; `a/..` is rejected all the same, though a file `..name` may exist.
  *
- * @throws Error for an empty one, and one that is not written straight
+ * @throws Error for an empty prefix, and one that is not normalized
  */
 export function checkPathPrefix(prefix: string): void {
   const segments = prefix.split('/');

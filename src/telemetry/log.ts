@@ -2,10 +2,10 @@ import { type Logger, pino } from 'pino';
 import { LogOutput } from './log-output.ts';
 import { createRedaction } from './redaction.ts';
 
-/** How the log is made. */
+/** Options of the log. */
 interface LogOptions {
   readonly level: string;
-  /** What must never stand in it, wherever it comes from. */
+  /** Texts that must never stand in the log, wherever they come from. */
   readonly secrets: readonly (string | undefined)[];
   /** Where a person reads along; without, JSON lines go to the standard output. */
   readonly terminal: { write(text: string): unknown } | undefined;
@@ -14,7 +14,7 @@ interface LogOptions {
 /** The log of a process, and what its end has to know of it. */
 export interface ProcessLog {
   readonly log: Logger;
-  /** How many lines were lost since the start, because their reader was too slow. */
+  /** Returns the number of lines lost since the start, because their reader was too slow. */
   readonly countLost: () => number;
   /** Waits shortly for what is unwritten; whether the process can end then, see `LogOutput.settle`. */
   readonly settle: () => Promise<boolean>;

@@ -1,134 +1,88 @@
-import { Counter, collectDefaultMetrics, Histogram, Registry } from 'prom-client';
-import { bottlenecks } from '../contract/errors.ts';
-import { resourceNames } from '../contract/resources.ts';
+import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client';
 import {
-  type SignatureVerdict,
-  signatureVerdicts,
-} from '../contract/signing/attachment-signature.ts';
-import type { CacheUse } from '../pipeline/cache-outcome.ts';
-import {
-  fetchOutcomes,
-  type LookupCount,
-  type Memory,
+  counters,
+  histograms,
   type Meter,
-  memories,
-  type OriginMeter,
-  originOutcomes,
   type ResponseClass,
   type ResponseCount,
-  type ResponseMeter,
-  type SiteMeter,
-  type Stage,
-  type UploadMeter,
 } from '../pipeline/meter.ts';
-import { lanes } from '../pipeline/ports.ts';
-import { type Reading, registerReading } from './prometheus-gauge.ts';
 
-/** Upper bounds of the histogram of waits, in seconds; the longest that is allowed is 5 by default. */
-const WAIT_BUCKETS_SECONDS = [0.005, 0.025, 0.1, 0.25, 0.5, 1, 2.5, 5];
-
-/** The same of the stages: from a look into the memory to a large file sent to a slow client. */
-const STAGE_BUCKETS_SECONDS = [0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 15, 60];
-
-const STAGES = ['store', 'origin', 'queue', 'render', 'send'] as const satisfies readonly Stage[];
+/** A metric that is read from somewhere when somebody asks for it. */
+export interface Reading {
+  /** With `_total` at its end it is a counter, which never falls while the process lives; else a gauge. */
+  readonly name: string;
+  readonly help: string;
+  /** One value, or several by the values of the label; none where there is nothing to read. */
+  readonly read: () => number | Readonly<Record<string, number | undefined>> | undefined;
+  /** Label of its values, if it has several. */
+  readonly label?: string | undefined;
+  /** Labels that never change. */
+  readonly labels?: Readonly<Record<string, string>>;
+}
 
 /**
- * Counts for Prometheus, in its text format. What happens often is added to plain numbers, and they are folded
- * into metrics when somebody asks for them. Rates need a first value, also of what has not happened yet: all is
- * there from the start, but for the classes of responses, which are too many.
+ * Counts for Prometheus, in its text format. What happens often is added to plain numbers, which are read when
+ * somebody asks. Rates need a first value, also of what has not happened yet: all is there from the start, but for the
+ * classes of responses, which are too many.
  */
-export class PrometheusMeter implements Meter, ResponseMeter, OriginMeter, SiteMeter, UploadMeter {
+export class PrometheusMeter implements Meter {
   readonly #registry = new Registry();
   readonly #responses: (ResponseClass & ResponseCount)[] = [];
-  readonly #byClass: Partial<
-    Record<ResponseClass['resource'], Partial<Record<CacheUse, Record<number, ResponseCount>>>>
-  > = {};
-  readonly lookups: Readonly<Record<Memory, LookupCount>> = {
-    results: { found: 0, missed: 0 },
-    originals: { found: 0, missed: 0 },
-    store: { found: 0, missed: 0 },
-  };
-  readonly signatures = Object.fromEntries(
-    signatureVerdicts.map((verdict) => [verdict, 0]),
-  ) as Record<SignatureVerdict, number>;
-  readonly noteQueueWait = this.#timeBy(
-    'darkroom_queue_wait_seconds',
-    'How long renders have waited for a CPU slot, 0 where one was free.',
-    'lane',
-    lanes,
-    WAIT_BUCKETS_SECONDS,
-  );
-  readonly noteStage = this.#timeBy(
-    'darkroom_stage_seconds',
-    'What a request has spent in a stage that it entered; plain hits in memory are not timed.',
-    'stage',
-    STAGES,
-    STAGE_BUCKETS_SECONDS,
-  );
-  readonly noteRefusal = this.#countBy(
-    'darkroom_refusals_total',
-    'Requests that were turned away (503), by what there was too little of.',
-    'reason',
-    bottlenecks,
-  );
-  readonly noteLimited = this.#countBy<ResponseClass['resource']>(
-    'darkroom_rate_limited_total',
-    'Requests that would have been rendered, of clients that have had their share (429), by what they asked for.',
-    'resource',
-    resourceNames,
-  );
-  readonly noteOutcome = this.#countBy(
-    'darkroom_origin_reads_total',
-    'Reads from the origin, probes included, by what they have come to.',
-    'outcome',
-    originOutcomes,
-  );
-  readonly noteReadBytes = this.#count(
-    'darkroom_origin_read_bytes_total',
-    'Bytes of bodies that the origin has sent.',
-  );
-  readonly noteBrokenBody = this.#count(
-    'darkroom_origin_broken_bodies_total',
-    'Bodies that the origin has begun to send, and not ended.',
-  );
-  readonly noteFetch = this.#countBy(
-    'darkroom_external_fetches_total',
-    'Fetches from other sites, by what they have come to or why they were refused.',
-    'outcome',
-    fetchOutcomes,
-  );
-  readonly noteUploadedBytes = this.#count(
-    'darkroom_upload_received_bytes_total',
-    'Bytes of uploads that have come, be they stored in the end or not.',
-  );
+  readonly #byClass: Record<string, Record<string, Record<number, ResponseCount>>> = {};
+  readonly #counts: Readonly<Record<string, Record<string, number>>>;
+  /** A histogram for each value of a label: to look one up by its labels would take longer than to add to it. */
+  readonly #durations: Readonly<Record<string, Record<string, Histogram.Internal<string>>>>;
 
   constructor() {
+    const zero = ({ values }: { readonly values: readonly string[] }): Record<string, number> =>
+      Object.fromEntries(values.map((value) => [value, 0]));
+    this.#counts = mapValues(counters, zero);
+    this.#durations = mapValues(histograms, ({ name, help, label, values, bucketsSeconds }) => {
+      const registers = [this.#registry];
+      const buckets = [...bucketsSeconds];
+      const histogram = new Histogram({ name, help, labelNames: [label], buckets, registers });
+      for (const value of values) histogram.zero({ [label]: value });
+      return Object.fromEntries(values.map((value) => [value, histogram.labels(value)]));
+    });
+    for (const [key, row] of Object.entries(counters)) {
+      const read = (): Readonly<Record<string, number>> => this.#counts[key] ?? {};
+      this.watch([
+        'label' in row ? { ...row, read } : { ...row, read: () => Object.values(read())[0] },
+      ]);
+    }
     this.#registerResponses();
-    this.watch([
-      {
-        name: 'darkroom_cache_hits_total',
-        help: 'Looks into a cache that have found what was looked for, be it current or not.',
-        label: 'cache',
-        read: () => this.#countLookups('found'),
-      },
-      {
-        name: 'darkroom_cache_misses_total',
-        help: 'Looks into a cache that have not.',
-        label: 'cache',
-        read: () => this.#countLookups('missed'),
-      },
-      {
-        name: 'darkroom_attachment_signatures_total',
-        help: 'Requests for attachments by what the signature of the URL is, where ATTACHMENT_SIGNING is report or enforce.',
-        label: 'verdict',
-        read: () => this.signatures,
-      },
-    ]);
+  }
+
+  count(name: string, value: string, by = 1): void {
+    const counts = this.#counts[name];
+    if (counts !== undefined) counts[value] = (counts[value] ?? 0) + by;
+  }
+
+  time(name: string, value: string, durationMs: number): void {
+    this.#durations[name]?.[value]?.observe(durationMs / 1000);
   }
 
   /** Adds numbers that are read when somebody asks. */
   watch(readings: readonly Reading[]): void {
-    for (const reading of readings) registerReading(this.#registry, reading);
+    for (const { name, help, label, labels = {}, read } of readings) {
+      const Metric = name.endsWith('_total') ? Counter : Gauge;
+      const metric = new Metric({
+        name,
+        help,
+        labelNames: [...(label === undefined ? [] : [label]), ...Object.keys(labels)],
+        registers: [this.#registry],
+        collect: () => {
+          metric.reset();
+          const values = read();
+          if (typeof values === 'number') metric.inc(labels, values);
+          else if (label !== undefined) {
+            for (const [key, value] of Object.entries(values ?? {})) {
+              if (value !== undefined) metric.inc({ ...labels, [label]: key }, value);
+            }
+          }
+        },
+      });
+    }
   }
 
   /** Adds prom-client's own metrics of the process: CPU, memory, garbage collection, lag of the event loop. */
@@ -154,41 +108,9 @@ export class PrometheusMeter implements Meter, ResponseMeter, OriginMeter, SiteM
     return this.#registry.contentType;
   }
 
-  /** All that was counted, in the text format of Prometheus. */
+  /** Formats all metrics in the text format of Prometheus. */
   format(): Promise<string> {
     return this.#registry.metrics();
-  }
-
-  /** A histogram for each value of a label: to look one up by its labels would take longer than to add to it. */
-  #timeBy<Value extends string>(
-    name: string,
-    help: string,
-    label: string,
-    values: readonly Value[],
-    buckets: number[],
-  ): (value: Value, durationMs: number) => void {
-    const registers = [this.#registry];
-    const histogram = new Histogram({ name, help, labelNames: [label], buckets, registers });
-    for (const value of values) histogram.zero({ [label]: value });
-    const rows = new Map(values.map((value) => [value, histogram.labels(value)]));
-    return (value, durationMs) => rows.get(value)?.observe(durationMs / 1000);
-  }
-
-  /** @param values those that are there from the start */
-  #countBy<Value extends string>(
-    name: string,
-    help: string,
-    label: string,
-    values: readonly Value[],
-  ): (value: Value) => void {
-    const counter = new Counter({ name, help, labelNames: [label], registers: [this.#registry] });
-    for (const value of values) counter.inc({ [label]: value }, 0);
-    return (value) => counter.inc({ [label]: value });
-  }
-
-  #count(name: string, help: string): (count?: number) => void {
-    const counter = new Counter({ name, help, registers: [this.#registry] });
-    return (count) => counter.inc(count);
   }
 
   #registerResponses(): void {
@@ -217,8 +139,11 @@ export class PrometheusMeter implements Meter, ResponseMeter, OriginMeter, SiteM
       },
     });
   }
+}
 
-  #countLookups(outcome: keyof LookupCount): Readonly<Record<string, number>> {
-    return Object.fromEntries(memories.map((memory) => [memory, this.lookups[memory][outcome]]));
-  }
+function mapValues<Row, Value>(
+  rows: Readonly<Record<string, Row>>,
+  map: (row: Row) => Value,
+): Record<string, Value> {
+  return Object.fromEntries(Object.entries(rows).map(([key, row]) => [key, map(row)]));
 }

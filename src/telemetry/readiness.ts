@@ -21,7 +21,7 @@ export interface ConnectionCounters {
   readonly turnedAway: number;
 }
 
-/** What readiness is judged by. */
+/** State of the parts that readiness is judged by. */
 export interface Vitals {
   readonly isClosing: boolean;
   readonly readyWorkers: Readonly<Record<Lane, number>>;
@@ -40,7 +40,7 @@ export interface Vitals {
 /**
  * Judges whether requests should come here.
  *
- * What takes a replica out of service is what no other replica shares and every request suffers from: that it
+ * A replica is taken out of service by what no other replica shares and every request suffers from: that it
  * stops, has no worker, can take no more requests, has no originals (a disk that is not mounted), or has not reached
  * the origin since its start (a wrong setting, or a network that is not there yet). What all replicas share, or what
  * only new renders suffer from, does not: if the origin fails, or renders queue, to take out one after another would

@@ -1,4 +1,4 @@
-/** What is shown in the place of what must not be. */
+/** Text in the place of a secret. */
 const REDACTED = '[redacted]';
 
 /** Parameters that stand for a permission: of signed URLs (S3, Google, CloudFront, Azure), and usual names. */
@@ -23,7 +23,7 @@ const MAX_TARGET_LENGTH = 200;
 const PERMITTING: ReadonlySet<string> = new Set(['hm', 't']);
 
 /**
- * What a line of the log goes through before it is written: the secrets that are known, wherever they stand, and
+ * Creates the redaction of a line of the log before it is written: the secrets that are known, wherever they stand, and
  * what looks like a permission of somebody else. The rest of the line, JSON or not, stays as it is.
  *
  * Not covered: secrets that are split, encoded in another way than JSON's, or shorter than eight characters.

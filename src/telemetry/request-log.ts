@@ -13,17 +13,17 @@ export interface RequestLine {
    * permits. Of an upload, its path without the query.
    */
   readonly asset: string;
-  /** Of external media: where they are. */
+  /** Host of external media. */
   readonly host?: string | undefined;
-  /** Of an attachment whose URL has to be signed: whether it was. */
+  /** Verdict on the URL of an attachment that has to be signed. */
   readonly signature?: SignatureVerdict;
   /** 499 where the client has gone before there was a response. */
   readonly status: number;
   readonly code?: ErrorCode;
   readonly cache: CacheUse;
-  /** Of the body, as far as it was handed over to the system. */
+  /** Bytes of the body, as far as it was handed over to the system. */
   readonly bytes: number;
-  /** Of an upload: what has come of its body. */
+  /** Bytes that have come of an upload's body. */
   readonly receivedBytes?: number;
   /** From the request's head to the end of its response. */
   readonly durationMs: number;

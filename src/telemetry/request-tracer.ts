@@ -39,18 +39,18 @@ interface TracedResponse {
   readonly status: number | undefined;
   readonly code: ErrorCode | undefined;
   readonly cache: CacheUse;
-  /** Of the body, as far as it was handed over to the system. */
+  /** Bytes of the body, as far as it was handed over to the system. */
   readonly bytes: number;
   /** Its `X-Request-Id`, where it has one. */
   readonly id: string | undefined;
   readonly media: MediaRequest | undefined;
 }
 
-/** How requests are traced. */
+/** Options of tracing. */
 export interface RequestTracerOptions {
   /** Whether the trace of a request's sender goes on here. */
   readonly isContinuing: boolean;
-  /** What the listener speaks. */
+  /** Scheme that the listener speaks. */
   readonly scheme: 'http' | 'https';
 }
 

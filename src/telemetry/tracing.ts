@@ -23,10 +23,10 @@ import { withDeadline } from '../pipeline/abort.ts';
 import type { Log } from '../pipeline/ports.ts';
 import { RequestTracer, type RequestTracerOptions } from './request-tracer.ts';
 
-/** How tracing is set up, beside what the OpenTelemetry SDK reads from its own variables. */
+/** Options of tracing, beside what the OpenTelemetry SDK reads from its own variables. */
 interface TracingOptions extends RequestTracerOptions {
   readonly protocol: 'http/protobuf' | 'http/json';
-  /** Of this service. */
+  /** Version of this service. */
   readonly version: string;
   readonly log: Log;
 }

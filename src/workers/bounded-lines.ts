@@ -1,15 +1,15 @@
 import type { Readable } from 'node:stream';
 
-/** How much is read of what a process writes, and in what pieces. */
+/** Bounds of what is read from a process's output. */
 export interface LineBounds {
   readonly maxLines: number;
-  /** In bytes; what goes beyond counts as another line. */
+  /** Longest line in bytes; the rest counts as another line. */
   readonly maxLineBytes: number;
 }
 
 /**
- * Reads a stream line by line, as far as the bounds go, and closes it then: a process that writes on gets an
- * error for it and costs us nothing.
+ * Reads a stream line by line within the bounds, and then closes it: a process that continues to write gets an error
+ * and costs us nothing.
  */
 export function readLines(
   stream: Readable,

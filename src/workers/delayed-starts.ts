@@ -1,33 +1,33 @@
-/** Wait after the first start that fails, doubled each time, and the longest, in milliseconds. */
+/** Back-off after the first failed start, doubled each time, and its maximum, in milliseconds. */
 const FIRST_DELAY_MS = 200;
 const MAX_DELAY_MS = 5_000;
 
-/** Workers that are about to be started: at once, or later where starts have failed. */
+/** Scheduled starts of workers: at once, or with back-off after failures. */
 export class DelayedStarts {
   readonly #timers = new Set<NodeJS.Timeout>();
   #failures = 0;
 
-  /** How many there are. */
+  /** Number of scheduled starts. */
   get size(): number {
     return this.#timers.size;
   }
 
-  /** A worker is ready. */
+  /** Notes that a worker became ready, which resets the back-off. */
   noteReady(): void {
     this.#failures = 0;
   }
 
   /**
-   * A worker has ended before it was ready.
+   * Notes that a worker has ended before it was ready.
    *
-   * @returns how long to wait before the next start, in milliseconds
+   * @returns the delay before the next start, in milliseconds
    */
   noteFailure(): number {
     this.#failures += 1;
     return Math.min(FIRST_DELAY_MS * 2 ** (this.#failures - 1), MAX_DELAY_MS);
   }
 
-  /** Has one be started, in so many milliseconds. */
+  /** Schedules a start after a delay. */
   schedule(start: () => void, delayMs: number): void {
     const timer = setTimeout(() => {
       this.#timers.delete(timer);
@@ -36,7 +36,7 @@ export class DelayedStarts {
     this.#timers.add(timer);
   }
 
-  /** Has none of them be started any more. */
+  /** Cancels all scheduled starts. */
   stop(): void {
     for (const timer of this.#timers) clearTimeout(timer);
   }

@@ -1,38 +1,38 @@
 import type { Writable } from 'node:stream';
 
 /**
- * Frames of our own over a socket, not Node's IPC: that one buffers a message of up to 4 GiB, and a
- * worker in the hands of an attacker ends the main process with a message that does not deserialize,
- * or with a `NODE_HANDLE_ACK` that nothing had asked for (both seen on Node 20).
+ * Frames of our own over a socket, not Node's IPC, which buffers a message of up to 4 GiB; and a compromised worker
+ * ends the main process with a message that does not deserialize, or with an unexpected `NODE_HANDLE_ACK` (both seen on
+ * Node 20).
  *
- * A frame is the length of its header and of its body, in bytes, as 32-bit big-endian integers; the
- * header as JSON in UTF-8; then the body as it is.
+ * A frame is the length of its header and of its body, in bytes, as 32-bit big-endian integers; the header as JSON in
+ * UTF-8; then the raw body.
  */
 
 const PREFIX_BYTES = 8;
 
-/** The other side has sent what no frame or message is. */
+/** Violation of the protocol by the other side. */
 export class ProtocolError extends Error {
   override readonly name = 'ProtocolError';
 }
 
-/** A frame as it was read: its header parsed, nothing of it checked. */
+/** A frame as read: its header is parsed, but not checked. */
 export interface Frame {
   readonly header: unknown;
-  /** `undefined` where there was no memory for it; then it was passed over. */
+  /** `undefined` if memory for the body was missing; its bytes were skipped. */
   readonly body: Uint8Array | undefined;
 }
 
-/** What a reader accepts, in bytes. */
+/** Bounds of a reader, in bytes. */
 export interface FrameBounds {
   readonly maxHeaderBytes: number;
-  /** Asked at the beginning of each frame, since it depends on the job under way. */
+  /** Called at the beginning of each frame, since the bound depends on the running job. */
   readonly maxBodyBytes: () => number;
-  /** Called when a frame is coming, before there is room for it. */
+  /** Called when a frame arrives, before its memory is allocated. */
   readonly onFrame?: () => void;
 }
 
-/** Cuts a stream of bytes into frames. Holds no more than one frame within the bounds. */
+/** Splits a stream of bytes into frames. Holds at most one frame within the bounds. */
 export class FrameReader {
   readonly #bounds: FrameBounds;
   #prefix = makeRoom(PREFIX_BYTES);
@@ -44,9 +44,9 @@ export class FrameReader {
   }
 
   /**
-   * Takes the next bytes of the stream; gives each frame as soon as it is complete.
+   * Reads the next bytes of the stream; yields each frame once it is complete.
    *
-   * @throws ProtocolError if a frame is larger than the bounds, or its header no JSON
+   * @throws ProtocolError if a frame exceeds the bounds, or its header is not JSON
    */
   *read(chunk: Uint8Array): Generator<Frame, void> {
     let rest = this.#prefix.take(chunk);
@@ -64,7 +64,7 @@ export class FrameReader {
     }
   }
 
-  /** Makes room for a frame, once its lengths are known and found to be within the bounds. */
+  /** Allocates a frame, once its lengths are known and within the bounds. */
   #open(): void {
     if (this.#header !== undefined) return;
     const prefix = this.#prefix.bytes;
@@ -79,7 +79,7 @@ export class FrameReader {
   }
 }
 
-/** Bytes of a known number, as they come in; `bytes` of `undefined` are passed over. */
+/** Buffer of a known length that is filled as bytes arrive; if `bytes` is `undefined`, they are skipped. */
 class Filling<Bytes extends Buffer | undefined> {
   readonly bytes: Bytes;
   #leftBytes: number;
@@ -93,7 +93,7 @@ class Filling<Bytes extends Buffer | undefined> {
     return this.#leftBytes === 0;
   }
 
-  /** Takes what still belongs to them; returns what is left over. */
+  /** Takes the bytes that belong to this buffer; returns the rest. */
   take(chunk: Uint8Array): Uint8Array {
     const taken = chunk.subarray(0, this.#leftBytes);
     this.bytes?.set(taken, this.bytes.length - this.#leftBytes);
@@ -102,7 +102,7 @@ class Filling<Bytes extends Buffer | undefined> {
   }
 }
 
-/** Not from the pool: a result is kept for long, and would keep its neighbours. */
+/** Allocates outside of Node's pool: a result is kept for long, and would retain its neighbours in the pool. */
 function makeRoom(lengthBytes: number): Filling<Buffer> {
   return new Filling(Buffer.allocUnsafeSlow(lengthBytes), lengthBytes);
 }
@@ -111,13 +111,13 @@ function makeRoomOrSkip(lengthBytes: number): Filling<Buffer | undefined> {
   try {
     return makeRoom(lengthBytes);
   } catch (error) {
-    // So V8 says it: "Array buffer allocation failed".
+    // V8's error: "Array buffer allocation failed".
     if (error instanceof RangeError) return new Filling(undefined, lengthBytes);
     throw error;
   }
 }
 
-/** A frame as the pieces to be written one after the other (`writeFrame`); the body is not copied. */
+/** Formats a frame as pieces to be written in order (`writeFrame`); does not copy the body. */
 export function formatFrame(header: object, body: Uint8Array = new Uint8Array()): Uint8Array[] {
   const json = JSON.stringify(header);
   const headerBytes = Buffer.byteLength(json);
@@ -128,7 +128,7 @@ export function formatFrame(header: object, body: Uint8Array = new Uint8Array())
   return body.length === 0 ? [head] : [head, body];
 }
 
-/** Writes a frame in one system call: each would wake the other side. */
+/** Writes a frame in one system call: each call would wake the other side. */
 export function writeFrame(channel: Writable, pieces: readonly Uint8Array[]): void {
   channel.cork();
   for (const piece of pieces) channel.write(piece);

@@ -5,31 +5,31 @@ import { WaitingJobs } from './waiting-jobs.ts';
 import { stopped } from './worker-failures.ts';
 import type { WorkerProcess, WorkerProcessEvents } from './worker-process.ts';
 
-/** What happened to workers since the start. */
+/** Counters of worker events since the start. */
 export interface WorkerCounters {
-  /** Started in place of one that ended or was killed; attempts that failed included. */
+  /** Starts in place of a worker that ended or was killed, failed attempts included. */
   readonly restarts: number;
-  /** Killed: at a deadline, by a stop, for breaking the protocol, for not becoming ready. */
+  /** Kills: at a deadline, by a stop, for violating the protocol, for not becoming ready. */
   readonly kills: number;
-  /** Replaced because they were worn. */
+  /** Replacements of worn workers. */
   readonly recycles: number;
 }
 
-/** What the lanes of one pool share. */
+/** State that the lanes of one pool share. */
 export interface SharedByLanes {
   readonly counters: { -readonly [Name in keyof WorkerCounters]: number };
-  /** The one worker of the pool that is being replaced because it is worn. */
-  leaving: WorkerProcess | undefined;
+  /** The only worker of the pool that is being replaced because it is worn. */
+  retiring: WorkerProcess | undefined;
 }
 
-/** How a lane is made. */
+/** Options of a lane. */
 export interface WorkerLaneOptions {
   readonly lane: Lane;
-  /** How many workers to keep. */
+  /** Number of workers to keep. */
   readonly least: number;
-  /** How many there may be: those beyond the least start when they are needed, and end when they have been idle. */
+  /** Most workers: those beyond `least` start on demand, and end after being idle. */
   readonly most: () => number;
-  /** For how long such a worker may be idle, in milliseconds. */
+  /** Idle time after which such a worker ends, in milliseconds. */
   readonly maxIdleMs: number;
   readonly launch: (events: WorkerProcessEvents) => WorkerProcess;
   /** Whether a worker has grown too large or too old. */
@@ -39,9 +39,8 @@ export interface WorkerLaneOptions {
 }
 
 /**
- * The workers of one lane: keeps as many as it should, starts more of them when all are at work, and replaces
- * those that end. Those that are worn are replaced without a gap: the replacement is started first, and the old
- * one works until it is there.
+ * The workers of one lane: keeps the wanted number, starts more when all are busy, and replaces those that end. Worn
+ * workers are replaced without a gap: the replacement starts first, and the old one works until it is ready.
  */
 export class WorkerLane {
   readonly #options: WorkerLaneOptions;
@@ -51,7 +50,7 @@ export class WorkerLane {
   readonly #jobs = new WaitingJobs();
   readonly #stopping = new AbortController();
   readonly #starts = new DelayedStarts();
-  /** How many workers there should be now. */
+  /** Current target for the number of workers. */
   #wanted: number;
   #isStarted = false;
 
@@ -61,15 +60,15 @@ export class WorkerLane {
   }
 
   /**
-   * Starts as many workers as are to be kept.
+   * Starts the workers that are to be kept.
    *
-   * @throws Error if one cannot start, MediaError `OVERLOADED` if they are stopped already
+   * @throws Error if one cannot start, MediaError `OVERLOADED` if the lane has been stopped
    */
   async start(): Promise<void> {
     this.#stopping.signal.throwIfAborted();
     await Promise.all(Array.from({ length: this.#wanted }, () => this.#launch()));
     this.#isStarted = true;
-    this.#fill(0); // one that was ready may have died while others were not
+    this.#fill(0); // a ready worker may have died while others started
   }
 
   /** Ends all workers at once, busy ones too. */
@@ -81,32 +80,27 @@ export class WorkerLane {
     for (const worker of this.#members) worker.kill('shutdown', failure);
   }
 
-  /** How many workers there should be now; one that is being started in place of another counts. */
+  /** Current target for the number of workers, replacements included. */
   get wanted(): number {
     return this.#wanted;
-  }
-
-  /** Whether a worker has nothing to do. */
-  get hasIdle(): boolean {
-    return this.#idle.find(({ isUsable }) => isUsable) !== undefined;
   }
 
   get processIds(): readonly number[] {
     return [...this.#members].flatMap(({ processId }) => processId ?? []);
   }
 
-  /** Resident memory of all, after their last jobs, in bytes; 0 of those that have done none. */
+  /** Resident memory of all workers after their last jobs, in bytes; 0 for those without a job. */
   get rssBytes(): number {
     return [...this.#members].reduce((sum, { rssBytes }) => sum + rssBytes, 0);
   }
 
-  /** Process ids of those that are idle or at work. */
+  /** Process ids of idle and busy workers. */
   get readyProcessIds(): readonly number[] {
     return this.#usable().flatMap(({ processId }) => processId ?? []);
   }
 
   /**
-   * A worker that is idle, or the first one to be. To be given back with `release`.
+   * Takes an idle worker, or the first one to become idle; `release` must follow.
    *
    * @throws MediaError `OVERLOADED` if none is ready in time; or `signal.reason`
    */
@@ -120,21 +114,24 @@ export class WorkerLane {
   }
 
   /**
-   * The first worker to be that has done nothing yet: for a job whose worker has ended under it, in the place
-   * of which one is starting.
+   * Takes a worker that has done no job yet: for a job whose worker has ended, and is being replaced. If the
+   * replacement was already ready, as that of a worn worker may be, and has worked since, takes any worker.
    *
    * @throws as `take`
    */
   takeFresh(signal: AbortSignal): Promise<WorkerProcess> {
+    const idle = this.#idle.take(({ jobsDone }) => jobsDone === 0);
+    if (idle !== undefined) return Promise.resolve(idle);
+    if (this.#jobs.waitingForFresh >= this.#starting) return this.take(signal);
     return this.#jobs.join(true, signal, this.#stopping.signal);
   }
 
-  /** Takes a worker back after its job, whatever became of it. */
+  /** Releases a worker after its job, whatever the outcome. */
   release(worker: WorkerProcess): void {
     if (!worker.isUsable) return;
     const { shared, isWorn, log, lane } = this.#options;
-    if (shared.leaving === undefined && isWorn(worker)) {
-      shared.leaving = worker;
+    if (shared.retiring === undefined && isWorn(worker)) {
+      shared.retiring = worker;
       const { processId, jobsDone, rssBytes } = worker;
       log.info({ lane, processId, jobsDone, rssBytes }, 'a worn render worker is to be replaced');
       this.#fill(0);
@@ -143,10 +140,9 @@ export class WorkerLane {
     else if (!this.#jobs.hand(worker)) this.#addIdle(worker);
   }
 
-  /** Lets one more worker start, where there may be one and those that start already are too few for what waits. */
+  /** Raises the target by one if the bound allows it and fewer workers are starting than jobs wait. */
   #grow(): void {
-    const starting = this.#wanted - this.#usable().length;
-    if (this.#wanted >= this.#options.most() || this.#jobs.length < starting) return;
+    if (this.#wanted >= this.#options.most() || this.#jobs.length < this.#starting) return;
     this.#wanted += 1;
     this.#fill(0);
   }
@@ -161,20 +157,25 @@ export class WorkerLane {
     });
   }
 
-  /** A worn worker whose replacement is there. */
+  /** Whether a worker is worn and its replacement is ready. */
   #isDispensable(worker: WorkerProcess): boolean {
-    return worker === this.#options.shared.leaving && this.#usable().length > this.#wanted;
+    return worker === this.#options.shared.retiring && this.#usable().length > this.#wanted;
+  }
+
+  /** Number of workers that will soon be ready, at least. */
+  get #starting(): number {
+    return this.#wanted - this.#usable().length;
   }
 
   #usable(): WorkerProcess[] {
     return [...this.#members].filter(({ isUsable }) => isUsable);
   }
 
-  /** Starts as many workers as are missing. */
+  /** Starts the missing workers. */
   #fill(delayMs: number): void {
     const { shared, log, lane } = this.#options;
-    const leaving = shared.leaving !== undefined && this.#members.has(shared.leaving) ? 1 : 0;
-    const coming = this.#members.size - leaving + this.#starts.size;
+    const retiring = shared.retiring !== undefined && this.#members.has(shared.retiring) ? 1 : 0;
+    const coming = this.#members.size - retiring + this.#starts.size;
     const start = (): void => {
       this.#launch().catch((error: unknown) => {
         log.error({ err: error, lane }, 'a render worker cannot start');
@@ -185,7 +186,7 @@ export class WorkerLane {
     }
   }
 
-  /** Starts one worker; resolved when it is ready, rejected if it ends before. */
+  /** Starts one worker; resolves when it is ready, rejects if it ends before. */
   #launch(): Promise<void> {
     return new Promise((resolve, reject) => {
       const worker = this.#options.launch({
@@ -211,7 +212,7 @@ export class WorkerLane {
     const { killReason: reason, wasReady, processId, jobsDone, rssBytes } = worker;
     this.#members.delete(worker);
     this.#idle.remove(worker);
-    if (shared.leaving === worker) shared.leaving = undefined;
+    if (shared.retiring === worker) shared.retiring = undefined;
     if (this.#stopping.signal.aborted) return;
     const details = { lane, processId, ending, reason, jobsDone, rssBytes };
     if (reason === 'recycled') {
@@ -220,7 +221,7 @@ export class WorkerLane {
       return;
     }
     if (reason === 'idle') {
-      this.#fill(0); // it may have been needed again before it had ended
+      this.#fill(0); // the worker may have been needed again before it had ended
       return;
     }
     if (reason !== undefined) shared.counters.kills += 1;

@@ -4,17 +4,17 @@ import { constants, getPriority, setPriority } from 'node:os';
 import { kill } from 'node:process';
 
 /**
- * The processes of a worker, seen from outside. In a PID namespace of its own, Node is the third: the program that was
- * started waits for the first process of the namespace, and that one for Node.
+ * The processes of a worker, seen from outside. In a PID namespace of its own, Node is the third: the started program
+ * waits for the first process of the namespace, which waits for Node.
  */
 
-/** Statuses from here on say which signal has ended a process (sh(1), bwrap(1)). */
+/** Least status that reports the signal which ended a process (sh(1), bwrap(1)). */
 const FIRST_SIGNAL_STATUS = 128;
 
 /**
- * The process that is Node in what `spawn` has started.
+ * Returns the process id of Node within the tree that `spawn` has started.
  *
- * @param hasOwnProcesses whether it is in a PID namespace of its own
+ * @param hasOwnProcesses whether Node is in a PID namespace of its own
  */
 export function findWorker(startedId: number, hasOwnProcesses: boolean): number {
   if (!hasOwnProcesses) return startedId;
@@ -24,8 +24,8 @@ export function findWorker(startedId: number, hasOwnProcesses: boolean): number 
 }
 
 /**
- * Kills a worker at once. In a PID namespace of its own, Node itself is killed: what was started ends after it, and
- * with the namespace all that Node has started. While there is no Node yet, what was started takes the rest along.
+ * Kills a worker at once. In a PID namespace of its own, Node itself is killed: the started program ends after it, and
+ * with the namespace all processes that Node has started. Before Node runs, the started program takes the rest along.
  */
 export function killWorker(child: ChildProcess, hasOwnProcesses: boolean): void {
   if (child.pid === undefined || !isRunning(child)) return;
@@ -33,27 +33,27 @@ export function killWorker(child: ChildProcess, hasOwnProcesses: boolean): void 
   try {
     if (worker !== child.pid && kill(worker, 'SIGKILL')) return;
   } catch {
-    // It has just ended, or we may not.
+    // The process has just ended, or we may not kill it.
   }
   child.kill('SIGKILL');
 }
 
-/** What tells a process from another one that has its id later: when it was started (proc(5)); empty where there is none. */
+/** Returns the start time of a process, which tells it from a later one with its id (proc(5)); empty if missing. */
 export function readStartOf(processId: number): string {
   return readStat(processId)[STARTED_FIELD] ?? '';
 }
 
-/** Kills a process, if it is still the one that was started then. */
+/** Kills a process, if its start time is still the same. */
 export function killSince(processId: number, start: string): void {
   if (start === '' || readStartOf(processId) !== start) return;
   try {
     kill(processId, 'SIGKILL');
   } catch {
-    // It has just ended, or we may not.
+    // The process has just ended, or we may not kill it.
   }
 }
 
-/** How a process has ended, for the log: a signal or an exit status. */
+/** Describes the end of a process for the log: a signal or an exit status. */
 export function describeEnding(
   code: number | null,
   signal: NodeJS.Signals | null,
@@ -65,8 +65,8 @@ export function describeEnding(
 }
 
 /**
- * Lowers the priority of a process, with all the threads that it has; those to come inherit it. That is allowed to
- * the same user and to root; where it is not, the confinement shows what the priority really is.
+ * Lowers the priority of a process with all its threads; later threads inherit it. Only its user and root may do so;
+ * otherwise the confinement shows the actual priority.
  *
  * @param niceness at least that of its start, at most 19
  */
@@ -75,26 +75,29 @@ export function lowerPriority(processId: number, niceness: number): void {
     try {
       if (getPriority(thread) < niceness) setPriority(thread, niceness);
     } catch {
-      // Not allowed, or it has just ended.
+      // Not permitted, or the process has just ended.
     }
   }
 }
 
-/** A clock tick of proc(5), on every Linux that Node runs on. */
+/** Clock tick of proc(5), the same on every Linux that Node runs on. */
 const TICK_MS = 10;
 
-/** CPU time of a process with all of its threads so far, in milliseconds; `undefined` where the system does not say it. */
+/**
+ * Returns the CPU time of a process with all its threads, in milliseconds; `undefined` if the system does not report
+ * it.
+ */
 export function readProcessCpuMs(processId: number | undefined): number | undefined {
   const { [USER_TIME_FIELD]: user, [SYSTEM_TIME_FIELD]: system } = readStat(processId);
   return user === undefined ? undefined : (Number(user) + Number(system)) * TICK_MS;
 }
 
-/** Fields of /proc/PID/stat from the third on; the second is the name in parentheses, which may hold anything. */
+/** Indices into /proc/PID/stat from its third field on; the second is the name in parentheses, of any content. */
 const USER_TIME_FIELD = 11;
 const SYSTEM_TIME_FIELD = 12;
 const STARTED_FIELD = 19;
 
-/** None where it has ended, or this is no Linux. */
+/** Reads the fields from the third on; empty if the process has ended, or on other systems than Linux. */
 function readStat(processId: number | undefined): readonly string[] {
   try {
     const stat = readFileSync(`/proc/${processId}/stat`, 'latin1');
@@ -104,7 +107,7 @@ function readStat(processId: number | undefined): readonly string[] {
   }
 }
 
-/** proc(5); where there is none, a process has one priority for all of its threads. */
+/** Lists threads by proc(5); elsewhere, a process has one priority for all of its threads. */
 function listThreads(processId: number): readonly number[] {
   try {
     return readdirSync(`/proc/${processId}/task`).map(Number);
@@ -113,13 +116,13 @@ function listThreads(processId: number): readonly number[] {
   }
 }
 
-/** Process ids of the children of a process, oldest first (proc_pid_task_children(5)). */
+/** Lists the children of a process, oldest first (proc_pid_task_children(5)). */
 function listChildren(processId: number | undefined): readonly number[] {
   try {
     const text = readFileSync(`/proc/${processId}/task/${processId}/children`, 'utf8');
     return text.split(' ').filter(Boolean).map(Number);
   } catch {
-    return []; // it has ended, or this is no Linux
+    return []; // the process has ended, or this is not Linux
   }
 }
 

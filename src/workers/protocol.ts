@@ -1,28 +1,28 @@
-import type { ErrorCode } from '../contract/errors.ts';
+import { type ErrorCode, MediaError } from '../contract/errors.ts';
 import type { RenderJob } from '../pipeline/render/render-job.ts';
 import { type Frame, formatFrame, ProtocolError } from './frames.ts';
 
-/** What the main process and a render worker say to each other, as frames of a socket (`frames.ts`). */
+/** Messages between the main process and a render worker, as frames of a socket (`frames.ts`). */
 
-/** File descriptor of the socket in a worker; 0 to 2 are the usual ones. */
+/** File descriptor of the socket in a worker, after the three standard streams. */
 export const CHANNEL_DESCRIPTOR = 3;
 
-/** The first of those that only the programs read by which a worker is started. */
+/** First descriptor for the programs that start a worker. */
 export const FIRST_INPUT_DESCRIPTOR = 4;
 
-/** Longest header that a worker may send: a message and the cut-off detail of a failure. */
+/** Longest header that a worker may send: a message with a truncated detail of a failure. */
 export const MAX_MESSAGE_HEADER_BYTES = 16 * 1024;
 
-/** How much of a failure's detail a worker sends, in UTF-16 units; JSON makes 6 bytes of each at most. */
+/** Longest detail of a failure, in UTF-16 units; JSON makes at most 6 bytes of each. */
 export const MAX_DETAIL_LENGTH = 2_000;
 
 /**
- * The first frame that a worker receives; before it, it says nothing. The process that has started it holds the other end
- * of the channel too until it has handed it on, and what it read meanwhile would be lost.
+ * The first frame to a worker, which sends nothing before it: the process that has started the worker also holds the
+ * other end of the channel until it has passed this on, and messages that it read meanwhile would be lost.
  */
 export const GREETING = formatFrame({});
 
-/** One job, as the main process sends it to a worker; a worker has one at a time. */
+/** One job for a worker, which has one at a time. */
 export interface RenderCommand {
   readonly original: Uint8Array;
   readonly job: RenderJob;
@@ -35,19 +35,18 @@ export const FAILURE_CODES = [
   'INTERNAL_ERROR',
 ] as const satisfies readonly ErrorCode[];
 
-/** One of `FAILURE_CODES`. */
 export type FailureCode = (typeof FAILURE_CODES)[number];
 
 /**
- * What a worker says: once, when it has been greeted, that it is ready, then per job that it has begun, as soon as the
- * first bytes of it are there, and one response.
+ * Message of a worker: after the greeting, once, that it is ready; then for each job that it has begun, as soon as the
+ * first bytes arrive, and one response.
  */
 export type WorkerMessage =
   | { readonly kind: 'ready' }
   | { readonly kind: 'begun' }
   | WorkerResponse;
 
-/** The end of a job; `rssBytes` is the worker's resident memory after it. */
+/** Result of a job; `rssBytes` is the worker's resident memory after it. */
 export type WorkerResponse =
   | { readonly kind: 'rendered'; readonly body: Uint8Array; readonly rssBytes: number }
   | {
@@ -58,22 +57,25 @@ export type WorkerResponse =
       readonly rssBytes: number;
     };
 
-/** A job on its way to a worker. */
+/** Formats a job for a worker. */
 export function formatCommand({ original, job }: RenderCommand): Uint8Array[] {
   return formatFrame({ job }, original);
 }
 
 /**
- * A job as a worker receives it. The main process is trusted: its form is not checked.
+ * Parses a job in a worker, without checks, since the main process is trusted.
  *
- * @throws Error if there was no memory for the original
+ * @throws MediaError `MEDIA_TOO_LARGE` if memory for the original was missing
  */
 export function parseCommand({ header, body }: Frame): RenderCommand {
-  if (body === undefined) throw new Error('There is no memory for an original of that size.');
+  if (body === undefined) {
+    const cause = new Error('There is no memory for an original of that size.');
+    throw new MediaError('MEDIA_TOO_LARGE', { cause });
+  }
   return { original: body, job: (header as { readonly job: RenderJob }).job };
 }
 
-/** A message on its way to the main process. */
+/** Formats a message for the main process. */
 export function formatMessage(message: WorkerMessage): Uint8Array[] {
   if (message.kind !== 'rendered') return formatFrame(message);
   const { body, ...header } = message;
@@ -81,13 +83,13 @@ export function formatMessage(message: WorkerMessage): Uint8Array[] {
 }
 
 /**
- * A message as the main process receives it. Its sender decodes what strangers upload, and may be in
- * their hands: nothing of it is believed.
+ * Parses a message in the main process, and trusts nothing in it: its sender decodes uploads of strangers, and may be
+ * compromised.
  *
- * @throws ProtocolError if it is none of `WorkerMessage`, or there was no memory for it
+ * @throws ProtocolError unless it is a `WorkerMessage` that fits into memory
  */
 export function parseMessage({ header, body }: Frame): WorkerMessage {
-  if (body === undefined) throw new ProtocolError('a body that there is no memory for');
+  if (body === undefined) throw new ProtocolError('a body that does not fit into memory');
   const { kind, code, detail, rssBytes } = isRecord(header) ? header : {};
   if (kind === 'rendered' && isByteCount(rssBytes) && body.length > 0) {
     return { kind, body, rssBytes };

@@ -5,18 +5,18 @@ import { lostWorker, overloaded } from './worker-failures.ts';
 import type { JobBounds, Outcome, WorkerProcess } from './worker-process.ts';
 import { LOST_WITH_STARTER } from './worker-starter.ts';
 
-/** What is to be known of the workers, and told of them, while a job runs. */
+/** Observer of the workers during a job. */
 export interface JobWatch {
-  /** How many workers have ended so far without being told to. */
+  /** Returns the number of workers that have ended so far without being told to. */
   readonly countDeaths: () => number;
-  /** The worker has ended in mid-job, and the job begins anew. */
+  /** Called when the worker has ended in mid-job, and the job is retried. */
   readonly onLost: (ending: string) => void;
 }
 
-/** How many workers may die under a job before it has begun. */
+/** Most workers that may die under a job before the job has begun. */
 const MAX_ATTEMPTS = 3;
 
-/** Signals that no fault of a process's own raises. */
+/** Signals that a process's own faults do not raise. */
 const KILLED_FROM_OUTSIDE: ReadonlySet<string> = new Set([
   'SIGKILL',
   'SIGTERM',
@@ -24,18 +24,18 @@ const KILLED_FROM_OUTSIDE: ReadonlySet<string> = new Set([
   'SIGHUP',
 ]);
 
-/** Time until the ends of workers that were killed at the same time are noticed, in milliseconds. */
+/** Time to notice the ends of workers that were killed at the same time, in milliseconds. */
 const NOTICE_MS = 1_000;
 
 /**
  * Runs a job on one of the workers of a lane.
  *
- * A worker that ends under a job may have been killed from outside: by the kernel, which is short of memory, or an
- * operator. So the job begins anew, once, in a worker that has done nothing else; its end alone tells that the
- * job is to blame. Where the system kills that one, too, and others with it, that is still not known.
+ * A worker that ends under a job may have been killed from outside: by the kernel, short of memory, or by an operator.
+ * So the job is retried once, in a worker without earlier jobs if possible (`takeFresh`); only the end of that worker
+ * shows that the job is to blame. If the system kills that worker too, and others with it, the blame remains unknown.
  *
- * @throws MediaError as `WorkerProcess.run`; `UNPROCESSABLE_MEDIA` if the job has ended its workers, `OVERLOADED` if
- *   there is none for it
+ * @throws MediaError as `WorkerProcess.run`; `UNPROCESSABLE_MEDIA` if the job has ended its workers, `OVERLOADED` if no
+ *   worker is available
  */
 export async function runJob(
   command: RenderCommand,
@@ -58,7 +58,7 @@ export async function runJob(
   throw overloaded(new Error('Render workers are killed from outside.'));
 }
 
-/** A worker may have died while it was idle; that is no fault of the job, which takes another. */
+/** Retries on another worker if an idle one had died, which is not the job's fault. */
 async function runOnLiving(
   take: () => Promise<WorkerProcess>,
   command: RenderCommand,

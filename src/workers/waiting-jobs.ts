@@ -1,20 +1,24 @@
-import { WaitQueue } from '../pipeline/wait-queue.ts';
+import { WaitQueue } from './wait-queue.ts';
 import type { WorkerProcess } from './worker-process.ts';
 
-/** Longest wait for a worker, in milliseconds: callers hold a slot, so one is about to be ready. */
+/** Longest wait for a worker, in milliseconds: callers hold a slot, so a worker will soon be ready. */
 const MAX_WAIT_MS = 10_000;
 
-/** Jobs that wait for a worker, in their order. */
+/** Jobs that wait for a worker, in order. */
 export class WaitingJobs {
-  /** Each says whether it waits for a worker that has done nothing yet. */
+  /** Each item is whether the job needs a worker without earlier jobs. */
   readonly #queue = new WaitQueue<boolean, WorkerProcess>({
     maxWaiting: Number.POSITIVE_INFINITY,
     maxWaitMs: MAX_WAIT_MS,
   });
 
-  /** How many there are. */
   get length(): number {
     return this.#queue.length;
+  }
+
+  /** Number of jobs that need a worker without earlier jobs. */
+  get waitingForFresh(): number {
+    return this.#queue.items().filter((mustBeFresh) => mustBeFresh).length;
   }
 
   /**
@@ -32,9 +36,9 @@ export class WaitingJobs {
   }
 
   /**
-   * Hands a worker to one of them; a fresh one first to those that need such a one.
+   * Hands a worker to a waiting job; a fresh one first to those that need it.
    *
-   * @returns whether there was one for it
+   * @returns whether a job has taken the worker
    */
   hand(worker: WorkerProcess): boolean {
     const isFresh = worker.jobsDone === 0;

@@ -12,63 +12,63 @@ import { WorkerStarter } from './worker-starter.ts';
 
 /** Compiled entries of processes. */
 export interface WorkerFiles {
-  /** Of the one that starts workers. */
+  /** Entry of the process that starts workers. */
   readonly starterFile: URL;
-  /** Of another worker than the one that renders. */
+  /** Replaces the entry of the render worker. */
   readonly workerFile?: URL;
 }
 
-/** How the pool is made. */
+/** Options of the pool. */
 export interface WorkerRendererOptions extends WorkerFiles {
-  /** How many processes each lane may have. All light ones are kept, and one heavy one. */
+  /** Most processes of each lane. All light ones are kept, and one heavy one. */
   readonly workers: Readonly<Record<Lane, number>>;
-  /** Private writable memory of a worker of each lane, in bytes, where the system can bound it. */
+  /** Private writable memory of a worker by lane, in bytes, if the system can bound it. */
   readonly memoryBytes: Readonly<Record<Lane, number>>;
-  /** All that a worker gets to know of our environment; no secret. */
+  /** Whole environment of a worker; without secrets. */
   readonly environment: Readonly<Record<string, string>>;
   readonly log: Log;
   /** Jobs after which a worker is replaced. */
   readonly maxJobs?: number;
-  /** Resident memory after a job, in bytes, from which on a worker is replaced. */
+  /** Resident memory after a job from which on a worker is replaced, in bytes. */
   readonly maxRssBytes?: number;
-  /** How long a heavy worker beyond the first may be idle before it is ended, in milliseconds. */
+  /** Idle time after which a heavy worker beyond the first ends, in milliseconds. */
   readonly maxIdleMs?: number;
 }
 
 type Lanes = Readonly<Record<Lane, WorkerLane>>;
 
-/** Neither ever competes with the main process, nor a heavy render with a light one. */
-const NICENESS: Readonly<Record<Lane, number>> = { light: 5, heavy: 19 };
+/** Light renders have most of a core beside heavy ones, which at 15 never starve; the main process goes first. */
+const NICENESS: Readonly<Record<Lane, number>> = { light: 5, heavy: 15 };
 
-/** Against what leaks slowly; at a replacement of 0.2 s it costs nothing. */
+/** Against slow leaks; a replacement of 0.2 s makes this free. */
 const MAX_JOBS = 10_000;
 
-/** Part of the memory bound that a worker may keep between two jobs, */
+/** Share of the memory bound that a worker may keep between two jobs, */
 const MAX_RSS_SHARE = 1 / 4;
 
-/** or this, if that is less: after 2 000 ordinary jobs it was 137 MiB, and stayed there. */
+/** or this, if that is less: after 2 000 ordinary jobs, a worker had 137 MiB, and stayed there. */
 const MIN_WORN_RSS_BYTES = 192 * 1024 * 1024;
 
-/** Heavy renders come in crowds; a worker is there again in a third of a second. */
+/** Heavy renders come in bursts; a worker starts in a third of a second. */
 const MAX_IDLE_MS = 60_000;
 
-/** Where heavy workers cannot have a lower priority than light ones, of which there is one for every core. */
+/** Share of light workers (one for every core) that heavy ones get if they cannot have a lower priority. */
 const HEAVY_SHARE_WITHOUT_PRIORITY = 1 / 2;
 
-const LOST_MESSAGE = 'a job whose render worker has ended begins anew in a fresh one';
+const LOST_MESSAGE = 'a job whose render worker has ended is retried in a fresh one';
 
 /**
- * Renders in a pool of pre-forked processes, one job each at a time, each bound to a lane for life. Both lanes
- * may have a process for every core; the system shares the cores among them by niceness. A
- * job over its deadline is killed with its process (sharp's own timeout stops neither libimagequant
- * nor libaom); a process that dies is replaced, and its job begins anew, once.
+ * Renders in a pool of pre-forked processes, one job each at a time, each bound to a lane for life. Both lanes may have
+ * a process for every core; the system shares the cores among them by niceness. A job past its deadline is killed with
+ * its process (sharp's own timeout stops neither libimagequant nor libaom); a process that dies is replaced, and its
+ * job retried once.
  */
 export class WorkerPool implements Renderer {
   readonly #options: WorkerRendererOptions;
   readonly #starter: WorkerStarter;
   readonly #shared: SharedByLanes = {
     counters: { restarts: 0, kills: 0, recycles: 0 },
-    leaving: undefined,
+    retiring: undefined,
   };
   #lanes: Lanes | undefined;
   #confinement: Confinement | undefined;
@@ -86,9 +86,9 @@ export class WorkerPool implements Renderer {
   }
 
   /**
-   * Starts the workers, as confined as the system allows, and waits until all are ready.
+   * Starts the workers in the strongest sandbox that works, and waits until all are ready.
    *
-   * @throws Error if one cannot start, MediaError `OVERLOADED` if they are stopped meanwhile
+   * @throws Error if one cannot start, MediaError `OVERLOADED` if the pool is stopped meanwhile
    */
   async start(): Promise<void> {
     try {
@@ -123,8 +123,8 @@ export class WorkerPool implements Renderer {
   }
 
   /**
-   * How many renders of each lane may run at a time. Light ones may take all cores, and so may heavy ones if their
-   * processes have a lower priority; where the system refuses that, these have half of the cores.
+   * Concurrent renders by lane. Light ones may take all cores, and so may heavy ones if their processes have a lower
+   * priority; otherwise heavy ones have half of the cores.
    */
   get slots(): Readonly<Record<Lane, number>> {
     const { light, heavy } = this.#options.workers;
@@ -133,12 +133,7 @@ export class WorkerPool implements Renderer {
     return { light, heavy: Math.min(heavy, share) };
   }
 
-  /** Whether a worker of a lane is ready and has nothing to do. */
-  hasIdle(lane: Lane): boolean {
-    return this.#lanes?.[lane].hasIdle ?? false;
-  }
-
-  /** How many workers a lane should have now. */
+  /** Returns the lane's current target for the number of workers. */
   wantedOf(lane: Lane): number {
     return this.#lanes?.[lane].wanted ?? this.#leastOf(lane);
   }
@@ -148,22 +143,21 @@ export class WorkerPool implements Renderer {
     return lane === 'light' ? light : Math.min(1, heavy);
   }
 
-  /** Process ids of the living workers, those that are starting from when they have a process; for tests and diagnostics. */
+  /** Process ids of the living workers, including starting ones that have a process; for tests and diagnostics. */
   get processIds(): readonly number[] {
     return [...this.processIdsOf('light'), ...this.processIdsOf('heavy')];
   }
 
-  /** Process ids of a lane's living workers. */
   processIdsOf(lane: Lane): readonly number[] {
     return this.#lanes?.[lane].processIds ?? [];
   }
 
-  /** Process ids of a lane's workers that are idle or at work. */
+  /** Returns the process ids of a lane's idle and busy workers. */
   readyProcessIdsOf(lane: Lane): readonly number[] {
     return this.#lanes?.[lane].readyProcessIds ?? [];
   }
 
-  /** Resident memory of a lane's workers, as they say, in bytes. */
+  /** Returns the resident memory of a lane's workers, as reported by them, in bytes. */
   rssBytesOf(lane: Lane): number {
     return this.#lanes?.[lane].rssBytes ?? 0;
   }
@@ -172,7 +166,7 @@ export class WorkerPool implements Renderer {
     return this.#shared.counters;
   }
 
-  /** What the workers are kept from; `undefined` before the start. */
+  /** Restrictions of the workers; `undefined` before the start. */
   get confinement(): Confinement | undefined {
     return this.#confinement;
   }
@@ -182,7 +176,7 @@ export class WorkerPool implements Renderer {
     const lane = this.#lanes?.[name];
     if (lane === undefined) throw new Error('The render workers are not started.');
     const response = await runJob({ original, job }, { signal, ...times }, lane, {
-      // Those that have ended without being told to.
+      // Workers that have ended without being told to.
       countDeaths: () => this.counters.restarts - this.counters.kills,
       onLost: (ending) => this.#options.log.warn({ lane: name, ending }, LOST_MESSAGE),
     });
@@ -198,7 +192,7 @@ export class WorkerPool implements Renderer {
       heavy: this.#createLane('heavy', way),
     };
     this.#lanes = lanes;
-    if (this.#isStopped) this.stop(); // before there was anything to stop
+    if (this.#isStopped) this.stop(); // stopped before the lanes existed
     try {
       await Promise.all([lanes.light.start(), lanes.heavy.start()]);
     } catch (error) {

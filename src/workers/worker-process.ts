@@ -16,35 +16,35 @@ import {
 import { lostWorker } from './worker-failures.ts';
 import { LOST_WITH_STARTER, type WorkerStart, type WorkerStarter } from './worker-starter.ts';
 
-/** How a worker process is made. */
+/** Options of a worker process. */
 export interface WorkerProcessOptions extends WorkerStart {
   readonly starter: WorkerStarter;
-  /** From when it is ready, 0 to 19. */
+  /** Niceness once the worker is ready, 0 to 19. */
   readonly niceness: number;
   readonly log: Log;
 }
 
-/** Called by a worker process; each at most once, and never before it is constructed. */
+/** Callbacks of a worker process; each is called at most once, and never before the constructor has returned. */
 export interface WorkerProcessEvents {
   readonly onReady: () => void;
-  /** @param ending a signal, an exit status, or why it could not be started */
+  /** @param ending a signal, an exit status, or why the process could not be started */
   readonly onEnd: (ending: string) => void;
 }
 
 /** Bounds of one job. */
 export interface JobBounds extends JobTimes {
-  /** Aborts when no client wants the result any more; then the process is killed. */
+  /** Aborts when no client wants the result any more; the process is then killed. */
   readonly signal: AbortSignal;
 }
 
-/** What became of a job; one that has not begun when its worker ended may be given to another. */
+/** Outcome of a job; a job that had not begun when its worker ended may be given to another. */
 export type Outcome =
   | WorkerResponse
   | { readonly kind: 'not begun' }
   | {
-      /** The worker has ended, in mid-job. */
+      /** The worker has ended in mid-job. */
       readonly kind: 'lost';
-      /** As of `onEnd`. */
+      /** As in `onEnd`. */
       readonly ending: string;
     };
 
@@ -55,13 +55,13 @@ interface RunningJob {
   readonly fail: (error: unknown) => void;
 }
 
-/** Time for a worker to be ready; some 0.2 s on an idle machine, far more beside busy ones. */
+/** Time for a worker to become ready; some 0.2 s on an idle machine, far more on a busy one. */
 const START_TIMEOUT_MS = 30_000;
 
-/** Time for the rest of an ended worker's messages to be read; a child of its own may hold the channel open. */
+/** Time to read the rest of an ended worker's messages, in milliseconds; its child may hold the channel open. */
 const LAST_MESSAGES_MS = 1_000;
 
-/** One render worker: a process, the channel to it, and the one job it may have. */
+/** A render worker: a process, its channel, and at most one job. */
 export class WorkerProcess {
   readonly #options: WorkerProcessOptions;
   readonly #events: WorkerProcessEvents;
@@ -72,7 +72,7 @@ export class WorkerProcess {
   readonly #startTimer: NodeJS.Timeout;
   readonly #endProcess: () => void;
   #processId: number | undefined;
-  /** When the process was started, as `readStartOf`. */
+  /** Start time of the process, by `readStartOf`. */
   #start = '';
   #channel: Socket | undefined;
   #job: RunningJob | undefined;
@@ -97,22 +97,22 @@ export class WorkerProcess {
     });
   }
 
-  /** Of Node itself, from when it is ready on; until then, of the program that was started to become it. */
+  /** Process id of Node once the worker is ready; before, that of the program that starts Node. */
   get processId(): number | undefined {
     return this.#processId;
   }
 
-  /** Whether it became ready, whatever became of it then. */
+  /** Whether the worker became ready, even if it has ended since. */
   get wasReady(): boolean {
     return this.#isReady;
   }
 
-  /** Whether it can be given a job, as far as is known. */
+  /** Whether the worker can be given a job, as far as known. */
   get isUsable(): boolean {
     return this.#isReady && !this.#hasEnded && this.#killReason === undefined;
   }
 
-  /** Why it was killed: a reason of the pool's, or what it did against the protocol. */
+  /** Reason for killing the worker: the pool's, or a violation of the protocol. */
   get killReason(): string | undefined {
     return this.#killReason;
   }
@@ -121,19 +121,19 @@ export class WorkerProcess {
     return this.#jobsDone;
   }
 
-  /** Its resident memory after its last job, as it says. */
+  /** Resident memory after the last job, as reported by the worker. */
   get rssBytes(): number {
     return this.#rssBytes;
   }
 
   /**
-   * Runs one job, until its response, its deadline, its stop or the process's end; none where that has come.
+   * Runs one job until its response, its deadline, its abort or the process's end; begins none after the end.
    *
-   * @throws MediaError `TRANSFORM_TIMEOUT` at the deadline, `UNPROCESSABLE_MEDIA` if the process breaks the protocol
+   * @throws MediaError `TRANSFORM_TIMEOUT` at the deadline, `UNPROCESSABLE_MEDIA` if the process violates the protocol
    *   in mid-job; or `signal.reason`
    */
   run(command: RenderCommand, { signal, ...times }: JobBounds): Promise<Outcome> {
-    // Between the wait for a worker and this, a caller may have gone; that costs no worker.
+    // A caller may have aborted after waiting for a worker; that costs no worker.
     if (signal.aborted) return Promise.reject(signal.reason);
     if (!this.isUsable) return Promise.resolve({ kind: 'not begun' });
     return new Promise((resolve, reject) => {
@@ -162,7 +162,7 @@ export class WorkerProcess {
   /**
    * Ends the process at once.
    *
-   * @param failure what its job fails with; without, one that has begun is `UNPROCESSABLE_MEDIA`
+   * @param failure error of the job; without it, a job that has begun fails with `UNPROCESSABLE_MEDIA`
    */
   kill(reason: string, failure?: unknown): void {
     if (this.#hasEnded || this.#killReason !== undefined) return;
@@ -171,7 +171,7 @@ export class WorkerProcess {
     else if (this.#job?.hasBegun) this.#job.fail(lostWorker(reason));
     else this.#loseJob(reason);
     this.#endProcess();
-    // Nothing of what it said and was not read yet counts any more.
+    // Unread messages no longer count.
     this.#channel?.destroy();
   }
 
@@ -180,7 +180,7 @@ export class WorkerProcess {
     this.#channel = channel;
     if (this.#killReason !== undefined) return void channel.destroy();
     channel.on('data', (chunk) => this.#read(chunk));
-    // Of a process that is about to end, or ought to.
+    // Errors and closing come from a process that is about to end, or must.
     channel.on('error', this.#endProcess);
     channel.on('close', this.#endProcess);
     writeFrame(channel, GREETING);
@@ -188,14 +188,14 @@ export class WorkerProcess {
 
   #read(chunk: Buffer): void {
     try {
-      for (const frame of this.#frames.read(chunk)) this.#hear(parseMessage(frame));
+      for (const frame of this.#frames.read(chunk)) this.#onMessage(parseMessage(frame));
     } catch (error) {
       if (!(error instanceof ProtocolError)) throw error;
       this.kill(`protocol: ${error.message}`);
     }
   }
 
-  #hear(message: WorkerMessage): void {
+  #onMessage(message: WorkerMessage): void {
     const job = this.#job;
     if (message.kind === 'ready' && !this.#isReady) {
       clearTimeout(this.#startTimer);
@@ -218,11 +218,11 @@ export class WorkerProcess {
     }
   }
 
-  /** What it has still said is in its channel, so that comes first. */
+  /** Waits for the messages that are still in the channel. */
   #onExit(ending: string): void {
     const channel = this.#channel;
     const isLost = ending === LOST_WITH_STARTER;
-    // What would have ended it cannot; where its start has bound its life to that, it has ended already.
+    // The starter can no longer end the process; if the sandbox binds its life to the starter's, it has already ended.
     if (isLost && this.#processId !== undefined) killSince(this.#processId, this.#start);
     if (isLost || channel === undefined || channel.closed) {
       this.#end(ending);
@@ -244,7 +244,7 @@ export class WorkerProcess {
     this.#events.onEnd(ending);
   }
 
-  /** It has ended without being told to. */
+  /** Ends the job because the process has ended without being told to. */
   #loseJob(ending: string): void {
     this.#job?.finish(this.#job.hasBegun ? { kind: 'lost', ending } : { kind: 'not begun' });
   }

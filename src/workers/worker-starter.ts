@@ -3,48 +3,51 @@ import { Socket } from 'node:net';
 import type { WorkingWay } from './confinement/ways.ts';
 import type { StarterCommand, StarterMessage } from './starter/messages.ts';
 
-/** How workers are started. */
+/** Options of the starter. */
 export interface WorkerStarterOptions {
-  /** Path of the compiled entry of the process that starts them. */
+  /** Path of the compiled entry of the process that starts workers. */
   readonly starterFile: string;
-  /** Path of the compiled entry of a worker; `undefined`: of the one that renders. */
+  /** Path of the compiled entry of a worker; `undefined`: the render worker. */
   readonly workerFile: string | undefined;
-  /** All that workers get to know of our environment; no secret. */
+  /** Whole environment of the workers; without secrets. */
   readonly environment: Readonly<Record<string, string>>;
 }
 
-/** What one worker is started with. */
+/** Parameters of one worker's start. */
 export interface WorkerStart {
   readonly way: WorkingWay;
-  /** Private writable memory that it may have, in bytes. */
+  /** Bound of the worker's private writable memory, in bytes. */
   readonly memoryBytes: number;
 }
 
-/** What becomes of a worker; `onEnd` once, and nothing after it. */
+/** Callbacks about a worker; `onEnd` is called once, as the last one. */
 export interface StartEvents {
   /**
    * @param processId of the program that becomes the worker
-   * @param channel to the worker, which waits for the first frame before it says anything
+   * @param channel to the worker, which sends nothing before its first frame
    */
   readonly onStarted: (processId: number, channel: Socket) => void;
-  /** It has written a line to its standard error. */
+  /** Called for each line of the worker's standard error. */
   readonly onLine: (line: string) => void;
-  /** @param ending a signal, an exit status, or why it could not be started */
+  /** @param ending a signal, an exit status, or why the worker could not be started */
   readonly onEnd: (ending: string) => void;
 }
 
-/** How workers end whose starter has ended: nothing that they did. */
+/** Ending of workers whose starter has ended, which is not their fault. */
 export const LOST_WITH_STARTER = 'the end of the process that starts workers';
 
-/** In MiB; all of its private memory is 11, of which this bounds the most. */
+/** Heap in MiB; the process has 11 MiB of private memory in all, most of which this bounds. */
 const MAX_HEAP_MEBIBYTES = 32;
 
-/** From when on a starter that does not end a worker is taken to be stopped or stuck, in milliseconds. */
+/**
+ * Time after which a starter that does not report the end of a killed worker counts as stopped or stuck, in
+ * milliseconds: if the worker does not end, the starter reports that earlier.
+ */
 const KILL_TIMEOUT_MS = 10_000;
 
 /**
- * Starts workers by a process that does nothing else (`starter/main.ts`). Where that one ends, so do they, and another
- * is started.
+ * Client of the process that starts workers (`starter/main.ts`). If the process ends, so do its workers, and another
+ * one is started.
  */
 export class WorkerStarter {
   readonly #options: WorkerStarterOptions;
@@ -59,9 +62,9 @@ export class WorkerStarter {
   }
 
   /**
-   * The ways to start workers that work here, the most confining first; where there is none, one that confines nothing.
+   * Yields the sandboxes that this host supports, strongest first; if none works, one that confines nothing.
    *
-   * @throws Error if the starter ends meanwhile: another one would begin with the first way
+   * @throws Error if the starter ends meanwhile: another one would begin with the first sandbox
    */
   async *findWays(): AsyncGenerator<WorkingWay> {
     const child = this.#startedChild();
@@ -69,7 +72,7 @@ export class WorkerStarter {
       const way = await new Promise<WorkingWay | Error | undefined>((resolve) => {
         if (this.#child !== child) throw new Error(lostBecause('it was replaced'));
         this.#find = resolve;
-        tell(child, { kind: 'find' });
+        send(child, { kind: 'find' });
       });
       if (way instanceof Error) throw way;
       if (way === undefined) return;
@@ -80,16 +83,16 @@ export class WorkerStarter {
   /**
    * Starts a worker.
    *
-   * @returns kills it at once
+   * @returns a function that kills the worker at once
    */
   start({ way, memoryBytes }: WorkerStart, events: StartEvents): () => void {
     this.#lastId += 1;
     const id = this.#lastId;
     this.#starts.set(id, events);
     try {
-      tell(this.#startedChild(), { kind: 'start', id, by: way.name, memoryBytes });
+      send(this.#startedChild(), { kind: 'start', id, by: way.name, memoryBytes });
     } catch (error) {
-      queueMicrotask(() => this.#hear({ kind: 'ended', id, ending: String(error) }));
+      queueMicrotask(() => this.#onMessage({ kind: 'ended', id, ending: String(error) }));
     }
     return () => this.#kill(id);
   }
@@ -97,13 +100,13 @@ export class WorkerStarter {
   /** Ends all workers at once, for good. */
   stop(): void {
     this.#isStopped = true;
-    if (this.#child !== undefined) tell(this.#child, { kind: 'stop' });
+    if (this.#child !== undefined) send(this.#child, { kind: 'stop' });
   }
 
   #kill(id: number): void {
     const child = this.#child;
     if (child === undefined || !this.#starts.has(id)) return;
-    tell(child, { kind: 'kill', id });
+    send(child, { kind: 'kill', id });
     setTimeout(() => {
       if (this.#starts.has(id)) child.kill('SIGKILL');
     }, KILL_TIMEOUT_MS).unref();
@@ -121,22 +124,22 @@ export class WorkerStarter {
     const child = fork(starterFile, workerFile === undefined ? [] : [workerFile], {
       env: { ...environment },
       execArgv: ['--enable-source-maps', `--max-old-space-size=${MAX_HEAP_MEBIBYTES}`],
-      // Its standard input tells it of our end, and nothing else.
+      // Standard input only signals our end to the starter.
       stdio: ['pipe', 'ignore', 'inherit', 'ipc'],
     });
     child.stdin?.on('error', () => undefined);
-    // Some failures are thrown (ENOMEM), others are events (EAGAIN).
+    // Node throws some failures (ENOMEM), and emits others as events (EAGAIN).
     child.on('error', (error) => {
       if (child.pid === undefined) this.#lose(child, error.message);
     });
     child.once('exit', (code, signal) => this.#lose(child, signal ?? `status ${code}`));
     child.on('message', (message, handle) => {
-      this.#hear(message as StarterMessage, handle instanceof Socket ? handle : undefined);
+      this.#onMessage(message as StarterMessage, handle instanceof Socket ? handle : undefined);
     });
     return child;
   }
 
-  #hear(message: StarterMessage, channel?: Socket): void {
+  #onMessage(message: StarterMessage, channel?: Socket): void {
     if (message.kind === 'found') {
       this.#find?.(message.way);
       return;
@@ -146,7 +149,7 @@ export class WorkerStarter {
     if (message.kind === 'started') {
       if (events === undefined) channel?.destroy();
       else if (channel !== undefined) events.onStarted(message.processId, channel);
-      else this.#kill(id); // it has ended while its channel was on its way
+      else this.#kill(id); // the worker has ended while its channel was in transfer
     } else if (message.kind === 'line') {
       events?.onLine(message.line);
     } else {
@@ -155,7 +158,7 @@ export class WorkerStarter {
     }
   }
 
-  /** The process has ended: what it had started can no longer be told to end. */
+  /** Handles the end of the process, whose workers can no longer be ended. */
   #lose(child: ChildProcess, reason: string): void {
     if (this.#child !== child) return;
     this.#child = undefined;
@@ -171,7 +174,7 @@ function lostBecause(reason: string): string {
   return `Workers cannot be started: the process that starts them has ended (${reason}).`;
 }
 
-/** Of one that could not be started, an event tells; of one that has ended, too. */
-function tell(child: ChildProcess, command: StarterCommand): void {
+/** Sends a command; failed starts and the end of the process are reported by events. */
+function send(child: ChildProcess, command: StarterCommand): void {
   if (child.pid !== undefined) child.send(command, () => undefined);
 }

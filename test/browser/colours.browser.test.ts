@@ -1,13 +1,13 @@
 import type { Browser, Page } from 'playwright-core';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { createTestApp, type TestApp } from '../support/test-app.ts';
 import {
   largestDifference,
   profileRows,
   readMiddles,
   readShown,
   TOLERANCE,
-} from '../transforms/profile-run.ts';
+} from '../support/images/profile-swatches.ts';
+import { createTestApp, type TestApp } from '../support/test-app.ts';
 import { startBrowser } from './browser.ts';
 
 /**

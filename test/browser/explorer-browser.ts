@@ -68,10 +68,6 @@ export async function settle(page: Page, target: string): Promise<void> {
   await page.locator(SETTLED).waitFor();
 }
 
-/** By how much the page is wider than the window, in pixels. */
-export const overflow = (page: Page) =>
-  page.evaluate(() => document.documentElement.scrollWidth - document.documentElement.clientWidth);
-
 async function openPage(
   browser: Browser,
   { origin }: ServiceProcess,

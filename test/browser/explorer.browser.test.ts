@@ -1,211 +1,262 @@
-import { describe, expect, test } from 'vitest';
-import { settle, shareExplorer, textOf } from './explorer-browser.ts';
+import { cpSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import type { Page } from 'playwright-core';
+import { afterAll, expect, test } from 'vitest';
+import { settle, shareExplorer, textOf, urlLine } from './explorer-browser.ts';
+
+/** How many attachments there are besides the samples; they are listed, and few of them are ever seen. */
+const MANY = 3_000;
+
+const folder = mkdtempSync(join(tmpdir(), 'darkroom-many-'));
+afterAll(() => rmSync(folder, { recursive: true }));
+
+const { service, visit } = shareExplorer(() => {
+  cpSync('fixtures/originals', folder, { recursive: true });
+  mkdirSync(join(folder, 'attachments/9/9'), { recursive: true });
+  for (let number = 0; number < MANY; number += 1) {
+    writeFileSync(join(folder, `attachments/9/9/note-${number}`), 'x');
+  }
+  return { STORAGE_DIR: folder };
+});
 
 const AVATAR = '#/avatars/6/kl12.webp?size=512';
 
-const { service, visit } = shareExplorer();
+const focused = (page: Page) =>
+  page.evaluate(() => document.activeElement?.getAttribute('aria-label') ?? '');
+const valuesOf = (page: Page, inputs: string) =>
+  page
+    .locator(inputs)
+    .evaluateAll((found) => found.map((input) => (input as HTMLInputElement).value));
 
-describe('the explorer in a browser', () => {
-  test('shows the originals by kind, and the first of them, without a complaint', async () => {
-    const { page, complaints } = await visit();
-    await page.locator('#stage img').waitFor();
-    const kinds = await page.locator('#sheet h2').allTextContents();
-    expect(kinds.map((text) => text.replace(/\d+$/, ''))).toEqual([
-      ...['Avatars', 'Icons', 'Banners', 'Splashes', 'Embed splashes', 'Emojis', 'Stickers'],
-      ...['Members’ avatars', 'Members’ banners', 'Attachments', 'Default avatars'],
+test('a visitor picks, changes, compares, measures and takes along', async () => {
+  const permissions = ['clipboard-read', 'clipboard-write'];
+  const { page, complaints } = await visit({ permissions, viewport: { width: 1400, height: 900 } });
+
+  // The sheet: one stop of the Tab key, as many elements as are seen, and a frame is picked by keys.
+  await page.locator('#stage img').waitFor();
+  expect(await page.locator('#original').textContent()).toBe('ab12');
+  expect(await page.locator('#sheet a').count()).toBeLessThan(800);
+  const height = () => page.locator('#sheet').evaluate((sheet) => sheet.scrollHeight);
+  expect(await height()).toBeGreaterThan((MANY * 76) / 4);
+  const frames = page.locator('#sheet a[tabindex="0"]');
+  await frames.focus();
+  await page.keyboard.press('End');
+  await expect.poll(() => focused(page)).toMatch(/^default avatar 5/);
+  expect(await frames.count()).toBe(1);
+  await page.keyboard.press('Home');
+  await page.keyboard.press('ArrowRight');
+  await page.keyboard.press('ArrowDown');
+  await expect.poll(() => focused(page)).toMatch(/^user avatar 6 \/ kl12/);
+  await page.keyboard.press('Enter');
+  await settle(page, AVATAR.slice(1));
+
+  // Size, quality and format; the URL and the facts follow.
+  await page.locator('select[name=size]').selectOption('64');
+  await page.locator('input[name=quality][value=low]').check({ force: true });
+  await settle(page, '/avatars/6/kl12.webp?size=64&quality=low');
+  await page.locator('input[name=quality][value=high]').check({ force: true });
+  await page.locator('input[name=ext][value=png]').check({ force: true });
+  const target = '/avatars/6/kl12.png?size=64';
+  const url = service().origin + target;
+  await settle(page, target);
+  expect([await textOf(page, 'type'), await textOf(page, 'dimensions')]).toEqual([
+    ...['image/png', '64 × 64'],
+  ]);
+  expect(await textOf(page, 'cache-status')).toBe('darkroom; fwd=miss; stored');
+  await page.getByText('It was rendered just now.').waitFor();
+  expect(await page.locator('#cost').getAttribute('aria-label')).toMatch(/ render [\d.]+ ms/);
+  await page.getByRole('button', { name: 'Ask again' }).click();
+  await page.getByText('It was there: a hit.').waitFor();
+  // PNG has no motion to choose, and one quality.
+  expect(await valuesOf(page, 'input[name=animated]:disabled')).toEqual(['true', 'false']);
+  expect(await valuesOf(page, 'input[name=quality]:disabled')).toEqual(['lossless']);
+
+  // What is taken along.
+  const copied = async (name: string) => {
+    await page.getByRole('button', { name: `Copy ${name}` }).click();
+    const status = page
+      .getByRole('status')
+      .filter({ hasText: `${name.replace('the ', '')} copied` });
+    await status.waitFor();
+    return page.evaluate(() => navigator.clipboard.readText());
+  };
+  expect(await copied('the URL')).toBe(url);
+  expect(await copied('srcset')).toContain(`srcset="${url} 1x, ${url.replace('?size=64', '')} 2x"`);
+  expect(await copied('BBCode')).toBe(`[img]${url}[/img]`);
+  expect(await page.locator('#curl code').textContent()).toBe(
+    `curl -sS -D - -o response.png '${url}'`,
+  );
+  const saving = page.waitForEvent('download');
+  await page.getByRole('link', { name: 'Download' }).click();
+  expect((await saving).suggestedFilename()).toBe('kl12.png');
+
+  // A moving picture is marked and picked moving, and an address leads back.
+  await page.getByRole('searchbox').fill('mn34');
+  const moving = page.locator('#sheet a[aria-label^="user avatar 7 "]');
+  await moving.locator('.moves').waitFor();
+  await moving.click();
+  await settle(page, '/avatars/7/mn34.webp?size=512&animated=true');
+  await page.goBack();
+  await settle(page, target);
+  await page.getByRole('searchbox').fill('');
+  await page.getByLabel('Kinds shown').selectOption('user avatar');
+  await page.getByText('12 found').waitFor();
+  await page.getByLabel('moving').check();
+  await page.getByText('3 found').waitFor();
+
+  // The ladder tells where the original ends, and takes a width from its chart.
+  await urlLine(page).fill('avatars/5/ij90');
+  await page.locator('#stage img[alt^="128 "]').waitFor();
+  await page.locator('select[name=size]').selectOption('256');
+  await settle(page, '/avatars/5/ij90.webp?size=256');
+  await page.getByRole('button', { name: 'Measure 31 widths' }).click();
+  await page.getByText('the original is 320 px wide').waitFor();
+  // 320 is its own width; the ten beyond are the same picture.
+  expect(await page.locator('#ladder .is-original').count()).toBe(10);
+  await page.locator('#ladder input[value="256"]').focus();
+  await page.keyboard.press('ArrowLeft');
+  await settle(page, '/avatars/5/ij90.webp?size=240');
+
+  // Any two of format, quality and size, one above the other and both moved in step.
+  await page.locator('#compare').scrollIntoViewIfNeeded();
+  await page.locator('.pair').waitFor();
+  const left = page.waitForRequest(/ij90\.png\?size=240$/);
+  await page.getByLabel('Format on the left').selectOption('png');
+  await left;
+  await page.getByLabel('Size on the right').selectOption('64');
+  const took = page.locator('#compare .took');
+  await expect
+    .poll(() => took.allTextContents())
+    .toEqual([
+      expect.stringMatching(/ms, 240 × 180 px$/),
+      expect.stringMatching(/ms, 64 × 48 px$/),
     ]);
-    expect(await page.locator('#sheet section').first().locator('a').count()).toBe(12);
-    expect(await page.locator('#original').textContent()).toBe('ab12');
-    // All of the sheet, so that every frame is asked for.
-    for (const frame of await page.locator('#sheet img').all())
-      await frame.scrollIntoViewIfNeeded();
-    await page.waitForFunction(() =>
-      [...document.querySelectorAll<HTMLImageElement>('#sheet img')].every(
-        (each) => each.naturalWidth > 0,
-      ),
-    );
-    expect(complaints).toEqual([]);
+  expect(await page.locator('#compare .note').allTextContents()).toEqual([
+    ...[expect.stringMatching(/B$/), expect.stringMatching(/% of it$/)],
+  ]);
+  await page.locator('.pair input').focus();
+  await page.keyboard.press('ArrowLeft');
+  const right = page.locator('.pair .right');
+  expect(await right.evaluate((element) => getComputedStyle(element).clipPath)).toContain('49%');
+  await page.getByLabel('8×').check({ force: true });
+  const boxes = () =>
+    page
+      .locator('.pair img')
+      .evaluateAll((pictures) => pictures.map((each) => each.getBoundingClientRect().x));
+  const [before = 0] = await boxes();
+  await page.getByRole('group', { name: 'the arrow keys move them' }).press('ArrowRight');
+  await expect.poll(boxes).toEqual([before - 48, before - 48]);
+
+  // Every kind, by its first original.
+  const kind = page.locator('select[name=kind]');
+  const kinds = await kind.locator('option').allTextContents();
+  await page.getByLabel('moving').uncheck();
+  await page.getByLabel('Format on the left').selectOption(''); // stickers have no PNG
+  for (const name of kinds.filter((each) => each !== 'external media')) {
+    await kind.selectOption(name);
+    await page.locator('#stage:not([aria-busy])').waitFor();
+    await expect.poll(() => textOf(page, 'status'), { message: name }).toBe('200');
+  }
+  expect(complaints).toEqual([]);
+});
+
+test('faults of the API are at their fields, of whatever was pasted', async () => {
+  const { page, complaints } = await visit({}, AVATAR);
+  const target = '/avatars/06/no!.webp?size=63&quality=best&quality=low&animated=1';
+  await urlLine(page).fill(target);
+  await page.locator('.fault .status').waitFor();
+  const { errors } = await (await fetch(service().origin + target)).json();
+  expect(errors).toHaveLength(5);
+  for (const { path, message } of errors) {
+    const field = page.locator(`[name=${path}], [role=radiogroup]:has([name=${path}])`);
+    const note = await field
+      .and(page.locator('[aria-invalid=true]'))
+      .getAttribute('aria-describedby');
+    expect(await page.locator(`#${note}`).textContent(), path).toBe(message);
+  }
+  expect(await page.locator('[aria-invalid]').count()).toBe(5);
+  for (const [text, message] of [
+    ['hello', 'Expected a URL of the contract'],
+    ['/avatars/6/nobodys.webp', 'UNKNOWN_MEDIA'],
+  ] as const) {
+    await urlLine(page).fill(text);
+    await expect.poll(() => page.locator('#url-fault').textContent()).toContain(message);
+  }
+  // The browser reports every such response to the console, and nothing else.
+  expect(complaints.filter((each) => !/responded with a status of 40[04]/.test(each))).toEqual([]);
+});
+
+test('the picture that was asked for last is shown, however long an older one takes', async () => {
+  const { page, complaints } = await visit({}, '#/avatars/6/kl12.webp?size=256');
+  await page.evaluate(() => {
+    const { decode } = HTMLImageElement.prototype;
+    HTMLImageElement.prototype.decode = async function slowly(this: HTMLImageElement) {
+      const isSlow = this.alt.startsWith('512 ');
+      if (isSlow) {
+        document.body.dataset.late = 'waiting';
+        await new Promise((resolve) => addEventListener('go on', resolve, { once: true }));
+      }
+      await decode.call(this);
+      if (isSlow) document.body.dataset.late = 'decoded';
+    };
   });
+  const go = (width: number) =>
+    page.evaluate((size) => {
+      location.hash = `#/avatars/6/kl12.webp?size=${size}`;
+    }, width);
+  await go(512);
+  await page.locator('body[data-late=waiting]').waitFor();
+  await go(64);
+  await settle(page, '?size=64');
+  await page.evaluate(() => dispatchEvent(new Event('go on')));
+  await page.locator('body[data-late=decoded]').waitFor();
+  const alts = page
+    .locator('#stage img')
+    .evaluateAll((found) => found.map((img) => img.getAttribute('alt')));
+  expect(await alts).toEqual(['64 × 64 pixels']);
+  expect(await textOf(page, 'dimensions')).toBe('64 × 64');
+  expect(complaints).toEqual([]);
+});
 
-  test('is used by keys alone: to pick, to change, to read what came back', async () => {
-    const { page, complaints } = await visit();
-    await page.locator('#stage img').waitFor();
-    // To the first frame, one to the right, one down, and in.
-    const focused = () => page.evaluate(() => document.activeElement?.getAttribute('aria-label'));
-    for (let tabs = 0; tabs < 10 && !(await focused())?.startsWith('user avatar'); tabs += 1) {
-      await page.keyboard.press('Tab');
-    }
-    expect(await focused()).toMatch(/^user avatar 1 \/ ab12/);
-    await page.keyboard.press('ArrowRight');
-    await page.keyboard.press('ArrowDown');
-    expect(await focused()).toMatch(/^user avatar 6 \/ kl12/);
-    await page.keyboard.press('Enter');
-    await settle(page, '/avatars/6/kl12.webp?size=512');
-    expect(await textOf(page, 'status')).toBe('200');
-    expect(await textOf(page, 'dimensions')).toBe('512 × 512');
+test('the page lives without a list, and measures again only the width that was refused', async () => {
+  const { page, complaints } = await visit({}, '#/avatars/5/ij90.webp?size=256');
+  await page.route('**/explorer/originals.json', (route) =>
+    route.fulfill({ status: 502, contentType: 'text/html', body: '<p>Down</p>' }),
+  );
+  await page.reload();
+  await page.getByText('The originals cannot be listed').waitFor();
+  expect(await page.locator('#sheet .notice code').textContent()).toBe('HTTP 502');
+  await settle(page, '?size=256');
+  const refusal = { code: 'OVERLOADED', message: 'Later.' };
+  await page.route(
+    /ij90\.webp\?size=100$/,
+    (route) => route.fulfill({ status: 503, json: refusal }),
+    {
+      times: 1,
+    },
+  );
+  const measure = page.locator('#measure');
+  await measure.click();
+  await page.getByText('30 of 31').waitFor();
+  await page.locator('#measure:not([disabled])').waitFor();
+  const asked: (string | undefined)[] = [];
+  page.on('request', (request) => asked.push(/ij90\.webp\?size=(\d+)$/.exec(request.url())?.[1]));
+  await measure.click();
+  await page.getByText('the original is 320 px wide').waitFor();
+  expect(asked.filter((size) => size !== undefined)).toEqual(['100']);
+  expect(complaints.filter((each) => each.startsWith('script:'))).toEqual([]);
+});
 
-    await page.locator('select[name=size]').focus();
-    await page.keyboard.press('Home'); // from there on, the first that begins so
-    await page.keyboard.type('64');
-    await settle(page, '/avatars/6/kl12.webp?size=64');
-    expect(await textOf(page, 'dimensions')).toBe('64 × 64');
-    await page.locator('input[name=ext]:checked').focus();
-    await page.keyboard.press('ArrowLeft');
-    await page.keyboard.press('ArrowLeft');
-    await settle(page, '/avatars/6/kl12.png?size=64');
-
-    const target = '/avatars/6/kl12.png?size=64';
-    const response = await fetch(service().origin + target);
-    const bytes = (await response.arrayBuffer()).byteLength;
-    expect(await textOf(page, 'type')).toBe('image/png');
-    expect(await page.locator('#response .bytes').getAttribute('title')).toBe(
-      `${bytes.toLocaleString('en')} bytes`,
-    );
-    expect(await page.locator('#response .bytes .note').textContent()).toBe(
-      `${Math.round((100 * bytes) / 32_386)} % of the original`,
-    );
-    expect(await textOf(page, 'cache-status')).toBe('darkroom; fwd=miss; stored');
-    expect(await textOf(page, 'server-timing')).toMatch(/render \d+/);
-    expect(await page.getByRole('textbox', { name: 'URL' }).inputValue()).toBe(
-      service().origin + target,
-    );
-    expect(await page.locator('#curl code').textContent()).toBe(
-      `curl -sS -D - -o response.png '${service().origin}${target}'`,
-    );
-    expect(complaints).toEqual([]);
+test('what the policy forbids is complained of, so a journey without complaints kept to it', async () => {
+  const { page, complaints } = await visit();
+  await page.evaluate(() => {
+    const script = document.createElement('script');
+    script.textContent = 'document.title = "run"';
+    document.body.append(script);
+    return fetch('http://192.0.2.1/').catch(() => undefined);
   });
-
-  test('has an address per picture, which can be opened and gone back to', async () => {
-    const { page } = await visit({}, AVATAR);
-    await page.locator('#sheet a[aria-label^="custom emoji 3,"]').click();
-    await settle(page, '/emojis/3.webp?size=512');
-    expect(await page.locator('#sheet a[aria-current]').getAttribute('aria-label')).toMatch(
-      /emoji 3/,
-    );
-    await page.goBack();
-    await settle(page, AVATAR.slice(1));
-    expect(await page.locator('#original').textContent()).toBe('kl12');
-  });
-
-  test('tells of a file that is no picture, and asks for none of it', async () => {
-    const { page, complaints } = await visit({}, '#/attachments/1/15/clip.mp4');
-    await page.locator('.file').waitFor();
-    expect(await textOf(page, 'type')).toBe('video/mp4');
-    expect(await page.locator('#response .bytes .note').textContent()).toBe(
-      '100 % of the original',
-    );
-    await page.locator('#ladder-section').waitFor({ state: 'hidden' });
-    await page.locator('#compare-section').waitFor({ state: 'hidden' });
-    expect(complaints).toEqual([]);
-  });
-
-  test('shows the picture that was asked for last, however long an older one takes', async () => {
-    const { page, complaints } = await visit({}, '#/avatars/6/kl12.webp?size=256');
-    await page.evaluate(() => {
-      const { decode } = HTMLImageElement.prototype;
-      HTMLImageElement.prototype.decode = async function slowly(this: HTMLImageElement) {
-        const isSlow = this.alt.startsWith('512 ');
-        if (isSlow) {
-          document.body.dataset.late = 'waiting';
-          await new Promise((resolve) => addEventListener('go on', resolve, { once: true }));
-        }
-        await decode.call(this);
-        if (isSlow) document.body.dataset.late = 'decoded';
-      };
-      location.hash = '#/avatars/6/kl12.webp?size=512';
-    });
-    await page.locator('body[data-late=waiting]').waitFor();
-    await page.evaluate(() => {
-      location.hash = '#/avatars/6/kl12.webp?size=64';
-    });
-    await settle(page, '?size=64');
-    const seen = () => page.locator('#stage img').getAttribute('alt');
-    expect(await seen()).toBe('64 × 64 pixels');
-    await page.evaluate(() => dispatchEvent(new Event('go on')));
-    await page.locator('body[data-late=decoded]').waitFor();
-    expect(await seen()).toBe('64 × 64 pixels');
-    expect(await page.locator('#stage img').count()).toBe(1);
-    expect(await textOf(page, 'dimensions')).toBe('64 × 64');
-
-    // And an older one does not end the wait for a newer one.
-    await page.evaluate(() => {
-      delete document.body.dataset.late;
-      location.hash = '#/avatars/6/kl12.webp?size=512';
-    });
-    await page.locator('body[data-late=waiting]').waitFor();
-    let respond = () => {};
-    const held = new Promise<void>((resolve) => {
-      respond = resolve;
-    });
-    await page.route(/kl12\.webp\?size=32$/, async (route) => {
-      await held;
-      await route.continue();
-    });
-    await page.evaluate(() => {
-      location.hash = '#/avatars/6/kl12.webp?size=32';
-    });
-    await expect.poll(() => page.locator('#url').inputValue()).toMatch(/size=32$/);
-    await page.evaluate(() => dispatchEvent(new Event('go on')));
-    await page.locator('body[data-late=decoded]').waitFor();
-    expect(await page.locator('#stage').getAttribute('aria-busy')).toBe('true');
-    expect(await seen()).toBe('64 × 64 pixels');
-    respond();
-    await settle(page, '?size=32');
-    expect(await seen()).toBe('32 × 32 pixels');
-    expect(complaints).toEqual([]);
-  });
-
-  test.each([
-    { status: 200, contentType: 'text/html', body: '<p>Down</p>', code: 'HTTP 200' },
-    { status: 502, contentType: 'text/html', body: '<p>Down</p>', code: 'HTTP 502' },
-    { status: 502, contentType: 'application/json', body: '{}', code: 'HTTP 502' },
-    { status: 200, contentType: 'application/json', body: 'null', code: 'HTTP 200' },
-  ])('lives without a list of originals: $status with $body', async ({ code, ...response }) => {
-    const { page, complaints } = await visit({}, AVATAR);
-    await page.route('**/explorer/originals.json', (route) => route.fulfill(response));
-    await page.reload();
-    await page.getByText('The originals cannot be listed').waitFor();
-    expect(await page.locator('#sheet .notice code').textContent()).toBe(code);
-    await settle(page, AVATAR.slice(1));
-    expect(await textOf(page, 'dimensions')).toBe('512 × 512');
-    await page.locator('select[name=size]').selectOption('64');
-    await settle(page, '/avatars/6/kl12.webp?size=64');
-    expect(await textOf(page, 'dimensions')).toBe('64 × 64');
-    expect(complaints.filter((each) => each.startsWith('script:'))).toEqual([]);
-  });
-
-  test('takes the theme that is chosen, and keeps it', async () => {
-    const { page } = await visit({ colorScheme: 'light' });
-    const ground = () => page.evaluate(() => getComputedStyle(document.body).backgroundColor);
-    const light = await ground();
-    await page.getByLabel('Dark', { exact: true }).check({ force: true });
-    expect(await ground()).not.toBe(light);
-    await page.reload();
-    expect(await ground()).not.toBe(light);
-    await page.getByLabel('Auto', { exact: true }).check({ force: true });
-    expect(await ground()).toBe(light);
-  });
-
-  test('says what it is without scripts', async () => {
-    const { page } = await visit({ javaScriptEnabled: false });
-    const text = await page.locator('noscript').innerText();
-    expect(text).toContain('The explorer of a Darkroom');
-    expect(text).toContain('needs JavaScript');
-    await page.locator('main').waitFor({ state: 'hidden' });
-    await page.getByRole('link', { name: '/avatars/0.png' }).click();
-    expect(page.url()).toBe(`${service().origin}/avatars/0.png`);
-  });
-
-  test('is watched: what the policy forbids is complained of', async () => {
-    const { page, complaints } = await visit();
-    await page.evaluate(() => {
-      const script = document.createElement('script');
-      script.textContent = 'document.title = "run"';
-      document.body.append(script);
-      return fetch('http://192.0.2.1/').catch(() => undefined);
-    });
-    expect(await page.title()).not.toBe('run');
-    await expect.poll(() => complaints.join()).toMatch(/Content Security Policy.*script/s);
-    await expect.poll(() => complaints.join()).toMatch(/connect-src/);
-  });
+  expect(await page.title()).not.toBe('run');
+  await expect.poll(() => complaints.join()).toMatch(/Content Security Policy.*script/s);
+  await expect.poll(() => complaints.join()).toMatch(/connect-src/);
 });

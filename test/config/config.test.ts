@@ -1,48 +1,107 @@
-import { mkdirSync, symlinkSync } from 'node:fs';
-import { join, resolve } from 'node:path';
+import { resolve } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { readConfig } from '../../src/config/config.ts';
-import { countCores, planConnections } from '../../src/config/machine-limits.ts';
-import { faultsOf } from '../support/setting-faults.ts';
-import { useTemporaryFolder } from '../support/temporary-folder.ts';
+import { describeUnknownSetting } from '../../src/config/unknown-settings.ts';
 
 const MEBIBYTE = 2 ** 20;
 const key = 'an-example-key-of-thirty-two-bytes-or-more';
 const bucket = { STORAGE: 's3', S3_BUCKET: 'b' };
-const server = { S3_ENDPOINT: 'http://[::1]:9000', S3_REGION: 'here' };
-const admin = { ADMIN_PORT: '9090', ADMIN_TOKEN: 'a-token-of-the-tests' };
+const bucketText = 'STORAGE=s3 S3_BUCKET=b';
+const collector = 'OTEL_EXPORTER_OTLP_ENDPOINT=http://collector:4318';
 
-test('the configuration has the defaults of the contract with nothing set', () => {
-  const config = readConfig({});
-  expect(config).toMatchObject({
-    listen: { host: '127.0.0.1', port: 3000 },
-    storage: { kind: 'filesystem', folder: resolve('fixtures/originals'), isSample: true },
-    resultStore: undefined,
-    admin: undefined,
-    originLimits: {
-      firstByteTimeoutMs: 5_000,
-      wholeBodyTimeoutMs: 30_000,
-      maxOriginalBytes: 50 * MEBIBYTE,
-    },
-    renderLimits: {
-      maxInputPixels: 100_000_000,
-      maxFrames: 1_024,
-      maxResultBytes: 100 * MEBIBYTE,
-      timeoutMs: 15_000,
-    },
-    originReads: { slots: 64, maxWaiting: 1_024, maxWaitMs: 5_000 },
-    originStreams: { slots: 256, maxWaiting: 1_024, maxWaitMs: 5_000 },
-    originalsMemoryBytes: 512 * MEBIBYTE,
-    renderer: { memoryBytes: { light: 338 * MEBIBYTE, heavy: 2_222 * MEBIBYTE } },
-    admission: { maxWaitingPerSlot: 64, maxWaitMs: 5_000 },
-    cache: { maxBytes: 256 * MEBIBYTE, originalBytes: 64 * MEBIBYTE },
-    versions: { freshForMs: 300_000, goneForMs: 30_000 },
-    http: {
-      maxAgeSeconds: { media: 31_536_000, defaultAvatar: 86_400, notFound: 30, refused: 300 },
-    },
-    shutdown: { graceMs: 20_000 },
-    log: { level: 'info' },
-  });
+/** Variables as a shell has them, percent-encoded, and what follows from them, in JSON. */
+const readings = `
+ → listen={"host":"127.0.0.1","port":3000}
+ → storage={"kind":"filesystem","folder":"${resolve('fixtures/originals')}","isSample":true}
+ → originLimits.firstByteTimeoutMs=5000 originLimits.wholeBodyTimeoutMs=30000 originLimits.maxOriginalBytes=${50 * MEBIBYTE}
+ → renderLimits.maxInputPixels=100000000 renderLimits.maxFrames=1024 renderLimits.maxResultBytes=${100 * MEBIBYTE} renderLimits.timeoutMs=15000
+ → originReads={"slots":64,"maxWaiting":1024,"maxWaitMs":5000} originStreams={"slots":256,"maxWaiting":1024,"maxWaitMs":5000}
+ → originalsMemoryBytes=${512 * MEBIBYTE} renderer.memoryBytes={"light":${338 * MEBIBYTE},"heavy":${2_222 * MEBIBYTE}}
+ → admission.maxWaitingPerSlot=64 admission.maxWaitMs=5000 versions.freshForMs=300000 versions.goneForMs=30000
+ → cache.maxBytes=${256 * MEBIBYTE} cache.originalBytes=${64 * MEBIBYTE} shutdown.graceMs=20000 log.level="info"
+ → http.maxAgeSeconds={"media":31536000,"defaultAvatar":86400,"notFound":30,"refused":300}
+ → resultStore=undefined admin=undefined attachments.mode="off" attachments.signing=undefined external=undefined tracing=undefined
+PORT= WORKERS= → listen.port=3000
+TRUST_PROXY=true → http.trustProxy=true
+TRUST_PROXY=false → http.trustProxy=false
+TRUST_PROXY=10.0.0.0/8,%20::1 → http.trustProxy=["10.0.0.0/8","::1"]
+WORKERS=1 → renderer.workers={"light":1,"heavy":1}
+WORKERS=8 → renderer.workers={"light":8,"heavy":8}
+WORKERS=5 WORKER_MEMORY_BYTES=${600 * MEBIBYTE} → renderer.workers={"light":3,"heavy":2}
+WORKER_MEMORY_BYTES=${600 * MEBIBYTE} → renderer.memoryBytes={"light":${600 * MEBIBYTE},"heavy":${600 * MEBIBYTE}}
+MAX_CONNECTIONS=2 → http.maxConnections=2
+${bucketText} → storage.kind="s3" storage.bucket="b" storage.prefix="" storage.region="us-east-1"
+${bucketText} → storage.endpoint=undefined storage.forcePathStyle=false storage.maxConnections=${64 + 256} storage.connectTimeoutMs=2000
+${bucketText} S3_PREFIX=media → storage.prefix="media/"
+${bucketText} S3_PREFIX=a/b%20c/ü/ → storage.prefix="a/b\\u0020c/ü/"
+${bucketText} S3_ENDPOINT=http://[::1]:9000 S3_REGION=here → storage.endpoint="http://[::1]:9000" storage.forcePathStyle=true storage.region="here"
+${bucketText} S3_ENDPOINT=http://[::1]:9000 S3_FORCE_PATH_STYLE=false → storage.forcePathStyle=false
+RESULT_STORE=filesystem RESULT_STORE_DIR=src → resultStore={"kind":"filesystem","folder":"src","maxBytes":${10_240 * MEBIBYTE}}
+RESULT_STORE=s3 RESULT_S3_BUCKET=c → resultStore.kind="s3" resultStore.bucket="c" resultStore.prefix="" resultStore.maxConnections=64
+RESULT_STORE=s3 RESULT_S3_BUCKET=c S3_ENDPOINT=http://[::1]:9000 → resultStore.endpoint="http://[::1]:9000" resultStore.forcePathStyle=true
+RESULT_STORE=s3 RESULT_S3_BUCKET=c S3_REGION=here → resultStore.region="here" resultStore.connectTimeoutMs=2000 resultStore.timeoutMs=10000
+ADMIN_TOKEN=a-token-of-the-tests → admin=undefined
+ADMIN_PORT=9090 ADMIN_TOKEN=a-token-of-the-tests → admin.listen={"host":"127.0.0.1","port":9090} admin.token="a-token-of-the-tests"
+ATTACHMENT_SIGNING_KEYS=${key} → attachments.mode="off" attachments.signing.domain="attachment-url-v1" attachments.signing.keys.secrets=["${key}"]
+ATTACHMENT_SIGNING_KEYS=${key} ATTACHMENT_SIGNING=enforce ATTACHMENT_SIGNING_DOMAIN=v7 → attachments.mode="enforce" attachments.signing.domain="v7"
+EXTERNAL_PORTS=80 → external=undefined
+EXTERNAL_SIGNING_KEYS=${key} → external.keys.secrets=["${key}"] external.ports=[80,443] external.dnsServers=undefined
+EXTERNAL_SIGNING_KEYS=${key} → external.maxConnections=64 external.maxBytes=${500 * MEBIBYTE} external.minAgeSeconds=3600 external.maxAgeSeconds=604800
+EXTERNAL_SIGNING_KEYS=${key} → external.allowedHosts=[] external.blockedHosts=[] external.allowedNetworks=[] external.blockedNetworks=[] external.nat64Prefixes=[]
+EXTERNAL_SIGNING_KEYS=${key} EXTERNAL_PORTS=80,%208443 → external.ports=[80,8443]
+EXTERNAL_SIGNING_KEYS=${key} EXTERNAL_ALLOWED_HOSTS=Example.org,bücher.example. → external.allowedHosts=["example.org","xn--bcher-kva.example"]
+EXTERNAL_SIGNING_KEYS=${key} EXTERNAL_BLOCKED_HOSTS=a.example.org → external.blockedHosts=["a.example.org"]
+EXTERNAL_SIGNING_KEYS=${key} EXTERNAL_ALLOWED_NETWORKS=10.1.0.0/16,::1 → external.allowedNetworks=["10.1.0.0/16","::1"]
+EXTERNAL_SIGNING_KEYS=${key} EXTERNAL_BLOCKED_NETWORKS=203.0.113.7 → external.blockedNetworks=["203.0.113.7"]
+EXTERNAL_SIGNING_KEYS=${key} EXTERNAL_NAT64_PREFIXES=2001:db8:64::/96 → external.nat64Prefixes=["2001:db8:64::/96"]
+EXTERNAL_SIGNING_KEYS=${key} EXTERNAL_DNS_SERVERS=127.0.0.1:5353,::1,[::1]:53 → external.dnsServers=["127.0.0.1:5353","::1","[::1]:53"]
+OTEL_SERVICE_NAME=a OTEL_EXPORTER_OTLP_PROTOCOL=http/json → tracing=undefined
+OTEL_SDK_DISABLED=true OTEL_TRACES_EXPORTER=otlp → tracing=undefined
+OTEL_EXPORTER_OTLP_ENDPOINT= → tracing=undefined
+${collector} OTEL_TRACES_EXPORTER=none → tracing=undefined
+${collector} OTEL_SDK_DISABLED=TRUE → tracing=undefined
+${collector} OTEL_SDK_DISABLED=false → tracing.isContinuing=true
+${collector} → tracing.protocol="http/protobuf" tracing.isContinuing=true
+OTEL_TRACES_EXPORTER=OTLP → tracing.isContinuing=true
+OTEL_EXPORTER_OTLP_TRACES_ENDPOINT=http://collector:4318/v1/traces → tracing.isContinuing=true
+${collector} OTEL_EXPORTER_OTLP_PROTOCOL=HTTP/JSON → tracing.protocol="http/json"
+${collector} OTEL_EXPORTER_OTLP_PROTOCOL=grpc OTEL_EXPORTER_OTLP_TRACES_PROTOCOL=http/json → tracing.protocol="http/json"
+${collector} OTEL_PROPAGATORS=tracecontext,baggage → tracing.isContinuing=true
+${collector} OTEL_PROPAGATORS=TraceContext → tracing.isContinuing=true
+${collector} OTEL_PROPAGATORS=baggage → tracing.isContinuing=false
+${collector} OTEL_PROPAGATORS=none → tracing.isContinuing=false
+${collector} OTEL_PROPAGATORS=tracecontext,none → tracing.isContinuing=false
+`;
+
+const words = (text: string): string[] => text.split(' ').filter((word) => word !== '');
+
+test.each(readings.slice(1, -1).split('\n'))('%s', (line) => {
+  const [variables = '', parts = ''] = line.split(' → ');
+  const given = words(variables).map((each) => decodeURIComponent(each).split(/=(.*)/s));
+  const config: unknown = readConfig(Object.fromEntries(given));
+  expect(words(parts)).not.toEqual([]);
+  for (const part of words(parts)) {
+    const [path = '', value = ''] = part.split(/=(.*)/s);
+    const read = path
+      .split('.')
+      .reduce((whole, name) => (whole as Record<string, unknown>)[name], config);
+    expect(read, path).toEqual(value === 'undefined' ? undefined : JSON.parse(value));
+  }
+});
+
+test('what the headers to a collector hold is secret, but for their names', () => {
+  const secrets = readConfig({
+    OTEL_TRACES_EXPORTER: 'otlp',
+    OTEL_EXPORTER_OTLP_HEADERS: 'authorization=Bearer%20abc, k = v',
+    OTEL_EXPORTER_OTLP_TRACES_HEADERS: 'broken=%zz',
+  }).tracing?.secrets;
+  expect(secrets).toEqual(expect.arrayContaining(['Bearer abc', 'abc', 'v', '%zz']));
+  expect(secrets).not.toContain('authorization');
+});
+
+test('no secret is handed to the workers', () => {
+  const { environment } = readConfig({ AWS_SECRET_ACCESS_KEY: 's', PATH: '/bin' }).renderer;
+  expect(environment).toEqual({ PATH: '/bin' });
 });
 
 describe('the explorer', () => {
@@ -55,7 +114,7 @@ describe('the explorer', () => {
     [{ HOST: '::' }, false],
     [{ HOST: '127.media.example' }, false],
     [{ NODE_ENV: 'production', STORAGE_DIR: 'src' }, false],
-    [{ STORAGE: 's3', S3_BUCKET: 'originals' }, false],
+    [bucket, false],
     [{ EXPLORER: 'off' }, false],
     // Where URLs are guarded, a page must not show what is behind them.
     [{ EXTERNAL_SIGNING_KEYS: key }, false],
@@ -68,321 +127,26 @@ describe('the explorer', () => {
   });
 });
 
-describe('a setting', () => {
-  /** What is set, and a part of the configuration that follows from it. */
-  const readings: readonly (readonly [Readonly<Record<string, string>>, object])[] = [
-    [{ PORT: '', WORKERS: '' }, { listen: { port: 3000 } }],
-    [{ TRUST_PROXY: 'true' }, { http: { trustProxy: true } }],
-    [{ TRUST_PROXY: 'false' }, { http: { trustProxy: false } }],
-    [
-      { TRUST_PROXY: '127.0.0.1, 10.0.0.0/8,::1' },
-      { http: { trustProxy: ['127.0.0.1', '10.0.0.0/8', '::1'] } },
-    ],
-    [{ WORKERS: '1' }, { renderer: { workers: { light: 1, heavy: 1 } } }],
-    [{ WORKERS: '2' }, { renderer: { workers: { light: 2, heavy: 2 } } }],
-    [{ WORKERS: '3' }, { renderer: { workers: { light: 3, heavy: 3 } } }],
-    [{ WORKERS: '8' }, { renderer: { workers: { light: 8, heavy: 8 } } }],
-    // Too little memory for two processes on each core.
-    [
-      { WORKERS: '5', WORKER_MEMORY_BYTES: String(600 * MEBIBYTE) },
-      {
-        renderer: {
-          workers: { light: 3, heavy: 2 },
-          memoryBytes: { light: 600 * MEBIBYTE, heavy: 600 * MEBIBYTE },
-        },
-      },
-    ],
-    [{ MAX_CONNECTIONS: '2' }, { http: { maxConnections: 2 } }],
-    [
-      bucket,
-      {
-        storage: {
-          kind: 's3',
-          bucket: 'b',
-          prefix: '',
-          region: 'us-east-1',
-          endpoint: undefined,
-          forcePathStyle: false,
-          maxConnections: 64 + 256,
-          connectTimeoutMs: 2_000,
-        },
-      },
-    ],
-    [{ ...bucket, S3_PREFIX: 'media' }, { storage: { prefix: 'media/' } }],
-    [{ ...bucket, S3_PREFIX: 'media/' }, { storage: { prefix: 'media/' } }],
-    [{ ...bucket, S3_PREFIX: 'a/b c/ü' }, { storage: { prefix: 'a/b c/ü/' } }],
-    // The bucket's name is in the path where the server is not AWS.
-    [
-      { ...bucket, ...server },
-      { storage: { endpoint: 'http://[::1]:9000', forcePathStyle: true, region: 'here' } },
-    ],
-    [
-      { ...bucket, ...server, S3_FORCE_PATH_STYLE: 'false' },
-      { storage: { forcePathStyle: false } },
-    ],
-    [
-      { RESULT_STORE: 'filesystem', RESULT_STORE_DIR: 'src' },
-      { resultStore: { kind: 'filesystem', folder: 'src', maxBytes: 10_240 * MEBIBYTE } },
-    ],
-    [
-      { ...server, RESULT_STORE: 's3', RESULT_S3_BUCKET: 'renderings' },
-      {
-        resultStore: {
-          kind: 's3',
-          bucket: 'renderings',
-          prefix: '',
-          region: 'here',
-          endpoint: 'http://[::1]:9000',
-          forcePathStyle: true,
-          maxConnections: 64,
-          connectTimeoutMs: 2_000,
-          timeoutMs: 10_000,
-          maxObjectBytes: 100 * MEBIBYTE,
-        },
-      },
-    ],
-    [{ ADMIN_TOKEN: admin.ADMIN_TOKEN }, { admin: undefined }],
-    [{}, { attachments: { mode: 'off', signing: undefined } }],
-    [
-      { ATTACHMENT_SIGNING_KEYS: key },
-      {
-        attachments: {
-          mode: 'off',
-          signing: { domain: 'attachment-url-v1', keys: { secrets: [key] } },
-        },
-      },
-    ],
-    [
-      {
-        ATTACHMENT_SIGNING: 'enforce',
-        ATTACHMENT_SIGNING_DOMAIN: 'v7',
-        ATTACHMENT_SIGNING_KEYS: key,
-      },
-      { attachments: { mode: 'enforce', signing: { domain: 'v7' } } },
-    ],
-    [admin, { admin: { listen: { host: '127.0.0.1', port: 9_090 }, token: admin.ADMIN_TOKEN } }],
-  ];
-  test.each(readings)('is read: %j', (given, expected) => {
-    expect(readConfig(given)).toMatchObject(expected);
-  });
-
-  test('hands no secret to the workers', () => {
-    const { environment } = readConfig({ AWS_SECRET_ACCESS_KEY: 's', PATH: '/bin' }).renderer;
-    expect(environment).toEqual({ PATH: '/bin' });
-  });
-
-  /** What is set, and what is wrong with it: all of it, each with name, expected form and value. */
-  const faults: readonly (readonly [Readonly<Record<string, string>>, readonly string[]])[] = [
-    [
-      {
-        PORT: '65536',
-        WORKERS: '0',
-        LOG_LEVEL: 'loud',
-        STORAGE: 'floppy',
-        STORAGE_DIR: '/nowhere',
-        TRUST_PROXY: '10.0.0.0/33',
-        TLS_KEY_FILE: 'package.json',
-      },
-      [
-        'PORT: expected an integer from 0 to 65535 but received "65536"',
-        'TRUST_PROXY: expected true, false, or a comma-separated list of addresses or networks but received "10.0.0.0/33"',
-        'LOG_LEVEL: expected one of fatal, error, warn, info, debug, trace, silent but received "loud"',
-        'STORAGE: expected filesystem or s3 but received "floppy"',
-        'WORKERS: expected an integer from 1 to 1024 (cores) but received "0"',
-        'TLS_CERT_FILE: expected a file, since the other half of the pair is set but received nothing',
-        'STORAGE_DIR: expected an existing folder but received "/nowhere"',
-      ],
-    ],
-    [
-      { NODE_ENV: 'production' },
-      [
-        'STORAGE_DIR: expected an existing folder, since NODE_ENV is production but received nothing',
-      ],
-    ],
-    [{ NODE_ENV: 'production', STORAGE_DIR: 'src' }, []],
-    [{ NODE_ENV: 'production', ...bucket }, []],
-    [{ ...bucket, STORAGE_DIR: '/nowhere' }, []],
-    [
-      { STORAGE: 's3', STORAGE_DIR: '/nowhere' },
-      ['S3_BUCKET: expected the name of a bucket, since STORAGE is s3 but received nothing'],
-    ],
-    [
-      { MAX_ORIGINAL_BYTES: '1000', ORIGINALS_MEMORY_BYTES: '1999' },
-      ['ORIGINALS_MEMORY_BYTES: expected at least twice MAX_ORIGINAL_BYTES but received "1999"'],
-    ],
-    [{ MAX_ORIGINAL_BYTES: '1000', ORIGINALS_MEMORY_BYTES: '2000' }, []],
-    [{ MAX_ORIGINAL_BYTES: `${100 * MEBIBYTE}`, WORKER_MEMORY_BYTES: `${260 * MEBIBYTE}` }, []],
-    [
-      { MAX_ORIGINAL_BYTES: `${100 * MEBIBYTE}`, WORKER_MEMORY_BYTES: `${260 * MEBIBYTE - 1}` },
-      [
-        'WORKER_MEMORY_BYTES: expected at least 160 MiB more than MAX_ORIGINAL_BYTES but received "272629759"',
-      ],
-    ],
-    [{ WORKER_MEMORY_BYTES: `${256 * MEBIBYTE}` }, []],
-    [
-      { RESULT_STORE: 'filesystem' },
-      [
-        'RESULT_STORE_DIR: expected an existing folder, since RESULT_STORE is filesystem but received nothing',
-      ],
-    ],
-    [
-      { RESULT_STORE: 's3' },
-      [
-        'RESULT_S3_BUCKET: expected the name of a bucket, since RESULT_STORE is s3 but received nothing',
-      ],
-    ],
-    [
-      { ADMIN_PORT: '9090' },
-      ['ADMIN_TOKEN: expected a token, since ADMIN_PORT is set but received nothing'],
-    ],
-    [
-      { ADMIN_PORT: '9090', ADMIN_TOKEN: 'short' },
-      [
-        'ADMIN_TOKEN: expected at least 16 characters of A-Z a-z 0-9 . _ ~ + / = - but received ***',
-      ],
-    ],
-    ...['report', 'enforce'].map(
-      (mode) =>
-        [
-          { ATTACHMENT_SIGNING: mode },
-          [
-            `ATTACHMENT_SIGNING_KEYS: expected a key, since ATTACHMENT_SIGNING is ${mode} but received nothing`,
-          ],
-        ] as const,
-    ),
-    [
-      { ATTACHMENT_SIGNING: 'on' },
-      ['ATTACHMENT_SIGNING: expected off or report or enforce but received "on"'],
-    ],
-    [
-      { ATTACHMENT_SIGNING_DOMAIN: 'two\nlines' },
-      [
-        'ATTACHMENT_SIGNING_DOMAIN: expected a text of one line, 256 bytes at most but received ***',
-      ],
-    ],
-    ...['999.1.1.1', 'not a host'].map(
-      (HOST) =>
-        [{ HOST }, [`HOST: expected an IP address or a host name but received "${HOST}"`]] as const,
-    ),
-    ...['::1', '0.0.0.0', 'localhost'].map((HOST) => [{ HOST }, []] as const),
-  ];
-  test.each(faults)('of %j is judged', (given, expected) => {
-    expect(faultsOf(given)).toEqual(expected);
-  });
-
-  test.each([
-    ['S3_BUCKET', 'a/b'],
-    ['S3_REGION', 'eu central'],
-    ['S3_FORCE_PATH_STYLE', 'yes'],
-    ['S3_PREFIX', '/media'],
-    ['S3_PREFIX', 'media//x'],
-    ['S3_PREFIX', '../media'],
-    ['S3_PREFIX', 'x'.repeat(513)],
-    ['S3_ENDPOINT', 'minio:9000'],
-    ['S3_ENDPOINT', 'ftp://minio'],
-    ['S3_ENDPOINT', 'http://'],
-    ['S3_ENDPOINT', 'http://minio/bucket'],
-    ['S3_ENDPOINT', 'http://minio?a'],
-    ['S3_ENDPOINT', 'http://@minio'],
-    ['ORIGIN_MAX_READS', '0'],
-    ['ORIGIN_MAX_STREAMS', '0'],
-    ['MAX_CONNECTIONS', '0'],
-    ...['1.5', '-1', '1e3', ' 5', '0x10', 'NaN', '99999999999999999999'].map(
-      (value): [string, string] => ['MAX_FRAMES', value],
-    ),
-  ])('is refused: %s=%s', (name, value) => {
-    expect(faultsOf({ [name]: value })).toEqual([
-      expect.stringMatching(new RegExp(`^${name}: expected .* but received "`)),
-    ]);
-  });
-
-  test.each([
-    ['S3_ENDPOINT', 'https://key:se@cr/et@s3.example.net', '"https://***@s3.example.net"'],
-    ['S3_ENDPOINT', 'key:secret@s3.example.net', '"***@s3.example.net"'],
-    ['S3_ENDPOINT', 'key://secret@s3.example.net', '"***@s3.example.net"'],
-    ['TLS_KEY_FILE', '-----BEGIN PRIVATE KEY-----\nc2VjcmV0\n-----END PRIVATE KEY-----\n', '***'],
-    ['TLS_KEY_FILE', '-----BEGIN PRIVATE KEY-----\\nc2VjcmV0', '***'],
-    ['TLS_KEY_FILE', 'c2VjcmV0\nc2VjcmV0', '***'],
-    ['TLS_KEY_FILE', 'c2VjcmV0\rc2VjcmV0', '***'],
-    ['STORAGE_DIR', '/no/such/folder', '"/no/such/folder"'],
-  ])('shows no secret that stands in the wrong place: %s=%j', (name, value, shown) => {
-    const [fault = '', ...others] = faultsOf({ [name]: value }).filter((line) =>
-      line.startsWith(`${name}:`),
-    );
-    expect(others).toEqual([]);
-    expect(fault).toMatch(/^\w+: expected .+ but received /);
-    expect(fault.split(' but received ')[1]).toBe(shown);
-  });
-
-  test('names a certificate and a key that do not belong together', () => {
-    const files = { TLS_CERT_FILE: 'package.json', TLS_KEY_FILE: 'fixtures/tls/key.pem' };
-    expect(faultsOf(files)).toEqual([
-      expect.stringMatching(
-        /^TLS_CERT_FILE: expected a certificate with its key \(error:.*\) but received "package.json"$/,
-      ),
-    ]);
-  });
-
-  test('allows as many connections as the limit of open files has room for', () => {
-    const { most, byDefault } = planConnections(2 * 2 * countCores() + 64 + 256);
-    expect(readConfig({}).http.maxConnections).toBe(byDefault);
-    if (most >= 1_000_000) return; // no limit to speak of
-    expect(faultsOf({ MAX_CONNECTIONS: String(most + 1), PORT: 'x' })).toEqual([
-      expect.stringMatching(/^PORT: /),
-      `MAX_CONNECTIONS: expected at most ${most}, for the limit of open files but received "${most + 1}"`,
-    ]);
-  });
+/** Variables that look like ours, and the setting that may be meant. */
+const unknown: readonly (readonly [string, string | undefined])[] = [
+  ['STORAGE_DIRR', 'STORAGE_DIR'],
+  ['S3_PREFFIX', 'S3_PREFIX'],
+  ['LOG_LEVL', 'LOG_LEVEL'],
+  ['TRUSTPROXY', 'TRUST_PROXY'],
+  ['EXPLORERR', 'EXPLORER'],
+  ...['STORAGE_FOLDER', 'S3_KEY', 'CACHE_MEMORY', 'RESULT_STORE_DIRECTORY'].map(
+    (name) => [name, undefined] as const,
+  ),
+];
+test.each(unknown)('%s is warned of', (name, meant) => {
+  const { unknownSettings } = readConfig({ [name]: 'hush' });
+  const text = `${name} is no setting of Darkroom${meant === undefined ? '' : `; is ${meant} meant?`}`;
+  expect(unknownSettings.map(describeUnknownSetting)).toEqual([text]);
 });
 
-describe('originals and renderings', () => {
-  /** Whether renderings may be in a folder beside originals in another. */
-  const isAllowed = (STORAGE_DIR: string, RESULT_STORE_DIR: string): boolean => {
-    const faults = faultsOf({ STORAGE_DIR, RESULT_STORE: 'filesystem', RESULT_STORE_DIR });
-    expect(faults.filter((fault) => !fault.startsWith('RESULT_STORE_DIR:'))).toEqual([]);
-    return faults.length === 0;
-  };
-
-  test.each([
-    ['test', 'test', false],
-    ['test', 'test/support', false],
-    ['test/support', 'test', false],
-    ['test/http', 'test/support', true],
-  ])('may be in %s and %s: %s', (originals, results, isRight) => {
-    expect(isAllowed(originals, results)).toBe(isRight);
-  });
-
-  test.each([
-    ['into the results', 'link', 'pool/results', 'link', false],
-    ['to where results are written', 'link', 'pool/incoming', 'link', false],
-    ['to the folder itself', 'link', 'pool', 'link', false],
-    ['to what is above it', 'link', '.', 'link', false],
-    ['from within it', 'pool/results', 'originals', 'originals', false],
-    ['beside it', 'link', 'originals', 'link', true],
-  ])('are where a link leads: %s', async (_, link, target, originals, isRight) => {
-    const { path } = await useTemporaryFolder();
-    for (const name of ['originals', 'pool', target]) {
-      mkdirSync(join(path, name), { recursive: true });
-    }
-    symlinkSync(join(path, target), join(path, link));
-    expect(isAllowed(join(path, originals), join(path, 'pool'))).toBe(isRight);
-  });
-
-  test.each([
-    ['', '', false],
-    ['', 'avatars', false],
-    ['', 'avatars/1', false],
-    ['media', '', false],
-    ['media', 'media', false],
-    ['media', 'media/emojis', false],
-    ['media/here', 'media', false],
-    ['', 'renderings', true],
-    ['media', 'renderings', true],
-    ['media', 'media/renderings', true],
-    ['media', 'media2', true],
-  ])('may be under "%s" and "%s" of one bucket: %s', (S3_PREFIX, RESULT_S3_PREFIX, isRight) => {
-    const given = { ...bucket, RESULT_STORE: 's3', S3_PREFIX, RESULT_S3_PREFIX };
-    const names = faultsOf({ ...given, RESULT_S3_BUCKET: 'b' }).map((it) => it.split(':')[0]);
-    expect(names).toEqual(isRight ? [] : ['RESULT_S3_PREFIX']);
-    expect(faultsOf({ ...given, RESULT_S3_BUCKET: 'another' })).toEqual([]);
-  });
+test('variables of other programs, and known ones, are not warned of', () => {
+  const others = 'HOME HOSTNAME SORT LOG_FORMAT MAX_MEMORY NODE_OPTIONS AWS_S3_REGION MEDIA_ROOT';
+  const names = [...others.split(' '), 'OTEL_METRICS_EXPORTER', 'STORAGE'];
+  const given = Object.fromEntries(names.map((name) => [name, 'filesystem']));
+  expect(readConfig(given).unknownSettings).toEqual([]);
 });

@@ -5,6 +5,7 @@ import {
   type ExternalPolicy,
   examineExternalUrl,
 } from '../../src/contract/external-url.ts';
+import { brokenUrls } from '../support/sites/hostile-addresses.ts';
 
 const policy: ExternalPolicy = { ports: [80, 443], allowedHosts: [], blockedHosts: [] };
 
@@ -26,6 +27,15 @@ describe('the canonical form of a URL', () => {
     ['http://[::ffff:127.0.0.1]/', 'http://[::ffff:7f00:1]/'],
   ])('of %s', (text, canonical) => {
     expect(canonicalUrlOf(text)).toBe(canonical);
+  });
+
+  // Node 20 and 22 refuse letters beyond ASCII in `URL.canParse` once V8 has optimized its caller.
+  test('of the same text stays the same, however often it is asked for', () => {
+    const forms = new Set<string | undefined>();
+    for (let time = 0; time < 40_000; time += 1) {
+      forms.add(canonicalUrlOf('https://b\u00fccher.example/\u00fc'));
+    }
+    expect([...forms]).toEqual(['https://xn--bcher-kva.example/%C3%BC']);
   });
 });
 
@@ -54,40 +64,21 @@ describe('what may be named', () => {
   });
 
   test.each([
-    ['', 'no url'],
-    ['//a.example/', 'no url'],
-    ['http://', 'no url'],
-    ['http://1.2.3.4.5/', 'no url'],
-    ['http://a.123/', 'no url'],
-    ['http://a.example:65536/', 'no url'],
-    ['http://exa%6mple.com/', 'no url'],
-    ['https://a.example/\n', 'control character'],
-    ['https://a.exa\tmple/', 'control character'],
-    ['https://a.example/\x7f', 'control character'],
+    ['no url', 'no url'],
     ['https://a.example/\x85', 'control character'],
-    ['https://a.example/\0', 'control character'],
-    ['ftp://a.example/', 'scheme'],
     ['file:///etc/passwd', 'scheme'],
-    ['data:image/png;base64,', 'scheme'],
-    ['javascript:alert(1)', 'scheme'],
-    ['https://user@a.example/', 'credentials'],
     ['https://:secret@a.example/', 'credentials'],
     [long(8_193), 'too long'],
     [`https://a.example/${'é'.repeat(2_000)}`, 'too long'],
     ['https://localhost/', 'host'],
-    ['https://localhost./', 'host'],
-    ['https://a.example../', 'host'],
-    ['https://a..example/', 'host'],
-    ['https://.example/', 'host'],
-    ['https://a!b.example/', 'host'],
-    ["https://a'b.example/", 'host'],
-    [`https://${'a'.repeat(64)}.example/`, 'host'],
-    [`https://${'aa.'.repeat(90)}`, 'host'],
     ['https://a.example:8080/', 'port'],
-    ['https://a.example:22/', 'port'],
-    ['https://a.example:0/', 'port'],
   ])('not %s: %s', (text, reason) => {
     expect(examineExternalUrl(text, policy)).toEqual({ kind: 'refused', reason });
+  });
+
+  test('nothing that breaks a rule', () => {
+    const urls = brokenUrls.map((url) => url.replaceAll('%P', '443'));
+    expect(urls.filter((url) => examineExternalUrl(url, policy).kind !== 'refused')).toEqual([]);
   });
 
   test.each([

@@ -1,9 +1,6 @@
 import { spawnSync } from 'node:child_process';
-import { writeFileSync } from 'node:fs';
-import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { startService } from '../support/processes/service-process.ts';
-import { useTemporaryFolder } from '../support/temporary-folder.ts';
 import { documents, readCommandBlocks, runDocument } from './document-commands.ts';
 
 const runs = Object.entries(documents).flatMap(([file, row]) =>
@@ -33,22 +30,4 @@ describe('the commands of the documents', () => {
       }
     });
   }
-
-  test('would be found out', async () => {
-    const file = join((await useTemporaryFolder()).path, 'document.md');
-    const run = async (...commands: string[]) => {
-      writeFileSync(file, commands.map((text) => `\`\`\`sh\n${text}\n\`\`\`\n`).join('\n'));
-      return runDocument(readCommandBlocks(file));
-    };
-    expect((await run('echo a', 'false # exit status 1')).status).toBe(0);
-    expect((await run('true # exit status 1')).status).toBe(1);
-    expect((await run('(exit 3) # exit status 1')).status).toBe(1);
-    const { status, blocks } = await run('echo a', 'node bin/darkroom.mjs polish', 'echo b');
-    expect(status).toBe(64);
-    expect(blocks.map(({ output }) => output)).toEqual([
-      'a\n',
-      'darkroom: there is no command "polish"; see darkroom --help\n',
-      undefined,
-    ]);
-  });
 });

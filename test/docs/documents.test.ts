@@ -1,20 +1,56 @@
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
+import { dirname, join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { errorRegistry } from '../../src/contract/errors.ts';
+import { formatDocuments } from '../../tools/documents/documents.ts';
 import { documents, readCommandBlocks } from './document-commands.ts';
 
+const read = (file: string): string => readFileSync(file, 'utf8');
 const rows = Object.entries(documents);
 const scripts = rows.flatMap(([file, { kind }]) => (kind === 'scripts' ? [file] : []));
 const withoutCommands = rows.flatMap(([file, { kind }]) => (kind === 'no commands' ? [file] : []));
 
-describe('the commands of the documents', () => {
-  test('none is left out', () => {
-    const files = readdirSync('docs').filter((file) => file.endsWith('.md'));
-    expect(files.sort()).toEqual(Object.keys(documents).sort());
+test.each([...formatDocuments()])('%s is what `npm run docs` writes', (file, text) => {
+  expect(read(file)).toBe(text);
+});
+
+describe('the README', () => {
+  test('is read within some minutes', () => {
+    expect(read('README.md').trimEnd().split('\n').length).toBeLessThanOrEqual(200);
   });
 
+  test('links to every document', () => {
+    const files = readdirSync('docs').filter((file) => file.endsWith('.md'));
+    expect(files.sort()).toEqual(Object.keys(documents).sort());
+    for (const file of files) expect(read('README.md')).toContain(`(docs/${file})`);
+  });
+});
+
+/** The anchors of a document's headings, as GitHub makes them. */
+const anchorsOf = (file: string): string[] =>
+  [...read(file).matchAll(/^#+ (.*)$/gm)].map(([, title = '']) =>
+    title
+      .toLowerCase()
+      .replace(/[^\w -]/g, '')
+      .replaceAll(' ', '-'),
+  );
+
+test.each(['README.md', 'CHANGELOG.md', ...rows.map(([file]) => `docs/${file}`)])(
+  'the links of %s lead to what there is',
+  (file) => {
+    for (const [, path = '', heading] of read(file).matchAll(
+      /\]\((?!https?:)([^)#]*)(?:#([^)]*))?\)/g,
+    )) {
+      const target = path === '' ? file : join(dirname(file), path);
+      expect(existsSync(target), target).toBe(true);
+      if (heading !== undefined) expect(anchorsOf(target), target).toContain(heading);
+    }
+  },
+);
+
+describe('the commands of the documents', () => {
   test.each(scripts)('of docs/%s are there', (file) => {
-    const known = Object.keys(JSON.parse(readFileSync('package.json', 'utf8')).scripts);
+    const known = Object.keys(JSON.parse(read('package.json')).scripts);
     const lines = readCommandBlocks(`docs/${file}`).flatMap(({ script }) =>
       script.trimEnd().split('\n'),
     );
@@ -33,9 +69,9 @@ describe('the commands of the documents', () => {
   test.each(withoutCommands)('of docs/%s do not exist', (file) => {
     expect(readCommandBlocks(`docs/${file}`)).toEqual([]);
   });
+});
 
-  test.each(['clients.md', 'watch.md'])('the advice of docs/%s has every error', (file) => {
-    const advice = readFileSync(`docs/${file}`, 'utf8');
-    for (const code of Object.keys(errorRegistry)) expect(advice).toContain(`\`${code}\``);
-  });
+test.each(['clients.md', 'watch.md'])('the advice of docs/%s has every error', (file) => {
+  const advice = read(`docs/${file}`);
+  for (const code of Object.keys(errorRegistry)) expect(advice).toContain(`\`${code}\``);
 });

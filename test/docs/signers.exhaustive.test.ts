@@ -1,9 +1,9 @@
 import { verifyCapability } from '../../src/contract/signing/relay-capability.ts';
 import { readRelayKey } from '../../src/contract/signing/relay-path.ts';
 import { SigningKeys } from '../../src/contract/signing/signing-keys.ts';
-import { attachmentVectors } from '../../tools/attachment-vectors.ts';
-import { externalVectors } from '../../tools/external-vectors.ts';
-import { uploadVectors } from '../../tools/upload-vectors.ts';
+import { attachmentVectors } from '../../tools/documents/attachment-vectors.ts';
+import { externalVectors } from '../../tools/documents/external-vectors.ts';
+import { uploadVectors } from '../../tools/documents/upload-vectors.ts';
 import { testSigners } from './signers.ts';
 
 type Sign<Arguments extends readonly unknown[]> = (...values: Arguments) => string;

@@ -1,5 +1,4 @@
 import { createHmac } from 'node:crypto';
-import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { canonicalUrlOf } from '../../src/contract/external-url.ts';
@@ -12,23 +11,11 @@ import { verifyCapability } from '../../src/contract/signing/relay-capability.ts
 import { readRelayKey } from '../../src/contract/signing/relay-path.ts';
 import { SigningKeys } from '../../src/contract/signing/signing-keys.ts';
 import type { OriginalWriter } from '../../src/pipeline/originals/original-writer.ts';
-import { attachmentVectors } from '../../tools/attachment-vectors.ts';
-import { externalVectors } from '../../tools/external-vectors.ts';
-import { uploadVectors } from '../../tools/upload-vectors.ts';
+import { attachmentVectors } from '../../tools/documents/attachment-vectors.ts';
+import { externalVectors } from '../../tools/documents/external-vectors.ts';
+import { uploadVectors } from '../../tools/documents/upload-vectors.ts';
 import { useTemporaryFolder } from '../support/temporary-folder.ts';
 import { useTestApp } from '../support/test-app.ts';
-
-/** `npm run vectors` writes them anew. */
-test.each([
-  ['attachment', attachmentVectors],
-  ['external', externalVectors],
-  ['upload', uploadVectors],
-])('the %s vectors are the committed file', (name, vectors) => {
-  const file = `docs/${name}-vectors.json`;
-  const text = `${JSON.stringify(vectors, undefined, 2)}\n`;
-  if (process.env.UPDATE_VECTORS === '1') writeFileSync(file, text);
-  expect(readFileSync(file, 'utf8')).toBe(text);
-});
 
 describe('the vectors of attachments', () => {
   const { domain, signed, judged } = attachmentVectors;

@@ -82,11 +82,6 @@ export function vp8x(flags: number, widthPx: number, heightPx: number): Buffer {
   return riffChunk('VP8X', join(flags, '\0\0\0', u24le(widthPx - 1), u24le(heightPx - 1)));
 }
 
-/** The chunks of a WebP without its RIFF header. */
-export function webpChunks(webp: Uint8Array): Uint8Array {
-  return webp.subarray(12);
-}
-
 export function anmf(durationMs: number, ...chunks: readonly Uint8Array[]): Buffer {
   const fields = join(u24le(0), u24le(0), u24le(0), u24le(0), u24le(durationMs), 0);
   return riffChunk('ANMF', join(fields, ...chunks));

@@ -1,5 +1,5 @@
 import { readdirSync, readFileSync } from 'node:fs';
-import { describe, expect, test } from 'vitest';
+import { expect, test } from 'vitest';
 import { MediaError } from '../../src/contract/errors.ts';
 import type { ImageFacts } from '../../src/formats/image-facts.ts';
 import { readImageFacts } from '../../src/formats/read-image-facts.ts';
@@ -34,12 +34,16 @@ export const plainStill = {
   isClean: true,
 } as const;
 
-/** Rows of a table of files that are refused as corrupt. */
-export function testCorrupt(rows: readonly (readonly [what: string, file: Uint8Array])[]): void {
-  describe('corrupt', () => {
-    test.each(rows)('%s', (_, file) => {
-      expect(verdictOn(file)).toBe('corrupt');
-    });
+/** Tests that each of these files has this verdict, or facts of which these are some. */
+export function testVerdicts(
+  what: string,
+  expected: Verdict | Partial<ImageFacts>,
+  files: Readonly<Record<string, Uint8Array>>,
+): void {
+  test.each(Object.entries(files))(`%s: ${what}`, (_, file) => {
+    const verdict = verdictOn(file);
+    if (typeof expected === 'string') expect(verdict).toBe(expected);
+    else expect(verdict).toMatchObject(expected);
   });
 }
 
@@ -66,11 +70,4 @@ export function factsOf(bytes: Uint8Array): ImageFacts {
     throw new Error(`Expected facts but the verdict is ${verdict}`);
   }
   return verdict;
-}
-
-/** Lengths below the whole at which a file cut there still has facts. */
-export function acceptedCuts(bytes: Uint8Array): number[] {
-  return Array.from({ length: bytes.length }, (_, length) => length).filter(
-    (length) => typeof verdictOn(bytes.subarray(0, length)) === 'object',
-  );
 }

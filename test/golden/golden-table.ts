@@ -1,5 +1,5 @@
 import { readFileSync } from 'node:fs';
-import type { SourceFormat } from '../../src/contract/image-formats.ts';
+import { type SourceFormat, sourceFormats } from '../../src/contract/image-formats.ts';
 import type { PixelRule } from '../support/images/image-comparison.ts';
 
 /** Everything that lies below `fixtures/`. */
@@ -11,7 +11,7 @@ export interface GoldenRow {
   readonly name: string;
   /** File of the original, below `fixtures/`. */
   readonly original: string;
-  /** Request target; a snowflake of the original's own stands in the place of `{id}`. */
+  /** Request target; any snowflake stands in the place of `{id}`. */
   readonly target: string;
   /** File below `fixtures/expected/`; `undefined`: the original's own bytes. */
   readonly golden: string | undefined;
@@ -22,7 +22,8 @@ export interface GoldenRow {
   readonly delaysMs: readonly number[] | undefined;
   /** How often the animation plays, 0 for ever; `undefined` for a still. */
   readonly plays: number | undefined;
-  readonly pixels: PixelRule;
+  /** How near the pixels come to the golden's; `undefined`: the original's own bytes. */
+  readonly pixels: PixelRule | undefined;
 }
 
 const columns = 'name original target golden format size delays plays pixels';
@@ -38,28 +39,7 @@ export function readGoldenTable(): GoldenRow[] {
     .trimEnd()
     .split('\n');
   if (head?.split('\t').join(' ') !== columns) throw new Error(`Expected the columns ${columns}`);
-  const rows = lines.map(parseRow);
-  const ids = new Map([...new Set(rows.map(({ original }) => original))].map((o, i) => [o, i + 1]));
-  return rows.map((row) => ({
-    ...row,
-    target: row.target.replace('{id}', String(ids.get(row.original))),
-  }));
-}
-
-/**
- * Whether a row is one that `npm test` compares: the first of each kind and format, and of each category. All
- * others are compared by the exhaustive suite.
- */
-export function isShort(rows: readonly GoldenRow[]): (row: GoldenRow) => boolean {
-  const firsts = new Map<string, GoldenRow>();
-  for (const row of rows) {
-    const [category, shown = ''] = row.name.split('/');
-    const kind = shown.replace(/-(?:animated|png|jpg|webp|gif|bare|sized|high|not|still).*$/, '');
-    const group = category === 'kinds' ? `${kind} ${row.format}` : category;
-    if (group !== undefined && !firsts.has(group)) firsts.set(group, row);
-  }
-  const short = new Set(firsts.values());
-  return (row) => short.has(row);
+  return lines.map(parseRow);
 }
 
 function parseRow(line: string): GoldenRow {
@@ -83,13 +63,29 @@ function parseRow(line: string): GoldenRow {
     original,
     target,
     golden: golden === 'original' ? undefined : golden,
-    format: format as SourceFormat,
+    format: parseFormat(format, line),
     widthPx: widthPx ?? 0,
     heightPx: heightPx ?? 0,
     delaysMs: delays === '-' ? undefined : parseDelays(delays),
     plays: plays === '-' ? undefined : Number(plays),
-    pixels: pixels as PixelRule,
+    pixels: parseRule(pixels, golden, line),
   };
+}
+
+function parseFormat(text: string, line: string): SourceFormat {
+  const format = Object.keys(sourceFormats).find((each) => each === text);
+  if (format === undefined) throw new Error(`Expected a format but received ${text} in ${line}`);
+  return format as SourceFormat;
+}
+
+const rules: readonly PixelRule[] = ['exact', 'lossy', 'palette'];
+
+/** `verbatim` belongs to rows whose golden is the original itself, and to no other. */
+function parseRule(text: string, golden: string, line: string): PixelRule | undefined {
+  const rule = rules.find((each) => each === text);
+  const isKnown = golden === 'original' ? text === 'verbatim' : rule !== undefined;
+  if (!isKnown) throw new Error(`Expected another rule than ${text} in ${line}`);
+  return rule;
 }
 
 function parseDelays(text: string): number[] {

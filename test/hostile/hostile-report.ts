@@ -19,8 +19,11 @@ export interface Cost {
 }
 
 const FOLDER = 'test-report/hostile';
-const HEAD =
-  'name\tway\tstatus\tms\tworker MiB\tmain MiB\tprobe ms\tmain thread ms\tbytes\trequest';
+const COLUMNS =
+  'name way status ms worker/MiB main/MiB probe/ms main-thread/ms bytes request reason'.split(' ');
+
+/** In whole mebibytes. */
+export const mebibytes = (bytes: number): number => Math.round(bytes / 2 ** 20);
 
 /** Leaves an original and its request for reproduction; returns the folder. */
 export function keepOriginal(
@@ -39,18 +42,27 @@ export function keepOriginal(
 
 /** Keeps what the requests of a suite cost, for `test-report/hostile`. */
 export class HostileReport {
-  readonly suite: string;
-  readonly #costs: Cost[] = [];
+  readonly #suite: string;
+  readonly #rows: (readonly [target: string, cells: readonly (string | number)[]])[] = [];
   readonly #notes: string[] = [];
 
   constructor(suite: string) {
-    this.suite = suite;
+    this.#suite = suite;
     rmSync(join(FOLDER, suite), { recursive: true, force: true });
   }
 
-  add(cost: Cost): void {
-    // The bodies themselves would fill the memory.
-    this.#costs.push({ ...cost, response: { ...cost.response, body: Buffer.alloc(0) } });
+  add({ name, way, target, response, peaks, probe }: Cost): void {
+    this.#rows.push([
+      target,
+      [
+        ...[name, way, response.status, Math.round(response.tookMs)],
+        ...[peaks?.worker, peaks?.main].map((bytes) =>
+          bytes === undefined ? '' : mebibytes(bytes),
+        ),
+        ...[probe?.tookMs, probe?.ranMs].map((ms = 0) => Math.round(ms)),
+        ...[response.headers.get('content-length') ?? '', target],
+      ],
+    ]);
   }
 
   note(line: string): void {
@@ -60,36 +72,14 @@ export class HostileReport {
   /** Writes all costs as a table, and the notes as text; prints the text. */
   write(refusals: ReadonlyMap<string, Refusal>): void {
     mkdirSync(FOLDER, { recursive: true });
-    const rows = this.#costs.map((cost) => {
-      const reason = refusals.get(cost.target)?.reason ?? '';
-      return `${formatRow(cost)}\t${reason.replace(/\s+/g, ' ').slice(0, 200)}`;
+    const rows = this.#rows.map(([target, cells]) => {
+      const reason = refusals.get(target)?.reason ?? '';
+      return [...cells, reason.replace(/\s+/g, ' ').slice(0, 200)];
     });
-    writeFileSync(
-      join(FOLDER, `${this.suite}.tsv`),
-      `${[`${HEAD}\treason`, ...rows].join('\n')}\n`,
-    );
-    const lines = [`Hostile suite: ${this.suite}`, ...this.#notes];
-    writeFileSync(join(FOLDER, `${this.suite}.txt`), `${lines.join('\n  ')}\n`);
-    process.stdout.write(`${lines.join('\n  ')}\n`);
+    const table = [COLUMNS, ...rows].map((cells) => `${cells.join('\t')}\n`).join('');
+    const text = `${[`Hostile suite: ${this.#suite}`, ...this.#notes].join('\n  ')}\n`;
+    writeFileSync(join(FOLDER, `${this.#suite}.tsv`), table);
+    writeFileSync(join(FOLDER, `${this.#suite}.txt`), text);
+    process.stdout.write(text);
   }
-}
-
-function formatRow({ name, way, target, response, peaks, probe }: Cost): string {
-  return [
-    name,
-    way,
-    response.status,
-    Math.round(response.tookMs),
-    peaks === undefined ? '' : mebibytes(peaks.worker),
-    peaks === undefined ? '' : mebibytes(peaks.main),
-    Math.round(probe?.tookMs ?? 0),
-    Math.round(probe?.ranMs ?? 0),
-    response.headers.get('content-length') ?? '',
-    target,
-  ].join('\t');
-}
-
-/** In whole mebibytes. */
-export function mebibytes(bytes: number): number {
-  return Math.round(bytes / 2 ** 20);
 }

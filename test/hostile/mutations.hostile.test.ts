@@ -11,18 +11,11 @@ import type { SourceFormat } from '../../src/contract/image-formats.ts';
 import { keepOriginal } from './hostile-report.ts';
 import { type HostileRun, startHostileRun } from './hostile-run.ts';
 import { type Mutation, Mutator } from './mutations/mutation.ts';
+import { partCodecs } from './mutations/part-codecs.ts';
 import { hasLostWorker } from './service-log.ts';
 import { wasRendered } from './verdict.ts';
 
-const FORMATS = [
-  'jpeg',
-  'png',
-  'apng',
-  'webp',
-  'gif',
-  'avif',
-  'heic',
-] as const satisfies readonly SourceFormat[];
+const FORMATS = Object.keys(partCodecs) as readonly SourceFormat[];
 const { HOSTILE_SEED: seed = '1', HOSTILE_MUTATIONS, HOSTILE_WRITE: wanted } = process.env;
 const count = Number(HOSTILE_MUTATIONS ?? 5_000);
 
@@ -41,7 +34,7 @@ function createByName(name: string): Mutation {
   return mutator.create(format, Number(index));
 }
 
-describe.skipIf(wanted !== undefined)(`seed ${seed}`, () => {
+describe.runIf(wanted === undefined)(`seed ${seed}`, () => {
   let run: HostileRun;
   /** Names of the mutations by their targets. */
   const names = new Map<string, string>();
@@ -71,13 +64,10 @@ describe.skipIf(wanted !== undefined)(`seed ${seed}`, () => {
       rendered = 0;
       const statuses: number[] = [];
       for (let first = 0; first < count; first += BATCH) {
-        const indices = Array.from(
-          { length: Math.min(BATCH, count - first) },
-          (_, at) => first + at,
-        );
-        const next = indices.values();
+        let next = first;
+        const end = Math.min(first + BATCH, count);
         const drain = async (): Promise<void> => {
-          for (const index of next) statuses.push(await shootNext(format, index));
+          while (next < end) statuses.push(await shootNext(format, next++));
         };
         await Promise.all(Array.from({ length: CONNECTIONS }, drain));
         await run.expectGoodImages();
@@ -85,14 +75,11 @@ describe.skipIf(wanted !== undefined)(`seed ${seed}`, () => {
       const seconds = (performance.now() - startedMs) / 1000;
       const countOf = (status: number): number => statuses.filter((each) => each === status).length;
       const table = [...new Set(statuses)].sort().map((status) => `${status}: ${countOf(status)}`);
-      run.report.note(
-        `${format}: ${table.join(', ')}; ${rendered} seen by a decoder; ${(count / seconds).toFixed(0)} a second of ${mutator.countOriginals(format)} originals`,
-      );
+      const pace = `${(count / seconds).toFixed(0)} a second`;
+      run.report.note(`${format}: ${table.join(', ')}; ${rendered} seen by a decoder; ${pace}`);
       expect(statuses).toHaveLength(count);
       // Neither is everything refused before it is decoded, nor is nothing hurt.
-      for (const status of [200, 422]) {
-        expect(countOf(status)).toBeGreaterThan(count / 50);
-      }
+      expect(Math.min(countOf(200), countOf(422))).toBeGreaterThan(count / 50);
       expect(rendered).toBeGreaterThan(count / 4);
     },
     3_600_000,
@@ -111,10 +98,11 @@ describe.skipIf(wanted !== undefined)(`seed ${seed}`, () => {
   });
 });
 
-test.runIf(wanted !== undefined)('a mutation is written out', () => {
-  const name = wanted ?? '';
-  expect(FORMATS).toContain(name.split(':')[0]);
-  const { bytes, way } = createByName(name);
-  const folder = keepOriginal(`seed-${seed}`, name, way.target(1), bytes, []);
-  process.stdout.write(`${folder}: ${way.target(1)}\n`);
-});
+// No test that is skipped where nothing is wanted.
+if (wanted !== undefined) {
+  test('a mutation is written out', () => {
+    const { bytes, way } = createByName(wanted);
+    const folder = keepOriginal(`seed-${seed}`, wanted, way.target(1), bytes, []);
+    process.stdout.write(`${folder}: ${way.target(1)}\n`);
+  });
+}

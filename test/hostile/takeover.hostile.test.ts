@@ -91,7 +91,7 @@ const setPrivileges = [
   '--clear-groups',
 ];
 
-describe.skipIf(process.platform !== 'linux')('a worker that is taken over (Linux)', () => {
+describe('a worker that is taken over (Linux)', () => {
   test('can do what the document says, in every way to start it', async () => {
     const found = await attack([]);
     for (const { way, harm, isWhole, text, confinement } of found) {

@@ -88,16 +88,20 @@ describe('an original in a crowd of animations', () => {
     return { renderer, crowd };
   }
 
-  it('is refused for its first bytes', async () => {
-    const { renderer, crowd } = await startCrowded();
-    const { headers } = await refuse(app, heavyUrl(1), 'OVERLOADED', 'no-store');
-    expect(Number(headers['retry-after'])).toBeGreaterThan(1);
-    expect(app.originals.bytesAskedFor.get('emojis/1')).toBe(256 * 1024);
-    renderer.release();
-    await Promise.all(crowd);
-    // And read whole as soon as the queue is shorter.
+  it('is revalidated by its first byte where a rendering of it is at hand', async () => {
+    const settings = { WORKERS: '1', QUEUE_PER_WORKER: '0' };
+    const renderer = await startWith(new HeldRenderer(), { settings });
+    app.originals.put('emojis/1', large);
     expect((await app.get(heavyUrl(1))).statusCode).toBe(200);
-    expect(app.originals.bytesAskedFor.get('emojis/1')).toBe(256 * 1024 + large.length);
+    app.clock.advance(301_000);
+    renderer.held = 'both';
+    const crowd = app.get(heavyUrl(2));
+    await expect.poll(() => renderer.jobs.length).toBe(1);
+    const { headers } = await app.get(heavyUrl(1));
+    renderer.release();
+    await crowd;
+    expect(headers['cache-status']).toBe('darkroom; fwd=stale; fwd-status=304');
+    expect(app.originals.bytesAskedFor.get('emojis/1')).toBe(large.length + 1);
   });
 
   it('is not asked for, where it was read lately', async () => {
@@ -110,42 +114,6 @@ describe('an original in a crowd of animations', () => {
     renderer.release();
     expect((await still).statusCode).toBe(200);
     await Promise.all(crowd);
-  });
-
-  it('is read whole where a still of it is wanted, or where it is light', async () => {
-    const { renderer, crowd } = await startCrowded();
-    app.originals.put('emojis/4', samples.animatedGif);
-    app.originals.put('emojis/5', Buffer.concat([samples.png, Buffer.alloc(300_000)]));
-    const urls = ['/emojis/2.png?size=16', '/emojis/4.gif?size=16', '/emojis/5.gif?size=16'];
-    const responses = urls.map((url) => app.get(url));
-    await expect.poll(() => app.originals.reads.get('emojis/5')).toBe(2);
-    renderer.release();
-    for (const { statusCode } of await Promise.all(responses)) expect(statusCode).toBe(200);
-    expect(app.originals.bytesAskedFor.get('emojis/2')).toBe(large.length);
-    expect(app.originals.reads.get('emojis/4')).toBe(1);
-    expect(app.originals.reads.get('emojis/5')).toBe(2);
-    await Promise.all(crowd);
-  });
-
-  it('that changes between its first bytes and the others is served as what it is then', async () => {
-    const { renderer, crowd } = await startCrowded();
-    const later = Buffer.concat([samples.png, Buffer.alloc(300_000, 1)]);
-    app.originals.put('emojis/5', Buffer.concat([samples.png, Buffer.alloc(300_000)]));
-    const read = app.originals.read.bind(app.originals);
-    app.originals.read = async (key, options) => {
-      const object = await read(key, options);
-      app.originals.put('emojis/5', later);
-      return object;
-    };
-    const response = app.get('/emojis/5.gif?size=16');
-    await expect.poll(() => app.originals.reads.get('emojis/5')).toBe(2);
-    renderer.release();
-    const { etag } = (await response).headers;
-    await Promise.all(crowd);
-    app.clock.advance(301_000);
-    const again = await app.get('/emojis/5.gif?size=16');
-    expect(again.headers.etag).toBe(etag);
-    expect(again.headers['cache-status']).toMatch(/fwd=stale; fwd-status=304/);
   });
 });
 

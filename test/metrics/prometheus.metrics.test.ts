@@ -2,7 +2,7 @@ import { execFileSync, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';
-import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
+import { afterAll, beforeAll, expect, test, vi } from 'vitest';
 import { parse, stringify } from 'yaml';
 import { findFreePorts } from '../support/processes/free-ports.ts';
 import { type ServiceProcess, startService } from '../support/processes/service-process.ts';
@@ -18,6 +18,12 @@ interface Answer {
   readonly status: string;
   readonly error?: string;
   readonly data: { readonly result: readonly { readonly value: readonly [number, string] }[] };
+}
+
+interface RulesAnswer {
+  readonly data: {
+    readonly groups: readonly { readonly rules: readonly { readonly state: string }[] }[];
+  };
 }
 
 let folder: TemporaryFolder;
@@ -50,18 +56,10 @@ beforeAll(async () => {
   const [adminPort = 0, port = 0] = await findFreePorts(2);
   service = await startService({ ADMIN_PORT: String(adminPort), ADMIN_TOKEN: TOKEN });
   const file = writeConfiguration(adminPort);
-  expect(execFileSync('promtool', ['check', 'config', file], { encoding: 'utf8' })).toContain(
-    'SUCCESS',
-  );
-  prometheus = spawn(
-    'prometheus',
-    [
-      `--config.file=${file}`,
-      `--storage.tsdb.path=${join(folder.path, 'data')}`,
-      `--web.listen-address=127.0.0.1:${port}`,
-    ],
-    { stdio: 'ignore' },
-  );
+  execFileSync('promtool', ['check', 'config', file]); // throws where it is wrong
+  const place = `--storage.tsdb.path=${join(folder.path, 'data')}`;
+  const parameters = [`--config.file=${file}`, place, `--web.listen-address=127.0.0.1:${port}`];
+  prometheus = spawn('prometheus', parameters, { stdio: 'ignore' });
   api = `http://127.0.0.1:${port}/api/v1`;
   const isUp = async (): Promise<boolean> =>
     query('up').then(
@@ -71,14 +69,10 @@ beforeAll(async () => {
   await vi.waitUntil(isUp, { timeout: 20_000, interval: 100 });
   // Something of everything: renders, hits, errors, passthrough; twice, since a rate is between two scrapes.
   for (let round = 0; round < 2; round += 1) {
-    for (const path of [
-      `/icons/1/ab12.webp?size=${[16, 20][round]}`,
-      `/icons/1/ab12.webp?size=${[16, 20][round]}`,
-      `/avatars/2/a_cd34.gif?size=${[16, 20][round]}`,
-      '/attachments/1/14/romeo.txt',
-      '/icons/1/none.png',
-      '/robots.txt',
-    ]) {
+    const size = `?size=${[16, 20][round]}`;
+    const images = [`/icons/1/ab12.webp${size}`, `/avatars/2/a_cd34.gif${size}`];
+    const others = ['/attachments/1/14/romeo.txt', '/icons/1/none.png', '/robots.txt'];
+    for (const path of [...images, ...images, ...others]) {
       await (await fetch(service.origin + path)).arrayBuffer();
     }
     await new Promise((resolve) => setTimeout(resolve, 1_500));
@@ -93,30 +87,19 @@ afterAll(async () => {
   await folder.remove();
 });
 
-describe('a real Prometheus', () => {
-  test('reads the metrics, and finds the alerts inactive', async () => {
-    const response = await fetch(`${api}/rules`);
-    const { data } = (await response.json()) as {
-      readonly data: {
-        readonly groups: readonly {
-          readonly rules: readonly { readonly health: string; readonly state: string }[];
-        }[];
-      };
-    };
-    const rules = data.groups.flatMap((group) => group.rules);
-    expect(rules).toHaveLength(17);
-    expect(new Set(rules.map(({ state }) => state))).toEqual(new Set(['inactive']));
-    await expect
-      .poll(async () => (await query('count(darkroom_ready)')).data.result[0]?.value[1])
-      .toBe('1');
-  });
+test('a real Prometheus reads the metrics, and finds the alerts inactive', async () => {
+  const { data } = (await (await fetch(`${api}/rules`)).json()) as RulesAnswer;
+  const rules = data.groups.flatMap((group) => group.rules);
+  expect(rules.length).toBeGreaterThan(10);
+  expect(new Set(rules.map(({ state }) => state))).toEqual(new Set(['inactive']));
+  const ready = async () => (await query('count(darkroom_ready)')).data.result[0]?.value[1];
+  await expect.poll(ready).toBe('1');
+});
 
-  test.each(listExpressions())('evaluates the dashboard: $title: $expr', async ({ expr }) => {
-    const response = await query(
-      expr.replaceAll('$__rate_interval', '30s').replaceAll(/\$(job|instance)/g, '.+'),
-    );
-    expect(response.error).toBeUndefined();
-    expect(response.status).toBe('success');
-    if (!MAY_BE_EMPTY.test(expr)) expect(response.data.result).not.toEqual([]);
-  });
+test.each(listExpressions())('the dashboard can show: $title: $expr', async ({ expr }) => {
+  const response = await query(
+    expr.replaceAll('$__rate_interval', '30s').replaceAll(/\$(job|instance)/g, '.+'),
+  );
+  expect([response.status, response.error]).toEqual(['success', undefined]);
+  if (!MAY_BE_EMPTY.test(expr)) expect(response.data.result).not.toEqual([]);
 });

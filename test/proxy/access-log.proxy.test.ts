@@ -7,6 +7,7 @@ const stack = await useStack();
 /** As much of a line as is looked at here. */
 interface Line {
   readonly id: string;
+  readonly request: string;
   readonly bytes: number;
   readonly seconds: number;
 }
@@ -71,12 +72,31 @@ test.each([
   expect(await findLine(response)).toMatchObject({ status: String(status) });
 });
 
-test('has a Darkroom that cannot be reached', async () => {
+const hm = 'ab'.repeat(32);
+const photo = 'attachments/1/1/country-lane.jpg';
+
+test.each([
+  [`/${photo}?hm=${hm}`, `/${photo}?hm=[redacted]`],
+  [`/${photo}?width=69&ex=1&hm=${hm}&is=2`, `/${photo}?hm=[redacted]&width=69`],
+  [`/${photo}?width=69&h%6D=${hm}`, `/${photo}?hm=[redacted]&width=69`],
+  [`/${photo}?hm=1&x=2&%68m=${hm}`, `/${photo}?hm=[redacted]`],
+  [`/external/${hm}/v2/abc?width=9`, '/external/[redacted]/v2/abc?width=9'],
+  [`/external/${hm}`, '/external/[redacted]'],
+  [`/v1/relay/${photo}?t=${hm}&uploadId=1`, `/v1/relay/${photo}?[redacted]`],
+  [`/${photo}?width=69&v=1`, `/${photo}?width=69&v=1`],
+])('has no permission in it, and the error log neither: %s', async (target, logged) => {
+  const { request } = await findLine(await stack.ask(target));
+  expect(request).toBe(`GET ${logged} HTTP/1.1`);
+  expect(stack.nginx.accessLog() + stack.nginx.log()).not.toContain(hm);
+});
+
+test('has a Darkroom that cannot be reached, and still no permission', async () => {
   await stack.stopDarkroom();
-  const response = await stack.ask('/emojis/6.webp?size=48');
+  const response = await stack.ask(`/${photo}?width=70&hm=${hm}`);
   expect(response.status).toBe(502);
   expect(await findLine(response)).toMatchObject({
     status: '502',
     upstreamStatus: expect.stringMatching(/502$/), // twice, if a kept connection was tried first
   });
+  expect(stack.nginx.accessLog() + stack.nginx.log()).not.toContain(hm);
 });

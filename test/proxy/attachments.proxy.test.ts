@@ -1,10 +1,7 @@
 import { once } from 'node:events';
-import { readFileSync } from 'node:fs';
 import type { IncomingMessage } from 'node:http';
 import { request } from 'node:https';
-import { join } from 'node:path';
 import { beforeAll, describe, expect, test } from 'vitest';
-import { readSample } from '../support/test-app.ts';
 import { useStack } from './stack.ts';
 
 const MEBIBYTE = 1024 * 1024;
@@ -118,7 +115,7 @@ describe('a large attachment', () => {
     await stack.ask(path, { headers: { Range: 'bytes=0-0' } });
     await putFile(path, 2 * MEBIBYTE - 4);
     // The first slice is the old one, the second the new one: nginx hangs up.
-    await expect(stack.ask(path)).rejects.toThrow(/aborted/);
+    await expect(stack.ask(path)).rejects.toThrow(/aborted|closed|terminated/);
     const kept = await stack.ask(path, { headers: { Range: 'bytes=4-9' } });
     expect(kept.body).toEqual(before.subarray(4, 10));
   });
@@ -132,108 +129,5 @@ describe('a large attachment', () => {
       expect(body.equals(bytes)).toBe(true);
     }
     expect(stack.relay.requests).toHaveLength(4);
-  });
-});
-
-describe.each([
-  ['a small attachment', '/attachments/1/12/red-panda.jpg'],
-  ['a transformed attachment', '/attachments/1/12/red-panda.jpg?width=300'],
-  ['an image', '/splashes/1/ab12.webp?size=320'],
-  ['a default avatar', '/avatars/4.png'],
-])('ranges of %s', (_, target) => {
-  test('come out of the cache, of which the first has brought the whole', async () => {
-    const { body, header } = await stack.askDirectly(target);
-    const [etag, size] = [header('etag'), body.length];
-    const cases: [status: number, part: Buffer, headers: Record<string, string>][] = [
-      [206, body.subarray(5, 10), { Range: 'bytes=5-9' }],
-      [206, body.subarray(-7), { Range: 'bytes=-7' }],
-      [206, body.subarray(100), { Range: 'bytes=100-' }],
-      [206, body, { Range: `bytes=0-${size + 99}` }],
-      [206, body.subarray(0, 1), { Range: 'bytes=0-0', 'If-Range': etag }],
-      [206, body.subarray(0, 1), { Range: 'bytes=0-0', 'If-Range': header('last-modified') }],
-      [200, body, { Range: 'bytes=0-0', 'If-Range': '"another"' }],
-      [200, body, { Range: 'bytes=0-0', 'If-Range': `W/${etag}` }],
-      [200, body, { Range: 'bytes=0-1,4-5' }],
-      [200, body, { Range: 'items=0-1' }],
-      [304, Buffer.alloc(0), { Range: 'bytes=0-0', 'If-None-Match': etag }],
-    ];
-    for (const [status, part, headers] of cases) {
-      // Default avatars have no date.
-      if (headers['If-Range'] === '') continue;
-      const response = await stack.ask(target, { headers });
-      expect(response.status, JSON.stringify(headers)).toBe(status);
-      expect(response.body.equals(part), JSON.stringify(headers)).toBe(true);
-      const direct = await stack.askDirectly(target, { headers });
-      expect(response.headers['content-range']).toEqual(direct.headers['content-range']);
-    }
-    expect(stack.relay.requests).toHaveLength(1);
-  });
-
-  test.each(['bytes=900000-', 'bytes=99999999-', 'bytes=-0'])(
-    'that lie outside: %s',
-    async (range) => {
-      const headers = { Range: range };
-      const direct = await stack.askDirectly(target, { headers });
-      stack.nginx.purge('/');
-      for (const temperature of ['cold', 'warm']) {
-        const response = await stack.ask(target, { headers });
-        expect(response.status, temperature).toBe(416);
-        expect(response.body).toEqual(direct.body);
-        expect(response.headers['content-range']).toEqual(direct.headers['content-range']);
-        expect(response.header('cache-control')).toMatch(/no-store$/);
-        expect(response.header('content-type')).toMatch(/^application\/json/);
-        expect(response.headers['x-content-type-options']).toHaveLength(1);
-        expect(response.headers['x-request-id'], temperature).toHaveLength(1);
-        await stack.ask(target);
-      }
-    },
-  );
-});
-
-describe('an empty attachment', () => {
-  const path = '/attachments/2/0/nothing.txt';
-  beforeAll(() => putFile(path, 0));
-
-  // No slice can be had of it; see `@unsatisfiable`.
-  test.each([
-    ['GET', {}, 200],
-    ['HEAD', {}, 200],
-    ['GET', { Range: 'bytes=0-9' }, 416],
-    ['GET', { Range: 'bytes=-9' }, 200],
-  ])('is what it is: %s %j', async (method, headers, status) => {
-    const direct = await stack.askDirectly(path, { method, headers });
-    const response = await stack.ask(path, { method, headers });
-    expect(response.status).toBe(status);
-    expect(direct.status).toBe(status);
-    expect(response.body).toEqual(direct.body);
-    expect(response.header('content-length')).toBe(direct.header('content-length'));
-    expect(response.header('content-range')).toBe(direct.header('content-range'));
-  });
-});
-
-describe('file names', () => {
-  test.each([
-    'attachments/1/8/صورة العائلة.jpg',
-    'attachments/1/9/🎉 party.png',
-    'attachments/1/10/draft #1 %20 cats & dogs.png',
-    'attachments/1475555555555555556/1476666666666666667/my photo é.png',
-    'attachments/2/1/what? a=b+c;d:e@f,g\'"<>|^`{}[]~!$*().png',
-  ])('of any kind reach the file: %s', async (key) => {
-    if (key.startsWith('attachments/2/')) await stack.put(key, readSample('emojis/1'));
-    const bytes = readFileSync(join(stack.originals, key));
-    const path = `/${key.split('/').map(encodeURIComponent).join('/')}`;
-    for (const nginx of ['fwd=uri-miss', 'hit']) {
-      const response = await stack.ask(path);
-      expect(response).toMatchObject({ status: 200, nginx });
-      expect(response.body.equals(bytes)).toBe(true);
-      const direct = await stack.askDirectly(path);
-      expect(response.headers['content-disposition']).toEqual(
-        direct.headers['content-disposition'],
-      );
-
-      const small = await stack.ask(`${path}?width=40&format=webp`);
-      expect(small).toMatchObject({ status: 200, nginx });
-      expect(small.header('content-type')).toBe('image/webp');
-    }
   });
 });

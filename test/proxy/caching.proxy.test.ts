@@ -1,10 +1,6 @@
 import { createHash } from 'node:crypto';
-import { utimesSync } from 'node:fs';
-import { join } from 'node:path';
-import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import type { ClientResponse } from '../support/http/http-client.ts';
-import { readSample } from '../support/test-app.ts';
 import { useStack } from './stack.ts';
 
 const stack = await useStack();
@@ -52,29 +48,6 @@ describe('a hit', () => {
     expect(laterGet.nginx).toBe('hit');
     expect(coldHead.header('content-length')).toBe(String(laterGet.body.length));
     expect(stack.relay.requests.map(({ method }) => method)).toEqual(['GET', 'GET']);
-  });
-
-  test('serves conditional requests: If-None-Match, and any date from Last-Modified on', async () => {
-    const written = new Date('2024-02-29T12:30:15Z');
-    utimesSync(join(stack.originals, 'emojis/1'), written, written);
-    const { headers } = await stack.ask('/emojis/1.png');
-    const etag = headers.etag?.[0] ?? '';
-    expect(headers['last-modified']).toEqual([written.toUTCString()]);
-    const now = new Date().toUTCString();
-    for (const condition of [
-      { 'If-None-Match': etag },
-      { 'If-None-Match': `"other", W/${etag}` },
-      { 'If-Modified-Since': written.toUTCString() },
-      { 'If-Modified-Since': now },
-    ]) {
-      const response = await stack.ask('/emojis/1.png', { headers: condition });
-      expect(response, JSON.stringify(condition)).toMatchObject({ status: 304, nginx: 'hit' });
-      expect(response.body).toHaveLength(0);
-      expect(response.header('etag')).toBe(etag);
-    }
-    const other = await stack.ask('/emojis/1.png', { headers: { 'If-None-Match': '"other"' } });
-    expect(other.status).toBe(200);
-    expect(stack.relay.requests).toHaveLength(1);
   });
 
   test('is not to be talked out of by a client', async () => {
@@ -149,106 +122,6 @@ describe('the cache key', () => {
       `${photo}?width=9&height=8&format=webp&quality=high`,
       '/attachments/1/10/draft%20%231%20%2520%20cats%20&%20dogs.png?width=20',
     ]);
-  });
-
-  test('keeps a file whose name has a question mark apart from a query', async () => {
-    await stack.put('attachments/2/1/a', readSample('emojis/1'));
-    await stack.put('attachments/2/1/a?width=20', readSample('emojis/2'));
-    const transformed = await stack.ask('/attachments/2/1/a?width=20');
-    const passthrough = await stack.ask('/attachments/2/1/a%3Fwidth=20');
-    expect(passthrough.nginx).toBe('fwd=uri-miss');
-    expect(passthrough.body).not.toEqual(transformed.body);
-  });
-
-  test('keeps a repeated parameter apart: it stays a 400', async () => {
-    const repeated = `${avatar}?size=64&size=128`;
-    for (const target of [`${avatar}?size=64`, `${avatar}?size=128`, repeated, repeated]) {
-      expect((await stack.ask(target)).status, target).toBe(target === repeated ? 400 : 200);
-    }
-  });
-
-  test.each([
-    [
-      '?size=64',
-      '?SIZE=64&size=128',
-      '?size=128',
-      '?s%69ze=64',
-      '?size=%36%34',
-      '?size=64&s%69ze=80',
-    ],
-    ['?size', '?size=', '?size=64=', '?size=64;size=80', '??size=64', '?size=+64', '?size=%2064'],
-    [
-      '?animated=true&animated=true',
-      '?animated=true',
-      '?animated=TRUE',
-      '?animated',
-      '?Animated=1',
-    ],
-    ['?size=64&v=1&size=64', '?v=1&v=2&size=64', '?%73ize', '?size&size', '?size=64&size'],
-  ])('never gives one query the response of another: %s and its like', async (...queries) => {
-    // Each twice: the second response comes from the cache.
-    for (const query of [...queries, ...queries]) {
-      const target = `/icons/1472222222222222223/fedcba9876543210fedcba9876543210.webp${query}`;
-      const [direct, proxied] = [await stack.askDirectly(target), await stack.ask(target)];
-      expect(essence(proxied), target).toEqual(essence(direct));
-    }
-  });
-
-  test.each([
-    '/avatars//1/ab12.webp',
-    '/avatars/1/../1/ab12.webp',
-    '/avatars/./1/ab12.webp',
-    '/avatars%2F1/ab12.webp',
-    '/avatars/1/ab12%2Ewebp',
-    '/avatars/1/ab12.webp/',
-    '/avatars/0.png',
-    '/avatars/%30.png?size=1',
-    '/avatars/6.png',
-    '/attachments/1/14/..',
-    '/attachments/1/14/%2e%2E',
-    '/attachments/1/14/.',
-    '/attachments/1/14/a%2Fb',
-    '/attachments/1/14/a%2fromeo.txt/../romeo.txt',
-    '/attachments/1/14/romeo.txt?width=',
-    '/attachments/1/14/%5C',
-    '/attachments/1/14/%0A',
-    '/attachments/1/14/%FF',
-    '/attachments/1/14/%252e%252e',
-    '/%61ttachments/1/1/country-lane.jpg?width=64&size=1',
-    '/attachments/1/1/country-lane.jpg?quality=lossless&animated=true',
-    '/attachments/1/1/country-lane.jpg?quality=best',
-    '/',
-    '/%2e',
-    '/favicon.ico',
-    '/.problem',
-    '/.unsatisfiable',
-  ])('never gives %s the response of another path', async (target) => {
-    const direct = await stack.askDirectly(target);
-    for (const _ of ['miss', 'hit']) {
-      expect(essence(await stack.ask(target))).toEqual(essence(direct));
-    }
-  });
-
-  test('gives any query what Darkroom gives it', { timeout: 40_000 }, async () => {
-    const names = ['size', 'width', 'height', 'format', 'quality', 'animated', 'v', 'SIZE'];
-    const encoded = ['s%69ze', '%71uality', 'wi%64th', 'size%20', '+size', '%', '%zz', ''];
-    const values = ['64', '80', '', '+', '%36%34', 'webp', 'low', 'lossless', 'true', 'false', '0'];
-    const pair = fc
-      .tuple(
-        fc.constantFrom(...names, ...names, ...encoded),
-        fc.option(fc.constantFrom(...values), { nil: undefined }),
-      )
-      .map(([name, value]) => (value === undefined ? name : `${name}=${value}`));
-    const query = fc.array(pair, { maxLength: 4 }).map((pairs) => pairs.join('&'));
-    const path = fc.constantFrom('/emojis/5.webp', '/attachments/1/4/concert-grey.jpg');
-    await fc.assert(
-      fc.asyncProperty(path, query, async (known, pairs) => {
-        const target = `${known}?${pairs}`;
-        const [direct, proxied] = await Promise.all([stack.askDirectly(target), stack.ask(target)]);
-        expect(essence(proxied)).toEqual(essence(direct));
-      }),
-      { numRuns: 300 },
-    );
   });
 });
 

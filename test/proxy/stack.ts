@@ -1,5 +1,6 @@
 import { cpSync } from 'node:fs';
-import { join } from 'node:path';
+import { mkdir, writeFile } from 'node:fs/promises';
+import { dirname, join } from 'node:path';
 import { afterAll, beforeEach } from 'vitest';
 import { type Ask, createClient } from '../support/http/http-client.ts';
 import { patient } from '../support/patient.ts';
@@ -32,11 +33,15 @@ export interface Stack {
  * Starts all of it for the tests of a file, and ends it after them. What the relay has counted is forgotten before each.
  *
  * @param settings environment of Darkroom besides the defaults
+ * @param storage a folder to serve, instead of a copy of the samples
  */
-export async function useStack(settings: Readonly<Record<string, string>> = {}): Promise<Stack> {
+export async function useStack(
+  settings: Readonly<Record<string, string>> = {},
+  storage?: string,
+): Promise<Stack> {
   const folder = await makeTemporaryFolder();
-  const originals = join(folder.path, 'originals');
-  cpSync('fixtures/originals', originals, { recursive: true });
+  const originals = storage ?? join(folder.path, 'originals');
+  if (storage === undefined) cpSync('fixtures/originals', originals, { recursive: true });
 
   const start = (): Promise<ServiceProcess> =>
     startService({ WORKERS: '2', STORAGE_DIR: originals, ...patient, ...settings });
@@ -48,7 +53,7 @@ export async function useStack(settings: Readonly<Record<string, string>> = {}):
     await Promise.all([relay.cut(), darkroom.stop()]);
   };
   const connect = (localAddress = '127.0.0.1'): Ask =>
-    createClient(nginx.port, { ca: nginx.certificate, localAddress });
+    createClient(nginx.port, { connect: { ca: nginx.certificate }, localAddress });
   beforeEach(() => {
     relay.requests.length = 0;
   });
@@ -62,9 +67,13 @@ export async function useStack(settings: Readonly<Record<string, string>> = {}):
     relay,
     ask: connect(),
     connect,
-    askDirectly: (...request) => createClient(portOf(darkroom), { keepAlive: false })(...request),
+    askDirectly: (...request) => createClient(portOf(darkroom), { pipelining: 0 })(...request),
     originals,
-    put: (key, bytes) => folder.put(join('originals', key), bytes),
+    put: async (key, bytes) => {
+      const file = join(originals, key);
+      await mkdir(dirname(file), { recursive: true });
+      await writeFile(file, bytes);
+    },
     stopDarkroom,
     startDarkroom: async () => {
       darkroom = await start();

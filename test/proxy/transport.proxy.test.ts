@@ -37,7 +37,7 @@ describe('TLS', () => {
   });
 
   test('plain HTTP is sent to where TLS is', async () => {
-    const ask = createClient(stack.nginx.plainPort, { keepAlive: false });
+    const ask = createClient(stack.nginx.plainPort, { pipelining: 0 });
     const headers = { Host: 'cdn.example.com' };
     const response = await ask('/avatars/1/ab12.webp?size=64', { headers });
     expect(response.status).toBe(308);
@@ -84,65 +84,6 @@ describe('HTTP/2', () => {
   });
 });
 
-/** Of one connection, of one moment, or of nginx itself. */
-const OF_THE_HOP: ReadonlySet<string> = new Set([
-  ...['connection', 'keep-alive', 'transfer-encoding', 'date', 'server'],
-  ...['cache-status', 'server-timing', 'x-request-id'],
-]);
-
-describe('what goes through is what Darkroom has said', () => {
-  test.each([
-    '/avatars/1/ab12.webp?size=256',
-    '/avatars/1471234567890123456/a_fedcba9876543210fedcba9876543210.gif?size=128',
-    '/avatars/1471234567890123456/a_fedcba9876543210fedcba9876543210.webp?animated=true',
-    '/guilds/1/users/1/avatars/ab12.png?size=64',
-    '/banners/1472222222222222223/0123456789abcdef0123456789abcdef.jpeg?size=600&quality=low',
-    '/stickers/1474444444444444445.webp',
-    '/stickers/1.gif?size=160',
-    '/emojis/10.webp?animated=true&size=96',
-    '/avatars/5.png',
-    '/attachments/1/2/waterfall.jpg?width=400&height=100&format=png',
-    '/attachments/1/6/moon.gif?width=100&animated=true',
-    '/attachments/1/11/caps.avif',
-    '/attachments/1/15/clip.mp4',
-    '/attachments/1/20/page.html',
-    '/attachments/1/21/cat.svg',
-    '/attachments/1/8/%D8%B5%D9%88%D8%B1%D8%A9%20%D8%A7%D9%84%D8%B9%D8%A7%D8%A6%D9%84%D8%A9.jpg',
-    '/avatars/1/ab12.webp?size=63',
-    '/avatars/1/nobody.webp',
-    '/attachments/1/14/romeo.txt?width=10',
-    '/nothing/here',
-  ])('%s', async (target) => {
-    const headersOf = ({ headers }: { readonly headers: object }): Record<string, string[]> =>
-      Object.fromEntries(Object.entries(headers).filter(([name]) => !OF_THE_HOP.has(name)));
-    for (const method of ['GET', 'HEAD', 'GET']) {
-      // Compressible or not: Debian's nginx.conf has `gzip on`, which must not reach media.
-      const options = { method, headers: { 'Accept-Encoding': 'gzip' } };
-      const direct = await stack.askDirectly(target, options);
-      const proxied = await stack.ask(target, options);
-      expect(proxied.status).toBe(direct.status);
-      expect(proxied.body.equals(direct.body)).toBe(true);
-      // All of them, each in as many lines.
-      expect(headersOf(proxied)).toEqual(headersOf(direct));
-    }
-  });
-
-  test.each([
-    ['OPTIONS', '/avatars/1/ab12.webp', 204],
-    ['POST', '/avatars/1/ab12.webp', 405],
-    ['DELETE', '/attachments/1/14/romeo.txt', 405],
-  ])('%s %s: %i', async (method, target, status) => {
-    const direct = await stack.askDirectly(target, { method });
-    const proxied = await stack.ask(target, { method });
-    expect(proxied.status).toBe(status);
-    expect(proxied.body).toEqual(direct.body);
-    for (const [name, lines] of Object.entries(direct.headers)) {
-      if (!OF_THE_HOP.has(name)) expect(proxied.headers[name], name).toEqual(lines);
-    }
-    expect(proxied.nginx).toBe('fwd=bypass');
-  });
-});
-
 describe('what nginx refuses by itself', () => {
   test.each([
     ['an escape that is none', '/avatars/1/%zz.webp', {}, 400],
@@ -150,10 +91,11 @@ describe('what nginx refuses by itself', () => {
     ['a way out of the root', '/../etc/passwd', {}, 400],
     ['a header that is too long', '/avatars/1/ab12.webp', { Cookie: 'x'.repeat(25_000) }, 400],
     ['a target that is too long', `/avatars/1/${'a'.repeat(25_000)}.webp`, {}, 414],
-    ['a body that is too long', '/avatars/1/ab12.webp', { 'Content-Length': '20000' }, 413],
+    ['a body that is too long', '/avatars/1/ab12.webp', {}, 413],
   ])('has the form of the contract: %s', async (_, target, headers, status) => {
     const before = stack.relay.requests.length;
-    const response = await stack.ask(target, { headers });
+    const body = status === 413 ? 'x'.repeat(20_000) : undefined;
+    const response = await stack.ask(target, { headers, body });
     expect(response.status).toBe(status);
     expect(JSON.parse(response.body.toString())).toMatchObject({
       code: 'INVALID_FORM_BODY',

@@ -1,49 +1,40 @@
-import { spawnSync } from 'node:child_process';
-import { describe, expect, onTestFinished, test } from 'vitest';
+import { expect, onTestFinished, test } from 'vitest';
 import { findFreePorts } from '../support/processes/free-ports.ts';
 import { startPlainNginx } from '../support/processes/nginx.ts';
 import { startService } from '../support/processes/service-process.ts';
 
-const hasNginx =
-  spawnSync('nginx', ['-v'], {
-    env: { PATH: `${process.env.PATH ?? ''}:/usr/sbin` },
-  }).status === 0;
-
-describe('darkroom-plain.conf', () => {
-  // Debian's slim images have no nginx; CI installs it.
-  test.skipIf(!hasNginx)('follows an upgrade from one port to the other, and back', async () => {
-    const [blue = 0, green = 0] = await findFreePorts(2);
-    const start = (port: number) => startService({ PORT: String(port) });
-    const nginx = await startPlainNginx([blue, green]);
-    onTestFinished(() => nginx.stop());
-    let widthPx = 16;
-    // Each URL is another one, so that none of them is in a cache.
-    const ask = async (): Promise<number> => {
-      const path = `/attachments/1/4/concert-grey.jpg?width=${widthPx}`;
-      widthPx += 1;
-      const url = `http://127.0.0.1:${nginx.port}${path}&quality=low&format=jpg`;
-      const response = await fetch(url);
-      await response.arrayBuffer();
-      return response.status;
-    };
-    const statuses: number[] = [];
-    let isUpgrading = true;
-    const oldRelease = await start(blue);
-    const load = (async () => {
-      while (isUpgrading) statuses.push(await ask());
-    })();
-    const newRelease = await start(green);
-    expect(await oldRelease.stop()).toBe(0);
-    for (let count = 0; count < 5; count += 1) statuses.push(await ask());
-    // The rollback is the same, the other way round.
-    const rolledBack = await start(blue);
-    expect(await newRelease.stop()).toBe(0);
-    for (let count = 0; count < 5; count += 1) statuses.push(await ask());
-    isUpgrading = false;
-    await load;
-    await rolledBack.stop();
-    expect(statuses.length).toBeGreaterThan(10);
-    expect(new Set(statuses)).toEqual(new Set([200]));
-    expect(nginx.accessLog()).toContain(`127.0.0.1:${green}`);
-  });
+test('darkroom-plain.conf follows an upgrade from one port to the other, and back', async () => {
+  const [blue = 0, green = 0] = await findFreePorts(2);
+  const start = (port: number) => startService({ PORT: String(port) });
+  const nginx = await startPlainNginx([blue, green]);
+  onTestFinished(() => nginx.stop());
+  let widthPx = 16;
+  // Each URL is another one, so that none of them is in a cache.
+  const ask = async (): Promise<number> => {
+    const path = `/attachments/1/4/concert-grey.jpg?width=${widthPx}`;
+    widthPx += 1;
+    const url = `http://127.0.0.1:${nginx.port}${path}&quality=low&format=jpg`;
+    const response = await fetch(url);
+    await response.arrayBuffer();
+    return response.status;
+  };
+  const statuses: number[] = [];
+  let isUpgrading = true;
+  const oldRelease = await start(blue);
+  const load = (async () => {
+    while (isUpgrading) statuses.push(await ask());
+  })();
+  const newRelease = await start(green);
+  expect(await oldRelease.stop()).toBe(0);
+  for (let count = 0; count < 5; count += 1) statuses.push(await ask());
+  // The rollback is the same, the other way round.
+  const rolledBack = await start(blue);
+  expect(await newRelease.stop()).toBe(0);
+  for (let count = 0; count < 5; count += 1) statuses.push(await ask());
+  isUpgrading = false;
+  await load;
+  await rolledBack.stop();
+  expect(statuses.length).toBeGreaterThan(10);
+  expect(new Set(statuses)).toEqual(new Set([200]));
+  expect(nginx.accessLog()).toContain(`127.0.0.1:${green}`);
 });

@@ -127,5 +127,5 @@ function createReplica(
 
 /** A client that keeps its connections for less time than the server. */
 function createReplicaClient(port: number): Ask {
-  return createClient(port, { timeout: 10_000 });
+  return createClient(port, { keepAliveTimeout: 10_000, keepAliveMaxTimeout: 10_000 });
 }

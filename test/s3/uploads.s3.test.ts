@@ -163,8 +163,3 @@ describe('a part of an upload that the platform has begun', () => {
     expect(await upload(key, 1_000, { part, query })).toMatchObject({ status: 404 });
   });
 });
-
-test('a capability of another bucket is a 403, one of this bucket is taken', async () => {
-  expect((await upload('emojis/1', 10, { bucket: 'others' })).status).toBe(403);
-  expect((await upload('emojis/1', 10, { bucket: Bucket })).status).toBe(200);
-});

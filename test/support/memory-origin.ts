@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import { Readable } from 'node:stream';
 import { MediaError } from '../../src/contract/errors.ts';
-import type { Origin, OriginObject, ReadOptions } from '../../src/pipeline/ports.ts';
+import type { Opened, OpenOptions, Source } from '../../src/pipeline/ports.ts';
 import { clampRange, readLastModified } from '../../src/storage/origin-object.ts';
 
 interface Stored {
@@ -10,7 +10,8 @@ interface Stored {
 }
 
 /** Originals in memory, for tests; counts what is read from it. */
-export class MemoryOrigin implements Origin {
+export class MemoryOrigin implements Source {
+  readonly identity = 'tag';
   readonly #objects = new Map<string, Stored>();
   /** How often an object was opened, per key, missing ones included. */
   readonly reads = new Map<string, number>();
@@ -22,8 +23,7 @@ export class MemoryOrigin implements Origin {
   failure: Error | undefined;
 
   /** What becomes of an object before it is given. */
-  alter: (object: OriginObject, key: string) => OriginObject | Promise<OriginObject> = (object) =>
-    object;
+  alter: (opened: Opened, key: string) => Opened | Promise<Opened> = (opened) => opened;
 
   /** Bodies that were handed out and are neither read to their end nor let go. */
   openBodies = 0;
@@ -36,7 +36,7 @@ export class MemoryOrigin implements Origin {
     this.#objects.delete(key);
   }
 
-  async read(key: string, { signal, range }: ReadOptions): Promise<OriginObject> {
+  async open(key: string, { signal, range }: OpenOptions): Promise<Opened> {
     signal.throwIfAborted();
     this.reads.set(key, (this.reads.get(key) ?? 0) + 1);
     if (this.failure !== undefined) throw this.failure;
@@ -55,7 +55,7 @@ export class MemoryOrigin implements Origin {
       sizeBytes: bytes.length,
       etag: createHash('sha256').update(bytes).digest('hex'),
       lastModified: readLastModified(lastModified),
-      storedContentType: undefined,
+      part: range && { first, last },
       body,
     };
     return this.alter(object, key);

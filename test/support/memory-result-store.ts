@@ -1,5 +1,5 @@
 import type { ResultAddress, ResultStore, StoredResult } from '../../src/pipeline/ports.ts';
-import { resultPath } from '../../src/pipeline/results/result-path.ts';
+import { storedPath } from './stored-path.ts';
 
 /** Renderings in memory, without a bound, for tests; counts what is asked of it, and fails on demand. */
 export class MemoryResultStore implements ResultStore {
@@ -58,7 +58,7 @@ export class MemoryResultStore implements ResultStore {
 }
 
 function pathOf(address: ResultAddress): string {
-  const path = resultPath(address);
+  const path = storedPath(address);
   if (path.split('/').some((segment) => /^\.{0,2}$/.test(segment))) {
     throw new Error(`${path} is no path`);
   }

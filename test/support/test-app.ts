@@ -8,7 +8,6 @@ import { type Config, readConfig } from '../../src/config/config.ts';
 import type { Environment } from '../../src/config/setting.ts';
 import type { Clock, Log, Renderer, RenderOptions } from '../../src/pipeline/ports.ts';
 import type { RenderJob } from '../../src/pipeline/render/render-job.ts';
-import type { RequestLine, RequestLog } from '../../src/telemetry/request-log.ts';
 import { WorkerPool } from '../../src/workers/worker-pool.ts';
 import { connectTo, sendRaw } from './http/raw-http.ts';
 import { MemoryOrigin } from './memory-origin.ts';
@@ -35,6 +34,11 @@ export class CountingRenderer implements Renderer {
     return this.#inner.render(original, job, options);
   }
 }
+
+type RequestLog = NonNullable<AppParts['requestLog']>;
+
+/** A line of the log on a request that is over. */
+export type RequestLine = Parameters<RequestLog['info']>[0];
 
 /** A clock that stands still until it is advanced. */
 export class FakeClock implements Clock {

@@ -1,11 +1,12 @@
 import { Readable } from 'node:stream';
-import type { Origin, OriginObject, ReadOptions } from '../../src/pipeline/ports.ts';
+import type { Opened, OpenOptions, Source } from '../../src/pipeline/ports.ts';
 import { clampRange } from '../../src/storage/origin-object.ts';
 
 const CHUNK = Buffer.alloc(65_536);
 
 /** An origin that has every object: zeros, made only as they are read. */
-export class ZerosOrigin implements Origin {
+export class ZerosOrigin implements Source {
+  readonly identity = 'tag';
   readonly #sizeBytes: number;
   /** How many objects were opened. */
   reads = 0;
@@ -17,7 +18,7 @@ export class ZerosOrigin implements Origin {
     this.#sizeBytes = sizeBytes;
   }
 
-  async read(_key: string, { signal, range }: ReadOptions): Promise<OriginObject> {
+  async open(_key: string, { signal, range }: OpenOptions): Promise<Opened> {
     signal.throwIfAborted();
     const { first, last } = clampRange(range, this.#sizeBytes);
     let left = last - first + 1;
@@ -38,7 +39,7 @@ export class ZerosOrigin implements Origin {
       sizeBytes: this.#sizeBytes,
       etag: 'zeros',
       lastModified: undefined,
-      storedContentType: undefined,
+      part: range && { first, last },
       body,
     };
   }

@@ -60,6 +60,14 @@ export const rows: readonly Row[] = [
   row('/avatars/{index}.{ext}', 'none', ['png']),
 ];
 
+/** External media, whose path is read as it was sent: `signed-oracle.ts`. */
+export const externalRow: Row = {
+  path: '/external/{signature}/{target}',
+  extensions: [],
+  originKey: '',
+  query: 'external',
+};
+
 /** One segment of a row's path: a word, or the name of what stands there. */
 export interface Segment {
   readonly word: string | undefined;
@@ -187,48 +195,81 @@ function isAnimated(query: QueryKind, format: Format | undefined, isAsked: boole
   return format === 'gif' && query !== 'external' ? true : isAsked;
 }
 
-/** Judges the target of a request line. */
-export function judge(target: string): Verdict {
-  const [path, query] = splitTarget(target);
-  if (path[0] !== '/') return { kind: 'unknown path' };
-  const texts = path.slice(1).split('/').map(decodeSegment);
-  const found = rows.find((each) => fits(segmentsOf(each), texts));
-  if (found === undefined) return { kind: 'unknown path' };
+/** A target that fits the path of a row, in its parts, decoded. */
+export interface TargetParts {
+  readonly row: Row;
+  /** By what stands there; `undefined` for what is no percent-encoded UTF-8. */
+  readonly path: Readonly<Record<string, string | undefined>>;
+  /** All values of each parameter that the row has. */
+  readonly query: Readonly<Record<string, readonly string[]>>;
+}
 
-  const faults: string[] = [];
-  const values: Record<string, string> = {};
-  let extension: string | undefined;
-  segmentsOf(found).forEach(({ word, name, hasExtension }, index) => {
+/** Takes a target apart; `undefined` where its path is none of the contract. */
+export function takeApart(target: string): TargetParts | undefined {
+  const [path, query] = splitTarget(target);
+  if (path[0] !== '/') return undefined;
+  const texts = path.slice(1).split('/').map(decodeSegment);
+  const row = rows.find((each) => fits(segmentsOf(each), texts));
+  if (row === undefined) return undefined;
+
+  const values: Record<string, string | undefined> = {};
+  segmentsOf(row).forEach(({ word, name, hasExtension }, index) => {
     if (word !== undefined) return;
     const text = texts[index];
-    if (text === undefined) {
-      faults.push(name);
-      return;
-    }
-    const parts = hasExtension ? text.split('.') : [text];
-    if (hasExtension) extension = parts.pop();
-    values[name] = parts.join('.');
-    if (!isPathValue(name, values[name])) faults.push(name);
-    if (hasExtension && !found.extensions.includes(extension ?? '')) faults.push('ext');
+    const parts = hasExtension ? text?.split('.') : undefined;
+    if (parts !== undefined) values.ext = parts.pop();
+    values[name] = parts?.join('.') ?? text;
   });
+  return { row, path: values, query: queryOf(row.query, query) };
+}
 
+/** All values of each parameter that a kind of query has. */
+export function queryOf(
+  kind: QueryKind,
+  query: string,
+): Readonly<Record<string, readonly string[]>> {
   const given = parametersOf(query);
+  const valuesOf = (name: string) => given.flatMap(([key, value]) => (key === name ? [value] : []));
+  return Object.fromEntries(parameterNames[kind].map((name) => [name, valuesOf(name)]));
+}
+
+/** Judges the target of a request line. */
+export function judge(target: string): Verdict {
+  const parts = takeApart(target);
+  if (parts === undefined) return { kind: 'unknown path' };
+  const { row, path, query } = parts;
+  const { ext: extension, ...segments } = path;
+  const faults: string[] = [];
+  const values: Record<string, string> = {};
+  for (const [name, value] of Object.entries(segments)) {
+    if (value === undefined || !isPathValue(name, value)) faults.push(name);
+    values[name] = value ?? '';
+  }
+  if ('ext' in path && !row.extensions.includes(extension ?? '')) faults.push('ext');
+  const { faults: ofQuery, parameters } = judgeQuery(query);
+  faults.push(...ofQuery);
+  if (faults.length > 0) return { kind: 'refused', faults: faults.sort() };
+  if (row.query === 'none') return { kind: 'default avatar', index: values.index ?? '' };
+  const canonical = canonicalOf({ row, values, extension, parameters });
+  const { filename } = values;
+  return { kind: 'media', canonical, ...(filename !== undefined && { filename }) };
+}
+
+/** Names of the parameters at fault, and the values of all. */
+export function judgeQuery(query: TargetParts['query']) {
+  const faults: string[] = [];
   const parameters: Record<string, string> = {};
-  for (const name of parameterNames[found.query]) {
-    const all = given.flatMap(([key, value]) => (key === name ? [value] : []));
+  for (const [name, all] of Object.entries(query)) {
     const [value] = all;
     if (value === undefined) continue;
     if (all.length > 1 || !isParameterValue(name, value)) faults.push(name);
     parameters[name] = value;
   }
-  if (faults.length > 0) return { kind: 'refused', faults: faults.sort() };
-  if (found.query === 'none') return { kind: 'default avatar', index: values.index ?? '' };
-  const canonical = canonicalOf({ row: found, values, extension, parameters });
-  const { filename } = values;
-  return { kind: 'media', canonical, ...(filename !== undefined && { filename }) };
+  return { faults, parameters };
 }
 
-function splitTarget(target: string): readonly [path: string, query: string] {
+/** Path and query of a target, as they stand; an absolute one has an address before them. */
+export function splitTarget(target: string): readonly [path: string, query: string] {
   let rest = target;
   const scheme = ['http://', 'https://'].find((each) => target.toLowerCase().startsWith(each));
   if (scheme !== undefined) {
@@ -268,7 +309,8 @@ function bytesOf(text: string, isStrict: boolean): Buffer | undefined {
   return Buffer.from(bytes);
 }
 
-function decodeSegment(text: string): string | undefined {
+/** A segment of a path, decoded once; `undefined` for what is no percent-encoded UTF-8. */
+export function decodeSegment(text: string): string | undefined {
   const bytes = bytesOf(text, true);
   if (bytes === undefined) return undefined;
   const decoded = bytes.toString('utf8');
@@ -276,7 +318,7 @@ function decodeSegment(text: string): string | undefined {
 }
 
 /** Names and values of a query, as HTML forms write them; a malformed escape is plain text. */
-function parametersOf(query: string): readonly (readonly [name: string, value: string])[] {
+export function parametersOf(query: string): readonly (readonly [name: string, value: string])[] {
   const decode = (text: string): string =>
     (bytesOf(text.replaceAll('+', ' '), false) ?? Buffer.alloc(0)).toString('utf8');
   return query

@@ -14,6 +14,10 @@ import {
   segmentsOf,
 } from './contract-oracle.ts';
 
+/** Draws from each as often as the number before it says. */
+export const weighted = <Value>(...all: readonly (readonly [number, fc.Arbitrary<Value>])[]) =>
+  fc.oneof(...all.map(([weight, arbitrary]) => ({ weight, arbitrary })));
+
 const id = fc.oneof(
   fc.bigInt({ min: 0n, max: 2n ** 64n - 1n }).map(String),
   fc.constantFrom('0', '1', '9', '10', '9007199254740993', '18446744073709551615'),
@@ -118,8 +122,8 @@ function noiseFor({ query }: Row): fc.Arbitrary<readonly string[]> {
 
 const seed = fc.oneof(fc.constantFrom(0, 1, 2), fc.nat());
 
-/** A target that asks for what was drawn, in one of its many spellings. */
-export function spellings(request: SoundParts): fc.Arbitrary<string> {
+/** A target that asks for what was drawn, in one of its many spellings, with more pairs in its query. */
+export function spellings(request: SoundParts, more: readonly string[] = []): fc.Arbitrary<string> {
   const { row, parameters } = request;
   const pairs = Object.entries(parameters);
   return fc
@@ -136,7 +140,7 @@ export function spellings(request: SoundParts): fc.Arbitrary<string> {
       const known = order.map(
         ([name, value]) => `${disguise(name, escapes)}=${disguise(value, escapes)}`,
       );
-      const query = [...known.slice(0, at), ...noise, ...known.slice(at)].join('&');
+      const query = [...known.slice(0, at), ...noise, ...known.slice(at), ...more].join('&');
       const path = formatPath(request, escapes);
       return `${origin}${path}${query !== '' || mark ? `?${query}` : ''}${fragment}`;
     });
@@ -250,7 +254,8 @@ const undecodable = fc.constantFrom(
   ...['%ed%a0%80', '%ed%a0%bd%ed%b8%80', '%f4%90%80%80', '%f8%88%80%80%80', '%fe%ff', 'a%'],
   ...['\u00e9', '\u00c3\u00a9', '\ud800', '\udc00.png', '🎉', '\u2215', '\uff0e\uff0e'],
 );
-const badParameter = (name: string): fc.Arbitrary<readonly string[]> => {
+/** What no parameter of this name may be, or what is given twice. */
+export const badParameter = (name: string): fc.Arbitrary<readonly string[]> => {
   const isBad = (value: string): boolean => !isParameterValue(name, value);
   const bad = fc
     .oneof(
@@ -280,10 +285,9 @@ export const broken: fc.Arbitrary<Broken> = drawn.chain(
     const places = [...names, ...(hasExtension ? ['ext'] : []), ...parameterNames[row.query]];
     const badValue = (name: string): fc.Arbitrary<{ text: string; isRaw: boolean }> => {
       const bad = name === 'filename' ? badFilenames : name.endsWith('hash') ? badHashes : badIds;
-      const wellFormed = bad.map((text) => ({ text, isRaw: false }));
-      return fc.oneof(
-        { arbitrary: wellFormed, weight: 4 },
-        { arbitrary: undecodable.map((text) => ({ text, isRaw: true })), weight: 1 },
+      return weighted<{ text: string; isRaw: boolean }>(
+        [4, bad.map((text) => ({ text, isRaw: false }))],
+        [1, undecodable.map((text) => ({ text, isRaw: true }))],
       );
     };
     return fc

@@ -1,75 +1,130 @@
 import { expect } from 'vitest';
 import { commonHeaders } from '../support/http/raw-http.ts';
 import type { WireResponse } from '../support/http/wire-response.ts';
-import { type Canonical, judge, type Verdict } from './contract-oracle.ts';
-import { rangeOf, tagsOf, trimOws } from './header-oracle.ts';
+import {
+  type Canonical,
+  canonicalOf,
+  externalRow,
+  judge,
+  judgeQuery,
+  queryOf,
+  splitTarget,
+  takeApart,
+  type Verdict,
+} from './contract-oracle.ts';
+import { DocumentJudge } from './document-judge.ts';
+import {
+  type AskedKind,
+  checkMedia,
+  checkOtherMethod,
+  checkRefusal,
+  formatOf,
+  isCurrent,
+  type Learned,
+  lasting,
+  NOT_FOUND,
+  type Refused,
+  refusal,
+  UNKNOWN_MEDIA,
+  valueOfHeader,
+} from './response-checks.ts';
+import { endOf, judgeUpload, readExternalPath, readRelayPath } from './signed-oracle.ts';
 import { formatRequest, MARKER, type SoundRequest } from './surface-requests.ts';
 import { CANARY, CHANGED_AT, type Original, readDefaultAvatar } from './surface-storage.ts';
 import { openWire } from './wire.ts';
 
-/** Headers that tell of this one exchange and not of the media. */
-const OF_THE_EXCHANGE = [
-  ...['date', 'connection', 'keep-alive', 'cache-status', 'server-timing', 'x-request-id'],
-];
-
-/** Media whose plain GET is known: what every other response about it must agree with. */
-interface Learned {
-  readonly kind: 'media';
-  readonly response: WireResponse;
-  readonly etag: string;
-  readonly isPassthrough: boolean;
-  readonly isDated: boolean;
+/** What a target asks for: a row of the contract, what it comes to, and when its URL ends. */
+interface Asked {
+  readonly template: string | undefined;
+  readonly verdict: Verdict | { readonly kind: Exclude<AskedKind, Verdict['kind']> };
+  /** Whether its signature holds, where one is due. */
+  readonly isHeld: boolean;
+  /** Of what is signed with an end, in seconds since 1970. */
+  readonly endsAtSeconds?: number | undefined;
 }
 
-/** A request that has no media, and how it is refused. */
-interface Refused {
-  readonly kind: 'refused';
-  readonly status: number;
-  readonly code: string;
-  readonly cacheControl: string;
-  readonly faults?: readonly string[];
-  /** It is found, although it cannot be transformed: a client that has it already gets a 304. */
-  readonly isFound: boolean;
+/** A service under test, and what it may be asked for. */
+export interface World {
+  readonly port: number;
+  /** By their keys, those of other sites by their URLs; what is uploaded is added. */
+  readonly originals: Map<string, Original>;
+  /** The origin of the other site; with it, attachments are signed and uploads permitted. */
+  readonly siteOrigin?: string;
+  /** Most bytes of an upload. */
+  readonly maxUploadBytes?: number;
 }
 
-const refusal = (status: number, code: string, cacheControl: string): Refused => {
-  return { kind: 'refused', status, code, cacheControl, isFound: false };
-};
-const NOT_FOUND = refusal(404, 'NOT_FOUND', 'public, max-age=30');
-const UNKNOWN_MEDIA = refusal(404, 'UNKNOWN_MEDIA', 'public, max-age=30');
+const nowSeconds = (): number => Math.floor(Date.now() / 1000);
 
 /** Says what each response must be, from the contract and from what the same URL gave before. */
 export class SurfaceModel {
-  readonly #port: number;
-  readonly #originals: ReadonlyMap<string, Original>;
+  readonly #world: World;
   readonly #learned = new Map<string, Learned>();
+  readonly document = new DocumentJudge();
   /** How often each status was seen, so that a run can show what it has met. */
   readonly statuses = new Map<number, number>();
+  /** The headers of a missing attachment: those of a refused one are no others. */
+  #missing: object | undefined;
 
-  constructor(port: number, originals: ReadonlyMap<string, Original>) {
-    this.#port = port;
-    this.#originals = originals;
+  constructor(world: World) {
+    this.#world = world;
+  }
+
+  #ask(target: string): Asked {
+    const asked = this.#world.siteOrigin === undefined ? undefined : this.#askSigned(target);
+    if (asked !== undefined) return asked;
+    const verdict = judge(target);
+    const template = takeApart(target)?.row.path;
+    const isSigned = this.#world.siteOrigin !== undefined && template?.startsWith('/attachments/');
+    if (verdict.kind !== 'media' || isSigned !== true) {
+      return { template, verdict, isHeld: true };
+    }
+    const endsAtSeconds = endOf(target, verdict.canonical.originKey, nowSeconds());
+    return { template, verdict, isHeld: endsAtSeconds !== undefined, endsAtSeconds };
+  }
+
+  /** The routes that are there with keys alone. */
+  #askSigned(target: string): Asked | undefined {
+    if (readRelayPath(target) !== undefined) {
+      return { template: '/v1/relay/{key}', verdict: { kind: 'upload' }, isHeld: true };
+    }
+    const external = readExternalPath(target);
+    if (external === undefined) return undefined;
+    const template = externalRow.path;
+    const verdict = external.isSigned
+      ? judgeExternal(target, external.url, this.#world.siteOrigin)
+      : ({ kind: 'unauthorized' } as const);
+    return { template, verdict, isHeld: true };
   }
 
   /** What a target comes to, as a GET without any condition. */
   async expect(target: string): Promise<Learned | Refused> {
-    const verdict = judge(target);
-    if (verdict.kind === 'unknown path') return NOT_FOUND;
-    if (verdict.kind === 'refused') {
-      const { faults } = verdict;
-      return { ...refusal(400, 'INVALID_FORM_BODY', 'public, max-age=300'), faults };
+    const { verdict, isHeld } = this.#ask(target);
+    switch (verdict.kind) {
+      case 'unknown path':
+        return NOT_FOUND;
+      case 'unauthorized':
+        return refusal(401, 'UNAUTHORIZED', 'no-store');
+      case 'forbidden':
+        return refusal(502, 'ORIGIN_ERROR', 'no-store');
+      case 'upload':
+        return refusal(405, 'METHOD_NOT_ALLOWED', 'no-store');
+      case 'refused': {
+        const { faults } = verdict;
+        return { ...refusal(400, 'INVALID_FORM_BODY', 'public, max-age=300'), faults };
+      }
+      case 'default avatar':
+        return Number(verdict.index) > 5 ? UNKNOWN_MEDIA : this.#learn(target, verdict);
+      case 'media': {
+        const original = this.#world.originals.get(verdict.canonical.originKey);
+        if (original === undefined || !isHeld) return UNKNOWN_MEDIA;
+        const { passthrough } = verdict.canonical;
+        const status = passthrough ? (original.shown ?? 200) : original.transformed;
+        if (status === 200) return this.#learn(target, verdict);
+        const code = status === 415 ? 'UNSUPPORTED_MEDIA_TYPE' : 'UNPROCESSABLE_MEDIA';
+        return { ...refusal(status, code, 'public, max-age=300'), isFound: true };
+      }
     }
-    if (verdict.kind === 'default avatar') {
-      if (Number(verdict.index) > 5) return UNKNOWN_MEDIA;
-      return this.#learn(target, verdict);
-    }
-    const original = this.#originals.get(verdict.canonical.originKey);
-    if (original === undefined) return UNKNOWN_MEDIA;
-    if (verdict.canonical.passthrough || original.transformed === 200) {
-      return this.#learn(target, verdict);
-    }
-    const code = original.transformed === 415 ? 'UNSUPPORTED_MEDIA_TYPE' : 'UNPROCESSABLE_MEDIA';
-    return { ...refusal(original.transformed, code, 'public, max-age=300'), isFound: true };
   }
 
   /** Holds one response against what its request must give. */
@@ -77,23 +132,78 @@ export class SurfaceModel {
     const { method, target } = request;
     this.#count(response);
     this.checkAny(response);
-    const expected = await this.expect(target);
+    const { template, verdict, endsAtSeconds } = this.#ask(target);
+    this.document.check(method, template, response);
+    const id = valueOfHeader(request, 'x-request-id');
+    // Of a hit, which has no line in the log, there may be none.
+    if (id === MARKER) expect([id, undefined]).toContain(response.headers['x-request-id']);
+    const faults = verdict.kind === 'refused' ? verdict.faults : [];
+    if (template !== externalRow.path) {
+      expect(this.document.faultsOf(target) ?? [], target).toEqual(faults);
+    }
+    if (verdict.kind === 'upload' && method === 'PUT') {
+      this.#checkUpload(request, response);
+      return;
+    }
     if (method !== 'GET' && method !== 'HEAD') {
-      checkOtherMethod(method, judge(target), response);
-    } else if (expected.kind === 'refused') {
+      checkOtherMethod(method, verdict.kind, response);
+      return;
+    }
+    const expected = await this.expect(target);
+    if (expected.kind === 'refused') {
+      if (verdict.kind === 'upload') checkOtherMethod(method, verdict.kind, response);
       // A client that has it already gets a 304, unless it was refused to another one a moment ago.
       const isKnown = expected.isFound && isCurrent(request, undefined);
       if (isKnown && response.status === 304) return;
       checkRefusal(response, expected, method === 'HEAD');
+      if (expected === UNKNOWN_MEDIA) this.#checkMissing(response);
     } else {
-      checkMedia(request, response, expected);
+      checkMedia(request, response, expected, endsAtSeconds);
+    }
+  }
+
+  /** What is refused is not told from what is not there. */
+  #checkMissing({ headers }: WireResponse): void {
+    this.#missing ??= lasting(headers);
+    expect(lasting(headers)).toEqual(this.#missing);
+  }
+
+  #checkUpload(request: SoundRequest, response: WireResponse): void {
+    const { originals, maxUploadBytes = 0 } = this.#world;
+    const body = Buffer.from(request.body.kind === 'none' ? '' : request.body.text, 'latin1');
+    const contentType = valueOfHeader(request, 'content-type');
+    const verdict = judgeUpload(
+      { target: request.target, contentType, body, isLengthTold: request.body.kind === 'length' },
+      maxUploadBytes,
+      (key) => originals.has(key),
+      nowSeconds(),
+    );
+    if (verdict.kind === 'refused') {
+      const { status, code } = verdict;
+      const faults = status === 400 ? { faults: ['key'] } : {};
+      checkRefusal(response, { ...refusal(status, code, 'no-store'), ...faults }, false);
+      return;
+    }
+    expect([response.status, response.body.length], request.target).toEqual([200, 0]);
+    expect(response.headers.etag).toMatch(/^"[!-~]+"$/);
+    expect(response.headers['cache-control']).toBe('no-store');
+    const contents = { bytes: body, isUploaded: true, disposition: 'inline' } as const;
+    originals.set(verdict.key, {
+      ...contents,
+      transformed: formatOf(body) === 'unknown' ? 415 : 200,
+      contentType:
+        formatOf(body) === 'unknown' ? 'text/plain; charset=utf-8' : `image/${formatOf(body)}`,
+    });
+    // What is learned is kept by its verdict, which has the key.
+    for (const asked of this.#learned.keys()) {
+      if (JSON.parse(asked).canonical?.originKey === verdict.key) this.#learned.delete(asked);
     }
   }
 
   /** What holds of every response, whatever was asked. */
   checkAny(response: WireResponse): void {
     const { status, headers, body } = response;
-    expect(status).toBeLessThan(500);
+    if (status !== 502) expect(status).toBeLessThan(500);
     for (const [name, value] of Object.entries(headers)) {
       if (name === 'x-request-id') continue; // a client's own, given back to it
       expect(`${name}: ${value}`).not.toContain(MARKER);
@@ -105,6 +215,7 @@ export class SurfaceModel {
     }
     if (status === 204 || status === 304) expect(body).toHaveLength(0);
     expect(headers).toMatchObject(commonHeaders);
+    if (status >= 400) this.document.checkError(response);
     if (status >= 400 && body.length > 0) {
       expect(headers['content-type']).toBe('application/json; charset=utf-8');
     }
@@ -114,195 +225,107 @@ export class SurfaceModel {
     this.statuses.set(status, (this.statuses.get(status) ?? 0) + 1);
   }
 
-  async #learn(target: string, verdict: Exclude<Verdict, { kind: 'unknown path' | 'refused' }>) {
-    const key = JSON.stringify(verdict);
-    const known = this.#learned.get(key);
+  async #learn(target: string, verdict: Extract<Verdict, { kind: 'media' | 'default avatar' }>) {
+    const asked = JSON.stringify(verdict);
+    const known = this.#learned.get(asked);
     if (known !== undefined) return known;
 
-    const wire = await openWire(this.#port);
+    const wire = await openWire(this.#world.port);
     await wire.send(Buffer.from(`GET ${target} HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n`));
     const response = await wire.next(false);
     expect((await wire.rest()).length).toBe(0);
     wire.close();
     if (response === undefined) throw new Error('no response');
     this.checkAny(response);
+    this.document.check('GET', this.#ask(target).template, response);
     expect(response.status).toBe(200);
-    const etag = response.headers.etag ?? '';
-    expect(etag).toMatch(/^"[!-~]+"$/);
-    for (const other of this.#learned.values()) expect(other.etag).not.toBe(etag);
+    const { etag } = response.headers;
+    if (etag !== undefined) {
+      expect(etag).toMatch(/^"[!-~]+"$/);
+      for (const other of this.#learned.values()) expect(other.etag).not.toBe(etag);
+    }
     const learned =
       verdict.kind === 'default avatar'
-        ? await learnAvatar(response, etag, verdict.index)
-        : this.#learnMedia(response, etag, verdict.canonical, verdict.filename);
-    this.#learned.set(key, learned);
+        ? await learnAvatar(response, verdict.index)
+        : this.#learnMedia(response, verdict.canonical, verdict.filename);
+    this.#learned.set(asked, learned);
     return learned;
   }
 
-  #learnMedia(
-    response: WireResponse,
-    etag: string,
-    canonical: Canonical,
-    filename: string | undefined,
-  ): Learned {
+  #learnMedia(response: WireResponse, canonical: Canonical, filename: string | undefined): Learned {
     const { headers, body } = response;
-    const original = this.#originals.get(canonical.originKey);
+    const original = this.#world.originals.get(canonical.originKey);
     if (original === undefined) throw new Error(canonical.originKey);
-    const { contentType, disposition, bytes } = original;
-    expect(headers).toMatchObject({
-      'cache-control': 'public, max-age=31536000, immutable',
-      'last-modified': CHANGED_AT.toUTCString(),
-      'accept-ranges': 'bytes',
-    });
+    const { contentType, disposition, bytes, ofSite, isUploaded = false } = original;
+    const { passthrough } = canonical;
+    const isValidated = !passthrough || ofSite?.hasValidator !== false;
+    const changedAt = ofSite === undefined && !isUploaded ? CHANGED_AT.toUTCString() : undefined;
+    if (!isUploaded) expect(headers['last-modified']).toBe(changedAt);
+    expect(headers['x-robots-tag']).toBe('noindex');
+    expect(headers['accept-ranges']).toBe(isValidated ? 'bytes' : 'none');
+    expect(headers.etag !== undefined).toBe(isValidated);
     const type = canonical.format === undefined ? contentType : `image/${canonical.format}`;
     expect(headers['content-type']).toBe(type);
-    if (canonical.passthrough) expect(body.equals(bytes)).toBe(true);
+    if (passthrough) expect(body.equals(bytes)).toBe(true);
     else expect(`image/${formatOf(body)}`).toBe(type);
     const sent = headers['content-disposition'];
     if (filename === undefined) expect(sent).toBeUndefined();
     else expect(sent?.split(';')[0]).toBe(disposition);
-    return { kind: 'media', response, etag, isPassthrough: canonical.passthrough, isDated: true };
+    const shown = filename?.replaceAll(/[\u202a-\u202e]/g, '');
+    if (passthrough) expect(sent && nameIn(sent), sent).toBe(shown);
+    const date = headers['last-modified'];
+    return {
+      kind: 'media',
+      response,
+      etag: headers.etag,
+      isPassthrough: passthrough,
+      isOfSite: ofSite !== undefined,
+      changedAtSeconds: date === undefined ? undefined : Date.parse(date) / 1000,
+      cacheControl: ofSite?.cacheControl ?? 'public, max-age=31536000, immutable',
+    };
   }
 }
 
-async function learnAvatar(response: WireResponse, etag: string, index: string): Promise<Learned> {
+/** The name that a Content-Disposition tells, in full where it has it so (RFC 6266). */
+function nameIn(header: string): string {
+  const [, plain = '', encoded] =
+    /filename="((?:[^"\\]|\\.)*)"(?:; filename\*=UTF-8''(.*))?$/.exec(header) ?? [];
+  return encoded === undefined ? plain.replaceAll(/\\(.)/g, '$1') : decodeURIComponent(encoded);
+}
+
+async function learnAvatar(response: WireResponse, index: string): Promise<Learned> {
   expect(response.body.equals(await readDefaultAvatar(index))).toBe(true);
   expect(response.headers).toMatchObject({
-    'cache-control': 'public, max-age=86400',
     'content-type': 'image/png',
     'accept-ranges': 'bytes',
+    etag: expect.any(String),
   });
-  expect(response.headers).not.toHaveProperty('content-disposition');
-  return { kind: 'media', response, etag, isPassthrough: false, isDated: false };
+  for (const name of ['content-disposition', 'x-robots-tag']) {
+    expect(response.headers).not.toHaveProperty(name);
+  }
+  return {
+    kind: 'media',
+    response,
+    etag: response.headers.etag,
+    isPassthrough: false,
+    isShipped: true,
+    changedAtSeconds: undefined,
+    cacheControl: 'public, max-age=86400',
+  };
 }
 
-/** By the first bytes of a file, as each format begins. */
-function formatOf(body: Buffer): string {
-  const head = body.subarray(0, 12).toString('latin1');
-  if (head.startsWith('\x89PNG\r\n\x1a\n')) return 'png';
-  if (head.startsWith('\xff\xd8\xff')) return 'jpeg';
-  if (head.startsWith('GIF89a')) return 'gif';
-  return head.startsWith('RIFF') && head.endsWith('WEBP') ? 'webp' : 'unknown';
-}
-
-function checkOtherMethod(method: string, verdict: Verdict, response: WireResponse): void {
-  if (verdict.kind === 'unknown path') {
-    checkRefusal(response, NOT_FOUND, false);
-    return;
-  }
-  const allowed = 'GET, HEAD, OPTIONS';
-  expect(response.headers.allow).toBe(allowed);
-  if (method !== 'OPTIONS') {
-    checkRefusal(response, refusal(405, 'METHOD_NOT_ALLOWED', 'no-store'), false);
-    return;
-  }
-  expect(response.status).toBe(204);
-  expect(response.headers['access-control-allow-methods']).toBe(allowed);
-}
-
-function checkRefusal(response: WireResponse, expected: Refused, isHead: boolean): void {
-  const { headers, body } = response;
-  expect(response.status).toBe(expected.status);
-  expect(headers['cache-control']).toBe(expected.cacheControl);
-  for (const name of ['etag', 'last-modified', 'content-disposition', 'accept-ranges']) {
-    expect(headers).not.toHaveProperty(name);
-  }
-  expect(headers['content-type']).toBe('application/json; charset=utf-8');
-  if (isHead) {
-    expect(body).toHaveLength(0);
-    return;
-  }
-  const { errors, ...rest } = JSON.parse(body.toString());
-  expect(rest).toEqual({ code: expected.code, message: expect.any(String) });
-  expect(errors === undefined).toBe(expected.faults === undefined);
-  if (expected.faults === undefined) return;
-  expect(errors.map(({ path }: { path: string }) => path).sort()).toEqual(expected.faults);
-  for (const fault of errors)
-    expect(fault).toEqual({ path: fault.path, message: expect.any(String) });
-}
-
-/** The values of a header, as one (RFC 9110 §5.3). */
-function valueOfHeader({ headers }: SoundRequest, name: string): string | undefined {
-  const values = headers.flatMap(([each, value]) =>
-    each.toLowerCase() === name ? [trimOws(value)] : [],
-  );
-  // Of a date there can be no list: the first one counts.
-  if (name === 'if-modified-since') return values[0];
-  return values.length === 0 ? undefined : values.join(', ');
-}
-
-function isCurrent(request: SoundRequest, learned: Learned | undefined): boolean {
-  const list = valueOfHeader(request, 'if-none-match')?.replaceAll(
-    '<own tag>',
-    learned?.etag ?? '"unknown"',
-  );
-  if (list !== undefined) {
-    // Of what is refused there is no response that `*` could mean.
-    if (list === '*') return learned !== undefined;
-    return tagsOf(list)?.some((tag) => `"${tag}"` === learned?.etag) ?? false;
-  }
-  const since = valueOfHeader(request, 'if-modified-since');
-  if (since === undefined || learned?.isDated === false) return false;
-  const date = dateOf(since);
-  return date !== undefined && date >= Math.floor(CHANGED_AT.getTime() / 1000);
-}
-
-/** Seconds of a date in one of the three forms, as far as they are drawn here. */
-function dateOf(text: string): number | undefined {
-  const forms = [
-    /^\w{3}, \d\d \w{3} \d{4} [\d:]{8} GMT$/,
-    /^\w+day, \d\d-\w{3}-\d\d [\d:]{8} GMT$/,
-    /^\w{3} \w{3} [ \d]\d [\d:]{8} \d{4}$/,
-  ];
-  if (!forms.some((form) => form.test(text))) return undefined;
-  return Math.floor(Date.parse(text.endsWith('GMT') ? text : `${text} GMT`) / 1000);
-}
-
-function isRangeApplicable(request: SoundRequest, { etag, isDated }: Learned): boolean {
-  const value = valueOfHeader(request, 'if-range')?.replaceAll('<own tag>', etag);
-  if (value === undefined || value === etag) return true;
-  return isDated && dateOf(value) === Math.floor(CHANGED_AT.getTime() / 1000);
-}
-
-function checkMedia(request: SoundRequest, response: WireResponse, learned: Learned): void {
-  const { headers, body } = response;
-  const { body: whole, headers: plain } = learned.response;
-  const cacheStatus = learned.isPassthrough ? 'darkroom; fwd=bypass' : 'darkroom; hit';
-  expect(headers['cache-status']).toBe(cacheStatus); // whatever the client says of caches
-  expect(headers['server-timing'] ?? 'store').toMatch(
-    learned.isPassthrough ? /^origin;dur=[\d.]+$/ : /^store/,
-  );
-
-  if (isCurrent(request, learned)) {
-    expect(response.status).toBe(304);
-    for (const name of ['etag', 'cache-control', 'last-modified']) {
-      expect(headers[name], name).toBe(plain[name]);
-    }
-    for (const name of ['content-length', 'content-range'])
-      expect(headers).not.toHaveProperty(name);
-    return;
-  }
-  const range = valueOfHeader(request, 'range');
-  const isRange =
-    request.method === 'GET' && range !== undefined && isRangeApplicable(request, learned);
-  const part = isRange ? rangeOf(range, whole.length) : 'full';
-  if (part === 'unsatisfiable') {
-    expect(headers['content-range']).toBe(`bytes */${whole.length}`);
-    checkRefusal(response, refusal(416, 'RANGE_NOT_SATISFIABLE', 'no-store'), false);
-    return;
-  }
-  const lasting = (all: WireResponse['headers']) =>
-    Object.fromEntries(Object.entries(all).filter(([name]) => !OF_THE_EXCHANGE.includes(name)));
-  const due = lasting(plain);
-  let sent = whole;
-  if (part !== 'full') {
-    const [first = 0, last = 0] = part.split('-').map(Number);
-    sent = whole.subarray(first, last + 1);
-    due['content-length'] = String(sent.length);
-    due['content-range'] = `bytes ${part}/${whole.length}`;
-  }
-  expect(response.status).toBe(part === 'full' ? 200 : 206);
-  expect(lasting(headers)).toEqual(due);
-  expect(body.equals(request.method === 'HEAD' ? Buffer.alloc(0) : sent)).toBe(true);
+/** What a signed path of external media asks for. */
+function judgeExternal(
+  target: string,
+  url: URL | undefined,
+  siteOrigin: string | undefined,
+): Asked['verdict'] {
+  const query = queryOf('external', splitTarget(target)[1]);
+  const { faults, parameters } = judgeQuery(query);
+  if (faults.length > 0) return { kind: 'refused', faults: faults.sort() };
+  if (url === undefined || url.origin !== siteOrigin) return { kind: 'forbidden' };
+  const parts = { row: externalRow, values: {}, extension: undefined, parameters };
+  return { kind: 'media', canonical: { ...canonicalOf(parts), originKey: url.href } };
 }
 
 /** The bytes of a request, its own entity tag put in where it asks for that. */

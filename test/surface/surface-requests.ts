@@ -1,7 +1,6 @@
 /** What a client may send over one connection: requests of every shape, sound or not. */
 
 import fc from 'fast-check';
-import { get, line, unsoundMessages } from '../http/edge/unsound-messages.ts';
 import { rows, type SoundParts } from './contract-oracle.ts';
 import {
   broken,
@@ -13,8 +12,10 @@ import {
   parametersOf,
   parameterValues,
   spellings,
+  weighted,
 } from './contract-requests.ts';
 import { CHANGED_AT } from './surface-storage.ts';
+import { get, line, unsoundMessages } from './unsound-messages.ts';
 
 /** A word that stands in what is sent, wherever it can, and must be in no header that comes back. */
 export const MARKER = 'zq7marker';
@@ -63,7 +64,7 @@ export interface Conversation {
 }
 
 /** Of the parameters, fewer values than the contract has, so that results meet again. */
-const fewValues = {
+export const fewValues = {
   ...parameterValues,
   size: fc.constantFrom('16', '128', '4096'),
   width: fc.constantFrom('1', '10', '4096'),
@@ -71,7 +72,7 @@ const fewValues = {
 };
 
 /** Requests of the row for an original that is there, with any parameters. */
-function drawnFor(key: string): fc.Arbitrary<SoundParts> {
+export function drawnFor(key: string): fc.Arbitrary<SoundParts> {
   const parts = key.split('/');
   const fits = (pattern: readonly string[]): boolean =>
     pattern.length === parts.length &&
@@ -92,10 +93,12 @@ function drawnFor(key: string): fc.Arbitrary<SoundParts> {
   });
 }
 
-/** A target that a request line can hold: nothing but visible ASCII. */
-const isWritable = (target: string): boolean => /^[/][!-~]*$|^\*$/.test(target);
+/** A target that a request line can hold: nothing but visible ASCII, with an address before it or none. */
+const isWritable = (target: string): boolean =>
+  /^(?:https?:\/\/(?:user@)?cdn\.example(?::8443)?)?[/][!-~]*$|^\*$/i.test(target);
 
-function targets(keys: readonly string[]): fc.Arbitrary<string> {
+/** Targets about these originals, and about all else. */
+export function targets(keys: readonly string[]): fc.Arbitrary<string> {
   const known = fc
     .constantFrom(...keys)
     .chain(drawnFor)
@@ -104,39 +107,31 @@ function targets(keys: readonly string[]): fc.Arbitrary<string> {
   const avatar = fc
     .tuple(fc.nat(7), fc.constantFrom('', '?', '?size=0', '?v=1#x'))
     .map(([index, query]) => `/avatars/${index}.png${query}`);
-  return fc.oneof(
-    { arbitrary: known, weight: 8 },
-    { arbitrary: avatar, weight: 2 },
-    { arbitrary: drawn.chain(spellings), weight: 1 },
-    { arbitrary: broken.map(({ target }) => target), weight: 2 },
-    { arbitrary: foreign, weight: 1 },
-    { arbitrary: hostile, weight: 3 },
-    {
-      arbitrary: fc.constantFrom(
-        ...'/attachments/1/2/link /attachments/1/3/canary /banners/9/canary.png /canary'.split(' '),
-        ...'/attachments/1/2/..%2f..%2f..%2fcanary /attachments/1/2/../../../../canary'.split(' '),
-        ...'/attachments/..%2f..%2f/..%2f/canary /%2e%2e/canary /attachments/1/2/%252e%252e'.split(
-          ' ',
-        ),
-        `/attachments/1/2/${MARKER}`,
-        `/avatars/${MARKER}/x.png?size=${MARKER}`,
-        `/${MARKER}%0d%0aSet-Cookie:%20${MARKER}`,
-        `/attachments/1/2/${MARKER}%0d%0aX-${MARKER}:%201`,
-        `/emojis/4.png?size=${MARKER}%0d%0aLocation:%20/`,
-      ),
-      weight: 2,
-    },
+  const tricks = `
+    /attachments/1/2/link /attachments/1/3/canary /banners/9/canary.png /canary /%2e%2e/canary
+    /attachments/1/2/..%2f..%2f..%2fcanary /attachments/1/2/../../../../canary
+    /attachments/..%2f..%2f/..%2f/canary /attachments/1/2/%252e%252e /external/ /external/x/y
+    /external/x/https/a.example/ /v1/relay/emojis/1?t=x /v1/relay /V1/relay/x
+    /attachments/1/2/${MARKER} /avatars/${MARKER}/x.png?size=${MARKER}
+    /${MARKER}%0d%0aSet-Cookie:%20${MARKER} /attachments/1/2/${MARKER}%0d%0aX-${MARKER}:%201
+    /emojis/4.png?size=${MARKER}%0d%0aLocation:%20/`;
+  return weighted(
+    [8, known],
+    [2, avatar],
+    [1, drawn.chain(spellings)],
+    [2, broken.map(({ target }) => target)],
+    [1, foreign],
+    [3, hostile],
+    [2, fc.constantFrom(...tricks.trim().split(/\s+/))],
   );
 }
 
-const method = fc.oneof(
-  { arbitrary: fc.constant('GET'), weight: 12 },
-  { arbitrary: fc.constant('HEAD'), weight: 4 },
-  {
-    arbitrary: fc.constantFrom('OPTIONS', 'POST', 'PUT', 'DELETE', 'PATCH', 'TRACE', 'PROPFIND'),
-    weight: 3,
-  },
-  { arbitrary: fc.constantFrom('QUERY', 'M-SEARCH', 'SOURCE', 'PURGE', 'LINK', 'ACL'), weight: 1 },
+const method = weighted(
+  [12, fc.constant('GET')],
+  [4, fc.constant('HEAD')],
+  [2, fc.constant('OPTIONS')],
+  [2, fc.constantFrom('POST', 'PUT', 'DELETE', 'PATCH', 'TRACE', 'PROPFIND')],
+  [1, fc.constantFrom('QUERY', 'M-SEARCH', 'SOURCE', 'PURGE', 'LINK', 'ACL')],
 );
 
 const seconds = (off: number): Date => new Date(CHANGED_AT.getTime() + off * 1000);
@@ -145,75 +140,96 @@ const dates = fc.oneof(
   fc.constantFrom('Tuesday, 14-May-24 10:00:00 GMT', 'Tue May 14 10:00:00 2024', 'yesterday', '0'),
   fc.constantFrom('Tue, 14 May 2024 10:00:00 +0000', 'Fri, 31 Dec 9999 23:59:59 GMT', ''),
 );
-const tags = fc.constantFrom(
-  ...[OWN_TAG, OWN_TAG, `W/${OWN_TAG}`, `"x", ${OWN_TAG}`, `${OWN_TAG}, "x"`, `,, ${OWN_TAG} ,`],
-  ...['*', '"x"', 'W/"x"', '"', 'x', '', `${OWN_TAG} ${OWN_TAG}`, '\u00a0*', '*, "x"', '"\u00ff"'],
+const gap = fc.constantFrom(',', ', ', ' , ', ',,', '\t,\t ', ' ', '', ';', '\u00a0,');
+const tag = fc.constantFrom(OWN_TAG, `W/${OWN_TAG}`, '"a,b"', '""', 'W/"\u00fc!#~"', '"\\"', '*');
+const tagLists = fc
+  .array(fc.tuple(tag, gap), { minLength: 1, maxLength: 4 })
+  .map((parts) => parts.flat().join(''));
+const tags = fc.oneof(
+  tagLists,
+  fc.constantFrom(
+    ...[OWN_TAG, OWN_TAG, `W/${OWN_TAG}`, `"x", ${OWN_TAG}`, `${OWN_TAG}, "x"`, `,, ${OWN_TAG} ,`],
+    ...[
+      '*',
+      '"x"',
+      'W/"x"',
+      '"',
+      'x',
+      '',
+      '\u00a0*',
+      '*, "x"',
+      '"\u00ff"',
+      `${OWN_TAG} ${OWN_TAG}`,
+    ],
+  ),
 );
 const number = fc
   .oneof(fc.nat(60), fc.constantFrom(0, 40, 4100, 299_999, 300_000, 2 ** 53))
   .map(String);
+const comma = fc.constantFrom(',', ' ,', ', ', ',\t', ', ,', ' ', '', '\u00a0,');
+const digits = fc.oneof(number, fc.constantFrom('', '00', '007', '1.5', '+1'));
 const ranges = fc.oneof(
+  fc
+    .tuple(fc.constantFrom('bytes=', 'Bytes=', 'bytes ='), comma, digits, digits, comma)
+    .map(([unit, before, first, last, after]) => `${unit}${before}${first}-${last}${after}`),
+  fc.string({ unit: fc.constantFrom(...'=,- \t0199\u00a0') }).map((tail) => `bytes=${tail}`),
   fc.tuple(number, number).map(([first, last]) => `bytes=${first}-${last}`),
   number.map((first) => `bytes=${first}-`),
   number.map((last) => `bytes=-${last}`),
-  fc.constantFrom('bytes=0-', 'bytes=-0', 'bytes=', 'bytes=5-2', 'bytes=0-1,3-4', 'items=0-1', 'x'),
   fc.constantFrom(
-    'bytes=,0-1 ,',
-    'BYTES=1-1',
-    `bytes=${'9'.repeat(300)}-`,
-    `bytes=-${'9'.repeat(300)}`,
+    ...['bytes=0-', 'bytes=-0', 'bytes=', 'bytes=5-2', 'bytes=0-1,3-4', 'items=0-1', 'x'],
+    ...['bytes=,0-1 ,', 'BYTES=1-1', `bytes=${'9'.repeat(300)}-`, `bytes=-${'9'.repeat(300)}`],
   ),
 );
-const harmless = fc.constantFrom<Header>(
-  ['Cache-Control', 'no-cache'],
-  ['Cache-Control', 'no-store, max-age=0, only-if-cached'],
-  ['Pragma', 'no-cache'],
-  ['Accept', 'image/avif,image/webp,*/*;q=0.8'],
-  ['Accept', 'application/x-none'],
-  ['Accept-Encoding', 'br, gzip, *;q=0'],
-  ['Accept-Encoding', 'identity;q=0'],
-  ['Authorization', `Bearer ${MARKER}`],
-  ['Proxy-Authorization', `Basic ${MARKER}`],
-  ['Cookie', `a=${MARKER}; b="${MARKER}"`],
-  ['Origin', `https://${MARKER}.example`],
-  ['Origin', 'null'],
-  ['Referer', `http://${MARKER}/?q=<script>`],
-  ['User-Agent', `() { :; }; ${MARKER}`],
-  ['X-Forwarded-For', `203.0.113.7, ${MARKER}`],
-  ['X-Forwarded-Host', `${MARKER}.example`],
-  ['X-Forwarded-Proto', 'javascript'],
-  ['X-Forwarded-Prefix', `/${MARKER}`],
-  ['Forwarded', `for=${MARKER};host=${MARKER}`],
-  ['X-Real-IP', '127.0.0.1'],
-  ['X-Original-URL', '/avatars/0.png'],
-  ['X-Rewrite-URL', `/${MARKER}`],
-  ['X-HTTP-Method-Override', 'DELETE'],
-  ['X-Request-Id', MARKER],
-  ['Traceparent', `00-${MARKER}-00-01`],
-  ['Access-Control-Request-Method', 'DELETE'],
-  ['Access-Control-Request-Headers', `X-${MARKER}, authorization`],
-  ['Access-Control-Request-Private-Network', 'true'],
-  ['If-Match', '"x"'],
-  ['If-Unmodified-Since', 'Thu, 01 Jan 1970 00:00:00 GMT'],
-  ['TE', 'trailers, deflate'],
-  ['Trailer', MARKER],
-  ['Via', `1.1 ${MARKER}`],
-  ['Max-Forwards', '0'],
-  ['Upgrade', 'h2c, websocket'],
-  ['HTTP2-Settings', 'AAMAAABkAARAAAAAAAIAAAAA'],
-  ['Sec-WebSocket-Key', 'dGhlIHNhbXBsZSBub25jZQ=='],
-  ['Content-Type', `text/html; ${MARKER}`],
-  ['Content-Type', 'application/json'],
-  ['Range-Unit', 'bytes'],
-  ['Expect', '100-continue'],
-  [`X-${MARKER}`, `${MARKER} \u00e9\u00ff\u0080\t"`],
-  ['__proto__', MARKER],
-  ['constructor', MARKER],
-  ['X-Empty', ''],
-  ['X-Long', `${MARKER}${'x'.repeat(7_000)}`],
+
+/** Headers that change nothing: names, and values of each. */
+const harmless = fc.constantFrom(
+  ...Object.entries({
+    'Cache-Control': ['no-cache', 'no-store, max-age=0, only-if-cached'],
+    Pragma: ['no-cache'],
+    Accept: ['image/avif,image/webp,*/*;q=0.8', 'application/x-none'],
+    'Accept-Encoding': ['br, gzip, *;q=0', 'identity;q=0'],
+    Authorization: [`Bearer ${MARKER}`],
+    'Proxy-Authorization': [`Basic ${MARKER}`],
+    Cookie: [`a=${MARKER}; b="${MARKER}"`],
+    Origin: [`https://${MARKER}.example`, 'null'],
+    Referer: [`http://${MARKER}/?q=<script>`],
+    'User-Agent': [`() { :; }; ${MARKER}`],
+    'X-Forwarded-For': [`203.0.113.7, ${MARKER}`],
+    'X-Forwarded-Host': [`${MARKER}.example`],
+    'X-Forwarded-Proto': ['javascript'],
+    'X-Forwarded-Prefix': [`/${MARKER}`],
+    Forwarded: [`for=${MARKER};host=${MARKER}`],
+    'X-Real-IP': ['127.0.0.1'],
+    'X-Original-URL': ['/avatars/0.png'],
+    'X-Rewrite-URL': [`/${MARKER}`],
+    'X-HTTP-Method-Override': ['DELETE'],
+    'X-Request-Id': [MARKER],
+    Traceparent: [`00-${MARKER}-00-01`],
+    'Access-Control-Request-Method': ['DELETE'],
+    'Access-Control-Request-Headers': [`X-${MARKER}, authorization`],
+    'Access-Control-Request-Private-Network': ['true'],
+    'If-Match': ['"x"'],
+    'If-Unmodified-Since': ['Thu, 01 Jan 1970 00:00:00 GMT'],
+    TE: ['trailers, deflate'],
+    Trailer: [MARKER],
+    Via: [`1.1 ${MARKER}`],
+    'Max-Forwards': ['0'],
+    Upgrade: ['h2c, websocket'],
+    'HTTP2-Settings': ['AAMAAABkAARAAAAAAAIAAAAA'],
+    'Sec-WebSocket-Key': ['dGhlIHNhbXBsZSBub25jZQ=='],
+    'Content-Type': [`text/html; ${MARKER}`, 'application/json'],
+    'Range-Unit': ['bytes'],
+    Expect: ['100-continue'],
+    [`X-${MARKER}`]: [`${MARKER} \u00e9\u00ff\u0080\t"`],
+    ['__proto__']: [MARKER],
+    constructor: [MARKER],
+    'X-Empty': [''],
+    'X-Long': [`${MARKER}${'x'.repeat(7_000)}`],
+  }).flatMap(([name, values]) => values.map((value): Header => [name, value])),
 );
 const conditions = fc.oneof(
-  ranges.map((value): Header => ['Range', value]),
+  ...[1, 2].map(() => ranges.map((value): Header => ['Range', value])),
   tags.map((value): Header => ['If-None-Match', value]),
   dates.map((value): Header => ['If-Modified-Since', value]),
   fc.oneof(tags, dates).map((value): Header => ['If-Range', value]),
@@ -231,32 +247,24 @@ const host = fc.oneof(
   fc.constantFrom('', 'localhost:1', `${MARKER}.example`, '[::1]:80', '127.0.0.1', 'a'.repeat(300)),
   fc.constantFrom('%0d%0a', '..', "a;b='c'"),
 );
-const connection = fc.oneof(
-  { arbitrary: fc.constant(undefined), weight: 8 },
-  {
-    arbitrary: fc.constantFrom('keep-alive', 'close', 'Close', 'upgrade', 'x, close', MARKER),
-    weight: 1,
-  },
+const connection = weighted<string | undefined>(
+  [8, fc.constant(undefined)],
+  [1, fc.constantFrom('keep-alive', 'close', 'Close', 'upgrade', 'x, close', MARKER)],
 );
 const smuggled = `GET /attachments/1/2/romeo.txt HTTP/1.1\r\nHost: ${MARKER}\r\n\r\n`;
-const body = fc.oneof(
-  { arbitrary: fc.constant<Body>({ kind: 'none' }), weight: 6 },
-  {
-    arbitrary: fc.record({
-      kind: fc.constantFrom('length' as const, 'chunks' as const),
-      text: fc.constantFrom('', 'x', smuggled, '0\r\n\r\n', '{"a":', '\0\r\n'.repeat(200)),
-    }),
-    weight: 1,
-  },
-);
+const payload = fc.record({
+  kind: fc.constantFrom('length' as const, 'chunks' as const),
+  text: fc.constantFrom('', 'x', smuggled, '0\r\n\r\n', '{"a":', '\0\r\n'.repeat(200)),
+});
+const body = weighted<Body>([6, fc.constant({ kind: 'none' })], [1, payload]);
 
-function soundRequests(keys: readonly string[]): fc.Arbitrary<SoundRequest> {
+function soundRequests(target: fc.Arbitrary<string>): fc.Arbitrary<SoundRequest> {
   return (
     fc
       .record({
         kind: fc.constant('sound' as const),
         method,
-        target: targets(keys).filter(isWritable),
+        target: target.filter(isWritable),
         version: fc.constantFrom<'1.1' | '1.0'>('1.1', '1.1', '1.1', '1.1', '1.1', '1.0'),
         headers,
         body,
@@ -300,7 +308,7 @@ function frameBody(sent: Body): { readonly framing: readonly string[]; readonly 
 /** Refused, in words; or, while the response to its head is under way, by hanging up. */
 const REFUSED = /^(?:400|431)$/;
 const REFUSED_LATE = /^(?:(?:200|405) ?)?(?:400)?$/;
-/** Refused as what it is, or, where its line came in pieces, as no HTTP: `methods.test.ts` sends it in one. */
+/** Refused as what it is, or, where its line came in pieces, as no HTTP: `request-smuggling.test.ts` sends it in one. */
 const UNKNOWN_METHOD = /^40[05]$/;
 const UNKNOWN_METHOD_AND_PATH = /^40[04]$/;
 
@@ -313,7 +321,8 @@ const unsoundForms: readonly (readonly [fault: string, bytes: string, statuses?:
   ['unknown method', line(`${MARKER} /avatars/0.png HTTP/1.1`), UNKNOWN_METHOD],
   ['unknown method of no path', line(`${MARKER} /x HTTP/1.1`), UNKNOWN_METHOD_AND_PATH],
   ['very long method', line(`${'G'.repeat(9_000)} / HTTP/1.1`), UNKNOWN_METHOD_AND_PATH],
-  ['CONNECT', line('CONNECT cdn.example:443 HTTP/1.1'), /^405$/],
+  // After it, responses that were under way can be sent by nothing: then it has none.
+  ['CONNECT', line('CONNECT cdn.example:443 HTTP/1.1'), /^(?:405)?$/],
   ['no slash', line(`GET ${MARKER} HTTP/1.1`)],
   ['CR in a header', get(`X: a\rSet-Cookie: ${MARKER}\r\n`)],
   ['LF in a header', get(`X: a\nSet-Cookie: ${MARKER}\r\n`)],
@@ -326,18 +335,18 @@ const unsoundForms: readonly (readonly [fault: string, bytes: string, statuses?:
 ];
 
 /** Requests that are no HTTP: named forms, hostile targets as raw bytes, and noise. */
-function unsoundRequests(keys: readonly string[]): fc.Arbitrary<UnsoundRequest> {
+function unsoundRequests(target: fc.Arbitrary<string>): fc.Arbitrary<UnsoundRequest> {
   const latin1 = fc.string({
     unit: fc.integer({ min: 0, max: 255 }).map((code) => String.fromCharCode(code)),
   });
   const raw = fc
-    .oneof(hostile, targets(keys), latin1)
-    .map((target) => Buffer.from(target, 'utf8').toString('latin1'))
-    .filter((target) => !isWritable(target))
-    .map((target) => ({ fault: 'raw target', bytes: `GET ${target} HTTP/1.1\r\nHost: a\r\n\r\n` }));
+    .oneof(hostile, target, latin1)
+    .map((text) => Buffer.from(text, 'utf8').toString('latin1'))
+    .filter((text) => !isWritable(text))
+    .map((text) => ({ fault: 'raw target', bytes: `GET ${text} HTTP/1.1\r\nHost: a\r\n\r\n` }));
   const edited = fc
     .tuple(
-      soundRequests(keys),
+      soundRequests(target),
       fc.nat(400),
       fc.nat(3),
       fc.oneof(latin1, fc.constantFrom('\r\n', '\n', ' ')),
@@ -346,27 +355,90 @@ function unsoundRequests(keys: readonly string[]): fc.Arbitrary<UnsoundRequest> 
       const bytes = formatRequest(request).toString('latin1');
       return { fault: 'edited', bytes: bytes.slice(0, at) + piece + bytes.slice(at + length) };
     });
-  return fc
-    .oneof(
-      {
-        arbitrary: fc
-          .constantFrom(...unsoundForms)
-          .map(([fault, bytes, statuses = REFUSED]) => ({ fault, bytes, statuses })),
-        weight: 4,
-      },
-      { arbitrary: raw, weight: 2 },
-      { arbitrary: edited, weight: 2 },
-      { arbitrary: latin1.map((bytes) => ({ fault: 'noise', bytes })), weight: 1 },
-    )
-    .map((request) => ({ kind: 'unsound' as const, statuses: undefined, ...request }));
+  const formed = fc
+    .constantFrom(...unsoundForms)
+    .map(([fault, bytes, statuses = REFUSED]) => ({ fault, bytes, statuses }));
+  const noise = latin1.map((bytes) => ({ fault: 'noise', bytes }));
+  return weighted<Omit<UnsoundRequest, 'kind' | 'statuses'>>(
+    [4, formed],
+    [2, raw],
+    [2, edited],
+    [1, noise],
+  ).map((request) => ({ kind: 'unsound', statuses: undefined, ...request }));
 }
 
-/** Conversations about these originals, and about all else. */
-export function conversations(keys: readonly string[]): fc.Arbitrary<Conversation> {
-  return fc.record({
-    requests: fc.array(soundRequests(keys), { maxLength: 5 }),
-    last: fc.option(unsoundRequests(keys), { nil: undefined, freq: 3 }),
-    isPipelined: fc.boolean(),
-    cuts: fc.array(fc.nat(1_500), { maxLength: 4 }),
+/** Whether a request stores something. */
+export const isUpload = ({ method, target }: SoundRequest): boolean =>
+  method === 'PUT' && target.startsWith('/v1/relay/');
+
+/** Conditions and ranges that were read wrongly once, or that a careless reader would. */
+const headerExamples: readonly (readonly [name: string, values: readonly string[]])[] = [
+  ['Range', ['bytes=0-0', 'bytes=2-', 'BYTES=5-99', 'bytes=-5', 'bytes=007-008', 'bytes=-000']],
+  [
+    'Range',
+    ['bytes=-', 'bytes= 0-1', 'bytes=0--1', 'bytes=0-1,3-4', 'bytes=0-1;q=1', 'xbytes=0-1'],
+  ],
+  // Empty elements of a list count for nothing (RFC 9110 §5.6.1.2).
+  ['Range', ['bytes= , ,\t0-1', 'bytes=0-1 ,\t, ', 'bytes=9007199254740993-9007199254740992']],
+  ['If-None-Match', [OWN_TAG, `W/${OWN_TAG}`, ' * ', `"a,b", ${OWN_TAG}`, `, ,${OWN_TAG},,`]],
+  ['If-None-Match', [`w/${OWN_TAG}`, `*, ${OWN_TAG}`, `${OWN_TAG} "x"`, `${OWN_TAG}, x`, 'abc']],
+  ['If-None-Match', [`"a bc", ${OWN_TAG}`, `"\u00fc", ${OWN_TAG}`, `\u00a0${OWN_TAG}`]],
+  ['If-Modified-Since', ['Tue May 14 09:59:59 2024', '2024-05-14T10:00:00Z']],
+  ['If-Range', [OWN_TAG, `W/${OWN_TAG}`, `${OWN_TAG}, "x"`, `${OWN_TAG}x`, '*', 'x', '']],
+  ['If-Range', [-1, 0, 1].map((off) => seconds(off).toUTCString())],
+];
+
+/** A GET with these fields. */
+export const plainGet = (
+  target: string,
+  headers: readonly Header[] = [['Host', 'a']],
+): SoundRequest => {
+  return { kind: 'sound', method: 'GET', target, version: '1.1', headers, body: { kind: 'none' } };
+};
+
+/** A conversation of one request. */
+export const inOne = (request: SoundRequest): Conversation => {
+  return { requests: [request], last: undefined, isPipelined: false, cuts: [] };
+};
+
+/** The same, each in a request by itself. */
+export const headerConversations: readonly Conversation[] = headerExamples
+  .flatMap(([name, values]) => values.map((value): Header => [name, value]))
+  .flatMap((header) => {
+    const host = ['Host', 'a'] as const;
+    const range = header[0] === 'If-Range' ? [['Range', 'bytes=1-2'] as const] : [];
+    // Of an empty body, a suffix is all of it by the letter, but no Content-Range can say so.
+    const names = header[0] === 'Range' ? ['romeo.txt', 'empty'] : ['romeo.txt'];
+    return names.map((name) =>
+      inOne(plainGet(`/attachments/1/2/${name}`, [host, ...range, header])),
+    );
   });
+
+/** Each of the forms that are no HTTP, at once and by itself; what comes behind it is not read. */
+export const unsoundConversations: readonly Conversation[] = unsoundForms.map(
+  ([fault, bytes, statuses = REFUSED]) => {
+    const last = { kind: 'unsound', fault, bytes: bytes + get(''), statuses } as const;
+    return { requests: [], last, isPipelined: false, cuts: [] };
+  },
+);
+
+/** Conversations about these targets, with uploads in between. */
+export function conversations(
+  target: fc.Arbitrary<string>,
+  uploads?: fc.Arbitrary<SoundRequest>,
+): fc.Arbitrary<Conversation> {
+  const sound = soundRequests(target);
+  const request = uploads === undefined ? sound : weighted([3, sound], [1, uploads]);
+  return fc
+    .record({
+      requests: fc.array(request, { maxLength: 5 }),
+      last: fc.option(unsoundRequests(target), { nil: undefined, freq: 3 }),
+      isPipelined: fc.boolean(),
+      cuts: fc.array(fc.nat(1_500), { maxLength: 4 }),
+    })
+    .map((conversation) => {
+      // What comes at once is done at once: what an upload finds there would be a matter of luck.
+      const isPipelined = conversation.isPipelined && !conversation.requests.some(isUpload);
+      return { ...conversation, isPipelined };
+    });
 }

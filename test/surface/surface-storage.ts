@@ -15,6 +15,12 @@ export interface Original {
   /** Of the attachment as it is. */
   readonly contentType: string;
   readonly disposition: 'inline' | 'attachment';
+  /** What becomes of external media without parameters, where it is not sent. */
+  readonly shown?: 415;
+  /** It came through the service: when it was changed is not known. */
+  readonly isUploaded?: true;
+  /** What another site says of it. */
+  readonly ofSite?: { readonly hasValidator: boolean; readonly cacheControl: string };
 }
 
 /** When every original was changed last; no response has the milliseconds. */
@@ -23,7 +29,7 @@ export const CHANGED_AT = new Date('2024-05-14T10:00:00.789Z');
 /** A folder of originals of each kind, with a canary next to it. */
 export interface SurfaceStorage {
   readonly root: string;
-  readonly originals: ReadonlyMap<string, Original>;
+  readonly originals: Map<string, Original>;
   readonly remove: () => Promise<void>;
 }
 

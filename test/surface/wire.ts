@@ -1,3 +1,4 @@
+import { once } from 'node:events';
 import { connectTo } from '../support/http/raw-http.ts';
 import { readResponse, type WireResponse } from '../support/http/wire-response.ts';
 
@@ -10,34 +11,19 @@ export type Wire = Awaited<ReturnType<typeof openWire>>;
 /** Connects; every wait on the connection fails once its deadline is over. */
 export async function openWire(port: number) {
   const socket = (await connectTo(port, true)).setNoDelay();
+  const chunks = socket.iterator({ destroyOnReturn: false });
+  const deadline = once(AbortSignal.timeout(DEADLINE_MS), 'abort').then(() => 'late' as const);
   let received: Buffer = Buffer.alloc(0);
   let isEnded = false;
-  let wake: () => void = () => undefined;
-  const finish = (): void => {
-    isEnded = true;
-    wake();
-  };
-  socket.on('data', (chunk: Buffer) => {
-    received = Buffer.concat([received, chunk]);
-    wake();
-  });
-  socket.on('end', finish);
-  socket.on('close', finish);
-  const deadline = performance.now() + DEADLINE_MS;
+  const quote = (): string => JSON.stringify(received.toString('latin1').slice(0, 200));
 
   const more = async (): Promise<void> => {
-    const leftMs = deadline - performance.now();
-    let timer: NodeJS.Timeout | undefined;
-    const isLate = await new Promise<boolean>((resolve) => {
-      timer = setTimeout(() => resolve(true), Math.max(0, leftMs));
-      wake = () => resolve(false);
-      if (isEnded) resolve(false);
-    });
-    clearTimeout(timer);
-    if (isLate)
-      throw new Error(
-        `a hang: nothing more after ${JSON.stringify(received.toString('latin1').slice(0, 200))}`,
-      );
+    // A reset is an end like others.
+    const next = chunks.next().catch(() => ({ done: true, value: undefined }));
+    const chunk = await Promise.race([next, deadline]);
+    if (chunk === 'late') throw new Error(`a hang: nothing more after ${quote()}`);
+    if (chunk.done) isEnded = true;
+    else received = Buffer.concat([received, chunk.value]);
   };
 
   return {
@@ -66,9 +52,7 @@ export async function openWire(port: number) {
         }
         if (isEnded) {
           if (received.length === 0 || mayBeCut) return undefined;
-          throw new Error(
-            `a response cut off: ${JSON.stringify(received.toString('latin1').slice(0, 200))}`,
-          );
+          throw new Error(`a response cut off: ${quote()}`);
         }
         await more();
       }

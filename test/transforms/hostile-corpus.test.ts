@@ -1,9 +1,8 @@
 import sharp from 'sharp';
 import { describe, expect, test } from 'vitest';
 import { corpusCategories, corpusFile, corpusFiles } from '../formats/facts-of.ts';
+import { findFaults } from '../hostile/verdict.ts';
 import { samples, shareTestApp } from '../support/test-app.ts';
-
-const files = corpusFiles(...corpusCategories);
 
 /** Two small files of each category; all of them are asked for by `npm run test:hostile`. */
 const smallOnes = corpusCategories.flatMap((category) =>
@@ -26,32 +25,26 @@ const WAYS = [
 
 describe('the corpus, through the service,', () => {
   const app = shareTestApp({
-    // Each file is asked for in several tests, each time anew.
-    settings: {
-      CACHE_MEMORY_BYTES: '0',
-      REFUSED_MAX_AGE_SECONDS: '0',
-      TRANSFORM_TIMEOUT_MS: '200000', // a busy machine is no fault of the file
+    // Each file is asked for in several tests, each time anew; a busy machine is no fault of the file.
+    settings: { CACHE_MEMORY_BYTES: '0', TRANSFORM_TIMEOUT_MS: '200000' },
+  });
+  const ask = (file: string, way: string) => app.serve(corpusFile(file), `/avatars/{id}/${way}`);
+  const expectStatus = async (status: number, file: string): Promise<void> => {
+    for (const way of WAYS) expect((await ask(file, way)).statusCode, way).toBe(status);
+  };
+
+  test.each(smallOnes)(
+    '%s is served as it must be or refused, and nothing breaks',
+    async (file) => {
+      for (const way of WAYS.slice(0, 2)) {
+        const { statusCode: status, headers, rawPayload: body } = await ask(file, way);
+        const received = { status, body, headers: new Headers(headers as Record<string, string>) };
+        const timed = { ...received, startedMs: 0, tookMs: 0 };
+        expect(await findFaults(corpusFile(file), `/avatars/1/${way}`, timed)).toEqual([]);
+      }
+      expect(app.log.errors).toEqual([]);
     },
-  });
-
-  /** Each file has an id of its own: nothing is remembered from one to the next. */
-  const put = (file: string): number => {
-    const id = files.indexOf(file);
-    app.originals.put(`avatars/${id}/x`, corpusFile(file));
-    return id;
-  };
-  const ask = async (file: string, ways = WAYS): Promise<number[]> => {
-    const id = put(file);
-    const statuses: number[] = [];
-    for (const way of ways) statuses.push((await app.get(`/avatars/${id}/${way}`)).statusCode);
-    return statuses;
-  };
-
-  test.each(smallOnes)('%s is served or refused, and nothing breaks', async (file) => {
-    const statuses = await ask(file, WAYS.slice(0, 2));
-    for (const status of statuses) expect([200, 415, 422]).toContain(status);
-    expect(app.log.errors).toEqual([]);
-  });
+  );
 
   test.each([
     ...corpusFiles('hostile-truncated').filter((file) => !/scan00|zero-bytes/.test(file)),
@@ -59,21 +52,14 @@ describe('the corpus, through the service,', () => {
     'hostile-corrupt/imagepng__x_interlaced_chck.png',
     'hostile-corrupt/codeccorpus__xhdn0g08.png',
     'hostile-corrupt/sharp__corrupt-header.jpg',
-  ])('%s is 422 in every way: truncated or corrupt', async (file) => {
-    expect(new Set(await ask(file))).toEqual(new Set([422]));
-  });
+  ])('%s is 422 in every way: truncated or corrupt', (file) => expectStatus(422, file));
 
   test.each([
-    ...corpusFiles('hostile-svg'),
-    ...corpusFiles('svg'),
-    ...corpusFiles('nonimage'),
-    ...corpusFiles('other-image'),
+    ...corpusFiles('hostile-svg', 'svg', 'nonimage', 'other-image'),
     'hostile-mismatch/derived__svg-named.png',
     'hostile-mismatch/derived__tiff-named.png',
     'hostile-truncated/derived__zero-bytes.png',
-  ])('%s is 415 in every way: not an image that is decoded', async (file) => {
-    expect(new Set(await ask(file))).toEqual(new Set([415]));
-  });
+  ])('%s is 415 in every way: not an image that is decoded', (file) => expectStatus(415, file));
 
   test.each([
     'hostile-bomb/fuzzdb__uber.gif', // 40 000 frames
@@ -84,32 +70,26 @@ describe('the corpus, through the service,', () => {
     'hostile-hugedim/sharp__giant-image.jpg',
   ])('%s is 422 before anything is decoded', async (file) => {
     const before = app.renderer.renders;
-    expect(new Set(await ask(file))).toEqual(new Set([422]));
+    await expectStatus(422, file);
     expect(app.renderer.renders).toBe(before);
   });
 
   test('a bomb of frames is a still all the same, but no animation', async () => {
     const file = 'hostile-bomb/gen__gif-1500x1500-100frames.gif';
-    expect(await ask(file, ['x.webp?size=64', 'x.gif?size=64'])).toEqual([200, 422]);
+    expect((await ask(file, 'x.webp?size=64')).statusCode).toBe(200);
+    expect((await ask(file, 'x.gif?size=64')).statusCode).toBe(422);
   });
 
-  test('no payload of a polyglot survives a render', async () => {
-    for (const file of corpusFiles('hostile-polyglot')) {
-      const id = put(file);
-      for (const way of ['x.gif?size=16', 'x.jpg?size=4096', 'x.webp?size=4096']) {
-        const { rawPayload } = await app.get(`/avatars/${id}/${way}`);
-        for (const payload of ['<?php', '<script', 'PK\x03\x04']) {
-          expect(rawPayload.includes(payload, 0, 'latin1'), `${file} as ${way}`).toBe(false);
-        }
-      }
+  test.each([
+    ...corpusFiles('hostile-polyglot').flatMap((file) =>
+      ['x.gif?size=16', 'x.jpg?size=4096', 'x.webp?size=4096'].map((way) => [file, way] as const),
+    ),
+    ['hostile-polyglot/derived__gif-plus-html.gif', 'x.gif?size=4096'] as const,
+  ])('no payload of %s survives as %s', async (file, way) => {
+    const { rawPayload } = await ask(file, way);
+    for (const payload of ['<?php', '<script', 'PK\x03\x04']) {
+      expect(rawPayload.includes(payload, 0, 'latin1')).toBe(false);
     }
-  });
-
-  test('a payload behind the end of an image is not passed through', async () => {
-    const id = put('hostile-polyglot/derived__gif-plus-html.gif');
-    const { rawPayload } = await app.get(`/avatars/${id}/x.gif?size=4096`);
-    expect(rawPayload.includes('<script')).toBe(false);
-    expect(await sharp(rawPayload).metadata()).toMatchObject({ format: 'gif', width: 36 });
   });
 
   test('a good image is served right afterwards', async () => {

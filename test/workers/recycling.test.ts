@@ -7,6 +7,9 @@ const start = usePools();
 /** For a process to start on a busy machine. */
 const soon = { timeout: 20_000 };
 
+/** Logged of a worker that stands still. */
+const STANDS = 'a render worker has written to its standard error';
+
 const pidOf = async (pool: TestPool, lane: Lane = 'light'): Promise<number> =>
   Number((await pool.say('which', { lane })).split(' ')[0]);
 
@@ -48,23 +51,24 @@ describe('a worn worker', () => {
     expect(await pidOf(pool)).not.toBe(first);
   });
 
-  test('that is at work when its replacement is ready finishes its job first', async () => {
-    const pool = await start({ maxRssBytes: 1_000, timeoutMs: 60_000 });
-    const { renderer, say } = pool;
-    const first = Number(await say('grow 1001'));
-    const caller = new AbortController();
-    const last = say('hang', { signal: caller.signal }); // on the worn one, the only one
-    await expect.poll(() => renderer.readyProcessIdsOf('light').length, soon).toBe(2);
-    expect(await pidOf(pool)).not.toBe(first);
-    expect(isAlive(first)).toBe(true);
-    const reason = new Error('the result is not wanted any more');
-    caller.abort(reason);
-    await expect(last).rejects.toBe(reason);
-    // It did not live to be dismissed; its replacement was there already, so there is no other.
-    await expect.poll(() => renderer.processIds.length, soon).toBe(1);
-    expect(renderer.counters).toMatchObject({ kills: 1, recycles: 0 });
-    expect(await pidOf(pool)).not.toBe(first);
-  });
+  test.each([
+    ['fresh', 0],
+    ['no longer fresh', 1],
+  ])(
+    'that is killed at work beside its idle replacement leaves its job to that: %s',
+    async (_name, jobs) => {
+      const { renderer, say, log } = await start({ maxRssBytes: 1_000 });
+      await say('first');
+      const worn = Number(await say('grow 1001'));
+      const response = say('stand-still 2');
+      await expect.poll(() => log.count(STANDS), soon).toBe(1);
+      await expect.poll(() => renderer.readyProcessIdsOf('light').length, soon).toBe(2);
+      for (let job = 0; job < jobs; job += 1) await say('anything');
+      const [replacement] = renderer.processIds.filter((pid) => pid !== worn);
+      process.kill(worn, 'SIGKILL');
+      expect(await response).toBe(`${replacement} went on`);
+    },
+  );
 
   test('is one per pool at a time; others wait for their turn', async () => {
     const pool = await start({ workers: { light: 1, heavy: 1 }, maxRssBytes: 1_000 });
@@ -81,19 +85,5 @@ describe('a worn worker', () => {
       for (const each of lanes) expect(renderer.readyProcessIdsOf(each).length).toBeGreaterThan(0);
     }
     await expect.poll(() => renderer.counters.recycles, soon).toBe(worn.size);
-  });
-
-  test('that dies before its replacement is ready is replaced once all the same', async () => {
-    const pool = await start({ maxRssBytes: 1_000 });
-    const { renderer, say } = pool;
-    const first = Number(await say('grow 1001'));
-    process.kill(first, 'SIGKILL');
-    await expect.poll(() => renderer.processIds, soon).not.toContain(first);
-    expect(await pidOf(pool)).not.toBe(first);
-    expect(renderer.processIds).toHaveLength(1);
-    // The turn is given back: the next worn one is replaced again.
-    const second = Number(await say('grow 1001'));
-    await expect.poll(() => renderer.counters.recycles, soon).toBe(1);
-    await expect.poll(() => isAlive(second), soon).toBe(false);
   });
 });

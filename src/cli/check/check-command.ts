@@ -9,7 +9,7 @@ import { checkOrigin } from './origin-check.ts';
 import { checkResultStore } from './result-store-check.ts';
 import { checkWorkers } from './worker-check.ts';
 
-/** Tells whether the service would work as it is configured. */
+/** Checks whether the service would work with this configuration. */
 export const checkCommand: Command = {
   summary: 'checks the configuration and the storage',
   operands: [],
@@ -68,14 +68,14 @@ async function* checkAll(
   yield await checkWorkers(config, signal);
 }
 
-/** How many signing keys there are, of each kind that is set; never what they are. */
+/** Reports the number of signing keys of each kind that is set; never the keys. */
 function* checkKeys({ external, attachments, relay }: Config): Generator<Finding> {
   if (external !== undefined) yield ok('external keys', describeSigners(external.keys));
   const { mode, signing } = attachments;
   if (signing !== undefined) {
     yield ok('attachment keys', `${describeSigners(signing.keys)} (ATTACHMENT_SIGNING=${mode})`);
   }
-  // The platform alone signs uploads.
+  // Only the platform signs uploads.
   if (relay !== undefined) yield ok('upload keys', `any of ${relay.keys.count} verifies`);
 }
 

@@ -5,10 +5,10 @@ import { AddressGuard } from '../../storage/remote/address-guard.ts';
 import { CaresResolver } from '../../storage/remote/name-resolver.ts';
 import { type Finding, fault, ok } from './finding.ts';
 
-/** A name that is there for as long as there are names (RFC 2606 §3). */
+/** A name that always exists (RFC 2606 §3). */
 const USUAL_NAME = 'example.com';
 
-/** Whether names of other sites can be resolved, where external media are on. Nothing is fetched. */
+/** Checks whether names of other sites can be resolved if external media are enabled. Fetches nothing. */
 export async function* checkExternal(
   { external }: Config,
   signal: AbortSignal,

@@ -1,12 +1,12 @@
 import type { Writable } from 'node:stream';
 import { writeLine } from '../command.ts';
 
-/** What a check has found: one line. */
+/** Result of a check: one line. */
 export interface Finding {
   readonly kind: 'ok' | 'warning' | 'fault';
-  /** What was checked, in a word or two. */
+  /** Subject of the check, in a word or two. */
   readonly subject: string;
-  /** What is so; of a fault, what follows from it and what to do. */
+  /** The finding; of a fault also its consequence and the remedy. */
   readonly text: string;
 }
 
@@ -14,13 +14,13 @@ const findingOf =
   (kind: Finding['kind']) =>
   (subject: string, text: string): Finding => ({ kind, subject, text });
 
-/** All is well with something. */
+/** Reports that a subject is in order. */
 export const ok = findingOf('ok');
 
-/** Something may be wrong: it is shown, and is no fault. */
+/** Reports a possible problem, which is shown but is not a fault. */
 export const warning = findingOf('warning');
 
-/** Something is wrong. */
+/** Reports a fault. */
 export const fault = findingOf('fault');
 
 const words = { ok: 'ok   ', warning: 'WARN ', fault: 'FAULT' } as const;

@@ -4,17 +4,18 @@ import { describePlace } from '../../config/variables/storage-settings.ts';
 import { formatCauses, formatReadFailure, MediaError } from '../../contract/errors.ts';
 import { isOriginKey } from '../../contract/origin-key.ts';
 import { unlessAborted } from '../../pipeline/abort.ts';
-import { AccessRefused, type ListedOriginal, type Origin } from '../../pipeline/ports.ts';
+import { readSize } from '../../pipeline/originals/open-body.ts';
+import { AccessRefused, type ListedOriginal, type Source } from '../../pipeline/ports.ts';
 import { openListing, openOrigin } from '../../storage/open-storage.ts';
 import { type Finding, fault, ok } from './finding.ts';
 
-/** How many keys are looked at. */
+/** Most keys that are listed. */
 const LISTED_KEYS = 100;
 
-/** How far clocks may be apart; S3 refuses requests from 15 minutes on. */
+/** Largest tolerated clock difference; S3 rejects requests from 15 minutes on. */
 const MAX_CLOCK_DIFFERENCE_MS = 60_000;
 
-/** Whether originals can be read, and what is there; one finding each, as soon as it is known. */
+/** Checks whether originals can be read, and which exist; yields each finding as soon as it is known. */
 export async function* checkOrigin(config: Config, signal: AbortSignal): AsyncGenerator<Finding> {
   const { storage, originLimits } = config;
   const within = (): AbortSignal =>
@@ -26,7 +27,7 @@ export async function* checkOrigin(config: Config, signal: AbortSignal): AsyncGe
   );
 
   const { listing, clock } = await inspect(config, within(), signal);
-  let origin: Origin;
+  let origin: Source;
   try {
     origin = await openOrigin(config);
   } catch (error) {
@@ -44,12 +45,12 @@ export async function* checkOrigin(config: Config, signal: AbortSignal): AsyncGe
   if (clock !== undefined) yield clock;
 }
 
-/** What came of listing the storage. */
+/** Result of listing the storage. */
 type Listing =
   | {
       readonly kind: 'listed';
       readonly keys: readonly string[];
-      /** Whether there are more. */
+      /** Whether there are more keys. */
       readonly isPart: boolean;
     }
   | { readonly kind: 'failed'; readonly cause: unknown };
@@ -71,7 +72,7 @@ async function inspect(
     await (await opening).list('', visit, within);
     return { kind: 'listed', keys, isPart };
   };
-  // A file server that hangs does not hear the signal.
+  // A hanging file server ignores the signal.
   const listing = await unlessAborted(list(), within).catch((error: unknown): Listing => {
     signal.throwIfAborted();
     if (within.aborted) return { kind: 'failed', cause: new MediaError('ORIGIN_TIMEOUT') };
@@ -84,12 +85,12 @@ async function inspect(
 }
 
 function describeAbsence(key: string, outcome: ReadOutcome, mayNotList: boolean): Finding {
-  if (outcome.kind === 'absent') return ok('missing original', 'is told as missing');
+  if (outcome.kind === 'absent') return ok('missing original', 'is reported as missing');
   if (outcome.kind === 'read') return fault('missing original', `there is something at ${key}`);
   const consequence = mayNotList
     ? '; without the right to list (s3:ListBucket), S3 answers 403 for a missing original, which clients get as 502 instead of 404'
     : '';
-  return fault('missing original', `is told as a failure${outcome.reason}${consequence}`);
+  return fault('missing original', `is reported as a failure${outcome.reason}${consequence}`);
 }
 
 function describeReading(key: string, outcome: ReadOutcome): Finding {
@@ -104,15 +105,13 @@ type ReadOutcome =
   | { readonly kind: 'failed'; readonly reason: string };
 
 async function tryReading(
-  origin: Origin,
+  origin: Source,
   key: string,
   within: AbortSignal,
   signal: AbortSignal,
 ): Promise<ReadOutcome> {
   try {
-    const { body, sizeBytes } = await unlessAborted(origin.read(key, { signal: within }), within);
-    body.destroy();
-    return { kind: 'read', sizeBytes };
+    return { kind: 'read', sizeBytes: await unlessAborted(readSize(origin, key, within), within) };
   } catch (error) {
     signal.throwIfAborted();
     if (within.aborted) {
@@ -145,7 +144,7 @@ function describeListing(
 }
 
 function describeClock(clockAheadMs: number | undefined): Finding {
-  if (clockAheadMs === undefined) return fault('clock', 'the server has not told its time');
+  if (clockAheadMs === undefined) return fault('clock', 'the response of the server has no date');
   const seconds = Math.abs(Math.round(clockAheadMs / 1000));
   if (Math.abs(clockAheadMs) <= MAX_CLOCK_DIFFERENCE_MS) {
     return ok('clock', `within ${Math.max(1, seconds)} s of the storage's`);

@@ -9,7 +9,7 @@ import { type Finding, fault, ok } from './finding.ts';
 /** Time for each step, in milliseconds. */
 const STEP_TIMEOUT_MS = 10_000;
 
-/** Whether renderings can be kept, read and removed, by a small one that is gone afterwards. */
+/** Checks whether renderings can be written, read and removed, with a small one that is removed afterwards. */
 export async function checkResultStore(config: Config, signal: AbortSignal): Promise<Finding> {
   const { resultStore } = config;
   if (resultStore === undefined) return ok('renderings', 'kept in memory alone (RESULT_STORE)');
@@ -25,7 +25,7 @@ export async function checkResultStore(config: Config, signal: AbortSignal): Pro
       await inTime(store.write(address, { body: randomBytes(16), mimeType: 'image/png' }));
       const within = AbortSignal.any([signal, AbortSignal.timeout(STEP_TIMEOUT_MS)]);
       const reading = await Promise.allSettled([store.read(address, within, () => true)]);
-      step = 'removed'; // whatever came of the reading
+      step = 'removed'; // even if reading failed
       await inTime(store.remove(`${originKey}/`));
       step = 'read';
       if (reading[0].status === 'rejected') throw reading[0].reason;
@@ -42,7 +42,7 @@ export async function checkResultStore(config: Config, signal: AbortSignal): Pro
   }
 }
 
-/** A stop waits for it, so that what was written is removed; but a disk that hangs is not waited for. */
+/** Waits for a step even during a stop, so that the written rendering is removed, but not for ever: a disk may hang. */
 function inTime<Result>(step: Promise<Result>): Promise<Result> {
   const never = new AbortController().signal;
   const onTimeout = (): Error => new Error(`no answer within ${STEP_TIMEOUT_MS} ms`);

@@ -9,7 +9,7 @@ import { silentLog } from '../plain-log.ts';
 import { type Finding, fault, ok } from './finding.ts';
 
 /**
- * Whether render processes start, and what they are kept from; one of each lane is enough to tell.
+ * Checks whether render processes start, and how they are confined; one process of each lane suffices.
  *
  * @throws `signal.reason`
  */
@@ -24,7 +24,7 @@ export async function checkWorkers({ renderer }: Config, signal: AbortSignal): P
   try {
     await unlessAborted(workers.start(), signal);
     const { confinement } = workers;
-    if (confinement === undefined) throw new Error('nothing is known of how they are confined');
+    if (confinement === undefined) throw new Error('their confinement is unknown');
     const description = describeConfinement(confinement);
     if (renderer.requiresConfinement && listDangers(confinement).length > 0) {
       return fault('workers', `REQUIRE_CONFINEMENT is true. ${description}`);

@@ -8,21 +8,21 @@ import { CommandFault, type Terminal } from '../command.ts';
 /** The descriptor of standard input. */
 const STANDARD_INPUT = 0;
 
-/** Bytes read at a time. */
+/** Bytes per read. */
 const CHUNK_BYTES = 1024 * 1024;
 
-/** A file, or standard input, on its way to be read once. */
+/** A file, or standard input, that can be read once. */
 export interface InputFile {
-  /** `undefined` where it is not known before its end. */
+  /** `undefined` if unknown before the end. */
   readonly sizeBytes: number | undefined;
   readonly chunks: AsyncIterable<Uint8Array>;
 }
 
 /**
- * Opens a file. Its `chunks` throw a CommandFault if it cannot be read to its end.
+ * Opens a file. Its `chunks` throw a CommandFault if the file cannot be read to its end.
  *
  * @param path `-` is standard input
- * @throws CommandFault if it cannot be read, or is no file
+ * @throws CommandFault if the path cannot be read, or is a folder
  */
 export async function openInputFile(path: string, { stdin, signal }: Terminal): Promise<InputFile> {
   if (path === '-') {
@@ -32,7 +32,7 @@ export async function openInputFile(path: string, { stdin, signal }: Terminal): 
     return { sizeBytes: undefined, chunks };
   }
   const opening = open(path);
-  // Nor for the one that opens the other end of a pipe.
+  // Nor does it wait for a process that opens the other end of a pipe.
   const file = await unlessAborted(opening, signal).catch((cause: unknown) => {
     signal.throwIfAborted();
     throw new CommandFault(`${path} cannot be read`, { cause });
@@ -43,17 +43,17 @@ export async function openInputFile(path: string, { stdin, signal }: Terminal): 
     throw new CommandFault(`${path} is a folder`);
   }
   return {
-    // Of a pipe, or of a file of /proc, the size says nothing.
+    // The size of a pipe, or of a file of /proc, means nothing.
     sizeBytes: status.isFile() && status.size > 0 ? status.size : undefined,
     chunks: readOr(path, readChunks(file, signal), signal),
   };
 }
 
 /**
- * Node takes for empty what it cannot read from, and puts the null device in the place of a descriptor that
- * is closed; an original would be emptied by mistake.
+ * Rejects an unreadable standard input: Node treats one as empty, and replaces a closed descriptor by the null device;
+ * an original would be emptied by mistake.
  *
- * @throws CommandFault if there is nothing to be read from
+ * @throws CommandFault if standard input cannot be read
  */
 function checkStandardInput(): void {
   const status = statOr(() => fstatSync(STANDARD_INPUT));
@@ -77,9 +77,9 @@ function statOr(read: () => Stats): Stats | undefined {
 }
 
 /**
- * All bytes of a file that are needed at once; `undefined` where there are more than so many.
+ * Reads all bytes of a file; returns `undefined` beyond `maxBytes`.
  *
- * @throws what `chunks` throws
+ * @throws errors of `chunks`
  */
 export async function readWhole(
   chunks: AsyncIterable<Uint8Array>,
@@ -95,7 +95,7 @@ export async function readWhole(
   return Buffer.concat(parts);
 }
 
-/** The same chunks; errors name the file. */
+/** Passes chunks on; its errors name the file. */
 async function* readOr(
   name: string,
   chunks: AsyncIterable<Uint8Array>,
@@ -118,7 +118,7 @@ async function* readChunks(file: FileHandle, signal: AbortSignal): AsyncGenerato
       yield buffer.subarray(0, bytesRead);
     }
   } finally {
-    // It closes when a read that hangs has ended, which a stop does not wait for.
+    // The file closes once a hanging read ends; a stop does not wait for that.
     const closing = file.close();
     if (!signal.aborted) await closing;
   }

@@ -3,19 +3,19 @@ import { originKeyOf, parseOriginKey, unmarkedKeyOf } from '../../contract/origi
 import { resourceRows } from '../../contract/resources.ts';
 import { type CommandFault, usageFault } from '../command.ts';
 
-/** A key that Darkroom reads an original from, and a URL that it is served at. */
+/** The key of an original, and a URL that serves the original. */
 export interface OriginalAddress {
   readonly key: string;
   /** Path without parameters. */
   readonly urlPath: string;
-  /** Whether nothing but an image can be served from there; of attachments, anything can. */
+  /** Whether only images are served at the URL; attachments may be any file. */
   readonly isImage: boolean;
 }
 
 /**
- * Reads the key of an original as it was typed.
+ * Parses the key of an original as typed.
  *
- * @throws CommandFault that says which keys there are, or which one was meant
+ * @throws CommandFault that lists the keys, or names the one that was probably meant
  */
 export function parseAddress(text: string): OriginalAddress {
   const key = parseOriginKey(text);
@@ -27,7 +27,7 @@ export function parseAddress(text: string): OriginalAddress {
   return { key: text, urlPath, isImage };
 }
 
-/** The key of what a URL path asks for; `undefined` where it asks for nothing that has one. */
+/** Returns the key of the original behind a URL path; `undefined` if the path has none. */
 function findMeantKey(text: string): string | undefined {
   const parsed = parsePath(text.startsWith('/') ? text : `/${text}`);
   return parsed.kind === 'valid' ? originKeyOf(parsed.path) : undefined;

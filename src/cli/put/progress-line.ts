@@ -1,16 +1,16 @@
 import { formatByteSize } from '../byte-size.ts';
 import type { Terminal } from '../command.ts';
 
-/** What takes no longer than this shows no progress, in milliseconds. */
+/** Time before progress is shown, in milliseconds. */
 const QUIET_MS = 500;
 
-/** Shortest time between two states of the line, in milliseconds. */
+/** Shortest interval between updates, in milliseconds. */
 const REFRESH_MS = 100;
 
-/** Back to the first column, and the line cleared (ECMA-48, EL). */
+/** Control sequence that returns to the first column and clears the line (ECMA-48, EL). */
 const CLEAR_LINE = '\r\u001b[K';
 
-/** One line of a terminal that tells how far something is; where there is no terminal, nothing. */
+/** A line of progress on a terminal; shows nothing without a terminal. */
 export class ProgressLine {
   readonly #terminal: Terminal;
   readonly #totalBytes: number | undefined;
@@ -18,7 +18,7 @@ export class ProgressLine {
   #shownMs = this.#startedMs + QUIET_MS - REFRESH_MS;
   #isShown = false;
 
-  /** @param totalBytes `undefined` where it is not known */
+  /** @param totalBytes `undefined` if unknown */
   constructor(terminal: Terminal, totalBytes: number | undefined) {
     this.#terminal = terminal;
     this.#totalBytes = totalBytes;
@@ -33,7 +33,7 @@ export class ProgressLine {
     this.#terminal.stderr.write(CLEAR_LINE + text.slice(0, this.#terminal.columns - 1));
   }
 
-  /** Takes the line away. */
+  /** Clears the line. */
   clear(): void {
     if (this.#isShown) this.#terminal.stderr.write(CLEAR_LINE);
     this.#isShown = false;

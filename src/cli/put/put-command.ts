@@ -2,8 +2,9 @@ import { Readable } from 'node:stream';
 import { type Config, readConfig } from '../../config/config.ts';
 import { MediaError } from '../../contract/errors.ts';
 import { withDeadline } from '../../pipeline/abort.ts';
+import { readSize } from '../../pipeline/originals/open-body.ts';
 import type { OriginalWriter } from '../../pipeline/originals/original-writer.ts';
-import type { Origin } from '../../pipeline/ports.ts';
+import type { Source } from '../../pipeline/ports.ts';
 import { openOrigin, openOriginalWriter } from '../../storage/open-storage.ts';
 import { formatByteSize } from '../byte-size.ts';
 import {
@@ -19,7 +20,7 @@ import { type OriginalAddress, parseAddress } from './original-address.ts';
 import { ProgressLine } from './progress-line.ts';
 import { findServingFault } from './serving-trial.ts';
 
-/** Puts an original where the service finds it. */
+/** Stores an original where the service reads it. */
 export const putCommand: Command = {
   summary: 'puts an original at its key, from a file',
   operands: ['KEY', 'FILE'],
@@ -54,7 +55,7 @@ original must be purged, see README.md.
         sizeBytes: await write(await openOriginalWriter(config), address, checked, terminal),
       };
     });
-    // A stop comes too late from now on: it is stored, and the output says so.
+    // A stop comes too late from here on: the original is stored, and the output says so.
     const storedBytes = await find(new AbortController().signal);
     if (storedBytes !== sizeBytes) {
       throw new CommandFault(
@@ -75,7 +76,7 @@ original must be purged, see README.md.
   },
 };
 
-/** @throws CommandStopped where it was stopped in time; what the work throws */
+/** @throws CommandStopped if stopped in time; errors of the work */
 async function unlessStopped<Result>(
   { signal }: Terminal,
   work: () => Promise<Result>,
@@ -88,7 +89,7 @@ async function unlessStopped<Result>(
   }
 }
 
-/** @throws CommandFault if the service would never serve it */
+/** @throws CommandFault if the service would never serve the image */
 async function checkImage(
   config: Config,
   address: OriginalAddress,
@@ -108,7 +109,7 @@ async function checkImage(
   return { sizeBytes: bytes.length, chunks: Readable.from([bytes]) };
 }
 
-/** @returns how many bytes were written */
+/** @returns the number of bytes written */
 async function write(
   writer: OriginalWriter,
   { key }: OriginalAddress,
@@ -126,7 +127,7 @@ async function write(
     await writer.write(key, chunks, { signal, onProgress });
     return writtenBytes;
   } catch (cause) {
-    // An error that says what is left behind is shown, even after a stop.
+    // An error about remains of the upload is shown even after a stop.
     if (cause instanceof Error && cause.name === 'AbortError') throw cause;
     throw new CommandFault(`${key} cannot be written`, { cause });
   } finally {
@@ -134,19 +135,17 @@ async function write(
   }
 }
 
-/** Size of an original; `undefined` where there is none. */
+/** Returns the size of an original; `undefined` if it is missing. */
 async function findSize(
-  origin: Origin,
+  origin: Source,
   key: string,
   timeoutMs: number,
   signal: AbortSignal,
 ): Promise<number | undefined> {
   try {
-    const object = await withDeadline(timeoutMs, signal, noAnswer, (within) =>
-      origin.read(key, { signal: within }),
+    return await withDeadline(timeoutMs, signal, noAnswer, (within) =>
+      readSize(origin, key, within),
     );
-    object.body.destroy();
-    return object.sizeBytes;
   } catch (error) {
     signal.throwIfAborted();
     if (error instanceof MediaError && error.code === 'UNKNOWN_MEDIA') return undefined;

@@ -1,17 +1,16 @@
-import { Readable } from 'node:stream';
 import type { Config } from '../../config/config.ts';
 import { sniffContentType } from '../../pipeline/originals/content-sniff.ts';
-import type { Origin } from '../../pipeline/ports.ts';
+import type { Source } from '../../pipeline/ports.ts';
 import { clampRange } from '../../storage/origin-object.ts';
 import { formatErrorResponse, withOfflineApp } from '../offline-app.ts';
 import { silentLog } from '../plain-log.ts';
 import type { OriginalAddress } from './original-address.ts';
 
 /**
- * Why the service would never serve a file as the original of an address: it is asked, with the file in
- * the place of all originals, for the least that it can be asked for, a small still.
+ * Returns why the service would never serve a file as the original of an address: renders a small still, the cheapest
+ * request, with this file in place of every original.
  *
- * @returns what the API would say; `undefined` where it would serve it
+ * @returns the error of the API; `undefined` if the service would serve the file
  * @throws `signal.reason`
  */
 export async function findServingFault(
@@ -29,17 +28,18 @@ export async function findServingFault(
   });
 }
 
-function createTrialOrigin(bytes: Buffer): Origin {
+function createTrialOrigin(bytes: Buffer): Source {
   return {
-    read: async (_key, { signal, range }) => {
+    identity: 'tag',
+    open: async (_key, { signal, range }) => {
       signal.throwIfAborted();
-      const { first, last } = clampRange(range, bytes.length);
+      const part = clampRange(range, bytes.length);
       return {
         sizeBytes: bytes.length,
         etag: 'trial',
         lastModified: undefined,
-        storedContentType: undefined,
-        body: Readable.from([bytes.subarray(first, last + 1)], { objectMode: false }),
+        part: range && part,
+        body: bytes.subarray(part.first, part.last + 1),
       };
     },
   };

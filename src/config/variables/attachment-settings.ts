@@ -2,7 +2,7 @@ import { setting, type ValuesOf } from '../setting.ts';
 import { choice, signingDomain } from '../setting-forms.ts';
 import { keySettings, readKeys } from './key-settings.ts';
 
-/** The variables of signed attachments: contract §9. */
+/** Variables of signed attachments: contract §9. */
 export const attachmentTable = {
   ATTACHMENT_SIGNING: setting(
     choice('off', 'report', 'enforce'),
@@ -20,7 +20,7 @@ export const attachmentTable = {
   ),
 };
 
-/** Whether URLs of attachments must be signed, and with what; keys may be there before they must be. */
+/** Reads whether attachment URLs must be signed, and with which keys, which may be set before that. */
 export function readAttachments(values: ValuesOf<typeof attachmentTable>) {
   const keys = readKeys(values, 'ATTACHMENT_SIGNING_KEYS');
   return {

@@ -17,7 +17,7 @@ const none = { defaultText: 'none' } as const;
 /** Connections to other sites at the same time (contract §8). */
 export const EXTERNAL_CONNECTIONS = 64;
 
-/** The variables of external media: contract §8. */
+/** Variables of external media: contract §8. */
 export const externalTable = {
   ...keySettings(
     'EXTERNAL_SIGNING_KEYS',
@@ -55,7 +55,7 @@ export const externalTable = {
   ),
   EXTERNAL_DNS_SERVERS: optional(
     listOf(dnsServer),
-    'servers that resolve the names of other sites',
+    "servers that resolve the names of other sites; a change of the system's is noticed within a minute",
     { defaultText: "the system's" },
   ),
   EXTERNAL_MAX_BYTES: setting(
@@ -71,21 +71,21 @@ export const externalTable = {
   EXTERNAL_MAX_AGE_SECONDS: setting(seconds, 604_800, 'the same, where their site says more'),
 };
 
-/** How external media are signed, fetched and kept; `undefined`: there are none. */
+/** Reads how external media are signed, fetched and kept; returns `undefined` if external media are disabled. */
 export function readExternal(values: ValuesOf<typeof externalTable>) {
   const keys = readKeys(values, 'EXTERNAL_SIGNING_KEYS');
   if (keys === undefined) return undefined;
   return {
     keys,
     ports: values.EXTERNAL_PORTS,
-    /** With their subdomains; none: all are. */
+    /** Includes subdomains; an empty list allows all hosts. */
     allowedHosts: values.EXTERNAL_ALLOWED_HOSTS ?? [],
     blockedHosts: values.EXTERNAL_BLOCKED_HOSTS ?? [],
-    /** In CIDR notation, or single addresses; what is blocked wins over what is allowed. */
+    /** In CIDR notation, or single addresses; blocked networks win over allowed ones. */
     allowedNetworks: values.EXTERNAL_ALLOWED_NETWORKS ?? [],
     blockedNetworks: values.EXTERNAL_BLOCKED_NETWORKS ?? [],
     nat64Prefixes: values.EXTERNAL_NAT64_PREFIXES ?? [],
-    /** As `dns.Resolver` takes them; `undefined`: the system's. */
+    /** As `dns.Resolver` takes them; `undefined`: the system's servers. */
     dnsServers: values.EXTERNAL_DNS_SERVERS,
     maxConnections: EXTERNAL_CONNECTIONS,
     maxBytes: values.EXTERNAL_MAX_BYTES,

@@ -2,28 +2,27 @@ import type { SigningKeys } from '../../contract/signing/signing-keys.ts';
 import { type Environment, optional, type Setting } from '../setting.ts';
 import { signingKeys, signingKeysFile } from '../setting-forms.ts';
 
-/** Every variable of signing keys (contract §8 to §10); each has a twin that names a file of them. */
+/** Variables of signing keys (contract §8 to §10); each has a twin that names a file of keys. */
 export const keySettingNames = [
   'EXTERNAL_SIGNING_KEYS',
   'ATTACHMENT_SIGNING_KEYS',
   'RELAY_SIGNING_KEYS',
 ] as const;
 
-/** The name of a variable of signing keys. */
 type KeySettingName = (typeof keySettingNames)[number];
 
-/** The rows of one of them, or of several. */
+/** Rows of one or several variables of keys. */
 type KeyRows<Name extends KeySettingName> = Readonly<
   Record<Name | `${Name}_FILE`, Setting<SigningKeys>>
 >;
 
-/** What they were read as; only some are there where only those are asked for. */
+/** Values of some or all of these variables. */
 type KeyValues = Partial<Record<keyof KeyRows<KeySettingName>, SigningKeys | undefined>>;
 
 /**
- * The rows of a variable of keys and of its twin.
+ * Returns the rows of a variable of keys and of its twin.
  *
- * @param description what the keys are for, in Markdown
+ * @param description purpose of the keys, in Markdown
  */
 export function keySettings<Name extends KeySettingName>(
   name: Name,
@@ -33,15 +32,15 @@ export function keySettings<Name extends KeySettingName>(
   return {
     [name]: optional(signingKeys, description, { isSecret }),
     [`${name}_FILE`]: optional(signingKeysFile, 'the same from a file', { isSecret }),
-  } as KeyRows<Name>; // a computed name is any text to the compiler
+  } as KeyRows<Name>; // TypeScript types a computed name as any string
 }
 
-/** The keys that a variable or its twin has; `undefined` where neither is set. */
+/** Returns the keys of a variable or of its twin; `undefined` if neither is set. */
 export function readKeys(values: KeyValues, name: KeySettingName): SigningKeys | undefined {
   return values[name] ?? values[`${name}_FILE`];
 }
 
-/** Whether a variable or its twin is set, to whatever it may be. */
+/** Whether a variable or its twin is set, even to an invalid value. */
 export function hasKeys(given: Environment, name: KeySettingName): boolean {
   return given[name] !== undefined || given[`${name}_FILE`] !== undefined;
 }

@@ -5,27 +5,27 @@ import { keySettings, readKeys } from './key-settings.ts';
 /** Uploads at the same time (contract §10). */
 const MAX_UPLOADS = 64;
 
-/** Connections to the bucket beside those of uploads: looks for objects, and uploads that are taken back. */
+/** Connections to the bucket besides those of uploads: checks for existing objects, and removals of failed uploads. */
 const OTHER_CONNECTIONS = 16;
 
-/** Connections, or files, that the storage has open for uploads. */
+/** Connections or files that the storage has open for uploads. */
 export const RELAY_CONNECTIONS = MAX_UPLOADS + OTHER_CONNECTIONS;
 
-/** A client slower than 16 KiB/s over 30 s is cut off (contract §10). */
+/** Slowest client: below 16 KiB/s over 30 s, an upload is cut off (contract §10). */
 const WINDOW_MS = 30_000;
 const WINDOW_BYTES = 30 * 16 * 1024;
 
-/** How often the pace of uploads is looked at, in milliseconds. */
+/** Interval at which the pace of uploads is checked, in milliseconds. */
 const SWEEP_INTERVAL_MS = 1_000;
 
-/** The variables of uploads: contract §10. */
+/** Variables of uploads: contract §10. */
 export const relayTable = {
   ...keySettings(
     'RELAY_SIGNING_KEYS',
     'what signs the capabilities of uploads, which are a 404 without it: any of the keys is accepted',
   ),
   RELAY_MAX_BYTES: setting(
-    // What S3 takes in one request is no more.
+    // S3 takes no more in one request.
     integer(1, 5 * 1024 * MEBIBYTE, 'bytes'),
     500 * MEBIBYTE,
     'largest upload, whatever its capability allows',
@@ -37,13 +37,13 @@ export const relayTable = {
   ),
 };
 
-/** The values that uploads depend on. */
+/** Values that uploads depend on. */
 type Values = ValuesOf<typeof relayTable> & {
   readonly ORIGIN_FIRST_BYTE_TIMEOUT_MS: number;
   readonly ORIGIN_TIMEOUT_MS: number;
 };
 
-/** How uploads are authorised, stored and bounded; `undefined`: there are none. */
+/** Reads how uploads are authorised, stored and bounded; returns `undefined` if uploads are disabled. */
 export function readRelay(values: Values) {
   const keys = readKeys(values, 'RELAY_SIGNING_KEYS');
   if (keys === undefined) return undefined;

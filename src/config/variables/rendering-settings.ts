@@ -2,7 +2,7 @@ import { DEFAULT_WEBP_EFFORT } from '../../contract/pipeline-release.ts';
 import { optional, setting } from '../setting.ts';
 import { bytes, choice, integer, MEBIBYTE, milliseconds } from '../setting-forms.ts';
 
-/** The variables of transforms: what is accepted, on how much of the machine, and for whom (contract §6, §11). */
+/** Variables of transforms: what is accepted, on how much of the machine, and for whom (contract §6, §11). */
 export const renderingTable = {
   MAX_ORIGINAL_BYTES: setting(bytes(1), 50 * MEBIBYTE, 'largest original accepted for a transform'),
   MAX_INPUT_PIXELS: setting(

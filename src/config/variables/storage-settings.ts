@@ -4,16 +4,16 @@ import { fileURLToPath } from 'node:url';
 import { originFolders } from '../../contract/resources.ts';
 import type { Settings } from '../settings.ts';
 
-/** Folder of the sample originals, which come with the package; seen from the compiled file, and from its source. */
+/** Folder of the sample originals in the package; the path is the same from the compiled file and from its source. */
 export const SAMPLE_FOLDER = fileURLToPath(new URL('../../../fixtures/originals', import.meta.url));
 
-/** Connections to the bucket of renderings at the same time: reads and writes are short. */
+/** Most simultaneous connections to the bucket of renderings: reads and writes are short. */
 export const RESULT_CONNECTIONS = 64;
 
-/** For one read or write of a rendering in a bucket, in milliseconds. */
+/** Timeout of one write of a rendering into a bucket, in milliseconds. */
 const RESULT_TIMEOUT_MS = 10_000;
 
-/** Where the originals are. */
+/** Reads where originals are stored. */
 export function readStorage(values: Settings) {
   const bucket = values.S3_BUCKET;
   if (values.STORAGE === 'filesystem' || bucket === undefined) {
@@ -30,7 +30,7 @@ export function readStorage(values: Settings) {
   } as const;
 }
 
-/** Where renderings outlive the process; `undefined`: nowhere. */
+/** Reads where renderings are stored beyond the life of the process; returns `undefined` without a result store. */
 export function readResultStore(values: Settings) {
   const { RESULT_STORE_DIR: folder, RESULT_S3_BUCKET: bucket } = values;
   if (values.RESULT_STORE === 'filesystem' && folder !== undefined) {
@@ -44,18 +44,17 @@ export function readResultStore(values: Settings) {
     ...readServer(values),
     maxConnections: RESULT_CONNECTIONS,
     timeoutMs: RESULT_TIMEOUT_MS,
-    maxObjectBytes: values.MAX_RESULT_BYTES,
   } as const;
 }
 
-/** Where originals or renderings are, as an operator calls it: `bucket media`, `folder /srv/media`. */
+/** Describes a storage as operators do: `bucket media`, `folder /srv/media`. */
 export function describePlace(
   place: { readonly kind: 's3'; bucket: string } | { readonly kind: 'filesystem'; folder: string },
 ): string {
   return place.kind === 's3' ? `bucket ${place.bucket}` : `folder ${place.folder}`;
 }
 
-/** The server is one for both buckets. */
+/** Reads the server, which is the same for both buckets. */
 function readServer({ S3_FORCE_PATH_STYLE: pathStyle, ...values }: Settings) {
   return {
     region: values.S3_REGION,
@@ -67,8 +66,8 @@ function readServer({ S3_FORCE_PATH_STYLE: pathStyle, ...values }: Settings) {
 }
 
 /**
- * Whether a key of a rendering could be one of an original, both in one bucket: a purge, or the rule that
- * clears the renderings, would remove originals.
+ * Whether the key of a rendering could be that of an original in the same bucket: a purge, or a lifecycle rule for
+ * renderings, would remove originals.
  */
 export function mayMixUp(values: Settings): boolean {
   const { S3_PREFIX: originals, RESULT_S3_PREFIX: results } = values;
@@ -78,12 +77,12 @@ export function mayMixUp(values: Settings): boolean {
   return originFolders.some((root) => results.startsWith(originals + root));
 }
 
-/** What a folder of renderings is made of; see `RenderingFolder`. */
+/** Subfolders of a folder of renderings; see `RenderingFolder`. */
 const RESULT_FOLDERS = ['', 'results', 'incoming'] as const;
 
 /**
- * Whether one of the folders of originals and renderings is in the other, or is the other, by whatever links
- * they are called: a full store would remove originals. Not covered: folders that are mounted at two places.
+ * Whether the folders of originals and renderings are the same, or one is inside the other, even through links: a full
+ * store would remove originals. Not covered: folders that are mounted at two places.
  */
 export function areNested(values: Settings): boolean {
   const { STORAGE_DIR: folder, RESULT_STORE_DIR: resultFolder } = values;
@@ -96,7 +95,7 @@ export function areNested(values: Settings): boolean {
   });
 }
 
-/** Where a path leads, with a separator after it; as it is where it leads nowhere. */
+/** Returns the resolved path with a trailing separator; the path itself if it does not exist. */
 function realFolder(path: string): string {
   const real = realPathOf(resolve(path));
   return real.endsWith(sep) ? real : real + sep;
@@ -106,6 +105,6 @@ function realPathOf(path: string): string {
   try {
     return realpathSync(path);
   } catch {
-    return path; // not there yet, or a fault by itself
+    return path; // missing, or reported elsewhere
   }
 }

@@ -1,40 +1,40 @@
-/** URLs of attachments that end: `?ex={expiry}&is={issue}&hm={signature}` (contract §9). */
+/** Attachment URLs that expire: `?ex={expiry}&is={issue}&hm={signature}` (contract §9). */
 
 import { formatPath } from '../media-path.ts';
 import { parseOriginKey } from '../origin-key.ts';
 import type { SigningKeys } from './signing-keys.ts';
 
-/** What attachments are signed with. */
+/** Keys and message domain of attachment signatures. */
 export interface AttachmentSigning {
   readonly keys: SigningKeys;
-  /** The first line of what is signed. */
+  /** First line of the signed message. */
   readonly domain: string;
 }
 
-/** What the signature of a URL may turn out to be. */
+/** Possible verdicts on the signature of a URL. */
 export const signatureVerdicts = ['valid', 'missing', 'malformed', 'mismatch', 'expired'] as const;
 export type SignatureVerdict = (typeof signatureVerdicts)[number];
 
-/** What a URL says of its own end, and whether it is true. */
+/** Verdict on a URL's signature, and the URL's expiry. */
 export interface JudgedSignature {
   readonly verdict: SignatureVerdict;
   /**
-   * From when on it does not hold any more, in seconds since 1970, signed by us or not: `Infinity` of one that never
-   * ends, `undefined` of one that says nothing that can be read.
+   * First second in which the URL is no longer valid, in Unix time, even if the signature is not ours: `Infinity` if
+   * the URL never expires, `undefined` if its parameters are missing or malformed.
    */
   readonly endsAtSeconds: number | undefined;
 }
 
-/** A URL's own words, each of the right form. */
-interface SignatureWords {
-  /** Eight hexadecimal digits, as they are signed. */
+/** Signature parameters of a URL, each of the right form. */
+interface SignatureParameters {
+  /** Eight hexadecimal digits, as in the signed message. */
   readonly ex: string;
   readonly is: string;
   readonly uc: string;
   readonly hm: string;
 }
 
-/** The parameters, by the form of each. */
+/** Form of each parameter. */
 const parameterForms = {
   ex: /^(?:0|[0-9a-f]{8})$/,
   is: /^[0-9a-f]{8}$/,
@@ -42,26 +42,26 @@ const parameterForms = {
   uc: /^dp$/,
 } as const satisfies Readonly<Record<string, RegExp>>;
 
-/** The names of the parameters that a signature is made of. */
+/** Names of the signature parameters. */
 export const signatureParameters = Object.keys(
   parameterForms,
 ) as readonly (keyof typeof parameterForms)[];
 
-/** The use that never ends: a person's own data export. It has `ex=0`, and no other has. */
+/** Use that never expires: a person's own data export. It has `ex=0`, and no other use has. */
 const DATA_EXPORT = 'dp';
 
-/** Takes the place of words that are missing, so that judging them takes as long as judging any others. */
-const NO_WORDS: SignatureWords = {
+/** Stands in for missing parameters, so that judging them takes as long as judging any others. */
+const NO_PARAMETERS: SignatureParameters = {
   ex: '00000000',
   is: '00000000',
   uc: '',
   hm: '0'.repeat(64),
 };
 
-/** How far the times of issue are apart: all readers of half a day share one URL, and its cache entry. */
+/** Distance between issue times: all readers of half a day share one URL, and its cache entry. */
 const GRID_SECONDS = 12 * 3_600;
 
-/** How long a URL holds from its time of issue on; so from 12 to 24 hours from when it is given out. */
+/** Lifetime of a URL from its issue time on; so 12 to 24 hours from when the URL is given out. */
 const LIFETIME_SECONDS = 24 * 3_600;
 
 /** The epoch of snowflakes: the start of 2015, in milliseconds since 1970 (docs/attachments.md). */
@@ -71,8 +71,8 @@ const EPOCH_MS = 1_420_070_400_000;
 const BITS_BELOW_TIME = 22n;
 
 /**
- * Judges the signature of an attachment's URL. What it takes does not depend on the verdict: a signature is computed
- * with each of the keys, whatever the URL says.
+ * Judges the signature of an attachment's URL. The time this takes does not depend on the verdict: a signature is
+ * computed with each of the keys, whatever the URL contains.
  *
  * @param rawQuery what follows the `?`, still percent-encoded
  * @param key of the original, decoded: `attachments/{channel_id}/{attachment_id}/{filename}`
@@ -84,23 +84,33 @@ export function judgeSignature(
   { keys, domain }: AttachmentSigning,
   nowMs: number,
 ): JudgedSignature {
-  const words = readWords(rawQuery);
-  const isReadable = typeof words === 'object';
-  const { ex, is, uc, hm } = isReadable ? words : NO_WORDS;
+  const parameters = readParameters(rawQuery);
+  const isReadable = typeof parameters === 'object';
+  const { ex, is, uc, hm } = isReadable ? parameters : NO_PARAMETERS;
   const isOurs = keys.verifies(formatMessage(domain, ex, is, uc, key), hm, 'hex');
-  if (!isReadable) return { verdict: words, endsAtSeconds: undefined };
-  const endsAtSeconds = uc === DATA_EXPORT ? Number.POSITIVE_INFINITY : Number.parseInt(ex, 16);
+  if (!isReadable) return { verdict: parameters, endsAtSeconds: undefined };
+  const endsAtSeconds = endOf(parameters);
   if (!isOurs) return { verdict: 'mismatch', endsAtSeconds };
   return { verdict: nowMs < endsAtSeconds * 1000 ? 'valid' : 'expired', endsAtSeconds };
 }
 
+/** Returns when a URL expires, in seconds since 1970, even if its signature is not ours; see `JudgedSignature`. */
+export function readEnd(rawQuery: string): number | undefined {
+  const parameters = readParameters(rawQuery);
+  return typeof parameters === 'object' ? endOf(parameters) : undefined;
+}
+
+function endOf({ ex, uc }: SignatureParameters): number {
+  return uc === DATA_EXPORT ? Number.POSITIVE_INFINITY : Number.parseInt(ex, 16);
+}
+
 /**
- * The path of an attachment with a query that holds for 12 to 24 hours, the same for all who ask for it in the same
- * half of a day: a stretch of twelve hours that begins with the time at which the attachment was made.
+ * Returns the path of an attachment with a query that is valid for 12 to 24 hours. The path is the same for all who ask
+ * in the same stretch of twelve hours; these stretches are counted from the time at which the attachment was created.
  *
  * @param key of the original, decoded
  * @param nowMs milliseconds since 1970
- * @returns `undefined` for a key that is none of an attachment
+ * @returns `undefined` if the key is not one of an attachment
  */
 export function signAttachment(
   key: string,
@@ -118,7 +128,7 @@ export function signAttachment(
   return `${path}?ex=${ex}&is=${is}&hm=${hm}`;
 }
 
-/** When the entity with this id was created, in milliseconds since 1970. */
+/** Returns the creation time of the entity with this id, in milliseconds since 1970. */
 export function timeOfSnowflakeMs(snowflake: string): number {
   return Number(BigInt(snowflake) >> BITS_BELOW_TIME) + EPOCH_MS;
 }
@@ -132,10 +142,10 @@ function formatTime(seconds: number): string {
 }
 
 /**
- * The words of a signature; `missing` where there is not one of them, `malformed` where one is not as it must be. All of
- * the query is read, whatever is found on the way.
+ * Reads the signature parameters; returns `missing` if there are none, `malformed` if one has the wrong form. Always
+ * reads the whole query, whatever it finds on the way.
  */
-function readWords(rawQuery: string): SignatureWords | 'missing' | 'malformed' {
+function readParameters(rawQuery: string): SignatureParameters | 'missing' | 'malformed' {
   const given = new Map<string, string>();
   let isMalformed = false;
   for (const pair of rawQuery.split('&')) {
@@ -144,7 +154,7 @@ function readWords(rawQuery: string): SignatureWords | 'missing' | 'malformed' {
       ? parameterForms[name as keyof typeof parameterForms]
       : undefined;
     if (form === undefined) continue;
-    // Spelled with escapes it would be the same to us and another entry in every cache in front.
+    // An escaped spelling would mean the same to us, and be another entry in every cache in front of us.
     const isPlain = pair === `${name}=${value}`;
     if (!isPlain || given.has(name) || !form.test(value)) isMalformed = true;
     given.set(name, value);

@@ -1,6 +1,5 @@
 /**
- * Capabilities of the upload relay (contract §10): a text in a URL that permits one upload, and is all that
- * authorises it.
+ * Capabilities of the upload relay (contract §10): texts in a URL that permit one upload, without other credentials.
  */
 
 import { z } from 'zod';
@@ -16,23 +15,23 @@ export interface UploadPartId {
   readonly partNumber: number;
 }
 
-/** What a capability permits. */
+/** Upload that a capability permits. */
 export interface RelayCapability {
-  /** `undefined`: whichever the service stores into. */
+  /** `undefined`: the bucket that the service stores into. */
   readonly bucket: string | undefined;
-  /** As it was signed; it need not be the key of an original. */
+  /** The key as signed; not checked to be the key of an original. */
   readonly key: string;
-  /** To be stored; `undefined`: that of the request. */
+  /** Content type to store; `undefined`: that of the request. */
   readonly contentType: string | undefined;
   readonly maxBytes: number | undefined;
-  /** The first second in which it is worth nothing any more, in Unix time. */
+  /** First second in which the capability is no longer valid, in Unix time. */
   readonly expiresAtSeconds: number;
   readonly part: UploadPartId | undefined;
-  /** Whether it may replace an object that is there. */
+  /** Whether the upload may replace an existing object. */
   readonly replaces: boolean;
 }
 
-/** A media type with its parameters, as it can be sent in a header (RFC 9110 §8.3.1). */
+/** A media type with its parameters, as a header can contain it (RFC 9110 §8.3.1). */
 const MEDIA_TYPE = /^[!#$%&'*+.^_`|~\w-]+\/[!#$%&'*+.^_`|~\w-]+(?:[ \t]*;[ -~]*)?$/;
 
 /** Whether a text is a media type that can be stored. */
@@ -40,10 +39,10 @@ export function isMediaType(text: string): boolean {
   return text.length <= 255 && MEDIA_TYPE.test(text);
 }
 
-/** S3 counts parts from 1, and takes so many (Amazon S3 User Guide, "Amazon S3 multipart upload limits"). */
+/** Highest part number; S3 counts from 1 (Amazon S3 User Guide, "Amazon S3 multipart upload limits"). */
 const MAX_PART_NUMBER = 10_000;
 
-/** The fields; others are passed over, as in a JSON Web Token. */
+/** Known fields; others are ignored, as in a JSON Web Token. */
 const fields = z
   .object({
     b: z.string().optional(),
@@ -56,15 +55,15 @@ const fields = z
     p: z.int().min(1).max(MAX_PART_NUMBER).optional(),
     o: z.boolean().optional(),
   })
-  // One without the other names nothing.
+  // Neither field means anything without the other.
   .refine(({ u, p }) => (u === undefined) === (p === undefined));
 
 /**
  * Reads a capability. Nothing of it is decoded before one of the keys has verified its signature.
  *
  * @param nowSeconds Unix time
- * @returns what it permits; `undefined` where it is too long, not canonical, not signed by one of the keys, has a
- *   field twice or of the wrong type, or has expired: why is no business of its bearer's
+ * @returns what the capability permits; `undefined` if it is too long, not canonical, not signed by one of the keys,
+ *   has a field twice or of the wrong type, or has expired: the bearer does not learn why
  */
 export function verifyCapability(
   text: string,
@@ -96,7 +95,7 @@ export function signCapabilityText(json: string, keys: SigningKeys): string {
   return `${payload}.${keys.sign(payload, 'base64url')}`;
 }
 
-/** Parses JSON; `undefined` where it is none, or an object has a member twice: readers differ in which they take. */
+/** Parses JSON; returns `undefined` if it is invalid, or has a member twice, of which readers may take either. */
 function parseOnce(json: string): unknown {
   let value: unknown;
   try {
@@ -107,10 +106,10 @@ function parseOnce(json: string): unknown {
   return hasRepeatedMember(json) ? undefined : value;
 }
 
-/** Strings, each with the colon behind it where it is a member's name; and the ends of objects. */
+/** Matches strings, each with a following colon if it is a member's name, and the braces of objects. */
 const TOKEN = /("(?:[^"\\]|\\.)*")(\s*:)?|[{}]/g;
 
-/** @param json well-formed: a string with a colon behind it is the name of a member, however it is escaped */
+/** @param json valid JSON: a string before a colon is the name of a member, however it is escaped */
 function hasRepeatedMember(json: string): boolean {
   const objects: Set<unknown>[] = [];
   for (const [token, text, colon] of json.matchAll(TOKEN)) {

@@ -8,26 +8,26 @@ import {
 } from '../../contract/image-formats.ts';
 import type { DescribedResource } from '../explorer-data.ts';
 
-/** What a picture is asked for as. */
+/** Resource, format and parameters that a picture is requested with. */
 export interface AskedPicture {
   readonly resource: DescribedResource;
-  /** Empty where the path ends with a file name. */
+  /** Empty if the path ends with a file name. */
   readonly extension: string;
-  /** What is in the query; what is not there is left to the service. */
+  /** Parameters of the query; the service applies defaults to the rest. */
   readonly parameters: Readonly<Record<string, string>>;
 }
 
-/** The format that a choice asks for; `undefined`: the original's own, or one that the contract does not have. */
+/** Returns the requested format; `undefined` for the original's own, or an unknown one. */
 function formatOf({ extension, parameters }: AskedPicture): OutputFormat | undefined {
   return formatOfWord(extension === '' ? parameters.format : extension);
 }
 
-/** Words for formats, one for each: `jpg` and `jpeg` are the same. */
+/** Returns one word per format: `jpg` and `jpeg` are the same. */
 export function withoutAliases(words: readonly string[]): readonly string[] {
   return words.filter((word) => word === nameOfFormat(word));
 }
 
-/** The word by which a format is chosen: `jpg` for `jpeg`; any other word is its own. */
+/** Returns the usual word of a format: `jpg` for `jpeg`; any other word unchanged. */
 export function nameOfFormat(word: string): string {
   const format = formatOfWord(word);
   return format === undefined ? word : outputFormats[format].extensions[0];
@@ -39,8 +39,8 @@ function formatOfWord(word: string | undefined): OutputFormat | undefined {
 }
 
 /**
- * Whether a value of a parameter changes anything of a choice (contract §2, "flags without effect"). What the
- * contract does not have always does: it is refused.
+ * Whether a value of a parameter has any effect (contract §2, "flags without effect"). Values outside of the contract
+ * always do: the service rejects them.
  */
 export function hasEffect(choice: AskedPicture, name: string, value: string): boolean {
   const parameter = choice.resource.parameters.find((each) => each.name === name);
@@ -52,7 +52,7 @@ export function hasEffect(choice: AskedPicture, name: string, value: string): bo
   return true;
 }
 
-/** Whether `animated` decides anything. */
+/** Whether `animated` has any effect. */
 function canMove(choice: AskedPicture): boolean {
   const { extension, parameters } = choice;
   const isAsset = extension !== '';
@@ -61,7 +61,7 @@ function canMove(choice: AskedPicture): boolean {
     const { canAnimate, animatesUnasked } = outputFormats[format];
     return canAnimate && !(isAsset && animatesUnasked);
   }
-  // An attachment that nothing is asked of is sent as it is.
+  // An attachment without any parameters is sent unchanged.
   const isAsked = [parameters.width, parameters.height, parameters.format].some(Boolean);
   return isAsset || isAsked || (parameters.quality ?? 'lossless') !== 'lossless';
 }

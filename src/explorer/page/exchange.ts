@@ -1,27 +1,27 @@
-/** How long one stage of the service took. */
+/** Duration of one stage of the service. */
 export interface Timing {
   readonly name: string;
   readonly durationMs: number;
 }
 
-/** Something that is wrong with a part of a URL, as the API says it. */
+/** A fault of a part of a URL, as the API reports it. */
 export interface Fault {
   readonly path: string;
   readonly message: string;
 }
 
-/** What was in a response. */
+/** Contents of a response. */
 export type ResponseBody =
   | {
       readonly kind: 'picture';
       readonly blob: Blob;
-      /** In pixels; 0 where the browser cannot decode it. */
+      /** In pixels; 0 if the browser cannot decode the picture. */
       readonly width: number;
       readonly height: number;
     }
-  /** A file that is no picture, or too large a one; it was not loaded. */
+  /** A file that is not a picture, or too large; not loaded. */
   | { readonly kind: 'file' }
-  /** As the API gives it. */
+  /** Error as the API reports it. */
   | {
       readonly kind: 'error';
       readonly code: string;
@@ -29,7 +29,7 @@ export type ResponseBody =
       readonly errors: readonly Fault[];
     };
 
-/** A request and what came back. */
+/** A request and its response. */
 export interface Exchange {
   readonly target: string;
   readonly status: number;
@@ -37,21 +37,21 @@ export interface Exchange {
   readonly sizeBytes: number;
   readonly cacheStatus: string | undefined;
   readonly timings: readonly Timing[];
-  /** From the request to the last byte, as the browser saw it. */
+  /** From the request to the last byte, as measured by the browser. */
   readonly totalMs: number;
   readonly body: ResponseBody;
 }
 
-/** A picture with more bytes is named, not loaded. */
+/** Largest picture that is loaded. */
 const MAX_PICTURE_BYTES = 64 * 1024 * 1024;
 
-/** What an `img` may show: the formats of the contract. */
+/** Types that an `img` may show: the formats of the contract. */
 const PICTURE_TYPES = /^image\/(?:a?png|jpeg|webp|gif|avif)$/;
 
 /**
- * Asks the service, past the browser's own cache.
+ * Requests a target, bypassing the browser's cache.
  *
- * @throws TypeError if there was no response
+ * @throws TypeError without a response
  */
 export async function ask(target: string): Promise<Exchange> {
   const startMs = performance.now();
@@ -98,7 +98,7 @@ async function measure(blob: Blob): Promise<{ readonly width: number; readonly h
   }
 }
 
-/** An error of the API; a proxy between it and us may send one in another form. */
+/** Reads an error of the API; a proxy in between may send another form. */
 async function readError(
   response: Response,
 ): Promise<{ readonly body: ResponseBody; readonly sizeBytes: number }> {

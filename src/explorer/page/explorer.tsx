@@ -53,7 +53,7 @@ effect(() => {
   if (choice.value !== undefined) document.title = `${nameOf(choice.value)} · Darkroom explorer`;
 });
 follow();
-// Nothing can be scrolled to in what is hidden.
+// The browser cannot scroll to a hidden element.
 main.removeAttribute('hidden');
 render(<Explorer />, main);
 addEventListener('hashchange', () => {

@@ -2,14 +2,14 @@ import type { ComponentChildren } from 'preact';
 import type { ParameterForm } from '../../contract/media-query.ts';
 import { faults, isWaiting } from './state.ts';
 
-/** Attributes of a field that tie it to its faults. */
+/** Returns attributes that tie a field to its faults. */
 export function faultAttributes(path: string) {
   return findFault(path) === undefined
     ? {}
     : ({ 'aria-invalid': 'true', 'aria-describedby': `${path}-fault` } as const);
 }
 
-/** What is wrong with a field, below it. */
+/** The fault of a field, below the field. */
 export function FaultNote({ path }: { readonly path: string }) {
   const fault = findFault(path);
   if (fault === undefined) return null;
@@ -20,13 +20,13 @@ export function FaultNote({ path }: { readonly path: string }) {
   );
 }
 
-/** What the API says is wrong with a field; while a response is awaited, nothing is. */
+/** Returns the API's fault of a field; `undefined` while a response is awaited. */
 function findFault(path: string): string | undefined {
   const found = isWaiting.value ? [] : faults.value.filter((fault) => fault.path === path);
   return found.length === 0 ? undefined : found.map(({ message }) => message).join(' ');
 }
 
-/** Of the control of a field, by which its label knows it. */
+/** Returns the id that ties a control to its label. */
 const idOf = (name: string): string => `field-${name}`;
 
 interface LabelledProps {
@@ -35,7 +35,7 @@ interface LabelledProps {
   readonly children: ComponentChildren;
 }
 
-/** A control with its name, and what is wrong with it. */
+/** A control with its name and its fault. */
 export function Labelled({ name, isHalf = false, children }: LabelledProps) {
   return (
     <div class={isHalf ? 'field half' : 'field'}>
@@ -52,12 +52,12 @@ interface TextFieldProps {
   readonly name: string;
   readonly isHalf?: boolean;
   readonly value: string;
-  /** Of numbers. */
+  /** Bounds of a number. */
   readonly form?: ParameterForm | undefined;
   readonly onText: (text: string) => void;
 }
 
-/** A line of text, or a number within bounds, with its name. */
+/** A labelled line of text, or number within bounds. */
 export function TextField({ name, isHalf = false, value, form, onText }: TextFieldProps) {
   const bounds = form?.kind === 'integer' ? form : undefined;
   return (
@@ -65,7 +65,7 @@ export function TextField({ name, isHalf = false, value, form, onText }: TextFie
       <input
         type={bounds === undefined ? 'text' : 'number'}
         id={idOf(name)}
-        list={undefined} // The types of a text line that suggests nothing want it said.
+        list={undefined} // required by the types even without suggestions
         name={name}
         value={value}
         spellcheck={false}
@@ -86,11 +86,11 @@ export function TextField({ name, isHalf = false, value, form, onText }: TextFie
 
 interface SelectProps {
   readonly name?: string;
-  /** What it is called, where no `Labelled` is around it. */
+  /** Label of a list outside of a `Labelled`. */
   readonly label?: string;
   readonly words: readonly string[];
   readonly value: string;
-  /** What a word is called. */
+  /** Returns the label of a word. */
   readonly textOf?: (word: string) => string;
   readonly onPick: (word: string) => void;
 }
@@ -119,12 +119,12 @@ interface SegmentsProps {
   readonly name: string;
   readonly words: readonly string[];
   readonly value: string;
-  /** Whether a word changes nothing, and so cannot be chosen; the default can. */
+  /** Whether a word has no effect, and so cannot be chosen; the default can. */
   readonly isOff?: (word: string) => boolean;
   readonly onPick: (word: string) => void;
 }
 
-/** A choice among a few words, all of them visible; where none of them has an effect, it is off. */
+/** A choice among a few visible words; disabled if none of them has an effect. */
 export function Segments({ name, words, value, isOff = () => false, onPick }: SegmentsProps) {
   const isUseless = words.every(isOff);
   return (
@@ -162,7 +162,7 @@ export function Segments({ name, words, value, isOff = () => false, onPick }: Se
   );
 }
 
-/** What a word is called; the empty one stands for no value. */
+/** Returns the label of a word; the empty word stands for no value. */
 export function labelOf(word: string): string {
   return word === '' ? 'none' : word;
 }

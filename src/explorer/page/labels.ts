@@ -1,30 +1,30 @@
 const whole = new Intl.NumberFormat('en', { maximumFractionDigits: 0 });
 const tenths = new Intl.NumberFormat('en', { minimumFractionDigits: 1, maximumFractionDigits: 1 });
 
-/** A number of bytes for people, in decimal units: `97.4 kB`. */
+/** Formats bytes for people, in decimal units: `97.4 kB`. */
 export function formatBytes(bytes: number): string {
   if (bytes < 1000) return `${bytes} B`;
   if (bytes < 1_000_000) return `${tenths.format(bytes / 1000)} kB`;
   return `${tenths.format(bytes / 1_000_000)} MB`;
 }
 
-/** A number of bytes to the last one: `97,358 bytes`. */
+/** Formats the exact number of bytes: `97,358 bytes`. */
 export function formatExactBytes(bytes: number): string {
   return bytes === 1 ? '1 byte' : `${whole.format(bytes)} bytes`;
 }
 
-/** A time: `0.4 ms`, `35 ms`. */
+/** Formats a duration: `0.4 ms`, `35 ms`. */
 export function formatMs(durationMs: number): string {
   return `${(durationMs < 10 ? tenths : whole).format(durationMs)} ms`;
 }
 
-/** A part of something in percent, with a decimal where it would be none: `19 %`, `0.4 %`. */
+/** Formats a share in percent, with a decimal below 1: `19 %`, `0.4 %`. */
 export function formatShare(part: number, of: number): string {
   const percent = of === 0 ? 0 : (100 * part) / of;
   return `${(percent < 1 ? tenths : whole).format(percent)} %`;
 }
 
-/** What stands above the originals of a kind: its name in the plural, without the words that it is known without. */
+/** Formats the heading of a kind: its name in the plural, shortened. */
 export function formatHeading(kind: string): string {
   const name = kind.replace(/^(?:user|guild|custom) /, '').replace(/^member /, 'members’ ');
   const plural = /(?:s|x|z|ch|sh)$/.test(name) ? `${name}es` : `${name}s`;

@@ -3,47 +3,46 @@ import type { DescribedResource } from '../explorer-data.ts';
 import { type AskedPicture, hasEffect } from './effects.ts';
 
 /**
- * Parameters that sign an attachment's URL (contract §9), for its path alone. As `signatureParameters` of the contract,
- * which browsers do not load.
+ * Parameters that sign an attachment's path (contract §9). A copy of the contract's `signatureParameters`, which
+ * browsers do not load.
  */
 export const SIGNATURE_NAMES: readonly string[] = ['ex', 'is', 'hm', 'uc'];
 
-/** The part of a path that is signed as it stands, slashes and all (contract §8); nothing of it is encoded. */
+/** Placeholder that is signed verbatim, slashes included (contract §8), and never encoded. */
 const SIGNED_PART = 'target';
 
-/** What is asked for: the parts of a URL, right or wrong. */
+/** Parts of a requested URL, valid or not. */
 export interface MediaChoice extends AskedPicture {
   /** Value per placeholder of the template, decoded. */
   readonly values: Readonly<Record<string, string>>;
-  /** What signs the path, in the query; `undefined` where nothing does. */
+  /** Query parameters that sign the path, if any. */
   readonly signature?: Readonly<Record<string, string>> | undefined;
 }
 
-/** Names of the placeholders of a template, but for `ext`. */
+/** Returns the names of a template's placeholders, except `ext`. */
 export function placeholdersOf({ template }: DescribedResource): readonly string[] {
   return [...template.matchAll(/\{(\w+)\}/g)]
     .map(([, name = '']) => name)
     .filter((name) => name !== 'ext');
 }
 
-/** The format that clients take, as a path has it; empty where the path ends with a file name. */
+/** Returns the extension that clients usually request; empty if the path ends with a file name. */
 export function usualExtensionOf({ extensions }: DescribedResource): string {
   return extensions.includes('webp') ? 'webp' : (extensions[0] ?? '');
 }
 
-/** What asks for a width, by whatever name a kind has for it. */
+/** Returns the parameter for a width, whose name depends on the kind. */
 export function widthParameterOf({ parameters }: DescribedResource): QueryParameter | undefined {
   return parameters.find(({ name }) => name === 'size' || name === 'width');
 }
 
-/** A choice in another width, if it can have one; the height follows. */
+/** Returns the choice with another width, if it can have one; the height follows. */
 export function withWidth(choice: MediaChoice, width: string): MediaChoice {
   const parameter = widthParameterOf(choice.resource);
   if (parameter === undefined) return choice;
   return { ...choice, parameters: { ...choice.parameters, height: '', [parameter.name]: width } };
 }
 
-/** Path of a choice. */
 export function formatPath({ resource, values, extension }: MediaChoice): string {
   return resource.template.replace(/\{(\w+)\}/g, (_, name: string) => {
     const value = name === 'ext' ? extension : (values[name] ?? '');
@@ -51,7 +50,7 @@ export function formatPath({ resource, values, extension }: MediaChoice): string
   });
 }
 
-/** Path and query of a choice; what has its default value, or no effect, is left out. */
+/** Formats path and query of a choice, without values that are the default or have no effect. */
 export function formatTarget(choice: MediaChoice): string {
   const path = formatPath(choice);
   const query = new URLSearchParams();
@@ -64,7 +63,7 @@ export function formatTarget(choice: MediaChoice): string {
   return query.size === 0 ? path : `${path}?${query}`;
 }
 
-/** Reads what `formatTarget` writes; `undefined` for the path of no resource. */
+/** Parses what `formatTarget` formats; returns `undefined` if no resource has the path. */
 export function readTarget(
   target: string,
   resources: readonly DescribedResource[],
@@ -94,8 +93,8 @@ export function readTarget(
 }
 
 /**
- * Finds the target in what a person puts: a URL on whatever host, a path, or the key of an original, to which the
- * format that clients take is added. `undefined` where it is none of these.
+ * Finds the target in a person's input: a URL on any host, a path, or the key of an original, which gets the usual
+ * extension. Returns `undefined` for other input.
  */
 export function findTarget(
   text: string,
@@ -107,7 +106,7 @@ export function findTarget(
   return [rooted, `${rooted}.webp`].find((each) => readTarget(each, resources) !== undefined);
 }
 
-/** What a choice is of, by a name that is its own; a marked hash and an unmarked one are of the same original. */
+/** Returns a unique name of a choice's original; hashes with and without the mark name the same original. */
 export function identify({ resource, values }: Pick<MediaChoice, 'resource' | 'values'>): string {
   const parts = Object.entries(values).map(([part, value]) =>
     part.endsWith('_hash') ? value.replace(/^a_/, '') : value,
@@ -116,9 +115,9 @@ export function identify({ resource, values }: Pick<MediaChoice, 'resource' | 'v
 }
 
 /**
- * A line for a shell that asks for a URL and shows the head of the response. A choice is not to be trusted: it comes
- * from the address of the page, which anybody may have written, and the line is pasted. So nothing of it is a word of
- * its own, and there is no quote in the URL: shells differ in how one is written within quotes.
+ * Formats a shell line that requests a URL and shows the head of the response. A choice is untrusted: it comes from the
+ * page's address, which anybody may have written, and the line is pasted into a shell. So no part of the choice forms a
+ * word of its own, and the URL contains no quote: shells differ in how to escape one.
  *
  * @param url with the target of the choice, as `formatTarget` encodes it
  */
@@ -128,13 +127,13 @@ export function formatCurl(url: string, choice: MediaChoice): string {
   return `curl -sS -D - -o ${file} '${url.replaceAll("'", '%27')}'`;
 }
 
-/** The ending of what comes back, if the contract knows it. */
+/** Returns the extension of the response, if the contract has it. */
 export function endingOf({ resource, extension, parameters }: MediaChoice): string | undefined {
   const ending = extension === '' ? parameters.format : extension;
   return [...resource.extensions, ...wordsOf(resource, 'format')].find((each) => each === ending);
 }
 
-/** The words that a parameter of a kind may be; none where there is no such choice. */
+/** Returns the values of a choice parameter; empty without one. */
 export function wordsOf({ parameters }: DescribedResource, wanted: string): readonly string[] {
   const form = parameters.find(({ name }) => name === wanted)?.form;
   return form?.kind === 'choice' ? form.values : [];
@@ -148,7 +147,7 @@ function patternOf({ template }: DescribedResource): RegExp {
   return new RegExp(`^${pattern}$`);
 }
 
-/** What would end the path. */
+/** Encodes characters that would end the path. */
 function encodeMarks(text: string): string {
   return text.replaceAll('?', '%3F').replaceAll('#', '%23');
 }

@@ -7,35 +7,35 @@ import type {
 } from '../explorer-data.ts';
 import { formatPath, identify, type MediaChoice } from './media-choice.ts';
 
-/** How many originals are asked about at a time: their paths are in one URL. */
+/** Most originals per request for facts: their paths are in one URL. */
 const FACTS_AT_A_TIME = 30;
 
-/** Files that a picture can be made of, by their names alone: others are not asked for. */
+/** Names of files that can be rendered; other files are not requested. */
 const PICTURE_NAME = /\.(?:a?png|jpe?g|webp|gif|avif|hei[cf])$/i;
 
 /** An original on the sheet. */
 export interface Frame extends ListedOriginal {
-  /** As `identify` names it. */
+  /** Name by `identify`. */
   readonly id: string;
   readonly resource: DescribedResource;
-  /** Its ids and its own name, as they are searched. */
+  /** Ids and name of the original, for the search. */
   readonly label: string;
 }
 
-/** The originals of a kind that were found. */
+/** The listed originals of a kind. */
 export interface Shelf {
   readonly resource: DescribedResource;
   readonly frames: readonly Frame[];
-  /** Whether there are no others. */
+  /** Whether all originals of the kind are listed. */
   readonly isComplete: boolean;
 }
 
-/** What came of asking for the list. */
+/** Result of requesting the list. */
 export type Listing =
   | { readonly kind: 'shelves'; readonly shelves: readonly Shelf[] }
   | { readonly kind: 'failure'; readonly code: string; readonly message: string };
 
-/** What is left of the sheet; empty texts leave all. */
+/** Criteria for the sheet; empty texts match everything. */
 export interface Filter {
   readonly text: string;
   /** Name of a kind. */
@@ -48,49 +48,49 @@ export interface Filter {
 export const listing = signal<Listing>({ kind: 'shelves', shelves: [] });
 export const filter = signal<Filter>({ text: '', kind: '', format: '', isMoving: false });
 
-/** What is known of the originals by their ids; `undefined` where it was asked, and there is nothing to know. */
+/** Facts of the originals by id; `undefined` if the request found none. */
 export const facts = signal<ReadonlyMap<string, OriginalFacts | undefined>>(new Map());
 
-/** All shelves, the empty ones, too; none where the list cannot be had. */
+/** All shelves, also empty ones; none if the list is not available. */
 export const shelves = computed(() =>
   listing.value.kind === 'shelves' ? listing.value.shelves : [],
 );
 
 const allFrames = computed(() => shelves.value.flatMap(({ frames }) => frames));
 
-/** All originals by their ids. */
+/** All originals by id. */
 export const framesById = computed(
   () => new Map(allFrames.value.map((each) => [each.id, each] as const)),
 );
 
-/** The shelves with what the filter leaves of them; those without anything are left out. */
+/** Shelves with the originals that match the filter, without empty ones. */
 export const visibleShelves = computed((): readonly Shelf[] =>
   shelves.value
     .map((shelf) => ({ ...shelf, frames: shelf.frames.filter(fitsFilter) }))
     .filter(({ frames }) => frames.length > 0),
 );
 
-/** Whether the filter asks for what is not known from the list alone. */
+/** Whether the filter needs more than the list. */
 export const needsFacts = computed(() => filter.value.isMoving || filter.value.format !== '');
 
-/** Originals that fit by what the list says, and of which no more is known yet. */
+/** Originals that match by the list, and whose facts are unknown. */
 export const unknownFrames = computed(() =>
   allFrames.value.filter(
     (frame) => fitsList(frame) && isPicture(frame) && !facts.value.has(frame.id),
   ),
 );
 
-/** Formats of originals that were seen. */
+/** Formats of the originals with known facts. */
 export const knownFormats = computed(() =>
   [...new Set([...facts.value.values()].flatMap((each) => each?.format ?? []))].sort(),
 );
 
-/** The first original of a kind on the list. */
+/** Returns the first original of a kind on the list. */
 export function findFirst({ name }: DescribedResource): Frame | undefined {
   return shelves.value.find(({ resource }) => resource.name === name)?.frames[0];
 }
 
-/** Loads the list; the rest of the page needs none. */
+/** Loads the list; the rest of the page works without it. */
 export async function loadOriginals(resources: readonly DescribedResource[]): Promise<void> {
   let code = 'No response';
   try {
@@ -105,7 +105,7 @@ export async function loadOriginals(resources: readonly DescribedResource[]): Pr
   }
 }
 
-/** What was thrown, as an error. */
+/** Wraps a thrown value in an error if necessary. */
 export function toError(error: unknown): Error {
   return error instanceof Error ? error : new Error(String(error));
 }
@@ -115,7 +115,7 @@ type Named = Pick<MediaChoice, 'resource' | 'values'>;
 const queue = new Map<string, Named>();
 let isAsking = false;
 
-/** Asks what originals are, those that came last first; they are in `facts` once it is known. */
+/** Requests facts of originals, the latest first, and adds them to `facts`. */
 export function askFacts(wanted: readonly Named[]): void {
   for (const each of wanted) {
     const id = identify(each);
@@ -126,7 +126,7 @@ export function askFacts(wanted: readonly Named[]): void {
 
 async function askQueued(): Promise<void> {
   isAsking = true;
-  // What is seen on the sheet together is asked together.
+  // Originals that appear together are requested together.
   await Promise.resolve();
   while (queue.size > 0) {
     const asked = [...queue].slice(-FACTS_AT_A_TIME);
@@ -173,12 +173,12 @@ function toShelves(
   });
 }
 
-/** Whether an original is a file that a picture can be made of, going by its name. */
+/** Whether an original is a file that can be rendered, by its name. */
 export function isFilePicture({ values }: Frame): boolean {
   return PICTURE_NAME.test(values.filename ?? '');
 }
 
-/** Whether there is a picture of an original; of files, not always. */
+/** Whether an original can be rendered; not all files can. */
 export function isPicture(frame: Frame): boolean {
   return frame.resource.name !== 'attachment' || isFilePicture(frame);
 }

@@ -1,19 +1,19 @@
 import { formatPath, type MediaChoice } from './media-choice.ts';
 
-/** The key of a choice's original, which is what is signed of an attachment. */
+/** Returns the key of a choice's original, which an attachment's signature covers. */
 export function keyOf(choice: MediaChoice): string {
   return decodeURIComponent(formatPath(choice)).slice(1);
 }
 
-/** What was to be signed is refused; the message says why. */
+/** Refusal to sign; the message says why. */
 export class SigningRefused extends Error {
   override readonly name = 'SigningRefused';
 }
 
 /**
- * Asks the explorer for a signed path: of the URL of another site, or of the key of an attachment.
+ * Requests a signed path from the explorer: for the URL of another site, or for the key of an attachment.
  *
- * @throws SigningRefused; another Error if there is no response, or one that is not the explorer's
+ * @throws SigningRefused; another Error without a response, or for one that is not the explorer's
  */
 export async function askSigned(what: 'url' | 'key', text: string): Promise<string> {
   const response = await fetch(`/explorer/signed.json?${new URLSearchParams({ [what]: text })}`);

@@ -6,54 +6,53 @@ import { formatShare } from './labels.ts';
 import { identify, type MediaChoice } from './media-choice.ts';
 import { facts, framesById } from './originals.ts';
 
-/** What is on the stage. */
+/** Content of the stage. */
 export type Outcome =
   | { readonly kind: 'nothing' }
-  /** With the picture as a blob: what is shown is what was weighed. */
+  /** The picture as a blob: the shown bytes are the weighed ones. */
   | { readonly kind: 'exchange'; readonly exchange: Exchange; readonly pictureUrl?: string }
   | { readonly kind: 'failure'; readonly message: string };
 
 export const contract = signal<ContractTables>({ resources: [], external: [], signs: [] });
-/** All kinds that a URL may be of, signed ones too. */
+/** All kinds of URLs, signed ones too. */
 export const resources = computed(() => [...contract.value.resources, ...contract.value.external]);
 export const choice = signal<MediaChoice>();
-/** The text in the URL line, as long as it is what a person has put there. */
+/** Text in the URL line while it is a person's input. */
 export const typedUrl = signal<string>();
-/** Path and query that are asked for: to the letter what was put, until a control is changed. */
+/** Requested path and query: the input verbatim, until a control changes. */
 export const target = signal<string>();
 export const outcome = signal<Outcome>({ kind: 'nothing' });
 export const isWaiting = signal(false);
-/** The URL of another site that the choice is signed for, as it was put. */
+/** URL of another site for which the choice is signed, as typed. */
 export const link = signal('');
-/** Why that is not signed. */
+/** Reason why the link is not signed. */
 export const linkFault = signal<string>();
 export const view = signal<'sheet' | 'bench'>('sheet');
 
-/** The exchange on the stage, if there is one. */
 export const exchange = computed(() =>
   outcome.value.kind === 'exchange' ? outcome.value.exchange : undefined,
 );
 
-/** Whether it is of a picture: nothing else has other sizes and qualities. */
+/** Whether the exchange has a picture: only pictures have other sizes and qualities. */
 export const isPictureShown = computed(() => exchange.value?.body.kind === 'picture');
 
-/** Whether nothing names an original yet, so that there is nothing to ask for. */
+/** Whether no field names an original yet, so that there is nothing to request. */
 export const isBlank = computed(() => {
   const values = Object.values(choice.value?.values ?? {});
   return values.every((value) => value === '');
 });
 
-/** The frame of the choice on the sheet, if it is there. */
+/** Frame of the choice on the sheet, if listed. */
 export const currentFrame = computed(() =>
   choice.value === undefined ? undefined : framesById.value.get(identify(choice.value)),
 );
 
-/** What is known of the original of the choice. */
+/** Facts of the choice's original. */
 export const currentFacts = computed(() =>
   choice.value === undefined ? undefined : facts.value.get(identify(choice.value)),
 );
 
-/** What the response says is wrong; `url` stands for what no field is to blame for. */
+/** Faults in the response; `url` stands for faults without a field. */
 export const faults = computed((): readonly Fault[] => {
   if (linkFault.value !== undefined) return [{ path: 'link', message: linkFault.value }];
   if (typedUrl.value !== undefined && target.value === undefined) {
@@ -68,7 +67,7 @@ export const faults = computed((): readonly Fault[] => {
   return isOfUrl ? [{ path: 'url', message: `${body.code}: ${body.message}` }] : [];
 });
 
-/** A number of bytes as a part of the original's, in words; `undefined` where the list does not have that. */
+/** Describes bytes as a share of the original's; returns `undefined` if the original is not listed. */
 export function describeShare(sizeBytes: number): string | undefined {
   const originalBytes = currentFrame.value?.sizeBytes;
   if (originalBytes === undefined) return undefined;

@@ -1,21 +1,21 @@
 import { endingOf, formatTarget, type MediaChoice } from './media-choice.ts';
 
-/** A picture that is taken somewhere else. */
+/** A picture to be embedded elsewhere. */
 interface TakenPicture {
   readonly choice: MediaChoice;
   /** Scheme and host of its URL. */
   readonly origin: string;
-  /** What came back, in pixels; `undefined` where that is not known. */
+  /** Size of the result in pixels; `undefined` if unknown. */
   readonly size?: { readonly width: number; readonly height: number } | undefined;
 }
 
-/** Widest that an attachment may be asked for, in pixels. */
+/** Largest edge that an attachment may be requested with, in pixels. */
 const MAX_EDGE_PX = 4_096;
 
-/** Parameters that ask for an edge. */
+/** Parameters for an edge. */
 const EDGE_NAMES: readonly string[] = ['size', 'width', 'height'];
 
-/** An `img` for screens of one and of two pixels: its size in the page is what came back for the first. */
+/** Formats an `img` for screens of single and double density, with the size of the former. */
 export function formatSrcset({ choice, origin, size }: TakenPicture): string {
   const url = origin + formatTarget(choice);
   const doubled = doubleSize(choice);
@@ -25,19 +25,19 @@ export function formatSrcset({ choice, origin, size }: TakenPicture): string {
   return `<img src="${escapeHtml(url)}" srcset="${escapeHtml(source)}"${edges} alt="">`;
 }
 
-/** An image of Markdown, whose brackets end where they are written. */
+/** Formats an image in Markdown, with brackets escaped. */
 export function formatMarkdown({ choice, origin }: TakenPicture): string {
   const url = (origin + formatTarget(choice)).replaceAll('(', '%28').replaceAll(')', '%29');
   return `![${nameOf(choice).replace(/[[\]\\]/g, '\\$&')}](${url})`;
 }
 
-/** An image of BBCode, in which a bracket would end the URL. */
+/** Formats an image in BBCode, where a bracket would end the URL. */
 export function formatBbcode({ choice, origin }: TakenPicture): string {
   const url = origin + formatTarget(choice);
   return `[img]${url.replaceAll('[', '%5B').replaceAll(']', '%5D')}[/img]`;
 }
 
-/** The name under which a picture is saved: its own, with the ending of what it was asked for as. */
+/** Returns a file name for a picture: its own, with the extension of the requested format. */
 export function fileNameOf(choice: MediaChoice): string {
   const name = nameOf(choice);
   const ending = endingOf(choice);
@@ -46,12 +46,12 @@ export function fileNameOf(choice: MediaChoice): string {
   return `${stem}.${ending}`;
 }
 
-/** What stands last in its path. */
+/** Returns the last value of a choice's path. */
 export function nameOf({ values }: Pick<MediaChoice, 'values'>): string {
   return Object.values(values).at(-1) ?? '';
 }
 
-/** The same at twice the size, or the next one above; `undefined` where it has no size, or none is larger. */
+/** Returns the choice at twice the size, or the next one above; `undefined` without a size, or a larger one. */
 function doubleSize(choice: MediaChoice): MediaChoice | undefined {
   const edges: Record<string, string> = {};
   for (const { name, form, default: fallback } of choice.resource.parameters) {

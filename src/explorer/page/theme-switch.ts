@@ -1,4 +1,4 @@
-/** Where the choice is kept; `auto` is kept as nothing. */
+/** Key in the storage; `auto` is stored as a missing value. */
 const KEY = 'darkroom-theme';
 
 const root = document.documentElement;
@@ -9,7 +9,7 @@ function apply(theme: string): void {
   else delete root.dataset.theme;
 }
 
-/** Browsers that are set to store nothing throw instead. */
+/** Stores the theme; browsers that are set to store nothing throw instead. */
 function keep(theme: string): void {
   try {
     if (theme === 'auto') localStorage.removeItem(KEY);

@@ -1,22 +1,22 @@
 import { formatTarget, type MediaChoice, usualExtensionOf } from './media-choice.ts';
 import { type Frame, isFilePicture } from './originals.ts';
 
-/** Kinds whose pictures are seen whole, on the ground of the page. */
+/** Kinds whose pictures are shown whole, on the page's background. */
 const CUT_OUT = new Set(['custom emoji', 'sticker']);
 
-/** The shape of the frames of a kind: width by height. */
+/** Returns the shape of a kind's frames: width by height. */
 export function shapeOf(kind: string): number {
   if (kind.endsWith('banner')) return 3;
   return kind.endsWith('splash') || kind === 'attachment' ? 16 / 10 : 1;
 }
 
-/** Whether the pictures of a kind are seen whole, on the ground of the page. */
+/** Whether the pictures of a kind are shown whole, on the page's background. */
 export function isCutOut({ resource }: Frame): boolean {
   return CUT_OUT.has(resource.name);
 }
 
 /**
- * Where the small picture of an original is: twice the width of its frame, for fine screens, as far as the kind has
+ * Formats the target of an original's thumbnail: twice as wide as its frame, for high-density screens, if the kind has
  * sizes.
  */
 export function formatThumbnail(frame: Frame, isMoving: boolean): string {
@@ -35,8 +35,8 @@ export function formatThumbnail(frame: Frame, isMoving: boolean): string {
 }
 
 /**
- * What is asked for when an original is picked: large enough to look at, in the format that clients take, and moving
- * if it does.
+ * Returns the first choice for a picked original: large, in the format that clients use, and animated if the original
+ * is.
  */
 export function chooseFirst(frame: Frame, isMoving = false): MediaChoice {
   const isSized = frame.resource.parameters.some(
@@ -52,7 +52,7 @@ export function chooseFirst(frame: Frame, isMoving = false): MediaChoice {
   };
 }
 
-/** What stands for a file without a picture: its ending. */
+/** Returns the placeholder of a file without a picture: its extension. */
 export function endingOfFile(filename: string): string {
   return (/\.([^.]+)$/.exec(filename)?.[1] ?? 'file').toLowerCase();
 }

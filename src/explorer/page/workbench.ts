@@ -27,23 +27,23 @@ import {
 } from './state.ts';
 import { chooseFirst } from './thumbnail.ts';
 
-/** A text is asked for when so long nothing was typed, in milliseconds. */
+/** Pause in typing after which a text is requested, in milliseconds. */
 const TYPING_MS = 300;
 
-/** The place of the page where the sheet fills a narrow screen. */
+/** Position of the page where the sheet fills a narrow screen. */
 const SHEET_HASH = '#sheet';
 
 let asked = 0;
 let timer = 0;
 
 interface Showing {
-  /** While a text is being typed, which may be unfinished. */
+  /** Whether a text is being typed, which may be incomplete. */
   readonly isTyping?: boolean;
-  /** What was put in the URL line, and the target in it. */
+  /** Input of the URL line, and the target in it. */
   readonly typed?: { readonly text: string; readonly target: string };
 }
 
-/** Puts a choice on the workbench, and asks for it. */
+/** Shows a choice on the workbench, and requests it. */
 function show(chosen: MediaChoice, { isTyping = false, typed }: Showing = {}): void {
   if (choice.value !== undefined && formatPath(chosen) !== formatPath(choice.value))
     link.value = '';
@@ -62,7 +62,7 @@ function show(chosen: MediaChoice, { isTyping = false, typed }: Showing = {}): v
   timer = window.setTimeout(() => request(turn), isTyping ? TYPING_MS : 0);
 }
 
-/** Asks once more for what is on the workbench. */
+/** Repeats the request for the current choice. */
 export function askAgain(): void {
   if (choice.value === undefined || isBlank.value) return;
   const turn = beginTurn();
@@ -70,7 +70,7 @@ export function askAgain(): void {
   void request(turn);
 }
 
-/** Takes what was put in the URL line; the controls follow as far as it can be read. */
+/** Takes input of the URL line; the controls follow as far as it can be parsed. */
 export function putUrl(text: string): void {
   const found = findTarget(text, resources.value);
   const chosen = found === undefined ? undefined : readTarget(found, resources.value);
@@ -84,7 +84,7 @@ export function putUrl(text: string): void {
   present({ kind: 'nothing' });
 }
 
-/** Takes the URL of another site, and goes to the signed path below which it is shown. */
+/** Takes the URL of another site, and shows the signed path for it. */
 export function putLink(text: string): void {
   const turn = beginTurn();
   link.value = text;
@@ -105,21 +105,21 @@ export function putLink(text: string): void {
   }, TYPING_MS);
 }
 
-/** From now on, the response to what was asked for before is not shown. */
+/** Invalidates earlier requests, whose responses are not shown. */
 function beginTurn(): number {
   clearTimeout(timer);
   asked += 1;
   return asked;
 }
 
-/** What was put in the URL line is complete: the URL of another site is signed. */
+/** Completes the input of the URL line: the URL of another site is signed. */
 export function commitUrl(): void {
   const text = typedUrl.value?.trim() ?? '';
   const isForeign = target.value === undefined && /^https?:\/\/[^/]/i.test(text);
   if (isForeign && canSign('external media')) putLink(text);
 }
 
-/** Goes to the first original of another kind; where the list has none, to empty fields. */
+/** Shows the first original of another kind, or empty fields if none is listed. */
 export function changeKind(resource: DescribedResource): void {
   const first = findFirst(resource);
   if (first !== undefined) {
@@ -130,7 +130,7 @@ export function changeKind(resource: DescribedResource): void {
   show({ resource, values, extension: usualExtensionOf(resource), parameters: {} });
 }
 
-/** Changes a part of the choice. A signature holds for its path alone. */
+/** Changes a part of the choice, and drops a signature whose path changes. */
 export function change(part: Partial<MediaChoice>, options?: Showing): void {
   if (choice.value === undefined) return;
   const changed = { ...choice.value, ...part };
@@ -138,7 +138,7 @@ export function change(part: Partial<MediaChoice>, options?: Showing): void {
   show(isSigned ? changed : { ...changed, signature: undefined }, options);
 }
 
-/** Shows what the address of the page names. */
+/** Shows the choice in the page's address. */
 export function follow(): void {
   const named = location.hash.slice(1);
   const found = named.startsWith('/') ? readTarget(named, resources.value) : undefined;
@@ -151,11 +151,11 @@ export function follow(): void {
   const [first] = framesById.value.values();
   if (first === undefined) return;
   show(chooseFirst(first));
-  // It was not picked by hand: on a narrow screen, the sheet stays.
+  // Nobody picked this original: on a narrow screen, the sheet stays.
   history.replaceState(null, '', SHEET_HASH);
 }
 
-/** @param turn that of the choice: the response to an earlier one is not shown */
+/** @param turn of the choice: the response to an earlier turn is not shown */
 async function request(turn: number): Promise<void> {
   try {
     await sign(turn);
@@ -179,13 +179,13 @@ async function request(turn: number): Promise<void> {
   }
 }
 
-/** Signs the choice, where it needs that, and where nothing of it was put by hand. */
+/** Signs the choice if necessary, unless a person typed it. */
 async function sign(turn: number): Promise<void> {
   const chosen = choice.value;
   if (chosen === undefined || chosen.signature !== undefined || typedUrl.value !== undefined)
     return;
   if (chosen.resource.name !== 'attachment' || !canSign('attachment')) return;
-  // Where it is refused, the response to the unsigned URL says why.
+  // If signing is refused, the response to the unsigned URL says why.
   const signed = await askSigned('key', keyOf(chosen)).catch((error: unknown) => {
     if (error instanceof SigningRefused) return '';
     throw error;

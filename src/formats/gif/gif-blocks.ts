@@ -4,23 +4,22 @@ import { hasAscii } from '../byte-reader.ts';
 export const SCREEN_BYTES = 13;
 const introducer = { extension: 0x21, image: 0x2c, trailer: 0x3b } as const;
 
-/** Labels of the extensions that mean something to anybody here (GIF89a §23, §24, §26). */
+/** Labels of the extensions that we interpret (GIF89a §23, §24, §26). */
 export const gifLabel = { graphicControl: 0xf9, comment: 0xfe, application: 0xff } as const;
 
-/** Codes of a GIF have at most as many bits (GIF89a appendix F); libnsgif refuses roots of as many. */
+/** Most bits of a code (GIF89a appendix F); libnsgif rejects a root code size this large. */
 export const MAX_CODE_BITS = 12;
 
-/** True where the bytes begin with `GIF8`, the magic libvips asks for. */
+/** Whether the bytes begin with `GIF8`, the magic that libvips checks for. */
 export function isGif(bytes: Uint8Array): boolean {
   return hasAscii(bytes, 0, 'GIF8');
 }
 
-/** Called for the blocks of a GIF, in their order; all offsets are bytes from its start. */
+/** Receives the blocks of a GIF in order; all offsets are bytes from its start. */
 export interface GifVisitor {
   /**
    * @param label one of `gifLabel`, or any other byte
-   * @param start of the introducer; the label and, if it is no comment, the size of the first
-   *   sub-block follow
+   * @param start of the introducer; the label follows, and for all but comments the size of the first sub-block
    * @param end of the last sub-block, its zero included
    */
   readonly onExtension?: (label: number, start: number, end: number) => void;
@@ -33,8 +32,8 @@ export interface GifVisitor {
 }
 
 /**
- * Where the walk ended: at the trailer; at the end of the file, between two blocks; at what is no
- * block or no image to libnsgif, as browsers and libnsgif do; or in a block that does not end.
+ * End of a walk: the trailer; the end of the file, between two blocks; bytes that libnsgif and browsers do not accept
+ * as a block or an image; or a block that does not end.
  */
 export interface GifEnd {
   readonly kind: 'trailer' | 'end of file' | 'junk' | 'truncated';
@@ -42,11 +41,11 @@ export interface GifEnd {
 }
 
 /**
- * Walks through the blocks of a GIF (GIF89a specification) as libnsgif does, the decoder of libvips.
- * The visitor is called for each block that ends within the file. Never throws; linear in the bytes.
+ * Walks through the blocks of a GIF (GIF89a specification) as libnsgif does, the decoder of libvips. Calls the visitor
+ * for each block that ends within the file. Never throws; linear in the bytes.
  */
 export function walkGifBlocks(gif: Uint8Array, { onExtension, onImage }: GifVisitor): GifEnd {
-  // What lies past the end counts as 0: it moves the position past the end all the same.
+  // Bytes past the end count as 0: the position moves past the end all the same.
   const byte = (offset: number): number => gif[offset] ?? 0;
   let position = SCREEN_BYTES + colourTableBytes(byte(10));
   while (position < gif.length) {
@@ -54,7 +53,7 @@ export function walkGifBlocks(gif: Uint8Array, { onExtension, onImage }: GifVisi
     const code = byte(start);
     if (code === introducer.extension) {
       const label = byte(start + 1);
-      // Of all but a comment libnsgif skips the first sub-block whatever its size, 0 included.
+      // libnsgif skips the first sub-block of all but comments, whatever its size, 0 included.
       const first = start + (label === gifLabel.comment ? 2 : 3 + byte(start + 2));
       position = skipSubBlocks(gif, first);
       if (position <= gif.length) onExtension?.(label, start, position);
@@ -70,12 +69,12 @@ export function walkGifBlocks(gif: Uint8Array, { onExtension, onImage }: GifVisi
   return { kind: position === gif.length ? 'end of file' : 'truncated', position };
 }
 
-/** Bytes of the colour table that a packed field announces (GIF89a §18, §20). */
+/** Returns the bytes of the colour table that a packed field announces (GIF89a §18, §20). */
 export function colourTableBytes(flags: number): number {
   return (flags & 0x80) === 0 ? 0 : 3 * (2 << (flags & 0x07));
 }
 
-/** Offset after the zero that ends the sub-blocks; past the end of the file where there is none. */
+/** Returns the offset after the zero that ends the sub-blocks; past the end of the file if the zero is missing. */
 function skipSubBlocks(gif: Uint8Array, first: number): number {
   let position = first;
   for (;;) {

@@ -1,6 +1,6 @@
 import { gifLabel, walkGifBlocks } from './gif-blocks.ts';
 
-/** What the decoder makes of one image and of the graphic control extensions before it. */
+/** One image as the decoder sees it, with the graphic control extensions before the image. */
 export interface GifFrame {
   /** Offset of the image descriptor. */
   readonly start: number;
@@ -14,18 +14,18 @@ export interface GifFrame {
   /** The packed field of GIF89a §23, without the transparency flag. */
   readonly disposal: number;
   readonly isTransparent: boolean;
-  /** Of what is transparent, where anything is. */
+  /** Colour index of transparent pixels, if the image has any. */
   readonly transparentIndex: number;
 }
 
-/** In the packed field of GIF89a §23. */
+/** Flag in the packed field of GIF89a §23. */
 export const TRANSPARENCY_FLAG = 0x01;
 const DISPOSAL_MASK = 0x1c;
 
-/** What libnsgif takes where there is no graphic control extension. */
+/** Default of libnsgif without a graphic control extension. */
 export const DEFAULT_DELAY_CS = 10;
 
-/** The frames as `readGifHeader` counts them; undefined where the file ends within a block. */
+/** Returns the frames as `readGifHeader` counts them; `undefined` if the file ends within a block. */
 export function readFrames(gif: Uint8Array): GifFrame[] | undefined {
   const frames: GifFrame[] = [];
   const byte = (offset: number): number => gif[offset] ?? 0;
@@ -45,7 +45,7 @@ export function readFrames(gif: Uint8Array): GifFrame[] | undefined {
       control = {
         delayCs: u16(start + 4),
         disposal: packed & DISPOSAL_MASK,
-        // Once set it stays, whatever a further extension says.
+        // The flag stays set, even if a later extension clears it.
         isTransparent: control.isTransparent || isTransparent,
         transparentIndex: isTransparent ? byte(start + 6) : control.transparentIndex,
       };

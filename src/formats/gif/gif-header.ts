@@ -4,10 +4,10 @@ import { gifLabel, walkGifBlocks } from './gif-blocks.ts';
 import { DEFAULT_DELAY_CS } from './gif-frames.ts';
 
 const loopApplications = ['NETSCAPE2.0', 'ANIMEXTS1.0'];
-/** Twice what 100 000 frames, the most that can be allowed, have with their controls; bounds the walk. */
+/** Twice the blocks of 100 000 frames, the highest limit an operator can set, with their controls; bounds the walk. */
 const maxBlocks = 400_000;
 
-/** Screen sizes libnsgif takes for the author's monitor and not for the image. */
+/** Screen sizes that libnsgif takes for the author's monitor instead of the image. */
 const monitorSizes = new Set([
   '640x480',
   '640x512',
@@ -19,36 +19,18 @@ const monitorSizes = new Set([
 const maxTrustedScreenPx = 2048;
 
 /**
- * What the first bytes of an animated GIF tell. It may end after any frame, so what ends with the last
- * whole one is a GIF.
+ * Reads the facts of a GIF (GIF89a specification), following libnsgif, the decoder of libvips: its canvas, its default
+ * delay of 100 ms, its reading of a loop extension (n repeats are n + 1 plays, the last extension wins, none is 1).
  *
- * @returns `undefined` where fewer than two frames are seen
- */
-export function peekGif(prefix: Uint8Array): ImageFacts | undefined {
-  let frames = 0;
-  let end = 0;
-  walkGifBlocks(prefix, {
-    onImage: (_start, _data, imageEnd) => {
-      frames += 1;
-      end = imageEnd;
-    },
-  });
-  return frames < 2 ? undefined : readGifHeader(prefix.subarray(0, end));
-}
-
-/**
- * Reads the facts of a GIF (GIF89a specification), following libnsgif, the decoder of libvips:
- * its canvas, its default delay of 100 ms, its reading of a loop extension (n repeats are n + 1
- * plays, the last extension wins, none is 1).
- *
- * The file may end between two blocks without a trailer. Anything but a block between two blocks
- * ends the animation, as in browsers and libnsgif.
+ * The file may end between two blocks without a trailer. Anything but a block between two blocks ends the animation, as
+ * in browsers and libnsgif.
  */
 export function readGifHeader(bytes: Uint8Array): ImageFacts {
   const reader = new ByteReader(bytes, 'GIF');
   let { widthPx, heightPx } = readScreen(reader);
   const delaysMs: number[] = [];
-  // Of the graphic control extension that is waiting for its image; the compiler does not see that callbacks set it.
+  // Delay from the graphic control extension before the next image; the cast is needed because the compiler does not
+  // see that callbacks set the variable.
   let pendingDelayCs = undefined as number | undefined;
   let plays = 1;
   let isClean = true;
@@ -89,7 +71,7 @@ export function readGifHeader(bytes: Uint8Array): ImageFacts {
     },
   });
   if (kind === 'truncated') throw corruptMedia('GIF: the file ends within a block');
-  // The decoder refuses some of it, and is asked.
+  // The decoder rejects some of these files, so it must see them.
   if (kind === 'junk') isClean = isRewritable = false;
   if (kind === 'trailer') isClean &&= position + 1 === bytes.length;
   if (delaysMs.length === 0) throw corruptMedia('GIF: no frames');
@@ -109,7 +91,7 @@ export function readGifHeader(bytes: Uint8Array): ImageFacts {
   };
 }
 
-/** The logical screen, or 1x1 where libnsgif leaves the size to the first frame. */
+/** Returns the logical screen, or 1x1 if libnsgif takes the size from the first frame. */
 function readScreen(reader: ByteReader): { widthPx: number; heightPx: number } {
   const widthPx = reader.u16le(6);
   const heightPx = reader.u16le(8);
@@ -122,7 +104,7 @@ function readScreen(reader: ByteReader): { widthPx: number; heightPx: number } {
   return isTrusted ? { widthPx, heightPx } : { widthPx: 1, heightPx: 1 };
 }
 
-/** True for a loop extension with its one sub-block: 3 bytes, of which the first is 1. */
+/** Whether a loop extension has its only sub-block: 3 bytes, of which the first is 1. */
 function isLoop(reader: ByteReader, position: number): boolean {
   const data = position + 3;
   return (

@@ -5,20 +5,20 @@ const MAX_CODES = 1 << MAX_CODE_BITS;
 /** Most data bytes of a sub-block (GIF89a §15). */
 const MAX_BLOCK_BYTES = 255;
 
-/** Slots of the table of strings, a power of two: several times as many as there are codes. */
+/** Slots of the table of strings, a power of two: several times the number of codes. */
 const SLOTS = 1 << 14;
 
 /**
- * Packs the colour indices of an image (GIF89a appendix F).
+ * Compresses the colour indices of an image (GIF89a appendix F).
  *
  * @param indices row by row
  * @param rootBits bits of an index, 2 to 8
- * @returns what follows the image descriptor and its colour table: code size, sub-blocks and their end
+ * @returns the bytes after the image descriptor and its colour table: code size, sub-blocks and their end
  */
 export function compressIndices(indices: Uint8Array, rootBits: number): Uint8Array {
   const clear = 1 << rootBits;
   const output = new BlockWriter(rootBits);
-  /** Per slot a string, as the code before and the index that follows; -1 where there is none. */
+  /** String per slot, as its previous code and the next index; -1 for an empty slot. */
   const strings = new Int32Array(SLOTS).fill(-1);
   const codes = new Uint16Array(SLOTS);
   let codeBits = rootBits + 1;
@@ -54,22 +54,22 @@ export function compressIndices(indices: Uint8Array, rootBits: number): Uint8Arr
   return output.finish();
 }
 
-/** What a walk through the codes of an image has come to. */
+/** Result of a walk through the codes of an image. */
 export interface CodeWalk {
-  /** False where a code stands that no decoder knows, before all pixels are there. */
+  /** False if an undefined code stands before the last pixel. */
   readonly isSound: boolean;
-  /** Offset after the last sub-block with codes; what follows up to the end of the blocks means nothing. */
+  /** Offset after the last sub-block with codes; the rest up to the end of the blocks is ignored. */
   readonly end: number;
 }
 
 /**
- * Walks through the codes of an image without unpacking them, as libnsgif does, the decoder of libvips. It
- * leaves pixels out where the data end before they are all there, as browsers do, and so this is no fault.
+ * Walks through the codes of an image without unpacking them, as libnsgif does, the decoder of libvips. Both libnsgif
+ * and browsers leave pixels out if the data end early, so truncated data are sound.
  *
- * @param gif a GIF whose sub-blocks have been found to end
+ * @param gif a GIF whose sub-blocks are known to end
  * @param data offset of the byte with the bits of a root code; the sub-blocks follow
- * @param pixels how many are looked for; a fault behind them is never seen
- * @param onRoot is called for each code of a single index
+ * @param pixels number of pixels to check; a fault behind these is not found
+ * @param onRoot called for each code of a single index
  */
 export function walkCodes(
   gif: Uint8Array,
@@ -79,11 +79,11 @@ export function walkCodes(
 ): CodeWalk {
   const rootBits = gif[data] ?? 0;
   const clear = 1 << rootBits;
-  /** How many pixels each code stands for that is longer than one. */
+  /** Number of pixels per code, for codes of more than one. */
   const lengths = new Uint16Array(MAX_CODES);
   let codeBits = rootBits + 1;
   let entries = clear + 2;
-  /** Pixels of the code before; none after a clear. */
+  /** Pixels of the previous code; 0 after a clear. */
   let before = 0;
   let missing = pixels;
   let pool = 0;
@@ -127,7 +127,7 @@ export function walkCodes(
 class BlockWriter {
   #bytes = new Uint8Array(1024);
   #length = 2;
-  /** Where the size of the sub-block stands that is being filled. */
+  /** Offset of the size byte of the current sub-block. */
   #sizeAt = 1;
   #pool = 0;
   #poolBits = 0;
@@ -150,7 +150,7 @@ class BlockWriter {
     if (this.#poolBits > 0) this.#writeByte(this.#pool & 0xff);
     const size = this.#length - this.#sizeAt - 1;
     this.#bytes[this.#sizeAt] = size;
-    // A block of no bytes is the end already.
+    // An empty block already ends the sub-blocks.
     if (size > 0) this.#append(0);
     return this.#bytes.subarray(0, this.#length);
   }

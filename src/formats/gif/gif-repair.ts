@@ -5,29 +5,27 @@ import { controlExtension } from './gif-writer.ts';
 
 const TO_BACKGROUND = 2 << 2;
 
-/** Indices a pixel can have. */
+/** Number of indices that a pixel can have. */
 const INDICES = 256;
 
 /**
- * Repairs a GIF for libnsgif, the decoder of libvips, which knows no transparency but that of a
- * frame with the transparency flag: without it, a frame that is disposed to the background leaves
- * the background colour; and where no frame has it, what no frame has painted is black. Browsers
- * clear to transparent in both cases (measured: Chromium).
+ * Repairs a GIF for libnsgif, the decoder of libvips, which knows transparency only in frames with the transparency
+ * flag: a frame without the flag that is disposed to the background leaves the background colour; and if no frame has
+ * the flag, pixels that no frame has painted are black. Browsers clear to transparent in both cases (measured:
+ * Chromium).
  *
- * Each frame without the flag is given it, with an index that none of its pixels uses, in a graphic
- * control extension of its own just before the image: the last one counts. Frames, delays, disposals
- * and loops stay as they are.
+ * Each frame without the flag gets it, with an index that none of its pixels uses, in a new graphic control extension
+ * just before the image: the last extension counts. Frames, delays, disposals and loops stay unchanged.
  *
- * Not repaired: a frame that uses all 256 indices has none to spare and stays without the flag.
- * Neither is the logical screen that libnsgif ignores (gif-header.ts): there the canvas would have
- * to come from a first frame that fills it, and so from new LZW data.
+ * Not repaired: a frame that uses all 256 indices, which stays without the flag; and the logical screen that libnsgif
+ * ignores (gif-header.ts), for which the canvas would need a first frame that fills it, and so new LZW data.
  *
- * @param canvas size of a frame as the decoder gives it
- * @returns the same bytes where there is nothing to repair, or no way through the blocks
+ * @param canvas size of a frame as the decoder returns it
+ * @returns the same bytes if there is nothing to repair, or a block does not end
  */
 export function repairGif(gif: Uint8Array, canvas: Size): Uint8Array {
   const frames = readFrames(gif);
-  if (frames === undefined) return gif; // it is for the decoder to refuse it
+  if (frames === undefined) return gif; // the decoder will reject the file
   return showsOpaqueBackground(frames, canvas) ? declareTransparency(gif, frames) : gif;
 }
 
@@ -66,15 +64,15 @@ function declareTransparency(gif: Uint8Array, frames: readonly GifFrame[]): Uint
 }
 
 /**
- * Finds a colour index that does not occur in LZW data, without unpacking them: the codes of longer
- * strings only repeat what the decoder has seen, so an index occurs if its own code does.
+ * Finds a colour index that does not occur in LZW data, without unpacking the data: codes of longer strings only repeat
+ * what the decoder has seen, so an index occurs if its own code does.
  *
- * @param gif a GIF whose sub-blocks have been found to end
+ * @param gif a GIF whose sub-blocks are known to end
  * @param data offset of the byte with the bits of a root code; the sub-blocks follow
- * @returns `undefined` where all 256 indices occur
+ * @returns `undefined` if all 256 indices occur
  */
 export function findUnusedIndex(gif: Uint8Array, data: number): number | undefined {
-  // Few colours: data cannot tell of an index that has no root code.
+  // With fewer root codes, data cannot contain the highest index.
   if ((gif[data] ?? 0) < 8) return INDICES - 1;
   const used = new Uint8Array(INDICES);
   walkCodes(gif, data, Number.POSITIVE_INFINITY, (index) => {

@@ -6,14 +6,14 @@ import { walkCodes } from './gif-lzw.ts';
 import { beginGif, controlExtension, delaysOf, END_OF_GIF } from './gif-writer.ts';
 
 /**
- * Writes a GIF anew with what is seen of it and nothing else: its colour tables, its images and their
- * compressed data as they stand, delays, disposals and loops; no comment, no text, no other extension, nothing
- * behind the last code of an image or behind the trailer.
+ * Rewrites a GIF with only its visible parts: colour tables, images with their compressed data unchanged, delays,
+ * disposals and loops; drops comments, text, other extensions, and all bytes behind the last code of an image or behind
+ * the trailer.
  *
- * @param gif what `readGifHeader` says can be rewritten
- * @param canvas size of a frame as the decoder gives it
- * @param animation its own; `undefined`: it is a still
- * @throws MediaError `UNPROCESSABLE_MEDIA` where the data of an image are damaged, as its decoder would find
+ * @param gif a GIF that `readGifHeader` reports as rewritable
+ * @param canvas size of a frame as the decoder returns it
+ * @param animation of the GIF; `undefined` for a still
+ * @throws MediaError `UNPROCESSABLE_MEDIA` if the data of an image are damaged, by the decoder's rules
  */
 export function rewriteGif(
   gif: Uint8Array,
@@ -36,7 +36,7 @@ export function rewriteGif(
   return Buffer.concat([...parts, END_OF_GIF]);
 }
 
-/** Pixels that the decoder asks for: rows below the canvas it leaves out. */
+/** Counts the pixels that the decoder reads: it skips rows below the canvas. */
 function visiblePixels({ left, top, right, bottom }: GifFrame, canvas: Size): number {
   const { widthPx, heightPx } = canvas;
   if (left >= widthPx || top >= heightPx) return 0;

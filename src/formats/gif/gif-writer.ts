@@ -3,7 +3,7 @@ import type { Animation, Size } from '../image-facts.ts';
 import { gifLabel } from './gif-blocks.ts';
 import { compressIndices } from './gif-lzw.ts';
 
-/** A part of the canvas, in pixels. */
+/** A region of the canvas, in pixels. */
 export interface Area {
   readonly left: number;
   readonly top: number;
@@ -16,17 +16,17 @@ export interface GifImage {
   readonly area: Area;
   /** Colour indices of the area, row by row. */
   readonly indices: Uint8Array;
-  /** Whether its area becomes transparent before the next image is drawn; it stays otherwise. */
+  /** Whether the area becomes transparent before the next image; otherwise its pixels stay. */
   readonly isCleared: boolean;
 }
 
-/** What a GIF says besides its images. */
+/** Contents of a GIF besides its images. */
 export interface GifScreen {
   readonly size: Size;
-  /** Red, green and blue of each colour; 256 of them at most. */
+  /** Red, green and blue of each colour; at most 256 colours. */
   readonly palette: Uint8Array;
   readonly transparentIndex: number | undefined;
-  /** With a delay for each image; `undefined`: a still. */
+  /** Animation with a delay for each image; `undefined` for a still. */
   readonly animation: Animation | undefined;
 }
 
@@ -44,13 +44,13 @@ export const END_OF_GIF = Uint8Array.of(0x3b);
 /** Disposal methods of GIF89a §23, as they stand in the packed field. */
 const disposal = { keep: 1 << 2, clear: 2 << 2 } as const;
 
-/** Largest repeat count of the loop extension; 0 is for ever. */
+/** Largest repeat count of the loop extension; 0 repeats for ever. */
 const MAX_REPEATS = 65_535;
 
 /**
  * Writes a GIF (GIF89a) with one colour table for all images.
  *
- * @param images in their order; each is drawn over those before it
+ * @param images in order; each is drawn over the previous ones
  */
 export function writeGif(screen: GifScreen, images: Iterable<GifImage>): Buffer {
   const { size, palette, transparentIndex, animation } = screen;
@@ -78,10 +78,10 @@ export function writeGif(screen: GifScreen, images: Iterable<GifImage>): Buffer 
 }
 
 /**
- * What stands before the first image.
+ * Returns the bytes before the first image.
  *
  * @param settings packed field, background and aspect ratio of the screen (GIF89a §18), and the colour table
- * @param animation `undefined`: nothing is said of loops
+ * @param animation `undefined`: without a loop extension
  */
 export function beginGif(
   { widthPx, heightPx }: Size,
@@ -93,7 +93,7 @@ export function beginGif(
   return [signature, screen, settings, loopExtension(animation?.plays ?? 1)];
 }
 
-/** The delays of an animation in centiseconds, one per image; none of a still. */
+/** Returns the delays of an animation in centiseconds, one per image; empty for a still. */
 export function delaysOf(animation: Animation | undefined): number[] {
   return roundDelays(animation?.delaysMs ?? [], CENTISECOND_MS, MAX_DELAY_CS);
 }
@@ -108,7 +108,7 @@ export function controlExtension(
   return Uint8Array.of(...control, transparentIndex, 0);
 }
 
-/** What tells how often an animation plays; nothing for once. */
+/** Returns the loop extension; empty for a single play. */
 function loopExtension(plays: number): Uint8Array {
   if (plays === 1) return new Uint8Array();
   const repeats = u16(plays === 0 ? 0 : Math.min(MAX_REPEATS, plays - 1));

@@ -1,8 +1,10 @@
 import { type ByteReader, corruptMedia, type Extent } from '../byte-reader.ts';
 
-/** A box of ISO/IEC 14496-12: where its payload lies. */
+/** A box of ISO/IEC 14496-12, as the extent of its payload. */
 export interface Box extends Extent {
   readonly type: string;
+  /** Offset of the header, which has 8 or 16 bytes. */
+  readonly headerStart: number;
 }
 
 /** A full box: `start` is behind version and flags. */
@@ -16,7 +18,7 @@ export interface FullBox extends Box {
  *
  * A size of 0 reaches to the parent's end (ISO/IEC 14496-12 §4.2).
  *
- * @throws MediaError `UNPROCESSABLE_MEDIA` where the box leaves its parent
+ * @throws MediaError `UNPROCESSABLE_MEDIA` if the box leaves its parent
  */
 export function readBox(reader: ByteReader, position: number, limit: number): Box {
   const size32 = reader.u32be(position);
@@ -27,16 +29,16 @@ export function readBox(reader: ByteReader, position: number, limit: number): Bo
   if (end < start || end > limit) {
     throw corruptMedia(`HEIF: box ${type} at ${position} of ${size} bytes leaves its parent`);
   }
-  return { type, start, end };
+  return { type, headerStart: position, start, end };
 }
 
 /**
- * libheif's limit of children of one box; without one, 50 MB of empty boxes are 6 million objects. It
- * is ours for the entries of a table, too, of which libheif takes still fewer.
+ * libheif's limit of children of one box; without it, 50 MB of empty boxes are 6 million objects. Also our limit of
+ * table entries, of which libheif accepts still fewer.
  */
 export const maxChildren = 20_000;
 
-/** The boxes between two offsets, in order; at most 20,000. */
+/** Returns the boxes between two offsets, in order; at most 20,000. */
 export function readBoxes(reader: ByteReader, start: number, end: number): Box[] {
   const boxes: Box[] = [];
   for (let position = start; position < end; ) {
@@ -50,13 +52,13 @@ export function readBoxes(reader: ByteReader, start: number, end: number): Box[]
   return boxes;
 }
 
-/** Reads version and flags, with which a full box begins. */
+/** Reads version and flags at the beginning of a full box. */
 export function toFullBox(reader: ByteReader, box: Box): FullBox {
   const word = reader.u32be(box.start);
   return { ...box, version: word >>> 24, flags: word & 0xff_ffff, start: box.start + 4 };
 }
 
-/** Lengths of integers in boxes. */
+/** Valid lengths of integers in boxes. */
 const FIELD_BYTES = [0, 1, 2, 4, 8];
 
 /** Reads a box's fields one after another and never past its end. */
@@ -71,7 +73,7 @@ export class BoxCursor {
     this.#position = box.start;
   }
 
-  /** Unsigned integer of so many bytes, big-endian; inexact above 2^53, where no file ends. */
+  /** Reads an unsigned integer of this many bytes, big-endian; inexact above 2^53, where no file ends. */
   uint(bytes: number): number {
     const at = this.#position;
     this.#position += bytes;
@@ -101,26 +103,27 @@ export class BoxCursor {
     }
   }
 
-  /** The next so many bytes, without a copy. */
+  /** Returns the next bytes, without a copy. */
   bytes(count: number): Uint8Array {
     const at = this.#position;
     this.skip(count);
     return this.#reader.slice(at, this.#position);
   }
 
-  /** A cursor at the same place, which goes its own way. */
+  /** Returns an independent cursor at the same position. */
   copy(): BoxCursor {
     return new BoxCursor(this.#reader, { ...this.#box, start: this.#position });
   }
 }
 
-/** The children of a meta box, the first of each type, and the file around them. */
+/** The children of a meta box, the first of each type, and the file that contains the box. */
 export interface Meta {
   readonly reader: ByteReader;
+  readonly box: Box;
   readonly boxes: ReadonlyMap<string, Box>;
 }
 
-/** @throws MediaError `UNPROCESSABLE_MEDIA` where there is no box of the type */
+/** @throws MediaError `UNPROCESSABLE_MEDIA` if no box has the type */
 export function findBox(meta: Meta, type: string): Box {
   const box = meta.boxes.get(type);
   if (box === undefined) throw corruptMedia(`HEIF: no ${type} box`);

@@ -6,15 +6,15 @@ import { formatMatrixProfile, type RgbColumns, type TransferCurve } from './matr
 /** Types of `colr` that hold an ICC profile, whole or restricted (ISO/IEC 14496-12 §12.1.5). */
 const PROFILE_TYPES = ['prof', 'rICC'];
 
-/** What a file says of the colours of its primary image, besides what is in the coded image itself. */
+/** Colour information of the primary image, besides that in the coded image itself. */
 export interface HeifColour {
-  /** An ICC profile, the file's own or one made of its code points; `undefined`: sRGB, or nothing is told. */
+  /** An ICC profile: the file's own, or one made from its code points; `undefined`: sRGB, or unknown. */
   readonly profile: Uint8Array | undefined;
-  /** How samples are made of red, green and blue (ITU-T H.273 §8.3). */
+  /** Conversion of red, green and blue to samples (ITU-T H.273 §8.3). */
   readonly coding: { readonly matrix: number; readonly isFullRange: boolean } | undefined;
 }
 
-/** Reads `colr`: what is said of the image counts before what is said of its first part. */
+/** Reads `colr`: that of the image wins over that of its first part. */
 export function readHeifColour(heif: HeifFile): HeifColour {
   const { reader } = heif.meta;
   const items = [heif.primary, ...heif.sourcesOf(heif.primary).slice(0, 1)];
@@ -26,7 +26,7 @@ export function readHeifColour(heif: HeifFile): HeifColour {
   const embedded = ofType(...PROFILE_TYPES);
   const coded = ofType('nclx');
   const points = coded && readCodePoints(reader, coded);
-  // A profile is more exact than code points, which stand beside it for those who cannot read it.
+  // A profile is more exact than code points, which a file adds for readers without ICC support.
   const profile = embedded
     ? reader.slice(embedded.start + 4, embedded.end)
     : points && profileOfCodePoints(points.primaries, points.transfer);
@@ -45,8 +45,8 @@ function readCodePoints(reader: ByteReader, box: Box) {
 }
 
 /**
- * Spaces by the code point of their primaries (ITU-T H.273 table 2), where those are not sRGB's, or nearly: BT.2020
- * and Display P3, with the numbers of their published profiles.
+ * Colour spaces by the code point of their primaries (ITU-T H.273 table 2), except those close to sRGB: BT.2020 and
+ * Display P3, with the numbers of their published profiles.
  */
 const SPACES: Readonly<Record<number, RgbColumns>> = {
   9: [
@@ -62,8 +62,8 @@ const SPACES: Readonly<Record<number, RgbColumns>> = {
 };
 
 /**
- * Transfer characteristics by code point (H.273 table 3). Those of cameras (1, 6, 14, 15) are shown as sRGB's, as
- * browsers do. Those of high dynamic range (16, 18) need a mapping of tones, which is not done.
+ * Transfer characteristics by code point (H.273 table 3). Those of cameras (1, 6, 14, 15) are treated as sRGB's, as in
+ * browsers. Those of high dynamic range (16, 18) would need tone mapping, which is not implemented.
  */
 const CURVES: Readonly<Record<number, TransferCurve>> = {
   1: 'srgb',

@@ -7,42 +7,50 @@ import { readCodedSize } from './heif-properties.ts';
 const MAX_GRID_BYTES = 12;
 
 /**
- * Bytes of a coded image for each of its pixels, and besides: beyond what any codec of ours puts there. Without
- * this bound, thousands of tiles that share the same megabytes are terabytes to read.
+ * Bound of a coded image's bytes, per pixel and besides: beyond what any of our codecs produces. Without this bound,
+ * thousands of tiles that share the same megabytes would be terabytes to read.
  */
 const MAX_BYTES_PER_PIXEL = 16;
 const MAX_BYTES_BESIDES = 64 * 1024;
 
 /**
- * A tile counts as many pixels at least: a decoder is made for each, which takes about as long. 14 400 tiles of
- * 96×64 px took more than the 15 s of a render, and 4096 of them 4 to 11.
+ * Least pixels that a tile counts as: each tile needs a new decoder, which takes about as long. 14 400 tiles of 96×64
+ * px took more than the 15 s of a render, and 4096 of them 4 to 11.
  */
 const MIN_TILE_PIXELS = 256 * 128;
 
-/** ISO/IEC 23008-12 §6.9.1.2, and the older name of HEVC's own. */
+/** Alpha types of ISO/IEC 23008-12 §6.9.1.2, and HEVC's own older name. */
 const ALPHA_KINDS = ['urn:mpeg:mpegB:cicp:systems:auxiliary:alpha', 'urn:mpeg:hevc:2015:auxid:1'];
 
 /**
- * How many pixels are decoded for an item: its own before `clap`, or those of all the images it is put together
- * from, as often as each is used. Of its alpha plane, too, if that is larger.
+ * Counts the pixels that are decoded for an item: its own before `clap`, or those of all the images that it is derived
+ * from, as often as each is used; or those of its alpha plane, if these are more.
  *
- * @throws MediaError `UNPROCESSABLE_MEDIA` where a part is missing or empty, or a grid is not covered by its tiles
+ * @throws MediaError `UNPROCESSABLE_MEDIA` if a part is missing or empty, or a grid is not covered by its tiles
  */
 export function countCodedPixels(heif: HeifFile, item: number): number {
   const alpha = findAlphaPlanes(heif, item).flatMap((plane) => {
     const size = readCodedSize(heif.meta.reader, heif.propertiesOf(plane));
-    // Without a size of its own, a plane has what its data says, which the decoder looks at.
-    return size === undefined ? [] : countPixels(heif, plane);
+    // The size of a coded plane without `ispe` is in its data, which the decoder checks.
+    const isCounted = size !== undefined || heif.types.get(plane) === 'grid';
+    return isCounted ? countPixels(heif, plane) : [];
   });
   return Math.max(countPixels(heif, item), ...alpha);
 }
 
-/** The images that say how opaque an item is; a sound file has one at most. */
+/** Returns the alpha planes of an item; a valid file has one at most. */
 export function findAlphaPlanes(heif: HeifFile, item: number): number[] {
   return heif.referrersOf(item, 'auxl').filter((plane) => isAlpha(heif, plane));
 }
 
-/** Whether an auxiliary image is an alpha plane (`auxC`): not a map of depth, or of gain. */
+/** Returns the tiles of an item and of its alpha planes; empty if none of these is a grid. */
+export function findTiles(heif: HeifFile, item: number): ReadonlySet<number> {
+  const shown = [item, ...findAlphaPlanes(heif, item)];
+  const grids = shown.filter((part) => heif.types.get(part) === 'grid');
+  return new Set(grids.flatMap((grid) => heif.sourcesOf(grid)));
+}
+
+/** Whether an auxiliary image is an alpha plane (`auxC`) and not, for example, a depth or gain map. */
 function isAlpha({ meta, propertiesOf }: HeifFile, item: number): boolean {
   const kind = propertiesOf(item).find(({ type }) => type === 'auxC');
   if (kind === undefined) return false;
@@ -59,7 +67,7 @@ function countPixels(heif: HeifFile, item: number): number {
     : sources.reduce((sum, source) => sum + countCoded(heif, source), 0);
 }
 
-/** All tiles of a grid have one size (§6.6.2.3.1), and each of them shows a part of the picture. */
+/** Counts the pixels of a grid. All its tiles have one size (§6.6.2.3.1), and each tile shows a part of the image. */
 function countGrid(heif: HeifFile, item: number): number {
   const { rows, columns, widthPx, heightPx } = readGrid(heif, item);
   const tiles = heif.sourcesOf(item);
@@ -81,12 +89,12 @@ function countGrid(heif: HeifFile, item: number): number {
   return tiles.reduce((sum, tile) => sum + Math.max(countCoded(heif, tile), MIN_TILE_PIXELS), 0);
 }
 
-/** Whether tiles beside each other fill an edge, and none lies beyond it. */
+/** Whether adjacent tiles fill an edge, and none lies beyond it. */
 function isCovered(edgePx: number, tilePx: number, tiles: number): boolean {
   return tilePx * tiles >= edgePx && tilePx * (tiles - 1) < edgePx;
 }
 
-/** How an image grid (§6.6.2.3) is put together: its tiles come row by row. */
+/** Reads the layout of an image grid (§6.6.2.3): its tiles come row by row. */
 export function readGrid(heif: HeifFile, item: number) {
   const reader = new ByteReader(readItem(heif, item, MAX_GRID_BYTES), 'HEIF grid');
   const isWide = (reader.u8(1) & 1) === 1;

@@ -9,52 +9,52 @@ import {
   readBoxes,
   toFullBox,
 } from './heif-boxes.ts';
-import { indexProperties } from './heif-properties.ts';
+import { indexProperties, type Property } from './heif-properties.ts';
 
-/** Far beyond libheif, which takes 32 an item; bounds the walk. */
+/** Far beyond libheif, which accepts 32 per item; bounds the walk. */
 const MAX_EXTENTS = 100_000;
 
-/** More than the tiles of the largest grid, which are 65 536. */
+/** More than the 65 536 tiles of the largest grid. */
 const MAX_REFERENCES = 100_000;
 
-/** What a file of ISO boxes says of its items (ISO/IEC 14496-12 §8.11; ISO/IEC 23008-12). */
+/** Items of a file of ISO boxes (ISO/IEC 14496-12 §8.11; ISO/IEC 23008-12). */
 export interface HeifFile {
   readonly meta: Meta;
   readonly primary: number;
   /** The four-character types of all items, by item id. */
   readonly types: ReadonlyMap<number, string>;
-  /** Where the bytes of an item lie, by item id; nothing of those that are elsewhere. */
+  /** Extents of the bytes of an item, by item id; only extents within this file. */
   readonly locations: ReadonlyMap<number, readonly Extent[]>;
-  /** The property boxes of an item, in the order of association. */
-  readonly propertiesOf: (item: number) => readonly Box[];
-  /** Items that one is derived from. */
+  /** Returns the properties of an item, in the order of association. */
+  readonly propertiesOf: (item: number) => readonly Property[];
+  /** Returns the items that an item is derived from. */
   readonly sourcesOf: (item: number) => readonly number[];
-  /** Items that refer to one by a type of reference, as its alpha plane does by `auxl`. */
+  /** Returns the items that refer to an item by a type of reference, as an alpha plane does by `auxl`. */
   readonly referrersOf: (item: number, type: string) => readonly number[];
 }
 
 /**
- * Opens a file that begins with a file type box; `undefined` where it holds tracks alone.
+ * Opens a file that begins with a file type box; returns `undefined` if it contains only tracks.
  *
- * @throws MediaError `UNPROCESSABLE_MEDIA` where a box or an item leaves the file, or there is no primary item
+ * @throws MediaError `UNPROCESSABLE_MEDIA` if a box or an item leaves the file, or the primary item is missing
  */
 export function openHeif(bytes: Uint8Array): HeifFile | undefined {
   const reader = new ByteReader(bytes, 'HEIF');
-  const metaBox = findMeta(reader);
-  if (metaBox === undefined) return undefined;
-  const { start, end } = toFullBox(reader, metaBox);
+  const box = findMeta(reader);
+  if (box === undefined) return undefined;
+  const { start, end } = toFullBox(reader, box);
   const boxes = new Map<string, Box>();
-  for (const box of readBoxes(reader, start, end)) {
-    if (!boxes.has(box.type)) boxes.set(box.type, box);
+  for (const child of readBoxes(reader, start, end)) {
+    if (!boxes.has(child.type)) boxes.set(child.type, child);
   }
-  const meta: Meta = { reader, boxes };
+  const meta: Meta = { reader, box, boxes };
   const primary = readPrimaryItem(meta);
   const properties = lazily(() => indexProperties(meta));
   const references = lazily(() => readReferences(meta));
   return {
     meta,
     primary,
-    types: readItemTypes(meta),
+    types: new Map(readItemEntries(meta).map(({ item, type }) => [item, type])),
     locations: readLocations(meta),
     propertiesOf: (item) => properties()(item),
     sourcesOf: (item) =>
@@ -66,7 +66,7 @@ export function openHeif(bytes: Uint8Array): HeifFile | undefined {
   };
 }
 
-/** The bytes of an item, put together; at most so many. */
+/** Returns the joined bytes of an item; rejects more than `maxBytes`. */
 export function readItem({ meta, locations }: HeifFile, item: number, maxBytes: number): Buffer {
   const parts = locations.get(item) ?? [];
   const bytes = parts.map(({ start, end }) => meta.reader.slice(start, end));
@@ -83,7 +83,7 @@ function lazily<Value>(make: () => Value): () => Value {
   };
 }
 
-/** `undefined` where a movie box comes first and there is no meta box: an image sequence. */
+/** Finds the meta box; returns `undefined` for an image sequence: a movie box without a meta box. */
 function findMeta(reader: ByteReader): Box | undefined {
   let hasMovie = false;
   let boxes = 0;
@@ -103,8 +103,8 @@ function findMeta(reader: ByteReader): Box | undefined {
 }
 
 /**
- * Of several meta boxes libheif goes by the last, which may tell of another image than ours. What is
- * no box ends its walk, and so this one.
+ * Rejects a second meta box: libheif uses the last, which may describe another image than the first. Bytes that are not
+ * a box end libheif's walk, and so this one.
  */
 function refuseSecondMeta(reader: ByteReader, start: number): void {
   let boxes = 0;
@@ -123,21 +123,27 @@ function readPrimaryItem(meta: Meta): number {
   return new BoxCursor(meta.reader, box).uint(box.version === 0 ? 2 : 4);
 }
 
-/** By `iinf` (ISO/IEC 14496-12 §8.11.6). */
-function readItemTypes(meta: Meta): Map<number, string> {
+/** Entry of the item table (ISO/IEC 14496-12 §8.11.6). */
+interface ItemEntry {
+  readonly item: number;
+  readonly type: string;
+  /** Offset of the byte whose lowest flag hides the item. */
+  readonly flagsAt: number;
+}
+
+/** Reads the entries of `iinf`, in the order of the file. */
+export function readItemEntries(meta: Meta): ItemEntry[] {
   const { reader } = meta;
   const box = toFullBox(reader, findBox(meta, 'iinf'));
-  const types = new Map<number, string>();
-  for (const entry of readBoxes(reader, box.start + (box.version === 0 ? 2 : 4), box.end)) {
+  const entries = readBoxes(reader, box.start + (box.version === 0 ? 2 : 4), box.end);
+  return entries.flatMap((entry) => {
     const info = toFullBox(reader, entry);
-    if (info.type === 'infe' && info.version >= 2) {
-      const cursor = new BoxCursor(reader, info);
-      const id = cursor.uint(info.version === 2 ? 2 : 4);
-      cursor.uint(2);
-      types.set(id, cursor.tag());
-    }
-  }
-  return types;
+    if (info.type !== 'infe' || info.version < 2) return [];
+    const cursor = new BoxCursor(reader, info);
+    const item = cursor.uint(info.version === 2 ? 2 : 4);
+    cursor.uint(2);
+    return [{ item, type: cursor.tag(), flagsAt: info.start - 1 }];
+  });
 }
 
 interface Reference {
@@ -146,7 +152,7 @@ interface Reference {
   readonly to: readonly number[];
 }
 
-/** By `iref` (§8.11.12); none where there is no such box. */
+/** Reads `iref` (§8.11.12); returns an empty list without such a box. */
 function readReferences(meta: Meta): Reference[] {
   const { reader, boxes } = meta;
   if (!boxes.has('iref')) return [];
@@ -165,7 +171,7 @@ function readReferences(meta: Meta): Reference[] {
 }
 
 /**
- * By `iloc` (§8.11.3).
+ * Reads `iloc` (§8.11.3).
  *
  * @throws MediaError `UNPROCESSABLE_MEDIA` unless the bytes of every item lie within the file or the `idat` box
  */
@@ -210,7 +216,7 @@ function readLocations(meta: Meta): Map<number, Extent[]> {
   return locations;
 }
 
-/** Construction method 0 counts from the start of the file, 1 from that of the `idat` payload. */
+/** Returns the container of offsets: the file for construction method 0, the `idat` payload for 1. */
 function containerOf(meta: Meta, method: number): Extent {
   return method === 0 ? { start: 0, end: meta.reader.length } : findBox(meta, 'idat');
 }

@@ -10,15 +10,23 @@ import {
   toFullBox,
 } from './heif-boxes.ts';
 
-/** Where the properties of an item are counted up in an `ipma`: one-based indices, from here on. */
+/** Position of an item's properties in an `ipma`: one-based indices, from the cursor on. */
 interface Association {
   readonly cursor: BoxCursor;
   readonly count: number;
   readonly indexBytes: number;
 }
 
-/** Finds the property boxes of an item, in the order of association (`iprp`, ISO/IEC 23008-12 §9.3). */
-export function indexProperties(meta: Meta): (item: number) => readonly Box[] {
+/** A property of an item. */
+export interface Property extends Box {
+  /** One-based number of the box among all properties. */
+  readonly index: number;
+  /** Whether readers that do not know the property must not show the item. */
+  readonly isEssential: boolean;
+}
+
+/** Indexes the properties of items, in the order of association (`iprp`, ISO/IEC 23008-12 §9.3). */
+export function indexProperties(meta: Meta): (item: number) => readonly Property[] {
   const { reader } = meta;
   const { start, end } = findBox(meta, 'iprp');
   const parts = readBoxes(reader, start, end);
@@ -36,7 +44,7 @@ export function indexProperties(meta: Meta): (item: number) => readonly Box[] {
     for (let left = own; left > 0; left -= 1) {
       const item = cursor.uint(box.version === 0 ? 2 : 4);
       const count = cursor.uint(1);
-      // Of several, libheif too goes by the first.
+      // The first of several entries counts, as in libheif.
       if (!associations.has(item)) {
         associations.set(item, { cursor: cursor.copy(), count, indexBytes });
       }
@@ -48,16 +56,20 @@ export function indexProperties(meta: Meta): (item: number) => readonly Box[] {
     if (association === undefined) return [];
     const { count, indexBytes } = association;
     const cursor = association.cursor.copy();
-    const mask = indexBytes === 2 ? 0x7fff : 0x7f;
-    const indices = Array.from({ length: count }, () => cursor.uint(indexBytes) & mask);
-    return indices.flatMap((index) => pool[index - 1] ?? []);
+    const essential = indexBytes === 2 ? 0x8000 : 0x80;
+    const fields = Array.from({ length: count }, () => cursor.uint(indexBytes));
+    return fields.flatMap((field) => {
+      const index = field & (essential - 1);
+      const box = pool[index - 1];
+      return box === undefined ? [] : [{ ...box, index, isEssential: field >= essential }];
+    });
   };
 }
 
 /**
- * Size of an item as it is coded: `ispe`, wherever that stands; `undefined` where it has none.
+ * Returns the coded size of an item, from `ispe` at any position; `undefined` without `ispe`.
  *
- * @throws MediaError `UNPROCESSABLE_MEDIA` where that is no size
+ * @throws MediaError `UNPROCESSABLE_MEDIA` if the size is invalid
  */
 export function readCodedSize(reader: ByteReader, properties: readonly Box[]): Size | undefined {
   const extents = properties.find((property) => property.type === 'ispe');
@@ -66,18 +78,21 @@ export function readCodedSize(reader: ByteReader, properties: readonly Box[]): S
   return checkSize({ widthPx: cursor.uint(4), heightPx: cursor.uint(4) });
 }
 
-/** What is done to a picture before it is shown (ISO/IEC 23008-12 §6.5.10, §6.5.12; ISO/IEC 14496-12 §12.1.4). */
+/** Types of properties that change how an image is shown, not what it contains. */
+export const TRANSFORMS: readonly string[] = ['clap', 'irot', 'imir'];
+
+/** A transform before an image is shown (ISO/IEC 23008-12 §6.5.10, §6.5.12; ISO/IEC 14496-12 §12.1.4). */
 export type Transform =
   | {
       readonly kind: 'crop';
       readonly size: Size;
-      /** How far the middle lies from that of the picture, in pixels. */
+      /** Distance between the centres of the crop and of the image, in pixels. */
       readonly offset: readonly [xPx: number, yPx: number];
     }
   | { readonly kind: 'turn'; readonly quarterTurnsLeft: number }
   | { readonly kind: 'mirror'; readonly swaps: 'top and bottom' | 'left and right' };
 
-/** The transforms of an item in the order of association, in which libheif applies them. */
+/** Returns the transforms of an item in the order of association, in which libheif applies them. */
 export function readTransforms(reader: ByteReader, properties: readonly Box[]): Transform[] {
   return properties.flatMap((property): Transform[] => {
     const cursor = new BoxCursor(reader, property);
@@ -99,9 +114,9 @@ export function readTransforms(reader: ByteReader, properties: readonly Box[]): 
 }
 
 /**
- * Size of an item as it is shown: as coded, with its transforms.
+ * Returns the shown size of an item: the coded size after its transforms.
  *
- * @throws MediaError `UNPROCESSABLE_MEDIA` where that is no size
+ * @throws MediaError `UNPROCESSABLE_MEDIA` if the size is invalid
  */
 export function readShownSize(reader: ByteReader, properties: readonly Box[]): Size {
   let size = readCodedSize(reader, properties);
@@ -114,19 +129,19 @@ export function readShownSize(reader: ByteReader, properties: readonly Box[]): S
   return checkSize(size);
 }
 
-/** A side of the clean aperture, a fraction, rounded to pixels. */
+/** Reads a side of the clean aperture, a fraction, rounded to pixels. */
 function readSide(cursor: BoxCursor): number {
   const numerator = cursor.uint(4);
   return Math.floor(numerator / cursor.uint(4) + 0.5);
 }
 
-/** A fraction with a sign. */
+/** Reads a signed fraction. */
 function readOffset(cursor: BoxCursor): number {
   const numerator = cursor.uint(4) | 0;
   return numerator / cursor.uint(4);
 }
 
-/** An aperture is a fraction, and a hostile one is a fraction of zero. */
+/** Rejects invalid sizes: an aperture is a fraction, and the denominator of a hostile one is zero. */
 function checkSize(size: Size): Size {
   const { widthPx, heightPx } = size;
   if (![widthPx, heightPx].every((side) => Number.isSafeInteger(side) && side > 0)) {

@@ -2,14 +2,14 @@ import { corruptMedia } from '../byte-reader.ts';
 import { BoxCursor } from './heif-boxes.ts';
 import { type HeifFile, readItem } from './heif-file.ts';
 
-/** Far beyond real files, which have a handful of parameter sets, and some hundred slices. */
+/** Far beyond real files, which have a handful of parameter sets and some hundred slices. */
 const MAX_UNITS = 20_000;
 
 /**
- * The NAL units of a coded image, in the order in which a decoder takes them: parameter sets from its `hvcC`
- * (ISO/IEC 14496-15 §8.3.2.1), then the slices that are its data.
+ * Returns the NAL units of a coded image in decoding order: parameter sets from its `hvcC` (ISO/IEC 14496-15 §8.3.2.1),
+ * then the slices in its data.
  *
- * @throws MediaError `UNPROCESSABLE_MEDIA` where one leaves its box, or the data
+ * @throws MediaError `UNPROCESSABLE_MEDIA` if a unit leaves its box or the data
  */
 export function readHevcUnits(heif: HeifFile, item: number): readonly Uint8Array[] {
   const configuration = heif.propertiesOf(item).find(({ type }) => type === 'hvcC');

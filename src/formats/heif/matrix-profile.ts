@@ -1,15 +1,15 @@
-/** How light becomes a sample: by sRGB's own curve, or a power of so much. */
+/** Transfer curve from light to samples: sRGB's own, or a gamma exponent. */
 export type TransferCurve = 'srgb' | number;
 
 type Vector = readonly [number, number, number];
 
-/** XYZ of red, green and blue at full strength, adapted to D50 as a profile has them (ICC.1:2010 Annex E). */
+/** XYZ of red, green and blue at full strength, adapted to D50 as in a profile (ICC.1:2010 Annex E). */
 export type RgbColumns = readonly [red: Vector, green: Vector, blue: Vector];
 
-/** The white of profiles (ICC.1:2010 §7.2.16). */
+/** White point of profiles (ICC.1:2010 §7.2.16). */
 const D50: Vector = [0.9642, 1, 0.8249];
 
-/** Makes an ICC profile of an RGB space, as version 4 of the format has it (ICC.1:2010). */
+/** Formats an ICC profile of an RGB space, version 4 (ICC.1:2010). */
 export function formatMatrixProfile([red, green, blue]: RgbColumns, curve: TransferCurve): Buffer {
   return formatProfile({
     desc: formatText('RGB'),
@@ -24,7 +24,7 @@ export function formatMatrixProfile([red, green, blue]: RgbColumns, curve: Trans
   });
 }
 
-/** s15Fixed16Number (§4.6). */
+/** Formats an s15Fixed16Number (§4.6). */
 function formatFixed(value: number): Buffer {
   const bytes = Buffer.alloc(4);
   bytes.writeInt32BE(Math.round(value * 0x1_0000));
@@ -35,7 +35,7 @@ function formatXyz(colour: Vector): Buffer {
   return Buffer.concat([Buffer.from('XYZ \0\0\0\0'), ...colour.map(formatFixed)]);
 }
 
-/** `para`: a power (type 0), or sRGB's (type 3, IEC 61966-2-1). */
+/** Formats `para`: a power (type 0), or sRGB's curve (type 3, IEC 61966-2-1). */
 function formatCurve(curve: TransferCurve): Buffer {
   const [type, ...values] =
     curve === 'srgb' ? [3, 2.4, 1 / 1.055, 0.055 / 1.055, 1 / 12.92, 0.04045] : [0, curve];
@@ -43,7 +43,7 @@ function formatCurve(curve: TransferCurve): Buffer {
   return Buffer.concat([head, ...values.map(formatFixed)]);
 }
 
-/** `mluc` of one record, in English. */
+/** Formats an `mluc` of one record, in English. */
 function formatText(text: string): Buffer {
   const utf16 = Buffer.from(text, 'utf16le').swap16();
   const head = Buffer.from('mluc\0\0\0\0\0\0\0\x01\0\0\0\x0cenUS\0\0\0\0\0\0\0\x1c', 'latin1');
@@ -51,7 +51,7 @@ function formatText(text: string): Buffer {
   return Buffer.concat([head, utf16]);
 }
 
-/** Header (§7.2), table of tags, and what they point to. */
+/** Formats the header (§7.2), the table of tags, and the tags. */
 function formatProfile(tags: Readonly<Record<string, Buffer>>): Buffer {
   const entries = Object.entries(tags);
   const table = Buffer.alloc(4 + 12 * entries.length);

@@ -3,20 +3,20 @@ import { readExifOrientation } from '../exif-block.ts';
 import type { ImageFacts, Orientation, Size } from '../image-facts.ts';
 import { hasSegment, type JpegSegment, jpegMarker, walkJpegSegments } from './jpeg-segments.ts';
 
-/** Start of frame: the coding process, size and components. */
+/** Contents of a start of frame: the coding process, size and components. */
 interface Frame extends Size {
   readonly components: number;
   readonly isArithmetic: boolean;
 }
 
-/** Far beyond any real file (a 50 MB one with 64 KB of metadata a segment has 800); bounds the walk. */
+/** Far beyond any real file (50 MB with 64 KB of metadata per segment have 800); bounds the walk. */
 const maxMarkers = 20_000;
 
 /**
- * Reads the facts of a JPEG (ITU-T T.81 annex B); `undefined` for the processes libjpeg has no
- * decoder for (lossless, hierarchical, 12 bit).
+ * Reads the facts of a JPEG (ITU-T T.81 annex B); returns `undefined` for processes that libjpeg cannot decode
+ * (lossless, hierarchical, 12 bit).
  *
- * Stricter than libjpeg in one thing: the file has to reach EOI, whatever has been decoded by then.
+ * Stricter than libjpeg in one rule: the file must reach EOI, whatever has been decoded by then.
  */
 export function readJpegHeader(bytes: Uint8Array): ImageFacts | undefined {
   const reader = new ByteReader(bytes, 'JPEG');
@@ -36,7 +36,7 @@ export function readJpegHeader(bytes: Uint8Array): ImageFacts | undefined {
       if (frame === undefined || scans === 0) throw corruptMedia('JPEG: no image before EOI');
       const { widthPx, heightPx, components, isArithmetic } = frame;
       const isUpright = (orientation ?? 1) === 1;
-      // Arithmetic coding: libjpeg reads it, browsers do not.
+      // libjpeg decodes arithmetic coding; browsers do not.
       const isCommon = !isArithmetic && (components === 1 || components === 3);
       return {
         format: 'jpeg',
@@ -50,7 +50,7 @@ export function readJpegHeader(bytes: Uint8Array): ImageFacts | undefined {
       };
     }
     if (!hasSegment(code)) {
-      // Reserved or out of place, so junk: the decoder will tell whether it does any harm.
+      // Reserved or out of place, so junk: the decoder decides whether the marker does any harm.
       isClean = false;
       continue;
     }
@@ -64,7 +64,7 @@ export function readJpegHeader(bytes: Uint8Array): ImageFacts | undefined {
       scans += 1;
     } else if (code >= jpegMarker.app0) {
       const data = bytes.subarray(start + 2, end);
-      // libvips takes the first, and only of those before the first scan.
+      // libvips uses the first, and only from before the first scan.
       if (scans === 0) orientation ??= readOrientation(code, data);
       isClean &&= isKnown(code, data);
     }
@@ -72,7 +72,7 @@ export function readJpegHeader(bytes: Uint8Array): ImageFacts | undefined {
   throw corruptMedia(`JPEG: no EOI marker in ${bytes.length} bytes`);
 }
 
-/** T.81 B.1.1.2: any number of 0xff may stand before a jpegMarker. They can hide nothing. */
+/** Whether a range consists of fill bytes: any number of 0xff may precede a marker (T.81 B.1.1.2), and hide nothing. */
 function isFill(bytes: Uint8Array, start: number, end: number): boolean {
   for (let at = start; at < end; at += 1) {
     if (bytes[at] !== 0xff) return false;
@@ -84,7 +84,7 @@ function isStartOfFrame(code: number): boolean {
   return code <= jpegMarker.sof15 && code !== jpegMarker.dht && code !== jpegMarker.dac;
 }
 
-/** libjpeg takes a length below 2 of an APPn, COM or DNL alone. */
+/** Rejects a length below 2, which libjpeg accepts only of APPn, COM and DNL, and a segment past the end. */
 function requireSegment(reader: ByteReader, { code, start, end }: JpegSegment): void {
   const length = reader.u16be(start);
   if (length < 2 && code < jpegMarker.app0 && code !== jpegMarker.dnl) {
@@ -93,14 +93,14 @@ function requireSegment(reader: ByteReader, { code, start, end }: JpegSegment): 
   reader.require(start, end - start);
 }
 
-/** `undefined` for a coding process or sample depth that libjpeg cannot decode. */
+/** Reads a start of frame; returns `undefined` for a coding process or sample depth that libjpeg cannot decode. */
 function readFrame(reader: ByteReader, { code, start }: JpegSegment): Frame | undefined {
   const isArithmetic = code === jpegMarker.sof9 || code === jpegMarker.sof10;
   if ((code > jpegMarker.sof2 && !isArithmetic) || reader.u8(start + 2) !== 8) return undefined;
   const heightPx = reader.u16be(start + 3);
   const widthPx = reader.u16be(start + 5);
   const components = reader.u8(start + 7);
-  // A height of 0, to be told by DNL later, is nothing libjpeg supports.
+  // libjpeg does not support a height of 0, which DNL sets later.
   if (heightPx === 0 || widthPx === 0 || components === 0) {
     throw corruptMedia(`JPEG: ${widthPx}x${heightPx} px of ${components} components`);
   }
@@ -110,13 +110,13 @@ function readFrame(reader: ByteReader, { code, start }: JpegSegment): Frame | un
   return { widthPx, heightPx, components, isArithmetic };
 }
 
-/** `undefined` where the segment is no EXIF. */
+/** Reads the orientation; returns `undefined` if the segment is not EXIF. */
 function readOrientation(code: number, data: Uint8Array): Orientation | undefined {
   if (code !== jpegMarker.app1 || !hasAscii(data, 0, 'Exif') || data.length <= 4) return undefined;
   return hasAscii(data, 4, '\0\0') ? readExifOrientation(data) : 1;
 }
 
-/** Of these two alone every byte is known; a longer APP0 carries a thumbnail. */
+/** Whether every byte of a segment is known: only in these two; a longer APP0 contains a thumbnail. */
 function isKnown(code: number, data: Uint8Array): boolean {
   return (
     (code === jpegMarker.app0 && data.length === 14 && hasAscii(data, 0, 'JFIF\0')) ||

@@ -2,7 +2,7 @@ import { type Extent, hasAscii } from '../byte-reader.ts';
 import { withPlainExif } from '../exif-block.ts';
 import type { Orientation } from '../image-facts.ts';
 
-/** Second bytes of the markers that mean something here (ITU-T T.81 table B.1). */
+/** Second bytes of the markers that we interpret (ITU-T T.81 table B.1). */
 export const jpegMarker = {
   sof0: 0xc0,
   sof2: 0xc2,
@@ -25,27 +25,27 @@ export const jpegMarker = {
   com: 0xfe,
 } as const;
 
-/** A marker and the segment that belongs to it, if one does; all offsets are bytes from the file's start. */
+/** A marker and its segment, if it has one; all offsets are bytes from the file's start. */
 export interface JpegSegment {
   /** Second byte of the marker. */
   readonly code: number;
-  /** Of the marker. */
+  /** Offset of the marker. */
   readonly at: number;
-  /** Of the segment's length, behind the marker. */
+  /** Offset of the segment's length, behind the marker. */
   readonly start: number;
-  /** Behind the segment, as its length says, be that past the end of the file; `start` where there is none. */
+  /** End of the segment by its length, perhaps past the end of the file; `start` without a segment. */
   readonly end: number;
 }
 
-/** True where the bytes begin with SOI, the whole magic that libvips asks for. */
+/** Whether the bytes begin with SOI, the whole magic that libvips checks for. */
 export function isJpeg(bytes: Uint8Array): boolean {
   return bytes[0] === 0xff && bytes[1] === jpegMarker.soi;
 }
 
 /**
- * Walks through the markers of a JPEG (ITU-T T.81 annex B) as `jdmarker.c` of libjpeg does: junk, fill
- * bytes and stuffed zeros before a marker are skipped, and the restart markers of a scan with its data.
- * Ends where no marker follows. Never throws; linear in the bytes.
+ * Walks through the markers of a JPEG (ITU-T T.81 annex B) as `jdmarker.c` of libjpeg does: skips junk, fill bytes and
+ * stuffed zeros before a marker, and restart markers within the data of a scan. Ends when no marker follows. Never
+ * throws; linear in the bytes.
  *
  * @param jpeg begins with the two bytes of SOI, which is not among the markers
  */
@@ -57,7 +57,7 @@ export function* walkJpegSegments(jpeg: Uint8Array): Generator<JpegSegment, void
     if (code === undefined) return;
     const start = at + 2;
     const length = (jpeg[start] ?? 0) * 256 + (jpeg[start + 1] ?? 0);
-    // libjpeg skips nothing of a segment whose length is below 2, and goes on behind it.
+    // libjpeg skips only the length itself if a segment's length is below 2.
     const end = hasSegment(code) ? start + Math.max(length, 2) : start;
     yield { code, at, start, end };
     isScan = code === jpegMarker.sos;
@@ -65,7 +65,7 @@ export function* walkJpegSegments(jpeg: Uint8Array): Generator<JpegSegment, void
   }
 }
 
-/** SOFn, JPG, DHT, DAC; SOS, DQT, DNL, DRI; APPn; COM. */
+/** Whether a segment follows the marker: SOFn, JPG, DHT, DAC; SOS, DQT, DNL, DRI; APPn; COM. */
 export function hasSegment(code: number): boolean {
   return (
     (code >= jpegMarker.sof0 && code <= jpegMarker.sof15) ||
@@ -75,7 +75,7 @@ export function hasSegment(code: number): boolean {
   );
 }
 
-/** Offset of the next marker's 0xff; the file's length where there is none. */
+/** Returns the offset of the next marker's 0xff; the file's length without a further marker. */
 function findMarker(jpeg: Uint8Array, start: number, isScan: boolean): number {
   let at = jpeg.indexOf(0xff, start);
   while (at !== -1) {
@@ -90,8 +90,8 @@ function findMarker(jpeg: Uint8Array, start: number, isScan: boolean): number {
 }
 
 /**
- * Offset of the next 0xff. A call of `indexOf` costs as much as a look at ten bytes: 50 MB of stuffed
- * zeros would take 0.3 s.
+ * Returns the offset of the next 0xff. A call of `indexOf` costs as much as checking ten bytes: 50 MB of stuffed zeros
+ * would take 0.3 s.
  */
 function findNear(jpeg: Uint8Array, start: number): number {
   const near = Math.min(start + 16, jpeg.length);
@@ -106,9 +106,8 @@ function isRestart(code: number | undefined): boolean {
 }
 
 /**
- * Drops the junk that stands between the segments of a JPEG before its first scan, so that libjpeg
- * has nothing harmless to warn of, and what it still warns of is real. Bytes that cannot be walked
- * are returned as they are.
+ * Drops the junk between the segments of a JPEG before its first scan, so that libjpeg warns only of real faults.
+ * Returns bytes that cannot be walked unchanged.
  *
  * @returns the same bytes, or a copy without the junk (ITU-T T.81 B.1.1.2: markers and fill bytes)
  */
@@ -117,13 +116,13 @@ export function dropJunk(jpeg: Uint8Array): Uint8Array {
   for (const { code, at, end } of walkJpegSegments(jpeg)) {
     if (code === jpegMarker.sos) return Buffer.concat([...kept, jpeg.subarray(at)]);
     const isAlone = code < jpegMarker.sof0 || (code >= jpegMarker.rst0 && code <= jpegMarker.eoi);
-    // What libjpeg does not know is kept, and libjpeg refuses it.
+    // Unknown markers are kept, and libjpeg rejects them.
     if (!isAlone) kept.push(jpeg.subarray(at, end));
   }
   return jpeg;
 }
 
-/** The file with plain EXIF (`withPlainExif`) in each APP1 before the first scan. */
+/** Returns the file with plain EXIF (`withPlainExif`) in each APP1 before the first scan. */
 export function withPlainJpegExif(jpeg: Uint8Array, orientation: Orientation): Uint8Array {
   const blocks: Extent[] = [];
   for (const { code, start, end } of walkJpegSegments(jpeg)) {

@@ -3,11 +3,11 @@ import type { FramePlacement } from '../frame-patch.ts';
 import type { Size } from '../image-facts.ts';
 import { hasRightCrc, type PngChunk } from './png-chunks.ts';
 
-/** A frame of an APNG, as its `fcTL` says it (PNG 3rd edition §11.3.6.2). */
+/** A frame of an APNG, as its `fcTL` describes it (PNG 3rd edition §11.3.6.2). */
 export interface ApngFrame extends FramePlacement {
   /** Not rounded. */
   readonly delayMs: number;
-  /** Its image data, in one piece or several. */
+  /** Extents of the frame's image data. */
   readonly data: Extent[];
 }
 
@@ -17,24 +17,24 @@ const blends = ['source', 'over'] as const;
 
 const acTLBytes = 8;
 const fcTLBytes = 26;
-/** Before the image data in an fdAT. */
+/** Bytes of the sequence number before the image data in an fdAT. */
 const sequenceBytes = 4;
-/** PNG 3rd edition §11.3.6.2: a denominator of 0 counts as this. */
+/** PNG 3rd edition §11.3.6.2: replaces a denominator of 0. */
 const defaultDenominator = 100;
 /** PNG 3rd edition §7.1: the largest four-byte integer. */
 const maxInteger = 0x7fff_ffff;
 
 /**
- * Gathers the frames of an APNG (PNG 3rd edition §4.9 and §11.3.6) on the way through its chunks.
+ * Collects the frames of an APNG (PNG 3rd edition §4.9 and §11.3.6) during a walk through its chunks.
  *
- * A decoder of stills passes over all of these chunks, and so can a still be made of a file in which they
- * are wrong. So nothing here throws: the first fault is kept for the case that the animation is wanted.
+ * A decoder of stills ignores all of these chunks, so a still can be made even if they are faulty. So this class never
+ * throws; it keeps the first fault for requests for the animation.
  */
 export class ApngFrames {
   readonly frames: ApngFrame[] = [];
-  /** How often the animation plays in all; 0 is for ever. */
+  /** Total number of plays; 0 is for ever. */
   plays = 0;
-  /** What is wrong with the frames, and where; for the log alone. */
+  /** First fault of the frames, and its position; for the log alone. */
   fault: string | undefined;
   readonly #reader: ByteReader;
   readonly #canvas: Size;
@@ -43,13 +43,13 @@ export class ApngFrames {
   #hasImageData = false;
   #isDefaultImageFrame = false;
 
-  /** @param canvas as IHDR says it */
+  /** @param canvas as in IHDR */
   constructor(reader: ByteReader, canvas: Size) {
     this.#reader = reader;
     this.#canvas = canvas;
   }
 
-  /** Takes the next chunk, which lies within the file. */
+  /** Visits the next chunk, which must lie within the file. */
   visit(chunk: PngChunk): void {
     switch (chunk.type) {
       case 'acTL':
@@ -69,7 +69,7 @@ export class ApngFrames {
     }
   }
 
-  /** Looks for what can only be missed when all chunks have been seen. */
+  /** Checks for faults that show only after the last chunk. */
   finish(): void {
     this.#expect(
       this.frames.length === this.#declaredFrames,
@@ -83,7 +83,7 @@ export class ApngFrames {
     return this.#declaredFrames !== undefined;
   }
 
-  /** Whether the frames show anything that the default image does not. */
+  /** Whether the frames show anything besides the default image. */
   get isMoreThanStill(): boolean {
     return this.frames.length > 1 || !this.#isDefaultImageFrame;
   }
@@ -151,7 +151,7 @@ export class ApngFrames {
     );
   }
 
-  /** fcTL and fdAT are numbered together, so that none can be missing (§11.3.6). */
+  /** Checks the common numbering of fcTL and fdAT, which reveals a missing chunk (§11.3.6). */
   #expectSequence(start: number): void {
     const sequence = this.#reader.u32be(start);
     const expected = this.#nextSequence;

@@ -7,23 +7,23 @@ import { ApngFrames } from './apng-frames.ts';
 import { checkImageData, mostImageBytes, readImageHeader } from './image-data.ts';
 import { formatPng, formatPngChunk, type PngChunk, walkPngChunks } from './png-chunks.ts';
 
-/** Chunks before the image data that tell what its samples mean, in all frames alike (PNG 3rd edition §4.9). */
+/** Chunks before the image data that define the meaning of samples, for all frames (PNG 3rd edition §4.9). */
 const sampleChunks = new Set(['PLTE', 'tRNS', 'gAMA', 'cHRM', 'sRGB', 'iCCP', 'cICP', 'sBIT']);
 
 /**
- * What may be read of profiles, summed over the frames, since each reads them anew: 250 kB in each of
- * 1 024. Profiles of photographs have 0.5 to 3 kB.
+ * Most bytes of profiles, summed over the frames, since the decoder reads them for each: 250 kB in each of 1 024.
+ * Profiles of photographs have 0.5 to 3 kB.
  */
 const maxProfileBytes = 256 * 1024 * 1024;
-/** Of an iCCP, before the zlib stream (§11.3.2.3): a name of at most 79 bytes, its end, the method. */
+/** Longest name in an iCCP; a zero and the method follow, then the zlib stream (§11.3.2.3). */
 const profileNameBytes = 79;
 
 /**
- * Splits an APNG into PNGs, one for each frame: its IHDR with the size of the frame's region, what tells the
- * meaning of the samples, and the frame's image data.
+ * Splits an APNG into PNGs, one for each frame: its IHDR with the size of the frame's region, the chunks that define
+ * the meaning of samples, and the frame's image data.
  *
- * @param apng its container has been walked through by `readPngHeader`, which tells of every fault
- * @throws MediaError `UNPROCESSABLE_MEDIA`, or `MEDIA_TOO_LARGE` where profiles would be read for ever
+ * @param apng walked through by `readPngHeader`, which reports every fault of the container
+ * @throws MediaError `UNPROCESSABLE_MEDIA`, or `MEDIA_TOO_LARGE` if reading the profiles would take too long
  */
 export async function* splitApng(apng: Uint8Array): AsyncGenerator<FramePatch, void> {
   const [header, ...chunks] = readChunks(apng);
@@ -48,7 +48,7 @@ export async function* splitApng(apng: Uint8Array): AsyncGenerator<FramePatch, v
   }
 }
 
-/** All chunks up to IEND; what comes after it is no part of the picture. */
+/** Returns all chunks before IEND; bytes after IEND are not part of the image. */
 function readChunks(apng: Uint8Array): PngChunk[] {
   const chunks: PngChunk[] = [];
   for (const chunk of walkPngChunks(apng)) {
@@ -58,7 +58,7 @@ function readChunks(apng: Uint8Array): PngChunk[] {
   return chunks;
 }
 
-/** Throws where a profile is too large to be read for each frame; whether it is one, its decoder says. */
+/** Rejects a profile that is too large to be read for each frame; its decoder decides whether the profile is valid. */
 function checkProfile(reader: ByteReader, { start, end }: PngChunk, frames: number): void {
   const chunk = reader.slice(start, end);
   const maxOutputLength = Math.floor(maxProfileBytes / frames);
@@ -86,7 +86,7 @@ function formatFrame(
   ihdr.writeUInt32BE(heightPx, 4);
   return formatPng([
     formatPngChunk('IHDR', [ihdr]),
-    // Each with its length before it and its CRC behind.
+    // Each chunk with its length before and its CRC behind.
     ...shared.map(({ start, end }) => apng.subarray(start - 8, end + 4)),
     formatPngChunk('IDAT', [imageData]),
     formatPngChunk('IEND', []),

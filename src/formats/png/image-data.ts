@@ -14,26 +14,26 @@ const bitDepths = new Map([
 /** PNG 3rd edition §7.1: the largest four-byte integer. */
 const maxSidePx = 0x7fff_ffff;
 
-/** Samples a pixel by colour type (PNG 3rd edition §11.2.1). */
+/** Samples per pixel by colour type (PNG 3rd edition §11.2.1). */
 const channels = [1, 0, 3, 1, 2, 0, 4];
 
-/** What deflate makes of a byte at most: 258 bytes of each 2 bits (RFC 1951 §3.2.5). */
+/** Most bytes that deflate can make of one: 258 bytes of each 2 bits (RFC 1951 §3.2.5). */
 const maxExpansion = 1_032;
 
-/** What image data may have behind the last row, in bytes, besides as much as they have before it. */
+/** Bytes that image data may have behind the last row, besides as many as before. */
 const spareBytes = 64 * 1024;
 
-/** Image data are unpacked in pieces of this size, in bytes, to be counted. */
+/** Bytes of each piece in which image data are unpacked to be counted. */
 const pieceBytes = 256 * 1024;
 
 /**
- * Compressed image data of a still that are not unpacked to be counted, in bytes: as many as it has pixels' bytes,
- * which is more than honest ones have, within these bounds. What is beyond costs 10 ms at the lower one and 1.3 s at
- * the upper one (0.15 ns a byte, of nothing but zeros); to unpack a large one costs a quarter of what its render does.
+ * Compressed bytes of a still that are not unpacked to be counted: as many as its pixels have bytes, which is more than
+ * honest files have, within these bounds. The excess costs 10 ms at the lower bound and 1.3 s at the upper one (0.15 ns
+ * a byte, of nothing but zeros); to unpack a large file costs a quarter of its render.
  */
 const uncheckedBytes = { least: 64 * 1024, most: 8 * 1024 * 1024 };
 
-/** What IHDR says (PNG 3rd edition §11.2.1). */
+/** Contents of IHDR (PNG 3rd edition §11.2.1). */
 export interface ImageHeader extends Size {
   readonly colourType: number;
   readonly bitDepth: number;
@@ -41,7 +41,7 @@ export interface ImageHeader extends Size {
 
 /**
  * @param chunk the first one
- * @throws MediaError `UNPROCESSABLE_MEDIA` where it is no IHDR, or one of no picture
+ * @throws MediaError `UNPROCESSABLE_MEDIA` if the chunk is not IHDR, or its values are invalid
  */
 export function readImageHeader(reader: ByteReader, { type, start, end }: PngChunk): ImageHeader {
   if (type !== 'IHDR' || end - start !== 13) {
@@ -64,29 +64,29 @@ export function readImageHeader(reader: ByteReader, { type, start, end }: PngChu
 }
 
 /**
- * Says what is wrong with image data that cannot hold a picture, however well they are compressed.
+ * Returns the fault of image data that are too short for the image even with the best compression.
  *
  * @param compressedBytes of all image data together
  */
 export function findDataFault(header: ImageHeader, compressedBytes: number): string | undefined {
-  // The filters' bytes left out, and an interlaced picture has as many bits in its passes.
+  // Without the filters' bytes; interlaced images have as many bits in their passes.
   const leastBytes = header.heightPx * rowBytesOf(header);
   if (compressedBytes * maxExpansion >= leastBytes) return undefined;
   return `PNG: ${compressedBytes} bytes of image data cannot hold ${leastBytes} bytes of pixels`;
 }
 
 /**
- * Twice the rows of a picture, each with its filter's byte (PNG 3rd edition §7.2), and some more: interlaced
- * ones, of which there are nearly twice as many, fit in.
+ * Returns twice the bytes of all rows, each with its filter byte (PNG 3rd edition §7.2), and some more: enough for
+ * interlaced images, which have nearly twice as many rows.
  */
 export function mostImageBytes(header: ImageHeader): number {
   return 2 * header.heightPx * (1 + rowBytesOf(header)) + spareBytes;
 }
 
 /**
- * Looks through the image data of a still, as `checkImageData`; of an APNG, its default image.
+ * Checks the image data of a still, or of an APNG's default image, with `checkImageData`.
  *
- * @param png its container has been walked through by `readPngHeader`, which tells of every other fault
+ * @param png walked through by `readPngHeader`, which reports every other fault
  * @throws MediaError `UNPROCESSABLE_MEDIA`
  */
 export async function checkStillData(png: Uint8Array): Promise<void> {
@@ -105,10 +105,10 @@ export async function checkStillData(png: Uint8Array): Promise<void> {
 }
 
 /**
- * Throws where image data go on far behind the last row: libpng passes over the rest, but unpacks it to its end,
- * be that a thousand times the file. What else is wrong with them, the decoder says.
+ * Rejects image data that continue far behind the last row: libpng ignores the rest, but unpacks it to its end, perhaps
+ * a thousand times the file. The decoder reports all other faults.
  *
- * @param maxUncheckedBytes compressed ones that may stay unseen at the end, since it costs little to unpack them
+ * @param maxUncheckedBytes compressed bytes at the end that need no check, since unpacking them costs little
  * @throws MediaError `UNPROCESSABLE_MEDIA`
  */
 export async function checkImageData(
@@ -117,7 +117,7 @@ export async function checkImageData(
   maxUncheckedBytes = 0,
 ): Promise<void> {
   const inflate = createInflate({ chunkSize: Math.min(pieceBytes, mostBytes) });
-  // A fault ends it, and is found by the decoder, too.
+  // A fault ends the stream; the decoder will report it.
   inflate.on('error', () => undefined);
   const ended = new Promise((resolve) => inflate.once('close', resolve));
   let bytes = 0;

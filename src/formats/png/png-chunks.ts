@@ -6,14 +6,14 @@ import type { Orientation } from '../image-facts.ts';
 const signature = '\x89PNG\r\n\x1a\n';
 
 /**
- * A chunk of a PNG (3rd edition §5.3): where its payload lies, as the length says, be that past the end of the file.
- * Behind it stands the CRC.
+ * A chunk of a PNG (3rd edition §5.3): the extent of its payload by its length, perhaps past the end of the file. The
+ * CRC follows.
  */
 export interface PngChunk extends Extent {
   readonly type: string;
 }
 
-/** True where the bytes begin with the PNG signature. */
+/** Whether the bytes begin with the PNG signature. */
 export function isPng(bytes: Uint8Array): boolean {
   return hasAscii(bytes, 0, signature);
 }
@@ -44,13 +44,13 @@ export function formatPng(chunks: readonly Uint8Array[]): Buffer {
   return Buffer.concat([Buffer.from(signature, 'latin1'), ...chunks]);
 }
 
-/** Whether the CRC of a chunk that lies within the file is that of its type and payload. */
+/** Whether a chunk within the file has the CRC of its type and payload. */
 export function hasRightCrc(png: Uint8Array, chunk: PngChunk): boolean {
   const stored = new DataView(png.buffer, png.byteOffset + chunk.end, 4).getUint32(0);
   return crcOf(png, chunk) === stored;
 }
 
-/** The file with plain EXIF (`withPlainExif`) in each eXIf, and its right CRC behind it. */
+/** Returns the file with plain EXIF (`withPlainExif`) in each eXIf, and the right CRC behind. */
 export function withPlainPngExif(png: Uint8Array, orientation: Orientation): Uint8Array {
   const chunks = [...walkPngChunks(png)].filter(
     ({ type, end }) => type === 'eXIf' && end + 4 <= png.length,

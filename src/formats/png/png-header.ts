@@ -6,8 +6,8 @@ import { findDataFault, type ImageHeader, readImageHeader } from './image-data.t
 import { hasRightCrc, type PngChunk, walkPngChunks } from './png-chunks.ts';
 
 /**
- * Chunks that may be sent out, with the most bytes each can mean (PNG 3rd edition §11): a longer
- * one carries something else.
+ * Chunks that may be sent out, with the most bytes that each can use (PNG 3rd edition §11): a longer chunk contains
+ * something else.
  */
 const cleanChunkBytes = new Map([
   ['IHDR', 13],
@@ -25,15 +25,14 @@ const cleanChunkBytes = new Map([
 ]);
 
 const paletteColourType = 3;
-/** Twice what 100 000 frames, the most that can be allowed, have with their data; bounds the walk. */
+/** Twice the chunks of 100 000 frames, the highest limit an operator can set, with their data; bounds the walk. */
 const maxChunks = 210_000;
 
 /**
- * Reads the facts of a PNG (PNG 3rd edition, W3C 2025) and of an APNG, which has a chunk `acTL`
- * before the image data.
+ * Reads the facts of a PNG (PNG 3rd edition, W3C 2025) or an APNG, which has a chunk `acTL` before the image data.
  *
- * Chunks are walked until IEND. The CRC of critical chunks is checked, because libpng fails on it
- * and a passthrough would not; that of ancillary chunks is not, for libpng only warns.
+ * Chunks are walked until IEND. The CRC of critical chunks is checked, because libpng fails on a wrong one and a
+ * passthrough would not; the CRC of ancillary chunks is not, since libpng only warns.
  */
 export function readPngHeader(bytes: Uint8Array): ImageFacts {
   const reader = new ByteReader(bytes, 'PNG');
@@ -89,7 +88,7 @@ export function readPngHeader(bytes: Uint8Array): ImageFacts {
         hasColourSpace ||= imageData === 'awaited';
         break;
       case 'eXIf':
-        // libvips sees what stands before the image data, libpng the first that is a TIFF block.
+        // libvips reads eXIf only before the image data, libpng the first that is a TIFF block.
         if (imageData === 'awaited' && isTiff(bytes, chunk.start)) {
           orientation ??= readExifOrientation(reader.slice(chunk.start, chunk.end));
         }
@@ -112,33 +111,7 @@ export function readPngHeader(bytes: Uint8Array): ImageFacts {
   throw corruptMedia(`PNG: no IEND in ${bytes.length} bytes`);
 }
 
-/**
- * What the first bytes of an APNG tell: the frames whose control lies within them.
- *
- * @returns `undefined` where these are fewer than two, or anything is wrong with what is seen
- */
-export function peekPng(prefix: Uint8Array): ImageFacts | undefined {
-  const reader = new ByteReader(prefix, 'PNG');
-  let header: ImageHeader | undefined;
-  let animation: ApngFrames | undefined;
-  for (const chunk of walkPngChunks(prefix)) {
-    if (chunk.end + 4 > prefix.length) break;
-    header ??= readImageHeader(reader, chunk);
-    animation ??= new ApngFrames(reader, header);
-    animation.visit(chunk);
-  }
-  const facts = animation?.isAnimated ? framesOf(animation) : undefined;
-  if (header === undefined || facts?.animation === undefined || facts.frames < 2) return undefined;
-  return {
-    ...facts,
-    widthPx: header.widthPx,
-    heightPx: header.heightPx,
-    orientation: 1,
-    isClean: true,
-  };
-}
-
-/** Throws unless a chunk lies within the file, has a type and, where it is critical, the right CRC. */
+/** Rejects a chunk outside of the file, without a valid type, or, if critical, with a wrong CRC. */
 function proveChunk(reader: ByteReader, chunk: PngChunk): void {
   const { type, start, end } = chunk;
   reader.require(start, end + 4 - start);
@@ -150,7 +123,7 @@ function proveChunk(reader: ByteReader, chunk: PngChunk): void {
   }
 }
 
-/** The facts that an APNG has of its own, by what has been seen of it. */
+/** Returns the facts that only an APNG has, from the chunks visited so far. */
 function framesOf(
   apng: ApngFrames | undefined,
 ): Pick<ImageFacts, 'format' | 'frames' | 'animation' | 'animationFault'> {
@@ -165,7 +138,7 @@ function framesOf(
   };
 }
 
-/** PNG 3rd edition §11.3.2.2: the exponent times 100 000; `undefined` where libpng ignores it. */
+/** Reads the exponent times 100 000 (PNG 3rd edition §11.3.2.2); returns `undefined` if libpng ignores the chunk. */
 function readGamma(reader: ByteReader, chunk: PngChunk): number | undefined {
   if (chunk.end - chunk.start !== 4 || !hasRightCrc(reader.bytes, chunk)) return undefined;
   const value = reader.u32be(chunk.start);
@@ -173,8 +146,8 @@ function readGamma(reader: ByteReader, chunk: PngChunk): number | undefined {
 }
 
 /**
- * Whether the colour that is transparent is one that a pixel can have. Decoders are to mask what lies beyond
- * (PNG 3rd edition §11.3.1.1), but browsers compare it: such a file looks otherwise than what is rendered of it.
+ * Whether a pixel can have the transparent colour. Decoders should mask excess bits (PNG 3rd edition §11.3.1.1), but
+ * browsers compare them: such a file would look different from its renderings.
  */
 function isWithinDepth(
   reader: ByteReader,

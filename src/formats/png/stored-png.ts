@@ -2,10 +2,10 @@ import { deflateSync } from 'node:zlib';
 import type { Size } from '../image-facts.ts';
 import { formatPng, formatPngChunk } from './png-chunks.ts';
 
-/** Pixels as they lie in memory: 8 bits a sample, without alpha (3 channels) or with it (4). */
+/** Pixels in memory: 8 bits per sample, without alpha (3 channels) or with alpha (4). */
 export interface StoredPixels extends Size {
   readonly channels: 3 | 4;
-  /** The bytes of a row; called once for each, from the top. */
+  /** Returns the bytes of a row; called once for each, from the top. */
   readonly row: (index: number) => Uint8Array | Uint8ClampedArray;
 }
 
@@ -13,10 +13,10 @@ export interface StoredPixels extends Size {
 const COLOUR_TYPES = { 3: 2, 4: 6 };
 
 /**
- * Wraps pixels in a PNG that compresses nothing: the one form in which libvips takes pixels from memory together
- * with their profile.
+ * Wraps pixels in an uncompressed PNG: the only form in which libvips takes pixels from memory together with their
+ * profile.
  *
- * @param profile an ICC profile of the samples; `undefined`: they are sRGB
+ * @param profile an ICC profile of the samples; `undefined` for sRGB
  */
 export function formatStoredPng(pixels: StoredPixels, profile: Uint8Array | undefined): Buffer {
   const { widthPx, heightPx, channels, row } = pixels;

@@ -2,26 +2,23 @@ import { type Extent, hasAscii } from '../byte-reader.ts';
 import { withPlainExif } from '../exif-block.ts';
 import type { Orientation, Size } from '../image-facts.ts';
 
-/** A chunk of a RIFF file (RFC 9649 §2.3): where its payload lies, as the length says, be that past the end. */
+/** A chunk of a RIFF file (RFC 9649 §2.3): the extent of its payload by its length, perhaps past the file's end. */
 export interface RiffChunk extends Extent {
   /** Four ASCII characters, trailing space included: `VP8 `. */
   readonly fourCc: string;
 }
 
-/** Where the chunks of a WebP file begin (RFC 9649 §2.4). */
+/** Offset of the first chunk of a WebP file (RFC 9649 §2.4). */
 export const FIRST_CHUNK = 12;
 
 const HEADER_BYTES = 8;
 
-/** True where the bytes begin with a RIFF header of type WEBP. */
+/** Whether the bytes begin with a RIFF header of type WEBP. */
 export function isWebp(bytes: Uint8Array): boolean {
   return hasAscii(bytes, 0, 'RIFF') && hasAscii(bytes, 8, 'WEBP');
 }
 
-/**
- * Walks through the chunks from one offset to another; each begins at an even one. Never throws; linear in
- * the chunks.
- */
+/** Walks through the chunks between two offsets; each begins at an even offset. Never throws; linear in the chunks. */
 export function* walkRiffChunks(
   bytes: Uint8Array,
   from: number,
@@ -37,12 +34,12 @@ export function* walkRiffChunks(
   }
 }
 
-/** Where the next chunk begins: behind the padding byte of an odd payload. */
+/** Returns the offset of the next chunk: behind the padding byte of an odd payload. */
 export function nextChunk(end: number): number {
   return end + (end % 2);
 }
 
-/** Formats one chunk whose payload is the parts in a row, padded to an even length with a zero. */
+/** Formats a chunk whose payload is the joined parts, padded to an even length with a zero. */
 export function formatChunk(fourCc: string, ...parts: readonly Uint8Array[]): Buffer {
   const payloadBytes = parts.reduce((sum, part) => sum + part.length, 0);
   const header = Buffer.alloc(HEADER_BYTES);
@@ -51,7 +48,7 @@ export function formatChunk(fourCc: string, ...parts: readonly Uint8Array[]): Bu
   return Buffer.concat([header, ...parts, Buffer.alloc(payloadBytes & 1)]);
 }
 
-/** The file with plain EXIF (`withPlainExif`) in each EXIF chunk. */
+/** Returns the file with plain EXIF (`withPlainExif`) in each EXIF chunk. */
 export function withPlainWebpExif(webp: Uint8Array, orientation: Orientation): Uint8Array {
   const blocks: Extent[] = [];
   for (const { fourCc, start, end } of walkRiffChunks(webp, FIRST_CHUNK)) {
@@ -61,8 +58,8 @@ export function withPlainWebpExif(webp: Uint8Array, orientation: Orientation): U
 }
 
 /**
- * The size in the key frame header of a `VP8 ` (RFC 6386 §9.1) or the header of a `VP8L` (RFC 9649 §3.4);
- * `undefined` where the payload does not begin with one.
+ * Reads the size from the key frame header of a `VP8 ` (RFC 6386 §9.1) or the header of a `VP8L` (RFC 9649 §3.4);
+ * returns `undefined` if the payload does not begin with such a header.
  */
 export function readBitstreamSize(fourCc: string, payload: Uint8Array): Size | undefined {
   const view = new DataView(payload.buffer, payload.byteOffset, payload.byteLength);

@@ -14,21 +14,21 @@ interface Part {
 
 /** One frame of an animated WebP: an `ANMF` chunk (RFC 9649 §2.7.1.1). */
 export interface WebpFrame {
-  /** Offset on the canvas in units of 2 px, as it is stored. */
+  /** Offset on the canvas in units of 2 px, as stored. */
   readonly xHalved: number;
   readonly yHalved: number;
   readonly widthPx: number;
   readonly heightPx: number;
   readonly durationMs: number;
-  /** Blended over the canvas by its alpha; else it replaces its rectangle. */
+  /** Whether the frame is blended over the canvas by its alpha; otherwise it replaces its rectangle. */
   readonly blends: boolean;
-  /** The rectangle is cleared once the frame's time is over. */
+  /** Whether the rectangle is cleared after the frame's time. */
   readonly disposes: boolean;
-  /** `VP8L`, or `VP8 ` with or without an `ALPH` before it. */
+  /** A `VP8L`, or a `VP8 ` with or without an `ALPH` before it. */
   readonly image: readonly Part[];
 }
 
-/** The parts of a WebP file that make its picture; metadata is left out. */
+/** The parts of a WebP file that form its image; without metadata. */
 export interface WebpContainer {
   readonly canvasWidthPx: number;
   readonly canvasHeightPx: number;
@@ -42,16 +42,15 @@ const NO_BLEND_FLAG = 0x02;
 const DISPOSE_FLAG = 0x01;
 const ANIMATION_FLAG = 0x02;
 const ALPHA_FLAG = 0x10;
-/** Longest duration of a frame, in milliseconds: it has 24 bits. */
+/** Longest duration of a frame, which has 24 bits, in milliseconds. */
 export const MAX_DURATION_MS = 2 ** 24 - 1;
 const MAX_PLAYS = 2 ** 16 - 1;
-/** White, which libwebp's animation encoder writes unless told otherwise. */
+/** White, the default of libwebp's animation encoder. */
 const DEFAULT_BACKGROUND = Uint8Array.of(255, 255, 255, 255);
 
 /**
- * Parses a whole WebP file, still or animated. A still one has one frame, with a duration of 0 ms,
- * that fills the canvas and replaces what was there.
- * Throws a plain Error when the bytes are no WebP file, end too early or hold no image.
+ * Parses a whole WebP file, still or animated. A still has one frame, with a duration of 0 ms, that fills the canvas
+ * and replaces its content. Throws a plain Error if the bytes are not a WebP file, end too early or contain no image.
  */
 export function parseWebp(file: Uint8Array): WebpContainer & { readonly isAnimated: boolean } {
   if (!isWebp(file)) throw new Error('Expected a WebP file but received something else');
@@ -80,12 +79,11 @@ export function parseWebp(file: Uint8Array): WebpContainer & { readonly isAnimat
 }
 
 /**
- * Formats an animated WebP file: `VP8X`, `ANIM` and an `ANMF` for each frame (RFC 9649 §2.7).
- * Durations are whole and 2^24 − 1 ms at most; `plays` (0 is for ever) is cut to 65535.
+ * Formats an animated WebP file: `VP8X`, `ANIM` and an `ANMF` for each frame (RFC 9649 §2.7). Durations must be whole
+ * and at most 2^24 − 1 ms; `plays` (0 is for ever) is clamped to 65535.
  */
 export function formatAnimation(webp: WebpContainer & { readonly plays: number }): Buffer {
-  // "Set if any of the frames contain transparency information": libwebp's muxer refuses a file
-  // that does not keep to it.
+  // "Set if any of the frames contain transparency information": libwebp's muxer rejects files that violate this.
   const alphaFlag = webp.frames.some(hasAlpha) ? ALPHA_FLAG : 0;
   const header = Buffer.alloc(10);
   header.writeUInt8(ANIMATION_FLAG | alphaFlag, 0);
@@ -102,7 +100,7 @@ export function formatAnimation(webp: WebpContainer & { readonly plays: number }
   );
 }
 
-/** Of bytes that are a sequence of chunks and nothing else; a missing last padding byte is no fault. */
+/** Parses bytes that consist of chunks; the last padding byte may be missing. */
 function parseParts(bytes: Buffer, from: number, to: number = bytes.length): Part[] {
   return Array.from(walkRiffChunks(bytes, from, to), ({ fourCc, start, end }) => {
     if (end > to)
@@ -149,7 +147,7 @@ function isImage({ fourCc }: Part): boolean {
   return fourCc === 'ALPH' || fourCc === 'VP8 ' || fourCc === 'VP8L';
 }
 
-/** Asks the chunks, not the pixels: an `ALPH` that is all opaque is alpha to a decoder too. */
+/** Whether the chunks declare alpha; an opaque `ALPH` is alpha to a decoder too. */
 function hasAlpha({ image }: WebpFrame): boolean {
   return image.some(
     ({ fourCc, payload }) =>

@@ -1,9 +1,8 @@
-import { ByteReader, corruptMedia, hasAscii } from '../byte-reader.ts';
+import { ByteReader, corruptMedia } from '../byte-reader.ts';
 import { readExifOrientation } from '../exif-block.ts';
 import type { ImageFacts, Orientation, Size } from '../image-facts.ts';
 import {
   FIRST_CHUNK,
-  isWebp,
   nextChunk,
   type RiffChunk,
   readBitstreamSize,
@@ -13,45 +12,17 @@ import {
 /** Flags of VP8X (RFC 9649 §2.7.1). */
 const flag = { animation: 0x02, xmp: 0x04, exif: 0x08, icc: 0x20 } as const;
 const vp8xBytes = 10;
-/** Of the first chunk, where that is VP8X. */
-const vp8xEnd = FIRST_CHUNK + 8 + vp8xBytes;
 const animBytes = 6;
-/** The fields of ANMF before the chunks of its frame. */
+/** Fields of ANMF before the chunks of its frame. */
 const frameHeaderBytes = 16;
-/** 100 000 frames, the most that can be allowed, have three each and their ANMF; bounds the walk. */
+/** 100 000 frames, the highest limit an operator can set, have three chunks each and their ANMF; bounds the walk. */
 const maxChunks = 400_000;
-
-/**
- * What the first bytes of an animated WebP tell: the frames whose header lies within them.
- *
- * @returns `undefined` where these are fewer than two, or it does not call itself animated
- */
-export function peekWebp(prefix: Uint8Array): ImageFacts | undefined {
-  const isExtended = isWebp(prefix) && hasAscii(prefix, FIRST_CHUNK, 'VP8X');
-  if (!isExtended || prefix.length < vp8xEnd) return undefined;
-  const reader = new ByteReader(prefix, 'WebP');
-  if ((reader.u8(20) & flag.animation) === 0) return undefined;
-  const delaysMs: number[] = [];
-  for (const { fourCc, start } of walkRiffChunks(prefix, FIRST_CHUNK)) {
-    if (start + frameHeaderBytes > prefix.length) break;
-    if (fourCc === 'ANMF') delaysMs.push(readDuration(reader, start));
-  }
-  if (delaysMs.length < 2) return undefined;
-  return {
-    format: 'webp',
-    ...readCanvas(reader),
-    orientation: 1,
-    frames: delaysMs.length,
-    animation: { delaysMs, plays: 0 },
-    isClean: true,
-  };
-}
 
 /**
  * Reads the facts of a WebP (RFC 9649), still or animated.
  *
- * The RIFF size binds as in libwebp 1.6: the file holds it to the last pad byte, chunks fill it
- * exactly, and what stands after it is no part of the image.
+ * The RIFF size is binding, as in libwebp 1.6: the file contains it to the last pad byte, chunks fill it exactly, and
+ * bytes after it are not part of the image.
  */
 export function readWebpHeader(bytes: Uint8Array): ImageFacts {
   const file = new ByteReader(bytes, 'WebP');
@@ -76,7 +47,7 @@ export function readWebpHeader(bytes: Uint8Array): ImageFacts {
     const length = end - start;
     reader.require(start, nextChunk(end) - start);
     if (canvas === undefined) {
-      // A file without VP8X is its first chunk; libwebp does not look at the others.
+      // A file without VP8X is its first chunk; libwebp ignores the others.
       if (chunks > 1) isClean = false;
       else if (isBitstream(chunk)) still = requireSize(reader, chunk);
       else throw corruptMedia(`WebP: the first chunk is ${fourCc}`);
@@ -96,7 +67,7 @@ export function readWebpHeader(bytes: Uint8Array): ImageFacts {
         break;
       case 'ANMF':
         if ((flags & flag.animation) === 0) {
-          // libwebp leaves the frames of a file that does not call itself animated out.
+          // libwebp ignores the frames of a file whose header does not declare an animation.
           isClean = false;
           break;
         }
@@ -113,7 +84,7 @@ export function readWebpHeader(bytes: Uint8Array): ImageFacts {
       case 'ALPH':
         break;
       case 'EXIF':
-        // Without its flag libwebp does not see the chunk.
+        // libwebp ignores the chunk without its flag.
         if ((flags & flag.exif) !== 0) {
           orientation ??= readExifOrientation(reader.slice(start, end));
         }
@@ -128,26 +99,26 @@ export function readWebpHeader(bytes: Uint8Array): ImageFacts {
     ...readSize(canvas, still, delaysMs.length),
     orientation: orientation ?? 1,
     frames: Math.max(delaysMs.length, 1),
-    // Without ANIM libwebp plays once.
+    // libwebp plays once without ANIM.
     animation: delaysMs.length > 1 ? { delaysMs, plays: plays ?? 1 } : undefined,
     isClean: isClean && riffEnd === bytes.length && (orientation ?? 1) === 1,
   };
 }
 
-/** The canvas that the VP8X chunk at the beginning tells. */
+/** Reads the canvas from the VP8X chunk at the beginning. */
 function readCanvas(reader: ByteReader): Size {
   return { widthPx: 1 + reader.u24le(24), heightPx: 1 + reader.u24le(27) };
 }
 
-/** The duration in the payload of an ANMF (RFC 9649 §2.7.1.1). */
+/** Reads the duration from the payload of an ANMF (RFC 9649 §2.7.1.1). */
 function readDuration(reader: ByteReader, start: number): number {
   return reader.u24le(start + 12);
 }
 
 /**
- * Looks through the chunks of a frame.
+ * Checks the chunks of a frame.
  *
- * @returns whether there is nothing in it but its image
+ * @returns whether the frame contains only its image
  * @throws MediaError `UNPROCESSABLE_MEDIA`
  */
 function isCleanFrame(
@@ -168,7 +139,7 @@ function isCleanFrame(
     else isClean &&= chunk.fourCc === 'ALPH';
   }
   if (image === undefined) throw corruptMedia(`WebP: frame at ${start} has no image`);
-  // libwebp goes by the size in the bitstream, not by the one in ANMF.
+  // libwebp uses the size in the bitstream, not the one in ANMF.
   const right = 2 * reader.u24le(start) + image.widthPx;
   const bottom = 2 * reader.u24le(start + 3) + image.heightPx;
   if (right > canvas.widthPx || bottom > canvas.heightPx) {
@@ -187,7 +158,7 @@ function requireSize(reader: ByteReader, { fourCc, start, end }: RiffChunk): Siz
   return size;
 }
 
-/** The size of the canvas, or of the one image that there is without one. */
+/** Returns the size of the canvas, or of the only image if there is no canvas. */
 function readSize(canvas: Size | undefined, still: Size | undefined, frames: number): Size {
   const size = canvas ?? still;
   if (size === undefined || (still === undefined && frames === 0)) {

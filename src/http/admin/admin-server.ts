@@ -10,12 +10,12 @@ import type { Readiness } from '../../telemetry/readiness.ts';
 import { describeTarget } from '../../telemetry/redaction.ts';
 import { type Failure, formatFailure } from '../error-response.ts';
 
-/** What the admin listener is made of. */
+/** Parts of the admin listener. */
 export interface AdminServerOptions {
   /** All that is needed to do everything here. */
   readonly token: string;
   readonly purger: Purger;
-  /** Which release of the program runs, with the names that `/readyz` shows. */
+  /** Release of the program, with the names that `/readyz` shows. */
   readonly release: { readonly version: string; readonly commit?: string };
   readonly readiness: () => Readiness;
   readonly metrics: Pick<PrometheusMeter, 'contentType' | 'format'>;
@@ -195,7 +195,7 @@ function digest(text: string): Buffer {
   return createHash('sha256').update(text).digest();
 }
 
-/** Of Fastify's own refusals: no JSON, another media type, too long. */
+/** Messages for Fastify's own refusals: no JSON, another media type, too long. */
 function statusOf(error: unknown): number {
   const status = error instanceof Error && 'statusCode' in error ? error.statusCode : undefined;
   return typeof status === 'number' ? status : 500;

@@ -1,5 +1,5 @@
 /**
- * What one client may take of the service, in time, bytes and numbers. None is a setting: nothing of it
+ * Limits of one client, in time, bytes and numbers. None is a setting: nothing of it
  * depends on who runs the service, but for the number of connections, which is `MAX_CONNECTIONS`.
  */
 export const clientLimits = {
@@ -36,7 +36,7 @@ export const clientLimits = {
    * a client that stands still goes sooner.
    */
   crowdedReaderWindowMs: 10_000,
-  /** How often the above are looked at. */
+  /** Interval between two sweeps that check the periods above. */
   sweepIntervalMs: 1_000,
 
   /**
@@ -47,11 +47,11 @@ export const clientLimits = {
   /** The same of an upload: a capability has up to 16 384 characters (contract §10). */
   maxUploadHeadBytes: 24_576,
   maxHeaderFields: 100,
-  /** Of a request's body. Uploads alone have one; what a few clients send all the same is read and thrown away. */
+  /** Bytes of a request's body. Only uploads have one; a body that a client sends all the same is read and discarded. */
   maxBodyBytes: 1_048_576,
   /**
    * Requests that have not had their response yet, to its last byte; half as many as connections, if that is less.
-   * Of a response that its client does not read, 0.3 to 0.5 MB were seen to be held in here.
+   * A response that its client does not read was seen to hold 0.3 to 0.5 MB here.
    */
   maxRequests: 2_048,
   /** The same of one connection. Few clients pipeline at all. */

@@ -1,20 +1,20 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
-import type { ResponseMeter } from '../../pipeline/meter.ts';
+import type { Meter } from '../../pipeline/meter.ts';
 import { ReaderPace } from './reader-pace.ts';
 import { countRefusal, type Refusal, refusals, writeRefusal } from './refusal.ts';
 import { RequestLineWatch } from './request-line.ts';
 
 /**
- * What a connection is about: it has asked for nothing yet; responses are under way; it had its response
+ * Phase of a connection: it has asked for nothing yet; responses are under way; it had its response
  * and waits for its next request; all is said, and the client has to close.
  */
-export type Phase = 'silent' | 'busy' | 'idle' | 'leaving';
+export type Phase = 'new' | 'active' | 'idle' | 'closing';
 
-/** What a connection has to do with all the others. */
+/** The part of all connections that one of them needs. */
 export interface ConnectionOwner {
-  readonly meter: ResponseMeter;
-  /** What a client must take of a response not to stand still, in bytes. */
+  readonly meter: Meter;
+  /** Bytes that a client must take of a response not to count as stalled. */
   readonly slowReaderMinBytes: number;
   /** Whether no connection is to be used again. */
   readonly isDraining: boolean;
@@ -27,19 +27,19 @@ export interface ConnectionOwner {
 export class Connection {
   /** Below TLS. */
   readonly transport: Socket;
-  phase: Phase = 'silent';
+  phase: Phase = 'new';
   /** Since when it is in that phase, in milliseconds of the clock. */
   sinceMs: number;
   /** Responses that are not closed yet, in the order of their requests. */
   readonly responses = new Set<ReaderPace>();
   readonly requestLines = new RequestLineWatch();
   readonly #owner: ConnectionOwner;
-  /** What HTTP/1.1 is spoken over: the transport, or TLS above it. */
+  /** Socket that carries HTTP/1.1: the transport, or TLS above it. */
   #socket: Socket;
   #lastRequest: IncomingMessage | undefined;
-  /** Whether it ends with the responses that are under way; then with `#lastWords`, if there are any. */
+  /** Whether it ends with the responses that are under way; then with `#finalResponse`, if there is one. */
   #isEnding = false;
-  #lastWords: Refusal | undefined;
+  #finalResponse: Refusal | undefined;
 
   constructor(transport: Socket, sinceMs: number, owner: ConnectionOwner) {
     this.transport = transport;
@@ -59,19 +59,19 @@ export class Connection {
     socket.destroySoon = () => {
       this.#isEnding = true;
       // All is said; what comes after a `Connection: close` gets no response.
-      this.#lastWords = undefined;
-      if (this.phase !== 'leaving') this.leave();
+      this.#finalResponse = undefined;
+      if (this.phase !== 'closing') this.leave();
     };
   }
 
   /** A request has come. Returns whether it came in time, and not over a connection that is at its end. */
   begin(request: IncomingMessage, response: ServerResponse): boolean {
-    if (this.phase === 'leaving' || this.transport.destroyed) return false;
+    if (this.phase === 'closing' || this.transport.destroyed) return false;
     const pace = new ReaderPace(response, this.#owner.slowReaderMinBytes);
     this.responses.add(pace);
     this.#lastRequest = request;
     this.#owner.countRequest(1);
-    if (this.phase !== 'busy') this.#owner.move(this, 'busy');
+    if (this.phase !== 'active') this.#owner.move(this, 'active');
     response.on('close', () => {
       this.responses.delete(pace);
       this.#owner.countRequest(-1);
@@ -93,10 +93,10 @@ export class Connection {
     this.#isEnding = true;
     const [oldest] = this.responses;
     if (this.#lastRequest?.complete ?? true) {
-      this.#lastWords = refusal;
+      this.#finalResponse = refusal;
     } else if (this.responses.size === 1 && oldest?.response.headersSent === false) {
       // The body of a request that has no response yet: this is it.
-      this.#lastWords = refusal;
+      this.#finalResponse = refusal;
       this.leave();
       return;
     }
@@ -115,11 +115,11 @@ export class Connection {
     this.#socket.resume();
   }
 
-  /** Sends the last words; the client has to close. */
+  /** Sends the final response, if any; the client has to close. */
   leave(): void {
-    this.#owner.move(this, 'leaving');
-    if (this.#lastWords !== undefined && this.#socket.writable) {
-      writeRefusal(this.#socket, this.#lastWords);
+    this.#owner.move(this, 'closing');
+    if (this.#finalResponse !== undefined && this.#socket.writable) {
+      writeRefusal(this.#socket, this.#finalResponse);
     }
     this.#socket.end();
   }
@@ -133,9 +133,9 @@ export class Connection {
     }
   }
 
-  /** What becomes of it when one of its responses is closed. */
+  /** Moves the connection on when one of its responses is closed. */
   #rest(): void {
-    if (this.responses.size > 0 || this.phase !== 'busy') return;
+    if (this.responses.size > 0 || this.phase !== 'active') return;
     if (this.transport.destroyed) return; // forgotten already, or about to be
     if (this.#isEnding || this.#owner.isDraining) this.leave();
     else this.#owner.move(this, 'idle');

@@ -1,5 +1,5 @@
 import type { Socket } from 'node:net';
-import type { ResponseMeter } from '../../pipeline/meter.ts';
+import type { Meter } from '../../pipeline/meter.ts';
 import type { Clock, Log } from '../../pipeline/ports.ts';
 import type { ConnectionCounters } from '../../telemetry/readiness.ts';
 import type { ClientLimits } from './client-limits.ts';
@@ -12,7 +12,7 @@ interface ConnectionsOptions {
   readonly limits: ClientLimits;
   readonly clock: Clock;
   readonly log: Log;
-  readonly meter: ResponseMeter;
+  readonly meter: Meter;
 }
 
 /**
@@ -20,7 +20,7 @@ interface ConnectionsOptions {
  * them instead of timers for each. What a client has to send in time, Node's parser watches by itself.
  */
 export class Connections implements ConnectionOwner {
-  readonly meter: ResponseMeter;
+  readonly meter: Meter;
   readonly slowReaderMinBytes: number;
   isDraining = false;
   readonly #options: ConnectionsOptions;
@@ -28,10 +28,10 @@ export class Connections implements ConnectionOwner {
   readonly #maxRequests: number;
   /** By their phases, in each of them in the order in which they have come to it. */
   readonly #phases: Readonly<Record<Phase, Set<Connection>>> = {
-    silent: new Set(),
-    busy: new Set(),
+    new: new Set(),
+    active: new Set(),
     idle: new Set(),
-    leaving: new Set(),
+    closing: new Set(),
   };
   /** By their sockets, as requests and errors name them. */
   readonly #bySocket = new WeakMap<Socket, Connection>();
@@ -77,7 +77,7 @@ export class Connections implements ConnectionOwner {
     }
     const connection = new Connection(transport, this.#options.clock.nowMs(), this);
     const ends = endsOf(transport);
-    this.#phases.silent.add(connection);
+    this.#phases.new.add(connection);
     this.#byEnds.set(ends, connection);
     this.#bySocket.set(transport, connection);
     transport.once('close', () => {
@@ -113,9 +113,9 @@ export class Connections implements ConnectionOwner {
   /** Closes what is not busy, and the rest as soon as it is not. */
   drain(): void {
     this.isDraining = true;
-    for (const { transport } of this.#phases.silent) transport.destroy();
+    for (const { transport } of this.#phases.new) transport.destroy();
     for (const connection of this.#phases.idle) connection.leave();
-    for (const { responses } of this.#phases.busy) {
+    for (const { responses } of this.#phases.active) {
       for (const { response } of responses) {
         if (!response.headersSent) response.shouldKeepAlive = false;
       }
@@ -130,13 +130,13 @@ export class Connections implements ConnectionOwner {
       if (nowMs - connection.sinceMs < keepAliveTimeoutMs) break;
       connection.leave();
     }
-    for (const { transport, sinceMs } of this.#phases.leaving) {
+    for (const { transport, sinceMs } of this.#phases.closing) {
       if (nowMs - sinceMs < lingerTimeoutMs) break;
       transport.destroy();
     }
     const isCrowded = this.#requestCount > 0.75 * this.#maxRequests;
     const windowMs = isCrowded ? limits.crowdedReaderWindowMs : limits.slowReaderWindowMs;
-    for (const { transport, responses } of this.#phases.busy) {
+    for (const { transport, responses } of this.#phases.active) {
       for (const pace of responses) {
         if (pace.standstillMs(nowMs) < windowMs) continue;
         this.#countCutOff('slowReaders');
@@ -151,8 +151,8 @@ export class Connections implements ConnectionOwner {
   /** Makes sure that there may be one connection more; returns whether there may. */
   #makeRoom(): boolean {
     if (this.#byEnds.size < this.#options.maxConnections) return true;
-    const { leaving, silent, idle } = this.#phases;
-    const victim = oldestOf(leaving) ?? oldestOf(silent) ?? oldestOf(idle);
+    const { closing, new: fresh, idle } = this.#phases;
+    const victim = oldestOf(closing) ?? oldestOf(fresh) ?? oldestOf(idle);
     this.#countCutOff(victim === undefined ? 'turnedAway' : 'evicted');
     victim?.transport.destroy();
     return victim !== undefined;

@@ -1,7 +1,7 @@
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import { createServer as createTlsServer, type Server as TlsServer } from 'node:https';
 import type { Socket } from 'node:net';
-import type { ResponseMeter } from '../../pipeline/meter.ts';
+import type { Meter } from '../../pipeline/meter.ts';
 import type { Clock, Log } from '../../pipeline/ports.ts';
 import type { ConnectionCounters } from '../../telemetry/readiness.ts';
 import type { ClientLimits } from './client-limits.ts';
@@ -18,11 +18,11 @@ import {
 import { findFormFault } from './request-guard.ts';
 import { hasBody } from './request-line.ts';
 
-/** What a listener needs. */
+/** Parts and settings of a listener. */
 export interface ListenerOptions {
   /** Certificate and key in PEM; with them the listener speaks TLS 1.2 and newer. */
   readonly tls: { readonly cert: Buffer; readonly key: Buffer } | undefined;
-  /** How many connections there may be; and half as many requests at a time, at most. */
+  /** Most connections; at most half as many requests are served at a time. */
   readonly maxConnections: number;
   readonly limits: ClientLimits;
   readonly findMethods: FindMethods;
@@ -30,7 +30,7 @@ export interface ListenerOptions {
   readonly isUpload: ((request: IncomingMessage) => boolean) | undefined;
   readonly clock: Clock;
   readonly log: Log;
-  readonly meter: ResponseMeter;
+  readonly meter: Meter;
 }
 
 /** Handles a request that the listener has checked. */
@@ -41,7 +41,7 @@ export interface Listener {
   readonly server: Server | TlsServer;
   /** Takes leave of all clients, once their responses are out. */
   readonly drain: () => void;
-  /** What goes on at the connections, at this moment. */
+  /** Returns the counters of the connections. */
   readonly countConnections: () => ConnectionCounters;
 }
 

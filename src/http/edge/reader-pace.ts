@@ -2,7 +2,7 @@ import type { ServerResponse } from 'node:http';
 import { isMetered, type MeteredBody } from '../response-body.ts';
 
 /**
- * How fast a client takes a response. What counts is not time but standstill: a response that waits for the
+ * Pace at which a client takes a response. What counts is not time but standstill: a response that waits for the
  * origin or a render is not late, and one of 500 MiB may take hours at a modest pace.
  */
 export class ReaderPace {

@@ -1,13 +1,14 @@
 import { type IncomingMessage, type ServerResponse, STATUS_CODES } from 'node:http';
 import type { Socket } from 'node:net';
 import { type ErrorCode, MediaError } from '../../contract/errors.ts';
-import type { ResponseMeter } from '../../pipeline/meter.ts';
+import type { Meter } from '../../pipeline/meter.ts';
 import { type Failure, formatFailure, refuseMethod } from '../error-response.ts';
 import { formatHttpDate } from '../http-date.ts';
 import { COMMON_HEADERS } from '../response-headers.ts';
+import { hasBody } from './request-line.ts';
 
 /**
- * What a client gets whose message never becomes a request of the service: it is no HTTP, too much of it, or one
+ * Response to a message that never becomes a request of the service: it is not HTTP, too much of it, or one
  * request too many.
  */
 export interface Refusal extends Failure {
@@ -65,19 +66,22 @@ function refusalOfMethod(
 }
 
 /** Counts a refusal that is about to be sent: nothing behind the listener sees it. */
-export function countRefusal(meter: ResponseMeter, { status }: Refusal): void {
+export function countRefusal(meter: Meter, { status }: Refusal): void {
   meter.countOf({ resource: 'none', status, cache: 'none' }).responses += 1;
-  if (status === refusals.overloaded.status) meter.noteRefusal('requests');
+  if (status === refusals.overloaded.status) meter.count('refusals', 'requests');
 }
 
-/** Refuses a request that was read; its connection ends. */
+/**
+ * Refuses a request whose head was read. Its connection ends, unless it was merely one too many and has no body: a
+ * proxy that lost its connections under load would open as many anew.
+ */
 export function sendRefusal(
   request: IncomingMessage,
   response: ServerResponse,
   refusal: Refusal,
 ): void {
   const { status, headers, body } = formatRefusal(refusal);
-  response.shouldKeepAlive = false;
+  if (refusal !== refusals.overloaded || hasBody(request)) response.shouldKeepAlive = false;
   response.writeHead(status, headers);
   response.end(request.method === 'HEAD' ? undefined : body);
 }

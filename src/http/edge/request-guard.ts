@@ -9,7 +9,7 @@ import { type Refusal, refusals } from './refusal.ts';
 const HOST = /^[\w.~%!$&'()*+;=:[\]-]*$/;
 
 /**
- * What is wrong with the form of a message that Node's parser has let through, because it is lenient or
+ * Finds the fault in the form of a message that Node's parser has let through, because it is lenient or
  * does not look: a proxy in between that reads such a message otherwise than we do could be made to take
  * one request for two, or one host for another.
  */

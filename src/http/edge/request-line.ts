@@ -1,7 +1,7 @@
 import type { IncomingMessage } from 'node:http';
 import type { Socket } from 'node:net';
 
-/** What separates a head as clients write it: a space, ` HTTP/1.1` and two line ends. */
+/** Bytes between the parts of a head as clients write it: a space, ` HTTP/1.1` and two line ends. */
 const LINE_BYTES = ' '.length + ' HTTP/1.1\r\n'.length + '\r\n'.length;
 const FIELD_BYTES = ': '.length + '\r\n'.length;
 

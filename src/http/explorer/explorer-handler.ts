@@ -7,6 +7,7 @@ import { splitTarget } from '../../contract/media-request.ts';
 import { originKeyOf } from '../../contract/origin-key.ts';
 import { type ResourceName, resourceNames, resourceRows } from '../../contract/resources.ts';
 import type { DefaultAvatar } from '../../default-avatars/default-avatars.ts';
+import { OriginalsCatalogue } from '../../explorer/catalogue.ts';
 import type {
   ContractTables,
   DescribedResource,
@@ -14,17 +15,13 @@ import type {
   OriginalsList,
 } from '../../explorer/explorer-data.ts';
 import type { ExplorerFile } from '../../explorer/explorer-files.ts';
-import { OriginalsCatalogue } from '../../pipeline/originals/catalogue.ts';
-import {
-  describeOriginal,
-  type OriginalDescriber,
-} from '../../pipeline/originals/original-description.ts';
+import type { ExplorerSigner } from '../../explorer/explorer-signer.ts';
+import { describeOriginal, type OriginalDescriber } from '../../explorer/original-describer.ts';
 import type { Clock, OriginListing } from '../../pipeline/ports.ts';
 import type { Exchange } from '../exchange.ts';
-import type { ExplorerSigner } from './explorer-signer.ts';
 import { isRebound } from './rebinding.ts';
 
-/** What the explorer is made from. */
+/** Parts of the explorer. */
 export interface ExplorerParts {
   /** The files of the page, by their names. */
   readonly files: ReadonlyMap<string, ExplorerFile>;
@@ -62,7 +59,7 @@ const LIST_KEPT_MS = 2_000;
 /** Makes the file of one path and a query. */
 type Responder = (
   query: URLSearchParams,
-  signal: AbortSignal,
+  exchange: Exchange,
 ) => ExplorerFile | Promise<ExplorerFile>;
 
 /**
@@ -98,9 +95,10 @@ export class ExplorerHandler {
       [LIST_PATH, () => lists.forceFetch(LIST_PATH)],
       [
         '/explorer/facts.json',
-        async (query, signal) => {
+        async (query, exchange) => {
           const paths = query.getAll('path').slice(0, MAX_DESCRIBED);
-          const describe = (path: string) => describePath(path, defaultAvatars, describer, signal);
+          const describe = (path: string) =>
+            describePath(path, defaultAvatars, describer, exchange);
           return jsonOf({ originals: await Promise.all(paths.map(describe)) });
         },
       ],
@@ -109,11 +107,6 @@ export class ExplorerHandler {
       responders.set('/explorer/signed.json', (query) => jsonOf(signer.sign(query)));
     }
     this.#responders = responders;
-  }
-
-  /** The paths that it has. */
-  get paths(): readonly string[] {
-    return [...this.#responders.keys()];
   }
 
   /** Whether a request asks for a path of the explorer, and may. */
@@ -131,7 +124,7 @@ export class ExplorerHandler {
     const respond = this.#responders.get(path);
     if (respond === undefined) throw new MediaError('NOT_FOUND');
     const query = new URLSearchParams(`?${rawQuery}`);
-    const { mimeType, body } = await respond(query, exchange.signal);
+    const { mimeType, body } = await respond(query, exchange);
     const fields = Object.entries({
       ...EXPLORER_HEADERS,
       'content-type': mimeType,
@@ -141,7 +134,7 @@ export class ExplorerHandler {
   }
 }
 
-/** What can be asked for, from the tables that routing goes by. */
+/** Describes the resources, from the tables that route requests. */
 function describeContract(signer: ExplorerSigner | undefined): ContractTables {
   const describe = (name: ResourceName): DescribedResource => {
     const { template, extensions = [], query } = resourceRows[name];
@@ -179,17 +172,17 @@ function listOriginals(
   };
 }
 
-/** What is at a path of the contract; `null` where nothing is known of it. */
+/** Describes the original at a path of the contract; `null` where nothing is known about it. */
 async function describePath(
   path: string,
   defaultAvatars: readonly DefaultAvatar[],
   describer: OriginalDescriber | undefined,
-  signal: AbortSignal,
+  { signal, record }: Exchange,
 ): Promise<OriginalFacts | null> {
   const parsed = parsePath(path);
   if (parsed.kind !== 'valid') return null;
   const key = originKeyOf(parsed.path);
-  if (key !== undefined) return (await describer?.describe(key, signal)) ?? null;
+  if (key !== undefined) return (await describer?.describe(key, signal, record.trace)) ?? null;
   const shipped = defaultAvatars[Number(parsed.path.values.index)];
   return (shipped && describeOriginal(shipped.body)) ?? null;
 }

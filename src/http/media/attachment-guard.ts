@@ -4,8 +4,10 @@ import {
   type AttachmentSigning,
   type JudgedSignature,
   judgeSignature,
+  readEnd,
   type SignatureVerdict,
 } from '../../contract/signing/attachment-signature.ts';
+import type { Meter } from '../../pipeline/meter.ts';
 
 /** Whether the URLs of attachments must be signed, and with what. */
 export interface AttachmentGuardOptions {
@@ -14,8 +16,7 @@ export interface AttachmentGuardOptions {
   readonly signing: AttachmentSigning;
   /** Milliseconds since 1970. */
   readonly wallClock: () => number;
-  /** How many URLs were judged to be what. */
-  readonly counts: Record<SignatureVerdict, number>;
+  readonly meter: Pick<Meter, 'count'>;
 }
 
 /** A request with its `resultKey`. */
@@ -24,7 +25,7 @@ export interface KeyedRequest {
   readonly key: string;
 }
 
-/** What a URL of an attachment may have shown. */
+/** An attachment's judged URL. */
 export interface GuardedAttachment {
   readonly signature: JudgedSignature;
   /** Served in the place of what was asked for, where the signature does not hold. */
@@ -34,7 +35,7 @@ export interface GuardedAttachment {
 /** Judges the signatures of attachments (contract §9). */
 export class AttachmentGuard {
   readonly #options: AttachmentGuardOptions;
-  /** What cannot be there is called differently by each process, so that nothing can be put there. */
+  /** Secret of this process, so that nobody can store an original at an absent key. */
   readonly #secret = randomBytes(32);
 
   constructor(options: AttachmentGuardOptions) {
@@ -50,11 +51,11 @@ export class AttachmentGuard {
     return { signature, absent: { media, key: resultKey(media) } };
   }
 
-  /** What a signature that was judged before is now: a valid one ends. Each call is counted as a URL. */
+  /** Returns the current verdict on a judged signature: a valid one expires. Each call is counted as a URL. */
   judge({ verdict, endsAtSeconds = 0 }: JudgedSignature): SignatureVerdict {
     const isOver = verdict === 'valid' && this.#options.wallClock() >= endsAtSeconds * 1000;
     const current = isOver ? 'expired' : verdict;
-    this.#options.counts[current] += 1;
+    this.#options.meter.count('signatures', current);
     return current;
   }
 
@@ -64,12 +65,23 @@ export class AttachmentGuard {
   }
 
   /**
-   * How long the response to a URL may be kept, in seconds; `undefined` where its end says nothing of that. A second
+   * Returns how long the response to a URL may be kept, in seconds; `undefined` where its end says nothing of that. A second
    * less than it has left: nginx counts in whole seconds, and keeps what it has for all of the last one.
    */
-  maxAgeOf({ endsAtSeconds }: JudgedSignature): number | undefined {
+  maxAgeOf({ endsAtSeconds }: Pick<JudgedSignature, 'endsAtSeconds'>): number | undefined {
     if (endsAtSeconds === undefined) return undefined;
     return Math.max(0, Math.floor(endsAtSeconds - this.#options.wallClock() / 1000) - 1);
+  }
+
+  /**
+   * Returns how long a 400, 415 or 422 of a target may be kept, in seconds; `undefined`: as long as any. Before its end,
+   * a URL bounds it whatever its signature is, so that nobody can try signatures here.
+   */
+  maxRefusalAgeOf(target: string): number | undefined {
+    const [, query] = splitTarget(target);
+    const endsAtSeconds = readEnd(query);
+    const isOver = (endsAtSeconds ?? 0) * 1000 <= this.#options.wallClock();
+    return isOver ? undefined : this.maxAgeOf({ endsAtSeconds });
   }
 
   /**

@@ -1,4 +1,4 @@
-/** How a browser takes an attachment, and by what name it saves it (RFC 6266). */
+/** Content-Disposition: whether a browser shows an attachment, and by what name it saves it (RFC 6266). */
 
 import { outputFormats } from '../../contract/image-formats.ts';
 import type { MediaRequest } from '../../contract/media-request.ts';

@@ -4,7 +4,7 @@ import { MediaError } from '../../contract/errors.ts';
 import type { SigningKeys } from '../../contract/signing/signing-keys.ts';
 import type { DefaultAvatar } from '../../default-avatars/default-avatars.ts';
 import type { PassthroughService } from '../../pipeline/originals/passthrough.ts';
-import { OriginalReplaced } from '../../pipeline/originals/passthrough-media.ts';
+import { OriginalReplaced } from '../../pipeline/originals/passthrough.ts';
 import type { MediaResult } from '../../pipeline/ports.ts';
 import type { MediaService } from '../../pipeline/serve-media.ts';
 import { siteError } from '../../pipeline/site-failure.ts';
@@ -24,12 +24,14 @@ import {
   sendStream,
 } from './representation.ts';
 
-/** What the media are served from. */
+/** Parts that media are served with. */
 interface MediaHandlerParts {
   readonly media: MediaService;
   readonly passthrough: PassthroughService;
   readonly defaultAvatars: readonly DefaultAvatar[];
   readonly maxAgeSeconds: MaxAgeSeconds;
+  /** `X-Robots-Tag` of all media but default avatars; empty: it is not sent. */
+  readonly robotsTag: string;
   /** `undefined`: there are no external media. */
   readonly external: ExternalTerms | undefined;
   /** `undefined`: nothing is asked of the URLs of attachments. */
@@ -38,7 +40,7 @@ interface MediaHandlerParts {
   readonly proxyWatch: ProxyWatch | undefined;
 }
 
-/** How external media are asked for, and kept. */
+/** Keys and ages of external media. */
 interface ExternalTerms {
   readonly keys: SigningKeys;
   /** `max-age` where their site says nothing. */
@@ -50,7 +52,7 @@ const HIT = { kind: 'hit' } as const;
 /** Responds to GET and HEAD of every path of the contract. */
 export class MediaHandler {
   readonly #parts: MediaHandlerParts;
-  /** Of media from the storage, whose URL names one content for ever. */
+  /** `Cache-Control` of media from the storage, whose URL names one content for ever. */
   readonly #cacheControl: string;
   readonly #avatarCacheControl: string;
   readonly #guard: AttachmentGuard | undefined;
@@ -73,6 +75,7 @@ export class MediaHandler {
         contentDisposition: undefined,
         validators: { etag, lastModified: undefined },
         sizeBytes: body.length,
+        robotsTag: '',
       }),
     }));
   }
@@ -88,6 +91,10 @@ export class MediaHandler {
    * @throws MediaError of any stage; `exchange.signal.reason` when the client has gone
    */
   handle(exchange: Exchange): Promise<void> | undefined {
+    const guard = this.#guard;
+    if (guard !== undefined) {
+      exchange.maxRefusalAgeSeconds = () => guard.maxRefusalAgeOf(exchange.target);
+    }
     const target = this.#targets.read(exchange.target);
     if (target.kind === 'default avatar') {
       this.#sendDefaultAvatar(exchange, target.index);
@@ -107,31 +114,37 @@ export class MediaHandler {
   }
 
   /**
-   * What a request is served: what it asks for; or, where its URL is refused, what is not there, so that all that
+   * Returns the target that a request is served: its own; or, where its URL is refused, an absent one, so that all that
    * follows is what a missing attachment gets, whatever else the request says.
    */
-  #admit({ record }: Exchange, target: MediaTarget): MediaTarget {
+  #admit(exchange: Exchange, target: MediaTarget): MediaTarget {
+    const { record } = exchange;
     const { guarded } = target;
     if (guarded === undefined || this.#guard === undefined) return target;
     const verdict = this.#guard.judge(guarded.signature);
     record.noteSignature(verdict);
-    return this.#guard.isRefused(verdict) ? { ...target, ...guarded.absent } : target;
+    if (this.#guard.isRefused(verdict)) return { ...target, ...guarded.absent };
+    exchange.maxRefusalAgeSeconds = () => this.#guard?.maxAgeOf(guarded.signature);
+    return target;
   }
 
   /** Has a rendering made, unless the client has it already. */
   async #sendRendering(exchange: Exchange, target: MediaTarget): Promise<void> {
     const { media, key } = target;
     this.#parts.proxyWatch?.look(exchange.received);
+    const { headers } = exchange.request;
     const served = await this.#parts.media.serve(media, key, {
       signal: exchange.signal,
       trace: exchange.record.trace,
-      isCurrent: (validators, isMade) =>
-        isConditional(exchange.request.headers) &&
-        isNotModified(exchange.request.headers, validators(), isMade),
+      isConditional: isConditional(headers),
+      isCurrent: (validators) =>
+        isConditional(headers) && isNotModified(headers, validators, false),
       client: () => rateClientOf(exchange.received),
     });
     if (served.kind === 'current') {
-      sendNotModified(exchange, served.validators, this.#cacheControlOf(target));
+      const { robotsTag } = this.#parts;
+      const current = { validators: served.validators, robotsTag };
+      sendNotModified(exchange, current, this.#cacheControlOf(target));
     } else {
       this.#sendResult(exchange, served.result, target);
     }
@@ -146,6 +159,7 @@ export class MediaHandler {
         contentDisposition: formatMediaDisposition(target.media, mimeType),
         validators: { etag, lastModified },
         sizeBytes: body.byteLength,
+        robotsTag: this.#parts.robotsTag,
       });
       this.#representations.set(result, representation);
     }
@@ -177,6 +191,7 @@ export class MediaHandler {
     const representation = createRepresentation({
       ...original,
       contentDisposition: formatMediaDisposition(media, original.contentType),
+      robotsTag: this.#parts.robotsTag,
     });
     const cacheControl = this.#cacheControlOf(target, original.maxAgeSeconds);
     let isOpened = false;
@@ -188,7 +203,7 @@ export class MediaHandler {
   }
 
   /**
-   * What is said when it is sent: until then, time has passed.
+   * Returns the `Cache-Control`, when the response is sent: until then, time has passed.
    *
    * @param maxAgeSeconds of another site's media, where that is known already
    */

@@ -9,13 +9,13 @@ import { verifyExternalPath } from '../../contract/signing/external-path.ts';
 import type { SigningKeys } from '../../contract/signing/signing-keys.ts';
 import type { AttachmentGuard, GuardedAttachment, KeyedRequest } from './attachment-guard.ts';
 
-/** What a request target turned out to ask for. */
+/** A request target that was read. */
 type KnownTarget = MediaTarget | { readonly kind: 'default avatar'; readonly index: string };
 
 /** One for media that are served from a storage or another site. */
 export interface MediaTarget extends KeyedRequest {
   readonly kind: 'media';
-  /** Of an attachment whose URL has to be signed. */
+  /** Verdict on the URL of an attachment that has to be signed. */
   readonly guarded?: GuardedAttachment;
 }
 

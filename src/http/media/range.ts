@@ -3,7 +3,7 @@
 import type { ByteRange } from '../../pipeline/ports.ts';
 
 /**
- * What a `Range` header asks of a body: 200 (`full`), 206 (`range`) or 416 (`unsatisfiable`).
+ * Range of a body that a `Range` header asks for: 200 (`full`), 206 (`range`) or 416 (`unsatisfiable`).
  * `first` and `last` are byte offsets within the body, both inclusive.
  */
 type RequestedRange =

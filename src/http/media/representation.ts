@@ -3,16 +3,17 @@ import { MediaError } from '../../contract/errors.ts';
 import type { Validators } from '../../pipeline/validators.ts';
 import type { Exchange } from '../exchange.ts';
 import { formatHttpDate } from '../http-date.ts';
-import { exactLength } from '../response-body.ts';
 import { COMMON_HEADERS } from '../response-headers.ts';
 import { isNotModified, isRangeApplicable } from './conditional.ts';
 import { formatContentRange, parseRange } from './range.ts';
 
-/** What is known of a body before it is sent. */
+/** Properties of a body that are known before it is sent. */
 interface Content {
   readonly contentType: string;
   readonly contentDisposition: string | undefined;
   readonly validators: Validators;
+  /** Value of `X-Robots-Tag`; empty: none is sent. */
+  readonly robotsTag: string;
   /** `undefined`: as much as comes. */
   readonly sizeBytes: number | undefined;
   /** Whether parts of it can be had; all have them but some of other sites. */
@@ -27,11 +28,11 @@ export interface Representation {
   readonly validators: Validators;
   readonly sizeBytes: number | undefined;
   readonly hasRanges: boolean;
-  /** Of a 304, and the beginning of the others. */
+  /** Fields of a 304, which the others begin with. */
   readonly validatorFields: readonly string[];
-  /** Of a 206, but for its length and range. */
+  /** Fields of a 206 without its length and range. */
   readonly partFields: readonly string[];
-  /** Of a 200. */
+  /** Fields of a 200. */
   readonly wholeFields: readonly string[];
 }
 
@@ -49,7 +50,7 @@ const COMMON_FIELDS = Object.entries(COMMON_HEADERS).flat();
 /** Prepares the heads that a body is sent with. */
 export function createRepresentation(content: Content): Representation {
   const { contentType, contentDisposition, validators, sizeBytes, hasRanges = true } = content;
-  const validatorFields = formatValidators(validators);
+  const validatorFields = formatValidators(content);
   const partFields = [
     ...validatorFields,
     ...['content-type', contentType, 'accept-ranges', hasRanges ? 'bytes' : 'none'],
@@ -93,17 +94,17 @@ export async function sendStream(
     return false;
   }
   const body = await open(first, last);
-  exchange.respond(status, fields, last === undefined ? body : exactLength(body, last - first + 1));
+  exchange.respond(status, fields, body);
   return true;
 }
 
 /** Responds that what the client has is current (RFC 9110 §15.4.5). */
 export function sendNotModified(
   exchange: Exchange,
-  validators: Validators,
+  current: Pick<Content, 'validators' | 'robotsTag'>,
   cacheControl: string,
 ): void {
-  exchange.respond(304, keptFor(cacheControl, formatValidators(validators)));
+  exchange.respond(304, keptFor(cacheControl, formatValidators(current)));
 }
 
 /**
@@ -147,8 +148,12 @@ function keptFor(cacheControl: string, fields: readonly string[]): string[] {
   return [...fields, 'cache-control', cacheControl];
 }
 
-function formatValidators({ etag, lastModified }: Validators): string[] {
+function formatValidators({
+  validators: { etag, lastModified },
+  robotsTag,
+}: Pick<Content, 'validators' | 'robotsTag'>): string[] {
   const fields = [...COMMON_FIELDS];
+  if (robotsTag !== '') fields.push('x-robots-tag', robotsTag);
   if (etag !== undefined) fields.push('etag', etag);
   if (lastModified !== undefined) fields.push('last-modified', formatHttpDate(lastModified));
   return fields;

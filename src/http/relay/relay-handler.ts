@@ -17,7 +17,7 @@ import type { UploadOrder, UploadService } from '../../pipeline/uploads/upload-s
 import type { Exchange } from '../exchange.ts';
 import { preflightHeaders } from '../response-headers.ts';
 
-/** What the relay is made of. */
+/** Parts of the relay. */
 interface RelayHandlerParts {
   readonly uploads: UploadService;
   readonly keys: SigningKeys;

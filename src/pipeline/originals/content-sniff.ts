@@ -1,6 +1,6 @@
 /** The media type of an attachment, from its first bytes and nothing else (contract §4). */
 
-/** How many leading bytes are looked at: the sample `file-type` is made for. */
+/** Number of leading bytes that tell the type: the sample that `file-type` is made for. */
 export const SNIFF_BYTES = 4100;
 
 /** The type where the bytes tell nothing; also that of an empty file. */

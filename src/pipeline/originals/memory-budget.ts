@@ -17,7 +17,7 @@ export interface Reservation {
  */
 const SMALL_BYTES = 1024 * 1024;
 
-/** How much of the budget may wait for heavy renders, which take their time. */
+/** Part of the budget that may wait for heavy renders, which take their time. */
 const HEAVY_SHARE = 1 / 2;
 
 /** `Retry-After` of a refusal, in seconds: memory comes back as fast as renders end. */

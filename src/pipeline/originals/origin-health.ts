@@ -1,26 +1,28 @@
 import { MediaError } from '../../contract/errors.ts';
-import { withDeadline } from '../abort.ts';
-import { AccessRefused, type Clock, type Origin } from '../ports.ts';
+import type { Meter } from '../meter.ts';
+import { AccessRefused, type Clock } from '../ports.ts';
+import type { Backend, SourceObserver } from './backend.ts';
+import { discard, openContent } from './open-body.ts';
 
 /**
- * What is known of the origin: nothing yet; it has responded, lately or with nothing to the contrary since; or
+ * State of the origin: nothing is known yet; it has responded, lately or with nothing to the contrary since; or
  * it fails, and has not responded for a while.
  */
 export type OriginState = 'unknown' | 'reachable' | 'failing';
 
-/** How old a response may be for failures after it to be failures of one object, in milliseconds. */
+/** Age of the last response up to which a failure is taken for one object's, in milliseconds. */
 const LATELY_MS = 10_000;
 
-/** How long nothing must have been heard from the origin before it is asked for this, in milliseconds. */
+/** Silence of the origin after which it is probed, in milliseconds. */
 const SILENCE_MS = { reachable: 10_000, otherwise: 1_000 };
 
-/** How often a failure that lasts is reported, in milliseconds. */
+/** Interval between two reports of a failure that lasts, in milliseconds. */
 const REPORT_AGAIN_AFTER_MS = 60_000;
 
 /** A key of the right form that no original has: that it is missing is a response, too. */
 const PROBE_KEY = 'avatars/0/darkroom-readiness';
 
-/** What the origin's responses say of it: those to requests, and those to probes in quiet times. */
+/** Health of the origin, by its responses to requests, and to probes in quiet times. */
 export class OriginHealth {
   readonly #clock: Clock;
   #respondedMs: number | undefined;
@@ -69,24 +71,32 @@ export class OriginHealth {
   /**
    * Asks the origin, in the background, if nothing was heard from it for a while.
    *
-   * @param origin whose responses are noted here
-   * @param timeoutMs time for its response
+   * @param storage whose observer tells what it responds
    */
-  probe(origin: Origin, timeoutMs: number): void {
+  probe(storage: Backend): void {
     const heardMs = Math.max(this.#respondedMs ?? -Infinity, this.#failedMs ?? -Infinity);
     const silenceMs = this.state === 'reachable' ? SILENCE_MS.reachable : SILENCE_MS.otherwise;
     if (this.#isProbing || this.#clock.nowMs() - heardMs < silenceMs) return;
     this.#isProbing = true;
-    const onTimeout = (): MediaError => new MediaError('ORIGIN_TIMEOUT');
-    withDeadline(timeoutMs, undefined, onTimeout, async (signal) => {
-      const { body } = await origin.read(PROBE_KEY, { signal });
-      body.on('error', () => undefined);
-      body.destroy();
-    })
-      // The watched origin has noted it.
+    const { signal } = new AbortController();
+    openContent(storage, PROBE_KEY, { signal, isHeld: true })
+      .then((opened) => discard(storage, opened))
       .catch(() => undefined)
       .finally(() => {
         this.#isProbing = false;
       });
   }
+}
+
+/** Creates the observer that counts for the operator and tells the health. */
+export function createObserver(meter: Meter, health: OriginHealth): SourceObserver {
+  return {
+    noteReadBytes: (bytes) => meter.count('originReadBytes', 'all', bytes),
+    noteBrokenBody: () => meter.count('originBrokenBodies', 'all'),
+    noteOutcome: (outcome, error) => {
+      meter.count('originReads', outcome);
+      if (outcome === 'found' || outcome === 'missing') health.noteResponse();
+      else if (outcome !== 'stopped') health.noteFailure(error);
+    },
+  };
 }

@@ -1,12 +1,12 @@
 import type { UploadPartId } from '../../contract/signing/relay-capability.ts';
 
-/** What belongs to one write of an original. */
+/** Options of one write of an original. */
 export interface OriginalWriteOptions {
   /** Ends it; nothing is left of it then. */
   readonly signal: AbortSignal;
   /** Hears how many bytes have been written so far. */
   readonly onProgress?: ((writtenBytes: number) => void) | undefined;
-  /** How many bytes there are, where that is known: `chunks` give as many, or throw. */
+  /** Number of bytes, where it is known: `chunks` give as many, or throw. */
   readonly sizeBytes?: number | undefined;
   /** To be stored beside it, where the storage has a place for that. */
   readonly contentType?: string | undefined;
@@ -14,7 +14,7 @@ export interface OriginalWriteOptions {
   readonly isNew?: boolean;
 }
 
-/** What belongs to one write of a part. */
+/** Options of one write of a part. */
 export interface PartWriteOptions extends UploadPartId {
   readonly signal: AbortSignal;
   readonly sizeBytes: number;

@@ -1,65 +1,312 @@
+import { createHash } from 'node:crypto';
+import { MediaError } from '../../contract/errors.ts';
 import type { MediaRequest } from '../../contract/media-request.ts';
-import type { Clock } from '../ports.ts';
-import { SingleFlight } from '../single-flight.ts';
-import { type OpenedOriginal, OriginalReader } from './original-reader.ts';
-import { SiteReader, type SiteReaderParts } from './site-reader.ts';
+import type { MemoryCache } from '../memory-cache.ts';
+import type { Meter } from '../meter.ts';
+import type {
+  CachedOriginal,
+  Clock,
+  Opened,
+  OpenOptions,
+  OriginalIdentity,
+  Unchanged,
+} from '../ports.ts';
+import type { Purges, WorkStamp } from '../purges.ts';
+import { noteErrorCode, type RequestTrace } from '../request-trace.ts';
+import { type FlightControls, SingleFlight } from '../single-flight.ts';
+import type { Backend } from './backend.ts';
+import type { MemoryBudget, Reservation } from './memory-budget.ts';
+import { discard, holdBody, isOriginFailure, openBody } from './open-body.ts';
+import type { OriginalRecords } from './records.ts';
 
-/** What originals are read with. */
-export interface OriginalsParts extends SiteReaderParts {
+/** Parts that originals are read with. */
+export interface OriginalsParts {
+  readonly storage: Backend;
+  /** `undefined`: nothing of other sites is served. */
+  readonly sites: Backend | undefined;
+  readonly records: OriginalRecords;
+  readonly purges: Purges;
+  /** The memory that originals are given while they are needed. */
+  readonly budget: MemoryBudget;
+  /** Originals that were read lately, by their keys. */
+  readonly cache: MemoryCache<CachedOriginal>;
   readonly clock: Clock;
+  readonly meter: Pick<Meter, 'count'>;
 }
 
-/** Which original it is, and where: on another site, if it has a URL. */
-export type OriginalPlace = Pick<MediaRequest, 'originKey' | 'url'>;
+/** Name of an original; one of another site has a URL. */
+type OriginalName = Pick<MediaRequest, 'originKey'> & Partial<Pick<MediaRequest, 'url'>>;
 
-/** How old the work on an original may be for another request to join it, in milliseconds. */
-const MAX_FLIGHT_AGE_MS = 5_000;
+/** Identity of an original, and how it is known. */
+export interface IdentifiedOriginal {
+  readonly identity: OriginalIdentity;
+  /** Whether the source was asked just now. */
+  readonly wasAsked: boolean;
+  /** Error of a source that cannot confirm the identity: what was made of it before may be served, nothing new. */
+  readonly failure?: unknown;
+}
+
+/** Options of an identification. */
+export interface IdentifyOptions {
+  /** Whether the identity may be all that is needed, so that no transfer is begun that would be broken off. */
+  readonly isIdentityEnough: boolean;
+  /** Whether an older result is at hand. */
+  readonly hasResult: boolean;
+  readonly trace: RequestTrace;
+}
+
+/** An original in memory, until its last user has left. */
+export type HeldOriginal = CachedOriginal & Reservation;
+
+/** Range of a read for the identity alone: of a missing object's HEAD, S3 does not say why it fails. */
+const FIRST_BYTE = { first: 0, last: 0 } as const;
+
+/**
+ * One original for all requests that need it at the same time, in whatever sizes. The first call of each method asks
+ * the source, if need be; the others share its promise. `identify` comes first; what it has opened, `read` continues.
+ */
+export class Original {
+  readonly #parts: OriginalsParts;
+  readonly #backend: Backend;
+  readonly #originKey: string;
+  /** Name of the original at its source. */
+  readonly #sourceKey: string;
+  /** Its signal aborts when no request needs the original any more. */
+  readonly #flight: FlightControls;
+  readonly #stamp: WorkStamp;
+  readonly #beganMs: number;
+  #identified: Promise<IdentifiedOriginal> | undefined;
+  #held: Promise<HeldOriginal> | undefined;
+  #identity: OriginalIdentity | undefined;
+  /** The whole, on its way. */
+  #opened: Opened | undefined;
+
+  constructor(parts: OriginalsParts, { originKey, url }: OriginalName, flight: FlightControls) {
+    const backend = url === undefined ? parts.storage : parts.sites;
+    if (backend === undefined) throw new Error('Nothing of other sites is served.');
+    this.#parts = parts;
+    this.#backend = backend;
+    this.#originKey = originKey;
+    this.#sourceKey = url ?? originKey;
+    this.#flight = flight;
+    this.#stamp = parts.purges.begin();
+    this.#beganMs = parts.clock.nowMs();
+    flight.signal.addEventListener('abort', () => this.#end(), { once: true });
+  }
+
+  /** Whether another request may join this work. */
+  get isJoinable(): boolean {
+    const ageMs = this.#parts.clock.nowMs() - this.#beganMs;
+    return ageMs < this.#backend.joinableForMs && !this.isOutdated;
+  }
+
+  /** Whether the original was purged since the work began: then nothing of it is kept. */
+  get isOutdated(): boolean {
+    return this.#parts.purges.isOutdated(this.#stamp, this.#originKey);
+  }
+
+  /** Whether the bytes are in memory, or came with the identity, so that to read them asks nothing of the source. */
+  get isInMemory(): boolean {
+    const cameAlong = this.#held !== undefined && this.#backend.source.identity === 'digest';
+    return cameAlong || this.#findCached() !== undefined;
+  }
+
+  /** Keeps the original for some work, however many requests leave meanwhile. */
+  keepFor(work: Promise<unknown>): void {
+    this.#flight.keep(work);
+  }
+
+  /**
+   * Finds out which original it is: by what is known of it, where that is fresh; else by asking.
+   *
+   * @throws MediaError of the source, also one that is remembered: then the source is not asked
+   */
+  async identify(options: IdentifyOptions): Promise<IdentifiedOriginal> {
+    const known = this.#identified === undefined ? this.#findKnown(options) : undefined;
+    if (known !== undefined) {
+      this.#identity = known.identity;
+      return known;
+    }
+    const { trace } = options;
+    this.#identified ??= trace.stage('origin', async (span) => {
+      span?.setAttributes({ 'darkroom.origin.part': 'state' });
+      const identified = await this.#identify(options);
+      const { failure } = identified;
+      if (span !== undefined && failure instanceof MediaError) noteErrorCode(span, failure.code);
+      return identified;
+    });
+    return this.#identified;
+  }
+
+  /**
+   * Reads the original to its end, into memory that is accounted for.
+   *
+   * @throws MediaError `OVERLOADED` if there is no room for it, and what the source throws
+   */
+  read(): Promise<HeldOriginal> {
+    this.#held ??= this.#read();
+    return this.#held;
+  }
+
+  /** Finds what is known without asking: a fresh identity, or that the source failed just now. */
+  #findKnown({ hasResult }: IdentifyOptions): IdentifiedOriginal | undefined {
+    const { records } = this.#parts;
+    const fresh = records.findFresh(this.#originKey);
+    if (fresh !== undefined) return { identity: fresh, wasAsked: false };
+    const { withResult, withoutResult } = this.#backend.failedForMs;
+    const failure = this.#findFailure(hasResult ? withResult : withoutResult);
+    if (failure === undefined) return undefined;
+    const { identity } = records.findLast(this.#originKey);
+    if (identity === undefined) throw failure;
+    return { identity, wasAsked: false, failure };
+  }
+
+  async #identify({ isIdentityEnough, trace }: IdentifyOptions): Promise<IdentifiedOriginal> {
+    const { records } = this.#parts;
+    const last = records.findLast(this.#originKey);
+    try {
+      const identity = await (this.#backend.source.identity === 'tag'
+        ? this.#identifyByTag(isIdentityEnough)
+        : trace.stage('fetch', async (span) => {
+            const isEnough = isIdentityEnough || this.#hasBytesOf(last.identity);
+            const opened = await this.#ask({ known: isEnough ? last.validators : undefined });
+            span?.setAttribute('darkroom.fetch.unchanged', opened.body === undefined);
+            const found = await this.#identifyByBytes(opened, last.identity);
+            const held = await this.#held;
+            if (held !== undefined) span?.setAttribute('darkroom.bytes', held.bytes.byteLength);
+            return found;
+          }));
+      this.#identity = identity;
+      return { identity, wasAsked: true };
+    } catch (failure) {
+      const { identity } = records.findLast(this.#originKey);
+      if (!isOriginFailure(failure) || identity === undefined) throw failure;
+      return { identity, wasAsked: true, failure };
+    }
+  }
+
+  async #identifyByTag(isIdentityEnough: boolean): Promise<OriginalIdentity> {
+    if (!isIdentityEnough && this.#parts.cache.get(this.#originKey) === undefined) {
+      this.#opened = contentOf(await this.#ask({}));
+      return this.#noteFound(this.#opened);
+    }
+    const opened = contentOf(await this.#ask({ range: FIRST_BYTE }));
+    discard(this.#backend, opened);
+    return this.#noteFound(opened);
+  }
+
+  async #identifyByBytes(
+    opened: Opened | Unchanged,
+    last: OriginalIdentity | undefined,
+  ): Promise<OriginalIdentity> {
+    if (opened.body !== undefined) {
+      this.#held = this.#hold(opened);
+      const { etag, lastModified } = await this.#held;
+      return { etag, lastModified };
+    }
+    if (last === undefined) throw new Error('Nothing was known that could be unchanged.');
+    const { validators } = this.#parts.records.findLast(this.#originKey);
+    if (!this.isOutdated) {
+      const { freshForMs } = opened;
+      this.#parts.records.noteFound(this.#originKey, last, { validators, freshForMs });
+    }
+    return last;
+  }
+
+  async #read(): Promise<HeldOriginal> {
+    this.#flight.signal.throwIfAborted();
+    const { budget, meter } = this.#parts;
+    const cached = this.#findCached();
+    meter.count(cached === undefined ? 'cacheMisses' : 'cacheHits', 'originals');
+    if (cached !== undefined) return { ...budget.reserve(cached.bytes.byteLength), ...cached };
+    if (this.#opened !== undefined) return this.#hold(this.#opened);
+    const failure = this.#findFailure(this.#backend.failedForMs.withoutResult);
+    if (failure !== undefined) throw failure;
+    return this.#hold(contentOf(await this.#ask({})));
+  }
+
+  /** Reads what was opened. */
+  async #hold(opened: Opened): Promise<HeldOriginal> {
+    const { budget, cache } = this.#parts;
+    try {
+      const held = await holdBody(this.#backend, opened, budget, this.#flight.signal);
+      const isByDigest = this.#backend.source.identity === 'digest';
+      const identity = this.#noteFound(isByDigest ? digested(opened, held.bytes) : opened);
+      this.#identity = identity;
+      if (!this.isOutdated) cache.set(this.#originKey, { ...identity, bytes: held.bytes });
+      return { ...held, ...identity };
+    } catch (error) {
+      this.#noteError(error);
+      throw error;
+    }
+  }
+
+  async #ask(options: Pick<OpenOptions, 'known' | 'range'>): Promise<Opened | Unchanged> {
+    const { signal } = this.#flight;
+    try {
+      return await openBody(this.#backend, this.#sourceKey, { ...options, signal, isHeld: true });
+    } catch (error) {
+      this.#noteError(error);
+      throw error;
+    }
+  }
+
+  #findFailure(periodMs: number): unknown {
+    return this.#parts.records.findFailure(this.#originKey, periodMs, this.#backend);
+  }
+
+  #findCached(): CachedOriginal | undefined {
+    const cached = this.#parts.cache.get(this.#originKey);
+    return cached?.etag === this.#identity?.etag ? cached : undefined;
+  }
+
+  #hasBytesOf(identity: OriginalIdentity | undefined): boolean {
+    return identity !== undefined && this.#parts.cache.get(this.#originKey)?.etag === identity.etag;
+  }
+
+  #noteFound(opened: Opened): OriginalIdentity {
+    const { etag, lastModified } = opened;
+    if (etag === undefined) throw new Error('The source has not told what it has.');
+    const identity = { etag, lastModified };
+    if (!this.isOutdated) this.#parts.records.noteFound(this.#originKey, identity, opened);
+    return identity;
+  }
+
+  #noteError(error: unknown): void {
+    if (!this.isOutdated) this.#parts.records.noteError(this.#originKey, error);
+  }
+
+  #end(): void {
+    this.#parts.purges.end(this.#stamp);
+    this.#held?.then(
+      (original) => original.release(),
+      () => undefined,
+    );
+  }
+}
 
 /** Originals, shared: requests for one at the same time, in whatever sizes, cause one read together. */
 export class Originals {
   readonly #parts: OriginalsParts;
-  readonly #flights = new SingleFlight<OpenedOriginal>();
+  readonly #flights = new SingleFlight<Original>((original) => original.isJoinable);
 
   constructor(parts: OriginalsParts) {
     this.#parts = parts;
   }
 
-  /** Opens an original; its bytes are held until the signal aborts. */
-  open({ originKey, url }: OriginalPlace, signal: AbortSignal): OpenedOriginal {
-    // What was begun long ago is not joined: what it has found may be out of date. Another site is not asked so often.
-    const period =
-      url === undefined ? Math.floor(this.#parts.clock.nowMs() / MAX_FLIGHT_AGE_MS) : '';
-    const { work, leave } = this.#flights.join(`${period} ${originKey}`, (flight) =>
-      url === undefined
-        ? new OriginalReader(this.#parts, originKey, flight)
-        : new SiteReader(this.#parts, originKey, url, flight),
-    );
-    if (signal.aborted) leave();
-    else signal.addEventListener('abort', leave, { once: true });
-    return work;
+  /** Joins the work on an original, or begins it; `leave` must be called. */
+  join(request: OriginalName) {
+    const begin = (flight: FlightControls): Original => new Original(this.#parts, request, flight);
+    return this.#flights.join(request.originKey, begin);
   }
+}
 
-  /**
-   * Forgets that there is no such original: it is asked for anew, and no more requests join the reads of now.
-   *
-   * @returns whether it is one that was never seen: then nothing else is known of it
-   */
-  forgetMissing(originKey: string): boolean {
-    const { metadata } = this.#parts;
-    const isNew = metadata.find(originKey) === undefined;
-    metadata.forget(originKey);
-    this.#retire((key) => key === originKey);
-    return isNew;
-  }
+/** An identity by the bytes, for a source whose own tags may mean nothing. */
+function digested(opened: Opened, bytes: Uint8Array): Opened {
+  return { ...opened, etag: createHash('sha256').update(bytes).digest('base64url') };
+}
 
-  /** Forgets the originals whose keys fit: they are asked for anew, and no more requests join the reads of now. */
-  purge(fits: (originKey: string) => boolean): void {
-    this.#retire(fits);
-    this.#parts.metadata.purge(fits);
-    this.#parts.cache.deleteWhere(fits);
-  }
-
-  #retire(fits: (originKey: string) => boolean): void {
-    this.#flights.retire((flightKey) => fits(flightKey.slice(flightKey.indexOf(' ') + 1)));
-  }
+function contentOf(opened: Opened | Unchanged): Opened {
+  if (opened.body === undefined) throw new Error('Nothing was asked about.');
+  return opened;
 }

@@ -2,120 +2,246 @@ import { Readable } from 'node:stream';
 import { MediaError } from '../../contract/errors.ts';
 import { type MediaRequest, resultKey } from '../../contract/media-request.ts';
 import { PIPELINE_RELEASE } from '../../contract/pipeline-release.ts';
-import type { OriginObject } from '../ports.ts';
-import { validatorsOf } from '../validators.ts';
+import type { ByteRange, Opened } from '../ports.ts';
+import type { RequestTrace } from '../request-trace.ts';
+import { type Validators, validatorsOf } from '../validators.ts';
+import type { Backend } from './backend.ts';
 import { SNIFF_BYTES, sniffContentType } from './content-sniff.ts';
-import type { PassthroughMedia, PassthroughOptions } from './passthrough-media.ts';
-import {
-  type OriginAccess,
-  type OriginLimits,
-  openOriginal,
-  originErrorFrom,
-  readPrefix,
-  takeFirst,
-  withFirstByteDeadline,
-} from './read-original.ts';
-import type { SitePassthrough } from './site-passthrough.ts';
+import { discard, isStream, lengthOf, openContent } from './open-body.ts';
+import { passBody } from './passed-body.ts';
+import { peekBody } from './peek-body.ts';
+import type { Beginning, OriginalRecords } from './records.ts';
 
-/** Serves attachments as they are (contract §2, external): streamed, never held in memory or kept. */
+/** An original, to be sent out byte for byte. */
+export interface PassthroughMedia {
+  readonly validators: Validators;
+  /** `undefined` where another site does not tell. */
+  readonly sizeBytes: number | undefined;
+  /** Told from its first bytes. */
+  readonly contentType: string;
+  /** Whether parts of it can be had. */
+  readonly hasRanges: boolean;
+  /** Seconds for which it may be kept, where another site has a say in that. */
+  readonly maxAgeSeconds: number | undefined;
+  /**
+   * Opens the bytes `first` to `last`, both included, or to the end; the receiver's pace is the source's pace.
+   *
+   * @throws MediaError as `Source.open` does; `OriginalReplaced` where it must be opened anew
+   */
+  readonly stream: (first: number, last: number | undefined) => Promise<Readable>;
+  /** Lets go of the source without taking a byte. */
+  readonly discard: () => void;
+}
+
+/** Demands of one request. */
+export interface PassthroughOptions {
+  /** Ends the reading when the client has gone. */
+  readonly signal: AbortSignal;
+  readonly trace: RequestTrace;
+  /**
+   * Whether the whole body is likely to be sent. If not (a HEAD, a range, a condition), only the
+   * first bytes are read at first: enough to respond, and no transfer has to be broken off.
+   */
+  readonly isWhole: boolean;
+  readonly isPart: boolean;
+  /** The wanted part, where it is the beginning: nothing need be read before. */
+  readonly beginning?: ByteRange | undefined;
+}
+
+/** An original is not what it was when its beginning was read. */
+export class OriginalReplaced extends Error {
+  override readonly name = 'OriginalReplaced';
+}
+
+/** Pictures of other sites that are shown as they are: those that are decoded here (contract §8). */
+const PICTURES: ReadonlySet<string> = new Set(
+  [
+    ...['png', 'apng', 'jpeg', 'webp', 'gif', 'avif'],
+    ...['heic', 'heif', 'heic-sequence', 'heif-sequence'],
+  ].map((name) => `image/${name}`),
+);
+
+/** Names of one original. */
+interface Place {
+  readonly backend: Backend;
+  readonly originKey: string;
+  readonly sourceKey: string;
+}
+
+/** A beginning, and the body that it was read from, which goes on. */
+interface OpenedBeginning {
+  readonly beginning: Beginning;
+  readonly opened: Opened;
+}
+
+/** Parts that originals are passed on with. */
+interface PassthroughParts {
+  readonly storage: Backend;
+  /** `undefined`: nothing of other sites is served. */
+  readonly sites: Backend | undefined;
+  readonly records: OriginalRecords;
+}
+
+/** Serves attachments and external media as they are (contract §2, §8): streamed, never held in memory or kept. */
 export class PassthroughService {
-  readonly #access: OriginAccess;
-  readonly #sites: SitePassthrough | undefined;
+  readonly #parts: PassthroughParts;
 
-  /** @param sites for what is on other sites; `undefined`: nothing is */
-  constructor(access: OriginAccess, sites?: SitePassthrough) {
-    this.#access = access;
-    this.#sites = sites;
+  constructor(parts: PassthroughParts) {
+    this.#parts = parts;
   }
 
   /**
    * Opens an original; the caller must `stream` or `discard` it.
    *
-   * @throws MediaError `UNKNOWN_MEDIA`, `ORIGIN_ERROR`, `ORIGIN_TIMEOUT`, `OVERLOADED`
+   * @throws MediaError `UNKNOWN_MEDIA`, `ORIGIN_ERROR`, `ORIGIN_TIMEOUT`, `OVERLOADED`; of other sites also
+   *   `UNSUPPORTED_MEDIA_TYPE` and `MEDIA_TOO_LARGE`
    */
   async open(request: MediaRequest, options: PassthroughOptions): Promise<PassthroughMedia> {
-    const { signal, trace, isWhole } = options;
+    const { records } = this.#parts;
+    const { trace, isPart, isWhole, signal } = options;
     const { originKey, url } = request;
-    if (url !== undefined) {
-      if (this.#sites === undefined) throw new Error('There are no other sites.');
-      return this.#sites.open(request, url, options);
-    }
+    const backend = url === undefined ? this.#parts.storage : this.#parts.sites;
+    if (backend === undefined) throw new Error('There are no other sites.');
+    const place = { backend, originKey, sourceKey: url ?? originKey };
     trace.outcome = { kind: 'bypass' };
-    return trace.time('origin', async (visit) => {
-      const access = this.#access;
-      const object = isWhole
-        ? await openOriginal(access, originKey, signal)
-        : await readPrefix(access, originKey, SNIFF_BYTES, signal);
-      const body = 'body' in object ? object.body : undefined;
-      const prefix =
-        'body' in object
-          ? await peekOriginal(object, SNIFF_BYTES, access.limits, signal)
-          : object.bytes;
-      const { sizeBytes, etag } = object;
-      visit.span?.setAttributes({
-        'darkroom.origin.part': isWhole ? 'body' : 'state',
-        'darkroom.bytes': sizeBytes,
-      });
-      return {
-        validators: validatorsOf(object, resultKey(request), PIPELINE_RELEASE),
-        sizeBytes,
-        contentType: await sniffContentType(prefix),
-        hasRanges: true,
-        discard: () => body?.destroy(),
-        stream: async (first, last = sizeBytes - 1) => {
-          if (body !== undefined && first === 0 && last >= sizeBytes - 1) return body;
-          body?.destroy();
-          return last < prefix.length
-            ? Readable.from([prefix.subarray(first, last + 1)])
-            : trace.time('origin', () => this.#openPart(originKey, etag, { first, last }, signal));
-        },
-      };
+    if (backend.isForeign) {
+      const failure = records.findFailure(originKey, backend.failedForMs.withoutResult, backend);
+      if (failure !== undefined) throw failure;
+      if (records.isMissing(originKey)) throw new MediaError('UNKNOWN_MEDIA');
+    }
+    const known = isPart ? records.findBeginning(originKey) : undefined;
+    if (known !== undefined) return this.#describe(request, place, { beginning: known }, options);
+    return trace.stage('origin', async (span) => {
+      // A site that is asked for a part might send the whole: it is, where that may be wanted.
+      const wantsPart = backend.isForeign ? isPart : !isWhole;
+      span?.setAttributes({ 'darkroom.origin.part': wantsPart ? 'state' : 'body' });
+      const range = wantsPart ? rangeOfBeginning(options.beginning) : undefined;
+      const open = () => this.#openBeginning(place, signal, range);
+      const found = await this.#noting(place, () =>
+        backend.isForeign ? trace.stage('fetch', open) : open(),
+      );
+      const { sizeBytes } = found.beginning;
+      if (sizeBytes !== undefined) span?.setAttribute('darkroom.bytes', sizeBytes);
+      if (range !== undefined && backend.isForeign) {
+        records.noteBeginning(originKey, found.beginning);
+      }
+      return this.#describe(request, place, found, options);
     });
   }
 
-  /** A part of the very object whose first bytes were seen. */
+  #describe(
+    request: MediaRequest,
+    place: Place,
+    { beginning, opened }: { readonly beginning: Beginning; readonly opened?: Opened },
+    { signal, trace }: PassthroughOptions,
+  ): PassthroughMedia {
+    const { backend } = place;
+    const { prefix, contentType, etag: tag, sizeBytes, lastModified, freshForMs } = beginning;
+    const etag =
+      tag && validatorsOf({ etag: tag, lastModified }, resultKey(request), PIPELINE_RELEASE).etag;
+    const hasRanges = etag !== undefined && sizeBytes !== undefined && beginning.hasParts;
+    const letGo = (): void => {
+      if (opened !== undefined) discard(backend, opened);
+    };
+    return {
+      validators: { etag, lastModified },
+      ...{ sizeBytes, contentType, hasRanges },
+      maxAgeSeconds: freshForMs && freshForMs / 1000,
+      discard: letGo,
+      stream: async (first, last) => {
+        const lengthBytes = last === undefined ? undefined : last - first + 1;
+        if (opened !== undefined && isStream(opened.body) && first === 0) {
+          const end = lengthOf(opened);
+          if (end === lengthBytes) return passBody(backend, opened.body, lengthBytes);
+        }
+        letGo();
+        if (last !== undefined && last < prefix.length) {
+          const body = Readable.from([prefix.subarray(first, last + 1)]);
+          return passBody({ ...backend, observer: undefined }, body, lengthBytes);
+        }
+        const body = await trace.stage('origin', () =>
+          this.#noting(place, () => this.#openPart(place, { first, last }, tag, signal)),
+        );
+        return passBody(backend, body, lengthBytes);
+      },
+    };
+  }
+
+  /** Opens the whole, or a part at its beginning, and looks at the first bytes. */
+  async #openBeginning(
+    place: Place,
+    signal: AbortSignal,
+    range: ByteRange | undefined,
+  ): Promise<OpenedBeginning> {
+    const { backend, sourceKey } = place;
+    const opened = await openContent(backend, sourceKey, { signal, range });
+    const { part, sizeBytes, etag, lastModified, freshForMs } = opened;
+    try {
+      if ((sizeBytes ?? 0) > backend.maxPassedBytes) {
+        const cause = new Error(`${sizeBytes} bytes, at most ${backend.maxPassedBytes}`);
+        throw new MediaError('MEDIA_TOO_LARGE', { cause });
+      }
+      const prefix = await peekBody(backend, opened, SNIFF_BYTES, signal);
+      const contentType = await sniffContentType(prefix);
+      if (backend.isForeign) checkType(contentType);
+      // Parts without a tag cannot be told to belong together.
+      if (part !== undefined && etag === undefined) {
+        discard(backend, opened);
+        return await this.#openBeginning(place, signal, undefined);
+      }
+      const hasParts = part !== undefined || range === undefined || !backend.isForeign;
+      const state = { sizeBytes, etag, lastModified, freshForMs };
+      return { beginning: { prefix, contentType, hasParts, ...state }, opened };
+    } catch (error) {
+      if (isStream(opened.body)) opened.body.destroy();
+      throw error;
+    }
+  }
+
+  /** Opens a part of the very state whose beginning was read. */
   async #openPart(
-    key: string,
-    etag: string,
-    range: { readonly first: number; readonly last: number },
+    { backend, originKey, sourceKey }: Place,
+    range: ByteRange,
+    tag: string | undefined,
     signal: AbortSignal,
   ): Promise<Readable> {
-    const part = await openOriginal(this.#access, key, signal, range);
-    if (part.etag !== etag) {
-      part.body.destroy();
-      throw new MediaError('ORIGIN_ERROR', {
-        cause: new Error('The original was replaced while it was being read.'),
-      });
+    const opened = await openContent(backend, sourceKey, { signal, range, ifRange: tag });
+    const { body, part, etag } = opened;
+    if (part === undefined || etag !== tag || !isStream(body)) {
+      // The original is of another state now, or the site knows no ranges after all.
+      if (isStream(body)) body.destroy();
+      this.#parts.records.forgetBeginning(originKey);
+      throw new OriginalReplaced();
     }
     // A failure that comes before the first byte can still be reported by a status.
-    await peekOriginal(part, 1, this.#access.limits, signal);
-    return part.body;
+    await peekBody(backend, opened, 1, signal);
+    return body;
+  }
+
+  async #noting<Result>(
+    { backend, originKey }: Place,
+    work: () => Promise<Result>,
+  ): Promise<Result> {
+    try {
+      return await work();
+    } catch (error) {
+      // The storage is asked again each time: an attachment may have been uploaded meanwhile.
+      if (backend.isForeign) this.#parts.records.noteError(originKey, error);
+      throw error;
+    }
   }
 }
 
-/**
- * Looks at the first bytes of an object, within the first-byte deadline, without taking them out of
- * its body.
- *
- * @param count how many bytes, at most; fewer come back only where the object is shorter
- * @throws MediaError `ORIGIN_ERROR` if the transfer fails or ends before, `ORIGIN_TIMEOUT`
- */
-export async function peekOriginal(
-  { body, sizeBytes }: OriginObject,
-  count: number,
-  limits: OriginLimits,
-  signal: AbortSignal,
-): Promise<Uint8Array> {
-  try {
-    return await withFirstByteDeadline(limits, signal, async () => {
-      const least = Math.min(count, sizeBytes);
-      const prefix = await takeFirst(body, least);
-      if (prefix.length < least) throw new Error('The body ended early.');
-      if (prefix.length > 0) body.unshift(prefix);
-      return prefix.subarray(0, least);
-    });
-  } catch (error) {
-    body.destroy();
-    throw originErrorFrom(error, signal);
-  }
+/** @throws MediaError `UNSUPPORTED_MEDIA_TYPE` for what is not passed on from other sites */
+function checkType(contentType: string): void {
+  if (/^(?:video|audio)\//.test(contentType) || PICTURES.has(contentType)) return;
+  throw new MediaError('UNSUPPORTED_MEDIA_TYPE', { cause: new Error(`It is ${contentType}.`) });
+}
+
+/** Enough to know the type: the beginning that is wanted, where it is longer; or no more than that. */
+function rangeOfBeginning(wanted: ByteRange | undefined): ByteRange {
+  const least = SNIFF_BYTES - 1;
+  if (wanted === undefined) return { first: 0, last: least };
+  // A last byte of 0 is a number like any other, and not absent.
+  return { first: 0, last: wanted.last === undefined ? undefined : Math.max(wanted.last, least) };
 }

@@ -29,7 +29,7 @@ export interface RenderLimits {
   readonly maxInputPixels: number;
   /** Scans of a JPEG times its pixels. */
   readonly maxScanPixels: number;
-  /** Of an edge, which no decoder or filter of libvips has trouble with up to a million (vips_reduceh, `hshrink`). */
+  /** Pixels of an edge, which no decoder or filter of libvips has trouble with up to a million (vips_reduceh, `hshrink`). */
   readonly maxEdgePx: number;
   /** Frames of an original, decoded or not. */
   readonly maxFrames: number;
@@ -37,11 +37,11 @@ export interface RenderLimits {
   readonly timeoutMs: number;
   /** Bytes of an encoded result. */
   readonly maxResultBytes: number;
-  /** How hard the encoder of WebP tries: 0 to 6. */
+  /** Effort of the encoder of WebP: 0 to 6. */
   readonly webpEffort: number;
 }
 
-/** What is to be done with an original. */
+/** Plan for an original and a request. */
 export type Plan =
   | { readonly kind: 'passthrough' }
   | {

@@ -8,11 +8,11 @@ import type { ImageFacts, Size } from '../../formats/image-facts.ts';
 import type { Lane } from '../ports.ts';
 import { type RenderJob, scalesTogether } from './render-job.ts';
 
-/** What a render costs of one core, in milliseconds, before it is begun. */
+/** Estimated cost of a render, in milliseconds of one core. */
 export interface RenderCost {
-  /** Of a photograph; what slots are planned by. */
+  /** Cost of a photograph, by which slots are planned. */
   readonly typicalMs: number;
-  /** Of one flat colour: no content costs less, so what exceeds the deadline even so is hopeless. */
+  /** Cost of one flat colour: no content costs less, so a job that exceeds the deadline even so is hopeless. */
   readonly leastMs: number;
 }
 
@@ -34,14 +34,14 @@ const rewriteWeight: Weight = [3, 0.1];
 /** Whatever the picture: message, decoder, encoder, in milliseconds. */
 const baseMs: Weight = [2, 1];
 
-/** Of each frame of an animation, in milliseconds: one that goes through libvips by itself, and one of many. */
+/** Cost of each frame of an animation, in milliseconds: one that goes through libvips by itself, and one of many. */
 const frameMs: { readonly [kind in 'alone' | 'together']: Weight } = {
   alone: [1, 0.2],
   together: [0, 0.05],
 };
 
 /**
- * What a light render costs at most, in milliseconds. A still may cost as much as some ten avatars; an
+ * Highest cost of a light render, in milliseconds. A still may cost as much as some ten avatars; an
  * animation, which seldom comes alone, no more than one.
  */
 const MAX_LIGHT_MS = { still: 100, animation: 25 };

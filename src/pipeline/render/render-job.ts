@@ -3,7 +3,7 @@ import type { Animation, Orientation, Size } from '../../formats/image-facts.ts'
 
 /** Everything a renderer must know; plain data, fit to cross a process boundary. */
 export interface RenderJob {
-  /** What the original is, by its magic bytes and the codec of its primary image. */
+  /** Format of the original, by its magic bytes and the codec of its primary image. */
   readonly source: SourceFormat;
   /** The animation to keep, frame by frame; `undefined`: the first frame alone. */
   readonly animation: Animation | undefined;

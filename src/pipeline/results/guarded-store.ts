@@ -14,13 +14,13 @@ import type { RequestTrace } from '../request-trace.ts';
 import { Semaphore } from '../semaphore.ts';
 import { resultPath } from './result-path.ts';
 
-/** What a store is guarded with. */
+/** Parts that a store is guarded with. */
 export interface GuardedStoreParts {
   readonly store: ResultStore;
   readonly clock: Clock;
   readonly log: Log;
-  readonly meter: Pick<Meter, 'lookups'>;
-  /** How long a removal waits for the writes under way, in milliseconds. */
+  readonly meter: Pick<Meter, 'count'>;
+  /** Longest time that a removal waits for the writes under way, in milliseconds. */
   readonly settleTimeoutMs?: number;
 }
 
@@ -33,18 +33,21 @@ interface Write {
 /** Reads at the same time: a body is in memory before any cache has made room for it. */
 const READS = { slots: 16, maxWaiting: 1_024 } as const;
 
-/** Bytes of the bodies that these may read together; a larger one is read by itself. */
+/** Bytes of the bodies that these may read together. */
 const MAX_READING_BYTES = 128 * 1024 * 1024;
 
-/** Longest wait for the store, in milliseconds: to render anew takes less. */
+/** Longest wait for the store, and then for the first byte, in milliseconds: to render anew takes less. */
 const READ_TIMEOUT_MS = 2_000;
 
-/** How long a store that has failed is not asked, in milliseconds. */
+/** Slowest pace of a body, 4 MiB/s: its deadline grows with its length. The largest, of 32 MiB, gets 8 s. */
+const MIN_BYTES_PER_MS = 4_096;
+
+/** Period for which a store that has failed is not asked, in milliseconds. */
 const FAILED_FOR_MS = 5_000;
 
 const MAX_WRITES = 4;
 
-/** What is queued to be written, in bytes: it is in memory until then. One alone may be larger. */
+/** Bytes of renderings that wait to be written, in memory; one alone may be larger. */
 const MAX_WAITING_BYTES = 64 * 1024 * 1024;
 
 /** Writes that fail are logged once in this many. */
@@ -56,7 +59,7 @@ const SETTLE_TIMEOUT_MS = 15_000;
 /** Removals at a time, those that wait for them, and for how long, in milliseconds: some take minutes. */
 const REMOVALS = { slots: 2, maxWaiting: 64, maxWaitMs: 60_000 } as const;
 
-/** How long a stop waits for the store, in milliseconds. */
+/** Longest time that a stop waits for the store, in milliseconds. */
 const FLUSH_TIMEOUT_MS = 5_000;
 
 /**
@@ -65,7 +68,7 @@ const FLUSH_TIMEOUT_MS = 5_000;
  */
 export class GuardedStore {
   readonly #parts: GuardedStoreParts;
-  /** What became of renderings that were to be stored; dropped: not even tried, the store was too slow for what came. */
+  /** Outcomes of writes; dropped ones were never tried, since the store was too slow. */
   readonly writes = { written: 0, dropped: 0, failed: 0 };
   readonly #waiting: Write[] = [];
   readonly #running = new Set<Promise<void>>();
@@ -99,26 +102,27 @@ export class GuardedStore {
       throw error;
     });
     if (leave === undefined) return undefined;
-    const onTimeout = (): Error => new Error(`No response within ${READ_TIMEOUT_MS} ms.`);
+    const onTimeout = (): Error => new StoreStalled('The store has not responded in time.');
     let takenBytes = 0;
-    const takeRoom = (sizeBytes: number): boolean => {
-      const isRoom =
-        this.#readingBytes === 0 || this.#readingBytes + sizeBytes <= MAX_READING_BYTES;
-      if (!isRoom) return false;
-      takenBytes += sizeBytes;
-      this.#readingBytes += sizeBytes;
-      return true;
-    };
     try {
-      const found = await withDeadline(READ_TIMEOUT_MS, signal, onTimeout, (within) =>
-        store.read(address, within, takeRoom),
+      const found = await withDeadline(READ_TIMEOUT_MS, signal, onTimeout, (within, restart) =>
+        store.read(address, within, (sizeBytes) => {
+          if (within.aborted || this.#readingBytes + sizeBytes > MAX_READING_BYTES) return false;
+          takenBytes += sizeBytes;
+          this.#readingBytes += sizeBytes;
+          restart(READ_TIMEOUT_MS + sizeBytes / MIN_BYTES_PER_MS);
+          return true;
+        }),
       );
-      meter.lookups.store[found === undefined ? 'missed' : 'found'] += 1;
+      meter.count(found === undefined ? 'cacheMisses' : 'cacheHits', 'store');
       return found;
     } catch (error) {
       signal.throwIfAborted();
-      this.#failedUntilMs = clock.nowMs() + FAILED_FOR_MS;
-      log.warn({ err: error, path: resultPath(address) }, 'the result store has failed');
+      // A store that sends a body, this one or another, is slow at most.
+      const isSlow = error instanceof StoreStalled && this.#readingBytes > 0;
+      if (!isSlow) this.#failedUntilMs = clock.nowMs() + FAILED_FOR_MS;
+      const details = { err: error, path: resultPath(address) };
+      log.warn(details, isSlow ? 'a stored rendering is late' : 'the result store has failed');
       return undefined;
     } finally {
       this.#readingBytes -= takenBytes;
@@ -199,7 +203,7 @@ export class GuardedStore {
   async #write({ address, result, trace }: Write): Promise<void> {
     const { store, log } = this.#parts;
     try {
-      await trace.show('write', (span) => {
+      await trace.stage('write', (span) => {
         span?.setAttributes({ 'darkroom.bytes': result.body.byteLength });
         return store.write(address, result);
       });

@@ -1,25 +1,24 @@
 import { encodedOriginKeyOf, encodeOriginKey, resultKey } from '../../contract/media-request.ts';
 import type { PurgeOrder } from '../../contract/purge-order.ts';
-import type { Originals } from '../originals/originals.ts';
-import type { SitePassthrough } from '../originals/site-passthrough.ts';
-import type { MediaService } from '../serve-media.ts';
+import type { MemoryCache } from '../memory-cache.ts';
+import type { OriginalRecords } from '../originals/records.ts';
+import type { CachedOriginal } from '../ports.ts';
+import type { Purges } from '../purges.ts';
 import type { GuardedStore } from './guarded-store.ts';
-import type { NegativeCache } from './negative-cache.ts';
 import { resultPathPrefix } from './result-path.ts';
 import type { Results } from './results.ts';
 
-/** All that remembers something of originals. */
+/** Everything that remembers something of originals. */
 export interface PurgerParts {
-  readonly media: MediaService;
-  readonly originals: Originals;
-  /** `undefined`: nothing of other sites is served. */
-  readonly siteMedia: SitePassthrough | undefined;
-  readonly negativeCache: NegativeCache;
+  readonly purges: Purges;
+  readonly records: OriginalRecords;
+  /** Originals in memory. */
+  readonly originals: MemoryCache<CachedOriginal>;
   readonly results: Results;
   readonly store: GuardedStore | undefined;
 }
 
-/** How many were removed, and from where. */
+/** Numbers of removed results, by place. */
 export interface Purged {
   /** Results in this process's memory. */
   readonly memory: number;
@@ -29,7 +28,7 @@ export interface Purged {
 
 /**
  * Forgets what was made from originals that were deleted or replaced, everywhere in this process and in
- * the store. What was begun before is served to the requests that waited for it, and not kept.
+ * the store. Work that was begun before is neither kept nor served: requests that wait for it begin anew.
  */
 export class Purger {
   readonly #parts: PurgerParts;
@@ -52,20 +51,19 @@ export class Purger {
    * nothing else where nothing else can be known, since to look through all that is remembered takes milliseconds.
    */
   noteNew(originKey: string): void {
-    const { media, negativeCache, originals } = this.#parts;
+    const { purges, records } = this.#parts;
     const filters = filtersOf({ kind: 'originals', originKeys: [originKey] });
-    media.retire(filters.fitsOwnKey);
-    negativeCache.purge(filters.fitsOwnKey, filters.fitsOriginal);
-    if (!originals.forgetMissing(originKey)) this.#forget(filters);
+    purges.note(filters.fitsOriginal);
+    if (records.forget(originKey)) this.#forget(filters);
+    else records.purgeRefusals(filters.fitsOwnKey);
   }
 
-  /** From now on the origin is asked, and no request joins what was begun before. */
+  /** From now on the source is asked, and no request joins what was begun before. */
   #forget({ fitsOriginal, fitsOwnKey, fitsKey }: Filters): number {
-    const { media, originals, siteMedia, negativeCache, results } = this.#parts;
-    media.retire(fitsOwnKey);
-    originals.purge(fitsOriginal);
-    siteMedia?.purge(fitsOriginal);
-    negativeCache.purge(fitsOwnKey, fitsOriginal);
+    const { purges, originals, records, results } = this.#parts;
+    purges.note(fitsOriginal);
+    records.purge(fitsOriginal, fitsOwnKey);
+    originals.deleteWhere(fitsOriginal);
     return results.forget(fitsKey);
   }
 }
@@ -99,7 +97,7 @@ function filtersOf(order: PurgeOrder): Filters {
   };
 }
 
-/** Of the paths in the store. */
+/** Returns the prefixes of the paths in the store. */
 function prefixesOf(order: PurgeOrder): readonly string[] {
   switch (order.kind) {
     case 'prefix':

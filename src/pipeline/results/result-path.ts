@@ -13,7 +13,7 @@ export function resultPath({ originKey, key, originalEtag, release }: ResultAddr
   return `${resultPathPrefix(originKey, key)}${hash(JSON.stringify([originalEtag, release]))}`;
 }
 
-/** What the paths of one request have in common, in whatever state of its original. */
+/** Returns the common beginning of the paths of one request, in whatever state of its original. */
 export function resultPathPrefix(originKey: string, key: string): string {
   return `${originKey}/${hash(key)}-`;
 }

@@ -1,8 +1,7 @@
-import type { MediaTask } from '../media-work.ts';
+import type { MediaTask } from '../media-task.ts';
 import type { MemoryCache } from '../memory-cache.ts';
 import type { Meter } from '../meter.ts';
-import type { OriginalIdentity } from '../originals/metadata-cache.ts';
-import type { MediaResult, ResultAddress, StoredResult } from '../ports.ts';
+import type { MediaResult, OriginalIdentity, ResultAddress, StoredResult } from '../ports.ts';
 import { type Validators, validatorsOf } from '../validators.ts';
 import type { GuardedStore } from './guarded-store.ts';
 
@@ -12,8 +11,8 @@ export interface ResultsParts {
   readonly cache: MemoryCache<MediaResult>;
   /** `undefined`: no result outlives the process. */
   readonly store: GuardedStore | undefined;
-  readonly meter: Pick<Meter, 'lookups'>;
-  /** What makes renderings: `releaseWithEffort`. */
+  readonly meter: Pick<Meter, 'count'>;
+  /** Release that makes renderings: `releaseWithEffort`. */
   readonly release: string;
 }
 
@@ -25,7 +24,7 @@ export class Results {
     this.#parts = parts;
   }
 
-  /** Whether results may be found that this process has not made. */
+  /** Whether results outlive the process, and are shared. */
   get isPersistent(): boolean {
     return this.#parts.store !== undefined;
   }
@@ -39,7 +38,7 @@ export class Results {
   lookUp(key: string): MediaResult | undefined {
     const { cache, meter } = this.#parts;
     const known = cache.get(key);
-    meter.lookups.results[known === undefined ? 'missed' : 'found'] += 1;
+    meter.count(known === undefined ? 'cacheMisses' : 'cacheHits', 'results');
     return known;
   }
 
@@ -50,21 +49,19 @@ export class Results {
    */
   async find(task: MediaTask, identity: OriginalIdentity): Promise<MediaResult | undefined> {
     const { cache, store } = this.#parts;
-    const { key, known, signal, trace } = task;
+    const { key, signal, trace } = task;
+    const known = cache.get(key);
     if (known?.originalEtag === identity.etag) return known;
     if (store === undefined) return undefined;
-    const stored = await trace.time(
-      'store',
-      () => store.find(this.#addressOf(task, identity), signal),
-      (found) => ({
-        'darkroom.memory': 'store',
-        'darkroom.found': found !== undefined,
-        ...(found && { 'darkroom.bytes': found.body.byteLength }),
-      }),
-    );
+    const stored = await trace.stage('store', async (span) => {
+      const found = await store.find(this.#addressOf(task, identity), signal);
+      span?.setAttributes({ 'darkroom.memory': 'store', 'darkroom.found': found !== undefined });
+      if (found !== undefined) span?.setAttribute('darkroom.bytes', found.body.byteLength);
+      return found;
+    });
     if (stored === undefined) return undefined;
     const result = this.#createResult(stored, identity, key);
-    if (!task.isRetired()) cache.set(key, result);
+    if (!task.original.isOutdated) cache.set(key, result);
     return result;
   }
 
@@ -82,7 +79,7 @@ export class Results {
   ): { readonly result: MediaResult; readonly isKept: boolean | undefined } {
     const { cache, store } = this.#parts;
     const result = this.#createResult(made, identity, task.key);
-    if (task.isRetired()) return { result, isKept: undefined };
+    if (task.original.isOutdated) return { result, isKept: undefined };
     if (isRendering) store?.add(this.#addressOf(task, identity), made, task.trace);
     return { result, isKept: cache.set(task.key, result) };
   }

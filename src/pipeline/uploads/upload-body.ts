@@ -2,12 +2,12 @@ import { MediaError } from '../../contract/errors.ts';
 import { unlessAborted } from '../abort.ts';
 import type { Clock } from '../ports.ts';
 
-/** How fast the two ends of an upload must be. */
+/** Slowest paces of the two ends of an upload. */
 export interface PaceLimits {
   /** In each such time that is spent waiting for it, in milliseconds, a client must send `windowBytes`. */
   readonly windowMs: number;
   readonly windowBytes: number;
-  /** How long the storage may take over what it was given, in milliseconds. */
+  /** Longest time that the storage may take over what it was given, in milliseconds. */
   readonly storageTimeoutMs: number;
 }
 
@@ -29,14 +29,14 @@ interface UploadBodyOptions {
 export class UploadBody implements AsyncIterable<Uint8Array> {
   readonly #source: AsyncIterator<Uint8Array>;
   readonly #options: UploadBodyOptions;
-  /** What was looked at and not handed on yet. */
+  /** Chunks that were peeked at and not passed on yet. */
   readonly #peeked: Uint8Array[] = [];
   #isEnded = false;
   #receivedBytes = 0;
-  /** Who is waited for, and since when. */
+  /** The end that is waited for, and since when. */
   #waitsFor: 'client' | 'storage' = 'storage';
   #sinceMs: number;
-  /** Of the window: what the client has sent, and how long it was waited for before now. */
+  /** State of the window: bytes that the client has sent, and how long it was waited for before now. */
   #paidBytes = 0;
   #waitedMs = 0;
 
@@ -74,7 +74,7 @@ export class UploadBody implements AsyncIterable<Uint8Array> {
     }
   }
 
-  /** What is wrong with the pace at this moment, to be asked every now and then. */
+  /** Returns the fault of the pace at this moment; it is called every now and then. */
   findFault(): MediaError | undefined {
     const { limits, clock } = this.#options;
     const waitedMs = clock.nowMs() - this.#sinceMs;

@@ -3,7 +3,7 @@ import { sourceFormats } from '../../contract/image-formats.ts';
 import type { RelayCapability } from '../../contract/signing/relay-capability.ts';
 import { isDecodable } from '../../formats/read-image-facts.ts';
 import { withDeadline } from '../abort.ts';
-import type { UploadMeter } from '../meter.ts';
+import type { Meter } from '../meter.ts';
 import { SNIFF_BYTES } from '../originals/content-sniff.ts';
 import type { OriginalWriter } from '../originals/original-writer.ts';
 import type { Clock, Log } from '../ports.ts';
@@ -12,20 +12,20 @@ import { type PaceLimits, UploadBody } from './upload-body.ts';
 
 /** An upload, as its head and its capability have it. */
 export interface UploadOrder extends Omit<RelayCapability, 'bucket' | 'expiresAtSeconds'> {
-  /** What its head tells of its length. */
+  /** Length that its head tells. */
   readonly sizeBytes: number | undefined;
 }
 
-/** What uploads may take of the service. */
+/** Bounds of uploads. */
 export interface UploadLimits extends PaceLimits {
   readonly maxUploads: number;
-  /** Of one upload. */
+  /** Bytes of one upload. */
   readonly maxBytes: number;
   /** Held by uploads whose length is not known, all together. */
   readonly memoryBytes: number;
-  /** How long the storage may take to say whether there is an object. */
+  /** Longest time that the storage may take to tell whether an object exists. */
   readonly lookTimeoutMs: number;
-  /** How often the pace is looked at. */
+  /** Interval between two checks of the pace. */
   readonly sweepIntervalMs: number;
 }
 
@@ -34,7 +34,7 @@ interface UploadServiceParts {
   readonly purger: Pick<Purger, 'noteNew' | 'purge'>;
   readonly limits: UploadLimits;
   readonly clock: Clock;
-  readonly meter: UploadMeter;
+  readonly meter: Pick<Meter, 'count'>;
   readonly log: Log;
 }
 
@@ -146,7 +146,7 @@ export class UploadService {
       limits,
       maxBytes: order.maxBytes,
       clock,
-      onReceived: (bytes) => meter.noteUploadedBytes(bytes),
+      onReceived: (bytes) => meter.count('uploadedBytes', 'all', bytes),
       signal,
     });
     const watching = setInterval(() => {
@@ -183,7 +183,7 @@ export class UploadService {
   }
 }
 
-/** How much of what uploads may take is taken. */
+/** Use of the bounds of uploads. */
 export interface UploadUsage {
   readonly uploads: number;
   readonly maxUploads: number;

@@ -14,47 +14,44 @@ import { FolderOwner } from './folder-owner.ts';
 import { scanFolder } from './folder-scan.ts';
 import { openRenderingFolder, RenderingFolder } from './rendering-folder.ts';
 
-/** What a store of renderings on a disk is made from. */
+/** Options of a store of renderings on a disk. */
 export interface DiskCacheOptions {
-  /** Of its own. It is made if it is missing. */
+  /** Folder for this store alone; created if missing. */
   readonly folder: string;
-  /** Of disk, in bytes, counted in whole blocks, folders included. */
+  /** Bound of the disk space in bytes, counted in whole blocks, folders included. */
   readonly maxBytes: number;
   readonly log: Log;
-  /** Time for each step of a removal, in milliseconds. */
+  /** Longest time of each step of a removal, in milliseconds. */
   readonly stallTimeoutMs?: number;
 }
 
-/**
- * Largest rendering that is kept, as a part of the whole: one must not drive out many others.
- */
+/** Largest rendering that is stored, as a share of the bound: a single one must not evict many others. */
 const MAX_RESULT_PART = 0.05;
 
 const UNREADABLE = 'the folder of the result store cannot be read; renderings are not stored';
 
 /**
- * Renderings in a folder (`RenderingFolder`) that one process owns (`FolderOwner`), and never more than its
- * bound: an index in memory (`FileIndex`) knows them all, and what was not used for longest goes before
- * something new is written. What finds no room all the same is not kept, and that is no error: a full disk costs
- * new renderings, never those that are there.
+ * Renderings in a folder (`RenderingFolder`) that one process owns (`FolderOwner`), within a bound: an index in memory
+ * (`FileIndex`) knows them all, and evicts the least recently used before a write. A rendering that still does not fit
+ * is not stored, which is not an error: a full disk costs new renderings, never the stored ones.
  *
- * Where another process owns the folder, the store is as good as none: it finds nothing, keeps nothing and
- * removes nothing. When the owner has ended, however it has, the folder is taken over at once.
+ * If another process owns the folder, the store finds, stores and removes nothing. When the owner has ended, however it
+ * ends, this process takes the folder over at once.
  *
- * The index is made by one scan, when the folder is ours; no request waits for it. Until it is done, a rendering is
- * read by its path, removals work, and nothing is written, since nothing is known of the room.
+ * One scan builds the index once the folder is ours; no request waits for it. Until then, reads go by path, removals
+ * work, and nothing is written, since the free room is unknown.
  *
- * Not covered: files that are put into the folder or removed from it behind the back of its owner. The latter are
- * counted until it is their turn to go; the former are found by the next scan.
+ * Not covered: files that others add to the folder or remove from it. Removed files count until their eviction; the
+ * next scan finds added ones.
  */
 export class DiskCache implements ResultStore {
   readonly #options: DiskCacheOptions;
   readonly #files: RenderingFolder;
   readonly #maxFileBytes: number;
   readonly #owner: FolderOwner;
-  /** From when all files are counted. */
+  /** The index, once all files are counted. */
   #index: FileIndex | undefined;
-  /** Whether the index knows them all by name. */
+  /** Whether the index contains all files. */
   #isScanned = false;
 
   /** @param folder a real path; see `createDiskCache` */
@@ -70,7 +67,7 @@ export class DiskCache implements ResultStore {
     });
   }
 
-  /** Begins to own the folder, now or when its owner has ended; resolves when that is known. */
+  /** Claims the folder, now or when its owner has ended; resolves when the result of the first attempt is known. */
   async open(): Promise<void> {
     await this.#owner.open(() => this.#scan());
   }
@@ -102,12 +99,12 @@ export class DiskCache implements ResultStore {
     return this.#owner.isOurs ? this.#owner.run(() => this.#files.remove(prefix)) : 0;
   }
 
-  /** Gives the folder to others, when what is under way has ended. */
+  /** Releases the folder to other processes once running work has ended. */
   close(): void {
     this.#owner.close();
   }
 
-  /** How full the folder is; `undefined` before it is known. */
+  /** Returns how full the folder is; `undefined` before the scan has counted. */
   usage(): StoreUsage | undefined {
     return this.#isScanned ? this.#index?.usage : undefined;
   }
@@ -118,7 +115,7 @@ export class DiskCache implements ResultStore {
 
   async #write(index: FileIndex, path: string, parts: readonly Uint8Array[]): Promise<void> {
     const costBytes = fileCostBytes(parts.reduce((sum, { length }) => sum + length, 0));
-    // With all folders on the way, should none of them be there.
+    // With all parent folders, in case that none of them exists.
     let reservedBytes = costBytes + (path.split('/').length - 1) * FOLDER_COST_BYTES;
     while (!index.tryReserve(reservedBytes)) {
       if (!(await index.evict((oldest) => this.#files.removeFile(oldest)))) return;
@@ -157,20 +154,20 @@ export class DiskCache implements ResultStore {
     const onCounted = (index: FileIndex): void => {
       this.#index = index;
     };
-    const leave = await files.takeTurn(signal);
+    const release = await files.takeTurn(signal);
     try {
       await files.removeAbandoned(signal);
       await scanFolder({ files, maxBytes, log, signal, onCounted });
     } finally {
-      leave();
+      release();
     }
   }
 }
 
 /**
- * Opens a folder as a store and begins to scan it, where no other process owns it.
+ * Opens a folder as a store and begins to scan it, unless another process owns it.
  *
- * @throws Error if the folder cannot be made or read, or is no folder
+ * @throws Error if the path cannot be created or read, or is not a folder
  */
 export async function createDiskCache(options: DiskCacheOptions): Promise<DiskCache> {
   const folder = await openRenderingFolder(options.folder);
@@ -187,10 +184,10 @@ export async function createDiskCache(options: DiskCacheOptions): Promise<DiskCa
 }
 
 /**
- * Opens a folder beside the service that owns it, to look whether a rendering can be written, read and
- * removed: without its lock, its bound and its evictions.
+ * Opens a folder beside the service that owns it, to check whether a rendering can be written, read and removed:
+ * without its lock, its bound and its evictions.
  *
- * @throws Error if the folder cannot be made or read, or is no folder
+ * @throws Error if the path cannot be created or read, or is not a folder
  */
 export async function openFolderBeside({
   folder,

@@ -7,20 +7,20 @@ import { join } from 'node:path';
 import { setTimeout as wait } from 'node:timers/promises';
 import { systemCodeOf } from '../filesystem/system-errors.ts';
 
-/** What became of a claim to a folder. */
+/** Result of claiming a folder. */
 export type FolderClaim =
-  /** It is ours until `release`, or until the process ends. */
+  /** The folder is ours until `release`, or until the process ends. */
   | { readonly kind: 'owned'; readonly release: () => void }
-  /** Another process owns it; `ended` resolves when that may be over, and after `release`. */
+  /** Another process owns the folder; `ended` resolves when its ownership may be over, and after `release`. */
   | { readonly kind: 'taken'; readonly ended: Promise<void>; readonly release: () => void };
 
 /** Name of a socket: 128 random bits. */
 const SOCKET_NAME = /^[\da-f]{32}$/;
 
-/** Longest wait before the next try of two processes that claim a folder at the same moment, in milliseconds. */
+/** Longest wait before two processes that claim a folder at the same moment retry, in milliseconds. */
 const MAX_RETRY_MS = 50;
 
-/** File systems between hosts, by the number that Linux gives them (statfs(2), linux/magic.h). */
+/** Network file systems, by Linux's magic numbers (statfs(2), linux/magic.h). */
 const NETWORK_FILE_SYSTEMS: ReadonlySet<number> = new Set([
   0x6969, // NFS
   0x517b, // SMB
@@ -31,24 +31,23 @@ const NETWORK_FILE_SYSTEMS: ReadonlySet<number> = new Set([
 ]);
 
 /**
- * Claims a folder for this process. The owner listens at a socket in it: a process that can connect to one knows that
- * its process lives, and the kernel closes it when the process ends, however that ends. This holds between
- * the containers of one host that share the folder as a volume: a socket belongs to its file, not to a network
- * or a table of processes. The connection stays open, so that others hear of the end at once.
+ * Claims a folder for this process. The owner listens at a socket in the folder: a process that can connect to a socket
+ * knows that its owner lives, and the kernel closes the socket when that process ends, however it ends. This also works
+ * between containers of one host that share the folder as a volume: a socket belongs to its file, not to a network or a
+ * process table. The connection stays open, so that others learn of the end at once.
  *
- * A claim first looks for a living socket; then it listens at one of its own, and looks once more. Of two that
- * do so at the same time, the later one to listen sees the other, and steps back: so there are never two
- * owners. What the dead have left is removed by the next owner.
+ * A claim first looks for a living socket, then listens at its own, and looks once more. Of two concurrent claims, the
+ * later one to listen sees the other and steps back, so there are never two owners. The next owner removes sockets of
+ * ended processes.
  *
- * Node has no flock(2), and a lock by time stamps or process ids ends too early or too late: process ids are
- * of one container, and a process that was stopped for a while would go on as the second owner.
+ * Node has no flock(2), and a lock by time stamps or process ids ends too early or too late: process ids are valid in
+ * one container, and a process that was stopped for a while would continue as a second owner.
  *
  * Not covered: hosts that share a folder by a network file system, which do not see each other's sockets (see
- * `isOnNetwork`); sockets of the living that are removed; file systems without sockets, where this
- * throws.
+ * `isOnNetwork`); removal of a living socket; file systems without sockets, where this throws.
  *
  * @param folder for the sockets alone; it must exist
- * @throws Error of a system call: sockets cannot be made there, or those of others not be asked
+ * @throws Error of a system call: sockets cannot be created there, or those of others not be connected to
  */
 export async function claimFolder(folder: string): Promise<FolderClaim> {
   for (;;) {
@@ -62,7 +61,7 @@ export async function claimFolder(folder: string): Promise<FolderClaim> {
   }
 }
 
-/** @returns `undefined` where another claims it at the same time */
+/** @returns `undefined` if another process claims the folder at the same time */
 async function claimOnce(folder: string, handle: FileHandle): Promise<FolderClaim | undefined> {
   const place = findShortPath(folder, handle);
   const { living } = await askOthers(folder, place);
@@ -84,19 +83,19 @@ async function claimOnce(folder: string, handle: FileHandle): Promise<FolderClai
   return undefined;
 }
 
-/** Whether a folder may be shared by hosts, which a claim does not hold between; only Linux says so. */
+/** Whether a folder may be shared between hosts, where a claim does not work; only Linux reports this. */
 export async function isOnNetwork(folder: string): Promise<boolean> {
   return NETWORK_FILE_SYSTEMS.has((await statfs(folder)).type);
 }
 
-/** The address of a socket has at most 107 bytes (unix(7)), and the path of a folder may have more. */
+/** Returns a short path of the folder: the address of a socket has at most 107 bytes (unix(7)). */
 function findShortPath(folder: string, { fd }: FileHandle): string {
-  // Only Linux has it. What is in it is not looked at: that would ask the disk of the folder, which may hang.
+  // Only Linux has /proc. The entry itself is not checked: that would access the disk of the folder, which may hang.
   const open = '/proc/self/fd';
   return existsSync(open) ? `${open}/${fd}` : folder;
 }
 
-/** A connection to a process that lives, but for our own socket; else the names of the sockets of the dead. */
+/** Returns a connection to another living process, or else the names of the sockets of ended ones. */
 async function askOthers(folder: string, place: string, own?: string) {
   const dead: string[] = [];
   for (const name of await readdir(folder)) {
@@ -108,10 +107,10 @@ async function askOthers(folder: string, place: string, own?: string) {
   return { living: undefined, dead };
 }
 
-/** What a socket says whose process has ended, or is about to leave it. */
+/** Errors of a socket whose process has ended, or is about to release it. */
 const DEAD: ReadonlySet<unknown> = new Set(['ECONNREFUSED', 'ECONNRESET', 'ENOENT']);
 
-/** @returns `undefined` where no process listens any more */
+/** @returns `undefined` if no process listens any more */
 async function connect(path: string): Promise<Socket | undefined> {
   const socket = createConnection(path);
   try {
@@ -125,7 +124,7 @@ async function connect(path: string): Promise<Socket | undefined> {
 
 function waitFor(living: Socket, handle: FileHandle): FolderClaim {
   const ended = new Promise<void>((resolve) => {
-    // An error is an end, too. Nothing is sent; but only a socket that is read from has an end.
+    // An error also ends the socket. Nothing is sent, but only a socket that is being read emits its end.
     living.on('error', () => undefined).once('close', () => resolve());
     living.resume().unref();
   });
@@ -133,7 +132,7 @@ function waitFor(living: Socket, handle: FileHandle): FolderClaim {
   return { kind: 'taken', ended, release: () => living.destroy() };
 }
 
-/** @returns what ends it: the socket is gone then, and the processes that wait notice */
+/** @returns a function that removes the socket and notifies the waiting processes */
 async function listen(path: string, handle: FileHandle): Promise<() => void> {
   const waiting = new Set<Socket>();
   const server: Server = createServer((socket) => {
@@ -145,7 +144,7 @@ async function listen(path: string, handle: FileHandle): Promise<() => void> {
   await once(server, 'listening');
   server.unref();
   return () => {
-    // The path leads through the handle, and the socket is removed by its path.
+    // The path leads through the handle, and the server removes the socket by this path.
     server.close(() => void handle.close());
     for (const socket of waiting) socket.destroy();
   };

@@ -3,15 +3,15 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import type { Log } from '../../pipeline/ports.ts';
 import { claimFolder, type FolderClaim } from './folder-lock.ts';
 
-/** Time after which a folder that cannot be claimed or scanned is tried again, in milliseconds. */
+/** Delay before a failed claim or scan is retried, in milliseconds. */
 const RETRY_AFTER_MS = 60_000;
 
 const TAKEN = 'another process owns the folder of the result store; renderings are not stored';
 const UNCLAIMED = 'the folder of the result store cannot be locked; renderings are not stored';
 
 /**
- * This process as the owner of a folder: now, or when the process that owns it has ended. The folder is given
- * back when it is closed and the work in it has ended.
+ * Ownership of a folder by this process: now, or when the current owner has ended. `close` releases the folder once the
+ * work in it has ended.
  */
 export class FolderOwner {
   readonly #folder: string;
@@ -19,7 +19,7 @@ export class FolderOwner {
   readonly #closing = new AbortController();
   #claim: FolderClaim | undefined;
   #shortcoming: string | undefined;
-  /** Work in the folder under way. */
+  /** Number of running tasks in the folder. */
   #running = 0;
 
   /** @param folder a real path; its `owner/` must exist */
@@ -28,23 +28,23 @@ export class FolderOwner {
     this.#log = log;
   }
 
-  /** Whether the folder is ours, and stays so for the work that begins now. */
+  /** Whether the folder is ours, and stays so for work that begins now. */
   get isOurs(): boolean {
     return this.#claim?.kind === 'owned' && !this.#closing.signal.aborted;
   }
 
-  /** Why nothing is stored, as the log has it; `undefined` where all is well. */
+  /** Reason why nothing is stored, as in the log; `undefined` if all is well. */
   get shortcoming(): string | undefined {
     return this.#shortcoming;
   }
 
-  /** Aborts when the folder is to be given back. */
+  /** Aborts when the folder is to be released. */
   get closing(): AbortSignal {
     return this.#closing.signal;
   }
 
   /**
-   * Claims the folder; resolves when it is known whether that is possible now. If not, it goes on trying.
+   * Claims the folder; resolves when the result of the first attempt is known, and retries after a failure.
    *
    * @param onOwned begins the work of the owner
    */
@@ -53,7 +53,7 @@ export class FolderOwner {
     void wait?.().then(() => this.open(onOwned));
   }
 
-  /** Does something that must have ended before the folder is another's. */
+  /** Runs work that must end before another process may own the folder. */
   async run<Result>(work: () => Promise<Result>): Promise<Result> {
     this.#running += 1;
     try {
@@ -76,19 +76,19 @@ export class FolderOwner {
     this.#shortcoming = undefined;
   }
 
-  /** Waits before the next try; less long where the folder is given back meanwhile. */
+  /** Waits before the next attempt, or until `close`. */
   async rest(): Promise<void> {
     const { signal } = this.#closing;
     await sleep(RETRY_AFTER_MS, undefined, { ref: false, signal }).catch(() => undefined);
   }
 
-  /** Gives the folder to others, when the work under way has ended. */
+  /** Releases the folder to other processes once running work has ended. */
   close(): void {
     this.#closing.abort();
     this.#releaseIfIdle();
   }
 
-  /** @returns how to wait for the next try; `undefined` where there is none to come */
+  /** @returns a function that waits for the next attempt; `undefined` without a further attempt */
   async #tryToOwn(onOwned: () => Promise<void>): Promise<(() => Promise<void>) | undefined> {
     const { signal } = this.#closing;
     if (signal.aborted) return undefined;
@@ -96,7 +96,7 @@ export class FolderOwner {
       const claim = await claimFolder(join(this.#folder, 'owner'));
       this.#claim = claim;
       this.#releaseIfIdle();
-      if (signal.aborted) return undefined; // given up meanwhile
+      if (signal.aborted) return undefined; // closed meanwhile
       if (claim.kind === 'taken') {
         this.noteShortcoming(TAKEN);
         return () => claim.ended;

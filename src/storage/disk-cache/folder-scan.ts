@@ -5,18 +5,18 @@ import { walkFolder } from '../filesystem/folder-walk.ts';
 import { FileIndex, FOLDER_COST_BYTES, fileCostBytes } from './file-index.ts';
 import type { RenderingFolder } from './rendering-folder.ts';
 
-/** What is scanned, and for what. */
+/** Options of a scan. */
 export interface ScanOptions {
   readonly files: RenderingFolder;
-  /** Of disk, in bytes. */
+  /** Bound of the disk space, in bytes. */
   readonly maxBytes: number;
   readonly log: Log;
   readonly signal: AbortSignal;
-  /** Called with the index when all is seen; from then on, what is removed must be removed from it, too. */
+  /** Called with the index once all files are counted; from then on, removals must also update the index. */
   readonly onCounted: (index: FileIndex) => void;
 }
 
-/** Files that were last used in the same hour; nothing tells it more exactly. */
+/** Files that were last used in the same hour, the resolution of their times. */
 interface Hour {
   readonly paths: string[];
   readonly costsBytes: number[];
@@ -24,13 +24,13 @@ interface Hour {
 
 const HOUR_MS = 60 * 60 * 1000;
 
-/** Files that are taken in between two turns of the event loop: less than a millisecond of work. */
+/** Files that are indexed between two turns of the event loop: less than a millisecond of work. */
 const FILES_PER_TURN = 500;
 
 /**
- * Reads which renderings are in a folder, once, file by file (`walkFolder`): a million of them took 76 s of the main
- * thread's time on a crowded machine, some microseconds at a time. What is above the bound goes, the least
- * recently used first, to an hour. Files that are no renderings are left alone, and do not count.
+ * Scans the renderings in a folder, once, file by file (`walkFolder`): a million of them took 76 s of the main thread's
+ * time on a crowded machine, some microseconds at a time. Evicts what is above the bound, the least recently used
+ * first, to an hour. Files that are not renderings are left alone, and do not count.
  *
  * @throws Error of a system call; `signal.reason`
  */
@@ -95,7 +95,7 @@ async function fillIndex(
       signal.throwIfAborted();
       index.restore(path, costsBytes[at] ?? 0);
       if (index.usage.heldBytes <= index.maxBytes) continue;
-      // The one that was just taken in goes, and is the oldest that is left.
+      // Evicts the file that was just added, which is the oldest.
       await index
         .evict((oldest) => files.removeFile(oldest))
         .catch((error: unknown) => {
@@ -111,7 +111,7 @@ async function fillIndex(
   }
 }
 
-/** A part of a text keeps the whole in memory, and one that was put together its parts. */
+/** Copies a path: a slice keeps the whole string in memory, and a concatenation its parts. */
 function flatten(path: string): string {
   return Buffer.from(path).toString();
 }

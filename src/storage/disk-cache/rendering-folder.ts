@@ -31,26 +31,26 @@ import { StallWatch } from './stall-watch.ts';
 
 const setTimes = promisify(futimes);
 
-/** What a folder of renderings is made from. */
+/** Options of a folder of renderings. */
 export interface RenderingFolderOptions extends Omit<RemovalPlace, 'resultsPath'> {
   /** Largest file that is read, in bytes. */
   readonly maxFileBytes: number;
-  /** Time for each step of a removal, in milliseconds. */
+  /** Longest time of each step of a removal, in milliseconds. */
   readonly stallTimeoutMs?: number | undefined;
 }
 
-/** Age from which a read renews the time of last use, in milliseconds: it costs a write of metadata. */
+/** Age of the last use from which a read updates it, in milliseconds: an update writes metadata. */
 const TOUCH_AFTER_MS = 60 * 60 * 1000;
 
 /**
- * Time after which a disk is taken to hang, in milliseconds. A removal may take minutes, but each of its steps is
- * a few system calls, and two seconds are too long for a read already.
+ * Time after which a disk counts as hanging, in milliseconds. A removal may take minutes, but each of its steps is a
+ * few system calls, and two seconds are already too long for a read.
  */
 const STALL_TIMEOUT_MS = 10_000;
 
 /**
- * Reads, writes, evictions and scans at a time. All file access of the process shares Node's four threads, and a disk
- * that hangs keeps those that are on it: half of them are left for purges, one at a time, and the originals.
+ * Concurrent reads, writes, evictions and scans. All file access of the process shares Node's four threads, and a
+ * hanging disk blocks those in use: half of them remain for purges, one at a time, and for originals.
  */
 const TURNS = {
   slots: 2,
@@ -58,31 +58,30 @@ const TURNS = {
   maxWaitMs: STALL_TIMEOUT_MS,
 };
 
-/** Temporary files that are remembered to be removed; the next start finds more. */
-const MAX_LEFT = 1_000;
+/** Most orphans that are remembered for removal; the next start finds more. */
+const MAX_ORPHANS = 1_000;
 
 /**
- * Renderings in a folder, without a bound: `results/` has them by `resultPath`, `incoming/` what is being
- * written, `owner/` the sockets of `claimFolder`. A file gets its name when it is whole and on the disk, so no
- * other is ever seen under it; should a disk lose bytes all the same, the sum in it tells (`parseResultFile`),
- * and it is removed. The time of its last change is the time of its last use, to an hour.
+ * Renderings in a folder, without a bound: `results/` contains them by `resultPath`, `incoming/` unfinished writes,
+ * `owner/` the sockets of `claimFolder`. A file gets its name once it is complete and on the disk; should a disk still
+ * lose bytes, its checksum reveals the damage (`parseResultFile`), and the file is removed. The time of its last change
+ * is the time of its last use, to an hour.
  *
- * A rendering whose name is too long for the file system is not kept, and that is no error.
+ * A rendering whose name is too long for the file system is not stored, which is not an error.
  *
- * Nothing is touched but renderings, by their names, and folders that are empty then; no symbolic link is
- * followed, wherever below the folder it is. Not covered: a folder that is swapped for a link between the check
- * and the removal or the move.
+ * Only renderings are touched, by their names, and folders that become empty; no symbolic link below the folder is
+ * followed. Not covered: a folder that is swapped for a link between the check and the removal or the move.
  */
 export class RenderingFolder implements ResultStore {
-  /** Where the renderings are: a real path. */
+  /** Real path of the folder of renderings. */
   readonly resultsPath: string;
   readonly #incomingPath: string;
   readonly #maxFileBytes: number;
   readonly #place: RemovalPlace;
   readonly #watch: StallWatch;
   readonly #turns = new Semaphore(TURNS);
-  /** Temporary files that a disk which failed has kept. */
-  readonly #left = new Set<string>();
+  /** Temporary files that a failing disk could not remove. */
+  readonly #orphans = new Set<string>();
 
   /** @param folder a real path; see `openRenderingFolder` */
   constructor(folder: string, options: RenderingFolderOptions) {
@@ -102,18 +101,18 @@ export class RenderingFolder implements ResultStore {
     const path = storedPathOf(address);
     const read = async (): Promise<StoredResult | undefined> => {
       const fullPath = join(this.resultsPath, path);
-      const leave = await this.takeTurn(signal);
+      const release = await this.takeTurn(signal);
       let file: OpenedFile | undefined;
       try {
         file = await openRegularFile(fullPath);
         if (file === undefined) return undefined;
         const { descriptor, status } = file;
         const sizeBytes = Number(status.size);
-        // A caller that has gone has given its room back already.
+        // A caller that has aborted has already returned its room.
         signal.throwIfAborted();
         if (sizeBytes > this.#maxFileBytes || !takeRoom(sizeBytes)) return undefined;
         const result = parseResultFile(await readBytes(file, 0, sizeBytes), address);
-        // In a folder that may only be read, damaged files stay, and times are as they were.
+        // In a read-only folder, damaged files stay, and times do not change.
         if (result === undefined) {
           await removeFile(this.#place, path).catch(() => undefined);
         } else if (Date.now() - Number(status.mtimeMs) > TOUCH_AFTER_MS) {
@@ -126,12 +125,12 @@ export class RenderingFolder implements ResultStore {
         if (isMissingFile(error)) return undefined;
         throw new Error(`The rendering ${fullPath} cannot be read.`, { cause: error });
       } finally {
-        // That may hang, too.
-        if (file === undefined) leave();
-        else closeFile(file, leave);
+        // Closing may hang, too.
+        if (file === undefined) release();
+        else closeFile(file, release);
       }
     };
-    // A disk that hangs keeps its calls, not their caller.
+    // A hanging disk keeps its calls, but not their caller.
     return unlessAborted(read(), signal);
   }
 
@@ -142,11 +141,11 @@ export class RenderingFolder implements ResultStore {
   }
 
   /**
-   * Writes a file, in place of the one that is there.
+   * Writes a file, in place of an existing one.
    *
-   * @param onFolderMade called for each folder that is made for it
-   * @returns whether the file system takes its name
-   * @throws Error of a system call; then nothing is left of the file
+   * @param onFolderMade called for each folder that is created for the file
+   * @returns whether the file system accepts the name
+   * @throws Error of a system call; then nothing of the file remains
    */
   async writeFile(
     path: string,
@@ -154,7 +153,7 @@ export class RenderingFolder implements ResultStore {
     onFolderMade?: () => void,
   ): Promise<boolean> {
     const fullPath = join(this.resultsPath, path);
-    const leave = await this.takeTurn(new AbortController().signal);
+    const release = await this.takeTurn(new AbortController().signal);
     const temporaryPath = join(this.#incomingPath, randomBytes(16).toString('hex'));
     try {
       await writeWholeFile(parts, {
@@ -162,15 +161,15 @@ export class RenderingFolder implements ResultStore {
         temporaryPath,
         root: dirname(this.resultsPath),
         onFolderMade,
-        onLeft: () => this.#left.size < MAX_LEFT && this.#left.add(temporaryPath),
+        onOrphan: () => this.#orphans.size < MAX_ORPHANS && this.#orphans.add(temporaryPath),
       });
-      await this.#removeLeft().catch(() => undefined);
+      await this.#removeOrphans().catch(() => undefined);
       return true;
     } catch (error) {
       if (systemCodeOf(error) === 'ENAMETOOLONG') return false;
       throw new Error(`The rendering ${fullPath} cannot be written.`, { cause: error });
     } finally {
-      leave();
+      release();
     }
   }
 
@@ -184,14 +183,14 @@ export class RenderingFolder implements ResultStore {
     }
   }
 
-  /** As `removeFile` of rendering-removal, in turn. */
+  /** Does `removeFile` of rendering-removal, in turn. */
   async removeFile(path: string): Promise<void> {
-    const leave = await this.takeTurn(new AbortController().signal);
-    await removeFile(this.#place, path).finally(leave);
+    const release = await this.takeTurn(new AbortController().signal);
+    await removeFile(this.#place, path).finally(release);
   }
 
   /**
-   * Removes what processes that have ended left in the middle of a write.
+   * Removes the temporary files that ended processes have left.
    *
    * @throws Error of a system call; `signal.reason`
    */
@@ -203,21 +202,21 @@ export class RenderingFolder implements ResultStore {
     }
   }
 
-  /** Does nothing: the folder does nothing by itself. */
+  /** Does nothing: the folder has no background work. */
   close(): void {}
 
-  async #removeLeft(): Promise<void> {
-    for (const path of this.#left) {
+  async #removeOrphans(): Promise<void> {
+    for (const path of this.#orphans) {
       await isRemoved(unlink(path));
-      this.#left.delete(path);
+      this.#orphans.delete(path);
     }
   }
 
   /**
-   * Waits for one of the turns that all work here but purges has.
+   * Waits for one of the turns that all work here except purges takes.
    *
-   * @returns gives it back
-   * @throws StoreStalled if those ahead take too long; `signal.reason`
+   * @returns a function that ends the turn
+   * @throws StoreStalled if earlier turns take too long; `signal.reason`
    */
   async takeTurn(signal: AbortSignal): Promise<() => void> {
     return this.#turns.enter(signal).catch((cause: unknown) => {
@@ -228,10 +227,10 @@ export class RenderingFolder implements ResultStore {
 }
 
 /**
- * Opens a folder, which is made if it is missing.
+ * Opens a folder, and creates it if missing.
  *
  * @returns its real path
- * @throws Error if it cannot be made or read, or is no folder
+ * @throws Error if the path cannot be created or read, or is not a folder
  */
 export async function openRenderingFolder(path: string): Promise<string> {
   await mkdir(path, { recursive: true });

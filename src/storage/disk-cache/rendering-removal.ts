@@ -5,23 +5,22 @@ import { walkFolder } from '../filesystem/folder-walk.ts';
 import { isMissingFile, systemCodeOf } from '../filesystem/system-errors.ts';
 import { isRealFolder } from '../filesystem/whole-file.ts';
 
-/** Where renderings are removed, and what to call as they are. */
+/** Folder of renderings, and callbacks of its removals. */
 export interface RemovalPlace {
-  /** Where the renderings are: a real path. */
+  /** Real path of the folder of renderings. */
   readonly resultsPath: string;
-  /** Called for each folder that was removed. */
+  /** Called for each removed folder. */
   readonly onFolderRemoved?: (() => void) | undefined;
-  /** Called with the `resultPath` of each file that was removed, or is not there any more. */
+  /** Called with the `resultPath` of each file that was removed, or was already missing. */
   readonly onFileRemoved?: ((path: string) => void) | undefined;
 }
 
 /**
- * Removes all renderings whose path begins with a text, and the folders that are empty then; nothing else, and no
- * link is followed.
+ * Removes all renderings whose path begins with a text, and folders that become empty; follows no link.
  *
  * @param signal ends the removal
- * @param onStep called at each step: a disk that hangs lets none follow
- * @returns how many there were
+ * @param onStep called at each step; stays away while a disk hangs
+ * @returns the number of removed renderings
  * @throws Error if a symbolic link leads there, and of a system call; `signal.reason`
  */
 export async function removeAll(
@@ -52,7 +51,7 @@ export async function removeAll(
 }
 
 /**
- * Removes one rendering, if it is there, and the folders that are empty then.
+ * Removes one rendering, if it exists, and folders that become empty.
  *
  * @throws Error if a symbolic link leads there, and of a system call
  */
@@ -65,7 +64,7 @@ export async function removeFile(place: RemovalPlace, path: string): Promise<voi
   await removeEmpty(place, folder);
 }
 
-/** Whether it was removed by us; what is gone already, or not empty, was not. */
+/** Whether the call removed anything; false for missing entries, and for folders that are not empty. */
 export async function isRemoved(call: Promise<void>): Promise<boolean> {
   try {
     await call;
@@ -77,7 +76,7 @@ export async function isRemoved(call: Promise<void>): Promise<boolean> {
   }
 }
 
-/** Removes a folder, if nothing is in it, and those above it likewise. */
+/** Removes a folder if it is empty, and then its parents likewise. */
 async function removeEmpty(place: RemovalPlace, folder: string): Promise<void> {
   for (let path = folder; path !== place.resultsPath; path = dirname(path)) {
     if (!(await isRemoved(rmdir(path)))) return;

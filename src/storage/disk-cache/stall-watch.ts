@@ -1,28 +1,28 @@
 import { unlessAborted } from '../../pipeline/abort.ts';
 import { StoreStalled } from '../../pipeline/ports.ts';
 
-/** Tells each of its steps. */
+/** A removal that reports each of its steps. */
 type Removal<Result> = (signal: AbortSignal, onStep: () => void) => Promise<Result>;
 
 /**
- * Watches over removals from a disk, of which one is under way at a time: one that makes no step for some time is
- * given up. Its system call cannot be given up, and keeps one of the few threads that all file access shares; so
- * until it has ended, others are refused.
+ * Watch over removals from a disk, which run one at a time: a removal without a step for some time is abandoned. Its
+ * system call cannot be cancelled, and occupies one of the few threads that all file access shares; so further removals
+ * are rejected until it has ended.
  */
 export class StallWatch {
   readonly #stallTimeoutMs: number;
   #isHanging = false;
-  /** Fulfilled when the last of those that came has ended or is given up. */
+  /** Fulfilled when the latest removal has ended or was abandoned. */
   #last: Promise<unknown> = Promise.resolve();
 
-  /** @param stallTimeoutMs longest time from one step to the next, in milliseconds */
+  /** @param stallTimeoutMs longest time between two steps, in milliseconds */
   constructor(stallTimeoutMs: number) {
     this.#stallTimeoutMs = stallTimeoutMs;
   }
 
   /**
-   * @param removal has to stop with the signal, at the latest when its disk responds again
-   * @throws StoreStalled; what the removal throws
+   * @param removal must stop with the signal, at the latest when its disk responds again
+   * @throws StoreStalled; errors of the removal
    */
   run<Result>(removal: Removal<Result>): Promise<Result> {
     const turn = this.#last.then(() => this.#watch(removal));

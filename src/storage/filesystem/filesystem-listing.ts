@@ -6,20 +6,20 @@ import { walkFolder } from './folder-walk.ts';
 import { isMissingFile } from './system-errors.ts';
 
 /**
- * Tells what is in the folder of a `FilesystemOrigin`: the regular files that it would open, dotfiles
- * among them, and nothing that is behind a symbolic link. Folders that must not be read are left out.
+ * Lists the folder of a `FilesystemOrigin`: the regular files that it would open, dotfiles included, and nothing behind
+ * a symbolic link. Skips folders without read permission.
  *
- * It never leaves the folder, and reads no file. Not covered: what a folder is swapped for while it is
- * being read is listed; it would not be served.
+ * The listing never leaves the folder, and reads no file. Not covered: if a folder is swapped during its listing,
+ * entries of the replacement are listed; they would not be served.
  *
- * @throws Error if there is no such folder
+ * @throws Error if the folder is missing
  */
 export async function createFilesystemListing(path: string): Promise<OriginListing> {
   const root = await realpath(path);
   return {
     list: async (prefix, visit, signal) => {
       try {
-        // Without the slash at its end, behind which a link is what it leads to.
+        // Without a trailing slash, with which a link would be followed.
         const folder = resolve(root, prefix);
         if (!(await isOwnFolder(folder, root))) return;
         for await (const entry of walkFolder(folder, { signal })) {
@@ -35,10 +35,10 @@ export async function createFilesystemListing(path: string): Promise<OriginListi
   };
 }
 
-/** @throws Error if the root is gone: an unmounted disk is not an empty one */
+/** @throws Error if the root is missing: an unmounted disk is not an empty one */
 async function isOwnFolder(folder: string, root: string): Promise<boolean> {
   try {
-    return (await lstat(folder)).isDirectory(); // not so of a link to one
+    return (await lstat(folder)).isDirectory(); // false for a link to a folder
   } catch (error) {
     if (!isMissingFile(error)) throw error;
     if (!(await stat(root)).isDirectory()) throw error;

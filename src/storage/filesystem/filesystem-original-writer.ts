@@ -15,17 +15,16 @@ import { isMissingFile, systemCodeOf } from './system-errors.ts';
 import { writeWholeFile } from './whole-file.ts';
 
 /**
- * Writes originals into the folder that `FilesystemOrigin` reads. A file is written in the top of the
- * folder, under a name that is the key of no original, and gets its own when all of it is on the disk
- * (`writeWholeFile`).
+ * Writes originals into the folder that `FilesystemOrigin` reads. A file is written at the top of the folder, under a
+ * name that is not an original's key, and gets its own name once it is completely on the disk (`writeWholeFile`).
  *
- * Not covered: a file system of its own below the folder, into which no file can be moved; one without hard links,
- * where nothing can be written that must be new; what is left behind by a process that is killed (`.incoming-…`).
+ * Not covered: a separate file system below the folder, into which no file can be moved; one without hard links, where
+ * nothing can be written that must be new; orphans of a killed process (`.incoming-…`).
  */
 export class FilesystemOriginalWriter implements OriginalWriter {
   readonly #root: RootFolder;
   readonly #marker: StorageMarker | undefined;
-  /** A file appears as a whole; there are no parts that somebody else could complete. */
+  /** A file appears as a whole, so parts cannot be completed by others. */
   readonly writePart = undefined;
 
   constructor(root: RootFolder, marker?: StorageMarker) {
@@ -54,7 +53,7 @@ export class FilesystemOriginalWriter implements OriginalWriter {
     return fileEtagOf(await lstat(path, { bigint: true }));
   }
 
-  /** Whatever it is: a link or a folder is in the way, too. */
+  /** Whether anything exists at the key: a link or a folder is in the way, too. */
   async has(key: string): Promise<boolean> {
     await this.#checkMarker();
     try {
@@ -66,7 +65,7 @@ export class FilesystemOriginalWriter implements OriginalWriter {
     }
   }
 
-  /** Each piece is written before the next one is taken. */
+  /** Returns 0: each piece is written before the next one is taken. */
   heldBytesOf(): number {
     return 0;
   }
@@ -77,15 +76,15 @@ export class FilesystemOriginalWriter implements OriginalWriter {
     return path;
   }
 
-  /** Where the disk is not mounted, an original would be written beside it. */
+  /** Rejects writes if the disk is not mounted: an original would be written to the disk below. */
   async #checkMarker(): Promise<void> {
     if ((await this.#marker?.look()) === false) throw new Error('The file STORAGE_MARKER is gone.');
   }
 }
 
 /**
- * @param marker what must be in it
- * @throws Error if there is no such folder
+ * @param marker must exist for a write
+ * @throws Error if the folder is missing
  */
 export async function createFilesystemOriginalWriter(
   folder: string,
@@ -94,14 +93,14 @@ export async function createFilesystemOriginalWriter(
   return new FilesystemOriginalWriter(await RootFolder.open(folder), marker);
 }
 
-/** The name of a file is a fact of its folder. */
+/** Flushes a folder, which stores the names of its files. */
 async function syncFolder(folder: string): Promise<void> {
   let handle: FileHandle | undefined;
   try {
     handle = await open(folder, constants.O_RDONLY);
     await handle.sync();
   } catch {
-    // Some file systems cannot; the file is there all the same.
+    // Some file systems cannot; the file exists all the same.
   } finally {
     await handle?.close();
   }

@@ -2,43 +2,42 @@ import { lstat, readdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { isMissingFile, isRefused } from './system-errors.ts';
 
-/** What a walk finds. */
+/** An entry that a walk finds. */
 export type FolderEntry =
   | {
       readonly kind: 'file';
       readonly path: string;
       readonly sizeBytes: number;
-      /** When it was last changed, in milliseconds since 1970. */
+      /** Time of the last change, in milliseconds since 1970. */
       readonly mtimeMs: number;
     }
-  /** A folder, after all that is in it; the one where the walk begins is not shown. */
+  /** A folder, after its contents; not the one where the walk begins. */
   | { readonly kind: 'folder'; readonly path: string }
-  /** A folder that must not be read; the walk goes on without it. */
+  /** A folder without read permission; the walk continues without it. */
   | { readonly kind: 'refused'; readonly path: string; readonly error: unknown };
 
-/** How a walk goes. */
+/** Options of a walk. */
 export interface WalkOptions {
   readonly signal?: AbortSignal;
-  /** What names in the folder itself must begin with to be shown; further down all are. */
+  /** Prefix of the names in the folder itself; the names in subfolders are not filtered. */
   readonly namePrefix?: string;
-  /** Called before each system call but the first: a disk that hangs lets none follow. */
+  /** Called before each system call but the first; stays away while a disk hangs. */
   readonly onStep?: () => void;
 }
 
 /**
- * Shows the regular files below a folder, in no particular order. It holds the names of one folder per level: 300 000
- * of them took 40 MB, and 64 ms of the main thread. Else there is one system call at a time, and so one file per turn
- * of the event loop: where requests are served, a walk is as slow as they need it to be. Symbolic links are neither
- * followed nor shown, nor is anything else that is neither file nor folder. What vanishes meanwhile is
- * left out; what comes meanwhile may be.
+ * Yields the regular files below a folder, in no particular order. A walk holds the names of one folder per level: 300
+ * 000 of them took 40 MB, and 64 ms of the main thread. Otherwise it makes one system call at a time, and so yields one
+ * file per turn of the event loop: it slows down with the load of requests. Symbolic links are neither followed nor
+ * yielded, nor are other entries besides files and folders. Entries that vanish meanwhile are skipped; new ones may be.
  *
- * Node's `Dir` would hold fewer names, but where the file system does not say what an entry is (some of FUSE and NFS),
- * it asks by a call that keeps the event loop waiting, and fails for what vanishes just then. So all names of a folder
- * are one step, and a disk that is slow to tell a million of them may be taken to hang; it tells them faster the next time.
+ * Node's `Dir` would hold fewer names, but on file systems that do not report the type of an entry (some of FUSE and
+ * NFS), it makes a call that blocks the event loop, and fails for entries that vanish. So all names of a folder are one
+ * step, and a disk that is slow to list a million of them may count as hanging; its next listing is faster.
  *
- * Not covered: names that are not UTF-8, and what a folder is swapped for while it is being read.
+ * Not covered: names that are not UTF-8, and folders that are swapped while being read.
  *
- * @throws Error of a system call, but for refused folders; `signal.reason`
+ * @throws Error of a system call, except for folders without permission; `signal.reason`
  */
 export async function* walkFolder(
   folder: string,

@@ -2,14 +2,14 @@ import { type BigIntStats, close, constants, fstat, open, read, readlinkSync } f
 import { realpath, stat } from 'node:fs/promises';
 import { promisify } from 'node:util';
 
-/** A file that was opened for reading; to be closed with `closeFile`. */
+/** A file that was opened for reading, to be closed with `closeFile`. */
 export interface OpenedFile {
   /** A plain number: a `FileHandle` is an object of two sides, with promises of its own. */
   readonly descriptor: number;
   readonly status: BigIntStats;
 }
 
-/** A file may be replaced in the moment between its opening and the look at its path. */
+/** Most attempts; a file may be replaced between its opening and the check of its path. */
 const MAX_ATTEMPTS = 3;
 
 const openDescriptor = promisify(open);
@@ -17,15 +17,15 @@ const readDescriptor = promisify(read);
 const readStatus = promisify(fstat);
 
 /**
- * Opens a regular file, if there is one at this very path: no part of it may be a link.
+ * Opens a regular file at exactly this path: no part of the path may be a link.
  *
- * The kernel is asked where what was opened is; on systems without /proc, the path is looked at once more.
- * Of an open file, the path is in the kernel's memory: to ask for it at once costs less than to wake a thread
- * that asks. Its status may have to be asked of a file server.
+ * The kernel reports the path of the opened file; on systems without /proc, the path is resolved once more. The path of
+ * an open file is in the kernel's memory: a synchronous call costs less than waking a thread for it. The status may
+ * need a request to a file server.
  *
- * @param path absolute and straight: no `..`, no `.`, no two slashes
- * @returns `undefined` where there is something else
- * @throws what `open` of node:fs throws
+ * @param path absolute and normalized: no `..`, no `.`, no two slashes
+ * @returns `undefined` for anything but a regular file
+ * @throws errors of `open` of node:fs
  */
 export async function openRegularFile(
   path: string,
@@ -40,7 +40,7 @@ export async function openRegularFile(
       if (opened.status.isFile() && (await findPath(opened, path)) === path) return opened;
       const { nlink } = await readStatus(descriptor, { bigint: true });
       closeFile(opened);
-      if (nlink !== 0n) return undefined; // not replaced meanwhile
+      if (nlink !== 0n) return undefined; // the file was not replaced meanwhile
     } catch (error) {
       closeFile({ descriptor });
       throw error;
@@ -49,24 +49,24 @@ export async function openRegularFile(
   return undefined;
 }
 
-/** What tells the content of a file from any other that was at its path: without quotes. */
+/** Returns a tag, without quotes, that distinguishes the content of a file from any other at its path. */
 export function fileEtagOf({ size, mtimeNs }: Pick<BigIntStats, 'size' | 'mtimeNs'>): string {
   return `${size.toString(36)}-${mtimeNs.toString(36)}`;
 }
 
 /**
- * Reads bytes of a file into memory, in one call where the system gives them at once.
+ * Reads bytes of a file into memory, in a single call if the system returns all at once.
  *
- * @param first where they begin, counted from 0
- * @returns fewer where the file has fewer by now
- * @throws what `read` of node:fs throws
+ * @param first offset of the first byte
+ * @returns fewer bytes if the file has become shorter
+ * @throws errors of `read` of node:fs
  */
 export async function readBytes(
   { descriptor }: Pick<OpenedFile, 'descriptor'>,
   first: number,
   count: number,
 ): Promise<Buffer> {
-  // Not of Node's pool: they live on in a cache, and would hold 8 KiB of others.
+  // Not from Node's pool: the bytes live on in a cache, and would retain 8 KiB of others.
   const bytes = Buffer.allocUnsafeSlow(count);
   let filled = 0;
   while (filled < count) {
@@ -86,7 +86,7 @@ export async function readBytes(
 /**
  * Closes a file that was only read, in the background: no result depends on its end.
  *
- * @param onClosed called when the disk is done with it
+ * @param onClosed called when the disk is done
  */
 export function closeFile(
   { descriptor }: Pick<OpenedFile, 'descriptor'>,
@@ -104,8 +104,8 @@ function findOpenedPath(opened: OpenedFile, path: string): string | Promise<stri
 }
 
 /**
- * The real path, if that is still the file that was opened. A folder that is swapped for a link and back
- * meanwhile is not noticed.
+ * Resolves the real path, if it still is the opened file; does not notice a folder that is swapped for a link and back
+ * meanwhile.
  */
 export async function findRealPath({ status }: OpenedFile, path: string): Promise<string> {
   const real = await realpath(path);

@@ -1,10 +1,10 @@
 import { realpath, stat } from 'node:fs/promises';
 import { normalize, sep } from 'node:path';
 
-/** The folder that all originals are below, by its real path. */
+/** The folder of all originals, by its real path. */
 export class RootFolder {
   readonly path: string;
-  /** What stands before every key: the path with one separator behind it. */
+  /** Prefix of the path of every key: the folder with one trailing separator. */
   readonly #prefix: string;
 
   private constructor(path: string) {
@@ -12,14 +12,14 @@ export class RootFolder {
     this.#prefix = path.endsWith(sep) ? path : path + sep;
   }
 
-  /** @throws Error if there is no such folder */
+  /** @throws Error if the folder is missing */
   static async open(folder: string): Promise<RootFolder> {
     const path = await realpath(folder);
     if (!(await stat(path)).isDirectory()) throw new Error(`${path} is not a folder`);
     return new RootFolder(path);
   }
 
-  /** Path of a key; `undefined` for one that is not written straight (`..`, `.`, two slashes): a file has one key. */
+  /** Returns the path of a key; `undefined` unless it is normalized (no `..`, `.`, two slashes): a file has one key. */
   pathOf(key: string): string | undefined {
     const path = this.#prefix + key;
     return normalize(path) === path ? path : undefined;

@@ -3,8 +3,8 @@ import { join } from 'node:path';
 import { systemCodeOf } from './system-errors.ts';
 
 /**
- * A file that tells that the folder of the originals is the one that is meant (`STORAGE_MARKER`): where a disk is
- * not mounted, an empty folder is in its place, and every original would seem to be missing.
+ * A file that identifies the folder of the originals (`STORAGE_MARKER`): without it, an unmounted disk would look like
+ * an empty folder, and every original would seem to be missing.
  */
 export class StorageMarker {
   readonly #path: string;
@@ -13,20 +13,20 @@ export class StorageMarker {
 
   /**
    * @param folder of the originals
-   * @param name of the file, below it
+   * @param name of the file, below the folder
    */
   constructor(folder: string, name: string) {
     this.#path = join(folder, name);
   }
 
-  /** Whether it was not there when it was last looked for. */
+  /** Whether the latest check found the file missing. */
   get isMissing(): boolean {
     return this.#isMissing;
   }
 
-  /** Looks for it; tells whether it is there. */
+  /** Checks the file, and returns whether it exists. */
   async look(): Promise<boolean> {
-    // One that cannot be looked at may be there: the origin fails then, and says why.
+    // A file that cannot be checked may exist: the origin then fails, and says why.
     this.#isMissing = await stat(this.#path).then(
       (status) => !status.isFile(),
       (error: unknown) => ['ENOENT', 'ENOTDIR'].some((code) => code === systemCodeOf(error)),
@@ -34,7 +34,7 @@ export class StorageMarker {
     return !this.#isMissing;
   }
 
-  /** Looks for it in the background, if that is not being done: a disk that hangs takes one thread, not all. */
+  /** Checks the file in the background, unless a check is running: a hanging disk takes one thread, not all. */
   lookSoon(): void {
     if (this.#isLooking) return;
     this.#isLooking = true;

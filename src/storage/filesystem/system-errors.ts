@@ -1,24 +1,24 @@
-/** What the operating system says when a path names no file of ours. */
+/** Codes for a path that names no file of ours. */
 const MISSING: ReadonlySet<unknown> = new Set([
   'ENOENT',
   'ENOTDIR',
   'ENAMETOOLONG',
   'EISDIR',
-  'ELOOP', // a symbolic link, refused by O_NOFOLLOW
+  'ELOOP', // a symbolic link, rejected by O_NOFOLLOW
   'ENXIO', // a socket, or a pipe without a reader
 ]);
 
-/** The code of a failed system call: `ENOENT`; `undefined` for any other error. */
+/** Returns the code of a failed system call, such as `ENOENT`; `undefined` for any other error. */
 export function systemCodeOf(error: unknown): unknown {
   return error instanceof Error && 'code' in error ? error.code : undefined;
 }
 
-/** Whether a system call failed because there is no file of ours at its path. */
+/** Whether a system call failed because no file of ours exists at its path. */
 export function isMissingFile(error: unknown): boolean {
   return MISSING.has(systemCodeOf(error));
 }
 
-/** Whether a system call failed for the lack of a right. */
+/** Whether a system call failed for lack of permission. */
 export function isRefused(error: unknown): boolean {
   const code = systemCodeOf(error);
   return code === 'EACCES' || code === 'EPERM';

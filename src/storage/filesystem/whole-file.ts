@@ -3,41 +3,41 @@ import { type FileHandle, link, mkdir, open, realpath, rename, unlink } from 'no
 import { dirname } from 'node:path';
 import { systemCodeOf } from './system-errors.ts';
 
-/** Where a file comes to be. */
+/** Destination of a file, and how the file is written there. */
 export interface FilePlace {
   readonly path: string;
-  /** Where it is written first: on the same file system, under a name that no one else takes. */
+  /** Path for the unfinished file: on the same file system, under a name that nobody else uses. */
   readonly temporaryPath: string;
-  /** A folder above both, which must exist: that of an unmounted disk is not made anew. */
+  /** A folder above both, which must exist: that of an unmounted disk is not created. */
   readonly root: string;
-  /** Called for each folder that is made for it. */
+  /** Called for each folder that is created for the file. */
   readonly onFolderMade?: (() => void) | undefined;
-  /** Called where the temporary file could not be removed after a failure: the disk fails as a whole. */
-  readonly onLeft?: (() => void) | undefined;
-  /** Whether nothing may be there yet; else what is there is replaced. */
+  /** Called if the temporary file could not be removed after a failure: the whole disk fails. */
+  readonly onOrphan?: (() => void) | undefined;
+  /** Whether the path must not exist yet; otherwise an existing file is replaced. */
   readonly isNew?: boolean | undefined;
-  /** What is there, if those who have access to it shall have access to the new file, and no one else meanwhile. */
+  /** The existing file, if its users shall have access to the new one, and no others meanwhile. */
   readonly accessAs?: Stats | undefined;
 }
 
-/** Bits of a mode that say who may do what; the same without a group. */
+/** Permission bits of a mode; the same without those of the group. */
 const PERMISSIONS = 0o777;
 const UNGROUPED_PERMISSIONS = 0o707;
 
-/** How often a folder is made for a file while others remove it. */
+/** Most attempts to create a folder for a file while others remove it. */
 const MAX_MOVE_ATTEMPTS = 8;
 
 /**
- * Writes a file that is whole, or not there: under a temporary name first, then down to the disk, and only
- * then under its own. What was there is replaced; a symbolic link at its end too, and none is followed on
- * the way. One that must be new gets its name by a link, which fails where there is one, so that of two at once
- * only one is written.
+ * Writes a file completely or not at all: first under a temporary name, then down to the disk, and only then under its
+ * own. Replaces an existing file, or a symbolic link at the end of the path; follows no link on the way. A file that
+ * must be new gets its name by a link, which fails if the name exists, so that only one of two concurrent writes
+ * succeeds.
  *
- * Not covered: a folder that is swapped for a link between the check and the move; a process that is killed
- * leaves the temporary file behind.
+ * Not covered: a folder that is swapped for a link between the check and the move; a killed process leaves its
+ * temporary file as an orphan.
  *
- * @throws Error of a system call (`EEXIST` where it is not new), or what `chunks` throws; then nothing is left of the
- *   file
+ * @throws Error of a system call (`EEXIST` if the path exists but must be new), or errors of `chunks`; then nothing of
+ *   the file remains
  */
 export async function writeWholeFile(
   chunks: AsyncIterable<Uint8Array> | Iterable<Uint8Array>,
@@ -48,7 +48,7 @@ export async function writeWholeFile(
     try {
       if (place.accessAs !== undefined) await copyAccess(file, place.accessAs);
       for await (const chunk of chunks) await file.writeFile(chunk);
-      // Before it gets its name: after a power cut there would be the name, and zeros.
+      // Before the file gets its name: a power cut could leave the name with zeros.
       await file.datasync();
     } finally {
       await file.close();
@@ -56,17 +56,17 @@ export async function writeWholeFile(
     await moveIntoPlace(place);
   } catch (error) {
     await unlink(place.temporaryPath).catch((reason: unknown) => {
-      if (systemCodeOf(reason) !== 'ENOENT') place.onLeft?.();
+      if (systemCodeOf(reason) !== 'ENOENT') place.onOrphan?.();
     });
     throw error;
   }
 }
 
 /**
- * Makes a folder with all above it, like `mkdir -p`, but through no symbolic link.
+ * Creates a folder and its parents, like `mkdir -p`, but through no symbolic link.
  *
  * @param within a folder above it, which must exist
- * @param onMade called for each folder that is made
+ * @param onMade called for each created folder
  * @throws Error if a link leads there, and of a system call
  */
 export async function makeFolder(
@@ -75,19 +75,19 @@ export async function makeFolder(
   onMade: () => void = () => undefined,
 ): Promise<void> {
   if (await isRealFolder(folder)) return;
-  if (folder === within) throw new Error(`There is no folder ${within} any more.`);
+  if (folder === within) throw new Error(`The folder ${within} is missing.`);
   await makeFolder(dirname(folder), within, onMade);
   try {
     await mkdir(folder);
     onMade();
   } catch (error) {
-    // Another was first; a link without a target fails whatever comes next.
+    // Another process was first; a link without a target fails in the next call.
     if (systemCodeOf(error) !== 'EEXIST') throw error;
   }
 }
 
 /**
- * Whether something is at a path, and no link on the way to it.
+ * Whether a path exists without a link on the way.
  *
  * @throws Error if a link leads there, and of a system call
  */
@@ -109,12 +109,12 @@ async function openNewFile({ temporaryPath, root, accessAs }: FilePlace): Promis
     return await open(temporaryPath, flags, mode);
   } catch (error) {
     if (systemCodeOf(error) !== 'ENOENT') throw error;
-    await makeFolder(dirname(temporaryPath), root); // removed behind our back
+    await makeFolder(dirname(temporaryPath), root); // somebody else removed the folder
     return open(temporaryPath, flags, mode);
   }
 }
 
-/** A file of another user stays theirs where we may give it away; else it becomes ours, and is for no other group. */
+/** Keeps the owner of a file if we may change it; otherwise the file becomes ours, without access for another group. */
 async function copyAccess(file: FileHandle, { mode, uid, gid }: Stats): Promise<void> {
   const keepGroup = () => file.chown(-1, gid);
   await file
@@ -133,7 +133,7 @@ async function moveIntoPlace({ path, temporaryPath, root, onFolderMade, isNew }:
       await link(temporaryPath, path);
       return await unlink(temporaryPath);
     } catch (error) {
-      // The folder was empty until now, and was cleared away meanwhile.
+      // The empty folder was removed meanwhile.
       if (systemCodeOf(error) !== 'ENOENT' || attempt === MAX_MOVE_ATTEMPTS) throw error;
     }
   }

@@ -8,44 +8,44 @@ import {
   readTranslated,
 } from './carried-addresses.ts';
 
-/** What an operator adds to the rules; networks in CIDR form, such as `10.1.0.0/16`, or single addresses. */
+/** Rules that an operator adds; networks in CIDR form, such as `10.1.0.0/16`, or single addresses. */
 export interface AddressRules {
   readonly allowedNetworks: readonly string[];
-  /** Wins over what is allowed. */
+  /** Wins over `allowedNetworks`. */
   readonly blockedNetworks: readonly string[];
-  /** Of translators of the operator's own: an address in one is judged by the IPv4 one inside. */
+  /** Prefixes of the operator's own translators: an address in one is judged by the IPv4 address inside. */
   readonly nat64Prefixes: readonly string[];
 }
 
-/** All that has been given out for use as a single, worldwide address (RFC 4291 §2.4, IANA). */
+/** All addresses assigned for single, worldwide use (RFC 4291 §2.4, IANA). */
 const globalUnicast: Network = ipaddr.IPv6.parseCIDR('2000::/3');
 
 /**
- * Where ipaddr.js sees no special range: Azure gives each machine its own platform by an address that is public by
- * its number alone; and a block of dummies (RFC 9780), which is not part of global unicast either.
+ * Special ranges that ipaddr.js does not know: Azure's platform address, the same for each machine, which is public
+ * only by its number; and a block of dummy addresses (RFC 9780), which is not part of global unicast either.
  */
 const furtherNetworks: readonly Network[] = ['168.63.129.16/32', '100:0:0:1::/64'].map(
   parseNetwork,
 );
 
-/** Ranges of ipaddr.js whose addresses go to the IPv4 address inside, and are judged by that. */
+/** Ranges of ipaddr.js whose packets go to the IPv4 address inside, by which such an address is judged. */
 const translatedRanges: ReadonlySet<string> = new Set(['6to4', 'teredo', 'rfc6052']);
 
-/** A network that is for one network's own translators (RFC 8215), and goes nowhere but where the operator says so. */
+/** Prefix for a network's own translators (RFC 8215), refused unless the operator configures it. */
 const localTranslation: Network = ipaddr.IPv6.parseCIDR('64:ff9b:1::/48');
 
 /**
- * Decides which addresses may be dialled (contract §8): public unicast, and nothing that leads to another one.
+ * Decides which addresses may be dialled (contract §8): public unicast, and nothing that leads to another address.
  *
- * Not covered: what is public by its number and private by the operator's routing, such as a bastion or a
- * neighbour's printer with a public address; for those there are `blockedNetworks`, and a firewall.
+ * Not covered: addresses that are public by number and private by the operator's routing, such as a bastion or a
+ * neighbour's printer; for these there are `blockedNetworks`, and a firewall.
  */
 export class AddressGuard {
   readonly #allowed: readonly Network[];
   readonly #blocked: readonly Network[];
   readonly #nat64: readonly Network[];
 
-  /** @throws Error if a network is none */
+  /** @throws Error if a network is invalid */
   constructor({ allowedNetworks, blockedNetworks, nat64Prefixes }: AddressRules) {
     this.#allowed = allowedNetworks.map(parseNetwork);
     this.#blocked = blockedNetworks.map(parseNetwork);
@@ -53,8 +53,8 @@ export class AddressGuard {
   }
 
   /**
-   * @param text an address in its usual form, IPv6 without brackets; what is none, is refused
-   * @returns why it may not be dialled, in a few words; `undefined` where it may
+   * @param text an address in its usual form, IPv6 without brackets; anything else is refused
+   * @returns why the address may not be dialled, in a few words; `undefined` if it may
    */
   findFault(text: string): string | undefined {
     const address = readAddress(text);
@@ -78,21 +78,21 @@ export class AddressGuard {
 }
 
 /**
- * Reads an address as the system would. ipaddr.js reads more: `0x7f.1` and `010.1.1.1`, which nothing dials; and
- * `::8.8.8.8`, which it takes for the mapped address. So IPv6 is given to it in the form that the URL parser writes.
+ * Parses an address as the system would. ipaddr.js accepts more: `0x7f.1` and `010.1.1.1`, which nothing dials; and
+ * `::8.8.8.8`, which it takes for the mapped address. So IPv6 is passed to it in the form that the URL parser writes.
  */
 function readAddress(text: string): Address | undefined {
   if (isIP(text) === 4) return ipaddr.IPv4.parse(text);
   if (isIP(text) !== 6 || !URL.canParse(`http://[${text}]/`)) return undefined;
   const address = ipaddr.IPv6.parse(new URL(`http://[${text}]/`).hostname.slice(1, -1));
-  // To the system, mapped ones are IPv4.
+  // The system treats mapped addresses as IPv4.
   return address.isIPv4MappedAddress() ? address.toIPv4Address() : address;
 }
 
-/** A network in CIDR form, or a single address. */
+/** Parses a network in CIDR form, or a single address. */
 function parseNetwork(text: string): Network {
   const [address, bits] = text.includes('/') ? ipaddr.parseCIDR(text) : wholeOf(ipaddr.parse(text));
-  // What is said of mapped addresses is said of IPv4.
+  // Rules for mapped addresses apply to IPv4.
   const isMapped = address instanceof ipaddr.IPv6 && address.isIPv4MappedAddress() && bits >= 96;
   return isMapped ? [address.toIPv4Address(), bits - 96] : [address, bits];
 }

@@ -1,4 +1,4 @@
-/** How long what a site has sent may be kept: RFC 9111, as far as an operator's bounds let it decide. */
+/** Freshness of responses from other sites: RFC 9111 within the operator's bounds. */
 
 /** Bounds, in seconds. */
 export interface FreshnessBounds {
@@ -6,19 +6,19 @@ export interface FreshnessBounds {
   readonly maxAgeSeconds: number;
 }
 
-/** Headers by their names in lower case; one that came repeatedly has several values. */
+/** Headers by lower-case name; a repeated one has several values. */
 export type ResponseFields = Readonly<Record<string, string | readonly string[] | undefined>>;
 
-// A directive with its argument, which may be quoted although none of these should be (RFC 9111 §5.2).
+// A directive with its argument, which may be quoted although none of ours should be (RFC 9111 §5.2).
 const DIRECTIVE = /([!#$%&'*+.^_`|~\w-]+)(?:=(?:"((?:[^"\\]|\\.)*)"|([^\s",;]*)))?/g;
 
 /**
- * How long a response is fresh: what `s-maxage`, `max-age` or `Expires` say, in this order (RFC 9111 §4.2.1), less
- * the time that it has spent in caches already, and within the bounds. The least of them where it says nothing, or
- * forbids to keep it: a picture in a chat is asked for by many at the same moment.
+ * Returns how long a response is fresh: `s-maxage`, `max-age` or `Expires`, in this order (RFC 9111 §4.2.1), less the
+ * time already spent in caches, clamped to the bounds. The lower bound applies if the headers are missing or forbid
+ * caching: many clients request an image in a chat at the same moment.
  *
- * @param nowMs since 1970, where the response has no `Date`
- * @returns in milliseconds
+ * @param nowMs since 1970, for responses without `Date`
+ * @returns milliseconds
  */
 export function readFreshness(
   fields: ResponseFields,
@@ -34,7 +34,7 @@ function readLifetime(fields: ResponseFields, nowMs: number): number {
   if (['no-store', 'no-cache', 'private'].some((name) => directives.has(name))) return 0;
   for (const name of ['s-maxage', 'max-age']) {
     const text = directives.get(name);
-    // What is no number means that it is stale (RFC 9111 §4.2.1).
+    // An invalid number means that the response is stale (RFC 9111 §4.2.1).
     if (text !== undefined) return readSeconds(text) ?? 0;
   }
   const expires = readDate(fields.expires);
@@ -42,7 +42,7 @@ function readLifetime(fields: ResponseFields, nowMs: number): number {
   return expires === undefined ? 0 : (expires - date) / 1000;
 }
 
-/** The directives by name; of one that stands twice, the first counts. */
+/** Parses the directives by name; of a repeated one, the first counts. */
 function readDirectives(field: ResponseFields[string]): ReadonlyMap<string, string> {
   const text = typeof field === 'string' ? field : (field ?? []).join(',');
   const directives = new Map<string, string>();
@@ -57,7 +57,7 @@ function readAge(fields: ResponseFields): number {
   return typeof fields.age === 'string' ? (readSeconds(fields.age.trim()) ?? 0) : 0;
 }
 
-/** What is beyond that is that long (RFC 9111 §1.2.2), as are all digits that a number has no room for. */
+/** Greatest age; larger values count as this one (RFC 9111 §1.2.2), as do numbers of too many digits. */
 const MAX_SECONDS = 2 ** 31;
 
 function readSeconds(text: string): number | undefined {

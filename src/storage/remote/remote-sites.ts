@@ -1,9 +1,9 @@
 import { createHash } from 'node:crypto';
 import { CDN_TOKEN } from '../../contract/cdn-loop.ts';
 import { MediaError } from '../../contract/errors.ts';
-import { type ExternalPolicy, examineExternalUrl } from '../../contract/external-url.ts';
-import type { SiteMeter } from '../../pipeline/meter.ts';
-import type { SiteRequest, SiteResponse, Sites } from '../../pipeline/originals/sites.ts';
+import { type ExternalPolicy, examineExternalUrl, readUrl } from '../../contract/external-url.ts';
+import type { FetchOutcome } from '../../pipeline/meter.ts';
+import type { Opened, OpenOptions, Source, Unchanged } from '../../pipeline/ports.ts';
 import { SiteFailure, siteError } from '../../pipeline/site-failure.ts';
 import { readLastModified } from '../origin-object.ts';
 import { type FreshnessBounds, readFreshness } from './freshness.ts';
@@ -11,26 +11,30 @@ import type { SiteConnections } from './site-connections.ts';
 import { askSite, type SiteAnswer } from './site-exchange.ts';
 import { readEntityTag, readFraming, readLastModifiedText, readRedirect } from './site-response.ts';
 
-/** What sites are asked with. */
+/** Parts of `RemoteSites`. */
 export interface RemoteSitesParts {
   readonly connections: SiteConnections;
   readonly policy: ExternalPolicy;
   readonly freshness: FreshnessBounds;
   /** Sent as `User-Agent`. */
   readonly userAgent: string;
-  /** From a connection to the head of its response, in milliseconds. */
+  /** Longest time from a connection to the first byte of its response, in milliseconds. */
+  readonly firstByteTimeoutMs: number;
+  /** Longest time from a connection to the end of the response's head, in milliseconds. */
   readonly headTimeoutMs: number;
-  /** After so long, no redirect is followed any more, in milliseconds. */
+  /** Time after which no redirect is followed any more, in milliseconds. */
   readonly chainTimeoutMs: number;
-  readonly meter: SiteMeter;
+  /** Longest pause of a body that is passed on while its reader waits, in milliseconds. */
+  readonly pauseMs: number;
+  readonly noteFetch: (outcome: FetchOutcome) => void;
 }
 
 const MAX_REDIRECTS = 5;
 
-/** One URL of a chain. */
+/** One URL of a chain of redirects. */
 type Hop = Extract<ReturnType<typeof examineExternalUrl>, { readonly kind: 'fetchable' }>;
 
-/** The last response of a chain, and whose it is. */
+/** The last response of a chain, and its hop. */
 interface Arrival {
   readonly answer: SiteAnswer;
   readonly hop: Hop;
@@ -38,21 +42,30 @@ interface Arrival {
 }
 
 /**
- * Fetches from other sites, which may be anybody's and do anything. Nothing of a client goes there; what comes back
- * is believed as far as its bytes go.
+ * Client of other sites, which may be hostile. Requests contain nothing of our client, and nothing in a response is
+ * trusted beyond its bytes.
  */
-export class RemoteSites implements Sites {
+export class RemoteSites implements Source {
+  /** A site's own tags may mean nothing. */
+  readonly identity = 'digest';
   readonly #parts: RemoteSitesParts;
 
   constructor(parts: RemoteSitesParts) {
     this.#parts = parts;
   }
 
-  async open(request: SiteRequest): Promise<SiteResponse> {
-    const { meter } = this.#parts;
+  /**
+   * Asks for a URL, and follows redirects; each address that is dialled is judged before.
+   *
+   * @param url canonical; or a text that is no URL, and was signed all the same
+   * @throws MediaError `UNKNOWN_MEDIA` if it is missing; `ORIGIN_ERROR` or `ORIGIN_TIMEOUT`, with a `SiteFailure` as
+   *   cause, for whatever else has failed or is not allowed; `OVERLOADED`; or `signal.reason`
+   */
+  async open(url: string, options: OpenOptions): Promise<Opened | Unchanged> {
+    const { noteFetch } = this.#parts;
     try {
-      const response = await this.#open(request);
-      meter.noteFetch(response.kind === 'content' ? 'fetched' : 'revalidated');
+      const response = await this.#open(url, options);
+      noteFetch(response.body === undefined ? 'revalidated' : 'fetched');
       return response;
     } catch (error) {
       this.#noteFailure(error);
@@ -60,36 +73,35 @@ export class RemoteSites implements Sites {
     }
   }
 
-  async #open(request: SiteRequest): Promise<SiteResponse> {
+  async #open(startUrl: string, options: OpenOptions): Promise<Opened | Unchanged> {
     const { freshness } = this.#parts;
-    const { answer, hop, isConditional } = await this.#follow(request);
+    const { answer, hop, isConditional } = await this.#follow(startUrl, options);
     const { status, fields, body } = answer;
     const { host } = hop;
     try {
       const freshForMs = readFreshness(fields, freshness, Date.now());
       if (status === 304 && isConditional) {
-        // It has none, and so the connection can be kept.
+        // The empty body is consumed, so that the connection can be kept.
         body.resume();
-        return { kind: 'unchanged', freshForMs };
+        return { freshForMs };
       }
-      if (status === 416 && request.range?.first === 0) {
-        // No range fits an empty body.
-        body.destroy();
-        return await this.#open({ ...request, range: undefined });
+      // No range fits an empty body.
+      if (status === 416 && options.range?.first === 0) {
+        throw new MediaError('RANGE_NOT_SATISFIABLE');
       }
       if (status === 404 || status === 410) throw new MediaError('UNKNOWN_MEDIA');
-      const { part, sizeBytes } = readFraming(answer, request.range, host);
+      const { part, sizeBytes } = readFraming(answer, options.range, host);
       const etag = readEntityTag(fields);
-      if (part !== undefined && request.ifRange !== undefined && etag !== request.ifRange) {
+      if (part !== undefined && options.ifRange !== undefined && etag !== options.ifRange) {
         throw siteError('The part is of another state.', { reason: 'response', host });
       }
       const lastModified = readLastModifiedText(fields);
       const validators = { etag, lastModified, urlDigest: digestOf(hop.url) };
-      body.once('error', (error) => this.#noteBrokenBody(error, request.signal));
+      body.once('error', (error) => this.#noteBrokenBody(error, options.signal));
       return {
-        kind: 'content',
         part,
         sizeBytes,
+        etag: etag?.startsWith('"') ? etag : undefined,
         validators,
         lastModified: readLastModified(lastModified ? new Date(lastModified) : undefined),
         freshForMs,
@@ -101,12 +113,12 @@ export class RemoteSites implements Sites {
     }
   }
 
-  /** Follows redirects, each checked as the first URL was, to the response that counts. */
-  async #follow(request: SiteRequest): Promise<Arrival> {
+  /** Follows redirects to the final response; checks each like the first URL. */
+  async #follow(startUrl: string, options: OpenOptions): Promise<Arrival> {
     const { chainTimeoutMs } = this.#parts;
     const visited = new Set<string>();
     const beganMs = performance.now();
-    let hop = this.#examine(request.url);
+    let hop = this.#examine(startUrl);
     for (;;) {
       const { url, host } = hop;
       const refuse = (message: string): MediaError =>
@@ -114,7 +126,7 @@ export class RemoteSites implements Sites {
       if (visited.has(url.href)) throw refuse('The redirects go in a circle.');
       if (visited.size > MAX_REDIRECTS) throw refuse(`There are over ${MAX_REDIRECTS} redirects.`);
       visited.add(url.href);
-      const arrival = await this.#ask(request, hop);
+      const arrival = await this.#ask(hop, options);
       const { body } = arrival.answer;
       try {
         const location = readRedirect(arrival.answer, host);
@@ -135,27 +147,27 @@ export class RemoteSites implements Sites {
   }
 
   /**
-   * Looks at a URL before anything of it is looked up.
+   * Checks a URL before any lookup.
    *
-   * @param from whose redirect has named it
+   * @param from hop whose redirect named the URL
    */
   #examine(text: string, from?: Hop): Hop {
-    const isRelative = from !== undefined && URL.canParse(text, from.url.href);
-    // A control character is refused, and not dropped as the parser does.
-    const isResolved = isRelative && !/\p{Cc}/u.test(text);
-    const absolute = isResolved ? new URL(text, from.url).href : text;
+    // Control characters are refused, not dropped as by the parser.
+    const resolved = from && !/\p{Cc}/u.test(text) ? readUrl(text, from.url) : undefined;
+    const absolute = resolved?.href ?? text;
     const target = examineExternalUrl(absolute, this.#parts.policy);
     if (target.kind === 'fetchable') return target;
-    const host = URL.canParse(absolute) ? new URL(absolute).hostname : undefined;
+    const host = readUrl(absolute)?.hostname;
     const reason = target.reason === 'host not allowed' ? 'host' : 'url';
     const where = from === undefined ? '' : `, in a redirect of ${from.host}`;
     throw siteError(`The URL may not be fetched: ${target.reason}${where}.`, { reason, host });
   }
 
-  async #ask(request: SiteRequest, hop: Hop): Promise<Arrival> {
-    const { connections, headTimeoutMs, userAgent } = this.#parts;
-    const { known, range, ifRange, signal } = request;
-    // Validators are told to the URL alone that gave them: another one could only guess.
+  async #ask(hop: Hop, options: OpenOptions): Promise<Arrival> {
+    const { connections, firstByteTimeoutMs, headTimeoutMs, userAgent } = this.#parts;
+    const { known, range, ifRange, isHeld = false, signal } = options;
+    const pauseMs = isHeld ? undefined : this.#parts.pauseMs;
+    // Validators are sent only to the URL that issued them: another one could only guess.
     const isConditional = known !== undefined && known.urlDigest === digestOf(hop.url);
     const headers = {
       'user-agent': userAgent,
@@ -168,24 +180,29 @@ export class RemoteSites implements Sites {
       ...(range && ifRange !== undefined && { 'if-range': ifRange }),
     };
     const { url, host } = hop;
-    const answer = await askSite(connections, { url, host, headers, signal, headTimeoutMs });
+    const answer = await askSite(connections, {
+      ...{ url, host, headers, signal },
+      ...{ firstByteTimeoutMs, headTimeoutMs, pauseMs },
+    });
     return { answer, hop, isConditional };
   }
 
   #noteFailure(error: unknown): void {
-    const { meter } = this.#parts;
+    const { noteFetch } = this.#parts;
     const code = error instanceof MediaError ? error.code : undefined;
-    if (code === 'UNKNOWN_MEDIA') meter.noteFetch('missing');
-    else if (code === 'OVERLOADED') meter.noteFetch('overloaded');
+    // The whole is asked for then.
+    if (code === 'RANGE_NOT_SATISFIABLE') return;
+    if (code === 'UNKNOWN_MEDIA') noteFetch('missing');
+    else if (code === 'OVERLOADED') noteFetch('overloaded');
     else if (error instanceof MediaError && error.cause instanceof SiteFailure) {
-      meter.noteFetch(error.cause.reason);
-    } else meter.noteFetch('stopped');
+      noteFetch(error.cause.reason);
+    } else noteFetch('stopped');
   }
 
-  /** What ends in the middle was counted as fetched; a reader that leaves is not the site's fault. */
+  /** Counts a body that ends too early, which was counted as fetched; not if the reader has left. */
   #noteBrokenBody(error: Error, signal: AbortSignal): void {
     if (signal.aborted || error.name === 'AbortError') return;
-    this.#parts.meter.noteFetch(error.name === 'BodyTimeoutError' ? 'time' : 'response');
+    this.#parts.noteFetch(error.name === 'BodyTimeoutError' ? 'time' : 'response');
   }
 }
 

@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from 'node:timers/promises';
 import { Client } from 'undici';
 import { MediaError } from '../../contract/errors.ts';
 import { Semaphore, type SemaphoreLimits } from '../../pipeline/semaphore.ts';
@@ -5,14 +6,12 @@ import { type ConnectorParts, createSiteConnector } from './site-connector.ts';
 
 /** Bounds of the connections to other sites. */
 export interface ConnectionBounds {
-  /** Connections to one host at once, and requests that wait for one. */
+  /** Concurrent connections to one host, and requests that wait for one. */
   readonly perHost: SemaphoreLimits;
   /** The same for all hosts. */
   readonly inAll: SemaphoreLimits;
-  /** How long a site may take to respond while others wait for a connection, in milliseconds. */
+  /** Longest time for a site to respond while others wait for a connection, in milliseconds. */
   readonly patienceMs: number;
-  /** How long a connection may stand still in the middle of a body whose reader waits, in milliseconds. */
-  readonly pauseMs: number;
 }
 
 /** One connection, for one request at a time. */
@@ -20,45 +19,56 @@ interface Connection {
   readonly client: Client;
   readonly origin: string;
   readonly host: string;
-  /** Ends it while it is being opened. */
+  /** Aborts the connection while it is being opened. */
   readonly opening: AbortController;
+  /** Resolves when the site has noticed the end; `undefined` until the connection is being closed. */
+  closed?: Promise<void>;
 }
 
 /** A connection that a request may use. */
 export interface ConnectionLease {
   readonly client: Client;
-  /** Whether requests have used it before. */
+  /** Whether earlier requests have used the connection. */
   readonly wasKept: boolean;
-  /** Aborts when the connection is needed more elsewhere, with MediaError `OVERLOADED`. */
+  /** Aborts with MediaError `OVERLOADED` when others need the connection more. */
   readonly signal: AbortSignal;
-  /** The site has responded: the connection is not taken away any more. */
+  /** Notes that the site has responded: the connection is no longer taken away. */
   noteResponse(): void;
-  /** Gives it back, to be kept for the next request, or closed; a second call does nothing. */
+  /** Releases the connection, which is kept for the next request, or closed; a second call does nothing. */
   release(isReusable: boolean): void;
 }
 
-/** How long a connection without a request is kept, in milliseconds; most servers keep it for 5 s or more. */
+/** Keep-alive time of a connection, in milliseconds; most servers keep it for 5 s or more. */
 const IDLE_TIMEOUT_MS = 4_000;
 
-/** Bytes of a response's head, and of its trailers. */
+/**
+ * Time for a site to notice the end of a connection, in milliseconds. Without this delay, a server on this machine
+ * counts one connection too many (measured).
+ */
+const CLOSING_MS = 20;
+
+/** Most bytes of a response's head, and of its trailers. */
 const MAX_HEAD_BYTES = 32 * 1024;
 
 /**
- * Connections to other sites: so many to a host and so many in all, those included that are kept for later. A
- * request waits for its host first, so that one host, however slow, never has more than its share of the whole.
+ * Connections to other sites, bounded per host and in all, kept-alive ones included. A request waits for its host
+ * first, so that a slow host never gets more than its share of the whole. A closed connection counts until its site has
+ * noticed.
  *
- * When all are taken and others wait, a site that has not begun to respond for a while loses its connection: a hundred
- * sites that hang hold up none of the rest.
+ * When all are in use and requests wait, a site that has been silent for a while loses its connection: a hundred
+ * hanging sites do not delay the others.
  */
 export class SiteConnections {
   readonly #bounds: ConnectionBounds;
   readonly #connector: ConnectorParts;
   readonly #all: Semaphore;
   readonly #hosts = new Map<string, Semaphore>();
-  /** Open, or about to be; those without a request stand in `#idle`, the longest idle first. */
+  /** Open connections, and those being opened; those without a request are in `#idle`, the longest idle first. */
   readonly #open = new Set<Connection>();
   readonly #idle = new Set<Connection>();
-  /** Requests whose sites have been silent for longer than is patient, the longest silent first. */
+  /** Connections that are being closed, each of which makes room for one waiting request. */
+  #closing = 0;
+  /** Requests whose sites have been silent for longer than `patienceMs`, the longest silent first. */
   readonly #silent = new Set<AbortController>();
 
   constructor(bounds: ConnectionBounds, connector: ConnectorParts) {
@@ -67,12 +77,12 @@ export class SiteConnections {
     this.#all = new Semaphore(bounds.inAll);
   }
 
-  /** How many connections there are, idle ones too. */
+  /** Number of connections, idle ones included. */
   get size(): number {
     return this.#open.size;
   }
 
-  /** How many requests have one, and how many wait for one behind requests to other hosts. */
+  /** Number of requests with a connection. */
   get inUse(): number {
     return this.#all.inside;
   }
@@ -82,32 +92,33 @@ export class SiteConnections {
   }
 
   /**
-   * Waits for a connection to a site; it is opened with the first request.
+   * Waits for a connection to a site; the first request opens it.
    *
-   * @param origin scheme, host and port, as `URL.origin` has them
+   * @param origin scheme, host and port, as in `URL.origin`
    * @throws MediaError `OVERLOADED` if too many wait, or for too long; or `signal.reason`
    */
   async lease(origin: string, host: string, signal: AbortSignal): Promise<ConnectionLease> {
-    const leaveHost = await this.#enterHost(host, signal);
-    let leaveAll: (() => void) | undefined;
-    const leave = (): void => {
-      leaveAll?.();
-      leaveHost();
+    const releaseHost = await this.#enterHost(host, signal);
+    let releaseAll: (() => void) | undefined;
+    const release = (): void => {
+      releaseAll?.();
+      releaseHost();
     };
     try {
       const entering = this.#all.enter(signal);
-      if (this.#all.waiting > 0) this.#interruptSilent();
-      leaveAll = await entering;
+      this.#interruptSilent();
+      releaseAll = await entering;
       const kept = this.#takeIdle(origin);
-      return this.#leaseOf(kept ?? this.#create(origin, host), kept !== undefined, leave);
+      if (kept === undefined) await this.#makeRoom(host);
+      return this.#leaseOf(kept ?? this.#create(origin, host), kept !== undefined, release);
     } catch (error) {
-      leave();
+      release();
       throw error;
     }
   }
 
   close(): void {
-    for (const connection of [...this.#open]) this.#dispose(connection);
+    for (const connection of [...this.#open]) void this.#dispose(connection);
   }
 
   async #enterHost(host: string, signal: AbortSignal): Promise<() => void> {
@@ -118,9 +129,9 @@ export class SiteConnections {
       if (isUnused && this.#hosts.get(host) === semaphore) this.#hosts.delete(host);
     };
     try {
-      const leave = await semaphore.enter(signal);
+      const release = await semaphore.enter(signal);
       return () => {
-        leave();
+        release();
         forget();
       };
     } catch (error) {
@@ -129,12 +140,12 @@ export class SiteConnections {
     }
   }
 
-  #leaseOf(connection: Connection, wasKept: boolean, leave: () => void): ConnectionLease {
+  #leaseOf(connection: Connection, wasKept: boolean, releaseSlots: () => void): ConnectionLease {
     const interruption = new AbortController();
     let isHeld = true;
     const growSilent = (): void => {
       this.#silent.add(interruption);
-      if (this.#all.waiting > 0) this.#interruptSilent();
+      this.#interruptSilent();
     };
     const timer = setTimeout(growSilent, this.#bounds.patienceMs);
     const noteResponse = (): void => {
@@ -151,17 +162,24 @@ export class SiteConnections {
         isHeld = false;
         noteResponse();
         const isAlive = this.#open.has(connection);
-        if (isReusable && isAlive) this.#idle.add(connection);
-        else this.#dispose(connection);
-        leave();
+        if (isReusable && isAlive) {
+          this.#idle.add(connection);
+          releaseSlots();
+          return;
+        }
+        this.#closing += 1;
+        void this.#dispose(connection).then(() => {
+          this.#closing -= 1;
+          releaseSlots();
+        });
       },
     };
   }
 
-  /** The request that has waited for its site the longest gives its connection up. */
+  /** Interrupts the request whose site has been silent for longest, if others need its connection. */
   #interruptSilent(): void {
     const [longest] = this.#silent;
-    if (longest === undefined) return;
+    if (longest === undefined || this.#all.waiting <= this.#closing) return;
     this.#silent.delete(longest);
     const cause = new Error('The site was silent while others waited for a connection.');
     longest.abort(
@@ -176,36 +194,46 @@ export class SiteConnections {
   }
 
   #create(origin: string, host: string): Connection {
-    const { perHost, inAll, pauseMs } = this.#bounds;
-    const ofHost = [...this.#open].filter((connection) => connection.host === host);
-    if (ofHost.length >= perHost.slots) this.#disposeIdle((it) => it.host === host);
-    if (this.#open.size >= inAll.slots) this.#disposeIdle(() => true);
     const opening = new AbortController();
     const client = new Client(origin, {
       connect: createSiteConnector(this.#connector, opening.signal),
       maxHeaderSize: MAX_HEAD_BYTES,
-      // Its own deadlines come by whole seconds; that of the head is ours.
+      // undici's own deadlines have a resolution of seconds; the head's is ours, a body's comes with its request.
       headersTimeout: 0,
-      bodyTimeout: pauseMs,
+      bodyTimeout: 0,
       keepAliveTimeout: IDLE_TIMEOUT_MS,
       keepAliveMaxTimeout: IDLE_TIMEOUT_MS,
       allowH2: false,
     });
-    const connection = { client, origin, host, opening };
+    const connection: Connection = { client, origin, host, opening };
     this.#open.add(connection);
     client.on('disconnect', () => this.#dispose(connection));
     return connection;
   }
 
-  #disposeIdle(fits: (connection: Connection) => boolean): void {
-    const found = [...this.#idle].find(fits);
-    if (found !== undefined) this.#dispose(found);
+  /** Closes a kept connection if a further one would exceed the bound of the host, or of all. */
+  async #makeRoom(host: string): Promise<void> {
+    const { perHost, inAll } = this.#bounds;
+    const idleOfHost = [...this.#idle].filter((connection) => connection.host === host);
+    const inUseOfHost = this.#hosts.get(host)?.inside ?? 0;
+    if (inUseOfHost + idleOfHost.length > perHost.slots) await this.#disposeFirst(idleOfHost);
+    else if (this.inUse + this.#idle.size > inAll.slots) await this.#disposeFirst(this.#idle);
   }
 
-  #dispose(connection: Connection): void {
-    if (!this.#open.delete(connection)) return;
+  async #disposeFirst([first]: Iterable<Connection>): Promise<void> {
+    if (first !== undefined) await this.#dispose(first);
+  }
+
+  /** Closes a connection; resolves when its site has noticed. */
+  #dispose(connection: Connection): Promise<void> {
+    this.#open.delete(connection);
     this.#idle.delete(connection);
     connection.opening.abort();
-    connection.client.destroy().catch(() => undefined);
+    const { client } = connection;
+    connection.closed ??= client
+      .destroy()
+      .catch(() => undefined)
+      .then(() => sleep(CLOSING_MS));
+    return connection.closed;
   }
 }

@@ -7,13 +7,13 @@ import { siteError } from '../../pipeline/site-failure.ts';
 import type { AddressGuard } from './address-guard.ts';
 import type { NameResolver } from './name-resolver.ts';
 
-/** What connections are opened with. */
+/** Parts of a connector. */
 export interface ConnectorParts {
   readonly guard: AddressGuard;
   readonly resolver: NameResolver;
-  /** From the lookup to the end of the TLS handshake, in milliseconds. */
+  /** Longest time from the lookup to the end of the TLS handshake, in milliseconds. */
   readonly connectTimeoutMs: number;
-  /** Sees each attempt to connect before it is made; for tests. */
+  /** Called before each attempt to connect; for tests. */
   readonly onDial?: (address: string, port: number) => void;
 }
 
@@ -23,18 +23,18 @@ interface Destination {
   readonly isTls: boolean;
 }
 
-/** Addresses of a name that are tried, at most: each may take a quarter of a second. */
+/** Most addresses of a name that are tried: each may take a quarter of a second. */
 const MAX_ADDRESSES = 16;
 
-/** How long an address may take before the next one is tried beside it (RFC 8305 §5), in milliseconds. */
+/** Delay before the next address is tried concurrently (RFC 8305 §5), in milliseconds. */
 const ATTEMPT_DELAY_MS = 250;
 
 /**
- * The only way out to other sites, for one client of undici. What it connects to was judged, all of it, by the very
- * answer that is dialled: nothing looks the name up a second time. A literal address takes the same way without a
- * lookup, since Node would never ask one for it.
+ * Returns the only connector to other sites, for one client of undici. It checks all addresses of a name, and dials
+ * exactly these: no second lookup follows. A literal address takes the same path without a lookup, since Node would not
+ * call `lookup` for it.
  *
- * @param signal ends a connection that is being opened, when nobody needs it any more
+ * @param signal aborts a connection that is being opened, when nobody needs it any more
  */
 export function createSiteConnector(
   parts: ConnectorParts,
@@ -58,8 +58,8 @@ export function createSiteConnector(
 }
 
 /**
- * All addresses that a host has, each of them judged: one that may not be dialled refuses them all, since who gives
- * it out has no good reason to.
+ * Resolves all addresses of a host, and rejects the host if one of them may not be dialled: an honest host has no
+ * reason to publish such an address.
  */
 async function findAddresses(
   { guard, resolver }: ConnectorParts,
@@ -95,14 +95,14 @@ function dial(
     noDelay: true,
     autoSelectFamily: true,
     autoSelectFamilyAttemptTimeout: ATTEMPT_DELAY_MS,
-    // Later, as a lookup does: who listens for attempts has to hear of the first one.
+    // Asynchronous like a lookup: a listener for attempts must receive the first one.
     lookup: (_host, _options, done) => queueMicrotask(() => done(null, answers)),
   };
   return new Promise((resolve, reject) => {
     const socket = isTls
       ? tlsConnect({
           ...options,
-          // An address has no place in SNI (RFC 6066 §3).
+          // SNI does not allow addresses (RFC 6066 §3).
           ...(isIP(host) === 0 && { servername: host }),
           ALPNProtocols: ['http/1.1'],
         })
@@ -114,14 +114,14 @@ function dial(
     };
     const abort = (): void => fail(signal.reason);
     signal.addEventListener('abort', abort, { once: true });
-    // Of a single address, Node tells of no attempt.
+    // Node emits no attempt for a single address.
     const [only, ...others] = addresses;
     if (others.length > 0) socket.on('connectionAttempt', (address) => onDial?.(address, port));
     else if (only !== undefined) onDial?.(only, port);
     socket.once('error', fail);
     socket.once(isTls ? 'secureConnect' : 'connect', () => {
       const address = socket.remoteAddress ?? '';
-      // Once more, by what the system says: nothing but what was judged may have been dialled.
+      // A second check, of the address that the system reports: only checked addresses may be dialled.
       const fault = guard.findFault(address);
       if (fault !== undefined) {
         fail(siteError(`The address was dialled: ${fault}.`, { reason: 'address', host, address }));

@@ -11,21 +11,25 @@ export interface SiteQuestion {
   readonly host: string;
   readonly headers: Readonly<Record<string, string>>;
   readonly signal: AbortSignal;
-  /** From the connection to the head of the response, in milliseconds. */
+  /** Longest time from the connection to the first byte of the response, in milliseconds. */
+  readonly firstByteTimeoutMs: number;
+  /** Longest time from the connection to the end of the response's head, in milliseconds. */
   readonly headTimeoutMs: number;
+  /** Longest pause of the body while its reader waits, in milliseconds; `undefined`: no bound. */
+  readonly pauseMs: number | undefined;
 }
 
-/** The response to it, with a body that must be read or destroyed: that gives the connection back. */
+/** The response, whose body must be read or destroyed to release the connection. */
 export interface SiteAnswer extends ResponseHead {
   readonly body: Dispatcher.ResponseData['body'];
 }
 
-/** Interim responses (RFC 9110 §15.2) before the one that counts; honest sites send one or two. */
+/** Most interim responses (RFC 9110 §15.2) before the final one; honest sites send one or two. */
 const MAX_INTERIM = 8;
 
 /**
- * Sends a request and waits for the head of the response. A connection that was kept, and that the site was just
- * closing, is not the site's fault: the request is sent once more.
+ * Sends a request and waits for the head of the response. Retries on a new connection if the site was just closing the
+ * kept one.
  *
  * @throws MediaError `ORIGIN_ERROR`, `ORIGIN_TIMEOUT`, `OVERLOADED`; or `question.signal.reason`
  */
@@ -47,19 +51,24 @@ export async function askSite(
 }
 
 async function ask(lease: ConnectionLease, question: SiteQuestion): Promise<SiteAnswer> {
-  const { url, host, headers, signal, headTimeoutMs } = question;
+  const { url, host, headers, signal, firstByteTimeoutMs, headTimeoutMs, pauseMs = 0 } = question;
   const { client } = lease;
   const late = new AbortController();
-  const expire = (): void =>
-    late.abort(siteError(`No response in ${headTimeoutMs} ms.`, { reason: 'time', host }));
-  let timer: NodeJS.Timeout | undefined;
-  const startTimer = (): void => {
-    clearTimeout(timer);
-    timer = setTimeout(expire, headTimeoutMs);
+  const expire = (what: string, timeoutMs: number): void =>
+    late.abort(siteError(`No ${what} in ${timeoutMs} ms.`, { reason: 'time', host }));
+  let firstByteTimer: NodeJS.Timeout | undefined;
+  let headTimer: NodeJS.Timeout | undefined;
+  const startTimers = (): void => {
+    firstByteTimer = setTimeout(expire, firstByteTimeoutMs, 'response', firstByteTimeoutMs);
+    headTimer = setTimeout(expire, headTimeoutMs, 'whole head', headTimeoutMs);
   };
-  // To open a connection has a deadline of its own.
-  if (lease.wasKept) startTimer();
-  else client.once('connect', startTimer);
+  // Opening a connection has a deadline of its own.
+  if (lease.wasKept) startTimers();
+  else client.once('connect', startTimers);
+  const watched = client.compose((dispatch) => (options, handler) => {
+    handler.onResponseStarted = () => clearTimeout(firstByteTimer);
+    return dispatch(options, handler);
+  });
   let interim = 0;
   const onInfo = (): void => {
     interim += 1;
@@ -69,20 +78,24 @@ async function ask(lease: ConnectionLease, question: SiteQuestion): Promise<Site
   try {
     signal.throwIfAborted();
     const within = AbortSignal.any([signal, lease.signal, late.signal]);
-    const response = await client.request({ method: 'GET', path, headers, onInfo, signal: within });
+    const response = await watched.request({
+      ...{ method: 'GET', path, headers, onInfo },
+      ...{ signal: within, bodyTimeout: pauseMs },
+    });
     const { statusCode: status, headers: fields, body } = response;
     lease.noteResponse();
-    // Its reader sees its errors; one that is not read any more must not throw.
+    // The reader sees the body's errors; without a reader, they must not throw.
     body.on('error', () => undefined);
     body.once('close', () => lease.release(body.readableEnded && body.errored === null));
     return { status, fields, body };
   } finally {
-    clearTimeout(timer);
-    client.off('connect', startTimer);
+    clearTimeout(firstByteTimer);
+    clearTimeout(headTimer);
+    client.off('connect', startTimers);
   }
 }
 
-/** Whether a site may have closed a connection before it saw the request. */
+/** Whether a site may have closed a connection before receiving the request. */
 function isClosing(error: unknown): boolean {
   return (
     error instanceof errors.SocketError ||
@@ -92,7 +105,7 @@ function isClosing(error: unknown): boolean {
   );
 }
 
-/** What a transfer has failed with, in words for the operator. */
+/** Translates the failure of a transfer for the operator. */
 function translate(error: unknown, host: string): unknown {
   if (error instanceof MediaError) return error;
   return siteError('The site has not responded as a server should.', {

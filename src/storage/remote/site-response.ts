@@ -1,5 +1,4 @@
-import type { SiteContent } from '../../pipeline/originals/sites.ts';
-import type { ByteRange } from '../../pipeline/ports.ts';
+import type { ByteRange, Opened } from '../../pipeline/ports.ts';
 import { siteError } from '../../pipeline/site-failure.ts';
 import { readContentRange } from '../origin-object.ts';
 import type { ResponseFields } from './freshness.ts';
@@ -12,35 +11,35 @@ export interface ResponseHead {
 
 const REDIRECTS: ReadonlySet<number> = new Set([301, 302, 303, 307, 308]);
 
-/** Longest validator that is remembered, in characters: an honest one has some dozens. */
+/** Longest validator that is remembered, in characters: honest ones have some dozens. */
 const MAX_VALIDATOR_LENGTH = 256;
 
 // RFC 9110 §8.8.3; `etagc` has no quote and no control character.
 const ENTITY_TAG = /^(?:W\/)?"[\x21\x23-\x7e\x80-\xff]*"$/;
 
-/** Where a redirect leads, relative perhaps; `undefined` for a response that is none. */
+/** Returns the target of a redirect, perhaps relative; `undefined` for other responses. */
 export function readRedirect({ status, fields }: ResponseHead, host: string): string | undefined {
   if (!REDIRECTS.has(status)) return undefined;
   const { location } = fields;
   if (typeof location === 'string' && location.trim() !== '') return decode(location.trim());
-  throw siteError('The redirect has no place to go to.', { reason: 'redirect', host });
+  throw siteError('The redirect has no target.', { reason: 'redirect', host });
 }
 
 /**
- * Reads what kind of body follows.
+ * Reads the framing of the body.
  *
- * @param range what was asked for; a part that was not, is refused
- * @throws MediaError `ORIGIN_ERROR` for all but a 200, and a 206 that has the very part that was asked for
+ * @param range requested range; without one, a part is rejected
+ * @throws MediaError `ORIGIN_ERROR` unless the response is a 200, or a 206 with exactly the requested part
  */
 export function readFraming(
   { status, fields }: ResponseHead,
   range: ByteRange | undefined,
   host: string,
-): Pick<SiteContent, 'part' | 'sizeBytes'> {
+): Pick<Opened, 'part' | 'sizeBytes'> {
   const refuse = (message: string): Error => siteError(message, { reason: 'response', host });
   if (status !== 200 && status !== 206) throw refuse(`The status is ${status}.`);
   const encoding = textOf(fields['content-encoding']).toLowerCase();
-  // `identity` has no place there (RFC 9110 §8.4.1), but does no harm.
+  // `identity` is not allowed here (RFC 9110 §8.4.1), but harmless.
   if (encoding !== '' && encoding !== 'identity') {
     throw refuse(`The body is encoded although that was not asked for: ${encoding.slice(0, 40)}`);
   }
@@ -54,20 +53,20 @@ export function readFraming(
   return { part, sizeBytes };
 }
 
-/** The tag of a response; `undefined` where it has none, or one that is malformed or not worth remembering. */
+/** Returns the entity tag of a response; `undefined` if it is missing, malformed or too long to be remembered. */
 export function readEntityTag(fields: ResponseFields): string | undefined {
   const tag = textOf(fields.etag);
   return tag.length <= MAX_VALIDATOR_LENGTH && ENTITY_TAG.test(tag) ? tag : undefined;
 }
 
-/** `Last-Modified` in the site's own words, to be given back to it. */
+/** Returns `Last-Modified` verbatim, to be sent back to the site. */
 export function readLastModifiedText(fields: ResponseFields): string | undefined {
   const text = textOf(fields['last-modified']);
   const isDate = text.length <= MAX_VALIDATOR_LENGTH && !Number.isNaN(Date.parse(text));
   return isDate ? text : undefined;
 }
 
-/** Sites send what is not ASCII as UTF-8, which comes as a character for each byte. */
+/** Decodes UTF-8, in which sites send non-ASCII text, and which arrives as a character for each byte. */
 function decode(field: string): string {
   try {
     return new TextDecoder('utf-8', { fatal: true }).decode(Buffer.from(field, 'latin1'));
@@ -81,7 +80,7 @@ function readLength(fields: ResponseFields): number | undefined {
   return /^\d{1,15}$/.test(text) ? Number(text) : undefined;
 }
 
-/** A header's value; of one that came repeatedly, all of them, as one text that fits nothing. */
+/** Returns a header's value; values of a repeated header are joined to a text that fits nothing. */
 function textOf(field: ResponseFields[string]): string {
   return (typeof field === 'string' ? field : (field ?? []).join(', ')).trim();
 }

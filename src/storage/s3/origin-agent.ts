@@ -5,26 +5,25 @@ import { MediaError } from '../../contract/errors.ts';
 
 /** Bounds of the connections to one origin. */
 export interface ConnectionLimits {
-  /** Open at the same time; requests beyond wait for one, and their waiting counts as the origin's. */
+  /** Concurrent connections; further requests wait for one, and their wait counts as the origin's time. */
   readonly maxConnections: number;
-  /** From the name's lookup to the end of the TLS handshake, in milliseconds. */
+  /** Longest time from the lookup of the name to the end of the TLS handshake, in milliseconds. */
   readonly connectTimeoutMs: number;
-  /** Instead of the system's resolver; for tests. */
+  /** Replaces the system's resolver; for tests. */
   readonly lookup?: LookupFunction;
 }
 
 /**
- * Time after which an unused connection is closed, in milliseconds: before the servers do it (AWS
- * after some 20 s), so that a request seldom meets one that is closing, and before a firewall forgets it.
+ * Time after which an unused connection is closed, in milliseconds: before the servers close it (AWS after some 20 s),
+ * so that a request rarely meets a closing one, and before a firewall forgets it.
  */
 const IDLE_TIMEOUT_MS = 15_000;
 
 /**
- * Keeps connections to an origin alive and opens each of them within a deadline; one that is late
- * fails its request with MediaError `ORIGIN_TIMEOUT`.
+ * Returns an agent with keep-alive, whose connections have a deadline to open; a late one fails its request with
+ * MediaError `ORIGIN_TIMEOUT`.
  *
- * The SDK has a setting for this, but its time includes the wait for a free connection and leaves out
- * the TLS handshake.
+ * The SDK has a setting for this, but its time includes the wait for a free connection and omits the TLS handshake.
  */
 export function createOriginAgent(
   protocol: 'http:' | 'https:',
@@ -42,7 +41,7 @@ export function createOriginAgent(
   agent.createConnection = (target, callback) => {
     const socket = connect(target, callback) as Socket;
     const timer = setTimeout(() => {
-      const cause = new Error(`There was no connection within ${connectTimeoutMs} ms.`);
+      const cause = new Error(`No connection within ${connectTimeoutMs} ms.`);
       socket.destroy(new MediaError('ORIGIN_TIMEOUT', { cause }));
     }, connectTimeoutMs);
     const settle = (): void => clearTimeout(timer);
@@ -52,8 +51,8 @@ export function createOriginAgent(
 }
 
 /**
- * Ends a body with MediaError `ORIGIN_TIMEOUT` when nothing of it comes for a time though its reader
- * waits. A reader that takes its time is left alone.
+ * Ends a body with MediaError `ORIGIN_TIMEOUT` when none of it arrives for a time while its reader waits. A slow reader
+ * is not affected.
  */
 export function endWhenStalled(body: http.IncomingMessage, timeoutMs: number): void {
   const { socket } = body;
@@ -61,7 +60,7 @@ export function endWhenStalled(body: http.IncomingMessage, timeoutMs: number): v
     if (body.complete) return;
     const cause = new Error(`Nothing of the body came for ${timeoutMs} ms.`);
     if (body.readableLength === 0) body.destroy(new MediaError('ORIGIN_TIMEOUT', { cause }));
-    // There are bytes that the reader has not taken yet: it is the slow one.
+    // The reader has not taken all bytes yet, so the reader is slow.
     else socket.setTimeout(timeoutMs);
   };
   socket.setTimeout(timeoutMs);

@@ -7,7 +7,7 @@ import { MediaError } from '../../contract/errors.ts';
 import type { ListedOriginal, OriginListing } from '../../pipeline/ports.ts';
 import { createS3Client, findS3Cause, isPossibleKey, type S3BucketOptions } from './s3-client.ts';
 
-/** Tells what is in the bucket of an `S3Origin`, page by page; it takes the right to list (`s3:ListBucket`). */
+/** Listing of the bucket of an `S3Origin`, page by page; needs the permission to list (`s3:ListBucket`). */
 export class S3Listing implements OriginListing {
   readonly #client: S3Client;
   readonly #options: S3BucketOptions;
@@ -22,15 +22,15 @@ export class S3Listing implements OriginListing {
         this.#clockAheadMs ??= measureClock(result.response);
         return result;
       },
-      // Nearest to the wire: refusals have a date, too.
+      // Nearest to the wire: error responses have a date, too.
       { step: 'deserialize', priority: 'low' },
     );
   }
 
   /**
-   * How far this clock is ahead of the server's, in milliseconds, by the `Date` of its first response,
-   * which counts in seconds; `undefined` where none came. Measured by hand: the SDK notices from its first
-   * refusal how far off it is, and signs accordingly from then on.
+   * Lead of this clock over the server's, in milliseconds, by the `Date` of its first response, whose resolution
+   * is seconds; `undefined` without a response. Measured here, because the SDK corrects its own clock after the first
+   * error, and signs accordingly from then on.
    */
   get clockAheadMs(): number | undefined {
     return this.#clockAheadMs;
@@ -62,12 +62,12 @@ export class S3Listing implements OriginListing {
 }
 
 /**
- * Lists the objects whose keys begin with a text, page by page, up to 1000 at a time.
+ * Lists the objects whose keys begin with a prefix, page by page, up to 1000 at a time.
  *
  * @param prefix of keys
- * @param send asks the server
- * @throws Error if a key does not begin with it: a server that does not know the parameter lists the whole
- *   bucket; if there is more, and no token that leads to it: what was listed is not all; what `send` throws
+ * @param send sends a request to the server
+ * @throws Error if a key does not begin with the prefix: a server that does not know the parameter lists the whole
+ *   bucket; if a page is truncated without a token for the rest; errors of `send`
  */
 export async function* listObjects(
   bucket: string,
@@ -76,7 +76,7 @@ export async function* listObjects(
 ): AsyncGenerator<readonly ListedOriginal[], void> {
   let ContinuationToken: string | undefined;
   do {
-    // Encoded, because XML 1.0 cannot say every character of a file name.
+    // URL-encoded, because XML 1.0 cannot represent every character of a file name.
     const input = {
       Bucket: bucket,
       Prefix: prefix,
@@ -87,7 +87,7 @@ export async function* listObjects(
     const { IsTruncated, NextContinuationToken } = page;
     yield readPage(page, prefix);
     if (IsTruncated === true && !NextContinuationToken) {
-      throw new Error('The server lists a part, and tells no way to the rest.');
+      throw new Error('The server truncates its list, without a token for the rest.');
     }
     ContinuationToken = IsTruncated === true ? NextContinuationToken : undefined;
   } while (ContinuationToken !== undefined);
@@ -99,7 +99,7 @@ function readPage(
 ): ListedOriginal[] {
   const objects = Contents.flatMap(({ Key, Size = 0 }) => {
     if (Key === undefined) return [];
-    // A plus sign itself is encoded; servers that leave the encoding out do not name it either.
+    // A plus sign itself is encoded; servers that do not encode do not declare the encoding either.
     const key = EncodingType === 'url' ? decodeURIComponent(Key.replaceAll('+', '%20')) : Key;
     return [{ key, sizeBytes: Size }];
   });
@@ -108,7 +108,7 @@ function readPage(
   return objects;
 }
 
-/** The SDK's responses have headers by lower-case name. */
+/** Measures the clock difference; the SDK's responses have headers by lower-case name. */
 function measureClock(response: unknown): number | undefined {
   const { headers } = (response ?? {}) as { readonly headers?: { readonly date?: string } };
   const serverMs = Date.parse(headers?.date ?? '');

@@ -1,7 +1,7 @@
 import { IncomingMessage } from 'node:http';
 import { GetObjectCommand, type GetObjectCommandOutput, type S3Client } from '@aws-sdk/client-s3';
 import { MediaError } from '../../contract/errors.ts';
-import type { ByteRange, Origin, OriginObject, ReadOptions } from '../../pipeline/ports.ts';
+import type { ByteRange, Opened, OpenOptions, Source } from '../../pipeline/ports.ts';
 import { readContentRange, readLastModified } from '../origin-object.ts';
 import { endWhenStalled } from './origin-agent.ts';
 import {
@@ -13,23 +13,24 @@ import {
   type S3BucketOptions,
 } from './s3-client.ts';
 
-/** Where the bucket is and how it is talked to. */
+/** Connection settings of the bucket. */
 export interface S3OriginOptions extends S3BucketOptions {
-  /** How long a body may stand still while its reader waits for it, in milliseconds. */
+  /** Longest pause of a body while its reader waits, in milliseconds. */
   readonly stallTimeoutMs: number;
 }
 
 /**
- * Originals in a bucket of S3, or of a server that speaks its protocol.
+ * Originals in a bucket of S3, or of a server with the same protocol.
  *
- * One GET per read, and no HEAD before. A failed attempt is repeated only before its response has begun:
- * on a broken or refused connection, a 5xx or a throttling; never on another 4xx, a connect deadline,
- * or in the middle of a body. A body that is shorter than its Content-Length ends with an error
- * (Node's HTTP parser), and so does one that stands still.
+ * Each read is one GET, without a HEAD before. A failed attempt is retried only before its response has begun: after a
+ * broken or refused connection, a 5xx or a throttling; never after another 4xx, a connect deadline, or in the middle of
+ * a body. A body that is shorter than its Content-Length ends with an error (Node's HTTP parser), and so does a stalled
+ * one.
  *
- * Not covered: objects stored compressed (`Content-Encoding`) are taken as their stored bytes.
+ * Not covered: objects stored compressed (`Content-Encoding`) are served as their stored bytes.
  */
-export class S3Origin implements Origin {
+export class S3Origin implements Source {
+  readonly identity = 'tag';
   readonly #client: S3Client;
   readonly #options: S3OriginOptions;
 
@@ -38,7 +39,7 @@ export class S3Origin implements Origin {
     this.#options = options;
   }
 
-  async read(key: string, { signal, range }: ReadOptions): Promise<OriginObject> {
+  async open(key: string, { signal, range }: OpenOptions): Promise<Opened> {
     signal.throwIfAborted();
     const objectKey = this.#options.prefix + key;
     if (!isPossibleKey(objectKey)) throw new MediaError('UNKNOWN_MEDIA');
@@ -79,9 +80,9 @@ function describeObject(
   response: GetObjectCommandOutput,
   body: IncomingMessage,
   range: ByteRange | undefined,
-): OriginObject {
+): Opened {
   const { httpStatusCode: status } = response.$metadata;
-  // A part that is taken for the whole would be served for a year.
+  // A part that is mistaken for the whole would be served for a year.
   if (range === undefined && status !== 200) {
     throw originError(`The response to a request for the whole object is HTTP ${status}.`);
   }
@@ -89,25 +90,26 @@ function describeObject(
   if (etag === '') throw originError('The response has no ETag.');
   if (response.ContentLength === undefined)
     throw originError('The response has no Content-Length.');
+  const part = range && readPart(response, range);
   return {
-    sizeBytes: range === undefined ? response.ContentLength : readWholeSize(response, range),
+    sizeBytes: part?.sizeBytes ?? response.ContentLength,
     etag,
     lastModified: readLastModified(response.LastModified),
-    storedContentType: response.ContentType,
+    part,
     body,
   };
 }
 
-/** Size of the whole object, from a response that must have the very range that was asked for. */
-function readWholeSize(response: GetObjectCommandOutput, range: ByteRange): number {
-  // Some servers respond to a range of an empty object with 200 and nothing.
+/** Returns the part and size of a response, which must have exactly the requested range. */
+function readPart(response: GetObjectCommandOutput, range: ByteRange) {
+  // Some servers respond to a range of an empty object with 200 and an empty body.
   if (response.ContentLength === 0) throw new MediaError('RANGE_NOT_SATISFIABLE');
   const { ContentLength, ContentRange } = response;
-  // Others, with one of none.
+  // Others respond with an empty range.
   if (/^bytes \d+-\d+\/0+$/.test(ContentRange ?? '')) throw new MediaError('RANGE_NOT_SATISFIABLE');
   const part = readContentRange(ContentRange ?? '', range, ContentLength);
   if (part === undefined) throw originError(`The response has the range ${ContentRange}.`);
-  return part.sizeBytes;
+  return part;
 }
 
 function originError(message: string): MediaError {

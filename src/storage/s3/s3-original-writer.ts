@@ -29,27 +29,27 @@ import { S3UploadRequests } from './s3-upload-requests.ts';
 /** Largest object that is stored by one request, in bytes (Amazon S3 User Guide, "Uploading objects"). */
 const MAX_SINGLE_BYTES = 5 * 1024 ** 3;
 
-/** Time for the tag of what is stored already, in milliseconds; a stop ends it, too. */
+/** Time to read the tag of a stored object, in milliseconds; a stop ends it, too. */
 const TAG_TIMEOUT_MS = 5_000;
 
-/** Read ahead of a body, in bytes. */
+/** Bytes of a body that are read ahead. */
 const BODY_BUFFER_BYTES = 64 * 1024;
 
 /**
- * Writes originals into the bucket that `S3Origin` reads. What tells its length passes through in one request. Of
- * what does not, small ones are sent at once, large ones in parts, one after the other. An
- * upload that fails or is stopped is taken back, since its parts would cost money unseen. The one request that
- * stores the original is not stopped once its body is sent: without its response, it would be unknown whether it did.
+ * Writes originals into the bucket that `S3Origin` reads. Uploads of known length stream through in one request. Of the
+ * others, small ones are sent at once, large ones in parts, one after the other. A failed or stopped multipart upload
+ * is aborted, since its parts would cost money unseen. The request that stores the original is not stopped once its
+ * body is sent: without its response, it would be unknown whether the original is stored.
  *
- * What must be new is sent with `If-None-Match: *`. Not covered: servers that do not know it, or not of an upload in
- * parts. There the last of two at once is kept, unless a look finds the first one: before a body is sent, and
- * before its parts are put together.
+ * A new original is sent with `If-None-Match: *`. Not covered: servers that do not support it, or not for multipart
+ * uploads. There the last of two concurrent uploads is kept, unless a check finds the first one: before a body is sent,
+ * and before its parts are completed.
  *
- * Nor a bucket that stores what must be new and says that it has failed: the SDK sends it once more where it is held in
- * memory, and finds its own, so that the upload is told that there is one already.
+ * Nor a bucket that stores a new original and reports a failure: the SDK retries a body in memory, and finds the
+ * original, so that the upload fails as if another one existed.
  *
- * Nor the parts of a process that is killed, and an upload of whose beginning the response came too late; a
- * lifecycle rule of the bucket can remove them.
+ * Nor the parts of a killed process, and an upload whose creation was confirmed too late; a lifecycle rule of the
+ * bucket can remove them.
  */
 export class S3OriginalWriter implements OriginalWriter {
   readonly #client: S3Client;
@@ -79,7 +79,7 @@ export class S3OriginalWriter implements OriginalWriter {
       ? await this.#writeInParts(place, chunks, options)
       : await this.#stream(chunks, signal, send, onProgress);
     if (etag !== '') return etag;
-    // Ceph tells none of what was put together from parts. Where it tells none at all, it is stored all the same.
+    // Ceph returns no tag of a completed multipart upload. Without any tag, the original is stored all the same.
     const abortSignal = AbortSignal.any([signal, AbortSignal.timeout(TAG_TIMEOUT_MS)]);
     return this.#client.send(new HeadObjectCommand(place), { abortSignal }).then(etagOf, () => '');
   }
@@ -112,7 +112,7 @@ export class S3OriginalWriter implements OriginalWriter {
     return place;
   }
 
-  /** Sends a request with a body that passes through; returns the tag of what was stored. */
+  /** Sends a request with a streamed body; returns the tag of the stored object. */
   async #stream(
     chunks: AsyncIterable<Uint8Array>,
     signal: AbortSignal,
@@ -124,7 +124,7 @@ export class S3OriginalWriter implements OriginalWriter {
       objectMode: false,
       highWaterMark: BODY_BUFFER_BYTES,
     });
-    // The SDK would wait for the rest of it for ever.
+    // The SDK would wait for the rest of the body for ever.
     body.once('error', (error) => failing.abort(error));
     try {
       const ask = (abortSignal: AbortSignal) => send(body, abortSignal);
@@ -135,8 +135,8 @@ export class S3OriginalWriter implements OriginalWriter {
   }
 
   /**
-   * Of an upload of unknown length, one part is held: it is filled anew when it has been taken. (The SDK's `Upload`
-   * puts each part together from its pieces, and holds three times as much meanwhile.)
+   * Writes an upload of unknown length with one part in memory, which is refilled once sent. (The SDK's `Upload` copies
+   * each part from its pieces, and holds three times as much meanwhile.)
    */
   async #writeInParts(
     place: Place,
@@ -205,7 +205,7 @@ export class S3OriginalWriter implements OriginalWriter {
     }
   }
 
-  /** A 403 counts as missing: S3 says so of a missing object to those who may not list the bucket. */
+  /** Whether the object exists. S3 returns 403 for missing objects if the permission to list is missing, too. */
   async #isThere(place: Place, abortSignal: AbortSignal): Promise<boolean> {
     try {
       await this.#client.send(new HeadObjectCommand(place), { abortSignal });
@@ -215,12 +215,12 @@ export class S3OriginalWriter implements OriginalWriter {
       const { status } = readS3Failure(error);
       if (status === 404 || status === 403) return false;
       const cause = await findS3Cause(this.#client, error);
-      throw new Error('The bucket cannot be asked', { cause });
+      throw new Error('The check for an object failed', { cause });
     }
   }
 }
 
-/** Of an object, in the words of the SDK. */
+/** Address of an object, in the SDK's terms. */
 interface Place {
   readonly Bucket: string;
   readonly Key: string;

@@ -9,24 +9,24 @@ import { isResultPath } from '../../pipeline/results/result-path.ts';
 import { readS3Failure } from './s3-client.ts';
 import { listObjects } from './s3-listing.ts';
 
-/** What is removed, and how long each request may take. */
+/** Objects to remove, and the deadline of each request. */
 export interface S3Removal {
   readonly bucket: string;
-  /** What keys must begin with; not empty. */
+  /** Prefix of keys; not empty. */
   readonly prefix: string;
-  /** Gives a signal that aborts after the deadline of one request. */
+  /** Passes a signal that aborts after the deadline of one request. */
   readonly within: <Result>(request: (signal: AbortSignal) => Promise<Result>) => Promise<Result>;
 }
 
-/** Requests at a time where a server takes one key in each. */
+/** Concurrent requests to servers that accept only one key in each. */
 const SINGLE_REQUESTS = 8;
 
 /**
- * Removes all objects whose keys begin with a text, page by page, up to 1000 at a time.
+ * Removes all objects whose keys begin with a prefix, page by page, up to 1000 at a time.
  *
- * @returns how many there were
- * @throws Error of the SDK, and for an object that the server does not remove, or a list without its rest; a part may be
- *   removed
+ * @returns the number of removed objects
+ * @throws Error of the SDK, for an object that the server does not remove, and for an incomplete list; some objects may
+ *   then be removed
  */
 export async function removeObjects(client: S3Client, removal: S3Removal): Promise<number> {
   const { bucket, prefix, within } = removal;
@@ -34,7 +34,7 @@ export async function removeObjects(client: S3Client, removal: S3Removal): Promi
     within((abortSignal) => client.send(command, { abortSignal }));
   let removed = 0;
   for await (const objects of listObjects(bucket, prefix, send)) {
-    // Nothing but renderings, should originals be there under another name of the bucket.
+    // Only renderings, in case that the bucket also has originals under another name.
     const renderings = objects.map(({ key }) => key).filter(isResultPath);
     if (renderings.length > 0) await removeKeys(client, removal, renderings);
     removed += renderings.length;
@@ -61,7 +61,7 @@ async function removeKeys(
     const { status = 500 } = readS3Failure(error);
     if (status >= 500 && status !== 501) throw error;
   }
-  // Refused as a whole: some servers do not know the request, or want another sum in it.
+  // Rejected as a whole: some servers do not know the request, or require another checksum.
   const waiting = [...keys];
   const removeOneByOne = async (): Promise<void> => {
     for (let Key = waiting.pop(); Key !== undefined; Key = waiting.pop()) {
@@ -73,9 +73,9 @@ async function removeKeys(
 }
 
 /**
- * Gives a request the sum that every server knows. S3 wants one of this request, and took only MD5
- * until 2022, as do the servers that follow it; the SDK sends only CRC-32, whatever it is told
- * (aws-sdk-js-v3, `MD5_FALLBACK.md`; its issues 6819 and 6920).
+ * Adds the checksum that every server knows. S3 requires one for this request, and accepted only MD5 until 2022, as do
+ * compatible servers; the SDK sends only CRC-32, whatever its settings (aws-sdk-js-v3, `MD5_FALLBACK.md`; its issues
+ * 6819 and 6920).
  */
 function summarizeByMd5(command: DeleteObjectsCommand): void {
   command.middlewareStack.add(

@@ -23,33 +23,29 @@ import {
 } from './s3-client.ts';
 import { removeObjects } from './s3-removal.ts';
 
-/** Where the bucket is, how it is talked to, and how much of it. */
+/** Connection settings of the bucket. */
 export interface S3ResultStoreOptions extends S3BucketOptions {
-  /** For a whole read, a whole write, or one request of a removal, repetitions included; in milliseconds. */
+  /** Deadline of a whole write, or of one request of a removal, retries included; in milliseconds. */
   readonly timeoutMs: number;
-  /** Of the largest object that is written or read, in bytes. */
-  readonly maxObjectBytes: number;
 }
 
 /**
- * Renderings as objects `<prefix><resultPath>` in a bucket of S3, or of a server that speaks its
- * protocol, with the same bytes as in a file of the filesystem store.
+ * Renderings as objects `<prefix><resultPath>` in a bucket of S3, or of a server with the same protocol, with the same
+ * bytes as in a file of the filesystem store.
  *
- * It does not bound the bucket: a lifecycle rule does, which the operator sets
- * (`deploy/s3-lifecycle.json`). Such a rule counts from the write, not from the last use. A rendering
- * that is too large, or whose key is longer than S3 takes, is not kept, and that is no error.
+ * The store does not bound the bucket: a lifecycle rule of the operator does (`deploy/s3-lifecycle.json`). Such a rule
+ * counts from the write, not from the last use. A rendering that is too large, or whose key is too long for S3, is not
+ * stored, which is not an error.
  *
- * Not covered: a bucket with versions keeps what is removed.
+ * Not covered: a bucket with versions keeps removed objects.
  */
 export class S3ResultStore implements ResultStore {
   readonly #client: S3Client;
   readonly #options: S3ResultStoreOptions;
-  readonly #maxBytes: number;
 
   constructor(options: S3ResultStoreOptions) {
     this.#client = createS3Client(options);
     this.#options = options;
-    this.#maxBytes = Math.min(options.maxObjectBytes, MAX_RESULT_FILE_BYTES);
   }
 
   async read(
@@ -62,16 +58,14 @@ export class S3ResultStore implements ResultStore {
     if (!isPossibleKey(Key)) return undefined;
     const command = new GetObjectCommand({ Bucket: this.#options.bucket, Key });
     try {
-      const bytes = await this.#within(signal, async (abortSignal) => {
-        const { Body, ContentLength } = await this.#client.send(command, { abortSignal });
-        if (!(Body instanceof IncomingMessage)) throw new Error('The response has no body.');
-        const sizeBytes = ContentLength ?? this.#maxBytes;
-        if (sizeBytes > this.#maxBytes || abortSignal.aborted || !takeRoom(sizeBytes)) {
-          Body.destroy();
-          return undefined;
-        }
-        return readWhole(Body, sizeBytes); // the SDK ends it with the signal, too
-      });
+      const { Body, ContentLength } = await this.#client.send(command, { abortSignal: signal });
+      if (!(Body instanceof IncomingMessage)) throw new Error('The response has no body.');
+      const sizeBytes = ContentLength ?? MAX_RESULT_FILE_BYTES;
+      if (sizeBytes > MAX_RESULT_FILE_BYTES || !takeRoom(sizeBytes)) {
+        Body.destroy();
+        return undefined;
+      }
+      const bytes = await readWhole(Body, sizeBytes); // the SDK also ends the body with the signal
       return bytes && parseResultFile(bytes, address);
     } catch (error) {
       signal.throwIfAborted();
@@ -86,10 +80,9 @@ export class S3ResultStore implements ResultStore {
     const parts = formatResultFile(address, result);
     if (parts === undefined || !isPossibleKey(Key)) return;
     const Body = Buffer.concat(parts);
-    if (Body.length > this.#maxBytes) return;
     const command = new PutObjectCommand({ Bucket: this.#options.bucket, Key, Body });
     try {
-      await this.#within(undefined, (abortSignal) => this.#client.send(command, { abortSignal }));
+      await this.#within((abortSignal) => this.#client.send(command, { abortSignal }));
     } catch (error) {
       throw await this.#translate(error, `The rendering ${Key} cannot be written.`);
     }
@@ -101,7 +94,7 @@ export class S3ResultStore implements ResultStore {
       return await removeObjects(this.#client, {
         bucket: this.#options.bucket,
         prefix: this.#options.prefix + prefix,
-        within: (request) => this.#within(undefined, request),
+        within: (request) => this.#within(request),
       });
     } catch (error) {
       if (error instanceof StoreStalled) throw error;
@@ -109,16 +102,13 @@ export class S3ResultStore implements ResultStore {
     }
   }
 
-  /** Does nothing: the store does nothing by itself, and unused connections keep no process alive. */
+  /** Does nothing: the store has no background work, and unused connections keep no process alive. */
   close(): void {}
 
-  #within<Result>(
-    signal: AbortSignal | undefined,
-    work: (within: AbortSignal) => Promise<Result>,
-  ): Promise<Result> {
+  #within<Result>(work: (within: AbortSignal) => Promise<Result>): Promise<Result> {
     const { timeoutMs } = this.#options;
-    const onTimeout = () => new StoreStalled(`There was no whole answer within ${timeoutMs} ms.`);
-    return withDeadline(timeoutMs, signal, onTimeout, work);
+    const onTimeout = () => new StoreStalled(`No complete response within ${timeoutMs} ms.`);
+    return withDeadline(timeoutMs, undefined, onTimeout, work);
   }
 
   async #translate(error: unknown, message: string): Promise<Error> {
@@ -126,12 +116,12 @@ export class S3ResultStore implements ResultStore {
   }
 }
 
-/** All bytes of a body; `undefined` if there are more than so many. */
+/** Reads all bytes of a body; returns `undefined` beyond `maxBytes`. */
 async function readWhole(
   body: AsyncIterable<Buffer>,
   maxBytes: number,
 ): Promise<Buffer | undefined> {
-  // Not of Node's pool: the body lives on in the memory cache, and would hold 8 KiB of others.
+  // Not from Node's pool: the body lives on in the memory cache, and would retain 8 KiB of others.
   const bytes = Buffer.allocUnsafeSlow(maxBytes);
   let filled = 0;
   for await (const chunk of body) {
@@ -139,7 +129,7 @@ async function readWhole(
     filled += chunk.copy(bytes, filled);
   }
   if (filled === maxBytes) return bytes;
-  // Less than there was room for: the rest is not to be held as long as this.
+  // Shorter than announced: a copy frees the rest.
   const whole = Buffer.allocUnsafeSlow(filled);
   bytes.copy(whole, 0, 0, filled);
   return whole;

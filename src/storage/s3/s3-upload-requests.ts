@@ -7,51 +7,51 @@ import {
 import { MediaError } from '../../contract/errors.ts';
 import { findS3Cause, readS3Failure } from './s3-client.ts';
 
-/** Time to begin an upload in parts, and to take it back, in milliseconds. */
+/** Time to create a multipart upload, and to abort it, in milliseconds. */
 const BEGIN_TIMEOUT_MS = 30_000;
 const ABORT_TIMEOUT_MS = 10_000;
 
-/** Time after a stop for the response to what stores the original, in milliseconds. */
+/** Time after a stop for the response to the request that stores the original, in milliseconds. */
 const SETTLE_TIMEOUT_MS = 10_000;
 
 /**
- * Time after which an upload is taken back for the second time, in milliseconds: a part that the server was
- * taking then may have been kept (Amazon S3 API Reference, "AbortMultipartUpload").
+ * Delay before an upload is aborted for the second time, in milliseconds: a part that was in transfer during the first
+ * may have been kept (Amazon S3 API Reference, "AbortMultipartUpload").
  */
 const ABORT_AGAIN_AFTER_MS = 500;
 
 type SendRequest<Output> = (abortSignal: AbortSignal) => Promise<Output>;
 
-/** Sends the requests of uploads, each kind with a deadline of its own, and translates what they fail with. */
+/** Requests of uploads, with deadlines by kind, and translated errors. */
 export class S3UploadRequests {
   readonly #client: S3Client;
-  /** Cleared where the server has said that it does not know `If-None-Match` on what it stores. */
+  /** Cleared once the server has reported that it does not support `If-None-Match` on writes. */
   #knowsConditions = true;
 
   constructor(client: S3Client) {
     this.#client = client;
   }
 
-  /** What a request carries that must find nothing at its key, if it must. */
+  /** Returns the condition of a request whose key must not exist, if it must not. */
   conditionOf(isNew: boolean | undefined): { readonly IfNoneMatch?: '*' } {
     return isNew === true && this.#knowsConditions ? { IfNoneMatch: '*' } : {};
   }
 
-  /** Begins an upload in parts. A stop waits for the response: without it, the upload could not be taken back. */
+  /** Creates a multipart upload. A stop waits for the response: without it, the upload could not be aborted. */
   async begin<Output>(ask: SendRequest<Output>, signal: AbortSignal): Promise<Output> {
     return this.#ask(ask, AbortSignal.timeout(BEGIN_TIMEOUT_MS), signal);
   }
 
-  /** Sends a part that is in memory; a stop ends it at once. */
+  /** Sends a part that is in memory; a stop ends the request at once. */
   async sendPart<Output>(ask: SendRequest<Output>, signal: AbortSignal): Promise<Output> {
     return this.#ask(ask, signal);
   }
 
   /**
-   * Sends a request that stores something; a stop waits for its response.
+   * Sends a request that stores an object; a stop waits for its response.
    *
-   * @param failing aborts where its body fails: then nothing is stored
-   * @throws Error if none comes in time after a stop: it may be stored or not; MediaError `MEDIA_EXISTS`,
+   * @param failing aborts if the body fails: then nothing is stored
+   * @throws Error without a response in time after a stop: the object may be stored or not; MediaError `MEDIA_EXISTS`,
    *   `UNKNOWN_MEDIA` (of a part), `OVERLOADED`; Error in the server's words; `signal.reason`
    */
   async settle<Output>(
@@ -77,11 +77,11 @@ export class S3UploadRequests {
     }
   }
 
-  /** @throws Error if the parts stay where they are */
+  /** @throws Error if the parts remain */
   async takeBack(upload: AbortMultipartUploadCommandInput): Promise<void> {
     const abort = async (): Promise<void> => {
       const abortSignal = AbortSignal.timeout(ABORT_TIMEOUT_MS);
-      // A new one each time: the SDK prepares a request once.
+      // A new command each time: the SDK prepares a request once.
       const command = new AbortMultipartUploadCommand(upload);
       await this.#client.send(command, { abortSignal }).catch((error: unknown) => {
         if (readS3Failure(error).name !== 'NoSuchUpload') throw error;
@@ -94,7 +94,7 @@ export class S3UploadRequests {
 
   /**
    * @param abortSignal ends the request
-   * @param stop its reason is thrown where it is what has ended it
+   * @param stop its reason is thrown if it has ended the request
    */
   async #ask<Output>(
     ask: SendRequest<Output>,
@@ -106,7 +106,7 @@ export class S3UploadRequests {
     } catch (error) {
       stop.throwIfAborted();
       const cause = await findS3Cause(this.#client, error);
-      throw this.#translate(error, cause) ?? new Error('The bucket does not take it', { cause });
+      throw this.#translate(error, cause) ?? new Error('A request to the bucket failed', { cause });
     }
   }
 
@@ -116,7 +116,8 @@ export class S3UploadRequests {
     if (name === 'NoSuchUpload') return new MediaError('UNKNOWN_MEDIA', { cause });
     const isUnknown = status === 501 && this.#knowsConditions;
     if (isUnknown) this.#knowsConditions = false;
-    // Another one is storing it in this moment (Amazon S3 API Reference, "PutObject"); or the next one goes without.
+    // Another upload is being stored at this moment (Amazon S3 API Reference, "PutObject"); or the retry goes without
+    // the condition.
     if (!isUnknown && name !== 'ConditionalRequestConflict') return undefined;
     return new MediaError('OVERLOADED', { cause, bottleneck: 'uploads', retryAfterSeconds: 1 });
   }

@@ -2,34 +2,33 @@ import type { Metadata, Sharp } from 'sharp';
 import { isGreyProfile, type MatrixProfile, readMatrixProfile } from '../../formats/icc-profile.ts';
 import { type Pixels, toPixels } from './pixels.ts';
 
-/** Bits of a deep sample as libvips has it, and how many values that makes. */
+/** Bits of a deep sample in libvips, and the number of its values. */
 const DEEP_BITS = 16;
 const DEEP_SAMPLES = 2 ** DEEP_BITS;
 
 const MAX_DEEP = DEEP_SAMPLES - 1;
 
-/** The most of 8 bits. */
+/** Largest sample of 8 bits. */
 const MAX_SHALLOW = 255;
 
 type Samples = Uint8Array | Uint16Array;
 
-/** What libvips warns of when it goes by another profile than the picture's own. */
+/** Warnings of libvips when it replaces an unusable profile. */
 const UNUSABLE_PROFILE =
   /^(corrupt profile|unsupported profile|profile incompatible with image|profile does not support \w+ input intent)$/;
 
 /**
- * Decodes an image and converts it to sRGB, where sharp cannot or not exactly.
+ * Decodes an image and converts it to sRGB where sharp cannot, or not exactly.
  *
- * To a grey AVIF, which sharp has in three channels, it does not apply a grey profile. Of more than 8 bits with a
- * profile, sharp makes Display P3 and leaves it there; and from 16 bits, lcms2 goes by a coarse table, which is wrong
- * by up to 20 levels where a colour leaves sRGB. And sharp's gamma knows nothing of sRGB's curve. So what a profile of
- * matrix and curves says, or a gamma, is computed here, without loss. A profile that is a table itself is left to
- * lcms2.
+ * sharp does not apply a grey profile to a grey AVIF, which it has in three channels. Images of more than 8 bits with a
+ * profile, sharp converts to Display P3 and leaves there; and from 16 bits, lcms2 uses a coarse table, which is wrong
+ * by up to 20 levels where a colour leaves sRGB. Moreover, sharp's gamma ignores sRGB's curve. So profiles of matrix
+ * and curves, and gammas, are computed here, without loss. Profiles that are tables are left to lcms2.
  *
- * @param image opened heedless of its profile
+ * @param image opened with `ignoreIcc`
  * @param metadata of that image
- * @param gamma exponent of the samples' own transfer function, which takes the place of a profile
- * @returns `undefined` where there is no profile, or none that can be used
+ * @param gamma exponent of the samples' own transfer function, which replaces a profile
+ * @returns `undefined` without a usable profile
  */
 export async function convertPixels(
   image: Sharp,
@@ -45,18 +44,18 @@ export async function convertPixels(
     return pixels;
   }
   if (icc === undefined) return undefined;
-  // libheif makes three channels of a grey AVIF, whose profile is for one.
+  // libheif returns three channels for a grey AVIF, whose profile is for one.
   const profileKind = format === 'heif' && isGreyProfile(icc) ? 'grey' : kind;
   const profile = readMatrixProfile(icc, profileKind);
   if (profile === undefined) return await convertByTable(image, kind);
   const pixels = await toDeepPixels(image, kind);
   if (profileKind === 'grey' && !isGrey(pixels)) return undefined;
-  // libvips shifts samples of 8, 10 and 12 bits to the left and fills up with zeros.
+  // libvips shifts samples of 8, 10 and 12 bits to the left and fills with zeros.
   convertByProfile(pixels, profile, DEEP_SAMPLES - 2 ** (DEEP_BITS - bitsPerSample));
   return pixels;
 }
 
-/** Whether no pixel has a colour. */
+/** Whether all pixels are grey. */
 function isGrey({ data, channels }: Pixels<Uint16Array>): boolean {
   if (colourChannels(channels) === 1) return true;
   for (let at = 0; at < data.length; at += channels) {
@@ -92,7 +91,7 @@ async function toDeepPixels(
   };
 }
 
-/** @param most the sample that is white, or opaque */
+/** @param most the sample of white, or of full opacity */
 function convertByProfile(pixels: Pixels<Uint16Array>, profile: MatrixProfile, most: number): void {
   if (profile.kind === 'grey') {
     const { curve } = profile;
@@ -115,7 +114,7 @@ function convertByProfile(pixels: Pixels<Uint16Array>, profile: MatrixProfile, m
   }
 }
 
-/** Looks up each sample but those of alpha. */
+/** Maps each sample except alpha through a table. */
 function mapColours({ data, channels }: Pixels<Samples>, table: Uint16Array): void {
   for (let channel = 0; channel < colourChannels(channels); channel += 1) {
     mapChannel(data, channel, channels, table);
@@ -143,7 +142,7 @@ function convertColours(
   const samples = tabulateSamples(toSrgb, MAX_DEEP);
   const sampleOf = (light: number): number =>
     samples[Math.round(Math.min(1, Math.max(0, light)) * MAX_DEEP)] ?? 0;
-  // Taken apart here: in the loop, that takes twice as long.
+  // Destructured here: inside the loop, this takes twice as long.
   const [[redOfRed, redOfGreen, redOfBlue], toGreen, toBlue] = toSrgbLight;
   const [greenOfRed, greenOfGreen, greenOfBlue] = toGreen;
   const [blueOfRed, blueOfGreen, blueOfBlue] = toBlue;
@@ -158,23 +157,23 @@ function convertColours(
 }
 
 /**
- * Samples by samples: a function of the share that each is of the most.
+ * Tabulates samples: `compute` maps the share that a sample is of `most`.
  *
- * @param max largest sample, of both
- * @param most the sample that is white, or opaque
+ * @param max largest sample, of input and output
+ * @param most the sample of white, or of full opacity
  */
 function tabulateSamples(compute: (share: number) => number, max: number, most = max): Uint16Array {
   return Uint16Array.from(tabulate(compute, max, most), (share) => Math.round(share * max));
 }
 
-/** A function of the share that each sample up to `max` is of the most; both are cut off to 0 to 1. */
+/** Tabulates a function of the share that each sample up to `max` is of `most`; both are clamped to 0 to 1. */
 function tabulate(compute: (share: number) => number, max: number, most: number): Float64Array {
   return Float64Array.from({ length: max + 1 }, (_, sample) =>
     Math.min(1, Math.max(0, compute(Math.min(1, sample / most)))),
   );
 }
 
-/** IEC 61966-2-1: from light to a sample of sRGB, both 0 to 1. */
+/** Converts linear light to a sample of sRGB, both 0 to 1 (IEC 61966-2-1). */
 function toSrgb(light: number): number {
   return light <= 0.0031308 ? 12.92 * light : 1.055 * light ** (1 / 2.4) - 0.055;
 }

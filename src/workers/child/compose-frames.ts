@@ -7,9 +7,9 @@ import { type Pixels, toPixels } from './pixels.ts';
 const CHANNELS = 4;
 
 /**
- * Decodes the frames of an animation one by one, and composes them as its container says.
+ * Decodes the frames of an animation one by one, and composes them as the container specifies.
  *
- * @param batchFrames how many whole frames are given at a time, one below the other
+ * @param batchFrames number of whole frames that are yielded at a time, one below the other
  * @throws MediaError `UNPROCESSABLE_MEDIA` or `MEDIA_TOO_LARGE`; any other error is a bug of ours
  */
 export async function* composeFrames(
@@ -38,7 +38,7 @@ export async function* composeFrames(
   if (batch !== undefined) yield finishBatch(batch.subarray(0, frameBytes * count));
 }
 
-/** The pixels of a frame's own picture: sRGB with alpha, 8 bits. */
+/** Decodes the image of a frame: sRGB with alpha, 8 bits. */
 function decodePatch(patch: FramePatch, job: RenderJob): Promise<Uint8Array> {
   return decodeStrictly(patch.file, job, undefined, async (bytes, strictness) => {
     const image = await openStill(bytes, job, { size: patch, orientation: 1 }, strictness);

@@ -12,26 +12,26 @@ type Encode = (
   animation: Animation | undefined,
 ) => Uint8Array | Promise<Uint8Array>;
 
-/** Formats whose encoders want to see the pixels first, and the exact timing of an animation. */
+/** Our own encoders, for formats that need the pixels first, and the exact timing of an animation. */
 const encoders: Readonly<Partial<Record<OutputFormat, Encode>>> = {
   gif: encodeGif,
   webp: encodeWebp,
 };
 
-/** Encodes frames, one below the other, with delays and loops as the animation has them. */
+/** Encodes frames, one below the other, with the delays and loops of the animation. */
 export async function encodeAnimation(
   strip: Pixels,
   job: RenderJob,
   animation: Animation,
 ): Promise<Uint8Array> {
-  // One frame is a still: there is nothing to time.
+  // A single frame is a still without timing.
   if (animation.delaysMs.length === 1) return encodeStill(fromPixels(strip), job);
   const encode = encoders[job.format];
   if (encode === undefined) throw new Error(`Expected an animation but ${job.format} has none`);
   return await encode(strip, job, animation);
 }
 
-/** Encodes a picture, which is decoded and transformed with that. */
+/** Encodes an image; sharp decodes and transforms it in the same pipeline. */
 export async function encodeStill(image: Sharp, job: RenderJob): Promise<Uint8Array> {
   const srgb = image.toColourspace('srgb');
   const encode = encoders[job.format];

@@ -4,22 +4,22 @@ import type { Size } from '../../formats/image-facts.ts';
 const CHANNELS = 4;
 const OPAQUE = 255;
 
-/** A region of the canvas as it was, to be put back. */
+/** A saved region of the canvas, to be restored. */
 interface Kept {
   readonly placement: FramePlacement;
   readonly pixels: Uint8Array;
 }
 
 /**
- * The canvas on which the frames of an animation are composed (PNG 3rd edition §4.9, §13.16): straight alpha,
- * 8 bits, rounded to the nearest. Colours below an alpha of 0 are those of the frame that has painted last.
+ * The canvas on which the frames of an animation are composed (PNG 3rd edition §4.9, §13.16): straight alpha, 8 bits,
+ * rounded to the nearest. Pixels with an alpha of 0 keep the colours of the last frame that painted them.
  */
 export class FrameCanvas {
-  /** Four samples a pixel; to be copied before the next frame is drawn. */
+  /** Four samples per pixel; must be copied before the next frame is drawn. */
   readonly pixels: Uint8Array;
   readonly #widthPx: number;
   #last: FramePlacement | undefined;
-  /** Of the frame that was drawn last, if it wants what was there before it. */
+  /** Region under the last frame, if that frame restores it. */
   #kept: Kept | undefined;
 
   constructor({ widthPx, heightPx }: Size) {
@@ -28,13 +28,14 @@ export class FrameCanvas {
   }
 
   /**
-   * Draws the next frame: what becomes of the one before is done first.
+   * Draws the next frame, after disposing of the previous one.
    *
-   * @param patch its pixels, four samples each; its region lies within the canvas
+   * @param patch pixels of the frame, four samples each; its region lies within the canvas
    */
   draw(placement: FramePlacement, patch: Uint8Array): void {
     this.#disposeLast();
-    // Before the first frame all is transparent black, so "previous" is "background" there, as it must be.
+    // Before the first frame, the canvas is transparent black, so "previous" equals "background", as the specification
+    // demands.
     if (placement.dispose === 'previous') this.#kept = this.#keep(placement);
     const rowBytes = placement.widthPx * CHANNELS;
     for (const [row, below] of this.#rows(placement)) {
@@ -65,7 +66,7 @@ export class FrameCanvas {
     return { placement, pixels };
   }
 
-  /** The rows of a region, each with its number in it. */
+  /** Yields the rows of a region, each with its number. */
   *#rows(region: FramePlacement): Generator<[row: number, pixels: Uint8Array], void> {
     const { leftPx, topPx, widthPx, heightPx } = region;
     for (let row = 0; row < heightPx; row += 1) {
@@ -75,7 +76,7 @@ export class FrameCanvas {
   }
 }
 
-/** Lays pixels over those below: the operation "over" of straight alpha. */
+/** Composites pixels over others: the operation "over" of straight alpha. */
 function blendOver(below: Uint8Array, over: Uint8Array): void {
   for (let at = 0; at < below.length; at += CHANNELS) {
     const alpha = over[at + 3] ?? 0;
@@ -85,7 +86,7 @@ function blendOver(below: Uint8Array, over: Uint8Array): void {
       for (let sample = at; sample < at + CHANNELS; sample += 1) below[sample] = over[sample] ?? 0;
       continue;
     }
-    // How much each contributes, in units of 1 / 255².
+    // Contributions of both, in units of 1 / 255².
     const share = alpha * OPAQUE;
     const shareBelow = alphaBelow * (OPAQUE - alpha);
     const sum = share + shareBelow;

@@ -8,24 +8,23 @@ const SAMPLES = 256;
 /** Longest edge of an image of libvips, in pixels (`VIPS_MAX_COORD`). */
 const MAX_EDGE_PX = 10_000_000;
 
-/** Frames scaled at a time, in bytes: few enough for the caches, enough to be worth two calls. */
+/** Bytes of frames that are scaled at a time: few enough for the caches, enough to be worth two calls. */
 const GROUP_BYTES = 4 * 1024 * 1024;
 
 /** Positions of libvips' filter in a pixel, doubled: it rounds to the nearest of 64, by way of 128. */
 const STEPS = 128;
 
-/** From twice this factor on, libvips takes means of whole pixels first (`gap` of `vips_resize`). */
+/** From twice this factor on, libvips first averages whole pixels (`gap` of `vips_resize`). */
 const GAP = 2;
 
 /**
- * Scales frames down, each as libvips would scale it by itself, with two calls of libvips for many frames
- * instead of one for each: a call costs more than an emoji's frame (24 frames from 128 to 64 pixels: 31 ms
- * one by one, 8 together; the larger they are, the less there is to gain, see `scalesTogether`).
+ * Scales frames down, each with the same result as libvips alone, with two calls of libvips for many frames instead of
+ * one for each: a call costs more than an emoji's frame (24 frames from 128 to 64 pixels: 31 ms one by one, 8 together;
+ * larger frames gain less, see `scalesTogether`).
  *
- * A filter that works in one direction does not mix what stands side by side in the other. So the frames
- * are put side by side to be scaled in height; then the picture is turned over its diagonal, so that each
- * column of each frame is a row, and scaled once more. It is the same filter both ways, to the bit, but for
- * sizes with ties (`hasTies`), which are left to libvips frame by frame.
+ * A filter in one direction does not mix adjacent pixels of the other. So the frames are placed side by side and scaled
+ * in height; then the image is transposed, so that each column of each frame is a row, and scaled once more. The filter
+ * is the same both ways, to the bit, except for sizes with ties (`hasTies`), which libvips scales frame by frame.
  *
  * @param strip frames of size `from`, one below the other
  * @param to no edge is longer than that of `from`
@@ -85,7 +84,7 @@ async function scaleGroup(
   return scaled;
 }
 
-/** Frames one below the other to frames side by side. */
+/** Rearranges frames one below the other to frames side by side. */
 function placeSideBySide(frames: Uint8Array, count: number, rowBytes: number): Uint8Array {
   const side = new Uint8Array(frames.length);
   const rows = frames.length / rowBytes / count;
@@ -98,7 +97,7 @@ function placeSideBySide(frames: Uint8Array, count: number, rowBytes: number): U
   return side;
 }
 
-/** Scales all columns of samples, whatever they are of. */
+/** Scales all columns of samples. */
 async function scaleHeight(samples: Uint8Array, rows: number, toRows: number): Promise<Uint8Array> {
   if (rows === toRows) return samples;
   const width = samples.length / rows;
@@ -120,7 +119,7 @@ function swapAxes(
 ): Uint8Array {
   const target = new Uint8Array(source.length);
   if (channels === 4) {
-    // Four samples in one move.
+    // Moves four samples at once.
     moveItems(asWords(source), asWords(target), axes, 1);
   } else {
     moveItems(source, target, axes, channels);
@@ -154,7 +153,7 @@ function moveItems(
   }
 }
 
-/** Sample by alpha and sample, as libvips multiplies: in single precision, and cut off. */
+/** Product of sample and alpha, as libvips multiplies: in single precision, truncated. */
 const premultiplied = tabulate((sample, alpha) => sample * Math.fround(alpha / MAX_SAMPLE));
 
 /** The inverse, as libvips divides. */
@@ -168,7 +167,7 @@ function tabulate(compute: (sample: number, alpha: number) => number): Uint8Arra
   );
 }
 
-/** Puts all samples of pixels, but their last ones, through a table by sample and alpha. */
+/** Maps all samples of pixels, except alpha, through a table by sample and alpha. */
 function weighByAlpha(pixels: Uint8Array, channels: number, table: Uint8Array): void {
   const last = channels - 1;
   for (let at = 0; at < pixels.length; at += channels) {
@@ -181,14 +180,14 @@ function weighByAlpha(pixels: Uint8Array, channels: number, table: Uint8Array): 
 }
 
 /**
- * Whether pixels lie exactly halfway between two positions of libvips' filter when so many are reduced to so
- * many. Which of the two it takes depends on what it has added up so far to come there, so on its direction and
- * on where its strips begin: a picture that is turned, or is a part of another one, may come out otherwise.
+ * Whether pixels lie exactly halfway between two positions of libvips' filter for these sizes. Which of the two it uses
+ * depends on its running sum, so on its direction and on where its strips begin: a transposed image, or a part of
+ * another one, may get a different result.
  *
- * Pixel i lies at (2 i + 1) × from ÷ (2 × to × means), of which rounding finds a tie where 128 times that is an
- * odd integer (`vips_reduceh`, `vips_reducev` of libvips 8.18). There are some if, of 64 × from ÷ (to × means) in
- * its lowest terms, both are odd. Where it is an integer, all sums are exact. Of 24 433 random pairs up to 500
- * pixels, 46 have ties, and 29 of these came out otherwise; of the others none did.
+ * Pixel i lies at (2 i + 1) × from ÷ (2 × to × means), of which rounding finds a tie where 128 times that is an odd
+ * integer (`vips_reduceh`, `vips_reducev` of libvips 8.18). Ties exist if, of 64 × from ÷ (to × means) in its lowest
+ * terms, both are odd. Where it is an integer, all sums are exact. Of 24 433 random pairs up to 500 pixels, 46 have
+ * ties, and 29 of these gave different results; of the others none did.
  *
  * @param from pixels
  * @param to pixels, no more than `from`

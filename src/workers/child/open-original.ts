@@ -7,26 +7,26 @@ import type { RenderJob } from '../../pipeline/render/render-job.ts';
 import { convertPixels } from './colour-conversion.ts';
 import { fromPixels, type Pixels, toPixels } from './pixels.ts';
 
-/** Frames of an animation to decode, from `first` on. */
+/** Range of an animation's frames to decode, from `first` on. */
 export interface FrameRange {
   readonly first: number;
   readonly count: number;
 }
 
 /**
- * How strict the decoder is. `warning` stops at everything it notices; `error` lets pass what
- * libjpeg merely warns of.
+ * Strictness of the decoder. `warning` stops at every fault it notices; `error` ignores faults of which libjpeg merely
+ * warns.
  */
 export type Strictness = 'warning' | 'error';
 
-/** From which factor on a WebP's decoder reduces, and how much of it the filter then does: see `reducedSize`. */
+/** Least factor at which the decoder of WebP reduces, and the reduction left to the filter: see `reducedSize`. */
 const LEAST_REDUCTION = 6;
 const LEFT_TO_FILTER = 3;
 
 /**
- * Warnings of libjpeg that leave the picture whole (contract §3: "junk between markers, a wrong but
- * harmless header field"). Its other warnings (a bad Huffman code, a missing restart marker, a data
- * segment that ends early) mean that a part of the picture is lost.
+ * Warnings of libjpeg that leave the image complete (contract §3: "junk between markers, a wrong but harmless header
+ * field"). Its other warnings (a bad Huffman code, a missing restart marker, a data segment that ends early) mean that
+ * a part of the image is lost.
  */
 const HARMLESS_WARNINGS = [
   /extraneous bytes before marker/,
@@ -37,11 +37,11 @@ const HARMLESS_WARNINGS = [
 ];
 
 /**
- * Opens an original for sharp; nothing is decoded yet.
+ * Opens an original for sharp, without decoding.
  *
- * @param frames of an animation; `undefined`: the image that is shown as a still. That is the first frame, and
- *   of a file of several images (AVIF) its primary one, which page 0 need not be
- * @param ignoreIcc whether samples stay as they are stored, whatever profile there is
+ * @param frames of an animation; `undefined`: the image that is shown as a still: the first frame, or of a file of
+ *   several images (AVIF) the primary one, which page 0 need not be
+ * @param ignoreIcc whether samples stay as stored, despite any profile
  */
 export function openOriginal(
   original: Uint8Array,
@@ -60,7 +60,7 @@ export function openOriginal(
 }
 
 /**
- * Throws unless an original was decoded to the size that its header tells, by which all is planned.
+ * Throws unless an original was decoded to the size in its header, on which the plan is based.
  *
  * @throws MediaError `UNPROCESSABLE_MEDIA`
  */
@@ -74,11 +74,11 @@ export function checkDecodedSize(decoded: Size, planned: Size): void {
 }
 
 /**
- * Opens what is shown as a still, upright, as an image of which sharp makes sRGB. Where sharp cannot, it is decoded
- * and converted already (`convertPixels`).
+ * Opens the still of an original, upright, as an image that sharp converts to sRGB. Where sharp cannot, the image is
+ * already decoded and converted (`convertPixels`).
  *
- * @param shape `size` that its header tells, not yet oriented; `orientation` to undo
- * @throws MediaError `UNPROCESSABLE_MEDIA` if it has another size
+ * @param shape `size` from the header, before orientation; `orientation` to undo
+ * @throws MediaError `UNPROCESSABLE_MEDIA` if the decoded size differs
  */
 export async function openStill(
   original: Uint8Array,
@@ -105,9 +105,9 @@ export async function openStill(
 }
 
 /**
- * How large a WebP is decoded that is reduced to a sixth or less. Its decoder can reduce to any size, at less than
- * it costs to decode all pixels and filter them, but takes plain means; with three times the wanted size left to
- * the filter, the result is as like to an exact reduction (`npm run bench:quality`).
+ * Returns the size to which a WebP is decoded if it is reduced to a sixth or less. Its decoder can reduce to any size,
+ * at less cost than decoding and filtering all pixels, but by plain averages; with three times the final size left to
+ * the filter, the result is as similar to an exact reduction (`npm run bench:quality`).
  */
 function reducedSize({ originalSize, resize, size }: RenderJob): Size | undefined {
   if (resize === 'none') return undefined;
@@ -124,12 +124,12 @@ function decodeReduced(image: Sharp, { widthPx, heightPx }: Size): Promise<Pixel
 }
 
 /**
- * Runs a transform with the strictest decoder. Where it stopped at something harmless, again without
- * junk between the segments; and where even that is not to its taste, with a lenient one, which then
- * takes a JPEG's other damage too: of a file with both, nothing but the first warning is known.
+ * Runs a transform with the strictest decoder; after a harmless warning, again without junk between the segments; and
+ * after another one, with a lenient decoder, which then also accepts other damage of a JPEG: of a file with both, only
+ * the first warning is known.
  *
- * @throws MediaError `UNPROCESSABLE_MEDIA` or `MEDIA_TOO_LARGE` if the original is at fault; what
- *   the transform threw if the original decodes well without it, for then the bug is ours
+ * @throws MediaError `UNPROCESSABLE_MEDIA` or `MEDIA_TOO_LARGE` if the original is at fault; the transform's error if
+ *   the original can be decoded without it, which is a bug of ours
  */
 export async function decodeStrictly<Result>(
   original: Uint8Array,
@@ -156,7 +156,7 @@ function isHarmless(error: unknown): boolean {
   return HARMLESS_WARNINGS.some((pattern) => pattern.test(message));
 }
 
-/** libvips decodes while it encodes, and says "unable to write" for both: so decode once, alone. */
+/** Finds the fault by decoding alone: libvips decodes while it encodes, and reports "unable to write" for both. */
 async function blame(
   error: unknown,
   original: Uint8Array,
@@ -167,8 +167,8 @@ async function blame(
   if (error instanceof MediaError) return error;
   try {
     await openOriginal(original, job, frames, strictness).stats();
-    // An interlaced PNG whose rows are damaged passes that, and nothing else. Last, for it takes the
-    // memory of all pixels.
+    // An interlaced PNG with damaged rows passes the above, but not this. Last, because it needs the memory of all
+    // pixels.
     await openOriginal(original, job, frames, strictness).raw().toBuffer();
   } catch (cause) {
     const isTooLarge = cause instanceof Error && /exceeds pixel limit/.test(cause.message);

@@ -8,7 +8,7 @@ export interface Pixels<Samples extends Uint8Array | Uint16Array = Uint8Array> {
   readonly channels: 1 | 2 | 3 | 4;
 }
 
-/** Pixels as an image for sharp. */
+/** Returns pixels as an image for sharp. */
 export function fromPixels({
   data,
   widthPx,
@@ -21,7 +21,7 @@ export function fromPixels({
   });
 }
 
-/** The pixels that sharp makes of an image. */
+/** Returns the pixels of sharp's image. */
 export async function toPixels(image: Sharp): Promise<Pixels> {
   const { data, info } = await image.raw().toBuffer({ resolveWithObject: true });
   return { data, widthPx: info.width, heightPx: info.height, channels: info.channels };

@@ -14,10 +14,10 @@ import {
 import { fromPixels, type Pixels, toPixels } from './pixels.ts';
 import { resize } from './transform.ts';
 
-/** Decoded frames held at once, in bytes; a longer animation is decoded in several goes. */
+/** Decoded frames held at once, in bytes; a longer animation is decoded in batches. */
 const BATCH_BYTES = 64 * 1024 * 1024;
 
-/** What undoes an EXIF orientation (EXIF 2.32 §4.6.4): a mirror first, then a turn clockwise. */
+/** Inverse of each EXIF orientation (EXIF 2.32 §4.6.4): first a mirror, then a clockwise turn. */
 const UPRIGHT: Readonly<Record<Orientation, { readonly mirror: boolean; readonly turn: number }>> =
   {
     1: { mirror: false, turn: 0 },
@@ -31,10 +31,9 @@ const UPRIGHT: Readonly<Record<Orientation, { readonly mirror: boolean; readonly
   };
 
 /**
- * Renders every frame of an animation by itself, then encodes them together.
+ * Renders every frame of an animation separately, then encodes them together.
  *
- * libvips would resize the frames as one tall image, in which the edge of a frame takes on the
- * colours of its neighbour: so frames are transformed apart.
+ * libvips would resize the frames as one tall image, in which the edge of a frame gets colours of its neighbour.
  *
  * @throws MediaError `UNPROCESSABLE_MEDIA` or `MEDIA_TOO_LARGE`; any other error is a bug of ours
  */
@@ -48,11 +47,11 @@ export async function renderAnimation(
   return encodeAnimation(strip, job, animation);
 }
 
-function staysAsItIs({ resize, orientation }: RenderJob): boolean {
+function isUntransformed({ resize, orientation }: RenderJob): boolean {
   return resize === 'none' && orientation === 1;
 }
 
-/** Decodes in batches, transforms each frame by itself, and puts the results one below the other. */
+/** Decodes in batches, transforms each frame separately, and joins the results one below the other. */
 async function renderFrames(
   original: Uint8Array,
   patches: AsyncIterable<FramePatch> | undefined,
@@ -74,7 +73,7 @@ async function renderFrames(
     const renderedBytes = job.size.widthPx * job.size.heightPx * channels;
     strip ??= Buffer.allocUnsafeSlow(renderedBytes * count);
     const place = strip.subarray(placedBytes);
-    if (staysAsItIs(job)) place.set(batch.data);
+    if (isUntransformed(job)) place.set(batch.data);
     else if (scalesTogether(job)) place.set(await scaleFrames(batch, job.originalSize, job.size));
     else await renderOneByOne(batch, job, place);
     placedBytes += renderedBytes * (batch.heightPx / heightPx);
@@ -108,7 +107,7 @@ function decode(original: Uint8Array, job: RenderJob, frames: FrameRange): Promi
   });
 }
 
-/** Renders frames into the place for them, one after the other. */
+/** Renders frames into `place`, one after the other. */
 async function renderOneByOne(
   { data, channels }: Pixels,
   job: RenderJob,

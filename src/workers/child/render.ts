@@ -1,4 +1,5 @@
 import { MediaError } from '../../contract/errors.ts';
+import { findTiles } from '../../formats/heif/heif-derivation.ts';
 import { openHeif } from '../../formats/heif/heif-file.ts';
 import { withPrimaryItem } from '../../formats/heif/heif-preparation.ts';
 import { containerOf } from '../../formats/read-image-facts.ts';
@@ -25,7 +26,7 @@ export async function render(original: Uint8Array, job: RenderJob): Promise<Uint
   return encoded;
 }
 
-/** What libvips can read of an original, and what does it no harm. */
+/** Returns the original in a form that libvips can read without harm. */
 async function makeReadable(original: Uint8Array, job: RenderJob): Promise<Uint8Array> {
   if (job.source === 'heic') return decodeHeic(original, job);
   const container = containerOf(original);
@@ -36,15 +37,16 @@ async function makeReadable(original: Uint8Array, job: RenderJob): Promise<Uint8
 }
 
 /**
- * Decodes the tiles of an AVIF grid one by one, before they are decoded together: of a tile that it cannot decode,
- * libheif inside of libvips says nothing, and leaves it green. Few AVIFs are grids; of those it takes the time again.
+ * Decodes the tiles of an AVIF grid, and of the grid of its alpha, one by one before all together: libheif inside of
+ * libvips ignores a tile that it cannot decode, and leaves its area green or transparent. Few AVIFs are grids; these
+ * take the decoding time again.
  *
- * @throws MediaError `UNPROCESSABLE_MEDIA` where one cannot be decoded
+ * @throws MediaError `UNPROCESSABLE_MEDIA` if a tile cannot be decoded
  */
 async function checkTiles(avif: Uint8Array, job: RenderJob): Promise<void> {
   const heif = openHeif(avif);
-  if (heif === undefined || heif.types.get(heif.primary) !== 'grid') return;
-  for (const tile of new Set(heif.sourcesOf(heif.primary))) {
+  if (heif === undefined) return;
+  for (const tile of findTiles(heif, heif.primary)) {
     const alone = openOriginal(withPrimaryItem(avif, heif, tile), job, undefined, 'warning');
     try {
       await alone.extract({ left: 0, top: 0, width: 1, height: 1 }).raw().toBuffer();

@@ -5,27 +5,27 @@ import type { ProgramFiles } from './program-files.ts';
 import { assembleFilter, isFiltered } from './seccomp-filter.ts';
 
 /**
- * No `--new-session`: it would be a scheduling group of its own, in which niceness weighs nothing against other
- * workers. No terminal is handed on instead. The first process of the namespace is bubblewrap's own (no `--as-pid-1`):
- * beside it, Node is one that signals end as usual.
+ * No `--new-session`: a new session would be a scheduling group of its own, in which niceness has no effect on other
+ * workers. Instead, no terminal is passed on. The first process of the namespace is bubblewrap's own (no `--as-pid-1`),
+ * so that signals end Node as usual.
  */
 const NAMESPACES = [
   ...['--unshare-pid', '--unshare-ipc', '--unshare-net', '--unshare-uts'],
   ...['--die-with-parent', '--cap-drop', 'ALL'],
 ];
 
-/** What `setpriv` needs to become another user, and gives up by that. */
+/** Capabilities that `setpriv` needs to change the user, and drops by doing so. */
 const TO_BECOME_ANOTHER_USER = ['CAP_SETUID', 'CAP_SETGID', 'CAP_SETPCAP'];
 
-/** Read-only, so that a worker can neither make itself the last to be killed nor leave its scheduling group. */
+/** Read-only, so that a worker can neither protect itself from the OOM killer nor leave its scheduling group. */
 const PROCESSES = ['--proc', '/proc', '--remount-ro', '/proc'];
 
 /**
- * What starts a program by bubblewrap: it sees a root with its own files and processes, and nothing of the network. The
- * list of files goes through a descriptor, so that `ps` stays readable.
+ * Composes the command that starts a program by bubblewrap: the program sees a root with its own files and processes,
+ * and no network. The list of files is passed through a descriptor, so that `ps` stays readable.
  *
- * @param before what bubblewrap itself is started by
- * @param inside what starts the program within; `setpriv`, where another user is to be become there
+ * @param before command that starts bubblewrap
+ * @param inside command that starts the program within; `setpriv`, if the user changes there
  */
 export function composeBubblewrap(
   before: readonly string[],
@@ -58,7 +58,7 @@ export function composeBubblewrap(
   };
 }
 
-/** The folders that paths are in, from the top down; bubblewrap would make them for their owner alone. */
+/** Returns the parent folders of paths, from the top down; bubblewrap would create them for their owner only. */
 function listParents(paths: readonly string[]): string[] {
   const parents = new Set<string>();
   for (const path of paths) {

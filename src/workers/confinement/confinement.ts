@@ -4,29 +4,32 @@ import type { Lane } from '../../pipeline/ports.ts';
 import { FIRST_TO_KILL, RESERVED_BYTES } from './launchers.ts';
 import type { Walls, WorkingWay } from './ways.ts';
 
-/** What a worker is kept from, as found on a running one; `undefined`: not bounded. */
+/** Restrictions of a worker, as found on a running one; `undefined`: not bounded. */
 export interface Confinement extends Walls {
-  /** By which programs, for the log. */
+  /** Programs of the sandbox, for the log. */
   readonly by: string;
-  /** Why nothing that would confine more works here. */
+  /** Reasons why stronger sandboxes do not work on this host. */
   readonly refusals: readonly string[];
-  /** Whether it has any privilege of root (capabilities(7)). */
+  /** Whether the worker has any privilege of root (capabilities(7)). */
   readonly hasPrivileges: boolean;
-  /** No program it starts can have more privileges (prctl PR_SET_NO_NEW_PRIVS). */
+  /** Whether programs that it starts cannot gain privileges (prctl PR_SET_NO_NEW_PRIVS). */
   readonly noNewPrivileges: boolean;
-  /** Private writable memory (RLIMIT_DATA, without what V8 only reserves), in bytes. What it shares with children does not count. */
+  /**
+   * Private writable memory (RLIMIT_DATA, without V8's reservations), in bytes; memory shared with children is not
+   * counted.
+   */
   readonly memoryBytes: number | undefined;
-  /** Size of a file it may write (RLIMIT_FSIZE), in bytes. */
+  /** Largest file that the worker may write (RLIMIT_FSIZE), in bytes. */
   readonly fileBytes: number | undefined;
-  /** Open descriptors, sockets included (RLIMIT_NOFILE). */
+  /** Most open descriptors, sockets included (RLIMIT_NOFILE). */
   readonly descriptors: number | undefined;
-  /** Whether the kernel kills it first when memory runs out (oom_score_adj). */
+  /** Whether the kernel kills the worker first when memory runs out (oom_score_adj). */
   readonly isFirstToKill: boolean;
-  /** Niceness by lane; the main process's is 0. */
+  /** Niceness by lane; that of the main process is 0. */
   readonly priority: Readonly<Record<Lane, number | undefined>>;
 }
 
-/** What a running worker is kept from, as the kernel shows it; the rest is what the launcher has set. */
+/** Reads the restrictions of a running worker from the kernel; those that it does not report are the sandbox's. */
 export function readConfinement(
   { processes, files, network, user, systemCalls, name, refusals }: WorkingWay,
   processIds: Readonly<Record<Lane, number | undefined>>,
@@ -59,7 +62,7 @@ export function readConfinement(
   };
 }
 
-/** What a worker that is taken over could do, by what it is not kept from. */
+/** Possible attacks of a compromised worker, by missing restriction. */
 const dangers: readonly (readonly [isOpen: (found: Confinement) => boolean, danger: string])[] = [
   [
     ({ processes, user }) => processes === 'shared' && !user.startsWith('own'),
@@ -83,12 +86,12 @@ const dangers: readonly (readonly [isOpen: (found: Confinement) => boolean, dang
   [({ noNewPrivileges }) => !noNewPrivileges, 'start programs with more privileges'],
 ];
 
-/** What a worker that is taken over could do here; nothing where it is confined whole (spec, section 7). */
+/** Lists the possible attacks of a compromised worker; empty if it is fully confined (spec, section 7). */
 export function listDangers(confinement: Confinement): string[] {
   return dangers.flatMap(([isOpen, danger]) => (isOpen(confinement) ? [danger] : []));
 }
 
-/** How workers are confined, as a sentence for an operator. */
+/** Describes the confinement in a sentence for an operator. */
 export function describeConfinement(confinement: Confinement): string {
   const found = listDangers(confinement);
   const { by, refusals } = confinement;
@@ -103,11 +106,11 @@ function readPriority(processId: number | undefined): number | undefined {
   try {
     return processId === undefined ? undefined : getPriority(processId);
   } catch {
-    return undefined; // it has just ended
+    return undefined; // the process has just ended
   }
 }
 
-/** proc(5); empty where there is none. */
+/** Reads a file of proc(5); returns the empty text if it is missing. */
 function readProcessFile(processId: number | 'self' | undefined, name: string): string {
   try {
     return readFileSync(`/proc/${processId}/${name}`, 'utf8');

@@ -11,65 +11,65 @@ import { UserIds } from './user-ids.ts';
 import { type Way, type WorkingWay, waysFor } from './ways.ts';
 
 /**
- * How worker processes are started with less than the main process may do: memory, files, processes, network,
- * privileges. It happens before Node runs, by programs that replace or start each other: a shell sets limits, `setpriv`
- * and `unshare` (util-linux) or `bwrap` (bubblewrap) drop the rest, the last one becomes Node.
+ * Starts of worker processes with fewer rights than the main process: memory, files, processes, network, privileges.
+ * Programs restrict the process before Node runs, and replace or start each other: a shell sets limits, `setpriv` and
+ * `unshare` (util-linux) or `bwrap` (bubblewrap) drop the rest, and the last one becomes Node.
  */
 
-/** A worker that is to be started. */
+/** A worker program. */
 export interface WorkerProgram {
-  /** Path of its compiled entry. */
+  /** Path of the worker's compiled entry. */
   readonly workerFile: string;
-  /** All that it gets to know of our environment; no secret. */
+  /** Whole environment of the worker; without secrets. */
   readonly environment: Readonly<Record<string, string>>;
 }
 
-/** One start of a worker. */
+/** Command of one start of a worker. */
 export interface Launch {
   readonly command: string;
-  /** What goes before Node's own arguments. */
+  /** Arguments before Node's own. */
   readonly args: readonly string[];
-  /** What is to be written to the descriptors after the channel's, each to its end. */
+  /** Contents for the descriptors after the channel's, each to its end. */
   readonly inputs: readonly Uint8Array[];
-  /** To be called once the process has ended. */
+  /** Must be called once the process has ended. */
   readonly release: () => void;
 }
 
-/** Starts workers in a way that works here. */
+/** A sandbox that works on this host. */
 export interface Launcher extends WorkingWay {
   /**
-   * @param niceness what the process starts with
-   * @param memoryBytes private writable memory that it may have
+   * @param niceness of the starting process
+   * @param memoryBytes bound of its private writable memory
    */
   readonly launch: (niceness: number, memoryBytes: number) => Launch;
 }
 
 const SHELL = '/bin/sh';
 
-/** A worker has its channel, three standard streams and some twenty descriptors of Node's own. */
+/** Most descriptors: a worker has its channel, three standard streams and some twenty of Node's own. */
 const MAX_DESCRIPTORS = 64;
 
 /**
- * What V8 reserves for compiled code from Node 24 on, in bytes. It counts as private memory, though hardly any of it is
- * ever used: without room for it, Node does not start.
+ * Bytes that V8 reserves for compiled code from Node 24 on. They count as private memory, though hardly any is ever
+ * used: without room for them, Node does not start.
  */
 export const RESERVED_BYTES = Number.parseInt(versions.node, 10) >= 24 ? 512 * 1024 ** 2 : 0;
 
-/** oom_score_adj of what is killed before all others (proc(5)). */
+/** oom_score_adj of processes that are killed before all others (proc(5)). */
 export const FIRST_TO_KILL = 1000;
 
-/** Time to find out whether a way works; it takes some 50 ms, in milliseconds. */
+/** Time to probe a sandbox, in milliseconds; it takes some 50 ms. */
 const PROBE_TIMEOUT_MS = 10_000;
 
-/** What Node needs to say its version, and more. */
+/** Enough memory for Node to report its version. */
 const PROBE_MEMORY_BYTES = 256 * 1024 ** 2;
 
-/** What is read of the reason why one does not. */
+/** Bounds of the error message that is read from a failed probe. */
 const REASON_BOUNDS = { maxLines: 1, maxLineBytes: 300 };
 
 /**
- * Sets what it can and goes on without what it cannot; what came of it is read from the process. The
- * values are positional parameters: no text but this one is ever read as shell.
+ * Sets all limits that it can and ignores failures; the result is read from the process. The values are positional
+ * parameters: only this text is ever parsed as shell.
  */
 const LIMITS_SCRIPT = `
 {
@@ -89,9 +89,9 @@ exec "$@"
 const userIds = new UserIds();
 
 /**
- * The ways to start a worker that work here, the most confining first. Those that need a shell, `util-linux` or
- * bubblewrap are left out where these are missing or the system refuses; without any (macOS, an image without a shell),
- * Node is started as it is.
+ * Yields the sandboxes that this host supports, strongest first. Skips those that need a shell, `util-linux` or
+ * bubblewrap where these are missing or the system refuses; if none works (macOS, an image without a shell), Node
+ * starts unconfined.
  */
 export async function* findLaunchers(program: WorkerProgram): AsyncGenerator<Launcher> {
   const refusals = new Set<string>();
@@ -106,18 +106,18 @@ export async function* findLaunchers(program: WorkerProgram): AsyncGenerator<Lau
       refusals.add(`${way.name}: ${error instanceof Error ? error.message : error}`);
     }
   }
-  if (!isFound) yield startAsItIs;
+  if (!isFound) yield unconfined;
 }
 
 /**
- * A way to start a worker that has been found to work here before.
+ * Returns a sandbox that was found to work on this host before.
  *
- * @param name of the way
+ * @param name of the sandbox
  * @throws Error if a program or a part of the worker is missing
  */
 export async function launcherNamed(name: string, program: WorkerProgram): Promise<Launcher> {
   const way = listWays().find((each) => each.name === name);
-  return way === undefined ? startAsItIs : createLauncher(way, program);
+  return way === undefined ? unconfined : createLauncher(way, program);
 }
 
 function listWays(): readonly Way[] {
@@ -147,8 +147,8 @@ async function createLauncher(way: Way, program: WorkerProgram): Promise<Launche
   return { ...way.walls, name: way.name, refusals: [], launch };
 }
 
-/** Node as it is. */
-const startAsItIs: Launcher = {
+/** Starts Node unconfined. */
+const unconfined: Launcher = {
   name: 'nothing',
   processes: 'shared',
   files: 'shared',
@@ -160,7 +160,7 @@ const startAsItIs: Launcher = {
 };
 
 /**
- * What a worker sees in a root of its own; nothing for a way without one.
+ * Lists the files that a worker sees in its own root; empty for a sandbox without one.
  *
  * @throws Error if a program or a part of the worker is missing
  */
@@ -175,7 +175,7 @@ async function listFiles(
   return withPrograms(module, [execPath, ...programs], environment);
 }
 
-/** @throws Error if there is no program of that name */
+/** @throws Error if no program has the name */
 function findOnPath(name: string, path = ''): string {
   if (name.startsWith('/')) return name;
   const candidates = path.split(delimiter).map((folder) => join(folder, name));
@@ -192,10 +192,10 @@ function findOnPath(name: string, path = ''): string {
 }
 
 /**
- * Starts Node once in a way, or, where that is not in a root of its own, a shell that looks whether the worker can be
- * read and run.
+ * Starts Node once in a sandbox, or, if this has no root of its own, a shell that checks whether the worker can be read
+ * and run.
  *
- * @throws Error with the reason, if that does not work
+ * @throws Error with the reason of a failure
  */
 function probe(
   launch: Launch,
@@ -225,10 +225,10 @@ function probe(
   }).finally(launch.release);
 }
 
-/** Writes what the programs read that start a process; that one has ended is told elsewhere. */
+/** Writes the inputs of the programs that start a process; an early end of these is reported elsewhere. */
 export function writeInputs({ stdio }: ChildProcess, { inputs }: Launch): void {
   for (const [index, bytes] of inputs.entries()) {
-    // A pipe of `spawn` is a socket, and there is none if no descriptor was left for it.
+    // A pipe of `spawn` is a socket, and is missing if no descriptor was left.
     const input = stdio?.[FIRST_INPUT_DESCRIPTOR + index] as Socket | undefined;
     input?.on('error', () => undefined);
     input?.end(bytes);

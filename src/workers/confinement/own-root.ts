@@ -9,12 +9,12 @@ const NAMESPACES = [
 ];
 
 /**
- * Makes a root in a folder that every Linux has and no program lies in, binds there what a worker needs, and enters it.
- * Within, no privilege is left to leave it by, and a process whose root is not that of its namespace gets no user
- * namespace (user_namespaces(7)).
+ * Creates a root in a folder that every Linux has and no program lies in, binds the worker's files there, and enters
+ * it. Within, no privilege remains to leave the root, and a process whose root is not that of its namespace cannot
+ * create a user namespace (user_namespaces(7)).
  *
- * Two descriptors have the folders and files to make, each with a NUL after it, a third what to bind there, in lines;
- * arguments before `--` are symbolic links: where they lead, and where they are.
+ * Two descriptors contain the folders and files to create, each followed by a NUL, a third the paths to bind, in lines;
+ * arguments before `--` are symbolic links: target and path.
  */
 const [FOLDERS, FILES, BOUND] = [0, 1, 2].map((index) => FIRST_INPUT_DESCRIPTOR + index);
 const SCRIPT = `
@@ -37,11 +37,11 @@ exec chroot /sys "$@" ${FOLDERS}<&- ${FILES}<&- ${BOUND}<&-
 `;
 
 /**
- * What starts a program in namespaces and a root of its own by `unshare`, `mount` and `chroot`, where bubblewrap is not
- * installed. There is no filter of system calls.
+ * Composes the command that starts a program in namespaces and a root of its own by `unshare`, `mount` and `chroot`, if
+ * bubblewrap is not installed. It has no filter of system calls.
  *
- * @param before what `unshare` is started by
- * @param inside what starts the program within; it drops the privileges by which the root was made
+ * @param before command that starts `unshare`
+ * @param inside command that starts the program within; drops the privileges that created the root
  */
 export function composeOwnRoot(
   before: readonly string[],
@@ -59,7 +59,7 @@ export function composeOwnRoot(
   };
 }
 
-/** Paths below the new root, each with a NUL after it. */
+/** Lists paths below the new root, each followed by a NUL. */
 function list(paths: readonly string[]): Uint8Array {
   return Buffer.from([...new Set(paths)].map((path) => `.${path}\0`).join(''));
 }

@@ -5,30 +5,30 @@ import { promisify } from 'node:util';
 
 const run = promisify(execFile);
 
-/** What a program is made of. */
+/** Files of a program. */
 export interface ProgramFiles {
   /** Files and folders; none is inside of another one. */
   readonly paths: readonly string[];
-  /** Symbolic links to some of them, and where they lead (as pnpm lays out packages). */
+  /** Symbolic links to some of the paths, with their targets (as pnpm lays out packages). */
   readonly links: ReadonlyMap<string, string>;
 }
 
-/** How modules name each other in what the compiler writes: `from`, `import`, `import()`, `require()`, `resolve()`. */
+/** Imports in the compiler's output: `from`, `import`, `import()`, `require()`, `resolve()`. */
 const SPECIFIER = /(?:\bfrom|\bimport|\b(?:import|require|resolve)\()\s*['"]([^'"\n]+)['"]/g;
 
 /** `libc.so.6 => /lib/x86_64-linux-gnu/libc.so.6 (0x00007f…)` (ldd(1)). */
 const LIBRARY = /(?:^|\s)(\/.+) \(0x[\da-f]+\)$/gm;
 
-/** By which the loader finds libraries that are not in the usual folders. */
+/** Cache by which the loader finds libraries outside of the usual folders. */
 const LOADER_CACHE = '/etc/ld.so.cache';
 
 /**
- * Finds all that Node needs to run a module: the folders of the module and of those it imports, the packages that
- * these name with what these depend on, and the shared libraries of all. So neither the folder of the application nor
- * that of the system's programs has to be seen whole.
+ * Finds all files that Node needs to run a module: the folders of the module and its imports, the packages that these
+ * name with their dependencies, and the shared libraries of all. So the worker need not see all of the application's
+ * folder nor of the system's programs.
  *
  * @param entry path of the module
- * @param environment how it is run: libraries may be preloaded
+ * @param environment of the module: libraries may be preloaded
  * @throws Error if a module or `ldd` is missing
  */
 export async function findModuleFiles(
@@ -61,7 +61,7 @@ export async function withPrograms(
   return { paths: withoutNested([...paths, ...programs, ...libraries, ...cache]), links };
 }
 
-/** Shared libraries of programs, with those they need in turn, and what is preloaded. */
+/** Lists the shared libraries of programs, with indirect and preloaded ones. */
 async function listLibraries(
   binaries: readonly string[],
   environment: Readonly<Record<string, string>>,
@@ -79,7 +79,7 @@ interface Modules {
   readonly packages: readonly { readonly name: string; readonly from: string }[];
 }
 
-/** The folders of a module and of all that it imports by path, and the packages they name. */
+/** Reads the folders of a module and of all modules that it imports by path, and the packages they name. */
 function readModules(entry: string): Modules {
   const seen = new Set([entry]);
   const folders = new Set<string>();
@@ -97,7 +97,7 @@ function readModules(entry: string): Modules {
   return { folders, packages };
 }
 
-/** Adds a package, as Node finds it from a file, with all that it depends on and that is installed. */
+/** Adds a package, as Node resolves it from a file, with its installed dependencies. */
 function addPackage(
   name: string,
   from: string,
@@ -105,7 +105,7 @@ function addPackage(
   links: Map<string, string>,
 ): void {
   const path = findUpward(dirname(from), join('node_modules', name));
-  if (path === undefined) return; // of another system, or a word that looks like an import
+  if (path === undefined) return; // for another system, or a word that looks like an import
   const folder = realpathSync(path);
   if (folder !== path) links.set(path, folder);
   if (found.has(folder)) return;
@@ -120,7 +120,7 @@ function addPackage(
   }
 }
 
-/** A path below the nearest folder upward that has it. */
+/** Returns a path below the nearest parent folder that contains it. */
 function findUpward(folder: string, path: string): string | undefined {
   const candidate = join(folder, path);
   if (existsSync(candidate)) return candidate;
@@ -128,7 +128,7 @@ function findUpward(folder: string, path: string): string | undefined {
   return above === folder ? undefined : findUpward(above, path);
 }
 
-/** Compiled parts of a package: what Node loads, and not the libraries that this loads itself. */
+/** Lists the compiled addons of a package, which Node loads; not the libraries that these load. */
 function listAddons(folder: string): string[] {
   return readdirSync(folder, { recursive: true, encoding: 'utf8' })
     .filter((file) => file.endsWith('.node'))

@@ -5,50 +5,49 @@ import {
 } from './system-calls.ts';
 
 /**
- * The filter of a worker's system calls as a BPF program, in the form in which seccomp(2) takes it: instructions of 8
- * bytes (`struct sock_filter`), little-endian on both processors. What is not refused is allowed: a decoder's needs
- * change with Node and libvips, what an attacker asks of the kernel does not.
+ * The filter of a worker's system calls as a BPF program, in the form of seccomp(2): instructions of 8 bytes (`struct
+ * sock_filter`), little-endian on both processors. All calls that are not refused are allowed: a decoder's needs change
+ * with Node and libvips, an attacker's do not.
  */
 
-/** Instructions (linux/bpf_common.h) that are used: load a word, compare with a constant, mask, return. */
+/** Opcodes (linux/bpf_common.h): load a word, compare with a constant, mask, return. */
 const LOAD_WORD = 0x20;
 const JUMP_IF_EQUAL = 0x15;
 const JUMP_IF_AT_LEAST = 0x35;
 const AND = 0x54;
 const RETURN = 0x06;
 
-/** Where `struct seccomp_data` has what is asked, in bytes; of the first argument, the lower half. */
+/** Offsets in `struct seccomp_data`, in bytes; for the first argument, that of the lower half. */
 const SYSTEM_CALL = 0;
 const ARCHITECTURE = 4;
 const FIRST_ARGUMENT = 16;
 
-/** Verdicts (seccomp(2)); an error's number is added. */
+/** Verdicts (seccomp(2)); the number of an error is added. */
 const ALLOW = 0x7fff_0000;
 const KILL_PROCESS = 0x8000_0000;
 const ERROR = 0x0005_0000;
 
-/** Errors (errno(3)). */
 const EPERM = 1;
 const ENOSYS = 38;
 const EAFNOSUPPORT = 97;
 
-/** linux/audit.h; another one is that of a program for 32 bits, whose calls have other numbers. */
+/** Architectures of linux/audit.h; any other one is a 32-bit program, whose calls have other numbers. */
 const AUDIT_ARCHITECTURES: Readonly<Record<FilteredArchitecture, number>> = {
   x64: 0xc000_003e,
   arm64: 0xc000_00b7,
 };
 
-/** From here on, numbers on x64 are those of x32. */
+/** Least number of an x32 call on x64. */
 const FIRST_X32_CALL = 0x4000_0000;
 
-/** Flags of clone(2): a thread of this process, and the namespaces that a new process may be given. */
+/** Flags of clone(2): a thread of this process, and new namespaces of a process. */
 const CLONE_THREAD = 0x0001_0000;
 const CLONE_NEW_NAMESPACES = 0x7e02_0000;
 
-/** socket(2): between processes of this machine. */
+/** Address family of sockets within this machine (socket(2)). */
 const AF_UNIX = 1;
 
-/** One instruction; the jumps are relative to the next one. */
+/** Formats one instruction; jumps are relative to the next one. */
 function instruction(code: number, constant: number, whenTrue = 0, whenFalse = 0): Uint8Array {
   const bytes = new Uint8Array(8);
   const view = new DataView(bytes.buffer);
@@ -59,12 +58,12 @@ function instruction(code: number, constant: number, whenTrue = 0, whenFalse = 0
   return bytes;
 }
 
-/** Whether there is a filter for a processor, as Node calls it. */
+/** Whether a filter exists for a processor, by Node's name. */
 export function isFiltered(architecture: string): architecture is FilteredArchitecture {
   return filteredArchitectures.some((known) => known === architecture);
 }
 
-/** The filter's program for a processor. */
+/** Assembles the filter for a processor. */
 export function assembleFilter(architecture: FilteredArchitecture): Uint8Array {
   const { notAllowed, unknown, conditional } = listSystemCalls(architecture);
   const { clone, socket, socketpair } = conditional;
@@ -78,7 +77,7 @@ export function assembleFilter(architecture: FilteredArchitecture): Uint8Array {
       : []),
     ...[...notAllowed.values()].flatMap((call) => refuse(call, EPERM)),
     ...[...unknown.values()].flatMap((call) => refuse(call, ENOSYS)),
-    // Threads alone, and none with a namespace.
+    // Only threads, and none with a namespace.
     ...allowIf(clone, CLONE_THREAD | CLONE_NEW_NAMESPACES, CLONE_THREAD, EPERM),
     ...[socket, socketpair].flatMap((call) => allowIf(call, 0xffff_ffff, AF_UNIX, EAFNOSUPPORT)),
     instruction(RETURN, ALLOW),
@@ -89,7 +88,7 @@ function refuse(call: number, error: number): Uint8Array[] {
   return [instruction(JUMP_IF_EQUAL, call, 0, 1), instruction(RETURN, ERROR + error)];
 }
 
-/** Allows a call where its first argument, masked, has a value; otherwise it fails with an error. */
+/** Allows a call if its masked first argument has a value; otherwise the call fails with an error. */
 function allowIf(call: number, mask: number, value: number, error: number): Uint8Array[] {
   return [
     instruction(JUMP_IF_EQUAL, call, 0, 5),

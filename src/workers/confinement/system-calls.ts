@@ -1,19 +1,17 @@
-/** The processors that the filter of system calls is made for, as Node calls them. */
+/** Processors with a filter of system calls, by Node's names. */
 export const filteredArchitectures = ['x64', 'arm64'] as const;
 
-/** One of `filteredArchitectures`. */
 export type FilteredArchitecture = (typeof filteredArchitectures)[number];
 
-/** The number of a system call by processor; `undefined`: it has none of that name. */
+/** Number of a system call by processor; `undefined` if the processor lacks the call. */
 type Numbers = readonly [x64: number | undefined, arm64: number | undefined];
 
-/** Since Linux 5.1, a new one has the same number everywhere. */
+/** Since Linux 5.1, a new call has the same number everywhere. */
 const everywhere = (number: number): Numbers => [number, number];
 
 /**
- * System calls that a worker has no use for, by what they are good for. Each is refused as if it were not allowed
- * (EPERM). The numbers are those of Linux: `arch/x86/entry/syscalls/syscall_64.tbl` and
- * `include/uapi/asm-generic/unistd.h`.
+ * System calls that a worker does not need, by purpose. Each is refused as if not permitted (EPERM). The numbers are
+ * those of Linux: `arch/x86/entry/syscalls/syscall_64.tbl` and `include/uapi/asm-generic/unistd.h`.
  */
 const notAllowed = {
   'other processes': {
@@ -28,7 +26,7 @@ const notAllowed = {
     fork: [57, undefined],
     vfork: [58, undefined],
     execveat: [322, 281],
-    // A session of its own would be a scheduling group of its own, in which niceness weighs nothing.
+    // A new session would be a scheduling group of its own, in which niceness has no effect.
     setsid: [112, 157],
   },
   'mounts and namespaces': {
@@ -90,8 +88,8 @@ const notAllowed = {
 } as const satisfies Readonly<Record<string, Readonly<Record<string, Numbers>>>>;
 
 /**
- * System calls that are refused as if the kernel did not know them (ENOSYS): programs then go another way. glibc starts
- * threads by `clone` where there is no `clone3`, whose flags no filter can read; Node reads and writes without io_uring.
+ * System calls that are refused as if unknown to the kernel (ENOSYS), so that programs use a fallback. glibc starts
+ * threads by `clone` without `clone3`, whose flags no filter can read; Node reads and writes without io_uring.
  */
 const unknown = {
   clone3: everywhere(435),
@@ -107,14 +105,14 @@ const conditional = {
   socketpair: [53, 199],
 } as const satisfies Readonly<Record<string, Numbers>>;
 
-/** Numbers by name, of one processor. */
+/** Numbers by name, for one processor. */
 export interface SystemCalls {
   readonly notAllowed: ReadonlyMap<string, number>;
   readonly unknown: ReadonlyMap<string, number>;
   readonly conditional: Readonly<Record<keyof typeof conditional, number>>;
 }
 
-/** What a filter for a processor refuses. */
+/** Lists the system calls that the filter for a processor restricts. */
 export function listSystemCalls(architecture: FilteredArchitecture): SystemCalls {
   const column = filteredArchitectures.indexOf(architecture);
   const numbersOf = (rows: Readonly<Record<string, Numbers>>): ReadonlyMap<string, number> =>

@@ -1,19 +1,19 @@
 /**
- * User ids for workers of a service that was started as root: each has one of its own, so that none may stop another
- * or read what it holds. From a range that neither Debian nor systemd gives to anybody (systemd's "Users, Groups, UIDs
- * and GIDs"), and that containers have too, whose ids end at 65535.
+ * User ids for workers of a service that was started as root: each worker has its own, so that none can signal another
+ * or read its memory. The range is unused by Debian and systemd (systemd's "Users, Groups, UIDs and GIDs"), and exists
+ * in containers too, whose ids end at 65535.
  */
 const FIRST = 60_578;
 const LAST = 61_183;
 
-/** The ids that are free; a service has far fewer workers. */
+/** Pool of user ids; a service has far fewer workers. */
 export class UserIds {
   readonly #taken = new Set<number>();
-  // Two services on one machine do not begin with the same one.
+  // Two services on one machine should not begin with the same id.
   #next = FIRST + Math.floor(Math.random() * (LAST - FIRST + 1));
 
   /**
-   * An id that no living worker has.
+   * Returns an id that no living worker has.
    *
    * @throws Error if all are taken
    */
@@ -26,10 +26,10 @@ export class UserIds {
         return id;
       }
     }
-    throw new Error('There are no user ids left for workers.');
+    throw new Error('All user ids for workers are taken.');
   }
 
-  /** Gives an id back, once its worker has ended. */
+  /** Returns an id to the pool, once its worker has ended. */
   give(id: number): void {
     this.#taken.delete(id);
   }

@@ -4,63 +4,63 @@ import { composeOwnRoot } from './own-root.ts';
 import type { ProgramFiles } from './program-files.ts';
 import { isFiltered } from './seccomp-filter.ts';
 
-/** What a way to start workers keeps them from. */
+/** Restrictions of a sandbox. */
 export interface Walls {
-  /** `own`: a PID and an IPC namespace of its own, in which there is no other process. */
+  /** `own`: a PID and an IPC namespace without other processes. */
   readonly processes: 'own' | 'shared';
-  /** `own`: a mount namespace with a root of its own, which has what Node and sharp need, read-only. */
+  /** `own`: a mount namespace whose root contains only the files that Node and sharp need, read-only. */
   readonly files: 'own' | 'shared';
-  /** `none`: a network namespace of its own, in which no interface leads anywhere. */
+  /** `none`: a network namespace without a usable interface. */
   readonly network: 'none' | 'shared';
   /**
-   * `own`: a user that no other process is; `namespace`: a user namespace of its own, so that it can neither read the
-   * memory nor the environment of any process; `shared`: ours, and whatever that user may read.
+   * `own`: a user without other processes; `namespace`: a user namespace, so that the worker can read neither the
+   * memory nor the environment of other processes; `shared`: our user, with all its files.
    */
   readonly user: 'own in a namespace' | 'own' | 'namespace' | 'shared';
-  /** `filtered`: those that a decoder has no use for are refused (seccomp(2)). */
+  /** `filtered`: calls that a decoder does not need are refused (seccomp(2)). */
   readonly systemCalls: 'filtered' | 'all';
 }
 
-/** A way to start workers that was found to work here. */
+/** A sandbox that works on this host. */
 export interface WorkingWay extends Walls {
-  /** By which programs, for the log; no other way has that name. */
+  /** Unique name: the programs of the sandbox, for the log. */
   readonly name: string;
-  /** Why ways that would confine more do not work here. */
+  /** Reasons why stronger sandboxes do not work on this host. */
   readonly refusals: readonly string[];
 }
 
-/** What one start is made for. */
+/** Parameters of one start. */
 export interface Start {
-  /** The user that the worker is to be; `undefined`: ours. */
+  /** User of the worker; `undefined`: ours. */
   readonly userId: number | undefined;
-  /** What it sees in a root of its own. */
+  /** Files that the worker sees in its own root. */
   readonly files: ProgramFiles;
 }
 
-/** What goes before the program that is confined, and what is written to the descriptors that it names. */
+/** Command before the confined program, and contents of the descriptors that it names. */
 export interface Composition {
   readonly words: readonly string[];
   readonly inputs?: readonly Uint8Array[];
 }
 
-/** A way to start workers: programs, and what they keep a worker from. */
+/** A sandbox: its programs and its restrictions. */
 export interface Way {
-  /** By which programs, for the log. */
+  /** Programs of the sandbox, for the log. */
   readonly name: string;
   readonly walls: Walls;
-  /** Programs that must be installed for it, besides those that are tried. */
+  /** Programs that must be installed, besides those that the probe starts. */
   readonly needs?: readonly string[];
-  /** Programs that it runs in a root of the worker's own; `undefined`: there is none. */
+  /** Programs that run in the worker's own root; `undefined` without such a root. */
   readonly rootPrograms?: readonly string[];
   readonly compose: (start: Start) => Composition;
 }
 
-/** Ends with the process that has started it, so that nothing is left where the service is killed. */
+/** Ends the worker with its parent, so that no orphan remains if the service is killed. */
 const END_WITH_PARENT = ['--pdeathsig', 'KILL'];
 
 const NO_NEW_PRIVILEGES = ['setpriv', '--no-new-privs', '--'];
 
-/** Of no file on this machine the owner; takes a start as root. By number: no passwd has a name for it. */
+/** Changes to a user who owns no file on this machine; needs root. By number: passwd has no name for the user. */
 const becomeUser = (userId: number | undefined, ...options: string[]): string[] => {
   const id = String(userId);
   const user = ['--reuid', id, '--regid', id, '--clear-groups'];
@@ -68,8 +68,9 @@ const becomeUser = (userId: number | undefined, ...options: string[]): string[] 
 };
 
 /**
- * The first process of a PID namespace, a shell. Node is not: no signal of its own would end it then, not even SIGKILL.
- * What a shell says of a program that was killed goes nowhere; dash keeps the standard error that it was started with.
+ * The first process of a PID namespace, a shell. Node is not: none of its own signals would end it then, not even
+ * SIGKILL. The shell's message about a killed program is discarded; dash keeps the standard error that it was started
+ * with.
  */
 const FIRST_PROCESS = [
   ...['/bin/sh', '-c', 'exec 9>&2 2>&-; exec /bin/sh -c "$@"', 'sh'],
@@ -94,13 +95,13 @@ const networkAlone = { ...withoutFiles, processes: 'shared' } as const;
 const nothing = { ...networkAlone, network: 'shared' } as const;
 
 const ownRootPrograms = ['/bin/sh', 'setpriv'];
-/** All that bubblewrap would leave to a user in a namespace is dropped on the way into the root. */
+/** Drops all capabilities that bubblewrap would leave to a user in a namespace, on the way into the root. */
 const insideOwnRoot = [
   ...['setpriv', '--bounding-set=-all', '--inh-caps=-all', '--no-new-privs', '--'],
   ...FIRST_PROCESS,
 ];
 
-/** From the most to the least confining; a worker has a user of its own where we are root. */
+/** Sandboxes for root, strongest first; a worker has a user of its own. */
 const waysOfRoot: readonly Way[] = [
   {
     name: 'bubblewrap',
@@ -180,7 +181,7 @@ const waysOfOthers: readonly Way[] = [
   },
 ];
 
-/** Where nothing else works. */
+/** Last resorts. */
 const waysOfAll: readonly Way[] = [
   {
     name: 'setpriv',
@@ -190,7 +191,7 @@ const waysOfAll: readonly Way[] = [
   { name: 'limits', walls: { ...nothing, user: 'shared' }, compose: () => ({ words: [] }) },
 ];
 
-/** The ways to start workers, the most confining first. */
+/** Returns the sandboxes to probe, strongest first. */
 export function waysFor({ isRoot }: { readonly isRoot: boolean }): readonly Way[] {
   return [...(isRoot ? waysOfRoot : waysOfOthers), ...waysOfAll];
 }

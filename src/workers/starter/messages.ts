@@ -1,34 +1,36 @@
 import type { WorkingWay } from '../confinement/ways.ts';
 
 /**
- * What the main process and the process that starts workers say to each other, by Node's IPC: both are ours, and
- * neither reads what strangers upload.
+ * Messages between the main process and the process that starts workers, over Node's IPC: both are ours, and neither
+ * reads uploads of strangers.
  */
 
-/** What the main process asks for. */
+/** Commands of the main process. */
 export type StarterCommand =
-  /** The next way that works, the most confining first. */
+  /** Requests the next sandbox that works, strongest first. */
   | { readonly kind: 'find' }
   | {
       readonly kind: 'start';
-      /** By which the worker is spoken of from then on. */
+      /** Identifies the worker in later messages. */
       readonly id: number;
-      /** Name of the way. */
+      /** Name of the sandbox. */
       readonly by: string;
-      /** Private writable memory that it may have, in bytes. */
+      /** Bound of the worker's private writable memory, in bytes. */
       readonly memoryBytes: number;
     }
   | { readonly kind: 'kill'; readonly id: number }
-  /** Ends all workers, and itself then. */
+  /** Ends all workers, and then the starter. */
   | { readonly kind: 'stop' };
 
-/** What the starter says. */
+/** Messages of the starter. */
 export type StarterMessage =
-  /** Without a way: there are no more. */
+  /** Without `way`: no further sandbox works. */
   | { readonly kind: 'found'; readonly way?: WorkingWay }
-  /** Comes with the channel to the worker, once it has been spawned. */
+  /** Carries the channel to the worker, once it has been spawned. */
   | { readonly kind: 'started'; readonly id: number; readonly processId: number }
-  /** The worker has written a line to its standard error. */
+  /** A line of the worker's standard error. */
   | { readonly kind: 'line'; readonly id: number; readonly line: string }
-  /** `ending`: a signal, an exit status, or why it could not be started. The last that is said of a worker. */
+  /**
+   * `ending`: a signal, an exit status, why the worker cannot start, or that it does not end. Sent once, as the last.
+   */
   | { readonly kind: 'ended'; readonly id: number; readonly ending: string };

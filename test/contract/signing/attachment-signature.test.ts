@@ -18,92 +18,18 @@ const signing: AttachmentSigning = {
 const key = 'attachments/155369344/155369345/cat picture.png';
 const ex = '69224180';
 const is = '6920f000';
-const hm = '50d4fdaac7baeb3355acd293d0629d46ce80dd28a65b27b217773c7e84677336';
-const endsAtSeconds = 0x69224180;
-const beforeEndMs = endsAtSeconds * 1000 - 1;
+const beforeEndMs = 0x69224180 * 1000 - 1;
 
 const hmacOf = (message: string) => createHmac('sha256', first).update(message).digest('hex');
 const judge = (query: string, nowMs = beforeEndMs, of = key) =>
   judgeSignature(query, of, signing, nowMs);
 
-/** What docs/attachment-vectors.json has is not said again here. */
-describe('the signature of an attachment', () => {
-  test('is valid until it ends', () => {
-    const query = `ex=${ex}&is=${is}&hm=${hm}`;
-    expect(judge(query)).toEqual({ verdict: 'valid', endsAtSeconds });
-    expect(judge(query, beforeEndMs + 1)).toEqual({ verdict: 'expired', endsAtSeconds });
-    expect(judge(query, 0).verdict).toBe('valid');
-  });
-
-  test('of a data export never ends', () => {
-    const ofExport = hmacOf(`attachment-url-v1\n00000000\n${is}\ndp\n${key}`);
-    const verdict = { verdict: 'valid', endsAtSeconds: Number.POSITIVE_INFINITY };
-    expect(judge(`ex=0&is=${is}&uc=dp&hm=${ofExport}`, Number.MAX_SAFE_INTEGER)).toEqual(verdict);
-    // Nothing else is for ever.
-    const without = hmacOf(`attachment-url-v1\n00000000\n${is}\n\n${key}`);
-    expect(judge(`ex=00000000&is=${is}&hm=${without}`).verdict).toBe('expired');
-  });
-
-  test('knows the uses apart', () => {
-    expect(judge(`ex=0&is=${is}&uc=dp&hm=${hm}`).verdict).toBe('mismatch');
-    const ofExport = hmacOf(`attachment-url-v1\n${ex}\n${is}\ndp\n${key}`);
-    expect(judge(`ex=${ex}&is=${is}&hm=${ofExport}`).verdict).toBe('mismatch');
-  });
-
-  test('has its place anywhere in the query', () => {
-    expect(judge(`width=10&hm=${hm}&x&is=${is}&&format=webp&ex=${ex}`).verdict).toBe('valid');
-  });
-
-  test.each([
-    ['another key', 'attachments/155369344/155369345/cat_picture.png'],
-    ['another channel', 'attachments/155369343/155369345/cat picture.png'],
-  ])('is not that of %s', (_, of) => {
-    const query = `ex=${ex}&is=${is}&hm=${hm}`;
-    expect(judge(query, beforeEndMs, of)).toEqual({ verdict: 'mismatch', endsAtSeconds });
-  });
-
-  test('that is of nobody is a mismatch, ended or not', () => {
-    const query = `ex=${ex}&is=${is}&hm=${'0'.repeat(64)}`;
-    expect(judge(query).verdict).toBe('mismatch');
-    expect(judge(query, beforeEndMs + 1).verdict).toBe('mismatch');
-  });
-
-  test.each(['', 'width=10', 'EX=1&hm2=3', 'x=ex&is', 'format=webp&x=hm'].map((query) => [query]))(
-    'is missing in ?%s',
-    (query) => {
-      // A name without a value is one that is spelled otherwise.
-      const verdict = query.endsWith('is') ? 'malformed' : 'missing';
-      expect(judge(query)).toEqual({ verdict, endsAtSeconds: undefined });
-    },
-  );
-
-  test.each([
-    `is=${is}&hm=${hm}`,
-    `ex=${ex}&hm=${hm}`,
-    'uc=dp',
-    `ex=${ex}&is=${is}&hm=${hm}&hm=${hm}`,
-    `ex=${ex}&is=${is}&hm=${hm}&h%6D=${hm}`,
-    `ex=%36${ex.slice(1)}&is=${is}&hm=${hm}`,
-    `ex=0${ex}&is=${is}&hm=${hm}`,
-    `ex=${ex}&is=${is.toUpperCase()}&hm=${hm}`,
-    `ex=${ex}&is=${is}&hm=${hm.slice(1)}`,
-    `ex=${ex}&is=${is}&hm=${hm}0`,
-    `ex=${ex}&is=${is}&hm=${hm}%0A`,
-    `ex=+${ex.slice(1)}&is=${is}&hm=${hm}`,
-    `ex=${ex}&is=${is}&hm=`,
-    `ex=${ex}&is=${is}&hm`,
-    `ex=${ex}&is=${is}&uc=dp&hm=${hm}`,
-    `ex=0&is=0&uc=dp&hm=${hm}`,
-  ])('is malformed in ?%s', (query) => {
-    expect(judge(query)).toEqual({ verdict: 'malformed', endsAtSeconds: undefined });
-  });
-
-  test('is bound to its domain', () => {
-    const other = { ...signing, domain: 'another-platform' };
-    const query = `ex=${ex}&is=${is}&hm=${hmacOf(`another-platform\n${ex}\n${is}\n\n${key}`)}`;
-    expect(judgeSignature(query, key, other, beforeEndMs).verdict).toBe('valid');
-    expect(judge(query).verdict).toBe('mismatch');
-  });
+/** What docs/attachment-vectors.json has, and what conversations of test/surface draw, is not said again here. */
+test('the signature of an attachment is bound to its domain', () => {
+  const other = { ...signing, domain: 'another-platform' };
+  const query = `ex=${ex}&is=${is}&hm=${hmacOf(`another-platform\n${ex}\n${is}\n\n${key}`)}`;
+  expect(judgeSignature(query, key, other, beforeEndMs).verdict).toBe('valid');
+  expect(judge(query).verdict).toBe('mismatch');
 });
 
 describe('signing', () => {
@@ -144,10 +70,8 @@ describe('signing', () => {
     }
   });
 
-  test('is the same for all who ask in the same half of a day, and holds for as long again', () => {
-    const [end = 0] = timesOf(sign(madeAtMs));
+  test('is the same for all who ask in the same half of a day', () => {
     expect(sign(madeAtMs + HALF_DAY_MS - 1_000)).toBe(sign(madeAtMs));
-    expect(end * 1000 - (madeAtMs + HALF_DAY_MS - 1_000)).toBeGreaterThanOrEqual(HALF_DAY_MS);
   });
 
   test.each(['avatars/1/ab12', 'attachments/1/2', 'attachments/1/02/a.png', 'attachments/1/2/..'])(

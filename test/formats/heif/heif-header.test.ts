@@ -1,149 +1,114 @@
-import { describe, expect, test } from 'vitest';
-import { join, u32be } from '../containers.ts';
-import { corpusFile, factsOf, plainStill, testCorrupt, verdictOn } from '../facts-of.ts';
+import { existsSync, writeFileSync } from 'node:fs';
+import { expect, test } from 'vitest';
+import { composedSamples, heicSample } from '../../support/images/heic-samples.ts';
+import { join, u16le, u32be } from '../containers.ts';
+import { corpusFile, factsOf, plainStill, testVerdicts, verdictOn } from '../facts-of.ts';
 
 const avif = corpusFile('avif/libavif__white_1x1.avif');
+const sofa = corpusFile('avif/libavif__sofa_grid1x5_420.avif');
+const cut = corpusFile('avif/libavif__clap_irot_imir_non_essential.avif');
+const ftyp = avif.subarray(0, 32);
+const meta = avif.subarray(32);
+const u16be = (value: number) => u16le(value).reverse();
 
-/** The file with bytes put in the place of an ASCII text, of which it has one. */
-function edited(text: string, offset: number, ...values: readonly number[]): Buffer {
-  const bytes = Buffer.from(avif);
-  Buffer.from(values).copy(bytes, bytes.indexOf(text, 0, 'latin1') + offset);
-  return bytes;
+/** The file with bytes put where an ASCII text is, of which it has one, or so far behind. */
+function edit(file: Buffer, text: string, at: number, ...bytes: (number | Uint8Array)[]): Buffer {
+  const edited = Buffer.from(file);
+  join(...bytes).copy(edited, file.indexOf(text, 0, 'latin1') + at);
+  return edited;
 }
 
-/** A file with an aperture, the width of which is given as numerator and denominator. */
-function withAperture(width: Buffer): Buffer {
-  const bytes = corpusFile('avif/libavif__clap_irot_imir_non_essential.avif');
-  width.copy(bytes, bytes.indexOf('clap', 0, 'latin1') + 4);
-  return bytes;
-}
-
-function branded(brand: string): Buffer {
-  const bytes = Buffer.from(avif);
-  bytes.write(brand, 8, 'latin1');
-  return bytes;
-}
+const branded = (brand: string) => edit(avif, 'ftyp', 4, Buffer.from(brand));
+const ofCodec = (brand: string, codec: string) =>
+  edit(branded(brand), 'av01', 0, Buffer.from(codec));
+const withGrid = (at: number, ...bytes: number[]) => edit(sofa, 'mdat', 4 + at, ...bytes);
+/** Its `iloc` has 14 bytes an item, of which the last 4 are the length; the grid is the first. */
+const withLength = (item: number, length: number) =>
+  edit(sofa, 'iloc', 12 + 14 * item - 4, u32be(length));
 
 test('an avif is never clean', () => {
-  expect(verdictOn(avif)).toEqual({
-    format: 'avif',
-    widthPx: 1,
-    heightPx: 1,
-    ...plainStill,
-    isClean: false,
-  });
+  const size = { widthPx: 1, heightPx: 1 };
+  expect(verdictOn(avif)).toEqual({ format: 'avif', ...size, ...plainStill, isClean: false });
 });
 
 test('a box may tell its length in 64 bits', () => {
-  const at = avif.indexOf('meta', 0, 'latin1') - 4;
-  const lengthBytes = 8 + avif.readUInt32BE(at);
-  const long = join(u32be(1), 'meta', u32be(0), u32be(lengthBytes));
-  const bytes = join(avif.subarray(0, at), long, avif.subarray(at + 8));
-  expect(verdictOn(bytes)).toEqual(verdictOn(avif));
+  const long = join(u32be(1), 'meta', u32be(0), u32be(8 + meta.readUInt32BE(0)));
+  expect(verdictOn(join(ftyp, long, meta.subarray(8)))).toEqual(verdictOn(avif));
 });
 
-test('size is after clap and irot, orientation is the decoder’s own affair', () => {
-  expect(factsOf(corpusFile('avif/libavif__abc_color_irot_alpha_irot.avif'))).toMatchObject({
-    widthPx: 256,
-    heightPx: 512,
-    orientation: 1,
-  });
-  expect(factsOf(corpusFile('avif/libavif__clap_irot_imir_non_essential.avif'))).toMatchObject({
-    widthPx: 10,
-    heightPx: 8,
-  });
+testVerdicts(
+  '256×512 and upright: the decoder turns',
+  {
+    ...{ widthPx: 256, heightPx: 512, orientation: 1 },
+  },
+  { irot: corpusFile('avif/libavif__abc_color_irot_alpha_irot.avif') },
+);
+testVerdicts('10×8', { widthPx: 10, heightPx: 8 }, { 'clap and irot': cut });
+
+const av1Brands = 'mif1 msf1 avis heic heix hevc hevx'.split(' ');
+testVerdicts(
+  'AV1 whatever the brand',
+  { format: 'avif' },
+  {
+    ...Object.fromEntries(av1Brands.map((brand) => [brand, branded(brand)])),
+  },
+);
+testVerdicts(
+  'HEVC whatever the brand',
+  { format: 'heic' },
+  {
+    ...Object.fromEntries(['mif1', 'avif', 'heic'].map((brand) => [brand, ofCodec(brand, 'hvc1')])),
+  },
+);
+testVerdicts('nothing we decode', 'unsupported', {
+  ...Object.fromEntries(['mp42', 'miaf', 'qt  '].map((brand) => [brand, branded(brand)])),
+  'a codec of neither': ofCodec('mif1', 'vvc1'),
+  'a file of tracks alone': join(ftyp, '\0\0\0\x08moov'),
 });
 
-test('a grid is its own size and one frame', () => {
-  expect(factsOf(corpusFile('avif/libavif__sofa_grid1x5_420.avif'))).toMatchObject({
-    widthPx: 1024,
-    heightPx: 770,
-    frames: 1,
-  });
-});
-
-test.each(['mif1', 'msf1', 'avis', 'heic', 'heix', 'hevc', 'hevx'])(
-  'the brand %s may hold AV1 too',
-  (brand) => {
-    expect(verdictOn(branded(brand))).toMatchObject({ format: 'avif' });
+testVerdicts(
+  'no error',
+  { widthPx: 1 },
+  {
+    'junk behind the last box': join(avif, 'junk junk junk'),
+    'zeros behind it': join(avif, Buffer.alloc(8)),
+    'a box past the end behind it': join(avif, '\0\0\xff\xfffree'),
   },
 );
 
-test.each(['mp42', 'miaf', 'qt  '])('the brand %s does not', (brand) => {
-  expect(verdictOn(branded(brand))).toBe('unsupported');
+test('a grid is its own size and one frame, and has the pixels of its tiles', () => {
+  expect(factsOf(sofa)).toMatchObject({ widthPx: 1024, heightPx: 770, frames: 1 });
+  expect(factsOf(sofa)).not.toHaveProperty('codedPixels');
+  const lower = edit(withGrid(6, 2, 104 + 10), 'ispe', 12, u32be(626));
+  expect(factsOf(lower)).toMatchObject({ heightPx: 626, codedPixels: 1024 * 154 * 5 });
 });
 
-test.each(['mif1', 'avif', 'heic'])('the codec counts, not the brand: HEVC in %s', (brand) => {
-  const bytes = branded(brand);
-  bytes.write('hvc1', bytes.indexOf('av01'), 'latin1');
-  expect(verdictOn(bytes)).toMatchObject({ format: 'heic' });
+testVerdicts('corrupt', 'corrupt', {
+  'a grid with a tile that does not exist': edit(sofa, 'dimg', 8, u16be(9)),
+  'a grid with an empty tile': withLength(4, 0),
+  'a grid that is empty': withLength(1, 0),
+  'a grid that ends early': withLength(1, 7),
+  'a grid of a row more than there are tiles': withGrid(2, 5),
+  'a grid of a column more than there are tiles': withGrid(3, 1),
+  'a picture that the tiles do not fill': withGrid(6, 3, 3),
+  'a tile beyond the edge': withGrid(6, 2, 104),
+  'no meta box': join(ftyp, '\0\0\0\x08mdat'),
+  'a box of size 7 before meta': join(ftyp, '\0\0\0\x07free'),
+  'a meta box past the end': edit(avif, 'meta', -4, 0, 0xff),
+  'a second meta box, which libheif would go by': join(avif, meta),
+  'a second meta box somewhere behind': join(avif, '\0\0\0\x08free', meta),
+  'no primary item': edit(avif, 'pitm', 0, 0x78),
+  'a primary item that does not exist': edit(avif, 'pitm', 8, 0, 9),
+  'no item locations': edit(avif, 'iloc', 0, 0x78),
+  'an item past the end of the file': edit(avif, 'iloc', 18, 0xff),
+  'no properties': edit(avif, 'iprp', 0, 0x78),
+  'no size': edit(avif, 'ispe', 0, 0x78),
+  'an aperture of a width divided by 0': edit(cut, 'clap', 4, u32be(8), u32be(0)),
+  'a width of 0': edit(avif, 'ispe', 8, u32be(0)),
 });
 
-test('a codec of neither is nothing we decode', () => {
-  const bytes = branded('mif1');
-  bytes.write('vvc1', bytes.indexOf('av01'), 'latin1');
-  expect(verdictOn(bytes)).toBe('unsupported');
+test.each(Object.entries(composedSamples))('%s is put together as its line says', (name, make) => {
+  const file = new URL(`../../../fixtures/heic/${name}`, import.meta.url);
+  if (process.env.UPDATE_GOLDENS === '1') writeFileSync(file, make());
+  expect(existsSync(file) && heicSample(name).equals(make())).toBe(true);
 });
-
-test('a file of tracks alone is nothing we decode', () => {
-  expect(verdictOn(join(avif.subarray(0, 32), '\0\0\0\x08moov'))).toBe('unsupported');
-});
-
-describe('a grid', () => {
-  const sofa = corpusFile('avif/libavif__sofa_grid1x5_420.avif');
-  /** The file with bytes put behind the n-th occurrence of a text. */
-  const withGrid = (offset: number, ...values: readonly number[]): Buffer => {
-    const bytes = Buffer.from(sofa);
-    Buffer.from(values).copy(bytes, bytes.indexOf('mdat', 0, 'latin1') + 4 + offset);
-    return bytes;
-  };
-  /** Its `iloc` has 14 bytes an item, of which the last 4 are the length; the grid is the first. */
-  const withLength = (item: number, length: number): Buffer => {
-    const bytes = Buffer.from(sofa);
-    bytes.writeUInt32BE(length, bytes.indexOf('iloc', 0, 'latin1') + 12 + 14 * item - 4);
-    return bytes;
-  };
-
-  test('is five tiles of 1024×154', () => {
-    expect(factsOf(sofa)).not.toHaveProperty('codedPixels');
-    const cut = withGrid(6, 2, 104 + 10);
-    cut.writeUInt32BE(626, cut.indexOf('ispe', 0, 'latin1') + 12);
-    expect(factsOf(cut)).toMatchObject({ heightPx: 626, codedPixels: 1024 * 154 * 5 });
-  });
-
-  test.each([
-    ['an empty tile', withLength(4, 0)],
-    ['a grid that is empty', withLength(1, 0)],
-    ['a grid that ends early', withLength(1, 7)],
-    ['a row more than there are tiles', withGrid(2, 5)],
-    ['a column more than there are tiles', withGrid(3, 1)],
-    ['a picture that the tiles do not fill', withGrid(6, 3, 3)],
-    ['a tile beyond the edge', withGrid(6, 2, 104)],
-  ])('with %s is corrupt', (_, bytes) => {
-    expect(verdictOn(bytes)).toBe('corrupt');
-  });
-});
-
-test.each([
-  ['junk', 'junk junk junk'],
-  ['zeros', '\0\0\0\0\0\0\0\0'],
-  ['a box past the end', '\0\0\xff\xfffree'],
-])('%s behind the last box is no error', (_, tail) => {
-  expect(factsOf(join(avif, tail)).widthPx).toBe(1);
-});
-
-testCorrupt([
-  ['no meta box', join(avif.subarray(0, 32), '\0\0\0\x08mdat')],
-  ['a box of size 7 before meta', join(avif.subarray(0, 32), '\0\0\0\x07free')],
-  ['a meta box past the end', edited('meta', -4, 0, 0xff)],
-  ['a second meta box, which libheif would go by', join(avif, avif.subarray(32))],
-  ['a second meta box somewhere behind', join(avif, '\0\0\0\x08free', avif.subarray(32))],
-  ['no primary item', edited('pitm', 0, 0x78)],
-  ['a primary item that does not exist', edited('pitm', 8, 0, 9)],
-  ['no item locations', edited('iloc', 0, 0x78)],
-  ['an item past the end of the file', edited('iloc', 18, 0xff)],
-  ['no properties', edited('iprp', 0, 0x78)],
-  ['no size', edited('ispe', 0, 0x78)],
-  ['an aperture of a width divided by 0', withAperture(join(u32be(8), u32be(0)))],
-  ['a width of 0', edited('ispe', 8, 0, 0, 0, 0)],
-]);

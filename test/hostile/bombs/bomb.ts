@@ -1,23 +1,21 @@
 import type { Way } from '../ways.ts';
 
-/**
- * How a bomb must end in every way but the passthrough one: refused, before it is rendered or not;
- * served; either of them, but before the deadline; or at the deadline, too.
- */
-type End = 'refused unseen' | 'refused' | 'served' | 'in time' | 'any';
-
 /** An original made to do harm, and what is asked of it. */
 export interface Bomb {
   readonly name: string;
   /** Makes its bytes, the same each time. */
   readonly make: () => Buffer | Promise<Buffer>;
   readonly ways: readonly Way[];
-  readonly end: End;
+  /**
+   * How it must end in every way but the passthrough one: refused, before it is rendered or not; served;
+   * either of them, but before the deadline; or at the deadline, too.
+   */
+  readonly end: 'refused unseen' | 'refused' | 'served' | 'in time' | 'any';
 }
 
 /** Bombs that are asked for in the same ways and end alike, by their names. */
 export function bombs(
-  end: End,
+  end: Bomb['end'],
   ways: readonly Way[],
   makes: Readonly<Record<string, Bomb['make']>>,
 ): Bomb[] {
@@ -46,4 +44,24 @@ export function fill(bytes: number, part: Uint8Array): Buffer {
 /** The same part so many times. */
 export function times(count: number, part: Uint8Array): Buffer {
   return fill(count * part.length, part);
+}
+
+/** Writes numbers of up to 32 bits one after another, the lowest bit first, as VP8L and GIF have them. */
+export class BitWriter {
+  readonly #bytes: number[] = [];
+  #used = 0;
+
+  write(value: number, count: number): this {
+    for (let index = 0; index < count; index += 1, this.#used = (this.#used + 1) % 8) {
+      if (this.#used === 0) this.#bytes.push(0);
+      const bit = ((value >>> index) & 1) << this.#used;
+      this.#bytes.push((this.#bytes.pop() ?? 0) | bit);
+    }
+    return this;
+  }
+
+  /** What has been written, the last byte filled up with zeros. */
+  toBuffer(): Buffer {
+    return Buffer.from(this.#bytes);
+  }
 }

@@ -1,16 +1,14 @@
 import { gifControl, gifImage, gifLoop, gifScreen, join, u16le } from '../../formats/containers.ts';
 import { createSeededRandom } from '../../support/seeded-random.ts';
 import * as ways from '../ways.ts';
-import { BitWriter } from './bit-writer.ts';
-import { type Bomb, bombs, fill, forEach, LARGEST_BYTES, times } from './bomb.ts';
+import { BitWriter, type Bomb, bombs, fill, forEach, LARGEST_BYTES, times } from './bomb.ts';
 
 const TRAILER = join(0x3b);
 const CODE_BITS = 12;
 
 /** An image descriptor and the code size behind it. */
-function descriptor(widthPx: number, heightPx: number, codeSize = 2): Buffer {
-  return join(0x2c, u16le(0, 0, widthPx, heightPx), 0, codeSize);
-}
+const descriptor = (widthPx: number, heightPx: number, codeSize = 2): Buffer =>
+  join(0x2c, u16le(0, 0, widthPx, heightPx), 0, codeSize);
 
 /** Data in sub-blocks of at most 255 bytes (GIF89a §15). */
 export function gifSubBlocks(data: Buffer): Buffer {
@@ -23,7 +21,7 @@ export function gifSubBlocks(data: Buffer): Buffer {
 
 /** An image whose codes stand for ever longer rows of one colour, of up to 4000 pixels each. */
 function longestCodes(widthPx: number, heightPx: number): Buffer {
-  const writer = new BitWriter('low first').write(4, 3).write(0, 3);
+  const writer = new BitWriter().write(4, 3).write(0, 3);
   let pixels = 1;
   let bits = 3;
   for (let code = 6; code < 4096; code += 1) {
@@ -38,7 +36,7 @@ function longestCodes(widthPx: number, heightPx: number): Buffer {
 /** Noise in four colours: codes of three bits, the table cleared before they grow. */
 function noise(widthPx: number, heightPx: number, seed: string): Buffer {
   const random = createSeededRandom(seed);
-  const writer = new BitWriter('low first');
+  const writer = new BitWriter();
   for (let pixel = 0; pixel < widthPx * heightPx; pixel += 1) {
     if (pixel % 2 === 0) writer.write(4, 3);
     writer.write(random.integer(4), 3);
@@ -46,36 +44,34 @@ function noise(widthPx: number, heightPx: number, seed: string): Buffer {
   return join(descriptor(widthPx, heightPx), gifSubBlocks(writer.write(5, 3).toBuffer()));
 }
 
-function gif(widthPx: number, heightPx: number, ...blocks: readonly Uint8Array[]): Buffer {
-  return join(gifScreen(widthPx, heightPx), ...blocks, TRAILER);
-}
+const gif = (widthPx: number, heightPx: number, ...blocks: readonly Uint8Array[]): Buffer =>
+  join(gifScreen(widthPx, heightPx), ...blocks, TRAILER);
 
-/** Palette of four, which the noise is made for. */
+/** The same with a palette of four, which the noise is made for. */
 function fourColours(widthPx: number, heightPx: number, ...blocks: readonly Uint8Array[]): Buffer {
   const colours = [0, 0, 0, 255, 0, 0, 0, 255, 0, 0, 0, 255];
   return join('GIF89a', u16le(widthPx, heightPx), 0x81, 0, 0, ...colours, ...blocks, TRAILER);
 }
 
-function control(packed: number): Buffer {
-  return join(0x21, 0xf9, 4, packed, u16le(7), 0, 0);
-}
-
 const moving = [ways.stillSmall, ways.animatedSmall, ways.gif, ways.losslessLarge];
 const still = [ways.stillSmall, ways.jpeg];
 
+const dot = gifImage(0, 0, 1, 1);
+const small = gifImage(0, 0, 16, 16);
 const endlessBlocks = (): Buffer => fill(LARGEST_BYTES, join(1, 0x55));
 /** 1024 frames one px smaller than their screen, all disposed of as `packed` says (GIF89a §23). */
-const disposed = (packed: number): Buffer =>
-  gif(312, 312, times(1024, join(control(packed), gifImage(1, 1, 311, 311))));
+const disposed = (packed: number): Buffer => {
+  const control = join(0x21, 0xf9, 4, packed, u16le(7), 0, 0);
+  return gif(312, 312, times(1024, join(control, gifImage(1, 1, 311, 311))));
+};
 
 export const gifBombs: readonly Bomb[] = [
   ...bombs('refused unseen', ways.everyWay, {
-    '40 000 frames of 1×1': () => gif(1, 1, times(40_000, gifImage(0, 0, 1, 1))),
     'says 65535×65535, and has a frame as large': () =>
       gif(65_535, 65_535, gifImage(0, 0, 65_535, 65_535)),
   }),
   ...bombs('refused unseen', still, {
-    'three million frames': () => gif(1, 1, times(3_000_000, gifImage(0, 0, 1, 1))),
+    'three million frames': () => gif(1, 1, times(3_000_000, dot)),
   }),
   ...bombs('refused', still, {
     'endless sub-blocks': () => join(gifScreen(16, 16), descriptor(16, 16), endlessBlocks()),
@@ -90,35 +86,26 @@ export const gifBombs: readonly Bomb[] = [
       gif(128, 128, gifLoop(0), times(1000, join(gifControl(2), longestCodes(128, 128)))),
   }),
   ...bombs('any', ways.everyWay, {
-    'says 65535×65535, and has frames of 1×1': () =>
-      gif(65_535, 65_535, times(100, gifImage(0, 0, 1, 1))),
-    'a frame larger than the screen': () =>
-      gif(1, 1, gifImage(0, 0, 3_000, 3_000), gifImage(0, 0, 1, 1)),
+    'says 65535×65535, and has frames of 1×1': () => gif(65_535, 65_535, times(100, dot)),
+    'a frame larger than the screen': () => gif(1, 1, gifImage(0, 0, 3_000, 3_000), dot),
     'later frames larger than the screen': () =>
-      gif(16, 16, gifImage(0, 0, 16, 16), times(500, gifImage(3, 3, 65_535, 65_535))),
+      gif(16, 16, small, times(500, gifImage(3, 3, 65_535, 65_535))),
     'a frame far outside of the screen': () =>
-      gif(16, 16, gifImage(0, 0, 16, 16), times(500, gifImage(65_535, 65_535, 65_535, 65_535))),
-    'a first frame at the far corner': () =>
-      gif(16, 16, gifImage(9_999, 9_999, 1, 1), gifImage(0, 0, 1, 1)),
-    'frames of no size': () =>
-      gif(16, 16, gifImage(0, 0, 16, 16), times(1000, gifImage(0, 0, 0, 0))),
+      gif(16, 16, small, times(500, gifImage(65_535, 65_535, 65_535, 65_535))),
+    'a first frame at the far corner': () => gif(16, 16, gifImage(9_999, 9_999, 1, 1), dot),
+    'frames of no size': () => gif(16, 16, small, times(1000, gifImage(0, 0, 0, 0))),
     'nothing but frames of no size': () => gif(0, 0, times(1000, gifImage(0, 0, 0, 0))),
-    'a trailer in the middle': () =>
-      gif(16, 16, gifImage(0, 0, 16, 16), TRAILER, times(40_000, gifImage(0, 0, 16, 16))),
+    'a trailer in the middle': () => gif(16, 16, small, TRAILER, times(40_000, small)),
     ...forEach(
-      [0, 1, 8, 9, 11, 12, 255],
+      [0, 1, 9, 11, 12, 255],
       (codeSize) => `a code size of ${codeSize}`,
-      (codeSize) =>
-        gif(16, 16, descriptor(16, 16, codeSize), gifSubBlocks(Buffer.alloc(600, 0x9c))),
+      (size) => gif(16, 16, descriptor(16, 16, size), gifSubBlocks(Buffer.alloc(600, 0x9c))),
     ),
   }),
   ...bombs('any', still, {
     '100 million px in 20 bytes': () => gif(1, 1, gifImage(0, 0, 10_000, 10_000)),
     '100 million px of longest codes': () => gif(1, 1, longestCodes(10_000, 10_000)),
-    '50 MB of empty extensions': () =>
-      gif(16, 16, fill(LARGEST_BYTES, join(0x21, 1, 0, 0)), gifImage(0, 0, 16, 16)),
-    '50 MB of comments': () =>
-      gif(16, 16, fill(LARGEST_BYTES, join(0x21, 0xfe, 1, 65, 0)), gifImage(0, 0, 16, 16)),
+    '50 MB of comments': () => gif(16, 16, fill(LARGEST_BYTES, join(0x21, 0xfe, 1, 65, 0)), small),
   }),
   ...bombs('any', [...moving, ways.gifLarge], {
     '1000 frames of 312×312': () =>
@@ -131,21 +118,19 @@ export const gifBombs: readonly Bomb[] = [
   ...bombs('any', [ways.animatedSmall, ways.gif], {
     '1024 frames of 312×312, left': () => disposed(0x04),
     '1024 frames of 312×312, disposed to the background': () => disposed(0x08),
-    '1024 frames of 312×312, disposed to what was before': () => disposed(0x0c),
     '1024 frames of 312×312, disposed to what was before, transparent': () => disposed(0x0d),
   }),
   ...bombs('any', moving, {
-    '1024 frames of 1×1': () => gif(1, 1, times(1024, gifImage(0, 0, 1, 1))),
     '44 frames of 1500×1500': () =>
       gif(1500, 1500, times(44, join(gifControl(5), longestCodes(1500, 1500)))),
     '50 MB of sub-blocks behind the last pixel': () =>
       join(gifScreen(16, 16), descriptor(16, 16), endlessBlocks(), 0, TRAILER),
     'a million loop extensions': () =>
-      gif(16, 16, times(1_000_000, gifLoop(65_535)), times(2, gifImage(0, 0, 16, 16))),
+      gif(16, 16, times(1_000_000, gifLoop(65_535)), times(2, small)),
     'a million control extensions': () =>
-      gif(16, 16, times(1_000_000, gifControl(65_535)), times(2, gifImage(0, 0, 16, 16))),
-    'delays as long as can be': () =>
-      gif(16, 16, gifLoop(65_535), times(1000, join(gifControl(65_535), gifImage(0, 0, 16, 16)))),
+      gif(16, 16, times(1_000_000, gifControl(65_535)), times(2, small)),
+    'delays and loops as long as can be': () =>
+      gif(16, 16, gifLoop(65_535), times(1000, join(gifControl(65_535), small))),
     'a palette for each of 1024 frames': () => {
       const image = join(0x2c, u16le(0, 0, 16, 16), 0x87, Buffer.alloc(768, 7), 2, 2, 0x44, 1, 0);
       return gif(16, 16, times(1024, image));

@@ -21,19 +21,14 @@ const marker = {
   restart: 0xdd,
 } as const;
 
-interface Shape {
-  readonly widthPx: number;
-  readonly heightPx: number;
-  readonly components?: number;
-  readonly bitDepth?: number;
-}
+/** Edges in pixels, components and bits of each; one of 8 bits where nothing is said. */
+type Shape = readonly [widthPx: number, heightPx: number, components?: number, bitDepth?: number];
 
-const PHOTO: Shape = { widthPx: 4_000, heightPx: 2_000 };
-const HUGE: Shape = { widthPx: 10_000, heightPx: 10_000 };
-const TINY: Shape = { widthPx: 16, heightPx: 16 };
+const PHOTO: Shape = [4_000, 2_000];
+const HUGE: Shape = [10_000, 10_000];
+const TINY: Shape = [16, 16];
 
-function frame(code: number, shape: Shape): Buffer {
-  const { widthPx, heightPx, components = 1, bitDepth = 8 } = shape;
+function frame(code: number, [widthPx, heightPx, components = 1, bitDepth = 8]: Shape): Buffer {
   const list = Array.from({ length: components }, (_, index) => join(index + 1, 0x11, 0));
   return jpegSegment(code, join(bitDepth, u16be(heightPx), u16be(widthPx), components, ...list));
 }
@@ -41,10 +36,8 @@ function frame(code: number, shape: Shape): Buffer {
 const quantization = jpegSegment(marker.quantization, join(0, Buffer.alloc(64, 1)));
 
 /** A table of one code, a single 0, for this symbol (T.81 B.2.4.2). */
-function huffman(kind: 'DC' | 'AC', symbol: number): Buffer {
-  const counts = join(1, Buffer.alloc(15));
-  return jpegSegment(marker.huffman, join(kind === 'DC' ? 0 : 0x10, counts, symbol));
-}
+const huffman = (kind: 'DC' | 'AC', symbol: number): Buffer =>
+  jpegSegment(marker.huffman, join(kind === 'DC' ? 0 : 0x10, 1, Buffer.alloc(15), symbol));
 
 /** End of a run of 2^14 blocks and more, told by 14 bits (T.81 G.1.2.2). */
 const LONG_RUN = 0xe0;
@@ -54,178 +47,122 @@ function scan(components: number, spectrum: readonly [number, number], bits = 0)
   return jpegSegment(marker.scan, join(components, ...list, ...spectrum, bits));
 }
 
-function blocksOf({ widthPx, heightPx }: Shape): number {
-  return Math.ceil(widthPx / 8) * Math.ceil(heightPx / 8);
-}
+const blocksOf = ([widthPx, heightPx]: Shape): number =>
+  Math.ceil(widthPx / 8) * Math.ceil(heightPx / 8);
 
-/** One grey: a code of one bit for each block's DC and AC, all of them 0. */
-function flat(shape: Shape, ...segments: readonly Uint8Array[]): Buffer {
-  const { components = 1 } = shape;
-  return join(
-    SOI,
-    ...segments,
-    quantization,
-    frame(marker.baseline, shape),
-    huffman('DC', 0),
-    huffman('AC', 0),
-    scan(components, [0, 63]),
-    Buffer.alloc(Math.ceil((blocksOf(shape) * 2 * components) / 8)),
-    EOI,
+/** All but the data and the end of a file of one grey: a code of one bit for each block's DC and AC. */
+const flatHead = (shape: Shape, ...segments: readonly Uint8Array[]): Buffer =>
+  join(
+    ...[SOI, ...segments, quantization, frame(marker.baseline, shape)],
+    ...[huffman('DC', 0), huffman('AC', 0), scan(shape[2] ?? 1, [0, 63])],
   );
+
+function flat(shape: Shape, ...segments: readonly Uint8Array[]): Buffer {
+  const data = Buffer.alloc(Math.ceil((blocksOf(shape) * 2 * (shape[2] ?? 1)) / 8));
+  return join(flatHead(shape, ...segments), data, EOI);
 }
 
 /** A progressive file: the DC, then the scans, each of which is over in a few runs of blocks. */
 function progressive(shape: Shape, scans: readonly Uint8Array[]): Buffer {
   const runs = Buffer.alloc(Math.ceil((Math.ceil(blocksOf(shape) / 2 ** 14) * 15) / 8));
   return join(
-    SOI,
-    quantization,
-    frame(marker.progressive, shape),
-    huffman('DC', 0),
-    scan(1, [0, 0]),
-    Buffer.alloc(Math.ceil(blocksOf(shape) / 8)),
-    huffman('AC', LONG_RUN),
-    ...scans.flatMap((header) => [header, runs]),
-    EOI,
+    ...[SOI, quantization, frame(marker.progressive, shape), huffman('DC', 0), scan(1, [0, 0])],
+    ...[Buffer.alloc(Math.ceil(blocksOf(shape) / 8)), huffman('AC', LONG_RUN)],
+    ...[...scans.flatMap((header) => [header, runs]), EOI],
   );
 }
 
 /** Every scan that one component can have without a repetition: each coefficient, bit by bit. */
-function everyScan(): Buffer[] {
-  return Array.from({ length: 63 * 14 }, (_, index) => {
+const everyScan = (): Buffer[] =>
+  Array.from({ length: 63 * 14 }, (_, index) => {
     const low = 13 - Math.floor(index / 63);
     const coefficient = 1 + (index % 63);
     return scan(1, [coefficient, coefficient], (low === 13 ? 0 : (low + 1) << 4) | low);
   });
-}
 
-function restartAfter(blocks: number): Buffer {
-  return jpegSegment(marker.restart, u16be(blocks));
-}
+const restartAfter = (blocks: number): Buffer => jpegSegment(marker.restart, u16be(blocks));
 
-function arithmetic(code: number, shape: Shape, scans: readonly Uint8Array[]): Buffer {
-  return join(SOI, quantization, frame(code, shape), ...scans, Buffer.alloc(16), EOI);
-}
+/** Of coding that takes next to no data; the first scan is of all the coefficients that there are. */
+const arithmetic = (code: number, shape: Shape, ...scans: readonly Uint8Array[]): Buffer =>
+  join(SOI, quantization, frame(code, shape), ...scans, Buffer.alloc(16), EOI);
 
-const large = [ways.stillSmall, ways.jpeg];
-const app = (code: number, data: Uint8Array | string): Buffer => jpegSegment(0xe0 + code, data);
-const exif = (tiff: Uint8Array): Buffer => app(1, join('Exif\0\0', tiff));
+const manyScans = (count: number): Buffer =>
+  arithmetic(marker.progressiveArithmetic, PHOTO, scan(1, [0, 0]), ...everyScan().slice(0, count));
 
 /** A profile in pieces of 64 KiB, of which there may be 255 (ICC.1:2022 annex B.4). */
 function profile(bytes: Buffer): Buffer[] {
   const count = Math.ceil(bytes.length / 65_000);
-  return Array.from({ length: count }, (_, index) =>
-    app(
-      2,
-      join('ICC_PROFILE\0', index + 1, count, bytes.subarray(index * 65_000).subarray(0, 65_000)),
-    ),
-  );
+  return Array.from({ length: count }, (_, index) => {
+    const piece = bytes.subarray(index * 65_000).subarray(0, 65_000);
+    return jpegSegment(0xe2, join('ICC_PROFILE\0', index + 1, count, piece));
+  });
 }
 
-const scans = (count: number, header: Uint8Array): Uint8Array[] =>
-  Array.from({ length: count }, () => header);
+const large = [ways.stillSmall, ways.jpeg];
+const exif = (tiff: Uint8Array): Buffer => jpegSegment(0xe1, join('Exif\0\0', tiff));
+const sameScans = Array.from({ length: 18_000 }, () => scan(1, [1, 63]));
+const tiny = (...segments: readonly Uint8Array[]): Buffer => flat(TINY, ...segments);
 /** A whole image without its EOI, then something more. */
 const tinyAnd = (...more: readonly Uint8Array[]): Buffer =>
-  join(flat(TINY).subarray(0, -2), ...more, EOI);
+  join(tiny().subarray(0, -2), ...more, EOI);
 /** Bytes between SOI and the rest of an image. */
-const tinyAfter = (bytes: Uint8Array): Buffer => join(SOI, bytes, flat(TINY).subarray(2));
-const stuffedZeros = (): Buffer => fill(LARGEST_BYTES, join(0xff, 0));
+const tinyAfter = (bytes: Uint8Array): Buffer => join(SOI, bytes, tiny().subarray(2));
 
 export const jpegBombs: readonly Bomb[] = [
   ...bombs('refused unseen', ways.everyWay, {
-    'says 65535×65535': () =>
-      flat(TINY, frame(marker.baseline, { widthPx: 65_535, heightPx: 65_535 })),
+    'says 65535×65535': () => tiny(frame(marker.baseline, [65_535, 65_535])),
     'a second frame, which is huge': () => tinyAnd(frame(marker.baseline, HUGE), scan(1, [0, 63])),
   }),
   ...bombs('refused unseen', large, {
-    '12 bit': () => flat({ ...TINY, bitDepth: 12 }),
+    '12 bit': () => flat([16, 16, 1, 12]),
     lossless: () => join(SOI, frame(marker.lossless, TINY), scan(1, [1, 0]), EOI),
     'a height that a later marker tells': () =>
-      join(
-        flat({ ...TINY, heightPx: 0 }).subarray(0, -2),
-        jpegSegment(marker.lines, u16be(65_535)),
-        EOI,
-      ),
-    '400 000 segments': () => flat(TINY, times(400_000, jpegSegment(0xe5, ''))),
-  }),
-  ...bombs('refused', large, {
-    'says 10000×10000 and holds nothing': () =>
-      join(
-        SOI,
-        quantization,
-        frame(marker.baseline, HUGE),
-        huffman('DC', 0),
-        huffman('AC', 0),
-        scan(1, [0, 63]),
-        EOI,
-      ),
-  }),
-  ...bombs('served', large, { 'EXIF in circles': () => flat(TINY, exif(exifInCircles())) }),
-  ...bombs('refused unseen', large, {
+      join(flat([16, 0]).subarray(0, -2), jpegSegment(marker.lines, u16be(65_535)), EOI),
+    '400 000 segments': () => tiny(times(400_000, jpegSegment(0xe5, ''))),
     '882 scans of 100 million px': () => progressive(HUGE, everyScan()),
     '882 scans of 8 million px': () => progressive(PHOTO, everyScan()),
-    '18 000 times the same scan of 8 million px': () =>
-      progressive(PHOTO, scans(18_000, scan(1, [1, 63]))),
-    'arithmetic coding, 501 scans of 8 million px': () =>
-      arithmetic(marker.progressiveArithmetic, PHOTO, [
-        scan(1, [0, 0]),
-        ...everyScan().slice(0, 500),
-      ]),
+    '18 000 times the same scan of 8 million px': () => progressive(PHOTO, sameScans),
+    'arithmetic coding, 501 scans of 8 million px': () => manyScans(500),
   }),
+  ...bombs('refused', large, {
+    'says 10000×10000 and holds nothing': () => join(flatHead(HUGE), EOI),
+  }),
+  ...bombs('served', large, { 'EXIF in circles': () => tiny(exif(exifInCircles())) }),
   ...bombs('in time', large, {
     'as many scans of 8 million px as there may be': () =>
       progressive(PHOTO, everyScan().slice(0, 498)),
     'as many scans of 100 million px as there may be': () =>
       progressive(HUGE, everyScan().slice(0, 39)),
-    'arithmetic coding, as many scans of 8 million px as there may be': () =>
-      arithmetic(marker.progressiveArithmetic, PHOTO, [
-        scan(1, [0, 0]),
-        ...everyScan().slice(0, 498),
-      ]),
+    'arithmetic coding, as many scans of 8 million px as there may be': () => manyScans(498),
   }),
   ...bombs('any', ways.everyWay, {
     'a second image, which is huge, behind the first': () =>
-      join(flat(TINY), flat({ widthPx: 65_500, heightPx: 65_500 }).subarray(0, 4096)),
+      join(tiny(), flat([65_500, 65_500]).subarray(0, 4096)),
     'restarts in the wrong order': () =>
-      join(
-        flat({ widthPx: 64, heightPx: 64 }, restartAfter(1)).subarray(0, -18),
-        times(64, join(0, 0xff, 0xd7)),
-        EOI,
-      ),
+      join(flatHead([64, 64], restartAfter(1)), times(64, join(0, 0xff, 0xd7)), EOI),
   }),
   ...bombs('any', large, {
     '100 million px': () => flat(HUGE),
-    '100 million px of four components': () => flat({ ...HUGE, components: 4 }),
-    '65500×1526': () => flat({ widthPx: 65_500, heightPx: 1_526 }),
-    'turned, and as wide as can be': () =>
-      flat({ widthPx: 65_500, heightPx: 1_526 }, exif(tiffOrientation(6))),
-    '18 000 times the same scan of 256 px': () =>
-      progressive(TINY, scans(18_000, scan(1, [1, 63]))),
+    '100 million px of four components': () => flat([10_000, 10_000, 4]),
+    'turned, and as wide as can be': () => flat([65_500, 1_526], exif(tiffOrientation(6))),
+    '18 000 times the same scan of 256 px': () => progressive(TINY, sameScans),
     'arithmetic coding, 100 million px of next to no data': () =>
-      arithmetic(marker.arithmetic, { ...HUGE, components: 3 }, [scan(3, [0, 63])]),
+      arithmetic(marker.arithmetic, [10_000, 10_000, 3], scan(3, [0, 63])),
     'a restart after each of 100 million px': () => {
       const restarts = Array.from({ length: 8 }, (_, index) => join(0, 0xff, 0xd0 + index));
-      const data = Math.ceil((blocksOf(HUGE) * 2) / 8) + 2;
-      return join(
-        flat(HUGE, restartAfter(1)).subarray(0, -data),
-        times(Math.floor(blocksOf(HUGE) / 8), join(...restarts)),
-        0,
-        EOI,
-      );
+      const data = times(Math.floor(blocksOf(HUGE) / 8), join(...restarts));
+      return join(flatHead(HUGE, restartAfter(1)), data, 0, EOI);
     },
-    '19 000 empty EXIF segments': () => flat(TINY, times(19_000, exif(Buffer.alloc(0)))),
-    '19 000 comments of 2.6 kB': () =>
-      flat(TINY, times(19_000, jpegSegment(0xfe, Buffer.alloc(2_600)))),
-    '19 000 Huffman tables': () => flat(TINY, times(19_000, huffman('AC', 1))),
-    '19 000 restart intervals': () => flat(TINY, times(19_000, restartAfter(0))),
+    '19 000 empty EXIF segments': () => tiny(times(19_000, exif(Buffer.alloc(0)))),
+    '19 000 comments of 2.6 kB': () => tiny(times(19_000, jpegSegment(0xfe, Buffer.alloc(2_600)))),
+    '19 000 Huffman tables': () => tiny(times(19_000, huffman('AC', 1))),
     '50 MB of fill bytes': () => tinyAfter(Buffer.alloc(LARGEST_BYTES, 0xff)),
-    '50 MB of stuffed zeros': () => tinyAnd(stuffedZeros()),
+    '50 MB of stuffed zeros': () => tinyAnd(fill(LARGEST_BYTES, join(0xff, 0))),
     '50 MB of junk before the image': () => tinyAfter(fill(LARGEST_BYTES, join(0, 1, 2, 3))),
-    '50 MB of stuffed zeros before the image': () => tinyAfter(stuffedZeros()),
-    'a profile of 16 MB': () => flat(TINY, ...profile(iccOf(1000, 16_000_000, 7_900_000))),
+    'a profile of 16 MB': () => tiny(...profile(iccOf(1000, 16_000_000, 7_900_000))),
     'a profile of 255 pieces, one of which is missing': () =>
-      flat(TINY, ...profile(iccOf(10, 16_000_000, 100)).slice(1)),
-    'EXIF of huge counts': () => flat(TINY, exif(exifOfHugeCounts())),
-    'EXIF of 1000 overlapping values': () => flat(TINY, exif(exifOfOverlaps(65_000))),
+      tiny(...profile(iccOf(10, 16_000_000, 100)).slice(1)),
+    'EXIF of huge counts': () => tiny(exif(exifOfHugeCounts())),
+    'EXIF of 1000 overlapping values': () => tiny(exif(exifOfOverlaps(65_000))),
   }),
 ];

@@ -2,18 +2,15 @@ import sharp from 'sharp';
 import { createTransparentVp8l } from '../../../src/formats/webp/webp-animation.ts';
 import { anmf, join, riffChunk, u24le, vp8x, webpFile } from '../../formats/containers.ts';
 import * as ways from '../ways.ts';
-import { BitWriter } from './bit-writer.ts';
-import { type Bomb, bombs, forEach, LARGEST_BYTES, MEBIBYTE, times } from './bomb.ts';
+import { BitWriter, type Bomb, bombs, forEach, LARGEST_BYTES, MEBIBYTE, times } from './bomb.ts';
 import { exifInCircles, exifOfOverlaps, iccOf } from './metadata-bombs.ts';
 
 /** Flags of VP8X (RFC 9649 §2.7.1). */
 const flag = { animation: 0x02, exif: 0x08, alpha: 0x10, icc: 0x20 } as const;
+const NONE = Buffer.alloc(0);
 
-function lossless(widthPx: number, heightPx: number): Buffer {
-  return riffChunk('VP8L', createTransparentVp8l(widthPx, heightPx));
-}
-
-const anim = riffChunk('ANIM', Buffer.alloc(6));
+const lossless = (widthPx: number, heightPx: number): Buffer =>
+  riffChunk('VP8L', createTransparentVp8l(widthPx, heightPx));
 
 /** A frame of one lossless image at an offset of pixels. */
 function frameAt(x: number, y: number, widthPx: number, heightPx: number): Buffer {
@@ -21,19 +18,19 @@ function frameAt(x: number, y: number, widthPx: number, heightPx: number): Buffe
   return riffChunk('ANMF', join(...fields, 0, lossless(widthPx, heightPx)));
 }
 
-function animation(widthPx: number, heightPx: number, frames: Uint8Array): Buffer {
-  return webpFile(vp8x(flag.animation | flag.alpha, widthPx, heightPx), anim, frames);
+function animation(widthPx: number, heightPx: number, ...frames: readonly Uint8Array[]): Buffer {
+  const anim = riffChunk('ANIM', Buffer.alloc(6));
+  return webpFile(vp8x(flag.animation | flag.alpha, widthPx, heightPx), anim, ...frames);
 }
 
-/** A lossless bitstream whose header is followed by these bits (RFC 9649 §3.4). */
-function vp8l(widthPx: number, heightPx: number, body: (writer: BitWriter) => void): Buffer {
-  const writer = new BitWriter('low first')
+/** A lossless bitstream of a square, whose header is followed by bits (RFC 9649 §3.4). */
+function vp8l(edgePx: number, body: (writer: BitWriter) => void): Buffer {
+  const writer = new BitWriter()
     .write(0x2f, 8)
-    .write(widthPx - 1, 14)
-    .write(heightPx - 1, 14)
-    .write(1, 4); // alpha is used, version 0
-  body(writer);
-  return writer.toBuffer();
+    .write(edgePx - 1, 14)
+    .write(edgePx - 1, 14);
+  body(writer.write(1, 4)); // alpha is used, version 0
+  return riffChunk('VP8L', writer.toBuffer());
 }
 
 /** A prefix code of one symbol, 0: it takes no bit per pixel. */
@@ -43,8 +40,8 @@ const NOTHING = [1, 4] as const;
  * 65 536 groups of prefix codes, the most there can be, each used by 4×4 px of its own (RFC 9649
  * §3.7.2.2): 160 kB that want tables of several hundred megabytes.
  */
-function everyGroup(): Buffer {
-  return vp8l(1024, 1024, (writer) => {
+const everyGroup = (): Buffer =>
+  vp8l(1024, (writer) => {
     writer.write(0, 1); // no transform
     writer.write(1, 1).write(11, 4); // a colour cache of 11 bits, for longer tables
     writer.write(1, 1).write(0, 3); // groups, of 4×4 px
@@ -55,7 +52,6 @@ function everyGroup(): Buffer {
     for (let group = 0; group < 65_536; group += 1) writer.write(group, 16);
     for (let code = 0; code < 5 * 65_536; code += 1) writer.write(...NOTHING);
   });
-}
 
 /** A prefix code of 256 symbols of 8 bits each, and of none for the rest of the alphabet. */
 function writeBytes(writer: BitWriter, alphabet: number): void {
@@ -67,30 +63,29 @@ function writeBytes(writer: BitWriter, alphabet: number): void {
 }
 
 /** Length codes that contradict each other: the tables that CVE-2023-4863 was about. */
-function overfullCodes(): Buffer {
-  return vp8l(64, 64, (writer) => {
+const overfullCodes = (): Buffer =>
+  vp8l(64, (writer) => {
     writer.write(0, 3).write(0, 1).write(15, 4);
     for (let code = 0; code < 19; code += 1) writer.write(1, 3);
     for (let code = 0; code < 4000; code += 1) writer.write(code * 2_654_435_761, 32);
   });
-}
 
-/** The chunks of a lossy image of one colour. */
-async function lossy(width: number, height: number): Promise<Buffer> {
-  const white = { width, height, channels: 3, background: '#fff' } as const;
-  const image = await sharp({ create: white }).webp({ quality: 1, effort: 0 }).toBuffer();
-  return image.subarray(12);
+/** A lossy image of one colour behind chunks of alpha. */
+async function withAlpha(edgePx: number, alpha: Uint8Array): Promise<Buffer> {
+  const create = { width: edgePx, height: edgePx, channels: 3, background: '#fff' } as const;
+  const image = await sharp({ create }).webp({ quality: 1, effort: 0 }).toBuffer();
+  return webpFile(vp8x(flag.alpha, edgePx, edgePx), alpha, image.subarray(12));
 }
 
 /** An alpha plane in three bytes, whatever its size: no filter, lossless (RFC 9649 §2.7.1.2). */
 const tinyAlpha = riffChunk(
   'ALPH',
-  join(1, new BitWriter('low first').write(0, 3).write(0x11111, 20).toBuffer()),
+  join(1, new BitWriter().write(0, 3).write(0x11111, 20).toBuffer()),
 );
 
-/** Noise that no encoder makes smaller, at the largest width that is asked for. */
-function noise(width: number, height: number): Promise<Buffer> {
-  const grey = { width, height, channels: 3, background: '#888' } as const;
+/** Noise that no encoder makes smaller. */
+function noise(edgePx: number): Promise<Buffer> {
+  const grey = { width: edgePx, height: edgePx, channels: 3, background: '#888' } as const;
   return sharp({ create: { ...grey, noise: { type: 'gaussian', mean: 128, sigma: 60 } } })
     .webp({ quality: 50, effort: 0 })
     .toBuffer();
@@ -100,27 +95,25 @@ const moving = [ways.stillSmall, ways.animatedSmall, ways.gif, ways.losslessLarg
 const still = [ways.stillSmall, ways.jpeg];
 
 /** So many chunks that mean nothing. */
-const junk = (count: number): Buffer => times(count, riffChunk('junk', Buffer.alloc(0)));
+const junk = (count: number): Buffer => times(count, riffChunk('junk', NONE));
 /** A still of 16×16 px, with chunks before and behind its image. */
 const tiny = (flags: number, before: Uint8Array, behind: Uint8Array): Buffer =>
   webpFile(vp8x(flags, 16, 16), before, lossless(16, 16), behind);
-const none = Buffer.alloc(0);
+const exif = (tiff: Buffer): Buffer => tiny(flag.exif, NONE, riffChunk('EXIF', tiff));
+const canvas = (edgePx: number, imagePx: number): Buffer =>
+  webpFile(vp8x(flag.alpha, edgePx, edgePx), lossless(imagePx, imagePx));
 
 export const webpBombs: readonly Bomb[] = [
   ...bombs('refused unseen', ways.everyWay, {
     '16384×16384 in 8 bytes': () => webpFile(lossless(16_384, 16_384)),
-    'a canvas larger than its image': () =>
-      webpFile(vp8x(flag.alpha, 9_000, 9_000), lossless(16, 16)),
-    'a canvas smaller than its image': () =>
-      webpFile(vp8x(flag.alpha, 16, 16), lossless(9_000, 9_000)),
+    'a canvas larger than its image': () => canvas(9_000, 16),
+    'a canvas smaller than its image': () => canvas(16, 9_000),
     'a canvas of 16777216×16777216': () => animation(16_777_216, 16_777_216, frameAt(0, 0, 1, 1)),
     '40 000 frames of 1×1': () => animation(1, 1, times(40_000, frameAt(0, 0, 1, 1))),
-    'a frame outside of the canvas': () =>
-      animation(64, 64, join(frameAt(0, 0, 64, 64), frameAt(64, 64, 2, 2))),
     'a frame at the far end of all numbers': () =>
-      animation(64, 64, join(frameAt(0, 0, 64, 64), frameAt(33_554_430, 0, 2, 2))),
+      animation(64, 64, frameAt(0, 0, 64, 64), frameAt(33_554_430, 0, 2, 2)),
     ...forEach(
-      [0, 4, 11, 12, 19, 28, 0x7fff_ffff, 0xffff_fffe, 0xffff_ffff],
+      [0, 11, 0x7fff_ffff, 0xffff_ffff],
       (sizeBytes) => `a RIFF size of ${sizeBytes}`,
       (sizeBytes) => {
         const file = webpFile(lossless(64, 64));
@@ -129,21 +122,18 @@ export const webpBombs: readonly Bomb[] = [
       },
     ),
   }),
-  ...bombs('served', still, {
-    'EXIF in circles': () => tiny(flag.exif, none, riffChunk('EXIF', exifInCircles())),
-  }),
+  ...bombs('served', still, { 'EXIF in circles': () => exif(exifInCircles()) }),
   ...bombs('in time', [ways.losslessLarge, ways.pngLarge], {
-    'noise at 4096, lossless': () => noise(4096, 4096),
+    'noise at 4096, lossless': () => noise(4096),
   }),
   ...bombs('any', [ways.stillSmall, ways.losslessLarge], {
-    'noise of 36 million px': () => noise(6_000, 6_000),
+    'noise of 36 million px': () => noise(6_000),
   }),
   ...bombs('any', [ways.animatedSmall], {
-    '100 frames of 65 536 groups': () =>
-      animation(1024, 1024, times(90, anmf(50, riffChunk('VP8L', everyGroup())))),
+    '100 frames of 65 536 groups': () => animation(1024, 1024, times(90, anmf(50, everyGroup()))),
   }),
   ...bombs('any', ways.everyWay, {
-    'prefix codes that contradict each other': () => webpFile(riffChunk('VP8L', overfullCodes())),
+    'prefix codes that contradict each other': () => webpFile(overfullCodes()),
   }),
   ...bombs('any', moving, {
     '1024 frames of 312×312': () => animation(312, 312, times(1024, frameAt(0, 0, 312, 312))),
@@ -155,23 +145,15 @@ export const webpBombs: readonly Bomb[] = [
   ...bombs('any', still, {
     '100 million px in 8 bytes': () => webpFile(lossless(10_000, 10_000)),
     'a canvas of 10000×10000, a frame of 1×1': () => animation(10_000, 10_000, frameAt(0, 0, 1, 1)),
-    '65 536 groups of prefix codes': () => webpFile(riffChunk('VP8L', everyGroup())),
-    '64 million px of alpha in three bytes': async () =>
-      webpFile(vp8x(flag.alpha, 8_000, 8_000), tinyAlpha, await lossy(8_000, 8_000)),
-    '50 MB of alpha for 16×16': async () =>
-      webpFile(
-        vp8x(flag.alpha, 16, 16),
-        riffChunk('ALPH', Buffer.alloc(LARGEST_BYTES)),
-        await lossy(16, 16),
-      ),
-    '20 000 alpha planes': async () =>
-      webpFile(vp8x(flag.alpha, 16, 16), times(20_000, tinyAlpha), await lossy(16, 16)),
-    'six million chunks': () => tiny(0, none, junk(6_000_000)),
+    '65 536 groups of prefix codes': () => webpFile(everyGroup()),
+    '64 million px of alpha in three bytes': () => withAlpha(8_000, tinyAlpha),
+    '50 MB of alpha for 16×16': () => withAlpha(16, riffChunk('ALPH', Buffer.alloc(LARGEST_BYTES))),
+    '20 000 alpha planes': () => withAlpha(16, times(20_000, tinyAlpha)),
+    'six million chunks': () => tiny(0, NONE, junk(6_000_000)),
     'six million chunks in a frame': () =>
       animation(16, 16, anmf(50, lossless(16, 16), junk(6_000_000))),
-    'EXIF of 17 000 overlapping megabytes': () =>
-      tiny(flag.exif, none, riffChunk('EXIF', exifOfOverlaps(MEBIBYTE - 64))),
+    'EXIF of 17 000 overlapping megabytes': () => exif(exifOfOverlaps(MEBIBYTE - 64)),
     'a profile of 40 MB': () =>
-      tiny(flag.icc, riffChunk('ICCP', iccOf(1000, 40_000_000, 19_000_000)), none),
+      tiny(flag.icc, riffChunk('ICCP', iccOf(1000, 40_000_000, 19_000_000)), NONE),
   }),
 ];

@@ -34,13 +34,9 @@ function overwrite(bytes: Buffer, at: number, by: Buffer): Buffer {
 function edge(random: SeededRandom): Buffer {
   const width = random.pick([1, 2, 3, 4]);
   const number = Buffer.alloc(4);
-  const value = random.pick(EDGES);
-  if (random.integer(2) === 0) {
-    number.writeUInt32LE(value);
-    return number.subarray(0, width);
-  }
-  number.writeUInt32BE(value);
-  return number.subarray(4 - width);
+  number.writeUInt32LE(random.pick(EDGES));
+  const low = number.subarray(0, width);
+  return random.integer(2) === 0 ? low : low.reverse();
 }
 
 /** Changes that leave the length as it is. */
@@ -76,12 +72,11 @@ const moving: readonly Change[] = [
   },
   (bytes, random) => {
     const [start, end] = range(bytes, random);
-    const times = random.pick([1, 1, 2, 50]);
-    const more = Array.from({ length: times }, () => bytes.subarray(start, end));
-    return Buffer.concat([bytes.subarray(0, end), ...more, bytes.subarray(end)]).subarray(
-      0,
-      2 ** 20,
+    const more = Array.from({ length: random.pick([1, 1, 2, 50]) }, () =>
+      bytes.subarray(start, end),
     );
+    const longer = Buffer.concat([bytes.subarray(0, end), ...more, bytes.subarray(end)]);
+    return longer.subarray(0, 2 ** 20);
   },
   (bytes, random) => {
     const at = position(bytes, random);

@@ -1,7 +1,6 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import type { SourceFormat } from '../../../src/contract/image-formats.ts';
-import type { ImageFacts } from '../../../src/formats/image-facts.ts';
-import { readImageFacts } from '../../../src/formats/read-image-facts.ts';
+import { verdictOn } from '../../formats/facts-of.ts';
 import { createSeededRandom, type SeededRandom } from '../../support/seeded-random.ts';
 import { smallWays, type Way } from '../ways.ts';
 import { changeBytes, splice } from './byte-changes.ts';
@@ -18,30 +17,22 @@ export interface Mutation {
 const MAX_BYTES = 20_000;
 const MAX_PIXELS = 400_000;
 
-/** Of the files in a folder of the fixtures, those that are small enough and whole. */
-function readOriginals(): { readonly bytes: Buffer; readonly facts: ImageFacts }[] {
-  return ['corpus', 'originals', 'golden-originals', 'heic'].flatMap((folder) => {
+/** The files of the fixtures that are small enough and whole, by their formats. */
+function readOriginals(): ReadonlyMap<SourceFormat, readonly Buffer[]> {
+  const originals = new Map<SourceFormat, Buffer[]>();
+  for (const folder of ['corpus', 'originals', 'golden-originals', 'heic', 'avifenc']) {
     const root = new URL(`../../../fixtures/${folder}/`, import.meta.url);
-    return readdirSync(root, { recursive: true, withFileTypes: true })
-      .filter((entry) => entry.isFile())
-      .map(({ parentPath, name }) => `${parentPath}/${name}`)
-      .sort()
-      .map((file) => readFileSync(file))
-      .filter(({ length }) => length <= MAX_BYTES)
-      .flatMap((bytes) => {
-        const facts = readFacts(bytes);
-        const pixels = facts === undefined ? 0 : facts.widthPx * facts.heightPx * facts.frames;
-        return facts === undefined || pixels > MAX_PIXELS ? [] : [{ bytes, facts }];
-      });
-  });
-}
-
-function readFacts(bytes: Buffer): ImageFacts | undefined {
-  try {
-    return readImageFacts(bytes);
-  } catch {
-    return undefined;
+    const entries = readdirSync(root, { recursive: true, withFileTypes: true });
+    const files = entries.filter((entry) => entry.isFile());
+    for (const file of files.map(({ parentPath, name }) => `${parentPath}/${name}`).sort()) {
+      const bytes = readFileSync(file);
+      const facts = bytes.length <= MAX_BYTES ? verdictOn(bytes) : 'corrupt';
+      if (typeof facts === 'string') continue;
+      if (facts.widthPx * facts.heightPx * facts.frames > MAX_PIXELS) continue;
+      originals.set(facts.format, [...(originals.get(facts.format) ?? []), bytes]);
+    }
   }
+  return originals;
 }
 
 /** Makes mutations of the small files of the fixtures, the same ones for the same seed. */
@@ -64,16 +55,13 @@ export class Mutator {
     const [one, other] = [random.pick(files), random.pick(files)];
     const way = random.pick(smallWays);
     // Half of them keep lengths and checksums right, so that the decoders get to see them.
-    const bytes =
-      (random.integer(2) === 0
-        ? undefined
-        : mutateParts(one, other, random.pick(partCodecs[format]), random)) ??
-      mutateBytes(one, other, random);
-    return { bytes, way };
+    const codec = random.integer(2) === 0 ? undefined : random.pick(partCodecs[format]);
+    const inParts = codec && mutateParts(one, other, codec, random);
+    return { bytes: inParts ?? mutateBytes(one, other, random), way };
   }
 
-  #filesOf(format: SourceFormat): Buffer[] {
-    return this.#originals.filter(({ facts }) => facts.format === format).map(({ bytes }) => bytes);
+  #filesOf(format: SourceFormat): readonly Buffer[] {
+    return this.#originals.get(format) ?? [];
   }
 }
 

@@ -24,7 +24,7 @@ export function changeParts(
     case 0:
       return parts.toSpliced(index, 1);
     case 1:
-      return parts.toSpliced(index, 0, ...repeat(part, random.pick([1, 1, 2, 10, 300])));
+      return parts.toSpliced(index, 0, ...Array(random.pick([1, 1, 2, 10, 300])).fill(part));
     case 2:
       return parts.toSpliced(index, 0, random.pick(others.length > 0 ? others : parts));
     case 3: {
@@ -36,8 +36,4 @@ export function changeParts(
     default:
       return parts.with(index, { ...part, data: changeBytes(part.data, random) });
   }
-}
-
-function repeat(part: Part, times: number): Part[] {
-  return Array.from({ length: times }, () => part);
 }

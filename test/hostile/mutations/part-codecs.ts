@@ -29,15 +29,12 @@ export interface PartCodec {
   readonly format: (parts: readonly Part[]) => Buffer;
 }
 
-function parsePng(file: Buffer): Part[] {
-  return [...walkPngChunks(file)].map((chunk) => {
-    if (!hasRightCrc(file, chunk)) throw new RangeError('CRC');
-    return { tag: chunk.type, data: file.subarray(chunk.start, chunk.end) };
-  });
-}
-
 const png: PartCodec = {
-  parse: parsePng,
+  parse: (file) =>
+    [...walkPngChunks(file)].map((chunk) => {
+      if (!hasRightCrc(file, chunk)) throw new RangeError('CRC');
+      return { tag: chunk.type, data: file.subarray(chunk.start, chunk.end) };
+    }),
   format: (parts) =>
     join('\x89PNG\r\n\x1a\n', ...parts.map(({ tag, data }) => pngChunk(tag, data))),
 };
@@ -45,20 +42,17 @@ const png: PartCodec = {
 /** The image data are one part, unpacked: what is changed in it are filters and pixels. */
 const pngPixels: PartCodec = {
   parse: (file) => {
-    const parts = parsePng(file);
-    const data = parts.filter(({ tag }) => tag === 'IDAT').map((part) => part.data);
+    const parts = png.parse(file);
     const first = parts.findIndex(({ tag }) => tag === 'IDAT');
-    const others = parts.filter(({ tag }) => tag !== 'IDAT');
-    const pixels = { tag: 'IDAT', data: inflateSync(Buffer.concat(data)) };
-    return [...others.slice(0, first), pixels, ...others.slice(first)];
+    const packed = parts.flatMap(({ tag, data }) => (tag === 'IDAT' ? [data] : []));
+    const pixels = { tag: 'IDAT', data: inflateSync(Buffer.concat(packed)) };
+    return parts.filter(({ tag }) => tag !== 'IDAT').toSpliced(first, 0, pixels);
   },
-  format: (parts) =>
-    png.format(
-      parts.map(({ tag, data }) => ({
-        tag,
-        data: tag === 'IDAT' ? deflateSync(data, { level: 1 }) : data,
-      })),
-    ),
+  format: (parts) => {
+    const pack = ({ tag, data }: Part): Part =>
+      tag === 'IDAT' ? { tag, data: deflateSync(data, { level: 1 }) } : { tag, data };
+    return png.format(parts.map(pack));
+  },
 };
 
 const SCAN = 'scan';

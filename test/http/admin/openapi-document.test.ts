@@ -1,23 +1,18 @@
-import { readFileSync, writeFileSync } from 'node:fs';
+import { readFileSync } from 'node:fs';
 import { Validator } from '@seriousme/openapi-schema-validator';
 import fc from 'fast-check';
 import { describe, expect, onTestFinished, test } from 'vitest';
-import { errorRegistry } from '../../../src/contract/errors.ts';
-import { ASSET_WIDTHS_PX } from '../../../src/contract/media-query.ts';
 import { findPathValueFault, pathValueForms } from '../../../src/contract/path-value.ts';
-import { resourceRows } from '../../../src/contract/resources.ts';
-import type { OpenapiDocument } from '../../../tools/openapi/model.ts';
-import { formatOpenapi } from '../../../tools/openapi/openapi-document.ts';
 import { sendRaw } from '../../support/http/raw-http.ts';
-import { OpenapiReader } from '../../support/openapi/openapi-reader.ts';
+import { type DocumentedOperation, OpenapiReader } from '../../support/openapi/openapi-reader.ts';
 import { startService } from '../../support/processes/service-process.ts';
-import { metricsSettings } from '../../support/telemetry/prometheus-text.ts';
-import { useTestApp } from '../../support/test-app.ts';
+import { metricsSettings, withToken } from '../../support/telemetry/prometheus-text.ts';
+import { shareTestApp } from '../../support/test-app.ts';
+import { drawn, spellings } from '../../surface/contract-requests.ts';
 
-/** `npm run openapi` writes it anew. */
 const FILE = 'docs/openapi.json';
 
-const text = formatOpenapi();
+const text = readFileSync(FILE, 'utf8');
 const document = JSON.parse(text);
 
 describe('the OpenAPI document', () => {
@@ -47,72 +42,11 @@ describe('the OpenAPI document', () => {
     expect([...pointers].filter((pointer) => !components.includes(pointer))).toEqual([]);
   });
 
-  test('is the committed file', () => {
-    if (process.env.UPDATE_OPENAPI === '1') writeFileSync(FILE, text);
-    expect(readFileSync(FILE, 'utf8')).toBe(text);
-  });
-
-  test('has every resource, every size and every error', () => {
-    for (const { template, originKey, extensions } of Object.values(resourceRows)) {
-      const item = document.paths[template];
-      expect(item['x-origin-key'], template).toBe(originKey);
-      const ext = item.parameters.find(({ name }: { name: string }) => name === 'ext');
-      expect(ext?.schema.enum, template).toEqual(extensions);
-    }
-    const avatar = document.paths['/avatars/{user_id}/{avatar_hash}.{ext}'].get;
-    const parameters = Object.fromEntries(
-      avatar.parameters.flatMap((parameter: { name?: string; schema: object }) =>
-        parameter.name === undefined ? [] : [[parameter.name, parameter.schema]],
-      ),
-    );
-    expect(parameters).toEqual({
-      size: { type: 'integer', enum: [...ASSET_WIDTHS_PX], default: 128 },
-      quality: { type: 'string', enum: ['high', 'low', 'lossless'], default: 'high' },
-      animated: { type: 'boolean', default: false },
-    });
-    for (const code of Object.keys(errorRegistry)) expect(text).toContain(`"const": "${code}"`);
-  });
-
-  test('has the version of the package', () => {
-    const { version } = JSON.parse(readFileSync('package.json', 'utf8'));
-    expect(document.info.version).toBe(version);
-  });
-
-  test('has the server of each operation, and who may ask', () => {
-    const needToken: string[] = [];
-    for (const [template, item] of Object.entries<OpenapiDocument['paths'][string]>(
-      document.paths,
-    )) {
-      for (const operation of [item.get, item.head, item.options, item.post, item.put]) {
-        if (operation === undefined) continue;
-        const { operationId, tags, servers, security } = operation;
-        const [server] = servers ?? document.servers;
-        const expected = tags.includes('admin')
-          ? '{admin_url}'
-          : template === '/avatars/{index}.{ext}'
-            ? '{static_url}'
-            : '{cdn_url}';
-        expect(server.url, operationId).toBe(expected);
-        if (security.length > 0) needToken.push(operationId);
-      }
-    }
-    expect(needToken).toEqual(['getMetrics', 'purge']);
-  });
-
   test('can be read by those who know no property escapes, and types every body', () => {
     expect(text).not.toMatch(/\\\\p\{/i);
     const contents = text.match(/"content": \{\s*"[^"]+": \{\s*("schema")?/g) ?? [];
     expect(contents.length).toBeGreaterThan(30);
     for (const content of contents) expect(content).toMatch(/"schema"$/);
-  });
-
-  test('asks nothing of an id but that it is a text, since any is accepted', () => {
-    expect(document.components.parameters['X-Request-Id'].schema).toEqual({ type: 'string' });
-  });
-
-  test('has the default avatars that there are', () => {
-    const [index] = document.paths['/avatars/{index}.{ext}'].parameters;
-    expect(index.schema).toEqual({ type: 'integer', enum: [0, 1, 2, 3, 4, 5] });
   });
 
   test('has examples that exist among the samples, and get what is documented', async () => {
@@ -160,8 +94,71 @@ describe('the OpenAPI document', () => {
 });
 
 describe('the admin listener', () => {
+  const reader = new OpenapiReader(FILE);
+  const admin = reader.operations('admin');
+  const app = shareTestApp({ settings: metricsSettings });
+
+  /** Sends an order or a question, whose response must be as documented. */
+  async function ask(
+    operation: DocumentedOperation,
+    headers: Readonly<Record<string, string>>,
+    payload?: string,
+  ): Promise<number> {
+    const { method, template } = operation;
+    const response = await app.askAdmin(template, { method, headers, ...(payload && { payload }) });
+    const received = {
+      status: response.statusCode,
+      headers: Object.fromEntries(
+        Object.entries(response.headers).map(([name, value]) => [name, String(value)]),
+      ),
+      body: response.rawPayload,
+    };
+    expect(reader.findDeviations(operation, received), template).toEqual([]);
+    return received.status;
+  }
+
+  test.each(admin.map((operation) => [operation.template, operation] as const))(
+    'is as documented: %s, with and without a token',
+    async (_, operation) => {
+      const needsToken = operation.operation.security?.length !== 0;
+      expect((await ask(operation, {})) === 401).toBe(needsToken);
+      expect(await ask(operation, withToken)).not.toBe(401);
+    },
+  );
+
+  test('takes the orders of the schema, and no others', async () => {
+    const purge = admin.find(({ method }) => method === 'POST') ?? expect.fail('no purge');
+    const { schema } = purge.operation.requestBody?.content['application/json'] ?? expect.fail();
+    const paths = drawn.filter(({ row }) => row.query !== 'none').chain(spellings);
+    const orders = fc.oneof(
+      fc.record({
+        paths: fc.array(
+          paths.filter((path) => path.startsWith('/')),
+          { minLength: 1 },
+        ),
+      }),
+      fc.jsonValue(),
+      fc.constantFrom<object>(
+        ...[{ assets: ['avatars/1/ab12'] }, { prefix: 'avatars/1/' }, { paths: [] }],
+        ...[{ prefix: 'avatars' }, { assets: ['avatars/1/ab12'], paths: ['/x'] }],
+      ),
+    );
+    const json = { ...withToken, 'content-type': 'application/json' };
+    const seen = new Set<number>();
+    await fc.assert(
+      fc.asyncProperty(orders, async (order) => {
+        const status = await ask(purge, json, JSON.stringify(order));
+        expect(status).toBe(reader.isValid(schema, order) ? 200 : 400);
+        seen.add(status);
+      }),
+    );
+    expect([...seen].sort()).toEqual([200, 400]);
+    const long = JSON.stringify({ paths: ['x'.repeat(3_000_000)] });
+    expect(await ask(purge, json, long)).toBe(413);
+    expect(await ask(purge, { ...withToken, 'content-type': 'application/xml' }, '<x/>')).toBe(415);
+  });
+
   test('gives the document to anybody', async () => {
-    const app = await useTestApp({ settings: metricsSettings });
     const response = await app.askAdmin('/openapi.json');
     expect(response.statusCode).toBe(200);
     expect(response.headers['content-type']).toBe('application/json; charset=utf-8');

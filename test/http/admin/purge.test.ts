@@ -1,6 +1,5 @@
 import { beforeEach, describe, expect, it } from 'vitest';
-import { MediaError } from '../../../src/contract/errors.ts';
-import { type Renderer, StoreStalled } from '../../../src/pipeline/ports.ts';
+import { StoreStalled } from '../../../src/pipeline/ports.ts';
 import { defer } from '../../support/deferred.ts';
 import { MemoryResultStore } from '../../support/memory-result-store.ts';
 import {
@@ -20,17 +19,9 @@ let store: MemoryResultStore;
 
 beforeEach(async () => {
   store = new MemoryResultStore();
-  await start();
-});
-async function start(renderer?: Renderer): Promise<void> {
-  app = await useTestApp({
-    // Two renders of one lane at a time, where a test holds them up.
-    settings: renderer === undefined ? metricsSettings : { ...metricsSettings, WORKERS: '2' },
-    resultStore: store,
-    ...(renderer && { renderer }),
-  });
+  app = await useTestApp({ settings: metricsSettings, resultStore: store });
   for (const id of [1, 12]) app.originals.put(`icons/${id}/ab`, samples.jpeg);
-}
+});
 
 async function get(url: string) {
   const { statusCode, headers } = await app.get(url);
@@ -56,6 +47,8 @@ describe('a purge', () => {
     // Written in any way.
     ['path', { paths: ['/icons/1/a_ab.webp?v=2&quality=high&size=16'] }, 1, [small], [other]],
     ['asset', { assets: ['icons/1/ab'] }, 2, [small, large], [other]],
+    ['asset, as the API gives it', { assets: ['icons/1/a_ab'] }, 2, [small, large], [other]],
+    ['prefix, as the API gives it', { prefix: 'icons/1/a_ab/' }, 2, [small, large], [other]],
     ['prefix, of one owner', { prefix: 'icons/1/' }, 2, [small, large], [other]],
     ['prefix, of all', { prefix: 'icons/' }, 3, [small, large, other], []],
   ])('by %s removes renderings, and no other', async (_, payload, count, removed, kept) => {
@@ -68,24 +61,6 @@ describe('a purge', () => {
     for (const url of removed) {
       expect((await get(url)).cacheStatus).toBe('darkroom; fwd=miss; stored');
     }
-    if (removed.length < 2) return;
-    // Their originals are looked for again, too.
-    await order(payload);
-    app.originals.delete('icons/1/ab');
-    expect((await get(small)).status).toBe(404);
-  });
-
-  it.each([
-    [{ assets: ['icons/1/a_ab'] }, 'as the API gives it'],
-    [{ assets: ['icons/1/a_ab/', 'icons/1/ab'] }, 'as the API gives it, and with its key'],
-    [{ prefix: 'icons/1/a_ab/' }, 'as a prefix'],
-    [{ prefix: 'icons/1/ab/' }, 'as a prefix, with its key'],
-  ])('%j removes an animated original, %s', async (...[payload]) => {
-    await fill('/icons/1/a_ab.webp?size=16', large, other);
-    expect((await order(payload)).json()).toEqual({ removed: { memory: 2, store: 2 } });
-    app.originals.delete('icons/1/ab');
-    expect((await get('/icons/1/a_ab.webp?size=16')).status).toBe(404);
-    expect((await get(other)).cacheStatus).toBe('darkroom; hit');
   });
 
   it('spares no original whose key looks animated', async () => {
@@ -94,84 +69,6 @@ describe('a purge', () => {
     expect((await order({ assets: ['icons/1/a_ab'] })).json()).toEqual({
       removed: { memory: 2, store: 2 },
     });
-  });
-
-  it('makes a deleted original a 404 at once, and a replaced one another', async () => {
-    await fill(small);
-    app.originals.put('icons/1/ab', samples.png);
-    const { headers } = await app.get(small);
-    await order({ assets: ['icons/1/ab'] });
-    const replaced = await app.get(small);
-    expect(replaced.statusCode).toBe(200);
-    expect(replaced.headers.etag).not.toBe(headers.etag);
-    app.originals.delete('icons/1/ab');
-    expect((await get(small)).status).toBe(200);
-    await order({ assets: ['icons/1/ab'] });
-    expect((await get(small)).status).toBe(404);
-    // And one that has come back is there at once, too.
-    app.originals.put('icons/1/ab', samples.jpeg);
-    expect((await get(small)).status).toBe(404);
-    await order({ assets: ['icons/1/ab'] });
-    expect((await get(small)).status).toBe(200);
-  });
-
-  it('forgets what was refused', async () => {
-    app.originals.put('icons/1/ab', samples.text);
-    expect((await get(small)).status).toBe(415);
-    app.originals.put('icons/1/ab', samples.png);
-    expect((await get(small)).status).toBe(415);
-    await order({ assets: ['icons/1/ab'] });
-    expect((await get(small)).status).toBe(200);
-  });
-
-  it('in the middle of a render keeps nothing of it', async () => {
-    const rendered = defer<Uint8Array>();
-    await start({ render: () => rendered.promise });
-    const before = get(small);
-    await expect.poll(() => app.renderer.renders).toBe(1);
-    await order({ assets: ['icons/1/ab'] });
-    // What is asked now does not join it.
-    app.originals.put('icons/1/ab', samples.png);
-    const after = get(small);
-    await expect.poll(() => app.renderer.renders).toBe(2);
-    rendered.resolve(samples.webp);
-    expect(await before).toEqual({ status: 200, cacheStatus: 'darkroom; fwd=miss' });
-    expect(await after).toEqual({ status: 200, cacheStatus: 'darkroom; fwd=miss; stored' });
-    await expect.poll(() => store.paths.length).toBe(1);
-    app.originals.delete('icons/1/ab');
-    await order({ assets: ['icons/1/ab'] });
-    expect((await get(small)).status).toBe(404);
-  });
-
-  it('in the middle of a render remembers no refusal of it', async () => {
-    const failing = defer<Uint8Array>();
-    const renders = [failing.promise, Promise.resolve(samples.webp)];
-    await start({ render: () => renders.shift() ?? failing.promise });
-    const before = get(small);
-    await expect.poll(() => app.renderer.renders).toBe(1);
-    app.originals.put('icons/1/ab', samples.png);
-    await order({ assets: ['icons/1/ab'] });
-    failing.reject(new MediaError('UNPROCESSABLE_MEDIA', { cause: new Error('corrupt') }));
-    expect((await before).status).toBe(422);
-    expect((await get(small)).status).toBe(200);
-  });
-
-  it('leaves the work on other originals alone', async () => {
-    const rendered = defer<Uint8Array>();
-    await start({ render: () => rendered.promise });
-    const responses = [get(other)];
-    await expect.poll(() => app.renderer.renders).toBe(1);
-    await order({ assets: ['icons/1/ab'] });
-    responses.push(get(other));
-    await new Promise((resolve) => setImmediate(resolve));
-    rendered.resolve(samples.webp);
-    const statuses = (await Promise.all(responses)).map(({ cacheStatus }) => cacheStatus);
-    expect(statuses).toEqual([
-      'darkroom; fwd=miss; stored',
-      'darkroom; fwd=miss; stored; collapsed',
-    ]);
-    expect(app.renderer.renders).toBe(1);
-    expect(app.originals.reads.get('icons/12/ab')).toBe(2); // whether it is there, then the whole
   });
 
   it.each([

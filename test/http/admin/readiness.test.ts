@@ -1,213 +1,268 @@
-import { resolve } from 'node:path';
-import { describe, expect, it } from 'vitest';
+import { rename } from 'node:fs/promises';
+import { join, resolve } from 'node:path';
+import { describe, expect, it, onTestFinished } from 'vitest';
+import { createApp } from '../../../src/app.ts';
+import { readConfig } from '../../../src/config/config.ts';
 import { MediaError } from '../../../src/contract/errors.ts';
 import { AccessRefused } from '../../../src/pipeline/ports.ts';
-import { judgeReadiness, type Vitals } from '../../../src/telemetry/readiness.ts';
+import { defer } from '../../support/deferred.ts';
 import { MemoryOrigin } from '../../support/memory-origin.ts';
-import { metricsSettings, scrape } from '../../support/telemetry/prometheus-text.ts';
-import { samples, type TestApp, useTestApp } from '../../support/test-app.ts';
+import { MemoryResultStore } from '../../support/memory-result-store.ts';
+import { patient } from '../../support/patient.ts';
+import { STARTER } from '../../support/processes/worker-pool.ts';
+import { RecordedLog } from '../../support/recorded-log.ts';
+import { metricsSettings, scrape, withToken } from '../../support/telemetry/prometheus-text.ts';
+import { useTemporaryFolder } from '../../support/temporary-folder.ts';
+import { samples, type TestApp, type TestAppOptions, useTestApp } from '../../support/test-app.ts';
+import { RELAY_KEY, uploadTarget } from '../../support/uploads/relay-app.ts';
 
-const WELL: Vitals = {
-  isClosing: false,
-  readyWorkers: { light: 1, heavy: 1 },
-  origin: { state: 'reachable', hasResponded: true },
-  isMarkerMissing: false,
-  isStoreFailing: false,
-  storeShortcoming: undefined,
-  crowdedLanes: [],
-  areUploadsFull: false,
-  connections: {
-    connections: 1,
-    maxConnections: 10,
-    requests: 1,
-    maxRequests: 5,
-    slowReaders: 0,
-    evicted: 0,
-    turnedAway: 0,
-  },
-};
+const icon = '/icons/1/ab.webp?size=16';
+const never = () => new Promise<never>(() => undefined);
+const OWNED = 'another process owns the folder';
+const STORE_FAILS = 'the store of renderings fails; they are made anew';
 
-/** How a replica is judged: by the status, what has changed, and the reasons. */
-const judgements: Readonly<
-  Record<string, Readonly<Record<string, readonly [Partial<Vitals>, ...reasons: string[]]>>>
+async function start({ settings, ...options }: TestAppOptions = {}): Promise<TestApp> {
+  const app = await useTestApp({ ...options, settings: { ...metricsSettings, ...settings } });
+  app.originals.put('icons/1/ab', samples.jpeg);
+  return app;
+}
+
+const ask = async (app: TestApp) => (await app.askAdmin('/readyz')).json();
+
+/** The reasons, without what stands in the way of every test app: that its workers are not its own. */
+const judge = async (app: TestApp): Promise<string[]> =>
+  (await ask(app)).reasons.filter((reason: string) => !reason.includes('no worker'));
+
+const owned: string[] = [];
+
+/** What is a reason not to be ready, or not wholly so, and how it comes to that. */
+const shortages: Readonly<
+  Record<string, readonly [options: TestAppOptions, play: (app: TestApp) => Promise<unknown>]>
 > = {
-  ready: { 'all is well': [{}] },
-  'not ready': {
-    'it stops': [{ isClosing: true }, 'draining'],
-    'it has no workers': [
-      { readyWorkers: { light: 0, heavy: 0 } },
-      ...['no worker is ready', 'no worker for heavy renders is ready'],
-    ],
-    'it has not heard of the origin yet': [
-      { origin: { state: 'unknown', hasResponded: false } },
-      'the origin has not answered yet',
-    ],
-    'it has heard nothing good of it since its start': [
-      { origin: { state: 'failing', hasResponded: false } },
-      'the origin has failed since the start',
-    ],
-    'its folder is not the one that is meant': [
-      { isMarkerMissing: true },
-      'the file STORAGE_MARKER is missing: another folder is in its place',
-    ],
-    'every request would be turned away': [
-      { connections: { ...WELL.connections, requests: 5 } },
-      'as many requests as there may be are under way',
-    ],
-    'several things are wrong': [
-      { isClosing: true, isStoreFailing: true },
-      ...['draining', 'the store of renderings fails; they are made anew'],
-    ],
-  },
-  degraded: {
-    'it has none for heavy renders': [
-      { readyWorkers: { light: 1, heavy: 0 } },
-      'no worker for heavy renders is ready',
-    ],
-    'the origin fails, for all replicas': [
-      { origin: { state: 'failing', hasResponded: true } },
-      'the origin fails; what is kept is served',
-    ],
-    'the store fails': [
-      { isStoreFailing: true },
-      'the store of renderings fails; they are made anew',
-    ],
-    'renderings are not stored': [
-      { storeShortcoming: 'another process owns the folder' },
-      'another process owns the folder',
-    ],
-    'renders are turned away': [
-      { crowdedLanes: ['light', 'heavy'] },
-      ...['light', 'heavy'].map((lane) => `${lane} renders are turned away; hits are served`),
-    ],
-    'uploads are turned away': [
-      { areUploadsFull: true },
-      'uploads are turned away; media are served',
-    ],
-  },
+  'as many requests as there may be are under way': [
+    { clientLimits: { maxRequests: 2 }, renderer: { render: never } },
+    async (app) => [await app.begin(icon), await app.begin(icon)],
+  ],
+  'light renders are turned away; hits are served': [
+    { settings: { WORKERS: '1', QUEUE_PER_WORKER: '1' }, renderer: { render: never } },
+    async (app) => [await app.begin(icon), await app.begin(icon.replace('16', '20'))],
+  ],
+  'uploads are turned away; media are served': [
+    { settings: { RELAY_SIGNING_KEYS: RELAY_KEY }, uploadLimits: { maxUploads: 1 } },
+    async (app) => {
+      const client = await app.connect();
+      client.write(
+        `PUT ${uploadTarget('icons/2/a')} HTTP/1.1\r\nHost: a\r\nContent-Length: 9\r\n\r\n`,
+      );
+    },
+  ],
+  [STORE_FAILS]: [
+    { resultStore: Object.assign(new MemoryResultStore(), { failure: new Error('full') }) },
+    (app) => app.send('GET', icon),
+  ],
+  [OWNED]: [
+    { resultStore: Object.assign(new MemoryResultStore(), { shortcoming: () => owned.at(-1) }) },
+    async () => owned.push(OWNED),
+  ],
 };
 
-describe.each(Object.entries(judgements))('a replica is %s', (status, rows) => {
-  it.each(Object.entries(rows))('where %s', (_, [changes, ...reasons]) => {
-    expect(judgeReadiness({ ...WELL, ...changes })).toEqual({ status, reasons });
+it.each(Object.entries(shortages))(
+  'a reason of the readiness: %s',
+  async (reason, [options, play]) => {
+    const app = await start(options);
+    await expect.poll(() => judge(app)).toEqual([]);
+    await play(app);
+    await expect.poll(() => judge(app)).toEqual([reason]);
+  },
+);
+
+it('the file that tells which folder it is must be there', async () => {
+  const { path, put } = await useTemporaryFolder();
+  await put('.mounted', new Uint8Array());
+  const app = await start({ settings: { STORAGE_DIR: path, STORAGE_MARKER: '.mounted' } });
+  await expect.poll(() => judge(app)).toEqual([]);
+  await rename(join(path, '.mounted'), join(path, '.away'));
+  const reason = 'the file STORAGE_MARKER is missing: another folder is in its place';
+  await expect.poll(() => judge(app)).toEqual([reason]);
+});
+
+it('a replica is ready, degraded while its origin fails, and not ready while it stops', async () => {
+  const origin = new MemoryOrigin();
+  origin.put('icons/1/ab', samples.jpeg);
+  let nowMs = 0;
+  const app = await createApp(readConfig({ WORKERS: '1', ...metricsSettings, ...patient }), {
+    ...{ origin, log: new RecordedLog(), clock: { nowMs: () => nowMs } },
+    workerFiles: { starterFile: STARTER },
   });
+  onTestFinished(app.close);
+  await app.started;
+  const read = async () => {
+    const response = await app.admin?.inject('/readyz');
+    const { status, reasons } = response?.json() ?? {};
+    const metrics = await app.admin?.inject({ url: '/metrics', headers: withToken });
+    const ready = /^darkroom_ready (\d)$/m.exec(metrics?.body ?? '')?.[1];
+    return [response?.statusCode, ready, status, ...reasons];
+  };
+  await expect.poll(read).toEqual([200, '1', 'ready']);
+  origin.failure = new MediaError('ORIGIN_ERROR');
+  const failing = [200, '1', 'degraded', 'the origin fails; what is kept is served'];
+  await expect
+    .poll(() => {
+      nowMs += 10_000;
+      return read();
+    })
+    .toEqual(failing);
+  origin.failure = undefined;
+  await expect
+    .poll(() => {
+      nowMs += 1_000;
+      return read();
+    })
+    .toEqual([200, '1', 'ready']);
+  const held = defer<void>();
+  origin.alter = async (object) => {
+    await held.promise;
+    return object;
+  };
+  const running = fetch(`${await app.server.listen({ port: 0 })}${icon}`);
+  await expect.poll(() => origin.reads.get('icons/1/ab')).toBe(1);
+  const closed = app.close();
+  expect(await read()).toEqual([503, '0', 'not ready', 'draining']);
+  expect((await app.admin?.inject('/healthz'))?.json()).toEqual({ status: 'alive' });
+  held.resolve();
+  expect((await running).status).toBe(200);
+  await closed;
+});
+
+it('a replica without workers is not ready, for two reasons in their order', async () => {
+  const app = await start({ origin: { identity: 'tag' as const, open: never } });
+  const response = await app.askAdmin('/readyz');
+  expect([response.statusCode, response.json()]).toMatchObject([
+    503,
+    {
+      status: 'not ready',
+      reasons: [
+        'no worker is ready',
+        'the origin has not answered yet',
+        'no worker for heavy renders is ready',
+      ],
+    },
+  ]);
 });
 
 describe('what a replica knows of the origin', () => {
-  let app: TestApp;
-
-  /** Without what stands in the way of every test app: that its workers are not its own. */
-  async function judge(): Promise<string[]> {
-    const { reasons } = (await app.askAdmin('/readyz')).json();
-    return reasons.filter((reason: string) => !reason.includes('worker'));
-  }
-
   /** The service before an origin that fails with this, or does not. */
-  async function start(failure?: Error): Promise<MemoryOrigin> {
+  async function startBefore(failure?: Error) {
     const origin = new MemoryOrigin();
     origin.failure = failure;
-    app = await useTestApp({ origin, settings: metricsSettings });
-    return origin;
+    return { origin, app: await start({ origin }) };
   }
-
   const countReads = ({ reads }: MemoryOrigin) => [...reads.values()].reduce((a, b) => a + b, 0);
+  const reachable = async (app: TestApp) => (await scrape(app)).read('darkroom_origin_reachable');
 
   it('it learns at its start, and again when it has heard nothing for a while', async () => {
-    const origin = await start();
-    await expect.poll(judge).toEqual([]);
-    expect(countReads(origin)).toBe(1);
-    for (let time = 0; time < 5; time += 1) await judge();
+    const { origin, app } = await startBefore();
+    await expect.poll(() => judge(app)).toEqual([]);
+    for (let time = 0; time < 5; time += 1) await judge(app);
     expect(countReads(origin)).toBe(1);
     app.clock.advance(10_000);
-    await judge();
+    await judge(app);
     expect(countReads(origin)).toBe(2);
     // What requests hear counts as well.
     app.clock.advance(9_000);
     await app.get('/icons/1/none.png');
     app.clock.advance(9_000);
-    await judge();
+    await judge(app);
     expect(countReads(origin)).toBe(3);
   });
 
-  it('an origin that fails is a reason, but what is cached is served; it heals by itself', async () => {
-    const origin = await start();
-    origin.put('icons/1/ab', samples.jpeg);
-    const asset = '/icons/1/ab.webp?size=16';
-    expect((await app.get(asset)).statusCode).toBe(200);
-    await expect.poll(judge).toEqual([]);
-
+  it('one object that fails is no reason; nothing heard any more is, until it is back', async () => {
+    const { origin, app } = await startBefore();
+    await expect.poll(() => judge(app)).toEqual([]);
     origin.failure = new MediaError('ORIGIN_ERROR', { cause: new Error('down') });
     expect((await app.get('/icons/1/other.png')).statusCode).toBe(502);
-    // One object may fail; an origin is down when nothing is heard of it any more.
     app.clock.advance(1_000);
-    expect(await judge()).toEqual([]);
+    expect(await judge(app)).toEqual([]);
     app.clock.advance(10_000);
-    await judge();
-    const failing = ['the origin fails; what is kept is served'];
-    await expect.poll(judge).toEqual(failing);
-    expect((await scrape(app)).read('darkroom_origin_reachable')).toBe(0);
-    expect((await app.get(asset)).headers['cache-status']).toBe('darkroom; hit');
-
+    await expect.poll(() => judge(app)).toEqual(['the origin fails; what is kept is served']);
+    expect(await reachable(app)).toBe(0);
     origin.failure = undefined;
     app.clock.advance(1_000);
-    await judge();
-    await expect.poll(judge).toEqual([]);
-    expect((await scrape(app)).read('darkroom_origin_reachable')).toBe(1);
+    await expect.poll(() => judge(app)).toEqual([]);
+    expect(await reachable(app)).toBe(1);
   });
 
-  it('one that was never reached keeps it out of service', async () => {
+  it('one that was never reached, or hangs, keeps it out of service', async () => {
     const cause = new Error('InvalidAccessKeyId');
-    const origin = await start(new MediaError('ORIGIN_ERROR', { cause }));
-    await expect.poll(judge).toEqual(['the origin has failed since the start']);
-    expect((await app.askAdmin('/readyz')).statusCode).toBe(503);
-    origin.failure = undefined;
-    app.clock.advance(1_000);
-    await judge();
-    await expect.poll(judge).toEqual([]);
-  });
-
-  it('why it fails is logged at once, and once a minute while that lasts', async () => {
-    const cause = new Error('connect ECONNREFUSED');
-    const origin = await start(new MediaError('ORIGIN_ERROR', { cause }));
-    const reasons = () =>
-      app.log.errors.flatMap((details) => ('storage' in details ? [details] : []));
-    await expect.poll(reasons).toMatchObject([
-      {
-        storage: `folder ${resolve('fixtures/originals')}`,
-        reason: expect.stringMatching(/: connect ECONNREFUSED$/),
-      },
-    ]);
-    for (let seconds = 0; seconds < 60; seconds += 1) {
-      expect(reasons()).toHaveLength(1);
-      app.clock.advance(1_000);
-      const reads = countReads(origin);
-      await judge();
-      await expect.poll(() => countReads(origin)).toBe(reads + 1);
+    const { app } = await startBefore(new MediaError('ORIGIN_ERROR', { cause }));
+    const settings = { ORIGIN_FIRST_BYTE_TIMEOUT_MS: '30' };
+    const hanging = await start({ origin: { identity: 'tag' as const, open: never }, settings });
+    for (const each of [app, hanging]) {
+      await expect.poll(() => judge(each)).toEqual(['the origin has failed since the start']);
     }
-    await expect.poll(reasons).toHaveLength(2);
-    // What fails anew is news again.
-    origin.failure = undefined;
-    app.clock.advance(1_000);
-    await judge();
-    await expect.poll(judge).toEqual([]);
-    origin.failure = new MediaError('ORIGIN_TIMEOUT');
-    app.clock.advance(11_000);
-    await judge();
-    await expect.poll(reasons).toHaveLength(3);
-    expect(reasons()[2]).toMatchObject({
-      reason: 'no answer within ORIGIN_FIRST_BYTE_TIMEOUT_MS',
-    });
-  });
-
-  it('one that hangs has not answered, either', async () => {
-    const settings = { ...metricsSettings, ORIGIN_FIRST_BYTE_TIMEOUT_MS: '30' };
-    app = await useTestApp({ origin: { read: () => new Promise(() => undefined) }, settings });
-    expect(await judge()).toEqual(['the origin has not answered yet']);
-    await expect.poll(judge).toEqual(['the origin has failed since the start']);
   });
 
   it('one that knows us and shows no missing object is reachable', async () => {
-    await start(new MediaError('ORIGIN_ERROR', { cause: new AccessRefused('AccessDenied') }));
-    await expect.poll(judge).toEqual([]);
+    const cause = new AccessRefused('AccessDenied');
+    const { app } = await startBefore(new MediaError('ORIGIN_ERROR', { cause }));
+    await expect.poll(() => judge(app)).toEqual([]);
+  });
+
+  it('why it fails is logged at once, once a minute while that lasts, and when it fails anew', async () => {
+    const cause = new Error('connect ECONNREFUSED');
+    const { origin, app } = await startBefore(new MediaError('ORIGIN_ERROR', { cause }));
+    const lines = () => app.log.errors.filter((details) => 'storage' in details);
+    const probe = async (afterMs: number): Promise<void> => {
+      app.clock.advance(afterMs);
+      const reads = countReads(origin);
+      await judge(app);
+      await expect.poll(() => countReads(origin)).toBe(reads + 1);
+    };
+    const storage = `folder ${resolve('fixtures/originals')}`;
+    const reason = expect.stringMatching(/: connect ECONNREFUSED$/);
+    await expect.poll(lines).toMatchObject([{ storage, reason }]);
+    for (let seconds = 0; seconds < 60; seconds += 1) {
+      expect(lines()).toHaveLength(1);
+      await probe(1_000);
+    }
+    await expect.poll(lines).toHaveLength(2);
+    origin.failure = undefined;
+    await probe(1_000);
+    await expect.poll(() => judge(app)).toEqual([]);
+    origin.failure = new MediaError('ORIGIN_TIMEOUT');
+    await probe(11_000);
+    await expect.poll(lines).toHaveLength(3);
+    expect(lines()[2]).toMatchObject({ reason: 'no answer within ORIGIN_FIRST_BYTE_TIMEOUT_MS' });
+  });
+});
+
+describe('the admin listener', () => {
+  it('tells its health to anyone, by GET and HEAD and for no cache, and nothing else', async () => {
+    const app = await start();
+    for (const url of ['/healthz', '/healthz?x', '/openapi.json?v=1']) {
+      const { statusCode, headers } = await app.askAdmin(url);
+      expect([statusCode, headers['cache-control']]).toEqual([200, 'no-store']);
+      const head = await app.askAdmin(url, { method: 'HEAD' });
+      expect([head.statusCode, head.body]).toEqual([200, '']);
+    }
+    for (const url of [
+      '/healthz%3Fx',
+      '/healthz/',
+      '/metrics',
+      '/metrics?x=/healthz',
+      '/healthz/../metrics',
+    ]) {
+      expect((await app.askAdmin(url)).statusCode, url).toBe(401);
+    }
+    const posted = await app.askAdmin('/healthz', { method: 'POST', payload: '{}' });
+    expect(posted.statusCode).toBe(401);
+    expect((await app.askAdmin('/metrics', { headers: withToken })).statusCode).toBe(200);
+  });
+
+  it('is not shown to the clients of media', async () => {
+    const app = await start();
+    for (const url of ['/healthz', '/readyz', '/metrics']) {
+      expect((await app.get(url)).statusCode).toBe(404);
+    }
   });
 });

@@ -1,105 +1,164 @@
-import { describe, expect, it } from 'vitest';
-import type { Environment } from '../../../src/config/setting.ts';
-import { enforced, SIGNING_KEY } from '../../support/signed-urls.ts';
-import { useTemporaryFolder } from '../../support/temporary-folder.ts';
-import { samples, type TestApp, useTestApp } from '../../support/test-app.ts';
+import { rename, symlink } from 'node:fs/promises';
+import { join } from 'node:path';
+import { beforeEach, expect, test } from 'vitest';
+import { resourceRows } from '../../../src/contract/resources.ts';
+import { type TemporaryFolder, useTemporaryFolder } from '../../support/temporary-folder.ts';
+import { samples, useTestApp } from '../../support/test-app.ts';
 
-const EXTERNAL = { EXTERNAL_SIGNING_KEYS: SIGNING_KEY };
-const SIGN = '/explorer/signed.json';
+const FACTS = '/explorer/facts.json';
+const LIST = '/explorer/originals.json';
+const PATHS = [
+  '/',
+  '/explorer/page.css',
+  '/explorer/icon.svg',
+  '/explorer/contract.json',
+  LIST,
+  FACTS,
+];
 
-const NOTE = Buffer.from('no picture');
+let folder: TemporaryFolder;
+beforeEach(async () => {
+  folder = await useTemporaryFolder();
+  await folder.put('originals/avatars/1/ab12', samples.jpeg);
+});
 
-/** The service with two originals, which are in its storage and in its folder. */
-async function start(settings: Environment = {}): Promise<TestApp> {
-  const folder = await useTemporaryFolder();
-  const app = await useTestApp({
-    settings: { EXPLORER: 'on', STORAGE_DIR: folder.path, ...settings },
-  });
-  for (const [key, bytes] of [
-    ['avatars/1/ab12', samples.jpeg],
-    ['attachments/1/2/note.txt', NOTE],
-  ] as const) {
-    await folder.put(key, bytes);
-    app.originals.put(key, bytes);
+const start = (EXPLORER: string) =>
+  useTestApp({ settings: { EXPLORER, STORAGE_DIR: join(folder.path, 'originals') } });
+
+test('the page and its data are not kept, framed or read from elsewhere, and are all there is', async () => {
+  const { server, get } = await start('on');
+  const types: unknown[] = [];
+  for (const url of PATHS) {
+    const { statusCode, headers, rawPayload } = await get(url);
+    expect([statusCode, headers['content-length']]).toEqual([200, String(rawPayload.length)]);
+    expect(headers, url).toMatchObject({
+      'cache-control': 'no-store',
+      'x-content-type-options': 'nosniff',
+      'cross-origin-resource-policy': 'same-origin',
+      'referrer-policy': 'no-referrer',
+      'content-security-policy':
+        "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' blob:; connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
+    });
+    types.push(headers['content-type']);
+    const head = await server.inject({ method: 'HEAD', url });
+    const lasting = ({ date: _, 'x-request-id': __, ...others }: typeof headers) => others;
+    expect([lasting(head.headers), head.body]).toEqual([lasting(headers), '']);
+    for (const [method, status] of [
+      ['OPTIONS', 204],
+      ['POST', 405],
+      ['DELETE', 405],
+    ] as const) {
+      const other = await server.inject({ method, url });
+      expect([other.statusCode, other.headers.allow]).toEqual([status, 'GET, HEAD, OPTIONS']);
+      expect(Object.keys({ ...headers, ...other.headers }).join()).not.toContain('access-control');
+    }
   }
-  return app;
-}
+  expect(types.slice(0, 4)).toEqual([
+    ...['text/html', 'text/css'].map((type) => `${type}; charset=utf-8`),
+    ...['image/svg+xml', 'application/json; charset=utf-8'],
+  ]);
+  const { body } = await get('/?anything');
+  expect(body).not.toMatch(/<script(?![^>]*\bsrc=)|<style|\sstyle=|\son\w+=/);
+  const links = [...body.matchAll(/(?:src|href)="([^"#]+)"/g)].map(([, link = '']) => link);
+  expect(links.length).toBeGreaterThan(5);
+  for (const link of links) expect(link).toMatch(/^\/(?:explorer\/[\w-]+\.\w+|avatars\/0\.png)$/);
+  expect(body).toMatch(/<noscript>.*needs JavaScript/s);
+  const names = ['explorer.ts', 'tsconfig.json', 'nothing.js', '../explorer-files.ts', ''];
+  const others = ['//', '/%65xplorer/page.css', '/explorer/page.css/', '/index.html'];
+  for (const path of [...names.map((name) => `/explorer/${name}`), ...others]) {
+    const { statusCode, headers } = await get(path);
+    expect([statusCode, headers['cache-control']], path).toEqual([404, 'public, max-age=30']);
+  }
+});
 
-describe('what originals are', () => {
-  it('has the facts of each path, in their order', async () => {
-    const { get } = await start();
-    const paths = [
-      ...['/avatars/1/ab12.webp', '/avatars/3.png', '/attachments/1/2/note.txt'],
-      ...['/avatars/1/absent.webp', '/avatars/x/y.webp', 'nothing', '/avatars/9.png'],
-    ];
-    const query = paths.map((path) => `path=${encodeURIComponent(path)}`).join('&');
-    const { statusCode, headers, body } = await get(`/explorer/facts.json?${query}`);
-    expect(statusCode).toBe(200);
-    expect(headers['cross-origin-resource-policy']).toBe('same-origin');
-    const [avatar, shipped, ...others] = JSON.parse(body).originals;
-    expect(avatar).toMatchObject({ format: 'jpeg', frames: 1, isMoving: false });
-    expect(avatar.sizeBytes).toBe(samples.jpeg.length);
-    expect(shipped).toMatchObject({ format: 'png', widthPx: 256, heightPx: 256 });
-    expect(others).toEqual([null, null, null, null, null]);
-  });
+test('where the explorer is off, its paths are 404 like any other', async () => {
+  const { server } = await start('off');
+  for (const url of PATHS) {
+    for (const method of ['GET', 'OPTIONS', 'POST'] as const) {
+      const { statusCode, headers, body } = await server.inject({ method, url });
+      expect([statusCode, headers['cache-control']]).toEqual([404, 'public, max-age=30']);
+      expect(JSON.parse(body).code).toBe('NOT_FOUND');
+    }
+  }
+});
 
-  it('is read once for all who ask, and of fifty at most', async () => {
-    const { get, originals } = await start();
-    const url = `/explorer/facts.json?${'path=/avatars/1/ab12.webp&'.repeat(60)}`;
-    const first = await get('/explorer/facts.json?path=/avatars/1/ab12.webp');
-    expect(originals.reads.get('avatars/1/ab12')).toBe(1);
-    const many = await get(url);
-    expect(originals.reads.get('avatars/1/ab12')).toBe(1);
-    expect(many.json().originals).toHaveLength(50);
-    expect(many.json().originals[49]).toEqual(first.json().originals[0]);
+test('the contract is that of the tables', async () => {
+  const { get } = await start('on');
+  const { resources, external, signs } = (await get('/explorer/contract.json')).json();
+  expect(resources.map(({ name }: { name: string }) => name)).toEqual(
+    Object.keys(resourceRows).filter((name) => name !== 'external media'),
+  );
+  expect([external, signs]).toMatchObject([[{ template: '/external/{signature}/{target}' }], []]);
+  expect(resources[0]).toMatchObject({
+    template: '/avatars/{user_id}/{avatar_hash}.{ext}',
+    extensions: ['png', 'jpg', 'jpeg', 'webp', 'gif'],
   });
 });
 
-describe('the explorer as a signer', () => {
-  it('is none where there is no key', async () => {
-    const { get } = await start();
-    expect((await get('/explorer/contract.json')).json().signs).toEqual([]);
-    expect((await get(`${SIGN}?url=https://a.example/b.png`)).statusCode).toBe(404);
-    const { shelves } = (await get('/explorer/originals.json')).json();
-    expect(JSON.stringify(shelves)).not.toContain('signature');
-  });
+test('the originals are those of the storage, listed anew after two seconds, no failure kept', async () => {
+  await folder.put('secret', 'secret');
+  await symlink(join(folder.path, 'secret'), join(folder.path, 'originals/avatars/1/link'));
+  const { clock, get, log } = await start('on');
+  const first = await get(LIST);
+  const { shelves } = first.json();
+  const found = shelves.filter(({ originals }: { originals: unknown[] }) => originals.length > 0);
+  const values = { user_id: '1', avatar_hash: 'ab12' };
+  const avatar = { values, sizeBytes: samples.jpeg.length };
+  expect(found).toEqual([
+    { resource: 'user avatar', isComplete: true, originals: [avatar] },
+    { resource: 'default avatar', isComplete: true, originals: expect.any(Array) },
+  ]);
+  expect(found[1].originals).toHaveLength(6);
+  await folder.put('originals/avatars/1/cd34', samples.png);
+  clock.advance(1_999);
+  expect((await get(`${LIST}?anew`)).body).toBe(first.body);
+  clock.advance(2);
+  expect((await get(LIST)).body).toContain('cd34');
 
-  it.each([EXTERNAL, enforced])('is none where it was not asked for: %j', async (settings) => {
-    const { get } = await start({ EXPLORER: undefined, ...settings });
-    for (const path of [SIGN, '/', '/explorer/originals.json']) {
-      expect((await get(path)).statusCode, path).toBe(404);
-    }
-  });
+  clock.advance(2_001);
+  await rename(join(folder.path, 'originals'), join(folder.path, 'gone'));
+  const { statusCode, headers, body } = await get(LIST);
+  expect([statusCode, JSON.parse(body).code]).toEqual([502, 'ORIGIN_ERROR']);
+  expect(headers).toMatchObject({ 'cache-control': 'no-store' });
+  expect(body).not.toContain(folder.path);
+  expect(log.errors).toHaveLength(1);
+  await rename(join(folder.path, 'gone'), join(folder.path, 'originals'));
+  expect((await get(LIST)).statusCode).toBe(200);
+});
 
-  it('signs what another site has, as `darkroom sign` does', async () => {
-    const { get } = await start(EXTERNAL);
-    expect((await get('/explorer/contract.json')).json().signs).toEqual(['external media']);
-    const url = 'https://media.example.org/a%20b/cat.png?w=1&h=2';
-    const { statusCode, body } = await get(`${SIGN}?${new URLSearchParams({ url })}`);
-    expect(statusCode).toBe(200);
-    expect(JSON.parse(body).path).toBe(
-      '/external/-tr41TTaeUQAml3n4juS1cw_XhDhYaBIPXQnzkoE8t8/v2/aHR0cHM6Ly9tZWRpYS5leGFtcGxlLm9yZy9hJTIwYi9jYXQucG5nP3c9MSZoPTI',
-    );
-    for (const query of ['url=nothing', 'url=', 'key=attachments/1/2/note.txt', '']) {
-      const refused = await get(`${SIGN}?${query}`);
-      expect([refused.statusCode, refused.json().code], query).toEqual([400, 'INVALID_FORM_BODY']);
-    }
-  });
+test('the facts are of each path, in their order, read once for all, of fifty at most', async () => {
+  const { get, originals } = await start('on');
+  originals.put('avatars/1/ab12', samples.jpeg);
+  originals.put('attachments/1/2/note.txt', samples.text);
+  const ask = async (paths: readonly string[]) => {
+    const query = paths.map((path) => `path=${encodeURIComponent(path)}`).join('&');
+    return (await get(`${FACTS}?${query}`)).json().originals;
+  };
+  const [avatar, shipped, ...others] = await ask([
+    ...['/avatars/1/ab12.webp', '/avatars/3.png', '/attachments/1/2/note.txt'],
+    ...['/avatars/1/absent.webp', '/avatars/x/y.webp', 'nothing', '/avatars/9.png'],
+  ]);
+  const jpeg = { format: 'jpeg', frames: 1, isMoving: false, sizeBytes: samples.jpeg.length };
+  expect(avatar).toMatchObject(jpeg);
+  expect(shipped).toMatchObject({ format: 'png', widthPx: 256, heightPx: 256 });
+  expect(others).toEqual([null, null, null, null, null]);
+  const many = await ask(Array(60).fill('/avatars/1/ab12.webp'));
+  expect(many).toEqual(Array(50).fill(avatar));
+  expect(originals.reads.get('avatars/1/ab12')).toBe(1);
+});
 
-  it('signs attachments, listed or not, so that they are served', async () => {
-    const { get } = await start(enforced);
-    const path = '/attachments/1/2/note.txt';
-    expect((await get(path)).statusCode).toBe(404);
-    const { shelves } = (await get('/explorer/originals.json')).json();
-    const shelf = shelves.find(({ resource }: { resource: string }) => resource === 'attachment');
-    const query = new URLSearchParams(shelf.originals[0].signature);
-    const signed = await get(`${SIGN}?key=attachments/1/2/note.txt`);
-    expect(signed.json().path).toBe(`${path}?${query}`);
-    expect((await get(signed.json().path)).statusCode).toBe(200);
-    for (const key of ['avatars/1/ab12', 'attachments/1', '']) {
-      const { statusCode, headers } = await get(`${SIGN}?key=${key}`);
-      expect(statusCode, key).toBe(400);
-      expect(headers['cache-control'], key).toBe('no-store');
-    }
-  });
+test('nothing is told of an original that is too large, and nothing of it stays open', async () => {
+  const settings = {
+    EXPLORER: 'on',
+    STORAGE_DIR: join(folder.path, 'originals'),
+    MAX_ORIGINAL_BYTES: String(samples.jpeg.length - 1),
+  };
+  const { get, originals } = await useTestApp({ settings });
+  originals.put('avatars/1/ab12', samples.jpeg);
+  // More than are read at a time: each of them has given its place back.
+  for (let time = 0; time < 3; time += 1) {
+    const { body } = await get(`${FACTS}?path=/avatars/1/ab12.webp`);
+    expect(JSON.parse(body).originals).toEqual([null]);
+  }
+  expect(originals.openBodies).toBe(0);
 });

@@ -1,16 +1,14 @@
-import { describe, expect, it } from 'vitest';
+import { expect, test } from 'vitest';
 import { isRebound } from '../../../src/http/explorer/rebinding.ts';
+import { connectSecurely, connectTo } from '../../support/http/raw-http.ts';
+import { tlsSettings } from '../../support/http/tls-files.ts';
+import { SIGNING_KEY } from '../../support/signed-urls.ts';
+import { useTestApp } from '../../support/test-app.ts';
 
-const arrivalAt = (localAddress: string | undefined, host: string | undefined) => ({
-  headers: { ...(host !== undefined && { host }) },
-  socket: { localAddress },
-});
-
-const own = ['127.0.0.1', '127.8.9.1', '::1', '::ffff:127.0.0.1'];
 /** Where Node does not know the address, it is taken for our own. */
-const unknown = [undefined];
+const own = ['127.0.0.1', '127.8.9.1', '::1', '::ffff:127.0.0.1', undefined];
 const networks = ['192.0.2.7', '10.0.0.1', '2001:db8::1', '::ffff:192.0.2.7', '::12'];
-
+/** No one can point such a name elsewhere. */
 const trusted = [
   ...['localhost', 'localhost:3000', 'LocalHost:3000', 'pictures.localhost:3000', 'a.b.localhost'],
   ...['127.0.0.1:3000', '192.0.2.7', '[::1]:3000', '[::1]'],
@@ -21,16 +19,43 @@ const suspicious = [
   ...['.localhost', '', ':3000', undefined],
 ];
 
-describe('a request', () => {
-  it.each([
-    // No one can point such a name elsewhere.
-    ...trusted.map((host) => ({ host, at: own, isSuspicious: false })),
-    ...suspicious.map((host) => ({ host, at: own, isSuspicious: true })),
-    { host: 'evil.example', at: unknown, isSuspicious: true },
-    { host: 'localhost', at: unknown, isSuspicious: false },
-    { host: 'media.example', at: networks, isSuspicious: false },
-    { host: undefined, at: networks, isSuspicious: false },
-  ])('for $host at $at is suspicious: $isSuspicious', ({ host, at, isSuspicious }) => {
-    for (const address of at) expect(isRebound(arrivalAt(address, host))).toBe(isSuspicious);
-  });
+test.each([
+  ...trusted.map((host) => [host, own, false] as const),
+  ...suspicious.map((host) => [host, own, true] as const),
+  ['media.example', networks, false] as const,
+  [undefined, networks, false] as const,
+])('a request for %s at %j is suspicious: %s', (host, addresses, isSuspicious) => {
+  for (const localAddress of addresses) {
+    const headers = host === undefined ? {} : { host };
+    expect(isRebound({ headers, socket: { localAddress } })).toBe(isSuspicious);
+  }
 });
+
+test.each([
+  ['HTTP', {}, connectTo],
+  ['TLS', tlsSettings, connectSecurely],
+])(
+  'a page whose name leads to this machine finds no explorer: %s',
+  async (_, settings, connect) => {
+    const { get, listen, send } = await useTestApp({
+      settings: { EXPLORER: 'on', EXTERNAL_SIGNING_KEYS: SIGNING_KEY, ...settings },
+    });
+    const port = await listen();
+    const off = await get('/nothing');
+    const ask = (method: string, path: string, Host: string) =>
+      send(method, path, { Host }, '', connect);
+    const files = ['', 'explorer/page.css', 'explorer/originals.json', 'explorer/facts.json'];
+    for (const file of [...files, 'explorer/signed.json?url=https://a.example/b.png']) {
+      for (const method of ['GET', 'POST', 'OPTIONS']) {
+        const { status, headers, body } = await ask(method, `/${file}`, `evil.example:${port}`);
+        expect([status, headers['cache-control'], body.toString()], `${method} ${file}`).toEqual([
+          ...[404, off.headers['cache-control'], off.body],
+        ]);
+      }
+      const { status, headers } = await ask('GET', `/${file}`, `darkroom.localhost:${port}`);
+      expect(status, file).toBe(200);
+      expect(headers).not.toHaveProperty('access-control-allow-origin');
+    }
+    expect((await ask('GET', '/avatars/0.png', 'evil.example')).status).toBe(200); // anybody's
+  },
+);

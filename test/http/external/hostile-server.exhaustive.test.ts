@@ -12,9 +12,9 @@ const MEBIBYTE = 2 ** 20;
 /** Deadlines that are waited for, in milliseconds; where none is, the usual ones are long enough. */
 const SHORT = {
   connectTimeoutMs: 300,
+  firstByteTimeoutMs: 300,
   headTimeoutMs: 300,
   wholeBodyTimeoutMs: 500,
-  firstBytesTimeoutMs: 300,
   pauseMs: 300,
 };
 

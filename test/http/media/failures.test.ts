@@ -2,179 +2,215 @@ import { once } from 'node:events';
 import { Readable } from 'node:stream';
 import { describe, expect, it } from 'vitest';
 import { MediaError } from '../../../src/contract/errors.ts';
-import type { Origin, OriginObject, Renderer } from '../../../src/pipeline/ports.ts';
+import type { Opened, Renderer, Source } from '../../../src/pipeline/ports.ts';
+import { collect, parseAnswer } from '../../support/http/raw-http.ts';
 import { refuse } from '../../support/http/refusal.ts';
 import { samples, type TestApp, useTestApp } from '../../support/test-app.ts';
 
 let app: TestApp;
 
+const image = '/icons/1/ab.webp?size=16';
+const imageKey = 'icons/1/ab';
+const clip = '/attachments/1/2/clip.mp4';
+const secret = new TypeError('Cannot read 10.0.0.1 of /srv/secret');
+
+type Settings = Record<string, string>;
+
 /** The service before an origin that does one thing for every key. */
-async function startWith(read: Origin['read'], settings: Record<string, string> = {}) {
-  app = await useTestApp({ origin: { read }, settings });
+async function startWith(open: Source['open'], settings: Settings = {}): Promise<void> {
+  app = await useTestApp({ origin: { identity: 'tag', open }, settings });
 }
 
-/** The service with a renderer that does one thing for every job, and an original to render. */
-async function startRendering(render: Renderer['render'], settings: Record<string, string> = {}) {
-  app = await useTestApp({ renderer: { render }, settings });
+/** The service with an original, and a renderer that does one thing for every job. */
+async function startRendering(render?: Renderer['render'], settings: Settings = {}) {
+  app = await useTestApp({ ...(render && { renderer: { render } }), settings });
   app.originals.put(imageKey, samples.jpeg);
 }
 
-function objectOf({ length: sizeBytes }: Uint8Array, body: Readable): OriginObject {
-  return { sizeBytes, etag: 'e', lastModified: undefined, storedContentType: undefined, body };
+function objectOf(
+  { length: sizeBytes }: Uint8Array,
+  body: Readable,
+  part?: { readonly first: number; readonly last: number },
+): Opened {
+  return { sizeBytes, etag: 'e', lastModified: undefined, part, body };
 }
 
-const image = '/icons/1/ab.webp?size=16';
-const imageKey = 'icons/1/ab';
+/** A body that comes in pieces: what is pushed. */
+const openBody = () => new Readable({ read: () => undefined });
 
-describe('500 INTERNAL_ERROR', () => {
-  const secret = new TypeError('Cannot read 10.0.0.1 of /srv/secret');
-
+describe('what fails is logged with its cause, and not shown', () => {
   const fail = (): never => {
     throw secret;
   };
+  const refused = new MediaError('ORIGIN_ERROR', { cause: secret });
 
-  it.each<[string, () => Promise<void>]>([
-    ['origin', () => startWith(() => Promise.reject(secret))],
-    ['origin, at once', () => startWith(fail)],
-    ['renderer', () => startRendering(() => Promise.reject(secret))],
-  ])('an unexpected exception of the %s is logged with its cause, not shown', async (_, start) => {
+  it.each<[string, 'INTERNAL_ERROR' | 'ORIGIN_ERROR', () => Promise<void>]>([
+    ['a bug of the origin', 'INTERNAL_ERROR', () => startWith(() => Promise.reject(secret))],
+    ['one that is met at once', 'INTERNAL_ERROR', () => startWith(fail)],
+    ['a bug of the renderer', 'INTERNAL_ERROR', () => startRendering(() => Promise.reject(secret))],
+    ['the origin itself', 'ORIGIN_ERROR', () => startWith(() => Promise.reject(refused))],
+  ])('%s', async (_, code, start) => {
     await start();
-    const { body } = await refuse(app, image, 'INTERNAL_ERROR', 'no-store');
+    const { body } = await refuse(app, image, code, 'no-store');
     expect(body).not.toMatch(/10\.0\.0\.1|secret|TypeError/);
-    expect(app.log.requestErrors).toMatchObject([{ err: { cause: secret }, url: image }]);
+    expect(app.log.requestErrors).toMatchObject([{ err: { cause: secret }, code, url: image }]);
   });
 
-  it('gives the slot back', async () => {
+  it('gives its slot back', async () => {
     let fails = true;
-    await startRendering(() => (fails ? Promise.reject(secret) : Promise.resolve(samples.webp)), {
-      WORKERS: '1',
-      QUEUE_PER_WORKER: '0',
-    });
+    const settings = { WORKERS: '1', QUEUE_PER_WORKER: '0' };
+    const render = () => (fails ? Promise.reject(secret) : Promise.resolve(samples.webp));
+    await startRendering(render, settings);
     for (let time = 0; time < 3; time += 1) await refuse(app, image, 'INTERNAL_ERROR', 'no-store');
     fails = false;
     expect((await app.get(image)).statusCode).toBe(200);
   });
 });
 
-describe('502 ORIGIN_ERROR', () => {
-  const cause = new Error('AccessDenied from 10.0.0.1');
-
-  it.each([image, '/attachments/1/2/a.txt', '/attachments/1/2/a.png?width=9'])(
-    'the origin fails: %s',
-    async (url) => {
-      const failure = new MediaError('ORIGIN_ERROR', { cause });
-      await startWith(() => Promise.reject(failure));
-      const { body } = await refuse(app, url, 'ORIGIN_ERROR', 'no-store');
-      expect(body).not.toContain('10.0.0.1');
-      expect(app.log.requestErrors).toMatchObject([{ err: { cause }, code: 'ORIGIN_ERROR', url }]);
-    },
-  );
-
-  /** A body that breaks off. */
-  const broken = (bytes: Uint8Array): Readable => {
-    const chunks = async function* () {
-      yield bytes;
-      throw cause;
-    };
-    return Readable.from(chunks(), { objectMode: false });
+describe('an origin that fails in the middle', () => {
+  const broken = (): Readable => {
+    const body: Readable = new Readable({ read: (): unknown => body.destroy(secret) });
+    return body;
   };
 
-  it.each<[string, string, Uint8Array, number]>([
-    ['in mid-body: no half picture', image, samples.jpeg, 20_000],
-    ['before a passthrough attachment has begun', '/attachments/1/2/clip.mp4', samples.mp4, 100],
-  ])('the origin breaks off %s', async (_, url, bytes, sentBytes) => {
-    await startWith(async () => objectOf(bytes, broken(bytes.subarray(0, sentBytes))));
-    await refuse(app, url, 'ORIGIN_ERROR', 'no-store');
-    expect(app.renderer.renders).toBe(0);
-  });
-
-  it('the origin breaks off before the part of a passthrough attachment has begun', async () => {
-    const read: Origin['read'] = async (_key, { range = { first: 0, last: undefined } }) => {
-      const bytes = samples.mp4.subarray(range.first, (range.last ?? Infinity) + 1);
-      const body =
-        range.first === 0
-          ? Readable.from([bytes], { objectMode: false })
-          : new Readable({ read: (): unknown => body.destroy(cause) });
-      return objectOf(samples.mp4, body);
-    };
-    await startWith(read);
-    const request = { url: '/attachments/1/2/clip.mp4', headers: { range: 'bytes=20000-20009' } };
+  it('of an original, or before a part has begun, is a 502', async () => {
+    await startWith(async (_key, { range }) => {
+      if (range?.first !== 0) return objectOf(samples.jpeg, broken());
+      const part = { first: 0, last: range.last ?? 0 };
+      return objectOf(samples.mp4, Readable.from([samples.mp4.subarray(0, part.last + 1)]), part);
+    });
+    await refuse(app, image, 'ORIGIN_ERROR', 'no-store');
+    const request = { url: clip, headers: { range: 'bytes=20000-20009' } };
     const { headers } = await refuse(app, request, 'ORIGIN_ERROR', 'no-store');
     expect(headers).not.toHaveProperty('content-range');
-    expect(app.log.requestErrors).toMatchObject([{ err: { cause } }]);
-  });
-});
-
-describe('503 OVERLOADED', () => {
-  const hang = () => new Promise<never>(() => undefined);
-
-  /** Asks for one render per slot, light ones, and waits until they have begun. */
-  const occupy = async (): Promise<void> => {
-    for (const key of ['icons/8/ab', 'icons/9/ab']) {
-      app.originals.put(key, samples.jpeg);
-      void app.get(`/${key}.webp?size=16`);
-    }
-    await expect.poll(() => app.renderer.renders).toBe(2);
-  };
-
-  it('the wait for a slot is over', async () => {
-    await startRendering(hang, { WORKERS: '2', QUEUE_TIMEOUT_MS: '20' });
-    await occupy();
-    const { headers } = await refuse(app, image, 'OVERLOADED', 'no-store');
-    expect(headers['retry-after']).toMatch(/^[1-9]\d*$/);
-    expect(String(headers['server-timing'])).toMatch(
-      /^store;dur=.*, origin;dur=.*, queue;dur=[^,]*$/,
-    );
   });
 
-  it('holds up nothing that needs no slot', async () => {
-    await startRendering(hang, { WORKERS: '2', QUEUE_PER_WORKER: '0' });
-    app.originals.put('emojis/1', samples.png);
-    app.originals.put('attachments/1/2/a', samples.text);
-    await occupy();
-    for (const url of ['/emojis/1.png', '/emojis/1.png', '/attachments/1/2/a', '/avatars/0.png']) {
-      expect((await app.get(url)).statusCode).toBe(200);
-    }
-  });
-});
-
-describe('504', () => {
-  it.each([image, '/attachments/1/2/a.txt'])('ORIGIN_TIMEOUT: no response to %s', async (url) => {
-    let aborted = false;
-    const hang: Origin['read'] = (_key, { signal }) => {
-      signal.addEventListener('abort', () => {
-        aborted = true;
-      });
-      return new Promise(() => undefined);
-    };
-    await startWith(hang, { ORIGIN_FIRST_BYTE_TIMEOUT_MS: '20' });
-    await refuse(app, url, 'ORIGIN_TIMEOUT', 'no-store');
-    expect(aborted).toBe(true);
-    expect(app.log.requestErrors).toMatchObject([{ code: 'ORIGIN_TIMEOUT' }]);
-  });
-
-  it('ORIGIN_TIMEOUT: a body that stops half-way is let go', async () => {
-    const body = new Readable({ read: () => undefined });
+  it('and stands still is let go', async () => {
+    const body = openBody();
     body.push(samples.jpeg.subarray(0, 1000));
     const closed = once(body, 'close').catch(() => undefined);
     await startWith(async () => objectOf(samples.jpeg, body), { ORIGIN_TIMEOUT_MS: '20' });
     await refuse(app, image, 'ORIGIN_TIMEOUT', 'no-store');
     await closed;
-    expect(body.destroyed).toBe(true);
   });
 
-  it('TRANSFORM_TIMEOUT: the worker is killed and replaced', async () => {
-    app = await useTestApp({ settings: { TRANSFORM_TIMEOUT_MS: '2500' } });
-    app.originals.put(imageKey, samples.png);
-    const { workers } = app;
-    // They start for the first render.
-    expect((await app.get('/icons/1/ab.webp?size=16')).statusCode).toBe(200);
-    for (const processId of workers.readyProcessIdsOf('light')) process.kill(processId, 'SIGSTOP');
-    await refuse(app, '/icons/1/ab.webp?size=64', 'TRANSFORM_TIMEOUT', 'no-store');
-    const details = expect.objectContaining({ ending: 'SIGKILL', reason: 'deadline' });
-    await expect
-      .poll(() => app.log.entries)
-      .toContainEqual(expect.objectContaining({ level: 'warn', details }));
+  it('and comes after its deadline is let go', async () => {
+    const late = Readable.from([samples.mp4]);
+    const open: Source['open'] = (_key, { signal }) =>
+      new Promise((resolve) => {
+        signal.addEventListener('abort', () => resolve(objectOf(samples.mp4, late)));
+      });
+    await startWith(open, { ORIGIN_FIRST_BYTE_TIMEOUT_MS: '20' });
+    expect((await app.send('GET', clip)).status).toBe(504);
+    await expect.poll(() => late.destroyed).toBe(true);
+  });
+
+  it.each<[string, (body: Readable) => void, RegExp]>([
+    ['breaks off', (body) => body.destroy(new Error('read EIO')), /^read EIO$/],
+    ['ends early', (body) => body.push(null), /20000/],
+    ['does not end in time', (body) => body.push(Buffer.alloc(50_000)), /70000/],
+  ])('of an attachment, and %s, is taken for no whole', async (_, finish, message) => {
+    const body = openBody();
+    body.push(Buffer.alloc(20_000));
+    await startWith(async () => objectOf(Buffer.alloc(50_000), body));
+    const { bytes, whole } = collect(await app.begin('/attachments/1/2/a'));
+    await expect.poll(() => bytes().length).toBeGreaterThan(20_000);
+    finish(body);
+    const response = parseAnswer(await whole());
+    expect([response.status, response.body.length]).toEqual([200, 20_000]);
+    expect(response.headers['content-length']).toBe('50000');
+    const err = { cause: { message: expect.stringMatching(message) } };
+    expect(app.log.errors).toMatchObject([{ code: 'ORIGIN_ERROR', err }]);
+  });
+});
+
+describe('a client that goes away', () => {
+  it.each([image, '/attachments/1/2/a'])('stops the read of %s', async (path) => {
+    const body = openBody();
+    body.push(samples.jpeg.subarray(0, 5000));
+    let reads = 0;
+    await startWith(async () => {
+      reads += 1;
+      return objectOf(samples.jpeg, body);
+    });
+    const socket = await app.begin(path);
+    await expect.poll(() => reads).toBe(1);
+    expect(body.destroyed).toBe(false);
+    socket.destroy();
+    await expect.poll(() => body.destroyed).toBe(true);
     expect(app.log.errors).toEqual([]);
+  });
+});
+
+it('renders that fill all slots hold up nothing that needs none', async () => {
+  const settings = { WORKERS: '2', QUEUE_PER_WORKER: '0' };
+  await startRendering(() => new Promise(() => undefined), settings);
+  app.originals.put('emojis/1', samples.png);
+  app.originals.put('attachments/1/2/a', samples.text);
+  app.originals.put('icons/2/ab', samples.jpeg);
+  for (const url of [image, '/icons/2/ab.webp?size=16']) void app.get(url);
+  await expect.poll(() => app.renderer.renders).toBe(2);
+  for (const url of ['/emojis/1.png', '/emojis/1.png', '/attachments/1/2/a', '/avatars/0.png']) {
+    expect((await app.get(url)).statusCode).toBe(200);
+  }
+});
+
+describe('limits and lifetimes are configuration', () => {
+  const REFUSED = 'public, max-age=300';
+
+  it.each([
+    ['bytes', { MAX_ORIGINAL_BYTES: String(samples.jpeg.length - 1) }, samples.jpeg],
+    ['pixels', { MAX_INPUT_PIXELS: String(480 * 480 - 1) }, samples.jpeg],
+    ['frames', { MAX_FRAMES: '1' }, samples.animatedGif],
+    ['scans', { MAX_SCAN_PIXELS: String(480 * 480 - 1) }, samples.jpeg],
+    ['pixels an edge', { MAX_EDGE_PIXELS: '479' }, samples.jpeg],
+  ])('an original of more %s', async (_, settings, bytes) => {
+    await startRendering(undefined, settings);
+    app.originals.put(imageKey, bytes);
+    await refuse(app, image, 'MEDIA_TOO_LARGE', REFUSED);
+    expect(app.renderer.renders).toBe(0);
+    expect(app.log.errors).toEqual([]);
+  });
+
+  it('an original of more pixels, that would pass through, but not as an attachment', async () => {
+    await startRendering(undefined, { MAX_INPUT_PIXELS: String(128 * 128 - 1) });
+    app.originals.put('emojis/1', samples.png);
+    app.originals.put('attachments/1/2/p.png', samples.png);
+    await refuse(app, '/emojis/1.png', 'MEDIA_TOO_LARGE', REFUSED);
+    expect((await app.get('/attachments/1/2/p.png')).statusCode).toBe(200);
+  });
+
+  it.each(['webp?size=16', 'gif?size=16'])('a result of more bytes: %s', async (tail) => {
+    const url = `/icons/1/ab.${tail}`;
+    await startRendering();
+    const { length } = (await app.get(url)).rawPayload;
+    for (const { maxBytes, status } of [
+      { maxBytes: length, status: 200 },
+      { maxBytes: length - 1, status: 422 },
+    ]) {
+      await startRendering(undefined, { MAX_RESULT_BYTES: String(maxBytes) });
+      expect((await app.get(url)).statusCode).toBe(status);
+    }
+  });
+
+  it('refusals', async () => {
+    const settings = { NOT_FOUND_MAX_AGE_SECONDS: '0', REFUSED_MAX_AGE_SECONDS: '9' };
+    await startRendering(undefined, settings);
+    app.originals.put(imageKey, samples.text);
+    await refuse(app, '/nothing', 'NOT_FOUND', 'public, max-age=0');
+    await refuse(app, '/emojis/x.png', 'INVALID_FORM_BODY', 'public, max-age=9');
+    for (const reads of [1, 2]) {
+      await refuse(app, '/emojis/1.png', 'UNKNOWN_MEDIA', 'public, max-age=0');
+      expect(app.originals.reads.get('emojis/1')).toBe(reads);
+    }
+    for (const [waitedMs, status] of [
+      [0, 'fwd=miss'],
+      [8_999, 'hit'],
+      [1, 'fwd=miss'],
+    ] as const) {
+      app.clock.advance(waitedMs);
+      const { headers } = await refuse(app, image, 'UNSUPPORTED_MEDIA_TYPE', 'public, max-age=9');
+      expect(headers['cache-status']).toBe(`darkroom; ${status}`);
+    }
   });
 });

@@ -1,181 +1,122 @@
-import { beforeEach, describe, expect, it } from 'vitest';
-import { MediaError } from '../../../src/contract/errors.ts';
-import { defer } from '../../support/deferred.ts';
-import { MemoryOrigin } from '../../support/memory-origin.ts';
+import { beforeEach, describe, expect, test, vi } from 'vitest';
+import { defer, settle } from '../../support/deferred.ts';
 import { MemoryResultStore } from '../../support/memory-result-store.ts';
+import { metricsSettings, withToken } from '../../support/telemetry/prometheus-text.ts';
 import { samples, type TestApp, useTestApp } from '../../support/test-app.ts';
 
+const MEBIBYTE = 1024 * 1024;
 const url = '/icons/1/ab.webp?size=16';
-const key = 'icons/1/ab';
 
-let origin: MemoryOrigin;
+let app: TestApp;
 let store: MemoryResultStore;
 
-beforeEach(() => {
-  origin = new MemoryOrigin();
+beforeEach(async () => {
   store = new MemoryResultStore();
-  origin.put(key, samples.jpeg);
+  const renderer = { render: async () => samples.webp };
+  app = await useTestApp({ resultStore: store, renderer, settings: metricsSettings });
+  for (const id of [1, 2, 3]) app.originals.put(`icons/${id}/ab`, samples.jpeg);
 });
 
-/** One more process before the same origin and the same store. */
-const start = (settings: Record<string, string> = {}): Promise<TestApp> =>
-  useTestApp({ origin, resultStore: store, settings });
+const get = async (id: number): Promise<string> => {
+  const { headers } = await app.get(url.replace('1', String(id)));
+  return String(headers['cache-status']).includes('detail=store') ? 'stored' : 'rendered';
+};
 
-async function get(app: TestApp, target = url) {
-  const { statusCode, headers, rawPayload } = await app.get(target);
-  return { status: statusCode, headers, cacheStatus: headers['cache-status'], body: rawPayload };
-}
-
-/** Has renderings made by a process of its own, and waits until they are stored. */
-async function fill(...targets: string[]) {
-  const app = await start();
-  const responses = [];
-  for (const target of targets) responses.push(await get(app, target));
-  await expect.poll(() => store.paths.length).toBe(targets.length);
-  return responses;
-}
-
-describe('a new process before a filled store', () => {
-  it('renders nothing that was rendered already', async () => {
-    const targets = [16, 20, 22, 24].map((size) => `/icons/1/ab.webp?size=${size}`);
-    const first = await fill(...targets);
-    const app = await start();
-    for (const [index, target] of targets.entries()) {
-      const again = await get(app, target);
-      expect(again.body.equals(first[index]?.body ?? Buffer.alloc(0))).toBe(true);
-      expect(again.headers.etag).toBe(first[index]?.headers.etag);
-      expect(again.headers['last-modified']).toBe(first[index]?.headers['last-modified']);
-      expect(again.headers['content-type']).toBe('image/webp');
-      expect(again.cacheStatus).toBe(
-        // Once the origin is asked whether the original is the same, for all of them.
-        index === 0
-          ? 'darkroom; fwd=stale; fwd-status=304; detail=store'
-          : 'darkroom; hit; detail=store',
-      );
-      expect((await get(app, target)).cacheStatus).toBe('darkroom; hit');
-    }
-    expect(app.renderer.renders).toBe(0);
-    expect(origin.reads.get(key)).toBe(1 + 1 + 1); // by the first: the state, the whole; now the state
-  });
-
-  it('makes anew what has another original by now', async () => {
-    const [first] = await fill(url);
-    origin.put(key, samples.png);
-    const app = await start();
-    const again = await get(app);
-    expect(again.cacheStatus).toBe('darkroom; fwd=miss; stored');
-    expect(again.headers.etag).not.toBe(first?.headers.etag);
-    expect(app.renderer.renders).toBe(1);
-    await expect.poll(() => store.paths.length).toBe(2);
-  });
-
-  it('knows nothing of what is gone', async () => {
-    await fill(url);
-    origin.delete(key);
-    expect((await get(await start())).status).toBe(404);
-  });
-
-  it('looks once for all who ask at the same time', async () => {
-    await fill(url);
-    const app = await start();
-    store.reads = 0;
-    const responses = await Promise.all(Array.from({ length: 50 }, () => get(app)));
-    expect(new Set(responses.map(({ status }) => status))).toEqual(new Set([200]));
-    expect(store.reads).toBe(1);
-    expect(app.renderer.renders).toBe(0);
-  });
-
-  it('does not read a body for a conditional request', async () => {
-    const [first] = await fill(url);
-    const app = await start();
-    store.reads = 0;
-    const headers = { 'if-none-match': String(first?.headers.etag) };
-    expect((await app.get(url, headers)).statusCode).toBe(304);
-    expect(store.reads).toBe(0);
-  });
+test('a store that fails is logged once, and costs no client an error', async () => {
+  store.failure = new Error('the bucket is gone');
+  for (const id of [1, 2, 3]) expect(await get(id)).toBe('rendered');
+  // The read, and the write.
+  expect(app.log.entries.filter(({ level }) => level === 'warn')).toHaveLength(2);
+  expect(app.log.errors).toEqual([]);
 });
 
-describe('what is passed through', () => {
-  it('is not stored: the original is there already', async () => {
-    const app = await start();
-    origin.put('emojis/1', samples.png);
-    const { body } = await get(app, '/emojis/1.png?size=4096&quality=lossless');
-    await get(app);
-    await expect.poll(() => store.paths.length).toBe(1);
-    expect(body.equals(samples.png)).toBe(true);
-    expect(store.paths[0]).toMatch(/^icons\/1\/ab\//);
+describe('reads from the store', () => {
+  let ends: (() => void)[];
+  /** What the store says at once of the size of each rendering, by the id in its key. */
+  let sizes: Record<string, number>;
+
+  beforeEach(() => {
+    [ends, sizes] = [[], {}];
+    store.read = async ({ originKey }, _signal, takeRoom) => {
+      const sizeBytes = sizes[originKey.split('/')[1] ?? ''];
+      if (sizeBytes !== undefined && !takeRoom(sizeBytes)) return undefined;
+      await new Promise<void>((resolve) => ends.push(resolve));
+      return { body: Buffer.from(originKey), mimeType: 'image/webp' };
+    };
+    vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
+    return () => vi.useRealTimers();
+  });
+
+  /** Asks, and waits until the store is at it. */
+  async function begin(id: number, sizeBytes?: number): Promise<Promise<string>[]> {
+    if (sizeBytes !== undefined) sizes[id] = sizeBytes;
+    const asked = get(id);
+    for (let turn = 0; turn < 5; turn += 1) await settle();
+    return [asked];
+  }
+  const finish = (): void => {
+    for (const end of ends.splice(0)) end();
+  };
+
+  test('take no more memory together than there is for them', async () => {
+    const [first] = await begin(1, 100 * MEBIBYTE);
+    const [tooLarge] = await begin(2, 29 * MEBIBYTE);
+    expect(await tooLarge).toBe('rendered');
+    const [second] = await begin(3, 28 * MEBIBYTE);
+    finish();
+    expect([await first, await second]).toEqual(['stored', 'stored']);
+    app.originals.put('icons/4/ab', samples.jpeg);
+    const [later] = await begin(4, 29 * MEBIBYTE);
+    finish();
+    expect(await later).toBe('stored');
+  });
+
+  test('wait for it the longer, the larger it is', async () => {
+    const [large] = await begin(1, 32 * MEBIBYTE);
+    await vi.advanceTimersByTimeAsync(10_000);
+    finish();
+    expect(await large).toBe('stored');
+  });
+
+  test('go on without one that is late, and without what that keeps waiting', async () => {
+    const [late] = await begin(1, 4 * MEBIBYTE);
+    const [behind] = await begin(2);
+    await vi.advanceTimersByTimeAsync(2_000);
+    expect(await behind).toBe('rendered');
+    await vi.advanceTimersByTimeAsync(1_500);
+    expect(await late).toBe('rendered');
+    // It is slow, and has not failed: it is asked again at once.
+    const [next] = await begin(3, 1);
+    finish();
+    expect(await next).toBe('stored');
   });
 });
 
-describe('a store that fails', () => {
-  it('costs a render, and is no error to any client', async () => {
-    const app = await start();
-    store.failure = new Error('the bucket is gone');
-    const sizes = [16, 20, 22, 24, 28];
-    for (const size of sizes) {
-      expect((await get(app, `/icons/1/ab.webp?size=${size}`)).status).toBe(200);
-    }
-    expect(app.renderer.renders).toBe(sizes.length);
-    // Not asked again at once, and logged once: the read, and the write.
-    expect(store.reads).toBe(1);
-    const warnings = app.log.entries.filter(({ level }) => level === 'warn');
-    expect(warnings).toHaveLength(2);
-    expect(app.log.errors).toEqual([]);
-    store.failure = undefined;
-    app.clock.advance(5_000);
-    await get(app, '/icons/1/ab.webp?size=32');
-    expect(store.reads).toBe(2);
-    await expect.poll(() => store.paths.length).toBe(1);
-  });
-
-  it('that never responds is left after two seconds', async () => {
-    const app = await start();
-    store.read = () => new Promise(() => undefined);
-    const response = await get(app);
-    expect(response.status).toBe(200);
-    expect(response.cacheStatus).toBe('darkroom; fwd=miss; stored');
-  });
-});
-
-describe('while the origin fails', () => {
-  it('what was stored is served where its state is known', async () => {
-    await fill(url);
-    const app = await start({ CACHE_MEMORY_BYTES: '0' });
-    expect((await get(app)).status).toBe(200);
-    app.clock.advance(300_000);
-    origin.failure = new MediaError('ORIGIN_ERROR', { cause: new Error('down') });
-    const response = await get(app);
-    expect(response.status).toBe(200);
-    expect(response.cacheStatus).toBe('darkroom; fwd=stale; detail=stale-if-error');
-    expect(app.renderer.renders).toBe(0);
-  });
-
-  it('a process that has never seen the original cannot know its state', async () => {
-    await fill(url);
-    origin.failure = new MediaError('ORIGIN_ERROR', { cause: new Error('down') });
-    expect((await get(await start())).status).toBe(502);
-  });
-});
-
-describe('a stop', () => {
-  it('does not wait for a store that hangs', async () => {
-    const app = await start();
+describe('a write into the store', () => {
+  test('that hangs keeps neither a purge nor a stop waiting for ever', async () => {
     store.write = () => new Promise(() => undefined);
-    await get(app);
+    await get(1);
+    vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
+    const purge = { method: 'POST', headers: withToken, payload: { prefix: 'icons/1/' } } as const;
+    const purged = app.askAdmin('/purge', purge);
+    for (let turn = 0; turn < 5; turn += 1) await settle();
+    await vi.advanceTimersByTimeAsync(15_000);
+    vi.useRealTimers();
+    expect((await purged).statusCode).toBe(504);
+    expect(store.removals).toBe(0);
     await app.close();
     const logged = app.log.entries.find(({ details }) => 'unwritten' in details);
     expect(logged).toMatchObject({ level: 'warn', details: { unwritten: 1 } });
   });
 
-  it('waits for what is being stored', async () => {
-    const app = await start();
+  test('is waited for by a stop', async () => {
     const held = defer<void>();
     const write = store.write.bind(store);
     store.write = async (...args) => {
       await held.promise;
       await write(...args);
     };
-    await get(app);
+    await get(1);
     const closed = app.close();
     held.resolve();
     await closed;

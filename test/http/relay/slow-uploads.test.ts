@@ -55,16 +55,6 @@ describe('an upload', () => {
     ]);
   });
 
-  test('that has paid for a while has it', async () => {
-    relay = await useRelayApp({ uploadLimits: quick });
-    const socket = await begin('attachments/1/1/modest', 500_000);
-    const file = expect.poll(countFiles);
-    await file.toBe(1);
-    socket.write(Buffer.alloc(500_000));
-    const [answer] = (await once(socket, 'data')) as [Buffer];
-    expect(parseAnswer(answer).status).toBe(200);
-  });
-
   test('whose client dies leaves nothing, and nothing in the log but its line', async () => {
     relay = await useRelayApp({ uploadLimits: quick });
     for (const [number, isReset] of [true, false].entries()) {

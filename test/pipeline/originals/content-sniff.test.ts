@@ -1,10 +1,38 @@
-import { randomBytes } from 'node:crypto';
 import { gzipSync } from 'node:zlib';
+import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { SNIFF_BYTES, sniffContentType } from '../../../src/pipeline/originals/content-sniff.ts';
-import { corpusFiles } from '../../formats/facts-of.ts';
+import { corpusFile, corpusFiles } from '../../formats/facts-of.ts';
+import { atScale } from '../../support/test-scale.ts';
 import { expectNoUnhandledRejections } from '../../support/unhandled-rejections.ts';
-import { MEDIA_TYPE, prefixOf, WALKED_HEADS } from './sniff-samples.ts';
+
+/** A Content-Type that can go into a header as it is. */
+const MEDIA_TYPE = /^[a-z]+\/[\w.+-]+(?:; (?:charset=utf-(?:8|16le|16be)|codecs=opus))?$/;
+
+/** Beginnings, in Latin-1, of everything that file-type walks through rather than looks at. */
+const WALKED_HEADS = [
+  'PK\x03\x04',
+  '\x1aE\xdf\xa3',
+  'ID3\x03\0\0\0\0\0\x05',
+  'OggS',
+  'II*\0',
+  'MM\0*',
+  '!<arch>',
+  '\x89PNG\r\n\x1a\n',
+  '\0\0\0\x18ftyp',
+  'RIFF\0\0\0\0',
+  '\xff\xfb',
+  '\xef\xbb\xbf\xef\xbb\xbf',
+  '0&\xb2u\x8ef\xcf\x11\xa6\xd9\0\xaa\0b\xcel',
+  '\0\0\0\x0cjP  \r\n\x87\n',
+  '\x04\0\0\0',
+  '<!--',
+] as const;
+
+/** What is looked at of a file of the corpus. */
+function prefixOf(path: string): Uint8Array {
+  return corpusFile(path).subarray(0, SNIFF_BYTES);
+}
 
 const HTML = 'text/html; charset=utf-8';
 const SVG = 'image/svg+xml';
@@ -68,76 +96,43 @@ describe('real files', () => {
 
 describe('markup', () => {
   it.each([
-    '<!DOCTYPE html><title>x</title>',
-    '<!doctype HTML PUBLIC "-//W3C//DTD HTML 4.01//EN">',
-    '<!doctypehtml>',
-    '<!DOCTYPE><html>',
-    '<html>',
-    '<HtMl lang=en>',
-    '<head>',
-    '<body onload=alert(1)>',
-    '<script>alert(1)</script>',
-    '<script/src=x>',
-    '<iframe src=javascript:alert(1)>',
-    '<img src=x onerror=alert(1)>',
-    '<a href=x>',
-    '<p>',
-    '<b>',
-    '<table\n>',
-    '<meta',
-    ' \t\r\n\f<html>',
-    '\uFEFF<html>',
-    '\uFEFF \n<!-- x --><html>',
-    '<!-- a --><!-- b > -- -->\n<script>',
-    '<!--><script>',
-    '<!--><script>x</script>--> y',
-    '<!-- --!><b>x</b>--> y',
-    '<!---><script>',
-    '<!-- x --!><script>',
-    '<!-- never closed <b>',
-    '<?php echo 1 ?>\n<html>',
+    ...['<!DOCTYPE html><title>x</title>', '<!doctype HTML PUBLIC "-//W3C//DTD HTML 4.01//EN">'],
+    ...['<!doctypehtml>', '<!DOCTYPE><html>', '<html>', '<HtMl lang=en>', '<head>'],
+    ...['<body onload=alert(1)>', '<script>alert(1)</script>', '<script/src=x>'],
+    ...['<iframe src=javascript:alert(1)>', '<img src=x onerror=alert(1)>', '<a href=x>', '<p>'],
+    ...['<b>', '<table\n>', '<meta', ' \t\r\n\f<html>', '\uFEFF<html>'],
+    ...['\uFEFF \n<!-- x --><html>', '<!-- a --><!-- b > -- -->\n<script>', '<!--><script>'],
+    ...['<!--><script>x</script>--> y', '<!-- --!><b>x</b>--> y', '<!---><script>'],
+    ...['<!-- x --!><script>', '<!-- never closed <b>', '<?php echo 1 ?>\n<html>'],
     '<!DOCTYPE html><svg xmlns="http://www.w3.org/2000/svg">',
   ])('%j is HTML', async (text) => {
     expect(await sniffText(text)).toBe(HTML);
   });
 
   it.each([
-    '<svg>',
-    '<SVG onload=alert(1)>',
-    '<svg/onload=alert(1)>',
+    ...['<svg>', '<SVG onload=alert(1)>', '<svg/onload=alert(1)>'],
     '<s:svg xmlns:s="http://www.w3.org/2000/svg"/>',
-    '\uFEFF\n<svg xmlns="http://www.w3.org/2000/svg">',
-    '<?xml version="1.0"?><svg>',
+    ...['\uFEFF\n<svg xmlns="http://www.w3.org/2000/svg">', '<?xml version="1.0"?><svg>'],
     '<?xml version="1.0"?>\n<!-- <html> --><?xml-stylesheet href="x>"?>\n<svg>',
     '<!DOCTYPE svg PUBLIC "-//W3C//DTD SVG 1.1//EN" "svg11.dtd">',
-    '<!DOCTYPE svg:svg [ <!ENTITY x "]>"> ]>',
-    '<!DOCTYPE x [ <!ENTITY a "<b>"> ] ><svg>',
+    ...['<!DOCTYPE svg:svg [ <!ENTITY x "]>"> ]>', '<!DOCTYPE x [ <!ENTITY a "<b>"> ] ><svg>'],
     '<?xml version="1.0"?><!DOCTYPE x SYSTEM "y"><!-- z --><svg>',
   ])('%j is SVG', async (text) => {
     expect(await sniffText(text)).toBe(SVG);
   });
 
   it.each([
-    '<?xml version="1.0"?><feed/>',
-    ' <?xml version="1.0"?>',
+    ...['<?xml version="1.0"?><feed/>', ' <?xml version="1.0"?>'],
     '<?xml version="1.0"?><html xmlns="http://www.w3.org/1999/xhtml">',
-    '<?xml version="1.0"?><!-- cut',
-    '<!DOCTYPE plist PUBLIC "x" "y"><plist/>',
+    ...['<?xml version="1.0"?><!-- cut', '<!DOCTYPE plist PUBLIC "x" "y"><plist/>'],
     '<!DOCTYPE x [ <!ENTITY a "cut',
   ])('%j is XML', async (text) => {
     expect(await sniffText(text)).toBe(XML);
   });
 
   it.each([
-    'see <html> and <script>',
-    '<3 you',
-    '<htmlx>',
-    '<svgish>',
-    '<note>not HTML</note>',
-    '<!-- todo -->\n# Notes',
-    '<?php echo "x";',
-    '{"a": "<script>"}',
-    'alert(1)',
+    ...['see <html> and <script>', '<3 you', '<htmlx>', '<svgish>', '<note>not HTML</note>'],
+    ...['<!-- todo -->\n# Notes', '<?php echo "x";', '{"a": "<script>"}', 'alert(1)'],
     '#!/bin/sh\necho hi',
   ])('%j is plain text', async (text) => {
     expect(await sniffText(text)).toBe(TEXT);
@@ -172,19 +167,10 @@ describe('text', () => {
   it.each([
     'The wide, wide sea', // `wide` at 4: QuickTime
     'Are free', // `free` at 4
-    'BMW',
-    'MAC addresses',
-    'MZ',
-    'GIFs are fun',
-    'FORM 27b',
-    'solid state',
-    'II*',
+    ...['BMW', 'MAC addresses', 'MZ', 'GIFs are fun', 'FORM 27b', 'solid state', 'II*'],
     'ID3 is a tag',
     `G${'x'.repeat(187)}G`, // MPEG transport stream
-    'Größe, 猫, 😀',
-    '\uFEFFwith a mark',
-    '\u001b[31mred\u001b[0m\t\f\r\n',
-    'x',
+    ...['Größe, 猫, 😀', '\uFEFFwith a mark', '\u001b[31mred\u001b[0m\t\f\r\n', 'x'],
   ])('%j is plain text, whatever signature it begins with', async (text) => {
     expect(await sniffText(text)).toBe(TEXT);
   });
@@ -233,18 +219,42 @@ describe('text', () => {
 describe('hostile bytes', () => {
   expectNoUnhandledRejections();
 
-  it.each(WALKED_HEADS)('after %j have a type, however they go on', async (head) => {
-    const tails = [
-      Buffer.alloc(0),
-      Buffer.alloc(SNIFF_BYTES),
-      Buffer.alloc(SNIFF_BYTES, 0xff),
-      Buffer.alloc(SNIFF_BYTES, head, 'latin1'),
-      randomBytes(SNIFF_BYTES),
+  const magic = fc.constantFrom(...WALKED_HEADS);
+  const junk = fc.uint8Array({ maxLength: SNIFF_BYTES });
+
+  it('always have a type, soon', async () => {
+    const slowest = { ms: 0 };
+    await fc.assert(
+      fc.asyncProperty(fc.option(magic), junk, async (head, tail) => {
+        const bytes = Buffer.concat([Buffer.from(head ?? '', 'latin1'), tail]);
+        const started = performance.now();
+        expect(await sniffContentType(bytes)).toMatch(MEDIA_TYPE);
+        slowest.ms = Math.max(slowest.ms, performance.now() - started);
+      }),
+      { numRuns: atScale(200, 2_000) },
+    );
+    expect(slowest.ms).toBeLessThan(1_000);
+  });
+
+  it('of damaged real files have one as well', async () => {
+    const files = [
+      ...corpusFiles('nonimage'),
+      ...corpusFiles('hostile-corrupt'),
+      ...corpusFiles('apng'),
     ];
-    for (const tail of tails) {
-      const bytes = Buffer.concat([Buffer.from(head, 'latin1'), tail]);
-      expect(await sniffContentType(bytes), tail.toString('hex')).toMatch(MEDIA_TYPE);
-    }
+    await fc.assert(
+      fc.asyncProperty(
+        fc.constantFrom(...files),
+        fc.array(fc.tuple(fc.nat(SNIFF_BYTES - 1), fc.nat(255)), { maxLength: 20 }),
+        fc.nat(SNIFF_BYTES),
+        async (file, changes, length) => {
+          const bytes = Uint8Array.from(prefixOf(file));
+          for (const [index, value] of changes) bytes[index % bytes.length] = value;
+          expect(await sniffContentType(bytes.subarray(0, length))).toMatch(MEDIA_TYPE);
+        },
+      ),
+      { numRuns: atScale(200, 1_000) },
+    );
   });
 
   it('in gzip are not inflated', async () => {

@@ -1,11 +1,13 @@
+import { Readable } from 'node:stream';
 import { buffer, text } from 'node:stream/consumers';
 import { beforeEach, describe, expect, onTestFinished, test, vi } from 'vitest';
 import { MediaError } from '../../../src/contract/errors.ts';
-import type { Origin } from '../../../src/pipeline/ports.ts';
+import type { Source } from '../../../src/pipeline/ports.ts';
+import { openStream } from '../../support/open-stream.ts';
 
 /** An origin under test, with a way to fill it. */
 export interface OriginFixture {
-  readonly origin: Origin;
+  readonly origin: Source;
   readonly put: (key: string, bytes: Uint8Array) => Promise<void>;
   readonly remove: (key: string) => Promise<void>;
   readonly close: () => Promise<void>;
@@ -24,13 +26,13 @@ export function describeOrigin(name: string, create: () => Promise<OriginFixture
     });
 
     const readText = async (key: string, range?: { first: number; last: number | undefined }) => {
-      const object = await fixture.origin.read(key, { signal, ...(range && { range }) });
+      const object = await openStream(fixture.origin, key, { signal, ...(range && { range }) });
       return text(object.body);
     };
 
     test('an object comes with its size, an identity and a date', async () => {
       await fixture.put('avatars/1/ab12', bytes('original'));
-      const object = await fixture.origin.read('avatars/1/ab12', { signal });
+      const object = await openStream(fixture.origin, 'avatars/1/ab12', { signal });
       expect(object.sizeBytes).toBe(8);
       expect(object.etag).toMatch(/^[^"\s]+$/);
       expect(object.lastModified).toBeInstanceOf(Date);
@@ -43,7 +45,7 @@ export function describeOrigin(name: string, create: () => Promise<OriginFixture
       onTestFinished(() => {
         vi.useRealTimers();
       });
-      const object = await fixture.origin.read('emojis/1', { signal });
+      const object = await openStream(fixture.origin, 'emojis/1', { signal });
       expect(object.lastModified).toBeUndefined();
       expect(await text(object.body)).toBe('one');
     });
@@ -51,7 +53,7 @@ export function describeOrigin(name: string, create: () => Promise<OriginFixture
     test('the identity stays with the bytes and changes with them', async () => {
       await fixture.put('emojis/1', bytes('one'));
       const etag = async () => {
-        const object = await fixture.origin.read('emojis/1', { signal });
+        const object = await openStream(fixture.origin, 'emojis/1', { signal });
         object.body.destroy();
         return object.etag;
       };
@@ -64,7 +66,7 @@ export function describeOrigin(name: string, create: () => Promise<OriginFixture
     test('an object larger than any buffer arrives whole', async () => {
       const large = Buffer.alloc(3_000_001, 'abc');
       await fixture.put('attachments/1/2/large.bin', large);
-      const object = await fixture.origin.read('attachments/1/2/large.bin', { signal });
+      const object = await openStream(fixture.origin, 'attachments/1/2/large.bin', { signal });
       expect(object.sizeBytes).toBe(large.length);
       const received: Buffer[] = [];
       for await (const chunk of object.body) received.push(chunk);
@@ -82,19 +84,16 @@ export function describeOrigin(name: string, create: () => Promise<OriginFixture
       await fixture.put('attachments/1/2/held', content);
       const { origin } = fixture;
       const key = 'attachments/1/2/held';
-      const opened = await (origin.readForMemory ?? origin.read).call(origin, key, {
-        signal,
-        range,
-      });
-      expect(opened.sizeBytes).toBe(sizeBytes);
-      const held = 'bytes' in opened ? Buffer.from(opened.bytes) : await buffer(opened.body);
+      const { body, ...state } = await origin.open(key, { signal, range, isHeld: true });
+      expect(state).toMatchObject({ sizeBytes, part: range });
+      const held = body instanceof Readable ? await buffer(body) : Buffer.from(body ?? []);
       const first = range?.first ?? 0;
       expect(held.equals(content.subarray(first, first + expectedBytes))).toBe(true);
     });
 
     test('an empty object is empty, not missing', async () => {
       await fixture.put('attachments/1/2/empty', bytes(''));
-      const object = await fixture.origin.read('attachments/1/2/empty', { signal });
+      const object = await openStream(fixture.origin, 'attachments/1/2/empty', { signal });
       expect(object.sizeBytes).toBe(0);
       expect(await text(object.body)).toBe('');
     });
@@ -108,7 +107,7 @@ export function describeOrigin(name: string, create: () => Promise<OriginFixture
     ])('a range $first to $last gives its bytes, and the size of the whole', async (range) => {
       await fixture.put('attachments/1/2/digits', bytes('0123456789'));
       const { first, last } = range;
-      const object = await fixture.origin.read('attachments/1/2/digits', {
+      const object = await openStream(fixture.origin, 'attachments/1/2/digits', {
         signal,
         range: { first, last },
       });
@@ -133,7 +132,9 @@ export function describeOrigin(name: string, create: () => Promise<OriginFixture
       `attachments/1/2/${'ü'.repeat(200)}`, // longer than file systems take
     ])('%s is UNKNOWN_MEDIA', async (key) => {
       await fixture.put('avatars/1/ab12', bytes('original'));
-      const error: unknown = await fixture.origin.read(key, { signal }).catch((reason) => reason);
+      const error: unknown = await openStream(fixture.origin, key, { signal }).catch(
+        (reason) => reason,
+      );
       expect(error).toBeInstanceOf(MediaError);
       expect(error).toMatchObject({ code: 'UNKNOWN_MEDIA' });
     });
@@ -162,12 +163,14 @@ export function describeOrigin(name: string, create: () => Promise<OriginFixture
     test('a signal that has aborted reads nothing', async () => {
       await fixture.put('emojis/1', bytes('one'));
       const aborted = AbortSignal.abort(new Error('gone'));
-      await expect(fixture.origin.read('emojis/1', { signal: aborted })).rejects.toThrow('gone');
+      await expect(openStream(fixture.origin, 'emojis/1', { signal: aborted })).rejects.toThrow(
+        'gone',
+      );
     });
 
     test('a body that is not wanted can be let go', async () => {
       await fixture.put('attachments/1/2/large.bin', Buffer.alloc(3_000_000));
-      const object = await fixture.origin.read('attachments/1/2/large.bin', { signal });
+      const object = await openStream(fixture.origin, 'attachments/1/2/large.bin', { signal });
       object.body.destroy();
       await new Promise((resolve) => object.body.once('close', resolve));
       expect(object.body.readableEnded).toBe(false);

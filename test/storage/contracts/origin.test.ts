@@ -1,7 +1,7 @@
 import { rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { beforeAll } from 'vitest';
-import { createFilesystemOrigin } from '../../../src/storage/filesystem/filesystem-origin.ts';
+import { openFolderStorage } from '../../support/folder-storage.ts';
 import { MemoryOrigin } from '../../support/memory-origin.ts';
 import { type LocalS3, startLocalS3 } from '../../support/s3/local-s3.ts';
 import { createS3Fixture } from '../../support/s3/s3-bucket.ts';
@@ -26,8 +26,9 @@ describeOrigin('memory', async () => {
 
 describeOrigin('filesystem', async () => {
   const folder = await makeTemporaryFolder();
+  const { origin } = await openFolderStorage(folder.path);
   return {
-    origin: await createFilesystemOrigin(folder.path),
+    origin,
     put: folder.put,
     remove: (key) => rm(join(folder.path, key)),
     close: folder.remove,

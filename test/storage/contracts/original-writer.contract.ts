@@ -1,13 +1,15 @@
 import { buffer } from 'node:stream/consumers';
 import { beforeEach, describe, expect, test } from 'vitest';
 import { MediaError } from '../../../src/contract/errors.ts';
-import type { OriginalWriter } from '../../../src/pipeline/originals/original-writer.ts';
-import type { Origin } from '../../../src/pipeline/ports.ts';
+
+import type { Source } from '../../../src/pipeline/ports.ts';
+import type { OriginalWriter } from '../../support/folder-storage.ts';
+import { openStream } from '../../support/open-stream.ts';
 
 /** A writer under test, and the origin that reads what it writes. */
 export interface OriginalWriterFixture {
   readonly writer: OriginalWriter;
-  readonly origin: Origin;
+  readonly origin: Source;
   /** Names of whatever is in the storage, parts of uploads included. */
   readonly list: () => Promise<readonly string[]>;
   /** Where the server of a test cannot remove the parts of an upload, and the writer must say so. */
@@ -48,7 +50,7 @@ export function describeOriginalWriter(
     });
 
     const read = async (key: string): Promise<Buffer> =>
-      buffer((await fixture.origin.read(key, { signal })).body);
+      buffer((await openStream(fixture.origin, key, { signal })).body);
 
     test.each([0, 1, 70_000, 8 * MEBIBYTE, 8 * MEBIBYTE + 1, 20 * MEBIBYTE + 3])(
       'what is written is read: %i bytes',
@@ -84,7 +86,7 @@ export function describeOriginalWriter(
           });
         expect(await fixture.writer.has('emojis/2', signal)).toBe(false);
         const etag = await write();
-        const { etag: read, body } = await fixture.origin.read('emojis/2', { signal });
+        const { etag: read, body } = await openStream(fixture.origin, 'emojis/2', { signal });
         expect((await buffer(body)).equals(bytes)).toBe(true);
         expect(etag).toBe(read);
         expect(await fixture.writer.has('emojis/2', signal)).toBe(true);

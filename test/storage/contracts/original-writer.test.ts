@@ -1,6 +1,5 @@
 import { beforeAll } from 'vitest';
-import { createFilesystemOrigin } from '../../../src/storage/filesystem/filesystem-origin.ts';
-import { createFilesystemOriginalWriter } from '../../../src/storage/filesystem/filesystem-original-writer.ts';
+import { openFolderStorage } from '../../support/folder-storage.ts';
 import { type LocalS3, startLocalS3 } from '../../support/s3/local-s3.ts';
 import { createS3WriterFixture } from '../../support/s3/s3-original-writer.ts';
 import { makeTemporaryFolder } from '../../support/temporary-folder.ts';
@@ -14,12 +13,7 @@ beforeAll(async () => {
 
 describeOriginalWriter('the filesystem writer', async () => {
   const { path, list, remove } = await makeTemporaryFolder();
-  return {
-    writer: await createFilesystemOriginalWriter(path),
-    origin: await createFilesystemOrigin(path),
-    list,
-    close: remove,
-  };
+  return { ...(await openFolderStorage(path)), list, close: remove };
 });
 
 // The server knows no AbortMultipartUpload; that parts are removed is shown on Ceph (`npm run test:s3`).

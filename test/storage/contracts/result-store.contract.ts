@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import type { ResultAddress, ResultStore, StoredResult } from '../../../src/pipeline/ports.ts';
-import { resultPathPrefix } from '../../../src/pipeline/results/result-path.ts';
+import { storedPathPrefix } from '../../support/stored-path.ts';
 
 /** A reader that has room for all. */
 export const anySize = (): boolean => true;
@@ -197,7 +197,7 @@ export function describeResultStore(name: string, create: () => Promise<ResultSt
         const originKey = 'avatars/1/ab';
         const other = addressOf({ originKey, key: `${originKey}?width=128` });
         await writeText(other, 'other');
-        const prefix = resultPathPrefix(originKey, addressOf({ originKey }).key);
+        const prefix = storedPathPrefix(originKey, addressOf({ originKey }).key);
         expect(await store.remove(prefix)).toBe(2);
         expect(await readText(other)).toBe('other');
         expect(await left()).toEqual(keys.slice(1));

@@ -1,16 +1,21 @@
+import { createSocket } from 'node:dgram';
+import { subscribe, unsubscribe } from 'node:diagnostics_channel';
+import { Resolver } from 'node:dns/promises';
+import { once } from 'node:events';
 import { readFileSync } from 'node:fs';
 import { createServer } from 'node:https';
+import type { Socket } from 'node:net';
+import { Readable } from 'node:stream';
 import { buffer } from 'node:stream/consumers';
 import { beforeEach, describe, expect, onTestFinished, test } from 'vitest';
-import { MediaError } from '../../../src/contract/errors.ts';
-import { SiteFailure } from '../../../src/pipeline/site-failure.ts';
-import type { RemoteLimits } from '../../../src/storage/remote/open-sites.ts';
 import { tlsFiles } from '../../support/http/tls-files.ts';
 import { listenLocally } from '../../support/processes/local-server.ts';
 import { useDnsServer } from '../../support/sites/dns-server.ts';
 import { HostileServer } from '../../support/sites/hostile-server.ts';
+import { createRealResolver } from '../../support/sites/scripted-resolver.ts';
 import { SiteServer } from '../../support/sites/site-server.ts';
-import { TestSites } from '../../support/sites/test-sites.ts';
+import { type SiteFailure, TestSites } from '../../support/sites/test-sites.ts';
+import { FakeClock } from '../../support/test-app.ts';
 
 let site: SiteServer;
 
@@ -21,7 +26,10 @@ beforeEach(async () => {
 });
 
 /** Sites that may be on this machine. */
-function openSites(limits: Partial<RemoteLimits> = {}, ports: readonly number[] = []): TestSites {
+function openSites(
+  limits: ConstructorParameters<typeof TestSites>[1] = {},
+  ports: readonly number[] = [],
+): TestSites {
   const sites = new TestSites(
     { ports: [site.port, ...ports], allowedNetworks: ['127.0.0.1/32', '::1'] },
     limits,
@@ -33,19 +41,32 @@ function openSites(limits: Partial<RemoteLimits> = {}, ports: readonly number[] 
 
 async function readText(sites: TestSites, path: string, host = 'site.test'): Promise<string> {
   const response = await sites.open(`http://${host}:${site.port}${path}`);
-  if (response.kind !== 'content') throw new Error('Nothing came.');
+  if (!(response.body instanceof Readable)) throw new Error('Nothing came.');
   return (await buffer(response.body)).toString();
 }
 
-function reasonOf(error: unknown): string | undefined {
-  const cause = error instanceof MediaError ? error.cause : undefined;
-  return cause instanceof SiteFailure ? cause.reason : undefined;
-}
+const reasonOf = (error: unknown): string | undefined =>
+  (error as { readonly cause?: SiteFailure } | undefined)?.cause?.reason;
 
 function redirectTo(path: string, location: string): void {
   site.handlers.set(path, (_request, response) => {
     response.writeHead(302, { location }).end('a body that nobody reads');
   });
+}
+
+/** @returns tells how many connections there were at most at once, those included whose end was not complete */
+function watchConnections(): () => number {
+  const open = new Set<Socket>();
+  let most = 0;
+  const note = (message: unknown): void => {
+    const { socket } = message as { readonly socket: Socket };
+    open.add(socket);
+    most = Math.max(most, open.size);
+    socket.once('close', () => open.delete(socket));
+  };
+  subscribe('net.client.socket', note);
+  onTestFinished(() => void unsubscribe('net.client.socket', note));
+  return () => most;
 }
 
 describe('redirects', () => {
@@ -86,9 +107,9 @@ describe('redirects', () => {
     redirectTo('/a', '/cat');
     const url = `http://site.test:${site.port}/a`;
     const first = await sites.open(url);
-    if (first.kind !== 'content') throw new Error('Nothing came.');
+    if (!(first.body instanceof Readable)) throw new Error('Nothing came.');
     first.body.resume();
-    await sites.openKnown(url, first.validators);
+    await sites.openKnown(url, 'validators' in first ? first.validators : undefined);
     expect(site.requests.map(({ headers }) => headers['if-none-match'])).toEqual([
       undefined,
       undefined,
@@ -137,7 +158,29 @@ describe('addresses', () => {
     expect(reasonOf(await sites.failureOf(url('c.test')))).toBe('name');
     expect(sites.dialled).toEqual(['127.0.0.1']);
   });
+
+  test("come from the system's servers, from other ones a minute after it has others", async () => {
+    const one = await useDnsServer({ 'a.test': ['127.0.0.1'] });
+    const two = await useDnsServer({ 'a.test': ['127.0.0.2'] });
+    const clock = new FakeClock();
+    let system = one;
+    const doubles = { clock, createResolver: () => resolverOf(system.address) };
+    const resolver = createRealResolver([], doubles);
+    const fixed = createRealResolver([one.address], doubles);
+    expect(await resolver.resolve('a.test')).toEqual(['127.0.0.1']);
+    system = two;
+    clock.advance(60_000);
+    expect(await resolver.resolve('a.test')).toEqual(['127.0.0.2']);
+    expect(await fixed.resolve('a.test')).toEqual(['127.0.0.1']);
+  });
 });
+
+/** A resolver of the system whose servers are these. */
+function resolverOf(address: string): Resolver {
+  const resolver = new Resolver({ timeout: 100, tries: 1 });
+  resolver.setServers([address]);
+  return resolver;
+}
 
 describe('a connection is refused or given up', () => {
   test('where nobody vouches for the certificate', async () => {
@@ -160,7 +203,18 @@ describe('a connection is refused or given up', () => {
     const error = await sites.failureOf(`http://silent.test:${site.port}/cat`);
     expect(error).toMatchObject({ code: 'ORIGIN_TIMEOUT' });
     expect(reasonOf(error)).toBe('time');
-    expect(sites.connections.inUse).toBe(0);
+    await expect.poll(() => sites.connections.inUse).toBe(0);
+  });
+
+  test('where a name server does not answer, before that deadline too', async () => {
+    const silent = createSocket('udp4').bind(0, '127.0.0.1');
+    onTestFinished(() => void silent.close());
+    await once(silent, 'listening');
+    const createResolver = () => resolverOf(`127.0.0.1:${silent.address().port}`);
+    const resolving = createRealResolver([], { createResolver }).resolve('silent.test');
+    const error = await resolving.catch((reason: unknown) => reason);
+    expect(error).toMatchObject({ code: 'ORIGIN_TIMEOUT' });
+    expect(reasonOf(error)).toBe('time');
   });
 
   test('where a site does not go on with the handshake', async () => {
@@ -217,8 +271,10 @@ describe('connections', () => {
     const sites = openSites({ inAll: { slots: 3, maxWaiting: 100, maxWaitMs } });
     const hosts = Array.from({ length: 12 }, (_, index) => `host${index}.test`);
     for (const host of hosts) sites.resolver.set(host, ['127.0.0.1']);
+    const mostConnections = watchConnections();
     const texts = await Promise.all(hosts.map((host) => readText(sites, '/cat', host)));
     expect(texts).toEqual(hosts.map(() => 'a cat'));
+    expect(mostConnections()).toBe(3);
     expect(sites.connections.size).toBeLessThanOrEqual(3);
   });
 
@@ -235,6 +291,6 @@ describe('connections', () => {
     controller.abort();
     const settled = await Promise.allSettled(pending);
     expect(settled.map(({ status }) => status)).toEqual(['rejected', 'rejected']);
-    expect(sites.connections.inUse).toBe(0);
+    await expect.poll(() => sites.connections.inUse).toBe(0);
   });
 });

@@ -1,13 +1,15 @@
-// Writes renderings into a store without end, until it is killed: the store that was built, and its folder.
-import { setImmediate as nextTurn } from 'node:timers/promises';
+// Writes renderings into a store without end, until it is killed: the store that was built, and its folder. Says so
+// when the folder is its own.
+import { setImmediate as nextTurn, setTimeout as wait } from 'node:timers/promises';
 import { crashAddressOf, crashBodyOf } from './crash-results.mjs';
 
 const [storeModule, folder, maxBytes] = process.argv.slice(2);
 const { createDiskCache } = await import(storeModule);
-const log = { info: () => undefined, warn: console.error, error: console.error };
+const log = { info: () => undefined, warn: () => undefined, error: console.error };
 const store = await createDiskCache({ folder, maxBytes: Number(maxBytes), log });
-while (store.usage() === undefined) await nextTurn();
-process.send('writing');
+console.log(store.shortcoming() === undefined ? 'first' : 'waiting');
+while (store.usage() === undefined) await wait(1);
+console.log('writing');
 
 const writeAll = async (first) => {
   for (let turn = first; ; turn += 4) {

@@ -1,11 +1,4 @@
-import { once } from 'node:events';
-import {
-  type AgentOptions,
-  type IncomingMessage,
-  Agent as PlainAgent,
-  request as plainRequest,
-} from 'node:http';
-import { Agent as TlsAgent, request as tlsRequest } from 'node:https';
+import { Agent } from 'undici';
 
 /** A response, with its body whole. */
 export interface ClientResponse {
@@ -29,33 +22,29 @@ interface AskOptions {
 export type Ask = (target: string, options?: AskOptions) => Promise<ClientResponse>;
 
 /**
- * A client of a port of this machine, which speaks HTTP/1.1 over connections of its own.
+ * A client for sound requests to a port of this machine, over connections of its own; what is not sound, raw-http.ts
+ * sends.
  *
- * @param options how it connects; by TLS where they name the certificate (`ca`) that it trusts
+ * @param options how it connects; by TLS where they name the certificate (`connect.ca`) that it trusts
  */
 export function createClient(
   port: number,
-  { ca, ...options }: AgentOptions & { readonly ca?: Buffer } = {},
+  options: Agent.Options & { readonly connect?: { readonly ca?: Buffer } } = {},
 ): Ask {
-  const keptAlive = { keepAlive: true, ...options };
-  const agent = ca ? new TlsAgent({ ca, ...keptAlive }) : new PlainAgent(keptAlive);
-  const request = ca ? tlsRequest : plainRequest;
-  return async (path, { method = 'GET', headers = {}, body } = {}) => {
-    const sent = request({ host: '127.0.0.1', port, agent, path, method, headers });
-    sent.end(body);
-    const [message] = (await once(sent, 'response')) as [IncomingMessage];
-    const chunks: Buffer[] = [];
-    for await (const chunk of message) chunks.push(chunk as Buffer);
-    const lines: Record<string, string[]> = {};
-    for (let index = 0; index < message.rawHeaders.length; index += 2) {
-      const name = (message.rawHeaders[index] ?? '').toLowerCase();
-      lines[name] = [...(lines[name] ?? []), message.rawHeaders[index + 1] ?? ''];
-    }
-    const header = (name: string): string => (lines[name] ?? []).join(', ');
+  const agent = new Agent(options);
+  const origin = `${options.connect?.ca ? 'https' : 'http'}://127.0.0.1:${port}`;
+  return async (path, { method = 'GET', headers = {}, body = null } = {}) => {
+    const response = await agent.request({ origin, path, method, headers, body });
+    const lines = Object.entries(response.headers).map(([name, value = []]) => [
+      name,
+      [value].flat(),
+    ]);
+    const byName: Readonly<Record<string, readonly string[]>> = Object.fromEntries(lines);
+    const header = (name: string): string => (byName[name] ?? []).join(', ');
     return {
-      status: message.statusCode ?? 0,
-      headers: lines,
-      body: Buffer.concat(chunks),
+      status: response.statusCode,
+      headers: byName,
+      body: Buffer.from(await response.body.arrayBuffer()),
       header,
       nginx: /(?:^|, )nginx; ([^,]*)/.exec(header('cache-status'))?.[1] ?? '',
     };

@@ -1,4 +1,4 @@
-import type { DrawnApng, DrawnApngFrame, SampleKind } from './draw-apng.ts';
+import type { DrawnApng, SampleKind } from './draw-apng.ts';
 
 type Pixel = readonly [red: number, green: number, blue: number, alpha: number];
 
@@ -12,29 +12,22 @@ const transparentBlack: Pixel = [0, 0, 0, 0];
  */
 export function composeApng(drawn: DrawnApng): Uint8Array[] {
   const { widthPx, heightPx, frames, kind = { colour: 'rgba', bits: 8 } } = drawn;
-  const places = Array.from({ length: widthPx * heightPx }, (_, at) => ({
-    x: at % widthPx,
-    y: Math.floor(at / widthPx),
-  }));
-  let canvas: Pixel[] = places.map(() => transparentBlack);
-  return frames.map((frame) => {
-    const { left = 0, top = 0, dispose = 'none', blend = 'source' } = frame;
-    const isWithin = ({ x, y }: { readonly x: number; readonly y: number }): boolean =>
-      x >= left &&
-      y >= top &&
-      x < left + (frame.widthPx ?? widthPx) &&
-      y < top + (frame.heightPx ?? heightPx);
-    const shown = canvas.map((below, at) => {
-      const place = places[at] ?? { x: 0, y: 0 };
-      if (!isWithin(place)) return below;
-      const pixel = pixelOf(frame, place.x - left, place.y - top, kind);
-      return blend === 'source' ? pixel : over(pixel, below);
-    });
+  let canvas = Array.from({ length: widthPx * heightPx }, () => transparentBlack);
+  return frames.map(({ draw, dispose, blend, ...frame }) => {
+    const { left = 0, top = 0, widthPx: width = widthPx, heightPx: height = heightPx } = frame;
     const before = canvas;
-    canvas = shown.map((pixel, at) => {
-      if (dispose === 'none' || !isWithin(places[at] ?? { x: 0, y: 0 })) return pixel;
-      return dispose === 'previous' ? (before[at] ?? pixel) : transparentBlack;
-    });
+    const shown = [...canvas];
+    canvas = [...canvas];
+    for (let y = 0; y < height; y += 1) {
+      for (let x = 0; x < width; x += 1) {
+        const at = (top + y) * widthPx + left + x;
+        const below = before[at] ?? transparentBlack;
+        const pixel = toRgba(draw(x, y), kind);
+        shown[at] = blend === 'over' ? over(pixel, below) : pixel;
+        const disposed = dispose === 'previous' ? below : transparentBlack;
+        canvas[at] = (dispose ?? 'none') === 'none' ? shown[at] : disposed;
+      }
+    }
     return Uint8Array.from(shown.flat());
   });
 }
@@ -47,31 +40,22 @@ export function composeStill(drawn: DrawnApng): Uint8Array {
 }
 
 /** Samples to 8-bit RGBA (PNG 3rd edition §13.12): 16 bits lose their lower half. */
-function pixelOf({ draw }: DrawnApngFrame, x: number, y: number, kind: SampleKind): Pixel {
+function toRgba(samples: readonly number[], kind: SampleKind): Pixel {
   const { colour, bits, palette = [], transparent } = kind;
-  const samples = draw(x, y);
-  const to8 = (sample = 0): number =>
-    bits === 16 ? sample >> 8 : Math.round((sample * 255) / (2 ** bits - 1));
-  const [first = 0, second, third, fourth] = samples;
+  const [first = 0] = samples;
+  if (colour === 'palette') return [...(palette[first] ?? [0, 0, 0]), transparent?.[first] ?? 255];
+  const levels = samples.map((sample) =>
+    bits === 16 ? sample >> 8 : Math.round((sample * 255) / (2 ** bits - 1)),
+  );
   // Of colours without alpha, tRNS names one in 16-bit numbers that is transparent.
   const isNamed =
     transparent !== undefined &&
     samples.every(
       (sample, at) => sample === (transparent[2 * at] ?? 0) * 256 + (transparent[2 * at + 1] ?? 0),
     );
-  const keyed = isNamed ? 0 : 255;
-  switch (colour) {
-    case 'palette':
-      return [...(palette[first] ?? [0, 0, 0]), transparent?.[first] ?? 255];
-    case 'grey':
-      return [to8(first), to8(first), to8(first), keyed];
-    case 'grey alpha':
-      return [to8(first), to8(first), to8(first), to8(second)];
-    case 'rgb':
-      return [to8(first), to8(second), to8(third), keyed];
-    case 'rgba':
-      return [to8(first), to8(second), to8(third), to8(fourth)];
-  }
+  const alpha = /a$|alpha/.test(colour) ? levels.pop() : undefined;
+  const [red = 0, green = red, blue = red] = levels;
+  return [red, green, blue, alpha ?? (isNamed ? 0 : 255)];
 }
 
 /** In whole numbers: everything times 255 · 255, each quotient rounded half up. */

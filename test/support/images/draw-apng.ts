@@ -81,68 +81,51 @@ export function drawApng(drawn: DrawnApng): Buffer {
 
 /** The chunks of a drawing, for those who want to change some. */
 export function drawApngChunks(drawn: DrawnApng): ApngChunk[] {
-  const { kind = trueColour, plays = 0, frames, still, isInterlaced = false } = drawn;
+  const { kind = trueColour, plays = 0, frames, still, isInterlaced = false, before = [] } = drawn;
   let sequence = 0;
-  const number = (): Buffer => {
-    sequence += 1;
-    return u32be(sequence - 1);
-  };
-  const pieces = (picture: PictureSize & { readonly draw: Draw }): Buffer[] =>
-    cut(packSamples(picture, kind, isInterlaced), drawn.pieces ?? 1);
-  const header = join(
-    u32be(drawn.widthPx),
-    u32be(drawn.heightPx),
-    kind.bits,
-    colourTypes[kind.colour].code,
-    0,
-    0,
-    isInterlaced ? 1 : 0,
-  );
-  const { palette, transparent } = kind;
-  const chunks: ApngChunk[] = [
-    { type: 'IHDR', data: header },
-    { type: 'acTL', data: join(u32be(frames.length), u32be(plays)) },
-    ...(drawn.before ?? []),
-    ...(palette === undefined ? [] : [{ type: 'PLTE', data: Buffer.from(palette.flat()) }]),
-    ...(transparent === undefined ? [] : [{ type: 'tRNS', data: Buffer.from(transparent) }]),
-  ];
-  const add = (type: string, data: Buffer): number => chunks.push({ type, data });
-  if (still !== undefined) {
-    for (const data of pieces({ ...drawn, draw: still })) add('IDAT', data);
-  }
-  for (const [index, frame] of frames.entries()) {
-    const { widthPx = drawn.widthPx, heightPx = drawn.heightPx, draw } = frame;
-    add('fcTL', join(number(), formatControl(frame, { widthPx, heightPx })));
-    const isStill = still === undefined && index === 0;
-    for (const data of pieces({ widthPx, heightPx, draw })) {
-      if (isStill) add('IDAT', data);
-      else add('fdAT', join(number(), data));
+  const number = (): Buffer => u32be(sequence++);
+  const chunks: ApngChunk[] = [];
+  const add = (type: string, ...parts: readonly (number | Uint8Array)[]): unknown =>
+    chunks.push({ type, data: join(...parts) });
+  const size = [drawn.widthPx, drawn.heightPx].map(u32be);
+  const { code } = colourTypes[kind.colour];
+  add('IHDR', ...size, kind.bits, code, 0, 0, isInterlaced ? 1 : 0);
+  add('acTL', u32be(frames.length), u32be(plays));
+  chunks.push(...before);
+  if (kind.palette !== undefined) add('PLTE', ...kind.palette.flat());
+  if (kind.transparent !== undefined) add('tRNS', ...kind.transparent);
+  const addPicture = (picture: PictureSize & { readonly draw: Draw }, isStill: boolean): void => {
+    const data = packSamples(picture, kind, isInterlaced);
+    const { pieces = 1 } = drawn;
+    const pieceBytes = Math.ceil(data.length / pieces);
+    for (let index = 0; index < pieces; index += 1) {
+      const piece = data.subarray(index * pieceBytes, (index + 1) * pieceBytes);
+      if (isStill) add('IDAT', piece);
+      else add('fdAT', number(), piece);
     }
+  };
+  if (still !== undefined) addPicture({ ...drawn, draw: still }, true);
+  for (const [index, frame] of frames.entries()) {
+    const { widthPx = drawn.widthPx, heightPx = drawn.heightPx, left = 0, top = 0 } = frame;
+    const { draw, delay = [1, 10], dispose = 'none', blend = 'source' } = frame;
+    const box = [widthPx, heightPx, left, top].map(u32be);
+    add('fcTL', number(), ...box, ...delay.map(u16be), disposals[dispose], blends[blend]);
+    addPicture({ widthPx, heightPx, draw }, still === undefined && index === 0);
   }
-  add('IEND', Buffer.alloc(0));
+  add('IEND');
   return chunks;
 }
 
 /** Writes chunks, each with its length and a right CRC. */
 export function formatChunks(chunks: readonly ApngChunk[]): Buffer {
-  const formatted = chunks.map(({ type, data }) => pngChunk(type, data));
-  return Buffer.concat([Buffer.from('\x89PNG\r\n\x1a\n', 'latin1'), ...formatted]);
+  // Not as arguments, of which there cannot be a hundred thousand.
+  const pieces = chunks.map(({ type, data }) => pngChunk(type, data));
+  return Buffer.concat([Buffer.from('\x89PNG\r\n\x1a\n', 'latin1'), ...pieces]);
 }
 
 interface PictureSize {
   readonly widthPx: number;
   readonly heightPx: number;
-}
-
-/** An fcTL but for its number. */
-function formatControl(frame: DrawnApngFrame, { widthPx, heightPx }: PictureSize): Buffer {
-  const { left = 0, top = 0, delay = [1, 10], dispose = 'none', blend = 'source' } = frame;
-  return join(
-    ...[widthPx, heightPx, left, top].map(u32be),
-    ...delay.map(u16be),
-    disposals[dispose],
-    blends[blend],
-  );
 }
 
 /** Rows of samples without a filter, compressed. */
@@ -170,11 +153,4 @@ function packSamples(
     }
   }
   return deflateSync(Buffer.concat(rows));
-}
-
-function cut(data: Buffer, count: number): Buffer[] {
-  const size = Math.ceil(data.length / count);
-  return Array.from({ length: count }, (_, index) =>
-    data.subarray(index * size, (index + 1) * size),
-  );
 }

@@ -8,7 +8,7 @@ import type {
   Reference,
   ResponseObject,
   Schema,
-} from '../../../tools/openapi/model.ts';
+} from '../../../tools/documents/openapi/model.ts';
 import type { WireResponse } from '../http/wire-response.ts';
 
 /** An operation of a document, with all that belongs to it. */
@@ -17,6 +17,12 @@ export interface DocumentedOperation {
   readonly template: string;
   readonly operation: Operation;
   readonly parameters: readonly Parameter[];
+}
+
+/** What of an operation decides how its responses are. */
+interface JudgedOperation {
+  readonly method: string;
+  readonly operation: Pick<Operation, 'responses'>;
 }
 
 /** Of the connection, not of the response; the last follows from `content`. */
@@ -57,12 +63,6 @@ export class OpenapiReader {
     );
   }
 
-  /** Words of the paths that are no placeholder. */
-  get words(): ReadonlySet<string> {
-    const segments = Object.keys(this.document.paths).flatMap((path) => path.split('/'));
-    return new Set(segments.filter((segment) => !segment.includes('{')));
-  }
-
   /** Whether a value is what a schema describes. */
   isValid(schema: Schema, value: unknown): boolean {
     return this.#validatorOf(schema)(value);
@@ -74,7 +74,7 @@ export class OpenapiReader {
   }
 
   /** All in which a response is not as documented, a sentence each. */
-  findDeviations({ method, operation }: DocumentedOperation, received: WireResponse): string[] {
+  findDeviations({ method, operation }: JudgedOperation, received: WireResponse): string[] {
     const { status, headers, body } = received;
     const documented = operation.responses[status];
     if (documented === undefined) return [`the status ${status} is not documented`];
@@ -83,6 +83,13 @@ export class OpenapiReader {
       ...this.#findHeaderDeviations(response, headers),
       ...this.#findContentDeviations(response, method, headers['content-type'], body),
     ];
+  }
+
+  /** The same of an error, which is documented for itself, whatever was asked. */
+  findErrorDeviations(method: string, received: WireResponse): string[] {
+    const { status } = received;
+    const responses = { [status]: { $ref: `#/components/responses/Error${status}` } };
+    return this.findDeviations({ method, operation: { responses } }, received);
   }
 
   #findHeaderDeviations(

@@ -23,9 +23,9 @@ const commands = {
   },
   // Takes a while, and no CPU time.
   rest: (ms) => setTimeout(() => reply(`${process.pid} rested`), Number(ms)),
-  // Says that it is at work, and then the same; where it is its worker's first job, and it may, it is done at once.
-  'stand-still': (unless) => {
-    if (unless === 'fresh' && jobs === 1) return reply(`${process.pid} fresh`);
+  // Says that it is at work, and then the same; where it is among the first jobs of its worker, it is done at once.
+  'stand-still': (firstJobs) => {
+    if (jobs <= Number(firstJobs)) return reply(`${whoAmI()} went on`);
     process.stderr.write('stands still\n', commands.hang);
   },
   crash: () => setImmediate(() => process.abort()),
@@ -63,6 +63,15 @@ const commands = {
     for (let line = 1; line <= Number(count); line += 1)
       process.stderr.write(`complaint ${line}\n`);
     reply('written');
+  },
+  // The response, so many bytes at a time.
+  'in-pieces': async (bytes) => {
+    const body = Buffer.from('in pieces');
+    const message = Buffer.concat(formatMessage({ kind: 'rendered', body, rssBytes: 1 }));
+    for (let at = 0; at < message.length; at += Number(bytes)) {
+      channel.write(message.subarray(at, at + Number(bytes)));
+      await new Promise((resolve) => setTimeout(resolve, 1));
+    }
   },
   grow: (rssBytes) => reply(whoAmI(), Number(rssBytes)),
   // Dies, and leaves a child behind that holds its channel open.

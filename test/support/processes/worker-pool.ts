@@ -1,7 +1,6 @@
 import { readlinkSync } from 'node:fs';
 import { afterEach } from 'vitest';
-import type { RenderOptions } from '../../../src/pipeline/ports.ts';
-import type { RenderJob } from '../../../src/pipeline/render/render-job.ts';
+import type { Renderer, RenderOptions } from '../../../src/pipeline/ports.ts';
 import { WorkerPool, type WorkerRendererOptions } from '../../../src/workers/worker-pool.ts';
 import { RecordedLog } from '../recorded-log.ts';
 
@@ -13,6 +12,9 @@ export const REAL_WORKER = new URL('../../../dist/workers/child/main.js', import
 
 /** Compiled, for tests of uncompiled pools. */
 export const STARTER = new URL('../../../dist/workers/starter/main.js', import.meta.url);
+
+/** What a worker is told to do. */
+export type RenderJob = Parameters<Renderer['render']>[1];
 
 /** A job of one pixel. */
 export const anyJob: RenderJob = {
@@ -35,7 +37,7 @@ export const anyJob: RenderJob = {
 const staying = new AbortController().signal;
 
 /** Of a pool of one scripted light worker. */
-export const poolOptions: WorkerRendererOptions = {
+const poolOptions: WorkerRendererOptions = {
   workerFile: SCRIPTED_WORKER,
   starterFile: STARTER,
   workers: { light: 1, heavy: 0 },
@@ -58,6 +60,11 @@ interface TestPoolOptions extends Partial<Omit<WorkerRendererOptions, 'memoryByt
   readonly memoryBytes?: number;
   /** Deadline of what `say` says, in milliseconds. */
   readonly timeoutMs?: number;
+}
+
+/** Makes a pool of one scripted light worker, which is not started. */
+export function createPool(): WorkerPool {
+  return new WorkerPool(poolOptions);
 }
 
 /** Starts pools that end with their test: of one scripted light worker, where nothing else is said. */
@@ -112,4 +119,12 @@ export function isAlive(processId: number): boolean {
   } catch {
     return false;
   }
+}
+
+/** Starts a real worker with the `start` of `usePools`; gives its pool, and a way to have it render in no hurry. */
+export async function startReal(start: ReturnType<typeof usePools>, memoryBytes = 2 ** 30) {
+  const { renderer } = await start({ workerFile: REAL_WORKER, memoryBytes });
+  const render = (bytes: Uint8Array, job: RenderJob) =>
+    renderer.render(bytes, job, { lane: 'light', timeoutMs: 60_000, signal: staying });
+  return { renderer, render };
 }

@@ -5,13 +5,19 @@ import {
   PutObjectCommand,
   S3Client,
 } from '@aws-sdk/client-s3';
+import type { OriginListing, ResultStore } from '../../../src/pipeline/ports.ts';
+import { S3Listing } from '../../../src/storage/s3/s3-listing.ts';
 import { S3Origin, type S3OriginOptions } from '../../../src/storage/s3/s3-origin.ts';
-import {
-  S3ResultStore,
-  type S3ResultStoreOptions,
-} from '../../../src/storage/s3/s3-result-store.ts';
+import { S3OriginalWriter } from '../../../src/storage/s3/s3-original-writer.ts';
+import { S3ResultStore } from '../../../src/storage/s3/s3-result-store.ts';
 import type { OriginFixture } from '../../storage/contracts/origin.contract.ts';
 import type { ResultStoreFixture } from '../../storage/contracts/result-store.contract.ts';
+import type { OriginalWriter } from '../folder-storage.ts';
+
+export type { S3OriginOptions };
+
+/** Where a bucket is. */
+type Place = Pick<S3Bucket, 'endpoint' | 'bucket'>;
 
 /** A bucket that tests may write to. */
 export interface S3Bucket {
@@ -47,7 +53,7 @@ export function openBucket(endpoint: string, bucket: string): S3Bucket {
 }
 
 /** What all adapters of a bucket have in common, as the configuration would have it. */
-function bucketOptions({ endpoint, bucket }: Pick<S3Bucket, 'endpoint' | 'bucket'>) {
+function optionsOf({ endpoint, bucket }: Place) {
   return {
     bucket,
     endpoint,
@@ -56,41 +62,43 @@ function bucketOptions({ endpoint, bucket }: Pick<S3Bucket, 'endpoint' | 'bucket
     forcePathStyle: true,
     maxConnections: 8,
     connectTimeoutMs: 2_000,
+    stallTimeoutMs: 30_000,
+    timeoutMs: 30_000,
   };
 }
 
-/** Options of an origin on a bucket. */
-export function s3Options(
-  bucket: Pick<S3Bucket, 'endpoint' | 'bucket'>,
-  options: Partial<S3OriginOptions> = {},
-): S3OriginOptions {
-  return { ...bucketOptions(bucket), stallTimeoutMs: 30_000, ...options };
+/** Opens a bucket as the origin. */
+export function openBucketOrigin(place: Place, options: Partial<S3OriginOptions> = {}): S3Origin {
+  return new S3Origin({ ...optionsOf(place), ...options });
+}
+
+/** Opens the list of a bucket. */
+export function openBucketListing(place: Place, prefix: string): OriginListing {
+  return new S3Listing({ ...optionsOf(place), prefix });
+}
+
+/** Opens a bucket to write originals. */
+export function openBucketWriter(place: Place, prefix = ''): OriginalWriter {
+  return new S3OriginalWriter({ ...optionsOf(place), prefix });
+}
+
+/** Opens a bucket as a result store. */
+export function openBucketStore(place: Place, prefix: string): ResultStore {
+  return new S3ResultStore({ ...optionsOf(place), prefix });
 }
 
 /** An origin under test, below a prefix of its own, which is as good as a bucket of its own. */
 export function createS3Fixture(bucket: S3Bucket): OriginFixture {
   const prefix = `${randomUUID()}/`;
   return {
-    origin: new S3Origin(s3Options(bucket, { prefix })),
+    origin: openBucketOrigin(bucket, { prefix }),
     put: (key, bytes) => bucket.put(prefix + key, bytes),
     remove: (key) => bucket.remove(prefix + key),
     close: async () => undefined,
   };
 }
 
-/** Options of a result store on a bucket. */
-export function s3ResultOptions(
-  bucket: Pick<S3Bucket, 'endpoint' | 'bucket'>,
-  options: Partial<S3ResultStoreOptions> = {},
-): S3ResultStoreOptions {
-  return { ...bucketOptions(bucket), timeoutMs: 30_000, maxObjectBytes: 1_000_000, ...options };
-}
-
 /** A result store under test, below a prefix of its own. */
 export function createS3ResultFixture(bucket: S3Bucket): ResultStoreFixture {
-  const prefix = `${randomUUID()}/`;
-  return {
-    store: new S3ResultStore(s3ResultOptions(bucket, { prefix })),
-    close: async () => undefined,
-  };
+  return { store: openBucketStore(bucket, `${randomUUID()}/`), close: async () => undefined };
 }

@@ -1,9 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { ListMultipartUploadsCommand, ListObjectsV2Command, S3Client } from '@aws-sdk/client-s3';
-import { S3Origin } from '../../../src/storage/s3/s3-origin.ts';
-import { S3OriginalWriter } from '../../../src/storage/s3/s3-original-writer.ts';
 import type { OriginalWriterFixture } from '../../storage/contracts/original-writer.contract.ts';
-import { type S3Bucket, s3Options } from './s3-bucket.ts';
+import { openBucketOrigin, openBucketWriter, type S3Bucket } from './s3-bucket.ts';
 
 /** A writer under test, below a prefix of its own. */
 export function createS3WriterFixture(bucket: S3Bucket): OriginalWriterFixture {
@@ -11,8 +9,8 @@ export function createS3WriterFixture(bucket: S3Bucket): OriginalWriterFixture {
   const { endpoint, bucket: Bucket } = bucket;
   const client = new S3Client({ endpoint, region: 'us-east-1', forcePathStyle: true });
   return {
-    writer: new S3OriginalWriter(s3Options(bucket, { prefix })),
-    origin: new S3Origin(s3Options(bucket, { prefix })),
+    writer: openBucketWriter(bucket, prefix),
+    origin: openBucketOrigin(bucket, { prefix }),
     list: async () => {
       const objects = await client.send(new ListObjectsV2Command({ Bucket, Prefix: prefix }));
       const uploads = await listUploads(client, Bucket, prefix);

@@ -40,6 +40,7 @@ export async function createExternalApp({
   const dialled: string[] = [];
   resolver.set(SITE, ['127.0.0.1']);
   const app = await createTestApp({
+    logged: 'info',
     ...options,
     settings: {
       EXTERNAL_SIGNING_KEYS: SIGNING_KEY,
@@ -47,7 +48,6 @@ export async function createExternalApp({
       EXTERNAL_ALLOWED_NETWORKS: '127.0.0.1/32',
       ...settings,
     },
-    logged: 'info',
     siteDoubles: { limits, resolver, onDial: (address) => dialled.push(address) },
   });
   const port = await app.listen();

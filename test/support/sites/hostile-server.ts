@@ -70,13 +70,19 @@ export function writeForEver(socket: Socket, piece: string | Uint8Array): void {
   write();
 }
 
-/** Writes a byte at a time. */
-export function trickle(socket: Socket, bytes: Uint8Array, pauseMs: number): void {
-  let sent = 0;
-  const timer = setInterval(() => {
-    if (socket.destroyed || sent >= bytes.length) clearInterval(timer);
-    else socket.write(bytes.subarray(sent, sent + 1));
-    sent += 1;
-  }, pauseMs);
+/** Writes a piece at a time, the first one at once; of a text, a character. */
+export function trickle(
+  socket: Socket,
+  pieces: Iterable<string | Uint8Array>,
+  pauseMs: number,
+): void {
+  const rest = pieces[Symbol.iterator]();
+  const write = (): void => {
+    const { done, value } = rest.next();
+    if (socket.destroyed || done) clearInterval(timer);
+    else socket.write(value);
+  };
+  const timer = setInterval(write, pauseMs);
   timer.unref();
+  write();
 }

@@ -1,4 +1,16 @@
-import type { NameResolver } from '../../../src/storage/remote/name-resolver.ts';
+import {
+  CaresResolver,
+  type NameResolver,
+  type ResolverDoubles,
+} from '../../../src/storage/remote/name-resolver.ts';
+
+/** Makes the real resolver, which asks these servers; none: the system's. */
+export function createRealResolver(
+  servers: readonly string[],
+  doubles: ResolverDoubles,
+): NameResolver {
+  return new CaresResolver(servers, doubles);
+}
 
 /** A resolver that answers what a test says, each time with the next of its answers. */
 export class ScriptedResolver implements NameResolver {

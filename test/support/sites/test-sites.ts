@@ -1,5 +1,4 @@
-import type { FetchOutcome } from '../../../src/pipeline/meter.ts';
-import type { SiteResponse, SiteValidators } from '../../../src/pipeline/originals/sites.ts';
+import { Readable } from 'node:stream';
 import {
   openSites,
   type SiteDoubles,
@@ -7,13 +6,24 @@ import {
 } from '../../../src/storage/remote/open-sites.ts';
 import { ScriptedResolver } from './scripted-resolver.ts';
 
+type Opened = ReturnType<typeof openSites>;
+type Open = Opened['source']['open'];
+type Outcome = Parameters<Parameters<typeof openSites>[1]>[0];
+
+/** Why a fetch has failed, as the log has it. */
+export interface SiteFailure {
+  readonly reason: Exclude<Outcome, 'stopped'>;
+  readonly host?: string;
+  readonly address?: string;
+}
+
 /** The way to other sites, with all that it does written down. */
 export class TestSites {
   readonly resolver = new ScriptedResolver();
   /** Addresses that were dialled, in order. */
   readonly dialled: string[] = [];
-  readonly outcomes: FetchOutcome[] = [];
-  readonly #opened: ReturnType<typeof openSites>;
+  readonly outcomes: Outcome[] = [];
+  readonly #opened: Opened;
 
   constructor(
     settings: Partial<SiteSettings> = {},
@@ -36,7 +46,7 @@ export class TestSites {
         maxWaitMs: 5_000,
         ...settings,
       },
-      { noteFetch: (outcome) => this.outcomes.push(outcome) },
+      (outcome) => this.outcomes.push(outcome),
       {
         limits,
         ...(!hasRealResolver && { resolver: this.resolver }),
@@ -49,20 +59,21 @@ export class TestSites {
     return this.#opened.connections;
   }
 
-  open(url: string, signal = new AbortController().signal): Promise<SiteResponse> {
-    return this.#opened.sites.open({ url, signal });
+  open(url: string, signal = new AbortController().signal): ReturnType<Open> {
+    return this.#opened.source.open(url, { signal, isHeld: true });
   }
 
   /** The same, of which a state is known. */
-  openKnown(url: string, known: SiteValidators): Promise<SiteResponse> {
-    return this.#opened.sites.open({ url, known, signal: new AbortController().signal });
+  openKnown(url: string, known: Parameters<Open>[1]['known']): ReturnType<Open> {
+    const { signal } = new AbortController();
+    return this.#opened.source.open(url, { known, signal, isHeld: true });
   }
 
   /** @returns why a fetch failed; `undefined` where it did not */
   async failureOf(url: string): Promise<unknown> {
     try {
       const response = await this.open(url);
-      if (response.kind === 'content') response.body.destroy();
+      if (response.body instanceof Readable) response.body.destroy();
       return undefined;
     } catch (error) {
       return error;

@@ -8,84 +8,72 @@ import {
   readlinkSync,
 } from 'node:fs';
 import { open } from 'node:fs/promises';
-import { type AddressInfo, createServer } from 'node:net';
+import { createServer } from 'node:net';
 import { getPriority } from 'node:os';
 import { join } from 'node:path';
-import { afterAll, describe, expect, test } from 'vitest';
-import type { Confinement } from '../../../src/workers/confinement/confinement.ts';
-import { findLaunchers, type Launcher } from '../../../src/workers/confinement/launchers.ts';
-import { SCRIPTED_WORKER, usePools } from '../../support/processes/worker-pool.ts';
+import sharp from 'sharp';
+import { describe, expect, onTestFinished, test } from 'vitest';
+import { listenLocally } from '../../support/processes/local-server.ts';
+import {
+  anyJob,
+  type RenderJob,
+  startReal,
+  usePools,
+} from '../../support/processes/worker-pool.ts';
 import { useTemporaryFolder } from '../../support/temporary-folder.ts';
 import { samples } from '../../support/test-app.ts';
-import { startReal } from './real-workers.ts';
+import { atScale } from '../../support/test-scale.ts';
 
 const start = usePools();
 
-const isLinux = process.platform === 'linux';
 const MEBIBYTE = 2 ** 20;
 const MEMORY_BYTES = 300 * MEBIBYTE;
 
-const server = createServer((socket) => socket.destroy());
-afterAll(() => server.close());
-
-/** What a worker gets that connects to a port of ours. */
-function expectedOfSockets(confinement: Confinement | undefined): string {
-  if (confinement?.systemCalls === 'filtered') return 'EAFNOSUPPORT';
-  return confinement?.network === 'none' ? 'ENETUNREACH' : 'connected';
-}
-
 describe('the confinement as it is logged', () => {
-  test.skipIf(!isLinux)(
-    'has every limit on Linux, soft and hard, and none of it is ours',
-    async () => {
-      const { renderer } = await start({ memoryBytes: MEMORY_BYTES });
-      expect(renderer.confinement).toMatchObject({
-        memoryBytes: MEMORY_BYTES,
-        fileBytes: 0,
-        descriptors: 64,
-        isFirstToKill: true,
-      });
-      const [processId] = renderer.processIds;
-      const limits = readFileSync(`/proc/${processId}/limits`, 'utf8');
-      const own = readFileSync('/proc/self/limits', 'utf8');
+  test('has every limit on Linux, soft and hard, of a replacement too, and none of it is ours', async () => {
+    const { renderer, say } = await start({
+      memoryBytes: MEMORY_BYTES,
+      workers: { light: 0, heavy: 1 },
+    });
+    const limits = {
+      memoryBytes: MEMORY_BYTES,
+      fileBytes: 0,
+      descriptors: 64,
+      isFirstToKill: true,
+    };
+    expect(renderer.confinement).toMatchObject(limits);
+    const own = readFileSync('/proc/self/limits', 'utf8');
+    for (const round of [1, 2]) {
+      const [processId = 0] = renderer.processIds;
+      const theirs = readFileSync(`/proc/${processId}/limits`, 'utf8');
       for (const [name, limit] of [
         ['data size', MEMORY_BYTES],
         ['core file size', 0],
         ['file size', 0],
         ['open files', 64],
       ]) {
-        expect(limits).toMatch(new RegExp(`^Max ${name} +${limit} +${limit} `, 'm'));
-        if (name !== 'core file size') {
+        expect(theirs).toMatch(new RegExp(`^Max ${name} +${limit} +${limit} `, 'm'));
+        if (name !== 'core file size')
           expect(own).not.toMatch(new RegExp(`^Max ${name} +${limit} `, 'm'));
-        }
       }
       expect(readFileSync(`/proc/${processId}/oom_score_adj`, 'utf8')).toBe('1000\n');
-    },
-  );
-
-  test.skipIf(isLinux)('has none elsewhere', async () => {
-    const { renderer } = await start({ memoryBytes: MEMORY_BYTES });
-    expect(renderer.confinement).toMatchObject({
-      network: 'shared',
-      user: 'shared',
-      memoryBytes: undefined,
-      fileBytes: undefined,
-      descriptors: undefined,
-      noNewPrivileges: false,
-      isFirstToKill: false,
-    });
+      expect(getPriority(processId)).toBe(15);
+      if (round === 2) break;
+      await expect(say('crash', { lane: 'heavy' })).rejects.toMatchObject({ status: 422 });
+      expect(await say('next', { lane: 'heavy' })).toMatch(/ next$/);
+      expect(renderer.processIds).not.toContain(processId);
+    }
   });
 
-  test('agrees with whether a worker reaches a listening port of ours', async () => {
-    await new Promise<void>((resolve) => void server.listen(0, '127.0.0.1', resolve));
-    const { port } = server.address() as AddressInfo;
+  test('agrees with whether a worker reaches a listening port of ours, or our environment (proc(5))', async () => {
+    const server = createServer((socket) => socket.destroy());
+    onTestFinished(() => void server.close());
+    const port = await listenLocally(server);
     const { renderer, say } = await start();
-    expect(await say(`connect ${port}`)).toBe(expectedOfSockets(renderer.confinement));
-  });
-
-  test.skipIf(!isLinux)('agrees with whether it can read our environment (proc(5))', async () => {
-    const { renderer, say } = await start();
-    const { processes, user } = renderer.confinement ?? {};
+    const { systemCalls, network, processes, user } = renderer.confinement ?? {};
+    const unfiltered = network === 'none' ? 'ENETUNREACH' : 'connected';
+    const reached = systemCalls === 'filtered' ? 'EAFNOSUPPORT' : unfiltered;
+    expect(await say(`connect ${port}`)).toBe(reached);
     const open = user === 'shared' ? /^done \d+$/ : /^EACCES$/;
     // Its parent is then the first process of its namespace, which has nothing of ours.
     expect(await say('read-parent')).toMatch(processes === 'own' ? /^(EACCES|done \d+)$/ : open);
@@ -93,35 +81,21 @@ describe('the confinement as it is logged', () => {
 
   test('agrees with the priorities of the lanes, in every thread', async () => {
     const { renderer, say } = await start({ workers: { light: 1, heavy: 1 } });
-    expect(renderer.confinement?.priority).toEqual({ light: 5, heavy: 19 });
+    expect(renderer.confinement?.priority).toEqual({ light: 5, heavy: 15 });
     for (const [lane, niceness] of [
       ['light', 5],
-      ['heavy', 19],
+      ['heavy', 15],
     ] as const) {
       expect(getPriority(renderer.processIdsOf(lane)[0] ?? 0)).toBe(niceness);
-      if (!isLinux) continue;
       const threads: number[] = JSON.parse(await say('priorities', { lane }));
       expect(threads.length).toBeGreaterThan(1);
       expect(new Set(threads)).toEqual(new Set([niceness]));
     }
     expect(getPriority()).toBe(0);
   });
-
-  test('holds for a replacement too', async () => {
-    const { renderer, say } = await start({ workers: { light: 0, heavy: 1 } });
-    await expect(say('crash', { lane: 'heavy' })).rejects.toMatchObject({ status: 422 });
-    expect(await say('next', { lane: 'heavy' })).toMatch(/ next$/);
-    const [replacement = 0] = renderer.processIds;
-    expect(getPriority(replacement)).toBe(19);
-    if (isLinux) {
-      expect(readFileSync(`/proc/${replacement}/limits`, 'utf8')).toMatch(
-        /^Max data size +1073741824 +1073741824 /m,
-      );
-    }
-  });
 });
 
-describe.skipIf(!isLinux)('a confined worker (limits of Linux)', () => {
+describe('a confined worker (limits of Linux)', () => {
   test('gets no more memory than it may, and fails its own job alone', async () => {
     const { renderer, say } = await start({ memoryBytes: MEMORY_BYTES });
     expect(await say('allocate 50')).toBe('50 unbounded');
@@ -145,25 +119,70 @@ describe.skipIf(!isLinux)('a confined worker (limits of Linux)', () => {
     expect(await say('next')).toMatch(/ next$/);
   });
 
+  const sampleSize = { widthPx: 128, heightPx: 128 };
+  const sampleJob: RenderJob = { ...anyJob, originalSize: sampleSize, size: sampleSize };
+
   test('that has no room for an original says so, and lives on', async () => {
     const { renderer, render } = await startReal(start, 256 * MEBIBYTE);
     const { processIds } = renderer;
     const tooLarge = Buffer.concat([samples.png, Buffer.alloc(280 * MEBIBYTE)]);
-    await expect(render(tooLarge)).rejects.toMatchObject({
+    await expect(render(tooLarge, sampleJob)).rejects.toMatchObject({
       code: 'MEDIA_TOO_LARGE',
       cause: { message: expect.stringContaining('no memory for an original') },
     });
-    expect((await render(samples.png)).length).toBeGreaterThan(100);
+    expect((await render(samples.png, sampleJob)).length).toBeGreaterThan(100);
     expect(renderer.processIds).toEqual(processIds);
     expect(renderer.counters).toEqual({ restarts: 0, kills: 0, recycles: 0 });
   });
 
-  test('writes no file', async () => {
+  /** A picture of one colour. */
+  const paint = ({ widthPx: width, heightPx: height }: RenderJob['size']) =>
+    sharp({ create: { width, height, channels: 4, background: '#abcd' } });
+
+  const formats = [
+    ['webp', { lossless: true, effort: 0 }],
+    ['png', { progressive: true }],
+    ['jpeg', { progressive: true, chromaSubsampling: '4:4:4' }],
+    ['avif', { effort: 0 }],
+  ] as const;
+  test.each(atScale<readonly (typeof formats)[number][]>(formats.slice(0, 1), formats))(
+    'that decodes more than it may hold fails that job alone: %s',
+    async (format, how) => {
+      const size = { widthPx: 5_000, heightPx: 5_000 };
+      const original = await paint(size).toFormat(format, how).toBuffer();
+      const { render } = await startReal(start, 256 * MEBIBYTE);
+      const encoder = { lossless: true, effort: 0 };
+      const job: RenderJob = { ...anyJob, originalSize: size, size, format: 'webp', encoder };
+      await expect(render(original, job)).rejects.toMatchObject({ status: 422 });
+      expect((await render(samples.png, sampleJob)).length).toBeGreaterThan(100);
+    },
+  );
+
+  test('decodes in memory what libvips would put into a file', async () => {
+    // Its threshold is 100 MiB; no file could be written.
+    const originalSize = { widthPx: 5_200, heightPx: 5_200 };
+    const original = await paint(originalSize).webp({ lossless: true, effort: 0 }).toBuffer();
+    const { render } = await startReal(start);
+    const size = { widthPx: 16, heightPx: 16 };
+    const rendered = await render(original, { ...anyJob, originalSize, resize: 'scale', size });
+    expect(await sharp(rendered).metadata()).toMatchObject({ format: 'png', width: 16 });
+  });
+
+  test('writes no file, and has no more of an environment than it needs', async () => {
     const { path: folder } = await useTemporaryFolder();
+    process.env.AWS_SECRET_ACCESS_KEY = 'secret';
     const { say } = await start();
     // Where it does not see the folder, or the user may not write there either, that is said first.
     expect(await say(`write-file ${join(folder, 'x')}`)).toMatch(/^(EFBIG|EACCES|ENOENT)$/);
     expect(existsSync(join(folder, 'x')) && readFileSync(join(folder, 'x')).length > 0).toBe(false);
+    const environment: Record<string, string> = JSON.parse(await say('environment'));
+    delete process.env.AWS_SECRET_ACCESS_KEY;
+    // bash, where it is the shell, adds the name of the program, and bubblewrap the root as the working folder.
+    const names = Object.keys(environment).filter((name) => name !== '_' && name !== 'PWD');
+    expect(names.sort()).toEqual([
+      ...['MALLOC_ARENA_MAX', 'MALLOC_MMAP_THRESHOLD_', 'MALLOC_TRIM_THRESHOLD_', 'PATH'],
+      ...['UV_THREADPOOL_SIZE', 'UV_USE_IO_URING', 'VIPS_DISC_THRESHOLD', 'VIPS_WARNING'],
+    ]);
   });
 
   test('holds no descriptor of ours', async () => {
@@ -186,10 +205,8 @@ describe.skipIf(!isLinux)('a confined worker (limits of Linux)', () => {
     const others = named.filter((target) => !/^(socket|pipe):/.test(target));
     expect(others.filter((target) => target !== spare)).toEqual([]);
   });
-});
 
-describe.skipIf(!isLinux)('a library that the operator has preloaded', () => {
-  test('is there for the worker, too', async () => {
+  test('has a library that the operator has preloaded', async () => {
     const libraries = execFileSync('ldd', [process.execPath], { encoding: 'utf8' });
     const [, library = ''] = /(\/\S*libm\S*) \(/.exec(libraries) ?? [];
     const { path: folder } = await useTemporaryFolder();
@@ -206,61 +223,12 @@ describe.skipIf(!isLinux)('a library that the operator has preloaded', () => {
   });
 });
 
-describe('the environment of a worker', () => {
-  test('has no more than it needs', async () => {
-    process.env.AWS_SECRET_ACCESS_KEY = 'secret';
-    const { say } = await start();
-    const environment: Record<string, string> = JSON.parse(await say('environment'));
-    delete process.env.AWS_SECRET_ACCESS_KEY;
-    // bash, where it is the shell, adds the name of the program, and bubblewrap the root as the working folder.
-    const names = Object.keys(environment).filter((name) => name !== '_' && name !== 'PWD');
-    expect(names.sort()).toEqual([
-      'MALLOC_ARENA_MAX',
-      'MALLOC_MMAP_THRESHOLD_',
-      'MALLOC_TRIM_THRESHOLD_',
-      'PATH',
-      'UV_THREADPOOL_SIZE',
-      'UV_USE_IO_URING',
-      'VIPS_DISC_THRESHOLD',
-      'VIPS_WARNING',
-    ]);
-  });
-});
-
-describe('the ways to start a worker', () => {
-  const find = async (workerFile: string): Promise<Launcher[]> => {
-    const launchers: Launcher[] = [];
-    const environment = { PATH: process.env.PATH ?? '' };
-    const program = { workerFile, environment };
-    for await (const launcher of findLaunchers(program)) launchers.push(launcher);
-    return launchers;
-  };
-
-  test('are those that work here, and none for a file that cannot be read', async () => {
-    const found = await find(SCRIPTED_WORKER.pathname);
-    expect(found.length).toBeGreaterThan(0);
-    // Without a limit only where there is no other way.
-    const bare = found.filter(({ launch }) => launch(5, MEMORY_BYTES).command === process.execPath);
-    expect(bare).toHaveLength(isLinux ? 0 : 1);
-    expect(await find('/nowhere/worker.js')).toMatchObject([
-      { name: 'nothing', processes: 'shared', network: 'shared', user: 'shared' },
-    ]);
-  });
-
-  test('take no value for shell text', async () => {
-    const { path: folder } = await useTemporaryFolder();
-    await find(`$(touch ${folder}/a); touch ${folder}/b; \`touch ${folder}/c\``);
-    expect(readdirSync(folder)).toEqual([]);
-  });
-});
-
 /** Our own descriptors; `isKept`: not closed when we start a program. */
 function ownDescriptors(): { readonly target: string; readonly isKept: boolean }[] {
   return readdirSync('/proc/self/fd').flatMap((descriptor) => {
     try {
-      const flags = /^flags:\t(\d+)$/m.exec(
-        readFileSync(`/proc/self/fdinfo/${descriptor}`, 'utf8'),
-      )?.[1];
+      const status = readFileSync(`/proc/self/fdinfo/${descriptor}`, 'utf8');
+      const flags = /^flags:\t(\d+)$/m.exec(status)?.[1];
       const isKept = (Number.parseInt(flags ?? '0', 8) & O_CLOEXEC) === 0;
       return [{ target: readlinkSync(`/proc/self/fd/${descriptor}`), isKept }];
     } catch {

@@ -49,20 +49,3 @@ test('a program is its modules, the packages they name, and what these depend on
   ]);
   expect([...links]).toEqual([[join(folder, 'node_modules/linked'), join(folder, 'store/linked')]]);
 });
-
-test('the worker is its own folders and few packages, none of which holds data', async () => {
-  const { paths } = await findModuleFiles('dist/workers/child/main.js', environment);
-  const own = paths
-    .filter((path) => path.startsWith(process.cwd()))
-    .map((path) => path.slice(process.cwd().length + 1));
-  expect(own.filter((path) => !path.startsWith('node_modules/'))).toEqual([
-    'dist/contract',
-    'dist/formats',
-    'dist/pipeline/render',
-    'dist/workers',
-    'package.json',
-  ]);
-  expect(own).toContain('node_modules/sharp');
-  expect(own).toContain('node_modules/libheif-js');
-  expect(own).not.toContain('node_modules/fastify');
-});

@@ -90,35 +90,6 @@ describe('a GIF of no more colours than there is room for', () => {
 });
 
 describe('a GIF of more colours than there is room for', () => {
-  const random = createSeededRandom('many colours');
-  const photograph = (): Pixel[] =>
-    Array.from({ length: 48 * 48 }, (_, at) =>
-      at % 7 === 0
-        ? random.pick([WHITE, BLACK, CLEAR])
-        : [(at % 48) * 5, Math.floor(at / 48) * 5, random.integer(256), 255],
-    );
-
-  test.each([
-    { name: 'high', settings: high },
-    { name: 'low', settings: low },
-  ])('keeps white, black and what is transparent exactly, as $name', async ({ settings }) => {
-    for (const frames of [[photograph()], [photograph(), photograph(), photograph()]]) {
-      const gif = encode(frames, 48, settings);
-      checkIndices(gif);
-      const decoded = await decodeImage(gif);
-      for (const [index, frame] of frames.entries()) {
-        const shown = decoded.frames[index] ?? new Uint8Array();
-        const wrong = frame.flatMap((pixel, at) => {
-          const now = [...shown.subarray(4 * at, 4 * at + 4)];
-          const isKept = pixel === WHITE || pixel === BLACK || pixel === CLEAR;
-          const isRight = isKept ? String(now) === String(pixel) : now[3] === 255;
-          return isRight ? [] : [{ at, pixel, now }];
-        });
-        expect(wrong).toEqual([]);
-      }
-    }
-  });
-
   test('comes near to them', async () => {
     const ramp = Array.from({ length: 64 * 64 }, (_, at) => [
       ...[(at % 64) * 4, Math.floor(at / 64) * 4, 128, 255],
@@ -131,11 +102,6 @@ describe('a GIF of more colours than there is room for', () => {
     );
     expect(sum / shown.length).toBeLessThan(6);
   });
-
-  test('is the same each time', () => {
-    const frames = [photograph(), photograph()];
-    expect(encode(frames, 48, low).equals(encode(frames, 48, low))).toBe(true);
-  });
 });
 
 test('what stands still is not sent again', () => {
@@ -143,9 +109,9 @@ test('what stands still is not sent again', () => {
   const [first, second, third] = readGifImages(
     encode([still, still, still.with(34, WHITE).with(56, BLACK)], 10, high),
   );
-  expect([first?.widthPx, first?.heightPx]).toEqual([10, 10]);
-  expect([second?.widthPx, second?.heightPx]).toEqual([1, 1]);
-  expect([third?.left, third?.top, third?.widthPx, third?.heightPx]).toEqual([4, 3, 3, 3]);
+  expect(first).toMatchObject({ width: 10, height: 10 });
+  expect(second).toMatchObject({ width: 1, height: 1 });
+  expect(third).toMatchObject({ x: 4, y: 3, width: 3, height: 3 });
 });
 
 test('half of an opacity is enough to be seen', async () => {
@@ -175,7 +141,7 @@ function toList(bytes: Uint8Array): number[] {
 
 /** No index outside of its colour table, what is transparent included. */
 function checkIndices(gif: Uint8Array): void {
-  for (const { colours, indices, transparentIndex = 0 } of readGifImages(gif)) {
-    expect(Math.max(transparentIndex, ...indices)).toBeLessThan(colours);
+  for (const { palette_size, indices, transparent_index } of readGifImages(gif)) {
+    expect(Math.max(transparent_index ?? 0, ...indices)).toBeLessThan(palette_size);
   }
 }

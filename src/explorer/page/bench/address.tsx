@@ -3,7 +3,7 @@ import { target, typedUrl } from '../state.ts';
 import { commitUrl, putUrl } from '../workbench.ts';
 import { CopyButton } from './copy-button.tsx';
 
-/** The URL, which can be written over: what is put is asked for to the letter, and the controls follow. */
+/** The URL as an editable field: an edited URL is requested verbatim, and the controls follow. */
 export function Address() {
   const url = target.value === undefined ? '' : location.origin + target.value;
   return (

@@ -1,13 +1,13 @@
 import { signal } from '@preact/signals';
 import { useRef, useState } from 'preact/hooks';
 
-/** How long a button says that it has copied. */
+/** Time for which a button shows that it has copied. */
 const CONFIRMATION_MS = 1_500;
 
-/** What was done last, for those who do not see the buttons. */
+/** Last action, for screen readers. */
 const announcement = signal('');
 
-/** Says aloud what was copied. */
+/** Announces what was copied to screen readers. */
 export function Announcer() {
   return (
     <p class="unseen" role="status">
@@ -17,15 +17,15 @@ export function Announcer() {
 }
 
 interface CopyButtonProps {
-  /** What is copied, as it is announced: `URL`. */
+  /** Copied thing, as the announcement names it: `URL`. */
   readonly what: string;
   readonly text: string;
-  /** What stands on the button, where that is not its whole name. */
+  /** Visible text of the button, if it differs from `name`. */
   readonly label?: string;
   readonly name: string;
 }
 
-/** A button that copies a text; a mark says to the eye what the announcer says to the ear. */
+/** A button that copies a text; a mark shows what the announcer says. */
 export function CopyButton({ what, text, label, name }: CopyButtonProps) {
   const [done, setDone] = useState<'copied' | 'not-copied'>();
   const timer = useRef(0);
@@ -47,7 +47,7 @@ export function CopyButton({ what, text, label, name }: CopyButtonProps) {
   );
 }
 
-/** Browsers let pages of this machine and of https alone write to the clipboard by the first of these ways. */
+/** Writes to the clipboard; browsers allow the first of the two ways only to pages of this machine and of https. */
 async function write(text: string): Promise<boolean> {
   try {
     await navigator.clipboard.writeText(text);

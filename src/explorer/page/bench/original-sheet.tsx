@@ -2,7 +2,7 @@ import { formatBytes } from '../labels.ts';
 import { choice, currentFacts, currentFrame } from '../state.ts';
 import { nameOf } from '../take-away.ts';
 
-/** What the picture is made from: its name, and what its file says of itself. */
+/** The original: its name, and the facts of its file. */
 export function OriginalSheet() {
   const chosen = choice.value;
   const known = currentFacts.value;

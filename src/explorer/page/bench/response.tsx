@@ -4,7 +4,7 @@ import { formatBytes, formatExactBytes, formatMs } from '../labels.ts';
 import { describeShare, exchange, isBlank, isWaiting } from '../state.ts';
 import { askAgain } from '../workbench.ts';
 
-/** What came back, what it cost, and a button that asks again. */
+/** The response, its cost, and a button that repeats the request. */
 export function ResponseSheet() {
   const shown = exchange.value;
   return (
@@ -24,7 +24,7 @@ export function ResponseSheet() {
   );
 }
 
-/** Where the response came from, in words, by `Cache-Status` (RFC 9211) and the stages that were entered. */
+/** Describes where the response came from, by `Cache-Status` (RFC 9211) and the stages in `Server-Timing`. */
 function describeSource({ cacheStatus = '', timings, body }: Exchange): string {
   if (cacheStatus === '') return '';
   const parts = cacheStatus.split(';').map((part) => part.trim());
@@ -39,7 +39,7 @@ function describeSource({ cacheStatus = '', timings, body }: Exchange): string {
   return 'Nothing was rendered for it.';
 }
 
-/** The stages that the request passed through, as parts of the time that it took here. */
+/** The stages of the request, as shares of the time measured here. */
 function Cost({ exchange: { timings, totalMs } }: { readonly exchange: Exchange }) {
   const known = timings.reduce((sum, { durationMs }) => sum + durationMs, 0);
   const way = { name: 'way', durationMs: Math.max(0, totalMs - known) };

@@ -6,27 +6,27 @@ import { formatTarget, type MediaChoice, widthParameterOf, withWidth } from '../
 import { choice, isPictureShown } from '../state.ts';
 import { change } from '../workbench.ts';
 
-/** Requests at a time: the service has other clients. */
+/** Concurrent requests: the service has other clients. */
 const AT_A_TIME = 2;
 
-/** Widths that are named below the chart. */
+/** Widths with a label below the chart. */
 const NAMED = new Set(['16', '32', '64', '128', '256', '512', '1024', '2048', '4096']);
 
 const widths = ASSET_WIDTHS_PX.map(String);
 
-/** What is known of a width: numbers alone, so that the bytes of its picture are freed. */
+/** Measurement of a width; numbers only, so that the bytes of its image are freed. */
 interface Measurement {
   readonly sizeBytes: number;
-  /** That of the picture, which is never enlarged; in pixels. */
+  /** Width of the result in pixels, which is never enlarged. */
   readonly widthPx: number;
 }
 
-/** What was measured, by target; a request that failed is not in here, and is sent again. */
+/** Measurements by target; failed requests are missing, and sent again. */
 const measured = signal<ReadonlyMap<string, Measurement>>(new Map());
-/** The choice that is being measured, if one is. */
+/** The choice that is being measured, if any. */
 const measuring = signal<MediaChoice>();
 
-/** What all widths of a picture weigh, as a chart whose bars are the choice of a width. */
+/** A chart of the bytes at every width, whose bars select a width. */
 export function SizeLadder() {
   const chosen = choice.value;
   const parameter = chosen && widthParameterOf(chosen.resource);
@@ -83,7 +83,7 @@ export function SizeLadder() {
 interface RungProps {
   readonly width: string;
   readonly measurement: Measurement | undefined;
-  /** Bytes of the heaviest. */
+  /** Bytes of the largest result. */
   readonly most: number;
   readonly isCurrent: boolean;
   readonly onPick: () => void;
@@ -117,10 +117,10 @@ function Rung({ width, measurement, most, isCurrent, onPick }: RungProps) {
   );
 }
 
-/** Asks for all widths that are not known yet, until something else is chosen. */
+/** Measures all unmeasured widths until the choice changes. */
 async function measure(chosen: MediaChoice): Promise<void> {
   measuring.value = chosen;
-  // The small ones first: something is visible at once.
+  // Small widths first: their bars appear at once.
   const waiting = [...widths].reverse();
   const work = async (): Promise<void> => {
     for (let width = waiting.pop(); width !== undefined; width = waiting.pop()) {
@@ -138,7 +138,7 @@ async function measure(chosen: MediaChoice): Promise<void> {
   measuring.value = undefined;
 }
 
-/** Where the picture ends, and what the widths beyond come to. */
+/** Describes the range of sizes, and the width of the original. */
 function describe(known: readonly Measurement[]): string {
   const [first, last] = [known.at(0), known.at(-1)];
   if (first === undefined || last === undefined) return '';

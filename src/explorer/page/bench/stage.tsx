@@ -4,7 +4,7 @@ import { formatBytes, formatExactBytes, formatShare } from '../labels.ts';
 import { placeholdersOf } from '../media-choice.ts';
 import { canSign, choice, describeShare, exchange, isBlank, isWaiting, outcome } from '../state.ts';
 
-/** The part of the page that shows the picture, or the error instead, and what it weighs. */
+/** The picture, or the error instead, and its size in bytes. */
 export function Stage() {
   const shown = outcome.value;
   const received = exchange.value;
@@ -35,7 +35,7 @@ function Picture({ url, exchange }: { readonly url: string; readonly exchange: E
   const [scale, setScale] = useState('');
   const { body, sizeBytes } = exchange;
   const [width, height] = body.kind === 'picture' ? [body.width, body.height] : [0, 0];
-  // Where it is not shown pixel for pixel, its sharpness cannot be judged.
+  // Unless shown pixel for pixel, a picture's sharpness cannot be judged.
   useLayoutEffect(() => {
     const seenPx = picture.current?.clientWidth ?? 0;
     const isSmaller = seenPx > 0 && seenPx < width;

@@ -3,7 +3,7 @@ import { choice, exchange, isBlank, target } from '../state.ts';
 import { fileNameOf, formatBbcode, formatMarkdown, formatSrcset } from '../take-away.ts';
 import { CopyButton } from './copy-button.tsx';
 
-/** What can be taken along: texts for pages, the picture itself, and a line for a shell. */
+/** Exports: texts for pages, the picture itself, and a line for a shell. */
 export function TakeAwaySheet() {
   const chosen = choice.value;
   if (chosen === undefined || isBlank.value || target.value === undefined) return null;

@@ -6,15 +6,15 @@ import { type MediaChoice, placeholdersOf } from '../media-choice.ts';
 import { canSign, choice, link, resources } from '../state.ts';
 import { change, changeKind, putLink } from '../workbench.ts';
 
-/** A choice of more words than these is a list that opens. */
+/** Most words of a choice before it becomes a list that opens. */
 const MOST_SEGMENTS = 6;
 
-/** Placeholders that are no free text. */
+/** Placeholders with other forms than free text. */
 const placeholderForms: Readonly<Record<string, ParameterForm>> = {
   index: { kind: 'integer', min: 0, max: DEFAULT_AVATAR_COUNT - 1 },
 };
 
-/** Every part of a URL as a field: what the contract's tables allow, and texts that they may not. */
+/** Every part of a URL as a field: the values of the contract's tables, and free texts, which may be invalid. */
 export function UrlForm() {
   const chosen = choice.value;
   if (chosen === undefined) return null;

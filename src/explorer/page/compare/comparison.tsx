@@ -6,19 +6,19 @@ import { choice, isPictureShown } from '../state.ts';
 import { Loupe, type SizedPicture } from './loupe.tsx';
 import { type SideChoice, SideControls } from './side-controls.tsx';
 
-/** Changes come in groups; after this time without one the pictures are asked for, in milliseconds. */
+/** Changes come in groups; the pictures are requested after this time without a change, in milliseconds. */
 const CALM_MS = 300;
 
 const asAbove = { format: '', size: '' } as const;
 
-/** One of the two pictures, and what it took. */
+/** One of the two pictures, and its exchange. */
 interface ComparedPicture extends SizedPicture {
   readonly exchange: Exchange;
 }
 
 type Pair = readonly [left: ComparedPicture, right: ComparedPicture];
 
-/** The same picture in two ways, one over the other: any two of format, quality and size. */
+/** The same picture in two variants, one over the other: any two of format, quality and size. */
 export function Comparison() {
   const chosen = choice.value;
   const hasQuality = chosen?.resource.parameters.some(({ name }) => name === 'quality') ?? false;
@@ -39,7 +39,7 @@ function Compared({ chosen }: { readonly chosen: MediaChoice }) {
   const [left, setLeft] = useState<SideChoice>({ ...asAbove, quality: 'lossless' });
   const [right, setRight] = useState<SideChoice>({ ...asAbove, quality: 'low' });
   const [pair, setPair] = useState<Pair | 'nothing'>();
-  // Two more renders for each change: not before the comparison is on the screen.
+  // A change costs two more renders: none before the comparison is on the screen.
   useEffect(() => {
     const watch = new IntersectionObserver((entries) =>
       setIsSeen(entries.some(({ isIntersecting }) => isIntersecting)),
@@ -82,7 +82,7 @@ function Compared({ chosen }: { readonly chosen: MediaChoice }) {
 
 interface NotesProps {
   readonly picture: ComparedPicture;
-  /** What it is compared with. */
+  /** Picture to compare with. */
   readonly of?: ComparedPicture;
 }
 
@@ -97,7 +97,7 @@ function Notes({ picture: { exchange, width, height }, of }: NotesProps) {
   );
 }
 
-/** The choice with what a side has of its own. */
+/** Applies the settings of a side to a choice. */
 function applySide(chosen: MediaChoice, { format, quality, size }: SideChoice): MediaChoice {
   const sized = size === '' ? chosen : withWidth(chosen, size);
   const inQuality = { ...sized, parameters: { ...sized.parameters, quality } };
@@ -120,7 +120,7 @@ function toPicture(exchange: Exchange): ComparedPicture | undefined {
   return { exchange, url: URL.createObjectURL(body.blob), width, height };
 }
 
-/** Lets go of the bytes of pictures that are not shown any more. */
+/** Frees the bytes of pictures that are no longer shown. */
 function freePictures(pictures: readonly (ComparedPicture | undefined)[]): void {
   for (const picture of pictures) if (picture !== undefined) URL.revokeObjectURL(picture.url);
 }

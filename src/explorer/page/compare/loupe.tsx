@@ -1,10 +1,10 @@
 import { useState } from 'preact/hooks';
 import { clampPan, type Pan } from './pan.ts';
 
-/** Pixels of the screen for a pixel of the larger picture; 0 fits it into the view. */
+/** Screen pixels per pixel of the larger picture; 0 fits it into the view. */
 const ZOOMS = [0, 1, 2, 4, 8] as const;
 
-/** How far an arrow key moves a picture, in pixels of the page. */
+/** Distance by which an arrow key moves a picture, in pixels of the page. */
 const STEP_PX = 48;
 
 /** A picture and its size in pixels. */
@@ -20,7 +20,7 @@ interface LoupeProps {
 }
 
 /**
- * Two pictures, one over the other at the same size and place, and a slider between them. Enlarged, both are moved
+ * Two pictures, one over the other at the same size and position, with a slider between them. When enlarged, both move
  * together: by dragging, or by the arrow keys.
  */
 export function Loupe({ left, right }: LoupeProps) {
@@ -40,7 +40,7 @@ export function Loupe({ left, right }: LoupeProps) {
     setPan((before) => clampPan({ x: before.x + x, y: before.y + y }, overhangOf(view)));
   };
   const enlarge = (next: number): void => {
-    // What is in the middle stays there.
+    // The centre stays in place.
     const factor = zoom === 0 ? 0 : next / zoom;
     setPan(({ x, y }) => ({ x: x * factor, y: y * factor }));
     setZoom(next);
@@ -81,7 +81,7 @@ export function Loupe({ left, right }: LoupeProps) {
           tabIndex={isZoomed ? 0 : undefined}
           aria-label={isZoomed ? 'Both pictures; the arrow keys move them' : 'Both pictures'}
           ref={(view) => {
-            // A window that was made narrower shows no more of what is beside the picture.
+            // A narrower window must not show more than the picture.
             if (view === null || !isZoomed) return;
             const clamped = clampPan(pan, overhangOf(view));
             if (clamped.x !== pan.x || clamped.y !== pan.y) setPan(clamped);

@@ -1,13 +1,13 @@
-/** How far a picture lies from the middle of its view, in pixels of the page. */
+/** Offset of a picture from the centre of its view, in pixels of the page. */
 export interface Pan {
   readonly x: number;
   readonly y: number;
 }
 
 /**
- * Keeps the edges of a picture from coming into its view.
+ * Keeps the edges of a picture out of its view.
  *
- * @param overhang by how much the picture is larger than its view; less than 0 where it is smaller
+ * @param overhang excess of the picture's size over the view's; negative if the picture is smaller
  */
 export function clampPan({ x, y }: Pan, overhang: Pan): Pan {
   return { x: clamp(x, overhang.x / 2), y: clamp(y, overhang.y / 2) };

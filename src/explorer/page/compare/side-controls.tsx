@@ -3,7 +3,7 @@ import { withoutAliases } from '../effects.ts';
 import { Select } from '../fields.tsx';
 import { type MediaChoice, wordsOf } from '../media-choice.ts';
 
-/** What a side of the comparison has of its own; the empty text stands for what is as it is above. */
+/** Settings of a side of the comparison; the empty text keeps the setting of the main choice. */
 export interface SideChoice {
   readonly quality: string;
   readonly format: string;
@@ -17,7 +17,7 @@ interface SideControlsProps {
   readonly onChange: (side: SideChoice) => void;
 }
 
-/** Chooses format, size and quality of one side. */
+/** Selects format, size and quality of one side. */
 export function SideControls({ name, chosen, side, onChange }: SideControlsProps) {
   const { resource } = chosen;
   const { extensions } = resource;

@@ -5,10 +5,10 @@ import { type FrameGroup, findNextFrame } from './sheet-layout.ts';
 import { focusedId, openFrames, openShelves, stopId } from './sheet-state.ts';
 import { layOut, ShelfSection } from './shelf-section.tsx';
 
-/** So many frames are always there; of longer sheets, those alone that are about to be seen. */
+/** Frames up to this number are always rendered; beyond, only those near the screen. */
 const ALWAYS_THERE = 400;
 
-/** All originals that were found, by kind: each a link to its place on the workbench. */
+/** All listed originals, by kind: each links to the workbench. */
 export function ContactSheet() {
   const root = useRef<HTMLElement>(null);
   const widthRem = useWidthRem(root);
@@ -29,7 +29,7 @@ export function ContactSheet() {
     if (frame === undefined) return;
     event.preventDefault();
     focusedId.value = frame.id;
-    // It may have to be made first.
+    // The frame may have to be rendered first.
     queueMicrotask(() => focusFrame(root.current, frame.id));
   };
 
@@ -47,7 +47,7 @@ export function ContactSheet() {
         <SheetFilter />
       )}
       {found.kind === 'shelves' && <Emptiness shelves={found.shelves} />}
-      {/* How many frames are in a row has to be known, or else they would move once it is. */}
+      {/* The number of columns must be known first, or frames would move. */}
       {(widthRem > 0 ? visibleShelves.value : []).map((shelf) => {
         const first = before;
         before += shelf.frames.length;
@@ -86,7 +86,7 @@ function Emptiness({ shelves }: { readonly shelves: readonly Shelf[] }) {
   );
 }
 
-/** Width of an element without its padding; 0 as long as it was not seen. */
+/** Returns the inner width of an element; 0 until measured. */
 function useWidthRem(element: { readonly current: HTMLElement | null }): number {
   const [widthRem, setWidthRem] = useState(0);
   useLayoutEffect(() => {

@@ -8,7 +8,7 @@ import { nameOf } from '../take-away.ts';
 import { chooseFirst, endingOfFile, formatThumbnail, isCutOut } from '../thumbnail.ts';
 import { focusedId, stopId } from './sheet-state.ts';
 
-/** One original: a link to its place on the workbench. What moves is marked, and moves while it is pointed at. */
+/** An original: a link to the workbench. Animations are marked, and play while pointed at. */
 export function FrameItem({ frame }: { readonly frame: Frame }) {
   const { id, resource, label } = frame;
   const isStop = useComputed(() => stopId.value === id).value;

@@ -11,9 +11,9 @@ import {
   visibleShelves,
 } from '../originals.ts';
 
-/** What the sheet is searched by. */
+/** The search of the sheet. */
 export function SheetFilter() {
-  // What is asked for cannot be told from the list: all that may fit are looked at.
+  // The list alone cannot answer this: the facts of all candidates are requested.
   useSignalEffect(() => {
     if (needsFacts.value) askFacts(unknownFrames.value);
   });
@@ -68,7 +68,7 @@ export function SheetFilter() {
   );
 }
 
-/** How many there are, where they are not all; and how many have to be looked at yet. */
+/** Describes the number of matches, and of originals still to be checked. */
 function describeFound(): string {
   const { text, kind } = filter.value;
   if (text.trim() === '' && kind === '' && !needsFacts.value) return '';

@@ -1,15 +1,15 @@
-/** A group of frames, as they lie on the sheet. */
+/** A group of frames on the sheet. */
 export interface FrameGroup {
   readonly frames: number;
   readonly columns: number;
 }
 
 /**
- * The frame to which a key goes: left and right in their order, up and down to the one that lies above or below, in
- * the next group if need be.
+ * Returns the frame to which a key moves: left and right in order, up and down to the frame above or below, perhaps in
+ * the next group.
  *
- * @param index of the frame where it begins, counted over all groups
- * @returns the index of another frame; `undefined` where the key goes nowhere
+ * @param index of the current frame, counted over all groups
+ * @returns the index of another frame; `undefined` if the key does not move
  */
 export function findNextFrame(
   groups: readonly FrameGroup[],
@@ -37,12 +37,12 @@ function findVertical(
   const position = rows.findIndex(({ first, frames }) => index < first + frames);
   const [here, there] = [rows[position], rows[position + direction]];
   if (here === undefined || there === undefined) return undefined;
-  // As far to the side as it was, by the width of the sheet.
+  // The horizontal position stays, relative to the width of the sheet.
   const side = Math.floor(((index - here.first) * there.columns) / here.columns);
   return there.first + Math.min(side, there.frames - 1);
 }
 
-/** The rows of all groups, with the index of the first frame of each. */
+/** Lists the rows of all groups, with the index of each row's first frame. */
 function listRows(groups: readonly FrameGroup[]) {
   const rows: (FrameGroup & { readonly first: number })[] = [];
   let first = 0;

@@ -5,18 +5,18 @@ import { currentFrame } from '../state.ts';
 /** Kinds whose frames are folded away. */
 export const folded = signal<ReadonlySet<string>>(new Set());
 
-/** The frame that has or had the focus, by its id. */
+/** Id of the frame that last had the focus. */
 export const focusedId = signal<string>();
 
-/** The shelves whose frames are seen. */
+/** Shelves that are not folded away. */
 export const openShelves = computed(() =>
   visibleShelves.value.filter(({ resource }) => !folded.value.has(resource.name)),
 );
 
-/** All frames on them. */
+/** All frames of these shelves. */
 export const openFrames = computed(() => openShelves.value.flatMap(({ frames }) => frames));
 
-/** The frame at which the Tab key stops, by its id: the focused one, else the current one, else the first. */
+/** Id of the frame at which the Tab key stops: the focused one, else the current one, else the first. */
 export const stopId = computed(() => {
   const isThere = (id: string | undefined) => openFrames.value.some((frame) => frame.id === id);
   const wanted = [focusedId.value, currentFrame.value?.id];

@@ -7,14 +7,14 @@ import { shapeOf } from '../thumbnail.ts';
 import { FrameItem } from './frame-item.tsx';
 import { folded, stopId } from './sheet-state.ts';
 
-/** Rows of frames that come and go together. */
+/** Rows of frames that are rendered together. */
 const ROWS_TOGETHER = 8;
 
 /** Least widths of frames, in rem. */
 const SQUARE_REM = 4.25;
 const WIDE_REM = 8.5;
 
-/** Measures of the sheet, in rem: `contact-sheet.css` has the same. */
+/** Dimensions of the sheet, in rem: the same as in `contact-sheet.css`. */
 const GAP_REM = 0.5;
 const CAPTION_REM = 1.375;
 
@@ -73,7 +73,7 @@ interface ChunkProps {
   readonly isAlwaysThere: boolean;
 }
 
-/** Some rows of frames. Those that are far from the screen are as high, and empty. */
+/** Some rows of frames. Far from the screen, they keep their height and are empty. */
 function Chunk({ frames, style, isAlwaysThere }: ChunkProps) {
   const list = useRef<HTMLUListElement>(null);
   const [isNear, setIsNear] = useState(false);
@@ -97,7 +97,7 @@ function Chunk({ frames, style, isAlwaysThere }: ChunkProps) {
   );
 }
 
-/** How the frames of a kind lie on a sheet. */
+/** Computes the layout of a kind's frames. */
 export function layOut({ resource }: Shelf, widthRem: number) {
   const shape = shapeOf(resource.name);
   const leastRem = shape > 1 ? WIDE_REM : SQUARE_REM;

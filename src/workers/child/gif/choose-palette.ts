@@ -2,34 +2,34 @@ import { NearestColour, type Rgb } from './nearest-colour.ts';
 
 const RGB_MASK = 0xff_ff_ff;
 
-/** What no palette goes without where a picture has it: paper and ink. */
+/** White and black, which a palette keeps exactly if the image has them. */
 const KEPT: readonly Rgb[] = [0xff_ff_ff, 0x00_00_00];
 
-/** Pixels that are looked at to choose colours; of more, every so many. */
+/** Most pixels that are sampled; of larger images, every n-th. */
 const MAX_SAMPLES = 1 << 20;
 
-/** Bits per channel by which colours are gathered before some are chosen. */
+/** Bits per channel of the cells in which colours are collected. */
 const CELL_BITS = 5;
 const CELL_SHIFT = 8 - CELL_BITS;
 
-/** How often chosen colours are moved to the middle of what is nearest to them. */
+/** Rounds in which colours move to the mean of their nearest cells. */
 const ROUNDS = 3;
 
-/** The colours that a picture is reduced to. */
+/** The colours to which an image is reduced. */
 export interface Palette {
   readonly colours: readonly Rgb[];
-  /** Whether these are all that the picture has. */
+  /** Whether the palette contains all colours of the image. */
   readonly isExact: boolean;
 }
 
 /**
- * Chooses the colours for a picture: all of its own, if there is room for them; else those that come nearest
- * to it by the square of the distance, with white and black kept exactly if it has them.
+ * Chooses the colours for an image: all of its own, if they fit; otherwise those nearest to it by squared distance,
+ * with white and black kept exactly if it has them.
  *
- * Colours are gathered in cells, these are divided where they differ most until there are enough groups (a
- * median cut by variance), and the means of the groups are then moved by rounds of k-means.
+ * Colours are collected in cells, which are divided where they differ most until there are enough groups (a median cut
+ * by variance); rounds of k-means then move the means of the groups.
  *
- * @param pixels of all frames, alpha highest, red lowest; those of which nothing is opaque are 0
+ * @param pixels of all frames, alpha highest, red lowest; 0 for pixels that are not opaque
  */
 export function choosePalette(pixels: Uint32Array, maxColours: number): Palette {
   const own = findColours(pixels, maxColours);
@@ -40,7 +40,7 @@ export function choosePalette(pixels: Uint32Array, maxColours: number): Palette 
   return { colours: [...kept, ...chosen], isExact: false };
 }
 
-/** All colours that there are; `undefined` where they are more than so many. */
+/** Returns all colours of the pixels; `undefined` if these exceed `maxColours`. */
 function findColours(pixels: Uint32Array, maxColours: number): Rgb[] | undefined {
   const found = new Set<number>();
   let last = 0;
@@ -54,7 +54,7 @@ function findColours(pixels: Uint32Array, maxColours: number): Rgb[] | undefined
   return [...found].sort((one, other) => one - other);
 }
 
-/** Groups of pixels of almost the same colour: how many, and their mean. */
+/** Groups of pixels of almost the same colour: their counts and means. */
 interface Cells {
   readonly counts: Float64Array;
   /** Red, green and blue. */
@@ -63,7 +63,7 @@ interface Cells {
 
 function gatherCells(pixels: Uint32Array, except: ReadonlySet<Rgb>): Cells {
   const step = Math.ceil(pixels.length / MAX_SAMPLES) | 1;
-  /** Of each cell how many pixels it has, and the sums of their red, green and blue. */
+  /** Number of pixels of each cell, and the sums of their red, green and blue. */
   const sums = new Float64Array(4 << (3 * CELL_BITS));
   for (let at = 0; at < pixels.length; at += step) {
     const pixel = pixels[at] ?? 0;
@@ -98,13 +98,13 @@ function addTo(
   sums[at + 3] = (sums[at + 3] ?? 0) + count * blue;
 }
 
-/** Some cells, and how much it would help to divide them. */
+/** Some cells, and the benefit of dividing them. */
 interface Group {
   readonly members: Int32Array;
   readonly mean: readonly [number, number, number];
-  /** Sum of the squares of distances from the mean. */
+  /** Sum of squared distances from the mean. */
   readonly error: number;
-  /** The channel in which they differ most. */
+  /** Channel with the largest differences. */
   readonly channel: 0 | 1 | 2;
 }
 
@@ -116,7 +116,7 @@ function divideCells(cells: Cells, maxGroups: number): Group[] {
     const middle = worst.mean[worst.channel];
     const lower = worst.members.filter((cell) => (samples[cell] ?? 0) <= middle);
     const upper = worst.members.filter((cell) => (samples[cell] ?? 0) > middle);
-    if (lower.length === 0 || upper.length === 0) break; // nothing differs any more
+    if (lower.length === 0 || upper.length === 0) break; // the members no longer differ
     groups[groups.indexOf(worst)] = measureGroup(cells, lower);
     groups.push(measureGroup(cells, upper));
   }

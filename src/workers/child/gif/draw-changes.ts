@@ -1,24 +1,24 @@
 import type { Area, GifImage } from '../../../formats/gif/gif-writer.ts';
 import type { Size } from '../../../formats/image-facts.ts';
 
-/** An image that is not written yet: the next one may ask for more of it to be cleared. */
+/** An image that is not written yet: the next one may extend its cleared area. */
 interface Pending {
   readonly area: Area;
   readonly isCleared: boolean;
   readonly frame: Uint8Array;
-  /** What was there before it. */
+  /** Canvas before the image. */
   readonly canvas: Uint8Array;
 }
 
 const NOTHING: Area = { left: 0, top: 0, width: 1, height: 1 };
 
 /**
- * Turns whole frames into images with no more than what changes: of each frame the smallest rectangle in which
- * it differs from the one before, where what stays is transparent. Where something becomes transparent, the
- * image before is cleared first (GIF89a §23, disposal), and what else was there is drawn again.
+ * Reduces whole frames to images of their changes: for each frame the smallest rectangle in which it differs from the
+ * previous one, with unchanged pixels transparent. Where pixels become transparent, the previous image is cleared first
+ * (GIF89a §23, disposal), and the rest of its area is drawn again.
  *
  * @param frames colour indices of whole frames
- * @param transparentIndex of what is transparent; an animation needs one
+ * @param transparentIndex index of transparent pixels; required for an animation
  */
 export function* drawChanges(
   frames: Iterable<Uint8Array>,
@@ -63,9 +63,9 @@ function draw(
   for (let y = top; y < top + height; y += 1) {
     for (let at = y * widthPx + left; at < y * widthPx + left + width; at += 1) {
       const index = frame[at] ?? 0;
-      // A run of one colour is shorter than one with gaps.
-      const isLeft = transparentIndex !== undefined && index === canvas[at] && index !== last;
-      last = isLeft ? transparentIndex : index;
+      // A run of one colour compresses better than one with gaps.
+      const isUnchanged = transparentIndex !== undefined && index === canvas[at] && index !== last;
+      last = isUnchanged ? transparentIndex : index;
       indices[to] = last;
       to += 1;
     }
@@ -73,7 +73,7 @@ function draw(
   return { area, indices, isCleared };
 }
 
-/** The smallest area with all pixels of a kind; `undefined` where there are none. */
+/** Returns the smallest area with all wanted pixels; `undefined` without any. */
 function findArea(
   widthPx: number,
   frame: Uint8Array,

@@ -7,19 +7,19 @@ import { choosePalette } from './choose-palette.ts';
 import { drawChanges } from './draw-changes.ts';
 import { FrameIndexer } from './index-frames.ts';
 
-/** Samples of alpha from here on are opaque: a GIF has nothing between. */
+/** Least alpha of an opaque pixel: a GIF has no partial transparency. */
 const OPAQUE_FROM = 128;
 
-/** What a quality means in a GIF. */
+/** Settings of a quality in a GIF. */
 interface GifSettings {
-  /** Colours, what is transparent among them; 256 at most. */
+  /** Number of colours, transparency included; at most 256. */
   readonly colours: number;
   /** See `Indexing`. */
   readonly dither: number;
   readonly maxFrameError: number;
 }
 
-/** As the table of formats has them. */
+/** Reads the settings from the table of formats. */
 function settingsOf({ colours, dither, maxFrameError }: EncoderSettings): GifSettings {
   return {
     colours: Number(colours),
@@ -31,8 +31,8 @@ function settingsOf({ colours, dither, maxFrameError }: EncoderSettings): GifSet
 /**
  * Encodes frames as a GIF with one palette for all of them.
  *
- * @param strip frames, one below the other; an RGBA strip is used up
- * @param animation with a delay for each frame; `undefined`: there is one frame, a still
+ * @param strip frames, one below the other; an RGBA strip is overwritten
+ * @param animation with a delay for each frame; `undefined` for a single frame, a still
  */
 export function encodeGif(
   strip: Pixels,
@@ -63,7 +63,7 @@ export function encodeGif(
   );
 }
 
-/** Pixels as words, alpha highest, red lowest; 0 where they are not opaque. */
+/** Converts pixels to words, alpha highest, red lowest; 0 for pixels that are not opaque. */
 function toWords({ data, channels, widthPx, heightPx }: Pixels): Uint32Array {
   const count = widthPx * heightPx;
   const isGrey = channels < 3;

@@ -3,22 +3,22 @@ import { NearestColour, type Rgb } from './nearest-colour.ts';
 
 const RGB_MASK = 0xff_ff_ff;
 
-/** How frames become indices of a palette. */
+/** Settings of reducing frames to indices of a palette. */
 export interface Indexing {
   readonly palette: Palette;
-  /** Index of what is transparent; the palette's colours have the indices after or before it. */
+  /** Index of transparent pixels; the palette's colours have the other indices. */
   readonly transparentIndex: number | undefined;
-  /** Of the error of a pixel, how much its neighbours make good for: 0 to 1. */
+  /** Share of a pixel's error that its neighbours compensate: 0 to 1. */
   readonly dither: number;
-  /** How far a pixel may move from where it was drawn last without being drawn anew, as a distance of colours. */
+  /** Colour distance up to which a pixel counts as unchanged since it was last drawn. */
   readonly maxFrameError: number;
 }
 
 /**
- * Turns frame after frame into indices of one palette, by Floyd's and Steinberg's error diffusion.
+ * Converts frame after frame to indices of one palette, by Floyd-Steinberg error diffusion.
  *
- * A pixel that is as it was keeps its index: what stands still does not flicker, and need not be sent again.
- * White, black and whatever is transparent stay exactly what they are.
+ * An unchanged pixel keeps its index: still areas do not flicker, and need not be sent again. White, black and
+ * transparent pixels stay exact.
  */
 export class FrameIndexer {
   readonly #indexing: Indexing;
@@ -26,7 +26,7 @@ export class FrameIndexer {
   readonly #exact: ReadonlyMap<Rgb, number>;
   readonly #nearest: NearestColour;
   readonly #maxError: number;
-  /** Of each pixel, what it was when it was drawn last. */
+  /** Value of each pixel when it was last drawn. */
   #drawn: Uint32Array | undefined;
   #indices = new Uint8Array();
 
@@ -43,14 +43,14 @@ export class FrameIndexer {
     this.#maxError = maxFrameError ** 2;
   }
 
-  /** @param frame pixels, alpha highest, red lowest; 0 where nothing is opaque */
+  /** @param frame pixels, alpha highest, red lowest; 0 for pixels that are not opaque */
   index(frame: Uint32Array, widthPx: number): Uint8Array {
     const before = this.#drawn;
     const drawn = before ?? new Uint32Array(frame.length);
-    // Not Uint8Array.from: it makes a list of millions of numbers on the way, for which a worker has no heap.
+    // Not Uint8Array.from: it creates an intermediate list of millions of numbers, for which a worker has no heap.
     const indices = before === undefined ? new Uint8Array(frame.length) : this.#indices.slice();
     const { transparentIndex = 0 } = this.#indexing;
-    // For red, green and blue of each pixel, with one more at both ends.
+    // Red, green and blue of each pixel, with one more at both ends.
     let errors = new Float32Array(3 * (widthPx + 2));
     let errorsBelow = new Float32Array(3 * (widthPx + 2));
     let lastPixel = 0;
@@ -94,7 +94,7 @@ export class FrameIndexer {
     return red * red + green * green + blue * blue <= this.#maxError;
   }
 
-  /** Finds the colour for a pixel with the errors of those before it, and leaves its own to those that follow. */
+  /** Chooses the colour of a pixel with the errors of earlier pixels, and spreads its own error to later ones. */
   #diffuse(rgb: Rgb, at: number, errors: Float32Array, errorsBelow: Float32Array): number {
     const { dither } = this.#indexing;
     const red = clamp((rgb & 0xff) + (errors[at] ?? 0));
@@ -103,15 +103,20 @@ export class FrameIndexer {
     const index = this.#nearest.findRoughly(red, green, blue);
     const chosen = this.#colours[index] ?? 0;
     const share = dither / 16;
-    leave(errors, errorsBelow, at, (red - (chosen & 0xff)) * share);
-    leave(errors, errorsBelow, at + 1, (green - ((chosen >> 8) & 0xff)) * share);
-    leave(errors, errorsBelow, at + 2, (blue - ((chosen >> 16) & 0xff)) * share);
+    spreadError(errors, errorsBelow, at, (red - (chosen & 0xff)) * share);
+    spreadError(errors, errorsBelow, at + 1, (green - ((chosen >> 8) & 0xff)) * share);
+    spreadError(errors, errorsBelow, at + 2, (blue - ((chosen >> 16) & 0xff)) * share);
     return index;
   }
 }
 
-/** Floyd's and Steinberg's shares, in 16ths: 7 to the right; 3, 5 and 1 to those below. */
-function leave(errors: Float32Array, errorsBelow: Float32Array, at: number, error: number): void {
+/** Spreads an error by Floyd and Steinberg's shares, in 16ths: 7 to the right; 3, 5 and 1 to the row below. */
+function spreadError(
+  errors: Float32Array,
+  errorsBelow: Float32Array,
+  at: number,
+  error: number,
+): void {
   errors[at + 3] = (errors[at + 3] ?? 0) + 7 * error;
   errorsBelow[at - 3] = (errorsBelow[at - 3] ?? 0) + 3 * error;
   errorsBelow[at] = (errorsBelow[at] ?? 0) + 5 * error;

@@ -1,24 +1,24 @@
-/** Red, green and blue of a colour in 24 bits, as pixels in memory have them: red lowest. */
+/** Red, green and blue of a colour in 24 bits, in the byte order of pixels in memory: red lowest. */
 export type Rgb = number;
 
-/** Bits per channel by which colours are told apart on a second look. */
+/** Bits per channel of the cells of `findRoughly`. */
 const CELL_BITS = 6;
 const CELL_SHIFT = 8 - CELL_BITS;
 const CELL_CENTRE = 1 << (CELL_SHIFT - 1);
 
-/** Finds the nearest of some colours, by the square of the distance in red, green and blue. */
+/** Index of colours by the squared distance in red, green and blue. */
 export class NearestColour {
-  /** Sorted by green, so that a search can stop where that alone is too far. */
+  /** Sorted by green, so that a search can stop where green alone is too far. */
   readonly #sorted: readonly { readonly index: number; readonly rgb: Rgb }[];
   readonly #greens: Uint8Array;
   readonly #reds: Uint8Array;
   readonly #blues: Uint8Array;
-  /** Where a search begins, per green. */
+  /** Start of a search, per green. */
   readonly #starts: Uint16Array;
-  /** Of each cell that was asked for, the colour that is nearest to its centre; -1 of the others. */
+  /** Nearest colour to the centre of each requested cell; -1 for the others. */
   readonly #cells = new Int16Array(1 << (3 * CELL_BITS)).fill(-1);
 
-  /** @param colours 1 to 256 of them */
+  /** @param colours 1 to 256 colours */
   constructor(colours: readonly Rgb[]) {
     this.#sorted = colours
       .map((rgb, index) => ({ index, rgb }))
@@ -32,7 +32,7 @@ export class NearestColour {
     });
   }
 
-  /** Index of the nearest colour; the samples may have fractions. */
+  /** Returns the index of the nearest colour; the samples may have fractions. */
   find(red: number, green: number, blue: number): number {
     const [reds, greens, blues] = [this.#reds, this.#greens, this.#blues];
     const start = this.#starts[Math.min(255, Math.max(0, Math.round(green)))] ?? 0;
@@ -51,13 +51,13 @@ export class NearestColour {
       }
       return true;
     };
-    // Not before this one may stop the search in one direction: its neighbours may be nearer by green.
+    // The start must not stop the search in one direction: its neighbours may be nearer by green.
     for (let at = start; at < greens.length; at += 1) if (!visit(at)) break;
     for (let at = start - 1; at >= 0; at -= 1) if (!visit(at)) break;
     return this.#sorted[best]?.index ?? 0;
   }
 
-  /** As `find`, of whole samples from 0 to 255: exact to the cell that they lie in, and so much quicker. */
+  /** Approximates `find` for whole samples from 0 to 255: exact to their cell, and much faster. */
   findRoughly(red: number, green: number, blue: number): number {
     const [r, g, b] = [red >> CELL_SHIFT, green >> CELL_SHIFT, blue >> CELL_SHIFT];
     const cell = (((r << CELL_BITS) | g) << CELL_BITS) | b;

@@ -6,28 +6,28 @@ import { readHevcUnits } from '../../../formats/heif/hevc-units.ts';
 import { type CodedPicture, decodeHevc, type Plane } from './decode-hevc.ts';
 import type { Libde265 } from './libde265.ts';
 
-/** Edge of the smallest block that a decoder leaves out as a whole, in samples of colour (HEVC §7.4.3.2.1). */
+/** Edge of the smallest block that a decoder skips as a whole, in chroma samples (HEVC §7.4.3.2.1). */
 const BLOCK = 8;
 
 /**
- * Decodes an item, put together of its tiles where it is a grid; transforms are not applied.
+ * Decodes an item, and joins the tiles of a grid; does not apply transforms.
  *
- * @throws MediaError `UNPROCESSABLE_MEDIA` where a part cannot be decoded, or has another size than it says
+ * @throws MediaError `UNPROCESSABLE_MEDIA` if a part cannot be decoded, or has another size than declared
  */
 export function composePicture(libde265: Libde265, heif: HeifFile, item: number): CodedPicture {
   const decode = (part: number): CodedPicture => {
     const picture = decodeHevc(libde265, readHevcUnits(heif, part));
     const size = readCodedSize(heif.meta.reader, heif.propertiesOf(part));
-    const [light] = picture.planes;
-    if (light?.widthPx !== size?.widthPx || light?.heightPx !== size?.heightPx) {
-      const decoded = `${light?.widthPx}×${light?.heightPx}`;
+    const [luma] = picture.planes;
+    if (luma?.widthPx !== size?.widthPx || luma?.heightPx !== size?.heightPx) {
+      const decoded = `${luma?.widthPx}×${luma?.heightPx}`;
       throw corruptMedia(`HEIF: image ${part} is ${decoded} px, not ${JSON.stringify(size)}`);
     }
     return picture;
   };
   const isGrid = heif.types.get(item) === 'grid';
   const picture = isGrid ? composeGrid(heif, item, decode) : decode(item);
-  // Not of each tile: phones leave what lies beyond the edge of a grid empty.
+  // Not checked per tile: phones leave the parts beyond the edge of a grid empty.
   if (hasHoles(picture)) throw corruptMedia(`HEIF: a part of image ${item} is missing`);
   return picture;
 }
@@ -38,11 +38,13 @@ function composeGrid(
   decode: (tile: number) => CodedPicture,
 ): CodedPicture {
   const { columns, widthPx, heightPx } = readGrid(heif, item);
+  let first: CodedPicture | undefined;
   let canvas: CodedPicture | undefined;
   for (const [index, tile] of heif.sourcesOf(item).entries()) {
     const picture = decode(tile);
-    canvas ??= createCanvas(picture, widthPx, heightPx);
-    if (!isAlike(canvas, picture)) throw corruptMedia('HEIF: tiles of different kinds');
+    first ??= picture;
+    canvas ??= createCanvas(first, widthPx, heightPx);
+    if (!isAlike(first, picture)) throw corruptMedia('HEIF: tiles of different kinds');
     const [column, row] = [index % columns, Math.floor(index / columns)];
     for (const [channel, plane] of picture.planes.entries()) {
       const target = canvas.planes[channel];
@@ -53,12 +55,12 @@ function composeGrid(
   return canvas;
 }
 
-/** A picture of another size, of the kind that a tile is. */
+/** Creates a picture of another size, with the depth and chroma format of a tile. */
 function createCanvas(tile: CodedPicture, widthPx: number, heightPx: number): CodedPicture {
-  const [light] = tile.planes;
+  const [luma] = tile.planes;
   const planes = tile.planes.map((plane): Plane => {
-    const width = Math.ceil((widthPx * plane.widthPx) / (light?.widthPx ?? 1));
-    const height = Math.ceil((heightPx * plane.heightPx) / (light?.heightPx ?? 1));
+    const width = Math.ceil((widthPx * plane.widthPx) / (luma?.widthPx ?? 1));
+    const height = Math.ceil((heightPx * plane.heightPx) / (luma?.heightPx ?? 1));
     const samples =
       tile.depth > 8 ? new Uint16Array(width * height) : new Uint8Array(width * height);
     return { widthPx: width, heightPx: height, samples };
@@ -66,11 +68,14 @@ function createCanvas(tile: CodedPicture, widthPx: number, heightPx: number): Co
   return { ...tile, planes };
 }
 
+/** Whether two tiles have the same depth and chroma format, as the sizes of their planes show. */
 function isAlike(one: CodedPicture, other: CodedPicture): boolean {
-  return one.depth === other.depth && one.planes.length === other.planes.length;
+  const sizes = ({ planes }: CodedPicture): string =>
+    planes.map(({ widthPx, heightPx }) => `${widthPx}x${heightPx}`).join();
+  return one.depth === other.depth && sizes(one) === sizes(other);
 }
 
-/** Copies what of a plane lies within another one. */
+/** Copies the part of a plane that lies within another one. */
 function paste(from: Plane, to: Plane, left: number, top: number): void {
   const width = Math.min(from.widthPx, to.widthPx - left);
   const height = Math.min(from.heightPx, to.heightPx - top);
@@ -81,11 +86,11 @@ function paste(from: Plane, to: Plane, left: number, top: number): void {
 }
 
 /**
- * Whether blocks have stayed as the decoder made room for them: all zero, which is a green that no light has.
- * Without colour, or where the planes are red, green and blue themselves, that is black.
+ * Whether blocks are as the decoder allocated them: all zero, a green outside of the luma's range. Without chroma, or
+ * if the planes are red, green and blue themselves, zero is black and no hole.
  */
-function hasHoles({ planes: [light, blue, red], matrix }: CodedPicture): boolean {
-  if (light === undefined || blue === undefined || red === undefined || matrix === 0) return false;
+function hasHoles({ planes: [luma, cb, cr], matrix }: CodedPicture): boolean {
+  if (luma === undefined || cb === undefined || cr === undefined || matrix === 0) return false;
   const isZero = (
     { widthPx, samples }: Plane,
     left: number,
@@ -99,14 +104,14 @@ function hasHoles({ planes: [light, blue, red], matrix }: CodedPicture): boolean
     }
     return true;
   };
-  const across = Math.round(light.widthPx / blue.widthPx);
-  const down = Math.round(light.heightPx / blue.heightPx);
-  for (let top = 0; top + BLOCK <= blue.heightPx; top += BLOCK) {
-    for (let left = 0; left + BLOCK <= blue.widthPx; left += BLOCK) {
+  const across = Math.round(luma.widthPx / cb.widthPx);
+  const down = Math.round(luma.heightPx / cb.heightPx);
+  for (let top = 0; top + BLOCK <= cb.heightPx; top += BLOCK) {
+    for (let left = 0; left + BLOCK <= cb.widthPx; left += BLOCK) {
       const isHole =
-        isZero(blue, left, top, BLOCK) &&
-        isZero(red, left, top, BLOCK) &&
-        isZero(light, left * across, top * down, BLOCK);
+        isZero(cb, left, top, BLOCK) &&
+        isZero(cr, left, top, BLOCK) &&
+        isZero(luma, left * across, top * down, BLOCK);
       if (isHole) return true;
     }
   }

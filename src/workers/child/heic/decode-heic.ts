@@ -14,10 +14,10 @@ import { viewOf } from './picture-geometry.ts';
 import { type RgbPixels, toRgb, unmultiply } from './picture-to-rgb.ts';
 
 /**
- * Decodes the primary image of a HEIC, cut, turned and mirrored as it says, to a PNG of the same samples that has
- * its profile: what follows is that of any PNG.
+ * Decodes the primary image of a HEIC, with its crops, turns and mirrors applied, to a PNG of the same samples with its
+ * profile; further steps are those of any PNG.
  *
- * @throws MediaError `UNPROCESSABLE_MEDIA` where it cannot be decoded, or not to the size that was planned
+ * @throws MediaError `UNPROCESSABLE_MEDIA` if it cannot be decoded, or not to the planned size
  */
 export async function decodeHeic(
   original: Uint8Array,
@@ -43,7 +43,7 @@ export async function decodeHeic(
       readRow(pixels, view.first + index * view.stepDown, view.stepRight, widthPx);
     return formatStoredPng({ widthPx, heightPx, channels, row }, profile);
   } catch (error) {
-    // What the sandbox of WebAssembly stops: an access out of bounds, a stack or memory that is used up.
+    // Errors of the WebAssembly sandbox: an access out of bounds, or an exhausted stack or memory.
     if (!(error instanceof WebAssembly.RuntimeError || error instanceof RangeError)) throw error;
     throw new MediaError('UNPROCESSABLE_MEDIA', { cause: error });
   }

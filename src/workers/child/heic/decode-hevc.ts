@@ -1,48 +1,51 @@
 import { MediaError } from '../../../contract/errors.ts';
 import type { Libde265 } from './libde265.ts';
 
-/** A picture as HEVC codes it: a plane of light, and two of colour, which may be smaller. */
+/** A picture as HEVC codes it: a luma plane and two chroma planes, which may be smaller. */
 export interface CodedPicture {
-  /** Light, then blue and red; the first alone where there is no colour. */
+  /** Luma, then Cb and Cr; only luma for a monochrome picture. */
   readonly planes: readonly Plane[];
-  /** Bits of a sample. */
+  /** Bits per sample. */
   readonly depth: number;
-  /** By which rule the planes are made of red, green and blue (ITU-T H.273 table 4); 2: it does not say. */
+  /** Matrix coefficients between the planes and red, green and blue (ITU-T H.273 table 4); 2: unspecified. */
   readonly matrix: number;
   readonly isFullRange: boolean;
 }
 
-/** Samples of one kind, row by row. */
+/** Samples of one channel, row by row. */
 export interface Plane {
   readonly widthPx: number;
   readonly heightPx: number;
   readonly samples: Uint8Array | Uint16Array;
 }
 
+/** Error of libde265 (`DE265_ERROR_OUT_OF_MEMORY`). */
+const NO_MEMORY = 7;
+
 /** Parameters of libde265 (`de265_param`). */
 const SUPPRESS_FAULTY_PICTURES = 6;
 
-/** A unit is taken in in one step, and its picture given out in another. */
+/** A unit is consumed in one step, and its picture returned in another. */
 const MAX_STEPS_PER_UNIT = 4;
 
-/** Chroma format of a picture without colour. */
+/** Chroma format of a monochrome picture. */
 const MONOCHROME = 0;
 
 /**
  * Decodes one coded image.
  *
- * @param units its NAL units, parameter sets first
- * @throws MediaError `UNPROCESSABLE_MEDIA` where any of it cannot be decoded
+ * @param units NAL units of the image, parameter sets first
+ * @throws MediaError `UNPROCESSABLE_MEDIA` if a part cannot be decoded; `MEDIA_TOO_LARGE` if memory runs out
  */
 export function decodeHevc(libde265: Libde265, units: readonly Uint8Array[]): CodedPicture {
   const decoder = libde265._de265_new_decoder();
   const place = libde265._malloc(4);
   try {
-    // Half a picture is none.
+    // A partial picture must not be returned.
     libde265._de265_set_parameter_bool(decoder, SUPPRESS_FAULTY_PICTURES, 1);
     for (const unit of units) pushUnit(libde265, decoder, unit);
     check(libde265._de265_flush_data(decoder));
-    // It goes on for as long as there is a picture to be taken.
+    // The decoder continues as long as pictures can be taken.
     for (let steps = 0; steps < units.length * MAX_STEPS_PER_UNIT; steps += 1) {
       check(libde265._de265_decode(decoder, place));
       const hasMore = libde265.HEAP32[place >> 2] !== 0;
@@ -59,7 +62,7 @@ export function decodeHevc(libde265: Libde265, units: readonly Uint8Array[]): Co
 
 function pushUnit(libde265: Libde265, decoder: number, unit: Uint8Array): void {
   const bytes = libde265._malloc(unit.length);
-  if (bytes === 0) throw new RangeError('no memory for a NAL unit');
+  if (bytes === 0) throw tooLarge('no memory for a NAL unit');
   libde265.HEAPU8.set(unit, bytes);
   check(libde265._de265_push_NAL(decoder, bytes, unit.length, 0, 0, 0));
   libde265._free(bytes);
@@ -99,14 +102,19 @@ function readPlane(
     const from = start + row * stride;
     bytes.set(HEAPU8.subarray(from, from + rowBytes), row * rowBytes);
   }
-  // WebAssembly and every processor that Node runs on have the low byte first.
+  // WebAssembly and all processors of Node are little-endian.
   const samples = depth > 8 ? new Uint16Array(bytes.buffer) : bytes;
   return { widthPx, heightPx, samples };
 }
 
-/** libde265 numbers what it merely warns of from 1000 on. */
+/** Throws for errors of libde265; its numbers from 1000 on are mere warnings. */
 function check(code: number): void {
+  if (code === NO_MEMORY) throw tooLarge('no memory');
   if (code !== 0 && code < 1000) throw corrupt(`error ${code}`);
+}
+
+function tooLarge(what: string): MediaError {
+  return new MediaError('MEDIA_TOO_LARGE', { cause: new Error(`libde265: ${what}`) });
 }
 
 function corrupt(what: string): MediaError {

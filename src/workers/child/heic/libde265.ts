@@ -2,8 +2,8 @@ import { readFile } from 'node:fs/promises';
 import { createRequire } from 'node:module';
 
 /**
- * What is called of libde265's C API, as Emscripten exports it: pointers and enums are numbers, and 64
- * bits are two of them.
+ * The functions of libde265's C API that are called, as Emscripten exports them: pointers and enums are numbers, and 64
+ * bits are two numbers.
  */
 export interface Libde265 {
   readonly HEAPU8: Uint8Array;
@@ -50,12 +50,12 @@ interface Compiled {
 let compiled: Promise<Compiled> | undefined;
 
 /**
- * libde265, the HEVC decoder (LGPL-3.0) inside of libheif as the package `libheif-js` has it in WebAssembly. libheif
- * itself is not called: compiled so, it leaves out deblocking and SAO, which every picture needs, and takes what
- * libde265 could not decode for green.
+ * Creates an instance of libde265, the HEVC decoder (LGPL-3.0) inside of libheif in the package `libheif-js`, as
+ * WebAssembly. libheif itself is not called: in this build, it omits deblocking and SAO, which every picture needs, and
+ * returns green for parts that libde265 could not decode.
  *
- * Compiled at the first call, which is the first HEIC of this process; each call gives an instance of its own: what
- * a file did to its memory, no other sees, and the memory goes with it, which WebAssembly could not give back.
+ * The code is compiled at the first call, for the first HEIC of this process. Each call creates an instance: a file's
+ * effects on its memory end with the instance, and so does the memory, which WebAssembly cannot shrink.
  */
 export async function createLibde265(): Promise<Libde265> {
   compiled ??= compile();

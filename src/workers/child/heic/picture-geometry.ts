@@ -2,11 +2,11 @@ import { corruptMedia } from '../../../formats/byte-reader.ts';
 import type { Transform } from '../../../formats/heif/heif-properties.ts';
 import type { Size } from '../../../formats/image-facts.ts';
 
-/** Which pixel of a picture stands where in what is shown of it. */
+/** Mapping from shown pixels to the pixels of a picture. */
 export interface View extends Size {
-  /** The number of the pixel that is shown first, counted row by row, */
+  /** Index of the pixel that is shown first, counted row by row. */
   readonly first: number;
-  /** and how much further the one to its right is, and the one below. */
+  /** Distance to the pixel that is shown to the right, and to the one below. */
   readonly stepRight: number;
   readonly stepDown: number;
 }
@@ -38,7 +38,7 @@ function crop(view: View, size: Size, [xPx, yPx]: readonly [number, number]): Vi
   return { ...view, ...size, first: view.first + left * view.stepRight + top * view.stepDown };
 }
 
-/** The right column becomes the first row. */
+/** Turns a view to the left: its right column becomes the first row. */
 function turnLeft({ widthPx, heightPx, first, stepRight, stepDown }: View): View {
   return {
     widthPx: heightPx,

@@ -1,6 +1,6 @@
 import type { CodedPicture, Plane } from './decode-hevc.ts';
 
-/** Pixels as they lie in memory, 8 bits a sample. */
+/** Pixels in memory, 8 bits per sample. */
 export interface RgbPixels {
   readonly widthPx: number;
   readonly heightPx: number;
@@ -8,7 +8,7 @@ export interface RgbPixels {
   readonly samples: Uint8ClampedArray;
 }
 
-/** Shares of red and blue in light, by matrix coefficients (ITU-T H.273 table 4); else those of BT.601. */
+/** Shares of red and blue in luma, by matrix coefficients (ITU-T H.273 table 4); otherwise those of BT.601. */
 const SHARES: Readonly<Record<number, readonly [red: number, blue: number]>> = {
   1: [0.2126, 0.0722],
   4: [0.3, 0.11],
@@ -17,42 +17,41 @@ const SHARES: Readonly<Record<number, readonly [red: number, blue: number]>> = {
 };
 const BT_601 = [0.299, 0.114] as const;
 
-/** The planes are green, blue and red themselves. */
+/** Matrix coefficients of planes that are green, blue and red themselves. */
 const IDENTITY = 0;
 
-/** How samples of a depth become numbers from 0 to 255, and those of colour from about -128 to 127. */
+/** Scale of samples of a depth to 0 to 255, and of chroma samples to about -128 to 127. */
 interface Scale {
-  readonly lightOffset: number;
-  readonly lightFactor: number;
-  readonly colourOffset: number;
-  readonly colourFactor: number;
+  readonly lumaOffset: number;
+  readonly lumaFactor: number;
+  readonly chromaOffset: number;
+  readonly chromaFactor: number;
 }
 
 /**
- * Makes red, green and blue of a coded picture (ITU-T H.273 §8.3), and of the light of another one how opaque it
- * is. Colours that are coded at half the size are interpolated, as libyuv and libjpeg do it: each lies in the
- * middle of its pixels.
+ * Converts a coded picture to red, green and blue (ITU-T H.273 §8.3), and the luma of another one to alpha. Chroma at
+ * half the size is interpolated as in libyuv and libjpeg: each sample lies in the middle of its pixels.
  */
 export function toRgb(picture: CodedPicture, alpha: CodedPicture | undefined): RgbPixels {
-  const [light, blue, red] = picture.planes;
-  if (light === undefined) throw new Error('Expected a plane of light but found none');
-  const { widthPx, heightPx } = light;
+  const [luma, cb, cr] = picture.planes;
+  if (luma === undefined) throw new Error('Expected a luma plane but found none');
+  const { widthPx, heightPx } = luma;
   const channels = alpha === undefined ? 3 : 4;
   const samples = new Uint8ClampedArray(widthPx * heightPx * channels);
   const scale = scaleOf(picture);
-  const convert = picture.matrix === IDENTITY ? fromIdentity(scale) : fromColour(picture, scale);
-  const [blues, reds] = [new Float32Array(widthPx), new Float32Array(widthPx)];
+  const convert = picture.matrix === IDENTITY ? fromIdentity(scale) : fromYCbCr(picture, scale);
+  const [cbs, crs] = [new Float32Array(widthPx), new Float32Array(widthPx)];
   const blended = new Float32Array(widthPx + 2);
   for (let row = 0; row < heightPx; row += 1) {
-    if (blue !== undefined && red !== undefined) {
-      stretchRow(blue, light, row, blended, blues);
-      stretchRow(red, light, row, blended, reds);
+    if (cb !== undefined && cr !== undefined) {
+      stretchRow(cb, luma, row, blended, cbs);
+      stretchRow(cr, luma, row, blended, crs);
     } else {
-      blues.fill(scale.colourOffset);
-      reds.fill(scale.colourOffset);
+      cbs.fill(scale.chromaOffset);
+      crs.fill(scale.chromaOffset);
     }
-    const lights = light.samples.subarray(row * widthPx, (row + 1) * widthPx);
-    convert(lights, blues, reds, samples, row * widthPx * channels, channels);
+    const lumas = luma.samples.subarray(row * widthPx, (row + 1) * widthPx);
+    convert(lumas, cbs, crs, samples, row * widthPx * channels, channels);
   }
   if (alpha !== undefined) addAlpha(samples, alpha);
   return { widthPx, heightPx, channels, samples };
@@ -62,67 +61,67 @@ function scaleOf({ depth, isFullRange }: CodedPicture): Scale {
   const unit = 2 ** (depth - 8);
   const largest = 2 ** depth - 1;
   return {
-    lightOffset: isFullRange ? 0 : 16 * unit,
-    lightFactor: 255 / (isFullRange ? largest : 219 * unit),
-    colourOffset: 128 * unit,
-    colourFactor: 255 / (isFullRange ? largest : 224 * unit),
+    lumaOffset: isFullRange ? 0 : 16 * unit,
+    lumaFactor: 255 / (isFullRange ? largest : 219 * unit),
+    chromaOffset: 128 * unit,
+    chromaFactor: 255 / (isFullRange ? largest : 224 * unit),
   };
 }
 
 type Convert = (
-  lights: Uint8Array | Uint16Array,
-  blues: Float32Array,
-  reds: Float32Array,
+  lumas: Uint8Array | Uint16Array,
+  cbs: Float32Array,
+  crs: Float32Array,
   samples: Uint8ClampedArray,
   start: number,
   channels: number,
 ) => void;
 
-function fromColour({ matrix }: CodedPicture, scale: Scale): Convert {
-  const { lightOffset, lightFactor, colourOffset, colourFactor } = scale;
+function fromYCbCr({ matrix }: CodedPicture, scale: Scale): Convert {
+  const { lumaOffset, lumaFactor, chromaOffset, chromaFactor } = scale;
   const [redShare, blueShare] = SHARES[matrix] ?? BT_601;
   const greenShare = 1 - redShare - blueShare;
-  const redOfRed = 2 * (1 - redShare) * colourFactor;
-  const blueOfBlue = 2 * (1 - blueShare) * colourFactor;
-  const greenOfRed = (redOfRed * redShare) / greenShare;
-  const greenOfBlue = (blueOfBlue * blueShare) / greenShare;
-  return (lights, blues, reds, samples, start, channels) => {
-    for (let column = 0, at = start; column < lights.length; column += 1, at += channels) {
-      const light = ((lights[column] ?? 0) - lightOffset) * lightFactor;
-      const blue = (blues[column] ?? 0) - colourOffset;
-      const red = (reds[column] ?? 0) - colourOffset;
-      samples[at] = light + red * redOfRed;
-      samples[at + 1] = light - red * greenOfRed - blue * greenOfBlue;
-      samples[at + 2] = light + blue * blueOfBlue;
+  const redOfCr = 2 * (1 - redShare) * chromaFactor;
+  const blueOfCb = 2 * (1 - blueShare) * chromaFactor;
+  const greenOfCr = (redOfCr * redShare) / greenShare;
+  const greenOfCb = (blueOfCb * blueShare) / greenShare;
+  return (lumas, cbs, crs, samples, start, channels) => {
+    for (let column = 0, at = start; column < lumas.length; column += 1, at += channels) {
+      const luma = ((lumas[column] ?? 0) - lumaOffset) * lumaFactor;
+      const cb = (cbs[column] ?? 0) - chromaOffset;
+      const cr = (crs[column] ?? 0) - chromaOffset;
+      samples[at] = luma + cr * redOfCr;
+      samples[at + 1] = luma - cr * greenOfCr - cb * greenOfCb;
+      samples[at + 2] = luma + cb * blueOfCb;
     }
   };
 }
 
-function fromIdentity({ lightOffset, lightFactor }: Scale): Convert {
+function fromIdentity({ lumaOffset, lumaFactor }: Scale): Convert {
   return (greens, blues, reds, samples, start, channels) => {
     for (let column = 0, at = start; column < greens.length; column += 1, at += channels) {
-      samples[at] = ((reds[column] ?? 0) - lightOffset) * lightFactor;
-      samples[at + 1] = ((greens[column] ?? 0) - lightOffset) * lightFactor;
-      samples[at + 2] = ((blues[column] ?? 0) - lightOffset) * lightFactor;
+      samples[at] = ((reds[column] ?? 0) - lumaOffset) * lumaFactor;
+      samples[at + 1] = ((greens[column] ?? 0) - lumaOffset) * lumaFactor;
+      samples[at + 2] = ((blues[column] ?? 0) - lumaOffset) * lumaFactor;
     }
   };
 }
 
 /**
- * A row of colour at the size of light: three parts of the nearest sample and one of its neighbour, in either
- * direction that is coded at half the size.
+ * Scales a row of chroma to the size of luma: three parts of the nearest sample and one of its neighbour, in each
+ * direction with half the size.
  *
- * @param blended room for the row between its two steps
+ * @param blended buffer for the row between the two steps
  */
 function stretchRow(
   plane: Plane,
-  light: Plane,
+  luma: Plane,
   row: number,
   blended: Float32Array,
   out: Float32Array,
 ): void {
   const { widthPx, heightPx, samples } = plane;
-  const isHigh = heightPx === light.heightPx;
+  const isHigh = heightPx === luma.heightPx;
   const near = isHigh ? row : row >> 1;
   const beside = isHigh ? near : near + (row % 2 === 0 ? -1 : 1);
   const far = Math.min(Math.max(beside, 0), heightPx - 1);
@@ -131,7 +130,7 @@ function stretchRow(
     const value = samples[nearAt + column] ?? 0;
     blended[column] = value + ((samples[farAt + column] ?? 0) - value) / 4;
   }
-  if (widthPx === light.widthPx) {
+  if (widthPx === luma.widthPx) {
     out.set(blended.subarray(0, widthPx));
     return;
   }
@@ -143,17 +142,17 @@ function stretchRow(
   }
 }
 
-/** Puts the light of a picture of the same size beside colours. */
+/** Adds the luma of a picture of the same size as alpha. */
 function addAlpha(samples: Uint8ClampedArray, alpha: CodedPicture): void {
-  const [light] = alpha.planes;
-  if (light === undefined) return;
-  const { lightOffset, lightFactor } = scaleOf(alpha);
+  const [luma] = alpha.planes;
+  if (luma === undefined) return;
+  const { lumaOffset, lumaFactor } = scaleOf(alpha);
   for (let pixel = 0, at = 3; at < samples.length; pixel += 1, at += 4) {
-    samples[at] = ((light.samples[pixel] ?? 0) - lightOffset) * lightFactor;
+    samples[at] = ((luma.samples[pixel] ?? 0) - lumaOffset) * lumaFactor;
   }
 }
 
-/** Divides colours by the alpha that they were multiplied with (ISO/IEC 23008-12 §6.9.1, `prem`). */
+/** Divides colours by the alpha with which they were multiplied (ISO/IEC 23008-12 §6.9.1, `prem`). */
 export function unmultiply({ samples, channels }: RgbPixels): void {
   if (channels !== 4) return;
   for (let at = 0; at < samples.length; at += 4) {

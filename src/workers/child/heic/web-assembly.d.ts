@@ -1,4 +1,4 @@
-/** What is used of WebAssembly: its types are part of TypeScript's library for browsers alone. */
+/** The parts of WebAssembly that are used: TypeScript has its types only in the library for browsers. */
 declare namespace WebAssembly {
   type Module = object;
   type Imports = object;

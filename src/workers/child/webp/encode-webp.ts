@@ -3,44 +3,43 @@ import { type EncoderSettings, outputFormats } from '../../../contract/image-for
 import { DEFAULT_WEBP_EFFORT } from '../../../contract/pipeline-release.ts';
 import type { Animation, Size } from '../../../formats/image-facts.ts';
 import { restoreAnimation, SENTINEL_DELAY_MS } from '../../../formats/webp/webp-animation.ts';
+import { formatAnimation, parseWebp } from '../../../formats/webp/webp-container.ts';
 import type { RenderJob } from '../../../pipeline/render/render-job.ts';
 import type { Pixels } from '../pixels.ts';
+import { sampleChanges } from './animation-sample.ts';
 import { estimateLossless } from './lossless-estimate.ts';
 
-/** Small results, by their longer edge: here chroma at half the resolution is seen. */
+/** Small results, by their longer edge: chroma at half the resolution is visible here. */
 const SMALL_PX = 64;
 const TINY_PX = 32;
 
-/** How much larger the lossless form of a small drawing may be, at `high`: it is worth it (docs/performance.md). */
+/** Factor by which the lossless form may be larger at `high`: small drawings look better (docs/performance.md). */
 const WORTH = { tiny: 2.5, small: 1.25, any: 1 };
 
-/** Estimated at more than so many times the lossy bytes, the lossless form is not tried: a photograph. */
+/** Factor over the lossy bytes at which an estimate rules out the lossless form: a photograph. */
 const WORTH_TRYING = 2;
 
-/** So few colours are a drawing or a pattern, whatever the estimate says. */
+/** Most colours of a drawing or a pattern, whatever the estimate says. */
 const FEW_COLOURS = 32;
 
-/** Frames of an animation whose two forms tell of the whole. */
-const SAMPLE_FRAMES = 2;
-
-/** Of the sample, lossless bytes by lossy ones: up to the first, the lossless form is taken; from the second, the lossy. */
+/** Ratios of estimated lossless to lossy bytes: up to the first, lossless is taken; from the second, lossy. */
 const CLEARLY_SMALLER = 0.8;
 const CLEARLY_LARGER = 2;
 
-/** Beyond, in pixels of all frames, an animation is encoded but once. */
+/** Pixels of all frames beyond which an animation is encoded only once. */
 const MAX_BOTH_PIXELS = 4_000_000;
 
-/** As `lossless`, but what is below transparent pixels is not kept: it is not to be seen. */
+/** Returns the settings of `lossless` at the effort of the job. */
 function losslessForm({ encoder: { effort = DEFAULT_WEBP_EFFORT } }: RenderJob): EncoderSettings {
-  return { ...outputFormats.webp.qualities.lossless, exact: false, effort };
+  return { ...outputFormats.webp.qualities.lossless, effort };
 }
 
 /**
- * Encodes a WebP. Where a lossy quality is asked for and the picture is a drawing, its lossless form may be the
- * smaller one and is never the worse: of a still both are made, of an animation what a sample of frames decides.
+ * Encodes a WebP. If the quality is lossy and the image is a drawing, its lossless form may be smaller, and always
+ * looks at least as good: for a still both are encoded, for an animation a sample of frames decides.
  *
  * @param strip frames, one below the other
- * @param animation `undefined`: there is one frame, a still
+ * @param animation `undefined` for a single frame, a still
  */
 export async function encodeWebp(
   strip: Pixels,
@@ -53,7 +52,7 @@ export async function encodeWebp(
   if (encoder.lossless === true) return encode(encoder);
   return animation === undefined
     ? encodeStill(strip, job, encode)
-    : encodeFrames(strip, job, animation, encode);
+    : encodeFrames(strip, job, encode);
 }
 
 type Encode = (settings: EncoderSettings) => Promise<Uint8Array>;
@@ -61,19 +60,16 @@ type Encode = (settings: EncoderSettings) => Promise<Uint8Array>;
 async function encodeStill(frame: Pixels, job: RenderJob, encode: Encode): Promise<Uint8Array> {
   const lossy = await encode(job.encoder);
   if (!isWorthTrying(frame, job.size, lossy.length)) return lossy;
-  const lossless = await encode(losslessForm(job));
+  // Colours under transparent pixels are dropped: they are invisible.
+  const lossless = await encode({ ...losslessForm(job), exact: false });
   return lossless.length <= lossy.length * worthOf(job) ? lossless : lossy;
 }
 
-async function encodeFrames(
-  strip: Pixels,
-  job: RenderJob,
-  animation: Animation,
-  encode: Encode,
-): Promise<Uint8Array> {
-  const ratio = await compareSample(strip, job, animation);
+async function encodeFrames(strip: Pixels, job: RenderJob, encode: Encode): Promise<Uint8Array> {
+  const ratio = await compareSample(strip, job);
   const isLarge = strip.widthPx * strip.heightPx > MAX_BOTH_PIXELS;
   if (ratio >= CLEARLY_LARGER || (isLarge && ratio > 1)) return encode(job.encoder);
+  // The exact bytes of `lossless`: without `exact`, the differences of frames may take up to 3 % more.
   const lossless = await encode(losslessForm(job));
   if (ratio <= CLEARLY_SMALLER || isLarge) return lossless;
   const lossy = await encode(job.encoder);
@@ -92,23 +88,38 @@ function worthOf({ size, encoder }: RenderJob): number {
 }
 
 /**
- * Lossless bytes by lossy ones of two frames from the middle, where an animation has begun to move; no finite
- * number where an estimate tells that it is not worth trying.
+ * Estimates the ratio of lossless to lossy bytes of a whole animation; infinite if an estimate rules out the lossless
+ * form.
+ *
+ * Encodes pairs of frames in both forms. A pair shows the cost of its first frame, which is sent whole, and the cost of
+ * its second frame, which grows with its changed share. An animation has the first cost once, and the second for all
+ * changes.
  */
-async function compareSample(
-  strip: Pixels,
-  job: RenderJob,
-  { delaysMs }: Animation,
-): Promise<number> {
-  const { size, encoder } = job;
-  const first = Math.max(0, Math.floor(delaysMs.length / 2) - 1);
-  const sample = takeFrames(strip, size, first, SAMPLE_FRAMES);
-  const animation = { delaysMs: delaysMs.slice(first, first + SAMPLE_FRAMES), plays: 0 };
-  const lossy = await encodeAs(sample, size, encoder, animation);
-  const frame = takeFrames(strip, size, first, 1);
-  if (!isWorthTrying(frame, size, lossy.length)) return Number.POSITIVE_INFINITY;
-  const lossless = await encodeAs(sample, size, losslessForm(job), animation);
-  return lossless.length / lossy.length;
+async function compareSample(strip: Pixels, job: RenderJob): Promise<number> {
+  const { size } = job;
+  const { changes, samples } = sampleChanges(strip, size);
+  const changed = changes.reduce((sum, change) => sum + change, 0);
+  const estimate = async (settings: EncoderSettings): Promise<number> => {
+    let bytes = 0;
+    for (const index of samples) {
+      const pair = takeFrames(strip, size, index - 1, 2);
+      const encoded = await encodeAs(pair, size, settings, { delaysMs: [0, 0], plays: 0 });
+      const further = encoded.length - firstFrameOf(encoded).length;
+      const change = changes[index] ?? 0;
+      bytes += encoded.length - further + (change === 0 ? 0 : (further / change) * changed);
+    }
+    return bytes / samples.length;
+  };
+  const lossyBytes = await estimate(job.encoder);
+  const middle = samples[Math.floor(samples.length / 2)] ?? 0;
+  const frame = takeFrames(strip, size, middle - 1, 1);
+  if (!isWorthTrying(frame, size, lossyBytes / (1 + changed))) return Number.POSITIVE_INFINITY;
+  return (await estimate(losslessForm(job))) / lossyBytes;
+}
+
+function firstFrameOf(encoded: Uint8Array): Uint8Array {
+  const webp = parseWebp(encoded);
+  return formatAnimation({ ...webp, frames: webp.frames.slice(0, 1), plays: 0 });
 }
 
 function takeFrames(
@@ -123,8 +134,8 @@ function takeFrames(
 }
 
 /**
- * libvips' encoder rounds delays up, and merges equal frames: it is given a timing that it does not change,
- * and the true one is written into the file afterwards.
+ * Encodes with an artificial timing, since libvips' encoder rounds delays up and merges equal frames, and then writes
+ * the true timing into the file.
  */
 async function encodeAs(
   { data, widthPx, heightPx, channels }: Pixels,

@@ -1,32 +1,32 @@
 import type { Size } from '../../../formats/image-facts.ts';
 import type { Pixels } from '../pixels.ts';
 
-/** Rows that are looked at, and pixels of all of them. */
+/** Most rows that are sampled, and pixels of all of them. */
 const MAX_ROWS = 24;
 const MAX_SAMPLES = 2048;
 
-/** As many colours as a palette has at most. */
+/** Most colours of a palette. */
 const MAX_COLOURS = 256;
 
-/** Differences of two samples, and differences of these. */
+/** Range of differences of two samples, and of differences of these. */
 const DIFFERENCES = 1024;
 const NO_DIFFERENCE = DIFFERENCES / 2;
 
-/** What a sample is foretold to be: as the one to the left, as the one above, or as these go on. */
+/** Predictors of a sample: the left one, the one above, and their gradient. */
 const PREDICTORS = 3;
 
-/** What lossless compression would come to. */
+/** Estimated result of lossless compression. */
 export interface LosslessEstimate {
   readonly bytes: number;
-  /** Of the rows that were looked at; 257 for any more. */
+  /** Colours of the sampled rows; 257 for any more. */
   readonly colours: number;
 }
 
 /**
- * Estimates what a WebP of a frame takes without loss, by some of its rows: by the entropy of the differences from
- * what predictors foretell; or of what is not as its neighbours are, or its index in a palette, and a bit or less for
- * whether it is. Renderings whose lossless form was the smaller one were not estimated at twice the lossy one (1 620
- * of the corpus and the samples), but for patterns of two colours.
+ * Estimates the lossless size of a frame as WebP from some of its rows: by the entropy of the differences from
+ * predictions; or by that of pixels that differ from both neighbours, or their index in a palette, plus a bit or less
+ * per pixel for whether it differs. Renderings whose lossless form was smaller were not estimated at twice the lossy
+ * one (1 620 of the corpus and the samples), except patterns of two colours.
  *
  * @param frame one frame
  */
@@ -45,7 +45,7 @@ export function estimateLossless(frame: Pixels, { widthPx, heightPx }: Size): Lo
     const row = Math.floor(((each + 0.5) * heightPx) / rows);
     for (let x = 0; x < columns; x += 1) {
       const at = row * rowBytes + x * channels;
-      // What has no neighbour on one side takes the other for it.
+      // Without a neighbour on one side, the other one replaces it.
       const above = row > 0 ? at - rowBytes : at - channels;
       const left = x > 0 ? at - channels : above;
       const corner = x > 0 && row > 0 ? above - channels : above;
@@ -55,7 +55,7 @@ export function estimateLossless(frame: Pixels, { widthPx, heightPx }: Size): Lo
       if (colours.size <= MAX_COLOURS) colours.add(wordAt(frame, at));
       let [byLeft, byTop, bySlope] = [0, 0, 0];
       for (let turn = 0; turn < channels; turn += 1) {
-        // Green first: red and blue go along with it.
+        // Green first: red and blue are predicted from it.
         const channel = isColoured && turn < 2 ? 1 - turn : turn;
         const sample = data[at + channel] ?? 0;
         const one = data[left + channel] ?? 0;
@@ -90,7 +90,7 @@ function count(counts: Float64Array, first: number, second: number, third: numbe
   counts[third] = (counts[third] ?? 0) + 1;
 }
 
-/** Bits of the differences by the predictor that suits them best. */
+/** Returns the bits of the differences by the best predictor. */
 function leastBits(counts: Float64Array, total: number): number {
   const share = counts.length / PREDICTORS;
   const bits = Array.from({ length: PREDICTORS }, (_, index) =>
@@ -99,7 +99,7 @@ function leastBits(counts: Float64Array, total: number): number {
   return Math.min(...bits);
 }
 
-/** Bits for so many things, by how often each of them occurs. */
+/** Returns the bits of `total` symbols by their frequencies. */
 function bitsOf(counts: Float64Array, total: number): number {
   let bits = 0;
   for (let at = 0; at < counts.length; at += 1) {

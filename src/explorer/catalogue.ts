@@ -1,0 +1,113 @@
+import { MediaError } from '../contract/errors.ts';
+import { type OriginKey, parseOriginKey } from '../contract/origin-key.ts';
+import {
+  originFolders,
+  originKeyTemplates,
+  type ResourceName,
+  resourceRows,
+} from '../contract/resources.ts';
+import { withDeadline } from '../pipeline/abort.ts';
+import type { ListedOriginal, OriginListing } from '../pipeline/ports.ts';
+
+/** The originals of a resource that were found. */
+export interface CatalogueShelf {
+  readonly resource: ResourceName;
+  /** By key, numbers in it by their value; with the decoded values of the placeholders in the resource's path. */
+  readonly originals: readonly (ListedOriginal & Pick<OriginKey, 'values'>)[];
+  /** Whether there are no others. */
+  readonly isComplete: boolean;
+}
+
+/** Bounds of a catalogue in time and memory. */
+export interface CatalogueBounds {
+  /** Originals of one resource. */
+  readonly maxOriginals: number;
+  /** Objects below one prefix that are looked at, whatever they are. */
+  readonly maxObjects: number;
+  /** For everything, in milliseconds. */
+  readonly timeoutMs: number;
+}
+
+/** Enough for a page to show and a person to search. */
+const BOUNDS: CatalogueBounds = { maxOriginals: 5_000, maxObjects: 50_000, timeoutMs: 5_000 };
+
+const collator = new Intl.Collator('en', { numeric: true });
+
+/** Lists which originals there are, a bounded number of each resource, for people who look around. */
+export class OriginalsCatalogue {
+  readonly #listing: OriginListing;
+  readonly #bounds: CatalogueBounds;
+  #underWay: Promise<readonly CatalogueShelf[]> | undefined;
+
+  constructor(listing: OriginListing, bounds: CatalogueBounds = BOUNDS) {
+    this.#listing = listing;
+    this.#bounds = bounds;
+  }
+
+  /**
+   * Looks through the storage, once for all that ask at the same time.
+   *
+   * @returns a shelf per resource that has originals in the storage, in the order of the contract
+   * @throws MediaError `ORIGIN_ERROR` if the storage fails, `ORIGIN_TIMEOUT` if it listed nothing in time
+   */
+  list(): Promise<readonly CatalogueShelf[]> {
+    this.#underWay ??= this.#look().finally(() => {
+      this.#underWay = undefined;
+    });
+    return this.#underWay;
+  }
+
+  async #look(): Promise<readonly CatalogueShelf[]> {
+    const shelves = originKeyTemplates.map(
+      ({ resource }): Shelf => ({ resource, originals: [], isFull: false, isComplete: false }),
+    );
+    const timeout = new MediaError('ORIGIN_TIMEOUT');
+    const fillAll = (signal: AbortSignal) =>
+      Promise.all(originFolders.map((folder) => this.#fill(folder, shelves, signal)));
+    try {
+      await withDeadline(this.#bounds.timeoutMs, undefined, () => timeout, fillAll);
+    } catch (error) {
+      const isEmpty = shelves.every(({ originals }) => originals.length === 0);
+      if (error !== timeout || isEmpty) throw error;
+    }
+    // Copies: what a storage lists too late is left out.
+    return shelves.map(({ resource, originals, isComplete }) => ({
+      resource,
+      originals: originals.toSorted((a, b) => collator.compare(a.key, b.key)),
+      isComplete,
+    }));
+  }
+
+  /** Fills the shelves whose originals are in a folder. */
+  async #fill(folder: string, shelves: readonly Shelf[], signal: AbortSignal): Promise<void> {
+    const { maxOriginals, maxObjects } = this.#bounds;
+    const own = shelves.filter(({ resource }) =>
+      resourceRows[resource].originKey?.startsWith(folder),
+    );
+    let objects = 0;
+    let hasMore = false;
+    const visit = ({ key, sizeBytes }: ListedOriginal): boolean => {
+      if (signal.aborted) return false;
+      const found = parseOriginKey(key);
+      const shelf = own.find(({ resource }) => resource === found?.resource);
+      if (shelf !== undefined && found !== undefined) {
+        shelf.isFull ||= shelf.originals.length >= maxOriginals;
+        if (!shelf.isFull) shelf.originals.push({ key, sizeBytes, values: found.values });
+      }
+      objects += 1;
+      hasMore = objects >= maxObjects || own.every(({ isFull }) => isFull);
+      return !hasMore;
+    };
+    await this.#listing.list(folder, visit, signal);
+    if (signal.aborted) return;
+    for (const shelf of own) shelf.isComplete = !hasMore && !shelf.isFull;
+  }
+}
+
+/** A shelf that is being filled. */
+interface Shelf extends CatalogueShelf {
+  readonly originals: CatalogueShelf['originals'][number][];
+  /** Whether one more was found than may be on it. */
+  isFull: boolean;
+  isComplete: boolean;
+}

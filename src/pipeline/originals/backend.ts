@@ -1,0 +1,126 @@
+import { MediaError } from '../../contract/errors.ts';
+import type { OriginOutcome } from '../meter.ts';
+import type { Source } from '../ports.ts';
+import type { Semaphore } from '../semaphore.ts';
+import { siteError } from '../site-failure.ts';
+
+/** Deadlines and bounds of reading from the storage (contract §6). */
+export interface OriginLimits {
+  /** Until the storage responds, in milliseconds. */
+  readonly firstByteTimeoutMs: number;
+  /** Until the last byte of an original that is read whole, in milliseconds. */
+  readonly wholeBodyTimeoutMs: number;
+  /** Largest original that is read whole, in bytes. */
+  readonly maxOriginalBytes: number;
+}
+
+/** Bounds of what is taken from other sites (contract §8). */
+export interface SiteLimits {
+  /** Until the last byte of what is fetched whole, in milliseconds. */
+  readonly wholeBodyTimeoutMs: number;
+  /** Bodies that are passed on at once. */
+  readonly maxStreams: number;
+  /** Most bytes that are passed on of one body. */
+  readonly maxBytes: number;
+}
+
+/** Other sites as a source of originals. */
+export interface ExternalMedia {
+  readonly source: Source;
+  readonly limits: SiteLimits;
+}
+
+/** Periods for which a failure is remembered instead of asking the source again, in milliseconds. */
+export interface FailurePeriods {
+  /** While an older result is served instead. */
+  readonly withResult: number;
+  /** While all requests get the failure: short, since clients retry. */
+  readonly withoutResult: number;
+}
+
+/** Differences between the sources of originals, as data: how one is read, and within which bounds. */
+export interface Backend {
+  readonly source: Source;
+  /** Whether it is another site: its failures are concealed, its lengths not trusted, its bytes judged as they come. */
+  readonly isForeign: boolean;
+  /** Bounds the bodies that go into memory; `undefined`: the source bounds its connections itself. */
+  readonly reads: Semaphore | undefined;
+  /** Bounds the bodies that are passed on. */
+  readonly streams: Semaphore;
+  /** `undefined`: the source keeps this deadline itself. */
+  readonly firstByteTimeoutMs: number | undefined;
+  readonly wholeBodyTimeoutMs: number;
+  readonly maxOriginalBytes: number;
+  /** Most bytes that are passed on of one body. */
+  readonly maxPassedBytes: number;
+  readonly failedForMs: FailurePeriods;
+  /** Age of work on an original up to which other requests join it: what it found may be out of date. */
+  readonly joinableForMs: number;
+  /** Counts responses and bytes; `undefined`: the source counts its own. */
+  readonly observer: SourceObserver | undefined;
+}
+
+/** Observer of what a source does. */
+export interface SourceObserver {
+  readonly noteReadBytes: (bytes: number) => void;
+  /** A body that was begun was not sent to its end. */
+  readonly noteBrokenBody: () => void;
+  /** @param error that the opening has failed with */
+  readonly noteOutcome: (outcome: OriginOutcome, error?: unknown) => void;
+}
+
+/** Creates the backend of the storage. */
+export function createStorageBackend(
+  source: Source,
+  limits: OriginLimits,
+  semaphores: Pick<Backend, 'reads' | 'streams'>,
+  observer: SourceObserver | undefined,
+): Backend {
+  return {
+    source,
+    isForeign: false,
+    ...limits,
+    ...semaphores,
+    maxPassedBytes: Number.POSITIVE_INFINITY,
+    failedForMs: { withResult: 5_000, withoutResult: 2_000 },
+    joinableForMs: 5_000,
+    observer,
+  };
+}
+
+/** Creates the backend of other sites. */
+export function createSiteBackend(
+  { source, limits }: ExternalMedia,
+  maxOriginalBytes: number,
+  streams: Semaphore,
+): Backend {
+  return {
+    source,
+    isForeign: true,
+    reads: undefined,
+    streams,
+    firstByteTimeoutMs: undefined,
+    wholeBodyTimeoutMs: limits.wholeBodyTimeoutMs,
+    maxOriginalBytes,
+    maxPassedBytes: limits.maxBytes,
+    failedForMs: { withResult: 60_000, withoutResult: 60_000 },
+    joinableForMs: Number.POSITIVE_INFINITY,
+    observer: undefined,
+  };
+}
+
+/** Returns the error of a deadline of this backend. */
+export function lateError({ isForeign }: Backend, message: string): MediaError {
+  return isForeign
+    ? siteError(message, { reason: 'time' })
+    : new MediaError('ORIGIN_TIMEOUT', { cause: new Error(message) });
+}
+
+/** Returns the error of a transfer that has failed. undici's name of a body that stands still is its only sign. */
+export function brokenError({ isForeign }: Backend, cause: unknown): MediaError {
+  if (cause instanceof MediaError) return cause;
+  if (!isForeign) return new MediaError('ORIGIN_ERROR', { cause });
+  const isLate = cause instanceof Error && cause.name === 'BodyTimeoutError';
+  const reason = isLate ? 'time' : 'response';
+  return siteError('The body has not come whole.', { reason, cause });
+}

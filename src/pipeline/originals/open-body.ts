@@ -1,0 +1,246 @@
+import { addAbortSignal, type Readable } from 'node:stream';
+import { MediaError } from '../../contract/errors.ts';
+import { isDecodable } from '../../formats/read-image-facts.ts';
+import { withDeadline } from '../abort.ts';
+import type { OriginOutcome } from '../meter.ts';
+import type { Opened, OpenOptions, Source, Unchanged } from '../ports.ts';
+import { type Backend, brokenError, lateError } from './backend.ts';
+import { SNIFF_BYTES } from './content-sniff.ts';
+import type { MemoryBudget, Reservation } from './memory-budget.ts';
+
+/** An original in memory, until its reservation is released. */
+export type HeldBytes = Reservation & { readonly bytes: Uint8Array };
+
+/** Bytes that memory is taken for at first where no trusted length is told. */
+const FIRST_BYTES = 64 * 1024;
+
+/**
+ * Opens an original within the deadline of the first byte, which does not count the wait for the semaphore. The body
+ * must be read or discarded, unless the signal aborts.
+ *
+ * @throws what `Source.open` throws, and MediaError `OVERLOADED`, `ORIGIN_TIMEOUT`; a range of an empty original from 0
+ *   on is the whole
+ */
+export async function openBody(
+  backend: Backend,
+  key: string,
+  options: OpenOptions,
+): Promise<Opened | Unchanged> {
+  const { signal, isHeld = false, range } = options;
+  const semaphore = isHeld ? backend.reads : backend.streams;
+  const leave = await semaphore?.enter(signal);
+  try {
+    const opened = await openObserved(backend, key, options);
+    const { body } = opened;
+    if (isStream(body) && !body.closed) body.once('close', () => leave?.());
+    else leave?.();
+    return opened;
+  } catch (error) {
+    leave?.();
+    const isEmpty = error instanceof MediaError && error.code === 'RANGE_NOT_SATISFIABLE';
+    if (isEmpty && range?.first === 0) {
+      return openBody(backend, key, { ...options, range: undefined });
+    }
+    throw error;
+  }
+}
+
+/** Returns the size of an original in bytes; 0 where its source does not tell. */
+export async function readSize(source: Source, key: string, signal: AbortSignal): Promise<number> {
+  const { body, ...state } = await source.open(key, { signal });
+  if (body !== undefined && isStream(body)) body.destroy();
+  return 'sizeBytes' in state ? (state.sizeBytes ?? 0) : 0;
+}
+
+/** Opens an original where nothing is known that could be confirmed. */
+export async function openContent(
+  backend: Backend,
+  key: string,
+  options: Omit<OpenOptions, 'known'>,
+): Promise<Opened> {
+  const opened = await openBody(backend, key, options);
+  if (opened.body === undefined) throw brokenError(backend, new Error('Nothing was asked about.'));
+  return opened;
+}
+
+async function openObserved(
+  backend: Backend,
+  key: string,
+  options: OpenOptions,
+): Promise<Opened | Unchanged> {
+  const { observer } = backend;
+  const { signal } = options;
+  try {
+    const opened = await withFirstByteDeadline(backend, signal, async (within) => {
+      const found = await backend.source.open(key, { ...options, signal: within });
+      if (isStream(found.body)) {
+        // The reader of the body sees its errors; a body that is not read any more must not throw.
+        found.body.on('error', () => undefined);
+        if (within.aborted) found.body.destroy();
+        // The deadline ends with the response; the body goes on for as long as its reader wants it.
+        addAbortSignal(signal, found.body);
+      }
+      return found;
+    });
+    observer?.noteOutcome('found');
+    return opened;
+  } catch (error) {
+    observer?.noteOutcome(outcomeOf(error, signal.aborted), error);
+    throw error;
+  }
+}
+
+function outcomeOf(error: unknown, isStopped: boolean): OriginOutcome {
+  const code = error instanceof MediaError ? error.code : undefined;
+  if (isStopped) return 'stopped';
+  if (code === 'ORIGIN_TIMEOUT') return 'timeout';
+  if (code === 'UNKNOWN_MEDIA') return 'missing';
+  return code === 'RANGE_NOT_SATISFIABLE' ? 'found' : 'failed';
+}
+
+/** @throws MediaError `ORIGIN_TIMEOUT` if the work takes longer than until the first byte */
+export function withFirstByteDeadline<Result>(
+  backend: Backend,
+  signal: AbortSignal,
+  work: (within: AbortSignal) => Promise<Result>,
+): Promise<Result> {
+  const { firstByteTimeoutMs } = backend;
+  if (firstByteTimeoutMs === undefined) return work(signal);
+  const onTimeout = (): MediaError => lateError(backend, `No byte in ${firstByteTimeoutMs} ms.`);
+  return withDeadline(firstByteTimeoutMs, signal, onTimeout, work);
+}
+
+/**
+ * Reads an opened original to its end, into memory that is accounted for.
+ *
+ * @throws MediaError `MEDIA_TOO_LARGE` over the bound, `OVERLOADED` if there is no room, `ORIGIN_TIMEOUT` after the
+ *   deadline, `ORIGIN_ERROR` if the transfer fails or has another length than announced,
+ *   `UNSUPPORTED_MEDIA_TYPE` by the first bytes of what is foreign; the body is discarded then
+ */
+export async function holdBody(
+  backend: Backend,
+  opened: Opened,
+  budget: MemoryBudget,
+  signal: AbortSignal,
+): Promise<HeldBytes> {
+  const { wholeBodyTimeoutMs: timeoutMs, isForeign, maxOriginalBytes } = backend;
+  const { body, sizeBytes } = opened;
+  let reservation: Reservation | undefined;
+  try {
+    checkSize(sizeBytes ?? 0, maxOriginalBytes);
+    reservation = budget.reserve(isForeign ? 0 : (sizeBytes ?? 0));
+    const memory = reservation;
+    if (!isStream(body)) {
+      backend.observer?.noteReadBytes(body.byteLength);
+      checkLength(backend, sizeBytes, body.byteLength);
+      return { ...memory, bytes: body };
+    }
+    const onTimeout = (): MediaError =>
+      lateError(backend, `The body took longer than ${timeoutMs} ms.`);
+    const bytes = await withDeadline(timeoutMs, signal, onTimeout, (within) =>
+      collect(backend, opened, body, memory, within),
+    );
+    return { ...memory, bytes };
+  } catch (error) {
+    if (isStream(body)) body.destroy();
+    reservation?.release();
+    throw error;
+  }
+}
+
+/** Collects a body; memory grows as the bytes come, unless a trusted length is known. */
+async function collect(
+  backend: Backend,
+  { sizeBytes }: Opened,
+  body: Readable,
+  reservation: Reservation,
+  signal: AbortSignal,
+): Promise<Uint8Array> {
+  const { isForeign, maxOriginalBytes, observer } = backend;
+  addAbortSignal(signal, body);
+  let bytes: Buffer = Buffer.alloc(0);
+  let received = 0;
+  let isJudged = !isForeign;
+  try {
+    for await (const chunk of body as AsyncIterable<Buffer>) {
+      observer?.noteReadBytes(chunk.length);
+      const count = received + chunk.length;
+      if (count > (sizeBytes ?? count)) checkLength(backend, sizeBytes, count);
+      checkSize(count, maxOriginalBytes);
+      // A chunk that is all, and no part of a pool, need not be copied.
+      if (chunk.length === sizeBytes && chunk.length === chunk.buffer.byteLength) {
+        bytes = chunk;
+      } else {
+        if (count > bytes.length) {
+          const capacity = isForeign ? Math.max(FIRST_BYTES, count, 2 * bytes.length) : sizeBytes;
+          bytes = enlarge(bytes, received, capacity ?? count, reservation);
+        }
+        chunk.copy(bytes, received);
+      }
+      received = count;
+      if (isJudged || received < SNIFF_BYTES) continue;
+      isJudged = true;
+      // The rest of what is no image need not be fetched.
+      if (!isDecodable(bytes.subarray(0, received))) throw new MediaError('UNSUPPORTED_MEDIA_TYPE');
+    }
+  } catch (error) {
+    const failure = signal.aborted ? signal.reason : brokenError(backend, error);
+    if (isOriginFailure(failure)) observer?.noteBrokenBody();
+    throw failure;
+  }
+  signal.throwIfAborted();
+  checkLength(backend, sizeBytes, received);
+  // What is kept is held by its length alone.
+  return received === bytes.length ? bytes : Buffer.from(bytes.subarray(0, received));
+}
+
+function enlarge(
+  bytes: Buffer,
+  received: number,
+  capacity: number,
+  reservation: Reservation,
+): Buffer<ArrayBuffer> {
+  reservation.grow(capacity);
+  const larger = Buffer.allocUnsafeSlow(capacity);
+  bytes.copy(larger, 0, 0, received);
+  return larger;
+}
+
+function checkSize(count: number, maxBytes: number): void {
+  if (count <= maxBytes) return;
+  const cause = new Error(`${count} bytes or more, at most ${maxBytes}`);
+  throw new MediaError('MEDIA_TOO_LARGE', { cause });
+}
+
+function checkLength(backend: Backend, announced: number | undefined, received: number): void {
+  if (announced === undefined || announced === received) return;
+  const message = `${announced} bytes were announced; ${received} or more came.`;
+  throw brokenError(backend, new Error(message));
+}
+
+/** Whether the source could not tell what it has. */
+export function isOriginFailure(error: unknown): error is MediaError {
+  const code = error instanceof MediaError ? error.code : undefined;
+  return code === 'ORIGIN_ERROR' || code === 'ORIGIN_TIMEOUT';
+}
+
+/** Length of an opened body in bytes, where it is known. */
+export function lengthOf({ part, sizeBytes }: Opened): number | undefined {
+  return part === undefined ? sizeBytes : part.last - part.first + 1;
+}
+
+/** Discards a body; one of which no more is to come is read to its end, so that its connection can be kept. */
+export function discard({ observer }: Backend, opened: Opened): void {
+  const { body } = opened;
+  const lengthBytes = lengthOf(opened) ?? Number.POSITIVE_INFINITY;
+  if (isStream(body) && lengthBytes > SNIFF_BYTES) {
+    body.destroy();
+    return;
+  }
+  observer?.noteReadBytes(lengthBytes);
+  if (isStream(body)) body.resume();
+}
+
+export function isStream(body: Opened['body'] | undefined): body is Readable {
+  return body !== undefined && !(body instanceof Uint8Array);
+}

@@ -1,0 +1,53 @@
+import { expect, test } from 'vitest';
+import { defer } from '../support/deferred.ts';
+import { samples, useTestApp } from '../support/test-app.ts';
+
+/** Has the service render to bodies of so many bytes, with memory for so many. */
+async function start(bodyBytes: number, memoryBytes: number) {
+  const renderer = { render: async () => Buffer.alloc(bodyBytes) };
+  const app = await useTestApp({ renderer, settings: { CACHE_MEMORY_BYTES: String(memoryBytes) } });
+  app.originals.put('emojis/1', samples.png);
+  /** Asks for a size; whether it was in memory. */
+  return async (size: number): Promise<string> => {
+    const { headers } = await app.get(`/emojis/1.webp?size=${size}`);
+    return String(headers['cache-status']).replace('darkroom; ', '');
+  };
+}
+
+const STORED = 'fwd=miss; stored';
+
+test('results are bounded by bytes, and what was used least recently goes first', async () => {
+  const ask = await start(100_000, 350_000);
+  for (const size of [16, 20, 22]) expect(await ask(size)).toBe(STORED);
+  expect(await ask(16)).toBe('hit');
+  expect(await ask(24)).toBe(STORED);
+  const asked = [16, 22, 24].map(ask);
+  expect(await Promise.all(asked)).toEqual(['hit', 'hit', 'hit']);
+  expect(await ask(20)).toBe(STORED);
+});
+
+test('what is too large is not kept, and drives nothing out', async () => {
+  const ask = await start(100_000, 99_999);
+  for (let time = 0; time < 2; time += 1) expect(await ask(16)).toBe('fwd=miss');
+});
+
+test('a read that was begun long ago is not joined: what it finds may be out of date', async () => {
+  const app = await useTestApp({ renderer: { render: async (bytes) => bytes } });
+  app.originals.put('emojis/1', samples.png);
+  const held = defer<void>();
+  app.originals.alter = async (object) => {
+    await held.promise;
+    return object;
+  };
+  const ask = (size: number) => app.get(`/emojis/1.webp?size=${size}`);
+  const asked = [ask(16), ask(20)];
+  await expect.poll(() => app.originals.reads.get('emojis/1')).toBe(1);
+  app.clock.advance(5_000);
+  app.originals.put('emojis/1', samples.webp);
+  asked.push(ask(22));
+  await expect.poll(() => app.originals.reads.get('emojis/1')).toBe(2);
+  held.resolve();
+  const bodies = (await Promise.all(asked)).map(({ rawPayload }) => rawPayload.length);
+  const { length } = samples.png;
+  expect(bodies).toEqual([length, length, samples.webp.length]);
+});

@@ -1,0 +1,325 @@
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import { Readable } from 'node:stream';
+import sharp from 'sharp';
+import { vi } from 'vitest';
+import type { AppParts } from '../../src/app.ts';
+import { MediaError } from '../../src/contract/errors.ts';
+import {
+  type Opened,
+  type OpenOptions,
+  type Renderer,
+  StoreStalled,
+  WorkerLost,
+} from '../../src/pipeline/ports.ts';
+import { defer, settle } from '../support/deferred.ts';
+import { MemoryResultStore } from '../support/memory-result-store.ts';
+import {
+  noWork,
+  type Place,
+  periods,
+  places,
+  type Setup,
+  type StoreScript,
+  type Truth,
+  type Variant,
+  type Version,
+  type Work,
+} from './cache-model.ts';
+
+/** Deadlines of the origin's first byte and of the store, in milliseconds. */
+const FIRST_BYTE_MS = 5_000;
+const STORE_MS = 2_000;
+
+const BUSY = { bottleneck: 'origin', retryAfterSeconds: 1 } as const;
+
+/** More than a walk can need; 0 is a text. */
+const PICTURES = 80;
+
+async function drawPicture(number: number): Promise<Buffer> {
+  const pixels = Buffer.from(
+    Array.from({ length: 32 * 24 * 3 }, (_, i) => (i * i * (number + 7)) % 251),
+  );
+  return sharp(pixels, { raw: { width: 32, height: 24, channels: 3 } })
+    .png()
+    .toBuffer();
+}
+
+const text = Buffer.from('This is no picture at all.');
+export const pictures: readonly Buffer[] = await Promise.all(
+  Array.from({ length: PICTURES }, (_, number) => (number === 0 ? text : drawPicture(number))),
+);
+const numbers = new Map(pictures.map((bytes, number) => [bytes.toString('latin1'), number]));
+
+/** What a version is rendered to. */
+export function renderingOf({ picture }: Version, variant: Variant): Buffer {
+  if (variant === 'untouched') return pictures[picture] ?? text;
+  const width = variant === 'large' ? 20 : 16;
+  return Buffer.from(`picture ${picture} as ${variant === 'png' ? 'png' : 'webp'}, ${width} px`);
+}
+
+export const dateOf = ({ tag }: Version): Date => new Date(Date.UTC(2020, 0, tag));
+
+/** A step of the work on a request, held until the test lets it go on. */
+export interface Gate {
+  readonly reached: Promise<void>;
+  readonly open: () => void;
+}
+
+/** Does nothing until a deadline has passed. */
+type Hang = (signal: AbortSignal, deadlineMs: number) => Promise<never>;
+
+/** The result store, which does what it is told. */
+class ScriptedStore extends MemoryResultStore {
+  script: StoreScript = 'works';
+  readonly #hang: Hang;
+
+  constructor(hang: Hang) {
+    super();
+    this.#hang = hang;
+  }
+
+  set(script: StoreScript): void {
+    this.script = script;
+    const stalled = new StoreStalled('It hangs.');
+    this.failure = { works: undefined, fails: new Error('It is gone.'), hangs: stalled }[script];
+  }
+
+  override read(...args: Parameters<MemoryResultStore['read']>) {
+    if (this.script !== 'hangs') return super.read(...args);
+    this.reads += 1;
+    return this.#hang(args[1], STORE_MS);
+  }
+
+  async forgetAll(): Promise<void> {
+    const { failure } = this;
+    this.failure = undefined;
+    for (const path of this.paths) await super.remove(path);
+    this.failure = failure;
+  }
+}
+
+/** An origin, another site, a renderer and a store, which do what they are told and count what is asked of them. */
+export class CachePorts {
+  readonly store: ScriptedStore | undefined;
+  readonly faults: string[] = [];
+  openBodies = 0;
+  truths: readonly Truth[] = [];
+  /** Of the present walk. */
+  walk = 0;
+  #picture = 0;
+  #work = noWork();
+  #gate:
+    | { readonly at: string; readonly reach: () => void; readonly opened: Promise<void> }
+    | undefined;
+  readonly #owners = new Map<number, Truth>();
+  readonly #setup: Setup;
+
+  constructor(setup: Setup) {
+    this.#setup = setup;
+    if (setup.hasStore) this.store = new ScriptedStore((...args) => this.#hang(...args));
+  }
+
+  /** What the service is started with. */
+  get parts() {
+    const { givesBytes } = this.#setup;
+    return {
+      origin: {
+        identity: 'tag' as const,
+        open: async (key, options) => {
+          const opened = await this.#read(key, options);
+          return givesBytes && options.isHeld ? opened : this.#stream(opened);
+        },
+      },
+      renderer: { render: (...job) => this.#render(...job) },
+      originalWriter: {
+        write: (key, chunks) => this.#write(key, chunks),
+        has: async (key) => this.#truthAt(key)?.isThere ?? false,
+        heldBytesOf: () => 0,
+        writePart: undefined,
+      },
+      ...(this.store && { resultStore: this.store }),
+    } satisfies Partial<AppParts>;
+  }
+
+  /** Puts new originals everywhere, of which nothing is known. */
+  async begin(): Promise<readonly Truth[]> {
+    this.walk += 1;
+    this.#picture = 0;
+    this.#gate = undefined;
+    this.faults.length = 0;
+    this.#owners.clear();
+    this.store?.set('works');
+    await this.store?.forgetAll();
+    this.truths = places.map((place): Truth => {
+      const scripts = { origin: 'responds', render: 'succeeds' } as const;
+      return { place, versions: [], isThere: false, ...scripts, freshForMs: periods.siteLeast };
+    });
+    for (const truth of this.truths) this.replace(truth);
+    this.takeWork();
+    return this.truths;
+  }
+
+  replace(truth: Truth, how: 'picture' | 'text' | 'touch' = 'picture'): void {
+    const last = truth.versions.at(-1);
+    if (how === 'picture') this.#picture += 1;
+    const picture = how === 'touch' ? (last?.picture ?? 0) : how === 'text' ? 0 : this.#picture;
+    if (picture > 0) this.#owners.set(picture, truth);
+    truth.versions.push({ tag: (last?.tag ?? 0) + 1, picture });
+    truth.isThere = true;
+  }
+
+  /** Work since the last call. */
+  takeWork(): Work {
+    const { store } = this;
+    const work = { ...this.#work, storeReads: store?.reads ?? 0, storeWrites: store?.writes ?? 0 };
+    this.#work = noWork();
+    if (store !== undefined) Object.assign(store, { reads: 0, writes: 0 });
+    return work;
+  }
+
+  /** Holds the first that comes there from now on. */
+  hold(at: 'origin' | 'render'): Gate {
+    const [reached, opened] = [defer<void>(), defer<void>()];
+    this.#gate = { at, reach: () => reached.resolve(), opened: opened.promise };
+    return {
+      reached: reached.promise,
+      open: () => {
+        this.#gate = undefined;
+        opened.resolve();
+      },
+    };
+  }
+
+  /** A picture that no original has been yet. */
+  get nextPicture(): Buffer {
+    return Buffer.from(pictures[this.#picture + 1] ?? text);
+  }
+
+  keyOf(place: Place): string {
+    return {
+      asset: `icons/${this.walk}/ab`,
+      attachment: `attachments/1/${this.walk}/p.png`,
+      site: '',
+    }[place];
+  }
+
+  #truthAt(key: string): Truth | undefined {
+    return this.truths.find(({ place }) => place !== 'site' && this.keyOf(place) === key);
+  }
+
+  async #write(key: string, chunks: AsyncIterable<Uint8Array>): Promise<string> {
+    const parts: Uint8Array[] = [];
+    for await (const chunk of chunks) parts.push(chunk);
+    const bytes = Buffer.concat(parts);
+    const truth = this.#truthAt(key);
+    if (truth === undefined) throw new Error(`there is no place for ${key}`);
+    this.replace(truth);
+    if (!pictures[this.#picture]?.equals(bytes)) this.faults.push('another picture was uploaded');
+    return String(truth.versions.at(-1)?.tag);
+  }
+
+  /** The first that comes waits, also when its client leaves: an origin may be deaf. */
+  async #pass(at: string): Promise<void> {
+    const gate = this.#gate;
+    if (gate?.at !== at) return;
+    this.#gate = undefined;
+    gate.reach();
+    await gate.opened;
+  }
+
+  /** Does nothing until a deadline has passed, to the millisecond. */
+  async #hang(signal: AbortSignal, deadlineMs: number): Promise<never> {
+    await settle();
+    signal.throwIfAborted(); // all had left before
+    vi.advanceTimersByTime(deadlineMs - 1);
+    if (signal.aborted) this.faults.push(`given up before ${deadlineMs} ms`);
+    vi.advanceTimersByTime(1);
+    if (!signal.aborted) this.faults.push(`waited for longer than ${deadlineMs} ms`);
+    throw signal.reason;
+  }
+
+  async #read(
+    key: string,
+    { signal, range }: OpenOptions,
+  ): Promise<Opened & { readonly body: Uint8Array }> {
+    this.#work[range === undefined ? 'wholes' : 'peeks'] += 1;
+    const truth = this.#truthAt(key);
+    const { origin, isThere, version } = { ...truth, version: truth?.versions.at(-1) };
+    await this.#pass('origin');
+    // What comes too late for all is to be let go.
+    if (origin === 'hangs') await this.#hang(signal, FIRST_BYTE_MS).catch(() => undefined);
+    if (origin === 'fails') throw new MediaError('ORIGIN_ERROR', { cause: new Error('down') });
+    if (origin === 'is full') throw new MediaError('OVERLOADED', BUSY);
+    if (!isThere || version === undefined) throw new MediaError('UNKNOWN_MEDIA');
+    const whole = pictures[version.picture] ?? text;
+    const end = Math.min(range?.last ?? Infinity, whole.length - 1) + 1;
+    const isCut = origin === 'cuts' && end === whole.length;
+    // It ends early, or goes on beyond its size.
+    const isLong = isCut && version.tag % 2 === 0;
+    const bytes = isLong
+      ? Buffer.concat([whole, text])
+      : whole.subarray(range?.first, isCut ? end / 2 : end);
+    return {
+      ...{ body: bytes, sizeBytes: whole.length, etag: `${key} ${version.tag}` },
+      ...{ lastModified: dateOf(version), part: range && { first: range.first, last: end - 1 } },
+    };
+  }
+
+  #stream(opened: Opened & { readonly body: Uint8Array }): Opened {
+    const body = Readable.from([Buffer.from(opened.body)], { objectMode: false });
+    this.openBodies += 1;
+    body.once('close', () => {
+      this.openBodies -= 1;
+    });
+    body.on('error', () => undefined);
+    return { ...opened, body };
+  }
+
+  async serveSite({ headers }: IncomingMessage, response: ServerResponse): Promise<void> {
+    this.#work[headers['if-none-match'] === undefined ? 'wholes' : 'peeks'] += 1;
+    const truth = this.truths[places.indexOf('site')];
+    if (truth === undefined) return;
+    const { origin, isThere, freshForMs } = truth;
+    const version = truth.versions.at(-1);
+    await this.#pass('origin');
+    if (origin === 'fails' || origin === 'hangs') return void response.writeHead(503).end();
+    if (!isThere || version === undefined) return void response.writeHead(410).end();
+    const body = pictures[version.picture] ?? text;
+    const fields = {
+      etag: `"${version.tag}"`,
+      'last-modified': dateOf(version).toUTCString(),
+      'cache-control': `max-age=${freshForMs / 1000}`,
+    };
+    if (headers['if-none-match'] === fields.etag) return void response.writeHead(304, fields).end();
+    response.writeHead(200, { ...fields, 'content-length': body.length });
+    if (origin !== 'cuts') return void response.end(body);
+    response.write(body.subarray(0, body.length / 2), () => response.destroy());
+  }
+
+  async #render(
+    ...[original, job, { signal }]: Parameters<Renderer['render']>
+  ): Promise<Uint8Array> {
+    this.#work.renders += 1;
+    const picture = numbers.get(Buffer.from(original).toString('latin1'));
+    const script = this.#owners.get(picture ?? 0)?.render;
+    await this.#pass('render');
+    signal.throwIfAborted();
+    const cause = new WorkerLost('It is gone.');
+    switch (script) {
+      case 'refuses':
+        throw new MediaError('UNPROCESSABLE_MEDIA', { cause: new Error('corrupt') });
+      case 'costs a worker':
+        throw new MediaError('UNPROCESSABLE_MEDIA', { cause });
+      case 'is stopped':
+        throw new MediaError('TRANSFORM_TIMEOUT', { cause });
+      case 'is late':
+        throw new MediaError('TRANSFORM_TIMEOUT');
+      case 'is busy':
+        throw new MediaError('OVERLOADED', BUSY);
+      case 'succeeds':
+        return Buffer.from(`picture ${picture} as ${job.format}, ${job.size.widthPx} px`);
+      default:
+        throw new Error('bytes of no original were rendered');
+    }
+  }
+}

@@ -1,0 +1,114 @@
+import fc from 'fast-check';
+import { expect, onTestFinished, test } from 'vitest';
+import { scrape } from '../support/telemetry/prometheus-text.ts';
+import { atScale } from '../support/test-scale.ts';
+import { expectNoUnhandledRejections } from '../support/unhandled-rejections.ts';
+import { CacheModel, periods, type Setup, type Variant } from './cache-model.ts';
+import { type Step, walks } from './cache-steps.ts';
+import { CacheWalk } from './cache-walk.ts';
+import { CacheWorld } from './cache-world.ts';
+
+expectNoUnhandledRejections();
+
+/** How many walks are taken. */
+const RUNS = atScale(200, 5_000);
+
+const keepsAll = { keepsResults: true, keepsOriginals: true, freshForMs: periods.fresh };
+const setups: readonly Setup[] = [
+  { ...keepsAll, hasStore: false, givesBytes: false },
+  { ...keepsAll, hasStore: true, givesBytes: true },
+  { ...keepsAll, hasStore: true, givesBytes: false, keepsResults: false, keepsOriginals: false },
+  { ...keepsAll, hasStore: false, givesBytes: true, keepsOriginals: false, freshForMs: 0 },
+];
+
+const of = (variant: Variant, original = 0) => ({ original, variant, as: 'get' as const });
+const ask = (...asked: Parameters<typeof of>): Step => ({ do: 'ask', ask: of(...asked) });
+const renderer = (script: (Step & { do: 'renderer' })['script']): Step => {
+  return { do: 'renderer', original: 0, script };
+};
+/** To the end of the period that ends next, or after that. */
+const wait = (which = 0, offsetMs: -1 | 0 | 1 = 0): Step => ({ do: 'wait', which, offsetMs });
+
+const upload: Step = { do: 'upload', original: 0, replaces: false };
+const [remove, replace] = (['delete', 'picture'] as const).map(
+  (how): Step => ({ do: 'change', original: 0, how, freshForMs: periods.siteLeast }),
+) as [Step, Step];
+const lengthen: Step = {
+  ...{ do: 'change', original: 2, how: 'lifetime' },
+  freshForMs: periods.siteLonger,
+};
+const origin = (script: (Step & { do: 'origin' })['script']): Step => {
+  return { do: 'origin', original: 0, script };
+};
+const race = (event: (Step & { do: 'race' })['event'], at: 'origin' | 'render'): Step => {
+  return { do: 'race', ask: of('small'), at, event, isReplaced: true };
+};
+const purge: Step = { do: 'purge', ask: of('small'), by: 'key' };
+const loseThree = [renderer('costs a worker'), ask('small'), ask('large'), ask('png')];
+
+/** Faults of the past, and what a short run may not come to: a setup, and the steps there. */
+const examples: [number, Step[]][] = [
+  // An original that has cost three workers is left alone; unless it is purged.
+  [0, [...loseThree, wait(), ask('small'), ask('large'), wait(), ask('png')]],
+  [0, [...loseThree, purge, renderer('succeeds'), ask('small')]],
+  // A refusal by the ten minutes of an original ends with them.
+  [0, [renderer('is stopped'), ask('small'), ...Array(12).fill(wait(0, 1)), wait(), wait()]],
+  // What comes to where none was is served, whatever was remembered, and to whoever waits.
+  [
+    3,
+    [
+      renderer('refuses'),
+      ask('small'),
+      remove,
+      ask('large'),
+      upload,
+      renderer('succeeds'),
+      ask('small'),
+    ],
+  ],
+  [0, [remove, race('upload', 'origin')]],
+  // A failure that is over is none.
+  [2, [origin('fails'), ask('small'), origin('responds'), wait(), ask('small'), ask('small')]],
+  // Another site may say something else of the same content.
+  [0, [ask('small', 2), lengthen, wait(), ask('small', 2)]],
+  // A purge in the middle keeps nothing of what was begun before, be it a result, a refusal or a failure.
+  ...[0, 1, 2].flatMap((setup): [number, Step[]][] => [
+    [setup, [race('key', 'render'), race('path', 'origin')]],
+    [setup, [renderer('refuses'), race('prefix', 'render'), renderer('succeeds'), ask('small')]],
+    [
+      setup,
+      [ask('small'), origin('fails'), race('key', 'origin'), origin('responds'), ask('small')],
+    ],
+    [setup, [ask('small'), replace, wait(1), ask('small'), remove, wait(1), upload, ask('small')]],
+  ]),
+];
+
+/** What a run must have met. */
+const statuses = [
+  ...['200 hit', '200 hit; detail=store', '200 hit; detail=stale-if-error', '304 hit', '404 hit'],
+  ...['200 fwd=stale; fwd-status=304', '200 fwd=stale; detail=stale-if-error', '304 fwd=miss'],
+  ...['200 fwd=stale; stored', '415 hit', '422 hit', '502 fwd=miss', '503 fwd=miss', '504 hit'],
+];
+const races = ['a race', 'a race that is joined'];
+
+test('each response, and the work that it costs, follows from what was asked before', async () => {
+  const worlds = await Promise.all(setups.map((setup) => CacheWorld.create(setup)));
+  onTestFinished(async () => void (await Promise.all(worlds.map(({ app }) => app.close()))));
+  const met = new Map<string, number>();
+  await fc.assert(
+    fc.asyncProperty(fc.nat(setups.length - 1), walks, async (index, steps) => {
+      const [setup, world] = [setups[index], worlds[index]];
+      if (setup === undefined || world === undefined) return;
+      const walk = new CacheWalk(world, new CacheModel(setup, await world.begin()), met);
+      for (const each of steps) await walk.take(each);
+    }),
+    { numRuns: RUNS + examples.length, examples },
+  );
+  for (const { app } of worlds) {
+    expect((await scrape(app)).read('darkroom_originals_held_bytes')).toBe(0);
+  }
+  // Or little would have been tried.
+  for (const what of [...statuses, 'a crowd', 'a crowd that left', 'a burst', ...races]) {
+    expect(met.get(what) ?? 0, what).toBeGreaterThan(0);
+  }
+}, 600_000);

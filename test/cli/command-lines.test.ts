@@ -1,0 +1,141 @@
+import { spawn } from 'node:child_process';
+import { readFileSync } from 'node:fs';
+import { chmod, mkdir, readdir, symlink } from 'node:fs/promises';
+import { join, relative, resolve } from 'node:path';
+import { buffer } from 'node:stream/consumers';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { LOCAL_CREDENTIALS, startLocalS3 } from '../support/s3/local-s3.ts';
+import { respondWithError, startScriptedS3 } from '../support/s3/scripted-s3.ts';
+import { startDnsServer } from '../support/sites/dns-server.ts';
+import { makeTemporaryFolder } from '../support/temporary-folder.ts';
+import { samples } from '../support/test-app.ts';
+import { atScale } from '../support/test-scale.ts';
+
+/**
+ * Lines that a person may type: the exit status, what the whole of standard output and error match (`…` is any
+ * text), and the files that are among the originals then. Line N has the number N in its title.
+ */
+const table = readFileSync(new URL('command-lines.tsv', import.meta.url), 'utf8').trimEnd();
+const lines = table
+  .split('\n')
+  .map((line, index): [number, ...string[]] => [index + 1, ...line.split('\t')])
+  .slice(1);
+
+/** Variables of each line, besides those that it sets. */
+const environment: Record<string, string> = {
+  AVATAR: resolve('src/default-avatars/0.png'),
+  CLONE: process.cwd(),
+  NODE: process.execPath,
+  KEY: 'an-example-key-of-thirty-two-bytes-or-more',
+  // Root may read everything.
+  AS_NOBODY: process.geteuid?.() === 0 ? 'setpriv --reuid=65534 --clear-groups' : '',
+  S3: Object.entries({
+    STORAGE: 's3',
+    S3_BUCKET: 'originals',
+    AWS_EC2_METADATA_DISABLED: 'true',
+    ...LOCAL_CREDENTIALS,
+  })
+    .map((setting) => setting.join('='))
+    .join(' '),
+};
+
+/** Makes a store of renderings that is over its bound, with what a process that died left behind. */
+const FILL_STORE = `fill_store() {
+  mkdir -p store/incoming store/results/avatars/1
+  echo x >store/incoming/ffffffffffffffffffffffffffffffff
+  for id in $(seq 17); do
+    mkdir store/results/avatars/1/$id
+    truncate -s 4M store/results/avatars/1/$id/0123456789abcdef-0123456789abcdef
+  done
+  find store | sort >stored
+}`;
+
+const closers: (() => Promise<unknown>)[] = [];
+beforeAll(async () => {
+  const dns = await startDnsServer({
+    'example.com': ['203.0.114.7', '2a00::7'],
+    'media.example.org': ['203.0.114.8'],
+    'inside.example.org': ['203.0.114.9', '10.1.2.3'],
+  });
+  const bucket = await startLocalS3({ allowMismatchedSignatures: true });
+  await bucket.put('avatars/1/ab12', Buffer.from('original'));
+  const scripted = {
+    REFUSES_LISTS: await startScriptedS3((_, response) =>
+      respondWithError(response, 403, 'AccessDenied'),
+    ),
+    LACKS_BUCKET: await startScriptedS3(({ url }, response) =>
+      respondWithError(
+        response,
+        404,
+        url.searchParams.has('list-type') ? 'NoSuchBucket' : 'NoSuchKey',
+      ),
+    ),
+    WRONG_CLOCK: await startScriptedS3((_, response) => {
+      response.setHeader('date', new Date(Date.now() - 3_600_000).toUTCString());
+      respondWithError(response, 403, 'RequestTimeTooSkewed');
+    }),
+    SILENT: await startScriptedS3(() => undefined),
+  };
+  closers.push(dns.stop, bucket.close, ...Object.values(scripted).map(({ close }) => close));
+  Object.assign(environment, { DNS: dns.address, BUCKET: bucket.endpoint });
+  for (const [name, { endpoint }] of Object.entries(scripted)) environment[name] = endpoint;
+});
+afterAll(() => Promise.all(closers.map((close) => close())));
+
+/** Runs a line in a folder with a file of each kind, and with a storage in which there is nothing yet. */
+async function run(line: string) {
+  const { path: folder, put, remove } = await makeTemporaryFolder();
+  try {
+    const { jpeg, png, svg, text, animatedGif: gif } = samples;
+    const files = { jpeg, png, svg, text, gif, half: jpeg.subarray(0, 3_000), output: 'before' };
+    for (const [name, bytes] of Object.entries(files)) await put(name, bytes);
+    await mkdir(join(folder, 'bin'));
+    await symlink(resolve('bin/darkroom.mjs'), join(folder, 'bin/darkroom'));
+    const originals = join(folder, 'originals');
+    await mkdir(originals);
+    const PATH = `${join(folder, 'bin')}:${process.env.PATH}`;
+    const child = spawn('sh', ['-c', `${FILL_STORE}\n${line}`], {
+      cwd: folder,
+      env: { ...environment, PATH, STORAGE_DIR: originals },
+      stdio: ['ignore', 'pipe', 'pipe'],
+    });
+    const status = new Promise((ended) => child.once('close', ended));
+    const [stdout, stderr] = await Promise.all([buffer(child.stdout), buffer(child.stderr)]);
+    await chmod(originals, 0o700);
+    const entries = await readdir(folder, { recursive: true, withFileTypes: true });
+    const names = entries
+      .filter((entry) => !entry.isDirectory())
+      .map(({ parentPath, name }) => relative(originals, join(parentPath, name)));
+    return {
+      status: await status,
+      stdout: stdout.toString(),
+      stderr: stderr.toString(),
+      stored: names.filter((name) => !name.startsWith('../')).join(' '),
+      unfinished: names.filter((name) => /\.(darkroom|incoming)-/.test(name)),
+      output: readFileSync(join(folder, 'output'), 'utf8'),
+    };
+  } finally {
+    await remove();
+  }
+}
+
+const matchingAll = (pattern: string) =>
+  expect.stringMatching(new RegExp(`^(?:${pattern.replaceAll('…', '[^]*')})\\n?$`));
+
+test.each(lines.filter(([number]) => number % atScale(3, 1) === 0))(
+  'line %i: %s',
+  async (_, line = '', status, stdout = '', stderr = '', stored = '') => {
+    const outcome = await run(line);
+    expect(outcome).toEqual({
+      status: Number(status),
+      stdout: matchingAll(stdout),
+      stderr: matchingAll(stderr),
+      stored,
+      unfinished: [],
+      output: 'before',
+    });
+    // Secrets are never shown.
+    expect(outcome.stdout + outcome.stderr).not.toMatch(/hush|S3RVER/);
+  },
+  60_000,
+);

@@ -1,0 +1,229 @@
+import { spawnSync } from 'node:child_process';
+import { mkdirSync, symlinkSync } from 'node:fs';
+import { join } from 'node:path';
+import { describe, expect, test } from 'vitest';
+import { readConfig } from '../../src/config/config.ts';
+import { countCores, planConnections } from '../../src/config/machine-limits.ts';
+import { keySettingNames } from '../../src/config/variables/key-settings.ts';
+import { faultsOf } from '../support/setting-faults.ts';
+import { useTemporaryFolder } from '../support/temporary-folder.ts';
+
+const key = 'an-example-key-of-thirty-two-bytes-or-more';
+const former = 'the-key-of-last-month-which-still-verifies';
+
+/**
+ * Variables as a shell has them, and what is said of them: name and expected form, but for what was received, which is
+ * given where it is masked; nothing where they are right.
+ */
+const judged = `
+PORT=65536 → PORT: an integer from 0 to 65535
+WORKERS=0 → WORKERS: an integer from 1 to 1024 (cores)
+TRUST_PROXY=10.0.0.0/33 → TRUST_PROXY: true, false, or a comma-separated list of addresses or networks
+LOG_LEVEL=loud → LOG_LEVEL: one of fatal, error, warn, info, debug, trace, silent
+HOST=999.1.1.1 → HOST: an IP address or a host name
+HOST=not_a_host! → HOST: an IP address or a host name
+HOST=::1 →
+HOST=0.0.0.0 →
+HOST=localhost →
+TLS_KEY_FILE=package.json → TLS_CERT_FILE: a file, since the other half of the pair is set
+STORAGE=floppy → STORAGE: filesystem or s3
+STORAGE_DIR=/nowhere → STORAGE_DIR: an existing folder
+NODE_ENV=production → STORAGE_DIR: an existing folder, since NODE_ENV is production
+NODE_ENV=production STORAGE_DIR=src →
+NODE_ENV=production STORAGE=s3 S3_BUCKET=b →
+STORAGE=s3 S3_BUCKET=b STORAGE_DIR=/nowhere →
+STORAGE=s3 STORAGE_DIR=/nowhere → S3_BUCKET: the name of a bucket, since STORAGE is s3
+MAX_ORIGINAL_BYTES=1000 ORIGINALS_MEMORY_BYTES=2000 →
+MAX_ORIGINAL_BYTES=1000 ORIGINALS_MEMORY_BYTES=1999 → ORIGINALS_MEMORY_BYTES: at least twice MAX_ORIGINAL_BYTES
+MAX_ORIGINAL_BYTES=104857600 WORKER_MEMORY_BYTES=272629760 →
+MAX_ORIGINAL_BYTES=104857600 WORKER_MEMORY_BYTES=272629759 → WORKER_MEMORY_BYTES: at least 160 MiB more than MAX_ORIGINAL_BYTES
+WORKER_MEMORY_BYTES=268435456 →
+RESULT_STORE=filesystem → RESULT_STORE_DIR: an existing folder, since RESULT_STORE is filesystem
+RESULT_STORE=s3 → RESULT_S3_BUCKET: the name of a bucket, since RESULT_STORE is s3
+ADMIN_PORT=9090 → ADMIN_TOKEN: a token, since ADMIN_PORT is set
+ADMIN_PORT=9090 ADMIN_TOKEN=short → ADMIN_TOKEN: at least 16 characters of A-Z a-z 0-9 . _ ~ + / = - *
+ATTACHMENT_SIGNING=on → ATTACHMENT_SIGNING: off or report or enforce
+ATTACHMENT_SIGNING=report → ATTACHMENT_SIGNING_KEYS: a key, since ATTACHMENT_SIGNING is report
+ATTACHMENT_SIGNING=enforce → ATTACHMENT_SIGNING_KEYS: a key, since ATTACHMENT_SIGNING is enforce
+EXTERNAL_SIGNING_KEYS=short → EXTERNAL_SIGNING_KEYS: one key or several, separated by commas, each of 32 bytes at least *
+EXTERNAL_SIGNING_KEYS=${key}, → EXTERNAL_SIGNING_KEYS: one key or several, separated by commas, each of 32 bytes at least *
+EXTERNAL_SIGNING_KEYS=${key},short → EXTERNAL_SIGNING_KEYS: one key or several, separated by commas, each of 32 bytes at least *
+EXTERNAL_SIGNING_KEYS_FILE=${key} → EXTERNAL_SIGNING_KEYS_FILE: a readable file of keys, one a line, each of 32 bytes at least *
+EXTERNAL_PORTS=80,0 → EXTERNAL_PORTS: a comma-separated list, each item an integer from 1 to 65535
+EXTERNAL_BLOCKED_NETWORKS=10.0.0.0/33 → EXTERNAL_BLOCKED_NETWORKS: a comma-separated list, each item an address or a network
+EXTERNAL_ALLOWED_HOSTS=https://a.example → EXTERNAL_ALLOWED_HOSTS: a comma-separated list, each item a host name or an address
+EXTERNAL_NAT64_PREFIXES=64:ff9b::/95 → EXTERNAL_NAT64_PREFIXES: a comma-separated list, each item an IPv6 network of 32, 40, 48, 56, 64 or 96 bits
+EXTERNAL_DNS_SERVERS=dns.example → EXTERNAL_DNS_SERVERS: a comma-separated list, each item an address, with a port or without (192.0.2.1:53, [2001:db8::1]:53)
+EXTERNAL_MIN_AGE_SECONDS=700000 → EXTERNAL_MAX_AGE_SECONDS: at least EXTERNAL_MIN_AGE_SECONDS
+OTEL_TRACES_EXPORTER=otlp OTEL_EXPORTER_OTLP_PROTOCOL=grpc → OTEL_EXPORTER_OTLP_PROTOCOL: http/protobuf or http/json, for OTLP over gRPC is not spoken here,
+OTEL_TRACES_EXPORTER=otlp OTEL_EXPORTER_OTLP_TRACES_PROTOCOL=grpc → OTEL_EXPORTER_OTLP_TRACES_PROTOCOL: http/protobuf or http/json, for OTLP over gRPC is not spoken here,
+OTEL_EXPORTER_OTLP_PROTOCOL=grpc →
+OTEL_TRACES_EXPORTER=otlp OTEL_SDK_DISABLED=true OTEL_EXPORTER_OTLP_PROTOCOL=grpc →
+OTEL_TRACES_EXPORTER=otlp OTEL_EXPORTER_OTLP_TIMEOUT=soon OTEL_TRACES_SAMPLER=jaeger_remote →
+`;
+
+test.each(judged.trim().split('\n'))('%s', (line) => {
+  const [text = '', said = ''] = line.split(/ →\s*/);
+  const given: Readonly<Record<string, string>> = Object.fromEntries(
+    text.split(' ').map((each) => each.split(/=(.*)/s)),
+  );
+  const [name = '', form = ''] = said.split(/: (.*)/s);
+  const received = given[name] === undefined ? 'nothing' : `"${given[name]}"`;
+  const fault = form.endsWith(' *')
+    ? `${name}: expected ${form.slice(0, -2)} but received ***`
+    : `${name}: expected ${form} but received ${received}`;
+  expect(faultsOf(given)).toEqual(said === '' ? [] : [fault]);
+});
+
+test('all faults are told at once, in the order of the settings', () => {
+  const given = { PORT: '-1', WORKERS: '0', STORAGE_DIR: '/nowhere', TLS_KEY_FILE: 'package.json' };
+  const names = faultsOf(given).map((fault) => fault.split(':')[0]);
+  expect(names).toEqual(['PORT', 'WORKERS', 'TLS_CERT_FILE', 'STORAGE_DIR']);
+});
+
+test.each([
+  ['S3_BUCKET', ['a/b']],
+  ['S3_REGION', ['eu central']],
+  ['S3_FORCE_PATH_STYLE', ['yes']],
+  ['S3_PREFIX', ['/media', 'media//x', '../media', 'x'.repeat(513)]],
+  [
+    'S3_ENDPOINT',
+    ['minio:9000', 'ftp://minio', 'http://', 'http://minio/b', 'http://minio?a', 'http://@minio'],
+  ],
+  ['ORIGIN_MAX_READS', ['0']],
+  ['ORIGIN_MAX_STREAMS', ['0']],
+  ['MAX_CONNECTIONS', ['0']],
+  ['MAX_FRAMES', ['1.5', '-1', '1e3', ' 5', '0x10', 'NaN', '99999999999999999999']],
+])('%s is not %j', (name, values) => {
+  for (const value of values) {
+    expect(faultsOf({ [name]: value }), value).toEqual([
+      expect.stringMatching(new RegExp(`^${name}: expected .* but received "`)),
+    ]);
+  }
+});
+
+test.each([
+  ['S3_ENDPOINT', 'https://key:se@cr/et@s3.example.net', '"https://***@s3.example.net"'],
+  ['S3_ENDPOINT', 'key:secret@s3.example.net', '"***@s3.example.net"'],
+  ['S3_ENDPOINT', 'key://secret@s3.example.net', '"***@s3.example.net"'],
+  ['TLS_KEY_FILE', '-----BEGIN PRIVATE KEY-----\nc2VjcmV0\n-----END PRIVATE KEY-----\n', '***'],
+  ['TLS_KEY_FILE', '-----BEGIN PRIVATE KEY-----\\nc2VjcmV0', '***'],
+  ['TLS_KEY_FILE', 'c2VjcmV0\nc2VjcmV0', '***'],
+  ['TLS_KEY_FILE', 'c2VjcmV0\rc2VjcmV0', '***'],
+  ['ATTACHMENT_SIGNING_DOMAIN', 'two\nlines', '***'],
+])('%s=%j, a secret in the wrong place, is shown as %s', (name, value, shown) => {
+  const [fault, ...others] = faultsOf({ [name]: value }).filter((it) => it.startsWith(`${name}:`));
+  expect(others).toEqual([]);
+  expect(fault?.split(' but received ')[1]).toBe(shown);
+});
+
+test('a certificate and a key that do not belong together are named', () => {
+  const files = { TLS_CERT_FILE: 'package.json', TLS_KEY_FILE: 'fixtures/tls/key.pem' };
+  expect(faultsOf(files)).toEqual([
+    expect.stringMatching(
+      /^TLS_CERT_FILE: expected a certificate with its key \(error:.*\) but received "package.json"$/,
+    ),
+  ]);
+});
+
+test('as many connections are allowed as the limit of open files has room for', () => {
+  const others = 2 * 2 * countCores() + 64 + 256;
+  expect(readConfig({}).http.maxConnections).toBe(planConnections(others).byDefault);
+  const { most } = planConnections(others, 2_048);
+  const env = { ...process.env, MAX_CONNECTIONS: String(most + 1), PORT: 'x' };
+  // A limit that is known, whatever this process was started with.
+  const limited = spawnSync('sh', ['-c', 'ulimit -n 2048; exec node dist/main.js'], { env });
+  expect([limited.status, String(limited.stderr)]).toEqual([
+    78,
+    expect.stringContaining(
+      `MAX_CONNECTIONS: expected at most ${most}, for the limit of open files but received "${most + 1}"`,
+    ),
+  ]);
+  expect(String(limited.stderr)).toContain('PORT: ');
+});
+
+describe.each(keySettingNames)('%s', (name) => {
+  const inFile = async (text: string | Uint8Array) => {
+    const { path, put } = await useTemporaryFolder();
+    await put('keys', text);
+    return { [`${name}_FILE`]: join(path, 'keys') };
+  };
+
+  test('has its keys from a variable or a file', async () => {
+    const keysOf = (given: Readonly<Record<string, string>>) =>
+      readConfig(given).signingKeys.flatMap(({ secrets }) => secrets);
+    for (const text of [`${key},${former}`, ` ${key} , ${former} `]) {
+      expect(keysOf({ [name]: text })).toEqual([key, former]);
+    }
+    for (const text of [`${key}\n${former}`, `\ufeff${key}\r\n\r\n${former}\r\n`]) {
+      expect(keysOf(await inFile(text))).toEqual([key, former]);
+    }
+    expect(keysOf(await inFile(`${key},x\n`))).toEqual([`${key},x`]);
+  });
+
+  test('has no file of short keys, no keys or no UTF-8, and none beside the variable', async () => {
+    for (const text of ['short\n', '\n\n', Buffer.alloc(64, 0xff)]) {
+      expect(faultsOf(await inFile(text))).toEqual([
+        `${name}_FILE: expected a readable file of keys, one a line, each of 32 bytes at least but received ***`,
+      ]);
+    }
+    expect(faultsOf({ [name]: key, ...(await inFile(former)) })).toEqual([
+      `${name}_FILE: expected nothing, since ${name} is set but received ***`,
+    ]);
+  });
+});
+
+describe('originals and renderings', () => {
+  /** Whether renderings may be in a folder beside originals in another. */
+  const isAllowed = (STORAGE_DIR: string, RESULT_STORE_DIR: string): boolean => {
+    const faults = faultsOf({ STORAGE_DIR, RESULT_STORE: 'filesystem', RESULT_STORE_DIR });
+    expect(faults.filter((fault) => !fault.startsWith('RESULT_STORE_DIR:'))).toEqual([]);
+    return faults.length === 0;
+  };
+
+  test.each([
+    ['into the results', 'link', 'pool/results', 'link', false],
+    ['to where results are written', 'link', 'pool/incoming', 'link', false],
+    ['to the folder itself', 'link', 'pool', 'link', false],
+    ['to what is above it', 'link', '.', 'link', false],
+    ['from within it', 'pool/results', 'originals', 'originals', false],
+    ['from where results are written', 'pool/incoming', 'originals', 'originals', false],
+    ['beside it', 'link', 'originals', 'link', true],
+  ])('are where a link leads: %s', async (_, link, target, originals, isRight) => {
+    const { path } = await useTemporaryFolder();
+    for (const name of ['originals', 'pool', target]) {
+      mkdirSync(join(path, name), { recursive: true });
+    }
+    symlinkSync(join(path, target), join(path, link));
+    expect(isAllowed(join(path, originals), join(path, 'pool'))).toBe(isRight);
+  });
+
+  test.each([
+    ['test', 'test', false],
+    ['test', 'test/support', false],
+    ['test/support', 'test', false],
+    ['test/http', 'test/support', true],
+  ])('may be in %s and %s: %s', (originals, results, isRight) => {
+    expect(isAllowed(originals, results)).toBe(isRight);
+  });
+
+  test.each([
+    ['', '', false],
+    ['', 'avatars', false],
+    ['', 'avatars/1', false],
+    ['media', '', false],
+    ['media', 'media', false],
+    ['media', 'media/emojis', false],
+    ['media/here', 'media', false],
+    ['', 'renderings', true],
+    ['media', 'renderings', true],
+    ['media', 'media/renderings', true],
+    ['media', 'media2', true],
+  ])('may be under "%s" and "%s" of one bucket: %s', (S3_PREFIX, RESULT_S3_PREFIX, isRight) => {
+    const bucket = { STORAGE: 's3', S3_BUCKET: 'b', RESULT_STORE: 's3' };
+    const given = { ...bucket, S3_PREFIX, RESULT_S3_PREFIX };
+    const names = faultsOf({ ...given, RESULT_S3_BUCKET: 'b' }).map((it) => it.split(':')[0]);
+    expect(names).toEqual(isRight ? [] : ['RESULT_S3_PREFIX']);
+    expect(faultsOf({ ...given, RESULT_S3_BUCKET: 'another' })).toEqual([]);
+  });
+});

@@ -1,0 +1,295 @@
+import { execFileSync, spawnSync } from 'node:child_process';
+import { readFileSync, statSync, symlinkSync } from 'node:fs';
+import { BlockList, isIPv6 } from 'node:net';
+import { join, resolve } from 'node:path';
+import type { Model } from '@kubernetes-models/base';
+import { DCLinter } from 'dclint';
+import { Deployment, type IDeployment } from 'kubernetes-models/apps/v1/Deployment';
+import { HorizontalPodAutoscaler } from 'kubernetes-models/autoscaling/v2/HorizontalPodAutoscaler';
+import {
+  type INetworkPolicy,
+  NetworkPolicy,
+} from 'kubernetes-models/networking.k8s.io/v1/NetworkPolicy';
+import { PodDisruptionBudget } from 'kubernetes-models/policy/v1/PodDisruptionBudget';
+import { Service } from 'kubernetes-models/v1/Service';
+import { describe, expect, test } from 'vitest';
+import { parse, parseAllDocuments } from 'yaml';
+import { readConfig } from '../../src/config/config.ts';
+import { settingTable } from '../../src/config/settings.ts';
+import { startService } from '../support/processes/service-process.ts';
+import { startFlags } from '../support/processes/start-flags.ts';
+import { useTemporaryFolder } from '../support/temporary-folder.ts';
+
+const read = (name: string): string => readFileSync(name, 'utf8');
+
+/** Variables of lines as in a file of systemd, Compose or Kustomize. */
+function readVariables(lines: readonly string[]): Record<string, string> {
+  const set = lines.filter((line) => line !== '' && !line.startsWith('#'));
+  return Object.fromEntries(set.map((line) => line.split('=') as [string, string]));
+}
+
+describe('the image', () => {
+  const readInstruction = (pattern: RegExp): string[] =>
+    JSON.parse(pattern.exec(read('Dockerfile'))?.[1] ?? '[]');
+
+  test('starts Node with the flags of npm start', () => {
+    const command = readInstruction(/^CMD (\[.+\])$/m);
+    expect(command).toEqual(['node', ...startFlags, 'dist/main.js']);
+  });
+
+  test.each([{}, { ADMIN_PORT: '0', ADMIN_TOKEN: 'a-token-of-a-test' }])(
+    'has a check of health that sees when the service has gone: %j',
+    async (environment) => {
+      const service = await startService(environment);
+      const [, adminPort] = /admin listener is on \S+:(\d+)/.exec(service.output()) ?? [];
+      // Nobody listens on port 1: where there is an admin listener, it is asked, which answers for a full service, too.
+      const ports = adminPort
+        ? { ADMIN_PORT: adminPort, PORT: '1' }
+        : { PORT: new URL(service.origin).port };
+      const [, ...parameters] = readInstruction(/^HEALTHCHECK [^[]+CMD (\[.+\])$/m);
+      const check = () => spawnSync(process.execPath, parameters, { env: ports }).status;
+      expect(check()).toBe(0);
+      await service.stop();
+      expect(check()).toBe(1);
+    },
+  );
+});
+
+describe('the systemd unit', () => {
+  const unit = read('deploy/systemd/darkroom@.service');
+  const settingOf = (name: string) => new RegExp(`^${name}=(.*)$`, 'm').exec(unit)?.[1];
+  const hasSystemd = spawnSync('systemd-analyze', ['--version']).status === 0;
+
+  test.skipIf(!hasSystemd)('passes systemd-analyze verify', async () => {
+    const { path, put } = await useTemporaryFolder();
+    const verify = async (text: string): Promise<string> => {
+      // Node need not be where systemd looks for it.
+      const found = text.replace('ExecStart=node ', `ExecStart=${process.execPath} `);
+      await put('darkroom@.service', found);
+      const parameters = ['verify', join(path, 'darkroom@.service')];
+      const { stdout, stderr } = spawnSync('systemd-analyze', parameters, { encoding: 'utf8' });
+      return stdout + stderr;
+    };
+    expect(await verify(unit)).toBe('');
+    expect(await verify(unit.replace('RestartSec=', 'RestartSecs='))).toContain('RestartSecs');
+  });
+
+  test.each([
+    ['blue', 3000, 9090],
+    ['green', 3001, 9091],
+  ])('starts %s with flags and settings that the service accepts', (name, port, adminPort) => {
+    expect(settingOf('ExecStart')).toBe(`node ${startFlags.join(' ')} dist/main.js`);
+    const { listen, admin, shutdown } = readConfig({
+      ...readVariables(read('deploy/systemd/darkroom.env').split('\n')),
+      ...readVariables(read(`deploy/systemd/${name}.env`).split('\n')),
+      ...{ STORAGE_DIR: 'fixtures/originals', RESULT_STORE_DIR: 'docs' }, // that exist here
+    });
+    expect([listen.port, admin?.listen.port]).toEqual([port, adminPort]);
+    expect(Number(settingOf('TimeoutStopSec')) * 1000).toBeGreaterThan(shutdown.graceMs);
+  });
+});
+
+describe('compose.yaml', () => {
+  interface ComposeService {
+    readonly environment?: Readonly<Record<string, string | number>>;
+    readonly networks: Readonly<Record<string, { readonly ipv4_address: string }>>;
+    readonly extra_hosts?: Readonly<Record<string, string>>;
+  }
+  const text = read('deploy/compose.yaml');
+
+  /** What is wrong by the schema of Compose, and by a linter's rules for what would not work. */
+  function findFaults(path: string): string[] {
+    // One image, which is built once and named for all.
+    const rules = { 'no-build-and-image': 0 } as const;
+    const linter = new DCLinter({ rules, quiet: true, debug: false, exclude: [] });
+    const results: readonly {
+      readonly messages: readonly { readonly type: string; readonly message: string }[];
+    }[] = linter.lintFiles([path], false);
+    return results
+      .flatMap(({ messages }) => messages.filter(({ type }) => type === 'error'))
+      .map(({ message }) => message);
+  }
+
+  test('follows the Compose specification, which would find a key that does not exist', async () => {
+    expect(findFaults('deploy/compose.yaml')).toEqual([]);
+    const { path, put } = await useTemporaryFolder();
+    await put('compose.yaml', text.replace('healthcheck:', 'helthcheck:'));
+    const fault = expect.stringMatching(/services\/s3.*additional/);
+    expect(findFaults(join(path, 'compose.yaml'))).toEqual([fault]);
+  });
+
+  test('has its secrets in a file for nobody else, and replicas that the service and nginx accept', async () => {
+    const secretsFile = join((await useTemporaryFolder()).path, '.env');
+    execFileSync('deploy/secrets', [secretsFile]);
+    expect(statSync(secretsFile).mode & 0o777).toBe(0o600);
+    const written = read(secretsFile);
+    expect(() => execFileSync('deploy/secrets', [secretsFile], { stdio: 'pipe' })).toThrow();
+    expect(read(secretsFile)).toBe(written); // it is never written over
+    const secrets = readVariables(written.split('\n'));
+    const names = [...text.matchAll(/\$\{(\w+)/g)].map(([, name]) => name);
+    expect(new Set(names)).toEqual(new Set(Object.keys(secrets)));
+    for (const secret of Object.values(secrets)) expect(secret).toMatch(/^(GK)?[0-9a-f]{24,64}$/);
+
+    // As Docker reads it: with the secrets in their places, and merged where it says so.
+    const filled = text.replaceAll(/\$\{(\w+):\?[^}]*\}/g, (_, name) => secrets[name] ?? '');
+    const { services } = parse(filled, { merge: true }) as {
+      readonly services: Readonly<Record<string, ComposeService>>;
+    };
+    const replicas = Object.entries(services).filter(([name]) => /^darkroom-\d$/.test(name));
+    for (const [, { environment = {} }] of replicas) {
+      const entries = Object.entries(environment).map(([name, value]) => [name, String(value)]);
+      const variables: Record<string, string> = Object.fromEntries(entries);
+      expect(readConfig(variables)).toMatchObject({
+        storage: { kind: 's3', bucket: 'originals' },
+        resultStore: { kind: 's3', bucket: 'renderings' },
+        admin: { listen: { port: 9090 } },
+      });
+      const unknown = Object.keys(variables).filter((name) => !(name in settingTable));
+      expect(unknown.sort()).toEqual(['AWS_ACCESS_KEY_ID', 'AWS_SECRET_ACCESS_KEY']);
+    }
+    const site = read('deploy/nginx/darkroom-replicas.conf');
+    const known = [...site.matchAll(/^ *server (darkroom-\d):3000 /gm)].map(([, name]) => name);
+    expect(known).toEqual(replicas.map(([name]) => name));
+    expect(services.nginx?.extra_hosts).toEqual(
+      Object.fromEntries(
+        replicas.map(([name, { networks }]) => [name, networks.inside?.ipv4_address]),
+      ),
+    );
+  });
+});
+
+describe('the manifests of Kubernetes', () => {
+  const FOLDER = 'deploy/kubernetes';
+  interface Manifest {
+    readonly apiVersion: string;
+    readonly kind: string;
+    readonly spec: Readonly<Record<string, object>>;
+  }
+  const kustomization = parse(read(`${FOLDER}/kustomization.yaml`)) as {
+    readonly resources: readonly string[];
+    readonly configMapGenerator: readonly { readonly literals: readonly string[] }[];
+  };
+  const manifests = kustomization.resources.flatMap((name) =>
+    parseAllDocuments(read(join(FOLDER, name))).map((document) => document.toJS() as Manifest),
+  );
+  const all = { Deployment, HorizontalPodAutoscaler, NetworkPolicy, PodDisruptionBudget, Service };
+  const models: Readonly<Record<string, new (data: never) => Model<unknown>>> = all;
+  const find = <Kind = Manifest>(kind: string): Kind =>
+    (manifests.find((manifest) => manifest.kind === kind) as Kind | undefined) ??
+    expect.fail(`there is no ${kind}`);
+
+  /**
+   * What is wrong with manifests by the schema of Kubernetes: the compiler finds unknown names and wrong types (the
+   * models alone let unknown names pass), the models what is missing or out of form.
+   */
+  async function findFaults(all: readonly Manifest[]): Promise<string> {
+    const { path, put } = await useTemporaryFolder();
+    symlinkSync(resolve('node_modules'), join(path, 'node_modules'));
+    const files = all.map(async (manifest, index) => {
+      const { apiVersion, kind } = manifest;
+      const type = `import type { I${kind} } from 'kubernetes-models/${apiVersion}/${kind}';`;
+      const text = `${type}\nexport const manifest: I${kind} = ${JSON.stringify(manifest)};\n`;
+      await put(`${index}.ts`, Buffer.from(text));
+      return join(path, `${index}.ts`);
+    });
+    const flags = [
+      '--ignoreConfig',
+      '--noEmit',
+      '--strict',
+      '--skipLibCheck',
+      '--module',
+      'nodenext',
+    ];
+    const compiler = 'node_modules/.bin/tsc';
+    const { stdout } = spawnSync(compiler, [...flags, ...(await Promise.all(files))], {
+      encoding: 'utf8',
+    });
+    const faults = all.map((manifest) => {
+      const Kind = models[manifest.kind] ?? expect.fail(`unknown kind ${manifest.kind}`);
+      try {
+        new Kind(manifest as never).validate();
+        return '';
+      } catch (error) {
+        return `${manifest.kind}: ${String(error)}\n`;
+      }
+    });
+    return stdout + faults.join('');
+  }
+
+  test('follow its schema, which would find an unknown name, a wrong type, quantity or a missing part', async () => {
+    const kinds = ['Deployment', 'Service', 'Service', 'HorizontalPodAutoscaler'];
+    expect(manifests.map(({ kind }) => kind)).toEqual([
+      ...kinds,
+      'PodDisruptionBudget',
+      'NetworkPolicy',
+    ]);
+    expect(await findFaults(manifests)).toBe('');
+    const broken = [
+      ['readinessProbe', 'redinessProbe', /redinessProbe/],
+      ['"periodSeconds":10', '"periodSeconds":"10"', /string/],
+      ['"selector"', '"minReadySeconds":1,"x-selector"', /selector/],
+      ['"7Gi"', '"7 gigabytes"', /memory/],
+    ] as const;
+    const text = JSON.stringify(find('Deployment'));
+    const wrong = broken.map(
+      ([right, wrong]) => JSON.parse(text.replace(right, wrong)) as Manifest,
+    );
+    const faults = await findFaults(wrong);
+    for (const [, , fault] of broken) expect(faults).toMatch(fault);
+  });
+
+  test('set what the service allows, probe what it has, and choose its pods', () => {
+    const [container] = find<IDeployment>('Deployment').spec?.template.spec?.containers ?? [];
+    const { env = [], ports = [], ...probes } = container ?? expect.fail();
+    const { listen, admin } = readConfig({
+      ...readVariables(kustomization.configMapGenerator[0]?.literals ?? []),
+      ...Object.fromEntries(env.map(({ name, value = '' }) => [name, value])),
+      ADMIN_TOKEN: 'a-token-of-the-tests',
+    });
+    const allowed = [listen.port, admin?.listen.port];
+    expect(ports.map(({ containerPort }) => containerPort)).toEqual(allowed);
+    const { startupProbe, livenessProbe, readinessProbe } = probes;
+    // At the port of the media a full replica refuses all: so nothing is asked there but of one that has just started.
+    expect(startupProbe?.httpGet).toEqual({ path: '/avatars/0.png', port: 'http' });
+    expect(livenessProbe?.httpGet).toEqual({ path: '/healthz', port: 'admin' });
+    expect(readinessProbe?.httpGet).toEqual({ path: '/readyz', port: 'admin' });
+    for (const { spec } of manifests) {
+      const { selector, podSelector } = spec;
+      const chosen = selector ?? podSelector;
+      if (chosen === undefined) continue;
+      const labels = 'matchLabels' in chosen ? chosen.matchLabels : chosen;
+      expect(labels).toEqual({ 'app.kubernetes.io/name': 'darkroom' });
+    }
+  });
+
+  test('let out to public addresses on the ports of the web, and to no other', () => {
+    const { egress = [] } = find<INetworkPolicy>('NetworkPolicy').spec ?? {};
+    const rules = egress.filter(({ to }) => to !== undefined);
+    expect(rules.map(({ ports }) => ports?.map(({ port }) => port))).toEqual([[80, 443]]);
+    const blocks = rules.flatMap(({ to = [] }) => to.flatMap(({ ipBlock }) => ipBlock ?? []));
+    const familyOf = (address: string) => (isIPv6(address) ? 'ipv6' : 'ipv4');
+    const fits = (address: string, network: string): boolean => {
+      const [base = '', bits] = network.split('/');
+      const list = new BlockList();
+      list.addSubnet(base, Number(bits), familyOf(base));
+      return familyOf(base) === familyOf(address) && list.check(address, familyOf(address));
+    };
+    const isLetOut = (address: string): boolean =>
+      blocks.some(
+        ({ cidr, except = [] }) =>
+          fits(address, cidr) && !except.some((network) => fits(address, network)),
+      );
+    const open = ['8.8.8.8', '1.1.1.1', '172.32.0.1', '2606:4700::1', '2a00:1450::1'];
+    const closed = [
+      ...['10.1.2.3', '172.31.0.1', '192.168.1.1', '127.0.0.1', '169.254.169.254', '100.64.0.1'],
+      ...['0.0.0.0', '168.63.129.16', '192.0.0.1', '192.0.2.1', '192.88.99.1', '198.18.0.1'],
+      ...['198.51.100.1', '203.0.113.1', '224.0.0.1', '240.0.0.1', '255.255.255.255'],
+      ...['::', '::1', 'fd00:ec2::254', 'fe80::1', 'ff02::1', '2001::1', '2001:db8::1', '3fff::1'],
+      // Translators of these would lead inside.
+      ...['64:ff9b::a00:1', '2002:a00:1::1'],
+    ];
+    for (const address of [...open, ...closed]) {
+      expect([address, isLetOut(address)]).toEqual([address, open.includes(address)]);
+    }
+  });
+});

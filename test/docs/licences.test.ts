@@ -1,0 +1,46 @@
+import { readdirSync, readFileSync } from 'node:fs';
+import { join, relative } from 'node:path';
+import { expect, test } from 'vitest';
+
+/** The list of each folder of images below `fixtures`; the goldens have the licence of their originals. */
+const lists: Readonly<Record<string, string>> = {
+  avifenc: 'avifenc/index.tsv',
+  corpus: 'corpus/MANIFEST.tsv',
+  expected: 'goldens.tsv',
+  'flat-avif': 'flat-avif/index.tsv',
+  'golden-originals': 'golden-originals/index.tsv',
+  heic: 'heic/index.tsv',
+  originals: 'originals-index.tsv',
+};
+
+/** A table of tab-separated values, a record per line. */
+function readTable(file: string): Record<string, string>[] {
+  const [head = [], ...lines] = readFileSync(join('fixtures', file), 'utf8')
+    .trimEnd()
+    .split('\n')
+    .map((line) => line.split('\t'));
+  return lines.map((cells) => Object.fromEntries(head.map((name, i) => [name, cells[i] ?? ''])));
+}
+
+test('every folder of images has its list', () => {
+  const folders = readdirSync('fixtures', { withFileTypes: true })
+    .flatMap((entry) => (entry.isDirectory() ? [entry.name] : []))
+    .filter((name) => name !== 'tls');
+  expect(folders.sort()).toEqual(Object.keys(lists));
+});
+
+test.each(Object.entries(lists))('every image of fixtures/%s has a licence', (folder, list) => {
+  const lines = readTable(list);
+  if (folder === 'expected') {
+    const origins = new Set(lines.map(({ original = '' }) => original.split('/')[0]));
+    expect(Object.keys(lists)).toEqual(expect.arrayContaining([...origins]));
+    return;
+  }
+  const below = join('fixtures', folder);
+  const files = readdirSync(below, { recursive: true, withFileTypes: true })
+    .filter((entry) => entry.isFile())
+    .map((entry) => relative(below, join(entry.parentPath, entry.name)))
+    .filter((file) => join(folder, file) !== list);
+  expect(lines.map(({ file, key }) => file ?? key).sort()).toEqual(files.sort());
+  expect(lines.filter(({ licence = '' }) => licence === '')).toEqual([]);
+});

@@ -1,0 +1,141 @@
+import { describe, expect, test } from 'vitest';
+import { originKeyOf } from '../../src/contract/origin-key.ts';
+import { resourceRows } from '../../src/contract/resources.ts';
+import {
+  type CatalogueBounds,
+  type CatalogueShelf,
+  OriginalsCatalogue,
+} from '../../src/explorer/catalogue.ts';
+import type { ListedOriginal, OriginListing } from '../../src/pipeline/ports.ts';
+
+const BOUNDS: CatalogueBounds = { maxOriginals: 3, maxObjects: 10, timeoutMs: 60_000 };
+
+/** A storage with these keys; counts what it has shown, and notes where it was looked through. */
+class ScriptedListing implements OriginListing {
+  readonly #keys: readonly string[];
+  shown = 0;
+  readonly walks: string[] = [];
+
+  constructor(keys: readonly string[]) {
+    this.#keys = keys;
+  }
+
+  async list(prefix: string, visit: (original: ListedOriginal) => boolean): Promise<void> {
+    this.walks.push(prefix);
+    await undefined;
+    for (const key of this.#keys.filter((each) => each.startsWith(prefix))) {
+      this.shown += 1;
+      if (!visit({ key, sizeBytes: key.length })) return;
+    }
+  }
+}
+
+/** The shelves of a storage. */
+const list = (listing: OriginListing | readonly string[], bounds = BOUNDS) =>
+  new OriginalsCatalogue('list' in listing ? listing : new ScriptedListing(listing), bounds).list();
+
+const shelfOf = (shelves: readonly CatalogueShelf[], name: string) => {
+  const shelf = shelves.find(({ resource }) => resource === name);
+  return { keys: shelf?.originals.map(({ key }) => key), isComplete: shelf?.isComplete };
+};
+
+describe('the catalogue of originals', () => {
+  test('puts each original on the shelf of its resource, numbers by their value', async () => {
+    const keys = [
+      'avatars/10/ab',
+      'avatars/9/ab',
+      'guilds/1/users/2/avatars/ab',
+      'guilds/1/users/2/banners/ab',
+      'attachments/1/2/my photo.png',
+      'emojis/1',
+    ];
+    const shelves = await list(keys);
+    const stored = Object.entries(resourceRows).filter(([, { originKey }]) => originKey);
+    expect(shelves.map(({ resource }) => resource)).toEqual(stored.map(([name]) => name));
+    for (const [name, found] of [
+      ['user avatar', ['avatars/9/ab', 'avatars/10/ab']],
+      ['member avatar', [keys[2]]],
+      ['member banner', [keys[3]]],
+      ['sticker', []],
+    ] as const) {
+      expect(shelfOf(shelves, name)).toEqual({ keys: found, isComplete: true });
+    }
+    const [attachment] = shelves.find(({ resource }) => resource === 'attachment')?.originals ?? [];
+    expect(attachment).toEqual({
+      key: 'attachments/1/2/my photo.png',
+      sizeBytes: 28,
+      values: { channel_id: '1', attachment_id: '2', filename: 'my photo.png' },
+    });
+  });
+
+  test('leaves out what no path leads to, and marks what looks like a mark', async () => {
+    const keys = ['avatars/01/ab', 'avatars/1/a b', 'avatars/1/x/y', 'avatars/1/a_ab'];
+    const shelves = await list(keys);
+    const originals = shelves.find(({ resource }) => resource === 'user avatar')?.originals ?? [];
+    expect(originals.map(({ key }) => key)).toEqual(['avatars/1/a_ab']);
+    for (const { key, values } of originals) {
+      expect(originKeyOf({ resource: 'user avatar', values })).toBe(key);
+    }
+  });
+
+  test('stops when its shelves are full, and says that there is more', async () => {
+    const keys = Array.from({ length: 8 }, (_, index) => `emojis/${index}`);
+    const listing = new ScriptedListing([...keys, 'icons/1/a', 'icons/2/a', 'icons/3/a']);
+    const shelves = await list(listing);
+    expect(shelfOf(shelves, 'custom emoji')).toEqual({
+      keys: ['emojis/0', 'emojis/1', 'emojis/2'],
+      isComplete: false,
+    });
+    // Exactly full is whole.
+    expect(shelfOf(shelves, 'guild icon')).toMatchObject({ isComplete: true });
+    expect(listing.shown).toBe(4 + 3);
+  });
+
+  test('goes on past a full shelf to the other one of the same folder', async () => {
+    const avatars = Array.from({ length: 5 }, (_, id) => `guilds/1/users/${id}/avatars/ab`);
+    const listing = new ScriptedListing([...avatars, 'guilds/2/users/1/banners/ab']);
+    const shelves = await list(listing);
+    expect(shelfOf(shelves, 'member avatar')).toMatchObject({ isComplete: false });
+    expect(shelfOf(shelves, 'member banner')).toMatchObject({
+      keys: ['guilds/2/users/1/banners/ab'],
+      isComplete: true,
+    });
+  });
+
+  test('looks at no more objects than it may, whatever they are', async () => {
+    const listing = new ScriptedListing(Array.from({ length: 50 }, (_, id) => `avatars/${id}`));
+    const shelves = await list(listing);
+    expect(shelfOf(shelves, 'user avatar')).toEqual({ keys: [], isComplete: false });
+    expect(listing.shown).toBe(10);
+  });
+
+  test('is made once for all that ask meanwhile, and anew afterwards', async () => {
+    const listing = new ScriptedListing(['emojis/1']);
+    const catalogue = new OriginalsCatalogue(listing, BOUNDS);
+    await Promise.all([catalogue.list(), catalogue.list()]);
+    expect(listing.walks.filter((prefix) => prefix === 'emojis/')).toHaveLength(1);
+    await catalogue.list();
+    expect(listing.walks.filter((prefix) => prefix === 'emojis/')).toHaveLength(2);
+  });
+
+  test('ends in time with what was found, or says that nothing was', async () => {
+    const stall = (signal: AbortSignal): Promise<never> =>
+      new Promise((_, reject) => signal.addEventListener('abort', () => reject(signal.reason)));
+    const bounds = { ...BOUNDS, timeoutMs: 20 };
+    const listing: OriginListing = {
+      list: async (prefix, visit, signal) => {
+        if (prefix === 'emojis/') visit({ key: 'emojis/1', sizeBytes: 1 });
+        if (prefix === 'emojis/' || prefix === 'avatars/') await stall(signal);
+      },
+    };
+    const shelves = await list(listing, bounds);
+    expect(shelfOf(shelves, 'custom emoji')).toEqual({ keys: ['emojis/1'], isComplete: false });
+    expect(shelfOf(shelves, 'user avatar')).toEqual({ keys: [], isComplete: false });
+    expect(shelfOf(shelves, 'guild icon')).toEqual({ keys: [], isComplete: true });
+
+    const silent: OriginListing = { list: (_prefix, _visit, signal) => stall(signal) };
+    await expect(list(silent, bounds)).rejects.toMatchObject({
+      code: 'ORIGIN_TIMEOUT',
+    });
+  });
+});

@@ -1,0 +1,216 @@
+import { execFileSync } from 'node:child_process';
+import { tmpdir } from 'node:os';
+import { describe, expect, test } from 'vitest';
+import { queryParameters } from '../../src/contract/media-query.ts';
+import { parseTarget, resultKey } from '../../src/contract/media-request.ts';
+import { resourceNames, resourceRows } from '../../src/contract/resources.ts';
+import { signatureParameters } from '../../src/contract/signing/attachment-signature.ts';
+import type { DescribedResource } from '../../src/explorer/explorer-data.ts';
+import { clampPan } from '../../src/explorer/page/compare/pan.ts';
+import { hasEffect, withoutAliases } from '../../src/explorer/page/effects.ts';
+import { formatHeading } from '../../src/explorer/page/labels.ts';
+import {
+  findTarget,
+  formatCurl,
+  formatPath,
+  formatTarget,
+  type MediaChoice,
+  readTarget,
+  SIGNATURE_NAMES,
+} from '../../src/explorer/page/media-choice.ts';
+import { findNextFrame } from '../../src/explorer/page/sheet/sheet-layout.ts';
+import {
+  fileNameOf,
+  formatBbcode,
+  formatMarkdown,
+  formatSrcset,
+} from '../../src/explorer/page/take-away.ts';
+
+/** The kinds as the service describes them to the page, signed ones last. */
+const resources: readonly DescribedResource[] = [false, true].flatMap((signed) =>
+  resourceNames.flatMap((name) => {
+    const { template, extensions = [], query, isSigned } = resourceRows[name];
+    if (isSigned !== signed) return [];
+    return [{ name, template, extensions, parameters: queryParameters[query] }];
+  }),
+);
+
+function read(target: string): MediaChoice {
+  const choice = readTarget(target, resources);
+  if (choice === undefined) throw new Error(`${target} is not read`);
+  return choice;
+}
+
+const MARKED = '/attachments/1/2/a%5D%28x%29%20%5B1%5D.png';
+
+describe('a choice on the page', () => {
+  test.each([
+    ['/avatars/1/a_ab12.webp?size=512&animated=true'],
+    ['/guilds/1/users/2/banners/cd.gif'],
+    [`/attachments/1/2/it's%20100%25%20%231%3F%C3%A9%F0%9F%8E%89.png?width=64&format=jpg`],
+    ['/avatars/3.png'],
+    ['/avatars/01/ab!12.webp?size=512'], // may be wrong, and is asked for as it is
+    ['/avatars/1/ab12.png?animated=1'],
+    ['/avatars/1/ab12.x%3Bprintf%20broken'],
+    ['/attachments/1/2/a.png?width=64&ex=69224180&is=6920f000&hm=50d4'],
+    ['/external/abc/%3Fw%3D1/https/a.example/b%20c/d.png?width=64'],
+    [
+      '/avatars/1/ab12.webp?quality=low&size=128&animated=false',
+      '/avatars/1/ab12.webp?quality=low',
+    ],
+    ['/avatars/1/ab12.png?quality=lossless&animated=true', '/avatars/1/ab12.png'],
+    // Of a sticker the same words are no defaults.
+    ['/stickers/1.webp?size=128&quality=high&animated=false'],
+  ])('is written as it was read, but for what is so anyway: %s', (target, short = target) => {
+    expect(formatTarget(read(target))).toBe(short);
+  });
+
+  test('keeps what signs it', () => expect(SIGNATURE_NAMES).toEqual(signatureParameters));
+
+  test.each([
+    ['https://cdn.example/avatars/1/ab12.png?size=64#x', '/avatars/1/ab12.png?size=64'],
+    ['  avatars/1/ab12.png ', '/avatars/1/ab12.png'],
+    ['avatars/1/ab12', '/avatars/1/ab12.webp'], // the key of an original
+    ['emojis/1', '/emojis/1.webp'],
+    ['/avatars/1/ab12.png?size=1&size=2', '/avatars/1/ab12.png?size=1&size=2'],
+    ['/external/abc/https/a.example/b.png?width=1', '/external/abc/https/a.example/b.png?width=1'],
+    ...['hello', '', 'https://cdn.example', '/explorer/page', '/avatars/1/2/3.png'].map((text) => [
+      text,
+    ]),
+  ])('is found in what a person puts: %j', (text, target) => {
+    expect(findTarget(text, resources)).toBe(target);
+  });
+});
+
+const bare = [
+  ...['png', 'jpg', 'jpeg', 'webp', 'gif'].map((extension) => `/avatars/1/ab12.${extension}`),
+  ...['/stickers/1.webp', '/stickers/1.gif', '/attachments/1/2/a.gif'],
+  ...['width=64', 'quality=low'].map((query) => `/attachments/1/2/a.gif?${query}`),
+  ...['png', 'jpg', 'webp', 'gif'].map((format) => `/attachments/1/2/a.gif?format=${format}`),
+];
+
+test.each(bare)('what a parameter changes is what the service says by its keys: %s', (target) => {
+  const choice = read(target);
+  const keyOf = (parameters: MediaChoice['parameters']): string => {
+    const query = new URLSearchParams({ ...choice.parameters, ...parameters });
+    const parsed = parseTarget(`${formatPath(choice)}?${query}`);
+    if (parsed.kind !== 'media') throw new Error('no media');
+    return resultKey(parsed.request);
+  };
+  for (const { name, form, default: fallback } of choice.resource.parameters) {
+    if (form.kind !== 'choice' || fallback === undefined) continue;
+    for (const value of form.values) {
+      // `animated` has no effect as a whole; of a quality, its other words may have one.
+      if (value === fallback && name !== 'animated') continue;
+      const others = name === 'animated' ? form.values : [fallback, value];
+      const keys = new Set(others.map((each) => keyOf({ [name]: each })));
+      expect(hasEffect(choice, name, value), `${name}=${value}`).toBe(keys.size > 1);
+    }
+  }
+});
+
+/** Calls a shell with the line; its words are those that curl gets, and any other output is an error. */
+function wordsOf(line: string): readonly string[] {
+  const script = `curl() { printf '%s\\0' "$@"; }\n${line}`;
+  const words = execFileSync('sh', ['-c', script], { encoding: 'utf8', cwd: tmpdir() }).split('\0');
+  expect(words.pop()).toBe('');
+  return words;
+}
+
+test.each([
+  ["'; printf broken; '", "'\\''; printf broken; '\\''", ';printf broken', '$(printf broken)'],
+  ['`printf broken`', 'png\nprintf broken', 'png -o broken', 'png&printf broken'],
+  ['png|printf broken', 'png>broken', '"$HOME"', '\\', '!!', "''"],
+])('a line for a shell does nothing but ask: %j', (...texts) => {
+  for (const text of texts) {
+    const part = encodeURIComponent(text);
+    const targets = [
+      `/avatars/${part}/${part}.x${part}`,
+      `/attachments/1/2/${part}?format=${part}`,
+    ];
+    for (const choice of targets.map(read)) {
+      const url = `http://a${formatTarget(choice)}`;
+      const words = ['-sS', '-D', '-', '-o', 'response', url.replaceAll("'", '%27')];
+      expect(wordsOf(formatCurl(url, choice))).toEqual(words);
+    }
+  }
+});
+
+const origin = 'https://cdn.example';
+const size = { width: 128, height: 96 };
+const curl = (target: string) => wordsOf(formatCurl('http://a/', read(target)))[4];
+const srcset = (target: string) =>
+  /srcset="\S+ 1x(?:, https:\S+\?(.*) 2x)?"/.exec(
+    formatSrcset({ choice: read(target), origin }),
+  )?.[1];
+const markdown = (target: string) => formatMarkdown({ choice: read(target), origin });
+const file = (target: string) => fileNameOf(read(target));
+
+test.each([
+  [curl, '/avatars/1/ab12.jpeg', 'response.jpeg'],
+  [curl, '/avatars/1/ab12.bmp', 'response'],
+  [curl, '/attachments/1/2/a?format=jpg', 'response.jpg'],
+  [curl, '/attachments/1/2/a.exe', 'response'],
+  [srcset, '/avatars/1/ab12.webp', 'size=256'], // of the default
+  [srcset, '/avatars/1/ab12.webp?size=1536', 'size=3072'],
+  [srcset, '/avatars/1/ab12.webp?size=600', 'size=1280'], // the next one that is listed
+  [srcset, '/avatars/1/ab12.webp?size=4096', undefined],
+  [srcset, '/attachments/1/2/a.png?width=30&height=20', 'width=60&amp;height=40'],
+  [srcset, '/attachments/1/2/a.png?width=2049', undefined],
+  [srcset, '/attachments/1/2/a.png', undefined],
+  [markdown, '/avatars/1/ab12.webp', '![ab12](https://cdn.example/avatars/1/ab12.webp)'],
+  [markdown, MARKED, `![a\\](x) \\[1\\].png](https://cdn.example${MARKED})`],
+  [file, '/avatars/1/ab12.jpeg', 'ab12.jpeg'],
+  [file, '/attachments/1/2/cat%20photo.final.png', 'cat photo.final.png'],
+  [file, '/attachments/1/2/cat.final.png?format=webp', 'cat.final.webp'],
+  [file, '/attachments/1/2/README?format=webp', 'README.webp'],
+] as const)('what is taken along, %o of %s, is %s', (format, target, text) => {
+  expect(format(target)).toBe(text);
+});
+
+test('an image with srcset, and BBCode, are these', () => {
+  const choice = read('/avatars/1/ab12.webp?size=256&quality=low');
+  const url = 'https://cdn.example/avatars/1/ab12.webp?size=256&amp;quality=low';
+  expect(formatSrcset({ choice, origin, size })).toBe(
+    `<img src="${url}" srcset="${url} 1x, ${url.replace('256', '512')} 2x" width="128" height="96" alt="">`,
+  );
+  expect(formatBbcode({ choice, origin })).toBe(`[img]${url.replace('amp;', '')}[/img]`);
+});
+
+test('words are chosen once, kinds have headings of their own', () => {
+  const words = ['png', 'jpg', 'jpeg', 'webp', 'gif'];
+  expect(withoutAliases(words)).toEqual(['png', 'jpg', 'webp', 'gif']);
+  const headings = Object.keys(resourceRows).map(formatHeading);
+  expect(new Set(headings).size).toBe(headings.length);
+  const others = ['Avatars', 'Members’ banners', 'Discovery splashes', 'Role icons'];
+  expect(headings).toEqual(expect.arrayContaining(others.slice(0, 2)));
+  expect(['discovery splash', 'role icon'].map(formatHeading)).toEqual(others.slice(2));
+});
+
+//  0  1  2  3      7   8     11 12 13 14
+//  4  5  6         9  10
+const groups = [
+  { frames: 7, columns: 4 },
+  { frames: 4, columns: 2 },
+  { frames: 0, columns: 3 },
+  { frames: 4, columns: 4 },
+];
+
+test.each<[string, ...[number, number | undefined][]]>([
+  ['ArrowRight', [0, 1], [6, 7], [14, undefined]],
+  ['ArrowLeft', [7, 6], [0, undefined]],
+  ['ArrowDown', [1, 5], [3, 6], [4, 7], [6, 8], [10, 13], [12, undefined]],
+  ['ArrowUp', [13, 10], [8, 6], [7, 4], [5, 1], [2, undefined]],
+  ['Home', [5, 0]],
+  ['End', [5, 14], [14, undefined]],
+  ['Enter', [5, undefined]],
+])('%s goes through the frames of the sheet', (key, ...moves) => {
+  for (const [from, to] of moves) expect(findNextFrame(groups, from, key)).toBe(to);
+});
+
+test('a picture is moved as far as it is larger than its view', () => {
+  const overhang = { x: 100, y: -20 };
+  expect(clampPan({ x: 30, y: 30 }, overhang)).toEqual({ x: 30, y: 0 });
+  expect(clampPan({ x: 60, y: 0 }, overhang)).toEqual({ x: 50, y: 0 });
+  expect(clampPan({ x: -80, y: 3 }, overhang)).toEqual({ x: -50, y: 0 });
+});

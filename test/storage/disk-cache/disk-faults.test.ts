@@ -1,0 +1,217 @@
+import { execFileSync } from 'node:child_process';
+import { mkdirSync, readdirSync } from 'node:fs';
+import { readdir, stat, utimes } from 'node:fs/promises';
+import { join } from 'node:path';
+import { monitorEventLoopDelay } from 'node:perf_hooks';
+import { beforeEach, describe, expect, onTestFinished, type TestContext, test } from 'vitest';
+import { type ResultStore, StoreStalled } from '../../../src/pipeline/ports.ts';
+import { openCache, openScannedCache, untilScanned } from '../../support/disk-cache/disk-cache.ts';
+import { openFolderStorage } from '../../support/folder-storage.ts';
+import { type FaultyDisk, mountFaultyDisk } from '../../support/processes/faulty-disk.ts';
+import { storedPath } from '../../support/stored-path.ts';
+import { type TemporaryFolder, useTemporaryFolder } from '../../support/temporary-folder.ts';
+import { addressOf, anySize } from '../contracts/result-store.contract.ts';
+
+/** Of a reader that stays. */
+const { signal } = new AbortController();
+const numbered = (number: number) => addressOf({ originKey: `avatars/1/${number}` });
+const numbers = Array.from({ length: 16 }, (_, number) => number);
+const resultOf = (number: number, length = 30_000) => ({
+  body: Buffer.alloc(length, number),
+  mimeType: 'image/webp',
+});
+const isWhole = async (store: ResultStore, number: number): Promise<boolean> => {
+  const result = await store.read(numbered(number), new AbortController().signal, anySize);
+  return Buffer.alloc(30_000, number).equals(result?.body ?? Buffer.of());
+};
+
+const expectWhole = async (store: ResultStore, number: number): Promise<void> =>
+  expect(await isWhole(store, number)).toBe(true);
+
+let folder: TemporaryFolder;
+beforeEach(async () => {
+  folder = await useTemporaryFolder();
+});
+
+describe('a disk of 1 MiB', () => {
+  /** Mounted in memory, which takes root. */
+  async function openOn({ skip }: TestContext) {
+    const path = join(folder.path, 'store');
+    mkdirSync(path);
+    try {
+      execFileSync('mount', ['-t', 'tmpfs', '-o', 'size=1m', 'tmpfs', path], { stdio: 'ignore' });
+    } catch {
+      return skip('takes root, to mount it');
+    }
+    onTestFinished(() => void execFileSync('umount', ['--lazy', path]));
+    return { path, store: await openCacheOf(path) };
+  }
+
+  test('that is full fails a write with the reason, and keeps what is there', async (context) => {
+    const { path, store } = await openOn(context);
+    let count = 0;
+    let failure: unknown;
+    for (; failure === undefined; count += 1) {
+      await store.write(numbered(count), resultOf(count)).catch((error: unknown) => {
+        failure = error;
+      });
+    }
+    count -= 1;
+    expect(failure).toMatchObject({
+      message: expect.stringContaining(storedPath(numbered(count))),
+      cause: { code: 'ENOSPC' },
+    });
+    expect(count).toBeGreaterThan(20);
+    expect(await readdir(join(path, 'incoming'))).toEqual([]);
+    const larger = store.write(numbered(0), resultOf(0, 60_000));
+    await expect(larger).rejects.toMatchObject({ cause: { code: 'ENOSPC' } });
+    for (let number = 0; number < count; number += 1) await expectWhole(store, number);
+    expect(await store.remove('avatars/1/0/')).toBe(1);
+    await store.write(numbered(count), resultOf(count));
+    await expectWhole(store, count);
+  });
+
+  test('that may only be read serves what is there, and says why it does not write', async (context) => {
+    const { path, store } = await openOn(context);
+    await store.write(numbered(1), resultOf(1));
+    const file = join(path, 'results', storedPath(numbered(1)));
+    await utimes(file, new Date(0), new Date(0));
+    execFileSync('mount', ['-o', 'remount,ro', path]);
+    await expectWhole(store, 1);
+    expect((await stat(file)).mtimeMs).toBe(0);
+    for (const change of [store.write(numbered(2), resultOf(2)), store.remove('avatars/')])
+      await expect(change).rejects.toMatchObject({ cause: { code: 'EROFS' } });
+  });
+});
+
+describe('a disk (FUSE)', () => {
+  let disk: FaultyDisk;
+  let path: string;
+  beforeEach(async ({ skip }) => {
+    await folder.put('originals/avatars/1/a', 'original');
+    for (const name of ['disk/renderings', 'mounted'])
+      mkdirSync(join(folder.path, name), { recursive: true });
+    path = join(folder.path, 'mounted/renderings/store');
+    const mounted = await mountFaultyDisk(join(folder.path, 'mounted'), join(folder.path, 'disk'));
+    if (mounted === undefined) return skip('takes /dev/fuse, fuse3 and python3-fusepy');
+    disk = mounted;
+    onTestFinished(disk.close);
+  });
+
+  /** What is under way on it, for each of the numbers, when the disk hangs; those of 0 to 15 are there. */
+  const works: Readonly<Record<string, (store: ResultStore) => Promise<unknown>[]>> = {
+    'reads and writes': (store) =>
+      numbers.flatMap((number) => [
+        // That order, so that writes are under way, too.
+        store.write(numbered(100 + number), resultOf(100 + number)),
+        expectWhole(store, number),
+      ]),
+    'evictions and purges': (store) =>
+      numbers.flatMap((number) => [
+        store.write(numbered(100 + number), resultOf(100 + number)),
+        store.remove('icons/'),
+      ]),
+    'a scan, reads and purges': (store) => {
+      expect(store.usage?.()).toBeUndefined();
+      return [...numbers.map((number) => expectWhole(store, number)), store.remove('icons/')];
+    },
+  };
+  test.for(Object.keys(works))(
+    'that hangs under %s leaves a thread for the originals on another one',
+    { timeout: 60_000 },
+    async (name) => {
+      const { origin } = await openFolderStorage(join(folder.path, 'originals'));
+      const earlier = await openCacheOf(path);
+      for (const number of numbers) await earlier.write(numbered(number), resultOf(number));
+      earlier.close();
+      const isScanned = !name.startsWith('a scan');
+      if (!isScanned) await disk.tell('renderings', 'delay 0.03');
+      const maxBytes = name.startsWith('evictions') ? 640_000 : 1e9;
+      const store = await openCache({ folder: path, maxBytes });
+      if (isScanned) await untilScanned(store);
+      await disk.tell('renderings', 'hang');
+      const pending = works[name]?.(store) ?? [];
+      const original = await origin.open('avatars/1/a', { signal, isHeld: true });
+      expect(original).toMatchObject({ body: Buffer.from('original') });
+      await disk.tell('renderings', 'none');
+      expect(pending.length).toBeGreaterThan(16);
+      await Promise.all(pending);
+      if (maxBytes === 640_000) expect(store.usage()?.evictions).toBeGreaterThan(0);
+      else if (isScanned) await expectWhole(store, 107);
+    },
+  );
+
+  /** Puts so many renderings of an original behind the back of the store. */
+  const put = async (original: string, count: number): Promise<void> => {
+    for (let id = 0; id < count; id += 1) {
+      const name = `${id.toString(16).padStart(16, '0')}-${'0'.repeat(16)}`;
+      await folder.put(`disk/renderings/store/results/${original}/${name}`, 'x');
+    }
+  };
+  const left = (original: string): number =>
+    readdirSync(join(folder.path, 'disk/renderings/store/results', original)).length;
+
+  test('that hangs in a removal has it given up, and none follows before it has come back', async () => {
+    const store = await openCacheOf(path, 500);
+    await put('avatars/1/ab', 2);
+    await put('icons/1/ab', 1);
+    await disk.tell('renderings', 'hang');
+    await expect(store.remove('avatars/1/')).rejects.toThrow(
+      new StoreStalled('The disk has not answered for 500 ms.'),
+    );
+    await expect(store.remove('icons/1/')).rejects.toThrow(
+      new StoreStalled('The disk still does not answer.'),
+    );
+    await disk.tell('renderings', 'none');
+    await expect.poll(() => store.remove('icons/1/').catch(() => 0)).toBe(1);
+    // What was given up does not go on.
+    expect(left('avatars/1/ab')).toBeGreaterThan(0);
+    expect(await store.remove('avatars/1/')).toBeGreaterThan(0);
+  });
+
+  test('that is slow, but goes on, has its removal to the end', async () => {
+    const store = await openCacheOf(path, 1_000);
+    await put('avatars/1/ab', 4);
+    await disk.tell('renderings', 'delay 0.02');
+    const beganMs = performance.now();
+    expect(await store.remove('avatars/1/')).toBe(4);
+    expect(performance.now() - beganMs).toBeGreaterThan(1_000);
+  });
+
+  test('that fails in mid-write keeps a scrap, which is removed when it is well again', async () => {
+    const store = await openCacheOf(path);
+    const scraps = () => readdirSync(join(folder.path, 'disk/renderings/store/incoming'));
+    await disk.tell('renderings', 'delay 0.2');
+    const failing = expect(store.write(numbered(1), resultOf(1))).rejects.toMatchObject({
+      cause: { code: 'EIO' },
+    });
+    await expect.poll(scraps, { timeout: 20_000, interval: 5 }).toHaveLength(1);
+    await disk.tell('renderings', 'fail');
+    await failing;
+    expect(scraps()).toHaveLength(1);
+    await disk.tell('renderings', 'none');
+    await store.write(numbered(2), resultOf(2));
+    expect(scraps()).toEqual([]);
+  });
+
+  // FUSE does not say what an entry is, as some of NFS do not.
+  test('that is slow is listed without keeping others waiting', async () => {
+    for (const number of numbers.slice(0, 4))
+      await folder.put(`disk/renderings/avatars/${number}`, 'original');
+    const { listing } = await openFolderStorage(join(folder.path, 'mounted/renderings'));
+    await disk.tell('renderings', 'delay 0.1');
+    const delays = monitorEventLoopDelay();
+    delays.enable();
+    const keys: string[] = [];
+    await listing.list('avatars/', ({ key }) => keys.push(key) > 0, signal);
+    delays.disable();
+    expect(keys).toHaveLength(4);
+    expect(delays.max / 1e9, 'seconds that the event loop stood still').toBeLessThan(1);
+  });
+});
+
+async function openCacheOf(path: string, stallTimeoutMs = 10_000) {
+  const store = await openScannedCache({ folder: path, maxBytes: 1e9, stallTimeoutMs });
+  onTestFinished(() => store.close());
+  return store;
+}

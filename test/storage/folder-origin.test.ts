@@ -1,0 +1,179 @@
+import { readdirSync, readlinkSync } from 'node:fs';
+import { mkdir, rename, rm, symlink, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { buffer } from 'node:stream/consumers';
+import fc from 'fast-check';
+import { beforeEach, describe, expect, test } from 'vitest';
+import { MediaError } from '../../src/contract/errors.ts';
+import { openFolderStorage } from '../support/folder-storage.ts';
+import { openStream } from '../support/open-stream.ts';
+import { useTemporaryFolder } from '../support/temporary-folder.ts';
+import { atScale } from '../support/test-scale.ts';
+
+const signal = new AbortController().signal;
+const CANARY = 'CANARY: not to be read';
+
+/** Files inside, by key; each holds its own key. Names as hard as a file system takes them. */
+const KEYS = [
+  'avatars/1/ab12',
+  'avatars/1/AB12',
+  'emojis/1',
+  ...['a b.txt', '\u00e9', 'e\u0301', '\ufffd', '%2e%2e', '...', '.. ', '..\\..\\canary'],
+  ...['\u202egpj.exe', '.htaccess', '-rf', '~', 'line\nbreak', 'file:', 'x'.repeat(255)],
+  'é'.repeat(127),
+].map((name) => (name.includes('/') ? name : `attachments/1/2/${name}`));
+
+let folder: string;
+let root: string;
+let put: (name: string, bytes: string) => Promise<void>;
+beforeEach(async () => {
+  ({ path: folder, put } = await useTemporaryFolder());
+  root = join(folder, 'root');
+  for (const key of KEYS) await put(join('root', key), key);
+});
+
+/** Reads by keys: bytes, or the code of a refusal; anything else is thrown. */
+async function openReader(path = root, marker?: string) {
+  const { origin } = await openFolderStorage(path, marker);
+  return async (key: string): Promise<string> => {
+    try {
+      return (await buffer((await openStream(origin, key, { signal })).body)).toString();
+    } catch (error) {
+      if (!(error instanceof MediaError)) throw error;
+      return error.code;
+    }
+  };
+}
+
+describe('originals in a folder', () => {
+  const part = fc.oneof(
+    fc.constantFrom('..', '.', '', '...', '.. ', '%2e%2e', '..\\', '\0', 'a\0', '~', '-', '*', '?'),
+    fc.constantFrom(
+      ...['avatars', 'AVATARS', 'emojis', 'attachments', '1', '2', 'ab12', 'Ab12', 'ab12\0'],
+      ...['icons', 'up', 'slash', 'proc', 'loop', 'inside', 'canary', 'root', 'root2', 'outside'],
+      ...['etc', 'passwd', 'e\u0301', '\ud800', 'ﬁ', '\u202e', 'x'.repeat(256), 'x'.repeat(5000)],
+    ),
+    fc.string({ unit: 'binary', maxLength: 6 }),
+  );
+  const separator = fc.constantFrom('/', '/', '/', '/', '//', '\\', '/./', '/../');
+  const key = fc.oneof(
+    fc.constantFrom(...KEYS),
+    fc
+      .array(fc.tuple(part, separator), { maxLength: 8 })
+      .map((parts) => parts.flat().slice(0, -1).join('')),
+    fc
+      .tuple(fc.constantFrom(...KEYS), fc.nat(60), fc.nat(4), part)
+      .map(([text, at, length, piece]) => text.slice(0, at) + piece + text.slice(at + length)),
+    // Through a link, to what is there behind it.
+    fc
+      .tuple(
+        fc.constantFrom('icons', 'up', 'slash', 'proc', 'inside', 'loop', 'avatars/1/link'),
+        fc.constantFrom('1/canary', 'canary', 'root/emojis/1', '1/ab12', 'etc/passwd', 'icons'),
+      )
+      .map((parts) => parts.join('/')),
+    // From the inside out, straight and round about.
+    fc
+      .tuple(fc.constantFrom('', ...KEYS), fc.nat(12), fc.constantFrom('canary', 'root2/emojis/1'))
+      .map(([inside, ups, target]) => `${inside}/${'../'.repeat(ups)}${target}`),
+    fc.string({ unit: 'binary' }),
+  );
+
+  test('are served under no other key than their own, and no byte from outside', async () => {
+    // Next to the root, above it, and under a name that begins like it; and every way there that a link can be.
+    for (const place of ['canary', 'outside/1/canary', 'root2/emojis/1', 'rootcanary'])
+      await put(place, CANARY);
+    const links = {
+      'avatars/1/link': join(folder, 'canary'),
+      'avatars/1/relative': '../../../canary',
+      icons: join(folder, 'outside'),
+      ...{ up: '..', slash: '/', proc: '/proc/self/root', loop: 'loop' },
+      inside: join(root, 'avatars'),
+    };
+    for (const [place, target] of Object.entries(links)) await symlink(target, join(root, place));
+    const read = await openReader();
+    for (const own of KEYS) expect(await read(own)).toBe(own);
+    const absolute = [join(folder, 'canary'), join(root, 'emojis/1'), '/../../../../../etc/passwd'];
+    const examples = ['../canary', '../root2/emojis/1', '../rootcanary', ...Object.keys(links)];
+    const outcomes: string[] = [];
+    await fc.assert(
+      fc.asyncProperty(key, async (text) => {
+        const outcome = await read(text);
+        outcomes.push(outcome);
+        if (KEYS.includes(text)) expect(outcome).toBe(text);
+        else expect(['UNKNOWN_MEDIA', 'ORIGIN_ERROR']).toContain(outcome);
+      }),
+      {
+        numRuns: atScale(500, 4_000),
+        examples: [...examples, ...absolute].map((text): [string] => [text]),
+      },
+    );
+    expect(outcomes.filter((outcome) => outcome === 'UNKNOWN_MEDIA').length).toBeGreaterThan(100);
+    expect(outcomes.filter((outcome) => KEYS.includes(outcome)).length).toBeGreaterThan(20);
+  });
+
+  test('may be below the root of the file system, or be reached through a link to their folder', async () => {
+    const read = await openReader('/');
+    expect(await read(join(root, 'emojis/1').slice(1))).toBe('emojis/1');
+    expect(await read('../etc/passwd')).toBe('UNKNOWN_MEDIA');
+    await symlink(root, join(folder, 'link'));
+    expect(await (await openReader(join(folder, 'link')))('emojis/1')).toBe('emojis/1');
+  });
+
+  test('are known to be missing where the marker of the folder is a file, and only there', async () => {
+    const read = await openReader(root, '.mounted');
+    const { writer } = await openFolderStorage(root, '.mounted');
+    const write = () =>
+      writer.write('emojis/2', (async function* () {})(), { signal, isNew: false });
+    expect(await read('avatars/1/nothing')).toBe('ORIGIN_ERROR');
+    expect(await read('emojis/1')).toBe('emojis/1');
+    await mkdir(join(root, '.mounted'));
+    expect(await read('avatars/1/nothing')).toBe('ORIGIN_ERROR');
+    // It would be written beside the disk.
+    await expect(write()).rejects.toThrow('STORAGE_MARKER');
+    await rm(join(root, '.mounted'), { recursive: true });
+    await writeFile(join(root, '.mounted'), '');
+    expect(await read('avatars/1/nothing')).toBe('UNKNOWN_MEDIA');
+    await write();
+  });
+
+  test('are not listed by a name that is no UTF-8, which cannot be asked for', async () => {
+    const name = Buffer.concat([Buffer.from(`${root}/emojis/`), Buffer.from([0xff, 0x41])]);
+    await writeFile(name, 'unnameable');
+    const { listing } = await openFolderStorage(root);
+    const keys: string[] = [];
+    await listing.list('emojis/', (original) => keys.push(original.key) > 0, signal);
+    expect(keys).toEqual(['emojis/1']);
+  });
+
+  test('are closed, read at once or not at all', async () => {
+    const { origin } = await openFolderStorage(root);
+    const openFiles = () =>
+      readdirSync('/proc/self/fd').filter((name) => {
+        try {
+          return readlinkSync(`/proc/self/fd/${name}`).startsWith(root);
+        } catch {
+          return false; // that of the folder itself
+        }
+      });
+    await origin.open('emojis/1', { signal, isHeld: true });
+    for (const [key, range] of [
+      ['emojis/1', { first: 100, last: 200 }],
+      ['avatars/1', undefined],
+      ['avatars/1/none', undefined],
+    ] as const) {
+      await expect(origin.open(key, { signal, range, isHeld: true })).rejects.toThrow();
+    }
+    await expect.poll(openFiles).toEqual([]);
+  });
+
+  test('of a folder that is gone are a failing storage; without a folder there is none', async () => {
+    const { origin, listing } = await openFolderStorage(root);
+    await rename(root, join(folder, 'elsewhere'));
+    const failing = { code: 'ORIGIN_ERROR' };
+    await expect(origin.open('emojis/1', { signal })).rejects.toMatchObject(failing);
+    await expect(listing.list('avatars/', () => true, signal)).rejects.toMatchObject(failing);
+    await expect(openFolderStorage(root)).rejects.toThrow('ENOENT');
+    const file = join(folder, 'elsewhere/emojis/1');
+    await expect(openFolderStorage(file)).rejects.toThrow('is not a folder');
+  });
+});

@@ -1,0 +1,377 @@
+import { createHash } from 'node:crypto';
+import { once } from 'node:events';
+import type { ServerResponse } from 'node:http';
+import { describe, expect, test } from 'vitest';
+import type { ByteRange } from '../../../src/pipeline/ports.ts';
+import { openStream } from '../../support/open-stream.ts';
+import { LOCAL_CREDENTIALS } from '../../support/s3/local-s3.ts';
+import {
+  openBucketListing,
+  openBucketOrigin,
+  openBucketStore,
+  openBucketWriter,
+} from '../../support/s3/s3-bucket.ts';
+import {
+  respondWithError,
+  respondWithPage,
+  type ScriptedAnswer,
+  useScriptedS3,
+} from '../../support/s3/scripted-s3.ts';
+import { storedPath } from '../../support/stored-path.ts';
+import { addressOf, anySize, resultOf } from '../contracts/result-store.contract.ts';
+
+Object.assign(process.env, LOCAL_CREDENTIALS);
+
+const { signal } = new AbortController();
+const address = addressOf();
+const PREFIX = 'media/';
+
+/** All ports of a bucket whose server says what a test wants, with the requests that came to it. */
+async function open(respond: ScriptedAnswer) {
+  const { endpoint, requests } = await useScriptedS3(respond);
+  const place = { endpoint, bucket: 'bucket' };
+  return {
+    requests,
+    asked: (method: string) => requests.filter((one) => one.method === method),
+    origin: openBucketOrigin(place),
+    listing: openBucketListing(place, PREFIX),
+    store: openBucketStore(place, PREFIX),
+    writer: openBucketWriter(place),
+  };
+}
+
+/** Sends a piece again and again, as long as it is taken; tells how many bytes were by the end. */
+function pourInto(response: ServerResponse) {
+  const sent = { bytes: 0, hasClosed: false };
+  const piece = Buffer.alloc(64 * 1024, 'x');
+  const pour = (): void => {
+    sent.bytes += piece.length;
+    if (!response.destroyed && response.write(piece)) setImmediate(pour);
+  };
+  response.on('drain', pour).once('close', () => {
+    sent.hasClosed = true;
+  });
+  pour();
+  return sent;
+}
+
+describe('of an original', () => {
+  const partial: ScriptedAnswer = (_, response) => {
+    const head = { ETag: '"a"', 'Content-Range': 'bytes 0-3/9', 'Content-Length': '4' };
+    response.writeHead(206, head).end('1234');
+  };
+  const unsatisfiable: ScriptedAnswer = (_, response) =>
+    respondWithError(response, 416, 'InvalidRange');
+  const read = async (respond: ScriptedAnswer, range?: ByteRange, from = signal) => {
+    const { origin } = await open(respond);
+    const object = await openStream(origin, 'a', { signal: from, range });
+    object.body.destroy();
+    return object;
+  };
+
+  test.each([
+    ['a part', partial, /206/],
+    ['no such part', unsatisfiable, /^InvalidRange \(HTTP 416/],
+  ] as const)('%s is a failure where nobody has asked for one', async (_, respond, message) => {
+    const cause = { message: expect.stringMatching(message) };
+    await expect(read(respond)).rejects.toMatchObject({ code: 'ORIGIN_ERROR', cause });
+  });
+
+  test('a part is one where one is asked for, or there is no such part', async () => {
+    const range = { first: 0, last: 3 };
+    expect(await read(partial, range)).toMatchObject({ sizeBytes: 9 });
+    const code = 'RANGE_NOT_SATISFIABLE';
+    await expect(read(unsatisfiable, range)).rejects.toMatchObject({ code });
+  });
+
+  const answer =
+    (status: number, head: Record<string, string>, body = ''): ScriptedAnswer =>
+    (_, response) => {
+      response.writeHead(status, { 'Content-Length': body.length, ...head }).end(body);
+    };
+  const ofNine = { first: 1, last: 9 };
+
+  test.each([
+    ['', 'the whole'],
+    ['bytes 0-8/9', 'the whole'], // begins before
+    ['bytes 1-7/9', 'part of'], // ends before
+    ['bytes 1-9/20', 'part of'], // is shorter than it says
+    ['bytes 1-8/*', 'he whole'],
+  ])('another part than the one that was asked for is a failure: %j', async (range, body) => {
+    const head = { ETag: '"a"', ...(range && { 'Content-Range': range }) };
+    const code = 'ORIGIN_ERROR';
+    await expect(read(answer(206, head, body), ofNine)).rejects.toMatchObject({ code });
+  });
+
+  test.each([
+    ['all of it', answer(200, { ETag: '"a"' })],
+    ['a byte', answer(206, { ETag: '"a"', 'Content-Range': 'bytes 0-0/0' }, 'x')],
+    ['no such part', answer(416, {})],
+  ])('no part of an empty object can be had, where the server says: %s', async (_, respond) => {
+    const range = { first: 0, last: 9 };
+    const code = 'RANGE_NOT_SATISFIABLE';
+    await expect(read(respond, range)).rejects.toMatchObject({ code });
+  });
+
+  test('the tag is the same, however it is written', async () => {
+    for (const ETag of ['"abc"', 'W/"abc"', 'abc'])
+      expect(await read(answer(200, { ETag }, 'x'))).toMatchObject({ etag: 'abc' });
+  });
+
+  test('nothing is asked by a key that S3 does not take or a proxy would change', async () => {
+    const { origin, requests } = await open((_, response) => response.end());
+    const long = ['x'.repeat(1_025), 'ü'.repeat(513)];
+    for (const key of [...long, '/avatars/1', 'avatars/../icons/1', 'avatars//1', './avatars', ''])
+      await expect(origin.open(key, { signal })).rejects.toMatchObject({ code: 'UNKNOWN_MEDIA' });
+    expect(requests).toEqual([]);
+  });
+
+  test.each([403, 404, 500])(
+    'an endless error of status %i is read up to a bound',
+    async (status) => {
+      let sent = { bytes: 0, hasClosed: false };
+      const reading = read((_, response) => {
+        response.writeHead(status, { 'Content-Type': 'application/xml' });
+        response.write('<Error><Code>Endless</Code><Message>');
+        sent = pourInto(response);
+      });
+      await expect(reading).rejects.toMatchObject({
+        code: 'ORIGIN_ERROR',
+        cause: { message: expect.stringContaining(`HTTP ${status}`) },
+      });
+      await expect.poll(() => sent.hasClosed).toBe(true);
+      // What the system holds on the way to us is sent, too.
+      expect(sent.bytes).toBeLessThan(32 * 1024 * 1024);
+    },
+  );
+
+  test('an error that trickles ends with its request; a long one says what it says', async () => {
+    const call = new AbortController();
+    let closed: Promise<unknown> | undefined;
+    const trickle: ScriptedAnswer = (_, response) => {
+      closed = once(response, 'close');
+      response.writeHead(500, { 'Content-Type': 'application/xml' });
+      response.write('<Error>', () => call.abort(new Error('the deadline')));
+    };
+    await expect(read(trickle, undefined, call.signal)).rejects.toThrow('the deadline');
+    await closed;
+    const long: ScriptedAnswer = (_, response) =>
+      respondWithError(response, 403, 'AccessDenied', 'x'.repeat(60_000));
+    const cause = { message: expect.stringMatching(/^AccessDenied \(HTTP 403.*: x{300}$/) };
+    await expect(read(long)).rejects.toMatchObject({ cause });
+  });
+
+  test('no tag, and silence where it is asked for, hold no upload up', async () => {
+    const stopping = new AbortController();
+    const { writer, requests } = await open(({ method }, response) => {
+      if (method === 'PUT') response.end();
+      else stopping.abort(); // a HEAD: the client leaves, and no response comes
+    });
+    const chunks = (async function* () {
+      yield Buffer.from('x');
+    })();
+    expect(await writer.write('a', chunks, { signal: stopping.signal, sizeBytes: 1 })).toBe('');
+    expect(requests.map(({ method }) => method)).toEqual(['PUT', 'HEAD']);
+  });
+});
+
+describe('of a list', () => {
+  const list = async (respond: ScriptedAnswer, most = Infinity) => {
+    const { listing, requests } = await open(respond);
+    const keys: string[] = [];
+    await listing.list('emojis/', ({ key }) => keys.push(key) < most, signal);
+    return { keys, requests };
+  };
+  const twoPages: ScriptedAnswer = ({ url }, response) => {
+    if (url.searchParams.has('continuation-token')) respondWithPage(response, ['media/emojis/3']);
+    else respondWithPage(response, ['media/emojis/1', 'media/emojis/2'], 'a/+ b');
+  };
+
+  test('one page comes after another, as long as it is wanted', async () => {
+    const { keys, requests } = await list(twoPages);
+    expect(keys).toEqual(['emojis/1', 'emojis/2', 'emojis/3']);
+    const queries = requests.map(({ url }) => url.searchParams);
+    expect(queries.map((query) => query.get('prefix'))).toEqual(['media/emojis/', 'media/emojis/']);
+    expect(queries.map((query) => query.get('continuation-token'))).toEqual([null, 'a/+ b']);
+    expect((await list(twoPages, 2)).requests).toHaveLength(1);
+  });
+
+  test('keys are not shown that no request could ask for', async () => {
+    const page = ['media/emojis/', 'media/emojis/1', 'media/emojis/../2', 'media/emojis//3'];
+    const { keys } = await list((_, response) => respondWithPage(response, page));
+    expect(keys).toEqual(['emojis/1']);
+  });
+
+  const failing: readonly (readonly [string, ScriptedAnswer, string])[] = [
+    ['a refusal', (_, it) => respondWithError(it, 403, 'AccessDenied'), 'AccessDenied'],
+    ['no way to the rest', (_, it) => respondWithPage(it, ['media/emojis/1'], ''), 'truncates'],
+    ['another prefix', (_, it) => respondWithPage(it, ['secrets/1']), 'lists secrets/1 below'],
+  ];
+  test.each(failing)('%s is a failure', async (_, respond, reason) => {
+    const cause = { message: expect.stringContaining(reason) };
+    await expect(list(respond)).rejects.toMatchObject({ code: 'ORIGIN_ERROR', cause });
+  });
+});
+
+/** An object as the store itself has written it. */
+async function writtenAs(other = address): Promise<Buffer> {
+  const { store, requests } = await open((_, response) => response.end());
+  await store.write(other, resultOf('a rendering'));
+  expect(requests).toMatchObject([{ method: 'PUT' }]);
+  return requests[0]?.body ?? Buffer.of();
+}
+
+describe('of a rendering that is read', () => {
+  test('one object below the prefix is all that is asked for, with the bytes that were written', async () => {
+    const file = await writtenAs();
+    const { store, requests } = await open((_, response) => response.end(file));
+    const result = await store.read(address, signal, anySize);
+    expect(Buffer.from(result?.body ?? []).toString()).toBe('a rendering');
+    expect(requests.map(({ method, url }) => [method, url.pathname])).toEqual([
+      ['GET', `/bucket/${PREFIX}${storedPath(address)}`],
+    ]);
+  });
+
+  test('what is cut short, of another address, of a proxy or empty is none', async () => {
+    const file = await writtenAs();
+    const page = Buffer.from('<html>Welcome</html>');
+    const other = await writtenAs(addressOf({ release: 'r9' }));
+    for (const bytes of [file.subarray(0, -1), other, page, Buffer.of()]) {
+      const { store } = await open((_, response) => response.end(bytes));
+      expect(await store.read(address, signal, anySize)).toBeUndefined();
+    }
+  });
+
+  test('what is larger than any rendering is let go: at once where it says so, else at the bound', async () => {
+    const said = await open((_, response) =>
+      response.writeHead(200, { 'Content-Length': 40 * 1024 ** 2 }).write('x'),
+    );
+    const refuse = (): never => expect.fail('It was to be read.');
+    expect(await said.store.read(address, signal, refuse)).toBeUndefined();
+    let sent = { bytes: 0, hasClosed: false };
+    const unsaid = await open((_, response) => {
+      sent = pourInto(response);
+    });
+    expect(await unsaid.store.read(address, signal, anySize)).toBeUndefined();
+    await expect.poll(() => sent.hasClosed).toBe(true);
+    expect(sent.bytes).toBeGreaterThan(32 * 1024 ** 2); // so it was not the server that ended
+  });
+
+  test.each([
+    ['nothing', () => undefined],
+    ['a head', (response: ServerResponse) => response.writeHead(200).flushHeaders()],
+    ['half', (response: ServerResponse) => response.write('DKR1')],
+  ])('the request ends with its signal where %s has come', async (_name, begin) => {
+    const controller = new AbortController();
+    let closed: Promise<unknown> | undefined;
+    const { store } = await open((_, response) => {
+      closed = once(response, 'close');
+      begin(response);
+      setTimeout(() => controller.abort(new Error('gone')), 50);
+    });
+    await expect(store.read(address, controller.signal, anySize)).rejects.toThrow('gone');
+    await closed;
+  });
+
+  test.each([
+    [403, 'InvalidAccessKeyId'],
+    [404, 'NoSuchBucket'],
+  ])('%i %s is an error that says why, without a credential', async (status, code) => {
+    const { store } = await open((_, response) =>
+      respondWithError(response, status, code, 'No such key: S3RVER'),
+    );
+    const message = `${code} (HTTP ${status}, attempts: 1): No such key: ***`;
+    const cause = { message };
+    await expect(store.read(address, signal, anySize)).rejects.toMatchObject({ cause });
+  });
+});
+
+describe('of a rendering that is written', () => {
+  test('nothing is asked where it is too large, or its key is too long', async () => {
+    const { store, requests } = await open((_, response) => response.end());
+    const body = Buffer.alloc(33 * 1024 ** 2);
+    await store.write(address, { body, mimeType: 'image/webp' });
+    await store.write(addressOf({ originKey: `a/${'é'.repeat(600)}` }), resultOf('a'));
+    expect(requests).toEqual([]);
+  });
+
+  test('a refusal is an error that says why', async () => {
+    const { store } = await open((_, response) => respondWithError(response, 403, 'QuotaExceeded'));
+    await expect(store.write(address, resultOf('a'))).rejects.toMatchObject({
+      message: expect.stringContaining('cannot be written'),
+      cause: { message: 'QuotaExceeded (HTTP 403, attempts: 1): No.' },
+    });
+  });
+});
+
+describe('of a removal', () => {
+  const name = '0123456789abcdef-fedcba9876543210';
+  const keys = ['a', 'b c', 'd+é', '&<>'].map((hash) => `${PREFIX}avatars/1/${hash}/${name}`);
+  const encode = (key: string): string => encodeURIComponent(key).replaceAll('%20', '+');
+  const pages: ScriptedAnswer = (request, response) => {
+    if (request.method !== 'GET') response.end('<DeleteResult/>');
+    else if (request.url.searchParams.has('continuation-token')) {
+      respondWithPage(response, keys.slice(2).map(encode));
+    } else respondWithPage(response, keys.slice(0, 2).map(encode), 'more/+ please');
+  };
+
+  test('all pages are gone through, with the sum that older servers want, and no other', async () => {
+    const { store, asked } = await open(pages);
+    expect(await store.remove('avatars/1/')).toBe(4);
+    const queries = asked('GET').map(({ url }) => url.searchParams);
+    const prefix = `${PREFIX}avatars/1/`;
+    expect(queries.map((query) => query.get('prefix'))).toEqual([prefix, prefix]);
+    expect(queries[1]?.get('continuation-token')).toBe('more/+ please');
+    const posts = asked('POST');
+    expect(posts).toHaveLength(2);
+    const named = posts.flatMap(({ body }) =>
+      [...body.toString().matchAll(/<Key>(.*?)<\/Key>/g)].map((match) => match[1]),
+    );
+    expect(named).toEqual([...keys.slice(0, 3), `${PREFIX}avatars/1/&amp;&lt;&gt;/${name}`]);
+    for (const { headers, body } of posts) {
+      expect(headers['content-md5']).toBe(createHash('md5').update(body).digest('base64'));
+      expect(Object.keys(headers).filter((one) => one.includes('checksum'))).toEqual([]);
+      expect(headers.authorization).toContain('content-md5');
+    }
+  });
+
+  test.each([
+    [400, 'InvalidRequest'],
+    [405, 'MethodNotAllowed'],
+    [501, 'NotImplemented'],
+  ])('%i to many at once has them removed one by one', async (status, code) => {
+    const { store, asked } = await open((request, response) => {
+      if (request.method === 'POST') respondWithError(response, status, code);
+      else if (request.method === 'DELETE') response.writeHead(204).end();
+      else pages(request, response);
+    });
+    expect(await store.remove('avatars/1/')).toBe(4);
+    const paths = asked('DELETE').map(({ url }) => decodeURIComponent(url.pathname));
+    expect(paths.sort()).toEqual(keys.map((key) => `/bucket/${key}`).sort());
+  });
+
+  test('an object that is kept is a failure', async () => {
+    const { store } = await open((request, response) => {
+      if (request.method === 'GET') return pages(request, response);
+      response.end(
+        '<DeleteResult><Error><Key>k</Key><Code>AccessDenied</Code><Message>No.</Message></Error></DeleteResult>',
+      );
+    });
+    const cause = { message: expect.stringContaining('k is not removed: AccessDenied No.') };
+    await expect(store.remove('avatars/1/')).rejects.toMatchObject({ cause });
+  });
+
+  test('what was not asked for is a failure, and what is no rendering is left alone', async () => {
+    const original = `${PREFIX}avatars/1/0123456789abcdef`;
+    const beside = await open((_, response) => respondWithPage(response, ['originals/avatar']));
+    const cause = { message: expect.stringContaining('The server lists originals/avatar') };
+    await expect(beside.store.remove('avatars/1/')).rejects.toMatchObject({ cause });
+    const below = await open((_, response) =>
+      respondWithPage(response, [original, `${original}/a-b`].map(encodeURIComponent)),
+    );
+    expect(await below.store.remove('avatars/1/')).toBe(0);
+    for (const { requests } of [beside, below]) {
+      expect(requests.map(({ method }) => method)).toEqual(['GET']);
+    }
+  });
+});

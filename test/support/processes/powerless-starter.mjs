@@ -1,0 +1,21 @@
+/**
+ * The process that starts workers, but the first one that it kills does not end: as one that waits for a disk which
+ * hangs, and which no signal reaches.
+ */
+import { ChildProcess } from 'node:child_process';
+import { syncBuiltinESMExports } from 'node:module';
+
+const { kill: killProcess } = process;
+const { kill: killChild } = ChildProcess.prototype;
+let undying;
+
+process.kill = (processId, signal) => {
+  undying ??= processId;
+  return processId === undying || killProcess(processId, signal);
+};
+ChildProcess.prototype.kill = function (signal) {
+  undying ??= this.pid;
+  return this.pid === undying || killChild.call(this, signal);
+};
+syncBuiltinESMExports();
+await import('../../../dist/workers/starter/main.js');

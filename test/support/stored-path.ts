@@ -1,0 +1,16 @@
+import { createHash } from 'node:crypto';
+import type { ResultAddress } from '../../src/pipeline/ports.ts';
+
+/** The path of a rendering in every store, worked out once more: what older processes have written is found by it. */
+export function storedPath({ originKey, key, originalEtag, release }: ResultAddress): string {
+  return `${storedPathPrefix(originKey, key)}${hash(JSON.stringify([originalEtag, release]))}`;
+}
+
+/** What the paths of one request begin with, in whatever state of its original. */
+export function storedPathPrefix(originKey: string, key: string): string {
+  return `${originKey}/${hash(key)}-`;
+}
+
+function hash(text: string): string {
+  return createHash('sha256').update(text).digest('hex').slice(0, 16);
+}

@@ -1,0 +1,269 @@
+import fc from 'fast-check';
+import { expect, onTestFinished, test } from 'vitest';
+import { readResponse, type WireResponse } from '../support/http/wire-response.ts';
+import { patient } from '../support/patient.ts';
+import { type ServiceProcess, startService } from '../support/processes/service-process.ts';
+import { atScale } from '../support/test-scale.ts';
+import { weighted } from './contract-requests.ts';
+import { KEYS } from './signed-oracle.ts';
+import {
+  externalPaths,
+  signedAttachments,
+  signedExamples,
+  uploadKeys,
+  uploads,
+} from './signed-requests.ts';
+import { bytesOf, SurfaceModel } from './surface-model.ts';
+import {
+  type Conversation,
+  conversations,
+  headerConversations,
+  inOne,
+  isUpload,
+  MARKER,
+  type SoundRequest,
+  targets,
+  unsoundConversations,
+} from './surface-requests.ts';
+import { startSurfaceSite } from './surface-site.ts';
+import { createSurfaceStorage, type SurfaceStorage } from './surface-storage.ts';
+import { openWire, scriptOf, type Wire } from './wire.ts';
+
+/** How many conversations are held. */
+const RUNS = atScale(500, 5_000);
+
+/** Asked for at the end of a conversation: a response too many before would come in its place. */
+const SENTINEL = 'GET /avatars/5.png HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n';
+
+/** Small, so that an upload can be larger. */
+const MAX_UPLOAD_BYTES = 20_000;
+
+/** A service, what it may be asked for, and what it must say. */
+interface Stage {
+  readonly service: ServiceProcess;
+  readonly port: number;
+  readonly model: SurfaceModel;
+  readonly conversations: fc.Arbitrary<Conversation>;
+  readonly storageRoot: string;
+  /** Held first, besides those of every stage. */
+  readonly examples: readonly Conversation[];
+}
+
+/** What both services are started with: what was learned once stays, and the store is not asked twice. */
+const settingsOf = ({ root }: SurfaceStorage) => {
+  return { STORAGE_DIR: root, ...patient, CACHE_REVALIDATE_SECONDS: '31536000' };
+};
+const portOf = ({ origin }: ServiceProcess): number => Number(new URL(origin).port);
+
+/** A service that signs nothing. */
+async function openPlainStage(): Promise<Stage> {
+  const storage = await createSurfaceStorage();
+  onTestFinished(storage.remove);
+  const { root, originals } = storage;
+  const service = await startService(settingsOf(storage));
+  onTestFinished(async () => void (await service.stop()));
+  const port = portOf(service);
+  const drawn = conversations(targets([...originals.keys()]));
+  const model = new SurfaceModel({ port, originals });
+  return { service, port, model, conversations: drawn, storageRoot: root, examples: [] };
+}
+
+/** One that demands signatures of attachments, and has external media and uploads. */
+async function openSignedStage(): Promise<Stage> {
+  const storage = await createSurfaceStorage();
+  onTestFinished(storage.remove);
+  const { root, originals } = storage;
+  const site = await startSurfaceSite(originals);
+  onTestFinished(site.close);
+  const keys = KEYS.join();
+  const service = await startService({
+    ...settingsOf(storage),
+    ATTACHMENT_SIGNING: 'enforce',
+    ATTACHMENT_SIGNING_KEYS: keys,
+    EXTERNAL_SIGNING_KEYS: keys,
+    EXTERNAL_ALLOWED_NETWORKS: '127.0.0.1/32',
+    EXTERNAL_PORTS: `80,443,${site.port}`,
+    RELAY_SIGNING_KEYS: keys,
+    RELAY_MAX_BYTES: String(MAX_UPLOAD_BYTES),
+  });
+  onTestFinished(async () => void (await service.stop()));
+  const port = portOf(service);
+  const own = [...originals.keys()];
+  const attachments = own.filter((key) => key.startsWith('attachments/'));
+  const pictures = ['attachments/1/2/photo.png', 'attachments/1/2/wave.gif', 'banners/2/b'].flatMap(
+    (key) => originals.get(key)?.bytes ?? [],
+  );
+  const drawn = conversations(
+    weighted(
+      [2, targets(own)],
+      [3, signedAttachments([...attachments, ...uploadKeys.slice(1, 2)])],
+      [4, externalPaths(site.origin, [...site.originals.keys()])],
+      [1, targets(uploadKeys)],
+    ),
+    uploads(pictures, MAX_UPLOAD_BYTES),
+  );
+  const world = new Map([...originals, ...site.originals]);
+  const maxUploadBytes = MAX_UPLOAD_BYTES;
+  const siteOrigin = site.origin;
+  const model = new SurfaceModel({ port, originals: world, siteOrigin, maxUploadBytes });
+  const examples = signedExamples('attachments/1/2/photo.png', MAX_UPLOAD_BYTES).map(inOne);
+  return { service, port, model, conversations: drawn, storageRoot: root, examples };
+}
+
+/** Whether the service closes the connection after this request (RFC 9112 §9.3). */
+function isFinal({ version, headers }: SoundRequest): boolean {
+  const options = headers.flatMap(([name, value]) =>
+    name.toLowerCase() === 'connection' ? value.toLowerCase().split(/[ ,]+/) : [],
+  );
+  if (version === '1.0') return true; // none of them is drawn with keep-alive
+  // A client that expects `100 Continue`, and gets a final response, may or may not send its body; one
+  // that asks for another protocol may begin to speak it.
+  const isWaiting = headers.some(([name]) => ['expect', 'upgrade'].includes(name.toLowerCase()));
+  return options.includes('close') || isWaiting;
+}
+
+/** Holds a conversation to its end, and checks all that comes back. */
+async function hold(
+  model: SurfaceModel,
+  wire: Wire,
+  { requests, last, isPipelined, cuts }: Conversation,
+): Promise<void> {
+  const until = requests.findIndex(isFinal);
+  let isOver = until >= 0;
+  const due = isOver ? requests.slice(0, until + 1) : requests;
+  const sendTail = async (...before: readonly Buffer[]): Promise<void> => {
+    const tail = isOver ? [] : [Buffer.from(last?.bytes ?? SENTINEL, 'latin1')];
+    await wire.send(Buffer.concat([...before, ...tail]), cuts);
+    if (!isOver && last !== undefined && last.statuses === undefined) wire.end();
+  };
+  // Bytes that are no HTTP may end a connection at once, whatever is still under way.
+  const mayBeCut = isPipelined && last !== undefined && !isOver;
+  if (isPipelined) {
+    await sendTail(...(await Promise.all(due.map((request) => bytesOf(model, request)))));
+  }
+  for (const request of due) {
+    if (!isPipelined) await wire.send(await bytesOf(model, request), cuts);
+    const response = await wire.next(request.method === 'HEAD', mayBeCut);
+    if (response === undefined && mayBeCut) return;
+    if (response === undefined) throw new Error('a response is missing');
+    await model.check(request, response);
+    // What an upload still sends is not read after its refusal.
+    if (isUpload(request) && response.headers.connection === 'close') {
+      isOver = true;
+      break;
+    }
+  }
+  if (!isPipelined) await sendTail();
+  if (isOver) {
+    expect(await wire.rest(), 'after the last response').toHaveLength(0);
+  } else if (last === undefined) {
+    const avatar = await model.expect('/avatars/5.png');
+    const response = await wire.next(false);
+    if (avatar.kind !== 'media' || response === undefined) throw new Error('no sentinel');
+    expect(response.body.equals(avatar.response.body), 'a response too many').toBe(true);
+    expect(await wire.rest()).toHaveLength(0);
+  } else {
+    checkTail(model, await wire.rest(), last);
+  }
+}
+
+/** What may follow bytes that are no HTTP. */
+function checkTail(
+  model: SurfaceModel,
+  received: Buffer,
+  { bytes, statuses, fault }: NonNullable<Conversation['last']>,
+): void {
+  const responses = readAll(received, bytes.includes('HEAD'), statuses === undefined);
+  if (responses === undefined) {
+    throw new Error(`no responses: ${JSON.stringify(received.toString('latin1').slice(0, 200))}`);
+  }
+  for (const response of responses) {
+    model.checkAny(response);
+  }
+  if (statuses === undefined) {
+    expect(responses.length, 'responses to noise').toBeLessThanOrEqual(bytes.split('\n').length);
+  } else {
+    expect(responses.map(({ status }) => status).join(' '), fault).toMatch(statuses);
+  }
+}
+
+/**
+ * Responses up to the end of a connection; `undefined` where there is no way to read them all. Of what
+ * looked like a HEAD, it cannot be told beforehand which response has a body.
+ */
+function readAll(
+  bytes: Buffer,
+  hasHead: boolean,
+  mayBeCut: boolean,
+): readonly WireResponse[] | undefined {
+  if (bytes.length === 0) return [];
+  for (const isHead of hasHead ? [false, true] : [false]) {
+    const read = tryRead(bytes, isHead);
+    const rest = read === undefined ? undefined : readAll(read.rest, hasHead, mayBeCut);
+    if (read !== undefined && rest !== undefined) return [read.response, ...rest];
+  }
+  // Cut off since the client has ended the connection: what there is of it must be sound all the same.
+  const text = bytes.toString('latin1');
+  const isSound =
+    /^HTTP\/1\.1 [1-4]/.test(text) && !text.includes(MARKER) && !text.includes('CANARY');
+  return mayBeCut && isSound ? [] : undefined;
+}
+
+function tryRead(bytes: Buffer, isHead: boolean): ReturnType<typeof readResponse> {
+  try {
+    return readResponse(bytes, isHead);
+  } catch {
+    return undefined;
+  }
+}
+
+const STATUSES = [200, 204, 206, 304, 400, 404, 405, 415, 416, 422];
+const stages = {
+  'with nothing signed': [openPlainStage, STATUSES, /^(?:get|head)(?!External)/],
+  'with signed attachments, external media and uploads': [
+    openSignedStage,
+    [...STATUSES, 401, 403, 409, 413, 502],
+    /External|^getAttachment|Original$/,
+  ],
+} as const;
+
+const everywhere = [...unsoundConversations, ...headerConversations];
+
+test.each(Object.entries(stages))(
+  `the whole surface over real sockets holds ${RUNS} conversations as the contract says, %s`,
+  async (_, [open, statuses, operations]) => {
+    const { service, port, model, conversations, storageRoot, ...own } = await open();
+    const examples = [...own.examples, ...everywhere].map((each): [Conversation] => [each]);
+    await fc.assert(
+      fc.asyncProperty(conversations, async (conversation) => {
+        const wire = await openWire(port);
+        try {
+          await hold(model, wire, conversation);
+        } catch (error) {
+          const sent = await Promise.all(conversation.requests.map((each) => bytesOf(model, each)));
+          const tail = conversation.last?.bytes ?? SENTINEL;
+          const script = scriptOf(port, Buffer.concat([...sent, Buffer.from(tail, 'latin1')]));
+          const reason = error instanceof Error ? error.message : String(error);
+          throw new Error(
+            `${reason}\nOver one connection to a service on ${storageRoot}:\n${script}`,
+          );
+        } finally {
+          wire.close();
+        }
+      }),
+      { numRuns: RUNS + examples.length, endOnFailure: false, examples },
+    );
+    // It has met all that it is here for.
+    for (const status of statuses) {
+      expect(model.statuses.get(status) ?? 0, `responses of ${status}`).toBeGreaterThan(0);
+    }
+    expect(model.document.unmet.filter((name) => operations.test(name))).toEqual([]);
+    // It has logged no error, and stands.
+    const lines = service.output().match(/^\{.*$/gm) ?? [];
+    expect(lines.length).toBeGreaterThan(0);
+    expect(lines.filter((line) => JSON.parse(line).level >= 50)).toEqual([]);
+    process.kill(service.pid, 0); // throws if it is gone
+    expect((await fetch(`${service.origin}/avatars/0.png`)).status).toBe(200);
+  },
+  600_000,
+);

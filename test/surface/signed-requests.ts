@@ -1,0 +1,243 @@
+/** What is signed, drawn at random: attachments, external media and uploads, right and wrong. */
+
+import fc from 'fast-check';
+import { externalRow } from './contract-oracle.ts';
+import {
+  badParameter,
+  equivalents,
+  parametersOf,
+  spellings,
+  weighted,
+} from './contract-requests.ts';
+import { capabilityOf, KEYS, sign, signedText, type Terms } from './signed-oracle.ts';
+import { drawnFor, fewValues, plainGet, type SoundRequest } from './surface-requests.ts';
+
+const FOREIGN_KEY = 'a-key-that-nobody-here-has-ever-heard-of';
+const now = Math.floor(Date.now() / 1000);
+/** Far enough from now, so that none ends in the course of a run. */
+const LATER = now + 86_400;
+const key = fc.constantFrom<string>(...KEYS);
+
+const hex = (seconds: number): string => seconds.toString(16).padStart(8, '0');
+const signatureOf = (of: string, endsAt = LATER, use = '', secret: string = KEYS[0]): string => {
+  const [ex, is] = [hex(endsAt), hex(now)];
+  return `ex=${ex}&is=${is}&hm=${sign(signedText(ex, is, use, of), 'hex', secret)}`;
+};
+
+/** How the query of an attachment's URL may be signed, and how it is refused (section 9). */
+const signatures: Readonly<Record<string, (of: string) => string>> = {
+  'a data export': (of) => `uc=dp&${signatureOf(of, 0, 'dp').replace('ex=00000000', 'ex=0')}`,
+  'none of it': () => '',
+  'no hm': (of) => signatureOf(of).replace(/&hm=.*/, ''),
+  'hm alone': (of) => signatureOf(of).replace(/^.*&hm=/, 'hm='),
+  'hm twice': (of) => `${signatureOf(of)}&hm=${'0'.repeat(64)}`,
+  'ex twice': (of) => `${signatureOf(of)}&ex=${hex(LATER)}`,
+  'upper case': (of) => signatureOf(of).replace(/hm=.*/, (hm) => `hm=${hm.slice(3).toUpperCase()}`),
+  'an escape': (of) => signatureOf(of).replace('&hm=', '&h%6d='),
+  'an escaped digit': (of) => signatureOf(of).replace('is=6', 'is=%36'),
+  'a digit more': (of) => signatureOf(of).replace('ex=', 'ex=0'),
+  'a digit less': (of) => signatureOf(of).slice(0, -1),
+  'a line end': (of) => `${signatureOf(of)}%0A`,
+  'a plus': (of) => signatureOf(of).replace('is=6', 'is=+'),
+  'a name without a value': (of) => signatureOf(of).replace(/hm=.*/, 'hm'),
+  'another end': (of) => signatureOf(of).replace(/^ex=\w+/, `ex=${hex(LATER + 1)}`),
+  'another issue': (of) => signatureOf(of).replace(/is=\w+/, `is=${hex(now + 1)}`),
+  'the signature of another': (of) => signatureOf(`${of}2`),
+  'a foreign key': (of) => signatureOf(of, LATER, '', FOREIGN_KEY),
+  'an end that has come': (of) => signatureOf(of, now),
+  'a use that is none': (of) => `${signatureOf(of, LATER, 'xx')}&uc=xx`,
+  'an empty use': (of) => `${signatureOf(of)}&uc=`,
+  'a use that is not signed': (of) => `uc=dp&${signatureOf(of).replace(/^ex=\w+/, 'ex=0')}`,
+  'an end with the use': (of) => `uc=dp&${signatureOf(of, LATER, 'dp')}`,
+  'no end without the use': (of) => signatureOf(of, 0).replace('ex=00000000', 'ex=0'),
+};
+
+/** Attachments with signatures, mostly those that hold. */
+export function signedAttachments(keys: readonly string[]): fc.Arbitrary<string> {
+  const wrong = fc.constantFrom(...Object.values(signatures));
+  const right = key.map((secret) => (of: string) => signatureOf(of, LATER, '', secret));
+  return fc
+    .tuple(fc.constantFrom(...keys), weighted([3, right], [1, wrong]))
+    .chain(([of, signed]) => {
+      const drawn = drawnFor(of).chain(equivalents);
+      return drawn.chain((parts) => spellings(parts, signed(of).split('&')));
+    });
+}
+
+const opaque = (url: string): string => `v2/${Buffer.from(url).toString('base64url')}`;
+const segmented = (url: string): string => {
+  const [, scheme = '', host = '', path = '', query] =
+    /^(\w+):\/\/([^/?]*)\/?([^?]*)(\?.*)?$/.exec(url) ?? [];
+  const first = query === undefined ? '' : `${encodeURIComponent(query)}/`;
+  return `${first}${scheme}/${host}/${path}`;
+};
+
+/** What may not be fetched, whoever has signed it (section 8). */
+const forbidden = [
+  ...['no url', '', 'file:///etc/passwd', 'ftp://127.0.0.1/a', 'http://localhost/', 'http://a/'],
+  ...['http://10.0.0.1/', 'http://169.254.169.254/latest/', 'http://[::1]/', 'http://0x7f000001/'],
+  ...['http://127.0.0.1:1/', 'http://127.0.0.2/', 'https://[::ffff:10.0.0.1]/', 'data:,x'],
+  `http://10.0.0.1/${'x'.repeat(8_192)}`,
+];
+
+/** Paths of external media: of this site's URLs, and of what may not be fetched. */
+export function externalPaths(siteOrigin: string, urls: readonly string[]): fc.Arbitrary<string> {
+  const { host } = new URL(siteOrigin);
+  const url = weighted(
+    [8, fc.constantFrom(...urls)],
+    [1, fc.constantFrom('/nothing', '/photo.png#x').map((path) => siteOrigin + path)],
+    [1, fc.constant(`http://user@${host}/photo.png`)],
+    [1, fc.constantFrom(...forbidden)],
+  );
+  const raw = fc.constantFrom(
+    ...[`http/${host}`, `http/${host}//x/../%2e%2e/./y//`, `http/${host}/%2F/%zz%E9%`],
+    ...[`%3Fa%253Db/http/${host}/%252e`, `http/${host}/:x*;'[](){}|^`, `http/${host}/../photo.png`],
+    ...'avatars/1/ab12.webp|v2/!||v2/|v2|http|%3F|/'.split('|'),
+    `HTTP/${host}/photo.png`,
+  );
+  const written = fc
+    .tuple(url, fc.constantFrom(opaque, segmented))
+    .map(([text, write]) => write(text));
+  const signed = fc.tuple(weighted([6, written], [1, raw]), key).map(([text, secret]) => {
+    const target = text.replaceAll('#', '%23');
+    return `/external/${sign(target, 'base64url', secret)}/${target}`;
+  });
+  const wrong = signed.chain((path) =>
+    fc.constantFrom(
+      ...['/external/', '/external/x', '/external//https/a.example/', '/external/x/y'],
+      ...[path.slice(0, -1), `${path}/`, path.replace('/v2/', '%2Fv2/')],
+      path.replace(/^(\/external\/[^/]+)/, '$1='),
+      path.replace(/^\/external\/[^/]+\/(.*)$/, (_, target: string) => {
+        return `/external/${sign(target, 'base64url', FOREIGN_KEY)}/${target}`;
+      }),
+    ),
+  );
+  const pairs = parametersOf(externalRow, fewValues).map((parameters) =>
+    Object.entries(parameters).map(([name, value]) => `${name}=${value}`),
+  );
+  const badPairs = fc
+    .constantFrom('width', 'format', 'quality')
+    .chain((name) =>
+      badParameter(name).map((all) => all.map((v) => `${name}=${encodeURIComponent(v)}`)),
+    );
+  const query = weighted([3, fc.constant<string[]>([])], [4, pairs], [1, badPairs]);
+  return fc
+    .tuple(fc.constantFrom('', '', 'http://cdn.example'), weighted([5, signed], [1, wrong]), query)
+    .map(([address, path, all]) => {
+      return `${address}${path}${all.length === 0 ? '' : `?${[...all, 'v=1'].join('&')}`}`;
+    });
+}
+
+/** Keys that uploads may make, few enough that they meet again. */
+export const uploadKeys = Array.from({ length: 40 }, (_, index) => [
+  `emojis/77${index}`,
+  `attachments/7/${index}/Größe ?&#%.bin`,
+]).flat();
+
+interface Draft {
+  readonly target: string;
+  readonly text: string;
+}
+
+const writeKey = (of: string): string => of.split('/').map(encodeURIComponent).join('/');
+const draft = (of: string, t: string, text: string, query = ''): Draft => ({
+  target: `/v1/relay/${of}${t === '' ? '?v=1' : `?t=${t}`}${query}`,
+  text,
+});
+
+const terms = (of: string, more: object = {}): string =>
+  JSON.stringify({ k: of, m: 'put', e: LATER, ...more });
+
+/** Uploads that are refused, whatever is there. */
+function wrongUploads(maxBytes: number): readonly Draft[] {
+  // Written otherwise than a capability is.
+  const unheard = [
+    ...[{ m: 'get' }, { e: `${LATER}` }, { e: LATER + 0.5 }, { mb: '9' }, { mb: -0.5 }, { ct: 1 }],
+    ...[{ o: 'true' }, { k: 1 }, { u: 'x' }, { p: 1 }, { b: null }, { mb: -1 }, { u: 'x', p: '1' }],
+  ];
+  const of = 'emojis/778';
+  const json = terms(of);
+  const t = capabilityOf(json);
+  const [payload, signature] = t.split('.');
+  /** A first part, signed as it stands. */
+  const signedAs = (text: string): string => `${text}.${sign(text, 'base64url')}`;
+  // Of two bytes in three, the last character has two bits to spare.
+  const spare = Buffer.from(`${json} `.padEnd(3 * 40 + 2)).toString('base64url');
+  const capabilities = [
+    ...['', `${t}=`, `${t}.`, t.replace('.', ''), t.slice(0, -1), `${t}&t=${t}`],
+    ...['.', `.${t}`, `${payload}.`, `.${signature}`, capabilityOf(json, FOREIGN_KEY)],
+    ...[`${spare.slice(0, -1)}B`, `${payload}A`, '_w', 'ey', ''].map(signedAs),
+    ...[
+      ...['{', 'null', '[]', '', json.slice(0, -1), `\ufeff${json}`, `${json}{}`],
+      ...[json.replace('{', `{"k":"${of}",`), terms(of, { ct: 'x'.repeat(12_400) })],
+      ...unheard.map((more) => terms(of, more)),
+    ].map((text) => capabilityOf(text)),
+  ];
+  const stray = (path: string, k = path): Draft => draft(path, capabilityOf(terms(k)), 'x');
+  const names = ['a%5Cb', 'a%00b', '%ff', '%2e%2e', 'a'.repeat(256)];
+  const strays =
+    'backups/database emojis/x emojis/01 avatars/1/a.b attachments/1/2 avatars/3 external/ab12 avatars/1/a_ab12 avatars/1/ab12/ attachments/1/2/.. ../../etc/passwd';
+  return [
+    ...capabilities.map((each) => draft(of, each, 'x')),
+    ...[t, capabilityOf(terms(of, { u: 'x', p: 1 }))].map((each) =>
+      draft(of, each, 'x', '&uploadId=x&partNumber=1'),
+    ),
+    draft(of, t, 'x'.repeat(maxBytes + 1)),
+    ...strays.split(' ').map((each) => stray(each)),
+    ...names.map((name) => stray(`attachments/1/2/${name}`, `attachments/1/2/${name}`)),
+    stray('emojis%2F778', of),
+    stray('attachments/1/2/a%2Fb', 'attachments/1/2/a/b'),
+    stray('attachments/1/2/%zz', of),
+  ];
+}
+
+const uploadOf = (
+  { target, text }: Draft,
+  maxBytes: number,
+  type = 'image/png',
+  kind: 'length' | 'chunks' = 'length',
+  method = 'PUT',
+): SoundRequest => ({
+  target,
+  // No other method may have so long a head.
+  method: target.length > 9_000 ? 'PUT' : method,
+  kind: 'sound',
+  version: '1.1',
+  headers: [['Host', 'cdn.example'] as const, ['Content-Type', type] as const],
+  // What is larger than it may be is so by its head.
+  body: { kind: text.length > maxBytes ? 'length' : kind, text },
+});
+
+/** Uploads, most of which are permitted (section 10), of these pictures among others. */
+export function uploads(pictures: readonly Buffer[], maxBytes: number): fc.Arbitrary<SoundRequest> {
+  const bytes = fc.constantFrom(
+    ...pictures.map((picture) => picture.toString('latin1')),
+    'two households',
+  );
+  const permissions: readonly Partial<Terms>[] = [
+    ...[{}, {}, { o: true }, { o: true }, { mb: 9, ct: 'text/plain' }, { mb: maxBytes }],
+    ...[{ ct: 'text/html' }, { ct: 'image/png' }, { ct: 'IMAGE/AVIF; x=y' }, { b: 'a bucket' }],
+    ...[{ e: now - 1 }, { k: 'emojis/1' }, { u: '2~x', p: 1 }],
+  ];
+  const permitted = fc
+    .tuple(fc.constantFrom(...uploadKeys), fc.constantFrom(...permissions), bytes, key)
+    .map(([of, more, text, secret]) => {
+      return draft(writeKey(of), capabilityOf(terms(of, more), secret), text);
+    });
+  const wrong = fc.constantFrom(...wrongUploads(maxBytes));
+  const types = fc.constantFrom('', 'text/html', 'image/png', 'image/svg+xml', 'image/pngx');
+  const kinds = fc.constantFrom('length' as const, 'chunks' as const);
+  const methods = weighted([6, fc.constant('PUT')], [2, fc.constantFrom('OPTIONS', 'GET')]);
+  return fc
+    .tuple(weighted([2, permitted], [1, wrong]), types, kinds, methods)
+    .map(([draft, ...rest]) => uploadOf(draft, maxBytes, ...rest));
+}
+
+/** Each way to be refused for what is signed, in a request by itself. */
+export function signedExamples(key: string, maxBytes: number): readonly SoundRequest[] {
+  const urls = Object.values(signatures).map((write) => `/${key}?${write(key)}`);
+  return [
+    ...urls.map((url) => plainGet(url)),
+    ...wrongUploads(maxBytes).map((each) => uploadOf(each, maxBytes)),
+  ];
+}

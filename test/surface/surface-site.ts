@@ -1,0 +1,78 @@
+import { SiteServer } from '../support/sites/site-server.ts';
+import type { Original } from './surface-storage.ts';
+
+/** A file of the other site, and what is known of it without asking the service. */
+type SiteFile = readonly [path: string, of: Original, headers?: Readonly<Record<string, string>>];
+
+const HOUR = 'public, max-age=3600';
+
+/** Another site on this machine, which knows ranges, and its files by their URLs. */
+export async function startSurfaceSite(originals: ReadonlyMap<string, Original>) {
+  const site = await SiteServer.start();
+  const origin = `http://127.0.0.1:${site.port}`;
+  const attachment = (name: string): Original => {
+    const original = originals.get(`attachments/1/2/${name}`);
+    if (original === undefined) throw new Error(name);
+    return original;
+  };
+  const photo = attachment('photo.png');
+  const files: readonly SiteFile[] = [
+    ['/photo.png', photo, { 'cache-control': 'max-age=60' }],
+    ['/a%20b/c%3f?w=1&h=%2F2', photo, { 'cache-control': 'max-age=9, s-maxage=86400' }],
+    ['/wave.gif?', attachment('wave.gif'), { expires: 'Thu, 01 Jan 2099 00:00:00 GMT' }],
+    ['/', attachment('no extension'), { 'cache-control': 'no-store' }],
+    ['/weak.png', photo, { etag: 'W/"1"' }],
+    ['/cut.png', attachment('cut.png')],
+    ['/page.html', attachment('page.html'), { 'content-type': 'image/png' }],
+    ['/cat.svg', attachment('cat.svg')],
+    ['/romeo.txt', attachment('romeo.txt')],
+  ];
+  const lifetimes: Readonly<Record<string, string>> = {
+    '/a%20b/c%3f?w=1&h=%2F2': 'public, max-age=86400',
+    '/wave.gif?': 'public, max-age=604800',
+  };
+  for (const [path, { bytes }, headers = {}] of files) {
+    serve(site, path, bytes, headers);
+  }
+  const known = files.map(([path, { bytes, transformed, contentType }, headers]) => {
+    const ofSite = {
+      hasValidator: headers?.etag === undefined,
+      cacheControl: lifetimes[path] ?? HOUR,
+    };
+    const isShown = contentType.startsWith('image/') && contentType !== 'image/svg+xml';
+    const shown = isShown ? {} : { shown: 415 as const };
+    return [
+      new URL(path, origin).href,
+      { bytes, transformed, contentType, disposition: 'inline' as const, ofSite, ...shown },
+    ] as const;
+  });
+  return {
+    origin,
+    port: site.port,
+    originals: new Map<string, Original>(known),
+    close: () => site.close(),
+  };
+}
+
+/** Serves a file with ranges, as a site should. */
+function serve(
+  site: SiteServer,
+  path: string,
+  body: Buffer,
+  headers: Readonly<Record<string, string>>,
+): void {
+  const own = { etag: '"one"', ...headers };
+  site.handlers.set(path.split('?', 1)[0] ?? '', ({ headers: asked }, response) => {
+    const [, first = '', last = ''] = /^bytes=(\d+)-(\d*)$/.exec(asked.range ?? '') ?? [];
+    const applies = asked['if-range'] === undefined || asked['if-range'] === own.etag;
+    const end = Math.min(last === '' ? Infinity : Number(last), body.length - 1);
+    if (first === '' || !applies || Number(first) > end) {
+      response.writeHead(200, { ...own, 'content-length': body.length }).end(body);
+      return;
+    }
+    const part = body.subarray(Number(first), end + 1);
+    const range = `bytes ${first}-${end}/${body.length}`;
+    const length = { 'content-length': part.length, 'content-range': range };
+    response.writeHead(206, { ...own, ...length }).end(part);
+  });
+}

@@ -1,0 +1,62 @@
+import { onTestFinished } from 'vitest';
+import { SIGNING_KEY } from '../support/signed-urls.ts';
+import {
+  type ExternalApp,
+  type ExternalAppOptions,
+  useExternalApp,
+} from '../support/sites/external-app.ts';
+import {
+  type OtlpReceiver,
+  useOtlpReceiver,
+  useTracing,
+} from '../support/telemetry/otlp-receiver.ts';
+import { metricsSettings, scrape } from '../support/telemetry/prometheus-text.ts';
+import { makeTemporaryFolder } from '../support/temporary-folder.ts';
+import { samples } from '../support/test-app.ts';
+
+/** The service with all of its optional parts, another site, and a collector of its traces. */
+export type ObservedApp = ExternalApp & { readonly collector: OtlpReceiver };
+
+/** Starts all of them until the end of the test. */
+export async function useObservedApp({
+  settings,
+  ...options
+}: ExternalAppOptions = {}): Promise<ObservedApp> {
+  const collector = await useOtlpReceiver();
+  const folder = await makeTemporaryFolder();
+  onTestFinished(folder.remove);
+  const app = await useExternalApp({
+    logged: 'debug',
+    ...options,
+    settings: useTracing(collector, {
+      ...metricsSettings,
+      STORAGE_DIR: folder.path,
+      RELAY_SIGNING_KEYS: SIGNING_KEY,
+      ATTACHMENT_SIGNING: 'report',
+      ATTACHMENT_SIGNING_KEYS: SIGNING_KEY,
+      ...settings,
+    }),
+  });
+  app.originals.put('icons/1/ab', samples.jpeg);
+  app.originals.put('emojis/7', samples.text);
+  app.originals.put('emojis/8', samples.png.subarray(0, 60));
+  app.originals.put('attachments/1/2/a b.txt', samples.text);
+  app.site.serve('/cat.jpg', samples.jpeg, { etag: '"one"' });
+  app.resolver.set('evil.test', ['10.0.0.1']);
+  return { ...app, collector };
+}
+
+/** What has been counted so far, histograms by their counts, as `name{label=value,...}` without `darkroom_`. */
+export async function readCounts(app: ObservedApp): Promise<ReadonlyMap<string, number>> {
+  const { samples: series, types } = await scrape(app);
+  const isCount = (name: string): boolean =>
+    types.get(name) === 'counter' || types.get(name.replace(/_count$/, '')) === 'histogram';
+  return new Map(
+    series
+      .filter(({ name }) => name.startsWith('darkroom_') && isCount(name))
+      .map(({ name, labels, value }) => {
+        const pairs = Object.entries(labels).map((pair) => pair.join('='));
+        return [`${name.replace('darkroom_', '')}{${pairs.join()}}`, value];
+      }),
+  );
+}

@@ -1,0 +1,209 @@
+import { spawn } from 'node:child_process';
+import { rename } from 'node:fs/promises';
+import { join } from 'node:path';
+import { stripVTControlCharacters } from 'node:util';
+import { describe, expect, onTestFinished, test } from 'vitest';
+import { MediaError } from '../../src/contract/errors.ts';
+import { startService } from '../support/processes/service-process.ts';
+import { enforced, SIGNING_KEY, signedPath } from '../support/signed-urls.ts';
+import { signedPathOf } from '../support/sites/external-app.ts';
+import { useOtlpReceiver } from '../support/telemetry/otlp-receiver.ts';
+import { withToken } from '../support/telemetry/prometheus-text.ts';
+import { useTemporaryFolder } from '../support/temporary-folder.ts';
+import { samples } from '../support/test-app.ts';
+import { uploadTarget } from '../support/uploads/relay-app.ts';
+import { useObservedApp } from './observed-app.ts';
+
+const key = 'attachments/1/2/photo.png';
+const signed = signedPath(key, Math.floor(Date.now() / 1000) + 3_600);
+const [signature = '', hm = ''] = /&hm=(\w+)$/.exec(signed) ?? [];
+const upload = uploadTarget('attachments/1/2/a');
+const capability = upload.slice(upload.indexOf('t=') + 2);
+const external = signedPathOf('https://evil.test/cat.png');
+const [, , sealed = ''] = external.split('/');
+const shownSigned = `/${key}?${signed.slice(signed.indexOf('?') + 1).replace(hm, '[redacted]')}`;
+const shownExternal = external.replace(sealed, '[redacted]');
+const asset = `${key}?width=&height=&format=&quality=lossless&animated=false`;
+
+/** Requests with a permission in them, and what the log has of them. */
+const targets: readonly (readonly [method: string, target: string, shown: string | RegExp])[] = [
+  ['GET', signed, asset],
+  ['GET', `${signed}&width=20`, asset.replace('width=', 'width=20')],
+  ['GET', `${signed}${signature}`, asset],
+  ['GET', `${signed}&width=0`, `${shownSigned}&width=0`],
+  [
+    'GET',
+    signed.replace('&hm=', '&h%6d=').replace('/1/', '/x/'),
+    shownSigned.replace('/1/', '/x/'),
+  ],
+  ['POST', signed, shownSigned],
+  ['GET', `/nothing/of?a=1&hm=${hm}`, '/nothing/of?a=1&hm=[redacted]'],
+  ['GET', `http://cdn.example${signed}&width=0`, `http://cdn.example${shownSigned}&width=0`],
+  ['GET', external, /^external\/[\w-]{43}\?width=/],
+  ['GET', `${external}?width=0`, `${shownExternal}?width=0`],
+  ['PUT', external, shownExternal],
+  ['PUT', upload, '/v1/relay/attachments/1/2/a'],
+  [
+    'GET',
+    `/v1/relay/attachments/1/2/a?x=1&%74=${capability}`,
+    '/v1/relay/attachments/1/2/a?x=1&t=[redacted]',
+  ],
+  // Cut only once nothing in it permits any more.
+  ['GET', `/a?${'x'.repeat(190)}&hm=${hm}`, `/a?${'x'.repeat(190)}&hm=[re…`],
+  ['GET', '/a?hm', '/a?hm=[redacted]'],
+  ['GET', '/a?HM=1&that=2&t2=3', '/a?HM=1&that=2&t2=3'],
+  ['GET', '/a?t=1?2&hm=%zz&x=%', '/a?t=[redacted]&hm=[redacted]&x=%'],
+  ['GET', '/external/abc', '/external/[redacted]'],
+];
+
+describe('log, metrics, spans and responses have no permission in them', () => {
+  test.each(targets)('whatever the target (%#)', async (method, target, shown) => {
+    const app = await useObservedApp({ settings: enforced });
+    app.originals.put(key, samples.png);
+    const response = await app.send(
+      method,
+      target,
+      method === 'PUT' ? { 'Content-Length': '0' } : {},
+    );
+    await expect.poll(() => app.requests).toHaveLength(1);
+    await expect.poll(() => app.collector.spans.some(({ kind }) => kind === 2)).toBe(true);
+    const line = app.requests[0]?.asset ?? '';
+    if (typeof shown === 'string') expect(line).toBe(shown);
+    else expect(line).toMatch(shown);
+    const { body } = await app.askAdmin('/metrics', { headers: withToken });
+    const parts = [app.requests, app.log.entries, app.collector.spans, response.headers, body];
+    const seen = JSON.stringify([...parts, response.body.toString('latin1')]);
+    for (const secret of [hm, capability, capability.slice(-43), sealed]) {
+      expect(seen).not.toContain(secret);
+    }
+  });
+
+  test('nor has the line on a storage that fails', async () => {
+    const app = await useObservedApp({ settings: enforced });
+    app.originals.failure = new MediaError('ORIGIN_ERROR', { cause: new Error('unplugged') });
+    expect((await app.send('GET', signed)).status).toBe(502);
+    const [entry] = app.log.entries.filter(({ message }) => message === 'a request failed');
+    expect(entry?.details).toMatchObject({ url: shownSigned });
+    expect(JSON.stringify(app.log.entries)).not.toContain(hm);
+  });
+});
+
+const TOKEN = 'token-of-the-administrator';
+const SESSION = 'one "with quotes"';
+const AWS_SECRET = 'wJalrXUtnFEMI/K7MDENG+bPxRfiCYEXAMPLEKEY';
+const HUSH = 'hush-hush-hush';
+
+/** What looks like a permission of somebody else, in whatever line it stands, and what is left of it. */
+const words: Readonly<Record<string, string>> = {
+  [`a ${AWS_SECRET} b ${AWS_SECRET}`]: 'a [redacted] b [redacted]',
+  'https://s3/k?X-Amz-Signature=ab12&x-id=GetObject':
+    'https://s3/k?X-Amz-Signature=[redacted]&x-id=GetObject',
+  '?x-amz-security-token=a%2Fb end': '?x-amz-security-token=[redacted] end',
+  '?X-Goog-Credential=a1&X-Goog-Signature=b1':
+    '?X-Goog-Credential=[redacted]&X-Goog-Signature=[redacted]',
+  '?Policy=a2&Signature=b2&Key-Pair-Id=c2':
+    '?Policy=[redacted]&Signature=[redacted]&Key-Pair-Id=[redacted]',
+  '?ex=1&is=2&hm=abc9': '?ex=1&is=2&hm=[redacted]',
+  'Credential=AK/1/s3, SignedHeaders=host, Signature=ff9':
+    'Credential=[redacted], SignedHeaders=host, Signature=[redacted]',
+  'Authorization: Basic dXNlcjpwYXNz': 'Authorization: [redacted]',
+  'the answer to Bearer abcdefgh1 was': 'the answer to Bearer [redacted] was',
+  [`/v1/relay/a?t=${capability}&b=1`]: '/v1/relay/a?t=[redacted]&b=1',
+  [external]: shownExternal,
+  [`of ${SESSION} too`]: 'of [redacted] too',
+  'a monkey=x design=a bearer of news': 'a monkey=x design=a bearer of news',
+};
+// Nobody can make a line expensive that is looked through.
+const hostile = [
+  'token='.repeat(15_000),
+  'authorization:'.repeat(5_000),
+  '\\"signature=\\"'.repeat(5_000),
+];
+
+const traced = (url: string, sampler: string) => ({
+  OTEL_EXPORTER_OTLP_ENDPOINT: url,
+  OTEL_TRACES_SAMPLER: sampler, // a word that the SDK does not know is quoted in the log
+});
+
+test('the log of the process has no secret, whatever brings it into a line', async () => {
+  const { url } = await useOtlpReceiver();
+  const service = await startService({
+    ...traced(url, Object.keys(words).join(' | ')),
+    OTEL_EXPORTER_OTLP_HEADERS: `authorization=Bearer%20${HUSH}`,
+    ADMIN_PORT: '0',
+    ADMIN_TOKEN: TOKEN,
+    AWS_SECRET_ACCESS_KEY: AWS_SECRET,
+    AWS_SESSION_TOKEN: SESSION,
+    RELAY_SIGNING_KEYS: SIGNING_KEY,
+  });
+  onTestFinished(() => void service.stop('SIGKILL'));
+  for (const secret of [TOKEN, HUSH, SIGNING_KEY, AWS_SECRET]) {
+    await (await fetch(`${service.origin}/x/${secret}`)).arrayBuffer();
+  }
+  expect(await service.stop()).toBe(0);
+  const output = service.output();
+  const lines = output.split('\n').filter((line) => line.startsWith('{'));
+  const { reason = '' } = lines
+    .map((line) => JSON.parse(line))
+    .find(({ reason }) => /monkey/.test(reason));
+  expect(reason).toContain(Object.values(words).join(' | '));
+  for (const secret of [TOKEN, AWS_SECRET, HUSH, SIGNING_KEY]) expect(output).not.toContain(secret);
+  expect(output.match(/"asset":"\/x\/\[redacted\]"/g)).toHaveLength(4);
+  expect(lines.slice(-2).map((line) => JSON.parse(line))).toMatchObject([
+    { msg: 'stopping' },
+    { msg: 'stopped', status: 0 },
+  ]);
+});
+
+test.each(hostile)(
+  'a line stays JSON, in time, though it has much to look through (%#)',
+  async (text) => {
+    const { url } = await useOtlpReceiver();
+    const startMs = performance.now();
+    const service = await startService(traced(url, text));
+    expect(performance.now() - startMs).toBeLessThan(15_000); // quadratic, it would be minutes
+    await service.stop('SIGKILL');
+    const lines = service
+      .output()
+      .split('\n')
+      .filter((line) => line.startsWith('{'));
+    const reasons = lines.map((line) => JSON.parse(line).reason);
+    expect(reasons.some((reason) => reason?.includes('OTEL_TRACES_SAMPLER'))).toBe(true);
+  },
+);
+
+test('at a terminal, lines are for a person, and give the terminal no orders', async () => {
+  const { url } = await useOtlpReceiver();
+  const { path, put } = await useTemporaryFolder();
+  await put('originals/icons/1/ab', samples.jpeg);
+  const orders = '\u001b[2J\u009b1m\u007f\b\\u001b';
+  const child = spawn('script', ['-qec', `"${process.execPath}" dist/main.js`, '/dev/null'], {
+    env: {
+      ...traced(url, orders),
+      ...{ PATH: process.env.PATH, PORT: '0', WORKERS: '1', EXPLORER: 'off', ADMIN_PORT: '0' },
+      ADMIN_TOKEN: TOKEN,
+      STORAGE_DIR: join(path, 'originals'),
+    },
+    stdio: ['pipe', 'pipe', 'ignore'],
+  });
+  onTestFinished(() => void child.kill());
+  let raw = '';
+  child.stdout.on('data', (chunk: Buffer) => {
+    raw += chunk.toString();
+  });
+  const read = (): string => stripVTControlCharacters(raw).replaceAll('\r\n', '\n');
+  const originOf = () => /Darkroom listens on (http:\S+)/.exec(read())?.[1];
+  await expect.poll(originOf).toBeDefined();
+  expect((await fetch(`${originOf()}/icons/1/ab.webp?size=16`)).status).toBe(200);
+  await rename(join(path, 'originals'), join(path, 'away'));
+  expect((await fetch(`${originOf()}/icons/1/none.webp?size=16`)).status).toBe(502);
+  await expect.poll(read).toMatch(/^\[\d\d:\d\d:\d\d\] ERROR: a request failed/m);
+  expect(read()).toMatch(/^\[\d\d:\d\d:\d\d\] INFO: request \{.*"resource":"guild icon"/m);
+  // With the stacks of its causes, once each.
+  expect(read()).toMatch(/MediaError: The origin has failed\.\n +at /);
+  expect(read()).toMatch(/caused by: Error: ENOENT/);
+  expect(read().match(/MediaError: The origin has failed/g)).toHaveLength(1);
+  expect(read()).toContain('?[2J?1m??\\u001b');
+  // biome-ignore lint/suspicious/noControlCharactersInRegex: these are what is looked for
+  expect(raw.replaceAll(/\u001b\[\d+m/g, '')).not.toMatch(/[^\P{Cc}\r\n]/u);
+});

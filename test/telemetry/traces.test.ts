@@ -1,0 +1,156 @@
+import { describe, expect, it } from 'vitest';
+import { connectSecurely } from '../support/http/raw-http.ts';
+import { tlsSettings } from '../support/http/tls-files.ts';
+import { type ObservedApp, useObservedApp } from './observed-app.ts';
+
+const AVATAR = '/avatars/3.png';
+const TRACE_ID = '4bf92f3577b34da6a3ce929d0e0e4736';
+const PARENT_ID = '00f067aa0ba902b7';
+const traceparent = `00-${TRACE_ID}-${PARENT_ID}-01`;
+const continued = { traceId: TRACE_ID, parentSpanId: PARENT_ID };
+
+const start = (settings: Readonly<Record<string, string>> = {}) => useObservedApp({ settings });
+
+const servers = ({ collector }: ObservedApp) => collector.spans.filter(({ kind }) => kind === 2);
+
+/** The span of the next request. */
+async function nextSpan(app: ObservedApp) {
+  await expect.poll(() => servers(app)).toHaveLength(1);
+  const [span] = servers(app);
+  app.collector.spans.length = 0;
+  return span ?? expect.fail();
+}
+
+describe("a trace of the sender's", () => {
+  it('goes on here, whatever else its sender writes of it, and its id is in the log', async () => {
+    const app = await start();
+    const garbage = `a=1,${'=,'.repeat(50)}${'x'.repeat(4_000)}`;
+    for (const tracestate of ['vendor=1', garbage]) {
+      for (const target of ['/icons/1/ab.png', '/icons/1/ab.png', '/emojis/1.png']) {
+        await app.send('GET', target, { traceparent, tracestate });
+        expect(await nextSpan(app)).toMatchObject(continued);
+        expect(app.requests.at(-1)?.traceId).toBe(TRACE_ID);
+      }
+    }
+  });
+
+  it.each([
+    ['is of no form', '00-xyz-1-01', {}],
+    ['is not wanted', traceparent, { OTEL_PROPAGATORS: 'none' }],
+    ['is only baggage', traceparent, { OTEL_PROPAGATORS: 'baggage' }],
+  ])('does not where it %s', async (_, sent, settings) => {
+    const app = await start(settings);
+    await app.send('GET', AVATAR, { traceparent: sent });
+    const { parentSpanId, traceId } = await nextSpan(app);
+    expect(parentSpanId).toBe('');
+    expect(traceId).not.toBe(TRACE_ID);
+    expect(app.requests.at(-1)?.traceId).toBe(traceId);
+  });
+
+  it.each([
+    ['always_off', '1', '01', []],
+    ['traceidratio', '0', '01', []],
+    ['parentbased_always_off', '1', '01', [TRACE_ID]],
+    ['parentbased_traceidratio', '0', '01', [TRACE_ID]],
+    ['parentbased_always_off', '1', '00', []],
+  ])(
+    'is recorded as OTEL_TRACES_SAMPLER=%s with %s says, if it is sent with %s',
+    async (...row) => {
+      const [sampler, ratio, flags, expected] = row;
+      const app = await start({ OTEL_TRACES_SAMPLER: sampler, OTEL_TRACES_SAMPLER_ARG: ratio });
+      const sent = { traceparent: `00-${TRACE_ID}-${PARENT_ID}-${flags}` };
+      for (const headers of [{}, {}, sent]) await app.send('GET', '/emojis/1.png', headers);
+      for (const { traceId } of app.requests) expect(traceId).toMatch(/^[\da-f]{32}$/);
+      await app.close();
+      expect(servers(app).map(({ traceId }) => traceId)).toEqual(expected);
+    },
+  );
+
+  it('is of the protocol that it came by', async () => {
+    const app = await start(tlsSettings);
+    await app.send('GET', AVATAR, { traceparent }, '', connectSecurely);
+    const { attributes, ...span } = await nextSpan(app);
+    expect(span).toMatchObject(continued);
+    expect(attributes['url.scheme']).toBe('https');
+  });
+});
+
+it.each([
+  { OTEL_EXPORTER_OTLP_ENDPOINT: '' },
+  { OTEL_SDK_DISABLED: 'true' },
+  { OTEL_TRACES_EXPORTER: 'none' },
+])('there are no traces with %j', async (settings) => {
+  const app = await start(settings);
+  await app.send('GET', AVATAR, { traceparent });
+  await expect.poll(() => app.requests).toHaveLength(1);
+  expect(app.requests[0]).not.toHaveProperty('traceId');
+  await app.close();
+  expect(app.collector.batches).toEqual([]);
+});
+
+describe('a collector', () => {
+  const linesOn = (app: ObservedApp, words: RegExp) =>
+    app.log.entries.filter(({ message, details }) => words.test(message + JSON.stringify(details)));
+
+  /** Asks, and waits until the collector has heard of it. */
+  async function askOnce(app: ObservedApp): Promise<void> {
+    const { length } = app.collector.batches;
+    app.clock.advance(31_000); // so long is it remembered that it is not there
+    expect((await app.send('GET', '/emojis/1.png')).status).toBe(404);
+    await expect.poll(() => app.collector.batches.length).toBeGreaterThan(length);
+  }
+
+  it('is sent headers, and compressed batches, under the name that is set', async () => {
+    const app = await start({
+      OTEL_EXPORTER_OTLP_HEADERS: 'x-key=general,x-team=a%20b',
+      OTEL_EXPORTER_OTLP_TRACES_HEADERS: 'x-key=hush-hush',
+      OTEL_EXPORTER_OTLP_COMPRESSION: 'gzip',
+      OTEL_SERVICE_NAME: 'media',
+      OTEL_RESOURCE_ATTRIBUTES: 'deployment.environment.name=test,service.name=other',
+    });
+    await app.send('GET', AVATAR);
+    expect((await nextSpan(app)).resource).toMatchObject({
+      'service.name': 'media',
+      'deployment.environment.name': 'test',
+    });
+    expect(app.collector.batches[0]).toMatchObject({
+      path: '/v1/traces',
+      headers: { 'x-key': 'hush-hush', 'x-team': 'a b', 'content-encoding': 'gzip' },
+    });
+  });
+
+  it('that refuses is logged once, and once more when it is back', async () => {
+    const app = await start();
+    app.collector.mood = 'refuses';
+    for (let time = 0; time < 3; time += 1) await askOnce(app);
+    await expect.poll(() => linesOn(app, /traces/)).toHaveLength(1);
+    app.collector.mood = 'takes';
+    await askOnce(app);
+    await expect.poll(() => linesOn(app, /traces/)).toHaveLength(2);
+    expect(linesOn(app, /traces/)).toMatchObject([
+      { level: 'warn', details: { reason: 'Bad Request (400)' } },
+      { level: 'info', details: { lostSpans: expect.any(Number) } },
+    ]);
+  });
+
+  it('that gets more than may wait is not waited for, and what is dropped is logged once', async () => {
+    const app = await start({ OTEL_BSP_MAX_QUEUE_SIZE: '1' });
+    for (let time = 0; time < 3; time += 1) await askOnce(app);
+    expect(linesOn(app, /Dropped/)).toMatchObject([
+      { level: 'warn', details: { reason: expect.stringMatching(/^Dropped \d+ spans/) } },
+    ]);
+  });
+
+  it('that hangs keeps no response waiting, and no stop for longer than its part of the grace', async () => {
+    const app = await start({ SHUTDOWN_GRACE_MS: '1000' });
+    app.collector.mood = 'hangs';
+    await askOnce(app);
+    const beganMs = performance.now();
+    await app.close();
+    expect(performance.now() - beganMs).toBeLessThan(3_000);
+    expect(app.log.entries.at(-1)).toMatchObject({
+      level: 'warn',
+      details: { reason: 'The collector took longer than 500 ms.' },
+    });
+  });
+});

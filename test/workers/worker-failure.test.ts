@@ -1,0 +1,51 @@
+import { expect, test } from 'vitest';
+import { MediaError } from '../../src/contract/errors.ts';
+import { failureOf } from '../../src/workers/child/worker-failure.ts';
+
+/** Code of a module that reads memory where it has none. */
+const trapping = 'AGFzbQEAAAABBAFgAAADAgEABQMBAAEHBQEBZgAACgoBCABBfygCABoL';
+
+/** Returns what is thrown. */
+function thrownBy(fail: () => unknown): unknown {
+  try {
+    return fail();
+  } catch (error) {
+    return error;
+  }
+}
+
+const corrupt = (cause: unknown): MediaError => new MediaError('UNPROCESSABLE_MEDIA', { cause });
+
+test.each([
+  'Input buffer has corrupt header: vips_tracked: out of memory -- size == 76MB',
+  'VipsJpeg: Insufficient memory (case 4)',
+  'source: bad seek to 191919\nheif: Invalid input: Unspecified: Memory allocation error (2.0)',
+  'Could not allocate enough memory for raw output',
+  'WebAssembly.Instance(): Out of memory: Cannot allocate Wasm memory for new instance',
+  'WebAssembly.Memory(): could not allocate memory',
+  'std::bad_alloc',
+])('an original that needs more memory than there is, is too large: %s', (message) => {
+  expect(failureOf(new Error(message)).code).toBe('MEDIA_TOO_LARGE');
+  expect(failureOf(corrupt(new Error(message))).code).toBe('MEDIA_TOO_LARGE');
+});
+
+test('an array that cannot be allocated, too', () => {
+  const error = thrownBy(() => new ArrayBuffer(Number.MAX_SAFE_INTEGER));
+  expect(failureOf(error)).toEqual({ code: 'MEDIA_TOO_LARGE', cause: error });
+});
+
+test('an original that traps a decoder in WebAssembly is corrupt', async () => {
+  const code = await WebAssembly.compile(Buffer.from(trapping, 'base64'));
+  const { f } = new WebAssembly.Instance(code, {}).exports as Record<string, () => void>;
+  const trap = thrownBy(() => f?.());
+  expect(String(trap)).toBe('RuntimeError: memory access out of bounds');
+  expect(failureOf(corrupt(trap))).toEqual({ code: 'UNPROCESSABLE_MEDIA', cause: trap });
+});
+
+test.each([
+  'memory access out of bounds',
+  "Cannot read properties of undefined (reading 'memory')",
+  'Expected an allocation of the palette',
+])('a bug of ours is one, whatever it says of memory: %s', (message) => {
+  expect(failureOf(new TypeError(message)).code).toBe('INTERNAL_ERROR');
+});

@@ -1,0 +1,49 @@
+import { readFileSync } from 'node:fs';
+import { attachmentVectors } from './attachment-vectors.ts';
+import { externalVectors } from './external-vectors.ts';
+import { mediaTables } from './media-tables.ts';
+import { createOpenapiDocument } from './openapi/openapi-document.ts';
+import { settingTables } from './setting-tables.ts';
+import { uploadVectors } from './upload-vectors.ts';
+
+/** Documents that have generated tables, each between two comments, among what people write. */
+const withTables = ['README.md', 'docs/configuration.md', 'docs/contract.md'];
+
+const tables: Readonly<Record<string, string>> = { ...mediaTables, ...settingTables };
+
+/**
+ * Makes the documents that follow from the tables of the code, by their path below the root, which is the working
+ * folder.
+ *
+ * @throws Error where a document has a place for a table that there is not, or a table has no place
+ */
+export function formatDocuments(): ReadonlyMap<string, string> {
+  const placed = new Set<string>();
+  const documents = new Map([
+    ...withTables.map((file): [string, string] => [file, fillTables(file, placed)]),
+    ['docs/openapi.json', formatJson(createOpenapiDocument())],
+    ['docs/attachment-vectors.json', formatJson(attachmentVectors)],
+    ['docs/external-vectors.json', formatJson(externalVectors)],
+    ['docs/upload-vectors.json', formatJson(uploadVectors)],
+  ]);
+  const missing = Object.keys(tables).filter((name) => !placed.has(name));
+  if (missing.length > 0) throw new Error(`No document has the tables ${missing.join(', ')}`);
+  return documents;
+}
+
+/** Puts each table into its place. */
+function fillTables(file: string, placed: Set<string>): string {
+  return readFileSync(file, 'utf8').replace(
+    /(<!-- generated: ([^\n]+) -->\n).*?(<!-- \/generated -->)/gs,
+    (_, start: string, name: string, end: string) => {
+      const table = tables[name];
+      if (table === undefined) throw new Error(`${file}: there is no table ${name}`);
+      placed.add(name);
+      return `${start}${table}\n${end}`;
+    },
+  );
+}
+
+function formatJson(value: unknown): string {
+  return `${JSON.stringify(value, undefined, 2)}\n`;
+}

@@ -1,0 +1,122 @@
+import { type ErrorCode, errorRegistry } from '../../src/contract/errors.ts';
+import { type EncoderSettings, outputFormats } from '../../src/contract/image-formats.ts';
+import { type QueryParameter, queryParameters } from '../../src/contract/media-query.ts';
+import { type ResourceName, resourceNames, resourceRows } from '../../src/contract/resources.ts';
+import { capitalize } from './openapi/model.ts';
+import { code, formatTable } from './table.ts';
+
+/** Cells of resources that have no original of ours: the path, and where the original is. */
+const foreign: Readonly<Partial<Record<ResourceName, readonly [path: string, key: string]>>> = {
+  'default avatar': ['`/avatars/{index}.png` on `{static_url}`', 'shipped with the service'],
+  'external media': ['`/external/{signature}/{target}`', "none: another site's URL"],
+};
+
+const resources = resourceNames.map((name) => {
+  const { template, extensions, originKey, query } = resourceRows[name];
+  const [path, key] = foreign[name] ?? [
+    code(template),
+    code(originKey?.replace(/\{\w+_hash\}/, '{hash}') ?? ''),
+  ];
+  return [capitalize(name), path, extensions?.join(' ') ?? 'any', key, query];
+});
+
+const kinds = ['image', 'sticker', 'external'] as const;
+
+/** Parameters whose absence is a choice of its own. */
+const choices: Readonly<Record<string, string>> = {
+  size: 'its own width',
+  format: "the original's",
+};
+
+/** Each parameter once, whose form and meaning are the same in every kind. */
+const parameters = new Map(
+  kinds.flatMap((kind) => queryParameters[kind]).map((parameter) => [parameter.name, parameter]),
+);
+
+/** A row for all parameters of the same cells. */
+const parameterRows = new Map<string, { readonly names: string[]; readonly cells: string[] }>();
+for (const [name, parameter] of parameters) {
+  const defaults = kinds.map((kind) => defaultIn(kind, name));
+  const cells = [...defaults, valuesOf(parameter), parameter.description];
+  const row = parameterRows.get(cells.join()) ?? { names: [], cells };
+  row.names.push(code(name));
+  parameterRows.set(cells.join(), row);
+}
+
+/** The default of a parameter in a kind of query. */
+function defaultIn(kind: (typeof kinds)[number], name: string): string {
+  const parameter = queryParameters[kind].find((each) => each.name === name);
+  if (parameter === undefined) return '–';
+  return parameter.default === undefined ? (choices[name] ?? 'none') : code(parameter.default);
+}
+
+function valuesOf({ form }: QueryParameter): string {
+  if (form.kind === 'integer') return `${form.min} to ${form.max}`;
+  const isNumeric = form.values.every((value) => /^\d+$/.test(value));
+  return isNumeric ? form.values.join(' ') : form.values.map(code).join(', ');
+}
+
+function describeQuality(encoder: EncoderSettings): string {
+  if (encoder.colours !== undefined) return `${encoder.colours} colours`;
+  if (encoder.palette !== undefined) return encoder.palette ? 'palette' : 'true colour';
+  if (encoder.lossless) return 'VP8L, every bit';
+  return `q ${encoder.quality}${encoder.chromaSubsampling === '4:4:4' ? ', 4:4:4' : ''}`;
+}
+
+const qualities = ['high', 'low', 'lossless'] as const;
+
+/** When a client gets an error, in the words of the contract. */
+const causes: Readonly<Record<ErrorCode, string>> = {
+  INVALID_FORM_BODY: 'an id, hash, extension, file name or parameter breaks its rule',
+  UNAUTHORIZED:
+    'the signature or capability in the URL is missing, malformed, wrong or expired; no `WWW-Authenticate`',
+  ACCESS_DENIED: 'the capability of an upload is valid, but for something else',
+  NOT_FOUND: 'the path is that of no resource',
+  UNKNOWN_MEDIA:
+    'the storage has no such original, or there is no such default avatar; of a part, no such multipart upload',
+  METHOD_NOT_ALLOWED: 'the method is not GET, HEAD or OPTIONS; of uploads, not PUT or OPTIONS',
+  REQUEST_TIMEOUT: 'an upload is too slow',
+  MEDIA_EXISTS: 'an upload to a key that has an object already',
+  LENGTH_REQUIRED: 'an upload tells no length, where the storage cannot take it so',
+  PAYLOAD_TOO_LARGE: 'an upload is larger than its capability or the limit allows',
+  UNSUPPORTED_MEDIA_TYPE:
+    'a transform is asked of something that is no decodable image; external media of a kind that is not shown; an upload that is said to be an image that is decoded, and does not begin like one',
+  RANGE_NOT_SATISFIABLE: 'the range lies outside of the media; `Content-Range`',
+  MEDIA_TOO_LARGE: 'bytes, pixels, scans, edges, frames or the work to be done exceed a limit',
+  UNPROCESSABLE_MEDIA:
+    'the original is truncated or corrupt, or killed its decoder, twice in a row',
+  RATE_LIMITED:
+    'the client has had its share of rendering (`RATE_LIMIT_REQUESTS`); `retry_after` in the body, `Retry-After`, `X-RateLimit-Limit`, `X-RateLimit-Remaining`, `X-RateLimit-Reset`',
+  INTERNAL_ERROR: "a fault of Darkroom's; the log has the cause, the response has not",
+  ORIGIN_ERROR:
+    "the storage failed, or refused Darkroom's credentials; another site may not be fetched from, or failed",
+  OVERLOADED:
+    'the queue is full, or the wait in it too long; as many uploads as may be are under way; `Retry-After`',
+  ORIGIN_TIMEOUT: 'the storage, or another site, did not respond in time',
+  TRANSFORM_TIMEOUT:
+    'the transform did not end in time, is foreseen to take twice as long, or another one of the same original did not end in time in the last ten minutes',
+};
+
+/** The tables of the contract's §1, §2 and §5, by name. */
+export const mediaTables: Readonly<Record<string, string>> = {
+  resources: formatTable(['Resource', 'Path', 'Extensions', "Original's key", 'Query'], resources),
+  parameters: formatTable(
+    ['Parameter', ...kinds.map((kind) => `**${kind}**`), 'Values', 'Meaning'],
+    [...parameterRows.values()].map(({ names, cells }) => [names.join(', '), ...cells]),
+  ),
+  qualities: formatTable(
+    ['', ...qualities.map(code)],
+    Object.entries(outputFormats).map(([format, { qualities: settings }]) => [
+      format,
+      ...qualities.map((quality) => describeQuality(settings[quality])),
+    ]),
+  ),
+  errors: formatTable(
+    ['Status', 'Code', 'When'],
+    Object.entries(errorRegistry).map(([name, { status }]) => [
+      String(status),
+      code(name),
+      causes[name as ErrorCode],
+    ]),
+  ),
+};

@@ -1,0 +1,177 @@
+import { describePurgeOrder } from '../../../src/contract/purge-order.ts';
+import { onlyHeaders } from './headers.ts';
+import type { Operation, PathItem, ResponseObject, Schema, Server } from './model.ts';
+
+const adminServer: Server = {
+  url: '{admin_url}',
+  description: 'The admin listener: ADMIN_HOST and ADMIN_PORT.',
+  variables: { admin_url: { default: 'http://127.0.0.1:9090' } },
+};
+
+const count = { type: 'integer', minimum: 0 };
+
+/** Schemas of the admin listener. */
+export const adminSchemas: Readonly<Record<string, Schema>> = {
+  PurgeOrder: describePurgeOrder(),
+  Purged: {
+    type: 'object',
+    properties: {
+      removed: {
+        type: 'object',
+        description: 'How many renderings there were.',
+        properties: { memory: count, store: count },
+        required: ['memory', 'store'],
+      },
+    },
+    required: ['removed'],
+  },
+  Liveness: {
+    type: 'object',
+    properties: { status: { const: 'alive' } },
+    required: ['status'],
+  },
+  Readiness: {
+    type: 'object',
+    properties: {
+      status: {
+        enum: ['ready', 'degraded', 'not ready'],
+        description: 'degraded: requests should come here, but not all of them can be served.',
+      },
+      reasons: {
+        type: 'array',
+        items: { type: 'string' },
+        description: 'What is in the way, or short of what it should be.',
+      },
+      version: { type: 'string', description: 'The release of the program.' },
+      commit: {
+        type: 'string',
+        description: 'The git commit that it was built from, where the build knew it.',
+      },
+    },
+    required: ['status', 'reasons', 'version'],
+  },
+  Unauthorized: describeError('UNAUTHORIZED'),
+  StoreTimeout: describeError('STORE_TIMEOUT'),
+  StoreError: describeError('STORE_ERROR'),
+};
+
+/** Responses of the admin listener that several operations have. */
+export const adminResponses: Readonly<Record<string, ResponseObject>> = {
+  Unauthorized: {
+    ...json('Unauthorized', 'There is no token, or another one.'),
+    headers: onlyHeaders('Cache-Control', 'Content-Length', 'WWW-Authenticate'),
+  },
+  BadOrder: json('InvalidFormBody', 'The body is no order, no JSON, or too long.'),
+  Failed: json('InternalError', 'The service has failed.'),
+  Busy: json(
+    'Overloaded',
+    'Other purges take too long; the memory is purged, and the store is not.',
+    'Retry-After',
+  ),
+  StoreFailed: json(
+    'StoreError',
+    'The store of renderings has failed: it is read-only, or a link is in its way; the memory is purged, and a part of the store may be.',
+  ),
+  Stalled: json(
+    'StoreTimeout',
+    'The store of renderings does not respond; the memory is purged, and a part of the store may be.',
+  ),
+};
+
+const withToken = [{ adminToken: [] }];
+
+/** A path item per path of the admin listener. */
+export const adminPaths: Readonly<Record<string, PathItem>> = {
+  '/healthz': get({
+    operationId: 'getHealth',
+    summary: 'Whether the process can respond at all',
+    responses: { 200: json('Liveness', 'It can.') },
+  }),
+  '/readyz': get({
+    operationId: 'getReadiness',
+    summary: 'Whether requests should come here',
+    responses: {
+      200: json('Readiness', 'They should.'),
+      503: json('Readiness', 'They should not.'),
+    },
+  }),
+  '/openapi.json': get({
+    operationId: 'getOpenapi',
+    summary: 'This document',
+    responses: { 200: { ...json(undefined, 'OpenAPI 3.1.') } },
+  }),
+  '/metrics': get({
+    operationId: 'getMetrics',
+    summary: 'What was counted, for Prometheus',
+    security: withToken,
+    responses: {
+      200: {
+        description: 'Text exposition format 0.0.4.',
+        headers: onlyHeaders('Cache-Control', 'Content-Length'),
+        content: { 'text/plain': { schema: { type: 'string' } } },
+      },
+      401: { $ref: '#/components/responses/Unauthorized' },
+      500: { $ref: '#/components/responses/Failed' },
+    },
+  }),
+  '/purge': {
+    post: {
+      servers: [adminServer],
+      operationId: 'purge',
+      tags: ['admin'],
+      summary: 'Forgets renderings, and has their originals looked for again',
+      security: withToken,
+      requestBody: {
+        required: true,
+        content: { 'application/json': { schema: { $ref: '#/components/schemas/PurgeOrder' } } },
+      },
+      responses: {
+        200: json('Purged', 'They are forgotten.'),
+        400: { $ref: '#/components/responses/BadOrder' },
+        401: { $ref: '#/components/responses/Unauthorized' },
+        413: { $ref: '#/components/responses/BadOrder' },
+        415: { $ref: '#/components/responses/BadOrder' },
+        500: { $ref: '#/components/responses/Failed' },
+        502: { $ref: '#/components/responses/StoreFailed' },
+        503: { $ref: '#/components/responses/Busy' },
+        504: { $ref: '#/components/responses/Stalled' },
+      },
+    },
+  },
+};
+
+/** An error of this listener alone. */
+function describeError(code: string): Schema {
+  return {
+    type: 'object',
+    properties: { code: { const: code }, message: { type: 'string' } },
+    required: ['code', 'message'],
+    additionalProperties: false,
+  };
+}
+
+/** Each operation names its server: some readers look for `servers` neither in the path nor in the document. */
+function get(
+  operation: Omit<Operation, 'servers' | 'tags' | 'security'> &
+    Pick<Partial<Operation>, 'security'>,
+): PathItem {
+  return { get: { servers: [adminServer], tags: ['admin'], security: [], ...operation } };
+}
+
+/** A response in JSON, of a schema of `components`. */
+function json(
+  schema: string | undefined,
+  description: string,
+  ...more: Parameters<typeof onlyHeaders>
+): ResponseObject {
+  return {
+    description,
+    headers: onlyHeaders('Cache-Control', 'Content-Length', ...more),
+    content: {
+      'application/json': {
+        schema:
+          schema === undefined ? { type: 'object' } : { $ref: `#/components/schemas/${schema}` },
+      },
+    },
+  };
+}

@@ -1,0 +1,162 @@
+import { type ErrorCode, errorRegistry } from '../../../src/contract/errors.ts';
+import { refusals } from '../../../src/http/edge/refusal.ts';
+import { type headerComponents, headersOf, headersWithIdIfAny } from './headers.ts';
+import { byName, capitalize, type Reference, type ResponseObject, type Schema } from './model.ts';
+
+/** Headers that belong to one status alone. */
+const headersByStatus: Readonly<Record<number, readonly (keyof typeof headerComponents)[]>> = {
+  405: ['Allow'],
+  416: ['Content-Range'],
+  429: ['Retry-After', 'X-RateLimit-Limit', 'X-RateLimit-Remaining', 'X-RateLimit-Reset'],
+  503: ['Retry-After'],
+};
+
+/** Members of the body beside `code` and `message` (contract §5). */
+const membersByCode: Readonly<Partial<Record<ErrorCode, Readonly<Record<string, Schema>>>>> = {
+  INVALID_FORM_BODY: {
+    errors: { type: 'array', items: { $ref: '#/components/schemas/RequestFault' } },
+  },
+  RATE_LIMITED: { retry_after: { type: 'number', minimum: 0 } },
+};
+
+const codes = Object.keys(errorRegistry) as ErrorCode[];
+
+/** Statuses with which a message is refused that never becomes a request. */
+export const refusalStatuses = knownStatuses(
+  Object.values(refusals).map(({ status }) => status), // its 405 is of CONNECT alone
+);
+
+/** Statuses that only what is signed in its URL can have. */
+export const signedStatuses: readonly number[] = [errorRegistry.UNAUTHORIZED.status];
+
+/** Errors that only uploads can have. */
+const uploadCodes: readonly ErrorCode[] = [
+  'ACCESS_DENIED',
+  'REQUEST_TIMEOUT',
+  'MEDIA_EXISTS',
+  'LENGTH_REQUIRED',
+  'PAYLOAD_TOO_LARGE',
+];
+
+/** Their statuses. */
+export const uploadStatuses: readonly number[] = uploadCodes.map(
+  (code) => errorRegistry[code].status,
+);
+
+/** Statuses of all other errors of the registry. */
+export const registeredStatuses = unsignedStatuses(codes);
+
+/** Those that no storage and no original is needed for. */
+export const ownStatuses = unsignedStatuses(
+  codes.filter((code) => ['client', 'service'].includes(errorRegistry[code].fault)),
+);
+
+/** References to the responses of these errors, by status. */
+export function errorResponses(statuses: readonly number[]): Readonly<Record<string, Reference>> {
+  return byName([...statuses].sort(), (status) => ({
+    $ref: `#/components/responses/${nameOf(status)}`,
+  }));
+}
+
+/** Pages of other sites may read the headers of the rates, too. */
+const exposedWithRates = {
+  'Access-Control-Expose-Headers': {
+    $ref: '#/components/headers/Access-Control-Expose-Headers-With-Rates',
+  },
+};
+
+/** A response for each status of the registry, and for each with which a message is refused. */
+export const errorResponseComponents: Readonly<Record<string, ResponseObject>> = Object.fromEntries(
+  unique([...registeredStatuses, ...signedStatuses, ...uploadStatuses, 405, ...refusalStatuses])
+    .sort()
+    .map((status) => [nameOf(status), describeStatus(status)]),
+);
+
+/** The schemas that they refer to. */
+export const errorSchemas: Readonly<Record<string, Schema>> = {
+  ...Object.fromEntries(codes.map((code) => [schemaNameOf(code), describeCode(code)])),
+  RequestFault: {
+    type: 'object',
+    description: 'One fault of a request; all of them are listed at once.',
+    properties: {
+      path: { type: 'string', description: 'Name of the part of the path, or of the parameter.' },
+      message: { type: 'string' },
+    },
+    required: ['path', 'message'],
+    additionalProperties: false,
+  },
+};
+
+function describeStatus(status: number): ResponseObject {
+  const registered = codes.filter((code) => errorRegistry[code].status === status);
+  const refused = Object.values(refusals).filter((refusal) => refusal.status === status);
+  const messages = unique([
+    ...registered.map((code) => `\`${code}\`: ${errorRegistry[code].message}`),
+    ...refused.map(({ code, message }) => `\`${code}\`: ${message}`),
+  ]);
+  const refs = unique([...registered, ...refused.map(({ code }) => code)]).map((code) => ({
+    $ref: `#/components/schemas/${schemaNameOf(code)}`,
+  }));
+  return {
+    description: messages.join(' '),
+    headers: {
+      ...(refused.length > 0 ? headersWithIdIfAny : headersOf)(
+        'Cache-Control',
+        'Content-Length',
+        'Cache-Status',
+        'Server-Timing',
+        ...(headersByStatus[status] ?? []),
+      ),
+      ...(status === 429 && exposedWithRates),
+    },
+    content: {
+      'application/json': { schema: refs.length === 1 ? { ...refs[0] } : { oneOf: refs } },
+    },
+  };
+}
+
+function describeCode(code: ErrorCode): Schema {
+  const { message } = errorRegistry[code];
+  const members = membersByCode[code] ?? {};
+  return {
+    type: 'object',
+    properties: {
+      code: { const: code },
+      message: { type: 'string', description: 'For people; it may change.', examples: [message] },
+      ...members,
+      ...(code === 'RATE_LIMITED' && { global: { type: 'boolean' } }),
+    },
+    required: ['code', 'message', ...Object.keys(members)],
+    additionalProperties: false,
+  };
+}
+
+/** As in `Error404`. */
+function nameOf(status: number): string {
+  return `Error${status}`;
+}
+
+/** As in `UnknownMedia`. */
+function schemaNameOf(code: ErrorCode): string {
+  return code
+    .split('_')
+    .map((word) => capitalize(word.toLowerCase()))
+    .join('');
+}
+
+/** Each once, but for that of methods which no operation has. */
+function knownStatuses(statuses: readonly number[]): readonly number[] {
+  return unique(statuses).filter((status) => status !== 405);
+}
+
+/** Statuses that an operation can have whose URL is not signed. */
+function unsignedStatuses(some: readonly ErrorCode[]): readonly number[] {
+  const statuses = some
+    .filter((code) => !uploadCodes.includes(code))
+    .map((code) => errorRegistry[code].status);
+  return knownStatuses(statuses).filter((status) => !signedStatuses.includes(status));
+}
+
+function unique<Value>(values: readonly Value[]): Value[] {
+  return [...new Set(values)];
+}

@@ -1,0 +1,147 @@
+import { RELAY_METHODS } from '../../../src/http/relay/relay-handler.ts';
+import {
+  ALLOWED_METHODS,
+  COMMON_HEADERS,
+  REQUEST_ID_FORM,
+} from '../../../src/http/response-headers.ts';
+import { byName, type Header, type Reference } from './model.ts';
+
+const text = (description: string, pattern?: string): Header => ({
+  description,
+  required: true,
+  schema: { type: 'string', ...(pattern !== undefined && { pattern }) },
+});
+
+const count = (description: string): Header => ({
+  description,
+  required: true,
+  schema: { type: 'integer', minimum: 0 },
+});
+
+const DATE = '^[A-Z][a-z]{2}, \\d{2} [A-Z][a-z]{2} \\d{4} \\d{2}:\\d{2}:\\d{2} GMT$';
+
+/** One value per header of `COMMON_HEADERS`, by its usual spelling. */
+const usualSpelling: Readonly<Record<keyof typeof COMMON_HEADERS, string>> = {
+  'x-content-type-options': 'X-Content-Type-Options',
+  'content-security-policy': 'Content-Security-Policy',
+  'cross-origin-resource-policy': 'Cross-Origin-Resource-Policy',
+  'access-control-allow-origin': 'Access-Control-Allow-Origin',
+  'access-control-expose-headers': 'Access-Control-Expose-Headers',
+  'timing-allow-origin': 'Timing-Allow-Origin',
+};
+
+const commonHeaders: Readonly<Record<string, Header>> = Object.fromEntries(
+  Object.entries(usualSpelling).map(([name, spelling]) => {
+    const value = Object.entries(COMMON_HEADERS).find(([known]) => known === name)?.[1];
+    return [
+      spelling,
+      {
+        description: 'Of every response.',
+        required: true,
+        schema: { type: 'string', const: value },
+      },
+    ];
+  }),
+);
+
+const rateHeaders = ['X-RateLimit-Limit', 'X-RateLimit-Remaining', 'X-RateLimit-Reset'];
+const exposedWithRates = [COMMON_HEADERS['access-control-expose-headers'], ...rateHeaders];
+
+const methods = { enum: [ALLOWED_METHODS, RELAY_METHODS] };
+
+const etag = text(
+  'Strong: a function of original, canonical request and release of the transforms.',
+  '^"[!#-~]+"$',
+);
+
+const requestId = text('In the log, under this id.', REQUEST_ID_FORM.source);
+
+/** Every header of a response, but those of the connection; `Content-Type` follows from `content`. */
+export const headerComponents = {
+  ...commonHeaders,
+  /** Of the status that has them. */
+  'Access-Control-Expose-Headers-With-Rates': {
+    description: 'Those of every response, and those of the rates.',
+    required: true,
+    schema: { type: 'string', const: exposedWithRates.join(', ') },
+  },
+  'X-Request-Id': requestId,
+  /** Of hits in memory, and of statuses that may also be given to what never became a request. */
+  'X-Request-Id-If-Any': { ...requestId, required: false },
+  ETag: etag,
+  /** Of media of a site without a strong validator there is none, and there are no ranges. */
+  'ETag-If-Any': { ...etag, required: false },
+  'Last-Modified': {
+    ...text("The original's, where its storage knows it.", DATE),
+    required: false,
+  },
+  'Cache-Control': text(
+    'How long a shared cache may keep the response; the numbers are configuration.',
+    '^(public, max-age=\\d+(, immutable)?|no-store)$',
+  ),
+  'X-Robots-Tag': {
+    ...text('What search engines may do with it; the value is configuration.'),
+    required: false,
+  },
+  'Content-Length': count('Bytes of the body, of HEAD those of a GET.'),
+  'Accept-Ranges': { ...text('Ranges of bytes can be asked for.'), schema: { const: 'bytes' } },
+  'Accept-Ranges-Or-None': {
+    ...text('Whether ranges of bytes can be asked for.'),
+    schema: { enum: ['bytes', 'none'] },
+  },
+  'Content-Range': text(
+    'Which bytes these are, or how many there are.',
+    '^bytes (\\d+-\\d+|\\*)/\\d+$',
+  ),
+  'Content-Disposition': text(
+    'Shown in place where it is safe, else offered for download, under its name (RFC 6266).',
+    '^(inline|attachment)(; .+)?$',
+  ),
+  'Cache-Status': {
+    ...text(
+      'RFC 9211: a hit, or why and with what outcome the storage was asked. Not of what was refused before a cache was looked into.',
+      '^darkroom(; [a-z-]+(=[A-Za-z0-9-]+)?)+$',
+    ),
+    required: false,
+  },
+  'Server-Timing': {
+    ...text(
+      'An entry for each stage that the request has entered, in milliseconds.',
+      '^(store|origin|queue|render);dur=[0-9.]+(, (store|origin|queue|render);dur=[0-9.]+)*$',
+    ),
+    required: false,
+  },
+  'Retry-After': count('Seconds after which another try is worth it.'),
+  'X-RateLimit-Limit': count('Rendering requests that are allowed in a window.'),
+  'X-RateLimit-Remaining': count('How many of them are left.'),
+  'X-RateLimit-Reset': count('When all of them are given back, in seconds since 1970.'),
+  Allow: { ...text('Methods that are allowed: of media, of uploads.'), schema: methods },
+  'Access-Control-Allow-Methods': { ...text('The same for a preflight.'), schema: methods },
+  'Access-Control-Allow-Headers': text('A preflight may announce any.'),
+  'Access-Control-Max-Age': count('Seconds for which a preflight holds.'),
+  'WWW-Authenticate': { ...text('How to authenticate.'), schema: { const: 'Bearer' } },
+} as const satisfies Readonly<Record<string, Header>>;
+
+/** References to the headers named, and to those of every response to a request. */
+export function headersOf(
+  ...names: (keyof typeof headerComponents)[]
+): Readonly<Record<string, Reference>> {
+  return byName([...Object.values(usualSpelling), 'X-Request-Id', ...names], (name) => ({
+    $ref: `#/components/headers/${name}`,
+  }));
+}
+
+/** The same for responses that may have no line in the log: hits in memory, and where there is no request. */
+export function headersWithIdIfAny(
+  ...names: (keyof typeof headerComponents)[]
+): Readonly<Record<string, Reference>> {
+  const ifAny = { $ref: '#/components/headers/X-Request-Id-If-Any' };
+  return { ...headersOf(...names), 'X-Request-Id': ifAny };
+}
+
+/** References to the headers named, and no other: the admin listener is not for browsers. */
+export function onlyHeaders(
+  ...names: (keyof typeof headerComponents)[]
+): Readonly<Record<string, Reference>> {
+  return byName(names, (name) => ({ $ref: `#/components/headers/${name}` }));
+}

@@ -1,0 +1,217 @@
+import { formatOfExtension, outputFormats } from '../../../src/contract/image-formats.ts';
+import { type ResourceName, resourceNames, resourceRows } from '../../../src/contract/resources.ts';
+import { REQUEST_ID_FORM } from '../../../src/http/response-headers.ts';
+import {
+  errorResponses,
+  ownStatuses,
+  refusalStatuses,
+  registeredStatuses,
+  signedStatuses,
+} from './error-responses.ts';
+import { headersOf, headersWithIdIfAny } from './headers.ts';
+import {
+  byName,
+  capitalize,
+  type MediaType,
+  type Operation,
+  type Parameter,
+  type PathItem,
+  type ResponseObject,
+  type Server,
+} from './model.ts';
+import { describePathParameters, describeQueryParameters } from './parameters.ts';
+
+/** Where default avatars are served. */
+const staticServer: Server = {
+  url: '{static_url}',
+  description: 'Static assets.',
+  variables: { static_url: { default: 'http://127.0.0.1:3000' } },
+};
+
+const conditions: readonly Parameter[] = [
+  header(
+    'X-Request-Id',
+    `An id for the log. One that does not match ${REQUEST_ID_FORM.source} is no error: a new one replaces it.`,
+  ),
+  header('If-None-Match', 'Entity tags that the client has. Wins over If-Modified-Since.'),
+  header('If-Modified-Since', 'The date of what the client has.'),
+];
+const ranges: readonly Parameter[] = [
+  header('Range', 'One range of bytes. Several, or anything else, get the whole.'),
+  header('If-Range', 'Entity tag or date of what the client has a part of.'),
+];
+
+/** The signature is no parameter of ours where none is asked for, so it is none of the document. */
+const signedAttachments =
+  'Where the service demands signatures, the query also has `ex` and `is`, eight lower-case hexadecimal digits each, and `hm`, 64 of them, or, of a data export, `ex=0` and `uc=dp`. A URL without a signature, or with one that is wrong or has ended, gets what a missing attachment gets.';
+
+/** Raw bytes. JSON Schema has no word for them; this is the one that generators of clients know. */
+const binary = { type: 'string', format: 'binary' };
+
+/** Parameters by name, for references. */
+export const headerParameters: Readonly<Record<string, Parameter>> = Object.fromEntries(
+  [...conditions, ...ranges].map((parameter) => [parameter.name, parameter]),
+);
+
+const notModifiedResponse: ResponseObject = {
+  description: 'What the client has is current.',
+  headers: headersWithIdIfAny(
+    'ETag',
+    'Last-Modified',
+    'Cache-Control',
+    'Cache-Status',
+    'Server-Timing',
+    'X-Robots-Tag',
+  ),
+};
+
+/** Responses of media that are the same for all resources. */
+export const mediaResponses: Readonly<Record<string, ResponseObject>> = {
+  NotModified: notModifiedResponse,
+  NotModifiedOfSite: {
+    ...notModifiedResponse,
+    headers: {
+      ...notModifiedResponse.headers,
+      ETag: { $ref: '#/components/headers/ETag-If-Any' },
+    },
+  },
+  Preflight: {
+    description: 'What is allowed, whatever the values in the path are.',
+    headers: headersOf(
+      'Allow',
+      'Access-Control-Allow-Methods',
+      'Access-Control-Allow-Headers',
+      'Access-Control-Max-Age',
+    ),
+  },
+};
+
+/** A path item per resource of the contract. */
+export const mediaPaths: Readonly<Record<string, PathItem>> = Object.fromEntries(
+  resourceNames.map((resource) => [resourceRows[resource].template, describeResource(resource)]),
+);
+
+function describeResource(resource: ResourceName): PathItem {
+  const { originKey, extensions, template } = resourceRows[resource];
+  return {
+    summary: capitalize(resource),
+    ...(originKey !== undefined && { 'x-origin-key': originKey }),
+    parameters: describePathParameters(template, extensions ?? []),
+    get: describeOperation(resource, 'get'),
+    head: describeOperation(resource, 'head'),
+    options: describePreflight(resource),
+  };
+}
+
+function describeOperation(resource: ResourceName, method: 'get' | 'head'): Operation {
+  const { query, isSigned } = resourceRows[resource];
+  const name = nameOf(resource);
+  const isGet = method === 'get';
+  const errors = [
+    ...(query === 'none' ? ownStatuses : registeredStatuses),
+    ...(isSigned ? signedStatuses : []),
+  ];
+  const possible = errors.filter((status) => isGet || status !== 416);
+  const unmodified = resource === 'external media' ? 'NotModifiedOfSite' : 'NotModified';
+  return {
+    ...describeAccess(resource),
+    operationId: operationId(method, resource),
+    summary: isGet ? `Serves ${name}` : `The headers of ${name}, as of a GET`,
+    ...(resource === 'attachment' && { description: signedAttachments }),
+    parameters: [
+      ...describeQueryParameters(query),
+      ...(isGet ? [...conditions, ...ranges] : conditions).map(({ name }) => ({
+        $ref: `#/components/parameters/${name}`,
+      })),
+    ],
+    responses: {
+      200: resource === 'external media' ? describeWholeOfSite() : describeWhole(resource),
+      ...(isGet && {
+        206: describeSuccess(
+          resource,
+          'The range that was asked for.',
+          'Content-Length',
+          'Accept-Ranges',
+          'Content-Range',
+        ),
+      }),
+      304: { $ref: `#/components/responses/${unmodified}` },
+      ...errorResponses([...new Set([...possible, ...refusalStatuses])]),
+    },
+  };
+}
+
+function describeWhole(resource: ResourceName): ResponseObject {
+  return describeSuccess(resource, 'The whole.', 'Content-Length', 'Accept-Ranges');
+}
+
+/** What is sent as it is has a strong validator, and so ranges, only where its site tells one. */
+function describeWholeOfSite(): ResponseObject {
+  const whole = describeWhole('external media');
+  const ETag = { $ref: '#/components/headers/ETag-If-Any' };
+  const ranges = { $ref: '#/components/headers/Accept-Ranges-Or-None' };
+  return { ...whole, headers: { ...whole.headers, ETag, 'Accept-Ranges': ranges } };
+}
+
+function describeSuccess(
+  resource: ResourceName,
+  description: string,
+  ...more: Parameters<typeof headersOf>
+): ResponseObject {
+  const hasFilename = resourceRows[resource].template.endsWith('{filename}');
+  return {
+    description,
+    headers: headersWithIdIfAny(
+      'ETag',
+      'Last-Modified',
+      'Cache-Control',
+      'Cache-Status',
+      'Server-Timing',
+      ...(hasFilename ? (['Content-Disposition'] as const) : []),
+      ...(resourceRows[resource].query === 'none' ? [] : (['X-Robots-Tag'] as const)),
+      ...more,
+    ),
+    content: describeContent(resource),
+  };
+}
+
+/** Bytes: of the format that the extension names, or of any type that an attachment has. */
+function describeContent(resource: ResourceName): Readonly<Record<string, MediaType>> {
+  const { extensions } = resourceRows[resource];
+  const types = extensions?.map(
+    (extension) => outputFormats[formatOfExtension(extension)].mimeType,
+  );
+  return byName([...new Set(types ?? ['*/*'])], () => ({ schema: binary }));
+}
+
+/** Media are for everybody, or for who has a signed URL; default avatars have a host of their own. */
+function describeAccess(resource: ResourceName): Pick<Operation, 'servers' | 'tags' | 'security'> {
+  const { query, isSigned } = resourceRows[resource];
+  const servers = query === 'none' ? { servers: [staticServer] } : {};
+  return { ...servers, tags: [isSigned ? 'signed' : 'media'], security: [] };
+}
+
+function nameOf(resource: ResourceName): string {
+  return resource === 'external media' ? resource : `a ${resource}`;
+}
+
+function describePreflight(resource: ResourceName): Operation {
+  return {
+    ...describeAccess(resource),
+    operationId: operationId('options', resource),
+    summary: `What may be asked of ${nameOf(resource)}`,
+    responses: {
+      204: { $ref: '#/components/responses/Preflight' },
+      ...errorResponses([...new Set([404, ...refusalStatuses])]),
+    },
+  };
+}
+
+function header(name: string, description: string): Parameter {
+  return { name, in: 'header', description, schema: { type: 'string' } };
+}
+
+/** As in `getUserAvatar`. */
+function operationId(method: string, resource: ResourceName): string {
+  return method + resource.split(' ').map(capitalize).join('');
+}

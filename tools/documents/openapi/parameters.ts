@@ -1,0 +1,131 @@
+import {
+  type QueryKind,
+  type QueryParameter,
+  queryParameters,
+} from '../../../src/contract/media-query.ts';
+import {
+  kindOfPathValue,
+  type PathValueKind,
+  pathValueForms,
+} from '../../../src/contract/path-value.ts';
+import { DEFAULT_AVATAR_COUNT } from '../../../src/contract/resources.ts';
+import { capitalize, type Parameter, type Schema } from './model.ts';
+
+const kinds = Object.keys(pathValueForms) as PathValueKind[];
+
+/** Values that lead to one of the sample originals, whatever the resource; a test asks for each. */
+const examples: Readonly<Record<PathValueKind, string>> = {
+  snowflake: '1',
+  hash: 'ab12',
+  filename: 'country-lane.jpg',
+};
+
+const defaultAvatarIndexes = Array.from({ length: DEFAULT_AVATAR_COUNT }, (_, index) => index);
+
+/** The parts of a path that is signed (contract §8), of its example. */
+const signedParameters = {
+  signature: {
+    description:
+      'HMAC-SHA256 of the target as it stands in the path, in unpadded base64url. Verified before anything is decoded.',
+    schema: { type: 'string', pattern: '^[A-Za-z0-9_-]{43}$' },
+    example: 'HoAtalP99iQo3nVDVQZM3oMKkTMch6_OkYyR4qlGur0',
+  },
+  target: {
+    description:
+      'The URL of another site; the slashes in it are slashes of the path, and nothing of it is to be encoded once more. Either `v2/` and the unpadded base64url of the URL; or `%3F` and the percent-encoded query as a segment, where there is one, the scheme, the host and the segments of the path.',
+    schema: { type: 'string' },
+    example: '%3Fw%3D1%26h%3D2/https/media.example.org/a%20b/cat.png',
+  },
+} as const satisfies Readonly<
+  Record<string, Pick<Parameter, 'description' | 'schema' | 'example'>>
+>;
+
+function isOfSigned(name: string): name is keyof typeof signedParameters {
+  return name in signedParameters;
+}
+
+/** The schemas that path parameters refer to. */
+export const pathValueSchemas: Readonly<Record<string, Schema>> = Object.fromEntries(
+  kinds.map((kind) => [capitalize(kind), describeForm(kind)]),
+);
+
+/** The parameters of a path template, in their order. */
+export function describePathParameters(
+  template: string,
+  extensions: readonly string[],
+): readonly Parameter[] {
+  const names = [...template.matchAll(/\{(\w+)\}/g)].flatMap(([, name]) => name ?? []);
+  return names.map((name) => describePathParameter(name, extensions));
+}
+
+function describePathParameter(name: string, extensions: readonly string[]): Parameter {
+  const common = { name, in: 'path', required: true } as const;
+  if (name === 'ext') {
+    const [example] = extensions;
+    return {
+      ...common,
+      description: 'Format of the response; jpg and jpeg are one.',
+      schema: { type: 'string', enum: extensions },
+      ...(example !== undefined && { example }),
+    };
+  }
+  if (name === 'index') {
+    return {
+      ...common,
+      description: 'Which of the default avatars; any other number is a 404.',
+      schema: { type: 'integer', enum: defaultAvatarIndexes },
+      example: 0,
+    };
+  }
+  if (isOfSigned(name)) return { ...common, ...signedParameters[name] };
+  const kind = kindOfPathValue(name);
+  return {
+    ...common,
+    description: pathValueForms[kind].description,
+    schema: { $ref: `#/components/schemas/${capitalize(kind)}` },
+    example: examples[kind],
+  };
+}
+
+function describeForm(kind: PathValueKind): Schema {
+  const form = pathValueForms[kind];
+  return {
+    type: 'string',
+    minLength: 1,
+    pattern: form.pattern,
+    ...('maxBytes' in form && { maxLength: form.maxBytes, 'x-max-bytes': form.maxBytes }),
+    description: form.description,
+    examples: [form.example],
+  };
+}
+
+/** The parameters of a kind of query, as OpenAPI has them. */
+export function describeQueryParameters(kind: QueryKind): readonly Parameter[] {
+  return queryParameters[kind].map((parameter) => {
+    const { name, description } = parameter;
+    return { name, in: 'query', description, schema: schemaOf(parameter) };
+  });
+}
+
+/**
+ * A schema of what the text of a parameter stands for: 128, not "128". In a query, all is text; a choice of
+ * numbers or truth values is one of their texts.
+ */
+function schemaOf({ form, default: fallback }: QueryParameter): Schema {
+  const typed = <Value>(type: string, read: (text: string) => Value, rest: Schema): Schema => ({
+    type,
+    ...(fallback !== undefined && { default: read(fallback) }),
+    ...rest,
+  });
+  if (form.kind === 'integer') {
+    return typed('integer', Number, { minimum: form.min, maximum: form.max });
+  }
+  const { values } = form;
+  if (values.every((text) => /^\d+$/.test(text))) {
+    return typed('integer', Number, { enum: values.map(Number) });
+  }
+  if (values.every((text) => text === 'true' || text === 'false')) {
+    return typed('boolean', (text) => text === 'true', {});
+  }
+  return typed('string', String, { enum: values });
+}

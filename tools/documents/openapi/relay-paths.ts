@@ -1,0 +1,94 @@
+import { MAX_CAPABILITY_LENGTH } from '../../../src/contract/signing/relay-capability.ts';
+import { RELAY_PREFIX } from '../../../src/contract/signing/relay-path.ts';
+import {
+  errorResponses,
+  refusalStatuses,
+  registeredStatuses,
+  signedStatuses,
+  uploadStatuses,
+} from './error-responses.ts';
+import { headersOf } from './headers.ts';
+import type { Operation, Parameter, PathItem } from './model.ts';
+
+const access: Pick<Operation, 'tags' | 'security'> = { tags: ['uploads'], security: [] };
+
+const key: Parameter = {
+  name: 'key',
+  in: 'path',
+  required: true,
+  description:
+    'The key of an original (`x-origin-key`): its segments, each percent-encoded, with slashes between them.',
+  schema: { type: 'string' },
+  example: 'attachments/1/2/cat%20picture.png',
+};
+
+const query: readonly Parameter[] = [
+  {
+    name: 't',
+    in: 'query',
+    required: true,
+    description:
+      'The capability: unpadded base64url of a JSON object, a dot, and unpadded base64url of the HMAC-SHA256 of that first part (docs/uploads.md).',
+    schema: {
+      type: 'string',
+      maxLength: MAX_CAPABILITY_LENGTH,
+      pattern: '^[A-Za-z0-9_-]+\\.[A-Za-z0-9_-]{43}$',
+    },
+  },
+  {
+    name: 'uploadId',
+    in: 'query',
+    description: 'Of a part of a multipart upload of S3: as the capability has it.',
+    schema: { type: 'string' },
+  },
+  {
+    name: 'partNumber',
+    in: 'query',
+    description: 'The same.',
+    schema: { type: 'integer', minimum: 1, maximum: 10_000 },
+  },
+];
+
+/** Nothing is asked for that an upload could be out of range of, or has not got in time. */
+const notOfUploads: readonly number[] = [416, 422];
+
+const statuses = [...registeredStatuses, ...signedStatuses, ...uploadStatuses, ...refusalStatuses];
+
+/** The path of uploads. */
+export const relayPaths: Readonly<Record<string, PathItem>> = {
+  [`${RELAY_PREFIX}{key}`]: {
+    summary: 'Upload',
+    parameters: [key],
+    put: {
+      ...access,
+      operationId: 'putOriginal',
+      summary: 'Stores an original, or a part of one',
+      description:
+        'What head and capability can refuse is refused before `100 Continue`; `Expect: 100-continue` spares a client to send a body in vain.',
+      parameters: query,
+      requestBody: {
+        required: true,
+        content: { '*/*': { schema: { type: 'string', format: 'binary' } } },
+      },
+      responses: {
+        200: {
+          description:
+            "It is stored. The entity tag is the storage's own; a completion of parts asks for it.",
+          headers: headersOf('ETag', 'Cache-Control', 'Content-Length'),
+        },
+        ...errorResponses(
+          [...new Set(statuses)].filter((status) => !notOfUploads.includes(status)),
+        ),
+      },
+    },
+    options: {
+      ...access,
+      operationId: 'optionsOriginal',
+      summary: 'What may be asked of an upload',
+      responses: {
+        204: { $ref: '#/components/responses/Preflight' },
+        ...errorResponses([...new Set([404, ...refusalStatuses])]),
+      },
+    },
+  },
+};

@@ -1,0 +1,51 @@
+import type { Setting } from '../../src/config/setting.ts';
+import { type SettingName, settingGroups, settingTable } from '../../src/config/settings.ts';
+import { code, formatTable } from './table.ts';
+
+/** The settings that everybody needs. */
+const common: readonly SettingName[] = [
+  'HOST',
+  'PORT',
+  'STORAGE',
+  'STORAGE_DIR',
+  'S3_BUCKET',
+  'RESULT_STORE',
+  'RESULT_STORE_DIR',
+  'TRUST_PROXY',
+  'ADMIN_PORT',
+  'ADMIN_TOKEN',
+];
+
+/** A table for each group of settings, by the name of the group, and one of the common settings. */
+export const settingTables: Readonly<Record<string, string>> = {
+  ...Object.fromEntries(
+    Object.entries(settingGroups).map(([group, rows]) => [
+      `settings: ${group}`,
+      formatTable(
+        ['Variable', 'Default', 'Form', 'Meaning'],
+        Object.entries(rows).map(([name, row]) => [
+          code(name),
+          defaultOf(row),
+          row.form.words,
+          meaningOf(row),
+        ]),
+      ),
+    ]),
+  ),
+  'common settings': formatTable(
+    ['Variable', 'Default', 'Meaning'],
+    common.map((name) => [
+      code(name),
+      defaultOf(settingTable[name]),
+      meaningOf(settingTable[name]),
+    ]),
+  ),
+};
+
+function defaultOf({ default: value, defaultText = '' }: Setting): string {
+  return value === undefined || value === '' ? defaultText : code(String(value));
+}
+
+function meaningOf({ description, isSecret }: Setting): string {
+  return isSecret ? `${description} (secret)` : description;
+}
