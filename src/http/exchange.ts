@@ -104,14 +104,20 @@ export class Exchange {
    *
    * @param fields names and values of headers in turn, as they are sent; those on the request are added here
    * @param body of a HEAD it is not sent
+   * @param cacheControl value of `Cache-Control`, where it is not among the fields
    * @throws TypeError if Node would not write a field; nothing is sent then
    */
-  respond(status: number, fields: readonly string[], body?: Buffer | Readable): void {
+  respond(
+    status: number,
+    fields: readonly string[],
+    body?: Buffer | Readable,
+    cacheControl?: string,
+  ): void {
     const isLarge = body instanceof Buffer && body.length > PIECE_BYTES;
     const sent = this.request.method === 'HEAD' ? undefined : body;
     const sentBody = sent !== undefined && isLarge ? new BufferPieces(body) : sent;
     this.record.noteResponse(sentBody);
-    const head = this.#completeHead(fields);
+    const head = this.#completeHead(fields, cacheControl);
     if (sentBody instanceof Readable) {
       this.#stream(status, head, sentBody);
     } else {
@@ -170,10 +176,11 @@ export class Exchange {
   }
 
   /** Adds the fields on the request. */
-  #completeHead(fields: readonly string[]): string[] {
+  #completeHead(fields: readonly string[], cacheControl: string | undefined): string[] {
     const { trace } = this.record;
     const outcome = this.#isConcealed ? MISS : trace.outcome;
     const head = fields.slice();
+    if (cacheControl !== undefined) head.push('cache-control', cacheControl);
     if (outcome !== undefined) head.push('cache-status', formatCacheStatus(outcome));
     const serverTiming = this.#isConcealed ? undefined : formatServerTiming(trace.timings);
     if (serverTiming !== undefined) head.push('server-timing', serverTiming);

@@ -55,7 +55,7 @@ export function noteErrorCode(span: Span, code: ErrorCode): void {
 export class RequestTrace {
   readonly #clock: Clock;
   readonly #traced: TracedRequest | undefined;
-  readonly #durationsMs = new Map<TimedStage, number>();
+  readonly #timings: { readonly stage: TimedStage; durationMs: number }[] = [];
   outcome: CacheOutcome | undefined;
 
   /** @param traced shows the same stages in a trace; `undefined` where the request is not traced */
@@ -91,7 +91,9 @@ export class RequestTrace {
 
   /** Adds time to a stage, which a trace does not show. */
   add(stage: TimedStage, durationMs: number): void {
-    this.#durationsMs.set(stage, (this.#durationsMs.get(stage) ?? 0) + durationMs);
+    const known = this.#timings.find((timing) => timing.stage === stage);
+    if (known === undefined) this.#timings.push({ stage, durationMs });
+    else known.durationMs += durationMs;
   }
 
   /** Begins a part of the trace; one that is not ended is not sent. */
@@ -105,7 +107,7 @@ export class RequestTrace {
 
   /** Each stage entered so far, in order of the first visit's end. */
   get timings(): readonly StageTiming[] {
-    return [...this.#durationsMs].map(([stage, durationMs]) => ({ stage, durationMs }));
+    return this.#timings;
   }
 }
 

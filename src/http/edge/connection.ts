@@ -1,9 +1,9 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 import type { Meter } from '../../pipeline/meter.ts';
-import { ReaderPace } from './reader-pace.ts';
+import { RequestLineWatch } from './message-form.ts';
+import { ReaderPace } from './pace.ts';
 import { countRefusal, type Refusal, refusals, writeRefusal } from './refusal.ts';
-import { RequestLineWatch } from './request-line.ts';
 
 /**
  * Phase of a connection: it has asked for nothing yet; responses are under way; it had its response

@@ -7,16 +7,16 @@ import type { ConnectionCounters } from '../../telemetry/readiness.ts';
 import type { ClientLimits } from './client-limits.ts';
 import type { Connection } from './connection.ts';
 import { Connections } from './connections.ts';
+import { findFormFault } from './message-form.ts';
 import {
   countRefusal,
   type FindMethods,
+  hasBody,
   type ParserError,
   refusalOf,
   refusals,
   sendRefusal,
 } from './refusal.ts';
-import { findFormFault } from './request-guard.ts';
-import { hasBody } from './request-line.ts';
 
 /** Parts and settings of a listener. */
 export interface ListenerOptions {
@@ -83,8 +83,7 @@ export function createListener(options: ListenerOptions, handle: RequestHandler)
     const isForHandler = isUpload?.(request) === true;
     if (isWithBody && !isForHandler) discardBody(request, connection, limits);
     const refusal =
-      findFormFault(request, isForHandler ? uploadLimits : limits) ??
-      (connection.requestLines.isFaulty(request) ? refusals.badMessage : undefined) ??
+      findFormFault(request, isForHandler ? uploadLimits : limits, connection.requestLines) ??
       (connections.isOverloaded ? refusals.overloaded : undefined);
     if (refusal !== undefined) {
       countRefusal(meter, refusal);

@@ -5,7 +5,6 @@ import type { Meter } from '../../pipeline/meter.ts';
 import { type Failure, formatFailure, refuseMethod } from '../error-response.ts';
 import { formatHttpDate } from '../http-date.ts';
 import { COMMON_HEADERS } from '../response-headers.ts';
-import { hasBody } from './request-line.ts';
 
 /**
  * Response to a message that never becomes a request of the service: it is not HTTP, too much of it, or one
@@ -84,6 +83,12 @@ export function sendRefusal(
   if (refusal !== refusals.overloaded || hasBody(request)) response.shouldKeepAlive = false;
   response.writeHead(status, headers);
   response.end(request.method === 'HEAD' ? undefined : body);
+}
+
+/** Whether a request tells of a body. */
+export function hasBody({ headers }: IncomingMessage): boolean {
+  const { 'content-length': length = '0', 'transfer-encoding': coding } = headers;
+  return length !== '0' || coding !== undefined;
 }
 
 /** Refuses what was not, over the bare socket; nothing more is written to it. */

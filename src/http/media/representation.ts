@@ -72,7 +72,8 @@ export function sendBytes(
   if (part === undefined) return;
   const { status, fields, first, last } = part;
   const isWhole = status === 200 || last === undefined;
-  exchange.respond(status, fields, isWhole ? bytes : bytes.subarray(first, last + 1));
+  const body = isWhole ? bytes : bytes.subarray(first, last + 1);
+  exchange.respond(status, fields, body, cacheControl);
 }
 
 /**
@@ -90,11 +91,11 @@ export async function sendStream(
   if (part === undefined) return false;
   const { status, fields, first, last } = part;
   if (exchange.request.method === 'HEAD') {
-    exchange.respond(status, fields);
+    exchange.respond(status, fields, undefined, cacheControl);
     return false;
   }
   const body = await open(first, last);
-  exchange.respond(status, fields, body);
+  exchange.respond(status, fields, body, cacheControl);
   return true;
 }
 
@@ -104,7 +105,7 @@ export function sendNotModified(
   current: Pick<Content, 'validators' | 'robotsTag'>,
   cacheControl: string,
 ): void {
-  exchange.respond(304, keptFor(cacheControl, formatValidators(current)));
+  exchange.respond(304, formatValidators(current), undefined, cacheControl);
 }
 
 /**
@@ -120,12 +121,11 @@ function selectPart(
   const { validators, sizeBytes, hasRanges, partFields, wholeFields } = representation;
   const { method, headers } = exchange.request;
   if (isNotModified(headers, validators)) {
-    exchange.respond(304, keptFor(cacheControl, representation.validatorFields));
+    exchange.respond(304, representation.validatorFields, undefined, cacheControl);
     return undefined;
   }
   const last = sizeBytes === undefined ? undefined : sizeBytes - 1;
-  const fieldsOfWhole = keptFor(cacheControl, wholeFields);
-  const whole = { status: 200, fields: fieldsOfWhole, first: 0, last } as const;
+  const whole = { status: 200, fields: wholeFields, first: 0, last } as const;
   if (method === 'HEAD' || headers.range === undefined) return whole;
   if (!hasRanges || sizeBytes === undefined) return whole;
   const ifRange = headers['if-range'];
@@ -140,12 +140,8 @@ function selectPart(
   }
   const partBytes = String(range.last - range.first + 1);
   const ofPart = ['content-length', partBytes, 'content-range', contentRange];
-  const fields = [...keptFor(cacheControl, partFields), ...ofPart];
+  const fields = [...partFields, ...ofPart];
   return { status: 206, fields, first: range.first, last: range.last };
-}
-
-function keptFor(cacheControl: string, fields: readonly string[]): string[] {
-  return [...fields, 'cache-control', cacheControl];
 }
 
 function formatValidators({
