@@ -19,9 +19,16 @@ export interface FrameRange {
  */
 export type Strictness = 'warning' | 'error';
 
-/** Least factor at which the decoder of WebP reduces, and the reduction left to the filter: see `reducedSize`. */
-const LEAST_REDUCTION = 6;
+/** Least factors at which the decoder of WebP reduces, by the result, and the reduction left to the filter. */
+const LEAST_REDUCTION = { small: 4, any: 6 };
+const SMALL_PX = 128;
 const LEFT_TO_FILTER = 3;
+
+/** First byte of a JPEG and of a PNG; the place of the latter's bit depth (W3C PNG §11.2.1), and that of deep ones. */
+const JPEG_START = 0xff;
+const PNG_START = 0x89;
+const PNG_DEPTH_AT = 24;
+const DEEP_BITS = 16;
 
 /**
  * Warnings of libjpeg that leave the image complete (contract §3: "junk between markers, a wrong but harmless header
@@ -91,6 +98,7 @@ export async function openStill(
     return orientation === 1 ? image : image.autoOrient();
   };
   const image = open(false);
+  if (job.gamma === undefined && isPlain(original)) return image;
   const metadata = await image.metadata();
   checkDecodedSize({ widthPx: metadata.width, heightPx: metadata.height }, size);
   const isDeep = metadata.depth === 'ushort';
@@ -105,15 +113,25 @@ export async function openStill(
 }
 
 /**
- * Returns the size to which a WebP is decoded if it is reduced to a sixth or less. Its decoder can reduce to any size,
- * at less cost than decoding and filtering all pixels, but by plain averages; with three times the final size left to
- * the filter, the result is as similar to an exact reduction (`npm run bench:quality`).
+ * Whether the bytes are of a format whose decoder reads size and depth from the same fields as our parser, and of 8
+ * bits: a JPEG, or a PNG of no more. To ask the decoder for them takes a pipeline of its own, a tenth of an emoji.
+ */
+function isPlain(original: Uint8Array): boolean {
+  if (original[0] === JPEG_START) return true;
+  return original[0] === PNG_START && (original[PNG_DEPTH_AT] ?? DEEP_BITS) < DEEP_BITS;
+}
+
+/**
+ * Returns the size to which a WebP is decoded if it is reduced to a sixth or less, or to 128 px and a quarter or less.
+ * Its decoder can reduce to any size, at less cost than decoding and filtering all pixels, but by plain averages; with
+ * three times the final size left to the filter, the result is as similar to an exact reduction (docs/performance.md).
  */
 function reducedSize({ originalSize, resize, size }: RenderJob): Size | undefined {
   if (resize === 'none') return undefined;
   const { widthPx, heightPx } = originalSize;
   const factor = Math.min(widthPx / size.widthPx, heightPx / size.heightPx);
-  if (factor < LEAST_REDUCTION) return undefined;
+  const isSmall = Math.max(size.widthPx, size.heightPx) <= SMALL_PX;
+  if (factor < LEAST_REDUCTION[isSmall ? 'small' : 'any']) return undefined;
   const scale = LEFT_TO_FILTER / factor;
   return { widthPx: Math.round(widthPx * scale), heightPx: Math.round(heightPx * scale) };
 }

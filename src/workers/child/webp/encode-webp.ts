@@ -7,20 +7,25 @@ import { formatAnimation, parseWebp } from '../../../formats/webp/webp-container
 import type { RenderJob } from '../../../pipeline/render/render-job.ts';
 import type { Pixels } from '../pixels.ts';
 import { sampleChanges } from './animation-sample.ts';
-import { estimateLossless } from './lossless-estimate.ts';
+import { chooseForm, estimateRatio, type Smear, sampleStill, smearOf } from './still-form.ts';
 
 /** Small results, by their longer edge: chroma at half the resolution is visible here. */
 const SMALL_PX = 64;
 const TINY_PX = 32;
 
-/** Factor by which the lossless form may be larger at `high`: small drawings look better (docs/performance.md). */
-const WORTH = { tiny: 2.5, small: 1.25, any: 1 };
+/** Factors by which the lossless form may be larger at `high`: small drawings look better (docs/performance.md). */
+const WORTH: Readonly<Record<Smear, { readonly tiny: number; readonly small: number }>> = {
+  'cut-out': { tiny: 2.8, small: 2 },
+  drawing: { tiny: 2.2, small: 1.25 },
+  none: { tiny: 1, small: 1 },
+};
 
-/** Factor over the lossy bytes at which an estimate rules out the lossless form: a photograph. */
-const WORTH_TRYING = 2;
+/** Effort of a still's lossless form: a third of the time of effort 4, for 1.3 % more bytes (docs/performance.md). */
+const STILL_EFFORT = 1;
 
-/** Most colours of a drawing or a pattern, whatever the estimate says. */
-const FEW_COLOURS = 32;
+/** Estimated ratio from which the lossless form of an animation is not tried, and colours up to which it is. */
+const TOO_LARGE_TO_TRY = 3;
+const COLOURS_TO_TRY = 256;
 
 /** Ratios of estimated lossless to lossy bytes: up to the first, lossless is taken; from the second, lossy. */
 const CLEARLY_SMALLER = 0.8;
@@ -30,13 +35,14 @@ const CLEARLY_LARGER = 2;
 const MAX_BOTH_PIXELS = 4_000_000;
 
 /** Returns the settings of `lossless` at the effort of the job. */
-function losslessForm({ encoder: { effort = DEFAULT_WEBP_EFFORT } }: RenderJob): EncoderSettings {
+function losslessForm({ encoder }: RenderJob): EncoderSettings {
+  const { effort = DEFAULT_WEBP_EFFORT } = encoder;
   return { ...outputFormats.webp.qualities.lossless, effort };
 }
 
 /**
  * Encodes a WebP. If the quality is lossy and the image is a drawing, its lossless form may be smaller, and always
- * looks at least as good: for a still both are encoded, for an animation a sample of frames decides.
+ * looks at least as good: of a still an estimate from its pixels decides, of an animation a sample of frames.
  *
  * @param strip frames, one below the other
  * @param animation `undefined` for a single frame, a still
@@ -57,12 +63,18 @@ export async function encodeWebp(
 
 type Encode = (settings: EncoderSettings) => Promise<Uint8Array>;
 
+/** Encodes a still once; in both forms where the estimate is unsure (contract §3: one still in ten at most). */
 async function encodeStill(frame: Pixels, job: RenderJob, encode: Encode): Promise<Uint8Array> {
-  const lossy = await encode(job.encoder);
-  if (!isWorthTrying(frame, job.size, lossy.length)) return lossy;
+  const sample = sampleStill(frame);
+  const worth = worthOf(job, smearOf(sample));
+  const form = chooseForm(sample, estimateRatio(sample, frame, qualityOf(job)) / worth);
+  if (form === 'lossy') return encode(job.encoder);
+  const effort = Math.min(Number(job.encoder.effort ?? DEFAULT_WEBP_EFFORT), STILL_EFFORT);
   // Colours under transparent pixels are dropped: they are invisible.
-  const lossless = await encode({ ...losslessForm(job), exact: false });
-  return lossless.length <= lossy.length * worthOf(job) ? lossless : lossy;
+  const lossless = await encode({ lossless: true, exact: false, effort });
+  if (form === 'lossless') return lossless;
+  const lossy = await encode(job.encoder);
+  return lossless.length <= lossy.length * worth ? lossless : lossy;
 }
 
 async function encodeFrames(strip: Pixels, job: RenderJob, encode: Encode): Promise<Uint8Array> {
@@ -73,18 +85,17 @@ async function encodeFrames(strip: Pixels, job: RenderJob, encode: Encode): Prom
   const lossless = await encode(losslessForm(job));
   if (ratio <= CLEARLY_SMALLER || isLarge) return lossless;
   const lossy = await encode(job.encoder);
-  return lossless.length <= lossy.length * worthOf(job) ? lossless : lossy;
+  return lossless.length <= lossy.length * worthOf(job, 'drawing') ? lossless : lossy;
 }
 
-function isWorthTrying(frame: Pixels, size: Size, lossyBytes: number): boolean {
-  const { bytes, colours } = estimateLossless(frame, size);
-  return colours <= FEW_COLOURS || bytes < WORTH_TRYING * lossyBytes;
+function qualityOf({ encoder }: RenderJob): 'high' | 'low' {
+  return encoder.quality === outputFormats.webp.qualities.high.quality ? 'high' : 'low';
 }
 
-function worthOf({ size, encoder }: RenderJob): number {
-  if (encoder.quality !== outputFormats.webp.qualities.high.quality) return WORTH.any;
-  const edgePx = Math.max(size.widthPx, size.heightPx);
-  return edgePx <= TINY_PX ? WORTH.tiny : edgePx <= SMALL_PX ? WORTH.small : WORTH.any;
+function worthOf(job: RenderJob, smear: Smear): number {
+  const edgePx = Math.max(job.size.widthPx, job.size.heightPx);
+  if (qualityOf(job) === 'low' || edgePx > SMALL_PX) return 1;
+  return WORTH[smear][edgePx <= TINY_PX ? 'tiny' : 'small'];
 }
 
 /**
@@ -110,11 +121,12 @@ async function compareSample(strip: Pixels, job: RenderJob): Promise<number> {
     }
     return bytes / samples.length;
   };
-  const lossyBytes = await estimate(job.encoder);
   const middle = samples[Math.floor(samples.length / 2)] ?? 0;
   const frame = takeFrames(strip, size, middle - 1, 1);
-  if (!isWorthTrying(frame, size, lossyBytes / (1 + changed))) return Number.POSITIVE_INFINITY;
-  return (await estimate(losslessForm(job))) / lossyBytes;
+  const sample = sampleStill(frame);
+  const ratio = estimateRatio(sample, frame, qualityOf(job));
+  if (ratio > TOO_LARGE_TO_TRY && sample.colours > COLOURS_TO_TRY) return Number.POSITIVE_INFINITY;
+  return (await estimate(losslessForm(job))) / (await estimate(job.encoder));
 }
 
 function firstFrameOf(encoded: Uint8Array): Uint8Array {
