@@ -6,7 +6,11 @@ import { makeOriginals, type Originals } from './compare/originals.ts';
 import { type Contest, formatComparison, judgeAims } from './compare/report.ts';
 import { externalWorkload } from './compare/workloads/external.ts';
 import { renderWorkloads } from './compare/workloads/renders.ts';
-import { hitWorkloads, passthroughWorkloads } from './compare/workloads/repeated.ts';
+import {
+  hitWorkloads,
+  passthroughWorkloads,
+  warmPickerWorkload,
+} from './compare/workloads/repeated.ts';
 import { simulatedCores } from './compare/workloads/simulated-cores.ts';
 import { LoadGenerator } from './harness/load-generator.ts';
 import { parsePositive, publishReport } from './harness/report.ts';
@@ -50,7 +54,8 @@ function listWorkloads(): readonly Workload[] {
   const cores = values['simulated-cores'];
   if (cores !== undefined) return [simulatedCores(parsePositive('simulated-cores', cores))];
   const peers = [...values.peer.map(findPeer), ...values.server.map(parseServer)];
-  return [...renderWorkloads(peers), ...hitWorkloads, ...passthroughWorkloads, externalWorkload];
+  const repeated = [warmPickerWorkload, ...hitWorkloads, ...passthroughWorkloads];
+  return [...renderWorkloads(peers), ...repeated, externalWorkload];
 }
 
 function findPeer(name: string): Contestant {

@@ -10,6 +10,7 @@ import {
   drawFilms,
   drawStills,
   type Film,
+  findStills,
   layOut,
 } from '../harness/drawings.ts';
 import { Random } from '../harness/random.ts';
@@ -46,6 +47,11 @@ const FILMS: readonly Film[] = [
   { format: 'webp', widthPx: 128, frames: 24 },
 ];
 const EMOJI_SIZES = [20, 22, 24, 28, 32, 40, 44, 48, 56, 60, 64, 80];
+
+/** Stills of a client's picker, and how many are asked for in all, each under an id of its own. */
+const PICKER_PX = 48;
+export const PICKED = 300;
+const PICKERS = 60;
 
 /** Originals of one kind, and what is asked for of each. */
 interface Kind {
@@ -109,6 +115,14 @@ export async function makeOriginals(known?: string) {
           (['webp', 'gif'] as const).map((format) => assetRendering(path, widthPx, format, true)),
         ),
     }),
+    picker: await findStills(PICKER_PX).then((drawings) =>
+      make({
+        drawings,
+        copies: Math.ceil((PICKED * PICKERS) / drawings.length),
+        pathOf: (id) => `icons/${id}/picked`,
+        renderingsOf: (path) => [assetRendering(path, PICKER_PX, 'webp', false)],
+      }),
+    ),
     remove: async () => {
       for (const name of await readdir(folder)) await rm(join(folder, name), { recursive: true });
       if (known === undefined) await rm(folder, { recursive: true });

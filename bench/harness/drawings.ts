@@ -1,6 +1,7 @@
-import { link, mkdir, writeFile } from 'node:fs/promises';
+import { link, mkdir, readdir, readFile, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import sharp from 'sharp';
+import { readImageFacts } from '../../src/formats/read-image-facts.ts';
 
 /** Photos that everything is cut from. */
 export const PHOTOS = [
@@ -44,6 +45,32 @@ export function drawStills(
 /** Squares, as people upload them. */
 export function drawAvatars(): Promise<Drawing[]> {
   return drawStills([256, 512, 768, 1024], (edgePx) => edgePx);
+}
+
+/** Folders of stills of all kinds, as people upload them as emojis. */
+const PICKED_FOLDERS = [
+  ...['emojis', 'stickers', 'avatars', 'icons'].map((kind) => `originals/${kind}`),
+  ...['png-8', 'png-alpha', 'png-palette', 'jpeg-photo', 'jpeg-sampling', 'gif-static'],
+  ...['webp-alpha', 'webp-lossless', 'webp-lossy'],
+].map((folder) => join('fixtures', folder.includes('/') ? folder : join('corpus', folder)));
+const MAX_PICKED_BYTES = 100_000;
+
+/** Finds the stills of the corpus and the samples that are at least so wide. */
+export async function findStills(leastPx: number): Promise<Drawing[]> {
+  const drawings: Drawing[] = [];
+  for (const folder of PICKED_FOLDERS) {
+    const entries = await readdir(folder, { recursive: true, withFileTypes: true });
+    for (const entry of entries.filter((each) => each.isFile())) {
+      const bytes = await readFile(join(entry.parentPath, entry.name));
+      const facts = bytes.length <= MAX_PICKED_BYTES ? readImageFacts(bytes) : undefined;
+      if (facts === undefined || facts.animation !== undefined || facts.widthPx < leastPx) continue;
+      const { format, widthPx } = facts;
+      if (format === 'png' || format === 'jpeg' || format === 'webp' || format === 'gif') {
+        drawings.push({ format, widthPx, bytes });
+      }
+    }
+  }
+  return drawings;
 }
 
 /** A film of every photo, by every description. */

@@ -8,11 +8,15 @@ import type { Originals, Rendering } from '../originals.ts';
 /** Enough to keep every core busy. */
 const CLIENTS = 8;
 
+/** Connections of clients that open their pickers. */
+export const PICKER_CLIENTS = 64;
+
 const COLD = `Every response is rendered: no caches, and nothing is asked for twice. ${CLIENTS} clients.`;
 
 interface RenderWorkload extends Pick<Workload, 'name' | 'aims'> {
   readonly note: string;
   readonly renderingsOf: (originals: Originals) => readonly Rendering[];
+  readonly clients?: number;
 }
 
 const beside = (to: string, atLeast: number, reason?: string) =>
@@ -52,6 +56,13 @@ const workloads: readonly RenderWorkload[] = [
     aims: [besideSharp(4), beside(ipx.name, 4)],
   },
   {
+    name: 'picker, cold',
+    note: `Every response is rendered: no caches, and nothing is asked for twice. ${PICKER_CLIENTS} clients. Stills of the corpus and the samples, drawings and photographs, to 48 px as WebP; raw sharp encodes each once, with loss.`,
+    renderingsOf: ({ picker }) => picker,
+    clients: PICKER_CLIENTS,
+    aims: [beside(rawSharp.name, 0.95, RULES)],
+  },
+  {
     name: 'all heavy',
     note: `${COLD} PNG and WebP photographs.`,
     renderingsOf: heavyOf,
@@ -78,7 +89,7 @@ const workloads: readonly RenderWorkload[] = [
  * @param peers which take part where they were asked for: of other languages, or run by somebody else
  */
 export function renderWorkloads(peers: readonly Contestant[]): readonly Workload[] {
-  return workloads.map(({ name, aims, note, renderingsOf }) => ({
+  return workloads.map(({ name, aims, note, renderingsOf, clients = CLIENTS }) => ({
     name,
     aims,
     decidedBy: 'perSecond',
@@ -91,7 +102,7 @@ export function renderWorkloads(peers: readonly Contestant[]): readonly Workload
       );
       const isLikenessWanted = stage.isLikenessWanted && !isAnimated;
       const { folder } = originals;
-      const plan = { contest: name, folder, renderings, clients: CLIENTS, isLikenessWanted };
+      const plan = { contest: name, folder, renderings, clients, isLikenessWanted };
       return { note, entries: await competeInRenders(stage, contestants, plan) };
     },
   }));

@@ -3,10 +3,12 @@ import { dirname, join } from 'node:path';
 import { fetchOk, startService } from '../../harness/service.ts';
 import { compete, type Stage, type Workload } from '../contest.ts';
 import { type Starter, startOwn } from '../contestants.ts';
+import { PICKED } from '../originals.ts';
+import { PICKER_CLIENTS } from './renders.ts';
 
-/** A server that sends one thing that is at hand. */
+/** A server that sends what is at hand. */
 interface Sender extends Starter {
-  readonly target: string;
+  readonly targets: readonly string[];
 }
 
 /** Hits of about so many bytes: the first photograph at so many pixels. */
@@ -31,9 +33,9 @@ const PASSTHROUGHS = [
 const FILM_HEAD = Buffer.from('\0\0\0\x18ftypisom\0\0\x02\0isommp41', 'latin1');
 const FILM_KEY = 'attachments/1/2/film.mp4';
 
-const darkroomSends = (target: string): Sender => ({
+const darkroomSends = (...targets: readonly string[]): Sender => ({
   name: 'Darkroom',
-  target,
+  targets,
   start: (folder) => startService('compare-darkroom-caching', { STORAGE_DIR: folder }),
 });
 
@@ -51,8 +53,8 @@ export const hitWorkloads = HITS.map(
       const options = [String(body.length), JSON.stringify(fields)] as const;
       const senders = [
         darkroom,
-        { name: 'bare Fastify', target: '/', start: () => startOwn('fastify', ...options) },
-        { name: 'bare node:http', target: '/', start: () => startOwn('node-http', ...options) },
+        { name: 'bare Fastify', targets: ['/'], start: () => startOwn('fastify', ...options) },
+        { name: 'bare node:http', targets: ['/'], start: () => startOwn('node-http', ...options) },
       ];
       return {
         note: `One response of ${body.length} bytes, asked for by ${HIT_CLIENTS} clients again and again. Fastify and \`node:http\` send a buffer of that size with the same headers.`,
@@ -61,6 +63,25 @@ export const hitWorkloads = HITS.map(
     },
   }),
 );
+
+/** The stills of a picker, all of them at hand. */
+export const warmPickerWorkload: Workload = {
+  name: 'picker, warm',
+  aims: [{ of: 'Darkroom', to: 'bare Fastify', atLeast: 0.9, reason: COUNTED }],
+  decidedBy: 'perSecond',
+  hold: async (stage) => {
+    const { folder, picker } = await stage.originals();
+    const darkroom = darkroomSends(...picker.slice(0, PICKED).map((it) => it.darkroomPath));
+    const { body, fields } = await fetchHit(darkroom, folder);
+    const options = [String(body.length), JSON.stringify(fields)] as const;
+    const fastify = { name: 'bare Fastify', targets: ['/'] };
+    const senders = [darkroom, { ...fastify, start: () => startOwn('fastify', ...options) }];
+    return {
+      note: `The ${PICKED} stills of a picker, asked for by ${PICKER_CLIENTS} clients again and again. Fastify sends one buffer of ${body.length} bytes with the same headers.`,
+      entries: await competeInSending(stage, 'picker, warm', folder, senders, PICKER_CLIENTS),
+    };
+  },
+};
 
 /** Attachments without parameters, from a folder, beside reading it. */
 export const passthroughWorkloads = PASSTHROUGHS.map(
@@ -78,7 +99,7 @@ export const passthroughWorkloads = PASSTHROUGHS.map(
         darkroomSends(`/${FILM_KEY}`),
         {
           name: 'node:http, direct',
-          target: `/folder/${FILM_KEY}`,
+          targets: [`/folder/${FILM_KEY}`],
           start: (from: string) => startOwn('folder', from),
         },
       ];
@@ -91,7 +112,7 @@ export const passthroughWorkloads = PASSTHROUGHS.map(
 );
 
 /** A response that the service has at hand, and its headers, but for those of the connection. */
-async function fetchHit({ start, target }: Sender, folder: string) {
+async function fetchHit({ start, targets: [target = ''] }: Sender, folder: string) {
   const service = await start(folder);
   await fetchOk(service.origin, target);
   // Now it is a hit.
@@ -112,7 +133,9 @@ function competeInSending(
   return compete(stage, senders, {
     contest,
     folder,
-    tryOut: ({ target }, origin) => fetchOk(origin, target),
-    loadOf: ({ target }) => ({ clients, paths: [target], isRepeated: true }),
+    tryOut: async ({ targets }, origin) => {
+      for (const target of targets) await fetchOk(origin, target);
+    },
+    loadOf: ({ targets }) => ({ clients, paths: targets, isRepeated: true }),
   });
 }

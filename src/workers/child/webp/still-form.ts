@@ -82,7 +82,7 @@ const GRADIENT_RESIDUE = 0.55;
 /** The logarithms of a difference and one. */
 const LOGARITHMS = Float64Array.from({ length: 512 }, (_, difference) => Math.log2(1 + difference));
 
-/** What a sample of a still's pixels tells; shares are of the sampled pixels. */
+/** Facts of a still's sampled pixels; shares are of these. */
 export interface StillSample {
   /** Bits that predictors from the neighbours leave of a pixel. */
   readonly residueBits: number;
