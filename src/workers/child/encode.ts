@@ -4,7 +4,7 @@ import type { Animation } from '../../formats/image-facts.ts';
 import type { RenderJob } from '../../pipeline/render/render-job.ts';
 import { encodeGif } from './gif/encode-gif.ts';
 import { fromPixels, type Pixels, toPixels } from './pixels.ts';
-import { encodeWebp } from './webp/encode-webp.ts';
+import { encodeWebp, isSurelyLossy } from './webp/encode-webp.ts';
 
 type Encode = (
   strip: Pixels,
@@ -34,7 +34,7 @@ export async function encodeAnimation(
 /** Encodes an image; sharp decodes and transforms it in the same pipeline. */
 export async function encodeStill(image: Sharp, job: RenderJob): Promise<Uint8Array> {
   const srgb = image.toColourspace('srgb');
-  const encode = encoders[job.format];
+  const encode = isSurelyLossy(job) ? undefined : encoders[job.format];
   return encode === undefined
     ? srgb.toFormat(job.format, job.encoder).toBuffer()
     : encode(await toPixels(srgb), job, undefined);
