@@ -56,7 +56,7 @@ const SURELY_SMALLER = 0.93;
 const SURELY_LARGER = 1.07;
 
 /** Ratios up to which a palette may still be smaller, and colours of one; with fewest colours it may at any ratio. */
-const LARGER_THAN_PALETTE = 2.5;
+const LARGER_THAN_PALETTE = 2.6;
 const PALETTE_COLOURS = 100;
 const FEWEST_COLOURS = 16;
 
