@@ -1,12 +1,5 @@
-import { createHash } from 'node:crypto';
-import {
-  DeleteObjectCommand,
-  DeleteObjectsCommand,
-  type ListObjectsV2Command,
-  type S3Client,
-} from '@aws-sdk/client-s3';
+import { DeleteObjectCommand, type ListObjectsV2Command, type S3Client } from '@aws-sdk/client-s3';
 import { isResultPath } from '../../pipeline/results/result-path.ts';
-import { readS3Failure } from './s3-client.ts';
 import { listObjects } from './s3-listing.ts';
 
 /** Objects to remove, and the deadline of each request. */
@@ -18,11 +11,11 @@ export interface S3Removal {
   readonly within: <Result>(request: (signal: AbortSignal) => Promise<Result>) => Promise<Result>;
 }
 
-/** Concurrent requests to servers that accept only one key in each. */
-const SINGLE_REQUESTS = 8;
+/** Concurrent requests. Not one for many keys: servers disagree about the checksum that it needs. */
+const MAX_REQUESTS = 8;
 
 /**
- * Removes all objects whose keys begin with a prefix, page by page, up to 1000 at a time.
+ * Removes all objects whose keys begin with a prefix, page by page.
  *
  * @returns the number of removed objects
  * @throws Error of the SDK, for an object that the server does not remove, and for an incomplete list; some objects may
@@ -47,46 +40,12 @@ async function removeKeys(
   { bucket, within }: S3Removal,
   keys: readonly string[],
 ): Promise<void> {
-  const command = new DeleteObjectsCommand({
-    Bucket: bucket,
-    Delete: { Objects: keys.map((Key) => ({ Key })), Quiet: true },
-  });
-  summarizeByMd5(command);
-  try {
-    const { Errors = [] } = await within((abortSignal) => client.send(command, { abortSignal }));
-    const [first] = Errors.filter(({ Code }) => Code !== 'NoSuchKey');
-    if (first === undefined) return;
-    throw new Error(`${first.Key} is not removed: ${first.Code} ${first.Message}`);
-  } catch (error) {
-    const { status = 500 } = readS3Failure(error);
-    if (status >= 500 && status !== 501) throw error;
-  }
-  // Rejected as a whole: some servers do not know the request, or require another checksum.
   const waiting = [...keys];
   const removeOneByOne = async (): Promise<void> => {
     for (let Key = waiting.pop(); Key !== undefined; Key = waiting.pop()) {
-      const single = new DeleteObjectCommand({ Bucket: bucket, Key });
-      await within((abortSignal) => client.send(single, { abortSignal }));
+      const command = new DeleteObjectCommand({ Bucket: bucket, Key });
+      await within((abortSignal) => client.send(command, { abortSignal }));
     }
   };
-  await Promise.all(Array.from({ length: SINGLE_REQUESTS }, removeOneByOne));
-}
-
-/**
- * Adds the checksum that every server knows. S3 requires one for this request, and accepted only MD5 until 2022, as do
- * compatible servers; the SDK sends only CRC-32, whatever its settings (aws-sdk-js-v3, `MD5_FALLBACK.md`; its issues
- * 6819 and 6920).
- */
-function summarizeByMd5(command: DeleteObjectsCommand): void {
-  command.middlewareStack.add(
-    (next) => (call) => {
-      const { headers, body } = call.request as { headers: Record<string, string>; body: string };
-      for (const name of Object.keys(headers)) {
-        if (/^x-amz-(sdk-)?checksum-/i.test(name)) delete headers[name];
-      }
-      headers['Content-MD5'] = createHash('md5').update(body).digest('base64');
-      return next(call);
-    },
-    { step: 'build', priority: 'low', name: 'summarizeByMd5' },
-  );
+  await Promise.all(Array.from({ length: MAX_REQUESTS }, removeOneByOne));
 }

@@ -1,4 +1,3 @@
-import { createHash } from 'node:crypto';
 import { once } from 'node:events';
 import type { ServerResponse } from 'node:http';
 import { describe, expect, test } from 'vitest';
@@ -309,55 +308,29 @@ describe('of a removal', () => {
   const keys = ['a', 'b c', 'd+é', '&<>'].map((hash) => `${PREFIX}avatars/1/${hash}/${name}`);
   const encode = (key: string): string => encodeURIComponent(key).replaceAll('%20', '+');
   const pages: ScriptedAnswer = (request, response) => {
-    if (request.method !== 'GET') response.end('<DeleteResult/>');
+    if (request.method === 'DELETE') response.writeHead(204).end();
     else if (request.url.searchParams.has('continuation-token')) {
       respondWithPage(response, keys.slice(2).map(encode));
     } else respondWithPage(response, keys.slice(0, 2).map(encode), 'more/+ please');
   };
 
-  test('all pages are gone through, with the sum that older servers want, and no other', async () => {
+  test('all pages are gone through', async () => {
     const { store, asked } = await open(pages);
     expect(await store.remove('avatars/1/')).toBe(4);
     const queries = asked('GET').map(({ url }) => url.searchParams);
     const prefix = `${PREFIX}avatars/1/`;
     expect(queries.map((query) => query.get('prefix'))).toEqual([prefix, prefix]);
     expect(queries[1]?.get('continuation-token')).toBe('more/+ please');
-    const posts = asked('POST');
-    expect(posts).toHaveLength(2);
-    const named = posts.flatMap(({ body }) =>
-      [...body.toString().matchAll(/<Key>(.*?)<\/Key>/g)].map((match) => match[1]),
-    );
-    expect(named).toEqual([...keys.slice(0, 3), `${PREFIX}avatars/1/&amp;&lt;&gt;/${name}`]);
-    for (const { headers, body } of posts) {
-      expect(headers['content-md5']).toBe(createHash('md5').update(body).digest('base64'));
-      expect(Object.keys(headers).filter((one) => one.includes('checksum'))).toEqual([]);
-      expect(headers.authorization).toContain('content-md5');
-    }
-  });
-
-  test.each([
-    [400, 'InvalidRequest'],
-    [405, 'MethodNotAllowed'],
-    [501, 'NotImplemented'],
-  ])('%i to many at once has them removed one by one', async (status, code) => {
-    const { store, asked } = await open((request, response) => {
-      if (request.method === 'POST') respondWithError(response, status, code);
-      else if (request.method === 'DELETE') response.writeHead(204).end();
-      else pages(request, response);
-    });
-    expect(await store.remove('avatars/1/')).toBe(4);
     const paths = asked('DELETE').map(({ url }) => decodeURIComponent(url.pathname));
     expect(paths.sort()).toEqual(keys.map((key) => `/bucket/${key}`).sort());
   });
 
   test('an object that is kept is a failure', async () => {
     const { store } = await open((request, response) => {
-      if (request.method === 'GET') return pages(request, response);
-      response.end(
-        '<DeleteResult><Error><Key>k</Key><Code>AccessDenied</Code><Message>No.</Message></Error></DeleteResult>',
-      );
+      if (request.method === 'GET') pages(request, response);
+      else respondWithError(response, 403, 'AccessDenied');
     });
-    const cause = { message: expect.stringContaining('k is not removed: AccessDenied No.') };
+    const cause = { message: expect.stringContaining('AccessDenied (HTTP 403') };
     await expect(store.remove('avatars/1/')).rejects.toMatchObject({ cause });
   });
 
