@@ -24,10 +24,10 @@ const LEAST_REDUCTION = { small: 4, any: 6 };
 const SMALL_PX = 128;
 const LEFT_TO_FILTER = 3;
 
-/** First byte of a JPEG and of a PNG; the place of the latter's bit depth (W3C PNG §11.2.1), and that of deep ones. */
-const JPEG_START = 0xff;
+/** Places of the type, size and bit depth of a PNG's first chunk, which is its header (W3C PNG §5.6 and §11.2.1). */
 const PNG_START = 0x89;
-const PNG_DEPTH_AT = 24;
+const PNG_HEADER = { typeAt: 12, widthAt: 16, heightAt: 20, depthAt: 24 } as const;
+const IHDR = 0x49484452;
 const DEEP_BITS = 16;
 
 /**
@@ -98,7 +98,7 @@ export async function openStill(
     return orientation === 1 ? image : image.autoOrient();
   };
   const image = open(false);
-  if (job.gamma === undefined && isPlain(original)) return image;
+  if (job.gamma === undefined && isShallowPng(original, size)) return image;
   const metadata = await image.metadata();
   checkDecodedSize({ widthPx: metadata.width, heightPx: metadata.height }, size);
   const isDeep = metadata.depth === 'ushort';
@@ -113,12 +113,18 @@ export async function openStill(
 }
 
 /**
- * Whether the bytes are of a format whose decoder reads size and depth from the same fields as our parser, and of 8
- * bits: a JPEG, or a PNG of no more. To ask the decoder for them takes a pipeline of its own, a tenth of an emoji.
+ * Whether the bytes are a PNG of this size and of at most 8 bits. Its header has a fixed place; to ask the decoder for
+ * size and depth takes a pipeline of its own, a tenth of an emoji.
  */
-function isPlain(original: Uint8Array): boolean {
-  if (original[0] === JPEG_START) return true;
-  return original[0] === PNG_START && (original[PNG_DEPTH_AT] ?? DEEP_BITS) < DEEP_BITS;
+function isShallowPng(original: Uint8Array, { widthPx, heightPx }: Size): boolean {
+  if (original[0] !== PNG_START || original.length <= PNG_HEADER.depthAt) return false;
+  const header = new DataView(original.buffer, original.byteOffset);
+  return (
+    header.getUint32(PNG_HEADER.typeAt) === IHDR &&
+    header.getUint32(PNG_HEADER.widthAt) === widthPx &&
+    header.getUint32(PNG_HEADER.heightAt) === heightPx &&
+    header.getUint8(PNG_HEADER.depthAt) < DEEP_BITS
+  );
 }
 
 /**

@@ -64,10 +64,14 @@ const FEWEST_COLOURS = 16;
 const PATTERN_COLOURS = 256;
 const PATTERN_SHARE = 0.3;
 
-/** Shares of pixels that are unlike both neighbours: from the first a pattern, up to the last a drawing's flat areas. */
+/**
+ * Shares of pixels that are unlike both neighbours: from the first a pattern; up to the others the flat areas of drawings,
+ * and stripes, which may be smaller without loss at any ratio.
+ */
 const PATTERN_UNLIKE = 0.9;
 const GRADIENT_UNLIKE = 0.5;
 const FLAT_UNLIKE = 0.92;
+const STRIPED_UNLIKE = 0.06;
 const CUT_OUT_UNLIKE = 0.97;
 
 /** Share of transparent and translucent pixels from which a picture is cut out. */
@@ -130,6 +134,7 @@ export function chooseForm(sample: StillSample, ratio: number): StillForm {
     unlike > PATTERN_UNLIKE && colours <= Math.min(PATTERN_COLOURS, PATTERN_SHARE * sample.pixels);
   const mayBePalette =
     colours <= FEWEST_COLOURS ||
+    unlike <= STRIPED_UNLIKE ||
     (ratio < LARGER_THAN_PALETTE && (colours <= PALETTE_COLOURS || isPattern));
   return ratio < SURELY_LARGER || mayBePalette ? 'both' : 'lossy';
 }
