@@ -21,8 +21,6 @@ export interface Terminal {
   readonly stdin: Readable;
   readonly stdout: Writable;
   readonly stderr: Writable;
-  /** Columns of the terminal behind `stderr`; `undefined` if it is not a terminal. */
-  readonly columns: number | undefined;
   /** Aborts when the command is stopped. */
   readonly signal: AbortSignal;
 }

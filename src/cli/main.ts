@@ -31,7 +31,6 @@ async function main(): Promise<void> {
     stdin: process.stdin,
     stdout: process.stdout,
     stderr: process.stderr,
-    columns: process.stderr.isTTY ? process.stderr.columns : undefined,
     signal: stopping.signal,
   });
   const leave = (): void => {

@@ -47,7 +47,5 @@ export interface OriginalFacts {
   readonly heightPx: number;
   readonly frames: number;
   readonly isMoving: boolean;
-  /** Name of the colour profile; empty for a profile without a name. */
-  readonly profile?: string | undefined;
   readonly sizeBytes: number;
 }

@@ -1,5 +1,4 @@
 import { LRUCache } from 'lru-cache';
-import { readProfileName } from '../formats/embedded-profile.ts';
 import { readImageFacts } from '../formats/read-image-facts.ts';
 import type { Originals } from '../pipeline/originals/originals.ts';
 import type { RequestTrace } from '../pipeline/request-trace.ts';
@@ -61,7 +60,6 @@ export function describeOriginal(bytes: Uint8Array): OriginalFacts | undefined {
       heightPx: isTurned ? widthPx : heightPx,
       frames,
       isMoving: animation !== undefined && animationFault === undefined && frames > 1,
-      profile: readProfileName(bytes),
       sizeBytes: bytes.byteLength,
     };
   } catch {

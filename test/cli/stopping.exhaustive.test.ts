@@ -132,21 +132,20 @@ test('a signal that comes twice within a moment is one, and the command cleans u
   expect(readdirSync(originals)).toEqual([]);
 });
 
-test('a command at a terminal shows its progress, and cleans up after ^C, which comes twice through npx', () => {
+test('a command at a terminal cleans up after ^C, which comes twice through npx', () => {
   const large = join(folder, 'large');
   writeFileSync(large, '');
   truncateSync(large, 6 * 1024 ** 3);
   const log = join(folder, 'terminal');
   const command = `npx --offline darkroom put ${KEY} '${large}'`;
   const script = `
-    (until grep -q 'of 6.0 GiB' '${log}' 2>/dev/null; do sleep 0.05; done; printf '\\003') |
+    (until ls -A '${originals}' | grep -q incoming; do sleep 0.05; done; printf '\\003') |
     script --quiet --flush --return --command "stty cols 60; ${command}" '${log}'`;
   const { status } = spawnSync('bash', ['-c', script], {
     env: { ...process.env, STORAGE_DIR: originals },
     timeout: 25_000,
   });
   const shown = readFileSync(log, 'utf8');
-  expect(shown).toMatch(/\[K {1,2}\d+ % {2}[\d.]+ .iB of 6\.0 GiB, [\d.]+ .iB\/s/);
   expect(shown).toContain('darkroom: stopped; nothing was stored');
   expect(status).toBe(130); // of SIGINT, by shells
   expect(readdirSync(originals)).toEqual([]);

@@ -12,9 +12,6 @@ import { type Finding, fault, ok } from './finding.ts';
 /** Most keys that are listed. */
 const LISTED_KEYS = 100;
 
-/** Largest tolerated clock difference; S3 rejects requests from 15 minutes on. */
-const MAX_CLOCK_DIFFERENCE_MS = 60_000;
-
 /** Checks whether originals can be read, and which exist; yields each finding as soon as it is known. */
 export async function* checkOrigin(config: Config, signal: AbortSignal): AsyncGenerator<Finding> {
   const { storage, originLimits } = config;
@@ -26,7 +23,7 @@ export async function* checkOrigin(config: Config, signal: AbortSignal): AsyncGe
     storage.kind === 's3' && storage.prefix ? `${where}, ${storage.prefix}` : where,
   );
 
-  const { listing, clock } = await inspect(config, within(), signal);
+  const listing = await inspect(config, within(), signal);
   let origin: Source;
   try {
     origin = await openOrigin(config);
@@ -42,7 +39,6 @@ export async function* checkOrigin(config: Config, signal: AbortSignal): AsyncGe
   yield describeListing(listing, mayNotList, storage.kind);
   const key = keys.find(isOriginKey);
   if (key !== undefined) yield describeReading(key, await tryKey(key));
-  if (clock !== undefined) yield clock;
 }
 
 /** Result of listing the storage. */
@@ -55,11 +51,7 @@ type Listing =
     }
   | { readonly kind: 'failed'; readonly cause: unknown };
 
-async function inspect(
-  config: Config,
-  within: AbortSignal,
-  signal: AbortSignal,
-): Promise<{ readonly listing: Listing; readonly clock?: Finding }> {
+async function inspect(config: Config, within: AbortSignal, signal: AbortSignal): Promise<Listing> {
   const keys: string[] = [];
   let isPart = false;
   const visit = ({ key }: ListedOriginal): boolean => {
@@ -67,21 +59,17 @@ async function inspect(
     if (!isPart) keys.push(key);
     return !isPart;
   };
-  const opening = openListing(config);
   const list = async (): Promise<Listing> => {
-    await (await opening).list('', visit, within);
+    const opened = await openListing(config);
+    await opened.list('', visit, within);
     return { kind: 'listed', keys, isPart };
   };
   // A hanging file server ignores the signal.
-  const listing = await unlessAborted(list(), within).catch((error: unknown): Listing => {
+  return unlessAborted(list(), within).catch((error: unknown): Listing => {
     signal.throwIfAborted();
     if (within.aborted) return { kind: 'failed', cause: new MediaError('ORIGIN_TIMEOUT') };
     return { kind: 'failed', cause: error instanceof MediaError ? error.cause : error };
   });
-  if (config.storage.kind === 'filesystem' || within.aborted) return { listing };
-  const opened = await opening;
-  const clockAheadMs = 'clockAheadMs' in opened ? opened.clockAheadMs : undefined;
-  return { listing, clock: describeClock(clockAheadMs) };
 }
 
 function describeAbsence(key: string, outcome: ReadOutcome, mayNotList: boolean): Finding {
@@ -140,17 +128,5 @@ function describeListing(
   return fault(
     'listing',
     `none of ${all} has the key of an original; the first is "${keys[0]}". Is ${setting} right?`,
-  );
-}
-
-function describeClock(clockAheadMs: number | undefined): Finding {
-  if (clockAheadMs === undefined) return fault('clock', 'the response of the server has no date');
-  const seconds = Math.abs(Math.round(clockAheadMs / 1000));
-  if (Math.abs(clockAheadMs) <= MAX_CLOCK_DIFFERENCE_MS) {
-    return ok('clock', `within ${Math.max(1, seconds)} s of the storage's`);
-  }
-  return fault(
-    'clock',
-    `${seconds} s ${clockAheadMs > 0 ? 'ahead of' : 'behind'} the storage's; from 900 s on, S3 refuses what we sign (RequestTimeTooSkewed)`,
   );
 }

@@ -17,7 +17,6 @@ import {
 } from '../command.ts';
 import { type InputFile, openInputFile, readWhole } from './input-file.ts';
 import { type OriginalAddress, parseAddress } from './original-address.ts';
-import { ProgressLine } from './progress-line.ts';
 import { findServingFault } from './serving-trial.ts';
 
 /** Stores an original where the service reads it. */
@@ -113,25 +112,23 @@ async function checkImage(
 async function write(
   writer: OriginalWriter,
   { key }: OriginalAddress,
-  { chunks, sizeBytes }: InputFile,
-  terminal: Terminal,
+  { chunks }: InputFile,
+  { signal }: Terminal,
 ): Promise<number> {
-  const { signal } = terminal;
-  const progress = new ProgressLine(terminal, sizeBytes);
   let writtenBytes = 0;
-  const onProgress = (doneBytes: number): void => {
-    writtenBytes = doneBytes;
-    progress.update(doneBytes);
+  const counted = async function* (): AsyncGenerator<Uint8Array> {
+    for await (const chunk of chunks) {
+      writtenBytes += chunk.length;
+      yield chunk;
+    }
   };
   try {
-    await writer.write(key, chunks, { signal, onProgress });
+    await writer.write(key, counted(), { signal });
     return writtenBytes;
   } catch (cause) {
     // An error about remains of the upload is shown even after a stop.
     if (cause instanceof Error && cause.name === 'AbortError') throw cause;
     throw new CommandFault(`${key} cannot be written`, { cause });
-  } finally {
-    progress.clear();
   }
 }
 

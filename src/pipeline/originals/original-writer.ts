@@ -4,8 +4,6 @@ import type { UploadPartId } from '../../contract/signing/relay-capability.ts';
 export interface OriginalWriteOptions {
   /** Ends it; nothing is left of it then. */
   readonly signal: AbortSignal;
-  /** Hears how many bytes have been written so far. */
-  readonly onProgress?: ((writtenBytes: number) => void) | undefined;
   /** Number of bytes, where it is known: `chunks` give as many, or throw. */
   readonly sizeBytes?: number | undefined;
   /** To be stored beside it, where the storage has a place for that. */
@@ -59,17 +57,14 @@ export interface OriginalWriter {
     | undefined;
 }
 
-/** The same bytes, which end with the signal; progress follows what is taken of them. */
+/** Passes chunks on until the signal aborts. */
 export async function* untilStopped(
   chunks: AsyncIterable<Uint8Array>,
-  { signal, onProgress }: Pick<OriginalWriteOptions, 'signal' | 'onProgress'>,
+  signal: AbortSignal,
 ): AsyncGenerator<Uint8Array> {
-  let takenBytes = 0;
   for await (const chunk of chunks) {
     signal.throwIfAborted();
     yield chunk;
-    takenBytes += chunk.length;
-    onProgress?.(takenBytes);
   }
   signal.throwIfAborted();
 }

@@ -44,7 +44,7 @@ export class FilesystemOriginalWriter implements OriginalWriter {
     const temporaryPath = join(root, `.incoming-${randomBytes(16).toString('hex')}`);
     const place = { path, temporaryPath, root, isNew: options.isNew };
     try {
-      await writeWholeFile(untilStopped(chunks, options), place);
+      await writeWholeFile(untilStopped(chunks, options.signal), place);
     } catch (error) {
       if (options.isNew !== true || systemCodeOf(error) !== 'EEXIST') throw error;
       throw new MediaError('MEDIA_EXISTS', { cause: error });

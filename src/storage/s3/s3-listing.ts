@@ -11,29 +11,10 @@ import { createS3Client, findS3Cause, isPossibleKey, type S3BucketOptions } from
 export class S3Listing implements OriginListing {
   readonly #client: S3Client;
   readonly #options: S3BucketOptions;
-  #clockAheadMs: number | undefined;
 
   constructor(options: S3BucketOptions) {
     this.#client = createS3Client(options);
     this.#options = options;
-    this.#client.middlewareStack.add(
-      (next) => async (args) => {
-        const result = await next(args);
-        this.#clockAheadMs ??= measureClock(result.response);
-        return result;
-      },
-      // Nearest to the wire: error responses have a date, too.
-      { step: 'deserialize', priority: 'low' },
-    );
-  }
-
-  /**
-   * Lead of this clock over the server's, in milliseconds, by the `Date` of its first response, whose resolution
-   * is seconds; `undefined` without a response. Measured here, because the SDK corrects its own clock after the first
-   * error, and signs accordingly from then on.
-   */
-  get clockAheadMs(): number | undefined {
-    return this.#clockAheadMs;
   }
 
   async list(
@@ -106,11 +87,4 @@ function readPage(
   const stranger = objects.find(({ key }) => !key.startsWith(prefix));
   if (stranger !== undefined) throw new Error(`The server lists ${stranger.key} below ${prefix}`);
   return objects;
-}
-
-/** Measures the clock difference; the SDK's responses have headers by lower-case name. */
-function measureClock(response: unknown): number | undefined {
-  const { headers } = (response ?? {}) as { readonly headers?: { readonly date?: string } };
-  const serverMs = Date.parse(headers?.date ?? '');
-  return Number.isNaN(serverMs) ? undefined : Date.now() - serverMs;
 }

@@ -67,7 +67,7 @@ export class S3OriginalWriter implements OriginalWriter {
     chunks: AsyncIterable<Uint8Array>,
     options: OriginalWriteOptions,
   ): Promise<string> {
-    const { signal, onProgress, sizeBytes, contentType, isNew } = options;
+    const { signal, sizeBytes, contentType, isNew } = options;
     signal.throwIfAborted();
     const place = this.#placeOf(key);
     const object = { ...place, ContentLength: sizeBytes, ContentType: contentType };
@@ -77,7 +77,7 @@ export class S3OriginalWriter implements OriginalWriter {
     const isHeld = this.heldBytesOf(sizeBytes) > 0;
     const etag = isHeld
       ? await this.#writeInParts(place, chunks, options)
-      : await this.#stream(chunks, signal, send, onProgress);
+      : await this.#stream(chunks, signal, send);
     if (etag !== '') return etag;
     // Ceph returns no tag of a completed multipart upload. Without any tag, the original is stored all the same.
     const abortSignal = AbortSignal.any([signal, AbortSignal.timeout(TAG_TIMEOUT_MS)]);
@@ -117,10 +117,9 @@ export class S3OriginalWriter implements OriginalWriter {
     chunks: AsyncIterable<Uint8Array>,
     signal: AbortSignal,
     send: (body: Readable, abortSignal: AbortSignal) => Promise<unknown>,
-    onProgress?: (writtenBytes: number) => void,
   ): Promise<string> {
     const failing = new AbortController();
-    const body = Readable.from(untilStopped(chunks, { signal, onProgress }), {
+    const body = Readable.from(untilStopped(chunks, signal), {
       objectMode: false,
       highWaterMark: BODY_BUFFER_BYTES,
     });
@@ -144,25 +143,21 @@ export class S3OriginalWriter implements OriginalWriter {
     options: OriginalWriteOptions,
   ): Promise<string> {
     const { signal, contentType: ContentType, isNew } = options;
-    const parts = fillParts(untilStopped(chunks, { signal }));
+    const parts = fillParts(untilStopped(chunks, signal));
     const { value: first } = await parts.next();
     if (first?.isLast === false) return this.#completeParts(place, first, parts, options);
     const Body = first?.bytes ?? Buffer.alloc(0);
     const condition = this.#requests.conditionOf(isNew);
     const whole = new PutObjectCommand({ ...place, ContentType, ...condition, Body });
-    const stored = await this.#requests.settle(
-      (abortSignal) => this.#client.send(whole, { abortSignal }),
-      signal,
-    );
-    options.onProgress?.(Body.length);
-    return etagOf(stored);
+    const send = (abortSignal: AbortSignal) => this.#client.send(whole, { abortSignal });
+    return etagOf(await this.#requests.settle(send, signal));
   }
 
   async #completeParts(
     place: Place,
     first: Part,
     rest: AsyncGenerator<Part>,
-    { signal, onProgress, contentType: ContentType, isNew }: OriginalWriteOptions,
+    { signal, contentType: ContentType, isNew }: OriginalWriteOptions,
   ): Promise<string> {
     const beginning = new CreateMultipartUploadCommand({ ...place, ContentType });
     const { UploadId } = await this.#requests.begin(
@@ -171,7 +166,6 @@ export class S3OriginalWriter implements OriginalWriter {
     );
     try {
       const Parts: CompletedPart[] = [];
-      let sentBytes = 0;
       const send = async ({ bytes: Body }: Part): Promise<void> => {
         const PartNumber = Parts.length + 1;
         const part = new UploadPartCommand({ ...place, UploadId, PartNumber, Body });
@@ -180,8 +174,6 @@ export class S3OriginalWriter implements OriginalWriter {
           signal,
         );
         Parts.push({ PartNumber, ETag });
-        sentBytes += Body.length;
-        onProgress?.(sentBytes);
       };
       await send(first);
       for await (const part of rest) await send(part);

@@ -56,15 +56,9 @@ export function describeOriginalWriter(
       'what is written is read: %i bytes',
       async (sizeBytes) => {
         const bytes = numbered(sizeBytes);
-        const progress: number[] = [];
         const key = 'attachments/1/2/Größe ?&.bin';
-        await fixture.writer.write(key, inChunks(bytes, 1_000_003), {
-          signal,
-          onProgress: (done) => void progress.push(done),
-        });
+        await fixture.writer.write(key, inChunks(bytes, 1_000_003), { signal });
         expect((await read(key)).equals(bytes)).toBe(true);
-        expect(progress.at(-1) ?? 0).toBe(sizeBytes);
-        expect(progress).toEqual([...progress].sort((a, b) => a - b));
         expect(await fixture.list()).toEqual([key]);
       },
     );

@@ -14,7 +14,6 @@ export function OriginalSheet() {
           ['Format', known.format],
           ['Dimensions', `${known.widthPx} × ${known.heightPx}`],
           ['Frames', String(known.frames)],
-          ['Profile', known.profile === undefined ? 'none' : known.profile || 'without a name'],
         ] as const)),
     ['Bytes', sizeBytes === undefined ? 'not in the list' : formatBytes(sizeBytes)],
   ];
