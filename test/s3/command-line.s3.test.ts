@@ -80,7 +80,7 @@ describe('the command line on Ceph RGW', () => {
     const { status, stdout, stderr } = await run('check');
     expect([status, stderr]).toEqual([0, '']);
     expect([...stdout.toString().matchAll(/^([\w ]+):/gm)].map(([, found]) => found)).toEqual(
-      'settings,storage,missing original,listing,reading,clock,renderings,workers'
+      'settings,storage,missing original,listing,reading,renderings,workers'
         .split(',')
         .map((subject) => `ok     ${subject}`),
     );
