@@ -82,11 +82,12 @@ describe('a log that is read too slowly', () => {
     child.stdout.pause();
     const asked = 12_000;
     await ask(origin, asked);
-    const lost = await countLost();
-    expect(lost).toBeGreaterThan(10);
-    expect(lost).toBeLessThan(asked / 2);
+    expect(await countLost()).toBeGreaterThan(10);
     child.stdout.resume();
     await expect.poll(() => text).toContain('"lines":');
+    // Only now: the last lines were still being gathered before, and may have been lost after that.
+    const lost = await countLost();
+    expect(lost).toBeLessThan(asked / 2);
     const lines = text.split('\n').flatMap((line) => (line === '' ? [] : [JSON.parse(line)]));
     expect(lines.filter(({ msg }) => msg === 'request')).toHaveLength(asked - lost);
     expect(lines.filter((line) => 'lines' in line)).toEqual([
@@ -96,7 +97,6 @@ describe('a log that is read too slowly', () => {
         msg: 'lines of the log were lost: their reader was too slow',
       }),
     ]);
-    expect(await countLost()).toBe(lost);
   });
 });
 
