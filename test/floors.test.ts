@@ -59,7 +59,6 @@ const deepTests = [
   'explorer/catalogue.test.ts',
   'explorer/page.test.ts',
   'hostile/takeover.hostile.test.ts',
-  'http/attachments/refusal-times.exhaustive.test.ts',
   'http/explorer/rebinding.test.ts',
   'http/http-date.test.ts',
   'http/media/conditional.test.ts',

@@ -44,6 +44,10 @@ describe('the vectors of attachments', () => {
     for (const { why, at, verdict, url } of judged) expect(judge(url, at), why).toBe(verdict);
     const verdicts = new Set(judged.map(({ verdict }) => verdict));
     expect([...verdicts].sort()).toEqual([...signatureVerdicts].sort());
+    // The same URL is of another platform where that has another domain.
+    const other = judged.find(({ why }) => why === 'another domain') ?? expect.fail();
+    signing.domain = 'other';
+    expect(judge(other.url, other.at)).toBe('valid');
   });
 });
 

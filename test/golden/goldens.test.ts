@@ -136,8 +136,9 @@ async function compareFacts(row: GoldenRow, body: Buffer): Promise<string[]> {
   const differences = (Object.keys(wanted) as (keyof typeof wanted)[])
     .filter((fact) => given[fact] !== wanted[fact])
     .map((fact) => `${fact} ${given[fact]}, not ${wanted[fact]}`);
-  const { exif, icc, iptc, xmp } = metadata;
-  const hasMetadata = row.golden !== undefined && (exif ?? icc ?? iptc ?? xmp) !== undefined;
+  const { exif, icc, iptc, xmp, comments } = metadata;
+  const hasMetadata =
+    row.golden !== undefined && (exif ?? icc ?? iptc ?? xmp ?? comments) !== undefined;
   return hasMetadata ? [...differences, 'there is metadata in it'] : differences;
 }
 

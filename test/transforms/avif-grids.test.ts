@@ -12,66 +12,18 @@ function sample(name: string): Buffer {
   return readFileSync(new URL(`../../fixtures/avifenc/${name}`, import.meta.url));
 }
 
-/** Pixels of a file as the service shows them, at their own size. */
+/** Shows a file at its own size. What avifenc writes, turned or with alpha, is told by the goldens avif/*. */
 async function shown(file: Buffer): Promise<Sharp> {
   const { rawPayload, statusCode } = await app.serve(file, '/avatars/{id}/x.png?size=4096');
   expect(statusCode).toBe(200);
   return sharp(rawPayload);
 }
 
+const pixels = (image: Sharp) => image.raw().toBuffer();
+
 async function statusOf(file: Buffer): Promise<number> {
   return (await app.serve(file, '/avatars/{id}/x.webp?size=64')).statusCode;
 }
-
-/** The mean difference of two pictures in each channel, in levels. */
-async function distances(one: Sharp, other: Sharp): Promise<number[]> {
-  const [a, b] = await Promise.all(
-    [one, other].map((image) => image.ensureAlpha().raw().toBuffer({ resolveWithObject: true })),
-  );
-  expect(a?.info).toEqual(b?.info);
-  const sums = [0, 0, 0, 0];
-  for (const [at, level] of a?.data.entries() ?? []) {
-    sums[at % 4] = (sums[at % 4] ?? 0) + Math.abs(level - (b?.data[at] ?? 0));
-  }
-  return sums.map((sum) => (4 * sum) / (a?.data.length ?? 0));
-}
-
-const side = { width: 192, height: 192 };
-const caps = await sharp(corpusFile('avif/libavif__kodim03_yuv420_8bpc.avif'))
-  .resize(192, 192)
-  .toColourspace('srgb')
-  .raw()
-  .toBuffer();
-const picture = () => sharp(caps, { raw: { ...side, channels: 3 } });
-const ramp = Buffer.from(Array.from({ length: 192 * 192 }, (_, at) => 64 + (at % 192)));
-const fading = () => picture().joinChannel(ramp, { raw: { ...side, channels: 1 } });
-/** A copy, to which further steps are applied after all that were. */
-const settled = async (image: Sharp) => sharp(await image.png().toBuffer());
-
-describe('what avifenc writes is the picture that it was given', () => {
-  test.each([
-    ['2x1.avif', async () => picture()],
-    ['2x2-turned.avif', async () => (await settled(picture().rotate(270))).flip()],
-    ['2x2-alpha-10-bit.avif', async () => (await settled(fading())).rotate(90)],
-    ['3x3.avif', async () => picture()],
-    [
-      'alpha-turned.avif',
-      async () =>
-        (
-          await settled(
-            (await settled(fading())).extract({ left: 0, top: 0, width: 192, height: 96 }),
-          )
-        ).rotate(270),
-    ],
-  ] as const)('%s', async (name, expected) => {
-    const [red = 9, green = 9, blue = 9, alpha = 9] = await distances(
-      await shown(sample(name)),
-      await expected(),
-    );
-    expect(Math.max(red, green, blue)).toBeLessThan(5);
-    expect(alpha).toBeLessThan(1);
-  });
-});
 
 test('tiles at the edges of a grid are cut to its size', async () => {
   const cut = sample('3x3.avif');
@@ -82,7 +34,7 @@ test('tiles at the edges of a grid are cut to its size', async () => {
   cut.writeUInt16BE(150, grid + 6);
   const whole = await shown(sample('3x3.avif'));
   const part = whole.extract({ left: 0, top: 0, width: 170, height: 150 });
-  expect(await distances(await shown(cut), part)).toEqual([0, 0, 0, 0]);
+  expect((await pixels(await shown(cut))).equals(await pixels(part))).toBe(true);
 });
 
 test('a grid may come after its tiles in the lists of items', async () => {
@@ -99,8 +51,8 @@ test('a grid may come after its tiles in the lists of items', async () => {
     );
     list.set(Buffer.concat(entries.reverse()));
   }
-  const usual = await shown(sample('3x3.avif'));
-  expect(await distances(await shown(reversed), usual)).toEqual([0, 0, 0, 0]);
+  const usual = await pixels(await shown(sample('3x3.avif')));
+  expect((await pixels(await shown(reversed))).equals(usual)).toBe(true);
 });
 
 test('an alpha plane for each tile', async () => {

@@ -57,7 +57,7 @@ test('the explorer signs attachments, listed or not, so that they are served', a
   const { path } = await sign({ key: NOTE });
   expect(path).toBe(`/${NOTE}?${new URLSearchParams(shelf.originals[0].signature)}`);
   expect((await get(path)).statusCode).toBe(200);
-  for (const key of ['avatars/1/ab12', 'attachments/1', '']) {
+  for (const key of ['avatars/1/ab12', 'attachments/1', 'attachments/1/02/a.png', '']) {
     expect(await sign({ key })).toMatchObject({ status: 400, caching: 'no-store' });
   }
 });
