@@ -31,8 +31,7 @@ import {
   describeConfinement,
   listDangers,
 } from './workers/confinement/confinement.ts';
-import { renderOnceStarted } from './workers/starting-renderer.ts';
-import { type WorkerFiles, WorkerPool } from './workers/worker-pool.ts';
+import { type WorkerFiles, WorkerPool } from './workers/pool.ts';
 
 /** Where what starts workers is, seen from the compiled `app.js`. */
 export const STARTER_FILE = new URL('./workers/starter/main.js', import.meta.url);
@@ -115,8 +114,7 @@ export async function createApp(config: Config, parts: AppParts): Promise<App> {
     observer: createObserver(meter, originHealth),
     external: remote,
     resultStore,
-    renderer: parts.renderer ?? renderOnceStarted(workers, starting),
-    slots: workers.slots,
+    renderer: parts.renderer ?? workers,
     meter,
     clock,
     wallClock,

@@ -15,7 +15,6 @@ import { OriginalRecords } from './originals/records.ts';
 import type {
   CachedOriginal,
   Clock,
-  Lane,
   Log,
   MediaResult,
   Renderer,
@@ -44,8 +43,6 @@ export interface MediaAdapters {
   readonly external: ExternalMedia | undefined;
   readonly resultStore: ResultStore | undefined;
   readonly renderer: Renderer;
-  /** Number of CPU slots of each lane. */
-  readonly slots: Readonly<Record<Lane, number>>;
   readonly meter: Meter;
   readonly clock: Clock;
   /** Milliseconds since 1970. */
@@ -58,7 +55,7 @@ export type MediaPipeline = ReturnType<typeof createMediaPipeline>;
 
 /** Puts the pipeline together, with the caches that its stages share. */
 export function createMediaPipeline(config: Config, adapters: MediaAdapters) {
-  const { external, resultStore, renderer, slots, meter, clock, wallClock, log } = adapters;
+  const { external, resultStore, renderer, meter, clock, wallClock, log } = adapters;
   const { originLimits: limits, renderLimits } = config;
   const memories = {
     results: new MemoryCache<MediaResult>({
@@ -81,7 +78,7 @@ export function createMediaPipeline(config: Config, adapters: MediaAdapters) {
     meter,
     release: releaseWithEffort(renderLimits.webpEffort),
   });
-  const admission = new Admission(slots, config.admission, clock, meter);
+  const admission = new Admission(renderer, config.admission, clock, meter);
   const originalsBudget = new MemoryBudget(config.originalsMemoryBytes);
   const originReads = new Semaphore(config.originReads);
   const originStreams = new Semaphore(config.originStreams);
@@ -113,7 +110,7 @@ export function createMediaPipeline(config: Config, adapters: MediaAdapters) {
     results,
     records,
     originals,
-    renderer: new AdmittedRenderer({ renderer, admission, records, limits: renderLimits }),
+    renderer: new AdmittedRenderer({ admission, records, limits: renderLimits }),
     limits: renderLimits,
     clock,
     rates,

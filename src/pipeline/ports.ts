@@ -192,10 +192,8 @@ export class StoreFailed extends Error {
 export const lanes = ['light', 'heavy'] as const;
 export type Lane = (typeof lanes)[number];
 
-/** Options of one run of a job. */
-export interface RenderOptions {
-  /** The lane whose CPU slot the caller holds. */
-  readonly lane: Lane;
+/** Bounds of one run of a job. */
+export interface RenderBounds {
   /** Deadline of this run, in milliseconds. */
   readonly timeoutMs: number;
   /** A later one, for a worker that has had less CPU time than that, where the system tells: the machine is busy. */
@@ -204,18 +202,25 @@ export interface RenderOptions {
   readonly signal: AbortSignal;
 }
 
-/** Decodes, transforms and encodes. */
-export interface Renderer {
+/** A CPU slot of a lane: the place of one render at a time. */
+export interface RenderSlot {
+  /** Whether a render would begin at once. */
+  readonly isReady: boolean;
   /**
-   * Runs one job to its end or its deadline. Callers hold a CPU slot of the lane.
+   * Runs one job to its end or its deadline; the caller holds the slot.
    *
    * @returns the encoded image
    * @throws MediaError `UNPROCESSABLE_MEDIA` if the original cannot be decoded or killed its decoder,
    *   `MEDIA_TOO_LARGE` if it decodes to more than the job allows, `TRANSFORM_TIMEOUT` after the
    *   deadline (with a `WorkerLost` as cause where a worker was lost), `OVERLOADED` if no worker is there
-   *   to begin it; `options.signal.reason`; any other error is a bug of ours
+   *   to begin it; `bounds.signal.reason`; any other error is a bug of ours
    */
-  render(original: Uint8Array, job: RenderJob, options: RenderOptions): Promise<Uint8Array>;
+  render(original: Uint8Array, job: RenderJob, bounds: RenderBounds): Promise<Uint8Array>;
+}
+
+/** Decodes, transforms and encodes, in the slots of each lane; `Admission` hands them out. */
+export interface Renderer {
+  readonly slots: Readonly<Record<Lane, readonly RenderSlot[]>>;
 }
 
 /** The cause of an error that cost a worker: the same request would cost another one. */

@@ -2,7 +2,7 @@ import type { Config } from '../config/config.ts';
 import { releaseWithEffort } from '../contract/pipeline-release.ts';
 import type { MediaPipeline } from '../pipeline/media-pipeline.ts';
 import type { OriginHealth } from '../pipeline/originals/origin-health.ts';
-import type { Lane, ResultStore } from '../pipeline/ports.ts';
+import type { Lane, Renderer, ResultStore } from '../pipeline/ports.ts';
 import type { UploadUsage } from '../pipeline/uploads/upload-service.ts';
 import type { Reading } from './prometheus-meter.ts';
 import type { ConnectionCounters, Readiness } from './readiness.ts';
@@ -12,7 +12,7 @@ interface WorkerGauges {
   readyProcessIdsOf(lane: Lane): readonly number[];
   rssBytesOf(lane: Lane): number;
   wantedOf(lane: Lane): number;
-  readonly slots: Readonly<Record<Lane, number>>;
+  readonly slots: Renderer['slots'];
   readonly counters: Readonly<Record<'restarts' | 'kills' | 'recycles', number>>;
 }
 
@@ -74,7 +74,7 @@ export function listGauges(sources: ReadingSources): readonly Reading[] {
     gauge(
       'darkroom_slots',
       'CPU slots there are.',
-      () => perLane((lane) => workers.slots[lane]),
+      () => perLane((lane) => workers.slots[lane].length),
       'lane',
     ),
     gauge(

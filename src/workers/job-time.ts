@@ -1,12 +1,5 @@
+import type { RenderBounds } from '../pipeline/ports.ts';
 import { readProcessCpuMs } from './process-tree.ts';
-
-/** Time limits of a job, after which its process is killed. */
-export interface JobTimes {
-  /** In milliseconds: CPU time of the process if `starvedTimeoutMs` is longer, otherwise wall time. */
-  readonly timeoutMs: number;
-  /** Wall time in milliseconds, for a process that other work on the machine delays; see `RenderOptions`. */
-  readonly starvedTimeoutMs?: number | undefined;
-}
 
 /**
  * Time after which a job's CPU time is measured, in milliseconds: most jobs have ended by then, and each measurement
@@ -22,7 +15,7 @@ const UNCOUNTED_MS = 50;
  */
 export function watchJobTime(
   processId: number | undefined,
-  { timeoutMs, starvedTimeoutMs = timeoutMs }: JobTimes,
+  { timeoutMs, starvedTimeoutMs = timeoutMs }: Omit<RenderBounds, 'signal'>,
   onOver: () => void,
 ): () => void {
   const beganMs = performance.now();

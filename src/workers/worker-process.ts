@@ -1,8 +1,8 @@
 import type { Socket } from 'node:net';
 import { MediaError } from '../contract/errors.ts';
-import { type Log, WorkerLost } from '../pipeline/ports.ts';
+import { type Log, type RenderBounds, WorkerLost } from '../pipeline/ports.ts';
 import { FrameReader, ProtocolError, writeFrame } from './frames.ts';
-import { type JobTimes, watchJobTime } from './job-time.ts';
+import { watchJobTime } from './job-time.ts';
 import { findWorker, killSince, lowerPriority, readStartOf } from './process-tree.ts';
 import {
   formatCommand,
@@ -13,7 +13,6 @@ import {
   type WorkerMessage,
   type WorkerResponse,
 } from './protocol.ts';
-import { lostWorker } from './worker-failures.ts';
 import { LOST_WITH_STARTER, type WorkerStart, type WorkerStarter } from './worker-starter.ts';
 
 /** Options of a worker process. */
@@ -29,12 +28,6 @@ export interface WorkerProcessEvents {
   readonly onReady: () => void;
   /** @param ending a signal, an exit status, or why the process could not be started */
   readonly onEnd: (ending: string) => void;
-}
-
-/** Bounds of one job. */
-export interface JobBounds extends JobTimes {
-  /** Aborts when no client wants the result any more; the process is then killed. */
-  readonly signal: AbortSignal;
 }
 
 /** Outcome of a job; a job that had not begun when its worker ended may be given to another. */
@@ -132,7 +125,7 @@ export class WorkerProcess {
    * @throws MediaError `TRANSFORM_TIMEOUT` at the deadline, `UNPROCESSABLE_MEDIA` if the process violates the protocol
    *   in mid-job; or `signal.reason`
    */
-  run(command: RenderCommand, { signal, ...times }: JobBounds): Promise<Outcome> {
+  run(command: RenderCommand, { signal, ...times }: RenderBounds): Promise<Outcome> {
     // A caller may have aborted after waiting for a worker; that costs no worker.
     if (signal.aborted) return Promise.reject(signal.reason);
     if (!this.isUsable) return Promise.resolve({ kind: 'not begun' });
@@ -248,4 +241,10 @@ export class WorkerProcess {
   #loseJob(ending: string): void {
     this.#job?.finish(this.#job.hasBegun ? { kind: 'lost', ending } : { kind: 'not begun' });
   }
+}
+
+/** Returns the error of a job that has ended its worker. */
+export function lostWorker(ending: string): MediaError {
+  const cause = new WorkerLost(`The worker ended with ${ending} in mid-job.`);
+  return new MediaError('UNPROCESSABLE_MEDIA', { cause });
 }

@@ -2,17 +2,17 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import { Readable } from 'node:stream';
 import sharp from 'sharp';
 import { vi } from 'vitest';
-import type { AppParts } from '../../src/app.ts';
 import { MediaError } from '../../src/contract/errors.ts';
 import {
   type Opened,
   type OpenOptions,
-  type Renderer,
   StoreStalled,
   WorkerLost,
 } from '../../src/pipeline/ports.ts';
 import { defer, settle } from '../support/deferred.ts';
 import { MemoryResultStore } from '../support/memory-result-store.ts';
+import type { LaneRenderer } from '../support/render-slots.ts';
+import type { TestAppOptions } from '../support/test-app.ts';
 import {
   noWork,
   type Place,
@@ -138,7 +138,7 @@ export class CachePorts {
         writePart: undefined,
       },
       ...(this.store && { resultStore: this.store }),
-    } satisfies Partial<AppParts>;
+    } satisfies Partial<TestAppOptions>;
   }
 
   /** Puts new originals everywhere, of which nothing is known. */
@@ -297,7 +297,7 @@ export class CachePorts {
   }
 
   async #render(
-    ...[original, job, { signal }]: Parameters<Renderer['render']>
+    ...[original, job, { signal }]: Parameters<LaneRenderer['render']>
   ): Promise<Uint8Array> {
     this.#work.renders += 1;
     const picture = numbers.get(Buffer.from(original).toString('latin1'));

@@ -1,9 +1,10 @@
 import { describe, expect, it } from 'vitest';
 import { MediaError } from '../../src/contract/errors.ts';
-import { type Lane, type Renderer, WorkerLost } from '../../src/pipeline/ports.ts';
+import { type Lane, WorkerLost } from '../../src/pipeline/ports.ts';
 import { settle } from '../support/deferred.ts';
 import { HeldRenderer } from '../support/held-renderer.ts';
 import { refuse } from '../support/http/refusal.ts';
+import type { LaneRenderer } from '../support/render-slots.ts';
 import {
   readSample,
   samples,
@@ -21,7 +22,7 @@ const heavyUrl = (id: number): string => `/emojis/${id}.gif?size=240`;
 const lightUrl = (id: number): string => `/icons/${id}/ab.webp?size=16`;
 
 /** The service with so many originals of either kind, ids from 1 on. */
-async function startWith<Its extends Renderer>(
+async function startWith<Its extends LaneRenderer>(
   renderer: Its,
   options: TestAppOptions = {},
 ): Promise<Its> {
@@ -158,10 +159,10 @@ describe('an original that kills its decoder', () => {
 
 describe('a light render that turns out to be none', () => {
   /** Never done in the light lane, within anything in the heavy one. */
-  class SlowRenderer implements Renderer {
+  class SlowRenderer implements LaneRenderer {
     readonly lanes: Lane[] = [];
     readonly timeoutsMs: number[] = [];
-    render: Renderer['render'] = async (_original, _job, { lane, timeoutMs }) => {
+    render: LaneRenderer['render'] = async (_original, _job, { lane, timeoutMs }) => {
       this.lanes.push(lane);
       this.timeoutsMs.push(timeoutMs);
       const cause = new WorkerLost('killed at its deadline');

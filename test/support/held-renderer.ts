@@ -1,8 +1,9 @@
-import type { Lane, Renderer } from '../../src/pipeline/ports.ts';
+import type { Lane } from '../../src/pipeline/ports.ts';
+import type { LaneRenderer } from './render-slots.ts';
 import { samples } from './test-app.ts';
 
 /** Holds the jobs of a lane, or of both, until the test ends them, with all that was asked for. */
-export class HeldRenderer implements Renderer {
+export class HeldRenderer implements LaneRenderer {
   held: Lane | 'both' | undefined;
   readonly jobs: {
     readonly lane: Lane;
@@ -17,7 +18,7 @@ export class HeldRenderer implements Renderer {
     this.#onEnd = onEnd;
   }
 
-  render: Renderer['render'] = (_original, _job, { lane, signal }) =>
+  render: LaneRenderer['render'] = (_original, _job, { lane, signal }) =>
     new Promise((resolve, reject) => {
       signal.addEventListener('abort', () => reject(signal.reason));
       const finish = (): void => {

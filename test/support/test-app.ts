@@ -6,14 +6,20 @@ import { beforeAll, beforeEach, expect, onTestFinished } from 'vitest';
 import { type AppParts, createApp } from '../../src/app.ts';
 import { type Config, readConfig } from '../../src/config/config.ts';
 import type { Environment } from '../../src/config/setting.ts';
-import type { Clock, Log, Renderer, RenderOptions } from '../../src/pipeline/ports.ts';
+import type { Clock, Log } from '../../src/pipeline/ports.ts';
 import type { RenderJob } from '../../src/pipeline/render/render-job.ts';
-import { WorkerPool } from '../../src/workers/worker-pool.ts';
+import { WorkerPool } from '../../src/workers/pool.ts';
 import { connectTo, sendRaw } from './http/raw-http.ts';
 import { MemoryOrigin } from './memory-origin.ts';
 import { patient } from './patient.ts';
 import { STARTER } from './processes/worker-pool.ts';
 import { RecordedLog } from './recorded-log.ts';
+import {
+  createSlots,
+  type LaneRenderer,
+  QueuedRenderer,
+  type RenderOptions,
+} from './render-slots.ts';
 
 const workerFiles = { starterFile: STARTER };
 
@@ -21,11 +27,11 @@ const usualSettings: Environment = { WORKERS: '1', EXPLORER: 'off', ...patient }
 const usualConfig = readConfig(usualSettings);
 
 /** Counts the jobs that go through it. */
-export class CountingRenderer implements Renderer {
-  readonly #inner: Renderer;
+export class CountingRenderer implements LaneRenderer {
+  readonly #inner: LaneRenderer;
   renders = 0;
 
-  constructor(inner: Renderer) {
+  constructor(inner: LaneRenderer) {
     this.#inner = inner;
   }
 
@@ -62,9 +68,10 @@ function recordRequests(from: 'debug' | 'info', lines: RequestLine[]): RequestLo
 /** The parts of an app that a test may bring, instead of the memory and a worker process. */
 export type TestAppOptions = Pick<
   AppParts,
-  'origin' | 'renderer' | 'resultStore' | 'clientLimits' | 'siteDoubles' | 'wallClock'
+  'origin' | 'resultStore' | 'clientLimits' | 'siteDoubles' | 'wallClock'
 > &
   Pick<AppParts, 'originalWriter' | 'uploadLimits'> & {
+    readonly renderer?: LaneRenderer;
     /** Settings besides the defaults. */
     readonly settings?: Environment;
     /** From which level on requests are logged; without one, they are not. */
@@ -80,18 +87,20 @@ type SentParts = [headers?: Headers, body?: string, connectClient?: typeof conne
 export type TestApp = Awaited<ReturnType<typeof createTestApp>>;
 
 /** Workers that start with their first render: most tests render nothing. */
-class LazyWorkers implements Renderer {
+class LazyWorkers implements LaneRenderer {
   readonly pool: WorkerPool;
+  readonly #queued: QueuedRenderer;
   #start: Promise<void> | undefined;
 
   constructor(options: Config['renderer'], log: Log) {
     this.pool = new WorkerPool({ ...options, ...workerFiles, log });
+    this.#queued = new QueuedRenderer(this.pool);
   }
 
   async render(original: Uint8Array, job: RenderJob, options: RenderOptions): Promise<Uint8Array> {
     this.#start ??= this.pool.start();
     await this.#start;
-    return this.pool.render(original, job, options);
+    return this.#queued.render(original, job, options);
   }
 }
 
@@ -127,7 +136,8 @@ export async function createTestApp({
   const renderer = new CountingRenderer(brought ?? workers);
   const { server, admin, close } = await createApp(config, {
     ...parts,
-    ...{ log, clock, renderer, workerFiles },
+    ...{ log, clock, workerFiles },
+    renderer: createSlots(renderer, config.renderer.workers),
     origin: origin ?? originals,
     ...(logged && { requestLog: recordRequests(logged, requests) }),
   });

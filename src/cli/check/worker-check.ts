@@ -3,7 +3,7 @@ import type { Config } from '../../config/config.ts';
 import { formatCauses } from '../../contract/errors.ts';
 import { unlessAborted } from '../../pipeline/abort.ts';
 import { describeConfinement, listDangers } from '../../workers/confinement/confinement.ts';
-import { WorkerPool } from '../../workers/worker-pool.ts';
+import { WorkerPool } from '../../workers/pool.ts';
 import { formatByteSize } from '../byte-size.ts';
 import { silentLog } from '../plain-log.ts';
 import { type Finding, fault, ok } from './finding.ts';

@@ -1,6 +1,6 @@
 import { MediaError } from '../../contract/errors.ts';
 import type { Meter } from '../meter.ts';
-import { type Clock, type Lane, lanes } from '../ports.ts';
+import { type Clock, type Lane, lanes, type Renderer, type RenderSlot } from '../ports.ts';
 import { Semaphore } from '../semaphore.ts';
 
 /** Bounds of the lanes (contract §6). */
@@ -11,13 +11,17 @@ export interface AdmissionLimits {
   readonly maxWaitMs: number;
 }
 
-/**
- * Gives a slot back; to be called once.
- *
- * @param isMeasured whether the time it was held tells how long such renders take: not if one was stopped
- * @returns that time, in milliseconds
- */
-export type LeaveSlot = (isMeasured: boolean) => number;
+/** A slot that a render holds. */
+export interface HeldSlot {
+  readonly slot: RenderSlot;
+  /**
+   * Gives the slot back; to be called once.
+   *
+   * @param isMeasured whether the time it was held tells how long such renders take: not if one was stopped
+   * @returns that time, in milliseconds
+   */
+  readonly leave: (isMeasured: boolean) => number;
+}
 
 /** A render that waits for a slot, or holds one. */
 interface Entry {
@@ -26,8 +30,8 @@ interface Entry {
   sinceMs?: number;
 }
 
-/** A lane as it stands. */
-interface LaneState {
+/** A queue, and what has passed it. */
+interface Row {
   readonly slots: Semaphore;
   readonly slotCount: number;
   readonly entries: Set<Entry>;
@@ -69,17 +73,19 @@ export class Admission {
   readonly #limits: AdmissionLimits;
   readonly #clock: Clock;
   readonly #meter: Pick<Meter, 'time'>;
-  readonly #lanes: Readonly<Record<Lane, LaneState>>;
-  readonly #costly: LaneState;
+  readonly #renderer: Renderer;
+  readonly #held = new Set<RenderSlot>();
+  readonly #lanes: Readonly<Record<Lane, Row>>;
+  readonly #costly: Row;
 
   constructor(
-    slots: Readonly<Record<Lane, number>>,
+    renderer: Renderer,
     limits: AdmissionLimits,
     clock: Clock,
     meter: Pick<Meter, 'time'>,
   ) {
     const { maxWaitingPerSlot, maxWaitMs } = limits;
-    const createLane = (slotCount: number): LaneState => ({
+    const createRow = (slotCount: number): Row => ({
       slots: new Semaphore({
         slots: slotCount,
         maxWaiting: maxWaitingPerSlot * slotCount,
@@ -92,8 +98,10 @@ export class Admission {
     this.#limits = limits;
     this.#clock = clock;
     this.#meter = meter;
-    this.#lanes = { light: createLane(slots.light), heavy: createLane(slots.heavy) };
-    this.#costly = createLane(Math.max(1, Math.floor(slots.heavy * MAX_COSTLY_SHARE)));
+    const { light, heavy } = renderer.slots;
+    this.#renderer = renderer;
+    this.#lanes = { light: createRow(light.length), heavy: createRow(heavy.length) };
+    this.#costly = createRow(Math.max(1, Math.floor(heavy.length * MAX_COSTLY_SHARE)));
   }
 
   /**
@@ -102,12 +110,12 @@ export class Admission {
    * @param costMs what the render is estimated to take of one core, in milliseconds
    * @throws MediaError `OVERLOADED` if the queue is full, or if the wait is, or would be, too long; or `signal.reason`
    */
-  async enter(lane: Lane, costMs: number, signal: AbortSignal): Promise<LeaveSlot> {
+  async enter(lane: Lane, costMs: number, signal: AbortSignal): Promise<HeldSlot> {
     signal.throwIfAborted();
     const cameMs = this.#clock.nowMs();
     const rows = this.#rowsOf(lane, costMs);
     for (const row of rows) this.#check(row, lane);
-    const leaves: LeaveSlot[] = [];
+    const leaves: HeldSlot['leave'][] = [];
     try {
       for (const row of rows) leaves.unshift(await this.#enter(row, lane, costMs, signal));
     } catch (error) {
@@ -115,7 +123,23 @@ export class Admission {
       throw error;
     }
     this.#meter.time('queueWait', lane, this.#clock.nowMs() - cameMs);
-    return (isMeasured) => leaves.map((leave) => leave(isMeasured))[0] ?? 0;
+    const slot = this.#takeSlot(lane);
+    return {
+      slot,
+      leave: (isMeasured) => {
+        this.#held.delete(slot);
+        return leaves.map((leave) => leave(isMeasured))[0] ?? 0;
+      },
+    };
+  }
+
+  /** Takes a free slot of a lane, whose semaphore has let one in: one that is ready, where there is one. */
+  #takeSlot(lane: Lane): RenderSlot {
+    const free = this.#renderer.slots[lane].filter((slot) => !this.#held.has(slot));
+    const slot = free.find(({ isReady }) => isReady) ?? free[0];
+    if (slot === undefined) throw new Error(`The ${lane} lane has no free slot.`);
+    this.#held.add(slot);
+    return slot;
   }
 
   /** Number of renders that wait in a lane. */
@@ -135,7 +159,7 @@ export class Admission {
   }
 
   /** Queues that a render passes, one after the other. */
-  #rowsOf(lane: Lane, costMs: number): readonly LaneState[] {
+  #rowsOf(lane: Lane, costMs: number): readonly Row[] {
     const isCostly = lane === 'heavy' && costMs > this.#maxForeseenMs;
     return isCostly ? [this.#costly, this.#lanes.heavy] : [this.#lanes[lane]];
   }
@@ -144,12 +168,12 @@ export class Admission {
     return this.#limits.maxWaitMs * MAX_FORESEEN_SHARE;
   }
 
-  #isCrowded(row: LaneState): boolean {
+  #isCrowded(row: Row): boolean {
     return row.slots.isFull || this.#foreseeWaitMs(row) > this.#maxForeseenMs;
   }
 
   /** @throws MediaError `OVERLOADED` */
-  #check(row: LaneState, lane: Lane): void {
+  #check(row: Row, lane: Lane): void {
     if (!this.#isCrowded(row)) return;
     throw new MediaError('OVERLOADED', {
       bottleneck: `${lane} lane`,
@@ -158,11 +182,11 @@ export class Admission {
   }
 
   async #enter(
-    row: LaneState,
+    row: Row,
     lane: Lane,
     costMs: number,
     signal: AbortSignal,
-  ): Promise<LeaveSlot> {
+  ): Promise<HeldSlot['leave']> {
     const entry: Entry = { costMs };
     row.entries.add(entry);
     try {
@@ -186,13 +210,13 @@ export class Admission {
     }
   }
 
-  #retryAfterSeconds(row: LaneState): number {
+  #retryAfterSeconds(row: Row): number {
     const seconds = Math.ceil(this.#foreseeWaitMs(row) / 1000);
     return Math.min(Math.max(seconds, 1), MAX_RETRY_AFTER_SECONDS);
   }
 
   /** Returns the time until a slot is free for one more, if the renders ahead take what is foreseen, in milliseconds. */
-  #foreseeWaitMs({ slots, slotCount, entries, slowness }: LaneState): number {
+  #foreseeWaitMs({ slots, slotCount, entries, slowness }: Row): number {
     if (!slots.isTaken) return 0;
     const nowMs = this.#clock.nowMs();
     let sumMs = 0;

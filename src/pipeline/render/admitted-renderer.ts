@@ -3,7 +3,7 @@ import { outputFormats } from '../../contract/image-formats.ts';
 import type { MediaTask } from '../media-task.ts';
 import type { HeldOriginal } from '../originals/originals.ts';
 import type { OriginalRecords } from '../originals/records.ts';
-import type { Lane, Renderer, RenderOptions, StoredResult } from '../ports.ts';
+import type { Lane, RenderBounds, StoredResult } from '../ports.ts';
 import type { Charge } from '../rates.ts';
 import type { Admission } from './admission.ts';
 import type { RenderLimits, RenderPlan } from './plan.ts';
@@ -12,7 +12,6 @@ import type { RenderJob } from './render-job.ts';
 
 /** Parts that renders are made with. */
 export interface AdmittedRendererParts {
-  readonly renderer: Renderer;
   readonly admission: Admission;
   readonly records: OriginalRecords;
   readonly limits: RenderLimits;
@@ -90,11 +89,11 @@ export class AdmittedRenderer {
     { request, original, signal, keep, trace }: MediaTask,
     charge: Charge | undefined,
   ): Promise<Uint8Array> {
-    const { admission, limits, records, renderer } = this.#parts;
+    const { admission, limits, records } = this.#parts;
     const { originKey } = request;
     signal.throwIfAborted();
     held.assign(lane);
-    const leave = await trace.stage('queue', (span) => {
+    const { slot, leave } = await trace.stage('queue', (span) => {
       span?.setAttributes({ 'darkroom.lane': lane });
       return admission.enter(lane, cost.typicalMs, signal);
     });
@@ -107,8 +106,8 @@ export class AdmittedRenderer {
       hasBegun = true;
       const rendering = trace.stage('render', async (span) => {
         span?.setAttributes(describeJob(lane, job));
-        const options = { lane, signal, ...timesIn(lane, limits) };
-        const rendered = await renderer.render(held.bytes, job, options);
+        const bounds = { signal, ...timesIn(lane, limits) };
+        const rendered = await slot.render(held.bytes, job, bounds);
         span?.setAttribute('darkroom.bytes', rendered.byteLength);
         return rendered;
       });
@@ -131,10 +130,7 @@ export class AdmittedRenderer {
   }
 }
 
-function timesIn(
-  lane: Lane,
-  { timeoutMs }: RenderLimits,
-): Pick<RenderOptions, 'timeoutMs' | 'starvedTimeoutMs'> {
+function timesIn(lane: Lane, { timeoutMs }: RenderLimits): Omit<RenderBounds, 'signal'> {
   if (lane === 'heavy') return { timeoutMs };
   return {
     timeoutMs: Math.min(timeoutMs, LIGHT_TIMEOUT_MS),

@@ -2,9 +2,10 @@ import { once } from 'node:events';
 import { Readable } from 'node:stream';
 import { describe, expect, it } from 'vitest';
 import { MediaError } from '../../../src/contract/errors.ts';
-import type { Opened, Renderer, Source } from '../../../src/pipeline/ports.ts';
+import type { Opened, Source } from '../../../src/pipeline/ports.ts';
 import { collect, parseAnswer } from '../../support/http/raw-http.ts';
 import { refuse } from '../../support/http/refusal.ts';
+import type { LaneRenderer } from '../../support/render-slots.ts';
 import { samples, type TestApp, useTestApp } from '../../support/test-app.ts';
 
 let app: TestApp;
@@ -22,7 +23,7 @@ async function startWith(open: Source['open'], settings: Settings = {}): Promise
 }
 
 /** The service with an original, and a renderer that does one thing for every job. */
-async function startRendering(render?: Renderer['render'], settings: Settings = {}) {
+async function startRendering(render?: LaneRenderer['render'], settings: Settings = {}) {
   app = await useTestApp({ ...(render && { renderer: { render } }), settings });
   app.originals.put(imageKey, samples.jpeg);
 }

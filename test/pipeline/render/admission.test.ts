@@ -1,7 +1,8 @@
 import sharp from 'sharp';
 import { describe, expect, test } from 'vitest';
-import type { Lane, Renderer } from '../../../src/pipeline/ports.ts';
+import type { Lane } from '../../../src/pipeline/ports.ts';
 import { settle } from '../../support/deferred.ts';
+import type { LaneRenderer } from '../../support/render-slots.ts';
 import { readSample, samples, type TestApp, useTestApp } from '../../support/test-app.ts';
 
 /** A render that has a slot; `edge` tells which, since no two requests have the same. */
@@ -12,7 +13,7 @@ interface Begun {
 }
 
 /** Renders nothing, until a test says so. */
-class Bench implements Renderer {
+class Bench implements LaneRenderer {
   readonly begun: Begun[] = [];
   readonly #held = new Set<Begun>();
 
@@ -20,7 +21,7 @@ class Bench implements Renderer {
     return [...this.#held];
   }
 
-  render: Renderer['render'] = (_original, { size }, { lane, signal }) =>
+  render: LaneRenderer['render'] = (_original, { size }, { lane, signal }) =>
     new Promise((resolve, reject) => {
       const end = (): void => void this.#held.delete(job);
       const finish = (): void => {

@@ -1,8 +1,9 @@
 import { readlinkSync } from 'node:fs';
 import { afterEach } from 'vitest';
-import type { Renderer, RenderOptions } from '../../../src/pipeline/ports.ts';
-import { WorkerPool, type WorkerRendererOptions } from '../../../src/workers/worker-pool.ts';
+import type { RenderSlot } from '../../../src/pipeline/ports.ts';
+import { WorkerPool, type WorkerRendererOptions } from '../../../src/workers/pool.ts';
 import { RecordedLog } from '../recorded-log.ts';
+import { QueuedRenderer, type RenderOptions } from '../render-slots.ts';
 
 /** A worker that does what the original says; see there. */
 export const SCRIPTED_WORKER = new URL('scripted-worker.mjs', import.meta.url);
@@ -14,7 +15,7 @@ export const REAL_WORKER = new URL('../../../dist/workers/child/main.js', import
 export const STARTER = new URL('../../../dist/workers/starter/main.js', import.meta.url);
 
 /** What a worker is told to do. */
-export type RenderJob = Parameters<Renderer['render']>[1];
+export type RenderJob = Parameters<RenderSlot['render']>[1];
 
 /** A job of one pixel. */
 export const anyJob: RenderJob = {
@@ -83,6 +84,7 @@ export function usePools(): (options?: TestPoolOptions) => Promise<TestPool> {
     });
     renderers.push(renderer);
     await renderer.start();
+    const queued = new QueuedRenderer(renderer);
     const names = new Map<string, number>();
     return {
       renderer,
@@ -91,7 +93,7 @@ export function usePools(): (options?: TestPoolOptions) => Promise<TestPool> {
         learnNames(names, renderer.processIds);
         const original = Buffer.from(command);
         const usual = { lane: 'light', timeoutMs, signal: staying } as const;
-        const response = await renderer.render(original, anyJob, { ...usual, ...options });
+        const response = await queued.render(original, anyJob, { ...usual, ...options });
         learnNames(names, renderer.processIds);
         const text = Buffer.from(response).toString();
         return text.replace(/^#(\d+)/, (_, name: string) => String(names.get(name)));
@@ -124,7 +126,8 @@ export function isAlive(processId: number): boolean {
 /** Starts a real worker with the `start` of `usePools`; gives its pool, and a way to have it render in no hurry. */
 export async function startReal(start: ReturnType<typeof usePools>, memoryBytes = 2 ** 30) {
   const { renderer } = await start({ workerFile: REAL_WORKER, memoryBytes });
+  const queued = new QueuedRenderer(renderer);
   const render = (bytes: Uint8Array, job: RenderJob) =>
-    renderer.render(bytes, job, { lane: 'light', timeoutMs: 60_000, signal: staying });
+    queued.render(bytes, job, { lane: 'light', timeoutMs: 60_000, signal: staying });
   return { renderer, render };
 }

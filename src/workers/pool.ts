@@ -1,0 +1,193 @@
+import { fileURLToPath } from 'node:url';
+import { type Lane, type Log, lanes, type Renderer } from '../pipeline/ports.ts';
+import { type Confinement, readConfinement } from './confinement/confinement.ts';
+import type { WorkingWay } from './confinement/ways.ts';
+import { type Launch, type SharedBySlots, Slot, stopped, type WorkerCounters } from './slot.ts';
+import { WorkerProcess } from './worker-process.ts';
+import { WorkerStarter } from './worker-starter.ts';
+
+/** Compiled entries of processes. */
+export interface WorkerFiles {
+  /** Entry of the process that starts workers. */
+  readonly starterFile: URL;
+  /** Replaces the entry of the render worker. */
+  readonly workerFile?: URL;
+}
+
+/** Options of the pool. */
+export interface WorkerRendererOptions extends WorkerFiles {
+  /** Most processes of each lane. All light ones are kept, and one heavy one. */
+  readonly workers: Readonly<Record<Lane, number>>;
+  /** Private writable memory of a worker by lane, in bytes, if the system can bound it. */
+  readonly memoryBytes: Readonly<Record<Lane, number>>;
+  /** Whole environment of a worker; without secrets. */
+  readonly environment: Readonly<Record<string, string>>;
+  readonly log: Log;
+  /** Jobs after which a worker is replaced. */
+  readonly maxJobs?: number;
+  /** Resident memory after a job from which on a worker is replaced, in bytes. */
+  readonly maxRssBytes?: number;
+  /** Idle time after which a heavy worker beyond the first ends, in milliseconds. */
+  readonly maxIdleMs?: number;
+}
+
+/** Light renders have most of a core beside heavy ones, which at 15 never starve; the main process goes first. */
+const NICENESS: Readonly<Record<Lane, number>> = { light: 5, heavy: 15 };
+
+/** Against slow leaks; a replacement of 0.2 s makes this free. */
+const MAX_JOBS = 10_000;
+
+/** Share of the memory bound that a worker may keep between two jobs, */
+const MAX_RSS_SHARE = 1 / 4;
+
+/** or this, if that is less: after 2 000 ordinary jobs, a worker had 137 MiB, and stayed there. */
+const MIN_WORN_RSS_BYTES = 192 * 1024 * 1024;
+
+/** Heavy renders come in bursts; a worker starts in a third of a second. */
+const MAX_IDLE_MS = 60_000;
+
+/**
+ * Renders in pre-forked processes, one for each CPU slot, one job each at a time. Both lanes may have a process for
+ * every core; the system shares the cores among them by niceness. A job past its deadline is killed with its process
+ * (sharp's own timeout stops neither libimagequant nor libaom); a process that dies is replaced, and its job retried
+ * once.
+ */
+export class WorkerPool implements Renderer {
+  readonly #options: WorkerRendererOptions;
+  readonly #starter: WorkerStarter;
+  readonly #shared: SharedBySlots = {
+    counters: { restarts: 0, kills: 0, recycles: 0 },
+    recycling: undefined,
+  };
+  readonly slots: Readonly<Record<Lane, readonly Slot[]>>;
+  #confinement: Confinement | undefined;
+  #isStopped = false;
+
+  constructor(options: WorkerRendererOptions) {
+    const { workerFile, starterFile, environment } = options;
+    this.#options = options;
+    this.#starter = new WorkerStarter({
+      starterFile: fileURLToPath(starterFile),
+      workerFile: workerFile && fileURLToPath(workerFile),
+      environment,
+    });
+    this.slots = { light: this.#createSlots('light'), heavy: this.#createSlots('heavy') };
+  }
+
+  /**
+   * Starts the workers in the strongest sandbox that works, and waits until all are ready.
+   *
+   * @throws Error if one cannot start, MediaError `OVERLOADED` if the pool is stopped meanwhile
+   */
+  async start(): Promise<void> {
+    try {
+      await this.#startConfined();
+    } catch (error) {
+      const failure = this.#isStopped ? stopped() : error;
+      this.stop();
+      throw failure;
+    }
+  }
+
+  async #startConfined(): Promise<void> {
+    let failure: unknown;
+    for await (const way of this.#starter.findWays()) {
+      try {
+        return await this.#startWith(way);
+      } catch (error) {
+        if (this.#isStopped) throw error;
+        failure = error;
+        for (const slot of this.#allSlots) slot.abandonTry();
+        const details = { err: error, by: way.name };
+        this.#options.log.warn(details, 'the render workers do not start so confined');
+      }
+    }
+    throw failure;
+  }
+
+  /** Ends all workers at once, busy ones too. */
+  stop(): void {
+    this.#isStopped = true;
+    for (const slot of this.#allSlots) slot.stop();
+    this.#starter.stop();
+  }
+
+  /** Returns the number of workers that a lane should have now. */
+  wantedOf(lane: Lane): number {
+    return this.slots[lane].filter(({ isStaffed }) => isStaffed).length;
+  }
+
+  /** Process ids of the living workers, including starting ones that have a process; for tests and diagnostics. */
+  get processIds(): readonly number[] {
+    return lanes.flatMap((lane) => this.processIdsOf(lane));
+  }
+
+  processIdsOf(lane: Lane): readonly number[] {
+    return this.slots[lane].flatMap(({ worker }) => worker?.processId ?? []);
+  }
+
+  /** Returns the process ids of a lane's idle and busy workers. */
+  readyProcessIdsOf(lane: Lane): readonly number[] {
+    const ready = this.slots[lane].filter(({ isReady }) => isReady);
+    return ready.flatMap(({ worker }) => worker?.processId ?? []);
+  }
+
+  /** Returns the resident memory of a lane's workers, as reported by them after their last jobs, in bytes. */
+  rssBytesOf(lane: Lane): number {
+    return this.slots[lane].reduce((sum, { worker }) => sum + (worker?.rssBytes ?? 0), 0);
+  }
+
+  get counters(): WorkerCounters {
+    return this.#shared.counters;
+  }
+
+  /** Restrictions of the workers; `undefined` before the start. */
+  get confinement(): Confinement | undefined {
+    return this.#confinement;
+  }
+
+  get #allSlots(): readonly Slot[] {
+    return [...this.slots.light, ...this.slots.heavy];
+  }
+
+  async #startWith(way: WorkingWay): Promise<void> {
+    const kept = { light: this.slots.light, heavy: this.slots.heavy.slice(0, 1) };
+    const starts = lanes.flatMap((lane) =>
+      kept[lane].map((slot) => slot.tryStart(this.#launcherOf(lane, way))),
+    );
+    await Promise.all(starts);
+    for (const lane of lanes) {
+      for (const slot of this.slots[lane]) slot.open(this.#launcherOf(lane, way));
+    }
+    const [[light], [heavy]] = [this.processIdsOf('light'), this.processIdsOf('heavy')];
+    this.#confinement = readConfinement(way, { light, heavy });
+  }
+
+  #launcherOf(lane: Lane, way: WorkingWay): Launch {
+    const { memoryBytes, log } = this.#options;
+    const options = {
+      starter: this.#starter,
+      way,
+      niceness: NICENESS[lane],
+      memoryBytes: memoryBytes[lane],
+      log,
+    };
+    return (events) => new WorkerProcess(options, events);
+  }
+
+  #createSlots(lane: Lane): readonly Slot[] {
+    const { workers, memoryBytes, log, maxIdleMs = MAX_IDLE_MS } = this.#options;
+    const wornRssBytes = Math.max(memoryBytes[lane] * MAX_RSS_SHARE, MIN_WORN_RSS_BYTES);
+    const { maxJobs = MAX_JOBS, maxRssBytes = wornRssBytes } = this.#options;
+    return Array.from({ length: workers[lane] }, (_, index) => {
+      return new Slot({
+        lane,
+        isKept: lane === 'light' || index === 0,
+        maxIdleMs,
+        isWorn: ({ jobsDone, rssBytes }) => jobsDone >= maxJobs || rssBytes > maxRssBytes,
+        shared: this.#shared,
+        log,
+      });
+    });
+  }
+}
