@@ -1,7 +1,6 @@
 import { type Config, readConfig } from '../config/config.ts';
 import { examineExternalUrl } from '../contract/external-url.ts';
-import { parsePath } from '../contract/media-path.ts';
-import { originKeyOf } from '../contract/origin-key.ts';
+import { originKeyOf, parsePath } from '../contract/media-path.ts';
 import { signAttachment } from '../contract/signing/attachment-signature.ts';
 import { formatExternalPath } from '../contract/signing/external-path.ts';
 import { AddressGuard } from '../storage/remote/address-guard.ts';

@@ -7,9 +7,8 @@ import {
   type OutputFormat,
   outputFormats,
 } from './image-formats.ts';
-import { type MediaPath, parsePath } from './media-path.ts';
+import { type MediaPath, originKeyOf, parsePath } from './media-path.ts';
 import { type MediaQuery, parseQuery } from './media-query.ts';
-import { originKeyOf } from './origin-key.ts';
 import { type ResourceName, resourceRows } from './resources.ts';
 import { externalKeyOf, isExternalPath } from './signing/external-path.ts';
 

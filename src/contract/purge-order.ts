@@ -1,8 +1,8 @@
 import { z } from 'zod';
 import { MediaError, type RequestFault } from './errors.ts';
 import { canonicalUrlOf } from './external-url.ts';
+import { canBeginOriginKey, isOriginKey, unmarkedKeyOf } from './media-path.ts';
 import { type MediaRequest, parseTarget } from './media-request.ts';
-import { canBeginOriginKey, isOriginKey, unmarkedKeyOf } from './origin-key.ts';
 import { originFolders } from './resources.ts';
 import { externalKeyOf, isExternalKey, readExternalPath } from './signing/external-path.ts';
 

@@ -1,5 +1,5 @@
 import { MediaError } from '../contract/errors.ts';
-import { type OriginKey, parseOriginKey } from '../contract/origin-key.ts';
+import { type OriginKey, parseOriginKey } from '../contract/media-path.ts';
 import {
   originFolders,
   originKeyTemplates,

@@ -1,5 +1,5 @@
 import type { Config } from '../config/config.ts';
-import { releaseWithEffort } from '../contract/pipeline-release.ts';
+import { releaseWithEffort } from '../contract/image-formats.ts';
 import { MemoryCache } from './memory-cache.ts';
 import type { Meter } from './meter.ts';
 import {

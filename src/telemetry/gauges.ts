@@ -1,5 +1,5 @@
 import type { Config } from '../config/config.ts';
-import { releaseWithEffort } from '../contract/pipeline-release.ts';
+import { releaseWithEffort } from '../contract/image-formats.ts';
 import type { MediaPipeline } from '../pipeline/media-pipeline.ts';
 import type { OriginHealth } from '../pipeline/originals/origin-health.ts';
 import type { Lane, Renderer, ResultStore } from '../pipeline/ports.ts';

@@ -23,7 +23,7 @@ import {
 import type { ErrorCode } from '../contract/errors.ts';
 import { type MediaRequest, splitTarget } from '../contract/media-request.ts';
 import { resourceRows } from '../contract/resources.ts';
-import { RELAY_PREFIX } from '../contract/signing/relay-path.ts';
+import { RELAY_PREFIX } from '../contract/signing/relay-capability.ts';
 import type { CacheUse } from '../pipeline/cache-outcome.ts';
 import type { ResponseClass } from '../pipeline/meter.ts';
 import { noteErrorCode, type TracedRequest } from '../pipeline/request-trace.ts';

@@ -1,6 +1,6 @@
 import sharp from 'sharp';
 import { expect, test } from 'vitest';
-import { PIPELINE_RELEASE } from '../../src/contract/pipeline-release.ts';
+import { PIPELINE_RELEASE } from '../../src/contract/image-formats.ts';
 
 // Fails when an upgrade changes the codecs: the bytes may then be others, and so must the ETags.
 test('the pipeline release names the codecs that are installed', () => {

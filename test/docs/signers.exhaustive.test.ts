@@ -1,5 +1,4 @@
-import { verifyCapability } from '../../src/contract/signing/relay-capability.ts';
-import { readRelayKey } from '../../src/contract/signing/relay-path.ts';
+import { readRelayKey, verifyCapability } from '../../src/contract/signing/relay-capability.ts';
 import { SigningKeys } from '../../src/contract/signing/signing-keys.ts';
 import { attachmentVectors } from '../../tools/documents/attachment-vectors.ts';
 import { externalVectors } from '../../tools/documents/external-vectors.ts';

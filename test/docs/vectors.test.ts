@@ -7,8 +7,7 @@ import {
   signatureVerdicts,
 } from '../../src/contract/signing/attachment-signature.ts';
 import { verifyExternalPath } from '../../src/contract/signing/external-path.ts';
-import { verifyCapability } from '../../src/contract/signing/relay-capability.ts';
-import { readRelayKey } from '../../src/contract/signing/relay-path.ts';
+import { readRelayKey, verifyCapability } from '../../src/contract/signing/relay-capability.ts';
 import { SigningKeys } from '../../src/contract/signing/signing-keys.ts';
 import type { OriginalWriter } from '../../src/pipeline/originals/original-writer.ts';
 import { attachmentVectors } from '../../tools/documents/attachment-vectors.ts';

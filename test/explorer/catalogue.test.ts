@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { originKeyOf } from '../../src/contract/origin-key.ts';
+import { originKeyOf } from '../../src/contract/media-path.ts';
 import { resourceRows } from '../../src/contract/resources.ts';
 import {
   type CatalogueBounds,

@@ -1,11 +1,8 @@
 import { afterAll } from 'vitest';
 import { canonicalUrlOf } from '../../src/contract/external-url.ts';
-import {
-  formatExternalPath,
-  formatSegmentedTarget,
-  signTarget,
-} from '../../src/contract/signing/external-path.ts';
+import { formatExternalPath } from '../../src/contract/signing/external-path.ts';
 import { SigningKeys } from '../../src/contract/signing/signing-keys.ts';
+import { formatSegmentedPath } from '../../tools/documents/external-vectors.ts';
 import { startDnsServer } from '../support/sites/dns-server.ts';
 import { type NginxSite, startNginxSite } from '../support/sites/nginx-site.ts';
 import { type Stack, useStack } from './stack.ts';
@@ -21,7 +18,7 @@ export const opaque = (url: string): string => formatExternalPath(url, keys);
 
 /** The same in the segmented form. */
 export const segmented = (url: string): string =>
-  signTarget(formatSegmentedTarget(canonicalUrlOf(url) ?? ''), keys);
+  formatSegmentedPath(canonicalUrlOf(url) ?? '', keys);
 
 /**
  * Starts a site of somebody else's, with a name, a certificate and redirects, and a stack that may fetch from it, for

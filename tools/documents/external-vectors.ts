@@ -1,9 +1,5 @@
 import { canonicalUrlOf } from '../../src/contract/external-url.ts';
-import {
-  formatExternalPath,
-  formatSegmentedTarget,
-  signTarget,
-} from '../../src/contract/signing/external-path.ts';
+import { formatExternalPath } from '../../src/contract/signing/external-path.ts';
 import { SigningKeys } from '../../src/contract/signing/signing-keys.ts';
 
 const keys = [
@@ -68,6 +64,19 @@ export const externalVectors = {
   forbidden: forbidden.map((url) => ({ url, path: formatExternalPath(url, first) })),
 };
 
+/** Formats the path of a URL in canonical form, in the segmented form, which only the platform makes. */
+export function formatSegmentedPath(url: string, keys: SigningKeys): string {
+  const target = formatSegmentedTarget(url);
+  return `/external/${keys.sign(target, 'base64url')}/${target}`;
+}
+
+/** Formats the query, encoded once more, if there is one, then the scheme, the host and the path. */
+function formatSegmentedTarget(url: string): string {
+  const [, scheme = '', rest = '', query = ''] = /^(\w+):\/\/([^?]*)(\?.*)?$/.exec(url) ?? [];
+  const first = query === '' ? '' : `${encodeURIComponent(query)}/`;
+  return `${first}${scheme}/${rest}`;
+}
+
 function refuse(url: string) {
   const path = formatExternalPath(url, first);
   const [, , signature = '', ...rest] = path.split('/');
@@ -96,6 +105,6 @@ function describe(key: string, url: string) {
     url,
     canonical,
     opaque: formatExternalPath(url, signer),
-    segmented: signTarget(formatSegmentedTarget(canonical), signer),
+    segmented: formatSegmentedPath(canonical, signer),
   };
 }

@@ -1,5 +1,4 @@
-import { signCapabilityText } from '../../src/contract/signing/relay-capability.ts';
-import { formatRelayPath } from '../../src/contract/signing/relay-path.ts';
+import { RELAY_PREFIX } from '../../src/contract/signing/relay-capability.ts';
 import { SigningKeys } from '../../src/contract/signing/signing-keys.ts';
 
 /** Fields of a capability, without `m`. */
@@ -50,6 +49,17 @@ export const uploadVectors = {
   ),
   judged: judge(),
 };
+
+/** Signs the JSON of a capability, or any text in its place, as the platform does: with the first of the keys. */
+export function signCapabilityText(json: string, keys: SigningKeys): string {
+  const payload = Buffer.from(json, 'utf8').toString('base64url');
+  return `${payload}.${keys.sign(payload, 'base64url')}`;
+}
+
+/** Formats the path of an upload, with its capability. */
+export function formatRelayPath(key: string, capability: string): string {
+  return `${RELAY_PREFIX}${key.split('/').map(encodeURIComponent).join('/')}?t=${capability}`;
+}
 
 /** The path of `object` with a capability, and what may follow it. */
 function to(capability: string, rest = ''): string {

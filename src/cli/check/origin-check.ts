@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto';
 import type { Config } from '../../config/config.ts';
 import { describePlace } from '../../config/variables/storage-settings.ts';
 import { formatCauses, formatReadFailure, MediaError } from '../../contract/errors.ts';
-import { isOriginKey } from '../../contract/origin-key.ts';
+import { isOriginKey } from '../../contract/media-path.ts';
 import { unlessAborted } from '../../pipeline/abort.ts';
 import { readSize } from '../../pipeline/originals/open-body.ts';
 import { AccessRefused, type ListedOriginal, type Source } from '../../pipeline/ports.ts';

@@ -1,5 +1,10 @@
-import { formatPath, parsePath } from '../../contract/media-path.ts';
-import { originKeyOf, parseOriginKey, unmarkedKeyOf } from '../../contract/origin-key.ts';
+import {
+  formatPath,
+  originKeyOf,
+  parseOriginKey,
+  parsePath,
+  unmarkedKeyOf,
+} from '../../contract/media-path.ts';
 import { resourceRows } from '../../contract/resources.ts';
 import { type CommandFault, usageFault } from '../command.ts';
 

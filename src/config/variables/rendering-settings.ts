@@ -1,4 +1,4 @@
-import { DEFAULT_WEBP_EFFORT } from '../../contract/pipeline-release.ts';
+import { DEFAULT_WEBP_EFFORT } from '../../contract/image-formats.ts';
 import { optional, setting } from '../setting.ts';
 import { bytes, choice, integer, MEBIBYTE, milliseconds } from '../setting-forms.ts';
 

@@ -1,7 +1,6 @@
 /** Attachment URLs that expire: `?ex={expiry}&is={issue}&hm={signature}` (contract §9). */
 
-import { formatPath } from '../media-path.ts';
-import { parseOriginKey } from '../origin-key.ts';
+import { formatPath, parseOriginKey } from '../media-path.ts';
 import type { SigningKeys } from './signing-keys.ts';
 
 /** Keys and message domain of attachment signatures. */

@@ -38,30 +38,10 @@ export function readExternalPath(rawPath: string): string | undefined {
   return target === undefined ? undefined : readTarget(Buffer.from(target, 'latin1'));
 }
 
-/** Formats the path of a URL in the opaque form, signed with the first of the keys. */
+/** Formats the path of a URL in the opaque form, `v2/` and the base64url of the URL, signed with the first of the keys. */
 export function formatExternalPath(url: string, keys: SigningKeys): string {
-  return signTarget(formatOpaqueTarget(url), keys);
-}
-
-/** Formats a path with this target, signed with the first of the keys. */
-export function signTarget(target: string, keys: SigningKeys): string {
+  const target = `${OPAQUE}${Buffer.from(url).toString('base64url')}`;
   return `${PREFIX}${keys.sign(target, 'base64url')}/${target}`;
-}
-
-/** Formats the opaque form: `v2/` and the base64url of the URL. */
-export function formatOpaqueTarget(url: string): string {
-  return `${OPAQUE}${Buffer.from(url).toString('base64url')}`;
-}
-
-/**
- * Formats the segmented form: the query encoded once more, if there is one, the scheme, the host and the path.
- *
- * @param url in canonical form
- */
-export function formatSegmentedTarget(url: string): string {
-  const [, scheme = '', rest = '', query = ''] = /^(\w+):\/\/([^?]*)(\?.*)?$/.exec(url) ?? [];
-  const first = query === '' ? '' : `${encodeURIComponent(query)}/`;
-  return `${first}${scheme}/${rest}`;
 }
 
 /**

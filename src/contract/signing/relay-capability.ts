@@ -1,8 +1,11 @@
 /**
- * Capabilities of the upload relay (contract §10): texts in a URL that permit one upload, without other credentials.
+ * URLs of the upload relay (contract §10), `/v1/relay/{key}?t={capability}`: a capability is a text that permits one
+ * upload, without other credentials.
  */
 
 import { z } from 'zod';
+import type { RequestFault } from '../errors.ts';
+import { decodeSegment, isOriginKey, unmarkedKeyOf } from '../media-path.ts';
 import { decodeBase64Url } from './external-path.ts';
 import type { SigningKeys } from './signing-keys.ts';
 
@@ -89,12 +92,6 @@ export function verifyCapability(
   };
 }
 
-/** Signs the JSON of a capability, or any text in its place, with the first of the keys. */
-export function signCapabilityText(json: string, keys: SigningKeys): string {
-  const payload = Buffer.from(json, 'utf8').toString('base64url');
-  return `${payload}.${keys.sign(payload, 'base64url')}`;
-}
-
 /** Parses JSON; returns `undefined` if it is invalid, or has a member twice, of which readers may take either. */
 function parseOnce(json: string): unknown {
   let value: unknown;
@@ -123,4 +120,41 @@ function hasRepeatedMember(json: string): boolean {
     }
   }
   return false;
+}
+
+export const RELAY_PREFIX = '/v1/relay/';
+
+/** Whether a path belongs to the relay: the prefix, and something behind it. */
+export function isRelayPath(rawPath: string): boolean {
+  return rawPath.startsWith(RELAY_PREFIX) && rawPath.length > RELAY_PREFIX.length;
+}
+
+/**
+ * Returns the key that a path names: its segments, each decoded once.
+ *
+ * @param rawPath of the relay, as it came
+ * @returns `undefined` if a segment is not valid percent-encoded UTF-8
+ */
+export function readRelayKey(rawPath: string): string | undefined {
+  const segments = rawPath.slice(RELAY_PREFIX.length).split('/').map(decodeSegment);
+  return segments.includes(undefined) ? undefined : segments.join('/');
+}
+
+/** Returns the faults of a path's key; empty if originals can have this key. */
+export function findRelayKeyFaults(rawPath: string): readonly RequestFault[] {
+  const key = readRelayKey(rawPath);
+  if (key === undefined) return [fault('Expected valid percent-encoded UTF-8.')];
+  // An encoded slash is part of a segment, and no segment of a key contains one.
+  const hasEncodedSlash =
+    key.split('/').length !== rawPath.slice(RELAY_PREFIX.length).split('/').length;
+  if (hasEncodedSlash || !isOriginKey(key)) {
+    return [fault('Expected the key of an original, such as avatars/1/ab12.')];
+  }
+  const meant = unmarkedKeyOf(key);
+  if (meant === undefined) return [];
+  return [fault(`Expected the key without the a_ of its hash: ${meant}`)];
+}
+
+function fault(message: string): RequestFault {
+  return { path: 'key', message };
 }

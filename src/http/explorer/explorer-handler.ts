@@ -1,10 +1,9 @@
 import type { IncomingMessage } from 'node:http';
 import { LRUCache } from 'lru-cache';
 import { MediaError } from '../../contract/errors.ts';
-import { parsePath } from '../../contract/media-path.ts';
+import { originKeyOf, parsePath } from '../../contract/media-path.ts';
 import { queryParameters } from '../../contract/media-query.ts';
 import { splitTarget } from '../../contract/media-request.ts';
-import { originKeyOf } from '../../contract/origin-key.ts';
 import { type ResourceName, resourceNames, resourceRows } from '../../contract/resources.ts';
 import type { DefaultAvatar } from '../../default-avatars/default-avatars.ts';
 import { OriginalsCatalogue } from '../../explorer/catalogue.ts';

@@ -1,10 +1,9 @@
 import type { IncomingMessage } from 'node:http';
-import { hasOwnToken } from '../../contract/cdn-loop.ts';
 import { MediaError } from '../../contract/errors.ts';
+import { hasOwnToken } from '../../contract/external-url.ts';
 import type { SigningKeys } from '../../contract/signing/signing-keys.ts';
 import type { DefaultAvatar } from '../../default-avatars/default-avatars.ts';
-import type { PassthroughService } from '../../pipeline/originals/passthrough.ts';
-import { OriginalReplaced } from '../../pipeline/originals/passthrough.ts';
+import { OriginalReplaced, type PassthroughService } from '../../pipeline/originals/passthrough.ts';
 import type { MediaResult } from '../../pipeline/ports.ts';
 import type { MediaService } from '../../pipeline/serve-media.ts';
 import { siteError } from '../../pipeline/site-failure.ts';

@@ -3,15 +3,13 @@ import { PassThrough } from 'node:stream';
 import { MediaError } from '../../contract/errors.ts';
 import { splitTarget } from '../../contract/media-request.ts';
 import {
+  findRelayKeyFaults,
   isMediaType,
+  isRelayPath,
   type RelayCapability,
+  readRelayKey,
   verifyCapability,
 } from '../../contract/signing/relay-capability.ts';
-import {
-  findRelayKeyFaults,
-  isRelayPath,
-  readRelayKey,
-} from '../../contract/signing/relay-path.ts';
 import type { SigningKeys } from '../../contract/signing/signing-keys.ts';
 import type { UploadOrder, UploadService } from '../../pipeline/uploads/upload-service.ts';
 import type { Exchange } from '../exchange.ts';

@@ -1,7 +1,7 @@
 import { Readable } from 'node:stream';
 import { MediaError } from '../../contract/errors.ts';
+import { PIPELINE_RELEASE } from '../../contract/image-formats.ts';
 import { type MediaRequest, resultKey } from '../../contract/media-request.ts';
-import { PIPELINE_RELEASE } from '../../contract/pipeline-release.ts';
 import type { ByteRange, Opened } from '../ports.ts';
 import type { RequestTrace } from '../request-trace.ts';
 import { type Validators, validatorsOf } from '../validators.ts';

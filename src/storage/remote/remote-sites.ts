@@ -1,7 +1,11 @@
 import { createHash } from 'node:crypto';
-import { CDN_TOKEN } from '../../contract/cdn-loop.ts';
 import { MediaError } from '../../contract/errors.ts';
-import { type ExternalPolicy, examineExternalUrl, readUrl } from '../../contract/external-url.ts';
+import {
+  CDN_TOKEN,
+  type ExternalPolicy,
+  examineExternalUrl,
+  readUrl,
+} from '../../contract/external-url.ts';
 import type { FetchOutcome } from '../../pipeline/meter.ts';
 import type { Opened, OpenOptions, Source, Unchanged } from '../../pipeline/ports.ts';
 import { SiteFailure, siteError } from '../../pipeline/site-failure.ts';

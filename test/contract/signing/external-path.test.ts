@@ -3,12 +3,11 @@ import { describe, expect, test } from 'vitest';
 import { canonicalUrlOf } from '../../../src/contract/external-url.ts';
 import {
   externalKeyOf,
-  formatOpaqueTarget,
-  formatSegmentedTarget,
-  signTarget,
+  formatExternalPath,
   verifyExternalPath,
 } from '../../../src/contract/signing/external-path.ts';
 import { SigningKeys } from '../../../src/contract/signing/signing-keys.ts';
+import { formatSegmentedPath } from '../../../tools/documents/external-vectors.ts';
 
 const keys = new SigningKeys(['an-example-key-of-thirty-two-bytes-or-more']);
 
@@ -81,12 +80,12 @@ describe('for any URL', () => {
     fc.assert(
       fc.property(urls, (url) => {
         const canonical = canonicalUrlOf(url) ?? '';
-        const targets = [
-          formatOpaqueTarget(url),
-          formatOpaqueTarget(canonical),
-          formatSegmentedTarget(canonical),
+        const paths = [
+          formatExternalPath(url, keys),
+          formatExternalPath(canonical, keys),
+          formatSegmentedPath(canonical, keys),
         ];
-        const texts = targets.map((target) => read(target) ?? '');
+        const texts = paths.map((path) => verifyExternalPath(path, keys) ?? '');
         expect(texts.map(canonicalUrlOf)).toEqual([canonical, canonical, canonical]);
         expect(new Set(texts.map(externalKeyOf))).toEqual(new Set([externalKeyOf(url)]));
         expect(canonicalUrlOf(canonical)).toBe(canonical);
@@ -99,8 +98,9 @@ describe('for any URL', () => {
     fc.assert(
       fc.property(urls, fc.boolean(), fc.nat(), byte, (url, isOpaque, place, code) => {
         const canonical = canonicalUrlOf(url) ?? '';
-        const target = isOpaque ? formatOpaqueTarget(url) : formatSegmentedTarget(canonical);
-        const path = signTarget(target, keys);
+        const path = isOpaque
+          ? formatExternalPath(url, keys)
+          : formatSegmentedPath(canonical, keys);
         const at = place % path.length;
         const changed = path.slice(0, at) + String.fromCharCode(code) + path.slice(at + 1);
         expect(verifyExternalPath(changed, keys) === undefined).toBe(changed !== path);

@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs';
 import { Validator } from '@seriousme/openapi-schema-validator';
 import fc from 'fast-check';
 import { describe, expect, onTestFinished, test } from 'vitest';
-import { findPathValueFault, pathValueForms } from '../../../src/contract/path-value.ts';
+import { findPathValueFault, pathValueForms } from '../../../src/contract/resources.ts';
 import { sendRaw } from '../../support/http/raw-http.ts';
 import { type DocumentedOperation, OpenapiReader } from '../../support/openapi/openapi-reader.ts';
 import { startService } from '../../support/processes/service-process.ts';

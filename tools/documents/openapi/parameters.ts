@@ -4,11 +4,11 @@ import {
   queryParameters,
 } from '../../../src/contract/media-query.ts';
 import {
+  DEFAULT_AVATAR_COUNT,
   kindOfPathValue,
   type PathValueKind,
   pathValueForms,
-} from '../../../src/contract/path-value.ts';
-import { DEFAULT_AVATAR_COUNT } from '../../../src/contract/resources.ts';
+} from '../../../src/contract/resources.ts';
 import { capitalize, type Parameter, type Schema } from './model.ts';
 
 const kinds = Object.keys(pathValueForms) as PathValueKind[];

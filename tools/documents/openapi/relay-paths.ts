@@ -1,5 +1,7 @@
-import { MAX_CAPABILITY_LENGTH } from '../../../src/contract/signing/relay-capability.ts';
-import { RELAY_PREFIX } from '../../../src/contract/signing/relay-path.ts';
+import {
+  MAX_CAPABILITY_LENGTH,
+  RELAY_PREFIX,
+} from '../../../src/contract/signing/relay-capability.ts';
 import {
   errorResponses,
   refusalStatuses,

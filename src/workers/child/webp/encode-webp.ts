@@ -1,6 +1,9 @@
 import sharp from 'sharp';
-import { type EncoderSettings, outputFormats } from '../../../contract/image-formats.ts';
-import { DEFAULT_WEBP_EFFORT } from '../../../contract/pipeline-release.ts';
+import {
+  DEFAULT_WEBP_EFFORT,
+  type EncoderSettings,
+  outputFormats,
+} from '../../../contract/image-formats.ts';
 import type { Animation, Size } from '../../../formats/image-facts.ts';
 import { restoreAnimation, SENTINEL_DELAY_MS } from '../../../formats/webp/webp-animation.ts';
 import { formatAnimation, parseWebp } from '../../../formats/webp/webp-container.ts';
