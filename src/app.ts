@@ -214,7 +214,6 @@ export async function createApp(config: Config, parts: AppParts): Promise<App> {
       await admin?.close();
       await store?.flush();
       resultStore?.close();
-      remote?.connections.close();
       workers.stop();
       const leftMs = config.shutdown.graceMs - (clock.nowMs() - closingSinceMs);
       await tracing?.close(leftMs / 2);

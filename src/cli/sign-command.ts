@@ -3,7 +3,7 @@ import { examineExternalUrl } from '../contract/external-url.ts';
 import { originKeyOf, parsePath } from '../contract/media-path.ts';
 import { signAttachment } from '../contract/signing/attachment-signature.ts';
 import { formatExternalPath } from '../contract/signing/external-path.ts';
-import { AddressGuard } from '../storage/remote/address-guard.ts';
+import { AddressGuard } from '../storage/remote/guard.ts';
 import { type Command, CommandFault, exitStatus, usageFault, writeLine } from './command.ts';
 
 /** Signs URLs that are served only with a signature. */

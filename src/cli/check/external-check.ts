@@ -1,8 +1,8 @@
 import type { Config } from '../../config/config.ts';
 import { formatCauses } from '../../contract/errors.ts';
 import { unlessAborted } from '../../pipeline/abort.ts';
-import { AddressGuard } from '../../storage/remote/address-guard.ts';
-import { CaresResolver } from '../../storage/remote/name-resolver.ts';
+import { AddressGuard } from '../../storage/remote/guard.ts';
+import { CaresResolver } from '../../storage/remote/resolver.ts';
 import { type Finding, fault, ok } from './finding.ts';
 
 /** A name that always exists (RFC 2606 §3). */

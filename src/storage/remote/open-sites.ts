@@ -1,11 +1,11 @@
 import type { ExternalPolicy } from '../../contract/external-url.ts';
 import type { FetchOutcome } from '../../pipeline/meter.ts';
 import type { ExternalMedia, SiteLimits } from '../../pipeline/originals/backend.ts';
-import { AddressGuard, type AddressRules } from './address-guard.ts';
-import type { FreshnessBounds } from './freshness.ts';
-import { CaresResolver, type NameResolver } from './name-resolver.ts';
-import { RemoteSites } from './remote-sites.ts';
-import { type ConnectionBounds, SiteConnections } from './site-connections.ts';
+import { type ExchangeLimits, SiteExchange } from './exchange.ts';
+import { AddressGuard, type AddressRules } from './guard.ts';
+import { CaresResolver, type NameResolver } from './resolver.ts';
+import type { FreshnessBounds } from './response.ts';
+import { RemoteSites } from './sites.ts';
 
 /** Settings of external media that fetching needs. */
 export interface SiteSettings extends ExternalPolicy, AddressRules, FreshnessBounds {
@@ -18,12 +18,10 @@ export interface SiteSettings extends ExternalPolicy, AddressRules, FreshnessBou
 }
 
 /** All deadlines and bounds of external media (contract §8), including those that the pipeline enforces. */
-export interface RemoteLimits extends ConnectionBounds, Omit<SiteLimits, 'maxBytes'> {
+export interface RemoteLimits extends ExchangeLimits, Omit<SiteLimits, 'maxBytes'> {
   /** Longest pause of a body that is passed on while its reader waits, in milliseconds. */
   readonly pauseMs: number;
   readonly connectTimeoutMs: number;
-  readonly firstByteTimeoutMs: number;
-  readonly headTimeoutMs: number;
   readonly chainTimeoutMs: number;
 }
 
@@ -34,17 +32,12 @@ export interface SiteDoubles {
   readonly onDial?: (address: string, port: number) => void;
 }
 
-/** Access to other sites, as the pipeline takes it. */
-export interface RemoteMedia extends ExternalMedia {
-  readonly connections: SiteConnections;
-}
-
 /** Opens the access to other sites. */
 export function openSites(
   settings: SiteSettings,
   noteFetch: (outcome: FetchOutcome) => void,
   { limits: given, resolver, onDial }: SiteDoubles = {},
-): RemoteMedia {
+): ExternalMedia {
   const { version, maxWaitMs, dnsServers = [] } = settings;
   const limits: RemoteLimits = {
     perHost: { slots: 4, maxWaiting: 64, maxWaitMs },
@@ -60,7 +53,7 @@ export function openSites(
     maxStreams: 48,
     ...given,
   };
-  const connections = new SiteConnections(limits, {
+  const exchange = new SiteExchange(limits, {
     guard: new AddressGuard(settings),
     resolver: resolver ?? new CaresResolver(dnsServers),
     connectTimeoutMs: limits.connectTimeoutMs,
@@ -68,11 +61,11 @@ export function openSites(
   });
   const source = new RemoteSites({
     ...limits,
-    connections,
+    exchange,
     policy: settings,
     freshness: settings,
     userAgent: `Darkroom/${version} (media proxy)`,
     noteFetch,
   });
-  return { source, connections, limits: { ...limits, maxBytes: settings.maxBytes } };
+  return { source, limits: { ...limits, maxBytes: settings.maxBytes } };
 }

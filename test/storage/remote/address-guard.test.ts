@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { AddressGuard, type AddressRules } from '../../../src/storage/remote/address-guard.ts';
+import { AddressGuard, type AddressRules } from '../../../src/storage/remote/guard.ts';
 import { forbiddenAddresses, publicAddresses } from '../../support/sites/hostile-addresses.ts';
 
 const none: AddressRules = { allowedNetworks: [], blockedNetworks: [], nat64Prefixes: [] };

@@ -1,7 +1,7 @@
 import { isIP } from 'node:net';
 import { Readable } from 'node:stream';
 import { buffer } from 'node:stream/consumers';
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { type DnsServer, startDnsServer } from '../../support/sites/dns-server.ts';
 import {
   brokenUrls,
@@ -37,8 +37,6 @@ beforeEach(() => {
   });
   sites.resolver.set('site.test', [ALLOWED]);
 });
-
-afterEach(() => sites.close());
 
 afterAll(async () => {
   await inside.close();
@@ -165,8 +163,6 @@ describe('a name that is an alias of another, as a resolver by c-ares reads it',
       { hasRealResolver: true },
     );
   });
-
-  afterEach(() => resolving.close());
 
   afterAll(() => dns.stop());
 

@@ -7,6 +7,7 @@ import { createServer } from 'node:https';
 import type { Socket } from 'node:net';
 import { Readable } from 'node:stream';
 import { buffer } from 'node:stream/consumers';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { beforeEach, describe, expect, onTestFinished, test } from 'vitest';
 import { tlsFiles } from '../../support/http/tls-files.ts';
 import { listenLocally } from '../../support/processes/local-server.ts';
@@ -35,7 +36,6 @@ function openSites(
     limits,
   );
   sites.resolver.set('site.test', ['127.0.0.1']);
-  onTestFinished(() => sites.close());
   return sites;
 }
 
@@ -151,7 +151,6 @@ describe('addresses', () => {
       {},
       { hasRealResolver: true },
     );
-    onTestFinished(() => sites.close());
     expect(await readText(sites, '/cat', 'a.test')).toBe('a cat');
     const url = (host: string): string => `http://${host}:${site.port}/cat`;
     expect(reasonOf(await sites.failureOf(url('b.test')))).toBe('address');
@@ -198,12 +197,14 @@ describe('a connection is refused or given up', () => {
   });
 
   test('where a name server does not answer', async () => {
-    const sites = openSites({ connectTimeoutMs: 100 });
+    const inAll = { slots: 1, maxWaiting: 0, maxWaitMs: 0 };
+    const sites = openSites({ connectTimeoutMs: 100, inAll });
     sites.resolver.setPending('silent.test');
     const error = await sites.failureOf(`http://silent.test:${site.port}/cat`);
     expect(error).toMatchObject({ code: 'ORIGIN_TIMEOUT' });
     expect(reasonOf(error)).toBe('time');
-    await expect.poll(() => sites.connections.inUse).toBe(0);
+    // The place of the connection is free again.
+    expect(await readText(sites, '/cat')).toBe('a cat');
   });
 
   test('where a name server does not answer, before that deadline too', async () => {
@@ -242,7 +243,7 @@ describe('connections', () => {
   test('are kept for the next request, and opened anew where the site has closed them', async () => {
     const sites = openSites();
     for (let round = 0; round < 3; round += 1) expect(await readText(sites, '/cat')).toBe('a cat');
-    expect([site.connections, sites.connections.size]).toEqual([1, 1]);
+    expect(site.connections).toBe(1);
     site.dropConnections();
     expect(await readText(sites, '/cat')).toBe('a cat');
     expect(site.connections).toBe(2);
@@ -275,7 +276,36 @@ describe('connections', () => {
     const texts = await Promise.all(hosts.map((host) => readText(sites, '/cat', host)));
     expect(texts).toEqual(hosts.map(() => 'a cat'));
     expect(mostConnections()).toBe(3);
-    expect(sites.connections.size).toBeLessThanOrEqual(3);
+  });
+
+  test('of one host are counted together, whatever the port', async () => {
+    const other = await SiteServer.start();
+    onTestFinished(() => other.close());
+    other.serve('/cat', Buffer.from('a cat'));
+    const perHost = { slots: 1, maxWaiting: 100, maxWaitMs: 60_000 };
+    const sites = openSites({ perHost }, [other.port]);
+    const mostConnections = watchConnections();
+    const ports = Array.from({ length: 8 }, (_, index) => (index % 3 ? site.port : other.port));
+    const failures = await Promise.all(
+      ports.map((port) => sites.failureOf(`http://site.test:${port}/cat`)),
+    );
+    expect(failures).toEqual(ports.map(() => undefined));
+    expect(mostConnections()).toBe(1);
+  });
+
+  test('to sites that hang give way to those that others wait for, and to no others', async () => {
+    const hanging = await HostileServer.use();
+    const inAll = { slots: 3, maxWaiting: 100, maxWaitMs: 60_000 };
+    const sites = openSites({ inAll, patienceMs: 100 }, [hanging.port]);
+    const hosts = Array.from({ length: 3 }, (_, index) => `host${index}.test`);
+    for (const host of hosts) sites.resolver.set(host, ['127.0.0.1']);
+    const pending = hosts.map((host) => sites.failureOf(`http://${host}:${hanging.port}/`));
+    await expect.poll(() => hanging.requests.length).toBe(3);
+    const first = await Promise.race([...pending, sleep(300)]);
+    expect(first).toBeUndefined();
+    expect(await readText(sites, '/cat')).toBe('a cat');
+    expect(await Promise.race(pending)).toMatchObject({ code: 'OVERLOADED' });
+    expect(hanging.openConnections).toBe(2);
   });
 
   test('that are waited for by too many are refused', async () => {
@@ -291,6 +321,6 @@ describe('connections', () => {
     controller.abort();
     const settled = await Promise.allSettled(pending);
     expect(settled.map(({ status }) => status)).toEqual(['rejected', 'rejected']);
-    await expect.poll(() => sites.connections.inUse).toBe(0);
+    await expect.poll(() => hanging.openConnections).toBe(0);
   });
 });

@@ -2,7 +2,7 @@ import {
   CaresResolver,
   type NameResolver,
   type ResolverDoubles,
-} from '../../../src/storage/remote/name-resolver.ts';
+} from '../../../src/storage/remote/resolver.ts';
 
 /** Makes the real resolver, which asks these servers; none: the system's. */
 export function createRealResolver(

@@ -55,10 +55,6 @@ export class TestSites {
     );
   }
 
-  get connections() {
-    return this.#opened.connections;
-  }
-
   open(url: string, signal = new AbortController().signal): ReturnType<Open> {
     return this.#opened.source.open(url, { signal, isHeld: true });
   }
@@ -78,9 +74,5 @@ export class TestSites {
     } catch (error) {
       return error;
     }
-  }
-
-  close(): void {
-    this.connections.close();
   }
 }

@@ -1,11 +1,10 @@
 import { isIP, connect as netConnect, type Socket, type TcpNetConnectOpts } from 'node:net';
 import { connect as tlsConnect } from 'node:tls';
-import type { buildConnector } from 'undici';
 import { MediaError } from '../../contract/errors.ts';
 import { unlessAborted, withDeadline } from '../../pipeline/abort.ts';
 import { siteError } from '../../pipeline/site-failure.ts';
-import type { AddressGuard } from './address-guard.ts';
-import type { NameResolver } from './name-resolver.ts';
+import type { AddressGuard } from './guard.ts';
+import type { NameResolver } from './resolver.ts';
 
 /** Parts of a connector. */
 export interface ConnectorParts {
@@ -17,12 +16,6 @@ export interface ConnectorParts {
   readonly onDial?: (address: string, port: number) => void;
 }
 
-interface Destination {
-  readonly host: string;
-  readonly port: number;
-  readonly isTls: boolean;
-}
-
 /** Most addresses of a name that are tried: each may take a quarter of a second. */
 const MAX_ADDRESSES = 16;
 
@@ -30,31 +23,27 @@ const MAX_ADDRESSES = 16;
 const ATTEMPT_DELAY_MS = 250;
 
 /**
- * Returns the only connector to other sites, for one client of undici. It checks all addresses of a name, and dials
- * exactly these: no second lookup follows. A literal address takes the same path without a lookup, since Node would not
+ * Opens a connection to a site: the only way to connect to one. All addresses of a name are checked, and exactly these
+ * are dialled: no second lookup follows. A literal address takes the same path without a lookup, since Node would not
  * call `lookup` for it.
  *
+ * @param host a name, or an address without brackets
  * @param signal aborts a connection that is being opened, when nobody needs it any more
+ * @throws MediaError `ORIGIN_ERROR`, `ORIGIN_TIMEOUT`; or `signal.reason`
  */
-export function createSiteConnector(
+export function connectToSite(
   parts: ConnectorParts,
+  url: URL,
+  host: string,
   signal: AbortSignal,
-): buildConnector.connector {
-  return ({ hostname, protocol, port }, callback) => {
-    const isTls = protocol === 'https:';
-    const host = hostname.replace(/^\[(.*)\]$/, '$1').replace(/\.$/, '');
-    const destination = { host, port: Number(port) || (isTls ? 443 : 80), isTls };
-    const { connectTimeoutMs } = parts;
-    const onTimeout = (): Error =>
-      siteError(`No connection in ${connectTimeoutMs} ms.`, { reason: 'time', host });
-    withDeadline(connectTimeoutMs, signal, onTimeout, async (within) => {
-      const addresses = await findAddresses(parts, host, within);
-      return dial(parts, destination, addresses, within);
-    }).then(
-      (socket) => callback(null, socket),
-      (error: Error) => callback(error, null),
-    );
-  };
+): Promise<Socket> {
+  const { connectTimeoutMs } = parts;
+  const onTimeout = (): Error =>
+    siteError(`No connection in ${connectTimeoutMs} ms.`, { reason: 'time', host });
+  return withDeadline(connectTimeoutMs, signal, onTimeout, async (within) => {
+    const addresses = await findAddresses(parts, host, within);
+    return dial(parts, url, host, addresses, within);
+  });
 }
 
 /**
@@ -83,11 +72,14 @@ async function findAddresses(
 
 function dial(
   { guard, onDial }: ConnectorParts,
-  { host, port, isTls }: Destination,
+  url: URL,
+  host: string,
   addresses: readonly string[],
   signal: AbortSignal,
 ): Promise<Socket> {
   signal.throwIfAborted();
+  const isTls = url.protocol === 'https:';
+  const port = Number(url.port) || (isTls ? 443 : 80);
   const answers = addresses.map((address) => ({ address, family: isIP(address) }));
   const options: TcpNetConnectOpts = {
     host,

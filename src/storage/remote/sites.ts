@@ -10,22 +10,23 @@ import type { FetchOutcome } from '../../pipeline/meter.ts';
 import type { Opened, OpenOptions, Source, Unchanged } from '../../pipeline/ports.ts';
 import { SiteFailure, siteError } from '../../pipeline/site-failure.ts';
 import { readLastModified } from '../origin-object.ts';
-import { type FreshnessBounds, readFreshness } from './freshness.ts';
-import type { SiteConnections } from './site-connections.ts';
-import { askSite, type SiteAnswer } from './site-exchange.ts';
-import { readEntityTag, readFraming, readLastModifiedText, readRedirect } from './site-response.ts';
+import type { SiteAnswer, SiteExchange } from './exchange.ts';
+import {
+  type FreshnessBounds,
+  readEntityTag,
+  readFraming,
+  readFreshness,
+  readLastModifiedText,
+  readRedirect,
+} from './response.ts';
 
 /** Parts of `RemoteSites`. */
 export interface RemoteSitesParts {
-  readonly connections: SiteConnections;
+  readonly exchange: SiteExchange;
   readonly policy: ExternalPolicy;
   readonly freshness: FreshnessBounds;
   /** Sent as `User-Agent`. */
   readonly userAgent: string;
-  /** Longest time from a connection to the first byte of its response, in milliseconds. */
-  readonly firstByteTimeoutMs: number;
-  /** Longest time from a connection to the end of the response's head, in milliseconds. */
-  readonly headTimeoutMs: number;
   /** Time after which no redirect is followed any more, in milliseconds. */
   readonly chainTimeoutMs: number;
   /** Longest pause of a body that is passed on while its reader waits, in milliseconds. */
@@ -85,7 +86,7 @@ export class RemoteSites implements Source {
     try {
       const freshForMs = readFreshness(fields, freshness, Date.now());
       if (status === 304 && isConditional) {
-        // The empty body is consumed, so that the connection can be kept.
+        // The empty body is read to its end, which releases the connection.
         body.resume();
         return { freshForMs };
       }
@@ -168,9 +169,8 @@ export class RemoteSites implements Source {
   }
 
   async #ask(hop: Hop, options: OpenOptions): Promise<Arrival> {
-    const { connections, firstByteTimeoutMs, headTimeoutMs, userAgent } = this.#parts;
+    const { exchange, userAgent, pauseMs } = this.#parts;
     const { known, range, ifRange, isHeld = false, signal } = options;
-    const pauseMs = isHeld ? undefined : this.#parts.pauseMs;
     // Validators are sent only to the URL that issued them: another one could only guess.
     const isConditional = known !== undefined && known.urlDigest === digestOf(hop.url);
     const headers = {
@@ -184,9 +184,9 @@ export class RemoteSites implements Source {
       ...(range && ifRange !== undefined && { 'if-range': ifRange }),
     };
     const { url, host } = hop;
-    const answer = await askSite(connections, {
+    const answer = await exchange.ask({
       ...{ url, host, headers, signal },
-      ...{ firstByteTimeoutMs, headTimeoutMs, pauseMs },
+      pauseMs: isHeld ? 0 : pauseMs,
     });
     return { answer, hop, isConditional };
   }
