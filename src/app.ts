@@ -4,7 +4,7 @@ import { describePlace } from './config/variables/storage-settings.ts';
 import { formatReadFailure } from './contract/errors.ts';
 import { loadDefaultAvatars } from './default-avatars/default-avatars.ts';
 import { ProxyWatch } from './http/client-address.ts';
-import type { ClientLimits } from './http/edge/client-limits.ts';
+import type { ClientLimits } from './http/edge/limits.ts';
 import { MediaHandler } from './http/media/media-handler.ts';
 import { createServer } from './http/server.ts';
 import {

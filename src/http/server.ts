@@ -1,8 +1,8 @@
 import type { IncomingMessage } from 'node:http';
 import { type FastifyReply, type FastifyRequest, fastify } from 'fastify';
 import type { ConnectionCounters } from '../telemetry/readiness.ts';
-import { type ClientLimits, clientLimits } from './edge/client-limits.ts';
-import { createListener, type Listener, type ListenerOptions } from './edge/listener.ts';
+import { type ClientLimits, clientLimits } from './edge/limits.ts';
+import { Listener, type ListenerOptions } from './edge/listener.ts';
 import { refuseMethod } from './error-response.ts';
 import { Exchange, type ExchangeOptions, type Work } from './exchange.ts';
 import { EXPLORER_HEADERS, type ExplorerHandler } from './explorer/explorer-handler.ts';
@@ -61,8 +61,8 @@ export function createServer(options: ServerOptions) {
 
   const server = fastify({
     serverFactory: (handle) => {
-      listener = createListener({ ...options, limits, findMethods, isUpload }, handle);
-      return listener.server;
+      listener ??= new Listener({ ...options, limits, findMethods, isUpload }, handle);
+      return listener.createServer();
     },
     // For the scheme of the address that `listen` returns; the listener has its own.
     ...(options.tls && { https: {} }),
@@ -79,7 +79,7 @@ export function createServer(options: ServerOptions) {
     // Of what the router cannot decode, such as /%zz.
     frameworkErrors: (_error, request, reply) => respondToAny(request, reply),
   });
-  server.addHook('preClose', async () => listener?.drain());
+  server.addHook('preClose', async () => listener?.connections.drain());
   // Bodies are not for Fastify: the listener reads them over. It refuses no type either.
   server.removeAllContentTypeParsers();
   server.addContentTypeParser('*', (_request, _payload, done) => done(null));
@@ -91,7 +91,7 @@ export function createServer(options: ServerOptions) {
     server,
     countConnections: (): ConnectionCounters => {
       if (listener === undefined) throw new Error('Fastify has made no listener.');
-      return listener.countConnections();
+      return listener.connections.counters;
     },
   };
 }

@@ -1,80 +1,75 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 import type { Meter } from '../../pipeline/meter.ts';
-import { RequestLineWatch } from './message-form.ts';
 import { ReaderPace } from './pace.ts';
-import { countRefusal, type Refusal, refusals, writeRefusal } from './refusal.ts';
+import { countRefusal, type Refusal, RequestLineWatch, refusals, writeRefusal } from './refusal.ts';
 
-/**
- * Phase of a connection: it has asked for nothing yet; responses are under way; it had its response
- * and waits for its next request; all is said, and the client has to close.
- */
+/** Phase of a connection: no request yet; responses under way; waiting for the next request; our FIN is sent. */
 export type Phase = 'new' | 'active' | 'idle' | 'closing';
 
 /** The part of all connections that one of them needs. */
 export interface ConnectionOwner {
   readonly meter: Meter;
-  /** Bytes that a client must take of a response not to count as stalled. */
-  readonly slowReaderMinBytes: number;
   /** Whether no connection is to be used again. */
   readonly isDraining: boolean;
+  /** Requests whose response is not closed. */
+  requestCount: number;
   move(connection: Connection, phase: Phase): void;
-  /** A request has begun (1), or its response is closed (-1). */
-  countRequest(change: 1 | -1): void;
 }
 
-/** One connection of TCP, and the HTTP/1.1 that is spoken over it. */
+/** TCP connection, and the HTTP/1.1 over it. */
 export class Connection {
-  /** Below TLS. */
+  /** Socket below TLS. */
   readonly transport: Socket;
   phase: Phase = 'new';
-  /** Since when it is in that phase, in milliseconds of the clock. */
-  sinceMs: number;
+  /** When it became idle or began to close, in milliseconds of the clock. */
+  sinceMs = 0;
   /** Responses that are not closed yet, in the order of their requests. */
-  readonly responses = new Set<ReaderPace>();
+  readonly responses = new Set<ServerResponse>();
   readonly requestLines = new RequestLineWatch();
   readonly #owner: ConnectionOwner;
+  readonly #pace: ReaderPace;
   /** Socket that carries HTTP/1.1: the transport, or TLS above it. */
   #socket: Socket;
   #lastRequest: IncomingMessage | undefined;
-  /** Whether it ends with the responses that are under way; then with `#finalResponse`, if there is one. */
+  /** Whether it ends after the responses that are under way, and after `#finalResponse`, if any. */
   #isEnding = false;
   #finalResponse: Refusal | undefined;
 
-  constructor(transport: Socket, sinceMs: number, owner: ConnectionOwner) {
+  constructor(transport: Socket, owner: ConnectionOwner, minBytes: number) {
     this.transport = transport;
     this.#socket = transport;
-    this.sinceMs = sinceMs;
     this.#owner = owner;
+    this.#pace = new ReaderPace(minBytes);
     this.speakOver(transport);
   }
 
   /**
    * From now on HTTP is spoken over this socket, which lingers at its end: after the last response, Node closes a
-   * connection whether the client has sent all or not; and from a client that still sends, the system then takes
-   * the response back, if it was not read yet (RFC 9112 §9.6).
+   * connection even if the client still sends; then the system resets it, and the client may lose the response
+   * (RFC 9112 §9.6).
    */
   speakOver(socket: Socket): void {
     this.#socket = socket;
     socket.destroySoon = () => {
       this.#isEnding = true;
-      // All is said; what comes after a `Connection: close` gets no response.
+      // What comes after a `Connection: close` gets no response.
       this.#finalResponse = undefined;
       if (this.phase !== 'closing') this.leave();
     };
   }
 
-  /** A request has come. Returns whether it came in time, and not over a connection that is at its end. */
+  /** Takes in a request; returns whether the connection is not at its end. */
   begin(request: IncomingMessage, response: ServerResponse): boolean {
     if (this.phase === 'closing' || this.transport.destroyed) return false;
-    const pace = new ReaderPace(response, this.#owner.slowReaderMinBytes);
-    this.responses.add(pace);
+    this.responses.add(response);
     this.#lastRequest = request;
-    this.#owner.countRequest(1);
+    this.#owner.requestCount += 1;
+    if (this.#owner.isDraining) response.shouldKeepAlive = false;
     if (this.phase !== 'active') this.#owner.move(this, 'active');
     response.on('close', () => {
-      this.responses.delete(pace);
-      this.#owner.countRequest(-1);
+      this.responses.delete(response);
+      this.#owner.requestCount -= 1;
       this.#rest();
     });
     return true;
@@ -86,16 +81,16 @@ export class Connection {
     if (this.responses.size === 0) this.leave();
   }
 
-  /** Refuses what the parser could not read. The connection is of no use any more. */
+  /** Rejects a message that the parser could not read, and ends the connection. */
   refuse(refusal: Refusal): void {
-    if (this.#isEnding) return; // the parser complains of every byte that follows
+    if (this.#isEnding) return; // the parser reports every chunk that follows
     countRefusal(this.#owner.meter, refusal);
     this.#isEnding = true;
     const [oldest] = this.responses;
     if (this.#lastRequest?.complete ?? true) {
       this.#finalResponse = refusal;
-    } else if (this.responses.size === 1 && oldest?.response.headersSent === false) {
-      // The body of a request that has no response yet: this is it.
+    } else if (this.responses.size === 1 && oldest?.headersSent === false) {
+      // The fault is in the body of a request that has no response yet: the refusal is its response.
       this.#finalResponse = refusal;
       this.leave();
       return;
@@ -103,10 +98,10 @@ export class Connection {
     if (oldest === undefined) this.leave();
   }
 
-  /** Refuses a CONNECT; Node's parser has let the socket go. */
+  /** Rejects a CONNECT; Node's parser has detached itself from the socket. */
   refuseTunnel(): void {
     this.#socket.on('error', () => undefined);
-    // Responses that were under way there can be sent by nothing any more.
+    // Node cannot send responses that are under way any more.
     if (this.responses.size > 0) {
       this.#socket.destroy();
       return;
@@ -115,7 +110,7 @@ export class Connection {
     this.#socket.resume();
   }
 
-  /** Sends the final response, if any; the client has to close. */
+  /** Sends the final response, if any, and a FIN; the client has to close. */
   leave(): void {
     this.#owner.move(this, 'closing');
     if (this.#finalResponse !== undefined && this.#socket.writable) {
@@ -124,9 +119,15 @@ export class Connection {
     this.#socket.end();
   }
 
-  /** To be called when it has closed: Node closes no response that was waiting for the one before it. */
+  /** Returns for how long its client has taken nothing of a response. */
+  standstillMs(nowMs: number): number {
+    const [oldest] = this.responses;
+    return this.#pace.standstillMs(oldest, this.#socket, nowMs);
+  }
+
+  /** Closes pipelined responses after the connection has closed: Node closes only the first one. */
   closeWaiting(): void {
-    for (const { response } of this.responses) {
+    for (const response of this.responses) {
       if (response.socket !== null) continue;
       response.destroy();
       response.emit('close');
@@ -136,7 +137,7 @@ export class Connection {
   /** Moves the connection on when one of its responses is closed. */
   #rest(): void {
     if (this.responses.size > 0 || this.phase !== 'active') return;
-    if (this.transport.destroyed) return; // forgotten already, or about to be
+    if (this.transport.destroyed) return;
     if (this.#isEnding || this.#owner.isDraining) this.leave();
     else this.#owner.move(this, 'idle');
   }

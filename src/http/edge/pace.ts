@@ -1,45 +1,44 @@
 import type { ServerResponse } from 'node:http';
-import { isMetered, type MeteredBody } from '../response-body.ts';
+import type { Socket } from 'node:net';
 
 /**
- * Pace at which a client takes a response. What counts is not time but standstill: a response that waits for the
- * origin or a render is not late, and one of 500 MiB may take hours at a modest pace.
+ * Pace at which the client of a connection takes its responses. It measures standstill, not time: a response that waits
+ * for the origin or a render is not late, and a response of 500 MiB may take hours at a modest pace.
  */
 export class ReaderPace {
-  readonly response: ServerResponse;
   readonly #minBytes: number;
-  #body: MeteredBody | undefined;
-  /** Since when the client has been owing us `minBytes`; `undefined` while it owes nothing. */
-  #owingSinceMs: number | undefined;
-  #passedBytesThen = 0;
+  #response: ServerResponse | undefined;
+  /** Since when the client has owed us `minBytes` of that response. */
+  #owingSinceMs = 0;
+  #takenBytesThen = 0;
 
-  /** @param minBytes what a client must take not to stand still */
-  constructor(response: ServerResponse, minBytes: number) {
-    this.response = response;
+  /** @param minBytes bytes that a client must take in a window not to count as stalled */
+  constructor(minBytes: number) {
     this.#minBytes = minBytes;
-    response.on('pipe', (body: unknown) => {
-      if (isMetered(body)) this.#body = body;
-    });
   }
 
-  /** For how long the client has stood still; to be asked often, by the clock's time, in milliseconds. */
-  standstillMs(nowMs: number): number {
-    const passedBytes = this.#body?.passedBytes ?? 0;
-    if (!isUnderWay(this.response)) {
-      this.#owingSinceMs = undefined;
+  /**
+   * Returns for how long the client has stood still, by a clock in milliseconds; every sweep calls it.
+   *
+   * @param response the response that the connection is sending, if any
+   */
+  standstillMs(response: ServerResponse | undefined, socket: Socket, nowMs: number): number {
+    if (response === undefined || !isUnderWay(response)) {
+      this.#response = undefined;
       return 0;
     }
-    const isPaid = passedBytes - this.#passedBytesThen >= this.#minBytes;
-    if (this.#owingSinceMs === undefined || isPaid) {
+    const takenBytes = socket.bytesWritten - socket.writableLength;
+    const isPaid = takenBytes - this.#takenBytesThen >= this.#minBytes;
+    if (this.#response !== response || isPaid) {
+      this.#response = response;
       this.#owingSinceMs = nowMs;
-      this.#passedBytesThen = passedBytes;
+      this.#takenBytesThen = takenBytes;
     }
     return nowMs - this.#owingSinceMs;
   }
 }
 
-/** Whether something of a response, or its end, is waiting for its client. */
+/** Whether bytes of a response, or its end, wait for the client. */
 function isUnderWay(response: ServerResponse): boolean {
-  // Those that wait for the response before them have no socket yet (null).
-  return response.socket !== null && (response.writableLength > 0 || response.writableEnded);
+  return response.writableLength > 0 || response.writableEnded;
 }
