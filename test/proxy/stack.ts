@@ -6,6 +6,9 @@ import { type Ask, createClient } from '../support/http/http-client.ts';
 import { patient } from '../support/patient.ts';
 import { startNginx, type TlsNginx } from '../support/processes/nginx.ts';
 import { type ServiceProcess, startService } from '../support/processes/service-process.ts';
+import { SIGNING_KEY } from '../support/signed-urls.ts';
+import { signedPathOf } from '../support/sites/external-app.ts';
+import { SiteServer } from '../support/sites/site-server.ts';
 import { makeTemporaryFolder } from '../support/temporary-folder.ts';
 import { Relay } from './relay.ts';
 
@@ -80,4 +83,20 @@ export async function useStack(
       await relay.open(portOf(darkroom));
     },
   };
+}
+
+/** The same with a site of somebody else's, which the service may fetch from. */
+export async function useSiteStack(settings: Readonly<Record<string, string>> = {}) {
+  const site = await SiteServer.start();
+  afterAll(() => site.close());
+  const stack = await useStack({
+    EXTERNAL_SIGNING_KEYS: SIGNING_KEY,
+    EXTERNAL_ALLOWED_NETWORKS: '127.0.0.1',
+    EXTERNAL_PORTS: String(site.port),
+    ...settings,
+  });
+  /** The signed path of something that the site has. */
+  const externalPath = (path: string, query = ''): string =>
+    signedPathOf(`http://127.0.0.1:${site.port}${path}`, query);
+  return { ...stack, site, externalPath };
 }

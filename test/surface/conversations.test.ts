@@ -75,15 +75,10 @@ async function openSignedStage(): Promise<Stage> {
   const { root, originals } = storage;
   const site = await startSurfaceSite(originals);
   onTestFinished(site.close);
-  const keys = KEYS.join();
   const service = await startService({
     ...settingsOf(storage),
-    ATTACHMENT_SIGNING: 'enforce',
-    ATTACHMENT_SIGNING_KEYS: keys,
-    EXTERNAL_SIGNING_KEYS: keys,
-    EXTERNAL_ALLOWED_NETWORKS: '127.0.0.1/32',
-    EXTERNAL_PORTS: `80,443,${site.port}`,
-    RELAY_SIGNING_KEYS: keys,
+    ...site.settings,
+    RELAY_SIGNING_KEYS: KEYS.join(),
     RELAY_MAX_BYTES: String(MAX_UPLOAD_BYTES),
   });
   onTestFinished(async () => void (await service.stop()));

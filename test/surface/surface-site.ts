@@ -1,4 +1,5 @@
 import { SiteServer } from '../support/sites/site-server.ts';
+import { KEYS } from './signed-oracle.ts';
 import type { Original } from './surface-storage.ts';
 
 /** A file of the other site, and what is known of it without asking the service. */
@@ -32,7 +33,7 @@ export async function startSurfaceSite(originals: ReadonlyMap<string, Original>)
     '/wave.gif?': 'public, max-age=604800',
   };
   for (const [path, { bytes }, headers = {}] of files) {
-    serve(site, path, bytes, headers);
+    serveRanges(site, path, bytes, headers);
   }
   const known = files.map(([path, { bytes, transformed, contentType }, headers]) => {
     const ofSite = {
@@ -48,18 +49,25 @@ export async function startSurfaceSite(originals: ReadonlyMap<string, Original>)
   });
   return {
     origin,
-    port: site.port,
     originals: new Map<string, Original>(known),
+    /** Settings of a service that demands signatures of attachments, and may fetch from here. */
+    settings: {
+      ATTACHMENT_SIGNING: 'enforce',
+      ATTACHMENT_SIGNING_KEYS: KEYS.join(),
+      EXTERNAL_SIGNING_KEYS: KEYS.join(),
+      EXTERNAL_ALLOWED_NETWORKS: '127.0.0.1/32',
+      EXTERNAL_PORTS: `80,443,${site.port}`,
+    },
     close: () => site.close(),
   };
 }
 
 /** Serves a file with ranges, as a site should. */
-function serve(
+export function serveRanges(
   site: SiteServer,
   path: string,
   body: Buffer,
-  headers: Readonly<Record<string, string>>,
+  headers: Readonly<Record<string, string>> = {},
 ): void {
   const own = { etag: '"one"', ...headers };
   site.handlers.set(path.split('?', 1)[0] ?? '', ({ headers: asked }, response) => {
