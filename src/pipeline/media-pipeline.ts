@@ -21,7 +21,6 @@ import type {
   ResultStore,
   Source,
 } from './ports.ts';
-import { Purges } from './purges.ts';
 import { Rates } from './rates.ts';
 import { Admission } from './render/admission.ts';
 import { AdmittedRenderer } from './render/admitted-renderer.ts';
@@ -68,7 +67,6 @@ export function createMediaPipeline(config: Config, adapters: MediaAdapters) {
       bytesOf: ({ bytes }) => bytes,
     }),
   };
-  const purges = new Purges();
   const refusedForMs = config.http.maxAgeSeconds.refused * 1000;
   const records = new OriginalRecords({ ...config.versions, refusedForMs }, clock);
   const store = resultStore && new GuardedStore({ store: resultStore, clock, log, meter });
@@ -99,7 +97,6 @@ export function createMediaPipeline(config: Config, adapters: MediaAdapters) {
     storage,
     sites,
     records,
-    purges,
     budget: originalsBudget,
     cache: memories.originals,
     clock,
@@ -118,7 +115,7 @@ export function createMediaPipeline(config: Config, adapters: MediaAdapters) {
   return {
     media,
     passthrough: new PassthroughService({ storage, sites, records }),
-    purger: new Purger({ purges, records, originals: memories.originals, results, store }),
+    purger: new Purger({ records, originals, results, store }),
     /** For those who read originals beside clients. */
     originals,
     storage,

@@ -1,9 +1,17 @@
+import { createHash } from 'node:crypto';
 import type { MediaRequest } from '../contract/media-request.ts';
 import type { Original } from './originals/originals.ts';
-import type { MediaResult } from './ports.ts';
+import type { MediaResult, OriginalIdentity } from './ports.ts';
 import type { RequestTrace } from './request-trace.ts';
 import type { FlightControls } from './single-flight.ts';
-import type { Validators } from './validators.ts';
+
+/** Validators of one state of a response, which are known before anything is rendered. */
+export interface Validators {
+  /** Strong entity tag, quoted as it stands in the `ETag` header; `undefined` where another site gives none. */
+  readonly etag: string | undefined;
+  /** When the original last changed; `undefined` where the origin does not tell. */
+  readonly lastModified: Date | undefined;
+}
 
 /** Demands of one request, beside what it asks for. */
 export interface Ask {
@@ -31,4 +39,22 @@ export interface MediaTask extends FlightControls {
   readonly original: Original;
   /** Trace of the request that began the work. */
   readonly trace: RequestTrace;
+}
+
+/**
+ * Returns the validators of a response (contract §4), which are known as soon as the original's identity is.
+ *
+ * @param key the canonical request's `resultKey`
+ * @param release of the pipeline that makes the response
+ */
+export function validatorsOf(
+  { etag, lastModified }: OriginalIdentity,
+  key: string,
+  release: string,
+): Validators & { readonly etag: string } {
+  const hash = createHash('sha256')
+    .update(JSON.stringify([etag, key, release]))
+    .digest('base64url');
+  // 132 of 256 bits: no two responses ever meet by chance, and the header stays short.
+  return { etag: `"${hash.slice(0, 22)}"`, lastModified };
 }

@@ -1,6 +1,6 @@
 import type { Readable } from 'node:stream';
 import { MediaError } from '../../contract/errors.ts';
-import type { Validators } from '../../pipeline/validators.ts';
+import type { Validators } from '../../pipeline/media-task.ts';
 import type { Exchange } from '../exchange.ts';
 import { formatHttpDate } from '../http-date.ts';
 import { COMMON_HEADERS } from '../response-headers.ts';

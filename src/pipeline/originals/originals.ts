@@ -11,7 +11,6 @@ import type {
   OriginalIdentity,
   Unchanged,
 } from '../ports.ts';
-import type { Purges, WorkStamp } from '../purges.ts';
 import { noteErrorCode, type RequestTrace } from '../request-trace.ts';
 import { type FlightControls, SingleFlight } from '../single-flight.ts';
 import type { Backend } from './backend.ts';
@@ -25,7 +24,6 @@ export interface OriginalsParts {
   /** `undefined`: nothing of other sites is served. */
   readonly sites: Backend | undefined;
   readonly records: OriginalRecords;
-  readonly purges: Purges;
   /** The memory that originals are given while they are needed. */
   readonly budget: MemoryBudget;
   /** Originals that were read lately, by their keys. */
@@ -73,8 +71,8 @@ export class Original {
   readonly #sourceKey: string;
   /** Its signal aborts when no request needs the original any more. */
   readonly #flight: FlightControls;
-  readonly #stamp: WorkStamp;
   readonly #beganMs: number;
+  #isOutdated = false;
   #identified: Promise<IdentifiedOriginal> | undefined;
   #held: Promise<HeldOriginal> | undefined;
   #identity: OriginalIdentity | undefined;
@@ -89,9 +87,8 @@ export class Original {
     this.#originKey = originKey;
     this.#sourceKey = url ?? originKey;
     this.#flight = flight;
-    this.#stamp = parts.purges.begin();
     this.#beganMs = parts.clock.nowMs();
-    flight.signal.addEventListener('abort', () => this.#end(), { once: true });
+    flight.signal.addEventListener('abort', () => this.#release(), { once: true });
   }
 
   /** Whether another request may join this work. */
@@ -100,9 +97,14 @@ export class Original {
     return ageMs < this.#backend.joinableForMs && !this.isOutdated;
   }
 
-  /** Whether the original was purged since the work began: then nothing of it is kept. */
+  /** Whether the original was purged since the work began: then nothing of it is kept, joined or served. */
   get isOutdated(): boolean {
-    return this.#parts.purges.isOutdated(this.#stamp, this.#originKey);
+    return this.#isOutdated;
+  }
+
+  /** Outdates the work if the key fits. */
+  outdateWhere(fits: (originKey: string) => boolean): void {
+    this.#isOutdated ||= fits(this.#originKey);
   }
 
   /** Whether the bytes are in memory, or came with the identity, so that to read them asks nothing of the source. */
@@ -276,8 +278,7 @@ export class Original {
     if (!this.isOutdated) this.#parts.records.noteError(this.#originKey, error);
   }
 
-  #end(): void {
-    this.#parts.purges.end(this.#stamp);
+  #release(): void {
     this.#held?.then(
       (original) => original.release(),
       () => undefined,
@@ -289,6 +290,8 @@ export class Original {
 export class Originals {
   readonly #parts: OriginalsParts;
   readonly #flights = new SingleFlight<Original>((original) => original.isJoinable);
+  /** Work under way, also that which can no longer be joined. */
+  readonly #underWay = new Set<Original>();
 
   constructor(parts: OriginalsParts) {
     this.#parts = parts;
@@ -296,8 +299,25 @@ export class Originals {
 
   /** Joins the work on an original, or begins it; `leave` must be called. */
   join(request: OriginalName) {
-    const begin = (flight: FlightControls): Original => new Original(this.#parts, request, flight);
-    return this.#flights.join(request.originKey, begin);
+    return this.#flights.join(request.originKey, (flight) => {
+      const original = new Original(this.#parts, request, flight);
+      this.#underWay.add(original);
+      flight.signal.addEventListener('abort', () => this.#underWay.delete(original), {
+        once: true,
+      });
+      return original;
+    });
+  }
+
+  /** Outdates the work under way on originals whose keys fit. */
+  outdateWhere(fits: (originKey: string) => boolean): void {
+    for (const original of this.#underWay) original.outdateWhere(fits);
+  }
+
+  /** The same, and forgets what is in memory of these originals. */
+  purge(fits: (originKey: string) => boolean): void {
+    this.outdateWhere(fits);
+    this.#parts.cache.deleteWhere(fits);
   }
 }
 

@@ -1,15 +1,14 @@
-import { Readable } from 'node:stream';
+import type { Readable } from 'node:stream';
 import { MediaError } from '../../contract/errors.ts';
 import { PIPELINE_RELEASE } from '../../contract/image-formats.ts';
 import { type MediaRequest, resultKey } from '../../contract/media-request.ts';
+import { type Validators, validatorsOf } from '../media-task.ts';
 import type { ByteRange, Opened } from '../ports.ts';
 import type { RequestTrace } from '../request-trace.ts';
-import { type Validators, validatorsOf } from '../validators.ts';
 import type { Backend } from './backend.ts';
 import { SNIFF_BYTES, sniffContentType } from './content-sniff.ts';
 import { discard, isStream, lengthOf, openContent } from './open-body.ts';
-import { passBody } from './passed-body.ts';
-import { peekBody } from './peek-body.ts';
+import { passBody, takePrefix } from './pass-body.ts';
 import type { Beginning, OriginalRecords } from './records.ts';
 
 /** An original, to be sent out byte for byte. */
@@ -68,10 +67,11 @@ interface Place {
   readonly sourceKey: string;
 }
 
-/** A beginning, and the body that it was read from, which goes on. */
-interface OpenedBeginning {
+/** A beginning, and where it was read from just now. */
+interface FoundBeginning {
   readonly beginning: Beginning;
-  readonly opened: Opened;
+  /** The bytes that were taken out of the body are a prefix, at least as long as the remembered one. */
+  readonly opened?: Opened & { readonly taken: Uint8Array };
 }
 
 /** Parts that originals are passed on with. */
@@ -132,7 +132,7 @@ export class PassthroughService {
   #describe(
     request: MediaRequest,
     place: Place,
-    { beginning, opened }: { readonly beginning: Beginning; readonly opened?: Opened },
+    { beginning, opened }: FoundBeginning,
     { signal, trace }: PassthroughOptions,
   ): PassthroughMedia {
     const { backend } = place;
@@ -152,17 +152,16 @@ export class PassthroughService {
         const lengthBytes = last === undefined ? undefined : last - first + 1;
         if (opened !== undefined && isStream(opened.body) && first === 0) {
           const end = lengthOf(opened);
-          if (end === lengthBytes) return passBody(backend, opened.body, lengthBytes);
+          if (end === lengthBytes) return passBody(backend, opened.taken, opened.body, lengthBytes);
         }
         letGo();
         if (last !== undefined && last < prefix.length) {
-          const body = Readable.from([prefix.subarray(first, last + 1)]);
-          return passBody({ ...backend, observer: undefined }, body, lengthBytes);
+          const part = prefix.subarray(first, last + 1);
+          return passBody({ ...backend, observer: undefined }, part, undefined, lengthBytes);
         }
-        const body = await trace.stage('origin', () =>
+        return trace.stage('origin', () =>
           this.#noting(place, () => this.#openPart(place, { first, last }, tag, signal)),
         );
-        return passBody(backend, body, lengthBytes);
       },
     };
   }
@@ -172,7 +171,7 @@ export class PassthroughService {
     place: Place,
     signal: AbortSignal,
     range: ByteRange | undefined,
-  ): Promise<OpenedBeginning> {
+  ): Promise<FoundBeginning> {
     const { backend, sourceKey } = place;
     const opened = await openContent(backend, sourceKey, { signal, range });
     const { part, sizeBytes, etag, lastModified, freshForMs } = opened;
@@ -181,7 +180,8 @@ export class PassthroughService {
         const cause = new Error(`${sizeBytes} bytes, at most ${backend.maxPassedBytes}`);
         throw new MediaError('MEDIA_TOO_LARGE', { cause });
       }
-      const prefix = await peekBody(backend, opened, SNIFF_BYTES, signal);
+      const taken = await takePrefix(backend, opened, SNIFF_BYTES, signal);
+      const prefix = new Uint8Array(taken.subarray(0, SNIFF_BYTES));
       const contentType = await sniffContentType(prefix);
       if (backend.isForeign) checkType(contentType);
       // Parts without a tag cannot be told to belong together.
@@ -191,7 +191,10 @@ export class PassthroughService {
       }
       const hasParts = part !== undefined || range === undefined || !backend.isForeign;
       const state = { sizeBytes, etag, lastModified, freshForMs };
-      return { beginning: { prefix, contentType, hasParts, ...state }, opened };
+      return {
+        beginning: { prefix, contentType, hasParts, ...state },
+        opened: { ...opened, taken },
+      };
     } catch (error) {
       if (isStream(opened.body)) opened.body.destroy();
       throw error;
@@ -214,8 +217,8 @@ export class PassthroughService {
       throw new OriginalReplaced();
     }
     // A failure that comes before the first byte can still be reported by a status.
-    await peekBody(backend, opened, 1, signal);
-    return body;
+    const prefix = await takePrefix(backend, opened, 1, signal);
+    return passBody(backend, prefix, body, lengthOf(opened));
   }
 
   async #noting<Result>(

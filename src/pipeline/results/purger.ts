@@ -1,19 +1,15 @@
 import { encodedOriginKeyOf, encodeOriginKey, resultKey } from '../../contract/media-request.ts';
 import type { PurgeOrder } from '../../contract/purge-order.ts';
-import type { MemoryCache } from '../memory-cache.ts';
+import type { Originals } from '../originals/originals.ts';
 import type { OriginalRecords } from '../originals/records.ts';
-import type { CachedOriginal } from '../ports.ts';
-import type { Purges } from '../purges.ts';
 import type { GuardedStore } from './guarded-store.ts';
 import { resultPathPrefix } from './result-path.ts';
 import type { Results } from './results.ts';
 
 /** Everything that remembers something of originals. */
 export interface PurgerParts {
-  readonly purges: Purges;
   readonly records: OriginalRecords;
-  /** Originals in memory. */
-  readonly originals: MemoryCache<CachedOriginal>;
+  readonly originals: Originals;
   readonly results: Results;
   readonly store: GuardedStore | undefined;
 }
@@ -51,19 +47,18 @@ export class Purger {
    * nothing else where nothing else can be known, since to look through all that is remembered takes milliseconds.
    */
   noteNew(originKey: string): void {
-    const { purges, records } = this.#parts;
+    const { originals, records } = this.#parts;
     const filters = filtersOf({ kind: 'originals', originKeys: [originKey] });
-    purges.note(filters.fitsOriginal);
+    originals.outdateWhere(filters.fitsOriginal);
     if (records.forget(originKey)) this.#forget(filters);
     else records.purgeRefusals(filters.fitsOwnKey);
   }
 
   /** From now on the source is asked, and no request joins what was begun before. */
   #forget({ fitsOriginal, fitsOwnKey, fitsKey }: Filters): number {
-    const { purges, originals, records, results } = this.#parts;
-    purges.note(fitsOriginal);
+    const { originals, records, results } = this.#parts;
+    originals.purge(fitsOriginal);
     records.purge(fitsOriginal, fitsOwnKey);
-    originals.deleteWhere(fitsOriginal);
     return results.forget(fitsKey);
   }
 }

@@ -1,8 +1,8 @@
 import type { MediaTask } from '../media-task.ts';
+import { type Validators, validatorsOf } from '../media-task.ts';
 import type { MemoryCache } from '../memory-cache.ts';
 import type { Meter } from '../meter.ts';
 import type { MediaResult, OriginalIdentity, ResultAddress, StoredResult } from '../ports.ts';
-import { type Validators, validatorsOf } from '../validators.ts';
 import type { GuardedStore } from './guarded-store.ts';
 
 /** Where results are kept. */

@@ -18,6 +18,8 @@ export interface HostileRow {
 }
 
 const { jpeg } = samples;
+/** A GIF of one pixel. */
+const dot = Buffer.from('R0lGODlhAQABAIAAAAAAAP///yH5BAEAAAAALAAAAAABAAEAAAIBRAA7', 'base64');
 const whole = `Content-Length: ${jpeg.length}\r\n`;
 
 /** A response, the head as text. */
@@ -117,6 +119,9 @@ const shown: Behaviours = {
   'no length, and the end of the connection': picture(''),
   'HTTP/1.0': (socket) => socket.end(Buffer.concat([Buffer.from('HTTP/1.0 200 OK\r\n\r\n'), jpeg])),
   chunks: chunked(asChunk(jpeg), '0\r\n\r\n'),
+  // Shorter than what is looked at to know its type.
+  'a small picture and no length': picture('', dot),
+  'a small picture in chunks': chunked(asChunk(dot), '0\r\n\r\n'),
   'more bytes than announced': respond(
     `200 OK\r\n${whole}`,
     Buffer.concat([jpeg, Buffer.alloc(9_000, 1)]),
