@@ -13,6 +13,8 @@ const orientations = [1, 2, 3, 4, 5, 6, 7, 8] as const satisfies readonly Orient
 
 /** Bytes per value of each TIFF field type, from type 1 on; libexif 0.6.26 drops entries of other types. */
 const valueBytes = [1, 1, 2, 4, 8, 1, 1, 2, 4, 8, 4, 8];
+/** Types that are neither integers nor fractions of them: text, undefined bytes and floats. */
+const otherTypes = new Set([2, 7, 11, 12]);
 
 /**
  * Reads the orientation of the main image (IFD 0, tag 0x0112) from an EXIF block.
@@ -54,27 +56,16 @@ function readFirstValue(
 ): number | undefined {
   const type = view.getUint16(entry + 2, isLittleEndian);
   const count = view.getUint32(entry + 4, isLittleEndian);
-  const size = count * (valueBytes[type - 1] ?? 0);
+  const bytes = valueBytes[type - 1] ?? 0;
+  const size = count * bytes;
   const at = size > 4 ? view.getUint32(entry + 8, isLittleEndian) : entry + 8;
   if (size === 0 || at + size > view.byteLength) return undefined;
-  if (count > maxValues) return 0;
-  switch (type) {
-    case 1:
-    case 6:
-      return view.getUint8(at);
-    case 3:
-    case 8:
-      return view.getUint16(at, isLittleEndian);
-    case 4:
-    case 9:
-      // libexif converts a LONG to a SHORT.
-      return view.getUint32(at, isLittleEndian) & 0xffff;
-    case 5:
-    case 10:
-      return view.getUint32(at, isLittleEndian);
-    default:
-      return 0;
-  }
+  if (count > maxValues || otherTypes.has(type)) return 0;
+  if (bytes === 1) return view.getUint8(at);
+  if (bytes === 2) return view.getUint16(at, isLittleEndian);
+  const value = view.getUint32(at, isLittleEndian);
+  // libexif converts a LONG to a SHORT.
+  return bytes === 4 ? value & 0xffff : value;
 }
 
 /** A directory with the orientation as its only entry, a short (TIFF 6.0 §2); the value goes to byte 18. */

@@ -17,6 +17,22 @@ export interface Animation {
   readonly plays: number;
 }
 
+/** Position of a frame on the canvas of an animation, and how the frame is drawn and disposed. */
+export interface FramePlacement extends Size {
+  readonly leftPx: number;
+  readonly topPx: number;
+  /** Whether the frame's pixels replace those below, alpha included, or are composited over them. */
+  readonly blend: 'source' | 'over';
+  /** Treatment of the frame's region before the next frame: kept, cleared to transparent black, or restored. */
+  readonly dispose: 'none' | 'background' | 'previous';
+}
+
+/** A frame of an animation whose image is a file of its own. */
+export interface FramePatch extends FramePlacement {
+  /** A still of the size of the region. */
+  readonly file: Uint8Array;
+}
+
 /** Facts that the container reveals without decoding a pixel. */
 export interface ImageFacts {
   readonly format: SourceFormat;
@@ -53,4 +69,29 @@ export interface ImageFacts {
    * without colours or without pixels.
    */
   readonly isRewritable?: boolean;
+}
+
+/** Far below any delay: keeps a sum of fractions that should end on a half from falling short of it. */
+const FRACTION_ERROR = 1e-6;
+
+/**
+ * Rounds each delay to the nearest whole unit of a container, and carries its rounding error over to the next, so that
+ * the frames stay in time (contract §3).
+ *
+ * @param delaysMs in milliseconds, perhaps fractions
+ * @param unitMs of the container
+ * @param maxUnits longest delay that the container can hold; the excess of a longer delay is not carried over
+ */
+export function roundDelays(
+  delaysMs: readonly number[],
+  unitMs: number,
+  maxUnits: number,
+): number[] {
+  let carried = 0;
+  return delaysMs.map((delayMs) => {
+    const exact = delayMs / unitMs + carried;
+    const rounded = Math.round(exact + FRACTION_ERROR);
+    carried = exact - rounded;
+    return Math.min(Math.max(rounded, 0), maxUnits);
+  });
 }

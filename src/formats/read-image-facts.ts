@@ -1,11 +1,9 @@
-import type { FramePatch } from './frame-patch.ts';
 import { isGif } from './gif/gif-blocks.ts';
+import { repairGif, rewriteGif } from './gif/gif-frames.ts';
 import { readGifHeader } from './gif/gif-header.ts';
-import { repairGif } from './gif/gif-repair.ts';
-import { rewriteGif } from './gif/gif-rewrite.ts';
 import { isHeif, readHeifHeader } from './heif/heif-header.ts';
 import { prepareHeif } from './heif/heif-preparation.ts';
-import type { Animation, ImageFacts, Orientation, Size } from './image-facts.ts';
+import type { Animation, FramePatch, ImageFacts, Orientation, Size } from './image-facts.ts';
 import { readJpegHeader } from './jpeg/jpeg-header.ts';
 import { isJpeg, withPlainJpegExif } from './jpeg/jpeg-segments.ts';
 import { splitApng } from './png/apng-split.ts';

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { roundDelays } from '../../src/formats/delay-rounding.ts';
+import { roundDelays } from '../../src/formats/image-facts.ts';
 
 test.each([
   ['what is whole stays', [0, 10, 70, 0, 1_000], 10, [0, 1, 7, 0, 100]],

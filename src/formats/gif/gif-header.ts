@@ -1,7 +1,7 @@
 import { ByteReader, corruptMedia, hasAscii } from '../byte-reader.ts';
 import type { ImageFacts } from '../image-facts.ts';
-import { gifLabel, walkGifBlocks } from './gif-blocks.ts';
-import { DEFAULT_DELAY_CS } from './gif-frames.ts';
+import { gifLabel } from './gif-blocks.ts';
+import { readFrames } from './gif-frames.ts';
 
 const loopApplications = ['NETSCAPE2.0', 'ANIMEXTS1.0'];
 /** Twice the blocks of 100 000 frames, the highest limit an operator can set, with their controls; bounds the walk. */
@@ -27,11 +27,9 @@ const maxTrustedScreenPx = 2048;
  */
 export function readGifHeader(bytes: Uint8Array): ImageFacts {
   const reader = new ByteReader(bytes, 'GIF');
-  let { widthPx, heightPx } = readScreen(reader);
-  const delaysMs: number[] = [];
-  // Delay from the graphic control extension before the next image; the cast is needed because the compiler does not
-  // see that callbacks set the variable.
-  let pendingDelayCs = undefined as number | undefined;
+  const screen = readScreen(reader);
+  // Whether a graphic control extension awaits its image.
+  let isControlOpen = false;
   let plays = 1;
   let isClean = true;
   let isRewritable = true;
@@ -40,12 +38,12 @@ export function readGifHeader(bytes: Uint8Array): ImageFacts {
     blocks += 1;
     if (blocks > maxBlocks) throw corruptMedia(`GIF: more than ${maxBlocks} blocks`);
   };
-  const { kind, position } = walkGifBlocks(bytes, {
+  const { frames, end } = readFrames(bytes, {
     onExtension: (label, start, end) => {
       countBlock();
       const data = start + 3;
       if (label === gifLabel.graphicControl) {
-        pendingDelayCs = reader.u16le(data + 1);
+        isControlOpen = true;
         isClean &&= reader.u8(start + 2) === 4 && end === data + 5;
       } else if (label === gifLabel.application && isLoop(reader, start)) {
         const repeats = reader.u16le(data + 13);
@@ -57,35 +55,32 @@ export function readGifHeader(bytes: Uint8Array): ImageFacts {
     },
     onImage: (start, data) => {
       countBlock();
-      const [left, top] = [reader.u16le(start + 1), reader.u16le(start + 3)];
-      const [width, height] = [reader.u16le(start + 5), reader.u16le(start + 7)];
+      const hasPixels = reader.u16le(start + 5) > 0 && reader.u16le(start + 7) > 0;
       const hasColours = ((reader.u8(10) | reader.u8(start + 9)) & 0x80) !== 0;
       const rootBits = reader.u8(data);
-      isRewritable &&= hasColours && width > 0 && height > 0 && rootBits >= 2 && rootBits <= 8;
-      if (delaysMs.length === 0) {
-        widthPx = Math.max(widthPx, left + width);
-        heightPx = Math.max(heightPx, top + height);
-      }
-      delaysMs.push(10 * (pendingDelayCs ?? DEFAULT_DELAY_CS));
-      pendingDelayCs = undefined;
+      isRewritable &&= hasColours && hasPixels && rootBits >= 2 && rootBits <= 8;
+      isControlOpen = false;
     },
   });
+  const { kind, position } = end;
   if (kind === 'truncated') throw corruptMedia('GIF: the file ends within a block');
   // The decoder rejects some of these files, so it must see them.
   if (kind === 'junk') isClean = isRewritable = false;
   if (kind === 'trailer') isClean &&= position + 1 === bytes.length;
-  if (delaysMs.length === 0) throw corruptMedia('GIF: no frames');
+  const [first] = frames;
+  if (first === undefined) throw corruptMedia('GIF: no frames');
   // GIF89a appendix B: a graphic control extension and its image are one block.
-  if (kind === 'end of file' && pendingDelayCs !== undefined) {
+  if (kind === 'end of file' && isControlOpen) {
     throw corruptMedia('GIF: the file ends before the image of the last graphic control extension');
   }
+  const delaysMs = frames.map(({ delayCs }) => 10 * delayCs);
   return {
     format: 'gif',
-    widthPx,
-    heightPx,
+    widthPx: Math.max(screen.widthPx, first.right),
+    heightPx: Math.max(screen.heightPx, first.bottom),
     orientation: 1,
-    frames: delaysMs.length,
-    animation: delaysMs.length > 1 ? { delaysMs, plays } : undefined,
+    frames: frames.length,
+    animation: frames.length > 1 ? { delaysMs, plays } : undefined,
     isClean,
     isRewritable,
   };

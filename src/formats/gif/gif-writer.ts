@@ -1,5 +1,4 @@
-import { roundDelays } from '../delay-rounding.ts';
-import type { Animation, Size } from '../image-facts.ts';
+import { type Animation, roundDelays, type Size } from '../image-facts.ts';
 import { gifLabel } from './gif-blocks.ts';
 import { compressIndices } from './gif-lzw.ts';
 

@@ -1,13 +1,20 @@
 import { hasAscii } from '../byte-reader.ts';
 import { findBox, toFullBox } from './heif-boxes.ts';
-import { type HeifFile, readItemEntries } from './heif-file.ts';
-import { withTransformsOfPicture } from './heif-transforms.ts';
+import { findAlphaPlanes, findTiles } from './heif-derivation.ts';
+import { type HeifFile, openHeif, readItemEntries } from './heif-file.ts';
+import { type Property, TRANSFORMS } from './heif-properties.ts';
 
 /** Major brands that libvips does not recognise (`heif_magic` of its heifload), unlike `avif`. */
 const UNKNOWN_BRANDS = ['avis', 'hevx'];
 
 /** Flag of an item that is not shown by itself (ISO/IEC 23008-12 §6.4.2); tiles usually have the flag. */
 const HIDDEN = 1;
+
+/** Most properties of an item: a byte counts them. */
+const MAX_PROPERTIES = 255;
+
+/** Bit of an association whose property every reader that shows the item must know. */
+const ESSENTIAL = 0x8000;
 
 /**
  * Returns the file without EXIF, and with a brand that libvips recognises. Item information entries (ISO/IEC 14496-12
@@ -44,4 +51,83 @@ export function withPrimaryItem(heif: Uint8Array, { meta }: HeifFile, item: numb
       copy.writeUInt8(copy.readUInt8(entry.flagsAt) & ~HIDDEN, entry.flagsAt);
   }
   return copy;
+}
+
+/**
+ * Copies a file so that its alpha plane has the transforms of the primary image, and tiles have none: libavif, and
+ * browsers with it, use only the transforms of the primary image. libheif turns each tile by itself, and stretches an
+ * alpha plane that the file does not turn; avifenc 0.11 writes both kinds of files.
+ *
+ * @returns the same bytes if there is nothing to change
+ */
+function withTransformsOfPicture(bytes: Uint8Array): Uint8Array {
+  const heif = openHeif(bytes);
+  if (heif === undefined) return bytes;
+  const transforms = heif.propertiesOf(heif.primary).filter(isTransform);
+  const alpha = new Set(findAlphaPlanes(heif, heif.primary));
+  const isGrid = findTiles(heif, heif.primary).size > 0;
+  const changed = [...heif.types.keys()].flatMap((item) => {
+    if (item === heif.primary || !(isGrid || alpha.has(item))) return [];
+    const own = heif.propertiesOf(item);
+    const wanted = alpha.has(item) ? transforms : [];
+    if (isEqual(own.filter(isTransform), wanted)) return [];
+    const properties = [...wanted, ...own.filter((one) => !isTransform(one))];
+    return [formatAssociation(item, properties.slice(0, MAX_PROPERTIES))];
+  });
+  return changed.length === 0 ? bytes : withAssociations(heif, changed);
+}
+
+function isTransform({ type }: Property): boolean {
+  return TRANSFORMS.includes(type);
+}
+
+function isEqual(some: readonly Property[], others: readonly Property[]): boolean {
+  return (
+    some.length === others.length && some.every(({ index }, at) => index === others[at]?.index)
+  );
+}
+
+/** Writes an entry of `ipma` (ISO/IEC 23008-12 §9.3), with an item id of 4 bytes and indices of 2. */
+function formatAssociation(item: number, properties: readonly Property[]): Buffer {
+  const entry = Buffer.alloc(5 + 2 * properties.length);
+  entry.writeUInt32BE(item);
+  entry.writeUInt8(properties.length, 4);
+  for (const [at, { index, isEssential }] of properties.entries()) {
+    entry.writeUInt16BE(index + (isEssential ? ESSENTIAL : 0), 5 + 2 * at);
+  }
+  return entry;
+}
+
+/**
+ * Copies a file with associations before its own: the first for an item counts. Offsets of items stay valid: the old
+ * meta box and everything behind it become a free box, and a longer meta box follows.
+ */
+function withAssociations({ meta }: HeifFile, entries: readonly Buffer[]): Buffer {
+  const head = Buffer.alloc(16);
+  const ipma = Buffer.concat([head, ...entries]);
+  ipma.writeUInt32BE(ipma.length);
+  ipma.write('ipma', 4, 'latin1');
+  ipma.writeUInt32BE(0x0100_0001, 8); // version 1; flags: indices of 2 bytes
+  ipma.writeUInt32BE(entries.length, 12);
+
+  const { bytes, length } = meta.reader;
+  const { headerStart: start, end } = meta.box;
+  const properties = findBox(meta, 'iprp');
+  const copy = Buffer.concat([
+    ...[bytes, bytes.subarray(start, properties.start)],
+    ...[ipma, bytes.subarray(properties.start, end)],
+  ]);
+  copy.writeUInt32BE(length - start, start);
+  copy.write('free', start + 4, 'latin1');
+  for (const box of [meta.box, properties]) {
+    lengthen(copy, length + box.headerStart - start, ipma.length);
+  }
+  return copy;
+}
+
+/** Increases the size of a box; a size of 0, which reaches to the parent's end, stays. */
+function lengthen(file: Buffer, box: number, moreBytes: number): void {
+  const size = file.readUInt32BE(box);
+  if (size === 1) file.writeUInt32BE(file.readUInt32BE(box + 12) + moreBytes, box + 12);
+  else if (size > 0) file.writeUInt32BE(size + moreBytes, box);
 }

@@ -1,6 +1,5 @@
 import type { ByteReader, Extent } from '../byte-reader.ts';
-import type { FramePlacement } from '../frame-patch.ts';
-import type { Size } from '../image-facts.ts';
+import type { FramePlacement, Size } from '../image-facts.ts';
 import { hasRightCrc, type PngChunk } from './png-chunks.ts';
 
 /** A frame of an APNG, as its `fcTL` describes it (PNG 3rd edition §11.3.6.2). */

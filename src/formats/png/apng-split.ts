@@ -1,8 +1,7 @@
 import { inflateSync } from 'node:zlib';
 import { MediaError } from '../../contract/errors.ts';
 import { ByteReader, corruptMedia } from '../byte-reader.ts';
-import type { FramePatch } from '../frame-patch.ts';
-import type { Size } from '../image-facts.ts';
+import type { FramePatch, Size } from '../image-facts.ts';
 import { ApngFrames } from './apng-frames.ts';
 import { checkImageData, mostImageBytes, readImageHeader } from './image-data.ts';
 import { formatPng, formatPngChunk, type PngChunk, walkPngChunks } from './png-chunks.ts';

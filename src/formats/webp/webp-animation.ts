@@ -1,6 +1,52 @@
-import { roundDelays } from '../delay-rounding.ts';
-import type { Animation } from '../image-facts.ts';
-import { formatAnimation, MAX_DURATION_MS, parseWebp, type WebpFrame } from './webp-container.ts';
+import { type Animation, roundDelays } from '../image-facts.ts';
+import {
+  FIRST_CHUNK,
+  formatChunk,
+  isWebp,
+  readBitstreamSize,
+  walkRiffChunks,
+} from './riff-chunks.ts';
+
+interface Chunk {
+  readonly fourCc: string;
+  /** A view of the file, without header and padding. */
+  readonly payload: Buffer;
+}
+
+/** A frame of an animated WebP: an `ANMF` chunk (RFC 9649 §2.7.1.1). */
+interface Frame {
+  /** Offset and size of the frame's rectangle, duration and flags. */
+  readonly header: Buffer;
+  /** A `VP8L`, or a `VP8 ` with or without an `ALPH` before it. */
+  readonly image: readonly Chunk[];
+}
+
+/** The parts of an encoded WebP that are kept. */
+interface EncodedWebp {
+  /** Width and height, as in `VP8X`. */
+  readonly canvas: Buffer;
+  /** Blue, green, red, alpha: a hint that viewers may use (RFC 9649 §2.7.1.1). */
+  readonly background: Uint8Array;
+  readonly frames: readonly Frame[];
+  readonly isAnimated: boolean;
+}
+
+const FRAME_HEADER_BYTES = 16;
+/** Places of the rectangle's size, two numbers of 24 bits less one, of the duration and of the flags in the header. */
+const SIZE_AT = 6;
+const DURATION_AT = 12;
+const FLAGS_AT = 15;
+/** The frame replaces its rectangle; otherwise it is blended over the canvas by its alpha. */
+const NO_BLEND_FLAG = 0x02;
+/** The rectangle is cleared after the frame's time. */
+const DISPOSE_FLAG = 0x01;
+/** Flags of `VP8X`. */
+const ANIMATION_FLAG = 0x02;
+const ALPHA_FLAG = 0x10;
+const MAX_DURATION_MS = 2 ** 24 - 1;
+const MAX_PLAYS = 2 ** 16 - 1;
+/** White, the default of libwebp's animation encoder. */
+const DEFAULT_BACKGROUND = Uint8Array.of(255, 255, 255, 255);
 
 /**
  * Delay in milliseconds that the encoder must be given for every frame, so that the duration of an encoded frame
@@ -28,11 +74,10 @@ export const SENTINEL_DELAY_MS = 20;
  * Throws a plain Error if `encoded` is not such a file or does not represent `delaysMs.length` frames.
  */
 export function restoreAnimation(encoded: Uint8Array, animation: Animation): Buffer {
-  const { plays } = animation;
   const delaysMs = roundDelays(animation.delaysMs, 1, MAX_DURATION_MS);
-  const { isAnimated, ...webp } = parseWebp(encoded);
+  const { canvas, background, frames: merged, isAnimated } = readEncoded(encoded);
   let sourceFrames = 0;
-  const frames = webp.frames.flatMap((frame) => {
+  const frames = merged.flatMap((frame) => {
     const first = sourceFrames;
     sourceFrames += isAnimated ? countSourceFrames(frame) : delaysMs.length;
     return splitFrame(frame, delaysMs.slice(first, sourceFrames));
@@ -42,10 +87,87 @@ export function restoreAnimation(encoded: Uint8Array, animation: Animation): Buf
       `Expected ${delaysMs.length} source frames in the WebP but received ${sourceFrames}`,
     );
   }
-  return formatAnimation({ ...webp, frames, plays });
+  // "Set if any of the frames contain transparency information": libwebp's muxer rejects files that violate this.
+  const alphaFlag = frames.some(({ image }) => image.some(hasAlpha)) ? ALPHA_FLAG : 0;
+  const plays = Buffer.alloc(2);
+  plays.writeUInt16LE(Math.min(animation.plays, MAX_PLAYS));
+  return formatChunk(
+    'RIFF',
+    Buffer.from('WEBP', 'latin1'),
+    formatChunk('VP8X', Uint8Array.of(ANIMATION_FLAG | alphaFlag, 0, 0, 0), canvas),
+    formatChunk('ANIM', background, plays),
+    ...frames.map(({ header, image }) =>
+      formatChunk(
+        'ANMF',
+        header,
+        ...image.map(({ fourCc, payload }) => formatChunk(fourCc, payload)),
+      ),
+    ),
+  );
 }
 
-function countSourceFrames({ durationMs }: WebpFrame): number {
+/** Counts the bytes of all frames of an animated WebP except the first. */
+export function countLaterFrameBytes(webp: Uint8Array): number {
+  const frames = [...walkRiffChunks(webp, FIRST_CHUNK)].filter(({ fourCc }) => fourCc === 'ANMF');
+  return frames.slice(1).reduce((sum, { start, end }) => sum + 8 + end - start, 0);
+}
+
+/**
+ * Reads a whole WebP file. A still is one frame, with a duration of 0 ms, that fills the canvas and replaces its
+ * content.
+ *
+ * @throws Error if the bytes are not a WebP file, end too early or contain no image
+ */
+function readEncoded(file: Uint8Array): EncodedWebp {
+  if (!isWebp(file)) throw new Error('Expected a WebP file but received something else');
+  const bytes = Buffer.from(file.buffer, file.byteOffset, file.byteLength);
+  const [riff] = readChunks(bytes, 0);
+  const chunks = readChunks(bytes, FIRST_CHUNK, 8 + (riff?.payload.length ?? 0));
+  const find = (name: string) => chunks.find(({ fourCc }) => fourCc === name)?.payload;
+  const [extended, parameters] = [find('VP8X'), find('ANIM')];
+  if (extended !== undefined && parameters !== undefined) {
+    const frames = chunks.flatMap(({ fourCc, payload }) => {
+      if (fourCc !== 'ANMF') return [];
+      const image = readChunks(payload, FRAME_HEADER_BYTES).filter(isImage);
+      return [{ header: payload.subarray(0, FRAME_HEADER_BYTES), image }];
+    });
+    const background = parameters.subarray(0, 4);
+    return { canvas: extended.subarray(4, 10), background, frames, isAnimated: true };
+  }
+  const image = chunks.filter(isImage);
+  const bitstream = image.find(({ fourCc }) => fourCc !== 'ALPH');
+  const size = bitstream && readBitstreamSize(bitstream.fourCc, bitstream.payload);
+  if (size === undefined) throw new Error('Expected an image in the WebP but received none');
+  const header = Buffer.alloc(FRAME_HEADER_BYTES);
+  header.writeUIntLE(size.widthPx - 1, SIZE_AT, 3);
+  header.writeUIntLE(size.heightPx - 1, SIZE_AT + 3, 3);
+  header.writeUInt8(NO_BLEND_FLAG, FLAGS_AT);
+  const canvas = header.subarray(SIZE_AT, SIZE_AT + 6);
+  const frames = [{ header, image }];
+  return { canvas, background: DEFAULT_BACKGROUND, frames, isAnimated: false };
+}
+
+/** Reads bytes that consist of chunks; the last padding byte may be missing. */
+function readChunks(bytes: Buffer, from: number, to: number = bytes.length): Chunk[] {
+  return Array.from(walkRiffChunks(bytes, from, to), ({ fourCc, start, end }) => {
+    if (end > to)
+      throw new Error(`Expected a RIFF chunk at byte ${start} but received ${to} bytes`);
+    return { fourCc, payload: bytes.subarray(start, end) };
+  });
+}
+
+function isImage({ fourCc }: Chunk): boolean {
+  return fourCc === 'ALPH' || fourCc === 'VP8 ' || fourCc === 'VP8L';
+}
+
+/** Whether a chunk declares alpha; an opaque `ALPH` is alpha to a decoder too. */
+function hasAlpha({ fourCc, payload }: Chunk): boolean {
+  // alpha_is_used is the bit after both edges (RFC 9649 §3.4).
+  return fourCc === 'ALPH' || (fourCc === 'VP8L' && (payload.readUInt8(4) & 0x10) !== 0);
+}
+
+function countSourceFrames({ header }: Frame): number {
+  const durationMs = header.readUIntLE(DURATION_AT, 3);
   const count = durationMs / SENTINEL_DELAY_MS;
   if (!Number.isInteger(count) || count === 0) {
     throw new Error(
@@ -56,16 +178,20 @@ function countSourceFrames({ durationMs }: WebpFrame): number {
 }
 
 /** Returns the frame with the first of the delays, and a frame without effect for each of the others. */
-function splitFrame(frame: WebpFrame, delaysMs: readonly number[]): WebpFrame[] {
+function splitFrame(frame: Frame, delaysMs: readonly number[]): Frame[] {
+  const flags = frame.header.readUInt8(FLAGS_AT);
   return delaysMs.map((durationMs, index) => {
     // The rectangle is visible until the end of the last delay, and cleared only then.
-    const disposes = frame.disposes && index === delaysMs.length - 1;
-    if (index === 0) return { ...frame, durationMs, disposes };
-    const pixel = { xHalved: 0, yHalved: 0, widthPx: 1, heightPx: 1 };
-    const { xHalved, yHalved, widthPx, heightPx } = disposes ? frame : pixel;
-    const payload = createTransparentVp8l(widthPx, heightPx);
-    const image = [{ fourCc: 'VP8L', payload }];
-    return { xHalved, yHalved, widthPx, heightPx, durationMs, blends: true, disposes, image };
+    const disposal = index === delaysMs.length - 1 ? flags & DISPOSE_FLAG : 0;
+    // A frame without effect has one pixel, unless it clears the rectangle.
+    const hasRectangle = index === 0 || disposal !== 0;
+    const header = Buffer.from(hasRectangle ? frame.header : new Uint8Array(FRAME_HEADER_BYTES));
+    header.writeUIntLE(durationMs, DURATION_AT, 3);
+    header.writeUInt8((index === 0 ? flags & NO_BLEND_FLAG : 0) | disposal, FLAGS_AT);
+    if (index === 0) return { header, image: frame.image };
+    const [width, height] = [header.readUIntLE(SIZE_AT, 3), header.readUIntLE(SIZE_AT + 3, 3)];
+    const payload = createTransparentVp8l(width + 1, height + 1);
+    return { header, image: [{ fourCc: 'VP8L', payload }] };
   });
 }
 

@@ -28,8 +28,11 @@ export function readWebpHeader(bytes: Uint8Array): ImageFacts {
   const file = new ByteReader(bytes, 'WebP');
   const riffEnd = 8 + file.u32le(4);
   const reader = new ByteReader(file.slice(0, riffEnd), 'WebP');
+  // VP8X, if there is one, comes first: its flags, and the canvas less one pixel.
   const isExtended = reader.tag(FIRST_CHUNK) === 'VP8X';
-  const canvas = isExtended ? readCanvas(reader) : undefined;
+  const canvas = isExtended
+    ? { widthPx: 1 + reader.u24le(24), heightPx: 1 + reader.u24le(27) }
+    : undefined;
   const flags = isExtended ? reader.u8(20) : 0;
   const delaysMs: number[] = [];
   let still: Size | undefined;
@@ -72,7 +75,7 @@ export function readWebpHeader(bytes: Uint8Array): ImageFacts {
           break;
         }
         isClean = isCleanFrame(reader, canvas, chunk, countChunk) && isClean;
-        delaysMs.push(readDuration(reader, start));
+        delaysMs.push(reader.u24le(start + 12));
         break;
       case 'VP8 ':
       case 'VP8L':
@@ -103,16 +106,6 @@ export function readWebpHeader(bytes: Uint8Array): ImageFacts {
     animation: delaysMs.length > 1 ? { delaysMs, plays: plays ?? 1 } : undefined,
     isClean: isClean && riffEnd === bytes.length && (orientation ?? 1) === 1,
   };
-}
-
-/** Reads the canvas from the VP8X chunk at the beginning. */
-function readCanvas(reader: ByteReader): Size {
-  return { widthPx: 1 + reader.u24le(24), heightPx: 1 + reader.u24le(27) };
-}
-
-/** Reads the duration from the payload of an ANMF (RFC 9649 §2.7.1.1). */
-function readDuration(reader: ByteReader, start: number): number {
-  return reader.u24le(start + 12);
 }
 
 /**

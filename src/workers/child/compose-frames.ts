@@ -1,4 +1,4 @@
-import type { FramePatch } from '../../formats/frame-patch.ts';
+import type { FramePatch } from '../../formats/image-facts.ts';
 import type { RenderJob } from '../../pipeline/render/render-job.ts';
 import { FrameCanvas } from './frame-canvas.ts';
 import { decodeStrictly, openStill } from './open-original.ts';

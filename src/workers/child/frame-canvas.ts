@@ -1,5 +1,4 @@
-import type { FramePlacement } from '../../formats/frame-patch.ts';
-import type { Size } from '../../formats/image-facts.ts';
+import type { FramePlacement, Size } from '../../formats/image-facts.ts';
 
 const CHANNELS = 4;
 const OPAQUE = 255;

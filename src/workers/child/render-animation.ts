@@ -1,5 +1,4 @@
-import type { FramePatch } from '../../formats/frame-patch.ts';
-import type { Animation, Orientation } from '../../formats/image-facts.ts';
+import type { Animation, FramePatch, Orientation } from '../../formats/image-facts.ts';
 import { containerOf } from '../../formats/read-image-facts.ts';
 import { type RenderJob, scalesTogether } from '../../pipeline/render/render-job.ts';
 import { composeFrames } from './compose-frames.ts';

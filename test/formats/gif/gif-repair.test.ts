@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { findUnusedIndex, repairGif } from '../../../src/formats/gif/gif-repair.ts';
+import { findUnusedIndex, repairGif } from '../../../src/formats/gif/gif-frames.ts';
 import {
   compressIndices,
   control,

@@ -1,7 +1,6 @@
 import sharp from 'sharp';
 import { describe, expect, test } from 'vitest';
-import { repairGif } from '../../../src/formats/gif/gif-repair.ts';
-import { rewriteGif } from '../../../src/formats/gif/gif-rewrite.ts';
+import { repairGif, rewriteGif } from '../../../src/formats/gif/gif-frames.ts';
 import { control, drawGif } from '../../support/images/draw-gif.ts';
 import { compareImages, decodeImage } from '../../support/images/image-comparison.ts';
 import { readGifImages } from '../../support/images/read-gif.ts';

@@ -1,7 +1,7 @@
 import { deflateSync } from 'node:zlib';
 import { describe, expect, test } from 'vitest';
 import { MediaError } from '../../../src/contract/errors.ts';
-import type { FramePatch } from '../../../src/formats/frame-patch.ts';
+import type { FramePatch } from '../../../src/formats/image-facts.ts';
 import { containerOf } from '../../../src/formats/read-image-facts.ts';
 import {
   type ApngChunk,

@@ -2,7 +2,6 @@ import { corruptMedia } from '../../../formats/byte-reader.ts';
 import { readGrid } from '../../../formats/heif/heif-derivation.ts';
 import type { HeifFile } from '../../../formats/heif/heif-file.ts';
 import { readCodedSize } from '../../../formats/heif/heif-properties.ts';
-import { readHevcUnits } from '../../../formats/heif/hevc-units.ts';
 import { type CodedPicture, decodeHevc, type Plane } from './decode-hevc.ts';
 import type { Libde265 } from './libde265.ts';
 
@@ -16,7 +15,7 @@ const BLOCK = 8;
  */
 export function composePicture(libde265: Libde265, heif: HeifFile, item: number): CodedPicture {
   const decode = (part: number): CodedPicture => {
-    const picture = decodeHevc(libde265, readHevcUnits(heif, part));
+    const picture = decodeHevc(libde265, heif, part);
     const size = readCodedSize(heif.meta.reader, heif.propertiesOf(part));
     const [luma] = picture.planes;
     if (luma?.widthPx !== size?.widthPx || luma?.heightPx !== size?.heightPx) {

@@ -4,7 +4,7 @@ import { readHeifColour } from '../../../formats/heif/heif-colour.ts';
 import { findAlphaPlanes } from '../../../formats/heif/heif-derivation.ts';
 import { openHeif } from '../../../formats/heif/heif-file.ts';
 import { readTransforms } from '../../../formats/heif/heif-properties.ts';
-import { formatStoredPng } from '../../../formats/png/stored-png.ts';
+import { formatStoredPng } from '../../../formats/png/png-chunks.ts';
 import type { RenderJob } from '../../../pipeline/render/render-job.ts';
 import { checkDecodedSize } from '../open-original.ts';
 import { composePicture } from './compose-picture.ts';

@@ -1,4 +1,7 @@
 import { MediaError } from '../../../contract/errors.ts';
+import { corruptMedia } from '../../../formats/byte-reader.ts';
+import { BoxCursor } from '../../../formats/heif/heif-boxes.ts';
+import { type HeifFile, readItem } from '../../../formats/heif/heif-file.ts';
 import type { Libde265 } from './libde265.ts';
 
 /** A picture as HEVC codes it: a luma plane and two chroma planes, which may be smaller. */
@@ -34,10 +37,10 @@ const MONOCHROME = 0;
 /**
  * Decodes one coded image.
  *
- * @param units NAL units of the image, parameter sets first
  * @throws MediaError `UNPROCESSABLE_MEDIA` if a part cannot be decoded; `MEDIA_TOO_LARGE` if memory runs out
  */
-export function decodeHevc(libde265: Libde265, units: readonly Uint8Array[]): CodedPicture {
+export function decodeHevc(libde265: Libde265, heif: HeifFile, item: number): CodedPicture {
+  const units = readHevcUnits(heif, item);
   const decoder = libde265._de265_new_decoder();
   const place = libde265._malloc(4);
   try {
@@ -53,7 +56,7 @@ export function decodeHevc(libde265: Libde265, units: readonly Uint8Array[]): Co
       if (picture !== 0) return readPicture(libde265, picture, place);
       if (!hasMore) break;
     }
-    throw corrupt('no whole picture');
+    throw corruptMedia('libde265: no whole picture');
   } finally {
     libde265._free(place);
     libde265._de265_free_decoder(decoder);
@@ -74,7 +77,8 @@ function readPicture(libde265: Libde265, picture: number, place: number): CodedP
   const [depth = 8, ...others] = channels.map((channel) =>
     libde265._de265_get_bits_per_pixel(picture, channel),
   );
-  if (others.some((other) => other !== depth)) throw corrupt('planes of different depths');
+  if (others.some((other) => other !== depth))
+    throw corruptMedia('libde265: planes of different depths');
   return {
     planes: channels.map((channel) => readPlane(libde265, picture, channel, depth, place)),
     depth,
@@ -110,13 +114,44 @@ function readPlane(
 /** Throws for errors of libde265; its numbers from 1000 on are mere warnings. */
 function check(code: number): void {
   if (code === NO_MEMORY) throw tooLarge('no memory');
-  if (code !== 0 && code < 1000) throw corrupt(`error ${code}`);
+  if (code !== 0 && code < 1000) throw corruptMedia(`libde265: error ${code}`);
 }
 
 function tooLarge(what: string): MediaError {
   return new MediaError('MEDIA_TOO_LARGE', { cause: new Error(`libde265: ${what}`) });
 }
 
-function corrupt(what: string): MediaError {
-  return new MediaError('UNPROCESSABLE_MEDIA', { cause: new Error(`libde265: ${what}`) });
+/** Far beyond real files, which have a handful of parameter sets and some hundred slices. */
+const MAX_UNITS = 20_000;
+
+/**
+ * Returns the NAL units of a coded image in decoding order: parameter sets from its `hvcC` (ISO/IEC 14496-15 §8.3.2.1),
+ * then the slices in its data.
+ *
+ * @throws MediaError `UNPROCESSABLE_MEDIA` if a unit leaves its box or the data
+ */
+function readHevcUnits(heif: HeifFile, item: number): readonly Uint8Array[] {
+  const configuration = heif.propertiesOf(item).find(({ type }) => type === 'hvcC');
+  if (configuration === undefined) throw corruptMedia(`HEIF: image ${item} has no hvcC`);
+  const cursor = new BoxCursor(heif.meta.reader, configuration);
+  const units: Uint8Array[] = [];
+  const add = (unit: Uint8Array): void => {
+    if (units.length === MAX_UNITS) throw corruptMedia(`HEIF: more than ${MAX_UNITS} NAL units`);
+    units.push(unit);
+  };
+  cursor.skip(21);
+  const lengthBytes = (cursor.uint(1) & 3) + 1;
+  for (let arrays = cursor.uint(1); arrays > 0; arrays -= 1) {
+    cursor.skip(1);
+    for (let count = cursor.uint(2); count > 0; count -= 1) add(cursor.bytes(cursor.uint(2)));
+  }
+  const data = readItem(heif, item, Number.POSITIVE_INFINITY);
+  for (let position = 0; position < data.length; ) {
+    const start = position + lengthBytes;
+    const end = start <= data.length ? start + data.readUIntBE(position, lengthBytes) : start;
+    if (end > data.length) throw corruptMedia(`HEIF: a NAL unit of image ${item} is cut off`);
+    add(data.subarray(start, end));
+    position = end;
+  }
+  return units;
 }

@@ -5,8 +5,11 @@ import {
   outputFormats,
 } from '../../../contract/image-formats.ts';
 import type { Animation, Size } from '../../../formats/image-facts.ts';
-import { restoreAnimation, SENTINEL_DELAY_MS } from '../../../formats/webp/webp-animation.ts';
-import { formatAnimation, parseWebp } from '../../../formats/webp/webp-container.ts';
+import {
+  countLaterFrameBytes,
+  restoreAnimation,
+  SENTINEL_DELAY_MS,
+} from '../../../formats/webp/webp-animation.ts';
 import type { RenderJob } from '../../../pipeline/render/render-job.ts';
 import type { Pixels } from '../pixels.ts';
 import { sampleChanges } from './animation-sample.ts';
@@ -129,9 +132,9 @@ async function compareSample(strip: Pixels, job: RenderJob): Promise<number> {
     for (const index of samples) {
       const pair = takeFrames(strip, size, index - 1, 2);
       const encoded = await encodeAs(pair, size, settings, { delaysMs: [0, 0], plays: 0 });
-      const further = encoded.length - firstFrameOf(encoded).length;
+      const later = countLaterFrameBytes(encoded);
       const change = changes[index] ?? 0;
-      bytes += encoded.length - further + (change === 0 ? 0 : (further / change) * changed);
+      bytes += encoded.length - later + (change === 0 ? 0 : (later / change) * changed);
     }
     return bytes / samples.length;
   };
@@ -141,11 +144,6 @@ async function compareSample(strip: Pixels, job: RenderJob): Promise<number> {
   const ratio = estimateRatio(sample, frame, qualityOf(job));
   if (ratio > TOO_LARGE_TO_TRY && sample.colours > COLOURS_TO_TRY) return Number.POSITIVE_INFINITY;
   return (await estimate(losslessForm(job))) / (await estimate(job.encoder));
-}
-
-function firstFrameOf(encoded: Uint8Array): Uint8Array {
-  const webp = parseWebp(encoded);
-  return formatAnimation({ ...webp, frames: webp.frames.slice(0, 1), plays: 0 });
 }
 
 function takeFrames(
