@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import { MediaError } from '../../src/contract/errors.ts';
-import { failureOf } from '../../src/workers/child/worker-failure.ts';
+import { failureOf } from '../../src/workers/child/render.ts';
 
 /** Code of a module that reads memory where it has none. */
 const trapping = 'AGFzbQEAAAABBAFgAAADAgEABQMBAAEHBQEBZgAACgoBCABBfygCABoL';

@@ -1,5 +1,5 @@
 import type { Sharp } from 'sharp';
-import type { OutputFormat } from '../../contract/image-formats.ts';
+import { type OutputFormat, outputFormats } from '../../contract/image-formats.ts';
 import type { Animation } from '../../formats/image-facts.ts';
 import type { RenderJob } from '../../pipeline/render/render-job.ts';
 import { encodeGif } from './gif/encode-gif.ts';
@@ -31,9 +31,11 @@ export async function encodeAnimation(
   return await encode(strip, job, animation);
 }
 
-/** Encodes an image; sharp decodes and transforms it in the same pipeline. */
+/** Encodes an image, with white under transparent pixels if the format has no alpha; sharp decodes in the same pipeline. */
 export async function encodeStill(image: Sharp, job: RenderJob): Promise<Uint8Array> {
-  const srgb = image.toColourspace('srgb');
+  const { hasAlpha } = outputFormats[job.format];
+  const opaque = hasAlpha ? image : image.flatten({ background: '#ffffff' });
+  const srgb = opaque.toColourspace('srgb');
   const encode = isSurelyLossy(job) ? undefined : encoders[job.format];
   return encode === undefined
     ? srgb.toFormat(job.format, job.encoder).toBuffer()

@@ -1,4 +1,3 @@
-import sharp from 'sharp';
 import type { Size } from '../../formats/image-facts.ts';
 import { fromPixels, type Pixels } from './pixels.ts';
 
@@ -100,12 +99,9 @@ function placeSideBySide(frames: Uint8Array, count: number, rowBytes: number): U
 /** Scales all columns of samples. */
 async function scaleHeight(samples: Uint8Array, rows: number, toRows: number): Promise<Uint8Array> {
   if (rows === toRows) return samples;
-  const width = samples.length / rows;
-  return await sharp(samples, {
-    raw: { width, height: rows, channels: 1 },
-    limitInputPixels: false, // our own pixels: never more than were decoded
-  })
-    .resize({ width, height: toRows, fit: 'fill' })
+  const widthPx = samples.length / rows;
+  return await fromPixels({ data: samples, widthPx, heightPx: rows, channels: 1 })
+    .resize({ width: widthPx, height: toRows, fit: 'fill' })
     .toColourspace('b-w')
     .raw()
     .toBuffer();

@@ -1,4 +1,6 @@
 import { Socket } from 'node:net';
+import sharp from 'sharp';
+import { sourceFormats } from '../../contract/image-formats.ts';
 import { type Frame, FrameReader, writeFrame } from '../frames.ts';
 import {
   CHANNEL_DESCRIPTOR,
@@ -8,9 +10,7 @@ import {
   type WorkerMessage,
   type WorkerResponse,
 } from '../protocol.ts';
-import { render } from './render.ts';
-import { setUpSharp } from './sharp-setup.ts';
-import { failureOf } from './worker-failure.ts';
+import { failureOf, render } from './render.ts';
 
 /**
  * A render worker: a process of its own, so that a decoder that hangs, crashes or exhausts memory takes down only its
@@ -61,4 +61,18 @@ async function respond(frame: Frame): Promise<WorkerResponse> {
 
 function send(message: WorkerMessage): void {
   writeFrame(channel, formatMessage(message));
+}
+
+/**
+ * Configures sharp and libvips, once, at the worker's start.
+ *
+ * One thread per worker: the workers are the parallelism. No operation cache: no original is rendered twice in a row,
+ * and nothing can leak from a cache into another result. Only loaders of the formats of contract §3 may run, from
+ * memory only.
+ */
+function setUpSharp(): void {
+  sharp.concurrency(1);
+  sharp.cache(false);
+  sharp.block({ operation: ['VipsForeignLoad'] });
+  sharp.unblock({ operation: Object.values(sourceFormats).map(({ loader }) => loader) });
 }

@@ -1,4 +1,6 @@
 import sharp, { type Sharp } from 'sharp';
+import type { Size } from '../../formats/image-facts.ts';
+import type { RenderJob } from '../../pipeline/render/render-job.ts';
 
 /** Pixels of one frame, or of several of the same size, one below the other; sRGB of 8 or 16 bits. */
 export interface Pixels<Samples extends Uint8Array | Uint16Array = Uint8Array> {
@@ -8,15 +10,18 @@ export interface Pixels<Samples extends Uint8Array | Uint16Array = Uint8Array> {
   readonly channels: 1 | 2 | 3 | 4;
 }
 
-/** Returns pixels as an image for sharp. */
-export function fromPixels({
-  data,
-  widthPx,
-  heightPx,
-  channels,
-}: Pixels<Uint8Array | Uint16Array>): Sharp {
+/**
+ * Returns pixels as an image for sharp.
+ *
+ * @param frame size of one of several frames that are encoded as an animation
+ */
+export function fromPixels(
+  { data, widthPx, heightPx, channels }: Pixels<Uint8Array | Uint16Array>,
+  frame?: Size,
+): Sharp {
+  const pages = frame && { pageHeight: frame.heightPx };
   return sharp(data, {
-    raw: { width: widthPx, height: heightPx, channels },
+    raw: { width: widthPx, height: heightPx, channels, ...pages },
     limitInputPixels: false, // our own pixels: never more than were decoded
   });
 }
@@ -25,4 +30,16 @@ export function fromPixels({
 export async function toPixels(image: Sharp): Promise<Pixels> {
   const { data, info } = await image.raw().toBuffer({ resolveWithObject: true });
   return { data, widthPx: info.width, heightPx: info.height, channels: info.channels };
+}
+
+/** Scales to the planned size, or scales to cover it and crops to the centre. */
+export function resize(image: Sharp, { resize: kind, size, shrinksOnLoad }: RenderJob): Sharp {
+  if (kind === 'none') return image;
+  return image.resize({
+    width: size.widthPx,
+    height: size.heightPx,
+    fit: kind === 'crop' ? 'cover' : 'fill',
+    position: 'centre',
+    fastShrinkOnLoad: shrinksOnLoad,
+  });
 }

@@ -10,8 +10,7 @@ import {
   type FrameRange,
   openOriginal,
 } from './open-original.ts';
-import { fromPixels, type Pixels, toPixels } from './pixels.ts';
-import { resize } from './transform.ts';
+import { fromPixels, type Pixels, resize, toPixels } from './pixels.ts';
 
 /** Decoded frames held at once, in bytes; a longer animation is decoded in batches. */
 const BATCH_BYTES = 64 * 1024 * 1024;
@@ -71,10 +70,10 @@ async function renderFrames(
     channels = batch.channels;
     const renderedBytes = job.size.widthPx * job.size.heightPx * channels;
     strip ??= Buffer.allocUnsafeSlow(renderedBytes * count);
-    const place = strip.subarray(placedBytes);
-    if (isUntransformed(job)) place.set(batch.data);
-    else if (scalesTogether(job)) place.set(await scaleFrames(batch, job.originalSize, job.size));
-    else await renderOneByOne(batch, job, place);
+    const target = strip.subarray(placedBytes);
+    if (isUntransformed(job)) target.set(batch.data);
+    else if (scalesTogether(job)) target.set(await scaleFrames(batch, job.originalSize, job.size));
+    else await renderOneByOne(batch, job, target);
     placedBytes += renderedBytes * (batch.heightPx / heightPx);
   }
   return {
@@ -106,11 +105,11 @@ function decode(original: Uint8Array, job: RenderJob, frames: FrameRange): Promi
   });
 }
 
-/** Renders frames into `place`, one after the other. */
+/** Renders frames into `target`, one after the other. */
 async function renderOneByOne(
   { data, channels }: Pixels,
   job: RenderJob,
-  place: Uint8Array,
+  target: Uint8Array,
 ): Promise<void> {
   const { widthPx, heightPx } = job.originalSize;
   const frameBytes = widthPx * heightPx * channels;
@@ -118,7 +117,7 @@ async function renderOneByOne(
   for (let start = 0; start < data.length; start += frameBytes) {
     const frame = data.subarray(start, start + frameBytes);
     const rendered = await renderFrame({ data: frame, widthPx, heightPx, channels }, job);
-    place.set(rendered, placedBytes);
+    target.set(rendered, placedBytes);
     placedBytes += rendered.length;
   }
 }

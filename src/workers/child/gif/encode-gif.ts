@@ -1,4 +1,3 @@
-import type { EncoderSettings } from '../../../contract/image-formats.ts';
 import { writeGif } from '../../../formats/gif/gif-writer.ts';
 import type { Animation } from '../../../formats/image-facts.ts';
 import type { RenderJob } from '../../../pipeline/render/render-job.ts';
@@ -9,24 +8,6 @@ import { FrameIndexer } from './index-frames.ts';
 
 /** Least alpha of an opaque pixel: a GIF has no partial transparency. */
 const OPAQUE_FROM = 128;
-
-/** Settings of a quality in a GIF. */
-interface GifSettings {
-  /** Number of colours, transparency included; at most 256. */
-  readonly colours: number;
-  /** See `Indexing`. */
-  readonly dither: number;
-  readonly maxFrameError: number;
-}
-
-/** Reads the settings from the table of formats. */
-function settingsOf({ colours, dither, maxFrameError }: EncoderSettings): GifSettings {
-  return {
-    colours: Number(colours),
-    dither: Number(dither),
-    maxFrameError: Number(maxFrameError),
-  };
-}
 
 /**
  * Encodes frames as a GIF with one palette for all of them.
@@ -39,12 +20,17 @@ export function encodeGif(
   { size, encoder }: Pick<RenderJob, 'size' | 'encoder'>,
   animation: Animation | undefined,
 ): Buffer {
-  const settings = settingsOf(encoder);
+  const { colours: maxColours, dither, maxFrameError } = encoder;
   const pixels = toWords(strip);
   const isTransparent = animation !== undefined || pixels.includes(0);
-  const palette = choosePalette(pixels, settings.colours - (isTransparent ? 1 : 0));
+  const palette = choosePalette(pixels, Number(maxColours) - (isTransparent ? 1 : 0));
   const transparentIndex = isTransparent ? palette.colours.length : undefined;
-  const indexer = new FrameIndexer({ ...settings, palette, transparentIndex });
+  const indexer = new FrameIndexer({
+    palette,
+    transparentIndex,
+    dither: Number(dither),
+    maxFrameError: Number(maxFrameError),
+  });
   const framePixels = size.widthPx * size.heightPx;
   function* indexFrames(): Generator<Uint8Array> {
     for (let first = 0; first < pixels.length; first += framePixels) {

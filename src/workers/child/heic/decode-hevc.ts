@@ -42,7 +42,7 @@ const MONOCHROME = 0;
 export function decodeHevc(libde265: Libde265, heif: HeifFile, item: number): CodedPicture {
   const units = readHevcUnits(heif, item);
   const decoder = libde265._de265_new_decoder();
-  const place = libde265._malloc(4);
+  const pointer = libde265._malloc(4);
   try {
     // A partial picture must not be returned.
     libde265._de265_set_parameter_bool(decoder, SUPPRESS_FAULTY_PICTURES, 1);
@@ -50,15 +50,15 @@ export function decodeHevc(libde265: Libde265, heif: HeifFile, item: number): Co
     check(libde265._de265_flush_data(decoder));
     // The decoder continues as long as pictures can be taken.
     for (let steps = 0; steps < units.length * MAX_STEPS_PER_UNIT; steps += 1) {
-      check(libde265._de265_decode(decoder, place));
-      const hasMore = libde265.HEAP32[place >> 2] !== 0;
+      check(libde265._de265_decode(decoder, pointer));
+      const hasMore = libde265.HEAP32[pointer >> 2] !== 0;
       const picture = libde265._de265_get_next_picture(decoder);
-      if (picture !== 0) return readPicture(libde265, picture, place);
+      if (picture !== 0) return readPicture(libde265, picture, pointer);
       if (!hasMore) break;
     }
     throw corruptMedia('libde265: no whole picture');
   } finally {
-    libde265._free(place);
+    libde265._free(pointer);
     libde265._de265_free_decoder(decoder);
   }
 }
@@ -71,7 +71,7 @@ function pushUnit(libde265: Libde265, decoder: number, unit: Uint8Array): void {
   libde265._free(bytes);
 }
 
-function readPicture(libde265: Libde265, picture: number, place: number): CodedPicture {
+function readPicture(libde265: Libde265, picture: number, pointer: number): CodedPicture {
   const isGrey = libde265._de265_get_chroma_format(picture) === MONOCHROME;
   const channels = isGrey ? [0] : [0, 1, 2];
   const [depth = 8, ...others] = channels.map((channel) =>
@@ -80,7 +80,7 @@ function readPicture(libde265: Libde265, picture: number, place: number): CodedP
   if (others.some((other) => other !== depth))
     throw corruptMedia('libde265: planes of different depths');
   return {
-    planes: channels.map((channel) => readPlane(libde265, picture, channel, depth, place)),
+    planes: channels.map((channel) => readPlane(libde265, picture, channel, depth, pointer)),
     depth,
     matrix: libde265._de265_get_image_matrix_coefficients(picture),
     isFullRange: libde265._de265_get_image_full_range_flag(picture) !== 0,
@@ -92,12 +92,12 @@ function readPlane(
   picture: number,
   channel: number,
   depth: number,
-  place: number,
+  pointer: number,
 ): Plane {
   const widthPx = libde265._de265_get_image_width(picture, channel);
   const heightPx = libde265._de265_get_image_height(picture, channel);
-  const start = libde265._de265_get_image_plane(picture, channel, place);
-  const stride = libde265.HEAP32[place >> 2] ?? 0;
+  const start = libde265._de265_get_image_plane(picture, channel, pointer);
+  const stride = libde265.HEAP32[pointer >> 2] ?? 0;
   const { HEAPU8 } = libde265;
   const sampleBytes = depth > 8 ? 2 : 1;
   const rowBytes = widthPx * sampleBytes;

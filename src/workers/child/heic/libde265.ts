@@ -9,7 +9,7 @@ export interface Libde265 {
   readonly HEAPU8: Uint8Array;
   readonly HEAP32: Int32Array;
   readonly _malloc: (bytes: number) => number;
-  readonly _free: (place: number) => void;
+  readonly _free: (pointer: number) => void;
   readonly _de265_new_decoder: () => number;
   readonly _de265_free_decoder: (decoder: number) => number;
   readonly _de265_set_parameter_bool: (decoder: number, parameter: number, value: number) => void;
@@ -33,6 +33,20 @@ export interface Libde265 {
   readonly _de265_get_image_matrix_coefficients: (picture: number) => number;
 }
 
+/** The parts of WebAssembly that are used: TypeScript has its types only in the library for browsers. */
+declare global {
+  namespace WebAssembly {
+    type Module = object;
+    type Imports = object;
+    interface Instance {
+      readonly exports: object;
+    }
+    const Instance: new (code: Module, imports: Imports) => Instance;
+    const RuntimeError: new (message?: string) => Error;
+    function compile(code: Uint8Array): Promise<Module>;
+  }
+}
+
 type Factory = (options: {
   readonly instantiateWasm: (
     imports: WebAssembly.Imports,
@@ -42,12 +56,7 @@ type Factory = (options: {
   readonly printErr: () => void;
 }) => Libde265;
 
-interface Compiled {
-  readonly factory: Factory;
-  readonly code: WebAssembly.Module;
-}
-
-let compiled: Promise<Compiled> | undefined;
+let compiled: ReturnType<typeof compile> | undefined;
 
 /**
  * Creates an instance of libde265, the HEVC decoder (LGPL-3.0) inside of libheif in the package `libheif-js`, as
@@ -71,7 +80,7 @@ export async function createLibde265(): Promise<Libde265> {
   });
 }
 
-async function compile(): Promise<Compiled> {
+async function compile() {
   const require = createRequire(import.meta.url);
   // The package's own entry looks for its binary in the working directory.
   const code = await readFile(require.resolve('libheif-js/libheif-wasm/libheif.wasm'));

@@ -1,4 +1,3 @@
-import sharp from 'sharp';
 import {
   DEFAULT_WEBP_EFFORT,
   type EncoderSettings,
@@ -11,8 +10,7 @@ import {
   SENTINEL_DELAY_MS,
 } from '../../../formats/webp/webp-animation.ts';
 import type { RenderJob } from '../../../pipeline/render/render-job.ts';
-import type { Pixels } from '../pixels.ts';
-import { sampleChanges } from './animation-sample.ts';
+import { fromPixels, type Pixels } from '../pixels.ts';
 import { chooseForm, estimateRatio, type Smear, sampleStill, smearOf } from './still-form.ts';
 
 /** Small results, by their longer edge: chroma at half the resolution is visible here. */
@@ -40,6 +38,14 @@ const CLEARLY_LARGER = 2;
 /** Pixels of all frames beyond which an animation is encoded only once. */
 const MAX_BOTH_PIXELS = 4_000_000;
 
+/** Frames beyond this size are compared by every seventh byte: 7 has no common factor with the bytes of a pixel. */
+const MAX_COMPARED_BYTES = 65_536;
+const STEP_BYTES = 7;
+
+/** Frames per sample, and most samples. */
+const FRAMES_PER_SAMPLE = 64;
+const MAX_SAMPLES = 4;
+
 /** Returns the settings of `lossless` at the effort of the job. */
 function losslessForm({ encoder }: RenderJob): EncoderSettings {
   const { effort = DEFAULT_WEBP_EFFORT } = encoder;
@@ -48,7 +54,7 @@ function losslessForm({ encoder }: RenderJob): EncoderSettings {
 
 /**
  * Encodes a WebP. If the quality is lossy and the image is a drawing, its lossless form may be smaller, and always
- * looks at least as good: of a still an estimate from its pixels decides, of an animation a sample of frames.
+ * looks at least as good: an estimate from the pixels of a still decides, or a sample of the frames of an animation.
  *
  * @param strip frames, one below the other
  * @param animation `undefined` for a single frame, a still
@@ -95,9 +101,9 @@ async function encodeFrames(strip: Pixels, job: RenderJob, encode: Encode): Prom
 }
 
 /**
- * Whether a still WebP is lossy without a look at its pixels: of a JPEG, where lossless is worth no bytes of its own. Of
- * 686 renderings of the corpus' JPEGs at 16 to 128 px, drawings among them, lossy ones had 1.0003 times the bytes of the
- * smaller form on average, and none 1.3 times. So it is decoded and encoded in one pipeline.
+ * Whether a still WebP is lossy whatever its pixels are, and so can be decoded and encoded in one pipeline: a JPEG whose
+ * lossless form would have to be smaller. Among 686 renderings of the corpus' JPEGs at 16 to 128 px, drawings included,
+ * the lossy form had 1.0003 times the bytes of the smaller form on average, and never 1.3 times.
  */
 export function isSurelyLossy(job: RenderJob): boolean {
   const { source, format, encoder } = job;
@@ -125,8 +131,9 @@ function worthOf(job: RenderJob, smear: Smear): number {
  */
 async function compareSample(strip: Pixels, job: RenderJob): Promise<number> {
   const { size } = job;
-  const { changes, samples } = sampleChanges(strip, size);
+  const changes = measureChanges(strip, size);
   const changed = changes.reduce((sum, change) => sum + change, 0);
+  const samples = pickSamples(changes, changed);
   const estimate = async (settings: EncoderSettings): Promise<number> => {
     let bytes = 0;
     for (const index of samples) {
@@ -146,6 +153,40 @@ async function compareSample(strip: Pixels, job: RenderJob): Promise<number> {
   return (await estimate(losslessForm(job))) / (await estimate(job.encoder));
 }
 
+/**
+ * Returns the share of each frame that differs from the previous one; 0 for the first.
+ *
+ * @param strip frames, at least two, one below the other
+ */
+function measureChanges({ data, widthPx, channels }: Pixels, size: Size): readonly number[] {
+  const frameBytes = widthPx * size.heightPx * channels;
+  const step = frameBytes > MAX_COMPARED_BYTES ? STEP_BYTES : 1;
+  const changes = [0];
+  for (let start = frameBytes; start < data.length; start += frameBytes) {
+    let unlike = 0;
+    for (let at = start; at < start + frameBytes; at += step) {
+      if (data[at] !== data[at - frameBytes]) unlike += 1;
+    }
+    changes.push(unlike / Math.ceil(frameBytes / step));
+  }
+  return changes;
+}
+
+/**
+ * Picks frames, never the first, that are spread evenly over the sum of all changes: a few large changes may take more
+ * bytes than all others together.
+ */
+function pickSamples(changes: readonly number[], total: number): readonly number[] {
+  const count = Math.min(MAX_SAMPLES, 1 + Math.floor(changes.length / FRAMES_PER_SAMPLE));
+  const samples: number[] = [];
+  let passed = 0;
+  for (const [index, change] of changes.entries()) {
+    passed += change;
+    if (change > 0 && passed >= ((samples.length + 0.5) / count) * total) samples.push(index);
+  }
+  return samples.length > 0 ? samples : [1];
+}
+
 function takeFrames(
   { data, widthPx, channels }: Pixels,
   { heightPx }: Size,
@@ -162,26 +203,16 @@ function takeFrames(
  * the true timing into the file.
  */
 async function encodeAs(
-  { data, widthPx, heightPx, channels }: Pixels,
+  strip: Pixels,
   size: Size,
   settings: EncoderSettings,
   animation: Animation | undefined,
 ): Promise<Uint8Array> {
-  const isAnimated = animation !== undefined;
-  const timing = isAnimated && {
-    delay: animation.delaysMs.map(() => SENTINEL_DELAY_MS),
-    loop: animation.plays === 1 ? 1 : 0,
-  };
-  const encoded = await sharp(data, {
-    raw: {
-      width: widthPx,
-      height: heightPx,
-      channels,
-      ...(isAnimated && { pageHeight: size.heightPx }),
-    },
-    limitInputPixels: false, // our own pixels: never more than were decoded
-  })
-    .webp({ ...settings, ...timing })
+  if (animation === undefined) return fromPixels(strip).webp(settings).toBuffer();
+  const delay = animation.delaysMs.map(() => SENTINEL_DELAY_MS);
+  const loop = animation.plays === 1 ? 1 : 0;
+  const encoded = await fromPixels(strip, size)
+    .webp({ ...settings, delay, loop })
     .toBuffer();
-  return isAnimated ? restoreAnimation(encoded, animation) : encoded;
+  return restoreAnimation(encoded, animation);
 }

@@ -1,8 +1,8 @@
 import type { Pixels } from '../pixels.ts';
 
 /**
- * Sample of a still: so many pixels of it, in runs of this many or more, which begin at places that are spread over the
- * width, so that no column is left out.
+ * Size of the sample of a still, and least length of its runs, which begin at offsets spread over the width, so that no
+ * column is left out.
  */
 const SAMPLE_PIXELS = 1024;
 const RUN_PIXELS = 32;
@@ -55,12 +55,12 @@ const FITS: Readonly<Record<'high' | 'low', Fit>> = {
 const SURELY_SMALLER = 0.93;
 const SURELY_LARGER = 1.07;
 
-/** Ratios up to which a palette may still be smaller, and colours of one; with fewest colours it may at any ratio. */
+/** Ratio and colours up to which a palette may still be smaller; with the fewest colours, it may be at any ratio. */
 const LARGER_THAN_PALETTE = 2.6;
 const PALETTE_COLOURS = 100;
 const FEWEST_COLOURS = 16;
 
-/** Colours of a pattern that predictors do not foresee: at most so many, and so large a share of its pixels. */
+/** Most colours of a pattern that predictors do not foresee, as a number and as a share of its pixels. */
 const PATTERN_COLOURS = 256;
 const PATTERN_SHARE = 0.3;
 
@@ -88,7 +88,7 @@ const LOGARITHMS = Float64Array.from({ length: 512 }, (_, difference) => Math.lo
 
 /** Facts of a still's sampled pixels; shares are of these. */
 export interface StillSample {
-  /** Bits that predictors from the neighbours leave of a pixel. */
+  /** Bits per pixel that remain after prediction from its neighbours. */
   readonly residueBits: number;
   /** Logarithm of the difference from left and above. */
   readonly change: number;
@@ -106,7 +106,7 @@ export interface StillSample {
 /** Form in which a still is encoded; `both` where the estimate is unsure, and bytes decide. */
 export type StillForm = 'lossless' | 'lossy' | 'both';
 
-/** Estimates how many times as many bytes a still takes without loss as with it. */
+/** Estimates the ratio of a still's lossless bytes to its lossy ones. */
 export function estimateRatio(
   sample: StillSample,
   { widthPx, heightPx }: Pixels,
@@ -142,7 +142,7 @@ export function chooseForm(sample: StillSample, ratio: number): StillForm {
 /** Kinds of pictures by what chroma of half the resolution does to them: it smears the edges of coloured drawings. */
 export type Smear = 'cut-out' | 'drawing' | 'none';
 
-/** Tells drawings in colour, by their flat areas, from the rest; those that are cut out, as emojis, are so surely. */
+/** Classifies a picture: drawings in colour have flat areas; drawings that are cut out, such as emojis, more surely. */
 export function smearOf({ isColoured, unlike, clear, translucent }: StillSample): Smear {
   if (!isColoured) return 'none';
   if (clear + translucent > CUT_OUT && unlike <= CUT_OUT_UNLIKE) return 'cut-out';
