@@ -7,7 +7,6 @@ import { describeUnknownSetting } from './config/unknown-settings.ts';
 import type { Log } from './pipeline/ports.ts';
 import { handleStopSignals } from './stop-signals.ts';
 import { createLog, type ProcessLog } from './telemetry/log.ts';
-import type { Confinement } from './workers/confinement/confinement.ts';
 
 /** Exit status of a faulty configuration (BSD `sysexits.h`, EX_CONFIG). */
 const EX_CONFIG = 78;
@@ -46,49 +45,62 @@ function enableCompileCache(): void {
   enable?.(fileURLToPath(COMPILE_CACHE));
 }
 
+/** The log, once there is one: its last lines are written before the process ends. */
+let processLog: ProcessLog | undefined;
+
 async function main(): Promise<void> {
   setFlagsFromString(`--heap-growing-percent=${HEAP_GROWTH_PERCENT}`);
   const config = readConfig(process.env);
-  const processLog = await createProcessLog(config);
+  processLog = await createProcessLog(config);
   const { log, countLost } = processLog;
-  let listening: App | undefined;
-  // Its cause must not be lost; what state it leaves the process in is unknown.
-  process.on('uncaughtException', (error, kind) => {
-    log.fatal({ err: error, kind }, 'an error that nobody has caught');
-    listening?.endWorkers();
-    process.exit(1);
-  });
+  let app: App | undefined;
+  stopOnSignals(() => app, config.shutdown.graceMs, log);
   // Node would print them to standard error, several lines each.
   process.removeAllListeners('warning');
   process.on('warning', ({ name, message }) => log.warn({ warning: name }, message));
   for (const unknown of config.unknownSettings) {
     log.warn({ variable: unknown.name }, describeUnknownSetting(unknown));
   }
-  stopOnSignals(() => listening, config.shutdown.graceMs, processLog);
   enableCompileCache();
   // Not before: what is imported at the top is compiled before anything runs.
   const { createApp } = await import('./app.ts');
-  const app = await createApp(config, {
-    log,
-    requestLog: log,
-    countLostLines: countLost,
-  });
-  const reachable = await app.server.listen({ ...config.listen, backlog: BACKLOG });
-  listening = app;
-  if (app.admin !== undefined && config.admin !== undefined) {
-    await app.admin.listen(config.admin.listen);
-    const adminAddress = boundAddressOf(app.admin, 'http');
+  const created = await createApp(config, { log, requestLog: log, countLostLines: countLost });
+  const { server, admin } = created;
+  if (admin !== undefined && config.admin !== undefined) {
+    await admin.listen(config.admin.listen);
+    const adminAddress = boundAddressOf(admin, 'http');
     log.info({ address: adminAddress }, `The admin listener is on ${adminAddress}`);
   }
+  const reachable = await server.listen({ ...config.listen, backlog: BACKLOG });
+  // A signal before this ends the process at once: no client is served yet.
+  app = created;
   await app.started;
-  const address = boundAddressOf(app.server, config.http.tls === undefined ? 'http' : 'https');
-  const { release, renderer, explorer, storage, rates, http } = config;
-  const { workers } = renderer;
+  await logStart(app, config, log);
+  if (config.storage.kind === 'filesystem' && config.storage.isSample) {
+    const links = SAMPLE_LINKS.map((link) => `  ${reachable}${link}`);
+    const look = config.explorer.isOn ? `Look around: ${reachable}/\n` : '';
+    process.stderr.write(
+      `\nDarkroom serves its sample originals on ${reachable}\n${look}Try:\n${links.join('\n')}\n\n`,
+    );
+  }
+}
+
+/** Logs address, release and sandbox, and warns of settings that an operator may have overlooked. */
+async function logStart(app: App, config: Config, log: Log): Promise<void> {
+  const { release, renderer, explorer, rates, http } = config;
+  const { server, confinement } = app;
+  const address = boundAddressOf(server, http.tls === undefined ? 'http' : 'https');
   log.info(
-    { address, ...release, node: process.version, workers, confinement: app.confinement },
+    { address, ...release, node: process.version, workers: renderer.workers, confinement },
     `Darkroom listens on ${address}`,
   );
-  if (app.confinement !== undefined) await logConfinement(app.confinement, log);
+  if (confinement !== undefined) {
+    const { describeConfinement, listDangers } = await import(
+      './workers/confinement/confinement.ts'
+    );
+    const level = listDangers(confinement).length === 0 ? 'info' : 'warn';
+    log[level]({ by: confinement.by }, describeConfinement(confinement));
+  }
   if (explorer.isOn) log.info({ address }, `The explorer lists the originals on ${address}/`);
   if (explorer.isExposed) {
     log.warn(
@@ -102,20 +114,6 @@ async function main(): Promise<void> {
       'With TRUST_PROXY=true, anybody who reaches this address passes for any client: RATE_LIMIT_REQUESTS limits only those that do not pretend. Name the proxies',
     );
   }
-  if (storage.kind === 'filesystem' && storage.isSample) {
-    const links = SAMPLE_LINKS.map((link) => `  ${reachable}${link}`);
-    const look = explorer.isOn ? `Look around: ${reachable}/\n` : '';
-    process.stderr.write(
-      `\nDarkroom serves its sample originals on ${reachable}\n${look}Try:\n${links.join('\n')}\n\n`,
-    );
-  }
-}
-
-/** Says how far workers are confined; a warning where that is not whole. */
-async function logConfinement(confinement: Confinement, log: Log): Promise<void> {
-  const { describeConfinement, listDangers } = await import('./workers/confinement/confinement.ts');
-  const level = listDangers(confinement).length === 0 ? 'info' : 'warn';
-  log[level]({ by: confinement.by }, describeConfinement(confinement));
 }
 
 /** The log, with none of the secrets that the process was given. */
@@ -144,65 +142,64 @@ function boundAddressOf(server: App['server'], scheme: 'http' | 'https'): string
 }
 
 /**
- * From now on, SIGTERM and SIGINT stop the service: what runs may end within the grace time, and the exit
- * status is 0; what has not ended by then is cut off, and the status is 1. A second signal cuts off at
- * once. Before there is an app that listens, nothing runs, and there is nothing to wait for.
+ * Stops the service on SIGTERM or SIGINT. Running requests get the grace time, and the exit status is 0; what has not
+ * ended by then is cut off, and the status is 1. A second signal cuts off at once, as does an error that nobody caught.
+ * Until there is an app that serves clients, the first signal ends the process at once.
  *
  * The workers end with the process, however it ends: they are ended first, or the channel to it closes.
  */
 function stopOnSignals(
   findApp: () => App | undefined,
   graceMs: number,
-  processLog: ProcessLog,
+  log: ProcessLog['log'],
 ): void {
-  const { log } = processLog;
   let isEnding = false;
-  const end = (status: 0 | 1, signal: NodeJS.Signals): void => {
-    // Once the workers have been ended, the app is soon closed, too; that is no good end.
+  const end = (status: 0 | 1, signal?: NodeJS.Signals): void => {
+    // Without its workers, the app is soon closed; that is no good end.
     if (isEnding) return;
     isEnding = true;
     if (status === 1) findApp()?.endWorkers();
-    void endProcess(status, signal, processLog);
+    log.info({ status }, 'stopped');
+    void exit(status, signal);
   };
-  const stop = (signal: NodeJS.Signals): void => {
+  const stop = async (signal: NodeJS.Signals): Promise<void> => {
     log.info({ signal }, 'stopping');
-    const app = findApp();
-    if (app === undefined) {
-      end(0, signal);
-      return;
-    }
     setTimeout(() => {
       log.warn({ graceMs }, 'the grace time is over; what still ran is cut off');
       end(1, signal);
     }, graceMs).unref();
-    app.close().then(
-      () => end(0, signal),
-      (error: unknown) => {
-        log.error({ err: error }, 'the stop failed');
-        end(1, signal);
-      },
-    );
+    try {
+      await findApp()?.close();
+      end(0, signal);
+    } catch (error) {
+      log.error({ err: error }, 'the stop failed');
+      end(1, signal);
+    }
   };
-  handleStopSignals(process, stop, (signal) => {
-    log.warn({ signal }, 'stopped by a second signal; what still ran is cut off');
-    end(1, signal);
+  handleStopSignals(
+    process,
+    (signal) => void stop(signal),
+    (signal) => {
+      log.warn({ signal }, 'stopped by a second signal; what still ran is cut off');
+      end(1, signal);
+    },
+  );
+  process.on('uncaughtException', (error, kind) => {
+    // The first one is the cause; the state that it leaves the process in is unknown.
+    if (!isEnding) log.fatal({ err: error, kind }, 'an error that nobody has caught');
+    end(1);
   });
 }
 
 /**
- * Ends the process. Node would wait for a write of the log that hangs; so if one does, the system ends it: by the
- * signal that was to stop it, which supervisors take for a good end, or by SIGKILL if something was cut off.
+ * Ends the process once the last lines of its log are written. Node waits for a write that hangs, so in that case the
+ * system ends the process: by the signal that stopped it, which supervisors take for a good end, or by SIGKILL if the
+ * status is another one than 0.
  *
- * Not covered: the first process of a container, which no signal of its own ends. Docker and Kubernetes give it
- * pipes, which do not hang.
+ * Not covered: the first process of a container, which no signal of its own ends; the container's runtime ends it.
  */
-async function endProcess(
-  status: 0 | 1,
-  signal: NodeJS.Signals,
-  { log, settle }: ProcessLog,
-): Promise<void> {
-  log.info({ status }, 'stopped');
-  if (!(await settle())) {
+async function exit(status: number, signal: NodeJS.Signals = 'SIGKILL'): Promise<never> {
+  if ((await processLog?.flush()) === false) {
     process.removeAllListeners(signal);
     process.kill(process.pid, status === 0 ? signal : 'SIGKILL');
   }
@@ -210,10 +207,10 @@ async function endProcess(
 }
 
 main().catch((error: unknown) => {
-  if (error instanceof ConfigError) {
-    process.stderr.write(`The configuration is not valid:\n${error.message}\n`);
-    process.exit(EX_CONFIG);
-  }
-  process.stderr.write(`Darkroom cannot start: ${String(error)}\n`);
-  process.exit(1);
+  const isFaulty = error instanceof ConfigError;
+  const message = isFaulty
+    ? `The configuration is not valid:\n${error.message}`
+    : `Darkroom cannot start: ${String(error)}`;
+  process.stderr.write(`${message}\n`);
+  return exit(isFaulty ? EX_CONFIG : 1);
 });

@@ -6,19 +6,19 @@ const STOP_SIGNALS = ['SIGINT', 'SIGTERM'] as const;
 export type StopSignal = (typeof STOP_SIGNALS)[number];
 
 /**
- * A signal that comes again within this time is the same one, in milliseconds: `timeout` of coreutils, and init
- * systems, send it to the process and then to its group, and npx passes on what a terminal has sent to all already.
- * Somebody's second ^C takes longer.
+ * Time within which a repeated signal is the same one, in milliseconds: `timeout` of coreutils, and init systems, signal
+ * the process and then its group, and npx forwards what the terminal has sent to all. A person's second ^C takes longer.
  */
 const SAME_SIGNAL_MS = 150;
 
 /**
- * From now on, SIGINT and SIGTERM do what is said here.
+ * Replaces the default action of SIGINT and SIGTERM. The package `close-with-grace` exits at every second signal, those
+ * of npx too, and waits for a log that hangs.
  *
  * @param target the process
  * @param onFirst stops what runs
- * @param onSecond ends it at once: somebody does not want to wait
- * @returns gives the signals their usual effect again
+ * @param onSecond ends the process at once
+ * @returns a function that restores the default action
  */
 export function handleStopSignals(
   target: EventEmitter,

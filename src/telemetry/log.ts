@@ -1,6 +1,19 @@
+import { once } from 'node:events';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { type Logger, pino } from 'pino';
-import { LogOutput } from './log-output.ts';
 import { createRedaction } from './redaction.ts';
+
+const STANDARD_OUTPUT = 1;
+
+/** Bytes that may wait for a slow reader; lines beyond them are dropped and counted. */
+const MAX_UNWRITTEN_BYTES = 8 * 1024 * 1024;
+
+/** Lines are written together up to this size, or after this time in milliseconds: each write wakes a thread. */
+const GATHERED_BYTES = 8 * 1024;
+const GATHERING_MS = 100;
+
+/** Time for the last lines when the process ends, in milliseconds. */
+const FLUSH_TIMEOUT_MS = 500;
 
 /** Options of the log. */
 interface LogOptions {
@@ -11,13 +24,17 @@ interface LogOptions {
   readonly terminal: { write(text: string): unknown } | undefined;
 }
 
-/** The log of a process, and what its end has to know of it. */
+/** The log of a process. */
 export interface ProcessLog {
   readonly log: Logger;
-  /** Returns the number of lines lost since the start, because their reader was too slow. */
+  /** Returns the number of lines dropped since the start, because their reader was too slow. */
   readonly countLost: () => number;
-  /** Waits shortly for what is unwritten; whether the process can end then, see `LogOutput.settle`. */
-  readonly settle: () => Promise<boolean>;
+  /**
+   * Writes the last lines, with a deadline.
+   *
+   * @returns whether the process can exit: Node would wait for a write that hangs
+   */
+  readonly flush: () => Promise<boolean>;
 }
 
 /** Creates the log. Each line goes through the redaction as the last thing before it is written. */
@@ -33,18 +50,58 @@ export async function createLog({ level, secrets, terminal }: LogOptions): Promi
       ignore: 'pid,hostname,err.type,err.message', // an error's stack begins with these two
     });
     const write = (line: string): unknown => terminal.write(format(maskControls(redact(line))));
-    return { log: pino({ level }, { write }), countLost: () => 0, settle: async () => true };
+    return { log: pino({ level }, { write }), countLost: () => 0, flush: async () => true };
   }
-  const output = new LogOutput((lines) => {
-    log.warn({ lines }, 'lines of the log were lost: their reader was too slow');
-  });
-  const log = pino({ level, hooks: { streamWrite: redact } }, output);
-  return { log, countLost: () => output.linesLost, settle: () => output.settle() };
+  return createOutputLog(level, redact);
 }
 
 /**
- * A line of JSON without control characters but line breaks and tabs: a terminal takes orders from them, and lines
- * quote what strangers sent.
+ * Creates a log that writes to the standard output in the background: a reader that is slow, or does not read at all,
+ * does not hold up the service. A process that is killed loses the lines that it has gathered.
+ */
+function createOutputLog(level: string, redact: (line: string) => string): ProcessLog {
+  const output = pino.destination({
+    dest: STANDARD_OUTPUT,
+    sync: false,
+    minLength: GATHERED_BYTES,
+    maxLength: MAX_UNWRITTEN_BYTES,
+    periodicFlush: GATHERING_MS,
+  });
+  // At the exit, pino would flush without a deadline, and retry for ever where a disk is full.
+  output.flushSync = () => undefined;
+  const log = pino({ level, hooks: { streamWrite: redact } }, output);
+  let lost = 0;
+  let reported = 0;
+  output.on('drop', () => {
+    lost += 1;
+  });
+  output.on('drain', () => {
+    const lines = lost - reported;
+    reported = lost;
+    if (lines > 0) log.warn({ lines }, 'lines of the log were lost: their reader was too slow');
+  });
+  // The next write retries what could not be written.
+  output.on('error', () => undefined);
+  const writeAll = async (): Promise<boolean> => {
+    // A write under way leaves up to `minLength` bytes, which the second flush writes.
+    for (let time = 0; time < 2; time += 1) {
+      const drained = once(output, 'drain');
+      output.flush();
+      await drained;
+    }
+    return true;
+  };
+  const flush = (): Promise<boolean> =>
+    Promise.race([
+      writeAll().catch(() => true), // the disk is full, or the reader has gone
+      sleep(FLUSH_TIMEOUT_MS, false),
+    ]);
+  return { log, countLost: () => lost, flush };
+}
+
+/**
+ * Replaces control characters in a line of JSON except line breaks and tabs: a terminal takes orders from them, and
+ * lines quote what strangers sent.
  */
 function maskControls(line: string): string {
   return line
