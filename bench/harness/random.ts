@@ -30,11 +30,6 @@ export class Random {
     return -mean * Math.log(1 - this.next());
   }
 
-  /** Of the normal distribution with mean 0 and standard deviation 1 (Box and Muller). */
-  normal(): number {
-    return Math.sqrt(this.exponential(2)) * Math.cos(2 * Math.PI * this.next());
-  }
-
   /** @throws Error if there is nothing to pick from */
   pick<Item>(items: readonly Item[]): Item {
     const item = items[Math.floor(this.next() * items.length)];
@@ -57,14 +52,6 @@ export function createWeightedChoice(weights: readonly number[]): (random: Rando
     const target = random.next() * (bounds.at(-1) ?? 0);
     return bounds.findIndex((bound) => bound > target);
   };
-}
-
-/** Two numbers into 32 bits, as if at random (the last steps of MurmurHash3). */
-export function hashPair(one: number, other: number): number {
-  let mixed = Math.imul(one + 1, 0x9e3779b1) ^ Math.imul(other + 1, 0x85ebca77);
-  mixed = Math.imul(mixed ^ (mixed >>> 16), 0x85ebca6b);
-  mixed = Math.imul(mixed ^ (mixed >>> 13), 0xc2b2ae35);
-  return (mixed ^ (mixed >>> 16)) >>> 0;
 }
 
 /**
