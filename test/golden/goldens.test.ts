@@ -2,40 +2,48 @@
  * Compares what the service sends with the goldens, pixel by pixel (contract §3), through its HTTP surface
  * and real render workers: every row of `fixtures/goldens.tsv`.
  *
- * A missing golden fails, and so does one that no row names. Only
- *
- *     UPDATE_GOLDENS=1 npx vitest run test/golden
- *
- * writes: goldens that are missing or no longer match, and nothing else; it deletes those that no
- * row names. Facts in the table (size, delays, …) are never written by it. Look at every changed
- * file before committing it. A failure leaves its files below `test-report`.
+ * A missing golden fails, and so does one that no row names. Only `npm run goldens -- --update` writes: goldens that are
+ * missing or no longer match, and nothing else; without a name it deletes those that no row names. Facts in the table
+ * (size, delays, …) are never written by it. A failure names the page that shows all rows, `npm run goldens` writes it
+ * in any case.
  *
  * Bytes are not compared with the golden, for encoders round differently from processor to
  * processor; that one request gives the same bytes twice is tested by itself.
  */
 
 import { readFileSync } from 'node:fs';
-import { rm } from 'node:fs/promises';
-import { extname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import sharp from 'sharp';
-import { beforeAll, describe, expect, test } from 'vitest';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { outputFormats, sourceFormats } from '../../src/contract/image-formats.ts';
 import { type MediaRequest, parseTarget } from '../../src/contract/media-request.ts';
 import { resourceRows } from '../../src/contract/resources.ts';
 import { shareTestApp } from '../support/test-app.ts';
 import { atScale } from '../support/test-scale.ts';
-import { GoldenFiles, keepFailure } from './golden-files.ts';
+import { GoldenFiles } from './golden-files.ts';
+import { GoldenPage } from './golden-page.ts';
 import { fixturesUrl, type GoldenRow, readGoldenTable } from './golden-table.ts';
 
-const rows = readGoldenTable();
-const isUpdating = process.env.UPDATE_GOLDENS === '1';
+/** What `npm run goldens` asks for: `show`, or `update` and the beginning of the rows' names. */
+const [task, chosen = ''] = process.env.GOLDENS?.split(' ') ?? [];
+const isUpdating = task === 'update';
+
+const allRows = readGoldenTable();
+const rows = allRows.filter(({ name }) => name.startsWith(chosen));
 const goldens = new GoldenFiles(fileURLToPath(new URL('expected', fixturesUrl)), { isUpdating });
-const reports = fileURLToPath(new URL('../../test-report/goldens', import.meta.url));
+const page = new GoldenPage(
+  fileURLToPath(new URL('../../test-report', import.meta.url)),
+  fileURLToPath(fixturesUrl),
+);
+let isPageWanted = task !== undefined;
 
 const app = shareTestApp({ settings: { WORKERS: '2', TRANSFORM_TIMEOUT_MS: '60000' } });
 
-beforeAll(() => rm(reports, { recursive: true, force: true }));
+beforeAll(() => page.clear());
+
+afterAll(async () => {
+  if (isPageWanted) await page.write();
+});
 
 const readOriginal = (original: string): Buffer =>
   readFileSync(new URL(encodeURI(original), fixturesUrl));
@@ -66,13 +74,11 @@ describe.concurrent('the golden of', () => {
       ...(await compareFacts(row, rawPayload)),
       ...(await comparePixels(row, rawPayload)),
     ];
-    if (differences.length > 0) {
-      const { golden, original } = row;
-      const expected = golden === undefined ? readOriginal(original) : goldens.read(golden);
-      const files = { expected, actual: rawPayload };
-      await keepFailure(join(reports, row.name), extname(golden ?? original), files);
-    }
-    expect(differences).toEqual([]);
+    if (differences.length > 0) isPageWanted = true;
+    const { golden, original } = row;
+    const expected = golden === undefined ? readOriginal(original) : goldens.read(golden);
+    await page.add({ row, expected, actual: rawPayload, differences });
+    expect(differences, `see ${page.file}`).toEqual([]);
   });
 });
 
@@ -91,7 +97,7 @@ describe('the same request gives the same bytes:', () => {
 });
 
 test('every golden has a row, and they are small', async () => {
-  const named = new Set(rows.flatMap(({ golden }) => golden ?? []));
+  const named = new Set(allRows.flatMap(({ golden }) => golden ?? []));
   expect(await goldens.findStale(named)).toEqual([]);
   const bytes = [...named].reduce((sum, golden) => sum + (goldens.read(golden)?.length ?? 0), 0);
   expect(bytes).toBeLessThan(8_000_000);
@@ -99,7 +105,9 @@ test('every golden has a row, and they are small', async () => {
 
 test('the table covers every kind, format, quality and orientation', async () => {
   // The original's own bytes would show that it is found, but not that it is rendered.
-  const requests = rows.filter(({ golden }) => golden !== undefined).map((row) => requestOf(row));
+  const requests = allRows
+    .filter(({ golden }) => golden !== undefined)
+    .map((row) => requestOf(row));
   const stored = Object.entries(resourceRows).filter(([, row]) => row.originKey !== undefined);
   expect(new Set(requests.map(({ resource }) => resource))).toEqual(
     new Set(stored.map(([resource]) => resource)),
@@ -108,7 +116,7 @@ test('the table covers every kind, format, quality and orientation', async () =>
   const formats = new Set([...Object.keys(outputFormats), undefined]);
   expect(new Set(requests.map(({ format }) => format))).toEqual(formats);
   expect(new Set(requests.map(({ quality }) => quality)).size).toBe(3);
-  const turned = rows.filter(({ name }) => name.startsWith('orientation/'));
+  const turned = allRows.filter(({ name }) => name.startsWith('orientation/'));
   const originals = [...new Set(turned.map(({ original }) => original))];
   const metadata = await Promise.all(originals.map((each) => sharp(readOriginal(each)).metadata()));
   expect(new Set(metadata.map(({ orientation = 1 }) => orientation)).size).toBe(8);

@@ -1,4 +1,4 @@
-import { readdirSync, readFileSync } from 'node:fs';
+import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import sharp from 'sharp';
 import { expect, test } from 'vitest';
@@ -8,7 +8,9 @@ import {
   decodeImage,
 } from '../support/images/image-comparison.ts';
 import { useTemporaryFolder } from '../support/temporary-folder.ts';
-import { GoldenFiles, keepFailure } from './golden-files.ts';
+import { GoldenFiles } from './golden-files.ts';
+import { GoldenPage } from './golden-page.ts';
+import { readGoldenTable } from './golden-table.ts';
 
 const photo = readFileSync('fixtures/expected/kinds/avatar-png.png');
 const animation = readFileSync('fixtures/expected/kinds/sticker-gif-of-webp.gif');
@@ -70,7 +72,7 @@ test.each<[change: string, file: Buffer, change: Change, seenBy: string[]]>([
   expect(rules).toEqual(seenBy);
 });
 
-test('a golden is written by an update alone, and a failure leaves its files', async () => {
+test('a golden is written by an update alone, and a failure is shown on the page', async () => {
   const { path } = await useTemporaryFolder();
   const [reader, writer] = [false, true].map((isUpdating) => new GoldenFiles(path, { isUpdating }));
   expect(await reader?.compare('a.png', photo, 'exact')).toEqual(['there is no golden a.png']);
@@ -79,8 +81,14 @@ test('a golden is written by an update alone, and a failure leaves its files', a
   expect(reader?.read('a.png')).toEqual(photo);
   expect(await reader?.findStale(new Set())).toEqual(['a.png']);
   expect(await writer?.findStale(new Set())).toEqual([]);
+  const row = readGoldenTable().find(({ name }) => name === 'kinds/avatar-png') ?? expect.fail();
+  const page = new GoldenPage(join(path, 'report'), 'fixtures');
   const actual = await sharp(photo).flop().toBuffer();
-  await keepFailure(join(path, 'report/a'), '.png', { expected: photo, actual });
-  const names = ['a.actual.png', 'a.difference.png', 'a.expected.png'];
-  expect(readdirSync(join(path, 'report')).sort()).toEqual(names);
+  await page.add({ row, expected: photo, actual, differences: ['<it> is mirrored'] });
+  await page.write();
+  const html = readFileSync(page.file, 'utf8');
+  expect(html).toContain('1 goldens, 1 of them not met');
+  expect(html).toContain('&#60;it&#62; is mirrored');
+  for (const [, url = ''] of html.matchAll(/src="([^"]+)"/g))
+    expect((await sharp(join(path, 'report', url)).metadata()).format).toBe('png');
 });

@@ -109,6 +109,6 @@ testVerdicts('corrupt', 'corrupt', {
 
 test.each(Object.entries(composedSamples))('%s is put together as its line says', (name, make) => {
   const file = new URL(`../../../fixtures/heic/${name}`, import.meta.url);
-  if (process.env.UPDATE_GOLDENS === '1') writeFileSync(file, make());
+  if (process.env.GOLDENS === 'update') writeFileSync(file, make());
   expect(existsSync(file) && heicSample(name).equals(make())).toBe(true);
 });

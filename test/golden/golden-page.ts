@@ -1,0 +1,158 @@
+import { mkdir, rm, writeFile } from 'node:fs/promises';
+import path from 'node:path';
+import sharp from 'sharp';
+import { decodeImage, drawDifference } from '../support/images/image-comparison.ts';
+import type { GoldenRow } from './golden-table.ts';
+
+/** A row, and what the service sent for it. */
+export interface ComparedRow {
+  readonly row: GoldenRow;
+  /** The golden, or the original where its own bytes are expected; `undefined` if the golden is missing. */
+  readonly expected: Uint8Array | undefined;
+  readonly actual: Uint8Array;
+  /** What differs beyond the row's rule, a sentence each. */
+  readonly differences: readonly string[];
+}
+
+/** Frames drawn of a difference: it is for looking at, and an animation may have a thousand. */
+const MAX_FRAMES = 12;
+
+const STYLE = `
+:root { color-scheme: light dark; font: 15px/1.4 system-ui, sans-serif }
+body { margin: 2rem auto; max-width: 1100px; padding: 0 1rem }
+article { border-top: 1px solid #8886; padding: .75rem 0 }
+article.fails { border-left: 6px solid #d33; padding-left: 1rem }
+h3 { margin: 0; font-size: 1rem }
+code { overflow-wrap: anywhere }
+p { margin: .25rem 0 }
+div { display: flex; flex-wrap: wrap; gap: 1rem; align-items: end }
+figure { margin: .5rem 0 0 }
+figcaption { font-size: .8rem; opacity: .75 }
+img { min-width: 96px; max-width: 240px; max-height: 240px; display: block; image-rendering: pixelated;
+  background: repeating-conic-gradient(#bbb 0 25%, #eee 0 50%) 0 / 16px 16px }
+`;
+
+/** The page of all goldens, `goldens.html`, beside a folder of the files that it shows. */
+export class GoldenPage {
+  readonly #folder: string;
+  readonly #fixtures: string;
+  readonly #articles = new Map<string, string>();
+  #failures = 0;
+
+  /**
+   * @param folder of the page, which is emptied of an earlier one
+   * @param fixtures folder of originals and goldens, to which the page links
+   */
+  constructor(folder: string, fixtures: string) {
+    this.#folder = folder;
+    this.#fixtures = fixtures;
+  }
+
+  get file(): string {
+    return path.join(this.#folder, 'goldens.html');
+  }
+
+  /** Removes an earlier page. */
+  async clear(): Promise<void> {
+    await rm(this.file, { force: true });
+    await rm(path.join(this.#folder, 'goldens'), { recursive: true, force: true });
+  }
+
+  /** Adds a row: its result, and a PNG of the frames that differ from the golden, one below the other. */
+  async add({ row, expected, actual, differences }: ComparedRow): Promise<void> {
+    const stem = path.join('goldens', row.name);
+    await mkdir(path.dirname(path.join(this.#folder, stem)), { recursive: true });
+    const result = `${stem}.${row.format}`;
+    await writeFile(path.join(this.#folder, result), actual);
+    const drawing = expected && (await drawDifferences(expected, actual));
+    if (drawing) await writeFile(path.join(this.#folder, `${stem}.difference.png`), drawing);
+    const ofFixtures = (file: string) =>
+      path.relative(this.#folder, path.join(this.#fixtures, file));
+    const golden = row.golden === undefined ? row.original : path.join('expected', row.golden);
+    const figures = [
+      formatFigure('original', ofFixtures(row.original)),
+      formatFigure('golden', expected && ofFixtures(golden), 'missing'),
+      formatFigure('result', result),
+      formatFigure('difference', drawing && `${stem}.difference.png`, 'not a pixel'),
+    ];
+    if (differences.length > 0) this.#failures += 1;
+    this.#articles.set(
+      row.name,
+      `<article id="${escapeHtml(row.name)}"${differences.length > 0 ? ' class="fails"' : ''}>
+<h3>${escapeHtml(row.name)}</h3>
+<p><code>${escapeHtml(row.target)}</code></p>
+<p>${escapeHtml(describeRow(row))}</p>
+${differences.map((difference) => `<p><strong>${escapeHtml(difference)}</strong></p>`).join('\n')}
+<div>${figures.join('')}</div>
+</article>`,
+    );
+  }
+
+  /** Writes the page of all rows that were added, those that fail first. */
+  async write(): Promise<void> {
+    const articles = [...this.#articles]
+      .sort(([one], [other]) => one.localeCompare(other))
+      .map(([, article]) => article);
+    const isFailing = (article: string): boolean => article.includes('class="fails"');
+    const sorted = [
+      ...articles.filter(isFailing),
+      ...articles.filter((article) => !isFailing(article)),
+    ];
+    const title = `${articles.length} goldens, ${this.#failures} of them not met`;
+    await mkdir(this.#folder, { recursive: true });
+    await writeFile(
+      this.file,
+      `<!doctype html>
+<html lang="en"><meta charset="utf-8"><title>${title}</title><style>${STYLE}</style>
+<h1>${title}</h1>
+<p>Each row of <code>fixtures/goldens.tsv</code>: the original, the golden that was looked at once, and what the service
+sends now. A difference is drawn where any pixel differs, also within the row's rule.</p>
+${sorted.join('\n')}
+</html>
+`,
+    );
+  }
+}
+
+function describeRow({ format, widthPx, heightPx, delaysMs, plays, pixels }: GoldenRow): string {
+  const rule = pixels ?? 'verbatim';
+  const size = `${format}, ${widthPx} × ${heightPx}`;
+  if (delaysMs === undefined) return `${size}; rule: ${rule}`;
+  const loops = plays === 0 ? 'for ever' : `${plays} times`;
+  const durationMs = delaysMs.reduce((sum, delayMs) => sum + delayMs, 0);
+  return `${size}, ${delaysMs.length} frames in ${durationMs} ms, ${loops}; rule: ${rule}`;
+}
+
+function formatFigure(caption: string, file: string | undefined, otherwise = ''): string {
+  const url = file?.split(path.sep).map(encodeURIComponent).join('/');
+  const shown =
+    url === undefined || url.endsWith('.heic') // which no browser shows
+      ? `<p>${url === undefined ? otherwise : `<a href="${url}">HEIC</a>`}</p>`
+      : `<a href="${url}"><img src="${url}" alt="${caption}" loading="lazy"></a>`;
+  return `<figure>${shown}<figcaption>${caption}</figcaption></figure>`;
+}
+
+function escapeHtml(text: string): string {
+  return text.replace(/[&<>"]/g, (character) => `&#${character.charCodeAt(0)};`);
+}
+
+/** Draws what differs; `undefined` where nothing does, or where the two are not images of one size. */
+async function drawDifferences(
+  expected: Uint8Array,
+  actual: Uint8Array,
+): Promise<Buffer | undefined> {
+  if (Buffer.compare(expected, actual) === 0) return undefined;
+  const [one, other] = await Promise.all([decodeImage(expected), decodeImage(actual)]).catch(
+    () => [],
+  );
+  if (!one || one.widthPx !== other?.widthPx || one.heightPx !== other.heightPx) return undefined;
+  const drawings = one.frames
+    .map((frame, index) => [frame, other.frames[index] ?? frame] as const)
+    .filter((pair) => Buffer.compare(...pair) !== 0)
+    .slice(0, MAX_FRAMES)
+    .map((pair) => drawDifference(...pair, one));
+  if (drawings.length === 0) return undefined;
+  const { widthPx: width, heightPx } = one;
+  const raw = { width, height: heightPx * drawings.length, channels: 4 } as const;
+  return sharp(Buffer.concat(drawings), { raw }).png().toBuffer();
+}
