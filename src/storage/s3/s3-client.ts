@@ -1,12 +1,18 @@
-import { IncomingMessage } from 'node:http';
-import { addAbortSignal } from 'node:stream';
+import * as http from 'node:http';
+import * as https from 'node:https';
+import type { LookupFunction, Socket } from 'node:net';
 import { S3Client } from '@aws-sdk/client-s3';
 import { MediaError } from '../../contract/errors.ts';
 import { AccessRefused } from '../../pipeline/ports.ts';
-import { type ConnectionLimits, createOriginAgent } from './origin-agent.ts';
 
 /** Connection settings of a server. */
-export interface S3ConnectionOptions extends ConnectionLimits {
+export interface S3ConnectionOptions {
+  /** Concurrent connections; further requests wait for one, and their wait counts as the origin's time. */
+  readonly maxConnections: number;
+  /** Longest time from the lookup of the name to the end of the TLS handshake, in milliseconds. */
+  readonly connectTimeoutMs: number;
+  /** Replaces the system's resolver; for tests. */
+  readonly lookup?: LookupFunction;
   readonly region: string;
   /** Scheme, host and port of a server that is not AWS. */
   readonly endpoint: string | undefined;
@@ -24,6 +30,12 @@ export interface S3BucketOptions extends S3ConnectionOptions {
 /** Most attempts of one request, the first included. The SDK's back-off is exponential, with full jitter. */
 const MAX_ATTEMPTS = 3;
 
+/**
+ * Time after which an unused connection is closed, in milliseconds: before the servers close it (AWS after some 20 s),
+ * so that a request rarely meets a closing one, and before a firewall forgets it.
+ */
+const IDLE_TIMEOUT_MS = 15_000;
+
 /** Longest key of S3 in bytes of UTF-8 (Amazon S3 User Guide, "Object key naming guidelines"). */
 const MAX_KEY_BYTES = 1_024;
 
@@ -39,7 +51,7 @@ const MAX_MESSAGE_LENGTH = 300;
  */
 export function createS3Client(options: S3ConnectionOptions): S3Client {
   const { region, endpoint, forcePathStyle } = options;
-  const client = new S3Client({
+  return new S3Client({
     region,
     forcePathStyle,
     ...(endpoint !== undefined && { endpoint }),
@@ -49,43 +61,61 @@ export function createS3Client(options: S3ConnectionOptions): S3Client {
     requestChecksumCalculation: 'WHEN_REQUIRED',
     responseChecksumValidation: 'WHEN_REQUIRED',
     requestHandler: {
-      httpAgent: createOriginAgent('http:', options),
-      httpsAgent: createOriginAgent('https:', options),
+      httpAgent: createAgent('http:', options),
+      httpsAgent: createAgent('https:', options),
       // A slow reader would trigger this timeout; see `endWhenStalled`.
       socketTimeout: 0,
       // Otherwise the SDK writes to the console when connections are scarce.
       logger: { debug: ignore, info: ignore, warn: ignore, error: ignore },
     },
+    streamCollector: collectBody,
   });
-  boundErrors(client);
-  return client;
 }
 
-/** Bounds the size of error responses, and their time by that of the request: the SDK bounds neither. */
-function boundErrors(client: S3Client): void {
-  const { requestHandler } = client.config;
-  const handle = requestHandler.handle.bind(requestHandler);
-  requestHandler.handle = async (request, options: { readonly abortSignal?: unknown } = {}) => {
-    const output = await handle(request, options);
-    const { statusCode, body } = output.response;
-    if (statusCode >= 300 && body instanceof IncomingMessage) {
-      const { abortSignal } = options;
-      if (abortSignal instanceof AbortSignal) addAbortSignal(abortSignal, body);
-      output.response.body = await readError(body, statusCode);
-    }
-    return output;
+/**
+ * Returns an agent with keep-alive, whose connections have a deadline to open; a late one fails its request with
+ * MediaError `ORIGIN_TIMEOUT`.
+ *
+ * The SDK has a setting for this, but its time includes the wait for a free connection and omits the TLS handshake.
+ */
+function createAgent(
+  protocol: 'http:' | 'https:',
+  { maxConnections, connectTimeoutMs, lookup }: S3ConnectionOptions,
+): http.Agent {
+  const options = {
+    keepAlive: true,
+    maxSockets: maxConnections,
+    timeout: IDLE_TIMEOUT_MS,
+    ...(lookup && { lookup }),
   };
+  const isTls = protocol === 'https:';
+  const agent: http.Agent = isTls ? new https.Agent(options) : new http.Agent(options);
+  const connect = agent.createConnection.bind(agent);
+  agent.createConnection = (target, callback) => {
+    const socket = connect(target, callback) as Socket;
+    const timer = setTimeout(() => {
+      const cause = new Error(`No connection within ${connectTimeoutMs} ms.`);
+      socket.destroy(new MediaError('ORIGIN_TIMEOUT', { cause }));
+    }, connectTimeoutMs);
+    const settle = (): void => clearTimeout(timer);
+    return socket.once(isTls ? 'secureConnect' : 'connect', settle).once('close', settle);
+  };
+  return agent;
 }
 
-/** @throws Error beyond the bound; its connection is then closed */
-async function readError(body: IncomingMessage, status: number): Promise<Buffer> {
+/**
+ * Collects a body for the SDK, which has no bound for the bodies of errors.
+ *
+ * @throws Error beyond the bound; leaving the loop destroys the body, and its connection with it
+ */
+async function collectBody(body: http.IncomingMessage): Promise<Uint8Array> {
+  const { statusCode = 0 } = body;
   const chunks: Buffer[] = [];
   let bytes = 0;
   for await (const chunk of body) {
     bytes += chunk.length;
-    // Leaving the loop destroys the body, and its connection with it.
-    if (bytes > MAX_ERROR_BYTES) {
-      throw new Error(`HTTP ${status} with an error of more than ${MAX_ERROR_BYTES} bytes`);
+    if (statusCode >= 300 && bytes > MAX_ERROR_BYTES) {
+      throw new Error(`HTTP ${statusCode} with an error of more than ${MAX_ERROR_BYTES} bytes`);
     }
     chunks.push(chunk);
   }

@@ -3,7 +3,6 @@ import { GetObjectCommand, type GetObjectCommandOutput, type S3Client } from '@a
 import { MediaError } from '../../contract/errors.ts';
 import type { ByteRange, Opened, OpenOptions, Source } from '../../pipeline/ports.ts';
 import { readContentRange, readLastModified } from '../origin-object.ts';
-import { endWhenStalled } from './origin-agent.ts';
 import {
   createS3Client,
   etagOf,
@@ -114,4 +113,22 @@ function readPart(response: GetObjectCommandOutput, range: ByteRange) {
 
 function originError(message: string): MediaError {
   return new MediaError('ORIGIN_ERROR', { cause: new Error(message) });
+}
+
+/**
+ * Ends a body with MediaError `ORIGIN_TIMEOUT` when none of it arrives for a time while its reader waits. A slow reader
+ * is not affected.
+ */
+function endWhenStalled(body: IncomingMessage, timeoutMs: number): void {
+  const { socket } = body;
+  const check = (): void => {
+    if (body.complete) return;
+    const cause = new Error(`Nothing of the body came for ${timeoutMs} ms.`);
+    if (body.readableLength === 0) body.destroy(new MediaError('ORIGIN_TIMEOUT', { cause }));
+    // The reader has not taken all bytes yet, so the reader is slow.
+    else socket.setTimeout(timeoutMs);
+  };
+  socket.setTimeout(timeoutMs);
+  socket.on('timeout', check);
+  body.once('close', () => socket.off('timeout', check));
 }
