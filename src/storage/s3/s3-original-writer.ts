@@ -23,8 +23,7 @@ import {
   readS3Failure,
   type S3BucketOptions,
 } from './s3-client.ts';
-import { fillParts, PART_BYTES, type Part } from './s3-upload-body.ts';
-import { S3UploadRequests } from './s3-upload-requests.ts';
+import { fillParts, PART_BYTES, type Part, S3UploadRequests } from './s3-upload-requests.ts';
 
 /** Largest object that is stored by one request, in bytes (Amazon S3 User Guide, "Uploading objects"). */
 const MAX_SINGLE_BYTES = 5 * 1024 ** 3;
@@ -72,12 +71,12 @@ export class S3OriginalWriter implements OriginalWriter {
     const place = this.#placeOf(key);
     const object = { ...place, ContentLength: sizeBytes, ContentType: contentType };
     const terms = { ...object, ...this.#requests.conditionOf(isNew) };
-    const send = (Body: Readable, abortSignal: AbortSignal) =>
-      this.#client.send(new PutObjectCommand({ ...terms, Body }), { abortSignal });
     const isHeld = this.heldBytesOf(sizeBytes) > 0;
     const etag = isHeld
       ? await this.#writeInParts(place, chunks, options)
-      : await this.#stream(chunks, signal, send);
+      : await this.#stream(chunks, signal, (Body, failing) =>
+          this.#requests.settle(new PutObjectCommand({ ...terms, Body }), signal, failing),
+        );
     if (etag !== '') return etag;
     // Ceph returns no tag of a completed multipart upload. Without any tag, the original is stored all the same.
     const abortSignal = AbortSignal.any([signal, AbortSignal.timeout(TAG_TIMEOUT_MS)]);
@@ -99,9 +98,10 @@ export class S3OriginalWriter implements OriginalWriter {
   ): Promise<string> => {
     const part = { UploadId: uploadId, PartNumber: partNumber, ContentLength: sizeBytes };
     const place = this.#placeOf(key);
-    return this.#stream(chunks, signal, (Body, abortSignal) =>
-      this.#client.send(new UploadPartCommand({ ...place, ...part, Body }), { abortSignal }),
-    );
+    return this.#stream(chunks, signal, (Body, failing) => {
+      const command = new UploadPartCommand({ ...place, ...part, Body });
+      return this.#requests.settle(command, signal, failing);
+    });
   };
 
   #placeOf(key: string): Place {
@@ -116,7 +116,7 @@ export class S3OriginalWriter implements OriginalWriter {
   async #stream(
     chunks: AsyncIterable<Uint8Array>,
     signal: AbortSignal,
-    send: (body: Readable, abortSignal: AbortSignal) => Promise<unknown>,
+    send: (body: Readable, failing: AbortSignal) => Promise<unknown>,
   ): Promise<string> {
     const failing = new AbortController();
     const body = Readable.from(untilStopped(chunks, signal), {
@@ -126,8 +126,7 @@ export class S3OriginalWriter implements OriginalWriter {
     // The SDK would wait for the rest of the body for ever.
     body.once('error', (error) => failing.abort(error));
     try {
-      const ask = (abortSignal: AbortSignal) => send(body, abortSignal);
-      return etagOf(await this.#requests.settle(ask, signal, failing.signal));
+      return etagOf(await send(body, failing.signal));
     } finally {
       body.destroy();
     }
@@ -149,8 +148,7 @@ export class S3OriginalWriter implements OriginalWriter {
     const Body = first?.bytes ?? Buffer.alloc(0);
     const condition = this.#requests.conditionOf(isNew);
     const whole = new PutObjectCommand({ ...place, ContentType, ...condition, Body });
-    const send = (abortSignal: AbortSignal) => this.#client.send(whole, { abortSignal });
-    return etagOf(await this.#requests.settle(send, signal));
+    return etagOf(await this.#requests.settle(whole, signal));
   }
 
   async #completeParts(
@@ -159,20 +157,14 @@ export class S3OriginalWriter implements OriginalWriter {
     rest: AsyncGenerator<Part>,
     { signal, contentType: ContentType, isNew }: OriginalWriteOptions,
   ): Promise<string> {
-    const beginning = new CreateMultipartUploadCommand({ ...place, ContentType });
-    const { UploadId } = await this.#requests.begin(
-      (abortSignal) => this.#client.send(beginning, { abortSignal }),
-      signal,
-    );
+    const creation = new CreateMultipartUploadCommand({ ...place, ContentType });
+    const { UploadId } = await this.#requests.begin(creation, signal);
     try {
       const Parts: CompletedPart[] = [];
       const send = async ({ bytes: Body }: Part): Promise<void> => {
         const PartNumber = Parts.length + 1;
         const part = new UploadPartCommand({ ...place, UploadId, PartNumber, Body });
-        const { ETag } = await this.#requests.sendPart(
-          (abortSignal) => this.#client.send(part, { abortSignal }),
-          signal,
-        );
+        const { ETag } = await this.#requests.sendPart(part, signal);
         Parts.push({ PartNumber, ETag });
       };
       await send(first);
@@ -184,11 +176,7 @@ export class S3OriginalWriter implements OriginalWriter {
       const condition = this.#requests.conditionOf(isNew);
       const terms = { ...place, ...condition, UploadId, MultipartUpload: { Parts } };
       const completion = new CompleteMultipartUploadCommand(terms);
-      const completed = await this.#requests.settle(
-        (abortSignal) => this.#client.send(completion, { abortSignal }),
-        signal,
-      );
-      return etagOf(completed);
+      return etagOf(await this.#requests.settle(completion, signal));
     } catch (cause) {
       await this.#requests.takeBack({ ...place, UploadId }).catch(() => {
         throw new Error('The upload has failed, and its parts cannot be removed', { cause });

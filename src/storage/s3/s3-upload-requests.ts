@@ -1,11 +1,27 @@
 import { setTimeout as wait } from 'node:timers/promises';
 import {
+  type $Command,
   AbortMultipartUploadCommand,
   type AbortMultipartUploadCommandInput,
   type S3Client,
+  type S3ClientResolvedConfig,
+  type ServiceInputTypes,
+  type ServiceOutputTypes,
 } from '@aws-sdk/client-s3';
 import { MediaError } from '../../contract/errors.ts';
 import { findS3Cause, readS3Failure } from './s3-client.ts';
+
+/**
+ * Size of one part of an upload; smaller uploads are sent at once. S3 accepts 10 000 parts of 5 MiB and more (Amazon S3
+ * User Guide, "Amazon S3 multipart upload limits"), so that 78 GiB fit.
+ */
+export const PART_BYTES = 8 * 1024 * 1024;
+
+/** A piece of an upload that is sent by one request; the next piece overwrites its bytes. */
+export interface Part {
+  readonly bytes: Buffer;
+  readonly isLast: boolean;
+}
 
 /** Time to create a multipart upload, and to abort it, in milliseconds. */
 const BEGIN_TIMEOUT_MS = 30_000;
@@ -20,7 +36,14 @@ const SETTLE_TIMEOUT_MS = 10_000;
  */
 const ABORT_AGAIN_AFTER_MS = 500;
 
-type SendRequest<Output> = (abortSignal: AbortSignal) => Promise<Output>;
+/** A command of the SDK. */
+type Command<Input extends ServiceInputTypes, Output extends ServiceOutputTypes> = $Command<
+  Input,
+  Output,
+  S3ClientResolvedConfig,
+  ServiceInputTypes,
+  ServiceOutputTypes
+>;
 
 /** Requests of uploads, with deadlines by kind, and translated errors. */
 export class S3UploadRequests {
@@ -38,13 +61,19 @@ export class S3UploadRequests {
   }
 
   /** Creates a multipart upload. A stop waits for the response: without it, the upload could not be aborted. */
-  async begin<Output>(ask: SendRequest<Output>, signal: AbortSignal): Promise<Output> {
-    return this.#ask(ask, AbortSignal.timeout(BEGIN_TIMEOUT_MS), signal);
+  begin<Input extends ServiceInputTypes, Output extends ServiceOutputTypes>(
+    command: Command<Input, Output>,
+    signal: AbortSignal,
+  ): Promise<Output> {
+    return this.#send(command, AbortSignal.timeout(BEGIN_TIMEOUT_MS), signal);
   }
 
   /** Sends a part that is in memory; a stop ends the request at once. */
-  async sendPart<Output>(ask: SendRequest<Output>, signal: AbortSignal): Promise<Output> {
-    return this.#ask(ask, signal);
+  sendPart<Input extends ServiceInputTypes, Output extends ServiceOutputTypes>(
+    command: Command<Input, Output>,
+    signal: AbortSignal,
+  ): Promise<Output> {
+    return this.#send(command, signal);
   }
 
   /**
@@ -54,8 +83,8 @@ export class S3UploadRequests {
    * @throws Error without a response in time after a stop: the object may be stored or not; MediaError `MEDIA_EXISTS`,
    *   `UNKNOWN_MEDIA` (of a part), `OVERLOADED`; Error in the server's words; `signal.reason`
    */
-  async settle<Output>(
-    ask: SendRequest<Output>,
+  async settle<Input extends ServiceInputTypes, Output extends ServiceOutputTypes>(
+    command: Command<Input, Output>,
     signal: AbortSignal,
     failing?: AbortSignal,
   ): Promise<Output> {
@@ -70,7 +99,7 @@ export class S3UploadRequests {
     const end = failing === undefined ? late.signal : AbortSignal.any([late.signal, failing]);
     signal.addEventListener('abort', beginToWait, { once: true });
     try {
-      return await this.#ask(ask, end);
+      return await this.#send(command, end);
     } finally {
       signal.removeEventListener('abort', beginToWait);
       clearTimeout(timer);
@@ -96,13 +125,13 @@ export class S3UploadRequests {
    * @param abortSignal ends the request
    * @param stop its reason is thrown if it has ended the request
    */
-  async #ask<Output>(
-    ask: SendRequest<Output>,
+  async #send<Input extends ServiceInputTypes, Output extends ServiceOutputTypes>(
+    command: Command<Input, Output>,
     abortSignal: AbortSignal,
     stop = abortSignal,
   ): Promise<Output> {
     try {
-      return await ask(abortSignal);
+      return await this.#client.send(command, { abortSignal });
     } catch (error) {
       stop.throwIfAborted();
       const cause = await findS3Cause(this.#client, error);
@@ -121,4 +150,24 @@ export class S3UploadRequests {
     if (!isUnknown && name !== 'ConditionalRequestConflict') return undefined;
     return new MediaError('OVERLOADED', { cause, bottleneck: 'uploads', retryAfterSeconds: 1 });
   }
+}
+
+/** Fills one part after the other, in the same memory; the last may be shorter, and is empty only if alone. */
+export async function* fillParts(chunks: AsyncIterable<Uint8Array>): AsyncGenerator<Part> {
+  const buffer = Buffer.allocUnsafeSlow(PART_BYTES);
+  let filled = 0;
+  for await (const chunk of chunks) {
+    for (let taken = 0; taken < chunk.length; ) {
+      // Only now is it known that this part is not the last.
+      if (filled === PART_BYTES) {
+        yield { bytes: buffer, isLast: false };
+        filled = 0;
+      }
+      const count = Math.min(PART_BYTES - filled, chunk.length - taken);
+      buffer.set(chunk.subarray(taken, taken + count), filled);
+      filled += count;
+      taken += count;
+    }
+  }
+  yield { bytes: buffer.subarray(0, filled), isLast: true };
 }
