@@ -18,7 +18,7 @@ import type { Originals } from './pipeline/originals/originals.ts';
 import type { Clock, Log } from './pipeline/ports.ts';
 import type { Purger } from './pipeline/results/purger.ts';
 import { type UploadLimits, UploadService } from './pipeline/uploads/upload-service.ts';
-import type { StorageMarker } from './storage/filesystem/storage-marker.ts';
+import type { StorageMarker } from './storage/filesystem/root-folder.ts';
 import { openListing, openOriginalWriter } from './storage/open-storage.ts';
 import type { SiteDoubles } from './storage/remote/open-sites.ts';
 import type { Tracing } from './telemetry/tracing.ts';

@@ -3,8 +3,8 @@ import { originFolders } from '../contract/resources.ts';
 import type { OriginalWriter } from '../pipeline/originals/original-writer.ts';
 import type { Log, OriginListing, ResultStore, Source } from '../pipeline/ports.ts';
 import { createDiskCache, openFolderBeside } from './disk-cache/disk-cache.ts';
-import { createFilesystemOrigin } from './filesystem/filesystem-origin.ts';
-import { StorageMarker } from './filesystem/storage-marker.ts';
+import { createFilesystemOrigin } from './filesystem/origin.ts';
+import { StorageMarker } from './filesystem/root-folder.ts';
 import type { S3Listing } from './s3/s3-listing.ts';
 
 /** Returns the marker of the folder of the originals, if one is configured. */
@@ -33,7 +33,7 @@ export async function openListing({
   storage,
 }: Pick<Config, 'storage'>): Promise<OriginListing | S3Listing> {
   if (storage.kind === 'filesystem') {
-    const { createFilesystemListing } = await import('./filesystem/filesystem-listing.ts');
+    const { createFilesystemListing } = await import('./filesystem/listing.ts');
     return createFilesystemListing(storage.folder);
   }
   const { S3Listing } = await import('./s3/s3-listing.ts');
@@ -53,7 +53,7 @@ export async function openOriginalWriter(
 ): Promise<OriginalWriter> {
   const { storage } = config;
   if (storage.kind === 'filesystem') {
-    const adapter = await import('./filesystem/filesystem-original-writer.ts');
+    const adapter = await import('./filesystem/writer.ts');
     return adapter.createFilesystemOriginalWriter(storage.folder, marker);
   }
   const { S3OriginalWriter } = await import('./s3/s3-original-writer.ts');

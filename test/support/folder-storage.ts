@@ -1,12 +1,12 @@
 import type { AppParts } from '../../src/app.ts';
 import type { OriginListing } from '../../src/pipeline/ports.ts';
-import { createFilesystemListing } from '../../src/storage/filesystem/filesystem-listing.ts';
+import { createFilesystemListing } from '../../src/storage/filesystem/listing.ts';
 import {
   createFilesystemOrigin,
   type FilesystemOrigin,
-} from '../../src/storage/filesystem/filesystem-origin.ts';
-import { createFilesystemOriginalWriter } from '../../src/storage/filesystem/filesystem-original-writer.ts';
-import { StorageMarker } from '../../src/storage/filesystem/storage-marker.ts';
+} from '../../src/storage/filesystem/origin.ts';
+import { StorageMarker } from '../../src/storage/filesystem/root-folder.ts';
+import { createFilesystemOriginalWriter } from '../../src/storage/filesystem/writer.ts';
 
 /** Writes originals. */
 export type OriginalWriter = NonNullable<AppParts['originalWriter']>;

@@ -27,17 +27,14 @@ const readStatus = promisify(fstat);
  * @returns `undefined` for anything but a regular file
  * @throws errors of `open` of node:fs
  */
-export async function openRegularFile(
-  path: string,
-  findPath: (opened: OpenedFile, path: string) => string | Promise<string> = findOpenedPath,
-): Promise<OpenedFile | undefined> {
+export async function openRegularFile(path: string): Promise<OpenedFile | undefined> {
   for (let attempt = 1; attempt <= MAX_ATTEMPTS; attempt += 1) {
     // O_NONBLOCK: a named pipe must not hang the open.
     const flags = constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK;
     const descriptor = await openDescriptor(path, flags);
     try {
       const opened = { descriptor, status: await readStatus(descriptor, { bigint: true }) };
-      if (opened.status.isFile() && (await findPath(opened, path)) === path) return opened;
+      if (opened.status.isFile() && (await findOpenedPath(opened, path)) === path) return opened;
       const { nlink } = await readStatus(descriptor, { bigint: true });
       closeFile(opened);
       if (nlink !== 0n) return undefined; // the file was not replaced meanwhile
@@ -95,20 +92,13 @@ export function closeFile(
   close(descriptor, onClosed);
 }
 
-function findOpenedPath(opened: OpenedFile, path: string): string | Promise<string> {
+async function findOpenedPath({ descriptor, status }: OpenedFile, path: string): Promise<string> {
   try {
-    return readlinkSync(`/proc/self/fd/${opened.descriptor}`);
+    return readlinkSync(`/proc/self/fd/${descriptor}`);
   } catch {
-    return findRealPath(opened, path);
+    // Not covered: a folder that is swapped for a link and back meanwhile.
+    const real = await realpath(path);
+    const there = await stat(real, { bigint: true });
+    return there.ino === status.ino && there.dev === status.dev ? real : '';
   }
-}
-
-/**
- * Resolves the real path, if it still is the opened file; does not notice a folder that is swapped for a link and back
- * meanwhile.
- */
-export async function findRealPath({ status }: OpenedFile, path: string): Promise<string> {
-  const real = await realpath(path);
-  const there = await stat(real, { bigint: true });
-  return there.ino === status.ino && there.dev === status.dev ? real : '';
 }

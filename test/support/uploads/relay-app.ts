@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { onTestFinished } from 'vitest';
 import type { RelayCapability } from '../../../src/contract/signing/relay-capability.ts';
 import { SigningKeys } from '../../../src/contract/signing/signing-keys.ts';
-import { createFilesystemOrigin } from '../../../src/storage/filesystem/filesystem-origin.ts';
+import { createFilesystemOrigin } from '../../../src/storage/filesystem/origin.ts';
 import { formatRelayPath, signCapabilityText } from '../../../tools/documents/upload-vectors.ts';
 import { makeTemporaryFolder } from '../temporary-folder.ts';
 import { createTestApp, type TestAppOptions } from '../test-app.ts';

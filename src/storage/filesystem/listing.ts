@@ -1,8 +1,9 @@
-import { lstat, realpath, stat } from 'node:fs/promises';
+import { lstat } from 'node:fs/promises';
 import { relative, resolve, sep } from 'node:path';
 import { MediaError } from '../../contract/errors.ts';
 import type { OriginListing } from '../../pipeline/ports.ts';
 import { walkFolder } from './folder-walk.ts';
+import { RootFolder } from './root-folder.ts';
 import { isMissingFile } from './system-errors.ts';
 
 /**
@@ -15,16 +16,16 @@ import { isMissingFile } from './system-errors.ts';
  * @throws Error if the folder is missing
  */
 export async function createFilesystemListing(path: string): Promise<OriginListing> {
-  const root = await realpath(path);
+  const root = await RootFolder.open(path);
   return {
     list: async (prefix, visit, signal) => {
       try {
         // Without a trailing slash, with which a link would be followed.
-        const folder = resolve(root, prefix);
+        const folder = resolve(root.path, prefix);
         if (!(await isOwnFolder(folder, root))) return;
         for await (const entry of walkFolder(folder, { signal })) {
           if (entry.kind !== 'file') continue;
-          const key = relative(root, entry.path).replaceAll(sep, '/');
+          const key = relative(root.path, entry.path).replaceAll(sep, '/');
           if (!visit({ key, sizeBytes: entry.sizeBytes })) return;
         }
       } catch (error) {
@@ -36,12 +37,12 @@ export async function createFilesystemListing(path: string): Promise<OriginListi
 }
 
 /** @throws Error if the root is missing: an unmounted disk is not an empty one */
-async function isOwnFolder(folder: string, root: string): Promise<boolean> {
+async function isOwnFolder(folder: string, root: RootFolder): Promise<boolean> {
   try {
     return (await lstat(folder)).isDirectory(); // false for a link to a folder
   } catch (error) {
     if (!isMissingFile(error)) throw error;
-    if (!(await stat(root)).isDirectory()) throw error;
+    if (!(await root.isThere())) throw error;
     return false;
   }
 }

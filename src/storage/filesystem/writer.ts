@@ -9,8 +9,7 @@ import {
   untilStopped,
 } from '../../pipeline/originals/original-writer.ts';
 import { fileEtagOf } from './opened-file.ts';
-import { RootFolder } from './root-folder.ts';
-import type { StorageMarker } from './storage-marker.ts';
+import { RootFolder, type StorageMarker } from './root-folder.ts';
 import { isMissingFile, systemCodeOf } from './system-errors.ts';
 import { writeWholeFile } from './whole-file.ts';
 
@@ -23,13 +22,11 @@ import { writeWholeFile } from './whole-file.ts';
  */
 export class FilesystemOriginalWriter implements OriginalWriter {
   readonly #root: RootFolder;
-  readonly #marker: StorageMarker | undefined;
   /** A file appears as a whole, so parts cannot be completed by others. */
   readonly writePart = undefined;
 
-  constructor(root: RootFolder, marker?: StorageMarker) {
+  constructor(root: RootFolder) {
     this.#root = root;
-    this.#marker = marker;
   }
 
   async write(
@@ -39,7 +36,7 @@ export class FilesystemOriginalWriter implements OriginalWriter {
   ): Promise<string> {
     options.signal.throwIfAborted();
     const path = this.#pathOf(key);
-    await this.#checkMarker();
+    await this.#checkRoot();
     const root = this.#root.path;
     const temporaryPath = join(root, `.incoming-${randomBytes(16).toString('hex')}`);
     const place = { path, temporaryPath, root, isNew: options.isNew };
@@ -55,7 +52,7 @@ export class FilesystemOriginalWriter implements OriginalWriter {
 
   /** Whether anything exists at the key: a link or a folder is in the way, too. */
   async has(key: string): Promise<boolean> {
-    await this.#checkMarker();
+    await this.#checkRoot();
     try {
       await lstat(this.#pathOf(key));
       return true;
@@ -77,8 +74,9 @@ export class FilesystemOriginalWriter implements OriginalWriter {
   }
 
   /** Rejects writes if the disk is not mounted: an original would be written to the disk below. */
-  async #checkMarker(): Promise<void> {
-    if ((await this.#marker?.look()) === false) throw new Error('The file STORAGE_MARKER is gone.');
+  async #checkRoot(): Promise<void> {
+    if (await this.#root.isThere()) return;
+    throw new Error('STORAGE_DIR, or the file STORAGE_MARKER in it, is gone.');
   }
 }
 
@@ -90,7 +88,7 @@ export async function createFilesystemOriginalWriter(
   folder: string,
   marker?: StorageMarker,
 ): Promise<FilesystemOriginalWriter> {
-  return new FilesystemOriginalWriter(await RootFolder.open(folder), marker);
+  return new FilesystemOriginalWriter(await RootFolder.open(folder, marker));
 }
 
 /** Flushes a folder, which stores the names of its files. */

@@ -1,5 +1,4 @@
 import { createReadStream } from 'node:fs';
-import { stat } from 'node:fs/promises';
 import type { Readable } from 'node:stream';
 import { MediaError } from '../../contract/errors.ts';
 import type { Opened, OpenOptions, Source } from '../../pipeline/ports.ts';
@@ -11,8 +10,7 @@ import {
   openRegularFile,
   readBytes,
 } from './opened-file.ts';
-import { RootFolder } from './root-folder.ts';
-import type { StorageMarker } from './storage-marker.ts';
+import { RootFolder, type StorageMarker } from './root-folder.ts';
 import { isMissingFile } from './system-errors.ts';
 
 /**
@@ -42,11 +40,9 @@ const MAX_AT_ONCE_BYTES = 1024 * 1024;
 export class FilesystemOrigin implements Source {
   readonly identity = 'tag';
   readonly #root: RootFolder;
-  readonly #marker: StorageMarker | undefined;
 
-  constructor(root: RootFolder, marker?: StorageMarker) {
+  constructor(root: RootFolder) {
     this.#root = root;
-    this.#marker = marker;
   }
 
   async open(key: string, { signal, range, isHeld = false }: OpenOptions): Promise<Opened> {
@@ -77,13 +73,8 @@ export class FilesystemOrigin implements Source {
   async #translate(error: unknown): Promise<unknown> {
     if (error instanceof MediaError) return error;
     if (!isMissingFile(error)) return new MediaError('ORIGIN_ERROR', { cause: error });
-    // A missing root (an unmounted disk) is a failing origin, not a missing object.
-    const isRootThere = await stat(this.#root.path).then(
-      (status) => status.isDirectory(),
-      () => false,
-    );
-    const isOurs = isRootThere && ((await this.#marker?.look()) ?? true);
-    return new MediaError(isOurs ? 'UNKNOWN_MEDIA' : 'ORIGIN_ERROR', { cause: error });
+    const code = (await this.#root.isThere()) ? 'UNKNOWN_MEDIA' : 'ORIGIN_ERROR';
+    return new MediaError(code, { cause: error });
   }
 }
 
@@ -119,5 +110,5 @@ export async function createFilesystemOrigin(
   folder: string,
   marker?: StorageMarker,
 ): Promise<FilesystemOrigin> {
-  return new FilesystemOrigin(await RootFolder.open(folder), marker);
+  return new FilesystemOrigin(await RootFolder.open(folder, marker));
 }
