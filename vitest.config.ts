@@ -1,6 +1,6 @@
 import { availableParallelism } from 'node:os';
 import { defineConfig, type TestProjectInlineConfiguration } from 'vitest/config';
-import { SkippedTests } from './test/support/skipped-tests.ts';
+import { RunReport } from './test/support/run-report.ts';
 
 type Options = NonNullable<TestProjectInlineConfiguration['test']>;
 
@@ -62,7 +62,7 @@ export default defineConfig({
   test: {
     // Once per run, however many projects take part.
     globalSetup: ['test/support/build.ts'],
-    reporters: ['default', new SkippedTests()],
+    reporters: ['default', new RunReport()],
     // By default one core is left free; the tests wait for processes as often as they compute.
     maxWorkers: Math.ceil(availableParallelism() * 1.5),
     projects: Object.entries(projects).map(([name, options], index) => ({

@@ -89,6 +89,9 @@ test('a golden is written by an update alone, and a failure is shown on the page
   const html = readFileSync(page.file, 'utf8');
   expect(html).toContain('1 goldens, 1 of them not met');
   expect(html).toContain('&#60;it&#62; is mirrored');
-  for (const [, url = ''] of html.matchAll(/src="([^"]+)"/g))
-    expect((await sharp(join(path, 'report', url)).metadata()).format).toBe('png');
+  const shown = [...html.matchAll(/src="([^"]+)"/g)].map(([, url = '']) =>
+    join(path, 'report', url),
+  );
+  const images = await Promise.all(shown.map((file) => sharp(file).metadata()));
+  expect(images.map(({ format }) => format)).toEqual(['jpeg', 'png', 'png', 'png']);
 });

@@ -1,0 +1,78 @@
+import type { Reporter, TestModule } from 'vitest/node';
+
+/** What the service does, and where below `test/` that is proved; the first that fits. */
+const claims: readonly (readonly [claim: string, files: RegExp])[] = [
+  [
+    'Pictures come out right',
+    /^(golden|transforms|formats)\/|^workers\/(gif|heic|decoders|frame-)/,
+  ],
+  [
+    'Hostile files and clients do no harm, and a lost render costs no other',
+    /^(hostile|workers|http\/edge|pipeline\/render)\//,
+  ],
+  ['Nothing is fetched, rendered or kept twice, nor kept after a purge', /^(cache|pipeline)\//],
+  ['URLs, headers and errors are those of the contract', /^(contract|surface|clients|http)\//],
+  ['Folders, buckets, other sites and stores behave alike', /^storage\//],
+  ['Settings, commands, log and documents hold what they say', /^/],
+];
+
+/** Suites beside `npm test`, and what each needs besides Node; see `vitest.config.ts`. */
+const suites = {
+  exhaustive:
+    'whole matrices, hanging disks, commands of the documents: curl, fuse3, python3-fusepy',
+  hostile: 'bombs, thousands of mutants, a malicious worker: bubblewrap',
+  front: 'thousands of idle and slow clients',
+  s3: 'originals and renderings in a bucket: Ceph RGW',
+  proxy: 'nginx in front: nginx-light, openssl',
+  replicas: 'three services on one bucket: nginx-light, Ceph RGW',
+  browser: 'the explorer, colours and uploads in a browser: chromium',
+  metrics: 'alerts and dashboard: prometheus',
+} as const;
+
+/**
+ * Ends a run with what it has shown, claim by claim; the tests that were skipped, each for the want of a tool or a right
+ * of this machine; and what was not run. Where `TEST_TOOLS=required` says that all tools are here, as CI does, a
+ * skipped test fails the run.
+ */
+export class RunReport implements Reporter {
+  onTestRunEnd(modules: readonly TestModule[]): void {
+    const write = (line: string): void => void process.stdout.write(`${line}\n`);
+    const names = new Set(modules.map(({ project }) => project.name));
+    if (names.has('unit')) for (const line of summarize(modules)) write(line);
+    const skipped = modules.flatMap((module) =>
+      [...module.children.allTests('skipped')].map(
+        (test) => `  ${module.relativeModuleId}: ${test.fullName}`,
+      ),
+    );
+    const isRed = process.env.TEST_TOOLS === 'required' && skipped.length > 0;
+    if (skipped.length > 0) write(`\nSkipped${isRed ? ', and TEST_TOOLS=required' : ''}:`);
+    for (const line of skipped) write(line);
+    if (isRed) process.exitCode = 1;
+    if (!names.has('unit')) return;
+    write('\nNot run here (docs/contributing.md):');
+    if (process.env.TEST_SCALE !== 'full')
+      write('  TEST_SCALE=full npm test  longer runs of the same');
+    for (const [name, what] of Object.entries(suites)) {
+      if (!names.has(name)) write(`  ${`npm run test:${name}`.padEnd(24)}  ${what}`);
+    }
+  }
+}
+
+/** Counts tests and failures by claim; claims of which nothing was run are left out. */
+function summarize(modules: readonly TestModule[]): string[] {
+  const counts = new Map(claims.map(([claim]) => [claim, { passed: 0, failed: 0 }]));
+  for (const module of modules) {
+    const file = module.relativeModuleId.replace(/^test\//, '');
+    const [claim = ''] = claims.find(([, files]) => files.test(file)) ?? [];
+    const count = counts.get(claim);
+    if (count === undefined) continue;
+    count.passed += [...module.children.allTests('passed')].length;
+    count.failed += [...module.children.allTests('failed')].length;
+  }
+  return [...counts]
+    .filter(([, { passed, failed }]) => passed + failed > 0)
+    .map(([claim, { passed, failed }]) => {
+      const failures = failed === 0 ? '' : `, ${failed} failed`;
+      return `  ${failed === 0 ? '✓' : '×'} ${claim} (${passed} tests${failures})`;
+    });
+}
