@@ -1,5 +1,7 @@
 import type { Readable, Writable } from 'node:stream';
 import type { Environment } from '../config/setting.ts';
+import { formatCauses } from '../contract/errors.ts';
+import type { Log } from '../pipeline/ports.ts';
 
 /** Exit statuses; those above 2 are BSD's (`sysexits.h`). */
 export const exitStatus = {
@@ -71,3 +73,30 @@ export class CommandStopped extends Error {
 export function writeLine(stream: Writable, line: string): void {
   stream.write(`${line}\n`);
 }
+
+const units = ['KiB', 'MiB', 'GiB', 'TiB'] as const;
+
+/** Formats a number of bytes for a person: `812 bytes`, `1.2 MiB`. */
+export function formatByteSize(size: number): string {
+  const sizeBytes = Math.round(size); // a mean may be fractional
+  if (sizeBytes < 1024) return `${sizeBytes} ${sizeBytes === 1 ? 'byte' : 'bytes'}`;
+  const power = Math.min(Math.floor(Math.log2(sizeBytes) / 10), units.length);
+  return `${(sizeBytes / 1024 ** power).toFixed(1)} ${units[power - 1] ?? ''}`;
+}
+
+/** Returns a log for a person at a terminal: only errors, a sentence each, with their causes. */
+export function createPlainLog(stderr: Writable): Log {
+  return {
+    info: ignore,
+    warn: ignore,
+    error: (details, message) => {
+      const error = 'err' in details ? details.err : undefined;
+      writeLine(stderr, `darkroom: ${message}${formatCauses(error)}`);
+    },
+  };
+}
+
+/** A log that discards everything. */
+export const silentLog: Log = { info: ignore, warn: ignore, error: ignore };
+
+function ignore(): void {}

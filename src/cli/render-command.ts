@@ -1,11 +1,17 @@
 import { pipeline } from 'node:stream/promises';
 import { readConfig } from '../config/config.ts';
 import { readImageFacts } from '../formats/read-image-facts.ts';
-import { formatByteSize } from './byte-size.ts';
-import { type Command, CommandFault, exitStatus, usageFault, writeLine } from './command.ts';
+import {
+  type Command,
+  CommandFault,
+  createPlainLog,
+  exitStatus,
+  formatByteSize,
+  usageFault,
+  writeLine,
+} from './command.ts';
 import { formatErrorResponse, withOfflineApp } from './offline-app.ts';
 import { writeOutputFile } from './output-file.ts';
-import { createPlainLog } from './plain-log.ts';
 
 /** Largest response whose dimensions are shown, since it must be held in memory. */
 const MAX_MEASURED_BYTES = 64 * 1024 * 1024;

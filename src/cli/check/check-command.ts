@@ -1,38 +1,44 @@
 import { type Config, ConfigError, readConfig } from '../../config/config.ts';
 import { settingNames } from '../../config/settings.ts';
 import { describeUnknownSetting } from '../../config/unknown-settings.ts';
+import { formatCauses } from '../../contract/errors.ts';
 import type { SigningKeys } from '../../contract/signing/signing-keys.ts';
+import { unlessAborted } from '../../pipeline/abort.ts';
+import { AddressGuard } from '../../storage/remote/guard.ts';
+import { CaresResolver } from '../../storage/remote/resolver.ts';
 import { type Command, exitStatus, type Terminal } from '../command.ts';
-import { checkExternal } from './external-check.ts';
 import { type Finding, fault, ok, warning, writeFinding } from './finding.ts';
 import { checkOrigin } from './origin-check.ts';
 import { checkResultStore } from './result-store-check.ts';
 import { checkWorkers } from './worker-check.ts';
+
+/** A name that always exists (RFC 2606 §3). */
+const USUAL_NAME = 'example.com';
 
 /** Checks whether the service would work with this configuration. */
 export const checkCommand: Command = {
   summary: 'checks the configuration and the storage',
   operands: [],
   help: `
-Prints a line for each thing that it looks at: ok, or FAULT with what follows
-from it. It can run beside a service with the same settings. It looks at
+Prints a line for each check: ok, or FAULT with its consequence. It can run
+beside a service with the same settings. It checks
 
-  settings          all of them, as the service does at its start; of a name
-                    that is none, but looks like one, it warns
-  missing original  whether the storage says so, which is what makes a 404
-  listing           whether what is there looks like originals
-  reading           whether the first of them can be read
-  clock             of S3: whether it agrees with the server's
-  renderings        whether RESULT_STORE takes one, gives it back and removes it
+  settings          all of them, as the service does at its start; warns of an
+                    unknown name that resembles a setting
+  missing original  whether the storage reports one as missing, not as a
+                    failure: only then do clients get a 404
+  listing           whether files in the storage have keys of originals
+  reading           whether the first original can be read
+  renderings        whether RESULT_STORE can write, read and remove one
   external keys     how many there are; only where one is set
   attachment keys   the same
   upload keys       the same
   external lookup   whether names of other sites are resolved, to addresses
                     that may be connected to
-  workers           whether render processes start, and what they are kept from
+  workers           whether render processes start, and how they are confined
 
-Secrets are never shown. Exit status: 0 all is well; 1 there are faults; 78
-settings are not valid, and nothing else was looked at.`,
+Secrets are never shown. Exit status: 0 no faults; 1 faults; 78 settings are
+not valid, and nothing else was checked.`,
   run: async (_operands, { environment, stdout, signal }) => {
     let config: Config;
     try {
@@ -81,4 +87,30 @@ function* checkKeys({ external, attachments, relay }: Config): Generator<Finding
 
 function describeSigners({ count }: SigningKeys): string {
   return count > 1 ? `the first signs; ${count - 1} more verify` : 'the first signs';
+}
+
+/** Checks whether names of other sites can be resolved if external media are enabled. Fetches nothing. */
+async function* checkExternal({ external }: Config, signal: AbortSignal): AsyncGenerator<Finding> {
+  if (external === undefined) return;
+  const { dnsServers = [], allowedHosts } = external;
+  const name = allowedHosts.find((host) => /\.\w*[a-z]/.test(host)) ?? USUAL_NAME;
+  const resolver = new CaresResolver(dnsServers);
+  try {
+    const addresses = await unlessAborted(resolver.resolve(name), signal);
+    const guard = new AddressGuard(external);
+    const refused = addresses.find((address) => guard.findFault(address) !== undefined);
+    yield refused === undefined
+      ? ok('external lookup', `${name} has ${addresses.join(', ')}`)
+      : fault(
+          'external lookup',
+          `${name} has the address ${refused}, which must not be connected to (${guard.findFault(refused)})`,
+        );
+  } catch (error) {
+    signal.throwIfAborted();
+    const servers = dnsServers.length === 0 ? "the system's servers" : dnsServers.join(', ');
+    yield fault(
+      'external lookup',
+      `${name} is not resolved by ${servers}, so nothing of other sites would be shown${formatCauses(error)}`,
+    );
+  }
 }

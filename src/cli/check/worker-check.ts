@@ -4,8 +4,7 @@ import { formatCauses } from '../../contract/errors.ts';
 import { unlessAborted } from '../../pipeline/abort.ts';
 import { describeConfinement, listDangers } from '../../workers/confinement/confinement.ts';
 import { WorkerPool } from '../../workers/pool.ts';
-import { formatByteSize } from '../byte-size.ts';
-import { silentLog } from '../plain-log.ts';
+import { formatByteSize, silentLog } from '../command.ts';
 import { type Finding, fault, ok } from './finding.ts';
 
 /**

@@ -1,35 +1,25 @@
-import { fstatSync, type Stats, statSync } from 'node:fs';
 import { type FileHandle, open } from 'node:fs/promises';
 import { devNull } from 'node:os';
 import { addAbortSignal } from 'node:stream';
 import { unlessAborted } from '../../pipeline/abort.ts';
 import { CommandFault, type Terminal } from '../command.ts';
 
-/** The descriptor of standard input. */
-const STANDARD_INPUT = 0;
-
 /** Bytes per read. */
 const CHUNK_BYTES = 1024 * 1024;
 
-/** A file, or standard input, that can be read once. */
-export interface InputFile {
-  /** `undefined` if unknown before the end. */
-  readonly sizeBytes: number | undefined;
-  readonly chunks: AsyncIterable<Uint8Array>;
-}
+/** Bytes of a file, or of standard input, that can be read once. */
+export type InputFile = AsyncIterable<Uint8Array>;
 
 /**
- * Opens a file. Its `chunks` throw a CommandFault if the file cannot be read to its end.
+ * Opens a file. Its bytes throw a CommandFault if the file cannot be read to its end.
  *
  * @param path `-` is standard input
  * @throws CommandFault if the path cannot be read, or is a folder
  */
 export async function openInputFile(path: string, { stdin, signal }: Terminal): Promise<InputFile> {
   if (path === '-') {
-    checkStandardInput();
     // A stop does not wait for the process that writes to us.
-    const chunks = readOr('standard input', addAbortSignal(signal, stdin), signal);
-    return { sizeBytes: undefined, chunks };
+    return readOr('standard input', rejectEmpty(addAbortSignal(signal, stdin)), signal);
   }
   const opening = open(path);
   // Nor does it wait for a process that opens the other end of a pipe.
@@ -42,45 +32,20 @@ export async function openInputFile(path: string, { stdin, signal }: Terminal): 
     await file.close();
     throw new CommandFault(`${path} is a folder`);
   }
-  return {
-    // The size of a pipe, or of a file of /proc, means nothing.
-    sizeBytes: status.isFile() && status.size > 0 ? status.size : undefined,
-    chunks: readOr(path, readChunks(file, signal), signal),
-  };
+  return readOr(path, readChunks(file, signal), signal);
 }
 
-/**
- * Rejects an unreadable standard input: Node treats one as empty, and replaces a closed descriptor by the null device;
- * an original would be emptied by mistake.
- *
- * @throws CommandFault if standard input cannot be read
- */
-function checkStandardInput(): void {
-  const status = statOr(() => fstatSync(STANDARD_INPUT));
-  if (status?.isDirectory()) throw new CommandFault('standard input is a folder');
-  const isNull =
-    status?.isCharacterDevice() && status.rdev === statOr(() => statSync(devNull))?.rdev;
-  if (status === undefined || isNull) {
-    throw new CommandFault(
-      `standard input is closed, or ${devNull}; name ${devNull} itself for an empty file`,
-    );
+/** An empty original must be a named file: Node shows a closed or unreadable standard input as an empty one. */
+async function* rejectEmpty(stdin: AsyncIterable<Uint8Array>): AsyncGenerator<Uint8Array> {
+  let isEmpty = true;
+  for await (const chunk of stdin) {
+    isEmpty = false;
+    yield chunk;
   }
-  if (status.isBlockDevice()) throw new CommandFault('standard input is no file, pipe or terminal');
+  if (isEmpty) throw new Error(`it is empty; name ${devNull} for an empty file`);
 }
 
-function statOr(read: () => Stats): Stats | undefined {
-  try {
-    return read();
-  } catch {
-    return undefined;
-  }
-}
-
-/**
- * Reads all bytes of a file; returns `undefined` beyond `maxBytes`.
- *
- * @throws errors of `chunks`
- */
+/** Reads all bytes of a file; returns `undefined` beyond `maxBytes`. */
 export async function readWhole(
   chunks: AsyncIterable<Uint8Array>,
   maxBytes: number,

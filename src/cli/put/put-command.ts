@@ -1,23 +1,30 @@
-import { Readable } from 'node:stream';
-import { type Config, readConfig } from '../../config/config.ts';
+import { readConfig } from '../../config/config.ts';
 import { MediaError } from '../../contract/errors.ts';
+import {
+  formatPath,
+  originKeyOf,
+  parseOriginKey,
+  parsePath,
+  unmarkedKeyOf,
+} from '../../contract/media-path.ts';
+import { resourceRows } from '../../contract/resources.ts';
 import { withDeadline } from '../../pipeline/abort.ts';
 import { readSize } from '../../pipeline/originals/open-body.ts';
 import type { OriginalWriter } from '../../pipeline/originals/original-writer.ts';
 import type { Source } from '../../pipeline/ports.ts';
 import { openOrigin, openOriginalWriter } from '../../storage/open-storage.ts';
-import { formatByteSize } from '../byte-size.ts';
 import {
   type Command,
   CommandFault,
   CommandStopped,
   exitStatus,
+  formatByteSize,
   type Terminal,
+  usageFault,
   writeLine,
 } from '../command.ts';
-import { type InputFile, openInputFile, readWhole } from './input-file.ts';
-import { type OriginalAddress, parseAddress } from './original-address.ts';
-import { findServingFault } from './serving-trial.ts';
+import { type InputFile, openInputFile } from './input-file.ts';
+import { checkImage } from './serving-trial.ts';
 
 /** Stores an original where the service reads it. */
 export const putCommand: Command = {
@@ -38,42 +45,56 @@ original must be purged, see README.md.
   darkroom put attachments/1/2/holiday.mp4 ~/Videos/holiday.mp4
   curl -s https://example.net/party.gif | darkroom put emojis/1 -`,
   run: async ([key = '', path = ''], terminal) => {
-    const address = parseAddress(key);
+    const { urlPath, isImage } = parseAddress(key);
     const config = readConfig(terminal.environment);
     const origin = await openOrigin(config).catch(failToRead);
-    const { firstByteTimeoutMs } = config.originLimits;
-    const find = (signal: AbortSignal) => findSize(origin, key, firstByteTimeoutMs, signal);
+    const { signal, stdout } = terminal;
     const { sizeBytes, isReplaced } = await unlessStopped(terminal, async () => {
       const input = await openInputFile(path, terminal);
-      const checked = address.isImage
-        ? await checkImage(config, address, path, input, terminal.signal)
-        : input;
-      const before = await find(terminal.signal);
-      return {
-        isReplaced: before !== undefined,
-        sizeBytes: await write(await openOriginalWriter(config), address, checked, terminal),
-      };
+      const checked = isImage ? await checkImage(config, urlPath, path, input, signal) : input;
+      const isReplaced = await exists(origin, key, config.originLimits.firstByteTimeoutMs, signal);
+      const sizeBytes = await write(await openOriginalWriter(config), key, checked, signal);
+      return { sizeBytes, isReplaced };
     });
-    // A stop comes too late from here on: the original is stored, and the output says so.
-    const storedBytes = await find(new AbortController().signal);
-    if (storedBytes !== sizeBytes) {
-      throw new CommandFault(
-        `${key} was written with ${sizeBytes} bytes, but has ${storedBytes ?? 'none'}`,
-      );
-    }
-    writeLine(
-      terminal.stdout,
-      `${key}: ${formatByteSize(sizeBytes)} (${sizeBytes}), served at ${address.urlPath}`,
-    );
+    writeLine(stdout, `${key}: ${formatByteSize(sizeBytes)} (${sizeBytes}), served at ${urlPath}`);
     if (isReplaced) {
-      writeLine(
-        terminal.stdout,
-        `It has replaced another one; purge ${JSON.stringify({ assets: [key] })}.`,
-      );
+      writeLine(stdout, `It has replaced another one; purge ${JSON.stringify({ assets: [key] })}.`);
     }
     return exitStatus.ok;
   },
 };
+
+/**
+ * Parses the key of an original as typed.
+ *
+ * @returns the path of a URL that serves the original, without parameters, and whether only images are served at this
+ *   URL; attachments may be any file
+ * @throws CommandFault that lists the keys, or names the one that was probably meant
+ */
+function parseAddress(text: string) {
+  const key = parseOriginKey(text);
+  if (key === undefined) throw refusal(text, findMeantKey(text));
+  const meant = unmarkedKeyOf(text);
+  if (meant !== undefined) throw refusal(text, meant);
+  const isImage = resourceRows[key.resource].query !== 'external';
+  const urlPath = formatPath({ ...key, extension: isImage ? 'webp' : undefined });
+  return { urlPath, isImage };
+}
+
+/** Returns the key of the original behind a URL path; `undefined` if the path has none. */
+function findMeantKey(text: string): string | undefined {
+  const parsed = parsePath(text.startsWith('/') ? text : `/${text}`);
+  return parsed.kind === 'valid' ? originKeyOf(parsed.path) : undefined;
+}
+
+function refusal(text: string, meant: string | undefined): CommandFault {
+  const forms = Object.values(resourceRows).flatMap(({ originKey }) => originKey ?? []);
+  const hint =
+    meant === undefined
+      ? `Keys are:\n${forms.map((form) => `  ${form}`).join('\n')}`
+      : `What is served there has the key ${meant}`;
+  return usageFault(`"${text}" is the key of no original. ${hint}`);
+}
 
 /** @throws CommandStopped if stopped in time; errors of the work */
 async function unlessStopped<Result>(
@@ -88,32 +109,12 @@ async function unlessStopped<Result>(
   }
 }
 
-/** @throws CommandFault if the service would never serve the image */
-async function checkImage(
-  config: Config,
-  address: OriginalAddress,
-  path: string,
-  { chunks }: InputFile,
-  signal: AbortSignal,
-): Promise<InputFile> {
-  const { maxOriginalBytes } = config.originLimits;
-  const bytes = await readWhole(chunks, maxOriginalBytes);
-  const fault =
-    bytes === undefined
-      ? `it is larger than ${formatByteSize(maxOriginalBytes)} (MAX_ORIGINAL_BYTES)`
-      : await findServingFault(config, address, bytes, signal);
-  if (fault !== undefined || bytes === undefined) {
-    throw new CommandFault(`${path} could never be served at ${address.urlPath}: ${fault}`);
-  }
-  return { sizeBytes: bytes.length, chunks: Readable.from([bytes]) };
-}
-
 /** @returns the number of bytes written */
 async function write(
   writer: OriginalWriter,
-  { key }: OriginalAddress,
-  { chunks }: InputFile,
-  { signal }: Terminal,
+  key: string,
+  chunks: InputFile,
+  signal: AbortSignal,
 ): Promise<number> {
   let writtenBytes = 0;
   const counted = async function* (): AsyncGenerator<Uint8Array> {
@@ -132,28 +133,23 @@ async function write(
   }
 }
 
-/** Returns the size of an original; `undefined` if it is missing. */
-async function findSize(
+async function exists(
   origin: Source,
   key: string,
   timeoutMs: number,
   signal: AbortSignal,
-): Promise<number | undefined> {
+): Promise<boolean> {
+  const noAnswer = () => new Error('no answer within ORIGIN_FIRST_BYTE_TIMEOUT_MS');
   try {
-    return await withDeadline(timeoutMs, signal, noAnswer, (within) =>
-      readSize(origin, key, within),
-    );
+    await withDeadline(timeoutMs, signal, noAnswer, (within) => readSize(origin, key, within));
+    return true;
   } catch (error) {
     signal.throwIfAborted();
-    if (error instanceof MediaError && error.code === 'UNKNOWN_MEDIA') return undefined;
+    if (error instanceof MediaError && error.code === 'UNKNOWN_MEDIA') return false;
     return failToRead(error);
   }
 }
 
 function failToRead(cause: unknown): never {
   throw new CommandFault('the storage cannot be read; see darkroom check', { cause });
-}
-
-function noAnswer(): Error {
-  return new Error('no answer within ORIGIN_FIRST_BYTE_TIMEOUT_MS');
 }
