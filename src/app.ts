@@ -30,7 +30,7 @@ import {
   type Confinement,
   describeConfinement,
   listDangers,
-} from './workers/confinement/confinement.ts';
+} from './workers/confinement/report.ts';
 import { type WorkerFiles, WorkerPool } from './workers/pool.ts';
 
 /** Where what starts workers is, seen from the compiled `app.js`. */

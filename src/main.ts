@@ -95,11 +95,9 @@ async function logStart(app: App, config: Config, log: Log): Promise<void> {
     `Darkroom listens on ${address}`,
   );
   if (confinement !== undefined) {
-    const { describeConfinement, listDangers } = await import(
-      './workers/confinement/confinement.ts'
-    );
+    const { describeConfinement, listDangers } = await import('./workers/confinement/report.ts');
     const level = listDangers(confinement).length === 0 ? 'info' : 'warn';
-    log[level]({ by: confinement.by }, describeConfinement(confinement));
+    log[level]({ sandbox: confinement.sandbox }, describeConfinement(confinement));
   }
   if (explorer.isOn) log.info({ address }, `The explorer lists the originals on ${address}/`);
   if (explorer.isExposed) {

@@ -74,7 +74,6 @@ const deepTests = [
   'storage/result-file.test.ts',
   'storage/whole-file.test.ts',
   'transforms/avif-grids.test.ts',
-  'workers/confinement/program-files.test.ts',
   'workers/confinement/seccomp-filter.test.ts',
   'workers/frame-scaling.test.ts',
   'workers/gif/encode-gif.test.ts',
@@ -174,7 +173,7 @@ describe('the floors', () => {
     // Where Node itself is, to start workers with it, and how to end them.
     const importers = imports.filter(({ target }) => /^(node:)?process$/.test(target));
     expect(importers.map(({ file }) => file).sort()).toEqual([
-      'workers/confinement/launchers.ts',
+      'workers/confinement/sandbox.ts',
       'workers/process-tree.ts',
     ]);
     const folders = imports

@@ -1,7 +1,7 @@
 import { fileURLToPath } from 'node:url';
 import { type Lane, type Log, lanes, type Renderer } from '../pipeline/ports.ts';
-import { type Confinement, readConfinement } from './confinement/confinement.ts';
-import type { WorkingWay } from './confinement/ways.ts';
+import { type Confinement, readConfinement } from './confinement/report.ts';
+import type { Sandbox } from './confinement/sandbox.ts';
 import { type Launch, type SharedBySlots, Slot, stopped, type WorkerCounters } from './slot.ts';
 import { WorkerProcess } from './worker-process.ts';
 import { WorkerStarter } from './worker-starter.ts';
@@ -91,15 +91,15 @@ export class WorkerPool implements Renderer {
 
   async #startConfined(): Promise<void> {
     let failure: unknown;
-    for await (const way of this.#starter.findWays()) {
+    for await (const sandbox of this.#starter.findSandboxes()) {
       try {
-        return await this.#startWith(way);
+        return await this.#startWith(sandbox);
       } catch (error) {
         if (this.#isStopped) throw error;
         failure = error;
         for (const slot of this.#allSlots) slot.abandonTry();
-        const details = { err: error, by: way.name };
-        this.#options.log.warn(details, 'the render workers do not start so confined');
+        const details = { err: error, sandbox: sandbox.name };
+        this.#options.log.warn(details, 'the render workers do not start in this sandbox');
       }
     }
     throw failure;
@@ -150,24 +150,24 @@ export class WorkerPool implements Renderer {
     return [...this.slots.light, ...this.slots.heavy];
   }
 
-  async #startWith(way: WorkingWay): Promise<void> {
+  async #startWith(sandbox: Sandbox): Promise<void> {
     const kept = { light: this.slots.light, heavy: this.slots.heavy.slice(0, 1) };
     const starts = lanes.flatMap((lane) =>
-      kept[lane].map((slot) => slot.tryStart(this.#launcherOf(lane, way))),
+      kept[lane].map((slot) => slot.tryStart(this.#launcherOf(lane, sandbox))),
     );
     await Promise.all(starts);
     for (const lane of lanes) {
-      for (const slot of this.slots[lane]) slot.open(this.#launcherOf(lane, way));
+      for (const slot of this.slots[lane]) slot.open(this.#launcherOf(lane, sandbox));
     }
     const [[light], [heavy]] = [this.processIdsOf('light'), this.processIdsOf('heavy')];
-    this.#confinement = readConfinement(way, { light, heavy });
+    this.#confinement = readConfinement(sandbox, { light, heavy });
   }
 
-  #launcherOf(lane: Lane, way: WorkingWay): Launch {
+  #launcherOf(lane: Lane, sandbox: Sandbox): Launch {
     const { memoryBytes, log } = this.#options;
     const options = {
       starter: this.#starter,
-      way,
+      sandbox,
       niceness: NICENESS[lane],
       memoryBytes: memoryBytes[lane],
       log,

@@ -1,6 +1,6 @@
 import type { ChildProcess } from 'node:child_process';
-import { readdirSync, readFileSync } from 'node:fs';
-import { constants, getPriority, setPriority } from 'node:os';
+import { readFileSync } from 'node:fs';
+import { constants } from 'node:os';
 import { kill } from 'node:process';
 
 /**
@@ -14,24 +14,23 @@ const FIRST_SIGNAL_STATUS = 128;
 /**
  * Returns the process id of Node within the tree that `spawn` has started.
  *
- * @param hasOwnProcesses whether Node is in a PID namespace of its own
+ * @param isIsolated whether Node is in a PID namespace of its own
  */
-export function findWorker(startedId: number, hasOwnProcesses: boolean): number {
-  if (!hasOwnProcesses) return startedId;
+export function findWorker(startedId: number, isIsolated: boolean): number {
+  if (!isIsolated) return startedId;
   const [first] = listChildren(startedId);
-  const [worker] = first === undefined ? [] : listChildren(first);
-  return worker ?? startedId;
+  return listChildren(first)[0] ?? startedId;
 }
 
 /**
- * Kills a worker at once. In a PID namespace of its own, Node itself is killed: the started program ends after it, and
- * with the namespace all processes that Node has started. Before Node runs, the started program takes the rest along.
+ * Kills a worker at once. The first process of a PID namespace takes all others along, and the started program ends
+ * after it. Before that process exists, the started program itself is killed.
  */
-export function killWorker(child: ChildProcess, hasOwnProcesses: boolean): void {
-  if (child.pid === undefined || !isRunning(child)) return;
-  const worker = findWorker(child.pid, hasOwnProcesses);
+export function killWorker(child: ChildProcess, isIsolated: boolean): void {
+  if (!isRunning(child)) return;
+  const [first] = isIsolated ? listChildren(child.pid) : [];
   try {
-    if (worker !== child.pid && kill(worker, 'SIGKILL')) return;
+    if (first !== undefined && kill(first, 'SIGKILL')) return;
   } catch {
     // The process has just ended, or we may not kill it.
   }
@@ -53,31 +52,14 @@ export function killSince(processId: number, start: string): void {
   }
 }
 
-/** Describes the end of a process for the log: a signal or an exit status. */
-export function describeEnding(
-  code: number | null,
-  signal: NodeJS.Signals | null,
-  hasOwnProcesses: boolean,
-): string {
-  const number = hasOwnProcesses ? Number(code) - FIRST_SIGNAL_STATUS : 0;
-  const [told] = Object.entries(constants.signals).find(([, value]) => value === number) ?? [];
-  return signal ?? told ?? `status ${code}`;
-}
+/** Ending of a killed process that does not end: no signal reaches one that waits for a hanging disk. */
+export const NO_END = 'no end although it was killed';
 
-/**
- * Lowers the priority of a process with all its threads; later threads inherit it. Only its user and root may do so;
- * otherwise the confinement shows the actual priority.
- *
- * @param niceness at least that of its start, at most 19
- */
-export function lowerPriority(processId: number, niceness: number): void {
-  for (const thread of listThreads(processId)) {
-    try {
-      if (getPriority(thread) < niceness) setPriority(thread, niceness);
-    } catch {
-      // Not permitted, or the process has just ended.
-    }
-  }
+/** Describes the end of a process for the log: a signal or an exit status. */
+export function describeEnding(code: number | null, signal: NodeJS.Signals | null): string {
+  const number = Number(code) - FIRST_SIGNAL_STATUS;
+  const [name] = Object.entries(constants.signals).find(([, value]) => value === number) ?? [];
+  return signal ?? name ?? `status ${code}`;
 }
 
 /** Clock tick of proc(5), the same on every Linux that Node runs on. */
@@ -104,15 +86,6 @@ function readStat(processId: number | undefined): readonly string[] {
     return stat.slice(stat.lastIndexOf(')') + 2).split(' ', STARTED_FIELD + 1);
   } catch {
     return [];
-  }
-}
-
-/** Lists threads by proc(5); elsewhere, a process has one priority for all of its threads. */
-function listThreads(processId: number): readonly number[] {
-  try {
-    return readdirSync(`/proc/${processId}/task`).map(Number);
-  } catch {
-    return [processId];
   }
 }
 

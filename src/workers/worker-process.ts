@@ -3,7 +3,7 @@ import { MediaError } from '../contract/errors.ts';
 import { type Log, type RenderBounds, WorkerLost } from '../pipeline/ports.ts';
 import { FrameReader, ProtocolError, writeFrame } from './frames.ts';
 import { watchJobTime } from './job-time.ts';
-import { findWorker, killSince, lowerPriority, readStartOf } from './process-tree.ts';
+import { findWorker, killSince, readStartOf } from './process-tree.ts';
 import {
   formatCommand,
   GREETING,
@@ -18,8 +18,6 @@ import { LOST_WITH_STARTER, type WorkerStart, type WorkerStarter } from './worke
 /** Options of a worker process. */
 export interface WorkerProcessOptions extends WorkerStart {
   readonly starter: WorkerStarter;
-  /** Niceness once the worker is ready, 0 to 19. */
-  readonly niceness: number;
   readonly log: Log;
 }
 
@@ -192,10 +190,8 @@ export class WorkerProcess {
     const job = this.#job;
     if (message.kind === 'ready' && !this.#isReady) {
       clearTimeout(this.#startTimer);
-      const { niceness, way } = this.#options;
       if (this.#processId !== undefined) {
-        this.#processId = findWorker(this.#processId, way.processes === 'own');
-        lowerPriority(this.#processId, niceness);
+        this.#processId = findWorker(this.#processId, this.#options.sandbox.isIsolated);
         this.#start = readStartOf(this.#processId);
       }
       this.#isReady = true;

@@ -1,13 +1,21 @@
 import { type ChildProcess, fork } from 'node:child_process';
 import { Socket } from 'node:net';
-import type { WorkingWay } from './confinement/ways.ts';
-import type { StarterCommand, StarterMessage } from './starter/messages.ts';
+import { join } from 'node:path';
+import type { WorkerProgram } from './confinement/program-files.ts';
+import {
+  createSandbox,
+  createUnconfined,
+  type Sandbox,
+  sandboxKinds,
+} from './confinement/sandbox.ts';
+import { NO_END } from './process-tree.ts';
+import type { StarterCommand, StarterMessage } from './starter/main.ts';
 
 /** Options of the starter. */
 export interface WorkerStarterOptions {
   /** Path of the compiled entry of the process that starts workers. */
   readonly starterFile: string;
-  /** Path of the compiled entry of a worker; `undefined`: the render worker. */
+  /** Path of the entry of a worker; `undefined`: the render worker's bundle. */
   readonly workerFile: string | undefined;
   /** Whole environment of the workers; without secrets. */
   readonly environment: Readonly<Record<string, string>>;
@@ -15,9 +23,11 @@ export interface WorkerStarterOptions {
 
 /** Parameters of one worker's start. */
 export interface WorkerStart {
-  readonly way: WorkingWay;
+  readonly sandbox: Sandbox;
   /** Bound of the worker's private writable memory, in bytes. */
   readonly memoryBytes: number;
+  /** Niceness once the worker is ready, 0 to 19. */
+  readonly niceness: number;
 }
 
 /** Callbacks about a worker; `onEnd` is called once, as the last one. */
@@ -36,8 +46,11 @@ export interface StartEvents {
 /** Ending of workers whose starter has ended, which is not their fault. */
 export const LOST_WITH_STARTER = 'the end of the process that starts workers';
 
-/** Heap in MiB; the process has 11 MiB of private memory in all, most of which this bounds. */
-const MAX_HEAP_MEBIBYTES = 32;
+/** Heap of the starter in MiB, which bounds most of its private memory. */
+const STARTER_HEAP_MEBIBYTES = 32;
+
+/** Arguments of Node for a worker: images are outside of the heap, in MiB, and nothing else is large. */
+const WORKER_FLAGS = ['--enable-source-maps', '--max-old-space-size=128'];
 
 /**
  * Time after which a starter that does not report the end of a killed worker counts as stopped or stuck, in
@@ -45,39 +58,86 @@ const MAX_HEAP_MEBIBYTES = 32;
  */
 const KILL_TIMEOUT_MS = 10_000;
 
+/** Memory and time to try a sandbox, in bytes and milliseconds; on an idle machine, it takes some 80 ms. */
+const TRIAL_MEMORY_BYTES = 256 * 1024 ** 2;
+const TRIAL_TIMEOUT_MS = 30_000;
+
+/**
+ * User ids of workers, if root starts the service: each worker has its own, so that none can signal another or read its
+ * memory. The range is unused by Debian and systemd (systemd's "Users, Groups, UIDs and GIDs"), and exists in
+ * containers too, whose ids end at 65535.
+ */
+const FIRST_USER_ID = 60_578;
+const USER_IDS = 606;
+
+/** A worker that has not ended, or not yet. */
+interface Start {
+  readonly events: StartEvents;
+  userId: number | undefined;
+}
+
 /**
  * Client of the process that starts workers (`starter/main.ts`). If the process ends, so do its workers, and another
  * one is started.
  */
 export class WorkerStarter {
   readonly #options: WorkerStarterOptions;
-  readonly #starts = new Map<number, StartEvents>();
-  #child: ChildProcess | undefined;
-  #find: ((way: WorkingWay | Error | undefined) => void) | undefined;
+  readonly #program: WorkerProgram;
+  readonly #starts = new Map<number, Start>();
+  readonly #takenUserIds = new Set<number>();
+  // Two services on one machine should not begin with the same user id.
+  #lastUser = Math.floor(Math.random() * USER_IDS);
   #lastId = 0;
+  #child: ChildProcess | undefined;
   #isStopped = false;
 
   constructor(options: WorkerStarterOptions) {
+    const { starterFile, environment } = options;
+    const { workerFile = join(starterFile, '../../child/main.js') } = options;
     this.#options = options;
+    this.#program = { workerFile, environment };
   }
 
   /**
-   * Yields the sandboxes that this host supports, strongest first; if none works, one that confines nothing.
+   * Yields the sandboxes that this host supports, strongest first; the last one confines nothing.
    *
-   * @throws Error if the starter ends meanwhile: another one would begin with the first sandbox
+   * @throws Error if the starter ends meanwhile, which is no fault of a sandbox
    */
-  async *findWays(): AsyncGenerator<WorkingWay> {
-    const child = this.#startedChild();
-    for (;;) {
-      const way = await new Promise<WorkingWay | Error | undefined>((resolve) => {
-        if (this.#child !== child) throw new Error(lostBecause('it was replaced'));
-        this.#find = resolve;
-        send(child, { kind: 'find' });
-      });
-      if (way instanceof Error) throw way;
-      if (way === undefined) return;
-      yield way;
+  async *findSandboxes(): AsyncGenerator<Sandbox> {
+    const refusals: string[] = [];
+    for (const kind of sandboxKinds) {
+      let refusal: string | undefined;
+      try {
+        const sandbox = await createSandbox(kind, this.#program, [...refusals]);
+        refusal = await this.#try(sandbox);
+        if (refusal === undefined) yield sandbox;
+      } catch (error) {
+        refusal = error instanceof Error ? error.message : String(error);
+      }
+      if (refusal === LOST_WITH_STARTER) throw new Error(`Workers cannot be started: ${refusal}.`);
+      if (refusal !== undefined) refusals.push(`${kind.name}: ${refusal}`);
     }
+    yield createUnconfined(refusals);
+  }
+
+  /** Checks by Node whether the worker's file can be read and run in a sandbox; returns the reason of a failure. */
+  #try(sandbox: Sandbox): Promise<string | undefined> {
+    return new Promise((resolve) => {
+      let line: string | undefined;
+      const args = ['--check', this.#program.workerFile];
+      const kill = this.#start(sandbox, TRIAL_MEMORY_BYTES, args, {
+        onStarted: (_, channel) => void channel.destroy(),
+        onLine: (text) => {
+          line ??= text;
+        },
+        onEnd: (ending) => {
+          clearTimeout(timer);
+          if (ending === LOST_WITH_STARTER) resolve(ending);
+          else resolve(ending === 'status 0' ? undefined : (line ?? `ended with ${ending}`));
+        },
+      });
+      const timer = setTimeout(kill, TRIAL_TIMEOUT_MS);
+    });
   }
 
   /**
@@ -85,12 +145,29 @@ export class WorkerStarter {
    *
    * @returns a function that kills the worker at once
    */
-  start({ way, memoryBytes }: WorkerStart, events: StartEvents): () => void {
+  start({ sandbox, memoryBytes, niceness }: WorkerStart, events: StartEvents): () => void {
+    const args = [...WORKER_FLAGS, this.#program.workerFile, String(niceness)];
+    return this.#start(sandbox, memoryBytes, args, events);
+  }
+
+  #start(
+    sandbox: Sandbox,
+    memoryBytes: number,
+    args: readonly string[],
+    events: StartEvents,
+  ): () => void {
     this.#lastId += 1;
     const id = this.#lastId;
-    this.#starts.set(id, events);
+    const start: Start = { events, userId: undefined };
+    this.#starts.set(id, start);
     try {
-      send(this.#startedChild(), { kind: 'start', id, by: way.name, memoryBytes });
+      if (sandbox.hasOwnUsers) start.userId = this.#takeUserId();
+      const { userId } = start;
+      const { command, words, inputs } = sandbox.compose({ userId, memoryBytes });
+      const { isIsolated } = sandbox;
+      send(this.#startedChild(), {
+        ...{ kind: 'start', id, command, args: [...words, ...args], inputs, isIsolated },
+      });
     } catch (error) {
       queueMicrotask(() => this.#onMessage({ kind: 'ended', id, ending: String(error) }));
     }
@@ -100,7 +177,7 @@ export class WorkerStarter {
   /** Ends all workers at once, for good. */
   stop(): void {
     this.#isStopped = true;
-    if (this.#child !== undefined) send(this.#child, { kind: 'stop' });
+    this.#child?.stdin?.destroy();
   }
 
   #kill(id: number): void {
@@ -112,6 +189,20 @@ export class WorkerStarter {
     }, KILL_TIMEOUT_MS).unref();
   }
 
+  /**
+   * Returns a user id that no living worker has.
+   *
+   * @throws Error if all are taken
+   */
+  #takeUserId(): number {
+    if (this.#takenUserIds.size === USER_IDS) throw new Error('All user ids are taken.');
+    do this.#lastUser = (this.#lastUser + 1) % USER_IDS;
+    while (this.#takenUserIds.has(FIRST_USER_ID + this.#lastUser));
+    const userId = FIRST_USER_ID + this.#lastUser;
+    this.#takenUserIds.add(userId);
+    return userId;
+  }
+
   /** @throws Error if the system refuses at once */
   #startedChild(): ChildProcess {
     if (this.#isStopped) throw new Error('The starter of workers is stopped.');
@@ -120,19 +211,20 @@ export class WorkerStarter {
   }
 
   #fork(): ChildProcess {
-    const { starterFile, workerFile, environment } = this.#options;
-    const child = fork(starterFile, workerFile === undefined ? [] : [workerFile], {
+    const { starterFile, environment } = this.#options;
+    const child = fork(starterFile, [], {
       env: { ...environment },
-      execArgv: ['--enable-source-maps', `--max-old-space-size=${MAX_HEAP_MEBIBYTES}`],
+      execArgv: ['--enable-source-maps', `--max-old-space-size=${STARTER_HEAP_MEBIBYTES}`],
       // Standard input only signals our end to the starter.
       stdio: ['pipe', 'ignore', 'inherit', 'ipc'],
+      serialization: 'advanced',
     });
     child.stdin?.on('error', () => undefined);
     // Node throws some failures (ENOMEM), and emits others as events (EAGAIN).
-    child.on('error', (error) => {
-      if (child.pid === undefined) this.#lose(child, error.message);
+    child.on('error', () => {
+      if (child.pid === undefined) this.#lose(child);
     });
-    child.once('exit', (code, signal) => this.#lose(child, signal ?? `status ${code}`));
+    child.once('exit', () => this.#lose(child));
     child.on('message', (message, handle) => {
       this.#onMessage(message as StarterMessage, handle instanceof Socket ? handle : undefined);
     });
@@ -140,12 +232,8 @@ export class WorkerStarter {
   }
 
   #onMessage(message: StarterMessage, channel?: Socket): void {
-    if (message.kind === 'found') {
-      this.#find?.(message.way);
-      return;
-    }
     const { id } = message;
-    const events = this.#starts.get(id);
+    const events = this.#starts.get(id)?.events;
     if (message.kind === 'started') {
       if (events === undefined) channel?.destroy();
       else if (channel !== undefined) events.onStarted(message.processId, channel);
@@ -153,25 +241,25 @@ export class WorkerStarter {
     } else if (message.kind === 'line') {
       events?.onLine(message.line);
     } else {
-      this.#starts.delete(id);
-      events?.onEnd(message.ending);
+      this.#end(id, message.ending);
     }
+  }
+
+  #end(id: number, ending: string): void {
+    const start = this.#starts.get(id);
+    if (start === undefined) return;
+    this.#starts.delete(id);
+    // A process that does not end keeps its user.
+    if (start.userId !== undefined && ending !== NO_END) this.#takenUserIds.delete(start.userId);
+    start.events.onEnd(ending);
   }
 
   /** Handles the end of the process, whose workers can no longer be ended. */
-  #lose(child: ChildProcess, reason: string): void {
+  #lose(child: ChildProcess): void {
     if (this.#child !== child) return;
     this.#child = undefined;
-    this.#find?.(new Error(lostBecause(reason)));
-    for (const [id, events] of this.#starts) {
-      this.#starts.delete(id);
-      events.onEnd(LOST_WITH_STARTER);
-    }
+    for (const id of [...this.#starts.keys()]) this.#end(id, LOST_WITH_STARTER);
   }
-}
-
-function lostBecause(reason: string): string {
-  return `Workers cannot be started: the process that starts them has ended (${reason}).`;
 }
 
 /** Sends a command; failed starts and the end of the process are reported by events. */

@@ -2,7 +2,7 @@ import { STARTER_FILE } from '../../app.ts';
 import type { Config } from '../../config/config.ts';
 import { formatCauses } from '../../contract/errors.ts';
 import { unlessAborted } from '../../pipeline/abort.ts';
-import { describeConfinement, listDangers } from '../../workers/confinement/confinement.ts';
+import { describeConfinement, listDangers } from '../../workers/confinement/report.ts';
 import { WorkerPool } from '../../workers/pool.ts';
 import { formatByteSize, silentLog } from '../command.ts';
 import { type Finding, fault, ok } from './finding.ts';
@@ -28,9 +28,9 @@ export async function checkWorkers({ renderer }: Config, signal: AbortSignal): P
     if (renderer.requiresConfinement && listDangers(confinement).length > 0) {
       return fault('workers', `REQUIRE_CONFINEMENT is true. ${description}`);
     }
-    const { network, user, memoryBytes } = confinement;
+    const { isIsolated, user, memoryBytes } = confinement;
     const bounds = [
-      `network: ${network}`,
+      `network: ${isIsolated ? 'none' : 'shared'}`,
       `user: ${user}`,
       `memory: ${memoryBytes === undefined ? 'not bounded' : formatByteSize(memoryBytes)}`,
     ];

@@ -1,4 +1,6 @@
+import { readdirSync } from 'node:fs';
 import { Socket } from 'node:net';
+import { getPriority, platform, setPriority } from 'node:os';
 import sharp from 'sharp';
 import { sourceFormats } from '../../contract/image-formats.ts';
 import { type Frame, FrameReader, writeFrame } from '../frames.ts';
@@ -17,6 +19,7 @@ import { failureOf, render } from './render.ts';
  * own job. The worker reads nothing but its channel and holds no credentials.
  */
 setUpSharp();
+lowerPriority(Number(process.argv[2]));
 const channel = new Socket({ fd: CHANNEL_DESCRIPTOR });
 let isGreeted = false;
 // The main process is trusted: it sends one command at a time, of any size.
@@ -75,4 +78,16 @@ function setUpSharp(): void {
   sharp.cache(false);
   sharp.block({ operation: ['VipsForeignLoad'] });
   sharp.unblock({ operation: Object.values(sourceFormats).map(({ loader }) => loader) });
+}
+
+/** Lowers the priority of all threads of this process, unless it is lower; later threads inherit that. */
+function lowerPriority(niceness: number): void {
+  try {
+    const threads = platform() === 'linux' ? readdirSync('/proc/self/task').map(Number) : [0];
+    for (const thread of threads) {
+      if (getPriority(thread) < niceness) setPriority(thread, niceness);
+    }
+  } catch {
+    // A thread has just ended, or the system refuses; the confinement shows the actual priority.
+  }
 }

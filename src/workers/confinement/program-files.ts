@@ -5,7 +5,15 @@ import { promisify } from 'node:util';
 
 const run = promisify(execFile);
 
-/** Files of a program. */
+/** A worker program. */
+export interface WorkerProgram {
+  /** Path of the worker's entry: one file, but for `PACKAGES`. */
+  readonly workerFile: string;
+  /** Whole environment of the worker; without secrets. */
+  readonly environment: Readonly<Record<string, string>>;
+}
+
+/** Files that a worker sees in its own root. */
 export interface ProgramFiles {
   /** Files and folders; none is inside of another one. */
   readonly paths: readonly string[];
@@ -13,8 +21,8 @@ export interface ProgramFiles {
   readonly links: ReadonlyMap<string, string>;
 }
 
-/** Imports in the compiler's output: `from`, `import`, `import()`, `require()`, `resolve()`. */
-const SPECIFIER = /(?:\bfrom|\bimport|\b(?:import|require|resolve)\()\s*['"]([^'"\n]+)['"]/g;
+/** Packages outside of the worker's bundle: they contain compiled code. */
+const PACKAGES = ['sharp', 'libheif-js'];
 
 /** `libc.so.6 => /lib/x86_64-linux-gnu/libc.so.6 (0x00007f…)` (ldd(1)). */
 const LIBRARY = /(?:^|\s)(\/.+) \(0x[\da-f]+\)$/gm;
@@ -23,78 +31,31 @@ const LIBRARY = /(?:^|\s)(\/.+) \(0x[\da-f]+\)$/gm;
 const LOADER_CACHE = '/etc/ld.so.cache';
 
 /**
- * Finds all files that Node needs to run a module: the folders of the module and its imports, the packages that these
- * name with their dependencies, and the shared libraries of all. So the worker need not see all of the application's
- * folder nor of the system's programs.
+ * Lists all files that programs and the worker need: the worker's bundle with its source map and the `package.json`
+ * that makes it a module, its packages with their dependencies, and the shared libraries of all, preloaded ones
+ * included. So the worker sees neither the rest of the application's folder nor the system's programs.
  *
- * @param entry path of the module
- * @param environment of the module: libraries may be preloaded
- * @throws Error if a module or `ldd` is missing
+ * @throws Error if a file or `ldd` is missing
  */
-export async function findModuleFiles(
-  entry: string,
-  environment: Readonly<Record<string, string>>,
-): Promise<ProgramFiles> {
-  const { folders, packages } = readModules(realpathSync(entry));
-  const links = new Map<string, string>();
-  const found = new Set<string>();
-  for (const { from, name } of packages) addPackage(name, from, found, links);
-  const addons = [...found].flatMap(listAddons);
-  const libraries = await listLibraries(addons, environment);
-  const own = findUpward(dirname(realpathSync(entry)), 'package.json');
-  const paths = [...folders, ...found, ...libraries, ...(own === undefined ? [] : [own])];
-  return { paths: withoutNested(paths), links };
-}
-
-/**
- * Adds programs with their shared libraries.
- *
- * @throws Error if `ldd` is missing
- */
-export async function withPrograms(
-  { paths, links }: ProgramFiles,
+export async function listProgramFiles(
+  { workerFile, environment }: WorkerProgram,
   programs: readonly string[],
-  environment: Readonly<Record<string, string>>,
 ): Promise<ProgramFiles> {
-  const libraries = await listLibraries(programs, environment);
-  const cache = existsSync(LOADER_CACHE) ? [LOADER_CACHE] : [];
-  return { paths: withoutNested([...paths, ...programs, ...libraries, ...cache]), links };
-}
-
-/** Lists the shared libraries of programs, with indirect and preloaded ones. */
-async function listLibraries(
-  binaries: readonly string[],
-  environment: Readonly<Record<string, string>>,
-): Promise<string[]> {
-  const texts = await Promise.all(
-    binaries.map((binary) => run('ldd', [binary], { env: environment })),
+  const entry = realpathSync(workerFile);
+  const packages = new Set<string>();
+  const links = new Map<string, string>();
+  for (const name of PACKAGES) addPackage(name, entry, packages, links);
+  const binaries = [...programs, ...[...packages].flatMap(listAddons)];
+  const libraries = await Promise.all(
+    binaries.map(async (binary) => {
+      const { stdout } = await run('ldd', [binary], { env: environment });
+      return [...stdout.matchAll(LIBRARY)].map(([, path = '']) => resolve(path));
+    }),
   );
-  return texts.flatMap(({ stdout }) =>
-    [...stdout.matchAll(LIBRARY)].flatMap(([, path]) => (path === undefined ? [] : resolve(path))),
-  );
-}
-
-interface Modules {
-  readonly folders: ReadonlySet<string>;
-  readonly packages: readonly { readonly name: string; readonly from: string }[];
-}
-
-/** Reads the folders of a module and of all modules that it imports by path, and the packages they name. */
-function readModules(entry: string): Modules {
-  const seen = new Set([entry]);
-  const folders = new Set<string>();
-  const packages: { name: string; from: string }[] = [];
-  for (const file of seen) {
-    folders.add(dirname(file));
-    for (const [, specifier = ''] of readFileSync(file, 'utf8').matchAll(SPECIFIER)) {
-      if (specifier.startsWith('.')) seen.add(resolve(dirname(file), specifier));
-      else if (!specifier.startsWith('node:')) {
-        const [name = '', more = ''] = specifier.split('/');
-        packages.push({ name: name.startsWith('@') ? `${name}/${more}` : name, from: file });
-      }
-    }
-  }
-  return { folders, packages };
+  const manifest = findUpward(dirname(entry), 'package.json') ?? [];
+  const optional = [`${entry}.map`, LOADER_CACHE].filter((path) => existsSync(path));
+  const paths = [entry, manifest, optional, [...packages], programs, libraries].flat(2);
+  return { paths: withoutNested(paths), links };
 }
 
 /** Adds a package, as Node resolves it from a file, with its installed dependencies. */
@@ -105,7 +66,7 @@ function addPackage(
   links: Map<string, string>,
 ): void {
   const path = findUpward(dirname(from), join('node_modules', name));
-  if (path === undefined) return; // for another system, or a word that looks like an import
+  if (path === undefined) return; // for another system
   const folder = realpathSync(path);
   if (folder !== path) links.set(path, folder);
   if (found.has(folder)) return;

@@ -5,10 +5,12 @@
 import { spawn } from 'node:child_process';
 import { readdirSync, readFileSync, readlinkSync, writeFileSync } from 'node:fs';
 import { connect, Socket } from 'node:net';
+import { getPriority, setPriority } from 'node:os';
 import { getHeapStatistics } from 'node:v8';
 import { FrameReader, formatFrame } from '../../../dist/workers/frames.js';
 import { formatMessage } from '../../../dist/workers/protocol.js';
 
+if (getPriority() < Number(process.argv[2])) setPriority(Number(process.argv[2]));
 const channel = new Socket({ fd: 3 });
 const frames = new FrameReader({ maxHeaderBytes: Infinity, maxBodyBytes: () => Infinity });
 const send = (message) => write(formatMessage(message));
@@ -34,7 +36,6 @@ const commands = {
   bug: () => fail('INTERNAL_ERROR', 'a bug'),
   environment: () => reply(JSON.stringify(process.env)),
   descriptors: () => reply(JSON.stringify(readdirSync('/proc/self/fd').map(describe))),
-  priorities: () => reply(JSON.stringify(readdirSync('/proc/self/task').flatMap(nicenessOf))),
   // The memory that it gets until the system refuses, in MiB.
   allocate: (limit) => {
     const held = [];
@@ -172,15 +173,5 @@ function describe(descriptor) {
     return `${descriptor} ${readlinkSync(`/proc/self/fd/${descriptor}`)}`;
   } catch {
     return `${descriptor} gone`; // the one that read the folder
-  }
-}
-
-/** Of one thread (proc(5): the 19th value of its stat), if it is still there. */
-function nicenessOf(thread) {
-  try {
-    const stat = readFileSync(`/proc/self/task/${thread}/stat`, 'utf8');
-    return [Number(stat.slice(stat.lastIndexOf(')') + 2).split(' ')[16])];
-  } catch {
-    return [];
   }
 }

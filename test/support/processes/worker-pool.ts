@@ -5,8 +5,11 @@ import { WorkerPool, type WorkerRendererOptions } from '../../../src/workers/poo
 import { RecordedLog } from '../recorded-log.ts';
 import { QueuedRenderer, type RenderOptions } from '../render-slots.ts';
 
-/** A worker that does what the original says; see there. */
-export const SCRIPTED_WORKER = new URL('scripted-worker.mjs', import.meta.url);
+/** A worker that does what the original says; see `scripted-worker.mjs`, which `build.ts` bundles. */
+export const SCRIPTED_WORKER = new URL(
+  '../../../dist/test-workers/scripted-worker.mjs',
+  import.meta.url,
+);
 
 /** The real one, compiled. */
 export const REAL_WORKER = new URL('../../../dist/workers/child/main.js', import.meta.url);
@@ -124,8 +127,12 @@ export function isAlive(processId: number): boolean {
 }
 
 /** Starts a real worker with the `start` of `usePools`; gives its pool, and a way to have it render in no hurry. */
-export async function startReal(start: ReturnType<typeof usePools>, memoryBytes = 2 ** 30) {
-  const { renderer } = await start({ workerFile: REAL_WORKER, memoryBytes });
+export async function startReal(
+  start: ReturnType<typeof usePools>,
+  memoryBytes = 2 ** 30,
+  workerFile = REAL_WORKER,
+) {
+  const { renderer } = await start({ workerFile, memoryBytes });
   const queued = new QueuedRenderer(renderer);
   const render = (bytes: Uint8Array, job: RenderJob) =>
     queued.render(bytes, job, { lane: 'light', timeoutMs: 60_000, signal: staying });

@@ -1,21 +1,27 @@
-import { execFileSync } from 'node:child_process';
+import { execFileSync, spawnSync } from 'node:child_process';
 import {
   chmodSync,
   copyFileSync,
   existsSync,
+  mkdirSync,
   readdirSync,
   readFileSync,
   readlinkSync,
+  realpathSync,
+  symlinkSync,
+  writeFileSync,
 } from 'node:fs';
 import { open } from 'node:fs/promises';
 import { createServer } from 'node:net';
 import { getPriority } from 'node:os';
-import { join } from 'node:path';
+import { join, resolve } from 'node:path';
+import { pathToFileURL } from 'node:url';
 import sharp from 'sharp';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { listenLocally } from '../../support/processes/local-server.ts';
 import {
   anyJob,
+  REAL_WORKER,
   type RenderJob,
   startReal,
   usePools,
@@ -70,26 +76,49 @@ describe('the confinement as it is logged', () => {
     onTestFinished(() => void server.close());
     const port = await listenLocally(server);
     const { renderer, say } = await start();
-    const { systemCalls, network, processes, user } = renderer.confinement ?? {};
-    const unfiltered = network === 'none' ? 'ENETUNREACH' : 'connected';
-    const reached = systemCalls === 'filtered' ? 'EAFNOSUPPORT' : unfiltered;
+    const { isFiltered, isIsolated, user } = renderer.confinement ?? {};
+    const unfiltered = isIsolated ? 'ENETUNREACH' : 'connected';
+    const reached = isFiltered ? 'EAFNOSUPPORT' : unfiltered;
     expect(await say(`connect ${port}`)).toBe(reached);
     const open = user === 'shared' ? /^done \d+$/ : /^EACCES$/;
     // Its parent is then the first process of its namespace, which has nothing of ours.
-    expect(await say('read-parent')).toMatch(processes === 'own' ? /^(EACCES|done \d+)$/ : open);
+    expect(await say('read-parent')).toMatch(isIsolated ? /^(EACCES|done \d+)$/ : open);
   });
 
+  const mounts = spawnSync('unshare', ['--user', '--map-root-user', '--mount', 'true']);
+  const plain = test.skipIf(mounts.status !== 0);
+  plain(
+    '(unshare works) is whole but for the filter without bubblewrap, with a PATH as of an ordinary user',
+    async () => {
+      const { path: folder } = await useTemporaryFolder();
+      chmodSync(folder, 0o755);
+      for (const name of readdirSync('/usr/bin').filter((program) => program !== 'bwrap')) {
+        symlinkSync(join('/usr/bin', name), join(folder, name));
+      }
+      const { renderer } = await start({ environment: { PATH: folder } });
+      expect(renderer.confinement).toMatchObject({
+        sandbox: 'unshare',
+        isIsolated: true,
+        isFiltered: false,
+        hasPrivileges: false,
+        noNewPrivileges: true,
+        refusals: ['bubblewrap: bwrap is not installed'],
+      });
+    },
+  );
+
   test('agrees with the priorities of the lanes, in every thread', async () => {
-    const { renderer, say } = await start({ workers: { light: 1, heavy: 1 } });
+    const workers = { light: 1, heavy: 1 };
+    const { renderer } = await start({ workerFile: REAL_WORKER, workers });
     expect(renderer.confinement?.priority).toEqual({ light: 5, heavy: 15 });
     for (const [lane, niceness] of [
       ['light', 5],
       ['heavy', 15],
     ] as const) {
-      expect(getPriority(renderer.processIdsOf(lane)[0] ?? 0)).toBe(niceness);
-      const threads: number[] = JSON.parse(await say('priorities', { lane }));
+      const [processId = 0] = renderer.processIdsOf(lane);
+      const threads = readdirSync(`/proc/${processId}/task`).map(Number);
       expect(threads.length).toBeGreaterThan(1);
-      expect(new Set(threads)).toEqual(new Set([niceness]));
+      expect(new Set(threads.map(getPriority))).toEqual(new Set([niceness]));
     }
     expect(getPriority()).toBe(0);
   });
@@ -201,7 +230,7 @@ describe('a confined worker (limits of Linux)', () => {
     // Standard error and the channel, and the pipes by which Node's event loops wake themselves.
     expect(named.filter((target) => target.startsWith('socket:'))).toHaveLength(2);
     // libuv keeps one in reserve: of `/dev/null`, or else of the root, which is the worker's own then.
-    const spare = renderer.confinement?.files === 'own' ? '/' : undefined;
+    const spare = renderer.confinement?.isIsolated ? '/' : undefined;
     const others = named.filter((target) => !/^(socket|pipe):/.test(target));
     expect(others.filter((target) => target !== spare)).toEqual([]);
   });
@@ -216,10 +245,26 @@ describe('a confined worker (limits of Linux)', () => {
     const environment = { PATH: process.env.PATH ?? '', LD_PRELOAD: copy };
     const { renderer, log, say } = await start({ environment });
     const without = await start();
-    expect(renderer.confinement?.by).toBe(without.renderer.confinement?.by);
+    expect(renderer.confinement?.sandbox).toBe(without.renderer.confinement?.sandbox);
     expect(await say('loaded preloaded.so')).toBe('true');
     // The loader would complain of one that it does not find.
     expect(log.entries).toEqual([]);
+  });
+
+  test('has packages that are symbolic links, as pnpm lays them out', async () => {
+    const folder = realpathSync((await useTemporaryFolder()).path);
+    chmodSync(folder, 0o755);
+    mkdirSync(join(folder, 'node_modules'));
+    writeFileSync(join(folder, 'package.json'), '{"type":"module"}');
+    copyFileSync(REAL_WORKER, join(folder, 'worker.js'));
+    for (const name of ['sharp', 'libheif-js']) {
+      symlinkSync(resolve('node_modules', name), join(folder, 'node_modules', name));
+    }
+    const without = await start();
+    const workerFile = pathToFileURL(join(folder, 'worker.js'));
+    const { renderer, render } = await startReal(start, 2 ** 30, workerFile);
+    expect(renderer.confinement?.sandbox).toBe(without.renderer.confinement?.sandbox);
+    expect((await render(samples.png, sampleJob)).length).toBeGreaterThan(100);
   });
 });
 

@@ -1,15 +1,22 @@
 import { readFileSync } from 'node:fs';
 import { getPriority } from 'node:os';
 import type { Lane } from '../../pipeline/ports.ts';
-import { FIRST_TO_KILL, RESERVED_BYTES } from './launchers.ts';
-import type { Walls, WorkingWay } from './ways.ts';
+import { FIRST_TO_KILL, RESERVED_BYTES, type Sandbox } from './sandbox.ts';
 
 /** Restrictions of a worker, as found on a running one; `undefined`: not bounded. */
-export interface Confinement extends Walls {
-  /** Programs of the sandbox, for the log. */
-  readonly by: string;
+export interface Confinement {
+  readonly sandbox: Sandbox['name'];
   /** Reasons why stronger sandboxes do not work on this host. */
   readonly refusals: readonly string[];
+  /** Whether the worker has processes, files, IPC and a network of its own. */
+  readonly isIsolated: boolean;
+  /**
+   * `own`: a user without other processes; `namespace`: a user namespace, so that the worker can read neither the
+   * memory nor the environment of other processes; `shared`: our user, with all its files.
+   */
+  readonly user: 'own' | 'namespace' | 'shared';
+  /** Whether calls that a decoder does not need are refused (seccomp(2)). */
+  readonly isFiltered: boolean;
   /** Whether the worker has any privilege of root (capabilities(7)). */
   readonly hasPrivileges: boolean;
   /** Whether programs that it starts cannot gain privileges (prctl PR_SET_NO_NEW_PRIVS). */
@@ -31,7 +38,7 @@ export interface Confinement extends Walls {
 
 /** Reads the restrictions of a running worker from the kernel; those that it does not report are the sandbox's. */
 export function readConfinement(
-  { processes, files, network, user, systemCalls, name, refusals }: WorkingWay,
+  sandbox: Sandbox,
   processIds: Readonly<Record<Lane, number | undefined>>,
 ): Confinement {
   const processId = processIds.light ?? processIds.heavy;
@@ -43,14 +50,16 @@ export function readConfinement(
   const dataBytes = limitOf('Max data size');
   const status = readProcessFile(processId, 'status');
   const userOf = (text: string): string | undefined => /^Uid:\t(\d+)/m.exec(text)?.[1];
-  const isOurUser = userOf(status) === userOf(readProcessFile('self', 'status'));
+  const ourUser = userOf(readProcessFile('self', 'status'));
+  const isIsolated = sandbox.isIsolated && /^NSpid:\t\d+\t/m.test(status);
+  const withoutOwnUser = isIsolated && ourUser !== '0' ? 'namespace' : 'shared';
   return {
-    by: name,
-    processes: /^NSpid:\t\d+\t/m.test(status) ? processes : 'shared',
-    files,
-    network,
-    user: user.startsWith('own') && isOurUser ? 'shared' : user,
-    systemCalls: /^Seccomp:\t2$/m.test(status) ? systemCalls : 'all',
+    sandbox: sandbox.name,
+    refusals: sandbox.refusals,
+    isIsolated,
+    user: sandbox.hasOwnUsers && userOf(status) !== ourUser ? 'own' : withoutOwnUser,
+    // Of all programs, bubblewrap alone sets one; Docker's own is another, and allows more.
+    isFiltered: sandbox.name === 'bubblewrap' && /^Seccomp:\t2$/m.test(status),
     hasPrivileges: /^Cap(Inh|Prm|Eff|Amb):\t0*[1-9a-f]/m.test(status),
     noNewPrivileges: /^NoNewPrivs:\t1$/m.test(status),
     memoryBytes: dataBytes === undefined ? undefined : dataBytes - RESERVED_BYTES,
@@ -58,30 +67,22 @@ export function readConfinement(
     descriptors: limitOf('Max open files'),
     isFirstToKill: Number(readProcessFile(processId, 'oom_score_adj')) === FIRST_TO_KILL,
     priority: { light: readPriority(processIds.light), heavy: readPriority(processIds.heavy) },
-    refusals,
   };
 }
 
 /** Possible attacks of a compromised worker, by missing restriction. */
 const dangers: readonly (readonly [isOpen: (found: Confinement) => boolean, danger: string])[] = [
   [
-    ({ processes, user }) => processes === 'shared' && !user.startsWith('own'),
-    'stop and end the service and other workers',
+    ({ isIsolated, user }) => !isIsolated && user !== 'own',
+    "stop and end the service and other workers, read and delete files of the service's user",
   ],
-  [
-    ({ files, user }) => files === 'shared' && !user.startsWith('own'),
-    "read and delete files of the service's user",
-  ],
-  [
-    ({ files, user }) => files === 'shared' && user.startsWith('own'),
-    'read files that every user may read',
-  ],
-  [({ network }) => network === 'shared', 'use the network'],
+  [({ isIsolated, user }) => !isIsolated && user === 'own', 'read files that every user may read'],
+  [({ isIsolated }) => !isIsolated, 'use the network'],
   [
     ({ user }) => user === 'shared',
     'read the memory and the environment of the service, with its credentials',
   ],
-  [({ systemCalls }) => systemCalls === 'all', 'try any system call on the kernel'],
+  [({ isFiltered }) => !isFiltered, 'try any system call on the kernel'],
   [({ hasPrivileges }) => hasPrivileges, 'use privileges of root'],
   [({ noNewPrivileges }) => !noNewPrivileges, 'start programs with more privileges'],
 ];
@@ -94,12 +95,12 @@ export function listDangers(confinement: Confinement): string[] {
 /** Describes the confinement in a sentence for an operator. */
 export function describeConfinement(confinement: Confinement): string {
   const found = listDangers(confinement);
-  const { by, refusals } = confinement;
+  const { sandbox, refusals } = confinement;
   if (found.length === 0) {
-    return `Render workers are confined whole (${by}): one that is taken over sees no process, file or network but its own`;
+    return `Render workers are confined whole (${sandbox}): one that is taken over sees no process, file or network but its own`;
   }
   const reasons = refusals.length === 0 ? '' : `. No more is possible here: ${refusals.join('; ')}`;
-  return `Render workers are confined in part (${by}): one that is taken over could ${found.join(', ')}${reasons}`;
+  return `Render workers are confined in part (${sandbox}): one that is taken over could ${found.join(', ')}${reasons}`;
 }
 
 function readPriority(processId: number | undefined): number | undefined {

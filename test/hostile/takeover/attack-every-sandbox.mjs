@@ -1,10 +1,10 @@
 /**
- * Starts a malicious worker in every way that works here, beside a service of ours and another worker, and tries what it
- * can do to them. Prints what was possible, judged from outside, as JSON. Run as whom the service is to be run; plain
+ * Starts a malicious worker in every sandbox that works here, beside a service of ours and another worker, and tries
+ * what it can do to them. Prints what was possible, judged from outside, as JSON. Run as whom the service is to be run; plain
  * JavaScript, since that may be a user that can do nothing else.
  *
- *   node attack-every-way.mjs all FOLDER...      each the user's own; what belongs to a service is put there
- *   node attack-every-way.mjs abandon WAY        starts a worker that stops what has started it, if it can; prints the
+ *   node attack-every-sandbox.mjs all FOLDER...      each the user's own; what belongs to a service is put there
+ *   node attack-every-sandbox.mjs abandon SANDBOX    starts a worker that stops what has started it, if it can; prints the
  *                                                process ids of both, and waits to be killed
  */
 import { spawn } from 'node:child_process';
@@ -19,12 +19,14 @@ import {
   describeConfinement,
   listDangers,
   readConfinement,
-} from '../../../dist/workers/confinement/confinement.js';
+} from '../../../dist/workers/confinement/report.js';
 import { WorkerProcess } from '../../../dist/workers/worker-process.js';
 import { WorkerStarter } from '../../../dist/workers/worker-starter.js';
 
 const [mode, ...folders] = process.argv.slice(2);
-const workerFile = fileURLToPath(new URL('malicious-worker.mjs', import.meta.url));
+const workerFile = fileURLToPath(
+  new URL('../../../dist/test-workers/malicious-worker.mjs', import.meta.url),
+);
 const starterFile = fileURLToPath(
   new URL('../../../dist/workers/starter/main.js', import.meta.url),
 );
@@ -45,10 +47,10 @@ async function startDecoy() {
   return decoy;
 }
 
-function startWorker(way, by = starter) {
+function startWorker(sandbox, by = starter) {
   return new Promise((resolve, reject) => {
     const worker = new WorkerProcess(
-      { starter: by, way, memoryBytes: 2 ** 30, niceness: 5, log },
+      { starter: by, sandbox, memoryBytes: 2 ** 30, niceness: 5, log },
       { onReady: () => resolve(worker), onEnd: (ending) => reject(new Error(ending)) },
     );
   });
@@ -238,11 +240,10 @@ async function tryAll(found) {
   }
   for (const each of [worker, sibling]) each.kill('the end');
   decoy.kill('SIGKILL');
-  // Its end removes the socket, which the next way has under the same name.
+  // Its end removes the socket, which the next sandbox has under the same name.
   for (const each of servers) await new Promise((resolve) => each.close(resolve));
   return {
-    way: found.name,
-    refusals: found.refusals,
+    sandbox: found.name,
     confinement,
     text: describeConfinement(confinement),
     isWhole: listDangers(confinement).length === 0,
@@ -251,7 +252,7 @@ async function tryAll(found) {
 }
 
 const report = new Map();
-for await (const found of starter.findWays()) {
+for await (const found of starter.findSandboxes()) {
   const { name } = found;
   if (mode === 'all' && !report.has(name)) report.set(name, await tryAll(found));
   if (mode === 'abandon' && name === folders[0]) {

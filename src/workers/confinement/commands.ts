@@ -1,0 +1,184 @@
+import { readFileSync, statSync } from 'node:fs';
+import { arch, platform } from 'node:os';
+import { dirname } from 'node:path';
+import { FIRST_INPUT_DESCRIPTOR } from '../protocol.ts';
+import type { ProgramFiles } from './program-files.ts';
+import { assembleFilter, isFiltered } from './seccomp-filter.ts';
+
+/** Command that starts a program in a sandbox, and contents of the descriptors that the command names. */
+export interface SandboxCommand {
+  /** Words before the program. */
+  readonly words: readonly string[];
+  /** Contents of the descriptors from `FIRST_INPUT_DESCRIPTOR` on. */
+  readonly inputs: readonly Uint8Array[];
+}
+
+/** Composes a command; `userId` is the user of the program, by default ours. */
+export type ComposeCommand = (userId: number | undefined, files: ProgramFiles) => SandboxCommand;
+
+/** Capabilities by bit (capabilities(7)). */
+const CAP_SETGID = 6;
+const CAP_SETUID = 7;
+const CAP_SYS_ADMIN = 21;
+
+/** Whether root starts the service, and can start processes as another user: a container may take that from it. */
+export const canChangeUser = isRootWith(CAP_SETGID, CAP_SETUID);
+
+/**
+ * Whether root creates namespaces, and the user changes within. Otherwise the user changes first, and namespaces belong
+ * to a user namespace: a container's root may usually do no more.
+ */
+export const isAdministrator = isRootWith(CAP_SETGID, CAP_SETUID, CAP_SYS_ADMIN);
+
+/** Whether root starts the service, with these capabilities. */
+function isRootWith(...capabilities: readonly number[]): boolean {
+  if (platform() !== 'linux') return false;
+  const status = readFileSync('/proc/self/status', 'utf8');
+  const [, mask = '0'] = /^CapEff:\t([\da-f]+)$/m.exec(status) ?? [];
+  const isSet = (bit: number): boolean => ((BigInt(`0x${mask}`) >> BigInt(bit)) & 1n) === 1n;
+  return /^Uid:\t0\t/m.test(status) && capabilities.every(isSet);
+}
+
+const WITHOUT_CAPABILITIES = ['--bounding-set=-all', '--inh-caps=-all'];
+
+/**
+ * Composes the command that changes the user, by number, since passwd has no name for it, and forbids new privileges.
+ * The program ends with its parent, so that no orphan remains if the service is killed.
+ */
+function becomeUser(userId: number | undefined, ...options: readonly string[]): string[] {
+  const user =
+    userId === undefined ? [] : ['--reuid', `${userId}`, '--regid', `${userId}`, '--clear-groups'];
+  return ['setpriv', ...user, ...options, '--pdeathsig', 'KILL', '--no-new-privs', '--'];
+}
+
+/** Composes the command that changes nothing but user and privileges. */
+export const composeSetpriv: ComposeCommand = (userId) => ({
+  words: becomeUser(userId),
+  inputs: [],
+});
+
+/**
+ * No `--new-session`: a new session would be a scheduling group of its own, in which niceness has no effect on other
+ * workers. Instead, no terminal is passed on. The first process of the namespace is bubblewrap's own (no `--as-pid-1`),
+ * so that signals end Node as usual.
+ */
+const BUBBLEWRAP_OPTIONS = [
+  ...['--unshare-pid', '--unshare-ipc', '--unshare-net', '--unshare-uts'],
+  ...['--die-with-parent', '--cap-drop', 'ALL'],
+  // For `setpriv`, which drops them.
+  ...(isAdministrator ? ['CAP_SETUID', 'CAP_SETGID', 'CAP_SETPCAP'] : []).flatMap((capability) => [
+    '--cap-add',
+    capability,
+  ]),
+];
+
+/** Read-only, so that a worker can neither protect itself from the OOM killer nor leave its scheduling group. */
+const PROCESSES = ['--proc', '/proc', '--remount-ro', '/proc'];
+
+/**
+ * Composes the command that starts a program by bubblewrap: the program sees a root with its own files and processes,
+ * and no network. The list of files is passed through a descriptor, so that `ps` stays readable.
+ */
+export const composeBubblewrap: ComposeCommand = (userId, { paths, links }) => {
+  const processor = arch();
+  const filters = isFiltered(processor) ? [assembleFilter(processor)] : [];
+  const options = [
+    ...BUBBLEWRAP_OPTIONS,
+    ...listParents([...paths, ...links.keys()]).flatMap((folder) => [
+      ...['--perms', '0755', '--dir', folder],
+    ]),
+    ...paths.flatMap((path) => ['--ro-bind', path, path]),
+    ...[...links].flatMap(([link, target]) => ['--symlink', target, link]),
+    ...PROCESSES,
+    ...['--remount-ro', '/', '--chdir', '/'],
+    ...filters.flatMap(() => ['--seccomp', String(FIRST_INPUT_DESCRIPTOR + 1)]),
+  ];
+  const bubblewrap = ['bwrap', '--args', String(FIRST_INPUT_DESCRIPTOR), '--'];
+  return {
+    words: isAdministrator
+      ? [...bubblewrap, ...becomeUser(userId, ...WITHOUT_CAPABILITIES)]
+      : [...(userId === undefined ? [] : becomeUser(userId)), ...bubblewrap],
+    inputs: [Buffer.from(options.map((option) => `${option}\0`).join('')), ...filters],
+  };
+};
+
+/** Returns the parent folders of paths, from the top down; bubblewrap would create them for their owner only. */
+function listParents(paths: readonly string[]): string[] {
+  const parents = new Set<string>();
+  for (const path of paths) {
+    for (let folder = dirname(path); folder !== dirname(folder); folder = dirname(folder)) {
+      parents.add(folder);
+    }
+  }
+  return [...parents].sort();
+}
+
+const UNSHARE = [
+  ...['unshare', ...(isAdministrator ? [] : ['--user', '--map-root-user'])],
+  ...['--mount', '--net', '--ipc', '--pid', '--uts', '--fork', '--kill-child', '--'],
+];
+
+/**
+ * Creates a root in a folder that every Linux has and no program lies in, binds the worker's files there, and enters
+ * it. Within, no privilege remains to leave the root, and a process whose root is not that of its namespace cannot
+ * create a user namespace (user_namespaces(7)).
+ *
+ * On Debian, the PATH of ordinary users lacks the folder of `chroot`.
+ *
+ * Two descriptors contain the folders and files to create, each followed by a NUL, a third the paths to bind, in lines;
+ * arguments before `--` are symbolic links: target and path.
+ */
+const [FOLDERS, FILES, BOUND] = [0, 1, 2].map((index) => FIRST_INPUT_DESCRIPTOR + index);
+const OWN_ROOT_SCRIPT = `
+set -e
+mount -t tmpfs -o mode=755,nosuid,nodev tmpfs /sys
+cd /sys
+xargs -0 mkdir -p -- <&${FOLDERS}
+xargs -0 touch -- <&${FILES}
+while [ "$1" != -- ]; do
+  ln -s -- "$1" ".$2"
+  shift 2
+done
+shift
+while IFS= read -r path; do
+  mount -o bind,ro,nosuid,nodev -- "$path" "/sys$path"
+done <&${BOUND}
+mount -t proc -o ro,nosuid,nodev,noexec proc /sys/proc
+mount -o remount,bind,ro,nosuid,nodev /sys
+exec "$(command -v chroot || echo /usr/sbin/chroot)" /sys "$@" ${FOLDERS}<&- ${FILES}<&- ${BOUND}<&-
+`;
+
+/**
+ * The first process of a PID namespace, a shell. Node is not: none of its own signals would end it then, not even
+ * SIGKILL. The shell's message about a killed program is discarded; dash keeps the standard error that it was started
+ * with.
+ */
+const FIRST_PROCESS = [
+  ...['/bin/sh', '-c', 'exec 9>&2 2>&-; exec /bin/sh -c "$@"', 'sh'],
+  ...['"$@" 2>&9 9>&-; exit $?', 'sh'],
+];
+
+/**
+ * Composes the command that starts a program in namespaces and a root of its own by `unshare`, `mount` and `chroot`, if
+ * bubblewrap is not installed. It has no filter of system calls.
+ */
+export const composeUnshare: ComposeCommand = (userId, { paths, links }) => {
+  const isFolder = (path: string): boolean => statSync(path).isDirectory();
+  const files = paths.filter((path) => !isFolder(path));
+  const folders = [...paths.filter(isFolder), ...[...files, ...links.keys()].map(dirname), '/proc'];
+  if (paths.some((path) => path.includes('\n'))) throw new Error('a path has a line end in it');
+  const linkWords = [...links].flatMap(([link, target]) => [target, link]);
+  const [outer, inner] = isAdministrator ? [undefined, userId] : [userId, undefined];
+  return {
+    words: [
+      ...[...becomeUser(outer), ...UNSHARE, '/bin/sh', '-c', OWN_ROOT_SCRIPT, 'sh'],
+      ...[...linkWords, '--', ...becomeUser(inner, ...WITHOUT_CAPABILITIES), ...FIRST_PROCESS],
+    ],
+    inputs: [list(folders), list(files), Buffer.from(paths.map((path) => `${path}\n`).join(''))],
+  };
+};
+
+/** Lists paths below the new root, each followed by a NUL. */
+function list(paths: readonly string[]): Uint8Array {
+  return Buffer.from([...new Set(paths)].map((path) => `.${path}\0`).join(''));
+}

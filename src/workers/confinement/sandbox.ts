@@ -1,0 +1,175 @@
+import { accessSync, constants, existsSync } from 'node:fs';
+import { platform } from 'node:os';
+import { delimiter, join } from 'node:path';
+import { execPath, versions } from 'node:process';
+import {
+  type ComposeCommand,
+  canChangeUser,
+  composeBubblewrap,
+  composeSetpriv,
+  composeUnshare,
+  isAdministrator,
+  type SandboxCommand,
+} from './commands.ts';
+import { listProgramFiles, type ProgramFiles, type WorkerProgram } from './program-files.ts';
+
+/**
+ * Starts of worker processes with fewer rights than the main process: memory, files, processes, network, privileges.
+ * Programs restrict the process before Node runs, and replace or start each other: a shell sets limits, `bwrap`
+ * (bubblewrap), or `unshare` and `setpriv` (util-linux), drop the rest, and the last one becomes Node.
+ */
+
+/** A sandbox for workers. */
+export interface Sandbox {
+  /** Name of its program, for the log. */
+  readonly name: 'bubblewrap' | 'unshare' | 'setpriv' | 'unconfined';
+  /**
+   * Whether a worker has PID, mount, IPC and network namespaces of its own, and a root that contains only the files
+   * that it needs, read-only.
+   */
+  readonly isIsolated: boolean;
+  /** Whether each worker must be given a user of its own. */
+  readonly hasOwnUsers: boolean;
+  /** Reasons why stronger sandboxes do not work on this host. */
+  readonly refusals: readonly string[];
+  readonly compose: (start: SandboxedStart) => Launch;
+}
+
+/** Parameters of one start. */
+export interface SandboxedStart {
+  /** User of the worker; `undefined`: ours. */
+  readonly userId: number | undefined;
+  /** Bound of its private writable memory. */
+  readonly memoryBytes: number;
+}
+
+/** Command of one start, before the arguments of Node. */
+export interface Launch extends SandboxCommand {
+  readonly command: string;
+}
+
+const SHELL = '/bin/sh';
+
+/** Most descriptors: a worker has its channel, three standard streams and some twenty of Node's own. */
+const MAX_DESCRIPTORS = 64;
+
+/**
+ * Bytes that V8 reserves for compiled code from Node 24 on. They count as private memory, though hardly any is ever
+ * used: without room for them, Node does not start.
+ */
+export const RESERVED_BYTES = Number.parseInt(versions.node, 10) >= 24 ? 512 * 1024 ** 2 : 0;
+
+/** oom_score_adj of processes that are killed before all others (proc(5)). */
+export const FIRST_TO_KILL = 1000;
+
+/**
+ * Niceness of a starting process, which a heavy worker lowers once it has started: at 15, beside four busy processes
+ * for each core, a start took 50 s.
+ */
+const START_NICENESS = 5;
+
+/**
+ * Sets all limits that it can and ignores failures; the result is read from the process. The values are positional
+ * parameters: only this text is ever parsed as shell.
+ */
+const LIMITS_SCRIPT = `
+{
+  echo ${FIRST_TO_KILL} >/proc/self/oom_score_adj
+  ulimit -c 0
+  ulimit -f 0
+  ulimit -n ${MAX_DESCRIPTORS}
+  ulimit -d "$1"
+} 2>/dev/null
+unset PWD OLDPWD SHLVL
+shift
+command -v nice >/dev/null && exec nice -n ${START_NICENESS} "$@"
+exec "$@"
+`;
+
+/** Requirements and command of a sandbox. */
+interface SandboxKind extends Pick<Sandbox, 'name'> {
+  /** Program that must be installed. */
+  readonly program: string;
+  /** Programs that run in the worker's own root; `undefined` without such a root. */
+  readonly rootPrograms?: readonly string[];
+  readonly compose: ComposeCommand;
+}
+
+/** Sandboxes, strongest first. */
+export const sandboxKinds: readonly SandboxKind[] = [
+  {
+    name: 'bubblewrap',
+    program: 'bwrap',
+    rootPrograms: isAdministrator ? ['setpriv'] : [],
+    compose: composeBubblewrap,
+  },
+  {
+    name: 'unshare',
+    program: 'unshare',
+    rootPrograms: [SHELL, 'setpriv'],
+    compose: composeUnshare,
+  },
+  { name: 'setpriv', program: 'setpriv', compose: composeSetpriv },
+];
+
+/**
+ * Creates a sandbox, which may not work on this host.
+ *
+ * @throws Error if a program or a part of the worker is missing
+ */
+export async function createSandbox(
+  { name, program, rootPrograms, compose }: SandboxKind,
+  worker: WorkerProgram,
+  refusals: readonly string[],
+): Promise<Sandbox> {
+  if (platform() !== 'linux') throw new Error('this is not Linux');
+  const find = (program: string): string => findOnPath(program, worker.environment.PATH);
+  find(program);
+  const files: ProgramFiles =
+    rootPrograms === undefined
+      ? { paths: [], links: new Map() }
+      : await listProgramFiles(worker, [execPath, ...rootPrograms.map(find)]);
+  return {
+    name,
+    isIsolated: rootPrograms !== undefined,
+    hasOwnUsers: canChangeUser,
+    refusals,
+    compose: ({ userId, memoryBytes }) => limit(compose(userId, files), memoryBytes),
+  };
+}
+
+/** Returns the last resort: Node as it is, on Linux within limits. */
+export function createUnconfined(refusals: readonly string[]): Sandbox {
+  return {
+    name: 'unconfined',
+    isIsolated: false,
+    hasOwnUsers: false,
+    refusals,
+    compose: ({ memoryBytes }) =>
+      platform() === 'linux' && existsSync(SHELL)
+        ? limit({ words: [], inputs: [] }, memoryBytes)
+        : { command: execPath, words: [], inputs: [] },
+  };
+}
+
+function limit({ words, inputs }: SandboxCommand, memoryBytes: number): Launch {
+  const memoryKibibytes = Math.ceil((memoryBytes + RESERVED_BYTES) / 1024);
+  const limits = ['-c', LIMITS_SCRIPT, 'sh', String(memoryKibibytes)];
+  return { command: SHELL, words: [...limits, ...words, execPath], inputs };
+}
+
+/** @throws Error if no program has the name */
+function findOnPath(name: string, path = ''): string {
+  if (name.startsWith('/')) return name;
+  const candidates = path.split(delimiter).map((folder) => join(folder, name));
+  const found = candidates.find((candidate) => {
+    try {
+      accessSync(candidate, constants.X_OK);
+      return true;
+    } catch {
+      return false;
+    }
+  });
+  if (found === undefined) throw new Error(`${name} is not installed`);
+  return found;
+}
