@@ -5,26 +5,27 @@ import { formatReadFailure } from './contract/errors.ts';
 import { loadDefaultAvatars } from './default-avatars/default-avatars.ts';
 import { ProxyWatch } from './http/client-address.ts';
 import type { ClientLimits } from './http/edge/limits.ts';
+import { openExplorer } from './http/explorer/explorer-handler.ts';
+import { openAttachmentGuard } from './http/media/attachment-guard.ts';
 import { MediaHandler } from './http/media/media-handler.ts';
+import { openRelay } from './http/relay/relay-handler.ts';
 import { createServer } from './http/server.ts';
-import {
-  guardOf,
-  openAdmin,
-  openExplorerPage,
-  openExternal,
-  openRelay,
-  openTracing,
-} from './optional-parts.ts';
 import { createMediaPipeline } from './pipeline/media-pipeline.ts';
 import { createObserver, OriginHealth } from './pipeline/originals/origin-health.ts';
 import type { OriginalWriter } from './pipeline/originals/original-writer.ts';
-import type { Clock, Lane, Log, Renderer, ResultStore, Source } from './pipeline/ports.ts';
+import type { Clock, Log, Renderer, ResultStore, Source } from './pipeline/ports.ts';
 import type { UploadLimits } from './pipeline/uploads/upload-service.ts';
-import { openMarker, openOrigin, openResultStore } from './storage/open-storage.ts';
+import {
+  openListing,
+  openMarker,
+  openOrigin,
+  openOriginalWriter,
+  openResultStore,
+} from './storage/open-storage.ts';
 import type { SiteDoubles } from './storage/remote/open-sites.ts';
 import { listGauges } from './telemetry/gauges.ts';
-import { PrometheusMeter } from './telemetry/prometheus-meter.ts';
-import { judgeReadiness, type Readiness } from './telemetry/readiness.ts';
+import { PrometheusMeter } from './telemetry/metrics.ts';
+import { checkReadiness, type Readiness, type ServiceState } from './telemetry/readiness.ts';
 import type { RequestLog } from './telemetry/request-log.ts';
 import {
   type Confinement,
@@ -85,6 +86,7 @@ const systemClock: Clock = { nowMs: () => performance.now() };
 export async function createApp(config: Config, parts: AppParts): Promise<App> {
   const { log, clock = systemClock, wallClock = Date.now } = parts;
   const meter = new PrometheusMeter();
+  const tools = { clock, wallClock, meter, log };
   const originHealth = new OriginHealth(clock, (error) => {
     const storage = describePlace(config.storage);
     const reason = formatReadFailure(error);
@@ -108,20 +110,30 @@ export async function createApp(config: Config, parts: AppParts): Promise<App> {
       workers.stop();
       throw error;
     }));
-  const remote = await openExternal(config, meter, parts.siteDoubles);
+  // The parts that are imported here are loaded only where a setting asks for them.
+  const external =
+    config.external &&
+    (await import('./storage/remote/open-sites.ts')).openSites(
+      {
+        ...config.external,
+        version: config.release.version,
+        maxWaitMs: config.originReads.maxWaitMs,
+      },
+      (outcome) => meter.count('externalFetches', outcome),
+      parts.siteDoubles,
+    );
   const pipeline = createMediaPipeline(config, {
     origin,
     observer: createObserver(meter, originHealth),
-    external: remote,
+    external,
     resultStore,
     renderer: parts.renderer ?? workers,
-    meter,
-    clock,
-    wallClock,
-    log,
+    ...tools,
   });
   const { media, passthrough, purger, store } = pipeline;
-  const tracing = await openTracing(config, log);
+  const tracing =
+    config.tracing &&
+    (await import('./telemetry/tracing.ts')).openTracing(config, config.tracing, log);
   const handler = new MediaHandler({
     media,
     passthrough,
@@ -129,68 +141,67 @@ export async function createApp(config: Config, parts: AppParts): Promise<App> {
     maxAgeSeconds: config.http.maxAgeSeconds,
     robotsTag: config.http.robotsTag,
     external: config.external,
-    attachments: guardOf(config, wallClock, meter),
+    guard: openAttachmentGuard(config, tools),
     proxyWatch: config.rates && new ProxyWatch(clock, log),
   });
-  const explorer = await openExplorerPage(config, {
-    defaultAvatars,
-    clock,
-    wallClock,
-    originals: pipeline.originals,
-  });
-  const relay = await openRelay(config, {
-    writer: parts.originalWriter,
-    limits: parts.uploadLimits,
-    marker,
-    purger,
-    meter,
-    clock,
-    wallClock,
-    log,
-  });
+  const explorer = config.explorer.isOn
+    ? await openExplorer(config, {
+        listing: await openListing(config),
+        originals: pipeline.originals,
+        defaultAvatars,
+        ...tools,
+      })
+    : undefined;
+  const relay =
+    config.relay &&
+    openRelay(
+      config,
+      config.relay,
+      {
+        writer: parts.originalWriter ?? (await openOriginalWriter(config, marker, config.relay)),
+        purger,
+        ...tools,
+      },
+      parts.uploadLimits,
+    );
   const { server, countConnections } = createServer({
     ...config.http,
     limits: parts.clientLimits ?? {},
     handler,
     explorer,
     relay: relay?.handler,
-    meter,
     requests: parts.requestLog,
     tracer: tracing?.tracer,
-    clock,
-    log,
+    ...tools,
   });
   let isClosing = false;
-  const countReady = (lane: Lane): number => workers.readyProcessIdsOf(lane).length;
-  const readiness = (): Readiness => {
-    originHealth.probe(pipeline.storage);
-    marker?.lookSoon();
-    return judgeReadiness({
-      isClosing,
-      readyWorkers: { light: countReady('light'), heavy: countReady('heavy') },
-      origin: originHealth,
-      isMarkerMissing: marker?.isMissing ?? false,
-      isStoreFailing: store?.isFailing ?? false,
-      storeShortcoming: resultStore?.shortcoming?.(),
-      areUploadsFull: relay?.uploads.isFull ?? false,
-      crowdedLanes: pipeline.admission.crowded,
-      connections: countConnections(),
-    });
+  const state: ServiceState = {
+    pipeline,
+    workers,
+    originHealth,
+    marker,
+    resultStore,
+    uploads: relay?.uploads,
+    countConnections,
+    isClosing: () => isClosing,
   };
-  meter.watch(
-    listGauges({
-      config,
-      pipeline,
-      resultStore,
-      workers,
-      originHealth,
-      countConnections,
-      judge: readiness,
-      countUploads: relay && (() => relay.uploads.usage),
-      countLostLines: parts.countLostLines ?? (() => 0),
-    }),
+  const readiness = (): Readiness => checkReadiness(state);
+  meter.watch(listGauges(state, parts.countLostLines ?? (() => 0)));
+  meter.inform(
+    'darkroom_build_info',
+    'Always 1; its labels tell which release runs, and which transforms.',
+    { pipeline_release: pipeline.release, commit: '', ...config.release },
   );
-  const admin = await openAdmin(config, { purger, readiness, metrics: meter, log });
+  const admin =
+    config.admin &&
+    (await import('./http/admin/admin-server.ts')).createAdminServer({
+      token: config.admin.token,
+      release: config.release,
+      purger,
+      readiness,
+      metrics: meter,
+      log,
+    });
   if (admin !== undefined) {
     meter.watchProcess();
     // So that the first request for the readiness finds the storage probed.

@@ -20,7 +20,7 @@ const floors: Readonly<Record<string, readonly string[]>> = {
     'pipeline',
     'contract',
   ],
-  http: ['default-avatars', 'explorer', 'telemetry', 'pipeline', 'contract'],
+  http: ['config', 'default-avatars', 'explorer', 'telemetry', 'pipeline', 'contract'],
   storage: ['config', 'pipeline', 'contract'],
   workers: ['pipeline', 'formats', 'contract'],
   telemetry: ['config', 'pipeline', 'contract'],

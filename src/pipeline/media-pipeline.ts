@@ -70,11 +70,12 @@ export function createMediaPipeline(config: Config, adapters: MediaAdapters) {
   const refusedForMs = config.http.maxAgeSeconds.refused * 1000;
   const records = new OriginalRecords({ ...config.versions, refusedForMs }, clock);
   const store = resultStore && new GuardedStore({ store: resultStore, clock, log, meter });
+  const release = releaseWithEffort(renderLimits.webpEffort);
   const results = new Results({
     cache: memories.results,
     store,
     meter,
-    release: releaseWithEffort(renderLimits.webpEffort),
+    release,
   });
   const admission = new Admission(renderer, config.admission, clock, meter);
   const originalsBudget = new MemoryBudget(config.originalsMemoryBytes);
@@ -113,6 +114,7 @@ export function createMediaPipeline(config: Config, adapters: MediaAdapters) {
     rates,
   });
   return {
+    release,
     media,
     passthrough: new PassthroughService({ storage, sites, records }),
     purger: new Purger({ records, originals, results, store }),

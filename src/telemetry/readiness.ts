@@ -1,7 +1,9 @@
-import type { OriginState } from '../pipeline/originals/origin-health.ts';
-import type { Lane } from '../pipeline/ports.ts';
+import type { MediaPipeline } from '../pipeline/media-pipeline.ts';
+import type { OriginHealth } from '../pipeline/originals/origin-health.ts';
+import type { Lane, ResultStore } from '../pipeline/ports.ts';
+import type { UploadService } from '../pipeline/uploads/upload-service.ts';
 
-/** Whether requests should come here, and what is in the way, or short of what it should be. */
+/** Whether requests should come here, with the reasons why not, or why not all of them are served. */
 export interface Readiness {
   /** `degraded`: they should, but not all of them can be served. */
   readonly status: 'ready' | 'degraded' | 'not ready';
@@ -21,24 +23,31 @@ export interface ConnectionCounters {
   readonly turnedAway: number;
 }
 
-/** State of the parts that readiness is judged by. */
-export interface Vitals {
-  readonly isClosing: boolean;
-  readonly readyWorkers: Readonly<Record<Lane, number>>;
-  readonly origin: { readonly state: OriginState; readonly hasResponded: boolean };
-  /** Whether what tells that the storage is the one that is meant is not there. */
-  readonly isMarkerMissing: boolean;
-  readonly isStoreFailing: boolean;
-  /** Why renderings are not stored at present, if they are not. */
-  readonly storeShortcoming: string | undefined;
-  readonly crowdedLanes: readonly Lane[];
-  /** Whether as many uploads are under way as may be. */
-  readonly areUploadsFull: boolean;
-  readonly connections: ConnectionCounters;
+/** Pool of workers, as far as it is observed. */
+interface ObservedWorkers {
+  readyProcessIdsOf(lane: Lane): readonly number[];
+  rssBytesOf(lane: Lane): number;
+  wantedOf(lane: Lane): number;
+  readonly slots: Readonly<Record<Lane, readonly unknown[]>>;
+  readonly counters: Readonly<Record<'restarts' | 'kills' | 'recycles', number>>;
+}
+
+/** Parts of the service by which it is measured and its readiness judged. */
+export interface ServiceState {
+  readonly pipeline: MediaPipeline;
+  readonly workers: ObservedWorkers;
+  readonly originHealth: OriginHealth;
+  /** Check of `STORAGE_MARKER`; `undefined` if it is not set. */
+  readonly marker: { readonly isMissing: boolean; lookSoon(): void } | undefined;
+  readonly resultStore: ResultStore | undefined;
+  /** `undefined`: there are no uploads. */
+  readonly uploads: Pick<UploadService, 'usage' | 'isFull'> | undefined;
+  readonly countConnections: () => ConnectionCounters;
+  readonly isClosing: () => boolean;
 }
 
 /**
- * Judges whether requests should come here.
+ * Judges whether requests should come here; probes a storage that was silent for a while, for the next time.
  *
  * A replica is taken out of service by what no other replica shares and every request suffers from: that it
  * stops, has no worker, can take no more requests, has no originals (a disk that is not mounted), or has not reached
@@ -46,27 +55,33 @@ export interface Vitals {
  * only new renders suffer from, does not: if the origin fails, or renders queue, to take out one after another would
  * end the hits as well, which are nine of ten requests. It is a reason all the same.
  */
-export function judgeReadiness(vitals: Vitals): Readiness {
-  const { readyWorkers, origin, connections } = vitals;
+export function checkReadiness(state: ServiceState): Readiness {
+  const { pipeline, workers, originHealth, marker, resultStore, uploads } = state;
+  originHealth.probe(pipeline.storage);
+  marker?.lookSoon();
+  const connections = state.countConnections();
+  const isReady = (lane: Lane): boolean => workers.readyProcessIdsOf(lane).length > 0;
   const obstacles = [
-    vitals.isClosing && 'draining',
-    readyWorkers.light === 0 && 'no worker is ready',
-    !origin.hasResponded &&
-      (origin.state === 'unknown'
+    state.isClosing() && 'draining',
+    !isReady('light') && 'no worker is ready',
+    !originHealth.hasResponded &&
+      (originHealth.state === 'unknown'
         ? 'the origin has not answered yet'
         : 'the origin has failed since the start'),
-    vitals.isMarkerMissing && 'the file STORAGE_MARKER is missing: another folder is in its place',
+    marker?.isMissing && 'the file STORAGE_MARKER is missing: another folder is in its place',
     connections.requests >= connections.maxRequests &&
       'as many requests as there may be are under way',
-  ].filter((reason) => reason !== false);
+  ].filter((reason) => typeof reason === 'string');
   const shortcomings = [
-    origin.state === 'failing' && origin.hasResponded && 'the origin fails; what is kept is served',
-    vitals.isStoreFailing && 'the store of renderings fails; they are made anew',
-    vitals.storeShortcoming !== undefined && vitals.storeShortcoming,
-    readyWorkers.heavy === 0 && 'no worker for heavy renders is ready',
-    vitals.areUploadsFull && 'uploads are turned away; media are served',
-    ...vitals.crowdedLanes.map((lane) => `${lane} renders are turned away; hits are served`),
-  ].filter((reason) => reason !== false);
+    originHealth.state === 'failing' &&
+      originHealth.hasResponded &&
+      'the origin fails; what is kept is served',
+    pipeline.store?.isFailing && 'the store of renderings fails; they are made anew',
+    resultStore?.shortcoming?.(),
+    !isReady('heavy') && 'no worker for heavy renders is ready',
+    uploads?.isFull && 'uploads are turned away; media are served',
+    ...pipeline.admission.crowded.map((lane) => `${lane} renders are turned away; hits are served`),
+  ].filter((reason) => typeof reason === 'string');
   const reasons = [...obstacles, ...shortcomings];
   if (obstacles.length > 0) return { status: 'not ready', reasons };
   return { status: reasons.length > 0 ? 'degraded' : 'ready', reasons };

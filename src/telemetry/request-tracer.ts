@@ -47,7 +47,7 @@ interface TracedResponse {
 }
 
 /** Options of tracing. */
-export interface RequestTracerOptions {
+interface RequestTracerOptions {
   /** Whether the trace of a request's sender goes on here. */
   readonly isContinuing: boolean;
   /** Scheme that the listener speaks. */

@@ -19,17 +19,10 @@ import {
   ATTR_SERVICE_NAME,
   ATTR_SERVICE_VERSION,
 } from '@opentelemetry/semantic-conventions';
+import type { Config } from '../config/config.ts';
 import { withDeadline } from '../pipeline/abort.ts';
 import type { Log } from '../pipeline/ports.ts';
-import { RequestTracer, type RequestTracerOptions } from './request-tracer.ts';
-
-/** Options of tracing, beside what the OpenTelemetry SDK reads from its own variables. */
-interface TracingOptions extends RequestTracerOptions {
-  readonly protocol: 'http/protobuf' | 'http/json';
-  /** Version of this service. */
-  readonly version: string;
-  readonly log: Log;
-}
+import { RequestTracer } from './request-tracer.ts';
 
 /** Tracing that is on. */
 export interface Tracing {
@@ -48,8 +41,11 @@ const FLUSH_TIMEOUT_MS = 5_000;
  * Traces requests with OpenTelemetry, and sends them to a collector in the background. This file alone loads the
  * SDK, which reads `OTEL_*` by itself: where spans go, which ones, how many wait.
  */
-export function startTracing(options: TracingOptions): Tracing {
-  const { protocol, version, log } = options;
+export function openTracing(
+  { http, release: { version } }: Pick<Config, 'http' | 'release'>,
+  { protocol, isContinuing }: NonNullable<Config['tracing']>,
+  log: Log,
+): Tracing {
   logWarnings(log);
   const exporter: SpanExporter =
     protocol === 'http/json' ? new JsonExporter() : new ProtobufExporter();
@@ -65,9 +61,10 @@ export function startTracing(options: TracingOptions): Tracing {
       .merge(detectResources({ detectors: [envDetector] })),
     spanProcessors: [new BatchSpanProcessor(exporter)],
   });
+  const scheme = http.tls === undefined ? 'http' : 'https';
   log.info({ protocol }, 'Requests are traced');
   return {
-    tracer: new RequestTracer(provider.getTracer('darkroom', version), options),
+    tracer: new RequestTracer(provider.getTracer('darkroom', version), { isContinuing, scheme }),
     close: async (maxWaitMs) => {
       const waitMs = Math.min(Math.max(0, maxWaitMs), FLUSH_TIMEOUT_MS);
       const isLate = new Error(`The collector took longer than ${waitMs} ms.`);

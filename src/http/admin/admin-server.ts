@@ -5,7 +5,7 @@ import { MediaError } from '../../contract/errors.ts';
 import { parsePurgeOrder } from '../../contract/purge-order.ts';
 import { type Log, StoreFailed, StoreStalled } from '../../pipeline/ports.ts';
 import type { Purger } from '../../pipeline/results/purger.ts';
-import type { PrometheusMeter } from '../../telemetry/prometheus-meter.ts';
+import type { PrometheusMeter } from '../../telemetry/metrics.ts';
 import type { Readiness } from '../../telemetry/readiness.ts';
 import { describeTarget } from '../../telemetry/redaction.ts';
 import { type Failure, formatFailure } from '../error-response.ts';

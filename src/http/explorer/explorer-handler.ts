@@ -1,5 +1,6 @@
 import type { IncomingMessage } from 'node:http';
 import { LRUCache } from 'lru-cache';
+import type { Config } from '../../config/config.ts';
 import { MediaError } from '../../contract/errors.ts';
 import { originKeyOf, parsePath } from '../../contract/media-path.ts';
 import { queryParameters } from '../../contract/media-query.ts';
@@ -13,15 +14,16 @@ import type {
   OriginalFacts,
   OriginalsList,
 } from '../../explorer/explorer-data.ts';
-import type { ExplorerFile } from '../../explorer/explorer-files.ts';
-import type { ExplorerSigner } from '../../explorer/explorer-signer.ts';
-import { describeOriginal, type OriginalDescriber } from '../../explorer/original-describer.ts';
+import { type ExplorerFile, loadExplorerFiles } from '../../explorer/explorer-files.ts';
+import { ExplorerSigner } from '../../explorer/explorer-signer.ts';
+import { describeOriginal, OriginalDescriber } from '../../explorer/original-describer.ts';
+import type { Originals } from '../../pipeline/originals/originals.ts';
 import type { Clock, OriginListing } from '../../pipeline/ports.ts';
 import type { Exchange } from '../exchange.ts';
 import { isRebound } from './rebinding.ts';
 
 /** Parts of the explorer. */
-export interface ExplorerParts {
+interface ExplorerParts {
   /** The files of the page, by their names. */
   readonly files: ReadonlyMap<string, ExplorerFile>;
   readonly listing: OriginListing;
@@ -60,6 +62,34 @@ type Responder = (
   query: URLSearchParams,
   exchange: Exchange,
 ) => ExplorerFile | Promise<ExplorerFile>;
+
+/**
+ * Opens the explorer, which signs for all who can look at it where there are keys: it is then on only because the
+ * operator has set `EXPLORER=on`.
+ */
+export async function openExplorer(
+  { attachments, external }: Pick<Config, 'attachments' | 'external'>,
+  {
+    originals,
+    wallClock: nowMs,
+    ...parts
+  }: Omit<ExplorerParts, 'files' | 'describer' | 'signer'> & {
+    readonly originals: Originals;
+    /** Milliseconds since 1970. */
+    readonly wallClock: () => number;
+  },
+): Promise<ExplorerHandler> {
+  const attachmentSigning = attachments.mode === 'off' ? undefined : attachments.signing;
+  const hasKeys = attachmentSigning !== undefined || external !== undefined;
+  return new ExplorerHandler({
+    ...parts,
+    files: await loadExplorerFiles(),
+    describer: new OriginalDescriber(originals),
+    signer: hasKeys
+      ? new ExplorerSigner({ attachments: attachmentSigning, external: external?.keys, nowMs })
+      : undefined,
+  });
+}
 
 /**
  * Beside the media on their listener: a page for people, its files, and what it shows. Its paths are there for

@@ -10,7 +10,7 @@ import { siteError } from '../../pipeline/site-failure.ts';
 import { type ProxyWatch, rateClientOf } from '../client-address.ts';
 import type { Exchange } from '../exchange.ts';
 import { cacheFor, type MaxAgeSeconds } from '../response-headers.ts';
-import { AttachmentGuard, type AttachmentGuardOptions } from './attachment-guard.ts';
+import type { AttachmentGuard } from './attachment-guard.ts';
 import { isConditional, isNotModified } from './conditional.ts';
 import { formatMediaDisposition } from './content-disposition.ts';
 import { type MediaTarget, MediaTargets } from './media-targets.ts';
@@ -34,7 +34,7 @@ interface MediaHandlerParts {
   /** `undefined`: there are no external media. */
   readonly external: ExternalTerms | undefined;
   /** `undefined`: nothing is asked of the URLs of attachments. */
-  readonly attachments: AttachmentGuardOptions | undefined;
+  readonly guard: AttachmentGuard | undefined;
   /** `undefined`: it makes no difference who asks. */
   readonly proxyWatch: ProxyWatch | undefined;
 }
@@ -62,11 +62,11 @@ export class MediaHandler {
 
   constructor(parts: MediaHandlerParts) {
     this.#parts = parts;
-    const { external, attachments, maxAgeSeconds } = parts;
+    const { external, guard, maxAgeSeconds } = parts;
     this.#cacheControl = `${cacheFor(maxAgeSeconds.media)}, immutable`;
     this.#avatarCacheControl = cacheFor(maxAgeSeconds.defaultAvatar);
-    this.#guard = attachments && new AttachmentGuard(attachments);
-    this.#targets = new MediaTargets(external?.keys, this.#guard);
+    this.#guard = guard;
+    this.#targets = new MediaTargets(external?.keys, guard);
     this.#defaultAvatars = parts.defaultAvatars.map(({ body, etag }) => ({
       body,
       representation: createRepresentation({

@@ -1,5 +1,6 @@
 import type { IncomingMessage } from 'node:http';
 import { PassThrough } from 'node:stream';
+import type { Config } from '../../config/config.ts';
 import { MediaError } from '../../contract/errors.ts';
 import { splitTarget } from '../../contract/media-request.ts';
 import {
@@ -11,7 +12,12 @@ import {
   verifyCapability,
 } from '../../contract/signing/relay-capability.ts';
 import type { SigningKeys } from '../../contract/signing/signing-keys.ts';
-import type { UploadOrder, UploadService } from '../../pipeline/uploads/upload-service.ts';
+import {
+  type UploadLimits,
+  type UploadOrder,
+  UploadService,
+  type UploadServiceParts,
+} from '../../pipeline/uploads/upload-service.ts';
 import type { Exchange } from '../exchange.ts';
 import { preflightHeaders } from '../response-headers.ts';
 
@@ -33,6 +39,21 @@ export const RELAY_PREFLIGHT_HEADERS = preflightHeaders(RELAY_METHODS, 'Content-
 
 /** No cache keeps anything of an upload. */
 const NO_STORE = { 'cache-control': 'no-store' } as const;
+
+/** Opens the relay. */
+export function openRelay(
+  { storage }: Pick<Config, 'storage'>,
+  { keys, limits }: NonNullable<Config['relay']>,
+  parts: Omit<UploadServiceParts, 'limits'> & Pick<RelayHandlerParts, 'wallClock'>,
+  otherLimits: Partial<UploadLimits> = {},
+) {
+  const uploads = new UploadService({ ...parts, limits: { ...limits, ...otherLimits } });
+  const bucket = storage.kind === 's3' ? storage.bucket : undefined;
+  return {
+    uploads,
+    handler: new RelayHandler({ keys, bucket, uploads, wallClock: parts.wallClock }),
+  };
+}
 
 /** Stores what clients send to `/v1/relay/{key}` (contract §10). */
 export class RelayHandler {

@@ -29,7 +29,7 @@ export interface UploadLimits extends PaceLimits {
   readonly sweepIntervalMs: number;
 }
 
-interface UploadServiceParts {
+export interface UploadServiceParts {
   readonly writer: OriginalWriter;
   readonly purger: Pick<Purger, 'noteNew' | 'purge'>;
   readonly limits: UploadLimits;
