@@ -182,24 +182,6 @@ describe('the floors', () => {
     expect(new Set(folders)).toEqual(new Set(['workers/child']));
   });
 
-  test('no module goes in circles', () => {
-    const graph = new Map<string, string[]>();
-    for (const { file, target } of imports.filter(isLocal)) {
-      const to = relative(SOURCES, resolve(SOURCES, dirname(file), target));
-      graph.set(file, [...(graph.get(file) ?? []), to]);
-    }
-    expect(findCircle(graph)).toBeUndefined();
-  });
-
-  test('a circle would be found', () => {
-    const graph = new Map([
-      ['a', ['b']],
-      ['b', ['c']],
-      ['c', ['a']],
-    ]);
-    expect(findCircle(graph)).toEqual(['a', 'b', 'c', 'a']);
-  });
-
   test('nothing of the service depends on fixtures or tests', () => {
     const outside = imports.filter(
       ({ file, target }) =>
@@ -242,25 +224,6 @@ describe('tests see the service from outside', () => {
     expect(deepTests.length).toBeLessThanOrEqual(MAX_DEEP_TESTS);
   });
 });
-
-function findCircle(graph: ReadonlyMap<string, readonly string[]>): string[] | undefined {
-  const finished = new Set<string>();
-  const visit = (node: string, path: readonly string[]): string[] | undefined => {
-    if (path.includes(node)) return [...path.slice(path.indexOf(node)), node];
-    if (finished.has(node)) return undefined;
-    for (const next of graph.get(node) ?? []) {
-      const circle = visit(next, [...path, node]);
-      if (circle !== undefined) return circle;
-    }
-    finished.add(node);
-    return undefined;
-  };
-  for (const node of graph.keys()) {
-    const circle = visit(node, []);
-    if (circle !== undefined) return circle;
-  }
-  return undefined;
-}
 
 function stripComments(text: string): string {
   return text.replace(/\/\*.*?\*\/|\/\/[^\n]*/gs, '');

@@ -3,6 +3,7 @@ import sharp from 'sharp';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { createTestApp, readSample, type TestApp } from '../support/test-app.ts';
 import { atScale } from '../support/test-scale.ts';
+import { judge } from '../surface/contract-oracle.ts';
 
 const readTable = (name: string): string[][] =>
   readFileSync(`fixtures/${name}.tsv`, 'utf8')
@@ -19,23 +20,6 @@ function sampleKeyOf(target: string): string | undefined {
   const path = decodeURIComponent(target.replace(/\?.*/, '')).slice(1);
   const asset = path.replace(/\.\w+$/, '').replace(/\/a_(?=\w+$)/, '/'); // `a_` is not part of a key
   return sampleKeys.find((key) => key === path || key === asset);
-}
-
-/** Format, width bound and animation by contract §2, spelt out here again. */
-function readAsked(target: string) {
-  const { pathname, searchParams } = new URL(target, 'http://cdn.test');
-  const [, kind] = pathname.split('/');
-  const isAttachment = kind === 'attachments';
-  const extension = searchParams.get('format') ?? pathname.slice(pathname.lastIndexOf('.') + 1);
-  const format = extension.replace('jpg', 'jpeg');
-  const width = searchParams.get(isAttachment ? 'width' : 'size');
-  const unbounded = isAttachment || kind === 'stickers' ? Number.POSITIVE_INFINITY : 128;
-  const animated = searchParams.get('animated') ?? String(kind === 'stickers');
-  return {
-    format,
-    maxWidthPx: width === null ? unbounded : Number(width),
-    moves: (format === 'gif' && !isAttachment) || (format === 'webp' && animated === 'true'),
-  };
 }
 
 let app: TestApp;
@@ -75,18 +59,18 @@ test.each(rows.filter((_, index) => index % atScale(6, 1) === 0))(
       );
       return;
     }
-    const { format, maxWidthPx, moves } = readAsked(target);
-    expect(headers['content-type']).toBe(`image/${format}`);
-    const image = await sharp(rawPayload).metadata();
-    expect(image.format).toBe(format);
+    const verdict = judge(target);
     const key = sampleKeyOf(target);
-    if (key === undefined) {
-      expect(resource).toContain('default avatar');
-      return;
-    }
+    expect(verdict.kind).toBe(key === undefined ? 'default avatar' : 'media');
+    if (key === undefined) expect(resource).toContain('default avatar');
+    const image = await sharp(rawPayload).metadata();
+    expect(headers['content-type']).toBe(`image/${image.format}`);
+    if (key === undefined || verdict.kind !== 'media') return;
+    const { format, widthPx, animated } = verdict.canonical;
     const original = await sharp(readSample(key)).metadata();
-    expect(image.width).toBe(Math.min(maxWidthPx, original.width));
-    expect(image.pages ?? 1).toBe(moves ? (original.pages ?? 1) : 1);
+    expect(image.format).toBe(format ?? original.format);
+    expect(image.width).toBe(Math.min(widthPx ?? Number.POSITIVE_INFINITY, original.width));
+    expect(image.pages ?? 1).toBe(animated ? (original.pages ?? 1) : 1);
   },
 );
 

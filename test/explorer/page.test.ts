@@ -6,9 +6,7 @@ import { parseTarget, resultKey } from '../../src/contract/media-request.ts';
 import { resourceNames, resourceRows } from '../../src/contract/resources.ts';
 import { signatureParameters } from '../../src/contract/signing/attachment-signature.ts';
 import type { DescribedResource } from '../../src/explorer/explorer-data.ts';
-import { clampPan } from '../../src/explorer/page/compare/pan.ts';
-import { hasEffect, withoutAliases } from '../../src/explorer/page/effects.ts';
-import { formatHeading } from '../../src/explorer/page/labels.ts';
+import { hasEffect } from '../../src/explorer/page/effects.ts';
 import {
   findTarget,
   formatCurl,
@@ -19,12 +17,7 @@ import {
   SIGNATURE_NAMES,
 } from '../../src/explorer/page/media-choice.ts';
 import { findNextFrame } from '../../src/explorer/page/sheet/sheet-layout.ts';
-import {
-  fileNameOf,
-  formatBbcode,
-  formatMarkdown,
-  formatSrcset,
-} from '../../src/explorer/page/take-away.ts';
+import { fileNameOf, formatMarkdown, formatSrcset } from '../../src/explorer/page/take-away.ts';
 
 /** The kinds as the service describes them to the page, signed ones last. */
 const resources: readonly DescribedResource[] = [false, true].flatMap((signed) =>
@@ -137,7 +130,6 @@ test.each([
 });
 
 const origin = 'https://cdn.example';
-const size = { width: 128, height: 96 };
 const curl = (target: string) => wordsOf(formatCurl('http://a/', read(target)))[4];
 const srcset = (target: string) =>
   /srcset="\S+ 1x(?:, https:\S+\?(.*) 2x)?"/.exec(
@@ -168,25 +160,7 @@ test.each([
   expect(format(target)).toBe(text);
 });
 
-test('an image with srcset, and BBCode, are these', () => {
-  const choice = read('/avatars/1/ab12.webp?size=256&quality=low');
-  const url = 'https://cdn.example/avatars/1/ab12.webp?size=256&amp;quality=low';
-  expect(formatSrcset({ choice, origin, size })).toBe(
-    `<img src="${url}" srcset="${url} 1x, ${url.replace('256', '512')} 2x" width="128" height="96" alt="">`,
-  );
-  expect(formatBbcode({ choice, origin })).toBe(`[img]${url.replace('amp;', '')}[/img]`);
-});
-
-test('words are chosen once, kinds have headings of their own', () => {
-  const words = ['png', 'jpg', 'jpeg', 'webp', 'gif'];
-  expect(withoutAliases(words)).toEqual(['png', 'jpg', 'webp', 'gif']);
-  const headings = Object.keys(resourceRows).map(formatHeading);
-  expect(new Set(headings).size).toBe(headings.length);
-  const others = ['Avatars', 'Members’ banners', 'Discovery splashes', 'Role icons'];
-  expect(headings).toEqual(expect.arrayContaining(others.slice(0, 2)));
-  expect(['discovery splash', 'role icon'].map(formatHeading)).toEqual(others.slice(2));
-});
-
+// Along a row, to both ends and into a frame, the journey of test/browser goes.
 //  0  1  2  3      7   8     11 12 13 14
 //  4  5  6         9  10
 const groups = [
@@ -197,20 +171,8 @@ const groups = [
 ];
 
 test.each<[string, ...[number, number | undefined][]]>([
-  ['ArrowRight', [0, 1], [6, 7], [14, undefined]],
-  ['ArrowLeft', [7, 6], [0, undefined]],
   ['ArrowDown', [1, 5], [3, 6], [4, 7], [6, 8], [10, 13], [12, undefined]],
   ['ArrowUp', [13, 10], [8, 6], [7, 4], [5, 1], [2, undefined]],
-  ['Home', [5, 0]],
-  ['End', [5, 14], [14, undefined]],
-  ['Enter', [5, undefined]],
 ])('%s goes through the frames of the sheet', (key, ...moves) => {
   for (const [from, to] of moves) expect(findNextFrame(groups, from, key)).toBe(to);
-});
-
-test('a picture is moved as far as it is larger than its view', () => {
-  const overhang = { x: 100, y: -20 };
-  expect(clampPan({ x: 30, y: 30 }, overhang)).toEqual({ x: 30, y: 0 });
-  expect(clampPan({ x: 60, y: 0 }, overhang)).toEqual({ x: 50, y: 0 });
-  expect(clampPan({ x: -80, y: 3 }, overhang)).toEqual({ x: -50, y: 0 });
 });

@@ -218,10 +218,38 @@ const badIds = fc
   .oneof(
     anyText,
     fc.constantFrom(
-      ...['', '00', '01', '-1', '+1', '1.0', '1e3', '0x1', ' 1', '1 ', '1\n', '1\0', '1/2'],
+      ...[
+        '',
+        '00',
+        '01',
+        '-1',
+        '+1',
+        '1.0',
+        '1e3',
+        '0x1',
+        ' 1',
+        '1 ',
+        '1\n',
+        '1\0',
+        '1/2',
+        '-0',
+        'ff',
+      ],
     ),
     fc.constantFrom(
-      ...['18446744073709551616', '9'.repeat(21), '9'.repeat(5000), '１', '٣', '@me', '..'],
+      ...[
+        '1_000',
+        '1n',
+        'three',
+        '__proto__',
+        '18446744073709551616',
+        '9'.repeat(21),
+        '9'.repeat(5000),
+        '１',
+        '٣',
+        '@me',
+        '..',
+      ],
     ),
   )
   .filter((text) => !isPathValue('user_id', text) && !pathWords.includes(text));
@@ -229,7 +257,20 @@ const badHashes = fc
   .oneof(
     anyText,
     fc.constantFrom('', 'a_', 'a'.repeat(129), `a_${'b'.repeat(127)}`, 'a b', 'a+b', 'a/b', 'a\\b'),
-    fc.constantFrom('..', 'a.b', 'é', 'ａ', 'a\n', 'a\0', 'K', '😀', 'a%62', 'a'.repeat(5000)),
+    fc.constantFrom(
+      '..',
+      'a.b',
+      'a~b',
+      'a%25b',
+      'é',
+      'ａ',
+      'a\n',
+      'a\0',
+      'K',
+      '😀',
+      'a%62',
+      'a'.repeat(5000),
+    ),
   )
   .filter((text) => !isPathValue('icon_hash', text));
 const badFilenames = fc.oneof(
@@ -260,7 +301,25 @@ export const badParameter = (name: string): fc.Arbitrary<readonly string[]> => {
   const bad = fc
     .oneof(
       anyText,
-      fc.constantFrom('', '0', '-1', '1.0', '128.0', '0128', '1e2', '+64', ' 64', '64 ', '64\n'),
+      fc.constantFrom(
+        '',
+        '0',
+        '-1',
+        '1.0',
+        '128.',
+        '128.0',
+        '0x80',
+        'auto',
+        'original',
+        'image/png',
+        '.png',
+        '0128',
+        '1e2',
+        '+64',
+        ' 64',
+        '64 ',
+        '64\n',
+      ),
       fc.constantFrom('4097', '8192', '9'.repeat(400), 'True', 'TRUE', '1', 'yes', 'HIGH', 'PNG'),
       fc.constantFrom(
         ...['null', 'undefined', 'NaN', 'Infinity', '[object Object]', '１６', 'true,true'],
@@ -350,6 +409,20 @@ export const foreign: fc.Arbitrary<string> = drawn.chain((request) => {
         `\\${path}`,
       ),
       fc.constantFrom('', '/', '*', '?', '#', 'http://cdn.example', '/favicon.ico', `?${path}`),
+      fc.constantFrom(
+        ...['/attachments/1/2', '/guilds/1/ab.png', '/guilds/1/users/2/icons/ab.png', '/3.png'],
+        ...[
+          '/attachments%2f1/2/name',
+          '/%69cons%2f1%2fab.png',
+          '/avatars\\1\\ab.png',
+          '/%ff/1/ab.png',
+        ],
+        ...[
+          'http:///x/avatars/1/ab.png',
+          'http://cdn.example?/avatars/1/ab.png',
+          '/../../etc/passwd',
+        ],
+      ),
       fc
         .constantFrom('Avatars', 'avatar', '%ff', '', '.', '..', '%2e%2e', 'constructor', 'x%2fy')
         .map((word) => replaced(0, word)),

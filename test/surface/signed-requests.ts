@@ -24,31 +24,19 @@ const signatureOf = (of: string, endsAt = LATER, use = '', secret: string = KEYS
   return `ex=${ex}&is=${is}&hm=${sign(signedText(ex, is, use, of), 'hex', secret)}`;
 };
 
-/** How the query of an attachment's URL may be signed, and how it is refused (section 9). */
+/** How the query of an attachment's URL may be signed, and some ways to be refused; all are in docs/attachment-vectors.json. */
 const signatures: Readonly<Record<string, (of: string) => string>> = {
   'a data export': (of) => `uc=dp&${signatureOf(of, 0, 'dp').replace('ex=00000000', 'ex=0')}`,
   'none of it': () => '',
   'no hm': (of) => signatureOf(of).replace(/&hm=.*/, ''),
-  'hm alone': (of) => signatureOf(of).replace(/^.*&hm=/, 'hm='),
   'hm twice': (of) => `${signatureOf(of)}&hm=${'0'.repeat(64)}`,
-  'ex twice': (of) => `${signatureOf(of)}&ex=${hex(LATER)}`,
-  'upper case': (of) => signatureOf(of).replace(/hm=.*/, (hm) => `hm=${hm.slice(3).toUpperCase()}`),
-  'an escape': (of) => signatureOf(of).replace('&hm=', '&h%6d='),
   'an escaped digit': (of) => signatureOf(of).replace('is=6', 'is=%36'),
-  'a digit more': (of) => signatureOf(of).replace('ex=', 'ex=0'),
-  'a digit less': (of) => signatureOf(of).slice(0, -1),
   'a line end': (of) => `${signatureOf(of)}%0A`,
   'a plus': (of) => signatureOf(of).replace('is=6', 'is=+'),
   'a name without a value': (of) => signatureOf(of).replace(/hm=.*/, 'hm'),
-  'another end': (of) => signatureOf(of).replace(/^ex=\w+/, `ex=${hex(LATER + 1)}`),
-  'another issue': (of) => signatureOf(of).replace(/is=\w+/, `is=${hex(now + 1)}`),
   'the signature of another': (of) => signatureOf(`${of}2`),
   'a foreign key': (of) => signatureOf(of, LATER, '', FOREIGN_KEY),
   'an end that has come': (of) => signatureOf(of, now),
-  'a use that is none': (of) => `${signatureOf(of, LATER, 'xx')}&uc=xx`,
-  'an empty use': (of) => `${signatureOf(of)}&uc=`,
-  'a use that is not signed': (of) => `uc=dp&${signatureOf(of).replace(/^ex=\w+/, 'ex=0')}`,
-  'an end with the use': (of) => `uc=dp&${signatureOf(of, LATER, 'dp')}`,
   'no end without the use': (of) => signatureOf(of, 0).replace('ex=00000000', 'ex=0'),
 };
 
@@ -148,30 +136,18 @@ const draft = (of: string, t: string, text: string, query = ''): Draft => ({
 const terms = (of: string, more: object = {}): string =>
   JSON.stringify({ k: of, m: 'put', e: LATER, ...more });
 
-/** Uploads that are refused, whatever is there. */
+/** Uploads that are refused, whatever is there. How a capability is not to be written, docs/upload-vectors.json says. */
 function wrongUploads(maxBytes: number): readonly Draft[] {
-  // Written otherwise than a capability is.
-  const unheard = [
-    ...[{ m: 'get' }, { e: `${LATER}` }, { e: LATER + 0.5 }, { mb: '9' }, { mb: -0.5 }, { ct: 1 }],
-    ...[{ o: 'true' }, { k: 1 }, { u: 'x' }, { p: 1 }, { b: null }, { mb: -1 }, { u: 'x', p: '1' }],
-  ];
   const of = 'emojis/778';
   const json = terms(of);
   const t = capabilityOf(json);
-  const [payload, signature] = t.split('.');
-  /** A first part, signed as it stands. */
-  const signedAs = (text: string): string => `${text}.${sign(text, 'base64url')}`;
-  // Of two bytes in three, the last character has two bits to spare.
-  const spare = Buffer.from(`${json} `.padEnd(3 * 40 + 2)).toString('base64url');
   const capabilities = [
-    ...['', `${t}=`, `${t}.`, t.replace('.', ''), t.slice(0, -1), `${t}&t=${t}`],
-    ...['.', `.${t}`, `${payload}.`, `.${signature}`, capabilityOf(json, FOREIGN_KEY)],
-    ...[`${spare.slice(0, -1)}B`, `${payload}A`, '_w', 'ey', ''].map(signedAs),
-    ...[
-      ...['{', 'null', '[]', '', json.slice(0, -1), `\ufeff${json}`, `${json}{}`],
-      ...[json.replace('{', `{"k":"${of}",`), terms(of, { ct: 'x'.repeat(12_400) })],
-      ...unheard.map((more) => terms(of, more)),
-    ].map((text) => capabilityOf(text)),
+    ...['', `${t}=`, `.${t}`, `${t}&t=${t}`, capabilityOf(json, FOREIGN_KEY)],
+    ...['{', 'null', `\ufeff${json}`, `${json}{}`].map((text) => capabilityOf(text)),
+    capabilityOf(terms(of, { ct: 'x'.repeat(12_400) })),
+    ...[{ mb: -1 }, { b: null }, { k: 1 }, { p: 1 }, { u: 'x', p: '1' }].map((more) =>
+      capabilityOf(terms(of, more)),
+    ),
   ];
   const stray = (path: string, k = path): Draft => draft(path, capabilityOf(terms(k)), 'x');
   const names = ['a%5Cb', 'a%00b', '%ff', '%2e%2e', 'a'.repeat(256)];

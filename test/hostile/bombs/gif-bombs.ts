@@ -56,7 +56,6 @@ function fourColours(widthPx: number, heightPx: number, ...blocks: readonly Uint
 const moving = [ways.stillSmall, ways.animatedSmall, ways.gif, ways.losslessLarge];
 const still = [ways.stillSmall, ways.jpeg];
 
-const dot = gifImage(0, 0, 1, 1);
 const small = gifImage(0, 0, 16, 16);
 const endlessBlocks = (): Buffer => fill(LARGEST_BYTES, join(1, 0x55));
 /** 1024 frames one px smaller than their screen, all disposed of as `packed` says (GIF89a §23). */
@@ -70,9 +69,7 @@ export const gifBombs: readonly Bomb[] = [
     'says 65535×65535, and has a frame as large': () =>
       gif(65_535, 65_535, gifImage(0, 0, 65_535, 65_535)),
   }),
-  ...bombs('refused unseen', still, {
-    'three million frames': () => gif(1, 1, times(3_000_000, dot)),
-  }),
+  ...bombs('refused unseen', still, {}),
   ...bombs('refused', still, {
     'endless sub-blocks': () => join(gifScreen(16, 16), descriptor(16, 16), endlessBlocks()),
   }),
@@ -82,20 +79,12 @@ export const gifBombs: readonly Bomb[] = [
   }),
   ...bombs('in time', moving, {
     '100 frames of 1500×1500': () => gif(1500, 1500, times(100, gifImage(0, 0, 1500, 1500))),
-    '1000 frames of 128×128': () =>
-      gif(128, 128, gifLoop(0), times(1000, join(gifControl(2), longestCodes(128, 128)))),
   }),
   ...bombs('any', ways.everyWay, {
-    'says 65535×65535, and has frames of 1×1': () => gif(65_535, 65_535, times(100, dot)),
-    'a frame larger than the screen': () => gif(1, 1, gifImage(0, 0, 3_000, 3_000), dot),
     'later frames larger than the screen': () =>
       gif(16, 16, small, times(500, gifImage(3, 3, 65_535, 65_535))),
     'a frame far outside of the screen': () =>
       gif(16, 16, small, times(500, gifImage(65_535, 65_535, 65_535, 65_535))),
-    'a first frame at the far corner': () => gif(16, 16, gifImage(9_999, 9_999, 1, 1), dot),
-    'frames of no size': () => gif(16, 16, small, times(1000, gifImage(0, 0, 0, 0))),
-    'nothing but frames of no size': () => gif(0, 0, times(1000, gifImage(0, 0, 0, 0))),
-    'a trailer in the middle': () => gif(16, 16, small, TRAILER, times(40_000, small)),
     ...forEach(
       [0, 1, 9, 11, 12, 255],
       (codeSize) => `a code size of ${codeSize}`,
@@ -105,7 +94,6 @@ export const gifBombs: readonly Bomb[] = [
   ...bombs('any', still, {
     '100 million px in 20 bytes': () => gif(1, 1, gifImage(0, 0, 10_000, 10_000)),
     '100 million px of longest codes': () => gif(1, 1, longestCodes(10_000, 10_000)),
-    '50 MB of comments': () => gif(16, 16, fill(LARGEST_BYTES, join(0x21, 0xfe, 1, 65, 0)), small),
   }),
   ...bombs('any', [...moving, ways.gifLarge], {
     '1000 frames of 312×312': () =>
@@ -116,19 +104,11 @@ export const gifBombs: readonly Bomb[] = [
     },
   }),
   ...bombs('any', [ways.animatedSmall, ways.gif], {
-    '1024 frames of 312×312, left': () => disposed(0x04),
-    '1024 frames of 312×312, disposed to the background': () => disposed(0x08),
     '1024 frames of 312×312, disposed to what was before, transparent': () => disposed(0x0d),
   }),
   ...bombs('any', moving, {
-    '44 frames of 1500×1500': () =>
-      gif(1500, 1500, times(44, join(gifControl(5), longestCodes(1500, 1500)))),
     '50 MB of sub-blocks behind the last pixel': () =>
       join(gifScreen(16, 16), descriptor(16, 16), endlessBlocks(), 0, TRAILER),
-    'a million loop extensions': () =>
-      gif(16, 16, times(1_000_000, gifLoop(65_535)), times(2, small)),
-    'a million control extensions': () =>
-      gif(16, 16, times(1_000_000, gifControl(65_535)), times(2, small)),
     'delays and loops as long as can be': () =>
       gif(16, 16, gifLoop(65_535), times(1000, join(gifControl(65_535), small))),
     'a palette for each of 1024 frames': () => {

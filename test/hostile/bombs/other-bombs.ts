@@ -58,15 +58,6 @@ export const otherBombs: readonly Bomb[] = [
   }),
   ...bombs('refused unseen', big, { '200 MB of zeros': () => Buffer.alloc(200 * MEBIBYTE) }),
   ...Object.entries(magics).flatMap(([name, magic]) => [
-    ...bombs(
-      'refused unseen',
-      many,
-      forEach(
-        [1, 2, 3, 4, 6, 8, 11, 12, 13, 16],
-        (length) => `the first ${length} bytes of a ${name}`,
-        (length) => join(magic, Buffer.alloc(16)).subarray(0, length),
-      ),
-    ),
     ...bombs('refused', many, {
       [`an svg that begins like a ${name}`]: () => join(magic, SVG),
     }),

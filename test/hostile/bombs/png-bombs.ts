@@ -2,7 +2,7 @@ import { constants, deflateRawSync } from 'node:zlib';
 import { join, pngChunk, u32be } from '../../formats/containers.ts';
 import * as ways from '../ways.ts';
 import { type Bomb, bombs, fill, LARGEST_BYTES, MEBIBYTE, times } from './bomb.ts';
-import { exifInCircles, exifOfHugeCounts, exifOfOverlaps, iccOf } from './metadata-bombs.ts';
+import { iccOf } from './metadata-bombs.ts';
 
 /** Edges in pixels, and what IHDR says after them: 8 bits of grey where nothing is said. */
 type Shape = readonly [widthPx: number, heightPx: number, kind?: string];
@@ -46,7 +46,6 @@ const tiny = (...chunks: readonly Uint8Array[]): Buffer => blank([16, 16], ...ch
 const text = (bytes: number): Buffer => pngChunk('zTXt', join('a\0\0', zeros(bytes)));
 const icc = (data: Uint8Array): Buffer => tiny(pngChunk('iCCP', join('icc\0\0', data)));
 const deflate = (bytes: Buffer): Buffer => join('\x78\xda', deflateRawSync(bytes), '\0\0\0\0');
-const exif = (tiff: Uint8Array): Buffer => tiny(pngChunk('eXIf', tiff));
 
 export const pngBombs: readonly Bomb[] = [
   ...bombs('refused unseen', ways.everyWay, {
@@ -54,7 +53,6 @@ export const pngBombs: readonly Bomb[] = [
     'says 2147483647×2147483647': () => png([2 ** 31 - 1, 2 ** 31 - 1], zeros(1)),
   }),
   ...bombs('refused unseen', large, {
-    'two million chunks': () => tiny(times(2_000_000, pngChunk('prVt'))),
     'says 10000×10000 and holds 1 MiB': () => png([10_000, 10_000, DEEP], zeros(1)),
     'says 10000×10000, interlaced, and holds nothing': () =>
       png([10_000, 10_000, DEEP_INTERLACED], Buffer.alloc(0)),
@@ -71,24 +69,13 @@ export const pngBombs: readonly Bomb[] = [
   ...bombs('in time', [ways.stillSmall], {
     '4 GB of image data for 2000×2000': () => png([2_000, 2_000], zeros(3_900 * MEBIBYTE)),
   }),
-  ...bombs('served', large, { 'EXIF in circles': () => exif(exifInCircles()) }),
-  ...bombs('any', [...large, ways.jpeg], {
-    '100 million px of 1 bit': () => blank([10_000, 10_000, ONE_BIT]),
-  }),
+  ...bombs('any', [...large, ways.jpeg], {}),
   ...bombs('any', large, {
-    '100 million px of 64 bit': () => blank([10_000, 10_000, DEEP]),
     '100 million px of 64 bit, interlaced': () => blank([10_000, 10_000, DEEP_INTERLACED]),
     '40 GB of text': () => tiny(text(40_000 * MEBIBYTE)),
-    '1000 texts of 7 MB': () => tiny(times(1000, text(7 * MEBIBYTE))),
     '4 GB of profile': () => icc(zeros(4_000 * MEBIBYTE)),
-    'a profile of a million tags': () => icc(deflate(iccOf(1_000_000, 4 * MEBIBYTE, 100))),
     'a profile with a curve of 4 thousand million points': () =>
       icc(deflate(iccOf(10, 4096, 0xffff_ffff))),
-    '99 000 texts of 480 bytes': () =>
-      tiny(times(99_000, pngChunk('tEXt', join('a\0', Buffer.alloc(478, 97))))),
-    'EXIF of huge counts': () => exif(exifOfHugeCounts()),
-    'EXIF of 17 000 overlapping megabytes': () => exif(exifOfOverlaps(MEBIBYTE - 64)),
-    'gamma of nearly nothing': () => tiny(pngChunk('gAMA', u32be(1))),
     'gamma, chromaticities and density beyond all measure': () =>
       tiny(
         pngChunk('gAMA', u32be(2 ** 31 - 1)),

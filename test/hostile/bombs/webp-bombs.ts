@@ -2,8 +2,8 @@ import sharp from 'sharp';
 import { createTransparentVp8l } from '../../../src/formats/webp/webp-animation.ts';
 import { anmf, join, riffChunk, u24le, vp8x, webpFile } from '../../formats/containers.ts';
 import * as ways from '../ways.ts';
-import { BitWriter, type Bomb, bombs, forEach, LARGEST_BYTES, MEBIBYTE, times } from './bomb.ts';
-import { exifInCircles, exifOfOverlaps, iccOf } from './metadata-bombs.ts';
+import { BitWriter, type Bomb, bombs, LARGEST_BYTES, times } from './bomb.ts';
+import { iccOf } from './metadata-bombs.ts';
 
 /** Flags of VP8X (RFC 9649 §2.7.1). */
 const flag = { animation: 0x02, exif: 0x08, alpha: 0x10, icc: 0x20 } as const;
@@ -95,34 +95,16 @@ const moving = [ways.stillSmall, ways.animatedSmall, ways.gif, ways.losslessLarg
 const still = [ways.stillSmall, ways.jpeg];
 
 /** So many chunks that mean nothing. */
-const junk = (count: number): Buffer => times(count, riffChunk('junk', NONE));
 /** A still of 16×16 px, with chunks before and behind its image. */
 const tiny = (flags: number, before: Uint8Array, behind: Uint8Array): Buffer =>
   webpFile(vp8x(flags, 16, 16), before, lossless(16, 16), behind);
-const exif = (tiff: Buffer): Buffer => tiny(flag.exif, NONE, riffChunk('EXIF', tiff));
-const canvas = (edgePx: number, imagePx: number): Buffer =>
-  webpFile(vp8x(flag.alpha, edgePx, edgePx), lossless(imagePx, imagePx));
 
 export const webpBombs: readonly Bomb[] = [
   ...bombs('refused unseen', ways.everyWay, {
     '16384×16384 in 8 bytes': () => webpFile(lossless(16_384, 16_384)),
-    'a canvas larger than its image': () => canvas(9_000, 16),
-    'a canvas smaller than its image': () => canvas(16, 9_000),
     'a canvas of 16777216×16777216': () => animation(16_777_216, 16_777_216, frameAt(0, 0, 1, 1)),
     '40 000 frames of 1×1': () => animation(1, 1, times(40_000, frameAt(0, 0, 1, 1))),
-    'a frame at the far end of all numbers': () =>
-      animation(64, 64, frameAt(0, 0, 64, 64), frameAt(33_554_430, 0, 2, 2)),
-    ...forEach(
-      [0, 11, 0x7fff_ffff, 0xffff_ffff],
-      (sizeBytes) => `a RIFF size of ${sizeBytes}`,
-      (sizeBytes) => {
-        const file = webpFile(lossless(64, 64));
-        file.writeUInt32LE(sizeBytes, 4);
-        return file;
-      },
-    ),
   }),
-  ...bombs('served', still, { 'EXIF in circles': () => exif(exifInCircles()) }),
   ...bombs('in time', [ways.losslessLarge, ways.pngLarge], {
     'noise at 4096, lossless': () => noise(4096),
   }),
@@ -137,22 +119,13 @@ export const webpBombs: readonly Bomb[] = [
   }),
   ...bombs('any', moving, {
     '1024 frames of 312×312': () => animation(312, 312, times(1024, frameAt(0, 0, 312, 312))),
-    '1024 frames of 1×1 on 312×312': () =>
-      animation(312, 312, times(1024, frameAt(310, 310, 1, 1))),
-    'a frame whose fields say another size': () =>
-      animation(64, 64, times(3, anmf(50, lossless(64, 64)))),
   }),
   ...bombs('any', still, {
     '100 million px in 8 bytes': () => webpFile(lossless(10_000, 10_000)),
-    'a canvas of 10000×10000, a frame of 1×1': () => animation(10_000, 10_000, frameAt(0, 0, 1, 1)),
     '65 536 groups of prefix codes': () => webpFile(everyGroup()),
     '64 million px of alpha in three bytes': () => withAlpha(8_000, tinyAlpha),
     '50 MB of alpha for 16×16': () => withAlpha(16, riffChunk('ALPH', Buffer.alloc(LARGEST_BYTES))),
     '20 000 alpha planes': () => withAlpha(16, times(20_000, tinyAlpha)),
-    'six million chunks': () => tiny(0, NONE, junk(6_000_000)),
-    'six million chunks in a frame': () =>
-      animation(16, 16, anmf(50, lossless(16, 16), junk(6_000_000))),
-    'EXIF of 17 000 overlapping megabytes': () => exif(exifOfOverlaps(MEBIBYTE - 64)),
     'a profile of 40 MB': () =>
       tiny(flag.icc, riffChunk('ICCP', iccOf(1000, 40_000_000, 19_000_000)), NONE),
   }),

@@ -43,24 +43,16 @@ async function fill(...urls: string[]): Promise<void> {
 }
 
 describe('a purge', () => {
+  // Which renderings go by a path, a key or a prefix, and which stay: the walks of test/cache. Here is how they are named.
   it.each([
-    // Written in any way.
-    ['path', { paths: ['/icons/1/a_ab.webp?v=2&quality=high&size=16'] }, 1, [small], [other]],
-    ['asset', { assets: ['icons/1/ab'] }, 2, [small, large], [other]],
-    ['asset, as the API gives it', { assets: ['icons/1/a_ab'] }, 2, [small, large], [other]],
-    ['prefix, as the API gives it', { prefix: 'icons/1/a_ab/' }, 2, [small, large], [other]],
-    ['prefix, of one owner', { prefix: 'icons/1/' }, 2, [small, large], [other]],
-    ['prefix, of all', { prefix: 'icons/' }, 3, [small, large, other], []],
-  ])('by %s removes renderings, and no other', async (_, payload, count, removed, kept) => {
+    [{ paths: ['/icons/1/a_ab.webp?v=2&quality=high&size=16'] }, 1],
+    [{ assets: ['icons/1/a_ab'] }, 2],
+    [{ prefix: 'icons/1/a_ab/' }, 2],
+    [{ prefix: 'icons/1/' }, 2],
+    [{ prefix: 'icons/' }, 3],
+  ])('by %j removes as many renderings as that means', async (payload, count) => {
     await fill(small, large, other);
-    const response = await order(payload);
-    expect(response.statusCode).toBe(200);
-    expect(response.json()).toEqual({ removed: { memory: count, store: count } });
-    expect(store.paths.length).toBe(3 - count);
-    for (const url of kept) expect((await get(url)).cacheStatus).toBe('darkroom; hit');
-    for (const url of removed) {
-      expect((await get(url)).cacheStatus).toBe('darkroom; fwd=miss; stored');
-    }
+    expect((await order(payload)).json()).toEqual({ removed: { memory: count, store: count } });
   });
 
   it('spares no original whose key looks animated', async () => {
@@ -142,25 +134,8 @@ describe('purges that wait for others', () => {
 
 describe('an order that is none', () => {
   // All others are in test/contract/purge-order.test.ts.
-  it('is refused with what is wrong, and removes nothing', async () => {
-    await fill(small);
-    const response = await order({ paths: [small, '/nowhere', '/icons/x/ab.webp'] });
-    expect(response.statusCode).toBe(400);
-    const { code, errors } = response.json();
-    expect(code).toBe('INVALID_FORM_BODY');
-    expect(errors).toEqual([
-      { path: 'paths.1', message: 'There is no such path.' },
-      { path: 'paths.2', message: expect.any(String) },
-    ]);
-    expect(store.paths.length).toBe(1);
-  });
-
   it.each(['', '{', 'null', '"text"'])('%j is refused', async (payload) => {
     expect((await order(payload)).statusCode).toBe(400);
-  });
-
-  it('of too many bytes is refused', async () => {
-    expect((await order(`{"paths": ["${'x'.repeat(3_000_000)}"]}`)).statusCode).toBe(413);
   });
 });
 
@@ -194,19 +169,12 @@ describe('the admin listener', () => {
     ['without a token', {}, 401, 'UNAUTHORIZED'],
     ['with the token', withToken, 404, 'NOT_FOUND'],
   ])('treats what cannot be decoded like any other path: %s', async (_, headers, status, code) => {
-    for (const url of ['/%zz', '/nothing']) {
+    for (const url of ['/%zz', '/nothing', small]) {
       const response = await app.askAdmin(url, { headers });
       expect(response.statusCode).toBe(status);
       expect(response.json()).toEqual({ code, message: expect.any(String) });
       expect(response.headers['cache-control']).toBe('no-store');
     }
-  });
-
-  it('serves no media, nor does the other one take orders', async () => {
-    const headers = withToken;
-    expect((await app.askAdmin(small, { headers })).statusCode).toBe(404);
-    const { statusCode } = await app.server.inject({ method: 'POST', url: '/purge', headers });
-    expect(statusCode).toBe(404);
   });
 
   it('is not there unless it is asked for', async () => {

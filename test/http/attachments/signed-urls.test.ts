@@ -146,18 +146,12 @@ describe('a refused URL', () => {
       .replaceAll(/;dur=[\d.]+/g, ';dur=…');
   };
 
+  // Of all other methods, ranges and conditions, the conversations of test/surface compare the headers.
   test.each([
     ['GET', '', ''],
-    ['HEAD', '', ''],
-    ['GET', RENDERING, ''],
     ['HEAD', RENDERING, ''],
-    ['GET', 'width=0', ''],
-    ['GET', '', 'Range: bytes=2-9\r\n'],
     ['GET', '', 'Range: bytes=99999999-\r\n'],
-    ['GET', RENDERING, 'Range: bytes=2-9\r\nIf-Range: <its tag>\r\n'],
-    ['GET', '', 'If-None-Match: <its tag>\r\n'],
-    ['GET', RENDERING, 'If-None-Match: *\r\n'],
-    ['GET', '', 'If-Modified-Since: Fri, 31 Dec 9999 23:59:59 GMT\r\n'],
+    ['GET', RENDERING, 'If-None-Match: <its tag>\r\n'],
   ])('gets what a missing one gets, and its object is not asked for: %s %s %s', async (...row) => {
     const [method, query, fields] = row;
     const { app } = await start();

@@ -53,7 +53,7 @@ export interface TlsNginx extends Nginx {
  */
 export async function startNginx(upstreamPort: number): Promise<TlsNginx> {
   const folder = createFolder();
-  const [certFile, keyFile] = createCertificate(folder, CERTIFIED_NAMES);
+  const [certFile, keyFile] = createCertificate(folder);
   const ports = await findFreePorts(5);
   const [port = 0, secondPort = 0, plainPort = 0, secondPlainPort = 0, unusedPort = 0] = ports;
   const site = new Template('darkroom.conf');
@@ -64,8 +64,7 @@ export async function startNginx(upstreamPort: number): Promise<TlsNginx> {
   putUpstreams(site, [upstreamPort, unusedPort]);
   site.put('/etc/ssl/certs/darkroom.pem', certFile);
   site.put('/etc/ssl/private/darkroom.key', keyFile);
-  site.put('/var/log/nginx/darkroom.log', join(folder, ACCESS_LOG));
-  const nginx = await run(folder, site, port);
+  const nginx = await run(site, port, folder);
   return { ...nginx, plainPort, certificate: readFileSync(certFile) };
 }
 
@@ -75,21 +74,16 @@ export async function startNginx(upstreamPort: number): Promise<TlsNginx> {
  * @param upstreamPorts of the two instances that take turns
  */
 export async function startPlainNginx(upstreamPorts: readonly [number, number]): Promise<Nginx> {
-  const folder = createFolder();
   const [port = 0] = await findFreePorts(1);
   const site = new Template('darkroom-plain.conf');
   site.put('listen 127.0.0.1:8080;', `listen 127.0.0.1:${port};`);
   putUpstreams(site, upstreamPorts);
-  site.put('/var/log/nginx/darkroom.log', join(folder, ACCESS_LOG));
-  return run(folder, site, port);
+  return run(site, port);
 }
 
 function putUpstreams(site: Template, [first, second]: readonly [number, number]): void {
-  site.put('server 127.0.0.1:3000 max_fails=0;', `server 127.0.0.1:${first} max_fails=0;`);
-  site.put(
-    'server 127.0.0.1:3001 max_fails=0 backup;',
-    `server 127.0.0.1:${second} max_fails=0 backup;`,
-  );
+  site.put('127.0.0.1:3000 max_fails=0;', `127.0.0.1:${first} max_fails=0;`);
+  site.put('127.0.0.1:3001 max_fails=0 backup;', `127.0.0.1:${second} max_fails=0 backup;`);
 }
 
 /**
@@ -98,16 +92,14 @@ function putUpstreams(site: Template, [first, second]: readonly [number, number]
  * @param replicaPorts of as many Darkrooms as it names
  */
 export async function startNginxForReplicas(replicaPorts: readonly number[]): Promise<Nginx> {
-  const folder = createFolder();
   const [port = 0] = await findFreePorts(1);
   const site = new Template('darkroom-replicas.conf');
   site.put('listen 8080;', `listen 127.0.0.1:${port};`);
-  site.put('/var/log/nginx/access.log', join(folder, ACCESS_LOG));
   for (const [index, replicaPort] of replicaPorts.entries()) {
     site.put(`server darkroom-${index + 1}:3000 `, `server 127.0.0.1:${replicaPort} `);
   }
   if (/darkroom-\d/.test(site.text)) throw new Error('there are more replicas in the file');
-  return run(folder, site, port);
+  return run(site, port);
 }
 
 /** A recommended file, with what a machine puts into it. */
@@ -136,8 +128,9 @@ function createFolder(): string {
   return folder;
 }
 
-async function run(folder: string, site: Template, port: number): Promise<Nginx> {
+async function run(site: Template, port: number, folder = createFolder()): Promise<Nginx> {
   site.put('/var/cache/', `${folder}/cache/`, 2);
+  site.text = site.text.replace(/\/var\/log\/nginx\/\w+\.log/, join(folder, ACCESS_LOG));
   cpSync(new URL('snippets', RECOMMENDED), join(folder, 'snippets'), { recursive: true });
   const server = new Template('snippets/darkroom-server.conf');
   server.put('/var/log/nginx/error.log', 'stderr', ERROR_LOGS);
@@ -164,7 +157,7 @@ async function run(folder: string, site: Template, port: number): Promise<Nginx>
  *
  * @param ports that it listens on
  */
-export async function runNginx(folder: string, configuration: string, ports: readonly number[]) {
+async function runNginx(folder: string, configuration: string, ports: readonly number[]) {
   writeFileSync(join(folder, 'nginx.conf'), configuration);
   const child = spawn('nginx', ['-p', folder, '-c', join(folder, 'nginx.conf')], {
     // Where Debian has it, which is not in everybody's path.
@@ -227,18 +220,16 @@ http {
 `;
 }
 
-/**
- * Makes a certificate that is its own authority, with Debian's openssl, as files in PEM.
- *
- * @param names of its hosts, as openssl writes them: `DNS:cdn.example.com`
- */
-export function createCertificate(
-  folder: string,
-  names: readonly string[],
-): readonly [certFile: string, keyFile: string] {
+/** Makes a certificate that is its own authority, with Debian's openssl, as files in PEM. */
+function createCertificate(folder: string): readonly [certFile: string, keyFile: string] {
   const certFile = join(folder, 'cert.pem');
   const keyFile = join(folder, 'key.pem');
-  const subject = ['-subj', '/CN=Darkroom tests', '-addext', `subjectAltName=${names.join()}`];
+  const subject = [
+    '-subj',
+    '/CN=Darkroom tests',
+    '-addext',
+    `subjectAltName=${CERTIFIED_NAMES.join()}`,
+  ];
   const options = ['-x509', '-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:prime256v1', '-nodes'];
   const files = ['-days', '2', '-out', certFile, '-keyout', keyFile];
   execFileSync('openssl', ['req', ...options, ...subject, ...files], { stdio: 'pipe' });
