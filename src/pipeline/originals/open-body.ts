@@ -27,21 +27,31 @@ export async function openBody(
   options: OpenOptions,
 ): Promise<Opened | Unchanged> {
   const { signal, isHeld = false, range } = options;
-  const semaphore = isHeld ? backend.reads : backend.streams;
-  const leave = await semaphore?.enter(signal);
+  const { observer, reads, streams } = backend;
+  const leave = await (isHeld ? reads : streams)?.enter(signal);
   try {
-    const opened = await openObserved(backend, key, options);
+    const opened = await withFirstByteDeadline(backend, signal, async (within) => {
+      const found = await backend.source.open(key, { ...options, signal: within });
+      if (isStream(found.body)) {
+        // The reader of the body sees its errors; a body that is not read any more must not throw.
+        found.body.on('error', () => undefined);
+        if (within.aborted) found.body.destroy();
+        // The deadline ends with the response; the body goes on for as long as its reader wants it.
+        addAbortSignal(signal, found.body);
+      }
+      return found;
+    });
+    observer?.noteOutcome('found');
     const { body } = opened;
     if (isStream(body) && !body.closed) body.once('close', () => leave?.());
     else leave?.();
     return opened;
   } catch (error) {
     leave?.();
+    observer?.noteOutcome(outcomeOf(error, signal.aborted), error);
     const isEmpty = error instanceof MediaError && error.code === 'RANGE_NOT_SATISFIABLE';
-    if (isEmpty && range?.first === 0) {
-      return openBody(backend, key, { ...options, range: undefined });
-    }
-    throw error;
+    if (!isEmpty || range?.first !== 0) throw error;
+    return openBody(backend, key, { ...options, range: undefined });
   }
 }
 
@@ -58,36 +68,13 @@ export async function openContent(
   key: string,
   options: Omit<OpenOptions, 'known'>,
 ): Promise<Opened> {
-  const opened = await openBody(backend, key, options);
-  if (opened.body === undefined) throw brokenError(backend, new Error('Nothing was asked about.'));
-  return opened;
+  return contentOf(backend, await openBody(backend, key, options));
 }
 
-async function openObserved(
-  backend: Backend,
-  key: string,
-  options: OpenOptions,
-): Promise<Opened | Unchanged> {
-  const { observer } = backend;
-  const { signal } = options;
-  try {
-    const opened = await withFirstByteDeadline(backend, signal, async (within) => {
-      const found = await backend.source.open(key, { ...options, signal: within });
-      if (isStream(found.body)) {
-        // The reader of the body sees its errors; a body that is not read any more must not throw.
-        found.body.on('error', () => undefined);
-        if (within.aborted) found.body.destroy();
-        // The deadline ends with the response; the body goes on for as long as its reader wants it.
-        addAbortSignal(signal, found.body);
-      }
-      return found;
-    });
-    observer?.noteOutcome('found');
-    return opened;
-  } catch (error) {
-    observer?.noteOutcome(outcomeOf(error, signal.aborted), error);
-    throw error;
-  }
+/** @throws MediaError `ORIGIN_ERROR` for a confirmation of what was not known */
+export function contentOf(backend: Backend, opened: Opened | Unchanged): Opened {
+  if (opened.body !== undefined) return opened;
+  throw brokenError(backend, new Error('Nothing was known that could be unchanged.'));
 }
 
 function outcomeOf(error: unknown, isStopped: boolean): OriginOutcome {

@@ -1,4 +1,5 @@
 import { createHash } from 'node:crypto';
+import type { Span } from '@opentelemetry/api';
 import { MediaError } from '../../contract/errors.ts';
 import type { MediaRequest } from '../../contract/media-request.ts';
 import type { MemoryCache } from '../memory-cache.ts';
@@ -15,7 +16,7 @@ import { noteErrorCode, type RequestTrace } from '../request-trace.ts';
 import { type FlightControls, SingleFlight } from '../single-flight.ts';
 import type { Backend } from './backend.ts';
 import type { MemoryBudget, Reservation } from './memory-budget.ts';
-import { discard, holdBody, isOriginFailure, openBody } from './open-body.ts';
+import { contentOf, discard, holdBody, isOriginFailure, openBody } from './open-body.ts';
 import type { OriginalRecords } from './records.ts';
 
 /** Parts that originals are read with. */
@@ -66,13 +67,14 @@ const FIRST_BYTE = { first: 0, last: 0 } as const;
 export class Original {
   readonly #parts: OriginalsParts;
   readonly #backend: Backend;
-  readonly #originKey: string;
+  readonly originKey: string;
   /** Name of the original at its source. */
   readonly #sourceKey: string;
   /** Its signal aborts when no request needs the original any more. */
   readonly #flight: FlightControls;
   readonly #beganMs: number;
-  #isOutdated = false;
+  /** Whether the original was purged since the work began: then nothing of it is kept, joined or served. */
+  isOutdated = false;
   #identified: Promise<IdentifiedOriginal> | undefined;
   #held: Promise<HeldOriginal> | undefined;
   #identity: OriginalIdentity | undefined;
@@ -84,7 +86,7 @@ export class Original {
     if (backend === undefined) throw new Error('Nothing of other sites is served.');
     this.#parts = parts;
     this.#backend = backend;
-    this.#originKey = originKey;
+    this.originKey = originKey;
     this.#sourceKey = url ?? originKey;
     this.#flight = flight;
     this.#beganMs = parts.clock.nowMs();
@@ -95,16 +97,6 @@ export class Original {
   get isJoinable(): boolean {
     const ageMs = this.#parts.clock.nowMs() - this.#beganMs;
     return ageMs < this.#backend.joinableForMs && !this.isOutdated;
-  }
-
-  /** Whether the original was purged since the work began: then nothing of it is kept, joined or served. */
-  get isOutdated(): boolean {
-    return this.#isOutdated;
-  }
-
-  /** Outdates the work if the key fits. */
-  outdateWhere(fits: (originKey: string) => boolean): void {
-    this.#isOutdated ||= fits(this.#originKey);
   }
 
   /** Whether the bytes are in memory, or came with the identity, so that to read them asks nothing of the source. */
@@ -153,65 +145,54 @@ export class Original {
   /** Finds what is known without asking: a fresh identity, or that the source failed just now. */
   #findKnown({ hasResult }: IdentifyOptions): IdentifiedOriginal | undefined {
     const { records } = this.#parts;
-    const fresh = records.findFresh(this.#originKey);
+    const fresh = records.findFresh(this.originKey);
     if (fresh !== undefined) return { identity: fresh, wasAsked: false };
     const { withResult, withoutResult } = this.#backend.failedForMs;
     const failure = this.#findFailure(hasResult ? withResult : withoutResult);
     if (failure === undefined) return undefined;
-    const { identity } = records.findLast(this.#originKey);
+    const { identity } = records.findLast(this.originKey);
     if (identity === undefined) throw failure;
     return { identity, wasAsked: false, failure };
   }
 
   async #identify({ isIdentityEnough, trace }: IdentifyOptions): Promise<IdentifiedOriginal> {
     const { records } = this.#parts;
-    const last = records.findLast(this.#originKey);
     try {
-      const identity = await (this.#backend.source.identity === 'tag'
+      this.#identity = await (this.#backend.source.identity === 'tag'
         ? this.#identifyByTag(isIdentityEnough)
-        : trace.stage('fetch', async (span) => {
-            const isEnough = isIdentityEnough || this.#hasBytesOf(last.identity);
-            const opened = await this.#ask({ known: isEnough ? last.validators : undefined });
-            span?.setAttribute('darkroom.fetch.unchanged', opened.body === undefined);
-            const found = await this.#identifyByBytes(opened, last.identity);
-            const held = await this.#held;
-            if (held !== undefined) span?.setAttribute('darkroom.bytes', held.bytes.byteLength);
-            return found;
-          }));
-      this.#identity = identity;
-      return { identity, wasAsked: true };
+        : trace.stage('fetch', (span) => this.#identifyByBytes(isIdentityEnough, span)));
+      return { identity: this.#identity, wasAsked: true };
     } catch (failure) {
-      const { identity } = records.findLast(this.#originKey);
+      const { identity } = records.findLast(this.originKey);
       if (!isOriginFailure(failure) || identity === undefined) throw failure;
       return { identity, wasAsked: true, failure };
     }
   }
 
   async #identifyByTag(isIdentityEnough: boolean): Promise<OriginalIdentity> {
-    if (!isIdentityEnough && this.#parts.cache.get(this.#originKey) === undefined) {
-      this.#opened = contentOf(await this.#ask({}));
-      return this.#noteFound(this.#opened);
-    }
-    const opened = contentOf(await this.#ask({ range: FIRST_BYTE }));
-    discard(this.#backend, opened);
+    const isWhole = !isIdentityEnough && this.#parts.cache.get(this.originKey) === undefined;
+    const opened = contentOf(this.#backend, await this.#ask(isWhole ? {} : { range: FIRST_BYTE }));
+    if (isWhole) this.#opened = opened;
+    else discard(this.#backend, opened);
     return this.#noteFound(opened);
   }
 
-  async #identifyByBytes(
-    opened: Opened | Unchanged,
-    last: OriginalIdentity | undefined,
-  ): Promise<OriginalIdentity> {
+  async #identifyByBytes(isIdentityEnough: boolean, span?: Span): Promise<OriginalIdentity> {
+    const { records, cache } = this.#parts;
+    const { identity: last, validators } = records.findLast(this.originKey);
+    const hasBytes = last !== undefined && cache.get(this.originKey)?.etag === last.etag;
+    const known = isIdentityEnough || hasBytes ? validators : undefined;
+    const opened = await this.#ask({ known });
+    span?.setAttribute('darkroom.fetch.unchanged', opened.body === undefined);
     if (opened.body !== undefined) {
       this.#held = this.#hold(opened);
-      const { etag, lastModified } = await this.#held;
+      const { etag, lastModified, bytes } = await this.#held;
+      span?.setAttribute('darkroom.bytes', bytes.byteLength);
       return { etag, lastModified };
     }
     if (last === undefined) throw new Error('Nothing was known that could be unchanged.');
-    const { validators } = this.#parts.records.findLast(this.#originKey);
-    if (!this.isOutdated) {
-      const { freshForMs } = opened;
-      this.#parts.records.noteFound(this.#originKey, last, { validators, freshForMs });
-    }
+    const { freshForMs } = opened;
+    if (!this.isOutdated) records.noteFound(this.originKey, last, { validators, freshForMs });
     return last;
   }
 
@@ -224,7 +205,7 @@ export class Original {
     if (this.#opened !== undefined) return this.#hold(this.#opened);
     const failure = this.#findFailure(this.#backend.failedForMs.withoutResult);
     if (failure !== undefined) throw failure;
-    return this.#hold(contentOf(await this.#ask({})));
+    return this.#hold(contentOf(this.#backend, await this.#ask({})));
   }
 
   /** Reads what was opened. */
@@ -235,7 +216,7 @@ export class Original {
       const isByDigest = this.#backend.source.identity === 'digest';
       const identity = this.#noteFound(isByDigest ? digested(opened, held.bytes) : opened);
       this.#identity = identity;
-      if (!this.isOutdated) cache.set(this.#originKey, { ...identity, bytes: held.bytes });
+      if (!this.isOutdated) cache.set(this.originKey, { ...identity, bytes: held.bytes });
       return { ...held, ...identity };
     } catch (error) {
       this.#noteError(error);
@@ -254,28 +235,24 @@ export class Original {
   }
 
   #findFailure(periodMs: number): unknown {
-    return this.#parts.records.findFailure(this.#originKey, periodMs, this.#backend);
+    return this.#parts.records.findFailure(this.originKey, periodMs, this.#backend);
   }
 
   #findCached(): CachedOriginal | undefined {
-    const cached = this.#parts.cache.get(this.#originKey);
+    const cached = this.#parts.cache.get(this.originKey);
     return cached?.etag === this.#identity?.etag ? cached : undefined;
-  }
-
-  #hasBytesOf(identity: OriginalIdentity | undefined): boolean {
-    return identity !== undefined && this.#parts.cache.get(this.#originKey)?.etag === identity.etag;
   }
 
   #noteFound(opened: Opened): OriginalIdentity {
     const { etag, lastModified } = opened;
     if (etag === undefined) throw new Error('The source has not told what it has.');
     const identity = { etag, lastModified };
-    if (!this.isOutdated) this.#parts.records.noteFound(this.#originKey, identity, opened);
+    if (!this.isOutdated) this.#parts.records.noteFound(this.originKey, identity, opened);
     return identity;
   }
 
   #noteError(error: unknown): void {
-    if (!this.isOutdated) this.#parts.records.noteError(this.#originKey, error);
+    if (!this.isOutdated) this.#parts.records.noteError(this.originKey, error);
   }
 
   #release(): void {
@@ -311,7 +288,7 @@ export class Originals {
 
   /** Outdates the work under way on originals whose keys fit. */
   outdateWhere(fits: (originKey: string) => boolean): void {
-    for (const original of this.#underWay) original.outdateWhere(fits);
+    for (const original of this.#underWay) original.isOutdated ||= fits(original.originKey);
   }
 
   /** The same, and forgets what is in memory of these originals. */
@@ -324,9 +301,4 @@ export class Originals {
 /** An identity by the bytes, for a source whose own tags may mean nothing. */
 function digested(opened: Opened, bytes: Uint8Array): Opened {
   return { ...opened, etag: createHash('sha256').update(bytes).digest('base64url') };
-}
-
-function contentOf(opened: Opened | Unchanged): Opened {
-  if (opened.body === undefined) throw new Error('Nothing was asked about.');
-  return opened;
 }
