@@ -6,19 +6,19 @@ import { siteError } from '../site-failure.ts';
 
 /** Deadlines and bounds of reading from the storage (contract §6). */
 export interface OriginLimits {
-  /** Until the storage responds, in milliseconds. */
+  /** Longest time until the storage responds, in milliseconds. */
   readonly firstByteTimeoutMs: number;
-  /** Until the last byte of an original that is read whole, in milliseconds. */
+  /** Longest time until the last byte of an original that is read whole, in milliseconds. */
   readonly wholeBodyTimeoutMs: number;
   /** Largest original that is read whole, in bytes. */
   readonly maxOriginalBytes: number;
 }
 
-/** Bounds of what is taken from other sites (contract §8). */
+/** Bounds of reading from other sites (contract §8). */
 export interface SiteLimits {
-  /** Until the last byte of what is fetched whole, in milliseconds. */
+  /** Longest time until the last byte of an original that is fetched whole, in milliseconds. */
   readonly wholeBodyTimeoutMs: number;
-  /** Bodies that are passed on at once. */
+  /** Most bodies that are passed on at once. */
   readonly maxStreams: number;
   /** Most bytes that are passed on of one body. */
   readonly maxBytes: number;
@@ -41,7 +41,7 @@ export interface FailurePeriods {
 /** Differences between the sources of originals, as data: how one is read, and within which bounds. */
 export interface Backend {
   readonly source: Source;
-  /** Whether it is another site: its failures are concealed, its lengths not trusted, its bytes judged as they come. */
+  /** Whether originals come from other sites: failures are concealed, lengths not trusted, bytes judged as they come. */
   readonly isForeign: boolean;
   /** Bounds the bodies that go into memory; `undefined`: the source bounds its connections itself. */
   readonly reads: Semaphore | undefined;
@@ -54,18 +54,18 @@ export interface Backend {
   /** Most bytes that are passed on of one body. */
   readonly maxPassedBytes: number;
   readonly failedForMs: FailurePeriods;
-  /** Age of work on an original up to which other requests join it: what it found may be out of date. */
+  /** Age of work on an original up to which other requests join the work: later, its findings may be out of date. */
   readonly joinableForMs: number;
   /** Counts responses and bytes; `undefined`: the source counts its own. */
   readonly observer: SourceObserver | undefined;
 }
 
-/** Observer of what a source does. */
+/** Observer of a source. */
 export interface SourceObserver {
   readonly noteReadBytes: (bytes: number) => void;
-  /** A body that was begun was not sent to its end. */
+  /** Called for a body that broke off. */
   readonly noteBrokenBody: () => void;
-  /** @param error that the opening has failed with */
+  /** @param error of an opening that failed */
   readonly noteOutcome: (outcome: OriginOutcome, error?: unknown) => void;
 }
 
@@ -116,11 +116,11 @@ export function lateError({ isForeign }: Backend, message: string): MediaError {
     : new MediaError('ORIGIN_TIMEOUT', { cause: new Error(message) });
 }
 
-/** Returns the error of a transfer that has failed. undici's name of a body that stands still is its only sign. */
+/** Returns the error of a transfer that has failed. undici names the error of a body that stalls, and nothing else does. */
 export function brokenError({ isForeign }: Backend, cause: unknown): MediaError {
   if (cause instanceof MediaError) return cause;
   if (!isForeign) return new MediaError('ORIGIN_ERROR', { cause });
   const isLate = cause instanceof Error && cause.name === 'BodyTimeoutError';
   const reason = isLate ? 'time' : 'response';
-  return siteError('The body has not come whole.', { reason, cause });
+  return siteError('The body is incomplete.', { reason, cause });
 }

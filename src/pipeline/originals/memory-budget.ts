@@ -3,29 +3,29 @@ import type { Lane } from '../ports.ts';
 
 /** Memory that an original holds until it is released. */
 export interface Reservation {
-  /** Counts it among those that wait for, or are in, a heavy render, if that is its lane. */
+  /** Counts the original among those of heavy renders, if that is the lane. */
   readonly assign: (lane: Lane) => void;
-  /** Takes more, for what turns out to be larger. */
+  /** Takes more memory for an original that turns out to be larger. */
   readonly grow: (toBytes: number) => void;
   /** Gives the memory back; a second call does nothing. */
   readonly release: () => void;
 }
 
 /**
- * Originals up to this size are let in whatever others hold: how many there can be is bounded by the
- * reads from the origin and by the queues for a CPU slot. In bytes.
+ * Originals up to this size, in bytes, are always admitted: their number is bounded by the reads from the origin and by
+ * the queues for a CPU slot.
  */
 const SMALL_BYTES = 1024 * 1024;
 
-/** Part of the budget that may wait for heavy renders, which take their time. */
+/** Share of the budget for originals of heavy renders, which take long. */
 const HEAVY_SHARE = 1 / 2;
 
-/** `Retry-After` of a refusal, in seconds: memory comes back as fast as renders end. */
+/** `Retry-After` of a refusal, in seconds: memory is released as fast as renders end. */
 const RETRY_AFTER_SECONDS = 1;
 
 /**
- * Bounds the bytes of originals that are held in memory at once: while they are read, while they wait
- * for a slot, while they are rendered. No request waits for memory, since one that waits would hold some itself.
+ * Bounds the bytes of originals in memory: while they are read, wait for a slot, and are rendered. No request waits for
+ * memory, since a waiting request would hold some itself.
  */
 export class MemoryBudget {
   readonly maxBytes: number;
@@ -56,7 +56,7 @@ export class MemoryBudget {
     return {
       grow,
       assign: (lane) => {
-        // It counts once, however many renders share it, and not at all when it is released.
+        // An original counts once, however many renders share it.
         if (!isHeld || lane === 'light' || heavyBytes > 0) return;
         this.#check(sizeBytes, this.#heavyBytes, this.maxBytes * HEAVY_SHARE);
         heavyBytes = sizeBytes;

@@ -11,7 +11,7 @@ import type { MemoryBudget, Reservation } from './memory-budget.ts';
 /** An original in memory, until its reservation is released. */
 export type HeldBytes = Reservation & { readonly bytes: Uint8Array };
 
-/** Bytes that memory is taken for at first where no trusted length is told. */
+/** Memory that is taken first if no trusted length is known, in bytes. */
 const FIRST_BYTES = 64 * 1024;
 
 /**
@@ -55,7 +55,7 @@ export async function openBody(
   }
 }
 
-/** Returns the size of an original in bytes; 0 where its source does not tell. */
+/** Returns the size of an original in bytes; 0 if the source does not tell. */
 export async function readSize(source: Source, key: string, signal: AbortSignal): Promise<number> {
   const { body, ...state } = await source.open(key, { signal });
   if (body !== undefined && isStream(body)) body.destroy();
@@ -85,7 +85,7 @@ function outcomeOf(error: unknown, isStopped: boolean): OriginOutcome {
   return code === 'RANGE_NOT_SATISFIABLE' ? 'found' : 'failed';
 }
 
-/** @throws MediaError `ORIGIN_TIMEOUT` if the work takes longer than until the first byte */
+/** @throws MediaError `ORIGIN_TIMEOUT` if the work takes longer than the deadline of the first byte */
 export function withFirstByteDeadline<Result>(
   backend: Backend,
   signal: AbortSignal,
@@ -102,7 +102,7 @@ export function withFirstByteDeadline<Result>(
  *
  * @throws MediaError `MEDIA_TOO_LARGE` over the bound, `OVERLOADED` if there is no room, `ORIGIN_TIMEOUT` after the
  *   deadline, `ORIGIN_ERROR` if the transfer fails or has another length than announced,
- *   `UNSUPPORTED_MEDIA_TYPE` by the first bytes of what is foreign; the body is discarded then
+ *   `UNSUPPORTED_MEDIA_TYPE` by the first bytes of another site's original; the body is discarded then
  */
 export async function holdBody(
   backend: Backend,
@@ -154,7 +154,7 @@ async function collect(
       const count = received + chunk.length;
       if (count > (sizeBytes ?? count)) checkLength(backend, sizeBytes, count);
       checkSize(count, maxOriginalBytes);
-      // A chunk that is all, and no part of a pool, need not be copied.
+      // A chunk that is the whole body, and not part of a pool, need not be copied.
       if (chunk.length === sizeBytes && chunk.length === chunk.buffer.byteLength) {
         bytes = chunk;
       } else {
@@ -167,7 +167,7 @@ async function collect(
       received = count;
       if (isJudged || received < SNIFF_BYTES) continue;
       isJudged = true;
-      // The rest of what is no image need not be fetched.
+      // The rest of a file that is not an image need not be fetched.
       if (!isDecodable(bytes.subarray(0, received))) throw new MediaError('UNSUPPORTED_MEDIA_TYPE');
     }
   } catch (error) {
@@ -177,7 +177,7 @@ async function collect(
   }
   signal.throwIfAborted();
   checkLength(backend, sizeBytes, received);
-  // What is kept is held by its length alone.
+  // Buffers that are kept have no spare capacity.
   return received === bytes.length ? bytes : Buffer.from(bytes.subarray(0, received));
 }
 
@@ -205,18 +205,18 @@ function checkLength(backend: Backend, announced: number | undefined, received: 
   throw brokenError(backend, new Error(message));
 }
 
-/** Whether the source could not tell what it has. */
+/** Whether an error says that the source failed, and nothing about the original. */
 export function isOriginFailure(error: unknown): error is MediaError {
   const code = error instanceof MediaError ? error.code : undefined;
   return code === 'ORIGIN_ERROR' || code === 'ORIGIN_TIMEOUT';
 }
 
-/** Length of an opened body in bytes, where it is known. */
+/** Returns the length of an opened body in bytes, if known. */
 export function lengthOf({ part, sizeBytes }: Opened): number | undefined {
   return part === undefined ? sizeBytes : part.last - part.first + 1;
 }
 
-/** Discards a body; one of which no more is to come is read to its end, so that its connection can be kept. */
+/** Discards a body; a short one is read to its end, so that its connection can be kept. */
 export function discard({ observer }: Backend, opened: Opened): void {
   const { body } = opened;
   const lengthBytes = lengthOf(opened) ?? Number.POSITIVE_INFINITY;

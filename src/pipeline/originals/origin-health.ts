@@ -5,12 +5,12 @@ import type { Backend, SourceObserver } from './backend.ts';
 import { discard, openContent } from './open-body.ts';
 
 /**
- * State of the origin: nothing is known yet; it has responded, lately or with nothing to the contrary since; or
- * it fails, and has not responded for a while.
+ * State of the origin. `reachable`: the origin has responded, lately or without a failure since. `failing`: the origin
+ * has failed, and not responded for a while.
  */
 export type OriginState = 'unknown' | 'reachable' | 'failing';
 
-/** Age of the last response up to which a failure is taken for one object's, in milliseconds. */
+/** Age of the last response up to which a failure counts as the failure of one object, in milliseconds. */
 const LATELY_MS = 10_000;
 
 /** Silence of the origin after which it is probed, in milliseconds. */
@@ -19,10 +19,10 @@ const SILENCE_MS = { reachable: 10_000, otherwise: 1_000 };
 /** Interval between two reports of a failure that lasts, in milliseconds. */
 const REPORT_AGAIN_AFTER_MS = 60_000;
 
-/** A key of the right form that no original has: that it is missing is a response, too. */
+/** A valid key that no original has: a 404 is a response, too. */
 const PROBE_KEY = 'avatars/0/darkroom-readiness';
 
-/** Health of the origin, by its responses to requests, and to probes in quiet times. */
+/** Health of the origin, by its responses to requests, and to probes while there are no requests. */
 export class OriginHealth {
   readonly #clock: Clock;
   #respondedMs: number | undefined;
@@ -31,7 +31,7 @@ export class OriginHealth {
   readonly #report: (error: unknown) => void;
   #reportedMs: number | undefined;
 
-  /** @param report gets the cause as soon as the origin is taken to fail, and once a minute while it does */
+  /** @param report called with the cause when the origin begins to fail, and once a minute while it fails */
   constructor(clock: Clock, report: (error: unknown) => void) {
     this.#clock = clock;
     this.#report = report;
@@ -49,7 +49,7 @@ export class OriginHealth {
     return hasFailedSince && isOld ? 'failing' : 'reachable';
   }
 
-  /** It has responded, be it that there is no such object. */
+  /** Notes a response, which may be that the object is missing. */
   noteResponse(): void {
     this.#respondedMs = this.#clock.nowMs();
     this.#reportedMs = undefined;
@@ -69,9 +69,9 @@ export class OriginHealth {
   }
 
   /**
-   * Asks the origin, in the background, if nothing was heard from it for a while.
+   * Asks the origin in the background, if it has been silent for a while.
    *
-   * @param storage whose observer tells what it responds
+   * @param storage backend whose observer notes the response
    */
   probe(storage: Backend): void {
     const heardMs = Math.max(this.#respondedMs ?? -Infinity, this.#failedMs ?? -Infinity);
@@ -88,7 +88,7 @@ export class OriginHealth {
   }
 }
 
-/** Creates the observer that counts for the operator and tells the health. */
+/** Creates the observer that counts reads for the operator and informs the health. */
 export function createObserver(meter: Meter, health: OriginHealth): SourceObserver {
   return {
     noteReadBytes: (bytes) => meter.count('originReadBytes', 'all', bytes),

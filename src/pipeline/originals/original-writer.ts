@@ -2,13 +2,13 @@ import type { UploadPartId } from '../../contract/signing/relay-capability.ts';
 
 /** Options of one write of an original. */
 export interface OriginalWriteOptions {
-  /** Ends it; nothing is left of it then. */
+  /** Ends the write; then nothing of the original is stored. */
   readonly signal: AbortSignal;
-  /** Number of bytes, where it is known: `chunks` give as many, or throw. */
+  /** Number of bytes, if known: `chunks` give as many, or throw. */
   readonly sizeBytes?: number | undefined;
-  /** To be stored beside it, where the storage has a place for that. */
+  /** Content type to store with the original, if the storage has a place for one. */
   readonly contentType?: string | undefined;
-  /** Whether there must be nothing at the key yet. */
+  /** Whether the key must be free; otherwise an existing original is replaced. */
   readonly isNew?: boolean;
 }
 
@@ -18,15 +18,15 @@ export interface PartWriteOptions extends UploadPartId {
   readonly sizeBytes: number;
 }
 
-/** Where originals are put, by an operator or by those whom the platform permits it. */
+/** Storage that originals are written to: by an operator, or with a capability of the platform. */
 export interface OriginalWriter {
   /**
-   * Puts an original at its key, in place of what is there. No reader ever gets a part of it.
+   * Writes an original at its key. No reader ever gets a part of it.
    *
    * @param key as read by `parseOriginKey`
-   * @param chunks its bytes, in pieces of any size
-   * @returns the storage's own tag of these bytes, without quotes; the empty text where it tells none
-   * @throws MediaError `MEDIA_EXISTS` where it is to be new and is not; Error if the storage fails, with its words as
+   * @param chunks of any size
+   * @returns the storage's own tag of these bytes, without quotes; empty if the storage gives none
+   * @throws MediaError `MEDIA_EXISTS` if the key is not free and must be; Error if the storage fails, with its words as
    *   cause; what `chunks` throws; `signal.reason`
    */
   write(
@@ -35,18 +35,19 @@ export interface OriginalWriter {
     options: OriginalWriteOptions,
   ): Promise<string>;
   /**
-   * Whether something is at a key, as far as the storage tells us.
+   * Whether an object exists at a key, as far as the storage tells.
    *
    * @throws Error if the storage fails
    */
   has(key: string, signal: AbortSignal): Promise<boolean>;
-  /** Memory that a write holds from its beginning to its end, in bytes, by the length of what is written. */
+  /** Returns the memory that a write of this length holds to its end, in bytes. */
   heldBytesOf(sizeBytes: number | undefined): number;
   /**
-   * Puts a part of what somebody else has begun, and will complete; `undefined` where there is no such thing.
+   * Writes a part of a multipart upload, which somebody else has created and will complete; `undefined` if the storage
+   * has no multipart uploads.
    *
    * @returns the storage's tag of the part
-   * @throws MediaError `UNKNOWN_MEDIA` where nothing of that name is under way; and as `write`
+   * @throws MediaError `UNKNOWN_MEDIA` if the upload does not exist; and as `write`
    */
   readonly writePart:
     | ((

@@ -19,37 +19,37 @@ import type { MemoryBudget, Reservation } from './memory-budget.ts';
 import { contentOf, discard, holdBody, isOriginFailure, openBody } from './open-body.ts';
 import type { OriginalRecords } from './records.ts';
 
-/** Parts that originals are read with. */
+/** Parts of `Originals`. */
 export interface OriginalsParts {
   readonly storage: Backend;
-  /** `undefined`: nothing of other sites is served. */
+  /** `undefined`: media of other sites are not served. */
   readonly sites: Backend | undefined;
   readonly records: OriginalRecords;
-  /** The memory that originals are given while they are needed. */
+  /** Bounds the memory of originals in use. */
   readonly budget: MemoryBudget;
-  /** Originals that were read lately, by their keys. */
+  /** Originals that were read lately, by origin key. */
   readonly cache: MemoryCache<CachedOriginal>;
   readonly clock: Clock;
   readonly meter: Pick<Meter, 'count'>;
 }
 
-/** Name of an original; one of another site has a URL. */
+/** Name of an original; other sites' originals have a URL. */
 type OriginalName = Pick<MediaRequest, 'originKey'> & Partial<Pick<MediaRequest, 'url'>>;
 
-/** Identity of an original, and how it is known. */
+/** Identity of an original, and how it became known. */
 export interface IdentifiedOriginal {
   readonly identity: OriginalIdentity;
-  /** Whether the source was asked just now. */
+  /** Whether the source was asked for this request. */
   readonly wasAsked: boolean;
-  /** Error of a source that cannot confirm the identity: what was made of it before may be served, nothing new. */
+  /** Error of a source that cannot confirm the identity: only results that exist already may be served. */
   readonly failure?: unknown;
 }
 
 /** Options of an identification. */
 export interface IdentifyOptions {
-  /** Whether the identity may be all that is needed, so that no transfer is begun that would be broken off. */
+  /** Whether the identity may suffice: then no transfer is begun that might have to be broken off. */
   readonly isIdentityEnough: boolean;
-  /** Whether an older result is at hand. */
+  /** Whether an older result is in memory. */
   readonly hasResult: boolean;
   readonly trace: RequestTrace;
 }
@@ -57,12 +57,13 @@ export interface IdentifyOptions {
 /** An original in memory, until its last user has left. */
 export type HeldOriginal = CachedOriginal & Reservation;
 
-/** Range of a read for the identity alone: of a missing object's HEAD, S3 does not say why it fails. */
+/** Range of a read for the identity alone. Not a HEAD: S3 does not say why one fails. */
 const FIRST_BYTE = { first: 0, last: 0 } as const;
 
 /**
- * One original for all requests that need it at the same time, in whatever sizes. The first call of each method asks
- * the source, if need be; the others share its promise. `identify` comes first; what it has opened, `read` continues.
+ * Original for all requests that need it at the same time, in whatever sizes. The first call of each method asks the
+ * source if necessary, and the others share its promise. `identify` comes first; `read` continues the body that it has
+ * opened.
  */
 export class Original {
   readonly #parts: OriginalsParts;
@@ -70,7 +71,7 @@ export class Original {
   readonly originKey: string;
   /** Name of the original at its source. */
   readonly #sourceKey: string;
-  /** Its signal aborts when no request needs the original any more. */
+  /** The flight's signal aborts when no request needs the original any more. */
   readonly #flight: FlightControls;
   readonly #beganMs: number;
   /** Whether the original was purged since the work began: then nothing of it is kept, joined or served. */
@@ -78,12 +79,12 @@ export class Original {
   #identified: Promise<IdentifiedOriginal> | undefined;
   #held: Promise<HeldOriginal> | undefined;
   #identity: OriginalIdentity | undefined;
-  /** The whole, on its way. */
+  /** The whole original, whose body was not read yet. */
   #opened: Opened | undefined;
 
   constructor(parts: OriginalsParts, { originKey, url }: OriginalName, flight: FlightControls) {
     const backend = url === undefined ? parts.storage : parts.sites;
-    if (backend === undefined) throw new Error('Nothing of other sites is served.');
+    if (backend === undefined) throw new Error('Media of other sites are not served.');
     this.#parts = parts;
     this.#backend = backend;
     this.originKey = originKey;
@@ -93,27 +94,27 @@ export class Original {
     flight.signal.addEventListener('abort', () => this.#release(), { once: true });
   }
 
-  /** Whether another request may join this work. */
+  /** Whether other requests may join the work. */
   get isJoinable(): boolean {
     const ageMs = this.#parts.clock.nowMs() - this.#beganMs;
     return ageMs < this.#backend.joinableForMs && !this.isOutdated;
   }
 
-  /** Whether the bytes are in memory, or came with the identity, so that to read them asks nothing of the source. */
+  /** Whether a read needs nothing from the source: the bytes are in memory, or came with the identity. */
   get isInMemory(): boolean {
     const cameAlong = this.#held !== undefined && this.#backend.source.identity === 'digest';
     return cameAlong || this.#findCached() !== undefined;
   }
 
-  /** Keeps the original for some work, however many requests leave meanwhile. */
+  /** Keeps the original until this work settles, even if all requests leave. */
   keepFor(work: Promise<unknown>): void {
     this.#flight.keep(work);
   }
 
   /**
-   * Finds out which original it is: by what is known of it, where that is fresh; else by asking.
+   * Identifies the original: from the records if they are fresh, otherwise by asking the source.
    *
-   * @throws MediaError of the source, also one that is remembered: then the source is not asked
+   * @throws MediaError of the source; of a failure that is remembered, without asking the source
    */
   async identify(options: IdentifyOptions): Promise<IdentifiedOriginal> {
     const known = this.#identified === undefined ? this.#findKnown(options) : undefined;
@@ -142,7 +143,7 @@ export class Original {
     return this.#held;
   }
 
-  /** Finds what is known without asking: a fresh identity, or that the source failed just now. */
+  /** Returns what the records tell: a fresh identity, or a failure of the source just now. */
   #findKnown({ hasResult }: IdentifyOptions): IdentifiedOriginal | undefined {
     const { records } = this.#parts;
     const fresh = records.findFresh(this.originKey);
@@ -245,7 +246,7 @@ export class Original {
 
   #noteFound(opened: Opened): OriginalIdentity {
     const { etag, lastModified } = opened;
-    if (etag === undefined) throw new Error('The source has not told what it has.');
+    if (etag === undefined) throw new Error('The source has not told the tag of the original.');
     const identity = { etag, lastModified };
     if (!this.isOutdated) this.#parts.records.noteFound(this.originKey, identity, opened);
     return identity;
@@ -263,7 +264,7 @@ export class Original {
   }
 }
 
-/** Originals, shared: requests for one at the same time, in whatever sizes, cause one read together. */
+/** Originals, shared: concurrent requests for the same original, in whatever sizes, cause one read. */
 export class Originals {
   readonly #parts: OriginalsParts;
   readonly #flights = new SingleFlight<Original>((original) => original.isJoinable);
@@ -298,7 +299,7 @@ export class Originals {
   }
 }
 
-/** An identity by the bytes, for a source whose own tags may mean nothing. */
+/** Replaces the tag by a digest of the bytes, for sources whose own tags may mean nothing. */
 function digested(opened: Opened, bytes: Uint8Array): Opened {
   return { ...opened, etag: createHash('sha256').update(bytes).digest('base64url') };
 }

@@ -11,48 +11,48 @@ import { discard, isStream, lengthOf, openContent } from './open-body.ts';
 import { passBody, takePrefix } from './pass-body.ts';
 import type { Beginning, OriginalRecords } from './records.ts';
 
-/** An original, to be sent out byte for byte. */
+/** An original that is sent byte for byte. */
 export interface PassthroughMedia {
   readonly validators: Validators;
-  /** `undefined` where another site does not tell. */
+  /** `undefined` if another site does not tell. */
   readonly sizeBytes: number | undefined;
-  /** Told from its first bytes. */
+  /** Content type by the first bytes. */
   readonly contentType: string;
-  /** Whether parts of it can be had. */
+  /** Whether the source gives parts. */
   readonly hasRanges: boolean;
-  /** Seconds for which it may be kept, where another site has a say in that. */
+  /** Seconds for which clients may keep the original, if another site limits that. */
   readonly maxAgeSeconds: number | undefined;
   /**
    * Opens the bytes `first` to `last`, both included, or to the end; the receiver's pace is the source's pace.
    *
-   * @throws MediaError as `Source.open` does; `OriginalReplaced` where it must be opened anew
+   * @throws MediaError as `Source.open` does; `OriginalReplaced` if the original must be opened anew
    */
   readonly stream: (first: number, last: number | undefined) => Promise<Readable>;
-  /** Lets go of the source without taking a byte. */
+  /** Releases the source without reading. */
   readonly discard: () => void;
 }
 
 /** Demands of one request. */
 export interface PassthroughOptions {
-  /** Ends the reading when the client has gone. */
+  /** Aborts when the client has gone. */
   readonly signal: AbortSignal;
   readonly trace: RequestTrace;
   /**
-   * Whether the whole body is likely to be sent. If not (a HEAD, a range, a condition), only the
-   * first bytes are read at first: enough to respond, and no transfer has to be broken off.
+   * Whether the whole body is likely to be sent. If not (a HEAD, a range, a condition), only the first bytes are read at
+   * first: enough to respond, and no transfer has to be broken off.
    */
   readonly isWhole: boolean;
   readonly isPart: boolean;
-  /** The wanted part, where it is the beginning: nothing need be read before. */
+  /** The wanted part, if it begins at 0: nothing need be read before. */
   readonly beginning?: ByteRange | undefined;
 }
 
-/** An original is not what it was when its beginning was read. */
+/** The original was replaced after its beginning was read. */
 export class OriginalReplaced extends Error {
   override readonly name = 'OriginalReplaced';
 }
 
-/** Pictures of other sites that are shown as they are: those that are decoded here (contract §8). */
+/** Types of other sites' images that are passed on: those that Darkroom decodes (contract §8). */
 const PICTURES: ReadonlySet<string> = new Set(
   [
     ...['png', 'apng', 'jpeg', 'webp', 'gif', 'avif'],
@@ -67,22 +67,22 @@ interface Place {
   readonly sourceKey: string;
 }
 
-/** A beginning, and where it was read from just now. */
+/** A beginning, remembered or just read. */
 interface FoundBeginning {
   readonly beginning: Beginning;
-  /** The bytes that were taken out of the body are a prefix, at least as long as the remembered one. */
+  /** The body that the beginning was read from, and the bytes that were taken out of it. */
   readonly opened?: Opened & { readonly taken: Uint8Array };
 }
 
-/** Parts that originals are passed on with. */
+/** Parts of `PassthroughService`. */
 interface PassthroughParts {
   readonly storage: Backend;
-  /** `undefined`: nothing of other sites is served. */
+  /** `undefined`: media of other sites are not served. */
   readonly sites: Backend | undefined;
   readonly records: OriginalRecords;
 }
 
-/** Serves attachments and external media as they are (contract §2, §8): streamed, never held in memory or kept. */
+/** Serves attachments and external media unchanged (contract §2, §8): streamed, neither held in memory nor cached. */
 export class PassthroughService {
   readonly #parts: PassthroughParts;
 
@@ -101,7 +101,7 @@ export class PassthroughService {
     const { trace, isPart, isWhole, signal } = options;
     const { originKey, url } = request;
     const backend = url === undefined ? this.#parts.storage : this.#parts.sites;
-    if (backend === undefined) throw new Error('There are no other sites.');
+    if (backend === undefined) throw new Error('Media of other sites are not served.');
     const place = { backend, originKey, sourceKey: url ?? originKey };
     trace.outcome = { kind: 'bypass' };
     if (backend.isForeign) {
@@ -112,7 +112,7 @@ export class PassthroughService {
     const known = isPart ? records.findBeginning(originKey) : undefined;
     if (known !== undefined) return this.#describe(request, place, { beginning: known }, options);
     return trace.stage('origin', async (span) => {
-      // A site that is asked for a part might send the whole: it is, where that may be wanted.
+      // A site may send the whole if it is asked for a part: so a part is asked for only if one is wanted.
       const wantsPart = backend.isForeign ? isPart : !isWhole;
       span?.setAttributes({ 'darkroom.origin.part': wantsPart ? 'state' : 'body' });
       const range = wantsPart ? rangeOfBeginning(options.beginning) : undefined;
@@ -166,7 +166,7 @@ export class PassthroughService {
     };
   }
 
-  /** Opens the whole, or a part at its beginning, and looks at the first bytes. */
+  /** Opens the whole, or a part that begins at 0, and takes the first bytes. */
   async #openBeginning(
     place: Place,
     signal: AbortSignal,
@@ -184,7 +184,7 @@ export class PassthroughService {
       const prefix = new Uint8Array(taken.subarray(0, SNIFF_BYTES));
       const contentType = await sniffContentType(prefix);
       if (backend.isForeign) checkType(contentType);
-      // Parts without a tag cannot be told to belong together.
+      // Without a tag, nothing tells whether parts belong together.
       if (part !== undefined && etag === undefined) {
         discard(backend, opened);
         return await this.#openBeginning(place, signal, undefined);
@@ -201,7 +201,7 @@ export class PassthroughService {
     }
   }
 
-  /** Opens a part of the very state whose beginning was read. */
+  /** Opens a part of the state whose beginning was read. */
   async #openPart(
     { backend, originKey, sourceKey }: Place,
     range: ByteRange,
@@ -211,12 +211,12 @@ export class PassthroughService {
     const opened = await openContent(backend, sourceKey, { signal, range, ifRange: tag });
     const { body, part, etag } = opened;
     if (part === undefined || etag !== tag || !isStream(body)) {
-      // The original is of another state now, or the site knows no ranges after all.
+      // The original was replaced, or the site does not support ranges after all.
       if (isStream(body)) body.destroy();
       this.#parts.records.forgetBeginning(originKey);
       throw new OriginalReplaced();
     }
-    // A failure that comes before the first byte can still be reported by a status.
+    // A failure before the first byte can still be reported by a status.
     const prefix = await takePrefix(backend, opened, 1, signal);
     return passBody(backend, prefix, body, lengthOf(opened));
   }
@@ -228,23 +228,24 @@ export class PassthroughService {
     try {
       return await work();
     } catch (error) {
-      // The storage is asked again each time: an attachment may have been uploaded meanwhile.
+      // Failures of the storage are not remembered: an attachment may have been uploaded meanwhile.
       if (backend.isForeign) this.#parts.records.noteError(originKey, error);
       throw error;
     }
   }
 }
 
-/** @throws MediaError `UNSUPPORTED_MEDIA_TYPE` for what is not passed on from other sites */
+/** @throws MediaError `UNSUPPORTED_MEDIA_TYPE` for types that are not passed on from other sites */
 function checkType(contentType: string): void {
   if (/^(?:video|audio)\//.test(contentType) || PICTURES.has(contentType)) return;
-  throw new MediaError('UNSUPPORTED_MEDIA_TYPE', { cause: new Error(`It is ${contentType}.`) });
+  throw new MediaError('UNSUPPORTED_MEDIA_TYPE', {
+    cause: new Error(`The type is ${contentType}.`),
+  });
 }
 
-/** Enough to know the type: the beginning that is wanted, where it is longer; or no more than that. */
+/** Returns the range that tells the type: the wanted beginning, or the sniffed bytes if they are more. */
 function rangeOfBeginning(wanted: ByteRange | undefined): ByteRange {
   const least = SNIFF_BYTES - 1;
   if (wanted === undefined) return { first: 0, last: least };
-  // A last byte of 0 is a number like any other, and not absent.
   return { first: 0, last: wanted.last === undefined ? undefined : Math.max(wanted.last, least) };
 }

@@ -12,15 +12,15 @@ import { SiteFailure } from '../site-failure.ts';
 import type { Backend } from './backend.ts';
 import { isOriginFailure } from './open-body.ts';
 
-/** Periods for which the word of a source holds. */
+/** Periods for which responses of a source are valid. */
 export interface FreshnessLimits {
-  /** For an original that is there, in milliseconds. */
+  /** Period for an original that exists, in milliseconds. */
   readonly freshForMs: number;
-  /** For a missing one, in milliseconds. */
+  /** Period for a missing original, in milliseconds. */
   readonly goneForMs: number;
 }
 
-/** First bytes of an original that is passed on in parts, and what they tell. */
+/** First bytes of an original that is passed on in parts, and its type and state. */
 export interface Beginning extends Pick<Opened, 'sizeBytes' | 'etag' | 'lastModified'> {
   readonly prefix: Uint8Array;
   readonly contentType: string;
@@ -29,27 +29,27 @@ export interface Beginning extends Pick<Opened, 'sizeBytes' | 'etag' | 'lastModi
   readonly freshForMs: number | undefined;
 }
 
-/** Everything that is known of one original. */
+/** Everything that is known about one original. */
 interface OriginalRecord {
-  /** `undefined`: the original is missing, or the source has never told. */
+  /** `undefined`: the original is missing, or the source has never responded. */
   readonly identity?: OriginalIdentity | undefined;
-  /** When the source told. */
+  /** Time of the last response of the source. */
   readonly checkedAtMs: number;
-  /** Period for which that holds, where the source tells one. */
+  /** Period for which that response is valid, if the source tells one. */
   readonly freshForMs?: number | undefined;
   readonly validators?: SourceValidators | undefined;
-  /** Failure of the source since then. */
-  readonly failure?: { readonly code: ErrorCode; readonly atMs: number };
-  /** Workers that renders of it have cost lately. */
+  /** Failure of the source since that response. */
+  readonly failure?: { readonly code: ErrorCode; readonly atMs: number } | undefined;
+  /** Workers that renders of the original have cost lately. */
   readonly lostWorkers?: { readonly count: number; readonly untilMs: number };
-  /** Until when renders of it are refused, since one has passed the deadline. */
+  /** Until then renders are refused, since one has passed the deadline. */
   readonly timedOutUntilMs?: number;
-  /** Until when its light renders are taken for heavy ones, since one took too long for its lane. */
+  /** Until then light renders count as heavy, since one took too long for its lane. */
   readonly slowUntilMs?: number;
   readonly beginning?: { readonly known: Beginning; readonly untilMs: number };
 }
 
-const NEVER_MS = Number.NEGATIVE_INFINITY;
+const UNKNOWN: OriginalRecord = { checkedAtMs: Number.NEGATIVE_INFINITY };
 
 /**
  * Age up to which a result may be served that a failing source cannot confirm, in milliseconds
@@ -57,10 +57,10 @@ const NEVER_MS = Number.NEGATIVE_INFINITY;
  */
 const STALE_IF_ERROR_MS = 24 * 60 * 60_000;
 
-/** Workers that one original may cost, in all sizes, before it is no longer rendered; those that render it come on top. */
+/** Workers that one original may cost, in all sizes, before its renders are refused; running ones may add to them. */
 const MAX_LOST_WORKERS = 3;
 
-/** Period for which an original is blamed for the last worker it cost, and for a deadline, in milliseconds. */
+/** Period for which an original is blamed for the last lost worker, and for a deadline, in milliseconds. */
 const BLAMED_FOR_MS = 10 * 60_000;
 
 /** Time may have run out because the machine was busy: a timeout is remembered for this long, in milliseconds. */
@@ -73,7 +73,7 @@ const RECORD_BYTES = 480;
 /** Requests whose refusals are remembered: some 300 bytes each. */
 const MAX_REFUSALS = 10_000;
 
-/** Errors that another attempt would only repeat, and that cost something to find out. */
+/** Errors that another attempt would only repeat, and that are expensive to find. */
 const REPEATED_CODES: ReadonlySet<ErrorCode> = new Set([
   'UNSUPPORTED_MEDIA_TYPE',
   'MEDIA_TOO_LARGE',
@@ -83,13 +83,13 @@ const REPEATED_CODES: ReadonlySet<ErrorCode> = new Set([
 
 /** Settings of the records. */
 export interface RecordOptions extends FreshnessLimits {
-  /** As long as HTTP caches may keep a 415 or 422, in milliseconds; 0 remembers none. */
+  /** Period for which HTTP caches may keep a 415 or 422, in milliseconds; 0 remembers none. */
   readonly refusedForMs: number;
 }
 
 /**
- * Records of originals: what the source has told, how it has failed, what renders have cost; and refusals of single
- * requests. They answer for all renderings of an original, without asking anybody again.
+ * Records of originals: responses and failures of the source, costs of renders; and refusals of single requests. A
+ * record serves all renderings of an original.
  */
 export class OriginalRecords {
   readonly #options: RecordOptions;
@@ -109,37 +109,33 @@ export class OriginalRecords {
     this.#clock = clock;
   }
 
-  /** Returns the identity of an original that the source was asked for recently enough to rely on it. */
+  /** Returns the identity of an original if the source confirmed it recently enough. */
   findFresh(originKey: string): OriginalIdentity | undefined {
-    const record = this.#records.get(originKey);
-    return record && this.#isWithin(this.#freshForMsOf(record), record.checkedAtMs)
-      ? record.identity
-      : undefined;
+    const { identity, checkedAtMs, freshForMs = this.#options.freshForMs } = this.#get(originKey);
+    return this.#isWithin(freshForMs, checkedAtMs) ? identity : undefined;
   }
 
   /** Returns the last known state, as long as it may be served while the source fails. */
   findLast(originKey: string): Pick<OriginalRecord, 'identity' | 'validators'> {
-    const record = this.#records.get(originKey);
-    if (record?.identity === undefined) return {};
-    const periodMs = (record.freshForMs ?? 0) + STALE_IF_ERROR_MS;
-    return this.#isWithin(periodMs, record.checkedAtMs) ? record : {};
+    const { identity, validators, checkedAtMs, freshForMs = 0 } = this.#get(originKey);
+    const isUsable = this.#isWithin(freshForMs + STALE_IF_ERROR_MS, checkedAtMs);
+    return isUsable && identity !== undefined ? { identity, validators } : {};
   }
 
-  /** Returns for how long the source says that an original may be kept, in milliseconds, while that holds. */
+  /** Returns the period for which the source allows to keep an original, in milliseconds, while it is fresh. */
   findFreshForMs(originKey: string): number | undefined {
-    return this.findFresh(originKey) && this.#records.get(originKey)?.freshForMs;
+    return this.findFresh(originKey) && this.#get(originKey).freshForMs;
   }
 
-  /** Whether the source has told lately that the original is missing. */
+  /** Whether the source has reported lately that the original is missing. */
   isMissing(originKey: string): boolean {
-    const record = this.#records.get(originKey);
-    if (record === undefined || record.identity !== undefined) return false;
-    return this.#isWithin(this.#options.goneForMs, record.checkedAtMs);
+    const { identity, checkedAtMs } = this.#get(originKey);
+    return identity === undefined && this.#isWithin(this.#options.goneForMs, checkedAtMs);
   }
 
-  /** Returns the failure of the source for an original in the time until now. */
+  /** Returns a failure of the source for an original within the last `periodMs`. */
   findFailure(originKey: string, periodMs: number, { isForeign }: Backend): MediaError | undefined {
-    const { failure } = this.#records.get(originKey) ?? {};
+    const { failure } = this.#get(originKey);
     if (failure === undefined || !this.#isWithin(periodMs, failure.atMs)) return undefined;
     const message = 'The source failed for the same original lately.';
     const cause = isForeign
@@ -148,7 +144,7 @@ export class OriginalRecords {
     return new MediaError(failure.code, { cause });
   }
 
-  /** The source has shown the original. */
+  /** Notes that the source has the original. */
   noteFound(
     originKey: string,
     identity: OriginalIdentity,
@@ -157,7 +153,7 @@ export class OriginalRecords {
     this.#noteTold(originKey, { identity, freshForMs, validators });
   }
 
-  /** A read has failed: the original is missing, or the source could not tell. Other errors say nothing of it. */
+  /** Notes the error of a read: the original is missing, or the source failed. Other errors say nothing about it. */
   noteError(originKey: string, error: unknown): void {
     if (!(error instanceof MediaError)) return;
     if (error.code === 'UNKNOWN_MEDIA') this.#noteTold(originKey, { identity: undefined });
@@ -165,10 +161,10 @@ export class OriginalRecords {
     this.#update(originKey, { failure: { code: error.code, atMs: this.#clock.nowMs() } });
   }
 
-  /** Returns the beginning of an original that is passed on in parts, while the source's word holds. */
+  /** Returns the beginning of an original that is passed on in parts, while it is fresh. */
   findBeginning(originKey: string): Beginning | undefined {
-    const { beginning } = this.#records.get(originKey) ?? {};
-    return beginning && this.#clock.nowMs() < beginning.untilMs ? beginning.known : undefined;
+    const { beginning } = this.#get(originKey);
+    return beginning && this.#isBefore(beginning.untilMs) ? beginning.known : undefined;
   }
 
   noteBeginning(originKey: string, known: Beginning): void {
@@ -179,22 +175,21 @@ export class OriginalRecords {
   }
 
   forgetBeginning(originKey: string): void {
-    const { beginning, ...record } = this.#records.get(originKey) ?? { checkedAtMs: NEVER_MS };
+    const { beginning, ...record } = this.#get(originKey);
     this.#records.set(originKey, record);
   }
 
   /** @throws MediaError that this very request was refused with lately, or `UNKNOWN_MEDIA` */
   throwIfRefused(resultKey: string, originKey: string): void {
     const refusal = this.#refusals.get(resultKey);
-    if (refusal !== undefined && this.#clock.nowMs() < refusal.untilMs) {
-      throw new MediaError(refusal.code, {
-        cause: new Error('The same request failed lately.'),
-      });
+    if (refusal !== undefined && this.#isBefore(refusal.untilMs)) {
+      const cause = new Error('The same request failed lately.');
+      throw new MediaError(refusal.code, { cause });
     }
     if (this.isMissing(originKey)) throw new MediaError('UNKNOWN_MEDIA');
   }
 
-  /** Remembers the error of a request, if another attempt would only repeat it, and what it says of the original. */
+  /** Remembers the error of a request if another attempt would only repeat it, and blames the original for lost workers. */
   noteRefusal(resultKey: string, originKey: string, error: unknown): void {
     if (!(error instanceof MediaError) || !REPEATED_CODES.has(error.code)) return;
     const nowMs = this.#clock.nowMs();
@@ -211,7 +206,7 @@ export class OriginalRecords {
       ? // No longer than the original is blamed.
         Math.min(nowMs + TIMEOUT_FOR_MS, this.#timedOutUntilMs(originKey) ?? Infinity)
       : nowMs + this.#options.refusedForMs;
-    // One that ends with this very millisecond is not worth an entry.
+    // A refusal that ends within this millisecond is not worth an entry.
     if (untilMs - nowMs > 1) this.#refusals.set(resultKey, { code: error.code, untilMs });
   }
 
@@ -230,9 +225,9 @@ export class OriginalRecords {
     throw new MediaError('UNPROCESSABLE_MEDIA', { cause });
   }
 
-  /** Whether a light render of the original has taken too long for its lane lately. */
+  /** Whether a light render of the original has lately taken too long for its lane. */
   isSlow(originKey: string): boolean {
-    return this.#clock.nowMs() < (this.#records.get(originKey)?.slowUntilMs ?? NEVER_MS);
+    return this.#isBefore(this.#get(originKey).slowUntilMs);
   }
 
   noteSlow(originKey: string): void {
@@ -240,12 +235,12 @@ export class OriginalRecords {
   }
 
   /**
-   * Forgets an original that has come anew.
+   * Forgets an original that was uploaded.
    *
-   * @returns whether it was there before: then results of it may be kept somewhere
+   * @returns whether one existed before: then its results may be kept somewhere
    */
   forget(originKey: string): boolean {
-    const wasThere = this.#records.get(originKey)?.identity !== undefined;
+    const wasThere = this.#get(originKey).identity !== undefined;
     this.#records.delete(originKey);
     return wasThere;
   }
@@ -261,34 +256,33 @@ export class OriginalRecords {
   }
 
   #lostWorkersOf(originKey: string): number {
-    const { count, untilMs } = this.#records.get(originKey)?.lostWorkers ?? {
-      count: 0,
-      untilMs: NEVER_MS,
-    };
-    return this.#clock.nowMs() < untilMs ? count : 0;
+    const { lostWorkers } = this.#get(originKey);
+    return lostWorkers && this.#isBefore(lostWorkers.untilMs) ? lostWorkers.count : 0;
   }
 
   #timedOutUntilMs(originKey: string): number | undefined {
-    const untilMs = this.#records.get(originKey)?.timedOutUntilMs ?? NEVER_MS;
-    return this.#clock.nowMs() < untilMs ? untilMs : undefined;
+    const { timedOutUntilMs } = this.#get(originKey);
+    return this.#isBefore(timedOutUntilMs) ? timedOutUntilMs : undefined;
   }
 
-  /** Takes the source's word, which ends a failure. */
+  /** Notes a response of the source, which ends a failure. */
   #noteTold(originKey: string, told: Omit<OriginalRecord, 'checkedAtMs'>): void {
-    const { failure, ...record } = this.#records.get(originKey) ?? {};
-    this.#records.set(originKey, { ...record, ...told, checkedAtMs: this.#clock.nowMs() });
+    this.#update(originKey, { failure: undefined, ...told, checkedAtMs: this.#clock.nowMs() });
   }
 
   #update(originKey: string, change: Partial<OriginalRecord>): void {
-    const record = this.#records.get(originKey) ?? { checkedAtMs: NEVER_MS };
-    this.#records.set(originKey, { ...record, ...change });
+    this.#records.set(originKey, { ...this.#get(originKey), ...change });
   }
 
-  #freshForMsOf({ freshForMs = this.#options.freshForMs }: OriginalRecord): number {
-    return freshForMs;
+  #get(originKey: string): OriginalRecord {
+    return this.#records.get(originKey) ?? UNKNOWN;
   }
 
   #isWithin(periodMs: number, sinceMs: number): boolean {
     return this.#clock.nowMs() - sinceMs < periodMs;
+  }
+
+  #isBefore(untilMs: number | undefined): boolean {
+    return untilMs !== undefined && this.#clock.nowMs() < untilMs;
   }
 }

@@ -4,39 +4,39 @@ import type { Clock } from '../ports.ts';
 
 /** Slowest paces of the two ends of an upload. */
 export interface PaceLimits {
-  /** In each such time that is spent waiting for it, in milliseconds, a client must send `windowBytes`. */
+  /** Time of waiting for the client, in milliseconds, in which the client must send `windowBytes`. */
   readonly windowMs: number;
   readonly windowBytes: number;
-  /** Longest time that the storage may take over what it was given, in milliseconds. */
+  /** Longest time for the storage to take a chunk, in milliseconds. */
   readonly storageTimeoutMs: number;
 }
 
 interface UploadBodyOptions {
   readonly limits: PaceLimits;
-  /** Most bytes of the whole. */
+  /** Most bytes of the whole body. */
   readonly maxBytes: number;
   readonly clock: Clock;
-  /** Hears of what has come, in bytes. */
+  /** Called with the number of bytes of each chunk. */
   readonly onReceived: (bytes: number) => void;
-  /** Ends the wait for the next piece. */
+  /** Ends the wait for the next chunk. */
   readonly signal: AbortSignal;
 }
 
 /**
- * The body of an upload on its way from the client to the storage, piece by piece, at the pace of the slower one. It
- * knows which of them is waited for, so that a client is not blamed for a slow storage, nor the other way round.
+ * Body of an upload on its way from the client to the storage, at the pace of the slower one. The body knows which of
+ * the two it waits for, so that neither is blamed for the other.
  */
 export class UploadBody implements AsyncIterable<Uint8Array> {
   readonly #source: AsyncIterator<Uint8Array>;
   readonly #options: UploadBodyOptions;
-  /** Chunks that were peeked at and not passed on yet. */
+  /** Chunks that were peeked at, and not passed on yet. */
   readonly #peeked: Uint8Array[] = [];
   #isEnded = false;
   #receivedBytes = 0;
-  /** The end that is waited for, and since when. */
+  /** The end that the body waits for, and since when. */
   #waitsFor: 'client' | 'storage' = 'storage';
   #sinceMs: number;
-  /** State of the window: bytes that the client has sent, and how long it was waited for before now. */
+  /** State of the window: bytes that the client has sent, and the time spent waiting for the client before now. */
   #paidBytes = 0;
   #waitedMs = 0;
 
@@ -47,10 +47,10 @@ export class UploadBody implements AsyncIterable<Uint8Array> {
   }
 
   /**
-   * The first bytes, before they are handed on.
+   * Returns the first bytes, which stay part of the body.
    *
-   * @param isEnough whether no more need be looked at
-   * @returns fewer where the body ends
+   * @param isEnough whether a prefix is long enough
+   * @returns fewer if the body ends
    * @throws as the body itself
    */
   async peek(isEnough: (prefix: Uint8Array) => boolean): Promise<Uint8Array> {
@@ -74,7 +74,7 @@ export class UploadBody implements AsyncIterable<Uint8Array> {
     }
   }
 
-  /** Returns the fault of the pace at this moment; it is called every now and then. */
+  /** Returns the fault of the pace at this moment; called regularly. */
   findFault(): MediaError | undefined {
     const { limits, clock } = this.#options;
     const waitedMs = clock.nowMs() - this.#sinceMs;

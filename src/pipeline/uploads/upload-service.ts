@@ -10,9 +10,9 @@ import type { Clock, Log } from '../ports.ts';
 import type { Purger } from '../results/purger.ts';
 import { type PaceLimits, UploadBody } from './upload-body.ts';
 
-/** An upload, as its head and its capability have it. */
+/** An upload, as its head and its capability describe it. */
 export interface UploadOrder extends Omit<RelayCapability, 'bucket' | 'expiresAtSeconds'> {
-  /** Length that its head tells. */
+  /** Length that the head declares; `undefined`: none. */
   readonly sizeBytes: number | undefined;
 }
 
@@ -21,11 +21,11 @@ export interface UploadLimits extends PaceLimits {
   readonly maxUploads: number;
   /** Bytes of one upload. */
   readonly maxBytes: number;
-  /** Held by uploads whose length is not known, all together. */
+  /** Memory of all uploads of unknown length together, in bytes. */
   readonly memoryBytes: number;
-  /** Longest time that the storage may take to tell whether an object exists. */
+  /** Longest time for the storage to tell whether an object exists, in milliseconds. */
   readonly lookTimeoutMs: number;
-  /** Interval between two checks of the pace. */
+  /** Interval between two checks of the pace, in milliseconds. */
   readonly sweepIntervalMs: number;
 }
 
@@ -41,13 +41,13 @@ export interface UploadServiceParts {
 /** `Retry-After` of a refusal, in seconds. */
 const RETRY_AFTER_SECONDS = 1;
 
-/** Types of images that are decoded here: an original that is said to be one begins like one. */
+/** Types of images that Darkroom decodes: an upload that claims one of them must begin like one. */
 const imageTypes: ReadonlySet<string> = new Set([
   ...Object.values(sourceFormats).map(({ mimeType }) => mimeType),
   'image/heif', // the container of HEIC and AVIF
 ]);
 
-/** Stores originals that clients send, by the permission of the platform. */
+/** Stores originals that clients send with a capability of the platform. */
 export class UploadService {
   readonly #parts: UploadServiceParts;
   #underWay = 0;
@@ -75,9 +75,9 @@ export class UploadService {
   /**
    * Stores an original, or a part of one.
    *
-   * @param openBody asks the client for the body; called once nothing speaks against it any more
-   * @param signal of the client: nothing is left of an upload that it gives up
-   * @returns the storage's tag of what was stored; empty where it tells none
+   * @param openBody asks the client for the body; called after all checks that need no body
+   * @param signal aborts when the client has gone: nothing is left of the upload then
+   * @returns the storage's tag of the stored bytes; empty if the storage gives none
    * @throws MediaError of contract §10; `signal.reason`
    */
   async store(
@@ -99,7 +99,7 @@ export class UploadService {
       if (part === undefined) await this.#forget(order);
       return etag;
     } catch (error) {
-      // Whatever else has come of it: the client does not wait for a response.
+      // The client has gone: its reason comes before any other failure.
       signal.throwIfAborted();
       throw error;
     } finally {
@@ -111,7 +111,7 @@ export class UploadService {
   #enter(sizeBytes: number | undefined): () => void {
     const { writer, limits } = this.#parts;
     const bytes = writer.heldBytesOf(sizeBytes);
-    if (this.isFull) throw overloaded('As many as may be are under way.');
+    if (this.isFull) throw overloaded(`${this.#underWay} uploads are under way.`);
     if (bytes > 0 && this.#heldBytes + bytes > limits.memoryBytes) {
       throw overloaded(`Parts of uploads hold ${this.#heldBytes} bytes of RELAY_MEMORY_BYTES.`);
     }
@@ -161,7 +161,7 @@ export class UploadService {
       return await writer.writePart(key, body, { ...part, sizeBytes: sizeBytes ?? 0, signal });
     } catch (error) {
       if (!signal.aborted) return failToStore(error);
-      // The client is told why it was stopped; what has become of it then is for the operator.
+      // The client learns why the upload was stopped; a failure to clean up is for the operator.
       if (!isStop(error, signal)) {
         const details = { key, reason: formatCauses(error).slice(2) };
         log.warn(details, 'an upload that was stopped may have left something behind');
@@ -172,7 +172,7 @@ export class UploadService {
     }
   }
 
-  /** Renderings of what was there are found by its own tag: that some may be left in the store harms no response. */
+  /** Forgets what is known of the key. Renderings that stay in the store have the tag of the old original: harmless. */
   async #forget({ key, replaces }: UploadOrder): Promise<void> {
     const { purger, log } = this.#parts;
     if (!replaces) return purger.noteNew(key);
@@ -192,10 +192,10 @@ export interface UploadUsage {
 }
 
 /**
- * Looks at the first bytes of what is said to be an image. Of a part but the first one they are somewhere in the
- * middle.
+ * Checks the first bytes of an upload that claims to be an image. Later parts of a multipart upload are not checked:
+ * they do not contain the file header.
  *
- * @throws MediaError `UNSUPPORTED_MEDIA_TYPE` where it is none that is decoded here
+ * @throws MediaError `UNSUPPORTED_MEDIA_TYPE` unless Darkroom decodes such an image
  */
 async function checkBeginning({ contentType, part }: UploadOrder, body: UploadBody): Promise<void> {
   const [type = ''] = contentType?.split(';') ?? [];
@@ -207,12 +207,12 @@ async function checkBeginning({ contentType, part }: UploadOrder, body: UploadBo
   throw new MediaError('UNSUPPORTED_MEDIA_TYPE', { cause });
 }
 
-/** Whether a write has ended as it was told to. */
+/** Whether a write has ended because of its signal. */
 function isStop(error: unknown, { reason }: AbortSignal): boolean {
   return error === reason || (error instanceof Error && error.name === 'AbortError');
 }
 
-/** @throws MediaError: of the storage, where it is none of ours */
+/** @throws MediaError: `ORIGIN_ERROR` for any error of the storage */
 function failToStore(error: unknown): never {
   throw error instanceof MediaError ? error : new MediaError('ORIGIN_ERROR', { cause: error });
 }
