@@ -15,7 +15,6 @@ type Document =
 
 /** Every document. To have another one tested, write its line. */
 export const documents: Readonly<Record<string, Document>> = {
-  'attachments.md': { kind: 'run', asksService: false },
   'clients.md': { kind: 'run', asksService: true },
   'command-line.md': { kind: 'run', asksService: false },
   'compatibility.md': { kind: 'no commands' },
@@ -24,12 +23,11 @@ export const documents: Readonly<Record<string, Document>> = {
   'contributing.md': { kind: 'scripts' },
   'deploy.md': { kind: 'run', asksService: true },
   'design.md': { kind: 'no commands' },
-  'external.md': { kind: 'run', asksService: false },
   'performance.md': { kind: 'scripts' },
   'purge.md': { kind: 'no commands' },
   'rates.md': { kind: 'run', asksService: false },
   'safety.md': { kind: 'run', asksService: true },
-  'uploads.md': { kind: 'no commands' },
+  'signing.md': { kind: 'run', asksService: false },
   'watch.md': { kind: 'run', asksService: false },
 };
 

@@ -16,7 +16,7 @@ test.each([...formatDocuments()])('%s is what `npm run docs` writes', (file, tex
 
 describe('the README', () => {
   test('is read within some minutes', () => {
-    expect(read('README.md').trimEnd().split('\n').length).toBeLessThanOrEqual(200);
+    expect(read('README.md').trimEnd().split('\n').length).toBeLessThanOrEqual(120);
   });
 
   test('links to every document', () => {

@@ -10,7 +10,7 @@ type Sign<Arguments extends readonly unknown[]> = (...values: Arguments) => stri
 const urls = [...externalVectors.accepted, ...externalVectors.forbidden];
 
 testSigners({
-  document: 'docs/external.md',
+  kind: 'external',
   calls: urls.map((vector) => [
     vector.url,
     ('key' in vector ? vector.key : externalVectors.keys[0]) ?? '',
@@ -28,7 +28,7 @@ testSigners({
 const { signed } = attachmentVectors;
 
 testSigners({
-  document: 'docs/attachments.md',
+  kind: 'attachments',
   calls: signed.map(({ attachment, key, now }) => [attachment, key, String(now)]),
   expected: signed.map(({ url }) => url),
   // A name may be encoded in more than one way.
@@ -46,7 +46,7 @@ testSigners({
 });
 
 testSigners({
-  document: 'docs/uploads.md',
+  kind: 'uploads',
   calls: uploadVectors.signed.map(({ fields, key }) => [JSON.stringify(fields), key]),
   expected: uploadVectors.signed.map(({ path }) => path),
   // JSON and a name may be spelled in more than one way: what they permit is compared, and which key has signed it.

@@ -5,9 +5,9 @@ import { pathToFileURL } from 'node:url';
 import { describe, expect, test } from 'vitest';
 import { useTemporaryFolder } from '../support/temporary-folder.ts';
 
-/** Signers of a document, and what they must make. */
+/** Signers of one kind of URL in docs/signing.md, and what they must make. */
 interface Signers {
-  readonly document: string;
+  readonly kind: string;
   /** Arguments of each call, as text. */
   readonly calls: readonly (readonly string[])[];
   readonly expected: readonly string[];
@@ -107,8 +107,10 @@ echo json_encode(array_map(fn ($row) => ${call}, $rows));
   },
 ];
 
-/** Runs the signers of a document, in each language that this machine has. */
-export function testSigners({ document, calls, expected, comparable, call }: Signers): void {
+const document = 'docs/signing.md';
+
+/** Runs the signers of one kind, in each language that this machine has. */
+export function testSigners({ kind, calls, expected, comparable, call }: Signers): void {
   const text = readFileSync(document, 'utf8');
   const codeOf = (language: string): string =>
     new RegExp(`^\`\`\`${language}\n(.*?)^\`\`\`$`, 'ms').exec(text)?.[1] ??
@@ -118,7 +120,7 @@ export function testSigners({ document, calls, expected, comparable, call }: Sig
     expect(paths.map(of)).toEqual(expected.map(of));
   };
 
-  describe(`the signers of ${document}`, () => {
+  describe(`the signers of ${kind} in ${document}`, () => {
     test('in TypeScript', async () => {
       const folder = await useTemporaryFolder();
       await folder.put('sign.ts', codeOf('ts'));

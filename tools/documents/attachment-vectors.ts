@@ -33,7 +33,7 @@ const signed = [
 /** What `docs/attachment-vectors.json` has; `npm run docs` writes it. */
 export const attachmentVectors = {
   about: [
-    'Test vectors of signed attachments; docs/attachments.md says how they are made.',
+    'Test vectors of signed attachments; docs/signing.md says how they are made.',
     'signed: a key, an attachment, the time in Unix seconds, and the URL that is given out for it then.',
     'judged: a URL, the time, and what its signature is where all keys are accepted. Only valid is shown.',
     'The name of a file may be percent-encoded in any way that decodes to it.',

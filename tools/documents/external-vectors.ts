@@ -53,7 +53,7 @@ const first = new SigningKeys(keys.slice(0, 1));
 /** What `docs/external-vectors.json` has; `npm run docs` writes it. */
 export const externalVectors = {
   about: [
-    'Test vectors of signed paths of external media; docs/external.md says how they are made.',
+    'Test vectors of signed paths of external media; docs/signing.md says how they are made.',
     'accepted: key, URL, the path in both forms, and the canonical URL that the cache entry is of.',
     'unauthorized: paths that are a 401 where all keys are accepted.',
     'forbidden: paths that are signed as they should be, and are a 502, since the URL may not be fetched.',

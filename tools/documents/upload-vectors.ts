@@ -32,7 +32,7 @@ const part = { u: '2~abc', p: 7 };
 /** What `docs/upload-vectors.json` has; `npm run docs` writes it. */
 export const uploadVectors = {
   about: [
-    'Test vectors of capabilities of uploads; docs/uploads.md says how they are made.',
+    'Test vectors of capabilities of uploads; docs/signing.md says how they are made.',
     'signed: a key, the fields of a capability without m, and the path that it is sent to, which is permitted until e.',
     'judged: a path, the time in Unix seconds, and the status of an empty upload to it that says Content-Length: 0,',
     'where all keys are accepted, S3_BUCKET is as said here, and nothing is stored yet.',

@@ -7,7 +7,7 @@ export const attachmentTable = {
   ATTACHMENT_SIGNING: setting(
     choice('off', 'report', 'enforce'),
     'off',
-    'whether the URLs of attachments must be signed: `report` serves all of them and counts what they are, `enforce` shows nothing but a 404 to those that are not valid (docs/attachments.md)',
+    'whether the URLs of attachments must be signed: `report` serves all of them and counts what they are, `enforce` shows nothing but a 404 to those that are not valid (docs/signing.md)',
   ),
   ...keySettings(
     'ATTACHMENT_SIGNING_KEYS',

@@ -63,7 +63,7 @@ const GRID_SECONDS = 12 * 3_600;
 /** Lifetime of a URL from its issue time on; so 12 to 24 hours from when the URL is given out. */
 const LIFETIME_SECONDS = 24 * 3_600;
 
-/** The epoch of snowflakes: the start of 2015, in milliseconds since 1970 (docs/attachments.md). */
+/** The epoch of snowflakes: the start of 2015, in milliseconds since 1970 (docs/signing.md). */
 const EPOCH_MS = 1_420_070_400_000;
 
 /** Bits of a snowflake below its time: worker, process and sequence. */

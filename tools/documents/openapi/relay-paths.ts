@@ -30,7 +30,7 @@ const query: readonly Parameter[] = [
     in: 'query',
     required: true,
     description:
-      'The capability: unpadded base64url of a JSON object, a dot, and unpadded base64url of the HMAC-SHA256 of that first part (docs/uploads.md).',
+      'The capability: unpadded base64url of a JSON object, a dot, and unpadded base64url of the HMAC-SHA256 of that first part (docs/signing.md).',
     schema: {
       type: 'string',
       maxLength: MAX_CAPABILITY_LENGTH,
