@@ -24,9 +24,9 @@ import {
 } from './storage/open-storage.ts';
 import type { SiteDoubles } from './storage/remote/open-sites.ts';
 import { listGauges } from './telemetry/gauges.ts';
+import type { RequestLog } from './telemetry/log.ts';
 import { PrometheusMeter } from './telemetry/metrics.ts';
 import { checkReadiness, type Readiness, type ServiceState } from './telemetry/readiness.ts';
-import type { RequestLog } from './telemetry/request-log.ts';
 import {
   type Confinement,
   describeConfinement,

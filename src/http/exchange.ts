@@ -2,7 +2,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import { Readable } from 'node:stream';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { errorRegistry, MediaError } from '../contract/errors.ts';
-import type { CacheOutcome } from '../pipeline/cache-outcome.ts';
+import type { CacheOutcome } from '../pipeline/request-trace.ts';
 import { formatFailure } from './error-response.ts';
 import { type Observers, RequestRecord } from './request-record.ts';
 import { BufferPieces, PIECE_BYTES } from './response-body.ts';

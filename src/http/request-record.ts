@@ -5,13 +5,12 @@ import { readUrl } from '../contract/external-url.ts';
 import { type MediaRequest, resultKey } from '../contract/media-request.ts';
 import type { ResourceName } from '../contract/resources.ts';
 import type { SignatureVerdict } from '../contract/signing/attachment-signature.ts';
-import { cacheUseOf } from '../pipeline/cache-outcome.ts';
-import type { Meter, ResponseClass, Stage } from '../pipeline/meter.ts';
+import type { Meter, ResponseClass } from '../pipeline/meter.ts';
 import type { Clock, Log } from '../pipeline/ports.ts';
-import { RequestTrace } from '../pipeline/request-trace.ts';
+import { cacheUseOf, RequestTrace, type Stage } from '../pipeline/request-trace.ts';
 import { SiteFailure } from '../pipeline/site-failure.ts';
+import type { RequestLog } from '../telemetry/log.ts';
 import { describeTarget } from '../telemetry/redaction.ts';
-import { type RequestLog, roundMs } from '../telemetry/request-log.ts';
 import type { RequestSpan, RequestTracer } from '../telemetry/request-tracer.ts';
 import { clientAddressOf } from './client-address.ts';
 import { isMetered } from './response-body.ts';
@@ -237,6 +236,11 @@ export class RequestRecord {
     if (this.#key !== undefined) return this.#key;
     return this.#media === undefined ? describeTarget(this.#target) : resultKey(this.#media);
   }
+}
+
+/** Rounds a duration to the microsecond: more digits would only be noise. */
+function roundMs(durationMs: number): number {
+  return Math.round(durationMs * 1000) / 1000;
 }
 
 /** The host that external media are on; never more of a URL, which may have a secret in it. */

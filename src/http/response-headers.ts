@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import type { CacheOutcome, StageTiming } from '../pipeline/cache-outcome.ts';
+import type { CacheOutcome, StageTiming } from '../pipeline/request-trace.ts';
 
 /** Methods that get more than a refusal. */
 export const ALLOWED_METHODS = 'GET, HEAD, OPTIONS';

@@ -1,11 +1,11 @@
 import { bottlenecks } from '../contract/errors.ts';
 import { type ResourceName, resourceNames } from '../contract/resources.ts';
 import { signatureVerdicts } from '../contract/signing/attachment-signature.ts';
-import type { CacheUse, TimedStage } from './cache-outcome.ts';
-import { type Lane, lanes } from './ports.ts';
+import { lanes } from './ports.ts';
+import { type CacheUse, stages } from './request-trace.ts';
 import { siteFailureReasons } from './site-failure.ts';
 
-/** Memories: results in memory, originals in memory, the store that outlives the process. */
+/** Caches: results in memory, originals in memory, the store that outlives the process. */
 const memories = ['results', 'originals', 'store'] as const;
 
 /** Outcomes of a read from the origin; stopped: no request waited for it any more. */
@@ -26,136 +26,115 @@ export const fetchOutcomes = [
 ] as const;
 export type FetchOutcome = (typeof fetchOutcomes)[number];
 
-/** A counter: its name and help, and the values of its label, which are there from the start. */
-export interface CounterRow {
+/** A metric of what happens: its name and help, and its label with all values, which exist from the start. */
+export interface MetricRow {
   readonly name: string;
   readonly help: string;
-  /** `undefined`: it is one number. */
-  readonly label?: string;
-  readonly values: readonly string[];
+  /** One label; none: the metric is one number, and its value is `all`. */
+  readonly labels?: Readonly<Record<string, readonly string[]>>;
+  /** Upper bounds of the buckets of a histogram of durations; a row without them is a counter. */
+  readonly bucketsSeconds?: readonly number[];
 }
 
-/** Everything that is counted as it happens, but for responses, whose classes are too many to list. */
-export const counters = {
+/** Everything that is counted or timed as it happens, except responses, whose classes are too many to list. */
+export const metrics = {
   cacheHits: {
     name: 'darkroom_cache_hits_total',
     help: 'Lookups in a cache that have found an entry, current or not.',
-    label: 'cache',
-    values: memories,
+    labels: { cache: memories },
   },
   cacheMisses: {
     name: 'darkroom_cache_misses_total',
     help: 'Lookups in a cache that have found nothing.',
-    label: 'cache',
-    values: memories,
+    labels: { cache: memories },
   },
   refusals: {
     name: 'darkroom_refusals_total',
     help: 'Requests that were rejected (503), by the bottleneck.',
-    label: 'reason',
-    values: bottlenecks,
+    labels: { reason: bottlenecks },
   },
   rateLimited: {
     name: 'darkroom_rate_limited_total',
     help: 'Requests for renders of clients that have used up their share (429), by resource.',
-    label: 'resource',
-    values: [...resourceNames, 'upload', 'none'],
+    labels: { resource: [...resourceNames, 'upload', 'none'] },
   },
   signatures: {
     name: 'darkroom_attachment_signatures_total',
     help: 'Requests for attachments by the verdict on the signature of the URL, where ATTACHMENT_SIGNING is report or enforce.',
-    label: 'verdict',
-    values: signatureVerdicts,
+    labels: { verdict: signatureVerdicts },
   },
   originReads: {
     name: 'darkroom_origin_reads_total',
     help: 'Reads from the origin by outcome, probes included.',
-    label: 'outcome',
-    values: originOutcomes,
+    labels: { outcome: originOutcomes },
   },
   originReadBytes: {
     name: 'darkroom_origin_read_bytes_total',
     help: 'Bytes of bodies that the origin has sent.',
-    values: ['all'],
   },
   originBrokenBodies: {
     name: 'darkroom_origin_broken_bodies_total',
     help: 'Bodies that the origin has begun to send, and not ended.',
-    values: ['all'],
   },
   externalFetches: {
     name: 'darkroom_external_fetches_total',
     help: 'Fetches from other sites by outcome, or why they were refused.',
-    label: 'outcome',
-    values: fetchOutcomes,
+    labels: { outcome: fetchOutcomes },
   },
   uploadedBytes: {
     name: 'darkroom_upload_received_bytes_total',
     help: 'Bytes of uploads that have come, stored in the end or not.',
-    values: ['all'],
   },
-} as const satisfies Readonly<Record<string, CounterRow>>;
-
-type Counters = typeof counters;
-
-/** Stages that the time of a request goes into; the last one is sending its body. */
-export const stages = ['store', 'origin', 'queue', 'render', 'send'] as const satisfies readonly (
-  | TimedStage
-  | 'send'
-)[];
-export type Stage = (typeof stages)[number];
-
-/** A histogram of durations: its name and help, the values of its label, and the upper bounds of its buckets. */
-interface HistogramRow extends Required<CounterRow> {
-  readonly bucketsSeconds: readonly number[];
-}
-
-/** Everything that is timed. */
-export const histograms = {
   queueWait: {
     name: 'darkroom_queue_wait_seconds',
     help: 'Waits of renders for a CPU slot, 0 where one was free.',
-    label: 'lane',
-    values: lanes,
+    labels: { lane: lanes },
     // The longest wait that is allowed is 5 by default.
     bucketsSeconds: [0.005, 0.025, 0.1, 0.25, 0.5, 1, 2.5, 5],
   },
   stage: {
     name: 'darkroom_stage_seconds',
     help: 'Time of a request in a stage that it entered; plain hits in memory are not timed.',
-    label: 'stage',
-    values: stages,
+    labels: { stage: stages },
     // From a lookup in memory to a large file sent to a slow client.
     bucketsSeconds: [0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 15, 60],
   },
-} as const satisfies Readonly<Record<string, HistogramRow>>;
+} as const satisfies Readonly<Record<string, MetricRow>>;
 
-/** Class of a response; each member has few values, and none of them is a client's. */
+type Metrics = typeof metrics;
+type Timed = 'queueWait' | 'stage';
+
+/** Values of the label of a metric. */
+type LabelValue<Name extends keyof Metrics> = Metrics[Name] extends {
+  readonly labels: Readonly<Record<string, readonly (infer Value extends string)[]>>;
+}
+  ? Value
+  : 'all';
+
+/** Class of a response; each member has few values, and none comes from a client. */
 export interface ResponseClass {
   /** `none`: the path is not in the contract. */
   readonly resource: ResourceName | 'upload' | 'none';
-  /** 499, as nginx has it, where the client has gone before there was one. */
+  /** 499, nginx's number, if the client left before there was a response. */
   readonly status: number;
   readonly cache: CacheUse;
 }
 
-/** Responses of one class; the code that sends them adds to it. */
+/** Responses of one class, to which the code that sends them adds. */
 export interface ResponseCount {
   responses: number;
-  /** Bytes of bodies, as far as they were handed over to the system. */
+  /** Bytes of bodies that were handed over to the system. */
   bodyBytes: number;
 }
 
-/** Counts what happens, for operators. */
+/** Counts and times what happens, for operators. */
 export interface Meter {
-  /** Adds to a counter. */
-  count<Name extends keyof Counters>(
+  count<Name extends Exclude<keyof Metrics, Timed>>(
     name: Name,
-    value: Counters[Name]['values'][number],
+    value: LabelValue<Name>,
     by?: number,
   ): void;
-  time(name: 'queueWait', lane: Lane, durationMs: number): void;
-  time(name: 'stage', stage: Stage, durationMs: number): void;
+  time<Name extends Timed>(name: Name, value: LabelValue<Name>, durationMs: number): void;
   /** Returns the same object each time for one class. */
   countOf(responseClass: ResponseClass): ResponseCount;
 }

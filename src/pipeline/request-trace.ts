@@ -1,16 +1,87 @@
 import type { Context, Span, SpanStatusCode, Tracer } from '@opentelemetry/api';
 import { type ErrorCode, errorRegistry, MediaError } from '../contract/errors.ts';
-import type { CacheOutcome, StageTiming, TimedStage } from './cache-outcome.ts';
-import type { Stage } from './meter.ts';
 import type { Clock } from './ports.ts';
 import { SiteFailure } from './site-failure.ts';
 
+/** Stages of the pipeline whose time is in `Server-Timing` (contract §4). */
+const timedStages = ['store', 'origin', 'queue', 'render'] as const;
+export type TimedStage = (typeof timedStages)[number];
+
+/** Stages of a request that metrics and the log show; the last one sends the body. */
+export const stages = [...timedStages, 'send'] as const;
+export type Stage = (typeof stages)[number];
+
 /**
- * Parts of a request in a trace: the stages that are timed for all to see, and steps that only a trace shows: the wait
- * for the work of another request, a fetch from another site, the facts of an original's header, a rendering on its way
- * to the store.
+ * Parts of a request in a trace: its stages, and steps that only a trace shows: the wait for the work of another
+ * request, a fetch from another site, the facts of an original's header, a rendering on its way to the store.
  */
 export type SpanName = Stage | 'join' | 'fetch' | 'facts' | 'write';
+
+/** Time that one request spent in one stage. */
+export interface StageTiming {
+  readonly stage: TimedStage;
+  readonly durationMs: number;
+}
+
+/** Part of the origin in a response. */
+interface Forwarded {
+  /** Whether the request joined another one's work instead of starting its own. */
+  readonly collapsed?: boolean | undefined;
+  /** HTTP status of the origin's response, where the header reports it (304: the original is unchanged). */
+  readonly originStatus?: number | undefined;
+}
+
+/** A cached result was missing (`miss`) or too old (`stale`). */
+interface Unfit extends Forwarded {
+  readonly kind: 'miss' | 'stale';
+  readonly stored?: boolean | undefined;
+  readonly detail?: OutcomeDetail | undefined;
+}
+
+/** A streamed original: the caches are not asked, and do not keep the response. */
+interface Bypass extends Forwarded {
+  readonly kind: 'bypass';
+}
+
+/** The origin was not asked for this response, or could not be reached. */
+interface Hit {
+  readonly kind: 'hit';
+  readonly detail?: OutcomeDetail | undefined;
+}
+
+/** Detail of a response: it came from the persistent store, or it was known before the origin failed (RFC 5861). */
+export type OutcomeDetail = 'store' | 'stale-if-error';
+
+/** Outcome of the caches for a request, in the vocabulary of RFC 9211. */
+export type CacheOutcome = Hit | Unfit | Bypass;
+
+/**
+ * Outcomes in a word, for counting. `memory`, `store`: a hit in either; `revalidated`: the origin confirmed a known
+ * result; `stale-if-error`: a known result while the origin fails; `collapsed`: the work of another request; `miss`,
+ * `stale`: no result, or an outdated one; `bypass`: never kept; `none`: rejected before the caches were asked.
+ */
+export const cacheUses = [
+  'memory',
+  'store',
+  'revalidated',
+  'stale-if-error',
+  'collapsed',
+  'miss',
+  'stale',
+  'bypass',
+  'none',
+] as const;
+export type CacheUse = (typeof cacheUses)[number];
+
+/** Returns where a response came from, in a word. */
+export function cacheUseOf(outcome: CacheOutcome | undefined): CacheUse {
+  if (outcome === undefined) return 'none';
+  if (outcome.kind === 'bypass') return 'bypass';
+  if (outcome.detail !== undefined) return outcome.detail;
+  if (outcome.kind === 'hit') return 'memory';
+  if (outcome.collapsed) return 'collapsed';
+  return outcome.originStatus === 304 ? 'revalidated' : outcome.kind;
+}
 
 /** A request in a trace, in the terms of OpenTelemetry's API; the package itself is loaded only with a tracer. */
 export interface TracedRequest {
@@ -24,9 +95,9 @@ export interface TracedRequest {
 const ERROR: SpanStatusCode.ERROR = 2;
 
 /**
- * Ends a part of a request's way in its trace; without a trace, does nothing. One that is not ended is not sent.
+ * Ends a part of a trace, which is not sent before; does nothing without a trace.
  *
- * @param error why it came to nothing; an error of the registry, an abort, or a bug of ours
+ * @param error reason why the part failed: an error of the registry, an abort, or a bug of ours
  */
 export function endSpan(span: Span | undefined, error?: unknown): void {
   if (span === undefined) return;
@@ -42,20 +113,18 @@ export function endSpan(span: Span | undefined, error?: unknown): void {
   span.end();
 }
 
-/** Notes an error response: one that is the client's fault is a response like others, as in OpenTelemetry's conventions. */
+/** Adds an error response to a span; one that is the client's fault is no error, by OpenTelemetry's conventions. */
 export function noteErrorCode(span: Span, code: ErrorCode): void {
   span.setAttribute('darkroom.error.code', code);
   if (errorRegistry[code].status >= 500) noteFailure(span, code);
 }
 
-/**
- * The way of one request: the stages it entered with the time spent in each, and
- * what the cache had to say. Kept apart from the response, since an error has it as well.
- */
+/** Stages of one request with the time spent in each, and the outcome of the caches; error responses have both as well. */
 export class RequestTrace {
   readonly #clock: Clock;
   readonly #traced: TracedRequest | undefined;
   readonly #timings: { readonly stage: TimedStage; durationMs: number }[] = [];
+  /** `undefined` until the caches are asked. */
   outcome: CacheOutcome | undefined;
 
   /** @param traced shows the same stages in a trace; `undefined` where the request is not traced */
@@ -65,10 +134,10 @@ export class RequestTrace {
   }
 
   /**
-   * Does some work as a stage or step of the request's way; a stage's time is added to its others.
+   * Runs work as a stage or step of the request, and adds its time to the stage's.
    *
-   * @param work gets its part in the trace, if there is one, for numbers and words of ours: never a key, name or secret
-   * @param joined the request whose work is waited for
+   * @param work gets its span, if the request is traced, for attributes: numbers and words of ours, never a key or secret
+   * @param joined the request whose work this one waits for
    */
   async stage<Result>(
     name: SpanName,
@@ -84,19 +153,20 @@ export class RequestTrace {
       failure = error;
       throw error;
     } finally {
-      if (isTimed(name)) this.add(name, this.#clock.nowMs() - enteredMs);
+      const timed = timedStages.find((stage) => stage === name);
+      if (timed !== undefined) this.add(timed, this.#clock.nowMs() - enteredMs);
       endSpan(span, failure);
     }
   }
 
-  /** Adds time to a stage, which a trace does not show. */
+  /** Adds time to a stage without a span. */
   add(stage: TimedStage, durationMs: number): void {
     const known = this.#timings.find((timing) => timing.stage === stage);
     if (known === undefined) this.#timings.push({ stage, durationMs });
     else known.durationMs += durationMs;
   }
 
-  /** Begins a part of the trace; one that is not ended is not sent. */
+  /** Begins a part of the trace, which is sent once it is ended. */
   begin(name: SpanName, joined?: RequestTrace): Span | undefined {
     if (this.#traced === undefined) return undefined;
     const { tracer, context } = this.#traced;
@@ -109,10 +179,6 @@ export class RequestTrace {
   get timings(): readonly StageTiming[] {
     return this.#timings;
   }
-}
-
-function isTimed(name: SpanName): name is TimedStage {
-  return name === 'store' || name === 'origin' || name === 'queue' || name === 'render';
 }
 
 function noteFailure(span: Span, type: string): void {

@@ -2,7 +2,6 @@ import { MediaError } from '../contract/errors.ts';
 import { sourceFormats } from '../contract/image-formats.ts';
 import type { MediaRequest } from '../contract/media-request.ts';
 import { unlessAborted } from './abort.ts';
-import type { CacheOutcome } from './cache-outcome.ts';
 import type { Ask, MediaTask, Served } from './media-task.ts';
 import type {
   HeldOriginal,
@@ -16,7 +15,7 @@ import type { Rates } from './rates.ts';
 import type { AdmittedRenderer } from './render/admitted-renderer.ts';
 import { readFacts } from './render/facts.ts';
 import { planMedia, type RenderLimits } from './render/plan.ts';
-import { endSpan, type RequestTrace } from './request-trace.ts';
+import { type CacheOutcome, endSpan, type RequestTrace } from './request-trace.ts';
 import type { Results } from './results/results.ts';
 import { type FlightControls, SingleFlight } from './single-flight.ts';
 

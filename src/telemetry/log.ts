@@ -1,6 +1,10 @@
 import { once } from 'node:events';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { type Logger, pino } from 'pino';
+import type { ErrorCode } from '../contract/errors.ts';
+import type { SignatureVerdict } from '../contract/signing/attachment-signature.ts';
+import type { ResponseClass } from '../pipeline/meter.ts';
+import type { CacheUse, Stage } from '../pipeline/request-trace.ts';
 import { createRedaction } from './redaction.ts';
 
 const STANDARD_OUTPUT = 1;
@@ -35,6 +39,47 @@ export interface ProcessLog {
    * @returns whether the process can exit: Node would wait for a write that hangs
    */
   readonly flush: () => Promise<boolean>;
+}
+
+/** Line of the log on a request that is over. */
+export interface RequestLine {
+  readonly id: string;
+  readonly method: string;
+  readonly resource: ResponseClass['resource'];
+  /**
+   * Canonical request, the same for all URLs that ask for the same; the target without its permissions if it is not in
+   * the contract. For uploads: the path without the query.
+   */
+  readonly asset: string;
+  /** Host of external media. */
+  readonly host?: string | undefined;
+  /** Verdict on the URL of an attachment that has to be signed. */
+  readonly signature?: SignatureVerdict;
+  /** 499 if the client left before there was a response. */
+  readonly status: number;
+  readonly code?: ErrorCode;
+  readonly cache: CacheUse;
+  /** Bytes of the body that were handed over to the system. */
+  readonly bytes: number;
+  /** Bytes received of an upload's body. */
+  readonly receivedBytes?: number;
+  /** Time from the request's head to the end of its response. */
+  readonly durationMs: number;
+  readonly stagesMs: Readonly<Partial<Record<Stage, number>>>;
+  /** Address of the client. */
+  readonly client: string;
+  /** 32 hexadecimal digits, the same for all who took part in the request; only where requests are traced. */
+  readonly traceId?: string;
+}
+
+/**
+ * Log of requests, such as pino: hits in memory at `debug`, everything else at `info`. There may be tens of thousands
+ * of hits a second: a line for each would cost more than the responses, and the counters say as much.
+ */
+export interface RequestLog {
+  isLevelEnabled(level: 'debug' | 'info'): boolean;
+  debug(line: RequestLine, message: string): void;
+  info(line: RequestLine, message: string): void;
 }
 
 /** Creates the log. Each line goes through the redaction as the last thing before it is written. */

@@ -1,8 +1,8 @@
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client';
 import {
-  counters,
-  histograms,
   type Meter,
+  type MetricRow,
+  metrics,
   type ResponseClass,
   type ResponseCount,
 } from '../pipeline/meter.ts';
@@ -18,8 +18,6 @@ export type Reading = readonly [
 ];
 
 type Labels = Readonly<Record<string, string | number>>;
-type CountsByValue = Readonly<Record<string, Record<string, number>>>;
-
 /**
  * Counts for Prometheus, in its text format. Frequent events are added to plain numbers, which are read at a scrape.
  * Rates need a first value, also for what has not happened yet, so every series exists from the start, except for the
@@ -29,29 +27,37 @@ export class PrometheusMeter implements Meter {
   readonly #registry = new Registry();
   readonly #responses: (ResponseClass & ResponseCount)[] = [];
   readonly #byClass: Record<string, Record<string, Record<number, ResponseCount>>> = {};
-  readonly #counts: CountsByValue;
+  /** By the name of the metric and the value of its label. */
+  readonly #counts: Record<string, Record<string, number>> = {};
   /** A histogram for each value of a label: to look one up by its labels would take longer than to add to it. */
-  readonly #durations: Readonly<Record<string, Record<string, Histogram.Internal<string>>>>;
+  readonly #durations: Record<string, Record<string, Histogram.Internal<string>>> = {};
 
   constructor() {
     const registers = [this.#registry];
-    this.#counts = mapValues(counters, ({ values }) =>
-      Object.fromEntries(values.map((value) => [value, 0])),
-    );
-    this.#durations = mapValues(histograms, ({ name, help, label, values, bucketsSeconds }) => {
-      const buckets = [...bucketsSeconds];
-      const histogram = new Histogram({ name, help, labelNames: [label], buckets, registers });
-      for (const value of values) histogram.zero({ [label]: value });
-      return Object.fromEntries(values.map((value) => [value, histogram.labels(value)]));
-    });
-    for (const [key, row] of Object.entries(counters)) {
-      const label = 'label' in row ? row.label : undefined;
-      this.#register(row.name, row.help, label === undefined ? [] : [label], () =>
-        Object.entries(this.#counts[key] ?? {}).map(([value, count]) => [
-          label === undefined ? {} : { [label]: value },
-          count,
-        ]),
-      );
+    for (const [key, row] of Object.entries<MetricRow>(metrics)) {
+      const { name, help, labels = {}, bucketsSeconds: buckets } = row;
+      const [label, values] = Object.entries(labels)[0] ?? [undefined, ['all']];
+      const labelNames = label === undefined ? [] : [label];
+      const labelsOf = (value: string): Labels => (label === undefined ? {} : { [label]: value });
+      if (buckets === undefined) {
+        const counts = Object.fromEntries(values.map((value) => [value, 0]));
+        this.#counts[key] = counts;
+        this.#register(name, help, labelNames, () =>
+          Object.entries(counts).map(([value, count]) => [labelsOf(value), count]),
+        );
+      } else {
+        const histogram = new Histogram({
+          name,
+          help,
+          labelNames,
+          buckets: [...buckets],
+          registers,
+        });
+        for (const value of values) histogram.zero(labelsOf(value));
+        this.#durations[key] = Object.fromEntries(
+          values.map((value) => [value, histogram.labels(labelsOf(value))]),
+        );
+      }
     }
     this.#register(
       'darkroom_requests_total',
@@ -145,11 +151,4 @@ export class PrometheusMeter implements Meter {
       },
     });
   }
-}
-
-function mapValues<Row, Value>(
-  rows: Readonly<Record<string, Row>>,
-  map: (row: Row) => Value,
-): Record<string, Value> {
-  return Object.fromEntries(Object.entries(rows).map(([key, row]) => [key, map(row)]));
 }

@@ -24,9 +24,8 @@ import type { ErrorCode } from '../contract/errors.ts';
 import { type MediaRequest, splitTarget } from '../contract/media-request.ts';
 import { resourceRows } from '../contract/resources.ts';
 import { RELAY_PREFIX } from '../contract/signing/relay-capability.ts';
-import type { CacheUse } from '../pipeline/cache-outcome.ts';
 import type { ResponseClass } from '../pipeline/meter.ts';
-import { noteErrorCode, type TracedRequest } from '../pipeline/request-trace.ts';
+import { type CacheUse, noteErrorCode, type TracedRequest } from '../pipeline/request-trace.ts';
 import { describeTarget } from './redaction.ts';
 
 /** A request, as far as a trace begins with it; of its URL only the path is shown. */

@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
 import { parse } from 'yaml';
-import { cacheUses } from '../../src/pipeline/cache-outcome.ts';
+import { cacheUses } from '../../src/pipeline/request-trace.ts';
 import { type ServiceProcess, startService } from '../support/processes/service-process.ts';
 import { workersOf } from '../support/processes/worker-ids.ts';
 import { listExpressions, readDashboard } from '../support/telemetry/dashboard.ts';
