@@ -125,7 +125,7 @@ const caches = {
   RESULT_STORE_MAX_BYTES: setting(
     bytes(64 * MEBIBYTE),
     10_240 * MEBIBYTE,
-    'disk that they may take. Every file costs 200 bytes of memory, and at least 4096 of this bound: 520 MB of memory at the default, full of small ones. With more than 16.7 million files, such as 64 GiB of the smallest, the service cannot start',
+    'disk that they may take, kept to within a tenth, also where several processes share the folder',
   ),
   RESULT_S3_BUCKET: optional(
     bucketName,

@@ -74,3 +74,13 @@ export async function withDeadline<Result>(
     signal?.removeEventListener('abort', follow);
   }
 }
+
+/** Returns an error for work that has not ended in time, named like that of `AbortSignal.timeout`. */
+export function timeoutError(message: string): Error {
+  return Object.assign(new Error(message), { name: 'TimeoutError' });
+}
+
+/** Whether work has failed since it has not ended in time. */
+export function isTimeout(error: unknown): boolean {
+  return error instanceof Error && error.name === 'TimeoutError';
+}

@@ -24,9 +24,9 @@ import type {
 import { Rates } from './rates.ts';
 import { Admission } from './render/admission.ts';
 import { AdmittedRenderer } from './render/admitted-renderer.ts';
-import { GuardedStore } from './results/guarded-store.ts';
 import { Purger } from './results/purger.ts';
 import { Results } from './results/results.ts';
+import { GuardedStore } from './results/store.ts';
 import { Semaphore } from './semaphore.ts';
 import { MediaService } from './serve-media.ts';
 

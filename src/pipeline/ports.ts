@@ -138,27 +138,26 @@ export interface StoreUsage {
 }
 
 /**
- * Where renderings outlive the process and are shared by replicas. It may lose any of them at any
- * time; it never gives another one than was asked for, nor a part of one.
+ * Store in which renderings outlive the process and are shared by replicas. The store may lose any of them at any time;
+ * it never returns another one than was asked for, nor a part of one.
  */
 export interface ResultStore {
   /**
-   * Reads a rendering; `undefined` where there is none, or a damaged one.
+   * Reads a rendering; returns `undefined` if it is missing or damaged.
    *
-   * @param signal bounds the wait
-   * @param takeRoom gets the number of bytes when the store has responded, before they are read; returns whether
-   *   they may be
+   * @param signal ends the read
+   * @param onFound called with the number of bytes when the store has responded, before it sends the body
    * @throws Error if the store fails; `signal.reason`
    */
   read(
     address: ResultAddress,
     signal: AbortSignal,
-    takeRoom: (sizeBytes: number) => boolean,
+    onFound: (sizeBytes: number) => void,
   ): Promise<StoredResult | undefined>;
   /**
-   * Stores a rendering, in place of the same one if there is one.
+   * Stores a rendering, in place of the same one.
    *
-   * @throws Error if the store fails; then nothing, or the whole, is stored
+   * @throws Error if the store fails; then it has stored nothing, or the whole
    */
   write(address: ResultAddress, result: StoredResult): Promise<void>;
   /**
@@ -166,26 +165,14 @@ export interface ResultStore {
    * original, of one request in all its states.
    *
    * @param prefix of paths, not empty
-   * @returns how many were removed
-   * @throws Error if the store fails, `StoreStalled` if it does not respond; a part may have been removed
+   * @returns the number of removed renderings
+   * @throws Error if the store fails, a `timeoutError` if it does not respond; some renderings may then be removed
    */
   remove(prefix: string): Promise<number>;
-  /** Ends what the store does by itself; reads and writes under way go on. */
+  /** Ends the background work of the store; reads and writes under way go on. */
   close(): void;
-  /** Returns the fill level, where the store bounds itself and has counted what it has. */
+  /** Returns the fill level, if the store bounds itself and has counted its contents. */
   usage?(): StoreUsage | undefined;
-  /** Why nothing is stored at present, in words for the operator; `undefined` where all is well. */
-  shortcoming?(): string | undefined;
-}
-
-/** A store has not responded in time, or still does not. */
-export class StoreStalled extends Error {
-  override readonly name = 'StoreStalled';
-}
-
-/** A store has failed, and says why in its cause. */
-export class StoreFailed extends Error {
-  override readonly name = 'StoreFailed';
 }
 
 /** Heavy renders have processes of their own, of lower priority, so that light ones never wait for them. */

@@ -2,9 +2,9 @@ import type { Config } from '../config/config.ts';
 import { originFolders } from '../contract/resources.ts';
 import type { OriginalWriter } from '../pipeline/originals/original-writer.ts';
 import type { Log, OriginListing, ResultStore, Source } from '../pipeline/ports.ts';
-import { createDiskCache, openFolderBeside } from './disk-cache/disk-cache.ts';
 import { createFilesystemOrigin } from './filesystem/origin.ts';
 import { StorageMarker } from './filesystem/root-folder.ts';
+import { openResultFolder } from './results/folder.ts';
 import type { S3Listing } from './s3/s3-listing.ts';
 
 /** Returns the marker of the folder of the originals, if one is configured. */
@@ -63,32 +63,20 @@ export async function openOriginalWriter(
 /**
  * Opens the store of renderings that outlives the process; returns `undefined` if none is configured.
  *
+ * @param isBeside whether the service may be using the store as well: then a folder is not swept
  * @throws Error if the folder cannot be created or read
  */
 export async function openResultStore(
   { resultStore }: Pick<Config, 'resultStore'>,
   log: Log,
+  { isBeside = false } = {},
 ): Promise<ResultStore | undefined> {
-  if (resultStore?.kind === 'filesystem') return createDiskCache({ ...resultStore, log });
-  return openSharedStore(resultStore);
-}
-
-/**
- * Opens the store for a check beside the service: a folder is neither locked nor bounded, and nothing in it is evicted.
- *
- * @throws Error if the folder cannot be created or read
- */
-export async function openResultStoreBeside({
-  resultStore,
-}: Pick<Config, 'resultStore'>): Promise<ResultStore | undefined> {
-  if (resultStore?.kind === 'filesystem') return openFolderBeside(resultStore);
-  return openSharedStore(resultStore);
-}
-
-type SharedStore = Exclude<Config['resultStore'], { readonly kind: 'filesystem' }>;
-
-async function openSharedStore(store: SharedStore): Promise<ResultStore | undefined> {
-  if (store === undefined) return undefined;
+  if (resultStore === undefined) return undefined;
+  if (resultStore.kind === 'filesystem') {
+    const folder = await openResultFolder({ ...resultStore, log });
+    if (!isBeside) void folder.sweep();
+    return folder;
+  }
   const { S3ResultStore } = await import('./s3/s3-result-store.ts');
-  return new S3ResultStore(store);
+  return new S3ResultStore(resultStore);
 }

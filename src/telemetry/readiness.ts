@@ -56,7 +56,7 @@ export interface ServiceState {
  * end the hits as well, which are nine of ten requests. It is a reason all the same.
  */
 export function checkReadiness(state: ServiceState): Readiness {
-  const { pipeline, workers, originHealth, marker, resultStore, uploads } = state;
+  const { pipeline, workers, originHealth, marker, uploads } = state;
   originHealth.probe(pipeline.storage);
   marker?.lookSoon();
   const connections = state.countConnections();
@@ -77,7 +77,6 @@ export function checkReadiness(state: ServiceState): Readiness {
       originHealth.hasResponded &&
       'the origin fails; what is kept is served',
     pipeline.store?.isFailing && 'the store of renderings fails; they are made anew',
-    resultStore?.shortcoming?.(),
     !isReady('heavy') && 'no worker for heavy renders is ready',
     uploads?.isFull && 'uploads are turned away; media are served',
     ...pipeline.admission.crowded.map((lane) => `${lane} renders are turned away; hits are served`),

@@ -3,12 +3,7 @@ import { Readable } from 'node:stream';
 import sharp from 'sharp';
 import { vi } from 'vitest';
 import { MediaError } from '../../src/contract/errors.ts';
-import {
-  type Opened,
-  type OpenOptions,
-  StoreStalled,
-  WorkerLost,
-} from '../../src/pipeline/ports.ts';
+import { type Opened, type OpenOptions, WorkerLost } from '../../src/pipeline/ports.ts';
 import { defer, settle } from '../support/deferred.ts';
 import { MemoryResultStore } from '../support/memory-result-store.ts';
 import type { LaneRenderer } from '../support/render-slots.ts';
@@ -80,7 +75,7 @@ class ScriptedStore extends MemoryResultStore {
 
   set(script: StoreScript): void {
     this.script = script;
-    const stalled = new StoreStalled('It hangs.');
+    const stalled = Object.assign(new Error('It hangs.'), { name: 'TimeoutError' });
     this.failure = { works: undefined, fails: new Error('It is gone.'), hangs: stalled }[script];
   }
 

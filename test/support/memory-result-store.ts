@@ -20,13 +20,14 @@ export class MemoryResultStore implements ResultStore {
   async read(
     address: ResultAddress,
     signal: AbortSignal,
-    takeRoom: (sizeBytes: number) => boolean,
+    onFound: (sizeBytes: number) => void,
   ): Promise<StoredResult | undefined> {
     this.reads += 1;
     signal.throwIfAborted();
     this.#failIfTold();
     const result = this.#results.get(pathOf(address));
-    return result && takeRoom(result.body.byteLength) ? result : undefined;
+    if (result !== undefined) onFound(result.body.byteLength);
+    return result;
   }
 
   async write(address: ResultAddress, { body, mimeType }: StoredResult): Promise<void> {

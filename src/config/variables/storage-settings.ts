@@ -77,7 +77,7 @@ export function mayMixUp(values: Settings): boolean {
   return originFolders.some((root) => results.startsWith(originals + root));
 }
 
-/** Subfolders of a folder of renderings; see `RenderingFolder`. */
+/** Subfolders of a folder of renderings; see `ResultFolder`. */
 const RESULT_FOLDERS = ['', 'results', 'incoming'] as const;
 
 /**

@@ -3,7 +3,8 @@ import { readFile } from 'node:fs/promises';
 import { type FastifyInstance, type FastifyReply, type FastifyRequest, fastify } from 'fastify';
 import { MediaError } from '../../contract/errors.ts';
 import { parsePurgeOrder } from '../../contract/purge-order.ts';
-import { type Log, StoreFailed, StoreStalled } from '../../pipeline/ports.ts';
+import { isTimeout } from '../../pipeline/abort.ts';
+import type { Log } from '../../pipeline/ports.ts';
 import type { Purger } from '../../pipeline/results/purger.ts';
 import type { PrometheusMeter } from '../../telemetry/metrics.ts';
 import type { Readiness } from '../../telemetry/readiness.ts';
@@ -106,8 +107,6 @@ export function createAdminServer(options: AdminServerOptions): FastifyInstance 
   server.setNotFoundHandler((_request, reply) => sendFailure(reply, notFound));
   server.setErrorHandler((error, _request, reply) => {
     if (error instanceof MediaError) return sendFailure(reply, error);
-    if (error instanceof StoreStalled) return sendFailure(reply, storeTimeout);
-    if (error instanceof StoreFailed) return sendFailure(reply, storeError);
     const status = statusOf(error);
     if (status < 500) {
       const message = 'The body is not what was expected: JSON, and not too long.';
@@ -121,29 +120,23 @@ export function createAdminServer(options: AdminServerOptions): FastifyInstance 
 
 /** Adds `POST /purge`; `parsePurgeOrder` says what its body is. The log has what was asked, and by whom. */
 function registerPurge(server: FastifyInstance, purger: Purger, log: Log): void {
-  server.post('/purge', async ({ body, ip: client }) => {
+  server.post('/purge', async ({ body, ip: client }, reply) => {
     const order = parsePurgeOrder(body);
     const asked = describeOrder(body);
-    try {
-      const removed = await purger.purge(order);
+    const { removed, storeFailure } = await purger.purge(order);
+    if (storeFailure === undefined) {
       log.info({ asked, client, removed }, 'purged');
       return { removed };
-    } catch (error) {
-      if (error instanceof MediaError) {
-        log.warn({ asked, client, code: error.code }, 'a purge was turned away');
-        throw error;
-      }
-      const details = { asked, client, err: error };
-      if (error instanceof StoreStalled) {
-        log.error(details, 'a purge was given up: the result store does not answer');
-      } else if (error instanceof StoreFailed) {
-        log.error(details, 'a purge was given up: the result store has failed');
-      } else {
-        log.error(details, 'a purge has failed');
-        throw new MediaError('INTERNAL_ERROR', { cause: error });
-      }
-      throw error;
     }
+    if (storeFailure instanceof MediaError) {
+      log.warn({ asked, client, code: storeFailure.code }, 'a purge was turned away');
+      return sendFailure(reply, storeFailure);
+    }
+    const isLate = isTimeout(storeFailure);
+    const reason = isLate ? 'does not answer' : 'has failed';
+    const details = { asked, client, err: storeFailure };
+    log.error(details, `a purge was given up: the result store ${reason}`);
+    return sendFailure(reply, isLate ? storeTimeout : storeError);
   });
 }
 

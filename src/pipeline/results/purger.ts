@@ -2,9 +2,9 @@ import { encodedOriginKeyOf, encodeOriginKey, resultKey } from '../../contract/m
 import type { PurgeOrder } from '../../contract/purge-order.ts';
 import type { Originals } from '../originals/originals.ts';
 import type { OriginalRecords } from '../originals/records.ts';
-import type { GuardedStore } from './guarded-store.ts';
 import { resultPathPrefix } from './result-path.ts';
 import type { Results } from './results.ts';
+import type { GuardedStore } from './store.ts';
 
 /** Everything that remembers something of originals. */
 export interface PurgerParts {
@@ -14,12 +14,12 @@ export interface PurgerParts {
   readonly store: GuardedStore | undefined;
 }
 
-/** Numbers of removed results, by place. */
+/** Outcome of a purge: the memory is purged in any case. */
 export interface Purged {
-  /** Results in this process's memory. */
-  readonly memory: number;
-  /** Renderings in the persistent store. */
-  readonly store: number;
+  /** Numbers of removed results in this process's memory, and of removed renderings in the store. */
+  readonly removed: { readonly memory: number; readonly store: number };
+  /** Error of the store, which may then have removed a part: see `GuardedStore.remove`. */
+  readonly storeFailure?: unknown;
 }
 
 /**
@@ -33,13 +33,16 @@ export class Purger {
     this.#parts = parts;
   }
 
-  /** @throws StoreFailed or StoreStalled if the store fails; the memory is purged then, and a part of the store */
+  /** Never rejects because of the store. */
   async purge(order: PurgeOrder): Promise<Purged> {
     const filters = filtersOf(order);
     const memory = this.#forget(filters);
-    const store = await this.#parts.store?.remove(prefixesOf(order), filters.fitsOriginal);
+    const removal = this.#parts.store?.remove(prefixesOf(order), filters.fitsOriginal);
+    const [outcome] = await Promise.allSettled([removal]);
     // Meanwhile a request may have found a rendering that was not removed yet.
-    return { memory: memory + this.#forget(filters), store: store ?? 0 };
+    const removed = { memory: memory + this.#forget(filters), store: 0 };
+    if (outcome.status === 'rejected') return { removed, storeFailure: outcome.reason };
+    return { removed: { ...removed, store: outcome.value ?? 0 } };
   }
 
   /**

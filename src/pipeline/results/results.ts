@@ -3,7 +3,7 @@ import { type Validators, validatorsOf } from '../media-task.ts';
 import type { MemoryCache } from '../memory-cache.ts';
 import type { Meter } from '../meter.ts';
 import type { MediaResult, OriginalIdentity, ResultAddress, StoredResult } from '../ports.ts';
-import type { GuardedStore } from './guarded-store.ts';
+import type { GuardedStore } from './store.ts';
 
 /** Where results are kept. */
 export interface ResultsParts {

@@ -176,10 +176,10 @@ export class UploadService {
   async #forget({ key, replaces }: UploadOrder): Promise<void> {
     const { purger, log } = this.#parts;
     if (!replaces) return purger.noteNew(key);
-    await purger.purge({ kind: 'originals', originKeys: [key] }).catch((error: unknown) => {
-      const reason = formatCauses(error).slice(2);
-      log.warn({ key, reason }, 'renderings of an original that was replaced stay in the store');
-    });
+    const { storeFailure } = await purger.purge({ kind: 'originals', originKeys: [key] });
+    if (storeFailure === undefined) return;
+    const reason = formatCauses(storeFailure).slice(2);
+    log.warn({ key, reason }, 'renderings of an original that was replaced stay in the store');
   }
 }
 

@@ -12,8 +12,6 @@ export interface FilePlace {
   readonly root: string;
   /** Called for each folder that is created for the file. */
   readonly onFolderMade?: (() => void) | undefined;
-  /** Called if the temporary file could not be removed after a failure: the whole disk fails. */
-  readonly onOrphan?: (() => void) | undefined;
   /** Whether the path must not exist yet; otherwise an existing file is replaced. */
   readonly isNew?: boolean | undefined;
   /** The existing file, if its users shall have access to the new one, and no others meanwhile. */
@@ -33,8 +31,8 @@ const MAX_MOVE_ATTEMPTS = 8;
  * must be new gets its name by a link, which fails if the name exists, so that only one of two concurrent writes
  * succeeds.
  *
- * Not covered: a folder that is swapped for a link between the check and the move; a killed process leaves its
- * temporary file as an orphan.
+ * Not covered: a folder that is swapped for a link between the check and the move; a killed process, and a disk that
+ * fails, leave the temporary file as an orphan.
  *
  * @throws Error of a system call (`EEXIST` if the path exists but must be new), or errors of `chunks`; then nothing of
  *   the file remains
@@ -55,9 +53,7 @@ export async function writeWholeFile(
     }
     await moveIntoPlace(place);
   } catch (error) {
-    await unlink(place.temporaryPath).catch((reason: unknown) => {
-      if (systemCodeOf(reason) !== 'ENOENT') place.onOrphan?.();
-    });
+    await unlink(place.temporaryPath).catch(() => undefined);
     throw error;
   }
 }

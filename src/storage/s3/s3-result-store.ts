@@ -1,19 +1,14 @@
 import { IncomingMessage } from 'node:http';
 import { GetObjectCommand, PutObjectCommand, type S3Client } from '@aws-sdk/client-s3';
-import { withDeadline } from '../../pipeline/abort.ts';
-import {
-  type ResultAddress,
-  type ResultStore,
-  type StoredResult,
-  StoreStalled,
-} from '../../pipeline/ports.ts';
+import { isTimeout, timeoutError, withDeadline } from '../../pipeline/abort.ts';
+import type { ResultAddress, ResultStore, StoredResult } from '../../pipeline/ports.ts';
 import {
   checkPathPrefix,
   formatResultFile,
   MAX_RESULT_FILE_BYTES,
   parseResultFile,
   storedPathOf,
-} from '../result-file.ts';
+} from '../results/result-file.ts';
 import {
   createS3Client,
   findS3Cause,
@@ -29,6 +24,9 @@ export interface S3ResultStoreOptions extends S3BucketOptions {
   readonly timeoutMs: number;
 }
 
+/** Bytes of bodies that arrive at the same time: beyond it, a rendering is made anew. */
+const MAX_ARRIVING_BYTES = 128 * 1024 ** 2;
+
 /**
  * Renderings as objects `<prefix><resultPath>` in a bucket of S3, or of a server with the same protocol, with the same
  * bytes as in a file of the filesystem store.
@@ -42,6 +40,7 @@ export interface S3ResultStoreOptions extends S3BucketOptions {
 export class S3ResultStore implements ResultStore {
   readonly #client: S3Client;
   readonly #options: S3ResultStoreOptions;
+  #arrivingBytes = 0;
 
   constructor(options: S3ResultStoreOptions) {
     this.#client = createS3Client(options);
@@ -51,7 +50,7 @@ export class S3ResultStore implements ResultStore {
   async read(
     address: ResultAddress,
     signal: AbortSignal,
-    takeRoom: (sizeBytes: number) => boolean,
+    onFound: (sizeBytes: number) => void,
   ): Promise<StoredResult | undefined> {
     const Key = this.#options.prefix + storedPathOf(address);
     signal.throwIfAborted();
@@ -61,11 +60,17 @@ export class S3ResultStore implements ResultStore {
       const { Body, ContentLength } = await this.#client.send(command, { abortSignal: signal });
       if (!(Body instanceof IncomingMessage)) throw new Error('The response has no body.');
       const sizeBytes = ContentLength ?? MAX_RESULT_FILE_BYTES;
-      if (sizeBytes > MAX_RESULT_FILE_BYTES || !takeRoom(sizeBytes)) {
+      const isTooLarge = sizeBytes > MAX_RESULT_FILE_BYTES;
+      if (isTooLarge || this.#arrivingBytes + sizeBytes > MAX_ARRIVING_BYTES) {
         Body.destroy();
         return undefined;
       }
-      const bytes = await readWhole(Body, sizeBytes); // the SDK also ends the body with the signal
+      onFound(sizeBytes);
+      this.#arrivingBytes += sizeBytes;
+      // The SDK also ends the body with the signal.
+      const bytes = await readWhole(Body, sizeBytes).finally(() => {
+        this.#arrivingBytes -= sizeBytes;
+      });
       return bytes && parseResultFile(bytes, address);
     } catch (error) {
       signal.throwIfAborted();
@@ -97,7 +102,7 @@ export class S3ResultStore implements ResultStore {
         within: (request) => this.#within(request),
       });
     } catch (error) {
-      if (error instanceof StoreStalled) throw error;
+      if (isTimeout(error)) throw error;
       throw await this.#translate(error, `The renderings of ${prefix} cannot be removed.`);
     }
   }
@@ -107,7 +112,7 @@ export class S3ResultStore implements ResultStore {
 
   #within<Result>(work: (within: AbortSignal) => Promise<Result>): Promise<Result> {
     const { timeoutMs } = this.#options;
-    const onTimeout = () => new StoreStalled(`No complete response within ${timeoutMs} ms.`);
+    const onTimeout = () => timeoutError(`No complete response within ${timeoutMs} ms.`);
     return withDeadline(timeoutMs, undefined, onTimeout, work);
   }
 

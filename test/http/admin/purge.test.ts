@@ -1,5 +1,4 @@
 import { beforeEach, describe, expect, it } from 'vitest';
-import { StoreStalled } from '../../../src/pipeline/ports.ts';
 import { defer } from '../../support/deferred.ts';
 import { MemoryResultStore } from '../../support/memory-result-store.ts';
 import {
@@ -73,7 +72,7 @@ describe('a purge', () => {
     ],
     [
       'does not respond',
-      new StoreStalled('the disk hangs'),
+      Object.assign(new Error('the disk hangs'), { name: 'TimeoutError' }),
       504,
       'STORE_TIMEOUT',
       'The store has not answered in time. The memory is purged; purge again later.',

@@ -18,7 +18,6 @@ import { RELAY_KEY, uploadTarget } from '../../support/uploads/relay-app.ts';
 
 const icon = '/icons/1/ab.webp?size=16';
 const never = () => new Promise<never>(() => undefined);
-const OWNED = 'another process owns the folder';
 const STORE_FAILS = 'the store of renderings fails; they are made anew';
 
 async function start({ settings, ...options }: TestAppOptions = {}): Promise<TestApp> {
@@ -32,8 +31,6 @@ const ask = async (app: TestApp) => (await app.askAdmin('/readyz')).json();
 /** The reasons, without what stands in the way of every test app: that its workers are not its own. */
 const judge = async (app: TestApp): Promise<string[]> =>
   (await ask(app)).reasons.filter((reason: string) => !reason.includes('no worker'));
-
-const owned: string[] = [];
 
 /** What is a reason not to be ready, or not wholly so, and how it comes to that. */
 const shortages: Readonly<
@@ -59,10 +56,6 @@ const shortages: Readonly<
   [STORE_FAILS]: [
     { resultStore: Object.assign(new MemoryResultStore(), { failure: new Error('full') }) },
     (app) => app.send('GET', icon),
-  ],
-  [OWNED]: [
-    { resultStore: Object.assign(new MemoryResultStore(), { shortcoming: () => owned.at(-1) }) },
-    async () => owned.push(OWNED),
   ],
 };
 

@@ -1,6 +1,6 @@
 import { beforeAll } from 'vitest';
-import { openScannedCache } from '../../support/disk-cache/disk-cache.ts';
 import { MemoryResultStore } from '../../support/memory-result-store.ts';
+import { openFolder } from '../../support/result-folder/result-folder.ts';
 import { type LocalS3, startLocalS3 } from '../../support/s3/local-s3.ts';
 import { createS3ResultFixture } from '../../support/s3/s3-bucket.ts';
 import { makeTemporaryFolder } from '../../support/temporary-folder.ts';
@@ -19,7 +19,7 @@ describeResultStore('memory', async () => ({
 
 describeResultStore('a folder', async () => {
   const { path, remove } = await makeTemporaryFolder();
-  return { store: await openScannedCache({ folder: path, maxBytes: 100_000_000 }), close: remove };
+  return { store: await openFolder({ folder: path, maxBytes: 100_000_000 }), close: remove };
 });
 
 describeResultStore('s3', async () => createS3ResultFixture(server));

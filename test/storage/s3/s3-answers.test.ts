@@ -17,7 +17,7 @@ import {
   useScriptedS3,
 } from '../../support/s3/scripted-s3.ts';
 import { storedPath } from '../../support/stored-path.ts';
-import { addressOf, anySize, resultOf } from '../contracts/result-store.contract.ts';
+import { addressOf, ignoreSize, resultOf } from '../contracts/result-store.contract.ts';
 
 Object.assign(process.env, LOCAL_CREDENTIALS);
 
@@ -224,7 +224,7 @@ describe('of a rendering that is read', () => {
   test('one object below the prefix is all that is asked for, with the bytes that were written', async () => {
     const file = await writtenAs();
     const { store, requests } = await open((_, response) => response.end(file));
-    const result = await store.read(address, signal, anySize);
+    const result = await store.read(address, signal, ignoreSize);
     expect(Buffer.from(result?.body ?? []).toString()).toBe('a rendering');
     expect(requests.map(({ method, url }) => [method, url.pathname])).toEqual([
       ['GET', `/bucket/${PREFIX}${storedPath(address)}`],
@@ -237,7 +237,7 @@ describe('of a rendering that is read', () => {
     const other = await writtenAs(addressOf({ release: 'r9' }));
     for (const bytes of [file.subarray(0, -1), other, page, Buffer.of()]) {
       const { store } = await open((_, response) => response.end(bytes));
-      expect(await store.read(address, signal, anySize)).toBeUndefined();
+      expect(await store.read(address, signal, ignoreSize)).toBeUndefined();
     }
   });
 
@@ -251,9 +251,28 @@ describe('of a rendering that is read', () => {
     const unsaid = await open((_, response) => {
       sent = pourInto(response);
     });
-    expect(await unsaid.store.read(address, signal, anySize)).toBeUndefined();
+    expect(await unsaid.store.read(address, signal, ignoreSize)).toBeUndefined();
     await expect.poll(() => sent.hasClosed).toBe(true);
     expect(sent.bytes).toBeGreaterThan(32 * 1024 ** 2); // so it was not the server that ended
+  });
+
+  test('bodies take no more than 128 MiB together: what is more is let go', async () => {
+    const { store } = await open((_, response) =>
+      response.writeHead(200, { 'Content-Length': 30 * 1024 ** 2 }).write('x'),
+    );
+    const controller = new AbortController();
+    const sizes: number[] = [];
+    const note = (sizeBytes: number): void => void sizes.push(sizeBytes);
+    const read = () => store.read(address, controller.signal, note);
+    const reads = Array.from({ length: 4 }, () => expect(read()).rejects.toThrow('gone'));
+    await expect.poll(() => sizes).toHaveLength(4);
+    expect(await read()).toBeUndefined();
+    expect(sizes).toHaveLength(4);
+    controller.abort(new Error('gone'));
+    await Promise.all(reads);
+    const later = new AbortController();
+    const next = store.read(address, later.signal, () => later.abort(new Error('begun')));
+    await expect(next).rejects.toThrow('begun');
   });
 
   test.each([
@@ -268,7 +287,7 @@ describe('of a rendering that is read', () => {
       begin(response);
       setTimeout(() => controller.abort(new Error('gone')), 50);
     });
-    await expect(store.read(address, controller.signal, anySize)).rejects.toThrow('gone');
+    await expect(store.read(address, controller.signal, ignoreSize)).rejects.toThrow('gone');
     await closed;
   });
 
@@ -281,7 +300,7 @@ describe('of a rendering that is read', () => {
     );
     const message = `${code} (HTTP ${status}, attempts: 1): No such key: ***`;
     const cause = { message };
-    await expect(store.read(address, signal, anySize)).rejects.toMatchObject({ cause });
+    await expect(store.read(address, signal, ignoreSize)).rejects.toMatchObject({ cause });
   });
 });
 

@@ -1,9 +1,9 @@
 import { crc32 } from 'node:zlib';
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import type { ResultAddress, StoredResult } from '../../src/pipeline/ports.ts';
-import { formatResultFile, parseResultFile } from '../../src/storage/result-file.ts';
-import { addressOf, resultOf } from './contracts/result-store.contract.ts';
+import type { ResultAddress, StoredResult } from '../../../src/pipeline/ports.ts';
+import { formatResultFile, parseResultFile } from '../../../src/storage/results/result-file.ts';
+import { addressOf, resultOf } from '../contracts/result-store.contract.ts';
 
 function format(address: ResultAddress, result: StoredResult): Buffer {
   const parts = formatResultFile(address, result);

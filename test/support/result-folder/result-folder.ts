@@ -3,33 +3,32 @@ import { join } from 'node:path';
 import { expect, onTestFinished } from 'vitest';
 import type { ResultAddress, ResultStore } from '../../../src/pipeline/ports.ts';
 import {
-  createDiskCache,
-  type DiskCache,
-  type DiskCacheOptions,
-} from '../../../src/storage/disk-cache/disk-cache.ts';
+  openResultFolder,
+  type ResultFolder,
+  type ResultFolderOptions,
+} from '../../../src/storage/results/folder.ts';
 import { RecordedLog } from '../recorded-log.ts';
 
-type Options = Omit<DiskCacheOptions, 'log'> & { readonly log?: RecordedLog };
+type Options = Omit<ResultFolderOptions, 'log'> & { readonly log?: RecordedLog };
 
 const BLOCK_BYTES = 4096;
 
-/** Opens a folder of renderings, which is closed after the test; what is in it may not be known yet. */
-export async function openCache(options: Options): Promise<DiskCache> {
-  const cache = await createDiskCache({ log: new RecordedLog(), ...options });
-  onTestFinished(() => cache.close());
-  return cache;
+/** Threads run compiled files, like in production. */
+const sweepFile = new URL('../../../dist/storage/results/sweep-thread.js', import.meta.url);
+
+/** Opens a folder of renderings that nobody has swept, and closes it after the test. */
+export async function openFolder(options: Options): Promise<ResultFolder> {
+  const folder = await openResultFolder({ log: new RecordedLog(), sweepFile, ...options });
+  onTestFinished(() => folder.close());
+  return folder;
 }
 
-/** Opens a folder of renderings and waits until all in it is known: before, nothing is written. */
-export async function openScannedCache(options: Options): Promise<DiskCache> {
-  const cache = await createDiskCache({ log: new RecordedLog(), ...options });
-  await untilScanned(cache);
-  return cache;
-}
-
-/** Waits until a folder is owned and all in it is known. */
-export async function untilScanned(cache: DiskCache): Promise<void> {
-  await expect.poll(() => cache.usage(), { timeout: 20_000, interval: 5 }).toBeDefined();
+/** Opens a folder of renderings and sweeps it, as the service does after its start. */
+export async function openSweptFolder(options: Options): Promise<ResultFolder> {
+  const folder = await openFolder(options);
+  await folder.sweep();
+  expect(folder.usage()).toBeDefined();
+  return folder;
 }
 
 /** What renderings and their folders take of the disk, in whole blocks, and never less than the system says. */
@@ -51,6 +50,6 @@ export async function readText(
   store: ResultStore,
   address: ResultAddress,
 ): Promise<string | undefined> {
-  const result = await store.read(address, new AbortController().signal, () => true);
+  const result = await store.read(address, new AbortController().signal, () => undefined);
   return result && Buffer.from(result.body).toString();
 }

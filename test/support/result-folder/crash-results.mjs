@@ -1,5 +1,5 @@
 /** How many addresses the writer of the crash tests has. */
-export const CRASH_ADDRESSES = 40;
+export const CRASH_ADDRESSES = 200;
 
 /** The address that the writer gives its rendering of a turn. */
 export function crashAddressOf(turn) {

@@ -4,13 +4,13 @@ import { readdir, stat, utimes } from 'node:fs/promises';
 import { join } from 'node:path';
 import { monitorEventLoopDelay } from 'node:perf_hooks';
 import { beforeEach, describe, expect, onTestFinished, type TestContext, test } from 'vitest';
-import { type ResultStore, StoreStalled } from '../../../src/pipeline/ports.ts';
-import { openCache, openScannedCache, untilScanned } from '../../support/disk-cache/disk-cache.ts';
+import type { ResultStore } from '../../../src/pipeline/ports.ts';
 import { openFolderStorage } from '../../support/folder-storage.ts';
 import { type FaultyDisk, mountFaultyDisk } from '../../support/processes/faulty-disk.ts';
+import { openSweptFolder } from '../../support/result-folder/result-folder.ts';
 import { storedPath } from '../../support/stored-path.ts';
 import { type TemporaryFolder, useTemporaryFolder } from '../../support/temporary-folder.ts';
-import { addressOf, anySize } from '../contracts/result-store.contract.ts';
+import { addressOf, ignoreSize } from '../contracts/result-store.contract.ts';
 
 /** Of a reader that stays. */
 const { signal } = new AbortController();
@@ -21,7 +21,7 @@ const resultOf = (number: number, length = 30_000) => ({
   mimeType: 'image/webp',
 });
 const isWhole = async (store: ResultStore, number: number): Promise<boolean> => {
-  const result = await store.read(numbered(number), new AbortController().signal, anySize);
+  const result = await store.read(numbered(number), new AbortController().signal, ignoreSize);
   return Buffer.alloc(30_000, number).equals(result?.body ?? Buffer.of());
 };
 
@@ -44,7 +44,7 @@ describe('a disk of 1 MiB', () => {
       return skip('takes root, to mount it');
     }
     onTestFinished(() => void execFileSync('umount', ['--lazy', path]));
-    return { path, store: await openCacheOf(path) };
+    return { path, store: await openStoreOf(path) };
   }
 
   test('that is full fails a write with the reason, and keeps what is there', async (context) => {
@@ -106,29 +106,26 @@ describe('a disk (FUSE)', () => {
         store.write(numbered(100 + number), resultOf(100 + number)),
         expectWhole(store, number),
       ]),
-    'evictions and purges': (store) =>
+    'writes and purges': (store) =>
       numbers.flatMap((number) => [
         store.write(numbered(100 + number), resultOf(100 + number)),
         store.remove('icons/'),
       ]),
-    'a scan, reads and purges': (store) => {
-      expect(store.usage?.()).toBeUndefined();
-      return [...numbers.map((number) => expectWhole(store, number)), store.remove('icons/')];
-    },
+    'a sweep, reads and purges': (store) => [
+      ...numbers.map((number) => expectWhole(store, number)),
+      store.remove('icons/'),
+    ],
   };
   test.for(Object.keys(works))(
     'that hangs under %s leaves a thread for the originals on another one',
     { timeout: 60_000 },
     async (name) => {
       const { origin } = await openFolderStorage(join(folder.path, 'originals'));
-      const earlier = await openCacheOf(path);
-      for (const number of numbers) await earlier.write(numbered(number), resultOf(number));
-      earlier.close();
-      const isScanned = !name.startsWith('a scan');
-      if (!isScanned) await disk.tell('renderings', 'delay 0.03');
-      const maxBytes = name.startsWith('evictions') ? 640_000 : 1e9;
-      const store = await openCache({ folder: path, maxBytes });
-      if (isScanned) await untilScanned(store);
+      const store = await openStoreOf(path);
+      for (const number of numbers) await store.write(numbered(number), resultOf(number));
+      const isSwept = name.startsWith('a sweep');
+      if (isSwept) await disk.tell('renderings', 'delay 0.03');
+      const sweep = isSwept ? store.sweep() : undefined;
       await disk.tell('renderings', 'hang');
       const pending = works[name]?.(store) ?? [];
       const original = await origin.open('avatars/1/a', { signal, isHeld: true });
@@ -136,8 +133,9 @@ describe('a disk (FUSE)', () => {
       await disk.tell('renderings', 'none');
       expect(pending.length).toBeGreaterThan(16);
       await Promise.all(pending);
-      if (maxBytes === 640_000) expect(store.usage()?.evictions).toBeGreaterThan(0);
-      else if (isScanned) await expectWhole(store, 107);
+      if (!isSwept) return expectWhole(store, 107);
+      await sweep;
+      expect(store.usage()?.heldBytes).toBeGreaterThan(numbers.length * 32_768);
     },
   );
 
@@ -151,17 +149,22 @@ describe('a disk (FUSE)', () => {
   const left = (original: string): number =>
     readdirSync(join(folder.path, 'disk/renderings/store/results', original)).length;
 
-  test('that hangs in a removal has it given up, and none follows before it has come back', async () => {
-    const store = await openCacheOf(path, 500);
+  test('that hangs in a removal has it given up, and those that follow, and leaves a thread for the originals', async () => {
+    const store = await openStoreOf(path, 500);
     await put('avatars/1/ab', 2);
     await put('icons/1/ab', 1);
     await disk.tell('renderings', 'hang');
-    await expect(store.remove('avatars/1/')).rejects.toThrow(
-      new StoreStalled('The disk has not answered for 500 ms.'),
+    await expect(store.remove('avatars/1/')).rejects.toMatchObject({
+      name: 'TimeoutError',
+      message: 'The disk has not responded for 500 ms.',
+    });
+    const others = Array.from({ length: 4 }, () =>
+      expect(store.remove('icons/1/')).rejects.toMatchObject({ name: 'TimeoutError' }),
     );
-    await expect(store.remove('icons/1/')).rejects.toThrow(
-      new StoreStalled('The disk still does not answer.'),
-    );
+    await Promise.all(others);
+    const { origin } = await openFolderStorage(join(folder.path, 'originals'));
+    const original = await origin.open('avatars/1/a', { signal, isHeld: true });
+    expect(original).toMatchObject({ body: Buffer.from('original') });
     await disk.tell('renderings', 'none');
     await expect.poll(() => store.remove('icons/1/').catch(() => 0)).toBe(1);
     // What was given up does not go on.
@@ -170,7 +173,7 @@ describe('a disk (FUSE)', () => {
   });
 
   test('that is slow, but goes on, has its removal to the end', async () => {
-    const store = await openCacheOf(path, 1_000);
+    const store = await openStoreOf(path, 1_000);
     await put('avatars/1/ab', 4);
     await disk.tell('renderings', 'delay 0.02');
     const beganMs = performance.now();
@@ -178,8 +181,8 @@ describe('a disk (FUSE)', () => {
     expect(performance.now() - beganMs).toBeGreaterThan(1_000);
   });
 
-  test('that fails in mid-write keeps a scrap, which is removed when it is well again', async () => {
-    const store = await openCacheOf(path);
+  test('that fails in mid-write keeps a scrap, which a later sweep removes', async () => {
+    const store = await openStoreOf(path);
     const scraps = () => readdirSync(join(folder.path, 'disk/renderings/store/incoming'));
     await disk.tell('renderings', 'delay 0.2');
     const failing = expect(store.write(numbered(1), resultOf(1))).rejects.toMatchObject({
@@ -190,7 +193,9 @@ describe('a disk (FUSE)', () => {
     await failing;
     expect(scraps()).toHaveLength(1);
     await disk.tell('renderings', 'none');
-    await store.write(numbered(2), resultOf(2));
+    const [scrap = ''] = scraps();
+    await utimes(join(folder.path, 'disk/renderings/store/incoming', scrap), 0, 0);
+    await store.sweep();
     expect(scraps()).toEqual([]);
   });
 
@@ -210,8 +215,5 @@ describe('a disk (FUSE)', () => {
   });
 });
 
-async function openCacheOf(path: string, stallTimeoutMs = 10_000) {
-  const store = await openScannedCache({ folder: path, maxBytes: 1e9, stallTimeoutMs });
-  onTestFinished(() => store.close());
-  return store;
-}
+const openStoreOf = (path: string, stallTimeoutMs = 10_000) =>
+  openSweptFolder({ folder: path, maxBytes: 1e9, stallTimeoutMs });

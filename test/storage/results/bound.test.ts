@@ -1,0 +1,205 @@
+import { mkdir, readdir, rm, stat, truncate, utimes, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { beforeEach, describe, expect, test } from 'vitest';
+import type { ResultAddress, ResultStore } from '../../../src/pipeline/ports.ts';
+import { RecordedLog } from '../../support/recorded-log.ts';
+import {
+  openFolder,
+  openSweptFolder,
+  readText,
+  usedBytes,
+} from '../../support/result-folder/result-folder.ts';
+import { storedPath } from '../../support/stored-path.ts';
+import { useTemporaryFolder } from '../../support/temporary-folder.ts';
+import { addressOf, resultOf } from '../contracts/result-store.contract.ts';
+
+const HOUR_MS = 3_600_000;
+const MAX_BYTES = 1_000_000;
+/** Takes four blocks of the disk, with the folder of its original. */
+const result = resultOf('x'.repeat(12_000));
+const COST_BYTES = 4 * 4096;
+
+let folder: string;
+beforeEach(async () => {
+  folder = (await useTemporaryFolder()).path;
+});
+
+const open = (maxBytes = MAX_BYTES) => openSweptFolder({ folder, maxBytes });
+const numbered = (number: number): ResultAddress => addressOf({ originKey: `avatars/1/${number}` });
+const pathOf = (address: ResultAddress): string => join(folder, 'results', storedPath(address));
+const upTo = (count: number): number[] => Array.from({ length: count }, (_, number) => number);
+const isThere = async (store: ResultStore, number: number): Promise<boolean> =>
+  (await readText(store, numbered(number))) !== undefined;
+
+/** Which files there are; to read them would be to use them. */
+async function keptOf(numbers: readonly number[]): Promise<number[]> {
+  const found = await Promise.allSettled(numbers.map((number) => stat(pathOf(numbered(number)))));
+  return numbers.filter((_, at) => found[at]?.status === 'fulfilled');
+}
+
+const useAt = (number: number, at: Date): Promise<void> => utimes(pathOf(numbered(number)), at, at);
+
+/** Fills the folder with renderings of which number 0 was used last, and each next so much before. */
+async function fill(count: number, stepMs = HOUR_MS, body = result): Promise<void> {
+  const earlier = await openFolder({ folder, maxBytes: 1e9 });
+  const nowMs = Math.floor(Date.now() / HOUR_MS) * HOUR_MS;
+  for (const number of upTo(count)) {
+    await earlier.write(numbered(number), body);
+    await useAt(number, new Date(nowMs - number * stepMs));
+  }
+}
+
+/** Writes as soon as the folder has been swept, if it has to be. */
+async function writeSoon(store: ResultStore, number: number): Promise<void> {
+  const isWritten = () =>
+    store.write(numbered(number), result).then(
+      () => true,
+      () => false,
+    );
+  await expect.poll(isWritten, { timeout: 20_000, interval: 5 }).toBe(true);
+}
+
+describe('the bound of the folder', () => {
+  test('holds within a tenth under writes and removals all at once, and a sweep counts what is there', async () => {
+    const store = await open();
+    let isOver = false;
+    const watch = (async () => {
+      let most = 0;
+      for (; !isOver; await sleep(2)) most = Math.max(most, await usedBytes(folder).catch(() => 0));
+      return most;
+    })();
+    const writeEach = async (first: number): Promise<void> => {
+      for (let number = first; number < 160; number += 4) {
+        await writeSoon(store, number);
+        if (number % 25 === 0) await store.remove(`avatars/1/${number / 25}`);
+      }
+    };
+    await Promise.all(upTo(4).map(writeEach));
+    isOver = true;
+    const most = await watch;
+    expect(most).toBeLessThanOrEqual(1.1 * MAX_BYTES);
+    expect(most).toBeGreaterThan(0.8 * MAX_BYTES);
+    expect(store.usage()?.evictions).toBeGreaterThan(30);
+    const another = await open();
+    expect(another.usage()).toEqual({
+      heldBytes: await usedBytes(folder),
+      maxBytes: MAX_BYTES,
+      evictions: expect.any(Number),
+    });
+  });
+
+  test('is restored by a sweep, the least recently used first, to an hour', async () => {
+    await fill(100);
+    const earlier = await openFolder({ folder, maxBytes: MAX_BYTES });
+    expect(await isThere(earlier, 99)).toBe(true); // used now
+    const store = await open();
+    const used = await usedBytes(folder);
+    expect(used).toBeLessThanOrEqual(0.92 * MAX_BYTES);
+    expect(used).toBeGreaterThan(0.9 * MAX_BYTES - 2 * COST_BYTES);
+    const kept = await keptOf(upTo(100));
+    expect(kept).toEqual([...upTo(kept.length - 1), 99]);
+    expect(store.usage()).toEqual({
+      heldBytes: used,
+      maxBytes: MAX_BYTES,
+      evictions: 100 - kept.length,
+    });
+  });
+
+  test('costs no more where several sweep at once, all of the same hour', async () => {
+    await fill(300, 0, resultOf('x'));
+    const stores = await Promise.all(
+      upTo(4).map(() => openFolder({ folder, maxBytes: MAX_BYTES })),
+    );
+    await Promise.all(stores.map((store) => store.sweep()));
+    const used = await usedBytes(folder);
+    expect(used).toBeLessThanOrEqual(0.92 * MAX_BYTES);
+    expect(used).toBeGreaterThan(0.82 * MAX_BYTES);
+    const evictions = stores.map((store) => store.usage()?.evictions ?? 0);
+    expect(evictions.reduce((sum, count) => sum + count, 0)).toBe(
+      300 - (await keptOf(upTo(300))).length,
+    );
+  });
+
+  test('is not used up by one rendering: of a twenty-fifth of it at most', async () => {
+    const store = await open();
+    await store.write(numbered(1), resultOf('x'.repeat(41_000)));
+    await store.write(numbered(2), resultOf('x'.repeat(35_000)));
+    expect(await keptOf([1, 2])).toEqual([2]);
+  });
+
+  test('leaves no empty folder, no unfinished file of a dead process, and those of living ones', async () => {
+    await fill(100);
+    await mkdir(join(folder, 'results/banners/7/ab'), { recursive: true });
+    const scraps = ['0', '1'].map((digit) => join(folder, 'incoming', digit.repeat(32)));
+    for (const path of scraps) await writeFile(path, 'x');
+    const long = new Date(Date.now() - 16 * 60_000);
+    await utimes(scraps[0] ?? '', long, long);
+    await open();
+    await expect(stat(join(folder, 'results/banners'))).rejects.toMatchObject({ code: 'ENOENT' });
+    expect(await readdir(join(folder, 'results/avatars/1'))).toHaveLength(
+      (await keptOf(upTo(100))).length,
+    );
+    expect(await readdir(join(folder, 'incoming'))).toEqual(['1'.repeat(32)]);
+  });
+
+  test('takes in what was removed behind its back', async () => {
+    await fill(30);
+    const store = await open();
+    await rm(join(folder, 'results'), { recursive: true });
+    expect(await isThere(store, 1)).toBe(false);
+    for (const number of upTo(20)) await writeSoon(store, 1_000 + number);
+    expect(await isThere(store, 1_019)).toBe(true);
+  });
+
+  test('stops writes, not reads, where the folder cannot be swept', async () => {
+    const log = new RecordedLog();
+    const sweepFile = new URL('missing.js', import.meta.url);
+    const store = await openFolder({ folder, maxBytes: MAX_BYTES, log, sweepFile });
+    let failure: unknown;
+    let count = 0;
+    for (; failure === undefined; count += 1) {
+      await store.write(numbered(count), result).catch((error: unknown) => {
+        failure = error;
+      });
+    }
+    expect(String(failure)).toContain('has to be swept before more is written');
+    expect(await usedBytes(folder)).toBeLessThanOrEqual(0.04 * MAX_BYTES + 3 * 4096);
+    expect(await keptOf(upTo(count))).toEqual(upTo(count - 1));
+    expect(await isThere(store, 0)).toBe(true);
+    await expect
+      .poll(() => log.entries.map(({ message }) => message))
+      .toEqual(['the folder of the result store cannot be swept']);
+    expect(store.usage()).toBeUndefined();
+  });
+});
+
+test('a read renews the time of the last use, once an hour', async () => {
+  const store = await open();
+  await store.write(numbered(1), result);
+  const minutesAfter = async (ageMs: number): Promise<number> => {
+    await useAt(1, new Date(Date.now() - ageMs));
+    expect(await isThere(store, 1)).toBe(true);
+    return Math.round((Date.now() - (await stat(pathOf(numbered(1)))).mtimeMs) / 60_000);
+  };
+  expect(await minutesAfter(HOUR_MS - 120_000)).toBe(58);
+  expect(await minutesAfter(HOUR_MS + 120_000)).toBe(0);
+});
+
+test('a folder that was not swept yet takes writes, reads and removals', async () => {
+  await fill(3);
+  const store = await openFolder({ folder, maxBytes: MAX_BYTES });
+  expect(store.usage()).toBeUndefined();
+  await store.write(numbered(3), result);
+  expect([await isThere(store, 3), await store.remove('avatars/1/2/')]).toEqual([true, 1]);
+  expect(await keptOf(upTo(4))).toEqual([0, 1, 3]);
+});
+
+test('a damaged file is nothing, goes from the disk, and is written anew', async () => {
+  const store = await open();
+  await store.write(numbered(1), result);
+  await truncate(pathOf(numbered(1)), 5_000);
+  expect([await isThere(store, 1), await keptOf([1])]).toEqual([false, []]);
+  await store.write(numbered(1), result);
+  expect(await isThere(store, 1)).toBe(true);
+});
