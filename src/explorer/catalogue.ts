@@ -12,9 +12,9 @@ import type { ListedOriginal, OriginListing } from '../pipeline/ports.ts';
 /** The originals of a resource that were found. */
 export interface CatalogueShelf {
   readonly resource: ResourceName;
-  /** By key, numbers in it by their value; with the decoded values of the placeholders in the resource's path. */
+  /** Sorted by key, numbers in it by value; with the decoded values of the placeholders in the resource's path. */
   readonly originals: readonly (ListedOriginal & Pick<OriginKey, 'values'>)[];
-  /** Whether there are no others. */
+  /** Whether all originals of the resource are listed. */
   readonly isComplete: boolean;
 }
 
@@ -22,9 +22,9 @@ export interface CatalogueShelf {
 export interface CatalogueBounds {
   /** Originals of one resource. */
   readonly maxOriginals: number;
-  /** Objects below one prefix that are looked at, whatever they are. */
+  /** Objects below one prefix that are examined, originals or not. */
   readonly maxObjects: number;
-  /** For everything, in milliseconds. */
+  /** Time for the whole list. */
   readonly timeoutMs: number;
 }
 
@@ -33,11 +33,11 @@ const BOUNDS: CatalogueBounds = { maxOriginals: 5_000, maxObjects: 50_000, timeo
 
 const collator = new Intl.Collator('en', { numeric: true });
 
-/** Lists which originals there are, a bounded number of each resource, for people who look around. */
+/** Lists the originals in the storage, a bounded number of each resource, for the explorer's page. */
 export class OriginalsCatalogue {
   readonly #listing: OriginListing;
   readonly #bounds: CatalogueBounds;
-  #underWay: Promise<readonly CatalogueShelf[]> | undefined;
+  #running: Promise<readonly CatalogueShelf[]> | undefined;
 
   constructor(listing: OriginListing, bounds: CatalogueBounds = BOUNDS) {
     this.#listing = listing;
@@ -45,19 +45,19 @@ export class OriginalsCatalogue {
   }
 
   /**
-   * Looks through the storage, once for all that ask at the same time.
+   * Lists the storage; concurrent calls share one pass.
    *
-   * @returns a shelf per resource that has originals in the storage, in the order of the contract
-   * @throws MediaError `ORIGIN_ERROR` if the storage fails, `ORIGIN_TIMEOUT` if it listed nothing in time
+   * @returns a shelf per resource whose originals are in the storage, in the order of the contract
+   * @throws MediaError `ORIGIN_ERROR` if the storage fails, `ORIGIN_TIMEOUT` if the storage listed nothing in time
    */
   list(): Promise<readonly CatalogueShelf[]> {
-    this.#underWay ??= this.#look().finally(() => {
-      this.#underWay = undefined;
+    this.#running ??= this.#listAll().finally(() => {
+      this.#running = undefined;
     });
-    return this.#underWay;
+    return this.#running;
   }
 
-  async #look(): Promise<readonly CatalogueShelf[]> {
+  async #listAll(): Promise<readonly CatalogueShelf[]> {
     const shelves = originKeyTemplates.map(
       ({ resource }): Shelf => ({ resource, originals: [], isFull: false, isComplete: false }),
     );
@@ -70,7 +70,7 @@ export class OriginalsCatalogue {
       const isEmpty = shelves.every(({ originals }) => originals.length === 0);
       if (error !== timeout || isEmpty) throw error;
     }
-    // Copies: what a storage lists too late is left out.
+    // Copies, without entries that the storage lists after the deadline.
     return shelves.map(({ resource, originals, isComplete }) => ({
       resource,
       originals: originals.toSorted((a, b) => collator.compare(a.key, b.key)),
@@ -107,7 +107,7 @@ export class OriginalsCatalogue {
 /** A shelf that is being filled. */
 interface Shelf extends CatalogueShelf {
   readonly originals: CatalogueShelf['originals'][number][];
-  /** Whether one more was found than may be on it. */
+  /** Whether the storage has more originals than fit on the shelf. */
   isFull: boolean;
   isComplete: boolean;
 }

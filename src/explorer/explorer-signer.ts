@@ -7,19 +7,19 @@ import {
 import { formatExternalPath } from '../contract/signing/external-path.ts';
 import type { SigningKeys } from '../contract/signing/signing-keys.ts';
 
-/** Keys that sign. */
+/** Keys that sign paths. */
 interface ExplorerSigning {
   /** `undefined`: attachments need no signature. */
   readonly attachments: AttachmentSigning | undefined;
-  /** `undefined`: there are no external media. */
+  /** `undefined`: external media are disabled. */
   readonly external: SigningKeys | undefined;
   /** Milliseconds since 1970. */
   readonly nowMs: () => number;
 }
 
 /**
- * Signs paths for all who can look at the explorer, as `darkroom sign` does for those who have the keys. So it is
- * there only where the explorer was asked for in so many words.
+ * Signs paths for everyone who can open the explorer, as `darkroom sign` does for those who have the keys. So a signer
+ * exists only if the operator has set `EXPLORER=on`.
  */
 export class ExplorerSigner {
   readonly #signing: ExplorerSigning;
@@ -28,7 +28,7 @@ export class ExplorerSigner {
     this.#signing = signing;
   }
 
-  /** The kinds whose paths it signs. */
+  /** Resources whose paths are signed. */
   get signs(): readonly ResourceName[] {
     const { attachments, external } = this.#signing;
     return [
@@ -37,7 +37,7 @@ export class ExplorerSigner {
     ];
   }
 
-  /** The parameters that sign an attachment; `undefined` of all other originals. */
+  /** Returns the parameters that sign an attachment; `undefined` for other originals. */
   signKey(key: string): Readonly<Record<string, string>> | undefined {
     const { attachments, nowMs } = this.#signing;
     const signed = attachments && signAttachment(key, attachments, nowMs());
@@ -48,7 +48,7 @@ export class ExplorerSigner {
   /**
    * Signs the URL of another site, `url`, or the key of an attachment, `key`.
    *
-   * @throws MediaError `INVALID_FORM_BODY` where it is neither
+   * @throws MediaError `INVALID_FORM_BODY` if the query has neither
    */
   sign(query: URLSearchParams): { readonly path: string } {
     const { attachments, external, nowMs } = this.#signing;

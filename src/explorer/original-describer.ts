@@ -5,37 +5,39 @@ import type { RequestTrace } from '../pipeline/request-trace.ts';
 import { Semaphore } from '../pipeline/semaphore.ts';
 import type { OriginalFacts } from './explorer-data.ts';
 
-/** Originals that are read at a time, since clients come first, and how many may wait for that, for how long. */
+/** Bounds of concurrent reads: few, since clients of media come first. */
 const READS = { slots: 2, maxWaiting: 200, maxWaitMs: 10_000 } as const;
 
-/** Descriptions that are kept, and for how long: an original with another content is noticed after that. */
+/** Number and lifetime of kept descriptions; a replaced original shows its old facts for that long. */
 const KEPT = { max: 10_000, ttl: 60_000 } as const;
 
-/** Describes originals one by one, reading each of them once in a while. */
+/** Describes originals from their bytes, and keeps the descriptions for a while. */
 export class OriginalDescriber {
   readonly #originals: Originals;
   readonly #semaphore = new Semaphore(READS);
-  readonly #known = new LRUCache<string, { readonly facts: OriginalFacts | undefined }>(KEPT);
+  readonly #descriptions = new LRUCache<string, { readonly facts: OriginalFacts | undefined }>(
+    KEPT,
+  );
 
   constructor(originals: Originals) {
     this.#originals = originals;
   }
 
-  /** Reads an original and describes it; `undefined` for what is no sound image, or cannot be read now. */
+  /** Reads and describes an original; returns `undefined` if it is not a sound image, or cannot be read now. */
   async describe(
     originKey: string,
     signal: AbortSignal,
     trace: RequestTrace,
   ): Promise<OriginalFacts | undefined> {
-    const known = this.#known.get(originKey);
-    if (known !== undefined) return known.facts;
+    const kept = this.#descriptions.get(originKey);
+    if (kept !== undefined) return kept.facts;
     try {
       const release = await this.#semaphore.enter(signal);
       const { work: original, leave } = this.#originals.join({ originKey });
       try {
         await original.identify({ isIdentityEnough: false, hasResult: false, trace });
         const facts = describeOriginal((await original.read()).bytes);
-        this.#known.set(originKey, { facts });
+        this.#descriptions.set(originKey, { facts });
         return facts;
       } finally {
         leave();
@@ -47,7 +49,7 @@ export class OriginalDescriber {
   }
 }
 
-/** Describes the bytes of an original; `undefined` for what is no sound image. */
+/** Describes the bytes of an original; returns `undefined` if they are not a sound image. */
 export function describeOriginal(bytes: Uint8Array): OriginalFacts | undefined {
   try {
     const facts = readImageFacts(bytes);

@@ -1,17 +1,16 @@
 import { effect } from '@preact/signals';
 import { render } from 'preact';
-import { Address } from './bench/address.tsx';
 import { Announcer } from './bench/copy-button.tsx';
-import { OriginalSheet } from './bench/original-sheet.tsx';
 import { ResponseSheet } from './bench/response.tsx';
 import { SizeLadder } from './bench/size-ladder.tsx';
 import { Stage } from './bench/stage.tsx';
 import { TakeAwaySheet } from './bench/take-away-sheet.tsx';
-import { UrlForm } from './bench/url-form.tsx';
+import { Address, UrlForm } from './bench/url-form.tsx';
 import { Comparison } from './compare/comparison.tsx';
+import { formatBytes } from './labels.ts';
 import { loadOriginals } from './originals.ts';
 import { ContactSheet } from './sheet/contact-sheet.tsx';
-import { choice, contract, resources, view } from './state.ts';
+import { choice, contract, currentFacts, currentFrame, resources, view } from './state.ts';
 import { nameOf } from './take-away.ts';
 import { follow } from './workbench.ts';
 
@@ -39,6 +38,41 @@ function Explorer() {
         <Announcer />
       </article>
     </>
+  );
+}
+
+/** The original: its name, and the facts of its file. */
+function OriginalSheet() {
+  const chosen = choice.value;
+  const known = currentFacts.value;
+  const sizeBytes = currentFrame.value?.sizeBytes ?? known?.sizeBytes;
+  const facts: readonly (readonly [string, string])[] = [
+    ...(known === undefined
+      ? []
+      : ([
+          ['Format', known.format],
+          ['Dimensions', `${known.widthPx} × ${known.heightPx}`],
+          ['Frames', String(known.frames)],
+        ] as const)),
+    ['Bytes', sizeBytes === undefined ? 'not in the list' : formatBytes(sizeBytes)],
+  ];
+  return (
+    <header class="title">
+      <h2 id="original">{(chosen && nameOf(chosen)) || 'No original'}</h2>
+      <p class="soft" id="provenance">
+        {chosen?.resource.name}
+      </p>
+      {chosen !== undefined && (
+        <dl class="original-facts" id="original-facts" aria-label="The original">
+          {facts.map(([name, value]) => (
+            <div key={name}>
+              <dt>{name}</dt>
+              <dd>{value}</dd>
+            </div>
+          ))}
+        </dl>
+      )}
+    </header>
   );
 }
 

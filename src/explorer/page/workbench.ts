@@ -1,16 +1,16 @@
 import type { DescribedResource } from '../explorer-data.ts';
-import { ask } from './exchange.ts';
+import { ask, askSigned, SigningRefused } from './exchange.ts';
 import {
   findTarget,
   formatPath,
   formatTarget,
+  keyOf,
   type MediaChoice,
   placeholdersOf,
   readTarget,
   usualExtensionOf,
 } from './media-choice.ts';
 import { askFacts, facts, findFirst, framesById, toError } from './originals.ts';
-import { askSigned, keyOf, SigningRefused } from './signing.ts';
 import {
   canSign,
   choice,

@@ -1,10 +1,19 @@
 import type { ParameterForm, QueryParameter } from '../../../contract/media-query.ts';
 import { DEFAULT_AVATAR_COUNT } from '../../../contract/resources.ts';
 import { hasEffect, nameOfFormat, withoutAliases } from '../effects.ts';
-import { Labelled, labelOf, Segments, Select, TextField } from '../fields.tsx';
+import {
+  FaultNote,
+  faultAttributes,
+  Labelled,
+  labelOf,
+  Segments,
+  Select,
+  TextField,
+} from '../fields.tsx';
 import { type MediaChoice, placeholdersOf } from '../media-choice.ts';
-import { canSign, choice, link, resources } from '../state.ts';
-import { change, changeKind, putLink } from '../workbench.ts';
+import { canSign, choice, link, resources, target, typedUrl } from '../state.ts';
+import { change, changeKind, commitUrl, putLink, putUrl } from '../workbench.ts';
+import { CopyButton } from './copy-button.tsx';
 
 /** Most words of a choice before it becomes a list that opens. */
 const MOST_SEGMENTS = 6;
@@ -108,5 +117,39 @@ function Parameter({ parameter, chosen }: ParameterProps) {
         onPick={set}
       />
     </Labelled>
+  );
+}
+
+/** The URL as an editable field: an edited URL is requested verbatim, and the controls follow. */
+export function Address() {
+  const url = target.value === undefined ? '' : location.origin + target.value;
+  return (
+    <section class="address" aria-label="Address">
+      <div class="line">
+        <label class="soft" for="url">
+          URL
+        </label>
+        <textarea
+          id="url"
+          name="url"
+          rows={1}
+          spellcheck={false}
+          autocapitalize="off"
+          autocomplete="off"
+          value={typedUrl.value ?? url}
+          onInput={({ currentTarget }) => putUrl(currentTarget.value)}
+          onKeyDown={(event) => {
+            if (event.key !== 'Enter') return;
+            event.preventDefault();
+            commitUrl();
+          }}
+          onBlur={commitUrl}
+          onFocus={({ currentTarget }) => currentTarget.select()}
+          {...faultAttributes('url')}
+        />
+        <CopyButton what="URL" name="Copy the URL" label="Copy" text={url} />
+      </div>
+      <FaultNote path="url" />
+    </section>
   );
 }

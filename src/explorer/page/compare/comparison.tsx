@@ -1,15 +1,24 @@
 import { useEffect, useRef, useState } from 'preact/hooks';
+import { ASSET_WIDTHS_PX } from '../../../contract/media-query.ts';
+import { withoutAliases } from '../effects.ts';
 import { ask, type Exchange } from '../exchange.ts';
+import { Select } from '../fields.tsx';
 import { formatBytes, formatMs, formatShare } from '../labels.ts';
-import { formatTarget, type MediaChoice, withWidth } from '../media-choice.ts';
+import { formatTarget, type MediaChoice, withWidth, wordsOf } from '../media-choice.ts';
 import { choice, isPictureShown } from '../state.ts';
 import { Loupe, type SizedPicture } from './loupe.tsx';
-import { type SideChoice, SideControls } from './side-controls.tsx';
 
 /** Changes come in groups; the pictures are requested after this time without a change, in milliseconds. */
 const CALM_MS = 300;
 
 const asAbove = { format: '', size: '' } as const;
+
+/** Settings of a side of the comparison; the empty text keeps the setting of the main choice. */
+interface SideChoice {
+  readonly quality: string;
+  readonly format: string;
+  readonly size: string;
+}
 
 /** One of the two pictures, and its exchange. */
 interface ComparedPicture extends SizedPicture {
@@ -76,6 +85,44 @@ function Compared({ chosen }: { readonly chosen: MediaChoice }) {
           {pair === 'nothing' && <span class="note">There are no two pictures to compare</span>}
         </p>
       </div>
+    </div>
+  );
+}
+
+interface SideControlsProps {
+  readonly name: 'left' | 'right';
+  readonly chosen: MediaChoice;
+  readonly side: SideChoice;
+  readonly onChange: (side: SideChoice) => void;
+}
+
+/** Selects format, size and quality of one side. */
+function SideControls({ name, chosen, side, onChange }: SideControlsProps) {
+  const { resource } = chosen;
+  const { extensions } = resource;
+  const formats = withoutAliases(extensions.length > 0 ? extensions : wordsOf(resource, 'format'));
+  return (
+    <div class="side">
+      <Select
+        label={`Format on the ${name}`}
+        words={['', ...formats]}
+        value={side.format}
+        textOf={(word) => word || 'format as above'}
+        onPick={(format) => onChange({ ...side, format })}
+      />
+      <Select
+        label={`Size on the ${name}`}
+        words={['', ...ASSET_WIDTHS_PX.map(String)]}
+        value={side.size}
+        textOf={(word) => word || 'size as above'}
+        onPick={(size) => onChange({ ...side, size })}
+      />
+      <Select
+        label={`Quality on the ${name}`}
+        words={wordsOf(resource, 'quality')}
+        value={side.quality}
+        onPick={(quality) => onChange({ ...side, quality })}
+      />
     </div>
   );
 }

@@ -1,5 +1,4 @@
 import { useState } from 'preact/hooks';
-import { clampPan, type Pan } from './pan.ts';
 
 /** Screen pixels per pixel of the larger picture; 0 fits it into the view. */
 const ZOOMS = [0, 1, 2, 4, 8] as const;
@@ -12,6 +11,12 @@ export interface SizedPicture {
   readonly url: string;
   readonly width: number;
   readonly height: number;
+}
+
+/** Offset of a picture from the centre of its view, in pixels of the page. */
+interface Pan {
+  readonly x: number;
+  readonly y: number;
 }
 
 interface LoupeProps {
@@ -123,4 +128,17 @@ export function Loupe({ left, right }: LoupeProps) {
       </div>
     </>
   );
+}
+
+/**
+ * Keeps the edges of a picture out of its view.
+ *
+ * @param overhang excess of the picture's size over the view's; negative if the picture is smaller
+ */
+function clampPan({ x, y }: Pan, overhang: Pan): Pan {
+  return { x: clamp(x, overhang.x / 2), y: clamp(y, overhang.y / 2) };
+}
+
+function clamp(value: number, most: number): number {
+  return Math.max(-Math.max(0, most), Math.min(Math.max(0, most), value)) + 0;
 }

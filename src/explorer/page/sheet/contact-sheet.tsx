@@ -1,8 +1,8 @@
 import { useLayoutEffect, useRef, useState } from 'preact/hooks';
 import { listing, type Shelf, visibleShelves } from '../originals.ts';
+import { focusedId, openFrames, openShelves, stopId } from '../state.ts';
 import { SheetFilter } from './sheet-filter.tsx';
 import { type FrameGroup, findNextFrame } from './sheet-layout.ts';
-import { focusedId, openFrames, openShelves, stopId } from './sheet-state.ts';
 import { layOut, ShelfSection } from './shelf-section.tsx';
 
 /** Frames up to this number are always rendered; beyond, only those near the screen. */
