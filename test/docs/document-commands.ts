@@ -23,6 +23,8 @@ export const documents: Readonly<Record<string, Document>> = {
   'contributing.md': { kind: 'scripts' },
   'deploy.md': { kind: 'run', asksService: true },
   'design.md': { kind: 'no commands' },
+  'glossary.md': { kind: 'no commands' },
+  'migration.md': { kind: 'no commands' },
   'performance.md': { kind: 'scripts' },
   'purge.md': { kind: 'no commands' },
   'rates.md': { kind: 'run', asksService: false },

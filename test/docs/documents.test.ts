@@ -35,18 +35,21 @@ const anchorsOf = (file: string): string[] =>
       .replaceAll(' ', '-'),
   );
 
-test.each(['README.md', 'CHANGELOG.md', ...rows.map(([file]) => `docs/${file}`)])(
-  'the links of %s lead to what there is',
-  (file) => {
-    for (const [, path = '', heading] of read(file).matchAll(
-      /\]\((?!https?:)([^)#]*)(?:#([^)]*))?\)/g,
-    )) {
-      const target = path === '' ? file : join(dirname(file), path);
-      expect(existsSync(target), target).toBe(true);
-      if (heading !== undefined) expect(anchorsOf(target), target).toContain(heading);
-    }
-  },
-);
+test.each([
+  'README.md',
+  'CHANGELOG.md',
+  'SECURITY.md',
+  'fixtures/README.md',
+  ...rows.map(([file]) => `docs/${file}`),
+])('the links of %s lead to what there is', (file) => {
+  for (const [, path = '', heading] of read(file).matchAll(
+    /\]\((?!https?:)([^)#]*)(?:#([^)]*))?\)/g,
+  )) {
+    const target = path === '' ? file : join(dirname(file), path);
+    expect(existsSync(target), target).toBe(true);
+    if (heading !== undefined) expect(anchorsOf(target), target).toContain(heading);
+  }
+});
 
 describe('the commands of the documents', () => {
   test.each(scripts)('of docs/%s are there', (file) => {

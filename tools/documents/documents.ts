@@ -1,5 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { attachmentVectors } from './attachment-vectors.ts';
+import { drawArchitecture, drawUnderLoad } from './drawings.ts';
 import { externalVectors } from './external-vectors.ts';
 import { mediaTables } from './media-tables.ts';
 import { createOpenapiDocument } from './openapi/openapi-document.ts';
@@ -22,6 +23,8 @@ export function formatDocuments(): ReadonlyMap<string, string> {
   const documents = new Map([
     ...withTables.map((file): [string, string] => [file, fillTables(file, placed)]),
     ['docs/openapi.json', formatJson(createOpenapiDocument())],
+    ['docs/images/architecture.svg', drawArchitecture()],
+    ['docs/images/under-load.svg', drawUnderLoad()],
     ['docs/attachment-vectors.json', formatJson(attachmentVectors)],
     ['docs/external-vectors.json', formatJson(externalVectors)],
     ['docs/upload-vectors.json', formatJson(uploadVectors)],

@@ -1,0 +1,214 @@
+import { readdirSync, readFileSync } from 'node:fs';
+import { dirname, join, relative, resolve } from 'node:path';
+import { settingTable } from '../../src/config/settings.ts';
+import { clientLimits } from '../../src/http/edge/limits.ts';
+
+/** Drawings of the documents, as SVG. They follow the reader's colour scheme, also where they are shown by `<img>`. */
+
+interface Point {
+  readonly x: number;
+  readonly y: number;
+}
+
+interface Box extends Point {
+  readonly width: number;
+  readonly height: number;
+  readonly title: string;
+  readonly lines: readonly string[];
+  /** `pure`: no I/O; `apart`: another process. */
+  readonly kind?: 'pure' | 'apart' | undefined;
+}
+
+const STYLE = `
+text { font: 14px system-ui, sans-serif; fill: #1f2328 }
+.title { font-weight: 600 }
+.small { font-size: 12px; fill: #59636e }
+.refused { font-size: 12px; fill: #b35900 }
+rect { fill: #f6f8fa; stroke: #8c959f }
+.pure { fill: #eef6ff }
+.apart { fill: #fff8e6; stroke-dasharray: 5 3 }
+path { stroke: #8c959f; fill: none; marker-end: url(#head) }
+#head path { fill: #8c959f; stroke: none; marker-end: none }
+@media (prefers-color-scheme: dark) {
+  text { fill: #e6edf3 }
+  .small { fill: #9198a1 }
+  .refused { fill: #f0a050 }
+  rect { fill: #161b22; stroke: #656c76 }
+  .pure { fill: #12233a }
+  .apart { fill: #2b2412 }
+  path { stroke: #656c76 }
+  #head path { fill: #656c76 }
+}`;
+
+const ARROW_HEAD =
+  '<marker id="head" viewBox="0 0 8 8" refX="7" refY="4" markerWidth="8" markerHeight="8" orient="auto-start-reverse"><path d="M0 0 8 4 0 8z"/></marker>';
+
+function drawSvg(width: number, height: number, title: string, parts: readonly string[]): string {
+  return `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 ${width} ${height}" role="img" aria-label="${title}">
+<style>${STYLE}
+</style>
+<defs>${ARROW_HEAD}</defs>
+${parts.join('\n')}
+</svg>
+`;
+}
+
+function drawBox({ x, y, width, height, title, lines, kind = undefined }: Box): string {
+  const className = kind === undefined ? '' : ` class="${kind}"`;
+  const texts = lines.map((line, index) => drawText({ x: x + 12, y: y + 42 + 17 * index }, line));
+  return [
+    `<rect x="${x}" y="${y}" width="${width}" height="${height}" rx="6"${className}/>`,
+    `<text x="${x + 12}" y="${y + 22}" class="title">${title}</text>`,
+    ...texts,
+  ].join('\n');
+}
+
+function drawText({ x, y }: Point, text: string, className = 'small'): string {
+  return `<text x="${x}" y="${y}" class="${className}">${text}</text>`;
+}
+
+function drawArrow(from: Point, to: Point): string {
+  return `<path d="M${from.x} ${from.y} L${to.x} ${to.y}"/>`;
+}
+
+/** Rooms of `src` by their floor, from the top down, with what each holds. */
+const floors: readonly (readonly (readonly [room: string, lines: readonly string[]])[])[] = [
+  [
+    ['main, app', ['the process; puts the parts together']],
+    ['cli', ['check, put, render, sign, purge']],
+  ],
+  [
+    ['http', ['listener and edge; media,', 'uploads, admin, explorer']],
+    ['storage', ['folder, S3, other sites;', 'stores of renderings']],
+    ['workers', ['slots, processes,', 'sandbox; child/: sharp']],
+    ['telemetry', ['log, metrics, traces,', 'readiness']],
+  ],
+  [['pipeline', ['the service, through ports: originals, render, results, uploads, rates']]],
+  [
+    ['formats', ['what an image file', 'says of itself']],
+    ['contract', ['URLs, errors, keys,', 'signatures']],
+    ['config', ['one table of variables']],
+  ],
+];
+
+/** Top folders of `src` that a top folder imports. */
+function readImports(): ReadonlyMap<string, ReadonlySet<string>> {
+  const source = resolve('src');
+  const folderOf = (file: string): string =>
+    file.includes('/') ? (file.split('/')[0] ?? '') : 'main, app';
+  const imports = new Map<string, Set<string>>();
+  for (const file of readdirSync(source, { recursive: true, encoding: 'utf8' }).sort()) {
+    if (!file.endsWith('.ts')) continue;
+    const targets = imports.get(folderOf(file)) ?? new Set();
+    const text = readFileSync(join(source, file), 'utf8');
+    for (const [, target = ''] of text.matchAll(/^(?:import|export)\b[^;]*?from '(\.[^']+)'/gms)) {
+      targets.add(folderOf(relative(source, resolve(source, dirname(file), target))));
+    }
+    imports.set(folderOf(file), targets);
+  }
+  return imports;
+}
+
+const FLOOR_HEIGHT = 126;
+const DRAWING_WIDTH = 960;
+
+/** Draws the rooms of `src`, and an arrow for each import from one floor to the next that has it. */
+export function drawArchitecture(): string {
+  const boxes = new Map<string, Box>();
+  floors.forEach((rooms, floor) => {
+    const gap = 24;
+    const width = (DRAWING_WIDTH - gap * (rooms.length + 1)) / rooms.length;
+    rooms.forEach(([title, lines], index) => {
+      const x = Math.round(gap + index * (width + gap));
+      const kind = floor === floors.length - 1 ? 'pure' : undefined;
+      const size = { width: Math.round(width), height: 84 };
+      boxes.set(title, { x, y: 20 + floor * FLOOR_HEIGHT, ...size, title, lines, kind });
+    });
+  });
+  const imports = readImports();
+  const arrows = [...boxes].flatMap(([room, from]) =>
+    [...(imports.get(room) ?? [])].flatMap((target) => {
+      const to = boxes.get(target);
+      if (to === undefined || to.y - from.y !== FLOOR_HEIGHT) return [];
+      const share = (box: Box, other: Box): number =>
+        Math.min(Math.max(other.x + other.width / 2, box.x + 20), box.x + box.width - 20);
+      return drawArrow(
+        { x: Math.round(share(from, to)), y: from.y + from.height },
+        { x: Math.round(share(to, from)), y: to.y },
+      );
+    }),
+  );
+  const height = 20 + floors.length * FLOOR_HEIGHT;
+  const legend = drawText(
+    { x: 24, y: height - 8 },
+    'Arrows: imports, from each floor to the next one; none points up. Blue: pure, without I/O.',
+  );
+  return drawSvg(DRAWING_WIDTH, height, 'The rooms of src, from the process down to the contract', [
+    ...arrows,
+    ...[...boxes.values()].map(drawBox),
+    legend,
+  ]);
+}
+
+const secondsOf = (name: keyof typeof settingTable): string =>
+  `${Number(settingTable[name].default) / 1000} s`;
+const numberOf = (name: keyof typeof settingTable): string =>
+  Number(settingTable[name].default).toLocaleString('en').replaceAll(',', ' ');
+
+/** Stages at which a request may be rejected, in order: what bounds the stage, and the response beyond it. */
+const stages: readonly (readonly [title: string, bound: string, refused: string])[] = [
+  [
+    'connection',
+    `MAX_CONNECTIONS at once; a head within ${clientLimits.headTimeoutMs / 1000} s`,
+    'closed; 408, 431',
+  ],
+  [
+    'request',
+    `${clientLimits.maxRequests} at once, or half of the connections`,
+    '503; the connection stays open',
+  ],
+  ['hit in memory', 'waits for nothing', ''],
+  [
+    'original',
+    `${numberOf('ORIGIN_MAX_READS')} reads at once; first byte ${secondsOf('ORIGIN_FIRST_BYTE_TIMEOUT_MS')}, whole ${secondsOf('ORIGIN_TIMEOUT_MS')}`,
+    '503; 502, 504, or stale for a day',
+  ],
+  ['memory for originals', 'a budget of bytes, half of it for heavy renders', '503'],
+  ['share of the client', 'RATE_LIMIT_REQUESTS, by estimated cost', '429'],
+  ['costly renders', 'half of the heavy slots, in front of their lane', '503'],
+  [
+    'lane: light or heavy',
+    `${numberOf('QUEUE_PER_WORKER')} waiting for each slot; a foreseen wait of half of ${secondsOf('QUEUE_TIMEOUT_MS')}`,
+    '503 with Retry-After',
+  ],
+  [
+    'slot and its process',
+    `niceness 5 or 15; killed at ${secondsOf('TRANSFORM_TIMEOUT_MS')}; once more if lost`,
+    '504; 422',
+  ],
+  ['response', 'as fast as the client reads, at least 64 KiB a minute', 'closed'],
+];
+
+const STAGE_HEIGHT = 62;
+
+/** Draws what a request passes on its way, and what bounds it there. */
+export function drawUnderLoad(): string {
+  const parts = stages.flatMap(([title, bound, refused], index) => {
+    const y = 20 + index * STAGE_HEIGHT;
+    const isLast = index === stages.length - 1;
+    return [
+      `<rect x="24" y="${y}" width="580" height="48" rx="6"/>`,
+      drawText({ x: 36, y: y + 29 }, title, 'title'),
+      drawText({ x: 210, y: y + 29 }, bound),
+      ...(isLast ? [] : [drawArrow({ x: 90, y: y + 48 }, { x: 90, y: y + STAGE_HEIGHT })]),
+      ...(refused === ''
+        ? []
+        : [
+            drawArrow({ x: 604, y: y + 24 }, { x: 660, y: y + 24 }),
+            drawText({ x: 670, y: y + 29 }, refused, 'refused'),
+          ]),
+    ];
+  });
+  const height = 20 + stages.length * STAGE_HEIGHT;
+  return drawSvg(920, height, 'The way of a request under load, and what bounds each stage', parts);
+}
