@@ -5,10 +5,10 @@ import { formatReadFailure } from './contract/errors.ts';
 import { loadDefaultAvatars } from './default-avatars/default-avatars.ts';
 import { ProxyWatch } from './http/client-address.ts';
 import type { ClientLimits } from './http/edge/limits.ts';
-import { openExplorer } from './http/explorer/explorer-handler.ts';
+import { openExplorer } from './http/explorer/handler.ts';
 import { openAttachmentGuard } from './http/media/attachment-guard.ts';
-import { MediaHandler } from './http/media/media-handler.ts';
-import { openRelay } from './http/relay/relay-handler.ts';
+import { MediaHandler } from './http/media/handler.ts';
+import { openRelay } from './http/relay/handler.ts';
 import { createServer } from './http/server.ts';
 import { createMediaPipeline } from './pipeline/media-pipeline.ts';
 import { createObserver, OriginHealth } from './pipeline/originals/origin-health.ts';
@@ -194,7 +194,7 @@ export async function createApp(config: Config, parts: AppParts): Promise<App> {
   );
   const admin =
     config.admin &&
-    (await import('./http/admin/admin-server.ts')).createAdminServer({
+    (await import('./http/admin/server.ts')).createAdminServer({
       token: config.admin.token,
       release: config.release,
       purger,

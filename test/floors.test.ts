@@ -37,7 +37,7 @@ const allowedPackages: Readonly<Record<string, readonly RegExp[]>> = {
   cli: [/^node:/],
   '': [/^node:/, /^(fastify|pino)$/],
   config: [/^node:(fs|net|os|path|tls|url)$/],
-  http: [/^node:/, /^(fastify|ipaddr\.js|lru-cache)$/],
+  http: [/^node:/, /^(fastify|@fastify\/proxy-addr|ipaddr\.js|lru-cache)$/],
   storage: [/^node:/, /^(ipaddr\.js|lru-cache|undici)$/, /^@(aws-sdk|smithy)\//],
   telemetry: [/^node:/, /^pino(-pretty)?$/, /^prom-client$/, /^@opentelemetry\//],
   workers: [/^node:/, /^sharp$/, /^libheif-js\//],

@@ -1,35 +1,47 @@
+import type { IncomingMessage } from 'node:http';
 import { isIP } from 'node:net';
-import type { FastifyRequest } from 'fastify';
+import proxyAddr from '@fastify/proxy-addr';
 import ipaddr from 'ipaddr.js';
 import type { Clock, Log } from '../pipeline/ports.ts';
 
-/** Shortest time between two lines about a proxy that is not trusted, in milliseconds. */
+/** Shortest time between two warnings about a proxy that is not trusted, in milliseconds. */
 const WARNING_PERIOD_MS = 60_000;
 
-/** Prefix of IPv6 that one subscriber has to itself, in groups of 16 bits (RFC 6177). */
+/** Prefix of IPv6 that one subscriber has, in groups of 16 bits (RFC 6177). */
 const SUBSCRIBER_GROUPS = 4;
 
+/** Lists the addresses on the way of a request, the peer's first, up to the first one that is not trusted. */
+export type ListAddresses = (request: IncomingMessage) => readonly string[];
+
 /**
- * The address of the client, as the proxies that are believed (`TRUST_PROXY`) tell it: the farthest one that they
- * tell. What is no address is passed over, since anybody can write anything into `X-Forwarded-For`.
+ * Creates the list of addresses from `X-Forwarded-For`.
+ *
+ * @param trusted proxies whose word counts: all, none, or these addresses and networks (`TRUST_PROXY`)
  */
-export function clientAddressOf({ ip, ips }: FastifyRequest): string {
-  // Nearest first; the first is that of the connection itself.
-  return ips?.findLast((address, index) => index === 0 || isAddress(address)) ?? ip;
+export function trustProxies(trusted: boolean | string[]): ListAddresses {
+  const trusts = typeof trusted === 'boolean' ? () => trusted : proxyAddr.compile(trusted);
+  return (request) => proxyAddr.all(request, trusts);
 }
 
-/** Without a zone: that is a name within the machine which it was written on, and as long as one likes. */
+/**
+ * Returns the leftmost valid address that trusted proxies report; skips entries that are not IP addresses, since anybody
+ * can write anything into `X-Forwarded-For`.
+ */
+export function clientAddressOf(addresses: readonly string[]): string {
+  return addresses.findLast((address, index) => index === 0 || isAddress(address)) ?? '';
+}
+
+/** Addresses with a zone do not count: a zone has a meaning only on the machine that wrote it, and any length. */
 function isAddress(text: string): boolean {
   return isIP(text) !== 0 && !text.includes('%');
 }
 
 /**
- * Returns the client that is charged for a request (contract §11): its address, or of IPv6 all of its /64, whose last half a
- * subscriber chooses at will. A mapped address is the IPv4 one in it.
+ * Returns the client that is charged for a request (contract §11): its address, or for IPv6 its /64, whose last half a
+ * subscriber chooses at will. A mapped address counts as the IPv4 address in it.
  */
-export function rateClientOf(request: FastifyRequest): string {
-  // A zone is no part of the address.
-  const [bare = ''] = clientAddressOf(request).split('%');
+export function rateClientOf(addresses: readonly string[]): string {
+  const [bare = ''] = clientAddressOf(addresses).split('%'); // without the zone
   if (!ipaddr.isValid(bare)) return bare;
   const address = ipaddr.process(bare);
   if (!(address instanceof ipaddr.IPv6)) return address.toString();
@@ -37,7 +49,7 @@ export function rateClientOf(request: FastifyRequest): string {
   return `${groups.join(':')}::/64`;
 }
 
-/** Tells the operator of a proxy in front that is not believed: all clients behind it have one share together. */
+/** Warns of a proxy in front that is not trusted: all clients behind it share one rate limit. */
 export class ProxyWatch {
   readonly #clock: Clock;
   readonly #log: Log;
@@ -48,18 +60,15 @@ export class ProxyWatch {
     this.#log = log;
   }
 
-  /** Looks at a request, and says so once a minute at most. */
-  look({ raw, ips }: FastifyRequest): void {
-    const forwardedFor = raw.headers['x-forwarded-for'];
-    if (forwardedFor === undefined) return;
-    // Of a peer that is believed, at least one more address is known; unless the header has none.
-    const isBelieved = ips !== undefined && ips.length > 1;
-    if (isBelieved || !/[^\s,]/.test(String(forwardedFor))) return;
+  /** Checks a request; warns once a minute at most. */
+  check({ headers, socket }: IncomingMessage, addresses: readonly string[]): void {
+    // A trusted peer has reported at least one more address, unless the header is empty.
+    if (addresses.length > 1 || !/[^\s,]/.test(String(headers['x-forwarded-for'] ?? ''))) return;
     const nowMs = this.#clock.nowMs();
     if (nowMs - this.#warnedAtMs < WARNING_PERIOD_MS) return;
     this.#warnedAtMs = nowMs;
     this.#log.warn(
-      { peer: raw.socket.remoteAddress },
+      { peer: socket.remoteAddress },
       'A peer that TRUST_PROXY does not name sends X-Forwarded-For: if it is a proxy, all clients behind it count as one',
     );
   }

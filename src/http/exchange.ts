@@ -1,18 +1,18 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { Readable } from 'node:stream';
-import type { FastifyReply, FastifyRequest } from 'fastify';
 import { errorRegistry, MediaError } from '../contract/errors.ts';
 import type { CacheOutcome } from '../pipeline/request-trace.ts';
-import { formatFailure } from './error-response.ts';
-import { type Observers, RequestRecord } from './request-record.ts';
-import { BufferPieces, PIECE_BYTES } from './response-body.ts';
+import { BufferPieces, formatFailure, PIECE_BYTES } from './body.ts';
 import {
   COMMON_HEADERS,
   errorCacheControl,
   formatCacheStatus,
   formatServerTiming,
+  type Head,
   type MaxAgeSeconds,
-} from './response-headers.ts';
+  selectPart,
+} from './head.ts';
+import { type Observers, RequestRecord } from './request-record.ts';
 
 /** Responds to a request, at once or later. */
 export type Work = (exchange: Exchange) => Promise<void> | undefined;
@@ -22,54 +22,56 @@ export interface ExchangeOptions extends Observers {
   readonly maxAgeSeconds: MaxAgeSeconds;
 }
 
+/** Opens a body from `first` to `last`, both included; `undefined`: to the end. */
+type OpenBody = (first: number, last: number | undefined) => Promise<Readable>;
+
 const MISS: CacheOutcome = { kind: 'miss' };
 
 /**
- * One request and its response. All responses are sent by `respond`, hits and errors alike, and get here the
- * headers on the request: its id, what the cache had, where its time went.
+ * One request and its response. `respond` sends all responses, hits and errors alike, and adds the headers on the
+ * request: what the cache had, where the time went, the request's id.
  *
- * Heads are written to Node's response directly. To hand over prepared fields as they are is what makes hits
- * fast: Fastify's reply would take them one by one, and run hooks for each response.
+ * It writes prepared fields to Node's response directly, which is what makes hits fast.
  */
 export class Exchange {
   readonly request: IncomingMessage;
-  /** The same as Fastify has it, which reads what proxies say of where it came from. */
-  readonly received: FastifyRequest;
   readonly record: RequestRecord;
   /** Headers of all responses to this request, errors included. */
   commonHeaders: Readonly<Record<string, string>> = COMMON_HEADERS;
-  /** Returns how long a refusal may be kept at most, in seconds; `undefined`: as long as any. */
+  /** Returns how long a cache may keep a refusal at most, in seconds; `undefined`: as long as any. */
   maxRefusalAgeSeconds: (() => number | undefined) | undefined;
   readonly #response: ServerResponse;
-  readonly #maxAgeSeconds: MaxAgeSeconds;
+  readonly #options: ExchangeOptions;
   #gone: AbortController | undefined;
   #isGone = false;
   /**
-   * Another site may not be asked, or has failed, and no client is to learn from the response which it was, nor how
-   * far it went: so nobody can map a network through us.
+   * Whether another site may not be fetched from, or has failed: then the response does not show which of both it was,
+   * nor how far the fetch went, so that nobody can map a network through us.
    */
   #isConcealed = false;
 
-  /** Takes the response over: Fastify sends nothing any more. */
-  constructor(request: FastifyRequest, reply: FastifyReply, options: ExchangeOptions) {
-    reply.hijack();
-    this.request = request.raw;
-    this.received = request;
+  constructor(request: IncomingMessage, response: ServerResponse, options: ExchangeOptions) {
+    this.request = request;
     this.record = new RequestRecord(request, options);
-    this.#response = reply.raw;
-    this.#maxAgeSeconds = options.maxAgeSeconds;
-    this.#response.on('close', () => {
-      if (!this.#response.writableFinished) {
+    this.#response = response;
+    this.#options = options;
+    response.on('close', () => {
+      if (!response.writableFinished) {
         this.#isGone = true;
         this.#gone?.abort();
       }
-      this.record.end(this.#response);
+      this.record.end(response);
     });
   }
 
   /** Path and query as they came in the request line. */
   get target(): string {
     return this.request.url ?? '';
+  }
+
+  /** Addresses on the way of the request; see `ListAddresses`. */
+  get addresses(): readonly string[] {
+    return this.#options.addressesOf(this.request);
   }
 
   /** Aborts when the client has gone. */
@@ -79,7 +81,7 @@ export class Exchange {
     return this.#gone.signal;
   }
 
-  /** Asks for the body, if its client waits to be asked; one of HTTP/1.0 knows no 100 (RFC 9110 §10.1.1). */
+  /** Asks for the body, if its client waits for that; HTTP/1.0 has no 100 (RFC 9110 §10.1.1). */
   sendContinue(): void {
     const { headers, httpVersion } = this.request;
     if (headers.expect !== undefined && httpVersion !== '1.0') this.#response.writeContinue();
@@ -99,11 +101,34 @@ export class Exchange {
     }
   }
 
+  /** Responds with a body in memory: the whole, a part, or nothing, as the request's preconditions and range say. */
+  sendBytes(head: Head, cacheControl: string, bytes: Buffer): void {
+    const { status, fields, first, last } = selectPart(this.request, head);
+    if (status === 416) this.#failRange(fields);
+    else {
+      const body = status === 206 && last !== undefined ? bytes.subarray(first, last + 1) : bytes;
+      this.respond(status, fields, status === 304 ? undefined : body, cacheControl);
+    }
+  }
+
+  /** Responds likewise with a body that has to be opened; returns whether it was opened. */
+  async sendStream(head: Head, cacheControl: string, open: OpenBody): Promise<boolean> {
+    const { status, fields, first, last } = selectPart(this.request, head);
+    if (status === 416) {
+      this.#failRange(fields);
+      return false;
+    }
+    const isOpened = status !== 304 && this.request.method !== 'HEAD';
+    const body = isOpened ? await open(first, last) : undefined;
+    this.respond(status, fields, body, cacheControl);
+    return isOpened;
+  }
+
   /**
    * Responds.
    *
-   * @param fields names and values of headers in turn, as they are sent; those on the request are added here
-   * @param body of a HEAD it is not sent
+   * @param fields names and values of headers in turn, as they are sent
+   * @param body a HEAD does not send it
    * @param cacheControl value of `Cache-Control`, where it is not among the fields
    * @throws TypeError if Node would not write a field; nothing is sent then
    */
@@ -127,26 +152,23 @@ export class Exchange {
   }
 
   /**
-   * Responds with an error of the registry. Anything that is not a `MediaError` is a bug of ours: it is logged
-   * with its cause and shown as 500 without a word of it.
+   * Responds with an error of the registry. Anything that is not a `MediaError` is a bug of ours: the log has its cause,
+   * the response is a 500 without a word of it.
    *
-   * @param headersOfError beside those of all errors
+   * @param headersOfError headers beside those of all errors
    */
   fail(error: unknown, headersOfError: Readonly<Record<string, string>> = {}): void {
     const known =
       error instanceof MediaError ? error : new MediaError('INTERNAL_ERROR', { cause: error });
     if (this.#isGone) {
-      // There is no one to respond to, but a bug is a bug.
+      // Nobody waits for a response, but a bug is a bug.
       if (known !== error && !isAbort(error)) this.record.report(known);
       return;
     }
     this.record.noteError(known);
+    const { maxAgeSeconds } = this.#options;
     const { status, headers, body } = formatFailure(known, {
-      'cache-control': errorCacheControl(
-        known.status,
-        this.#maxAgeSeconds,
-        this.maxRefusalAgeSeconds,
-      ),
+      'cache-control': errorCacheControl(known.status, maxAgeSeconds, this.maxRefusalAgeSeconds),
       ...this.commonHeaders,
       ...headersOfError,
     });
@@ -155,7 +177,11 @@ export class Exchange {
     this.respond(status, Object.entries(headers).flat(), body);
   }
 
-  /** The head goes out with the first bytes: until then, a body that fails can still become an error. */
+  #failRange([name = '', value = '']: readonly string[]): void {
+    this.fail(new MediaError('RANGE_NOT_SATISFIABLE'), { [name]: value });
+  }
+
+  /** Sends the head with the first bytes: until then, a body that fails can still become an error. */
   #stream(status: number, head: readonly string[], body: Readable): void {
     const response = this.#response;
     const names = head.filter((_, index) => index % 2 === 0);
@@ -177,14 +203,14 @@ export class Exchange {
 
   /** Adds the fields on the request. */
   #completeHead(fields: readonly string[], cacheControl: string | undefined): string[] {
-    const { trace } = this.record;
+    const { trace, id } = this.record;
     const outcome = this.#isConcealed ? MISS : trace.outcome;
     const head = fields.slice();
     if (cacheControl !== undefined) head.push('cache-control', cacheControl);
     if (outcome !== undefined) head.push('cache-status', formatCacheStatus(outcome));
     const serverTiming = this.#isConcealed ? undefined : formatServerTiming(trace.timings);
     if (serverTiming !== undefined) head.push('server-timing', serverTiming);
-    if (this.record.isIdWanted) head.push('x-request-id', this.record.id);
+    head.push('x-request-id', id);
     return head;
   }
 }

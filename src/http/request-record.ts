@@ -1,5 +1,4 @@
-import type { ServerResponse } from 'node:http';
-import type { FastifyRequest } from 'fastify';
+import type { IncomingMessage, ServerResponse } from 'node:http';
 import { errorRegistry, formatCauses, type MediaError } from '../contract/errors.ts';
 import { readUrl } from '../contract/external-url.ts';
 import { type MediaRequest, resultKey } from '../contract/media-request.ts';
@@ -12,9 +11,9 @@ import { SiteFailure } from '../pipeline/site-failure.ts';
 import type { RequestLog } from '../telemetry/log.ts';
 import { describeTarget } from '../telemetry/redaction.ts';
 import type { RequestSpan, RequestTracer } from '../telemetry/request-tracer.ts';
-import { clientAddressOf } from './client-address.ts';
-import { isMetered } from './response-body.ts';
-import { requestIdOf } from './response-headers.ts';
+import { isMetered } from './body.ts';
+import { clientAddressOf, type ListAddresses } from './client-address.ts';
+import { requestIdOf } from './head.ts';
 
 /** Where requests and their responses are counted, logged and traced. */
 export interface Observers {
@@ -25,6 +24,7 @@ export interface Observers {
   /** `undefined`: requests are not traced. */
   readonly tracer: RequestTracer | undefined;
   readonly clock: Clock;
+  readonly addressesOf: ListAddresses;
 }
 
 /** nginx's number for a client that has gone before there was a response. */
@@ -34,7 +34,7 @@ const CLIENT_GONE = 499;
 export class RequestRecord {
   readonly trace: RequestTrace;
   readonly #observers: Observers;
-  readonly #request: FastifyRequest;
+  readonly #request: IncomingMessage;
   readonly #span: RequestSpan | undefined;
   readonly #beganMs: number;
   #id: string | undefined;
@@ -48,28 +48,19 @@ export class RequestRecord {
   #sendingSinceMs: number | undefined;
   #sending: ReturnType<RequestTrace['begin']>;
 
-  constructor(request: FastifyRequest, observers: Observers) {
+  constructor(request: IncomingMessage, observers: Observers) {
     const { clock, tracer } = observers;
     this.#request = request;
     this.#observers = observers;
     this.#beganMs = clock.nowMs();
-    this.#span = tracer?.begin(request.raw);
+    this.#span = tracer?.begin(request);
     this.trace = new RequestTrace(clock, this.#span);
   }
 
   /** The request's id: its client's, or one that is made when it is first asked for. */
   get id(): string {
-    this.#id ??= requestIdOf(this.#request.raw.headers['x-request-id']);
+    this.#id ??= requestIdOf(this.#request.headers['x-request-id']);
     return this.#id;
-  }
-
-  /**
-   * Whether the response has the id: not where no line of the log could be found by it, which is so of hits that
-   * bring none along. To make one would be a tenth of what a hit takes.
-   */
-  get isIdWanted(): boolean {
-    const isSent = this.#request.raw.headers['x-request-id'] !== undefined;
-    return isSent || this.#areHitsLogged || this.#media === undefined || !this.#isPlainHit;
   }
 
   /**
@@ -106,6 +97,7 @@ export class RequestRecord {
   /** The head of the response is complete, and this its body. */
   noteResponse(body: unknown): void {
     this.#body = body;
+    if (this.#isUnlogged) return;
     this.#sendingSinceMs = this.#observers.clock.nowMs();
     // Of what was at hand, a trace shows no stages.
     if (cacheUseOf(this.trace.outcome) !== 'memory') this.#sending = this.trace.begin('send');
@@ -134,7 +126,7 @@ export class RequestRecord {
       id: this.id,
       code,
       url: describeTarget(this.#target),
-      client: clientAddressOf(this.#request),
+      client: clientAddressOf(this.#observers.addressesOf(this.#request)),
     };
     const brief = { ...where, reason: cause instanceof Error ? cause.message : undefined };
     if (cause instanceof SiteFailure) {
@@ -182,8 +174,7 @@ export class RequestRecord {
       id: this.#id,
       media: this.#media,
     });
-    // Of plain hits, which are most of all requests, no more is noted than the log asks for.
-    if (!this.#isPlainHit || this.#areHitsLogged) this.#log(status, bytes);
+    if (!this.#isUnlogged) this.#log(status, bytes);
   }
 
   #log(status: number, bytes: number): void {
@@ -201,7 +192,7 @@ export class RequestRecord {
     if (requests?.isLevelEnabled(level) !== true) return;
     const line = {
       id: this.id,
-      method: this.#request.method,
+      method: this.#request.method ?? '',
       resource: this.#resource,
       asset: this.#describeAsset(),
       ...(this.isExternal && { host: hostOf(this.#media) }),
@@ -213,14 +204,14 @@ export class RequestRecord {
       ...(this.#receivedBytes !== undefined && { receivedBytes: this.#receivedBytes }),
       durationMs: roundMs(nowMs - this.#beganMs),
       stagesMs,
-      client: clientAddressOf(this.#request),
+      client: clientAddressOf(this.#observers.addressesOf(this.#request)),
       ...(this.#span && { traceId: this.#span.traceId }),
     };
     requests[level](line, 'request');
   }
 
   get #target(): string {
-    return this.#request.raw.url ?? '';
+    return this.#request.url ?? '';
   }
 
   /** A response that was found in memory: the least news. */
@@ -228,8 +219,9 @@ export class RequestRecord {
     return cacheUseOf(this.trace.outcome) === 'memory' && this.#error === undefined;
   }
 
-  get #areHitsLogged(): boolean {
-    return this.#observers.requests?.isLevelEnabled('debug') === true;
+  /** Whether neither the log nor the stage times need more of it: plain hits are most of all requests. */
+  get #isUnlogged(): boolean {
+    return this.#isPlainHit && this.#observers.requests?.isLevelEnabled('debug') !== true;
   }
 
   #describeAsset(): string {
@@ -251,6 +243,6 @@ function hostOf(media: MediaRequest | undefined): string | undefined {
 
 /** Returns how many bytes of a body were handed over to the system. */
 function countSentBytes(body: unknown, { writableFinished }: ServerResponse): number {
-  if (isMetered(body)) return body.passedBytes;
-  return body instanceof Buffer && writableFinished ? body.length : 0;
+  if (body instanceof Buffer) return writableFinished ? body.length : 0;
+  return isMetered(body) ? body.passedBytes : 0;
 }

@@ -1,39 +1,46 @@
-import type { IncomingMessage } from 'node:http';
+import type { IncomingMessage, ServerResponse } from 'node:http';
 import { type FastifyReply, type FastifyRequest, fastify } from 'fastify';
 import type { ConnectionCounters } from '../telemetry/readiness.ts';
+import { refuseMethod } from './body.ts';
+import { trustProxies } from './client-address.ts';
 import { type ClientLimits, clientLimits } from './edge/limits.ts';
 import { Listener, type ListenerOptions } from './edge/listener.ts';
-import { refuseMethod } from './error-response.ts';
 import { Exchange, type ExchangeOptions, type Work } from './exchange.ts';
-import { EXPLORER_HEADERS, type ExplorerHandler } from './explorer/explorer-handler.ts';
-import type { MediaHandler } from './media/media-handler.ts';
-import {
-  RELAY_METHODS,
-  RELAY_PREFLIGHT_HEADERS,
-  type RelayHandler,
-} from './relay/relay-handler.ts';
-import { ALLOWED_METHODS, PREFLIGHT_HEADERS } from './response-headers.ts';
+import { EXPLORER_HEADERS, type ExplorerHandler } from './explorer/handler.ts';
+import { ALLOWED_METHODS, preflightHeaders } from './head.ts';
+import type { MediaHandler } from './media/handler.ts';
+import { RELAY_METHODS, type RelayHandler } from './relay/handler.ts';
 
 interface ServerOptions
   extends Omit<ListenerOptions, 'limits' | 'findMethods' | 'isUpload'>,
-    ExchangeOptions {
+    Omit<ExchangeOptions, 'addressesOf'> {
   readonly handler: MediaHandler;
-  /** Responds on the paths of the explorer; without it, there are none. */
+  /** Responds on the paths of the explorer; without it, they are unknown. */
   readonly explorer?: ExplorerHandler | undefined;
-  /** Stores uploads; without it, there are none. */
+  /** Stores uploads; without it, their paths are unknown. */
   readonly relay?: RelayHandler | undefined;
-  /** Proxies that may tell where a request came from; see Fastify's `trustProxy`. */
+  /** Proxies whose word on the client's address counts; see `trustProxies`. */
   readonly trustProxy: boolean | string[];
-  /** Other limits than the usual ones, for tests. */
+  /** Limits that a test shortens. */
   readonly limits?: Partial<ClientLimits>;
 }
 
-type RouteHandler = (request: FastifyRequest, reply: FastifyReply) => void;
+/** Headers of the response to a preflight of media; nothing here reads a header that not every site could send. */
+const PREFLIGHT_HEADERS = preflightHeaders(ALLOWED_METHODS, '*, Authorization');
 
-/** Creates the media listener, with a look at its connections; it does not listen yet. */
+/** The same of the relay: any site may send an upload, and read the response. */
+const RELAY_PREFLIGHT_HEADERS = preflightHeaders(RELAY_METHODS, 'Content-Type, *');
+
+/**
+ * Creates the media listener, which does not listen yet.
+ *
+ * Fastify opens and closes it, and lets tests and the command line inject requests. Its router knows one route; requests
+ * from the network do not pass through it, which would be a tenth of a hit.
+ */
 export function createServer(options: ServerOptions) {
   const { handler, explorer, relay } = options;
   const limits = { ...clientLimits, ...options.limits };
+  const exchangeOptions = { ...options, addressesOf: trustProxies(options.trustProxy) };
   const findMethods = (target: string): string | undefined => {
     if (relay?.isFor(target) === true) return RELAY_METHODS;
     return handler.knowsPath(target) ? ALLOWED_METHODS : undefined;
@@ -41,66 +48,58 @@ export function createServer(options: ServerOptions) {
   const isUpload =
     relay &&
     (({ method, url = '' }: IncomingMessage): boolean => method === 'PUT' && relay.isFor(url));
-  let listener: Listener | undefined;
 
-  const respond: Work = (exchange) => {
+  const route: Work = (exchange) => {
     const { method } = exchange.request;
-    if (relay?.isFor(exchange.target) === true) return respondToUpload(exchange, relay);
+    if (relay?.isFor(exchange.target) === true) {
+      if (method === 'PUT') return relay.handle(exchange);
+      if (method !== 'OPTIONS') throw refuseMethod(RELAY_METHODS);
+      return respondToPreflight(exchange, RELAY_PREFLIGHT_HEADERS);
+    }
     const page = explorer?.isFor(exchange.request) === true ? explorer : undefined;
     if (page !== undefined) exchange.commonHeaders = EXPLORER_HEADERS;
     if (method === 'GET' || method === 'HEAD') return (page ?? handler).handle(exchange);
     const methods = page === undefined ? findMethods(exchange.target) : ALLOWED_METHODS;
     if (methods === undefined || method !== 'OPTIONS') throw refuseMethod(methods);
     // Other sites may ask for media, and for nothing of the explorer.
-    const preflight = page === undefined ? PREFLIGHT_HEADERS : { allow: ALLOWED_METHODS };
-    exchange.respond(204, Object.entries({ ...exchange.commonHeaders, ...preflight }).flat());
-    return undefined;
+    return respondToPreflight(
+      exchange,
+      page === undefined ? PREFLIGHT_HEADERS : { allow: ALLOWED_METHODS },
+    );
   };
-  const respondToAny: RouteHandler = (request, reply) =>
-    new Exchange(request, reply, options).run(respond);
+  const respond = (request: IncomingMessage, response: ServerResponse): void =>
+    new Exchange(request, response, exchangeOptions).run(route);
+  const respondToInjected = (request: FastifyRequest, reply: FastifyReply): void => {
+    reply.hijack();
+    respond(request.raw, reply.raw);
+  };
 
+  const listener = new Listener({ ...options, limits, findMethods, isUpload }, respond);
   const server = fastify({
-    serverFactory: (handle) => {
-      listener ??= new Listener({ ...options, limits, findMethods, isUpload }, handle);
-      return listener.createServer();
-    },
+    serverFactory: () => listener.createServer(),
     // For the scheme of the address that `listen` returns; the listener has its own.
     ...(options.tls && { https: {} }),
     logger: false,
-    genReqId: () => '', // made where it is needed
-    trustProxy: options.trustProxy,
     exposeHeadRoutes: false,
-    return503OnClosing: false,
-    clientErrorHandler: () => undefined, // the listener's own is there
+    clientErrorHandler: () => undefined, // the listener has its own
     routerOptions: {
       maxParamLength: limits.maxHeadBytes,
       querystringParser: () => ({}),
     },
-    // Of what the router cannot decode, such as /%zz.
-    frameworkErrors: (_error, request, reply) => respondToAny(request, reply),
+    // What the router cannot decode, such as /%zz.
+    frameworkErrors: (_error, request, reply) => respondToInjected(request, reply),
   });
-  server.addHook('preClose', async () => listener?.connections.drain());
-  // Bodies are not for Fastify: the listener reads them over. It refuses no type either.
+  server.addHook('preClose', async () => listener.connections.drain());
   server.removeAllContentTypeParsers();
   server.addContentTypeParser('*', (_request, _payload, done) => done(null));
-  server.setErrorHandler((_error, request, reply) => respondToAny(request, reply));
-  // The grammar of paths is the contract's, which reads the target as it came.
-  server.route({ method: ['GET', 'HEAD'], url: '*', handler: respondToAny });
-  server.setNotFoundHandler(respondToAny);
-  return {
-    server,
-    countConnections: (): ConnectionCounters => {
-      if (listener === undefined) throw new Error('Fastify has made no listener.');
-      return listener.connections.counters;
-    },
-  };
+  server.setErrorHandler((_error, request, reply) => respondToInjected(request, reply));
+  // The grammar of paths is the contract's, which parses the target as it came.
+  server.route({ method: ['GET', 'HEAD'], url: '*', handler: respondToInjected });
+  server.setNotFoundHandler(respondToInjected);
+  return { server, countConnections: (): ConnectionCounters => listener.connections.counters };
 }
 
-function respondToUpload(exchange: Exchange, relay: RelayHandler): Promise<void> | undefined {
-  const { method } = exchange.request;
-  if (method === 'PUT') return relay.handle(exchange);
-  if (method !== 'OPTIONS') throw refuseMethod(RELAY_METHODS);
-  const headers = { ...exchange.commonHeaders, ...RELAY_PREFLIGHT_HEADERS };
-  exchange.respond(204, Object.entries(headers).flat());
+function respondToPreflight(exchange: Exchange, headers: Readonly<Record<string, string>>) {
+  exchange.respond(204, Object.entries({ ...exchange.commonHeaders, ...headers }).flat());
   return undefined;
 }

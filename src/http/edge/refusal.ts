@@ -2,9 +2,9 @@ import { type IncomingMessage, type ServerResponse, STATUS_CODES } from 'node:ht
 import type { Socket } from 'node:net';
 import { type ErrorCode, MediaError } from '../../contract/errors.ts';
 import type { Meter } from '../../pipeline/meter.ts';
-import { type Failure, formatFailure, refuseMethod } from '../error-response.ts';
+import { type Failure, formatFailure, refuseMethod } from '../body.ts';
+import { COMMON_HEADERS } from '../head.ts';
 import { formatHttpDate } from '../http-date.ts';
-import { COMMON_HEADERS } from '../response-headers.ts';
 
 /** Response to a message that the service never sees: it is not HTTP, too large, or one request too many. */
 export interface Refusal extends Failure {

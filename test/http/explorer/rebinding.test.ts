@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { isRebound } from '../../../src/http/explorer/rebinding.ts';
+import { isRebound } from '../../../src/http/explorer/handler.ts';
 import { connectSecurely, connectTo } from '../../support/http/raw-http.ts';
 import { tlsSettings } from '../../support/http/tls-files.ts';
 import { SIGNING_KEY } from '../../support/signed-urls.ts';

@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
+import { isNotModified, isRangeApplicable } from '../../../src/http/conditional.ts';
 import { formatHttpDate } from '../../../src/http/http-date.ts';
-import { isNotModified, isRangeApplicable } from '../../../src/http/media/conditional.ts';
 
 // How headers are read, the conversations of test/surface try; here is what no original of theirs has.
 

@@ -4,7 +4,7 @@ import {
   dispositionOf,
   formatContentDisposition,
   inlineTypes,
-} from '../../../src/http/media/content-disposition.ts';
+} from '../../../src/http/content-disposition.ts';
 
 const TEXT = 'text/plain; charset=utf-8';
 

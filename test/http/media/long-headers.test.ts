@@ -1,10 +1,7 @@
 import { expect, it } from 'vitest';
-import { isNotModified, isRangeApplicable } from '../../../src/http/media/conditional.ts';
-import {
-  dispositionOf,
-  formatContentDisposition,
-} from '../../../src/http/media/content-disposition.ts';
-import { parseRange } from '../../../src/http/media/range.ts';
+import { isNotModified, isRangeApplicable } from '../../../src/http/conditional.ts';
+import { dispositionOf, formatContentDisposition } from '../../../src/http/content-disposition.ts';
+import { parseRange } from '../../../src/http/range.ts';
 
 const LENGTH = 128 * 1024;
 const UNITS = [

@@ -1,9 +1,5 @@
-import { RELAY_METHODS } from '../../../src/http/relay/relay-handler.ts';
-import {
-  ALLOWED_METHODS,
-  COMMON_HEADERS,
-  REQUEST_ID_FORM,
-} from '../../../src/http/response-headers.ts';
+import { ALLOWED_METHODS, COMMON_HEADERS, REQUEST_ID_FORM } from '../../../src/http/head.ts';
+import { RELAY_METHODS } from '../../../src/http/relay/handler.ts';
 import { byName, type Header, type Reference } from './model.ts';
 
 const text = (description: string, pattern?: string): Header => ({
@@ -66,7 +62,7 @@ export const headerComponents = {
     schema: { type: 'string', const: exposedWithRates.join(', ') },
   },
   'X-Request-Id': requestId,
-  /** Of hits in memory, and of statuses that may also be given to what never became a request. */
+  /** For statuses of messages that are rejected before they are requests. */
   'X-Request-Id-If-Any': { ...requestId, required: false },
   ETag: etag,
   /** Of media of a site without a strong validator there is none, and there are no ranges. */
@@ -131,7 +127,7 @@ export function headersOf(
   }));
 }
 
-/** The same for responses that may have no line in the log: hits in memory, and where there is no request. */
+/** Returns the same for statuses that messages may have which are rejected before they are requests. */
 export function headersWithIdIfAny(
   ...names: (keyof typeof headerComponents)[]
 ): Readonly<Record<string, Reference>> {

@@ -1,6 +1,6 @@
 import { formatOfExtension, outputFormats } from '../../../src/contract/image-formats.ts';
 import { type ResourceName, resourceNames, resourceRows } from '../../../src/contract/resources.ts';
-import { REQUEST_ID_FORM } from '../../../src/http/response-headers.ts';
+import { REQUEST_ID_FORM } from '../../../src/http/head.ts';
 import {
   errorResponses,
   ownStatuses,
@@ -8,7 +8,7 @@ import {
   registeredStatuses,
   signedStatuses,
 } from './error-responses.ts';
-import { headersOf, headersWithIdIfAny } from './headers.ts';
+import { headersOf } from './headers.ts';
 import {
   byName,
   capitalize,
@@ -55,7 +55,7 @@ export const headerParameters: Readonly<Record<string, Parameter>> = Object.from
 
 const notModifiedResponse: ResponseObject = {
   description: 'What the client has is current.',
-  headers: headersWithIdIfAny(
+  headers: headersOf(
     'ETag',
     'Last-Modified',
     'Cache-Control',
@@ -161,7 +161,7 @@ function describeSuccess(
   const hasFilename = resourceRows[resource].template.endsWith('{filename}');
   return {
     description,
-    headers: headersWithIdIfAny(
+    headers: headersOf(
       'ETag',
       'Last-Modified',
       'Cache-Control',

@@ -1,7 +1,7 @@
 /** Content-Disposition: whether a browser shows an attachment, and by what name it saves it (RFC 6266). */
 
-import { outputFormats } from '../../contract/image-formats.ts';
-import type { MediaRequest } from '../../contract/media-request.ts';
+import { outputFormats } from '../contract/image-formats.ts';
+import type { MediaRequest } from '../contract/media-request.ts';
 
 /** `inline`: the browser may show it. `attachment`: it saves it. */
 export type Disposition = 'inline' | 'attachment';

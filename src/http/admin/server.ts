@@ -9,7 +9,7 @@ import type { Purger } from '../../pipeline/results/purger.ts';
 import type { PrometheusMeter } from '../../telemetry/metrics.ts';
 import type { Readiness } from '../../telemetry/readiness.ts';
 import { describeTarget } from '../../telemetry/redaction.ts';
-import { type Failure, formatFailure } from '../error-response.ts';
+import { type Failure, formatFailure } from '../body.ts';
 
 /** Parts of the admin listener. */
 export interface AdminServerOptions {

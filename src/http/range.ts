@@ -1,6 +1,6 @@
 /** Byte ranges (RFC 9110 §14): one range is served, anything else gets the whole body. */
 
-import type { ByteRange } from '../../pipeline/ports.ts';
+import type { ByteRange } from '../pipeline/ports.ts';
 
 /**
  * Range of a body that a `Range` header asks for: 200 (`full`), 206 (`range`) or 416 (`unsatisfiable`).

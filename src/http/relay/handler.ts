@@ -19,7 +19,6 @@ import {
   type UploadServiceParts,
 } from '../../pipeline/uploads/upload-service.ts';
 import type { Exchange } from '../exchange.ts';
-import { preflightHeaders } from '../response-headers.ts';
 
 /** Parts of the relay. */
 interface RelayHandlerParts {
@@ -33,9 +32,6 @@ interface RelayHandlerParts {
 
 /** Methods of the relay that get more than a refusal. */
 export const RELAY_METHODS = 'PUT, OPTIONS';
-
-/** Headers of the response to a preflight: any site may send an upload, and read what came of it. */
-export const RELAY_PREFLIGHT_HEADERS = preflightHeaders(RELAY_METHODS, 'Content-Type, *');
 
 /** No cache keeps anything of an upload. */
 const NO_STORE = { 'cache-control': 'no-store' } as const;

@@ -1,6 +1,14 @@
 import type { IncomingMessage } from 'node:http';
+import { LRUCache } from 'lru-cache';
 import { MediaError } from '../../contract/errors.ts';
 import { hasOwnToken } from '../../contract/external-url.ts';
+import {
+  type ExternalPathReader,
+  isKnownPath,
+  parseTarget,
+  resultKey,
+} from '../../contract/media-request.ts';
+import { verifyExternalPath } from '../../contract/signing/external-path.ts';
 import type { SigningKeys } from '../../contract/signing/signing-keys.ts';
 import type { DefaultAvatar } from '../../default-avatars/default-avatars.ts';
 import { OriginalReplaced, type PassthroughService } from '../../pipeline/originals/passthrough.ts';
@@ -8,20 +16,12 @@ import type { MediaResult } from '../../pipeline/ports.ts';
 import type { MediaService } from '../../pipeline/serve-media.ts';
 import { siteError } from '../../pipeline/site-failure.ts';
 import { type ProxyWatch, rateClientOf } from '../client-address.ts';
+import { isConditional, isNotModified } from '../conditional.ts';
+import { formatMediaDisposition } from '../content-disposition.ts';
 import type { Exchange } from '../exchange.ts';
-import { cacheFor, type MaxAgeSeconds } from '../response-headers.ts';
-import type { AttachmentGuard } from './attachment-guard.ts';
-import { isConditional, isNotModified } from './conditional.ts';
-import { formatMediaDisposition } from './content-disposition.ts';
-import { type MediaTarget, MediaTargets } from './media-targets.ts';
-import { parseBeginning } from './range.ts';
-import {
-  createRepresentation,
-  type Representation,
-  sendBytes,
-  sendNotModified,
-  sendStream,
-} from './representation.ts';
+import { cacheFor, formatValidators, type Head, type MaxAgeSeconds, prepareHead } from '../head.ts';
+import { parseBeginning } from '../range.ts';
+import type { AttachmentGuard, GuardedAttachment, KeyedRequest } from './attachment-guard.ts';
 
 /** Parts that media are served with. */
 interface MediaHandlerParts {
@@ -29,13 +29,13 @@ interface MediaHandlerParts {
   readonly passthrough: PassthroughService;
   readonly defaultAvatars: readonly DefaultAvatar[];
   readonly maxAgeSeconds: MaxAgeSeconds;
-  /** `X-Robots-Tag` of all media but default avatars; empty: it is not sent. */
+  /** `X-Robots-Tag` of all media but default avatars; empty: the responses have none. */
   readonly robotsTag: string;
   /** `undefined`: there are no external media. */
   readonly external: ExternalTerms | undefined;
-  /** `undefined`: nothing is asked of the URLs of attachments. */
+  /** `undefined`: the URLs of attachments need no signature. */
   readonly guard: AttachmentGuard | undefined;
-  /** `undefined`: it makes no difference who asks. */
+  /** `undefined`: nothing depends on the client's address. */
   readonly proxyWatch: ProxyWatch | undefined;
 }
 
@@ -46,6 +46,24 @@ interface ExternalTerms {
   readonly minAgeSeconds: number;
 }
 
+/** Parsed request target of media from a storage or another site. */
+interface MediaTarget extends KeyedRequest {
+  /** Verdict on the URL of an attachment that has to be signed. */
+  readonly guarded?: GuardedAttachment;
+}
+
+/** Body in memory, and its heads. */
+interface Prepared {
+  readonly head: Head;
+  readonly bytes: Buffer;
+}
+
+/** Longest target that is remembered: all but long names with a signature, and long URLs of other sites. */
+const MAX_TARGET_LENGTH = 768;
+
+/** Each takes some 600 bytes with its request, a signed attachment about twice as much. */
+const MAX_TARGETS = 8_192;
+
 const HIT = { kind: 'hit' } as const;
 
 /** Responds to GET and HEAD of every path of the contract. */
@@ -55,10 +73,12 @@ export class MediaHandler {
   readonly #cacheControl: string;
   readonly #avatarCacheControl: string;
   readonly #guard: AttachmentGuard | undefined;
-  readonly #defaultAvatars: readonly { body: Buffer; representation: Representation }[];
-  readonly #targets: MediaTargets;
-  /** The heads of results in memory. A result is of one request: its key has all that a head depends on. */
-  readonly #representations = new WeakMap<MediaResult, Representation>();
+  readonly #defaultAvatars: readonly Prepared[];
+  readonly #readExternal: ExternalPathReader | undefined;
+  /** Parsed targets of results: to parse one takes longer than all else of a hit but its sending. */
+  readonly #targets = new LRUCache<string, MediaTarget>({ max: MAX_TARGETS });
+  /** Prepared results in memory. A result belongs to one request, whose key has all that a head depends on. */
+  readonly #prepared = new WeakMap<MediaResult, Prepared>();
 
   constructor(parts: MediaHandlerParts) {
     this.#parts = parts;
@@ -66,10 +86,10 @@ export class MediaHandler {
     this.#cacheControl = `${cacheFor(maxAgeSeconds.media)}, immutable`;
     this.#avatarCacheControl = cacheFor(maxAgeSeconds.defaultAvatar);
     this.#guard = guard;
-    this.#targets = new MediaTargets(external?.keys, guard);
+    this.#readExternal = external && ((rawPath) => verifyExternalPath(rawPath, external.keys));
     this.#defaultAvatars = parts.defaultAvatars.map(({ body, etag }) => ({
-      body,
-      representation: createRepresentation({
+      bytes: body,
+      head: prepareHead({
         contentType: 'image/png',
         contentDisposition: undefined,
         validators: { etag, lastModified: undefined },
@@ -79,13 +99,13 @@ export class MediaHandler {
     }));
   }
 
-  /** Whether the path of a request target is one of ours, its values right or not. */
+  /** Whether the path of a request target is one of ours, even with invalid values. */
   knowsPath(target: string): boolean {
-    return this.#targets.knowsPath(target);
+    return isKnownPath(target, this.#readExternal !== undefined);
   }
 
   /**
-   * Responds, to a hit at once: nothing of it waits.
+   * Responds, to a hit at once.
    *
    * @throws MediaError of any stage; `exchange.signal.reason` when the client has gone
    */
@@ -94,8 +114,8 @@ export class MediaHandler {
     if (guard !== undefined) {
       exchange.maxRefusalAgeSeconds = () => guard.maxRefusalAgeOf(exchange.target);
     }
-    const target = this.#targets.read(exchange.target);
-    if (target.kind === 'default avatar') {
+    const target = this.#targets.get(exchange.target) ?? this.#parse(exchange.target);
+    if ('index' in target) {
       this.#sendDefaultAvatar(exchange, target.index);
       return undefined;
     }
@@ -106,22 +126,29 @@ export class MediaHandler {
     if (media.isPassthrough) return this.#sendOriginal(exchange, served);
     const hit = this.#parts.media.findHit(media, key, exchange.record.trace);
     if (hit === undefined) return this.#sendRendering(exchange, served);
-    // What was asked for once is mostly not asked for again: only what was is worth remembering.
-    this.#targets.remember(exchange.target, target);
     this.#sendResult(exchange, hit, served);
     return undefined;
   }
 
+  /** @throws MediaError `UNAUTHORIZED`, `NOT_FOUND`, `INVALID_FORM_BODY` */
+  #parse(text: string): MediaTarget | { readonly index: string } {
+    const target = parseTarget(text, this.#readExternal);
+    if (target.kind === 'default avatar') return target;
+    const { request: media } = target;
+    const parsed = { media, key: resultKey(media) };
+    if (this.#guard === undefined || media.resource !== 'attachment') return parsed;
+    return { ...parsed, guarded: this.#guard.examine(text, media) };
+  }
+
   /**
-   * Returns the target that a request is served: its own; or, where its URL is refused, an absent one, so that all that
-   * follows is what a missing attachment gets, whatever else the request says.
+   * Returns the target that is served: the request's own; or, if its URL is refused, an absent one, so that the
+   * response is that of a missing attachment, whatever else the request says.
    */
   #admit(exchange: Exchange, target: MediaTarget): MediaTarget {
-    const { record } = exchange;
     const { guarded } = target;
     if (guarded === undefined || this.#guard === undefined) return target;
     const verdict = this.#guard.judge(guarded.signature);
-    record.noteSignature(verdict);
+    exchange.record.noteSignature(verdict);
     if (this.#guard.isRefused(verdict)) return { ...target, ...guarded.absent };
     exchange.maxRefusalAgeSeconds = () => this.#guard?.maxAgeOf(guarded.signature);
     return target;
@@ -129,44 +156,50 @@ export class MediaHandler {
 
   /** Has a rendering made, unless the client has it already. */
   async #sendRendering(exchange: Exchange, target: MediaTarget): Promise<void> {
-    const { media, key } = target;
-    this.#parts.proxyWatch?.look(exchange.received);
-    const { headers } = exchange.request;
-    const served = await this.#parts.media.serve(media, key, {
-      signal: exchange.signal,
-      trace: exchange.record.trace,
-      isConditional: isConditional(headers),
-      isCurrent: (validators) =>
-        isConditional(headers) && isNotModified(headers, validators, false),
-      client: () => rateClientOf(exchange.received),
+    const { media, proxyWatch, robotsTag } = this.#parts;
+    const { request, record, signal } = exchange;
+    proxyWatch?.check(request, exchange.addresses);
+    const served = await media.serve(target.media, target.key, {
+      signal,
+      trace: record.trace,
+      isConditional: isConditional(request.headers),
+      isCurrent: (validators) => isNotModified(request.headers, validators, false),
+      client: () => rateClientOf(exchange.addresses),
     });
-    if (served.kind === 'current') {
-      const { robotsTag } = this.#parts;
-      const current = { validators: served.validators, robotsTag };
-      sendNotModified(exchange, current, this.#cacheControlOf(target));
-    } else {
+    if (served.kind === 'result') {
       this.#sendResult(exchange, served.result, target);
+      return;
     }
+    const fields = formatValidators(served.validators, robotsTag);
+    exchange.respond(304, fields, undefined, this.#cacheControlOf(target));
   }
 
   #sendResult(exchange: Exchange, result: MediaResult, target: MediaTarget): void {
-    const { body, mimeType, etag, lastModified } = result;
-    let representation = this.#representations.get(result);
-    if (representation === undefined) {
-      representation = createRepresentation({
+    let prepared = this.#prepared.get(result);
+    if (prepared === undefined) {
+      prepared = this.#prepare(result, target);
+      this.#prepared.set(result, prepared);
+    }
+    const { target: text } = exchange;
+    if (text.length <= MAX_TARGET_LENGTH && !this.#targets.has(text))
+      this.#targets.set(text, target);
+    exchange.sendBytes(prepared.head, this.#cacheControlOf(target), prepared.bytes);
+  }
+
+  #prepare({ body, mimeType, etag, lastModified }: MediaResult, { media }: MediaTarget): Prepared {
+    return {
+      bytes: Buffer.from(body.buffer, body.byteOffset, body.byteLength),
+      head: prepareHead({
         contentType: mimeType,
-        contentDisposition: formatMediaDisposition(target.media, mimeType),
+        contentDisposition: formatMediaDisposition(media, mimeType),
         validators: { etag, lastModified },
         sizeBytes: body.byteLength,
         robotsTag: this.#parts.robotsTag,
-      });
-      this.#representations.set(result, representation);
-    }
-    const bytes = Buffer.from(body.buffer, body.byteOffset, body.byteLength);
-    sendBytes(exchange, representation, this.#cacheControlOf(target), bytes);
+      }),
+    };
   }
 
-  /** Another site may have replaced what it was asked a part of: then the whole of it is sent. */
+  /** Another site may have replaced an original of which the request wants a part: then it gets the whole. */
   async #sendOriginal(exchange: Exchange, target: MediaTarget): Promise<void> {
     try {
       await this.#sendOpened(exchange, target);
@@ -178,39 +211,38 @@ export class MediaHandler {
   }
 
   async #sendOpened(exchange: Exchange, target: MediaTarget): Promise<void> {
-    const { media } = target;
     const { headers, method } = exchange.request;
-    const original = await this.#parts.passthrough.open(media, {
+    const original = await this.#parts.passthrough.open(target.media, {
       signal: exchange.signal,
       trace: exchange.record.trace,
       isWhole: method === 'GET' && headers.range === undefined && !isConditional(headers),
       isPart: method === 'GET' && headers.range !== undefined,
       beginning: parseBeginning(headers.range),
     });
-    const representation = createRepresentation({
+    const head = prepareHead({
       ...original,
-      contentDisposition: formatMediaDisposition(media, original.contentType),
+      contentDisposition: formatMediaDisposition(target.media, original.contentType),
       robotsTag: this.#parts.robotsTag,
     });
     const cacheControl = this.#cacheControlOf(target, original.maxAgeSeconds);
     let isOpened = false;
     try {
-      isOpened = await sendStream(exchange, representation, cacheControl, original.stream);
+      isOpened = await exchange.sendStream(head, cacheControl, original.stream);
     } finally {
       if (!isOpened) original.discard();
     }
   }
 
   /**
-   * Returns the `Cache-Control`, when the response is sent: until then, time has passed.
+   * Returns the `Cache-Control` of a response that is sent now: it depends on the time that has passed.
    *
-   * @param maxAgeSeconds of another site's media, where that is known already
+   * @param maxAgeSeconds age of another site's media, if already known
    */
   #cacheControlOf({ media, guarded }: MediaTarget, maxAgeSeconds?: number): string {
     const { media: service, external, maxAgeSeconds: ours } = this.#parts;
     if (maxAgeSeconds !== undefined) return cacheFor(maxAgeSeconds);
     if (media.url !== undefined) {
-      // What another site fails to confirm is kept as long as what it says nothing of.
+      // Media that their site fails to confirm are kept as long as media of which it says nothing.
       return cacheFor(service.maxAgeOf(media) ?? external?.minAgeSeconds ?? 0);
     }
     const leftSeconds = guarded && this.#guard?.maxAgeOf(guarded.signature);
@@ -223,7 +255,7 @@ export class MediaHandler {
     const avatar = this.#defaultAvatars[Number(index)];
     if (avatar === undefined) throw new MediaError('UNKNOWN_MEDIA');
     exchange.record.trace.outcome = HIT;
-    sendBytes(exchange, avatar.representation, this.#avatarCacheControl, avatar.body);
+    exchange.sendBytes(avatar.head, this.#avatarCacheControl, avatar.bytes);
   }
 }
 

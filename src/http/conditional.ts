@@ -1,8 +1,8 @@
 /** Conditional requests (RFC 9110 §13): decided from validators, before any body exists where that may be. */
 
 import type { IncomingHttpHeaders } from 'node:http';
-import type { Validators } from '../../pipeline/media-task.ts';
-import { parseHttpDate } from '../http-date.ts';
+import type { Validators } from '../pipeline/media-task.ts';
+import { parseHttpDate } from './http-date.ts';
 
 /** The two preconditions of a GET or HEAD that can end in 304. */
 type CacheConditions = Pick<IncomingHttpHeaders, 'if-none-match' | 'if-modified-since'>;

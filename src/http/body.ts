@@ -1,25 +1,28 @@
+/** Bodies of responses: errors as JSON, and bodies that are sent at the pace of their receivers. */
+
+import { Readable } from 'node:stream';
 import { MediaError, type RequestFault, type Share } from '../contract/errors.ts';
-import { ALLOWED_METHODS, COMMON_HEADERS } from './response-headers.ts';
+import { ALLOWED_METHODS, COMMON_HEADERS } from './head.ts';
 
 /** Failure as a client sees it; a `MediaError` is one. */
 export interface Failure {
   readonly status: number;
   readonly code: string;
   readonly message: string;
-  /** For `INVALID_FORM_BODY` alone. */
+  /** Only for `INVALID_FORM_BODY`. */
   readonly faults?: readonly RequestFault[];
   /** With fractions for `RATE_LIMITED`, whose body has them. */
   readonly retryAfterSeconds?: number | undefined;
-  /** For `RATE_LIMITED` alone. */
+  /** Only for `RATE_LIMITED`. */
   readonly share?: Share | undefined;
-  /** For `METHOD_NOT_ALLOWED`; those of media where it says none. */
+  /** Only for `METHOD_NOT_ALLOWED`; `undefined`: the methods of media. */
   readonly allowedMethods?: string | undefined;
 }
 
 /**
- * Writes the response to a request that has failed, on whatever listener (contract §5).
+ * Formats the response to a request that has failed, for every listener (contract §5).
  *
- * @param headers those of all responses there
+ * @param headers headers of all responses of the listener
  */
 export function formatFailure(
   { status, code, message, faults = [], retryAfterSeconds, share, allowedMethods }: Failure,
@@ -48,7 +51,7 @@ export function formatFailure(
   };
 }
 
-/** Formats a client's share as the headers of contract §11, for pages of other sites to read, too. */
+/** Formats a client's share as the headers of contract §11, which pages of other sites may read as well. */
 function formatShare({ requests, remaining, resetAtMs }: Share): Record<string, string> {
   const share = {
     'X-RateLimit-Limit': String(requests),
@@ -60,11 +63,40 @@ function formatShare({ requests, remaining, resetAtMs }: Share): Record<string, 
 }
 
 /**
- * Returns the refusal of a method that means nothing here; on an unknown path, the path is the fault.
+ * Creates the refusal of a method; on an unknown path, the path is the fault.
  *
- * @param allowedMethods of the path; `undefined`: it is none
+ * @param allowedMethods methods of the path; `undefined`: the path is unknown
  */
 export function refuseMethod(allowedMethods: string | undefined): MediaError {
   if (allowedMethods === undefined) return new MediaError('NOT_FOUND');
   return new MediaError('METHOD_NOT_ALLOWED', { allowedMethods });
+}
+
+/** Whether a body counts how many bytes its receiver has asked for. */
+export function isMetered(body: unknown): body is { readonly passedBytes: number } {
+  return typeof body === 'object' && body !== null && 'passedBytes' in body;
+}
+
+/** Largest body that is sent in one piece: most images. In pieces of 64 KiB a hit of 660 kB took 0.40 ms, not 0.26. */
+export const PIECE_BYTES = 262_144;
+
+/**
+ * Body in memory that is sent at its receiver's pace. As a whole it would be copied: encrypted at once, for each
+ * receiver, and kept until the slowest receiver has taken it.
+ */
+export class BufferPieces extends Readable {
+  readonly #bytes: Buffer;
+  /** Bytes that the receiver has asked for. */
+  passedBytes = 0;
+
+  constructor(bytes: Buffer) {
+    super({ highWaterMark: PIECE_BYTES });
+    this.#bytes = bytes;
+  }
+
+  override _read(): void {
+    const piece = this.#bytes.subarray(this.passedBytes, this.passedBytes + PIECE_BYTES);
+    this.passedBytes += piece.length;
+    this.push(piece.length === 0 ? null : piece);
+  }
 }

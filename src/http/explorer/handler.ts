@@ -1,4 +1,5 @@
-import type { IncomingMessage } from 'node:http';
+import type { IncomingHttpHeaders, IncomingMessage } from 'node:http';
+import { isIP } from 'node:net';
 import { LRUCache } from 'lru-cache';
 import type { Config } from '../../config/config.ts';
 import { MediaError } from '../../contract/errors.ts';
@@ -20,7 +21,6 @@ import { describeOriginal, OriginalDescriber } from '../../explorer/original-des
 import type { Originals } from '../../pipeline/originals/originals.ts';
 import type { Clock, OriginListing } from '../../pipeline/ports.ts';
 import type { Exchange } from '../exchange.ts';
-import { isRebound } from './rebinding.ts';
 
 /** Parts of the explorer. */
 interface ExplorerParts {
@@ -218,4 +218,34 @@ async function describePath(
 
 function jsonOf(value: object): ExplorerFile {
   return { mimeType: 'application/json; charset=utf-8', body: Buffer.from(JSON.stringify(value)) };
+}
+
+/** Headers and socket of a request. */
+interface Arrival {
+  readonly headers: IncomingHttpHeaders;
+  readonly socket: { readonly localAddress?: string | undefined };
+}
+
+/**
+ * Whether a request came to this machine's own address under a name that anybody may have pointed there: a page
+ * of `evil.example`, whose name leads to 127.0.0.1 once it is loaded, is of the same origin as the service there,
+ * and would read it in the browser of a person at this machine (DNS rebinding). Without suspicion are
+ * `localhost`, what ends with `.localhost` (RFC 6761 §6.3), and addresses: no one can point those elsewhere.
+ *
+ * An address that Node does not know counts as this machine's own. Not covered are addresses of a network, where
+ * a name is the usual way.
+ */
+export function isRebound({ headers, socket }: Arrival): boolean {
+  if (socket.localAddress !== undefined && !isLoopback(socket.localAddress)) return false;
+  return headers.host === undefined || !isOfThisMachine(headers.host.replace(/:\d*$/, ''));
+}
+
+function isLoopback(address: string): boolean {
+  return address === '::1' || /^(?:::ffff:)?127\./i.test(address);
+}
+
+/** @param host without a port */
+function isOfThisMachine(host: string): boolean {
+  const address = /^\[(.*)\]$/.exec(host)?.[1] ?? host;
+  return /^(?:[^.]+\.)*localhost$/i.test(host) || isIP(address) !== 0;
 }
